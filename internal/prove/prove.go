@@ -1,4 +1,4 @@
-// Package prove tests what the limiting algorithms promise, on a real store.
+// Package prove tests the guarantees of the limiting algorithms on a real store.
 package prove
 
 import (
@@ -9,19 +9,19 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// Result is what was found. A scene that was not played is nil.
+// Result holds the results of the scenes. A scene that was not played is nil.
 type Result struct {
 	On       string    `json:"on"`
 	Seed     uint64    `json:"seed"`
-	Kept     bool      `json:"kept"` // every promise was kept
+	Kept     bool      `json:"kept"` // every guarantee held
 	Boundary *Boundary `json:"boundary,omitempty"`
 	Traffic  []Traffic `json:"counter,omitempty"`
 	Retry    *Retry    `json:"retry,omitempty"`
 }
 
-// Judge sets Kept: the log never admits more than its limit and denies nothing that fits, the
-// counter admits at most twice its limit and its estimate is off by at most one limit, and a denied
-// call is allowed at the promised time and no sooner.
+// Judge sets Kept. It requires that the log never admits more than its limit and denies nothing
+// that fits, that the counter admits at most twice its limit and its estimate is off by at most
+// one limit, and that a denied call is allowed at the promised time and no sooner.
 func (r *Result) Judge() {
 	r.Kept = true
 	if b := r.Boundary; b != nil {
@@ -36,7 +36,7 @@ func (r *Result) Judge() {
 	}
 }
 
-// Boundary is how many of 100 calls were allowed, 50 on each side of a boundary of the clock.
+// Boundary reports how many of 100 calls were allowed, 50 on each side of a window boundary.
 type Boundary struct {
 	Limit   int64   `json:"limit"` // units in a window
 	Window  float64 `json:"window_seconds"`
@@ -47,7 +47,7 @@ type Boundary struct {
 
 const perSide = 50
 
-// PlayBoundary asks 50 times shortly before the end of a window, and 50 times shortly after.
+// PlayBoundary makes 50 calls shortly before the end of a window, and 50 shortly after it.
 func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
 	b := &Boundary{Limit: perSide, Window: s.Window.Seconds()}
 	begin, err := s.Begin(ctx)
@@ -71,22 +71,22 @@ func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
 	return b, nil
 }
 
-// policy returns a policy that only this scene uses.
+// policy returns a policy that no other scene uses.
 func (s Stage) policy(scene string, a limit.Algorithm, units int64) *limit.Policy {
 	return &limit.Policy{
 		Name: "prove-" + scene + "-" + string(a), Units: units, Window: s.Window, Algorithm: a}
 }
 
-// Retry counts denied calls that were retried: too early, which must be denied again, and at the
-// promised time, which must be allowed.
+// Retry counts retries of denied calls: the early ones, which must be denied again, and those at
+// the promised time, which must be allowed.
 type Retry struct {
 	Denials int   `json:"denials"`
-	Micros  int64 `json:"early_by_microseconds"` // the least that any was too early
+	Micros  int64 `json:"early_by_microseconds"` // the smallest amount by which a retry was early
 	Early   int   `json:"early_allowed"`
 	Late    int   `json:"late_denied"`
 }
 
-// PlayRetry makes random charges under the log, and retries denied ones.
+// PlayRetry makes random charges under the log, and retries the denied ones.
 func PlayRetry(ctx context.Context, s Stage, seed uint64) (*Retry, error) {
 	at, err := s.Begin(ctx)
 	if err != nil {
@@ -114,8 +114,7 @@ func PlayRetry(ctx context.Context, s Stage, seed uint64) (*Retry, error) {
 	return r, nil
 }
 
-// again retries a denied call before the promised moment, until the first attempt that is not
-// early.
+// again retries a denied call before the promised moment, until an attempt is no longer early.
 func (r *Retry) again(ctx context.Context, s Stage, p *limit.Policy, promised time.Time,
 	cost int64) error {
 	early := int64(0) // by how much the last denied attempt was early
@@ -126,7 +125,7 @@ func (r *Retry) again(ctx context.Context, s Stage, p *limit.Policy, promised ti
 		}
 		before := promised.UnixMicro() - d.At
 		switch {
-		case before <= 0 && early == 0: // no attempt was early: the round trip took too long
+		case before <= 0 && early == 0: // the round trip took too long for an early attempt
 			return nil
 		case before > 0 && d.Allowed:
 			r.Early++

@@ -67,7 +67,7 @@ func TestStages(t *testing.T) {
 			if !r.Kept || r.Boundary.Log > 50 || r.Retry.Denials == 0 || len(r.Traffic) != 3 {
 				t.Errorf("%+v %+v %+v", r.Boundary, r.Retry, r.Traffic)
 			}
-			// On Redis the calls come when they come: a slow machine takes them over the boundary.
+			// On Redis the calls take real time, and on a slow machine some cross the boundary.
 			if b := r.Boundary; name != "redis" && (b.Fixed != 100 || b.Log != 50) {
 				t.Errorf("%+v", b)
 			}
@@ -79,8 +79,8 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestBrokenPromises is a log that is none: it counts as a fixed window does, and a promise of a
-// wait that is a microsecond too long or too short.
+// TestBrokenPromises: Judge rejects a log that counts in fixed windows, and waits that are a
+// microsecond too long or too short.
 func TestBrokenPromises(t *testing.T) {
 	for name, wrong := range map[string]func(take) take{
 		"fixed": func(real take) take {
@@ -106,10 +106,10 @@ func TestBrokenPromises(t *testing.T) {
 	}
 }
 
-// take is what a stage asks.
+// take is the type of Stage.Take.
 type take = func(context.Context, *limit.Policy, time.Time, int64) (limit.Decision, error)
 
-// wait adds to the waits that are promised.
+// wait returns a function that lengthens the promised waits.
 func wait(more time.Duration) func(take) take {
 	return func(real take) take {
 		return func(ctx context.Context, p *limit.Policy, at time.Time,
@@ -144,7 +144,7 @@ func TestSVG(t *testing.T) {
 	}
 	for _, want := range []string{"100", "50", "log", "truth", "estimate",
 		"adversarial calls: the counter's estimate beside the truth",
-		"400 denied calls tried again: 0 allowed early (by 1 µs or more), 0 denied on time"} {
+		"400 denied calls retried: 0 allowed early (by 1 µs or more), 0 denied on time"} {
 		if !texts[want] {
 			t.Errorf("the picture does not say %q", want)
 		}
@@ -154,7 +154,7 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// TestPicture is that of docs/limits.md, as make picture draws it.
+// TestPicture: make picture draws the picture in docs/limits.md.
 func TestPicture(t *testing.T) {
 	s := prove.Memory()
 	r := &prove.Result{On: s.On, Seed: 7}

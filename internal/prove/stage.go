@@ -8,25 +8,25 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Stage is the store that scenes are played on.
+// Stage is a store on which scenes are played.
 type Stage struct {
-	On      string        // its name
-	Window  time.Duration // of the limits to play with
-	Windows int           // how long a scene of traffic lasts
-	Denials int           // how many denied calls are retried
-	Around  time.Duration // how long before and after a boundary there are calls
-	// Early is how long before the promised time a denied call is retried. Waits says that the
-	// stage runs in real time: then the call is retried until that time.
+	On      string        // name of the store
+	Window  time.Duration // window of the limits
+	Windows int           // duration of a traffic scene, in windows
+	Denials int           // number of denied calls to retry
+	Around  time.Duration // calls are made this long before and after a boundary
+	// Early is how long before the promised time a denied call is retried. With Waits, the stage
+	// runs in real time and the call is retried until that time.
 	Early time.Duration
 	Waits bool
-	// Begin is the beginning of a window of the clock, from which the moments of a scene count.
+	// Begin returns the beginning of a window of the clock. A scene's moments count from it.
 	Begin func(ctx context.Context) (time.Time, error)
-	// Take asks at a moment that is not before the last one. A cost of 0 only looks.
+	// Take charges a cost at a moment, which never goes back. A cost of 0 only reads.
 	Take func(ctx context.Context, p *limit.Policy, at time.Time,
 		cost int64) (limit.Decision, error)
 }
 
-// Memory is the limiter in memory, in simulated time.
+// Memory returns the limiter in memory, in simulated time.
 func Memory() Stage {
 	m := limit.NewMemory()
 	return Stage{
@@ -44,8 +44,8 @@ func Memory() Stage {
 	}
 }
 
-// Ledger is a ledger whose clock is set, such as a SQLite file's. Only the log is the ledger's; the
-// other algorithms are played in memory, at the same moments.
+// Ledger returns a stage on a ledger whose clock can be set, such as a SQLite file's. The ledger
+// only runs the log; the other algorithms run in memory at the same moments.
 func Ledger(on string, l quota.Ledger, setNow func(time.Time)) Stage {
 	s := Memory()
 	memory := s.Take
@@ -69,10 +69,10 @@ func Ledger(on string, l quota.Ledger, setNow func(time.Time)) Stage {
 	return s
 }
 
-// Redis is the limiter on a server, in real time. The key must belong to this play alone.
+// Redis returns the limiter on a server, in real time. Nothing else may use the key.
 func Redis(store limit.Store, key limit.Key,
 	clock func(ctx context.Context) (time.Time, error)) Stage {
-	var ahead time.Duration // how far the server's clock is ahead of ours
+	var ahead time.Duration // by how much the server's clock is ahead of ours
 	s := Stage{On: "redis", Window: 500 * time.Millisecond, Windows: 4, Denials: 5,
 		Around: 200 * time.Millisecond, Early: 20 * time.Millisecond, Waits: true}
 	s.Begin = func(ctx context.Context) (time.Time, error) {

@@ -15,7 +15,7 @@ const (
 	plotRight    = pictureWidth - 130
 	barHeight    = 20
 	plotHeight   = 110
-	plotWindows  = 6 // how many windows of a curve are drawn
+	plotWindows  = 6 // number of windows of a curve to draw
 )
 
 // drawing is an SVG that grows downwards.
@@ -38,7 +38,7 @@ func (d *drawing) heading(text string) {
 	d.y += 12
 }
 
-// SVG draws what was found.
+// SVG draws a result.
 func SVG(w io.Writer, r *Result) error {
 	var d drawing
 	if r.Boundary != nil {
@@ -48,7 +48,7 @@ func SVG(w io.Writer, r *Result) error {
 		d.traffic(t)
 	}
 	if t := r.Retry; t != nil {
-		d.heading(fmt.Sprintf("%d denied calls tried again: %d allowed early (by %d µs or more), "+
+		d.heading(fmt.Sprintf("%d denied calls retried: %d allowed early (by %d µs or more), "+
 			"%d denied on time", t.Denials, t.Early, t.Micros, t.Late))
 	}
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" `+
@@ -82,7 +82,7 @@ func (d *drawing) boundary(b *Boundary) {
 		top, d.y)
 }
 
-// bar is what one algorithm allowed.
+// bar is the number of calls one algorithm allowed.
 type bar struct {
 	algorithm string
 	allowed   int64
@@ -92,7 +92,7 @@ func (b *Boundary) bars() []bar {
 	return []bar{{"fixed", b.Fixed}, {"counter", b.Counter}, {"log", b.Log}}
 }
 
-// traffic draws the counter's estimate beside the truth.
+// traffic draws the counter's estimate and the true count.
 func (d *drawing) traffic(t Traffic) {
 	d.heading(fmt.Sprintf("%s calls: the counter's estimate beside the truth", t.Traffic))
 	curve := t.Curve

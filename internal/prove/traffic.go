@@ -9,40 +9,40 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// Traffic is what the log and the counter let through of the same calls, and how far the counter's
-// estimate was off.
+// Traffic compares what the log and the counter admit of the same calls, and reports the error of
+// the counter's estimate.
 type Traffic struct {
 	Traffic string   `json:"traffic"`
 	Limit   int64    `json:"limit"`
 	Calls   int      `json:"calls"`
 	Log     Admitted `json:"log"`
 	Counter Admitted `json:"counter"`
-	Over    int64    `json:"estimate_over"`  // units that the estimate was too high, at most
-	Under   int64    `json:"estimate_under"` // and too low
+	Over    int64    `json:"estimate_over"`  // largest overestimate, in units
+	Under   int64    `json:"estimate_under"` // largest underestimate, in units
 
-	Curve []Point `json:"-"` // of the counter, call by call
+	Curve []Point `json:"-"` // of the counter, one point per call
 }
 
-// Point is the counter's estimate before a call, and the truth.
+// Point is the counter's estimate before a call, and the true count.
 type Point struct {
 	At              time.Duration // since the scene began
 	Estimate, Truth int64
 }
 
-// Admitted is what an algorithm let through, beside what truly was in the window.
+// Admitted compares an algorithm's decisions with the true count in the window.
 type Admitted struct {
 	Calls           int   `json:"allowed"`
-	Most            int64 `json:"most_in_a_window"`   // of any window, whenever it begins
-	DeniedWithRoom  int   `json:"denied_with_room"`   // calls that would have fitted
-	AllowedOverfull int   `json:"allowed_over_limit"` // calls that did not fit
+	Most            int64 `json:"most_in_a_window"`   // in any window, whenever it begins
+	DeniedWithRoom  int   `json:"denied_with_room"`   // denied calls that would have fitted
+	AllowedOverfull int   `json:"allowed_over_limit"` // allowed calls that did not fit
 }
 
-// trafficLimit is small enough for a store that is waited for.
+// trafficLimit is small, because a real store takes time.
 const trafficLimit = 50
 
-// calls are the moments of each kind of traffic: evenly, half more than the limit; bursts at
-// random; and somebody who knows how the counter counts: all at the end of a window, and then as
-// soon as any of it has faded.
+// calls returns the moments of each kind of traffic: evenly, half more than the limit; bursts at
+// random; and a caller who exploits the counter, with all calls at the end of a window and more
+// as soon as any unit has faded.
 func calls(s Stage, seed uint64) map[string][]time.Duration {
 	random := rand.New(rand.NewPCG(seed, 3))
 	all := map[string][]time.Duration{}
@@ -118,7 +118,7 @@ func (t *Traffic) compare(p Point) {
 	t.Curve = append(t.Curve, p)
 }
 
-// truth is the moments of the calls that were allowed, in µs, as far as they are in the window.
+// truth holds the moments, in µs, of the allowed calls that are still in the window.
 type truth struct {
 	window time.Duration
 	inside []int64
@@ -131,7 +131,7 @@ func (t *truth) at(now int64) int64 {
 	return int64(len(t.inside))
 }
 
-// count adds up a decision by what truly was in the window.
+// count counts a decision and compares it with the true count in the window.
 func (a *Admitted) count(d limit.Decision, t *truth) {
 	room := t.at(d.At) < trafficLimit
 	switch {

@@ -7,19 +7,19 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// cronFields are the moments of a cron spec as a clock on a wall shows them, in no zone. A wall
-// moment is a number of seconds: those of the UTC moment that reads alike. The cron library finds
-// them too, but in a zone, with its own idea of daylight saving, and a good deal more slowly.
+// cronFields finds the moments of a cron spec on a wall clock without a zone. A wall moment is
+// the Unix time of the UTC moment that reads the same. The cron library could do this only in a
+// zone, with its own daylight-saving rules and more slowly.
 type cronFields struct {
-	minute, hour, day, month, weekday uint64 // a bit for each number
-	// the day of the month and the day of the week must match; else either does
+	minute, hour, day, month, weekday uint64 // one bit per number
+	// both the day of the month and the day of the week must match, not either
 	both     bool
-	everyDay bool // any day will do
+	everyDay bool // every day matches
 }
 
 const (
 	perDay  = 24 * 60 // minutes
-	starBit = 1 << 63 // the cron parser's mark of a field that is "*"
+	starBit = 1 << 63 // the cron parser's mark of a "*" field
 )
 
 func newCronFields(f *cron.SpecSchedule) cronFields {
@@ -33,7 +33,7 @@ func newCronFields(f *cron.SpecSchedule) cronFields {
 	return w
 }
 
-// next returns the first wall moment that is not before the given one.
+// next returns the first wall moment at or after the given one.
 func (w *cronFields) next(wall int64) int64 {
 	minutes := -floorDiv(-wall, 60)
 	day := floorDiv(minutes, perDay)
@@ -45,8 +45,7 @@ func (w *cronFields) next(wall int64) int64 {
 	return (day*perDay + int64(minute)) * 60
 }
 
-// nextOfDay returns the first minute of a day, counted from midnight, that is not before the given
-// one.
+// nextOfDay returns the first minute of a day at or after the given one, counted from midnight.
 func (w *cronFields) nextOfDay(from int) (minute int, ok bool) {
 	hour := from / 60
 	if w.hour>>hour&1 != 0 {
@@ -58,7 +57,7 @@ func (w *cronFields) nextOfDay(from int) (minute int, ok bool) {
 	return (hour+1+bits.TrailingZeros64(left))*60 + bits.TrailingZeros64(w.minute), left != 0
 }
 
-// count returns how many moments there are from one wall moment on and before another.
+// count returns the number of moments from one wall moment until just before another.
 func (w *cronFields) count(from, to int64) (n int64) {
 	first, last := -floorDiv(-from, 60), -floorDiv(-to, 60) // minutes
 	if first >= last {
@@ -83,7 +82,7 @@ func (w *cronFields) count(from, to int64) (n int64) {
 	return n
 }
 
-// before returns how many moments a day has before a minute of it.
+// before returns the number of a day's moments before one of its minutes.
 func (w *cronFields) before(minute int64) int64 {
 	hour := minute / 60
 	n := bits.OnesCount64(w.hour&(1<<hour-1)) * bits.OnesCount64(w.minute)
@@ -93,7 +92,7 @@ func (w *cronFields) before(minute int64) int64 {
 	return int64(n)
 }
 
-// on reports whether the spec names the day, counted from 1970-01-01.
+// on reports whether the spec includes the day, counted from 1970-01-01.
 func (w *cronFields) on(day int64) bool {
 	if w.everyDay {
 		return true
@@ -110,11 +109,11 @@ func (w *cronFields) on(day int64) bool {
 	return domMatches || weekdayMatches
 }
 
-// The days 2000-01-01 to 2011-12-31 have all that a spec can tell apart, and 29 February three
-// times.
+// The days 2000-01-01 to 2011-12-31 contain every combination that a spec can distinguish, and 29
+// February three times.
 const referenceDay, referenceDays = 10957, 4383
 
-// fires reports whether there is any such moment.
+// fires reports whether any day matches.
 func (w *cronFields) fires() bool {
 	for day := int64(referenceDay); day < referenceDay+referenceDays; day++ {
 		if w.on(day) {
@@ -124,9 +123,9 @@ func (w *cronFields) fires() bool {
 	return false
 }
 
-// shortest returns the least number of minutes between two moments.
+// shortest returns the smallest number of minutes between two moments.
 func (w *cronFields) shortest() int64 {
-	var minutes []int64 // of a day
+	var minutes []int64 // of one day
 	for m, ok := w.nextOfDay(0); ok; m, ok = w.nextOfDay(m + 1) {
 		minutes = append(minutes, int64(m))
 	}
@@ -138,7 +137,7 @@ func (w *cronFields) shortest() int64 {
 	return shortest
 }
 
-// shortestDays returns the least number of days from one that the spec names to the next.
+// shortestDays returns the smallest number of days between two matching days.
 func (w *cronFields) shortestDays() int64 {
 	shortest, last := int64(referenceDays), int64(0)
 	for day := int64(referenceDay); day < referenceDay+referenceDays && shortest > 1; day++ {

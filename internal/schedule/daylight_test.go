@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDaylight: the ticks of one local day on which the clock changes, as the clock then shows them
-// with its offset. TestAsWalked has more zones.
+// TestDaylight checks the ticks of local days on which the clock changes, shown with the clock's
+// offset. TestAsWalked covers more zones.
 func TestDaylight(t *testing.T) {
 	for _, day := range []struct {
 		zone, from, to string
@@ -80,7 +80,7 @@ func TestDaylight(t *testing.T) {
 			"0 */8 * * *": "00:00+14 08:00+14 16:00+14 00:00+14",
 			"0 12 30 * *": "00:00+14",
 		}},
-		// beyond the tables, a leap year
+		// a leap year beyond the zone tables
 		{"America/Los_Angeles", "2040-12-31T00:00:00Z", "2041-01-01T10:00:00Z", map[string]string{
 			"0 */12 * * *": "00:00-08 12:00-08 00:00-08",
 		}},

@@ -2,9 +2,9 @@ package schedule
 
 import "time"
 
-// Interval returns the shortest time between two ticks, by the wall clock: 3h for "0 */3 * * *"
-// although on the day when the clock goes forward two of its ticks are 2h apart. It depends on the
-// spec alone.
+// Interval returns the shortest time between two ticks by the wall clock. It depends on the spec
+// alone: it is 3h for "0 */3 * * *", although two of its ticks are 2h apart when the clock goes
+// forward.
 func (s *Schedule) Interval() time.Duration {
 	if s.every > 0 {
 		return time.Duration(s.every) * time.Second
@@ -12,9 +12,9 @@ func (s *Schedule) Interval() time.Duration {
 	return time.Duration(s.fields.shortest()) * time.Minute
 }
 
-// AverageInterval counts the ticks of the four weeks to come, or of four years when there is fewer
-// than one a week. Where the shortest interval accounts for the count, the ticks are evenly spread,
-// and it is the average to the second.
+// AverageInterval returns the average time between the ticks of the next four weeks, or of four
+// years if there is less than one tick a week. If the ticks are evenly spread, it is exactly the
+// shortest interval.
 func (s *Schedule) AverageInterval(now time.Time) time.Duration {
 	shortest := s.Interval()
 	for _, days := range []int{28, 4*365 + 1} {
@@ -23,7 +23,7 @@ func (s *Schedule) AverageInterval(now time.Time) time.Duration {
 			continue
 		}
 		length := time.Duration(days) * 24 * time.Hour
-		if length-ticks*shortest <= shortest+time.Hour { // an hour for a change of the clocks
+		if length-ticks*shortest <= shortest+time.Hour { // an hour for a clock change
 			return shortest
 		}
 		return (length / ticks).Round(time.Second)
@@ -31,8 +31,8 @@ func (s *Schedule) AverageInterval(now time.Time) time.Duration {
 	return shortest
 }
 
-// LongestInterval is the longest time between two ticks of the week to come, or of the next
-// thousand if those end before.
+// LongestInterval returns the longest time between two ticks of the next week, or of the next
+// thousand ticks if they end sooner.
 func (l Lane) LongestInterval(now time.Time) (longest time.Duration) {
 	last, known := l.Prev(now)
 	if !known {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Lane is the ticks of a job, or of one region of it: those of the schedule, each later by the
-// offset.
+// Lane is the series of ticks of a job or of one of its regions: the schedule's ticks, each
+// delayed by the offset.
 type Lane struct {
-	Job, Region string // Region is "" for a job that has none
+	Job, Region string // Region is "" for a job without regions
 	Schedule    *Schedule
 	Offset      time.Duration
 }
@@ -17,21 +17,21 @@ type Lane struct {
 // Tick is one moment at which a lane runs.
 type Tick struct {
 	Job, Region string
-	Scheduled   time.Time // what the schedule said
-	At          time.Time // when the lane runs: Scheduled and its offset
+	Scheduled   time.Time // the schedule's moment
+	At          time.Time // when the lane runs: Scheduled plus the offset
 }
 
-// ID names the tick, the same in every process and whatever the offset:
+// ID returns the tick's ID, which is the same in every process and does not depend on the offset:
 // "asia/JP/2026-03-08T10:00:00Z", or "backfill/2026-03-08T10:00:00Z".
 func (t Tick) ID() string {
 	return Name(t.Job, t.Region) + "/" + t.Scheduled.UTC().Format(time.RFC3339)
 }
 
-// Title is that of the tick's lane.
+// Title returns the title of the tick's lane.
 func (t Tick) Title() string { return Title(t.Job, t.Region) }
 
-// Name is that of a lane in messages and claims: "trending/BR", or "backfill" where the job has no
-// regions.
+// Name returns a lane's name for messages and claims: "trending/BR", or "backfill" for a job
+// without regions.
 func Name(job, region string) string {
 	if region == "" {
 		return job
@@ -39,14 +39,14 @@ func Name(job, region string) string {
 	return job + "/" + region
 }
 
-// Title is the short name of a lane where its job need not be told: "BR", or "backfill".
+// Title returns a lane's short name, for use where the job is clear: "BR", or "backfill".
 func Title(job, region string) string { return cmp.Or(region, job) }
 
 // Next returns the first tick that runs after t.
 func (l Lane) Next(t time.Time) Tick { return l.tick(l.Schedule.Next(t.Add(-l.Offset))) }
 
-// Prev returns the last tick that does not run after t. It is false when there is none in the
-// LookBack before t.
+// Prev returns the last tick at or before t. It is false if there is none in the LookBack before
+// t.
 func (l Lane) Prev(t time.Time) (Tick, bool) {
 	scheduled, ok := l.Schedule.Prev(t.Add(-l.Offset))
 	if !ok {
@@ -55,7 +55,7 @@ func (l Lane) Prev(t time.Time) (Tick, bool) {
 	return l.tick(scheduled), true
 }
 
-// Ticks yields the ticks that run after from and not after to, in their order.
+// Ticks yields the ticks after from, up to and including to, in order.
 func (l Lane) Ticks(from, to time.Time) iter.Seq[Tick] {
 	return func(yield func(Tick) bool) {
 		for scheduled := range l.Schedule.Ticks(from.Add(-l.Offset), to.Add(-l.Offset)) {
@@ -66,7 +66,7 @@ func (l Lane) Ticks(from, to time.Time) iter.Seq[Tick] {
 	}
 }
 
-// Count is how many ticks run after from and not after to.
+// Count returns the number of ticks after from, up to and including to.
 func (l Lane) Count(from, to time.Time) int64 {
 	return l.Schedule.Count(from.Add(-l.Offset), to.Add(-l.Offset))
 }

@@ -41,7 +41,7 @@ func TestLane(t *testing.T) {
 	}
 }
 
-// TestTickID: the name of a tick says nothing of the offset or of the zone in which it is held.
+// TestTickID: a tick's ID depends neither on the offset nor on the zone of its time.
 func TestTickID(t *testing.T) {
 	lane := Lane{"j", "US", parsed(t, "30 2 * * *", "America/Los_Angeles"), 0}
 	early := lane.Next(at(t, "2026-03-08T09:00:00Z"))
@@ -67,7 +67,7 @@ func TestOffsets(t *testing.T) {
 		{Stagger{}, []time.Duration{0, 0, 0}},
 		{Stagger{Step: 5 * time.Minute}, []time.Duration{0, 5 * time.Minute, 10 * time.Minute}},
 		{Stagger{Step: -time.Minute}, []time.Duration{0, 0, 0}},
-		// Written down: another version of the program must find the same.
+		// Fixed values, because another version of the program must compute the same.
 		{Stagger{Auto: true, Step: time.Hour},
 			[]time.Duration{6717 * time.Second, 9193 * time.Second, 4188 * time.Second}},
 	} {
@@ -81,8 +81,9 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// TestOffsetsStay: a region's derived offset lies within the interval in full seconds, and does not
-// move when others come or go, when the order changes, or when the job moves to another zone.
+// TestOffsetsStay: a derived offset is a whole number of seconds within the interval, and does
+// not change when other regions come or go, when the order changes, or when the job moves to
+// another zone.
 func TestOffsetsStay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		regions := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Z]{2}`), 1, 20,
@@ -107,8 +108,8 @@ func TestOffsetsStay(t *testing.T) {
 	})
 }
 
-// TestOffsetsSpread: the regions do not crowd: of 32 parts of the interval, all the 676 codes of
-// two letters fill each.
+// TestOffsetsSpread: the offsets of all 676 two-letter codes reach each of 32 parts of the
+// interval.
 func TestOffsetsSpread(t *testing.T) {
 	s := parsed(t, "0 */3 * * *", "UTC")
 	var codes []string

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// change is a moment from which on a zone has an offset, both in minutes; the moment counts from
+// change is a moment and the zone's offset from then on, both in minutes. The moment counts from
 // 2026-06-01T12:00Z.
 type change struct{ at, offset int }
 
-// oddZone makes a zone that begins in UTC, in the format of RFC 8536, with a rule for the time
-// after the last change.
+// oddZone returns a zone that begins in UTC, built in the format of RFC 8536, with a rule for the
+// time after the last change.
 func oddZone(t *testing.T, rule string, changes ...change) *time.Location {
 	t.Helper()
 	noon := at(t, "2026-06-01T12:00:00Z").Unix()
@@ -27,7 +27,7 @@ func oddZone(t *testing.T, rule string, changes ...change) *time.Location {
 		b.WriteString("TZif2" + string(make([]byte, 15)))
 		put([]uint32{0, 0, 0, uint32(changes), uint32(kinds), 4})
 	}
-	header(0, 1) // the part for old readers: one zone
+	header(0, 1) // for old readers: one zone
 	put(int32(0), uint16(0), []byte("ODD\x00"))
 	header(len(changes), len(changes)+1)
 	for _, c := range changes {
@@ -46,8 +46,8 @@ func oddZone(t *testing.T, rule string, changes ...change) *time.Location {
 	return z
 }
 
-// TestOddZones: the clock changes again before it has caught up with itself, or where the tables
-// and the rule disagree.
+// TestOddZones: zones whose clock changes again before it has caught up, or whose tables
+// contradict the rule.
 func TestOddZones(t *testing.T) {
 	for name, z := range map[string]*time.Location{
 		"back an hour, forward after twenty minutes": oddZone(t, "", change{0, -60}, change{20, 0}),
@@ -71,7 +71,7 @@ func TestOddZones(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s, %q:\n got %s\nwant %s", name, spec, short(got), short(want))
 			}
-			var steps []time.Time // each found anew
+			var steps []time.Time // found by separate calls
 			for m := s.Next(from); !m.After(to); m = s.Next(m) {
 				steps = append(steps, m)
 			}

@@ -11,9 +11,9 @@ import (
 	"quotabudget/internal/spell"
 )
 
-// Parse reads a spec: five fields (minute, hour, day of the month, month, day of the week), one of
-// @yearly, @monthly, @weekly, @daily, @hourly, or "@every 90s" with full seconds. Before it
-// "CRON_TZ=Asia/Tokyo " overrides the zone; nil is UTC.
+// Parse reads a spec: five fields (minute, hour, day of the month, month, day of the week), one
+// of @yearly, @monthly, @weekly, @daily, @hourly, or "@every 90s" in whole seconds. A prefix such
+// as "CRON_TZ=Asia/Tokyo " overrides the zone; a nil zone is UTC.
 //
 // As in every cron, a spec that restricts both days fires on either: "0 0 13 * fri" is every 13th
 // and every Friday. A spec that never fires, such as one for 30 February, is an error.
@@ -39,8 +39,8 @@ func parse(text string, zone *time.Location) (*Schedule, error) {
 	return &Schedule{zone: zone, fields: w}, err
 }
 
-// cutZone takes the zone off the front of a spec. The cron parser, left to do it, panics where
-// nothing follows the zone.
+// cutZone splits the zone from the front of a spec. The cron parser panics if nothing follows the
+// zone.
 func cutZone(text string, zone *time.Location) (*time.Location, string, error) {
 	if zone == nil {
 		zone = time.UTC
@@ -57,7 +57,7 @@ func cutZone(text string, zone *time.Location) (*time.Location, string, error) {
 			"", fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", spell.Clip(name))
 	}
 	if rest == "" || hasZone(rest) {
-		return nil, "", fmt.Errorf("after the time zone write a spec, such as %q",
+		return nil, "", fmt.Errorf("write a spec after the time zone, such as %q",
 			"CRON_TZ=Europe/Berlin 0 */3 * * *")
 	}
 	return zone, rest, nil
@@ -67,7 +67,7 @@ func hasZone(text string) bool {
 	return strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=")
 }
 
-// parseEvery reads what follows "@every". The cron parser would make 1s of 100ms and of 1.9s.
+// parseEvery reads the duration after "@every". The cron parser would round 100ms and 1.9s to 1s.
 func parseEvery(text string) (seconds int64, err error) {
 	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil || d < time.Second || d%time.Second != 0 {
@@ -87,24 +87,24 @@ func parseFields(text string) (cronFields, error) {
 	}
 	fields, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return cronFields{}, fmt.Errorf("the cron parser made a %T of it", parsed)
+		return cronFields{}, fmt.Errorf("the cron parser returned a %T", parsed)
 	}
 	w := newCronFields(fields)
 	if !w.fires() {
-		return cronFields{}, fmt.Errorf("it never fires: no month that it names has such a day; "+
+		return cronFields{}, fmt.Errorf("never fires: none of its months has that day; "+
 			"%q is every 28 February", "0 0 28 2 *")
 	}
 	return w, nil
 }
 
-// explain says how to write what the cron parser refuses.
+// explain returns an error that says how to write what the cron parser refused.
 func explain(text string) error {
 	if strings.HasPrefix(text, "@") {
 		return errors.New("write @yearly, @monthly, @weekly, @daily, @hourly or @every 3h")
 	}
 	fields := strings.Fields(text)
 	if len(fields) != 5 {
-		return fmt.Errorf("it has %d fields, not 5: write minute, hour, day of the month, month, "+
+		return fmt.Errorf("has %d fields, not 5: write minute, hour, day of the month, month, "+
 			"day of the week, such as %q", len(fields), "0 */3 * * *")
 	}
 	names := []string{"minute", "hour", "day of the month", "month", "day of the week"}
@@ -120,8 +120,8 @@ func explain(text string) error {
 	return errors.New("write five fields, such as \"0 */3 * * *\"")
 }
 
-// checkItems refuses what the cron parser reads as something else: "1,,2" and "," (nothing), "*-5"
-// (all).
+// checkItems refuses items that the cron parser misreads: "1,,2" and "," (as nothing), "*-5" (as
+// all).
 func checkItems(text string) error {
 	for _, field := range strings.Fields(text) {
 		for item := range strings.SplitSeq(field, ",") {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestParseRefuses: each says what is wrong and how it is written.
+// TestParseRefuses: each error says what is wrong and how to write it.
 func TestParseRefuses(t *testing.T) {
 	const form, zoned = `day of the month, month, day of the week, such as "0 */3 * * *"`,
 		"time zone"
@@ -82,8 +82,8 @@ func TestParseTakes(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever is written, Parse answers, and what it takes has ticks that Next and Prev
-// agree on.
+// FuzzParse: Parse returns for any input, and Next and Prev agree on the ticks of each spec it
+// accepts.
 func FuzzParse(f *testing.F) {
 	for _, spec := range []string{
 		"0 */3 * * *", "@every 90s", "CRON_TZ=UTC @daily", "TZ=", "TZ=UTC\t", "* * 30 2 ,",

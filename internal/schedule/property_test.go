@@ -26,7 +26,7 @@ func drawSpec(t *rapid.T) string {
 	return minute + " " + hour + " " + day
 }
 
-// drawMoment draws one from 2000 to 2050: any at all, or one close to a change of the clock.
+// drawMoment draws a moment from 2000 to 2050, any or one near a clock change.
 func drawMoment(t *rapid.T, z *time.Location) time.Time {
 	m := time.Unix(rapid.Int64Range(946_684_800, 2_524_608_000).Draw(t, "moment"), 0)
 	if rapid.Bool().Draw(t, "near a change") {
@@ -38,8 +38,8 @@ func drawMoment(t *rapid.T, z *time.Location) time.Time {
 	return m
 }
 
-// walked is what the package promises, found by walking through time a minute a step and looking at
-// the wall clock.
+// walked finds the ticks by brute force: it steps through time by the minute and looks at the
+// wall clock.
 func walked(w cronFields, z *time.Location, from, to time.Time) []time.Time {
 	var ticks []time.Time
 	shown := func(u int64) int64 {
@@ -48,11 +48,11 @@ func walked(w cronFields, z *time.Location, from, to time.Time) []time.Time {
 	}
 	named := func(wall int64) bool { return w.next(wall) == wall }
 	start := from.Unix() - from.Unix()%60 - 50*3600
-	latest := shown(start) // the latest that the clock has shown
+	latest := shown(start) // the latest time the clock has shown
 	for u := start + 60; u <= to.Unix(); u += 60 {
 		wall := shown(u)
 		tick := false
-		// all that the clock went over in this minute, wall included
+		// all the clock passed in this minute, including wall
 		for ; latest < wall; latest += 60 {
 			tick = tick || named(latest+60)
 		}
@@ -63,8 +63,8 @@ func walked(w cronFields, z *time.Location, from, to time.Time) []time.Time {
 	return ticks
 }
 
-// TestAsWalked: every wall minute of a spec that comes once or twice gives one tick, the first;
-// those of a gap one at its end.
+// TestAsWalked: a wall minute that occurs once or twice gives one tick, the first time; the
+// minutes in a gap give one tick at its end.
 func TestAsWalked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(zones).Draw(t, "zone")
@@ -84,7 +84,7 @@ func TestAsWalked(t *testing.T) {
 	})
 }
 
-// TestNextPrevTicks: Next only goes forward, Ticks is Next again and again, Prev undoes Next.
+// TestNextPrevTicks: Next only goes forward, Ticks repeats Next, and Prev undoes Next.
 func TestNextPrevTicks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		z, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone"))
@@ -122,7 +122,7 @@ func TestNextPrevTicks(t *testing.T) {
 	})
 }
 
-// TestAsCron: where no clock changes, the ticks are those of the cron library.
+// TestAsCron: in a zone without clock changes the ticks equal the cron library's.
 func TestAsCron(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		z, err := time.LoadLocation(rapid.SampledFrom([]string{"UTC", "Asia/Kolkata", "Asia/Tokyo",
@@ -137,7 +137,7 @@ func TestAsCron(t *testing.T) {
 		for range 50 {
 			got, want := s.Next(m), theirs.Next(m)
 			if want.IsZero() {
-				return // it looks no further than five years
+				return // the library looks only five years ahead
 			}
 			if !got.Equal(want) {
 				t.Fatalf("%q after %s: %s, there %s", spec, m, got.In(z), want)

@@ -1,5 +1,4 @@
-// Package schedule says when: the ticks of a cron spec in a time zone, and of the lanes that the
-// regions of a job run in.
+// Package schedule computes the ticks of a cron spec in a time zone, and of a job's lanes.
 package schedule
 
 import (
@@ -8,29 +7,30 @@ import (
 	"time"
 )
 
-// Schedule is the ticks of one spec in one zone. Made by Parse; safe for use by many goroutines.
+// Schedule is the series of ticks of one spec in one zone. Parse returns it. It is safe for
+// concurrent use.
 //
-// A cron spec names moments of the wall clock, and daylight saving is decided so:
+// A cron spec names moments of the wall clock. Daylight saving is handled like this:
 //
 //	comes once       02:30 on most days                    a tick then
 //	does not exist   02:30 on 2026-03-08 in Los Angeles    one tick at 03:00, the first moment
 //	                                                       after the gap, for all in the gap
 //	comes twice      01:30 on 2026-11-01 in Los Angeles    a tick at the first of the two only
 //
-// So a daily job runs once on every day of the year, and one of every ten minutes has no tick in
-// the second 01:00-02:00. "@every 90s" is real time, counted from the Unix epoch: every process,
-// whenever it started, has the same ticks.
+// So a daily job runs exactly once on every day of the year, and a job of every ten minutes has
+// no tick in the second 01:00-02:00. "@every 90s" is real time, counted from the Unix epoch, so
+// every process has the same ticks.
 //
-// All moments are given back in UTC, at full seconds.
+// All returned moments are in UTC and whole seconds.
 type Schedule struct {
 	spec   string
 	zone   *time.Location
-	every  int64 // seconds, of "@every"; 0 for fields
+	every  int64 // seconds of "@every"; 0 for fields
 	fields cronFields
-	recent atomic.Pointer[span] // the last one that was used
+	recent atomic.Pointer[span] // the last one used
 }
 
-// String is the spec as it was written.
+// String returns the spec as written.
 func (s *Schedule) String() string { return s.spec }
 
 // Next returns the first tick after t.
@@ -38,11 +38,11 @@ func (s *Schedule) Next(t time.Time) time.Time {
 	return moment(s.first(t.Unix() + 1))
 }
 
-// LookBack is how far Prev looks.
+// LookBack is how far back Prev looks.
 const LookBack = 366 * 24 * time.Hour
 
-// Prev returns the last tick that is not after t. It is false when there is none in the LookBack
-// before t.
+// Prev returns the last tick at or before t. It is false if there is none in the LookBack before
+// t.
 func (s *Schedule) Prev(t time.Time) (time.Time, bool) {
 	const far = int64(LookBack / time.Second)
 	now := t.Unix()
@@ -56,7 +56,7 @@ func (s *Schedule) Prev(t time.Time) (time.Time, bool) {
 			return time.Time{}, false
 		}
 	}
-	for none := now + 1; ; { // found is a tick; from none to now there is none
+	for none := now + 1; ; { // found is a tick; there is none from none to now
 		next := s.first(found + 1)
 		if next >= none {
 			return moment(found), true
@@ -72,7 +72,7 @@ func (s *Schedule) Prev(t time.Time) (time.Time, bool) {
 	}
 }
 
-// Ticks yields the ticks after from that are not after to, in their order.
+// Ticks yields the ticks after from, up to and including to, in order.
 func (s *Schedule) Ticks(from, to time.Time) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		last := to.Unix()
@@ -84,7 +84,7 @@ func (s *Schedule) Ticks(from, to time.Time) iter.Seq[time.Time] {
 	}
 }
 
-// Count is how many ticks are after from and not after to.
+// Count returns the number of ticks after from, up to and including to.
 func (s *Schedule) Count(from, to time.Time) (n int64) {
 	if s.every > 0 {
 		return max(0, floorDiv(to.Unix(), s.every)-floorDiv(from.Unix(), s.every))

@@ -30,8 +30,7 @@ func at(t testing.TB, text string) time.Time {
 	return moment
 }
 
-// TestNext: strictly after, whatever the fraction of a second and the zone in which the caller
-// holds the moment.
+// TestNext: Next is strictly after t, for any fraction of a second and any zone of the argument.
 func TestNext(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
 	for _, c := range []struct{ spec, zone, after, want string }{
@@ -49,7 +48,7 @@ func TestNext(t *testing.T) {
 		{"TZ=Asia/Tokyo\t 30   0 * * *", "America/Los_Angeles", "2026-06-01T00:00:00Z",
 			"2026-06-01T15:30:00Z"},
 		{"0 0 29 2 *", "UTC", "2026-06-01T00:00:00Z", "2028-02-29T00:00:00Z"},
-		// eight years, beyond what the cron library looks
+		// in eight years, beyond the cron library's search
 		{"0 0 29 2 *", "UTC", "2096-02-29T00:00:00Z", "2104-02-29T00:00:00Z"},
 		{"0 0 31 * *", "UTC", "2026-04-01T00:00:00Z", "2026-05-31T00:00:00Z"},
 		{"0 0 13 * fri", "UTC", "2026-06-01T00:00:00Z", "2026-06-05T00:00:00Z"}, // either day
@@ -146,7 +145,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// hours are the ticks in (from, to] as a clock in the zone shows them.
+// hours returns the ticks in (from, to] as shown by a clock in the zone.
 func hours(s *Schedule, from, to time.Time, zone *time.Location) string {
 	var all []string
 	for tick := range s.Ticks(from, to) {
@@ -155,8 +154,7 @@ func hours(s *Schedule, from, to time.Time, zone *time.Location) string {
 	return strings.Join(all, " ")
 }
 
-// TestAverageInterval: the ticks to come are counted, and a change of the clock among them does not
-// show.
+// TestAverageInterval counts the coming ticks. A clock change among them makes no difference.
 func TestAverageInterval(t *testing.T) {
 	const h = time.Hour
 	for spec, want := range map[string]time.Duration{
@@ -186,7 +184,7 @@ func TestAverageInterval(t *testing.T) {
 	}
 }
 
-// must ends a test that cannot go on after an error.
+// must fails the test on an error.
 func must(t rapid.TB, err error) {
 	t.Helper()
 	if err != nil {

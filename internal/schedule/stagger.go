@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Stagger says how the regions of a job are spread over its interval. The zero value lets all begin
-// at the tick.
+// Stagger spreads the regions of a job over its interval. With the zero value all begin at the
+// tick.
 type Stagger struct {
-	Step time.Duration // between a region and the next one listed; negative is none
-	Auto bool          // derive each region's offset from its name; Step is not looked at
+	Step time.Duration // between one listed region and the next; negative means 0
+	Auto bool          // derive each region's offset from its name, and ignore Step
 }
 
-// Offsets returns how long after the schedule's tick each region runs, at the region's place. With
-// a step the i-th runs i steps later. Auto gives each a moment of its own within the schedule's
-// Interval, in full seconds, which depends on the region and the spec alone: it stays when the
-// process restarts, and when other regions come or go.
+// Offsets returns each region's delay after the schedule's tick. With Step the i-th region runs i
+// steps later. With Auto each gets a moment within the schedule's Interval, in whole seconds,
+// that depends only on the region and the spec. So it stays when the process restarts and when
+// regions come or go.
 func (g Stagger) Offsets(regions []string, s *Schedule) []time.Duration {
 	offsets := make([]time.Duration, len(regions))
 	for i, region := range regions {
@@ -29,7 +29,7 @@ func (g Stagger) Offsets(regions []string, s *Schedule) []time.Duration {
 	return offsets
 }
 
-// derived returns a time from 0 to less than the interval.
+// derived returns a duration of at least 0 and less than the interval.
 func derived(region string, interval time.Duration) time.Duration {
 	sum := sha256.Sum256([]byte(region))
 	seconds := binary.BigEndian.Uint64(sum[:8]) % uint64(interval/time.Second)

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// span is a time in which a zone keeps one offset from UTC, all in Unix seconds. The
-// wall clock shows u+offset.
+// span is a time during which a zone keeps one offset from UTC, in Unix seconds. At u the wall
+// clock shows u+offset.
 type span struct {
-	start, end int64 // the end is outside
+	start, end int64 // the end is exclusive
 	offset     int64
-	// what the wall clock had come to before start: the moments up to there are past
+	// the latest wall time shown before start; moments up to it are past
 	seen int64
 }
 
-// first returns the first tick that is not before u.
+// first returns the first tick at or after u.
 func (s *Schedule) first(u int64) int64 {
 	if s.every > 0 {
 		return -floorDiv(-u, s.every) * s.every
@@ -24,7 +24,7 @@ func (s *Schedule) first(u int64) int64 {
 		if s.skipped(in, u) {
 			return u
 		}
-		// the clock went back: what it showed before is not shown again
+		// after the clock went back it repeats times, which have had their ticks
 		wall := s.fields.next(max(u+in.offset, in.seen))
 		if tick := wall - in.offset; tick < in.end {
 			return tick
@@ -33,12 +33,12 @@ func (s *Schedule) first(u int64) int64 {
 	}
 }
 
-// skipped reports whether the clock goes forward at u over a moment of the spec.
+// skipped reports whether the clock jumps at u over a moment of the spec.
 func (s *Schedule) skipped(in *span, u int64) bool {
 	return u == in.start && s.fields.next(in.seen) < in.start+in.offset
 }
 
-// spanOf returns the span that u is in.
+// spanOf returns the span that contains u.
 func (s *Schedule) spanOf(u int64) *span {
 	in := s.recent.Load()
 	if in == nil || u < in.start || u >= in.end {
@@ -48,13 +48,13 @@ func (s *Schedule) spanOf(u int64) *span {
 	return in
 }
 
-// twoDays is longer than any two offsets are apart: what the wall clock showed earlier is out of
-// its reach.
+// twoDays is more than any two offsets differ by, so what the wall clock showed earlier does not
+// matter.
 const twoDays = 48 * 60 * 60
 
-// spanAt returns the span that u is in. It begins two days before the change that led to it, so as
-// to see all that the wall clock has shown, and because the beginnings that the zone tables give
-// are not exact where the tables end.
+// spanAt returns the span that contains u. It begins two days before the preceding clock change:
+// to include every wall time already shown, and because the starts in the zone tables are not
+// exact near their end.
 func spanAt(zone *time.Location, u int64) *span {
 	in := boundsAt(zone, u)
 	in.seen = math.MinInt64
@@ -73,7 +73,7 @@ func spanAt(zone *time.Location, u int64) *span {
 	return &in
 }
 
-// boundsAt returns what the zone says of u, without seen.
+// boundsAt returns the span of u without seen.
 func boundsAt(zone *time.Location, u int64) span {
 	t := time.Unix(u, 0).In(zone)
 	start, end := t.ZoneBounds()
@@ -86,8 +86,8 @@ func boundsAt(zone *time.Location, u int64) span {
 		s.end = end.Unix()
 	}
 	if s.end <= u {
-		// Beyond its tables package time says that a year has 365 days: 31 December of a leap year
-		// lies after its end.
+		// Beyond the zone tables package time assumes 365 days a year, so 31 December of a leap
+		// year lies after the span's end.
 		const day = perDay * 60
 		s.end = (floorDiv(u, day) + 1) * day
 	}

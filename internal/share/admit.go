@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// Decision says whether a lane runs at a tick, and why.
+// Decision is whether a lane runs at a tick, and why.
 type Decision struct {
 	Run   bool
-	Short bool // false: enough is left for every tick to come, and nothing is shared
+	Short bool // false: enough is left for every coming tick, so nothing is shared
 	Lane  *Lane
 
-	Interval time.Duration // between two runs; 0: the lane gets all that it wants; negative: none
-	Due      time.Time     // when its next run is due; zero: at once
-	Free     int64         // units that are left now
-	Cost     int64         // units of its run
-	Ahead    int64         // units of the runs of other lanes that go first
-	Early    bool          // the lanes together have used what the day has for them until now
+	Interval time.Duration // between two runs; 0: a run at each tick; negative: no run
+	Due      time.Time     // when the lane's next run is due; zero: now
+	Free     int64         // units left now
+	Cost     int64         // units of the lane's run
+	Ahead    int64         // units of other lanes' runs that go first
+	Early    bool          // the lanes together have already used their units of the day until now
 }
 
-// Soon is what counts as free already: the charges of a run are a little apart, and so are those
-// that leave a sliding window a day later.
+// Soon is how far ahead units count as free: the charges of one run are a little apart, and so
+// they leave a sliding window a little apart.
 const Soon = time.Second
 
-// Admit decides whether a lane runs at a tick of it. left says how many units one of Rule.Limits
-// leaves scheduled charges Soon. at is in Unix microseconds, and no earlier than what was charged.
+// Admit decides whether a lane runs at its tick. left returns the units that a limit of
+// Rule.Limits leaves for scheduled charges Soon. at is in Unix microseconds, and not before the
+// latest charge.
 //
-// A tick that was begun before and is only resumed has been decided: do not ask again.
+// Do not ask again for a tick that has begun and is only resumed.
 func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 	d := Decision{Run: true, Lane: &b.rule.Lanes[lane], Cost: b.rule.Cost(lane)}
 	d.Free = math.MaxInt64
@@ -65,7 +66,7 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 	return d
 }
 
-// short reports whether a limit leaves too little for all ticks to come. It divides what there is.
+// short divides what is left, and reports whether a limit leaves too little for all coming ticks.
 func (b *Book) short(d *division, at, left int64) bool {
 	d.left = left
 	enough := b.plenty(d, at, left)
@@ -85,8 +86,8 @@ func (b *Book) short(d *division, at, left int64) bool {
 	return d.cut.short
 }
 
-// plenty reports whether enough is left for more ticks than can come until the reset, or in one
-// length of a sliding window. Nobody has to count them then.
+// plenty reports whether left covers more ticks than can come until the reset, or within the
+// length of a sliding window. Then the ticks need not be counted.
 func (b *Book) plenty(d *division, at, left int64) bool {
 	ahead := d.limit.Window.Length.Microseconds()
 	if d.limit.Window.IsCalendar() {
@@ -101,11 +102,10 @@ func (b *Book) plenty(d *division, at, left int64) bool {
 	return true
 }
 
-// room is the units that are free at a moment until, for a run of so many units at the moment at,
-// when nobody else charges any between them. A lane that is only in turn keeps to the even line of
-// the calendar day too, from nothing at the first tick to all that the lanes may take after the
-// last, and is one run ahead of it at most: what is made up for in the morning would be missing at
-// night.
+// room returns the units free at until for a run of cost units at the moment at, if nothing else
+// is charged between. In a calendar window a lane of class inTurn must also keep to an even line:
+// from nothing at the first tick to the lanes' whole capacity after the last, and at most one run
+// ahead of it. Catching up in the morning would leave too little for the night.
 func (b *Book) room(t *turn, cost, at, until int64) int64 {
 	units := int64(math.MaxInt64)
 	for i := range b.limits {
@@ -129,7 +129,7 @@ func (b *Book) room(t *turn, cost, at, until int64) int64 {
 	return units
 }
 
-// leaving is the units of whole grains between two moments.
+// leaving returns the units of the whole grains between two moments.
 func (b *Book) leaving(from, to int64) (units int64) {
 	if floorGrain(to) <= from {
 		return 0
@@ -140,7 +140,7 @@ func (b *Book) leaving(from, to int64) (units int64) {
 	return units
 }
 
-// String is the reason in words.
+// String returns the decision and its reason in words.
 func (d Decision) String() string {
 	if d.Run {
 		return d.Lane.Title() + " runs: " + d.reason()
@@ -152,9 +152,9 @@ func (d Decision) reason() string {
 	every, due := d.Interval.Round(time.Second), d.Due.UTC().Format("15:04 MST")
 	switch {
 	case !d.Short:
-		return "enough is left for every tick to come"
+		return "enough is left for every coming tick"
 	case d.Run && d.Interval == 0:
-		return "it gets all that it wants" + d.claim()
+		return "it gets all it wants" + d.claim()
 	case d.Run && d.Due.IsZero():
 		return "it has not run for days, or ever"
 	case d.Run:
@@ -172,7 +172,7 @@ func (d Decision) reason() string {
 	return fmt.Sprintf("a run every %s, the next due at %s", every, due) + d.claim()
 }
 
-// claim is what its share follows from.
+// claim returns the settings that the lane's share depends on.
 func (d Decision) claim() string {
 	s := fmt.Sprintf(" (weight %d", d.Lane.Weight)
 	if d.Lane.Priority != 0 {

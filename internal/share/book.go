@@ -9,66 +9,66 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Memory is how far back a decision looks: as far as every ledger does.
+// Memory is how far back a decision looks, which is as far as every ledger keeps entries.
 const Memory = quota.Retention
 
 const (
 	grain  = int64(quota.Grain / time.Microsecond)
 	memory = int64(Memory / time.Microsecond)
-	// forget is how old charges are dropped, if they are many. It leaves the longest window alone.
+	// forget is the age at which charges may be dropped. It exceeds the longest window.
 	forget = 40 * 24 * int64(time.Hour/time.Microsecond)
 )
 
-// Others are all who charge without being one of the lanes.
+// Others stands for all charges that no lane made.
 const Others = -1
 
-// Book is what was charged to the shared bucket, and by whom. It is not safe for concurrent use.
+// Book records the charges to the shared bucket by lane. It is not safe for concurrent use.
 type Book struct {
 	rule   *Rule
 	limits []division
 	lanes  []laneBook
-	all    record // of the lanes
+	all    record // charges of all lanes
 	others record
 
-	costs int64    // of one run of each lane
-	unit  int64    // divides every lane's cost
-	rates []demand // of the lanes, by the time between two ticks
+	costs int64    // one run of each lane, in units
+	unit  int64    // a divisor of every lane's cost
+	rates []demand // the lanes' costs by the time between two ticks
 
 	// Ticks are counted from one decision to the next.
-	now     int64 // µs; those up to it have been counted
-	soonest int64 // the first tick after now
-	past    int64 // units that the ticks before now want, from some beginning on
-	present int64 // units that the ticks at now want
-	changes int64 // of the divisions
-	slack   int64 // units that Others may be charged without making any lane idle for less long
+	now     int64 // µs; ticks up to then are counted
+	soonest int64 // µs; the first tick after now
+	past    int64 // units wanted by the ticks before now, from an arbitrary start
+	present int64 // units wanted by the ticks at now
+	changes int64 // number of changed divisions so far
+	slack   int64 // units that Others may be charged before an idle lane must be checked again
 }
 
-// laneBook is what a book knows of one lane.
+// laneBook is a book's record of one lane.
 type laneBook struct {
 	record
-	every int64    // µs, the shortest time between two ticks
-	next  int64    // the first tick after Book.now
-	table *[]int64 // of ticks, next among them, of all copies
-	place int      // of next
-	ticks int64    // up to Book.now, from some beginning on
+	every int64    // µs; the shortest time between two ticks
+	next  int64    // µs; the first tick after Book.now
+	table *[]int64 // ticks, including next; shared with copies of the book
+	place int      // index of next in table
+	ticks int64    // ticks up to Book.now, from an arbitrary start
 	turn  turn
 	idle  int64 // µs; see Book.Idle
 
-	last, first numbered        // the newest grain, and the first that turn counts
-	known       map[int64]int64 // tick numbers by grain, of all copies
+	last, first numbered        // the newest grain, and the first one that turn counts
+	numbers     map[int64]int64 // by grain; shared with copies of the book
 }
 
-// mostKnown is how many grains are remembered, those of some weeks.
-const mostKnown = 1 << 12
+// maxNumbers bounds the grains in laneBook.numbers, a few weeks of them.
+const maxNumbers = 1 << 12
 
-// numbered is a grain, and the number of the tick that its charges are for.
+// numbered is a grain, and the number of the tick that its charges belong to.
 type numbered struct{ at, tick int64 }
 
-// demand is units that are wanted every so often, in µs.
+// demand is a number of units wanted once per interval.
 type demand struct{ every, units int64 }
 
-// Charge records units of the shared bucket that a lane, or Others, was charged. Charges come in
-// the order of time; at is in Unix microseconds.
+// Charge records units of the shared bucket charged by a lane or by Others. Charges are in order
+// of time; at is in Unix microseconds.
 func (b *Book) Charge(lane int, at, units int64) {
 	if lane == Others {
 		b.others.add(at, units)
@@ -82,8 +82,8 @@ func (b *Book) Charge(lane int, at, units int64) {
 	b.all.add(at, units)
 }
 
-// CopyOf makes b a copy of another book, in the memory that it has. Both remember the windows that
-// either has divided, so they are not safe for concurrent use either.
+// CopyOf makes b a copy of another book and reuses b's memory. The books share the divided
+// windows, so they must not be used concurrently.
 func (b *Book) CopyOf(from *Book) *Book {
 	lanes, limits, all, others := b.lanes, b.limits, b.all, b.others
 	*b = *from
@@ -99,8 +99,8 @@ func (b *Book) CopyOf(from *Book) *Book {
 	return b
 }
 
-// moveTo counts the ticks up to a moment. A count begins again where the moment is long after the
-// last one, or before it: clocks jump.
+// moveTo counts the ticks up to a moment. The count starts over if the clock jumped: if the
+// moment is before the last one or long after it.
 func (b *Book) moveTo(at int64) {
 	if at < b.now || at > b.now+memory {
 		b.restart(at)
@@ -121,7 +121,7 @@ func (b *Book) moveTo(at int64) {
 	}
 }
 
-// pass counts the next tick of a lane and those up to now.
+// pass counts the next tick of a lane and any others up to now.
 func (b *Book) pass(lane int) {
 	l, r := &b.lanes[lane], &b.rule.Lanes[lane]
 	passed, last := int64(1), l.next
@@ -144,17 +144,18 @@ func (b *Book) pass(lane int) {
 	b.past += passed * cost
 }
 
-// mostListed is how many ticks are listed, of all lanes.
-const mostListed = 1 << 18
+// maxListed bounds the listed ticks of all lanes.
+const maxListed = 1 << 18
 
-// list begins a table with the first tick after a moment, and advance goes to the one after next.
+// list starts the table at the first tick after a moment. The tick may be a fraction of a µs
+// after it.
 func (l *laneBook) list(lane *Lane, after int64) {
 	l.next = lane.Next(before(after + 1)).At.UnixMicro() // it may come a part of a µs after
 	l.table, l.place = &[]int64{l.next}, 0
 }
 
 func (b *Book) advance(l *laneBook, lane *Lane) {
-	if l.place++; l.place > mostListed/len(b.lanes) {
+	if l.place++; l.place > maxListed/len(b.lanes) {
 		l.list(lane, l.next)
 		return
 	}
@@ -164,7 +165,7 @@ func (b *Book) advance(l *laneBook, lane *Lane) {
 	l.next = (*l.table)[l.place]
 }
 
-// restart begins to count at a moment.
+// restart starts the counts over at a moment.
 func (b *Book) restart(at int64) {
 	b.now, b.past, b.present, b.soonest = at, 0, 0, math.MaxInt64
 	b.wake()
@@ -173,7 +174,7 @@ func (b *Book) restart(at int64) {
 		l.ticks = 0
 		l.list(r, at)
 		l.turn.until, l.last.at, l.first.at = math.MinInt64, math.MinInt64, math.MinInt64
-		l.known = make(map[int64]int64)
+		l.numbers = make(map[int64]int64)
 		b.present += r.Count(before(at), before(at+1)) * b.rule.Cost(i)
 		b.soonest = min(b.soonest, l.next)
 	}
@@ -182,20 +183,20 @@ func (b *Book) restart(at int64) {
 	}
 }
 
-// tickOf is the number, as in laneBook.ticks, of the tick that a charge in a grain is for: the
-// first one in the grain, or the last one before it. It is kept in memo.
+// tickOf returns the number, as in laneBook.ticks, of the tick that the charges in a grain belong
+// to: the first tick in the grain, or the last one before it. It keeps the result in memo.
 func (b *Book) tickOf(lane int, grainAt int64, memo *numbered) int64 {
 	if memo.at == grainAt {
 		return memo.tick
 	}
-	known := b.lanes[lane].known
-	number, ok := known[grainAt]
+	numbers := b.lanes[lane].numbers
+	number, ok := numbers[grainAt]
 	if !ok {
 		number = b.countTo(lane, grainAt)
-		if len(known) == mostKnown {
-			clear(known)
+		if len(numbers) == maxNumbers {
+			clear(numbers)
 		}
-		known[grainAt] = number
+		numbers[grainAt] = number
 	}
 	*memo = numbered{grainAt, number}
 	return number
@@ -215,9 +216,9 @@ func (b *Book) countTo(lane int, grainAt int64) int64 {
 	return number
 }
 
-// record is units by grain, the oldest first.
+// record holds running totals of units by grain, oldest first.
 type record struct {
-	at, before []int64 // a grain's beginning, and the running total before it
+	at, before []int64 // each grain's start, and the total before it
 	total      int64
 }
 
@@ -238,10 +239,10 @@ func (r *record) add(at, units int64) {
 	r.total += units
 }
 
-// newest is the beginning of the newest grain.
+// newest returns the start of the newest grain.
 func (r *record) newest() int64 { return r.at[len(r.at)-1] }
 
-// drop forgets what is older than t, once that is half of all and the slices are full.
+// drop removes charges older than t, once they are half of all and the slices are full.
 func (r *record) drop(t int64) {
 	n := len(r.at)
 	if n < 64 || n < cap(r.at) || r.at[n/2] >= t {
@@ -250,14 +251,14 @@ func (r *record) drop(t int64) {
 	r.at, r.before = slices.Clone(r.at[n/2:]), slices.Clone(r.before[n/2:])
 }
 
-// copyOf makes r a copy of another record, in the memory of one that is no longer needed.
+// copyOf makes r a copy of another record and reuses the given memory.
 func (r *record) copyOf(memory, from record) {
 	*r = from
 	r.at, r.before = append(memory.at[:0], from.at...), append(memory.before[:0], from.before...)
 }
 
-// from is the index of the first grain that begins at t or later, to the grain. It is mostly near
-// the end, where the search begins.
+// from returns the index of the first grain that begins at t or later. The search starts at the
+// end, because the result is usually near it.
 func (r *record) from(t int64) int {
 	t = floorGrain(t)
 	low, high := len(r.at)-1, len(r.at) // low is before t, high is not
@@ -268,7 +269,7 @@ func (r *record) from(t int64) int {
 	return low + 1 + sort.Search(high-low-1, func(i int) bool { return r.at[low+1+i] >= t })
 }
 
-// since is the units charged from t on, to the grain.
+// since returns the units charged from t on, to the grain.
 func (r *record) since(t int64, memo *mark) int64 {
 	if t = floorGrain(t); !memo.known || memo.at != t {
 		i := r.from(t)
@@ -280,7 +281,7 @@ func (r *record) since(t int64, memo *mark) int64 {
 	return r.total - memo.before
 }
 
-// mark remembers the running total before a grain.
+// mark caches the running total before a grain.
 type mark struct {
 	at, before int64
 	known      bool

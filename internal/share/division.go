@@ -7,58 +7,58 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// never is an interval without an end: nothing is left for the lane.
+// never is the interval of a lane that gets no run.
 const never = math.MaxInt64
 
-// division is how one limit is divided among the lanes.
+// division is one limit's capacity, divided among the lanes.
 type division struct {
 	limit   quota.Limit
-	index   int               // in Rule.Limits
-	window  *window           // in force; nil before the first decision
-	windows map[int64]*window // that were, by their begin; of all forks
+	index   int               // index in Rule.Limits
+	window  *window           // current window; nil before the first decision
+	windows map[int64]*window // earlier windows by begin; shared with copies of the book
 
-	start, end int64 // of the calendar window that was asked for last
+	start, end int64 // the calendar window asked for last
 
-	others, lanes, staying mark    // what was charged in the window
-	resting                [2]mark // and what of it will be there after the next grain
+	others, lanes, staying mark    // caches of the sums charged in the window
+	resting                [2]mark // caches of the sums still in the window a grain later
 
-	left     int64 // units, at the last decision
-	held     int64 // and those that were set aside
-	spare    int64 // that Others may take without changing the cut
-	enough   bool  // for every tick to come
-	capacity int64 // what the lanes may take of the window
-	*cut           // of it; nil before the window is divided
+	left     int64 // units left at the last decision
+	held     int64 // units held then
+	spare    int64 // units Others may take without changing the cut
+	enough   bool  // enough for every coming tick
+	capacity int64 // units the lanes may take in the window
+	*cut           // the division of capacity; nil until computed
 }
 
-// cut is what becomes of a capacity.
+// cut is how a capacity is divided.
 type cut struct {
 	of        int64
-	intervals []int64 // between two runs of each lane; 0: it gets all that it wants
-	floored   []bool  // its share is no more than its floor
-	short     bool    // some lane has an interval
+	intervals []int64 // between two runs, in parts of a tick; 0: each tick runs
+	floored   []bool  // the lane's share is no more than its floor
+	short     bool    // some lane's interval is not 0
 }
 
-// window is the time whose ticks are counted. One that slides takes its ticks from the window that
-// begins with the upstream's day. Times are Unix microseconds.
+// window is the time whose ticks are counted, in Unix microseconds. A sliding window counts the
+// ticks of the window that begins with the upstream's day.
 type window struct {
 	begin, end int64 // of the ticks
-	start      int64 // of the calendar day: before begin on a day that was begun late
+	start      int64 // start of the calendar window, before begin if the lanes began late
 	slides     bool
-	until      int64 // another window is in force from then on
+	until      int64 // end of validity
 	length     int64
-	ticks      []int64        // how many each lane has
-	wants      int64          // units, of all ticks
-	wanted     int64          // Book.past when all ticks have come
-	cuts       map[int64]*cut // that were made, by capacity
+	ticks      []int64        // number of ticks by lane
+	wants      int64          // units of all ticks
+	wanted     int64          // Book.past after the last tick
+	cuts       map[int64]*cut // results by capacity
 }
 
-// mostCuts is how many cuts a window remembers, and mostWindows how many windows a division does.
+// Bounds of a window's cuts and of a division's windows.
 const (
-	mostCuts    = 1 << 12
-	mostWindows = 1 << 6
+	maxCuts    = 1 << 12
+	maxWindows = 1 << 6
 )
 
-// open makes the window that holds now the one in force.
+// open makes the window that contains now the current one.
 func (b *Book) open(d *division) {
 	at := b.now
 	if w := d.window; w != nil && at < w.until && at >= w.begin {
@@ -73,22 +73,22 @@ func (b *Book) open(d *division) {
 		w.start, w.end = d.day(at)
 		w.until = w.end
 		if w.begin = b.firstRun(w.start, at); w.begin == at {
-			w.until = at + 1 // as long as no lane has run, the day begins again
+			w.until = at + 1 // until a lane runs, the window starts over each time
 		}
 	}
-	known := d.windows[w.begin]
-	if known == nil || known.until != w.until {
-		if len(d.windows) == mostWindows {
+	current := d.windows[w.begin]
+	if current == nil || current.until != w.until {
+		if len(d.windows) == maxWindows {
 			clear(d.windows)
 		}
-		known = &w
-		b.count(known)
-		d.windows[w.begin] = known
+		current = &w
+		b.count(current)
+		d.windows[w.begin] = current
 	}
-	d.window, d.cut = known, nil
+	d.window, d.cut = current, nil
 }
 
-// day is the calendar day, week or month that holds a moment.
+// day returns the calendar day, week or month that contains a moment.
 func (d *division) day(at int64) (start, end int64) {
 	if at < d.start || at >= d.end {
 		start, end := d.limit.Window.Bounds(moment(at))
@@ -109,8 +109,8 @@ func (b *Book) count(w *window) {
 	}
 }
 
-// firstRun is when the lanes began to use a day: at its start, if any ran before it. A day of which
-// nobody ran in the morning is divided over the rest of it.
+// firstRun returns when the lanes began to use a day: its start, if any lane ran before the day.
+// If no lane has run yet today, the rest of the day is divided.
 func (b *Book) firstRun(start, at int64) int64 {
 	if len(b.all.at) > 0 && b.all.at[0] < start {
 		return start
@@ -121,10 +121,10 @@ func (b *Book) firstRun(start, at int64) int64 {
 	return max(start, at)
 }
 
-// before is just before a moment: ticks from it on come after.
+// before returns the moment just before, so that ticks at micros come after it.
 func before(micros int64) time.Time { return moment(micros).Add(-time.Nanosecond) }
 
-// since is from when on charges count at a moment of the window.
+// since returns the moment from which charges count at a moment of the window.
 func (w *window) since(at int64) int64 {
 	if w.slides {
 		return at - w.length
@@ -132,27 +132,27 @@ func (w *window) since(at int64) int64 {
 	return w.start
 }
 
-// divide finds the interval of each lane. What others have charged in the window, or hold, is not
-// for the lanes, nor is what no run can be made of.
+// divide computes each lane's interval. The capacity excludes what others have charged or hold,
+// and any remainder that makes no run.
 func (b *Book) divide(d *division, at, left int64) {
 	w := d.window
 	from := w.since(at)
 	others, lanes := b.others.since(from, &d.others), b.all.since(from, &d.lanes)
 	capacity := d.limit.Cap(false)
 	d.held = max(0, capacity-left-others-lanes)
-	if w.slides { // what leaves it within a grain has left it
+	if w.slides { // treat units that leave within a grain as gone
 		others = b.others.since(from+grain, &d.staying)
 	}
 	capacity = max(0, capacity-others-d.held)
 	d.capacity = capacity - capacity%b.unit
 	spare := capacity
-	capacity = min(d.capacity, w.wants) // more than that divides alike
+	capacity = min(d.capacity, w.wants) // more capacity gives the same division
 	d.spare = spare - capacity
 	if d.cut != nil && d.cut.of == capacity {
 		return
 	}
 	if d.cut = w.cuts[capacity]; d.cut == nil {
-		if len(w.cuts) == mostCuts {
+		if len(w.cuts) == maxCuts {
 			clear(w.cuts)
 		}
 		d.cut = b.cut(w, capacity)
@@ -183,17 +183,18 @@ func (b *Book) cut(w *window, capacity int64) *cut {
 	return c
 }
 
-// claimants are the lanes as MaxMin sees them, in parts of a unit: a share need not be whole units.
+// claimants returns the lanes' claims for MaxMin, scaled so that a share can be a fraction of a
+// unit.
 func (b *Book) claimants(w *window, capacity int64) (all []Claimant, scale int64) {
 	scale = 1 << 20
 	if capacity >= 1<<40 {
 		scale = 1
 	}
 	for i, l := range b.rule.Lanes {
-		demand := capacity + 1 // as good as any demand above it
+		demand := capacity + 1 // any larger demand has the same effect
 		switch cost := b.rule.Cost(i); {
 		case cost > capacity:
-			demand = 0 // no run of it fits
+			demand = 0 // its run does not fit
 		case cost == 0 || w.ticks[i] <= capacity/cost:
 			demand = w.ticks[i] * cost
 		}

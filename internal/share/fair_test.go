@@ -23,12 +23,12 @@ var (
 	threes  = []int64{1, 2, 3, 1, 2, 3, 1, 2}
 )
 
-// steady is schedules that want more than the limits allow, on 30 days.
+// steady lists schedules that want more than their limits allow, over 30 days.
 var steady = []struct {
 	name  string
 	scene scene
-	runs  int     // whole runs that the limits allow
-	parts []int64 // in which the lanes share them; nil: equally
+	runs  int     // number of whole runs the limits allow
+	parts []int64 // the lanes' shares of the runs; nil for equal ones
 }{
 	{"24h and day", scene{eight(), both, 0, 30, 0}, 750, nil},
 	{"24h and day, from noon", scene{eight(), both, 12 * time.Hour, 30, 0}, 750, nil},
@@ -96,7 +96,7 @@ func TestFair_Claims(t *testing.T) {
 		{"a priority gets all it wants first",
 			scene{lanes: lanes(3, 4*time.Hour, 4, second), limits: []quota.Limit{sliding(40)}},
 			[]float64{2, 6, 2}, 0.1},
-		{"a floor is whole", // 100 units: 40 are its floor, and the others share the rest
+		{"a floor is whole", // of 100 units 40 are its floor; the others share the rest
 			scene{lanes: lanes(5, half, 4, floored), limits: both},
 			[]float64{10, 3.75, 3.75, 3.75, 3.75}, 0.15},
 		{"a weight of 0 gets what the others leave",
@@ -110,7 +110,8 @@ func TestFair_Claims(t *testing.T) {
 				}
 			}), limits: both},
 			[]float64{1, 6, 6, 6, 6}, 0.2},
-		{"ticks in eight hours of the day", // all of them beside one that ticks always
+		// one lane ticks all day, the others in eight hours only
+		{"ticks in eight hours of the day",
 			scene{lanes: lanes(4, half, 4, func(i int, l *Lane) {
 				if i > 0 {
 					l.Schedule, _ = schedule.Parse("*/10 9-16 * * *", time.UTC)
@@ -137,8 +138,8 @@ func TestFair_Claims(t *testing.T) {
 	}
 }
 
-// TestFair_FirstRound: on the first day everybody runs once before anybody runs twice, at its first
-// tick while units are free.
+// TestFair_FirstRound: on the first day every lane runs once, at its first tick with free units,
+// before any lane runs twice.
 func TestFair_FirstRound(t *testing.T) {
 	for _, start := range []time.Duration{0, 9 * time.Hour, 20 * time.Hour} {
 		p := scene{lanes: eight(), limits: both, start: start, days: 2}.play()
@@ -150,8 +151,8 @@ func TestFair_FirstRound(t *testing.T) {
 	}
 }
 
-// TestFair_ManyLanes: lanes that share less than a run in three days each, which is as far as a
-// decision looks back, take turns all the same.
+// TestFair_ManyLanes: lanes take turns even if each gets less than one run in the three days that
+// a decision looks back.
 func TestFair_ManyLanes(t *testing.T) {
 	p := scene{lanes: lanes(110, half, 4), limits: both, days: 30}.play()
 	if least, most := slices.Min(p.runs), slices.Max(p.runs); least < 6 || most > least+2 {
@@ -159,12 +160,11 @@ func TestFair_ManyLanes(t *testing.T) {
 	}
 }
 
-// TestFair_Newcomer: a lane that has never run goes before those that have, as soon as its cost is
-// free.
+// TestFair_Newcomer: a lane that never ran goes first as soon as its cost is free.
 func TestFair_Newcomer(t *testing.T) {
 	s := scene{lanes: eight(), limits: both[:1]}
 	book := s.rule().Begin()
-	for i := range 7 { // all but the last, an interval ago
+	for i := range 7 { // all but the last ran an interval ago
 		book.Charge(i, midnight.Add(time.Duration(i)*time.Hour).UnixMicro(), 4)
 	}
 	at := midnight.Add(23 * time.Hour)
@@ -179,7 +179,7 @@ func TestFair_Newcomer(t *testing.T) {
 	}
 }
 
-// TestFair_Restart: a book that is written anew from what was charged decides as the old one.
+// TestFair_Restart: a book rebuilt from the charges decides the same as the original.
 func TestFair_Restart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawScene(t)
@@ -198,13 +198,13 @@ func TestFair_Restart(t *testing.T) {
 			left := func(int) int64 { return units }
 			if lane != Others {
 				d := new(Book).CopyOf(old).Admit(lane, at, left)
-				anew := rule.Begin()
+				rebuilt := rule.Begin()
 				for _, c := range charges {
 					if c.at >= at-memory-int64(24*time.Hour/time.Microsecond) {
-						anew.Charge(c.lane, c.at, c.units)
+						rebuilt.Charge(c.lane, c.at, c.units)
 					}
 				}
-				again := anew.Admit(lane, at, left)
+				again := rebuilt.Admit(lane, at, left)
 				want := d
 				want.Lane, want.Short = again.Lane, again.Short
 				if again != want {
@@ -220,7 +220,7 @@ func TestFair_Restart(t *testing.T) {
 	})
 }
 
-// TestAdmit_ClockJumps: charges from another age neither hold a decision up nor count in it.
+// TestAdmit_ClockJumps: charges at far-off times neither delay a decision nor count in it.
 func TestAdmit_ClockJumps(t *testing.T) {
 	s := scene{lanes: lanes(1, time.Minute, 1), limits: both}
 	book := s.rule().Begin()
@@ -238,9 +238,9 @@ func TestAdmit_ClockJumps(t *testing.T) {
 	}
 }
 
-// TestAdmit_TicksBetweenMicroseconds: two clocks are apart by any number of nanoseconds.
+// TestAdmit_TicksBetweenMicroseconds: two clocks may differ by any number of nanoseconds.
 func TestAdmit_TicksBetweenMicroseconds(t *testing.T) {
-	// 10 minutes are no whole number of µs for each
+	// 10 minutes divided by 11 is no whole number of µs
 	s := scene{lanes: lanes(11, 10*time.Minute, 4), limits: both, days: 2}
 	p := s.play()
 	if p.all() < 49 || slices.Min(p.runs) < 4 {
@@ -248,7 +248,7 @@ func TestAdmit_TicksBetweenMicroseconds(t *testing.T) {
 	}
 }
 
-// TestShares_TooLarge: what a lane cannot run on is not shown as its share.
+// TestShares_TooLarge: a share that is too small for one run shows as 0.
 func TestShares_TooLarge(t *testing.T) {
 	s := scene{lanes: lanes(2, time.Hour, 4, func(i int, l *Lane) { l.Pages = int64(4 + 196*i) }),
 		limits: both[:1]}
@@ -266,8 +266,8 @@ func TestDecision_String(t *testing.T) {
 		d    Decision
 		want string
 	}{
-		{Decision{Run: true}, "runs: enough is left for every tick to come"},
-		{Decision{Run: true, Short: true, Due: due}, "runs: it gets all that it wants (weight 2)"},
+		{Decision{Run: true}, "runs: enough is left for every coming tick"},
+		{Decision{Run: true, Short: true, Due: due}, "runs: it gets all it wants (weight 2)"},
 		{Decision{Run: true, Short: true, Interval: hour},
 			"runs: it has not run for days, or ever"},
 		{Decision{Run: true, Short: true, Interval: hour, Due: due},

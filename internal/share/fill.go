@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// span is what one claimant can get: from low to high units, 0 <= low <= high, in proportion to its
-// weight of at least 1.
+// span is the range of units one claimant can get, 0 <= low <= high. It fills in proportion to
+// its weight, which is at least 1.
 type span struct{ low, high, weight int64 }
 
-// level is units for each unit of weight, as a fraction.
+// level is a number of units per unit of weight, as a fraction.
 type level struct{ units, weight int64 }
 
 func (l level) less(m level) bool { return atMost(l.units, m.weight, m.units, l.weight, false) }
 
-// stuckLow and stuckHigh say whether a span lies at its end when the water stands at l.
+// stuckLow and stuckHigh report whether a span is at its lower or upper end at level l.
 func (s span) stuckLow(l level) bool  { return atMost(s.weight, l.units, s.low, l.weight, false) }
 func (s span) stuckHigh(l level) bool { return atMost(s.high, l.weight, s.weight, l.units, true) }
 
-// fill raises all spans together like water, each weight units for one of the level, until capacity
-// is used up.
+// fill raises all spans together like water, in proportion to their weights, until capacity is
+// used up.
 func fill(capacity int64, spans []span) []int64 {
 	lows, highs := make([]int64, len(spans)), make([]int64, len(spans))
 	for i, s := range spans {
@@ -50,8 +50,7 @@ func fill(capacity int64, spans []span) []int64 {
 	return got
 }
 
-// waterline is the highest level that capacity is enough for at which a span starts or stops
-// rising.
+// waterline returns the highest level within capacity at which a span starts or stops rising.
 func waterline(capacity int64, spans []span) level {
 	at, above := level{0, 1}, level{1, 0}
 	for _, s := range spans {
@@ -68,7 +67,7 @@ func waterline(capacity int64, spans []span) level {
 	return at
 }
 
-// holds says whether capacity is enough to raise the spans to l.
+// holds reports whether capacity suffices to raise the spans to l.
 func holds(capacity int64, spans []span, l level) bool {
 	rest, weight := capacity, int64(0)
 	for _, s := range spans {
@@ -87,7 +86,8 @@ func holds(capacity int64, spans []span, l level) bool {
 	return atMost(weight, l.units, rest, l.weight, true)
 }
 
-// deal splits units among the spans of the given indices by weight: largest remainder, then order.
+// deal splits units among the spans of the given indices by weight: largest remainder, then
+// order.
 func deal(units int64, spans []span, among []int, got []int64) {
 	var weight uint64
 	for _, i := range among {
@@ -109,7 +109,7 @@ func deal(units int64, spans []span, among []int, got []int64) {
 	}
 }
 
-// mulDiv is a*b/c, or the largest figure there is, for figures of at least 0.
+// mulDiv returns a*b/c for non-negative numbers, capped at math.MaxInt64.
 func mulDiv(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {
@@ -119,7 +119,7 @@ func mulDiv(a, b, c int64) int64 {
 	return int64(min(part, math.MaxInt64))
 }
 
-// mulDivSigned is a*b/parts, at most as large as mulDiv.
+// mulDivSigned returns a*b/parts with a's sign, capped like mulDiv.
 func mulDivSigned(a, b int64) int64 {
 	if a < 0 {
 		return -mulDiv(-a, b, parts)
@@ -127,8 +127,8 @@ func mulDivSigned(a, b int64) int64 {
 	return mulDiv(a, b, parts)
 }
 
-// atMost says whether a*b <= c*d (or, not orEqual, a*b < c*d) for figures of at least 0, however
-// large.
+// atMost reports whether a*b <= c*d (or a*b < c*d if orEqual is false) for non-negative numbers
+// of any size.
 func atMost(a, b, c, d int64, orEqual bool) bool {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	hi2, lo2 := bits.Mul64(uint64(c), uint64(d))
@@ -138,7 +138,7 @@ func atMost(a, b, c, d int64, orEqual bool) bool {
 	return lo < lo2 || orEqual && lo == lo2
 }
 
-// total is the sum, or the largest figure there is when the sum exceeds it.
+// total returns the sum, capped at math.MaxInt64.
 func total(units []int64) int64 {
 	var sum int64
 	for _, u := range units {

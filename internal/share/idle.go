@@ -2,11 +2,11 @@ package share
 
 import "math"
 
-// Idle reports whether a tick of a lane is surely left out, as long as nothing lapses that is set
-// aside: its next run is not due by then. It saves asking why. It may be false all the same.
+// Idle reports that a lane's tick is certain to be left out, because its next run is not due by
+// then, unless a hold lapses before. The caller can skip Admit. A false result means nothing.
 func (b *Book) Idle(lane int, at int64) bool { return at < b.lanes[lane].idle }
 
-// wake makes no lane idle.
+// wake clears the idle times of all lanes.
 func (b *Book) wake() {
 	b.slack = math.MaxInt64
 	for i := range b.lanes {
@@ -14,11 +14,11 @@ func (b *Book) wake() {
 	}
 }
 
-// worthResting is how many ticks a lane has to be idle for to be worth finding that out.
+// worthResting is the number of ticks a lane must be idle for to make rest worthwhile.
 const worthResting = 4
 
-// rest finds until when a lane is idle whose run is not due, while all limits are short. Until then
-// no window begins, and no grain of charges leaves one, so that the intervals stay what they are.
+// rest finds until when a lane whose run is not due stays idle while all limits are short. Until
+// then no window begins and no grain leaves one, so the intervals stay the same.
 func (b *Book) rest(lane int, at int64) {
 	t, until, slack := &b.lanes[lane].turn, int64(math.MaxInt64), int64(math.MaxInt64)
 	if t.due < never/4 {
@@ -46,7 +46,7 @@ func (b *Book) rest(lane int, at int64) {
 	b.slack, b.lanes[lane].idle = slack, until
 }
 
-// mayBeEnough reports whether a limit may leave enough for every tick to come before a moment.
+// mayBeEnough reports whether a limit could leave enough for every tick before a moment.
 func (b *Book) mayBeEnough(d *division, at, until int64) bool {
 	w := d.window
 	from, past := w.start, b.past+b.present

@@ -2,9 +2,9 @@ package share
 
 import "quotabudget/internal/quota"
 
-// LaneOf is the lane that an entry with these labels is of: that of its job and region, that of a
-// job without regions, or the first lane of the region for another of the jobs; Others when there
-// is none.
+// LaneOf returns the lane that an entry with these labels belongs to: the lane of its job and
+// region, of a job without regions, or the first lane of the region for another job. It returns
+// Others if there is none.
 func (r *Rule) LaneOf(labels quota.Labels) int {
 	job, region := labels[quota.LabelJob], labels[quota.LabelRegion]
 	ours, first := false, Others

@@ -1,15 +1,15 @@
 package share
 
-// Loan is units of the day that one lane leaves and another may take, by their titles.
+// Loan is units that one lane leaves and another may take. It names the lanes by title.
 type Loan struct {
 	From  string `json:"from"`
 	To    string `json:"to"`
 	Units int64  `json:"units"`
 }
 
-// Loans says who leaves what to whom, measured against a cut by weight alone: what a region may
-// take beyond its cut comes from those that take less than theirs, in proportion to what each of
-// them leaves in all.
+// Loans computes the loans between lanes, relative to a division by weight alone. A lane's excess
+// is borrowed from the lanes that take less than their part, in proportion to what each of them
+// leaves.
 func Loans(shares []Share) []Loan {
 	lenders := make([]Claimant, len(shares))
 	for i, s := range shares {

@@ -5,27 +5,26 @@ import (
 	"slices"
 )
 
-// Claimant is one who wants units of what is shared. Negative figures count as 0.
+// Claimant is a claim on the shared units. Negative numbers count as 0.
 type Claimant struct {
-	Demand int64 // units it wants in all; it never gets more
-	// Weight is its part in proportion to the others' weights, at most MaxWeight. With 0 it gets
-	// only what the others leave.
+	Demand int64 // units it wants in all, and the most it gets
+	// Weight is its proportion, at most MaxWeight. With 0 it gets only what the others leave.
 	Weight   int64
-	Priority int64 // above the floors, a higher one gets all it wants before any lower one
-	Floor    int64 // units it gets before priorities and weights count, as far as it wants them
+	Priority int64 // above the floors, higher priorities are served first
+	Floor    int64 // units it gets first, up to its demand
 }
 
 // MaxWeight is the largest weight that counts.
 const MaxWeight = 1 << 31
 
-// MaxMin shares capacity among the claimants and returns each one's units, in their order. The
-// units it deals out are min(capacity, what all want).
+// MaxMin divides capacity among the claimants and returns their units in order. It deals out
+// min(capacity, total demand).
 //
-// A floor is the least a claimant gets, not something on top: one whose weight brings it more gets
-// no more for its floor. Floors that together exceed the capacity are shared among themselves, the
-// smallest first to be whole. What one does not want goes to the others by weight. Units that do
-// not divide go to the largest remainders, then to the first in order; as with every method of
-// largest remainders, more capacity can therefore cost a claimant one unit, when weights differ.
+// A floor is the least a claimant gets, not an extra: if its weight brings it more, the floor
+// adds nothing. Floors that together exceed the capacity are divided equally, so that the
+// smallest are met first. Units a claimant does not want go to the others by weight. Indivisible
+// units go to the largest remainders, then by order. As with every method of largest remainders,
+// more capacity can cost a claimant one unit when weights differ.
 func MaxMin(capacity int64, claimants []Claimant) []int64 {
 	spans := make([]span, len(claimants))
 	for i, c := range claimants {
@@ -38,7 +37,7 @@ func MaxMin(capacity int64, claimants []Claimant) []int64 {
 	return got
 }
 
-// rank is a turn to be served: by priority, and those without a weight after all others.
+// rank is the order of service: by priority, and claimants without a weight last.
 type rank struct {
 	weighty  bool
 	priority int64
@@ -46,7 +45,7 @@ type rank struct {
 
 func (c Claimant) rank() rank { return rank{c.Weight > 0, c.Priority} }
 
-// ranks are those of the claimants, the first to be served first.
+// ranks returns the claimants' distinct ranks in order of service.
 func ranks(claimants []Claimant) []rank {
 	all := make([]rank, 0, len(claimants))
 	for _, c := range claimants {
@@ -66,8 +65,8 @@ func ranks(claimants []Claimant) []rank {
 	return all
 }
 
-// widen makes what each claimant got the least it gets, and lets those of a rank have up to their
-// demand.
+// widen sets each claimant's lower bound to what it got, and lets the claimants of one rank rise
+// to their demand.
 func widen(spans []span, claimants []Claimant, got []int64, r rank) []span {
 	for i, c := range claimants {
 		spans[i] = span{low: got[i], high: got[i], weight: min(max(c.Weight, 1), MaxWeight)}

@@ -58,7 +58,7 @@ func TestMaxMin(t *testing.T) {
 	}
 }
 
-// drawClaimants draws some that crowd around the same figures, so that ties and ends are met often.
+// drawClaimants draws claimants with similar numbers, so that ties and bounds are common.
 func drawClaimants(t *rapid.T) []Claimant {
 	most := rapid.SampledFrom([]int64{6, 60, 1 << 40}).Draw(t, "most")
 	claimant := rapid.Custom(func(t *rapid.T) Claimant {
@@ -82,7 +82,7 @@ func drawCapacity(t *rapid.T, claimants []Claimant) int64 {
 	return rapid.Int64Range(0, all+all/4+1).Draw(t, "capacity")
 }
 
-// least is what a claimant gets at least, floors being affordable.
+// least returns a claimant's minimum if the floors fit into the capacity.
 func (c Claimant) least() int64 { return min(c.Floor, c.Demand) }
 
 func TestMaxMin_Properties(t *testing.T) {
@@ -115,14 +115,14 @@ func TestMaxMin_Properties(t *testing.T) {
 	})
 }
 
-// checkNoEnvy checks that nobody of a lower rank has more than the least when i wanted more, and
-// nobody of the same more for its weight, beyond one unit of rounding each.
+// checkNoEnvy checks, to one unit of rounding each, that if claimant i got less than it wanted,
+// no lower rank has more than its minimum, and no equal rank has more for its weight.
 func checkNoEnvy(t *rapid.T, claimants []Claimant, got []int64, i int, short bool) {
 	mine := claimants[i]
 	for j, c := range claimants {
 		least := c.least()
 		w, v := mine.Weight, c.Weight
-		if short { // floors among themselves
+		if short { // floors compete
 			if got[i] < mine.least() && got[j] > got[i]+1 {
 				t.Fatalf("%v: floor of %d envies that of %d", got, i, j)
 			}
@@ -140,7 +140,7 @@ func checkNoEnvy(t *rapid.T, claimants []Claimant, got []int64, i int, short boo
 	}
 }
 
-// TestMaxMin_Capacity: with more to share nobody gets less, but for the one unit of rounding when
+// TestMaxMin_Capacity: with more capacity no claimant gets less, except one unit of rounding when
 // weights differ.
 func TestMaxMin_Capacity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -163,7 +163,7 @@ func TestMaxMin_Capacity(t *testing.T) {
 	})
 }
 
-// TestMaxMin_Order: another order moves at most the units that do not divide, one for each.
+// TestMaxMin_Order: a different order moves at most one indivisible unit per claimant.
 func TestMaxMin_Order(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		claimants := drawClaimants(t)

@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// A month's units are shared over its ticks; a floor is units a day, for as many days as it has.
+// TestShares_Month: a month's units are divided over its ticks, and a floor is units per day of
+// that month.
 func TestShares_Month(t *testing.T) {
 	for month, days := range map[time.Month]int64{time.April: 30, time.December: 31,
 		time.February: 28} {

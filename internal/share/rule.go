@@ -1,21 +1,21 @@
 // Package share decides which ticks run while units are short.
 //
-// A tick runs when enough is left for every tick to come. Otherwise each lane runs at an interval
-// of its own. Its share of a window follows from demand, weight, priority and floor (MaxMin), and
+// A tick runs when enough is left for every coming tick. Otherwise each lane runs at an interval.
+// Its share of a window follows from demand, weight, priority and floor (MaxMin), and
 //
 //	interval = window * cost of a run / share
 //
-// Its next run is due one interval after the ones before it. A run that comes late, because ticks
-// are coarse or no unit was free, makes the next ones due no later, so that lanes keep their shares
-// over days. Among lanes whose run is due, the one that has been due longest goes first when units
-// are scarce; a lane that has never run goes before all others.
+// A lane's next run is due one interval after its previous one. A run that comes late, because
+// ticks are coarse or no unit was free, does not delay the next ones, so that lanes keep their
+// shares over days. When units are scarce, the lane that has been due longest goes first; a lane
+// that has never run goes before all others.
 //
 // Worked example: 100 units a day, eight lanes of equal weight that want 4 units every half hour.
-// Each has a share of 12.5 units, and runs every 24h * 4 / 12.5 = 7h40m48s: 25 runs a day of all
-// lanes together, three or four of each.
+// Each has a share of 12.5 units and runs every 24h * 4 / 12.5 = 7h40m48s. Together they run 25
+// times a day, three or four times each.
 //
-// A decision is a function of what the ledger holds and the configuration, and of nothing else: all
-// daemons agree, and a restart changes nothing. There is no clock here and no I/O.
+// A decision depends only on the ledger and the configuration, so all daemons agree and a restart
+// changes nothing. The package has no clock and does no I/O.
 package share
 
 import (
@@ -28,40 +28,40 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// Lane is the ticks of a job, or of one region of it, and what it may take when units are short.
+// Lane is a job, or one region of it, with its ticks and its claim when units are short.
 type Lane struct {
 	schedule.Lane
 	Zone  *time.Location // of the schedule
-	Pages int64          // that a run wants; 1 where a run is charged as a whole
-	Price []quota.Cost   // of a page; nil for that of all lanes without one
-	// Took is what Runs earlier runs took together, of each bucket. Without, a run takes its price.
+	Pages int64          // pages of a run; 1 if a run is charged as a whole
+	Price []quota.Cost   // of a page; nil for the price most lanes pay
+	// Took is what Runs earlier runs used together, by bucket. If empty, a run costs its price.
 	Took []quota.Cost
 	Runs int64
-	Own  *Paces // in place of those of the credential; nil for these
-	// Elsewhere is whether somebody else runs it, without asking for a share: only what it takes is
-	// known.
+	Own  *Paces // paces instead of the credential's; nil for those
+	// Elsewhere reports whether another program runs the lane without asking for a share. Only
+	// its charges are known.
 	Elsewhere bool
-	Weight    int64 // see Claimant, for these three
+	Weight    int64 // for these three see Claimant
 	Priority  int64
-	Floor     int64 // units a day, or of a shorter window
+	Floor     int64 // units a day, or per window if it is shorter
 }
 
-// floorOf is the units of a window that the lane's floor comes to.
+// floorOf returns the lane's floor in a window, in units.
 func (l *Lane) floorOf(w *window) int64 {
 	const day = 24 * int64(time.Hour/time.Microsecond)
 	return mulDiv(max(l.Floor, 0), max(1, (w.length+day/2)/day), 1)
 }
 
-// Paces are the lines that hold a lane back; none where it has no pace.
+// Paces are the pace lines of a lane, or of the credential; none if there is no pace.
 type Paces []quota.Limit
 
-// Name is the lane's in messages and claims: "trending/BR", or "backfill".
+// Name returns the lane's name for messages and claims: "trending/BR", or "backfill".
 func (l Lane) Name() string { return schedule.Name(l.Job, l.Region) }
 
-// Title is its short name, where the job need not be told: "BR", or "backfill".
+// Title returns the lane's short name, for use where the job is clear: "BR", or "backfill".
 func (l Lane) Title() string { return schedule.Title(l.Job, l.Region) }
 
-// PriceOr is what a page of the lane costs, where one of most lanes costs usual.
+// PriceOr returns the price of a page of the lane, or usual if it has none.
 func (l *Lane) PriceOr(usual []quota.Cost) []quota.Cost {
 	if l.Price != nil {
 		return l.Price
@@ -69,8 +69,8 @@ func (l *Lane) PriceOr(usual []quota.Cost) []quota.Cost {
 	return usual
 }
 
-// Takes is the units of a bucket that so many pages take: by what earlier runs took, or by their
-// price, where a page of most lanes costs usual.
+// Takes returns the units of a bucket that the given pages take: by the average of earlier runs,
+// or by their price, where usual is the price of most lanes.
 func (l *Lane) Takes(bucket string, pages int64, usual []quota.Cost) int64 {
 	if l.Runs > 0 {
 		return mulDiv(max(pages, 0), quota.UnitsOf(l.Took)[bucket], l.Runs)
@@ -83,24 +83,24 @@ func (l Lane) SameTicks(other Lane) bool {
 	return l.Spec() == other.Spec() && l.Offset == other.Offset
 }
 
-// Spec is the schedule, with its zone.
+// Spec returns the schedule with its zone.
 func (l Lane) Spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }
 
-// Rule is who shares what. Its fields are set once.
+// Rule is how lanes share a bucket. Its fields are not changed after Begin.
 type Rule struct {
 	Lanes  []Lane
-	Price  int64         // units of the shared bucket that a page costs, unless a lane has its own
-	Limits []quota.Limit // of that bucket; only some are shared: see Shared
+	Price  int64         // units of the shared bucket per page, unless a lane has a price
+	Limits []quota.Limit // limits of that bucket; see Shared for which are shared
 	Reset  quota.Window  // the upstream's day
 }
 
-// Shortest is the shortest sliding window that is shared. What a shorter one denies fits again
-// soon.
+// Shortest is the shortest sliding window that is shared. A call that a shorter one denies fits
+// again soon.
 const Shortest = 6 * time.Hour
 
-// Shared reports whether a limit is shared: one of a calendar day, week or month, or of a window
-// that slides and is long enough. A pace spreads units by itself, and of an anchored window nobody
-// knows beforehand which ticks are in it.
+// Shared reports whether a limit is shared: a calendar day, week or month, or a sliding window
+// that is long enough. A pace already spreads units, and the ticks in an anchored window cannot
+// be known beforehand.
 func Shared(l quota.Limit) bool {
 	switch w := l.Window; {
 	case l.Pace != nil:
@@ -112,7 +112,7 @@ func Shared(l quota.Limit) bool {
 	}
 }
 
-// Cost is the units of a run of a lane; 0 where it needs no share.
+// Cost returns the units of one run of a lane; 0 if it needs no share.
 func (r *Rule) Cost(lane int) int64 {
 	l, price := &r.Lanes[lane], r.Price
 	if l.Elsewhere {

@@ -14,20 +14,20 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// scene is lanes that tick for some days under limits.
+// scene is a set of lanes that tick for some days under limits.
 type scene struct {
 	lanes  []Lane
 	limits []quota.Limit
 	start  time.Duration // after midnight
 	days   int
-	others int // charges a day of 3 units, at random
+	others int // random charges of 3 units per day
 }
 
-// played is what came of it.
+// played is the result of a scene.
 type played struct {
 	runs   []int
-	waits  []time.Duration // the longest of each lane, from its first run on
-	first  []time.Duration // from the beginning to its first run
+	waits  []time.Duration // each lane's longest wait, from its first run on
+	first  []time.Duration // each lane's wait before its first run
 	spent  int64           // by the lanes
 	perDay []int           // runs
 	denied int             // runs that were admitted and did not fit
@@ -45,7 +45,7 @@ func sliding(units int64) quota.Limit {
 
 func eight(change ...func(i int, l *Lane)) []Lane { return lanes(8, half, 4, change...) }
 
-// lanes are n of them that tick so often, one after the other; change makes some of them different.
+// lanes returns n lanes with the same interval, one after the other. change alters some of them.
 func lanes(n int, every time.Duration, pages int64, change ...func(i int, l *Lane)) []Lane {
 	all := make([]Lane, n)
 	for i := range all {
@@ -71,7 +71,7 @@ func weights(w ...int64) func(int, *Lane) {
 	return func(i int, l *Lane) { l.Weight = w[i%len(w)] }
 }
 
-// log is charges, to say by brute force what a limit leaves.
+// log holds charges, to compute by brute force what a limit leaves.
 type log struct {
 	at, units []int64
 }
@@ -168,7 +168,7 @@ func (p played) String() string {
 		p.all(), p.runs, longest, p.perDay[:min(10, len(p.perDay))], p.denied)
 }
 
-// fair says what is unfair in a play of steady lanes.
+// unfair lists what is unfair in a play of steady lanes.
 func (p played) unfair(runs int, parts []int64, tick time.Duration) (complaints []string) {
 	complain := func(format string, args ...any) {
 		complaints = append(complaints, fmt.Sprintf(format, args...))
@@ -203,7 +203,7 @@ func (p played) unfair(runs int, parts []int64, tick time.Duration) (complaints 
 	return complaints
 }
 
-// rate is runs a day in the long run.
+// rate returns a lane's average runs a day.
 func (p played) rate(lane, days int) float64 { return float64(p.runs[lane]) / float64(days) }
 
 func drawScene(t *rapid.T) scene {

@@ -5,27 +5,28 @@ import (
 	"time"
 )
 
-// Share is what one lane may take of a window.
+// Share is what one lane may take in a window.
 type Share struct {
 	*Lane
-	Wants     int64 // units, by all its ticks in the window
-	Even      int64 // units that its weight alone would bring, whatever it and the others want
+	Wants     int64 // units of all its ticks in the window
+	Even      int64 // units by weight alone, whatever the lanes want
 	Entitled  int64 // units
-	Spent     int64 // units, of the window that is under way
-	Runs      int64 // whole runs that Entitled leaves it
-	Remaining int64 // ticks to come
+	Spent     int64 // units, in the current window
+	Runs      int64 // whole runs that Entitled leaves
+	Remaining int64 // coming ticks
 }
 
 // Shares is a limit divided among the lanes.
 type Shares struct {
-	Limit int       // in Rule.Limits
+	Limit int       // index in Rule.Limits
 	Left  int64     // units
-	Until time.Time // the reset; the end of the coming window where it slides
+	Until time.Time // the reset, or for a sliding limit the end of the coming window
 	Lanes []Share
 }
 
-// Shares says what each lane may take of the limit that serves the smallest part of what the lanes
-// want. It is false while enough is left for every tick to come. at and left are as in Admit.
+// Shares returns each lane's share of the tightest limit, the one that covers the smallest part
+// of the lanes' demand. It is false while enough is left for every coming tick. at and left are
+// as for Admit.
 func (b *Book) Shares(at int64, left func(limit int) int64) (Shares, bool) {
 	var shortest *division
 	var least float64
@@ -60,7 +61,7 @@ func (b *Book) shares(d *division, at int64) []Share {
 		s.Spent = b.lanes[i].since(w.since(at), new(mark))
 		claimants[i] = Claimant{s.Wants, l.Weight, l.Priority, l.floorOf(w)}
 		if cost > d.capacity {
-			claimants[i].Demand = 0 // no run of it fits
+			claimants[i].Demand = 0 // its run does not fit
 		}
 		evens[i] = Claimant{Demand: math.MaxInt64, Weight: l.Weight}
 		out[i] = s

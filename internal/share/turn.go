@@ -5,44 +5,46 @@ import (
 	"math"
 )
 
-// looksBack is over how many of its runs a lane's rate is kept, and reachesBack over how long at
-// least: charges are known to the grain, and runs to the tick. Less would round every run to them;
-// with more, a lane whose share has changed would make up for days of its old one.
+// A lane's rate is averaged over looksBack of its runs, and at least over reachesBack. Charges
+// are known to the grain and runs to the tick: a shorter average would round every run to them,
+// and a longer one would make a lane whose share changed catch up on days of its old share.
 const (
 	looksBack   = 16
 	reachesBack = 144 * grain // a day
 )
 
-// parts is how many parts of a tick are counted.
+// parts is the number of parts that a tick is divided into.
 const parts = 1 << 10
 
-// turn is when a lane's next run is due. Its time is the lane's ticks, in parts: a schedule need
-// not be spread over the day.
+// turn is when a lane's next run is due. Times are counted in the lane's ticks, in parts, because
+// a schedule need not be spread over the day.
 type turn struct {
 	interval int64 // between two runs; 0: at each tick
 	now      int64
 	due      int64
-	order    int64 // since when it waits: of one class and priority, the longest goes first
+	order    int64 // since when it waits; in one class and priority the longest wait goes first
 	every    int64 // µs between two ticks
 	class    class
 	priority int64
-	rank     int64 // among lanes that are unknown
+	rank     int64 // order among lanes of class unknown
 
-	until   int64 // µs; it holds until then,
-	changes int64 // as long as Book.changes is this
+	until   int64 // µs; the turn is valid until then
+	changes int64 // the turn is valid while Book.changes has this value
 }
 
-// class says who goes first. The higher ones are not held back by the line of the day either.
+// class is the order of precedence. Only inTurn is held to the even line of the day.
 type class int
 
 const (
 	inTurn  class = iota
-	floored       // its floor is all that it gets
-	unknown       // it has not run within Memory
+	floored       // the lane gets no more than its floor
+	unknown       // the lane has not run within Memory
 )
 
-// wait is how long until the next run is due, and waited how long it has been, in microseconds.
-func (t *turn) wait() int64   { return max(0, t.due-t.now) / parts * t.every }
+// wait returns the time until the next run is due, in microseconds.
+func (t *turn) wait() int64 { return max(0, t.due-t.now) / parts * t.every }
+
+// waited returns how long the run has been due, in microseconds.
 func (t *turn) waited() int64 { return mulDivSigned(t.now-t.order-t.interval, t.every) }
 
 func (t *turn) before(o *turn) bool {
@@ -50,7 +52,7 @@ func (t *turn) before(o *turn) bool {
 		cmp.Compare(t.rank, o.rank), cmp.Compare(o.waited(), t.waited())) < 0
 }
 
-// turnOf is when the next run of a lane is due, as of now.
+// turnOf returns the lane's turn at Book.now.
 func (b *Book) turnOf(lane int) *turn {
 	l := &b.lanes[lane]
 	if b.now >= l.turn.until || b.changes != l.turn.changes {
@@ -60,10 +62,10 @@ func (b *Book) turnOf(lane int) *turn {
 	return &l.turn
 }
 
-// findTurn finds when the next run of a lane is due. The runs that looksBack reaches are paid for
-// from the first of them on: the next is due when that many intervals have passed. One that was
-// late catches up at three quarters of its interval, and one that ran ahead, while there was
-// enough, waits for a quarter more than one, or a tick.
+// findTurn computes when a lane's next run is due. The runs within looksBack count as paid for
+// from the first of them on: the next is due when that many intervals have passed. A late lane
+// may catch up after three quarters of an interval; a lane that ran ahead while there was enough
+// waits a quarter more, but at least a tick.
 func (b *Book) findTurn(lane int) {
 	l, at := &b.lanes[lane], b.now
 	t := turn{every: l.every, priority: b.rule.Lanes[lane].Priority, until: math.MaxInt64,
@@ -88,7 +90,7 @@ func (b *Book) findTurn(lane int) {
 	case len(l.at) == 0 || l.newest() < at-memory:
 		t.class, t.due, t.order, t.until = unknown, math.MinInt64/2, l.ticks*parts, at
 		if apart > 0 {
-			// Lanes that share less than one run in Memory each take turns by the clock.
+			// Lanes that share less than one run each within Memory take turns by the clock.
 			n := int64(len(b.lanes))
 			t.rank = (int64(lane) - mulDiv(at%apart, n, apart) + n) % n
 		}
@@ -101,7 +103,7 @@ func (b *Book) findTurn(lane int) {
 		i := min(l.from(at-reach), len(l.at)-1)
 		covered := mulDiv(t.interval, l.total-l.before[i], b.rule.Cost(lane))
 		paid := b.tickOf(lane, l.at[i], &l.first)*parts + min(covered, never/4)
-		// last may be the length of a grain ago, however often the lane ticks
+		// last may be up to a grain too early, however often the lane ticks
 		t.order = min(paid, last+t.interval+max(t.interval/4, parts, mulDiv(grain, parts, t.every)))
 		t.due = max(t.order, last+t.interval/4*3)
 		t.until = min(l.newest()+memory+1, l.at[i]+grain+reach)
@@ -109,9 +111,9 @@ func (b *Book) findTurn(lane int) {
 	l.turn = t
 }
 
-// ahead is the units of the runs that go before the lane's, and the first tick of them: of lanes
-// that have been due for longer, or go first by their class or priority, and tick before the lane
-// ticks again.
+// ahead returns the units of the runs that go before this lane's, and the first tick of those
+// lanes: lanes that tick before this lane's next tick, and have been due longer or have a higher
+// class or priority.
 func (b *Book) ahead(lane int, mine *turn) (units, first int64) {
 	first = b.now + mine.every
 	until := first
@@ -119,7 +121,7 @@ func (b *Book) ahead(lane int, mine *turn) (units, first int64) {
 		if i == lane || b.lanes[i].next > until {
 			continue
 		}
-		// order is ahead of now where the run of a tick to come is charged already
+		// t.order is after now if the run of a coming tick is already charged
 		if t := b.turnOf(i); max(t.due, t.order) <= t.now && t.before(mine) {
 			units += b.rule.Cost(i)
 			first = min(first, b.lanes[i].next)
