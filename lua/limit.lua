@@ -1,20 +1,20 @@
--- limit.lua: one decision of the limiter, over all policies of a request: all are charged or none.
+-- limit.lua: one decision of the limiter over all policies of a request: all are charged or none.
 -- Version 1 of the contract; lua/README.md explains it with examples.
 --
--- KEYS   one for each policy, all in one slot, then former keys, whose charges are moved unless
---        some count under the new key. Names say policy, algorithm, window and who asks, so that a
---        changed policy begins empty.
+-- KEYS   one for each policy, all in one slot, then former keys, whose charges are moved unless the
+--        new key has charges. A key names policy, algorithm, window and client, so that a changed
+--        policy begins empty.
 -- ARGV   six for each policy: algorithm (log, counter or fixed), units (1 to 2^32), window in µs,
 --        cost in units (0 charges nothing), 1 if denied calls are charged too, else 0, and the
 --        number of the former key in KEYS, or 0. For counter the window is whole milliseconds, and
 --        units * milliseconds at most 2^53.
 -- Reply  integers: 1 allowed or 0 denied, the server's time in µs, then four for each policy:
---        1 it allows, 0 it denies or -1 the cost exceeds the units; units remaining; µs until the
---        cost fits, if nobody else charges; µs until all is free again
+--        1 allows, 0 denies or -1 the cost exceeds the units; units remaining; µs until the cost
+--        fits if nothing else is charged; µs until all units are free
 --
 -- Keys expire a minute after they are idle: a clock set back by up to a minute frees nothing.
 -- A denial writes nothing, except where denied calls are charged. A caller that loses the reply may
--- have been charged: asking again charges again.
+-- have been charged: calling again charges again.
 
 local call, floor, ceil, pack, unpack_ =
   redis.call, math.floor, math.ceil, struct.pack, struct.unpack
@@ -23,24 +23,24 @@ local clock = time[1] * 1000000 + time[2]
 local SAFE = 9007199254740992
 local MINUTE = 60000 -- ms that a key is kept after it is idle
 
--- counter and fixed are a string of three doubles: the start of the clock's window, the units of
--- the previous one, and the units of this one. state is that string, or false if there is none.
--- Returns the answer, then the string after a charge (false if nothing is charged) and the ms after
--- which it expires (nil to leave its expiry). All is in local variables: a table and functions for
--- the steps took as long as the two commands.
+-- counter and fixed keep a string of three doubles: the start of the clock's window, the units of
+-- the previous window, and the units of this one. state is that string, or false if there is
+-- none. Returns the answer, then the string after a charge (false if nothing is charged) and the
+-- ms after which it expires (nil to leave its expiry). Everything is in local variables: a table
+-- and helper functions took as long as the two commands.
 local function decide_counter(a, state, cost)
   local sliding, units, window = ARGV[a] == 'counter', ARGV[a + 1] + 0, ARGV[a + 2] + 0
   local begin, previous, current, new = clock - clock % window, 0, 0, true
   if state then
     local stored, earlier, latest = unpack_('<ddd', state)
-    if begin <= stored then -- earlier if the clock was set back, which frees nothing
+    if begin <= stored then -- begin is earlier if the clock was set back, which frees nothing
       begin, previous, current, new = stored, earlier, latest, false
     elseif sliding and begin - stored == window then
       previous = latest
     end
   end
   local gone, left = clock - begin, units - current
-  if previous > 0 then -- its units fade by the millisecond
+  if previous > 0 then -- the previous window's units fade by the millisecond
     local ms = window / 1000
     left = left - ceil(previous * (ms - (gone > 0 and floor(gone / 1000) or 0)) / ms)
   end
@@ -51,7 +51,7 @@ local function decide_counter(a, state, cost)
   else
     local fading, room = previous, units - cost - current
     retry = -gone
-    if room < 0 then -- this window's units have to fade, too, and do so in the next one
+    if room < 0 then -- this window's units must fade too, in the next one
       fading, room, retry = sliding and current or 0, units - cost, window - gone
     end
     if fading > room then
@@ -69,28 +69,27 @@ local function decide_counter(a, state, cost)
 end
 
 -- log is a sorted set of charges: score µs, member <running total>:<units>. The total has 16
--- digits, so that charges of the same µs are in order. Its functions are made only if they are
--- needed: making them takes as long as a counter's decision.
+-- digits, so that charges of the same µs sort in order. Its functions are created on demand,
+-- because creating them takes as long as a counter's decision.
 local function make_log()
   local format, sub, max = string.format, string.sub, math.max
 
   local function total_of(member) return sub(member, 1, 16) + 0 end
 
-  -- total_before is the running total before the entry of that rank.
+  -- total_before returns the running total before the entry at a rank.
   local function total_before(s, rank)
     local member = call('ZRANGE', s.key, rank, rank)[1]
     return total_of(member) - sub(member, 18)
   end
 
-  -- read counts the entries that have left the window, which are still there, and what the others
-  -- have taken.
+  -- read counts the stored entries that have left the window, and sums the units of the others.
   local function read(key, a)
     local s = {key = key, units = ARGV[a + 1] + 0, window = ARGV[a + 2] + 0,
       now = clock, total = 0, before = 0, left = 0, newest = nil}
     local newest = call('ZRANGE', key, '-1', '-1', 'WITHSCORES')
     if not newest[1] then return s end
     local at, since = newest[2] + 0, clock - s.window
-    s.now = max(clock, at) -- a clock that was set back reorders nothing
+    s.now = max(clock, at) -- a clock that was set back does not reorder entries
     s.total = total_of(newest[1])
     s.left = call('ZCOUNT', key, '-inf', format('%d', since))
     s.before = s.total
@@ -98,7 +97,7 @@ local function make_log()
     return s
   end
 
-  -- first is the rank of the first entry whose running total is at least this much.
+  -- first returns the rank of the first entry whose running total is at least total.
   local function first(s, total)
     local low, high = s.left, call('ZCARD', s.key) - 1
     while low < high do
@@ -131,7 +130,7 @@ local function make_log()
     call('ZADD', s.key, format('%d', s.now), format('%016d:%d', s.total, cost))
     if s.left > 0 then call('ZREMRANGEBYRANK', s.key, '0', s.left - 1) end
     s.left = 0
-    if s.total - s.before > 2 * s.units then -- denied calls: the newest are enough
+    if s.total - s.before > 2 * s.units then -- with denied calls, the newest entries suffice
       call('ZREMRANGEBYRANK', s.key, '0', first(s, s.total - s.units + 1) - 1)
       s.before = total_before(s, 0)
     end
@@ -142,7 +141,7 @@ local function make_log()
 end
 
 local n, log = #ARGV / 6, nil
-if #KEYS > n then -- move what counts under former keys to keys under which nothing counts
+if #KEYS > n then -- move charges from former keys to keys that hold no charges
   local function idle(key, a)
     local algorithm, window = ARGV[a], ARGV[a + 2] + 0
     if algorithm == 'log' then
@@ -165,7 +164,7 @@ if #KEYS > n then -- move what counts under former keys to keys under which noth
   end
 end
 
--- The nils are room for three policies: a table that grows is copied each time.
+-- The nils make room for three policies: Lua copies a table each time it grows.
 local reply = {1, clock, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil}
 local states, afters, keeps = {nil, nil, nil}, {nil, nil, nil}, {nil, nil, nil}
 for i = 1, n do
@@ -202,7 +201,8 @@ for i = 1, n do
       end
     end
   end
-  if not all and (allowed == 1 or counted) then -- another denies it, or the wait is longer now
+  -- another policy denied the request, or the charge made the wait longer
+  if not all and (allowed == 1 or counted) then
     local decide, _ = kind == 'log' and log.decide or decide_counter, nil
     _, reply[r + 1], reply[r + 2], reply[r + 3] =
       decide(a, states[i], allowed == 1 and 0 or ARGV[a + 3] + 0)

@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// BenchmarkDecision has 16 goroutines ask: of one key that all share, and of keys of their own,
-// beside x/time/rate, which has one limiter for all.
+// BenchmarkDecision has 16 goroutines ask about one shared key and about separate keys, and
+// compares x/time/rate, which has one limiter for all.
 func BenchmarkDecision(b *testing.B) {
 	const goroutines = 8 // for each of two processors
 	b.Run("rate.Allow", func(b *testing.B) {
@@ -55,7 +55,7 @@ func BenchmarkDecision(b *testing.B) {
 	}
 }
 
-// BenchmarkMillionKeys reports the memory of a million keys that charged once.
+// BenchmarkMillionKeys reports the memory of a million keys with one charge each.
 func BenchmarkMillionKeys(b *testing.B) {
 	for _, algorithm := range []limit.Algorithm{limit.Log, limit.Counter} {
 		b.Run(string(algorithm), func(b *testing.B) {

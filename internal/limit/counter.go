@@ -1,18 +1,18 @@
 package limit
 
-// counter is the state of Counter and Fixed: the units of the clock's current window, and of the
+// counter is the state of Counter and Fixed: the units of the clock's current window and of the
 // previous one. Units fade by the millisecond, so that no product exceeds maxProduct.
 type counter struct {
-	begin    int64 // of the current window, in µs: a multiple of its length
+	begin    int64 // start of the current window in µs, a multiple of its length
 	previous int64 // units; Fixed ignores them
 	current  int64
 }
 
-// maxProduct bounds units times milliseconds to what a Redis script counts exactly.
+// maxProduct bounds units times milliseconds to integers that Lua represents exactly.
 const maxProduct = 1 << 53
 
-// at is the state at a moment, and how many µs of its window have passed: negative if the clock was
-// set back, which frees nothing.
+// at returns the state at a moment, and the µs of its window that have passed. They are negative
+// if the clock was set back, which frees nothing.
 func (c counter) at(p *Policy, now int64) (counter, int64) {
 	w := p.window()
 	begin := max(now-now%w, c.begin)
@@ -27,8 +27,8 @@ func (c counter) at(p *Policy, now int64) (counter, int64) {
 	return c, now - begin
 }
 
-// used estimates the units in the window that ends now: those of the previous window count in
-// proportion to the part of it that is still inside, rounded up.
+// used estimates the units in the window that ends now. The previous window's units count in
+// proportion to the part of it still inside, rounded up.
 func (c counter) used(w, gone int64) int64 {
 	if c.previous == 0 {
 		return c.current
@@ -56,11 +56,11 @@ func (c counter) decide(p *Policy, now, cost int64) Decision {
 	return d
 }
 
-// fits is how long until a cost that is denied now fits.
+// fits returns the µs until a cost that is denied now fits.
 func (c counter) fits(p *Policy, gone, cost int64) int64 {
 	w, room := p.window(), p.Units-cost
 	switch {
-	case c.current <= room: // it is what fades that denies
+	case c.current <= room: // the previous window's units are in the way
 		return fades(c.previous, room-c.current, w) - gone
 	case p.Algorithm == Fixed:
 		return w - gone
@@ -68,7 +68,7 @@ func (c counter) fits(p *Policy, gone, cost int64) int64 {
 	return w - gone + fades(c.current, room, w)
 }
 
-// fades is how far into a window the units of the previous one have faded to this many.
+// fades returns how far into a window the previous window's units have faded to the given number.
 func fades(units, to, w int64) int64 {
 	if units <= to {
 		return 0
@@ -76,14 +76,14 @@ func fades(units, to, w int64) int64 {
 	return 1000 * divUp((units-to)*(w/1000), units)
 }
 
-// record is the state after a charge, which need not fit.
+// record returns the state after a charge, which need not fit.
 func (c counter) record(p *Policy, now, cost int64) counter {
 	c, _ = c.at(p, now)
 	c.current = min(c.current+cost, p.mostUnits())
 	return c
 }
 
-// idle reports whether a key that was never used would get the same answers.
+// idle reports whether the key behaves as if it were never used.
 func (c *counter) idle(p *Policy, now int64) bool {
 	if c == nil {
 		return true
@@ -92,8 +92,8 @@ func (c *counter) idle(p *Policy, now int64) bool {
 	return then.previous == 0 && then.current == 0
 }
 
-// mostUnits is how many units a counter of the policy can count. Those of Fixed never fade, so
-// nothing multiplies them.
+// mostUnits returns the largest number of units a counter of the policy can hold. Fixed never
+// multiplies its units, because they do not fade.
 func (p *Policy) mostUnits() int64 {
 	if p.Algorithm == Fixed {
 		return maxProduct

@@ -9,10 +9,10 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// charge is one that was allowed: when, by the clock that never runs back, and what it cost.
+// charge is an allowed charge: its time by a clock that never goes back, and its units.
 type charge struct{ at, units int64 }
 
-// inside adds up what is in the window that ends at a moment.
+// inside sums the charges in the window that ends at a moment.
 func inside(all []charge, window, now int64) (sum int64) {
 	for _, c := range all {
 		if c.at > now-window && c.at <= now {
@@ -22,7 +22,7 @@ func inside(all []charge, window, now int64) (sum int64) {
 	return sum
 }
 
-// TestNoWindowHasMore plays random histories, by a clock that also jumps, and counts by hand: the
+// TestNoWindowHasMore plays random histories on a jumping clock and counts by brute force: the
 // log never admits more than its limit in any window, fixed and counter at most twice as much.
 func TestNoWindowHasMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -60,9 +60,9 @@ func TestNoWindowHasMore(t *testing.T) {
 	})
 }
 
-// TestCounterError holds the counter to the error that docs/limits.md states: the estimate is too
-// low by at most what the window before had, times the part of it that has left, and too high by at
-// most as much times the part that has not.
+// TestCounterError checks the error bound in docs/limits.md. The estimate is too low by at most
+// the previous window's units times the part of it that has left, and too high by at most its
+// units times the other part.
 func TestCounterError(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const window = 1_000_000 // µs

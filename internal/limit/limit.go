@@ -1,11 +1,10 @@
-// Package limit decides whether a caller of our own API may proceed.
+// Package limit decides whether a client of our own API may proceed.
 //
-// A Policy allows so many units in a window, for each key: an address, an API key, or everybody
-// together. A request asks all its policies in one step (Memory.Take), and either all of them are
-// charged or none is.
+// A Policy allows a number of units per window for each key: an address, an API key, or all
+// clients together. A request asks all its policies in one step (Memory.Take); either all of them
+// are charged or none is.
 //
-// There are three algorithms. In a window of a minute with 50 units, of which 50 were taken at
-// 11:59:59:
+// There are three algorithms. With 50 units per minute, all of them charged at 11:59:59:
 //
 //	12:00:01  log      denied until 12:00:59: what was taken a minute ago leaves, and no sooner
 //	12:00:01  counter  denied until 12:00:01.2: 50 units fade evenly over the minute
@@ -21,40 +20,40 @@ import (
 	"time"
 )
 
-// Algorithm is how units are counted.
+// Algorithm is a way to count units.
 type Algorithm string
 
-// Log keeps the time and the units of each charge, and is exact. Counter keeps two numbers for each
-// key and assumes that the charges of the previous window were spread evenly. Fixed keeps one
-// number for each window of the clock, and is here for comparison.
+// Log keeps the time and the units of each charge, and is exact. Counter keeps two numbers per
+// key and assumes that the previous window's charges were spread evenly. Fixed keeps one number
+// per window of the clock, and is there for comparison.
 const (
 	Log     Algorithm = "log"
 	Counter Algorithm = "counter"
 	Fixed   Algorithm = "fixed"
 )
 
-// Bounds of a policy. Within them nothing computed here can overflow.
+// Bounds of a policy. Within them no computation here overflows.
 const (
 	MaxUnits  = 1 << 32
 	MaxWindow = 366 * 24 * time.Hour
 	MaxShards = 64
 )
 
-// Policy is a named limit: so many units in a window for each key.
+// Policy is a named limit: units per window for each key.
 type Policy struct {
 	Name      string
 	Units     int64
 	Window    time.Duration // whole microseconds
 	Algorithm Algorithm
-	// CountDenied charges denied calls, too, so that a caller who never stops asking stays denied,
-	// until it has been quiet for a window (two, with Counter).
+	// CountDenied charges denied calls too. A client that never stops calling stays denied until it
+	// has been quiet for a window (two with Counter).
 	CountDenied bool
-	// Shards splits each key into parts, each with its share of the units, so that a hot key is not
-	// the work of a single node of a cluster (see Sharded). 0 and 1 mean one part.
+	// Shards splits each key into parts, each with its share of the units, so that a hot key does
+	// not load a single node of a cluster (see Sharded). 0 and 1 mean one part.
 	Shards int
 }
 
-// Check reports what is wrong with a policy.
+// Check reports all problems of a policy.
 func (p Policy) Check() error {
 	var problems []error
 	add := func(format string, args ...any) {
@@ -83,41 +82,42 @@ func (p Policy) Check() error {
 	return errors.Join(problems...)
 }
 
-// Key names who is limited: a digest, so that a store keeps no address.
+// Key is the digest of a limited client, so that a store holds no addresses.
 type Key [16]byte
 
-// Ask is one policy that a request must pass, and the answer.
+// Ask is a policy that a request must pass, and the decision on it.
 type Ask struct {
 	Policy *Policy
 	Key    Key
-	Before Key   // the former key, whose charges are moved to Key; zero for none
+	Before Key   // former key, whose charges move to Key; zero for none
 	Cost   int64 // units; 0 charges nothing
-	Part   int   // which part of a split key this is, from 1 on; 0 for a whole one (see Sharded)
+	Part   int   // number of a split key's part, from 1; 0 for a whole key (see Sharded)
 	Decision
 }
 
-// Decision is the answer. Times are from the moment of the decision on.
+// Decision is the answer to an Ask. Durations start at the moment of the decision.
 type Decision struct {
-	At        int64 // Unix microseconds, by the store's clock
+	At        int64 // Unix microseconds by the store's clock
 	Allowed   bool
 	Never     bool  // the cost exceeds the limit
-	Remaining int64 // units, after this charge if it was allowed; of a split key, those of one part
-	// RetryAfter is how long until this cost would be allowed, if nobody else charged; 0 if it is
-	// allowed, or never will be.
+	Remaining int64 // units left after this charge if allowed; of one part if the key is split
+	// RetryAfter is how long until this cost would be allowed if nothing else were charged. It is
+	// 0 if the cost is allowed or never will be.
 	RetryAfter time.Duration
-	// ResetAfter is how long until the whole limit would be free, if nobody charged.
+	// ResetAfter is how long until the whole limit would be free if nothing were charged.
 	ResetAfter time.Duration
 }
 
-// Store decides. *Memory is one.
+// Store decides and charges. *Memory is one.
 type Store interface {
-	// Take charges all asks or, if one is denied, none, and reports which. Each ask then has its
-	// own answer: one that only another ask kept from being charged has the answer to a cost of 0.
-	// The asks of one call differ in policy or key. After an error, a charge may have been made.
+	// Take charges all asks, or none if one is denied, and reports which. It fills in each
+	// decision. An ask that fits but was not charged because of another gets the decision on a
+	// cost of 0. The asks of one call differ in policy or key. After an error, a charge may have
+	// been made.
 	Take(ctx context.Context, asks []Ask) (allowed bool, err error)
 }
 
-// Denial is the ask that keeps a request out for longest, or nil if all were allowed.
+// Denial returns the ask that denies the request for longest, or nil if all were allowed.
 func Denial(asks []Ask) *Ask {
 	var worst *Ask
 	for i := range asks {

@@ -28,7 +28,7 @@ func take(m *limit.Memory, p *limit.Policy, at, cost int64) limit.Decision {
 	return asks[0].Decision
 }
 
-// TestSteps is each algorithm's answers, told as: seconds, units, then allowed or when.
+// TestSteps lists each algorithm's answers: seconds, units, then allowed or when.
 func TestSteps(t *testing.T) {
 	type step struct {
 		at   float64
@@ -90,7 +90,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestOneStep is several policies in one request: all or none.
+// TestOneStep asks several policies in one request: all are charged or none.
 func TestOneStep(t *testing.T) {
 	mine := &limit.Policy{Name: "mine", Units: 5, Window: time.Minute, Algorithm: limit.Log}
 	strict := &limit.Policy{
@@ -118,7 +118,7 @@ func TestOneStep(t *testing.T) {
 	}
 }
 
-// TestDenial is what denies for longest: a cost that never fits is denied for ever.
+// TestDenial: the longest denial wins, and a cost that never fits is denied for ever.
 func TestDenial(t *testing.T) {
 	ask := func(d limit.Decision) limit.Ask { return limit.Ask{Decision: d} }
 	allowed, never := ask(limit.Decision{Allowed: true}), ask(limit.Decision{Never: true})
@@ -139,8 +139,8 @@ func TestDenial(t *testing.T) {
 	}
 }
 
-// TestExact plays random charges, by a clock that is also set back, and compares each answer of the
-// log with one counted by hand, and the end of each wait with the microsecond before it.
+// TestExact plays random charges on a clock that is also set back. It compares each answer of the
+// log with a brute-force count, and each wait with the decision a microsecond earlier.
 func TestExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &limit.Policy{Name: "p", Units: rapid.Int64Range(1, 30).Draw(t, "units"),
@@ -181,7 +181,7 @@ func TestExact(t *testing.T) {
 	})
 }
 
-// TestRetry holds every algorithm's wait to the microsecond: denied before, allowed then.
+// TestRetry checks every algorithm's wait to the microsecond: denied before it, allowed after it.
 func TestRetry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &limit.Policy{Name: "p", Units: rapid.Int64Range(1, 50).Draw(t, "units"),
@@ -209,7 +209,7 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestHammering keeps a client that never stops asking to the entries of one limit.
+// TestHammering: a client that never stops calling takes no more entries than one limit.
 func TestHammering(t *testing.T) {
 	p := &limit.Policy{
 		Name: "p", Units: 10, Window: time.Minute, Algorithm: limit.Log, CountDenied: true}
@@ -224,7 +224,7 @@ func TestHammering(t *testing.T) {
 	}
 }
 
-// TestSweep forgets who is idle, and nobody else.
+// TestSweep removes idle keys only.
 func TestSweep(t *testing.T) {
 	for _, algorithm := range algorithms {
 		m := limit.NewMemory()
@@ -253,7 +253,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestRename gives a key another name in the middle of a window.
+// TestRename renames a key in the middle of a window.
 func TestRename(t *testing.T) {
 	for _, algorithm := range algorithms {
 		m := limit.NewMemory()

@@ -2,8 +2,8 @@ package limit
 
 import "sort"
 
-// history is the state of Log: charges with their running totals, the oldest first. Those that have
-// left the window are dropped when room is needed.
+// history is the state of Log: charges with their running totals, oldest first. Entries that have
+// left the window are dropped when space is needed.
 type history struct {
 	entries []entry
 	before  int64 // running total before the oldest entry
@@ -11,7 +11,7 @@ type history struct {
 
 type entry struct {
 	at    int64 // µs
-	total int64 // units, this entry's among them
+	total int64 // units up to and including this entry
 }
 
 func (h *history) total() int64 {
@@ -21,8 +21,9 @@ func (h *history) total() int64 {
 	return h.before
 }
 
-// inside is the index of the first entry inside a window of w µs. One at t is inside until t + w.
-// What had left when the newest was charged stays outside if the clock is set back.
+// inside returns the index of the first entry inside a window of w µs. An entry at t is inside
+// until t + w. If the clock is set back, entries that had left before the newest charge stay
+// outside.
 func (h *history) inside(w, now int64) int {
 	since := h.stamp(now) - w
 	if len(h.entries) == 0 || h.entries[0].at > since { // nothing has left
@@ -67,7 +68,7 @@ func (h *history) decide(p *Policy, now, cost int64) Decision {
 	return d
 }
 
-// stamp is the time of an entry: a clock that was set back reorders nothing.
+// stamp returns the time of a new entry, so that a clock set back does not reorder entries.
 func (h *history) stamp(now int64) int64 {
 	if n := len(h.entries); n > 0 {
 		return max(now, h.entries[n-1].at)
@@ -75,8 +76,8 @@ func (h *history) stamp(now int64) int64 {
 	return now
 }
 
-// record appends an entry. With denied ones among them the entries may exceed the limit; then only
-// the newest that reach it matter, because whatever is older leaves before them.
+// record appends an entry. Entries of denied calls may exceed the limit; then only the newest
+// ones that reach it matter, because older ones leave first.
 func (h *history) record(p *Policy, now, cost int64) {
 	if cost == 0 {
 		return
@@ -92,7 +93,7 @@ func (h *history) record(p *Policy, now, cost int64) {
 	h.entries = append(h.entries, entry{at, total})
 }
 
-// idle reports whether a key that was never used would get the same answers.
+// idle reports whether the key behaves as if it were never used.
 func (h *history) idle(p *Policy, now int64) bool {
 	return h == nil || h.inside(p.window(), now) == len(h.entries)
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Memory keeps the charges of this process. Run and Sweep forget keys that no longer matter. It is
-// safe for concurrent use.
+// Memory keeps charges in this process. Run and Sweep remove idle keys. It is safe for concurrent
+// use.
 type Memory struct {
 	began   time.Time
 	stripes [stripes]stripe
@@ -20,10 +20,10 @@ const stripes = 64 // one bit each in TakeAt
 type stripe struct {
 	mu     sync.Mutex
 	tables []*table // one for each policy
-	_      [32]byte // the next lock is in another cache line
+	_      [32]byte // keeps the next lock in another cache line
 }
 
-// table holds the keys of one policy. One of its maps is used.
+// table holds the keys of one policy, in one of its maps.
 type table struct {
 	policy    *Policy
 	histories map[Key]*history
@@ -35,16 +35,16 @@ func NewMemory() *Memory {
 	return &Memory{began: time.Now()}
 }
 
-// Now is the clock of Take, in Unix microseconds: the start plus the time since, so that it does
-// not jump with the machine's clock.
+// Now returns the time for Take in Unix microseconds: the start plus the time since, so that it
+// does not jump with the machine's clock.
 func (m *Memory) Now() int64 { return m.began.UnixMicro() + time.Since(m.began).Microseconds() }
 
-// Take is Store.Take. The error is always nil. A split key is whole here.
+// Take implements Store. It treats a split key as a whole one, and its error is always nil.
 func (m *Memory) Take(_ context.Context, asks []Ask) (bool, error) {
 	return m.TakeAt(m.Now(), asks), nil
 }
 
-// TakeAt is Take at a moment in Unix microseconds.
+// TakeAt is like Take, at a moment in Unix microseconds.
 func (m *Memory) TakeAt(now int64, asks []Ask) bool {
 	var locks uint64
 	for i := range asks {
@@ -75,9 +75,9 @@ func (m *Memory) TakeAt(now int64, asks []Ask) bool {
 		}
 		switch {
 		case allowed:
-		case a.Allowed: // and another is not
+		case a.Allowed: // but another ask is denied
 			a.Decision = m.table(a.Policy, a.Key).decide(a, now, 0)
-		case counted: // which makes the wait longer
+		case counted: // the charge makes the wait longer
 			a.Decision = m.table(a.Policy, a.Key).decide(a, now, a.Cost)
 		}
 		a.At = now
@@ -91,8 +91,8 @@ func (m *Memory) TakeAt(now int64, asks []Ask) bool {
 // stripeOf puts all policies of one key into one stripe.
 func stripeOf(k Key) int { return int(k[0]) % stripes }
 
-// table finds the policy's table by looking through the few there are: while a stripe is locked,
-// the callers of a hot key wait.
+// table finds a policy's table by linear search: there are few, and the callers of a hot key wait
+// while a stripe is locked.
 func (m *Memory) table(p *Policy, k Key) *table {
 	s := &m.stripes[stripeOf(k)]
 	for _, t := range s.tables {
@@ -103,7 +103,7 @@ func (m *Memory) table(p *Policy, k Key) *table {
 	return s.add(p)
 }
 
-// add makes a table for a policy, or gives it that of its name.
+// add returns the policy's table. It creates one unless a policy of the same name has one.
 func (s *stripe) add(p *Policy) *table {
 	for _, t := range s.tables {
 		if t.policy.Name == p.Name {
@@ -119,7 +119,7 @@ func (s *stripe) add(p *Policy) *table {
 	return t
 }
 
-// rename moves what counts under a key's former name, unless something counts under the new one.
+// rename moves a key's charges to its new name, unless the new name has charges.
 func (m *Memory) rename(a *Ask, now int64) {
 	from, to := m.table(a.Policy, a.Before), m.table(a.Policy, a.Key)
 	if h := from.histories[a.Before]; !h.idle(a.Policy, now) &&
@@ -175,7 +175,7 @@ func (t *table) record(a *Ask, now int64) {
 	*c = c.record(a.Policy, now, a.Cost)
 }
 
-// Sweep forgets keys of which nothing matters from a moment on.
+// Sweep removes the keys that are idle at a moment.
 func (m *Memory) Sweep(now int64) {
 	for i := range m.stripes {
 		s := &m.stripes[i]
@@ -189,7 +189,7 @@ func (m *Memory) Sweep(now int64) {
 	}
 }
 
-// sweep deletes idle keys. A map never shrinks, so one that has become much too large is replaced.
+// sweep deletes idle keys. A map never shrinks, so sweep replaces one that is mostly empty.
 func sweep[S any](all map[Key]S, idle func(S) bool) map[Key]S {
 	before := len(all)
 	for key, s := range all {
@@ -207,7 +207,7 @@ func sweep[S any](all map[Key]S, idle func(S) bool) map[Key]S {
 	return fewer
 }
 
-// Len is how many keys are kept.
+// Len returns the number of keys.
 func (m *Memory) Len() (n int) {
 	for i := range m.stripes {
 		s := &m.stripes[i]
@@ -220,7 +220,7 @@ func (m *Memory) Len() (n int) {
 	return n
 }
 
-// Run sweeps once a period until ctx ends.
+// Run sweeps once per period until ctx ends.
 func (m *Memory) Run(ctx context.Context, period time.Duration) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()

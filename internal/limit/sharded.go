@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Sharded splits the keys of policies with Shards into parts, and asks a store for each part by
-// itself. The units are split, too, so that together the parts never admit more than the limit.
+// Sharded splits the keys of policies with Shards into parts, and asks a store for each part
+// separately. The units are split too, so the parts together never admit more than the limit.
 //
-// A call begins at a random part, and borrows from the others, one after another, while it is
-// denied. It fits if one part has room for its whole cost. So with a cost of 1 no unit is left
-// unused, and with a cost of c at most Shards * (c-1) are.
+// A call starts at a random part, and while it is denied borrows from the others, one after
+// another. It fits if one part has room for its whole cost. So with a cost of 1 no unit stays
+// unused, and with a cost of c at most Shards * (c-1) do.
 //
-// Parts are in different slots of a cluster, so they are not asked in one step with the rest of a
-// request: they are asked last, in the order of the asks. What one of them denies has been charged
-// by those before it.
+// Parts are in different slots of a cluster, so one step cannot cover them and the rest of the
+// request: they are asked last, in the order of the asks. If a part denies the request, the asks
+// before it have been charged.
 type Sharded struct {
-	// Step decides the asks that one step can decide: whole ones, or one part.
+	// Step decides asks that one step can decide: whole keys, or one part.
 	Step func(ctx context.Context, asks []Ask) (bool, error)
 
 	mu   sync.Mutex
@@ -28,24 +28,25 @@ type Sharded struct {
 
 // part is a part of a key that denied a cost.
 type part struct {
-	policy string // the name has the part
+	policy string // includes the part's number
 	key    Key
 	cost   int64
 }
 
-// denial is what a part answered, and when it was asked.
+// denial is a part's answer, and when it was given.
 type denial struct {
 	Decision
 	asked time.Time
 }
 
-// Full parts are remembered for a moment, so that denials of a hot key cost the store nothing.
+// Denials of full parts are remembered for a moment, so that a denied hot key costs the store
+// nothing.
 const (
 	rememberDenial = time.Second
 	mostDenials    = 10_000
 )
 
-// Take is Store.Take.
+// Take implements Store.
 func (s *Sharded) Take(ctx context.Context, asks []Ask) (bool, error) {
 	whole := make([]Ask, 0, len(asks))
 	for _, a := range asks {
@@ -79,8 +80,8 @@ func (s *Sharded) Take(ctx context.Context, asks []Ask) (bool, error) {
 	return allowed, nil
 }
 
-// parts asks one part after another until one allows the cost. Else the answer is that of the part
-// which will allow it first.
+// parts asks one part after another until one allows the cost. If none does, it returns the
+// answer of the part that will allow it first.
 func (s *Sharded) parts(ctx context.Context, a *Ask, cost int64) (bool, error) {
 	n := a.Policy.Shards
 	first := rand.IntN(n)
@@ -104,7 +105,7 @@ func (s *Sharded) parts(ctx context.Context, a *Ask, cost int64) (bool, error) {
 	return false, nil
 }
 
-// Part is how many of the units one of n parts has.
+// Part returns the number of units of part at of n.
 func Part(units int64, n, at int) int64 {
 	each, rest := units/int64(n), units%int64(n)
 	if int64(at) < rest {
@@ -123,8 +124,8 @@ func sooner(d, than Decision) bool {
 	return d.RetryAfter < than.RetryAfter
 }
 
-// ask asks one part, unless it has just denied the same cost: until the time it named, it will
-// again.
+// ask asks one part. It repeats a remembered denial of the same cost until the time the part
+// named.
 func (s *Sharded) ask(ctx context.Context, one []Ask) error {
 	a := &one[0]
 	p := part{a.Policy.Name, a.Key, a.Cost}

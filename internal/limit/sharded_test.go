@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// sharded splits keys over parts in memory.
+// sharded returns a Sharded with parts in memory.
 func sharded() (*limit.Sharded, *int) {
 	m, steps := limit.NewMemory(), 0
 	return &limit.Sharded{Step: func(ctx context.Context, asks []limit.Ask) (bool, error) {
@@ -22,7 +22,7 @@ func sharded() (*limit.Sharded, *int) {
 	}}, &steps
 }
 
-// TestSharded is a split key: together the parts admit what the limit says, whatever the order.
+// TestSharded: the parts of a split key together admit the limit, in any order.
 func TestSharded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, steps := sharded()
@@ -65,7 +65,7 @@ func TestSharded(t *testing.T) {
 	})
 }
 
-// TestShardedBesideWholeKeys charges no part when a whole key denies.
+// TestShardedBesideWholeKeys: when a whole key denies, no part is charged.
 func TestShardedBesideWholeKeys(t *testing.T) {
 	s, _ := sharded()
 	all := &limit.Policy{
@@ -88,8 +88,8 @@ func TestShardedBesideWholeKeys(t *testing.T) {
 	}
 }
 
-// TestShardedError measures what docs/limits.md states: how much is admitted in a window, and how
-// much room is left unused, by algorithm and parts.
+// TestShardedError measures what docs/limits.md states: the units admitted in a window and the
+// unused room, by algorithm and number of parts.
 func TestShardedError(t *testing.T) {
 	const units, window = 240, time.Minute
 	text, err := os.ReadFile("../../docs/limits.md")
@@ -124,8 +124,8 @@ func TestShardedError(t *testing.T) {
 	}
 }
 
-// measureParts plays bursts at random and counts by hand: the most units in any window, and the
-// most that were free when a call was denied.
+// measureParts plays random bursts and counts by brute force: the most units in any window, and
+// the most free units when a call was denied.
 func measureParts(t *testing.T, algorithm limit.Algorithm, shards int, cost, units int64,
 	window time.Duration) (most, unused int64) {
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +157,7 @@ func measureParts(t *testing.T, algorithm limit.Algorithm, shards int, cost, uni
 	return most, unused
 }
 
-// TestPart hands out every unit once.
+// TestPart: the parts' units add up to the whole.
 func TestPart(t *testing.T) {
 	for n := 1; n <= limit.MaxShards; n++ {
 		sum := int64(0)

@@ -1,5 +1,5 @@
-// Package caller computes who a request comes from: an API key, or an address behind proxies that
-// are trusted.
+// Package caller identifies the client of a request: by its API key, or by its address behind
+// trusted proxies.
 package caller
 
 import (
@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// Proxies are the addresses whose forwarding headers are believed.
+// Proxies are the networks whose forwarding headers are trusted.
 type Proxies []netip.Prefix
 
-// headers are the forwarding headers, each with its way of listing hops, the nearest last.
+// headers lists the forwarding headers, each with a function that returns its hops, the nearest
+// last.
 var headers = []struct {
 	name string
 	hops func(values []string) []string
@@ -23,16 +24,16 @@ var headers = []struct {
 	{"Cf-Connecting-Ip", single},
 }
 
-// maxHops bounds how many hops of a header are looked at.
+// maxHops bounds the hops read from a header.
 const maxHops = 32
 
-// Addr is the caller's address: the one nearest to us that is not a trusted proxy. It is invalid
-// for a request without an address, as through a Unix socket.
+// Addr returns the client's address: the nearest one that is not a trusted proxy. It is invalid
+// for a request without an address, as over a Unix socket.
 //
-// A header is read from the right, because everything left of what a trusted proxy wrote may be
-// made up. A proxy often passes on a header that it does not know. So if two headers disagree, one
-// of them is forged, and the request counts as the proxy's own: forging never makes an address of
-// one's choice.
+// A header is read from the right, because a client can forge everything left of what a trusted
+// proxy wrote. Proxies often pass on headers they do not know, so if two headers disagree, one of
+// them may be forged, and the request counts as the proxy's. A forged header therefore never
+// yields an address that the client chose.
 func (p Proxies) Addr(r *http.Request) netip.Addr {
 	peer := parse(r.RemoteAddr)
 	if !p.trusts(peer) {
@@ -56,8 +57,8 @@ func (p Proxies) Addr(r *http.Request) netip.Addr {
 	return found
 }
 
-// nearest follows the hops from the right, to the first that is not trusted. What is no address was
-// written, or passed on, by the hop before it, which is as far as is known.
+// nearest follows the hops from the right to the first one that is not trusted. It stops at a hop
+// that is no address, and returns the address before it.
 func (p Proxies) nearest(peer netip.Addr, hops []string) netip.Addr {
 	for i, hop := range slices.Backward(hops) {
 		addr := parse(hop)
@@ -75,8 +76,8 @@ func (p Proxies) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(a) })
 }
 
-// Network is what is limited together: an IPv4 address, or the /64 of an IPv6 address, which is
-// what one subscriber has.
+// Network returns the network that is limited as one client: an IPv4 address, or the /64 of an
+// IPv6 address, which is what one subscriber has.
 func Network(a netip.Addr) netip.Prefix {
 	bits := a.BitLen()
 	if a.Is6() {
@@ -86,7 +87,7 @@ func Network(a netip.Addr) netip.Prefix {
 	return network
 }
 
-// parse reads an address with or without a port, or is invalid.
+// parse reads an address with or without a port. It returns an invalid one on failure.
 func parse(s string) netip.Addr {
 	s = strings.TrimSpace(s)
 	if host, _, err := net.SplitHostPort(s); err == nil {
@@ -101,7 +102,7 @@ func parse(s string) netip.Addr {
 
 func commas(values []string) []string { return strings.Split(strings.Join(values, ","), ",") }
 
-// single is a header that must be there once.
+// single returns the value of a header that must occur once.
 func single(values []string) []string {
 	if len(values) > 1 {
 		return []string{""}
@@ -109,8 +110,9 @@ func single(values []string) []string {
 	return values
 }
 
-// forwarded reads the for= of each element (RFC 7239). An element without one is no address, and
-// neither is a line with a quote left open: it would swallow what the proxy appended.
+// forwarded reads the for= of each element (RFC 7239). An element without one counts as an
+// invalid address. So does a line with an unclosed quote, which would swallow what the proxy
+// appended.
 func forwarded(values []string) (hops []string) {
 	for _, line := range values {
 		if strings.Count(line, `"`)%2 == 1 {
@@ -136,7 +138,7 @@ func forwardedLine(line string) (hops []string) {
 	return hops
 }
 
-// split splits at a separator outside quotes.
+// split splits text at a separator outside quotes.
 func split(s string, separator rune) []string {
 	quoted := false
 	return strings.FieldsFunc(s, func(r rune) bool {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Caller is who asks.
+// Caller describes the client of a request.
 type Caller struct {
-	Network      string // of the address (see Network); "" without one
-	Key          string // the name of its API key, or ""
-	Organisation string // of the key
-	Tier         string // of the key
+	Network      string // network of the address (see Network), or ""
+	Key          string // name of the API key, or ""
+	Organisation string // organisation of the key
+	Tier         string // tier of the key
 }
 
-// Key describes an API key. The key itself is stored nowhere.
+// Key describes an API key. The key itself is not stored anywhere.
 type Key struct {
 	Name, Organisation, Tier string
 }
@@ -34,14 +34,14 @@ func ParseDigest(text string) (d Digest, err error) {
 	return d, nil
 }
 
-// Known tells callers apart. Its zero value knows no proxy and no key.
+// Known identifies callers. Its zero value trusts no proxy and knows no key.
 type Known struct {
 	Proxies Proxies
 	Keys    map[Digest]Key
 }
 
-// Of is the caller of a request. An unknown key counts as none: whoever makes up keys is limited by
-// address.
+// Of returns the caller of a request. An unknown key is ignored, so a client that makes up keys
+// is limited by its address.
 func (k *Known) Of(r *http.Request) Caller {
 	var c Caller
 	if network := Network(k.Proxies.Addr(r)); network.IsValid() {

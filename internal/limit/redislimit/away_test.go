@@ -16,8 +16,8 @@ import (
 	"quotabudget/internal/limit/redislimit"
 )
 
-// TestServerAway kills, restarts and stops a server under load: each route answers as it is
-// configured, and as before when the server is back.
+// TestServerAway kills, restarts and pauses a server under load. Each route answers as
+// configured, and normally once the server is back.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

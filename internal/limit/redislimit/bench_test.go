@@ -21,8 +21,8 @@ import (
 	"quotabudget/internal/limit/redislimit"
 )
 
-// BenchmarkLimiter prints what a decision costs the server beside redis_rate, all on one server in
-// one run. Each figure is paired with redis_rate's, taken just before and just after.
+// BenchmarkLimiter compares the server time of a decision with redis_rate's, on the same server.
+// Each measurement is paired with ones of redis_rate just before and after.
 func BenchmarkLimiter(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -81,8 +81,8 @@ func BenchmarkLimiter(b *testing.B) {
 	out.Flush()
 }
 
-// pair is the server time of two calls, each the least of batches that alternate: whatever else
-// runs on the machine only adds to it.
+// pair returns the server time of two calls, each the minimum over alternating batches, because
+// other load can only add to it.
 func pair(b *testing.B, client *redis.Client, one, other func()) (ours, theirs float64) {
 	ours, theirs = math.Inf(1), math.Inf(1)
 	for range 15 {
@@ -94,8 +94,7 @@ func pair(b *testing.B, client *redis.Client, one, other func()) (ours, theirs f
 
 var perCall = regexp.MustCompile(`cmdstat_evalsha:.*usec_per_call=([0-9.]+)`)
 
-// serverTime is the µs that the server spends on a call. Four clients call at once, so that the
-// server is never idle.
+// serverTime returns the server's µs per call. Four clients call at once to keep the server busy.
 func serverTime(b *testing.B, client *redis.Client, call func()) float64 {
 	ctx := context.Background()
 	call()
@@ -117,8 +116,8 @@ func serverTime(b *testing.B, client *redis.Client, call func()) float64 {
 	return us
 }
 
-// throughput is how many of two calls so many callers make in a second, the medians of rounds that
-// alternate.
+// throughput returns the calls per second of the given number of callers, as medians of
+// alternating rounds.
 func throughput(callers int, one, other func()) (ours, theirs float64) {
 	const calls = 10_000
 	var all [2][]float64
@@ -142,7 +141,7 @@ func throughput(callers int, one, other func()) (ours, theirs float64) {
 	return all[0][3], all[1][3]
 }
 
-// roundTrips is the µs of two calls of a single client, the medians of many that alternate.
+// roundTrips returns the µs of two calls of a single client, as medians of alternating calls.
 func roundTrips(one, other func()) (ours, theirs float64) {
 	var all [2][]float64
 	for range 5000 {

@@ -7,7 +7,7 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// TakeInGroup decides requests in one group.
+// TakeInGroup decides several requests in one group.
 func (s *Store) TakeInGroup(ctx context.Context, all [][]limit.Ask) (allowed []bool, err error) {
 	var group []*operation
 	for _, asks := range all {
@@ -27,8 +27,8 @@ func (s *Store) TakeInGroup(ctx context.Context, all [][]limit.Ask) (allowed []b
 	return allowed, nil
 }
 
-// Lead makes asks the first request of a group, which is sent when ready returns true of how many
-// are queued.
+// Lead makes asks the first request of a group. The group is sent when ready returns true for the
+// number of queued requests.
 func (s *Store) Lead(ctx context.Context, asks []limit.Ask, ready func(queued int) bool) error {
 	q, o := s.queues.Get(asks[0].Part), &operation{Work: toWork(asks)}
 	return q.Ask(ctx, o, false, func() {
@@ -39,7 +39,7 @@ func (s *Store) Lead(ctx context.Context, asks []limit.Ask, ready func(queued in
 	})
 }
 
-// Queued is Take without the bound on how long it waits.
+// Queued is Take without its timeout.
 func (s *Store) Queued(ctx context.Context, asks []limit.Ask) (bool, error) {
 	return s.together(ctx, asks)
 }

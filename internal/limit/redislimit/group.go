@@ -12,16 +12,16 @@ import (
 	"quotabudget/lua"
 )
 
-// maxGroup is how many requests share a round trip at most.
+// maxGroup is the maximum number of requests per round trip.
 const maxGroup = 64
 
 var script = redis.NewScript(lua.Source("limit"))
 
-// operation is one caller's, in the queue.
+// operation is one caller's queued request.
 type operation = queue.Op[work]
 
-// work is one run of limit.lua. Its caller may be gone before it is answered, so it shares no
-// memory with the asks.
+// work is one run of limit.lua. Its caller may leave before the reply, so work shares no memory
+// with the asks.
 type work struct {
 	keys  []string
 	args  []any
@@ -29,9 +29,9 @@ type work struct {
 	err   error
 }
 
-// together has the script decide asks, which are all in one slot. A caller that is alone asks at
-// once. One whose ctx ends before its group was sent leaves, and nothing was decided; after that it
-// leaves, too, and may have been charged.
+// together decides asks, all in one slot, in a group with other callers' requests. A lone
+// caller's request is sent at once. If ctx ends before the group is sent, nothing is charged; if
+// it ends later, the request may have been charged.
 func (s *Store) together(ctx context.Context, asks []limit.Ask) (bool, error) {
 	q, o := s.queues.Get(asks[0].Part), &operation{Work: toWork(asks)}
 	if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, o, maxGroup, s.send) }); err != nil {
@@ -43,9 +43,8 @@ func (s *Store) together(ctx context.Context, asks []limit.Ask) (bool, error) {
 	return decisions(o.Work.reply, asks)
 }
 
-// send asks for a group in one round trip, in which each request is decided by itself. Those that
-// the server did not decide because it has lost the script are asked again, in their order, with
-// it.
+// send sends a group in one round trip. The script decides each request separately. Requests that
+// fail because the server lost the script are sent again in order, with the script.
 func (s *Store) send(ctx context.Context, group []*operation) {
 	if len(group) == 1 {
 		w := &group[0].Work
@@ -63,7 +62,7 @@ func (s *Store) send(ctx context.Context, group []*operation) {
 			}
 			answers[i] = run(ctx, pipe, o.Work.keys, o.Work.args...)
 		}
-		_, _ = pipe.Exec(ctx) // each answer has its own error
+		_, _ = pipe.Exec(ctx) // each command has its own error
 		var again []*operation
 		for i, o := range group {
 			o.Work.reply, o.Work.err = answers[i].Int64Slice()
@@ -75,7 +74,7 @@ func (s *Store) send(ctx context.Context, group []*operation) {
 	}
 }
 
-// toWork is what limit.lua is given.
+// toWork returns the arguments of limit.lua.
 func toWork(asks []limit.Ask) work {
 	keys, args := make([]string, len(asks), 2*len(asks)), make([]any, 0, 6*len(asks))
 	for i := range asks {
@@ -96,7 +95,7 @@ func toWork(asks []limit.Ask) work {
 	return work{keys: keys, args: args}
 }
 
-// decisions fills in what limit.lua returned.
+// decisions stores the reply of limit.lua in the asks.
 func decisions(reply []int64, asks []limit.Ask) (allowed bool, err error) {
 	if len(reply) != 2+4*len(asks) {
 		return false, fmt.Errorf("limit.lua returned %d numbers for %d policies",

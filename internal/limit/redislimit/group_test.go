@@ -14,8 +14,8 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// TestGroupsAreAsOneByOne plays random requests in groups of 1 to 64, some of them after the server
-// lost its scripts: every answer is the one that memory gives to one request after the other.
+// TestGroupsAreAsOneByOne plays random requests in groups of 1 to 64, some of them after the
+// server lost its scripts. Every answer must equal the one Memory gives, request by request.
 func TestGroupsAreAsOneByOne(t *testing.T) {
 	t.Parallel()
 	b := startBoth(t)
@@ -53,9 +53,9 @@ func TestGroupsAreAsOneByOne(t *testing.T) {
 	}
 }
 
-// TestCallersOfAGroup has callers queue behind one: one of them leaves, one's key is damaged, and
-// the server has lost the script. The others are allowed exactly the limit, each with an answer of
-// its own.
+// TestCallersOfAGroup queues callers behind one: one of them leaves, one's key is damaged, and
+// the server has lost the script. The others are allowed exactly the limit, and each gets its own
+// answer.
 func TestCallersOfAGroup(t *testing.T) {
 	t.Parallel()
 	b := startBoth(t)
@@ -114,7 +114,7 @@ func TestCallersOfAGroup(t *testing.T) {
 		case !gone && queued == callers+3:
 			leave()
 			if err := <-left; !errors.Is(err, context.Canceled) {
-				t.Errorf("who left was told %v", err)
+				t.Errorf("the caller that left got %v", err)
 			}
 			gone = true
 		}
@@ -131,7 +131,8 @@ func TestCallersOfAGroup(t *testing.T) {
 	}
 }
 
-// TestAnswerOfEndedCaller ends a caller's time when its answer is there: what was charged is told.
+// TestAnswerOfEndedCaller: a caller whose ctx ends when the reply has arrived still gets the
+// answer.
 func TestAnswerOfEndedCaller(t *testing.T) {
 	b := startBoth(t)
 	hook := &endsAfter{end: func() {}}
@@ -150,7 +151,7 @@ func TestAnswerOfEndedCaller(t *testing.T) {
 	}
 }
 
-// endsAfter ends a context after each command.
+// endsAfter is a hook that ends a context after each command.
 type endsAfter struct{ end func() }
 
 func (e *endsAfter) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -19,7 +19,7 @@ import (
 	"quotabudget/internal/limit/redislimit"
 )
 
-// The test binary is also the process that TestProcesses starts.
+// TestMain turns the test binary into the process that TestProcesses starts.
 func TestMain(m *testing.M) {
 	if addr := os.Getenv("LIMIT_TEST_REDIS"); addr != "" {
 		if err := hammer(addr); err != nil {
@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 var shared = &limit.Policy{
 	Name: "shared", Units: 50, Window: 300 * time.Millisecond, Algorithm: limit.Log}
 
-// hammer charges until its standard input ends, and prints each allowed charge: its stamp and cost.
+// hammer charges until its standard input ends, and prints the stamp and cost of each allowed
+// charge.
 func hammer(addr string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -51,7 +52,7 @@ func hammer(addr string) error {
 		if err != nil {
 			return err
 		}
-		if allowed { // the stamp is a window before the moment when all is free again
+		if allowed { // the stamp is one window before everything is free again
 			d := asks[0].Decision
 			fmt.Println(d.At+(d.ResetAfter-shared.Window).Microseconds(), asks[0].Cost)
 		}
@@ -59,8 +60,8 @@ func hammer(addr string) error {
 	return nil
 }
 
-// TestProcesses is four processes that share a limit, while the server's clock jumps: by the stamps
-// of what they were allowed, no window has more.
+// TestProcesses: four processes share a limit while the server's clock jumps. By the stamps of
+// the allowed charges, no window exceeds it.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{Clock: true})
@@ -88,7 +89,7 @@ func TestProcesses(t *testing.T) {
 		ends = append(ends, func() error { in.Close(); return cmd.Wait() })
 	}
 	random := rand.New(rand.NewPCG(1, 1))
-	believed := now // a jump forward is: what has left the window by it stays gone
+	believed := now // a jump forward counts: what has left the window by then stays gone
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
 	for deadline := time.Now().Add(time.Minute); client.DBSize(t.Context()).Val() == 0; {
@@ -111,7 +112,7 @@ func TestProcesses(t *testing.T) {
 			now = now.Add(time.Duration(random.Int64N(int64(20 * time.Millisecond))))
 		}
 		server.SetNow(t, now)
-		for range 20 { // meanwhile the processes have their turns
+		for range 20 { // gives the processes time to run
 			if err := client.Ping(t.Context()).Err(); err != nil {
 				t.Fatalf("%d: %v", i, err)
 			}

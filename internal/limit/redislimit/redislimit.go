@@ -1,4 +1,4 @@
-// Package redislimit keeps what a limiter has charged in Redis, for all processes together.
+// Package redislimit keeps a limiter's charges in Redis, shared by all processes.
 package redislimit
 
 import (
@@ -16,20 +16,21 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// Store decides by one script for each request, at the time of the server. A request that is alone
-// takes one round trip; what is asked meanwhile shares the next one, in the order of asking. The
-// keys begin with "limit:{all}:", so they are all in one slot of a cluster. Only the parts of split
-// keys are in slots of their own, "limit:{1}:" and so on, and take a round trip each.
+// Store decides each request by one script, at the server's time. A lone request takes one round
+// trip; requests that arrive meanwhile share the next one, in order. Keys begin with
+// "limit:{all}:", which puts them into one slot of a cluster. Only the parts of split keys have
+// slots of their own, "limit:{1}:" and so on, and take a round trip each.
 //
-// While the servers are away, it returns an error at once, and asks them a few times a second.
+// While the servers are unreachable, Take fails at once, and the servers are tried a few times a
+// second.
 type Store struct {
 	client redis.UniversalClient
 	parts  limit.Sharded
-	queues queue.Queues[int, work] // of slots, by the part whose keys are there
-	away   atomic.Int64            // Unix ns up to which nothing is asked, after a failure; else 0
+	queues queue.Queues[int, work] // by slot: the part whose keys it holds
+	away   atomic.Int64            // Unix ns until which no call is made after a failure, or 0
 }
 
-// How long a request waits for an answer at most, and how often servers that are away are asked.
+// Timeout of a request, and the interval between attempts while the servers are unreachable.
 const (
 	patience   = 500 * time.Millisecond
 	retryEvery = 200 * time.Millisecond
@@ -37,15 +38,15 @@ const (
 
 var errAway = errors.New("redis was away a moment ago")
 
-// New returns a store on a client's server or servers.
+// New returns a store that uses the client's servers.
 func New(client redis.UniversalClient) *Store {
 	s := &Store{client: client}
 	s.parts.Step = s.step
 	return s
 }
 
-// Take is limit.Store.Take. After an error, a charge may have been made: asking again charges
-// again.
+// Take implements limit.Store. After an error, a charge may have been made, and calling again
+// charges again.
 func (s *Store) Take(ctx context.Context, asks []limit.Ask) (bool, error) {
 	if slices.ContainsFunc(asks, func(a limit.Ask) bool { return a.Policy.Shards > 1 }) {
 		return s.parts.Take(ctx, asks)
@@ -53,11 +54,11 @@ func (s *Store) Take(ctx context.Context, asks []limit.Ask) (bool, error) {
 	return s.step(ctx, asks)
 }
 
-// ask calls the servers, unless they are away.
+// ask runs call, unless the servers are unreachable.
 func (s *Store) ask(ctx context.Context, call func(context.Context) error) error {
 	away := s.away.Load()
 	if now := time.Now(); away != 0 && (now.UnixNano() < away ||
-		!s.away.CompareAndSwap(away, now.Add(patience).UnixNano())) { // one asks for all
+		!s.away.CompareAndSwap(away, now.Add(patience).UnixNano())) { // one caller tries for all
 		return errAway
 	}
 	within, cancel := context.WithTimeout(ctx, patience)
@@ -69,13 +70,13 @@ func (s *Store) ask(ctx context.Context, call func(context.Context) error) error
 		if away != 0 {
 			s.away.Store(0)
 		}
-	case ctx.Err() == nil && !errors.As(err, &reply): // neither the caller's end nor an answer
+	case ctx.Err() == nil && !errors.As(err, &reply): // neither ctx ended nor did the server answer
 		s.away.Store(time.Now().Add(retryEvery).UnixNano())
 	}
 	return err
 }
 
-// step has the script decide once, with what other callers ask meanwhile.
+// step decides once, together with other callers' requests.
 func (s *Store) step(ctx context.Context, asks []limit.Ask) (allowed bool, err error) {
 	err = s.ask(ctx, func(ctx context.Context) error {
 		allowed, err = s.together(ctx, asks)
@@ -84,7 +85,7 @@ func (s *Store) step(ctx context.Context, asks []limit.Ask) (allowed bool, err e
 	return allowed, err
 }
 
-// prefix is the name of an ask's key up to who asks: slot, policy, algorithm, and window in µs.
+// prefix returns an ask's key without the client: slot, policy, algorithm, and window in µs.
 func prefix(a *limit.Ask) string {
 	tag := "all"
 	if a.Part > 0 {
@@ -97,11 +98,11 @@ func prefix(a *limit.Ask) string {
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// saltTTL is longer than the keys of a day are in use.
+// saltTTL is longer than a day's keys are in use.
 const saltTTL = 3 * 24 * time.Hour
 
-// Salt is the salt of a day since 1970, which all processes on these servers share. The first to
-// ask makes it up, and three days later it is gone.
+// Salt returns the salt of a day (counted from 1970), which all processes on these servers share.
+// The first call creates it; it expires after three days.
 func (s *Store) Salt(ctx context.Context, day int64) (salt []byte, err error) {
 	name := "limit:{all}:salt:" + strconv.FormatInt(day, 10)
 	salt = make([]byte, 32)

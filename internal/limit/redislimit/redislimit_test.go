@@ -16,15 +16,15 @@ import (
 	"quotabudget/internal/limit/redislimit"
 )
 
-// TestExpiryAfterSetBack sets the server's clock back by an hour: no key expires while its charges
-// still count, or much later.
+// TestExpiryAfterSetBack sets the server's clock back by an hour: no key expires while its
+// charges count, nor much later.
 func TestExpiryAfterSetBack(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
 	store := redislimit.New(client)
-	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) // of a window of the clock, too
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) // also the start of a window of the clock
 	for _, algorithm := range []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed} {
 		p := &limit.Policy{Name: string(algorithm), Units: 2, Window: time.Minute,
 			Algorithm: algorithm}
@@ -54,7 +54,8 @@ func TestExpiryAfterSetBack(t *testing.T) {
 	}
 }
 
-// TestLongFixedWindow fills a window that is too long for a counter of so many units.
+// TestLongFixedWindow fills a fixed window that would be too long for a counter with as many
+// units.
 func TestLongFixedWindow(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	server.SetNow(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -78,7 +79,7 @@ func TestLongFixedWindow(t *testing.T) {
 	}
 }
 
-// TestLargestCounter charges denied calls beyond what a counter can count, on Redis and in memory.
+// TestLargestCounter charges denied calls beyond a counter's maximum, on Redis and in memory.
 func TestLargestCounter(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -106,7 +107,8 @@ func TestLargestCounter(t *testing.T) {
 	}
 }
 
-// TestRights decides as the user that docs/redis.md makes, with what it says a limiter needs.
+// TestRights decides as the user that docs/redis.md creates, with the rights it lists for a
+// limiter.
 func TestRights(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/redis.md")
 	if err != nil {
@@ -152,7 +154,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestSaltIsShared is what two processes are told, on this day and on the next.
+// TestSaltIsShared: two processes get the same salt on one day, and a new one on the next.
 func TestSaltIsShared(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -170,7 +172,7 @@ func TestSaltIsShared(t *testing.T) {
 	}
 }
 
-// TestCluster decides on a cluster: whole keys together in one slot, parts in slots of their own.
+// TestCluster decides on a cluster: whole keys in one slot, parts in separate slots.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)

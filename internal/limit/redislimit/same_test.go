@@ -36,14 +36,14 @@ func startBoth(t *testing.T) *both {
 		memory: limit.NewMemory()}
 }
 
-// take fills the answers in, and returns how those in memory differ.
+// take decides the asks on both, and describes how the answers of memory differ.
 func (b *both) take(t *testing.T, now time.Time, asks []limit.Ask) (difference string) {
 	t.Helper()
 	b.server.SetNow(t, now)
 	if b.latest.Before(now) {
 		b.latest = now
 	}
-	// what has not counted for a minute may be forgotten
+	// keys that have not counted for a minute may be dropped
 	b.memory.Sweep(b.latest.Add(-time.Minute).UnixMicro())
 	want := slices.Clone(asks)
 	allowed := b.memory.TakeAt(now.UnixMicro(), want)
@@ -61,8 +61,8 @@ func (b *both) take(t *testing.T, now time.Time, asks []limit.Ask) (difference s
 	return difference
 }
 
-// TestSameAsMemory plays random requests, under limits that change, by a clock that is set back by
-// up to a minute: every answer of Redis is memory's.
+// TestSameAsMemory plays random requests, with changing limits and a clock set back by up to a
+// minute: every answer of Redis equals memory's.
 func TestSameAsMemory(t *testing.T) {
 	t.Parallel()
 	b, histories := startBoth(t), uint64(150)
@@ -75,10 +75,10 @@ func TestSameAsMemory(t *testing.T) {
 		now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(seed) * time.Hour)
 		b.memory, b.latest = limit.NewMemory(), now
 		for step := range 120 {
-			if random.IntN(3) > 0 { // else another call of the same microsecond
+			if random.IntN(3) > 0 { // else another call in the same microsecond
 				now = now.Add(time.Duration(random.Int64N(8_000_000)) * time.Microsecond)
 			}
-			if random.IntN(20) == 0 { // the clock is set back
+			if random.IntN(20) == 0 { // set the clock back
 				most := time.Minute - max(0, b.latest.Sub(now))
 				back := time.Duration(random.Int64N(1 + int64(most)))
 				now = now.Add(-back).Truncate(time.Microsecond)
@@ -91,14 +91,14 @@ func TestSameAsMemory(t *testing.T) {
 	}
 }
 
-// TestClockSetBack sets the clock back between charges and renames: that frees nothing, brings back
-// nothing that left before, and Redis and memory agree about it.
+// TestClockSetBack sets the clock back between charges and renames. That frees nothing and brings
+// back nothing, and Redis and memory agree.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	type step struct {
 		at          float64 // seconds; the window is 30
 		key, before byte
-		cost, left  int64 // units; of 4
+		cost, left  int64 // units of 4
 	}
 	tests := []struct {
 		name       string
@@ -133,7 +133,7 @@ func TestClockSetBack(t *testing.T) {
 		}},
 	}
 	b := startBoth(t)
-	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) // of a window of the clock, too
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) // also the start of a window of the clock
 	for _, test := range tests {
 		for _, algorithm := range test.algorithms {
 			t.Run(test.name+", "+string(algorithm), func(t *testing.T) {
@@ -171,7 +171,7 @@ func randomPolicies(random *rand.Rand, seed uint64) (all []*limit.Policy) {
 
 func randomAsks(random *rand.Rand, policies []*limit.Policy) (asks []limit.Ask) {
 	for _, p := range policies[:1+random.IntN(3)] {
-		// A log that counts denied calls drops those beyond the limit, at different times.
+		// A log that counts denied calls drops those beyond the limit at different times.
 		if random.IntN(10) == 0 && !(p.CountDenied && p.Algorithm == limit.Log) {
 			changed := *p
 			changed.Units = 1 + random.Int64N(20)

@@ -16,7 +16,7 @@ import (
 // maxTiers bounds the tiers of a policy.
 const maxTiers = 100
 
-// limit reads a limit, or a policy that only decisions ask.
+// limit reads a limit of this server's requests, or a policy that programs ask for decisions.
 func (r *Reader) limit(n *yaml.Node, decision bool) {
 	l := guard.Limit{Policy: limit.Policy{Algorithm: limit.Log}, Cost: 1, Open: r.open}
 	what, before := "limit", len(r.Problems)
@@ -50,7 +50,7 @@ func (r *Reader) limit(n *yaml.Node, decision bool) {
 	r.rules.Limits = append(r.rules.Limits, l)
 }
 
-// requestFields are the keys of limits that requests of this server are held to.
+// requestFields adds the keys of limits on this server's requests.
 func (r *Reader) requestFields(known yamlfile.Fields, l *guard.Limit) {
 	known["per"] = func(n *yaml.Node) {
 		l.By = guard.By(r.word(n, "per", "client", "key", "organisation", "route", "global"))
@@ -72,7 +72,7 @@ func (r *Reader) requestFields(known yamlfile.Fields, l *guard.Limit) {
 	known["when_unreachable"] = func(n *yaml.Node) { l.Open = r.whenUnreachable(n) }
 }
 
-// tiersOf reads the limits of tiers: what the policy says otherwise is theirs, too.
+// tiersOf reads the tiers. They inherit the policy's other settings.
 func (r *Reader) tiersOf(n *yaml.Node, l *guard.Limit) {
 	l.Tiers = map[string]*limit.Policy{}
 	r.Each(n, "tiers", func(tier string, key, value *yaml.Node) {
@@ -89,7 +89,7 @@ func (r *Reader) tiersOf(n *yaml.Node, l *guard.Limit) {
 	})
 }
 
-// check reports what does not fit together.
+// check reports combinations that are not valid.
 func (r *Reader) check(n *yaml.Node, l *guard.Limit) {
 	policies := []*limit.Policy{&l.Policy}
 	for _, p := range l.Tiers {
@@ -103,14 +103,14 @@ func (r *Reader) check(n *yaml.Node, l *guard.Limit) {
 			return
 		}
 		if part := limit.Part(p.Units, max(p.Shards, 1), max(p.Shards, 1)-1); l.Cost > part {
-			r.Add(n, "%s: a cost of %d never fits into %d units", l.Name, l.Cost, part)
+			r.Add(n, "%s: cost %d never fits into %d units", l.Name, l.Cost, part)
 		}
 	}
 	switch {
 	case l.By == guard.ByClient && l.Window > 24*time.Hour:
-		r.Add(n, "%s: per client, the window is at most 24h, because addresses are "+
+		r.Add(n, "%s: the window of a limit per client must be at most 24h, because addresses are "+
 			"forgotten after that", l.Name)
 	case len(l.Tiers) > 0 && l.By != guard.ByClient && l.By != guard.ByKey:
-		r.Add(n, "%s: tiers are for limits per client or per key", l.Name)
+		r.Add(n, "%s: tiers require a limit per client or per key", l.Name)
 	}
 }

@@ -43,32 +43,32 @@ import (
 	"quotabudget/internal/yamlfile"
 )
 
-// Rules are the limits of a server. The zero value limits nobody.
+// Rules are the limits of a server. The zero value limits no client.
 type Rules struct {
-	OnRedis bool // they are kept on the ledger's Redis, for all processes together
+	OnRedis bool // charges are kept on the ledger's Redis, for all processes together
 	Limits  []guard.Limit
 	Known   caller.Known
 }
 
-// Reader reads the limits among other keys of a section. NewReader makes it.
+// Reader reads limits among the other keys of a section. NewReader creates it.
 type Reader struct {
 	*yamlfile.Reader
 	rules  Rules
-	open   bool                  // when_unreachable of the section
-	names  map[string]bool       // of limits and policies
-	keys   map[string]bool       // names
-	tiers  map[string]bool       // of limits
-	tierAt map[string]*yaml.Node // of keys
-	later  []func()              // what needs the keys beside it
+	open   bool                  // the section's when_unreachable
+	names  map[string]bool       // names of limits and policies
+	keys   map[string]bool       // names of API keys
+	tiers  map[string]bool       // tiers of limits
+	tierAt map[string]*yaml.Node // tiers that keys name, and where
+	later  []func()              // checks to run once the whole section is read
 }
 
-// NewReader adds problems to in.
+// NewReader returns a reader that adds its problems to in.
 func NewReader(in *yamlfile.Reader) *Reader {
 	return &Reader{Reader: in, names: map[string]bool{}, keys: map[string]bool{},
 		tiers: map[string]bool{}, tierAt: map[string]*yaml.Node{}}
 }
 
-// AddTo adds the keys that it reads to those of the section.
+// AddTo adds the keys it reads to those of the section.
 func (r *Reader) AddTo(known yamlfile.Fields) {
 	list := func(name string, item func(*yaml.Node)) func(*yaml.Node) {
 		return func(n *yaml.Node) {
@@ -85,7 +85,7 @@ func (r *Reader) AddTo(known yamlfile.Fields) {
 	known["policies"] = list("policies", func(n *yaml.Node) { r.limit(n, true) })
 }
 
-// Rules are what was read. It is called once, after the section.
+// Rules returns the result. Call it once, after the section is read.
 func (r *Reader) Rules() Rules {
 	for _, read := range r.later {
 		read()
@@ -99,11 +99,11 @@ func (r *Reader) Rules() Rules {
 	return r.rules
 }
 
-// linksRoute makes short links, which are stored for good.
+// linksRoute creates short links, which are stored permanently.
 const linksRoute = "POST /v1/links"
 
-// LimitLinks limits how many short links a client makes a minute, unless a limit of the section
-// names that route. One that concerns only requests with an API key does not count.
+// LimitLinks limits the short links a client creates per minute, unless a configured limit names
+// that route. A limit that only applies to requests with an API key does not count.
 func (r *Reader) LimitLinks() {
 	r.later = append(r.later, func() {
 		for _, l := range r.rules.Limits {
@@ -123,7 +123,7 @@ func (r *Reader) whenUnreachable(n *yaml.Node) bool {
 	return r.word(n, "when_unreachable", "closed", "open") == "open"
 }
 
-// word reads one of some words; the first is the default.
+// word reads one of the given words. The first is the default.
 func (r *Reader) word(n *yaml.Node, what string, words ...string) string {
 	text, ok := r.Text(n, what)
 	if !ok || slices.Contains(words, text) {
@@ -177,7 +177,7 @@ func (r *Reader) key(n *yaml.Node) {
 			if digest, err = caller.ParseDigest(text); err != nil {
 				r.Add(n, "hash: %v", err)
 			} else if other, ok := r.rules.Known.Keys[digest]; ok {
-				r.Add(n, "hash: key %s has the same one", other.Name)
+				r.Add(n, "hash: already used by key %s", other.Name)
 			}
 		},
 	}, "name", "hash")

@@ -29,7 +29,7 @@ func read(t *testing.T, text string) (Rules, string) {
 	return rules, strings.Join(problems, "\n")
 }
 
-// section reads a section that has limits alone.
+// section reads a section that contains only limits.
 func section(in *yamlfile.Reader, n *yaml.Node) Rules {
 	r, known := NewReader(in), yamlfile.Fields{}
 	r.AddTo(known)
@@ -94,7 +94,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Whether limits may be open does not depend on the order of the keys.
+// TestWhenUnreachable: when_unreachable works in any order of the keys.
 func TestWhenUnreachable(t *testing.T) {
 	const limits = "limits: [{name: a, per: global, requests: 1, window: 1s}, " +
 		"{name: b, per: global, requests: 1, window: 1s, when_unreachable: closed}]\n"
@@ -105,7 +105,7 @@ func TestWhenUnreachable(t *testing.T) {
 	}
 }
 
-// TestProblems is what is wrong, each with its line.
+// TestProblems lists invalid configurations with the problem and line reported.
 func TestProblems(t *testing.T) {
 	const hash = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 	one := "limits:\n - {name: p, per: client, requests: 5, window: 1m, "
@@ -117,21 +117,21 @@ func TestProblems(t *testing.T) {
 		{"limits: [{name: p}]", "limit: per is missing"},
 		{"policies: [{name: p}]", "policy: requests is missing"},
 		{one + "burst: 1}", `line 2: limit: unknown key "burst"`},
-		{one + "cost: 6}", "line 2: p: a cost of 6 never fits into 5 units"},
-		{one + "cost: 2, shards: 4}", "a cost of 2 never fits into 1 units"},
+		{one + "cost: 6}", "line 2: p: cost 6 never fits into 5 units"},
+		{one + "cost: 2, shards: 4}", "cost 2 never fits into 1 units"},
 		{one + "shards: 6}", "line 2: p: shards must be 1 to 64"},
 		{one + "algorithm: leaky}", `algorithm: "leaky": write log, counter or fixed`},
 		{one + "tiers: {gold: 0}}", "tiers: gold: 0 is out of range"},
 		{one + "when_unreachable: maybe}", `when_unreachable: "maybe": write closed or open`},
 		{one + "route: [1, []]}", "line 2: route:"},
 		{"limits: [{name: p, per: client, requests: 5, window: 48h}]",
-			"per client, the window is at most 24h"},
+			"the window of a limit per client must be at most 24h"},
 		{"limits: [{name: p, per: decision, requests: 5, window: 1m}]",
 			`per: "decision": write client, key, organisation, route or global`},
 		{"limits: [{name: p, per: global, requests: 5, window: 0s}]",
 			`window: "0s" is not a duration`},
 		{"limits: [{name: p, per: global, requests: 5, window: 1m, tiers: {a: 1}}]",
-			"tiers are for limits per client or per key"},
+			"tiers require a limit per client or per key"},
 		{"policies: [{name: p, requests: 5, window: 1m, route: GET /}]",
 			`policy: unknown key "route"`},
 		{"limits:\n" +
@@ -140,7 +140,7 @@ func TestProblems(t *testing.T) {
 			"line 4: name: there is another limit or policy called p"},
 		{"keys:\n - {name: k, hash: secret}", "line 2: hash: write sha256: and the 64"},
 		{"keys:\n - {name: k, hash: '" + hash + "'}\n - {name: l, hash: '" + hash + "'}",
-			"line 3: hash: key k has the same one"},
+			"line 3: hash: already used by key k"},
 		{"keys:\n - {name: k, tier: gold, hash: '" + hash + "'}",
 			`line 2: tier: no limit has a tier "gold"`},
 	} {
