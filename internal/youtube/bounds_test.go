@@ -15,8 +15,8 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// answering is a client of an upstream that answers as it is told, and the number of requests that
-// came.
+// answering returns a client of an upstream with the given handler, and a counter of its
+// requests.
 func answering(t *testing.T, answer http.HandlerFunc) (*youtube.Client, *atomic.Int64) {
 	t.Helper()
 	asked := new(atomic.Int64)
@@ -34,7 +34,7 @@ func with(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }
 }
 
-// repeated reads as the text, n times over.
+// repeated returns a reader of the text, n times over.
 func repeated(text string, n int64) io.Reader {
 	return io.LimitReader(endless(text), n*int64(len(text)))
 }
@@ -49,8 +49,8 @@ func (e endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestPackedBomb: a title of 300 MiB that comes as 300 KB costs the memory of one bounded answer,
-// one request, and no other.
+// TestPackedBomb: a title of 300 MiB that arrives as 300 KB costs the memory of one bounded
+// response, and one request.
 func TestPackedBomb(t *testing.T) {
 	const size = 300 << 20
 	for _, status := range []int{200, 403, 500} {
@@ -81,7 +81,8 @@ func TestPackedBomb(t *testing.T) {
 	}
 }
 
-// TestTooMuch: an answer with too much of anything is one clear error, and is not asked for again.
+// TestTooMuch: a response with too much of anything is one clear error, and is not requested
+// again.
 func TestTooMuch(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	video := func(fields string) string {
@@ -136,8 +137,8 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestNoList: an answer of somebody else on the way is not an empty list, which would take a
-// chart's place.
+// TestNoList: a response from something else on the way is not an empty list, which would replace
+// a chart.
 func TestNoList(t *testing.T) {
 	for body, ok := range map[string]bool{
 		`{}`: false, `{"status":"ok"}`: false, `{"error":{"code":403}}`: false,
@@ -155,7 +156,7 @@ func TestNoList(t *testing.T) {
 	}
 }
 
-// TestAsMuchAsAllowed: what is just within the bounds is read whole.
+// TestAsMuchAsAllowed: a response just within the bounds is read completely.
 func TestAsMuchAsAllowed(t *testing.T) {
 	title, tags := strings.Repeat("x", 4096), strings.TrimSuffix(strings.Repeat(`"a",`, 1000), ",")
 	item := fmt.Sprintf(`{"id":"a","snippet":{"title":%q,"description":%q,"tags":[%s]}}`, title,
@@ -169,7 +170,7 @@ func TestAsMuchAsAllowed(t *testing.T) {
 	}
 }
 
-// TestCutShort: an answer that ends too early may have been cut on the way, and is asked for again.
+// TestCutShort: a response that ends early may have been cut on the way, and is requested again.
 func TestCutShort(t *testing.T) {
 	whole := `{"items":[{"id":"a","snippet":{"title":"t"}}]}`
 	for n := range len(whole) {

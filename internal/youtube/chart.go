@@ -10,10 +10,10 @@ import (
 	"quotabudget/internal/bounds"
 )
 
-// MaxPage is the most videos that one call brings, by chart or by ID.
+// MaxPage is the most videos that one call returns, by chart or by ID.
 const MaxPage = 50
 
-// ChartRequest asks for one page of a region's chart.
+// ChartRequest names one page of a region's chart.
 type ChartRequest struct {
 	Region    string // ISO 3166-1 alpha-2
 	Category  string // "" for all
@@ -24,22 +24,22 @@ type ChartRequest struct {
 // Page is one page of a chart, in the order of rank.
 type Page struct {
 	Videos []Video
-	Next   string // the token of the next page; "" says that this is the last, whatever Total is
-	Total  int64  // what the upstream claims the chart to hold
+	Next   string // token of the next page; "" on the last page, whatever Total is
+	Total  int64  // length of the chart according to the upstream
 }
 
 // Chart reads one page of the chart of the most popular videos. It costs one call of
-// youtube.videos.list each time it is sent. Errors: a *fault.Error, which fault.KindOf tells apart;
-// whatever the RoundTripper denied with; the end of ctx.
+// youtube.videos.list per attempt. The error is a *fault.Error (see fault.KindOf), an error of
+// the RoundTripper, or that of ctx.
 func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err error) {
 	err = c.call(ctx, func(ctx context.Context) error {
 		page = Page{}
 		var body []byte
-		res, err := c.list(r).Context(context.WithValue(ctx, keptKey{}, &body)).Do()
+		res, err := c.list(r).Context(context.WithValue(ctx, bodyKey{}, &body)).Do()
 		if err != nil {
 			return err
 		}
-		// JSON that is no list at all, null included, would replace a chart by an empty one.
+		// Any other JSON, null included, would replace a chart by an empty one.
 		if res == nil || res.Kind == "" && res.Items == nil {
 			return &bounds.Unusable{Problem: "is not a list: it has neither kind nor items"}
 		}
@@ -59,7 +59,7 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 	return page, err
 }
 
-// list is the official client's call.
+// list returns the official client's call.
 func (c *Client) list(r ChartRequest) *api.VideosListCall {
 	call := c.service.Videos.List([]string{"snippet", "contentDetails", "statistics"}).
 		Chart("mostPopular").RegionCode(r.Region).MaxResults(int64(cmp.Or(r.PageSize, MaxPage)))

@@ -1,8 +1,8 @@
-// Package youtube asks the YouTube Data API for charts.
+// Package youtube reads charts from the YouTube Data API.
 //
-// A Client is the official one on a RoundTripper of the caller's. What it needs from that is
-// everything to do with quota and keys: each request, a page or a retry, passes through it once, to
-// be charged and given its credential.
+// A Client is the official client on a RoundTripper of the caller's. That RoundTripper does
+// everything to do with quota and keys: each request, a page or a retry, passes through it once
+// to be charged and to get its credential.
 package youtube
 
 import (
@@ -17,23 +17,23 @@ import (
 	"quotabudget/internal/endpoint"
 )
 
-// Client asks the upstream. Its fields are set before the first call; it is safe for use by many
-// goroutines.
+// Client calls the upstream. Its fields are set before the first call; it is safe for concurrent
+// use.
 type Client struct {
 	Retry   Retry
-	Timeout time.Duration // of one attempt, until its answer is read
-	// Guard makes each attempt, or returns an error instead, which is not retried unless it is a
-	// fault.Error; nil to make them all.
+	Timeout time.Duration // of one attempt, until its response is read
+	// Guard runs each attempt, or returns an error instead. Such an error is not retried unless
+	// it is a fault.Error. nil runs them all.
 	Guard func(ctx context.Context, attempt func() error) error
 
 	service *api.Service
 }
 
-// DefaultTimeout is how long one attempt may take.
+// DefaultTimeout is the timeout of one attempt.
 const DefaultTimeout = 30 * time.Second
 
-// New makes a client of the upstream at address, such as https://youtube.googleapis.com/. It sends
-// no key: rt adds the credential.
+// New returns a client of the upstream at address, such as https://youtube.googleapis.com/. It
+// sends no key: rt adds the credential.
 func New(ctx context.Context, address string, rt http.RoundTripper) (*Client, error) {
 	base, err := endpoint.Parse(address)
 	if err != nil {
@@ -42,7 +42,7 @@ func New(ctx context.Context, address string, rt http.RoundTripper) (*Client, er
 	httpClient := &http.Client{
 		Transport: keeper{rt},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // or the credential would go wherever it points
+			return http.ErrUseLastResponse // a redirect must not receive the credential
 		},
 	}
 	service, err := api.NewService(ctx, option.WithHTTPClient(httpClient),
@@ -53,8 +53,7 @@ func New(ctx context.Context, address string, rt http.RoundTripper) (*Client, er
 	return &Client{Retry: DefaultRetry(), Timeout: DefaultTimeout, service: service}, nil
 }
 
-// call makes attempts, each with a context of its own, until one succeeds or the retries are used
-// up.
+// call makes attempts, each with its own context, until one succeeds or no retry is left.
 func (c *Client) call(ctx context.Context, attempt func(context.Context) error) error {
 	once := func() error {
 		ctx, cancel := context.WithTimeout(ctx, c.Timeout)

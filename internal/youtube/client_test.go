@@ -18,10 +18,10 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// canary is the key that must show nowhere.
+// canary is a key that no error may contain.
 const canary = "canary-2f6b1c"
 
-// keyed sends requests on with the canary in the header, as the gate does.
+// keyed adds the canary to the header, as the gate adds a key.
 type keyed struct{ next http.RoundTripper }
 
 func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -30,7 +30,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return k.next.RoundTrip(r)
 }
 
-// connect is a client of an upstream that asks once.
+// connect returns a client without retries.
 func connect(t *testing.T, address string, rt http.RoundTripper) *youtube.Client {
 	t.Helper()
 	client, err := youtube.New(t.Context(), address, rt)
@@ -39,23 +39,23 @@ func connect(t *testing.T, address string, rt http.RoundTripper) *youtube.Client
 	return client
 }
 
-// start runs an upstream and a client of it.
+// start runs an upstream and returns a client of it.
 func start(t *testing.T, handler http.Handler) *youtube.Client {
 	t.Helper()
 	upstream := httptest.NewServer(handler)
 	t.Cleanup(upstream.Close)
-	// net/http itself would send again on a connection that died
+	// net/http itself would retry on a connection that died
 	transport := &http.Transport{DisableKeepAlives: true}
 	return connect(t, upstream.URL, keyed{transport})
 }
 
-// ask asks for the first page of a chart.
+// ask requests the first page of a chart.
 func ask(t *testing.T, client *youtube.Client) (youtube.Page, error) {
 	t.Helper()
 	return client.Chart(t.Context(), youtube.ChartRequest{Region: "US"})
 }
 
-// wantKind wants a fault of that kind, which shows no key.
+// wantKind checks that err is a fault of that kind and does not contain the key.
 func wantKind(t *testing.T, what string, err error, want fault.Kind) {
 	t.Helper()
 	if kind, ok := fault.KindOf(err); !ok || kind != want {
@@ -173,7 +173,7 @@ func TestFaults(t *testing.T) {
 			}
 		}
 	}
-	const listed = 18 // "repeat" is no error: the caller drops what it has already
+	const listed = 18 // "repeat" is not an error: the caller drops repeated videos
 	if n := len(youtubetest.FaultKinds()); n != listed+1 {
 		t.Errorf("there are %d kinds of fault, %d are tried here", n, listed)
 	}
@@ -221,7 +221,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// refuse is a gate that lets nothing pass.
+// refuse is a gate that refuses every request.
 type refuse struct{ err error }
 
 func (r refuse) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
@@ -290,7 +290,7 @@ func TestNewRefusesEndpoints(t *testing.T) {
 	}
 }
 
-// must ends a test that cannot go on after an error.
+// must fails the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

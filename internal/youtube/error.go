@@ -16,14 +16,14 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// translate turns what the official client returned into a fault.Error. Refusals of the gate below
-// pass as they are.
+// translate converts the official client's error into a fault.Error. It returns refusals of the
+// gate unchanged.
 func translate(err error) error {
 	if answered, ok := errors.AsType[*googleapi.Error](err); ok {
 		return &fault.Error{Fault: fault.Classify(answered.Code, []byte(answered.Body))}
 	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {
-		err = sent.Err // the rest is the URL, which the caller does not need
+		err = sent.Err // drop the URL, which the caller does not need
 	}
 	if err == nil || errors.Is(err, quota.ErrNotSent) || errors.Is(err, quota.ErrExhausted) {
 		return err
@@ -39,8 +39,7 @@ func translate(err error) error {
 	return answer
 }
 
-// ended is why ctx ended: context.Canceled or context.DeadlineExceeded, and the cause that was
-// given with it.
+// ended returns why ctx ended: context.Canceled or context.DeadlineExceeded, with its cause.
 func ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
@@ -48,7 +47,7 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// garbled reports whether a 2xx answer did not hold the JSON that it should.
+// garbled reports whether a 2xx response lacked the expected JSON.
 func garbled(err error) bool {
 	_, malformed := errors.AsType[*json.SyntaxError](err)
 	_, mistyped := errors.AsType[*json.UnmarshalTypeError](err)

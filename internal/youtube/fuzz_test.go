@@ -16,14 +16,14 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// page is a page of a chart with one of each thing that is read.
+// page is a chart page that contains each field the client reads.
 const page = `{"nextPageToken":"CAUQAA","pageInfo":{"totalResults":200},"items":[{"id":"-a",` +
 	`"snippet":{"title":"t","description":"d","channelId":"c","channelTitle":"n",` +
 	`"categoryId":"10","tags":["","x"],"publishedAt":"2026-11-01T00:00:00Z",` +
 	`"thumbnails":{"high":{"url":"u"}}},"contentDetails":{"duration":"PT1H2M3S"},"statistics":{"viewCount":"0","likeCount":"7"}},null]}`
 
-// FuzzPage puts a text into a page in place of some of it, and looks for a page that is taken with
-// too much in it, or that reads otherwise when it is laid out otherwise.
+// FuzzPage replaces part of a page by a text, and looks for pages that are accepted although they
+// are too large, or whose meaning depends on their layout.
 func FuzzPage(f *testing.F) {
 	for _, seed := range []struct{ at, cut, text string }{
 		{`"id"`, `"id":"-a",`, ``},
@@ -80,7 +80,8 @@ func (b replay) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// Every recorded page of videos reads as its JSON says, counters and texts included.
+// TestRecordedPages: every recorded page of videos reads as its JSON says, counters and texts
+// included.
 func TestRecordedPages(t *testing.T) {
 	pages, _ := filepath.Glob(youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded",
 		"ok", "videos_*.json"))

@@ -8,13 +8,13 @@ import (
 	"quotabudget/internal/bounds"
 )
 
-// keeper reads the answers for the official client, within bounds, and leaves the body to a call
-// that asks for it: the client's own types cannot tell a counter that is zero from one that is
-// missing.
+// keeper reads the responses for the official client, within bounds, and hands the body to
+// callers that ask for it: the client's types do not distinguish a counter of zero from a missing
+// one.
 type keeper struct{ next http.RoundTripper }
 
-// keptKey is the key of a *[]byte, in the context of a request, that receives the body.
-type keptKey struct{}
+// bodyKey is the context key of a *[]byte that receives the body.
+type bodyKey struct{}
 
 func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := k.next.RoundTrip(r)
@@ -26,7 +26,7 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kept, ok := r.Context().Value(keptKey{}).(*[]byte); ok {
+	if kept, ok := r.Context().Value(bodyKey{}).(*[]byte); ok {
 		*kept = body
 	}
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))

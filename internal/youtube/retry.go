@@ -9,28 +9,28 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// Retry says how often and after how long a call is sent again. Every attempt passes through the
-// RoundTripper, so each is charged. Only transient and throttled calls are sent again. The zero
-// value sends everything once.
+// Retry sets how often and after which waits a call is sent again. Only transient and throttled
+// calls are. Every attempt passes through the RoundTripper and is charged. The zero value sends
+// everything once.
 type Retry struct {
-	Transient int // how often a transient failure is sent again
-	// before the first of them, ± half; each further one waits twice as long
+	Transient int // retries of transient failures
+	// wait before the first retry, ± half; it doubles each time
 	TransientWait time.Duration
-	Throttled     int           // how often a throttled call is sent again
-	ThrottledWait time.Duration // at least so long, at most half as long again
+	Throttled     int           // retries of a throttled call
+	ThrottledWait time.Duration // at least this long, at most half as long again
 
-	Tell func(err error, wait time.Duration) // told before each wait; nil for nobody
+	Tell func(err error, wait time.Duration) // called before each wait; may be nil
 }
 
-// DefaultRetry waits half a second, one and two after transient failures, and a minute, twice, when
-// throttled.
+// DefaultRetry waits half a second, then one and two after transient failures, and twice a minute
+// when throttled.
 func DefaultRetry() Retry {
 	return Retry{Transient: 3, TransientWait: 500 * time.Millisecond, Throttled: 2,
 		ThrottledWait: time.Minute}
 }
 
-// do calls attempt until it succeeds, fails for good or has used its retries up; ctx ends the
-// waiting.
+// do calls attempt until it succeeds, fails permanently or has used its retries. The end of ctx
+// cuts a wait short.
 func (r Retry) do(ctx context.Context, attempt func() error) error {
 	waits := r.waits()
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
@@ -44,12 +44,12 @@ func (r Retry) do(ctx context.Context, attempt func() error) error {
 			}
 		}))
 	if err != nil && ctx.Err() != nil {
-		return ended(ctx) // whatever failed last
+		return ended(ctx) // however the last attempt failed
 	}
 	return err
 }
 
-// waits is a backoff.BackOff whose next wait depends on what failed last.
+// waits is a backoff.BackOff whose next wait depends on the last failure.
 type waits struct {
 	retry     Retry
 	failed    fault.Kind
@@ -59,7 +59,8 @@ type waits struct {
 
 func (r Retry) waits() *waits {
 	const maxDoublings = 1 << 10
-	middle := r.ThrottledWait + r.ThrottledWait/4 // of ThrottledWait and half as much again
+	// halfway between ThrottledWait and half as much again
+	middle := r.ThrottledWait + r.ThrottledWait/4
 	return &waits{
 		retry: r,
 		transient: backoff.ExponentialBackOff{
@@ -72,10 +73,10 @@ func (r Retry) waits() *waits {
 	}
 }
 
-// Reset does nothing: waits serve one call.
+// Reset does nothing, because a waits serves one call.
 func (w *waits) Reset() {}
 
-// NextBackOff is the wait before the next attempt, or backoff.Stop.
+// NextBackOff returns the wait before the next attempt, or backoff.Stop.
 func (w *waits) NextBackOff() time.Duration {
 	switch {
 	case w.failed == fault.Transient && w.retry.Transient > 0:

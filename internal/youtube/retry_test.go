@@ -18,8 +18,8 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// script answers one request after the other with the fixtures it names: "" is an empty list,
-// "drop" and "hang" are no answer, "deny" is the gate's. It notes when each was sent.
+// script answers requests in turn with the named fixtures: "" is an empty list, "drop" and "hang"
+// do not answer, and "deny" is a denial of the gate. It records when each was sent.
 type script struct {
 	t       *testing.T
 	answers []string

@@ -10,27 +10,27 @@ import (
 	api "google.golang.org/api/youtube/v3"
 )
 
-// Video is a video as the upstream describes it. Texts are kept byte for byte.
+// Video is a video as the upstream describes it. Text is kept byte for byte.
 type Video struct {
 	ID           string
 	Title        string
 	ChannelID    string
 	ChannelTitle string
 	CategoryID   string
-	PublishedAt  time.Time // zero when the upstream does not say
+	PublishedAt  time.Time // zero if missing
 	Description  string
-	Tags         []string      // as they came, repeats and empty ones among them
-	Duration     time.Duration // 0 when the upstream does not say, and of a live broadcast
-	Thumbnail    string        // URL of about 480 by 360 where there is one, else of a smaller one
+	Tags         []string      // unchanged, repeated and empty ones included
+	Duration     time.Duration // 0 if missing, and for a live broadcast
+	Thumbnail    string        // URL of about 480 by 360 if there is one, else smaller
 
-	// The counters are nil when the upstream leaves them out, which is not zero.
+	// Counters are nil if the upstream omits them, which is not zero.
 	Views    *int64
 	Likes    *int64
 	Comments *int64
 }
 
-// videos joins what the official client read with the counters that the body holds. Items without
-// an ID are left out.
+// videos joins the official client's items with the counters in the body. It skips items without
+// an ID.
 func videos(items []*api.Video, body []byte) ([]Video, error) {
 	var counted struct {
 		Items []struct {
@@ -56,7 +56,7 @@ func videos(items []*api.Video, body []byte) ([]Video, error) {
 	return all, nil
 }
 
-// number reads a counter, which the upstream writes as a decimal string; nil where it is missing.
+// number reads a counter, which the upstream writes as a decimal string; nil if it is missing.
 func number(text *string) *int64 {
 	if text == nil {
 		return nil
@@ -97,8 +97,8 @@ func thumbnail(t *api.ThumbnailDetails) string {
 var isoDuration = regexp.MustCompile(
 	`^P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?$`)
 
-// parseDuration reads the ISO 8601 durations of the upstream, such as PT1H2M3S and P1DT2S; 0 for
-// anything else.
+// parseDuration reads the upstream's ISO 8601 durations, such as PT1H2M3S and P1DT2S. It returns
+// 0 for anything else.
 func parseDuration(text string) time.Duration {
 	amounts := isoDuration.FindStringSubmatch(text)
 	if amounts == nil {
@@ -106,7 +106,7 @@ func parseDuration(text string) time.Duration {
 	}
 	var sum int64
 	for i, seconds := range []int64{7 * 24 * 3600, 24 * 3600, 3600, 60, 1} {
-		n, _ := strconv.ParseInt(amounts[i+1], 10, 64) // 0 for a part that is not there
+		n, _ := strconv.ParseInt(amounts[i+1], 10, 64) // 0 for a missing part
 		sum += n * seconds
 	}
 	if sum > int64(math.MaxInt64/time.Second) {

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// said is an error body with the message and a reason; "" for none.
+// said returns an error body with the message and a reason, unless that is "".
 func said(message, reason string) []byte {
 	type item struct {
 		Message string `json:"message"`
@@ -28,7 +28,7 @@ func said(message, reason string) []byte {
 	return data
 }
 
-// echoed are words that a caller can choose, and that the upstream may repeat: a region, a page
+// echoed lists words that a client can choose and the upstream may repeat: a region, a page
 // token, an ID, a search.
 func echoed() []string {
 	return []string{
@@ -39,8 +39,8 @@ func echoed() []string {
 	}
 }
 
-// TestMessagesDecideNothing: what a message repeats changes nothing about what the answer means,
-// where a reason says more.
+// TestMessagesDecideNothing: text repeated in a message does not change the kind of an error that
+// gives a reason.
 func TestMessagesDecideNothing(t *testing.T) {
 	for _, reason := range []string{
 		"invalidParameter", "invalidRegionCode", "invalidPageToken", "missingRequiredParameter",
@@ -62,8 +62,8 @@ func TestMessagesDecideNothing(t *testing.T) {
 	}
 }
 
-// TestWordsWithoutReason: without a reason, words count in the answers in which the upstream speaks
-// of quota and keys.
+// TestWordsWithoutReason: without a reason, words count in the responses in which the upstream
+// writes about quota and keys.
 func TestWordsWithoutReason(t *testing.T) {
 	for _, status := range []int{400, 401, 402, 404, 405, 409, 410, 412, 413, 500, 503} {
 		for _, words := range echoed() {
@@ -81,7 +81,7 @@ func TestWordsWithoutReason(t *testing.T) {
 	}
 }
 
-// TestReasonsInOddPlaces: a reason counts where the API gives its reasons, and nowhere else.
+// TestReasonsInOddPlaces: a reason counts only where the API puts its reasons.
 func TestReasonsInOddPlaces(t *testing.T) {
 	const info = `{"error":{"details":[{"@type":%q,"domain":%q,"reason":%q,` +
 		`"metadata":{"service":%q,"quota_unit":"1/d/{project}"}}]}}`
@@ -113,7 +113,7 @@ func TestReasonsInOddPlaces(t *testing.T) {
 		{403, `{"error":{"message":"too many per day","message":""}}`, fault.Permanent},
 		{403, strings.Repeat(`{"error":`, 100) + `{"errors":[{"reason":"quotaExceeded"}]}` +
 			strings.Repeat("}", 100), fault.Permanent},
-		// too deep for any parser, as if cut
+		// too deep for any parser, so treated as cut
 		{403, strings.Repeat("[", 20000) + strings.Repeat("]", 20000), fault.Transient},
 	} {
 		if got := fault.Classify(c.status, []byte(c.body)); got.Kind != c.want {
@@ -122,8 +122,8 @@ func TestReasonsInOddPlaces(t *testing.T) {
 	}
 }
 
-// TestLongError: an error that is cut because it is too long says no more than its status does, and
-// is not asked for again.
+// TestLongError: an error that is cut for its length is classified by its status, and not
+// retried.
 func TestLongError(t *testing.T) {
 	long := []byte(`{"error":{"errors":[{"reason":"quotaExceeded"}],"message":"` +
 		strings.Repeat("per day ", 1<<17) + `"}}`)
@@ -137,8 +137,8 @@ func TestLongError(t *testing.T) {
 	}
 }
 
-// FuzzClassify looks for an error whose meaning hangs on the words that it repeats, or on how its
-// JSON is laid out, and for what a terminal would act upon.
+// FuzzClassify looks for errors whose kind depends on repeated words or on the layout of their
+// JSON, and for characters that a terminal would obey.
 func FuzzClassify(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "errors", "*"))
 	if err != nil {
@@ -149,7 +149,7 @@ func FuzzClassify(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		var short bytes.Buffer // go test takes long to shorten what it finds of long seeds
+		var short bytes.Buffer // go test takes long to minimize long seeds
 		if json.Compact(&short, body) != nil {
 			short.Reset()
 			short.Write(body[:min(len(body), 200)])
@@ -197,13 +197,13 @@ func FuzzClassify(f *testing.F) {
 func marshal(tree any) []byte {
 	data, err := json.Marshal(tree)
 	if err != nil {
-		panic(err) // it was JSON
+		panic(err) // it was valid JSON
 	}
 	return data
 }
 
-// saysQuota reports whether a body says in any other way than by a message that a quota is gone,
-// however it is escaped.
+// saysQuota reports whether a body mentions an exhausted quota anywhere but in a message, however
+// it is escaped.
 func saysQuota(body []byte) bool {
 	var tree any
 	if json.Unmarshal(body, &tree) == nil {
@@ -217,8 +217,7 @@ func saysQuota(body []byte) bool {
 	return false
 }
 
-// specific reports whether an error gives a reason that says more than that something was wrong, or
-// too much.
+// specific reports whether an error gives a reason beyond a generic one.
 func specific(said map[string]any) bool {
 	errs, _ := said["errors"].([]any)
 	for _, e := range errs {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Error is a call that the upstream refused, answered badly, or did not answer. It holds no key:
-// none is ever in a URL.
+// Error is a call that the upstream refused, answered badly, or did not answer. It contains no
+// key, because URLs contain none.
 type Error struct {
 	Fault
-	Cause error // what the network said; nil when the upstream answered
+	Cause error // the network's error; nil if the upstream answered
 }
 
-// Error names the status, the reason and the upstream's own sentence.
+// Error returns the status, the reason and the upstream's message.
 func (e *Error) Error() string {
 	status := ""
 	if e.Status != 0 {
@@ -32,11 +32,11 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap is what the network said.
+// Unwrap returns the network's error.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// KindOf is the kind of an Error anywhere in err. It is false for every other error: a denial of
-// the budget, a context that ended, a mistake of the caller.
+// KindOf returns the kind of an Error in err's chain. It is false for other errors: a denial of
+// the budget, a context that ended, a caller's mistake.
 func KindOf(err error) (Kind, bool) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind, true

@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// classifyFile reads a fixture, whose name begins with its status.
+// classifyFile classifies a fixture. Its name begins with the status.
 func classifyFile(t *testing.T, name string) fault.Fault {
 	t.Helper()
 	body, err := os.ReadFile(name)
@@ -122,8 +122,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// A quota that is spent keeps its kind whatever the status; without the body's word, the status
-// decides.
+// TestClassifyByStatusOnlyWhereTheBodyIsSilent: an exhausted quota keeps its kind under any
+// status. The status decides only if the body has no known word.
 func TestClassifyByStatusOnlyWhereTheBodyIsSilent(t *testing.T) {
 	for status, want := range map[int]fault.Kind{
 		302: fault.Permanent, 400: fault.Permanent, 401: fault.BadCredential, 403: fault.Permanent,
@@ -153,7 +153,7 @@ func TestMessagesAreShortAndPlain(t *testing.T) {
 	}
 }
 
-// recordedKinds is what each recorded error means; the rest of a file's name says what it is.
+// recordedKinds lists the kind of each recorded error. The rest of a file's name describes it.
 func recordedKinds() map[string]fault.Kind {
 	kinds := map[string]fault.Kind{}
 	for kind, names := range map[fault.Kind]string{
@@ -213,7 +213,7 @@ func TestRecordedErrors(t *testing.T) {
 	}
 }
 
-// The index says with which status each body came.
+// TestRecordedStatuses: the index lists the status of each body.
 func TestRecordedStatuses(t *testing.T) {
 	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
 	if dir == "" {
@@ -241,7 +241,7 @@ func TestRecordedStatuses(t *testing.T) {
 	}
 }
 
-// must ends a test that cannot go on after an error.
+// must fails the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -249,8 +249,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestRecordedErrorsAreReadAsEver: each recorded error has come out as it did when its rules were
-// Go: kind, reason, metric, and a digest of the message.
+// TestRecordedErrorsAreReadAsEver: each recorded error still gives the same kind, reason, metric
+// and digest of the message as when the rules were Go code.
 func TestRecordedErrorsAreReadAsEver(t *testing.T) {
 	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
 	if dir == "" {

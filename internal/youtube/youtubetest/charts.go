@@ -13,21 +13,21 @@ import (
 	"strings"
 )
 
-// Charts are the charts of regions on one or more days. They do not change.
+// Charts holds the charts of regions on one or more days. It is immutable.
 type Charts struct {
 	days []chartDay // oldest first
 }
 
 type chartDay struct {
 	date    string
-	regions map[string][]*Video // in the order of rank
+	regions map[string][]*Video // in order of rank
 	byID    map[string]*Video
 }
 
-// Days is how many days there are.
+// Days returns the number of days.
 func (c *Charts) Days() int { return len(c.days) }
 
-// at is a day, one without charts where there is no such day.
+// at returns a day, without charts if there is no such day.
 func (c *Charts) at(day int) chartDay {
 	if day >= len(c.days) {
 		return chartDay{}
@@ -35,14 +35,14 @@ func (c *Charts) at(day int) chartDay {
 	return c.days[day]
 }
 
-// Regions are those that have a chart on that day, sorted; day 0 is the oldest.
+// Regions returns the sorted regions with a chart on that day; day 0 is the oldest.
 func (c *Charts) Regions(day int) []string { return slices.Sorted(maps.Keys(c.at(day).regions)) }
 
-// Chart is the chart of a region on that day, by rank, or nil; day 0 is the oldest. It must not be
-// changed.
+// Chart returns a region's chart on that day, by rank, or nil; day 0 is the oldest. The caller
+// must not change it.
 func (c *Charts) Chart(region string, day int) []*Video { return c.at(day).regions[region] }
 
-// Video is the video with that id as it was on that day or last before it, or nil.
+// Video returns the video as of that day or the last day before with it, or nil.
 func (c *Charts) Video(id string, day int) *Video {
 	for ; day >= 0; day-- {
 		if v := c.at(day).byID[id]; v != nil {
@@ -52,7 +52,7 @@ func (c *Charts) Video(id string, day int) *Video {
 	return nil
 }
 
-// find finds videos of that day, in the order of their ids.
+// find returns the matching videos of that day, in order of their IDs.
 func (c *Charts) find(day int, wanted func(*Video) bool) (found []*Video) {
 	byID := c.at(day).byID
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
@@ -63,7 +63,7 @@ func (c *Charts) find(day int, wanted func(*Video) bool) (found []*Video) {
 	return found
 }
 
-// newCharts puts videos into charts by their date, region and rank.
+// newCharts groups videos into charts by date, region and rank.
 func newCharts(videos []*Video) *Charts {
 	byDate := map[string]chartDay{}
 	for _, v := range videos {
@@ -88,8 +88,8 @@ func newCharts(videos []*Video) *Charts {
 	return c
 }
 
-// SharedData is the path of a file or folder of real charts and recorded answers: below data, or if
-// that is empty below a folder shared/data above the test; "" where there is none.
+// SharedData returns the path of real charts or recorded responses: below data, or if that is
+// empty below a folder shared/data above the test. It returns "" if there are none.
 func SharedData(data string, path ...string) string {
 	for dir, _ := os.Getwd(); data == "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if found, _ := filepath.Glob(filepath.Join(dir, "shared", "data")); found != nil {
@@ -102,8 +102,7 @@ func SharedData(data string, path ...string) string {
 	return filepath.Join(data, filepath.Join(path...))
 }
 
-// LoadDir reads every *.jsonl.gz file of a folder: one video a line. What is wrong is reported with
-// file and line.
+// LoadDir reads every *.jsonl.gz file of a folder, one video per line. Errors name file and line.
 func LoadDir(dir string) (*Charts, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
 	if err != nil {
@@ -153,7 +152,7 @@ func loadFile(name string) ([]*Video, error) {
 	return videos, nil
 }
 
-// Video is a video in a chart on a day, as it is written in the files that LoadDir reads.
+// Video is a video in a chart on one day, in the format of LoadDir's files.
 type Video struct {
 	ID           string   `json:"video_id"`
 	Title        string   `json:"title"`
@@ -162,23 +161,23 @@ type Video struct {
 	CategoryID   string   `json:"category_id"`
 	PublishedAt  string   `json:"published_at"` // RFC 3339
 	Tags         []string `json:"tags"`
-	// The counters are nil when the upstream does not say.
+	// Counters are nil if the upstream omits them.
 	ViewCount        *int64 `json:"view_count"`
 	LikeCount        *int64 `json:"like_count"`
 	CommentCount     *int64 `json:"comment_count"`
-	Thumbnail        string `json:"thumbnail"` // the URL of the smallest
+	Thumbnail        string `json:"thumbnail"` // URL of the smallest
 	Description      string `json:"description"`
 	Region           string `json:"region"`
-	TrendingDate     string `json:"trending_date"` // as 2006-01-02
+	TrendingDate     string `json:"trending_date"` // 2006-01-02
 	Rank             int    `json:"rank"`          // in its chart, from 1
 	CommentsDisabled bool   `json:"comments_disabled"`
 	RatingsDisabled  bool   `json:"ratings_disabled"`
-	Duration         string `json:"duration"` // ISO 8601, "" when unknown
+	Duration         string `json:"duration"` // ISO 8601; "" if unknown
 
 	language string
 }
 
-// video is the video with the parts that were asked for.
+// video returns the video with the requested parts.
 func (q *query) video(v *Video) item {
 	one := q.item("video", v.ID, v.snippet())
 	one.ContentDetails = q.part("contentDetails", v.contentDetails())
@@ -189,7 +188,7 @@ func (q *query) video(v *Video) item {
 	return one
 }
 
-// about is what every snippet of a video has, with the first n thumbnails.
+// about returns what every snippet of a video has, with the first n thumbnails.
 func (v *Video) about(n int) map[string]any {
 	return map[string]any{"publishedAt": v.PublishedAt, "channelId": v.ChannelID, "title": v.Title,
 		"description": v.Description, "thumbnails": v.thumbnails(n), "channelTitle": v.ChannelTitle,
@@ -209,14 +208,14 @@ func (v *Video) snippet() map[string]any {
 	return s
 }
 
-// found is the snippet of a search result.
+// found returns the snippet of a search result.
 func (v *Video) found() map[string]any {
 	s := v.about(3)
 	s["publishTime"] = v.PublishedAt
 	return s
 }
 
-// channel is the snippet of the video's channel.
+// channel returns the snippet of the video's channel.
 func (v *Video) channel() map[string]any {
 	return map[string]any{"title": v.ChannelTitle, "description": "",
 		"publishedAt": "2012-02-29T12:00:00Z", "thumbnails": v.thumbnails(3),
@@ -232,7 +231,7 @@ func (v *Video) contentDetails() map[string]any {
 	return c
 }
 
-// counters are decimal strings; those that are off are not there at all.
+// counters returns decimal strings. Disabled counters are absent.
 func (v *Video) counters(favorites bool) map[string]string {
 	c := map[string]string{}
 	set := func(name string, n *int64, off bool) {
@@ -249,7 +248,7 @@ func (v *Video) counters(favorites bool) map[string]string {
 	return c
 }
 
-// thumbnails are the first n sizes.
+// thumbnails returns the first n sizes.
 func (v *Video) thumbnails(n int) map[string]any {
 	sizes := []struct {
 		name, prefix  string

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/api/youtube/v3"
 )
 
-// readChart reads a chart to its end with the real client and returns its ids by page.
+// readChart reads a chart with the real client and returns its IDs by page.
 func readChart(t *testing.T, c *youtube.Service, region string, size int64) (pages [][]string) {
 	t.Helper()
 	call := c.Videos.List([]string{"id"}).Chart("mostPopular").RegionCode(region).MaxResults(size)
@@ -189,7 +189,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// writeCharts writes lines into a file that LoadDir reads, and returns its folder.
+// writeCharts writes lines into a file for LoadDir, and returns its folder.
 func writeCharts(t *testing.T, lines ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -277,7 +277,8 @@ func TestGeneratorIsDeterministic(t *testing.T) {
 	}
 }
 
-// firstThree pins the default world: it must be the same on every machine and in every release.
+// firstThree pins the default charts: they must be the same on every machine and in every
+// release.
 var firstThree = []string{"--MfRhtyafY", "bU8m-i9b5hQ", "byA_-jA5Fzo"}
 
 func TestGeneratedWorld(t *testing.T) {
@@ -320,7 +321,8 @@ func TestGeneratedWorld(t *testing.T) {
 	}
 }
 
-// oddities are what makes videos hard to handle, of each of which the world must have some.
+// oddities lists properties that make videos hard to handle. The default charts must contain
+// each.
 func oddities() map[string]func(*Video) bool {
 	has := func(chars string) func(*Video) bool {
 		return func(v *Video) bool { return strings.ContainsAny(v.Title, chars) }

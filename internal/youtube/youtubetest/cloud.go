@@ -12,37 +12,37 @@ import (
 	"time"
 )
 
-// Cloud is what the stand-in says about its own metering, as Google's Cloud Monitoring and Service
-// Usage do, to a service account. Its zero value answers nobody: there is no account.
+// Cloud serves the stand-in's metering to service accounts, as Google's Cloud Monitoring and
+// Service Usage do. The zero value has no account and refuses all requests.
 type Cloud struct {
-	// Project is the ID of the project; "" means any.
+	// Project is the project's ID; "" matches any.
 	Project string
-	// Accounts may ask for tokens.
+	// Accounts may request tokens.
 	Accounts []*ServiceAccount
-	// Lag is how long it takes until what was metered shows.
+	// Lag is the delay until metered units show.
 	Lag time.Duration
-	// Fault is what goes wrong; "" for nothing. See CloudFaults.
+	// Fault is one of CloudFaults, or "".
 	Fault string
 }
 
-// CloudFaults are the words for Cloud.Fault: the account lacks the role for usage, or for limits;
-// the project has not enabled one of the APIs; a server fails; nothing is known; the account's key
-// was deleted.
+// CloudFaults returns the values of Cloud.Fault: the account lacks the role for usage, or for
+// limits; the project has not enabled one of the APIs; a server fails; there are no data; the
+// account's key was deleted.
 func CloudFaults() []string {
 	return []string{"no-usage-role", "no-limits-role", "usage-disabled", "limits-disabled", "503",
 		"empty", "key-deleted"}
 }
 
-// use is what was metered of one method in one minute, as the metric has it.
+// use is the metered units of one method in one minute, a row of the metric.
 type use struct {
 	minute         int64 // since 1970
 	bucket, method string
 }
 
-// cloudKept is for how long uses are kept.
+// cloudKept is how long uses are kept.
 const cloudKept = 10 * 24 * time.Hour
 
-// record notes units for the metric. The server is locked.
+// record adds units to the metric. The caller holds the lock.
 func (m *meter) record(at time.Time, bucket, method string, units int64) {
 	minute := at.Unix() / 60
 	if m.uses == nil {
@@ -59,8 +59,7 @@ func (m *meter) record(at time.Time, bucket, method string, units int64) {
 	m.uses[use{minute, bucket, method}] += units
 }
 
-// Use meters units of a bucket that another program has used at a time, whoever asks: it counts for
-// the limits of that day, too.
+// Use meters units that another program used at a time. They count against that day's limits.
 func (s *Server) Use(at time.Time, bucket string, units int64) {
 	defer s.locked()()
 	_, used := s.meter.day(at)
@@ -69,7 +68,7 @@ func (s *Server) Use(at time.Time, bucket string, units int64) {
 	s.meter.record(at, bucket, "elsewhere", units)
 }
 
-// Yesterday is noon of the Pacific day before the one of now.
+// Yesterday returns noon of the previous Pacific day.
 func (s *Server) Yesterday() time.Time {
 	now := s.now()
 	defer s.locked()()
@@ -83,7 +82,7 @@ var (
 		`^/v1beta1/projects/([^/]+)/services/youtube\.googleapis\.com/consumerQuotaMetrics$`)
 )
 
-// cloud answers what is asked about the metering; false when the request is no such question.
+// cloud serves the metering APIs. It returns false for other requests.
 func (s *Server) cloud(w http.ResponseWriter, r *http.Request) bool {
 	var e *apiError
 	var body any
@@ -106,7 +105,7 @@ func (s *Server) cloud(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// cloudRefuses is why a question is not answered.
+// cloudRefuses returns why a request is refused, or nil.
 func (s *Server) cloudRefuses(r *http.Request, project, what string) *apiError {
 	name := map[string]string{"usage": "monitoring.googleapis.com",
 		"limits": "serviceusage.googleapis.com"}[what]
@@ -169,8 +168,8 @@ type point struct {
 
 const usageMetric = "serviceruntime.googleapis.com/quota/rate/net_usage"
 
-// timeSeries answers timeSeries.list for the one metric: the sum over the whole interval, by
-// quota_metric. Other forms of the question are refused.
+// timeSeries serves timeSeries.list for the one metric: the sum over the whole interval, by
+// quota_metric. It refuses other queries.
 func (s *Server) timeSeries(r *http.Request) (any, *apiError) {
 	q := r.URL.Query()
 	start, err := time.Parse(time.RFC3339, q.Get("interval.startTime"))
@@ -199,7 +198,7 @@ func (s *Server) timeSeries(r *http.Request) (any, *apiError) {
 	return s.page(s.usage(start, end), q.Get("pageToken")), nil
 }
 
-// page is one series of a list: clients must ask for the others.
+// page returns one series of a list, so that clients must follow the page tokens.
 func (s *Server) page(all []series, token string) any {
 	n, _ := strconv.Atoi(token)
 	body := map[string]any{"unit": "1"}
@@ -212,7 +211,7 @@ func (s *Server) page(all []series, token string) any {
 	return body
 }
 
-// usage adds up what shows of an interval: minutes that began in it, and are over for long enough.
+// usage sums the minutes of an interval that ended at least Lag ago.
 func (s *Server) usage(start, end time.Time) (list []series) {
 	now := s.now()
 	defer s.locked()()
@@ -245,8 +244,8 @@ func (s *Server) usage(start, end time.Time) (list []series) {
 	return list
 }
 
-// quotaMetrics answers consumerQuotaMetrics.list: the daily limits as they are, and the limit a
-// minute where there is one.
+// quotaMetrics serves consumerQuotaMetrics.list: the daily limits, and the limit per minute if
+// there is one.
 func (s *Server) quotaMetrics() any {
 	defer s.locked()()
 	limit := func(unit string, units int64) map[string]any {
@@ -267,7 +266,8 @@ func (s *Server) quotaMetrics() any {
 	return map[string]any{"metrics": metrics}
 }
 
-// Shown is what the meter shows of a bucket by now, of all that was used after start and up to end.
+// Shown returns the units of a bucket, used after start and up to end, that the metric shows by
+// now.
 func (s *Server) Shown(bucket string, start, end time.Time) (units int64) {
 	for _, one := range s.usage(start, end) {
 		if one.Metric.Labels["quota_metric"] == "youtube.googleapis.com/"+bucket {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// A token is given for a JWT that the account's key has signed, for a while, and for nothing else.
+// TestToken: the stand-in issues a token only for a JWT signed with the account's key.
 func TestToken(t *testing.T) {
 	account, file, err := NewAccountKey("p1", "https://oauth2.googleapis.com/token")
 	if err != nil {
@@ -118,7 +118,8 @@ func grant(s *Server, assertion string) (status int, body string) {
 	return w.Code, w.Body.String()
 }
 
-// Without a token, or with one for another right, nothing is told; and it is not counted.
+// TestCloudNeedsAToken: requests without a token, or with one of another scope, are refused and
+// not counted.
 func TestCloudNeedsAToken(t *testing.T) {
 	account, file, err := NewAccountKey("p1", "https://oauth2.googleapis.com/token")
 	if err != nil {

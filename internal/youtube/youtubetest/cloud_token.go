@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// ServiceAccount is who may ask about the metering, and proves it by a signed JWT.
+// ServiceAccount may read the metering. It authenticates with a signed JWT.
 type ServiceAccount struct {
 	Email string
 	Key   *rsa.PublicKey
 }
 
-// accountKey is the file that Google gives out.
+// accountKey is the key file that Google issues.
 type accountKey struct {
 	Type     string `json:"type"`
 	Project  string `json:"project_id"`
@@ -32,8 +32,8 @@ type accountKey struct {
 	TokenURI string `json:"token_uri"`
 }
 
-// NewAccountKey makes a service account of a project, and the file with its key. tokens is where
-// the stand-in gives tokens.
+// NewAccountKey returns a service account of a project, and its key file. tokens is the URL where
+// the stand-in issues tokens.
 func NewAccountKey(project, tokens string) (*ServiceAccount, []byte, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -50,7 +50,7 @@ func NewAccountKey(project, tokens string) (*ServiceAccount, []byte, error) {
 	return &ServiceAccount{file.Email, &key.PublicKey}, append(body, '\n'), err
 }
 
-// ParseAccountKey reads such a file.
+// ParseAccountKey reads a key file.
 func ParseAccountKey(text []byte) (*ServiceAccount, error) {
 	var file accountKey
 	if err := json.Unmarshal(text, &file); err != nil {
@@ -68,7 +68,7 @@ func ParseAccountKey(text []byte) (*ServiceAccount, error) {
 	return &ServiceAccount{file.Email, &private.PublicKey}, nil
 }
 
-// claims of the JWT of RFC 7523.
+// claims are those of the JWT of RFC 7523.
 type claims struct {
 	Issuer   string `json:"iss"`
 	Scope    string `json:"scope"`
@@ -77,10 +77,10 @@ type claims struct {
 	Expires  int64  `json:"exp"`
 }
 
-// tokenLife is how long a token is good for.
+// tokenLife is the validity of a token.
 const tokenLife = time.Hour
 
-// token answers POST /token: a token for a JWT.
+// token serves POST /token: it issues a token for a JWT.
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	scope, wrong := s.checkGrant(r)
 	if wrong == "" && s.cloudFault() == "key-deleted" {
@@ -104,13 +104,13 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	writeBody(w, http.StatusOK, body)
 }
 
-// granted is what a token is good for.
+// granted is a token's scope and expiry.
 type granted struct {
 	scopes  []string
 	expires time.Time
 }
 
-// checkGrant reads the scope of a signed request for a token, or says what is wrong with it.
+// checkGrant returns the scope of a signed token request, or what is wrong with it.
 func (s *Server) checkGrant(r *http.Request) (scope, wrong string) {
 	r.Body = http.MaxBytesReader(nil, r.Body, maxForm)
 	if r.Method != http.MethodPost ||
@@ -140,8 +140,8 @@ func (s *Server) checkGrant(r *http.Request) (scope, wrong string) {
 	if rsa.VerifyPKCS1v15(s.Cloud.Accounts[i].Key, crypto.SHA256, sum[:], signature) != nil {
 		return "", "Invalid JWT Signature."
 	}
-	// The clock is the real one, as the client's is: put forward, the stand-in would refuse
-	// everyone.
+	// The real clock, which is the client's: with an advanced one the stand-in would refuse every
+	// request.
 	now := time.Now().Unix()
 	switch {
 	case !strings.HasSuffix(c.Audience, "/token"):
@@ -158,7 +158,7 @@ func decodePart(text string, into any) bool {
 	return err == nil && json.Unmarshal(body, into) == nil
 }
 
-// mayRead reports whether the request has a token for a question.
+// mayRead reports whether the request has a token for what it reads.
 func (s *Server) mayRead(r *http.Request, what string) bool {
 	const auth = "https://www.googleapis.com/auth/"
 	enough := map[string][]string{

@@ -6,16 +6,17 @@ import (
 	"strconv"
 )
 
-// consumer is the project that every key of the stand-in belongs to.
+// consumer is the project of every key of the stand-in.
 const consumer = "000000000000"
 
 // apiError is an error of the API, in its envelope {"error": …}.
 type apiError struct {
 	Code    int         `json:"code"`
 	Message string      `json:"message"`
-	Errors  []errorItem `json:"errors"`           // one element
-	Status  string      `json:"status,omitempty"` // of google.rpc; the API's own errors have none
-	Details []any       `json:"details,omitempty"`
+	Errors  []errorItem `json:"errors"` // one element
+	// google.rpc code; absent from the API's own errors
+	Status  string `json:"status,omitempty"`
+	Details []any  `json:"details,omitempty"`
 }
 
 type errorItem struct {
@@ -32,7 +33,7 @@ func newError(code int, domain, reason, message string) *apiError {
 		Errors: []errorItem{{Message: message, Domain: domain, Reason: reason}}}
 }
 
-// blaming names the parameter at fault.
+// blaming names the invalid parameter.
 func (e *apiError) blaming(parameter string) *apiError {
 	if parameter != "" {
 		e.Errors[0].Location, e.Errors[0].LocationType = parameter, "parameter"
@@ -40,7 +41,7 @@ func (e *apiError) blaming(parameter string) *apiError {
 	return e
 }
 
-// rpc makes it one of Google's front end, which adds a google.rpc code.
+// rpc turns it into an error of Google's front end, with a google.rpc code.
 func (e *apiError) rpc(details ...any) *apiError {
 	e.Status = map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED",
 		403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}[e.Code]
@@ -54,7 +55,7 @@ func errorInfo(reason string, metadata map[string]string) map[string]any {
 		"domain": "googleapis.com", "metadata": metadata}
 }
 
-// ofConsumer is an ErrorInfo that names nothing but the project.
+// ofConsumer returns an ErrorInfo that only names the project.
 func ofConsumer(reason string) map[string]any {
 	return errorInfo(reason, map[string]string{"consumer": "projects/" + consumer})
 }
@@ -71,8 +72,8 @@ func errDailyLimitOld() *apiError {
 			"You may monitor your quota usage and adjust limits in the API Console.")
 }
 
-// errDayExhausted is what a bucket whose day is spent answers: the default one a 403, the narrow
-// ones a 429.
+// errDayExhausted returns a bucket's error when its day is used up: a 403 for the default bucket,
+// a 429 for the narrow ones.
 func errDayExhausted(bucket string, limit int64) *apiError {
 	if bucket == "default" {
 		return errQuotaExceeded()
@@ -80,8 +81,8 @@ func errDayExhausted(bucket string, limit int64) *apiError {
 	return errRate(bucket, "day", limit)
 }
 
-// errRate is the 429 of a limit per day or per minute; only the quota_unit, the quota_limit and the
-// message tell them apart.
+// errRate returns the 429 of a limit per day or per minute. Only the quota_unit, the quota_limit
+// and the message differ.
 func errRate(bucket, per string, limit int64) *apiError {
 	name := map[string][2]string{
 		"default":               {"Queries", "default"},
@@ -148,12 +149,12 @@ func errBackend(code int) *apiError {
 	return newError(code, "global", "backendError", "Backend Error")
 }
 
-// errParameter is a 400 that blames a parameter.
+// errParameter returns a 400 that names a parameter.
 func errParameter(reason, param, message string) *apiError {
 	return newError(http.StatusBadRequest, "youtube.parameter", reason, message).blaming(param)
 }
 
-// errNoFilter is what a call without any of its filters gets.
+// errNoFilter returns the error of a call without any of its filters.
 func errNoFilter(filters string) *apiError {
 	return errParameter("missingRequiredParameter", "",
 		"No filter selected. Expected one of: "+filters)
@@ -178,7 +179,7 @@ func errUnknownPart() *apiError {
 	return newError(http.StatusBadRequest, "youtube.part", "unknownPart", "'{0}'").blaming("part")
 }
 
-// errUpload is a 400 of the part of the API that takes media.
+// errUpload returns a 400 of the upload endpoints.
 func errUpload(message string) *apiError {
 	return newError(http.StatusBadRequest, "global", "badRequest", message)
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// metadata is that of the ErrorInfo of an error.
+// metadata returns the metadata of an error's ErrorInfo.
 func metadata(t *testing.T, e *googleapi.Error) map[string]any {
 	t.Helper()
 	for _, d := range e.Details {
@@ -58,7 +58,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestRecordedErrors holds the bodies of errors against real ones, where those are at hand.
+// TestRecordedErrors compares the bodies of errors with recorded ones, if those are installed.
 func TestRecordedErrors(t *testing.T) {
 	data := SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded", "errors")
 	for file, own := range map[string]*apiError{
@@ -92,7 +92,7 @@ func TestRecordedErrors(t *testing.T) {
 	}
 }
 
-// TestRecordedShapes looks for members that real lists do not have, and for real ones that are
+// TestRecordedShapes looks for members that recorded lists lack, and for recorded ones that are
 // missing.
 func TestRecordedShapes(t *testing.T) {
 	data := SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded", "ok")
@@ -130,7 +130,7 @@ func TestRecordedShapes(t *testing.T) {
 	}
 }
 
-// shape is the type of every member in a JSON text, by its path.
+// shape returns the type of every member of a JSON text, by path.
 func shape(t *testing.T, text string) map[string]string {
 	t.Helper()
 	var v any

@@ -8,29 +8,29 @@ import (
 	"quotabudget/internal/strike"
 )
 
-// Fault is something that goes wrong with the requests that match all of its conditions; a zero
-// condition matches every request.
+// Fault affects the requests that match all of its conditions. A zero condition matches every
+// request.
 type Fault struct {
-	// Kind is what goes wrong: one of FaultKinds.
+	// Kind is one of FaultKinds.
 	Kind string
 	strike.When
-	// Region is the regionCode of the request, Page the page it asks for, from 1.
+	// Region is the request's regionCode, Page its page number, from 1.
 	Region string
 	Page   int64
 }
 
-// effect is what a kind of fault does to the metering and to the answer.
+// effect is what a kind of fault does to the metering and the response.
 type effect int
 
 const (
 	none     effect = iota
-	refuses         // an error before metering, billed to nobody
+	refuses         // an error before metering, not billed
 	rejects         // an error before metering, as over a limit
-	replaces        // another answer, after metering
-	garbles         // the real answer, damaged, after metering
+	replaces        // a different response, after metering
+	garbles         // a damaged response, after metering
 )
 
-// kinds say what each kind of fault does, and which error it consists of, if it is one.
+// kinds lists the effect of each kind of fault, and its error if it has one.
 var kinds = map[string]struct {
 	effect
 	err func(method) *apiError
@@ -56,7 +56,7 @@ var kinds = map[string]struct {
 	"repeat":       {effect: garbles},
 }
 
-// FaultKinds are the kinds of fault there are, sorted:
+// FaultKinds returns the kinds of fault, sorted:
 //
 //	200-html 500-html   a page of HTML instead of JSON
 //	400-token 404-chart invalidPageToken, videoChartNotFound
@@ -110,7 +110,7 @@ func (s *Server) SetFaults(faults ...Fault) {
 	s.Faults, s.struck = slices.Clone(faults), make([]int64, len(faults))
 }
 
-// nextFault is the first fault that matches the request with that number, or none.
+// nextFault returns the first fault that matches the numbered request, or the zero Fault.
 func (s *Server) nextFault(r *http.Request, number int64) Fault {
 	defer s.locked()()
 	q := newQuery(r)
@@ -130,10 +130,10 @@ func (f Fault) matches(q *query) bool {
 
 func (f Fault) effect() effect { return kinds[f.Kind].effect }
 
-// apiError is the error that a fault consists of.
+// apiError returns the fault's error.
 func (f Fault) apiError(m method) *apiError { return kinds[f.Kind].err(m) }
 
-// replace answers with the fault alone.
+// replace sends the fault's response instead of the real one.
 func (f Fault) replace(w http.ResponseWriter, r *http.Request, m method) {
 	switch f.Kind {
 	case "hang":

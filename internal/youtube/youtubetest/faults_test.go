@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// once asks on a connection of its own, so that the client cannot send anything again by itself.
+// once sends a request on a new connection, so that the HTTP client cannot retry.
 func once(ctx context.Context, t *testing.T, url string) (int, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
@@ -79,8 +79,8 @@ func TestFaultKinds(t *testing.T) {
 	}
 }
 
-// TestDropIsSentAgain shows why the stand-in and not its client is the judge: net/http sends a GET
-// again by itself when a connection that it had used before is dropped.
+// TestDropIsSentAgain shows why tests count requests at the stand-in: net/http itself retries a
+// GET when a reused connection is dropped.
 func TestDropIsSentAgain(t *testing.T) {
 	s := &Server{Faults: faultsOf(t, "drop@2")}
 	url := start(t, s) + chartQuery + "US"
@@ -100,7 +100,7 @@ func TestDropIsSentAgain(t *testing.T) {
 func TestHang(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &Server{Faults: faultsOf(t, "hang"), Now: func() time.Time {
-		cancel() // the client goes away once its request is being charged
+		cancel() // the client disconnects while its request is being charged
 		return time.Now()
 	}}
 	upstream := httptest.NewServer(s)

@@ -13,26 +13,25 @@ import (
 	"time"
 )
 
-// Generator makes charts out of nothing: the same ones from the same fields, on every machine.
+// Generator generates charts. The same fields give the same charts on every machine.
 type Generator struct {
-	// Seed chooses one of many worlds.
+	// Seed selects a set of charts.
 	Seed uint64
-	// Days is how many days there are; 0 means 2. Between two days ranks, counters and a few names
-	// change.
+	// Days is the number of days; 0 means 2. Ranks, counters and a few names change from day to
+	// day.
 	Days int
-	// Totals are the lengths of charts by region, at most 200; 0 is a region without a chart. For a
-	// region not named it is 200 in US, GB, DE, FR, BR and CA, 171 in IN, 137 in AU, and elsewhere
-	// anything from 16 to 200.
+	// Totals are the lengths of charts by region, at most 200; 0 is a region without a chart. The
+	// default is 200 in US, GB, DE, FR, BR and CA, 171 in IN, 137 in AU, and 16 to 200 elsewhere.
 	Totals map[string]int
 }
 
-// The worldwide videos can chart in any region, those of a language only where it is spoken.
+// Worldwide videos can chart in any region, the others only where their language is spoken.
 const (
 	worldwide   = 240
 	perLanguage = 260
 )
 
-// wordsJSON holds, by language, what titles, channels and tags are made of.
+// wordsJSON holds the parts of titles, channels and tags, by language.
 //
 //go:embed words.json
 var wordsJSON []byte
@@ -46,10 +45,10 @@ var languages = sync.OnceValue(func() map[string]words {
 	return all
 })
 
-// defaultCharts are those of the zero Generator, made once for all servers.
+// defaultCharts returns the charts of the zero Generator, generated once for all servers.
 var defaultCharts = sync.OnceValue(Generator{}.Charts)
 
-// Charts are the charts of all regions that the API serves.
+// Charts returns the charts of all regions that the API serves.
 func (g Generator) Charts() *Charts {
 	if g.Days == 0 {
 		g.Days = 2
@@ -71,7 +70,7 @@ func (g Generator) Charts() *Charts {
 	return newCharts(all)
 }
 
-// ranking is the chart of a region as numbers of videos.
+// ranking returns a region's chart as video numbers.
 func (g Generator) ranking(region, language string, day int) []uint64 {
 	place := uint64(region[0])<<8 | uint64(region[1])
 	type scored struct{ n, score uint64 }
@@ -109,7 +108,7 @@ func (g Generator) total(region string, place uint64) int {
 	return cmp.Or(usual[region], 16+int(g.dice(place, 5)%185))
 }
 
-// video is the video with that number on that day.
+// video returns a video by its number, as of that day.
 func (g Generator) video(n uint64, day int) *Video {
 	language := g.languageOf(n)
 	w := languages()[language]
@@ -135,11 +134,11 @@ func (g Generator) video(n uint64, day int) *Video {
 	return v
 }
 
-// firstDay is day 0 of every generated world.
+// firstDay is day 0 of all generated charts.
 var firstDay = time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC)
 
-// title has now and then what makes titles hard: controls, marks of direction, decomposed letters,
-// joined emoji.
+// title returns a title. Some are hard to handle: control characters, direction marks, decomposed
+// letters, joined emoji.
 func (g Generator) title(n uint64, day int, w words) string {
 	title := pick(w.Openers, g.dice(n, 20)) + " " + pick(w.Subjects, g.dice(n, 21))
 	tail := pick(w.Tails, g.dice(n, 22))
@@ -181,7 +180,7 @@ func (g Generator) tags(n uint64, w words) []string {
 	return w.Tags[:1+g.dice(n, 30)%uint64(len(w.Tags))]
 }
 
-// count sets the counters, which mostly grow from day to day; some are missing.
+// count sets the counters. Most grow from day to day, and some are missing.
 func (g Generator) count(v *Video, n uint64, day int) {
 	views := int64(20_000+g.dice(n, 40)%40_000_000) * int64(10+day) / 10
 	likes := views / int64(12+g.dice(n, 41)%60)
@@ -201,8 +200,8 @@ func (g Generator) count(v *Video, n uint64, day int) {
 	}
 }
 
-// languageOf is that of the block of numbers that n is in; the worldwide videos are in all
-// languages, half of them in English.
+// languageOf returns the language of a video number. Worldwide videos are in all languages, half
+// of them in English.
 func (g Generator) languageOf(n uint64) string {
 	switch {
 	case n < worldwide && g.dice(n, 51)%2 == 0:
@@ -215,12 +214,12 @@ func (g Generator) languageOf(n uint64) string {
 
 var languageCodes = []string{"ar", "de", "en", "es", "fr", "he", "hi", "ja", "ko", "pt", "ru"}
 
-// firstOf is the first number of the videos of a language.
+// firstOf returns the first video number of a language.
 func firstOf(language string) uint64 {
 	return worldwide + uint64(slices.Index(languageCodes, language))*perLanguage
 }
 
-// dice is a number that depends on its arguments and the seed alone.
+// dice returns a number that depends only on its arguments and the seed.
 func (g Generator) dice(xs ...uint64) uint64 {
 	h := g.Seed
 	for _, x := range xs {
@@ -234,7 +233,7 @@ func (g Generator) dice(xs ...uint64) uint64 {
 
 func pick(from []string, n uint64) string { return from[n%uint64(len(from))] }
 
-// videoID is base64url of eight bytes, as the real ids are; some begin with "-", some with "_".
+// videoID returns base64url of eight bytes, like real IDs; some begin with "-" or "_".
 func videoID(n, random uint64) string {
 	b := binary.BigEndian.AppendUint64(nil, random)
 	switch n % 19 {

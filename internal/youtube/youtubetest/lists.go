@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// regionsTSV holds code, language of the generated charts, and name of the regions the API serves.
+// regionsTSV lists the regions the API serves: code, language of the generated charts, name.
 //
 //go:embed regions.tsv
 var regionsTSV string
 
-// categoriesTSV holds id, title and whether an upload can be in it.
+// categoriesTSV lists categories: ID, title, and whether an upload may use it.
 //
 //go:embed categories.tsv
 var categoriesTSV string
@@ -22,12 +22,12 @@ var (
 	categories = sync.OnceValue(func() [][]string { return tsv(categoriesTSV) })
 )
 
-// categoryOwner is the channel that all categories belong to, in the recorded answers too.
+// categoryOwner is the channel that owns all categories, as in recorded responses.
 const categoryOwner = "UCBR8-60-B28hp2BmDPdntcQ"
 
-// route is a method that is served from the charts.
+// route is a method served from the charts.
 type route struct {
-	parts []string // that may be asked for
+	parts []string // parts a request may ask for
 	serve func(*Server, *query) any
 }
 
@@ -49,7 +49,7 @@ var (
 	channelParts = append(statsParts, "status", "brandingSettings", "topicDetails")
 )
 
-// videosList answers by chart, one page, or by ids, all that are known.
+// videosList serves one page of a chart, or videos by ID.
 func (s *Server) videosList(q *query) any {
 	ids := q.ids()
 	switch {
@@ -94,14 +94,14 @@ func (s *Server) chartPage(q *query) any {
 	return page.list("videoList", items)
 }
 
-// readsOf counts a page read of the chart, and says how many were read before.
+// readsOf counts a page read of the chart, and returns the number of earlier reads.
 func (s *Server) readsOf(chart string) int {
 	defer s.locked()()
 	s.reads[chart]++
 	return s.reads[chart] - 1
 }
 
-// videosBatchGetStats answers with the counters of the ids that are known.
+// videosBatchGetStats returns the counters of the known IDs.
 func (s *Server) videosBatchGetStats(q *query) any {
 	ids := q.ids()
 	if len(ids) == 0 {
@@ -119,7 +119,7 @@ func (s *Server) videosBatchGetStats(q *query) any {
 	return newList("batchGetStats", items)
 }
 
-// videosByID are the known ones of the ids, each once, in the order asked.
+// videosByID returns the known videos, each once, in the order requested.
 func (s *Server) videosByID(ids []string) []*Video {
 	var found []*Video
 	day := s.day()
@@ -157,7 +157,7 @@ func (s *Server) i18nRegionsList(q *query) any {
 	return newList("i18nRegionList", items)
 }
 
-// i18nLanguagesList serves the languages of the generated charts, not all of the API's.
+// i18nLanguagesList returns the languages of the generated charts, not all of the API's.
 func (s *Server) i18nLanguagesList(q *query) any {
 	names := strings.Fields("Arabic German English Spanish French Hebrew Hindi Japanese Korean " +
 		"Portuguese Russian")
@@ -169,7 +169,7 @@ func (s *Server) i18nLanguagesList(q *query) any {
 	return newList("i18nLanguageList", items)
 }
 
-// channelsList answers by ids with the channels that the charts' videos are of.
+// channelsList returns the charts' channels by ID.
 func (s *Server) channelsList(q *query) any {
 	ids := q.ids()
 	if len(ids) == 0 {
@@ -186,7 +186,7 @@ func (s *Server) channelsList(q *query) any {
 	return countedList("channelList", items)
 }
 
-// searchList finds the videos whose title holds every word of q.
+// searchList returns the videos whose title contains every word of q.
 func (s *Server) searchList(q *query) any {
 	size, region := q.size(0), q.region("US")
 	words := strings.Fields(strings.ToLower(q.Get("q")))

@@ -15,24 +15,23 @@ import (
 	_ "time/tzdata" // the Pacific day must not depend on the machine's zones
 )
 
-// Counts is what the stand-in saw. Requests is the sum of the metered requests in ByMethod,
-// Rejected, Refused, NotFound and Continued.
+// Counts is what the stand-in has counted. Requests is the sum of the metered requests in
+// ByMethod, Rejected, Refused, NotFound and Continued.
 type Counts struct {
-	// Units are those of the current Pacific day, by bucket; Total are those of all days.
+	// Units are those of the current Pacific day, by bucket; Total those of all days.
 	Units map[string]int64 `json:"units"`
 	Total map[string]int64 `json:"total"`
-	// Requests are all that reached the API's paths; ByMethod are those that were metered.
+	// Requests counts all requests to the API's paths, ByMethod the metered ones.
 	Requests int64            `json:"requests"`
 	ByMethod map[string]int64 `json:"by_method"`
-	// Rejected were over a daily or minute limit, Refused had no good key, NotFound named no
-	// method. They took no units.
+	// Rejected requests were over a daily or minute limit, Refused ones had no valid key,
+	// NotFound ones matched no method. They took no units.
 	Rejected int64 `json:"rejected"`
 	Refused  int64 `json:"refused"`
 	NotFound int64 `json:"not_found"`
-	// Continued are the requests of resumable uploads after the one that began each. They took no
-	// units.
+	// Continued counts the requests of resumable uploads after the first. They took no units.
 	Continued int64 `json:"continued"`
-	// KeyInURL are the requests whose URL, or form in place of it, carried an API key.
+	// KeyInURL counts requests with an API key in the URL, or in a form in place of it.
 	KeyInURL int64 `json:"key_in_url"`
 	// Day is the Pacific day of Units, as 2006-01-02.
 	Day string `json:"day"`
@@ -40,19 +39,19 @@ type Counts struct {
 
 // meter counts the units of one project.
 type meter struct {
-	Counts   // but Units and Day
+	Counts   // without Units and Day
 	pacific  *time.Location
 	limits   map[string]int64
 	days     map[string]map[string]int64 // Pacific day → bucket → units
 	minute   int64                       // minutes since 1970
 	inMinute int64                       // units in that minute
-	uses     map[use]int64               // units, as Cloud tells them
+	uses     map[use]int64               // units, for Cloud
 	noted    int64                       // minute of the last use
 	tokens   map[string]granted          // of service accounts
 }
 
 func newMeter(limits map[string]int64) meter {
-	pacific, _ := time.LoadLocation("America/Los_Angeles") // it is embedded
+	pacific, _ := time.LoadLocation("America/Los_Angeles") // the zone data are embedded
 	m := meter{
 		Counts:  Counts{Total: map[string]int64{}, ByMethod: map[string]int64{}},
 		pacific: pacific, days: map[string]map[string]int64{},
@@ -63,8 +62,8 @@ func newMeter(limits map[string]int64) meter {
 	return m
 }
 
-// day is the Pacific calendar day of t, 23 hours long in March once, 25 in November, and the units
-// used on it by bucket.
+// day returns the Pacific calendar day of t and its used units by bucket. One day a year has 23
+// hours and one 25.
 func (m *meter) day(t time.Time) (day string, used map[string]int64) {
 	day = t.In(m.pacific).Format(time.DateOnly)
 	if m.days[day] == nil {
@@ -73,7 +72,7 @@ func (m *meter) day(t time.Time) (day string, used map[string]int64) {
 	return day, m.days[day]
 }
 
-// Counts are the units and requests so far.
+// Counts returns the units and requests so far.
 func (s *Server) Counts() Counts {
 	now := s.now()
 	defer s.locked()()
@@ -84,13 +83,13 @@ func (s *Server) Counts() Counts {
 	return c
 }
 
-// SetLimit changes the daily units of a bucket while the server runs.
+// SetLimit changes a bucket's daily units while the server runs.
 func (s *Server) SetLimit(bucket string, units int64) {
 	defer s.locked()()
 	s.meter.limits[bucket] = units
 }
 
-// arrive counts a request and says which one it is, from 1.
+// arrive counts a request and returns its number, from 1.
 func (s *Server) arrive(keyInURL bool) int64 {
 	defer s.locked()()
 	s.meter.Requests++
@@ -100,13 +99,13 @@ func (s *Server) arrive(keyInURL bool) int64 {
 	return s.meter.Requests
 }
 
-// count adds one to a count of the meter.
+// count increments a counter of the meter.
 func (s *Server) count(what *int64) {
 	defer s.locked()()
 	*what++
 }
 
-// charge takes the method's units, or none and says which limit is reached.
+// charge takes the method's units, or takes none and returns the limit's error.
 func (s *Server) charge(method method) *apiError {
 	now := s.now()
 	defer s.locked()()
@@ -132,7 +131,7 @@ func (s *Server) charge(method method) *apiError {
 	return nil
 }
 
-// methodsTSV holds id, HTTP method, path, bucket and units of every method in the discovery
+// methodsTSV lists ID, HTTP method, path, bucket and units of every method in the discovery
 // document.
 //
 //go:embed methods.tsv
@@ -161,7 +160,7 @@ func tsv(text string) [][]string {
 	return rows
 }
 
-// methodOf names the method that a request calls; media uploads go by the paths of their methods.
+// methodOf returns the method that a request calls. Media uploads use the paths of their methods.
 func methodOf(r *http.Request) (method, bool) {
 	path := strings.TrimPrefix(r.URL.Path, "/resumable")
 	path = strings.TrimPrefix(path, "/upload")
@@ -179,8 +178,8 @@ func (m method) matches(path string) bool {
 	return ok && variable == (id != "") && !strings.Contains(id, "/")
 }
 
-// emptyAnswer is what a method that is priced but not served answers: nothing, a bare resource, or
-// an empty list.
+// emptyAnswer returns the response of a method that is priced but not served: no content, a bare
+// resource, or an empty list.
 func (m method) emptyAnswer() any {
 	resource := strings.TrimSuffix(strings.Split(m.id, ".")[1], "s")
 	switch m.verb {
@@ -192,11 +191,11 @@ func (m method) emptyAnswer() any {
 	return item{Kind: "youtube#" + resource, Etag: etagOf(m.id), ID: "standin"}
 }
 
-// maxForm is how many bytes of parameters are read from a body.
+// maxForm bounds the parameters read from a body, in bytes.
 const maxForm = 1 << 20
 
-// overridden turns a POST with X-HTTP-Method-Override: GET, which a client sends when the URL gets
-// too long, into the GET that it stands for: the parameters of its form join those of the URL.
+// overridden converts a POST with X-HTTP-Method-Override: GET, which clients send when a URL gets
+// too long, into that GET. The form's parameters join those of the URL.
 func overridden(r *http.Request) (*http.Request, error) {
 	if r.Method != http.MethodPost || r.Header.Get("X-Http-Method-Override") != http.MethodGet {
 		return r, nil
@@ -215,8 +214,8 @@ func overridden(r *http.Request) (*http.Request, error) {
 	return get, nil
 }
 
-// credentialError is why the request has no right to call the method, or nil. An API key, a user's
-// token, or both may come with it; what comes must be good.
+// credentialError returns why the request may not call the method, or nil. A request may have an
+// API key, a user's token, or both; each must be valid.
 func (s *Server) credentialError(r *http.Request, m method) *apiError {
 	key := r.Header.Get("X-Goog-Api-Key")
 	if key == "" {

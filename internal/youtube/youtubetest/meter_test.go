@@ -84,7 +84,7 @@ func TestZeroIsALimit(t *testing.T) {
 	}
 }
 
-// TestPacificDays spends the day's only unit and asks, at each moment, whether there is one again.
+// TestPacificDays spends the day's only unit and checks at each moment whether another is free.
 func TestPacificDays(t *testing.T) {
 	for name, at := range map[string]struct{ spend, still, next string }{
 		"summer":   {"2026-07-01T07:00:00Z", "2026-07-02T06:59:59Z", "2026-07-02T07:00:00Z"},

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// query is the parameters of a request. Reading a wrong one sets err, which then stays.
+// query reads a request's parameters. An invalid one sets err, which then stays.
 type query struct {
 	url.Values
-	parts []string // the parts of a resource that are asked for
+	parts []string // requested parts of the resource
 	err   *apiError
 }
 
@@ -24,14 +24,14 @@ func newQuery(r *http.Request) *query {
 	return q
 }
 
-// fail keeps the first error.
+// fail sets err unless it is set.
 func (q *query) fail(e *apiError) {
 	if q.err == nil {
 		q.err = e
 	}
 }
 
-// list is a parameter that can be repeated, or hold commas, or both.
+// list returns a parameter that may be repeated, contain commas, or both.
 func (q *query) list(name string) []string {
 	var all []string
 	for _, value := range q.Values[name] {
@@ -44,7 +44,7 @@ func (q *query) list(name string) []string {
 	return all
 }
 
-// checkParts wants at least one part, and none but the known.
+// checkParts requires at least one part, and only known ones.
 func (q *query) checkParts(known []string) {
 	if len(q.parts) == 0 {
 		q.fail(errParameter("missingRequiredParameter", "part", "Required parameter: part"))
@@ -56,7 +56,7 @@ func (q *query) checkParts(known []string) {
 	}
 }
 
-// part is the value if that part of the resource was asked for, else nothing.
+// part returns value if that part of the resource was requested, else nil.
 func (q *query) part(name string, value any) any {
 	if slices.Contains(q.parts, name) {
 		return value
@@ -64,12 +64,12 @@ func (q *query) part(name string, value any) any {
 	return nil
 }
 
-// item is a resource that has an id and a snippet.
+// item returns a resource with an ID and a snippet.
 func (q *query) item(kind string, id, snippet any) item {
 	return item{Kind: "youtube#" + kind, ID: id, Snippet: q.part("snippet", snippet)}
 }
 
-// size is maxResults, 5 by default, which must be between low and 50.
+// size returns maxResults, by default 5, which must be between low and 50.
 func (q *query) size(low int) int {
 	text := q.Get("maxResults")
 	if text == "" {
@@ -86,7 +86,7 @@ func (q *query) size(low int) int {
 	return n
 }
 
-// ids are the ids asked for, at most 50.
+// ids returns the requested IDs, at most 50.
 func (q *query) ids() []string {
 	ids := q.list("id")
 	if len(ids) > 50 {
@@ -96,7 +96,7 @@ func (q *query) ids() []string {
 	return ids
 }
 
-// region is regionCode, or fallback when there is none.
+// region returns regionCode, or fallback if there is none.
 func (q *query) region(fallback string) string {
 	code := q.Get("regionCode")
 	if code == "" {
@@ -108,7 +108,7 @@ func (q *query) region(fallback string) string {
 	return code
 }
 
-// page is the page that the request asks for, from 1.
+// page returns the requested page number, from 1.
 func (q *query) page() int64 {
 	size := q.size(0)
 	offset, ok := parsePageToken(q.Get("pageToken"), size)
@@ -118,14 +118,14 @@ func (q *query) page() int64 {
 	return int64(offset/size + 1)
 }
 
-// span is the page of a list: what it spans and the tokens around it.
+// span is a page of a list: its range, and the tokens around it.
 type span struct {
 	from, to   int
 	next, prev string
 	info       *pageInfo
 }
 
-// span is where in a list of total the page lies that the request asks for.
+// span returns the requested page's place in a list of total items.
 func (q *query) span(total, size int) span {
 	from := 0
 	if token := q.Get("pageToken"); token != "" {
@@ -151,9 +151,9 @@ func (p span) list(resource string, items []item) *list {
 	return l
 }
 
-// A page token is base64url of a two-field protobuf: field 1 is an offset in the list, field 2 is 0
-// for the page that begins there and 1 for the page that ends there: CDIQAA begins at 50, CDIQAQ
-// ends at 50.
+// A page token is base64url of a protobuf with two fields: field 1 is an offset in the list,
+// field 2 is 0 for the page that begins there and 1 for the page that ends there. CDIQAA begins
+// at 50, CDIQAQ ends at 50.
 
 func pageToken(offset int, ends bool) string {
 	b := binary.AppendUvarint([]byte{1 << 3}, uint64(offset))
@@ -164,7 +164,7 @@ func pageToken(offset int, ends bool) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parsePageToken returns where the page of that token begins when pages are size long.
+// parsePageToken returns the start of the token's page, for pages of the given size.
 func parsePageToken(token string, size int) (offset int, ok bool) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(b) < 4 || b[0] != 1<<3 {

@@ -12,43 +12,43 @@ import (
 	"time"
 )
 
-// Server answers as the YouTube Data API does, for one project. Its fields are set once, before the
-// first request; the zero value serves generated charts under the default limits and accepts any
-// key. It is safe for use by many goroutines.
+// Server is an http.Handler that acts like the YouTube Data API for one project. Its fields are
+// set before the first request. The zero value serves generated charts under the default limits
+// and accepts any key. It is safe for concurrent use.
 type Server struct {
-	// Now is the clock that says which Pacific day and which minute it is; nil means time.Now.
+	// Now is the clock for Pacific days and minutes; nil means time.Now.
 	Now func() time.Time
-	// Charts is what is served; nil means Generator{}.Charts().
+	// Charts are the charts to serve; nil means Generator{}.Charts().
 	Charts *Charts
-	// DaysBack chooses the day of Charts: 0 is its latest, 1 the one before.
+	// DaysBack selects the day of Charts: 0 is its latest, 1 the one before.
 	DaysBack int
-	// Limits are the units a Pacific day for each bucket. A bucket not named keeps its default:
-	// default 10,000, search_list 100, video_insert 100, video_batch_get_stats 10,000. Zero is a
-	// limit.
+	// Limits are the units per Pacific day by bucket. The defaults are: default 10,000,
+	// search_list 100, video_insert 100, video_batch_get_stats 10,000. Zero is a limit.
 	Limits map[string]int64
-	// MinuteLimit is the units a minute over all buckets; 0 means no such limit.
+	// MinuteLimit is the units per minute over all buckets; 0 means none.
 	MinuteLimit int64
-	// Keys are the API keys of the project; none means that any key will do, but there must be one.
+	// Keys are the project's API keys. If empty, any key is valid, but a request needs one.
 	Keys []string
-	// Tokens are the OAuth tokens of users, any of which is as good as a key; none means that any
-	// will do. With them, every write needs one.
+	// Tokens are users' OAuth tokens, each as good as a key. If empty, any token is valid. If
+	// not, every write needs one.
 	Tokens []string
-	// Latency is how long every answer takes.
+	// Latency is added to every response.
 	Latency time.Duration
-	// PageMove is by how many places a chart moves down each time one of its pages is read: the
-	// last PageMove ids of a page come again at the head of the next, and as many are never seen.
+	// PageMove is how many places a chart moves down at each page read: the last PageMove IDs of
+	// a page come again at the head of the next, and as many never appear.
 	PageMove int
-	// Faults are what goes wrong, the first that matches a request; see ParseFaults.
+	// Faults are the faults to inject; the first one that matches a request applies. See
+	// ParseFaults.
 	Faults []Fault
-	// Cloud is what it says about its own metering.
+	// Cloud serves the stand-in's own metering.
 	Cloud Cloud
 
 	once     sync.Once
-	mu       sync.Mutex // guards what follows, and the fields that settings change
+	mu       sync.Mutex // guards the fields below, and those that settings change
 	meter    meter
-	struck   []int64           // how often each of the Faults has struck
+	struck   []int64           // how often each of Faults has struck
 	reads    map[string]int    // pages read, by chart
-	sessions map[string]*media // resumable uploads that were begun, by upload_id
+	sessions map[string]*media // resumable uploads, by upload_id
 	ahead    time.Duration     // added to the clock
 }
 
@@ -61,15 +61,15 @@ func (s *Server) start() {
 	s.reads, s.sessions = map[string]int{}, map[string]*media{}
 }
 
-// locked starts the server if need be, and locks it until the function that is returned is called.
+// locked starts the server if necessary and locks it. The caller calls unlock.
 func (s *Server) locked() (unlock func()) {
 	s.once.Do(s.start)
 	s.mu.Lock()
 	return s.mu.Unlock
 }
 
-// ServeHTTP answers the API under /youtube/v3/, which is metered, and the controls under /standin/
-// and what Cloud is asked, which are not.
+// ServeHTTP serves the metered API under /youtube/v3/, and unmetered the controls under /standin/
+// and the paths of Cloud.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/standin/") {
 		s.control(w, r)
@@ -128,7 +128,7 @@ func (s *Server) admit(m method, f Fault) *apiError {
 	return s.charge(m)
 }
 
-// deliver answers a request that was charged, in the way the fault allows.
+// deliver answers a charged request, as far as the fault allows.
 func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m method, f Fault) {
 	if f.effect() == replaces {
 		f.replace(w, r, m)
@@ -160,13 +160,13 @@ func (s *Server) now() time.Time {
 	return now.Add(s.ahead)
 }
 
-// day is the index of the day of the charts that is served.
+// day returns the index of the charts' day to serve.
 func (s *Server) day() int {
 	defer s.locked()()
 	return max(0, s.Charts.Days()-1-s.DaysBack)
 }
 
-// pause waits for d, or returns false because the client went away.
+// pause waits for d. It returns false if the client disconnects first.
 func pause(r *http.Request, d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -179,21 +179,21 @@ func pause(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// settings are what POST /standin/settings changes; what is absent stays.
+// settings is the body of POST /standin/settings. Absent fields stay unchanged.
 type settings struct {
-	Limits      map[string]int64 `json:"limits"`       // units a day by bucket
+	Limits      map[string]int64 `json:"limits"`       // units per day by bucket
 	MinuteLimit *int64           `json:"minute_limit"` // units
 	DaysBack    *int             `json:"days_back"`
-	// as ParseFaults reads them; they replace those in force
+	// in the form of ParseFaults; they replace the current ones
 	Faults *[]string `json:"faults"`
 	// one of CloudFaults, or "" for none
 	CloudFault *string `json:"cloud_fault"`
-	// a Go duration by which the server's clock is put forward
+	// a Go duration by which the server's clock is advanced
 	Advance string `json:"advance"`
 }
 
-// control answers GET /standin/counts with Counts and POST /standin/settings, which changes the
-// running server and answers the same. Neither is metered nor asks for a key.
+// control serves GET /standin/counts, which returns Counts, and POST /standin/settings, which
+// changes the running server and returns the same. Both are unmetered and need no key.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
 	case "GET /standin/counts":
@@ -209,7 +209,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 	writeBody(w, http.StatusOK, encode(s.Counts(), true))
 }
 
-// change applies all settings of the request or, if one of them is wrong, none.
+// change applies all settings of the request, or none if one is invalid.
 func (s *Server) change(r *http.Request) error {
 	var c settings
 	body := json.NewDecoder(r.Body)

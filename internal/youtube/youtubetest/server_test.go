@@ -15,7 +15,7 @@ import (
 	"google.golang.org/api/youtube/v3"
 )
 
-// start serves s on the loopback interface until the test is over.
+// start serves s on the loopback interface until the test ends.
 func start(t *testing.T, s *Server) string {
 	t.Helper()
 	upstream := httptest.NewServer(s)
@@ -23,7 +23,7 @@ func start(t *testing.T, s *Server) string {
 	return upstream.URL
 }
 
-// client is the real Google client on a server; its key goes as a header.
+// client returns the real Google client of a server. It sends its key in a header.
 func client(t *testing.T, url string) *youtube.Service {
 	t.Helper()
 	c, err := youtube.NewService(t.Context(), option.WithEndpoint(url+"/"), option.WithHTTPClient(
@@ -32,13 +32,13 @@ func client(t *testing.T, url string) *youtube.Service {
 	return c
 }
 
-// head asks the client for the first five videos of a chart.
+// head requests the first five videos of a chart.
 func head(c *youtube.Service) error {
 	_, err := c.Videos.List([]string{"id"}).Chart("mostPopular").Do()
 	return err
 }
 
-// wantError wants an error of the API.
+// wantError checks that err is an error of the API.
 func wantError(t *testing.T, what string, err error, code int, reason string) *googleapi.Error {
 	t.Helper()
 	e, ok := errors.AsType[*googleapi.Error](err)
@@ -56,7 +56,7 @@ func (k withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// send sends a request with headers, as pairs of name and value; one without a value is left out.
+// send sends a request with headers given as pairs of name and value. It skips empty values.
 func send(t *testing.T, verb, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), verb, url, strings.NewReader(body))
@@ -74,7 +74,7 @@ func send(t *testing.T, verb, url, body string, header ...string) (*http.Respons
 	return resp, string(text)
 }
 
-// get asks with a key in the header and returns the status and the body.
+// get sends a request with a key in the header and returns the status and the body.
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	resp, body := send(t, "GET", url, "", "X-Goog-Api-Key", "k")
@@ -83,8 +83,8 @@ func get(t *testing.T, url string) (int, string) {
 
 const chartQuery = "/youtube/v3/videos?part=id&chart=mostPopular&regionCode="
 
-// TestCredentials: there must be a key or a user's token, and what comes must be good; with tokens
-// set, every write needs one.
+// TestCredentials: a request needs a valid key or user's token; with Tokens set, every write
+// needs a token.
 func TestCredentials(t *testing.T) {
 	keys := &Server{Keys: []string{"good"}}
 	both := &Server{Keys: []string{"good"}, Tokens: []string{"user"}}
@@ -174,7 +174,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// must ends a test that cannot go on after an error.
+// must fails the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// what is kept of a chunk, but for the last, is a multiple of it
+	// the server keeps multiples of it from all chunks but the last
 	granule     = 256 << 10
-	sessionLife = 7 * 24 * time.Hour // after which the upstream forgets a session
+	sessionLife = 7 * 24 * time.Hour // lifetime of a session
 )
 
-// sessionOf is the session that the request continues, or nil. One is forgotten when it expires.
+// sessionOf returns the session that the request continues, or nil. It deletes an expired one.
 func (s *Server) sessionOf(r *http.Request) *media {
 	now := s.now()
 	defer s.locked()()
@@ -27,7 +27,7 @@ func (s *Server) sessionOf(r *http.Request) *media {
 	return s.sessions[r.URL.Query().Get("upload_id")]
 }
 
-// begin starts a session and says where its media goes.
+// begin starts a session and returns its URL in Location.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, up *media) {
 	var err error
 	up.size, err = strconv.ParseInt(r.Header.Get("X-Upload-Content-Length"), 10, 64)
@@ -54,8 +54,8 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, up *media) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// continueUpload answers a request of a session: a chunk, a question how far it is, or its end. The
-// upload_id is the credential of these, and they take no units.
+// continueUpload serves a request of a session: a chunk, a status query, or a cancellation. The
+// upload_id is its credential, and it takes no units.
 func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, f Fault) {
 	up := s.sessionOf(r)
 	if up == nil {
@@ -70,11 +70,11 @@ func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, f Fault)
 	up.mu.Lock()
 	defer up.mu.Unlock()
 	switch {
-	case up.gone:
+	case up.cancelled:
 		writeError(w, newError(http.StatusGone, "global", "gone", "The upload was cancelled."))
 	case r.Method == http.MethodDelete:
-		up.gone = true
-		w.WriteHeader(499) // the upstream's own: client closed request
+		up.cancelled = true
+		w.WriteHeader(499) // the upstream's own status: client closed request
 	case r.Method == http.MethodPut || r.Method == http.MethodPost:
 		up.take(w, r, f)
 	default:
@@ -82,34 +82,35 @@ func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, f Fault)
 	}
 }
 
-// take takes a chunk, and answers how far the upload is or, once it is whole, with what it made.
+// take stores a chunk, and returns the progress or, when the upload is complete, the resource.
 func (u *media) take(w http.ResponseWriter, r *http.Request, f Fault) {
-	if u.made == nil {
+	if u.created == nil {
 		if e := u.takeChunk(r); e != nil {
 			writeError(w, e)
 			return
 		}
 	}
-	if u.length == u.size && u.made == nil {
-		u.made = u.resource()
+	if u.length == u.size && u.created == nil {
+		u.created = u.resource()
 	}
-	if u.made != nil {
-		f.write(w, r, u.made)
+	if u.created != nil {
+		f.write(w, r, u.created)
 		return
 	}
 	if u.length > 0 {
 		w.Header().Set("Range", fmt.Sprintf("bytes=0-%d", u.length-1))
 	}
-	if r.Header.Get("X-GUploader-No-308") == "yes" { // for clients that take a 308 for a redirect
+	// for clients that would follow a 308 as a redirect
+	if r.Header.Get("X-GUploader-No-308") == "yes" {
 		w.Header().Set("X-Http-Status-Code-Override", "308")
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	w.WriteHeader(http.StatusPermanentRedirect) // which here means: resume incomplete
+	w.WriteHeader(http.StatusPermanentRedirect) // in this protocol: resume incomplete
 }
 
 func (u *media) takeChunk(r *http.Request) *apiError {
-	if r.Header.Get("Content-Range") == "" { // the whole in one request
+	if r.Header.Get("Content-Range") == "" { // the whole upload in one request
 		n, e := u.read(r.Body)
 		if e == nil && (u.length != n || u.size >= 0 && u.size != n) {
 			e = errUpload("Invalid request. The body is not the whole of the upload.")
@@ -136,13 +137,13 @@ func (u *media) takeChunk(r *http.Request) *apiError {
 			"to be equal or greater than %d, except for the final request.", granule))
 	}
 	if _, err := io.CopyN(io.Discard, r.Body, u.length-c.from); err != nil {
-		return nil // all of it was there before
+		return nil // nothing in it is new
 	}
 	return u.keep(r.Body, c.to-u.length, last)
 }
 
-// keep takes n bytes, in whole granules, and of the last chunk all: what broke off within a granule
-// must be sent again.
+// keep stores n bytes in whole granules, or all of them in the last chunk. The client must send
+// the rest of a granule again.
 func (u *media) keep(body io.Reader, n int64, last bool) *apiError {
 	buffer := make([]byte, granule)
 	for n > 0 && (last || n >= granule) {
@@ -157,11 +158,11 @@ func (u *media) keep(body io.Reader, n int64, last bool) *apiError {
 	return nil
 }
 
-// contentRange is which bytes a chunk has: from, and up to but not including to, of size.
+// contentRange is the range of a chunk: from, up to but not including to, of size bytes.
 type contentRange struct {
 	from, to int64
-	size     int64 // -1 when it is not known yet
-	asks     bool  // no bytes: a question how far the upload is
+	size     int64 // -1 if not known yet
+	asks     bool  // a status query without bytes
 }
 
 // parseContentRange reads "bytes 0-9/100", "bytes 0-9/*", "bytes */100" and "bytes */*".

@@ -14,30 +14,30 @@ import (
 	"time"
 )
 
-// media is the body of an upload, of which only the digest and the length are kept. It comes with
-// the request that was metered or, of a resumable one, in as many more as the client likes.
+// media is the body of an upload, of which only digest and length are kept. It arrives with the
+// metered request, or for a resumable upload in any number of later ones.
 type media struct {
 	method   method
 	query    *query
-	metadata map[string]any // the resource that the client sent
+	metadata map[string]any // the resource sent by the client
 	digest   hash.Hash
 	length   int64
 
-	// Of a resumable one.
-	mu    sync.Mutex
-	size  int64 // of the whole, -1 while the client has not said it
-	begun time.Time
-	gone  bool // cancelled
-	made  any  // the resource, once all is there
+	// For resumable uploads:
+	mu        sync.Mutex
+	size      int64 // total size; -1 while unknown
+	begun     time.Time
+	cancelled bool
+	created   any // the resource, once the upload is complete
 }
 
-// isUpload reports whether the path is one that takes media.
+// isUpload reports whether the path accepts media.
 func isUpload(r *http.Request) bool {
 	return strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/resumable"), "/upload/")
 }
 
-// upload answers a request that begins an upload, after it was metered: a whole one, or the start
-// of a session.
+// upload answers a metered request that begins an upload: a complete one, or the start of a
+// session.
 func (s *Server) upload(w http.ResponseWriter, r *http.Request, m method, f Fault) {
 	q := newQuery(r)
 	up := &media{method: m, query: q, digest: sha256.New()}
@@ -50,7 +50,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, m method, f Faul
 		}
 	case "multipart":
 		e = up.readMultipart(r)
-	default: // media: nothing but the bytes
+	default: // media: only the bytes
 		_, e = up.read(r.Body)
 	}
 	if e != nil {
@@ -60,8 +60,8 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request, m method, f Faul
 	f.write(w, r, up.resource())
 }
 
-// resource is what the upload made. Its id is a digest of the bytes that came, so a
-// client can tell whether all of them did.
+// resource returns the created resource. Its ID is a digest of the bytes, so that a client can
+// check that all arrived.
 func (u *media) resource() any {
 	resource, ok := u.method.emptyAnswer().(item)
 	if !ok {
@@ -74,7 +74,7 @@ func (u *media) resource() any {
 	return resource
 }
 
-// read takes the bytes of a body that is sent whole.
+// read reads a body sent in one request.
 func (u *media) read(body io.Reader) (n int64, e *apiError) {
 	n, err := io.Copy(u.digest, body)
 	if u.length += n; err != nil {
@@ -83,7 +83,7 @@ func (u *media) read(body io.Reader) (n int64, e *apiError) {
 	return n, nil
 }
 
-// readMultipart takes a body of two parts: the resource, then the media.
+// readMultipart reads a body of two parts: the resource, then the media.
 func (u *media) readMultipart(r *http.Request) *apiError {
 	_, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || params["boundary"] == "" {
@@ -107,7 +107,7 @@ func (u *media) readMultipart(r *http.Request) *apiError {
 	return e
 }
 
-// readMetadata reads the resource that comes with an upload; it may be missing.
+// readMetadata reads the resource sent with an upload, which is optional.
 func readMetadata(body io.Reader) (map[string]any, *apiError) {
 	text, err := io.ReadAll(io.LimitReader(body, maxForm))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/api/youtube/v3"
 )
 
-// film is n bytes of media.
+// film returns n bytes of media.
 func film(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -25,14 +25,14 @@ func film(n int) []byte {
 	return b
 }
 
-// idOf is the id that the stand-in gives to what was made of the media.
+// idOf returns the ID that the stand-in gives to the media's resource.
 func idOf(media []byte) string {
 	sum := sha256.Sum256(media)
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:11]
 }
 
-// The Google client uploads in one request and in several, through errors; each upload is billed
-// once.
+// TestUploadOnce: the Google client uploads in one request and in several, through errors. Each
+// upload is billed once.
 func TestUploadOnce(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -42,7 +42,7 @@ func TestUploadOnce(t *testing.T) {
 	}{
 		{"one request", 1000, nil, 0},
 		{"three chunks", 2*granule + 1000, nil, 3},
-		{"whole granules", 2 * granule, nil, 3}, // an empty request says that it is over
+		{"whole granules", 2 * granule, nil, 3}, // an empty request ends it
 		{"a chunk twice", 2*granule + 1000, faultsOf(t, "503@3"), 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -67,13 +67,13 @@ func TestUploadOnce(t *testing.T) {
 	}
 }
 
-// ask sends a request of a session and returns the answer; contentRange is "" for none.
+// ask sends a request of a session, without a Content-Range if contentRange is "".
 func ask(t *testing.T, verb, to, contentRange string, body []byte) (*http.Response, string) {
 	t.Helper()
 	return send(t, verb, to, string(body), "X-Goog-Api-Key", "k", "Content-Range", contentRange)
 }
 
-// began is the address of a new session.
+// began starts a session and returns its URL.
 func began(t *testing.T, url string) string {
 	t.Helper()
 	const path = "/upload/youtube/v3/videos?uploadType=resumable&part=id&key=secret"
@@ -86,7 +86,8 @@ func began(t *testing.T, url string) string {
 	return to
 }
 
-// A session says how far it is, takes what was sent before once, and ends with the resource.
+// TestSession: a session reports its progress, ignores repeated bytes, and ends with the
+// resource.
 func TestSession(t *testing.T) {
 	s := &Server{}
 	to := began(t, start(t, s))
@@ -126,7 +127,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// A session that was cancelled, has expired or never was takes nothing.
+// TestSessionGone: a cancelled, expired or unknown session accepts nothing.
 func TestSessionGone(t *testing.T) {
 	now := time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 	s := &Server{Now: func() time.Time { return now }}
@@ -151,8 +152,8 @@ func TestSessionGone(t *testing.T) {
 	}
 }
 
-// A list of ids that is too long for a URL comes as a form, and is metered as the GET it stands
-// for.
+// TestMethodOverride: a list of IDs that is too long for a URL is sent as a form, and metered as
+// a GET.
 func TestMethodOverride(t *testing.T) {
 	s := &Server{}
 	to := start(t, s) + "/youtube/v3/videos"

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// list is the body of a list call.
+// list is the body of a list response.
 type list struct {
 	Kind          string    `json:"kind"`
 	Etag          string    `json:"etag"`
@@ -26,7 +26,7 @@ type pageInfo struct {
 	ResultsPerPage int `json:"resultsPerPage"`
 }
 
-// item is a resource with the parts that were asked for.
+// item is a resource with the requested parts.
 type item struct {
 	Kind           string `json:"kind"`
 	Etag           string `json:"etag"`
@@ -37,7 +37,7 @@ type item struct {
 	Status         any    `json:"status,omitempty"`
 }
 
-// newList is a list with the etags of itself and its items filled in; resource is like "videoList".
+// newList returns a list with its etag and those of its items. resource is like "videoList".
 func newList(resource string, items []item) *list {
 	if items == nil {
 		items = []item{}
@@ -50,21 +50,20 @@ func newList(resource string, items []item) *list {
 	return l
 }
 
-// countedList is a list without pages: it holds all there is.
+// countedList returns a list without pages.
 func countedList(resource string, items []item) *list {
 	l := newList(resource, items)
 	l.PageInfo = &pageInfo{len(items), len(items)}
 	return l
 }
 
-// etagOf looks like the API's bare etags: 27 characters that depend on the content alone.
+// etagOf returns 27 characters that depend only on the content, like the API's bare etags.
 func etagOf(v any) string {
 	sum := sha1.Sum(encode(v, false))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// encode is v in JSON, with text as it is and without HTML escapes, indented as the API does it or
-// not at all.
+// encode returns v as JSON without HTML escapes, optionally indented as by the API.
 func encode(v any, indent bool) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -72,11 +71,11 @@ func encode(v any, indent bool) []byte {
 	if indent {
 		e.SetIndent("", "  ")
 	}
-	_ = e.Encode(v) // of our own types
+	_ = e.Encode(v) // our own types cannot fail
 	return b.Bytes()
 }
 
-// write answers with the body, damaged if the fault says so.
+// write sends the body, damaged if the fault says so.
 func (f Fault) write(w http.ResponseWriter, r *http.Request, body any) {
 	if body == nil {
 		w.WriteHeader(http.StatusNoContent)
@@ -101,7 +100,7 @@ func (f Fault) write(w http.ResponseWriter, r *http.Request, body any) {
 	case "cut":
 		w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 		writeBody(w, http.StatusOK, b[:len(b)/2])
-		_ = http.NewResponseController(w).Flush() // an error is as good as the cut
+		_ = http.NewResponseController(w).Flush() // an error has the same effect as the cut
 		panic(http.ErrAbortHandler)
 	}
 	writeBody(w, http.StatusOK, b)
@@ -112,8 +111,7 @@ func writeError(w http.ResponseWriter, e *apiError) {
 	writeBody(w, e.Code, b)
 }
 
-// writeBody sends JSON. A client that is gone is no concern of the stand-in, so write errors end
-// here.
+// writeBody sends JSON. It ignores write errors: the client has disconnected.
 func writeBody(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
