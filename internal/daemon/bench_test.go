@@ -14,8 +14,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// BenchmarkDecision is what it takes to decide who runs while units are short, with 197,000 charges
-// of a day in a ledger on Redis, a fiftieth of them of the lanes.
+// BenchmarkDecision measures a decision while units are short, with a day's 197,000 charges in a
+// ledger on Redis, a fiftieth of them made by the lanes.
 func BenchmarkDecision(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{Clock: true})
 	now := time.Date(2026, time.June, 2, 20, 0, 0, 0, time.UTC)
@@ -61,7 +61,7 @@ func BenchmarkDecision(b *testing.B) {
 	}
 }
 
-// onRedis is a ledger on a server, and the work of a daemon on it.
+// onRedis returns a ledger on a server, and a daemon's work on it.
 func onRedis(t testing.TB, server *redistest.Server,
 	limits ...quota.Limit) (quota.Ledger, *daemon.Sweep) {
 	t.Helper()

@@ -9,31 +9,32 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// breaker keeps the lanes from asking an upstream that is down: they share what each of them
-// learns. It is down after several attempts in a row, of two runs at least, that had no answer (a
-// server error, a network failure, a time-out); any answer ends that, a refusal too. One run is not
-// enough: a region may fail by itself.
+// breaker keeps the lanes from calling an upstream that is down, by what other lanes have found.
+// The upstream is down after several attempts in a row, of at least two runs, without an answer
+// (a server error, a network failure, a timeout). Any answer, even a refusal, ends that. One run
+// is not enough, because a region may fail by itself.
 //
 //	10:00:00  US fails four times: its tick has failed, as it would alone
 //	10:05:00  GB fails once: the upstream is down, and GB's tick waits
-//	10:05:30  GB asks once more, in vain; so does one lane after 1, 2, 4, 8, 10, 10 … minutes
-//	10:42:30  DE is answered: the last tick of each lane runs, that of the stalest region first
+//	10:05:30  GB tries once more and fails; so does one lane after 1, 2, 4, 8, 10, 10 … minutes
+//	10:42:30  DE gets an answer: each lane runs its last tick, the stalest region first
 type breaker struct {
 	upstream *dependency
 
 	mu       sync.Mutex
 	failures int    // in a row
-	run      string // of the first of them
-	several  bool   // runs failed
+	run      string // run of the first failure
+	several  bool   // more than one run failed
 }
 
 // enough is how many failures in a row mean that the upstream is down.
 const enough = 4
 
-// errDown says that nothing was asked, because the upstream is down, or that it was asked in vain.
+// errDown is returned without a call while the upstream is down, and when an attempt finds it
+// down.
 var errDown = errors.New("the upstream is down")
 
-// guard is the youtube.Client's for one run.
+// guard returns the youtube.Client's Guard for one run.
 func (b *breaker) guard(run string) func(context.Context, func() error) error {
 	return func(ctx context.Context, attempt func() error) error {
 		if !b.upstream.take() {
@@ -44,11 +45,12 @@ func (b *breaker) guard(run string) func(context.Context, func() error) error {
 		switch {
 		case err == nil, upstream && kind != fault.Transient:
 			b.answered()
-		case ctx.Err() != nil, !upstream: // it was not asked, or not waited for
+		case ctx.Err() != nil, !upstream: // the gate refused, or ctx ended before the answer
 			b.upstream.untake()
 		case b.down(run):
 			b.upstream.failed(err)
-			return fmt.Errorf("%w: %v", errDown, err) // which is not retried
+			// hides the fault, so that the client does not retry
+			return fmt.Errorf("%w: %v", errDown, err)
 		}
 		return err
 	}
@@ -61,7 +63,7 @@ func (b *breaker) answered() {
 	b.upstream.works()
 }
 
-// down counts a failure, and reports whether the upstream is down with it.
+// down counts a failure, and reports whether the upstream is down.
 func (b *breaker) down(run string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

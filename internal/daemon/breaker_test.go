@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestBreaker: four failures in a row of two runs, and no fewer, mean that the upstream is down.
+// TestBreaker: the upstream is down after four failures in a row of two runs, and not before.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	for fault, down := range map[string]int{"503*3": 0, "503*4": 1, "503:US": 0} {
@@ -23,13 +23,13 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// TestBreaker_Answered: an answer ends the row, and which runs it was of.
+// TestBreaker_Answered: an answer resets the failures and the run they belong to.
 func TestBreaker_Answered(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := append(lanes(t, "*/5 * * * *", "UTC", "US", 0),
 			lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
-		w.faults("503*2") // once each
+		w.faults("503*2") // once for each
 		p.start()
 		time.Sleep(time.Minute)
 		if len(w.runs("US GB")) != 2 || w.logged("tick done") != 2 {

@@ -18,7 +18,7 @@ import (
 	"quotabudget/internal/share"
 )
 
-// jobOf is a lane that runs a script, and holds so many units.
+// jobOf returns a lane that runs a script and holds units.
 func (p *proc) jobOf(name, spec string, units int64, script string) daemon.Lane {
 	p.Helper()
 	s, err := schedule.Parse(spec, time.UTC)
@@ -37,10 +37,10 @@ func (p *proc) jobOf(name, spec string, units int64, script string) daemon.Lane 
 	}
 }
 
-// command is the work of a job's lane.
+// command returns the work of a job's lane.
 func command(l daemon.Lane) *daemon.Command { return l.Work.(*daemon.Command) }
 
-// run opens a process that runs jobs besides the lanes that sweep.
+// run opens a process that runs jobs in addition to sweeping lanes.
 func (w *world) run(sweeps []share.Lane, jobs func(*proc) []daemon.Lane) *proc {
 	p := w.open(sweeps...)
 	p.config.Catalog = p.catalog
@@ -48,7 +48,7 @@ func (w *world) run(sweeps []share.Lane, jobs func(*proc) []daemon.Lane) *proc {
 	return p
 }
 
-// wrote is what the runs of a job have written, a word for each line.
+// wrote returns what a job's runs have written, one word per line.
 func (w *world) wrote(name string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(w.dir, name))
@@ -58,8 +58,8 @@ func (w *world) wrote(name string) string {
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 
-// TestCommand: a job runs beside the sweep on one budget, is charged what it says, and its output
-// is in the log with the name of its run.
+// TestCommand: a job and the sweep share a budget. The job is charged what it reports, and its
+// output is in the log under its run's name.
 func TestCommand(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.run(lanes(t, "0 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
@@ -109,7 +109,7 @@ func TestCommand(t *testing.T) {
 // TestCommand_Denied: a job whose hold does not fit is not started, and the sweep goes on.
 func TestCommand_Denied(t *testing.T) {
 	at(t, noon.Add(-time.Second), 30, func(w *world) {
-		w.limits[0].Window = quota.Sliding(5 * time.Hour) // which is not shared
+		w.limits[0].Window = quota.Sliding(5 * time.Hour) // too short to be shared
 		p := w.run(lanes(t, "10 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
 			return []daemon.Lane{p.jobOf("greedy", "*/30 * * * *", 20, "echo ran >> $OUT")}
 		}).start()
@@ -125,8 +125,8 @@ func TestCommand_Denied(t *testing.T) {
 	})
 }
 
-// TestCommand_Retry: a run that fails is run again as often as it may be. What is booked whatever
-// it does is booked once.
+// TestCommand_Retry: a failed run is repeated as often as retry allows. Units that are booked
+// whatever a run does are booked once.
 func TestCommand_Retry(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
@@ -148,7 +148,7 @@ func TestCommand_Retry(t *testing.T) {
 	})
 }
 
-// lasting makes each run of a job last so long before the command starts.
+// lasting delays the start of a job's command in each run.
 func lasting(l daemon.Lane, d time.Duration) daemon.Lane {
 	command(l).Job.Prepare = func(ctx context.Context, _ job.Prepared) ([]string, func(), error) {
 		slowly := time.NewTimer(d)
@@ -163,8 +163,8 @@ func lasting(l daemon.Lane, d time.Duration) daemon.Lane {
 	return l
 }
 
-// TestCommand_Overlap: ticks that come while a run lasts are left out, by all daemons, or run after
-// it.
+// TestCommand_Overlap: ticks that come during a run are either left out by all daemons, or run
+// after it.
 func TestCommand_Overlap(t *testing.T) {
 	for _, queue := range []bool{false, true} {
 		t.Run(fmt.Sprint("queue ", queue), func(t *testing.T) {
@@ -194,8 +194,8 @@ func TestCommand_Overlap(t *testing.T) {
 	}
 }
 
-// TestCommand_Crash: the tick of a daemon that is killed in the middle of a run is run again by
-// another one if it may be, and is paid for once.
+// TestCommand_Crash: if retry allows it, another daemon repeats the tick of a daemon that was
+// killed during a run, and it is paid for once.
 func TestCommand_Crash(t *testing.T) {
 	for _, retry := range []int{0, 1} {
 		t.Run(fmt.Sprint("retry ", retry), func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestCommand_Crash(t *testing.T) {
 				}
 				if held, err := w.look.ledger.Reservations(context.Background(), "key1",
 					quota.DefaultBucket); err != nil || len(held) != 1-retry {
-					t.Errorf("%v are held, %v", held, err) // until it lapses, and is charged
+					t.Errorf("%v are held, %v", held, err) // until the hold lapses and is charged
 				}
 				if got := w.spentBy(quota.LabelJob)["backfill"]; got != int64(9*retry) {
 					t.Errorf("%d units spent", got)
@@ -237,8 +237,8 @@ func TestCommand_Crash(t *testing.T) {
 	}
 }
 
-// TestCommand_Reload: a job that is added runs from then on, one that is removed does not, and the
-// others are not disturbed.
+// TestCommand_Reload: an added job runs from then on, a removed one stops, and the others are not
+// disturbed.
 func TestCommand_Reload(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.run(lanes(t, "*/10 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
@@ -263,8 +263,8 @@ func TestCommand_Reload(t *testing.T) {
 	})
 }
 
-// TestCommand_CatchUp: what was missed while no daemon ran is run once at the start, where that is
-// configured.
+// TestCommand_CatchUp: ticks missed while no daemon ran are made up for once at the start, if
+// that is configured.
 func TestCommand_CatchUp(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
@@ -280,10 +280,10 @@ func TestCommand_CatchUp(t *testing.T) {
 }
 
 // TestCommand_ShortDay: with 60 % of the units that three jobs want, each gets runs in proportion
-// to its weight, to the end of the day.
+// to its weight, until the end of the day.
 func TestCommand_ShortDay(t *testing.T) {
 	const ticks = 72             // of each job: every 20 minutes
-	const units = 3 * ticks * 10 // what all want
+	const units = 3 * ticks * 10 // wanted by all
 	at(t, midnight.Add(-time.Second), units*6/10, func(w *world) {
 		weights := map[string]int64{"one": 1, "two": 2, "three": 3}
 		p := w.run(nil, func(p *proc) (all []daemon.Lane) {
@@ -302,14 +302,14 @@ func TestCommand_ShortDay(t *testing.T) {
 				t.Errorf("%s got %d units, want about %d: %v", name, got[name], want, got)
 			}
 		}
-		// a run of each
+		// less than one run of each is left
 		if sum := got["one"] + got["two"] + got["three"]; sum > units*6/10 || sum < units*6/10-30 {
 			t.Errorf("%d units spent of %d", sum, units*6/10)
 		}
 	})
 }
 
-// TestCommand_Runaway: a job that takes far more than it holds is held back by its pace, and the
+// TestCommand_Runaway: a job that uses far more than it holds is held back by its pace, and the
 // others run on.
 func TestCommand_Runaway(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 2400, func(w *world) {

@@ -1,5 +1,5 @@
-// Package daemon runs the lanes of a schedule, each tick once, however many daemons share the
-// ledger.
+// Package daemon runs the lanes of a schedule, each tick once, for any number of daemons that
+// share a ledger.
 package daemon
 
 import (
@@ -16,38 +16,38 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Daemon runs every tick of its lanes. Its fields are set once before Run.
+// Daemon runs every tick of its lanes. Its fields are set before Run.
 //
-// Daemons share the work by claims in the ledger. One is a lease on the lane: who has it runs the
-// lane's ticks, and renews it meanwhile, so a lane never overlaps itself. The other is a mark on
-// the tick: that it came, and in the end that it is done. A daemon that finds the lane leased looks
-// again until the tick is done, or takes it over when the lease lapses. The tick's ID is the run of
-// its chart, so a takeover begins at the first page that is not stored.
+// Daemons share the work by claims in the ledger. One claim is a lease on the lane: its holder
+// runs the lane's ticks and renews it meanwhile, so a lane never overlaps itself. The other is a
+// mark on the tick: first that it came, in the end that it is done. A daemon that finds the lane
+// leased tries again until the tick is done, or takes over when the lease lapses. The tick's ID
+// is the run of its chart, so a takeover begins at the first page that is not stored.
 //
 //	10:00:00  a leases trending/BR and marks trending/BR/2026-06-01T10:00:00Z; b finds it leased
 //	10:00:01  a stores pages 1 and 2, and is killed
 //	10:02:00  the lease lapses
 //	10:02:10  b leases the lane, fetches pages 3 and 4, and marks the tick done
 //
-// A tick whose chart a denial interrupts is done, too. The lane's next tick resumes that chart
-// while it is fresh (ingest.DefaultResume), and owns it from then on.
+// A tick whose chart is cut short by a denial is done too. The lane's next tick resumes that
+// chart while it is fresh (ingest.DefaultResume), and owns it from then on.
 //
 //	10:00:00  trending/BR/2026-06-01T10:00:00Z gets pages 1 and 2, and is denied
 //	10:10:00  trending/BR/2026-06-01T10:10:00Z gets pages 3 and 4
 //	10:20:00  trending/BR/2026-06-01T10:20:00Z begins a new chart
 type Daemon struct {
-	Config  *Config                                // to begin with
-	Load    func(context.Context) (*Config, error) // reads it again
-	Reload  <-chan struct{}                        // asks for it; nil for never
-	Holder  string                                 // of the leases: quota.NewID at the start
+	Config  *Config                                // the first configuration
+	Load    func(context.Context) (*Config, error) // reads the configuration again
+	Reload  <-chan struct{}                        // triggers Load; nil for never
+	Holder  string                                 // of the leases: a quota.NewID
 	Log     *slog.Logger
 	Metrics *Metrics
 
-	// What the lanes share.
+	// State shared by the lanes.
 	inForce                     atomic.Pointer[Config]
 	turns                       turns
 	ledger, catalogue, upstream dependency
-	uncharged                   atomic.Bool // the ledger failed in a run: it may still take claims
+	uncharged                   atomic.Bool // a run's charge failed; claims may still work
 	breaker                     breaker
 
 	mu       sync.Mutex
@@ -55,39 +55,39 @@ type Daemon struct {
 	short    map[string]time.Time // by credential: the reset of the day that was logged last
 
 	verdicts map[string]*forecast.Watch // by credential
-	refused  atomic.Pointer[error]      // the upstream refuses the key
-	end      context.CancelFunc         // of Run
+	refused  atomic.Pointer[error]      // set once the upstream refuses the key
+	end      context.CancelFunc         // ends Run
 }
 
-// MaxRuns is how many runs there may be at once.
+// MaxRuns is the maximum number of runs at once.
 const MaxRuns = 4
 
-// Config is what a configuration comes to. Its fields are set once.
+// Config is a loaded configuration. Its fields do not change.
 type Config struct {
 	Lanes  []Lane
-	Claims quota.Claims // of the ledger of all their budgets
-	// Catalog keeps how the last ticks of each lane ended; nil for nowhere.
+	Claims quota.Claims // on the ledger of all their budgets
+	// Catalog stores how the last ticks of each lane ended; may be nil.
 	Catalog *catalog.Catalog
 	Lease   time.Duration // at least a second
 	Grace   time.Duration // from the end of the context to the end of Run
 
 	ForecastEvery time.Duration // 0 for never
-	// Elsewhere are the lanes that others run and that spend from a credential, for the forecast;
-	// nil for none.
+	// Elsewhere returns, for the forecast, the lanes that other programs run and that spend from
+	// a credential; may be nil.
 	Elsewhere func(ctx context.Context, credential string) ([]share.Lane, error)
 }
 
 type progress struct {
-	until time.Time  // its ticks are done up to then
-	lane  share.Lane // as it was
+	until time.Time  // the ticks up to then are done
+	lane  share.Lane // as it was then
 }
 
-// ErrGrace says that runs were still under way when the grace period was over.
+// ErrGrace is returned by Run if runs had not ended when the grace period was over.
 var ErrGrace = errors.New("runs did not end within the grace period")
 
-// Run runs the lanes until ctx ends. Then no further page is fetched, the ones under way are
-// stored, and leases are returned. It returns nil, or ErrGrace. It ends by itself when the upstream
-// refuses the key, and returns that error: every further tick would be charged and refused.
+// Run runs the lanes until ctx ends. Then it fetches no further page, stores the ones in flight,
+// and releases the leases. It returns nil, or ErrGrace. If the upstream refuses the key, Run ends
+// and returns that error, because every further tick would be charged and refused.
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, d.end = context.WithCancel(ctx)
 	defer d.end()
@@ -113,7 +113,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return nil
 }
 
-// next waits for a configuration that can be used; nil when ctx ends.
+// next waits for a valid configuration. It returns nil when ctx ends.
 func (d *Daemon) next(ctx context.Context) (*Config, time.Time) {
 	for {
 		select {
@@ -145,7 +145,7 @@ func (d *Daemon) progressOf(l share.Lane) (progress, bool) {
 	return p, ok
 }
 
-// waiting is how many ticks have come and are not done.
+// waiting returns the number of ticks that have come and are not done.
 func (d *Daemon) waiting() (n int64) {
 	now := time.Now()
 	for _, l := range d.inForce.Load().Lanes {
@@ -156,7 +156,8 @@ func (d *Daemon) waiting() (n int64) {
 	return n
 }
 
-// logShares logs who gets what, once for each of the upstream's days that is short.
+// logShares logs the lanes' shares, once for each of the upstream's days on which units are
+// short.
 func (d *Daemon) logShares(p Policy, shares share.Shares) {
 	_, reset := p.Day.Bounds(time.Now())
 	credential := p.Budget.Credential

@@ -36,7 +36,8 @@ func TestDayOfTicks(t *testing.T) {
 			`ingest_sweeps_total{outcome="complete"} 64`,
 			`quota_suspended{bucket="default",credential="key1"} 0`,
 			`quota_ledger_duration_seconds_count{operation="charge"} 128`,
-			// two for each tick, of the lane and of the tick; eight lanes ask once at the start
+			// two per tick, for the lane and the tick; each of the eight lanes asks once at the
+			// start
 			`quota_ledger_duration_seconds_count{operation="claim"} 136`,
 			`quota_ledger_duration_seconds_count{operation="finish"} 136`,
 			`ingest_chart_age_seconds{region="CA"} 1499`,
@@ -50,7 +51,7 @@ func TestDayOfTicks(t *testing.T) {
 	})
 }
 
-// TestLedgerCallsOfATick: what a tick of four pages asks of the ledger.
+// TestLedgerCallsOfATick counts the ledger calls of a tick of four pages.
 func TestLedgerCallsOfATick(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -58,9 +59,9 @@ func TestLedgerCallsOfATick(t *testing.T) {
 		units int64
 		want  string
 	}{
-		// lease, mark; usage; a charge a page; done, release
+		// lease, mark; usage; a charge per page; done, release
 		{"enough", 10_000, "9: charge 4, claim 2, finish 2, usage 1"},
-		// and what the shares are made of
+		// in addition, the input of the shares
 		{"short", 40, "11: between 1, charge 4, claim 2, finish 2, sums 1, usage 1"},
 		{"left out", 3, "7: between 1, claim 2, finish 2, sums 1, usage 1"},
 	} {
@@ -87,8 +88,8 @@ func TestLedgerCallsOfATick(t *testing.T) {
 	}
 }
 
-// TestRestart: after a downtime of many ticks each region is caught up once, the stalest first; a
-// short one misses nothing.
+// TestRestart: after a downtime of many ticks each region is caught up once, the stalest first. A
+// short downtime misses nothing.
 func TestRestart(t *testing.T) {
 	at(t, noon, 10_000, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US GB DE", 20*time.Minute)
@@ -115,7 +116,7 @@ func (p *proc) stopAfter(d time.Duration) {
 	p.end()
 }
 
-// TestPanic: neither the other lanes nor the daemon end, and the lane's next tick comes.
+// TestPanic: after a panic the daemon, the other lanes and the lane's next tick run as usual.
 func TestPanic(t *testing.T) {
 	at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
 		all := lanes(t, "*/10 * * * *", "UTC", "US GB", 0)
@@ -140,8 +141,8 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// TestReload: a bad configuration is refused, a good one takes over after the runs under way, and
-// no tick is lost or done twice.
+// TestReload: a bad configuration is refused, a good one applies after the current runs, and no
+// tick is lost or repeated.
 func TestReload(t *testing.T) {
 	atNoon(t, func(w *world) {
 		old := lanes(t, "*/10 * * * *", "UTC", "US GB", 0)
@@ -187,14 +188,14 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// TestEnd: the page under way is stored, no new one is asked for, the claim is given back, and
-// another daemon resumes there.
+// TestEnd: when the daemon ends, the page in flight is stored, no further one is requested, the
+// claim is released, and another daemon resumes there.
 func TestEnd(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		w.set(func(_ *proc, r *http.Request) { slow(r, 8*time.Second) })
 		p := w.open(all...).start()
-		time.Sleep(5 * time.Second) // in the first page
+		time.Sleep(5 * time.Second) // during the first page
 		asked := time.Now()
 		p.end()
 		if took := time.Since(asked); took != 4*time.Second {
@@ -208,7 +209,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// TestGrace: a page that does not come is given up, within the grace period.
+// TestGrace: a page that does not arrive is given up within the grace period.
 func TestGrace(t *testing.T) {
 	atNoon(t, func(w *world) {
 		w.set(func(_ *proc, r *http.Request) { <-r.Context().Done() })
@@ -225,8 +226,8 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// TestTwoDaemons share the ticks; the one that dies with a claim is replaced within the lease, and
-// no stored page is bought again.
+// TestTwoDaemons share the ticks. If one dies with a claim, the other takes over within the lease
+// and buys no stored page again.
 func TestTwoDaemons(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "*/10 * * * *", "UTC", "US GB DE FR", 0)

@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Shares returns what each lane of a credential may take of the limit that is shortest. It is false
-// while enough is left for every tick to come, and where no lane spends from the credential.
+// Shares returns what each lane of a credential may take of the tightest limit. It is false while
+// enough is left for every coming tick, or if no lane spends from the credential.
 func (c *Config) Shares(ctx context.Context, credential string) (share.Shares, bool, error) {
 	p, ok := c.policyOf(credential)
 	if !ok {
@@ -29,7 +29,7 @@ func (c *Config) Shares(ctx context.Context, credential string) (share.Shares, b
 	return shares, short, nil
 }
 
-// policyOf is that of the first lane that spends from a credential.
+// policyOf returns the policy of the first lane that spends from a credential.
 func (c *Config) policyOf(credential string) (Policy, bool) {
 	for _, l := range c.Lanes {
 		if p := l.Work.policy(); p.Budget.Credential == credential {
@@ -39,7 +39,7 @@ func (c *Config) policyOf(credential string) (Policy, bool) {
 	return Policy{}, false
 }
 
-// credentials are those that lanes spend from, in the order of the lanes.
+// credentials returns the credentials that lanes spend from, in the order of the lanes.
 func (c *Config) credentials() (names []string) {
 	for _, l := range c.Lanes {
 		if name := l.Work.policy().Budget.Credential; !slices.Contains(names, name) {
@@ -49,7 +49,7 @@ func (c *Config) credentials() (names []string) {
 	return names
 }
 
-// sharing are the lanes that spend from a credential. The units of one are not the others'.
+// sharing returns the lanes that spend from a credential.
 func (c *Config) sharing(credential string) (lanes []Lane) {
 	for _, l := range c.Lanes {
 		if l.Work.policy().Budget.Credential == credential {
@@ -59,8 +59,9 @@ func (c *Config) sharing(credential string) (lanes []Lane) {
 	return lanes
 }
 
-// wanted are the lanes that spend from a credential with what a run of each takes. What cannot be
-// found out of the one of that name is an error; of others, what is configured is taken.
+// wanted returns the lanes that spend from a credential, with the cost of a run of each. It fails
+// if the cost of the named lane cannot be found; for other lanes it falls back to the configured
+// cost.
 func (c *Config) wanted(ctx context.Context, credential, name string) ([]share.Lane, error) {
 	var lanes []share.Lane
 	for _, l := range c.sharing(credential) {
@@ -72,7 +73,7 @@ func (c *Config) wanted(ctx context.Context, credential, name string) ([]share.L
 	return lanes, nil
 }
 
-// snapshot is what the ledger says of the shared bucket at one moment.
+// snapshot is the ledger's state of the shared bucket at one moment.
 type snapshot struct {
 	Policy
 	rule  share.Rule
@@ -80,7 +81,7 @@ type snapshot struct {
 	usage []quota.LimitUsage
 }
 
-// snapshot asks what is left, and what a run of each lane takes.
+// snapshot reads what is left, and what a run of each lane takes.
 func (c *Config) snapshot(ctx context.Context, p Policy, name string) (*snapshot, error) {
 	usage, err := p.Budget.Usage(context.WithoutCancel(ctx))
 	if err != nil {
@@ -99,18 +100,18 @@ func (c *Config) snapshot(ctx context.Context, p Policy, name string) (*snapshot
 	s.rule.Lanes, err = c.wanted(ctx, p.Budget.Credential, name)
 	ahead := skew(usage.At)
 	for i := range s.rule.Lanes {
-		s.rule.Lanes[i].Offset += ahead // the ticks come by this host's clock
+		s.rule.Lanes[i].Offset += ahead // ticks follow this host's clock
 	}
 	return s, err
 }
 
-// find is the place of a lane among those that share.
+// find returns the index of a lane among those that share.
 func (s *snapshot) find(name string) int {
 	return slices.IndexFunc(s.rule.Lanes, func(l share.Lane) bool { return l.Name() == name })
 }
 
-// skew is how far the ledger's clock is ahead of this host's. A little of it is the way there and
-// back.
+// skew returns by how much the ledger's clock is ahead of this host's, including some of the
+// round trip.
 func skew(ledger time.Time) time.Duration {
 	if d := time.Until(ledger); d.Abs() >= 5*time.Second {
 		return d
@@ -118,10 +119,10 @@ func skew(ledger time.Time) time.Duration {
 	return 0
 }
 
-// left is what a limit leaves scheduled charges.
+// left returns what a limit leaves for scheduled charges.
 func (s *snapshot) left(limit int) int64 { return s.usage[limit].Remaining }
 
-// lookAhead adds to what is left of sliding windows what will have left them soon.
+// lookAhead adds the units that will leave sliding windows soon to what is left of them.
 func (s *snapshot) lookAhead(ctx context.Context) error {
 	for i := range s.usage {
 		l := &s.usage[i]
@@ -139,7 +140,7 @@ func (s *snapshot) lookAhead(ctx context.Context) error {
 	return nil
 }
 
-// book is what was charged to the shared bucket, as far back as the rule looks.
+// book returns the charges to the shared bucket, as far back as the rule looks.
 func (s *snapshot) book(ctx context.Context) (*share.Book, error) {
 	far := share.Memory
 	for _, l := range s.rule.Limits {
@@ -159,7 +160,7 @@ func (s *snapshot) book(ctx context.Context) (*share.Book, error) {
 	return book, nil
 }
 
-// sumsSince is what was charged to the shared bucket in each grain of time from a moment on.
+// sumsSince returns the units charged to the shared bucket in each grain from a moment on.
 func sumsSince(ctx context.Context, b *quota.Budget, since time.Time) ([]quota.Sum, error) {
 	return b.Ledger.Sums(context.WithoutCancel(ctx), quota.SumQuery{Credential: b.Credential,
 		Bucket: quota.DefaultBucket, Since: quota.GrainOf(since)})
@@ -169,9 +170,9 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 	tick time.Time) (share.Decision, *share.Book, error) {
 	at := s.at
 	if tick = tick.Add(skew(s.at)); at.Sub(tick).Abs() < time.Minute {
-		at = tick // it decides as a plan does, although it comes a moment later
+		at = tick // decide for the tick's moment, as a plan does
 	}
-	// Who spent what is not asked while what is left now is enough.
+	// Reading the charges is not necessary while enough is left.
 	book := s.rule.Begin()
 	d := book.Admit(lane, at.UnixMicro(), s.left)
 	if !d.Short {
@@ -184,9 +185,9 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 	return book.Admit(lane, at.UnixMicro(), s.left), book, nil
 }
 
-// Unpaced reports which lanes that spend from a credential have not had their floor of the
-// upstream's day yet, by their titles: a pace does not hold them back. It is nil where there is no
-// pace, or no floor.
+// Unpaced returns a function that reports, by title, which lanes of a credential have not had
+// their floor of the upstream's day yet and so are not held back by a pace. It returns nil if
+// there is no pace or no floor.
 func (c *Config) Unpaced(ctx context.Context, credential string) (func(title string) bool, error) {
 	p, ok := c.policyOf(credential)
 	if !ok || len(p.Budget.Paces) == 0 {

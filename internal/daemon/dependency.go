@@ -8,38 +8,39 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// dependency is something that every tick needs: ledger, upstream or catalogue. It logs when it is
-// away: at once, once an hour while that lasts, and when it is over. A lane that finds it away logs
-// that at debug level only.
+// dependency is something every tick needs: ledger, upstream or catalogue. It logs an outage when
+// it begins, once an hour, and when it ends. Lanes that run into the outage log at debug level
+// only.
 //
-// If it has probes, no lane gets a turn while it is away, but for one now and then that finds out
-// whether it is back. The ticks of the others wait, and cost nothing.
+// If it has probes, no lane gets a turn during an outage, except one now and then that finds out
+// whether the dependency is back. The other lanes' ticks wait and cost nothing.
 type dependency struct {
 	mu   sync.Mutex
 	d    *Daemon
 	text dependencyText
 
-	since, ended time.Time // of the last one: zero when there was none, and while it lasts
-	first        time.Time // since when it has not been there for more than an hour on end
+	// of the last outage: since is zero if there was none, ended while it lasts
+	since, ended time.Time
+	first        time.Time // start of the first in a row of outages less than an hour apart
 	logged       time.Time
 	cause        error
 	wait         time.Duration // until the next probe
-	next         time.Time     // when that is
-	timer        *time.Timer   // of it
-	permit       bool          // for a probe that nobody has made yet
+	next         time.Time     // time of the next probe
+	timer        *time.Timer   // runs the next probe
+	permit       bool          // a probe may be made and has not been yet
 }
 
 type dependencyText struct {
 	begins, lasts, ends string
 	effect, hint        string
-	// waits between probes, each twice the one before; 0 where the lanes find out for themselves
+	// waits between probes, doubling from first up to longest; 0 if the lanes need no probes
 	first, longest time.Duration
 }
 
-// stillAway is how often an outage that lasts is logged again.
+// stillAway is how often a lasting outage is logged again.
 const stillAway = time.Hour
 
-// failed records that it does not answer, or does not work.
+// failed records that a call failed.
 func (o *dependency) failed(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -87,8 +88,8 @@ func (o *dependency) stop() {
 	}
 }
 
-// hasten makes the next probe an early one: a new configuration may have mended what is away. It
-// does not put off one that is due earlier, however often it is called.
+// hasten makes the next probe an early one, because a new configuration may have ended the
+// outage. It never delays a probe.
 func (o *dependency) hasten() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,7 +114,7 @@ func (o *dependency) probeAfter(wait time.Duration) {
 	o.timer.Reset(wait)
 }
 
-// pass lets another lane probe when the one that had the turn did not come to it.
+// pass lets another lane probe if the one with the turn made no attempt.
 func (o *dependency) pass() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -122,7 +123,8 @@ func (o *dependency) pass() {
 	}
 }
 
-// take reports whether it may be asked for something: while it is away, once for each probe.
+// take reports whether the dependency may be called. During an outage it returns true once per
+// probe.
 func (o *dependency) take() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -134,25 +136,25 @@ func (o *dependency) take() bool {
 	return taken
 }
 
-// untake gives the permit back to another lane: what it was taken for was not asked.
+// untake returns the permit to the other lanes, because the call was not made.
 func (o *dependency) untake() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.permit = o.lasts()
 }
 
-// lasts is called with the lock held.
+// lasts reports whether an outage lasts. The caller holds the lock.
 func (o *dependency) lasts() bool { return !o.since.IsZero() && o.ended.IsZero() }
 
-// away is since when it is away, and why; nil when it is not.
+// away returns the start and the cause of the current outage. cause is nil if there is none.
 func (o *dependency) away() (since time.Time, cause error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.since, o.cause
 }
 
-// covers reports whether it was away at a moment, or was to go away again soon: when an outage is
-// followed by another, lanes may not have come to the ticks that they missed in the first.
+// covers reports whether a moment lies in an outage, or between two in a row: lanes may not have
+// reached the ticks they missed in the first before the second began.
 func (o *dependency) covers(at time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -171,7 +173,7 @@ func (o *dependency) gauge(what string) prometheus.Collector {
 	})
 }
 
-// describe sets what an outage of each dependency means, and what to do.
+// describe sets the log messages of each dependency's outages.
 func (d *Daemon) describe() {
 	d.breaker.upstream = &d.upstream
 	d.ledger.d, d.upstream.d, d.catalogue.d = d, d, d
@@ -198,7 +200,7 @@ func (d *Daemon) describe() {
 	}
 }
 
-// askLedger asks the ledger while it is away: the next tick that would find out may be hours off.
+// askLedger polls the ledger during an outage, because the next tick may be hours away.
 func (d *Daemon) askLedger(ctx context.Context) {
 	for c := d.inForce.Load(); pause(ctx, c.retryAfter()); c = d.inForce.Load() {
 		if _, cause := d.ledger.away(); cause == nil || d.uncharged.Load() { // a run will find out
@@ -214,8 +216,9 @@ func (d *Daemon) askLedger(ctx context.Context) {
 	}
 }
 
-// passProbes lets another lane probe if this one did not get to it. While upstream and catalogue
-// are both away none can probe the upstream: each would try, one after another, and log it.
+// passProbes lets another lane probe if this one made no attempt. It does nothing while upstream
+// and catalogue are both away, because then no lane can probe the upstream, and all would try and
+// log it.
 func (d *Daemon) passProbes() {
 	_, noUpstream := d.upstream.away()
 	_, noCatalogue := d.catalogue.away()

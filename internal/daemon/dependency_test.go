@@ -12,14 +12,14 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// away makes the upstream answer nothing from now on, until back is called.
+// away makes the upstream fail from now on, until back is called.
 func (w *world) away() (back func()) {
 	w.Helper()
 	w.faults("503")
 	return func() { w.faults() }
 }
 
-// faults is what goes wrong from now on.
+// faults replaces the upstream's faults.
 func (w *world) faults(specs ...string) {
 	w.Helper()
 	faults, err := youtubetest.ParseFaults(specs...)
@@ -27,7 +27,7 @@ func (w *world) faults(specs ...string) {
 	w.standin.SetFaults(faults...)
 }
 
-// units are all that was charged.
+// units returns all units charged.
 func (w *world) units() (n int64) {
 	for _, units := range w.spent() {
 		n += units
@@ -35,9 +35,9 @@ func (w *world) units() (n int64) {
 	return n
 }
 
-// TestUpstreamAway: an upstream that is down costs a few units, not each lane its attempts. Ticks
-// wait, and are coalesced into the last one of each lane, which runs when the upstream is back, the
-// stalest region first.
+// TestUpstreamAway: an upstream that is down costs a few units in total, not each lane its
+// attempts. Ticks wait. When the upstream is back each lane runs only its last tick, the stalest
+// region first.
 func TestUpstreamAway(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "*/30 * * * *", "UTC", eight, time.Minute)
@@ -47,7 +47,7 @@ func TestUpstreamAway(t *testing.T) {
 		back := w.away()
 		time.Sleep(3*time.Hour + 30*time.Minute) // 22:50
 		spent := w.units() - before
-		// the first lane's attempts, one of the second, and a probe each ten minutes
+		// the first lane's attempts, one of the second, and a probe every ten minutes
 		if spent > 5+24 || len(w.runs(eight)) != 8 {
 			t.Errorf("%d units for an upstream that is down, %d charts", spent, len(w.runs(eight)))
 		}
@@ -75,14 +75,14 @@ func TestUpstreamAway(t *testing.T) {
 			w.complain()
 		}
 		p.end()
-		again := w.restart(all...) // nothing of that time is run again
+		again := w.restart(all...) // no tick of that time runs again
 		again.stopAfter(5 * time.Second)
 		w.expectAsked("")
 	})
 }
 
-// TestUpstreamAway_Probes: one request at a time finds out whether the upstream is back, of each
-// daemon.
+// TestUpstreamAway_Probes: each daemon sends one request at a time to find out whether the
+// upstream is back.
 func TestUpstreamAway_Probes(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
@@ -113,7 +113,7 @@ func TestUpstreamAway_Probes(t *testing.T) {
 	})
 }
 
-// TestUpstreamRefuses: an upstream that answers is not down, whatever it says.
+// TestUpstreamRefuses: an upstream that answers is not down, whatever the answer.
 func TestUpstreamRefuses(t *testing.T) {
 	t.Parallel()
 	for _, fault := range strings.Fields("404-chart 429") {
@@ -131,8 +131,8 @@ func TestUpstreamRefuses(t *testing.T) {
 	}
 }
 
-// TestRegionFailsAlone: a region whose requests always fail does not keep the others from their
-// ticks for long.
+// TestRegionFailsAlone: a region whose requests always fail does not delay the other lanes' ticks
+// for long.
 func TestRegionFailsAlone(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := append(lanes(t, "* * * * *", "UTC", "US", 0),
@@ -143,13 +143,13 @@ func TestRegionFailsAlone(t *testing.T) {
 		if n := len(w.runs("GB")); n != 4 {
 			t.Errorf("GB ran %d times: %s", n, strings.Join(w.log, ""))
 		}
-		if n := w.spent()["US"]; n > 60 { // without what is shared: 4 a minute
+		if n := w.spent()["US"]; n > 60 { // without sharing it would be 4 a minute
 			t.Errorf("US was charged %d units", n)
 		}
 	})
 }
 
-// TestLedgerAway_Told: however many lanes retry, an outage is logged when it begins, once an hour,
+// TestLedgerAway_Told: with any number of lanes an outage is logged when it begins, once an hour,
 // and when it ends.
 func TestLedgerAway_Told(t *testing.T) {
 	atNoon(t, func(w *world) {
@@ -174,7 +174,7 @@ func TestLedgerAway_Told(t *testing.T) {
 	})
 }
 
-// lock holds the write lock of the catalogue, as another program would.
+// lock holds the catalogue's write lock, as another program would.
 func (w *world) lock() (unlock func()) {
 	w.Helper()
 	db, err := sql.Open("sqlite", "file:"+w.look.catalog.Path()+"?_txlock=immediate")
@@ -188,7 +188,7 @@ func (w *world) lock() (unlock func()) {
 	}
 }
 
-// TestCatalogueLocked: nothing is bought for a catalogue that takes no pages, the ticks wait, and
+// TestCatalogueLocked: nothing is bought for a catalogue that cannot store pages. Ticks wait, and
 // it is logged once.
 func TestCatalogueLocked(t *testing.T) {
 	atNoon(t, func(w *world) {

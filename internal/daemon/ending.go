@@ -13,11 +13,11 @@ import (
 // ending is how a tick ended.
 type ending struct {
 	outcome string
-	code    *int // exit code of a command; nil where none was started
+	code    *int // exit code of a command; nil if none was started
 	units   map[string]int64
 }
 
-// attrs are those of an ending in the log.
+// attrs returns the ending's log attributes.
 func (e ending) attrs() []any {
 	attrs := []any{"outcome", e.outcome}
 	if e.code != nil {
@@ -29,10 +29,10 @@ func (e ending) attrs() []any {
 	return attrs
 }
 
-// recordTime is how long the catalogue may take to keep an ending. Nothing depends on it.
+// recordTime bounds the time for storing an ending. Nothing depends on it.
 const recordTime = time.Second
 
-// ended counts how a tick ended, and keeps it for who asks for the last runs.
+// ended counts how a tick ended, and stores it for the list of recent runs.
 func (l *lane) ended(ctx context.Context, tick schedule.Tick, e ending) {
 	l.d.Metrics.ended(l, e.outcome)
 	if _, away := l.d.catalogue.away(); l.cfg.Catalog == nil || away != nil {

@@ -9,14 +9,14 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// forecast computes every so often when each bucket will run dry, and warns when the answer has
+// forecast periodically computes when each bucket will run dry, and warns when the answer has
 // changed.
 func (d *Daemon) forecast(ctx context.Context) {
 	c := d.inForce.Load()
 	for wait := time.Duration(0); c.ForecastEvery > 0 && pause(ctx, wait); wait = c.ForecastEvery {
 		if now := d.inForce.Load(); now != c {
 			c = now
-			d.Metrics.dryAt.Reset() // a bucket may be gone
+			d.Metrics.dryAt.Reset() // a bucket may have been removed
 			d.Metrics.dryChance.Reset()
 		}
 		for _, credential := range c.credentials() {
@@ -31,10 +31,10 @@ func (d *Daemon) forecast(ctx context.Context) {
 	}
 }
 
-// report sets the metrics of one bucket, and logs a verdict that has changed: as a warning when the
-// bucket is short.
+// report sets the metrics of one bucket. It logs a changed verdict, as a warning if the bucket is
+// short.
 func (d *Daemon) report(credential string, f forecast.Forecast) {
-	dry := math.Inf(1) // whatever compares or takes the least needs no exception for it
+	dry := math.Inf(1) // needs no special case in comparisons and minima
 	if !f.DryAt.IsZero() {
 		dry = float64(f.DryAt.Unix())
 	}
@@ -45,7 +45,7 @@ func (d *Daemon) report(credential string, f forecast.Forecast) {
 	}
 	was, changed := d.verdicts[credential].Changed(f)
 	attrs := []any{"bucket", f.Bucket}
-	if was != "" { // not the first
+	if was != "" { // not the first verdict
 		attrs = append(attrs, "was", was)
 	}
 	switch {
@@ -64,7 +64,7 @@ func (c *Config) forecasts(ctx context.Context, credential string) ([]forecast.F
 		Resets: make(map[string]quota.Window), Price: b.Prices[chartMethod],
 	}
 	for _, l := range c.sharing(credential) {
-		if l.Own == nil { // the paces of the credential
+		if l.Own == nil { // the credential's paces apply
 			q.Paces = quota.Enforced(l.Work.policy().Budget.Paces)
 			break
 		}

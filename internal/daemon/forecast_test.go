@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// TestForecast: that a day's schedule wants more than there is is logged once, as a warning. The
-// shares make the units last, and the metrics say so.
+// TestForecast: a schedule that wants more than a day's units is logged once, as a warning. The
+// shares make the units last, and the metrics show it.
 func TestForecast(t *testing.T) {
 	at(t, midnight.Add(10*time.Minute), 100, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...) // 16 units an hour
@@ -31,8 +31,8 @@ func TestForecast(t *testing.T) {
 	})
 }
 
-// TestForecast_OwnPace: the pace of one job holds back that job alone. What cron runs is forecast,
-// too.
+// TestForecast_OwnPace: the pace of one job holds back that job alone. The forecast includes what
+// cron runs.
 func TestForecast_OwnPace(t *testing.T) {
 	at(t, midnight.Add(10*time.Minute), 1000, func(w *world) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
@@ -65,8 +65,8 @@ func TestForecast_OwnPace(t *testing.T) {
 	})
 }
 
-// TestForecast_Learns: a job is forecast by what it holds until it has run, and then by what its
-// runs took.
+// TestForecast_Learns: the forecast of a job uses its hold until it has run, and then what its
+// runs used.
 func TestForecast_Learns(t *testing.T) {
 	at(t, midnight.Add(10*time.Minute), 1000, func(w *world) {
 		w.limits = []quota.Limit{{Bucket: quota.DefaultBucket, Units: 350,

@@ -13,9 +13,9 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// TestHistoryForetells: regions whose charts have fewer pages than are configured, some two and
-// some four, as the catalogue knows from the first hours of the day. What the plan and the forecast
-// then say of the rest of the day is what the daemon does, of units that are short.
+// TestHistoryForetells: charts have fewer pages than configured, some two and some four, as the
+// catalogue knows after the first hours of the day. The plan and the forecast for the rest of the
+// day match what the daemon does with scarce units.
 func TestHistoryForetells(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -63,7 +63,7 @@ func TestHistoryForetells(t *testing.T) {
 					Resets: map[string]quota.Window{quota.DefaultBucket: day}}
 				said, err := question.Ask(w.Context(), w.look.ledger)
 				must(t, err)
-				lost := make(map[string]string) // by the forecast
+				lost := make(map[string]string) // according to the forecast
 				for _, r := range said[0].LostRuns {
 					lost[r.ID()] = fmt.Sprint(r.Pages-r.Lost, " ", r.Limit)
 				}

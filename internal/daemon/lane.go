@@ -12,34 +12,35 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// lane runs the ticks of a lane of the configuration, in their order.
+// lane runs the ticks of one lane of the configuration, in order.
 type lane struct {
 	Lane
-	d       *Daemon
-	cfg     *Config
-	since   time.Time // when its ticks came into force
-	begun   bool
-	missed  []missed                  // to be run first
-	catchUp *turns                    // of the lanes that missed ticks: one at a time runs them
+	d      *Daemon
+	cfg    *Config
+	since  time.Time // when its ticks came into force
+	begun  bool
+	missed []missed // runs first
+	// queue of the lanes that missed ticks: one at a time runs them
+	catchUp *turns
 	turn    *turn                     // in catchUp, until the first attempt
-	leased  atomic.Pointer[time.Time] // when the lane was last asked for with success
-	marked  atomic.Int64              // the newest tick that is marked, in Unix ns
-	// the tick that runs came while no daemon ran: it is marked only when it is done
+	leased  atomic.Pointer[time.Time] // when the lane was last claimed successfully
+	marked  atomic.Int64              // the newest marked tick, in Unix ns
+	// the current tick came while no daemon ran, and is marked only when it is done
 	unmarked bool
 }
 
 type missed struct {
 	schedule.Tick
-	lost bool // in a crash; else it runs for all that were missed while no daemon ran
+	lost bool // lost in a crash; if false, it stands for all ticks missed while no daemon ran
 }
 
-// maxLate is how many leases late a tick may run although a later one is due, too. A crash, and
-// then a crash of the daemon that took over, make a tick late by two.
+// maxLate is how many leases late a tick may run although a later one is due. A crash, followed
+// by a crash of the daemon that took over, delays a tick by two.
 const maxLate = 5
 
-// begin finds where the lane starts: after the last tick that this process has done, else after
-// those that were missed. It is called for one lane after the other, so that each knows how many
-// ticks all the others have to come.
+// begin sets where the lane starts: after the last tick this process has done, or after the
+// missed ones. It runs for one lane after another, so that each knows how many ticks of the
+// others are waiting.
 func (l *lane) begin(ctx context.Context) {
 	l.begun = true
 	if p, ok := l.d.progressOf(l.Lane.Lane); ok {
@@ -63,24 +64,24 @@ func (l *lane) begin(ctx context.Context) {
 
 func (l *lane) policy() Policy { return l.Work.policy() }
 
-// succeed starts where the lane of another configuration ended.
+// succeed starts where the lane of the previous configuration ended.
 func (l *lane) succeed(before progress) {
 	if before.lane.Spec() == l.Spec() { // the same ticks of the schedule
 		l.d.recordDone(l.Lane.Lane, before.until.Add(l.Offset-before.lane.Offset))
 		return
 	}
-	// A tick of the old schedule that has come, and waits for its turn, is not lost. Those of the
-	// new one before now never were.
+	// A tick of the old schedule that came and waits for its turn is kept. Ticks of the new
+	// schedule before now never applied.
 	if tick := before.lane.Next(before.until); !tick.At.After(l.since) {
 		l.missed = []missed{{tick, true}}
 	}
 	l.d.recordDone(l.Lane.Lane, l.since)
 }
 
-// findMissed returns the ticks before now that are to run: the last one, if nothing newer is known
-// to be complete, for all that were missed while no daemon ran; and each one of a short while ago
-// that came while a daemon ran and is not known to be complete, because it may have been lost in a
-// crash. Those that are done all the same, by a denial, are marked done.
+// findMissed returns the ticks before now that are to run. The last one stands for all that were
+// missed while no daemon ran, unless a newer one is complete. Recent ticks that came while a
+// daemon ran run each, because they may have been lost in a crash, unless they are known to be
+// complete or marked done.
 func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) {
 	known, err := l.Work.known(ctx, l)
 	if err != nil {
@@ -103,14 +104,14 @@ func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) 
 	return ticks, nil
 }
 
-// looksBack is how many ticks are looked at that may have been lost.
+// looksBack is the maximum number of ticks checked for a loss.
 const looksBack = 50
 
-// run runs the lane's ticks until ticks ends. Runs under way end by themselves, or soon after ctx
-// has ended.
+// run runs the lane's ticks until ticks ends. Runs in progress finish, or end soon after ctx has
+// ended.
 func (l *lane) run(ticks, ctx context.Context) {
 	from := l.until()
-	if len(l.missed) > 0 { // those are marked, or came while no daemon ran
+	if len(l.missed) > 0 { // missed ticks are marked, or came while no daemon ran
 		from = l.since
 	}
 	var marking sync.WaitGroup
@@ -159,8 +160,8 @@ func (l *lane) until() time.Time {
 	return p.until
 }
 
-// runLate runs a missed tick. One that runs for many is given up when the lane's next one comes,
-// which fetches the same: a region that hangs must not keep the others from catching up.
+// runLate runs a missed tick. One that stands for many is given up when the lane's next tick
+// comes, which fetches the same: a region that hangs must not keep the others from catching up.
 func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	if tick.lost {
 		return l.runTick(ticks, ctx, tick.Tick, true)
@@ -172,8 +173,7 @@ func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	return l.runTick(waiting, ctx, tick.Tick, true) || ticks.Err() == nil
 }
 
-// await waits for the tick, and a little longer if there is jitter. It is false when ticks ends
-// first.
+// await waits for the tick, and for its jitter. It returns false if ticks ends first.
 func (l *lane) await(ticks context.Context, tick schedule.Tick) bool {
 	at := tick.At
 	if jitter := l.policy().Jitter; jitter > 0 && time.Until(at) > 0 {
@@ -182,14 +182,14 @@ func (l *lane) await(ticks context.Context, tick schedule.Tick) bool {
 	return pauseUntil(ticks, at, time.Now)
 }
 
-// late reports whether the tick is too late to run, because the next one is due, too.
+// late reports whether the tick is too late to run, because the next one is due too.
 func (l *lane) late(tick schedule.Tick) bool {
 	late := time.Since(tick.At) - l.policy().Jitter
 	return late > maxLate*l.cfg.Lease && !l.Next(tick.At).At.After(time.Now())
 }
 
-// superseded reports whether the lane's next tick came during an outage: the last one that did runs
-// for all that were missed.
+// superseded reports whether a later tick of the lane came during the same outage. Only the last
+// one runs.
 func (l *lane) superseded(tick schedule.Tick) bool {
 	next := l.Next(tick.At).At
 	away := l.d.ledger.covers(next)
@@ -199,11 +199,11 @@ func (l *lane) superseded(tick schedule.Tick) bool {
 	return away && !next.After(time.Now())
 }
 
-// leaveOut marks a superseded tick done: else it would be taken for one that was lost in a crash.
+// leaveOut marks a superseded tick done, so that it is not taken for one lost in a crash.
 func (l *lane) leaveOut(ctx context.Context, tick schedule.Tick) {
 	l.d.Metrics.ended(l, overtaken)
 	l.d.Log.Debug("tick left out: a later one came during an outage", "tick", tick.ID())
-	if time.Since(tick.At) > maxLate*l.cfg.Lease { // nobody looks back so far
+	if time.Since(tick.At) > maxLate*l.cfg.Lease { // beyond what findMissed checks
 		return
 	}
 	if state, err := l.mark(ctx, tick); err == nil && state == quota.ClaimWon {
@@ -211,7 +211,7 @@ func (l *lane) leaveOut(ctx context.Context, tick schedule.Tick) {
 	}
 }
 
-// leaveOutWaiting leaves out the superseded ticks from one on when the daemon ends in an outage.
+// leaveOutWaiting leaves out the superseded ticks when the daemon ends during an outage.
 func (l *lane) leaveOutWaiting(tick schedule.Tick) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
@@ -224,12 +224,12 @@ func (l *lane) leaveOutWaiting(tick schedule.Tick) {
 	}
 }
 
-// lookAgain is how often a pause looks at the clock.
+// lookAgain is how often a pause checks the clock.
 const lookAgain = 30 * time.Second
 
-// pauseUntil waits until the clock says at. A timer does not go on while the machine sleeps, nor
-// does it know of a clock that is set: it would come late, by hours in the morning. It is false
-// when ctx ends first.
+// pauseUntil waits until the clock reaches at. A timer alone would be late, by hours in the
+// morning, because it stops while the machine sleeps and does not notice a clock that is set. It
+// returns false if ctx ends first.
 func pauseUntil(ctx context.Context, at time.Time, now func() time.Time) bool {
 	for {
 		left := at.Sub(now().Round(0)) // by the wall clock
@@ -242,7 +242,7 @@ func pauseUntil(ctx context.Context, at time.Time, now func() time.Time) bool {
 	}
 }
 
-// pause waits for a while. It is false when ctx ends first.
+// pause waits for a while. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

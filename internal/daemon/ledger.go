@@ -9,23 +9,23 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// ClaimsLedger is a ledger by which processes can share work, too.
+// ClaimsLedger is a ledger with claims, by which processes share work.
 type ClaimsLedger interface {
 	quota.Ledger
 	quota.Claims
 }
 
-// Count returns the ledger with everything that is asked of it counted and timed in m.
+// Count returns a ledger that counts and times the calls to l in m.
 func Count(l ClaimsLedger, m *Metrics) ClaimsLedger { return &counted{l, m} }
 
-// counted counts what a ledger is asked in the daemon's runs. What it does not name passes
-// uncounted.
+// counted counts the ledger calls of the daemon's runs. Calls of the embedded ledger are not
+// counted.
 type counted struct {
 	ClaimsLedger
 	metrics *Metrics
 }
 
-// timed is deferred with the moment at which the question was asked.
+// timed is deferred, with the time the call began.
 func (c *counted) timed(operation string, asked time.Time, err *error) {
 	c.metrics.ledgerTime.WithLabelValues(operation).Observe(time.Since(asked).Seconds())
 	if fromLedger(*err) {
@@ -49,7 +49,7 @@ func (c *counted) Charge(ctx context.Context, charge quota.Charge) (d quota.Deci
 	return d, err
 }
 
-// Reserve and Settle are what a job of one's own asks; what it took is counted when that is known.
+// Reserve is used by command jobs. What the job used is counted when it is settled.
 func (c *counted) Reserve(ctx context.Context,
 	r quota.Reserve) (d quota.Decision, err error) {
 	defer c.timed("reserve", time.Now(), &err)

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/share"
 )
 
-// logged is how many lines of the log have all the words.
+// logged returns the number of log lines that contain all the words.
 func (w *world) logged(words ...string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -26,13 +26,13 @@ func (w *world) logged(words ...string) (n int) {
 	return n
 }
 
-// complain fails the test, and shows the log.
+// complain fails the test and shows the log.
 func (w *world) complain() {
 	w.Helper()
 	w.Errorf("log: %s", strings.Join(w.log, ""))
 }
 
-// expectMetrics wants lines among the metrics.
+// expectMetrics checks that the metrics contain the lines.
 func (p *proc) expectMetrics(lines ...string) {
 	p.Helper()
 	_, metrics := p.scrape("/metrics")
@@ -43,7 +43,7 @@ func (p *proc) expectMetrics(lines ...string) {
 	}
 }
 
-// expectReadyz wants an answer of /readyz.
+// expectReadyz checks the response of /readyz.
 func (p *proc) expectReadyz(code int, text string) {
 	p.Helper()
 	if got, body := p.scrape("/readyz"); got != code || !strings.Contains(body, text) {
@@ -51,7 +51,7 @@ func (p *proc) expectReadyz(code int, text string) {
 	}
 }
 
-// taken returns the requests since it was last called.
+// taken returns the requests since its last call.
 func (w *world) taken() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,7 +67,7 @@ func (p *proc) scrape(path string) (int, string) {
 	return rec.Code, rec.Body.String()
 }
 
-// runs are the regions' complete charts by the tick that they are of.
+// runs returns the number of complete charts of the regions by tick.
 func (w *world) runs(regions string) map[string]int {
 	w.Helper()
 	runs := make(map[string]int)
@@ -84,7 +84,7 @@ func (w *world) runs(regions string) map[string]int {
 	return runs
 }
 
-// expectRuns holds the complete charts against the ticks of lanes in (from, to]: one for each.
+// expectRuns compares the complete charts with the lanes' ticks in (from, to]: one for each.
 func (w *world) expectRuns(lanes []share.Lane, from, to time.Time) {
 	w.Helper()
 	want := make(map[string]int)
@@ -101,7 +101,7 @@ func (w *world) expectRuns(lanes []share.Lane, from, to time.Time) {
 	}
 }
 
-// claim asks the ledger for a claim, as another daemon.
+// claim claims a name, as another daemon would.
 func (w *world) claim(name string, ttl time.Duration) quota.ClaimState {
 	w.Helper()
 	state, err := w.look.ledger.Claim(context.Background(),
@@ -112,7 +112,7 @@ func (w *world) claim(name string, ttl time.Duration) quota.ClaimState {
 	return state
 }
 
-// done marks a tick done, as another daemon does.
+// done marks a tick done, as another daemon would.
 func (w *world) done(tick string) {
 	w.Helper()
 	c := quota.Claim{Credential: "key1", Name: tick, Holder: "any", TTL: time.Hour}
@@ -122,10 +122,10 @@ func (w *world) done(tick string) {
 	must(w, w.look.ledger.Finish(w.Context(), c, true))
 }
 
-// spent is the units in the ledger, by region.
+// spent returns the units in the ledger by region.
 func (w *world) spent() map[string]int64 { return w.spentBy(quota.LabelRegion) }
 
-// spentBy is the units in the ledger, by a label.
+// spentBy returns the units in the ledger by a label.
 func (w *world) spentBy(label string) map[string]int64 {
 	w.Helper()
 	entries, err := w.look.ledger.Entries(context.Background(),

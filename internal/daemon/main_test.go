@@ -30,18 +30,18 @@ import (
 
 const eight = "US GB DE FR IN BR AU CA"
 
-// perPage is how many videos the upstream of these tests puts on a page. They ask who gets which
-// page and when, not what is on it.
+// perPage is the number of videos per page. These tests check who gets which page and when, not
+// its content.
 const perPage = "3"
 
-// pageOf is which page of a chart a token fetches, when there are so many on each.
+// pageOf returns the page number of a page token, for pages of perPage videos.
 var pageOf = map[string]int{"": 1, "CAMQAA": 2, "CAYQAA": 3, "CAkQAA": 4}
 
-// chartPages is how many pages a chart has.
+// chartPages is the number of pages of each chart.
 var chartPages = map[string]int{"US": 2, "GB": 2, "DE": 2, "FR": 2, "IN": 2, "BR": 2, "AU": 2,
 	"CA": 2, "JP": 4, "KR": 4}
 
-// small are such charts.
+// small returns such charts.
 var small = sync.OnceValue(func() *youtubetest.Charts {
 	totals := make(map[string]int)
 	for region, pages := range chartPages {
@@ -50,18 +50,18 @@ var small = sync.OnceValue(func() *youtubetest.Charts {
 	return youtubetest.Generator{Totals: totals, Days: 1}.Charts()
 })
 
-// world is what daemons share: the upstream, one ledger, one catalogue; in a bubble of
-// testing/synctest, where time passes only when all wait.
+// world holds what the daemons share: the upstream, one ledger and one catalogue, in a
+// testing/synctest bubble, where time passes only when all goroutines wait.
 type world struct {
 	*testing.T
 	dir     string
 	limits  []quota.Limit
 	paces   []quota.Limit
 	standin youtubetest.Server
-	look    *proc // that never dies, for questions
+	look    *proc // a process for checks, which never dies
 
 	mu    sync.Mutex
-	hook  func(p *proc, r *http.Request) // before the stand-in sees a request
+	hook  func(p *proc, r *http.Request) // runs before the stand-in sees a request
 	asked []string                       // "15:04:05 US 1" for each answered request
 	log   []string
 }
@@ -70,13 +70,13 @@ type world struct {
 // evening.
 var noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 
-// atNoon runs a test with enough units from a second before noon on.
+// atNoon runs a test with enough units, from a second before noon on.
 func atNoon(t *testing.T, test func(*world)) {
 	t.Helper()
 	at(t, noon.Add(-time.Second), 10_000, test)
 }
 
-// at runs a test beside others, in a bubble whose time begins at a moment.
+// at runs a parallel test in a bubble whose time begins at a moment.
 func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 	t.Helper()
 	t.Parallel()
@@ -94,7 +94,7 @@ func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 	})
 }
 
-// proc is one daemon's process, as far as it can be had within this one.
+// proc simulates one daemon's process.
 type proc struct {
 	*world
 	ledger  *sqliteledger.Ledger
@@ -103,9 +103,9 @@ type proc struct {
 	sweep   *daemon.Sweep // the work of its lanes
 	metrics *daemon.Metrics
 	handler http.Handler
-	mute    atomic.Bool // no claim of it reaches the ledger
-	doomed  atomic.Bool // to be killed when it would say that a tick is done
-	dead    atomic.Bool // killed: nothing of it reaches ledger or upstream any more
+	mute    atomic.Bool // its claims do not reach the ledger
+	doomed  atomic.Bool // is killed when it marks a tick done
+	dead    atomic.Bool // killed: its calls no longer reach ledger or upstream
 	stop    context.CancelFunc
 	reload  chan struct{}
 	load    func(context.Context) (*daemon.Config, error)
@@ -170,7 +170,7 @@ func (w *world) restart(lanes ...share.Lane) *proc {
 	return p.start()
 }
 
-// end asks the daemon to end if it is not dead, waits for it and closes its files.
+// end stops the daemon if it is not dead, waits for it and closes its files.
 func (p *proc) end() {
 	p.Helper()
 	p.stop()
@@ -180,7 +180,7 @@ func (p *proc) end() {
 	p.close()
 }
 
-// crash is SIGKILL, as far as others can see.
+// crash simulates SIGKILL.
 func (p *proc) crash() {
 	p.dead.Store(true)
 	p.stop()
@@ -188,7 +188,7 @@ func (p *proc) crash() {
 
 var errDead = fmt.Errorf("%w: killed", quota.ErrUnreachable)
 
-// RoundTrip is the way to the stand-in: a socket would keep the bubble's time from passing.
+// RoundTrip passes a request to the stand-in. A socket would keep the bubble's time from passing.
 func (p *proc) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.mu.Lock()
 	hook := p.hook
@@ -218,7 +218,7 @@ func (p *proc) RoundTrip(r *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
-// atOnce counts what runs side by side.
+// atOnce counts concurrent work.
 type atOnce struct{ now, most atomic.Int64 }
 
 func (a *atOnce) during(work func()) {
@@ -229,7 +229,7 @@ func (a *atOnce) during(work func()) {
 	a.now.Add(-1)
 }
 
-// slow makes an answer take its time.
+// slow delays a response.
 func slow(r *http.Request, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -237,7 +237,7 @@ func slow(r *http.Request, d time.Duration) {
 	}
 }
 
-// Write keeps the log, for failures, and for what must be logged.
+// Write keeps the log for checks and failures.
 func (p *proc) Write(line []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -252,7 +252,8 @@ func (w *world) set(hook func(*proc, *http.Request)) {
 	w.hook = hook
 }
 
-// lanes are those of a job with a schedule in a zone, staggered by step, of two pages each.
+// lanes returns the lanes of a job with a schedule in a zone, staggered by step, of two pages
+// each.
 func lanes(t testing.TB, spec, zone, regions string, step time.Duration) []share.Lane {
 	t.Helper()
 	where, err := time.LoadLocation(zone)
@@ -270,7 +271,7 @@ func lanes(t testing.TB, spec, zone, regions string, step time.Duration) []share
 	return all
 }
 
-// must ends a test that cannot go on after an error.
+// must fails the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

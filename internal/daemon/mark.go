@@ -11,29 +11,29 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// anyDaemon holds the marks of ticks: each daemon may make them, and make them done.
+// anyDaemon is the shared holder of tick marks: any daemon may set or finish them.
 const anyDaemon = "any"
 
-// asksForMark holds the questions for marks.
+// asksForMark is the holder used to read a mark without setting it.
 const asksForMark = "asks"
 
-// markAfter is how long a tick may wait for its turn before it is marked: most run at once, and are
-// marked then.
+// markAfter is how long a tick may wait for its turn before it is marked. Most ticks run at once
+// and are marked then.
 const markAfter = time.Second
 
-// markClaim marks that a tick came while a daemon ran. It lasts longer than anybody looks back.
+// markClaim returns the mark of a tick that came while a daemon ran. It outlasts findMissed.
 func (c *Config) markClaim(l Lane, tick schedule.Tick) quota.Claim {
 	gap := l.Next(tick.At).At.Sub(tick.At)
 	ttl := min(2*gap+2*maxLate*c.Lease+time.Hour, quota.MaxWindow)
 	return l.claim(tick.ID(), anyDaemon, ttl)
 }
 
-// mark marks that a tick came. The answer is ClaimDone if the tick is done, else ClaimWon; for a
-// moment it is ClaimHeld, while another daemon asks for the mark.
+// mark sets a tick's mark. It returns ClaimDone if the tick is done, else ClaimWon, or ClaimHeld
+// for a moment while another daemon reads the mark.
 func (l *lane) mark(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
 	if l.unmarked {
 		state, err := l.markOf(ctx, tick)
-		if state == quota.ClaimHeld { // by who marked it, and the lane is leased
+		if state == quota.ClaimHeld { // marked already; this daemon has leased the lane
 			state = quota.ClaimWon
 		}
 		return state, err
@@ -45,7 +45,7 @@ func (l *lane) mark(ctx context.Context, tick schedule.Tick) (quota.ClaimState, 
 	return state, err
 }
 
-// markDone marks the tick done, and reports whether the ledger has it so.
+// markDone marks the tick done, and reports whether the ledger recorded it.
 func (l *lane) markDone(ctx context.Context, tick schedule.Tick) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
@@ -61,7 +61,7 @@ func (l *lane) markDone(ctx context.Context, tick schedule.Tick) bool {
 		return true
 	}
 	level := slog.LevelError
-	if _, cause := l.d.ledger.away(); cause != nil { // which was logged
+	if _, cause := l.d.ledger.away(); cause != nil { // the outage is logged already
 		level = slog.LevelDebug
 	}
 	l.d.Log.Log(ctx, level, "tick was not marked done", "tick", tick.ID(), "error", err)
@@ -69,8 +69,8 @@ func (l *lane) markDone(ctx context.Context, tick schedule.Tick) bool {
 }
 
 // markTicks marks each tick of a lane that comes while this daemon runs, whatever the lane is
-// doing: a daemon that starts after a crash would not know which ticks waited, and which came while
-// no daemon ran. It begins after from, and ends with ctx.
+// doing. Without the marks a daemon that starts after a crash could not tell the ticks that
+// waited from those that came while no daemon ran. It begins after from, and ends with ctx.
 func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
 	marked *atomic.Int64) {
 	for tick := l.Next(from); pauseUntil(ctx, tick.At.Add(markAfter), time.Now); {
@@ -89,23 +89,23 @@ func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
 	}
 }
 
-// markOf asks for the mark of a tick: ClaimDone, ClaimHeld if it came and is not done, or ClaimWon
-// if it is not marked. Daemons that start together ask at once: they share a holder, so none takes
-// the question of another for a mark.
+// markOf reads the mark of a tick: ClaimDone, ClaimHeld if it came and is not done, or ClaimWon
+// if it is not marked. Daemons that start together use the same holder for reading, so none takes
+// another's reading for a mark.
 func (l *lane) markOf(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
 	question := l.claim(tick.ID(), asksForMark, time.Second)
 	state, err := l.cfg.Claims.Claim(ctx, question)
 	if err == nil && state == quota.ClaimWon {
 		err = l.cfg.Claims.Finish(ctx, question, false)
 	}
-	if errors.Is(err, quota.ErrNoClaim) { // another has taken the question back
+	if errors.Is(err, quota.ErrNoClaim) { // another daemon released the claim
 		err = nil
 	}
 	return state, err
 }
 
-// wasMarked reports whether a daemon ran when the tick came. Where the ledger does not answer there
-// was none, as far as anybody knows.
+// wasMarked reports whether a daemon ran when the tick came. It returns false if the ledger does
+// not answer.
 func (l *lane) wasMarked(ctx context.Context, tick schedule.Tick) bool {
 	state, err := l.markOf(ctx, tick)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// Metrics is what a daemon counts, in a registry of its own. NewMetrics makes it.
+// Metrics are a daemon's metrics, in their own registry. NewMetrics creates them.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -31,7 +31,7 @@ type Metrics struct {
 	upstream                            *metrics.Upstream
 }
 
-// NewMetrics makes an empty set of metrics.
+// NewMetrics returns metrics without values.
 func NewMetrics() *Metrics {
 	registry := prometheus.NewRegistry()
 	auto := promauto.With(registry)
@@ -105,8 +105,8 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// initialise makes the series that are known beforehand: a rate does not see the first increase of
-// one that appears with it.
+// initialise creates the series known beforehand, because a rate misses the first increase of a
+// series that appears with it.
 func (m *Metrics) initialise() {
 	for _, outcome := range []string{"complete", "exhausted", "partial", "failed",
 		leftOut, paced, overtaken, panicked} {
@@ -123,7 +123,7 @@ func (m *Metrics) initialise() {
 	m.reload.succeeded.SetToCurrentTime()
 }
 
-// inForce makes the series that a configuration leads one to expect.
+// inForce creates the series that a configuration implies.
 func (m *Metrics) inForce(c *Config, now time.Time) {
 	for _, name := range c.credentials() {
 		p, _ := c.policyOf(name)
@@ -133,7 +133,7 @@ func (m *Metrics) inForce(c *Config, now time.Time) {
 			m.observed.WithLabelValues(name, l.Name())
 		}
 	}
-	m.interval.Reset() // a region may be gone
+	m.interval.Reset() // a region may have been removed
 	m.jobInterval.Reset()
 	intervals := make(map[*schedule.Schedule]time.Duration)
 	for _, l := range c.Lanes {
@@ -156,11 +156,11 @@ func (m *Metrics) inForce(c *Config, now time.Time) {
 	}
 }
 
-// jobOutcomes are those of a job's ticks.
+// jobOutcomes are the outcomes of a job's ticks.
 var jobOutcomes = []string{"complete", "exhausted", "failed", "timeout", "interrupted", leftOut,
 	paced, overtaken, overlaps, lost, panicked}
 
-// expectJob makes the series of a job.
+// expectJob creates the series of a job.
 func (m *Metrics) expectJob(l Lane, now time.Time) {
 	m.jobInterval.WithLabelValues(l.Job).Set(l.LongestInterval(now).Seconds())
 	for _, outcome := range jobOutcomes {
@@ -168,7 +168,7 @@ func (m *Metrics) expectJob(l Lane, now time.Time) {
 	}
 }
 
-// ended counts how a tick ended: of a region for all regions, of a job for each.
+// ended counts how a tick ended, for all regions together or for each job.
 func (m *Metrics) ended(l *lane, outcome string) {
 	if l.Region != "" {
 		m.sweeps.WithLabelValues(outcome).Inc()
@@ -180,13 +180,13 @@ func (m *Metrics) ended(l *lane, outcome string) {
 	}
 }
 
-// Measure returns base with every request to the upstream measured; name says which priced method
-// it is.
+// Measure returns a RoundTripper that measures every request to the upstream. name returns a
+// request's priced method.
 func (m *Metrics) Measure(base http.RoundTripper, name metrics.Namer) http.RoundTripper {
 	return m.upstream.Measure(base, name)
 }
 
-// register adds to the registry what is read from ledger and catalogue when the metrics are.
+// register adds metrics that are read from ledger and catalogue at each scrape.
 func (d *Daemon) register() {
 	d.Metrics.Registry.MustRegister(d.ledger.gauge("ledger"), d.upstream.gauge("upstream"),
 		d.catalogue.gauge("catalogue"),
@@ -209,8 +209,8 @@ func (d *Daemon) register() {
 		}, d.Log))
 }
 
-// reloadMetrics are named as Prometheus names those of its own configuration. The configuration
-// that the daemon begins with counts as one that was loaded.
+// reloadMetrics have the names of Prometheus' own metrics of its configuration. The first
+// configuration counts as loaded.
 type reloadMetrics struct {
 	total                 *prometheus.CounterVec
 	successful, succeeded prometheus.Gauge

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestMetricsFromTheBeginning: what a schedule leads one to expect is there before its first tick.
+// TestMetricsFromTheBeginning: the series that a schedule implies exist before its first tick.
 // The interval is the longest of the week, so that a region is not stale every night.
 func TestMetricsFromTheBeginning(t *testing.T) {
 	at(t, noon, 10_000, func(w *world) {

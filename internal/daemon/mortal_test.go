@@ -20,7 +20,7 @@ func (m mortal) count(operation string) {
 	m.p.calls[operation]++
 }
 
-// takeCalls returns how often the ledger was asked what since it was last called.
+// takeCalls returns the number of ledger calls by kind since its last call.
 func (p *proc) takeCalls() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// What of a run's output is logged: a command that never stops writing must not fill the disk.
+// Bounds of a run's logged output: a command that never stops writing must not fill the disk.
 const (
 	mostLines = 1000
-	mostLine  = 4 << 10 // bytes; what is longer is cut
+	mostLine  = 4 << 10 // bytes; longer lines are cut
 )
 
 // output logs what a run writes, line by line.
@@ -23,12 +23,12 @@ type output struct {
 	lines   int
 }
 
-// stream is one of the ways that a run writes to.
+// stream is the run's standard output or standard error.
 type stream struct {
 	*output
 	name string
-	line bytes.Buffer // that has not ended yet
-	cut  bool         // of which the end is left out
+	line bytes.Buffer // the unfinished line
+	cut  bool         // the line was too long
 }
 
 func (o *output) stream(name string) io.Writer {
@@ -53,7 +53,7 @@ func (s *stream) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// flush logs the line, with the lock held.
+// flush logs the line. The caller holds the lock.
 func (s *stream) flush() {
 	text := strings.ToValidUTF8(strings.TrimSuffix(s.line.String(), "\r"), "�")
 	if s.cut {
@@ -66,7 +66,7 @@ func (s *stream) flush() {
 	}
 }
 
-// close logs what has not ended with a line break, and how much was left out.
+// close logs unfinished lines, and how many lines were dropped.
 func (o *output) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

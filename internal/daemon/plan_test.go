@@ -16,9 +16,9 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// TestPlanForetells: what the plan says of a schedule is what the daemon then does: the same runs
-// are denied, left out or cut off, to the minute, with as many pages, and go on with charts that
-// were cut off, as long as no two lanes tick in one moment.
+// TestPlanForetells: the daemon does what the plan of a schedule predicts, as long as no two
+// lanes tick at one moment: the same runs are denied, left out or cut short, to the minute, with
+// as many pages, and resume charts that were cut short.
 func TestPlanForetells(t *testing.T) {
 	t.Parallel()
 	los, err := quota.ParseWindow("day", "America/Los_Angeles")
@@ -40,7 +40,7 @@ func TestPlanForetells(t *testing.T) {
 		limits  []quota.Limit
 		slack   int64 // of a pace; 0 for none
 		weights []int64
-		want    string // outcomes that must be among those foretold
+		want    string // outcomes that must be among the predicted ones
 		jobs    func(*proc) []daemon.Lane
 	}{
 		{"it fits", midnight, 5, "0 * * * *", eight, []quota.Limit{limit(400, los)}, 0, nil,
@@ -134,7 +134,7 @@ func TestPlanForetells(t *testing.T) {
 						}
 					}
 				}
-				for id, outcome := range foretold { // what is left out takes no chart over
+				for id, outcome := range foretold { // a tick that is left out takes no chart over
 					if strings.HasPrefix(outcome, sim.LeftOut.String()) &&
 						w.logged("resuming the chart of an earlier tick", "tick="+id+" ") > 0 {
 						t.Errorf("%s has taken a chart, and is left out", id)
@@ -151,7 +151,7 @@ func TestPlanForetells(t *testing.T) {
 	}
 }
 
-// someJobs are of different costs and weights, and tick when nobody else does.
+// someJobs returns jobs of different costs and weights, at ticks of their own.
 func someJobs(p *proc) []daemon.Lane {
 	a := p.jobOf("backfill", "7 * * * *", 6, "")
 	b := p.jobOf("search", "*/20 * * * *", 3, "")
@@ -160,7 +160,7 @@ func someJobs(p *proc) []daemon.Lane {
 	return []daemon.Lane{a, b, c}
 }
 
-// pacedJobs have a pace of their own, or none.
+// pacedJobs returns jobs with and without a pace.
 func pacedJobs(p *proc) []daemon.Lane {
 	all := someJobs(p)
 	for i, slack := range []int64{20, 0} {
@@ -182,7 +182,7 @@ var (
 	unitsOf = regexp.MustCompile(`units\.default=(\d+)`)
 )
 
-// said is what a pattern finds in a line of the log, "" when there is nothing.
+// said returns the match of a pattern in a log line, or "".
 func said(pattern *regexp.Regexp, line string) string {
 	if found := pattern.FindStringSubmatch(line); found != nil {
 		return strings.Trim(found[1], `"`)
@@ -190,7 +190,7 @@ func said(pattern *regexp.Regexp, line string) string {
 	return ""
 }
 
-// outcomes is what the ticks came to by the log, as a plan says it: a unit is a page.
+// outcomes returns the outcomes of the ticks by the log, in the form of a plan. A unit is a page.
 func (w *world) outcomes() map[string]string {
 	w.Helper()
 	done := make(map[string]string)

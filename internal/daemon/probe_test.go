@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestLedgerAway_NoTick: a daemon that finds the ledger away when it begins says when that is over,
+// TestLedgerAway_NoTick: a daemon that finds the ledger away at its start logs when it is back,
 // although the next tick is hours away.
 func TestLedgerAway_NoTick(t *testing.T) {
 	at(t, noon.Add(time.Minute), 10_000, func(w *world) {
@@ -27,8 +27,8 @@ func TestLedgerAway_NoTick(t *testing.T) {
 	})
 }
 
-// TestUpstreamAway_Reload: a reload, which may have mended the endpoint or the key, makes the
-// daemon ask soon. Many of them do not make it ask more often, nor put the question off.
+// TestUpstreamAway_Reload: a reload, which may correct the endpoint or the key, makes the daemon
+// try soon. Many reloads neither cause more requests nor delay the next one.
 func TestUpstreamAway_Reload(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
@@ -37,7 +37,7 @@ func TestUpstreamAway_Reload(t *testing.T) {
 		p.reloads(same, same, same, same, same, same, same, same, same, same)
 		back := w.away()
 		p.start()
-		time.Sleep(time.Hour + 5*time.Minute) // a probe each ten minutes
+		time.Sleep(time.Hour + 5*time.Minute) // a probe every ten minutes
 		before := w.units()
 		for range 9 {
 			p.reload <- struct{}{}
@@ -55,8 +55,8 @@ func TestUpstreamAway_Reload(t *testing.T) {
 	})
 }
 
-// TestUpstreamAway_Catalogue: while the catalogue is away too, lanes do not try one after the other
-// for a question to the upstream that none of them can ask.
+// TestUpstreamAway_Catalogue: while the catalogue is away too, the lanes do not queue up to probe
+// the upstream, which none of them can.
 func TestUpstreamAway_Catalogue(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
@@ -77,8 +77,8 @@ func TestUpstreamAway_Catalogue(t *testing.T) {
 	})
 }
 
-// TestUpstreamAway_Again: an upstream that is away again before all lanes have run does not make
-// them run what they missed the first time.
+// TestUpstreamAway_Again: if the upstream goes down again before all lanes have run, they do not
+// run what they missed the first time.
 func TestUpstreamAway_Again(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
@@ -100,7 +100,8 @@ func TestUpstreamAway_Again(t *testing.T) {
 	})
 }
 
-// expectTwoRuns wants the tick before an outage of each lane, and the last one in it.
+// expectTwoRuns checks that each lane has run its tick before an outage and its last one during
+// it.
 func (w *world) expectTwoRuns() {
 	w.Helper()
 	for run := range w.runs(eight) {
@@ -113,8 +114,8 @@ func (w *world) expectTwoRuns() {
 	}
 }
 
-// TestLedgerAway_Ticks: of the ticks that were missed while the ledger was away, the last one of
-// each lane runs in the place of all.
+// TestLedgerAway_Ticks: after an outage of the ledger, each lane runs only the last of its missed
+// ticks.
 func TestLedgerAway_Ticks(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
@@ -125,7 +126,7 @@ func TestLedgerAway_Ticks(t *testing.T) {
 		p.mute.Store(false)
 		p.stopAfter(5 * time.Minute)
 		w.expectTwoRuns()
-		again := w.restart(all...) // nothing of that time is run again
+		again := w.restart(all...) // no tick of that time runs again
 		time.Sleep(5 * time.Second)
 		w.taken()
 		again.stopAfter(time.Minute)
@@ -133,8 +134,8 @@ func TestLedgerAway_Ticks(t *testing.T) {
 	})
 }
 
-// TestUpstreamAway_OthersTicks: a lane whose tick another daemon has done meanwhile passes its
-// probe on to one that still has something to ask.
+// TestUpstreamAway_OthersTicks: a lane whose tick another daemon has done passes its probe on to
+// a lane that still has one to run.
 func TestUpstreamAway_OthersTicks(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, time.Second)...).start()
@@ -154,8 +155,8 @@ func TestUpstreamAway_OthersTicks(t *testing.T) {
 	})
 }
 
-// TestUpstreamAway_Restart: a daemon that is restarted in an outage runs one tick of each region
-// for all that waited, as the one before would have.
+// TestUpstreamAway_Restart: a daemon restarted during an outage runs one tick per region for all
+// that waited, as the one before it would have.
 func TestUpstreamAway_Restart(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/share"
 )
 
-// reloads makes each reload put the next of some configurations in force.
+// reloads makes each reload load the next configuration.
 func (p *proc) reloads(next ...*daemon.Config) {
 	p.load = func(context.Context) (*daemon.Config, error) {
 		w := next[0]
@@ -21,7 +21,7 @@ func (p *proc) reloads(next ...*daemon.Config) {
 	}
 }
 
-// with is the work of p with other lanes.
+// with returns p's configuration with other lanes.
 func (p *proc) with(lanes ...share.Lane) *daemon.Config {
 	next := *p.config
 	sweep := *p.sweep
@@ -29,8 +29,8 @@ func (p *proc) with(lanes ...share.Lane) *daemon.Config {
 	return &next
 }
 
-// TestReload_Hanging: a region that hangs keeps no other lane from its ticks, nor from what was
-// changed. It gets no second run beside the one that hangs.
+// TestReload_Hanging: a region that hangs neither delays other lanes nor their changes. It gets
+// no second run while the first hangs.
 func TestReload_Hanging(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "*/2 * * * *", "UTC", "US GB DE FR", 0)...)
@@ -39,7 +39,7 @@ func TestReload_Hanging(t *testing.T) {
 		wanted[1].Pages = 1 // of GB
 		wanted = append(wanted, lanes(t, "1-59/2 * * * *", "UTC", "DE JP", 0)...)
 		wanted[0] = lanes(t, "* * * * *", "UTC", "US", 0)[0]
-		// US and DE tick otherwise, GB has fewer pages, FR is gone, JP is new
+		// US and DE tick at other times, GB has fewer pages, FR is gone, JP is new
 		p.reloads(p.with(wanted...))
 		var runs atOnce
 		w.set(func(_ *proc, r *http.Request) {
@@ -80,9 +80,9 @@ func TestReload_Hanging(t *testing.T) {
 	})
 }
 
-// TestReload_BackAgain: a region that was taken out, and is put back while its last run still goes
-// on, does not run twice at once; one that was out for a while is caught up as after a restart, not
-// with every tick that it was not there for.
+// TestReload_BackAgain: a region that is removed and added again during its last run does not run
+// twice at once. One that was removed for a while is caught up as after a restart, not with every
+// tick it missed.
 func TestReload_BackAgain(t *testing.T) {
 	atNoon(t, func(w *world) {
 		both, one := lanes(t, "* * * * *", "UTC", "GB US", 0), lanes(t, "* * * * *", "UTC", "GB", 0)
@@ -104,7 +104,7 @@ func TestReload_BackAgain(t *testing.T) {
 		p.stopAfter(40 * time.Second) // 19:09:10
 		us := strings.ReplaceAll(strings.ReplaceAll(ran(w, "US"), "trending/US/2026-06-01T19:", ""),
 			":00Z", "")
-		if us != "00 01 02 03 08 09" { // out from 19:03:30 to 19:08:30
+		if us != "00 01 02 03 08 09" { // removed from 19:03:30 to 19:08:30
 			t.Errorf("US ran %s: %s", us, strings.Join(w.log, ""))
 		}
 		if n := len(w.runs("GB")); n != 10 {

@@ -15,12 +15,13 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// ran are the runs with a complete chart, in the order of their ticks.
+// ran returns the runs with a complete chart, in order of their ticks.
 func ran(w *world, regions string) string {
 	return strings.Join(slices.Sorted(maps.Keys(w.runs(regions))), " ")
 }
 
-// expectRan wants the complete charts of a region to be those of ticks at some times of noon's day.
+// expectRan checks that the complete charts of a region are those of the ticks at these times of
+// noon's day.
 func (w *world) expectRan(region, times string) {
 	w.Helper()
 	var want []string
@@ -32,8 +33,8 @@ func (w *world) expectRan(region, times string) {
 	}
 }
 
-// TestRestart_Coalesced: however short a while ago, what was missed while no daemon was there is
-// one run; and ticks that were coalesced into one are not found again by the next start.
+// TestRestart_Coalesced: ticks missed while no daemon ran become one run, however recent, and the
+// next start does not find them again.
 func TestRestart_Coalesced(t *testing.T) {
 	at(t, noon.Add(30*time.Second), 10_000, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", "US GB", 0)
@@ -44,15 +45,15 @@ func TestRestart_Coalesced(t *testing.T) {
 				t.Errorf("asked for %v, want %d pages", asked, want)
 			}
 		}
-		time.Sleep(5 * time.Minute) // 19:05:38, still within the time that is looked back
+		time.Sleep(5 * time.Minute) // 19:05:38, still within the time that findMissed checks
 		p := w.restart(all...)
 		p.stopAfter(4 * time.Second)
 		w.expectRan("US", "19:00:00 19:05:00")
 	})
 }
 
-// TestRestart_Crash: a tick whose buyer was killed before its first page was there is run by
-// whoever starts next, although a later one is due by then.
+// TestRestart_Crash: if a daemon is killed before the first page of a tick is stored, the next
+// daemon runs that tick although a later one is due.
 func TestRestart_Crash(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "@every 10s", "UTC", "US", 0)
@@ -74,8 +75,8 @@ func TestRestart_Crash(t *testing.T) {
 	})
 }
 
-// TestRestart_Waiting: a tick that has come and waits, for its jitter or for a turn, is not lost
-// with the daemon that it waits in.
+// TestRestart_Waiting: a tick that waits for its jitter or a turn when its daemon dies is not
+// lost.
 func TestRestart_Waiting(t *testing.T) {
 	atNoon(t, func(w *world) {
 		for range 2 {
@@ -91,7 +92,7 @@ func TestRestart_Waiting(t *testing.T) {
 	})
 }
 
-// TestRestart_Turn: nor is one of five lanes that waits for one of four turns.
+// TestRestart_Turn: neither is the tick of one of five lanes that waits for one of four turns.
 func TestRestart_Turn(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", "US GB DE FR IN", 0)
@@ -119,8 +120,9 @@ func TestRestart_Turn(t *testing.T) {
 	})
 }
 
-// TestReload_Offsets: a region that goes moves those behind it to earlier moments. A tick whose old
-// moment had not come, and whose new one has, runs; one that has run does not run again.
+// TestReload_Offsets: removing a region moves those behind it to earlier moments. A tick whose
+// old moment was still to come and whose new one has passed runs; a tick that has run does not
+// run again.
 func TestReload_Offsets(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "*/10 * * * *", "UTC", "US GB DE", 3*time.Minute)...)
@@ -128,7 +130,7 @@ func TestReload_Offsets(t *testing.T) {
 		next.Lanes = p.sweep.Lanes(lanes(t, "*/10 * * * *", "UTC", "GB DE", 3*time.Minute))
 		p.load = func(context.Context) (*daemon.Config, error) { return &next, nil }
 		p.start()
-		time.Sleep(4*time.Minute + time.Second) // DE's tick was to come at 19:06, and now at 19:03
+		time.Sleep(4*time.Minute + time.Second) // DE's tick moves from 19:06 to 19:03
 		p.reload <- struct{}{}
 		p.stopAfter(10 * time.Minute)
 		want := map[string]int{"trending/US/2026-06-01T19:00:00Z": 1,
@@ -143,8 +145,8 @@ func TestReload_Offsets(t *testing.T) {
 	})
 }
 
-// TestReload_Waiting: a tick that has come, and waits for its turn when another schedule comes into
-// force, runs all the same.
+// TestReload_Waiting: a tick that waits for its turn when another schedule comes into force runs
+// all the same.
 func TestReload_Waiting(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
@@ -162,8 +164,8 @@ func TestReload_Waiting(t *testing.T) {
 	})
 }
 
-// TestEnd_Lease: the lease is kept while the page under way is finished, however long that takes
-// within the grace period.
+// TestEnd_Lease: the lease is renewed while the page in flight is finished, however long that
+// takes within the grace period.
 func TestEnd_Lease(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
@@ -187,15 +189,15 @@ func TestEnd_Lease(t *testing.T) {
 		}
 		other.stopAfter(30 * time.Second)
 		got := strings.Join(w.taken(), ", ")
-		// the other looks every second
+		// the other daemon looks every second
 		if got != "19:00:09 US 1, 19:00:18 US 2" && got != "19:00:09 US 1, 19:00:19 US 2" {
 			t.Errorf("asked for %s", got)
 		}
 	})
 }
 
-// TestRestart_Hanging: a region that hangs when it is caught up keeps the others from theirs until
-// their next tick, and no longer.
+// TestRestart_Hanging: a region that hangs while it is caught up delays the others until their
+// next tick and no longer.
 func TestRestart_Hanging(t *testing.T) {
 	at(t, noon.Add(5*time.Second), 1_000_000, func(w *world) {
 		p := w.open(lanes(t, "@every 10s", "UTC", "US GB", 0)...)
@@ -210,7 +212,7 @@ func TestRestart_Hanging(t *testing.T) {
 	})
 }
 
-// TestObserved: what the shares would leave out runs, since nothing is held back.
+// TestObserved: when limits are only observed, ticks that the shares would leave out run.
 func TestObserved(t *testing.T) {
 	at(t, midnight, 6, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US GB", 0)
@@ -224,8 +226,8 @@ func TestObserved(t *testing.T) {
 	})
 }
 
-// TestFloorUnpaced: a region that has not had its floor of the day is not held back by a pace that
-// others have used up.
+// TestFloorUnpaced: a region that has not had its floor of the day is not held back by a pace
+// that others have used up.
 func TestFloorUnpaced(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 240, func(w *world) {
 		line := w.limits[0]
@@ -249,8 +251,8 @@ func TestFloorUnpaced(t *testing.T) {
 	})
 }
 
-// TestShares_LedgerAhead: on a ledger whose clock is a day ahead, what is left of its day is held
-// against the ticks until its reset, which come by this host's clock.
+// TestShares_LedgerAhead: with a ledger whose clock is a day ahead, what is left of its day is
+// compared with the ticks until its reset, which follow this host's clock.
 func TestShares_LedgerAhead(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	now := time.Now().Add(26 * time.Hour)

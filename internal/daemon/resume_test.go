@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/share"
 )
 
-// four are lanes of one region whose charts have four pages.
+// four returns lanes of one region whose charts have four pages.
 func four(t *testing.T, spec string) []share.Lane {
 	t.Helper()
 	all := lanes(t, spec, "UTC", "JP", 0)
@@ -21,13 +21,13 @@ func four(t *testing.T, spec string) []share.Lane {
 	return all
 }
 
-// narrow adds a limit of so many units in a short window.
+// narrow adds a limit with a short window.
 func (w *world) narrow(units int64, window time.Duration) {
 	w.limits = append(w.limits, quota.Limit{Bucket: quota.DefaultBucket, Units: units,
 		Window: quota.Sliding(window)})
 }
 
-// expectAsked holds the requests since the last look against "19:00:00 JP 1, 19:00:00 JP 2".
+// expectAsked compares the requests since its last call with "19:00:00 JP 1, 19:00:00 JP 2".
 func (w *world) expectAsked(want string) {
 	w.Helper()
 	if got := strings.Join(w.taken(), ", "); got != want {
@@ -35,8 +35,8 @@ func (w *world) expectAsked(want string) {
 	}
 }
 
-// halves are the charts of JP that are not complete, the newest first:
-// "trending/JP/2026-06-01T19:00:00Z 3" has three pages.
+// halves returns the incomplete charts of JP, newest first, with their pages:
+// "trending/JP/2026-06-01T19:00:00Z 3".
 func (w *world) halves() string {
 	w.Helper()
 	charts, err := w.look.catalog.Charts(context.Background(), catalog.ChartKey{Region: "JP"}, 0)
@@ -50,17 +50,17 @@ func (w *world) halves() string {
 	return strings.Join(halves, ", ")
 }
 
-// TestResume: a chart that was cut off is resumed by the next tick within a quarter of an hour of
-// its first page, and begun again after that. It is the chart of the tick that completes it, and
-// neither that tick nor the one before is run again.
+// TestResume: within a quarter of an hour of its first page, the next tick resumes a chart that
+// was cut short; after that it begins a new one. The chart belongs to the tick that completes it,
+// and neither tick runs again.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, spec  string
 		units       int64
 		window      time.Duration
-		first, next string // what is asked for by the first tick, and by the others
-		runs        string // that have a complete chart
+		first, next string // requests of the first tick, and of the others
+		runs        string // runs with a complete chart
 		halves      string
 	}{
 		{"five minutes", "0,5 19 * * *", 3, 4 * time.Minute,
@@ -106,8 +106,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumedIsNotRunAgain: the ticks whose chart was passed on are found done by a daemon that
-// begins just then.
+// TestResumedIsNotRunAgain: a daemon that starts just then finds the ticks done whose chart was
+// passed on.
 func TestResumedIsNotRunAgain(t *testing.T) {
 	atNoon(t, func(w *world) {
 		w.narrow(2, 100*time.Second)
@@ -124,8 +124,8 @@ func TestResumedIsNotRunAgain(t *testing.T) {
 	})
 }
 
-// TestLostKeepsItsChart: a tick that was lost in a crash is still to run with the pages it has. A
-// later tick begins a chart of its own, and leaves the other's mark as it is.
+// TestLostKeepsItsChart: a tick that was lost in a crash still runs with the pages it has. A
+// later tick begins its own chart, and does not change the other's mark.
 func TestLostKeepsItsChart(t *testing.T) {
 	atNoon(t, func(w *world) {
 		lost := "trending/JP/2026-06-01T19:00:00Z"
@@ -136,7 +136,7 @@ func TestLostKeepsItsChart(t *testing.T) {
 				p.crash() // with the first page stored
 			}
 		})
-		a.start().stopAfter(11 * time.Minute) // longer than anybody looks back
+		a.start().stopAfter(11 * time.Minute) // beyond what findMissed checks
 		w.open(all...).start().stopAfter(5 * time.Minute)
 		w.expectAsked("19:00:00 JP 1, 19:15:00 JP 1, 19:15:00 JP 2, 19:15:00 JP 3, 19:15:00 JP 4")
 		if halves := w.halves(); halves != lost+" 1" {
@@ -148,8 +148,8 @@ func TestLostKeepsItsChart(t *testing.T) {
 	})
 }
 
-// TestOthersKeepTheirCharts: a tick resumes no chart but that of an earlier tick of its
-// lane, be they all done.
+// TestOthersKeepTheirCharts: a tick resumes only charts of earlier ticks of its lane, even if all
+// ticks are done.
 func TestOthersKeepTheirCharts(t *testing.T) {
 	t.Parallel()
 	for name, run := range map[string]string{
@@ -176,9 +176,10 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 	}
 }
 
-// TestTakeoverOfAResumed: who takes over a tick that had resumed a chart resumes that chart.
-// The share of the day was asked when the tick was first run, and would say no by now. 8 units are
-// two runs of six ticks, one every three: the tick that resumes the chart has used them up.
+// TestTakeoverOfAResumed: a daemon that takes over a tick resumes the chart that the tick had
+// resumed. The share of the day was asked when the tick first ran, and by now would deny it: 8
+// units are two runs of six ticks, one in three, and the tick that resumes the chart has used
+// them up.
 func TestTakeoverOfAResumed(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 8, func(w *world) {
 		w.narrow(2, time.Minute)

@@ -11,18 +11,18 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// Outcomes that are not those of a sweep.
+// Outcomes of ticks that are not outcomes of a sweep.
 const (
-	leftOut   = "left_out"  // its share of the day said no
-	paced     = "paced"     // denied by a pace: units are left, for later
+	leftOut   = "left_out"  // denied by its share of the day
+	paced     = "paced"     // denied by a pace: units are left for later
 	overtaken = "overtaken" // too late
-	overlaps  = "overlap"   // the run before it was still under way
-	lost      = "lost"      // in a crash
+	overlaps  = "overlap"   // the run before it had not ended
+	lost      = "lost"      // lost in a crash
 	panicked  = "panicked"
 )
 
-// process runs a tick of a leased lane. A panic is logged and counts as a run: the next tick comes
-// like any other.
+// process runs a tick of a leased lane. A panic is logged and counts as a run, and the next tick
+// runs as usual.
 func (l *lane) process(ctx context.Context, tick schedule.Tick) (result result) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -44,10 +44,10 @@ func (l *lane) process(ctx context.Context, tick schedule.Tick) (result result) 
 	case complete:
 		l.d.Log.Info("tick done: its chart is already complete", "tick", tick.ID())
 		return done
-	case begun: // by a daemon that has crashed, or by this one before a pause: it was decided then
+	case begun: // by a crashed daemon, or by this one before a pause; it was admitted then
 		return l.Work.run(ctx, l, tick, true)
 	}
-	// A resumed chart asks for its share like any other run, and for that of a whole run. Else a
+	// A tick that resumes a chart asks for the share of a whole run, like any other. Otherwise a
 	// lane that is interrupted again and again would run at every tick, whatever its weight.
 	runs, err := l.admitted(ctx, tick)
 	if err != nil {
@@ -76,7 +76,7 @@ func fromLedger(err error) bool {
 	return errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable)
 }
 
-// admitted decides by the shares, while units are short, and logs that.
+// admitted decides by the shares while units are short, and logs the decision.
 func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
 	s, err := l.cfg.snapshot(ctx, l.policy(), l.Name())
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // midnight is a reset of the upstream.
 var midnight = time.Date(2026, time.June, 2, 7, 0, 0, 0, time.UTC)
 
-// weighted gives lanes weights, in their order.
+// weighted sets the weights of lanes, in order.
 func weighted(all []share.Lane, weights ...int64) []share.Lane {
 	for i, w := range weights {
 		all[i].Weight = w
@@ -24,8 +24,7 @@ func weighted(all []share.Lane, weights ...int64) []share.Lane {
 	return all
 }
 
-// completed counts the runs of each region, and of those the ones of the last six hours before the
-// reset.
+// completed counts the runs of each region, and those in the last six hours before the reset.
 func completed(w *world, all []share.Lane) (runs, late map[string]int) {
 	runs, late = make(map[string]int), make(map[string]int)
 	for id := range w.runs(eight) {
@@ -41,15 +40,15 @@ func completed(w *world, all []share.Lane) (runs, late map[string]int) {
 	return runs, late
 }
 
-// TestShortDay: with 60 % of the units that the schedule wants, each region gets runs in proportion
-// to its weight, to the end of the day. Served by who comes first, the same day fails the same
+// TestShortDay: with 60 % of the units that the schedule wants, each region gets runs in
+// proportion to its weight, until the end of the day. First come, first served fails the same
 // check.
 func TestShortDay(t *testing.T) {
 	t.Parallel()
 	const wanted = 8 * 24 * 2
 	const units = wanted * 6 / 10
-	// 230 units are 115 runs, in ten parts: two of them for each of weight 2, which is 23 of its 24
-	// ticks.
+	// 230 units are 115 runs, in ten parts: two of them for each of weight 2, which is 23 of its
+	// 24 ticks.
 	wantRuns := map[string]float64{"US": 23, "GB": 23}
 	for region := range strings.FieldsSeq("DE FR IN BR AU CA") {
 		wantRuns[region] = 11.5
@@ -117,7 +116,7 @@ func sum(units map[string]int64) (all int64) {
 	return all
 }
 
-// TestPaced: a denial by the pace differs from exhaustion.
+// TestPaced: a denial by a pace is not exhaustion.
 func TestPaced(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 240, func(w *world) {
 		line := w.limits[0]
@@ -139,8 +138,8 @@ func TestPaced(t *testing.T) {
 	})
 }
 
-// TestRunsCostTheirCharts: a run is taken to cost what the region's last complete chart had, and at
-// most what is configured.
+// TestRunsCostTheirCharts: a run is estimated to cost as much as the region's last complete
+// chart, at most the configured pages.
 func TestRunsCostTheirCharts(t *testing.T) {
 	at(t, midnight, 10, func(w *world) {
 		chart := func(region string, pages int, complete bool) {
@@ -180,7 +179,7 @@ func TestRunsCostTheirCharts(t *testing.T) {
 	})
 }
 
-// TestNotReady: what is not there is named.
+// TestNotReady: the response of /readyz names what is missing.
 func TestNotReady(t *testing.T) {
 	at(t, midnight, 10, func(w *world) {
 		p := w.open(lanes(t, "@daily", "UTC", "US", 0)...).start()

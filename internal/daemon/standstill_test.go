@@ -30,8 +30,8 @@ func TestNothingIsAskedAfterTheLease(t *testing.T) {
 	})
 }
 
-// TestPauseFollowsTheClock: a machine that slept, or whose clock was set, is at the time of a tick
-// although no timer is.
+// TestPauseFollowsTheClock: after a machine slept or its clock was set, the pause ends at the
+// tick's time although no timer fired.
 func TestPauseFollowsTheClock(t *testing.T) {
 	for _, c := range []struct{ jump, want time.Duration }{
 		{0, 8 * time.Hour},

@@ -17,18 +17,18 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// chartMethod is what a page of a chart is charged as.
+// chartMethod is the method that a page of a chart is charged as.
 const chartMethod = "youtube.videos.list"
 
-// Sweep is the work of lanes that each fetch the chart of a region. The fields of ingest.Sweep are
-// those of every run, but for its region, pages and names.
+// Sweep is the work of lanes that each fetch the chart of a region. The fields of ingest.Sweep
+// apply to every run, except its region, pages and names.
 type Sweep struct {
 	ingest.Sweep
 	Jitter  time.Duration
 	CatchUp bool
 }
 
-// Lanes are the lanes, with this as their work.
+// Lanes returns the lanes with this work.
 func (s *Sweep) Lanes(lanes []share.Lane) []Lane {
 	all := make([]Lane, len(lanes))
 	for i, l := range lanes {
@@ -41,7 +41,7 @@ func (s *Sweep) policy() Policy {
 	return Policy{Budget: s.Budget, Day: s.Day, Jitter: s.Jitter, CatchUp: s.CatchUp, Queued: true}
 }
 
-// wants sets how many pages a run wants, by its region's last chart.
+// wants sets the pages that a run wants, by its region's last chart.
 func (s *Sweep) wants(ctx context.Context, l *share.Lane) error {
 	l.Price = s.Budget.Prices[chartMethod]
 	pages, err := s.Catalog.PagesWanted(context.WithoutCancel(ctx), l.Region, l.Pages)
@@ -59,12 +59,11 @@ func (s *Sweep) served(ctx context.Context, l *share.Lane) time.Time {
 	return states[0].CompletedAt
 }
 
-// chartsRead is how many of a region's newest charts are searched for that of a tick.
+// chartsRead is how many of a region's newest charts are searched for a tick's chart.
 const chartsRead = 50
 
-// known looks for the charts of ticks: another daemon may have begun one, or have crashed between
-// its last page and the mark. A tick whose chart a later one resumed has none any more, but is
-// marked done.
+// known finds the charts of ticks: another daemon may have begun one, or crashed between its last
+// page and the mark. A tick whose chart a later one resumed has no chart, but is marked done.
 func (s *Sweep) known(ctx context.Context, l *lane) (known, error) {
 	key := catalog.ChartKey{Region: l.Region}
 	charts, err := s.Catalog.Charts(context.WithoutCancel(ctx), key, chartsRead)
@@ -91,11 +90,11 @@ func (s *Sweep) run(ctx context.Context, l *lane, tick schedule.Tick, begun bool
 	return s.sweep(ctx, l, tick)
 }
 
-// resume gives the tick the chart that an earlier tick of the lane left half, if it is still fresh,
-// so that its sweep buys the missing pages only. It is called when the tick is to run: a tick that
-// has a chart has been decided.
+// resume moves a half chart of an earlier tick of the lane to this tick, if it is still fresh, so
+// that the sweep only buys the missing pages. It is called when the tick is admitted; a tick that
+// has a chart is already.
 //
-// The earlier tick must be done, be it by a denial. One that was lost in a crash is still to run,
+// The earlier tick must be done, even by a denial. One that was lost in a crash is still to run,
 // and keeps its chart.
 func (s *Sweep) resume(ctx context.Context, l *lane, tick schedule.Tick) error {
 	ctx = context.WithoutCancel(ctx)
@@ -119,7 +118,7 @@ func (s *Sweep) resume(ctx context.Context, l *lane, tick schedule.Tick) error {
 	return err
 }
 
-// parse reads the ID of a tick of the lane, which may be one of an earlier schedule.
+// parse reads the ID of a tick of the lane, possibly one of an earlier schedule.
 func (l *lane) parse(id string) (schedule.Tick, bool) {
 	scheduled, err := time.Parse(time.RFC3339, strings.TrimPrefix(id, l.Name()+"/"))
 	return schedule.Tick{Job: l.Job, Region: l.Region, Scheduled: scheduled,
@@ -142,14 +141,14 @@ func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {
 	return s.ended(ctx, l, swept{tick, sum, err})
 }
 
-// swept is how a run ended.
+// swept is the result of a run.
 type swept struct {
 	tick schedule.Tick
 	sum  ingest.Summary
 	err  error
 }
 
-// attrs are the run's in the log.
+// attrs returns the run's log attributes.
 func (r swept) attrs() []any {
 	attrs := []any{"tick", r.tick.ID(), "outcome", r.outcome()}
 	for bucket, units := range r.sum.Units {
@@ -168,7 +167,7 @@ func (r swept) outcome() string {
 	return string(r.sum.Outcome)
 }
 
-// ended logs how a run ended, and returns whether its tick is done. One that was denied or has
+// ended logs the result of a run, and returns whether its tick is done. A tick that was denied or
 // failed is done: the next tick is its retry.
 func (s *Sweep) ended(ctx context.Context, l *lane, r swept) result {
 	d, attrs := l.d, r.attrs()
@@ -204,7 +203,7 @@ func (s *Sweep) ended(ctx context.Context, l *lane, r swept) result {
 	return done
 }
 
-// refused ends the daemon, if the key that the upstream refuses is the one in force.
+// refused ends the daemon if the refused key is the current one.
 func (s *Sweep) refused(l *lane, r swept) result {
 	d, attrs := l.d, r.attrs()
 	if l.cfg != d.inForce.Load() {
@@ -231,7 +230,7 @@ func (s *Sweep) heardFrom(cut bool, d *Daemon, r swept) (away bool) {
 	case errors.Is(r.err, ingest.ErrCatalogue):
 		d.catalogue.failed(r.err)
 		return true
-	case !cut && len(r.sum.Regions) == 1 && !r.sum.Regions[0].Known: // both were asked
+	case !cut && len(r.sum.Regions) == 1 && !r.sum.Regions[0].Known: // the run used both
 		d.uncharged.Store(false)
 		d.ledger.works()
 		d.catalogue.works()
@@ -239,7 +238,7 @@ func (s *Sweep) heardFrom(cut bool, d *Daemon, r swept) (away bool) {
 	return errors.Is(r.err, errDown)
 }
 
-// failed counts a run that failed.
+// failed counts a failed run.
 func (m *Metrics) failed(l *lane, err error) {
 	word := metrics.FailureKind(err)
 	if errors.Is(err, errDown) {

@@ -13,23 +13,22 @@ import (
 // errLost ends a run whose lease another daemon may have by now.
 var errLost = errors.New("the lease was lost")
 
-// settleTime is how long the ledger may take to answer at the end of a run.
+// settleTime bounds a ledger call at the end of a run.
 const settleTime = 5 * time.Second
 
-// result is what an attempt to run a tick came to.
+// result is the result of an attempt to run a tick.
 type result int
 
 const (
-	retry result = iota // soon: nobody is known to run it
-	held                // another daemon has the lane
-	done                // by whichever daemon
+	retry result = iota // soon: no daemon is known to run it
+	held                // another daemon holds the lane
+	done                // by any daemon
 )
 
-// retryAfter is how long to wait between two attempts.
+// retryAfter returns the wait between two attempts.
 func (c *Config) retryAfter() time.Duration { return min(c.Lease/3, 10*time.Second) }
 
-// runTick returns true when the tick is done, by whichever daemon, and false when ticks ended
-// before.
+// runTick returns true when any daemon has done the tick, and false if ticks ended first.
 func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
 	for waited := false; ; {
 		l.refresh()
@@ -45,8 +44,8 @@ func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bo
 	}
 }
 
-// attempt runs a tick when it is the lane's turn, unless another daemon has the lane or has done
-// the tick.
+// attempt runs a tick when it is the lane's turn, unless another daemon holds the lane or has
+// done the tick.
 func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, waited bool) result {
 	give, ok := l.turnFor(ticks, ctx, missed)
 	if !ok {
@@ -59,7 +58,7 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	}
 	var state quota.ClaimState
 	var err error
-	if waited { // it is done most likely: the lane need not be leased to see that
+	if waited { // after a wait it is probably done, which needs no lease to see
 		state, err = l.mark(ctx, tick)
 	}
 	if err != nil || state != quota.ClaimDone {
@@ -97,15 +96,15 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	return l.runLeased(ctx, tick)
 }
 
-// turnFor waits until the lane may run; give is called when it has. It is false when ticks ends
-// first.
+// turnFor waits until the lane may run. The caller calls give when it has. It returns false if
+// ticks ends first.
 func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok bool) {
 	if !l.policy().Queued {
 		return func() {}, ticks.Err() == nil
 	}
 	back, ok := l.queue(ticks, ctx, missed)
 	if !ok {
-		l.d.passProbes() // the turn may have come in the moment that ticks ended
+		l.d.passProbes() // the turn may have come just when ticks ended
 		return nil, false
 	}
 	return func() { back(); l.d.passProbes() }, true
@@ -133,11 +132,11 @@ func (l *lane) queue(ticks, ctx context.Context, missed bool) (give func(), ok b
 	return give, true
 }
 
-// runLeased runs a tick while it renews the lease of the lane, and marks it done.
+// runLeased runs a tick while it renews the lane's lease, and marks the tick done.
 func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 	run, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	// A run that finishes its page after the end of ctx is still a run.
+	// A run that finishes its page after the end of ctx still needs the lease.
 	hold, release := context.WithCancel(context.WithoutCancel(ctx))
 	var renewing sync.WaitGroup
 	renewing.Go(func() { l.renew(hold, end) })
@@ -155,13 +154,13 @@ func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 	case result != done:
 		l.d.Log.Info("tick given back", "tick", tick.ID())
 	case !l.markDone(ctx, tick):
-		return held // whoever has the lane next finds the chart
+		return held // the next holder of the lane finds the chart
 	}
 	return result
 }
 
-// skipOverlapped marks the ticks done that came while a run lasted. The lane is still leased: no
-// other daemon takes one for a tick that waits.
+// skipOverlapped marks the ticks that came during a run as done. The lane is still leased, so no
+// other daemon takes one of them for a waiting tick.
 func (l *lane) skipOverlapped(ctx context.Context, after schedule.Tick) {
 	now := time.Now()
 	for tick := l.Next(after.At); !tick.At.After(now); tick = l.Next(tick.At) {
@@ -173,12 +172,12 @@ func (l *lane) skipOverlapped(ctx context.Context, after schedule.Tick) {
 	}
 }
 
-// A lane is leased by its name.
+// leaseClaim returns the lease on the lane, which has the lane's name.
 func (l *lane) leaseClaim() quota.Claim {
 	return l.claim(l.Name(), l.d.Holder, l.cfg.Lease)
 }
 
-// claim is one beside what the lane spends from.
+// claim returns a claim under the lane's credential.
 func (l *Lane) claim(name, holder string, ttl time.Duration) quota.Claim {
 	return quota.Claim{Credential: l.Work.policy().Budget.Credential, Name: name, Holder: holder,
 		TTL: ttl}
@@ -193,12 +192,12 @@ func (l *lane) lease(ctx context.Context) (quota.ClaimState, error) {
 	return state, err
 }
 
-// leasedUntil is when another daemon may have the lane, if its lease is not renewed.
+// leasedUntil returns when another daemon may take the lane if its lease is not renewed.
 func (l *lane) leasedUntil() time.Time { return l.leased.Load().Add(l.cfg.Lease) }
 
-// whileLeased keeps a run from making an attempt after its lease has ended: what renews the lease
-// stood still as well, if the process or the machine did, and finds out no earlier than the run
-// goes on. While a machine sleeps, only its wall clock goes on.
+// whileLeased keeps a run from making an attempt after its lease has ended. If the process or the
+// machine stood still, so did the renewal, and it may notice later than the run. Only the wall
+// clock goes on while a machine sleeps.
 func (l *lane) whileLeased(guard func(context.Context, func() error) error) func(context.Context,
 	func() error) error {
 	return func(ctx context.Context, attempt func() error) error {
@@ -210,7 +209,7 @@ func (l *lane) whileLeased(guard func(context.Context, func() error) error) func
 	}
 }
 
-// release returns the lane. Where that fails, it is free when the lease lapses.
+// release releases the lane. If that fails, the lane is free when the lease lapses.
 func (l *lane) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
@@ -219,8 +218,8 @@ func (l *lane) release(ctx context.Context) {
 	}
 }
 
-// renew keeps the lease until ctx ends. When that does not succeed for a lease, or another daemon
-// has it, the run is ended.
+// renew renews the lease until ctx ends. If that fails for the length of a lease, or another
+// daemon holds it, renew ends the run.
 func (l *lane) renew(ctx context.Context, end context.CancelCauseFunc) {
 	for pause(ctx, l.cfg.Lease/3) {
 		ask, cancel := context.WithDeadline(ctx, l.leasedUntil())

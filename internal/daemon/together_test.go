@@ -35,7 +35,7 @@ func TestCommand_Once(t *testing.T) {
 	})
 }
 
-// slowly is a ledger from which each answer to a claim takes a while.
+// slowly is a ledger that is slow to return claims.
 type slowly struct{ quota.Claims }
 
 func (s slowly) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
@@ -44,8 +44,8 @@ func (s slowly) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, err
 	return state, err
 }
 
-// TestCommand_StartTogether: a tick from before any daemon ran is nobody's, however many daemons
-// ask for it at once.
+// TestCommand_StartTogether: a tick from before any daemon ran is run by none of several daemons
+// that start at once.
 func TestCommand_StartTogether(t *testing.T) {
 	atNoon(t, func(w *world) {
 		var all []*proc
@@ -67,8 +67,8 @@ func TestCommand_StartTogether(t *testing.T) {
 	})
 }
 
-// stalls is the ledger of a process that stands still for minutes, as a virtual machine does that
-// is paused, once it has made the claim whose name begins so.
+// stalls is the ledger of a process that stands still for minutes, like a paused virtual machine,
+// after it has made the claim whose name has a prefix.
 type stalls struct {
 	quota.Claims
 	after string
@@ -85,8 +85,8 @@ func (s *stalls) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, er
 	return state, err
 }
 
-// TestCommand_Stalled: whenever a daemon stands still for longer than its leases last, a job
-// without retry: runs at most once for each tick.
+// TestCommand_Stalled: whenever a daemon stands still for longer than its leases, a job without
+// retry: runs at most once per tick.
 func TestCommand_Stalled(t *testing.T) {
 	const left = "tick left out: its run was lost in a crash, and retry: is 0"
 	for after, begun := range map[string]int{"a": 0, "a/": 0, "begun/": 1, "job:": 1} {

@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/youtube/youtubetest"
 )
 
-// TestFourAtOnce: eight lanes with one tick take turns, and a lane whose run takes longer than its
-// interval does not overlap itself.
+// TestFourAtOnce: eight lanes with the same tick take turns, and a lane whose run takes longer
+// than its interval does not overlap itself.
 func TestFourAtOnce(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)
@@ -35,7 +35,8 @@ func TestFourAtOnce(t *testing.T) {
 	})
 }
 
-// TestLostClaim: who cannot renew a claim for a lease ends the run before another may have it.
+// TestLostClaim: a daemon that cannot renew a claim ends the run before another may take the
+// claim.
 func TestLostClaim(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
@@ -53,7 +54,7 @@ func TestLostClaim(t *testing.T) {
 		})
 		a.start()
 		time.Sleep(10 * time.Second)
-		b := w.restart(all...) // the tick is caught up by it
+		b := w.restart(all...) // it makes up for the tick
 		time.Sleep(10 * time.Minute)
 		if late.Load() != 0 || w.logged("lease lost") != 1 || w.logged("tick taken over") != 1 {
 			t.Errorf("%d pages asked for after the lease: %s", late.Load(), strings.Join(w.log, ""))
@@ -65,7 +66,7 @@ func TestLostClaim(t *testing.T) {
 	})
 }
 
-// TestLongRun: a claim is renewed for as long as the run takes, and nobody else runs the tick.
+// TestLongRun: a claim is renewed as long as the run takes, and no other daemon runs the tick.
 func TestLongRun(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "*/2 * * * *", "UTC", "US GB", 0)
@@ -87,8 +88,8 @@ func TestLongRun(t *testing.T) {
 	})
 }
 
-// TestDeathBeforeDone: the chart is complete, and its buyer is killed before it could say so.
-// Nothing is bought again.
+// TestDeathBeforeDone: a daemon is killed after its chart is complete and before it marks the
+// tick done. Nothing is bought again.
 func TestDeathBeforeDone(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
@@ -97,7 +98,7 @@ func TestDeathBeforeDone(t *testing.T) {
 		a.start()
 		time.Sleep(time.Minute)
 		b := w.open(all...)
-		// which finds that the chart is there, and leaves the tick to nobody
+		// finds the chart, and leaves the tick to no other
 		later := w.open(all...)
 		b.sweep.CatchUp, later.sweep.CatchUp = true, true
 		b.start()
@@ -113,7 +114,7 @@ func TestDeathBeforeDone(t *testing.T) {
 	})
 }
 
-// TestDeathBeforeDone_Waiting: the same when another has waited for it all the time.
+// TestDeathBeforeDone_Waiting: the same while another daemon waits for the tick.
 func TestDeathBeforeDone_Waiting(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
@@ -139,7 +140,8 @@ func TestDeathBeforeDone_Waiting(t *testing.T) {
 	})
 }
 
-// TestRefusedKey ends the daemon at once: every further request would be charged and refused.
+// TestRefusedKey: a refused key ends the daemon at once, because every further request would be
+// charged and refused.
 func TestRefusedKey(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", time.Minute)...)
@@ -157,7 +159,7 @@ func TestRefusedKey(t *testing.T) {
 	})
 }
 
-// TestFailures: a region without a chart, or one whose answers fail, is one tick's matter.
+// TestFailures: a region without a chart, or with failing responses, affects one tick only.
 func TestFailures(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 10*time.Minute)...)
@@ -178,8 +180,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// TestInvalidRegion: a region that the upstream does not know costs a unit, and a line in the log,
-// once a week.
+// TestInvalidRegion: a region the upstream does not know costs one unit and one log line a week.
 func TestInvalidRegion(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "AQ", 0)...).start()

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// turns lets a few runs go at once. When several wait, the one whose region is stalest goes first.
-// While they are shut, only probes get one, and the region that was served last goes first: one
-// that always fails is the stalest, and would say nothing of the others.
+// turns lets a few runs go at once. When several wait, the stalest region goes first. While turns
+// are shut, only probes get one, and the most recently served region goes first: a region that
+// always fails is the stalest, and its failure would say nothing about the upstream.
 type turns struct {
 	mu      sync.Mutex
 	free    int
-	waiting []*turn // the stalest first
-	closed  int     // by so many outages
-	probes  int     // that may go all the same
+	waiting []*turn // stalest first
+	closed  int     // number of outages that shut them
+	probes  int     // number of probes that may go all the same
 }
 
 type turn struct {
-	stale time.Time // of its region's last complete chart
+	stale time.Time // time of its region's last complete chart
 	given chan struct{}
 }
 
@@ -32,15 +32,14 @@ func (t *turns) join(stale time.Time) *turn {
 		if a.stale.After(b.stale) {
 			return 1
 		}
-		return -1 // who came earlier, of those that are equally stale
+		return -1 // equally stale: first come, first served
 	})
 	t.waiting = slices.Insert(t.waiting, at, mine)
 	t.hand()
 	return mine
 }
 
-// await waits until the turn has come; it is false when ctx ends first, and then the place is given
-// up.
+// await waits for the turn. It gives up the place and returns false if ctx ends first.
 func (t *turns) await(ctx context.Context, mine *turn) bool {
 	select {
 	case <-mine.given:
@@ -53,7 +52,7 @@ func (t *turns) await(ctx context.Context, mine *turn) bool {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 	}
 	t.mu.Unlock()
-	if i < 0 { // it was given in this very moment
+	if i < 0 { // the turn was given at this moment
 		t.give()
 	}
 	return false
@@ -66,7 +65,7 @@ func (t *turns) give() {
 	t.hand()
 }
 
-// shut keeps all from their turns but probes, until open has been called as often.
+// shut withholds all turns but those of probes, until open has been called as often.
 func (t *turns) shut() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +81,7 @@ func (t *turns) open() {
 	t.hand()
 }
 
-// probe lets one go although they are shut.
+// probe lets one lane go although turns are shut.
 func (t *turns) probe() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

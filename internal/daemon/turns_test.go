@@ -22,7 +22,7 @@ func TestTurnsGoToTheStalest(t *testing.T) {
 			}()
 		}
 		gone, leave := context.WithCancel(t.Context())
-		impatient := all.join(time.Time{}) // the stalest of all, who does not wait
+		impatient := all.join(time.Time{}) // the stalest of all, and it does not wait
 		go leave()
 		if all.await(gone, impatient) {
 			t.Error("a turn that nobody gave")
@@ -35,8 +35,8 @@ func TestTurnsGoToTheStalest(t *testing.T) {
 	})
 }
 
-// TestTurnsShut: while they are shut, a probe goes to the region that was served last; the others
-// then go as ever.
+// TestTurnsShut: while turns are shut, a probe goes to the most recently served region. After
+// that the others go as usual.
 func TestTurnsShut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := turns{free: 1}

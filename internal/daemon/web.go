@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Handler answers /healthz, /readyz and /metrics for the daemon. It is made once, and adds to the
-// registry of Metrics what is asked when they are read.
+// Handler serves /healthz, /readyz and /metrics. Call it once: it registers metrics that are read
+// at each scrape.
 func (d *Daemon) Handler() http.Handler {
 	d.register()
 	mux := http.NewServeMux()
@@ -28,7 +28,7 @@ func (d *Daemon) Handler() http.Handler {
 	return mux
 }
 
-// ready answers whether a tick could run: ledger and catalogue are there.
+// ready reports whether a tick could run: ledger and catalogue are available.
 func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 	var reasons []string
 	c := d.inForce.Load()
@@ -57,8 +57,8 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stores reports why the catalogue could not be read, or store a page. It is written to only while
-// it is known to have failed: its recovery is to show before the next tick does.
+// stores returns why the catalogue cannot be read or cannot store a page. It only tests writing
+// after a known failure, to show the recovery before the next tick does.
 func (d *Daemon) stores(ctx context.Context, c *Config) error {
 	sweep, regions := c.sweep()
 	if sweep == nil {
@@ -72,20 +72,20 @@ func (d *Daemon) stores(ctx context.Context, c *Config) error {
 		return nil
 	}
 	if sweep.Catalog.CheckRoom(ctx) != nil {
-		return why // that of the lanes: this one may be that it took too long
+		return why // the lanes' error: this one may be only a timeout
 	}
 	d.catalogue.works()
 	return nil
 }
 
-// asked asks ledger or catalogue, for two seconds at most.
+// asked calls ledger or catalogue, for at most two seconds.
 func asked(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	return ask(ctx)
 }
 
-// askLedger asks for what is left of what the lanes spend from.
+// askLedger reads the usage of what the lanes spend from.
 func (c *Config) askLedger(ctx context.Context) error {
 	for _, name := range c.credentials() {
 		p, _ := c.policyOf(name)
@@ -96,7 +96,7 @@ func (c *Config) askLedger(ctx context.Context) error {
 	return nil
 }
 
-// sweep is the work of the lanes that sweep, and their regions; nil where none does.
+// sweep returns the work and the regions of the sweeping lanes; nil if there are none.
 func (c *Config) sweep() (sweep *Sweep, regions []string) {
 	for _, l := range c.Lanes {
 		if s, ok := l.Work.(*Sweep); ok {
@@ -106,7 +106,7 @@ func (c *Config) sweep() (sweep *Sweep, regions []string) {
 	return sweep, regions
 }
 
-// Serve answers on the listener until ctx ends, and closes it.
+// Serve serves on the listener until ctx ends, and closes it.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,

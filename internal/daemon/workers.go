@@ -10,13 +10,12 @@ import (
 	"quotabudget/internal/share"
 )
 
-// workers are the goroutines of the lanes, through one configuration after another. A lane whose
-// ticks stay the same continues, and takes over what else has changed with its next attempt. One
-// whose ticks have changed, or that is gone, gets no further tick; its run finishes, and only then
-// does its successor begin.
+// workers are the lanes' goroutines, across configurations. A lane whose ticks stay the same
+// continues, and uses its other new settings from its next attempt on. A lane that is gone or
+// whose ticks have changed gets no further tick; its successor begins when its run has finished.
 type workers struct {
 	d      *Daemon
-	byName map[string]*worker // also of lanes that are gone, while their last run lasts
+	byName map[string]*worker // includes lanes that are gone, until their last run ends
 	all    sync.WaitGroup
 }
 
@@ -32,7 +31,7 @@ func (r *worker) stop() {
 	r.cancel()
 }
 
-// running returns r, or nil when it has ended.
+// running returns r, or nil if it has ended.
 func (r *worker) running() *worker {
 	if r == nil {
 		return nil
@@ -51,7 +50,7 @@ func (s *workers) use(ctx context.Context, c *Config, since time.Time) {
 	s.d.Metrics.inForce(c, since)
 	s.d.upstream.hasten()
 	s.d.catalogue.hasten()
-	catchUp := new(turns) // nobody's until all new lanes have joined: the stalest goes first
+	catchUp := new(turns) // shut until all new lanes have joined, so that the stalest goes first
 	named := make(map[string]bool)
 	var changed []*lane
 	for _, l := range c.Lanes {
@@ -82,7 +81,7 @@ func (s *workers) use(ctx context.Context, c *Config, since time.Time) {
 		"holder", s.d.Holder)
 }
 
-// replace starts a lane as soon as the one of its name before has ended.
+// replace starts a lane as soon as the previous one of its name has ended.
 func (s *workers) replace(ctx context.Context, l *lane) {
 	before := s.byName[l.Name()]
 	ticks, cancel := context.WithCancel(ctx)
@@ -104,7 +103,7 @@ func (s *workers) replace(ctx context.Context, l *lane) {
 	})
 }
 
-// await waits until all have ended, for the grace period after the end of ctx.
+// await waits until all lanes have ended, for at most the grace period after the end of ctx.
 func (s *workers) await(grace time.Duration) error {
 	ended := make(chan struct{})
 	go func() {
@@ -125,8 +124,8 @@ func (c *Config) find(name string) int {
 	return slices.IndexFunc(c.Lanes, func(l Lane) bool { return l.Name() == name })
 }
 
-// refresh takes over what has changed with the configuration in force. A lane whose ticks have
-// changed, or that is gone, ends with the one that it has.
+// refresh applies the configuration in force. A lane that is gone or whose ticks have changed
+// keeps its own.
 func (l *lane) refresh() {
 	c := l.d.inForce.Load()
 	if i := c.find(l.Name()); i >= 0 && c.Lanes[i].SameTicks(l.Lane.Lane) {
@@ -134,7 +133,7 @@ func (l *lane) refresh() {
 	}
 }
 
-// forget makes a lane that is in no configuration any more begin as a new one, should it return.
+// forget makes a lane that is no longer configured start like a new one if it returns.
 func (l *lane) forget() {
 	if l.d.inForce.Load().find(l.Name()) >= 0 {
 		return
