@@ -1,5 +1,5 @@
-// Package retryafter calls an API that limits its callers: it waits as long as the API says, and
-// asks again.
+// Package retryafter calls an API that limits its clients: it waits as long as the API says, and
+// retries.
 //
 //	client := &http.Client{Transport: &retryafter.Transport{}}
 //	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -18,26 +18,26 @@ import (
 	"time"
 )
 
-// Transport is an http.RoundTripper. A denial (429) is asked again after its Retry-After. So is an
-// API that is away for a while (503), if the method changes nothing.
+// Transport is an http.RoundTripper that retries a denial (429) after its Retry-After. It also
+// retries a temporarily unavailable API (503), if the method changes nothing.
 //
-// It waits within the deadline of the request's context. A denial is returned as it is if its wait
-// would end later, and so is one of a request whose body cannot be read again.
+// It waits within the deadline of the request's context. It returns a denial whose wait would end
+// later, and one of a request whose body cannot be read again.
 type Transport struct {
 	Base http.RoundTripper // http.DefaultTransport if nil
 	// MaxWait is the longest single wait of a request without a deadline; one minute if 0.
 	MaxWait time.Duration
 }
 
-// Callers that were denied together must not come back together: each waits up to a tenth longer,
-// and at least up to leastJitter.
+// Callers that were denied together must not return together, so each waits up to a tenth longer,
+// or up to leastJitter if that is more.
 const (
 	leastJitter    = 250 * time.Millisecond
 	defaultMaxWait = time.Minute
 	maxDrain       = 64 << 10
 )
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {
@@ -57,7 +57,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if !ok {
 			return resp, nil
 		}
-		io.CopyN(io.Discard, resp.Body, maxDrain) // so that the connection can be used again
+		io.CopyN(io.Discard, resp.Body, maxDrain) // allows the connection to be reused
 		resp.Body.Close()
 		if err := sleep(req, wait); err != nil {
 			return nil, err
@@ -66,10 +66,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// safe are the methods that change nothing.
+// safe lists the methods that change nothing.
 var safe = []string{"", http.MethodGet, http.MethodHead, http.MethodOptions}
 
-// retryAfter is how long the API asks to wait, if asking again may help.
+// retryAfter returns how long the API asks to wait, and whether to retry.
 func retryAfter(req *http.Request, resp *http.Response) (time.Duration, bool) {
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
@@ -87,7 +87,7 @@ func retryAfter(req *http.Request, resp *http.Response) (time.Duration, bool) {
 	}
 	now := time.Now()
 	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		now = date // by the clock that the time is of
+		now = date // by the clock of the API
 	}
 	return max(0, at.Sub(now)), true
 }
@@ -103,7 +103,7 @@ func (t *Transport) inTime(req *http.Request, wait time.Duration) bool {
 	return wait <= most
 }
 
-// again is the request once more, with its body from the beginning.
+// again returns a copy of the request with its body from the start.
 func again(req *http.Request) (*http.Request, bool) {
 	next := req.Clone(req.Context())
 	if req.Body == nil || req.Body == http.NoBody {

@@ -17,7 +17,7 @@ import (
 	"quotabudget/retryafter"
 )
 
-// direct calls a handler without a network, so that a test can have its own time.
+// direct calls a handler without a network, so that a test can use fake time.
 type direct struct{ http.Handler }
 
 func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -29,7 +29,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// api echoes bodies, and allows 2 requests in 10s.
+// api returns a handler that echoes bodies and allows 2 requests in 10s.
 func api() http.Handler {
 	g := &guard.Guard{
 		Limits: []guard.Limit{{By: guard.Global, Policy: limit.Policy{
@@ -58,8 +58,7 @@ func post(t *testing.T, ctx context.Context, client *http.Client, body io.Reader
 	return resp.StatusCode, string(text)
 }
 
-// TestWaits asks a real limiter three times as fast as it allows: nothing is denied, and nothing
-// comes early.
+// TestWaits calls a real limiter three times as fast as it allows: no call is denied or early.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &http.Client{Transport: &retryafter.Transport{Base: direct{api()}}}
@@ -76,7 +75,7 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// TestGivesUp returns the denial if waiting would not help.
+// TestGivesUp: the denial is returned if waiting would not help.
 func TestGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &retryafter.Transport{Base: direct{api()}}
@@ -111,7 +110,7 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
-// TestSpread is a hundred clients that were denied together: they do not come back together.
+// TestSpread: a hundred clients that were denied together do not return together.
 func TestSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		came := map[time.Duration]int{}
@@ -138,7 +137,7 @@ func TestSpread(t *testing.T) {
 	})
 }
 
-// TestAnswers is which answers are asked again, and when.
+// TestAnswers lists which responses are retried, and when.
 func TestAnswers(t *testing.T) {
 	for _, test := range []struct {
 		method     string

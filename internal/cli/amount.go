@@ -2,8 +2,8 @@ package cli
 
 import "quotabudget/internal/costs"
 
-// Amount writes so many of a unit in a table, whose columns do not name it: "$12.40", or as Number
-// does.
+// Amount formats n of a unit for a table whose heading does not name the unit: "$12.40", or as
+// Number does.
 func (s Screen) Amount(of costs.Unit, n int64) string {
 	if of.IsMoney() {
 		return of.Text(n)

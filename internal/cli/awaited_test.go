@@ -9,7 +9,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// A ledger that is away when a program starts is there once it can be reached.
+// TestAwaitedLedger: a ledger that is away when a program starts is used once it can be reached.
 func TestAwaitedLedger(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	s.Kill()
@@ -25,7 +25,7 @@ func TestAwaitedLedger(t *testing.T) {
 		t.Error(err)
 	}
 	s.Restart(t)
-	l.(*awaited).tried = time.Time{} // as if a second had gone by
+	l.(*awaited).tried = time.Time{} // a second has passed
 	if _, err := l.Time(t.Context()); err != nil {
 		t.Errorf("the server is back: %v", err)
 	}

@@ -1,8 +1,8 @@
-// Package cli is what the programs share on the command line: exit codes, hints, flags, output.
+// Package cli is shared by the programs' command lines: exit codes, hints, flags, output.
 //
 // Results go to standard output, everything else to standard error. A message begins with the
-// program's name, has no capital letter and no full stop, and is followed by a hint where there is
-// something to do.
+// program's name, has no capital letter and no full stop, and is followed by a hint if the user
+// can do something.
 package cli
 
 import (
@@ -15,27 +15,27 @@ import (
 	"quotabudget/internal/youtube/fault"
 )
 
-// Exit codes, as sysexits.h has them.
+// Exit codes of sysexits.h.
 const (
 	ExitOK     = 0
 	ExitFailed = 1
-	// a flag, an argument, a reservation or key that does not exist, or a cost that no limit
-	// would ever admit
+	// wrong flag or argument, unknown reservation or key, or a cost that no limit would ever
+	// admit
 	ExitUsage       = 64
-	ExitUnavailable = 69 // ledger or upstream cannot be reached or used
+	ExitUnavailable = 69 // the ledger or the upstream cannot be reached or used
 	ExitExhausted   = 75 // try again later
 	ExitRefused     = 77 // the upstream refused the credential
 	ExitConfig      = 78
 )
 
-// answer is what an error means for whoever started the program.
+// answer is an error's exit code and hint.
 type answer struct {
 	err  error
 	code int
 	hint string
 }
 
-// answers is the table of errors. The first match counts.
+// answers returns the table of errors. The first match counts.
 func answers() []answer {
 	return []answer{
 		{quota.ErrExhausted, ExitExhausted, "status says when units come free"},
@@ -65,7 +65,7 @@ func answers() []answer {
 	}
 }
 
-// kinds are the answers for the errors of the upstream; any other kind exits with ExitFailed.
+// kinds returns the answers for the upstream's errors. Any other kind exits with ExitFailed.
 func kinds() map[fault.Kind]answer {
 	const trouble = "the upstream or the network is failing; what was fetched is kept, and " +
 		"the next sweep resumes from there"
@@ -79,7 +79,7 @@ func kinds() map[fault.Kind]answer {
 	}
 }
 
-// KindCode is the exit code that an error of the upstream means.
+// KindCode returns the exit code for an error of the upstream.
 func KindCode(k fault.Kind) int {
 	if a, ok := kinds()[k]; ok {
 		return a.code
@@ -87,7 +87,7 @@ func KindCode(k fault.Kind) int {
 	return ExitFailed
 }
 
-// Code is the exit code that err means.
+// Code returns the exit code for err.
 func Code(err error) int {
 	if err == nil {
 		return ExitOK

@@ -50,7 +50,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestReport: the same message for people and, as one line like those of the log, for programs.
+// TestReport: the same message for people and, in one line like those of the log, for programs.
 func TestReport(t *testing.T) {
 	for _, c := range []struct {
 		err        error
@@ -77,7 +77,7 @@ func TestReport(t *testing.T) {
 		if code != Code(c.err) || again != code || text.String() != c.text {
 			t.Errorf("%v: %d, %d, %q, want %q", c.err, code, again, text.String(), c.text)
 		}
-		begin, rest, _ := strings.Cut(line.String(), `",`) // behind the time
+		begin, rest, _ := strings.Cut(line.String(), `",`) // after the time
 		if strings.TrimSuffix(rest, "\n") != c.json ||
 			c.json != "" && !strings.HasPrefix(begin, `{"time":"`) {
 			t.Errorf("%v: %q, want %q", c.err, line.String(), c.json)
@@ -85,7 +85,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// written is v as YAML or JSON.
+// written returns v as YAML or JSON.
 func written(t *testing.T, form string, v any) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -95,8 +95,8 @@ func written(t *testing.T, form string, v any) string {
 	return out.String()
 }
 
-// TestYAMLForOlderReaders: what YAML 1.1 takes for something else than a string is quoted, as a key
-// too; nothing else is.
+// TestYAMLForOlderReaders: strings that YAML 1.1 would read as another type are quoted, as keys
+// too, and no others are.
 func TestYAMLForOlderReaders(t *testing.T) {
 	for _, text := range []string{"NO", "no", "No", "on", "Off", "y", "N", "yes", "true", "FALSE",
 		"~", "null", "", "=", "<<", "1:30", "-1:30:00", "20:30.5", "12", "007", "0o7", "1_000",

@@ -13,8 +13,8 @@ import (
 	"quotabudget/internal/spell"
 )
 
-// Execute runs the command of root that args name, reports its error on Stderr and returns the exit
-// code.
+// Execute runs the command of root that args name, reports its error on Stderr, and returns the
+// exit code.
 func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(args)
@@ -35,7 +35,7 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 
 func run(ctx context.Context, root *cobra.Command, args []string) error {
 	for _, arg := range args {
-		if arg == "--" { // the rest is another program's
+		if arg == "--" { // the rest belongs to another program
 			break
 		}
 		if quota.LooksSecret(arg) {
@@ -46,7 +46,7 @@ func run(ctx context.Context, root *cobra.Command, args []string) error {
 	}
 	err := root.ExecuteContext(ctx)
 	if _, usage := errors.AsType[*UsageError](err); err != nil && !usage {
-		var word string // cobra has no type for it
+		var word string // cobra has no type for this error
 		if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &word); n == 1 {
 			return unknownCommand(root, word)
 		}
@@ -76,8 +76,8 @@ func available(parent *cobra.Command) (list []*cobra.Command) {
 	return list
 }
 
-// groups makes every command that only has subcommands print its help and fail when it is called
-// alone, and refuse an unknown word after it.
+// groups makes commands that only have subcommands print their help and fail, and refuse unknown
+// words.
 func groups(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		groups(sub)
@@ -127,7 +127,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// Optional is Args for one argument that may be left out.
+// Optional is an Args for one optional argument.
 func Optional(name string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -137,7 +137,7 @@ func Optional(name string) cobra.PositionalArgs {
 	}
 }
 
-// Args takes exactly the arguments named, for a command's Args.
+// Args accepts exactly the named arguments.
 func Args(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		var err error
@@ -153,7 +153,7 @@ func Args(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// FlagError puts an error of pflag into words.
+// FlagError rewords an error of pflag.
 func FlagError(c *cobra.Command, err error) error {
 	unknown, isUnknown := errors.AsType[*pflag.NotExistError](err)
 	missing, isMissing := errors.AsType[*pflag.ValueRequiredError](err)

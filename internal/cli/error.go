@@ -14,33 +14,34 @@ import (
 // UsageError is a mistake on the command line.
 type UsageError struct{ error }
 
-// Unwrap is what the mistake is.
+// Unwrap returns the mistake.
 func (e *UsageError) Unwrap() error { return e.error }
 
-// Usagef makes a UsageError.
+// Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// HintError is an error with what to do about it.
+// HintError is an error with a hint what to do about it.
 type HintError struct {
 	error
 	Hint string
 }
 
-// Unwrap is the error without the hint.
+// Unwrap returns the error without the hint.
 func (e *HintError) Unwrap() error { return e.error }
 
-// Hint adds to err what to do about it.
+// Hint adds a hint to err.
 func Hint(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
 }
 
-// Coded sets the exit code. Without an Err nothing is printed: standard output has the result.
+// Coded sets the exit code. If Err is nil nothing is printed, because standard output has the
+// result.
 type Coded struct {
 	Code int
 	Err  error
 }
 
-// Error is the text of Err.
+// Error returns the text of Err.
 func (e *Coded) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit code %d", e.Code)
@@ -48,10 +49,10 @@ func (e *Coded) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *Coded) Unwrap() error { return e.Err }
 
-// Report prints err and its hint to stderr, if it is one, and returns the exit code.
+// Report prints err, if any, with its hint to stderr, and returns the exit code.
 func Report(stderr io.Writer, program string, err error) int {
 	text, hint := inWords(err)
 	for line := range strings.Lines(text) {
@@ -75,7 +76,7 @@ func reportJSON(stderr io.Writer, err error) int {
 	return Code(err)
 }
 
-// inWords is the message for err and its hint; "" if there is nothing to print.
+// inWords returns the message and the hint for err; "" if there is nothing to print.
 func inWords(err error) (text, hint string) {
 	if coded, ok := errors.AsType[*Coded](err); err == nil || ok && coded.Err == nil {
 		return "", ""
@@ -87,7 +88,7 @@ func inWords(err error) (text, hint string) {
 	return text, hintFor(err)
 }
 
-// hintFor is the hint of the error itself, else that of the table.
+// hintFor returns the error's own hint, or else the table's.
 func hintFor(err error) string {
 	if hinted, ok := errors.AsType[*HintError](err); ok {
 		return hinted.Hint

@@ -8,8 +8,8 @@ import (
 
 const helpColumns = 100
 
-// help wraps the help of a command and of its subcommands at helpColumns, and keeps the shell from
-// completing file names where none are taken.
+// help wraps the help of a command and its subcommands at helpColumns, and keeps the shell from
+// completing file names.
 func help(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		help(sub)

@@ -10,9 +10,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// OpenLedger opens the ledger of a URL. If the ledger cannot be reached or used, it is opened all
-// the same: every method then returns that error until the ledger is back. So a Budget can still
-// let pass what the configuration lets pass without a ledger.
+// OpenLedger opens the ledger of a URL. If the ledger cannot be reached or used, OpenLedger
+// returns one whose methods fail with that error until it can. So a Budget can still allow what
+// the configuration allows without a ledger.
 func OpenLedger(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 	l, err := ledger.Open(ctx, ledgerURL)
 	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
@@ -23,17 +23,17 @@ func OpenLedger(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 
 const retryAfter = time.Second
 
-// awaited is a ledger that could not be opened yet.
+// awaited is a ledger that may not be open yet.
 type awaited struct {
 	url string
 
 	mu    sync.Mutex
-	l     quota.Ledger // nil until it could be opened
-	err   error        // why not
+	l     quota.Ledger // nil until it is open
+	err   error        // why it could not be opened
 	tried time.Time
 }
 
-// get opens the ledger if it is not open yet, at most once in retryAfter.
+// get opens the ledger if necessary, and tries at most once per retryAfter.
 func (a *awaited) get(ctx context.Context) (quota.Ledger, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// PrintsLines lets a command print its result in lines, too: as JSON, an object in each (jsonl), or
-// as CSV.
+// PrintsLines adds the line formats to a command's --output: jsonl, one object per line, and csv.
 func (c *Common) PrintsLines(command *cobra.Command) {
 	words := []string{"table", "json", "yaml", "jsonl", "csv"}
 	command.Flags().VarP(&choice{&c.Output, words}, "output", "o", "format of results")
@@ -20,7 +19,7 @@ func (c *Common) PrintsLines(command *cobra.Command) {
 	}
 }
 
-// InLines reports whether the result is to be printed in lines.
+// InLines reports whether the output format is one of lines.
 func (c *Common) InLines() bool { return c.Output == "jsonl" || c.Output == "csv" }
 
 // Lines prints a result in lines.
@@ -35,7 +34,7 @@ func (c *Common) Lines(columns ...string) *Lines {
 	out := bufio.NewWriter(c.Stdout)
 	l := &Lines{c.Output, out, csv.NewWriter(out)}
 	if l.form == "csv" {
-		l.csv.Write(columns) // an error is that of Flush
+		l.csv.Write(columns) // Flush returns the error
 	}
 	return l
 }
@@ -55,14 +54,14 @@ func (l *Lines) Add(item any, cells ...string) error {
 	return err
 }
 
-// Flush writes what has been added.
+// Flush writes the buffered lines.
 func (l *Lines) Flush() error {
 	l.csv.Flush()
 	return errors.Join(l.csv.Error(), l.out.Flush())
 }
 
-// inSheet is a text for CSV. Besides what a terminal would obey, it has nothing that a spreadsheet
-// would take for a formula: an apostrophe goes before that.
+// inSheet returns a text for CSV, without terminal sequences and with an apostrophe before
+// anything that a spreadsheet would read as a formula.
 func inSheet(text string) string {
 	text = Plain(text)
 	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) &&

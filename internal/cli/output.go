@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Print writes v as the flags say: as JSON, as YAML with the same keys, or by table.
+// Print writes v in the chosen format: as JSON, as YAML with the same keys, or with table.
 func (c *Common) Print(v any, table func() error) error {
 	var data []byte
 	var err error
@@ -42,7 +42,7 @@ func (c *Common) PrintEach(key string, each func(do func(item any) error) error,
 	err := each(func(item any) error {
 		n++
 		data, err := listed(c.Output, key, item, n == 1)
-		out.Write(data) // an error is that of Flush
+		out.Write(data) // Flush returns the error
 		return err
 	})
 	switch {
@@ -56,7 +56,7 @@ func (c *Common) PrintEach(key string, each func(do func(item any) error) error,
 	return out.Flush()
 }
 
-// listed is the next item of a list, behind what comes before it.
+// listed returns the next item of a list, with the text before it.
 func listed(form, key string, item any, first bool) ([]byte, error) {
 	if form == "yaml" {
 		data, err := toYAML(map[string][]any{key: {item}})
@@ -81,7 +81,7 @@ func toJSON(v any) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// toYAML goes by way of JSON, so that the keys and their order are the same.
+// toYAML converts via JSON, so that keys and order are the same.
 func toYAML(v any) ([]byte, error) {
 	data, err := toJSON(v)
 	if err != nil {
@@ -102,7 +102,7 @@ func toYAML(v any) ([]byte, error) {
 	return escaped(text.Bytes(), inYAML), err
 }
 
-// unfold removes the braces and quotes of JSON where no reader of YAML needs them.
+// unfold removes braces and quotes that no YAML reader needs.
 func unfold(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && (olderForm.MatchString(n.Value) ||
@@ -114,8 +114,8 @@ func unfold(n *yaml.Node) {
 	}
 }
 
-// olderForm matches what the many readers of YAML 1.1 take for something other than a string: NO
-// for a boolean, 1:30 for ninety. Our writer follows YAML 1.2 and would not quote it.
+// olderForm matches strings that the many YAML 1.1 readers take for another type: NO for a
+// boolean, 1:30 for ninety. The encoder follows YAML 1.2 and would not quote them.
 var olderForm = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`(?i:y|n|yes|no|on|off|true|false)`,
 	`~|(?i:null)|=|<<`,

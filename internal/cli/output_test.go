@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A list that is written item by item is the same text as one that is written whole.
+// TestPrintEach: a list written item by item equals one written at once.
 func TestPrintEach(t *testing.T) {
 	type item struct {
 		ID     string            `json:"id"`

@@ -10,11 +10,12 @@ import (
 	"quotabudget/internal/report"
 )
 
-// Plain is text from outside as it is shown to people (see report.Plain).
+// Plain returns outside text in a form that is safe to show (see report.Plain).
 func Plain(text string) string { return report.Plain(text) }
 
-// escaped is JSON, or YAML with such text in double quotes, with everything escaped that a terminal
-// would obey and encoding/json leaves as it is. It means the same. spell writes one character.
+// escaped escapes characters in JSON, or in YAML with such text in double quotes, that a terminal
+// may obey and encoding/json does not escape. The meaning stays the same. spell formats one
+// character.
 func escaped(data []byte, spell func(rune) string) []byte {
 	if bytes.IndexFunc(data, acts) < 0 {
 		return data
@@ -30,7 +31,7 @@ func escaped(data []byte, spell func(rune) string) []byte {
 	return out.Bytes()
 }
 
-// acts reports a character that encoding/json leaves as it is and a terminal may obey.
+// acts reports whether encoding/json leaves a character unescaped that a terminal may obey.
 func acts(r rune) bool {
 	return r >= '\u007f' && (unicode.IsControl(r) || report.Hidden(r) && !report.Joins(r))
 }
@@ -50,8 +51,8 @@ func inYAML(r rune) string {
 	return fmt.Sprintf(`\u%04X`, r)
 }
 
-// escaper escapes the lines of a log on their way to w. Each Write is of whole lines, as those of
-// log/slog are.
+// escaper escapes log lines on their way to w. Each Write must have whole lines, as those of
+// log/slog do.
 type escaper struct{ w io.Writer }
 
 func (e escaper) Write(data []byte) (int, error) {

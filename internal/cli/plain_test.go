@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// hostile is what an upstream, or whoever names a job, may send to a terminal.
+// hostile lists what an upstream or a job's name may try to send to a terminal.
 var hostile = []string{
 	"\x1b[31mred", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;Y3VybA==\x07", "a\rb",
 	"a\nb", "a\tb", "\x00", "\x7f", "\u009b31m", "\u0085next", "\u202egnp.exe", "ab\u200dcd",
@@ -23,7 +23,7 @@ var hostile = []string{
 	"not\ufffe\uffff\U0001ffff", "bad\xff\xfebytes",
 }
 
-// quiet reports what no terminal may be sent.
+// quiet reports whether text is safe for a terminal.
 func quiet(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool {
 		isTag := r >= 0xe0020 && r <= 0xe007f
@@ -59,8 +59,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestOutputIsQuiet: whatever the text, JSON and YAML send nothing to a terminal that it would
-// obey, and are read back as it.
+// TestOutputIsQuiet: for any text, JSON and YAML contain nothing that a terminal would obey, and
+// decode to the same text.
 func TestOutputIsQuiet(t *testing.T) {
 	for _, text := range hostile {
 		v := map[string]any{"k": text, text: []string{text, "x" + text + "y"}}
@@ -80,13 +80,13 @@ func TestOutputIsQuiet(t *testing.T) {
 	}
 }
 
-// TestYAMLOfEveryCharacter: each is written, and read back.
+// TestYAMLOfEveryCharacter: every character survives encoding and decoding.
 func TestYAMLOfEveryCharacter(t *testing.T) {
 	var all []string
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		switch r {
 		case 0xd800:
-			r = 0xe000 // behind the surrogates
+			r = 0xe000 // after the surrogates
 		case 0x30000:
 			r = 0xe0000
 		case 0xf0000:
@@ -112,7 +112,7 @@ func TestYAMLOfEveryCharacter(t *testing.T) {
 	}
 }
 
-// TestReportIsQuiet: errors, hints and log lines repeat words of others, too.
+// TestReportIsQuiet: errors, hints and log lines also contain outside text.
 func TestReportIsQuiet(t *testing.T) {
 	for _, text := range hostile {
 		var out bytes.Buffer

@@ -2,6 +2,5 @@
 
 package cli
 
-// Unread reports whether standard output is a pipe that nobody reads any more, where that can be
-// known.
+// Unread reports whether standard output is a pipe without a reader. It is always false here.
 func (c *Common) Unread() bool { return false }

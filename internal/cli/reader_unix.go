@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unread reports whether standard output is a pipe that nobody reads any more. A program that waits
-// would otherwise find out only with its next line.
+// Unread reports whether standard output is a pipe without a reader. A program that waits would
+// otherwise notice only at its next line.
 func (c *Common) Unread() bool {
 	file, ok := c.Stdout.(*os.File)
 	if !ok {

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is where tables and sentences for people go. On a terminal tables have bars and colours
-// and fit its width; in a file or a pipe they are plain and whole.
+// Screen is the output for tables and sentences. On a terminal, tables have bars and colours and
+// fit its width; in a file or a pipe they are plain and complete.
 type Screen struct {
 	W     io.Writer
 	Bars  bool
 	Color bool
-	Width int            // columns of the terminal; 0 if there is none, or if it does not say
-	Zone  *time.Location // the reader's, shown beside UTC; nil for UTC alone
+	Width int            // columns of the terminal; 0 if unknown or no terminal
+	Zone  *time.Location // shown in addition to UTC; nil for UTC alone
 }
 
-// Screen is the screen for results, by --color and --utc, and by NO_COLOR, TERM and TZ.
+// Screen returns the screen for results, according to --color, --utc, NO_COLOR, TERM and TZ.
 func (c *Common) Screen() Screen { return c.ScreenOn(c.Stdout) }
 
-// ScreenOn is the same for w.
+// ScreenOn returns the same for w.
 func (c *Common) ScreenOn(w io.Writer) Screen {
 	s := Screen{W: w, Bars: IsTerminal(w), Width: widthOf(w)}
 	s.Color = s.Bars && c.Getenv("NO_COLOR") == "" && c.Getenv("TERM") != "dumb"
@@ -41,7 +41,7 @@ func (c *Common) ScreenOn(w io.Writer) Screen {
 	return s
 }
 
-// readersZone is the zone that TZ names, or that of the machine; nil where it is UTC.
+// readersZone returns the zone of TZ or of the machine; nil if it equals UTC.
 func readersZone(name string) *time.Location {
 	zone := time.Local
 	if name != "" {
@@ -63,7 +63,7 @@ func widthOf(w io.Writer) int {
 	if !ok {
 		return 0
 	}
-	width, _, _ := term.GetSize(int(file.Fd())) // 0 with an error
+	width, _, _ := term.GetSize(int(file.Fd())) // 0 on an error
 	return width
 }
 
@@ -73,8 +73,8 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Say writes a text for people; its arguments may come from outside. On a terminal, lines are
-// broken between words.
+// Say prints a text; its arguments may come from outside. On a terminal, lines are broken between
+// words.
 func (s Screen) Say(format string, args ...any) error {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
 	for i, line := range lines {
@@ -84,7 +84,7 @@ func (s Screen) Say(format string, args ...any) error {
 	return err
 }
 
-// fold breaks a line between words, where it is wider than most cells; 0 leaves it whole.
+// fold breaks a line between words if it is wider than most cells; 0 keeps it whole.
 func fold(line string, most int) string {
 	if most <= 0 || width(line) <= most {
 		return line
@@ -108,14 +108,14 @@ func fold(line string, most int) string {
 	return out.String()
 }
 
-// Moment is a future time for people: in UTC, rounded up to the second, and in the reader's zone;
-// "" if it is zero.
+// Moment formats a future time: in UTC, rounded up to the second, and in the reader's zone; ""
+// for the zero time.
 func (s Screen) Moment(t time.Time) string {
 	return s.annotate(Moment(t), ceiling(t))
 }
 
-// annotate adds notes in brackets to a time in UTC, the first of them the time in the reader's
-// zone: "08:00:00Z (09:00:00 CET)". The date is with it if it differs from that in UTC.
+// annotate adds notes in brackets to a time in UTC. The first is the time in the reader's zone,
+// with the date if it differs: "08:00:00Z (09:00:00 CET)".
 func (s Screen) annotate(utc string, t time.Time, notes ...string) string {
 	if s.Zone != nil && !t.IsZero() {
 		here, form := t.In(s.Zone), "15:04:05 MST"
@@ -130,8 +130,8 @@ func (s Screen) annotate(utc string, t time.Time, notes ...string) string {
 	return utc + " (" + strings.Join(notes, ", ") + ")"
 }
 
-// Until is a future time in a table, with the time until then: "2026-11-22 08:00:00Z (in 18h)", in
-// short "in 18h".
+// Until formats a future time and the time until then for a table: "2026-11-22 08:00:00Z (in
+// 18h)", short "in 18h".
 func (s Screen) Until(t, now time.Time) Cell {
 	if t.IsZero() {
 		return Cell{}
@@ -140,13 +140,13 @@ func (s Screen) Until(t, now time.Time) Cell {
 	return Cell{Text: s.annotate(Moment(t), ceiling(t), short), Short: short}
 }
 
-// At is a past time in a table: to the microsecond, in short to the second.
+// At formats a past time for a table: to the microsecond, short to the second.
 func (s Screen) At(t Time) Cell {
 	at := time.Time(t)
 	return Cell{Text: s.annotate(t.String(), at), Short: Moment(at.Truncate(time.Second))}
 }
 
-// On is a future time in a table; in short it is in UTC alone, without the year.
+// On formats a future time for a table; short in UTC without the year.
 func (s Screen) On(t time.Time) Cell {
 	if t.IsZero() {
 		return Cell{}
@@ -154,7 +154,7 @@ func (s Screen) On(t time.Time) Cell {
 	return Cell{Text: s.Moment(t), Short: ceiling(t).UTC().Format("01-02 15:04Z")}
 }
 
-// Number writes units, with separators on a terminal.
+// Number formats units, with separators on a terminal.
 func (s Screen) Number(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	if !s.Bars {
@@ -166,7 +166,8 @@ func (s Screen) Number(n int64) string {
 	return digits
 }
 
-// Bar is how much of limit is used, in so many cells; empty if the screen is no terminal.
+// Bar draws the used part of limit in the given number of cells; empty if the screen is no
+// terminal.
 func (s Screen) Bar(used, limit int64, cells int) Cell {
 	if !s.Bars {
 		return Cell{}

@@ -12,11 +12,10 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Color is how a cell is coloured where the screen has colours. A word says the same where it has
-// none.
+// Color is the colour of a cell. A table without colours shows the same in words.
 type Color string
 
-// The colours there are, as terminals know them.
+// Colours, as terminal codes.
 const (
 	Faint  Color = "2"
 	Red    Color = "31"
@@ -24,29 +23,29 @@ const (
 	Yellow Color = "33"
 )
 
-// Cell is a text in a table. An int64 is written as by Screen.Number, a nil *int64 as "-", and
-// any other value as by fmt.Sprint.
+// Cell is a text in a table. An int64 is formatted by Screen.Number, a nil *int64 as "-", and
+// other values by fmt.Sprint.
 type Cell struct {
 	Text  string
-	Short string // instead, where the column had to be shortened; "" when it is the same
+	Short string // text for a shortened column; "" if it is the same
 	Color Color
 }
 
-// Table is rows below headings.
+// Table is a heading with rows.
 type Table struct {
-	// Rows calls row with the cells of each row that follows the appended ones, for a table too
-	// long for memory. It is called twice: for the widths, and for the lines.
+	// Rows calls row for each row that follows the appended ones, for a table too long for
+	// memory. Draw calls it twice: for the widths, and for the lines.
 	Rows func(row func(cells []any) error) error
 
-	headed       bool // drawn before
+	headed       bool // the heading is drawn
 	number       func(int64) string
 	names        []string
-	right        []bool // aligned
+	right        []bool // aligned right
 	rows         [][]measured
-	whole, short []int // the widest cell of each column, whole and in short
+	whole, short []int // widest cell of each column, whole and short
 }
 
-// measured is a cell and how wide it is, whole and in short.
+// measured is a cell with its widths, whole and short.
 type measured struct {
 	Cell
 	whole, short int
@@ -60,7 +59,7 @@ func measure(c Cell) measured {
 	return measured{c, width(c.Text), width(c.Short)}
 }
 
-// Table begins a table. A column whose name begins with ">" is aligned to the right.
+// Table begins a table. A column whose name begins with ">" is aligned right.
 func (s Screen) Table(columns ...string) *Table {
 	t := &Table{number: s.Number}
 	for _, name := range columns {
@@ -71,10 +70,10 @@ func (s Screen) Table(columns ...string) *Table {
 	return t
 }
 
-// AppendRow adds a row, which may have fewer cells than there are columns, and any text in them.
+// AppendRow adds a row of cells with any text. It may have fewer cells than there are columns.
 func (t *Table) AppendRow(cells []any) { t.AppendColored("", cells) }
 
-// AppendColored adds a row of one colour, but for cells that have their own.
+// AppendColored adds a row in one colour, except for cells with a colour.
 func (t *Table) AppendColored(color Color, cells []any) {
 	t.rows = append(t.rows, t.measure(color, cells))
 }
@@ -115,7 +114,7 @@ func (t *Table) measure(color Color, cells []any) []measured {
 	return row
 }
 
-// Step makes a table narrower that is wider than the screen by so many cells.
+// Step narrows a table that is excess cells too wide.
 type Step func(l *layout, excess int)
 
 // Shorten shows the short form of a column.
@@ -123,12 +122,12 @@ func Shorten(column string) Step {
 	return func(l *layout, _ int) { l.short[l.find(column)] = true }
 }
 
-// Drop leaves a column out.
+// Drop removes a column.
 func Drop(column string) Step {
-	return func(l *layout, _ int) { l.gone[l.find(column)] = true }
+	return func(l *layout, _ int) { l.dropped[l.find(column)] = true }
 }
 
-// Cut ends the texts of a column with "…", at least so many cells wide.
+// Cut truncates the texts of a column with "…", to no fewer than least cells.
 func Cut(column string, least int) Step {
 	return func(l *layout, excess int) {
 		i := l.find(column)
@@ -136,7 +135,7 @@ func Cut(column string, least int) Step {
 	}
 }
 
-// All takes several steps as one.
+// All combines several steps into one.
 func All(steps ...Step) Step {
 	return func(l *layout, excess int) {
 		for _, step := range steps {
@@ -145,9 +144,9 @@ func All(steps ...Step) Step {
 	}
 }
 
-// Draw writes the table. Where it is wider than the screen it takes one step after the other, until
-// it fits. Drawn again, with other Rows, it goes on below: without a heading, and no column is
-// narrower than before.
+// Draw writes the table. If it is wider than the screen, Draw applies the steps in order until it
+// fits. A second Draw, with other Rows, continues below: without a heading, and with no column
+// narrower.
 func (s Screen) Draw(t *Table, steps ...Step) error {
 	err := t.each(func(row []measured) error {
 		for i := range min(len(row), len(t.names)) {
@@ -161,7 +160,7 @@ func (s Screen) Draw(t *Table, steps ...Step) error {
 	n := len(t.names)
 	l := &layout{t, make([]bool, n), make([]bool, n), make([]int, n)}
 	for i, w := range l.widths() {
-		l.gone[i] = w == 0 // a bar, where nobody looks
+		l.dropped[i] = w == 0 // an empty column, such as a bar in a file
 	}
 	for _, step := range steps {
 		if excess := l.total() - s.Width; s.Width > 0 && excess > 0 {
@@ -173,8 +172,8 @@ func (s Screen) Draw(t *Table, steps ...Step) error {
 
 type layout struct {
 	*Table
-	gone, short []bool
-	most        []int // cells; 0 for as many as there are
+	dropped, short []bool
+	most           []int // maximum cells; 0 for no maximum
 }
 
 const gap = 2 // between columns
@@ -195,11 +194,11 @@ func (l *layout) text(row []measured, column int) string {
 	return clip(text, l.most[column])
 }
 
-// widths are those of the columns; 0 for one that is gone.
+// widths returns the widths of the columns; 0 for a dropped one.
 func (l *layout) widths() []int {
 	widths := make([]int, len(l.names))
 	for i, name := range l.names {
-		if l.gone[i] {
+		if l.dropped[i] {
 			continue
 		}
 		n := l.whole[i]
@@ -217,7 +216,7 @@ func (l *layout) widths() []int {
 func (l *layout) total() int {
 	sum := -gap
 	for i, w := range l.widths() {
-		if !l.gone[i] {
+		if !l.dropped[i] {
 			sum += w + gap
 		}
 	}
@@ -232,7 +231,7 @@ func (l *layout) write(s Screen) error {
 	widths := l.widths()
 	out := bufio.NewWriter(s.W)
 	if !l.headed {
-		out.WriteString(l.line(head, widths, s.Color)) // an error is that of Flush
+		out.WriteString(l.line(head, widths, s.Color)) // Flush returns the error
 	}
 	l.headed = true
 	err := l.each(func(row []measured) error {
@@ -242,12 +241,12 @@ func (l *layout) write(s Screen) error {
 	return cmp.Or(err, out.Flush())
 }
 
-// line is one row, without blanks at its end.
+// line returns one row, without trailing blanks.
 func (l *layout) line(row []measured, widths []int, colored bool) string {
 	var out strings.Builder
 	blanks := 0
 	for i := range min(len(row), len(widths)) {
-		if l.gone[i] {
+		if l.dropped[i] {
 			continue
 		}
 		text := l.text(row, i)
@@ -269,11 +268,11 @@ func (l *layout) line(row []measured, widths []int, colored bool) string {
 
 var coloring = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// Width is how many cells a line of this package takes on a terminal.
+// Width returns the cells that a line of this package takes on a terminal.
 func Width(line string) int { return width(coloring.ReplaceAllString(line, "")) }
 
-// width is how many cells a text takes on a terminal that joins emoji, or on one that does not,
-// whichever is more.
+// width returns the cells that a text takes on a terminal that joins emoji, or on one that does
+// not, whichever is more.
 func width(text string) int {
 	if isASCII(text) {
 		return len(text)
@@ -288,14 +287,14 @@ func width(text string) int {
 	return sum
 }
 
-// apart is the width of a cluster on a terminal that draws its characters one after the other.
+// apart returns the width of a cluster on a terminal that draws its characters separately.
 func apart(cluster string) int {
 	sum := 0
 	for _, r := range cluster {
 		switch {
 		case unicode.Is(unicode.Regional_Indicator, r): // a letter of a flag
 			sum++
-		case r >= 0x1f3fb && r <= 0x1f3ff: // a colour of skin
+		case r >= 0x1f3fb && r <= 0x1f3ff: // a skin colour
 			sum += 2
 		default:
 			sum += uniseg.StringWidth(string(r))
@@ -304,8 +303,8 @@ func apart(cluster string) int {
 	return sum
 }
 
-// clip cuts a text that is wider than most cells, between characters as people see them; 0 leaves
-// it whole.
+// clip truncates a text that is wider than most cells, between grapheme clusters; 0 keeps it
+// whole.
 func clip(text string, most int) string {
 	if most <= 0 || width(text) <= most {
 		return text

@@ -101,8 +101,8 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// The reader's zone stands beside UTC on a terminal, once, and with the date where that is another
-// one.
+// TestReadersZone: on a terminal the reader's zone appears once next to UTC, with the date if
+// that differs.
 func TestReadersZone(t *testing.T) {
 	at := time.Date(2026, 11, 22, 1, 2, 3, 4, time.UTC)
 	for tz, want := range map[string]string{

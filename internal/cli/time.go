@@ -8,7 +8,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// Time is the form of a time in JSON.
+// Time is a time in JSON.
 type Time = report.Time
 
 func roundUp(d, unit time.Duration) time.Duration {
@@ -18,7 +18,7 @@ func roundUp(d, unit time.Duration) time.Duration {
 	return d - d%unit
 }
 
-// Span is a duration for people, in its two largest units and rounded up: "20h", "3h 12min", "45s".
+// Span formats a duration in its two largest units, rounded up: "20h", "3h 12min", "45s".
 func Span(d time.Duration) string {
 	d = roundUp(d, time.Second)
 	if d >= time.Hour {
@@ -46,7 +46,7 @@ func Span(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
-// Moment is a time to come for people, in UTC and rounded up to the second; "" when it is zero.
+// Moment formats a future time in UTC, rounded up to the second; "" for the zero time.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""

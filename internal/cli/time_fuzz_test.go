@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FuzzParseSpan looks for a duration that is not the sum of its parts, or reads otherwise as it is
-// written.
+// FuzzParseSpan looks for a duration that is not the sum of its parts, or changes when it is
+// formatted and parsed.
 func FuzzParseSpan(f *testing.F) {
 	for _, text := range []string{"7d", "1d12h", "90s", "0", "-1h", "1.5d", "-1d", "1d-1h", "d",
 		"1dd", "1d2562047h", "416d", "417d", "1e3d", "+1d", "1d ", "µs", "1hd"} {
@@ -37,7 +37,7 @@ func FuzzParseSpan(f *testing.F) {
 	})
 }
 
-// FuzzTime looks for a moment that is written as another.
+// FuzzTime looks for a time that is formatted as another.
 func FuzzTime(f *testing.F) {
 	for _, unix := range []int64{0, -1, 1_795_000_000, 253_402_300_799, -62_135_596_800} {
 		f.Add(unix, int64(999_999_999))

@@ -25,7 +25,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestRoundedUp: who waits as long as is said has waited long enough.
+// TestRoundedUp: after the displayed wait, the time has come.
 func TestRoundedUp(t *testing.T) {
 	for _, c := range []struct {
 		d       time.Duration

@@ -17,26 +17,25 @@ import (
 	"quotabudget/internal/endpoint"
 )
 
-// Account is a service account, by its key. What prints it prints no key.
+// Account is a service account with its key. Printing it does not print the key.
 type Account struct {
 	Email   string
-	Project string // to which it belongs
+	Project string // the project it belongs to
 
 	keyID, key, tokenURL string
 }
 
-// MaxKey is how many bytes a key file has at most.
+// MaxKey is the maximum size of a key file in bytes.
 const MaxKey = 16 << 10
 
-// scopes are the rights that a token is asked for: to read, and nothing else. What the account may
-// read is decided by its roles.
+// scopes are the rights of the tokens: read-only. The account's roles decide what it may read.
 var scopes = []string{
 	"https://www.googleapis.com/auth/monitoring.read",
 	"https://www.googleapis.com/auth/cloud-platform.read-only",
 }
 
-// ParseAccount reads the key of a service account, the JSON file that Google gives out. No error
-// repeats any of it.
+// ParseAccount reads the key of a service account, the JSON file that Google issues. No error
+// contains any of it.
 func ParseAccount(text []byte) (*Account, error) {
 	var key struct {
 		Type     string `json:"type"`
@@ -51,11 +50,11 @@ func ParseAccount(text []byte) (*Account, error) {
 	}
 	switch {
 	case key.Type != "service_account":
-		return nil, errors.New("is not the key of a service account: its type is another")
+		return nil, errors.New("is not the key of a service account: its type must be service_account")
 	case key.Email == "":
 		return nil, errors.New("has no client_email")
 	case !readable(key.Key):
-		return nil, errors.New("has no private_key that can be read")
+		return nil, errors.New("has no valid private_key")
 	}
 	a := &Account{key.Email, key.Project, key.KeyID, key.Key, key.TokenURI}
 	if a.tokenURL == "" {
@@ -67,17 +66,17 @@ func ParseAccount(text []byte) (*Account, error) {
 	return a, nil
 }
 
-// GoString names the account, for %#v.
+// GoString returns the account's name, for %#v.
 func (a Account) GoString() string { return a.Email }
 
-// String names the account.
+// String returns the account's name.
 func (a Account) String() string { return a.Email }
 
-// timeout is how long one request may take.
+// timeout is the timeout of one request.
 const timeout = 30 * time.Second
 
-// client sends requests with tokens of the account. It follows no redirects: a token is for the
-// address that was asked.
+// client returns a client that sends tokens of the account. It follows no redirects, because a
+// token must only go to the address that was asked.
 func (a *Account) client(ctx context.Context, tokenURL string) *http.Client {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	plain := &http.Client{Timeout: timeout, CheckRedirect: stay}
@@ -88,7 +87,7 @@ func (a *Account) client(ctx context.Context, tokenURL string) *http.Client {
 	return c
 }
 
-// tokenError is what became of a token.
+// tokenError converts an error of the token request.
 func tokenError(err error) error {
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
@@ -98,7 +97,7 @@ func tokenError(err error) error {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
 	}
-	_ = json.Unmarshal(refused.Body, &said) // else its status says enough
+	_ = json.Unmarshal(refused.Body, &said) // otherwise the status must do
 	e := &Error{API: "the token server", Status: refused.Response.StatusCode,
 		Reason: bounds.Plain(said.Error), Message: bounds.Plain(said.Description), Kind: BadKey}
 	if e.Status >= 500 || e.Status == http.StatusTooManyRequests {
@@ -107,7 +106,7 @@ func tokenError(err error) error {
 	return e
 }
 
-// readable reports whether a private key is one that can sign.
+// readable reports whether a private key can sign.
 func readable(text string) bool {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {

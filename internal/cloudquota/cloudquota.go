@@ -1,8 +1,8 @@
-// Package cloudquota reads what Google itself says about the quota of a project: the usage that
-// Cloud Monitoring has counted, and the limits that Service Usage knows.
+// Package cloudquota reads Google's own data about a project's quota: the usage counted by Cloud
+// Monitoring, and the limits in Service Usage.
 //
-// These are two calls of two APIs. Their generated clients would make the program that uses this
-// package half as large again, with gRPC and OpenTelemetry; the tests hold it against them.
+// These are two calls of two APIs. Their generated clients, with gRPC and OpenTelemetry, would
+// enlarge the program by half. The tests compare this package with them.
 package cloudquota
 
 import (
@@ -19,12 +19,12 @@ import (
 	"quotabudget/internal/bounds"
 )
 
-// Client asks about one API of one project. Its fields are set once before use.
+// Client reads the data of one API of one project. Its fields are set before use.
 type Client struct {
 	Account  *Account
-	Project  string // "" for the account's own
+	Project  string // "" for the account's project
 	Service  string // the API: youtube.googleapis.com
-	Endpoint string // URL that ends in a slash, where all that is asked is answered; "" for Google
+	Endpoint string // base URL ending in a slash for all requests; "" for Google
 
 	http *http.Client
 }
@@ -34,12 +34,12 @@ const (
 	serviceUsage    = "Service Usage"
 )
 
-// ProjectName is the ID of the project that is asked about; "" if it is not known.
+// ProjectName returns the ID of the project, or "" if it is not known.
 func (c *Client) ProjectName() string { return cmp.Or(c.Project, c.Account.Project) }
 
-// Usage is how many units of each metric were counted after from and up to until, both in whole
-// seconds. A metric without data is not in it, whether nothing was used or nothing is known yet.
-// Errors are an *Error, or those of ctx.
+// Usage returns the units of each metric counted after from and up to until, both in whole
+// seconds. A metric without data is missing, whether nothing was used or nothing is known yet.
+// The error is an *Error or that of ctx.
 func (c *Client) Usage(ctx context.Context, from, until time.Time) (map[string]int64, error) {
 	query := url.Values{
 		"filter": {fmt.Sprintf(`metric.type="serviceruntime.googleapis.com/quota/rate/net_usage"`+
@@ -84,15 +84,15 @@ func addUsage(page []byte, used map[string]int64) (next string, err error) {
 	return answer.Next, nil
 }
 
-// Limit is what the project may use of a metric.
+// Limit is a project's limit of a metric.
 type Limit struct {
 	Metric string // youtube.googleapis.com/default
 	Unit   string // 1/d/{project}, 1/min/{project}/{user}
-	Units  int64  // -1 for any number
+	Units  int64  // -1 for unlimited
 }
 
-// Limits are those of the API, without those that hold in one place only. Errors are an *Error, or
-// those of ctx.
+// Limits returns the limits of the API, without those of a single location. The error is an
+// *Error or that of ctx.
 func (c *Client) Limits(ctx context.Context) ([]Limit, error) {
 	var limits []Limit
 	path := "v1beta1/projects/" + url.PathEscape(c.ProjectName()) + "/services/" +
@@ -134,13 +134,13 @@ func parseLimits(page []byte) (next string, limits []Limit, err error) {
 	return answer.Next, limits, nil
 }
 
-// maxPages and maxPage bound what is read.
+// Bounds of the pages to read.
 const (
 	maxPages = 100
 	maxPage  = 8 << 20
 )
 
-// pages asks for one page after another. read takes each, and says how the next is called.
+// pages reads one page after another. read parses each and returns the next page's token.
 func (c *Client) pages(ctx context.Context, api, path string, query url.Values,
 	read func(page []byte) (next string, err error)) error {
 	for range maxPages {
@@ -150,7 +150,7 @@ func (c *Client) pages(ctx context.Context, api, path string, query url.Values,
 		}
 		next, err := read(page)
 		if err != nil {
-			return &Error{API: api, Message: "its answer cannot be read", Kind: Other}
+			return &Error{API: api, Message: "cannot parse its response", Kind: Other}
 		}
 		if next == "" {
 			return nil
@@ -184,14 +184,14 @@ func (c *Client) get(ctx context.Context, api, path string) ([]byte, error) {
 	case err != nil:
 		return nil, away(ctx, api, err)
 	case len(body) > maxPage:
-		return nil, &Error{API: api, Message: "its answer is too long", Kind: Other}
+		return nil, &Error{API: api, Message: "its response is too long", Kind: Other}
 	case answer.StatusCode != http.StatusOK:
 		return nil, refusal(api, answer.StatusCode, body)
 	}
 	return body, nil
 }
 
-// away is an error of the way to an API.
+// away returns the error of a request that got no response.
 func away(ctx context.Context, api string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -200,7 +200,7 @@ func away(ctx context.Context, api string, err error) error {
 		return e
 	}
 	why := err
-	if u, ok := err.(*url.Error); ok { // its URL is long and says nothing
+	if u, ok := err.(*url.Error); ok { // its URL is long and adds nothing
 		why = u.Err
 	}
 	text := strings.TrimPrefix(why.Error(), "oauth2: ")

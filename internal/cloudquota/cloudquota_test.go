@@ -22,8 +22,8 @@ import (
 
 const service = "youtube.googleapis.com"
 
-// station is a stand-in with a service account, at noon of a day.
-type station struct {
+// env is a stand-in with a service account, at noon of a day.
+type env struct {
 	*youtubetest.Server
 	url     string
 	account *Account
@@ -31,9 +31,9 @@ type station struct {
 	now     time.Time
 }
 
-func newStation(t *testing.T) *station {
+func newEnv(t *testing.T) *env {
 	t.Helper()
-	s := &station{Server: &youtubetest.Server{}, now: time.Now().Truncate(time.Hour)}
+	s := &env{Server: &youtubetest.Server{}, now: time.Now().Truncate(time.Hour)}
 	owner, key, err := youtubetest.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
 	if err != nil {
 		t.Fatal(err)
@@ -50,13 +50,13 @@ func newStation(t *testing.T) *station {
 	return s
 }
 
-func (s *station) client() *Client {
+func (s *env) client() *Client {
 	return &Client{Account: s.account, Service: service, Endpoint: s.url}
 }
 
-// Usage is what the upstream has metered, by metric, in so much time, as soon as it shows.
+// TestUsage: Usage returns the upstream's metering by metric and interval, after its lag.
 func TestUsage(t *testing.T) {
-	s := newStation(t)
+	s := newEnv(t)
 	s.Cloud.Lag = 7 * time.Minute
 	s.Use(s.now.Add(-3*time.Hour), "default", 40)
 	s.Use(s.now.Add(-time.Hour), "default", 2)
@@ -91,7 +91,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	s := newStation(t)
+	s := newEnv(t)
 	s.Server.Limits, s.MinuteLimit = map[string]int64{"default": 20_000, "search_list": 0}, 300
 	got, err := s.client().Limits(t.Context())
 	want := []Limit{
@@ -106,9 +106,10 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The stand-in answers Google's own clients, and they make of it what we do.
+// TestAsTheGeneratedClients: Google's own clients accept the stand-in's responses and return the
+// same as this package.
 func TestAsTheGeneratedClients(t *testing.T) {
-	s := newStation(t)
+	s := newEnv(t)
 	s.Use(s.now.Add(-time.Hour), "default", 42)
 	s.Use(s.now.Add(-time.Hour), "video_insert", 3)
 	ctx, from := t.Context(), s.now.Add(-2*time.Hour)
@@ -160,12 +161,12 @@ func TestAsTheGeneratedClients(t *testing.T) {
 	}
 }
 
-// Each refusal is told by what is to be done about it.
+// TestErrors: each refusal leads to the hint what to do.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		fault  string
 		kind   Kind
-		limits bool // are still answered
+		limits bool // Limits still succeeds
 		role   string
 	}{
 		{"no-usage-role", NotAllowed, true, "roles/monitoring.viewer"},
@@ -173,7 +174,7 @@ func TestErrors(t *testing.T) {
 		{"503", Away, false, ""},
 		{"key-deleted", BadKey, false, ""},
 	} {
-		s := newStation(t)
+		s := newEnv(t)
 		s.Cloud.Fault = c.fault
 		_, err := s.client().Usage(t.Context(), s.now.Add(-time.Hour), s.now)
 		e, ok := errors.AsType[*Error](err)
@@ -186,7 +187,7 @@ func TestErrors(t *testing.T) {
 	}
 	for fault, kind := range map[string]Kind{"no-limits-role": NotAllowed,
 		"limits-disabled": Disabled} {
-		s := newStation(t)
+		s := newEnv(t)
 		s.Cloud.Fault = fault
 		_, err := s.client().Limits(t.Context())
 		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != kind ||
@@ -197,9 +198,9 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// The key of another account, a project that is not ours, a server that is away.
+// TestRefused: another account's key, another's project, a server that is away.
 func TestRefused(t *testing.T) {
-	s, other := newStation(t), newStation(t)
+	s, other := newEnv(t), newEnv(t)
 	ask := func(c *Client) *Error {
 		_, err := c.Limits(t.Context())
 		e, _ := errors.AsType[*Error](err)
@@ -209,7 +210,7 @@ func TestRefused(t *testing.T) {
 		return e
 	}
 	c := s.client()
-	c.Account = other.account // of the same name, with another key
+	c.Account = other.account // same name, other key
 	if e := ask(c); e.Kind != BadKey || e.Message != "Invalid JWT Signature." {
 		t.Errorf("another key: %v", e)
 	}
@@ -230,9 +231,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A redirect is not followed: the token goes nowhere else.
+// TestTokenStays: a redirect is not followed, so the token goes nowhere else.
 func TestTokenStays(t *testing.T) {
-	s := newStation(t)
+	s := newEnv(t)
 	var seen []string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		seen = append(seen, r.Header.Get("Authorization"))
@@ -253,9 +254,9 @@ func TestTokenStays(t *testing.T) {
 	}
 }
 
-// What is no key is refused without being repeated.
+// TestParseAccount: a file that is no key is refused, and the error does not repeat it.
 func TestParseAccount(t *testing.T) {
-	s := newStation(t)
+	s := newEnv(t)
 	if got := s.account.String(); got != "quota-reader@p1.iam.gserviceaccount.com" ||
 		s.account.Project != "p1" {
 		t.Errorf("%s of %s", got, s.account.Project)

@@ -7,8 +7,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// ServiceOf is the API by whose name the metrics of an upstream begin; "" if none of its buckets
-// has one of Google's.
+// ServiceOf returns the API whose name the upstream's metrics begin with, or "" if no bucket has
+// a metric of Google's.
 func ServiceOf(t *costs.Table) string {
 	for _, b := range t.Buckets() {
 		service, _, _ := strings.Cut(b.Metric, "/")
@@ -19,13 +19,13 @@ func ServiceOf(t *costs.Table) string {
 	return ""
 }
 
-// Difference is a limit of ours of which Google says something else.
+// Difference is a limit that differs from Google's.
 type Difference struct {
 	Ours   quota.Limit
-	Theirs int64 // -1 for any number
+	Theirs int64 // -1 for unlimited
 }
 
-// Differ finds the limits of ours that differ from Google's.
+// Differ returns our limits that differ from Google's.
 func Differ(ours []quota.Limit, google []Limit, t *costs.Table) (all []Difference) {
 	for _, theirs := range google {
 		bucket, ok := t.BucketOfMetric(theirs.Metric)
@@ -41,8 +41,8 @@ func Differ(ours []quota.Limit, google []Limit, t *costs.Table) (all []Differenc
 	return all
 }
 
-// about reports whether a limit of ours with that window is about the same: a day or a minute of
-// the whole project.
+// about reports whether the limit is comparable to one of ours with that window: a day or a
+// minute of the whole project.
 func (l Limit) about(w quota.Window) bool {
 	switch l.Unit {
 	case "1/d/{project}":

@@ -9,29 +9,29 @@ import (
 	"quotabudget/internal/bounds"
 )
 
-// Kind is what an error means for whoever asked.
+// Kind is what an error means for the caller.
 type Kind int
 
-// The kinds of errors.
+// Kinds of errors.
 const (
 	Other      Kind = iota
-	Away            // no answer, or a server's failure: it may work later
+	Away            // no response, or a server error: it may work later
 	BadKey          // the key or the token was refused
 	NotAllowed      // the account lacks a role
-	Disabled        // the project has not enabled the API that was asked
-	NoProject       // there is no such project, or not for this account
+	Disabled        // the project has not enabled the API
+	NoProject       // the project does not exist, or is hidden from this account
 )
 
-// Error is an answer that is none.
+// Error is a failed request.
 type Error struct {
-	API     string // that was asked, by its name
-	Status  int    // HTTP; 0 without an answer
-	Reason  string // in its words; "" for none
+	API     string // name of the API
+	Status  int    // HTTP; 0 without a response
+	Reason  string // the API's word, or ""
 	Message string // one line
 	Kind    Kind
 }
 
-// Error says who answered what.
+// Error returns the API and its message.
 func (e *Error) Error() string {
 	text := e.API
 	switch {
@@ -49,7 +49,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Role is what the account lacks.
+// Role returns the role that the account lacks.
 func (e *Error) Role() string {
 	if e.API == cloudMonitoring {
 		return "roles/monitoring.viewer"
@@ -57,7 +57,7 @@ func (e *Error) Role() string {
 	return "roles/serviceusage.serviceUsageViewer"
 }
 
-// Host is the API that is not enabled.
+// Host returns the API that is not enabled.
 func (e *Error) Host() string {
 	if e.API == cloudMonitoring {
 		return "monitoring.googleapis.com"
@@ -65,7 +65,7 @@ func (e *Error) Host() string {
 	return "serviceusage.googleapis.com"
 }
 
-// refusal reads an error of an API.
+// refusal parses an error response.
 func refusal(api string, status int, body []byte) error {
 	var answer struct {
 		Error struct {
@@ -79,7 +79,7 @@ func refusal(api string, status int, body []byte) error {
 			} `json:"details"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(body, &answer) // else its status says enough
+	_ = json.Unmarshal(body, &answer) // otherwise the status must do
 	said := answer.Error
 	e := &Error{API: api, Status: status, Reason: bounds.Plain(said.Status),
 		Message: bounds.Plain(said.Message)}

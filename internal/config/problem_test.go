@@ -18,7 +18,7 @@ var problems = []struct{ file, want string }{
 	{"ledger: sqlite:a\nledger: sqlite:b", "2: the configuration: ledger is already set on line 1"},
 	{"- a", "1: the configuration: write key: value pairs"},
 	{"a", "1: the configuration: write key: value pairs"},
-	{"? [a]\n: b", "1: the configuration: a key is a word"},
+	{"? [a]\n: b", "1: the configuration: a key must be a word"},
 	{"ledger: 7", "1: ledger: malformed: the ledger's URL: write sqlite:"},
 	{"ledger:", "1: ledger is empty: write a text"},
 	{"ledger: ''", "1: ledger is empty: write a text"},

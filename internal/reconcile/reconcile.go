@@ -1,5 +1,5 @@
-// Package reconcile compares what a ledger has counted with what the upstream has, and computes
-// what is to be corrected. It does no I/O.
+// Package reconcile compares a ledger's count with the upstream's, and computes the correction.
+// It does no I/O.
 package reconcile
 
 import (
@@ -8,26 +8,26 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Day is a part of the log that is compared: a day of the upstream, or as much of it as the
-// upstream can have counted by now.
+// Day is a part of the log to compare: a day of the upstream, or as much of it as the upstream
+// can have counted by now.
 type Day struct {
-	Begin, End time.Time // 23, 24 or 25 hours
-	Until      time.Time // up to which both are compared: the end of a day that is over
-	// Settled is set when the upstream has surely counted all of it. Only then does less than we
-	// have counted mean that we have counted too much.
+	Begin, End time.Time // 23, 24 or 25 hours apart
+	Until      time.Time // end of the comparison; End for a day that is over
+	// Settled is set when the upstream is certain to have counted the whole day. Only then does a
+	// smaller count mean that the ledger has too much.
 	Settled bool
 }
 
-// Meter is how the upstream counts.
+// Meter describes how the upstream counts.
 type Meter struct {
-	Lag time.Duration // what happened longer ago has usually been counted
+	Lag time.Duration // usage older than this has usually been counted
 }
 
-// settledAfter is how many lags after the end of a day all of it has surely been counted.
+// settledAfter is the number of lags after a day's end by which it has certainly been counted.
 const settledAfter = 4
 
-// Days are the last n days of the upstream, oldest first, without those of which the ledger may
-// have forgotten a part: it keeps entries for so long.
+// Days returns the last n days of the upstream, oldest first, except days of which the ledger may
+// have dropped entries. It keeps them for the duration kept.
 func (m Meter) Days(reset quota.Window, now time.Time, n int, kept time.Duration) []Day {
 	var days []Day
 	at := now
@@ -50,33 +50,32 @@ func (m Meter) Days(reset quota.Window, now time.Time, n int, kept time.Duration
 	return days
 }
 
-// Span is the part of the log, as quota.Adjust and Ledger.Between take it: after the first moment
-// and up to the second.
+// Span returns the part of the log in the form of quota.Adjust and Ledger.Between: after the
+// first moment, up to the second.
 func (d Day) Span() (after, until time.Time) {
 	return d.Begin.Add(-time.Microsecond), d.Until.Add(-time.Microsecond)
 }
 
-// Verdict is what a comparison comes to.
+// Verdict is the result of a comparison.
 type Verdict string
 
 const (
-	// Agrees: both have counted the same.
+	// Agrees: the counts are equal.
 	Agrees Verdict = "agrees"
-	// More: the upstream has counted more. Somebody spends from its quota without asking the
-	// ledger.
+	// More: the upstream has counted more, so some program spends its quota without the ledger.
 	More Verdict = "more"
-	// Less: the upstream has counted less, and will count no more.
+	// Less: the upstream has counted less, and its count is final.
 	Less Verdict = "less"
 	// Waiting: the upstream has counted less so far.
 	Waiting Verdict = "waiting"
-	// Unknown: the upstream says nothing about a day on which we have counted units. It may have
-	// lost what it knew.
+	// Unknown: the upstream reports nothing about a day with units in the ledger. It may have
+	// lost the data.
 	Unknown Verdict = "unknown"
 )
 
-// Judge compares what we have counted on the day with what the upstream has; known is false where
-// it says nothing. It returns the units to add to the ledger, or, negative, to take off: none
-// unless the verdict is More or Less.
+// Judge compares the ledger's count with the upstream's; known is false if the upstream reports
+// nothing. The correction is the number of units to add to the ledger, negative to remove. It is
+// 0 unless the verdict is More or Less.
 func (d Day) Judge(ours, theirs int64, known bool) (v Verdict, correction int64) {
 	switch {
 	case !known && ours > 0 && d.Settled:

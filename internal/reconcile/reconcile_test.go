@@ -18,7 +18,8 @@ func pacific(t *testing.T) quota.Window {
 	return w
 }
 
-// The days are the upstream's, also when the clocks change, and end where its meter can be by now.
+// TestDays: the days are the upstream's, even when clocks change, and end where its meter can be
+// by now.
 func TestDays(t *testing.T) {
 	for _, c := range []struct {
 		name, now string
@@ -67,7 +68,7 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// A day meets the next one: no entry is in both, or in none.
+// TestSpan: every entry is in exactly one of two consecutive days.
 func TestSpan(t *testing.T) {
 	now := time.Date(2026, 6, 2, 12, 0, 0, 0, time.UTC)
 	days := Meter{}.Days(pacific(t), now, 2, 72*time.Hour)
@@ -78,7 +79,8 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// Less is believed of a day that is settled, and never where the meter says nothing.
+// TestJudge: a smaller count is trusted on a settled day only, and never if the meter reports
+// nothing.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		settled      bool

@@ -2,7 +2,7 @@ package regions
 
 import "strings"
 
-// assigned is every officially assigned code of ISO 3166-1, 249 of them, each followed by a blank.
+// assigned holds the 249 officially assigned codes of ISO 3166-1, each followed by a blank.
 const assigned = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ " +
 	"BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ " +
 	"CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ " +
@@ -16,12 +16,12 @@ const assigned = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ " +
 	"TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ " +
 	"VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW "
 
-// slips are what people write instead of a region's code, before it: the code of its language, its
-// letters on cars and in the European Union, or its code of three letters.
+// slips maps common mistakes to codes: the code of a language, the letters on cars or in the
+// European Union, or a three-letter code. The mistakes come before their "=".
 const slips = " UK EN GBR ENG =GB EL GRC =GR JA JPN =JP KO KOR =KR ZH CHN =CN USA =US " +
 	"DEU GER D =DE FRA F =FR BRA =BR IND =IN AUS =AU CAN =CA MEX =MX RUS =RU ESP =ES ITA =IT "
 
-// slip is the region meant by code, a common slip.
+// slip returns the region meant by a common mistake.
 func slip(code string) (region string, ok bool) {
 	if strings.ContainsAny(code, " =") {
 		return "", false

@@ -1,4 +1,4 @@
-// Package regions knows the regions of a sweep: which exist, and in what order they are visited.
+// Package regions validates region codes, and orders the regions of a sweep.
 package regions
 
 import (
@@ -11,11 +11,11 @@ import (
 	"quotabudget/internal/spell"
 )
 
-// Region is an ISO 3166-1 alpha-2 code in upper case, made by Parse.
+// Region is an ISO 3166-1 alpha-2 code in upper case. Parse creates it.
 type Region string
 
-// Parse reads one code, in either case and with blanks around it. A code that ISO does not assign
-// is an error, with the one that was meant if it is a common slip.
+// Parse reads one code, in upper or lower case and trimmed. The error for a common mistake
+// suggests the right code.
 func Parse(code string) (Region, error) {
 	up := strings.ToUpper(strings.TrimSpace(code))
 	if len(up) == 2 && strings.Contains(assigned, up+" ") {
@@ -28,8 +28,8 @@ func Parse(code string) (Region, error) {
 		spell.Clip(code))
 }
 
-// ParseList reads codes in their order. Every bad code is reported; so is a code that stands there
-// twice, because a sweep visits a region once.
+// ParseList reads codes in order. It reports every invalid code, and every repeated one, because
+// a sweep visits a region once.
 func ParseList(codes []string) ([]Region, error) {
 	var list []Region
 	var errs []error
@@ -53,16 +53,16 @@ func ParseList(codes []string) ([]Region, error) {
 	return list, nil
 }
 
-// Order returns the regions in the order in which a sweep visits them: those without a complete
-// chart first, then the one whose last complete chart is oldest. Ties keep the order of the list,
-// which is not changed.
+// Order returns the regions in the order of a sweep: those without a complete chart first, then
+// by the age of the last complete chart, oldest first. Ties keep the order of the list. It does
+// not change the list.
 func Order(list []Region, lastComplete map[Region]time.Time) []Region {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b Region) int {
-		return lastComplete[a].Compare(lastComplete[b]) // one that is missing is the zero time
+		return lastComplete[a].Compare(lastComplete[b]) // a missing one is the zero time
 	})
 }
 
-// All are the codes that ISO assigns, in their order.
+// All returns the codes that ISO assigns, in order.
 func All() []Region {
 	var list []Region
 	for code := range strings.FieldsSeq(assigned) {

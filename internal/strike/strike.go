@@ -1,4 +1,4 @@
-// Package strike says which requests to a stand-in go wrong.
+// Package strike decides which requests to a stand-in fail.
 package strike
 
 import (
@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// When are the conditions under which a fault strikes, all of which must hold; a zero one always
-// does.
+// When holds the conditions under which a fault strikes. All must hold; a zero one always does.
 type When struct {
-	// From and To bound the number of the request, counted from 1 over all outside /standin/.
+	// From and To bound the request number, which counts from 1 over all requests outside
+	// /standin/.
 	From, To int64
-	// Every matches the requests whose number is a multiple of it.
+	// Every matches request numbers that are a multiple of it.
 	Every int64
-	// Times is how often the fault strikes before it is over.
+	// Times is how often the fault strikes in all.
 	Times int64
 }
 
-// Hits reports whether the fault strikes the request with that number, after so many that it has
+// Hits reports whether the fault strikes a request, by its number and how often the fault has
 // struck.
 func (w When) Hits(number, struck int64) bool {
 	return number >= w.From && (w.To == 0 || number <= w.To) &&
 		(w.Every == 0 || number%w.Every == 0) && (w.Times == 0 || struck < w.Times)
 }
 
-// Parse reads a fault of the form KIND[@FROM[-[TO]]][/EVERY][*TIMES], whose conditions may stand in
-// any order. Other marks and what is behind them are others'.
+// Parse reads a fault of the form KIND[@FROM[-[TO]]][/EVERY][*TIMES], with its conditions in any
+// order. others parse the conditions behind other marks.
 func Parse(spec string, kinds []string, others map[byte]func(string) error) (
 	kind string, w When, err error) {
 	marks := "@/*"

@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	for spec, says := range map[string]string{
 		"":        `fault "": kind "" is not one of 503, cut`,
 		"505":     `fault "505": kind "505" is not one of 503, cut`,
-		"503#x":   `kind "503#x"`, // whose mark is nobody's
+		"503#x":   `kind "503#x"`, // an unknown mark
 		"503@":    `"" is not a number above 0`,
 		"503@3-x": `"x" is not a number above 0`,
 		"503/0":   `fault "503/0": "0" is not`,

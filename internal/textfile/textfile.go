@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// patience is how long ReadPipe waits for a pipe: a program that decrypts a file may ask a person
-// for a password first.
+// patience is how long ReadPipe waits for a pipe. A program that decrypts a file may first ask a
+// person for a password.
 const patience = time.Minute
 
 var errSilent = fmt.Errorf("nothing wrote to the pipe and closed it within %s", patience)
 
-// Read returns the content of the regular file at path, at most max bytes. It never blocks: a
-// directory, a pipe and a device are errors. The null device is an empty file.
+// Read returns the content of the regular file at path, at most max bytes. It never blocks:
+// directories, pipes and devices are errors. The null device is an empty file.
 func Read(path string, max int64) ([]byte, error) {
-	// Opening a pipe waits for its writer, and opening a terminal for its line, unless they are
-	// told not to.
+	// Without O_NONBLOCK, opening a pipe waits for its writer, and opening a terminal for its
+	// line.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -42,8 +42,8 @@ func Read(path string, max int64) ([]byte, error) {
 	return nil, errors.New("is a device, not a file")
 }
 
-// ReadPipe is Read for a file that is read once: it may also be a pipe, such as that of <(command).
-// It waits for what is written into the pipe until ctx ends, and for no more than a minute.
+// ReadPipe is like Read, but also reads a pipe, such as that of <(command). It waits for the
+// writer until ctx ends, and at most a minute.
 func ReadPipe(ctx context.Context, path string, max int64) ([]byte, error) {
 	if !IsPipe(path) {
 		return Read(path, max)
@@ -59,8 +59,8 @@ func IsPipe(path string) bool {
 	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }
 
-// readPipe leaves a goroutine behind when ctx ends before the writer is done: opening a pipe cannot
-// be interrupted. It ends with the writer, or with the process.
+// readPipe leaves a goroutine behind if ctx ends first, because opening a pipe cannot be
+// interrupted. The goroutine ends with the pipe's writer, or with the process.
 func readPipe(ctx context.Context, path string, max int64) ([]byte, error) {
 	type content struct {
 		data []byte

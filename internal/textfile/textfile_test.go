@@ -29,7 +29,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// What is not a regular file is refused at once, whoever holds its other end.
+// TestRead: anything but a regular file is refused at once, whatever its other end does.
 func TestRead(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(file(t, "text"), link); err != nil {
@@ -57,7 +57,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A pipe is read to its end, however late its writer comes.
+// TestReadPipe: a pipe is read to its end, however late its writer comes.
 func TestReadPipe(t *testing.T) {
 	path := fifo(t)
 	type content struct {
@@ -88,7 +88,8 @@ func TestReadPipe(t *testing.T) {
 	}
 }
 
-// A pipe whose writer never comes, or never ends, is given up when the caller is.
+// TestReadPipeGivesUp: ReadPipe returns when ctx ends, although the writer never comes or never
+// finishes.
 func TestReadPipeGivesUp(t *testing.T) {
 	why := errors.New("the caller is gone")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Document is the top of the one YAML document in data, or nil if there is none.
+// Document returns the top of the only YAML document in data, or nil if there is none.
 func Document(data []byte) (*yaml.Node, *Problem) {
 	in := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
@@ -28,8 +28,8 @@ func Document(data []byte) (*yaml.Node, *Problem) {
 	return doc.Content[0], nil
 }
 
-// syntaxProblem is the parser's message, with the probable cause. Its message on anchors would
-// repeat text of the file, which may be a key.
+// syntaxProblem returns the parser's message with the probable cause. It rewords the message
+// about anchors, which repeats text of the file that may be a key.
 func syntaxProblem(data []byte, err error) *Problem {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 0

@@ -1,5 +1,5 @@
-// Package yamlfile reads YAML files that people write: strictly, and reporting all problems at
-// once, each with its line.
+// Package yamlfile reads YAML files that people write. It is strict, and reports all problems at
+// once, with their lines.
 package yamlfile
 
 import (
@@ -15,13 +15,13 @@ import (
 	"quotabudget/internal/spell"
 )
 
-// Problem is one thing that is wrong with a file.
+// Problem is one problem of a file.
 type Problem struct {
-	Line int // 0 when there is none
+	Line int // 0 if there is none
 	Text string
 }
 
-// String is the problem with its line before it.
+// String returns the problem, after its line.
 func (p Problem) String() string {
 	if p.Line == 0 {
 		return p.Text
@@ -29,28 +29,28 @@ func (p Problem) String() string {
 	return fmt.Sprintf("line %d: %s", p.Line, p.Text)
 }
 
-// MaxProblems is how many are reported; a person fixes these first.
+// MaxProblems bounds the reported problems; a person fixes these first.
 const MaxProblems = 100
 
-// maxItems bounds all lists and mappings together: aliases can make a small file long.
+// maxItems bounds all lists and mappings together, because aliases can make a small file long.
 const maxItems = 100_000
 
-// Reader reads the nodes of one file and collects what is wrong with them. In its methods, what is
-// the name of the node for messages.
+// Reader reads the nodes of one file and collects its problems. The argument what of its methods
+// is the node's name for messages.
 type Reader struct {
-	Problems []Problem // in the order in which they were found
+	Problems []Problem // in the order found
 	items    int
 }
 
-// Add notes a problem at a node.
+// Add records a problem at a node.
 func (r *Reader) Add(at *yaml.Node, format string, args ...any) {
 	r.Problems = append(r.Problems, Problem{at.Line, fmt.Sprintf(format, args...)})
 }
 
-// Full reports whether enough problems have been found to stop reading.
+// Full reports whether there are enough problems to stop reading.
 func (r *Reader) Full() bool { return len(r.Problems) >= MaxProblems }
 
-// Sorted is the problems in the order of the file, each once.
+// Sorted returns the problems in the order of the file, each once.
 func (r *Reader) Sorted() []Problem {
 	sorted := slices.Clone(r.Problems)
 	slices.SortStableFunc(sorted, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
@@ -62,10 +62,10 @@ func (r *Reader) Sorted() []Problem {
 	return sorted
 }
 
-// Fields is what reads the value of each known key of a mapping.
+// Fields maps the known keys of a mapping to the functions that read their values.
 type Fields map[string]func(*yaml.Node)
 
-// Fields reads a mapping with known keys. Those that are required must be there.
+// Fields reads a mapping with known keys. The required ones must be present.
 func (r *Reader) Fields(n *yaml.Node, what string, known Fields, required ...string) {
 	seen := make(map[string]bool)
 	ok := r.pairs(n, what, 0, func(name string, key, value *yaml.Node) {
@@ -85,7 +85,7 @@ func (r *Reader) Fields(n *yaml.Node, what string, known Fields, required ...str
 	}
 }
 
-// Each reads the pairs of a mapping. It is false for anything else.
+// Each reads the pairs of a mapping. It returns false for anything else.
 func (r *Reader) Each(n *yaml.Node, what string, read Pair) bool {
 	return r.pairs(n, what, 1, read)
 }
@@ -93,7 +93,7 @@ func (r *Reader) Each(n *yaml.Node, what string, read Pair) bool {
 // Pair reads one pair of a mapping.
 type Pair func(name string, key, value *yaml.Node)
 
-// pairs is Each. Each pair counts as so many items.
+// pairs is Each, where each pair counts as the given number of items.
 func (r *Reader) pairs(n *yaml.Node, what string, items int, read Pair) bool {
 	if n = target(n); n.Kind != yaml.MappingNode {
 		r.Add(n, "%s: write key: value pairs", what)
@@ -105,7 +105,7 @@ func (r *Reader) pairs(n *yaml.Node, what string, items int, read Pair) bool {
 		line, again := lines[key.Value]
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			r.Add(key, "%s: a key is a word", what)
+			r.Add(key, "%s: a key must be a word", what)
 		case again:
 			r.Add(key, "%s: %s is already set on line %d", what, spell.Clip(key.Value), line)
 		default:
@@ -138,7 +138,7 @@ func (r *Reader) more(n *yaml.Node, what string, items int) bool {
 	return !r.Full() && r.items < maxItems
 }
 
-// target is the node that an alias refers to.
+// target returns the node that an alias refers to.
 func target(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -146,7 +146,7 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// Text reads a word, whatever its type in YAML: NO is a region. It is false for none.
+// Text reads a word of any YAML type, because NO is a region. It returns false if there is none.
 func (r *Reader) Text(n *yaml.Node, what string) (string, bool) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
@@ -181,5 +181,5 @@ func (r *Reader) Bool(n *yaml.Node, what string) bool {
 	return strings.EqualFold(n.Value, "true")
 }
 
-// Section reports whether a key has anything under it: all of it may be commented out.
+// Section reports whether a key has a value, which may be commented out completely.
 func Section(n *yaml.Node) bool { return n.Kind != yaml.ScalarNode || n.Tag != "!!null" }

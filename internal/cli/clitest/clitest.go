@@ -1,4 +1,4 @@
-// Package clitest shows tests what a person sees of a program.
+// Package clitest checks what a person sees of a program.
 package clitest
 
 import (
@@ -12,14 +12,14 @@ import (
 
 var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// lines are what was written, without colours.
+// lines returns the lines written, without colours.
 func lines(written string) []string {
 	return strings.Split(strings.ReplaceAll(colors.ReplaceAllString(written, ""), "\r\n", "\n"),
 		"\n")
 }
 
-// Loud is the first line in what a program wrote that a terminal would obey, apart from line breaks
-// and the program's own colours; "" if there is none.
+// Loud returns the first line of a program's output that contains a terminal sequence other than
+// line breaks and the program's own colours, or "".
 func Loud(written string) string {
 	obeyed := func(r rune) bool {
 		return unicode.IsControl(r) || strings.ContainsRune("\u200b\ufeff\u00ad", r) ||
@@ -33,7 +33,7 @@ func Loud(written string) string {
 	return ""
 }
 
-// Fits wants every line of what was written on a terminal to be of so many cells at most.
+// Fits checks that no line written to a terminal is wider than columns.
 func Fits(t *testing.T, columns int, written string) {
 	t.Helper()
 	for _, line := range lines(written) {

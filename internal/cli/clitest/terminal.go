@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal opens a terminal of so many columns: what is written to screen is read from watcher.
-// Close screen once a program has it.
+// Terminal opens a terminal of the given width. What is written to screen can be read from
+// watcher. The caller closes screen once a program has it.
 func Terminal(t *testing.T, columns int) (watcher, screen *os.File) {
 	t.Helper()
 	watcher, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -36,8 +36,8 @@ func Terminal(t *testing.T, columns int) (watcher, screen *os.File) {
 	return watcher, screen
 }
 
-// Seen runs a program whose standard output is a terminal of so many columns, and returns what it
-// wrote there and how it ended.
+// Seen runs a program with a terminal as its standard output, and returns what it wrote there and
+// how it ended.
 func Seen(t *testing.T, columns int, cmd *exec.Cmd) (string, error) {
 	t.Helper()
 	watcher, screen := Terminal(t, columns)
@@ -47,6 +47,6 @@ func Seen(t *testing.T, columns int, cmd *exec.Cmd) (string, error) {
 	}
 	screen.Close()
 	var seen bytes.Buffer
-	seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed
+	seen.ReadFrom(watcher) // fails when the last handle of the terminal is closed
 	return seen.String(), cmd.Wait()
 }
