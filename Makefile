@@ -1,7 +1,7 @@
-# What a user types: demo, test, build, install. What a change must pass: check. Everything else is said in CONTRIBUTING.md.
+# For users: demo, test, build, install. For a change: check. CONTRIBUTING.md explains the rest.
 
 GO ?= go
-# Without paths of this machine, symbols and debug information.
+# Strip local paths, symbols and debug information.
 SMALL = -trimpath -ldflags "-s -w"
 
 .PHONY: demo test soak check fuzz interop build install bench vuln fmt tools clean notices picture pictures browser
@@ -10,17 +10,17 @@ SMALL = -trimpath -ldflags "-s -w"
 demo:
 	@MAKE="$(MAKE)" scripts/demo
 
-## test: install what the tests need, then run them all
+## test: install what the tests need, then run all tests
 test: tools
 	$(GO) test ./...
 
-## soak: three daemons on one Redis, one of them killed every one to three seconds, for two minutes;
-## then the limiter on Redis beside the one in memory, for thousands of histories
+## soak: two minutes of three daemons on one Redis, one of them killed every one to three seconds;
+## then thousands of histories of the limiter, on Redis and in memory
 soak: tools
 	$(GO) test ./cmd/ingestor -run 'TestCrashes' -count 1 -v -long
 	$(GO) test ./internal/limit/redislimit -run 'TestSameAsMemory' -count 1 -v -long
 
-## check: what must hold before a change lands: test under the race detector, and the linters
+## check: what a change must pass: the tests under the race detector, and the linters
 check: tools
 	@scripts/unformatted
 	$(GO) mod tidy -diff
@@ -38,20 +38,20 @@ interop: tools
 	@scripts/install-interop
 	$(GO) test -tags interop -count 1 ./interop
 
-## browser: install Chromium and axe-core, and drive the pages; pictures of them are in bin/screens
+## browser: install Chromium and axe-core, and test the pages; screenshots are in bin/screens
 browser:
 	@scripts/install-browser
 	$(GO) test -tags browser -count 1 ./browser
 
-## build: the two programs, into bin/
+## build: build both programs into bin/
 build:
 	$(GO) build $(SMALL) -o bin/ ./cmd/quotactl ./cmd/ingestor
 
-## install: the two programs, to where go install puts them
+## install: install both programs with go install
 install:
 	$(GO) install $(SMALL) ./cmd/quotactl ./cmd/ingestor
 
-## bench: the figures of docs/benchmarks.md, each a ratio within one run
+## bench: measure the figures of docs/benchmarks.md, each a ratio within one run
 bench: tools
 	$(GO) test -run '^$$' -bench 'Ledger|Reservations' -benchtime 1x ./internal/ledger/redisledger
 	$(GO) test -run '^$$' -bench . -benchtime 3s ./internal/ledger/sqliteledger
@@ -68,21 +68,21 @@ bench: tools
 	cd bench && $(GO) test -run Boundary -v -bench . -benchtime 500ms .
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/serve
 
-## picture: the terminal at the top of the README, from a real run, and what limits let through
+## picture: draw the terminal at the top of the README from a real run, and docs/limits.svg
 picture:
 	$(GO) run ./cmd/quotactl prove --seed 7 --svg docs/limits.svg
 	$(GO) test . -run '^TestPicture$$' -count 1 -update
 
-## pictures: those of docs/api.md, from the demo in a real browser
+## pictures: draw the pictures of docs/api.md from the demo in a real browser
 pictures:
 	@scripts/install-browser
 	$(GO) test -tags browser ./browser -run '^TestPictures$$' -count 1 -update
 
-## notices: the licences of everything that is linked into the programs, into THIRD_PARTY_NOTICES
+## notices: write the licences of all linked modules to THIRD_PARTY_NOTICES
 notices:
 	$(GO) test ./deploy -run '^TestNotices$$' -count 1 -update
 
-## vuln: known vulnerabilities of what is built in (asks the vulnerability database over the network)
+## vuln: list known vulnerabilities of the dependencies (needs the network)
 vuln:
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
 

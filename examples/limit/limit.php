@@ -1,7 +1,7 @@
 <?php
 // One decision of the limiter, by its script: see lua/README.md.
 //
-//     limit.php HOST:PORT POLICY UNITS WINDOW_SECONDS WHO [COST]
+//     limit.php HOST:PORT POLICY UNITS WINDOW_SECONDS CLIENT [COST]
 
 class Limiter
 {
@@ -12,12 +12,12 @@ class Limiter
         $this->script = file_get_contents(__DIR__ . '/../../lua/limit.lua');
     }
 
-    /** Asks whether $who may spend $cost units: [allowed, units left, seconds to wait]. */
-    public function take(string $policy, int $units, float $seconds, string $who,
+    /** Charges $cost units to $client if they fit: [allowed, units left, seconds to wait]. */
+    public function take(string $policy, int $units, float $seconds, string $client,
         int $cost = 1): array
     {
         $window = (int) round($seconds * 1e6);
-        $key = "limit:{all}:$policy:log:$window:" . substr(hash('sha256', $who), 0, 32);
+        $key = "limit:{all}:$policy:log:$window:" . substr(hash('sha256', $client), 0, 32);
         $call = [[$key, 'log', $units, $window, $cost, 0, 0], 1];
         $reply = $this->redis->evalSha(sha1($this->script), ...$call)
             ?: $this->redis->eval($this->script, ...$call);

@@ -1,6 +1,6 @@
 """One decision of the limiter, by its script: see lua/README.md.
 
-    limit.py HOST:PORT POLICY UNITS WINDOW_SECONDS WHO [COST]
+    limit.py HOST:PORT POLICY UNITS WINDOW_SECONDS CLIENT [COST]
 """
 import hashlib
 import os
@@ -16,10 +16,10 @@ class Limiter:
         with open(SCRIPT) as file:
             self.script = client.register_script(file.read())
 
-    def take(self, policy, units, seconds, who, cost=1):
-        """Ask whether who may spend cost units: allowed, units left, seconds to wait."""
+    def take(self, policy, units, seconds, client, cost=1):
+        """Charge cost units to client if they fit: allowed, units left, seconds to wait."""
         window = int(seconds * 1_000_000)
-        digest = hashlib.sha256(who.encode()).hexdigest()[:32]
+        digest = hashlib.sha256(client.encode()).hexdigest()[:32]
         key = f"limit:{{all}}:{policy}:log:{window}:{digest}"
         _, _, allowed, left, retry, _ = self.script(
             keys=[key], args=["log", units, window, cost, 0, 0])
