@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// update makes the tests of generated files write them anew: go test . -run TestPicture -update
+// update makes the tests of generated files write them: go test . -run TestPicture -update
 var update = flag.Bool("update", false, "write the generated documents instead of comparing them")
 
 // programs is the folder of both programs, which the first test that needs them builds.

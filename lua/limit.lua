@@ -9,8 +9,8 @@
 --        number of the former key in KEYS, or 0. For counter the window is whole milliseconds, and
 --        units * milliseconds at most 2^53.
 -- Reply  integers: 1 allowed or 0 denied, the server's time in µs, then four for each policy:
---        1 allows, 0 denies or -1 the cost exceeds the units; units remaining; µs until the cost
---        fits if nothing else is charged; µs until all units are free
+--        1 it allows, 0 it denies or -1 the cost exceeds the units; units remaining; µs until the
+--        cost fits, if nobody else charges; µs until all is free again
 --
 -- Keys expire a minute after they are idle: a clock set back by up to a minute frees nothing.
 -- A denial writes nothing, except where denied calls are charged. A caller that loses the reply may
@@ -51,7 +51,7 @@ local function decide_counter(a, state, cost)
   else
     local fading, room = previous, units - cost - current
     retry = -gone
-    if room < 0 then -- this window's units must fade too, in the next one
+    if room < 0 then -- this window's units have to fade, too, and do so in the next one
       fading, room, retry = sliding and current or 0, units - cost, window - gone
     end
     if fading > room then

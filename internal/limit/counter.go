@@ -56,7 +56,7 @@ func (c counter) decide(p *Policy, now, cost int64) Decision {
 	return d
 }
 
-// fits returns the µs until a cost that is denied now fits.
+// fits is how long until a cost that is denied now fits.
 func (c counter) fits(p *Policy, gone, cost int64) int64 {
 	w, room := p.window(), p.Units-cost
 	switch {

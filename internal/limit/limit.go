@@ -104,7 +104,7 @@ type Decision struct {
 	// RetryAfter is how long until this cost would be allowed if nothing else were charged. It is
 	// 0 if the cost is allowed or never will be.
 	RetryAfter time.Duration
-	// ResetAfter is how long until the whole limit would be free if nothing were charged.
+	// ResetAfter is how long until the whole limit would be free, if nobody charged.
 	ResetAfter time.Duration
 }
 

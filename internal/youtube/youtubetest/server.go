@@ -230,7 +230,7 @@ func (s *Server) change(r *http.Request) error {
 	}
 	if c.CloudFault != nil && *c.CloudFault != "" &&
 		!slices.Contains(CloudFaults(), *c.CloudFault) {
-		return fmt.Errorf("cloud_fault: %q is none of %s", *c.CloudFault,
+		return fmt.Errorf("cloud_fault: %q is not one of %s", *c.CloudFault,
 			strings.Join(CloudFaults(), ", "))
 	}
 	defer s.locked()()
