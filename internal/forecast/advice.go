@@ -10,10 +10,10 @@ import (
 
 const changeSchedule = "change the schedule (ingestor plan --suggest finds one that fits)"
 
-// advise is what a person can do so that nothing is lost, most certain first: give back units that
-// were set aside and not drawn, ask for fewer pages, spend less besides the schedule. It is played,
-// on a day with a little more spending than the likely one. A schedule that does not fit by itself,
-// without a pace, has to be changed. It is "" when nothing of it helps.
+// advise returns what a person can do to lose nothing, most certain first: release reservations
+// nobody draws on, request fewer pages, or spend less besides the schedule. It tries each on a
+// day with a little more spending than the likely one. If the schedule does not fit even without
+// a pace, the schedule must change. It returns "" if nothing helps.
 func (o *outlook) advise(d day) string {
 	for i, r := range o.Reservations {
 		b := o.Bucket
@@ -50,7 +50,7 @@ func (o *outlook) advise(d day) string {
 	return ""
 }
 
-// fewer is the bucket whose runs want at most so many pages.
+// fewer returns the bucket with runs of at most the given pages.
 func (b Bucket) fewer(pages int64) Bucket {
 	b.Lanes = slices.Clone(b.Lanes)
 	for i := range b.Lanes {
@@ -59,8 +59,8 @@ func (b Bucket) fewer(pages int64) Bucket {
 	return b
 }
 
-// affordable is how many unscheduled units an hour, spent evenly, leave enough for the schedule and
-// a tenth to spare.
+// affordable returns the unscheduled units per hour, spent evenly, that leave enough for the
+// schedule, less a tenth.
 func (o *outlook) affordable(d day) float64 {
 	even := func(rate float64) day {
 		e := day{wants: make([]float64, len(d.wants)), rate: rate, size: d.size, seed: d.seed}
@@ -80,7 +80,7 @@ func (o *outlook) affordable(d day) float64 {
 	return twoDigits(0.9 * low)
 }
 
-// twoDigits rounds down.
+// twoDigits rounds down to two digits.
 func twoDigits(n float64) float64 {
 	if n < 1 {
 		return 0

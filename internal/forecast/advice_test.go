@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Where nothing is unscheduled, whoever sets as many pages as advised loses nothing, and with one
-// more something; and there is no advice where nothing is lost.
+// TestAdviceOnPages: with no unscheduled spending, the advised number of pages loses nothing and
+// one more loses something; without a loss there is no advice.
 func TestAdviceOnPages(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := draws{r}.scenario(t)
@@ -42,7 +42,7 @@ func TestAdviceOnPages(t *testing.T) {
 	})
 }
 
-// Whoever spends at most as much besides the schedule as advised loses nothing until the reset;
+// TestAdviceOnSpending: up to the advised unscheduled spending nothing is lost until the reset;
 // with half as much again, something is lost or denied.
 func TestAdviceOnSpending(t *testing.T) {
 	const now = "2026-11-21 20:00:00"
@@ -68,7 +68,7 @@ func TestAdviceOnSpending(t *testing.T) {
 	}
 }
 
-// A reservation that nobody draws on is given back first.
+// TestAdviceOnReservations: the first advice is to release a reservation that nobody draws on.
 func TestAdviceOnReservations(t *testing.T) {
 	b := bucket(t, "2026-11-21 20:00:00", "9500 day", "0 * * * * US GB",
 		spent(clock(t, "2026-11-21 09:00:00"), 9000))

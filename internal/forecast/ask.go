@@ -8,21 +8,20 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Question is a credential whose buckets are forecast.
+// Question names a credential whose buckets to forecast.
 type Question struct {
 	Credential string
-	Limits     []quota.Limit           // those of parts of split buckets, for each part
-	Paces      []quota.Limit           // that hold scheduled runs back
-	Resets     map[string]quota.Window // the upstream's day of each bucket
-	Lanes      []share.Lane            // that spend from the credential
-	Price      []quota.Cost            // of a page of them
+	Limits     []quota.Limit           // for each part of a split bucket
+	Paces      []quota.Limit           // hold back scheduled runs
+	Resets     map[string]quota.Window // the upstream's day, by bucket
+	Lanes      []share.Lane            // lanes that spend from the credential
+	Price      []quota.Cost            // of a page of a lane
 
 	Amount func(bucket string, units int64) string // see Bucket.Amount
 }
 
-// Ask reads the ledger and returns the forecast of every bucket that has a limit, in the order of
-// the limits. Limits on what is held at once (concurrent) say nothing of the time to come, and are
-// left aside. Errors are the ledger's.
+// Ask reads the ledger and returns the forecast of every bucket with a limit, in the order of the
+// limits. It ignores concurrent limits, which do not depend on time. Errors are the ledger's.
 func (q Question) Ask(ctx context.Context, l quota.Ledger) ([]Forecast, error) {
 	q.Limits = slices.DeleteFunc(slices.Clone(q.Limits),
 		func(l quota.Limit) bool { return l.Window.Concurrent })

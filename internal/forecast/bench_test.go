@@ -17,9 +17,9 @@ var (
 	firstSeed = flag.Int("seed", 5000, "of the first of them")
 )
 
-// BenchmarkForecast replays months and prints for each kind of day, with one limit and with two,
-// how many minutes the forecast was off, and the straight line in brackets, at 25, 50 and 75 % of
-// the day, and how much of the days lay in the interval of eight in ten.
+// BenchmarkForecast replays months. For each kind of day, with one limit and with two, it prints
+// the error of the forecast in minutes (in brackets that of a straight line) at 25, 50 and 75 %
+// of the day, and how many of the days lay in the eight-in-ten interval.
 func BenchmarkForecast(b *testing.B) {
 	both := dayAnd24h(b)
 	for range b.N {
@@ -46,7 +46,7 @@ func row(all []asked, kinds []string) string {
 	return text + fmt.Sprintf("   %.0f %%", 100*coverage(all))
 }
 
-// replayed is so many months, each on a processor of its own.
+// replayed replays several months in parallel.
 func replayed(t testing.TB, kinds []string, limits []quota.Limit) []asked {
 	each := make([][]asked, *months)
 	var wait sync.WaitGroup
@@ -59,23 +59,23 @@ func replayed(t testing.TB, kinds []string, limits []quota.Limit) []asked {
 
 const regions = " US GB DE FR IN BR AU CA"
 
-// theDay is the limit of the upstream's day.
+// theDay returns the limit of the upstream's day.
 func theDay(t testing.TB) []quota.Limit {
 	day := limit(t, 10000, "day")
 	day.Headroom = 500
 	return []quota.Limit{day}
 }
 
-// dayAnd24h is that limit, and as much in any 24 hours.
+// dayAnd24h returns that limit, and the same in any 24 hours.
 func dayAnd24h(t testing.TB) []quota.Limit {
 	both := append(theDay(t), theDay(t)...)
 	both[1].Window = quota.Sliding(24 * time.Hour)
 	return both
 }
 
-// BenchmarkOf is one forecast of an ordinary day: 8 regions every half hour, and 5 unscheduled
-// units a minute for four days. A daemon asks for one every minute, and has 50 ms of a processor
-// for it.
+// BenchmarkOf computes a forecast of an ordinary day: 8 regions every half hour, and 5
+// unscheduled units a minute for four days. A daemon computes one every minute, within 50 ms of
+// CPU time.
 func BenchmarkOf(b *testing.B) {
 	const at = "2026-11-21 18:00:01"
 	in := bucket(b, at, "10000 day, 10000 24h", "*/30 * * * *"+regions,
@@ -85,8 +85,8 @@ func BenchmarkOf(b *testing.B) {
 	}
 }
 
-// BenchmarkManyEntries is one forecast with 10,000 entries a day, a third of them unscheduled, and
-// two limits.
+// BenchmarkManyEntries computes a forecast from 10,000 entries a day, a third of them
+// unscheduled, with two limits.
 func BenchmarkManyEntries(b *testing.B) {
 	in := bucket(b, "2026-11-21 20:00:00", "20000 day, 20000 24h", "*/5 * * * *"+regions)
 	at := in.At
@@ -101,7 +101,7 @@ func BenchmarkManyEntries(b *testing.B) {
 	}
 }
 
-// BenchmarkManyTicks is one forecast with a schedule of every few seconds.
+// BenchmarkManyTicks computes a forecast with a schedule of every few seconds.
 func BenchmarkManyTicks(b *testing.B) {
 	in := bucket(b, "2026-11-21 08:00:01", "1000000 day", "@every 3s"+regions,
 		flow(clock(b, "2026-11-21 00:00:00"), clock(b, "2026-11-21 08:00:00"), time.Minute, 3))
@@ -110,8 +110,8 @@ func BenchmarkManyTicks(b *testing.B) {
 	}
 }
 
-// BenchmarkShort is one forecast of a day on which shares leave runs out of 8 lanes: where nothing
-// is unscheduled, where something is, and where the ticks are too many for points of their own.
+// BenchmarkShort computes a forecast of a day on which shares leave out runs of 8 lanes: without
+// and with unscheduled spending, and with too many ticks for separate points.
 func BenchmarkShort(b *testing.B) {
 	const at = "2026-11-21 08:00:01"
 	some := flow(clock(b, at).Add(-48*time.Hour), clock(b, at), time.Minute, 1)

@@ -5,37 +5,37 @@ import (
 	"slices"
 )
 
-// Some spending follows the hours of the day: people at work, a job that begins at two. Whether it
-// does is not configured but tried: the hours of the last day are predicted from the hours just
-// before them, and from the same hours of the day before.
+// Some spending follows the hours of the day: people at work, or a job at two o'clock. This is
+// not configured but tested: each hour of the last day is predicted from the hours just before
+// it, and from the same hour of the day before.
 
 const (
 	dayHours = 24
 	dayBins  = dayHours * hour
-	// lead is how many hours ahead the trial predicts. It needs as many hours to be worth anything.
+	// lead is how many hours ahead the test predicts, and how many predictions it needs.
 	lead = 12
-	// lately is the hours that tell how today compares with the day before.
+	// lately is the number of hours used to compare today with the day before.
 	lately = 6
-	// doubt is how much likelier it is, before the trial, that the hour of the day says nothing.
+	// doubt is the prior odds against spending that follows the clock.
 	doubt = 100
-	// memory is the half-life in hours by which the hours before count in the trial.
+	// memory is the half-life in hours of the weight of earlier hours in the test.
 	memory = 8
-	// initial is how far off predictions are taken to be before any was tried, squared.
+	// initial is the squared error assumed before the first test.
 	initial = 0.01
-	// cautious is the hours as they are on the average that are counted on both sides of a
-	// comparison, so that few say little.
+	// cautious is the number of average hours added to both sides of a comparison, so that a few
+	// hours have little effect.
 	cautious = 3
 )
 
-// trial predicts the hour j from those that are o hours old and older.
+// trial is a prediction of hour j from hours at least o hours old.
 type trial struct {
 	j     int
 	was   float64
 	flat  float64 // from the hours just before
-	clock float64 // from the day before; NaN when there is none
+	clock float64 // from the day before; NaN if the log lacks it
 }
 
-// trials are those of so many hours, from o hours ago on, as far as the log tells.
+// trials returns the predictions of the ahead hours after hour o, as far back as the log goes.
 func trials(means []float64, o, ahead int) (all []trial) {
 	flat, level := remember(means[o:]), ratio(means, o)
 	for j := max(0, o-ahead); j < o; j++ {
@@ -46,9 +46,9 @@ func trials(means []float64, o, ahead int) (all []trial) {
 	return all
 }
 
-// byClock is how likely it is that the day before tells more than the hours before. Roots are
-// compared, so that busy hours count no more than others, and no hour may say much by being
-// predicted exactly.
+// byClock returns the probability that the day before predicts better than the hours before. It
+// compares square roots, so that busy hours do not dominate, and adds noise, so that no exact
+// prediction does.
 func (h *habit) byClock() float64 {
 	var clock, flat, n [dayHours]float64
 	means := hourly(h.units)
@@ -76,11 +76,11 @@ func (h *habit) byClock() float64 {
 	return odds / (1 + odds)
 }
 
-// off is how far predictions of so many hours would have been off in the log, as the deviation of a
-// logarithm, beyond what charges of a grain explain. That is how far off the next one may be. An
-// hour that the log does not tell, or that has no day before it, says nothing.
+// off returns the error of predictions over the given number of hours in the log, as the standard
+// deviation of the logarithm beyond what charges of size grain explain. It is the expected error
+// of the next prediction. Hours missing from the log, or without a day before, are skipped.
 func off(means []float64, ahead int, grain float64) (flat, clock float64) {
-	few := mean(means) // an hour of the ordinary on both sides, so that few units say little
+	few := mean(means) // an average hour on both sides, so that few units have little effect
 	square := func(was, said float64) float64 {
 		noise := grain / (float64(hour) * (was + few))
 		return max(0, math.Pow(math.Log((was+few)/(said+few)), 2)-noise)
@@ -104,10 +104,10 @@ func off(means []float64, ahead int, grain float64) (flat, clock float64) {
 	return math.Sqrt(squares[0] / n[0]), math.Sqrt(squares[1] / n[1])
 }
 
-// known is false for what the log does not tell, which is NaN.
+// known reports whether the log contains a value; NaN means it does not.
 func known(units float64) bool { return !math.IsNaN(units) }
 
-// hourly is the mean of the bins of each hour back from now.
+// hourly returns the mean of the bins of each hour, back from now.
 func hourly(units []float64) (means []float64) {
 	for bins := range slices.Chunk(units[:len(units)/hour*hour], hour) {
 		means = append(means, mean(bins))
@@ -115,21 +115,21 @@ func hourly(units []float64) (means []float64) {
 	return means
 }
 
-// mean is that of what is known.
+// mean returns the mean of the known values.
 func mean(units []float64) float64 { return weigh(units, func(int) float64 { return 1 }) }
 
-// remember is the mean of hours, the first counting most.
+// remember returns the mean of hours, the first weighted most.
 func remember(means []float64) float64 {
 	return weigh(means, func(j int) float64 { return math.Exp2(-float64(j) / memory) })
 }
 
-// dayBefore is what the hour j was like on the day before.
+// dayBefore returns the mean of hour j's neighbourhood on the day before.
 func dayBefore(means []float64, j int) float64 {
 	around := means[min(j+dayHours-1, len(means)):min(j+dayHours+2, len(means))]
 	return weigh(around, func(k int) float64 { return [...]float64{1, 2, 1}[k] })
 }
 
-// weigh is the weighted mean of what is known; NaN when nothing is.
+// weigh returns the weighted mean of the known values, or NaN if there are none.
 func weigh(units []float64, weight func(i int) float64) float64 {
 	sum, all := 0.0, 0.0
 	for i, u := range units {
@@ -140,7 +140,7 @@ func weigh(units []float64, weight func(i int) float64) float64 {
 	return sum / all
 }
 
-// ratio is how the hours from o on compare with the day before.
+// ratio returns how the hours from o on compare with the day before.
 func ratio(means []float64, o int) float64 {
 	now := cautious * mean(means)
 	if now == 0 {
@@ -155,8 +155,7 @@ func ratio(means []float64, o int) float64 {
 	return now / then
 }
 
-// usualAt is what is usual at the hour of the bin i, by the days before and after; 0 where the hour
-// says nothing.
+// usualAt returns the usual units of bin i's hour, from the days before and after; 0 if unknown.
 func (h *habit) usualAt(i int) float64 {
 	if h.clock < 0.5 {
 		return 0
@@ -171,8 +170,8 @@ func (h *habit) usualAt(i int) float64 {
 	return most
 }
 
-// sameHour is a bin of one of the two days before, of about the same hour as the bin i to come; -1
-// when none was seen.
+// sameHour returns a bin at about the same hour as the future bin i, from one of the two days
+// before; -1 if there is none.
 func (d *dice) sameHour(i int, part float64) int {
 	near := int(math.Mod(2*part, 1)*float64(hour+1)) - hour/2
 	for back := range 2 {

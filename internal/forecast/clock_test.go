@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// office is three days of somebody who works from 16:00Z to midnight, 600 units an hour, until a
-// moment of the last day.
+// office returns three days of a user who works from 16:00Z to midnight at 600 units an hour,
+// until a moment of the last day.
 func office(t *testing.T, until string) Bucket {
 	b := bucket(t, "2026-11-21 "+until+":00", "9500 day", "")
 	for _, day := range []string{"2026-11-19", "2026-11-20", "2026-11-21"} {
@@ -21,8 +21,8 @@ func office(t *testing.T, until string) Bucket {
 	return b
 }
 
-// Who works by the clock will work tomorrow, is not taken for a job that ran away at noon, and goes
-// home.
+// TestByClock: spending that follows the clock is predicted for tomorrow, and is not taken for a
+// runaway job at noon.
 func TestByClock(t *testing.T) {
 	for _, test := range []struct {
 		at        string
@@ -43,7 +43,7 @@ func TestByClock(t *testing.T) {
 	}
 }
 
-// One day says nothing of the clock, and neither does one habit day and night.
+// TestNotByClock: one day of log is no evidence, nor is the same habit day and night.
 func TestNotByClock(t *testing.T) {
 	b := office(t, "20:00")
 	short := b

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The interval that claims eight in ten of the days holds in as many, of all kinds together, and in
-// about as many of each kind. For more months, see BenchmarkForecast.
+// TestCoverage: the eight-in-ten interval holds for that part of the days of all kinds together,
+// and for about as many of each kind. BenchmarkForecast covers more months.
 func TestCoverage(t *testing.T) {
 	both := dayAnd24h(t)
 	var all []asked

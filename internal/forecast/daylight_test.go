@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The day in Los Angeles has 23 hours on 8 March and 25 on 1 November. Its runs and its reset
-// follow the clock on the wall: from 01:00 to 23:00; 02:00 is 03:00 where it does not exist, and
-// 01:00 comes once where it comes twice.
+// TestDaylight: the day in Los Angeles has 23 hours on 8 March and 25 on 1 November. Its runs and
+// its reset follow the wall clock: from 01:00 to 23:00; 02:00 becomes 03:00 when it does not
+// exist, and a repeated 01:00 counts once.
 func TestDaylight(t *testing.T) {
 	for _, test := range []struct {
 		start string
@@ -23,7 +23,7 @@ func TestDaylight(t *testing.T) {
 			f.Verdict != Lasts {
 			t.Errorf("%v h, %d runs: %s", f.ResetAt.Sub(b.At).Hours(), f.Scheduled.Runs, f.Text())
 		}
-		// 40 an hour and 4 for each run: the last run of the day finds what the hours before it
+		// 40 an hour and 4 for each run: the last run of the day gets what the hours before it
 		// left.
 		b.Spent = flow(b.At.Add(-24*time.Hour), b.At.Add(-time.Second), 15*time.Minute, 10)
 		b.Limits[0].Units = int64(40*(test.hours-2)) + 4*(test.runs-2)
@@ -35,8 +35,8 @@ func TestDaylight(t *testing.T) {
 	}
 }
 
-// On the day of 25 hours, what was spent in its first hour leaves a sliding window an hour before
-// the reset.
+// TestSlidingOnTheLongDay: on the day of 25 hours, the spending of its first hour leaves a
+// sliding window an hour before the reset.
 func TestSlidingOnTheLongDay(t *testing.T) {
 	for limits, want := range map[string]string{
 		"100 24h": "default is exhausted (default 24h) until 2026-11-02 07:30Z",

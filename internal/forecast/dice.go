@@ -12,43 +12,44 @@ import (
 )
 
 const (
-	// mostDays is how many days are played, and
+	// mostDays is the number of days to simulate.
 	mostDays = 200
-	// fewestDays at least, where the schedule has so many ticks that more than
+	// mostTicks bounds the ticks of all simulated days together. With many ticks a day, fewer days
+	// are simulated.
 	mostTicks = 1_000_000
-	// would be played in all.
+	// fewestDays is the minimum number of days to simulate.
 	fewestDays = 20
 )
 
 const (
-	// hour is how many bins an hour has.
+	// hour is the number of bins in an hour.
 	hour = int(time.Hour / bin)
-	// seldom is in how many hours one burst is taken to have begun before any was seen.
+	// seldom is the prior interval between bursts, in hours.
 	seldom = 24
-	// incidentsSeen and incidentHours are what is assumed of incidents before any log was seen: one
-	// in six days, and that is worth no more than 30 hours of log.
+	// incidentsSeen and incidentHours are the prior of incidents: one in six days, with the
+	// weight of 30 hours of log.
 	incidentsSeen, incidentHours = 0.2, 30
-	// empties is in how many hours an incident empties the whole bucket, and
+	// empties is the typical time in which an incident uses up the bucket, in hours.
 	empties = 6
-	// unlike how far one may be from that, as the deviation of a logarithm.
-	unlike = 0.5
+	// incidentSpread is the standard deviation of the logarithm of an incident's size.
+	incidentSpread = 0.5
 )
 
-// halves are the half-lives by which the days forget ordinary spending: in hours, and in days where
-// many are to come. Nobody knows for how long what was so will be so: each is for a quarter of the
-// days.
+// halves returns the half-lives, in hours, of the weight of past ordinary spending; in days if
+// many days are ahead. Each applies to a quarter of the simulated days, because the persistence
+// of past spending is unknown.
 func halves() [4]float64 { return [4]float64{2, 4, 8, 16} }
 
-// count is how many days are played.
+// count returns the number of days to simulate.
 func (o *outlook) count() int {
 	return min(mostDays, max(fewestDays, int(mostTicks/max(1, o.wanted.Runs))))
 }
 
-// days plays the days that may come. The dice fall the same way every time, so that the same
-// history has the same forecast, and a little more spent makes every one of them run dry no later.
+// days simulates the possible days. The random numbers are the same every time, so that the same
+// history gives the same forecast, and more past spending never makes a day run dry later.
 func (o *outlook) days() []day {
 	h := newHabit(o.Bucket)
-	if slices.Max(h.units) == 0 { // nothing unscheduled was spent
+	if slices.Max(h.units) == 0 { // no unscheduled spending
 		d := day{dry: never}
 		d.dry = o.play(d, nil)
 		return []day{d}
@@ -61,7 +62,7 @@ func (o *outlook) days() []day {
 	for worker := range min(len(played), runtime.GOMAXPROCS(0)) {
 		all.Go(func() {
 			mine := o
-			if worker > 0 { // a course has one play at a time
+			if worker > 0 { // the main course is used by worker 0
 				mine = newOutlook(o.Bucket, o)
 			}
 			for i := int(next.Add(1)) - 1; i < len(played); i = int(next.Add(1)) - 1 {
@@ -76,8 +77,8 @@ func (o *outlook) days() []day {
 	return played
 }
 
-// What decides most about a day is not thrown for each day but dealt: of a hundred days, one in ten
-// gets a chance of one in ten.
+// The most influential choices are dealt, not drawn: of a hundred days, one in ten gets a chance
+// of one in ten.
 const (
 	dealtHalf = iota
 	dealtRunaway
@@ -87,7 +88,7 @@ const (
 	decks
 )
 
-// deal shuffles the places among the days that are played, the same way every time.
+// deal shuffles the ranks of the simulated days, the same way every time.
 func deal(days int) (deck [decks][]float64) {
 	for i := range deck {
 		deck[i] = make([]float64, days)
@@ -98,34 +99,34 @@ func deal(days int) (deck [decks][]float64) {
 	return deck
 }
 
-// thrower throws the same way every time for the same seed.
+// thrower returns the random numbers of a seed.
 func thrower(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x666f7265)) }
 
-// dice are a habit made ready to be thrown.
+// dice is a habit prepared for simulation.
 type dice struct {
 	habit
 	deck     [decks][]float64
-	present  []float64    // units of the bins of the present surge
-	calm     []float64    // of those outside of surges
-	calmTo   [4][]float64 // running sums of what each of these counts, for each of halves
-	often    float64      // how likely a burst begins in a bin
-	incident float64      // how likely one comes
-	today    float64      // its level, to that of the same hours of the days before
-	flat     float64      // how far off predictions are, as the deviation of a logarithm
-	clocked  float64      // and those by the clock
-	spans    float64      // of log, as long as the one to come, by which that was measured
-	far      bool         // the days to come are more than two
+	present  []float64    // units of the current surge's bins
+	calm     []float64    // units of the bins outside of surges
+	calmTo   [4][]float64 // running sums of the weights of calm, for each of halves
+	often    float64      // probability that a burst begins in a bin
+	incident float64      // probability of an incident
+	today    float64      // today's level, relative to the same hours of the days before
+	flat     float64      // prediction error, as the standard deviation of a logarithm
+	clocked  float64      // the same for predictions by the clock
+	spans    float64      // number of spans in the log that the errors were measured on
+	far      bool         // more than two days are ahead
 }
 
-// load weighs the past, for days of n bins. The present surge is no part of it.
+// load weighs the past for days of n bins, without the current surge.
 //
-// Of many days to come see distant. A surge or an incident is over after one of them: somebody has
-// seen it.
+// For many days ahead see distant. A surge or an incident then ends after a day, when somebody
+// has noticed it.
 func (h habit) load(days, n int) *dice {
 	d := &dice{habit: h, deck: deal(days), far: n > 2*dayBins}
 	for i, units := range h.units {
 		switch {
-		case i < h.surge-1: // without its first, which it may have begun in the middle of
+		case i < h.surge-1: // the surge may have begun in the middle of its first bin
 			d.present = append(d.present, units)
 		case i >= h.surge && !h.high[i]:
 			d.calm = append(d.calm, units)
@@ -142,7 +143,7 @@ func (h habit) load(days, n int) *dice {
 	ahead, looked := float64(n)*bin.Hours(), float64(len(h.units))*bin.Hours()
 	incidents := incidentsSeen + float64(h.incidents)
 	if d.far {
-		incidents = incidentsSeen // the others are among the days that are drawn
+		incidents = incidentsSeen // past incidents are in the days drawn from the log
 	}
 	d.incident = 1 - math.Pow(1+ahead/(incidentHours+looked), -incidents)
 	if d.far {
@@ -156,8 +157,8 @@ func (h habit) load(days, n int) *dice {
 	return d
 }
 
-// day is the unscheduled spending of the n bins to come in one of the days. It throws as often
-// whatever the habit is.
+// day returns the unscheduled spending of the next n bins in one simulated day. It draws the same
+// number of random values for every habit.
 func (d *dice) day(which, n int) []float64 {
 	r := thrower(uint64(which))
 	dealt := func(deck int) float64 { return d.deck[deck][which] }
@@ -195,16 +196,16 @@ func (d *dice) day(which, n int) []float64 {
 	return wants
 }
 
-// student makes of a normal deviate one of Student's distribution: a deviation that was measured by
-// a few values may be more than that (Cornish and Fisher).
+// student turns a normal deviate into one of Student's distribution, because a deviation measured
+// from few values is uncertain (Cornish and Fisher).
 func student(z, values float64) float64 { return z + z*(z*z+1)/(4*values) }
 
-// pick is the place in running sums at which a part of the whole, 0 to 1, lies.
+// pick returns the index in running sums of a fraction of the total.
 func pick(sums []float64, part float64) int {
 	return sort.SearchFloat64s(sums, part*sums[len(sums)-1])
 }
 
-// goesOn is for how many of n bins the present surge goes on.
+// goesOn returns for how many of n bins the current surge continues.
 func (d *dice) goesOn(runaway, lasts float64, n int) int {
 	switch {
 	case d.surge == 0:
@@ -217,8 +218,7 @@ func (d *dice) goesOn(runaway, lasts float64, n int) int {
 	return int(math.Round(lasts * d.length))
 }
 
-// strike lets an incident come, as often as the log has them: a job that runs away, which goes on
-// until nothing is left.
+// strike adds an incident with the log's frequency: a job that runs away until no units are left.
 func (d *dice) strike(wants []float64, comes, when, size float64) {
 	if comes >= d.incident {
 		return
@@ -228,6 +228,6 @@ func (d *dice) strike(wants []float64, comes, when, size float64) {
 		to = min(to, from+dayBins)
 	}
 	for i := from; i < to; i++ {
-		wants[i] += math.Exp(unlike*size) * d.budget * bin.Hours() / empties
+		wants[i] += math.Exp(incidentSpread*size) * d.budget * bin.Hours() / empties
 	}
 }

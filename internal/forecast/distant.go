@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// The days of a week or a month to come are drawn from those of the log, each whole: what comes in
-// one hour of a day comes with the rest of it. A day may be like that of a week before, or like any
-// of late.
+// The days of a week or a month ahead are drawn from the log as whole days, because the hours of
+// a day belong together. A day resembles either the same weekday in the log or any recent day.
 
-// shift is how far off the level of a month to come may be from that of the log, as the deviation
-// of a logarithm, beyond what the days of the log tell: somebody begins something, or stops. It was
-// chosen so that the interval holds in eight of ten months: see TestMonths.
+// shift is the standard deviation, as a logarithm, of a coming month's level beyond the variation
+// in the log: people start and stop things. It was chosen so that the interval holds in eight of
+// ten months (see TestMonths).
 const shift = 0.35
 
-// distance finds how far off the level of n bins to come may be.
+// distance sets the uncertainty of the level of the next n bins.
 func (d *dice) distance(n int) {
 	sums := daily(d.units)
-	uneven, m := 1.0, mean(sums) // of less than two days nothing is known
+	uneven, m := 1.0, mean(sums) // a log of less than two days tells nothing
 	if len(sums) > 1 && m > 0 {
 		square := 0.0
 		for _, sum := range sums {
@@ -30,7 +29,7 @@ func (d *dice) distance(n int) {
 	d.flat = math.Sqrt(uneven/d.spans + shift*shift*min(1, float64(n)/float64(30*dayBins)))
 }
 
-// daily is the mean of the bins of each whole day back from now.
+// daily returns the mean of the bins of each whole day, back from now.
 func daily(units []float64) (means []float64) {
 	for day := range slices.Chunk(units[:len(units)/dayBins*dayBins], dayBins) {
 		means = append(means, mean(day))
@@ -38,8 +37,8 @@ func daily(units []float64) (means []float64) {
 	return means
 }
 
-// distant fills the bins after those of the surge with days of the log, or with what there is of
-// one. half is one of halves, in days, by which they are forgotten.
+// distant fills the bins after the surge with days of the log, or with part of one. half is one
+// of halves, in days.
 func (d *dice) distant(wants []float64, half float64, surge int, level float64, r *rand.Rand) {
 	length := min(dayBins, len(d.units))
 	sums := make([]float64, len(d.units)/length)
@@ -61,8 +60,8 @@ func (d *dice) distant(wants []float64, half float64, surge int, level float64, 
 	}
 }
 
-// like is which day of the log a day to come is like: every other one is like that of one or two
-// weeks before, if the log has it.
+// like returns the day of the log to use for a future day. Every other day uses the same weekday
+// of one or two weeks before, if the log has it.
 func (d *dice) like(day int, sums []float64, r *rand.Rand) int {
 	alike, any := r.Float64(), r.Float64()
 	same := 6 - day%7

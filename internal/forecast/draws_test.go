@@ -9,7 +9,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// draws are the random choices of a test.
+// draws makes the random choices of a test.
 type draws struct{ *rapid.T }
 
 func (r draws) n(what string, low, high int64) int64 {
@@ -28,7 +28,7 @@ func (r draws) minutes(what string, low, high int64) time.Duration {
 	return time.Duration(r.n(what, low, high)) * time.Minute
 }
 
-// drawn is a bucket that was never empty, at a random moment of a random history.
+// drawn returns a bucket that was never empty, at a random moment of a random history.
 func (r draws) drawn(t *testing.T) Bucket {
 	b := bucket(t, "2026-11-01 00:00:00", "800 day",
 		r.text("spec", "0 */3 * * * BR AU", "*/20 * * * * BR AU", "30 7 * * * BR AU"))
@@ -55,8 +55,8 @@ func (r draws) drawn(t *testing.T) Bucket {
 	return b
 }
 
-// scenario is a bucket at a random moment, from which nothing unscheduled was ever spent, and lanes
-// that may be too many for it.
+// scenario returns a bucket at a random moment without unscheduled spending, with lanes that may
+// be too many for it.
 func (r draws) scenario(t *testing.T) Bucket {
 	b := bucket(t, "2026-10-31 07:00:03", "0 day", "")
 	b.At = b.At.Add(r.minutes("now", 0, 48*60))
@@ -80,7 +80,7 @@ func (r draws) scenario(t *testing.T) Bucket {
 			b.Limits = append(b.Limits, limit(t, units(part), text))
 		}
 	}
-	if r.n("another day", 0, 2) == 0 { // which begins before the reset
+	if r.n("another day", 0, 2) == 0 { // begins before the reset
 		other, err := quota.ParseWindow("day", "UTC")
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func (r draws) scenario(t *testing.T) Bucket {
 		b.Spent = append(b.Spent, entry(l, before, r.n("units", 1, 1+wanted/60)))
 	}
 	b.Spent = join(b.Spent)
-	for i, l := range b.Lanes { // as a plan begins, in the order of the list
+	for i, l := range b.Lanes { // a plan begins in the order of the list
 		b.Spent = append(b.Spent, entry(l, b.At.Add(time.Duration(i-10)*100*time.Millisecond), 1))
 	}
 	if r.n("reservation", 0, 3) == 0 {
@@ -109,7 +109,7 @@ func (r draws) scenario(t *testing.T) Bucket {
 	return b
 }
 
-// reserve sets units aside that nobody draws on.
+// reserve adds a reservation that nobody draws on.
 func (b *Bucket) reserve(units int64, ttl time.Duration) {
 	b.Reservations = append(b.Reservations, quota.Reservation{ID: "r1", Units: units, Left: units,
 		CreatedAt: b.At.Add(-time.Hour), ExpiresAt: b.At.Add(ttl)})

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A day that has enough for all is not played. Played all the same, it does not run dry, and what
-// is reported of it is the same.
+// TestADayWithEnoughForAllDoesNotRunDry: a day with enough for all is not simulated. Simulating
+// it gives the same result.
 func TestADayWithEnoughForAllDoesNotRunDry(t *testing.T) {
 	const at = "2026-11-21 20:00:01"
 	some := flow(clock(t, at).Add(-48*time.Hour), clock(t, at), time.Minute, 1)
@@ -38,7 +38,8 @@ func TestADayWithEnoughForAllDoesNotRunDry(t *testing.T) {
 	}
 }
 
-// 23 ticks of two lanes want 184 units: with one less the last run is cut off.
+// TestEnoughForAllIsToTheUnit: 23 ticks of two lanes want 184 units; with one less the last run
+// is cut off.
 func TestEnoughForAllIsToTheUnit(t *testing.T) {
 	for units, want := range map[int]bool{184: true, 183: false} {
 		in := bucket(t, "2026-11-21 20:00:01", fmt.Sprint(units, " day"), "*/30 * * * * US BR")

@@ -7,8 +7,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// The worked example of the package comment. The reset is at 08:00Z; its clock is that of Los
-// Angeles.
+// TestWorkedExample is the example of the package comment. The reset is at 08:00Z, midnight in
+// Los Angeles.
 func TestWorkedExample(t *testing.T) {
 	start, noon := clock(t, "2026-11-21 08:00:00"), "2026-11-21 20:00:00"
 	b := bucket(t, noon, "9500 day", "0 2-23/3 * * *"+regions, spent(start, 8300))

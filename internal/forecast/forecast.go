@@ -1,24 +1,23 @@
 // Package forecast computes when each bucket will run dry.
 //
-// It is no straight line: the schedule is known, tick by tick; units leave sliding windows again;
-// reservations count until they expire; and only what is left over, the spending that no schedule
-// announced, is projected from the last two days of the log. Nobody knows how that spending will
-// go, so 200 possible days are played (package sim), always the same 200: their median is the
-// verdict, and eight tenths of them are the interval. They differ in how much of the log counts, in
-// how far off predictions from it have been, when bursts come, whether a surge is a burst or a job
-// that has run away, whether spending follows the hours of the day, and whether a job runs away
-// later.
+// It is not a straight line. The schedule is known, tick by tick; units leave sliding windows
+// again; reservations count until they expire; and only the rest, the unscheduled spending, is
+// projected from the last two days of the log. Because that spending is uncertain, 200 possible
+// days are simulated (package sim), always the same 200. Their median is the verdict, and eight
+// tenths of them are the interval. They differ in how much of the log counts, in the error of
+// predictions, in when bursts come, in whether a surge is a burst or a runaway job, in whether
+// spending follows the hours of the day, and in whether a job runs away later.
 //
-// Scheduled runs are played as in a plan: where nothing is unscheduled, the same runs are lost. A
-// run that is left out, or held back by a pace or by a limit on less than ten minutes, is lost, but
-// the bucket does not run dry because of it.
+// Scheduled runs are simulated as in a plan: without unscheduled spending, the same runs are
+// lost. A run that is left out, or held back by a pace or a limit on less than ten minutes, is
+// lost, but the bucket does not run dry because of it.
 //
 // Worked example, a day's limit of 9,500 units for scheduled charges, at 12:00, 12 h before the
 // reset, 8,300 spent:
 //
 //	32 units every 3 h, and nothing else       lasts
-//	of late 120 an hour besides                runs dry about 21:10
-//	1,200 units set aside until 14:00          exhausted until 14:00
+//	120 an hour recently in addition           runs dry about 21:10
+//	1,200 units held until 14:00               exhausted until 14:00
 //	32 units every 5 minutes instead           lasts, and 844 of 1,144 runs are left out
 package forecast
 
@@ -33,23 +32,24 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Bucket is what is known of one bucket at one moment.
+// Bucket is the known state of one bucket at one moment.
 type Bucket struct {
-	Name           string
-	At             time.Time // by the ledger's clock
-	Limits         []quota.Limit
-	Paces          []quota.Limit // that hold scheduled runs back
-	Reset          quota.Window  // the upstream's day, whose end is the forecast's; zero for none
-	SuspendedUntil time.Time     // zero when the bucket is open
-	ResetAt        time.Time     // of an anchored window, as far as is known
+	Name   string
+	At     time.Time // by the ledger's clock
+	Limits []quota.Limit
+	Paces  []quota.Limit // hold back scheduled runs
+	// the upstream's day, at whose end the forecast ends; zero for none
+	Reset          quota.Window
+	SuspendedUntil time.Time // zero if the bucket is open
+	ResetAt        time.Time // of an anchored window, if known
 	Reservations   []quota.Reservation
 	Spent          []quota.Spent // after At - Memory(Limits), oldest first
-	Lanes          []share.Lane  // all that spend from the credential
-	Price          int64         // units of the bucket that a page of them takes; 0 for none
+	Lanes          []share.Lane  // all lanes that spend from the credential
+	Price          int64         // units of the bucket per page of a lane; 0 for none
 	Amount         Amount
 }
 
-// Amount writes units of a bucket in words: "1,240 tokens", "$8.20". The nil Amount writes units.
+// Amount formats units of a bucket: "1,240 tokens", "$8.20". The nil Amount formats plain units.
 type Amount func(units int64) string
 
 func (a Amount) of(units int64) string {
@@ -59,10 +59,10 @@ func (a Amount) of(units int64) string {
 	return a(units)
 }
 
-// Verdict is the answer in a word.
+// Verdict is the result in a word.
 type Verdict string
 
-// The verdicts.
+// Verdicts.
 const (
 	Lasts     Verdict = "lasts"     // to the reset
 	RunsDry   Verdict = "runs_dry"  // before the reset
@@ -71,48 +71,47 @@ const (
 	Closed    Verdict = "closed"    // a limit allows nothing, ever
 )
 
-// Short reports whether units will be found missing before the reset.
+// Short reports whether units will be missing before the reset.
 func (v Verdict) Short() bool { return v == RunsDry || v == Exhausted || v == Suspended }
 
-// Forecast is when a bucket runs dry, and what is lost by it. Moments that do not come before
-// ResetAt are zero.
+// Forecast is when a bucket runs dry, and what is lost. Times at or after ResetAt are zero.
 type Forecast struct {
 	Bucket         string
 	At             time.Time
-	ResetAt        time.Time // the next reset, or where all windows slide, one of them from now
+	ResetAt        time.Time // the next reset; if all windows slide, one window from now
 	Verdict        Verdict
-	DryAt          time.Time // when something will be denied; as likely before as after
-	Earliest       time.Time // one in ten of the days played runs dry before
+	DryAt          time.Time // when something will be denied, in the median day
+	Earliest       time.Time // one in ten of the simulated days runs dry before
 	Latest         time.Time // nine in ten run dry before
-	OpensAt        time.Time // when units come free after DryAt; when Exhausted, even after ResetAt
+	OpensAt        time.Time // when units come free after DryAt; for Exhausted even after ResetAt
 	Chance         float64   // of running dry before ResetAt, 0 to 1
 	SuspendedUntil time.Time
-	Limit          string    // that is short, or by which the first run is lost; "" when none is
-	Advice         string    // what avoids every loss; "" when nothing is lost, or nothing helps
-	Remaining      int64     // units for scheduled charges now
+	Limit          string    // limit that is short, or that loses the first run; "" if none
+	Advice         string    // how to avoid every loss; "" if nothing is lost or nothing helps
+	Remaining      int64     // units left now for scheduled charges
 	Rate           Rate      // of unscheduled spending
-	Scheduled      Work      // of the runs until ResetAt
-	Lost           Work      // of those, in the likely day
-	LeftOut        Work      // of those lost, the runs that are left out by their shares
-	LostRuns       []LostRun // in the order of their times
-	Missing        int64     // units that are too few for Scheduled and the likely Rate
+	Scheduled      Work      // runs until ResetAt
+	Lost           Work      // of Scheduled, in the likely day
+	LeftOut        Work      // of Lost, runs left out by their shares
+	LostRuns       []LostRun // in order of time
+	Missing        int64     // units lacking for Scheduled and the likely Rate
 
-	told   time.Duration // how far back the log goes
-	amount Amount
-	window quota.Window   // the longest that follows the calendar, if that ends at ResetAt
-	slides bool           // ResetAt is no reset: all windows slide
-	brakes []string       // the names of throttles and paces
-	zone   *time.Location // of the reader; nil for UTC alone
+	history time.Duration // length of the log
+	amount  Amount
+	window  quota.Window   // the longest calendar window, if it ends at ResetAt
+	slides  bool           // ResetAt is not a reset, because all windows slide
+	brakes  []string       // names of throttles and paces
+	zone    *time.Location // the reader's; nil for UTC only
 }
 
-// Rate is units an hour until the reset: in one of ten of the days played it is less than Low, in
-// as many more than High.
+// Rate is in units per hour until the reset. One in ten of the simulated days has less than Low,
+// and one in ten more than High.
 type Rate struct{ Low, Likely, High float64 }
 
-// Work is what runs take.
+// Work is what runs use.
 type Work struct{ Runs, Pages, Units int64 }
 
-// and is the sum.
+// and returns the sum.
 func (w Work) and(v Work) Work {
 	return Work{w.Runs + v.Runs, w.Pages + v.Pages, w.Units + v.Units}
 }
@@ -120,12 +119,12 @@ func (w Work) and(v Work) Work {
 // LostRun is a run that loses pages.
 type LostRun struct {
 	schedule.Tick
-	Pages int64 // that it wants
+	Pages int64 // pages it wants
 	Lost  int64
-	Limit string // by which, as in sim.Run
+	Limit string // that denies it, as in sim.Run
 }
 
-// Short reports whether something that is wanted before the reset will be denied or left out.
+// Short reports whether anything wanted before the reset will be denied or left out.
 func (f Forecast) Short() bool { return f.Verdict.Short() || f.Lost.Runs > 0 }
 
 // Of computes the forecast of a bucket.
@@ -136,14 +135,14 @@ func Of(b Bucket) Forecast {
 		amount: b.Amount, window: o.window, slides: o.slides, brakes: o.brakes,
 	}
 	if len(b.Spent) > 0 {
-		f.told = b.At.Sub(b.Spent[0].At)
+		f.history = b.At.Sub(b.Spent[0].At)
 	}
 	if b.SuspendedUntil.After(b.At) {
 		f.SuspendedUntil = b.SuspendedUntil
 	}
 	played := o.days()
 	f.Rate = rates(played)
-	// Of days that do not run dry, the one in the middle is likely.
+	// Among days that do not run dry, the median rate is likely.
 	slices.SortStableFunc(played, func(a, b day) int {
 		return cmp.Or(cmp.Compare(a.dry, b.dry), cmp.Compare(b.rate, a.rate))
 	})
@@ -161,7 +160,7 @@ func Of(b Bucket) Forecast {
 	return f
 }
 
-// fill sets what the likely day brings, and the verdict.
+// fill sets the results of the likely day, and the verdict.
 func (o *outlook) fill(f *Forecast, likely day) {
 	t := trace{}
 	o.play(likely, &t)
@@ -189,8 +188,8 @@ func (o *outlook) fill(f *Forecast, likely day) {
 	}
 }
 
-// missing is how many units more the window that ends with the forecast would have to leave for the
-// runs, and for what is spent besides at the likely rate.
+// missing returns how many more units the window that ends with the forecast would need for the
+// runs and for unscheduled spending at the likely rate.
 func (o *outlook) missing(f Forecast) (units int64) {
 	used := o.course.Play().Used(o.At.UnixMicro(), nil)
 	wanted := f.Scheduled.Units + int64(f.Rate.Likely*f.ResetAt.Sub(f.At).Hours())
@@ -211,7 +210,7 @@ func moment(micros int64) time.Time {
 	return time.UnixMicro(micros).UTC()
 }
 
-// quantile is the value below which q of the sorted days lie.
+// quantile returns the day at fraction q of the sorted days.
 func quantile(sorted []day, q float64) day { return sorted[int(q*float64(len(sorted)))] }
 
 func rates(played []day) Rate {

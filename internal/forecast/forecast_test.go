@@ -38,7 +38,7 @@ func limit(t testing.TB, units int64, text string) quota.Limit {
 	return quota.Limit{Bucket: "default", Units: units, Window: window(t, text)}
 }
 
-// lanes are those of the default job, of 4 pages each at one unit.
+// lanes returns lanes of the default job, of 4 pages each at one unit.
 func lanes(t testing.TB, spec string, regions ...string) []share.Lane {
 	t.Helper()
 	s, err := schedule.Parse(spec, time.UTC)
@@ -53,12 +53,12 @@ func lanes(t testing.TB, spec string, regions ...string) []share.Lane {
 	return list
 }
 
-// spent is one entry of scheduled spending.
+// spent returns one entry of scheduled spending.
 func spent(at time.Time, units int64) []quota.Spent {
 	return []quota.Spent{{At: at, Units: units, Labels: quota.Labels{quota.LabelJob: "trending"}}}
 }
 
-// entries are a page of a region.
+// entries returns the entries of a region's pages.
 func entries(region string, at time.Time) []quota.Spent {
 	e := spent(at, 1)
 	e[0].Labels[quota.LabelRegion] = region
@@ -72,8 +72,8 @@ func staggered(lanes []share.Lane, step time.Duration) []share.Lane {
 	return lanes
 }
 
-// bucket is that of a moment, with limits ("9500 day, 20 1h") and the lanes of a schedule and its
-// regions ("0 22 * * * BR AU").
+// bucket returns a bucket at a moment, with limits ("9500 day, 20 1h") and the lanes of a
+// schedule and its regions ("0 22 * * * BR AU").
 func bucket(t testing.TB, at, limits, schedule string, spent ...[]quota.Spent) Bucket {
 	b := Bucket{Name: "default", Price: 1, At: clock(t, at), Reset: window(t, "day"),
 		Spent: join(spent...)}
@@ -99,7 +99,7 @@ func lastHour() []int64 {
 	return curve
 }
 
-// flow is unscheduled spending: units every interval, from a moment until another, each a second
+// flow returns unscheduled spending: units once per interval between two moments, each a second
 // before the interval ends.
 func flow(from, to time.Time, every time.Duration, units int64) (entries []quota.Spent) {
 	for at := from.Add(every); !at.After(to); at = at.Add(every) {
@@ -114,8 +114,8 @@ func join(parts ...[]quota.Spent) []quota.Spent {
 	return all
 }
 
-// Worked examples at 20:00Z, when the day in Los Angeles ends at 08:00Z. Where nothing is
-// unscheduled, the forecast is certain.
+// TestOf has worked examples at 20:00Z, when the day in Los Angeles ends at 08:00Z. Without
+// unscheduled spending, the forecast is certain.
 func TestOf(t *testing.T) {
 	on := func(clockTime string) time.Time { return clock(t, "2026-11-21 "+clockTime+":00") }
 	other := func(name string, price int64) func(*Bucket) {
@@ -257,7 +257,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Moments, figures and runs stand in the forecast as they do in its text.
+// TestFields: the fields agree with the forecast's text.
 func TestFields(t *testing.T) {
 	at := clock(t, "2026-11-21 20:00:00")
 	f := Of(Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(t, 10, "5h")},
@@ -271,7 +271,7 @@ func TestFields(t *testing.T) {
 	for name, got := range map[string][2]time.Time{
 		"dry":      {f.DryAt, clock(t, "2026-11-21 22:00:00")},
 		"earliest": {f.Earliest, f.DryAt}, "latest": {f.Latest, f.DryAt},
-		// what was spent at 17:00 has left the window
+		// the spending at 17:00 has left the window
 		"opens": {f.OpensAt, clock(t, "2026-11-21 23:00:00")},
 		"reset": {f.ResetAt, clock(t, "2026-11-22 08:00:00")},
 	} {

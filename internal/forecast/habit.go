@@ -6,21 +6,21 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// bin is the length of time by which unscheduled spending is counted.
+// bin is the interval by which unscheduled spending is counted.
 const bin = quota.Grain
 
 const (
-	// remembers is the length of the history that is looked at: two days, so that each hour to come
-	// has been twice.
+	// remembers is the length of the history used: two days, so that it contains each coming hour
+	// twice.
 	remembers = 48 * time.Hour
-	// mostRemembered is that of a week or a month to come, so that each day of the week has been
+	// mostRemembered is the history for a week or a month ahead, which contains each weekday
 	// twice.
 	mostRemembered = 14 * 24 * time.Hour
-	// quiet is how long a ledger that is younger is taken to have been quiet before it began.
+	// quiet is the time without spending assumed before a younger ledger began.
 	quiet = 6 * time.Hour
 )
 
-// Memory is how far back entries are needed for a forecast under these limits.
+// Memory returns how far back a forecast under these limits needs entries.
 func Memory(limits []quota.Limit) time.Duration {
 	longest := time.Duration(0)
 	for _, l := range limits {
@@ -29,7 +29,7 @@ func Memory(limits []quota.Limit) time.Duration {
 	return longest + history(longest)
 }
 
-// history is how much of the log tells of so much time to come.
+// history returns the length of the log to use for a time ahead.
 func history(ahead time.Duration) time.Duration {
 	if ahead > remembers {
 		return mostRemembered
@@ -37,19 +37,19 @@ func history(ahead time.Duration) time.Duration {
 	return remembers
 }
 
-// habit is how unscheduled spending has gone of late. Bins are counted backwards from now.
+// habit describes recent unscheduled spending. Bins are counted backwards from now.
 type habit struct {
-	units  []float64 // in each bin
-	size   float64   // of a charge, on the average
+	units  []float64 // by bin
+	size   float64   // average units of a charge
 	budget float64   // the least that a limit allows
-	clock  float64   // how likely it is that spending follows the hours of the day
+	clock  float64   // probability that spending follows the hours of the day
 	last   time.Time // when bin 0 began
 	surges
 }
 
 // newHabit counts the unscheduled spending of the bucket. Its bins are the grains of the ledger's
-// sums, but for the last: that is as long as has passed of the current grain, or by that longer
-// than one.
+// sums, except the last, which is the elapsed part of the current grain, plus a whole one if that
+// is short.
 func newHabit(b Bucket) habit {
 	free := unscheduled(b)
 	h := habit{units: make([]float64, bins(b)), budget: budgetOf(b), last: lastBin(b.At)}
@@ -69,7 +69,7 @@ func newHabit(b Bucket) habit {
 	return h
 }
 
-// lastBin is when the last bin began: half a grain ago at least.
+// lastBin returns when the last bin began, at least half a grain ago.
 func lastBin(now time.Time) time.Time {
 	last := quota.GrainOf(now)
 	if now.Sub(last) < bin/2 {
@@ -78,7 +78,7 @@ func lastBin(now time.Time) time.Time {
 	return last
 }
 
-// binOf is the bin that a moment lies in.
+// binOf returns the bin that contains a moment.
 func (h *habit) binOf(at time.Time) int {
 	if !at.Before(h.last) {
 		return 0
@@ -86,7 +86,7 @@ func (h *habit) binOf(at time.Time) int {
 	return 1 + int((h.last.Sub(at)-1)/bin)
 }
 
-// bins is how long the history is.
+// bins returns the length of the history in bins.
 func bins(b Bucket) int {
 	length := quiet
 	if len(b.Spent) > 0 {
@@ -95,9 +95,8 @@ func bins(b Bucket) int {
 	return int(length / bin)
 }
 
-// unscheduled is the units that no schedule announced: those whose job is none of the lanes',
-// without what was drawn of the reservations that still stand, whose units are counted as set
-// aside.
+// unscheduled returns the units by bin that no lane's job spent, without what was drawn on open
+// reservations, whose units count as held.
 func unscheduled(b Bucket) []float64 {
 	jobs := make(map[string]bool)
 	for _, l := range b.Lanes {
@@ -126,9 +125,9 @@ func unscheduled(b Bucket) []float64 {
 	return units
 }
 
-// grain is the size of equal charges that would come as unevenly as those in the bins do: their
-// variance for each unit of their mean, from one bin to the next, so that a habit that changes is
-// not taken for an uneven one. It is that of a charge at least.
+// grain returns the size of equal charges that would vary as much between bins: the variance per
+// unit of the mean, from one bin to the next, so that a slow change does not count. It is at
+// least the size of a charge.
 func grain(units []float64, charge float64) float64 {
 	square, sum := 0.0, 0.0
 	for i := 1; i < len(units); i++ {
@@ -141,7 +140,7 @@ func grain(units []float64, charge float64) float64 {
 	return charge
 }
 
-// budgetOf is the least that a limit allows; of a week or a month, in a day of it.
+// budgetOf returns the least that a limit allows, for a week or a month per day.
 func budgetOf(b Bucket) float64 {
 	least := float64(quota.MaxUnits)
 	limits, _ := split(b)
@@ -155,7 +154,7 @@ func budgetOf(b Bucket) float64 {
 	return least
 }
 
-// ahead is how long the longest calendar window is that the forecast may go to the end of.
+// ahead returns the length of the longest calendar window that the forecast may cover.
 func ahead(b Bucket) time.Duration {
 	calendar, _, _ := horizon(b)
 	return calendar.Longest()

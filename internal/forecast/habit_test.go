@@ -7,7 +7,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// What was spent of late goes on; the day in Los Angeles has 12 hours more.
+// TestUnscheduled: recent spending continues; the day in Los Angeles has 12 more hours.
 func TestUnscheduled(t *testing.T) {
 	now := clock(t, "2026-11-21 20:00:00")
 	start := clock(t, "2026-11-21 08:00:00")
@@ -34,7 +34,7 @@ func TestUnscheduled(t *testing.T) {
 		entries   []quota.Spent
 		held      []quota.Reservation
 		low, high float64 // of the rate, per hour
-		dry       string  // "" for not
+		dry       string  // "" if it does not run dry
 		within    time.Duration
 	}{
 		{"steady, and enough", join(steady, rest(6000)), nil, 110, 130, "", 0},
@@ -81,7 +81,7 @@ func TestUnscheduled(t *testing.T) {
 	}
 }
 
-// A surge is a burst for as long as bursts last, then it is a job that has run away.
+// TestSurge: a surge is a burst for as long as bursts last, and then a runaway job.
 func TestSurge(t *testing.T) {
 	now := clock(t, "2026-11-21 20:00:00")
 	before := 0.0

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A job that ran away may do so again, and how far off predictions of ordinary spending were, they
-// may be again: the job is no part of that.
+// TestDaysAreAsTheLogWas: incidents recur as often as in the log, and predictions of ordinary
+// spending have the same error as before, to which incidents do not contribute.
 func TestDaysAreAsTheLogWas(t *testing.T) {
 	now := clock(t, "2026-11-21 14:00:00")
 	steady := flow(now.Add(-60*time.Hour), now, 10*time.Minute, 5)
@@ -19,14 +19,14 @@ func TestDaysAreAsTheLogWas(t *testing.T) {
 	for name, test := range map[string]struct {
 		b         Bucket
 		incidents int
-		low, high float64 // how far off
+		low, high float64 // error
 	}{
 		"steady":   {bucket(t, "2026-11-21 14:00:00", "12000 day", "", steady), 0, 0, 0.03},
 		"uneven":   {bucket(t, "2026-11-21 14:00:00", "12000 day", "", uneven), 0, 0.3, 1},
 		"run away": {bucket(t, "2026-11-21 14:00:00", "12000 day", "", steady, ran), 1, 0, 0.03},
 	} {
 		d := newHabit(test.b).load(mostDays, 18*hour)
-		// One in six days, and as if there were 30 hours of log more.
+		// One in six days, with 30 more hours of log.
 		likely := 1 - math.Pow(1+18.0/(30+48), -0.2-float64(test.incidents))
 		if d.flat < test.low || d.flat > test.high || math.Abs(d.incident-likely) > 0.001 {
 			t.Errorf("%s: %.2f off, an incident %.3f likely, not %.3f", name, d.flat, d.incident,
@@ -37,27 +37,28 @@ func TestDaysAreAsTheLogWas(t *testing.T) {
 			part := mean(d.day(i, 18*hour)) / mean(d.calm)
 			if part > 4 {
 				struck += 1.0 / mostDays
-			} else if d.deck[dealtHalf][i] > 0.75 { // that forget as slowly
+			} else if d.deck[dealtHalf][i] > 0.75 { // with the slowest half-life
 				squares, n = squares+math.Pow(math.Log(part), 2), n+1
 			}
 		}
 		if name == "steady" && math.Abs(struck-likely) > 0.02 {
 			t.Errorf("struck %.3f of the days, want %.3f", struck, likely)
 		}
-		want := 1.35 * d.flat // Student's deviation, by three spans
+		want := 1.35 * d.flat // Student's deviation, with three spans
 		if name == "uneven" && math.Abs(math.Sqrt(squares/n)-want) > 0.1 {
 			t.Errorf("days are %.2f off, want %.2f", math.Sqrt(squares/n), want)
 		}
 	}
 }
 
-// Hours that have no day before them do not count as predicted right by the clock.
+// TestNoDayBefore: hours without a day before them do not count as correct predictions by the
+// clock.
 func TestNoDayBefore(t *testing.T) {
 	now := clock(t, "2026-11-21 14:00:00")
 	for _, hours := range []time.Duration{30, 36} {
 		b := bucket(t, "2026-11-21 14:00:00", "12000 day", "",
 			flow(now.Add(-hours*time.Hour), now, 10*time.Minute, 20))
-		for i := range b.Spent { // every other hour of today as much again
+		for i := range b.Spent { // every other hour of today doubles
 			if ago := now.Sub(b.Spent[i].At); ago < dayHours*time.Hour && int(ago.Hours())%2 == 0 {
 				b.Spent[i].Units *= 2
 			}
@@ -69,7 +70,7 @@ func TestNoDayBefore(t *testing.T) {
 	}
 }
 
-// A spread that few spans of the log tell may be wider than that, on both sides alike.
+// TestSpreadOfFewSpans: a spread measured from few spans widens on both sides alike.
 func TestSpreadOfFewSpans(t *testing.T) {
 	for _, test := range []struct{ z, spans, want float64 }{ // Student's, by the tables
 		{0, 3, 0}, {1.2816, 3, 1.638}, {-1.2816, 3, -1.638}, {1.2816, 6, 1.440}, {1.2816, 36,

@@ -11,11 +11,11 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// dollars writes millionths of a dollar.
+// dollars formats millionths of a dollar.
 func dollars(units int64) string { return fmt.Sprintf("$%.2f", float64(units)/1e6) }
 
-// spending is money that people and a nightly batch spend at random moments of working days, half
-// as much at weekends, until a moment: about perDay a day.
+// spending is money spent by people and a nightly batch at random moments, half as much at
+// weekends: about perDay a day.
 func spending(seed uint64, from, to time.Time, perDay float64) (all []quota.Spent) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	for at := from; at.Before(to); at = at.Add(time.Duration(r.ExpFloat64() * float64(time.Hour))) {
@@ -29,7 +29,8 @@ func spending(seed uint64, from, to time.Time, perDay float64) (all []quota.Spen
 	return all
 }
 
-// month is a bucket of money without a schedule, under a limit of a calendar month in Berlin.
+// month returns a bucket of money without a schedule, under a limit of a calendar month in
+// Berlin.
 func month(t *testing.T, seed uint64, from, now string, perDay float64, limit int64) Bucket {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -42,13 +43,13 @@ func month(t *testing.T, seed uint64, from, now string, perDay float64, limit in
 			Window: quota.Window{Calendar: "month", Zone: berlin}}}}
 }
 
-// A month's money is forecast from the log of spending alone: the truth is a month that goes on as
-// the last weeks did.
+// TestMonth: a month's money is forecast from past spending alone, and the month continues like
+// the last weeks.
 func TestMonth(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, now, reset string
 		dollars          int64 // of the limit
-		dry              int   // the day of the month on which it is, 2 more or less; 0: it lasts
+		dry              int   // day of the month when it runs dry, ± 2; 0: it lasts
 	}{
 		// About 100 dollars are spent in 30 days, 86 because of the weekends.
 		"31 days, an hour more": {"2026-10-01 00:00:00", "2026-10-15 12:00:00",
@@ -85,7 +86,7 @@ func TestMonth(t *testing.T) {
 				if f.Remaining != c.dollars*1e6-spent {
 					t.Errorf("%d remain", f.Remaining)
 				}
-				rate := f.Rate.Likely * f.ResetAt.Sub(f.At).Hours() // all of it is asked for
+				rate := f.Rate.Likely * f.ResetAt.Sub(f.At).Hours() // all requests are counted
 				off := float64(f.Missing) - (rate - float64(f.Remaining))
 				if off < -100 || off > 100 {
 					t.Errorf("%s: at %s an hour, %s remain", f.Text(),

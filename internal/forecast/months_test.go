@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// monthKinds are ways to spend money on a metered API, by the day. A day's money is in dollars; the
-// forecast was not made with any of them in view.
+// monthKinds are ways to spend money on a metered API, in dollars by day. The forecast was not
+// developed with any of them.
 var monthKinds = map[string]func(*rand.Rand) func(day time.Time, i int) float64{
 	"steady": func(r *rand.Rand) func(time.Time, int) float64 {
 		return func(time.Time, int) float64 { return 10 * (0.8 + 0.4*r.Float64()) }
@@ -58,8 +58,8 @@ var monthKinds = map[string]func(*rand.Rand) func(day time.Time, i int) float64{
 	},
 }
 
-// monthly is a month of spending after one that is over, and where it runs dry under a limit; zero
-// for not at all.
+// monthly returns a month of spending after a complete one, and when it runs dry under a limit,
+// or zero.
 func monthly(kind string, seed uint64) (spent []quota.Spent, limit quota.Limit, dry time.Time) {
 	r := rand.New(rand.NewPCG(seed, 11))
 	perDay := monthKinds[kind](r)
@@ -104,7 +104,7 @@ func date(month time.Month, day int) time.Time {
 	return time.Date(2026, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// askedIn are forecasts of a month, each third day at lunch.
+// askedIn returns forecasts during a month, every third day at noon.
 func askedIn(kind string, seed uint64) (all []asked) {
 	spent, limit, dry := monthly(kind, seed)
 	for _, day := range []int{4, 8, 12, 16, 20, 24} {
@@ -124,8 +124,8 @@ func askedIn(kind string, seed uint64) (all []asked) {
 	return all
 }
 
-// The interval holds in eight of ten months of metered spending, of all kinds together. A kind by
-// itself may be off by more: nobody announces a launch.
+// TestMonths: the interval holds in eight of ten months of metered spending, over all kinds. A
+// single kind may deviate more: launches are not announced.
 func TestMonths(t *testing.T) {
 	var all []asked
 	var lock sync.Mutex

@@ -9,33 +9,34 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// shortest is the shortest window by which a bucket runs dry: a limit on less is a throttle, which
-// holds spending up. A scheduled run does not wait, and loses what a throttle denies it.
+// shortest is the shortest window that makes a bucket run dry. A limit on less is a throttle,
+// which only delays spending; but a scheduled run does not wait, and loses what a throttle
+// denies.
 const shortest = 10 * time.Minute
 
-// outlook is what is certain of the time from now to the reset, ready to be played.
+// outlook is the certain part of the time until the reset, prepared for simulation.
 type outlook struct {
 	Bucket
 	course    *sim.Course
-	long      []quota.Limit // the limits without throttles
-	brakes    []string      // the names of throttles and paces
+	long      []quota.Limit // limits without throttles
+	brakes    []string      // names of throttles and paces
 	end       time.Time
-	window    quota.Window // that ends then; zero for another reason
-	slides    bool         // end is no reset
-	now       int64        // units for scheduled charges, suspended or not
-	suspended int64        // until
-	wanted    Work         // by the runs until the end
-	beyond    int64        // the most that a page must find besides what it takes
+	window    quota.Window // the window that ends then; zero if none does
+	slides    bool         // end is not a reset
+	now       int64        // units left for scheduled charges, ignoring a suspension
+	suspended int64        // end of the suspension
+	wanted    Work         // by the runs until end
+	beyond    int64        // the most units that a page must find in addition to its cost
 }
 
-// newOutlook makes a bucket ready. like is the outlook of one with the same ticks; nil for none.
+// newOutlook prepares a bucket. like is the outlook of a bucket with the same ticks, or nil.
 func newOutlook(b Bucket, like *outlook) *outlook {
 	o := &outlook{Bucket: b}
 	limits, throttles := split(b)
 	o.long = limits
 	s := sim.Scenario{
 		Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}}, Limits: limits, Throttles: throttles,
-		Paces: b.Paces, From: b.At.Add(time.Microsecond), // what ticks now has run
+		Paces: b.Paces, From: b.At.Add(time.Microsecond), // the ticks of At have run
 	}
 	s.Lanes = b.taking()
 	o.window, o.end, o.slides = horizon(b)
@@ -75,7 +76,7 @@ func newOutlook(b Bucket, like *outlook) *outlook {
 	return o
 }
 
-// taking are the lanes that take from the bucket, with their prices of it alone.
+// taking returns the lanes that take from the bucket, with their prices of it only.
 func (b Bucket) taking() (lanes []share.Lane) {
 	usual := []quota.Cost{{Bucket: b.Name, Units: b.Price}}
 	for _, l := range b.Lanes {
@@ -89,7 +90,8 @@ func (b Bucket) taking() (lanes []share.Lane) {
 	return lanes
 }
 
-// split is the bucket's limits and its throttles. Where there are no others, throttles are limits.
+// split returns the bucket's limits and its throttles. If there are only throttles, they are the
+// limits.
 func split(b Bucket) (limits, throttles []quota.Limit) {
 	for _, l := range of(b.Name, b.Limits) {
 		if l.Reach() >= shortest {
@@ -104,8 +106,9 @@ func split(b Bucket) (limits, throttles []quota.Limit) {
 	return limits, throttles
 }
 
-// horizon is the upstream's day, or the calendar window of a limit that is longer, and its end.
-// Without any, it is when the longest window ends that the upstream tells of, or else one longest
+// horizon returns the upstream's day, or a limit's longer calendar window, and its end. Without
+// either, the end comes from the longest window that the upstream reported, or else is one
+// longest window from now.
 // window from now.
 func horizon(b Bucket) (calendar quota.Window, end time.Time, slides bool) {
 	calendar = b.Reset
@@ -128,7 +131,7 @@ func horizon(b Bucket) (calendar quota.Window, end time.Time, slides bool) {
 	return calendar, b.At.Add(max(time.Hour, longest.Reach())).UTC(), true
 }
 
-// frees is when a unit comes free, now or later, if nobody spends anything; never if none does.
+// frees returns when a unit comes free, now or later, if nothing is spent; never if none does.
 func (o *outlook) frees() int64 {
 	at := o.course.Play().Frees(o.At.UnixMicro())
 	if at == quota.Never {
@@ -137,7 +140,7 @@ func (o *outlook) frees() int64 {
 	return at
 }
 
-// opensFirst is when there are units for the first time, in a day that was looked at each minute.
+// opensFirst returns when units are first available in a day that was traced every minute.
 func (o *outlook) opensFirst(t trace) int64 {
 	if exact := o.frees(); t.opensFirst == 0 || t.opensFirst-exact < time.Minute.Microseconds() {
 		return exact

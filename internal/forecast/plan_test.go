@@ -21,14 +21,14 @@ func entry(l share.Lane, at time.Time, units int64) quota.Spent {
 	return quota.Spent{At: at, Units: units, Labels: labels}
 }
 
-// lostRun is a run that loses pages, in a line.
+// lostRun formats a run that loses pages.
 func lostRun(tick schedule.Tick, lost, wanted int64, limit string) string {
 	return fmt.Sprintf("%s %s: %d of %d, share %v", tick.At.Format(time.TimeOnly), tick.ID(),
 		lost, wanted,
 		limit == sim.ShareName)
 }
 
-// planned is the runs that a plan says are lost until a moment.
+// planned returns the runs that a plan loses until a moment.
 func planned(b Bucket, to time.Time) (lost []string) {
 	p := plan.Plan{Lanes: b.Lanes, Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}},
 		Limits: b.Limits, Paces: b.Paces, Reset: b.Reset, From: b.At, To: to,
@@ -44,7 +44,7 @@ func planned(b Bucket, to time.Time) (lost []string) {
 	return lost
 }
 
-// predicted is the same of a forecast.
+// predicted returns the runs that a forecast loses.
 func predicted(f Forecast) (lost []string) {
 	for _, r := range f.LostRuns {
 		lost = append(lost, lostRun(r.Tick, r.Lost, r.Pages, r.Limit))
@@ -52,8 +52,8 @@ func predicted(f Forecast) (lost []string) {
 	return lost
 }
 
-// Where nothing is unscheduled, the forecast and the plan play one day: the same runs are lost, and
-// those left out are the same.
+// TestAsPlanned: without unscheduled spending, the forecast and the plan lose and leave out the
+// same runs.
 func TestAsPlanned(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := draws{r}.scenario(t)
@@ -66,7 +66,7 @@ func TestAsPlanned(t *testing.T) {
 	})
 }
 
-// crowd is two lanes of a page every ten seconds, for which there are 20 units a day.
+// crowd returns two lanes of a page every ten seconds, with 20 units a day.
 func crowd(t *testing.T, text string) Bucket {
 	b := bucket(t, "2026-11-21 08:30:02", "20 "+text, "@every 10s US GB")
 	staggered(b.Lanes, 5*time.Second)
@@ -76,8 +76,8 @@ func crowd(t *testing.T, text string) Bucket {
 	return b
 }
 
-// Where the ticks are too many for points of their own, the runs are as many as a plan says, and
-// spread as far over the day.
+// TestCrowd: if the ticks are too many for separate points, as many runs happen as in a plan,
+// spread over the day in the same way.
 func TestCrowd(t *testing.T) {
 	for text, far := range map[string]time.Duration{"day": 2 * time.Hour, "24h": 3 * time.Hour} {
 		b := crowd(t, text)
@@ -98,7 +98,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// ran is when the runs were that lose nothing.
+// ran returns when the runs were that lose nothing.
 func ran(lost []LostRun, b Bucket, to time.Time) (at []time.Time) {
 	gone := make(map[string]bool)
 	for _, r := range lost {
@@ -115,8 +115,8 @@ func ran(lost []LostRun, b Bucket, to time.Time) (at []time.Time) {
 	return at
 }
 
-// Where two hundred days are played, shares stand for an hour; who is left out is as in a plan all
-// the same.
+// TestManyDaysAsPlanned: shares are kept for an hour when two hundred days are simulated, and the
+// same lanes are left out as in a plan.
 func TestManyDaysAsPlanned(t *testing.T) {
 	for _, text := range []string{"day", "24h"} {
 		b := bucket(t, "2026-11-21 08:30:02", "400 "+text, "*/10 * * * * US GB DE",
@@ -140,19 +140,18 @@ func TestManyDaysAsPlanned(t *testing.T) {
 	}
 }
 
-// A day that has enough at first and is short later, because of what nobody has announced: what is
-// left out is about what is missing then, with the hours in which there was enough counted as they
-// were.
+// TestShortLater: on a day that becomes short because of unscheduled spending, about as much is
+// left out as is missing from then on.
 func TestShortLater(t *testing.T) {
 	at := clock(t, "2026-11-21 08:00:02")
 	b := bucket(t, "2026-11-21 08:00:02", "940 day", "*/20 * * * * US GB",
-		flow(at.Add(-8*time.Hour), at, 10*time.Minute, 3)) // 568 scheduled, and 432 besides
+		flow(at.Add(-8*time.Hour), at, 10*time.Minute, 3)) // 568 scheduled, and 432 in addition
 	for i := range b.Lanes {
 		b.Lanes[i].Weight = 1
 	}
 	f := Of(b)
 	missing := f.Scheduled.Units + int64(24*f.Rate.Likely) - 940
-	// What nobody has announced loses some of them too, in the last hours.
+	// Unscheduled spending takes some of them too, in the last hours.
 	d := f.LeftOut.Units - missing
 	if f.LeftOut.Runs == 0 || d < -int64(4*f.Rate.Likely) || d > 20 {
 		t.Errorf("%d units left out, about %d missing: %s", f.LeftOut.Units, missing, f.Text())

@@ -10,28 +10,28 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// day is one day that is played.
+// day is one simulated day.
 type day struct {
-	dry   int64     // when the units were gone that were then found missing; never when none were
-	rate  float64   // units an hour, unscheduled
+	dry   int64     // when units were used up and later missing, or never
+	rate  float64   // unscheduled, units per hour
 	wants []float64 // unscheduled units by bin from now
-	size  float64   // of the charges in which they are asked for
-	seed  uint64    // of when they are asked for
+	size  float64   // units per charge
+	seed  uint64    // of the moments of the charges
 }
 
-// mostCharges is about how many charges a day is played with. Where there are more, several are
-// asked for at once.
+// mostCharges is about how many charges a day is simulated with. If there are more, several are
+// made at once.
 const mostCharges = 1500
 
-// stream is the charges of a day, at random moments, the more often the more is wanted.
+// stream is the charges of a day, at random moments in proportion to the demand.
 type stream struct {
 	wants []float64
 	size  float64
 	start int64
 	bin   int
-	sum   float64 // wanted before the bin
-	next  float64 // of the sum, the charge's place
-	at    int64   // never when there is none
+	sum   float64 // units wanted before the bin
+	next  float64 // position of the next charge in sum
+	at    int64   // never if there is none
 	dice  *rand.Rand
 }
 
@@ -58,35 +58,35 @@ func (s *stream) advance() {
 	}
 }
 
-// trace is what is reported of one day.
+// trace collects the reported results of one day.
 type trace struct {
 	scheduled  Work
 	lost       Work
-	leftOut    Work // of that, by the shares
+	leftOut    Work // of lost, by the shares
 	runs       []LostRun
-	limit      string // that was short when the units were gone
-	tightest   string // limit now
-	opens      int64  // when units came free after that; 0 when they do not
-	opensFirst int64  // when there were units for the first time; 0 when there are none
+	limit      string // limit that was short when the units were used up
+	tightest   string // the tightest limit now
+	opens      int64  // when units came free after that; 0 if they do not
+	opensFirst int64  // when there were units first; 0 if there are none
 }
 
-// walker goes through one day.
+// walker walks through one day.
 type walker struct {
 	*outlook
 	play  *sim.Play
-	dry   int64  // since when something is denied; never when nothing was
+	dry   int64  // since when something is denied; never if nothing was
 	empty int64  // since when no units are left; never while there are some
-	short int64  // units that were then denied
-	trace *trace // nil when only dry is asked for
-	whole bool   // whoever loses a run is denied, whatever it is lost by
+	short int64  // units denied since
+	trace *trace // nil if only dry is wanted
+	whole bool   // count every lost run as a denial, whatever loses it
 }
 
-// isEnough reports whether the units that are left now are enough for all runs and charges of a
-// day, so that nothing has to be played to know that it does not run dry.
+// isEnough reports whether the units left now cover all runs and charges of a day. Such a day
+// need not be simulated.
 func (o *outlook) isEnough(d day) bool {
 	rest, end := float64(o.now)-float64(o.wanted.Units+o.beyond), o.end.UnixMicro()
 	if rest < d.rate*float64(len(d.wants))*bin.Hours() {
-		return false // hardly, and charges take time to throw
+		return false // unlikely, and drawing the charges takes time
 	}
 	for s := o.stream(d); s.at < end && rest >= 0; s.advance() {
 		rest -= s.size
@@ -94,8 +94,8 @@ func (o *outlook) isEnough(d day) bool {
 	return rest >= 0
 }
 
-// isSmooth reports whether a day that has enough loses nothing by a suspension, a throttle or a
-// pace, nor by its shares, for which units have to last longer than the day where a window does.
+// isSmooth reports whether a day with enough units loses nothing by a suspension, a throttle, a
+// pace or shares. For shares the units must cover the window even if it is longer than the day.
 func (o *outlook) isSmooth() bool {
 	longer := func(l quota.Limit) bool {
 		if !l.Window.IsCalendar() {
@@ -108,7 +108,7 @@ func (o *outlook) isSmooth() bool {
 		!slices.ContainsFunc(o.long, longer)
 }
 
-// play returns the moment at which the day runs dry.
+// play returns when the day runs dry.
 func (o *outlook) play(d day, t *trace) int64 {
 	if (t == nil || o.isSmooth()) && o.isEnough(d) {
 		if t != nil {
@@ -126,7 +126,7 @@ func (o *outlook) suffices(d day) bool {
 	return o.now > 0 && w.walk(d) == never
 }
 
-// walk goes through the day, to its end if it is traced, or until something is denied.
+// walk walks through the day: to its end if it is traced, otherwise until something is denied.
 func (w *walker) walk(d day) int64 {
 	w.play, w.dry, w.empty = w.course.Play(), never, never
 	start, end, t := w.At.UnixMicro(), w.outlook.end.UnixMicro(), w.trace
@@ -140,7 +140,7 @@ func (w *walker) walk(d day) int64 {
 		if !runs || at > end {
 			at, runs = end, false
 		}
-		if t != nil && looks <= min(at, next.at) && looks < end { // each minute
+		if t != nil && looks <= min(at, next.at) && looks < end { // every minute
 			w.look(looks)
 			looks += time.Minute.Microseconds()
 			continue
@@ -163,7 +163,7 @@ func (w *walker) walk(d day) int64 {
 	return w.dry
 }
 
-// left is how many units a scheduled charge could take.
+// left returns the units that a scheduled charge could take.
 func (w *walker) left(at int64) int64 {
 	if at < w.suspended {
 		return 0
@@ -171,7 +171,7 @@ func (w *walker) left(at int64) int64 {
 	return w.play.Room(at)
 }
 
-// look notes whether there are units at a moment, and returns how many.
+// look records whether there are units at a moment, and returns how many.
 func (w *walker) look(at int64) (left int64) {
 	left = w.left(at)
 	if left <= 0 {
@@ -195,7 +195,7 @@ func (w *walker) look(at int64) (left int64) {
 	return left
 }
 
-// charge asks for units that nobody announced, of those that are left.
+// charge makes an unscheduled charge, up to the units left.
 func (w *walker) charge(at, units, left int64) {
 	switch {
 	case at < w.suspended:
@@ -223,15 +223,15 @@ func (w *walker) run() {
 	}
 }
 
-// price is what must be left of the bucket for a page of a run.
+// price returns the units that must be left for a page of a run.
 func (w *walker) price(r sim.Run) int64 { return w.course.Lanes[r.Lane].Price[0].Units }
 
-// takes is what pages of a run take of it.
+// takes returns the units that pages of a run take.
 func (w *walker) takes(r sim.Run, pages int64) int64 {
 	return w.course.Lanes[r.Lane].Takes(w.Name, pages, nil)
 }
 
-// denied notes that something was wanted in vain.
+// denied records a denial.
 func (w *walker) denied(at, units int64, limit string) {
 	if w.dry != never {
 		return
@@ -249,7 +249,7 @@ func (t *trace) lose(r sim.Run, w *walker) {
 	if r.Limit == sim.ShareName {
 		t.leftOut = t.leftOut.and(work)
 	}
-	if len(t.runs) == 1000 { // so many will be more
+	if len(t.runs) == 1000 { // there will be many more
 		t.runs = slices.Grow(t.runs, int(w.wanted.Runs))
 	}
 	t.runs = append(t.runs, LostRun{w.course.Tick(r), r.Wanted, lost, r.Limit})

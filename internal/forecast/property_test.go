@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// dryBy is DryAt as a number; never is the largest.
+// dryBy returns DryAt as a number; never is the largest.
 func dryBy(at time.Time) int64 {
 	if at.IsZero() {
 		return never
@@ -19,8 +19,8 @@ func dryBy(at time.Time) int64 {
 	return at.UnixMicro()
 }
 
-// unshared is the bucket under a name of which nothing is shared: shares keep units for later, and
-// may make them last longer the fewer there are.
+// unshared returns the bucket under a name of which nothing is shared, because with shares fewer
+// units may last longer.
 func unshared(b Bucket, name string) Bucket {
 	b.Name = name
 	for i := range b.Limits {
@@ -29,7 +29,7 @@ func unshared(b Bucket, name string) Bucket {
 	return b
 }
 
-// The more was spent, or is set aside, or will be asked for, the sooner it is gone.
+// TestMonotone: more past, held or future spending never makes the bucket run dry later.
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := unshared(draws{r}.drawn(t), "search_list")
@@ -54,7 +54,7 @@ func TestMonotone(t *testing.T) {
 	})
 }
 
-// A forecast agrees with itself, and is the same for the same bucket.
+// TestSound: a forecast is consistent, and is the same for the same bucket.
 func TestSound(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := draws{r}.drawn(t)
@@ -80,7 +80,7 @@ func TestSound(t *testing.T) {
 	})
 }
 
-// Who wants nothing runs out of nothing.
+// TestNobodyWants: without demand nothing runs dry.
 func TestNobodyWants(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := draws{r}.drawn(t)

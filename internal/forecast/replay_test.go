@@ -13,23 +13,23 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// The kinds of days that are replayed. A day has 32 units scheduled every hour and 64 every ten
-// minutes from 16:00 to 22:00, which is 3,072 units, and besides them what no schedule announced.
-// The forecast was made with the first two in view.
+// kinds are the replayed kinds of days. A day has 32 units scheduled every hour and 64 every ten
+// minutes from 16:00 to 22:00, 3,072 in all, plus unscheduled spending. The forecast was
+// developed with the first two.
 var kinds = [][]string{
 	{"steady", "bursty", "runaway", "backfill"}, // mixed
 	{"office"}, {"fourteen"}, {"weekdays"}, {"uploads"}, {"wander"},
 }
 
-// demand is somebody who asks for units that no schedule announced.
+// demand is an unscheduled request for units.
 type demand struct {
 	at    time.Time
 	units int64
-	aside time.Duration // reserve the units for so long
-	draw  bool          // of the reservation
+	aside time.Duration // how long to hold the units
+	draw  bool          // draw on the reservation
 }
 
-// world is a month that happens.
+// world simulates a month.
 type world struct {
 	zone    *time.Location
 	limits  []quota.Limit
@@ -74,7 +74,7 @@ func (w *world) day(i int) time.Time {
 	return time.Date(y, m, d+i, 0, 0, 0, 0, w.zone)
 }
 
-// plan makes the unscheduled demands of a day.
+// plan adds the unscheduled demands of a day.
 func (w *world) plan(r *rand.Rand, i int, kind string) {
 	day := w.day(i)
 	between := func(lo, hi float64) float64 { return lo + (hi-lo)*r.Float64() }
@@ -123,7 +123,7 @@ func (w *world) plan(r *rand.Rand, i int, kind string) {
 			w.demands = append(w.demands,
 				demand{at: day.Add(hours(h)), units: 100 + r.Int64N(7)*100})
 		}
-	case "wander": // up and down, with no regard to midnight
+	case "wander": // up and down, regardless of midnight
 		for h := range 48 {
 			w.level = 0.97*w.level + 0.16*r.NormFloat64()
 			pour(float64(h)/2, float64(h+1)/2, 230*math.Exp(w.level))
@@ -155,7 +155,7 @@ func (w *world) happen(each func(day, percent int, b Bucket)) {
 	w.until(w.day(len(w.days)))
 }
 
-// until lets happen what is scheduled, and what is not.
+// until simulates scheduled and unscheduled spending up to a moment.
 func (w *world) until(now time.Time) {
 	for {
 		micros, scheduled := w.play.Next()
@@ -184,10 +184,10 @@ func (w *world) until(now time.Time) {
 	}
 }
 
-// ask grants or denies.
+// ask grants or denies a demand.
 func (w *world) ask(d demand) {
 	switch {
-	case d.draw && d.units > w.held.Left: // nothing was set aside for it
+	case d.draw && d.units > w.held.Left: // nothing was held for it
 		return
 	case d.draw:
 		w.held.Left, w.held.Drawn = w.held.Left-d.units, w.held.Drawn+d.units
@@ -206,7 +206,7 @@ func (w *world) ask(d demand) {
 		Labels: quota.Labels{quota.LabelJob: "manual"}})
 }
 
-// bucket is what the forecast goes by.
+// bucket returns the input of a forecast.
 func (w *world) bucket(now time.Time) Bucket {
 	from := now.Add(-Memory(w.limits))
 	first, _ := slices.BinarySearchFunc(w.entries, from,
@@ -219,8 +219,7 @@ func (w *world) bucket(now time.Time) Bucket {
 	return b
 }
 
-// straight is what the straight line says: what was spent since the day began goes on at the same
-// rate.
+// straight returns the forecast of a straight line: spending continues at the day's average rate.
 func straight(b Bucket) time.Time {
 	l := b.Limits[0]
 	start, end := l.Window.Bounds(b.At)
@@ -237,14 +236,14 @@ func straight(b Bucket) time.Time {
 	return time.Time{}
 }
 
-// asked is a forecast that is to be held against what happens.
+// asked is a forecast to compare with what happens.
 type asked struct {
 	percent      int
 	said         Forecast
 	line, actual time.Time
 }
 
-// replay is a month with its forecasts.
+// replay simulates a month with its forecasts.
 func replay(t testing.TB, seed uint64, kinds []string, limits []quota.Limit) (all []asked) {
 	w := newWorld(t, seed, kinds, limits)
 	w.happen(func(day, percent int, b Bucket) {
@@ -264,8 +263,7 @@ func replay(t testing.TB, seed uint64, kinds []string, limits []quota.Limit) (al
 	return all
 }
 
-// off is how many minutes an answer is from what happened; a moment that does not come counts as
-// the reset.
+// off returns the error in minutes; never counts as the reset.
 func (a asked) off(said time.Time) float64 {
 	or := func(t time.Time) time.Time {
 		if t.IsZero() {
@@ -276,8 +274,8 @@ func (a asked) off(said time.Time) float64 {
 	return or(said).Sub(or(a.actual)).Abs().Minutes()
 }
 
-// covered is how much of what happened lies between the first and the last tenth of the days
-// played: 1 or 0, or where nothing ran dry, the part of the days without that which do.
+// covered returns whether the outcome lies within the interval: 1 or 0, or if nothing ran dry,
+// the fraction of the other simulated days that do.
 func (a asked) covered() float64 {
 	f := a.said
 	switch {
@@ -291,7 +289,7 @@ func (a asked) covered() float64 {
 	return 1
 }
 
-// coverage is the mean of covered.
+// coverage returns the mean of covered.
 func coverage(all []asked) (sum float64) {
 	for _, a := range all {
 		sum += a.covered() / float64(len(all))

@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// A surge is a run of bins with far more unscheduled spending than is usual. While it lasts it may
-// be a burst, which ends by itself as bursts do, or a job that has run away, which does not. The
-// longer it has lasted, the less it looks like a burst.
+// surges finds runs of bins with far more unscheduled spending than usual. The current one may be
+// a burst, which ends by itself, or a runaway job, which does not. The longer it lasts, the less
+// it looks like a burst.
 type surges struct {
-	surge     int     // how many bins the present one has lasted; 0 when there is none
-	high      []bool  // the bins of those before it
-	bursts    []burst // among them
-	incidents int     // those that were no bursts
-	length    float64 // bins that a burst lasts on the average
-	runaway   float64 // how likely the present surge is to go on until the reset
+	surge     int     // bins the current surge has lasted; 0 if there is none
+	high      []bool  // bins of earlier surges
+	bursts    []burst // those that were bursts
+	incidents int     // number of those that were not
+	length    float64 // average bins of a burst
+	runaway   float64 // probability that the current surge lasts until the reset
 }
 
-// burst is bins of a surge: its last one, and how many there are.
+// burst is its last bin, and the number of its bins.
 type burst struct{ last, bins int }
 
 const (
-	// factor is how many times the median a bin of a surge has at least, and
+	// factor is the least ratio of a surge's bin to the median.
 	factor = 3
-	// tall is what part of the budget it has besides: less is no danger.
+	// tall is the least part of the budget in a surge's bin, because less is no danger.
 	tall = 1.0 / 500
-	// least is how many bins make a surge that may go on: one may be a single charge.
+	// least is the number of bins of a surge that may go on. A shorter one may be a single
+	// charge.
 	least = 2
-	// gap is how many lower bins in a row a surge may have.
+	// gap is the number of lower bins in a row that a surge may have.
 	gap = 1
-	// usual is how many bins a burst is taken to last before any was seen.
+	// usual is the prior length of a burst, in bins.
 	usual = 2
-	// oneIn is how many surges there are for one runaway, before any was seen.
+	// oneIn is the prior number of surges per runaway.
 	oneIn = 4
-	// remembered is how many bins a surge that ended may have lasted to count as a burst, which
-	// will come again soon. What lasted longer, such as a job that somebody stopped, or a backfill,
-	// was an incident.
+	// remembered is the most bins of a past surge that counts as a burst, which will recur. A
+	// longer one, such as a stopped job or a backfill, was an incident.
 	remembered = int(time.Hour / bin)
 )
 
-// findSurges finds the present surge and those before it.
+// findSurges finds the current surge and earlier ones.
 func (h *habit) findSurges() {
 	h.high = make([]bool, len(h.units))
 	line := max(factor*h.median(), tall*h.budget, 1)
@@ -71,7 +71,7 @@ func (h *habit) findSurges() {
 	h.runaway = odds / (1 + odds)
 }
 
-// surgeAt is how many bins the surge has whose last bin is i.
+// surgeAt returns the number of bins of the surge whose last bin is i.
 func (h *habit) surgeAt(i int, line float64) int {
 	isHigh := func(i int) bool { return h.units[i] >= max(line, factor*h.usualAt(i)) }
 	if !isHigh(i) {
@@ -86,7 +86,7 @@ func (h *habit) surgeAt(i int, line float64) int {
 	return length
 }
 
-// ordinary is the bins without those of surges, which are not known.
+// ordinary returns the bins, with those of surges unknown.
 func (h *habit) ordinary() []float64 {
 	units := slices.Clone(h.units)
 	for i := range units {
@@ -97,7 +97,7 @@ func (h *habit) ordinary() []float64 {
 	return units
 }
 
-// median is that of the bins.
+// median returns the median of the bins.
 func (h *habit) median() float64 {
 	sorted := slices.Sorted(slices.Values(h.units))
 	return sorted[len(sorted)/2]

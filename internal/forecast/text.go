@@ -11,12 +11,12 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// unlikely is the chance up to which running dry is not mentioned.
+// unlikely is the chance below which running dry is not mentioned.
 const unlikely = 0.1
 
-// Text is the forecast in a sentence, without a full stop: "default runs dry at 16:40Z (15:50Z to
-// 18:10Z), before the reset at 2026-11-22 08:00Z: BR, DE and JP will miss 12 runs from 17:00Z on;
-// to avoid it, set pages to 2".
+// Text returns the forecast in a sentence without a full stop: "default runs dry at 16:40Z
+// (15:50Z to 18:10Z), before the reset at 2026-11-22 08:00Z: BR, DE and JP will miss 12 runs from
+// 17:00Z on; to avoid it, set pages to 2".
 func (f Forecast) Text() string {
 	if f.Verdict == Closed {
 		return f.Bucket + " is closed: one of its limits allows no units"
@@ -62,15 +62,15 @@ func (f Forecast) Text() string {
 	if f.Advice != "" {
 		text += "; to avoid it, " + f.Advice
 	}
-	if f.isLong() && f.told > 0 && f.told < fewDays {
-		text += "; too little history to rely on it: " + days(f.told)
+	if f.isLong() && f.history > 0 && f.history < fewDays {
+		text += "; too little history to rely on it: " + days(f.history)
 	}
 	return text
 }
 
-// days says how far back a log goes.
-func days(told time.Duration) string {
-	switch n := int(told / (24 * time.Hour)); n {
+// days formats the length of a log.
+func days(history time.Duration) string {
+	switch n := int(history / (24 * time.Hour)); n {
 	case 0:
 		return "less than a day"
 	case 1:
@@ -80,16 +80,16 @@ func days(told time.Duration) string {
 	}
 }
 
-// fewDays is how much of the log it takes for a week or a month to come.
+// fewDays is the log needed to forecast a week or a month.
 const fewDays = 7 * 24 * time.Hour
 
-// TextIn is Text with the moments that matter in the reader's zone, too.
+// TextIn is like Text, with the important times in the reader's zone too.
 func (f Forecast) TextIn(zone *time.Location) string {
 	f.zone = zone
 	return f.Text()
 }
 
-// losses says who misses what: by the shares and for want of units, and by each pace and throttle.
+// losses lists the lost runs by cause: shares or a lack of units, each pace, each throttle.
 func (f Forecast) losses() string {
 	var causes []string
 	by := map[string][]LostRun{}
@@ -138,13 +138,13 @@ func (f Forecast) interval() string {
 	return ""
 }
 
-// isLong reports whether the forecast is for a week or a month: its moments are days then.
+// isLong reports whether the forecast covers a week or a month, with days as times.
 func (f Forecast) isLong() bool { return isLong(f.window) }
 
 func isLong(w quota.Window) bool { return w.Longest() > 2*24*time.Hour }
 
-// dayOf is clock, or the day of a moment that is not today in a week or a month: "the 27th",
-// "Thursday".
+// dayOf is like clock, but returns the day of a time that is not today in a week or a month: "the
+// 27th", "Thursday".
 func (f Forecast) dayOf(t time.Time) string {
 	if !f.isLong() {
 		return f.clock(t)
@@ -164,7 +164,7 @@ func (f Forecast) dayOf(t time.Time) string {
 	return fmt.Sprintf("the %d%s", n, ending)
 }
 
-// lost says which regions lose how much: whole runs, or pages.
+// lost lists the regions and their losses: whole runs, or pages.
 func (f Forecast) lost(runs []LostRun) string {
 	var regions []string
 	var lost, pages int64
@@ -190,7 +190,7 @@ func (f Forecast) lost(runs []LostRun) string {
 	return text + "miss 1 run" + when
 }
 
-// list is "BR", "BR and AU", "BR, AU and 6 more".
+// list returns "BR", "BR and AU", or "BR, AU and 6 more".
 func list(names []string) string {
 	switch n := len(names); {
 	case n == 1:
@@ -202,7 +202,7 @@ func list(names []string) string {
 	}
 }
 
-// number is a figure in groups of three digits.
+// number formats a number in groups of three digits.
 func number(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -211,11 +211,10 @@ func number(n int64) string {
 	return text
 }
 
-// clock is a moment in UTC by the minute, with the date unless it is of the same day as the
-// forecast.
+// clock formats a time in UTC to the minute, with the date unless it is the forecast's.
 func (f Forecast) clock(t time.Time) string { return f.on(t, time.UTC, "15:04Z") }
 
-// moment is clock, followed by the same in the reader's zone.
+// moment is like clock, followed by the time in the reader's zone.
 func (f Forecast) moment(t time.Time) string {
 	if f.zone == nil {
 		return f.clock(t)

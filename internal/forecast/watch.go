@@ -2,22 +2,21 @@ package forecast
 
 import "time"
 
-// Watch notices when the verdict on a bucket changes, so that it is reported once, and once a day
-// that runs are lost although the bucket lasts. The zero Watch has seen nothing yet. It is for one
-// credential and one goroutine.
+// Watch detects changes of a bucket's verdict, so that each is reported once, and lost runs of a
+// bucket that lasts once a day. It serves one credential, and one goroutine at a time.
 type Watch struct {
 	said map[string]Verdict
-	lost map[string]time.Time // until when lost runs have been reported
+	lost map[string]time.Time // lost runs are reported until then
 }
 
-// Between these chances of running dry a verdict is kept: it would change to and fro otherwise.
+// Between these chances of running dry the verdict is kept, so that it does not flip.
 const (
 	surelyLasts = 0.35
 	surelyDry   = 0.65
 )
 
-// Changed reports whether the verdict on the bucket is not what it was, or runs are lost that have
-// not been reported until the reset. The first verdict is a change only when it is Short.
+// Changed reports whether the verdict on the bucket has changed, or runs are lost that were not
+// reported for this reset. A first verdict counts as a change only if it is Short.
 func (w *Watch) Changed(f Forecast) (was Verdict, changed bool) {
 	was, heard := w.said[f.Bucket]
 	now := f.Verdict

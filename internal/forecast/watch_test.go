@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A verdict is reported when it changes, and not every time that it is half likely.
+// TestWatch: a verdict is reported when it changes, and does not flip around a chance of one
+// half.
 func TestWatch(t *testing.T) {
 	var w Watch
 	for i, step := range []struct {
@@ -37,7 +38,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// That runs are lost is reported once a day, however the verdict changes.
+// TestWatchLost: lost runs are reported once a day, however the verdict changes.
 func TestWatchLost(t *testing.T) {
 	var w Watch
 	noon := clock(t, "2026-11-21 12:00:00")
@@ -97,7 +98,7 @@ func TestUncertainText(t *testing.T) {
 	}
 }
 
-// The reader's zone is beside UTC, each with the date where that is another one than today's.
+// TestTextIn: times appear in UTC and in the reader's zone, with the date if it is not today's.
 func TestTextIn(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
