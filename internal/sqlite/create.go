@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 )
 
-// create makes an empty file at path unless there is one. A file that exists is not opened here:
-// closing it again would drop the locks that another connection of this process holds on it.
+// create creates an empty file at path unless one exists. It does not open an existing file,
+// because closing it would drop the locks of this process's other connections.
 func create(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		return explain(path, fmt.Errorf("no regular file: %w", ErrNotDatabase))
+		return explain(path, fmt.Errorf("not a regular file: %w", ErrNotDatabase))
 	case err == nil:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
@@ -40,8 +40,8 @@ func create(path string) error {
 	return nil
 }
 
-// shared reports whether dir belongs to a group whose members all write to it: it is setgid and
-// writable by the group. SQLite gives the log and its index the mode of the file.
+// shared reports whether dir is shared by a group: setgid and writable by the group. SQLite gives
+// the log and its index the mode of the file.
 func shared(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.Mode()&fs.ModeSetgid != 0 && info.Mode().Perm()&0o020 != 0

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// uriPath escapes the three characters that mean something in the path of a SQLite URI.
+// uriPath escapes the three special characters in the path of a SQLite URI.
 func uriPath(path string) string {
 	return strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
 }
 
-// journal_mode is not among the pragmas: it belongs to the file, and a file is only changed once it
-// is known to be ours.
+// writeDSN has no journal_mode: it is a property of the file, which is only changed once it is
+// known to be ours.
 func writeDSN(path string) string {
 	q := commonParams(0) // see Lock
 	q.Set("mode", "rw")
 	q.Set("_txlock", "immediate")
-	q.Add("_pragma", "synchronous(full)") // a power cut loses nothing that was accepted
+	q.Add("_pragma", "synchronous(full)") // a power cut loses nothing that was committed
 	return "file:" + uriPath(path) + "?" + q.Encode()
 }
 
@@ -29,14 +29,14 @@ func readDSN(path string, opts Options) string {
 	return "file:" + uriPath(path) + "?" + q.Encode()
 }
 
-// immutableDSN is for a file without a log in a directory that cannot be written, where SQLite
-// cannot make the files that readers and writers agree by. It is then read as if nobody could write
-// it.
+// immutableDSN is for a file without a log in a read-only directory, where SQLite cannot create
+// the files that readers and writers coordinate by. SQLite then assumes that the file does not
+// change.
 func immutableDSN(path string, opts Options) string { return readDSN(path, opts) + "&immutable=1" }
 
 func commonParams(busyTimeout time.Duration) url.Values {
 	return url.Values{
-		"_error_rc": {"1"}, // no stale words of an earlier statement in an error
+		"_error_rc": {"1"}, // no stale text of an earlier statement in an error
 		"_dqs":      {"0"}, // "x" is a name, never a string
 		"_pragma": {
 			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),

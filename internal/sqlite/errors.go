@@ -10,26 +10,27 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// What a person can do something about. The text of each ends in what to do; Open and DB.Explain
-// put the path before it.
+// Errors that a person can act on. Each text ends in what to do; Open and DB.Explain put the path
+// before it.
 var (
-	// ErrNotDatabase: the file is no SQLite database, or one of another kind or program.
+	// ErrNotDatabase: the file is no SQLite database, or belongs to another program or purpose.
 	ErrNotDatabase = errors.New("not a file of this kind; name another file, or move this one away")
 	// ErrReadOnly: the file or its directory cannot be written.
 	ErrReadOnly = errors.New("cannot be written; check the permissions of the file and directory")
 	// ErrNewer: the file has migrations that this program does not know.
 	ErrNewer = errors.New("written by a newer version; use that version, or name another file")
-	// ErrDamaged: the file is a database, but broken or cut short.
+	// ErrDamaged: the file is a database, but broken or truncated.
 	ErrDamaged = errors.New("damaged; restore a copy, or move it away to start with an empty one")
-	// ErrFull: there was no space left; the transaction was undone.
+	// ErrFull: the disk is full; the transaction was rolled back.
 	ErrFull = errors.New("no space left on the disk; free some and try again")
-	// ErrGone: the file is not where it was opened; what is written to it now, nobody finds.
+	// ErrGone: the file was moved or replaced after it was opened, so what is written to it is
+	// lost.
 	ErrGone = errors.New("moved, deleted or replaced; put it back, or restart the program")
 	// ErrBusy: another process held the write lock for longer than the busy timeout.
 	ErrBusy = errors.New("another process is writing; try again when it is done")
 )
 
-// explain names the path, once, in an error of SQLite or of this package.
+// explain adds the path, once, to an error of SQLite or of this package.
 func explain(path string, err error) error {
 	var said *fileError
 	if err == nil || errors.As(err, &said) {
@@ -42,8 +43,8 @@ func explain(path string, err error) error {
 	return &fileError{path: path, cause: err, kind: kind}
 }
 
-// classify finds the sentinel for err, nil when there is none; ours says whether SQLite or this
-// package made the error.
+// classify returns the sentinel for err, or nil; ours reports whether SQLite or this package
+// created the error.
 func classify(err error) (kind error, ours bool) {
 	for _, sentinel := range []error{
 		ErrNotDatabase, ErrReadOnly, ErrNewer, ErrDamaged, ErrFull, ErrGone, ErrBusy,
@@ -59,7 +60,7 @@ func classify(err error) (kind error, ours bool) {
 	return nil, false
 }
 
-// explainSystem does the same for an error of the operating system.
+// explainSystem is explain for an error of the operating system.
 func explainSystem(path string, err error) error {
 	var kind error
 	switch {
@@ -99,7 +100,7 @@ type fileError struct {
 }
 
 func (e *fileError) Error() string {
-	if e.kind == nil || errors.Is(e.cause, e.kind) { // the cause says it all
+	if e.kind == nil || errors.Is(e.cause, e.kind) { // the cause already contains it
 		return fmt.Sprintf("%s: %v", e.path, e.cause)
 	}
 	return fmt.Sprintf("%s: %v: %v", e.path, e.cause, e.kind)

@@ -27,7 +27,7 @@ func readMigrations(files fs.FS) ([]string, error) {
 	return texts, nil
 }
 
-// prepare makes sure that the file is of the kind, in WAL mode, writable and up to date, in this
+// prepare checks that the file is of the right kind, in WAL mode, writable and migrated, in this
 // order.
 func (db *DB) prepare(ctx context.Context, schema Schema, migrations []string) error {
 	var version int
@@ -53,8 +53,8 @@ func (db *DB) prepare(ctx context.Context, schema Schema, migrations []string) e
 	return db.tryWriting(ctx, schema, version)
 }
 
-// tryWriting writes what is there already, and undoes it: so a file that cannot be written is
-// noticed now and not at the first charge. Where another process is writing, it can be.
+// tryWriting writes the current values and rolls back, so that a read-only file is noticed now
+// and not at the first charge. If another process is writing, the file is writable.
 func (db *DB) tryWriting(ctx context.Context, schema Schema, version int) error {
 	tx, err := db.Write.BeginTx(ctx, nil)
 	if err != nil {
@@ -71,7 +71,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// checkKind returns the number of migrations the file has had.
+// checkKind returns the number of migrations applied to the file.
 func checkKind(ctx context.Context, from querier, schema Schema, known int) (
 	version int, err error) {
 	var id int32
@@ -87,13 +87,13 @@ func checkKind(ctx context.Context, from querier, schema Schema, known int) (
 		return 0, fmt.Errorf("a database, but no %s (application_id %#x, want %#x): %w",
 			schema.Name, uint32(id), uint32(schema.ApplicationID), ErrNotDatabase)
 	case version > known:
-		return 0, fmt.Errorf("%s of schema %d, where this program knows %d: %w",
+		return 0, fmt.Errorf("%s of schema %d, newer than this program's %d: %w",
 			schema.Name, version, known, ErrNewer)
 	}
 	return version, nil
 }
 
-// setWAL turns on the write-ahead log. SQLite answers "busy" when two processes turn it on at once.
+// setWAL turns on the write-ahead log. SQLite returns "busy" if two processes do so at once.
 func setWAL(ctx context.Context, write *sql.DB) error {
 	var mode string
 	err := write.QueryRowContext(ctx, "PRAGMA journal_mode = wal").Scan(&mode)
@@ -104,8 +104,8 @@ func setWAL(ctx context.Context, write *sql.DB) error {
 	return err
 }
 
-// step applies the next migration inside tx, and returns the version after it. It looks at the
-// version again, since another process may have been faster.
+// step applies the next migration inside tx, and returns the version after it. It reads the
+// version again, because another process may have been faster.
 func step(ctx context.Context, tx *sql.Tx, schema Schema, migrations []string) (int, error) {
 	version, err := checkKind(ctx, tx, schema, len(migrations))
 	if err != nil || version == len(migrations) {

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary stand for another process of the program: with NOTEBOOK set it
-// opens that file, writes one note and says how it went; with NOTEBOOK_READ it only reads, with
+// TestMain turns the test binary into another process of the program. With NOTEBOOK set it opens
+// that file, writes one note and reports the result; with NOTEBOOK_READ it only reads, and with
 // NOTEBOOK_HOLD its transaction does not end.
 func TestMain(m *testing.M) {
 	path := os.Getenv("NOTEBOOK")
@@ -61,7 +61,7 @@ func writeOne(path string) int {
 	return 0
 }
 
-// readAll only reads, and says how many notes there are.
+// readAll only reads, and prints the number of notes.
 func readAll(path string) int {
 	db, err := OpenReading(context.Background(), path, notes(), Options{})
 	if err != nil {
@@ -78,7 +78,7 @@ func readAll(path string) int {
 	return 0
 }
 
-// hold begins a transaction and says so.
+// hold begins a transaction and reports it.
 func hold(path string) int {
 	db, err := Open(context.Background(), path, notes(), Options{})
 	if err == nil {
@@ -93,8 +93,8 @@ func hold(path string) int {
 	return writeFailed
 }
 
-// TestHolderIsStopped: while a writer is stopped, others are told so in time, and may leave before.
-// When it is killed, they go on.
+// TestHolderIsStopped: while a writer is stopped, others time out, and may give up earlier. When
+// it is killed, they go on.
 func TestHolderIsStopped(t *testing.T) {
 	opts := Options{BusyTimeout: 300 * time.Millisecond}
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), opts)
@@ -174,14 +174,14 @@ func openAtOnce(t *testing.T, path string, processes int) {
 	start.Close()
 }
 
-// TestPermissions runs in a process without the rights of root, which ignores permission bits: what
-// cannot be written is refused, and read all the same.
+// TestPermissions runs in a process without the rights of root, which ignores permission bits: a
+// read-only file cannot be written, and can be read.
 func TestPermissions(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		file, dir os.FileMode
 		open      bool   // by another process, which has written a second note
-		read      string // "" if that is not possible either
+		read      string // "" if reading is not possible either
 	}{
 		{"the file", 0o444, 0o777, false, "1 notes\n"},
 		{"the directory", 0o666, 0o555, false, "1 notes\n"},
@@ -226,7 +226,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// publicDir is a directory that every user can enter, unlike t.TempDir.
+// publicDir returns a directory that every user can enter, unlike t.TempDir.
 func publicDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sqlite")
@@ -245,7 +245,7 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 	}
 }
 
-// runUnprivileged runs writeOne as the user nobody when this process is root, and as the same user
+// runUnprivileged runs writeOne as the user nobody if this process is root, and as the same user
 // otherwise.
 func runUnprivileged(t *testing.T, dir, path string, env ...string) (output string, code int) {
 	t.Helper()
@@ -258,15 +258,15 @@ func runUnprivileged(t *testing.T, dir, path string, env ...string) (output stri
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// as returns a process that opens path, as another user when this process is root, and as the same
-// user otherwise. Files that it makes are for its user alone, by its umask.
+// as returns a process that opens path: as another user if this process is root, otherwise as the
+// same one. By its umask, only its user can access the files it creates.
 func as(t *testing.T, dir, path string, user syscall.Credential, env ...string) *exec.Cmd {
 	t.Helper()
 	binary, err := os.ReadFile(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(dir, "program") // other users may not enter the folder of this one
+	program := filepath.Join(dir, "program") // other users may not enter this program's folder
 	if _, err := os.Stat(program); err != nil {
 		if err := os.WriteFile(program, binary, 0o755); err != nil {
 			t.Fatal(err)
@@ -280,8 +280,8 @@ func as(t *testing.T, dir, path string, user syscall.Credential, env ...string) 
 	return cmd
 }
 
-// TestTwoUsers: the members of a group share a file in a setgid folder of the group, whatever their
-// umask is, even when one of them is killed and leaves a log.
+// TestTwoUsers: the members of a group share a file in a setgid folder of the group, whatever
+// their umask, and even if one of them is killed and leaves a log.
 func TestTwoUsers(t *testing.T) {
 	const group = 60321
 	top := publicDir(t)
@@ -344,7 +344,7 @@ func mustRead(t *testing.T, path string) *DB {
 	return opened(t, db, err)
 }
 
-// TestReadingBesideAWriter: a reader sees what was committed last, and cannot write.
+// TestReadingBesideAWriter: a reader sees the last commit, and cannot write.
 func TestReadingBesideAWriter(t *testing.T) {
 	writer := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
 	reader := mustRead(t, writer.Path())
@@ -357,7 +357,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 	checkError(t, reader.Update(t.Context(), insert("x")), ErrReadOnly, writer.Path())
 }
 
-// TestReadingCreatesNothing: not the file, not its directory.
+// TestReadingCreatesNothing: neither the file nor its directory.
 func TestReadingCreatesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	path := filepath.Join(dir, "n.db")
@@ -373,7 +373,7 @@ func TestReadingCreatesNothing(t *testing.T) {
 	checkError(t, err, ErrNotDatabase, dir)
 }
 
-// TestReadingAnOlderFile brings it up to date.
+// TestReadingAnOlderFile: OpenReading migrates an older file.
 func TestReadingAnOlderFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
 	if err := openAs(t, path, older()).Close(); err != nil {
@@ -384,7 +384,7 @@ func TestReadingAnOlderFile(t *testing.T) {
 	}
 }
 
-// TestStill: a file that was moved, deleted or replaced is not the one that was opened.
+// TestStill: Still reports a file that was moved, deleted or replaced after it was opened.
 func TestStill(t *testing.T) {
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
 	if err := db.Still(); err != nil {

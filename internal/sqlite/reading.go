@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// OpenReading opens the file at path for a program that only reads it: nothing is created, and
-// neither the file nor its directory needs to be writable. What is written through either handle is
-// refused with ErrReadOnly. Errors are those of Open, and fs.ErrNotExist where there is no file. A
-// file that lacks migrations is opened by Open, which brings it up to date.
+// OpenReading opens the file at path for reading only. It creates nothing, and neither the file
+// nor its directory needs to be writable. Writing through either handle fails with ErrReadOnly.
+// Errors are those of Open, and fs.ErrNotExist if there is no file. It uses Open to migrate a
+// file that lacks migrations.
 func OpenReading(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -27,7 +27,7 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 	case err != nil:
 		return nil, explainSystem(path, err)
 	case !info.Mode().IsRegular():
-		return nil, explain(path, fmt.Errorf("no regular file: %w", ErrNotDatabase))
+		return nil, explain(path, fmt.Errorf("not a regular file: %w", ErrNotDatabase))
 	}
 	read, version, err := openReader(ctx, readDSN(path, opts), schema, len(migrations))
 	if isReadOnly(err) && !hasLog(path) {
@@ -46,7 +46,8 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 		turns: turnsOf(path)}, nil
 }
 
-// openReader opens connections that can only read, and says how many migrations the file has had.
+// openReader opens read-only connections, and returns the number of migrations applied to the
+// file.
 func openReader(ctx context.Context, dsn string, schema Schema, known int) (
 	*sql.DB, int, error) {
 	read, err := openPool(dsn, readers)
@@ -60,14 +61,14 @@ func openReader(ctx context.Context, dsn string, schema Schema, known int) (
 	return read, version, nil
 }
 
-// hasLog reports whether there is a write-ahead log beside the file, which then is not all there is
-// to read.
+// hasLog reports whether the file has a write-ahead log, which then holds part of the data.
 func hasLog(path string) bool {
 	info, err := os.Stat(logOf(path))
 	return !errors.Is(err, os.ErrNotExist) && (err != nil || info.Size() > 0)
 }
 
-// logOf is the path of the write-ahead log, which is beside the file and not beside a link to it.
+// logOf returns the path of the write-ahead log, which is next to the file, not next to a link to
+// it.
 func logOf(path string) string {
 	if file, err := filepath.EvalSymlinks(path); err == nil {
 		path = file

@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 )
 
-// checkError wants kind, and a text that names the path once and tells what to do.
+// checkError checks that err is of a kind, names the path once, and says what to do.
 func checkError(t *testing.T, err, kind error, path string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -34,7 +34,7 @@ func fileOf(t *testing.T, content []byte) string {
 	return path
 }
 
-// foreign makes a database with plain SQL, as another program would.
+// foreign returns a database created with plain SQL, as by another program.
 func foreign(t *testing.T, statements string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "foreign.db")
@@ -51,7 +51,7 @@ func foreign(t *testing.T, statements string) []byte {
 	return read(t, path)
 }
 
-// closed returns the bytes of a notebook that was closed in good order.
+// closed returns the bytes of a notebook that was closed properly.
 func closed(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "n.db")
@@ -93,7 +93,7 @@ func TestOpenRefuses(t *testing.T) {
 			path := fileOf(t, c.content)
 			_, err := Open(t.Context(), path, notes(), Options{})
 			checkError(t, err, c.want, path)
-			if c.want != ErrDamaged { // which a reader may find out later
+			if c.want != ErrDamaged { // a reader may notice damage later
 				_, err = OpenReading(t.Context(), path, notes(), Options{})
 				checkError(t, err, c.want, path)
 			}
@@ -119,7 +119,7 @@ func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 func TestMigrationsAreAppliedOnceInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
 	db := openAs(t, path, older())
-	defer db.Close() // still open while a newer version comes
+	defer db.Close() // still open when a newer version migrates the file
 	if n := count(t, db.Read); n != 0 {
 		t.Errorf("%d notes before migration 2", n)
 	}
@@ -142,7 +142,7 @@ func TestAFailedMigrationLeavesNothing(t *testing.T) {
 		!strings.Contains(err.Error(), path) {
 		t.Fatalf("got %v", err)
 	}
-	db := mustOpen(t, path, Options{}) // with the migration mended
+	db := mustOpen(t, path, Options{}) // with the corrected migration
 	var half int
 	err = db.Read.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").Scan(&half)
 	if err != nil || half != 0 {

@@ -1,9 +1,9 @@
-// Package sqlite is how this project opens SQLite files.
+// Package sqlite opens the project's SQLite files.
 //
-// A file has one kind (a ledger, a catalogue), told by its application_id, and numbered migrations,
-// counted by its user_version. It is opened twice: one connection that writes, several that can
-// only read. Several processes may have the same file open; a writer waits for another writer up to
-// the busy timeout, readers wait for nobody.
+// A file has one kind (a ledger, a catalogue), marked by its application_id, and numbered
+// migrations, counted by its user_version. It is opened twice: one connection that writes,
+// several that only read. Several processes may have the same file open. A writer waits for
+// another writer up to the busy timeout; readers do not wait.
 package sqlite
 
 import (
@@ -19,23 +19,23 @@ import (
 	driver "modernc.org/sqlite"
 )
 
-// DefaultBusyTimeout is that of the zero Options.
+// DefaultBusyTimeout is used if Options has none.
 const DefaultBusyTimeout = 10 * time.Second
 
 const readers = 4 // connections of DB.Read
 
-// Schema is one kind of file.
+// Schema describes one kind of file.
 type Schema struct {
 	// Name is the kind in words ("ledger"), for errors.
 	Name string
 	// ApplicationID marks files of this kind. It is not 0.
 	ApplicationID int32
-	// Migrations holds 001.sql, 002.sql and so on, without gaps. A migration that was released is
-	// never edited.
+	// Migrations holds 001.sql, 002.sql and so on, without gaps. A released migration is never
+	// edited.
 	Migrations fs.FS
 }
 
-// Options are settings of one Open.
+// Options are settings of Open.
 type Options struct {
 	// BusyTimeout is how long a writer waits for another process's transaction. 0 means
 	// DefaultBusyTimeout.
@@ -45,23 +45,24 @@ type Options struct {
 // DB is an open file.
 type DB struct {
 	// Write has a single connection, whose transactions are IMMEDIATE: they hold the file's write
-	// lock from the start. It answers at once when another process has the lock; see Lock. To use
-	// the handle while a transaction of its own is open waits for ever; use the *sql.Tx.
+	// lock from the start. It fails at once if another process has the lock; see Lock. During a
+	// transaction use its *sql.Tx: another call on the handle would wait for ever.
 	Write *sql.DB
-	// Read has connections that cannot write. What they read is what was last committed. After
-	// OpenReading it is Write too.
+	// Read has read-only connections, which see the last commit. After OpenReading it is also
+	// Write.
 	Read *sql.DB
 
 	path     string
-	file     os.FileInfo // that was opened
+	file     os.FileInfo // as it was when opened
 	patience time.Duration
 	turns    *turns
 }
 
-// Open opens the file at path, creates it and its directories (mode 0700) if need be, and brings it
-// up to the last migration of schema. The file has mode 0600, or 0660 in a directory that is setgid
-// and writable by its group. Errors name the path and wrap ErrNotDatabase, ErrReadOnly, ErrNewer,
-// ErrDamaged, ErrFull or ErrBusy where one fits; a file that is refused is left as it was.
+// Open opens the file at path, and applies the missing migrations of schema. It creates the file
+// and its directories (mode 0700) if necessary. The file has mode 0600, or 0660 in a directory
+// that is setgid and writable by its group. Errors name the path and wrap ErrNotDatabase,
+// ErrReadOnly, ErrNewer, ErrDamaged, ErrFull or ErrBusy if one fits. A refused file is not
+// changed.
 func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -93,9 +94,9 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 // Path returns the absolute path of the file.
 func (db *DB) Path() string { return db.path }
 
-// Still reports ErrGone when the path does not name the file any more that was opened: who opens it
-// now does not see what is written here. To be asked in a transaction, so that what was there at
-// its beginning is known.
+// Still returns ErrGone if the path no longer names the file that was opened: a process that
+// opens it now does not see what is written here. Call it in a transaction, so that the answer
+// holds from the transaction's start.
 func (db *DB) Still() error {
 	now, err := os.Stat(db.path)
 	if err == nil && os.SameFile(db.file, now) {
@@ -104,14 +105,15 @@ func (db *DB) Still() error {
 	return explain(db.path, ErrGone)
 }
 
-// Close closes both handles, readers first, so that the last writer can fold its log into the file.
+// Close closes both handles, readers first, so that the last writer can fold its log into the
+// file.
 func (db *DB) Close() error {
 	db.turns.rest()
 	return errors.Join(db.Read.Close(), db.Write.Close())
 }
 
 // Update runs fn in one transaction that holds the write lock from its start, and commits if fn
-// returns nil. Errors of SQLite come back explained; those of fn pass through.
+// returns nil. It explains errors of SQLite, and returns those of fn unchanged.
 func (db *DB) Update(ctx context.Context, fn func(*sql.Tx) error) error {
 	return db.Explain(db.update(ctx, fn))
 }
@@ -125,12 +127,12 @@ func (db *DB) View(ctx context.Context, fn func(*sql.Tx) error) error {
 	return db.Explain(inTx(tx, fn))
 }
 
-// Explain adds the path and, where one fits, a sentinel of this package to an error of SQLite;
-// other errors and nil come back as they are.
+// Explain adds the path, and a sentinel of this package if one fits, to an error of SQLite. It
+// returns other errors and nil unchanged.
 func (db *DB) Explain(err error) error { return explain(db.path, err) }
 
 func (db *DB) update(ctx context.Context, fn func(*sql.Tx) error) error {
-	conn, err := db.Write.Conn(ctx) // however long this process's own transactions take
+	conn, err := db.Write.Conn(ctx) // waits for this process's own transactions without a timeout
 	if err != nil {
 		return err
 	}
@@ -148,14 +150,14 @@ func (db *DB) update(ctx context.Context, fn func(*sql.Tx) error) error {
 }
 
 func inTx(tx *sql.Tx, fn func(*sql.Tx) error) error {
-	defer tx.Rollback() // after Commit it does nothing
+	defer tx.Rollback() // does nothing after Commit
 	if err := fn(tx); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
-// openPool keeps every connection it has made: opening one costs more than most statements.
+// openPool keeps all its connections open, because opening one costs more than most statements.
 func openPool(dsn string, connections int) (*sql.DB, error) {
 	connector, err := driver.NewConnector(dsn)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// notes is a kind of file for these tests, in two migrations.
+// notes returns a kind of file for these tests, with two migrations.
 func notes() Schema {
 	return Schema{Name: "notebook", ApplicationID: 0x4e4f5445, Migrations: fstest.MapFS{
 		"001.sql": {Data: []byte("CREATE TABLE notes (id INTEGER PRIMARY KEY, text NOT NULL);")},
@@ -20,7 +20,7 @@ func notes() Schema {
 	}}
 }
 
-// older is notes before its second migration.
+// older returns notes before its second migration.
 func older() Schema {
 	s := notes()
 	delete(s.Migrations.(fstest.MapFS), "002.sql")
@@ -43,7 +43,7 @@ func mustOpen(t *testing.T, path string, opts Options) *DB {
 	return opened(t, db, err)
 }
 
-// opened closes a file that was opened when the test is over.
+// opened closes an opened file at the end of the test.
 func opened(t *testing.T, db *DB, err error) *DB {
 	t.Helper()
 	if err != nil {
@@ -145,13 +145,13 @@ func TestEveryConnectionHasThePragmas(t *testing.T) {
 	}
 	defer conn.Close()
 	delete(want, "synchronous")
-	want["busy_timeout"] = "10000" // by default
+	want["busy_timeout"] = "10000" // the default
 	check(conn)
 }
 
 func TestUpdateIsAllOrNothing(t *testing.T) {
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
-	boom := os.ErrPermission // an error of fn, whatever it is, is not taken for one of the file
+	boom := os.ErrPermission // an error of fn is never taken for one of the file
 	err := db.Update(t.Context(), func(tx *sql.Tx) error {
 		if err := insert("x")(tx); err != nil {
 			return err
@@ -205,7 +205,7 @@ func TestBusy(t *testing.T) {
 	impatient := Options{BusyTimeout: 20 * time.Millisecond}
 	old := openAs(t, path, older())
 	err := old.Update(t.Context(), func(*sql.Tx) error {
-		_, err := Open(t.Context(), path, notes(), impatient) // a migration is to be written
+		_, err := Open(t.Context(), path, notes(), impatient) // it has to write a migration
 		checkError(t, err, ErrBusy, path)
 		return nil
 	})
@@ -215,7 +215,7 @@ func TestBusy(t *testing.T) {
 	one, two := mustOpen(t, path, Options{}), mustOpen(t, path, impatient)
 	err = one.Update(t.Context(), func(*sql.Tx) error {
 		checkError(t, two.Update(t.Context(), insert("x")), ErrBusy, path)
-		mustOpen(t, path, impatient) // which has nothing to write
+		mustOpen(t, path, impatient) // it has nothing to write
 		return nil
 	})
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A turn ends after so many transactions, or with the one that is under way after so long.
+// Bounds of a turn: a number of transactions, and a time after which it ends with the current
+// one.
 const (
 	turnLength = 12
 	turnTime   = 6 * time.Millisecond
@@ -17,36 +18,37 @@ const (
 // turnPause is how long a turn is kept for the next transaction.
 const turnPause = 200 * time.Microsecond
 
-// errTaken says that it is another process's turn.
+// errTaken is returned while it is another process's turn.
 var errTaken = errors.New("it is another process's turn")
 
-// turns is how this process takes turns with the others that write to a file. A turn is held
-// until the transaction is over, so that the next process begins at once, and for a few
-// transactions if they follow each other at once: what SQLite remembers of a file is lost whenever
-// another process writes to it. Those who wait are served in the order in which they came.
+// turns lets this process take turns with other writers of a file. It holds a turn until the
+// transaction is over, so that the next process begins at once. It keeps the turn for a few
+// transactions if they follow each other closely, because SQLite drops its cache of a file
+// whenever another process writes. Waiting processes are served in order of arrival.
 //
-// A turn is a matter of speed. What keeps writers apart is SQLite's lock: whoever knows no turns,
-// or has waited for a turn in vain because its holder was stopped, waits for that lock alone.
+// Turns are only for speed. SQLite's lock keeps writers apart. A process without turns, or one
+// that gave up waiting because the holder was stopped, uses that lock alone.
 //
-// The locks are on the write-ahead log, far behind its end: it is there while the file is open for
-// writing, goes when the last process closes the file, and SQLite itself locks nothing in it. (A
-// second descriptor of the file itself, or of its index of the log, would drop SQLite's locks when
-// it is closed.)
+// The locks are on the write-ahead log, far beyond its end. The log exists while the file is open
+// for writing, is removed when the last process closes the file, and SQLite itself locks nothing
+// in it. (Closing a second descriptor of the file, or of the log's index, would drop SQLite's
+// locks.)
 type turns struct {
-	path  string        // of the log
-	place chan struct{} // of who writes, or is about to; what follows is theirs
-	ours  *os.File      // has the lock, while it is our turn
-	left  int           // transactions that the turn may have
-	until time.Time     // when it has the last of them, at the latest
-	asked chan *os.File // receives the lock that was asked for
-	late  bool          // the lock that was asked for is not waited for any more
-	vain  int           // so many turns were not to be kept when one was kept in vain
-	skip  int           // so many of them are left
-	ahead bool          // nobody else can come next yet
-	idle  *time.Timer   // ends the turn when no transaction follows
+	path  string        // path of the log
+	place chan struct{} // held by the writer; guards the fields below
+	ours  *os.File      // holds the lock during our turn
+	left  int           // transactions left in the turn
+	until time.Time     // no transaction begins in the turn after this
+	asked chan *os.File // receives the requested lock
+	late  bool          // gave up waiting for the requested lock
+	// turns to give up early next time, because keeping the last one was useless
+	vain  int
+	skip  int         // turns still to give up early
+	ahead bool        // no other process has moved to the front yet
+	idle  *time.Timer // ends the turn if no transaction follows
 }
 
-// ours are the turns of this process by the path of the log: its handles on a file share them.
+// ours holds this process's turns by the path of the log, shared by its handles on a file.
 var ours sync.Map
 
 func turnsOf(file string) *turns {
@@ -64,11 +66,11 @@ func newTurns(log string) *turns {
 	return t
 }
 
-// Lock calls try, which is to begin a transaction that writes, until no other process holds the
-// file's lock, at most for the busy timeout, and returns what it answered last. When ctx ends it
-// returns ctx's error. Without an error, end is to be called when the transaction is over.
+// Lock calls try, which begins a write transaction, until no other process holds the file's lock,
+// for at most the busy timeout. It returns try's last error, or ctx's error when ctx ends. If
+// there is no error, the caller must call end after the transaction.
 //
-// Processes that have always something to write take turns of a few transactions.
+// Processes that write all the time take turns of a few transactions.
 func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error) {
 	began := time.Now()
 	if err := db.turns.begin(ctx, db.patience); err != nil {
@@ -83,8 +85,8 @@ func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error
 	return db.turns.end, nil
 }
 
-// begin waits for our turn. It returns nil without one where there are none, and where it has
-// waited for long.
+// begin waits for our turn. It returns nil without a turn if turns are not supported, or after a
+// long wait.
 func (t *turns) begin(ctx context.Context, patience time.Duration) error {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -109,14 +111,14 @@ func (t *turns) begin(ctx context.Context, patience time.Duration) error {
 		t.start(f)
 	case <-late.C:
 		t.late = true
-	case <-ctx.Done(): // who comes next waits on
+	case <-ctx.Done(): // the goroutine keeps waiting for the next caller
 		<-t.place
 		return ctx.Err()
 	}
 	return nil
 }
 
-// ask asks for the lock, and reports whether it is to be waited for.
+// ask requests the lock, and reports whether to wait for it.
 func (t *turns) ask() bool {
 	f, err := os.OpenFile(t.path, os.O_RDWR, 0)
 	if err != nil {
@@ -126,7 +128,7 @@ func (t *turns) ask() bool {
 	case err == nil:
 		t.start(f)
 		return false
-	case !errors.Is(err, errTaken): // there are no such locks here
+	case !errors.Is(err, errTaken): // such locks are not supported here
 		f.Close()
 		return false
 	}
@@ -135,7 +137,7 @@ func (t *turns) ask() bool {
 	return true
 }
 
-// wait waits until f has the lock, and gives it back if nobody waits for that any more.
+// wait waits until f has the lock, and releases it if no caller waits for it any more.
 func (t *turns) wait(f *os.File, asked chan<- *os.File) {
 	_ = lock(f, true)
 	select {
@@ -152,8 +154,7 @@ func (t *turns) start(f *os.File) {
 	t.asked, t.late, t.ahead = nil, false, true
 }
 
-// end ends a transaction. It keeps the turn for the next one, unless that did not come the last
-// times.
+// end ends a transaction. It keeps the turn for the next one, unless that was useless recently.
 func (t *turns) end() {
 	t.left--
 	switch {
@@ -169,8 +170,8 @@ func (t *turns) end() {
 	<-t.place
 }
 
-// letNext lets the next one in the queue come forward. By now who had the turn before us is in the
-// queue again.
+// letNext lets the next process move to the front. By now the previous holder is in the queue
+// again.
 func (t *turns) letNext() {
 	if t.ours != nil && t.ahead {
 		letNext(t.ours)
@@ -183,7 +184,7 @@ func (t *turns) give() {
 	t.ours = nil
 }
 
-// rest ends our turn when no transaction has followed.
+// rest ends our turn if no transaction has followed.
 func (t *turns) rest() {
 	select {
 	case t.place <- struct{}{}:

@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// lock locks f for a turn, until f is closed; errTaken if it would have to wait and is not to.
+// lock locks f for a turn, until f is closed. Without wait it returns errTaken if it would have
+// to.
 func lock(f *os.File, wait bool) error {
 	how := syscall.LOCK_EX
 	if !wait {
@@ -23,5 +24,5 @@ func lock(f *os.File, wait bool) error {
 	}
 }
 
-// letNext has nothing to do: who has just had a turn may get the next one here.
+// letNext does nothing: here the last holder may get the next turn.
 func letNext(*os.File) {}

@@ -8,14 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bytes that are locked, beyond what a log can have.
+// Bytes to lock, beyond the end of any log.
 const (
-	roomByte = 1<<62 + iota // shared, by all who wait
-	nextByte                // by who comes next: the others wait for this one
-	turnByte                // by whose turn it is
+	roomByte = 1<<62 + iota // shared by all waiting processes
+	nextByte                // the next process; the others wait for this byte
+	turnByte                // the process whose turn it is
 )
 
-// lock locks f for a turn, until f is closed; errTaken if it would have to wait and is not to.
+// lock locks f for a turn, until f is closed. Without wait it returns errTaken if it would have
+// to.
 func lock(f *os.File, wait bool) error {
 	if !wait && taken(f, roomByte) {
 		return errTaken
@@ -29,9 +30,9 @@ func lock(f *os.File, wait bool) error {
 	return lockByte(f, unix.F_WRLCK, turnByte, wait)
 }
 
-// queueUp goes behind those who wait. The kernel wakes the first of them when it can come next, and
-// does not keep the place for it; on a busy machine that takes milliseconds, in which who has just
-// had a turn would be first again and again.
+// queueUp waits behind the waiting processes. The kernel wakes the first of them when nextByte is
+// free but does not reserve it. On a busy machine waking takes milliseconds, in which the last
+// holder would be first again and again.
 func queueUp(f *os.File) {
 	for range 10 {
 		if taken(f, nextByte) || !taken(f, roomByte) {
@@ -42,7 +43,7 @@ func queueUp(f *os.File) {
 	_ = lockByte(f, unix.F_RDLCK, roomByte, false)
 }
 
-// letNext lets somebody else come next.
+// letNext lets another process be next.
 func letNext(f *os.File) {
 	_ = lockByte(f, unix.F_UNLCK, nextByte, false)
 	_ = lockByte(f, unix.F_UNLCK, roomByte, false)
@@ -65,7 +66,7 @@ func lockByte(f *os.File, how int16, at int64, wait bool) error {
 	}
 }
 
-// taken reports whether others have locked the byte.
+// taken reports whether another process has locked the byte.
 func taken(f *os.File, at int64) bool {
 	byte := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: at, Len: 1}
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &byte)

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// lock locks nothing: there are no turns here.
+// lock returns an error: turns are not supported here.
 func lock(*os.File, bool) error { return errors.ErrUnsupported }
 
 func letNext(*os.File) {}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// aProcess opens the file as another process would: with turns of its own.
+// aProcess opens the file as another process would, with separate turns.
 func aProcess(t *testing.T, path string, opts Options) *DB {
 	t.Helper()
 	db := mustOpen(t, path, opts)
@@ -23,7 +23,7 @@ func aProcess(t *testing.T, path string, opts Options) *DB {
 	return db
 }
 
-// aLog is a file to take turns on.
+// aLog returns a file to take turns on.
 func aLog(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "n.db-wal")
@@ -41,7 +41,7 @@ func mustBegin(t *testing.T, turns *turns) {
 	turns.letNext()
 }
 
-// isNext waits until somebody is next, and waits for the turn.
+// isNext waits until a process is next, and waits for the turn.
 func isNext(t *testing.T, log string) {
 	t.Helper()
 	f, err := os.OpenFile(log, os.O_RDWR, 0)
@@ -54,7 +54,7 @@ func isNext(t *testing.T, log string) {
 	}
 }
 
-// Writers that always have something to write have equal shares, and leave nothing behind.
+// TestTurns: processes that write all the time have equal shares, and leave nothing behind.
 func TestTurns(t *testing.T) {
 	const writers, each = 8, 40
 	path := filepath.Join(t.TempDir(), "n.db")
@@ -83,7 +83,7 @@ func TestTurns(t *testing.T) {
 		})
 	}
 	all.Wait()
-	half := order[:len(order)/2] // all of them are there still
+	half := order[:len(order)/2] // all of them still run
 	for i, db := range opened {
 		n := 0
 		for _, who := range half {
@@ -103,7 +103,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A turn is for a few transactions, if they follow each other at once. Then come those who wait.
+// TestTurnEnds: a turn is kept for a few transactions that follow each other closely. Then
+// waiting processes have theirs.
 func TestTurnEnds(t *testing.T) {
 	for _, keeps := range []bool{true, false} {
 		log := aLog(t)
@@ -144,7 +145,8 @@ func TestTurnEnds(t *testing.T) {
 	}
 }
 
-// Who comes is not served before those who wait, even if the first of them is not awake yet.
+// TestTurnIsNotJumped: a new process is not served before waiting ones, even if the first of
+// those is not awake yet.
 func TestTurnIsNotJumped(t *testing.T) {
 	log := aLog(t)
 	var files [2]*os.File
@@ -166,7 +168,8 @@ func TestTurnIsNotJumped(t *testing.T) {
 	}
 }
 
-// A turn ends when no transaction follows. Then the next ones are not kept, until that has helped.
+// TestTurnIsNotKeptInVain: a turn ends if no transaction follows. The next turns are not kept at
+// all, until keeping one has helped.
 func TestTurnIsNotKeptInVain(t *testing.T) {
 	log := aLog(t)
 	one, two := newTurns(log), newTurns(log)
@@ -187,12 +190,13 @@ func TestTurnIsNotKeptInVain(t *testing.T) {
 		mustBegin(t, one)
 		one.skip = 0
 		one.end()
-		mustBegin(t, one) // soon enough, some time
+		mustBegin(t, one) // soon enough, eventually
 		helped = one.vain == 0
 	}
 }
 
-// Who waits for its turn can leave. Who comes next waits on, and nobody is kept from their turn.
+// TestTurnIsNotWaitedForInVain: a waiting caller can leave. The next one waits on, and no process
+// is kept from its turn.
 func TestTurnIsNotWaitedForInVain(t *testing.T) {
 	log := aLog(t)
 	one, two, three := newTurns(log), newTurns(log), newTurns(log)
@@ -219,13 +223,14 @@ func TestTurnIsNotWaitedForInVain(t *testing.T) {
 	isNext(t, log)
 	cancel()
 	<-left
-	two.end() // nobody waits for the turn of one any more
+	two.end() // no caller of one waits any more
 	mustBegin(t, three)
 	three.end()
 }
 
-// Whose turn does not come for long, as when the holder was stopped, does without. The next one
-// does not wait for it again; and when it comes, it is given back.
+// TestTurnDoesNotCome: a caller goes on without its turn if that takes long, as when the holder
+// was stopped. The next caller does not wait for it again, and when the turn comes it is
+// released.
 func TestTurnDoesNotCome(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
 	db := aProcess(t, path, Options{BusyTimeout: 400 * time.Millisecond})
@@ -249,8 +254,8 @@ func TestTurnDoesNotCome(t *testing.T) {
 	}
 }
 
-// Where there are no turns, SQLite's lock is enough: between writers of which some know no turns,
-// such as those of an earlier version, nothing is lost.
+// TestWithoutTurns: SQLite's lock suffices if some writers do not use turns, such as those of an
+// earlier version; nothing is lost.
 func TestWithoutTurns(t *testing.T) {
 	const writers, each = 6, 20
 	path := filepath.Join(t.TempDir(), "n.db")
@@ -274,8 +279,8 @@ func TestWithoutTurns(t *testing.T) {
 	}
 }
 
-// Each file has its own turns: in a transaction of one, a process may write to another one beside
-// it, while others do the same.
+// TestTurnsNest: each file has separate turns, so a process may write to one file within a
+// transaction of another while other processes do the same.
 func TestTurnsNest(t *testing.T) {
 	const processes, each = 3, 10
 	dir := t.TempDir()

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ParseURL returns the path that a URL names: sqlite:///var/lib/quota/ledger.db is absolute,
-// sqlite:ledger.db relative to the working directory. In either, %3F stands for "?", %23 for "#"
-// and %25 for "%"; a space may stand for itself. Errors do not repeat the URL: it may be another's,
-// with a password.
+// ParseURL returns the path in a URL: sqlite:///var/lib/quota/ledger.db is absolute,
+// sqlite:ledger.db relative to the working directory. In both, %3F stands for "?", %23 for "#"
+// and %25 for "%"; spaces need no escape. Errors do not repeat the URL, which may be of another
+// kind and contain a password.
 func ParseURL(rawURL string) (path string, err error) {
 	const want = "want sqlite:///path/to/file.db or sqlite:file.db"
 	rest, ok := strings.CutPrefix(rawURL, "sqlite:")

@@ -7,14 +7,13 @@ import (
 )
 
 const (
-	firstWait   = 50 * time.Microsecond // for another process's transaction; then twice as long
+	firstWait   = 50 * time.Microsecond // the first pause between attempts; it doubles each time
 	longestWait = 2 * time.Millisecond
 )
 
-// wait calls try until it does not answer that another process holds the lock, at most for as long
-// as patience lasts, and returns what it answered last. SQLite's own waiting grows to steps of 100
-// ms, in which a lock that many processes take again and again is hardly ever caught free; these
-// steps are short and uneven. When ctx ends it returns ctx's error.
+// wait calls try until no other process holds the lock, for at most patience. It returns try's
+// last error, or ctx's error when ctx ends. SQLite's own waiting grows to steps of 100 ms, which
+// hardly ever hit a busy lock while it is free; these steps are short and uneven.
 func wait(ctx context.Context, patience time.Duration, try func() error) error {
 	deadline := time.Now().Add(patience)
 	for pause := firstWait; ; pause = min(2*pause, longestWait) {
