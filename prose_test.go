@@ -21,11 +21,11 @@ var dialect = regexp.MustCompile(`(?i)\b(told|whoever|anew|of\s+late|in\s+vain|o
 var unwritten = strings.Fields(`
 . browser cmd/ingestor cmd/quotactl costs deploy docs internal/bounds internal/config
 internal/costs internal/costs/formula internal/costs/testdata internal/crontab internal/doctor
-internal/forecast internal/job internal/ledger internal/ledger/queue internal/ledger/redisledger
+internal/job internal/ledger internal/ledger/redisledger
 internal/ledger/redistest internal/ledger/sqliteledger internal/ledger/sqliteledger/schema
 internal/limit/guard internal/meter internal/picture internal/plan internal/proxy internal/quota
 internal/quota/quotatest internal/quota/quotatest/vectors internal/report internal/serve
-internal/serve/pages internal/shadow internal/sim internal/slice internal/sqlite
+internal/serve/pages internal/shadow internal/sim internal/slice
 internal/standin internal/tail internal/top internal/upstream interop lua
 `)
 

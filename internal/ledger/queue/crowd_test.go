@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// sum is what a caller of the crowd asks for, and its answer.
+// sum is an operation of the crowd, and its answer.
 type sum struct{ units, answer int64 }
 
-// Whoever of a crowd is answered has its own answer, one leads at a time, or two, and who left
-// before it was taken was not counted.
+// TestCrowd: each answered caller gets its own answer, no more than one or two lead at a time,
+// and operations that left before they were taken are not counted.
 func TestCrowd(t *testing.T) {
 	t.Run("one", func(t *testing.T) { crowd(t, false) })
 	t.Run("two", func(t *testing.T) { crowd(t, true) })
@@ -79,6 +79,6 @@ func crowd(t *testing.T, two bool) {
 	all.Wait()
 	q.Close()
 	if n := counted.Load(); n < told.Load() || n > told.Load()+lost.Load() {
-		t.Errorf("counted %d, told %d, and %d may have left", n, told.Load(), lost.Load())
+		t.Errorf("counted %d, answered %d, and %d may have left", n, told.Load(), lost.Load())
 	}
 }

@@ -1,5 +1,5 @@
-// Package queue has concurrent callers work together: one of them at a time, or two, does what all
-// have queued.
+// Package queue batches concurrent calls: one caller at a time, or two, does the work of all that
+// are queued.
 package queue
 
 import (
@@ -10,48 +10,49 @@ import (
 	"sync"
 )
 
-// ErrClosed says that a queue takes nothing any more.
+// ErrClosed is returned by a closed queue.
 var ErrClosed = errors.New("closed")
 
-// Op is one caller's operation. One that was answered can be asked again.
+// Op is one caller's operation. An answered Op can be used again.
 type Op[W any] struct {
-	Work  W    // what to do, and how it went; the leader's while the operation is taken
-	Alone bool // comes next, and is taken with no other
+	Work  W    // the request and its result; owned by the leader while the operation is taken
+	Alone bool // comes next, and is taken alone
 
 	state state         // guarded by the queue
-	wake  chan struct{} // receives when the operation is answered, or is to lead
+	wake  chan struct{} // receives when the operation is answered, or its caller must lead
 }
 
 type state int
 
 const (
 	waiting state = iota // in the queue; the caller may still leave
-	leader               // in the queue, and it is this caller's turn to lead
+	leader               // in the queue, and its caller must lead
 	begun                // taken by the leader; the caller waits for the answer
 	answered
 )
 
-// Queue holds the operations that nobody has taken yet. A caller that leads takes what is queued,
-// finishes that, and passes the lead on to the first one still waiting. So no goroutine runs in the
-// background, and a lone caller waits for nobody. The zero Queue is empty.
+// Queue holds operations that no leader has taken yet. A leading caller takes the queued
+// operations, finishes them, and passes the lead to the first one still waiting. So there is no
+// background goroutine, and a lone caller does not wait. The zero Queue is empty.
 type Queue[W any] struct {
-	// Two lets two lead at a time, the second once eight wait, and as many as the first has taken.
-	// So groups stay large, and one is under way while the callers of the other ask again.
+	// Two allows two leaders at a time, the second once eight operations wait and as many as the
+	// first has taken. Groups stay large, and one is in progress while the callers of the other
+	// queue again.
 	Two bool
 
 	mu      sync.Mutex
 	waiting []*Op[W]
-	leaders int        // how many lead
-	turn    *Op[W]     // of the leader that has taken nothing yet
-	taken   int        // operations that are under way
-	closed  bool       // nothing joins any more
-	idle    *sync.Cond // on mu; signalled when nobody leads any more
+	leaders int        // number of leaders
+	turn    *Op[W]     // of the leader that has not taken any operations yet
+	taken   int        // operations in progress
+	closed  bool       // refuses new operations
+	idle    *sync.Cond // on mu; signalled when no caller leads any more
 }
 
-// Ask queues o and returns when it is answered. When the caller is to lead, lead is called; it must
-// take operations and finish them, perhaps later. If ctx ends before o was taken, o leaves the
-// queue; after that, wait says whether to wait for the answer nevertheless. In both cases Ask
-// returns ctx's error if there is no answer.
+// Ask queues o and returns when it is answered. If the caller must lead, Ask calls lead, which
+// takes operations and finishes them, perhaps later. If ctx ends before o was taken, o leaves the
+// queue. If it ends later, Ask waits for the answer if wait is true. Without an answer Ask
+// returns ctx's error.
 func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, lead func()) error {
 	leads, err := q.join(o)
 	if err != nil {
@@ -64,7 +65,7 @@ func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, lead func()) er
 		select {
 		case <-o.wake:
 		case <-ctx.Done():
-			if q.leave(o) || !wait && len(o.wake) == 0 { // an answer counts, however late
+			if q.leave(o) || !wait && len(o.wake) == 0 { // a late answer still counts
 				return ctx.Err()
 			}
 			<-o.wake
@@ -75,8 +76,8 @@ func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, lead func()) er
 	}
 }
 
-// join puts o at the end, or next if it is to go alone; leads reports whether its caller is to lead
-// at once.
+// join puts o at the end of the queue, or at the front if it goes alone. leads reports whether
+// its caller must lead at once.
 func (q *Queue[W]) join(o *Op[W]) (leads bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,12 +101,12 @@ func (q *Queue[W]) join(o *Op[W]) (leads bool, err error) {
 	return true, nil
 }
 
-// due reports whether one more is to lead. mu is held.
+// due reports whether there should be another leader. The caller holds mu.
 func (q *Queue[W]) due() bool {
 	if q.turn != nil || len(q.waiting) == 0 {
 		return false
 	}
-	const second = 8 // smaller groups would cost more time than they win
+	const second = 8 // smaller groups would cost more time than they save
 	return q.leaders == 0 || q.Two && q.leaders == 1 && len(q.waiting) >= max(second, q.taken)
 }
 
@@ -114,7 +115,7 @@ func (q *Queue[W]) leads(o *Op[W]) {
 	q.turn, o.state = o, leader
 }
 
-// leave takes o out of the queue, unless it has begun. A leader that leaves passes the lead on.
+// leave removes o from the queue, unless it was taken. A leaving leader passes the lead on.
 func (q *Queue[W]) leave(o *Op[W]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -130,12 +131,12 @@ func (q *Queue[W]) leave(o *Op[W]) bool {
 	return true
 }
 
-// Lead sends what is queued: o, the caller's own, if it is the only one, and a group in the
-// background, since each caller may leave. The groups that queue up meanwhile are sent there, too.
-// It is for who leads.
+// Lead sends the queued operations: o itself, if it is the only one, or else a group in the
+// background, because each caller may leave. It sends the groups that queue up meanwhile there
+// too. Only the leader may call it.
 func (q *Queue[W]) Lead(ctx context.Context, o *Op[W], most int,
 	send func(context.Context, []*Op[W])) {
-	runtime.Gosched() // who is about to ask joins the group
+	runtime.Gosched() // callers about to ask join the group
 	group := q.Take(most)
 	if len(group) == 1 && group[0] == o {
 		send(ctx, group)
@@ -152,22 +153,22 @@ func (q *Queue[W]) Lead(ctx context.Context, o *Op[W], most int,
 	}()
 }
 
-// makeRoom has the stack of a new goroutine grow at once, and not in steps while a client's many
-// calls are on it, each of which would copy them.
+// makeRoom grows the stack of a new goroutine at once, because growing it in steps would copy the
+// many calls of a client each time.
 //
 //go:noinline
 func makeRoom(*[8 << 10]byte) {}
 
-// Take takes the first operations, at most so many, and of one that goes alone no other. It is for
-// who leads.
+// Take takes the first operations, at most most of them, or a single one that goes alone. Only
+// the leader may call it.
 func (q *Queue[W]) Take(most int) []*Op[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.take(most)
 }
 
-// Next answers the operations that are done, and takes the next ones as Take does, so that a leader
-// keeps the lead while enough others wait; when they do not, it ends.
+// Next answers the finished operations and takes the next ones like Take, so that a leader
+// continues while enough operations wait. Otherwise its turn ends.
 func (q *Queue[W]) Next(done []*Op[W], most int) []*Op[W] {
 	q.mu.Lock()
 	q.taken -= len(done)
@@ -203,7 +204,7 @@ func (q *Queue[W]) take(most int) []*Op[W] {
 	return taken
 }
 
-// Finish ends a leader's turn: again goes back to the front of the queue, done is answered.
+// Finish ends a leader's turn. It puts again back at the front of the queue, and answers done.
 func (q *Queue[W]) Finish(again, done []*Op[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -229,7 +230,7 @@ func (o *Op[W]) answer() {
 	o.wake <- struct{}{}
 }
 
-// passOn ends a leader's turn, and names the next one if that is due. mu is held.
+// passOn ends a leader's turn, and names the next leader if one is due. The caller holds mu.
 func (q *Queue[W]) passOn() {
 	q.leaders--
 	if q.due() {
@@ -240,7 +241,7 @@ func (q *Queue[W]) passOn() {
 	}
 }
 
-// Close turns away newcomers and waits until the queue is empty and nobody leads.
+// Close refuses new operations, and waits until the queue is empty and no caller leads.
 func (q *Queue[W]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -251,21 +252,21 @@ func (q *Queue[W]) Close() {
 	}
 }
 
-// State is how many operations wait, and whether the queue is closed.
+// State returns the number of waiting operations, and whether the queue is closed.
 func (q *Queue[W]) State() (waiting int, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting), q.closed
 }
 
-// Queues are queues by key, in which two may lead. They stay, so there must not be many. The zero
-// value has none.
+// Queues holds a queue per key, each with up to two leaders. Queues are never removed, so keys
+// must be few. The zero value has none.
 type Queues[K comparable, W any] struct {
 	mu sync.Mutex
 	of map[K]*Queue[W]
 }
 
-// Get is the queue of a key, from now on.
+// Get returns the queue of a key. It creates the queue if necessary.
 func (q *Queues[K, W]) Get(key K) *Queue[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()

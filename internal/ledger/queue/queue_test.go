@@ -10,16 +10,17 @@ import (
 	"testing/synctest"
 )
 
-// desk is a queue whose first leader stays until it is told to go on, so that others queue up.
+// desk is a queue whose first leader holds the lead until the test continues, so that others
+// queue up.
 type desk struct {
 	*testing.T
 	Queue[string]
 	goOn  chan struct{}
-	taken []string // who was taken together, in order
-	again int      // so many the next leader takes, and puts back
+	taken []string // the groups taken, in order
+	again int      // number of operations that the next leader takes and puts back
 }
 
-// atDesk runs a test at a desk whose first leader is under way, and lets that one finish.
+// atDesk runs a test while the first leader of a desk is at work, and lets that one finish.
 func atDesk(t *testing.T, test func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{T: t, goOn: make(chan struct{})}
@@ -40,7 +41,7 @@ func atDesk(t *testing.T, test func(d *desk)) {
 	})
 }
 
-// lead takes what is queued, and answers it.
+// lead takes the queued operations and answers them.
 func (d *desk) lead() {
 	if n := d.again; n > 0 {
 		d.again = 0
@@ -61,7 +62,7 @@ func names(group []*Op[string]) (all []string) {
 	return all
 }
 
-// ask queues an operation, and waits until it is there. The channel has what it was told.
+// ask queues an operation, and waits until it is queued. The channel receives Ask's result.
 func (d *desk) ask(ctx context.Context, o *Op[string], wait bool) <-chan error {
 	told := make(chan error, 1)
 	go func() { told <- d.Ask(ctx, o, wait, d.lead) }()
@@ -69,7 +70,7 @@ func (d *desk) ask(ctx context.Context, o *Op[string], wait bool) <-chan error {
 	return told
 }
 
-// have goes on with the first leader, and wants the others to be taken so.
+// have lets the first leader continue, and checks in which groups the others are taken.
 func (d *desk) have(groups ...string) {
 	d.Helper()
 	d.goOn <- struct{}{}
@@ -91,7 +92,8 @@ func TestTakenInTheOrderOfAsking(t *testing.T) {
 	})
 }
 
-// One that goes alone comes before those that wait, after others like it, and is taken with nobody.
+// TestAlone: an operation that goes alone comes before waiting ones, after others like it, and is
+// taken alone.
 func TestAlone(t *testing.T) {
 	atDesk(t, func(d *desk) {
 		for i := range 5 {
@@ -101,7 +103,8 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-// One that goes alone while a leader has taken nothing yet comes after that one, and not with it.
+// TestAloneBehindItsLeader: an operation that goes alone comes after a leader that has not taken
+// any yet, and not together with it.
 func TestAloneBehindItsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{T: t}
@@ -121,7 +124,7 @@ func TestAloneBehindItsLeader(t *testing.T) {
 	})
 }
 
-// Operations that go back are in front of those that wait, and led by the first of them.
+// TestAgain: operations put back are at the front of the queue, and the first of them leads.
 func TestAgain(t *testing.T) {
 	atDesk(t, func(d *desk) {
 		for i := range 3 {
@@ -149,7 +152,7 @@ func TestLeaves(t *testing.T) {
 				var group []*Op[string]
 				told := d.ask(ctx, own, c.wait)
 				d.ask(d.Context(), &Op[string]{Work: "other"}, false)
-				if c.taken { // by who leads, who is the test here
+				if c.taken { // by the leader, which is the test here
 					group = d.Take(1)
 				}
 				cancel()
@@ -161,7 +164,7 @@ func TestLeaves(t *testing.T) {
 					o.answer()
 				}
 				if err := <-told; !errors.Is(err, c.want) {
-					d.Errorf("told %v", err)
+					d.Errorf("got %v", err)
 				}
 				d.have("[other]")
 			})
@@ -169,7 +172,7 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// A caller that is to lead may leave at the same time: then the next one leads.
+// TestLeaderLeaves: if a caller leaves just when it should lead, the next one leads.
 func TestLeaderLeaves(t *testing.T) {
 	for range 100 {
 		atDesk(t, func(d *desk) {
@@ -178,7 +181,7 @@ func TestLeaderLeaves(t *testing.T) {
 			stays := d.ask(d.Context(), &Op[string]{Work: "stays"}, false)
 			d.mu.Lock()
 			d.passOn()
-			cancel() // both are known to it before it can do anything
+			cancel() // ctx has ended before it can lead
 			d.mu.Unlock()
 			if err := <-stays; err != nil {
 				d.Error(err)
@@ -190,12 +193,12 @@ func TestLeaderLeaves(t *testing.T) {
 			if waiting, _ := d.State(); waiting != 0 || d.leaders != 0 {
 				d.Errorf("%d wait, %d lead", waiting, d.leaders)
 			}
-			d.leaders = 1 // the first one, who goes on
+			d.leaders = 1 // the first leader, which continues
 		})
 	}
 }
 
-// A leader that cannot work is answered, and the next one leads.
+// TestResign: a leader that cannot work is answered, and the next one leads.
 func TestResign(t *testing.T) {
 	atDesk(t, func(d *desk) {
 		own := &Op[string]{Work: "resigns"}
@@ -212,7 +215,8 @@ func TestResign(t *testing.T) {
 	})
 }
 
-// A leader goes on with those that came meanwhile, whose callers do not lead then.
+// TestNext: a leader continues with operations that arrived meanwhile, so their callers do not
+// lead.
 func TestNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q Queue[string]
@@ -246,12 +250,12 @@ func TestNext(t *testing.T) {
 		if want := []string{"[0]", "[1 2]", "[3 4]"}; !slices.Equal(taken, want) || q.leaders != 0 {
 			t.Errorf("taken together: %q, %d lead", taken, q.leaders)
 		}
-		q.Close() // nobody leads
+		q.Close() // no caller leads
 	})
 }
 
-// The second of two leaders takes its turn once eight wait, and as many as the first has taken, and
-// whoever has finished goes on if as many wait.
+// TestTwoLead: a second leader starts once eight operations wait and as many as the first has
+// taken, and a finished leader continues if as many wait.
 func TestTwoLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Queue[string]{Two: true}
@@ -291,7 +295,7 @@ func TestTwoLead(t *testing.T) {
 		have("0-0", "1-8", "9-18")
 		ask(9)
 		end("1-8")
-		have("0-0", "1-8", "9-18") // and nine wait, which are fewer
+		have("0-0", "1-8", "9-18") // nine wait, which is fewer
 		ask(1)
 		have("0-0", "1-8", "9-18", "19-28")
 		end("19-28")
@@ -306,7 +310,8 @@ func TestTwoLead(t *testing.T) {
 	})
 }
 
-// A leader behind one that goes alone sends that one, and its own context does not end it.
+// TestLeaderOfAnother: a leader behind an operation that goes alone sends that one, and the end
+// of its ctx does not stop it.
 func TestLeaderOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := Queue[string]{Two: true}
@@ -347,7 +352,7 @@ func TestLeaderOfAnother(t *testing.T) {
 	})
 }
 
-// Close turns away who comes later, and waits for who is there.
+// TestClose: Close refuses new operations, and waits for the current ones.
 func TestClose(t *testing.T) {
 	atDesk(t, func(d *desk) {
 		told := d.ask(d.Context(), &Op[string]{Work: "waits"}, false)
@@ -359,14 +364,14 @@ func TestClose(t *testing.T) {
 		synctest.Wait()
 		late := d.ask(d.Context(), &Op[string]{Work: "late"}, false)
 		if err := <-late; !errors.Is(err, ErrClosed) {
-			d.Errorf("who came later was told %v", err)
+			d.Errorf("the later caller got %v", err)
 		}
 		if closed.Load() || len(told) > 0 {
 			d.Error("closed while somebody waits")
 		}
 		d.have("[waits]")
 		if err := <-told; err != nil || !closed.Load() {
-			d.Errorf("who waited was told %v, closed %v", err, closed.Load())
+			d.Errorf("the waiting caller got %v, closed %v", err, closed.Load())
 		}
 	})
 }
