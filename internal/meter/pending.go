@@ -82,5 +82,5 @@ func (e *exchange) report() {
 	call.book(func(ctx context.Context) error {
 		return call.settle(ctx, out.Costs, costs.Outcome{})
 	})
-	e.gate.remember(call.call.Method, out.Costs)
+	call.remember(out.Costs)
 }

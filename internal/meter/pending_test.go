@@ -40,9 +40,9 @@ func TestBackground(t *testing.T) {
 	id := begin()
 	held := m.held(t, "tokens")
 	get(id) // in progress
-	if held == 0 || m.held(t, "tokens") != held || m.booked(t, "tokens", false) != 0 {
+	if held == 0 || m.held(t, "tokens") != held || m.booked(t, "tokens") != 0 {
 		t.Errorf("%d are held, %d after a look at it, %d booked", held, m.held(t, "tokens"),
-			m.booked(t, "tokens", false))
+			m.booked(t, "tokens"))
 	}
 	get(id)
 	m.agrees(t, "tokens", "money", "free")

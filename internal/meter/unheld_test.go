@@ -50,8 +50,8 @@ func TestHoldOfNothing(t *testing.T) {
 	drawing := meter.WithCall(t.Context(), quota.Call{Reservation: reserved.Reservation})
 	_, _, err = m.send(m.chat(drawing, 7, false))
 	m.settled(t)
-	if words := m.booked(t, "words", false); err != nil || words != 42 ||
-		m.booked(t, "requests", false) != 3 || strings.Contains(m.log.String(), "cannot book") {
+	if words := m.booked(t, "words"); err != nil || words != 42 ||
+		m.booked(t, "requests") != 3 || strings.Contains(m.log.String(), "cannot book") {
 		t.Errorf("%v, %d words are booked: %s", err, words, m.log)
 	}
 	r := m.post(t.Context(), "/v1/chat/completions", `{"model":"a","letters":1}`)
