@@ -12,7 +12,7 @@ import (
 // TestBackground: what a response in the background takes is held until another call gets its
 // usage, and booked once, however often that is asked for.
 func TestBackground(t *testing.T) {
-	m := openMetered(t, "openai", limitOn("tokens", 100_000), quota.Limit{Bucket: "money",
+	m := openMetered(t, "openai", limitOn("tokens", 1_000_000), quota.Limit{Bucket: "money",
 		Units: 1e9, Window: quota.Window{Calendar: "month", Zone: time.UTC}})
 	m.standin.Prices = map[string]float64{"input": 0.25, "output": 2}
 	begin := func() string {
