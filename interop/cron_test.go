@@ -71,7 +71,10 @@ MAILTO=""
 	daemon := exec.Command(filepath.Join(bin, "ingestor"), "run")
 	daemon.Env = append(os.Environ(), env...)
 	runUntilEnd(t, daemon)
-	runUntilEnd(t, cron(t, dir))
+	runUntilEnd(t, cron(t, dir, `
+mount --bind DIR/none /etc/cron.d
+mount --bind /dev/null /etc/crontab
+`))
 
 	jobs := []string{"shell", "report", "crawl", "trending"}
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
@@ -104,8 +107,8 @@ MAILTO=""
 	}
 }
 
-// cron is Debian's, with a spool of its own, and with none of the machine's crontabs.
-func cron(t *testing.T, dir string) *exec.Cmd {
+// cron returns Debian's cron with a spool of its own, after more mounts. DIR in these is dir.
+func cron(t *testing.T, dir, mounts string) *exec.Cmd {
 	t.Helper()
 	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "none"), 0o755),
 		os.Mkdir(filepath.Join(dir, "run"), 0o755)))
@@ -119,10 +122,9 @@ func cron(t *testing.T, dir string) *exec.Cmd {
 	script := strings.NewReplacer("DIR", dir, "LIB", found[0], "FAST", fmt.Sprint(faster)).Replace(`
 set -e
 mount --make-rprivate /
+` + mounts + `
 mount --bind DIR/spool /var/spool/cron/crontabs
-mount --bind DIR/none /etc/cron.d
 mount --bind DIR/run /run
-mount --bind /dev/null /etc/crontab
 mount --bind DIR/pam /etc/pam.d/cron
 exec env LD_PRELOAD=LIB FAKETIME="+0 xFAST" cron -f`)
 	return exec.Command("unshare", "-m", "sh", "-c", script)

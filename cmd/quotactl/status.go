@@ -27,7 +27,8 @@ row for each part, such as output/small; a limit across all parts has one row.
 
 Below the table are the limits that are only observed, the windows whose end the upstream has told,
 what is held for calls in flight where they can turn out to take more, by how much such calls can
-pass a limit, however many are sent, and the buckets that will run short (see forecast).`,
+pass a limit, however many are sent, and the buckets that will run short (see forecast). The last lines
+name the ledger and the configuration file.`,
 		Example: `  quotactl status
   quotactl status --credential key1
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
@@ -41,7 +42,7 @@ pass a limit, however many are sent, and the buckets that will run short (see fo
 				return err
 			}
 			return a.Print(list, func() error {
-				return cmp.Or(a.statusTable(list), a.outlook(c.Context()))
+				return cmp.Or(a.statusTable(list), a.outlook(c.Context()), a.origin(list))
 			})
 		},
 	}
@@ -70,6 +71,16 @@ func (a *app) usage(ctx context.Context) (list report.Status, err error) {
 		return err
 	})
 	return list, err
+}
+
+// origin names the ledger and the configuration file, which differ where a program is started
+// without the environment of a shell.
+func (a *app) origin(list report.Status) error {
+	file := "no configuration file: defaults"
+	if list.Config != nil {
+		file = "configuration " + *list.Config
+	}
+	return a.Screen().Say("ledger %s\n%s\n", list.Ledger, file)
 }
 
 // statusTable draws the table, and a note for each bucket that is suspended, or of which what is

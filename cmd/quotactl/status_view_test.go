@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -66,5 +69,30 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 		strings.Contains(plain.String(), "exhausted") ||
 		!strings.Contains(plain.String(), "2026-11-22 08:03:00Z (in 18h 3min)") {
 		t.Errorf("in a pipe: %v\n%s", err, plain.String())
+	}
+}
+
+// TestSystemLedger: a command without a configuration of its own, such as one that cron starts,
+// charges the ledger of the machine's configuration, and status names both.
+func TestSystemLedger(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	file := filepath.Join(dir, "system.yaml")
+	must(t, os.WriteFile(file, []byte("ledger: sqlite:machine.db\n"), 0o600))
+	var out, errs strings.Builder
+	getenv := func(name string) string { return map[string]string{"HOME": dir + "/home"}[name] }
+	for _, args := range [][]string{{"exec", "--units", "8", "--", "true"}, {"status"}} {
+		a := &app{cli.Common{Stdout: &out, Stderr: &errs, Getenv: getenv, System: file}}
+		if code := a.Execute(t.Context(), a.root(), args); code != 0 {
+			t.Fatalf("%v: %d %s", args, code, errs.String())
+		}
+	}
+	want := "ledger sqlite://" + dir + "/machine.db\nconfiguration " + file + "\n"
+	if text := out.String(); !strings.HasSuffix(text, want) ||
+		!regexp.MustCompile(`(?m)^default +default +24h +8 `).MatchString(text) {
+		t.Errorf("%s\nwant the end %s", text, want)
+	}
+	if _, err := os.Stat(dir + "/home"); err == nil {
+		t.Error("a ledger was made in the home folder")
 	}
 }

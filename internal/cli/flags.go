@@ -20,6 +20,7 @@ type Common struct {
 	Getenv         func(string) string
 
 	Config     string // path; "" to look for it
+	System     string // the last place where Load looks; "" for config.SystemFile
 	Output     string // table, json or yaml
 	LogLevel   string
 	LogFormat  string
@@ -32,7 +33,8 @@ type Common struct {
 func (c *Common) Bind(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.Config, "config", "", "configuration `FILE` "+
-		"(default $QUOTA_CONFIG, ./quota.yaml, $XDG_CONFIG_HOME/quota/quota.yaml)")
+		"(default $QUOTA_CONFIG, ./quota.yaml, $XDG_CONFIG_HOME/quota/quota.yaml, "+
+		config.SystemFile+")")
 	flags.StringVar(&c.Credential, "credential", "",
 		"`NAME` of the credential; optional if only one is configured")
 	pick(root, &c.Output, "output", "o", "format of results", "table", "json", "yaml")
@@ -76,11 +78,11 @@ func (c *choice) Set(word string) error {
 	return nil
 }
 
-// Load reads the configuration that the flags and the environment mean. It warns of a file that
-// says nothing: it may have been cut short, or be the pipe of a program that failed.
+// Load reads the configuration that the flags and the environment name. It warns of an empty file,
+// which may have been cut short, or be the pipe of a program that failed.
 func (c *Common) Load(ctx context.Context) (*config.Config, error) {
-	cfg, err := config.Load(ctx, c.Config, c.Getenv)
-	if err == nil && cfg.Empty && cfg.File != os.DevNull { // who names that, means it
+	cfg, err := config.Search{Path: c.Config, System: c.System, Getenv: c.Getenv}.Load(ctx)
+	if err == nil && cfg.Empty && cfg.File != os.DevNull { // naming that is deliberate
 		c.Logger().Warn("the configuration file is empty: the defaults are in force", "file",
 			cfg.File)
 	}

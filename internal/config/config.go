@@ -179,13 +179,17 @@ func (c *Config) Credential(name string) (Credential, error) {
 		spell.DidYouMean(name, names), strings.Join(names, ", "))
 }
 
-// Load reads the configuration: the file at path, else the one that QUOTA_CONFIG names, else
-// ./quota.yaml, else quota/quota.yaml below XDG_CONFIG_HOME (~/.config), else none; the environment
-// overrides it, and defaults fill it up. Every error is an *Error with all problems at once, except
-// when ctx ends, which ends the wait for a file that is a pipe.
+// Load reads the configuration that a program finds without --config, or the file at path.
 func Load(ctx context.Context, path string, getenv func(string) string) (*Config, error) {
-	r := newReader(getenv)
-	root, err := r.open(ctx, path)
+	return Search{Path: path, Getenv: getenv}.Load(ctx)
+}
+
+// Load reads the file that the search finds, if there is one. The environment overrides it, and
+// defaults fill it up. Every error is an *Error with all problems at once, except when ctx ends,
+// which ends the wait for a file that is a pipe.
+func (s Search) Load(ctx context.Context) (*Config, error) {
+	r := newReader(s.Getenv)
+	root, err := r.open(ctx, s)
 	if err != nil {
 		return nil, err
 	}

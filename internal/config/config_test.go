@@ -171,9 +171,11 @@ func TestWhichFile(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(t, os.WriteFile(path, []byte("ledger: sqlite:"+state+"\n"), 0o600))
 	}
+	system := filepath.Join(t.TempDir(), "quota.yaml")
 	check := func(want, flag string, pairs ...string) {
 		t.Helper()
-		cfg, err := Load(t.Context(), flag, env(append(pairs, "HOME", dir)...))
+		cfg, err := Search{Path: flag, System: system,
+			Getenv: env(append(pairs, "HOME", dir)...)}.Load(t.Context())
 		if err != nil || !strings.HasSuffix(cfg.Ledger, want) {
 			t.Errorf("want %s: %+v, %v", want, cfg, err)
 		}
@@ -183,17 +185,23 @@ func TestWhichFile(t *testing.T) {
 	check("/own/ledger.db", "", "XDG_STATE_HOME", "/xs", "QUOTA_STATE_DIR", "/own")
 	check("/a%25%3Fb%23/ledger.db", "", "QUOTA_STATE_DIR", "/a%?b#")
 	check(dir+"/rel/ledger.db", "", "QUOTA_STATE_DIR", "rel")
+	file(system, "system")
+	check("/system", "")
 	file(dir+"/.config/quota/quota.yaml", "home")
-	check("sqlite:home", "")
+	check("/home", "")
 	file(dir+"/xdg/quota/quota.yaml", "xdg")
-	check("sqlite:xdg", "", "XDG_CONFIG_HOME", dir+"/xdg")
-	check("sqlite:home", "", "XDG_CONFIG_HOME", "xdg") // not absolute: ignored
+	check("/xdg", "", "XDG_CONFIG_HOME", dir+"/xdg")
+	check("/home", "", "XDG_CONFIG_HOME", "xdg") // not absolute: ignored
 	file("quota.yaml", "here")
-	check("sqlite:here", "", "XDG_CONFIG_HOME", dir+"/xdg")
+	check("/here", "", "XDG_CONFIG_HOME", dir+"/xdg")
 	file("env.yaml", "env")
-	check("sqlite:env", "", "QUOTA_CONFIG", "env.yaml")
+	check("/env", "", "QUOTA_CONFIG", "env.yaml")
 	file("flag.yaml", "flag")
-	check("sqlite:flag", "flag.yaml", "QUOTA_CONFIG", "env.yaml")
+	check("/flag", "flag.yaml", "QUOTA_CONFIG", "env.yaml")
+	// a path in a file is relative to the file, and one in a variable to the working directory
+	t.Chdir("/")
+	check(dir+"/xdg/quota/xdg", "", "XDG_CONFIG_HOME", dir+"/xdg")
+	check("sqlite:other", "", "XDG_CONFIG_HOME", dir+"/xdg", "QUOTA_LEDGER", "sqlite:other")
 }
 
 func TestPriceList(t *testing.T) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,9 +17,20 @@ import (
 // maxFileBytes is far above any configuration: what is longer is the wrong file.
 const maxFileBytes = 1 << 20
 
+// SystemFile is the configuration of a whole machine.
+const SystemFile = "/etc/quota/quota.yaml"
+
+// Search finds the configuration file. The first of these counts: Path, the file that QUOTA_CONFIG
+// names, ./quota.yaml, quota/quota.yaml below XDG_CONFIG_HOME (~/.config), and System.
+type Search struct {
+	Getenv func(string) string
+	Path   string // of --config; "" if the flag was not given
+	System string // "" for SystemFile
+}
+
 // open finds the file and parses it. The node is nil when there is no file, or nothing in it.
-func (r *reader) open(ctx context.Context, path string) (*yaml.Node, error) {
-	path, must := r.find(path)
+func (r *reader) open(ctx context.Context, s Search) (*yaml.Node, error) {
+	path := r.find(s)
 	if path == "" {
 		return nil, nil
 	}
@@ -26,8 +38,6 @@ func (r *reader) open(ctx context.Context, path string) (*yaml.Node, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.Is(err, fs.ErrNotExist) && !must:
-		return nil, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fail(path, "no such file")
 	case err != nil:
@@ -37,22 +47,22 @@ func (r *reader) open(ctx context.Context, path string) (*yaml.Node, error) {
 	return parse(path, data)
 }
 
-// find is the path of the file to read; must means that a person named it.
-func (r *reader) find(path string) (_ string, must bool) {
-	if path != "" {
-		return path, true
+// find returns the path of the file to read, "" if there is none. A file that a person named need
+// not exist, and one that cannot be looked at counts as found: another one must not take its place.
+func (r *reader) find(s Search) string {
+	if named := cmp.Or(s.Path, r.getenv("QUOTA_CONFIG")); named != "" {
+		return named
 	}
-	if path = r.getenv("QUOTA_CONFIG"); path != "" {
-		return path, true
-	}
-	const here = "quota.yaml"
-	if _, err := os.Lstat(here); err == nil {
-		return here, true
-	}
+	places := []string{"quota.yaml"}
 	if dir := r.xdg("XDG_CONFIG_HOME", ".config"); dir != "" {
-		return filepath.Join(dir, "quota", "quota.yaml"), false
+		places = append(places, filepath.Join(dir, "quota", "quota.yaml"))
 	}
-	return "", false
+	for _, path := range append(places, cmp.Or(s.System, SystemFile)) {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return path
+		}
+	}
+	return ""
 }
 
 // xdg is a directory of the XDG base directory specification; "" when there is no home to find it

@@ -14,6 +14,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/sqlite"
+	"quotabudget/internal/textfile"
 	"quotabudget/internal/yamlfile"
 )
 
@@ -54,8 +55,8 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	var prices, upstreams, credentials, ingest, jobs, serve *yaml.Node
 	if n != nil && yamlfile.Section(n) {
 		r.Fields(n, "the configuration", yamlfile.Fields{
-			"ledger":      func(n *yaml.Node) { c.Ledger = r.url(n, "ledger", ledger.CheckURL) },
-			"catalog":     func(n *yaml.Node) { c.Catalog = r.url(n, "catalog", checkCatalog) },
+			"ledger":      func(n *yaml.Node) { c.Ledger = r.fileURL(n, "ledger", ledger.CheckURL) },
+			"catalog":     func(n *yaml.Node) { c.Catalog = r.fileURL(n, "catalog", checkCatalog) },
 			"costs":       func(n *yaml.Node) { prices = n },
 			"upstreams":   func(n *yaml.Node) { upstreams = n },
 			"credentials": func(n *yaml.Node) { credentials = n },
@@ -100,6 +101,20 @@ func (r *reader) url(n *yaml.Node, what string, check func(string) error) string
 		r.Add(n, "%s: %v", what, err)
 	}
 	return text
+}
+
+// fileURL reads a URL, and makes the path of a SQLite file absolute: it is relative to the
+// configuration, so that a crontab and a shell name the same file. That of a pipe is left alone.
+func (r *reader) fileURL(n *yaml.Node, what string, check func(string) error) string {
+	text := r.url(n, what, check)
+	path, err := sqlite.ParseURL(text)
+	if err != nil || filepath.IsAbs(path) || textfile.IsPipe(r.cfg.File) {
+		return text
+	}
+	if path, err = filepath.Abs(r.path(path)); err != nil {
+		r.Add(n, "%s: %v", what, err)
+	}
+	return sqliteURL(path)
 }
 
 func checkCatalog(text string) error {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"quotabudget/internal/config"
@@ -9,8 +10,10 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Status is what is left of the quota of each credential.
+// Status is what is left of the quota of each credential, and which files and servers say so.
 type Status struct {
+	Ledger      string             `json:"ledger"` // URL without what may be a password
+	Config      *string            `json:"config"` // path of the configuration file
 	Credentials []CredentialStatus `json:"credentials"`
 }
 
@@ -102,6 +105,14 @@ func LimitMode(l quota.Limit) string {
 
 // Status asks the ledger what is left.
 func (s Source) Status(ctx context.Context) (out Status, err error) {
+	out.Ledger = config.HidePassword(s.Config.Ledger)
+	if s.Config.File != "" {
+		file, err := filepath.Abs(s.Config.File)
+		if err != nil {
+			return out, err
+		}
+		out.Config = &file
+	}
 	for _, c := range s.Config.Credentials {
 		usage, err := s.budget(c).Usage(ctx)
 		if err != nil {

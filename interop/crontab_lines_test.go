@@ -1,0 +1,190 @@
+//go:build interop
+
+package interop
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCrontabLines runs each crontab line of the README, the docs and the deploy folder under
+// Debian's cron, on a machine that is set up as docs/operations.md says. Every line must find its
+// programs and the configuration of the machine, and none may make a ledger in the home folder.
+func TestCrontabLines(t *testing.T) {
+	m := newCronMachine(t, build(t))
+	lines := documentedLines(t)
+	for i, l := range lines {
+		m.install(fmt.Sprintf("line%d", i), l)
+	}
+	runUntilEnd(t, cron(t, m.dir, mounts))
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
+		codes := m.codes()
+		if len(codes) == len(lines) {
+			m.check(codes)
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after two minutes %d of %d lines have run: %v", len(codes), len(lines), codes)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(m.dir, "home", ".local")); err == nil {
+		t.Error("a line made a ledger of its own in the home folder")
+	}
+	spent := spentBy(t, m.bin, []string{"QUOTA_CONFIG=" + filepath.Join(m.dir, "seen.yaml")})
+	if spent["backfill"] == 0 {
+		t.Errorf("the ledger of the machine has no charges of backfill: %v", spent)
+	}
+}
+
+// documentedLine is a crontab line and the variables set above it in its block.
+type documentedLine struct{ where, variables, command string }
+
+var (
+	cronLine     = regexp.MustCompile(`^\s*(?:[-0-9*/,]+\s+){5}(\S.*)$`)
+	cronVariable = regexp.MustCompile(`^\s*[A-Z_]+=`)
+)
+
+// documentedLines returns the lines of all pages.
+func documentedLines(t *testing.T) (lines []documentedLine) {
+	t.Helper()
+	pages, err := filepath.Glob("../docs/*.md")
+	must(t, err)
+	for _, page := range append(pages, "../README.md", "../deploy/crontab") {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		variables := ""
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimRight(line, "\n")
+			found := cronLine.FindStringSubmatch(line)
+			switch {
+			case strings.HasPrefix(line, "```") || strings.HasPrefix(line, "## "):
+				variables = ""
+			case cronVariable.MatchString(line):
+				variables += strings.TrimSpace(line) + "\n"
+			case found != nil:
+				lines = append(lines, documentedLine{page, variables, found[1]})
+			}
+		}
+	}
+	if len(lines) < 5 {
+		t.Fatalf("%d crontab lines are documented", len(lines))
+	}
+	return lines
+}
+
+// cronMachine is the part of the file system that the lines see.
+type cronMachine struct {
+	*testing.T
+	dir, bin string
+}
+
+// newCronMachine copies the programs and /etc, and sets up /etc/quota and /var/lib/quota.
+func newCronMachine(t *testing.T, bin string) *cronMachine {
+	t.Helper()
+	m := &cronMachine{t, t.TempDir(), bin}
+	standin := launch(t, bin, nil, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key,
+		"--service-account", filepath.Join(m.dir, "reader.json"))
+	for _, folder := range []string{"home", "lib/quota", "programs", "spool", "results"} {
+		must(t, os.MkdirAll(filepath.Join(m.dir, folder), 0o755))
+	}
+	m.run("cp", "-a", "/etc", filepath.Join(m.dir, "etc"))
+	m.run("cp", filepath.Join(bin, "quotactl"), filepath.Join(bin, "ingestor"),
+		filepath.Join(m.dir, "programs"))
+	must(t, errors.Join(os.RemoveAll(filepath.Join(m.dir, "etc/cron.d")),
+		os.RemoveAll(filepath.Join(m.dir, "etc/crontab")),
+		os.MkdirAll(filepath.Join(m.dir, "etc/cron.d"), 0o755),
+		os.MkdirAll(filepath.Join(m.dir, "etc/quota"), 0o755)))
+	m.run("sed", "-i", "s,^root:.*,root:x:0:0:root:"+m.dir+"/home:/bin/sh,",
+		filepath.Join(m.dir, "etc/passwd"))
+	m.write("etc/quota/key", key)
+	text := `
+ledger: sqlite://LIB/ledger.db
+catalog: sqlite://LIB/catalog.db
+youtube: {endpoint: "` + standin.address + `"}
+credentials:
+  - name: default
+    api_key: {file: /etc/quota/key}
+    project: standin-project
+    service_account: {file: ` + m.dir + `/reader.json, endpoint: "` + standin.address + `"}
+`
+	m.write("etc/quota/quota.yaml", strings.ReplaceAll(text, "LIB", "/var/lib/quota"))
+	m.write("seen.yaml", strings.ReplaceAll(text, "LIB", m.dir+"/lib/quota"))
+	m.write("shell", `#!/bin/sh
+out=$(/bin/sh "$@" 2>&1)
+code=$?
+[ "$code" = 0 ] || printf '%s\n' "$out" > "`+m.dir+`/results/$LINE.out"
+echo "$code" > "`+m.dir+`/results/$LINE"
+`)
+	must(t, os.Chmod(filepath.Join(m.dir, "shell"), 0o755))
+	return m
+}
+
+func (m *cronMachine) run(name string, args ...string) {
+	m.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		m.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+func (m *cronMachine) write(name, text string) {
+	m.Helper()
+	must(m.T, os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600))
+}
+
+// mounts show the lines this machine.
+const mounts = `
+mount --bind DIR/etc /etc
+mount --bind DIR/lib /var/lib
+mount --bind DIR/programs /usr/local/bin`
+
+// install writes a file for cron.d that runs the line each minute, and makes the scripts that it
+// names.
+func (m *cronMachine) install(name string, l documentedLine) {
+	m.Helper()
+	m.write("etc/cron.d/"+name, "SHELL="+m.dir+"/shell\nLINE="+name+"\n"+l.variables+
+		"* * * * * root "+l.command+"\n")
+	script := regexp.MustCompile(`(/usr/local/bin/|\./|\$HOME/|~/)([\w./-]+)`)
+	for _, s := range script.FindAllStringSubmatch(l.command, -1) {
+		path := filepath.Join(m.dir, "home", s[2])
+		if s[1] == "/usr/local/bin/" {
+			path = filepath.Join(m.dir, "programs", s[2])
+		}
+		if _, err := os.Stat(path); err != nil {
+			must(m.T, os.MkdirAll(filepath.Dir(path), 0o755))
+			must(m.T, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755))
+		}
+	}
+	m.Logf("%s is %s: %s", name, l.where, l.command)
+}
+
+// codes returns the exit codes of the lines that have run.
+func (m *cronMachine) codes() map[string]string {
+	codes := make(map[string]string)
+	files, err := filepath.Glob(filepath.Join(m.dir, "results", "*[0-9]"))
+	must(m.T, err)
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		must(m.T, err)
+		if len(code) > 0 {
+			codes[filepath.Base(file)] = strings.TrimSpace(string(code))
+		}
+	}
+	return codes
+}
+
+func (m *cronMachine) check(codes map[string]string) {
+	m.Helper()
+	for name, code := range codes {
+		out, _ := os.ReadFile(filepath.Join(m.dir, "results", name+".out"))
+		if code != "0" {
+			m.Errorf("%s exits with %s: %s", name, code, out)
+		}
+	}
+}
