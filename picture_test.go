@@ -122,7 +122,8 @@ func record(t *testing.T) (lines []string) {
 		}
 		clitest.Fits(t, columns, seen)
 		lines = append(lines, "\x1b[1m$ "+line+"\x1b[0m")
-		for line := range strings.Lines(strings.ReplaceAll(seen, "\r", "")) {
+		seen = strings.NewReplacer("\r", "", dir, "/home/you").Replace(seen)
+		for line := range strings.Lines(seen) {
 			lines = append(lines, strings.TrimSuffix(line, "\n"))
 		}
 		lines = append(lines, "")

@@ -86,7 +86,7 @@ func TestCron(t *testing.T) {
 		`quota.yaml:\d+: the configuration: unknown key "limit"`)
 	m.mails("also for the deletion", purge, `unknown key "limit"`)
 	write(t, config, text)
-	write(t, config, regexp.MustCompile(`regions: .*`).ReplaceAllString(text, "regions: [CA]"))
+	write(t, config, text+"\ningest: {regions: [CA]}\n")
 	server.SetFaults(youtubetest.Fault{Kind: "503"})
 	m.mails("the upstream is down", sweep, "CA +failed", "HTTP 503", "hint: ")
 }

@@ -69,8 +69,9 @@ func (a *app) jobs(ctx context.Context) error {
 		return err
 	}
 	src := report.Source{Config: cfg}
-	if !absentFile(cfg.Ledger) && slices.ContainsFunc(cfg.Jobs,
-		func(j config.OwnJob) bool { return j.Cost.Learned }) {
+	learned := func(j config.OwnJob) bool { return j.Cost.Learned }
+	if !absentFile(cfg.Ledger) &&
+		(!cfg.Ingest.Scheduled || slices.ContainsFunc(cfg.Jobs, learned)) {
 		if src.Ledger, err = cli.OpenLedger(ctx, cfg.Ledger); err != nil {
 			return err
 		}
@@ -146,7 +147,8 @@ const shownRuns = 5
 
 func (a *app) drawJobs(out jobsJSON) error {
 	if len(out.Jobs) == 0 {
-		return a.Screen().Say("no jobs and no regions are configured\n")
+		return a.Screen().Say("nothing is scheduled: jobs: and ingest: of quota.yaml have no " +
+			"jobs and no regions, and no daemon has run\n")
 	}
 	screen := a.Screen()
 	table := screen.Table("job", "kind", "schedule", "next", "last", "outcome", ">holds", ">took")

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/regions"
@@ -94,6 +96,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	}
 	defer closeDemo()
 	configured := *cfg
+	configured.Jobs = slices.DeleteFunc(slices.Clone(cfg.Jobs), config.OwnJob.IsSweep) // this one
 	if list != nil {
 		cfg.Ingest.Regions = list
 	}

@@ -113,11 +113,12 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	if err := f.try.Apply(cfg); err != nil {
 		return cli.Usagef("--%w", err)
 	}
-	p, err := a.scenario(ctx, cfg, f)
+	p, assumed, err := a.scenario(ctx, cfg, f)
 	if err != nil {
 		return err
 	}
-	out := planned{Planned: report.Planned{Days: f.days, Share: share, Costs: cfg.Costs},
+	out := planned{Planned: report.Planned{Days: f.days, Share: share, Costs: cfg.Costs,
+		Assumed: assumed},
 		zone: p.Reset.Zone, flags: f,
 		chartless: f.pages == 0 && absentFile(cfg.Catalog)}
 	show := a.watchPlan(p)

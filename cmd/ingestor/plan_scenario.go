@@ -17,26 +17,30 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// scenario is the plan that the configuration and the flags mean.
-func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (plan.Plan, error) {
-	cfg, cred, err := a.planned(cfg)
-	if err != nil {
-		return plan.Plan{}, err
-	}
+// scenario returns the plan that the configuration and the flags describe, and whether it assumes
+// the default schedule.
+func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (p plan.Plan,
+	assumed bool, err error) {
 	src := report.Source{Config: cfg}
 	if f.from == "" && !absentFile(cfg.Ledger) {
 		if src.Ledger, err = cli.OpenLedger(ctx, cfg.Ledger); err != nil {
-			return plan.Plan{}, err
+			return p, false, err
 		}
 		defer src.Ledger.Close()
 	}
+	if src, assumed, err = src.Assumed(ctx); err != nil {
+		return p, assumed, err
+	}
+	var cred config.Credential
+	if src.Config, cred, err = a.planned(src.Config); err != nil {
+		return p, assumed, err
+	}
 	lanes, err := planLanes(ctx, src, cred, f.pages)
 	if err != nil {
-		return plan.Plan{}, err
+		return p, assumed, err
 	}
-	p, err := report.Scenario(cfg, cred, lanes)
-	if err != nil {
-		return p, err
+	if p, err = report.Scenario(src.Config, cred, lanes); err != nil {
+		return p, assumed, err
 	}
 	switch {
 	case f.from != "":
@@ -47,10 +51,10 @@ func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (pl
 		p.From, p.Before, err = report.Standings(ctx, src.Ledger, cred.Name, p)
 	}
 	if err != nil {
-		return p, err
+		return p, assumed, err
 	}
 	report.Until(&p, f.days)
-	return p, nil
+	return p, assumed, nil
 }
 
 func parseFrom(text string, reset quota.Window) (time.Time, error) {

@@ -69,6 +69,10 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 	if f := r.First; f != nil {
 		text += fmt.Sprintf("first lost: %s\n", describeLost(screen, f))
 	}
+	if o.Assumed {
+		text += "nothing is scheduled: this is the default schedule, which ingestor run would " +
+			"follow; ingest: in quota.yaml sets another\n"
+	}
 	if o.chartless {
 		text += "no charts yet: the plan assumes the configured number of pages\n"
 	}

@@ -61,7 +61,7 @@ func (a *app) daemon(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
 	// as long as the process lives: SIGHUP would end one that is not ready yet, or still drains
 	signal.Notify(hangup, syscall.SIGHUP)
-	live, err := config.LoadLive(ctx, a.Config, a.Getenv)
+	live, err := a.Search().LoadLive(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,6 +78,9 @@ func (a *app) daemon(ctx context.Context) error {
 	}
 	log.Info("daemon begins", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger),
 		"catalog", cfg.Catalog, "credential", st.cred.Name, "jobs", len(cfg.Jobs))
+	if len(w.Lanes) == 0 {
+		log.Warn("nothing is scheduled: ingest: has no regions, and jobs: has none for a daemon")
+	}
 	reload := make(chan struct{}, 1)
 	d := &daemon.Daemon{
 		Config: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
 	"quotabudget/internal/quota"
 )
 
@@ -71,15 +72,18 @@ func (a *app) initialise(key string) error {
 		File    string `json:"file"`
 		KeyFile string `json:"key_file"`
 	}{path, key}
+	find := "  export QUOTA_CONFIG=" + path + "\n"
+	if path == config.SystemFile {
+		find = ""
+	}
 	return a.Print(out, func() error {
-		_, err := fmt.Fprintf(a.Stdout, `wrote %[1]s
+		_, err := fmt.Fprintf(a.Stdout, `wrote %s
 
 next:
-  put the API key, alone, into %[2]s, readable only for the user that runs the programs
-  export QUOTA_CONFIG=%[1]s
-  quotactl config check
+  put the API key, alone, into %s, readable only for the user that runs the programs
+%s  quotactl config check
   ingestor once --region US --pages 1
-`, path, key)
+`, path, key, find)
 		return err
 	})
 }

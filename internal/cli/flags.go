@@ -81,12 +81,17 @@ func (c *choice) Set(word string) error {
 // Load reads the configuration that the flags and the environment name. It warns of an empty file,
 // which may have been cut short, or be the pipe of a program that failed.
 func (c *Common) Load(ctx context.Context) (*config.Config, error) {
-	cfg, err := config.Search{Path: c.Config, System: c.System, Getenv: c.Getenv}.Load(ctx)
+	cfg, err := c.Search().Load(ctx)
 	if err == nil && cfg.Empty && cfg.File != os.DevNull { // naming that is deliberate
 		c.Logger().Warn("the configuration file is empty: the defaults are in force", "file",
 			cfg.File)
 	}
 	return cfg, err
+}
+
+// Search returns where Load looks for the configuration.
+func (c *Common) Search() config.Search {
+	return config.Search{Path: c.Config, System: c.System, Getenv: c.Getenv}
 }
 
 // Chosen is the credential that --credential names.

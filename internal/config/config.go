@@ -34,7 +34,7 @@ type Config struct {
 	YouTube     YouTube
 	Ingest      Ingest
 	Daemon      Daemon
-	Jobs        []OwnJob // besides the sweeps
+	Jobs        []OwnJob // besides the sweeps of a daemon
 	Serve       Serve
 }
 
@@ -131,12 +131,13 @@ type YouTube struct {
 // Ingest is what a sweep fetches, and when.
 type Ingest struct {
 	Credential string           // "" when there are several and none was chosen
-	Regions    []regions.Region // at least one, each once
+	Regions    []regions.Region // each once
 	Pages      int              // of each chart, at most; 1 or more
 	Parallel   int              // regions that ingestor once reads side by side; 1 or more
 	Schedule   string           // cron spec, as robfig/cron reads it
 	Timezone   *time.Location   // of the schedule
 	Stagger    time.Duration    // between the regions' beginnings; 0 for none
+	Scheduled  bool             // the file has ingest:, or a daemon reads it
 }
 
 // The defaults of Ingest and YouTube.

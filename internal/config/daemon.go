@@ -58,9 +58,12 @@ func defaultDaemon() Daemon {
 	return Daemon{CatchUp: true, Lease: DefaultLease, Grace: DefaultGrace, Listen: DefaultListen}
 }
 
-// AllJobs are the jobs of the schedule: the configured ones, and before them DefaultJob with the
-// regions that are in none.
+// AllJobs returns the sweeps of the schedule: the configured ones, and before them DefaultJob with
+// the regions that are in none, unless a job of that name is run elsewhere.
 func (c *Config) AllJobs() []Job {
+	if slices.ContainsFunc(c.Jobs, OwnJob.IsSweep) {
+		return c.Daemon.Jobs
+	}
 	rest := Job{Name: DefaultJob, Schedule: c.Ingest.Schedule, Timezone: c.Ingest.Timezone,
 		Pages: c.Ingest.Pages}
 	for _, region := range c.Ingest.Regions {
@@ -112,7 +115,10 @@ func (r *reader) regionJobs(n *yaml.Node) {
 		in := r.cfg.Ingest
 		j := Job{Schedule: in.Schedule, Timezone: in.Timezone, Pages: in.Pages}
 		r.Fields(n, "job", yamlfile.Fields{
-			"name":     func(n *yaml.Node) { j.Name = r.jobName(n) },
+			"name": func(n *yaml.Node) {
+				j.Name = r.jobName(n)
+				r.refuseDefaultJob(n, j.Name)
+			},
 			"regions":  func(n *yaml.Node) { j.Regions = r.jobRegions(n) },
 			"schedule": func(n *yaml.Node) { j.Schedule = r.schedule(n) },
 			"timezone": func(n *yaml.Node) { j.Timezone = r.zone(n) },
@@ -136,16 +142,26 @@ func (r *reader) jobName(n *yaml.Node) string {
 	if err := quota.CheckName(name); err != nil {
 		r.Add(n, "name: %v", err)
 	}
-	if name == DefaultJob || r.jobNames[name] {
-		r.Add(n, "name: two jobs are named %s (%s is the job of the regions that are in no other)",
-			spell.Clip(name), DefaultJob)
+	if r.jobNames[name] {
+		r.Add(n, "name: two jobs are named %s", spell.Clip(name))
 	}
 	r.jobNames[name] = true
 	return name
 }
 
+// refuseDefaultJob reports a job with the name of the sweep.
+func (r *reader) refuseDefaultJob(n *yaml.Node, name string) {
+	if name == DefaultJob {
+		r.Add(n, "name: %s is the job of the regions that are in no other: choose another name",
+			DefaultJob)
+	}
+}
+
 func (r *reader) jobRegions(n *yaml.Node) []regions.Region {
 	list := r.regions(n)
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		r.Add(n, "regions: the list is empty: leave the job out")
+	}
 	for _, region := range list {
 		if job, ok := r.jobOf[region]; ok {
 			r.Add(n, "regions: %s is already in job %s: a region can be in only one job", region,

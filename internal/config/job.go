@@ -98,6 +98,9 @@ func (r *reader) ownJob(n *yaml.Node) OwnJob {
 		Settle: Settlements()[0], Weight: 1}}
 	r.Fields(n, "job", j.fields(), "name", "schedule", "cost")
 	j.what(n)
+	if j.job.Elsewhere == "" {
+		r.refuseDefaultJob(n, j.job.Name)
+	}
 	cred, ok := j.of(n)
 	if j.cost != nil && ok {
 		j.job.Cost = j.costs(j.cost, cred)
@@ -436,6 +439,9 @@ func (r *reader) checkLimited(at *yaml.Node, costs []quota.Cost, cred Credential
 		}
 	}
 }
+
+// IsSweep reports whether the job stands for the sweeps of ingestor once, which something else runs.
+func (j OwnJob) IsSweep() bool { return j.Name == DefaultJob }
 
 // Learns reports whether what a run takes is known only by those before it.
 func (j OwnJob) Learns() bool { return j.Cost.Learned || j.Settle != Settlements()[0] }

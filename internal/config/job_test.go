@@ -90,7 +90,8 @@ func TestJobsBesideSweeps(t *testing.T) {
 	const one = "\njobs: [{name: a, command: [sh], schedule: '@daily', cost: {bucket: default, units: 1}}]"
 	for file, want := range map[string]int{
 		"ingest: {pages: 2}" + one: 8, "ingest: {regions: [US]}" + one: 1, "ingest: {regions: []}" + one: 0,
-		one: 0, "jobs:": 8, "jobs: []": 0,
+		"ingest: {regions: []}": 0,
+		one:                     0, "jobs:": 8, "jobs: []": 0,
 	} {
 		if got := len(load(t, file).Ingest.Regions); got != want {
 			t.Errorf("%s: %d regions", file, got)

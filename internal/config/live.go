@@ -12,7 +12,7 @@ import (
 
 // Live is the configuration of a process that reloads it when its files change.
 type Live struct {
-	getenv func(string) string
+	search Search
 	now    atomic.Pointer[loaded]
 }
 
@@ -31,10 +31,11 @@ func look(cfg *Config) *loaded {
 // same reports whether the files look alike.
 func (l *loaded) same(m *loaded) bool { return l.file.same(m.file) && l.costs.same(m.costs) }
 
-// LoadLive is Load, for a configuration that is reloaded later.
-func LoadLive(ctx context.Context, path string, getenv func(string) string) (*Live, error) {
-	l := &Live{getenv: getenv}
-	first, err := l.load(ctx, path)
+// LoadLive is Load for a daemon, which reloads the configuration later and follows the default
+// schedule if none is configured.
+func (s Search) LoadLive(ctx context.Context) (*Live, error) {
+	l := &Live{search: s}
+	first, err := l.load(ctx, s.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +81,21 @@ func (l *Live) loadAgain(ctx context.Context, now *Config) (*loaded, error) {
 // change while they are read shows later. Which files they are is known only afterwards, so they
 // are read twice, except for a pipe.
 func (l *Live) load(ctx context.Context, path string) (*loaded, error) {
-	cfg, err := Load(ctx, path, l.getenv)
+	s := l.search
+	s.Path = path
+	cfg, err := s.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
 	found := look(cfg)
 	if !textfile.IsPipe(cfg.File) && !textfile.IsPipe(cfg.CostsFile) {
-		found.cfg, err = Load(ctx, cfg.File, l.getenv)
+		s.Path = cfg.File
+		if found.cfg, err = s.Load(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return found, err
+	found.cfg.Ingest.Scheduled = true
+	return found, nil
 }
 
 const (

@@ -92,7 +92,7 @@ func TestChangedWhileLoading(t *testing.T) {
 		}
 		return map[string]string{"QUOTA_STATE_DIR": t.TempDir()}[name]
 	}
-	live, err := LoadLive(t.Context(), file, getenv)
+	live, err := Search{Path: file, Getenv: getenv}.LoadLive(t.Context())
 	must(t, err)
 	now := live.now.Load()
 	if as := now.same(look(now.cfg)); now.cfg.Ingest.Pages != 1 || as {

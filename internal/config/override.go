@@ -19,6 +19,8 @@ type Overrides struct {
 // Apply changes cfg. An error begins with the name of the setting.
 func (o Overrides) Apply(cfg *Config) (err error) {
 	in, jobs := &cfg.Ingest, cfg.Daemon.Jobs
+	in.Scheduled = in.Scheduled || o.Schedule != "" || o.Timezone != "" || o.Stagger != "" ||
+		o.Regions != nil
 	if o.Timezone != "" {
 		if in.Timezone, err = parseZone(o.Timezone); err != nil {
 			return fmt.Errorf("timezone: %w", err)

@@ -82,8 +82,9 @@ func (r *reader) root(ctx context.Context, n *yaml.Node) {
 	}
 	switch {
 	case ingest != nil && yamlfile.Section(ingest):
+		r.cfg.Ingest.Scheduled = true
 		r.ingest(ingest)
-	case r.jobs != nil && runsAny(r.jobs): // who says nothing of regions has jobs alone
+	case r.jobs != nil && runsAny(r.jobs): // a file without ingest: has jobs alone
 		r.cfg.Ingest.Regions = nil
 	}
 	if serve != nil && yamlfile.Section(serve) {

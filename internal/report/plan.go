@@ -19,7 +19,8 @@ type Planned struct {
 	Lost       []plan.Run
 	More       int // lost runs that are not in Lost
 	Suggestion *plan.Suggestion
-	Costs      *costs.Table // says what the buckets count
+	Costs      *costs.Table // names what the buckets count
+	Assumed    bool         // the schedule is the default one, and nothing follows it
 }
 
 const mostLost = 1000
@@ -142,11 +143,13 @@ type Suggestion struct {
 
 // Plan is what a schedule will spend, and which runs are lost.
 type Plan struct {
-	From Time     `json:"from"`
-	To   Time     `json:"to"`
-	Days int      `json:"days"`
-	Fits bool     `json:"fits"`
-	Over []string `json:"over"`
+	From Time `json:"from"`
+	To   Time `json:"to"`
+	Days int  `json:"days"`
+	// Assumed reports that nothing is scheduled, and the default schedule is planned.
+	Assumed bool     `json:"default_schedule"`
+	Fits    bool     `json:"fits"`
+	Over    []string `json:"over"`
 	plan.Counts
 	Windows    []LimitUse  `json:"windows"`
 	ByDay      []DayPlan   `json:"by_day"`
@@ -161,7 +164,8 @@ type Plan struct {
 // NewPlan is the outward form of a plan that was played.
 func NewPlan(o Planned) Plan {
 	r := &o.Report
-	out := Plan{From: Time(r.From), To: Time(r.To), Days: o.Days, Fits: r.Fits(),
+	out := Plan{From: Time(r.From), To: Time(r.To), Days: o.Days, Assumed: o.Assumed,
+		Fits: r.Fits(),
 		Over: []string{}, Counts: r.Counts, Windows: newLimitUses(o.Costs, r.Windows),
 		ByDay: []DayPlan{}, Regions: []LanePlan{}, First: newLostTick(r.First),
 		Lost: []LostTick{}, More: o.More, Collisions: []Collision{}}

@@ -48,6 +48,10 @@ func Until(p *plan.Plan, days int) {
 
 // Plan plays the configured schedule from now on, with what the ledger holds.
 func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
+	s, assumed, err := s.Assumed(ctx)
+	if err != nil {
+		return out, err
+	}
 	name := s.Config.Ingest.Credential
 	if len(s.Config.Ingest.Regions) == 0 && len(s.Config.Jobs) > 0 {
 		name = s.Config.Jobs[0].Credential
@@ -68,7 +72,8 @@ func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
 		return out, err
 	}
 	Until(&p, days)
-	out = Planned{Days: days, Share: math.Inf(1), Costs: s.Config.Costs}
+	out = Planned{Days: days, Share: math.Inf(1), Costs: s.Config.Costs,
+		Assumed: assumed}
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
 			out.Lose(r)

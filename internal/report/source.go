@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/config"
@@ -25,6 +27,52 @@ type Source struct {
 // budget is that of a credential.
 func (s Source) budget(c config.Credential) *quota.Budget {
 	return c.Budget(s.Ledger, s.Config.Table(c), slog.New(slog.DiscardHandler))
+}
+
+// Scheduled reports whether the regions are swept by a schedule: because one is configured, or
+// because the log has a run of a daemon. It has none where the ledger is not open.
+func (s Source) Scheduled(ctx context.Context) (bool, error) {
+	if s.Config.Ingest.Scheduled || s.Ledger == nil || s.Config.Ingest.Credential == "" {
+		return s.Config.Ingest.Scheduled, nil
+	}
+	price, err := s.Config.Costs.Price(PageMethod)
+	if err != nil { // nothing can be swept
+		return false, nil
+	}
+	for _, c := range price {
+		entries, err := s.Ledger.Entries(ctx, quota.Query{Credential: s.Config.Ingest.Credential,
+			Bucket: c.Bucket, Limit: newestEntries})
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(entries, ofDaemon) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// newestEntries is how many entries are searched for a run of a daemon.
+const newestEntries = 1000
+
+// ofDaemon reports whether a daemon's sweep was charged: its run is named after the tick.
+func ofDaemon(e quota.Entry) bool {
+	return strings.HasPrefix(e.Labels[quota.LabelRun], config.DefaultJob+"/")
+}
+
+// Assumed returns the source that a plan is made of, and whether it assumes the default schedule.
+// That is so only where nothing at all is scheduled.
+func (s Source) Assumed(ctx context.Context) (Source, bool, error) {
+	scheduled, err := s.Scheduled(ctx)
+	if err != nil || scheduled {
+		return s, false, err
+	}
+	cfg := *s.Config
+	cfg.Ingest.Scheduled = len(cfg.Jobs) == 0
+	if !cfg.Ingest.Scheduled {
+		cfg.Ingest.Regions = nil
+	}
+	return Source{Config: &cfg, Ledger: s.Ledger}, cfg.Ingest.Scheduled, nil
 }
 
 // Regions are the configured ones.
@@ -98,6 +146,9 @@ func (s Source) JobLanes(ctx context.Context, cred config.Credential) (
 }
 
 func (s Source) sweepLanes(ctx context.Context) ([]share.Lane, error) {
+	if scheduled, err := s.Scheduled(ctx); err != nil || !scheduled {
+		return nil, err
+	}
 	lanes, err := s.Config.Lanes()
 	if err != nil || len(lanes) == 0 {
 		return lanes, err
