@@ -157,7 +157,7 @@ func (a *app) notStarted(g *gate, f execFlags, e *job.DeniedError) error {
 
 // newJob is the job that the flags describe.
 func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (*job.Job, error) {
-	name := cmp.Or(f.call.Labels[quota.LabelJob], nameOf(args[0]))
+	name := cmp.Or(f.call.Labels[quota.LabelJob], job.NameOf(args))
 	call, err := g.held(ctx, f, name)
 	if err != nil {
 		return nil, err
@@ -177,12 +177,6 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 		j.Prepare = a.ownProxy(g)
 	}
 	return j, nil
-}
-
-// nameOf is what a job is called by its command: backfill.sh is backfill.
-func nameOf(command string) string {
-	name := filepath.Base(command)
-	return strings.TrimSuffix(name, filepath.Ext(name))
 }
 
 // held is what the command may take.

@@ -38,10 +38,11 @@ func (a *app) importCrontab() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "crontab [FILE|-]",
 		Short: "Read the jobs that a crontab runs under quotactl exec",
-		Long: `crontab reads the lines of a crontab that run quotactl exec, and writes them as jobs that
-are run elsewhere, for the section jobs: of quota.yaml: "ingestor plan" and "quotactl forecast" then
-count with them, and "ingestor run" leaves them alone. Each has the schedule of its line, the name,
-credential and costs that the flags of exec say, and a comment on what its runs took by the log.
+		Long: `crontab reads the lines of a crontab that run quotactl exec or ingestor once, and writes
+them as jobs that are run elsewhere, for the section jobs: of quota.yaml: "ingestor plan" and
+"quotactl forecast" then count them, and "ingestor run" leaves them alone. Each has the schedule of
+its line, the name, credential and costs that its flags give, and a comment on what its runs took by
+the log. ingestor once is the job trending.
 
 Without a file, or with -, it reads standard input. Files below /etc have the user before each
 command; so has any other with --system. The schedule is in the time zone of this machine, unless
@@ -50,8 +51,8 @@ command; so has any other with --system. The schedule is in the time zone of thi
 With --write, the jobs go into that quota.yaml: those that were imported from the same source before
 are replaced, everything else stays as it is.
 
-Lines that run something else are left aside. Those that cannot be read are named with their number,
-and the exit code is then 1.`,
+Lines that run something else are left aside. A line that cannot be read, never runs or costs more
+than a limit is skipped and named with its number, and the exit code is then 1.`,
 		Example: `  crontab -l | quotactl import crontab
   quotactl import crontab /etc/cron.d/backfill --write quota.yaml
   ssh host1 crontab -l | quotactl import crontab - --source host1 --timezone Europe/Berlin`,
@@ -99,7 +100,8 @@ func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in i
 		}
 	}
 	lines, problems := crontab.Parse(string(text), system)
-	im := importer{app: a, flags: f, problems: problems, jobs: []importedJob{}}
+	im := importer{app: a, flags: f, jobs: []importedJob{}}
+	im.unread(problems)
 	err = a.withLedger(ctx, func(src report.Source) error {
 		im.src = src
 		return im.read(ctx, lines)
@@ -107,7 +109,7 @@ func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in i
 	if err != nil {
 		return err
 	}
-	return im.finish()
+	return im.finish(ctx)
 }
 
 // readAll reads a file, or with - what comes in.
@@ -119,20 +121,26 @@ func readAll(file string, in io.Reader) ([]byte, error) {
 }
 
 // finish writes or prints the jobs, and names the lines that could not be read.
-func (im *importer) finish() error {
+func (im *importer) finish(ctx context.Context) error {
 	a, f := im.app, im.flags
+	file, err := im.open()
+	if err != nil {
+		return err
+	}
+	if err := im.check(ctx, &file); err != nil {
+		return err
+	}
 	for _, p := range im.sorted() {
-		fmt.Fprintf(a.Stderr, "quotactl: %s, line %d: skipped: %s\n", cli.Plain(f.source), p.Number,
-			cli.Plain(p.Text))
+		fmt.Fprintf(a.Stderr, "quotactl: %s, line %d: skipped: %s\n", cli.Plain(f.source),
+			p.Number, cli.Plain(p.Text))
 	}
 	if len(im.jobs) == 0 && len(im.problems) == 0 {
-		return cli.Hint(errors.New("no line runs quotactl exec"),
+		return cli.Hint(errors.New("no line runs quotactl exec or ingestor once"),
 			"put it before the command of a line: quotactl exec --units 40 -- COMMAND")
 	}
-	var err error
 	if f.write != "" {
-		err = a.writeJobs(f, im.jobs)
-	} else {
+		err = im.write(file)
+	} else if len(im.jobs) > 0 || a.Output != "table" {
 		err = a.Print(struct {
 			Jobs []importedJob `json:"jobs"`
 		}{im.jobs}, func() error {

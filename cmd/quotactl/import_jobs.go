@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/expand"
-	"mvdan.cc/sh/v3/syntax"
+	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
@@ -62,10 +62,10 @@ func (im *importer) sorted() []crontab.Problem {
 
 func (im *importer) read(ctx context.Context, lines []crontab.Line) error {
 	for _, l := range lines {
-		calls, err := execsOf(l)
-		for _, words := range calls {
+		calls, err := im.callsOf(l)
+		for _, c := range calls {
 			var j importedJob
-			if j, err = im.job(ctx, l, words); err != nil {
+			if j, err = im.job(ctx, l, c); err != nil {
 				break
 			}
 			same := slices.IndexFunc(im.jobs, func(o importedJob) bool { return o.Name == j.Name })
@@ -80,99 +80,133 @@ func (im *importer) read(ctx context.Context, lines []crontab.Line) error {
 			return away.error
 		}
 		if err != nil {
-			im.problems = append(im.problems, crontab.Problem{Number: l.Number, Text: err.Error()})
+			im.problems = append(im.problems, crontab.Problem{Line: l, Text: err.Error()})
 		}
 	}
 	return nil
 }
 
-// ledgerError is an error that is none of the line's.
-type ledgerError struct{ error }
-
-// execsOf are the words of each call of quotactl exec in a line, without the program.
-func execsOf(l crontab.Line) (calls [][]string, err error) {
-	if !strings.Contains(l.Command, "quotactl") {
-		return nil, nil
+// unread adds the lines without a schedule that run a metered command; others are left aside.
+func (im *importer) unread(problems []crontab.Problem) {
+	for _, p := range problems {
+		if calls, err := im.callsOf(p.Line); len(calls) > 0 || err != nil {
+			im.problems = append(im.problems, p)
+		}
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(
-		strings.NewReader(l.Command), "")
-	if err != nil {
-		return nil, fmt.Errorf("the command cannot be read: %w", err)
-	}
-	cfg := &expand.Config{Env: expand.FuncEnviron(func(name string) string { return l.Env[name] })}
-	syntax.Walk(file, func(n syntax.Node) bool {
-		call, ok := n.(*syntax.CallExpr)
-		if !ok {
-			return true
-		}
-		var words []string
-		for _, w := range call.Args {
-			text, err := expand.Literal(cfg, w)
-			if err != nil { // a command's output, say: as it is written
-				var b strings.Builder
-				syntax.NewPrinter().Print(&b, w)
-				text = b.String()
-			}
-			words = append(words, text)
-		}
-		at := slices.IndexFunc(words, func(w string) bool { return filepath.Base(w) == "quotactl" })
-		if at >= 0 && slices.Contains(words[at:], "exec") {
-			calls = append(calls, words[at+1:])
-		}
-		return true
-	})
-	return calls, nil
 }
 
-// job is what a call of exec says of its job.
-func (im *importer) job(ctx context.Context, l crontab.Line, words []string) (j importedJob,
-	err error) {
+// ledgerError is an error that no line causes.
+type ledgerError struct{ error }
+
+// job returns the job that a call stands for.
+func (im *importer) job(ctx context.Context, l crontab.Line, c invocation) (importedJob, error) {
+	j := importedJob{Cost: []quotaCost{}, Elsewhere: im.flags.source, Schedule: l.Spec,
+		Timezone: cmp.Or(l.Zone, im.flags.timezone), Line: l.Number}
+	if c.program == "ingestor" {
+		return j, im.sweep(ctx, &j, c)
+	}
+	return j, im.exec(ctx, &j, c)
+}
+
+// exec fills a job from the flags of quotactl exec.
+func (im *importer) exec(ctx context.Context, j *importedJob, call invocation) error {
 	sub := &app{cli.Common{Stdout: io.Discard, Stderr: io.Discard,
-		Getenv: func(name string) string { return l.Env[name] }}}
+		Getenv: func(name string) string { return call.env[name] }}}
 	root := sub.root()
 	root.SetFlagErrorFunc(cli.FlagError)
-	c, rest, err := root.Find(words)
+	c, rest, err := root.Find(call.words)
 	if err != nil || c.Name() != "exec" {
-		return j, errors.New("it does not run quotactl exec")
+		return errors.New("it does not run quotactl exec")
 	}
 	if err := c.ParseFlags(rest); err != nil {
-		return j, c.FlagErrorFunc()(c, err)
+		return c.FlagErrorFunc()(c, err)
 	}
 	command := c.Flags().Args()
 	if len(command) == 0 {
-		return j, errors.New("exec has no command")
+		return errors.New("exec has no command")
 	}
 	flag := func(name string) string { return c.Flags().Lookup(name).Value.String() }
 	labels := c.Flags().Lookup("label").Value.(labelFlag).Labels
-	j = importedJob{Cost: []quotaCost{}, Name: cmp.Or(labels[quota.LabelJob], nameOf(command[0])),
-		Elsewhere: im.flags.source, Schedule: l.Spec, Timezone: cmp.Or(l.Zone, im.flags.timezone),
-		Settle: flag("settle"), Line: l.Number, Learned: flag("learned") == "true"}
+	j.Name = cmp.Or(labels[quota.LabelJob], job.NameOf(command))
+	j.Settle, j.Learned = flag("settle"), flag("learned") == "true"
 	if err := quota.CheckName(j.Name); err != nil {
-		return j, fmt.Errorf("%w: name the job with --label job=NAME", err)
+		return fmt.Errorf("%w: name the job with --label job=NAME", err)
 	}
-	own := cmp.Or(sub.Config, l.Env["QUOTA_CONFIG"])
-	if file, _ := filepath.Abs(own); own != "" && file != im.src.Config.File {
-		return j, fmt.Errorf("it uses another configuration, %s: import it with --config %[1]s",
-			own)
-	}
-	cred, err := im.src.Config.Credential(cmp.Or(sub.Credential, im.Credential))
+	cred, err := im.credential(sub.Common, call, im.Credential)
 	if err != nil {
-		return j, err
+		return err
 	}
 	j.Credential = cred.Name
 	units, err := c.Flags().GetInt64("units")
 	if err != nil {
-		return j, err
+		return err
 	}
 	if j.Method = flag("method"); j.Method != "" {
 		if j.Count, err = c.Flags().GetInt64("count"); err != nil {
-			return j, err
+			return err
 		}
 	}
 	if units > 0 {
 		j.Cost = []quotaCost{{cmp.Or(flag("bucket"), quota.DefaultBucket), units}}
 	}
-	return j, im.learn(ctx, &j, cred, flag("bucket"))
+	return im.learn(ctx, j, cred, flag("bucket"))
+}
+
+// sweep fills a job from the flags of ingestor once.
+func (im *importer) sweep(ctx context.Context, j *importedJob, call invocation) error {
+	in := im.src.Config.Ingest
+	var sub cli.Common
+	var regions []string
+	pages, demo := 0, false
+	c := &cobra.Command{FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}}
+	sub.Bind(c)
+	c.Flags().StringSliceVar(&regions, "region", nil, "")
+	c.Flags().IntVar(&pages, "pages", in.Pages, "")
+	c.Flags().BoolVar(&demo, "demo", false, "")
+	if err := c.ParseFlags(call.words); err != nil {
+		return cli.FlagError(c, err)
+	}
+	if demo {
+		return errors.New("ingestor once --demo spends nothing")
+	}
+	cred, err := im.credential(sub, call, cmp.Or(im.Credential, in.Credential))
+	if err != nil {
+		return err
+	}
+	if regions == nil {
+		regions = im.src.Regions()
+	}
+	j.Name, j.Credential, j.Settle = config.DefaultJob, cred.Name, "report"
+	j.Method, j.Count = report.PageMethod, int64(len(regions)*pages)
+	return im.learn(ctx, j, cred, "")
+}
+
+// credential returns the one that a call spends from, which must be in the configuration in force.
+func (im *importer) credential(flags cli.Common, c invocation, usual string) (config.Credential, error) {
+	own := cmp.Or(flags.Config, c.env["QUOTA_CONFIG"])
+	if own != "" && !sameFile(own, im.src.Config.File, c.env["HOME"]) {
+		return config.Credential{}, fmt.Errorf(
+			"it uses another configuration, %s: import it with --config %[1]s", own)
+	}
+	return im.src.Config.Credential(cmp.Or(flags.Credential, usual))
+}
+
+// sameFile reports whether two paths name one file. cron starts a command in the home folder, to
+// which its paths are relative.
+func sameFile(own, ours, home string) bool {
+	ours, _ = filepath.Abs(ours)
+	found, _ := os.Stat(ours)
+	for _, folder := range []string{home, ""} {
+		path := own
+		if !filepath.IsAbs(path) {
+			path, _ = filepath.Abs(filepath.Join(folder, own))
+		}
+		info, err := os.Stat(path)
+		if filepath.Clean(path) == ours || err == nil && os.SameFile(info, found) {
+			return true
+		}
+	}
+	return false
 }
 
 // learn adds what the log says of a job, and what it holds where only the log does.

@@ -7,67 +7,148 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/crontab"
+	"quotabudget/internal/textfile"
 )
 
-// writeJobs replaces the jobs of a source in a quota.yaml, or adds them, and leaves all other lines
-// as they are. A file that would not be a configuration then is not written.
-func (a *app) writeJobs(f crontabFlags, jobs []importedJob) error {
-	target, err := filepath.EvalSymlinks(f.write) // a link stays one
+// target is the quota.yaml that the jobs go into, or that they would go into.
+type target struct {
+	path string // without links
+	text string // before
+	mode fs.FileMode
+	next string // after
+}
+
+// open reads the file of --write, else the configuration in force, if that can be read again.
+func (im *importer) open() (t target, err error) {
+	path := im.flags.write
+	if path == "" {
+		if path = im.src.Config.File; path == "" || textfile.IsPipe(path) {
+			return target{path: initialFile}, nil
+		}
+	}
+	t.path, err = filepath.EvalSymlinks(path) // a link stays one
 	if errors.Is(err, fs.ErrNotExist) {
-		return cli.Hint(err, "quotactl config init writes a quota.yaml")
+		return t, cli.Hint(err, "quotactl config init writes a quota.yaml")
 	}
 	if err != nil {
-		return err
+		return t, err
 	}
-	before, err := os.ReadFile(target)
+	info, err := os.Stat(t.path)
 	if err != nil {
-		return err
+		return t, err
 	}
-	text, err := spliceJobs(string(before), f.source, jobs)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.write, err)
+	text, err := os.ReadFile(t.path)
+	t.text, t.mode = string(text), info.Mode().Perm()
+	if err == nil && im.flags.write == "" {
+		t.text, err = withoutJobs(t.text)
 	}
-	info, err := os.Stat(target)
-	if err != nil {
-		return err
+	return t, err
+}
+
+// withoutJobs returns the text of a quota.yaml without its jobs.
+func withoutJobs(text string) (string, error) {
+	var file yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		return "", err
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(target), ".quota-*.yaml")
+	lines := strings.SplitAfter(text, "\n")
+	if _, key, end := section(&file, lines); key > 0 {
+		lines = slices.Delete(lines, key-1, end)
+	}
+	return strings.Join(lines, ""), nil
+}
+
+// check plays the writing of the jobs, and skips the lines whose jobs the configuration refuses.
+func (im *importer) check(ctx context.Context, t *target) error {
+	for {
+		next, first, err := spliceJobs(t.text, im.flags.source, im.jobs)
+		if err != nil {
+			return fmt.Errorf("%s: %w", im.flags.write, err)
+		}
+		t.next = next
+		search := im.Search()
+		search.Path, search.Text = t.path, []byte(next)
+		if _, err = search.Load(ctx); err == nil {
+			return nil
+		}
+		wrong, ok := errors.AsType[*config.Error](err)
+		if !ok || !im.skip(first, wrong.Problems) {
+			return cli.Hint(err, "%s is left as it was", t.path)
+		}
+	}
+}
+
+// skip moves the jobs with problems to the lines that are skipped, and reports whether there are
+// any. The items of the jobs begin on line first.
+func (im *importer) skip(first int, problems []config.Problem) (any bool) {
+	im.jobs = slices.DeleteFunc(im.jobs, func(j importedJob) bool {
+		end := first + strings.Count(j.text(""), "\n")
+		at := slices.IndexFunc(problems, func(p config.Problem) bool {
+			return p.Line >= first && p.Line < end
+		})
+		first = end
+		if at >= 0 {
+			any = true
+			im.problems = append(im.problems, crontab.Problem{Line: crontab.Line{Number: j.Line},
+				Text: problems[at].Text})
+		}
+		return at >= 0
+	})
+	return any
+}
+
+// write replaces the file in one step.
+func (im *importer) write(t target) error {
+	if t.next == t.text && len(im.jobs) == 0 {
+		return im.wrote("no jobs of %s to write: %s is left as it was\n")
+	}
+	if t.next == t.text {
+		return im.wrote("the jobs of %s are in %s already\n")
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(t.path), ".quota-*.yaml")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temporary.Name()) // if it was not renamed
-	_, err = temporary.WriteString(text)
-	if err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(),
+	_, err = temporary.WriteString(t.next)
+	if err = errors.Join(err, temporary.Chmod(t.mode), temporary.Sync(),
 		temporary.Close()); err != nil {
 		return err
 	}
-	if _, err := config.Load(context.Background(), temporary.Name(), a.Getenv); err != nil {
-		return cli.Hint(err, "%s is left as it was; the lines are those that it would have",
-			f.write)
-	}
-	if err := os.Rename(temporary.Name(), target); err != nil {
+	if err := os.Rename(temporary.Name(), t.path); err != nil {
 		return err
 	}
-	return a.Print(struct {
+	return im.wrote(fmt.Sprintf("wrote %d jobs of %%s to %%s\n", len(im.jobs)))
+}
+
+// wrote prints what became of the file, with the source and the file.
+func (im *importer) wrote(format string) error {
+	return im.Print(struct {
 		File string        `json:"file"`
 		Jobs []importedJob `json:"jobs"`
-	}{f.write, jobs}, func() error {
-		_, err := fmt.Fprintf(a.Stdout, "wrote %d jobs of %s to %s\n", len(jobs), f.source, f.write)
+	}{im.flags.write, im.jobs}, func() error {
+		_, err := fmt.Fprintf(im.Stdout, format, im.flags.source, im.flags.write)
 		return err
 	})
 }
 
-// spliceJobs works on the lines of a file, because its comments and blank lines are somebody's.
-func spliceJobs(text, source string, jobs []importedJob) (string, error) {
+var emptyJobs = regexp.MustCompile(`^jobs:[ \t]*(\[[ \t]*\]|null|~)?`)
+
+// spliceJobs replaces the jobs of a source in the text of a quota.yaml, and returns the line on
+// which they begin. All other lines stay as they are, with their comments.
+func spliceJobs(text, source string, jobs []importedJob) (next string, first int, err error) {
 	var file yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	lines := strings.SplitAfter(text, "\n")
 	if last := len(lines) - 1; lines[last] == "" {
@@ -76,16 +157,40 @@ func spliceJobs(text, source string, jobs []importedJob) (string, error) {
 		lines[last] += "\n"
 	}
 	items := importer{jobs: jobs}
-	list, end := section(&file, lines)
-	if list == nil {
-		return strings.Join(lines, "") + "\njobs:\n" + items.text("  "), nil
-	}
-	if list.Kind != yaml.SequenceNode || list.Style&yaml.FlowStyle != 0 || len(list.Content) == 0 {
+	list, key, end := section(&file, lines)
+	switch {
+	case list == nil && len(jobs) == 0:
+		return text, 0, nil
+	case list == nil:
+		return strings.Join(lines, "") + "\njobs:\n" + items.text("  "), len(lines) + 3, nil
+	case list.Tag == "!!null" || list.Kind == yaml.SequenceNode && len(list.Content) == 0:
+		if len(jobs) > 0 && emptyJobs.MatchString(lines[key-1]) {
+			lines[key-1] = emptyJobs.ReplaceAllString(lines[key-1], "jobs:")
+			lines[key-1] += items.text("  ")
+		}
+		return strings.Join(lines, ""), key + 1, nil
+	case list.Kind != yaml.SequenceNode || list.Style&yaml.FlowStyle != 0:
 		err := fmt.Errorf("line %d: jobs: is not a list with an item on each line", list.Line)
-		return "", cli.Hint(err,
+		return "", 0, cli.Hint(err,
 			"write it with \"- name: …\", or paste what is printed without --write")
 	}
-	drop := make(map[int]bool) // lines, from 0
+	drop := linesOf(list, source, lines, end)
+	var b strings.Builder
+	for n, line := range lines {
+		if !drop[n] {
+			b.WriteString(line)
+		}
+		if n == end-1 {
+			first = 1 + strings.Count(b.String(), "\n")
+			b.WriteString(items.text(strings.Repeat(" ", max(0, list.Column-1))))
+		}
+	}
+	return b.String(), first, nil
+}
+
+// linesOf returns the lines, from 0, of the jobs of a source in a list that ends with line end.
+func linesOf(list *yaml.Node, source string, lines []string, end int) map[int]bool {
+	drop := make(map[int]bool)
 	for i, item := range list.Content {
 		if valueOf(item, "elsewhere") != source {
 			continue
@@ -101,22 +206,13 @@ func spliceJobs(text, source string, jobs []importedJob) (string, error) {
 			drop[n] = true
 		}
 	}
-	var b strings.Builder
-	for n, line := range lines {
-		if !drop[n] {
-			b.WriteString(line)
-		}
-		if n == end-1 {
-			b.WriteString(items.text(strings.Repeat(" ", max(0, list.Column-1))))
-		}
-	}
-	return b.String(), nil
+	return drop
 }
 
-// section is the list of jobs of a file, and the number of its last line.
-func section(file *yaml.Node, lines []string) (list *yaml.Node, end int) {
+// section returns the list of jobs of a file, the line of its key and its last line.
+func section(file *yaml.Node, lines []string) (list *yaml.Node, key, end int) {
 	if len(file.Content) == 0 {
-		return nil, 0
+		return nil, 0, 0
 	}
 	top := file.Content[0].Content
 	for i := 0; i+1 < len(top); i += 2 {
@@ -131,9 +227,9 @@ func section(file *yaml.Node, lines []string) (list *yaml.Node, end int) {
 			!strings.HasPrefix(lines[end-1], " ") || strings.TrimSpace(lines[end-1]) == "") {
 			end--
 		}
-		return top[i+1], end
+		return top[i+1], top[i].Line, end
 	}
-	return nil, 0
+	return nil, 0, 0
 }
 
 func isComment(line string) bool {

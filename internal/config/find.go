@@ -26,6 +26,7 @@ type Search struct {
 	Getenv func(string) string
 	Path   string // of --config; "" if the flag was not given
 	System string // "" for SystemFile
+	Text   []byte // what to read instead of the content of Path; nil for the content
 }
 
 // open finds the file and parses it. The node is nil when there is no file, or nothing in it.
@@ -34,7 +35,10 @@ func (r *reader) open(ctx context.Context, s Search) (*yaml.Node, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := textfile.ReadPipe(ctx, path, maxFileBytes)
+	data, err := s.Text, error(nil)
+	if data == nil {
+		data, err = textfile.ReadPipe(ctx, path, maxFileBytes)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

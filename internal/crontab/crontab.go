@@ -3,6 +3,7 @@ package crontab
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,10 +19,11 @@ type Line struct {
 	Env     map[string]string
 }
 
-// Problem is a line that cannot be read, or means something that no schedule says.
+// Problem is a line whose schedule cannot be read, or that package schedule does not know. The line has its
+// command, if that can be found.
 type Problem struct {
-	Number int
-	Text   string
+	Line
+	Text string
 }
 
 var (
@@ -45,13 +47,10 @@ func Parse(text string, system bool) (lines []Line, problems []Problem) {
 			continue
 		}
 		l, err := parseLine(raw, system)
+		l.Number, l.Zone, l.Env = number, env["CRON_TZ"], maps.Clone(env)
 		if err != nil {
-			problems = append(problems, Problem{number, err.Error()})
+			problems = append(problems, Problem{l, err.Error()})
 			continue
-		}
-		l.Number, l.Zone, l.Env = number, env["CRON_TZ"], make(map[string]string)
-		for name, value := range env {
-			l.Env[name] = value
 		}
 		lines = append(lines, l)
 	}
@@ -70,24 +69,22 @@ func parseLine(raw string, system bool) (l Line, err error) {
 	if strings.HasPrefix(rest, "@") {
 		l.Spec, rest = word(rest)
 		if l.Spec = strings.ToLower(l.Spec); !nickname.MatchString(l.Spec) {
-			return l, fmt.Errorf("%s is not a schedule of days and hours", l.Spec)
+			err = fmt.Errorf("%s is not a schedule of days and hours", l.Spec)
 		}
 	} else {
 		fields := make([]string, 5)
 		for i := range fields {
 			fields[i], rest = word(rest)
 		}
-		if l.Spec, err = specOf(fields); err != nil {
-			return l, err
-		}
+		l.Spec, err = specOf(fields)
 	}
 	if system {
 		l.User, rest = word(rest)
 	}
-	if l.Command = commandOf(rest); l.Command == "" {
-		return l, fmt.Errorf("the command is missing")
+	if l.Command = commandOf(rest); l.Command == "" && err == nil {
+		err = fmt.Errorf("the command is missing")
 	}
-	return l, nil
+	return l, err
 }
 
 // word cuts the first word off.
