@@ -74,6 +74,7 @@ type asked struct {
 	dryRun   bool
 	headroom bool   // there is some, and it may be used
 	hint     string // what to type after a denial; "" for nothing
+	note     string // why it is denied although the upstream's day has room; "" if it has none
 
 	unit func(bucket string) costs.Unit // nil for units
 }
@@ -119,6 +120,9 @@ func denied(s cli.Screen, d quota.Decision, of asked) string {
 	text += "; " + left(d, of)
 	if !d.RetryAt.IsZero() {
 		text += fmt.Sprintf("\nretry in %s, at %s", cli.Span(d.RetryAfter()), s.Moment(d.RetryAt))
+	}
+	if of.note != "" {
+		text += "\n" + of.note
 	}
 	if of.hint != "" && s.Bars {
 		text += "\nhint: " + of.hint

@@ -100,7 +100,7 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 		// a signal is passed to the command
 		out, err = j.Run(context.WithoutCancel(ctx))
 		if denied, ok := errors.AsType[*job.DeniedError](err); ok {
-			return a.notStarted(g, f, denied)
+			return a.notStarted(ctx, g, f, denied)
 		}
 		if err == nil && out.Done {
 			fmt.Fprintf(a.Stderr,
@@ -131,7 +131,7 @@ func own(err error) error {
 }
 
 // notStarted says in one line why the command was not started, and when to come back.
-func (a *app) notStarted(g *gate, f execFlags, e *job.DeniedError) error {
+func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.DeniedError) error {
 	text, d, of := "", e.Decision, g.asked(false, e.Decision)
 	switch {
 	case e.Why == job.DeniedKey:
@@ -142,6 +142,9 @@ func (a *app) notStarted(g *gate, f execFlags, e *job.DeniedError) error {
 		text = of.inWords(d.Units) + " asked for, but the bucket is suspended"
 	case d.Limit != "":
 		text = fmt.Sprintf("%s would not fit under %s", of.inWords(d.Units), d.Limit)
+		if room, ok := g.dayRoom(ctx, false, d); ok {
+			text += "; only that denies it: the upstream's day still has " + of.inWords(room.left)
+		}
 	default:
 		text = "the wait is over"
 	}

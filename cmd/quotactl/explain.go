@@ -68,6 +68,7 @@ func (a *app) explainCall(ctx context.Context, g *gate, call quota.Call) error {
 		return failed
 	}
 	of := g.asked(call.Manual, d)
+	of.note = g.dayNote(ctx, call.Manual, d, of)
 	if d.Limit != quota.Suspended {
 		of.hint = "" // it would name this command
 	}

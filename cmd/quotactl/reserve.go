@@ -49,7 +49,9 @@ has passed, because a call that was sent has usually been billed.`,
 					return err
 				}
 				d, err := g.Reserve(c.Context(), request)
-				return a.setAside(d, err, g.asked(request.Manual, d))
+				of := g.asked(request.Manual, d)
+				of.note = g.dayNote(c.Context(), request.Manual, d, of)
+				return a.setAside(d, err, of)
 			})
 		},
 	}

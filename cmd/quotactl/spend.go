@@ -37,7 +37,7 @@ used up.`,
 				}
 				d, err := g.Charge(c.Context(), call)
 				of, verb := g.asked(call.Manual, d), "charged"
-				of.dryRun = call.DryRun
+				of.dryRun, of.note = call.DryRun, g.dayNote(c.Context(), call.Manual, d, of)
 				if call.DryRun && !d.Replayed && !d.Unmetered {
 					verb = "dry run, nothing charged; it would take"
 				}
