@@ -126,7 +126,7 @@ upstreams: {youtube: {endpoint: "`+youtube+`"}}`, func(s *shell) {
 		const path = "/youtube/v3/i18nRegions?part=snippet"
 		s.want(0, "", "exec", "--units", "6", "--settle", "proxy", "--label", "job=pages", "--",
 			"sh", "-c", "quotactl spend --units 4; request $QUOTA_PROXY'"+path+"' 3")
-		s.want(0, `{"key":"pages","units":3,"entries":3}`, "log", "--by", "job", "-o", "json")
+		s.want(0, `{"key":"pages","units":3,"entries":3,"bucket":"default"}`, "log", "--by", "job", "-o", "json")
 		s.want(0, `"held":0,`, "status", "-o", "json")
 		// more than is held, and more than there is
 		s.want(1, "429", "exec", "--units", "1", "--settle", "proxy", "--", "sh", "-c",
@@ -150,7 +150,7 @@ upstreams: {github: {endpoint: "`+github+`"}}`)
 	s.env = append(s.env, "GK=gkey")
 	s.want(0, "", "exec", "--settle", "proxy", "--label", "job=repos", "--", "sh", "-c",
 		"request $GITHUB_API_URL/user/repos 2")
-	s.want(0, `{"key":"repos","units":2,"entries":2}`, "log", "--bucket", "core", "--by", "job",
+	s.want(0, `{"key":"repos","units":2,"entries":2,"bucket":"core"}`, "log", "--bucket", "core", "--by", "job",
 		"-o", "json")
 }
 

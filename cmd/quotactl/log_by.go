@@ -7,14 +7,13 @@ import (
 	"strconv"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/spell"
 )
 
-// groups adds up by the value of a label, the largest sum first. The ledger's sums do not have the
-// run, and there are none of the newest N entries: for these, the entries are read.
+// groups adds up by the value of a label. The ledger's sums do not have the run, and there are none
+// of the newest N entries: for these, the entries are read.
 func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
 	if q.limit > 0 || q.label == quota.LabelRun {
 		sums := make(report.Grouper)
@@ -22,7 +21,7 @@ func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
 			if q.bucket == "" && report.SumsParts(g.cred, e.Bucket) {
 				return nil
 			}
-			sums.Add(e.Labels[q.label], report.UnitOf(g.prices(), e.Bucket), e.Units, 1)
+			sums.Add(e.Labels[q.label], e.Bucket, report.UnitOf(g.prices(), e.Bucket), e.Units, 1)
 			return nil
 		})
 		return sums.Groups(q.by), err
@@ -49,52 +48,38 @@ func missing(q question, list report.Groups) error {
 		"write method, region, job, source, or label:%s to have it all the same", q.by)
 }
 
-// printGroups has a column for each unit: tokens and dollars do not add up.
+// printGroups prints a block for each bucket, with its total.
 func (a *app) printGroups(ctx context.Context, g *gate, q question) error {
 	list, err := g.groups(ctx, q)
 	if err = cmp.Or(err, missing(q, list)); err != nil {
 		return err
 	}
 	if a.InLines() {
-		out := a.Lines("key", "units", "entries")
+		out := a.Lines("key", "units", "entries", "bucket")
 		for _, row := range list.Rows {
 			err = cmp.Or(err, out.Add(row, row.Key, strconv.FormatInt(row.Units, 10),
-				strconv.FormatInt(row.Entries, 10)))
+				strconv.FormatInt(row.Entries, 10), row.Bucket))
 		}
 		return cmp.Or(err, out.Flush())
 	}
 	return a.Print(list, func() error {
 		s := a.Screen()
-		columns, units := []string{list.By}, list.Units()
-		for _, of := range units {
-			columns = append(columns, ">"+headOf(of))
-		}
-		t := s.Table(append(columns, ">entries")...)
-		total := report.Group{Key: "total", Of: map[costs.Unit]int64{}}
-		for _, row := range list.Rows {
-			row.Key = cmp.Or(row.Key, "(none)")
-			t.AppendRow(cellsOf(s, row, units))
-			for of, n := range row.Of {
-				total.Of[of] += n
+		t := s.Table(list.By, "bucket", ">units", ">entries")
+		totals := list.Totals()
+		rows := list.Rows
+		for _, total := range totals {
+			for ; len(rows) > 0 && rows[0].Bucket == total.Bucket; rows = rows[1:] {
+				t.AppendRow(groupCells(s, rows[0]))
 			}
-			total.Entries += row.Entries
+			t.AppendRow(groupCells(s, total))
 		}
-		t.AppendRow(cellsOf(s, total, units))
-		return s.Draw(t, cli.Cut(list.By, 12))
+		if len(totals) == 0 {
+			t.AppendRow([]any{"total", "", 0, 0})
+		}
+		return s.Draw(t, cli.Cut(list.By, 12), cli.Cut("bucket", 12))
 	})
 }
 
-func headOf(of costs.Unit) string {
-	if of.IsMoney() {
-		return "money"
-	}
-	return of.Name
-}
-
-func cellsOf(s cli.Screen, row report.Group, units []costs.Unit) []any {
-	cells := []any{row.Key}
-	for _, of := range units {
-		cells = append(cells, s.Amount(of, row.Of[of]))
-	}
-	return append(cells, row.Entries)
+func groupCells(s cli.Screen, row report.Group) []any {
+	return []any{cmp.Or(row.Key, "(none)"), row.Bucket, s.Amount(row.Counts, row.Units), row.Entries}
 }

@@ -31,7 +31,7 @@ func NewEntry(e quota.Entry) Entry {
 		Labels: e.Labels.With(nil)}
 }
 
-// Groups are charges added up by a label, the largest sum first.
+// Groups are charges added up by a label.
 type Groups struct {
 	By   string  `json:"by"`
 	Rows []Group `json:"rows"`
@@ -52,38 +52,52 @@ func LabelOf(by string) (string, error) {
 	return by, nil
 }
 
-// Group is the charges with one value of a label; "" for those without it.
+// Group is the charges to one bucket with one value of a label; "" for those without it.
 type Group struct {
 	Key     string `json:"key"`
 	Units   int64  `json:"units"`
 	Entries int64  `json:"entries"`
+	Bucket  string `json:"bucket"`
 
-	Of map[costs.Unit]int64 `json:"-"` // Units, by what they count
+	Counts costs.Unit `json:"-"` // what Units are
 }
 
-// Grouper adds up charges.
-type Grouper map[string]Group
+// Grouper adds up charges by the value of a label and the bucket: units of different buckets have
+// different limits, and do not add up.
+type Grouper map[[2]string]Group
 
-// Add adds charges with a value of the label: so many units of what a bucket counts.
-func (g Grouper) Add(key string, of costs.Unit, units, entries int64) {
-	sum := g[key]
-	if sum.Of == nil {
-		sum.Of = map[costs.Unit]int64{}
-	}
-	sum.Of[of] += units
-	g[key] = Group{key, sum.Units + units, sum.Entries + entries, sum.Of}
+// Add adds charges to a bucket with a value of the label.
+func (g Grouper) Add(key, bucket string, of costs.Unit, units, entries int64) {
+	at := [2]string{key, bucket}
+	sum := g[at]
+	g[at] = Group{key, sum.Units + units, sum.Entries + entries, bucket, of}
 }
 
-// Groups are the sums.
+// Groups returns the sums bucket by bucket, the largest first.
 func (g Grouper) Groups(by string) Groups {
 	out := Groups{By: by, Rows: []Group{}}
 	for _, row := range g {
 		out.Rows = append(out.Rows, row)
 	}
 	slices.SortFunc(out.Rows, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(b.Units, a.Units),
+			cmp.Compare(a.Key, b.Key))
 	})
 	return out
+}
+
+// Totals returns the sum of each bucket, in the order of the rows.
+func (g Groups) Totals() (totals []Group) {
+	for _, row := range g.Rows {
+		n := len(totals)
+		if n == 0 || totals[n-1].Bucket != row.Bucket {
+			totals = append(totals, Group{Key: "total", Bucket: row.Bucket, Counts: row.Counts})
+			n++
+		}
+		totals[n-1].Units += row.Units
+		totals[n-1].Entries += row.Entries
+	}
+	return totals
 }
 
 // LogBuckets are the buckets of a credential that may have a log: those with a limit, then those
@@ -127,7 +141,7 @@ func (s Source) Spent(ctx context.Context, credential string, buckets []string, 
 			return nil, err
 		}
 		for _, sum := range found {
-			sums.Add(sum.Labels[label], UnitOf(table, b), sum.Units, sum.Charges)
+			sums.Add(sum.Labels[label], b, UnitOf(table, b), sum.Units, sum.Charges)
 		}
 	}
 	return sums, nil

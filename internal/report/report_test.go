@@ -73,29 +73,26 @@ func places(videos []Video) (all []string) {
 	return all
 }
 
-// The largest sum comes first; equal ones are in the order of their keys.
+// Each bucket has its own sums. The largest comes first; equal ones are in the order of their keys.
 func TestGrouper(t *testing.T) {
-	sums := Grouper{}
+	sums, units := Grouper{}, costs.Unit{Name: "units", Scale: 1}
 	for _, charge := range []struct {
 		key   string
 		units int64
 	}{{"US", 4}, {"BR", 1}, {"", 4}, {"BR", 2}, {"GB", 9}} {
-		sums.Add(charge.key, costs.Unit{Name: "units", Scale: 1}, charge.units, 1)
+		sums.Add(charge.key, "default", units, charge.units, 1)
 	}
-	of := func(units int64) map[costs.Unit]int64 {
-		return map[costs.Unit]int64{{Name: "units", Scale: 1}: units}
-	}
-	want := []Group{{"GB", 9, 1, of(9)}, {"", 4, 1, of(4)}, {"US", 4, 1, of(4)},
-		{"BR", 3, 2, of(3)}}
+	want := []Group{{"GB", 9, 1, "default", units}, {"", 4, 1, "default", units},
+		{"US", 4, 1, "default", units}, {"BR", 3, 2, "default", units}}
 	if got := sums.Groups("region"); got.By != "region" || !reflect.DeepEqual(got.Rows, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	sums.Add("GB", costs.Unit{Name: "usd", Scale: 1e6}, 5, 1)
-	sums.Add("BR", costs.Unit{Name: "tokens", Scale: 1}, 6, 1)
-	got := sums.Groups("region")
-	if text := fmt.Sprint(got.Units()); text != "[tokens units usd/1000000]" ||
-		got.Rows[0].Units != 14 || len(got.Rows[0].Of) != 2 {
-		t.Errorf("%s, %+v", text, got)
+	sums.Add("GB", "search_list", units, 5, 1)
+	sums.Add("BR", "search_list", units, 6, 1)
+	totals := []Group{{"total", 20, 5, "default", units}, {"total", 11, 2, "search_list", units}}
+	if got := sums.Groups("region"); got.Rows[4].Key != "BR" || got.Rows[4].Units != 6 ||
+		!reflect.DeepEqual(got.Totals(), totals) {
+		t.Errorf("%+v, totals %+v", got, got.Totals())
 	}
 	if got := (Grouper{}).Groups("job"); got.Rows == nil {
 		t.Error("no rows are written as null")

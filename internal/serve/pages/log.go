@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"quotabudget/internal/costs"
@@ -19,7 +18,7 @@ type logBody struct {
 	Labels, Spans                 []choice
 	Buckets, Credentials          []choice
 	Groups                        []report.Group
-	Total                         report.Group
+	Totals                        []report.Group // of each bucket
 	Entries                       []quota.Entry
 
 	table *costs.Table
@@ -30,13 +29,14 @@ func (b *logBody) Amount(bucket string, units int64) string {
 	return amount(report.UnitOf(b.table, bucket), units)
 }
 
-// Sum is what a group spent, by unit: tokens and dollars do not add up.
-func (*logBody) Sum(g report.Group) string {
-	var all []string
-	for _, unit := range (report.Groups{Rows: []report.Group{g}}).Units() {
-		all = append(all, amount(unit, g.Of[unit]))
+// Part returns the percentage that a group is of what was spent of its bucket.
+func (b *logBody) Part(g report.Group) int64 {
+	for _, total := range b.Totals {
+		if total.Bucket == g.Bucket {
+			return percent(g.Units, total.Units)
+		}
 	}
-	return strings.Join(all, ", ")
+	return 0
 }
 
 func amount(of costs.Unit, units int64) string {
@@ -87,15 +87,8 @@ func (p *Pages) log(ctx context.Context, r *http.Request, now time.Time) (page, 
 	if err != nil {
 		return page{}, err
 	}
-	body.Groups = sums.Groups(body.By).Rows
-	body.Total.Of = map[costs.Unit]int64{}
-	for _, g := range body.Groups {
-		body.Total.Units += g.Units
-		body.Total.Entries += g.Entries
-		for unit, n := range g.Of {
-			body.Total.Of[unit] += n
-		}
-	}
+	groups := sums.Groups(body.By)
+	body.Groups, body.Totals = groups.Rows, groups.Totals()
 	for _, b := range buckets {
 		entries, err := p.Source().Ledger.Entries(ctx, quota.Query{Credential: body.Credential,
 			Bucket: b, Since: since, Limit: mostEntries})
