@@ -87,7 +87,7 @@ doctor: cloudquota config costs ledger ledger/redisledger quota report sqlite
 slice: quota sqlite
 cli: config costs ledger quota report spell sqlite version youtube/fault
 cli/clitest:
-top: cli quota report
+top: cli costs quota report
 deploy:
 cmd/quotactl: *
 cmd/ingestor: *

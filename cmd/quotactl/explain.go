@@ -26,10 +26,11 @@ func (a *app) explain() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain",
 		Short: "Show whether a charge fits now, when it will, and who has taken the units",
-		Long: `explain says whether a charge would fit now. If not, it says when it will, and who
-has taken the units of the limit that denies it: what was spent in its window by label, the largest
-sum first, and what reservations hold. All runs of a job are one sum. If the bucket is suspended,
-the window is the upstream's day. Nothing is charged.
+		Long: `explain shows whether a charge would fit now. If not, it shows when it will, and what
+has taken the units of the limit that denies it: what was spent in its window by job, the largest
+sum first, and what reservations hold. All runs and regions of a job are one sum. If the bucket is
+suspended, the window is the upstream's day. If a limit of 24 hours alone denies the charge, it
+shows what the upstream's day has left. Nothing is charged.
 
 It exits like spend: with 0 if the charge fits, with 75 if it does not fit now, and with 64 if it
 never will.`,

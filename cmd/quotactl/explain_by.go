@@ -2,14 +2,15 @@ package main
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"quotabudget/internal/quota"
 )
 
-// spender is who has taken units: the labels that its entries have in common.
+// spender is who has taken units: a job, or the entries with the same labels where no job is known.
 type spender struct {
-	Labels quota.Labels `json:"labels"`
+	Labels quota.Labels `json:"labels"` // those that all of its entries share
 	Units  int64        `json:"units"`
 }
 
@@ -19,16 +20,20 @@ const (
 	labelNote        = "note"
 )
 
-// sumUp adds up what was spent under the same labels, and adds what reservations hold; the largest
-// sum first.
+// sumUp adds up what was spent by job, and adds what reservations hold; the largest sum first.
 func sumUp(spent []quota.Sum, held []quota.Reservation) []spender {
 	sums := make(map[string]*spender)
 	add := func(labels quota.Labels, units int64) {
 		line := labels.Encode()
+		if job := labels[quota.LabelJob]; job != "" {
+			line = quota.Labels{quota.LabelJob: job}.Encode()
+		}
 		if sums[line] == nil {
 			sums[line] = &spender{Labels: labels}
 		}
-		sums[line].Units += units
+		of := sums[line]
+		of.Units += units
+		maps.DeleteFunc(of.Labels, func(name, value string) bool { return labels[name] != value })
 	}
 	for _, s := range spent {
 		labels := s.Labels.With(nil)

@@ -141,9 +141,8 @@ func (r *topReader) read(ctx context.Context, now time.Time) (top.Picture, error
 				return pic, err
 			}
 			for _, e := range entries {
-				unit := report.UnitOf(r.Config.Table(c), b)
 				pic.Charges = append(pic.Charges, top.Charge{Credential: c.Name, Entry: e,
-					Amount: unit.Text(e.Units)})
+					Counts: report.UnitOf(r.Config.Table(c), b)})
 			}
 		}
 	}
@@ -189,12 +188,15 @@ func (r *topReader) list(ctx context.Context, c config.Credential) (err error) {
 		return err
 	}
 	for _, b := range r.buckets[c.Name] {
+		if report.SumsParts(c, b) {
+			continue
+		}
 		sums, err := quota.SumsAfter(ctx, r.Ledger, quota.SumQuery{Credential: c.Name,
 			Bucket: b, Since: at.Add(-24 * time.Hour)})
 		if err != nil {
 			return err
 		}
-		r.sums = top.AddUp(r.sums, sums)
+		r.sums = top.AddUp(r.sums, b, report.UnitOf(r.Config.Table(c), b), sums)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -23,14 +24,16 @@ type Picture struct {
 type Charge struct {
 	Credential string
 	quota.Entry
-	Amount string // its units in words
+	Counts costs.Unit // what its units are
 }
 
-// Seen is when a job or a region last spent anything.
+// Seen is when a job, or a region where no job is known, last spent units of a bucket.
 type Seen struct {
 	Label, Value string
+	Bucket       string
 	At           time.Time
 	Units        int64 // within the last 24 hours
+	Counts       costs.Unit
 }
 
 // Row is a limit of a bucket, as it can be selected.
@@ -144,21 +147,27 @@ func Latest(charges []Charge, most int) []Charge {
 	return charges[:min(len(charges), most)]
 }
 
-// AddUp adds who spent what by sums of a day; the time is that of the latest grain.
-func AddUp(seen []Seen, sums []quota.Sum) []Seen {
+// AddUp adds what was spent of a bucket, by sums of a day; the time is that of the latest grain.
+func AddUp(seen []Seen, bucket string, of costs.Unit, sums []quota.Sum) []Seen {
 	for _, sum := range sums {
-		for _, label := range []string{quota.LabelJob, quota.LabelRegion} {
-			if value := sum.Labels[label]; value != "" {
-				seen = add(seen, Seen{label, value, sum.At, sum.Units})
-			}
+		if by, value := spender(sum.Labels); value != "" {
+			seen = add(seen, Seen{by, value, bucket, sum.At, sum.Units, of})
 		}
 	}
 	return seen
 }
 
+// spender returns the label that names who spent, and its value: the job, else the region.
+func spender(labels quota.Labels) (label, value string) {
+	if job := labels[quota.LabelJob]; job != "" {
+		return quota.LabelJob, job
+	}
+	return quota.LabelRegion, labels[quota.LabelRegion]
+}
+
 func add(seen []Seen, one Seen) []Seen {
 	i := slices.IndexFunc(seen, func(s Seen) bool {
-		return s.Label == one.Label && s.Value == one.Value
+		return s.Label == one.Label && s.Value == one.Value && s.Bucket == one.Bucket
 	})
 	if i < 0 {
 		return append(seen, one)
@@ -175,10 +184,8 @@ func add(seen []Seen, one Seen) []Seen {
 func Lately(seen []Seen, charges []Charge) []Seen {
 	seen = slices.Clone(seen)
 	for _, c := range charges {
-		for _, label := range []string{quota.LabelJob, quota.LabelRegion} {
-			if value := c.Labels[label]; value != "" {
-				seen = add(seen, Seen{label, value, c.At, 0})
-			}
+		if by, value := spender(c.Labels); value != "" {
+			seen = add(seen, Seen{by, value, c.Bucket, c.At, 0, c.Counts})
 		}
 	}
 	slices.SortStableFunc(seen, func(a, b Seen) int { return b.At.Compare(a.At) })

@@ -222,7 +222,7 @@ func (v *view) charges(s cli.Screen, most int) {
 			continue
 		}
 		n++
-		t.AppendRow([]any{age(v.now, c.At), c.Bucket, c.Amount, c.Labels[quota.LabelMethod],
+		t.AppendRow([]any{age(v.now, c.At), c.Bucket, c.Counts.Text(c.Units), c.Labels[quota.LabelMethod],
 			c.Labels[quota.LabelRegion], others(c.Labels)})
 	}
 	if n == 0 {
@@ -249,14 +249,17 @@ func (v *view) seen(s cli.Screen, most int) {
 	if len(v.pic.Seen) == 0 {
 		return
 	}
-	t := s.Table("job or region", "last", ">units in 24h")
-	for i, one := range v.pic.Seen {
-		if i == most {
-			break
+	t := s.Table("job or region", "bucket", "last", ">units in 24h")
+	rows := 0
+	for _, one := range v.pic.Seen {
+		if rows == most || v.bucket != "" && one.Bucket != v.bucket {
+			continue
 		}
-		t.AppendRow([]any{one.Label + " " + one.Value, age(v.now, one.At), one.Units})
+		rows++
+		t.AppendRow([]any{one.Label + " " + one.Value, one.Bucket, age(v.now, one.At),
+			s.Amount(one.Counts, one.Units)})
 	}
-	s.Draw(t, cli.Cut("job or region", 12))
+	s.Draw(t, cli.Cut("job or region", 12), cli.Cut("bucket", 8))
 }
 
 // age is how long ago something was.
