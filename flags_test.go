@@ -1,9 +1,12 @@
 package quotabudget_test
 
 import (
+	"errors"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 var flagLine = regexp.MustCompile(`(?m)^ {2,6}(?:-\w, )?(--[a-z-]+)`)
@@ -57,5 +60,39 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 	}
 	for code := range want {
 		t.Errorf("docs/commands.md: no row for exit code %s", code)
+	}
+}
+
+// TestHelpFits: the help of every command fits a terminal of 80 columns.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	for name, help := range learned(t) {
+		for line := range strings.Lines(help) {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 {
+				t.Errorf("%s --help is wider than 80 columns: %s", name, line)
+			}
+		}
+	}
+}
+
+// TestOtherProgram: a command that only the other program has is refused with that program's name.
+func TestOtherProgram(t *testing.T) {
+	t.Parallel()
+	programs := map[string]string{"quotactl": "ingestor", "ingestor": "quotactl"}
+	all := learned(t)
+	for name := range all {
+		words := strings.Fields(name)
+		if len(words) != 2 {
+			continue
+		}
+		other := programs[words[0]]
+		if _, both := all[other+" "+words[1]]; both {
+			continue
+		}
+		out, err := exec.CommandContext(t.Context(), program(t, other), words[1]).CombinedOutput()
+		ended, ok := errors.AsType[*exec.ExitError](err)
+		if !ok || ended.ExitCode() != 64 || !strings.Contains(string(out), "it is "+name+"\n") {
+			t.Errorf("%s %s: %v, %s", other, words[1], err, out)
+		}
 	}
 }

@@ -45,12 +45,6 @@ func TestCron(t *testing.T) {
 	if got, want := jobs(lines), jobs(read(t, "crontab")); !slices.Equal(got, want) {
 		t.Errorf("docs/operations.md and deploy/crontab differ:\n%q\n%q", got, want)
 	}
-	help := tool(t, program(t, "ingestor"), "once", "--help")
-	for _, line := range jobs(lines)[:2] {
-		if !strings.Contains(help, line) {
-			t.Errorf("ingestor once --help has another line than %s", line)
-		}
-	}
 	sweep, purge := m.job(lines, "once"), m.job(lines, "purge")
 	chart := "/usr/local/bin/ingestor chart CA"
 	m.mails("a sweep that is complete", sweep)

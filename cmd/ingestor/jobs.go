@@ -57,7 +57,8 @@ func jobsCommand(a *app) *cobra.Command {
 what a run holds or asks for, and how the last runs ended. The daemons of this machine keep that in
 the catalogue, the last 20 runs of each. Nothing is charged.`,
 		Example: `  ingestor jobs
-  ingestor jobs -o json | jq -r '.jobs[] | select(.last.outcome == "failed") | .name'`,
+  ingestor jobs -o json |
+    jq -r '.jobs[] | select(.last.outcome == "failed") | .name'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error { return a.jobs(c.Context()) },
 	}

@@ -42,15 +42,18 @@ Configuration: quota.yaml (see --config), then the environment: QUOTA_LEDGER, QU
 YOUTUBE_API_KEY, YOUTUBE_ENDPOINT. Exit codes: 0 done, 1 failed, 64 usage, 69 ledger or upstream
 unavailable, 75 exhausted: try again later, 77 credential refused by the upstream, 78
 configuration.`,
-		Example: `  ingestor once --demo                       see it work, without a key
-  YOUTUBE_API_KEY=… ingestor once            one sweep of the configured regions
-  ingestor run                               the daemon: the regions by their schedule
-  ingestor plan                              what the schedule will spend, and which runs it denies
-  ingestor once --region US,GB --pages 1     the first 50 places of two charts
-  ingestor chart US                          read what was fetched
-  ingestor search "lofi"                     find videos by title, channel, tag or description`,
+		Example: `  ingestor once --demo                     see it work, without a key
+  YOUTUBE_API_KEY=… ingestor once          one sweep of the configured regions
+  ingestor run                             the daemon: regions by their schedule
+  ingestor plan                            what the schedule will spend
+  ingestor once --region US,GB --pages 1   the first 50 places of two charts
+  ingestor chart US                        read what was fetched
+  ingestor search "lofi"                   find videos`,
 	}
 	a.Bind(root)
+	cli.Elsewhere(root, "quotactl", "status", "top", "forecast", "log", "explain", "reservations",
+		"costs", "prove", "spend", "exec", "reserve", "draw", "commit", "settle", "release", "adjust",
+		"reconcile", "suspend", "resume", "proxy", "config", "import", "ledger", "doctor")
 	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a),
 		requestCommand(a), jobsCommand(a), standinCommand(a), serveCommand(a), chartCommand(a),
 		searchCommand(a), videoCommand(a), purgeCommand(a))

@@ -30,17 +30,13 @@ by side (parallel: under ingest: in quota.yaml), and reads each chart page by pa
 charged before it is sent. When the units are used up it exits with 75, says when they come free,
 and keeps everything it has; the next sweep resumes there. A chart read with --pages replaces the
 current one, even a deeper one. Ctrl-C and SIGTERM end it after the pages under way. --metrics-file
-replaces FILE in one step at the end, however the sweep ends.`,
-		Example: `  ingestor once                              the regions of quota.yaml
-  ingestor once --region US,GB --pages 1     two regions, 50 places each
-  ingestor once -o json | jq .outcome        for scripts
-  ingestor once --demo                       against the built-in stand-in: needs no key
-  ingestor once --metrics-file /var/lib/prometheus/node-exporter/ingestor.prom
-
-  # crontab: every three hours; prints, and so mails, only when somebody should act
-  QUOTA_CONFIG=/etc/quota/quota.yaml
-  0 */3 * * *   out=$(flock -n -E 75 /var/lib/quota/sweep.lock /usr/local/bin/ingestor ` +
-			`once --log-level error 2>&1) || [ $? -eq 75 ] || echo "$out"`,
+replaces FILE in one step at the end, however the sweep ends. docs/operations.md has the lines for a
+crontab.`,
+		Example: `  ingestor once                            the regions of quota.yaml
+  ingestor once --region US,GB --pages 1   two regions, 50 places each
+  ingestor once -o json | jq .outcome      for scripts
+  ingestor once --demo                     against the built-in stand-in
+  ingestor once --metrics-file /var/lib/prometheus/node-exporter/ingestor.prom`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("pages") && (o.pages < 1 || o.pages > maxPages) {

@@ -60,10 +60,10 @@ its own. If it gives pages, they are for every chart. As flags (--schedule, --ti
 
 With -o json, margin is the least that was left for scheduled charges, and cap a limit less its
 headroom; docs/json.md describes every field.`,
-		Example: `  ingestor plan                                         a week from now on
-  ingestor plan --from 2026-11-01 --days 30             from an empty day, through a clock change
-  ingestor plan --from 2026-11-01 --schedule "*/10 * * * *" --fail-over 90% || echo too much
-  ingestor plan --from 2026-11-01 --suggest             the tightest schedule that fits
+		Example: `  ingestor plan                               a week from now on
+  ingestor plan --from 2026-11-01 --days 30   from an empty day
+  ingestor plan --suggest                     the tightest schedule that fits
+  ingestor plan --schedule "*/10 * * * *" --fail-over 90% || echo too much
   ingestor plan --days 365 --svg plan.svg -o json | jq .first_lost`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {

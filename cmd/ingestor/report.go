@@ -47,7 +47,8 @@ ingestor plan says whether a proposal fits.
 
 docs/json.md describes the fields of -o json.`,
 		Example: `  ingestor report freshness
-  ingestor report freshness --last 100 -o json | jq '.regions[] | {region, proposed_seconds}'`,
+  ingestor report freshness --last 100 -o json |
+    jq '.regions[] | {region, proposed_seconds}'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if last < 2 || last > mostCharts {

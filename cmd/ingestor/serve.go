@@ -39,7 +39,7 @@ it limits its callers, and decides for other programs.
 
 Ctrl-C and SIGTERM stop it after the requests under way.`,
 		Example: `  ingestor serve
-  ingestor serve --demo                          with made-up charts, without a key
+  ingestor serve --demo                       with made-up charts, without a key
   curl -s http://127.0.0.1:8080/v1/charts/US | jq -r '.videos[].title'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command,

@@ -46,9 +46,9 @@ limit is asked: what was used was used.
 
 A part of a bucket, such as output/claude-x, and a limit across all of its parts have a log each:
 correct both.`,
-		Example: `  quotactl adjust --bucket default --units 40 --reason "a script without the gate"
-  quotactl adjust --bucket default --units -40 --reason "calls never billed" --at 2h
-  quotactl adjust --bucket default --units -40 --reason test --dry-run     would it be possible?
+		Example: `  quotactl adjust --bucket default --units 40 --reason "without the gate"
+  quotactl adjust --bucket default --units -40 --reason "not billed" --at 2h
+  quotactl adjust --bucket default --units -40 --reason test --dry-run
   quotactl log --by source`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -16,7 +16,7 @@ func (a *app) commit() *cobra.Command {
 		Use:   "commit ID",
 		Short: "Settle a reservation: charge what was used of it, give the rest back",
 		Example: `  quotactl commit default.06fmjq2kx4a9bc                everything left was used
-  quotactl commit default.06fmjq2kx4a9bc --units 120    120 of the units left were used
+  quotactl commit default.06fmjq2kx4a9bc --units 120   120 were used
   quotactl commit default.06fmjq2kx4a9bc --label region=BR`,
 		Args: cli.Args("ID"),
 		RunE: func(c *cobra.Command, args []string) error {

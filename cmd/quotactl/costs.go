@@ -65,7 +65,7 @@ is known only after the call, has no number: name the method to see how it is co
 		Example: `  quotactl costs
   quotactl costs youtube.search.list
   quotactl costs --upstream anthropic
-  quotactl costs -o json | jq '.methods[] | select(.cost.default > 50) | .method'`,
+  quotactl costs -o json | jq '.methods[] | select(.cost.default > 9) | .method'`,
 		Args: cli.Optional("METHOD"),
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := a.Load(c.Context())

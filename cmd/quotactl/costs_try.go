@@ -89,8 +89,9 @@ nothing is charged.
 
 A file has an HTTP message, as curl -i prints it; or, if its name ends in .json, a body alone. Name
 the method of such a request with --method.`,
-		Example: `  quotactl costs test costs/anthropic.yaml --request call.http --response answer.http
-  quotactl costs test costs.yaml --method openai.chat.completions.create --request body.json`,
+		Example: `  quotactl costs test anthropic.yaml --request call.http --response answer.http
+  quotactl costs test costs.yaml --method openai.chat.completions.create \
+    --request body.json`,
 		Args: cli.Args("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.request == "" {

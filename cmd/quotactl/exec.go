@@ -50,10 +50,10 @@ is charged when it has lapsed, or given back with --lapse release.
 Exit codes: 75 not started, try again later; 125 exec itself failed; 126 the command was found but
 cannot be run; 127 it was not found; otherwise that of the command.`,
 		Example: `  quotactl exec --units 40 -- backfill --since 1d
-  quotactl exec --method youtube.videos.list --count 4 --settle exit -- ./fetch.sh
+  quotactl exec --method youtube.videos.list --count 4 -- ./fetch.sh
   quotactl exec --learned --settle report --wait 5m -- python3 nightly.py
   quotactl exec --units 100 --settle proxy -- node crawl.js
-  quotactl exec --units 40 --id "backfill-$(date +%F)" --lock backfill -- backfill`,
+  quotactl exec --units 40 --id "night-$(date +%F)" --lock night -- backfill`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return own(cli.Hint(cli.Usagef("the command is missing"),

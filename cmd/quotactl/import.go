@@ -55,7 +55,7 @@ Lines that run something else are left aside. A line that cannot be read, never 
 than a limit is skipped and named with its number, and the exit code is then 1.`,
 		Example: `  crontab -l | quotactl import crontab
   quotactl import crontab /etc/cron.d/backfill --write quota.yaml
-  ssh host1 crontab -l | quotactl import crontab - --source host1 --timezone Europe/Berlin`,
+  ssh host1 crontab -l | quotactl import crontab --source host1`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			file := "-"

@@ -32,12 +32,14 @@ all machines share.
 
 Exit codes: 0 done, 1 failed, 64 usage (also a cost above a limit), 69 ledger unavailable, 75
 exhausted: try again later, 77 service account refused, 78 configuration.`,
-		Example: `  quotactl status                                  how much is left
-  quotactl spend --method youtube.videos.list      charge one call; exit code 75 if it does not fit
-  quotactl log --since 24h --by method             who spent it
-  quotactl reserve 500 --ttl 2h --note backfill    set units aside`,
+		Example: `  quotactl status                               how much is left
+  quotactl spend --method youtube.videos.list   charge a call; 75 if it is denied
+  quotactl log --since 24h --by method          who spent it
+  quotactl reserve 500 --ttl 2h --note night    set units aside`,
 	}
 	a.Bind(root)
+	cli.Elsewhere(root, "ingestor", "once", "run", "plan", "jobs", "chart", "search", "video",
+		"purge", "serve")
 	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "spend",
 		Title: "Spend:"}, &cobra.Group{ID: "settings", Title: "Settings:"})
 	add := func(group string, commands ...*cobra.Command) {

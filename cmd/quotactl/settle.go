@@ -23,7 +23,7 @@ billed. A bucket that is not named settles as it was set aside.
 A reservation that has lapsed into a charge (reserve --lapse charge) can still be settled: what was
 not used is taken off that charge. commit is for reservations that may not be exceeded.`,
 		Example: `  quotactl settle default.06fmjq2kx4a9bc default=640
-  quotactl settle input+output.06fmjq2kx4a9bc input=1200 output=85 --label job=nightly`,
+  quotactl settle input+output.06fmjq2kx4a9bc input=1200 output=85`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return cli.Hint(cli.Usagef("settle needs the ID of a reservation and BUCKET=UNITS"),

@@ -22,9 +22,9 @@ With --dry-run the answer and the exit code are the same, but nothing is charged
 used up.`,
 		Example: `  quotactl spend --method youtube.videos.list && curl …
   quotactl spend --method youtube.search.list --count 3 --label job=backfill
-  quotactl spend --bucket default --units 50 --id upload-2026-11-21    once, however often it runs
-  quotactl spend --method youtube.videos.list --manual                  may use the headroom
-  quotactl spend --units 30 --dry-run                                   would it fit?
+  quotactl spend --units 50 --id upload-2026-11-21       once, if it is repeated
+  quotactl spend --method youtube.videos.list --manual   may use the headroom
+  quotactl spend --units 30 --dry-run                    would it fit?
   quotactl spend --method youtube.videos.list -o json | jq .retry_after_seconds`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -53,9 +53,9 @@ third), 429*2 (the first two). KIND is one of ` +
 			strings.Join(standin.FaultKinds(), ", ") + `;
 youtube has those of ingestor standin.`,
 		Example: `  quotactl standin anthropic --listen 127.0.0.1:8081 --limit output=4000/1m
-  quotactl standin openai --listen 127.0.0.1:8081 --price input=1 --price output=4 \
-    --limit money=50000/month
-  quotactl standin github --listen 127.0.0.1:8081 --limit core=60/1h --fault 503@3
+  quotactl standin openai --listen 127.0.0.1:8081 --price input=1 \
+    --price output=4 --limit money=50000/month
+  quotactl standin github --listen 127.0.0.1:8081 --limit core=9/1h --fault 503@3
   curl 127.0.0.1:8081/standin/counts`,
 		ValidArgs: names,
 		Args:      cli.Args("NAME"),

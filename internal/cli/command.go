@@ -26,6 +26,7 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 	groups(root)
 	help(root)
 	root.SetUsageTemplate(usageTemplate(root))
+	root.SetHelpFunc(printHelp)
 	err := run(ctx, root, args)
 	if c.LogFormat == "json" {
 		return reportJSON(c.Stderr, err)
@@ -54,7 +55,18 @@ func run(ctx context.Context, root *cobra.Command, args []string) error {
 	return err
 }
 
+// Elsewhere names the program that has the commands: a user looks for them in both.
+func Elsewhere(root *cobra.Command, program string, commands ...string) {
+	root.Annotations = make(map[string]string)
+	for _, name := range commands {
+		root.Annotations[name] = program + " " + name
+	}
+}
+
 func unknownCommand(parent *cobra.Command, word string) error {
+	if other := parent.Annotations[word]; other != "" {
+		return Hint(Usagef("%s has no command %q", parent.Name(), word), "it is %s", other)
+	}
 	return Hint(Usagef("unknown command %q for %q%s", word, parent.CommandPath(),
 		suggestion(parent, word)), "%s --help lists the commands", parent.CommandPath())
 }

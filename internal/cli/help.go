@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-const helpColumns = 100
+const helpColumns = 80
 
 // help wraps the help of a command and its subcommands at helpColumns, and keeps the shell from
 // completing file names.
@@ -21,16 +24,59 @@ func help(c *cobra.Command) {
 }
 
 func usageTemplate(root *cobra.Command) string {
-	return strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 ")
+	return strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ",
+		fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns))
 }
 
-// wrap fills every paragraph, except one with indented lines.
+// printHelp prints the help of a command. Lines that neither wrap nor the template could break, such
+// as items of a list, are broken within their column.
+func printHelp(c *cobra.Command, _ []string) {
+	text := strings.TrimRight(cmp.Or(c.Long, c.Short), " \n") + "\n\n" + c.UsageString()
+	for line := range strings.Lines(text) {
+		io.WriteString(c.OutOrStdout(), hang(strings.TrimSuffix(line, "\n"), helpColumns)+"\n")
+	}
+}
+
+// wrap fills every paragraph, and every item of a list: an indented line, and those after it that
+// begin in its last column.
 func wrap(text string, width int) string {
-	paragraphs := strings.Split(text, "\n\n")
-	for i, p := range paragraphs {
-		if !strings.HasPrefix(p, " ") && !strings.Contains(p, "\n ") {
-			paragraphs[i] = fold(strings.Join(strings.Fields(p), " "), width)
+	var lines []string
+	column := -1 // where a line that goes on begins
+	for line := range strings.SplitSeq(text, "\n") {
+		words := strings.TrimLeft(line, " ")
+		if indent := len(line) - len(words); words != "" && indent == column {
+			lines[len(lines)-1] += " " + words
+			continue
+		}
+		lines = append(lines, line)
+		if column = columnOf(line); words == "" {
+			column = -1
 		}
 	}
-	return strings.Join(paragraphs, "\n\n")
+	for i, line := range lines {
+		lines[i] = hang(line, width)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// columnOf returns where the text of a line begins: after "name  ", or after its indentation.
+func columnOf(line string) int {
+	indent := len(line) - len(strings.TrimLeft(line, " "))
+	if gap := strings.LastIndex(line[:min(len(line), maxColumn)], "  "); indent > 0 && gap >= indent {
+		return gap + 2
+	}
+	return indent
+}
+
+// maxColumn bounds the last column of a list.
+const maxColumn = 50
+
+// hang folds a line that is too wide, and indents what follows the first line as its last column is.
+func hang(line string, most int) string {
+	if width(line) <= most {
+		return line
+	}
+	column := columnOf(line)
+	folded := fold(line[column:], most-column)
+	return line[:column] + strings.ReplaceAll(folded, "\n", "\n"+strings.Repeat(" ", column))
 }
