@@ -133,7 +133,11 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	if f.suggest {
 		show.searches()
 		wish := plan.Wish{Zone: cfg.Ingest.Timezone, Share: share}
-		if s, ok := p.Suggest(ctx, wish); ok {
+		s, ok := p.Suggest(ctx, wish)
+		if !ok && len(p.Before) > 0 {
+			s, ok = p.AfterReset().Suggest(ctx, wish)
+		}
+		if ok {
 			out.Suggestion = &s
 		}
 	}

@@ -161,7 +161,7 @@ func drawBucket(o *planned, screen cli.Screen, bucket string, days []plan.Day) e
 		}
 		first := ""
 		if d.First != nil {
-			first = fmt.Sprintf("%s %s: %s", o.clock(d.Start, d.First.At), d.First.Region,
+			first = fmt.Sprintf("%s %s: %s", o.clock(d.Start, d.First.At), d.First.Title(),
 				d.First.Limit)
 		}
 		table.AppendRow(append(row, d.Crowded, first))
@@ -260,11 +260,15 @@ func saySuggestion(o *planned, screen cli.Screen) error {
 	case !o.flags.suggest:
 		return nil
 	case s == nil:
-		return screen.Say("\nNo schedule fits, not even a page a day. " +
-			"--from looks for one on an empty ledger.\n")
+		return screen.Say("\nNo schedule fits, not even a page a day and on an empty ledger.\n")
 	}
-	text := fmt.Sprintf("\nThe tightest schedule that fits, for a year at least: %s runs a day\n\n",
+	text := fmt.Sprintf("\nThe tightest schedule that fits, for a year at least: %s runs a day\n",
 		screen.Number(s.PerDay()))
+	if s.Tried.From.After(o.Plan.From) {
+		text += fmt.Sprintf("None fits with what is spent now: this one begins on an empty ledger "+
+			"at the next reset, %s\n", screen.Moment(s.Tried.From))
+	}
+	text += "\n"
 	text += fmt.Sprintf("  schedule: %q\n  timezone: %s\n  stagger: %s\n", s.Spec, s.Zone,
 		s.Stagger)
 	replaced := "schedule: and timezone:"

@@ -27,14 +27,14 @@ func (f Forecast) Text() string {
 	}
 	switch f.Verdict {
 	case Suspended:
-		text += "is suspended until " + f.moment(f.SuspendedUntil)
+		text += "is suspended until " + f.moment(minuteUp(f.SuspendedUntil))
 		if !f.DryAt.IsZero() {
 			text += ", and runs dry at " + f.moment(f.DryAt)
 		}
 	case Exhausted:
 		text += "is exhausted (" + f.Limit + ")"
 		if !f.OpensAt.IsZero() {
-			text += " until " + f.moment(f.OpensAt)
+			text += " until " + f.moment(minuteUp(f.OpensAt))
 		}
 	case RunsDry:
 		if f.isLong() {
@@ -220,6 +220,11 @@ func (f Forecast) moment(t time.Time) string {
 		return f.clock(t)
 	}
 	return f.clock(t) + ", " + f.on(t, f.zone, "15:04 MST")
+}
+
+// minuteUp rounds up to the minute: at a time that is given as an end, it has ended.
+func minuteUp(t time.Time) time.Time {
+	return t.Add(time.Minute - time.Nanosecond).Truncate(time.Minute)
 }
 
 func (f Forecast) on(t time.Time, zone *time.Location, form string) string {

@@ -57,6 +57,13 @@ func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	return s, ok
 }
 
+// AfterReset returns the plan as it is from the next reset on, where nothing is spent.
+func (p Plan) AfterReset() Plan {
+	_, p.From = p.Reset.Bounds(p.From)
+	p.Before = nil
+	return p
+}
+
 // isFixed reports whether a lane keeps its schedule: that of a job of one's own.
 func isFixed(l share.Lane) bool { return l.Region == "" }
 

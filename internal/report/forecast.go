@@ -135,6 +135,9 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 		if err != nil {
 			return nil, err
 		}
+		if err := opensExactly(ctx, budget, forecasts); err != nil {
+			return nil, err
+		}
 		for _, f := range forecasts {
 			list = append(list, Forecast{c.Name, UnitOf(s.Config.Table(c), f.Bucket), f})
 		}
@@ -151,6 +154,28 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 			"be forecast", quota.ErrNoBucket, bucket)
 	}
 	return list, nil
+}
+
+// opensExactly corrects when exhausted buckets open: a forecast knows the log by ten minutes, and
+// takes units to come free up to so much too early.
+func opensExactly(ctx context.Context, b *quota.Budget, forecasts []forecast.Forecast) error {
+	exhausted := func(f forecast.Forecast) bool { return f.Verdict == forecast.Exhausted }
+	if !slices.ContainsFunc(forecasts, exhausted) {
+		return nil
+	}
+	usage, err := b.Usage(ctx)
+	for i := range forecasts {
+		f := &forecasts[i]
+		for _, u := range usage.Buckets {
+			for _, l := range u.Limits {
+				if exhausted(*f) && u.Bucket == f.Bucket && l.Limit.Name() == f.Limit &&
+					l.NextFreeAt.After(f.OpensAt) && !f.OpensAt.IsZero() {
+					f.OpensAt = l.NextFreeAt
+				}
+			}
+		}
+	}
+	return err
 }
 
 // observed reports whether a bucket has a limit that is only observed.
