@@ -41,7 +41,7 @@ func orNull(api huma.API, schema string, properties ...string) {
 
 func (s *Server) status(ctx context.Context, _ *struct{}) (*output[report.Status], error) {
 	status, err := s.Source().Status(ctx)
-	return &output[report.Status]{CacheControl: "max-age=1", Body: status}, err
+	return &output[report.Status]{Body: status}, err
 }
 
 type forecastInput struct {
@@ -54,8 +54,7 @@ func (s *Server) forecast(ctx context.Context,
 	if errors.Is(err, quota.ErrNoBucket) {
 		return nil, huma.Error404NotFound(err.Error())
 	}
-	return &output[report.ForecastList]{CacheControl: "max-age=5",
-		Body: report.NewForecastList(forecasts)}, err
+	return &output[report.ForecastList]{Body: report.NewForecastList(forecasts)}, err
 }
 
 type planInput struct {
@@ -67,7 +66,7 @@ func (s *Server) plan(ctx context.Context, in *planInput) (*output[report.Plan],
 	if err != nil {
 		return nil, err
 	}
-	return &output[report.Plan]{CacheControl: "max-age=5", Body: report.NewPlan(planned)}, nil
+	return &output[report.Plan]{Body: report.NewPlan(planned)}, nil
 }
 
 // LogInput chooses a log.
@@ -115,7 +114,7 @@ func (s *Server) log(ctx context.Context, in *groupInput) (*output[report.Groups
 	}
 	sums, err := src.Spent(ctx, cred.Name, buckets,
 		report.Span{Since: in.Since}, label)
-	return &output[report.Groups]{CacheControl: "max-age=5", Body: sums.Groups(in.By)}, err
+	return &output[report.Groups]{Body: sums.Groups(in.By)}, err
 }
 
 type entriesInput struct {
@@ -142,6 +141,5 @@ func (s *Server) entries(ctx context.Context,
 	slices.SortStableFunc(all, func(a, b quota.Entry) int { return b.At.Compare(a.At) })
 	all = all[:min(len(all), in.Limit)]
 	last := func(quota.Entry) int64 { return 0 }
-	return &output[list[report.Entry]]{CacheControl: "max-age=1",
-		Body: newList(all, len(all), report.NewEntry, last)}, nil
+	return &output[list[report.Entry]]{Body: newList(all, len(all), report.NewEntry, last)}, nil
 }

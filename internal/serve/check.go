@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"quotabudget/internal/serve/pages"
 )
 
 // Tokens are the hashes of the tokens that may read what is not public.
@@ -128,11 +130,13 @@ func (s *Server) mayReadPrivate(authorization string) bool {
 	return strings.EqualFold(scheme, "Bearer") && s.Tokens.has(token)
 }
 
-// private makes an operation one that needs a token where the server is public.
+// private makes an operation require a token where the server is public.
 func (s *Server) private(api huma.API) func(*huma.Operation) {
 	return func(o *huma.Operation) {
 		o.Errors = append(o.Errors, http.StatusUnauthorized)
 		o.Middlewares = append(o.Middlewares, func(ctx huma.Context, next func(huma.Context)) {
+			ctx.SetHeader("Cache-Control", pages.Unshared)
+			ctx.AppendHeader("Vary", "Authorization")
 			if s.mayReadPrivate(ctx.Header("Authorization")) {
 				next(ctx)
 				return

@@ -27,10 +27,7 @@ type decision struct {
 	ResetAt    report.Time `json:"reset_at" doc:"when the whole limit is free, if nobody charges"`
 }
 
-type decisionOutput struct {
-	CacheControl string `header:"Cache-Control"`
-	Body         decision
-}
+type decisionOutput struct{ Body decision }
 
 // decisions registers the service for other programs. A denial is an answer, too: 200.
 func (s *Server) decisions(api huma.API) {
@@ -48,7 +45,7 @@ func (s *Server) decisions(api huma.API) {
 		if err != nil {
 			return nil, huma.Error503ServiceUnavailable("the store of the limits cannot be reached")
 		}
-		out := &decisionOutput{"no-store", decision{Policy: in.Body.Policy, Allowed: d.Allowed,
+		out := &decisionOutput{decision{Policy: in.Body.Policy, Allowed: d.Allowed,
 			Remaining: d.Remaining,
 			ResetAt:   report.Time(time.UnixMicro(d.At).Add(d.ResetAfter))}}
 		if !d.Never {

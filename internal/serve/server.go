@@ -137,6 +137,7 @@ func (s *Server) shown() []string {
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
+	pages.KeepPrivate(w.Header())
 	if _, err := s.Catalog.Staleness(ctx, s.shown()); err != nil {
 		text := err.Error() // it names files of this machine
 		if !s.mayReadPrivate(r.Header.Get("Authorization")) {

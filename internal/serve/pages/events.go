@@ -73,6 +73,7 @@ func (c *changes) look(ctx context.Context, make func(context.Context) (string, 
 // events is a stream of server-sent events: "changed" at the beginning and whenever the catalogue
 // or a budget changed. The page then loads itself again.
 func (p *Pages) events(w http.ResponseWriter, r *http.Request) {
+	KeepPrivate(w.Header())
 	reader := ""
 	if p.Reader != nil {
 		reader = p.Reader(r)
@@ -84,7 +85,6 @@ func (p *Pages) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer p.streams.leave(reader)
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
 	out := http.NewResponseController(w)
 	fmt.Fprint(w, "retry: 3000\n")

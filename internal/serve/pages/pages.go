@@ -118,9 +118,22 @@ func (p *Pages) page(name string, make answer) http.Handler {
 		if status == http.StatusUnauthorized { // the password is a token; the name is any
 			w.Header().Set("WWW-Authenticate", `Basic realm="quotabudget", charset="UTF-8"`)
 		}
-		w.Header().Set("Cache-Control", "no-cache") // it has an ETag
+		KeepPrivate(w.Header())
+		if status == http.StatusOK && !made.Private {
+			w.Header().Set("Cache-Control", "no-cache") // it has an ETag
+		}
 		p.write(w, shown, status, made)
 	})
+}
+
+// Unshared is the Cache-Control of a response that depends on the token in Authorization. A cache
+// that ignores Vary must not give it to another client either.
+const Unshared = "private, no-store"
+
+// KeepPrivate sets the headers that keep a response out of the caches in front of the server.
+func KeepPrivate(h http.Header) {
+	h.Set("Cache-Control", Unshared)
+	h.Add("Vary", "Authorization")
 }
 
 // Refusing returns what tells a person why a request is not answered.
