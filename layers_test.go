@@ -57,7 +57,8 @@ limit/redislimit: ledger/queue limit lua
 limit/rules: limit limit/caller limit/guard quota spell yamlfile
 ledger: quota sqlite ledger/redisledger ledger/sqliteledger
 meter: costs endpoint quota
-proxy: costs meter quota spell
+callers: textfile
+proxy: callers costs meter quota spell
 youtube: bounds endpoint quota youtube/fault
 youtube/fault: costs
 strike:
@@ -78,7 +79,8 @@ prove: limit quota
 report: catalog config costs forecast job plan quota share sim slice spell
 serve/outage: quota
 serve/pages: catalog costs forecast limit/guard plan quota regions report schedule serve/outage
-serve: catalog config limit limit/caller limit/guard quota regions report serve/outage serve/pages textfile version
+serve: callers catalog config limit limit/caller limit/guard quota regions report serve/outage
+serve: serve/pages version
 picture: plan
 crontab:
 freshness:

@@ -103,6 +103,7 @@ func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
 	if err != nil {
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}
+	config.FileSecret(cfg.Serve.TokenFile, a.Getenv).WarnExposed(a.Logger())
 	server.Catalog, server.Log, server.Source, server.Done = c, a.Logger(), source, ctx.Done()
 	var closeStore func() error
 	if server.Guard, closeStore, err = limiter(ctx, cfg); err != nil {

@@ -76,13 +76,15 @@ const limitedServer = `serve:
 func TestServeLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("a-long-token\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("a-long-token-0123\n"), 0o644))
 	config := filepath.Join(dir, "quota.yaml")
 	must(t, os.WriteFile(config, []byte("ingest: {listen: ''}\n"+limitedServer), 0o600))
 	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &youtubetest.Server{}) + "/",
 		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + dir}
 	for _, command := range []string{"serve", "run"} {
 		p := begin(t, env, "ingestor", command, "--config", config)
+		p.stderr.await(t, "other users can read a file of secrets: chmod 600 it\" file="+
+			filepath.Join(dir, "tokens"), p.ended)
 		p.stderr.await(t, "serving address=", p.ended)
 		base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
 		codes := make(map[int]int)
@@ -91,7 +93,7 @@ func TestServeLimits(t *testing.T) {
 			must(t, err)
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("X-Forwarded-For", "203.0.113.7")
-			r.Header.Set("Authorization", "Bearer a-long-token")
+			r.Header.Set("Authorization", "Bearer a-long-token-0123")
 			answer, err := http.DefaultClient.Do(r)
 			must(t, err)
 			must(t, answer.Body.Close())
@@ -153,14 +155,15 @@ func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	for from, to := range map[string]string{
 		"GET /v1/search": "GET /v1/sarch", "token_file: tokens": "token_file: none",
-		"  token_file: tokens": "  token_file: empty",
+		"  token_file: tokens": "  token_file: empty", "  token_file: tokens\n": "  token_file: short\n",
 		"store: memory":        "store: redis", "requests: 30": "requests: many",
 	} {
 		config := filepath.Join(t.TempDir(), "quota.yaml")
 		must(t, os.WriteFile(config, []byte(strings.Replace(limitedServer, from, to, 1)), 0o600))
 		dir := filepath.Dir(config)
-		must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("t\n"), 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("a-long-token-0123\n"), 0o600))
 		must(t, os.WriteFile(filepath.Join(dir, "empty"), []byte("# none\n"), 0o600))
+		must(t, os.WriteFile(filepath.Join(dir, "short"), []byte("x\n"), 0o600))
 		p := begin(t, nil, "ingestor", "serve", "--config", config)
 		if code := p.code(); code != 78 {
 			t.Errorf("%s: ended with %d: %s", to, code, p.stderr.String())

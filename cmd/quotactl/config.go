@@ -189,6 +189,7 @@ func (a *app) warn(cfg *config.Config) {
 		}
 		c.APIKey.WarnExposed(log)
 	}
+	config.FileSecret(cfg.Serve.TokenFile, a.Getenv).WarnExposed(log)
 }
 
 func newInForce(cfg *config.Config) inForce {

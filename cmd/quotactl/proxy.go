@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,12 +15,12 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"quotabudget/internal/callers"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/textfile"
 )
 
 type proxyFlags struct {
@@ -73,8 +71,8 @@ problem+json if Accept asks for it. Refused requests are not sent and cost nothi
 Anyone who can connect can spend your quota. On loopback and on a unix socket (mode 0600) no token
 is needed; on any other address --token-file is required. It has a line for each caller, a name and
 a token of 16 characters or more, and the word manual for people, who may use the headroom. The
-caller sends the token as X-Quota-Token: TOKEN, as Authorization: Bearer TOKEN, or as its API key;
-its name becomes the label caller of what it spends.
+caller sends the token as X-Quota-Token: TOKEN, as Authorization: Bearer TOKEN (or token TOKEN, or
+Basic with it as the password), or as its API key; its name becomes the label caller of what it spends.
 
 Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
 		Example: `  quotactl proxy --listen 127.0.0.1:8090 --admin 127.0.0.1:9311
@@ -224,7 +222,7 @@ func proxyURL(at net.Addr) string {
 func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.Ledger,
 	f proxyFlags) (*proxy.Proxy, error) {
 	log := a.Logger()
-	callers, err := readCallers(f.tokens, log)
+	known, err := a.readCallers(f.tokens)
 	if err != nil {
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}
@@ -236,7 +234,7 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.L
 	}
 	limits := proxy.DefaultLimits()
 	limits.Requests, limits.Upload, limits.Bodies = f.requests, f.uploadMiB<<20, f.bodiesMiB<<20
-	p := &proxy.Proxy{Hosts: f.hosts, Origins: f.origins, Callers: callers, Limits: limits,
+	p := &proxy.Proxy{Hosts: f.hosts, Origins: f.origins, Callers: known, Limits: limits,
 		Metrics: proxy.NewMetrics(), Log: log}
 	// who has chosen a credential, or has but one, means it where a path names no upstream
 	p.NamedOnly = served[0].Upstream != cfg.Costs.Upstream && len(served) > 1 && len(f.names) == 0
@@ -273,26 +271,15 @@ func unserved(cfg *config.Config, served []config.Credential) []string {
 	})
 }
 
-const maxTokens = 1 << 20 // bytes of the file
-
-// readCallers reads the token file; without one, nil: everybody may call.
-func readCallers(path string, log *slog.Logger) (*proxy.Callers, error) {
+// readCallers reads the token file; without one it returns nil: every program may call.
+func (a *app) readCallers(path string) (*callers.Callers, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := textfile.Read(path, maxTokens)
+	known, err := callers.Read("--token-file", path, true)
 	if err != nil {
-		return nil, fmt.Errorf("--token-file %s: %w", path, err)
+		return nil, cli.Hint(err, callers.Advice)
 	}
-	callers, err := proxy.ParseCallers(string(text))
-	if err != nil {
-		lines := strings.ReplaceAll(err.Error(), "\n", "\n--token-file "+path+": ")
-		return nil, cli.Hint(errors.New("--token-file "+path+": "+lines),
-			"a line has a name and a token: openssl rand -hex 24 makes one")
-	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		log.Warn("other users can read the token file: chmod 600 it",
-			"file", path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
-	}
-	return callers, nil
+	config.FileSecret(path, a.Getenv).WarnExposed(a.Logger())
+	return known, nil
 }

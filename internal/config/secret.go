@@ -66,7 +66,7 @@ func (s Secret) Advice() string {
 	return "name the variable or the file that holds the key"
 }
 
-// Exposed reports whether other users can read the key's file, and its mode.
+// Exposed reports whether other users can read the secret's file, and its mode.
 func (s Secret) Exposed() (fs.FileMode, bool) {
 	if s.File == "" || s.underSystemd() {
 		return 0, false
@@ -78,10 +78,10 @@ func (s Secret) Exposed() (fs.FileMode, bool) {
 	return info.Mode().Perm(), info.Mode().Perm()&0o077 != 0
 }
 
-// WarnExposed logs a warning if other users can read the key's file.
+// WarnExposed logs a warning if other users can read the secret's file.
 func (s Secret) WarnExposed(log *slog.Logger) {
 	if mode, exposed := s.Exposed(); exposed {
-		log.Warn("other users can read the API key file: chmod 600 it",
+		log.Warn("other users can read a file of secrets: chmod 600 it",
 			"file", s.File, "mode", fmt.Sprintf("%04o", mode))
 	}
 }

@@ -70,6 +70,7 @@ func Examine(ctx context.Context, cfg *config.Config, o Options) (Result, error)
 		e.schedule(ctx)
 	}
 	e.keys()
+	e.tokens()
 	e.endpoints()
 	e.limits(ctx)
 	e.unmetered(ctx)

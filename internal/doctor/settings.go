@@ -11,9 +11,20 @@ import (
 	"strings"
 	"time"
 
+	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 )
+
+// tokens looks at the file of the tokens that open a public server.
+func (e *exam) tokens() {
+	file := e.Config.Serve.TokenFile
+	if mode, exposed := config.FileSecret(file, nobody).Exposed(); exposed {
+		e.add(Finding{Warning, "key-exposed", "token_file of serve:",
+			fmt.Sprintf("other users can read %s (mode %04o)", file, mode),
+			"a token opens budgets, plan and log of a public server", "chmod 600 " + file})
+	}
+}
 
 // keys looks at the API keys of the credentials. What a key is appears nowhere.
 func (e *exam) keys() {

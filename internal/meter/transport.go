@@ -186,8 +186,11 @@ func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.
 	out := r.Clone(httptrace.WithClientTrace(r.Context(), trace))
 	out.URL.RawQuery = withoutSignature(r.URL.RawQuery)
 	t.addCredential(out, key)
-	// net/http asks for gzip by itself and unpacks it: answers must be readable here.
+	// net/http asks for gzip by itself and unpacks it, so that the key can be found in the response.
 	out.Header.Del("Accept-Encoding")
+	if out.Method == http.MethodHead || out.Header.Get("Range") != "" { // here it does not
+		out.Header.Set("Accept-Encoding", "identity")
+	}
 	once(out)
 	resp, err := t.Base.RoundTrip(out)
 	switch {

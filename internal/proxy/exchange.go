@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"quotabudget/internal/callers"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
@@ -38,11 +39,11 @@ type exchange struct {
 	prefix string    // of the path that names it, and was taken off
 	word   string    // of the path before that, too
 
-	caller   caller        // zero when nobody has to say
-	ownToken bool          // the Authorization header held a token of ours
-	method   costs.Method  // zero until it is known
-	body     *body         // nil without one
-	incoming io.ReadCloser // the body as the server has it
+	caller   callers.Caller // zero where no token is required
+	ownToken bool           // the Authorization header held a token of ours
+	method   costs.Method   // zero until it is known
+	body     *body          // nil without one
+	incoming io.ReadCloser  // the body as the server has it
 	length   int64
 	cut      bool // it was answered before all of the body came
 	slot     bool // it holds one
@@ -126,8 +127,8 @@ func (x *exchange) log() {
 	for _, bucket := range slices.Sorted(maps.Keys(charged)) {
 		attrs = append(attrs, slog.Int64(key+bucket, charged[bucket]))
 	}
-	if x.caller.name != "" {
-		attrs = append(attrs, slog.String("caller", x.caller.name))
+	if x.caller.Name != "" {
+		attrs = append(attrs, slog.String("caller", x.caller.Name))
 	}
 	level := slog.LevelInfo
 	if x.outcome != outcomeServed && x.outcome != outcomePreflight {

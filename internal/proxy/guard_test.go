@@ -1,10 +1,12 @@
 package proxy_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"strings"
 	"testing"
 
+	"quotabudget/internal/callers"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
 )
@@ -81,7 +83,7 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("the upstream was told %v", asked.Header)
 		}
 	}
-	s.Counted(t, 5, 5)
+	s.Counted(t, 8, 8)
 }
 
 // TestPreflight: a browser that asks beforehand pays nothing, and may then do what it asked for.
@@ -135,42 +137,11 @@ const (
 	tokens = "# who may call\n\nnightly " + token + "\r\n  adhoc\t" + person + " manual\n"
 )
 
-// TestParseCallers: every mistake is told by its line, and no token is repeated.
-func TestParseCallers(t *testing.T) {
-	if _, err := proxy.ParseCallers(tokens); err != nil {
-		t.Error(err)
-	}
-	const short = ": its token is shorter than 16 characters: a line has a name, then a token"
-	for text, want := range map[string]string{
-		"":                                      "it has no callers",
-		"# nobody\n":                            "it has no callers",
-		token + "\n":                            "line 1: write a name and a token",
-		"a b " + token:                          "line 1: write a name and a token",
-		"\na short":                             "line 2" + short,
-		token + " nightly":                      "line 1" + short,
-		"a tokentokentoken\u00e9":               "line 1: its token has characters",
-		"-a " + token:                           "line 1: a name has",
-		"a=b " + token:                          "line 1: a name has",
-		"a " + token + "\na " + token + "2":     "line 2: a has a line already",
-		"a " + token + "\n#\nb " + token:        "line 3: b has the same token as a",
-		"a x\nb y":                              "line 1" + short + "\nline 2: ",
-		strings.Repeat("a", 65) + " " + token:   "line 1: a name has",
-		"nightly:" + token + "\nother " + token: "line 1: write a name",
-		"nightly " + token + " by-hand":         "line 1: write a name",
-	} {
-		_, err := proxy.ParseCallers(text)
-		if err == nil || !strings.Contains(err.Error(), want) ||
-			strings.Contains(err.Error(), token) {
-			t.Errorf("%q: %v, want %s", text, err, want)
-		}
-	}
-}
-
 // withCallers asks every caller for a token.
 func withCallers(t testing.TB) func(*station) {
-	callers, err := proxy.ParseCallers(tokens)
+	known, err := callers.Parse(tokens, true)
 	must(t, err)
-	return func(s *station) { s.proxy.Callers = callers }
+	return func(s *station) { s.proxy.Callers = known }
 }
 
 // TestCallers: who has a token is served and named in the ledger, wherever it carries it; everybody
@@ -200,6 +171,8 @@ func TestCallers(t *testing.T) {
 	for _, header := range [][]string{
 		{"X-Quota-Token", token}, {"Authorization", "Bearer " + token},
 		{"authorization", "bearer " + token}, {"X-Goog-Api-Key", token},
+		{"Authorization", "token " + token},
+		{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+token))},
 	} {
 		if a := s.get(t, chart, header...); a.status != 200 {
 			t.Errorf("%q: %d %s", header, a.status, a.body)
@@ -210,11 +183,15 @@ func TestCallers(t *testing.T) {
 			t.Errorf("%q: the upstream was sent %v", header, asked.Header)
 		}
 	}
+	s.get(t, chart, "X-Quota-Token", token, "Range", "bytes=0-9", "Accept-Encoding", "br")
+	if how := s.Asked.Load().Header.Get("Accept-Encoding"); how != "identity" {
+		t.Errorf("a part is requested in the encoding %q, in which no key is found", how)
+	}
 	if a := s.get(t, chart+"&key="+token); a.status != 200 ||
 		strings.Contains(s.Asked.Load().RequestURI, "key") {
 		t.Errorf("as a key: %d %s", a.status, a.body)
 	}
-	s.Counted(t, 5, 5)
+	s.Counted(t, 8, 8)
 	entries, err := s.Ledger.Entries(t.Context(),
 		quota.Query{Credential: "key1", Bucket: "default"})
 	must(t, err)
@@ -224,7 +201,7 @@ func TestCallers(t *testing.T) {
 		}
 	}
 	if log := s.Log.String(); strings.Contains(log, token) ||
-		strings.Count(log, "caller=nightly") != 5 {
+		strings.Count(log, "caller=nightly") != 8 {
 		t.Errorf("log: %s", log)
 	}
 }

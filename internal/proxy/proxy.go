@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"quotabudget/internal/callers"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 )
@@ -26,8 +27,8 @@ type Proxy struct {
 	Unserved  []string // names of further ones, for which there is no key
 	// names by which callers may address it, besides the address that it listens on
 	Hosts   []string
-	Origins []string // web pages that may use it, such as https://dashboard.example
-	Callers *Callers // who may use it; nil for whoever reaches it
+	Origins []string         // web pages that may use it, such as https://dashboard.example
+	Callers *callers.Callers // may use it; nil for every program that reaches it
 	Limits  Limits
 	Metrics *Metrics
 	Log     *slog.Logger
@@ -83,9 +84,9 @@ func (x *exchange) forward() error {
 	p := x.proxy
 	ctx, stop := x.watch(x.r.Context())
 	defer stop()
-	call := quota.Call{Manual: x.caller.manual}
-	if x.caller.name != "" {
-		call.Labels = quota.Labels{LabelCaller: x.caller.name}
+	call := quota.Call{Manual: x.caller.Manual}
+	if x.caller.Name != "" {
+		call.Labels = quota.Labels{LabelCaller: x.caller.Name}
 	}
 	id := x.method.ID
 	x.tally.Booked = func(units map[string]int64) { p.Metrics.booked(id, units) }
@@ -106,6 +107,9 @@ func (x *exchange) forward() error {
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			keepPrivate(resp.Header)
+			if p.Callers != nil {
+				keepUnshared(resp.Header)
+			}
 			x.keepUpload(resp)
 			return nil
 		},

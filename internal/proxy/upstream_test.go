@@ -205,6 +205,7 @@ func TestCallersOfAnotherUpstream(t *testing.T) {
 			append(header, "Anthropic-Version", "2023-06-01")...)
 		asked := c.asked.Load()
 		if a.status != http.StatusOK || asked.Header.Get("X-Api-Key") != claudeKey ||
+			a.header.Get("Cache-Control") != "private, no-cache" ||
 			strings.Contains(fmt.Sprint(asked.Header), token) {
 			t.Errorf("%v: %d %s", header, a.status, a.body)
 		}

@@ -91,12 +91,12 @@ func TestBudgetsArePrivate(t *testing.T) {
 	add := withLedger(t)
 	s := newStation(t, func(s *Server) {
 		add(s)
-		s.Public, s.Tokens = true, NewTokens("secret-token")
+		s.Public, s.Tokens = true, tokens(t, "a-secret-token-0")
 	})
 	for _, path := range []string{"/v1/budgets", "/v1/forecast", "/v1/plan", "/v1/log",
 		"/v1/log/entries"} {
 		s.wants(s.get(path), 401, "token_file")
-		s.wants(s.get(path, "Authorization", "Bearer secret-token"), 200)
+		s.wants(s.get(path, "Authorization", "Bearer a-secret-token-0"), 200)
 		s.wants(s.get(path), 401) // what was opened by a token is not kept for others
 	}
 }

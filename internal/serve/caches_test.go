@@ -73,7 +73,7 @@ func TestSharedCachesKeepNothingPrivate(t *testing.T) {
 	add := withLedger(t)
 	s := newStation(t, func(s *Server) {
 		add(s)
-		s.Public, s.Tokens = true, NewTokens("secret-token")
+		s.Public, s.Tokens = true, tokens(t, "a-secret-token-0")
 		guarded(guard.Limit{Policy: perHour("rlaas", 1000), By: guard.ByDecision})(s)
 	})
 	s.fill("US", time.Now().Add(-time.Hour), "v1")
@@ -105,7 +105,7 @@ func TestSharedCachesKeepNothingPrivate(t *testing.T) {
 		{"GET", "/none", ""}, {"GET", "/events", ""}, {"GET", "/readyz", ""},
 		{"POST", "/v1/decisions", decide},
 	} {
-		for _, token := range []string{"secret-token", ""} { // each would find what the other left
+		for _, token := range []string{"a-secret-token-0", ""} { // each would find what the other left
 			r := ask(test.method, test.path, test.body, token)
 			if hit := r.Header.Get("X-Cache"); hit != "MISS" {
 				t.Errorf("%s %s with token %q: %s", test.method, test.path, token, hit)

@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"maps"
 	"net"
 	"net/http"
@@ -11,30 +9,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"quotabudget/internal/callers"
 	"quotabudget/internal/serve/pages"
 )
-
-// Tokens are the hashes of the tokens that may read what is not public.
-type Tokens [][sha256.Size]byte
-
-// NewTokens reads tokens, one on each line.
-func NewTokens(text string) (tokens Tokens) {
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			tokens = append(tokens, sha256.Sum256([]byte(line)))
-		}
-	}
-	return tokens
-}
-
-// has takes as long for a wrong token as for a right one.
-func (t Tokens) has(token string) bool {
-	sum, found := sha256.Sum256([]byte(token)), 0
-	for _, own := range t {
-		found |= subtle.ConstantTimeCompare(sum[:], own[:])
-	}
-	return found == 1
-}
 
 // securityHeaders are sent with every answer, and pageHeaders with all but those of the API, which
 // no browser shows as a page: a page loads only what this server has, in files of their own, and no
@@ -116,18 +93,14 @@ func (s *Server) named(r *http.Request) bool {
 	return s.Public || slices.Contains(s.Hosts, host) || local != nil && host == local.IP.String()
 }
 
-// mayReadPrivate reports whether who sends this Authorization may see budgets, forecast, plan and
-// log. A browser that asks a person for a name and a password sends the token as the password.
+// mayReadPrivate reports whether a request with this Authorization may read budgets, forecast, plan
+// and log. A browser that asks a person for a name and a password sends the token as the password.
 func (s *Server) mayReadPrivate(authorization string) bool {
 	if !s.Public {
 		return true
 	}
-	r := http.Request{Header: http.Header{"Authorization": {authorization}}}
-	if _, password, ok := r.BasicAuth(); ok {
-		return s.Tokens.has(password)
-	}
-	scheme, token, _ := strings.Cut(authorization, " ")
-	return strings.EqualFold(scheme, "Bearer") && s.Tokens.has(token)
+	_, known := s.Tokens.Of(callers.Sent(authorization)...)
+	return known
 }
 
 // private makes an operation require a token where the server is public.

@@ -2,13 +2,12 @@ package serve
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
+	"quotabudget/internal/callers"
 	"quotabudget/internal/config"
 	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/report"
-	"quotabudget/internal/textfile"
 )
 
 // New is the configured server, still without what it shows and its limits.
@@ -23,15 +22,12 @@ func New(cfg *config.Config) (*Server, error) {
 	if own.TokenFile == "" {
 		return s, wrong
 	}
-	text, err := textfile.Read(own.TokenFile, 1<<16)
-	if err != nil {
-		return nil, errors.Join(wrong, fmt.Errorf("token_file: %w", err))
+	var err error
+	s.Tokens, err = callers.Read("token_file:", own.TokenFile, false)
+	if wrong = errors.Join(wrong, err); wrong != nil {
+		return nil, wrong
 	}
-	if s.Tokens = NewTokens(string(text)); len(s.Tokens) == 0 {
-		return nil, errors.Join(wrong, fmt.Errorf("token_file: %s has no token: write one on a "+
-			"line, such as openssl rand -hex 32 makes", own.TokenFile))
-	}
-	return s, wrong
+	return s, nil
 }
 
 // Check reports what of the configuration keeps the server from starting.

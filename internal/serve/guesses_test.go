@@ -23,7 +23,7 @@ func newGuessed(t *testing.T) *station {
 			Proxies: caller.Proxies{netip.MustParsePrefix("127.0.0.0/8")},
 			Keys: map[caller.Digest]caller.Key{
 				sha256.Sum256([]byte("api-key")): {Name: "key"}}}).Of
-		s.Public, s.Tokens = true, NewTokens("right")
+		s.Public, s.Tokens = true, tokens(t, "the-right-token-0")
 	})
 }
 
@@ -52,17 +52,17 @@ func TestGuesses(t *testing.T) {
 				t.Fatalf("%s, try %d: %d", path, n+1, r.status)
 			}
 			if n < wrongTokens-1 {
-				s.wants(send(here, "Bearer right"), 200)
+				s.wants(send(here, "Bearer the-right-token-0"), 200)
 			}
 		}
-		for _, authorization := range []string{"Bearer wrong", "Basic OnR3", "Bearer right"} {
+		for _, authorization := range []string{"Bearer wrong", "Basic OnR3", "Bearer the-right-token-0"} {
 			r := send(here, authorization)
 			s.wants(r, 429, "try again in")
 			if r.header.Get("Retry-After") == "" || strings.Contains(r.body, "/plan") {
 				t.Errorf("%s: %v %s", path, r.header, r.body)
 			}
 		}
-		s.wants(send("198.51.100.1", "Bearer right"), 200)
+		s.wants(send("198.51.100.1", "Bearer the-right-token-0"), 200)
 		if r := send(here, ""); r.status == http.StatusTooManyRequests {
 			t.Errorf("%s without a token: %d", path, r.status)
 		}

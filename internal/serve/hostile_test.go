@@ -39,14 +39,14 @@ func TestAnswersOfOthers(t *testing.T) {
 func TestPrivateAnswersAreApart(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, func(s *Server) {
-		s.Public, s.Tokens = true, NewTokens("token")
+		s.Public, s.Tokens = true, tokens(t, "a-secret-token-0")
 		guarded(guard.Limit{Policy: perHour("all", 1000), By: guard.ByClient})(s)
 		known := &caller.Known{Keys: map[caller.Digest]caller.Key{
 			sha256.Sum256([]byte("key")): {Name: "key"}}}
 		s.Guard.Caller, s.Guard.Stats = known.Of, &guard.Stats{}
 	})
 	for range 3 {
-		own := s.get("/", "Authorization", "Bearer token")
+		own := s.get("/", "Authorization", "Bearer a-secret-token-0")
 		s.wants(own, 200, "Limits of this server")
 		for _, other := range []string{"", "Bearer key", "Bearer wrong"} {
 			r := s.get("/", "Authorization", other)
@@ -57,7 +57,7 @@ func TestPrivateAnswersAreApart(t *testing.T) {
 		}
 	}
 	tag := s.get("/v1/regions").header.Get("ETag")
-	for _, who := range []string{"Bearer key", "Bearer token"} {
+	for _, who := range []string{"Bearer key", "Bearer a-secret-token-0"} {
 		r := s.get("/v1/regions", "Authorization", who, "If-None-Match", tag)
 		if r.status != http.StatusNotModified {
 			t.Errorf("%s: %d %v", who, r.status, r.header)

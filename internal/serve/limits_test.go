@@ -104,12 +104,13 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, func(s *Server) {
 		guarded(guard.Limit{Policy: perHour("rlaas", 100), By: guard.ByDecision})(s)
-		s.Public, s.Tokens = true, NewTokens("# for the board\n\n one-token \ntwo-token\n")
+		s.Public, s.Tokens = true, tokens(t, "# for the board\n\n the-first-token-1 \nboard the-second-token\n")
 	})
 	for authorization, want := range map[string]int{
-		"": 401, "Bearer one-token": 200, "bearer two-token": 200, "Bearer wrong": 401,
-		"Bearer": 401, "Bearer  one-token": 401, "one-token": 401, "Bearer # for the board": 401,
-		"Basic OnR3by10b2tlbg==": 200, "Basic Ondyb25n": 401, // :two-token, :wrong
+		"": 401, "Bearer the-first-token-1": 200, "bearer the-second-token": 200,
+		"token the-first-token-1": 200, "Bearer wrong": 401, "Bearer": 401, "Bearer board": 401,
+		"the-first-token-1": 401, "Bearer # for the board": 401,
+		"Basic OnRoZS1zZWNvbmQtdG9rZW4=": 200, "Basic Ondyb25n": 401, // :the-second-token, :wrong
 	} {
 		r := s.send(http.MethodPost, "/v1/decisions", `{"policy":"rlaas","key":"a"}`,
 			"Authorization", authorization)

@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
+	"quotabudget/internal/callers"
 	"quotabudget/internal/catalog"
 )
 
@@ -25,6 +26,14 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// tokens reads a token file.
+func tokens(t testing.TB, text string) *callers.Callers {
+	t.Helper()
+	known, err := callers.Parse(text, false)
+	must(t, err)
+	return known
 }
 
 // station is a server over a real catalogue, and the document that its answers are held to.

@@ -1,0 +1,90 @@
+package callers
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	token  = "0123456789abcdef-nightly"
+	person = "fedcba9876543210"
+)
+
+// Every problem names its line, and no token is repeated.
+func TestParse(t *testing.T) {
+	t.Parallel()
+	const short = ": its token is shorter than 16 characters: a line has a name, then a token"
+	for text, want := range map[string]string{
+		"":                                    "it has no token",
+		"# nobody\n":                          "it has no token",
+		"a b " + token:                        "line 1: write a name and a token",
+		"\na short":                           "line 2" + short,
+		token + " nightly":                    "line 1" + short,
+		"a tokentokentoken\u00e9":             "line 1: its token has characters",
+		"-a " + token:                         "line 1: a name has",
+		"a=b " + token:                        "line 1: a name has",
+		"a " + token + "\na " + token + "2":   "line 2: a has a line already",
+		"a " + token + "\n#\nb " + token:      "line 3: b has the same token as a",
+		"a x\nb y":                            "line 1" + short + "\nline 2: ",
+		strings.Repeat("a", 65) + " " + token: "line 1: a name has",
+		"nightly " + token + " by-hand":       "line 1: write a name",
+	} {
+		for _, named := range []bool{true, false} {
+			_, err := Parse(text, named)
+			if err == nil || !strings.Contains(err.Error(), want) ||
+				strings.Contains(err.Error(), token) {
+				t.Errorf("%q: %v, want %s", text, err, want)
+			}
+		}
+	}
+	if _, err := Parse(token+"\n", true); err == nil || strings.Contains(err.Error(), token) {
+		t.Errorf("a token without a name: %v", err)
+	}
+	for text, want := range map[string]string{
+		"x\n":                           "line 1" + short,
+		token + "\n" + token:            "line 2: it has the same token as another line",
+		"a " + token + "\n" + token:     "line 2: it has the same token as a",
+		token + "\n\na " + token + "\n": "line 3: a has the same token as another line",
+	} {
+		if _, err := Parse(text, false); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	const text = "# who may call\n\nnightly " + token + "\r\n  adhoc\t" + person + " manual\n"
+	all, err := Parse(text, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		tokens []string
+		want   string
+	}{
+		{[]string{token}, "nightly"}, {[]string{person}, "adhoc"}, {[]string{"", person}, "adhoc"},
+		{nil, ""}, {[]string{""}, ""}, {[]string{token[:20]}, ""}, {[]string{"nightly"}, ""},
+	} {
+		if c, ok := all.Of(test.tokens...); c.Name != test.want || ok != (test.want != "") ||
+			c.Manual != (test.want == "adhoc") {
+			t.Errorf("%q: %+v, want %q", test.tokens, c, test.want)
+		}
+	}
+	var none *Callers
+	if _, ok := none.Of(""); ok {
+		t.Error("nobody has a token")
+	}
+}
+
+func TestSent(t *testing.T) {
+	t.Parallel()
+	for authorization, want := range map[string]string{
+		"Bearer a": "a", "bearer  a": "a", "token a": "a", "Token a": "a", "": "", "a": "",
+		"Basic dTphOmI=": "a:b u", "Basic czo=": " s", "Basic a": "", "Digest a": "",
+	} {
+		if got := strings.Join(Sent(authorization), " "); got != want {
+			t.Errorf("%q: %q, want %q", authorization, got, want)
+		}
+	}
+}
