@@ -73,7 +73,7 @@ func (a *answer) Close() error {
 			return a.body.Close()
 		}
 	}
-	if !e.gate.abandoned(a.drain) {
+	if !e.abandoned(a.drain) {
 		e.stop() // and reading ends at once
 		a.drain()
 	}

@@ -38,6 +38,7 @@ type exchange struct {
 	tried   bool     // to settle, and perhaps that was done
 	doubt   bool     // whether it was
 	lost    bool     // what was set aside, by the ledger
+	open    atomic.Int32 // goroutines that work on it
 }
 
 // Drain is how much of an answer is read when its caller has gone. Zero is the default.
@@ -60,17 +61,30 @@ func (d Drain) orDefault() Drain {
 	return d
 }
 
-// abandoned runs read for a caller that has gone, beside no more others than the bound. It reports
-// whether there was room.
-func (t *Transport) abandoned(read func()) bool {
-	t.open.Add(1)
+// opened counts the call as open until the returned function is called. A call that several
+// goroutines work on counts once.
+func (e *exchange) opened() (done func()) {
+	if e.open.Add(1) == 1 {
+		e.gate.open.Add(1)
+	}
+	return func() {
+		if e.open.Add(-1) == 0 {
+			e.gate.open.Add(-1)
+		}
+	}
+}
+
+// abandoned runs read for a caller that has gone, if fewer others are running than Drain allows. It
+// reports whether there was room.
+func (e *exchange) abandoned(read func()) bool {
+	t := e.gate
 	if int(t.reading.Add(1)) > t.Drain.orDefault().Calls {
 		t.reading.Add(-1)
-		t.open.Add(-1)
 		return false
 	}
+	done := e.opened()
 	go func() {
-		defer t.open.Add(-1)
+		defer done()
 		defer t.reading.Add(-1)
 		read()
 	}()
@@ -188,9 +202,9 @@ func (e *exchange) forgo(err error) {
 		return
 	}
 	e.ctx = context.WithoutCancel(e.r.Context())
-	t.open.Add(1)
+	done := e.opened()
 	go func() {
-		defer t.open.Add(-1)
+		defer done()
 		defer t.forgoing.Add(-1)
 		back := func(ctx context.Context) error {
 			return e.gate.Budget.GiveBack(ctx, e.asked.d, quota.Call{})
@@ -247,9 +261,9 @@ func (e *exchange) sendHeld() (*http.Response, error) {
 		err  error
 	}
 	answered := make(chan result, 1)
-	e.gate.open.Add(1)
+	done := e.opened()
 	go func() {
-		defer e.gate.open.Add(-1)
+		defer done()
 		resp, err := e.gate.send(e.r.WithContext(e.ctx), e.key, &left)
 		if err != nil {
 			e.failed(left.Load(), err)
@@ -268,7 +282,7 @@ func (e *exchange) sendHeld() (*http.Response, error) {
 		<-answered
 		return nil, context.Cause(caller)
 	}
-	if !e.gate.abandoned(func() {
+	if !e.abandoned(func() {
 		if a := <-answered; a.resp != nil {
 			a.resp.Body.Close() // which reads on
 		}

@@ -170,10 +170,9 @@ func (e *exchange) settlesOnce() bool {
 // book tells the ledger something. The caller waits a moment for it; when the ledger is away, or has
 // no space left, it is asked again for a while, and then what is held is left to lapse.
 func (e *exchange) book(tell func(context.Context) error) {
-	t, done := e.gate, make(chan struct{})
-	t.open.Add(1)
+	done, booked := make(chan struct{}), e.opened()
 	go func() {
-		defer t.open.Add(-1)
+		defer booked()
 		defer close(done)
 		if err := e.bookAll(tell, retried); err != nil {
 			e.log().Error("cannot book what a call took: what is set aside for it lapses",
@@ -263,6 +262,6 @@ func (t *Transport) tellUnread(method string, unread []string) {
 	}
 }
 
-// Open is how much is under way for callers that are gone: answers that are read to their end, and
-// what the ledger has yet to be told.
+// Open returns the number of calls whose usage is not booked yet: their requests are under way,
+// their responses are read to the end, or the ledger has not answered.
 func (t *Transport) Open() int { return int(t.open.Load()) }

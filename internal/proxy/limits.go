@@ -19,8 +19,8 @@ type Limits struct {
 	// how long nothing at all may move in either direction once the request is on its way; of a call
 	// whose price is known only afterwards, whose upstream may think for a while
 	Silence, Thinking time.Duration
-	// how long requests under way may take once the proxy is to end, and then the reading of what
-	// is left of their answers
+	// Ending is how long the proxy may take to end: three quarters of it for the requests under way,
+	// the rest for reading what is left of their responses. Orchestrators kill after 30 s.
 	Ending time.Duration
 }
 

@@ -18,14 +18,14 @@ import (
 
 // Serve answers on the listener until ctx ends, and then ends what is under way.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
-	err := p.serve(ctx, listener, &http.Server{
+	until, err := p.serve(ctx, listener, &http.Server{
 		Handler: p, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
 		// OPTIONS * and the like come to the handler, which logs them.
 		DisableGeneralOptionsHandler: true,
 	})
-	p.finish()
+	p.finish(until)
 	return err
 }
 
@@ -59,16 +59,17 @@ func (p *Proxy) Environment(address string) (env []string) {
 	return env
 }
 
-// finish waits for what is still to be told, read and booked. What is not, lapses into a charge.
-func (p *Proxy) finish() {
-	ctx, done := context.WithTimeout(context.Background(), p.Limits.Ending)
+// finish waits until responses are read and their usage is booked, but no longer than until. What a
+// call holds beyond that lapses into a charge.
+func (p *Proxy) finish(until time.Time) {
+	ctx, done := context.WithDeadline(context.Background(), until)
 	defer done()
-	// those whose connections were closed: they write their lines, and leave answers to others
+	// handlers whose connections were closed write their lines and leave their responses to drains
 	await(ctx, func() bool { return p.serving.Load() == 0 })
 	for _, u := range p.Upstreams {
 		if !await(ctx, func() bool { return u.Transport.Open() == 0 }) {
-			p.Log.Warn("the proxy ends before it knows what all calls took: what was set aside for "+
-				"them lapses", "upstream", u.Name, "calls", u.Transport.Open())
+			p.Log.Warn("the proxy ends before it knows what all calls took: their holds lapse",
+				"upstream", u.Name, "calls", u.Transport.Open())
 		}
 	}
 }
@@ -96,10 +97,11 @@ func (p *Proxy) ServeAdmin(ctx context.Context, listener net.Listener) error {
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry,
 		promhttp.HandlerOpts{Registry: p.Metrics.Registry}))
-	return p.serve(ctx, listener, &http.Server{
+	_, err := p.serve(ctx, listener, &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	})
+	return err
 }
 
 // ready answers whether a request could be charged and given the key.
@@ -120,21 +122,26 @@ func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-func (p *Proxy) serve(ctx context.Context, listener net.Listener, server *http.Server) error {
+// serve answers on the listener until ctx ends. It then leaves the requests under way three quarters
+// of Limits.Ending, and returns the moment at which all of it is over.
+func (p *Proxy) serve(ctx context.Context, listener net.Listener,
+	server *http.Server) (until time.Time, err error) {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
+	ending := p.Limits.Ending
 	select {
 	case err := <-served:
-		return err
+		return time.Now().Add(ending), err
 	case <-ctx.Done():
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Limits.Ending)
+	until = time.Now().Add(ending)
+	end, cancel := context.WithDeadline(context.WithoutCancel(ctx), until.Add(-ending/4))
 	defer cancel()
-	err := server.Shutdown(end)
+	err = server.Shutdown(end)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return server.Close()
+		err = server.Close()
 	}
-	return err
+	return until, err
 }
 
 // Listen listens on an address: host:port, or unix:PATH for a socket that only its user can reach.

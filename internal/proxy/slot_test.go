@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -69,12 +70,20 @@ func TestSlotOfCallerGone(t *testing.T) {
 	}
 }
 
-// TestEndsDuringStream: a proxy that is to end while an answer has no end says what became of the
-// request, and that what was set aside for it lapses.
+// TestEndsDuringStream ends a proxy while one caller reads a stream without end, one has left such a
+// stream, and one waits for a response that never comes. It logs what became of the requests, and
+// how many holds lapse: each call counts once.
 func TestEndsDuringStream(t *testing.T) {
 	t.Parallel()
+	var requests atomic.Int64
+	hangs := make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
+		if requests.Add(1) == 3 {
+			close(hangs)
+			<-r.Context().Done()
+			return
+		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		for r.Context().Err() == nil {
 			io.WriteString(w, ": thinking\n\n")
@@ -97,16 +106,31 @@ func TestEndsDuringStream(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- m.proxy.Serve(ctx, listener) }()
 	m.URL = "http://" + listener.Addr().String()
-	resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 9))
-	must(t, err)
-	defer resp.Body.Close()
-	_, err = io.ReadFull(resp.Body, make([]byte, 1))
-	must(t, err)
+	for leaves := range 2 {
+		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 9))
+		must(t, err)
+		defer resp.Body.Close()
+		_, err = io.ReadFull(resp.Body, make([]byte, 1))
+		must(t, err)
+		if leaves == 1 {
+			resp.Body.Close()
+		}
+	}
+	ctx3, leave := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer leave()
+	waiting.Go(func() {
+		if resp, err := m.post(ctx3, "/openai/v1/chat/completions", chat(1, 9)); err == nil {
+			resp.Body.Close()
+		}
+	})
+	<-hangs
 	stop()
 	must(t, <-served)
 	log := m.log.String()
 	for _, want := range []string{`outcome="broken off"`, "held.tokens/gpt-4.1=",
-		"the proxy ends before it knows what all calls took"} {
+		"the proxy ends before it knows what all calls took", "calls=3"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %s in the log: %s", want, log)
 		}
