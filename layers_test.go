@@ -51,14 +51,15 @@ ledger/queue:
 ledger/redisledger: quota ledger/queue lua
 ledger/sqliteledger: quota ledger/queue sqlite
 limit:
+ratelimit:
 limit/caller:
-limit/guard: limit limit/caller
+limit/guard: limit limit/caller ratelimit
 limit/redislimit: ledger/queue limit lua
 limit/rules: limit limit/caller limit/guard quota spell yamlfile
 ledger: quota sqlite ledger/redisledger ledger/sqliteledger
 meter: costs endpoint quota
 callers: textfile
-proxy: callers costs meter quota spell
+proxy: callers costs meter quota ratelimit spell
 youtube: bounds endpoint quota youtube/fault
 youtube/fault: costs
 strike:

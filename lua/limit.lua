@@ -9,8 +9,9 @@
 --        number of the former key in KEYS, or 0. For counter the window is whole milliseconds, and
 --        units * milliseconds at most 2^53.
 -- Reply  integers: 1 allowed or 0 denied, the server's time in µs, then four for each policy:
---        1 it allows, 0 it denies or -1 the cost exceeds the units; units remaining; µs until the
---        cost fits, if nobody else charges; µs until all is free again
+--        1 it allows, 0 it denies or -1 the cost exceeds the units; units remaining; µs until
+--        something fits that does not fit now, if nobody charges: the cost if it is denied, else one
+--        unit more than remain (0 if all is free); µs until all is free again
 --
 -- Keys expire a minute after they are idle: a clock set back by up to a minute frees nothing.
 -- A denial writes nothing, except where denied calls are charged. A caller that loses the reply may
@@ -44,20 +45,24 @@ local function decide_counter(a, state, cost)
     local ms = window / 1000
     left = left - ceil(previous * (ms - (gone > 0 and floor(gone / 1000) or 0)) / ms)
   end
-  local allowed, after, retry, reset = cost == 0 or cost <= left, current + cost, 0, 0
+  local allowed, after, wait, reset = cost == 0 or cost <= left, current + cost, 0, 0
   if left < 0 then left = 0 end
+  local wanted = cost -- has to wait
   if allowed then
     left, current = left - cost, after
+    wanted = left + 1
   else
-    local fading, room = previous, units - cost - current
-    retry = -gone
+    after = math.min(after, sliding and floor(SAFE / (window / 1000)) or SAFE)
+  end
+  if wanted <= units then
+    local fading, room = previous, units - wanted - current
+    wait = -gone
     if room < 0 then -- this window's units have to fade, too, and do so in the next one
-      fading, room, retry = sliding and current or 0, units - cost, window - gone
+      fading, room, wait = sliding and current or 0, units - wanted, window - gone
     end
     if fading > room then
-      retry = retry + 1000 * ceil((fading - room) * (window / 1000) / fading)
+      wait = wait + 1000 * ceil((fading - room) * (window / 1000) / fading)
     end
-    after = math.min(after, sliding and floor(SAFE / (window / 1000)) or SAFE)
   end
   if current > 0 and sliding then
     reset = 2 * window - gone
@@ -65,7 +70,7 @@ local function decide_counter(a, state, cost)
     reset = window - gone
   end
   local keep = new and ceil(((sliding and 2 or 1) * window - gone) / 1000) + MINUTE or nil
-  return allowed, left, retry, reset, cost > 0 and pack('<ddd', begin, previous, after), keep
+  return allowed, left, wait, reset, cost > 0 and pack('<ddd', begin, previous, after), keep
 end
 
 -- log is a sorted set of charges: score µs, member <running total>:<units>. The total has 16
@@ -93,7 +98,11 @@ local function make_log()
     s.total = total_of(newest[1])
     s.left = call('ZCOUNT', key, '-inf', format('%d', since))
     s.before = s.total
-    if at > since then s.newest, s.before = at, total_before(s, s.left) end
+    if at > since then
+      local oldest = call('ZRANGE', key, s.left, s.left, 'WITHSCORES')
+      s.newest, s.oldest, s.leaves = at, total_of(oldest[1]), oldest[2] + 0
+      s.before = s.oldest - sub(oldest[1], 18)
+    end
     return s
   end
 
@@ -114,15 +123,24 @@ local function make_log()
   local function decide(_, s, cost)
     local used = s.total - s.before
     local allowed, left = cost == 0 or cost <= s.units - used, max(0, s.units - used)
-    local retry, reset = 0, s.newest and s.newest + s.window - clock or 0
+    local wait, reset = 0, s.newest and s.newest + s.window - clock or 0
+    local wanted = cost -- has to wait
     if allowed then
-      left = left - cost
+      left, used = left - cost, used + cost
+      wanted = left + 1
       if cost > 0 then reset = s.now + s.window - clock end
-    else
-      local rank = first(s, s.before + used + cost - s.units)
-      retry = call('ZRANGE', s.key, rank, rank, 'WITHSCORES')[2] + s.window - clock
     end
-    return allowed, left, retry, reset, cost > 0 and cost
+    if wanted <= s.units then
+      local missing = s.before + used + wanted - s.units
+      wait = reset -- what this charge takes has to leave
+      if s.oldest and missing <= s.oldest then
+        wait = s.leaves + s.window - clock
+      elseif missing <= s.total then
+        local rank = first(s, missing)
+        wait = call('ZRANGE', s.key, rank, rank, 'WITHSCORES')[2] + s.window - clock
+      end
+    end
+    return allowed, left, wait, reset, cost > 0 and cost
   end
 
   local function record(s, cost)

@@ -41,11 +41,17 @@ func (c counter) decide(p *Policy, now, cost int64) Decision {
 	c, gone := c.at(p, now)
 	used := c.used(w, gone)
 	d := Decision{Allowed: cost == 0 || cost <= p.Units-used, Remaining: max(0, p.Units-used)}
+	next := cost // the cost that has to wait
 	if d.Allowed {
 		d.Remaining -= cost
 		c.current += cost
-	} else {
-		d.RetryAfter = micros(c.fits(p, gone, cost))
+		next = d.Remaining + 1
+	}
+	if next <= p.Units {
+		d.NextAfter = micros(c.fits(p, gone, next))
+	}
+	if !d.Allowed {
+		d.RetryAfter = d.NextAfter
 	}
 	switch {
 	case c.current > 0 && p.Algorithm == Counter:
@@ -56,7 +62,7 @@ func (c counter) decide(p *Policy, now, cost int64) Decision {
 	return d
 }
 
-// fits is how long until a cost that is denied now fits.
+// fits returns how long it takes until a cost fits that does not fit now.
 func (c counter) fits(p *Policy, gone, cost int64) int64 {
 	w, room := p.window(), p.Units-cost
 	switch {

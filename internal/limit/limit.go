@@ -104,6 +104,9 @@ type Decision struct {
 	// RetryAfter is how long until this cost would be allowed if nothing else were charged. It is
 	// 0 if the cost is allowed or never will be.
 	RetryAfter time.Duration
+	// NextAfter is how long until something fits that does not fit now, if nobody charged: the cost
+	// if it is denied, otherwise one unit more than Remaining. It is 0 if the whole limit is free.
+	NextAfter time.Duration
 	// ResetAfter is how long until the whole limit would be free, if nobody charged.
 	ResetAfter time.Duration
 }

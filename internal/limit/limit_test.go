@@ -167,15 +167,18 @@ func TestExact(t *testing.T) {
 			if cost > 0 && (want || p.CountDenied && cost <= p.Units) {
 				all = append(all, charge{stamp(now), cost})
 			}
-			left, wait := max(0, p.Units-used(now)), int64(0)
+			left, wait, next := max(0, p.Units-used(now)), int64(0), int64(0)
 			for !want && cost <= p.Units && !fits(now+wait) {
 				wait++
 			}
+			for wait == 0 && left < p.Units && p.Units-used(now+next) <= left {
+				next++
+			}
 			d := take(m, p, now, cost)
 			if d.Allowed != want || d.Never != (cost > p.Units) || d.Remaining != left ||
-				d.RetryAfter.Microseconds() != wait {
-				t.Fatalf("%d units at %d: %+v; want allowed %v, %d left, after %d",
-					cost, now, d, want, left, wait)
+				d.RetryAfter.Microseconds() != wait || d.NextAfter.Microseconds() != wait+next {
+				t.Fatalf("%d units at %d: %+v; want allowed %v, %d left, after %d, more after %d",
+					cost, now, d, want, left, wait, wait+next)
 			}
 		}
 	})
@@ -195,6 +198,13 @@ func TestRetry(t *testing.T) {
 			if d.Allowed {
 				if free := take(m, p, now+d.ResetAfter.Microseconds(), 0); free.Remaining != p.Units {
 					t.Fatalf("free after %s: only %d of %d", d.ResetAfter, free.Remaining, p.Units)
+				}
+				next := now + d.NextAfter.Microseconds()
+				if before := take(m, p, next-1, 0); before.Remaining > d.Remaining {
+					t.Fatalf("more than %d are left before %s", d.Remaining, d.NextAfter)
+				}
+				if then := take(m, p, next, 0); then.Remaining <= d.Remaining {
+					t.Fatalf("no more than %d are left after %s", d.Remaining, d.NextAfter)
 				}
 				continue
 			}

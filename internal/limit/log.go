@@ -49,20 +49,27 @@ func (h *history) decide(p *Policy, now, cost int64) Decision {
 	if n := len(h.entries); n > first {
 		reset = h.entries[n-1].at + w
 	}
+	next := cost // the cost that has to wait
 	if d.Allowed {
 		d.Remaining -= cost
+		used += cost
+		next = d.Remaining + 1
 		if cost > 0 {
 			reset = h.stamp(now) + w
 		}
-	} else {
-		// The cost fits once the entries up to this one have left.
-		missing := base + used + cost - p.Units
-		i := first
-		if h.entries[i].total < missing {
-			i += sort.Search(len(h.entries)-first,
-				func(i int) bool { return h.entries[first+i].total >= missing })
+	}
+	if next <= p.Units {
+		// It fits once the entries up to this total have left, which may be the one of this charge.
+		missing, leaves := base+used+next-p.Units, reset
+		i := first + sort.Search(len(h.entries)-first,
+			func(i int) bool { return h.entries[first+i].total >= missing })
+		if i < len(h.entries) {
+			leaves = h.entries[i].at + w
 		}
-		d.RetryAfter = micros(h.entries[i].at + w - now)
+		d.NextAfter = micros(leaves - now)
+	}
+	if !d.Allowed {
+		d.RetryAfter = d.NextAfter
 	}
 	d.ResetAfter = micros(reset - now)
 	return d

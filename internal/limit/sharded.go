@@ -137,6 +137,7 @@ func (s *Sharded) ask(ctx context.Context, one []Ask) error {
 		a.Decision = d.Decision
 		a.At += gone.Microseconds()
 		a.RetryAfter = (a.RetryAfter - gone).Truncate(time.Microsecond)
+		a.NextAfter = (a.NextAfter - gone).Truncate(time.Microsecond)
 		a.ResetAfter = (a.ResetAfter - gone).Truncate(time.Microsecond)
 		return nil
 	}

@@ -14,11 +14,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/ratelimit"
 )
 
 // domain is whose errors these are, as Google's clients show it.
@@ -58,6 +60,7 @@ type document struct {
 	Title   string           `json:"title"`
 	Status  int              `json:"status"`
 	Detail  string           `json:"detail"`
+	Denies  []string         `json:"violated-policies,omitempty"`
 	Limit   string           `json:"limit,omitempty"`
 	Retry   string           `json:"retry_at,omitempty"`
 	After   int64            `json:"retry_after_seconds,omitempty"`
@@ -108,6 +111,9 @@ func (x *exchange) refuse(err error) {
 	h.Add("Vary", "Accept")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
+		x.rateLimit(h, denied.Decision, f.limit)
+	}
 	if f.status == http.StatusTooManyRequests && f.after() > patientSDK {
 		h.Set("X-Should-Retry", "false") // or some clients would ask again in vain
 	}
@@ -156,9 +162,12 @@ func (f *refusal) document(charged map[string]int64, google bool) document {
 	if len(charged) > 0 {
 		detail += "; the request was charged, since it may have reached the upstream"
 	}
-	d := document{Type: "about:blank", Title: f.title, Status: f.status, Detail: detail,
+	d := document{Type: f.problemType(), Title: f.title, Status: f.status, Detail: detail,
 		Limit: f.limit, Retry: f.retry, Charged: charged}
 	d.After = f.after()
+	if d.Type == ratelimit.QuotaExceeded {
+		d.Denies = []string{f.limit}
+	}
 	if !google {
 		d.Message = detail
 		d.Error = plainError{detail, errorType(f.status), strings.ToLower(upperSnake(f.reason))}
@@ -172,6 +181,43 @@ func (f *refusal) document(charged map[string]int64, google bool) document {
 	d.Error = googleError{Code: f.status, Message: detail, Status: rpcStatus(f.status),
 		Errors: []googleItem{{detail, domain, f.reason}}, Details: []errorDetail{info}}
 	return d
+}
+
+// problemType returns the type of the problem: that of a denial, or of one that is over by itself.
+func (f *refusal) problemType() string {
+	switch {
+	case f.limit == quota.Suspended, f.status == http.StatusServiceUnavailable:
+		return ratelimit.ReducedCapacity
+	case f.limit != "":
+		return ratelimit.QuotaExceeded
+	}
+	return "about:blank"
+}
+
+// rateLimit sets the RateLimit fields of the limits on the buckets that a decision is about. denies
+// is the limit that denies, "" if it is allowed; only the ledger knows when the others have more.
+func (x *exchange) rateLimit(h http.Header, d quota.Decision, denies string) {
+	var items []ratelimit.Item
+	for _, bucket := range slices.Sorted(maps.Keys(d.Remaining)) {
+		for _, l := range x.up.Transport.Budget.LimitsOn(bucket) {
+			item := ratelimit.Item{Name: l.Name(), Units: l.Cap(x.caller.Manual),
+				Window: lengthAt(l.Window, d.At), Remaining: max(0, d.Remaining[bucket]), Next: -1}
+			if item.Name == denies {
+				item.Next = d.RetryAfter()
+			}
+			items = append(items, item)
+		}
+	}
+	ratelimit.Set(h, items)
+}
+
+// lengthAt returns the length of a window at a moment, 0 for one that has none.
+func lengthAt(w quota.Window, at time.Time) time.Duration {
+	if w.IsCalendar() {
+		start, end := w.Bounds(at)
+		return end.Sub(start)
+	}
+	return w.Length
 }
 
 // errorType is the word for a status in a plainError.

@@ -119,7 +119,8 @@ func (x *exchange) share() error {
 		return nil
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "ETag, Location, Range, Retry-After")
+	h.Set("Access-Control-Expose-Headers", "ETag, Location, Range, RateLimit, "+
+		"RateLimit-Policy, Retry-After")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return nil
 	}

@@ -83,7 +83,7 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("the upstream was told %v", asked.Header)
 		}
 	}
-	s.Counted(t, 8, 8)
+	s.Counted(t, 5, 5)
 }
 
 // TestPreflight: a browser that asks beforehand pays nothing, and may then do what it asked for.

@@ -131,9 +131,22 @@ type problem struct {
 		}
 	}
 	Title, Detail, Limit string
+	Type                 string
+	Violated             []string `json:"violated-policies"`
 	Status               int
 	RetryAt              string         `json:"retry_at"`
 	Charged              map[string]int `json:"charged"`
+}
+
+// limits reports RateLimit fields that are not as wanted.
+func (a answer) limits(t testing.TB, policies, limits string) {
+	t.Helper()
+	if got := a.header.Get("RateLimit-Policy"); got != policies {
+		t.Errorf("RateLimit-Policy: %s, want %s", got, policies)
+	}
+	if got := a.header.Get("RateLimit"); got != limits {
+		t.Errorf("RateLimit: %s, want %s", got, limits)
+	}
 }
 
 // refused wants a refusal with this status, and returns what it says.

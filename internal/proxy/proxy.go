@@ -107,6 +107,7 @@ func (x *exchange) forward() error {
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			keepPrivate(resp.Header)
+			x.rateLimit(resp.Header, x.tally.Last(), "")
 			if p.Callers != nil {
 				keepUnshared(resp.Header)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,13 +39,17 @@ func TestForwards(t *testing.T) {
 // when to come back.
 func TestRefuses(t *testing.T) {
 	s := open(t, units(1))
-	if a := s.get(t, chart); a.status != http.StatusOK {
+	a := s.get(t, chart)
+	a.limits(t, `"default 24h";q=1;w=86400`, `"default 24h";r=0`)
+	if a.status != http.StatusOK {
 		t.Fatal(a)
 	}
 	s.SetNow(noon.Add(24*time.Hour - 1500*time.Millisecond))
-	a := s.get(t, chart)
+	a = s.get(t, chart)
+	a.limits(t, `"default 24h";q=1;w=86400`, `"default 24h";r=0;t=2`)
 	p := a.refused(t, http.StatusTooManyRequests)
-	if a.header.Get("Retry-After") != "2" || p.Limit != "default 24h" ||
+	if !strings.HasSuffix(p.Type, "#quota-exceeded") || !slices.Equal(p.Violated,
+		[]string{"default 24h"}) || a.header.Get("Retry-After") != "2" || p.Limit != "default 24h" ||
 		p.RetryAt != "2026-06-02T19:00:00.000000Z" ||
 		p.Error.Errors[0].Reason != "quotaExceeded" || p.Error.Status != "RESOURCE_EXHAUSTED" ||
 		p.Error.Details[0].Metadata["retry_at"] != p.RetryAt || len(p.Charged) != 0 {
@@ -54,7 +59,10 @@ func TestRefuses(t *testing.T) {
 	if a := s.get(t, chart); a.header.Get("Retry-After") != "1" {
 		t.Errorf("a microsecond before: Retry-After %s", a.header.Get("Retry-After"))
 	}
-	s.get(t, "/youtube/v3/unknown").refused(t, http.StatusNotFound)
+	none := s.get(t, "/youtube/v3/unknown")
+	if none.refused(t, http.StatusNotFound); none.header.Get("RateLimit") != "" {
+		t.Errorf("what nobody decided has limits: %v", none.header)
+	}
 	s.get(t, search).refused(t, http.StatusNotFound) // a bucket without a limit
 	dear := []quota.Cost{{Bucket: "default", Units: 2}}
 	s.Budget.Prices["youtube.videoCategories.list"] = dear
@@ -67,6 +75,14 @@ func TestRefuses(t *testing.T) {
 	s.Key = func() (string, error) { return canary, nil }
 	s.SetNow(noon.Add(48 * time.Hour))
 	s.Counted(t, 1, 1)
+	must(t, s.Ledger.Suspend(t.Context(), "key1", "default", noon.Add(49*time.Hour)))
+	a = s.get(t, chart)
+	a.limits(t, `"default 24h";q=1;w=86400`, `"default 24h";r=0`)
+	if p := a.refused(t, http.StatusTooManyRequests); a.header.Get("Retry-After") != "3600" ||
+		!strings.HasSuffix(p.Type, "#temporary-reduced-capacity") {
+		t.Errorf("suspended: %v %s", a.header, a.body)
+	}
+	must(t, s.Ledger.Suspend(t.Context(), "key1", "default", time.Time{}))
 	a = s.do(t, "PATCH", "/youtube/v3/captions", "")
 	a.refused(t, http.StatusMethodNotAllowed)
 	if allowed := a.header.Get("Allow"); allowed != "DELETE, GET, POST, PUT" {

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"quotabudget/internal/limit"
+	"quotabudget/internal/ratelimit"
 )
 
 // Problem is why a request is not answered; Write sends it as problem+json (RFC 9457).
@@ -19,62 +19,33 @@ type Problem struct {
 	Violated []string `json:"violated-policies,omitempty"`
 }
 
-// The problem types are those of draft-ietf-httpapi-ratelimit-headers.
-const (
-	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-)
-
-// told is what the fields always say of a policy, as structured-field items (RFC 9651).
-type told struct{ name, policy, units string }
-
-var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-
-// tell prepares the fields of a policy. Names have printable ASCII only.
-func (g *Guard) tell(p *limit.Policy) {
-	name := `"` + escape.Replace(p.Name) + `"`
-	units := itoa(p.Units)
-	g.told[p] = told{name, name + ";q=" + units + ";w=" + itoa(seconds(p.Window)), units}
-}
-
-// fieldNames are in the form that http.Header uses.
-var fieldNames = [...]string{"Ratelimit-Policy", "Ratelimit", "X-Ratelimit-Limit",
-	"X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
-
-// fields sets RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers for each
-// policy, and X-RateLimit-* for the one with the least left.
-func (g *Guard) fields(h http.Header, asks []limit.Ask) {
-	if len(asks) == 0 {
-		return
-	}
-	policies, limits := make([]byte, 0, 256), make([]byte, 0, 256) // on the stack
-	var tightest, remaining, reset, end int                        // an ask, and where limits has its numbers
-	for i := range asks {
-		a, told := &asks[i], g.told[asks[i].Policy]
-		if i > 0 {
-			policies, limits = append(policies, ", "...), append(limits, ", "...)
+// fields sets the RateLimit fields of all policies, and X-RateLimit-* of the one with the least
+// left.
+func fields(h http.Header, asks []limit.Ask, allowed bool) {
+	items := make([]ratelimit.Item, len(asks))
+	tightest := 0
+	for i, a := range asks {
+		items[i] = ratelimit.Item{Name: a.Policy.Name, Units: a.Policy.Units,
+			Window: a.Policy.Window, Remaining: a.Remaining, Next: a.NextAfter}
+		if !allowed && a.Allowed { // it is not what the caller has to wait for
+			items[i].Next = -1
 		}
-		policies = append(policies, told.policy...)
-		limits = append(append(limits, told.name...), ";r="...)
-		r := len(limits)
-		limits = append(strconv.AppendInt(limits, a.Remaining, 10), ";t="...)
-		t := len(limits)
-		limits = strconv.AppendInt(limits, seconds(a.ResetAfter), 10)
-		if i == 0 || a.Remaining < asks[tightest].Remaining {
-			tightest, remaining, reset, end = i, r, t, len(limits)
+		if a.Remaining < asks[tightest].Remaining {
+			tightest = i
 		}
 	}
-	text := string(limits)
-	values := []string{string(policies), text, g.told[asks[tightest].Policy].units,
-		text[remaining : reset-len(";t=")], text[reset:end]}
-	for i, name := range fieldNames {
-		h[name] = values[i : i+1 : i+1]
+	ratelimit.Set(h, items)
+	if len(asks) > 0 {
+		a := asks[tightest]
+		h.Set("X-RateLimit-Limit", itoa(a.Policy.Units))
+		h.Set("X-RateLimit-Remaining", itoa(a.Remaining))
+		h.Set("X-RateLimit-Reset", itoa(ratelimit.Seconds(a.ResetAfter)))
 	}
 }
 
 // TooMany is the denial by the policy that denies for longest. It sets Retry-After.
 func TooMany(h http.Header, asks []limit.Ask) Problem {
-	p := Problem{Type: quotaExceeded, Title: "Too many requests",
+	p := Problem{Type: ratelimit.QuotaExceeded, Title: "Too many requests",
 		Status: http.StatusTooManyRequests}
 	for _, a := range asks {
 		if !a.Allowed {
@@ -84,7 +55,7 @@ func TooMany(h http.Header, asks []limit.Ask) Problem {
 	if denial := limit.Denial(asks); denial.Never {
 		p.Detail = "this request costs more than " + denial.Policy.Name + " ever allows"
 	} else {
-		wait := seconds(denial.RetryAfter)
+		wait := ratelimit.Seconds(denial.RetryAfter)
 		p.Detail = "try again in " + (time.Duration(wait) * time.Second).String()
 		h.Set("Retry-After", itoa(wait))
 	}
@@ -94,7 +65,7 @@ func TooMany(h http.Header, asks []limit.Ask) Problem {
 // unavailable is the answer when nothing could be decided. It sets Retry-After.
 func unavailable(h http.Header) Problem {
 	h.Set("Retry-After", "5")
-	return Problem{Type: reducedCapacity, Title: "Limits cannot be checked",
+	return Problem{Type: ratelimit.ReducedCapacity, Title: "Limits cannot be checked",
 		Status: http.StatusServiceUnavailable,
 		Detail: "the store of the limits cannot be reached; try again in a few seconds",
 	}
@@ -107,8 +78,5 @@ func (p Problem) Write(w http.ResponseWriter) {
 	w.WriteHeader(p.Status)
 	json.NewEncoder(w).Encode(p)
 }
-
-// seconds rounds up, so that a caller who waits that long is not early.
-func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

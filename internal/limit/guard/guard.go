@@ -75,8 +75,6 @@ type Guard struct {
 	// Answer, if set, writes the answer to a request that may not pass, instead of Problem.Write.
 	// The fields about limits are set by then.
 	Answer func(w http.ResponseWriter, r *http.Request, p Problem)
-
-	told map[*limit.Policy]told // set by Wrap
 }
 
 // request is one to decide: who sent it, the limits that apply to it, and what each is asked.
@@ -92,13 +90,6 @@ type request struct {
 // Wrap returns a handler that asks before next does anything.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	enforced, observed := g.byRoute(false), g.byRoute(true)
-	g.told = map[*limit.Policy]told{}
-	for i := range g.Limits {
-		g.tell(&g.Limits[i].Policy)
-		for _, tier := range g.Limits[i].Tiers {
-			g.tell(tier)
-		}
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := request{Request: r, caller: g.Caller(r), route: g.Route(r), at: time.Now()}
 		if !g.pass(w, q, enforced.of(q.route)) {
@@ -196,7 +187,7 @@ func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Limit) bool {
 		return true
 	}
 	g.Stats.count(q.limits, q.caller, q.asks, allowed)
-	g.fields(w.Header(), q.asks)
+	fields(w.Header(), q.asks, allowed)
 	if !allowed {
 		g.answer(w, q.Request, TooMany(w.Header(), q.asks))
 	}

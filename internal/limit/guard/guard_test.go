@@ -118,11 +118,13 @@ func TestAnswers(t *testing.T) {
 		check(h, "X-RateLimit-Remaining", "3")
 		check(h, "Retry-After", "")
 		time.Sleep(10*time.Second + time.Millisecond)
-		s.want("/", "a", "", 200)
+		h = s.get("/", "a", "").Header() // t is when the first two units are free, not all
+		check(h, "RateLimit", `"se\"arch";r=1;t=50, "all";r=98;t=50`)
+		check(h, "X-RateLimit-Reset", "60")
 		w := s.get("/", "a", "")
 		check(w.Header(), "Content-Type", "application/problem+json")
 		check(w.Header(), "Retry-After", "50")
-		check(w.Header(), "RateLimit", `"se\"arch";r=1;t=60, "all";r=98;t=60`)
+		check(w.Header(), "RateLimit", `"se\"arch";r=1;t=50, "all";r=98`)
 		var body struct {
 			Type     string
 			Status   int

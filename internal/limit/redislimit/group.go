@@ -105,7 +105,10 @@ func decisions(reply []int64, asks []limit.Ask) (allowed bool, err error) {
 		r := reply[2+4*i:]
 		asks[i].Decision = limit.Decision{
 			At: reply[1], Allowed: r[0] == 1, Never: r[0] < 0, Remaining: r[1],
-			RetryAfter: micros(r[2]), ResetAfter: micros(r[3]),
+			NextAfter: micros(r[2]), ResetAfter: micros(r[3]),
+		}
+		if d := &asks[i].Decision; !d.Allowed && !d.Never {
+			d.RetryAfter = d.NextAfter
 		}
 	}
 	return reply[0] == 1, nil

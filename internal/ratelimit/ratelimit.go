@@ -1,0 +1,68 @@
+// Package ratelimit writes what a caller has left into the header fields of
+// draft-ietf-httpapi-ratelimit-headers, which has the problem types of a denial, too.
+package ratelimit
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The problem types of a denial, and of a server that cannot decide or is told to wait.
+const (
+	QuotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	ReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+)
+
+// Item is the standing of one limit.
+type Item struct {
+	Name      string
+	Units     int64
+	Window    time.Duration // 0 for none
+	Remaining int64
+	// Next is how long until something fits that does not fit now; negative to leave it out.
+	Next time.Duration
+}
+
+// Set sets RateLimit-Policy and RateLimit. On a denial only the limits that deny should have a
+// Next: the draft allows none that is later than Retry-After.
+func Set(h http.Header, items []Item) {
+	if len(items) == 0 {
+		return
+	}
+	var policies, limits []byte
+	for i, item := range items {
+		if i > 0 {
+			policies, limits = append(policies, ", "...), append(limits, ", "...)
+		}
+		policies = appendName(policies, item.Name)
+		policies = strconv.AppendInt(append(policies, ";q="...), item.Units, 10)
+		if item.Window > 0 {
+			policies = strconv.AppendInt(append(policies, ";w="...), Seconds(item.Window), 10)
+		}
+		limits = appendName(limits, item.Name)
+		limits = strconv.AppendInt(append(limits, ";r="...), item.Remaining, 10)
+		if item.Next >= 0 {
+			limits = strconv.AppendInt(append(limits, ";t="...), Seconds(item.Next), 10)
+		}
+	}
+	h.Set("RateLimit-Policy", string(policies))
+	h.Set("RateLimit", string(limits))
+}
+
+// appendName appends a name as a string of RFC 9651, which has printable ASCII only.
+func appendName(to []byte, name string) []byte {
+	printable := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, name)
+	return append(append(append(to, '"'), escape.Replace(printable)...), '"')
+}
+
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+// Seconds rounds up, so that a caller that waits that long is not early.
+func Seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
