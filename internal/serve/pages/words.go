@@ -163,24 +163,24 @@ func minute(at time.Time) string { return at.UTC().Format("15:04 UTC") }
 // iso is a moment for programs, and for at= of a link.
 func iso(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.999999Z") }
 
-var isoLength = regexp.MustCompile(`^P(?:(\d{1,4})D)?T?(?:(\d{1,4})H)?(?:(\d{1,4})M)?` +
-	`(?:(\d{1,4})S)?$`)
+var isoLength = regexp.MustCompile(`^P(?:(\d{1,4})W)?(?:(\d{1,4})D)?` +
+	`(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,8})(?:[.,]\d{1,9})?S)?)?$`)
 
-// length writes a duration of ISO 8601 as players do: "3:20". It is "" where there is none.
+// length writes a duration of ISO 8601 as players do: "3:20". It returns "" for anything else.
 func length(text string) string {
 	parts := isoLength.FindStringSubmatch(text)
-	if parts == nil || text == "P" {
+	if parts == nil || strings.Join(parts[1:], "") == "" {
 		return ""
 	}
-	var n [5]int
-	for i, part := range parts[1:] {
-		n[i], _ = strconv.Atoi(part)
+	seconds := 0
+	for i, size := range []int{7 * 86400, 86400, 3600, 60, 1} {
+		n, _ := strconv.Atoi(parts[1+i])
+		seconds += n * size
 	}
-	hours, minutes, seconds := 24*n[0]+n[1], n[2], n[3]
-	if hours > 0 {
-		return fmt.Sprintf("%d:%02d:%02d", hours, minutes, seconds)
+	if seconds >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
 	}
-	return fmt.Sprintf("%d:%02d", minutes, seconds)
+	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
 // times writes "1 page", "3 pages".

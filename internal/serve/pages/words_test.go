@@ -42,7 +42,9 @@ func TestTimes(t *testing.T) {
 func TestLength(t *testing.T) {
 	for text, want := range map[string]string{"PT3M20S": "3:20", "PT45S": "0:45",
 		"PT1H5S": "1:00:05", "P1DT2H": "26:00:00", "": "", "P": "", "about an hour": "",
-		"PT99999999999S": ""} {
+		"PT99999999999S": "", "PT17M25S": "17:25", "PT1045S": "17:25", "PT90M": "1:30:00",
+		"PT61M61S": "1:02:01", "PT0S": "0:00", "P0D": "0:00", "P1W": "168:00:00", "PT": "",
+		"P5M": "", "P1Y": "", "PT12.75S": "0:12", "PT3600S": "1:00:00", "pt3s": "", "-PT3S": ""} {
 		if got := length(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
