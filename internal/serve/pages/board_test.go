@@ -49,6 +49,24 @@ func TestBoard_Short(t *testing.T) {
 	}
 }
 
+// The large number is what can be spent now, by the limit that binds, although another is drawn.
+func TestBoard_Binds(t *testing.T) {
+	s := newStation(t)
+	b := newBudget(s, 10_000)
+	cred := &s.pages.Source().Config.Credentials[0]
+	cred.Limits[1].Units = 6000 // in 24h; most of the day's limit is left
+	calls := quota.Limit{Bucket: "default", Units: 3, Window: quota.Window{Concurrent: true}}
+	cred.Limits = append(cred.Limits, calls)
+	b.charge(time.Now().Add(-time.Second), "youtube.videos.list", 60, "job=backfill")
+	page := s.says("/", 200, "5,440 of 5,500 units left now (24h)", "day 9,440 of 9,500 left")
+	if !strings.Contains(page.body, ">9,440 of 9,500 units for scheduled charges are left at") {
+		t.Errorf("the day is not drawn: %s", page.text())
+	}
+	must(t, b.Ledger.Suspend(t.Context(), "key1", "default", time.Now().Add(2*time.Hour)))
+	s.pages.forecasts.at = time.Time{} // it is old
+	s.says("/", 200, "0 of 5,500 units left now (suspended until ")
+}
+
 // A ledger that cannot be read takes nothing from the charts.
 func TestBoard_NoLedger(t *testing.T) {
 	s := newStation(t)

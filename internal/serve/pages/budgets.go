@@ -32,8 +32,35 @@ type account struct {
 	Spenders []spender
 }
 
-// Cap is what scheduled charges may take of the main limit.
-func (a *account) Cap() int64 { return a.Main.Limit.Cap(false) }
+// Binding returns the limit that leaves least to be spent now. A limit on how many calls are in
+// flight at once counts only where there is no other.
+func (a *account) Binding() quota.LimitUsage {
+	return slices.MinFunc(a.Limits, func(x, y quota.LimitUsage) int {
+		switch inFlight := x.Limit.Window.Concurrent; {
+		case inFlight == y.Limit.Window.Concurrent:
+			return cmp.Compare(x.Remaining, y.Remaining)
+		case inFlight:
+			return 1
+		}
+		return -1
+	})
+}
+
+// Left returns the units that a scheduled charge can take now.
+func (a *account) Left() int64 {
+	if a.Suspended() {
+		return 0
+	}
+	return a.Binding().Remaining
+}
+
+// Binds names what Left follows from.
+func (a *account) Binds() string {
+	if a.Suspended() {
+		return "suspended until " + shortClock(a.At, a.SuspendedUntil)
+	}
+	return a.Binding().Limit.Window.Text()
+}
 
 // Grade is how the bucket is drawn: good, warn or bad.
 func (a *account) Grade() string {
