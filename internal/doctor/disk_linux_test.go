@@ -30,3 +30,17 @@ func TestNetwork(t *testing.T) {
 		}
 	}
 }
+
+// A disk without room for a charge is an error, whatever the minimum is.
+func TestLowDisk(t *testing.T) {
+	t.Parallel()
+	for free, want := range map[int64]Level{0: Error, full - 1: Error, full: Warning, 1 << 40: ""} {
+		level, low := lowDisk(free, 1<<30)
+		if low != (want != "") || low && level != want {
+			t.Errorf("%d bytes are free: %s %v, want %s", free, level, low, want)
+		}
+	}
+	if _, low := lowDisk(full-1, 0); !low {
+		t.Error("a full disk is right for a minimum of 0")
+	}
+}

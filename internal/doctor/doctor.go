@@ -71,6 +71,7 @@ func Examine(ctx context.Context, cfg *config.Config, o Options) (Result, error)
 	}
 	e.keys()
 	e.tokens()
+	e.files()
 	e.endpoints()
 	e.limits(ctx)
 	e.unmetered(ctx)

@@ -26,6 +26,7 @@ type plant struct {
 	yaml    string // after the line of the ledger
 	ledger  string // URL; "" for a file in dir
 	options doctor.Options
+	mode    os.FileMode // of quota.yaml
 }
 
 const healthy = `
@@ -36,7 +37,7 @@ credentials:
 
 func newPlant(t *testing.T) *plant {
 	t.Helper()
-	p := &plant{dir: t.TempDir(), yaml: healthy, options: doctor.Options{Days: 2,
+	p := &plant{dir: t.TempDir(), yaml: healthy, mode: 0o600, options: doctor.Options{Days: 2,
 		Now: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}}
 	p.write(t, "key", "AIza-of-nobody", 0o600)
 	return p
@@ -62,7 +63,7 @@ func (p *plant) examine(t *testing.T) doctor.Result {
 	if p.ledger == "" {
 		p.ledger = "sqlite://" + p.file()
 	}
-	path := p.write(t, "quota.yaml", "ledger: "+p.ledger+p.yaml, 0o600)
+	path := p.write(t, "quota.yaml", "ledger: "+p.ledger+p.yaml, p.mode)
 	cfg, err := config.Load(t.Context(), path, func(name string) string {
 		return map[string]string{"QUOTA_STATE_DIR": p.dir}[name]
 	})
@@ -91,19 +92,6 @@ func TestHealthy(t *testing.T) {
 		if !r.OK || len(r.Findings) > 0 || r.Worst() != "" || len(r.Facts) != 1 {
 			t.Errorf("%s: %+v", name, r)
 		}
-	}
-}
-
-// TestHealthyGroup: a ledger that the users of a group share is no fault.
-func TestHealthyGroup(t *testing.T) {
-	t.Parallel()
-	p := newPlant(t)
-	charge(t, p, 0)
-	if err := os.Chmod(p.file(), 0o660); err != nil {
-		t.Fatal(err)
-	}
-	if r := p.examine(t); !r.OK || len(r.Findings) > 0 {
-		t.Errorf("%+v", r)
 	}
 }
 
@@ -137,8 +125,13 @@ func redisDoes(command string) func(*testing.T, *plant) {
 	})
 }
 
-// charge records 10 units by a ledger whose clock is so far ahead.
+// charge records 10 units of default by a ledger whose clock is so far ahead.
 func charge(t *testing.T, p *plant, ahead time.Duration) {
+	t.Helper()
+	spend(t, p, "default", 10, ahead)
+}
+
+func spend(t *testing.T, p *plant, bucket string, units int64, ahead time.Duration) {
 	t.Helper()
 	l, err := sqliteledger.Open(t.Context(), p.file())
 	if err != nil {
@@ -146,9 +139,9 @@ func charge(t *testing.T, p *plant, ahead time.Duration) {
 	}
 	defer l.Close()
 	l.Now = func() time.Time { return time.Now().Add(ahead) }
-	limits := []quota.Limit{{Bucket: "default", Units: 100, Window: quota.Sliding(time.Hour)}}
+	limits := []quota.Limit{{Bucket: bucket, Units: 100, Window: quota.Sliding(time.Hour)}}
 	d, err := l.Charge(t.Context(), quota.Charge{Credential: "default", ID: "1", Limits: limits,
-		Costs: []quota.Cost{{Bucket: "default", Units: 10}}})
+		Costs: []quota.Cost{{Bucket: bucket, Units: units}}})
 	if err != nil || !d.Allowed {
 		t.Fatal(d, err)
 	}
@@ -198,6 +191,16 @@ var faults = []struct {
 		})},
 	{"redis-eviction", doctor.Warning, redisDoes("config set maxmemory-policy volatile-ttl")},
 	{"redis-memory", doctor.Warning, redisDoes("config set maxmemory 1100kb")},
+	{"redis-memory", doctor.Error, redisDoes("config set maxmemory 1kb")},
+	{"redis-evicted", doctor.Warning, onRedis(
+		func(t *testing.T, _ *plant, s *redistest.Server) {
+			do(t, s, "config", "set", "maxmemory-policy", "allkeys-lru")
+			do(t, s, "set", "cache:page", strings.Repeat("x", 1<<20))
+			do(t, s, "config", "set", "maxmemory", "1kb")
+			do(t, s, "eval", "return redis.call('DBSIZE')", "0") // what is too much is evicted now
+			do(t, s, "config", "set", "maxmemory", "0")
+			do(t, s, "config", "set", "maxmemory-policy", "noeviction")
+		})},
 	{"redis-persistence", doctor.Warning, redisDoes("config set appendonly no")},
 	{"redis-fsync", doctor.Warning, redisDoes("config set appendfsync no")},
 	{"redis-replicas", doctor.Warning, onRedis(
@@ -255,6 +258,20 @@ var faults = []struct {
 		if err := os.Chmod(p.file(), 0o666); err != nil {
 			t.Fatal(err)
 		}
+	}},
+	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) { p.mode = 0o666 }},
+	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) { chmod(t, p.dir, 0o777) }},
+	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) {
+		chmod(t, p.dir, 0o777|os.ModeSticky) // a file that is not there yet can be made
+	}},
+	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) { // a folder above it
+		must(t, os.Mkdir(p.dir+"/open", 0o700))
+		must(t, os.Mkdir(p.dir+"/open/own", 0o700))
+		p.ledger = "sqlite://" + p.dir + "/open/own/ledger.db"
+		chmod(t, p.dir+"/open", 0o777)
+	}},
+	{"exhausted", doctor.Warning, func(t *testing.T, p *plant) {
+		spend(t, p, "search_list", 95, 0) // the rest is kept for people
 	}},
 	{"sqlite-journal", doctor.Warning, func(t *testing.T, p *plant) {
 		charge(t, p, 0)
@@ -317,6 +334,34 @@ var faults = []struct {
 		p.write(t, "short.yaml", strings.Join(kept, ""), 0o600)
 		p.yaml += "costs: {file: short.yaml}\n"
 	}},
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	must(t, os.Chmod(path, mode))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A folder and a ledger that several users share by their group are as they should be, and a folder
+// of which each user can delete only its own files is no reason to distrust what is below it.
+func TestSharedByGroup(t *testing.T) {
+	t.Parallel()
+	p := newPlant(t)
+	must(t, os.Mkdir(p.dir+"/all", 0o700))
+	dir := p.dir + "/all/shared"
+	must(t, os.Mkdir(dir, 0o700))
+	p.ledger = "sqlite://" + dir + "/ledger.db"
+	p.examine(t)
+	chmod(t, p.dir+"/all", 0o777|os.ModeSticky)
+	chmod(t, dir, 0o770|os.ModeSetgid)
+	chmod(t, dir+"/ledger.db", 0o660)
+	wantChecks(t, p.examine(t))
 }
 
 // Every planted fault is found, at its level, and nothing else is.

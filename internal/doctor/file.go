@@ -15,11 +15,7 @@ func (e *exam) file(path string) {
 			"cron and systemd start programs elsewhere, where they would find another file, or " +
 				"make one, in which nothing is spent", "ledger: sqlite://" + whole})
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o002 != 0 {
-		e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write it (mode "+
-			"%04o)", info.Mode().Perm()), "whoever can write it can change what was spent",
-			"chmod o-w " + path})
-	}
+	e.rights(path, "can change what was spent, or put an empty ledger in its place")
 	if legacyJournal(path) {
 		e.add(Finding{Warning, "sqlite-journal", about,
 			"its journal mode is not WAL: another program changed it",
@@ -36,12 +32,24 @@ func (e *exam) file(path string) {
 			"SQLite's locks do not hold there: two machines can spend the same units",
 			"move it to a local disk, or keep the ledger on Redis (docs/redis.md)"})
 	}
-	if disk.free < e.MinFree {
-		e.add(Finding{Warning, "disk", about, size(disk.free) + " are free on its disk",
+	if level, low := lowDisk(disk.free, e.MinFree); low {
+		e.add(Finding{level, "disk", about, size(disk.free) + " are free on its disk",
 			"once it is full, every charge is denied", "free some space there"})
 	}
 	e.Facts = append(e.Facts, fmt.Sprintf(
 		"ledger: SQLite file %s; %s free; a crash forgets nothing", path, size(disk.free)))
+}
+
+// full is the free space, in bytes, below which a charge may not find room: a transaction writes some
+// pages of 4 KiB, and the files around it grow.
+const full = 1 << 20
+
+// lowDisk reports whether too little is free, and how bad that is.
+func lowDisk(free, minimum int64) (Level, bool) {
+	if free < full {
+		return Error, true
+	}
+	return Warning, free < minimum
 }
 
 // disk is where a file is kept.

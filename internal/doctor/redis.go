@@ -84,7 +84,17 @@ func (e *exam) redisMemory(f redisledger.Facts, add adder) {
 			"(maxmemory-policy "+f.Policy+")", "what was spent would be forgotten",
 			"redis-cli config set maxmemory-policy noeviction; and in redis.conf")
 	}
-	if f.MaxMemory > 0 && f.Memory > f.MaxMemory/100*80 {
+	if f.Evicted > 0 {
+		add(Warning, "redis-evicted", fmt.Sprintf("it has evicted %d keys since it started",
+			f.Evicted), "if the ledger's were among them, what was spent is forgotten and can be "+
+			"spent again", "compare quotactl status with what the upstream counts, and book the "+
+			"rest: quotactl adjust; then: redis-cli config resetstat")
+	}
+	switch {
+	case f.MaxMemory > 0 && f.Memory >= f.MaxMemory:
+		add(Error, "redis-memory", "all of its maxmemory is used", "every charge is denied",
+			"raise maxmemory, or move other data to another server")
+	case f.MaxMemory > 0 && f.Memory > f.MaxMemory/100*80:
 		add(Warning, "redis-memory", fmt.Sprintf("%d %% of its maxmemory is used",
 			f.Memory*100/f.MaxMemory), "once it is full, every charge is denied",
 			"raise maxmemory, or move other data to another server")

@@ -58,6 +58,7 @@ func (e *exam) entries(ctx context.Context) {
 		for _, bucket := range buckets {
 			e.bucket(ctx, c.Name, bucket, now)
 		}
+		e.exhausted(ctx, c)
 	}
 }
 
@@ -83,6 +84,27 @@ func (e *exam) bucket(ctx context.Context, credential, bucket string, now time.T
 				"what was spent stays in the windows", "set the clock of the ledger's host by NTP"})
 	}
 	e.suspension(ctx, credential, bucket, now)
+}
+
+// exhausted finds limits that have nothing left for scheduled charges.
+func (e *exam) exhausted(ctx context.Context, c config.Credential) {
+	usage, err := c.Budget(e.Ledger, e.Config.Table(c), nil).Usage(ctx)
+	if err != nil {
+		return // which entries has found, or a suspension will
+	}
+	for _, b := range usage.Buckets {
+		for _, l := range b.Limits {
+			if l.Remaining > 0 || l.Limit.Cap(false) == 0 || l.NextFreeAt.IsZero() {
+				continue
+			}
+			e.add(Finding{Warning, "exhausted", fmt.Sprintf("limit %s of %s", l.Limit.Name(),
+				c.Name), "nothing is left of it until " +
+				l.NextFreeAt.Add(time.Second-1).UTC().Truncate(time.Second).Format(time.RFC3339),
+				"scheduled charges are denied until then",
+				fmt.Sprintf("quotactl explain --credential %s --bucket %s shows who spent it",
+					c.Name, b.Bucket)})
+		}
+	}
 }
 
 func (e *exam) suspension(ctx context.Context, credential, bucket string, now time.Time) {

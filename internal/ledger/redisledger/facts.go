@@ -23,6 +23,7 @@ type Facts struct {
 
 	Policy            string // maxmemory-policy
 	MaxMemory, Memory int64  // bytes; MaxMemory is 0 for no bound
+	Evicted           int64  // keys, since the server started
 
 	AOF         bool
 	Fsync       string // appendfsync: always, everysec or no
@@ -98,6 +99,7 @@ func (f *Facts) info(ctx context.Context, client redis.UniversalClient) {
 	}
 	f.Version, f.Role, f.Policy = info["redis_version"], info["role"], info["maxmemory_policy"]
 	f.MaxMemory, f.Memory = number("maxmemory"), number("used_memory")
+	f.Evicted = number("evicted_keys")
 	f.AOF, f.Unsaved = info["aof_enabled"] == "1", number("rdb_changes_since_last_save")
 	f.Replicas = number("connected_slaves")
 	switch {

@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// files looks at the files that say what may be spent, and what the daemon runs.
+func (e *exam) files() {
+	for _, path := range []string{e.Config.File, e.Config.CostsFile} {
+		if path != "" {
+			e.rights(path, "can raise limits, and change the commands that jobs run")
+		}
+	}
+}
+
+// rights finds other users who can write a file, or put another one in its place.
+func (e *exam) rights(path, can string) {
+	about, err := filepath.Abs(path)
+	if err != nil {
+		return
+	}
+	why := "a user who can write it " + can
+	dir := filepath.Dir(about)
+	if mode, open := writable(about); open {
+		e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write %s "+
+			"(mode %04o)", path, mode), why, "chmod o-w " + about})
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		// In a folder with the sticky bit nobody can rename what is another user's; a file that is
+		// not there yet can be made all the same.
+		mode, open := writable(at)
+		if sticky := mode&fs.ModeSticky != 0; open && (at == dir || !sticky) {
+			e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write its "+
+				"folder %s (mode %04o)", at, mode.Perm()), why, "chmod o-w " + at})
+		}
+		if at == filepath.Dir(at) {
+			return
+		}
+	}
+}
+
+// writable reports whether users that are neither the owner nor of its group can write a file or a
+// folder. A group may: several users share a ledger by one.
+func writable(path string) (fs.FileMode, bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, false
+	}
+	return info.Mode(), info.Mode()&0o002 != 0
+}
