@@ -24,9 +24,13 @@ func (e *exam) rights(path, can string) {
 	}
 	why := "a user who can write it " + can
 	dir := filepath.Dir(about)
-	if mode, open := writable(about); open {
+	mode, open := writable(about)
+	if !mode.IsRegular() { // such as /dev/null, which stands for an empty configuration
+		return
+	}
+	if open {
 		e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write %s "+
-			"(mode %04o)", path, mode), why, "chmod o-w " + about})
+			"(mode %04o)", path, mode.Perm()), why, "chmod o-w " + about})
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		// In a folder with the sticky bit nobody can rename what is another user's; a file that is
