@@ -156,7 +156,7 @@ func TestServeRefuses(t *testing.T) {
 	for from, to := range map[string]string{
 		"GET /v1/search": "GET /v1/sarch", "token_file: tokens": "token_file: none",
 		"  token_file: tokens": "  token_file: empty", "  token_file: tokens\n": "  token_file: short\n",
-		"store: memory":        "store: redis", "requests: 30": "requests: many",
+		"store: memory": "store: redis", "requests: 30": "requests: many",
 	} {
 		config := filepath.Join(t.TempDir(), "quota.yaml")
 		must(t, os.WriteFile(config, []byte(strings.Replace(limitedServer, from, to, 1)), 0o600))

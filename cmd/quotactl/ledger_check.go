@@ -114,7 +114,7 @@ func checkLedger(ctx context.Context, cfg *config.Config, l quota.Ledger,
 		if err != nil {
 			return out, err
 		}
-		for _, bucket := range buckets {
+		for _, bucket := range quota.BucketNames(buckets) {
 			out.buckets++
 			found, err := checker.CheckBucket(ctx, c.Name, bucket, repair)
 			if err != nil {

@@ -105,7 +105,7 @@ func (g *gate) chosen(ctx context.Context, bucket string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range known {
+	for _, b := range quota.BucketNames(known) {
 		if !slices.Contains(all, b) {
 			all = append(slices.Clip(all), b)
 		}

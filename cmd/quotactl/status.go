@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,8 @@ func (a *app) status() *cobra.Command {
 		Long: `status shows for each limit the units used in its window, the units held by
 reservations, and what remains for scheduled charges. These leave the headroom to people (--manual).
 On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. A split bucket has a
-row for each part, such as output/small; a limit across all parts has one row.
+row for each part, such as output/small, of the 20 that took the most; a limit across all parts has
+one row.
 
 Below the table are the limits that are only observed, the windows whose end the upstream has told,
 what is held for calls in flight where they can turn out to take more, by how much such calls can
@@ -97,6 +99,10 @@ func (a *app) statusTable(list report.Status) error {
 			if !slices.Contains(all[:i], note) { // parts of a bucket have the same bound
 				err = cmp.Or(err, s.Say("%s: %s\n", c.Credential, note))
 			}
+		}
+		for _, bucket := range slices.Sorted(maps.Keys(c.LeftOut)) {
+			err = cmp.Or(err, s.Say("%s: and %d more parts of %s, which took less\n", c.Credential,
+				c.LeftOut[bucket], bucket))
 		}
 	}
 	return err

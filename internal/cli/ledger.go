@@ -106,9 +106,10 @@ func (a *awaited) Takings(ctx context.Context, q quota.Query) ([]quota.Taking, e
 	return ask(ctx, a, func(s quota.Ledger) ([]quota.Taking, error) { return s.Takings(ctx, q) })
 }
 
-func (a *awaited) BucketsOf(ctx context.Context, credential string) ([]string, error) {
-	return ask(ctx, a,
-		func(s quota.Ledger) ([]string, error) { return s.BucketsOf(ctx, credential) })
+func (a *awaited) BucketsOf(ctx context.Context, credential string) ([]quota.BucketTotal, error) {
+	return ask(ctx, a, func(s quota.Ledger) ([]quota.BucketTotal, error) {
+		return s.BucketsOf(ctx, credential)
+	})
 }
 
 func (a *awaited) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {

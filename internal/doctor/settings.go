@@ -135,7 +135,7 @@ func (e *exam) unlisted(ctx context.Context) {
 func (e *exam) unlistedOf(ctx context.Context, credential string, since time.Time) []string {
 	names := map[string]bool{}
 	buckets, _ := e.Ledger.BucketsOf(ctx, credential)
-	for _, bucket := range buckets {
+	for _, bucket := range quota.BucketNames(buckets) {
 		sums, _ := e.Ledger.Sums(ctx, quota.SumQuery{Credential: credential, Bucket: bucket,
 			Since: quota.GrainOf(since)})
 		for _, s := range sums {

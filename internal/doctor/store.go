@@ -55,7 +55,7 @@ func (e *exam) entries(ctx context.Context) {
 			e.unopened(err)
 			return
 		}
-		for _, bucket := range buckets {
+		for _, bucket := range quota.BucketNames(buckets) {
 			e.bucket(ctx, c.Name, bucket, now)
 		}
 		e.exhausted(ctx, c)

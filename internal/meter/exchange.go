@@ -33,11 +33,11 @@ type exchange struct {
 	unused  map[string]int64            // by bucket, when the call began
 	cancel  func(context.Context) error // the charge of a call whose price is known
 	seen    *costs.Observation
-	awaited *awaited // a pending call that the response may be about; or nil
-	due     *due     // what is booked, once that is decided
-	tried   bool     // to settle, and perhaps that was done
-	doubt   bool     // whether it was
-	lost    bool     // what was set aside, by the ledger
+	awaited *awaited     // a pending call that the response may be about; or nil
+	due     *due         // what is booked, once that is decided
+	tried   bool         // to settle, and perhaps that was done
+	doubt   bool         // whether it was
+	lost    bool         // what was set aside, by the ledger
 	open    atomic.Int32 // goroutines that work on it
 }
 

@@ -140,7 +140,7 @@ func (m *metered) booked(t testing.TB, bucket string) (sum int64) {
 	t.Helper()
 	names, err := m.Budget.Ledger.BucketsOf(t.Context(), "key1")
 	must(t, err)
-	for _, name := range names {
+	for _, name := range quota.BucketNames(names) {
 		if quota.WholeOf(name) != bucket {
 			continue
 		}
@@ -174,7 +174,7 @@ func (m *metered) held(t testing.TB, bucket string) (sum int64) {
 	t.Helper()
 	names, err := m.Budget.Ledger.BucketsOf(t.Context(), "key1")
 	must(t, err)
-	for _, name := range names {
+	for _, name := range quota.BucketNames(names) {
 		if quota.WholeOf(name) != bucket {
 			continue
 		}

@@ -177,7 +177,7 @@ func (m *metered) booked(t testing.TB, credential string) (units map[string]int6
 	units = map[string]int64{}
 	buckets, err := m.ledger.BucketsOf(t.Context(), credential)
 	must(t, err)
-	for _, bucket := range buckets {
+	for _, bucket := range quota.BucketNames(buckets) {
 		entries, err := m.ledger.Entries(t.Context(),
 			quota.Query{Credential: credential, Bucket: bucket})
 		must(t, err)

@@ -367,11 +367,13 @@ func (b *Budget) Resume(ctx context.Context, bucket string) error {
 // Usage is the standing of the credential's limits, those of split buckets for each part that was
 // ever used.
 func (b *Budget) Usage(ctx context.Context) (Usage, error) {
-	limits, err := b.Standing(ctx)
+	limits, leftOut, err := b.Listed(ctx)
 	if err != nil {
 		return Usage{}, err
 	}
-	return b.Ledger.Usage(ctx, b.Credential, limits)
+	usage, err := b.Ledger.Usage(ctx, b.Credential, limits)
+	usage.LeftOut = leftOut
+	return usage, err
 }
 
 // Buckets are the buckets that have a limit, in the order of the limits.

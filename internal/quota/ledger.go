@@ -60,9 +60,9 @@ type Ledger interface {
 	// Between is the units of the entries of one bucket stamped after from and not after to. It
 	// takes as long however many there are.
 	Between(ctx context.Context, credential, bucket string, from, to time.Time) (int64, error)
-	// BucketsOf are the buckets that the ledger holds anything of, whether they have a limit or
-	// not, in the order of their names.
-	BucketsOf(ctx context.Context, credential string) ([]string, error)
+	// BucketsOf returns the buckets that the ledger holds anything of, whether they have a limit or
+	// not, in the order of their names. It takes one query, or one for each thousand.
+	BucketsOf(ctx context.Context, credential string) ([]BucketTotal, error)
 	// Mark is a text that is another one whenever anything in the buckets was changed since. It is
 	// cheap to ask again and again. A reservation that expires changes nothing until the log is
 	// read.
@@ -257,10 +257,27 @@ func (d Decision) RetryAfter() time.Duration {
 	return max(0, d.RetryAt.Sub(d.At))
 }
 
+// BucketTotal is a bucket, or a part of one, with all that was ever taken from it.
+type BucketTotal struct {
+	Bucket    string
+	Units     int64 // of all charges that were not cancelled, and of holds
+	Suspended bool  // it was suspended and not resumed, even if that is over
+}
+
+// BucketNames returns the names of buckets.
+func BucketNames(all []BucketTotal) []string {
+	names := make([]string, len(all))
+	for i, b := range all {
+		names[i] = b.Bucket
+	}
+	return names
+}
+
 // Usage is the standing of a credential's buckets at one moment.
 type Usage struct {
 	At      time.Time
 	Buckets []BucketUsage
+	LeftOut map[string]int // parts that are not among Buckets, by their bucket: see Budget.Listed
 }
 
 // BucketUsage is the standing of one bucket.

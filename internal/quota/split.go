@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
@@ -79,27 +80,67 @@ func (l Limit) on(bucket string) Limit {
 	return l
 }
 
-// Standing is the limits of all buckets, those of split ones for each part in the ledger. Errors
-// are the ledger's.
-func (b *Budget) Standing(ctx context.Context) (limits []Limit, err error) {
-	var known []string
-	if len(b.Split) > 0 {
-		if known, err = b.Ledger.BucketsOf(ctx, b.Credential); err != nil {
-			return nil, err
+// MaxParts is how many parts of a split bucket are listed. Callers make up parts: each name of a
+// model that they send is one, whether or not the upstream knows it.
+const MaxParts = 20
+
+// Standing returns the limits of all buckets, those of split ones for each part in the ledger.
+// Errors are the ledger's.
+func (b *Budget) Standing(ctx context.Context) ([]Limit, error) {
+	parts, err := b.parts(ctx)
+	return b.standing(BucketNames(parts)), err
+}
+
+// Listed returns the limits of all buckets, those of split ones for the parts that took the most
+// units, and how many parts of each bucket are left out. A part that never took any is not counted.
+func (b *Budget) Listed(ctx context.Context) ([]Limit, map[string]int, error) {
+	parts, err := b.parts(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.SortStableFunc(parts, func(x, y BucketTotal) int { return cmp.Compare(y.Units, x.Units) })
+	var listed []string
+	counts, leftOut := make(map[string]int), make(map[string]int)
+	for _, part := range parts {
+		switch whole := WholeOf(part.Bucket); {
+		case part.Units == 0 && !part.Suspended:
+		case counts[whole] == MaxParts:
+			leftOut[whole]++
+		default:
+			counts[whole]++
+			listed = append(listed, part.Bucket)
 		}
 	}
+	slices.Sort(listed)
+	return b.standing(listed), leftOut, nil
+}
+
+// parts returns the parts of split buckets that the ledger has.
+func (b *Budget) parts(ctx context.Context) ([]BucketTotal, error) {
+	if len(b.Split) == 0 {
+		return nil, nil
+	}
+	all, err := b.Ledger.BucketsOf(ctx, b.Credential)
+	return slices.DeleteFunc(all, func(of BucketTotal) bool {
+		whole := WholeOf(of.Bucket)
+		return whole == of.Bucket || !slices.Contains(b.Split, whole)
+	}), err
+}
+
+// standing returns the limits of all buckets, those of split ones for each of the parts.
+func (b *Budget) standing(parts []string) (limits []Limit) {
 	for _, l := range b.Limits {
 		if l.Across || !slices.Contains(b.Split, l.Bucket) {
 			limits = append(limits, l)
 			continue
 		}
-		for _, bucket := range known {
-			if b.holdsFor(l, bucket) {
-				limits = append(limits, l.on(bucket))
+		for _, part := range parts {
+			if b.holdsFor(l, part) {
+				limits = append(limits, l.on(part))
 			}
 		}
 	}
-	return limits, nil
+	return limits
 }
 
 func bucketsOf(costs []Cost) []string {

@@ -1,8 +1,10 @@
 package quota_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,6 +76,74 @@ func TestSplitBucket(t *testing.T) {
 	charge("c", 10, "")
 	wantStandings(t, b, "requests 1h 3+0/1000\noutput/a 1h 60+0/100\noutput/b-4.5 1h 80+0/100\n"+
 		"output/c 1h 10+0/100\noutput 1h 150+0/150\n")
+}
+
+// counted counts what is asked of a ledger: calls, and buckets whose standing is read.
+type counted struct {
+	quota.Ledger
+	calls, buckets int
+}
+
+func (c *counted) BucketsOf(ctx context.Context, of string) ([]quota.BucketTotal, error) {
+	c.calls++
+	return c.Ledger.BucketsOf(ctx, of)
+}
+
+func (c *counted) Usage(ctx context.Context, of string, limits []quota.Limit) (quota.Usage, error) {
+	c.calls++
+	c.buckets += len(limits)
+	return c.Ledger.Usage(ctx, of, limits)
+}
+
+// Of the parts that callers make up, those are listed that took the most, and nothing is read of the
+// others, however many there are. One that never took anything is not even counted, unless it is
+// suspended.
+func TestPartsThatAreListed(t *testing.T) {
+	t.Parallel()
+	b := splitBudget(t)
+	b.Limits = b.Limits[:2]
+	names := &counted{Ledger: b.Ledger}
+	b.Ledger = names
+	charge := func(part string, units int64) {
+		t.Helper()
+		call := quota.Call{Costs: []quota.Cost{{Bucket: "output/" + part, Units: units}}}
+		if d, err := b.Charge(t.Context(), call); err != nil || !d.Allowed {
+			t.Fatal(part, d, err)
+		}
+	}
+	for i := range quota.MaxParts + 7 {
+		charge(fmt.Sprintf("none-%02d", i), 1)
+	}
+	charge("zz-real", 2)
+	for i, part := range []string{"given-back", "denied", "closed"} { // these took nothing
+		call := quota.Call{Costs: []quota.Cost{{Bucket: "output/" + part, Units: 100 + int64(i%2)}}}
+		d, err := b.Hold(t.Context(), quota.ReserveRequest{Call: call, TTL: time.Hour})
+		if err == nil {
+			err = b.GiveBack(t.Context(), d, quota.Call{})
+		}
+		if (err == nil) != (part != "denied") {
+			t.Fatal(part, err)
+		}
+	}
+	until := time.Date(2026, 6, 1, 13, 0, 0, 0, time.UTC)
+	if err := names.Suspend(t.Context(), "key1", "output/closed", until); err != nil {
+		t.Fatal(err)
+	}
+	u, err := b.Usage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, bucket := range u.Buckets {
+		listed = append(listed, bucket.Bucket)
+	}
+	if len(listed) != 1+quota.MaxParts || !slices.Contains(listed, "output/zz-real") ||
+		u.LeftOut["output"] != 7+1+1 || len(u.LeftOut) != 1 {
+		t.Errorf("listed %v, left out %v", listed, u.LeftOut)
+	}
+	if names.calls != 2 || names.buckets != len(listed) {
+		t.Errorf("%d calls, %d buckets read", names.calls, names.buckets)
+	}
 }
 
 // What was held in a part and across is settled in both, though the call names the part alone.

@@ -197,7 +197,10 @@ func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Tabl
 		Amount: func(bucket string, units int64) string {
 			return UnitOf(table, bucket).Text(units)
 		}}
-	limits, err := b.Standing(ctx)
+	limits, _, err := b.Listed(ctx)
+	if bucket != quota.WholeOf(bucket) { // which may not be among the listed ones
+		limits, err = b.Standing(ctx)
+	}
 	if err != nil {
 		return q, err
 	}

@@ -22,6 +22,8 @@ type CredentialStatus struct {
 	Credential string         `json:"credential"`
 	Mode       string         `json:"mode"`
 	Buckets    []BucketStatus `json:"buckets"`
+	// LeftOut counts the parts of split buckets that took less than those listed.
+	LeftOut map[string]int `json:"left_out,omitempty" doc:"parts that are not listed, by bucket"`
 
 	At time.Time `json:"-"` // by the ledger's clock
 }
@@ -59,7 +61,7 @@ type LimitStatus struct {
 func newCredentialStatus(c config.Credential, table *costs.Table,
 	usage quota.Usage) CredentialStatus {
 	out := CredentialStatus{Credential: c.Name, Mode: c.Mode(), Buckets: []BucketStatus{},
-		At: usage.At}
+		LeftOut: usage.LeftOut, At: usage.At}
 	for _, b := range usage.Buckets {
 		unit := UnitOf(table, b.Bucket)
 		bucket := BucketStatus{Bucket: b.Bucket, Held: b.Held, AtMost: b.AtMost,

@@ -91,7 +91,8 @@ func (s *store) charge(t failer, credential string, units int64, buckets ...stri
 func follow(s *store, credential string) *tail.Log {
 	return &tail.Log{Ledger: s, Credential: credential,
 		Buckets: func(ctx context.Context) ([]string, error) {
-			return s.BucketsOf(ctx, credential)
+			all, err := s.BucketsOf(ctx, credential)
+			return quota.BucketNames(all), err
 		}}
 }
 

@@ -19,7 +19,7 @@ import (
 var _ quota.Checker = (*Ledger)(nil)
 
 // BucketsOf finds the buckets by their keys, on the node that holds all of a credential.
-func (l *Ledger) BucketsOf(ctx context.Context, credential string) ([]string, error) {
+func (l *Ledger) BucketsOf(ctx context.Context, credential string) ([]quota.BucketTotal, error) {
 	var node redis.Cmdable = l.client
 	if cluster, ok := l.client.(*redis.ClusterClient); ok {
 		master, err := cluster.MasterForKey(ctx, labelsKey(credential))
@@ -42,9 +42,38 @@ func (l *Ledger) BucketsOf(ctx context.Context, credential string) ([]string, er
 			}
 		}
 		if cursor = next; cursor == 0 {
-			return slices.Sorted(maps.Keys(found)), nil
+			return l.totals(ctx, credential, slices.Sorted(maps.Keys(found)))
 		}
 	}
+}
+
+// totals reads the states of buckets, a thousand in one round trip. A bucket without a readable state
+// counts as used.
+func (l *Ledger) totals(ctx context.Context, credential string, names []string) (
+	all []quota.BucketTotal, err error) {
+	for some := range slices.Chunk(names, 1000) {
+		states := make([]*redis.StringCmd, len(some))
+		pipe := l.client.Pipeline()
+		for i, name := range some {
+			states[i] = pipe.HGet(ctx, stateKey(credential, name), stateField)
+		}
+		pipe.Exec(ctx) // each command has its error
+		for i, name := range some {
+			if err := states[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
+				return nil, explain(err)
+			}
+			of := quota.BucketTotal{Bucket: name, Units: 1}
+			if state := states[i].Val(); len(state) >= 64 {
+				number := func(n int) float64 {
+					bits := binary.LittleEndian.Uint64([]byte(state[8*n : 8*n+8]))
+					return math.Float64frombits(bits)
+				}
+				of.Units, of.Suspended = int64(number(0)+number(7)), number(2) != 0
+			}
+			all = append(all, of)
+		}
+	}
+	return all, nil
 }
 
 // maxChecks is how often a bucket is read again because it was charged meanwhile, before what was

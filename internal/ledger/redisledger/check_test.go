@@ -21,8 +21,8 @@ func TestCheckByEveryClient(t *testing.T) {
 			l := open(t, url)
 			ninety(t, l)
 			names, err := l.BucketsOf(t.Context(), "k")
-			if err != nil || fmt.Sprint(names) != "[default]" {
-				t.Errorf("%q, %v", names, err)
+			if err != nil || fmt.Sprint(names) != "[{default 90 false}]" {
+				t.Errorf("%v, %v", names, err)
 			}
 			must(t, l.client.ZRemRangeByRank(t.Context(), logOfK, -1, -1))
 			for _, repair := range []bool{false, true} {

@@ -54,14 +54,15 @@ func (b *bucket) usage(limits []quota.Limit, n int64) quota.BucketUsage {
 }
 
 // BucketsOf implements quota.Ledger.
-func (l *Ledger) BucketsOf(ctx context.Context, credential string) (names []string, err error) {
+func (l *Ledger) BucketsOf(ctx context.Context, credential string) (all []quota.BucketTotal,
+	err error) {
 	err = l.view(ctx, func(s *session) {
 		s.each("bucket_list", []any{credential}, func(row *sql.Rows) error {
-			var name string
-			err := row.Scan(&name)
-			names = append(names, name)
+			var b quota.BucketTotal
+			err := row.Scan(&b.Bucket, &b.Units, &b.Suspended)
+			all = append(all, b)
 			return err
 		})
 	})
-	return names, err
+	return all, err
 }

@@ -3,6 +3,7 @@ package quotatest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,8 +88,8 @@ func testCheck(t *testing.T, h Harness) {
 		buckets := func(want string) {
 			t.Helper()
 			names, err := s.ledger.BucketsOf(t.Context(), s.credential)
-			if err != nil || fmt.Sprint(names) != want {
-				t.Errorf("%q, %v, want %s", names, err, want)
+			if err != nil || fmt.Sprint(quota.BucketNames(names)) != want {
+				t.Errorf("%v, %v, want %s", names, err, want)
 			}
 		}
 		buckets("[]")
@@ -106,6 +107,13 @@ func testCheck(t *testing.T, h Harness) {
 			}
 		}
 		buckets("[closed default split/part-1.x]")
+		s.reserve("default.r", 5, time.Hour)
+		all, err := s.ledger.BucketsOf(t.Context(), s.credential)
+		want := []quota.BucketTotal{{Bucket: "closed", Suspended: true},
+			{Bucket: "default", Units: 1 + 5}, {Bucket: "split/part-1.x", Suspended: true}}
+		if err != nil || !slices.Equal(all, want) {
+			t.Errorf("%+v, %v, want %+v", all, err, want)
+		}
 	})
 	t.Run("WhileCharged", func(t *testing.T) { testRepairWhileCharged(t, filled(t, h)) })
 }

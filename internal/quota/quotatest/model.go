@@ -245,10 +245,23 @@ func (m *Model) Mark(_ context.Context, credential string, buckets []string) (
 }
 
 // BucketsOf lists the buckets that were used.
-func (m *Model) BucketsOf(_ context.Context, credential string) ([]string, error) {
+func (m *Model) BucketsOf(_ context.Context, credential string) (all []quota.BucketTotal,
+	err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Sorted(maps.Keys(m.credential(credential).buckets)), nil
+	buckets := m.credential(credential).buckets
+	for _, name := range slices.Sorted(maps.Keys(buckets)) {
+		b := buckets[name]
+		of := quota.BucketTotal{Bucket: name, Units: b.forgotten, Suspended: b.suspendedUntil != 0}
+		for _, e := range b.entries {
+			of.Units += e.units
+		}
+		for _, h := range b.holds {
+			of.Units += h.left
+		}
+		all = append(all, of)
+	}
+	return all, nil
 }
 
 // Time is the model's clock.

@@ -21,6 +21,7 @@ type boardBody struct {
 	Trouble  string
 	Slices   []report.SliceState // of this host: while the ledger is away, and until it knows all
 	Accounts []*account
+	More     []string // a sentence for each split bucket with parts that are not among Accounts
 	Short    []string // a sentence for each bucket that is short
 	LeftOut  []leftOut
 	Ticks    []schedule.Tick
@@ -91,7 +92,7 @@ func (p *Pages) slices(ctx context.Context, away bool) []report.SliceState {
 }
 
 func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (err error) {
-	if body.Accounts, err = p.accounts(ctx); err != nil {
+	if body.Accounts, body.More, err = p.accounts(ctx); err != nil {
 		return err
 	}
 	lanes, err := p.Source().AllLanes(ctx)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -144,20 +145,25 @@ const (
 	forecastFor = 20 * time.Second
 )
 
-// accounts are those of all buckets that have a limit.
-func (p *Pages) accounts(ctx context.Context) (all []*account, err error) {
+// accounts returns those of all buckets that have a limit, and a sentence for each split bucket that
+// has more parts.
+func (p *Pages) accounts(ctx context.Context) (all []*account, more []string, err error) {
 	from := p.Source()
 	forecasts, err := p.forecasts.get(ctx, forecastFor,
 		func(ctx context.Context) ([]report.Forecast, error) { return from.Forecasts(ctx, "") })
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, c := range from.Config.Credentials {
 		usage, err := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Usage(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		paces := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Paces
+		for _, bucket := range slices.Sorted(maps.Keys(usage.LeftOut)) {
+			more = append(more, fmt.Sprintf("%s: and %s more parts of %s, which took less", c.Name,
+				count(usage.LeftOut[bucket]), bucket))
+		}
 		for _, b := range usage.Buckets {
 			a := &account{BucketUsage: b, At: usage.At, Main: mainLimit(b.Limits),
 				words: report.UnitOf(from.Config.Table(c), b.Bucket).Text}
@@ -168,14 +174,14 @@ func (p *Pages) accounts(ctx context.Context) (all []*account, err error) {
 			a.sums, err = quota.SumsAfter(ctx, from.Ledger, quota.SumQuery{
 				Credential: c.Name, Bucket: b.Bucket, Since: quota.GrainOf(a.since())})
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			a.draw()
 			all = append(all, a)
 		}
 	}
 	p.Sources.ReadLedger()
-	return all, nil
+	return all, more, nil
 }
 
 // know finds the bucket's forecast and pace, if there are any.

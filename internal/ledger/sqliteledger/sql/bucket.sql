@@ -30,7 +30,7 @@ UPDATE buckets SET others = ?2 WHERE id = ?1;
 
 -- ?1 credential
 -- name: bucket_list
-SELECT bucket FROM buckets WHERE credential = ?1 ORDER BY bucket;
+SELECT bucket, total + held, suspended_until <> 0 FROM buckets WHERE credential = ?1 ORDER BY bucket;
 
 -- ?1 bucket's id, ?2 until
 -- name: bucket_suspend
