@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"context"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -21,7 +22,10 @@ type boardBody struct {
 	Trouble  string
 	Slices   []report.SliceState // of this host: while the ledger is away, and until it knows all
 	Accounts []*account
-	More     []string // a sentence for each split bucket with parts that are not among Accounts
+	More     []string   // a sentence for each split bucket with parts that are not among Accounts
+	Wall     []*account // to be shown on a wall; nil on the usual board
+	Daemon   string     // whether one answers; "" where none is expected
+	DaemonOK bool
 	Short    []string // a sentence for each bucket that is short
 	LeftOut  []leftOut
 	Ticks    []schedule.Tick
@@ -57,6 +61,8 @@ const (
 	mostTicks   = 8
 	mostLeftOut = 12
 	mostDenied  = 5
+	wallBuckets = 9
+	wallRegions = 12
 )
 
 func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page, error) {
@@ -78,7 +84,28 @@ func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page
 		}
 		body.Slices = p.slices(ctx, body.Trouble != "")
 	}
-	return page{Title: body.Headline, Section: "board", Live: true, Body: body}, nil
+	wall := r.URL.Query().Get("wall") != ""
+	if wall {
+		body.hang()
+	}
+	return page{Title: body.Headline, Section: "board", Live: true, Wall: wall, Body: body}, nil
+}
+
+// hang keeps what fits on one screen: the buckets that need a look first, and the oldest charts.
+func (b *boardBody) hang() {
+	part := func(a *account) float64 {
+		return float64(a.Left()) / float64(max(1, a.Binding().Limit.Cap(false)))
+	}
+	grades := map[string]int{"bad": 0, "warn": 1, "good": 2}
+	b.Wall = append([]*account{}, b.Accounts...)
+	slices.SortStableFunc(b.Wall, func(x, y *account) int {
+		return cmp.Or(cmp.Compare(grades[x.Grade()], grades[y.Grade()]), cmp.Compare(part(x), part(y)))
+	})
+	b.Wall = b.Wall[:min(len(b.Wall), wallBuckets)]
+	slices.SortStableFunc(b.Regions, func(x, y regionTile) int {
+		return x.CompletedAt.Compare(y.CompletedAt)
+	})
+	b.Regions = b.Regions[:min(len(b.Regions), wallRegions)]
 }
 
 // slices are those of this host that matter: while the ledger is away, and while something of them
@@ -116,7 +143,36 @@ func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (
 		body.Regions[i].Next = next[body.Regions[i].Region]
 	}
 	body.judge()
+	if address := p.Source().Config.Daemon.Listen; len(lanes) > 0 && address != "" {
+		p.lookFor(ctx, body, address)
+	}
 	return nil
+}
+
+// lookFor reports on the board whether a daemon of this machine answers at the address of its health
+// checks.
+func (p *Pages) lookFor(ctx context.Context, body *boardBody, address string) {
+	const answered, patience = 10 * time.Second, 500 * time.Millisecond
+	host, port, _ := net.SplitHostPort(address)
+	body.DaemonOK, _ = p.alive.get(ctx, answered, func(ctx context.Context) (bool, error) {
+		ctx, done := context.WithTimeout(ctx, patience)
+		defer done()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			"http://"+net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port)+"/healthz", nil)
+		if err != nil {
+			return false, nil
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return false, nil
+		}
+		return answer.StatusCode == http.StatusOK, answer.Body.Close()
+	})
+	body.Daemon = "The daemon is alive (" + address + ")"
+	if !body.DaemonOK {
+		body.Daemon = "No daemon answers at " + address + " of this machine: only cron, or a daemon " +
+			"elsewhere, runs what is due"
+	}
 }
 
 // Title is the lane's.

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,39 @@ func TestBoard_Binds(t *testing.T) {
 	must(t, b.Ledger.Suspend(t.Context(), "key1", "default", time.Now().Add(2*time.Hour)))
 	s.pages.forecasts.at = time.Time{} // it is old
 	s.says("/", 200, "0 of 5,500 units left now (suspended until ")
+}
+
+// The board for a wall has the buckets that need a look first, and no table. Both boards say whether
+// a daemon answers.
+func TestBoard_Wall(t *testing.T) {
+	s := newStation(t)
+	b := newBudget(s, 10_000)
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			http.NotFound(w, r)
+		}
+	}))
+	s.pages.Source().Config.Daemon.Listen = daemon.Listener.Addr().String()
+	b.charge(time.Now().Add(-time.Second), "youtube.search.list", 95, "job=report")
+	page := s.says("/?wall=1", 200, "search_list is exhausted", "The daemon is alive",
+		"search_list 0 of 95 units left now (day) default 9,500 of 9,500 units left now",
+		"US – not fetched yet")
+	if strings.Contains(page.body, "<table") || !strings.Contains(page.body, `<body class="wall">`) {
+		t.Errorf("it is no board for a wall: %s", page.text())
+	}
+	daemon.Close()
+	s.pages.alive.at = time.Time{} // it is old
+	if page := s.says("/", 200, "No daemon answers at", "For a wall", "Who spent it"); strings.
+		Contains(page.body, `class="wall"`) {
+		t.Error("the usual board is one for a wall")
+	}
+	s.pages.Private = func(r *http.Request) bool { return false }
+	for _, path := range []string{"/", "/?wall=1"} {
+		if text := s.says(path, 200, "US – not fetched yet").text(); strings.Contains(text, "daemon") ||
+			strings.Contains(text, "units") {
+			t.Errorf("%s: the public sees %s", path, text)
+		}
+	}
 }
 
 // A ledger that cannot be read takes nothing from the charts.

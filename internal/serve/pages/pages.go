@@ -45,6 +45,7 @@ type Pages struct {
 	streams   changes
 	forecasts kept[[]report.Forecast]
 	plans     [mostDays]kept[report.Planned]
+	alive     kept[bool] // a daemon answers
 }
 
 //go:embed templates/*.html
@@ -58,6 +59,7 @@ type page struct {
 	Now     time.Time
 	Private bool // the reader may see budgets, log and plan
 	Live    bool // it follows what changes
+	Wall    bool // it fills one screen that nobody touches
 	Body    any
 }
 
