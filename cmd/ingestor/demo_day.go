@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/quota"
@@ -46,6 +47,42 @@ func (a *app) demoDay(ctx context.Context, cfg *config.Config) error {
 		err = a.demoTick(ctx, *cfg, standin, last.Add(-time.Duration(left)*demoEvery))
 	}
 	return err
+}
+
+// demoTrouble makes the day a bad one, so that a newcomer sees what that looks like: a job that has
+// used up a bucket, one that is denied because of it, and a bucket that the upstream has suspended.
+func (a *app) demoTrouble(ctx context.Context, cfg *config.Config) error {
+	const searches, uploads = "search_list", "video_insert"
+	cred := cfg.Credentials[0]
+	cfg.Jobs = append(cfg.Jobs, config.OwnJob{Name: "report", Command: []string{"report"},
+		Schedule: "30 * * * *", Timezone: time.UTC, Timeout: time.Hour, Settle: "all", Weight: 1,
+		Cost:       config.JobCost{Costs: []quota.Cost{{Bucket: searches, Units: 4}}},
+		Credential: cred.Name, CatchUp: true})
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	budget := cred.Budget(l, cfg.Table(cred), a.Logger())
+	usage, err := budget.Usage(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range usage.Buckets {
+		if b.Bucket != searches {
+			continue
+		}
+		left := b.Limits[0].Remaining
+		for _, limit := range b.Limits {
+			left = min(left, limit.Remaining)
+		}
+		if left > 0 {
+			_, err = budget.Charge(ctx, quota.Call{Bucket: searches, Units: left,
+				Labels: quota.Labels{quota.LabelJob: "keywords"}})
+		}
+	}
+	until := usage.At.Add(3 * time.Hour)
+	return errors.Join(err, l.Suspend(ctx, cred.Name, uploads, until))
 }
 
 // demoTick sweeps a stand-in as if it were then.

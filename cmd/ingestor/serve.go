@@ -49,7 +49,8 @@ Ctrl-C and SIGTERM stop it after the requests under way.`,
 	}
 	c.Flags().StringVar(&address, "listen", "", "`ADDR` to listen on instead of that of serve:")
 	c.Flags().BoolVar(&demo, "demo", false,
-		"serve a made-up day: charts of the stand-in, and budgets")
+		"serve a made-up, bad day: charts of the stand-in, a bucket that is used up, a job that is "+
+			"denied, a suspension")
 	return c
 }
 
@@ -66,7 +67,7 @@ func (a *app) serve(ctx context.Context, address string, demo bool) error {
 		cfg.Serve.Listen = address
 	}
 	if demo {
-		if err := a.demoDay(ctx, cfg); err != nil {
+		if err := errors.Join(a.demoDay(ctx, cfg), a.demoTrouble(ctx, cfg)); err != nil {
 			return err
 		}
 	}

@@ -42,6 +42,12 @@ func TestServeDemo(t *testing.T) {
 	if !strings.Contains(got["/"], "backfill") {
 		t.Errorf("the board is not filled: %s", got["/"])
 	}
+	for _, trouble := range []string{"search_list is exhausted", "video_insert is suspended until",
+		"Left out until the reset", ">report<", "keywords"} {
+		if !strings.Contains(got["/"], trouble) {
+			t.Errorf("the board of a bad day does not show %s", trouble)
+		}
+	}
 	if n := strings.Count(got["/v1/charts/US/history"], `"run":`); n != demoTicks {
 		t.Errorf("%d charts, want %d", n, demoTicks)
 	}
