@@ -24,7 +24,7 @@ import (
 func TestPages(t *testing.T) {
 	b := open(t, newStation(t).demo())
 	b.visit("/")
-	b.says("h1", "Every bucket lasts to its reset")
+	b.says("h1", "search_list is exhausted")
 	b.says(".who", "backfill")
 	b.usable("board")
 	b.click(`.bucket details summary`)
@@ -65,7 +65,7 @@ func TestPages(t *testing.T) {
 	b.says("caption", "Units spent, by region")
 
 	b.click(`nav a[href="/plan"]`)
-	b.says("h1", "Every run gets its pages")
+	b.says("h1", "runs lose pages")
 	b.usable("plan")
 	b.click(`.chips a[href="/plan?days=3"]`)
 	b.says(".chips", "3 days")
@@ -78,6 +78,23 @@ func TestPages(t *testing.T) {
 	b.visit("/search?q=" + strings.Repeat("no-such-word", 3))
 	b.says("main", "No video in the catalogue")
 	b.usable("search without a video")
+}
+
+// The board for a wall fits one screen, whatever its size.
+func TestWall(t *testing.T) {
+	b := open(t, newStation(t).demo())
+	for _, size := range [][2]int64{{1920, 1080}, {1280, 720}, {800, 480}} {
+		b.view(size[0], size[1], true)
+		b.visit("/?wall=1")
+		b.says("h1", "search_list is exhausted")
+		b.says(".cards", "0 of 95 units left now")
+		if !get(b, chromedp.Evaluate[bool](`document.documentElement.scrollHeight <= innerHeight &&
+			document.documentElement.scrollWidth <= innerWidth`)) {
+			t.Errorf("it is larger than a screen of %v", size)
+		}
+	}
+	b.picture("wall")
+	b.usable("wall")
 }
 
 // Pages are as usable on a phone and in the dark; nothing is wider than the screen. What they look
