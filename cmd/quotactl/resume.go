@@ -42,10 +42,11 @@ each was suspended.`,
 // lift opens the bucket and its parts, and returns those that were suspended.
 func (g *gate) lift(ctx context.Context, bucket string) ([]suspension, error) {
 	lifted := []suspension{}
-	names, err := g.Ledger.BucketsOf(ctx, g.Credential)
+	totals, err := g.Ledger.BucketsOf(ctx, g.Credential)
 	if err != nil {
 		return nil, err
 	}
+	names := quota.BucketNames(totals)
 	if !slices.Contains(names, bucket) {
 		names = append(names, bucket)
 	}
