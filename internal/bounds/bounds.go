@@ -1,4 +1,4 @@
-// Package bounds reads what the upstream answers: of a bounded size, and as plain text.
+// Package bounds reads the upstream's responses within bounds, and extracts plain text from them.
 package bounds
 
 import (
@@ -11,20 +11,19 @@ import (
 	"unicode/utf8"
 )
 
-// What an answer may come to. Each bound is far above what the upstream documents (titles of 100
-// characters, descriptions of 5,000 bytes, tags of 500 characters in all) and far below what would
-// hurt.
+// Bounds of a response. Each is far above what the upstream documents (titles of 100 characters,
+// descriptions of 5,000 bytes, tags of 500 characters in all) and far below what would hurt.
 const (
-	maxAnswer = 16 << 20 // bytes of a successful answer, unpacked
-	MaxError  = 1 << 20  // bytes of any other; the rest is dropped
-	maxValues = 100_000  // values in an answer; a page of videos has some 5,000
-	maxDepth  = 64       // objects and lists within one another
-	maxItems  = 1000     // of a list
+	maxAnswer = 16 << 20 // bytes of a successful response, unpacked
+	MaxError  = 1 << 20  // bytes of any other response; the rest is dropped
+	maxValues = 100_000  // values in a response; a page of videos has about 5,000
+	maxDepth  = 64       // nested objects and lists
+	maxItems  = 1000     // in a list
 	maxText   = 4 << 10  // bytes of a title, a name, a tag, an ID, a token
-	maxProse  = 64 << 10 // bytes of a description, and of what we do not read
+	maxProse  = 64 << 10 // bytes of a description, and of fields we do not read
 )
 
-// Unusable is an answer that is too large, or ambiguous. Asking again would not help.
+// Unusable is a response that is too large or ambiguous. Asking again would not help.
 type Unusable struct {
 	Path    string // items[3].snippet.title
 	Problem string
@@ -35,7 +34,7 @@ func (u *Unusable) Error() string {
 	return "the answer cannot be used: " + cmp.Or(path, "it") + " " + u.Problem
 }
 
-// Read reads the body of an answer. An error is cut where it becomes too long.
+// Read reads the body of a response. It cuts an error that is too long.
 func Read(success bool, body io.Reader) ([]byte, error) {
 	if !success {
 		return io.ReadAll(io.LimitReader(body, MaxError))
@@ -50,10 +49,9 @@ func Read(success bool, body io.Reader) ([]byte, error) {
 	return data, Check(data)
 }
 
-// Check returns an Unusable for JSON with a value that is too long, too many values or too deep a
-// nesting. An object with the same key twice is one too, since what it means depends on the reader.
-// It looks at no more of the form than it needs to find the values: whoever decodes the rest
-// rejects what is not JSON.
+// Check returns an Unusable for JSON with a value that is too long, too many values, too deep a
+// nesting, or a repeated key, whose meaning depends on the parser. It only parses as much as it
+// needs to find the values: the JSON decoder rejects other errors.
 func Check(data []byte) error {
 	c := checker{data: data, folded: map[string]string{}}
 	return c.value("", 0)
@@ -66,10 +64,10 @@ type checker struct {
 	folded map[string]string // keys as encoding/json compares them
 }
 
-// errCut is the error for what is not JSON, most often because it ends too early.
+// errCut is the error for invalid JSON, which most often ends too early.
 var errCut = io.ErrUnexpectedEOF
 
-// next is the next byte that is not blank, 0 at the end.
+// next returns the next byte that is not blank, or 0 at the end.
 func (c *checker) next() byte {
 	for ; c.at < len(c.data); c.at++ {
 		if b := c.data[c.at]; b != ' ' && b != '\n' && b != '\r' && b != '\t' {
@@ -79,7 +77,7 @@ func (c *checker) next() byte {
 	return 0
 }
 
-// pass passes the next byte if it is b, and reports whether it was.
+// pass skips the next byte if it is b, and reports whether it did.
 func (c *checker) pass(b byte) bool {
 	if c.next() != b {
 		return false
@@ -88,7 +86,7 @@ func (c *checker) pass(b byte) bool {
 	return true
 }
 
-// value checks the next value, which is under key, at the depth.
+// value checks the next value, which has the given key and depth.
 func (c *checker) value(key string, depth int) error {
 	if c.values++; c.values > maxValues {
 		return &Unusable{"", fmt.Sprintf("is where it has more than %d values", maxValues)}
@@ -170,7 +168,7 @@ func (c *checker) list(key string, depth int) error {
 	return nil
 }
 
-// quoted passes a string and returns it as it is written, quotes and all.
+// quoted skips a string and returns it as written, with its quotes.
 func (c *checker) quoted() ([]byte, error) {
 	if c.next() != '"' {
 		return nil, errCut
@@ -190,8 +188,8 @@ func (c *checker) quoted() ([]byte, error) {
 	return nil, errCut
 }
 
-// text checks a string, which is unquoted only if it may turn out too long: a byte that is no UTF-8
-// becomes three.
+// text checks a string. It unquotes it only if it may be too long: an invalid UTF-8 byte becomes
+// three bytes.
 func (c *checker) text(most int) error {
 	raw, err := c.quoted()
 	if err != nil || 3*len(raw) <= most {
@@ -217,7 +215,7 @@ func (c *checker) number() error {
 	return tooLong(len(rest), maxText)
 }
 
-// below puts the step before the path of what was found.
+// below prepends a step to an error's path.
 func below(step string, err error) error {
 	if u, ok := err.(*Unusable); ok {
 		u.Path = step + u.Path
@@ -232,7 +230,7 @@ func tooLong(length, most int) error {
 	return &Unusable{"", fmt.Sprintf("is %d bytes long, %d at most", length, most)}
 }
 
-// most is how many bytes a text under the key may have.
+// most returns the maximum bytes of a text with the given key.
 func most(key string) int {
 	switch key {
 	case "id", "channelId", "categoryId", "title", "channelTitle", "tags", "publishedAt",

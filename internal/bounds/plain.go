@@ -14,8 +14,8 @@ var tagForm = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
 
 const maxMessage = 300
 
-// Plain returns a text in one line of at most 300 characters, without markup and control codes. A
-// text with something that looks like a key in it is dropped whole.
+// Plain returns a text in one line of at most 300 characters, without markup and control codes.
+// It drops a text that contains something like a key.
 func Plain(text string) string {
 	text = html.UnescapeString(tagForm.ReplaceAllString(text, ""))
 	text = strings.Map(func(r rune) rune {

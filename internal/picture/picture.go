@@ -1,4 +1,4 @@
-// Package picture draws how limits are used over time: for a terminal, and as SVG.
+// Package picture draws the use of limits over time: for a terminal, and as SVG.
 package picture
 
 import (
@@ -8,9 +8,8 @@ import (
 	"quotabudget/internal/plan"
 )
 
-// spread is the series in so many columns, each with the peak of the steps that it stands for.
-// Where there are fewer steps than columns a step takes several. It is empty for a series without a
-// step.
+// spread returns the series in the given number of columns, each the peak of its steps. With
+// fewer steps than columns a step fills several columns. It is empty for a series without a step.
 func spread(use []int64, columns int) (peaks []float64) {
 	if len(use) == 0 {
 		return nil

@@ -45,7 +45,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalShort: a plan of fewer steps than columns fills the picture too.
+// TestTerminalShort: a plan with fewer steps than columns fills the picture too.
 func TestTerminalShort(t *testing.T) {
 	widths := make(map[string]int)
 	for line := range strings.Lines(Terminal(series(10, 5, 5, 5, 5, 5, 5),
@@ -77,8 +77,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// saw is a limit of a calendar day over so many days and hours: from 1 unit in the first hour to 24
-// in the last.
+// saw returns a limit of a calendar day over some days and hours, used from 1 unit in the first
+// hour to 24 in the last.
 func saw(days, hours int) plan.Series {
 	s := series(100)
 	for i := range 24*days + hours {
@@ -87,8 +87,8 @@ func saw(days, hours int) plan.Series {
 	return s
 }
 
-// TestPeaks: of a long plan each day has one point, its peak; an hour more, for a change of the
-// clocks, is of the last day.
+// TestPeaks: a long plan has one point per day, its peak. The extra hour of a clock change
+// belongs to the last day.
 func TestPeaks(t *testing.T) {
 	if got := peaks(saw(60, 0)); len(got) != 60*24 || slices.Max(got) != 24 ||
 		slices.Min(got) != 1 {
@@ -101,7 +101,7 @@ func TestPeaks(t *testing.T) {
 	}
 }
 
-// drawn is a picture as far as its texts go.
+// drawn holds the texts of a picture.
 type drawn struct {
 	ViewBox string  `xml:"viewBox,attr"`
 	Em      float64 `xml:"font-size,attr"`
@@ -115,7 +115,7 @@ type drawn struct {
 
 type box struct{ left, top, right, bottom float64 }
 
-// TestSVGLayout: no text lies on another or is cut off, in fonts of up to 0.6 em a letter.
+// TestSVGLayout: no text overlaps another or is cut off, in fonts of up to 0.6 em a letter.
 func TestSVGLayout(t *testing.T) {
 	lost := []time.Time{time.Date(2026, 6, 1, 2, 0, 0, 0, time.UTC)}
 	for _, days := range []int{1, 2, 3, 5, 7, 14, 30, 60, 61, 100, 365, 366, 3660} {
@@ -125,7 +125,7 @@ func TestSVGLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(out.String(), "the peak of each day"); got != (days > 60) {
-			t.Errorf("%d days: that these are peaks is told: %v", days, got)
+			t.Errorf("%d days: mentions peaks: %v", days, got)
 		}
 		var picture drawn
 		if err := xml.Unmarshal(out.Bytes(), &picture); err != nil {

@@ -11,14 +11,14 @@ import (
 	"quotabudget/internal/plan"
 )
 
-// points is how many a curve has at most, unless it has one a day.
+// points is the maximum of a curve, unless it has one per day.
 const points = 1500
 
-// aDay is the length of a plan from which on a curve shows the peak of each day: more ups and downs
-// of days could not be told apart.
+// aDay is the length of a plan from which a curve shows the peak of each day, because shorter ups
+// and downs would blur.
 const aDay = 60 * 24 * time.Hour
 
-// Sizes of the picture in px. Labels are up to 0.6 em a letter, whatever the font.
+// Sizes of the picture in px. Labels take up to 0.6 em a letter in any font.
 const (
 	left, right, top = 60, 960, 50 // of the area inside the axes
 	height           = 360
@@ -27,9 +27,8 @@ const (
 	line             = 20    // of the legend
 )
 
-// SVG draws how much is used of what each limit leaves for scheduled charges, in per cent, and a
-// mark for each hour in which a run gets less than it wants. A long plan is drawn as the peak and
-// the mark of each day.
+// SVG draws the use of each limit, in per cent of its units for scheduled charges, and a mark for
+// each hour in which a run gets less than it wants. In a long plan, curves and marks are by day.
 func SVG(w io.Writer, series []plan.Series, lost []time.Time) error {
 	series = slices.DeleteFunc(slices.Clone(series), func(s plan.Series) bool {
 		return s.Limit.Pace != nil || len(s.Use) == 0
@@ -43,7 +42,7 @@ func SVG(w io.Writer, series []plan.Series, lost []time.Time) error {
 	}
 	c := chart{from: time.Unix(0, 0), to: time.Unix(1, 0)}
 	if len(series) > 0 {
-		c.from, c.to = series[0].Start, end(series[0]) // all are of the same time
+		c.from, c.to = series[0].Start, end(series[0]) // all cover the same time
 	}
 	c.head(title, len(series)+1)
 	c.axes()
@@ -56,10 +55,10 @@ func SVG(w io.Writer, series []plan.Series, lost []time.Time) error {
 	return err
 }
 
-// daily is whether a curve has one point a day.
+// daily reports whether a curve has one point per day.
 func daily(s plan.Series) bool { return end(s).Sub(s.Start) > aDay }
 
-// peaks are the points of a curve, evenly spread.
+// peaks returns the points of a curve, evenly spread.
 func peaks(s plan.Series) []float64 {
 	if !daily(s) {
 		return spread(s.Use, min(len(s.Use), points))
@@ -79,7 +78,7 @@ type chart struct {
 
 func (c *chart) print(format string, args ...any) { fmt.Fprintf(&c.out, format, args...) }
 
-// text writes a text whose anchor (start, middle or end) is at x, on the line y.
+// text writes a text on line y with its anchor (start, middle or end) at x.
 func (c *chart) text(x, y float64, anchor, text string) {
 	c.print("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor,
 		html.EscapeString(text))
@@ -93,7 +92,7 @@ func (c *chart) head(title string, entries int) {
 	c.text((left+right)/2, top-20, "middle", title)
 }
 
-// x is where a moment is, y where a use in per cent is.
+// x returns the position of a moment.
 func (c *chart) x(at time.Time) float64 {
 	return left + (right-left)*at.Sub(c.from).Seconds()/c.to.Sub(c.from).Seconds()
 }
@@ -120,8 +119,8 @@ func (c *chart) axes() {
 		right)
 }
 
-// curve draws one limit, and its line of the legend. Curves may lie on each other, so that each has
-// other dashes too.
+// curve draws one limit and its line of the legend. Each curve has different dashes, because
+// curves may coincide.
 func (c *chart) curve(i int, s plan.Series) {
 	colors := []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"}
 	dashes := []string{"none", "7 3", "2 3", "9 3 2 3", "4 2", "12 4"}
@@ -155,7 +154,7 @@ func cross(x, y float64) string {
 	return fmt.Sprintf("M%.1f %.1fl6 6m-6 0l6 -6", x-3, y-3)
 }
 
-// entry writes a line of the legend, and returns the middle of its height.
+// entry writes a line of the legend, and returns its vertical middle.
 func (c *chart) entry(i int, text string) float64 {
 	y := float64(top + height + below + (i+1)*line)
 	c.text(left+40, y, "start", text)

@@ -10,14 +10,15 @@ import (
 	"quotabudget/internal/plan"
 )
 
-// Size is how much of a terminal a picture takes.
+// Size is the size of a picture on a terminal.
 type Size struct {
 	Columns, Rows int // of the area inside the axes
 	Color         bool
-	Money         func(int64) string // writes units of a bucket of money; nil for others
+	Money         func(int64) string // formats units of a bucket of money; nil for others
 }
 
-// Terminal draws one limit in units, with a line at its Cap. It is "" for a series without a step.
+// Terminal draws one limit in units, with a line at its Cap. It returns "" for a series without a
+// step.
 func Terminal(s plan.Series, size Size) string {
 	use := spread(s.Use, size.Columns)
 	if len(use) == 0 {

@@ -9,7 +9,7 @@ type tick struct {
 
 const mostTicks = 9
 
-// ticks are at full hours or days of UTC.
+// ticks returns the ticks, at full hours or days of UTC.
 func ticks(from, to time.Time) (found []tick) {
 	const day = 24 * time.Hour
 	var step time.Duration

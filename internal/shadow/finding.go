@@ -8,24 +8,24 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Finding is what a limit would have refused in a span of time.
+// Finding is what a limit would have refused during a span of time.
 type Finding struct {
 	Limit   quota.Limit
-	From    time.Time // the first entry of the log; zero when there is none
-	Charged Sum       // of the span
-	Refused Sum       // of those
-	By      []Group   // refused, by their labels, the most units first
-	Hours   []Hour    // refused, by hours in UTC, in order
+	From    time.Time // the first entry of the log; zero if there is none
+	Charged Sum       // in the span
+	Refused Sum       // of Charged
+	By      []Group   // refused units by labels, most first
+	Hours   []Hour    // refused units by hour in UTC, in order
 	Exact   bool
-	Note    string // why it is not; "" when it is
+	Note    string // why it is not exact, or ""
 }
 
-// Sum is units and in how many charges.
+// Sum is a number of units and of charges.
 type Sum struct{ Units, Charges int64 }
 
 func (s *Sum) add(units int64) { s.Units, s.Charges = s.Units+units, s.Charges+1 }
 
-// Share is the part of the charged units that would have been refused.
+// Share returns the fraction of the charged units that would have been refused.
 func (f Finding) Share() float64 {
 	if f.Charged.Units == 0 {
 		return 0
@@ -33,19 +33,19 @@ func (f Finding) Share() float64 {
 	return float64(f.Refused.Units) / float64(f.Charged.Units)
 }
 
-// Group is what charges of the same labels would have been refused.
+// Group is what would have been refused of charges with the same labels.
 type Group struct {
-	Labels quota.Labels // without the run, and what would have denied it
+	Labels quota.Labels // without the run and the denying limit
 	Sum
 }
 
 // Hour is what would have been refused in an hour.
 type Hour struct {
-	At time.Time // its beginning, UTC
+	At time.Time // start, UTC
 	Sum
 }
 
-// Replay plays a log. Make it with Begin, give it all entries in their order, and take the Finding.
+// Replay replays a log. Create it with Begin, Add all entries in order, and call Finding.
 type Replay struct {
 	since, until time.Time
 	limit        *Limit
@@ -54,36 +54,36 @@ type Replay struct {
 	hours        map[time.Time]*Hour
 }
 
-// Begin is for the entries after since and up to until (zero for all); earlier ones are played to
-// know what the window held. reset is as in New.
+// Begin replays for the entries after since, up to until (zero for all). Earlier entries only
+// fill the window. reset is as in New.
 func Begin(of quota.Limit, reset, since, until time.Time) *Replay {
 	r := &Replay{since: since, until: until, limit: New(of, reset),
 		found: Finding{Limit: of, Exact: true},
 		by:    make(map[string]*Group), hours: make(map[time.Time]*Hour)}
 	switch w := of.Window; {
 	case w.Concurrent:
-		r.found.Note = "the log does not tell what was held at once"
+		r.found.Note = "the log does not record what was held at once"
 	case w.Anchored:
-		r.found.Note = "the ledger does not keep the earlier ends that the upstream told: " +
+		r.found.Note = "the ledger does not keep the earlier ends that the upstream reported: " +
 			"before the last one, the window is taken to slide"
 	case of.Headroom > 0:
-		r.found.Note = "the log does not tell which charges were made with --manual: " +
+		r.found.Note = "the log does not record which charges were made with --manual: " +
 			"none is taken to use the headroom"
 	}
 	r.found.Exact = r.found.Note == ""
 	return r
 }
 
-// Settled says that calls are booked when they have ended: the limit would have been asked when
-// they began, for what was estimated then.
+// Settled records that calls are booked when they have ended, although the limit would have been
+// asked when they began, for an estimate.
 func (r *Replay) Settled() {
 	if r.found.Exact {
 		r.found.Exact, r.found.Note = false, "calls whose price is known after them are played "+
-			"when they were booked, and by what they took: the log does not tell the estimates"
+			"when they were booked, and by what they took: the log does not record the estimates"
 	}
 }
 
-// Add plays an entry.
+// Add replays an entry.
 func (r *Replay) Add(e quota.Entry) {
 	f := &r.found
 	if f.From.IsZero() {
@@ -92,7 +92,7 @@ func (r *Replay) Add(e quota.Entry) {
 	fits := true
 	switch {
 	case f.Limit.Window.Concurrent:
-	case e.Labels[quota.LabelSource] != "": // spent by others, or booked by hand
+	case e.Labels[quota.LabelSource] != "": // spent elsewhere, or booked by hand
 		r.limit.Count(e.At, e.Units)
 	default:
 		fits = r.limit.Admits(e.At, e.Units)
@@ -121,7 +121,7 @@ func (r *Replay) refuse(e quota.Entry) {
 	r.hours[hour].add(e.Units)
 }
 
-// Finding is what was found.
+// Finding returns the result.
 func (r *Replay) Finding() Finding {
 	f := r.found
 	for _, g := range r.by {
@@ -138,7 +138,7 @@ func (r *Replay) Finding() Finding {
 	return f
 }
 
-// Common is the value that a label has in all that would have been refused; "" when there is none.
+// Common returns the value of a label that all refused charges share, or "".
 func (f Finding) Common(label string) string {
 	if len(f.By) == 0 {
 		return ""
@@ -151,8 +151,8 @@ func (f Finding) Common(label string) string {
 	return value
 }
 
-// Hour is the hour of the day, UTC, in which all of it would have been refused; false when there
-// were several.
+// Hour returns the hour of the day, UTC, in which all refused charges were. It returns false if
+// there are several.
 func (f Finding) Hour() (hour int, all bool) {
 	for i, h := range f.Hours {
 		if i > 0 && h.At.Hour() != hour {

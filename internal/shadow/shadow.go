@@ -1,6 +1,5 @@
-// Package shadow replays a log through a limit whose refusals are real: what it would have refused,
-// and what its window would hold. A charge that would have been refused does not count for those
-// after it.
+// Package shadow replays a log through a limit: what it would have refused, and what its window
+// would hold. A charge that would have been refused does not count for later ones.
 package shadow
 
 import (
@@ -11,20 +10,20 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Limit is a limit in force since the first entry that it is shown. It is the arithmetic of the
-// ledgers (quota.Standing) on another log.
+// Limit is a limit in force from the first entry on. It applies the ledgers' arithmetic
+// (quota.Standing) to another log.
 type Limit struct {
 	of    quota.Limit
-	reset int64 // the end of an anchored window that is known
+	reset int64 // the known end of an anchored window
 
-	stamps, totals []int64 // of the entries let through: Unix µs, and the running total
-	gone           int64   // the total before the first of them
+	stamps, totals []int64 // of admitted entries: Unix µs, and the running total
+	gone           int64   // total before the first of them
 	level, at      int64   // of a restoring window, at its newest entry
-	start, end     int64   // the calendar window of the last entry
+	start, end     int64   // calendar window of the last entry
 }
 
-// New is for a limit, with the last end of its window that the upstream has told (zero for none).
-// The ends before it are not known: of an anchored window, what was before slides.
+// New returns a limit whose anchored window last ended at reset (zero for none), as the upstream
+// reported. Earlier ends are not known, so before that the window slides.
 func New(of quota.Limit, reset time.Time) *Limit {
 	l := &Limit{of: of, end: math.MinInt64}
 	if !reset.IsZero() {
@@ -33,7 +32,8 @@ func New(of quota.Limit, reset time.Time) *Limit {
 	return l
 }
 
-// Admits reports whether a charge fits, and counts it then. Entries come in the order of the log.
+// Admits reports whether a charge fits, and counts it if so. Entries come in the order of the
+// log.
 func (l *Limit) Admits(at time.Time, units int64) bool {
 	st := l.standing(at)
 	if st.Used()+units > l.of.Cap(false) {
@@ -43,10 +43,10 @@ func (l *Limit) Admits(at time.Time, units int64) bool {
 	return true
 }
 
-// Count counts what nobody could have refused.
+// Count counts an entry that no limit could have refused.
 func (l *Limit) Count(at time.Time, units int64) { l.count(l.standing(at), units) }
 
-// Used is the units in the window.
+// Used returns the units in the window.
 func (l *Limit) Used(at time.Time) int64 { return l.standing(at).Used() }
 
 func (l *Limit) standing(at time.Time) quota.Standing {
@@ -77,7 +77,7 @@ func (l *Limit) count(st quota.Standing, units int64) {
 	l.stamps, l.totals = append(l.stamps, st.Now), append(l.totals, total)
 }
 
-// forget drops entries that can never count again, now and then.
+// forget occasionally drops entries that can no longer count.
 func (l *Limit) forget(now int64) {
 	const often = 4096
 	if len(l.stamps)%often != often-1 {
@@ -90,7 +90,7 @@ func (l *Limit) forget(now int64) {
 	}
 }
 
-// after is the place of the first entry stamped after t.
+// after returns the index of the first entry stamped after t.
 func (l *Limit) after(t int64) int {
 	return sort.Search(len(l.stamps), func(i int) bool { return l.stamps[i] > t })
 }

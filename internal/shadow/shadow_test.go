@@ -16,8 +16,8 @@ import (
 	"quotabudget/internal/shadow"
 )
 
-// TestReplayIsWhatEnforcingDoes: what a replay of the log of an observed limit would have refused
-// is what the ledger refuses where the same charges come and the limit is enforced.
+// TestReplayIsWhatEnforcingDoes: replaying the log of an observed limit refuses the same charges
+// as a ledger that enforces the limit.
 func TestReplayIsWhatEnforcingDoes(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -116,7 +116,7 @@ func same(t *testing.T, l quota.Ledger, set func(time.Time)) {
 	})
 }
 
-// TestForgetting: a long log takes memory for its window only, and the answers stay.
+// TestForgetting: a long log only takes the memory of its window, and the answers stay the same.
 func TestForgetting(t *testing.T) {
 	limit := quota.Limit{Bucket: "b", Units: 5, Window: quota.Sliding(10 * time.Second)}
 	replay, at := shadow.New(limit, time.Time{}), time.Unix(1_800_000_000, 0)
@@ -130,8 +130,8 @@ func TestForgetting(t *testing.T) {
 
 func at(hour, minute int) time.Time { return time.Date(2026, 6, 1, hour, minute, 0, 0, time.UTC) }
 
-// TestFinding: who would have been refused, and when; what others spent counts and cannot be
-// refused.
+// TestFinding: the charges that would have been refused, and when. Units spent elsewhere count
+// and cannot be refused.
 func TestFinding(t *testing.T) {
 	limit := quota.Limit{Bucket: "default", Units: 10, Window: quota.Sliding(time.Hour)}
 	r := shadow.Begin(limit, time.Time{}, at(7, 0), at(9, 0))
@@ -142,14 +142,14 @@ func TestFinding(t *testing.T) {
 	add(at(6, 30), 8, us)
 	add(at(7, 10), 3, quota.Labels{"region": "DE", "run": "2", "denied": "default 1h"}) // 8 + 3
 	add(at(7, 15), 2, us)
-	// 2 + 8: the eight have left, the three never came
+	// 2 + 8: the eight have left, the three were never admitted
 	add(at(7, 40), 8, us)
 	add(at(7, 50), 5, quota.Labels{"source": "upstream"}) // 15
 	add(at(8, 20), 1, de)                                 // 13 + 1
 	add(at(8, 30), 4, de)
 	add(at(8, 45), 6, us) // 5 + 6
 	add(at(9, 0), 2, us)
-	add(at(9, 1), 9, us) // too late to be counted
+	add(at(9, 1), 9, us) // too late to count
 	f := r.Finding()
 	if f.Charged != (shadow.Sum{Units: 31, Charges: 8}) ||
 		f.Refused != (shadow.Sum{Units: 14, Charges: 4}) || !f.Exact || !f.From.Equal(at(6, 30)) {
@@ -170,7 +170,7 @@ func TestFinding(t *testing.T) {
 	}
 }
 
-// TestSettled: where calls are booked after they have ended, nothing exact is claimed.
+// TestSettled: if calls are booked after they have ended, the result is not exact.
 func TestSettled(t *testing.T) {
 	r := shadow.Begin(quota.Limit{Units: 1, Window: window("1h", "")}, time.Time{}, at(0, 0),
 		time.Time{})
@@ -181,7 +181,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestUnknown: of what the log does not tell, nothing is claimed.
+// TestUnknown: the result is not exact if the log lacks information.
 func TestUnknown(t *testing.T) {
 	for text, exact := range map[string]bool{"concurrent": false, "anchored 1h": false, "1h": true,
 		"day": true, "restoring 1/1s": true} {

@@ -8,23 +8,23 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// bucket is one bucket that a page is charged to.
+// bucket is one bucket that pages are charged to.
 type bucket struct {
 	name      string
-	costs     []int64 // of a page of each lane: what must be left for it
+	costs     []int64 // by lane: what must be left for a page
 	took      []took
 	log       log
 	windows   []window     // limits, then throttles, then paces
-	own       []ownPace    // of lanes that have their own
-	holds     []quota.Hold // those that expire first come first
-	lapses    []int64      // units of the entries that they become when they expire; -1 for none
+	own       []ownPace    // of lanes with separate paces
+	holds     []quota.Hold // earliest expiry first
+	lapses    []int64      // units of the entries they become on expiry; -1 for none
 	held      int64
-	suspended int64 // until
-	moved     int64 // to
+	suspended int64 // end of the suspension
+	moved     int64 // the current moment
 }
 
-// took is what earlier runs of a lane took; runs is 0 where each takes its price. Of those to come
-// each takes what brings their sum closest to the mean.
+// took is what earlier runs of a lane used. With runs 0, each run takes its price. Each coming
+// run takes the units that keep the sum closest to the mean.
 type took struct{ units, runs, rest int64 }
 
 func (t *took) next() int64 {
@@ -98,7 +98,7 @@ func (b *bucket) begin(s Standing) {
 	}
 }
 
-// copyOf makes b a copy that goes on by itself, in the memory that it has.
+// copyOf makes b an independent copy, and reuses its memory.
 func (b *bucket) copyOf(from *bucket) {
 	log, windows, own, took := b.log, b.windows, b.own, b.took
 	*b = *from
@@ -120,7 +120,7 @@ func (b *bucket) next(at int64) int64 {
 	}
 }
 
-// move goes on to n: windows move, and reservations lapse.
+// move moves to n: windows move, and reservations lapse.
 func (b *bucket) move(n int64) {
 	if n == b.moved {
 		return
@@ -141,7 +141,7 @@ func (b *bucket) move(n int64) {
 	}
 }
 
-// still reports whether nothing leaves or lapses, and no window begins, from now to n.
+// still reports whether until n nothing leaves or lapses and no window begins.
 func (b *bucket) still(n int64) bool {
 	if len(b.holds) > 0 && b.holds[0].ExpiresAt <= n {
 		return false
@@ -159,7 +159,7 @@ func (b *bucket) still(n int64) bool {
 	return true
 }
 
-// fits reports whether a lane may be charged pages at n, to which the bucket has moved.
+// fits reports whether a lane may be charged pages at n, the current moment.
 func (b *bucket) fits(n, pages int64, by charger) bool {
 	units := pages * b.costs[by.lane]
 	if units == 0 {
@@ -186,17 +186,17 @@ func (b *bucket) fits(n, pages int64, by charger) bool {
 	return true
 }
 
-// charger is who is charged, and whether paces hold it back.
+// charger is the lane to charge, and whether paces hold it back.
 type charger struct {
 	lane    int
-	own     bool // its own paces, in place of those of the others
+	own     bool // use the lane's paces instead of the common ones
 	unpaced bool
 }
 
-// takes reports whether a lane takes anything of the bucket.
+// takes reports whether a lane uses the bucket.
 func (b *bucket) takes(lane int) bool { return b.costs[lane] > 0 || b.took[lane].units > 0 }
 
-// chargeLane charges pages of a lane, and returns how many units that was.
+// chargeLane charges pages of a lane, and returns the units.
 func (b *bucket) chargeLane(n, pages int64, lane int) (units int64) {
 	t := &b.took[lane]
 	if t.runs == 0 {
@@ -211,7 +211,7 @@ func (b *bucket) chargeLane(n, pages int64, lane int) (units int64) {
 	return units
 }
 
-// charge writes pages, each a microsecond after the one before, of so many units each.
+// charge writes an entry of the given units for each page, a microsecond apart.
 func (b *bucket) charge(n, pages, units int64) {
 	if b.log.full() {
 		b.trim()
@@ -233,7 +233,7 @@ func (b *bucket) write(at, units int64) {
 	}
 }
 
-// see notes how much is used at n.
+// see updates the peaks at n.
 func (b *bucket) see(n int64) {
 	for i := range b.windows {
 		w := &b.windows[i]
@@ -241,7 +241,7 @@ func (b *bucket) see(n int64) {
 	}
 }
 
-// trim forgets the entries that no window will see again, when they are many, or makes room.
+// trim drops entries that no window needs, if they are many, or else makes room.
 func (b *bucket) trim() {
 	gone := len(b.log.stamps)
 	for i := range b.windows {
@@ -263,11 +263,11 @@ func (b *bucket) trim() {
 	}
 }
 
-// verdict is which limit makes a page wait the longest at n, and until when; as the ledgers name
-// it.
+// verdict is the limit that makes a page wait the longest at n, and until when, named as by the
+// ledgers.
 type verdict struct {
 	limit string
-	at    int64 // quota.Never when it is not known
+	at    int64 // quota.Never if not known
 }
 
 func (b *bucket) judge(n int64, by charger, v *verdict) {
@@ -288,7 +288,7 @@ func (b *bucket) judge(n int64, by charger, v *verdict) {
 	}
 }
 
-// judgePaces puts the verdict off to when the lines are where the page needs them.
+// judgePaces extends the verdict to when the pace lines allow the page.
 func (b *bucket) judgePaces(n int64, by charger, v *verdict) {
 	if b.costs[by.lane] == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/share"
 )
 
-// A tick that is idle would be left out if somebody asked.
+// TestIdle: a tick that is idle would be left out if Admit were called.
 func TestIdle(t *testing.T) {
 	idle := 0
 	for seed := range uint64(60) {

@@ -14,14 +14,14 @@ func utcDay(units int64) quota.Limit {
 		Window: quota.Window{Calendar: "day", Zone: time.UTC}}
 }
 
-// job is a lane that holds so many units.
+// jobLane returns a lane that holds the given units.
 func jobLane(t *testing.T, spec string, units int64) share.Lane {
 	l := lanes(t, spec, "US 1")[0]
 	l.Region, l.Price = "", []quota.Cost{{Bucket: quota.DefaultBucket, Units: units}}
 	return l
 }
 
-// playedDay is how the runs of a day end, lane by lane, and what is used at its end.
+// playedDay returns how the runs of a day end, by lane, and the units used at its end.
 func playedDay(lanes []share.Lane, limits, paces []quota.Limit) (ends [][]string, used int64) {
 	c := Scenario{Lanes: lanes, Limits: limits, Paces: paces,
 		Reset: quota.Window{Calendar: "day", Zone: time.UTC},
@@ -39,8 +39,8 @@ func playedDay(lanes []share.Lane, limits, paces []quota.Limit) (ends [][]string
 	return ends, p.Used(begin.AddDate(0, 0, 1).UnixMicro()-1, nil)[0]
 }
 
-// TestOwnPace: a lane is held back by its own line alone, whatever that of the others is, and
-// nobody else is. All that is spent counts for each line.
+// TestOwnPace: only a lane's own pace holds it back, and holds back no other lane. All spending
+// counts for each pace.
 func TestOwnPace(t *testing.T) {
 	limit, even := utcDay(240), utcDay(240)
 	even.Pace = &quota.Pace{Slack: 24} // 24 units, and 10 an hour
@@ -78,8 +78,8 @@ func TestOwnPace(t *testing.T) {
 	}
 }
 
-// TestTook: what earlier runs took is charged, to the unit in the sum; what a run holds must be
-// left.
+// TestTook: runs are charged the mean of earlier runs, to the unit in the sum; a run's hold must
+// be left.
 func TestTook(t *testing.T) {
 	l := jobLane(t, "0 * * * *", 40)
 	l.Took, l.Runs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 25}}, 10
@@ -96,8 +96,7 @@ func TestTook(t *testing.T) {
 	}
 }
 
-// TestElsewhere: a lane that is run elsewhere asks for no share, and the others share what it
-// leaves.
+// TestElsewhere: a lane run elsewhere asks for no share, and the others share what it leaves.
 func TestElsewhere(t *testing.T) {
 	l := jobLane(t, "0 * * * *", 4)
 	l.Job, l.Elsewhere = "crawl", true

@@ -6,7 +6,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// line is quota.Pace.Line for one window after another, without asking the calendar each time.
+// line is quota.Pace.Line for successive windows, without calendar computations at each call.
 type line struct {
 	pace    quota.Pace
 	units   int64

@@ -9,7 +9,8 @@ import (
 
 var _ quota.Log = (*log)(nil)
 
-// log is the entries of one bucket, oldest first. It is a quota.Log. Times are Unix microseconds.
+// log is the entries of one bucket, oldest first. It implements quota.Log. Times are Unix
+// microseconds.
 type log struct {
 	stamps []int64
 	before []int64 // running total before the entry
@@ -37,7 +38,7 @@ func (l *log) forget(n int) {
 	l.before = l.before[:copy(l.before, l.before[n:])]
 }
 
-// since is the units of the entries from index i on.
+// since returns the units of the entries from index i on.
 func (l *log) since(i int) int64 {
 	if i == len(l.before) {
 		return 0
@@ -45,7 +46,7 @@ func (l *log) since(i int) int64 {
 	return l.total - l.before[i]
 }
 
-// after is the index of the first entry after t.
+// after returns the index of the first entry after t.
 func (l *log) after(t int64) int {
 	return sort.Search(len(l.stamps), func(i int) bool { return l.stamps[i] > t })
 }
@@ -62,7 +63,7 @@ func (l *log) StampAt(t, n int64) int64 {
 	return l.stamps[first+found]
 }
 
-// upTo is the running total with entry i.
+// upTo returns the running total including entry i.
 func (l *log) upTo(i int) int64 {
 	if i+1 < len(l.before) {
 		return l.before[i+1]

@@ -10,73 +10,73 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Outcome is what a run comes to.
+// Outcome is the outcome of a run.
 type Outcome int
 
-// The outcomes.
+// Outcomes.
 const (
-	Complete Outcome = iota // all pages that it wants
+	Complete Outcome = iota // all pages it wants
 	Partial                 // some pages, then denied
 	Denied                  // no page
-	LeftOut                 // its share said no
+	LeftOut                 // its share denied it
 )
 
-// String is the word for it.
+// String returns the outcome's word.
 func (o Outcome) String() string {
 	return [...]string{"complete", "partial", "denied", "left_out"}[o]
 }
 
-// ShareName, as Run.Limit, says that a run is left out for its share.
+// ShareName, as Run.Limit, means that a run was left out by its share.
 const ShareName = "share"
 
-// Run is one tick as it was played. Times are Unix µs.
+// Run is one simulated tick. Times are Unix µs.
 type Run struct {
 	Lane    int
 	At      int64
 	Outcome Outcome
-	Pages   int64  // that it gets
-	Wanted  int64  // pages: those of the chart, less those that an earlier run has got of it
-	Limit   string // why no more: a limit's name, quota.PaceName, quota.Suspended or ShareName
-	RetryAt int64  // when the next page would fit; 0 when it is not known
-	shared  int64  // units of the bucket that is shared, that it takes
+	Pages   int64  // pages it gets
+	Wanted  int64  // pages of the chart, less those an earlier run got
+	Limit   string // what denied more: a limit's name, quota.PaceName, quota.Suspended or ShareName
+	RetryAt int64  // when the next page would fit; 0 if not known
+	shared  int64  // units it takes from the shared bucket
 }
 
 // Lost reports whether the run gets less than it wants.
 func (r Run) Lost() bool { return r.Outcome != Complete }
 
-// Tick is the tick of a run.
+// Tick returns the tick of a run.
 func (c *Course) Tick(r Run) schedule.Tick {
 	l, at := &c.Lanes[r.Lane], moment(r.At)
 	return schedule.Tick{Job: l.Job, Region: l.Region, Scheduled: at.Add(-l.Offset), At: at}
 }
 
-// Play is one play of a course: a run after the other, and charges of others in between. A course
-// has one play at a time.
+// Play is one simulation of a course: one run after another, with other charges in between. A
+// course has one play at a time.
 type Play struct {
 	*Course
 	book    share.Book
 	buckets []bucket
 	lanes   []progress
 
-	day   int    // of Course.days
-	queue []tick // of the day, to come
+	day   int    // index in Course.days
+	queue []tick // coming ticks of the day
 	room  []tick
-	turns []tick // of one moment
-	turn  int    // the next of them
+	turns []tick // ticks of one moment
+	turn  int    // index of the next one
 
-	shared *bucket               // whose units are shared; nil for none
-	left   func(limit int) int64 // of Course.rule
+	shared *bucket               // the shared bucket; nil for none
+	left   func(limit int) int64 // for Course.rule
 }
 
-// progress is how a lane stands.
+// progress is the state of a lane.
 type progress struct {
-	served int64 // when it last got all that it wanted; MinInt64 for never
-	pages  int64 // of the chart that was cut off; 0 for none
-	begun  int64 // when its first page came
-	spent  int64 // units of the upstream's day, of the bucket that is shared
+	served int64 // when it last got all it wanted; MinInt64 for never
+	pages  int64 // of the interrupted chart; 0 for none
+	begun  int64 // when its first page arrived
+	spent  int64 // units of the shared bucket in the upstream's day
 }
 
-// Play begins. The next call begins again, and the play before has ended.
+// Play begins a simulation. It ends the previous one.
 func (c *Course) Play() *Play {
 	p := &c.play
 	p.Course, p.day, p.queue, p.turns, p.turn = c, -1, nil, p.turns[:0], 0
@@ -94,7 +94,7 @@ func (c *Course) Play() *Play {
 	return p
 }
 
-// share finds the windows of the limits that are shared.
+// share finds the windows of the shared limits.
 func (p *Play) share() {
 	var windows []*window
 	for i := range p.buckets {
@@ -113,7 +113,7 @@ func (p *Play) share() {
 	}
 }
 
-// Next is when the next run is; false when there is none.
+// Next returns the time of the next run; false if there is none.
 func (p *Play) Next() (at int64, ok bool) {
 	if p.turn < len(p.turns) {
 		return p.begin() + p.turns[p.turn].at(), true
@@ -132,7 +132,7 @@ func (p *Play) Next() (at int64, ok bool) {
 	return p.begin() + p.queue[0].at(), true
 }
 
-// Skip leaves aside the next runs before a moment that are surely left out.
+// Skip drops the next runs before a moment that are certain to be left out.
 func (p *Play) Skip(until int64) {
 	for p.turn == len(p.turns) && len(p.queue) > 0 {
 		at := p.begin() + p.queue[0].at()
@@ -143,10 +143,10 @@ func (p *Play) Skip(until int64) {
 	}
 }
 
-// begin is when the part of the day begins that is played.
+// begin returns the start of the simulated part of the day.
 func (p *Play) begin() int64 { return p.days[p.day].From.UnixMicro() }
 
-// take takes the next tick. Of one moment, the lane that was served longest ago goes first.
+// take takes the next tick. At one moment, the lane served longest ago goes first.
 func (p *Play) take() tick {
 	if p.turn == len(p.turns) {
 		n := 1
@@ -164,7 +164,7 @@ func (p *Play) take() tick {
 	return p.turns[p.turn-1]
 }
 
-// Run plays the next run. Next says whether there is one.
+// Run simulates the next run. Next reports whether there is one.
 func (p *Play) Run() Run {
 	t := p.take()
 	lane, at := t.lane(), p.begin()+t.at()
@@ -195,7 +195,7 @@ func (p *Play) admits(lane int, at int64) bool {
 	return p.book.Admit(lane, at, p.left).Run
 }
 
-// resumed is how many pages of the chart are there when the lane runs at a moment.
+// resumed returns how many pages the lane's chart has when it runs at a moment.
 func (g *progress) resumed(at int64) int64 {
 	if at-g.begun > Fresh.Microseconds() {
 		g.pages = 0
@@ -203,7 +203,7 @@ func (g *progress) resumed(at int64) int64 {
 	return g.pages
 }
 
-// keep notes what a run has got of the chart.
+// keep records the pages that a run got of the chart.
 func (g *progress) keep(run Run) {
 	if g.pages == 0 {
 		g.begun = run.At
@@ -229,8 +229,7 @@ func (p *Play) read(run *Run, by charger) {
 	}
 }
 
-// readAll charges all pages at once, where they fit and nothing changes between the first and the
-// last.
+// readAll charges all pages at once, if they fit and nothing changes during the run.
 func (p *Play) readAll(run *Run, by charger) bool {
 	n := p.next(run.At, by.lane)
 	if run.Wanted < 1 || !p.fit(n, run.Wanted, by) {
@@ -246,8 +245,8 @@ func (p *Play) readAll(run *Run, by charger) bool {
 	return true
 }
 
-// next moves the buckets that a lane takes from to a moment, or to just after their newest entry,
-// as a ledger stamps.
+// next moves the buckets that a lane uses to a moment, or to just after their newest entry, as a
+// ledger stamps.
 func (p *Play) next(at int64, lane int) int64 {
 	for i := 0; i < len(p.buckets); {
 		if !p.buckets[i].takes(lane) {
@@ -255,7 +254,7 @@ func (p *Play) next(at int64, lane int) int64 {
 			continue
 		}
 		if n := p.buckets[i].next(at); n > at {
-			at, i = n, 0 // all are decided at one time
+			at, i = n, 0 // all must decide at the same time
 		} else {
 			i++
 		}
@@ -272,7 +271,7 @@ func (p *Play) fit(n, pages int64, by charger) bool {
 	return true
 }
 
-// charge returns how many units it took of the bucket that is shared.
+// charge returns the units taken from the shared bucket.
 func (p *Play) charge(n, pages int64, lane int) (shared int64) {
 	for i := range p.buckets {
 		b := &p.buckets[i]
@@ -286,7 +285,8 @@ func (p *Play) charge(n, pages int64, lane int) (shared int64) {
 	return shared
 }
 
-// deny says why, as a budget does: the limit that makes the page wait longest, the paces included.
+// deny records why, as a budget does: the limit that makes the page wait longest, including
+// paces.
 func (p *Play) deny(n int64, run *Run, by charger) {
 	run.Outcome = Denied
 	if run.Pages > 0 {
@@ -307,14 +307,14 @@ func (p *Play) deny(n int64, run *Run, by charger) {
 	}
 }
 
-// Room is how many units the first bucket has left at a moment, no earlier than any before,
-// suspended or not, throttles and paces left aside: less than 0 where people are in the headroom.
+// Room returns the units the first bucket has left at a moment, which never goes back. It ignores
+// suspension, throttles and paces, and is negative if people use the headroom.
 func (p *Play) Room(at int64) int64 {
 	room, _ := p.tightest(at)
 	return room
 }
 
-// Tightest is the name of the limit that leaves least of it.
+// Tightest returns the name of the limit that leaves the least of the first bucket.
 func (p *Play) Tightest(at int64) string {
 	_, w := p.tightest(at)
 	if w == nil {
@@ -335,8 +335,8 @@ func (p *Play) tightest(at int64) (room int64, which *window) {
 	return room, which
 }
 
-// Frees is when a unit of it comes free, at a moment or later, if nobody charges anything;
-// quota.Never if none does.
+// Frees returns when a unit of the first bucket comes free, at a moment or later, if nothing is
+// charged; quota.Never if none does.
 func (p *Play) Frees(at int64) (free int64) {
 	b := &p.buckets[0]
 	b.move(at)
@@ -348,7 +348,7 @@ func (p *Play) Frees(at int64) (free int64) {
 	return free
 }
 
-// Charge charges the first bucket for somebody who is none of the lanes, if the limits allow it.
+// Charge charges the first bucket outside of any lane, if the limits allow it.
 func (p *Play) Charge(at, units int64) bool {
 	if units > p.Room(at) {
 		return false
@@ -357,7 +357,7 @@ func (p *Play) Charge(at, units int64) bool {
 	return true
 }
 
-// Take charges whatever the limits say.
+// Take charges the first bucket regardless of limits.
 func (p *Play) Take(at, units int64) {
 	b := &p.buckets[0]
 	b.charge(b.next(at), 1, units)
@@ -366,7 +366,7 @@ func (p *Play) Take(at, units int64) {
 	}
 }
 
-// Used is what is used and held in each of Windows at a moment, no earlier than any before.
+// Used returns the units used and held in each of Windows at a moment, which never goes back.
 func (p *Play) Used(at int64, into []int64) []int64 {
 	into = into[:0]
 	for i := range p.buckets {
@@ -379,7 +379,7 @@ func (p *Play) Used(at int64, into []int64) []int64 {
 	return into
 }
 
-// Peaks are those of each of Windows since they were last cleared.
+// Peaks returns the peak of each of Windows since they were last cleared.
 func (p *Play) Peaks() (all []Peak) {
 	for i := range p.buckets {
 		for j := range p.buckets[i].windows {
@@ -389,7 +389,7 @@ func (p *Play) Peaks() (all []Peak) {
 	return all
 }
 
-// ClearPeaks makes peaks begin with what is used at a moment.
+// ClearPeaks resets the peaks to the use at a moment.
 func (p *Play) ClearPeaks(at int64) {
 	for i := range p.buckets {
 		b := &p.buckets[i]

@@ -1,4 +1,4 @@
-// Package sim plays lanes against limits, without a ledger, a clock or waiting.
+// Package sim simulates lanes under limits, without a ledger, a clock or waiting.
 //
 // Worked example: two lanes of 4 pages every hour, 30 units in any 4 h, from midnight.
 //
@@ -6,20 +6,19 @@
 //	03:00 US 28  BR: 2 pages, then denied
 //	04:00 the 4 + 4 of midnight leave at this very moment, US 26, BR 30
 //
-// A run that is denied leaves its chart to the next run of the lane, which wants the missing pages
-// only, if it comes within a quarter of an hour of the first page; otherwise the chart is begun
-// again. If BR above had ticks every 10 minutes:
+// A denied run leaves its chart to the lane's next run. That one wants only the missing pages if
+// it comes within a quarter of an hour of the first page; otherwise it begins a new chart. If BR
+// above had ticks every 10 minutes:
 //
 //	18:00 BR: 2 pages, then denied
 //	18:10 wants the other 2, and is denied
 //	18:20 begins again, and wants 4
 //
-// It decides as the ledgers do, with the same windows to the microsecond. Of an anchored window it
-// knows the end that the upstream told last; from then on the window slides, until the upstream
-// tells another. Which ticks run while units are short it decides as a daemon does, by package
-// share. What it cannot know are slow answers and charts that were cut off before it begins. Runs
-// take no time, so limits on what is held at once (concurrent) are left aside. Of lanes that tick
-// in one moment, the one that was served longest ago goes first.
+// It decides as the ledgers do, with the same windows to the microsecond. Of an anchored window
+// it knows the end last reported by the upstream; after that the window slides. While units are
+// short, package share decides which ticks run, as in a daemon. It cannot know about slow
+// responses, or charts interrupted before it begins. Runs take no time, so concurrent limits do
+// not apply. Of lanes that tick at one moment, the one served longest ago goes first.
 package sim
 
 import (
@@ -31,35 +30,35 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Scenario is what is played. Its fields are set once before Prepare.
+// Scenario is the input of a simulation. Its fields are set before Prepare.
 type Scenario struct {
 	Lanes  []share.Lane
-	Price  []quota.Cost  // of a page of lanes that have none of their own
-	Limits []quota.Limit // those of buckets without a price are left aside
-	// Throttles and Paces hold runs back, and nobody else. A run below its lane's floor of the day
-	// is not held back by a pace.
+	Price  []quota.Cost  // of a page of lanes without a price
+	Limits []quota.Limit // those of buckets without a price are ignored
+	// Throttles and Paces only hold runs back. A pace does not hold back a run below its lane's
+	// floor of the day.
 	Throttles []quota.Limit
 	Paces     []quota.Limit // each with a Pace
 	Reset     quota.Window  // the upstream's day
 	From      time.Time     // ticks at From or later
 	To        time.Time     // and before To
-	Before    []Standing    // what the ledger holds; none for an empty one
-	Like      *Course       // one with the same ticks; nil for none
+	Before    []Standing    // the ledger's state; none if it is empty
+	Like      *Course       // a course with the same ticks; may be nil
 }
 
-// Standing is what the ledger holds of one bucket at the beginning.
+// Standing is the ledger's initial state of one bucket.
 type Standing struct {
 	Bucket         string
 	Spent          []quota.Spent // oldest first; as far back as the longest window
 	Reservations   []quota.Reservation
-	SuspendedUntil time.Time // zero when the bucket is open
-	ResetAt        time.Time // the last end of an anchored window that is known; zero for none
+	SuspendedUntil time.Time // zero if the bucket is open
+	ResetAt        time.Time // the last known end of an anchored window; zero for none
 }
 
-// Fresh is how old a chart that was cut off may be to be resumed: that of package ingest.
+// Fresh is the maximum age of an interrupted chart to resume, as in package ingest.
 const Fresh = 15 * time.Minute
 
-// Course is a scenario that is ready to be played, many times and each time alike.
+// Course is a prepared scenario, which can be simulated many times with the same result.
 type Course struct {
 	Scenario
 	rule    share.Rule
@@ -71,16 +70,16 @@ type Course struct {
 	play    Play
 }
 
-// Day is the part of an upstream's day that is played.
+// Day is the simulated part of an upstream's day.
 type Day struct {
 	From, To   time.Time
 	Start, End time.Time // of the whole day
 }
 
-// Days are those that are played.
+// Days returns the simulated days.
 func (c *Course) Days() []Day { return c.days }
 
-// Prepare takes up what the ledger holds.
+// Prepare reads the ledger's state.
 func (s Scenario) Prepare() *Course {
 	c := &Course{Scenario: s, lanes: make([]progress, len(s.Lanes))}
 	for from := s.From; from.Before(s.To); {
@@ -109,13 +108,13 @@ func (s Scenario) Prepare() *Course {
 	if c.ticks = (&ticks{course: c}); s.Like != nil {
 		c.ticks = s.Like.ticks
 	}
-	if len(c.Lanes) > 0 { // count the ticks of the windows, once for all plays
+	if len(c.Lanes) > 0 { // count the ticks of the windows once for all plays
 		c.book.Admit(0, s.From.UnixMicro(), func(int) int64 { return 0 })
 	}
 	return c
 }
 
-// Buckets are those that the lanes take from, in the order of their prices.
+// Buckets returns the buckets that the lanes use, in the order of their prices.
 func (s *Scenario) Buckets() (names []string) {
 	add := func(price []quota.Cost) {
 		for _, cost := range price {
@@ -132,8 +131,7 @@ func (s *Scenario) Buckets() (names []string) {
 	return names
 }
 
-// sharedLimits are those of the bucket that is shared, without paces: a run asks for its share of
-// these.
+// sharedLimits returns the limits of the shared bucket, without paces.
 func (c *Course) sharedLimits() (limits []quota.Limit) {
 	for i := range c.buckets {
 		if b := &c.buckets[i]; b.name == quota.DefaultBucket {
@@ -147,7 +145,7 @@ func (c *Course) sharedLimits() (limits []quota.Limit) {
 	return limits
 }
 
-// recall takes up who spent what before.
+// recall records the earlier charges by lane.
 func (c *Course) recall() {
 	for i := range c.lanes {
 		c.lanes[i].served = math.MinInt64
@@ -171,7 +169,7 @@ func (c *Course) recall() {
 	}
 }
 
-// payer is the lane as the shares know it.
+// payer returns the lane as the shares identify it.
 func (c *Course) payer(lane int) int {
 	if lane != share.Others && c.Lanes[lane].Elsewhere {
 		return share.Others
@@ -179,7 +177,7 @@ func (c *Course) payer(lane int) int {
 	return lane
 }
 
-// Windows are the limits, throttles and paces, bucket by bucket in the order of the prices.
+// Windows returns the limits, throttles and paces, bucket by bucket in the order of the prices.
 func (c *Course) Windows() (all []quota.Limit) {
 	for i := range c.buckets {
 		for _, w := range c.buckets[i].windows {

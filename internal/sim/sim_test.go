@@ -14,7 +14,7 @@ import (
 
 var begin = time.Date(2026, time.June, 1, 0, 0, 0, 0, time.UTC)
 
-// lanes are regions of one job that tick together, in their order: "US 4" wants 4 pages.
+// lanes returns the regions of one job that tick together, in order: "US 4" wants 4 pages.
 func lanes(t *testing.T, spec, regions string) (all []share.Lane) {
 	s, err := schedule.Parse(spec, time.UTC)
 	if err != nil {
@@ -34,8 +34,8 @@ func limit(units int64, window time.Duration) quota.Limit {
 	return quota.Limit{Bucket: quota.DefaultBucket, Units: units, Window: quota.Sliding(window)}
 }
 
-// told plays a course. Others ask for units at the minutes of charges.
-func told(c *Course, charges map[int]int64) (lines []string) {
+// outcomes plays a course, with other charges at the given minutes.
+func outcomes(c *Course, charges map[int]int64) (lines []string) {
 	p := c.Play()
 	clock := func(at int64) string { return moment(at).Format("15:04") }
 	for minute := range 24 * 60 {
@@ -99,9 +99,9 @@ func TestPlay(t *testing.T) {
 				Price: []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}},
 				Reset: quota.Window{Calendar: "day", Zone: time.UTC},
 				From:  begin, To: begin.AddDate(0, 0, 1)}.Prepare()
-			told(c1, map[int]int64{1: 5, 70: 3}) // another play changes nothing
+			outcomes(c1, map[int]int64{1: 5, 70: 3}) // another play changes nothing
 			for range 2 {
-				if got := told(c1, c.charges); !slices.Equal(got, c.want) {
+				if got := outcomes(c1, c.charges); !slices.Equal(got, c.want) {
 					t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"),
 						strings.Join(c.want, "\n"))
 				}

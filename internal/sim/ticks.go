@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// ticks lists the ticks of one upstream day after the other. Those of the first days are kept for
+// ticks lists the ticks of one upstream day after another. It keeps those of the first days for
 // the next play. It is safe for concurrent use.
 type ticks struct {
 	course *Course
 	lock   sync.Mutex
 	kept   [][]tick
-	many   int // kept
+	many   int // number of ticks kept
 }
 
-// mostKept is how many ticks are kept.
+// mostKept bounds the ticks kept.
 const mostKept = 500_000
 
 // tick is a moment, in Unix µs since the beginning of its day's part, and a lane.
@@ -27,8 +27,8 @@ func (t tick) at() int64              { return int64(t >> laneBits) }
 func (t tick) lane() int              { return int(t & (1<<laneBits - 1)) }
 func newTick(at int64, lane int) tick { return tick(at)<<laneBits | tick(lane) }
 
-// of lists the ticks of a day, in the order of time and then of the lanes. room may be used for
-// them, and is given back if it is not needed for them any longer.
+// of lists the ticks of a day, by time and then lane. It may use room for them, and returns it if
+// it is no longer needed.
 func (t *ticks) of(day int, room []tick) (all, rest []tick) {
 	t.lock.Lock()
 	defer t.lock.Unlock()

@@ -9,36 +9,36 @@ import (
 	"quotabudget/internal/share"
 )
 
-// window is one limit on its way through time: it only ever moves on.
+// window is the state of one limit as time moves forward.
 type window struct {
 	limit quota.Limit
 	brake bool // a throttle or a pace
-	// what the limit's window says of itself, asked millions of times
+	// cached properties of the limit's window
 	slides, restores bool
 	most             int64 // units for scheduled charges
-	length           int64 // µs, of a sliding or an anchored window; 0 of others
-	at               int64 // to which it has moved
-	head             int   // the first entry inside; of a restoring window, the end of the log
-	used             int64 // units of the entries inside; of a restoring window, its level
+	length           int64 // µs, of a sliding or an anchored window; 0 for others
+	at               int64 // the current moment
+	head             int   // the first entry inside; for a restoring window, the end of the log
+	used             int64 // units of the entries inside; for a restoring window, its level
 	start            int64 // of a calendar window
 	end              int64
-	reset            int64 // of an anchored window: the last end that is known; 0 for none
+	reset            int64 // of an anchored window: the last known end; 0 for none
 	level            int64 // of a restoring window, at at
 	line             line  // of a pace
 	peak             Peak
 }
 
-// Peak is the most that was used and held since the peaks were last cleared, and the least that was
+// Peak is the most that was used and held since the peaks were cleared, and the least that was
 // left for scheduled charges.
 type Peak struct {
-	Use, At int64 // Use is -1 before any was seen
+	Use, At int64 // Use is -1 if nothing was seen
 	Margin  int64
 }
 
-// NoPeak is the peak of nothing.
+// NoPeak returns the peak before anything was seen.
 func NoPeak() Peak { return Peak{Use: -1, Margin: math.MaxInt64} }
 
-// See raises the peak by what is used at a moment, of at most so many units.
+// See raises the peak to the use at a moment, of at most most units.
 func (p *Peak) See(use, at, most int64) {
 	if use > p.Use {
 		p.Use, p.At = use, at
@@ -59,7 +59,7 @@ func newWindow(l quota.Limit, brake bool, reset time.Time) window {
 	return w
 }
 
-// move goes on to n.
+// move moves to n.
 func (w *window) move(l *log, n int64) {
 	if w.restores {
 		w.restore(n)
@@ -81,7 +81,7 @@ func (w *window) move(l *log, n int64) {
 	w.used = l.since(w.head)
 }
 
-// after is the time after which entries count at n, in the calendar window that the window is in.
+// after returns the time after which entries count at n, in the current calendar window.
 func (w *window) after(n int64) int64 {
 	switch {
 	case w.length == 0:
@@ -94,7 +94,7 @@ func (w *window) after(n int64) int64 {
 	return n - w.length
 }
 
-// restore takes off the level of a restoring window what comes back until n.
+// restore lowers the level of a restoring window to that at n.
 func (w *window) restore(n int64) {
 	rate := w.limit.Window.Restore
 	w.level, w.at = rate.LevelAfter(w.level, max(0, n-w.at)), max(w.at, n)
@@ -102,7 +102,7 @@ func (w *window) restore(n int64) {
 	w.used = (w.level + den - 1) / den
 }
 
-// take counts units that are charged at n, the log's newest entry by then.
+// take counts units charged at n, by now the log's newest entry.
 func (w *window) take(n, units int64) {
 	if w.restores {
 		w.restore(n)
@@ -112,11 +112,11 @@ func (w *window) take(n, units int64) {
 	w.used += units
 }
 
-// soon is what counts as free already when a run asks for its share: the charges of a run are a
-// little apart, and so are those that leave the window a day later.
+// soon is how far ahead units count as free when a run asks for its share: the charges of a run
+// are a little apart, and so they leave a window a little apart.
 const soon = int64(share.Soon / time.Microsecond)
 
-// usedSoon is what will be used of what is used now.
+// usedSoon returns how much of what is used now will still be used soon.
 func (w *window) usedSoon(l *log) int64 {
 	if !w.slides {
 		return w.used
@@ -128,7 +128,7 @@ func (w *window) usedSoon(l *log) int64 {
 	return l.since(head)
 }
 
-// still reports whether the window holds at n what it does now, or less.
+// still reports whether the window holds no more at n than now.
 func (w *window) still(l *log, n int64) bool {
 	switch {
 	case w.restores:
@@ -139,7 +139,7 @@ func (w *window) still(l *log, n int64) bool {
 	return w.head == len(l.stamps) || l.stamps[w.head] > w.after(n)
 }
 
-// allows is how many units may be inside at n, to which the window has moved.
+// allows returns the units that may be inside at n, the current moment.
 func (w *window) allows(n int64) int64 {
 	if w.limit.Pace != nil {
 		return w.line.at(n)
@@ -147,7 +147,7 @@ func (w *window) allows(n int64) int64 {
 	return w.most
 }
 
-// standing is the window as package quota decides on it.
+// standing returns the window in the form that package quota decides on.
 func (w *window) standing(b *bucket, n int64) quota.Standing {
 	return quota.Standing{Limit: w.limit, Log: &b.log, Holds: b.holds, Now: n, Start: w.start,
 		End: w.end, Reset: w.reset, Level: w.level,

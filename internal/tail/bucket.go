@@ -8,15 +8,15 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// maxRecent is how many entries of a bucket are remembered, to see what becomes of them: a charge
-// is cancelled moments after it was made, and a late settlement comes soon.
+// maxRecent is how many entries of a bucket are remembered to detect their changes: charges are
+// cancelled within moments, and late settlements come soon.
 const maxRecent = 5000
 
-// bucket is how far the log of one has been told.
+// bucket is the state of following one bucket's log.
 type bucket struct {
 	credential, name string
-	newest           quota.Entry   // the last that was read; At is zero before the first
-	recent           []quota.Entry // that were told, oldest first
+	newest           quota.Entry   // the last entry read; At is zero before the first
+	recent           []quota.Entry // reported entries, oldest first
 }
 
 func (b *bucket) clone() *bucket {
@@ -25,7 +25,7 @@ func (b *bucket) clone() *bucket {
 	return &c
 }
 
-// first reads the entries to begin with, and finds the newest, should it not be among them.
+// first reads the initial entries, and finds the newest one if it is not among them.
 func (b *bucket) first(ctx context.Context, l quota.Ledger, q quota.Query) (
 	entries []quota.Entry, err error) {
 	if q.Limit > 0 {
@@ -36,14 +36,14 @@ func (b *bucket) first(ctx context.Context, l quota.Ledger, q quota.Query) (
 	if err != nil {
 		return nil, err
 	}
-	b.told(entries)
+	b.remember(entries)
 	if len(entries) == 0 {
 		err = b.find(ctx, l, time.Time{})
 	}
 	return entries, err
 }
 
-// find makes the last entry up to a time the newest that is known; a zero time is that of the last.
+// find sets newest to the last entry up to a time; the zero time means the last of all.
 func (b *bucket) find(ctx context.Context, l quota.Ledger, until time.Time) error {
 	q := quota.Query{Credential: b.credential, Bucket: b.name, Until: until, Limit: 1}
 	entries, err := l.Entries(ctx, q)
@@ -54,8 +54,8 @@ func (b *bucket) find(ctx context.Context, l quota.Ledger, until time.Time) erro
 	return err
 }
 
-// read adds what is new of the bucket. The entry that was newest is read again: if it is as it was,
-// with the units of all before it in its total, nothing before it was changed.
+// read adds the bucket's new entries. It reads the newest known entry again: if that has not
+// changed, running total included, nothing before it has.
 func (b *bucket) read(ctx context.Context, l quota.Ledger, news *News) error {
 	q := quota.Query{Credential: b.credential, Bucket: b.name}
 	known := b.newest
@@ -75,13 +75,13 @@ func (b *bucket) read(ctx context.Context, l quota.Ledger, news *News) error {
 			return err
 		}
 	}
-	b.told(entries)
+	b.remember(entries)
 	news.add(entries)
 	return nil
 }
 
-// told remembers entries.
-func (b *bucket) told(entries []quota.Entry) {
+// remember records reported entries.
+func (b *bucket) remember(entries []quota.Entry) {
 	if len(entries) == 0 {
 		return
 	}
@@ -90,8 +90,8 @@ func (b *bucket) told(entries []quota.Entry) {
 	b.recent = slices.Clone(b.recent[max(0, len(b.recent)-maxRecent):])
 }
 
-// compare reads again what was told, and adds what of it was taken back. Entries that are too old
-// are forgotten by the ledger, when later ones come: nothing was taken back then.
+// compare reads the reported entries again, and adds what was taken back. The ledger drops old
+// entries when later ones come, which does not count.
 func (b *bucket) compare(ctx context.Context, l quota.Ledger, later []quota.Entry,
 	news *News) error {
 	if len(later) > 0 {
@@ -112,7 +112,7 @@ func (b *bucket) compare(ctx context.Context, l quota.Ledger, later []quota.Entr
 	for _, e := range now {
 		left[e.At] = e
 	}
-	const mostAtOnce = 100 // more than this were not cancelled one by one
+	const mostAtOnce = 100 // more than these were not cancelled one by one
 	if len(now) == 0 && len(b.recent) > mostAtOnce {
 		news.replaced(b.credential, b.name)
 	} else {
@@ -122,9 +122,9 @@ func (b *bucket) compare(ctx context.Context, l quota.Ledger, later []quota.Entr
 	return b.find(ctx, l, b.newest.At)
 }
 
-// takeBack adds a line for each entry that has fewer units left, or is gone.
-func (n *News) takeBack(told []quota.Entry, left map[time.Time]quota.Entry) {
-	for _, e := range told {
+// takeBack adds a line for each entry that has fewer units left or is gone.
+func (n *News) takeBack(reported []quota.Entry, left map[time.Time]quota.Entry) {
+	for _, e := range reported {
 		now := left[e.At]
 		if now.ID != e.ID {
 			now = quota.Entry{}

@@ -1,8 +1,8 @@
 // Package tail follows the log of a credential as it grows.
 //
-// Each entry is told once, those of a bucket in their order. What is taken out of the log after it
-// was told, because a charge was cancelled or settled late with less, is told as a line that takes
-// units back, so that the lines add up to the log.
+// Each entry is reported once, in order within a bucket. If a reported entry later loses units,
+// because the charge was cancelled or settled with less, a line with negative units is reported,
+// so that the lines add up to the log.
 package tail
 
 import (
@@ -15,25 +15,24 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Line is an entry that is new; with TakenBack, one that was told before and has lost units, which
-// are negative then.
+// Line is a new entry or, with TakenBack, the negative units that a reported entry has lost.
 type Line struct {
 	quota.Entry
 	TakenBack bool
 }
 
-// News is what has happened since the last time.
+// News is what happened since the last call.
 type News struct {
 	Lines []Line   // oldest first
-	Notes []string // in words, of what no line can say
+	Notes []string // messages that no line can express
 }
 
-// Log follows the log of one credential. It is for one goroutine.
+// Log follows the log of one credential. It is not safe for concurrent use.
 type Log struct {
 	Ledger     quota.Ledger
 	Credential string
-	// Buckets are those to follow. They are asked for now and then, as parts of a split bucket come
-	// with their first charge.
+	// Buckets returns the buckets to follow. It is called repeatedly, because parts of a split
+	// bucket appear with their first charge.
 	Buckets func(context.Context) ([]string, error)
 
 	mark      string
@@ -44,24 +43,24 @@ type Log struct {
 	readAt    time.Time
 }
 
-// The log is read when its mark has changed, and every readEvery all the same: a reservation that
-// expires becomes an entry only when somebody reads. The buckets are listed every listEvery, so
-// that the first entry of a new one is soon there. That can take long where much else is on the
-// server: it may take a hundredth of the time.
+// The log is read when its mark has changed, and in any case every readEvery, because an expired
+// reservation becomes an entry only when it is read. The buckets are listed every listEvery, so
+// that a new one appears soon. Listing can be slow on a server with much other data, so it may
+// take at most a hundredth of the time.
 const (
 	readEvery  = 10 * time.Second
 	listEvery  = time.Second
 	listAtMost = 100
 )
 
-// Start is where to begin: with the entries after Since, at most the Newest of each bucket (0 for
-// all of them).
+// Start selects the initial entries: those after Since, at most the Newest of each bucket (0 for
+// all).
 type Start struct {
 	Since  time.Time
 	Newest int
 }
 
-// Begin reads what there is already; now is the time of this machine. Errors are the ledger's.
+// Begin reads the existing entries; now is this machine's time. Errors are the ledger's.
 func (l *Log) Begin(ctx context.Context, s Start, now time.Time) (news News, err error) {
 	l.followed, l.mark = make(map[string]*bucket), ""
 	if err := l.list(ctx, now); err != nil {
@@ -84,8 +83,8 @@ func (l *Log) Begin(ctx context.Context, s Start, now time.Time) (news News, err
 	return news, nil
 }
 
-// Next is what is new. After an error, which is the ledger's, the next call goes on where the last
-// one that succeeded ended.
+// Next returns what is new. After an error, which is the ledger's, the next call continues after
+// the last successful one.
 func (l *Log) Next(ctx context.Context, now time.Time) (news News, err error) {
 	if now.Sub(l.listedAt) >= l.listAfter {
 		if err := l.list(ctx, now); err != nil {
