@@ -23,7 +23,7 @@ var unwritten = strings.Fields(`
 internal/costs internal/costs/formula internal/costs/testdata internal/crontab internal/doctor
 internal/job internal/ledger internal/ledger/redisledger
 internal/ledger/redistest internal/ledger/sqliteledger internal/ledger/sqliteledger/schema
-internal/limit/guard internal/meter internal/plan internal/proxy internal/quota
+internal/limit/guard internal/meter internal/proxy internal/quota
 internal/quota/quotatest internal/quota/quotatest/vectors internal/report internal/serve
 internal/serve/pages internal/slice
 internal/standin internal/tail internal/top internal/upstream interop lua

@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// BenchmarkYear: 365 days of 8 regions every 10 minutes, 4 pages each, when they fit and when they
-// are short.
+// BenchmarkYear: 365 days of 8 regions every 10 minutes, 4 pages each, with enough units and with
+// too few.
 func BenchmarkYear(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -60,7 +60,7 @@ func BenchmarkYearOfAll(b *testing.B) {
 	}
 }
 
-// BenchmarkSuggest looks for the tightest schedule of 8 regions, played for a year.
+// BenchmarkSuggest finds the tightest schedule of 8 regions, over a year.
 func BenchmarkSuggest(b *testing.B) {
 	p := Plan{Lanes: lanes(b, "*/10 * * * *", 4, time.Minute, eight...), Price: price,
 		Reset: day(b, "America/Los_Angeles"),

@@ -9,17 +9,17 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// mostCollisions is how many different sets of lanes are told apart.
+// mostCollisions bounds the different sets of lanes in the report.
 const mostCollisions = 1000
 
 // crowd finds the lanes that tick in one minute.
 type crowd struct {
-	lanes  []share.Lane
-	known  map[string]int // index of a collision by its lanes
-	found  []Collision
-	minute int64
-	who    []int32 // of the minute
-	key    []byte
+	lanes   []share.Lane
+	known   map[string]int // index of a collision by its lanes
+	found   []Collision
+	minute  int64
+	ticking []int32 // lanes of the minute
+	key     []byte
 }
 
 const minuteLength = int64(time.Minute / time.Microsecond)
@@ -30,14 +30,14 @@ func (c *crowd) add(r sim.Run, days []Day) {
 		c.flush(days)
 		c.minute = minute
 	}
-	c.who = append(c.who, int32(r.Lane))
+	c.ticking = append(c.ticking, int32(r.Lane))
 }
 
 func (c *crowd) flush(days []Day) {
-	if len(c.who) > 1 {
+	if len(c.ticking) > 1 {
 		c.note(days)
 	}
-	c.who = c.who[:0]
+	c.ticking = c.ticking[:0]
 }
 
 func (c *crowd) note(days []Day) {
@@ -45,13 +45,13 @@ func (c *crowd) note(days []Day) {
 	for i := range days {
 		d := &days[i]
 		d.Crowded++
-		if len(c.who) > d.Ticks {
-			d.Busiest, d.Ticks = at, len(c.who)
+		if len(c.ticking) > d.Ticks {
+			d.Busiest, d.Ticks = at, len(c.ticking)
 		}
 	}
-	slices.Sort(c.who)
+	slices.Sort(c.ticking)
 	c.key = c.key[:0]
-	for _, lane := range c.who {
+	for _, lane := range c.ticking {
 		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(lane))
 	}
 	if i, ok := c.known[string(c.key)]; ok {
@@ -61,8 +61,8 @@ func (c *crowd) note(days []Day) {
 	if len(c.known) == mostCollisions {
 		return
 	}
-	n := Collision{Ticks: len(c.who), First: at, Times: 1}
-	for _, lane := range slices.Compact(c.who) {
+	n := Collision{Ticks: len(c.ticking), First: at, Times: 1}
+	for _, lane := range slices.Compact(c.ticking) {
 		n.Lanes = append(n.Lanes, c.lanes[lane].Name())
 	}
 	c.known[string(c.key)] = len(c.found)

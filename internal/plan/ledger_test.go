@@ -16,16 +16,15 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// TestExecute_Ledger: the real ledger denies the very pages that the plan says, names the same
-// limit, and says the same moment for another try. What is left out for its share is not asked for,
-// nor are pages that a chart has already.
+// TestExecute_Ledger: the real ledger denies the same pages as the plan, with the same limit and
+// retry time. Runs left out by their share, and pages a chart already has, are not charged.
 func TestExecute_Ledger(t *testing.T) {
 	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
 	defer ledger.Close()
 	var now time.Time
 	ledger.Now = func() time.Time { return now }
-	credentials := 0 // each plan has one of its own
+	credentials := 0 // each plan uses another one
 	budget := func(p Plan) *quota.Budget {
 		credentials++
 		return &quota.Budget{Ledger: ledger, Credential: fmt.Sprint("key", credentials),
@@ -52,8 +51,8 @@ func TestExecute_Ledger(t *testing.T) {
 	}
 }
 
-// charged plays a plan, and charges the pages of its runs to a budget. It returns how many have got
-// pages of a chart that was cut off.
+// charged executes a plan and charges the pages of its runs to a budget. It returns the number of
+// runs that resumed a chart.
 func charged(t rapid.TB, p Plan, b *quota.Budget, now *time.Time) (resumed int) {
 	runs, _ := played(p)
 	for i, run := range runs {
@@ -90,8 +89,8 @@ func charged(t rapid.TB, p Plan, b *quota.Budget, now *time.Time) (resumed int) 
 	return resumed
 }
 
-// before spends and sets aside some units in the day before the plan, and says what the ledger then
-// holds.
+// before charges and reserves some units in the day before the plan, and returns the ledger's
+// state.
 func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 	ctx := context.Background()
 	from := *now
@@ -128,7 +127,7 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) sim.Standing {
 	return standing(t, b, known)
 }
 
-// standing reads what the ledger holds.
+// standing reads the ledger's state.
 func standing(t rapid.TB, b *quota.Budget, known sim.Standing) sim.Standing {
 	ctx := context.Background()
 	query := quota.Query{Credential: b.Credential, Bucket: quota.DefaultBucket}
@@ -145,14 +144,14 @@ func standing(t rapid.TB, b *quota.Budget, known sim.Standing) sim.Standing {
 	return known
 }
 
-// learn tells, some hours before the plan or now, when an anchored window ends.
+// learn records when an anchored window ends, some hours before the plan or now.
 func learn(t *rapid.T, b *quota.Budget, now *time.Time) {
 	from := *now
 	i := slices.IndexFunc(b.Limits, func(l quota.Limit) bool { return l.Window.Anchored })
 	if i < 0 || rapid.Bool().Draw(t, "untold") {
 		return
 	}
-	*now = from.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "told")) * time.Hour)
+	*now = from.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "reported")) * time.Hour)
 	end := now.Add(time.Duration(rapid.IntRange(1, 300).Draw(t, "ends")) * time.Minute)
 	_, err := b.Learn(context.Background(), quota.Learn{Limit: b.Limits[i], Remaining: -1,
 		Reset: end})
@@ -160,9 +159,9 @@ func learn(t *rapid.T, b *quota.Budget, now *time.Time) {
 	*now = from
 }
 
-// TestExecute_Windows: a plan under one window of each kind, with a limit that denies some pages, a
-// reservation that lapses into an entry, and ends of an anchored window that the upstream told: the
-// ledger says the same of each page.
+// TestExecute_Windows: under a window of each kind, with a limit that denies some pages, a
+// reservation that lapses into an entry, and reported ends of an anchored window, the ledger
+// agrees with the plan on each page.
 func TestExecute_Windows(t *testing.T) {
 	const none = time.Duration(0)
 	for name, c := range map[string]struct {

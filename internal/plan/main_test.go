@@ -47,7 +47,7 @@ func daily(t testing.TB, units int64, name string) quota.Limit {
 	return quota.Limit{Bucket: quota.DefaultBucket, Units: units, Window: day(t, name)}
 }
 
-// lanes are regions of one job, each offset behind the one before.
+// lanes returns the regions of one job, each offset after the one before.
 func lanes(t testing.TB, spec string, pages int64, offset time.Duration,
 	regions ...string) []share.Lane {
 	t.Helper()
@@ -62,7 +62,7 @@ func lanes(t testing.TB, spec string, pages int64, offset time.Duration,
 	return list
 }
 
-// played is the runs of a plan.
+// played returns the runs of a plan.
 func played(p Plan) (runs []Run, r Report) {
 	p.Watch = func(run Run) bool {
 		runs = append(runs, run)
@@ -71,8 +71,8 @@ func played(p Plan) (runs []Run, r Report) {
 	return runs, p.Execute()
 }
 
-// missing is how many pages a lane's chart lacks at a moment, by its runs before: all of them,
-// unless one was begun in the quarter of an hour before and is not complete.
+// missing returns the pages a lane's chart lacks at a moment: all of them, unless an incomplete
+// chart was begun within the last quarter of an hour.
 func missing(lane share.Lane, before []Run, at time.Time) int64 {
 	var begun time.Time
 	have := int64(0)
@@ -92,13 +92,13 @@ func missing(lane share.Lane, before []Run, at time.Time) int64 {
 	return lane.Pages - have
 }
 
-// laneOf is the lane of a run.
+// laneOf returns the lane of a run.
 func laneOf(p Plan, run Run) share.Lane {
 	return p.Lanes[slices.IndexFunc(p.Lanes,
 		func(l share.Lane) bool { return l.Region == run.Region && l.Job == run.Job })]
 }
 
-// must ends a test that cannot go on after an error.
+// must fails the test on an error.
 func must(t rapid.TB, err error) {
 	t.Helper()
 	if err != nil {

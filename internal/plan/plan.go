@@ -1,5 +1,5 @@
-// Package plan reports what a schedule will spend: it plays the lanes against limits, as package
-// sim does, and sums up.
+// Package plan reports what a schedule will spend. It simulates the lanes under limits with
+// package sim, and sums up the runs.
 package plan
 
 import (
@@ -11,11 +11,11 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// Plan is a schedule, the budget that it is to keep to, and where to begin. Its fields are set once
-// before Execute. The fields up to Before are those of a sim.Scenario.
+// Plan is a schedule with its budget and a start. Its fields are set before Execute. The fields
+// up to Before are those of a sim.Scenario.
 type Plan struct {
 	Lanes    []share.Lane
-	Price    []quota.Cost // of a page of the lanes that have none of their own
+	Price    []quota.Cost // of a page of lanes without a price
 	Limits   []quota.Limit
 	Paces    []quota.Limit
 	Reset    quota.Window
@@ -23,56 +23,56 @@ type Plan struct {
 	Before   []sim.Standing
 
 	Step  time.Duration  // between the points of the series; 0 for no series
-	Watch func(Run) bool // told of each run in its order; false ends the plan there. nil for nobody
+	Watch func(Run) bool // called with each run in order; false ends the plan. May be nil
 }
 
-// Run is one tick as the plan sees it.
+// Run is one simulated tick.
 type Run struct {
 	schedule.Tick
 	Outcome sim.Outcome
-	Pages   int64     // that it gets
-	Wanted  int64     // pages: those of the chart, less those that an earlier run has got of it
-	Limit   string    // why it gets no more, as in sim.Run
-	RetryAt time.Time // when the next page would fit; zero when it is not known
+	Pages   int64     // pages it gets
+	Wanted  int64     // pages of the chart, less those an earlier run got
+	Limit   string    // what denied more, as in sim.Run
+	RetryAt time.Time // when the next page would fit; zero if not known
 }
 
 // Lost reports whether the run gets less than it wants.
 func (r Run) Lost() bool { return r.Outcome != sim.Complete }
 
-// Buckets are those that the runs take from.
+// Buckets returns the buckets that the runs use.
 func (p *Plan) Buckets() []string {
 	return (&sim.Scenario{Lanes: p.Lanes, Price: p.Price}).Buckets()
 }
 
-// Execute plays the plan. Two plays of one plan are alike.
+// Execute executes the plan. The result is the same every time.
 func (p *Plan) Execute() Report {
 	s := sim.Scenario{
 		Lanes: p.Lanes, Price: p.Price, Limits: p.Limits, Paces: p.Paces, Reset: p.Reset,
 		From: p.From, To: p.To, Before: p.Before,
 	}
-	t := newTeller(p, s.Prepare())
+	t := newRecorder(p, s.Prepare())
 	for _, day := range t.course.Days() {
 		if !t.ended {
-			t.tell(day)
+			t.record(day)
 		}
 	}
 	return t.finish()
 }
 
-type teller struct {
+type recorder struct {
 	*Plan
 	course *sim.Course
 	play   *sim.Play
 	report Report
-	today  []Counts // of each lane
+	today  []Counts // by lane
 	ever   []sim.Peak
 	crowd  crowd
 	series series
 	ended  bool
 }
 
-func newTeller(p *Plan, c *sim.Course) *teller {
-	t := &teller{Plan: p, course: c, play: c.Play(), today: make([]Counts, len(p.Lanes))}
+func newRecorder(p *Plan, c *sim.Course) *recorder {
+	t := &recorder{Plan: p, course: c, play: c.Play(), today: make([]Counts, len(p.Lanes))}
 	t.report.From, t.report.To = p.From, p.To
 	for _, l := range c.Windows() {
 		t.report.Windows = append(t.report.Windows, Use{Limit: l, Cap: l.Cap(false)})
@@ -86,8 +86,8 @@ func newTeller(p *Plan, c *sim.Course) *teller {
 	return t
 }
 
-// tell plays the part of an upstream day that is planned.
-func (t *teller) tell(day sim.Day) {
+// record simulates the planned part of an upstream day.
+func (t *recorder) record(day sim.Day) {
 	first := len(t.report.Days)
 	for _, bucket := range t.course.Buckets() {
 		d := Day{Bucket: bucket, Start: day.Start.UTC(), End: day.End.UTC()}
@@ -112,8 +112,8 @@ func (t *teller) tell(day sim.Day) {
 	t.close(days)
 }
 
-// watch tells of a run, and notes the first that is lost.
-func (t *teller) watch(r sim.Run, days []Day) {
+// watch passes a run to Watch, and keeps the first lost one.
+func (t *recorder) watch(r sim.Run, days []Day) {
 	run := Run{Tick: t.course.Tick(r), Outcome: r.Outcome, Pages: r.Pages, Wanted: r.Wanted,
 		Limit: r.Limit}
 	if r.RetryAt != 0 {
@@ -132,7 +132,7 @@ func (t *teller) watch(r sim.Run, days []Day) {
 	t.ended = t.Watch != nil && !t.Watch(run)
 }
 
-func (t *teller) close(days []Day) {
+func (t *recorder) close(days []Day) {
 	var all Counts
 	var losing []LaneUse
 	for i, c := range t.today {
@@ -163,7 +163,7 @@ func (t *teller) close(days []Day) {
 	}
 }
 
-func (t *teller) finish() Report {
+func (t *recorder) finish() Report {
 	for i, u := range t.report.Windows {
 		t.report.Windows[i] = u.of(t.ever[i])
 	}

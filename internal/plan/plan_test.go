@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// TestExecute: days by hand. A line of want is a run that is lost.
+// TestExecute: days computed by hand. A line of want is a lost run.
 func TestExecute(t *testing.T) {
 	utc := day(t, "UTC")
 	los := day(t, "America/Los_Angeles")
@@ -80,7 +80,7 @@ func TestExecute(t *testing.T) {
 					Spent: []quota.Spent{{At: at(t, "2026-05-31T11:00:00Z"), Units: 14}}}}},
 			june, 1, 4, []int64{14}, []int64{2},
 			[]string{"01T00:00 US left_out 0 share", "01T06:00 US left_out 0 share"}},
-		// Two entries a microsecond apart leave one by one, and two pages come one by one.
+		// Two entries a microsecond apart leave one by one, and two pages fit one by one.
 		{"to the microsecond", Plan{Lanes: lanes(t, "0 0 * * *", 1, 0, "US", "BR"),
 			Limits: []quota.Limit{sliding(2, 5*time.Hour)},
 			Before: []sim.Standing{{Bucket: "default",
@@ -157,7 +157,8 @@ func words(r Run) string {
 	return text
 }
 
-// TestExecute_Resume: days by hand. A line of want is a run: what it gets of what it wants.
+// TestExecute_Resume: days computed by hand. A line of want is a run: the pages it gets of those
+// it wants.
 func TestExecute_Resume(t *testing.T) {
 	four := 4 * time.Minute
 	for _, c := range []struct {
@@ -194,7 +195,7 @@ func TestExecute_Resume(t *testing.T) {
 			[]quota.Limit{sliding(5, four)}, nil,
 			[]string{"00:00 US complete 4/4", "00:01 BR partial 1/4", "00:05 US complete 4/4",
 				"00:06 BR partial 1/3", "00:10 US complete 4/4", "00:11 BR partial 1/2"}},
-		// 8 units are two runs of six ticks. The last tick gets what is left for it.
+		// 8 units are two runs of six ticks. The last tick gets what is left.
 		{"left out between", lanes(t, "0-29/5 0 * * *", 4, 0, "US"),
 			[]quota.Limit{sliding(2, four), daily(t, 8, "UTC")}, nil,
 			[]string{"00:00 US partial 2/4", "00:05 US left_out 0/2", "00:10 US complete 2/2",
@@ -225,14 +226,14 @@ func TestExecute_Resume(t *testing.T) {
 	}
 }
 
-// TestReport: a plan from the middle of a day, with lanes that meet.
+// TestReport: a plan that starts in the middle of a day, with lanes that tick in the same minute.
 func TestReport(t *testing.T) {
 	p := Plan{Lanes: lanes(t, "0 */6 * * *", 2, 5*time.Minute, "US", "BR"), Price: price,
 		Reset: day(t, "UTC"), Step: time.Hour,
 		Limits: []quota.Limit{sliding(100, 24*time.Hour), daily(t, 100, "UTC")},
 		From:   at(t, "2026-06-01T12:00:00Z"), To: at(t, "2026-06-03T00:00:00Z")}
 	p.Lanes = append(p.Lanes, lanes(t, "5 12 * * *", 1, 0, "JP")...)
-	p.Lanes = append(p.Lanes, share.Lane{Lane: p.Lanes[0].Lane, Pages: 1}) // in each other's minute
+	p.Lanes = append(p.Lanes, share.Lane{Lane: p.Lanes[0].Lane, Pages: 1}) // in the same minute
 	p.Lanes[3].Region = "GB"
 	r := p.Execute()
 	if len(r.Days) != 2 || !r.Days[0].Start.Equal(at(t, "2026-06-01T00:00:00Z")) {

@@ -15,11 +15,11 @@ import (
 var specs = []string{"0 * * * *", "*/20 * * * *", "30 */3 * * *", "0 0 * * *", "15 2 * * *",
 	"@every 1000s", "@every 47m", "5,6 */2 * * *"}
 
-// often are specs whose ticks come soon enough to resume what the one before has left half.
+// often lists specs whose ticks are close enough to resume an interrupted chart.
 var often = []string{"*/10 * * * *", "*/5 * * * *", "0,15,31 * * * *", "@every 400s"}
 
-// drawn is a plan of a few lanes and limits, some days around a change of the clocks or elsewhere;
-// half of them with ticks that come often, for some hours, under a window that cuts charts off.
+// drawn returns a plan of a few lanes and limits over some days, some around a clock change. Half
+// of them have frequent ticks for some hours, under a window that interrupts charts.
 func drawn(t *rapid.T) Plan {
 	draw := func(what string, low, high int64) int64 {
 		return rapid.Int64Range(low, high).Draw(t, what)
@@ -83,9 +83,9 @@ func drawn(t *rapid.T) Plan {
 	return p
 }
 
-// TestExecute_Random: what is allowed never exceeds a window, counted anew page by page; what is
-// denied would have; and the sums of the report are those of its runs. A run wants what its chart
-// is missing, and is complete when it gets that.
+// TestExecute_Random checks by a count page by page that allowed pages never exceed a window and
+// denied ones would have, and that the report adds up its runs. A run wants what its chart lacks,
+// and is complete when it gets that.
 func TestExecute_Random(t *testing.T) {
 	resumed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -168,8 +168,8 @@ func TestExecute_Random(t *testing.T) {
 	t.Logf("%d runs have resumed a chart", resumed)
 }
 
-// restored is the level of a bucket that regains units: of the pages charged from each on, less
-// what came back since.
+// restored returns the level of a restoring bucket: the pages charged, less what has come back
+// since.
 func restored(r quota.Rate, stamps []int64, n int64) (level int64) {
 	num, den := r.Terms()
 	for i, s := range stamps {
@@ -178,7 +178,7 @@ func restored(r quota.Rate, stamps []int64, n int64) (level int64) {
 	return (level + den - 1) / den
 }
 
-// belowFloor counts anew whether a lane has had its floor of the day, a page taking a unit.
+// belowFloor counts whether a lane has not had its floor of the day, with pages of one unit.
 func belowFloor(p Plan, lane share.Lane, before []Run, at time.Time) bool {
 	start, _ := p.Reset.Bounds(at)
 	left := lane.Floor

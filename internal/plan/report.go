@@ -9,19 +9,19 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// Report is what a plan comes to.
+// Report is the result of a plan.
 type Report struct {
 	From, To   time.Time
 	Counts                 // of all lanes
-	Days       []Day       // in the order of time; of one day, in the order of the prices
-	Windows    []Use       // the peak of each limit in all that time
+	Days       []Day       // in order of time, and within a day of the prices
+	Windows    []Use       // peak of each limit over the whole plan
 	Lanes      []LaneUse   // in the order of the lanes
-	First      *Run        // the first that gets less than it wants; nil when all fit
-	Collisions []Collision // the most frequent first
-	Series     []Series    // one for each limit, with a Step
+	First      *Run        // first run that gets less than it wants; nil if all fit
+	Collisions []Collision // most frequent first
+	Series     []Series    // one for each limit; only with a Step
 }
 
-// Counts is how many runs came to what.
+// Counts is the number of runs by outcome.
 type Counts struct {
 	Runs     int64 `json:"runs"`
 	Complete int64 `json:"complete"`
@@ -32,7 +32,7 @@ type Counts struct {
 	Pages    int64 `json:"pages"`
 }
 
-// Lost is the runs that get less than they want.
+// Lost returns the number of runs that get less than they want.
 func (c Counts) Lost() int64 { return c.Runs - c.Complete }
 
 func (c *Counts) count(r sim.Run) {
@@ -67,34 +67,34 @@ type LaneUse struct {
 	Counts
 }
 
-// Title is the lane's.
+// Title returns the lane's title.
 func (l LaneUse) Title() string { return schedule.Title(l.Job, l.Region) }
 
 // Day is one upstream day of one bucket.
 type Day struct {
 	Bucket     string
-	Start, End time.Time // of the whole day, although the plan may begin or end within it
-	Planned    int64     // units that its runs want
-	Spent      int64     // units that it gets
+	Start, End time.Time // of the whole day, even if the plan begins or ends within it
+	Planned    int64     // units its runs want
+	Spent      int64     // units they get
 	Counts               // of all lanes
-	Windows    []Use     // as far as the plan sees of the day
+	Windows    []Use     // for the planned part of the day
 	First      *Run      // as in Report
-	Losing     []LaneUse // the lanes that get less than they want
+	Losing     []LaneUse // lanes that get less than they want
 	Crowded    int       // minutes in which several lanes tick
-	Busiest    time.Time // of those, one with the most ticks; zero when there is none
+	Busiest    time.Time // a minute with the most ticks; zero if Crowded is 0
 	Ticks      int       // in that minute
 }
 
-// Use is the peak use of one limit. What reservations hold counts as used.
+// Use is the peak use of one limit. Units held by reservations count as used.
 type Use struct {
 	Limit  quota.Limit
 	Peak   int64     // units
 	At     time.Time // when it was first reached
-	Cap    int64     // units for scheduled charges: those of the limit less its headroom
-	Margin int64     // the least units that were left below Cap, or below the line of a pace
+	Cap    int64     // units for scheduled charges: the limit less its headroom
+	Margin int64     // least units left below Cap, or below a pace's line
 }
 
-// Share is the peak in parts of Cap: 1 is all of it.
+// Share returns the peak as a fraction of Cap.
 func (u Use) Share() float64 {
 	switch {
 	case u.Cap > 0:
@@ -105,18 +105,18 @@ func (u Use) Share() float64 {
 	return 0
 }
 
-// Collision is lanes that tick in one minute.
+// Collision is a set of lanes that tick in the same minute.
 type Collision struct {
 	Lanes []string  // "trending/US"
-	Ticks int       // in the minute; more than lanes when one ticks several times in it
-	First time.Time // such minute
-	Times int       // minutes
+	Ticks int       // in the minute; more than lanes if one ticks several times
+	First time.Time // first such minute
+	Times int       // number of such minutes
 }
 
-// Fits reports whether every run gets all that it wants.
+// Fits reports whether every run gets all it wants.
 func (r *Report) Fits() bool { return r.Lost() == 0 }
 
-// Over lists the limits, paces left aside, whose peak is more than a share of their Cap.
+// Over lists the limits, without paces, whose peak exceeds a fraction of their Cap.
 func (r *Report) Over(share float64) (over []Use) {
 	for _, u := range r.Windows {
 		if u.Limit.Pace == nil && u.Share() > share {

@@ -8,23 +8,23 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// Series is how one limit is used over time.
+// Series is the use of one limit over time.
 type Series struct {
 	Limit quota.Limit
 	Cap   int64
 	Start time.Time // of the first step
 	Step  time.Duration
-	Use   []int64 // the peak of each step: units used and held
+	Use   []int64 // peak of each step: units used and held
 }
 
-// series fills the series as the plan goes on.
+// series builds the series as the plan proceeds.
 type series struct {
-	step, next, end int64 // µs; next is the step that begins next
+	step, next, end int64 // µs; next is the start of the next step
 	all             []Series
 	used            []int64
 }
 
-func newSeries(t *teller) series {
+func newSeries(t *recorder) series {
 	s := series{step: t.Step.Microseconds(), next: t.From.UnixMicro(), end: t.To.UnixMicro()}
 	if s.step <= 0 {
 		return series{next: math.MaxInt64}
@@ -35,7 +35,7 @@ func newSeries(t *teller) series {
 	return s
 }
 
-// begin begins the steps up to at, with what is used then; what is charged at at is not yet.
+// begin begins the steps up to at with the use at their start, before the charges at at.
 func (s *series) begin(p *sim.Play, at int64) {
 	for ; s.next <= at && s.next < s.end; s.next += s.step {
 		s.used = p.Used(s.next, s.used)
@@ -45,7 +45,7 @@ func (s *series) begin(p *sim.Play, at int64) {
 	}
 }
 
-// raise raises the last step to what is used at at.
+// raise raises the last step to the use at at.
 func (s *series) raise(p *sim.Play, at int64) {
 	if s.step == 0 {
 		return

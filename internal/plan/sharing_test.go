@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/sim"
 )
 
-// TestExecute_Shares: what is left out is what package share says of the ledger as it stands then:
-// the book is written anew for each run, from who spent what, and what is left is counted anew.
+// TestExecute_Shares: a run is left out if package share says so, given the ledger at that
+// moment. The test rebuilds the book and recounts what is left for each run.
 func TestExecute_Shares(t *testing.T) {
 	leftOut := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,7 +52,7 @@ func TestExecute_Shares(t *testing.T) {
 	}
 }
 
-// asked asks the rule whether a run runs, of what the log says alone.
+// asked asks the rule whether a run is admitted, from the log alone.
 func asked(p Plan, log []quota.Spent, run Run) bool {
 	rule := share.Rule{Lanes: p.Lanes, Price: p.Price[0].Units, Limits: p.Limits, Reset: p.Reset}
 	book := rule.Begin()
@@ -77,13 +77,13 @@ func asked(p Plan, log []quota.Spent, run Run) bool {
 	}).Run
 }
 
-// left is what a limit leaves scheduled charges at a moment.
+// left returns what a limit leaves for scheduled charges at a moment.
 func left(p Plan, log []quota.Spent, l quota.Limit, at time.Time) int64 {
 	units := l.Cap(false)
 	if r := p.Before[0].Reservations[0]; r.ExpiresAt.After(at) {
 		units -= r.Left
 	}
-	from := at.Add(time.Second - l.Window.Length) // what leaves within a second is free
+	from := at.Add(time.Second - l.Window.Length) // units that leave within a second are free
 	if l.Window.IsCalendar() {
 		start, _ := l.Window.Bounds(at)
 		from = start.Add(-time.Microsecond)
@@ -96,9 +96,9 @@ func left(p Plan, log []quota.Spent, l quota.Limit, at time.Time) int64 {
 	return max(0, units)
 }
 
-// TestExecute_DefaultLimits: any 24 hours and the day at once, for half of what the schedule wants,
-// from the middle of a day on: from then on every region is served in every two hours, by its
-// weight, and nothing is denied in mid-chart.
+// TestExecute_DefaultLimits: with any 24 hours and the day as limits, for half of what the
+// schedule wants, and a start in the middle of a day, every region is served every two hours, by
+// its weight, and no chart is interrupted.
 func TestExecute_DefaultLimits(t *testing.T) {
 	los := day(t, "America/Los_Angeles")
 	p := Plan{Price: price, Reset: los, From: at(t, "2026-06-01T19:00:00Z"),

@@ -12,33 +12,34 @@ import (
 
 // Suggestion is one schedule for all jobs that loses no run.
 type Suggestion struct {
-	Spec    string         // a cron spec, or "@every 45m" where none says it
+	Spec    string         // a cron spec, or "@every 45m" if cron cannot express it
 	Zone    *time.Location // of the spec
 	Every   time.Duration  // between two ticks of a lane
-	Stagger time.Duration  // between two lanes of a job; the first of each job has none
-	Pages   int64          // of every chart; 0 when the lanes keep theirs, and these differ
+	Stagger time.Duration  // between two lanes of a job
+	Pages   int64          // of every chart; 0 if the lanes keep different pages
 	Report  Report         // of Tried
-	Tried   Plan           // the plan that fits, as it was played
+	Tried   Plan           // the plan that fits
 }
 
-// Wish says what a suggestion is to be like.
+// Wish describes the suggestion wanted.
 type Wish struct {
-	Zone  *time.Location // of its spec
-	Share float64        // of each limit's Cap that peaks may reach; +Inf: only lost runs matter
+	Zone *time.Location // of its spec
+	// Share is the part of each limit's Cap that peaks may reach; +Inf: only lost runs matter.
+	Share float64
 }
 
-// PerDay is the runs of all lanes in a day of 24 hours.
+// PerDay returns the runs of all lanes in 24 hours.
 func (s Suggestion) PerDay() int64 {
 	return int64(len(s.Tried.Lanes)-s.Tried.fixed()) * int64(24*time.Hour/s.Every)
 }
 
-// leastPlayed is how far a suggestion is played at least: through both changes of the clocks.
+// leastPlayed is the minimum time to simulate, which includes both clock changes.
 const leastPlayed = 366 * 24 * time.Hour
 
-// Suggest finds the tightest schedule that fits: of those that divide the day into equal parts, the
-// one with the most runs. It keeps the lanes' pages while even one run a day fits with them; when
-// it does not, all charts get the same number of pages, fewer than the largest has. It is false
-// when nothing fits, not even a page a day, and when ctx ends first.
+// Suggest finds the tightest schedule that fits: the one with the most runs among those that
+// divide the day into equal parts. It keeps the lanes' pages if at least one run a day fits with
+// them; otherwise all charts get the same smaller number of pages. It returns false if not even a
+// page a day fits, or if ctx ends first.
 func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	p.Watch, p.Step = nil, 0
 	if least := p.From.Add(leastPlayed); p.To.Before(least) {
@@ -57,14 +58,14 @@ func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	return s, ok
 }
 
-// AfterReset returns the plan as it is from the next reset on, where nothing is spent.
+// AfterReset returns the plan as it starts after the next reset, with nothing spent.
 func (p Plan) AfterReset() Plan {
 	_, p.From = p.Reset.Bounds(p.From)
 	p.Before = nil
 	return p
 }
 
-// isFixed reports whether a lane keeps its schedule: that of a job of one's own.
+// isFixed reports whether a lane keeps its schedule, because it belongs to a command job.
 func isFixed(l share.Lane) bool { return l.Region == "" }
 
 func (p *Plan) fixed() (n int) {
@@ -83,7 +84,7 @@ func (p *Plan) mostPages() (most int64) {
 	return most
 }
 
-// samePages is how many pages every chart has, 0 when they differ.
+// samePages returns the pages of every chart, or 0 if they differ.
 func (p *Plan) samePages() int64 {
 	most := p.mostPages()
 	other := func(l share.Lane) bool { return !isFixed(l) && l.Pages != most }
@@ -93,7 +94,7 @@ func (p *Plan) samePages() int64 {
 	return most
 }
 
-// tightest is the first schedule that fits with these pages.
+// tightest returns the first schedule that fits with these pages.
 func (p *Plan) tightest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	for _, every := range intervals() {
 		if p.tooMuch(every, wish.Share) {
@@ -106,7 +107,7 @@ func (p *Plan) tightest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	return Suggestion{}, false
 }
 
-// intervals are the parts of a day in full minutes, the shortest first.
+// intervals returns the parts of a day in whole minutes, shortest first.
 func intervals() (all []time.Duration) {
 	const day = 24 * 60
 	for n := 1; n <= day; n++ {
@@ -117,8 +118,8 @@ func intervals() (all []time.Duration) {
 	return all
 }
 
-// tooMuch is whether a day takes more than a limit of a day or longer has: there is no need to play
-// it.
+// tooMuch reports whether a day takes more than a limit of at least a day has. Such a schedule
+// need not be simulated.
 func (p *Plan) tooMuch(every time.Duration, share float64) bool {
 	var perDay int64
 	for _, l := range p.Lanes {
@@ -164,8 +165,8 @@ func (p *Plan) try(ctx context.Context, every time.Duration, wish Wish) (Suggest
 	return s, fits && len(s.Report.Over(wish.Share)) == 0
 }
 
-// places are the lanes' places in their jobs, from 0: a stagger begins anew in each job. The
-// largest job has so many lanes.
+// places returns the lanes' indices in their jobs, because staggering restarts in each job, and
+// the size of the largest job.
 func (p *Plan) places() (places []int, largest int) {
 	lanes := make(map[string]int)
 	for _, l := range p.Lanes {
@@ -176,7 +177,7 @@ func (p *Plan) places() (places []int, largest int) {
 	return places, largest
 }
 
-// specOf is the spec of ticks so far apart: a cron spec where one says it, else by real time.
+// specOf returns the spec for an interval: a cron spec if possible, or else real time.
 func specOf(every time.Duration) string {
 	switch {
 	case every == 24*time.Hour:
@@ -193,7 +194,7 @@ func specOf(every time.Duration) string {
 	return fmt.Sprintf("@every %dm", every/time.Minute)
 }
 
-// staggerOf spreads the lanes of a job over the interval, by full minutes where there are enough.
+// staggerOf spreads the lanes of a job over the interval, by whole minutes if there are enough.
 func staggerOf(every time.Duration, lanes int) time.Duration {
 	step := every / time.Duration(max(lanes, 1))
 	if step >= time.Minute {

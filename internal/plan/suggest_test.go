@@ -70,7 +70,7 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// jobs gives the lanes of each number a job of their own, every chart with the pages of its job.
+// jobs assigns lanes to jobs of the given sizes. Every chart has the pages of its job.
 func jobs(t testing.TB, lanesOf, pages []int) (all []share.Lane) {
 	t.Helper()
 	for j, n := range lanesOf {
@@ -82,8 +82,7 @@ func jobs(t testing.TB, lanesOf, pages []int) (all []share.Lane) {
 	return all
 }
 
-// fedBack is the plan with what was suggested in the configuration: one schedule and one stagger
-// for all jobs.
+// fedBack returns the plan with the suggested schedule and stagger for all jobs.
 func fedBack(t testing.TB, p Plan, s Suggestion) Plan {
 	t.Helper()
 	parsed, err := schedule.Parse(s.Spec, s.Zone)
@@ -111,8 +110,8 @@ func fedBack(t testing.TB, p Plan, s Suggestion) Plan {
 	return p
 }
 
-// TestSuggestJobs: each job begins at the tick, so that the first lanes of both take 6 units there,
-// of 30 in an hour; 20 in a round.
+// TestSuggestJobs: each job begins at the tick, so the first lanes of both take 6 units there, of
+// 30 in an hour; 20 in a round.
 func TestSuggestJobs(t *testing.T) {
 	los := "America/Los_Angeles"
 	p := Plan{Lanes: jobs(t, []int{4, 2}, []int{4, 2}), Price: price,
@@ -128,7 +127,7 @@ func TestSuggestJobs(t *testing.T) {
 	}
 }
 
-// TestSuggestFedBack: what is suggested fits, whatever the jobs.
+// TestSuggestFedBack: the suggestion fits, for any jobs.
 func TestSuggestFedBack(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	found, reduced := 0, 0
