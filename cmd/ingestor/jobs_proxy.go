@@ -20,7 +20,7 @@ func (s *deps) jobProxy(cred config.Credential) func(context.Context,
 			return nil, nil, err
 		}
 		gate := up.Transport
-		gate.Budget.Ledger = job.Drawing(s.ledger, cred.Name, p.Reservation)
+		gate.Budget.Ledger = p.Ledger
 		gate.Budget.Labels = p.Labels
 		handler := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(),
 			Log: s.log, Upstreams: []*proxy.Upstream{up}}

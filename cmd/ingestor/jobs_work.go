@@ -56,6 +56,7 @@ func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 			Budget: j.Budget(cred.Budget(s.ledger, table, s.log)),
 			Claims: claims, Call: quota.Call{Method: j.Cost.Method},
 			TTL: holdTime, Settle: job.Settlement(j.Settle), Timeout: j.Timeout, Log: s.log,
+			Max: job.Ceiling{Units: j.Max.Units, Bucket: j.Max.Bucket},
 		},
 		Day: table.Reset(j.Cost.Costs[0].Bucket), Jitter: j.Jitter, CatchUp: j.CatchUp,
 		Queue: j.Queue, Retry: j.Retry, Learn: j.Cost.Learned, Output: s.log,

@@ -26,6 +26,7 @@ type ownJobShown struct {
 	TimeoutS    int64      `json:"timeout_seconds"`
 	Cost        []jobCost  `json:"cost"`
 	Learned     bool       `json:"learned"`
+	Max         *jobCost   `json:"max,omitempty"`
 	Settle      string     `json:"settle"`
 	Weight      int64      `json:"weight"`
 	Priority    int64      `json:"priority"`
@@ -58,6 +59,9 @@ func newOwnJobs(cfg *config.Config) (shown []ownJobShown) {
 			Credential: j.Credential, Directory: j.Directory, User: j.User, Overlap: "skip",
 			Environment: append([]string{}, slices.Sorted(maps.Keys(j.Environment))...),
 			Retry:       j.Retry, CatchUp: j.CatchUp,
+		}
+		if j.Max.Units > 0 {
+			out.Max = &jobCost{j.Max.Bucket, j.Max.Units}
 		}
 		if j.Queue {
 			out.Overlap = "queue"

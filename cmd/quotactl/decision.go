@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"quotabudget/internal/cli"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
@@ -72,6 +74,7 @@ func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Scre
 
 type asked struct {
 	dryRun   bool
+	quiet    bool   // print no text when it is allowed
 	headroom bool   // there is some, and it may be used
 	hint     string // what to type after a denial; "" for nothing
 	note     string // why it is denied although the upstream's day has room; "" if it has none
@@ -112,6 +115,9 @@ func sentence(s cli.Screen, verb string, d quota.Decision, of asked) string {
 }
 
 func denied(s cli.Screen, d quota.Decision, of asked) string {
+	if d.Limit == quota.RunMax {
+		return "denied: " + of.inWords(d.Units) + ": the job may take no more in this run (--max)"
+	}
 	text := "denied: " + of.inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
 		text = "denied: " + of.inWords(d.Units) +
@@ -186,7 +192,24 @@ func (of asked) inWords(units map[string]int64) string {
 }
 
 func (a *app) decided(verb string, d quota.Decision, err error, of asked) error {
-	return a.answer(d, err, newDecision(d, of.dryRun), func(s cli.Screen) error {
-		return s.Say("%s\n", sentence(s, verb, d, of))
+	return a.answer(d, err, newDecision(d, of.dryRun), func(cli.Screen) error {
+		return a.tell(verb, d, of, "")
 	})
+}
+
+// tell prints a decision in words: a charge that was made to standard output, with more to say about
+// it, a denial to standard error.
+func (a *app) tell(verb string, d quota.Decision, of asked, more string) error {
+	if d.Allowed && of.quiet {
+		return nil
+	}
+	s := a.Screen()
+	if !d.Allowed {
+		s = a.ScreenOn(a.Stderr)
+	}
+	return s.Say("%s%s\n", sentence(s, verb, d, of), more)
+}
+
+func bindQuiet(flags *pflag.FlagSet, quiet *bool) {
+	flags.BoolVarP(quiet, "quiet", "q", false, "print nothing when the units are charged or set aside")
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
@@ -10,6 +12,7 @@ import (
 
 func (a *app) draw() *cobra.Command {
 	var labels quota.Labels
+	var quiet bool
 	c := &cobra.Command{
 		Use:   "draw ID UNITS",
 		Short: "Charge units of a reservation",
@@ -28,10 +31,23 @@ func (a *app) draw() *cobra.Command {
 			labels = ofJob.With(labels)
 			return a.with(c.Context(), func(g *gate) error {
 				d, err := g.Draw(c.Context(), args[0], units, labels)
-				return a.decided("drew", d, err, g.asked(false, d))
+				if errors.Is(err, quota.ErrReservationShort) && a.Getenv(job.EnvMax) != "" {
+					d, err = ceilingDenies(args[0], units), nil
+				}
+				of := g.asked(false, d)
+				of.quiet = quiet
+				return a.decided("drew", d, err, of)
 			})
 		},
 	}
 	bindLabels(c.Flags(), &labels)
+	bindQuiet(c.Flags(), &quiet)
 	return c
+}
+
+// ceilingDenies returns the denial of a draw in a command with exec --max, of which no more is held
+// than it may take.
+func ceilingDenies(reservation string, units int64) quota.Decision {
+	_, buckets, _ := quota.ParseReservation(reservation)
+	return quota.Decision{Units: map[string]int64{buckets[0]: units}, Limit: quota.RunMax}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,11 +25,15 @@ func (a *app) exec() *cobra.Command {
 	var f execFlags
 	c := &cobra.Command{
 		Use: "exec {--method M [--count N] | --units N [--bucket B] | --learned} " +
-			"[--settle HOW] -- COMMAND [ARG]...",
+			"[--max N] [--settle HOW] -- COMMAND [ARG]...",
 		Short: "Run a command as a metered job",
 		Long: `exec holds what a command may take, runs the command, and settles what it took. The
 command is run as it would be without exec: it has the same terminal, files and process group, gets
 the signals that exec gets, and its exit code is that of exec.
+
+With --max N, the command gets no more than N units: no more is held, and beyond it the requests
+through its proxy are answered with 429 and its draws end with exit code 75. One line at the end
+says how many requests were denied.
 
 If the units do not fit now, the command is not started: one line says when they will, and the exit
 code is 75. With --wait, exec waits up to that long, in line with others who wait for the same.
@@ -52,7 +57,7 @@ cannot be run; 127 it was not found; otherwise that of the command.`,
 		Example: `  quotactl exec --units 40 -- backfill --since 1d
   quotactl exec --method youtube.videos.list --count 4 -- ./fetch.sh
   quotactl exec --learned --settle report --wait 5m -- python3 nightly.py
-  quotactl exec --units 100 --settle proxy -- node crawl.js
+  quotactl exec --max 100 --settle proxy -- node crawl.js
   quotactl exec --units 40 --id "night-$(date +%F)" --lock night -- backfill`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -100,6 +105,9 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 		// a signal is passed to the command
 		out, err = j.Run(context.WithoutCancel(ctx))
 		if denied, ok := errors.AsType[*job.DeniedError](err); ok {
+			if f.quiet || reported(ctx, j, denied) {
+				return &cli.Coded{Code: cli.ExitExhausted}
+			}
 			return a.notStarted(ctx, g, f, denied)
 		}
 		if err == nil && out.Done {
@@ -107,9 +115,34 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 				"quotactl: not started: a run with --id %s has succeeded before\n",
 				cli.Plain(f.key))
 		}
+		if out.Denied > 0 && !f.quiet {
+			fmt.Fprintf(a.Stderr, "quotactl: requests of %s denied by --max %d: %d\n",
+				cli.Plain(j.Name), f.max, out.Denied)
+		}
 		return err
 	})
 	return out, own(err)
+}
+
+// reported reports whether an earlier process has printed that the job is exhausted, in the window
+// that denies it. The mark of that is a claim in the ledger, which lasts until the cost fits, or for
+// as long as a sliding window.
+func reported(ctx context.Context, j *job.Job, e *job.DeniedError) bool {
+	d := e.Decision
+	if j.Claims == nil || e.Why != "" || d.RetryAt.IsZero() {
+		return false
+	}
+	lasts := d.RetryAfter()
+	for _, l := range j.Budget.Limits {
+		if l.Name() == d.Limit && !l.Window.IsCalendar() {
+			lasts = max(lasts, l.Window.Length)
+		}
+	}
+	now := time.Now()
+	state, err := j.Claims.Claim(ctx, quota.Claim{Credential: j.Budget.Credential,
+		Name: "exhausted:" + j.Name + ":" + d.Limit, Holder: quota.NewID(now),
+		TTL: max(lasts, time.Millisecond)})
+	return err == nil && state != quota.ClaimWon
 }
 
 // own gives an error the exit code that it has here.
@@ -165,6 +198,11 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 	if err != nil {
 		return nil, err
 	}
+	if _, known := g.prices().Bucket(quota.WholeOf(f.call.Bucket)); f.buckets && !known {
+		if err := g.bucket(f.call.Bucket); err != nil {
+			return nil, err
+		}
+	}
 	claims, ok := g.Ledger.(quota.Claims)
 	if !ok && (f.key != "" || f.lock != "") {
 		return nil, fmt.Errorf("%w: it keeps no --id and no --lock", quota.ErrLedgerUnusable)
@@ -175,6 +213,7 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 		Budget: g.Budget, Claims: claims, Name: name, Call: call, TTL: f.ttl,
 		Lapse: quota.Lapse(f.lapse), Settle: job.Settlement(f.settle), Key: f.key, Lock: f.lock,
 		Wait: f.wait, Signals: job.Notify(), Log: a.Logger(),
+		Max: job.Ceiling{Units: f.max, Bucket: f.call.Bucket},
 	}
 	if j.Settle == job.SettleProxy {
 		j.Prepare = a.ownProxy(g)
@@ -226,7 +265,7 @@ func (a *app) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
 		return slices.Contains([]string{job.EnvReservation, job.EnvLabels, job.EnvReport,
-			job.EnvProxy}, name)
+			job.EnvProxy, job.EnvMax}, name)
 	})
 	if path, err := filepath.Abs(a.Config); err == nil && a.Config != "" {
 		env = append(env, "QUOTA_CONFIG="+path)

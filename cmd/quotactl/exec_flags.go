@@ -17,6 +17,8 @@ type execFlags struct {
 	ttl, wait        time.Duration
 	settle, lapse    string
 	key, lock        string
+	max              int64
+	quiet            bool
 	methods, buckets bool // given
 }
 
@@ -39,6 +41,9 @@ func (f *execFlags) bind(flags *pflag.FlagSet) {
 		"it is not started again once it has succeeded, and not charged again if it is repeated")
 	flags.StringVar(&f.lock, "lock", "",
 		"run only if no other run, on any machine, has the lock `NAME`")
+	flags.Int64Var(&f.max, "max", 0, "deny requests and draws of the command beyond `N` units in "+
+		"all; with --bucket, of that bucket alone")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing when units are denied")
 	bindLabels(flags, &f.call.Labels)
 }
 
@@ -57,8 +62,10 @@ func (f *execFlags) check(given func(string) bool) error {
 		return usage("--units %d: must be at least 1", f.call.Units)
 	case given("bucket") && f.call.Bucket == "":
 		return usage("--bucket is empty")
-	case given("bucket") && !given("units") && !f.learned:
-		return usage("--bucket needs --units or --learned")
+	case given("max") && f.max < 1:
+		return usage("--max %d: must be at least 1", f.max)
+	case given("bucket") && !given("units") && !given("max") && !f.learned:
+		return usage("--bucket needs --units, --max or --learned")
 	case !given("method") && !given("units") && !f.learned && f.settle != string(job.SettleProxy):
 		return cli.Hint(usage("give --method, --units or --learned"),
 			"they say what is held before the command starts")

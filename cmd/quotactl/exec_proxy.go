@@ -36,9 +36,7 @@ func (a *app) proxyOf(g *gate, p job.Prepared) (*proxy.Proxy, error) {
 		if err != nil {
 			return nil, err
 		}
-		if cred.Name == g.Credential {
-			up.Transport.Budget.Ledger = job.Drawing(g.Ledger, cred.Name, p.Reservation)
-		}
+		up.Transport.Budget.Ledger = p.Ledger
 		up.Transport.Budget.Labels = p.Labels
 		up.Transport.Missed = handler.Metrics.Missed
 		handler.Upstreams = append(handler.Upstreams, up)

@@ -13,6 +13,7 @@ import (
 func (a *app) reserve() *cobra.Command {
 	var request quota.ReserveRequest
 	var ttl, lapse string
+	var quiet bool
 	c := &cobra.Command{
 		Use:   "reserve UNITS --ttl DURATION",
 		Short: "Set units aside for later",
@@ -51,6 +52,7 @@ has passed, because a call that was sent has usually been billed.`,
 				d, err := g.Reserve(c.Context(), request)
 				of := g.asked(request.Manual, d)
 				of.note = g.dayNote(c.Context(), request.Manual, d, of)
+				of.quiet = quiet
 				return a.setAside(d, err, of)
 			})
 		},
@@ -65,17 +67,18 @@ has passed, because a call that was sent has usually been billed.`,
 	flags.StringVar(&request.Key, "id", "",
 		"idempotency `KEY`: the same key again gets the same reservation")
 	bindManual(flags, &request.Manual)
+	bindQuiet(flags, &quiet)
 	return c
 }
 
 func (a *app) setAside(d quota.Decision, err error, of asked) error {
 	printed := reserved{newDecision(d, false), report.OrNull(d.Reservation), cli.Time(d.ExpiresAt)}
 	return a.answer(d, err, printed, func(s cli.Screen) error {
-		text := sentence(s, "set aside", d, of)
+		more := ""
 		if d.Allowed {
-			text += fmt.Sprintf("\nreservation %s, until %s", d.Reservation,
+			more = fmt.Sprintf("\nreservation %s, until %s", d.Reservation,
 				s.At(cli.Time(d.ExpiresAt)).Text)
 		}
-		return s.Say("%s\n", text)
+		return a.tell("set aside", d, of, more)
 	})
 }

@@ -9,18 +9,19 @@ import (
 
 func (a *app) spend() *cobra.Command {
 	var call quota.Call
+	var quiet bool
 	c := &cobra.Command{
 		Use:   "spend {--method M [--count N] | --bucket B --units N} [--dry-run]",
 		Short: "Charge units before a call",
 		Long: `spend charges units before a call. It is allowed or denied in one step; a denied
 charge takes nothing.
 
-Make the call only if spend exits with 0. Exit code 75 means that the cost does not fit now; the
-output says when it will. Exit code 64 with "never": true means that it is larger than a limit.
+Make the call only if spend exits with 0. Exit code 75 means that the cost does not fit now; a line
+on standard error says when it will. With --quiet nothing is printed when units were charged. Exit code 64 with "never": true means that it is larger than a limit.
 
 With --dry-run the answer and the exit code are the same, but nothing is charged, and --id is not
 used up.`,
-		Example: `  quotactl spend --method youtube.videos.list && curl …
+		Example: `  quotactl spend --quiet --method youtube.videos.list && curl …
   quotactl spend --method youtube.search.list --count 3 --label job=backfill
   quotactl spend --units 50 --id upload-2026-11-21       once, if it is repeated
   quotactl spend --method youtube.videos.list --manual   may use the headroom
@@ -37,7 +38,8 @@ used up.`,
 				}
 				d, err := g.Charge(c.Context(), call)
 				of, verb := g.asked(call.Manual, d), "charged"
-				of.dryRun, of.note = call.DryRun, g.dayNote(c.Context(), call.Manual, d, of)
+				of.dryRun, of.quiet = call.DryRun, quiet
+				of.note = g.dayNote(c.Context(), call.Manual, d, of)
 				if call.DryRun && !d.Replayed && !d.Unmetered {
 					verb = "dry run, nothing charged; it would take"
 				}
@@ -55,6 +57,7 @@ used up.`,
 		"idempotency `KEY`: the same key again gets the same answer and charges nothing")
 	flags.BoolVar(&call.DryRun, "dry-run", false, "decide, but charge nothing")
 	bindManual(flags, &call.Manual)
+	bindQuiet(flags, &quiet)
 	bindLabels(flags, &call.Labels)
 	return c
 }

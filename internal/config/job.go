@@ -28,7 +28,8 @@ type OwnJob struct {
 	Jitter     time.Duration
 	Timeout    time.Duration
 	Cost       JobCost
-	Settle     string // one of Settlements
+	Max        quota.Cost // the most that one run may take; Bucket "" counts all of them, 0 is no limit
+	Settle     string     // one of Settlements
 	Weight     int64
 	Priority   int64
 	Floor      int64 // units a day
@@ -90,7 +91,7 @@ type jobReader struct {
 	*reader
 	job                              OwnJob
 	url, method, body, command, cost *yaml.Node
-	credential, pace                 *yaml.Node
+	credential, pace, max            *yaml.Node
 }
 
 func (r *reader) ownJob(n *yaml.Node) OwnJob {
@@ -104,6 +105,9 @@ func (r *reader) ownJob(n *yaml.Node) OwnJob {
 	cred, ok := j.of(n)
 	if j.cost != nil && ok {
 		j.job.Cost = j.costs(j.cost, cred)
+	}
+	if j.max != nil && ok {
+		j.job.Max = j.ceiling(j.max, r.cfg.Table(cred))
 	}
 	if j.pace != nil && !j.job.Unpaced && ok {
 		cred.Pace = j.job.Pace
@@ -131,6 +135,7 @@ func (r *jobReader) fields() yamlfile.Fields {
 			j.Timeout = r.duration(n, "timeout", time.Second, maxTimeout)
 		},
 		"cost":        node(&r.cost),
+		"max":         node(&r.max),
 		"settle":      func(n *yaml.Node) { j.Settle = r.oneOf(n, "settle", Settlements()) },
 		"weight":      number("weight", MaxWeight, &j.Weight),
 		"priority":    number("priority", MaxPriority, &j.Priority),
@@ -161,6 +166,19 @@ func (r *reader) oneOf(n *yaml.Node, what string, words []string) string {
 			strings.Join(words[:last], ", "), words[last], spell.DidYouMean(word, words))
 	}
 	return word
+}
+
+// ceiling reads a number of units in all buckets, or {bucket, units}.
+func (r *jobReader) ceiling(n *yaml.Node, table *costs.Table) (c quota.Cost) {
+	if n.Kind == yaml.ScalarNode {
+		c.Units = r.Number(n, "max", 1, quota.MaxUnits)
+		return c
+	}
+	r.Fields(n, "max", yamlfile.Fields{
+		"bucket": func(n *yaml.Node) { c.Bucket = r.jobBucket(n, table) },
+		"units":  func(n *yaml.Node) { c.Units = r.Number(n, "units", 1, quota.MaxUnits) },
+	}, "bucket", "units")
+	return c
 }
 
 // commandLine reads a list of words. A shell has to be named.

@@ -21,6 +21,7 @@ jobs:
     jitter: 30s
     timeout: 10m
     cost: {bucket: default, units: 40}
+    max: {bucket: default, units: 60}
     settle: report
     weight: 2
     priority: 1
@@ -34,7 +35,7 @@ jobs:
     retry: 3
     catch_up: true
   - {name: search, url: "https://h/tick", method: POST, body: "{}", schedule: "@every 1h",
-     cost: {method: videos.list, count: 3}, pace: none}
+     cost: {method: videos.list, count: 3}, pace: none, max: 5}
   - {name: learns, command: [sh], schedule: "@daily", cost: {learned: true, bucket: default}}
   - {name: both, command: [sh], schedule: "@daily", cost: [{bucket: default, units: 7}]}
 `
@@ -50,6 +51,7 @@ func TestJobs(t *testing.T) {
 	want := OwnJob{Name: "backfill", Command: []string{"/usr/local/bin/backfill", "--since", "1d"},
 		Schedule: "15 * * * *", Timezone: tokyo, Jitter: 30 * time.Second,
 		Timeout: 10 * time.Minute, Cost: JobCost{Costs: units(40), Count: 1}, Settle: "report",
+		Max:    quota.Cost{Bucket: "default", Units: 60},
 		Weight: 2, Priority: 1, Floor: 2, Pace: &Pace{Slack: 10}, Credential: "key1",
 		Environment: map[string]string{"A": "b"}, Directory: cfg.Jobs[0].Directory,
 		User: "nobody", Queue: true, Retry: 3, CatchUp: true}
@@ -57,7 +59,7 @@ func TestJobs(t *testing.T) {
 		t.Errorf("%+v", cfg.Jobs[0])
 	}
 	search, learns := cfg.Jobs[1], cfg.Jobs[2]
-	if search.Request != (Request{"POST", "https://h/tick", "{}"}) || !search.Unpaced ||
+	if search.Max != (quota.Cost{Units: 5}) || search.Request != (Request{"POST", "https://h/tick", "{}"}) || !search.Unpaced ||
 		search.Cost.Method != "youtube.videos.list" ||
 		!reflect.DeepEqual(search.Cost.Costs, units(3)) {
 		t.Errorf("%+v", search)

@@ -124,11 +124,14 @@ func (c *Command) once(ctx context.Context, l *lane, tick schedule.Tick,
 // ended logs how a run ended, and returns whether its tick is done, and whether it has failed.
 func (c *Command) ended(ctx context.Context, l *lane, tick schedule.Tick, r job.Outcome,
 	err error) (result result, failed bool) {
-	e := ending{outcome: "complete", units: r.Settled}
+	e := ending{outcome: "complete", units: r.Took}
 	if r.Started {
 		e.code = &r.Code
 	}
 	attrs := []any{"tick", tick.ID()}
+	if r.Denied > 0 {
+		attrs = append(attrs, "denied_by_max", r.Denied)
+	}
 	denied, isDenied := errors.AsType[*job.DeniedError](err)
 	start, cannotStart := errors.AsType[*job.StartError](err)
 	switch {

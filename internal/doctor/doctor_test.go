@@ -80,6 +80,44 @@ func (p *plant) examine(t *testing.T) doctor.Result {
 	return r
 }
 
+// TestSharedKey: credentials with one key are no fault if their limits add up to what the account
+// has in each bucket.
+func TestSharedKey(t *testing.T) {
+	for _, c := range []struct {
+		one, two string // limits
+		shared   bool
+	}{
+		{"{bucket: default, units: 1000, window: 24h}",
+			"{bucket: default, units: 9000, window: day}",
+			false},
+		{"{bucket: default, units: 1001, window: 24h}",
+			"{bucket: default, units: 9000, window: 24h}",
+			true},
+		{"{bucket: default, units: 1000, window: 24h}",
+			"{bucket: default, units: 900, window: 1h}",
+			true},
+		{"{bucket: default, units: 1000, window: 24h}",
+			"{bucket: search_list, units: 100, window: 24h}",
+			false}, // neither may take from the other's bucket
+		{"{bucket: default, units: 1, window: 24h}, {bucket: search_list, units: 10, window: 24h}",
+			"{bucket: default, units: 1, window: 24h}, {bucket: search_list, units: 91, window: 24h}",
+			true},
+	} {
+		p := newPlant(t)
+		p.yaml = fmt.Sprintf(`
+credentials:
+  - {name: a, api_key: {file: key}, limits: [%s]}
+  - {name: b, api_key: {file: key}, limits: [%s]}
+ingest: {credential: a}
+`, c.one, c.two)
+		shared := slices.ContainsFunc(p.examine(t).Findings,
+			func(f doctor.Finding) bool { return f.Check == "key-shared" })
+		if shared != c.shared {
+			t.Errorf("%s and %s: key-shared %v", c.one, c.two, shared)
+		}
+	}
+}
+
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	for name, url := range map[string]string{

@@ -29,7 +29,7 @@ func (e *exam) tokens() {
 // keys looks at the API keys of the credentials. What a key is appears nowhere.
 func (e *exam) keys() {
 	type account struct{ upstream, key string }
-	owners := map[account]string{}
+	owners := map[account][]config.Credential{}
 	for _, c := range e.Config.Credentials {
 		about := "credential " + c.Name
 		if mode, exposed := c.APIKey.Exposed(); exposed {
@@ -44,15 +44,70 @@ func (e *exam) keys() {
 			e.add(Finding{Error, "key-missing", about, err.Error(),
 				"its calls are refused without a key",
 				"put the key there, or name its place: api_key: {file: path}"})
-		case owners[of] != "":
-			e.add(Finding{Warning, "key-shared", about, "it has the same API key as " + owners[of],
+		default:
+			owners[of] = append(owners[of], c)
+		}
+	}
+	for _, c := range e.Config.Credentials {
+		key, _ := c.APIKey.Key()
+		of := account{c.Upstream, key}
+		all := owners[of]
+		if delete(owners, of); len(all) < 2 || shareQuota(all, e.Config.Table(c)) {
+			continue
+		}
+		for _, other := range all[1:] {
+			e.add(Finding{Warning, "key-shared", "credential " + other.Name,
+				"it has the same API key as " + all[0].Name,
 				"the upstream has one quota for both, and each is counted as if it had its own",
 				"make one credential of them, or let their limits add up to no more than " +
 					"the account has"})
-		default:
-			owners[of] = c.Name
 		}
 	}
+}
+
+// shareQuota reports whether the limits of credentials of one account add up to no more than what
+// the price list says that the account has, in every bucket that one of them limits.
+func shareQuota(all []config.Credential, table *costs.Table) bool {
+	for _, c := range all {
+		for _, own := range c.Limits {
+			b, ok := table.Bucket(own.Bucket)
+			if !ok || len(b.Limits) == 0 {
+				return false
+			}
+			for _, has := range b.Limits {
+				if sum, bounded := sumUnder(all, b, has.Window); !bounded || sum > has.Units {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// sumUnder returns the units that the credentials may take together in a window. A limit with a
+// longer window limits shorter ones, too. A day counts as 24 hours.
+func sumUnder(all []config.Credential, b costs.Bucket, w quota.Window) (sum int64, bounded bool) {
+	length := w.Longest()
+	if w.Calendar == "day" {
+		length = 24 * time.Hour
+	}
+	for _, c := range all {
+		own := int64(-1)
+		for _, l := range c.Limits {
+			covers := l.Window.Longest() >= length || l.Window.String() == w.String()
+			if l.Bucket == b.Name && covers && (own < 0 || l.Units < own) {
+				own = l.Units
+			}
+		}
+		switch {
+		case own >= 0:
+			sum += own
+		case !b.Required || slices.ContainsFunc(c.Limits,
+			func(l quota.Limit) bool { return l.Bucket == b.Name }):
+			return 0, false
+		}
+	}
+	return sum, true
 }
 
 // endpoints notices upstreams that are stand-ins.

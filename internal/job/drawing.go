@@ -3,61 +3,276 @@ package job
 import (
 	"context"
 	"errors"
+	"maps"
+	"sync"
+	"time"
 
 	"quotabudget/internal/quota"
 )
 
-// Drawing is the ledger for the requests of a command: what they take is drawn from its reservation
-// while that lasts, and charged like anything else after that.
-func Drawing(l quota.Ledger, credential, reservation string) quota.Ledger {
-	_, buckets, err := quota.ParseReservation(reservation)
-	if err != nil {
-		return l
+// Ceiling is the most units that one run may take in all. The zero Ceiling limits nothing.
+type Ceiling struct {
+	Units  int64
+	Bucket string // counts this bucket and its parts only; "" counts every bucket
+}
+
+// count returns the units that the ceiling counts. What is booked in a split bucket and in one of
+// its parts, because a limit is across them, counts once.
+func (c Ceiling) count(units map[string]int64) (sum int64) {
+	for bucket, n := range units {
+		whole := quota.WholeOf(bucket)
+		_, twice := units[whole]
+		if (c.Bucket == "" || c.Bucket == bucket || c.Bucket == whole) &&
+			(whole == bucket || !twice) {
+			sum += n
+		}
 	}
-	d := &drawing{Ledger: l, credential: credential, reservation: reservation}
-	if len(buckets) == 1 { // nothing can be drawn from one of several
+	return sum
+}
+
+// lower reduces costs until the ceiling allows them. A bucket of which nothing is left is dropped.
+func (c Ceiling) lower(costs []quota.Cost) (lowered []quota.Cost) {
+	left := c.Units
+	for _, cost := range costs {
+		if c.count(map[string]int64{cost.Bucket: 1}) > 0 {
+			cost.Units, cost.Most = min(cost.Units, left), 0
+			left -= cost.Units
+		}
+		if cost.Units > 0 {
+			lowered = append(lowered, cost)
+		}
+	}
+	return lowered
+}
+
+// Drawing is the ledger of a command's requests. It draws what they take from the reservation of
+// the run while that lasts, charges the rest like anything else, and denies what the ceiling of the
+// run does not allow. Calls for other credentials pass through.
+type Drawing struct {
+	quota.Ledger
+	credential, reservation string
+	bucket                  string // of the reservation; "" if it has several or there is none
+	ceiling                 Ceiling
+
+	mu     sync.Mutex
+	held   map[string]int64            // of the reservation, drawn or not
+	beyond map[string]int64            // charged or held for calls, besides the reservation
+	open   map[string]map[string]int64 // of beyond, what is held for calls, by reservation
+	drawn  map[string]bool             // IDs of the charges that were drawn
+	denied int                         // calls that the ceiling denied
+}
+
+// newDrawing returns the ledger of the run's requests.
+func (r *run) newDrawing() *Drawing {
+	d := &Drawing{Ledger: r.budget.Ledger, credential: r.budget.Credential, ceiling: r.Max,
+		reservation: r.out.Reservation, held: map[string]int64{}, beyond: map[string]int64{},
+		open: map[string]map[string]int64{}, drawn: map[string]bool{}}
+	if d.reservation != "" {
+		maps.Copy(d.held, r.out.Held)
+	}
+	_, buckets, err := quota.ParseReservation(d.reservation)
+	if err == nil && len(buckets) == 1 { // nothing can be drawn from one of several
 		d.bucket = buckets[0]
 	}
 	return d
 }
 
-type drawing struct {
-	quota.Ledger
-	credential, reservation, bucket string
-}
-
-// Charge draws what it can.
-func (l *drawing) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
-	for _, cost := range c.Costs {
-		if cost.Bucket != l.bucket || c.Reservation != "" {
-			continue
-		}
-		drawn := c
-		drawn.Reservation = l.reservation
-		d, err := l.Ledger.Charge(ctx, drawn)
+// Charge draws what it can, and charges the rest.
+func (l *Drawing) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
+	if c.Credential != l.credential || c.Reservation != "" || c.DryRun {
+		return l.Ledger.Charge(ctx, c)
+	}
+	units := quota.UnitsOf(c.Costs)
+	if _, ok := units[l.bucket]; ok {
+		d, err := l.draw(ctx, c, without(units, l.bucket))
 		if !errors.Is(err, quota.ErrReservationShort) && !errors.Is(err, quota.ErrNoReservation) {
 			return d, err
 		}
 	}
-	d, err := l.Ledger.Charge(ctx, c)
-	if err == nil && !d.Allowed && c.Reservation == "" && l.free(ctx) {
+	// What a call is known to have used is booked, whatever the ceiling.
+	used := c.Observe && c.Manual
+	return l.take(ctx, units, used, func() (quota.Decision, error) {
 		return l.Ledger.Charge(ctx, c)
+	})
+}
+
+// draw draws the units of the reservation's bucket, and charges those of other buckets. It returns
+// ErrReservationShort where the ceiling does not allow these.
+func (l *Drawing) draw(ctx context.Context, c quota.Charge, others map[string]int64) (
+	quota.Decision, error) {
+	if !l.admit(others) {
+		return quota.Decision{}, quota.ErrReservationShort
 	}
+	c.Reservation = l.reservation
+	d, err := l.Ledger.Charge(ctx, c)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil && !away(err) || !d.Allowed || d.Replayed {
+		addTo(l.beyond, others, -1)
+	}
+	l.drawn[c.ID] = true
 	return d, err
 }
 
 // Reserve sets aside what a call of an unknown price may take.
-func (l *drawing) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
-	d, err := l.Ledger.Reserve(ctx, r)
-	if err == nil && !d.Allowed && l.free(ctx) {
+func (l *Drawing) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
+	if r.Credential != l.credential {
 		return l.Ledger.Reserve(ctx, r)
+	}
+	units := quota.UnitsOf(r.Costs)
+	d, err := l.take(ctx, units, false, func() (quota.Decision, error) {
+		return l.Ledger.Reserve(ctx, r)
+	})
+	if err == nil && d.Allowed && !d.Replayed {
+		l.mu.Lock()
+		l.open[d.Reservation] = units
+		l.mu.Unlock()
 	}
 	return d, err
 }
 
+// take asks for units that are not drawn. Where the ceiling or a limit denies them, it gives the
+// reservation of the run back, which is meant for these requests, and asks again.
+func (l *Drawing) take(ctx context.Context, units map[string]int64, used bool,
+	ask func() (quota.Decision, error)) (d quota.Decision, err error) {
+	for {
+		if !used && !l.admit(units) {
+			if l.free(ctx) {
+				continue
+			}
+			return l.deny(ctx, units)
+		}
+		if used {
+			l.add(units, 1)
+		}
+		d, err = ask()
+		// An answer that was lost may have been a charge.
+		if err == nil && d.Allowed && !d.Replayed || away(err) {
+			return d, err
+		}
+		l.add(units, -1)
+		if err != nil || d.Allowed || !l.free(ctx) {
+			return d, err
+		}
+	}
+}
+
+// admit counts units if the ceiling allows them.
+func (l *Drawing) admit(units map[string]int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.ceiling
+	if n := c.count(units); c.Units > 0 && n > 0 &&
+		c.count(l.held)+c.count(l.beyond)+n > c.Units {
+		return false
+	}
+	addTo(l.beyond, units, 1)
+	return true
+}
+
+// deny returns the denial of the ceiling. No waiting helps, so it has no RetryAt.
+func (l *Drawing) deny(ctx context.Context, units map[string]int64) (quota.Decision, error) {
+	now, err := l.Ledger.Time(ctx)
+	if err != nil {
+		now = time.Now()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.denied++
+	left := max(0, l.ceiling.Units-l.ceiling.count(l.held)-l.ceiling.count(l.beyond))
+	d := quota.Decision{At: now.UTC(), Units: units, Limit: quota.RunMax,
+		Remaining: map[string]int64{}}
+	for bucket := range units {
+		d.Remaining[bucket] = left
+	}
+	return d, nil
+}
+
 // free gives the reservation back where it stands in the way of the requests that it is for, and
-// which cannot draw on it.
-func (l *drawing) free(ctx context.Context) bool {
-	_, err := l.Release(ctx, l.credential, l.reservation)
-	return err == nil
+// that cannot draw on it.
+func (l *Drawing) free(ctx context.Context) bool { return l.giveBack(ctx) == nil }
+
+// giveBack gives back what is left of the reservation.
+func (l *Drawing) giveBack(ctx context.Context) error {
+	given, err := l.Ledger.Release(ctx, l.credential, l.reservation)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	addTo(l.held, given, -1)
+	return nil
+}
+
+// Settle books what a call used in the place of what was held for it.
+func (l *Drawing) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
+	d, err := l.Ledger.Settle(ctx, s)
+	if err == nil {
+		l.settled(s.Reservation, d.Units)
+	}
+	return d, err
+}
+
+// Release gives back what was held for a call.
+func (l *Drawing) Release(ctx context.Context, credential, id string) (map[string]int64, error) {
+	given, err := l.Ledger.Release(ctx, credential, id)
+	if err == nil {
+		l.settled(id, nil)
+	}
+	return given, err
+}
+
+func (l *Drawing) settled(reservation string, units map[string]int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if of, ok := l.open[reservation]; ok {
+		addTo(l.beyond, of, -1)
+		addTo(l.beyond, units, 1)
+		delete(l.open, reservation)
+	}
+}
+
+// Cancel takes a charge back. What was drawn is in the reservation again.
+func (l *Drawing) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
+	l.mu.Lock()
+	drawn := l.drawn[c.ID]
+	l.mu.Unlock()
+	units := d.Units
+	if drawn {
+		c.Reservation, units = l.reservation, without(d.Units, l.bucket)
+	}
+	err := l.Ledger.Cancel(ctx, c, d)
+	if err == nil && c.Credential == l.credential {
+		l.add(units, -1)
+	}
+	return err
+}
+
+// outcome returns what the requests took, with what was drawn of the reservation by any process,
+// and how many requests the ceiling denied.
+func (l *Drawing) outcome() (took map[string]int64, denied int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	took = maps.Clone(l.held)
+	addTo(took, l.beyond, 1)
+	return took, l.denied
+}
+
+func (l *Drawing) add(units map[string]int64, sign int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	addTo(l.beyond, units, sign)
+}
+
+// addTo adds units, sign times, to sum.
+func addTo(sum, units map[string]int64, sign int64) {
+	for bucket, n := range units {
+		sum[bucket] += sign * n
+	}
+}
+
+func without(units map[string]int64, bucket string) map[string]int64 {
+	rest := maps.Clone(units)
+	delete(rest, bucket)
+	return rest
 }

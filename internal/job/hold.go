@@ -71,6 +71,10 @@ func (r *run) hold(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
+	if r.Max.Units > 0 {
+		costs = r.Max.lower(costs)
+		call.Costs = costs
+	}
 	var buckets []string
 	for _, c := range costs {
 		buckets = append(buckets, c.Bucket)

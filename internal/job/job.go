@@ -50,6 +50,7 @@ type Job struct {
 	// Lapse is what becomes of the hold if this process is killed: quota.LapseCharge, if it is "".
 	Lapse  quota.Lapse
 	Settle Settlement // SettleAll, if it is ""
+	Max    Ceiling    // lowers what is held, and denies requests and draws of the command beyond it
 	// Key names the run, such as the job and the scheduled time: one that has succeeded is not
 	// started again, and what was booked for one that has failed is not booked again. See holdOnce.
 	Key  string
@@ -69,8 +70,8 @@ type Job struct {
 
 // Prepared is a run that is about to start.
 type Prepared struct {
-	Reservation string       // "" if nothing is held
-	Labels      quota.Labels // of all that the run takes
+	Ledger quota.Ledger // for the requests of the command, see Drawing
+	Labels quota.Labels // of all that the run takes
 }
 
 // Outcome is what became of a run.
@@ -84,10 +85,11 @@ type Outcome struct {
 
 	Reservation string           // "" if nothing was held
 	Held        map[string]int64 // by bucket
-	// Settled is what was booked by bucket, without what the command drew itself; nil if the ledger
-	// could not be told: what was held lapses at ExpiresAt.
-	Settled   map[string]int64
+	// Took is what the ledger booked by bucket, with what the command drew; nil if the settlement
+	// failed: what was held lapses at ExpiresAt.
+	Took      map[string]int64
 	ExpiresAt time.Time
+	Denied    int // requests of the command that Max denied
 }
 
 // OK reports whether the command ended as one that did what it should.
@@ -156,6 +158,7 @@ func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	if r.out.Done {
 		return r.out, nil
 	}
+	r.requests = r.newDrawing()
 	if err == nil {
 		err = r.start(ctx)
 	}
@@ -182,6 +185,7 @@ type run struct {
 	budget   quota.Budget
 	leases   leases
 	report   *reportPipe
+	requests *Drawing
 	replayed bool           // the hold is that of an earlier run with the key
 	sliced   quota.Decision // what a slice paid instead, while the ledger was away
 	end      func()         // of Prepare

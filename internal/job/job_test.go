@@ -43,7 +43,7 @@ func TestSettlements(t *testing.T) {
 			j.Settle, j.Command.Dir = c.settle, t.TempDir()
 			out := b.run(j)
 			total += c.booked
-			if out.Code != c.code || out.Settled["default"] != c.booked ||
+			if out.Code != c.code || out.Took["default"] != c.booked ||
 				out.Held["default"] != 4 {
 				t.Errorf("%s, %q: %+v", c.settle, c.line, out)
 			}

@@ -17,6 +17,7 @@ const (
 	EnvLabels      = "QUOTA_LABELS"      // of what is booked, as quota.ParseLabels reads them
 	EnvReport      = "QUOTA_REPORT_FD"   // the descriptor for lines such as units=3
 	EnvProxy       = "QUOTA_PROXY"       // the address of the proxy
+	EnvMax         = "QUOTA_MAX"         // the most units that the command may take, if it has a ceiling
 )
 
 // start starts the command.
@@ -24,6 +25,9 @@ func (r *run) start(ctx context.Context) error {
 	env := []string{EnvLabels + "=" + r.budget.Labels.Encode()}
 	if r.out.Reservation != "" {
 		env = append(env, EnvReservation+"="+r.out.Reservation)
+	}
+	if r.Max.Units > 0 {
+		env = append(env, fmt.Sprintf("%s=%d", EnvMax, r.Max.Units))
 	}
 	var files []*os.File
 	if r.Settle == SettleReport {
@@ -35,7 +39,7 @@ func (r *run) start(ctx context.Context) error {
 		env = append(env, EnvReport+"=3")
 	}
 	if r.Prepare != nil {
-		more, end, err := r.Prepare(ctx, Prepared{r.out.Reservation, r.budget.Labels})
+		more, end, err := r.Prepare(ctx, Prepared{r.requests, r.budget.Labels})
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -39,18 +40,10 @@ func (r *run) giveBack() {
 		r.giveSliceBack()
 		return
 	}
-	given := map[string]int64{}
-	err := patiently(r.patience(), func(ctx context.Context) (err error) {
-		_, err = r.budget.Release(ctx, r.out.Reservation)
-		return err
+	err := patiently(r.patience(), func(ctx context.Context) error {
+		return r.requests.giveBack(ctx)
 	})
-	switch {
-	case err == nil:
-		for bucket := range r.out.Held {
-			given[bucket] = 0
-		}
-		r.out.Settled = given
-	case !errors.Is(err, quota.ErrNoReservation): // or the command has settled it itself
+	if err != nil && !errors.Is(err, quota.ErrNoReservation) { // the command may have settled it
 		r.lapses(err)
 	}
 }
@@ -91,6 +84,7 @@ func (r *run) settle() {
 	failed := r.out.Code != 0 && r.out.Signal == 0
 	if r.Settle == SettleProxy || r.Settle == SettleExit && failed {
 		r.giveBack()
+		r.out.Took, r.out.Denied = r.requests.outcome()
 		return
 	}
 	if r.out.Reservation == "" {
@@ -106,7 +100,7 @@ func (r *run) settle() {
 	})
 	switch {
 	case err == nil:
-		r.out.Settled = d.Units
+		r.out.Took = r.tookOf(used, d)
 	case errors.Is(err, quota.ErrNoReservation):
 		r.lateOrSettled(within)
 	case errors.Is(err, quota.ErrKeyReused):
@@ -116,6 +110,18 @@ func (r *run) settle() {
 		r.lapses(err)
 	}
 	r.bookBeyond(beyond)
+}
+
+// tookOf returns what a settled run took: a bucket that the command did not report took all that
+// was held, drawn or not.
+func (r *run) tookOf(used usage, settled quota.Decision) map[string]int64 {
+	took := maps.Clone(r.out.Held)
+	for _, c := range used.costs {
+		if _, held := took[c.Bucket]; held {
+			took[c.Bucket] = settled.Units[c.Bucket] + used.drawn[c.Bucket]
+		}
+	}
+	return took
 }
 
 // lateOrSettled books what was used of a hold that is gone: it has lapsed and was given back,
@@ -174,12 +180,10 @@ func (r *run) bookBeyond(costs []quota.Cost) {
 			quota.UnitsOf(some), "error", err)
 		return
 	}
-	if r.out.Settled == nil {
-		r.out.Settled = make(map[string]int64)
+	if r.out.Took == nil {
+		r.out.Took = make(map[string]int64)
 	}
-	for bucket, units := range d.Units {
-		r.out.Settled[bucket] += units
-	}
+	addTo(r.out.Took, d.Units, 1)
 }
 
 // split parts what was used into what the reservation settles and what is beyond its buckets. What

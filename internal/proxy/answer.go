@@ -176,7 +176,10 @@ func (f *refusal) document(charged map[string]int64, google bool) document {
 	info := errorDetail{Type: "type.googleapis.com/google.rpc.ErrorInfo",
 		Reason: upperSnake(f.reason), Domain: domain}
 	if f.limit != "" {
-		info.Metadata = map[string]string{"limit": f.limit, "retry_at": f.retry}
+		info.Metadata = map[string]string{"limit": f.limit}
+		if f.retry != "" {
+			info.Metadata["retry_at"] = f.retry
+		}
 	}
 	d.Error = googleError{Code: f.status, Message: detail, Status: rpcStatus(f.status),
 		Errors: []googleItem{{detail, domain, f.reason}}, Details: []errorDetail{info}}
@@ -315,9 +318,12 @@ var gateErrors = []struct {
 // denial is the refusal of a charge that does not fit now. Its reason is the one that Google's
 // clients take for a day that is spent, after which they do not retry at once.
 func denial(d quota.Decision, err error) *refusal {
-	f := refusef(http.StatusTooManyRequests, "quotaExceeded", "quota exhausted", "%v", err).
-		with("Retry-After", strconv.Itoa(int(math.Ceil(d.RetryAfter().Seconds()))))
-	f.limit, f.retry = d.Limit, d.RetryAt.UTC().Format("2006-01-02T15:04:05.000000Z")
+	f := refusef(http.StatusTooManyRequests, "quotaExceeded", "quota exhausted", "%v", err)
+	f.limit = d.Limit
+	if !d.RetryAt.IsZero() {
+		f.with("Retry-After", strconv.Itoa(int(math.Ceil(d.RetryAfter().Seconds()))))
+		f.retry = d.RetryAt.UTC().Format("2006-01-02T15:04:05.000000Z")
+	}
 	if d.Limit == quota.PaceName {
 		f.reason, f.title = "heldBackByPace", "held back by the pace"
 	}

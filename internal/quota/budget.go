@@ -133,7 +133,7 @@ func (b *Budget) whenPaced(ctx context.Context, call Call, lines []Limit, d Deci
 	if !d.Allowed {
 		lines = Enforced(lines) // no other one denies it
 	}
-	if len(lines) == 0 || call.Manual || call.Reservation != "" || d.Allowed && !d.Observed {
+	if len(lines) == 0 || d.Limit == RunMax || call.Manual || call.Reservation != "" || d.Allowed && !d.Observed {
 		return d
 	}
 	days := make([]Limit, len(lines))

@@ -34,6 +34,9 @@ type DeniedError struct{ Decision Decision }
 // Error says which limit denied (a pace is no exhaustion: units are left, for later) and when the
 // cost would fit, rounded up to the second.
 func (e *DeniedError) Error() string {
+	if e.Decision.Limit == RunMax {
+		return "the job may take no more in this run (max)"
+	}
 	at := e.Decision.RetryAt.UTC()
 	if whole := at.Truncate(time.Second); whole.Before(at) {
 		at = whole.Add(time.Second)

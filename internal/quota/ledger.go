@@ -248,6 +248,10 @@ const Suspended = "suspended"
 // low by more than Slack. The same reservation of the most that the call can take may be allowed.
 const TooManyEstimates = "estimates"
 
+// RunMax, as Decision.Limit, says that a run has taken all that its job may take in one run. Such a
+// denial has no RetryAt.
+const RunMax = "max"
+
 // RetryAfter is how long until the cost would fit if nobody charged meanwhile; 0 when it was
 // allowed.
 func (d Decision) RetryAfter() time.Duration {

@@ -1,0 +1,122 @@
+package job_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"quotabudget/internal/job"
+	"quotabudget/internal/quota"
+)
+
+// requests has a job send requests through its ledger, each of so many units of default.
+func requests(t *testing.T, b *bench, j *job.Job, send func(*quota.Budget)) {
+	j.Settle = job.SettleProxy
+	j.Prepare = func(_ context.Context, p job.Prepared) ([]string, func(), error) {
+		budget := *j.Budget
+		budget.Ledger, budget.Labels = p.Ledger, p.Labels
+		return nil, func() { send(&budget) }, nil
+	}
+}
+
+// TestMax: what a run's requests take stays within its ceiling, whether they draw on the hold, are
+// charged beyond it, or hold an estimate; the outcome has what the ledger booked.
+func TestMax(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bench) {
+		b.limits[0].Units = 1000
+		total := int64(0)
+		for _, c := range []struct {
+			name              string
+			hold, max, each   int64
+			allowed, allowed2 int64 // units of charges, and of calls that settle 2 of the 3 they hold
+		}{
+			{"no ceiling", 4, 0, 3, 30, 20},
+			{"nothing held", 0, 7, 3, 6, 0},
+			{"drawn", 7, 7, 3, 6, 0},
+			{"beyond the hold", 4, 9, 2, 8, 0},
+			{"lowered hold", 40, 5, 1, 5, 0},
+			{"estimates", 0, 9, 1, 3, 4}, // a third would hold up to 10
+		} {
+			j := b.job("true")
+			j.Call = quota.Call{Units: c.hold}
+			j.Max = job.Ceiling{Units: c.max}
+			var took, took2 int64
+			requests(t, b, j, func(budget *quota.Budget) {
+				n := 10
+				if c.name == "estimates" {
+					n = 3
+				}
+				for range n {
+					d, err := budget.Charge(t.Context(), quota.Call{Units: c.each})
+					must(t, err)
+					if d.Allowed {
+						took += c.each
+					} else if d.Limit != quota.RunMax || !d.RetryAt.IsZero() {
+						t.Errorf("%s: denied by %q until %v", c.name, d.Limit, d.RetryAt)
+					}
+				}
+				for range 10 {
+					call := quota.Call{Units: 3}
+					d, err := budget.Hold(t.Context(), quota.ReserveRequest{Call: call,
+						TTL: time.Minute, Lapse: quota.LapseCharge})
+					if _, denied := errors.AsType[*quota.DeniedError](err); denied {
+						continue
+					}
+					must(t, err)
+					_, err = budget.SettleHold(t.Context(), d, quota.Call{
+						Costs: []quota.Cost{{Bucket: "default", Units: 2}}}, quota.LapseCharge)
+					must(t, err)
+					took2 += 2
+				}
+			})
+			out := b.run(j)
+			if total += took + took2; took != c.allowed || took2 != c.allowed2 ||
+				out.Took["default"] != took+took2 {
+				t.Errorf("%s: %d and %d units allowed, %d took; want %d and %d", c.name, took,
+					took2, out.Took["default"], c.allowed, c.allowed2)
+			}
+			if c.max > 0 && out.Denied == 0 {
+				t.Errorf("%s: no denial is counted", c.name)
+			}
+			b.wantSpent("default", total)
+		}
+	})
+}
+
+// TestMaxOfABucket: a ceiling on one bucket counts that alone, and a cancelled charge does not
+// count.
+func TestMaxOfABucket(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bench) {
+		b.limits[0].Units, b.limits[1].Units = 1000, 1000
+		j := b.job("true")
+		j.Call = quota.Call{Units: 2}
+		j.Max = job.Ceiling{Units: 2, Bucket: "search_list"}
+		var allowed int
+		requests(t, b, j, func(budget *quota.Budget) {
+			for range 2 {
+				_, cancel, err := budget.Spend(t.Context(), quota.Call{Method: "search"})
+				must(t, err)
+				must(t, cancel(t.Context()))
+			}
+			for range 5 {
+				d, err := budget.Charge(t.Context(), quota.Call{Method: "search"})
+				must(t, err)
+				if d.Allowed {
+					allowed++
+				}
+			}
+			d, err := budget.Charge(t.Context(), quota.Call{Units: 50})
+			must(t, err)
+			if !d.Allowed {
+				t.Errorf("another bucket: %+v", d)
+			}
+		})
+		out := b.run(j)
+		if allowed != 2 || out.Took["default"] != 54 || out.Took["search_list"] != 2 {
+			t.Errorf("%d searches were allowed, %v took", allowed, out.Took)
+		}
+		b.wantSpent("search_list", 2)
+		b.wantSpent("default", 54)
+	})
+}
