@@ -55,6 +55,8 @@ jobs:
      cost: {method: videos.list, count: 3}}
   - {name: nightly, elsewhere: /etc/crontab, schedule: "@daily", credential: key1, settle: report,
      cost: {bucket: default, units: 3}}
+  - {name: capped, command: [sh], schedule: "@daily", credential: key1, max: 9,
+     cost: {bucket: default, units: 3}}
 serve:
   hosts: [board.lan]
   trusted_proxies: [10.0.0.0/8]
@@ -105,6 +107,8 @@ quotactl adjust --bucket default --units -1 --reason x --by me --dry-run
 quotactl reconcile --lag 0s
 quotactl log
 quotactl log --by job
+quotactl spend --units 55 --label job=x
+quotactl log --denied
 quotactl report observe --credential key2
 quotactl status
 quotactl prove
@@ -118,7 +122,8 @@ quotactl spend --units 1 --label job=nightly --label run=c
 ingestor plan --days 1
 quotactl import crontab crontab --timezone UTC --credential key1
 quotactl import crontab crontab --timezone UTC --credential key1 --write copy.yaml
-quotactl suspend --bucket default
+quotactl suspend --bucket default --reason x --by me
+quotactl status
 quotactl forecast
 ingestor once --region FR
 quotactl resume --bucket default

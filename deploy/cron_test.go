@@ -45,11 +45,13 @@ func TestCron(t *testing.T) {
 	if got, want := jobs(lines), jobs(read(t, "crontab")); !slices.Equal(got, want) {
 		t.Errorf("docs/operations.md and deploy/crontab differ:\n%q\n%q", got, want)
 	}
-	sweep, purge := m.job(lines, "once"), m.job(lines, "purge")
+	sweep, purge := m.job(lines, "ingestor once"), m.job(lines, "ingestor purge")
+	short := m.job(lines, "quotactl forecast")
 	chart := "/usr/local/bin/ingestor chart CA"
 	m.mails("a sweep that is complete", sweep)
 	m.shell(chart)
 	m.mails("old data deleted", purge)
+	m.mails("nothing runs short", short)
 
 	lock, err := os.OpenFile(m.path("var/lib/quota/sweep.lock"), os.O_RDWR, 0)
 	must(t, err)
@@ -64,6 +66,7 @@ func TestCron(t *testing.T) {
 	server.SetLimit("default", 34)
 	m.mails("the upstream says that the day's units are gone", sweep)
 	m.mails("and so says the ledger", sweep)
+	m.mails("that is reported once a day", short, "suspended", "trending +default +1")
 	server.SetLimit("default", 10000)
 	m.shell("/usr/local/bin/quotactl resume --bucket default")
 
@@ -142,8 +145,8 @@ type cronJob struct {
 	env     []string
 }
 
-// job is the line that runs a subcommand.
-func (m *machine) job(crontab, subcommand string) (j cronJob) {
+// job returns the first line that runs a command.
+func (m *machine) job(crontab, command string) (j cronJob) {
 	m.Helper()
 	for line := range strings.Lines(m.rooted(crontab)) {
 		line = strings.TrimSpace(line)
@@ -151,13 +154,13 @@ func (m *machine) job(crontab, subcommand string) (j cronJob) {
 			j.env = append(j.env, line)
 		}
 		fields := regexp.MustCompile(`^(?:\S+\s+){5}(.*)$`).FindStringSubmatch(line)
-		runs := strings.Contains(line, "/ingestor "+subcommand)
+		runs := strings.Contains(line, "/"+command)
 		if fields != nil && !strings.HasPrefix(line, "#") && runs {
 			j.command = fields[1]
 			return j
 		}
 	}
-	m.Fatalf("no line runs ingestor %s", subcommand)
+	m.Fatalf("no line runs %s", command)
 	return j
 }
 

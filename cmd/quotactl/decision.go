@@ -121,7 +121,7 @@ func denied(s cli.Screen, d quota.Decision, of asked) string {
 	text := "denied: " + of.inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
 		text = "denied: " + of.inWords(d.Units) +
-			", but the bucket is suspended (by the upstream or by a person)"
+			", but the bucket is suspended (quotactl status says by whom and why)"
 	}
 	text += "; " + left(d, of)
 	if !d.RetryAt.IsZero() {

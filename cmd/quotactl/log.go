@@ -17,6 +17,7 @@ type question struct {
 	since, until, bucket, by string
 	limit                    int
 	follow, all              bool // all: neither --since nor --limit is given
+	denied                   bool
 
 	label string // that by names
 	bare  bool   // by is the name of a label alone
@@ -33,10 +34,16 @@ first, of every bucket of the credential, or adds them up by a label.
 With --follow it goes on with new entries as they come, until it is interrupted; it begins with the
 newest 10 if neither --since nor --limit is given. An entry that loses units later, because its call
 was never sent or turned out cheaper, is followed by a line with the units taken back, less than 0.
-While the ledger cannot be reached, it says so once and waits.`,
+While the ledger cannot be reached, it says so once and waits.
+
+With --denied it counts the charges that were denied in the last 8 days instead, by job unless --by
+says otherwise: how often, for how many units, and which limit denied the last one. Programs write
+these counts once a second and when they end; while the ledger is away, they are lost.`,
 		Example: `  quotactl log --since 1h
   quotactl log --since 48h --until 24h --by method
   quotactl log --by team --bucket default
+  quotactl log --denied --since 24h
+  quotactl log --denied --by hour
   quotactl log --follow
   quotactl log --since 7d -o csv > week.csv
   quotactl log --follow -o jsonl | jq -r 'select(.units > 50) | .labels.job'`,
@@ -50,6 +57,8 @@ While the ledger cannot be reached, it says so once and waits.`,
 				switch {
 				case q.follow:
 					return a.follow(c.Context(), g, q)
+				case q.denied:
+					return a.printDenials(c.Context(), g, q)
 				case q.label != "":
 					return a.printGroups(c.Context(), g, q)
 				}
@@ -67,6 +76,8 @@ While the ledger cannot be reached, it says so once and waits.`,
 	c.Flags().StringVar(&q.by, "by", "", "add up by method, region, job, source, or another "+
 		"label's `NAME`; label:NAME if no entry may have it")
 	c.Flags().IntVar(&q.limit, "limit", 0, "only the newest `N` entries; 0 for all")
+	c.Flags().BoolVar(&q.denied, "denied", false, "count the charges that were denied, by job, hour "+
+		"or another --by")
 	c.Flags().BoolVarP(&q.follow, "follow", "f", false, "go on with new entries as they come")
 	a.PrintsLines(c)
 	return c
@@ -74,6 +85,12 @@ While the ledger cannot be reached, it says so once and waits.`,
 
 // checkLog checks what can be checked without a ledger.
 func (a *app) checkLog(q *question, by bool) (err error) {
+	if q.denied && !by {
+		q.by, by = quota.LabelJob, true
+	}
+	if q.denied && q.by == report.ByHour {
+		q.label, by = report.ByHour, false
+	}
 	if by {
 		if q.label, err = report.LabelOf(q.by); err != nil && q.by != "" {
 			q.bare = true
@@ -85,6 +102,8 @@ func (a *app) checkLog(q *question, by bool) (err error) {
 		}
 	}
 	switch {
+	case q.denied && (q.follow || q.limit != 0):
+		return cli.Usagef("--denied counts, --follow and --limit list entries: leave these out")
 	case q.limit < 0:
 		return cli.Usagef("--limit %d: must be 1 or more, or 0 for all", q.limit)
 	case q.follow && q.label != "":

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 // resumption is what resume has lifted.
@@ -22,7 +24,7 @@ func (a *app) resume() *cobra.Command {
 		Use:   "resume --bucket B",
 		Short: "Lift the suspension of a bucket",
 		Long: `resume lifts the suspension of a bucket and of all its parts, and prints until when
-each was suspended.`,
+each was suspended, by whom and why.`,
 		Example: `  quotactl resume --bucket default`,
 		Args:    cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -55,10 +57,10 @@ func (g *gate) lift(ctx context.Context, bucket string) ([]suspension, error) {
 		if name != bucket && quota.WholeOf(name) != bucket {
 			continue
 		}
-		until, err := g.SuspendedUntil(ctx, name)
-		if err == nil && !until.IsZero() {
+		u, err := g.BucketUsage(ctx, name)
+		if err == nil && !u.SuspendedUntil.IsZero() {
 			err = g.Resume(ctx, name)
-			lifted = append(lifted, suspension{name, cli.Time(until)})
+			lifted = append(lifted, suspension{name, report.NewSuspension(u)})
 		}
 		if err != nil {
 			return nil, err
@@ -74,8 +76,9 @@ func (a *app) resumed(r resumption) error {
 			return screen.Say("%s is not suspended\n", r.Bucket)
 		}
 		for _, s := range r.Lifted {
-			if err := screen.Say("%s is open again: it was suspended until %s\n", s.Bucket,
-				screen.Moment(s.until())); err != nil {
+			until := screen.Moment(time.Time(s.SuspendedUntil))
+			if err := screen.Say("%s is open again: it was suspended %s\n", s.Bucket,
+				s.Text(until, screen.Moment)); err != nil {
 				return err
 			}
 		}

@@ -29,7 +29,7 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 			{Bucket: "video_batch_get_stats",
 				Limits: limit("day", &zone, 10000, 500, 31, 9469, at)},
 			{Bucket: "default", Limits: limit("24h", nil, 10000, 500, 9605, 0, at)},
-			{Bucket: "video_insert", SuspendedUntil: at,
+			{Bucket: "video_insert", Suspension: report.Suspension{SuspendedUntil: at},
 				Limits: limit("24h", nil, 100, 5, 10, 85, at)},
 			{Bucket: "search_list", Limits: append(limit("24h", nil, 100, 5, 100, 0, at),
 				limit("1h", nil, 0, 0, 0, 0, cli.Time{})...)},

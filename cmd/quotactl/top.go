@@ -226,9 +226,9 @@ func (r *topReader) do(ctx context.Context, w top.Wish) []string {
 		Getenv: func(string) string { return "" }}}
 	switch w.Do {
 	case top.Suspend:
-		var until time.Time
-		if until, err = g.close(ctx, w.Bucket, ""); err == nil {
-			return []string{w.Bucket + " is suspended until " + a.Screen().Moment(until)}
+		of := quota.Suspension{Bucket: w.Bucket}
+		if err = g.close(ctx, &of, ""); err == nil {
+			return []string{w.Bucket + " is suspended until " + a.Screen().Moment(of.Until)}
 		}
 	case top.Resume:
 		if err = g.Resume(ctx, w.Bucket); err == nil {

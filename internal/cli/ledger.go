@@ -116,9 +116,8 @@ func (a *awaited) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) 
 	return a.do(ctx, func(s quota.Ledger) error { return s.Cancel(ctx, c, d) })
 }
 
-func (a *awaited) Suspend(ctx context.Context, credential, bucket string, until time.Time) error {
-	return a.do(ctx,
-		func(s quota.Ledger) error { return s.Suspend(ctx, credential, bucket, until) })
+func (a *awaited) Suspend(ctx context.Context, of quota.Suspension) error {
+	return a.do(ctx, func(s quota.Ledger) error { return s.Suspend(ctx, of) })
 }
 
 func (a *awaited) Usage(ctx context.Context, credential string,
@@ -153,6 +152,20 @@ func (a *awaited) Between(ctx context.Context, credential, bucket string,
 func (a *awaited) Mark(ctx context.Context, credential string, buckets []string) (string, error) {
 	return ask(ctx, a,
 		func(s quota.Ledger) (string, error) { return s.Mark(ctx, credential, buckets) })
+}
+
+// Denied drops a denial of a ledger that is not open: its decisions come from elsewhere.
+func (a *awaited) Denied(credential string, d quota.Denial) {
+	if l, err := a.get(context.Background()); err == nil {
+		l.Denied(credential, d)
+	}
+}
+
+func (a *awaited) Denials(ctx context.Context, credential string, since time.Time) (
+	[]quota.Denial, error) {
+	return ask(ctx, a, func(s quota.Ledger) ([]quota.Denial, error) {
+		return s.Denials(ctx, credential, since)
+	})
 }
 
 func (a *awaited) Time(ctx context.Context) (time.Time, error) {

@@ -104,10 +104,9 @@ func (c *counted) Between(ctx context.Context, credential, bucket string,
 	return c.ClaimsLedger.Between(ctx, credential, bucket, from, to)
 }
 
-func (c *counted) Suspend(ctx context.Context, credential, bucket string,
-	until time.Time) (err error) {
+func (c *counted) Suspend(ctx context.Context, s quota.Suspension) (err error) {
 	defer c.timed("suspend", time.Now(), &err)
-	return c.ClaimsLedger.Suspend(ctx, credential, bucket, until)
+	return c.ClaimsLedger.Suspend(ctx, s)
 }
 
 func (c *counted) Claim(ctx context.Context,

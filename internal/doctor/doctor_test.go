@@ -275,7 +275,7 @@ var faults = []struct {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		err = l.Suspend(context.Background(), "default", "default", time.Now().Add(time.Hour))
+		err = l.Suspend(context.Background(), quota.Suspension{Credential: "default", Bucket: "default", Until: time.Now().Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}

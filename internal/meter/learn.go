@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"quotabudget/internal/costs"
@@ -127,7 +128,7 @@ func (t *Transport) suspendAt(ctx context.Context, a asked, r *costs.Refusal, bu
 	if before, err := t.Budget.SuspendedUntil(ctx, bucket); err == nil && !until.After(before) {
 		return
 	}
-	if err := t.Budget.SuspendUntil(ctx, bucket, until); err != nil {
+	if err := t.Budget.SuspendUntil(ctx, bucket, until, reasonOf(r)); err != nil {
 		log.Error("cannot suspend the bucket that the upstream refuses", "error", err)
 		return
 	}
@@ -136,6 +137,11 @@ func (t *Transport) suspendAt(ctx context.Context, a asked, r *costs.Refusal, bu
 		return
 	}
 	log.Warn("the upstream reports an exhausted bucket: suspended until its reset")
+}
+
+// reasonOf returns what the upstream gave as the reason of a refusal.
+func reasonOf(r *costs.Refusal) string {
+	return strings.Trim(r.Reason+": "+r.Message, ": ")
 }
 
 // window is the calendar window by which the upstream counts a bucket: the list's day, or the

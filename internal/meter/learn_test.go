@@ -100,7 +100,7 @@ func TestLateAnswer(t *testing.T) {
 		s.Standin.Now = nil
 		s.Answering(func(w http.ResponseWriter, r *http.Request) {
 			s.SetNow(moment(t, "2026-06-02T07:00:00.001Z"))
-			if err := s.Ledger.Suspend(r.Context(), "key1", "default", closed); err != nil {
+			if err := s.Ledger.Suspend(r.Context(), quota.Suspension{Credential: "key1", Bucket: "default", Until: closed}); err != nil {
 				t.Error(err)
 			}
 			s.Standin.ServeHTTP(w, r)

@@ -134,7 +134,7 @@ func TestStandingOfABudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
-	must(t, budget.Ledger.Suspend(ctx, "key1", "default", until))
+	must(t, budget.Ledger.Suspend(ctx, quota.Suspension{Credential: "key1", Bucket: "default", Until: until}))
 	_, reset := budget.Limits[2].Window.Bounds(time.Now())
 	text := scrape(t, registry)
 	want(t, text, "quota_used_units"+day+"30", "quota_held_units"+day+"5",

@@ -72,7 +72,7 @@ func TestUploadGoesOn(t *testing.T) {
 	to := s.begin(t)
 	other := s.another(t, canary, "key1")
 	tomorrow := noon.AddDate(0, 0, 1)
-	must(t, other.Ledger.Suspend(t.Context(), "key1", "video_insert", tomorrow))
+	must(t, other.Ledger.Suspend(t.Context(), quota.Suspension{Credential: "key1", Bucket: "video_insert", Until: tomorrow}))
 	film := strings.Repeat("f", granule+10)
 	all := len(film)
 	for _, step := range []struct {

@@ -60,6 +60,7 @@ type Call struct {
 	Manual      bool   // a person asks: the headroom may be used
 	Unpaced     bool   // the paces do not hold it back, the limits do
 	DryRun      bool   // decide, but charge nothing
+	Again       bool   // a denial is not counted: the caller waits, and an earlier one was
 	Labels      Labels
 	Reservation string // draw on it
 }
@@ -110,6 +111,9 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	switch {
 	case err == nil:
 		d = b.whenPaced(ctx, call, paces, d)
+		if !d.Allowed && !call.DryRun && !call.Again {
+			b.countDenial(costs, c.Labels, d)
+		}
 		if b.Slice != nil && !call.DryRun {
 			b.Slice.Reached(ctx)
 		}
@@ -253,6 +257,9 @@ func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
 	}
 	if d, err = b.Ledger.Reserve(ctx, asked); err == nil {
 		d = b.whenPaced(ctx, r.Call, paces, d)
+		if !d.Allowed && !r.DryRun && !r.Again {
+			b.countDenial(costs, c.Labels, d)
+		}
 	}
 	return c, d, err
 }
@@ -338,30 +345,25 @@ func (b *Budget) Learn(ctx context.Context, l Learn) (Learned, error) {
 	return b.Ledger.Learn(ctx, l)
 }
 
-// Suspend closes a bucket until the end of the calendar window that holds the ledger's present
-// time, and says when that is.
-func (b *Budget) Suspend(ctx context.Context, bucket string, reset Window) (time.Time, error) {
-	now, err := b.Ledger.Time(ctx)
+// BucketUsage returns how a bucket stands, whether it has a limit or not.
+func (b *Budget) BucketUsage(ctx context.Context, bucket string) (BucketUsage, error) {
+	some := Limit{Bucket: bucket, Units: 1, Window: Sliding(time.Minute)} // Usage goes by limits
+	usage, err := b.Ledger.Usage(ctx, b.Credential, []Limit{some})
 	if err != nil {
-		return time.Time{}, err
+		return BucketUsage{}, err
 	}
-	_, until := reset.Bounds(now)
-	return until, b.Ledger.Suspend(ctx, b.Credential, bucket, until)
+	return usage.Buckets[0], nil
 }
 
 // SuspendedUntil returns until when a bucket is suspended, zero if it is open.
 func (b *Budget) SuspendedUntil(ctx context.Context, bucket string) (time.Time, error) {
-	some := Limit{Bucket: bucket, Units: 1, Window: Sliding(time.Minute)} // Usage goes by limits
-	usage, err := b.Ledger.Usage(ctx, b.Credential, []Limit{some})
-	for _, u := range usage.Buckets {
-		return u.SuspendedUntil, err
-	}
-	return time.Time{}, err
+	u, err := b.BucketUsage(ctx, bucket)
+	return u.SuspendedUntil, err
 }
 
 // Resume opens a suspended bucket again.
 func (b *Budget) Resume(ctx context.Context, bucket string) error {
-	return b.Ledger.Suspend(ctx, b.Credential, bucket, time.Time{})
+	return b.Ledger.Suspend(ctx, Suspension{Credential: b.Credential, Bucket: bucket})
 }
 
 // Usage is the standing of the credential's limits, those of split buckets for each part that was

@@ -272,6 +272,12 @@ func checkUnits(units int64) error {
 	return nil
 }
 
+// Check reports what no ledger takes.
+func (s Suspension) Check() error {
+	return cmp.Or(CheckBucketOf(s.Credential, s.Bucket), CheckText("by", s.By),
+		CheckText("reason", s.Reason))
+}
+
 func checkTTL(what string, ttl time.Duration) error {
 	if ttl < time.Millisecond || ttl > MaxWindow {
 		return malformed("a %s for %s: it must last from 1ms to %s", what, ttl,

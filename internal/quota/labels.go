@@ -99,11 +99,14 @@ func CheckText(what, text string) error {
 	return nil
 }
 
+// maxText is the most bytes of a text that a ledger takes.
+const maxText = 256
+
 // flawOf is what is wrong with a text, "" for nothing.
 func flawOf(text string) string {
 	switch plain := isPlain(text); {
-	case len(text) > 256:
-		return fmt.Sprintf("is %d bytes long: at most 256", len(text))
+	case len(text) > maxText:
+		return fmt.Sprintf("is %d bytes long: at most %d", len(text), maxText)
 	case !plain && !utf8.ValidString(text):
 		return "is not valid UTF-8"
 	case LooksSecret(text):

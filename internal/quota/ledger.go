@@ -47,7 +47,7 @@ type Ledger interface {
 	// Takings lists what Adjust took off the entries of one bucket, oldest first.
 	Takings(ctx context.Context, q Query) ([]Taking, error)
 	// Suspend denies every charge on the bucket until the given time; a zero time resumes it.
-	Suspend(ctx context.Context, credential, bucket string, until time.Time) error
+	Suspend(ctx context.Context, s Suspension) error
 	// Usage reports on the buckets of limits, in their order, as one consistent picture.
 	Usage(ctx context.Context, credential string, limits []Limit) (Usage, error)
 	// Reservations lists what is set aside in the bucket and not yet expired, oldest first.
@@ -67,6 +67,11 @@ type Ledger interface {
 	// cheap to ask again and again. A reservation that expires changes nothing until the log is
 	// read.
 	Mark(ctx context.Context, credential string, buckets []string) (string, error)
+	// Denied counts a charge that was denied, see DenialCounter.
+	Denied(credential string, d Denial)
+	// Denials lists what was denied in the hours since then, oldest first. It lacks what a process
+	// has not written yet, or lost while the ledger was away.
+	Denials(ctx context.Context, credential string, since time.Time) ([]Denial, error)
 	// Time is the ledger's clock.
 	Time(ctx context.Context) (time.Time, error)
 	Close() error
@@ -193,6 +198,19 @@ type Learned struct {
 	Reset   time.Time // when the anchored window ends, as far as is known
 }
 
+// Suspension is a bucket that is closed until a given time, who closed it, when and why.
+type Suspension struct {
+	Credential string
+	Bucket     string
+	Until      time.Time
+	By         string    // the upstream, or a person; "" where that is not known
+	Reason     string    // in one line; "" for none
+	Since      time.Time // when it was suspended; set by the ledger
+}
+
+// ByUpstream, as Suspension.By, says that the upstream itself reported the bucket as exhausted.
+const ByUpstream = "upstream"
+
 // Adjust is a correction of what was used in a span of the log.
 type Adjust struct {
 	Credential string
@@ -290,6 +308,9 @@ type BucketUsage struct {
 	Held           int64     // set aside by reservations, unexpired and undrawn
 	AtMost         int64     // what these can turn out to take: Held, where no call is in flight
 	SuspendedUntil time.Time // zero when the bucket is open
+	SuspendedBy    string    // with Reason and Since as in Suspension
+	Reason         string
+	SuspendedSince time.Time
 	ResetAt        time.Time // the last end of an anchored window that is known, past or to come
 	Limits         []LimitUsage
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -46,10 +47,18 @@ func (b *Budget) cancelUnmetered(ctx context.Context, d Decision) error {
 	return b.Slice.Cancel(ctx, d.Entry)
 }
 
-// SuspendUntil closes a bucket until then. If the ledger cannot be told, the slice tells it later,
+// SuspendUntil closes a bucket until then, because the upstream gave that reason. If the ledger cannot be told, the slice tells it later,
 // and pays for nothing of the bucket meanwhile.
-func (b *Budget) SuspendUntil(ctx context.Context, bucket string, until time.Time) error {
-	err := b.Ledger.Suspend(ctx, b.Credential, bucket, until)
+func (b *Budget) SuspendUntil(ctx context.Context, bucket string, until time.Time,
+	reason string) error {
+	if len(reason) > maxText || CheckText("reason", reason) != nil {
+		reason = strings.ToValidUTF8(reason[:min(len(reason), maxText)], "")
+		if CheckText("reason", reason) != nil {
+			reason = ""
+		}
+	}
+	err := b.Ledger.Suspend(ctx, Suspension{Credential: b.Credential, Bucket: bucket,
+		Until: until, By: ByUpstream, Reason: reason})
 	if err != nil && b.Slice != nil && b.Slice.Suspend(ctx, bucket, until) == nil {
 		return nil
 	}

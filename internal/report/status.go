@@ -25,22 +25,54 @@ type CredentialStatus struct {
 	// LeftOut counts the parts of split buckets that took less than those listed.
 	LeftOut map[string]int `json:"left_out,omitempty" doc:"parts that are not listed, by bucket"`
 
+	// Denied is what was denied in the last 24 hours, by job.
+	Denied []DenialRow `json:"denied,omitempty"`
+
 	At time.Time `json:"-"` // by the ledger's clock
 }
 
 // BucketStatus is what is left of a bucket, under each of its limits. One without limits is there
 // while it is suspended.
 type BucketStatus struct {
-	Bucket         string        `json:"bucket"`
-	Held           int64         `json:"held"`
-	SuspendedUntil Time          `json:"suspended_until"`
-	Limits         []LimitStatus `json:"limits"`
-	Unit           string        `json:"unit"`    // units, tokens, usd/1000000
-	AtMost         int64         `json:"at_most"` // what is held can turn out to be
+	Bucket string `json:"bucket"`
+	Held   int64  `json:"held"`
+	Suspension
+	Limits []LimitStatus `json:"limits"`
+	Unit   string        `json:"unit"`    // units, tokens, usd/1000000
+	AtMost int64         `json:"at_most"` // what is held can turn out to be
 	// Overshoot is by how many units calls that are sent at an estimate can pass the limits together.
 	Overshoot int64 `json:"overshoot"`
 
 	Counts costs.Unit `json:"-"` // Unit
+}
+
+// Suspension says until when a bucket is suspended, and who did that, when and why. The latter are
+// left out of one that is not suspended.
+type Suspension struct {
+	SuspendedUntil Time   `json:"suspended_until"`
+	SuspendedBy    string `json:"suspended_by,omitempty"` // upstream, or the name of a person
+	SuspendedSince Time   `json:"suspended_since,omitzero"`
+	Reason         string `json:"reason,omitempty"`
+}
+
+// NewSuspension is the suspension of a bucket as the ledger has it.
+func NewSuspension(u quota.BucketUsage) Suspension {
+	return Suspension{Time(u.SuspendedUntil), u.SuspendedBy, Time(u.SuspendedSince), u.Reason}
+}
+
+// Text is "until 08:00, by alice since 07:12: the key leaked", with times as the caller writes them.
+func (s Suspension) Text(until string, moment func(time.Time) string) string {
+	text := "until " + until
+	if s.SuspendedBy != "" {
+		text += ", by " + Plain(s.SuspendedBy)
+	}
+	if at := time.Time(s.SuspendedSince); !at.IsZero() {
+		text += " since " + moment(at)
+	}
+	if s.Reason != "" {
+		text += ": " + Plain(s.Reason)
+	}
+	return text
 }
 
 // LimitStatus is what is left under one limit, now.
@@ -65,7 +97,7 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 	for _, b := range usage.Buckets {
 		unit := UnitOf(table, b.Bucket)
 		bucket := BucketStatus{Bucket: b.Bucket, Held: b.Held, AtMost: b.AtMost,
-			SuspendedUntil: Time(b.SuspendedUntil), Limits: []LimitStatus{}, Unit: unit.String(),
+			Suspension: NewSuspension(b), Limits: []LimitStatus{}, Unit: unit.String(),
 			Counts: unit, Overshoot: overshoot(c, table, b)}
 		for _, l := range b.Limits {
 			bucket.Limits = append(bucket.Limits, LimitStatus{
@@ -125,7 +157,14 @@ func (s Source) Status(ctx context.Context) (out Status, err error) {
 			return out, err
 		}
 		usage.Buckets = append(usage.Buckets, closed...)
-		out.Credentials = append(out.Credentials, newCredentialStatus(c, s.Config.Table(c), usage))
+		status := newCredentialStatus(c, s.Config.Table(c), usage)
+		denied, err := s.Denied(ctx, c.Name, "", quota.LabelJob,
+			Span{Since: usage.At.Add(-24 * time.Hour)})
+		if err != nil {
+			return out, err
+		}
+		status.Denied = denied.Rows
+		out.Credentials = append(out.Credentials, status)
 	}
 	return out, nil
 }

@@ -200,7 +200,7 @@ func TestSuspended(t *testing.T) {
 	until := time.Now().Add(time.Hour).Truncate(time.Second)
 	server.Kill()
 	pays(t, of, chargeOf(1), nil)
-	if err := b.SuspendUntil(t.Context(), "default", until); err != nil {
+	if err := b.SuspendUntil(t.Context(), "default", until, "quotaExceeded"); err != nil {
 		t.Fatal(err)
 	}
 	pays(t, of, chargeOf(1), errSuspended)

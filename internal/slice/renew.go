@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
 )
 
@@ -130,7 +131,8 @@ func (s *Slice) suspend(ctx context.Context, db *sqlite.DB) error {
 	for _, of := range known {
 		until := time.UnixMicro(of.until)
 		if of.waits && until.After(s.now().wall) {
-			if err := s.Ledger.Suspend(ctx, s.Credential, of.bucket, until); err != nil {
+			if err := s.Ledger.Suspend(ctx, quota.Suspension{Credential: s.Credential, Bucket: of.bucket, Until: until,
+				By: quota.ByUpstream}); err != nil {
 				return err
 			}
 		}

@@ -334,7 +334,7 @@ func losable(t *testing.T, l *Ledger) map[string]func() error {
 			return err
 		},
 		"suspend": func() error {
-			return l.Suspend(t.Context(), "other", "default", time.Now().Add(time.Hour))
+			return l.Suspend(t.Context(), quota.Suspension{Credential: "other", Bucket: "default", Until: time.Now().Add(time.Hour)})
 		},
 		"usage":     func() error { _, err := l.Usage(t.Context(), "k", hundred); return err },
 		"claim":     func() error { _, err := l.Claim(t.Context(), claim("claimed")); return err },

@@ -226,7 +226,7 @@ func TestHoldsOfAnEarlierVersion(t *testing.T) {
 		"usage":  func(k string) (any, error) { return l.Usage(ctx, k, hundred) },
 		"repair": func(k string) (any, error) { return l.CheckBucket(ctx, k, "default", true) },
 		"suspend": func(k string) (any, error) {
-			return nil, l.Suspend(ctx, k, "default", start.Add(days(1)))
+			return nil, l.Suspend(ctx, quota.Suspension{Credential: k, Bucket: "default", Until: start.Add(days(1))})
 		},
 		"reserve": func(k string) (any, error) {
 			r := reserveOf("default.first", 7, time.Minute)

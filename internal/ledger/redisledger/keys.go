@@ -47,6 +47,9 @@ func takingsKey(credential, bucket string) string {
 // labelsKey is the hash of label lines by their code.
 func labelsKey(credential string) string { return prefix(credential) + ":labels" }
 
+// suspensionsKey is the hash of who suspended which bucket, when and why.
+func suspensionsKey(credential string) string { return prefix(credential) + ":suspensions" }
+
 // answerKey is the answer given to an idempotency key.
 func answerKey(credential, key string) string { return prefix(credential) + ":answer:" + key }
 

@@ -38,7 +38,7 @@ func TestLabelsOutliveTheLog(t *testing.T) {
 		},
 		"suspend": func(t *testing.T, l *Ledger) {
 			charge(t, l)
-			if err := l.Suspend(t.Context(), "k", "default", start.Add(days(30))); err != nil {
+			if err := l.Suspend(t.Context(), quota.Suspension{Credential: "k", Bucket: "default", Until: start.Add(days(30))}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -113,7 +113,7 @@ func TestKeysLapse(t *testing.T) {
 func TestLongHoldsAndSuspensions(t *testing.T) {
 	s, l := clocked(t)
 	setAside(t, l, reserveOf("default.r", 60, days(20)))
-	if err := l.Suspend(t.Context(), "closed", "default", start.Add(days(20))); err != nil {
+	if err := l.Suspend(t.Context(), quota.Suspension{Credential: "closed", Bucket: "default", Until: start.Add(days(20))}); err != nil {
 		t.Fatal(err)
 	}
 	for _, after := range []time.Duration{days(7), days(20) - time.Microsecond, days(20)} {

@@ -25,6 +25,8 @@ type Ledger struct {
 	// Of buckets that are charged together, or settled, by audience.
 	queues, settling queue.Queues[string, work]
 
+	quota.DenialCounter
+
 	readNewest int64 // entries that Sums adds up by itself, at most
 
 	scripts map[string]*redis.Script // by the names of lua.Names
@@ -40,6 +42,7 @@ func newLedger(client redis.UniversalClient) *Ledger {
 	for _, name := range lua.Names {
 		l.scripts[name] = redis.NewScript(lua.Source(name))
 	}
+	l.Write = l.addDenials
 	return l
 }
 
@@ -55,8 +58,11 @@ func (l *Ledger) run1(ctx context.Context, script string, keys []string, args ..
 	return n, explain(err)
 }
 
-// Close ends the connections.
-func (l *Ledger) Close() error { return l.client.Close() }
+// Close writes the denials and ends the connections.
+func (l *Ledger) Close() error {
+	l.Flush(time.Second)
+	return l.client.Close()
+}
 
 // Time is the server's clock.
 func (l *Ledger) Time(ctx context.Context) (time.Time, error) {

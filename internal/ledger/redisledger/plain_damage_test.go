@@ -50,7 +50,7 @@ func (p *twice) damage() {
 			p.l.client.Del(ctx, bucketKeys(credential, "default")[nth%3])
 		case 8: // suspended for a while, or until now
 			until := p.now.Add(time.Duration(nth) * time.Second)
-			_ = p.l.Suspend(ctx, credential, "default", until) // or it is damaged
+			_ = p.l.Suspend(ctx, quota.Suspension{Credential: credential, Bucket: "default", Until: until}) // or it is damaged
 		}
 	}
 }

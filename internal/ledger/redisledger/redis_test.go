@@ -352,7 +352,7 @@ func TestOutOfMemoryChangesNothing(t *testing.T) {
 			return err
 		},
 		"suspend": func() error {
-			return l.Suspend(t.Context(), "k", "default", time.Now().Add(time.Hour))
+			return l.Suspend(t.Context(), quota.Suspension{Credential: "k", Bucket: "default", Until: time.Now().Add(time.Hour)})
 		},
 	}
 	for name, call := range calls {

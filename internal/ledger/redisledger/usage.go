@@ -40,6 +40,7 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 	usage, err := usageOf(costs, sorted, reply)
 	if err == nil {
 		l.learn(usage.At.UnixMicro())
+		err = l.noteSuspensions(ctx, credential, usage.Buckets)
 	}
 	return usage, err
 }

@@ -160,12 +160,12 @@ func (d *deck) draw() op {
 func (d *deck) seldom(id string) op {
 	switch d.rand.IntN(3) {
 	case 0:
-		until := int64(0)
+		of := quota.Suspension{Credential: "key", Bucket: "b"}
 		if d.rand.IntN(3) == 0 {
-			until = 1 // over long ago, but another row
+			of.Until = time.UnixMicro(1) // over long ago, but another row
 		}
 		return op{do: func(s *session) (any, error) {
-			s.suspend("key", "b", until)
+			s.suspend(of)
 			return nil, s.broken
 		}}
 	case 1:
@@ -279,7 +279,7 @@ func TestChangesOfOthersAreSeen(t *testing.T) {
 		t.Errorf("6 of 5 left: %+v, %v", d, err)
 	}
 	mustCharge(t, l, 1, day(100))
-	if err := other.Suspend(t.Context(), "key1", "default", time.Now().Add(time.Hour)); err != nil {
+	if err := other.Suspend(t.Context(), quota.Suspension{Credential: "key1", Bucket: "default", Until: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := l.Charge(t.Context(), aCharge(1, day(100))); err != nil || d.Allowed {

@@ -41,6 +41,7 @@ type Ledger struct {
 	queue   queue.Queue[work]
 	kept    kept // to who leads the queue
 	watch   watch
+	quota.DenialCounter
 }
 
 var _ quota.Ledger = (*Ledger)(nil)
@@ -59,6 +60,7 @@ func Open(ctx context.Context, path string) (*Ledger, error) {
 		return nil, inWords(err)
 	}
 	l := &Ledger{db: db}
+	l.Write = l.addDenials
 	if l.file, err = os.Stat(db.Path()); err == nil {
 		err = l.prepare(ctx)
 	}
@@ -79,8 +81,9 @@ func (l *Ledger) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// Close turns away newcomers, waits for the answers to those that are queued, and closes the file.
+// Close writes the denials, turns away newcomers, waits for the answers to those that are queued, and closes the file.
 func (l *Ledger) Close() error {
+	l.Flush(time.Second)
 	l.queue.Close()
 	l.watch.close()
 	err := l.writing.close()

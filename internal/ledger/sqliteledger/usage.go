@@ -36,6 +36,10 @@ func (b *bucket) usage(limits []quota.Limit, n int64) quota.BucketUsage {
 	u := quota.BucketUsage{Bucket: b.name, Held: a.held, AtMost: b.atMost - b.expired.atMost}
 	if n < b.suspended {
 		u.SuspendedUntil = stamp(b.suspended)
+		var since int64
+		if b.s.find("suspension_find", []any{b.id}, &since, &u.SuspendedBy, &u.Reason) {
+			u.SuspendedSince = stamp(since)
+		}
 	}
 	if b.reset != 0 {
 		u.ResetAt = stamp(b.reset)

@@ -94,13 +94,13 @@ func testCheck(t *testing.T, h Harness) {
 		}
 		buckets("[]")
 		s.charge(1)
-		err := s.ledger.Suspend(t.Context(), s.credential, "closed", epoch.Add(time.Hour))
+		err := s.ledger.Suspend(t.Context(), quota.Suspension{Credential: s.credential, Bucket: "closed", Until: epoch.Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		buckets("[closed default]")
 		for _, closed := range []string{"split/part-1.x", "Closed", "split/", "split/a/b"} {
-			err := s.ledger.Suspend(t.Context(), s.credential, closed, epoch.Add(time.Hour))
+			err := s.ledger.Suspend(t.Context(), quota.Suspension{Credential: s.credential, Bucket: closed, Until: epoch.Add(time.Hour)})
 			if well := quota.CheckBucket(closed) == nil; well != (err == nil) ||
 				!well && !errors.Is(err, quota.ErrMalformed) {
 				t.Errorf("suspend %s: %v", closed, err)

@@ -3,6 +3,8 @@ package quotatest
 import (
 	"testing"
 	"time"
+
+	"quotabudget/internal/quota"
 )
 
 // testMark: whatever changes a bucket changes its mark, also through another handle, and reading
@@ -35,8 +37,7 @@ func testMark(t *testing.T, h Harness) {
 		t.Error(err)
 	}
 	changed("its release", true)
-	if err := s.ledger.Suspend(t.Context(), s.credential, "search_list",
-		epoch.Add(time.Hour)); err != nil {
+	if err := s.ledger.Suspend(t.Context(), quota.Suspension{Credential: s.credential, Bucket: "search_list", Until: epoch.Add(time.Hour)}); err != nil {
 		t.Error(err)
 	}
 	changed("a suspension", true)

@@ -39,6 +39,7 @@ type bucket struct {
 	newest         int64 // stamp of the newest entry there ever was
 	keep           int64
 	suspendedUntil int64
+	suspension     quota.Suspension // who, when and why
 	holds          []hold
 	lapsed         []lapsed
 	takings        []entry
@@ -116,15 +117,27 @@ func (c *credential) bucket(name string) *bucket {
 	return c.buckets[name]
 }
 
+// Denied does nothing: the model decides, and keeps no count of denials.
+func (m *Model) Denied(string, quota.Denial) {}
+
+// Denials returns none.
+func (m *Model) Denials(context.Context, string, time.Time) ([]quota.Denial, error) {
+	return nil, nil
+}
+
 // Suspend closes the bucket until the given time, or opens it.
-func (m *Model) Suspend(_ context.Context, credential, bucket string, until time.Time) error {
+func (m *Model) Suspend(_ context.Context, s quota.Suspension) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b := m.credential(credential).bucket(bucket)
+	b := m.credential(s.Credential).bucket(s.Bucket)
 	b.suspendedUntil = 0
-	if !until.IsZero() {
-		b.suspendedUntil = until.UnixMicro()
+	if !s.Until.IsZero() {
+		b.suspendedUntil = s.Until.UnixMicro()
 	}
+	b.suspension, b.suspension.Since = s, moment(m.clock())
 	return nil
 }
 
@@ -148,6 +161,8 @@ func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit
 			u := quota.BucketUsage{Bucket: l.Bucket, Held: b.held(n), AtMost: b.atMost(n)}
 			if b.suspendedUntil > n {
 				u.SuspendedUntil = moment(b.suspendedUntil)
+				u.SuspendedBy, u.Reason = b.suspension.By, b.suspension.Reason
+				u.SuspendedSince = b.suspension.Since
 			}
 			u.ResetAt = moment(b.reset)
 			usage.Buckets = append(usage.Buckets, u)

@@ -73,6 +73,7 @@ func Run(t *testing.T, h Harness) {
 		test func(*testing.T, Harness)
 	}{
 		{"Vectors", testVectors}, {"Denial", testDenialChangesNothing}, {"DryRun", testDryRun},
+		{"Denials", testDenialsAreCounted}, {"SuspensionNotes", testSuspensionNotes},
 		{"Retention", testRetention}, {"LongerWindow", testLongerWindow},
 		{"ShorterWindow", testShorterWindow}, {"ClockBack", testClockBack},
 		{"LoweredLimit", testLoweredLimit}, {"Refusal", testRefusals},

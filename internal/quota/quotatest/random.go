@@ -415,8 +415,8 @@ func (s *story) suspend() {
 		until = s.clock.Now().Add(time.Duration(later) * time.Microsecond)
 		s.ends = append(s.ends, until)
 	}
-	want := s.model.Suspend(ctx, s.credential, b, until)
-	s.compareError("suspend "+b, s.ledger.Suspend(ctx, s.credential, b, until), want)
+	want := s.model.Suspend(ctx, quota.Suspension{Credential: s.credential, Bucket: b, Until: until})
+	s.compareError("suspend "+b, s.ledger.Suspend(ctx, quota.Suspension{Credential: s.credential, Bucket: b, Until: until}), want)
 }
 
 // relimit changes the limits of a bucket, unless these need entries that may have been trimmed: the

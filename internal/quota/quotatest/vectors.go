@@ -241,7 +241,7 @@ func (r *runner) do(s step, limits []quota.Limit) {
 		}
 		r.checkError(s.Want, 0, l.Cancel(ctx, c.charge, c.decision))
 	case s.Suspend != nil:
-		err := l.Suspend(ctx, r.credential, bucketName(s.Suspend.Bucket), s.Suspend.Until)
+		err := l.Suspend(ctx, quota.Suspension{Credential: r.credential, Bucket: bucketName(s.Suspend.Bucket), Until: s.Suspend.Until})
 		r.checkError(s.Want, 0, err)
 	default:
 		r.look(s, limits)

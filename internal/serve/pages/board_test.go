@@ -41,7 +41,7 @@ func TestBoard_Short(t *testing.T) {
 	b.charge(time.Now().Add(-time.Second), "youtube.videos.list", 60, "job=backfill")
 	s.says("/", 200, "default is exhausted", "Left out until the reset", "0 of 60 units left",
 		"backfill 60")
-	must(t, b.Ledger.Suspend(t.Context(), "key1", "search_list", time.Now().Add(2*time.Hour)))
+	must(t, b.Ledger.Suspend(t.Context(), quota.Suspension{Credential: "key1", Bucket: "search_list", Until: time.Now().Add(2 * time.Hour)}))
 	s.pages.forecasts.at = time.Time{} // it is old
 	page := s.says("/", 200, "default is exhausted default is exhausted (",
 		"search_list is suspended until")

@@ -1,0 +1,116 @@
+package quota
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Denial is the charges of one hour that one limit denied under one line of labels.
+type Denial struct {
+	Hour   time.Time // its beginning, by the ledger's clock
+	Bucket string    // that the limit is on
+	Limit  string    // as Decision.Limit
+	Labels Labels    // without the run
+	Count  int64
+	Units  int64 // asked for in the bucket
+	LastAt time.Time
+}
+
+// DenialTime is how long a ledger keeps denials.
+const DenialTime = 8 * 24 * time.Hour
+
+// MaxDenials is the most rows that a process collects between two writes, and that a ledger keeps
+// of a credential and day. Further denials are counted without their labels.
+const MaxDenials = 2000
+
+// DenialCounter collects the denials of one process. A denial changes nothing in the ledger, so they are
+// written apart: at most once a second and when the ledger is closed. No charge waits for that, and
+// what cannot be written is lost. Both ledgers have one.
+type DenialCounter struct {
+	// Write adds to what the ledger keeps of a credential.
+	Write func(ctx context.Context, credential string, denials []Denial) error
+
+	mu      sync.Mutex
+	rows    map[denialKey]*Denial
+	due     *time.Timer // nil while there is nothing to write
+	writing sync.Mutex  // while rows are written
+}
+
+type denialKey struct{ credential, hour, bucket, limit, labels string }
+
+// Denied counts a denial.
+func (d *DenialCounter) Denied(credential string, of Denial) {
+	of.Labels = of.Labels.With(nil)
+	delete(of.Labels, LabelRun)
+	of.Hour = of.LastAt.UTC().Truncate(time.Hour)
+	key := denialKey{credential, of.Hour.Format(time.RFC3339), of.Bucket, of.Limit,
+		of.Labels.Encode()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.rows == nil {
+		d.rows = make(map[denialKey]*Denial)
+	}
+	if d.rows[key] == nil && len(d.rows) >= MaxDenials {
+		of.Labels, key.labels = nil, ""
+	}
+	if row := d.rows[key]; row != nil {
+		of.Count, of.Units = of.Count+row.Count, min(of.Units+row.Units, MaxUnits)
+	}
+	d.rows[key] = &of
+	if d.due == nil {
+		d.due = time.AfterFunc(time.Second, func() { d.Flush(10 * time.Second) })
+	}
+}
+
+// Flush writes what was collected.
+func (d *DenialCounter) Flush(patience time.Duration) {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	d.mu.Lock()
+	rows := d.rows
+	d.rows = nil
+	if d.due != nil {
+		d.due.Stop()
+		d.due = nil
+	}
+	d.mu.Unlock()
+	by := make(map[string][]Denial)
+	for key, row := range rows {
+		by[key.credential] = append(by[key.credential], *row)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for credential, denials := range by {
+		_ = d.Write(ctx, credential, denials) // lost: the counts are no part of any decision
+	}
+}
+
+// countDenial counts a charge that was denied.
+func (b *Budget) countDenial(costs []Cost, labels Labels, d Decision) {
+	of := Denial{Bucket: bucketOf(b, costs, d.Limit), Limit: d.Limit, Labels: labels, Count: 1,
+		LastAt: d.At}
+	of.Units = d.Units[of.Bucket]
+	b.Ledger.Denied(b.Credential, of)
+}
+
+// bucketOf returns the bucket that denied costs: that of the limit, or the first one if the limit
+// does not name it, such as a suspension.
+func bucketOf(b *Budget, costs []Cost, limit string) string {
+	for _, l := range b.limitsOf(costs) {
+		if l.Name() == limit {
+			return l.Bucket
+		}
+	}
+	return cmp.Or(costs[0].Bucket, DefaultBucket)
+}
+
+// SortDenials orders denials by their hour, then by what denied them.
+func SortDenials(all []Denial) {
+	slices.SortFunc(all, func(a, b Denial) int {
+		return cmp.Or(a.Hour.Compare(b.Hour), cmp.Compare(a.Bucket, b.Bucket),
+			cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Labels.Encode(), b.Labels.Encode()))
+	})
+}

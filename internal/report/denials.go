@@ -1,0 +1,73 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// ByHour adds denials up by the hour instead of by a label.
+const ByHour = "hour"
+
+// Denials are charges that were denied, added up by a label or by the hour.
+type Denials struct {
+	By   string      `json:"by"`
+	Rows []DenialRow `json:"rows"`
+}
+
+// DenialRow is the denials with one key in one bucket.
+type DenialRow struct {
+	Key     string `json:"key"` // the value of the label, "" for none; or when the hour begins
+	Bucket  string `json:"bucket"`
+	Denials int64  `json:"denials"`
+	Units   int64  `json:"units"` // that were asked for
+	Limit   string `json:"limit"` // that denied the last one
+	LastAt  Time   `json:"last_at"`
+}
+
+// DenialsBy adds denials up: hours in their order, other keys with the most denials first.
+func DenialsBy(by string, all []quota.Denial) Denials {
+	type key struct{ key, bucket string }
+	sums := make(map[key]*DenialRow)
+	for _, d := range all {
+		k := key{d.Labels[by], d.Bucket}
+		if by == ByHour {
+			k.key = d.Hour.UTC().Format(time.RFC3339)
+		}
+		row := sums[k]
+		if row == nil {
+			row = &DenialRow{Key: k.key, Bucket: d.Bucket}
+			sums[k] = row
+		}
+		row.Denials += d.Count
+		row.Units += d.Units
+		if !d.LastAt.Before(time.Time(row.LastAt)) {
+			row.LastAt, row.Limit = Time(d.LastAt), d.Limit
+		}
+	}
+	out := Denials{By: by, Rows: []DenialRow{}}
+	for _, row := range sums {
+		out.Rows = append(out.Rows, *row)
+	}
+	slices.SortFunc(out.Rows, func(a, b DenialRow) int {
+		most := cmp.Compare(b.Denials, a.Denials)
+		if by == ByHour {
+			most = 0
+		}
+		return cmp.Or(most, cmp.Compare(a.Key, b.Key), cmp.Compare(a.Bucket, b.Bucket))
+	})
+	return out
+}
+
+// Denied adds up what was denied to a credential in a span of time.
+func (s Source) Denied(ctx context.Context, credential, bucket, by string, in Span) (
+	Denials, error) {
+	all, err := s.Ledger.Denials(ctx, credential, in.Since)
+	all = slices.DeleteFunc(all, func(d quota.Denial) bool {
+		return !in.Until.IsZero() && d.Hour.After(in.Until) || bucket != "" && d.Bucket != bucket
+	})
+	return DenialsBy(by, all), err
+}
