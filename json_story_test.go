@@ -51,7 +51,7 @@ ingest:
 jobs:
   - {name: backfill, command: [sh, -c, "exit 0"], schedule: "@daily", credential: key2, pace: none,
      cost: {bucket: default, units: 1}, directory: /srv, user: nobody, environment: {A: b}}
-  - {name: ping, url: "http://127.0.0.1:9000/", schedule: "@daily", credential: key1, jitter: 1s,
+  - {name: ping, url: "http://127.0.0.1:9000/", success: [200], schedule: "@daily", credential: key1, jitter: 1s,
      cost: {method: videos.list, count: 3}}
   - {name: nightly, elsewhere: /etc/crontab, schedule: "@daily", credential: key1, settle: report,
      cost: {bucket: default, units: 3}}

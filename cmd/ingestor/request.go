@@ -1,14 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,30 +51,127 @@ func requestCommand(a *app) *cobra.Command {
 	}
 }
 
-// request sends a request and writes the answer. An answer that is no success is an error.
+// request sends a request and writes the response. It is an error unless the status is one of
+// r.Success or, without these, 2xx that no redirect led to.
 func (a *app) request(ctx context.Context, r config.Request) error {
-	asked, err := http.NewRequestWithContext(ctx, r.Method, r.URL, strings.NewReader(r.Body))
+	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, strings.NewReader(r.Body))
 	if err != nil {
 		return err
 	}
-	asked.Header.Set("User-Agent", "ingestor")
+	request.Header.Set("User-Agent", "ingestor")
 	if json.Valid([]byte(r.Body)) {
-		asked.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Content-Type", "application/json")
 	}
-	answer, err := http.DefaultClient.Do(asked)
+	host := request.URL.Host
+	client := requestClient(request, r.Success)
+	response, err := client.Do(request)
 	if err != nil {
 		var of *url.Error // which would repeat the URL, with what is secret in it
 		if errors.As(err, &of) {
 			err = of.Err
 		}
-		return &cli.Coded{Code: cli.ExitUnavailable, Err: fmt.Errorf("%s: %w", asked.URL.Host, err)}
+		err = fmt.Errorf("%s: %w", host, err)
+		for _, refused := range []error{errOtherHost, errOtherMethod, errInward} {
+			if errors.Is(err, refused) {
+				return err
+			}
+		}
+		return &cli.Coded{Code: cli.ExitUnavailable, Err: err}
 	}
-	defer answer.Body.Close()
-	if _, err := io.Copy(a.Stdout, io.LimitReader(answer.Body, mostAnswer)); err != nil {
+	defer response.Body.Close()
+	if _, err := io.Copy(a.Stdout, io.LimitReader(response.Body, mostAnswer)); err != nil {
 		return err
 	}
-	if answer.StatusCode/100 != 2 {
-		return fmt.Errorf("%s answers %s", asked.URL.Host, answer.Status)
+	redirected := response.Request != request
+	switch {
+	case slices.Contains(r.Success, response.StatusCode):
+		return nil
+	case len(r.Success) > 0 || response.StatusCode/100 != 2:
+		return fmt.Errorf("%s responds with %s", host, response.Status)
+	case redirected:
+		return cli.Hint(fmt.Errorf("%s responds with %s after a redirect", host, response.Status),
+			"write the address that it redirects to, or list the status in success:")
+	}
+	return nil
+}
+
+// maxRedirects is how many redirects a request follows.
+const maxRedirects = 5
+
+var (
+	errOtherHost   = errors.New("redirects to another host are not followed")
+	errOtherMethod = errors.New("a redirect that changes the method is not followed")
+	errInward      = errors.New("it leads to this machine or its link, which the url does not name")
+)
+
+// requestClient returns a client for the first request of a job. It follows redirects within the
+// host that keep the method, and sends no Referer. It does not connect to loopback and link-local
+// addresses unless the URL of the job names one: the address is checked when it is dialed, because
+// a name may lead anywhere.
+func requestClient(first *http.Request, success []int) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	proxy, _ := http.ProxyFromEnvironment(first) // an error is that of the request, too
+	if !namesInward(first.URL.Hostname()) {
+		transport.DialContext = func(ctx context.Context, network, address string) (
+			net.Conn, error) {
+			dialer := &net.Dialer{Timeout: 30 * time.Second, Control: refuseInward}
+			if proxy != nil && address == net.JoinHostPort(proxy.Hostname(), portOf(proxy)) {
+				dialer.Control = nil // the proxy may be on this machine
+			}
+			return dialer.DialContext(ctx, network, address)
+		}
+	}
+	return &http.Client{Transport: transport,
+		CheckRedirect: func(next *http.Request, via []*http.Request) error {
+			next.Header.Del("Referer")
+			switch {
+			case slices.Contains(success, next.Response.StatusCode):
+				return http.ErrUseLastResponse
+			case !sameHost(via[0].URL, next.URL):
+				return errOtherHost
+			case next.Method != via[0].Method:
+				return errOtherMethod
+			case len(via) > maxRedirects:
+				return fmt.Errorf("more than %d redirects", maxRedirects)
+			}
+			return nil
+		}}
+}
+
+// sameHost reports whether a redirect stays at the host and port, or goes from HTTP to HTTPS there.
+func sameHost(from, to *url.URL) bool {
+	secured := from.Scheme == "http" && to.Scheme == "https" && portOf(from) == "80" &&
+		portOf(to) == "443"
+	return strings.EqualFold(from.Hostname(), to.Hostname()) &&
+		(secured || from.Scheme == to.Scheme && portOf(from) == portOf(to))
+}
+
+// portOf returns the port of a URL, or that of its scheme.
+func portOf(u *url.URL) string {
+	ports := map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
+	return cmp.Or(u.Port(), ports[u.Scheme])
+}
+
+// namesInward reports whether a URL's host is a loopback or link-local address, or localhost.
+func namesInward(host string) bool {
+	address, err := netip.ParseAddr(host)
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	return err == nil && inward(address) || name == "localhost" ||
+		strings.HasSuffix(name, ".localhost")
+}
+
+// inward reports whether an address is of this machine or of its link, where cloud providers serve
+// credentials. Connecting to an unspecified address reaches this machine.
+func inward(address netip.Addr) bool {
+	address = address.Unmap()
+	return address.IsLoopback() || address.IsLinkLocalUnicast() || address.IsUnspecified()
+}
+
+// refuseInward is the Control of a dialer.
+func refuseInward(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil || inward(to.Addr()) {
+		return errInward
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ type ownJobShown struct {
 	URL         string     `json:"url,omitempty"`
 	Elsewhere   string     `json:"elsewhere,omitempty"`
 	Method      string     `json:"method,omitempty"`
+	Success     []int      `json:"success,omitempty"`
 	Schedule    string     `json:"schedule"`
 	Timezone    string     `json:"timezone"`
 	Jitter      string     `json:"jitter"`
@@ -51,7 +52,7 @@ func newOwnJobs(cfg *config.Config) (shown []ownJobShown) {
 		out := ownJobShown{
 			Name: j.Name, Command: j.Command, URL: withoutQuery(j.Request.URL),
 			Elsewhere: j.Elsewhere,
-			Method:    j.Request.Method, Schedule: j.Schedule, Timezone: j.Timezone.String(),
+			Method:    j.Request.Method, Success: j.Request.Success, Schedule: j.Schedule, Timezone: j.Timezone.String(),
 			Jitter: j.Jitter.String(), JitterS: report.Seconds(j.Jitter),
 			Timeout: j.Timeout.String(), TimeoutS: report.Seconds(j.Timeout),
 			Cost: newJobCosts(j.Cost.Costs), Learned: j.Cost.Learned, Settle: j.Settle,

@@ -49,7 +49,10 @@ type OwnJob struct {
 }
 
 // Request is what a job sends in place of running a command.
-type Request struct{ Method, URL, Body string } // URL is "" for none
+type Request struct {
+	Method, URL, Body string // URL is "" for none
+	Success           []int  // statuses that are a success; empty for 2xx without a redirect
+}
 
 // JobCost is what a run holds.
 type JobCost struct {
@@ -91,6 +94,7 @@ type jobReader struct {
 	*reader
 	job                              OwnJob
 	url, method, body, command, cost *yaml.Node
+	success                          *yaml.Node
 	credential, pace, max            *yaml.Node
 }
 
@@ -128,6 +132,7 @@ func (r *jobReader) fields() yamlfile.Fields {
 		"url":      node(&r.url),
 		"method":   node(&r.method),
 		"body":     node(&r.body),
+		"success":  node(&r.success),
 		"schedule": func(n *yaml.Node) { j.Schedule = r.schedule(n) },
 		"timezone": func(n *yaml.Node) { j.Timezone = r.zone(n) },
 		"jitter":   func(n *yaml.Node) { j.Jitter = r.duration(n, "jitter", 0, maxOffset) },
@@ -221,7 +226,7 @@ func (r *jobReader) what(n *yaml.Node) {
 		for _, of := range []struct {
 			what string
 			at   *yaml.Node
-		}{{"method", r.method}, {"body", r.body}} {
+		}{{"method", r.method}, {"body", r.body}, {"success", r.success}} {
 			if of.at != nil {
 				r.Add(of.at, "%s: it is for a job with a url", of.what)
 			}
@@ -236,8 +241,17 @@ func (r *jobReader) what(n *yaml.Node) {
 	if r.body != nil {
 		r.job.Request.Body, _ = r.Text(r.body, "body")
 	}
+	if r.success != nil {
+		r.List(r.success, "success", func(n *yaml.Node) {
+			r.job.Request.Success = append(r.job.Request.Success,
+				int(r.Number(n, "success", 200, 599)))
+		})
+		if len(r.success.Content) == 0 {
+			r.Add(r.success, "success: must list at least one status, such as [200, 302]")
+		}
+	}
 	if s := r.job.Settle; s != "all" && s != "exit" {
-		r.Add(r.url, "url: a request cannot tell what it took: settle: all, or exit")
+		r.Add(r.url, "url: a request cannot report what it used: set settle to all or exit")
 	}
 }
 

@@ -34,7 +34,7 @@ jobs:
     overlap: queue
     retry: 3
     catch_up: true
-  - {name: search, url: "https://h/tick", method: POST, body: "{}", schedule: "@every 1h",
+  - {name: search, url: "https://h/tick", method: POST, body: "{}", success: [200, 302], schedule: "@every 1h",
      cost: {method: videos.list, count: 3}, pace: none, max: 5}
   - {name: learns, command: [sh], schedule: "@daily", cost: {learned: true, bucket: default}}
   - {name: both, command: [sh], schedule: "@daily", cost: [{bucket: default, units: 7}]}
@@ -59,7 +59,9 @@ func TestJobs(t *testing.T) {
 		t.Errorf("%+v", cfg.Jobs[0])
 	}
 	search, learns := cfg.Jobs[1], cfg.Jobs[2]
-	if search.Max != (quota.Cost{Units: 5}) || search.Request != (Request{"POST", "https://h/tick", "{}"}) || !search.Unpaced ||
+	if search.Max != (quota.Cost{Units: 5}) ||
+		!reflect.DeepEqual(search.Request, Request{"POST", "https://h/tick", "{}",
+			[]int{200, 302}}) || !search.Unpaced ||
 		search.Cost.Method != "youtube.videos.list" ||
 		!reflect.DeepEqual(search.Cost.Costs, units(3)) {
 		t.Errorf("%+v", search)
@@ -158,7 +160,7 @@ func TestJobProblems(t *testing.T) {
 		{"jobs: [{name: a, url: http://u:p@h, schedule: x, cost: {bucket: default, units: 1}}]",
 			"1: url: write http:// or https://"},
 		{"jobs: [{name: a, url: http://h, settle: report, schedule: '@daily', " +
-			"cost: {bucket: default, units: 1}}]", "1: url: a request cannot tell what it took"},
+			"cost: {bucket: default, units: 1}}]", "1: url: a request cannot report what it used"},
 		{job("x: y") + "  - {name: a, command: [sh], schedule: '@daily', " +
 			"cost: {bucket: default, units: 1}}", "3: name: two jobs are named a"},
 		{"ingest: {jobs: [{name: a, regions: [US]}]}\n" + job("timezone: UTC"),
