@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -54,7 +52,7 @@ func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 	c := &daemon.Command{
 		Job: job.Job{
 			Budget: j.Budget(cred.Budget(s.ledger, table, s.log)),
-			Claims: claims, Call: quota.Call{Method: j.Cost.Method},
+			Claims: claims, Buckets: table.BucketNames(), Call: quota.Call{Method: j.Cost.Method},
 			TTL: holdTime, Settle: job.Settlement(j.Settle), Timeout: j.Timeout, Log: s.log,
 			Max: job.Ceiling{Units: j.Max.Units, Bucket: j.Max.Bucket},
 		},
@@ -69,7 +67,7 @@ func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 
 func (s *deps) jobCommand(j config.OwnJob) (job.Command, error) {
 	c := job.Command{Args: j.Command, Dir: j.Directory, Group: true,
-		Env: append(s.environment(), j.Variables()...)}
+		Env: append(s.cfg.WithoutKeys(os.Environ()), j.Variables()...)}
 	if j.Request.URL != "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -116,17 +114,4 @@ func credentialOf(who *user.User) (*syscall.Credential, error) {
 		}
 	}
 	return c, nil
-}
-
-// environment is the daemon's own, without the variables that hold the keys of credentials: no job
-// needs them, and the proxy has them where one spends through it.
-func (s *deps) environment() []string {
-	secret := map[string]bool{config.KeyVariable: true}
-	for _, c := range s.cfg.Credentials {
-		secret[c.APIKey.Env] = true
-	}
-	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
-		name, _, _ := strings.Cut(pair, "=")
-		return secret[name]
-	})
 }

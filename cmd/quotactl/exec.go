@@ -208,9 +208,9 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 		return nil, fmt.Errorf("%w: it keeps no --id and no --lock", quota.ErrLedgerUnusable)
 	}
 	j := &job.Job{
-		Command: job.Command{Args: args, Env: a.environment(), Stdin: os.Stdin,
+		Command: job.Command{Args: args, Env: a.environment(g), Stdin: os.Stdin,
 			Stdout: os.Stdout, Stderr: os.Stderr},
-		Budget: g.Budget, Claims: claims, Name: name, Call: call, TTL: f.ttl,
+		Budget: g.Budget, Claims: claims, Buckets: g.prices().BucketNames(), Name: name, Call: call, TTL: f.ttl,
 		Lapse: quota.Lapse(f.lapse), Settle: job.Settlement(f.settle), Key: f.key, Lock: f.lock,
 		Wait: f.wait, Signals: job.Notify(), Log: a.Logger(),
 		Max: job.Ceiling{Units: f.max, Bucket: f.call.Bucket},
@@ -259,10 +259,10 @@ func bucketsOf(limits []quota.Limit) (buckets []string) {
 	return buckets
 }
 
-// environment is that of this process, without what another exec has set, and with the
-// configuration, for a command that draws on the reservation.
-func (a *app) environment() []string {
-	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+// environment returns the variables of this process without API keys and without those that another
+// exec has set, and with the configuration, for a command that draws on the reservation.
+func (a *app) environment(g *gate) []string {
+	env := slices.DeleteFunc(g.cfg.WithoutKeys(os.Environ()), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
 		return slices.Contains([]string{job.EnvReservation, job.EnvLabels, job.EnvReport,
 			job.EnvProxy, job.EnvMax}, name)

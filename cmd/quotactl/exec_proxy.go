@@ -16,7 +16,13 @@ func (a *app) ownProxy(g *gate) func(context.Context, job.Prepared) ([]string, f
 			return nil, nil, err
 		}
 		address, stop, err := handler.ServeLocally(ctx)
-		return append(handler.Environment(address), job.EnvProxy+"="+address), stop, err
+		env := append(handler.Environment(address), job.EnvProxy+"="+address)
+		for _, cred := range g.cfg.Credentials {
+			if cred.APIKey.Env != "" { // libraries do not start without a key; the proxy adds the real one
+				env = append(env, cred.APIKey.Env+"=any")
+			}
+		}
+		return env, stop, err
 	}
 }
 

@@ -122,3 +122,23 @@ func (s Secret) String() string {
 
 // GoString is String, for %#v.
 func (s Secret) GoString() string { return s.String() }
+
+// WithoutKeys returns variables, written NAME=VALUE, without those that a credential takes its key
+// from, and those whose value is the key of one: a command that spends through the proxy needs none.
+func (c *Config) WithoutKeys(variables []string) []string {
+	names, keys := map[string]bool{KeyVariable: true}, map[string]bool{}
+	for _, cred := range c.Credentials {
+		names[cred.APIKey.Env] = true
+		if key, err := cred.APIKey.Key(); err == nil {
+			keys[key] = true
+		}
+	}
+	var kept []string
+	for _, variable := range variables {
+		name, value, _ := strings.Cut(variable, "=")
+		if !names[name] && !keys[strings.TrimSpace(value)] {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}

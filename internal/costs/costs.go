@@ -201,6 +201,14 @@ func (t *Table) Buckets() []Bucket {
 	return slices.DeleteFunc(slices.Clone(t.buckets), func(b Bucket) bool { return !drawn[b.Name] })
 }
 
+// BucketNames returns the names of Buckets.
+func (t *Table) BucketNames() (names []string) {
+	for _, b := range t.Buckets() {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
 // Bucket is the bucket of the profile with that name, or the one that a part such as output/small
 // is of, if there is one.
 func (t *Table) Bucket(name string) (Bucket, bool) {

@@ -40,6 +40,7 @@ type Job struct {
 	Command Command
 	Budget  *quota.Budget
 	Claims  quota.Claims // required with a Key or a Lock
+	Buckets []string     // of the price list, besides those of Budget: a report may name them
 
 	// Name is the label job of what it takes, and RunID the label run: a new one if it is "".
 	Name, RunID string

@@ -37,6 +37,7 @@ func TestSettlements(t *testing.T) {
 			{job.SettleReport, "echo units=2 >/dev/fd/3; echo method=search count=3 >&3", 0, 8},
 			{job.SettleReport, "echo units=3 >&3; echo units=-1 >&3; echo nonsense >&3", 0, 4},
 			{job.SettleReport, "echo units=7 >&3; echo nonsense >&3", 0, 7},
+			{job.SettleReport, "echo bucket=defualt units=500 >&3", 0, 4}, // it has no such bucket
 			{job.SettleReport, "printf units=3 >&3; (sleep 300 & echo $! > pid)", 0, 3},
 		} {
 			j := b.job(c.line)
@@ -53,7 +54,7 @@ func TestSettlements(t *testing.T) {
 			}
 		}
 		b.wantSpent("search_list", 3) // beyond what was held
-		if n := strings.Count(b.log.String(), "lines that cannot be read"); n != 2 {
+		if n := strings.Count(b.log.String(), "lines that cannot be read"); n != 3 {
 			t.Errorf("%d reports could not be read:\n%s", n, b.log)
 		}
 	})

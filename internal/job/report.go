@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -170,7 +171,10 @@ func (r *run) priced(method string, counted bool,
 // bucketOf is the bucket that a line means: the only one that is held, if it names none.
 func (r *run) bucketOf(name string) (string, error) {
 	if name != "" {
-		return name, quota.CheckBucket(name)
+		if err := quota.CheckBucket(name); err != nil || r.knowsBucket(name) {
+			return name, err
+		}
+		return "", fmt.Errorf("no limit and no price is of bucket %q", name)
 	}
 	if len(r.out.Held) == 1 {
 		for bucket := range r.out.Held {
@@ -181,6 +185,16 @@ func (r *run) bucketOf(name string) (string, error) {
 		return quota.DefaultBucket, nil
 	}
 	return "", errors.New("several buckets are held: write bucket=B units=N")
+}
+
+// knowsBucket reports whether a bucket, or the one that it is a part of, is held, has a limit or is
+// in the price list.
+func (r *run) knowsBucket(name string) bool {
+	known := slices.Concat(r.Buckets, r.Budget.Split, r.Budget.Buckets(),
+		slices.Collect(maps.Keys(r.out.Held)))
+	whole := quota.WholeOf(name)
+	return slices.Contains(known, name) ||
+		slices.Contains(r.Budget.Split, whole) && slices.Contains(known, whole)
 }
 
 // maxLine is how long a line of a report may be: a longer one cannot be read.

@@ -43,7 +43,7 @@ type Facts struct {
 // Rights are the commands that a user of a ledger needs, on the keys quota:*. In a cluster it needs
 // CLUSTER|SLOTS and ASKING besides.
 var Rights = strings.Fields("EVAL EVALSHA MULTI EXEC SCAN TIME INFO GET SET DEL PTTL PEXPIREAT " +
-	"HGET HSET HSETNX HDEL HLEN HGETALL HMGET ZADD ZREM ZCARD ZCOUNT ZSCORE ZRANGE ZREVRANGE " +
+	"HGET HSET HSETNX HINCRBY HDEL HLEN HGETALL HMGET ZADD ZREM ZCARD ZCOUNT ZSCORE ZRANGE ZREVRANGE " +
 	"ZRANGEBYSCORE ZREVRANGEBYSCORE ZREMRANGEBYRANK")
 
 // Examine looks at the server that keeps the ledger of a credential. Unlike Open it takes any
@@ -168,7 +168,7 @@ local function try(name, ...)
 end
 if not try('SET', key, '1', 'PX', '1000') then return lacks end
 try('GET', key) try('PTTL', key) try('TIME')
-try('HGET', key, 'f') try('HSET', key, 'f', 'v') try('HSETNX', key, 'f', 'v')
+try('HGET', key, 'f') try('HSET', key, 'f', 'v') try('HSETNX', key, 'f', 'v') try('HINCRBY', key, 'n', 1)
 try('HDEL', key, 'f') try('HLEN', key) try('HGETALL', key) try('HMGET', key, 'f')
 try('ZADD', key, 1, 'm') try('ZREM', key, 'm') try('ZCARD', key) try('ZCOUNT', key, 0, 1)
 try('ZSCORE', key, 'm') try('ZRANGE', key, 0, 1) try('ZREVRANGE', key, 0, 1)
