@@ -152,7 +152,7 @@ func (c *child) wait(ctx context.Context, r *run) {
 	if r.Timeout > 0 {
 		timeout = time.After(r.Timeout)
 	}
-	done := ctx.Done()
+	done, lost := ctx.Done(), r.leases.lost
 	end := func() {
 		c.signal(syscall.SIGTERM)
 		c.signal(syscall.SIGCONT)
@@ -167,6 +167,9 @@ func (c *child) wait(ctx context.Context, r *run) {
 		case sig := <-r.Signals:
 			c.pass(sig)
 		case <-done:
+			end()
+		case <-lost:
+			lost = nil
 			end()
 		case <-timeout:
 			r.out.Timeout = true

@@ -40,10 +40,25 @@ func (r *run) takeKey(ctx context.Context) error {
 		case state == quota.ClaimDone:
 			r.out.Done = true
 		default:
-			r.leases.key = name
+			r.leases.key, r.leases.renewed = name, wallClock()
 		}
 		return nil, nil
 	})
+}
+
+// stillHeld renews the key and the lock where the run has waited for units since it has them.
+func (r *run) stillHeld(ctx context.Context) error {
+	if len(r.leases.held()) == 0 || wallClock().Sub(r.leases.renewed) < r.leases.ttl/3 {
+		return nil
+	}
+	why := DeniedLock
+	if r.leases.lock == "" {
+		why = DeniedKey
+	}
+	if err := r.leases.renew(ctx); err != nil || !r.leases.isLost() {
+		return err
+	}
+	return &DeniedError{Why: why}
 }
 
 func (r *run) takeLock(ctx context.Context) error {
@@ -57,7 +72,7 @@ func (r *run) takeLock(ctx context.Context) error {
 			return &DeniedError{Why: DeniedLock}, nil
 		}
 		if err == nil {
-			r.leases.lock = name
+			r.leases.lock, r.leases.renewed = name, wallClock()
 		}
 		return nil, err
 	})

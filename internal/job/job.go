@@ -7,6 +7,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,9 @@ type Job struct {
 	Key  string
 	Lock string        // only one job that has it runs at a time
 	Wait time.Duration // how long to wait for the key, the lock and the units; 0 not at all
+	// Lease is how long the key and the lock stay with a job that has died, or that was stopped:
+	// when it wakes after that, its command is ended. It is a minute, if it is 0.
+	Lease time.Duration
 
 	// Prepare, if it is set, is called between the hold and the start. It returns variables for the
 	// command, and what to call when it has ended.
@@ -138,6 +142,16 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // Unwrap is why.
 func (e *StartError) Unwrap() error { return e.Err }
 
+// LostError says that the command was ended because its key or lock may be with another run: this
+// process was stopped for longer than the lease, or could not renew it in time.
+type LostError struct{ Lease time.Duration }
+
+// Error says what happened.
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the command was ended: this process stood still for longer than the lease "+
+		"of its lock or id (%v), and another run may have them", e.Lease)
+}
+
 // SignalError says that a signal came before the command was started.
 type SignalError struct{ Signal syscall.Signal }
 
@@ -146,7 +160,7 @@ func (e *SignalError) Error() string { return fmt.Sprintf("%v before the start",
 
 // Run runs the command and waits for its end. When ctx ends, the command is ended, too. Errors:
 // DeniedError, StartError and SignalError, and those of Budget.Reserve; then the command was not
-// started, and nothing is held.
+// started, and nothing is held. LostError: it was started and ended, and is settled.
 func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	r, err := j.begin(ctx)
 	if err != nil {
@@ -161,6 +175,9 @@ func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	}
 	r.requests = r.newDrawing()
 	if err == nil {
+		err = r.stillHeld(ctx)
+	}
+	if err == nil {
 		err = r.start(ctx)
 	}
 	if err != nil {
@@ -172,6 +189,9 @@ func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	}
 	r.wait(ctx)
 	r.settle()
+	if r.leases.isLost() {
+		return r.out, &LostError{r.leases.ttl}
+	}
 	if r.out.OK() {
 		r.leases.done()
 	}
@@ -210,7 +230,8 @@ func (j *Job) begin(ctx context.Context) (*run, error) {
 		return nil, err
 	}
 	r.leases = leases{claims: j.Claims, credential: r.budget.Credential, log: j.Log,
-		holder: quota.NewID(now), keep: quota.RetentionFor(r.budget.Limits)}
+		holder: quota.NewID(now), keep: quota.RetentionFor(r.budget.Limits),
+		ttl: cmp.Or(j.Lease, leaseTime), lost: make(chan struct{})}
 	return r, ctx.Err()
 }
 

@@ -21,13 +21,17 @@ type leases struct {
 	log        *slog.Logger
 
 	key, lock string // names of claims; "" while they are not held
+
+	ttl     time.Duration // of the claims
+	renewed time.Time     // when they were renewed last, by the wall clock
+	lost    chan struct{} // closed when a claim may be with another run
 }
 
 func keyClaim(key string) string   { return "job:" + key }
 func lockClaim(lock string) string { return "lock:" + lock }
 
 func (l *leases) claim(name string) quota.Claim {
-	return quota.Claim{Credential: l.credential, Name: name, Holder: l.holder, TTL: leaseTime}
+	return quota.Claim{Credential: l.credential, Name: name, Holder: l.holder, TTL: l.ttl}
 }
 
 func (l *leases) held() (names []string) {
@@ -39,30 +43,41 @@ func (l *leases) held() (names []string) {
 	return names
 }
 
-// renew renews what is held. Errors are those of the ledger; what was lost to another is logged.
+// renew renews what is held, or loses it. Errors are those of the ledger.
 func (l *leases) renew(ctx context.Context) error {
+	now := wallClock()
 	for _, name := range l.held() {
 		state, err := l.claims.Claim(ctx, l.claim(name))
 		if err != nil {
 			return err
 		}
 		if state != quota.ClaimWon {
-			l.log.Warn("this run was away for too long, and another may have taken its place",
-				"claim", name)
-			l.forget(name)
+			l.lose()
+			return nil
 		}
 	}
+	l.renewed = now
 	return nil
 }
 
-func (l *leases) forget(name string) {
-	if l.key == name {
-		l.key = ""
-	}
-	if l.lock == name {
-		l.lock = ""
+// lose gives up all claims: another run may have them. What happens to them in the ledger is up to
+// that run.
+func (l *leases) lose() {
+	l.key, l.lock = "", ""
+	close(l.lost)
+}
+
+func (l *leases) isLost() bool {
+	select {
+	case <-l.lost:
+		return true
+	default:
+		return false
 	}
 }
+
+// wallClock is the time that also passes while the machine sleeps.
+func wallClock() time.Time { return time.Now().Round(0) }
 
 // done marks the key as that of a run that has succeeded.
 func (l *leases) done() {
@@ -85,7 +100,7 @@ func (l *leases) finish(name string, done bool) {
 	if done {
 		claim.TTL = l.keep
 	}
-	err := patiently(leaseTime/4, func(ctx context.Context) error {
+	err := patiently(l.ttl/4, func(ctx context.Context) error {
 		return l.claims.Finish(ctx, claim, done)
 	})
 	if err != nil && !errors.Is(err, quota.ErrNoClaim) {

@@ -69,17 +69,25 @@ func (r *run) wait(ctx context.Context) {
 }
 
 // heartbeat extends the hold and renews the leases until ctx ends. While the ledger is away, it
-// asks more often: the command runs on.
+// asks more often: the command runs on. A round takes less than a lease, so one that took longer was
+// stopped in between: the command is ended before anything else happens.
 func (r *run) heartbeat(ctx context.Context) {
 	extends := r.out.Reservation != ""
 	every := r.TTL / 3
 	if len(r.leases.held()) > 0 {
-		every = min(every, leaseTime/3)
+		every = min(every, r.leases.ttl/3)
 	}
+	round := r.leases.renewed
 	for wait := every; extends || len(r.leases.held()) > 0; {
 		if !sleep(ctx, wait) {
 			return
 		}
+		now := wallClock()
+		if len(r.leases.held()) > 0 && now.Sub(round) >= r.leases.ttl {
+			r.leases.lose()
+			return
+		}
+		round = now
 		ask, cancel := context.WithTimeout(ctx, askTime)
 		err := r.leases.renew(ask)
 		if extends && err == nil {

@@ -31,6 +31,9 @@ func (r *run) inTurn(ctx context.Context, things []string,
 	defer p.leave()
 	var denied *DeniedError
 	for tries := 0; ; {
+		if err := r.stillHeld(ctx); err != nil && !away(err) {
+			return err
+		}
 		ahead, err := p.stand(ctx)
 		if away(err) { // what passes without the ledger passes without a place, too
 			ahead, err = 0, nil
