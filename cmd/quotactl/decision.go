@@ -193,13 +193,13 @@ func (of asked) inWords(units map[string]int64) string {
 
 func (a *app) decided(verb string, d quota.Decision, err error, of asked) error {
 	return a.answer(d, err, newDecision(d, of.dryRun), func(cli.Screen) error {
-		return a.tell(verb, d, of, "")
+		return a.printDecision(verb, d, of, "")
 	})
 }
 
-// tell prints a decision in words: a charge that was made to standard output, with more to say about
-// it, a denial to standard error.
-func (a *app) tell(verb string, d quota.Decision, of asked, more string) error {
+// printDecision prints a decision in words: a charge that was made to standard output, with more
+// text about it, a denial to standard error.
+func (a *app) printDecision(verb string, d quota.Decision, of asked, more string) error {
 	if d.Allowed && of.quiet {
 		return nil
 	}

@@ -79,6 +79,6 @@ func (a *app) setAside(d quota.Decision, err error, of asked) error {
 			more = fmt.Sprintf("\nreservation %s, until %s", d.Reservation,
 				s.At(cli.Time(d.ExpiresAt)).Text)
 		}
-		return a.tell("set aside", d, of, more)
+		return a.printDecision("set aside", d, of, more)
 	})
 }

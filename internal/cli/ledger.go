@@ -154,7 +154,7 @@ func (a *awaited) Mark(ctx context.Context, credential string, buckets []string)
 		func(s quota.Ledger) (string, error) { return s.Mark(ctx, credential, buckets) })
 }
 
-// Denied drops a denial of a ledger that is not open: its decisions come from elsewhere.
+// Denied drops the denial if the ledger cannot be opened.
 func (a *awaited) Denied(credential string, d quota.Denial) {
 	if l, err := a.get(context.Background()); err == nil {
 		l.Denied(credential, d)

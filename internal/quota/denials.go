@@ -92,7 +92,7 @@ func (d *DenialCounter) Flush(patience time.Duration) {
 func (b *Budget) countDenial(costs []Cost, labels Labels, d Decision) {
 	of := Denial{Bucket: bucketOf(b, costs, d.Limit), Limit: d.Limit, Labels: labels, Count: 1,
 		LastAt: d.At}
-	of.Units = d.Units[of.Bucket]
+	of.Units = min(d.Units[of.Bucket], MaxUnits)
 	b.Ledger.Denied(b.Credential, of)
 }
 
