@@ -82,7 +82,8 @@ func (a *app) demoTrouble(ctx context.Context, cfg *config.Config) error {
 		}
 	}
 	until := usage.At.Add(3 * time.Hour)
-	return errors.Join(err, l.Suspend(ctx, cred.Name, uploads, until))
+	return errors.Join(err, l.Suspend(ctx, quota.Suspension{Credential: cred.Name, Bucket: uploads,
+		Until: until, By: quota.ByUpstream, Reason: "quotaExceeded"}))
 }
 
 // demoTick sweeps a stand-in as if it were then.
