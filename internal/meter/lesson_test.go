@@ -202,7 +202,7 @@ func TestThrottleHoldsBack(t *testing.T) {
 			io.WriteString(w, `{"usage":{"input_tokens":1,"output_tokens":1}}`)
 			return
 		case strings.Contains(string(body), "[[output:7]]"): // another process was refused meanwhile
-			must(t, m.Budget.SuspendUntil(r.Context(), "output/sonnet-4", far))
+			must(t, m.Budget.SuspendUntil(r.Context(), "output/sonnet-4", far, ""))
 		}
 		w.Header().Set("Retry-After", "30")
 		w.WriteHeader(529)
