@@ -75,14 +75,16 @@ func TestRefuses(t *testing.T) {
 	s.Key = func() (string, error) { return canary, nil }
 	s.SetNow(noon.Add(48 * time.Hour))
 	s.Counted(t, 1, 1)
-	must(t, s.Ledger.Suspend(t.Context(), "key1", "default", noon.Add(49*time.Hour)))
+	must(t, s.Ledger.Suspend(t.Context(), quota.Suspension{Credential: "key1", Bucket: "default",
+		Until: noon.Add(49 * time.Hour)}))
 	a = s.get(t, chart)
 	a.limits(t, `"default 24h";q=1;w=86400`, `"default 24h";r=0`)
 	if p := a.refused(t, http.StatusTooManyRequests); a.header.Get("Retry-After") != "3600" ||
 		!strings.HasSuffix(p.Type, "#temporary-reduced-capacity") {
 		t.Errorf("suspended: %v %s", a.header, a.body)
 	}
-	must(t, s.Ledger.Suspend(t.Context(), "key1", "default", time.Time{}))
+	must(t, s.Ledger.Suspend(t.Context(),
+		quota.Suspension{Credential: "key1", Bucket: "default"}))
 	a = s.do(t, "PATCH", "/youtube/v3/captions", "")
 	a.refused(t, http.StatusMethodNotAllowed)
 	if allowed := a.header.Get("Allow"); allowed != "DELETE, GET, POST, PUT" {

@@ -126,7 +126,8 @@ func TestPartsThatAreListed(t *testing.T) {
 		}
 	}
 	until := time.Date(2026, 6, 1, 13, 0, 0, 0, time.UTC)
-	if err := names.Suspend(t.Context(), "key1", "output/closed", until); err != nil {
+	closed := quota.Suspension{Credential: "key1", Bucket: "output/closed", Until: until}
+	if err := names.Suspend(t.Context(), closed); err != nil {
 		t.Fatal(err)
 	}
 	u, err := b.Usage(t.Context())

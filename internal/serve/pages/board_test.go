@@ -63,7 +63,8 @@ func TestBoard_Binds(t *testing.T) {
 	if !strings.Contains(page.body, ">9,440 of 9,500 units for scheduled charges are left at") {
 		t.Errorf("the day is not drawn: %s", page.text())
 	}
-	must(t, b.Ledger.Suspend(t.Context(), "key1", "default", time.Now().Add(2*time.Hour)))
+	must(t, b.Ledger.Suspend(t.Context(), quota.Suspension{Credential: "key1", Bucket: "default",
+		Until: time.Now().Add(2 * time.Hour)}))
 	s.pages.forecasts.at = time.Time{} // it is old
 	s.says("/", 200, "0 of 5,500 units left now (suspended until ")
 }
