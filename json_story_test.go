@@ -129,7 +129,7 @@ ingestor once --region FR
 quotactl resume --bucket default
 ingestor once
 ingestor purge --older-than 30d
-sqlite3 UPDATE buckets SET total = total + 7
+sqlite3 UPDATE sums SET units = units + 7
 quotactl ledger check
 quotactl doctor
 `), " ", "\x00"))

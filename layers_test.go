@@ -48,15 +48,16 @@ cloudquota: bounds costs endpoint quota
 reconcile: quota
 ledger/redistest:
 ledger/queue:
+ledger/memstore: quota
+ledger/sqlitestore: quota ledger/queue sqlite
 ledger/redisledger: quota ledger/queue lua
-ledger/sqliteledger: quota ledger/queue sqlite
 limit:
 ratelimit:
 limit/caller:
 limit/guard: limit limit/caller ratelimit
 limit/redislimit: ledger/queue limit lua
 limit/rules: limit limit/caller limit/guard quota spell yamlfile
-ledger: quota sqlite ledger/redisledger ledger/sqliteledger
+ledger: quota sqlite ledger/redisledger ledger/sqlitestore
 meter: costs endpoint quota
 callers: textfile
 proxy: callers costs meter quota ratelimit spell
@@ -69,7 +70,7 @@ ingest: catalog meter quota regions youtube youtube/fault
 upstream: config costs endpoint meter proxy quota report
 job: quota
 upstream/upstreamtest: config costs meter quota upstream youtube/youtubetest
-upstream/upstreamtest: ledger/redisledger ledger/redistest ledger/sqliteledger
+upstream/upstreamtest: ledger ledger/redisledger ledger/redistest
 schedule: spell
 sim: quota schedule share
 forecast: quota schedule share sim

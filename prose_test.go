@@ -22,7 +22,7 @@ var unwritten = strings.Fields(`
 . browser cmd/ingestor cmd/quotactl costs deploy docs internal/config
 internal/costs internal/costs/formula internal/costs/testdata internal/crontab internal/doctor
 internal/job internal/ledger internal/ledger/redisledger
-internal/ledger/redistest internal/ledger/sqliteledger internal/ledger/sqliteledger/schema
+internal/ledger/redistest
 internal/limit/guard internal/meter internal/proxy internal/quota
 internal/quota/quotatest internal/quota/quotatest/vectors internal/report internal/serve
 internal/serve/pages internal/slice

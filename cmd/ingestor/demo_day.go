@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube/youtubetest"
 )
@@ -103,7 +103,7 @@ func (a *app) demoTick(ctx context.Context, cfg config.Config, standin http.Hand
 	}
 	began := time.Now()
 	clock := func() time.Time { return then.Add(demoSpeed * time.Since(began)) }
-	if l, ok := st.budget.Ledger.(*sqliteledger.Ledger); ok {
+	if l, ok := st.budget.Ledger.(*ledger.File); ok {
 		l.Now = clock
 	}
 	sweep := st.sweep()

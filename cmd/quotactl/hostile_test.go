@@ -36,8 +36,8 @@ func TestHostileLedger(t *testing.T) {
 	for _, change := range []struct{ statement, value string }{
 		{"update entries set labels = ?", labels},
 		{"update entries set id = ?", "id" + loud},
-		{"update reservations set note = ?", loud},
-		{"update reservations set id = ?", "default." + loud},
+		{"update holds set note = ?", loud},
+		{"update holds set id = ?", "default." + loud},
 		{"update answers set decision = replace(decision, '\"Entry\":\"', '\"Entry\":\"' || ?)",
 			`\u001b[2J\u009b\u202e`},
 	} {
@@ -48,6 +48,7 @@ func TestHostileLedger(t *testing.T) {
 		}
 	}
 	must(t, db.Close())
+	ask("ledger", "check", "--repair", "--yes")
 	for _, line := range []string{
 		"status", "log", "log --by job", "log --by region", "top", "reservations",
 		"explain --units 5000", "forecast", "costs", "config check",

@@ -19,11 +19,10 @@ import (
 	"quotabudget/internal/cli/clitest"
 )
 
-// spoil newest|state: somebody deletes the newest entry of the bucket default, or lowers the total
-// of its state, by hand.
+// spoil total|state: raises the newest total of the bucket default by hand, or changes its state.
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: spoil newest|state")
+		ts.Fatalf("usage: spoil total|state")
 	}
 	if ledger := ts.Getenv("QUOTA_LEDGER"); strings.HasPrefix(ledger, "redis:") {
 		ts.Check(spoilRedis(ledger, args[0]))
@@ -38,8 +37,8 @@ func spoilSQLite(path, what string) error {
 		return err
 	}
 	_, err = db.Exec(map[string]string{
-		"newest": "DELETE FROM entries WHERE total = 60",
-		"state":  "UPDATE buckets SET total = 3 WHERE bucket = 'default'",
+		"total": "UPDATE entries SET total = total + 35 WHERE total = (SELECT max(total) FROM entries)",
+		"state": "UPDATE buckets SET keep = 3 WHERE bucket = 'default'",
 	}[what])
 	return errors.Join(err, db.Close())
 }
@@ -52,14 +51,12 @@ func spoilRedis(ledger, what string) error {
 	c := redis.NewClient(o)
 	defer c.Close()
 	ctx, key := context.Background(), "quota:{default}:default:"
-	if what == "newest" {
-		return c.ZRemRangeByRank(ctx, key+"log", -1, -1).Err()
-	}
 	s, err := c.HGet(ctx, key+"state", "s").Bytes()
 	if err != nil {
 		return err
 	}
-	binary.LittleEndian.PutUint64(s, math.Float64bits(3))
+	total := map[string]float64{"total": 95, "state": 3}[what]
+	binary.LittleEndian.PutUint64(s, math.Float64bits(total))
 	return c.HSet(ctx, key+"state", "s", s).Err()
 }
 
@@ -75,7 +72,7 @@ func TestRepairAsks(t *testing.T) {
 	for range 3 {
 		must(t, spend())
 	}
-	must(t, spoilSQLite(filepath.Join(dir, "ledger.db"), "newest"))
+	must(t, spoilSQLite(filepath.Join(dir, "ledger.db"), "total"))
 	for _, c := range []struct {
 		answer, says string
 		changed      bool
@@ -97,7 +94,7 @@ func TestRepairAsks(t *testing.T) {
 		seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed
 		ended := cmd.Wait()
 		text := seen.String()
-		if !strings.Contains(text, "its entries add up to 40") ||
+		if !strings.Contains(text, "1 of 3 running totals do not follow") ||
 			!strings.Contains(text, "write these changes (1 of 1 findings)? [y/N]") ||
 			!strings.Contains(text, c.says) || (ended == nil) != c.changed {
 			t.Errorf("answered %q: %v\n%s", c.answer, ended, text)

@@ -16,9 +16,9 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
 	"quotabudget/internal/report"
@@ -30,7 +30,7 @@ func TestLogAgreesWithStatus(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		var clock quotatest.Clock
-		l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 		must(t, err)
 		t.Cleanup(func() { l.Close() })
 		l.Now = clock.Now

@@ -16,8 +16,8 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redisledger"
-	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/limit/redislimit"
 	"quotabudget/internal/prove"
@@ -146,7 +146,7 @@ func sqliteStage(ctx context.Context) (s prove.Stage, end func(), err error) {
 	if err != nil {
 		return s, nil, err
 	}
-	l, err := sqliteledger.Open(ctx, filepath.Join(dir, "ledger.db"))
+	l, err := ledger.OpenFile(ctx, filepath.Join(dir, "ledger.db"))
 	if err != nil {
 		os.RemoveAll(dir)
 		return s, nil, err

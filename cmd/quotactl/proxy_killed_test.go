@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
 )
@@ -64,7 +64,7 @@ upstreams: {openai: {endpoint: %s/}}
 	if _, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || resp.StatusCode != 200 {
 		t.Fatalf("%d %v", resp.StatusCode, err)
 	}
-	l, err := sqliteledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(dir, "ledger.db"))
 	must(t, err)
 	defer l.Close()
 	holds, err := l.Reservations(t.Context(), "chat", "tokens/a")

@@ -10,7 +10,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/reconcile"
 )
@@ -24,7 +24,7 @@ func TestReconcileEveryHour(t *testing.T) {
 	m := newMetered(t, "")
 	now := time.Date(2026, 10, 31, 7, 0, 0, 0, time.UTC)
 	m.Now, m.Cloud.Lag = func() time.Time { return now }, 7*time.Minute
-	l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
 	defer l.Close()
 	l.Now = m.Now

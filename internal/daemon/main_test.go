@@ -19,7 +19,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
@@ -97,7 +97,7 @@ func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 // proc simulates one daemon's process.
 type proc struct {
 	*world
-	ledger  *sqliteledger.Ledger
+	ledger  *ledger.File
 	catalog *catalog.Catalog
 	config  *daemon.Config
 	sweep   *daemon.Sweep // the work of its lanes
@@ -119,7 +119,7 @@ func (w *world) open(lanes ...share.Lane) *proc {
 	p := &proc{world: w, metrics: daemon.NewMetrics(), reload: make(chan struct{}),
 		ended: make(chan error, 1), calls: make(map[string]int)}
 	var err error
-	p.ledger, err = sqliteledger.Open(w.Context(), filepath.Join(w.dir, "ledger.db"))
+	p.ledger, err = ledger.OpenFile(w.Context(), filepath.Join(w.dir, "ledger.db"))
 	must(w, err)
 	p.catalog, err = catalog.Open(w.Context(), "sqlite://"+filepath.Join(w.dir, "catalog.db"))
 	must(w, err)

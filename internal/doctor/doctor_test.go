@@ -15,8 +15,8 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/doctor"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/quota"
 )
 
@@ -171,7 +171,7 @@ func charge(t *testing.T, p *plant, ahead time.Duration) {
 
 func spend(t *testing.T, p *plant, bucket string, units int64, ahead time.Duration) {
 	t.Helper()
-	l, err := sqliteledger.Open(t.Context(), p.file())
+	l, err := ledger.OpenFile(t.Context(), p.file())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ var faults = []struct {
 		s.SetNow(t, time.Now().Add(-time.Minute))
 		p.ledger = s.URL()
 	}},
-	{"clock-entries", doctor.Error, func(t *testing.T, p *plant) { charge(t, p, 48*time.Hour) }},
+	{"clock-entries", doctor.Error, func(t *testing.T, p *plant) { charge(t, p, 2*time.Hour) }},
 	{"entries", doctor.Error, func(t *testing.T, p *plant) {
 		charge(t, p, 0)
 		exec(t, p, "UPDATE entries SET units = units + 1")
@@ -270,7 +270,7 @@ var faults = []struct {
 	{"suspension", doctor.Warning, func(t *testing.T, p *plant) {
 		charge(t, p, 0)
 		p.yaml += "ingest: {regions: [US], schedule: '0 0 1 1 *'}\n" // none is lost
-		l, err := sqliteledger.Open(t.Context(), p.file())
+		l, err := ledger.OpenFile(t.Context(), p.file())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +334,7 @@ var faults = []struct {
 	{"schedule", doctor.Warning, says(healthy +
 		"    limits: [{bucket: default, units: 50, window: 24h}]\n")},
 	{"price-unlisted", doctor.Warning, func(t *testing.T, p *plant) {
-		l, err := sqliteledger.Open(t.Context(), p.file())
+		l, err := ledger.OpenFile(t.Context(), p.file())
 		if err != nil {
 			t.Fatal(err)
 		}

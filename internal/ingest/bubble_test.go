@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/youtube"
 	"quotabudget/internal/youtube/youtubetest"
 )
@@ -38,7 +38,7 @@ func inBubble(t *testing.T, standin *youtubetest.Server, most int64,
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(nine))
-		ledger, err := sqliteledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+		ledger, err := ledger.OpenFile(t.Context(), filepath.Join(dir, "ledger.db"))
 		must(t, err)
 		s := &env{standin: standin, inside: &bubble{standin: standin}}
 		ledger.Now = time.Now

@@ -18,9 +18,9 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ingest"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
@@ -73,7 +73,7 @@ func plenty(t testing.TB) *env {
 // open returns an env with a SQLite ledger.
 func open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *env {
 	t.Helper()
-	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
 	s := &env{standin: standin}
 	ledger.Now = s.Now

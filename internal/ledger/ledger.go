@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"quotabudget/internal/ledger/redisledger"
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger/sqlitestore"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
 )
@@ -24,9 +25,31 @@ func Open(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 		if err != nil {
 			return nil, err
 		}
-		return opened(sqliteledger.Open(ctx, path))
+		return opened(OpenFile(ctx, path))
 	}
 	return opened(redisledger.Open(ctx, ledgerURL))
+}
+
+// File is a ledger in one SQLite file.
+type File struct {
+	*Ledger
+	Now func() time.Time // the clock; nil means time.Now
+}
+
+// OpenFile opens the ledger in the SQLite file at path: see sqlitestore.Open.
+func OpenFile(ctx context.Context, path string) (*File, error) {
+	store, err := sqlitestore.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Ledger: New(store)}
+	store.Now = func() time.Time {
+		if f.Now != nil {
+			return f.Now()
+		}
+		return time.Now()
+	}
+	return f, nil
 }
 
 // opened keeps a nil ledger of either kind from becoming an interface that is not nil.

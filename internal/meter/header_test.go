@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
@@ -66,7 +66,7 @@ func TestHeaderCorrectsOneLimit(t *testing.T) {
 		{limitOn("tokens", 200_000), "0", "199999", "1m 17 0, day 17 0", false},
 		{clock, "30000", "20000", "minute 8668 8651, day 17 0", true},
 	} {
-		ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 		must(t, err)
 		t.Cleanup(func() { ledger.Close() })
 		now := time.Now().Truncate(time.Minute) // in which no window ends

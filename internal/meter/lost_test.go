@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 )
@@ -76,7 +76,7 @@ func TestResourceInDoubt(t *testing.T) {
 // request is not sent.
 func TestHoldInDoubt(t *testing.T) {
 	t.Parallel()
-	of, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
 	t.Cleanup(func() { of.Close() })
 	l := &away{Ledger: of, Claims: of}
@@ -96,7 +96,7 @@ func TestHoldInDoubt(t *testing.T) {
 // it, and is out of reach for a while then.
 func TestLostHold(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		of, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 		must(t, err)
 		t.Cleanup(func() { of.Close() })
 		l := &away{Ledger: of, Claims: of}
@@ -126,7 +126,7 @@ func TestLostHold(t *testing.T) {
 func TestTallyAfterLostAnswer(t *testing.T) {
 	units, booked := map[bool]map[string]int64{}, map[bool]map[string]int64{}
 	for _, lost := range []bool{false, true} {
-		of, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 		must(t, err)
 		t.Cleanup(func() { of.Close() })
 		l := &away{Ledger: of, Claims: of}

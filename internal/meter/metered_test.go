@@ -16,7 +16,7 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
@@ -35,7 +35,7 @@ type metered struct {
 // openMetered wires one on a ledger in SQLite.
 func openMetered(t testing.TB, name string, limits ...quota.Limit) *metered {
 	t.Helper()
-	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
 	t.Cleanup(func() { ledger.Close() })
 	return onLedger(t, name, ledger, limits...)

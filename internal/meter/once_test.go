@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/quota"
 )
 
@@ -30,7 +30,7 @@ func ledgersAt(t *testing.T, test func(*testing.T, func(time.Time) quota.Ledger)
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		test(t, func(now time.Time) quota.Ledger {
-			l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+			l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 			must(t, err)
 			t.Cleanup(func() { l.Close() })
 			l.Now = func() time.Time { return now }
@@ -116,7 +116,7 @@ func TestPaidOnceMidnight(t *testing.T) {
 		defer mu.Unlock()
 		return now
 	}
-	l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	m := atNoon(t, func(time.Time) quota.Ledger { return l })

@@ -13,8 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/limit/redislimit"
 	"quotabudget/internal/prove"
@@ -36,7 +36,7 @@ func all(t *testing.T, s prove.Stage) *prove.Result {
 
 func sqlite(t *testing.T) prove.Stage {
 	t.Helper()
-	l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

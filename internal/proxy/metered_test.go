@@ -19,9 +19,9 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
@@ -123,9 +123,9 @@ func TestNamedOnly(t *testing.T) {
 	}
 }
 
-func onFile(t testing.TB) *sqliteledger.Ledger {
+func onFile(t testing.TB) *ledger.File {
 	t.Helper()
-	l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l

@@ -150,7 +150,7 @@ func (b *Budget) whenPaced(ctx context.Context, call Call, lines []Limit, d Deci
 	}
 	for _, l := range lines {
 		used, held := taken(usage, l)
-		var holds []Hold
+		var holds []Expiring
 		if held > 0 {
 			set, err := b.Ledger.Reservations(ctx, b.Credential, l.Bucket)
 			if err != nil {
@@ -158,7 +158,7 @@ func (b *Budget) whenPaced(ctx context.Context, call Call, lines []Limit, d Deci
 			}
 			for _, r := range set {
 				if r.ID != d.Reservation {
-					holds = append(holds, Hold{r.Left, r.ExpiresAt.UnixMicro()})
+					holds = append(holds, Expiring{r.Left, r.ExpiresAt.UnixMicro()})
 				}
 			}
 		}

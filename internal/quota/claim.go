@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -50,4 +51,36 @@ func (c Claim) Check() error {
 		return malformed("holder %q", c.Holder)
 	}
 	return checkTTL("claim", c.TTL)
+}
+
+// ClaimScope is the name of the answer that stands for a claim.
+func ClaimScope(name string) string { return "claim " + name }
+
+// claimDone stands in the place of a holder.
+const claimDone = ""
+
+// Claim leases a piece of work: see Claims.Claim.
+func (a *Account) Claim(c Claim) (ClaimState, Change) {
+	was := a.Answer
+	if was != nil && a.Now < was.Expires && was.Request != c.Holder {
+		if was.Request == claimDone {
+			return ClaimDone, Change{}
+		}
+		return ClaimHeld, Change{}
+	}
+	return ClaimWon, Change{Keep: &Answer{Name: ClaimScope(c.Name), Request: c.Holder,
+		Expires: a.Now + c.TTL.Microseconds()}}
+}
+
+// Finish ends a claim: see Claims.Finish.
+func (a *Account) Finish(c Claim, done bool) (Change, error) {
+	was := a.Answer
+	switch {
+	case was == nil || a.Now >= was.Expires || was.Request != c.Holder:
+		return Change{}, fmt.Errorf("%w: %s", ErrNoClaim, c.Name)
+	case done:
+		return Change{Keep: &Answer{Name: ClaimScope(c.Name), Request: claimDone,
+			Expires: a.Now + c.TTL.Microseconds()}}, nil
+	}
+	return Change{Forget: ClaimScope(c.Name)}, nil
 }

@@ -8,8 +8,8 @@ import (
 
 // Times in this file are Unix microseconds of the ledger's clock.
 
-// Log is what deciding needs to ask of one bucket's log, newest entries included.
-type Log interface {
+// UsedLog is what deciding needs to ask of one bucket's log, newest entries included.
+type UsedLog interface {
 	// UsedAfter is the sum of the units of the entries stamped after t.
 	UsedAfter(t int64) int64
 	// StampAt is the stamp of the entry at which the units of the entries after t, summed from the
@@ -17,8 +17,8 @@ type Log interface {
 	StampAt(t, n int64) int64
 }
 
-// Hold is the units that one reservation still keeps set aside.
-type Hold struct {
+// Expiring is the units that one reservation still keeps set aside.
+type Expiring struct {
 	Units     int64
 	ExpiresAt int64
 }
@@ -33,10 +33,10 @@ const LapseSlack = 1000
 // Standing is one limit of a bucket at one moment: what Fits decides on.
 type Standing struct {
 	Limit Limit
-	Log   Log
-	Holds []Hold // unexpired ones of the bucket, in any order
-	Now   int64  // max(clock, newest stamp + 1)
-	Start int64  // calendar windows only: Start <= Now < End
+	Log   UsedLog
+	Holds []Expiring // unexpired ones of the bucket, in any order
+	Now   int64      // max(clock, newest stamp + 1)
+	Start int64      // calendar windows only: Start <= Now < End
 	End   int64
 	Reset int64 // anchored windows only: the last end that the upstream told, 0 for none
 	Level int64 // restoring windows only, at Now: see Rate
@@ -115,7 +115,7 @@ func (s Standing) Fits(cost, limit int64) int64 {
 	if need <= 0 {
 		return s.Now
 	}
-	byExpiry := func(a, b Hold) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) }
+	byExpiry := func(a, b Expiring) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) }
 	holds := slices.SortedFunc(slices.Values(s.Holds), byExpiry)
 	// When the first i holds have lapsed, less has to leave the window: as i rises, its moment
 	// rises and freed falls. The answer is where the two meet.

@@ -74,7 +74,7 @@ func (p Pace) When(units, used int64, w Window, now time.Time) time.Time {
 // which has a Pace, if nobody charges meanwhile and holds lapse as they expire; used is of the
 // window that holds now. A zero from is now. The end of a day is the answer where no day's line
 // will ever be high enough.
-func (l Limit) PacedAt(used int64, holds []Hold, units int64, now, from time.Time) time.Time {
+func (l Limit) PacedAt(used int64, holds []Expiring, units int64, now, from time.Time) time.Time {
 	if from.Before(now) {
 		from = now
 	}
@@ -82,7 +82,7 @@ func (l Limit) PacedAt(used int64, holds []Hold, units int64, now, from time.Tim
 		used = 0 // a new day begins with nothing used
 	}
 	holds = slices.Clone(holds)
-	slices.SortFunc(holds, func(a, b Hold) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
+	slices.SortFunc(holds, func(a, b Expiring) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })
 	for {
 		for len(holds) > 0 && holds[0].ExpiresAt <= from.UnixMicro() {
 			holds = holds[1:]

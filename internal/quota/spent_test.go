@@ -8,14 +8,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
 // TestSpent: what is read from the ledger's sums is all that was spent, as much in each window as
 // the ledger counts, and in a few lines.
 func TestSpent(t *testing.T) {
-	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
@@ -16,7 +16,7 @@ import (
 // requests.
 func splitBudget(t *testing.T) *quota.Budget {
 	t.Helper()
-	l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

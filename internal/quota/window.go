@@ -189,6 +189,37 @@ func (w Window) ZoneName() string {
 	return ""
 }
 
+// after returns the time after which entries count at n: one stamped at t is inside if t is later.
+// reset is the last end of an anchored window that the upstream reported, 0 for none.
+func (w Window) after(n, reset int64) int64 {
+	length := w.Length.Microseconds()
+	switch {
+	case w.IsCalendar():
+		start, _ := w.Bounds(time.UnixMicro(n))
+		return start.UnixMicro() - 1
+	case w.Anchored && reset > n: // the window began a length before its end
+		return max(n-length, reset-length-1)
+	case w.Anchored && reset > 0:
+		return max(n-length, reset-1)
+	}
+	return n - length
+}
+
+// departs returns when an entry leaves the window: one stamped at t is inside at n if n is earlier.
+func (w Window) departs(t, reset int64) int64 {
+	length := w.Length.Microseconds()
+	switch {
+	case w.IsCalendar():
+		_, end := w.Bounds(time.UnixMicro(t))
+		return end.UnixMicro()
+	case w.Anchored && t < reset-length: // before the window began
+		return t
+	case w.Anchored && t < reset:
+		return reset
+	}
+	return t + length
+}
+
 // Longest is an upper bound of the window's length; a local day can have 25 hours, and a little
 // more in history. Of a restoring window it says nothing: see Limit.Reach.
 func (w Window) Longest() time.Duration {

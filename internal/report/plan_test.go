@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"quotabudget/internal/config"
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 )
@@ -29,7 +29,7 @@ func TestPlanBeginsWithTheLedger(t *testing.T) {
 		return map[string]string{"QUOTA_STATE_DIR": dir}[name]
 	})
 	must(t, err)
-	l, err := sqliteledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(dir, "ledger.db"))
 	must(t, err)
 	defer l.Close()
 	now := time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC) // an hour after the reset

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"quotabudget/internal/config"
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
@@ -85,7 +85,7 @@ func TestPlan_LearnsFromAWeek(t *testing.T) {
 		return map[string]string{"QUOTA_STATE_DIR": dir}[name]
 	})
 	must(t, err)
-	l, err := sqliteledger.Open(t.Context(), filepath.Join(dir, "ledger.db"))
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(dir, "ledger.db"))
 	must(t, err)
 	defer l.Close()
 	begin := time.Date(2026, 7, 1, 7, 0, 0, 0, time.UTC) // the reset

@@ -21,7 +21,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ingest"
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/limit/caller"
 	"quotabudget/internal/limit/guard"
@@ -60,7 +60,7 @@ func sweeper(b *testing.B, c *catalog.Catalog) (sweep func(context.Context) time
 		w.Write(body.([]byte))
 	}))
 	b.Cleanup(web.Close)
-	ledger, err := sqliteledger.Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
+	ledger, err := ledger.OpenFile(b.Context(), filepath.Join(b.TempDir(), "ledger.db"))
 	must(b, err)
 	b.Cleanup(func() { must(b, ledger.Close()) })
 	log, table := slog.New(slog.DiscardHandler), costs.Default()

@@ -102,7 +102,7 @@ func (l *Limit) total() int64 {
 	return l.totals[len(l.totals)-1]
 }
 
-// UsedAfter implements quota.Log.
+// UsedAfter implements quota.UsedLog.
 func (l *Limit) UsedAfter(t int64) int64 {
 	if n := l.after(t); n > 0 {
 		return l.total() - l.totals[n-1]
@@ -110,7 +110,7 @@ func (l *Limit) UsedAfter(t int64) int64 {
 	return l.total() - l.gone
 }
 
-// StampAt implements quota.Log.
+// StampAt implements quota.UsedLog.
 func (l *Limit) StampAt(t, n int64) int64 {
 	base := l.total() - l.UsedAfter(t)
 	i := sort.Search(len(l.totals), func(i int) bool { return l.totals[i] >= base+n })

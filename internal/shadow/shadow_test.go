@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
 	"quotabudget/internal/shadow"
@@ -22,7 +22,7 @@ func TestReplayIsWhatEnforcingDoes(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		var clock quotatest.Clock
-		l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 		must(t, err)
 		t.Cleanup(func() { l.Close() })
 		l.Now = clock.Now

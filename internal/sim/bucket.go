@@ -14,10 +14,10 @@ type bucket struct {
 	costs     []int64 // by lane: what must be left for a page
 	took      []took
 	log       log
-	windows   []window     // limits, then throttles, then paces
-	own       []ownPace    // of lanes with separate paces
-	holds     []quota.Hold // earliest expiry first
-	lapses    []int64      // units of the entries they become on expiry; -1 for none
+	windows   []window         // limits, then throttles, then paces
+	own       []ownPace        // of lanes with separate paces
+	holds     []quota.Expiring // earliest expiry first
+	lapses    []int64          // units of the entries they become on expiry; -1 for none
 	held      int64
 	suspended int64 // end of the suspension
 	moved     int64 // the current moment
@@ -81,7 +81,7 @@ func (b *bucket) begin(s Standing) {
 			return cmp.Or(x.ExpiresAt.Compare(y.ExpiresAt), cmp.Compare(x.ID, y.ID))
 		})
 	for _, r := range reservations {
-		b.holds = append(b.holds, quota.Hold{Units: r.Left, ExpiresAt: r.ExpiresAt.UnixMicro()})
+		b.holds = append(b.holds, quota.Expiring{Units: r.Left, ExpiresAt: r.ExpiresAt.UnixMicro()})
 		b.held += r.Left
 		lapses := int64(-1)
 		switch {

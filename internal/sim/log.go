@@ -7,9 +7,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-var _ quota.Log = (*log)(nil)
+var _ quota.UsedLog = (*log)(nil)
 
-// log is the entries of one bucket, oldest first. It implements quota.Log. Times are Unix
+// log is the entries of one bucket, oldest first. It implements quota.UsedLog. Times are Unix
 // microseconds.
 type log struct {
 	stamps []int64
@@ -51,10 +51,10 @@ func (l *log) after(t int64) int {
 	return sort.Search(len(l.stamps), func(i int) bool { return l.stamps[i] > t })
 }
 
-// UsedAfter implements quota.Log.
+// UsedAfter implements quota.UsedLog.
 func (l *log) UsedAfter(t int64) int64 { return l.since(l.after(t)) }
 
-// StampAt implements quota.Log.
+// StampAt implements quota.UsedLog.
 func (l *log) StampAt(t, n int64) int64 {
 	first := l.after(t)
 	reached := l.before[first] + n

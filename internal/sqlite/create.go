@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// create creates an empty file at path unless one exists. It does not open an existing file,
-// because closing it would drop the locks of this process's other connections.
-func create(path string) error {
+// create makes a file of the kind at path unless there is a file. The new one is complete before it
+// has its name: one that is empty was cut short, and is never taken for new.
+func create(ctx context.Context, path string, schema Schema, migrations []string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
@@ -20,28 +22,59 @@ func create(path string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return explainSystem(path, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return explainSystem(path, err)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) { // another process was faster
-		return nil
-	}
+	file, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.new")
 	if err != nil {
 		return explainSystem(path, err)
 	}
-	defer file.Close()
-	if !shared(filepath.Dir(path)) {
-		return nil
+	defer os.Remove(file.Name())
+	if shared(dir) {
+		err = file.Chmod(0o660)
 	}
-	if err := file.Chmod(0o660); err != nil {
+	if err := errors.Join(err, file.Close()); err != nil {
+		return explainSystem(path, err)
+	}
+	if err := fill(ctx, file.Name(), schema, migrations); err != nil {
+		return explain(path, err)
+	}
+	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return explainSystem(path, err)
 	}
 	return nil
 }
 
-// shared reports whether dir is shared by a group: setgid and writable by the group. SQLite gives
-// the log and its index the mode of the file.
+// fill makes an empty file one of the kind, in WAL mode and up to date. No other process knows it.
+func fill(ctx context.Context, path string, schema Schema, migrations []string) error {
+	write, err := openPool(writeDSN(path), 1)
+	if err != nil {
+		return err
+	}
+	defer write.Close()
+	if err := setWAL(ctx, write); err != nil {
+		return err
+	}
+	tx, err := write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	return inTx(tx, func(tx *sql.Tx) error {
+		if err := stamp(ctx, tx, schema, 0); err != nil {
+			return err
+		}
+		for version := 0; version < len(migrations); {
+			if version, err = step(ctx, tx, schema, migrations); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// shared reports whether dir belongs to a group whose members all write to it: it is setgid and
+// writable by the group. SQLite gives the log and its index the mode of the file.
 func shared(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.Mode()&fs.ModeSetgid != 0 && info.Mode().Perm()&0o020 != 0

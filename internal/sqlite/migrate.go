@@ -81,9 +81,11 @@ func checkKind(ctx context.Context, from querier, schema Schema, known int) (
 	if err := from.QueryRowContext(ctx, header).Scan(&id, &version, &tables); err != nil {
 		return 0, err
 	}
-	empty := id == 0 && version == 0 && tables == 0
 	switch {
-	case id != schema.ApplicationID && !empty:
+	case id == 0 && version == 0 && tables == 0:
+		return 0, fmt.Errorf("empty, as after a full disk or a copy that broke off; restore a %s: %w",
+			schema.Name, ErrNotDatabase)
+	case id != schema.ApplicationID:
 		return 0, fmt.Errorf("a database, but no %s (application_id %#x, want %#x): %w",
 			schema.Name, uint32(id), uint32(schema.ApplicationID), ErrNotDatabase)
 	case version > known:

@@ -78,6 +78,8 @@ func TestOpenRefuses(t *testing.T) {
 		content []byte
 		want    error
 	}{
+		{"nothing", nil, ErrNotDatabase},
+		{"one byte", []byte{'S'}, ErrNotDatabase},
 		{"a short text", []byte("hello"), ErrNotDatabase},
 		{"a long text", bytes.Repeat([]byte("quota: 10000\n"), 1000), ErrNotDatabase},
 		{"zeros", make([]byte, 8192), ErrNotDatabase},

@@ -72,7 +72,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err != nil {
 		return nil, err
 	}
-	if err := create(path); err != nil {
+	if err := create(ctx, path, schema, migrations); err != nil {
 		return nil, err
 	}
 	db := &DB{path: path, patience: opts.busyTimeout(), turns: turnsOf(path)}

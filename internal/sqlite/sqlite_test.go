@@ -140,7 +140,7 @@ func TestEveryConnectionHasThePragmas(t *testing.T) {
 	defer conn.Close()
 	want["synchronous"], want["busy_timeout"] = "2", "0"
 	check(conn)
-	if conn, err = mustOpen(t, fileOf(t, nil), Options{}).Read.Conn(t.Context()); err != nil {
+	if conn, err = mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{}).Read.Conn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()

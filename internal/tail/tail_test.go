@@ -11,9 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
 	"quotabudget/internal/tail"
@@ -38,7 +38,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s *store)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		var clock quotatest.Clock
-		l, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 		must(t, err)
 		t.Cleanup(func() { l.Close() })
 		l.Now = clock.Now

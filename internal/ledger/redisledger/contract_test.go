@@ -26,6 +26,7 @@ func TestContract(t *testing.T) {
 	do(t, admin, documentedACL(t)...)
 	url := strings.Replace(s.URL(), "redis://", "redis://quota:PASSWORD@", 1)
 	quotatest.Run(t, quotatest.Harness{
+		Coarse: true,
 		Open: func(t testing.TB) quota.Ledger {
 			l := open(t, url)
 			l.readNewest = 2 // the others are in the sums

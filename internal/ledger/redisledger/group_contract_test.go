@@ -131,6 +131,7 @@ func TestContractInGroups(t *testing.T) {
 	client := admin(t, s.Addr)
 	var sizes atomic.Int64
 	quotatest.Run(t, quotatest.Harness{
+		Coarse:   true,
 		Open:     func(t testing.TB) quota.Ledger { return crowd{open(t, s.URL()), &sizes} },
 		SetNow:   func(t testing.TB, now time.Time) { s.SetNow(t, now) },
 		Together: togetherOn,

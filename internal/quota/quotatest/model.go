@@ -21,7 +21,9 @@ type Model struct {
 	mu          sync.Mutex
 	credentials map[string]*credential
 	claims      map[string]claimed
-	arithmetic  arithmetic // bruteForce when nil
+	// looks makes holds that lapse become entries for good whenever somebody looks, and not only
+	// when something else is written.
+	looks bool
 }
 
 var _ quota.Ledger = (*Model)(nil)
@@ -101,13 +103,24 @@ func (m *Model) credential(name string) *credential {
 func (c *credential) clone() credential {
 	copied := credential{map[string]*bucket{}, maps.Clone(c.keys), maps.Clone(c.settled)}
 	for name, b := range c.buckets {
-		same := *b
-		same.entries, same.holds = slices.Clone(b.entries), slices.Clone(b.holds)
-		same.lapsed, same.takings = slices.Clone(b.lapsed), slices.Clone(b.takings)
-		same.others = maps.Clone(b.others)
-		copied.buckets[name] = &same
+		copied.buckets[name] = b.clone()
 	}
 	return copied
+}
+
+func (b *bucket) clone() *bucket {
+	same := *b
+	same.entries, same.holds = slices.Clone(b.entries), slices.Clone(b.holds)
+	same.lapsed, same.takings = slices.Clone(b.lapsed), slices.Clone(b.takings)
+	same.others = maps.Clone(b.others)
+	return &same
+}
+
+// undo has the credential be as it was before, unless what was done is to stay.
+func (m *Model) undo(c *credential, before credential, stays *bool) {
+	if !*stays && !m.looks {
+		*c = before
+	}
 }
 
 func (c *credential) bucket(name string) *bucket {
@@ -151,8 +164,12 @@ func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit
 	for _, l := range limits {
 		buckets = append(buckets, m.credential(credential).bucket(l.Bucket))
 	}
+	never := false
+	cred := m.credential(credential)
+	defer m.undo(cred, cred.clone(), &never)
+	future := newFuture(m.clock(), buckets)
 	n := lapse(m.clock(), buckets...)
-	for _, l := range limits {
+	for nth, l := range limits {
 		b := m.credential(credential).bucket(l.Bucket)
 		is := func(u quota.BucketUsage) bool { return u.Bucket == l.Bucket }
 		i := slices.IndexFunc(usage.Buckets, is)
@@ -167,11 +184,11 @@ func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit
 			u.ResetAt = moment(b.reset)
 			usage.Buckets = append(usage.Buckets, u)
 		}
-		used := m.sums().used(b, l.Window, n)
+		used := usedIn(b, l.Window, n)
 		usage.Buckets[i].Limits = append(usage.Buckets[i].Limits, quota.LimitUsage{
 			Limit: l, Used: used, Remaining: max(0, l.Cap(false)-used-b.held(n)),
-			Others:     used - m.sums().used(b.alone(), l.Window, n),
-			NextFreeAt: moment(m.sums().nextFree(b, l.Window, n)),
+			Others:     used - usedIn(b.alone(), l.Window, n),
+			NextFreeAt: moment(future.nextFree(nth, l.Window)),
 		})
 	}
 	return usage, nil

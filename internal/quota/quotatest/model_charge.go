@@ -20,6 +20,8 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 	if d, err, known := cred.replay(c.Key, asked, now); known {
 		return d, err
 	}
+	allowed := false
+	defer m.undo(cred, cred.clone(), &allowed)
 	n := lapse(now, cred.all(c.Costs)...)
 	drawn := ""
 	if _, of, err := quota.ParseReservation(c.Reservation); err == nil {
@@ -51,6 +53,7 @@ func (m *Model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error
 		labels[quota.LabelDenied] = v.limit
 	}
 	before := cred.clone()
+	allowed = !c.DryRun
 	for _, cost := range c.Costs {
 		b := cred.bucket(cost.Bucket)
 		b.write(entry{n, c.ID, cost.Units, labels}, c.Limits, true)
@@ -83,6 +86,8 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 	if d, err, known := cred.replay(r.Key, asked, now); known {
 		return d, err
 	}
+	allowed := false
+	defer m.undo(cred, cred.clone(), &allowed)
 	n := lapse(now, cred.all(costs)...)
 	if err := r.CheckCost(); err != nil {
 		return quota.Refused(costs, err)
@@ -112,6 +117,7 @@ func (m *Model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, err
 			return quota.Decision{}, fmt.Errorf("reservation %s: %w", r.ID, quota.ErrKeyReused)
 		}
 	}
+	allowed = true
 	for _, cost := range costs {
 		b := cred.bucket(cost.Bucket)
 		// time does not run backwards, even where no entry tells of it
@@ -172,13 +178,17 @@ func (m *Model) Cancel(_ context.Context, c quota.Charge, d quota.Decision) erro
 			return fmt.Errorf("entry %s in %s: %w", c.ID, cost.Bucket, quota.ErrNoEntry)
 		}
 	}
+	n := newFuture(m.clock(), cred.all(c.Costs)).at(m.clock()).n
 	for _, cost := range c.Costs {
 		b := cred.bucket(cost.Bucket)
+		if m.looks {
+			n = b.newest + 1
+		}
 		units := b.entries[slices.IndexFunc(b.entries, is)].units
 		b.entries = slices.DeleteFunc(b.entries, is)
 		for i := range b.holds {
 			h := &b.holds[i]
-			open := h.expires > b.newest+1 // else it may have been deleted
+			open := h.expires > n // else it may have been deleted
 			if h.id == c.Reservation && h.drawn >= units && open {
 				h.left, h.drawn = h.left+units, h.drawn-units
 			}

@@ -228,11 +228,11 @@ func (m *Model) Learn(_ context.Context, l quota.Learn) (quota.Learned, error) {
 	var was int64 // what has left the window since the upstream was asked still counts
 	switch {
 	case w.Anchored:
-		was = m.sums().used(b, w, n)
+		was = usedIn(b, w, n)
 	case w.IsRestoring():
-		was = m.sums().used(b, w, n) + w.Restore.Restored(n-asked)
+		was = usedIn(b, w, n) + w.Restore.Restored(n-asked)
 	default:
-		was = m.sums().used(b, w, asked)
+		was = usedIn(b, w, asked)
 	}
 	was += b.atMost(n)
 	learned := quota.Learned{At: moment(n), Thought: max(0, l.Limit.Units-was)}
@@ -242,7 +242,7 @@ func (m *Model) Learn(_ context.Context, l quota.Learn) (quota.Learned, error) {
 	if !l.Stale(b.reset, n) && l.Remaining >= 0 && l.Remaining < learned.Thought {
 		learned.Units = learned.Thought - l.Remaining
 		o := others{at: n, units: learned.Units}
-		o.units += m.sums().used(b, w, n) - m.sums().used(b.alone(), w, n)
+		o.units += usedIn(b, w, n) - usedIn(b.alone(), w, n)
 		if w.IsRestoring() {
 			_, den := w.Restore.Terms()
 			o.level = level(b, w, n) + learned.Units*den

@@ -38,6 +38,10 @@ type Harness struct {
 	// returns their answers and in which order they were decided. It may be nil: then the calls are
 	// asked one after the other.
 	Together func(t testing.TB, l quota.Ledger, calls []Call) (answers []Answer, order []int)
+	// Coarse says that the ledger looks ahead no farther than the first hold that becomes an entry:
+	// beside such holds, its times to retry may be later than need be, and those of estimates too
+	// early. Holds that lapse become entries whenever somebody looks.
+	Coarse bool
 	// Dump is everything that the store holds of the credential, as text, to see that nothing
 	// changed. It may be nil: then only what the ledger itself tells is compared.
 	Dump func(t testing.TB, credential string) string

@@ -105,6 +105,9 @@ func (s *story) play(steps int, names []string) {
 			s.touchAll() // a ledger may forget what is left alone for longer than it keeps entries
 		}
 		actions[rapid.SampledFrom(names).Draw(s.t, "do")](s)
+		if s.parted {
+			return
+		}
 	}
 	s.compareAll()
 	s.checkWindows()
@@ -186,8 +189,7 @@ func (s *story) drawing(c quota.Charge) quota.Charge {
 }
 
 // makeCharge compares the answers, and after a denial sometimes proves RetryAt: denied one
-// microsecond before, allowed then. Beside holds that become entries it may be later than need be,
-// and too early if estimates among these lapse.
+// microsecond before, allowed then.
 func (s *story) makeCharge(c quota.Charge) {
 	d := s.chargeBoth(c)
 	if d.Allowed || d.RetryAt.IsZero() || c.Reservation != "" ||
@@ -200,15 +202,15 @@ func (s *story) makeCharge(c quota.Charge) {
 			return
 		}
 	}
-	lapsing, estimates := s.model.lapsing(c.Credential, c.Costs)
+	coarse := s.h.Coarse && s.lapses
 	s.forward(d.RetryAt.Add(-time.Microsecond))
-	if before := s.chargeBoth(c); before.Allowed && lapsing {
+	if before := s.chargeBoth(c); before.Allowed && coarse {
 		return
 	} else if before.Allowed {
 		s.t.Fatalf("allowed one microsecond before its retry at %s", d.RetryAt)
 	}
 	s.forward(d.RetryAt)
-	if then := s.chargeBoth(c); !then.Allowed && !estimates {
+	if then := s.chargeBoth(c); !then.Allowed && !coarse {
 		s.t.Fatalf("denied at %s, when the charge was to be retried: %+v", d.RetryAt, then)
 	}
 }
@@ -291,6 +293,7 @@ func (s *story) reservation(id string, r quota.Reserve, most int64) quota.Reserv
 	}
 	r.ID, r.Credential, r.Limits, r.Unlimited = id, s.credential, s.allLimits(r.Costs), true
 	r.Lapse = rapid.SampledFrom([]quota.Lapse{"", quota.LapseCharge}).Draw(s.t, "lapse")
+	s.lapses = s.lapses || r.Lapse == quota.LapseCharge
 	return r
 }
 

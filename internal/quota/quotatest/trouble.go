@@ -150,9 +150,9 @@ func testAdjustTheOnlyOne(t *testing.T, h Harness) {
 func testClockBack(t *testing.T, h Harness) {
 	s := newSubject(t, h, dayLimit)
 	_, first := s.charge(100)
-	s.at(hours(25))
+	s.at(hours(24))
 	s.reserve("default.later", 100, hours(48))
-	s.at(time.Minute)
+	s.at(time.Hour)
 	d, err := s.ledger.Settle(t.Context(), quota.Settle{Credential: s.credential,
 		Reservation: "default.later", ID: "second", Limits: s.limits})
 	if err != nil {

@@ -77,6 +77,10 @@ func strict(text []byte, into any) error {
 
 func (v vector) run(t *testing.T, h Harness, l quota.Ledger) {
 	r := runner{t: t, ledger: l, credential: newCredential(), charges: map[string]made{}}
+	for _, s := range v.Steps {
+		lapses := s.Reserve != nil && s.Reserve.Lapse == quota.LapseCharge
+		r.coarse = r.coarse || h.Coarse && lapses
+	}
 	for i, s := range v.Steps {
 		if s.Now != nil {
 			h.SetNow(t, *s.Now)
@@ -175,6 +179,7 @@ type runner struct {
 	credential string
 	step       string
 	charges    map[string]made // by entry ID, for cancelling
+	coarse     bool            // see Harness
 }
 
 type made struct {

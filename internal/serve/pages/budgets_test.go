@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotabudget/internal/config"
-	"quotabudget/internal/ledger/sqliteledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -45,7 +45,7 @@ func newBudget(s *station, units int) *budget {
 	must(s, os.WriteFile(file, fmt.Appendf(nil, budgets, dir, units), 0o600))
 	cfg, err := config.Load(s.Context(), file, func(string) string { return "" })
 	must(s, err)
-	l, err := sqliteledger.Open(s.Context(), strings.TrimPrefix(cfg.Ledger, "sqlite://"))
+	l, err := ledger.OpenFile(s.Context(), strings.TrimPrefix(cfg.Ledger, "sqlite://"))
 	must(s, err)
 	s.Cleanup(func() { must(s, l.Close()) })
 	b := &budget{Budget: cfg.Credentials[0].Budget(l, cfg.Costs, s.pages.Log), t: s}

@@ -15,9 +15,9 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/ledger/sqliteledger"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/upstream"
@@ -56,7 +56,7 @@ type Station struct {
 // Open wires a station on a ledger in SQLite.
 func Open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *Station {
 	t.Helper()
-	ledger, err := sqliteledger.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
 	s := &Station{Ledger: ledger, Standin: standin}
 	ledger.Now = s.Now

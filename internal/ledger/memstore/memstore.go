@@ -1,0 +1,316 @@
+// Package memstore keeps the logs of a ledger in memory.
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sort"
+	"strconv"
+	"sync"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// Store is a ledger.Store in memory. Its zero value is empty.
+type Store struct {
+	Now func() time.Time // the clock; nil is time.Now
+
+	mu       sync.Mutex
+	accounts map[string]*account
+	changes  int64
+}
+
+// account is what is kept of one credential.
+type account struct {
+	buckets map[string]*bucket
+	answers map[string]quota.Answer
+	denials []quota.Denial
+}
+
+// bucket is the log of one bucket, oldest first, and what is beside it. It is a quota.Log.
+type bucket struct {
+	quota.Bucket
+	entries []quota.LogEntry
+	lapsed  []quota.Hold
+	notes   []quota.LogEntry
+}
+
+func (s *Store) account(credential string) *account {
+	if s.accounts == nil {
+		s.accounts = make(map[string]*account)
+	}
+	if s.accounts[credential] == nil {
+		s.accounts[credential] = &account{buckets: map[string]*bucket{},
+			answers: map[string]quota.Answer{}}
+	}
+	return s.accounts[credential]
+}
+
+// bucket returns a bucket; one that was never used is not kept until it is changed.
+func (a *account) bucket(credential, name string) *bucket {
+	b := a.buckets[name]
+	if b == nil {
+		b = &bucket{}
+		b.Credential, b.Name, b.Log = credential, name, b
+	}
+	return b
+}
+
+// Update implements ledger.Store.
+func (s *Store) Update(_ context.Context, scope quota.Scope,
+	decide func(*quota.Account) (quota.Change, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen, buckets := s.see(scope)
+	ch, err := decide(seen)
+	if err != nil {
+		return err
+	}
+	a := s.account(scope.Credential)
+	for i, change := range ch.Buckets {
+		a.buckets[scope.Buckets[i]] = buckets[i]
+		buckets[i].write(change)
+	}
+	if ch.Keep != nil {
+		a.answers[ch.Keep.Name] = *ch.Keep
+	}
+	delete(a.answers, ch.Forget)
+	s.changes++
+	return nil
+}
+
+// View implements ledger.Store.
+func (s *Store) View(_ context.Context, scope quota.Scope, read func(*quota.Account) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen, _ := s.see(scope)
+	return read(seen)
+}
+
+func (s *Store) see(scope quota.Scope) (*quota.Account, []*bucket) {
+	a := s.account(scope.Credential)
+	seen := &quota.Account{Credential: scope.Credential, Now: s.clock().UnixMicro()}
+	var buckets []*bucket
+	for _, name := range scope.Buckets {
+		b := a.bucket(scope.Credential, name)
+		b.Lapsed = b.findLapsed(scope.Reservation)
+		buckets, seen.Buckets = append(buckets, b), append(seen.Buckets, &b.Bucket)
+	}
+	if kept, known := a.answers[scope.Answer]; known {
+		seen.Answer = &kept
+	}
+	return seen, buckets
+}
+
+// write applies a change to the bucket.
+func (b *bucket) write(ch quota.BucketChange) {
+	b.Apply(ch)
+	if ch.From != 0 {
+		b.entries = append(b.entries[:b.from(ch.From)], ch.Entries...)
+	}
+	b.entries = append(b.entries, ch.Append...)
+	if ch.Settled != 0 {
+		b.lapsed = slices.DeleteFunc(b.lapsed,
+			func(h quota.Hold) bool { return h.LapsedAt == ch.Settled })
+	}
+	for _, h := range ch.Put {
+		if h.LapsedAt > 0 {
+			b.lapsed = append(b.lapsed, h)
+		}
+	}
+	if ch.Note != nil {
+		b.notes = append(b.notes, *ch.Note)
+	}
+	if ch.Keep > 0 {
+		const most = 64
+		b.entries = b.entries[min(most, b.from(ch.Keep+1)):]
+		b.lapsed = slices.DeleteFunc(b.lapsed,
+			func(h quota.Hold) bool { return h.LapsedAt <= ch.Keep })
+	}
+}
+
+// findLapsed returns the first entry that the reservation has become.
+func (b *bucket) findLapsed(reservation string) *quota.Hold {
+	for _, h := range b.lapsed {
+		i := b.from(h.LapsedAt)
+		if h.ID == reservation && i < len(b.entries) && b.entries[i].At == h.LapsedAt {
+			return &h
+		}
+	}
+	return nil
+}
+
+// from returns the index of the first entry stamped at a time or later.
+func (b *bucket) from(at int64) int {
+	return sort.Search(len(b.entries), func(i int) bool { return b.entries[i].At >= at })
+}
+
+// Newest implements quota.Log.
+func (b *bucket) Newest() (quota.LogEntry, bool, error) {
+	if len(b.entries) == 0 {
+		return quota.LogEntry{}, false, nil
+	}
+	return b.entries[len(b.entries)-1], true, nil
+}
+
+// TotalAt implements quota.Log.
+func (b *bucket) TotalAt(start int64) (int64, error) {
+	if i := b.from(start); i > 0 {
+		return b.entries[i-1].Total, nil
+	}
+	if len(b.entries) == 0 {
+		return 0, nil
+	}
+	return b.entries[0].Total - b.entries[0].Units, nil
+}
+
+// Reached implements quota.Log.
+func (b *bucket) Reached(total int64) (int64, error) {
+	i := sort.Search(len(b.entries), func(i int) bool { return b.entries[i].Total >= total })
+	if i == len(b.entries) {
+		return 0, fmt.Errorf("memstore: no entry of bucket %s reaches a total of %d", b.Name, total)
+	}
+	return b.entries[i].At, nil
+}
+
+// Since implements quota.Log.
+func (b *bucket) Since(after int64, most int) ([]quota.LogEntry, error) {
+	since := b.entries[b.from(after+1):]
+	return slices.Clone(since[:min(most, len(since))]), nil
+}
+
+// Scan implements ledger.Store.
+func (s *Store) Scan(_ context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return list(s.account(q.Credential).bucket(q.Credential, q.Bucket).entries, q)
+}
+
+// list yields those of entries that the query picks.
+func list(entries []quota.LogEntry, q quota.Query) iter.Seq2[quota.Entry, error] {
+	in := slices.DeleteFunc(slices.Clone(entries), func(e quota.LogEntry) bool {
+		return !q.Since.IsZero() && e.At <= q.Since.UnixMicro() ||
+			!q.Until.IsZero() && e.At > q.Until.UnixMicro()
+	})
+	switch {
+	case q.Limit > 0:
+		in = in[max(0, len(in)-q.Limit):]
+	case q.First > 0:
+		in = in[:min(len(in), q.First)]
+	}
+	return func(yield func(quota.Entry, error) bool) {
+		for _, e := range in {
+			if !yield(e.Entry(q.Bucket)) {
+				return
+			}
+		}
+	}
+}
+
+// Notes implements ledger.Store.
+func (s *Store) Notes(_ context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return list(s.account(q.Credential).bucket(q.Credential, q.Bucket).notes, q)
+}
+
+// Sums implements ledger.Store.
+func (s *Store) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
+	var entries []quota.Entry
+	since := quota.Query{Credential: q.Credential, Bucket: q.Bucket}
+	for e, err := range s.Scan(ctx, since) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	before := func(s quota.Sum) bool { return s.At.Before(q.Since) }
+	return slices.DeleteFunc(quota.AddUp(entries), before), nil
+}
+
+// BucketsOf implements ledger.Store.
+func (s *Store) BucketsOf(_ context.Context, credential string) (all []quota.BucketTotal, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	buckets := s.account(credential).buckets
+	for _, name := range slices.Sorted(maps.Keys(buckets)) {
+		b := buckets[name]
+		of := quota.BucketTotal{Bucket: name, Suspended: b.State.SuspendedUntil != 0}
+		if n := len(b.entries); n > 0 {
+			of.Units = b.entries[n-1].Total
+		}
+		for _, h := range b.Holds {
+			of.Units += h.Left()
+		}
+		all = append(all, of)
+	}
+	return all, nil
+}
+
+// AddDenials implements ledger.Store. Denials of a day that is full lose their labels.
+func (s *Store) AddDenials(_ context.Context, credential string, denials []quota.Denial) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, old := s.account(credential), s.clock().Add(-quota.DenialTime)
+	a.denials = slices.DeleteFunc(a.denials,
+		func(d quota.Denial) bool { return d.Hour.Before(old) })
+	for _, d := range denials {
+		if len(a.denials) >= quota.MaxDenials {
+			d.Labels = nil
+		}
+		i := slices.IndexFunc(a.denials, func(o quota.Denial) bool {
+			return o.Hour.Equal(d.Hour) && o.Bucket == d.Bucket && o.Limit == d.Limit &&
+				maps.Equal(o.Labels, d.Labels)
+		})
+		if i < 0 {
+			a.denials = append(a.denials, d)
+			continue
+		}
+		o := &a.denials[i]
+		o.Count, o.Units = o.Count+d.Count, o.Units+d.Units
+		if d.LastAt.After(o.LastAt) {
+			o.LastAt = d.LastAt
+		}
+	}
+	return nil
+}
+
+// Denials implements ledger.Store.
+func (s *Store) Denials(_ context.Context, credential string, since time.Time) (
+	[]quota.Denial, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.DeleteFunc(slices.Clone(s.account(credential).denials),
+		func(d quota.Denial) bool { return d.LastAt.Before(since) })
+	quota.SortDenials(all)
+	return all, nil
+}
+
+// Check implements ledger.Store: nothing else writes what is in memory.
+func (s *Store) Check(context.Context, string, string, bool) ([]quota.Finding, error) {
+	return nil, nil
+}
+
+// Mark implements ledger.Store.
+func (s *Store) Mark(context.Context, string, []string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strconv.FormatInt(s.changes, 10), nil
+}
+
+// Time implements ledger.Store.
+func (s *Store) Time(context.Context) (time.Time, error) { return s.clock().UTC(), nil }
+
+func (s *Store) clock() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// Close implements ledger.Store.
+func (s *Store) Close() error { return nil }

@@ -1,0 +1,220 @@
+package sqlitestore_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// What is damaged beside the entries never makes room: it denies, and names the bucket.
+func TestDamageDenies(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage, finds string
+		used, held    int64 // after a repair
+	}{
+		"lost row":          {"DELETE FROM buckets", "row in buckets is missing", 50, 20},
+		"lost hold":         {"DELETE FROM holds", "not what was written", 50, 0},
+		"smaller hold":      {"UPDATE holds SET units = 1", "0 reservations|hold 1 units", 50, 1},
+		"hold of nobody":    {"UPDATE holds SET drawn = -3", "default.r", 50, 0},
+		"hold that is over": {"UPDATE holds SET expires_at = created_at", "not what was", 50, 0},
+		"hold elsewhere":    {"UPDATE holds SET bucket = 'other'", "not what was written", 50, 0},
+		"row elsewhere":     {"UPDATE buckets SET bucket = 'other'", "is missing", 50, 20},
+		"floor":             {"UPDATE buckets SET floor = floor + 90000000000", "not what was", 50, 20},
+		"retention":         {"UPDATE buckets SET keep = keep / 2", "not what was", 50, 20},
+		"levels":            {"UPDATE buckets SET levels = '[{}]'", "not what was", 50, 20},
+		"newest ahead": {"UPDATE entries SET at = at + 126144000000000 WHERE total = 50",
+			"its newest time is 2030", 50, 20},
+		"total of the oldest": {"UPDATE entries SET total = total + 25 WHERE total = 10", "1 of 5|4 of 5",
+			50, 20},
+		"total of the newest": {"UPDATE entries SET total = 20 WHERE total = 50", "1 of 5", 50, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := clocked(t)
+			mustReserve(t, l, "r", 20, "")
+			for range 5 {
+				mustCharge(t, l, 10, day(100))
+			}
+			sound(t, l)
+			exec(t, l, c.damage)
+			d, err := l.Charge(t.Context(), aCharge(31, day(100)))
+			damaged, is := errors.AsType[*quota.DamagedError](err)
+			if d.Allowed || !is || damaged.Bucket != "default" {
+				t.Errorf("31 beside 50 used and 20 held of 100: %+v, %v", d, err)
+			}
+			said := check(t, l, false)
+			if words := strings.Split(c.finds, "|"); !strings.Contains(said, words[0]) &&
+				!strings.Contains(said, words[len(words)-1]) {
+				t.Errorf("found %q, want %q", said, c.finds)
+			}
+			if check(t, l, true) != said {
+				t.Error("the repair found something else")
+			}
+			sound(t, l)
+			u, err := l.Usage(t.Context(), "key1", day(100))
+			if err != nil || u.Buckets[0].Limits[0].Used != c.used || u.Buckets[0].Held != c.held {
+				t.Errorf("after the repair: %+v, %v", u, err)
+			}
+			log(t, l)
+		})
+	}
+}
+
+// Every bit of every stored value beside the entries: flipped, it allows no charge that was denied.
+func TestFlippedBitsMakeNoRoom(t *testing.T) {
+	l, now := clocked(t)
+	window, err := quota.ParseWindow("restoring 1/1m", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := append(day(100), quota.Limit{Bucket: "default", Units: 90, Window: window})
+	mustReserve(t, l, "r", 20, "")
+	mustReserve(t, l, "w", 5, quota.LapseCharge)
+	exec(t, l, "PRAGMA synchronous = off")
+	mustCharge(t, l, 60, limits)
+	*now = now.Add(time.Minute)
+	denied := func() bool {
+		c := aCharge(16, limits)
+		c.DryRun = true
+		d, _ := l.Charge(t.Context(), c)
+		return !d.Allowed
+	}
+	if !denied() {
+		t.Fatal("16 fit beside 60 used and 25 held of 100")
+	}
+	numbers := map[string][]string{
+		"holds":   {"units", "most", "drawn", "created_at", "expires_at", "manual"},
+		"buckets": {"suspended_until", "reset_at", "keep", "floor", "digest"},
+	}
+	texts := map[string][]string{
+		"holds":   {"credential", "bucket", "id", "lapse"},
+		"buckets": {"credential", "bucket", "levels"},
+	}
+	for table, columns := range numbers {
+		for _, column := range columns {
+			for bit := range 63 {
+				change := fmt.Sprintf("UPDATE %s SET %s = (%[2]s | %d) - (%[2]s & %[3]d)", table, column,
+					int64(1)<<bit)
+				flip(t, l, change, denied)
+			}
+		}
+	}
+	for table, columns := range texts {
+		for _, column := range columns {
+			for place := range 12 {
+				change := fmt.Sprintf("UPDATE %s SET %s = substr(%[2]s, 1, %[3]d) || "+
+					"char(unicode(substr(%[2]s, %[3]d + 1, 1)) + 1) || substr(%[2]s, %[3]d + 2) "+
+					"WHERE length(%[2]s) > %[3]d", table, column, place)
+				flip(t, l, change, denied)
+			}
+		}
+	}
+}
+
+// flip makes a change, and undoes it.
+func flip(t *testing.T, l *env, change string, denied func() bool) {
+	t.Helper()
+	exec(t, l, "CREATE TEMP TABLE h AS SELECT * FROM holds")
+	exec(t, l, "CREATE TEMP TABLE b AS SELECT * FROM buckets")
+	exec(t, l, change)
+	if !denied() {
+		t.Errorf("allowed after %s", change)
+	}
+	for _, undo := range []string{"DELETE FROM holds", "INSERT INTO holds SELECT * FROM h",
+		"DELETE FROM buckets", "INSERT INTO buckets SELECT * FROM b", "DROP TABLE h", "DROP TABLE b"} {
+		exec(t, l, undo)
+	}
+}
+
+// After a charge under a clock that was years ahead, a repair has it count from now.
+func TestClockThatWasAhead(t *testing.T) {
+	l, now := clocked(t)
+	begin := *now
+	*now = begin.AddDate(4, 0, 0)
+	mustCharge(t, l, 60, day(100))
+	*now = begin
+	if _, err := l.Charge(t.Context(), aCharge(1, day(100))); !errors.Is(err,
+		quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), "ledger check --repair") {
+		t.Errorf("%v", err)
+	}
+	check(t, l, true)
+	sound(t, l)
+	d, err := l.Charge(t.Context(), aCharge(41, day(100)))
+	if want := begin.Add(24 * time.Hour); err != nil || d.Allowed || !d.RetryAt.Equal(want) {
+		t.Errorf("%+v, %v; want a retry at %s", d, err, want)
+	}
+	mustCharge(t, l, 40, day(100))
+}
+
+// A file that exists and is empty is no ledger.
+func TestEmptyFileIsNoLedger(t *testing.T) {
+	for _, content := range []string{"", "S"} {
+		path := file(t)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, err := openAt(t.Context(), path)
+		if err == nil {
+			l.Close()
+		}
+		if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
+
+// Beside a hold that becomes an entry when it lapses, a denial names the moment at which another
+// hold comes free.
+func TestRetryBesideACallInFlight(t *testing.T) {
+	l, now := clocked(t)
+	begin := *now
+	mustReserve(t, l, "flight", 10, quota.LapseCharge)
+	*now = begin.Add(time.Second)
+	mustReserve(t, l, "person", 50, "")
+	d, err := l.Charge(t.Context(), aCharge(60, day(100)))
+	if want := begin.Add(time.Hour + time.Second); err != nil || !d.RetryAt.Equal(want) {
+		t.Errorf("%+v, %v; want a retry at %s", d, err, want)
+	}
+	*now = d.RetryAt.Add(-time.Microsecond)
+	if d, err := l.Charge(t.Context(), aCharge(60, day(100))); err != nil || d.Allowed {
+		t.Errorf("a microsecond early: %+v, %v", d, err)
+	}
+	*now = d.RetryAt
+	mustCharge(t, l, 60, day(100))
+}
+
+// Thousands of holds that lapse together become entries in steps, and a reading waits for none.
+func TestManyLapseTogether(t *testing.T) {
+	l, now := clocked(t)
+	exec(t, l, "PRAGMA synchronous = off")
+	const holds = 2500
+	for i := range holds {
+		d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "key1",
+			ID: fmt.Sprintf("default.r%d", i), Lapse: quota.LapseCharge, TTL: time.Minute,
+			Costs: []quota.Cost{{Bucket: "default", Units: 1}}, Limits: day(10_000)})
+		if err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+	}
+	*now = now.Add(time.Hour)
+	u, err := l.Usage(t.Context(), "key1", day(10_000))
+	if err != nil || u.Buckets[0].Limits[0].Used != holds || u.Buckets[0].Held != 0 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if n := number(t, l, "SELECT count(*) FROM entries"); n != 0 {
+		t.Errorf("a reading has written %d entries", n)
+	}
+	if d, err := l.Charge(t.Context(), aCharge(7501, day(10_000))); err != nil || d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if n := number(t, l, "SELECT count(*) FROM entries"); n != 0 {
+		t.Errorf("a denial has written %d entries", n)
+	}
+	mustCharge(t, l, 7500, day(10_000))
+	entries(t, l, holds+1)
+	sound(t, l)
+}

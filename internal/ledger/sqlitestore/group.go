@@ -1,0 +1,184 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+
+	"quotabudget/internal/ledger/queue"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+const maxGroup = 256 // operations in one transaction
+
+// operation is one caller's, in the queue.
+type operation = queue.Op[work]
+
+type work struct {
+	do       func(*tx) error // runs again when its transaction was undone
+	err      error           // of do, or of the commit
+	panicked any             // what do panicked with; its own caller panics with it
+}
+
+// run runs do. A panic is kept for the operation's own caller.
+func (w *work) run(t *tx) {
+	defer func() {
+		if w.panicked = recover(); w.panicked != nil {
+			t.fail(fmt.Errorf("panic: %v", w.panicked))
+			w.err = t.broken
+		}
+	}()
+	w.err = w.do(t)
+	if t.broken != nil {
+		w.err = t.broken
+	}
+}
+
+// Update implements ledger.Store. A caller whose ctx ends before its change has begun gets ctx's
+// error and nothing was decided; after that it waits for its answer.
+func (s *Store) Update(ctx context.Context, scope quota.Scope,
+	decide func(*quota.Account) (quota.Change, error)) error {
+	return s.update(ctx, func(t *tx) error {
+		a, err := t.account(scope)
+		if err != nil {
+			return err
+		}
+		ch, err := decide(a)
+		if err != nil {
+			return err
+		}
+		t.write(scope, ch)
+		return t.broken
+	})
+}
+
+// update has do run in a transaction and returns when that was committed, or when nothing of it
+// was.
+func (s *Store) update(ctx context.Context, do func(*tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return inWords(err)
+	}
+	o := &operation{Work: work{do: do}}
+	err := s.queue.Ask(ctx, o, true, func() { s.lead(ctx, o) })
+	switch {
+	case errors.Is(err, queue.ErrClosed):
+		return fmt.Errorf("%w: %w", quota.ErrUnreachable, err)
+	case err != nil:
+		return inWords(err)
+	case o.Work.panicked != nil:
+		panic(o.Work.panicked)
+	}
+	return o.Work.err
+}
+
+// lead runs one transaction with the operations that are queued and those that come while it runs.
+// own is the leader's, the first of them.
+func (s *Store) lead(ctx context.Context, own *operation) {
+	runtime.Gosched() // a caller that is about to ask joins the group
+	end, err := s.begin(ctx)
+	if err != nil {
+		s.notBegun(ctx, own, err)
+		return
+	}
+	again, done := s.transact()
+	end()
+	s.queue.Finish(again, done)
+}
+
+// transact does what is queued in the transaction that has begun, and ends it. It returns what is
+// to be done again, and what is answered.
+func (s *Store) transact() (again, done []*operation) {
+	// a caller that leaves must not interrupt the others
+	t := s.newTx(context.Background(), func(name string) *sql.Stmt { return s.writing[name] })
+	for len(done) < maxGroup {
+		next := s.queue.Take(1)
+		if len(next) == 0 {
+			break
+		}
+		next[0].Work.run(t)
+		if t.broken != nil {
+			s.rollback() // its own fault, not the group's: the others are decided again
+			return done, next
+		}
+		done = append(done, next[0])
+	}
+	t.flush()
+	err := t.broken
+	if err == nil {
+		err = s.commit()
+	} else {
+		s.rollback()
+	}
+	if err != nil {
+		for _, o := range done {
+			o.Work.err = err
+		}
+	}
+	return nil, done
+}
+
+// notBegun answers when there is no transaction: the leader alone if it was its ctx that ended,
+// otherwise all callers.
+func (s *Store) notBegun(ctx context.Context, own *operation, err error) {
+	if ctx.Err() != nil {
+		own.Work.err = err
+		s.queue.Resign(own)
+		return
+	}
+	refused := s.queue.Take(math.MaxInt)
+	for _, o := range refused {
+		o.Work.err = err
+	}
+	s.queue.Finish(nil, refused)
+}
+
+// begin waits for the write lock of the file; the caller calls end when the transaction is over.
+func (s *Store) begin(ctx context.Context) (end func(), err error) {
+	end, err = s.db.Lock(ctx, func() error {
+		_, err := s.writing["begin"].ExecContext(ctx)
+		if err != nil {
+			s.rollback() // an interrupted BEGIN may have begun
+		}
+		return s.db.Explain(err)
+	})
+	switch {
+	case err == nil:
+		if err = s.still(); err != nil {
+			s.rollback()
+			end()
+		}
+		return end, err
+	case errors.Is(err, sqlite.ErrBusy):
+		err = fmt.Errorf("%w: another process has kept it locked for %s: %w",
+			quota.ErrUnreachable, sqlite.DefaultBusyTimeout, err)
+	case ctx.Err() != nil:
+		err = inWords(ctx.Err())
+	default:
+		err = inWords(err)
+	}
+	return nil, err
+}
+
+// commit makes the group durable. When it reports an error nothing was taken, as far as can be
+// known.
+func (s *Store) commit() error {
+	_, err := s.writing["commit"].ExecContext(context.Background())
+	if err == nil {
+		return nil
+	}
+	s.rollback()
+	err = s.explain(err)
+	if errors.Is(err, quota.ErrLedgerUnusable) {
+		return err
+	}
+	return fmt.Errorf("the answer was lost: %w", err)
+}
+
+// rollback ends the transaction, if there is one: SQLite may have ended it already.
+func (s *Store) rollback() {
+	_, _ = s.writing["rollback"].ExecContext(context.Background())
+}

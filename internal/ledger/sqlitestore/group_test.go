@@ -1,0 +1,241 @@
+package sqlitestore_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"quotabudget/internal/ledger/sqlitestore"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+// lock takes the file's write lock as another process would; the function returned lets go.
+func lock(t *testing.T, path string) (unlock func()) {
+	t.Helper()
+	migrations, err := fs.Sub(sqlitestore.Schemas, "schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sqlite.Open(context.Background(), path, sqlite.Schema{
+		Name: "ledger", ApplicationID: sqlitestore.ApplicationID, Migrations: migrations,
+	}, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.Write.BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		tx.Rollback()
+		db.Close()
+	}
+}
+
+func TestDenialWritesNothing(t *testing.T) {
+	path := file(t)
+	l := openEnv(t, path)
+	mustCharge(t, l, 10, day(10))
+	before, err := os.Stat(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		c := aCharge(1, day(10))
+		c.Key = c.ID
+		if d, err := l.Charge(t.Context(), c); err != nil || d.Allowed {
+			t.Fatalf("charge: %+v, %v", d, err)
+		}
+	}
+	after, err := os.Stat(path + "-wal")
+	if err != nil || after.Size() != before.Size() || after.ModTime() != before.ModTime() {
+		t.Errorf("the log grew from %d to %d bytes, %v", before.Size(), after.Size(), err)
+	}
+}
+
+func TestCallerMayLeaveTheQueue(t *testing.T) {
+	path := file(t)
+	l := openEnv(t, path)
+	unlock := lock(t, path)
+	charge := func(ctx context.Context) chan error {
+		answer := make(chan error, 1)
+		go func() {
+			_, err := l.Charge(ctx, aCharge(1, day(10)))
+			answer <- err
+		}()
+		return answer
+	}
+	leaderCtx, leaderLeaves := context.WithCancel(t.Context())
+	followerCtx, followerLeaves := context.WithCancel(t.Context())
+	leads := charge(leaderCtx)
+	l.queued(1)
+	follows := charge(followerCtx)
+	l.queued(2)
+	stays := charge(t.Context())
+	l.queued(3)
+
+	followerLeaves()
+	if err := <-follows; !errors.Is(err, context.Canceled) {
+		t.Errorf("follower: %v", err)
+	}
+	leaderLeaves()
+	if err := <-leads; !errors.Is(err, context.Canceled) {
+		t.Errorf("leader: %v", err)
+	}
+	unlock()
+	if err := <-stays; err != nil {
+		t.Errorf("the one that stayed: %v", err)
+	}
+	entries(t, l, 1) // that of the one that stayed
+}
+
+// together queues the changes in order while the file is locked, so that they are one group, and
+// returns their errors.
+func together(t *testing.T, l *env, changes ...func() error) []error {
+	t.Helper()
+	unlock := lock(t, l.path)
+	errs := make([]error, len(changes))
+	var wg sync.WaitGroup
+	for i, change := range changes {
+		wg.Go(func() { errs[i] = change() })
+		l.queued(i + 1)
+	}
+	unlock()
+	wg.Wait()
+	return errs
+}
+
+func TestOneErrorDoesNotSpoilTheGroup(t *testing.T) {
+	wrong := errors.New("changed its mind")
+	for name, bad := range map[string]func(func(string, ...any)) error{
+		"of SQLite": func(change func(string, ...any)) error {
+			change("entry_add", "key1", "default", 1, nil, 1, 1, "")
+			return nil
+		},
+		"without trace": func(func(string, ...any)) error { return wrong },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := openEnv(t, file(t))
+			charge := func() error {
+				_, err := l.Charge(t.Context(), aCharge(1, day(10)))
+				return err
+			}
+			errs := together(t, l, charge,
+				func() error { return l.store.BadChange(t.Context(), bad) }, charge)
+			if errs[0] != nil || errs[2] != nil {
+				t.Errorf("the others: %v, %v", errs[0], errs[2])
+			}
+			if errs[1] == nil {
+				t.Error("the bad one has no error")
+			}
+			entries(t, l, 2)
+			sound(t, l)
+		})
+	}
+}
+
+func TestPanicIsItsOwnCallers(t *testing.T) {
+	l := openEnv(t, file(t))
+	var recovered any
+	errs := together(t, l,
+		func() error { _, err := l.Charge(t.Context(), aCharge(1, day(10))); return err },
+		func() error {
+			defer func() { recovered = recover() }()
+			return l.store.BadChange(t.Context(), func(func(string, ...any)) error {
+				panic("a mistake")
+			})
+		})
+	if recovered != "a mistake" || errs[0] != nil || len(log(t, l)) != 1 {
+		t.Errorf("recovered %v, %v, %d entries", recovered, errs[0], len(log(t, l)))
+	}
+}
+
+func TestLockedTooLong(t *testing.T) {
+	path := file(t)
+	synctest.Test(t, func(t *testing.T) {
+		l, err := openAt(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		defer lock(t, path)()
+		begun := time.Now()
+		_, err = l.Charge(t.Context(), aCharge(1, day(10)))
+		if !errors.Is(err, quota.ErrUnreachable) ||
+			!strings.Contains(err.Error(), "another process") {
+			t.Errorf("got %v", err)
+		}
+		if waited := time.Since(begun); waited < sqlite.DefaultBusyTimeout || waited > sqlite.DefaultBusyTimeout+time.Second {
+			t.Errorf("waited %v", waited)
+		}
+		if _, err := l.Usage(t.Context(), "key1", day(10)); err != nil {
+			t.Errorf("reading waits for nobody: %v", err)
+		}
+	})
+}
+
+// A connection that stays open keeps its locks, and the log is not folded into the file.
+func TestCloseLetsGoOfTheFile(t *testing.T) {
+	path := file(t)
+	l := openEnv(t, path)
+	if _, err := l.Charge(t.Context(), aCharge(1, day(10))); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the log is still there: %v", err)
+	}
+}
+
+func TestCloseWaitsForTheQueue(t *testing.T) {
+	path := file(t)
+	l := openEnv(t, path)
+	unlock := lock(t, path)
+	errs := make(chan error, 3)
+	for i := range cap(errs) {
+		go func() {
+			_, err := l.Charge(context.Background(), aCharge(1, day(10)))
+			errs <- err
+		}()
+		l.queued(i + 1)
+	}
+	closed := make(chan error)
+	go func() { closed <- l.Close() }()
+	for shut := false; !shut; runtime.Gosched() { // until Close has begun
+		_, shut = l.store.Waiting()
+	}
+	if _, err := l.Charge(t.Context(), aCharge(1, day(10))); !errors.Is(err, quota.ErrUnreachable) {
+		t.Errorf("after Close: %v", err)
+	}
+	unlock()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Errorf("queued: %v", err)
+		}
+	}
+	entries(t, openEnv(t, path), cap(errs))
+}
+
+func TestCommitsReachTheDisk(t *testing.T) {
+	l := openEnv(t, file(t))
+	var synchronous int
+	var journal string
+	row := l.store.Conn().QueryRowContext(t.Context(),
+		"SELECT synchronous, journal_mode FROM pragma_synchronous, pragma_journal_mode")
+	if err := row.Scan(&synchronous, &journal); err != nil || synchronous != 2 || journal != "wal" {
+		t.Errorf("synchronous %d, journal %s, %v: want 2 (full) and wal", synchronous, journal, err)
+	}
+}

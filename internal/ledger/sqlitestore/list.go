@@ -1,0 +1,167 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// micros is a time as it is stored, and otherwise when there is none.
+func micros(t time.Time, otherwise int64) int64 {
+	if t.IsZero() {
+		return otherwise
+	}
+	return t.UnixMicro()
+}
+
+// Scan implements ledger.Store.
+func (s *Store) Scan(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
+	statement, most := "entry_page", -1
+	switch {
+	case q.Limit > 0:
+		statement, most = "entry_list", q.Limit
+	case q.First > 0:
+		most = q.First
+	}
+	return s.list(ctx, statement, q, most)
+}
+
+// Notes implements ledger.Store.
+func (s *Store) Notes(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
+	most := -1
+	if q.Limit > 0 {
+		most = q.Limit
+	}
+	return s.list(ctx, "note_list", q, most)
+}
+
+// errStop ends the reading of rows.
+type errStop struct{ error }
+
+func (s *Store) list(ctx context.Context, statement string, q quota.Query, most int) iter.Seq2[
+	quota.Entry, error] {
+	return func(yield func(quota.Entry, error) bool) {
+		stopped := false
+		err := s.view(ctx, func(t *tx) error {
+			args := []any{q.Credential, q.Bucket, micros(q.Since, -quota.Never),
+				micros(q.Until, quota.Never), most}
+			var damaged error
+			t.each(statement, args, func(row *sql.Rows) error {
+				var e quota.LogEntry
+				if err := row.Scan(&e.At, &e.ID, &e.Units, &e.Total, &e.Labels); err != nil {
+					return err
+				}
+				entry, err := e.Entry(q.Bucket)
+				if err != nil {
+					damaged = &quota.DamagedError{Credential: q.Credential, Bucket: q.Bucket,
+						What: "the labels of an entry cannot be read"}
+				}
+				if stopped = damaged != nil || !yield(entry, nil); stopped {
+					return errStop{context.Canceled}
+				}
+				return nil
+			})
+			if stopped {
+				return damaged
+			}
+			return t.broken
+		})
+		if err != nil {
+			yield(quota.Entry{}, err)
+		}
+	}
+}
+
+// Sums implements ledger.Store.
+func (s *Store) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, err error) {
+	err = s.view(ctx, func(t *tx) (err error) {
+		var kept quota.Tally
+		t.sums(q, &kept)
+		sums, err = kept.Sums()
+		if err != nil {
+			err = &quota.DamagedError{Credential: q.Credential, Bucket: q.Bucket,
+				What: "the labels of a sum cannot be read"}
+		}
+		if t.broken != nil {
+			err = t.broken
+		}
+		return err
+	})
+	return sums, err
+}
+
+// sums reads the sums of the grains from a time on.
+func (t *tx) sums(q quota.SumQuery, into *quota.Tally) {
+	args := []any{q.Credential, q.Bucket, micros(q.Since, -quota.Never)}
+	t.each("sum_list", args, func(row *sql.Rows) error {
+		var at, units, charges int64
+		var line string
+		err := row.Scan(&at, &line, &units, &charges)
+		into.Add(at, line, units, charges)
+		return err
+	})
+}
+
+// withoutRun cuts the run out of a line of labels.
+func withoutRun(line string) string {
+	before, after, found := strings.Cut("&"+line, "&"+quota.LabelRun+"=")
+	if !found {
+		return line
+	}
+	_, rest, _ := strings.Cut(after, "&")
+	return strings.Trim(before+"&"+rest, "&")
+}
+
+// BucketsOf implements ledger.Store.
+func (s *Store) BucketsOf(ctx context.Context, credential string) (all []quota.BucketTotal,
+	err error) {
+	err = s.view(ctx, func(t *tx) error {
+		t.each("bucket_list", []any{credential}, func(row *sql.Rows) error {
+			var b quota.BucketTotal
+			err := row.Scan(&b.Bucket, &b.Units, &b.Suspended)
+			all = append(all, b)
+			return err
+		})
+		return t.broken
+	})
+	return all, err
+}
+
+// watch is a connection that only asks whether others have written: SQLite counts that for each
+// connection by itself. It is made when it is first needed.
+type watch struct {
+	mu   sync.Mutex
+	conn *sql.Conn
+}
+
+// Mark implements ledger.Store: any change of the file is one of the buckets.
+func (s *Store) Mark(ctx context.Context, _ string, _ []string) (string, error) {
+	if err := s.still(); err != nil {
+		return "", err
+	}
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	var err error
+	if s.watch.conn == nil {
+		if s.watch.conn, err = s.db.Read.Conn(ctx); err != nil {
+			return "", s.explain(err)
+		}
+	}
+	var version int64
+	err = s.watch.conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version)
+	return strconv.FormatInt(version, 10), s.explain(err)
+}
+
+func (w *watch) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn != nil {
+		w.conn.Close() // it has read, and nothing is lost with it
+	}
+}

@@ -1,0 +1,105 @@
+-- The logs of all buckets, with what is set aside and what was answered. Times are Unix microseconds, UTC.
+
+-- The entries are the truth: the newest entry has the total of the bucket.
+CREATE TABLE entries (
+    credential TEXT    NOT NULL,
+    bucket     TEXT    NOT NULL,
+    at         INTEGER NOT NULL,  -- stamp; strictly rising within a bucket
+    id         TEXT    NOT NULL,
+    units      INTEGER NOT NULL,
+    total      INTEGER NOT NULL,  -- units of the bucket up to and with this entry
+    labels     TEXT    NOT NULL,  -- name=value&name=value, in the order of names
+    PRIMARY KEY (credential, bucket, at)
+) STRICT, WITHOUT ROWID;
+
+-- What reservations set aside: one row in each bucket.
+CREATE TABLE holds (
+    credential TEXT    NOT NULL,
+    bucket     TEXT    NOT NULL,
+    id         TEXT    NOT NULL,  -- with the names of its buckets in front: default.06fmjq2kx4a9bc
+    units      INTEGER NOT NULL,  -- as set aside
+    most       INTEGER NOT NULL,  -- units that they can turn out to be; 0 if they are no estimate
+    drawn      INTEGER NOT NULL,  -- units of them charged since
+    created_at INTEGER NOT NULL,  -- time
+    expires_at INTEGER NOT NULL,  -- time
+    lapse      TEXT    NOT NULL,  -- 'charge': it becomes an entry when it expires; 'release': its units come free
+    labels     TEXT    NOT NULL,  -- of that entry
+    manual     INTEGER NOT NULL,  -- 1 if a person reserved
+    note       TEXT    NOT NULL,
+    PRIMARY KEY (credential, bucket, id)
+) STRICT, WITHOUT ROWID;
+
+-- Reservations that have become entries, to be found by a late settlement.
+CREATE TABLE lapsed (
+    credential TEXT    NOT NULL,
+    bucket     TEXT    NOT NULL,
+    id         TEXT    NOT NULL,  -- of the reservation
+    at         INTEGER NOT NULL,  -- stamp of the entry
+    PRIMARY KEY (credential, bucket, id, at)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX lapsed_by_time ON lapsed (credential, bucket, at);
+
+-- What a bucket has besides entries and holds. None of it counts units.
+CREATE TABLE buckets (
+    credential      TEXT    NOT NULL,
+    bucket          TEXT    NOT NULL,
+    suspended_until INTEGER NOT NULL,  -- time; 0 when open
+    suspended_since INTEGER NOT NULL,  -- time
+    suspended_by    TEXT    NOT NULL,
+    reason          TEXT    NOT NULL,  -- of the suspension
+    reset_at        INTEGER NOT NULL,  -- last end of an anchored window that the upstream reported; 0 for none
+    keep            INTEGER NOT NULL,  -- microseconds for which entries are kept
+    floor           INTEGER NOT NULL,  -- newest stamp there was, where its entry or hold is gone; else 0
+    levels          TEXT    NOT NULL,  -- of restoring windows, as JSON
+    others          TEXT    NOT NULL,  -- what others used by window, as the upstream reported it, as JSON
+    digest          INTEGER NOT NULL,  -- of this row and of the bucket's holds: damage to any of them shows
+    PRIMARY KEY (credential, bucket)
+) STRICT, WITHOUT ROWID;
+
+-- Entries added up by ten minutes and labels without the run.
+CREATE TABLE sums (
+    credential TEXT    NOT NULL,
+    bucket     TEXT    NOT NULL,
+    grain      INTEGER NOT NULL,  -- start of the ten minutes
+    labels     TEXT    NOT NULL,
+    units      INTEGER NOT NULL,
+    charges    INTEGER NOT NULL,  -- how many entries
+    PRIMARY KEY (credential, bucket, grain, labels)
+) STRICT, WITHOUT ROWID;
+
+-- Notes of units that corrections took off entries.
+CREATE TABLE notes (
+    credential TEXT    NOT NULL,
+    bucket     TEXT    NOT NULL,
+    at         INTEGER NOT NULL,  -- time at which it was done
+    id         TEXT    NOT NULL,
+    units      INTEGER NOT NULL,  -- taken off, at least 1
+    labels     TEXT    NOT NULL,  -- by whom and why; as those of entries
+    PRIMARY KEY (credential, bucket, at, id)
+) STRICT, WITHOUT ROWID;
+
+-- Answers that are given again, and claims.
+CREATE TABLE answers (
+    credential TEXT    NOT NULL,
+    name       TEXT    NOT NULL,  -- 'key K' of an idempotency key, 'settled R' of a reservation, 'claim N' of a claim
+    request    TEXT    NOT NULL,  -- what was asked; of a claim the holder, '' when the work is done
+    decision   TEXT    NOT NULL,  -- what was answered, as JSON; '' of a claim
+    expires_at INTEGER NOT NULL,  -- time; from then on the name is new again
+    PRIMARY KEY (credential, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX answers_by_expiry ON answers (expires_at);
+
+-- What was denied, hour by hour. Nothing is decided by it.
+CREATE TABLE denials (
+    credential TEXT    NOT NULL,
+    hour       INTEGER NOT NULL,  -- time at which the hour begins
+    bucket     TEXT    NOT NULL,  -- that the limit is on
+    name       TEXT    NOT NULL,  -- of the limit
+    labels     TEXT    NOT NULL,  -- as those of entries, without the run
+    denials    INTEGER NOT NULL,  -- at least 1
+    units      INTEGER NOT NULL,  -- asked for in the bucket
+    last_at    INTEGER NOT NULL,  -- time
+    PRIMARY KEY (credential, hour, bucket, name, labels)
+) STRICT, WITHOUT ROWID;

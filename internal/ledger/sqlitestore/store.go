@@ -1,0 +1,127 @@
+// Package sqlitestore keeps the logs of a ledger in one SQLite file that several processes share.
+//
+// Every change is made in an IMMEDIATE transaction and answered after its commit is on the disk: a
+// power cut loses no charge that was allowed. Callers that come while another transaction of the
+// same process is under way share the next one, and so its one wait for the disk (see queue).
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"io/fs"
+	"time"
+
+	"quotabudget/internal/ledger/queue"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+//go:embed schema/*.sql
+var schemaFiles embed.FS
+
+// applicationID marks a file as a ledger: "QLDG".
+const applicationID = 0x514c4447
+
+// Store is a ledger.Store in one SQLite file. Open makes it; its methods may be called from many
+// goroutines.
+type Store struct {
+	// Now is the clock; nil means time.Now. It is set before the first use or never.
+	Now func() time.Time
+
+	db      *sqlite.DB
+	conn    *sql.Conn  // the one that writes
+	writing statements // prepared on conn
+	reading statements
+	queue   queue.Queue[work]
+	watch   watch
+}
+
+// Open opens the ledger in the file at path and creates it if there is no file. Errors:
+// ErrLedgerUnusable when the file is no ledger, cannot be written or was written by a newer version;
+// ErrUnreachable when other processes keep it locked.
+func Open(ctx context.Context, path string) (*Store, error) {
+	migrations, err := fs.Sub(schemaFiles, "schema")
+	if err != nil {
+		return nil, err
+	}
+	schema := sqlite.Schema{Name: "ledger", ApplicationID: applicationID, Migrations: migrations}
+	db, err := sqlite.Open(ctx, path, schema, sqlite.Options{})
+	if err != nil {
+		return nil, inWords(err)
+	}
+	s := &Store{db: db}
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(s.explain(err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) prepare(ctx context.Context) (err error) {
+	if s.conn, err = s.db.Write.Conn(ctx); err != nil {
+		return err
+	}
+	if s.writing, err = prepare(ctx, s.conn); err != nil {
+		return err
+	}
+	s.reading, err = prepare(ctx, s.db.Read)
+	return err
+}
+
+// Close turns away newcomers, waits for the answers to those that are queued, and closes the file.
+func (s *Store) Close() error {
+	s.queue.Close()
+	s.watch.close()
+	err := s.writing.close()
+	if s.conn != nil {
+		if done := s.conn.Close(); !errors.Is(done, sql.ErrConnDone) { // closed before
+			err = errors.Join(err, done)
+		}
+	}
+	return errors.Join(err, s.db.Close())
+}
+
+// Time implements ledger.Store.
+func (s *Store) Time(context.Context) (time.Time, error) { return s.clock().UTC(), nil }
+
+func (s *Store) clock() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+func (s *Store) explain(err error) error { return inWords(s.db.Explain(err)) }
+
+// View implements ledger.Store. It waits for nobody.
+func (s *Store) View(ctx context.Context, scope quota.Scope,
+	read func(*quota.Account) error) error {
+	return s.view(ctx, func(t *tx) error {
+		a, err := t.account(scope)
+		if err != nil {
+			return err
+		}
+		return read(a)
+	})
+}
+
+// view calls read with a transaction that sees a single state of the file.
+func (s *Store) view(ctx context.Context, read func(*tx) error) error {
+	var failed error
+	err := s.db.View(ctx, func(in *sql.Tx) error {
+		t := s.newTx(ctx, func(name string) *sql.Stmt { return in.StmtContext(ctx, s.reading[name]) })
+		if failed = s.still(); failed == nil {
+			failed = read(t)
+		}
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
+	return s.explain(err)
+}
+
+// still makes sure that the path names the file that was opened: a process that opens it now must
+// see what is decided here.
+func (s *Store) still() error { return inWords(s.db.Still()) }

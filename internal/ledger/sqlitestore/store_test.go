@@ -1,0 +1,193 @@
+package sqlitestore_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger/sqlitestore"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+// unusableFor reports whether an error says that, with these words.
+func unusableFor(err error, words string) bool {
+	return errors.Is(err, quota.ErrLedgerUnusable) && strings.Contains(err.Error(), words)
+}
+
+func TestTurnedReadOnly(t *testing.T) {
+	l := openEnv(t, file(t))
+	mustCharge(t, l, 1, day(10))
+	for _, on := range []int{1, 0} {
+		exec(t, l, fmt.Sprintf("PRAGMA query_only = %d", on))
+		_, err := l.Charge(t.Context(), aCharge(1, day(10)))
+		if on == 1 && !unusableFor(err, "permissions") || on == 0 && err != nil {
+			t.Errorf("read-only %d: %v", on, err)
+		}
+	}
+	entries(t, l, 2)
+}
+
+func TestErrorsInWords(t *testing.T) {
+	for err, want := range map[error]error{
+		sqlite.ErrReadOnly:    quota.ErrLedgerUnusable,
+		sqlite.ErrFull:        quota.ErrLedgerUnusable,
+		sqlite.ErrDamaged:     quota.ErrLedgerUnusable,
+		sqlite.ErrNewer:       quota.ErrLedgerUnusable,
+		sqlite.ErrNotDatabase: quota.ErrLedgerUnusable,
+		sqlite.ErrBusy:        quota.ErrUnreachable,
+		fs.ErrClosed:          quota.ErrUnreachable,
+	} {
+		got := sqlitestore.InWords(fmt.Errorf("ledger.db: %w", err))
+		if !errors.Is(got, want) || !errors.Is(got, err) {
+			t.Errorf("%v: got %v, want %v", err, got, want)
+		}
+	}
+}
+
+func TestDamagedFile(t *testing.T) {
+	path := file(t)
+	l := openEnv(t, path)
+	for range 500 {
+		mustCharge(t, l, 1, day(1000))
+	}
+	l.Close()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 4096; i < len(content); i++ { // all but the first page
+		content[i] = 0x5a
+	}
+	write(t, path, string(content))
+	l, err = openAt(t.Context(), path)
+	if err == nil {
+		defer l.Close()
+		_, err = l.Charge(t.Context(), aCharge(1, day(1000)))
+	}
+	if !errors.Is(err, quota.ErrLedgerUnusable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	l := openEnv(t, file(t))
+	mustCharge(t, l, 1, day(100_000))
+	exec(t, l, "PRAGMA max_page_count = 1")
+	var err error
+	told := 1
+	for ; err == nil && told < 1000; told++ {
+		_, err = l.Charge(t.Context(), aCharge(1, day(100_000)))
+	}
+	if !unusableFor(err, "space") {
+		t.Errorf("got %v", err)
+	}
+	exec(t, l, "PRAGMA max_page_count = 100000")
+	mustCharge(t, l, 1, day(100_000))
+	entries(t, l, told)
+}
+
+func TestTrimmingIsBounded(t *testing.T) {
+	l, clock := clocked(t)
+	for range 150 {
+		mustCharge(t, l, 1, day(1000))
+	}
+	*clock = clock.Add(quota.Retention + time.Hour)
+	for _, want := range []int{150 + 1 - 64, 150 + 2 - 128, 3, 4} {
+		mustCharge(t, l, 1, day(1000))
+		entries(t, l, want)
+	}
+}
+
+// A process must not go on granting from a file that others do not see any more.
+func TestReplacedFile(t *testing.T) {
+	path := file(t)
+	l := openEnv(t, path)
+	mustCharge(t, l, 1, day(100))
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"moved", "replaced"} {
+		_, err := l.Charge(t.Context(), aCharge(1, day(100)))
+		if !errors.Is(err, quota.ErrLedgerUnusable) {
+			t.Errorf("%s: %v, want ErrLedgerUnusable", what, err)
+		}
+		if what == "moved" {
+			mustCharge(t, openEnv(t, path), 1, day(100))
+		}
+	}
+}
+
+func TestAnswersAreForgotten(t *testing.T) {
+	l, clock := clocked(t)
+	keyed := func(key string) quota.Decision {
+		c := aCharge(1, day(1000))
+		c.Key = key
+		d, err := l.Charge(t.Context(), c)
+		if err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		return d
+	}
+	for i := range 20 {
+		keyed(fmt.Sprint("run", i))
+	}
+	if !keyed("run0").Replayed {
+		t.Error("run0 is not known")
+	}
+	*clock = clock.Add(quota.Retention + time.Minute)
+	if keyed("run0").Replayed {
+		t.Error("run0 is still known")
+	}
+	for i := range 5 {
+		keyed(fmt.Sprint("later", i))
+	}
+	if kept := number(t, l, "SELECT count(*) FROM answers"); kept != 6 {
+		t.Errorf("%d answers kept, want 6", kept)
+	}
+}
+
+func TestReplayIsTheVeryAnswer(t *testing.T) {
+	path := file(t)
+	l := openEnv(t, path)
+	c := aCharge(3, day(4))
+	c.Key = "backfill:3"
+	first, err := l.Charge(t.Context(), c)
+	l.Close()
+	c.ID = "another"
+	again, err2 := openEnv(t, path).Charge(t.Context(), c)
+	first.Replayed = true
+	if err != nil || err2 != nil || fmt.Sprintf("%#v", again) != fmt.Sprintf("%#v", first) {
+		t.Errorf("got %#v, %v\nwant %#v, %v", again, err2, first, err)
+	}
+}
+
+func TestBytesOfAnEntry(t *testing.T) {
+	path := file(t)
+	l := openEnv(t, path)
+	const entries = 2000
+	for range entries {
+		mustCharge(t, l, 1, day(1_000_000))
+	}
+	l.Close() // folds the log into the file
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes := info.Size() / entries; bytes > 200 {
+		t.Errorf("%d bytes an entry", bytes)
+	} else {
+		t.Logf("%d bytes an entry with its labels", bytes)
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,259 @@
+package sqlitestore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// tx is one transaction, with the buckets that it has read. After the first error it runs no
+// statement; that error is the answer, and nothing is committed.
+type tx struct {
+	ctx     context.Context
+	stmt    func(name string) *sql.Stmt
+	clock   func() time.Time
+	explain func(error) error
+
+	buckets map[name]*bucket
+	broken  error // the first error
+}
+
+// name names a bucket.
+type name struct{ credential, bucket string }
+
+func (s *Store) newTx(ctx context.Context, stmt func(name string) *sql.Stmt) *tx {
+	return &tx{ctx: ctx, stmt: stmt, clock: s.clock, explain: s.explain,
+		buckets: make(map[name]*bucket)}
+}
+
+// find reads the first row of what a statement answers; false when there is none.
+func (t *tx) find(statement string, args []any, into ...any) bool {
+	if t.broken != nil {
+		return false
+	}
+	err := t.stmt(statement).QueryRowContext(t.ctx, args...).Scan(into...)
+	if !errors.Is(err, sql.ErrNoRows) {
+		t.failIn(statement, err)
+	}
+	return err == nil
+}
+
+// each reads all rows of what a statement answers; row scans one.
+func (t *tx) each(statement string, args []any, row func(*sql.Rows) error) {
+	if t.broken != nil {
+		return
+	}
+	rows, err := t.stmt(statement).QueryContext(t.ctx, args...)
+	if err != nil {
+		t.failIn(statement, err)
+		return
+	}
+	defer rows.Close()
+	for err == nil && rows.Next() {
+		err = row(rows)
+	}
+	if err == nil {
+		err = rows.Err()
+	}
+	t.failIn(statement, err)
+}
+
+// change runs a statement that writes.
+func (t *tx) change(statement string, args ...any) {
+	if t.broken == nil {
+		_, err := t.stmt(statement).ExecContext(t.ctx, args...)
+		t.failIn(statement, err)
+	}
+}
+
+func (t *tx) failIn(statement string, err error) {
+	if err != nil {
+		t.fail(t.explain(fmt.Errorf("%s: %w", statement, err)))
+	}
+}
+
+// fail keeps the first error.
+func (t *tx) fail(err error) {
+	if t.broken == nil {
+		t.broken = err
+	}
+}
+
+// bucket is one bucket as read in this transaction. It is the quota.Log of its entries.
+type bucket struct {
+	quota.Bucket
+	t       *tx
+	known   bool  // it has a row in buckets
+	dirty   bool  // that is to be written
+	trimmed bool  // old entries were removed
+	err     error // what is wrong with it
+	sums    quota.Tally
+}
+
+// account returns what the scope names. Errors: quota.DamagedError.
+func (t *tx) account(scope quota.Scope) (*quota.Account, error) {
+	a := &quota.Account{Credential: scope.Credential, Now: t.clock().UnixMicro()}
+	for _, of := range scope.Buckets {
+		b := t.bucket(scope.Credential, of)
+		if b.err != nil {
+			return nil, b.err
+		}
+		b.Lapsed = nil
+		if at := int64(0); scope.Reservation != "" && t.find("lapsed_find",
+			[]any{scope.Credential, of, scope.Reservation}, &at) {
+			b.Lapsed = &quota.Hold{ID: scope.Reservation, LapsedAt: at}
+		}
+		a.Buckets = append(a.Buckets, &b.Bucket)
+	}
+	if scope.Answer != "" {
+		kept := quota.Answer{Name: scope.Answer}
+		if t.find("answer_find", []any{scope.Credential, scope.Answer}, &kept.Request,
+			&kept.Decision, &kept.Expires) {
+			a.Answer = &kept
+		}
+	}
+	return a, t.broken
+}
+
+// bucket returns a bucket, read once in a transaction.
+func (t *tx) bucket(credential, of string) *bucket {
+	if b := t.buckets[name{credential, of}]; b != nil {
+		return b
+	}
+	b := &bucket{t: t}
+	b.Credential, b.Name, b.Log = credential, of, b
+	digest := b.read()
+	_, some, err := b.Newest()
+	switch {
+	case b.err != nil:
+	case err != nil:
+		b.err = err
+	case !b.known && (some || len(b.Holds) > 0):
+		b.err = b.damaged("its row in buckets is missing")
+	case b.known && digest != b.Digest():
+		b.err = b.damaged("its reservations or its row in buckets are not what was written")
+	}
+	if t.broken == nil {
+		t.buckets[name{credential, of}] = b
+	}
+	return b
+}
+
+// read reads the row and the holds of the bucket, and returns the digest that was stored of them.
+func (b *bucket) read() (digest int64) {
+	var levels, others string
+	s := &b.State
+	b.known = b.t.find("bucket_find", b.args(), &s.SuspendedUntil, &s.SuspendedSince, &s.SuspendedBy,
+		&s.Reason, &s.ResetAt, &s.Keep, &s.Floor,
+		&levels, &others, &digest)
+	if b.known {
+		err := errors.Join(json.Unmarshal([]byte(levels), &s.Levels),
+			json.Unmarshal([]byte(others), &s.Others))
+		if err != nil {
+			b.err = b.damaged("its row in buckets cannot be read")
+		}
+	}
+	b.t.each("hold_list", b.args(), func(row *sql.Rows) error {
+		var h quota.Hold
+		err := row.Scan(&h.ID, &h.Units, &h.Most, &h.Drawn, &h.Created, &h.Expires, &h.Lapse,
+			&h.Labels, &h.Manual, &h.Note)
+		b.Holds = append(b.Holds, h)
+		return err
+	})
+	return digest
+}
+
+// args are the arguments of a statement on the bucket.
+func (b *bucket) args(more ...any) []any { return append([]any{b.Credential, b.Name}, more...) }
+
+func (b *bucket) damaged(format string, args ...any) error {
+	return &quota.DamagedError{Credential: b.Credential, Bucket: b.Name,
+		What: fmt.Sprintf(format, args...)}
+}
+
+// unsteady is said of entries whose totals contradict one another.
+const unsteady = "the totals of its entries do not rise by their units"
+
+// Newest implements quota.Log.
+func (b *bucket) Newest() (quota.LogEntry, bool, error) {
+	var two []quota.LogEntry
+	b.t.each("entry_newest", b.args(), scanEntries(&two))
+	switch {
+	case len(two) == 0:
+		return quota.LogEntry{}, false, b.t.broken
+	case len(two) == 2 && two[0].Total-two[0].Units != two[1].Total:
+		return two[0], true, b.damaged(unsteady)
+	}
+	return two[0], true, b.t.broken
+}
+
+func scanEntries(into *[]quota.LogEntry) func(*sql.Rows) error {
+	return func(row *sql.Rows) error {
+		var e quota.LogEntry
+		err := row.Scan(&e.At, &e.ID, &e.Units, &e.Total, &e.Labels)
+		*into = append(*into, e)
+		return err
+	}
+}
+
+// TotalAt implements quota.Log.
+func (b *bucket) TotalAt(start int64) (int64, error) {
+	var at, total int64
+	before := b.t.find("entry_before", b.args(start), &at, &total)
+	var next []quota.LogEntry
+	b.t.each("entry_from", b.args(start), func(row *sql.Rows) error {
+		var e quota.LogEntry
+		err := row.Scan(&e.At, &e.Units, &e.Total)
+		next = append(next, e)
+		return err
+	})
+	if !before && len(next) > 0 {
+		total = next[0].Total - next[0].Units
+	}
+	follows := total
+	for _, e := range next {
+		if e.Units < 1 || e.Total-e.Units != follows {
+			return 0, b.damaged(unsteady)
+		}
+		follows = e.Total
+	}
+	return total, b.t.broken
+}
+
+// Reached implements quota.Log. The totals rise with the stamps, so it guesses the stamp from those
+// around it, and halves the time in between every other time.
+func (b *bucket) Reached(total int64) (int64, error) {
+	newest, _, err := b.Newest()
+	if err != nil || newest.Total < total {
+		return 0, errors.Join(err, b.damaged(unsteady))
+	}
+	var low, units, below int64
+	b.t.find("entry_from", b.args(-quota.Never), &low, &units, &below)
+	below -= units // the total before low
+	high, above := newest.At, newest.Total
+	for guess := true; low < high && b.t.broken == nil; guess = !guess {
+		mid := low + (high-low)/2
+		if guess && above > below {
+			part := float64(total-below) / float64(above-below)
+			mid = min(high-1, low+int64(part*float64(high-low)))
+		}
+		var at, reached int64
+		if b.t.find("entry_before", b.args(mid+1), &at, &reached) && reached >= total {
+			high, above = at, reached
+		} else {
+			low, below = mid+1, max(below, reached)
+		}
+	}
+	return high, b.t.broken
+}
+
+// Since implements quota.Log.
+func (b *bucket) Since(after int64, most int) (entries []quota.LogEntry, err error) {
+	b.t.each("entry_page", b.args(after, quota.Never, most), scanEntries(&entries))
+	return entries, b.t.broken
+}

@@ -1,0 +1,124 @@
+package sqlitestore
+
+import (
+	"encoding/json"
+	"errors"
+
+	"quotabudget/internal/quota"
+)
+
+// How much is forgotten in passing, by each change that adds one of its kind.
+const (
+	trimEntries = 64
+	trimLapsed  = 256
+	trimAnswers = 4
+)
+
+// write writes a change of what the scope names.
+func (t *tx) write(scope quota.Scope, ch quota.Change) {
+	for i, change := range ch.Buckets {
+		t.bucket(scope.Credential, scope.Buckets[i]).write(change)
+	}
+	if k := ch.Keep; k != nil {
+		t.change("answer_trim", t.clock().UnixMicro(), trimAnswers)
+		t.change("answer_keep", scope.Credential, k.Name, k.Request, k.Decision, k.Expires)
+	}
+	if ch.Forget != "" {
+		t.change("answer_forget", scope.Credential, ch.Forget)
+	}
+}
+
+func (b *bucket) write(ch quota.BucketChange) {
+	if ch.From != 0 {
+		b.remove(ch.From-1, quota.Never, -1)
+	}
+	for _, e := range ch.Entries {
+		b.add(e)
+	}
+	for _, e := range ch.Append {
+		b.add(e)
+	}
+	for _, id := range ch.Drop {
+		b.t.change("hold_remove", b.args(id)...)
+	}
+	if ch.Settled != 0 {
+		b.t.change("lapsed_remove", b.args(b.Lapsed.ID, ch.Settled)...)
+	}
+	for _, h := range ch.Put {
+		if h.LapsedAt > 0 {
+			b.t.change("hold_remove", b.args(h.ID)...)
+			b.t.change("lapsed_put", b.args(h.ID, h.LapsedAt)...)
+			continue
+		}
+		b.putHold(h)
+	}
+	if n := ch.Note; n != nil {
+		b.t.change("note_add", b.args(n.At, n.ID, n.Units, n.Labels)...)
+	}
+	if ch.Keep > 0 && !b.trimmed {
+		b.trim(ch.Keep)
+	}
+	b.dirty = b.dirty || ch.State != nil || len(ch.Drop)+len(ch.Put) > 0 || !b.known
+	b.Apply(ch)
+}
+
+// add writes an entry, and adds it to the sums.
+func (b *bucket) add(e quota.LogEntry) {
+	b.t.change("entry_add", b.args(e.At, e.ID, e.Units, e.Total, e.Labels)...)
+	b.sums.Add(e.At, withoutRun(e.Labels), e.Units, 1)
+}
+
+// remove removes the oldest entries after a time and up to another, at most so many (-1 for all),
+// and takes them off the sums.
+func (b *bucket) remove(after, until int64, most int) {
+	var gone []quota.LogEntry
+	b.t.each("entry_page", b.args(after, until, most), scanEntries(&gone))
+	if len(gone) == 0 {
+		return
+	}
+	for _, e := range gone {
+		b.sums.Add(e.At, withoutRun(e.Labels), -e.Units, -1)
+	}
+	b.t.change("entry_remove", b.args(after, gone[len(gone)-1].At)...)
+}
+
+// trim forgets what is older than any window needs, a bounded number of entries.
+func (b *bucket) trim(until int64) {
+	b.trimmed = true
+	b.remove(-quota.Never, until, trimEntries)
+	b.t.change("lapsed_trim", b.args(until, trimLapsed)...)
+	b.t.change("note_trim", b.args(until)...)
+}
+
+// flush writes what is written once for all changes of the transaction.
+func (t *tx) flush() {
+	for _, b := range t.buckets {
+		b.sums.Each(func(at int64, labels string, units, charges int64) {
+			if units|charges == 0 {
+				return
+			}
+			t.change("sum_add", b.args(at, labels, units, charges)...)
+			if charges < 0 {
+				t.change("sum_drop_empty", b.args(at, labels)...)
+			}
+		})
+		if b.dirty {
+			b.put()
+		}
+	}
+}
+
+// put writes the row of the bucket.
+func (b *bucket) put() {
+	s := b.State
+	levels, err := json.Marshal(s.Levels)
+	others, err2 := json.Marshal(s.Others)
+	b.t.failIn("bucket_put", errors.Join(err, err2))
+	b.t.change("bucket_put", b.args(s.SuspendedUntil, s.SuspendedSince, s.SuspendedBy, s.Reason, s.ResetAt, s.Keep, s.Floor, string(levels),
+		string(others), b.Digest())...)
+}
+
+func (b *bucket) putHold(h quota.Hold) {
+	b.t.change("hold_put", b.args(h.ID, h.Units, h.Most, h.Drawn, h.Created, h.Expires, h.Lapse,
+		h.Labels, h.Manual, h.Note)...)
+}

@@ -1,0 +1,356 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// Store keeps what a ledger consists of, and decides nothing.
+type Store interface {
+	// Update calls decide with what the scope names, and writes the change that it returns, in one
+	// atomic step. An error of decide is returned, and nothing is written. decide may be called
+	// again.
+	Update(ctx context.Context, scope quota.Scope,
+		decide func(*quota.Account) (quota.Change, error)) error
+	// View calls read with what the scope names, all of one moment.
+	View(ctx context.Context, scope quota.Scope, read func(*quota.Account) error) error
+	// Scan lists the entries of one bucket, oldest first.
+	Scan(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error]
+	// Notes lists the notes of units that were taken off entries, oldest first.
+	Notes(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error]
+	// Sums adds up the entries of one bucket.
+	Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error)
+	// BucketsOf lists the buckets that it has anything of.
+	BucketsOf(ctx context.Context, credential string) ([]quota.BucketTotal, error)
+	// Check compares a bucket with its own entries, and with repair writes what follows from them.
+	Check(ctx context.Context, credential, bucket string, repair bool) ([]quota.Finding, error)
+	// Mark returns a text that changes whenever anything in the buckets does.
+	Mark(ctx context.Context, credential string, buckets []string) (string, error)
+	// AddDenials adds to what the store keeps of denials.
+	AddDenials(ctx context.Context, credential string, denials []quota.Denial) error
+	// Denials lists what was denied in the hours since then, oldest first.
+	Denials(ctx context.Context, credential string, since time.Time) ([]quota.Denial, error)
+	// Time returns the store's clock.
+	Time(ctx context.Context) (time.Time, error)
+	Close() error
+}
+
+// Ledger is the log of charges: the rule of package quota, over a store.
+type Ledger struct {
+	Store
+	quota.DenialCounter
+}
+
+// New returns the ledger that a store keeps.
+func New(s Store) *Ledger {
+	l := &Ledger{Store: s}
+	l.Write = s.AddDenials
+	return l
+}
+
+// Close writes the denials and closes the store.
+func (l *Ledger) Close() error {
+	l.Flush(time.Second)
+	return l.Store.Close()
+}
+
+var (
+	_ quota.Ledger  = (*Ledger)(nil)
+	_ quota.Claims  = (*Ledger)(nil)
+	_ quota.Checker = (*Ledger)(nil)
+)
+
+// update decides until nothing is left of holds that lapse together: each step writes a bounded
+// number of entries.
+func (l *Ledger) update(ctx context.Context, scope quota.Scope,
+	decide func(*quota.Account) (quota.Change, error)) error {
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("ledger not asked: %w", err)
+		}
+		err := l.Update(ctx, scope, func(a *quota.Account) (quota.Change, error) {
+			ch, err := decide(a)
+			more = err == nil && ch.More
+			return ch, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lapsed writes the entries of holds in a bucket that have lapsed, before the log is read.
+func (l *Ledger) lapsed(ctx context.Context, credential, bucket string) error {
+	scope := quota.Scope{Credential: credential, Buckets: []string{bucket}}
+	var due bool
+	err := l.View(ctx, scope, func(a *quota.Account) error {
+		ch, err := a.Lapse()
+		due = ch.More
+		return err
+	})
+	if err != nil || !due {
+		return err
+	}
+	return l.update(ctx, scope, (*quota.Account).Lapse)
+}
+
+func bucketsOf(costs []quota.Cost) []string {
+	names := make([]string, len(costs))
+	for i, c := range costs {
+		names[i] = c.Bucket
+	}
+	return names
+}
+
+// Charge implements quota.Ledger.
+func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (d quota.Decision, err error) {
+	if err := c.Check(); err != nil {
+		return quota.Refused(c.Costs, err)
+	}
+	scope := quota.Scope{Credential: c.Credential, Buckets: bucketsOf(c.Costs),
+		Answer: quota.KeyScope(c.Key)}
+	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
+		d, ch, err = a.Charge(c)
+		return ch, err
+	})
+	if err != nil {
+		return quota.Refused(c.Costs, err)
+	}
+	return d, nil
+}
+
+// Reserve implements quota.Ledger.
+func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (d quota.Decision, err error) {
+	if err := r.Check(); err != nil {
+		return quota.Refused(r.Costs, err)
+	}
+	scope := quota.Scope{Credential: r.Credential, Buckets: bucketsOf(r.Costs),
+		Answer: quota.KeyScope(r.Key)}
+	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
+		d, ch, err = a.Hold(r)
+		return ch, err
+	})
+	if err != nil {
+		return quota.Refused(r.Costs, err)
+	}
+	return d, nil
+}
+
+// of is the scope of a reservation.
+func of(credential, reservation string) (quota.Scope, error) {
+	_, buckets, err := quota.ParseReservation(reservation)
+	return quota.Scope{Credential: credential, Buckets: buckets,
+		Answer: quota.SettledScope(reservation), Reservation: reservation}, err
+}
+
+// Settle implements quota.Ledger.
+func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, err error) {
+	if err := s.Check(); err != nil {
+		return d, err
+	}
+	scope, err := of(s.Credential, s.Reservation)
+	if err != nil {
+		return d, err
+	}
+	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
+		d, ch, err = a.Settle(s)
+		return ch, err
+	})
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	return d, nil
+}
+
+// Extend implements quota.Ledger.
+func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, err error) {
+	if err := e.Check(); err != nil {
+		return until, err
+	}
+	scope, err := of(e.Credential, e.Reservation)
+	if err != nil {
+		return until, err
+	}
+	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
+		until, ch, err = a.Extend(e)
+		return ch, err
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return until, nil
+}
+
+// Release implements quota.Ledger.
+func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
+	given map[string]int64, err error) {
+	scope, err := of(credential, reservation)
+	if err != nil {
+		return nil, err
+	}
+	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
+		given, ch, err = a.Release(reservation)
+		return ch, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return given, nil
+}
+
+// Learn implements quota.Ledger.
+func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learned, err error) {
+	if err := q.Check(); err != nil {
+		return learned, err
+	}
+	scope := quota.Scope{Credential: q.Credential, Buckets: []string{q.Limit.Bucket}}
+	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
+		learned, ch, err = a.Learn(q)
+		return ch, err
+	})
+	return learned, err
+}
+
+// Cancel implements quota.Ledger.
+func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
+	scope := quota.Scope{Credential: c.Credential, Buckets: bucketsOf(c.Costs)}
+	return l.update(ctx, scope, func(a *quota.Account) (quota.Change, error) {
+		return a.Cancel(c, d.At.UnixMicro())
+	})
+}
+
+// Adjust implements quota.Ledger.
+func (l *Ledger) Adjust(ctx context.Context, x quota.Adjust) (d quota.Decision, err error) {
+	if err := x.Check(); err != nil {
+		return d, err
+	}
+	scope := quota.Scope{Credential: x.Credential, Buckets: []string{x.Bucket},
+		Answer: quota.KeyScope(x.Key)}
+	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
+		d, ch, err = a.Adjust(x)
+		return ch, err
+	})
+	if err != nil {
+		return quota.Decision{}, err
+	}
+	return d, nil
+}
+
+// Suspend implements quota.Ledger.
+func (l *Ledger) Suspend(ctx context.Context, of quota.Suspension) error {
+	if err := of.Check(); err != nil {
+		return err
+	}
+	scope := quota.Scope{Credential: of.Credential, Buckets: []string{of.Bucket}}
+	return l.update(ctx, scope, func(a *quota.Account) (quota.Change, error) {
+		return a.Suspend(of), nil
+	})
+}
+
+// Usage implements quota.Ledger.
+func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (
+	usage quota.Usage, err error) {
+	scope := quota.Scope{Credential: credential}
+	for _, limit := range limits {
+		if !slices.Contains(scope.Buckets, limit.Bucket) {
+			scope.Buckets = append(scope.Buckets, limit.Bucket)
+		}
+	}
+	err = l.View(ctx, scope, func(a *quota.Account) (err error) {
+		usage, err = a.Usage(limits)
+		return err
+	})
+	return usage, err
+}
+
+// Reservations implements quota.Ledger.
+func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) (
+	list []quota.Reservation, err error) {
+	scope := quota.Scope{Credential: credential, Buckets: []string{bucket}}
+	err = l.View(ctx, scope, func(a *quota.Account) (err error) {
+		list, err = a.Reservations()
+		return err
+	})
+	return list, err
+}
+
+// Entries implements quota.Ledger.
+func (l *Ledger) Entries(ctx context.Context, q quota.Query) (entries []quota.Entry, err error) {
+	if err := l.lapsed(ctx, q.Credential, q.Bucket); err != nil {
+		return nil, err
+	}
+	for e, err := range l.Scan(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// Takings implements quota.Ledger.
+func (l *Ledger) Takings(ctx context.Context, q quota.Query) (takings []quota.Taking, err error) {
+	for e, err := range l.Notes(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		takings = append(takings, quota.Taking{At: e.At, ID: e.ID, Bucket: q.Bucket,
+			Units: e.Units, Labels: e.Labels})
+	}
+	return takings, nil
+}
+
+// Sums implements quota.Ledger.
+func (l *Ledger) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
+	if err := l.lapsed(ctx, q.Credential, q.Bucket); err != nil {
+		return nil, err
+	}
+	return l.Store.Sums(ctx, q)
+}
+
+// Between implements quota.Ledger.
+func (l *Ledger) Between(ctx context.Context, credential, bucket string, from, to time.Time) (
+	units int64, err error) {
+	scope := quota.Scope{Credential: credential, Buckets: []string{bucket}}
+	err = l.View(ctx, scope, func(a *quota.Account) (err error) {
+		units, err = a.Between(from.UnixMicro(), to.UnixMicro())
+		return err
+	})
+	return units, err
+}
+
+// Claim implements quota.Claims.
+func (l *Ledger) Claim(ctx context.Context, c quota.Claim) (state quota.ClaimState, err error) {
+	if err := c.Check(); err != nil {
+		return 0, err
+	}
+	scope := quota.Scope{Credential: c.Credential, Answer: quota.ClaimScope(c.Name)}
+	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, _ error) {
+		state, ch = a.Claim(c)
+		return ch, nil
+	})
+	return state, err
+}
+
+// Finish implements quota.Claims.
+func (l *Ledger) Finish(ctx context.Context, c quota.Claim, done bool) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	scope := quota.Scope{Credential: c.Credential, Answer: quota.ClaimScope(c.Name)}
+	return l.update(ctx, scope, func(a *quota.Account) (quota.Change, error) {
+		return a.Finish(c, done)
+	})
+}
+
+// CheckBucket implements quota.Checker.
+func (l *Ledger) CheckBucket(ctx context.Context, credential, bucket string, repair bool) (
+	[]quota.Finding, error) {
+	return l.Check(ctx, credential, bucket, repair)
+}

@@ -1,0 +1,374 @@
+package quota
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The rule decides on what a store has read, and returns what the store must write. It does no I/O.
+// Times in the rule are Unix microseconds of the store's clock.
+
+// LogEntry is one entry of a log, as a store keeps it.
+type LogEntry struct {
+	At     int64 // stamp; strictly rising within a log
+	ID     string
+	Units  int64
+	Total  int64  // running total of the bucket after this entry
+	Labels string // as Labels.Encode writes them
+}
+
+// Log is the log of one bucket as it is stored, at one moment.
+type Log interface {
+	// Newest returns the newest entry, and false for an empty log.
+	Newest() (LogEntry, bool, error)
+	// TotalAt returns the running total just before start: the total of the newest entry stamped
+	// earlier, or what the log's first entry began with.
+	TotalAt(start int64) (int64, error)
+	// Reached returns the stamp of the first entry whose total is at least total.
+	Reached(total int64) (int64, error)
+	// Since returns the entries stamped after a time, oldest first, and at most so many.
+	Since(after int64, most int) ([]LogEntry, error)
+}
+
+// Hold is what one reservation sets aside in one bucket.
+type Hold struct {
+	ID       string // of the reservation, the same in all its buckets
+	Units    int64  // as reserved
+	Most     int64  // the most that the call can turn out to take; 0 when Units is exact
+	Drawn    int64  // charged of Units since
+	Created  int64
+	Expires  int64
+	Lapse    Lapse  // what happens when it expires
+	Labels   string // of the entry that it becomes; as Labels.Encode writes them
+	Manual   bool
+	Note     string
+	LapsedAt int64 // stamp of the entry that it has become; 0 while it is open
+}
+
+// Left returns the units still set aside.
+func (h Hold) Left() int64 { return h.Units - h.Drawn }
+
+// AtMost returns the units that the hold can turn out to take.
+func (h Hold) AtMost() int64 { return max(h.Left(), h.Most-h.Drawn) }
+
+// charges reports whether the hold becomes an entry when it expires.
+func (h Hold) charges() bool { return h.Lapse == LapseCharge && h.Left() > 0 }
+
+// State is what a bucket has besides its entries and holds. None of it counts units.
+type State struct {
+	SuspendedUntil int64 // 0 when the bucket is open
+	SuspendedSince int64
+	SuspendedBy    string // as in Suspension
+	Reason         string
+	ResetAt        int64 // last end of an anchored window that the upstream reported; 0 for none
+	Keep           int64 // µs that entries are kept
+	Floor          int64 // the newest stamp there was, where its entry or hold is gone
+	Levels         []Level
+	Others         []Others // what others used, by window
+}
+
+// Level is the level of a restoring window after the newest entry: see Rate. It is kept so that a
+// decision does not read the log back, and does not count if the log has another total.
+type Level struct {
+	Num, Den int64 // of the rate, in lowest terms
+	At       int64 // the time of the level: the newest entry's, or later if one was taken out
+	Total    int64 // of the newest entry
+	Value    int64
+}
+
+// Bucket is one bucket at one moment.
+type Bucket struct {
+	Credential string
+	Name       string
+	Log        Log
+	Holds      []Hold // those that have not become entries, expired ones included, in any order
+	Lapsed     *Hold  // the reservation that was asked for, if it has become an entry here
+	State      State
+
+	now     int64
+	newest  LogEntry // of the stored log; zero for an empty one
+	lapses  []lapse  // in their order; see schedule
+	ordered bool     // lapses are complete
+	first   int64    // the earliest expiry among holds that become entries
+	levels  map[Rate]int64
+	broken  error // the first error of the log, or of what it contains
+}
+
+// lapse is a hold that becomes an entry, and the stamp of that.
+type lapse struct {
+	hold  *Hold
+	at    int64
+	units int64
+}
+
+// MaxAhead is how far the newest entry may be ahead of the clock, in µs. Clocks are set back by
+// hours at most; beyond that the stamp or the clock is wrong, and nothing is decided.
+const MaxAhead = int64(24 * time.Hour / time.Microsecond)
+
+// begin reads the newest entry, for a decision at the clock's time.
+func (b *Bucket) begin(now int64) {
+	b.now, b.broken, b.levels = now, nil, nil
+	b.lapses, b.ordered, b.first = b.lapses[:0], false, Never
+	b.newest = LogEntry{}
+	e, found, err := b.Log.Newest()
+	b.fail(err)
+	switch {
+	case !found:
+	case e.Units < 1 || e.Units > MaxUnits || e.Total < e.Units || e.Total > MaxTotal:
+		b.damaged("its newest entry has %d units and a total of %d", e.Units, e.Total)
+	case max(e.At, b.State.Floor) > now+MaxAhead:
+		b.damaged("its newest entry is from %s and the clock shows %s",
+			utcText(max(e.At, b.State.Floor)), utcText(now))
+	default:
+		b.newest = e
+	}
+	for i := range b.Holds {
+		h := &b.Holds[i]
+		if h.Created > now+MaxAhead {
+			b.damaged("the reservation %.64q was made at %s and the clock shows %s", h.ID,
+				utcText(h.Created), utcText(now))
+		}
+		if h.Units < 1 || h.Drawn < 0 || h.Drawn > h.Units || h.AtMost() > MaxUnits {
+			b.damaged("the reservation %.64q is of %d units, %d of them drawn", h.ID, h.Units,
+				h.Drawn)
+		}
+		if h.charges() {
+			b.first = min(b.first, h.Expires)
+		}
+	}
+}
+
+// floor returns the earliest time at which the bucket can be decided on: after every entry there
+// was, and not before the newest hold was made. Time does not run backwards in a log.
+func (b *Bucket) floor() int64 {
+	floor := -Never
+	if b.State.Floor != 0 {
+		floor = b.State.Floor + 1
+	}
+	if b.newest.Units > 0 {
+		floor = max(floor, b.newest.At+1)
+	}
+	for i := range b.Holds {
+		floor = max(floor, b.Holds[i].Created)
+	}
+	return floor
+}
+
+// schedule returns all lapses to come, in the order in which their entries are written: each is
+// stamped when the hold expires, but after all entries before.
+func (b *Bucket) schedule() []lapse {
+	if b.ordered {
+		return b.lapses
+	}
+	b.ordered = true
+	for i := range b.Holds {
+		if h := &b.Holds[i]; h.charges() {
+			b.lapses = append(b.lapses, lapse{hold: h, units: h.AtMost()})
+		}
+	}
+	slices.SortFunc(b.lapses, func(x, y lapse) int {
+		return cmp.Or(cmp.Compare(x.hold.Expires, y.hold.Expires),
+			cmp.Compare(x.hold.ID, y.hold.ID))
+	})
+	last := b.floor() - 1
+	for i := range b.lapses {
+		last = max(b.lapses[i].hold.Expires, last+1)
+		b.lapses[i].at = last
+	}
+	return b.lapses
+}
+
+// lapsed returns the holds that are entries at n, whether the store has written these or not.
+func (b *Bucket) lapsed(n int64) []lapse {
+	if b.first > n {
+		return nil
+	}
+	all := b.schedule()
+	i, _ := slices.BinarySearchFunc(all, n, func(l lapse, n int64) int {
+		return cmp.Compare(l.at, n+1)
+	})
+	return all[:i]
+}
+
+// isOpen reports whether a hold still sets units aside at n.
+func isOpen(h *Hold, n int64) bool { return h.Expires > n }
+
+// held returns the units set aside at n, and those that these can turn out to take.
+func (b *Bucket) held(n int64) (held, atMost int64) {
+	for i := range b.Holds {
+		if h := &b.Holds[i]; isOpen(h, n) {
+			held, atMost = held+h.Left(), atMost+h.AtMost()
+		}
+	}
+	return held, atMost
+}
+
+// find returns the reservation if it is open at n.
+func (b *Bucket) find(reservation string, n int64) (Hold, error) {
+	for i := range b.Holds {
+		if h := &b.Holds[i]; h.ID == reservation && isOpen(h, n) {
+			return *h, nil
+		}
+	}
+	return Hold{}, fmt.Errorf("%s: %w", reservation, ErrNoReservation)
+}
+
+// logBase returns the running total of the stored log just before the first entry after a time.
+func (b *Bucket) logBase(after int64) int64 {
+	if after >= b.newest.At || b.broken != nil {
+		return b.newest.Total
+	}
+	base, err := b.Log.TotalAt(after + 1)
+	b.fail(err)
+	if base < 0 || base > b.newest.Total {
+		b.damaged(unsteady)
+		return 0
+	}
+	return base
+}
+
+// charged returns the units of the entries stamped after a time, as of n.
+func (b *Bucket) charged(after, n int64) int64 {
+	units := b.newest.Total - b.logBase(after)
+	for _, l := range b.lapsed(n) {
+		if l.at > after {
+			units += l.units
+		}
+	}
+	return units
+}
+
+// own returns the units charged in the window at n by the log alone; of a restoring one the level,
+// rounded up.
+func (b *Bucket) own(w Window, n int64) int64 {
+	switch {
+	case w.Concurrent:
+		return 0
+	case w.IsRestoring():
+		return w.Restore.rounded(b.level(w.Restore, n))
+	}
+	return b.charged(w.after(n, b.State.ResetAt), n)
+}
+
+// used returns the units used in the window of the limit at n, with what others used. A pace is
+// about our own spending.
+func (b *Bucket) used(l Limit, n int64) int64 {
+	w := l.Window
+	o := b.othersOf(l)
+	switch {
+	case o.Units == 0:
+		return b.own(w, n)
+	case w.IsRestoring():
+		return w.Restore.rounded(b.levelOf(l, n))
+	case o.At > w.after(n, b.State.ResetAt):
+		return b.own(w, n) + o.Units
+	}
+	return b.own(w, n)
+}
+
+// othersOf returns what others used that counts under the limit.
+func (b *Bucket) othersOf(l Limit) Others {
+	if l.Pace != nil {
+		return Others{}
+	}
+	return OthersIn(l.Window, b.State.Others)
+}
+
+// levelOf returns the level of the restoring window of the limit at n, with what others used.
+func (b *Bucket) levelOf(l Limit, n int64) int64 {
+	r := l.Window.Restore
+	level, o := b.level(r, n), b.othersOf(l)
+	if o.Units > 0 {
+		level = max(level, o.levelAt(r, b.charged(o.At-1, n), n))
+	}
+	return level
+}
+
+// rounded returns the units of a level, rounded up.
+func (r Rate) rounded(level int64) int64 {
+	_, den := r.Terms()
+	return (level + den - 1) / den
+}
+
+// maxLevel keeps levels far from what an int64 cannot hold.
+const maxLevel = Never
+
+// plus returns the level after so many units were charged.
+func (r Rate) plus(level, units int64) int64 {
+	_, den := r.Terms()
+	return min(maxLevel, level+min(units, maxLevel/den)*den)
+}
+
+// level returns the level of a restoring window at n.
+func (b *Bucket) level(r Rate, n int64) int64 {
+	level, at := b.levelAtNewest(r, n)
+	for _, l := range b.lapsed(n) {
+		level = r.plus(r.LevelAfter(level, l.at-at), l.units)
+		at = l.at
+	}
+	return r.LevelAfter(level, n-at)
+}
+
+// levelAtNewest returns the level after the newest entry of the stored log, at a time up to n. A
+// rate that is new to the bucket has it add up the log.
+func (b *Bucket) levelAtNewest(r Rate, n int64) (level, at int64) {
+	num, den := r.Terms()
+	for _, l := range b.State.Levels {
+		if l.Num == num && l.Den == den && l.Total == b.newest.Total && l.At >= b.newest.At &&
+			l.At <= n && b.newest.Units > 0 {
+			return l.Value, l.At
+		}
+	}
+	return b.readLevel(r), b.newest.At
+}
+
+// readLevel adds up the log.
+func (b *Bucket) readLevel(r Rate) int64 {
+	level, known := b.levels[r]
+	if known || b.newest.Units == 0 {
+		return level
+	}
+	const page = 1000
+	at := -Never
+	for b.broken == nil && at < b.newest.At {
+		entries, err := b.Log.Since(at, page)
+		b.fail(err)
+		if len(entries) == 0 {
+			b.damaged(unsteady)
+			break
+		}
+		for _, e := range entries {
+			level = r.plus(r.LevelAfter(level, e.At-at), e.Units)
+			at = e.At
+		}
+	}
+	if b.levels == nil {
+		b.levels = make(map[Rate]int64)
+	}
+	b.levels[r] = level
+	return level
+}
+
+// unsteady is said of entries whose totals contradict one another.
+const unsteady = "the totals of its entries do not rise by their units"
+
+// fail keeps the first error; what is decided after it does not count.
+func (b *Bucket) fail(err error) {
+	if b.broken == nil && err != nil {
+		b.broken = err
+	}
+}
+
+func (b *Bucket) damaged(format string, args ...any) {
+	b.fail(&DamagedError{Credential: b.Credential, Bucket: b.Name,
+		What: fmt.Sprintf(format, args...)})
+}
+
+// Entry returns the entry as ledgers list it. It fails when the labels cannot be read.
+func (e LogEntry) Entry(bucket string) (Entry, error) {
+	labels, err := ParseLabels(e.Labels)
+	return Entry{At: stampTime(e.At), ID: e.ID, Bucket: bucket, Units: e.Units, Total: e.Total,
+		Labels: labels}, err
+}

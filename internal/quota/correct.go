@@ -1,0 +1,144 @@
+package quota
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Cancel takes a charge out of the log in every bucket: see Ledger.Cancel.
+func (a *Account) Cancel(c Charge, at int64) (ch Change, err error) {
+	a.decide()
+	for _, b := range a.Buckets {
+		e := edit{Bucket: b, n: a.n}
+		entry, found := b.entryAt(at)
+		if err := a.err(); err != nil {
+			return Change{}, err
+		}
+		if !found || entry.ID != c.ID {
+			return Change{}, fmt.Errorf("%s in bucket %s at %s: %w", c.ID, b.Name, stampTime(at),
+				ErrNoEntry)
+		}
+		if err := e.lower(at, entry.Units, ErrNoEntry); err != nil {
+			return Change{}, fmt.Errorf("%s in bucket %s: %w", c.ID, b.Name, err)
+		}
+		if c.Draws(b.Name) { // an expired one may be deleted or an entry by now
+			h, err := b.find(c.Reservation, a.n)
+			if err == nil && h.Drawn >= entry.Units {
+				h.Drawn -= entry.Units
+				e.Put = append(e.Put, h)
+			}
+		}
+		ch.Buckets = append(ch.Buckets, e.done(nil))
+	}
+	ch.Forget = KeyScope(c.Key)
+	return ch, a.err()
+}
+
+// Adjust corrects what the log of the one bucket says was used: see Ledger.Adjust.
+func (a *Account) Adjust(x Adjust) (d Decision, ch Change, err error) {
+	if d, known, err := a.recall(x.Key, x.Fingerprint()); known {
+		return d, ch, err
+	}
+	a.decide()
+	if a.due() {
+		ch, err = a.lapse()
+		return d, ch, err
+	}
+	b := a.Buckets[0]
+	e := edit{Bucket: b, n: a.n}
+	after, until := x.Span(a.n)
+	end := b.logBase(until)
+	if err := x.Refuses(max(0, end-b.logBase(after))); err != nil {
+		return d, ch, err
+	}
+	at := a.n
+	if x.Units > 0 {
+		at, err = e.insert(x, after, until)
+	} else {
+		err = e.takeOff(-x.Units, end, until)
+		e.Note = &LogEntry{At: a.n, ID: x.ID, Units: -x.Units, Labels: x.Labels.Encode()}
+	}
+	if err = cmp.Or(a.err(), err); err != nil {
+		return Decision{}, Change{}, err
+	}
+	d = x.Done(x.ID, stampTime(at))
+	if x.DryRun {
+		return d, ch, nil
+	}
+	change := e.done(x.Limits)
+	change.Keep = a.n - b.keeps(&change)
+	ch.Buckets = []BucketChange{change}
+	ch.Keep = answer(KeyScope(x.Key), x.Fingerprint(), d, a.keepAnswer(x.Limits))
+	return d, ch, a.err()
+}
+
+// insert adds an entry at the end of a span, or as shortly before as no other entry is stamped.
+func (e *edit) insert(x Adjust, after, until int64) (at int64, err error) {
+	entry := LogEntry{At: e.n, ID: x.ID, Units: x.Units, Labels: x.Labels.Encode()}
+	if entry.At = min(e.n, until); entry.At > e.newest.At {
+		e.append(entry)
+		return entry.At, nil
+	}
+	for entry.At = until; entry.At > after && until-entry.At <= MaxRewritten; entry.At-- {
+		if _, taken := e.entryAt(entry.At); !taken {
+			break
+		}
+	}
+	if entry.At <= after || e.far(entry.At) {
+		return 0, fmt.Errorf("%w: more than %d entries of bucket %s came after it", ErrNoEntry,
+			MaxRewritten, e.Name)
+	}
+	later, err := e.Log.Since(entry.At, MaxRewritten)
+	e.fail(err)
+	e.less = -x.Units
+	entry.Total = e.logBase(entry.At) + x.Units
+	e.From, e.Entries = entry.At, []LogEntry{entry}
+	for _, other := range later {
+		other.Total += x.Units
+		e.Entries = append(e.Entries, other)
+	}
+	if e.newest.Total+x.Units > MaxTotal {
+		e.damaged("its running total of %d cannot grow by %d", e.newest.Total, x.Units)
+	}
+	return entry.At, nil
+}
+
+// far reports whether more entries are later than would be written again.
+func (e *edit) far(at int64) bool {
+	later, err := e.Log.Since(at, MaxRewritten+1)
+	e.fail(err)
+	return len(later) > MaxRewritten || e.broken != nil
+}
+
+// takeOff takes units off the newest entries up to a time, at which the running total is end.
+func (e *edit) takeOff(units, end, until int64) error {
+	first, err := e.Log.Reached(end - units + 1)
+	e.fail(err)
+	entries, err := e.Log.Since(first-1, MaxRewritten+1)
+	e.fail(err)
+	switch {
+	case e.broken != nil:
+		return e.broken
+	case len(entries) > MaxRewritten:
+		return fmt.Errorf("%w: more than %d entries of bucket %s came after it", ErrNoEntry,
+			MaxRewritten, e.Name)
+	case len(entries) == 0:
+		e.damaged(unsteady)
+		return e.broken
+	}
+	last := slices.IndexFunc(entries, func(x LogEntry) bool { return x.At > until })
+	if last < 0 {
+		last = len(entries)
+	}
+	off := make([]int64, len(entries))
+	for i := last - 1; i >= 0; i-- {
+		off[i] = min(units, entries[i].Units)
+		units -= off[i]
+	}
+	if units > 0 {
+		e.damaged(unsteady)
+	}
+	e.rewrite(entries, func(i int) int64 { return off[i] })
+	return e.broken
+}

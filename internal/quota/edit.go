@@ -1,0 +1,141 @@
+package quota
+
+import (
+	"slices"
+	"time"
+)
+
+// edit makes the change of one bucket.
+type edit struct {
+	BucketChange
+	*Bucket
+	n       int64 // of the decision
+	less    int64 // units that were taken off entries
+	total   int64 // after Append; valid once counted
+	counted bool
+}
+
+// append adds an entry after all others.
+func (e *edit) append(entry LogEntry) {
+	if !e.counted {
+		e.total, e.counted = e.newest.Total-e.less, true
+	}
+	e.total += entry.Units
+	entry.Total = e.total
+	if e.total > MaxTotal {
+		e.damaged("its running total of %d cannot grow by %d", e.total-entry.Units, entry.Units)
+	}
+	e.Append = append(e.Append, entry)
+}
+
+// done finishes the change. limits are those that were asked for: entries are kept as long as they
+// need, and the levels of their windows are known from now on.
+func (e *edit) done(limits []Limit) BucketChange {
+	b := e.Bucket
+	state := b.State
+	if len(e.Append)+len(e.Put) > 0 || e.From != 0 {
+		state.Keep = max(state.Keep, RetentionFor(limits).Microseconds())
+	}
+	if floor := e.lost(); floor > state.Floor {
+		state.Floor = floor
+	}
+	if len(e.Append) > 0 || e.From != 0 {
+		state.Levels = e.levels(LimitsOf(b.Name, limits))
+	}
+	if !state.equal(b.State) {
+		e.BucketChange.State = &state
+	}
+	return e.BucketChange
+}
+
+// lost returns the newest stamp that neither an entry nor a hold has any more once the change is
+// written; 0 if one has it.
+func (e *edit) lost() int64 {
+	was, stays := e.floor()-1, e.Bucket.State.Floor
+	switch {
+	case len(e.Append) > 0:
+		return 0
+	case len(e.Entries) > 0:
+		stays = max(stays, e.Entries[len(e.Entries)-1].At)
+	case e.From == 0:
+		stays = max(stays, e.newest.At)
+	}
+	for _, h := range e.Holds {
+		if !slices.Contains(e.Drop, h.ID) {
+			stays = max(stays, h.Created-1)
+		}
+	}
+	for _, h := range e.Put {
+		stays = max(stays, h.Created-1)
+	}
+	if stays >= was {
+		return 0
+	}
+	return was
+}
+
+func (s State) equal(other State) bool {
+	return s.SuspendedUntil == other.SuspendedUntil &&
+		s.SuspendedSince == other.SuspendedSince && s.SuspendedBy == other.SuspendedBy &&
+		s.Reason == other.Reason && s.ResetAt == other.ResetAt &&
+		s.Keep == other.Keep && s.Floor == other.Floor && slices.Equal(s.Levels, other.Levels) &&
+		slices.Equal(s.Others, other.Others)
+}
+
+// rates returns the rates whose levels the bucket keeps, and those of limits.
+func (b *Bucket) rates(limits []Limit) (rates []Rate) {
+	add := func(r Rate) {
+		if !slices.Contains(rates, r) {
+			rates = append(rates, r)
+		}
+	}
+	for _, l := range b.State.Levels {
+		add(Rate{Units: l.Num, Per: time.Duration(l.Den) * time.Microsecond})
+	}
+	for _, l := range limits {
+		if l.Window.IsRestoring() {
+			num, den := l.Window.Restore.Terms()
+			add(Rate{Units: num, Per: time.Duration(den) * time.Microsecond})
+		}
+	}
+	return rates
+}
+
+// maxRates is how many levels a bucket keeps.
+const maxRates = 8
+
+// levels returns the levels right after the newest entry, once the change is written.
+func (e *edit) levels(limits []Limit) (levels []Level) {
+	rates := e.rates(limits)
+	for _, r := range rates[max(0, len(rates)-maxRates):] {
+		num, den := r.Terms()
+		if e.less < 0 { // it can be higher by less than what was added
+			continue
+		}
+		level, at := e.levelAtNewest(r, e.n)
+		total := e.newest.Total - e.less
+		if e.From != 0 {
+			level, at = e.rewritten(r, r.LevelAfter(level, e.newest.At-at)), e.newest.At
+		}
+		for _, entry := range e.Append {
+			level = r.plus(r.LevelAfter(level, entry.At-at), entry.Units)
+			at, total = entry.At, entry.Total
+		}
+		levels = append(levels, Level{Num: num, Den: den, At: at, Total: total, Value: level})
+	}
+	return levels
+}
+
+// rewritten returns the level at the time of the newest entry, by the level before the end of the
+// log was written again. A level is the highest that follows from any one entry. So, where units
+// were taken off, it is what follows from the entries before the change, less these units, or what
+// follows from those that were written.
+func (e *edit) rewritten(r Rate, was int64) int64 {
+	_, den := r.Terms()
+	since, at := int64(0), int64(0)
+	for _, entry := range e.Entries {
+		since = r.plus(r.LevelAfter(since, entry.At-at), entry.Units)
+		at = entry.At
+	}
+	return max(r.LevelAfter(since, e.newest.At-at), was-min(e.less, maxLevel/den)*den)
+}

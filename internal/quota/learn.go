@@ -1,0 +1,71 @@
+package quota
+
+// Learn keeps what others used in one window according to the upstream: see Ledger.Learn.
+func (a *Account) Learn(l Learn) (learned Learned, ch Change, err error) {
+	a.decide()
+	if a.due() {
+		ch, err = a.lapse()
+		return learned, ch, err
+	}
+	b, w := a.Buckets[0], l.Limit.Window
+	later := *b
+	state := &later.State
+	state.ResetAt = w.NextReset(state.ResetAt, l.Told(), a.n)
+	_, atMost := b.held(a.n)
+	used := later.usedWhenAsked(l, a.n) + atMost
+	learned = Learned{At: stampTime(a.n), Thought: max(0, l.Limit.Units-used)}
+	if w.Anchored && state.ResetAt != 0 {
+		learned.Reset = stampTime(state.ResetAt)
+	}
+	if !l.Stale(state.ResetAt, a.n) && l.Remaining >= 0 && l.Remaining < learned.Thought {
+		learned.Units = learned.Thought - l.Remaining
+		state.Others = later.reported(l.Limit, a.n, learned.Units).Replace(state.Others)
+		state.Floor = max(state.Floor, a.n-1) // nothing is decided at an earlier time from now on
+	}
+	b.fail(later.broken)
+	if !state.equal(b.State) {
+		ch.Buckets = []BucketChange{{State: state}}
+	}
+	return learned, ch, a.err()
+}
+
+// reported returns what others used in the window of the limit once so many more units are reported.
+func (b *Bucket) reported(l Limit, n, units int64) Others {
+	o := Others{Window: l.Window.String(), At: n, Units: b.used(l, n) - b.own(l.Window, n) + units}
+	if l.Window.IsRestoring() {
+		_, den := l.Window.Restore.Terms()
+		o.Level = b.levelOf(l, n) + units*den
+	}
+	return o
+}
+
+// usedWhenAsked returns what is used at n, with all that has left the window since the upstream was
+// asked.
+func (b *Bucket) usedWhenAsked(l Learn, n int64) int64 {
+	at, w := l.Asked(n), l.Limit.Window
+	switch {
+	case w.Anchored:
+		return b.used(l.Limit, n)
+	case w.IsRestoring():
+		return b.used(l.Limit, n) + w.Restore.Restored(n-at)
+	}
+	used, after := b.charged(w.after(at, b.State.ResetAt), n), w.after(at, b.State.ResetAt)
+	if o := b.othersOf(l.Limit); o.At > after {
+		used += o.Units
+	}
+	return used
+}
+
+// Suspend denies every charge on the one bucket until a time, or opens it again: see Ledger.Suspend.
+func (a *Account) Suspend(s Suspension) Change {
+	state := a.Buckets[0].State
+	state.SuspendedUntil, state.SuspendedSince, state.SuspendedBy, state.Reason = 0, 0, "", ""
+	if !s.Until.IsZero() {
+		state.SuspendedUntil, state.SuspendedSince = s.Until.UnixMicro(), a.Now
+		state.SuspendedBy, state.Reason = s.By, s.Reason
+	}
+	if state.equal(a.Buckets[0].State) {
+		return Change{}
+	}
+	return Change{Buckets: []BucketChange{{State: &state}}}
+}

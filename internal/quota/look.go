@@ -1,0 +1,60 @@
+package quota
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Usage reports on the buckets at one moment.
+func (a *Account) Usage(limits []Limit) (Usage, error) {
+	a.decide()
+	usage := Usage{At: stampTime(a.Now)}
+	for _, b := range a.Buckets {
+		held, atMost := b.held(a.n)
+		u := BucketUsage{Bucket: b.Name, Held: held, AtMost: atMost}
+		if a.n < b.State.SuspendedUntil {
+			u.SuspendedUntil = stampTime(b.State.SuspendedUntil)
+			u.SuspendedSince = stampTime(b.State.SuspendedSince)
+			u.SuspendedBy, u.Reason = b.State.SuspendedBy, b.State.Reason
+		}
+		if b.State.ResetAt != 0 {
+			u.ResetAt = stampTime(b.State.ResetAt)
+		}
+		for _, l := range LimitsOf(b.Name, limits) {
+			used := b.used(l, a.n)
+			lu := LimitUsage{Limit: l, Used: used, Others: used - b.own(l.Window, a.n),
+				Remaining: max(0, l.Cap(false)-used-held)}
+			if next := a.nextFree(b, l.Window); next != 0 {
+				lu.NextFreeAt = stampTime(next)
+			}
+			u.Limits = append(u.Limits, lu)
+		}
+		usage.Buckets = append(usage.Buckets, u)
+	}
+	return usage, a.err()
+}
+
+// Reservations lists what is open in the one bucket, oldest first.
+func (a *Account) Reservations() ([]Reservation, error) {
+	a.decide()
+	var list []Reservation
+	for _, h := range a.Buckets[0].Holds {
+		if isOpen(&h, a.n) {
+			list = append(list, Reservation{ID: h.ID, Bucket: a.Buckets[0].Name, Units: h.Units,
+				Most: max(h.Units, h.Most), Drawn: h.Drawn, Left: h.Left(),
+				CreatedAt: stampTime(h.Created), ExpiresAt: stampTime(h.Expires), Lapse: h.Lapse,
+				Manual: h.Manual, Note: h.Note})
+		}
+	}
+	slices.SortFunc(list, func(a, b Reservation) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return list, a.err()
+}
+
+// Between returns the units of the entries of the one bucket in a span.
+func (a *Account) Between(from, to int64) (int64, error) {
+	a.decide()
+	b := a.Buckets[0]
+	return max(0, b.charged(from, a.n)-b.charged(to, a.n)), a.err()
+}

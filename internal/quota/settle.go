@@ -1,0 +1,235 @@
+package quota
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// settlement is the end of a reservation in one bucket.
+type settlement struct {
+	*Bucket
+	units int64 // used
+	open  bool
+	hold  Hold // if it is open
+	late  bool // it has become
+	entry LogEntry
+	keeps int64 // units of the entry that stay
+}
+
+// SettledCosts returns what a settlement books in each bucket of the reservation.
+func (s Settle) SettledCosts() []Cost {
+	_, names, _ := ParseReservation(s.Reservation)
+	costs := make([]Cost, len(names))
+	for i, name := range names {
+		costs[i] = Cost{Bucket: name, Units: s.UnitsIn(name)}
+	}
+	return costs
+}
+
+// Settle ends a reservation in all its buckets: see Ledger.Settle.
+func (a *Account) Settle(s Settle) (d Decision, ch Change, err error) {
+	a.decide()
+	if a.due() {
+		ch, err = a.lapse()
+		return d, ch, err
+	}
+	costs := s.SettledCosts()
+	request := requestText("settle", costs, "")
+	list, open := a.settlements(costs, s.Reservation)
+	if !open { // it may have been settled before
+		if d, known, err := a.recall(s.Reservation, request); known {
+			return d, ch, err
+		}
+	}
+	if err := checkSettlements(list, s); err != nil {
+		return d, ch, err
+	}
+	d = Decision{Allowed: true, At: stampTime(a.n), Units: map[string]int64{},
+		Remaining: map[string]int64{}}
+	id, _, _ := ParseReservation(s.Reservation)
+	for _, t := range list {
+		e := edit{Bucket: t.Bucket, n: a.n}
+		if err := t.end(&e); err != nil {
+			return Decision{}, Change{}, err
+		}
+		if t.keeps > 0 && d.Entry == "" {
+			d.Entry = id
+		}
+		if more := t.units - t.keeps; more > 0 {
+			e.append(LogEntry{At: a.n, ID: s.ID, Units: more, Labels: s.Labels.Encode()})
+			d.Entry = s.ID
+		}
+		d.Units[t.Name] = t.units
+		change := e.done(s.Limits)
+		ch.Buckets = append(ch.Buckets, change)
+		if limits := LimitsOf(t.Name, s.Limits); len(limits) > 0 && a.err() == nil {
+			later := t.after(change)
+			if left, limited := (ask{Bucket: later, limits: limits}).remaining(a.n, false); limited {
+				d.Remaining[t.Name] = left
+			}
+			t.fail(later.broken)
+		}
+	}
+	if !s.Once {
+		until := a.keepAnswer(s.Limits)
+		for _, b := range a.Buckets {
+			until = max(until, a.Now+b.State.Keep)
+		}
+		ch.Keep = answer(SettledScope(s.Reservation), request, d, until)
+	}
+	return d, ch, a.err()
+}
+
+// settlements finds what has become of the reservation in each bucket, and whether it is open.
+func (a *Account) settlements(costs []Cost, reservation string) (list []settlement, open bool) {
+	for i, b := range a.Buckets {
+		t := settlement{Bucket: b, units: costs[i].Units}
+		if h, err := b.find(reservation, a.n); err == nil {
+			t.open, t.hold = true, h
+		} else if b.Lapsed != nil {
+			id, _, _ := ParseReservation(reservation)
+			t.entry, t.late = b.entryAt(b.Lapsed.LapsedAt)
+			t.late = t.late && t.entry.ID == id
+			if !t.late { // it was trimmed or corrected, perhaps with another in its place
+				t.entry = LogEntry{}
+			}
+		}
+		list, open = append(list, t), open || t.open
+	}
+	return list, open
+}
+
+// entryAt returns the entry with that stamp, if it is still in the log.
+func (b *Bucket) entryAt(stamp int64) (LogEntry, bool) {
+	entries, err := b.Log.Since(stamp-1, 1)
+	b.fail(err)
+	if len(entries) == 0 || entries[0].At != stamp {
+		return LogEntry{}, false
+	}
+	return entries[0], true
+}
+
+// checkSettlements finds the units of each. Errors: ErrNoReservation when there is nothing in any
+// bucket, ErrReservationShort.
+func checkSettlements(list []settlement, s Settle) error {
+	if !slices.ContainsFunc(list, func(t settlement) bool { return t.open || t.late }) {
+		return fmt.Errorf("%s: %w", s.Reservation, ErrNoReservation)
+	}
+	for i := range list {
+		t := &list[i]
+		set := t.entry.Units
+		if t.open {
+			set = t.hold.Left()
+		}
+		if t.units == AllUnits || !t.open && !t.late {
+			t.units = set
+		}
+		if s.Within && t.units > set {
+			return fmt.Errorf("%s: %d units of %s asked for, %d left: %w", s.Reservation, t.units,
+				t.Name, set, ErrReservationShort)
+		}
+		t.keeps = min(t.units, t.entry.Units)
+	}
+	return nil
+}
+
+// end removes the reservation, and of an entry that it has become all but t.keeps units. Errors:
+// ErrSettledLate.
+func (t *settlement) end(e *edit) error {
+	switch {
+	case t.open:
+		e.Drop = append(e.Drop, t.hold.ID)
+		return nil
+	case !t.late:
+		return nil
+	}
+	e.Settled = t.Lapsed.LapsedAt
+	if t.keeps == t.entry.Units {
+		return nil
+	}
+	if err := e.lower(t.entry.At, t.entry.Units-t.keeps, ErrSettledLate); err != nil {
+		return fmt.Errorf("%s in bucket %s: %w", t.Lapsed.ID, t.Name, err)
+	}
+	return nil
+}
+
+// lower takes units off the entry at a stamp, and the totals of all later ones. It is an error if
+// more than MaxRewritten are later.
+func (e *edit) lower(stamp, units int64, late error) error {
+	entries, err := e.Log.Since(stamp-1, MaxRewritten+2)
+	e.fail(err)
+	switch {
+	case e.broken != nil:
+		return e.broken
+	case len(entries) > MaxRewritten+1:
+		return fmt.Errorf("more than %d entries came after it: %w", MaxRewritten, late)
+	case len(entries) == 0 || entries[0].At != stamp || entries[0].Units < units:
+		e.damaged(unsteady)
+		return e.broken
+	}
+	e.rewrite(entries, func(i int) int64 {
+		if i == 0 {
+			return units
+		}
+		return 0
+	})
+	return nil
+}
+
+// rewrite writes the newest entries of the log again, with off(i) units taken off the ith.
+func (e *edit) rewrite(entries []LogEntry, off func(i int) int64) {
+	e.From = entries[0].At
+	for i, entry := range entries {
+		less := off(i)
+		e.less += less
+		entry.Units, entry.Total = entry.Units-less, entry.Total-e.less
+		if entry.Units < 0 || entry.Total < entry.Units {
+			e.damaged(unsteady)
+		}
+		if entry.Units > 0 {
+			e.Entries = append(e.Entries, entry)
+		}
+	}
+}
+
+// Extend has an open reservation last longer: see Ledger.Extend.
+func (a *Account) Extend(x Extend) (until time.Time, ch Change, err error) {
+	a.decide()
+	if a.due() {
+		ch, err = a.lapse()
+		return until, ch, err
+	}
+	first := Never
+	for _, b := range a.Buckets {
+		h, err := b.find(x.Reservation, a.n)
+		if err != nil {
+			return until, Change{}, err
+		}
+		h.Expires = max(h.Expires, a.n+x.TTL.Microseconds())
+		first = min(first, h.Expires)
+		ch.Buckets = append(ch.Buckets, BucketChange{Put: []Hold{h}})
+	}
+	return stampTime(first), ch, a.err()
+}
+
+// Release gives back what is left of a reservation: see Ledger.Release.
+func (a *Account) Release(reservation string) (given map[string]int64, ch Change, err error) {
+	a.decide()
+	if a.due() {
+		ch, err = a.lapse()
+		return nil, ch, err
+	}
+	given = make(map[string]int64)
+	for _, b := range a.Buckets {
+		h, err := b.find(reservation, a.n)
+		if err != nil {
+			return nil, Change{}, err
+		}
+		given[b.Name] = h.Left()
+		e := edit{Bucket: b, n: a.n}
+		e.Drop = []string{reservation}
+		ch.Buckets = append(ch.Buckets, e.done(nil))
+	}
+	return given, ch, a.err()
+}
