@@ -43,7 +43,8 @@ func load(t *testing.T, text string, pairs ...string) *Config {
 
 func TestDefaults(t *testing.T) {
 	t.Chdir(t.TempDir())
-	cfg, err := Load(t.Context(), "", env("HOME", "/home/x", "YOUTUBE_API_KEY", "k"))
+	cfg, err := Search{System: "none.yaml",
+		Getenv: env("HOME", "/home/x", "YOUTUBE_API_KEY", "k")}.Load(t.Context())
 	must(t, err)
 	if cfg.Ledger != "sqlite:///home/x/.local/state/quota/ledger.db" ||
 		cfg.Catalog != "sqlite:///home/x/.local/state/quota/catalog.db" {

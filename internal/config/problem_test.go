@@ -220,7 +220,8 @@ func TestNoSuchFile(t *testing.T) {
 		{".", "", ".: is a directory"},
 		{"/dev/zero", "", "/dev/zero: is a device, not a file"},
 	} {
-		_, err := Load(t.Context(), c.flag, env("QUOTA_CONFIG", c.variable))
+		_, err := Search{Path: c.flag, System: "none.yaml",
+			Getenv: env("QUOTA_CONFIG", c.variable)}.Load(t.Context())
 		var problem *Error
 		if !errors.As(err, &problem) || err.Error() != c.want {
 			t.Errorf("%+v: %v", c, err)

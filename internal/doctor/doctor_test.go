@@ -22,11 +22,12 @@ import (
 
 // plant is a setup with one fault, or none: a quota.yaml, the environment, and a ledger.
 type plant struct {
-	dir     string
-	yaml    string // after the line of the ledger
-	ledger  string // URL; "" for a file in dir
-	options doctor.Options
-	mode    os.FileMode // of quota.yaml
+	variable string // of the ledger, over the file
+	dir      string
+	yaml     string // after the line of the ledger
+	ledger   string // URL; "" for a file in dir
+	options  doctor.Options
+	mode     os.FileMode // of quota.yaml
 }
 
 const healthy = `
@@ -65,7 +66,7 @@ func (p *plant) examine(t *testing.T) doctor.Result {
 	}
 	path := p.write(t, "quota.yaml", "ledger: "+p.ledger+p.yaml, p.mode)
 	cfg, err := config.Load(t.Context(), path, func(name string) string {
-		return map[string]string{"QUOTA_STATE_DIR": p.dir}[name]
+		return map[string]string{"QUOTA_STATE_DIR": p.dir, "QUOTA_LEDGER": p.variable}[name]
 	})
 	if invalid, ok := err.(*config.Error); ok {
 		return doctor.Unreadable(invalid)
@@ -275,7 +276,8 @@ var faults = []struct {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		err = l.Suspend(context.Background(), quota.Suspension{Credential: "default", Bucket: "default", Until: time.Now().Add(time.Hour)})
+		err = l.Suspend(context.Background(), quota.Suspension{Credential: "default",
+			Bucket: "default", Until: time.Now().Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +291,7 @@ var faults = []struct {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.ledger = "sqlite:" + path
+		p.variable = "sqlite:" + path // one in the file is relative to that
 	}},
 	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) {
 		charge(t, p, 0)

@@ -239,7 +239,7 @@ func TestOf(t *testing.T) {
 			short + "US and GB will miss 16 of 22 runs; to avoid it, set pages to 1"},
 		{"a day after a run that was a little late", "4 24h", 0, "0 22 * * * BR",
 			before(spent(clock(t, "2026-11-20 22:00:00").Add(300*time.Millisecond), 4)),
-			"default is exhausted (default 24h) until 22:00Z: BR will miss 1 run at 22:00Z"},
+			"default is exhausted (default 24h) until 22:01Z: BR will miss 1 run at 22:00Z"},
 		{"without a share of its own", "6 day", 0, "0 22 * * * BR AU", other("search_list", 1),
 			"search_list runs dry at 22:00Z" + before8 +
 				"AU will lose 2 of 4 pages at 22:00Z; to avoid it, set pages to 3"},

@@ -281,9 +281,9 @@ func (d Decision) RetryAfter() time.Duration {
 
 // BucketTotal is a bucket, or a part of one, with all that was ever taken from it.
 type BucketTotal struct {
-	Bucket    string
-	Units     int64 // of all charges that were not cancelled, and of holds
-	Suspended bool  // it was suspended and not resumed, even if that is over
+	Bucket string
+	Units  int64 // of all charges that were not cancelled, and of holds
+	Noted  bool  // it was suspended and not resumed, or the upstream reported that others used it
 }
 
 // BucketNames returns the names of buckets.

@@ -103,7 +103,7 @@ func (b *Budget) Listed(ctx context.Context) ([]Limit, map[string]int, error) {
 	counts, leftOut := make(map[string]int), make(map[string]int)
 	for _, part := range parts {
 		switch whole := WholeOf(part.Bucket); {
-		case part.Units == 0 && !part.Suspended:
+		case part.Units == 0 && !part.Noted:
 		case counts[whole] == MaxParts:
 			leftOut[whole]++
 		default:

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The problem types of a denial, and of a server that cannot decide or is told to wait.
+// The problem types of a denial, and of a server that cannot decide or has to wait.
 const (
 	QuotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	ReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"

@@ -239,7 +239,8 @@ func (s *Store) BucketsOf(_ context.Context, credential string) (all []quota.Buc
 	buckets := s.account(credential).buckets
 	for _, name := range slices.Sorted(maps.Keys(buckets)) {
 		b := buckets[name]
-		of := quota.BucketTotal{Bucket: name, Suspended: b.State.SuspendedUntil != 0}
+		of := quota.BucketTotal{Bucket: name,
+			Noted: b.State.SuspendedUntil != 0 || len(b.State.Others) > 0}
 		if n := len(b.entries); n > 0 {
 			of.Units = b.entries[n-1].Total
 		}

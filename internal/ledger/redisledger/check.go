@@ -53,9 +53,11 @@ func (l *Ledger) totals(ctx context.Context, credential string, names []string) 
 	all []quota.BucketTotal, err error) {
 	for some := range slices.Chunk(names, 1000) {
 		states := make([]*redis.StringCmd, len(some))
+		others := make([]*redis.StringCmd, len(some))
 		pipe := l.client.Pipeline()
 		for i, name := range some {
 			states[i] = pipe.HGet(ctx, stateKey(credential, name), stateField)
+			others[i] = pipe.HGet(ctx, stateKey(credential, name), othersField)
 		}
 		pipe.Exec(ctx) // each command has its error
 		for i, name := range some {
@@ -68,7 +70,8 @@ func (l *Ledger) totals(ctx context.Context, credential string, names []string) 
 					bits := binary.LittleEndian.Uint64([]byte(state[8*n : 8*n+8]))
 					return math.Float64frombits(bits)
 				}
-				of.Units, of.Suspended = int64(number(0)+number(7)), number(2) != 0
+				of.Units = int64(number(0) + number(7))
+				of.Noted = number(2) != 0 || others[i].Err() == nil
 			}
 			all = append(all, of)
 		}

@@ -124,7 +124,7 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) (all []quota.B
 	err = s.view(ctx, func(t *tx) error {
 		t.each("bucket_list", []any{credential}, func(row *sql.Rows) error {
 			var b quota.BucketTotal
-			err := row.Scan(&b.Bucket, &b.Units, &b.Suspended)
+			err := row.Scan(&b.Bucket, &b.Units, &b.Noted)
 			all = append(all, b)
 			return err
 		})

@@ -79,8 +79,8 @@ func testCheck(t *testing.T, h Harness) {
 		buckets("[closed default split/part-1.x]")
 		s.reserve("default.r", 5, time.Hour)
 		all, err := s.ledger.BucketsOf(t.Context(), s.credential)
-		want := []quota.BucketTotal{{Bucket: "closed", Suspended: true},
-			{Bucket: "default", Units: 1 + 5}, {Bucket: "split/part-1.x", Suspended: true}}
+		want := []quota.BucketTotal{{Bucket: "closed", Noted: true},
+			{Bucket: "default", Units: 1 + 5}, {Bucket: "split/part-1.x", Noted: true}}
 		if err != nil || !slices.Equal(all, want) {
 			t.Errorf("%+v, %v, want %+v", all, err, want)
 		}

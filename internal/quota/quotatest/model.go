@@ -284,7 +284,8 @@ func (m *Model) BucketsOf(_ context.Context, credential string) (all []quota.Buc
 	buckets := m.credential(credential).buckets
 	for _, name := range slices.Sorted(maps.Keys(buckets)) {
 		b := buckets[name]
-		of := quota.BucketTotal{Bucket: name, Units: b.forgotten, Suspended: b.suspendedUntil != 0}
+		of := quota.BucketTotal{Bucket: name, Units: b.forgotten,
+			Noted: b.suspendedUntil != 0 || len(b.others) > 0}
 		for _, e := range b.entries {
 			of.Units += e.units
 		}

@@ -17,7 +17,7 @@ WITH names AS (
 SELECT n.bucket,
     coalesce((SELECT total FROM entries WHERE credential = ?1 AND bucket = n.bucket ORDER BY at DESC LIMIT 1), 0) +
     coalesce((SELECT sum(units - drawn) FROM holds WHERE credential = ?1 AND bucket = n.bucket), 0),
-    coalesce((SELECT suspended_until <> 0 FROM buckets WHERE credential = ?1 AND bucket = n.bucket), 0)
+    coalesce((SELECT suspended_until <> 0 OR others NOT IN ('null', '[]') FROM buckets WHERE credential = ?1 AND bucket = n.bucket), 0)
 FROM names n ORDER BY n.bucket;
 
 -- name: hold_list
