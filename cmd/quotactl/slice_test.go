@@ -50,7 +50,7 @@ func TestWithoutLedger(t *testing.T) {
 	step(69, "ledger cannot be reached", "spend", "--method", "youtube.search.list")
 	s.Restart(t)
 	step(0, "charged 1 unit", spend...)
-	step(0, "journal      3        2", "log", "--by", "source")
+	step(0, "journal  default      3        2", "log", "--by", "source")
 	step(0, `"used":5,`, "status", "-o", "json")
 }
 
