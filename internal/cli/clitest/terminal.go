@@ -37,11 +37,14 @@ func Terminal(t *testing.T, columns int) (watcher, screen *os.File) {
 }
 
 // Seen runs a program with a terminal as its standard output, and returns what it wrote there and
-// how it ended.
+// how it ended. The terminal is its standard error, too, if that was set to os.Stdout.
 func Seen(t *testing.T, columns int, cmd *exec.Cmd) (string, error) {
 	t.Helper()
 	watcher, screen := Terminal(t, columns)
 	cmd.Stdout = screen
+	if cmd.Stderr == os.Stdout {
+		cmd.Stderr = screen
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
