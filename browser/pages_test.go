@@ -129,7 +129,7 @@ func TestScreens(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the pictures of docs/api.md")
 
-// The pictures of the manual are of the demo. With -update they are written anew.
+// The pictures of the manual show the demo. -update rewrites them.
 func TestPictures(t *testing.T) {
 	b := open(t, newStation(t).demo())
 	for _, p := range []struct {

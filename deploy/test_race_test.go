@@ -20,7 +20,7 @@ const (
 )
 
 // TestRace_RunsAgainOnlyAfterACrashOfTheDetector runs scripts/test-race with a go command
-// that prints what it is told to, and fails if that says FAIL.
+// that prints its input, and fails if that contains FAIL.
 func TestRace_RunsAgainOnlyAfterACrashOfTheDetector(t *testing.T) {
 	t.Parallel()
 	fake, err := filepath.Abs("testdata/fakego")
