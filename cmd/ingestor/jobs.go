@@ -53,9 +53,9 @@ func jobsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "jobs",
 		Short: "List the jobs: next tick, last outcome, what the last runs took",
-		Long: `jobs lists the regions that are swept and the jobs of one's own, with the next tick of each,
-what a run holds or asks for, and how the last runs ended. The daemons of this machine keep that in
-the catalogue, the last 20 runs of each. Nothing is charged.`,
+		Long: `jobs lists the regions and your own jobs, with the next tick of each, what a run holds and how the
+last 20 runs ended, as the daemons of this machine recorded them in the catalogue. Nothing is
+charged.`,
 		Example: `  ingestor jobs
   ingestor jobs -o json |
     jq -r '.jobs[] | select(.last.outcome == "failed") | .name'`,

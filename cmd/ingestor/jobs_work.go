@@ -15,11 +15,11 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// holdTime is how long a hold lasts that nobody extends: its job and the daemon are gone then.
+// holdTime is how long a hold lasts after the daemon has died.
 const holdTime = 10 * time.Minute
 
-// jobLanes are the lanes of the jobs of one's own, with what their ticks do. They can be run only
-// if that is asked for: not everybody may be another user.
+// jobLanes returns the lanes of the configured jobs, with what their ticks do. Without toRun they
+// cannot be run, and need no right to run as another user.
 func (s *deps) jobLanes(toRun bool) (lanes []daemon.Lane, err error) {
 	for _, j := range s.cfg.Jobs {
 		if j.Elsewhere != "" {

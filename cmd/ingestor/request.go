@@ -51,8 +51,8 @@ func requestCommand(a *app) *cobra.Command {
 	}
 }
 
-// request sends a request and writes the response. It is an error unless the status is one of
-// r.Success or, without these, 2xx that no redirect led to.
+// request sends a request and writes the response. It returns an error unless the status is in
+// r.Success or, if that is empty, is 2xx without a redirect.
 func (a *app) request(ctx context.Context, r config.Request) error {
 	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, strings.NewReader(r.Body))
 	if err != nil {
@@ -95,13 +95,13 @@ func (a *app) request(ctx context.Context, r config.Request) error {
 	return nil
 }
 
-// maxRedirects is how many redirects a request follows.
+// maxRedirects bounds the redirects of a request.
 const maxRedirects = 5
 
 var (
 	errOtherHost   = errors.New("redirects to another host are not followed")
 	errOtherMethod = errors.New("a redirect that changes the method is not followed")
-	errInward      = errors.New("it leads to this machine or its link, which the url does not name")
+	errInward      = errors.New("address is on this machine or its link: name it in the url to allow it")
 )
 
 // requestClient returns a client for the first request of a job. It follows redirects within the
@@ -110,7 +110,7 @@ var (
 // a name may lead anywhere.
 func requestClient(first *http.Request, success []int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	proxy, _ := http.ProxyFromEnvironment(first) // an error is that of the request, too
+	proxy, _ := http.ProxyFromEnvironment(first) // the request returns the same error
 	if !namesInward(first.URL.Hostname()) {
 		transport.DialContext = func(ctx context.Context, network, address string) (
 			net.Conn, error) {
@@ -160,8 +160,8 @@ func namesInward(host string) bool {
 		strings.HasSuffix(name, ".localhost")
 }
 
-// inward reports whether an address is of this machine or of its link, where cloud providers serve
-// credentials. Connecting to an unspecified address reaches this machine.
+// inward reports whether an address is on this machine or its link, where cloud providers serve
+// credentials. An unspecified address reaches this machine.
 func inward(address netip.Addr) bool {
 	address = address.Unmap()
 	return address.IsLoopback() || address.IsLinkLocalUnicast() || address.IsUnspecified()

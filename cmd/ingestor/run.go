@@ -79,7 +79,7 @@ func (a *app) daemon(ctx context.Context) error {
 	log.Info("daemon begins", "file", cfg.File, "ledger", config.HidePassword(cfg.Ledger),
 		"catalog", cfg.Catalog, "credential", st.cred.Name, "jobs", len(cfg.Jobs))
 	if len(w.Lanes) == 0 {
-		log.Warn("nothing is scheduled: ingest: has no regions, and jobs: has none for a daemon")
+		log.Warn("nothing is scheduled: add regions to ingest: or a job to jobs: in quota.yaml")
 	}
 	reload := make(chan struct{}, 1)
 	d := &daemon.Daemon{

@@ -12,7 +12,7 @@ import (
 // dayRoom is the room in the upstream's day for a charge that a limit of 24 hours alone denies.
 type dayRoom struct {
 	bucket string
-	limit  string // that denies
+	limit  string // the limit that denies
 	left   map[string]int64
 }
 

@@ -77,7 +77,7 @@ type asked struct {
 	quiet    bool   // print no text when it is allowed
 	headroom bool   // there is some, and it may be used
 	hint     string // what to type after a denial; "" for nothing
-	note     string // why it is denied although the upstream's day has room; "" if it has none
+	note     string // why it is denied although the upstream's day has room; or ""
 
 	unit func(bucket string) costs.Unit // nil for units
 }
@@ -116,7 +116,7 @@ func sentence(s cli.Screen, verb string, d quota.Decision, of asked) string {
 
 func denied(s cli.Screen, d quota.Decision, of asked) string {
 	if d.Limit == quota.RunMax {
-		return "denied: " + of.inWords(d.Units) + ": the job may take no more in this run (--max)"
+		return "denied: " + of.inWords(d.Units) + ": beyond the ceiling of this run (--max)"
 	}
 	text := "denied: " + of.inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
@@ -211,5 +211,5 @@ func (a *app) printDecision(verb string, d quota.Decision, of asked, more string
 }
 
 func bindQuiet(flags *pflag.FlagSet, quiet *bool) {
-	flags.BoolVarP(quiet, "quiet", "q", false, "print nothing when the units are charged or set aside")
+	flags.BoolVarP(quiet, "quiet", "q", false, "print nothing if the units are charged or held")
 }

@@ -45,8 +45,8 @@ func (a *app) draw() *cobra.Command {
 	return c
 }
 
-// ceilingDenies returns the denial of a draw in a command with exec --max, of which no more is held
-// than it may take.
+// ceilingDenies returns the denial of a draw beyond exec --max: a run never holds more than its
+// ceiling.
 func ceilingDenies(reservation string, units int64) quota.Decision {
 	_, buckets, _ := quota.ParseReservation(reservation)
 	return quota.Decision{Units: map[string]int64{buckets[0]: units}, Limit: quota.RunMax}

@@ -41,8 +41,8 @@ func (f *execFlags) bind(flags *pflag.FlagSet) {
 		"it is not started again once it has succeeded, and not charged again if it is repeated")
 	flags.StringVar(&f.lock, "lock", "",
 		"run only if no other run, on any machine, has the lock `NAME`")
-	flags.Int64Var(&f.max, "max", 0, "deny requests and draws of the command beyond `N` units in "+
-		"all; with --bucket, of that bucket alone")
+	flags.Int64Var(&f.max, "max", 0, "deny requests and draws beyond `N` units in all; with "+
+		"--bucket, of that bucket")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing when units are denied")
 	bindLabels(flags, &f.call.Labels)
 }

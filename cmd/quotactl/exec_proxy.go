@@ -18,7 +18,7 @@ func (a *app) ownProxy(g *gate) func(context.Context, job.Prepared) ([]string, f
 		address, stop, err := handler.ServeLocally(ctx)
 		env := append(handler.Environment(address), job.EnvProxy+"="+address)
 		for _, cred := range g.cfg.Credentials {
-			if cred.APIKey.Env != "" { // libraries do not start without a key; the proxy adds the real one
+			if cred.APIKey.Env != "" { // libraries need a key to start; the proxy adds the real one
 				env = append(env, cred.APIKey.Env+"=any")
 			}
 		}

@@ -150,7 +150,7 @@ func (t taken) draw(s cli.Screen) error {
 	text := t.of + ": " + amount(sum)
 	switch limit := t.limit; {
 	case limit.Window.IsRestoring():
-		text += " taken of late or held, of which some came back"
+		text += " taken or held, of which some were restored"
 	case limit.Units > 0:
 		text += " of " + amount(limit.Units) + t.noun() + " are taken"
 	default:

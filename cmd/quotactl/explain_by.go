@@ -8,9 +8,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// spender is who has taken units: a job, or the entries with the same labels where no job is known.
+// spender is a job that took units, or the entries with the same labels if they name no job.
 type spender struct {
-	Labels quota.Labels `json:"labels"` // those that all of its entries share
+	Labels quota.Labels `json:"labels"` // shared by all of its entries
 	Units  int64        `json:"units"`
 }
 

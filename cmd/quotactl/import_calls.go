@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/crontab"
 )
 
-// invocation is one start of a metered command in a line of a crontab.
+// invocation is a call of a metered command in a crontab line.
 type invocation struct {
 	program string            // quotactl or ingestor
 	words   []string          // after the program
@@ -35,7 +35,7 @@ func (im *importer) callsOf(l crontab.Line) ([]invocation, error) {
 	return s.calls, err
 }
 
-// homeOf returns the home folder of a crontab's user, "" for the caller.
+// homeOf returns the home folder of a crontab's user; "" is the current user.
 func (im *importer) homeOf(name string) string {
 	if who, err := user.Lookup(name); name != "" && err == nil {
 		return who.HomeDir
@@ -89,8 +89,8 @@ func (s *shellReader) assign(env map[string]string, list []*syntax.Assign) {
 	}
 }
 
-// call notes a call of one of the two programs. Wrappers such as nice may come before it, and the
-// code of "sh -c" and "su -c" is read as well.
+// call records a call of quotactl or ingestor. It looks behind wrappers such as nice, and into the
+// code of "sh -c" and "su -c".
 func (s *shellReader) call(args []*syntax.Word, env map[string]string) error {
 	words := make([]string, len(args))
 	for i, w := range args {
@@ -132,8 +132,8 @@ func codeOf(words []string) string {
 	return ""
 }
 
-// literal returns a word as the shell would pass it on, or as it is written where that depends on
-// what a command prints.
+// literal returns a word as the shell expands it, or as written if that depends on the output of a
+// command.
 func literal(w *syntax.Word, env map[string]string) string {
 	cfg := &expand.Config{Env: expand.FuncEnviron(func(name string) string { return env[name] })}
 	text, err := expand.Literal(cfg, w)

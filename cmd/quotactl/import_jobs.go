@@ -86,7 +86,7 @@ func (im *importer) read(ctx context.Context, lines []crontab.Line) error {
 	return nil
 }
 
-// unread adds the lines without a schedule that run a metered command; others are left aside.
+// unread adds the lines without a schedule that run a metered command, and ignores others.
 func (im *importer) unread(problems []crontab.Problem) {
 	for _, p := range problems {
 		if calls, err := im.callsOf(p.Line); len(calls) > 0 || err != nil {
@@ -95,7 +95,7 @@ func (im *importer) unread(problems []crontab.Problem) {
 	}
 }
 
-// ledgerError is an error that no line causes.
+// ledgerError is an error of the ledger, not of a line.
 type ledgerError struct{ error }
 
 // job returns the job that a call stands for.
@@ -181,7 +181,7 @@ func (im *importer) sweep(ctx context.Context, j *importedJob, call invocation) 
 	return im.learn(ctx, j, cred, "")
 }
 
-// credential returns the one that a call spends from, which must be in the configuration in force.
+// credential returns the credential that a call spends from. It must be in the configuration.
 func (im *importer) credential(flags cli.Common, c invocation, usual string) (config.Credential, error) {
 	own := cmp.Or(flags.Config, c.env["QUOTA_CONFIG"])
 	if own != "" && !sameFile(own, im.src.Config.File, c.env["HOME"]) {

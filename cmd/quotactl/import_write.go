@@ -19,7 +19,7 @@ import (
 	"quotabudget/internal/textfile"
 )
 
-// target is the quota.yaml that the jobs go into, or that they would go into.
+// target is the quota.yaml to check the jobs against and, with --write, to change.
 type target struct {
 	path string // without links
 	text string // before
@@ -67,7 +67,7 @@ func withoutJobs(text string) (string, error) {
 	return strings.Join(lines, ""), nil
 }
 
-// check plays the writing of the jobs, and skips the lines whose jobs the configuration refuses.
+// check adds the jobs to the text of the file, and skips those that the configuration refuses.
 func (im *importer) check(ctx context.Context, t *target) error {
 	for {
 		next, first, err := spliceJobs(t.text, im.flags.source, im.jobs)
@@ -130,7 +130,7 @@ func (im *importer) write(t target) error {
 	return im.wrote(fmt.Sprintf("wrote %d jobs of %%s to %%s\n", len(im.jobs)))
 }
 
-// wrote prints what became of the file, with the source and the file.
+// wrote prints the result, with the source and the file.
 func (im *importer) wrote(format string) error {
 	return im.Print(struct {
 		File string        `json:"file"`

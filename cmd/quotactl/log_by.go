@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/spell"
 )
 
-// groups adds up by the value of a label. The ledger's sums do not have the run, and there are none
-// of the newest N entries: for these, the entries are read.
+// groups adds up units by the value of a label. It reads entries where the ledger has no sums: by
+// run, and of the newest N entries.
 func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
 	if q.limit > 0 || q.label == quota.LabelRun {
 		sums := make(report.Grouper)

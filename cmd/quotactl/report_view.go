@@ -134,7 +134,7 @@ const mostHours = 24
 func (o observation) sentence(s cli.Screen, unit costs.Unit) string {
 	switch {
 	case o.Limit.Window.Concurrent:
-		return "cannot be told"
+		return "unknown"
 	case o.Charged.Charges == 0:
 		return "nothing was charged"
 	case o.Refused.Charges == 0:

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// resumption is what resume has lifted.
+// resumption is the result of resume.
 type resumption struct {
 	suspension
 	Lifted []suspension `json:"lifted"`
@@ -77,7 +77,7 @@ func (a *app) resumed(r resumption) error {
 		}
 		for _, s := range r.Lifted {
 			until := screen.Moment(time.Time(s.SuspendedUntil))
-			if err := screen.Say("%s is open again: it was suspended %s\n", s.Bucket,
+			if err := screen.Say("%s is no longer suspended; it was suspended %s\n", s.Bucket,
 				s.Text(until, screen.Moment)); err != nil {
 				return err
 			}

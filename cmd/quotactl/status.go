@@ -75,8 +75,8 @@ func (a *app) usage(ctx context.Context) (list report.Status, err error) {
 	return list, err
 }
 
-// origin names the ledger and the configuration file, which differ where a program is started
-// without the environment of a shell.
+// origin prints the ledger and the configuration file: under cron, without the environment of a
+// shell, they may not be the expected ones.
 func (a *app) origin(list report.Status) error {
 	file := "no configuration file: defaults"
 	if list.Config != nil {
@@ -149,8 +149,8 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 			all = append(all, text)
 		}
 		if l.Others > 0 {
-			all = append(all, fmt.Sprintf("%s %s: %s of what is used were used by others, as the "+
-				"upstream reports", b.Bucket, windowCell(l).Text, b.Counts.Text(l.Others)))
+			all = append(all, fmt.Sprintf("%s %s: %s of the used units were used by other programs, "+
+				"according to the upstream", b.Bucket, windowCell(l).Text, b.Counts.Text(l.Others)))
 		}
 		if end := time.Time(l.ResetAt); !end.IsZero() && strings.HasPrefix(l.Window, "anchored ") {
 			all = append(all, fmt.Sprintf("%s %s ends at %s, by what the upstream says", b.Bucket,

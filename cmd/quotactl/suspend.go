@@ -53,12 +53,12 @@ or with resume. status shows who made it, when and why.`,
 	c.Flags().StringVar(&until, "until", "",
 		"`TIME` in RFC 3339, a day (2026-11-22, in UTC) or a duration from now "+
 			"(default the bucket's reset)")
-	c.Flags().StringVar(&of.Reason, "reason", "", "`TEXT` that says why")
-	c.Flags().StringVar(&of.By, "by", "", "`NAME` of who suspends it (default you)")
+	c.Flags().StringVar(&of.Reason, "reason", "", "reason, shown by status: `TEXT`")
+	c.Flags().StringVar(&of.By, "by", "", "`NAME` of the person who suspends it (default you)")
 	return c
 }
 
-// close suspends a bucket until its reset, or until the time that was asked for.
+// close suspends a bucket until its reset, or until --until.
 func (g *gate) close(ctx context.Context, of *quota.Suspension, until string) error {
 	now, err := g.Ledger.Time(ctx)
 	if err != nil {

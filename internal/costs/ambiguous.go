@@ -60,22 +60,22 @@ func plainSegment(text string) bool {
 // that has the letter would not match, and a wider and cheaper one might.
 var needless = regexp.MustCompile(`(?i)%(3\d|[46][1-9a-f]|[57][0-9a])`)
 
-// word is a segment of a path, and in how many ways servers may read it.
+// word is a path segment, with the ways in which servers may read it.
 type word struct {
-	text string // escaped
+	text string // in escaped form
 	form wordForms
 }
 
 type wordForms int
 
 const (
-	definite wordForms = iota // in one
-	unclear                   // as any other one: it has a space, a bracket, letters beyond ASCII
-	splits                    // as several, or as the end: it has an escaped / or ?
-	empty                     // as none: a slash at the end of the path
+	definite wordForms = iota // read in one way only
+	unclear                   // may be read as another segment: a space, a bracket, non-ASCII letters
+	splits                    // may be read as several segments or the end: an escaped / or ?
+	empty                     // may be ignored: a slash at the end of the path
 )
 
-// twice matches what is escaped again once it is decoded.
+// twice matches text that is still escaped after decoding.
 var twice = regexp.MustCompile(`(?i)%[0-9a-f]{2}`)
 
 // wordsOf reads a path. It refuses one that could lead anywhere: dots that climb, doubled slashes,

@@ -17,8 +17,8 @@ import (
 // shared.
 type Table struct {
 	Upstream   string   // its name in the list
-	Version    string   // what the list calls this version of itself, else Date
-	Date       string   // of its newest figure: 2026-11-17 or 2026-11
+	Version    string   // version of the list; Date by default
+	Date       string   // date of the newest figure: 2026-11-17 or 2026-11
 	Service    string   // the upstream's own name for itself; "" where it has none
 	Hosts      []string // where the upstream answers
 	Endpoint   string   // URL that requests are sent to, which ends in a slash
@@ -37,7 +37,7 @@ type Table struct {
 	methods   map[string]Method // with the prices of the profile
 	routes    *segment
 
-	facts     []fact // of a call, by which buckets are split
+	facts     []fact // facts of a call that split buckets
 	numbers   []number
 	warns     []warning
 	answering []string // facts by which answers are read
@@ -94,7 +94,7 @@ type Method struct {
 	Note   string
 
 	routes  []route
-	rules   *rules           // nil of a price that is known
+	rules   *rules           // nil if the price is fixed
 	reports *formula.Formula // id of the pending call whose usage the response reports; or nil
 
 	needsBody, needsJSON bool     // to be priced

@@ -212,7 +212,7 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"rows: {small-2: 0.25", "warn: modle, rows: {small-2: 0.25",
 			`line 21: warn: "modle" is not a fact, which split lists`},
 		{"small-2: 0.25", "small-2: -1", "line 21: row small-2: -1 is not a number from 0"},
-		{"small-2: 0.25", "small-2: cheap", "line 21: table price: its rows are numbers and words"},
+		{"small-2: 0.25", "small-2: cheap", "line 21: table price: rows must be all numbers or all words"},
 		{"status: 429, where", "status: 42, where", `status: "42" is not one such as 429 or 5xx`},
 		{"kind: exhausted, bucket", "kind: exhaust, bucket",
 			`kind "exhaust": it is one of permanent, transient, throttled, exhausted, bad cred`},

@@ -25,22 +25,22 @@ const (
 	maxUsage  = 1000    // values of usage
 )
 
-// Observation reads a response as it passes, and returns what it means once it has ended. It never
+// Observation reads a response as it is passed on, and returns its outcome at the end. It never
 // blocks. It keeps at most 8 MiB of JSON; of a stream, one event.
 type Observation struct {
 	quote  Quote
 	status int
 	header http.Header
 
-	head    []byte // of the body, until that shows what it is
-	begun   bool   // it did
+	head    []byte // start of the body, until it shows the format
+	begun   bool   // the format is known
 	kept    []byte
 	keeps   bool // the body is kept, up to a bound
 	dropped bool // it was longer than that
 	size    int  // bytes in all
 	events  *answer.Events
-	seen    map[string]bool // which of the events that report the usage came
-	refused *Refusal        // by an event
+	seen    map[string]bool // events with usage so far, by name
+	refused *Refusal        // from an event
 	cut     bool            // the answer has no end
 
 	// Libraries take the last value of a key that appears twice, or the first: what each of them
@@ -54,11 +54,11 @@ func (q Quote) Observe(status int, h http.Header) *Observation {
 	return &Observation{quote: q, status: status, header: h}
 }
 
-// headSize is how many bytes of a body, white space or not, show what it is.
+// headSize is how many bytes of a body are enough to see its format.
 const headSize = 64
 
-// begin decides how the body is read: by its first bytes, since servers send JSON and events under
-// other names, and else by its Content-Type. Without an end, it may wait for more bytes.
+// begin chooses how to read the body: by its first bytes, because servers send JSON and events under
+// other Content-Types, else by its Content-Type. Before the end it may wait for more bytes.
 func (o *Observation) begin(p []byte, end bool) {
 	o.head = append(o.head, p...)
 	head := answer.Body(o.head)
@@ -96,7 +96,7 @@ func (o *Observation) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// take reads the next bytes in the form that begin has found.
+// take reads the next bytes in the format that begin chose.
 func (o *Observation) take(p []byte) {
 	most := maxAnswer
 	if o.status >= 300 {
@@ -113,7 +113,7 @@ func (o *Observation) take(p []byte) {
 	}
 }
 
-// Cut says that the answer broke off. What it told by then may be less than the truth.
+// Cut reports that the response broke off: the usage so far may be too low.
 func (o *Observation) Cut() { o.cut = true }
 
 // event reads an event of a stream. Servers that leave the empty lines out send several as one.
@@ -126,7 +126,7 @@ func (o *Observation) event(name string, data []byte) {
 	}
 }
 
-// one looks for usage and for a refusal in one event. It returns false for what is not JSON.
+// one reads the usage and a refusal in one event. It returns false if the event is not JSON.
 func (o *Observation) one(name string, data []byte) bool {
 	rules := o.quote.rules
 	has := func(path string) bool {
@@ -177,7 +177,7 @@ func (o *Observation) Close() Outcome {
 	if o.quote.rules != nil {
 		o.addUsage()
 	}
-	o.cut = o.cut && !json.Valid(answer.Body(o.kept)) // which is whole, then
+	o.cut = o.cut && !json.Valid(answer.Body(o.kept)) // valid JSON is complete
 	out := o.outcome(o.readings[0])
 	if o.twice {
 		out.add(o.outcome(o.readings[1]))
@@ -227,7 +227,7 @@ func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []
 	return all, unread
 }
 
-// lesson returns what a response reports of the limit, and what of that cannot be read.
+// lesson returns what a response reports about the limit, and the values that cannot be read.
 func (l learning) lesson(h http.Header, doc any, env formula.Env) (of Lesson, unread []string) {
 	var wrong [4]string
 	var ok, usedOK bool

@@ -18,14 +18,14 @@ type once struct {
 	kinds  []resource
 }
 
-// resource is the items at a path, each of which is told by its kind and the text at id.
+// resource is the items at a path, identified by their kind and the text at id.
 type resource struct {
 	items
 	kind, id string
 	takes    []amount // by one of them
 }
 
-// once reads what is billed once. read is told each bucket that it takes, and how much.
+// once reads the resources that are billed once. It calls read for each bucket and its units.
 func (r *reader) once(n *yaml.Node, read func(amount, *yaml.Node, string)) *once {
 	if n == nil {
 		return nil

@@ -15,7 +15,7 @@ type Outcome struct {
 	// Unlisted is what the response names, where that differs from the request, and the list has no
 	// row for.
 	Unlisted []Unlisted
-	Unread   []string // what it tells of limits and times, and cannot be read: "retry-after: soon"
+	Unread   []string // rate-limit values that cannot be read: "retry-after: soon"
 
 	// Resources are what the upstream bills once in a window of the calendar. Costs has them all,
 	// as if each were new.
@@ -58,7 +58,7 @@ func (m Moment) Time(now time.Time) time.Time {
 // IsZero reports whether the answer tells no time.
 func (m Moment) IsZero() bool { return m == Moment{} }
 
-// Kind is what a refusal means for whoever asked.
+// Kind is what a refusal means for the caller.
 type Kind string
 
 // The kinds of refusals.

@@ -12,11 +12,11 @@ import (
 	"quotabudget/internal/yamlfile"
 )
 
-// fact is a word about a call that sets its bucket or its price: the model that it asks for.
+// fact is a text about a call that chooses its bucket part or its price, such as the model.
 type fact struct {
 	name string
-	text *formula.Formula // of the request
-	// response replaces text once the call is done, where it has a value; nil for none.
+	text *formula.Formula // value in the request
+	// response is the value in the response, which replaces text; or nil.
 	response *formula.Formula
 }
 
@@ -67,7 +67,7 @@ func (r *reader) number(name string, key, n *yaml.Node) {
 	}
 }
 
-// free reports whether a name has no meaning in expressions yet, and adds a problem if it has.
+// free reports whether a name is still unused in expressions, and adds a problem if not.
 func (r *reader) free(name string, key *yaml.Node, what string) bool {
 	if wordForm.MatchString(name) && !r.taken(name) {
 		return true

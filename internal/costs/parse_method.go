@@ -31,7 +31,7 @@ type rules struct {
 	ttl     time.Duration
 }
 
-// use reports whether what a call takes depends on a table.
+// use reports whether the price of a call depends on a table.
 func (p *rules) use(table string) bool {
 	for _, h := range p.holds {
 		if h.units.Uses(table) || p.settles[h.bucket] != nil && p.settles[h.bucket].Uses(table) {
@@ -41,7 +41,7 @@ func (p *rules) use(table string) bool {
 	return false
 }
 
-// pending is how a response looks whose usage another one reports later, and by which id.
+// pending matches responses whose usage a later response reports, and finds their id.
 type pending struct{ where, id *formula.Formula }
 
 type amount struct {
@@ -49,14 +49,14 @@ type amount struct {
 	units  *formula.Formula
 }
 
-// holding is an estimate. most is the most that the truth can be, nil where the estimate gives it;
-// certain is the least, nil where nothing is known of it.
+// holding is an estimate of what a call takes. most is its upper bound, nil if the estimate implies
+// it; certain is its lower bound, nil if unknown.
 type holding struct {
 	amount
 	most, certain *formula.Formula
 }
 
-// estimates reports whether it may set less aside than the most.
+// estimates reports whether it may hold less than the most.
 func (h holding) estimates() bool {
 	return h.most != nil || h.units.Uses(slices.Collect(maps.Keys(formula.Quantiles()))...)
 }

@@ -26,7 +26,7 @@ type tableReader struct {
 // Keys of a row with columns that are not columns.
 var rowKeys = []string{"above", "since", "source"}
 
-// lookupTable reads figures, or words, by a key.
+// lookupTable reads a table of figures or words.
 func (r *reader) lookupTable(name string, key, n *yaml.Node) {
 	if !r.free(name, key, "tables") {
 		return
@@ -71,7 +71,7 @@ func (t *tableReader) columnNames(n *yaml.Node) []string {
 	return names
 }
 
-// unknown reads what becomes of a key without a row.
+// unknown reads how to treat a key without a row.
 func (t *tableReader) unknown(n *yaml.Node) {
 	switch t.text(n, "unknown") {
 	case "refuse":
@@ -82,7 +82,7 @@ func (t *tableReader) unknown(n *yaml.Node) {
 	}
 }
 
-// check reports what does not fit together in a table.
+// check reports contradictions in a table.
 func (t *tableReader) check(n *yaml.Node) {
 	require := func(what, column string) {
 		if !slices.Contains(t.Columns, column) {
@@ -102,9 +102,9 @@ func (t *tableReader) check(n *yaml.Node) {
 	case t.Dearest && !slices.ContainsFunc(t.Rows, always):
 		t.Add(n, "table %s: unknown: dearest needs a row without since", t.name)
 	case t.Words && !all(t.Rows, word):
-		t.Add(n, "table %s: its rows are numbers and words: write one kind", t.name)
+		t.Add(n, "table %s: rows must be all numbers or all words", t.name)
 	case t.Words && t.Dearest:
-		t.Add(n, "table %s: no word is the dearest: write unknown: refuse", t.name)
+		t.Add(n, "table %s: unknown: must be refuse in a table of words", t.name)
 	}
 }
 
@@ -112,7 +112,7 @@ func all[T any](list []T, holds func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(v T) bool { return !holds(v) })
 }
 
-// rows reads what a table holds for a key: a row, or a list of them that follow one another.
+// rows reads the row of a key, or its list of rows by date.
 func (t *tableReader) rows(key string, _, n *yaml.Node) {
 	first := len(t.Rows)
 	if n.Kind != yaml.SequenceNode {
@@ -128,7 +128,7 @@ func (t *tableReader) rows(key string, _, n *yaml.Node) {
 	})
 }
 
-// row reads what a table holds for a key.
+// row reads one row.
 func (t *tableReader) row(key string, n *yaml.Node) formula.Row {
 	row := formula.Row{Key: strings.ToLower(key)}
 	what := "row " + spell.Clip(key)
@@ -196,7 +196,7 @@ func (t *tableReader) complete(row map[string]float64, what string,
 		default:
 			of := t.text(usual, "defaults: "+column)
 			if figures[column], there = row[of]; !there {
-				t.Add(n, "%s: %s is missing, and %s, which is its default", what, column,
+				t.Add(n, "%s: %s is missing, and so is its default %s", what, column,
 					spell.Clip(of))
 			}
 		}
@@ -204,7 +204,7 @@ func (t *tableReader) complete(row map[string]float64, what string,
 	return figures
 }
 
-// figure reads a number from 0 on.
+// figure reads a number of at least 0.
 func (t *tableReader) figure(n *yaml.Node, what string) float64 {
 	number, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
 	if n.Kind != yaml.ScalarNode || err != nil || !(number >= 0 && number <= quota.MaxUnits) {

@@ -29,8 +29,8 @@ type Quote struct {
 	// Costs are by bucket or part of one. Units may be an estimate, see quota.Cost, and are 0 where
 	// the call can take nothing from a bucket that other calls of the method take from.
 	Costs []quota.Cost
-	Known bool        // they are final: charge them, and settle nothing
-	Lapse quota.Lapse // what becomes of the hold if nobody settles it
+	Known bool        // Costs are final: charge them, and settle nothing
+	Lapse quota.Lapse // what happens to a hold that is never settled
 	TTL   time.Duration
 	// AsJSON is whether its body was priced as JSON although it is not called that: an upstream that
 	// goes by the Content-Type could read another thing.
@@ -39,10 +39,10 @@ type Quote struct {
 	Reports string
 	// Unlisted is the facts for which the list has no row of their own.
 	Unlisted []Unlisted
-	// Priced names what the price was computed from: the model, the tier and the other facts of the
-	// request that the method's formulas use. It is empty where they use none.
+	// Priced names the facts of the request that set the price, such as the model and the tier. It is
+	// empty if there are none.
 	Priced string
-	// Certain is what the call takes at least, by bucket.
+	// Certain is the least that the call takes, by bucket.
 	Certain map[string]int64
 
 	table *Table
@@ -57,7 +57,7 @@ type PriceError struct {
 	Err            error
 }
 
-// Error names the method and what is wrong with the request, for whoever sent it: without the
+// Error names the method and the problem of the request, for its sender: without the
 // expressions of the list, and without values.
 func (e *PriceError) Error() string {
 	what := e.Err.Error()
@@ -148,7 +148,7 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 	return q, nil
 }
 
-// Unlisted is a fact of a call for which a table has no row of its own: a model without a price.
+// Unlisted is a fact of a call without its own row in a table, such as a model without a price.
 type Unlisted struct{ Table, Fact, Value string }
 
 // Name returns the value as the name of a bucket's part.
@@ -160,8 +160,7 @@ type warning struct {
 	rows        formula.Table
 }
 
-// unlisted returns the facts in env, or the one of that name, for which tables that the price
-// depends on have no row.
+// unlisted returns the facts in env, or the named one, without a row in the tables of the price.
 func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 	for _, w := range q.table.warns {
 		if fact != "" && fact != w.fact || q.rules == nil || !q.rules.use(w.table) {
@@ -175,9 +174,8 @@ func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 	return all
 }
 
-// useResponse replaces facts of the request by those of the response, which names what was done and
-// is billed: another model than the one that was asked for. A name without a row does not replace
-// one that has a row: it is another spelling of that, as far as the list knows.
+// useResponse replaces facts of the request by those of the response, which names the billed model.
+// A name without a row does not replace one with a row: it may be another spelling of it.
 func (q *Quote) useResponse(env formula.Env, out *Outcome) {
 	for _, f := range q.table.facts {
 		asked, used := env[f.name].(string)
@@ -197,7 +195,7 @@ func (q *Quote) useResponse(env formula.Env, out *Outcome) {
 	}
 }
 
-// price evaluates what is taken and held. On an error it names the bucket, or the number.
+// price evaluates the costs of a request. On an error it names the bucket, or the number.
 func (q *Quote) price(m Method, learned Learned) (bucket string, err error) {
 	for _, n := range m.numbers {
 		if q.env[n.name], err = n.value.Value(q.env); err != nil {
@@ -224,8 +222,8 @@ func (q *Quote) price(m Method, learned Learned) (bucket string, err error) {
 	return "", nil
 }
 
-// holdSomething sets 1 unit aside for a call that is settled and holds nothing: what is not held
-// cannot be settled.
+// holdSomething holds 1 unit for a call with a settlement and no hold, because only a hold can be
+// settled.
 func (q *Quote) holdSomething() {
 	if len(q.Held()) > 0 {
 		return
@@ -239,7 +237,7 @@ func (q *Quote) holdSomething() {
 	}
 }
 
-// Held returns the costs that are more than nothing: those that a ledger takes or holds.
+// Held returns the costs above 0, which a ledger charges or holds.
 func (q *Quote) Held() []quota.Cost {
 	return slices.DeleteFunc(slices.Clone(q.Costs), func(c quota.Cost) bool { return c.Units == 0 })
 }
@@ -280,8 +278,8 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 	return cost, nil
 }
 
-// learn puts the quantiles that a hold uses into the environment. It returns false where one of them
-// is not known yet.
+// learn puts the quantiles that a hold uses into the environment. It returns false if one of them is
+// not known yet.
 func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) bool {
 	for name, percentile := range formula.Quantiles() {
 		if !h.units.Uses(name) {
@@ -299,8 +297,8 @@ func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) 
 	return true
 }
 
-// priced names the facts of the request, in a form that fits into a label. Facts too long for that
-// are told apart by a digest.
+// priced names the facts of the request in a form that fits into a label. Facts that are too long
+// are replaced by a digest.
 func (q *Quote) priced(facts []string) string {
 	var words []string
 	for _, f := range q.table.facts {

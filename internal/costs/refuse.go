@@ -234,7 +234,7 @@ func (form errorForm) look(s *said) {
 	}
 }
 
-// in returns the objects at the path of which the condition holds.
+// in returns the objects at the path that meet the condition.
 func (i items) in(doc any) (all []any) {
 	for _, item := range answer.Items(doc, i.at) {
 		_, object := item.(map[string]any)
@@ -245,7 +245,7 @@ func (i items) in(doc any) (all []any) {
 	return all
 }
 
-// moment returns the time at the place, zero where there is none, and what is there if it cannot be
+// moment returns the time at the place, or zero, and the text there if it cannot be
 // read.
 func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 	if p.after > 0 {
@@ -266,8 +266,8 @@ func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 	return Moment{At: at, After: after}, ""
 }
 
-// amount returns the number at the place; false where there is none, and what is there if it cannot
-// be read.
+// amount returns the number at the place, false if there is none, and the text there if it cannot be
+// read.
 func (p place) amount(h http.Header, doc any, env formula.Env, part answer.Part) (
 	n int64, unread string, ok bool) {
 	if p.units != nil {

@@ -58,9 +58,9 @@ func (t *Table) Method(r *http.Request) (string, error) {
 	return "", fmt.Errorf("%s %s: %w", spell.Clip(verb), spell.Clip(path), quota.ErrUnpriced)
 }
 
-// checkRoute refuses a path that servers may take for a method of another price.
+// checkRoute refuses a path that servers may read as a method with another price.
 func (t *Table) checkRoute(id, verb, path string, words []word) error {
-	// servers may take /GraphQL and /graphql.json for it
+	// servers may accept /GraphQL and /graphql.json for it
 	plain := strings.TrimSuffix(strings.ToLower(path), ".json")
 	if other := t.routes.find(plain)[verb]; plain != path && other != "" && other != id {
 		return ambiguous("its path may be taken for %s, which is %s", spell.Clip(plain), other)
@@ -79,7 +79,7 @@ func (t *Table) checkRoute(id, verb, path string, words []word) error {
 	return err
 }
 
-// costSame reports whether calls of two methods take the same from the same buckets.
+// costSame reports whether calls of two methods take the same units from the same buckets.
 func (t *Table) costSame(id, other string) bool {
 	a, b := t.methods[id], t.methods[other]
 	byMethod := func(c quota.Cost) bool {
@@ -174,8 +174,8 @@ func (s *segment) findParts(parts []string) map[string]string {
 	return nil
 }
 
-// each visits the ends of all routes that a path may match, as servers may read its words. It
-// returns whether one of them matches however they do.
+// each visits all routes that a path may match, in any way that servers may read it. It returns
+// whether one of them always matches.
 func (s *segment) each(words []word, visit func(*segment)) bool {
 	if len(words) == 0 {
 		visit(s)
@@ -243,7 +243,7 @@ func (s *segment) ending(part string) *segment {
 	return s.endings[part[colon:]]
 }
 
-// values returns what the {names} of a route stand for in a path.
+// values returns the values of a route's {names} in a path.
 func (at route) values(path string) map[string]string {
 	values := map[string]string{}
 	parts := strings.Split(strings.Trim(path, "/"), "/")

@@ -120,7 +120,7 @@ func TestTableProblems(t *testing.T) {
 	list := read(t, "columns.yaml")
 	for _, c := range []struct{ old, new, want string }{
 		{"cached: input, context", "cached: on, context",
-			"row small: cached is missing, and on, which is its default"},
+			"row small: cached is missing, and so is its default on"},
 		{"context: 1000, ", "", "row small: context is missing"},
 		{"small: {input: 1", "small: {inputs: 1",
 			`row small: unknown key "inputs" (did you mean input?)`},
@@ -140,7 +140,7 @@ func TestTableProblems(t *testing.T) {
 		{"[output, input, cached, ", "[output, input, source, cached, ",
 			`columns: "source" cannot be used`},
 		{"unknown: refuse, rows: {eu: 1.5, us: 1}", "unknown: dearest, rows: {eu: a, us: b}",
-			"no word is the dearest"},
+			"must be refuse in a table of words"},
 		{`price(model, "context"))`, `price(model, "contex"))`,
 			`the table price has no column "contex": it has output, input,`},
 		{"price(model, {input: prompt, output", "price(model, {input: prompt, outputs",

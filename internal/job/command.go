@@ -144,7 +144,7 @@ func (c *child) signal(sig syscall.Signal) {
 }
 
 // wait passes signals on until the command has ended. When ctx ends or timeout has passed, it is
-// told to end, and killed after grace.
+// asked to end, and killed after grace.
 func (c *child) wait(ctx context.Context, r *run) {
 	go c.followStops()
 	go func() { c.ended <- c.cmd.Wait() }()

@@ -59,7 +59,7 @@ type Drawing struct {
 	beyond map[string]int64            // charged or held for calls, besides the reservation
 	open   map[string]map[string]int64 // of beyond, what is held for calls, by reservation
 	drawn  map[string]bool             // IDs of the charges that were drawn
-	denied int                         // calls that the ceiling denied
+	denied int                         // calls denied by the ceiling
 }
 
 // newDrawing returns the ledger of the run's requests.
@@ -89,7 +89,7 @@ func (l *Drawing) Charge(ctx context.Context, c quota.Charge) (quota.Decision, e
 			return d, err
 		}
 	}
-	// What a call is known to have used is booked, whatever the ceiling.
+	// Known use is booked even beyond the ceiling, because it was billed.
 	used := c.Observe && c.Manual
 	return l.take(ctx, units, used, func() (quota.Decision, error) {
 		return l.Ledger.Charge(ctx, c)
@@ -131,8 +131,8 @@ func (l *Drawing) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision,
 	return d, err
 }
 
-// take asks for units that are not drawn. Where the ceiling or a limit denies them, it gives the
-// reservation of the run back, which is meant for these requests, and asks again.
+// take charges units that are not drawn. If the ceiling or a limit denies them, it returns the
+// run's reservation, which is meant for these requests, and retries.
 func (l *Drawing) take(ctx context.Context, units map[string]int64, used bool,
 	ask func() (quota.Decision, error)) (d quota.Decision, err error) {
 	for {
@@ -146,7 +146,7 @@ func (l *Drawing) take(ctx context.Context, units map[string]int64, used bool,
 			l.add(units, 1)
 		}
 		d, err = ask()
-		// An answer that was lost may have been a charge.
+		// The charge may have been made although the ledger's response was lost.
 		if err == nil && d.Allowed && !d.Replayed || away(err) {
 			return d, err
 		}
@@ -170,7 +170,7 @@ func (l *Drawing) admit(units map[string]int64) bool {
 	return true
 }
 
-// deny returns the denial of the ceiling. No waiting helps, so it has no RetryAt.
+// deny returns the ceiling's denial. It has no RetryAt, because waiting does not help.
 func (l *Drawing) deny(ctx context.Context, units map[string]int64) (quota.Decision, error) {
 	now, err := l.Ledger.Time(ctx)
 	if err != nil {

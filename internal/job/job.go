@@ -90,8 +90,8 @@ type Outcome struct {
 
 	Reservation string           // "" if nothing was held
 	Held        map[string]int64 // by bucket
-	// Took is what the ledger booked by bucket, with what the command drew; nil if the settlement
-	// failed: what was held lapses at ExpiresAt.
+	// Took is the units booked by bucket, including drawn ones. It is nil if the settlement failed:
+	// the hold then lapses at ExpiresAt.
 	Took      map[string]int64
 	ExpiresAt time.Time
 	Denied    int // requests of the command that Max denied
@@ -142,14 +142,14 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // Unwrap is why.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// LostError says that the command was ended because its key or lock may be with another run: this
+// LostError reports that the command was ended because another run may have its key or lock: this
 // process was stopped for longer than the lease, or could not renew it in time.
 type LostError struct{ Lease time.Duration }
 
-// Error says what happened.
+// Error describes what happened.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("the command was ended: this process stood still for longer than the lease "+
-		"of its lock or id (%v), and another run may have them", e.Lease)
+	return fmt.Sprintf("the command was ended: this process was stopped for longer than the lease "+
+		"of its lock or id (%v), and another run may have taken them", e.Lease)
 }
 
 // SignalError says that a signal came before the command was started.

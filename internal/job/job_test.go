@@ -123,7 +123,7 @@ func TestNotStarted(t *testing.T) {
 	}
 }
 
-// TestTimeout: a command that takes too long is told to end, and killed if it does not, with
+// TestTimeout: a command that takes too long is asked to end, and killed if it does not, with
 // everything that it started.
 func TestTimeout(t *testing.T) {
 	t.Parallel()

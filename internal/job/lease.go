@@ -60,8 +60,7 @@ func (l *leases) renew(ctx context.Context) error {
 	return nil
 }
 
-// lose gives up all claims: another run may have them. What happens to them in the ledger is up to
-// that run.
+// lose gives up all claims without releasing them, because another run may have them.
 func (l *leases) lose() {
 	l.key, l.lock = "", ""
 	close(l.lost)
@@ -76,7 +75,7 @@ func (l *leases) isLost() bool {
 	}
 }
 
-// wallClock is the time that also passes while the machine sleeps.
+// wallClock returns a time that also passes while the machine sleeps.
 func wallClock() time.Time { return time.Now().Round(0) }
 
 // done marks the key as that of a run that has succeeded.
@@ -104,6 +103,6 @@ func (l *leases) finish(name string, done bool) {
 		return l.claims.Finish(ctx, claim, done)
 	})
 	if err != nil && !errors.Is(err, quota.ErrNoClaim) {
-		l.log.Warn("the ledger was not told that the run has ended", "claim", name, "error", err)
+		l.log.Warn("cannot release the claim of a run that has ended", "claim", name, "error", err)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// NameOf returns the name of a job by its command line: that of the program without folder and
+// NameOf returns the name of a job from its command line: that of the program without folder and
 // ending, or of the script that an interpreter runs. "python3 -u /srv/a.py" and
-// "nice sh -c 'cd /srv && ./a.sh'" are both a. It is the program's own where none is found.
+// "nice sh -c 'cd /srv && ./a.sh'" are both a. Without a script it is the interpreter's name.
 func NameOf(args []string) string {
 	if name := scriptOf(args); name != "" {
 		return name

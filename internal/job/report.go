@@ -75,17 +75,17 @@ func (r *run) drawn() map[string]int64 {
 	return drawn
 }
 
-// told is what a report says: the sum of its lines, which are units=N, bucket=B units=N, or
-// method=M count=N.
-type told struct {
+// reportTotal is the sum of a report's lines, which are units=N, bucket=B units=N or method=M
+// count=N.
+type reportTotal struct {
 	costs []quota.Cost
 	lines int
-	bad   int    // lines that say nothing
-	first string // of these, with its number
+	bad   int    // lines that cannot be read
+	first string // first bad line, with its number
 }
 
 // add adds what one line says.
-func (t *told) add(r *run, line string) {
+func (t *reportTotal) add(r *run, line string) {
 	t.lines++
 	if strings.TrimSpace(line) == "" {
 		return
@@ -174,7 +174,7 @@ func (r *run) bucketOf(name string) (string, error) {
 		if err := quota.CheckBucket(name); err != nil || r.knowsBucket(name) {
 			return name, err
 		}
-		return "", fmt.Errorf("no limit and no price is of bucket %q", name)
+		return "", fmt.Errorf("unknown bucket %q: no limit or price names it", name)
 	}
 	if len(r.out.Held) == 1 {
 		for bucket := range r.out.Held {
@@ -205,7 +205,7 @@ const maxLine = 4 << 10
 type reportPipe struct {
 	read, write *os.File
 	run         *run
-	told        told
+	told        reportTotal
 	line        []byte // the last one, as far as it has come
 	ended       chan struct{}
 }
@@ -252,7 +252,7 @@ func (p *reportPipe) endLine() {
 }
 
 // all is what was written until now. What the command has started may still have it open.
-func (p *reportPipe) all() told {
+func (p *reportPipe) all() reportTotal {
 	_ = p.read.SetReadDeadline(time.Now())
 	<-p.ended
 	_ = p.read.SetReadDeadline(time.Time{})

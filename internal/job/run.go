@@ -17,7 +17,7 @@ const (
 	EnvLabels      = "QUOTA_LABELS"      // of what is booked, as quota.ParseLabels reads them
 	EnvReport      = "QUOTA_REPORT_FD"   // the descriptor for lines such as units=3
 	EnvProxy       = "QUOTA_PROXY"       // the address of the proxy
-	EnvMax         = "QUOTA_MAX"         // the most units that the command may take, if it has a ceiling
+	EnvMax         = "QUOTA_MAX"         // ceiling of the command in units, if it has one
 )
 
 // start starts the command.

@@ -68,7 +68,7 @@ func (r *run) beyondSlice(used []quota.Cost) (beyond []quota.Cost) {
 	return beyond
 }
 
-// lapses says once that the ledger could not be told.
+// lapses logs that the run could not be settled.
 func (r *run) lapses(err error) {
 	what := "is booked when the hold lapses"
 	if r.lapse() == quota.LapseRelease {

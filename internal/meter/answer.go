@@ -13,7 +13,7 @@ type answer struct {
 	body     io.ReadCloser
 	exchange *exchange
 
-	mu     sync.Mutex // held by whoever reads
+	mu     sync.Mutex // held while the body is read
 	ended  bool
 	closed atomic.Bool
 }

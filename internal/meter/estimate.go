@@ -88,14 +88,14 @@ const (
 	sampleLeast = 20  // calls, before a quantile says anything
 )
 
-// samples holds what the newest calls took beyond what was certain when they were sent, by method,
-// bucket and what set their price.
+// samples holds what the newest calls took beyond their certain units, by method, bucket and the
+// facts that set their price.
 type samples struct {
 	mu  sync.Mutex
 	all map[sampled]*sample
 }
 
-// sampled names calls that are alike: what one takes says what another may take.
+// sampled identifies calls that are priced alike, so that one predicts another.
 type sampled struct{ method, bucket, priced string }
 
 type sample struct {
@@ -170,7 +170,7 @@ func (t *Transport) seed(ctx context.Context, name sampled, s *sample) {
 	entries, err := t.Budget.Ledger.Entries(ctx, quota.Query{Credential: t.Budget.Credential,
 		Bucket: name.bucket, Limit: 5 * sampleSize})
 	if err != nil {
-		t.Log.Debug("cannot read what calls have taken so far", "method", name.method,
+		t.Log.Debug("cannot read earlier calls from the ledger", "method", name.method,
 			"error", err)
 		return
 	}

@@ -34,11 +34,11 @@ type exchange struct {
 	cancel  func(context.Context) error // the charge of a call whose price is known
 	seen    *costs.Observation
 	awaited *awaited     // a pending call that the response may be about; or nil
-	due     *due         // what is booked, once that is decided
-	tried   bool         // to settle, and perhaps that was done
-	doubt   bool         // whether it was
-	lost    bool         // what was set aside, by the ledger
-	open    atomic.Int32 // goroutines that work on it
+	due     *due         // what to book, once decided
+	tried   bool         // a settlement was sent
+	doubt   bool         // the settlement may have been booked
+	lost    bool         // the ledger has lost the hold
+	open    atomic.Int32 // goroutines that work on the call
 }
 
 // Drain is how much of an answer is read when its caller has gone. Zero is the default.

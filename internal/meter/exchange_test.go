@@ -159,11 +159,11 @@ func TestAnswersThatDoNotTell(t *testing.T) {
 				t.Errorf("%d units are booked by what the upstream told", told)
 			}
 			log := m.log.String()
-			times := strings.Count(log, "does not say what the call took")
+			times := strings.Count(log, "does not report what the call took")
 			if !strings.Contains(log, c.told) || times != min(1, len(c.told)) {
 				t.Errorf("told %d times:\n%s", times, log)
 			}
-			nonsense := strings.Count(log, "tells of limits cannot be read")
+			nonsense := strings.Count(log, "cannot read the rate-limit values")
 			if (nonsense == 1) != (c.fault == "nonsense") || nonsense > 1 {
 				t.Errorf("nonsense is told %d times:\n%s", nonsense, log)
 			}

@@ -54,15 +54,15 @@ func (t *Transport) refused(ctx context.Context, a asked, r *costs.Refusal) {
 	case r.Kind == costs.Throttled && !r.Until.IsZero():
 		t.suspend(ctx, a, r, t.throttles(r, a.d)...)
 	case r.Kind == costs.BadCredential && t.Proxied:
-		if _, told := t.told.LoadOrStore("bad credential", true); !told {
+		if _, told := t.warned.LoadOrStore("bad credential", true); !told {
 			t.Log.Warn("the upstream refuses the key of the credential", "credential",
 				t.Budget.Credential, "reason", r.Reason, "message", r.Message)
 		}
 	}
 }
 
-// closes returns the bucket that a refusal is about. When the response does not name it, that is
-// the default one if the request was charged to it, else the first that it was charged to.
+// closes returns the bucket that a refusal concerns. If the response does not name one, it is the
+// default bucket if the request was charged to it, else the first that was charged.
 func closes(r *costs.Refusal, d quota.Decision) string {
 	_, byDefault := d.Units[quota.DefaultBucket]
 	switch {
@@ -75,8 +75,8 @@ func closes(r *costs.Refusal, d quota.Decision) string {
 }
 
 // throttles returns the buckets that a throttle holds back: the one that the rule names, else all
-// that the call was charged to. Money is not among them, since it belongs to no rate: other calls
-// that it pays for may go on.
+// that the call was charged to, except money: a rate does not limit money, and other calls may
+// still spend it.
 func (t *Transport) throttles(r *costs.Refusal, d quota.Decision) (buckets []string) {
 	if r.Bucket != "" {
 		return []string{r.Bucket}
@@ -122,18 +122,18 @@ func (t *Transport) suspendAt(ctx context.Context, a asked, r *costs.Refusal, bu
 	log := t.Log.With("bucket", bucket, "until", until.UTC(), "reason", r.Reason)
 	switch {
 	case !until.After(now):
-		log.Info("the upstream reports an exhausted bucket, but for a window that has ended")
+		log.Info("ignored a late report of an exhausted bucket: its window has ended")
 		return
 	}
 	if before, err := t.Budget.SuspendedUntil(ctx, bucket); err == nil && !until.After(before) {
 		return
 	}
 	if err := t.Budget.SuspendUntil(ctx, bucket, until, reasonOf(r)); err != nil {
-		log.Error("cannot suspend the bucket that the upstream refuses", "error", err)
+		log.Error("cannot suspend the bucket that the upstream refused", "error", err)
 		return
 	}
 	if r.Kind == costs.Throttled {
-		log.Warn("the upstream throttles: the bucket is suspended for as long as it asks")
+		log.Warn("the upstream throttles: bucket suspended")
 		return
 	}
 	log.Warn("the upstream reports an exhausted bucket: suspended until its reset")
@@ -171,8 +171,8 @@ func (t *Transport) farthest(bucket string, now time.Time) time.Time {
 	return now.Add(2 * longest)
 }
 
-// learn has the ledger keep what the response reports about limits. after is the decision on what was
-// booked: a figure above what is left by our own count is nothing to learn.
+// learn records in the ledger what the response reports about limits. after is the decision on the
+// booked units: a figure above our own count is ignored.
 func (t *Transport) learn(ctx context.Context, a asked, after quota.Decision,
 	lessons []costs.Lesson) {
 	for _, lesson := range lessons {
@@ -228,7 +228,7 @@ func (t *Transport) learnOf(ctx context.Context, a asked, after quota.Decision,
 		reset = time.Time{}
 	}
 	seen := "reset " + limit.Name()
-	before, _ := t.told.Load(seen)
+	before, _ := t.warned.Load(seen)
 	last, _ := before.(time.Time)
 	remaining := t.remaining(lesson, limit)
 	left, known := after.Remaining[lesson.Bucket]
@@ -239,13 +239,13 @@ func (t *Transport) learnOf(ctx context.Context, a asked, after quota.Decision,
 	learned, err := t.Budget.Learn(ctx, quota.Learn{Limit: limit, Remaining: remaining,
 		Reset: reset, AskedAt: a.d.At})
 	if err != nil {
-		t.Log.Warn("cannot keep what the upstream reports as left", "limit", limit.Name(),
+		t.Log.Warn("cannot record the units that the upstream has left", "limit", limit.Name(),
 			"error", err)
 		return
 	}
-	t.told.Store(seen, reset)
+	t.warned.Store(seen, reset)
 	if learned.Units > 0 {
-		t.Log.Info("the upstream reports that less is left than was counted", "limit",
+		t.Log.Info("the upstream has fewer units left than the ledger", "limit",
 			limit.Name(), "left", lesson.Remaining, "counted", learned.Thought, "by", lesson.Why)
 	}
 }
@@ -260,7 +260,7 @@ func (t *Transport) remaining(lesson costs.Lesson, limit quota.Limit) int64 {
 	}
 	b, _ := t.Table.Bucket(limit.Bucket)
 	account := fmt.Sprintf("lower %s %d", limit.Name(), lesson.Limit)
-	if _, reported := t.told.LoadOrStore(account, true); !reported {
+	if _, reported := t.warned.LoadOrStore(account, true); !reported {
 		t.Log.Warn(fmt.Sprintf("the account allows %s in %s, the limit in force is %s: lower it in "+
 			"quota.yaml", b.Unit.Text(lesson.Limit), limit.Window.Text(), b.Unit.Text(limit.Units)),
 			"credential", t.Budget.Credential, "bucket", limit.Bucket)

@@ -40,7 +40,7 @@ func TestLessons(t *testing.T) {
 			m.booked(t, "output"))
 	}
 	log := m.log.String()
-	if !strings.Contains(log, "less is left than was counted") ||
+	if !strings.Contains(log, "fewer units left than the ledger") ||
 		!strings.Contains(log, "anthropic-ratelimit-output-tokens-remaining") {
 		t.Errorf("log: %s", log)
 	}

@@ -8,17 +8,17 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// pendings are the calls of this process whose usage a later response reports, by its id. Those of
-// a process that ends lapse, as any hold does.
+// pendings holds the calls of this process whose usage a later response reports, by its id. If the
+// process ends, their holds lapse.
 type pendings struct {
 	mu   sync.Mutex
 	byID map[string]*exchange
 }
 
-// maxPending is how many there may be. With more, all are left to lapse.
+// maxPending bounds the pending calls. Beyond it, all are left to lapse.
 const maxPending = 10_000
 
-// keep notes that the call awaits its usage, without its body.
+// keep adds a call that awaits its usage, without its body.
 func (p *pendings) keep(id string, e *exchange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -29,7 +29,7 @@ func (p *pendings) keep(id string, e *exchange) {
 		quote: e.quote, ctx: context.WithoutCancel(e.ctx), asked: e.asked, unused: e.unused}
 }
 
-// of returns the call of that id, nil if there is none.
+// of returns the call with an id, or nil.
 func (p *pendings) of(id string) *exchange {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,13 +47,13 @@ func (p *pendings) take(id string, e *exchange) bool {
 	return true
 }
 
-// awaited is a pending call, and what it makes of a response to another one.
+// awaited observes a response that may report the usage of a pending call.
 type awaited struct {
 	call *exchange
 	seen *costs.Observation
 }
 
-// await begins to read a response for the pending call that it may be about.
+// await starts to observe a response for its pending call.
 func (e *exchange) await(resp *http.Response) {
 	if call := e.gate.pendings.of(e.quote.Reports); call != nil && e.quote.Reports != "" {
 		e.awaited = &awaited{call, call.quote.Observe(resp.StatusCode, resp.Header)}
@@ -68,7 +68,7 @@ func (e *exchange) observe(p []byte) {
 	}
 }
 
-// report settles the pending call, if the response says what it took.
+// report settles the pending call if the response reports its usage.
 func (e *exchange) report() {
 	if e.awaited == nil {
 		return

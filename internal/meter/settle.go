@@ -65,8 +65,8 @@ func (e *exchange) end(how ending) {
 		return
 	}
 	took := out.Costs
-	if out.Refusal == nil { // else the upstream never counted what the call could have taken
-		t.unused.add(e.quote.Costs, took) // before the ledger knows: counted twice, it is no lesson
+	if out.Refusal == nil { // a refused call never counted at the upstream
+		t.unused.add(e.quote.Costs, took) // before it is booked, so that no lesson counts it twice
 	}
 	settle := e.settle
 	// a user's token may be of another project, which pays for what it reads itself
@@ -79,11 +79,10 @@ func (e *exchange) end(how ending) {
 	}
 }
 
-// lapses leaves the hold to lapse, and counts as charged the most that the call can take, which is
-// what becomes of it. why is told, if there is a reason to.
+// lapses leaves the hold to lapse, and counts the most that the call can take as charged: that is
+// what a lapse books. It logs why, unless that is "".
 //
-// A call that holds a place among those at once is over: that is booked now, so that the place is
-// free for others.
+// The call no longer counts against a limit on concurrent calls: its place is freed at once.
 func (e *exchange) lapses(why string) {
 	took, places := slices.Clone(e.quote.Costs), 0
 	for i, c := range took {
@@ -193,7 +192,7 @@ func (e *exchange) log() *slog.Logger {
 		cmp.Or(e.asked.d.Reservation, e.call.Reservation))
 }
 
-// bookAll tells the ledger, again and again while it is away, for so long.
+// bookAll retries tell for a while if the ledger cannot be reached.
 func (e *exchange) bookAll(tell func(context.Context) error, during time.Duration) error {
 	ctx := context.WithoutCancel(e.ctx)
 	until := time.Now().Add(during)
@@ -214,8 +213,8 @@ func (e *exchange) bookAll(tell func(context.Context) error, during time.Duratio
 	}
 }
 
-// tellMissing says, once for each method, that its answers lack what the price list looks for. The
-// most that such a call can take is booked then.
+// tellMissing logs, once for each method, that its responses lack a path of the price list. Such a
+// call is charged the most that it can take.
 func (t *Transport) tellMissing(method string, paths []string) {
 	if len(paths) == 0 {
 		return
@@ -223,27 +222,27 @@ func (t *Transport) tellMissing(method string, paths []string) {
 	if t.Missed != nil {
 		t.Missed(method)
 	}
-	if _, told := t.told.LoadOrStore("missing "+method, true); !told {
-		t.Log.Warn("the answer does not say what the call took: the most that it can take is "+
-			"booked, and so it is for further answers of this kind", "method", method,
+	if _, told := t.warned.LoadOrStore("missing "+method, true); !told {
+		t.Log.Warn("the response does not report what the call took: charging the maximum for "+
+			"this and similar calls", "method", method,
 			"missing", strings.Join(paths, ", "))
 	}
 }
 
-// mostUnlisted bounds the names that tellUnlisted reports: callers can make up any number of them.
+// mostUnlisted bounds the names that tellUnlisted logs, because callers can make up any number.
 const mostUnlisted = 100
 
-// tellUnlisted logs, once for each, that the list has no figure for a model or the like. It returns
-// the name by which calls are labelled, "others" beyond the bound.
+// tellUnlisted logs, once for each value, that a table has no row for a fact such as the model. It
+// returns the label for such calls: the value's name, or "others" beyond the bound.
 func (t *Transport) tellUnlisted(method string, u costs.Unlisted) string {
 	key := "unlisted " + u.Table + " " + u.Value
-	if _, told := t.told.Load(key); told {
+	if _, told := t.warned.Load(key); told {
 		return u.Name()
 	}
 	if t.unlisted.Load() >= mostUnlisted {
 		return "others"
 	}
-	if _, told := t.told.LoadOrStore(key, true); !told {
+	if _, told := t.warned.LoadOrStore(key, true); !told {
 		t.unlisted.Add(1)
 		t.Log.Warn("the price list has no row for a call; another row sets its price, perhaps far "+
 			"too high or too low", "method", method, u.Fact, u.Value, "table", u.Table)
@@ -251,13 +250,13 @@ func (t *Transport) tellUnlisted(method string, u costs.Unlisted) string {
 	return u.Name()
 }
 
-// tellUnread says, once for each method, that what its answers tell of limits cannot be read.
+// tellUnread logs, once for each method, the rate-limit values that cannot be read.
 func (t *Transport) tellUnread(method string, unread []string) {
 	if len(unread) == 0 {
 		return
 	}
-	if _, told := t.told.LoadOrStore("unread "+method, true); !told {
-		t.Log.Warn("what an answer tells of limits cannot be read: it is as if it told nothing",
+	if _, told := t.warned.LoadOrStore("unread "+method, true); !told {
+		t.Log.Warn("cannot read the rate-limit values of a response: ignoring them",
 			"method", method, "unread", strings.Join(unread, ", "))
 	}
 }

@@ -54,15 +54,15 @@ type Transport struct {
 	Proxied bool
 	Log     *slog.Logger
 
-	open     atomic.Int64 // what is still to be read or booked
-	reading  atomic.Int64 // answers whose callers have gone
-	unlisted atomic.Int64 // facts without a row that were told
-	forgoing atomic.Int64 // calls that were not sent, for which something may be set aside
+	open     atomic.Int64 // calls still to be read or booked
+	reading  atomic.Int64 // responses read for callers that disconnected
+	unlisted atomic.Int64 // facts without a row that were logged
+	forgoing atomic.Int64 // calls that were not sent but may have a hold
 	samples  samples
 	pendings pendings
 	unused   unused
 	paid     repeats
-	told     sync.Map // of what was told: what answers lack, what is not listed, resets by limit
+	warned   sync.Map // warnings already logged, by their subject; and resets by limit
 }
 
 // What Transport refuses by itself.
@@ -73,7 +73,7 @@ var (
 	ErrBodyTooLarge = errors.New("request's body is too large to be priced")
 )
 
-const settleTime = 5 * time.Second // for what the ledger must be told after the request has ended
+const settleTime = 5 * time.Second // for one settlement after the request has ended
 
 // NewBase is the transport that sends for us. It speaks HTTP/1.1 only: an HTTP/2 client sends
 // requests again by itself when a server refuses a stream, and each would have to be charged.

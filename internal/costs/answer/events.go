@@ -2,8 +2,8 @@ package answer
 
 import "bytes"
 
-// Events reads a stream of server-sent events as it passes, or one of lines with JSON. It holds one
-// event at most, and passes over an event that is longer than Max.
+// Events reads a stream of server-sent events or of JSON lines as it is passed on. It keeps at most
+// one event, and skips events longer than Max.
 type Events struct {
 	Max    int  // bytes of an event
 	Lines  bool // each line is the data of an event

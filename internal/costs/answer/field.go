@@ -24,7 +24,7 @@ func Param(text, item string, names ...string) (string, bool) {
 	return found[0], true
 }
 
-// valueOf returns the value of the first of the names that a part gives one, name=value.
+// valueOf returns the value of the first of the names that the parts define as name=value.
 func valueOf(parts, names []string) (string, bool) {
 	for _, name := range names {
 		for _, part := range parts {
@@ -37,7 +37,7 @@ func valueOf(parts, names []string) (string, bool) {
 	return "", false
 }
 
-// splitOutside splits a text at a mark that is not between quotes.
+// splitOutside splits a text at marks outside quotes.
 func splitOutside(text string, mark byte) (parts []string) {
 	quoted, begin := false, 0
 	for i := range len(text) {

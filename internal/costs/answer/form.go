@@ -34,7 +34,7 @@ const (
 	lastEpoch  = 1 << 33       // 2242
 )
 
-// Part is what a number of units is of a limit.
+// Part is the role of a number of units in a limit.
 type Part string
 
 // The parts of a limit.
@@ -110,7 +110,7 @@ func Moment(text string, form Form) (at time.Time, after time.Duration, ok bool)
 var dateForm = regexp.MustCompile(`(\d{4}-\d\d-\d\d)(?:(?:T|,? (?:at )?)` +
 	`(\d\d:\d\d)(:\d\d)?(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?)?`)
 
-// dateIn reads the first date in a text: its beginning in UTC, or the time that follows it.
+// dateIn reads the first date in a text with the time that follows it, by default 00:00 UTC.
 func dateIn(text string) (at time.Time, ok bool) {
 	m := dateForm.FindStringSubmatch(text)
 	if m == nil {

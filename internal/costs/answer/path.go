@@ -35,17 +35,17 @@ func Find(value any, path string) (any, bool) {
 	return value, true
 }
 
-// CheckPath returns what is wrong with a path that can never match: it is in the language of
-// JSONPath or of JSON Pointer, or has a step without a name.
+// CheckPath returns an error for a path that can never match: one in JSONPath or JSON Pointer, or
+// with an empty step.
 func CheckPath(path string) error {
 	switch {
 	case strings.HasPrefix(path, "$") || strings.ContainsAny(path, "[]"):
-		return fmt.Errorf("path %q can never match: write places as steps, data.0.id or data.*.id",
+		return fmt.Errorf("path %q can never match: write indexes as steps, data.0.id or data.*.id",
 			path)
 	case strings.HasPrefix(path, "/"):
-		return fmt.Errorf("path %q can never match: its steps are parted by dots, data.0.id", path)
+		return fmt.Errorf("path %q can never match: separate steps with dots, data.0.id", path)
 	case slices.Contains(strings.Split(path, "."), ""):
-		return fmt.Errorf("path %q can never match: a step of it has no name", path)
+		return fmt.Errorf("path %q can never match: it has an empty step", path)
 	}
 	return nil
 }
@@ -123,8 +123,8 @@ func Text(value any, path string) (string, bool) {
 	return "", false
 }
 
-// FillZero puts 0 at a path where only its last key is missing: some upstreams leave numbers out
-// that are 0. In the path * stands for every key or place.
+// FillZero sets a path to 0 if only its last key is missing: some upstreams omit numbers that are 0.
+// In the path * stands for every key or index.
 func FillZero(value any, path string) {
 	objects, key := []any{value}, path
 	if end := strings.LastIndexByte(path, '.'); end >= 0 {

@@ -140,7 +140,7 @@ func (s Scope) functions() (options []expr.Option) {
 func distinct(params ...any) (any, error) {
 	list, ok := params[0].([]any)
 	if !ok {
-		return nil, errors.New("distinct is asked for what is not a list")
+		return nil, errors.New("the argument of distinct is not a list")
 	}
 	known := map[any]bool{}
 	for _, item := range list {
@@ -152,7 +152,7 @@ func distinct(params ...any) (any, error) {
 	return float64(len(known)), nil
 }
 
-// RequestError is what is wrong with a request, in words for whoever sent it.
+// RequestError describes a problem of a request, for its sender.
 type RequestError struct{ err error }
 
 // Error says it.

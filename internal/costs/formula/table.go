@@ -15,21 +15,21 @@ import (
 
 // Table holds figures or words by a key, such as the prices of a token by model.
 type Table struct {
-	Columns []string // figures of each row, the one that says how dear it is first; empty: one figure
+	Columns []string // names of the figures, the main price first; empty for one figure
 	Prompt  []string // columns whose amounts add up to the length of the prompt
-	Rows    []Row    // those of one key from the earliest to the latest
+	Rows    []Row    // rows of one key are in order of their dates
 	Words   bool     // the rows hold words
 	Dearest bool     // a key without a row counts as the dearest row
 }
 
-// Row is what a table holds for a key. A * at the end of the key stands for any rest.
+// Row holds the values of a key. A * at the end of the key matches any ending.
 type Row struct {
 	Key     string // in lower case
 	Number  float64
 	Word    string
 	Figures map[string]float64 // by column, each of them
 	Bands   []Band             // from the shortest prompt to the longest
-	Since   string             // the day from which it counts: 2026-12-01; "" for always
+	Since   string             // first day of validity: 2026-12-01; "" for always
 }
 
 // Band replaces the figures of a row for prompts longer than Above.
@@ -142,8 +142,8 @@ func (t Table) cost(row Row, amounts map[string]any) (sum float64, err error) {
 	return sum, nil
 }
 
-// value returns what an expression gets for a row: its one figure or word, the figure of a column,
-// or the cost of amounts.
+// value returns the value of a table call: the row's one figure or word, a column's figure, or the
+// cost of amounts.
 func (t Table) value(row Row, params []any) (any, error) {
 	switch {
 	case t.Words:
@@ -168,7 +168,7 @@ func (t Table) function(name string) expr.Option {
 	find := func(params ...any) (any, error) {
 		key, ok := params[0].(string)
 		if !ok {
-			return nil, errors.New(name + " is asked for what is not a text")
+			return nil, errors.New("the argument of " + name + " is not a text")
 		}
 		row, _, ok := t.Find(key)
 		if !ok {
