@@ -65,7 +65,7 @@ func TestClients(t *testing.T) {
 
 var moment = regexp.MustCompile(`\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d`)
 
-// check compares what a client saw with what there is, and reads what it was told at the end.
+// check compares what a client saw with the stand-in's data, and reads its last message.
 func check(t *testing.T, got sight, id string) {
 	t.Helper()
 	if got.Regions != 110 || got.Pages != 4 || got.Videos != 200 || got.Found != 5 {

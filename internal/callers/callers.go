@@ -21,9 +21,9 @@ type Callers struct{ all []Caller }
 // Caller is a line of a token file.
 type Caller struct {
 	Name   string // "" where the line has only a token
-	Manual bool   // it is a person, who may use the headroom
+	Manual bool   // the caller is a person, who may use the headroom
 
-	sum [sha256.Size]byte // of its token
+	sum [sha256.Size]byte // hash of the token
 }
 
 var (
@@ -32,7 +32,7 @@ var (
 )
 
 const (
-	// minToken is how long a token must be: shorter ones can be guessed.
+	// minToken is the least length of a token: shorter ones can be guessed.
 	minToken = 16
 	maxFile  = 1 << 20 // bytes
 )
@@ -132,8 +132,8 @@ func (c *Callers) Of(tokens ...string) (found Caller, ok bool) {
 	return found, ok
 }
 
-// Sent returns the tokens that an Authorization header can contain: behind Bearer, behind token as
-// GitHub's libraries write it, or as the password or the user name of Basic.
+// Sent returns the possible tokens in an Authorization header: after Bearer, after token (GitHub's
+// libraries), or as the password or the user name of Basic.
 func Sent(authorization string) []string {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(authorization), " ")
 	switch token = strings.TrimSpace(token); strings.ToLower(scheme) {

@@ -20,13 +20,13 @@ const maxFileBytes = 1 << 20
 // SystemFile is the configuration of a whole machine.
 const SystemFile = "/etc/quota/quota.yaml"
 
-// Search finds the configuration file. The first of these counts: Path, the file that QUOTA_CONFIG
-// names, ./quota.yaml, quota/quota.yaml below XDG_CONFIG_HOME (~/.config), and System.
+// Search finds the configuration file, the first of: Path, QUOTA_CONFIG, ./quota.yaml,
+// quota/quota.yaml in XDG_CONFIG_HOME (~/.config), and System.
 type Search struct {
 	Getenv func(string) string
 	Path   string // of --config; "" if the flag was not given
 	System string // "" for SystemFile
-	Text   []byte // what to read instead of the content of Path; nil for the content
+	Text   []byte // if not nil, read instead of the content of Path
 }
 
 // open finds the file and parses it. The node is nil when there is no file, or nothing in it.
@@ -51,8 +51,8 @@ func (r *reader) open(ctx context.Context, s Search) (*yaml.Node, error) {
 	return parse(path, data)
 }
 
-// find returns the path of the file to read, "" if there is none. A file that a person named need
-// not exist, and one that cannot be looked at counts as found: another one must not take its place.
+// find returns the path of the file to read, or "". A file that was named or cannot be examined
+// counts as found, so that no other file takes its place.
 func (r *reader) find(s Search) string {
 	if named := cmp.Or(s.Path, r.getenv("QUOTA_CONFIG")); named != "" {
 		return named

@@ -28,7 +28,7 @@ type OwnJob struct {
 	Jitter     time.Duration
 	Timeout    time.Duration
 	Cost       JobCost
-	Max        quota.Cost // the most that one run may take; Bucket "" counts all of them, 0 is no limit
+	Max        quota.Cost // ceiling of one run; Bucket "" adds all buckets up, 0 is no ceiling
 	Settle     string     // one of Settlements
 	Weight     int64
 	Priority   int64
@@ -472,7 +472,7 @@ func (r *reader) checkLimited(at *yaml.Node, costs []quota.Cost, cred Credential
 	}
 }
 
-// IsSweep reports whether the job stands for the sweeps of ingestor once, which something else runs.
+// IsSweep reports whether the job stands for sweeps of ingestor once, run by something else.
 func (j OwnJob) IsSweep() bool { return j.Name == DefaultJob }
 
 // Learns reports whether what a run takes is known only by those before it.

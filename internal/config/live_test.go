@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// TestWatch: a change is told once it has lasted from one look to the next, whatever was written
-// before that.
+// TestWatch: a change is reported once it is unchanged between two checks.
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	file, costs := filepath.Join(dir, "quota.yaml"), filepath.Join(dir, "costs.yaml")
@@ -69,7 +68,7 @@ func TestWatch(t *testing.T) {
 		write(file, "back")
 		asked(2*lookAgain, true, "back")
 		must(t, os.Remove(file))
-		asked(lookAtFiles+lookAgain, true, "missing, which is told")
+		asked(lookAtFiles+lookAgain, true, "missing, which is reported")
 		asked(time.Minute, false, "still missing")
 		hangup <- syscall.SIGHUP
 		asked(0, true, "SIGHUP")

@@ -49,7 +49,7 @@ func (r *reader) serviceAccount(n *yaml.Node, into *ServiceAccount) {
 	}, "file")
 }
 
-// projectForm is that of a project's ID or number.
+// projectForm matches a project's ID or number.
 var projectForm = regexp.MustCompile(`^(?:[a-z0-9.-]+:)?[a-z0-9-]{1,63}$`)
 
 func (r *reader) project(n *yaml.Node) string {

@@ -179,7 +179,7 @@ func (f field) check(item string) error {
 	return nil
 }
 
-// number is that of a name, too; -1 for something else.
+// number returns the value of a number or a name; -1 for anything else.
 func (f field) number(text string) int {
 	for i, name := range f.names {
 		if text == name {

@@ -43,8 +43,8 @@ type Result struct {
 // Options say what counts as too little or too much.
 type Options struct {
 	MinFree int64     // bytes of disk beside a ledger in a file
-	Days    int       // of the schedule that are planned
-	Now     time.Time // by which prices are old; zero is the time now
+	Days    int       // days of the schedule to plan
+	Now     time.Time // reference for the age of prices; zero is the current time
 }
 
 // exam is an examination that is under way.

@@ -62,7 +62,7 @@ func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) 
 	if mode, exposed := c.Account.Secret(nobody).Exposed(); exposed {
 		e.add(Finding{Warning, "key-exposed", about,
 			fmt.Sprintf("other users can read %s (mode %04o)", c.Account.File, mode),
-			"whoever has the key reads what its account may",
+			"a user with the key can read all that its account can",
 			"chmod 600 " + c.Account.File})
 	}
 	limits, err := googleLimits(ctx, c.Account, service)

@@ -86,7 +86,7 @@ func (e *exam) redisMemory(f redisledger.Facts, add adder) {
 	}
 	if f.Evicted > 0 {
 		add(Warning, "redis-evicted", fmt.Sprintf("it has evicted %d keys since it started",
-			f.Evicted), "if the ledger's were among them, what was spent is forgotten and can be "+
+			f.Evicted), "if keys of the ledger were among them, units that were spent can be "+
 			"spent again", "compare quotactl status with what the upstream counts, and book the "+
 			"rest: quotactl adjust; then: redis-cli config resetstat")
 	}
@@ -134,10 +134,10 @@ func (e *exam) redisAccess(f redisledger.Facts, add adder) {
 	switch {
 	case !f.Password:
 		add(Warning, "redis-access", "no password is needed",
-			"whoever reaches it can change what was spent", redisledger.RightsLine(f.Cluster != ""))
+			"anyone who can connect can change what was spent", redisledger.RightsLine(f.Cluster != ""))
 	case !f.TLS:
 		add(Warning, "redis-access", "the password crosses the network in the clear",
-			"whoever listens can change what was spent", "use TLS: rediss:// (docs/redis.md)")
+			"anyone who can read the traffic can change what was spent", "use TLS: rediss:// (docs/redis.md)")
 	}
 }
 

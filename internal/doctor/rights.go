@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// files looks at the files that say what may be spent, and what the daemon runs.
+// files checks the rights of the files that set limits and commands.
 func (e *exam) files() {
 	for _, path := range []string{e.Config.File, e.Config.CostsFile} {
 		if path != "" {
@@ -16,7 +16,7 @@ func (e *exam) files() {
 	}
 }
 
-// rights finds other users who can write a file, or put another one in its place.
+// rights reports a file that other users can write or replace.
 func (e *exam) rights(path, can string) {
 	about, err := filepath.Abs(path)
 	if err != nil {

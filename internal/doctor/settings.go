@@ -16,7 +16,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// tokens looks at the file of the tokens that open a public server.
+// tokens checks the rights of the token file of a public server.
 func (e *exam) tokens() {
 	file := e.Config.Serve.TokenFile
 	if mode, exposed := config.FileSecret(file, nobody).Exposed(); exposed {
@@ -35,7 +35,7 @@ func (e *exam) keys() {
 		if mode, exposed := c.APIKey.Exposed(); exposed {
 			e.add(Finding{Warning, "key-exposed", about,
 				fmt.Sprintf("other users can read %s (mode %04o)", c.APIKey.File, mode),
-				"whoever has the key spends its quota", "chmod 600 " + c.APIKey.File})
+				"a user with the key can spend its quota", "chmod 600 " + c.APIKey.File})
 		}
 		key, err := c.APIKey.Key()
 		of := account{c.Upstream, key}
@@ -65,8 +65,8 @@ func (e *exam) keys() {
 	}
 }
 
-// shareQuota reports whether the limits of credentials of one account add up to no more than what
-// the price list says that the account has, in every bucket that one of them limits.
+// shareQuota reports whether the limits of credentials with one key add up to no more than the
+// account's limits in the price list, in every bucket.
 func shareQuota(all []config.Credential, table *costs.Table) bool {
 	for _, c := range all {
 		for _, own := range c.Limits {
@@ -126,8 +126,8 @@ func (e *exam) endpoints() {
 	}
 }
 
-// staleAfter is how old the newest figure of a price list may be: upstreams change their prices
-// several times a year.
+// staleAfter is the greatest age of a price list's newest figure: upstreams change prices several
+// times a year.
 const staleAfter = 45 * 24 * time.Hour
 
 // prices looks at the price lists of the credentials.
@@ -168,8 +168,7 @@ func (e *exam) stale(date string) bool {
 	return false
 }
 
-// unlisted looks for models and the like that calls of the last week were made of, and that the
-// price list has no row for.
+// unlisted reports facts, such as models, of last week's calls without a row in the price list.
 func (e *exam) unlisted(ctx context.Context) {
 	now, err := e.Ledger.Time(ctx)
 	if err != nil { // entries has reported that
@@ -178,7 +177,7 @@ func (e *exam) unlisted(ctx context.Context) {
 	for _, c := range e.Config.Credentials {
 		if names := e.unlistedOf(ctx, c.Name, now.AddDate(0, 0, -7)); len(names) > 0 {
 			e.add(Finding{Warning, "price-unlisted", "credential " + c.Name, fmt.Sprintf(
-				"calls of the last 7 days went by a price that is not their own: the price list of %s "+
+				"calls of the last 7 days were priced by another row: the price list of %s "+
 					"has no row for %s", e.Config.Table(c).Upstream, few(names)),
 				"a limit on money ends too early or too late",
 				"add rows to a copy of the price list, and name it in quota.yaml: costs: FILE"})
@@ -201,8 +200,8 @@ func (e *exam) unlistedOf(ctx context.Context, credential string, since time.Tim
 	return slices.Sorted(maps.Keys(names))
 }
 
-// lacking are the methods of a service that the list that ships has, which follows the upstream's
-// discovery document, and one's own list has not.
+// lacking returns the methods that the shipped list has, which follows the upstream's discovery
+// document, and the configured list lacks.
 func (e *exam) lacking(own *costs.Table) (names []string) {
 	if e.Config.CostsFile == "" || own.Service == "" {
 		return nil

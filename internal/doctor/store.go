@@ -21,7 +21,7 @@ func (e *exam) store(ctx context.Context) {
 	f, err := redisledger.Examine(ctx, e.Config.Ledger, e.Config.Credentials[0].Name)
 	if err == nil {
 		e.redis(f)
-	} // else nobody can open the ledger, which is told once
+	} // opening the ledger has reported the error
 }
 
 // unopened adds why there is no ledger, unless that has been found already.

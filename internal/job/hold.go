@@ -127,7 +127,7 @@ func (r *run) note() string {
 
 // holdOnce holds the units of a key. An earlier run with the key has failed or died, or there would
 // be nothing to do. What it left held is taken over. What was booked for it is not paid again,
-// unless runs book what they really took: then each of them holds anew.
+// unless runs book what they really took: then each has its own hold.
 func (r *run) holdOnce(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		key := r.Key

@@ -207,7 +207,7 @@ type run struct {
 	leases   leases
 	report   *reportPipe
 	requests *Drawing
-	replayed bool           // the hold is that of an earlier run with the key
+	replayed bool           // an earlier run with the key made the hold
 	sliced   quota.Decision // what a slice paid instead, while the ledger was away
 	end      func()         // of Prepare
 	child    *child

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Notify returns the signals that Job.Signals should have: all that a command may be told something
-// by, but for those that are ignored, as after nohup(1).
+// Notify returns the signals that Job.Signals should have: all that a command may
+// handle, except those that are ignored, as after nohup(1).
 func Notify() chan os.Signal {
 	signals := make(chan os.Signal, 16)
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,

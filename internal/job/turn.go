@@ -68,7 +68,7 @@ func cmpError(err error, denied *DeniedError) error {
 }
 
 // pause is how long it makes sense to wait before looking again. Holds usually end before they
-// expire, so the first in line does not trust the time that it was told to the end.
+// expire, so the first in line checks before the announced time.
 func pause(ahead, tries int, denied *DeniedError) time.Duration {
 	const least, most = 100 * time.Millisecond, 4 * time.Second
 	wait := time.Duration(ahead) * 2 * least

@@ -26,7 +26,7 @@ import (
 // domain is whose errors these are, as Google's clients show it.
 const domain = "quotabudget"
 
-// refusal is why a request has no answer of the upstream, in words for whoever sent it.
+// refusal is the reason why a request was not answered by the upstream, for its sender.
 type refusal struct {
 	status int
 	reason string // for programs, in Google's spelling: quotaExceeded
@@ -115,7 +115,7 @@ func (x *exchange) refuse(err error) {
 		x.rateLimit(h, denied.Decision, f.limit)
 	}
 	if f.status == http.StatusTooManyRequests && f.after() > patientSDK {
-		h.Set("X-Should-Retry", "false") // or some clients would ask again in vain
+		h.Set("X-Should-Retry", "false") // a retry cannot succeed
 	}
 	x.w.WriteHeader(f.status)
 	json.NewEncoder(x.w).Encode(f.document(x.charged(), x.proxy.asGoogle(x.up)))

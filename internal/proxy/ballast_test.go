@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/proxy"
 )
 
-// TestBallast: the heap may grow by the ballast, unless whoever runs the program bounds its memory.
+// TestBallast: the heap may grow by the ballast, unless GOMEMLIMIT bounds the memory.
 func TestBallast(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(math.MaxInt64))
 	kept := proxy.Ballast()

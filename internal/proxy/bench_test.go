@@ -96,7 +96,7 @@ type pair struct {
 }
 
 // compare makes the calls both ways, in turns so that both meet the same machine. The processor's
-// time is that of client, proxy, server and SQLite; of the bare proxy, that without the second.
+// time covers client, proxy, server and SQLite, or without our proxy for the bare one.
 func (c pair) compare(b *testing.B, bare, proxied string) {
 	const rounds = 4
 	for range b.N {

@@ -31,7 +31,7 @@ type body struct {
 	credit time.Duration // how long it may keep us waiting now, if it is kept
 	moved  func()
 
-	// Set by whoever reads: the transport may still do so when the handler ends.
+	// Set by the reader: the transport may still read when the handler ends.
 	read     atomic.Int64
 	ended    atomic.Bool
 	released atomic.Bool
@@ -156,7 +156,7 @@ func (x *exchange) stopReading() {
 // drain lets a caller finish sending for a while, because most look for the answer only then, and a
 // connection that is closed before takes the answer with it.
 func (x *exchange) drain() {
-	// which sends nothing before it is told to
+	// a client with Expect sends nothing before it gets 100 Continue
 	if !x.cut || x.body == nil && x.r.Header.Get("Expect") != "" {
 		return
 	}

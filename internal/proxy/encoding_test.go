@@ -80,9 +80,8 @@ func (m *metered) send(t testing.TB, name, address string) {
 	}
 }
 
-// TestBodyOfAnotherName: a body is priced as JSON, whatever its Content-Type says, and the upstream
-// is told that it is: as a form, this one would ask for a dearer model, and for more. The proxy
-// takes no form at all.
+// TestBodyOfAnotherName: a body is priced and forwarded as JSON, whatever its Content-Type: as a form,
+// this one would name a dearer model. The proxy refuses forms.
 func TestBodyOfAnotherName(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet)

@@ -55,7 +55,7 @@ func TestEstimatesByModel(t *testing.T) {
 	}
 }
 
-// taking is an upstream whose calls take what their history says until it is told to take the most.
+// taking is an upstream whose calls take their usual units until the test makes them take the most.
 type taking struct {
 	seed   *rand.Rand
 	mu     sync.Mutex

@@ -39,11 +39,11 @@ type exchange struct {
 	prefix string    // of the path that names it, and was taken off
 	word   string    // of the path before that, too
 
-	caller   callers.Caller // zero where no token is required
-	ownToken bool           // the Authorization header held a token of ours
-	method   costs.Method   // zero until it is known
-	body     *body          // nil without one
-	incoming io.ReadCloser  // the body as the server has it
+	caller   callers.Caller // zero if no token is required
+	ownToken bool           // the Authorization header contained a token of the proxy
+	method   costs.Method   // zero until the route is known
+	body     *body          // nil without a body
+	incoming io.ReadCloser  // the request body as it arrives
 	length   int64
 	cut      bool // it was answered before all of the body came
 	slot     bool // it holds one
@@ -66,8 +66,8 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	return x
 }
 
-// end gives back what the exchange held, and says what became of it. It passes on a panic by which
-// the server is told that an answer broke off.
+// end releases what the exchange held, and logs its outcome. It passes on a panic, which aborts the
+// connection of a response that broke off.
 func (x *exchange) end() {
 	panicked := recover()
 	if panicked != nil {

@@ -80,7 +80,7 @@ func TestOrigin(t *testing.T) {
 			a.refused(t, c.want)
 		} else if asked := s.Asked.Load(); asked.Header.Get("Origin") != "" ||
 			asked.Header.Get("Sec-Fetch-Site") != "" {
-			t.Errorf("the upstream was told %v", asked.Header)
+			t.Errorf("the upstream got %v", asked.Header)
 		}
 	}
 	s.Counted(t, 5, 5)
@@ -237,7 +237,7 @@ func TestOAuth(t *testing.T) {
 	}
 	s.awaitUsed(t, 1)
 	s.Standin.Keys = []string{canary}
-	// a token of ours is none of the upstream's
+	// the upstream does not accept our tokens
 	for _, header := range []string{"X-Quota-Token", "X-Goog-Api-Key"} {
 		if a := s.get(t, chart, header, token, "Authorization", "Bearer "+token); a.status != 200 {
 			t.Errorf("%s: %d %s", header, a.status, a.body)

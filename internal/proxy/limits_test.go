@@ -135,7 +135,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: more requests than there is room for are told to come back, for nothing.
+// TestManyAtOnce: requests beyond the bound get 503 with Retry-After, and are not charged.
 func TestManyAtOnce(t *testing.T) {
 	s := open(t, units(100), func(s *station) { s.proxy.Limits.Requests = 2 })
 	hold, held := make(chan struct{}), make(chan struct{}, 2)

@@ -432,6 +432,6 @@ func TestSettlementAnswerLost(t *testing.T) {
 	log := m.log.String()
 	if n := strings.Count(log, "an attempt whose answer was lost has settled it"); n != 3 ||
 		strings.Contains(log, "cannot book") {
-		t.Errorf("told %d times:\n%s", n, log)
+		t.Errorf("logged %d times:\n%s", n, log)
 	}
 }

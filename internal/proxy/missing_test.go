@@ -64,7 +64,7 @@ func TestMissingAfterCheap(t *testing.T) {
 	}
 }
 
-// TestUnlistedModel: a model without a price is told, once for each, and of so many at most.
+// TestUnlistedModel: models without a price are logged once each, up to a bound.
 func TestUnlistedModel(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet)
@@ -92,7 +92,7 @@ func TestUnlistedModel(t *testing.T) {
 	}
 	m.settled(t)
 	if n := strings.Count(m.log.String(), "has no row for"); n != 100 {
-		t.Errorf("it is told %d times", n)
+		t.Errorf("logged %d times", n)
 	}
 	labels := map[string]int{}
 	for e, err := range quota.All(t.Context(), m.ledger,
@@ -142,8 +142,8 @@ func TestWholeAnswers(t *testing.T) {
 	}
 }
 
-// TestKeyRefused: that the upstream refuses the credential's key is told once. The callers see the
-// answer, and would look for a mistake in a key of their own.
+// TestKeyRefused: a key that the upstream refuses is logged once, because callers would suspect their
+// own key.
 func TestKeyRefused(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet, func(m *metered) {
@@ -158,6 +158,6 @@ func TestKeyRefused(t *testing.T) {
 		}
 	}
 	if n := strings.Count(m.log.String(), "refuses the key of the credential"); n != 1 {
-		t.Errorf("it is told %d times: %s", n, &m.log)
+		t.Errorf("logged %d times: %s", n, &m.log)
 	}
 }

@@ -28,7 +28,7 @@ type Proxy struct {
 	// names by which callers may address it, besides the address that it listens on
 	Hosts   []string
 	Origins []string         // web pages that may use it, such as https://dashboard.example
-	Callers *callers.Callers // may use it; nil for every program that reaches it
+	Callers *callers.Callers // callers with tokens; nil if no token is required
 	Limits  Limits
 	Metrics *Metrics
 	Log     *slog.Logger
@@ -63,8 +63,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := p.begin(w, r)
 	defer x.end()
 	for _, step := range []func() error{
-		x.checkWord, x.checkHost, x.checkOrigin, x.share, // who asks
-		x.checkForm, x.route, x.identify, x.name, x.checkAuthorization, // what is asked
+		x.checkWord, x.checkHost, x.checkOrigin, x.share, // the caller
+		x.checkForm, x.route, x.identify, x.name, x.checkAuthorization, // the request
 		x.receive, x.takeSlot, // does the body come, and is there room: in this order
 		x.forward,
 	} {

@@ -120,7 +120,7 @@ func TestAnswersKeepToThemselves(t *testing.T) {
 	}
 }
 
-// TestAccept: problem+json is for who asks for it by name.
+// TestAccept: only a request that names problem+json gets it.
 func TestAccept(t *testing.T) {
 	s := open(t, units(1))
 	for accept, want := range map[string]string{

@@ -59,8 +59,8 @@ func (p *Proxy) Environment(address string) (env []string) {
 	return env
 }
 
-// finish waits until responses are read and their usage is booked, but no longer than until. What a
-// call holds beyond that lapses into a charge.
+// finish waits, at most until until, for responses to be read and booked. Later holds lapse into
+// charges.
 func (p *Proxy) finish(until time.Time) {
 	ctx, done := context.WithDeadline(context.Background(), until)
 	defer done()
@@ -68,7 +68,7 @@ func (p *Proxy) finish(until time.Time) {
 	await(ctx, func() bool { return p.serving.Load() == 0 })
 	for _, u := range p.Upstreams {
 		if !await(ctx, func() bool { return u.Transport.Open() == 0 }) {
-			p.Log.Warn("the proxy ends before it knows what all calls took: their holds lapse",
+			p.Log.Warn("the proxy ends before the usage of all calls is booked: their holds lapse",
 				"upstream", u.Name, "calls", u.Transport.Open())
 		}
 	}

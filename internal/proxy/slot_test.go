@@ -130,7 +130,7 @@ func TestEndsDuringStream(t *testing.T) {
 	must(t, <-served)
 	log := m.log.String()
 	for _, want := range []string{`outcome="broken off"`, "held.tokens/gpt-4.1=",
-		"the proxy ends before it knows what all calls took", "calls=3"} {
+		"the proxy ends before the usage of all calls is booked", "calls=3"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %s in the log: %s", want, log)
 		}

@@ -1,5 +1,5 @@
-// Package ratelimit writes what a caller has left into the header fields of
-// draft-ietf-httpapi-ratelimit-headers, which has the problem types of a denial, too.
+// Package ratelimit writes the header fields of draft-ietf-httpapi-ratelimit-headers, and defines
+// its problem types.
 package ratelimit
 
 import (
@@ -15,13 +15,13 @@ const (
 	ReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 )
 
-// Item is the standing of one limit.
+// Item is the state of one limit.
 type Item struct {
 	Name      string
 	Units     int64
 	Window    time.Duration // 0 for none
 	Remaining int64
-	// Next is how long until something fits that does not fit now; negative to leave it out.
+	// Next is the time until more fits; negative to leave it out.
 	Next time.Duration
 }
 

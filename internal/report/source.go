@@ -24,7 +24,7 @@ type Source struct {
 	Ledger quota.Ledger
 }
 
-// budget is that of a credential.
+// budget returns the budget of a credential.
 func (s Source) budget(c config.Credential) *quota.Budget {
 	return c.Budget(s.Ledger, s.Config.Table(c), slog.New(slog.DiscardHandler))
 }
@@ -55,7 +55,7 @@ func (s Source) Scheduled(ctx context.Context) (bool, error) {
 // newestEntries is how many entries are searched for a run of a daemon.
 const newestEntries = 1000
 
-// ofDaemon reports whether a daemon's sweep was charged: its run is named after the tick.
+// ofDaemon reports whether the entry is a daemon's sweep: its run is named after the tick.
 func ofDaemon(e quota.Entry) bool {
 	return strings.HasPrefix(e.Labels[quota.LabelRun], config.DefaultJob+"/")
 }

@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Status is what is left of the quota of each credential, and which files and servers say so.
+// Status is the quota left of each credential, with the ledger and files that it was read from.
 type Status struct {
 	Ledger      string             `json:"ledger"` // URL without what may be a password
 	Config      *string            `json:"config"` // path of the configuration file
@@ -40,7 +40,7 @@ type BucketStatus struct {
 	Limits []LimitStatus `json:"limits"`
 	Unit   string        `json:"unit"`    // units, tokens, usd/1000000
 	AtMost int64         `json:"at_most"` // what is held can turn out to be
-	// Overshoot is by how many units calls that are sent at an estimate can pass the limits together.
+	// Overshoot is the units by which estimated calls in flight can pass the limits together.
 	Overshoot int64 `json:"overshoot"`
 
 	Counts costs.Unit `json:"-"` // Unit
@@ -55,7 +55,7 @@ type Suspension struct {
 	Reason         string `json:"reason,omitempty"`
 }
 
-// NewSuspension is the suspension of a bucket as the ledger has it.
+// NewSuspension returns the suspension of a bucket from the ledger.
 func NewSuspension(u quota.BucketUsage) Suspension {
 	return Suspension{Time(u.SuspendedUntil), u.SuspendedBy, Time(u.SuspendedSince), u.Reason}
 }
@@ -114,8 +114,8 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 	return out
 }
 
-// overshoot returns the bound on what estimates may be too low by: of those in flight, or, if that is
-// more, of all that the ledger allows at once.
+// overshoot returns the bound on the error of estimates: of those in flight or, if that is more, of
+// all that the ledger allows at once.
 func overshoot(c config.Credential, table *costs.Table, b quota.BucketUsage) int64 {
 	var limits []quota.Limit
 	for _, l := range b.Limits {

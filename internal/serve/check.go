@@ -46,7 +46,7 @@ func (s *Server) checked(next http.Handler) http.Handler {
 			writeProblem(w, huma.Error403Forbidden("a page of another site can only read here"))
 			return
 		}
-		if s.Public { // whoever may read it may read it from a page of his own
+		if s.Public { // public data may be fetched by any web page
 			w.Header().Set("Access-Control-Allow-Origin", "*")
 			w.Header().Set("Access-Control-Expose-Headers", "ETag, Retry-After, RateLimit, "+
 				"RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset")

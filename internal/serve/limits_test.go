@@ -57,7 +57,7 @@ func TestLinksAreLimited(t *testing.T) {
 	}
 }
 
-// A decision is an answer, whatever it is: so many are allowed, and the rest is told when.
+// TestDecisions: a denial has status 200, too, and the time to retry.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, guarded(guard.Limit{Policy: perHour("rlaas", 5), By: guard.ByDecision}))

@@ -27,7 +27,7 @@ type linkOutput struct {
 	}
 }
 
-// links registers short links. A page has one link, whoever asks for it.
+// links registers short links. A page has one link for all callers.
 func (s *Server) links(api huma.API) {
 	huma.Post(api, "/v1/links", func(ctx context.Context, in *linkInput) (*linkOutput, error) {
 		to, err := url.Parse(in.Body.To)

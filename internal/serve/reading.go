@@ -59,7 +59,7 @@ func newReading(next http.Handler, private func(*http.Request) bool) *reading {
 	return &reading{next: next, private: private, kept: make(map[string]*answer)}
 }
 
-// passes reports whether the request is none of a reader: streams are never kept.
+// passes reports whether the request bypasses the cache: writes and event streams.
 func passes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead ||
 		strings.HasSuffix(r.URL.Path, "/events")
@@ -85,7 +85,7 @@ func (h *reading) answer(r *http.Request) *answer {
 		return a
 	}
 	made, _, _ := h.flight.Do(key, func() (any, error) {
-		// whoever asked first may hang up: the others still want it
+		// the first caller may disconnect while others wait for the response
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 10*time.Second)
 		defer cancel()
 		get := r.Clone(ctx)

@@ -126,7 +126,7 @@ func serveMaps(c *call) {
 	c.fail(http.StatusNotFound, "Method not found.")
 }
 
-// placeTier is that of the dearest field of the mask.
+// placeTier returns the tier of the dearest field in the mask.
 func placeTier(mask, prefix string, lowest int, noEssentials bool) int {
 	tier := lowest
 	for _, path := range strings.Split(mask, ",") {
@@ -187,7 +187,7 @@ func (q routeRequest) elements(matrix bool) int64 {
 	return 1
 }
 
-// tier is that of the dearest feature.
+// tier returns the tier of the dearest feature.
 func (q routeRequest) tier() int {
 	ways := append([]waypoint{q.Origin, q.Destination}, q.Intermediates...)
 	for _, e := range slices.Concat(q.Origins, q.Destinations) {

@@ -34,7 +34,7 @@ func (c *call) responses() {
 	c.responseStream(g)
 }
 
-// maxBegun is how many responses there may be in the background.
+// maxBegun bounds the background responses.
 const maxBegun = 1000
 
 func (c *call) keepBegun(id string, g generation) {
@@ -45,8 +45,8 @@ func (c *call) keepBegun(id string, g generation) {
 	c.s.begun[id] = g
 }
 
-// begunResponse answers GET /v1/responses/{id}: a response in the background is in progress when it
-// is asked for first, and has ended then.
+// begunResponse answers GET /v1/responses/{id}: a background response is in progress at the first
+// request, and ended at the second.
 func (c *call) begunResponse() {
 	id := strings.TrimPrefix(c.r.URL.Path, "/v1/responses/")
 	unlock := c.s.locked()

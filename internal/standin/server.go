@@ -45,7 +45,7 @@ type Server struct {
 	struck []int64 // how often each of the Faults has struck
 	ahead  time.Duration
 	seen   seen
-	begun  map[string]generation // responses in the background, until they are asked for
+	begun  map[string]generation // background responses that were not fetched yet
 }
 
 // Counts is what a stand-in saw.

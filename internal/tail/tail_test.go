@@ -109,8 +109,8 @@ func show(n tail.News) string {
 	return strings.Join(append(words, n.Notes...), ", ")
 }
 
-// TestFollow: each entry is told once, in order, also that of a reservation that expired and of a
-// bucket that is new, and what is taken back is told.
+// TestFollow follows entries: each is reported once, in order, also that of an expired reservation
+// and of a new bucket, and each entry that is taken back.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -159,7 +159,7 @@ func TestFollow(t *testing.T) {
 			soon = len(news.Lines) > 0
 		}
 		if !soon {
-			t.Error("the first entry of a bucket is not told within two seconds")
+			t.Error("the first entry of a bucket is not reported within two seconds")
 		}
 	})
 }
@@ -171,7 +171,7 @@ func (s *store) cancelled(t *testing.T, units int64, bucket string) {
 	must(t, s.Cancel(t.Context(), c, d))
 }
 
-// late: a reservation lapses and is told although nothing else happens; then it is settled with
+// late: a reservation lapses and is reported although nothing else happens; then it is settled with
 // less.
 func (s *store) late(t *testing.T, here time.Time, next func(string), log *tail.Log) {
 	t.Helper()
@@ -194,8 +194,8 @@ func (s *store) late(t *testing.T, here time.Time, next func(string), log *tail.
 	next("default -60 taken back")
 }
 
-// TestFollowAddsUp: whatever is charged, cancelled, set aside and settled, the lines that were told
-// add up to the log, each entry once and in order.
+// TestFollowAddsUp charges, cancels, holds and settles at random: the reported lines add up to the
+// log, each entry once and in order.
 func TestFollowAddsUp(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -265,7 +265,7 @@ func (h *history) change() {
 	}
 }
 
-// check compares what was told with the log.
+// check compares the reported lines with the log.
 func (h *history) check() {
 	left := make(map[string][]quota.Entry)
 	for _, line := range h.told {
@@ -274,7 +274,7 @@ func (h *history) check() {
 		switch {
 		case !line.TakenBack && i < 0:
 			if len(list) > 0 && line.At.Before(list[len(list)-1].At) {
-				h.t.Fatalf("%s is told after %s", line.At, list[len(list)-1].At)
+				h.t.Fatalf("%s is reported after %s", line.At, list[len(list)-1].At)
 			}
 			left[line.Bucket] = append(list, line.Entry)
 			continue
@@ -295,7 +295,7 @@ func (h *history) check() {
 			return a.At.Equal(b.At) && a.ID == b.ID && a.Units == b.Units
 		}
 		if !slices.EqualFunc(entries, left[name], same) {
-			h.t.Fatalf("told of %s:\n%+v\nthe log:\n%+v", name, left[name], entries)
+			h.t.Fatalf("reported of %s:\n%+v\nthe log:\n%+v", name, left[name], entries)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Charge struct {
 	Counts costs.Unit // what its units are
 }
 
-// Seen is when a job, or a region where no job is known, last spent units of a bucket.
+// Seen is the last time that a job, or a region without a job, spent units of a bucket.
 type Seen struct {
 	Label, Value string
 	Bucket       string
@@ -147,7 +147,7 @@ func Latest(charges []Charge, most int) []Charge {
 	return charges[:min(len(charges), most)]
 }
 
-// AddUp adds what was spent of a bucket, by sums of a day; the time is that of the latest grain.
+// AddUp adds the units spent from a bucket, from a day's sums; At is the start of the latest sum.
 func AddUp(seen []Seen, bucket string, of costs.Unit, sums []quota.Sum) []Seen {
 	for _, sum := range sums {
 		if by, value := spender(sum.Labels); value != "" {
@@ -157,7 +157,7 @@ func AddUp(seen []Seen, bucket string, of costs.Unit, sums []quota.Sum) []Seen {
 	return seen
 }
 
-// spender returns the label that names who spent, and its value: the job, else the region.
+// spender returns the label that names the spender, and its value: the job, else the region.
 func spender(labels quota.Labels) (label, value string) {
 	if job := labels[quota.LabelJob]; job != "" {
 		return quota.LabelJob, job

@@ -69,7 +69,7 @@ type Guard struct {
 	Caller func(*http.Request) caller.Caller
 	Hash   *Hash
 	Stats  *Stats // if set, counts what was decided
-	// Unreachable, if set, is told of each request that could not be decided; r is nil for a
+	// Unreachable, if set, is called for each request that could not be decided; r is nil for a
 	// decision.
 	Unreachable func(r *http.Request, err error)
 	// Answer, if set, writes the answer to a request that may not pass, instead of Problem.Write.

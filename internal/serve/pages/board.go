@@ -23,8 +23,8 @@ type boardBody struct {
 	Slices   []report.SliceState // of this host: while the ledger is away, and until it knows all
 	Accounts []*account
 	More     []string   // a sentence for each split bucket with parts that are not among Accounts
-	Wall     []*account // to be shown on a wall; nil on the usual board
-	Daemon   string     // whether one answers; "" where none is expected
+	Wall     []*account // buckets of the wall board; nil on the usual board
+	Daemon   string     // whether a daemon answers; "" if none is expected
 	DaemonOK bool
 	Short    []string // a sentence for each bucket that is short
 	LeftOut  []leftOut
@@ -91,7 +91,7 @@ func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page
 	return page{Title: body.Headline, Section: "board", Live: true, Wall: wall, Body: body}, nil
 }
 
-// hang keeps what fits on one screen: the buckets that need a look first, and the oldest charts.
+// hang keeps what fits on one screen: the worst buckets first, and the oldest charts.
 func (b *boardBody) hang() {
 	part := func(a *account) float64 {
 		return float64(a.Left()) / float64(max(1, a.Binding().Limit.Cap(false)))
@@ -170,8 +170,8 @@ func (p *Pages) lookFor(ctx context.Context, body *boardBody, address string) {
 	})
 	body.Daemon = "The daemon is alive (" + address + ")"
 	if !body.DaemonOK {
-		body.Daemon = "No daemon answers at " + address + " of this machine: only cron, or a daemon " +
-			"elsewhere, runs what is due"
+		body.Daemon = "No daemon answers at " + address + " of this machine: jobs run only from cron or " +
+			"elsewhere"
 	}
 }
 

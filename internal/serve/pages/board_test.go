@@ -32,7 +32,7 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// What is short is the headline; who is left out by it is told.
+// TestBoard_Short: the headline names the short bucket, and the board lists what is left out.
 func TestBoard_Short(t *testing.T) {
 	s := newStation(t)
 	b := newBudget(s, 560)

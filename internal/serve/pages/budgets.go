@@ -33,8 +33,8 @@ type account struct {
 	Spenders []spender
 }
 
-// Binding returns the limit that leaves least to be spent now. A limit on how many calls are in
-// flight at once counts only where there is no other.
+// Binding returns the limit with the fewest units left. A limit on concurrent calls counts only if
+// there is no other.
 func (a *account) Binding() quota.LimitUsage {
 	return slices.MinFunc(a.Limits, func(x, y quota.LimitUsage) int {
 		switch inFlight := x.Limit.Window.Concurrent; {

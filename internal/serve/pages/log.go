@@ -29,7 +29,7 @@ func (b *logBody) Amount(bucket string, units int64) string {
 	return amount(report.UnitOf(b.table, bucket), units)
 }
 
-// Part returns the percentage that a group is of what was spent of its bucket.
+// Part returns the group's share of the units spent from its bucket, in percent.
 func (b *logBody) Part(g report.Group) int64 {
 	for _, total := range b.Totals {
 		if total.Bucket == g.Bucket {

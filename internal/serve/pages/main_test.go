@@ -31,7 +31,7 @@ type station struct {
 	mux   *http.ServeMux
 }
 
-// routes registers the pages anew: there are more of them with budgets.
+// routes registers the pages again: there are more of them with budgets.
 func (s *station) routes() {
 	s.mux = http.NewServeMux()
 	s.pages.Routes(s.mux)

@@ -31,7 +31,7 @@ type Pages struct {
 	// Private reports whether a request may see budgets, log and plan; nil: all may.
 	Private func(*http.Request) bool
 	Log     *slog.Logger
-	// Reader names who asks, so that nobody takes all streams of events; nil: everybody is one.
+	// Reader names the client, so that none takes all streams of events; nil counts all as one.
 	Reader func(*http.Request) string
 	// Operations are the methods of the API.
 	Operations []Operation
@@ -59,7 +59,7 @@ type page struct {
 	Now     time.Time
 	Private bool // the reader may see budgets, log and plan
 	Live    bool // it follows what changes
-	Wall    bool // it fills one screen that nobody touches
+	Wall    bool // fits one screen, without interaction
 	Body    any
 }
 
@@ -175,7 +175,7 @@ func (p *Pages) mayRead(r *http.Request) error {
 		"this page needs a token of token_file, as the password"}
 }
 
-// status is that of an error. The details of our own failures go to the log only.
+// status returns the HTTP status of an error. Details of our own failures go to the log only.
 func (p *Pages) status(ctx context.Context, err error) int {
 	var known *problem
 	switch {

@@ -70,7 +70,7 @@ func TestRegions(t *testing.T) {
 	s.says("/charts", 200, "First Second", "GB not fetched yet", "DE incomplete", "FR no chart")
 }
 
-// A video's counters are drawn, and also a table; its names are told.
+// TestVideo: a video's page has its counters as a plot and a table, and its earlier titles.
 func TestVideo(t *testing.T) {
 	s := newStation(t)
 	v := named("-a_1", "First name", 1000)
@@ -236,8 +236,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A reader more than there can be is told so, and so is one who has too many streams; the others
-// keep theirs.
+// A reader beyond the bound is refused, as is one with too many streams; the others keep theirs.
 func TestManyStreams(t *testing.T) {
 	s := newStation(t)
 	s.pages.streams.open = mostStreams

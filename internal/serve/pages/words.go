@@ -100,8 +100,8 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// ago is how long before now a moment was. The first minute is not told by the second: a page would
-// change each time.
+// ago is how long before now a moment was. The first minute has no seconds, which would change the
+// page each time.
 func ago(now, at time.Time) template.HTML {
 	if d := now.Sub(at); d >= time.Minute {
 		return timeTag(at, span(d)+" ago")
