@@ -159,7 +159,7 @@ func (f *fleet) rest() time.Time {
 	return settled
 }
 
-// tickEnd is what a daemon logs of a tick at its end, whoever came to it.
+// tickEnd is the line that a daemon logs at the end of a tick.
 var tickEnd = regexp.MustCompile(
 	`msg="tick (?:done|denied|failed|left out|is done)[^"]*" tick=trending/([A-Z]+)/(\S+)`)
 

@@ -160,8 +160,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// TestTimesAndColors: a terminal shows the reader's zone and colours, unless it is told not to;
-// nothing else does.
+// TestTimesAndColors: only a terminal shows the reader's zone and colours, unless flags turn them off.
 func TestTimesAndColors(t *testing.T) {
 	t.Parallel()
 	h := hostileUpstream(t)

@@ -22,8 +22,8 @@ func (o *planned) dateOf(start time.Time) string {
 	return start.In(o.zone).Format("2006-01-02 Mon")
 }
 
-// clock is a moment in UTC by the minute, with the date unless it is that of the upstream day which
-// began at start.
+// clock formats a moment in UTC to the minute, with its date unless it is the date of the upstream
+// day that began at start.
 func (o *planned) clock(start, at time.Time) string {
 	if at.UTC().Format(time.DateOnly) == start.In(o.zone).Format(time.DateOnly) {
 		return at.UTC().Format("15:04Z")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestClockOfADay: a moment has its date unless it is that of the upstream's day.
+// TestClockOfADay: a moment has its date unless that is the date of the upstream's day.
 func TestClockOfADay(t *testing.T) {
 	los, err := time.LoadLocation("America/Los_Angeles")
 	must(t, err)

@@ -61,8 +61,7 @@ func TestExplainCountsTheWindow(t *testing.T) {
 }
 
 // TestExplainNamesTheRunaway: three jobs share a day that goes by evenly. One of them takes far
-// more than it said, and is held back by the pace. Who asks why is told its name first, and how
-// much it took.
+// more than it declared, and is held back by the pace. explain lists it first, with its units.
 func TestExplainNamesTheRunaway(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	server.SetNow(t, time.Date(2026, 6, 1, 6, 0, 0, 0, time.UTC))
@@ -96,7 +95,7 @@ func TestExplainNamesTheRunaway(t *testing.T) {
 	}
 }
 
-// What is known after a call is told apart by the price list.
+// The price list determines which costs are known only after a call.
 func TestSettledBuckets(t *testing.T) {
 	t.Parallel()
 	table, err := costs.Shipped().Upstream("anthropic")

@@ -137,7 +137,7 @@ func TestReconcileWaits(t *testing.T) {
 	m.run(0, "reconcile --lag 0s --apply", "corrected")
 }
 
-// The limits that differ are told with what to write.
+// Limits that differ are reported with the line to write.
 func TestReconcileLimits(t *testing.T) {
 	m := newMetered(t, "")
 	m.SetLimit("default", 20_000)
@@ -151,7 +151,7 @@ func TestReconcileLimits(t *testing.T) {
 		"--role roles/serviceusage.serviceUsageViewer")
 }
 
-// Each thing that can be wrong is told with what to type, and has its code.
+// Each problem is reported with a command to type and has its exit code.
 func TestReconcileFails(t *testing.T) {
 	m := newMetered(t, "")
 	const email = "quota-reader@p1.iam.gserviceaccount.com"

@@ -94,8 +94,8 @@ func (o *once) formulas() (all []*formula.Formula) {
 	return all
 }
 
-// found are the resources of an answer, each once, and what all of them take. One without an id
-// cannot be told from others: it is among what they take, and not among the resources.
+// found returns the distinct resources of a response, and what they take together. A resource without
+// an id counts only in the sum.
 func (o *once) found(doc any, env formula.Env, part func(bucket string) string) (
 	all []Resource, sum map[string]int64, err error) {
 	sum = map[string]int64{}

@@ -58,7 +58,7 @@ func (r *reader) needs(m *Method) {
 	}
 }
 
-// factsOfAnswers are the facts by which answers are read, of whatever method, or that are told.
+// factsOfAnswers returns the facts that any method needs to read or report its responses.
 func (r *reader) factsOfAnswers() (facts []string) {
 	t := &r.table
 	used := []*formula.Formula{t.errors.metric, t.errors.since}

@@ -376,7 +376,7 @@ func parseBody(h http.Header, body []byte) (doc any, err error) {
 	return doc, nil
 }
 
-// namesBody reports whether a Content-Type is that of a body as parseBody reads it.
+// namesBody reports whether parseBody can read a body with this Content-Type.
 func namesBody(contentType string) bool {
 	kind, params, err := mime.ParseMediaType(contentType)
 	charset := params["charset"]

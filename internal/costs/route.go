@@ -233,8 +233,8 @@ func (s *segment) all(visit func(*segment)) {
 	}
 }
 
-// ending is where a segment leads whose end is that of a {name}:word. A colon that is escaped may
-// be read as one, or not: it leads nowhere.
+// ending returns the node for a segment that matches {name}:word, or nil. An escaped colon is
+// ambiguous and matches none.
 func (s *segment) ending(part string) *segment {
 	colon := strings.LastIndexByte(part, ':')
 	if colon < 1 {

@@ -41,8 +41,8 @@ func judge(t *testing.T, name string, limits ...string) *judged {
 	return &judged{t, s, table, web.URL, map[string]int64{}, map[string]bool{}, ""}
 }
 
-// send sends "VERB path body" with a credential, and returns what the list makes of the answer. In
-// a header, ETAG is that of the last answer.
+// send sends "VERB path body" with a credential, and returns the list's outcome. In a header, ETAG
+// stands for the ETag of the last response.
 func (j *judged) send(request string, headers ...string) costs.Outcome {
 	j.Helper()
 	r, quote, err := j.ask(request, headers...)

@@ -156,16 +156,16 @@ func TestAnswersThatDoNotTell(t *testing.T) {
 				}
 			}
 			if told := m.others(t, "output"); told != 0 {
-				t.Errorf("%d units are booked by what the upstream told", told)
+				t.Errorf("%d units were learned from the upstream", told)
 			}
 			log := m.log.String()
 			times := strings.Count(log, "does not report what the call took")
 			if !strings.Contains(log, c.told) || times != min(1, len(c.told)) {
-				t.Errorf("told %d times:\n%s", times, log)
+				t.Errorf("logged %d times:\n%s", times, log)
 			}
 			nonsense := strings.Count(log, "cannot read the rate-limit values")
 			if (nonsense == 1) != (c.fault == "nonsense") || nonsense > 1 {
-				t.Errorf("nonsense is told %d times:\n%s", nonsense, log)
+				t.Errorf("nonsense is logged %d times:\n%s", nonsense, log)
 			}
 		})
 	}

@@ -121,8 +121,8 @@ func TestLostHold(t *testing.T) {
 	}
 }
 
-// TestTallyAfterLostAnswer: a settlement whose answer was lost is told as any other, also of
-// buckets that the answer of the upstream says nothing of.
+// TestTallyAfterLostAnswer: a settlement whose answer was lost is tallied like any other, also for
+// buckets that the upstream's response does not mention.
 func TestTallyAfterLostAnswer(t *testing.T) {
 	units, booked := map[bool]map[string]int64{}, map[bool]map[string]int64{}
 	for _, lost := range []bool{false, true} {

@@ -164,8 +164,8 @@ func (e *exchange) holder() string {
 	return id
 }
 
-// mark remembers that the resources are paid for. One that cannot be marked is booked again by
-// whoever reads it next.
+// mark records that the resources are paid for. A resource that cannot be marked is booked again at
+// its next read.
 func (e *exchange) mark(ctx context.Context, d due) {
 	claims, _ := e.gate.Budget.Ledger.(quota.Claims)
 	for _, name := range d.won {

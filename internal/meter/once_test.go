@@ -71,7 +71,8 @@ func (m *metered) other(t testing.TB, ledger quota.Ledger) *metered {
 	return other
 }
 
-// What was paid for today is free until midnight, whoever of the ledger's processes reads it.
+// TestPaidOnce: a resource that was paid for today is free until midnight for all processes on the
+// ledger.
 func TestPaidOnce(t *testing.T) {
 	ledgersAt(t, func(t *testing.T, ledger func(time.Time) quota.Ledger) {
 		m := atNoon(t, ledger)

@@ -38,8 +38,7 @@ func TestRefused(t *testing.T) {
 	s.Counted(t, 0, 0)
 }
 
-// TestKeyIsNotSentInTheClear: whatever the gate is told of its upstream, it sends the key encrypted
-// or to this machine.
+// TestKeyIsNotSentInTheClear: whatever the endpoint, the key is sent encrypted or to this machine.
 func TestKeyIsNotSentInTheClear(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	address := s.Server.Listener.Addr().String()

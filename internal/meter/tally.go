@@ -11,8 +11,8 @@ import (
 // Tally adds up what the requests under one context were charged, by bucket. It is safe for
 // concurrent use.
 type Tally struct {
-	// Booked is told what a call of an unknown price is charged, by bucket, once that is known: it
-	// may be long after the request. May be nil; set before use.
+	// Booked, if not nil, is called with the units booked by bucket for a call of an unknown price,
+	// possibly long after the request. Set it before use.
 	Booked func(units map[string]int64)
 
 	mu    sync.Mutex

@@ -49,8 +49,8 @@ type Transport struct {
 	Estimates Estimates              // of calls whose price is known only after them
 	Drain     Drain
 	Missed    func(method string) // counts answers that do not say what they took; may be nil
-	// Proxied is whether its callers know nothing of the credential: that it is refused is told to
-	// the log, then, since they see the answer and would look for a mistake of their own.
+	// Proxied means that callers never see our key: a refused key is logged here, because callers
+	// would suspect their own.
 	Proxied bool
 	Log     *slog.Logger
 

@@ -72,7 +72,7 @@ func TestCancelledWhileDialling(t *testing.T) {
 	s.Counted(t, 0, 0)
 }
 
-// TestCancelFails: a charge that cannot be taken back stays, and somebody is told.
+// TestCancelFails: a charge that cannot be cancelled stays, and the failure is logged.
 func TestCancelFails(t *testing.T) {
 	s := open(t, &youtubetest.Server{}, units(100))
 	base := s.Base.(*http.Transport)

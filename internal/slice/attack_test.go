@@ -172,8 +172,8 @@ func TestKeyOfSlice(t *testing.T) {
 	}
 }
 
-// A slice whose limit was lowered since it was leased is spent up to what it would be now, and is
-// leased anew when the ledger answers.
+// TestLowered: if the limit is lowered after the lease, only the smaller slice may be spent, until
+// the ledger answers and the slice is leased again.
 func TestLowered(t *testing.T) {
 	t.Parallel()
 	_, b, of := away(t, redistest.Options{})
@@ -192,8 +192,8 @@ func TestLowered(t *testing.T) {
 	pays(t, of, chargeOf(1), errNotLeased)
 }
 
-// What is suspended is not paid for: by what the ledger said last, or by the upstream since, which
-// the ledger is told.
+// TestSuspended: a slice does not pay for a suspended bucket, whether the ledger recorded the
+// suspension or the upstream reported it later, which is then written to the ledger.
 func TestSuspended(t *testing.T) {
 	t.Parallel()
 	server, b, of := away(t, redistest.Options{})

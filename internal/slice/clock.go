@@ -10,8 +10,8 @@ type moment struct {
 	up   time.Duration // since that boot, standby included
 }
 
-// since is how long ago an earlier moment was, by the clock that says it was longer. It is false
-// where the host was started anew since and its clock is behind.
+// since returns the time since an earlier moment, by the clock that shows more. It returns false if
+// the host was restarted with a clock that is behind.
 func (m moment) since(earlier moment) (time.Duration, bool) {
 	byWall := m.wall.Sub(earlier.wall)
 	if m.boot != "" && m.boot == earlier.boot {
@@ -20,8 +20,8 @@ func (m moment) since(earlier moment) (time.Duration, bool) {
 	return byWall, byWall >= 0
 }
 
-// ago is how long ago an earlier moment really was, as far as is known: whoever sets the clock
-// changes nothing. Where nobody can know it is 0.
+// ago returns the time since an earlier moment, even if the clock was set meanwhile. It is 0 if that
+// cannot be known.
 func (m moment) ago(earlier moment) time.Duration {
 	if m.boot != "" && m.boot == earlier.boot {
 		return max(0, m.up-earlier.up)

@@ -11,9 +11,8 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// Reached is told that the ledger has just answered. Once in a while it posts the journal, and sees
-// to it that there is a whole slice for the next outage. What goes wrong is logged and tried again:
-// the caller has its answer already.
+// Reached is called after each answer of the ledger. From time to time it posts the journal and fills
+// up the slice for the next outage. Errors are logged and retried.
 func (s *Slice) Reached(ctx context.Context) {
 	now := s.now()
 	s.mu.Lock()

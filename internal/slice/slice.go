@@ -8,7 +8,7 @@
 //
 // What all hosts together can spend without the ledger is what they have reserved in it. A host
 // that stays away has its slice booked as used when the lease expires (quota.LapseCharge), and
-// spends nothing from then on. How long it was away is told by a clock that nobody sets.
+// spends nothing from then on. A monotonic clock measures its absence.
 package slice
 
 import (

@@ -57,7 +57,7 @@ func TestWhatClosesABucket(t *testing.T) {
 		}
 		if closed != c.closed || !strings.Contains(told, c.told) ||
 			(told == "") != (c.closed+c.told == "") {
-			t.Errorf("%d %s: closed %q, told %s", c.status, c.body, closed, told)
+			t.Errorf("%d %s: closed %q, logged %s", c.status, c.body, closed, told)
 		}
 	}
 }
