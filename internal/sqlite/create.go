@@ -21,6 +21,9 @@ func create(ctx context.Context, path string, schema Schema, migrations []string
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return explainSystem(path, err)
+	case orphaned(path):
+		return explain(path, fmt.Errorf("no such file, but %s, its write-ahead log, is there: %w",
+			filepath.Base(logOf(path)), ErrDamaged))
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -44,6 +47,16 @@ func create(ctx context.Context, path string, schema Schema, migrations []string
 		return explainSystem(path, err)
 	}
 	return nil
+}
+
+// orphaned reports whether a write-ahead log is at path without its file. SQLite would replay it
+// into a new file, which then has some pages of the old one.
+func orphaned(path string) bool {
+	if !hasLog(path) {
+		return false
+	}
+	_, err := os.Stat(path) // another process may have created both just now
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // fill makes an empty file one of the kind, in WAL mode and up to date. No other process knows it.

@@ -70,6 +70,28 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
+// SQLite would replay the log into the new file, which would then have some pages of the old one.
+func TestLogWithoutFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	db := openAs(t, path, notes())
+	if err := db.Update(t.Context(), insert("second")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	want := read(t, path+"-wal")
+	_, err := Open(t.Context(), path, notes(), Options{})
+	checkError(t, err, ErrDamaged, path)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file was created: %v", err)
+	}
+	if got := read(t, path+"-wal"); len(want) == 0 || !bytes.Equal(got, want) {
+		t.Errorf("the log has %d bytes, was %d", len(got), len(want))
+	}
+	db.Close()
+}
+
 func TestOpenRefuses(t *testing.T) {
 	const id = "PRAGMA application_id = "
 	whole := closed(t)
