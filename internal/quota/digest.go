@@ -32,6 +32,7 @@ func (b *Bucket) Digest() int64 {
 		d.text(string(h.Lapse))
 		d.text(h.Labels)
 		d.text(h.Note)
+		d.text(strconv.FormatBool(h.Manual))
 		sum += d.sum()
 	}
 	return int64(sum)

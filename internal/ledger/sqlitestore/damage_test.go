@@ -22,6 +22,7 @@ func TestDamageDenies(t *testing.T) {
 		"smaller hold":      {"UPDATE holds SET units = 1", "0 reservations|hold 1 units", 50, 1},
 		"hold of nobody":    {"UPDATE holds SET drawn = -3", "default.r", 50, 0},
 		"hold that is over": {"UPDATE holds SET expires_at = created_at", "not what was", 50, 0},
+		"hold of a person":  {"UPDATE holds SET manual = -1", "not what was written", 50, 20},
 		"hold elsewhere":    {"UPDATE holds SET bucket = 'other'", "not what was written", 50, 0},
 		"row elsewhere":     {"UPDATE buckets SET bucket = 'other'", "is missing", 50, 20},
 		"floor":             {"UPDATE buckets SET floor = floor + 90000000000", "not what was", 50, 20},

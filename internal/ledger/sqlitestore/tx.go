@@ -160,8 +160,10 @@ func (b *bucket) read() (digest int64) {
 	}
 	b.t.each("hold_list", b.args(), func(row *sql.Rows) error {
 		var h quota.Hold
+		var manual int64
 		err := row.Scan(&h.ID, &h.Units, &h.Most, &h.Drawn, &h.Created, &h.Expires, &h.Lapse,
-			&h.Labels, &h.Manual, &h.Note)
+			&h.Labels, &manual, &h.Note)
+		h.Manual = manual != 0
 		b.Holds = append(b.Holds, h)
 		return err
 	})
