@@ -33,7 +33,11 @@ func create(ctx context.Context, path string, schema Schema, migrations []string
 	if err != nil {
 		return explainSystem(path, err)
 	}
-	defer os.Remove(file.Name())
+	defer func() { // on a full disk SQLite leaves the log and its index
+		for _, suffix := range []string{"", "-wal", "-shm"} {
+			os.Remove(file.Name() + suffix)
+		}
+	}()
 	if shared(dir) {
 		err = file.Chmod(0o660)
 	}
