@@ -187,7 +187,7 @@ func (r *reader) place(n *yaml.Node, what string, usual answer.Form) place {
 		r.Add(n, "%s: write header or path, one of them", what)
 	}
 	if usual == "" && (p.as == "" || p.as == answer.Number) {
-		r.Add(n, "%s: as is missing: rfc3339, epoch, duration, seconds or date", what)
+		r.Add(n, "%s: as is missing: rfc3339, epoch, duration, seconds, millis or date", what)
 	}
 	return p
 }

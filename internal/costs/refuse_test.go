@@ -46,6 +46,14 @@ func TestExhaustedAccounts(t *testing.T) {
 			costs.Exhausted, ""},
 		{"anthropic", message, 200, "event: error\ndata: {\"type\":\"error\",\"error\":" +
 			"{\"type\":\"billing_error\"}}\n\n", costs.Exhausted, ""},
+		{"anthropic", message, 400, `{"type":"error","error":{"type":"billing_error"}}`,
+			costs.Exhausted, ""},
+		{"anthropic", message, 200, "event: error\ndata: {\"type\":\"error\",\"error\":" +
+			"{\"type\":\"invalid_request_error\",\"message\":\"You have reached your specified API " +
+			"usage limits. You will regain access on 2026-12-01 at 00:00 UTC.\"}}\n\n",
+			costs.Exhausted, "2026-12-01T00:00:00Z"},
+		{"anthropic", message, 200, "event: error\ndata: {\"type\":\"error\",\"error\":" +
+			"{\"message\":\"Your credit balance is too low to go on.\"}}\n\n", costs.Exhausted, ""},
 		{"anthropic", message, 400, `{"type":"error","error":{"type":"invalid_request_error",` +
 			`"message":"max_tokens: Your credit balance is too low"}}`, costs.Permanent, ""},
 		{"openai", chat, 429, `{"error":{"type":"insufficient_quota","code":"insufficient_quota"}}`,
@@ -57,6 +65,10 @@ func TestExhaustedAccounts(t *testing.T) {
 			"\"code\":\"insufficient_quota\"}\n\n", costs.Exhausted, ""},
 		{"openai", response, 200, "event: response.failed\ndata: {\"type\":\"response.failed\"," +
 			"\"response\":{\"error\":{\"code\":\"insufficient_quota\"}}}\n\n", costs.Exhausted, ""},
+		{"openai", response, 200, "event: error\ndata: {\"type\":\"error\"," +
+			"\"code\":\"project_spend_limit_exceeded\"}\n\n", costs.Exhausted, ""},
+		{"openai", chat, 429, `{"error":{"message":"You exceeded your current quota, please check ` +
+			`your plan.","code":null}}`, costs.Exhausted, ""},
 		{"openai", response, 200, "event: error\ndata: {\"type\":\"error\"," +
 			"\"code\":\"server_error\"}\n\n", "", ""},
 		{"openai", chat, 200, `{"choices":[],"error":{"code":"insufficient_quota"}}`, "", ""},
@@ -106,12 +118,54 @@ func TestSecondaryLimits(t *testing.T) {
 		{"GET /user", "", secondary, 403, nil, time.Minute},
 		{"GET /user", "", "", 429, nil, time.Minute},
 		{"POST /graphql", query, secondary, 200, nil, time.Minute},
+		{"GET /user", "", `{"message":"You have triggered an abuse detection mechanism."}`, 403, nil,
+			time.Minute},
 		{"GET /user", "", `{"message":"Resource not accessible"}`, 403, nil, 0},
 	} {
 		r := refusalOf(t, "github", c.target, c.body, c.status, "application/json", c.answer,
 			c.headers...)
 		if (r.Kind == costs.Throttled) != (c.want > 0) || r.Bucket != "" || r.Until.After != c.want {
 			t.Errorf("%s %d %v: %+v", c.target, c.status, c.headers, r)
+		}
+	}
+}
+
+// TestThrottlesByHeader: a throttle holds back for as long as its header says, in whatever form.
+func TestThrottlesByHeader(t *testing.T) {
+	const message = `{"model":"claude-sonnet-4-5","max_tokens":9}`
+	const chat = `{"model":"gpt-5-mini"}`
+	for _, c := range []struct {
+		upstream, target, body string
+		status                 int
+		headers                []string
+		want                   time.Duration
+	}{
+		{"anthropic", "POST /v1/messages", message, 503, []string{"Retry-After", "7"}, 7 * time.Second},
+		{"anthropic", "POST /v1/messages", message, 529, []string{"Retry-After", "7"}, 7 * time.Second},
+		{"x", "GET /2/tweets/1", "", 503, []string{"Retry-After", "7"}, 7 * time.Second},
+		{"x", "GET /2/tweets/1", "", 429, nil, time.Minute},
+		{"openai", "POST /v1/chat/completions", chat, 429, []string{"Retry-After-Ms", "1500"},
+			1500 * time.Millisecond},
+		{"openai", "POST /v1/chat/completions", chat, 429, []string{"Retry-After", "30", "Retry-After",
+			"40"}, 40 * time.Second},
+	} {
+		r := refusalOf(t, c.upstream, c.target, c.body, c.status, "application/json", "{}",
+			c.headers...)
+		if r.Kind != costs.Throttled || r.Until.After != c.want {
+			t.Errorf("%s %d %v: %+v, want %s", c.upstream, c.status, c.headers, r, c.want)
+		}
+	}
+}
+
+// TestGraphQLOfGitHubExhausted: GitHub says so with 200 or 403, and in the words of REST.
+func TestGraphQLOfGitHubExhausted(t *testing.T) {
+	for _, status := range []int{403, 429} {
+		r := refusalOf(t, "github", "POST /graphql", `{"query":"{viewer{login}}"}`, status,
+			"application/json", `{"message":"API rate limit exceeded for user ID 1."}`,
+			"X-RateLimit-Remaining", "0", "X-RateLimit-Resource", "graphql", "X-RateLimit-Reset",
+			"1795712400")
+		if r.Kind != costs.Exhausted || r.Bucket != "graphql" || r.Until.At.Unix() != 1795712400 {
+			t.Errorf("%d: %+v", status, r)
 		}
 	}
 }

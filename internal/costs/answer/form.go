@@ -19,11 +19,12 @@ const (
 	Epoch    Form = "epoch"    // 1795359845 in seconds, or as many digits as milliseconds need
 	Duration Form = "duration" // 6m0s, 12ms; a plain number is seconds
 	Seconds  Form = "seconds"  // 30, from now; or the date of HTTP, as Retry-After has it
+	Millis   Form = "millis"   // 1500, from now, as retry-after-ms has it
 	Date     Form = "date"     // the first date in a text: until 2026-12-01 at 00:00 UTC
 )
 
 // Forms lists them.
-func Forms() []Form { return []Form{Number, RFC3339, Epoch, Duration, Seconds, Date} }
+func Forms() []Form { return []Form{Number, RFC3339, Epoch, Duration, Seconds, Millis, Date} }
 
 // Farthest is how far away a time may be. What is farther is nonsense: an epoch that was read as
 // seconds from now, or the reverse.
@@ -91,14 +92,16 @@ func Moment(text string, form Form) (at time.Time, after time.Duration, ok bool)
 	case Duration:
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return until(text)
+			return until(text, time.Second)
 		}
 		return at, d, d > 0 && d <= Farthest
 	case Seconds:
 		if at, err := time.Parse(httpDate, text); err == nil {
 			return at, 0, true
 		}
-		return until(text)
+		return until(last(text), time.Second)
+	case Millis:
+		return until(last(text), time.Millisecond)
 	case Date:
 		at, ok := dateIn(text)
 		return at, 0, ok
@@ -127,10 +130,14 @@ func dateIn(text string) (at time.Time, ok bool) {
 // httpDate is the form of dates in headers.
 const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-func until(text string) (at time.Time, after time.Duration, ok bool) {
+// last returns the last item of a list, which a header that comes twice is.
+func last(text string) string { return strings.TrimSpace(text[strings.LastIndex(text, ",")+1:]) }
+
+// until reads how many units of time it is until a moment.
+func until(text string, unit time.Duration) (at time.Time, after time.Duration, ok bool) {
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(n > 0 && n <= Farthest.Seconds()) {
+	if err != nil || !(n > 0 && n <= float64(Farthest/unit)) {
 		return at, 0, false
 	}
-	return at, time.Duration(n * float64(time.Second)), true
+	return at, time.Duration(n * float64(unit)), true
 }
