@@ -60,10 +60,15 @@ func (r *reading) addUsage(doc any, paths []string) (found bool) {
 	return found
 }
 
-// set notes a value of usage, if there is one.
+// set notes a value of usage, if there is one. A 0 does not replace a number: some gateways end
+// their streams with zeros instead of leaving out what they do not know.
 func (r *reading) set(key string, value any) bool {
-	if _, known := r.usage[key]; value == nil || !known && len(r.usage) >= maxUsage {
+	before, known := r.usage[key]
+	if value == nil || !known && len(r.usage) >= maxUsage {
 		return false
+	}
+	if _, number := before.(float64); number && value == 0.0 {
+		return true
 	}
 	if r.usage == nil {
 		r.usage = map[string]any{}

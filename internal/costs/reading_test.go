@@ -93,6 +93,8 @@ func TestUsageInOtherForms(t *testing.T) {
 		"no empty lines":     {stream, "data: {}\ndata: " + last + "\ndata: [DONE]", "units 9"},
 		"a mark before it":   {stream, mark + "data: " + last + "\n\n", "units 9"},
 		"a list as an event": {stream, "data: [" + last + "]\n\n", "units 9"},
+		"nothing at the end": {stream, "data: " + last + "\n\ndata: {\"usage\":{\"total\":0}}\n\n",
+			"units 9"},
 		"less at the end": {stream, "data: {\"usage\":{\"total\":90}}\n\n" +
 			"data: " + last + "\n\n", "units 9"},
 		"half a last line": {stream, "data: {}\n\ndata: " + last[:len(last)-3], "units 500"},

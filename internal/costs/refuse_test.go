@@ -169,3 +169,30 @@ func TestGraphQLOfGitHubExhausted(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamInBackground: a stream of a response in the background that ends before the response
+// does names the id by which another call gets its usage. That of any other response does not.
+func TestStreamInBackground(t *testing.T) {
+	table, err := costs.Shipped().Upstream("openai")
+	must(t, err)
+	const body = `{"model":"gpt-5-mini","input":"hi","stream":true}`
+	r := call(t, "POST /v1/responses", body)
+	q, err := table.Quote("openai.responses.create", r, []byte(body), nil)
+	must(t, err)
+	event := func(kind, more string) string {
+		return "event: response." + kind + "\ndata: {\"type\":\"response." + kind + "\",\"response\":" +
+			"{\"id\":\"resp_1\",\"status\":\"" + kind + "\"" + more + "}}\n\n"
+	}
+	const background, usage = `,"background":true`, `,"usage":{"input_tokens":3,"output_tokens":4}`
+	for stream, want := range map[string]string{
+		event("queued", background):                                         "resp_1",
+		event("queued", background) + event("in_progress", background):      "resp_1",
+		event("queued", background) + event("completed", background+usage):  "",
+		event("queued", "") + event("in_progress", `,"background":false`):   "",
+		event("queued", background) + event("incomplete", background+usage): "",
+	} {
+		if out := answered(q, 200, "text/event-stream", stream, 99); out.Pending != want {
+			t.Errorf("%s: %q, want %q", stream, out.Pending, want)
+		}
+	}
+}
