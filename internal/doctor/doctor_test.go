@@ -310,6 +310,13 @@ var faults = []struct {
 		p.ledger = "sqlite://" + p.dir + "/open/own/ledger.db"
 		chmod(t, p.dir+"/open", 0o777)
 	}},
+	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) { // where a link leads
+		must(t, os.Mkdir(p.dir+"/open", 0o700))
+		charge(t, p, 0)
+		must(t, os.Rename(p.file(), p.dir+"/open/ledger.db"))
+		must(t, os.Symlink(p.dir+"/open/ledger.db", p.file()))
+		chmod(t, p.dir+"/open", 0o777)
+	}},
 	{"exhausted", doctor.Warning, func(t *testing.T, p *plant) {
 		spend(t, p, "search_list", 95, 0) // the rest is kept for people
 	}},

@@ -16,14 +16,13 @@ func (e *exam) files() {
 	}
 }
 
-// rights reports a file that other users can write or replace.
+// rights reports a file that other users can write or replace. It follows links.
 func (e *exam) rights(path, can string) {
 	about, err := filepath.Abs(path)
 	if err != nil {
 		return
 	}
 	why := "a user who can write it " + can
-	dir := filepath.Dir(about)
 	mode, open := writable(about)
 	if !mode.IsRegular() { // such as /dev/null, which stands for an empty configuration
 		return
@@ -32,16 +31,22 @@ func (e *exam) rights(path, can string) {
 		e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write %s "+
 			"(mode %04o)", path, mode.Perm()), why, "chmod o-w " + about})
 	}
-	for at := dir; ; at = filepath.Dir(at) {
-		// In a folder with the sticky bit nobody can rename what is another user's; a file that is
-		// not there yet can be made all the same.
-		mode, open := writable(at)
-		if sticky := mode&fs.ModeSticky != 0; open && (at == dir || !sticky) {
-			e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write its "+
-				"folder %s (mode %04o)", at, mode.Perm()), why, "chmod o-w " + at})
-		}
-		if at == filepath.Dir(at) {
-			return
+	target, err := filepath.EvalSymlinks(about)
+	if err != nil {
+		target = about
+	}
+	seen := map[string]bool{}
+	for _, file := range []string{about, target} {
+		dir := filepath.Dir(file)
+		for at := dir; !seen[at]; at = filepath.Dir(at) {
+			seen[at] = true
+			// In a folder with the sticky bit nobody can rename what is another user's; a file that
+			// is not there yet can be made all the same.
+			mode, open := writable(at)
+			if sticky := mode&fs.ModeSticky != 0; open && (at == dir || !sticky) {
+				e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write "+
+					"its folder %s (mode %04o)", at, mode.Perm()), why, "chmod o-w " + at})
+			}
 		}
 	}
 }
