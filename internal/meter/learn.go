@@ -74,9 +74,9 @@ func closes(r *costs.Refusal, d quota.Decision) string {
 	return slices.Min(slices.Collect(maps.Keys(d.Units)))
 }
 
-// throttles returns the buckets that a throttle holds back: the one that the rule names, else all
-// that the call was charged to, except money: a rate does not limit money, and other calls may
-// still spend it.
+// throttles returns the buckets that a throttle holds back: the one that the rule names, else those
+// that the call was charged to and that have limits, because status shows only these; all of them if
+// none has limits. Money is left out: a rate does not limit it, and other calls may still spend it.
 func (t *Transport) throttles(r *costs.Refusal, d quota.Decision) (buckets []string) {
 	if r.Bucket != "" {
 		return []string{r.Bucket}
@@ -85,6 +85,10 @@ func (t *Transport) throttles(r *costs.Refusal, d quota.Decision) (buckets []str
 		if b, _ := t.Table.Bucket(name); !b.Unit.IsMoney() || len(d.Units) == 1 {
 			buckets = append(buckets, name)
 		}
+	}
+	unlimited := func(name string) bool { return len(t.Budget.LimitsOn(name)) == 0 }
+	if limited := slices.DeleteFunc(slices.Clone(buckets), unlimited); len(limited) > 0 {
+		return limited
 	}
 	return buckets
 }

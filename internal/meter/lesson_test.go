@@ -223,6 +223,11 @@ func TestThrottleHoldsBack(t *testing.T) {
 	if d.Limit != quota.Suspended || d.RetryAfter() > 30*time.Second || d.RetryAfter() < time.Second {
 		t.Errorf("%s for %s, want 30 s", d.Limit, d.RetryAfter())
 	}
+	// status shows no bucket without a limit, so it would be suspended without anybody seeing it
+	until, err := m.Budget.SuspendedUntil(t.Context(), "input/sonnet-4")
+	if must(t, err); !until.IsZero() {
+		t.Errorf("a bucket without limits is suspended until %s", until)
+	}
 	other := m.post(t.Context(), "/v1/messages", `{"model":"claude-haiku-4-5","max_tokens":9}`)
 	if status, _, err := m.send(other); status != 200 || err != nil {
 		t.Errorf("another model: %d, %v", status, err)
