@@ -119,11 +119,13 @@ func colorOf(f report.Forecast) cli.Color {
 	return ""
 }
 
-// fine says that there is nothing to tell of the bucket.
-func fine(f report.Forecast) bool { return f.Verdict == forecast.Lasts && !f.Short() }
+// fine reports whether status has nothing to say of the bucket.
+func fine(f report.Forecast) bool {
+	return (f.Verdict == forecast.Lasts || f.Verdict == forecast.Unused) && !f.Short()
+}
 
-// outlook writes what status says of the forecast: a sentence for each bucket that is short, and
-// one for all others. Status has said already what is suspended.
+// outlook prints the forecast for status: a sentence for each bucket that is short, and one for all
+// others. The table of status shows suspensions already.
 func (a *app) outlook(ctx context.Context) error {
 	results, err := a.forecasts(ctx, "")
 	return a.sayOutlook(results, err)
@@ -134,27 +136,34 @@ func (a *app) sayOutlook(results []report.Forecast, err error) error {
 	if err != nil { // the table is printed all the same
 		return s.Say("no forecast: %v\n", err)
 	}
-	others := make(map[string]string)
 	var order []string
+	lasts, short := make(map[string]bool), make(map[string]bool) // by credential
 	for _, f := range results {
 		if !slices.Contains(order, f.Credential) {
 			order = append(order, f.Credential)
-			others[f.Credential] = "every bucket lasts to the reset"
 		}
 		if fine(f) {
+			lasts[f.Credential] = lasts[f.Credential] || f.Verdict == forecast.Lasts
 			continue
 		}
-		others[f.Credential] = "every other bucket lasts to the reset"
-		if f.Verdict == forecast.Suspended {
-			continue
+		short[f.Credential] = true
+		if f.Verdict != forecast.Suspended {
+			err = cmp.Or(err, s.Say("%s\n", forecastSentence(s, f)))
 		}
-		err = cmp.Or(err, s.Say("%s\n", forecastSentence(s, f)))
 	}
 	for _, c := range order {
-		fine := func(f report.Forecast) bool { return f.Credential == c && fine(f) }
-		if slices.ContainsFunc(results, fine) {
-			err = cmp.Or(err, s.Say("%s: %s\n", c, others[c]))
+		var text string
+		switch {
+		case lasts[c] && short[c]:
+			text = "every other bucket lasts to the reset"
+		case lasts[c]:
+			text = "every bucket lasts to the reset"
+		case short[c]: // what is left is unused
+			continue
+		default:
+			text = "no forecast yet: nothing is spent or scheduled"
 		}
+		err = cmp.Or(err, s.Say("%s: %s\n", c, text))
 	}
 	return err
 }

@@ -69,6 +69,7 @@ const (
 	Exhausted Verdict = "exhausted" // now
 	Suspended Verdict = "suspended" // the upstream, or a person, has closed the bucket
 	Closed    Verdict = "closed"    // a limit allows nothing, ever
+	Unused    Verdict = "unused"    // nothing is spent, held or scheduled: nothing to forecast
 )
 
 // Short reports whether units will be missing before the reset.
@@ -185,6 +186,8 @@ func (o *outlook) fill(f *Forecast, likely day) {
 		f.OpensAt, f.Limit = moment(o.opensFirst(t)), t.tightest
 	case likely.dry != never:
 		f.Verdict = RunsDry
+	case len(o.Spent) == 0 && len(o.Reservations) == 0 && t.scheduled.Runs == 0:
+		f.Verdict = Unused
 	}
 }
 

@@ -147,6 +147,7 @@ func TestOf(t *testing.T) {
 	noReset := func(b *Bucket) { b.Reset = quota.Window{} }
 	const (
 		lasts   = "default lasts to the reset"
+		unused  = "default is unused: nothing is spent or scheduled that a forecast could count"
 		short   = lasts + ", but the schedule does not fit: "
 		before8 = ", before the reset at 2026-11-22 08:00Z: "
 		allDay  = "default is exhausted (default day America/Los_Angeles) until "
@@ -181,7 +182,7 @@ func TestOf(t *testing.T) {
 		{"suspended, and short afterwards", "9500 day", 9498, "0 22,23 * * * BR",
 			suspended("22:30"),
 			"default is suspended until 22:30Z: BR will miss 2 of 2 runs"},
-		{"a suspension that is over", "9500 day", 0, "", suspended("20:00"), lasts},
+		{"a suspension that is over", "9500 day", 0, "", suspended("20:00"), unused},
 		{"set aside until 21:00", "9500 day", 9000, "30 20,22 * * * BR", aside(498),
 			short + "BR will miss 1 run at 20:30Z; to avoid it, release reservation r1"},
 		{"all set aside until 21:00", "9500 day", 9000, "0 8 * * * BR", aside(500),

@@ -20,6 +20,9 @@ const (
 func (w *Watch) Changed(f Forecast) (was Verdict, changed bool) {
 	was, heard := w.said[f.Bucket]
 	now := f.Verdict
+	if now == Unused { // no news
+		now = Lasts
+	}
 	lost := f.Lost.Runs > 0
 	news := lost && !f.At.Before(w.lost[f.Bucket])
 	switch {

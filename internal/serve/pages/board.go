@@ -180,10 +180,13 @@ func (l leftOut) Title() string { return schedule.Title(l.Job, l.Region) }
 
 // judge finds what is short and which runs are left out, and sets the headline.
 func (b *boardBody) judge() {
-	b.Headline = "Every bucket lasts to its reset"
+	b.Headline = "Nothing is spent or scheduled yet"
 	worst := 0
 	for _, a := range b.Accounts {
 		f := a.Forecast
+		if worst == 0 && f.Verdict != forecast.Unused {
+			b.Headline = "Every bucket lasts to its reset"
+		}
 		if !f.Short() && f.Verdict != forecast.Closed {
 			continue
 		}
