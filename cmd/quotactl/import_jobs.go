@@ -68,12 +68,7 @@ func (im *importer) read(ctx context.Context, lines []crontab.Line) error {
 			if j, err = im.job(ctx, l, c); err != nil {
 				break
 			}
-			same := slices.IndexFunc(im.jobs, func(o importedJob) bool { return o.Name == j.Name })
-			if same >= 0 {
-				err = fmt.Errorf("the job of line %d is called %s, too: "+
-					"give one of them --label job=NAME", im.jobs[same].Line, j.Name)
-				break
-			}
+			j.Name = im.unused(j.Name)
 			im.jobs = append(im.jobs, j)
 		}
 		if away, ok := errors.AsType[*ledgerError](err); ok {
@@ -84,6 +79,18 @@ func (im *importer) read(ctx context.Context, lines []crontab.Line) error {
 		}
 	}
 	return nil
+}
+
+// unused returns the name, or the first of name-2, name-3 and so on that no line before has.
+func (im *importer) unused(name string) string {
+	taken := func(name string) bool {
+		return slices.ContainsFunc(im.jobs, func(j importedJob) bool { return j.Name == name })
+	}
+	free := name
+	for n := 2; taken(free); n++ {
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+	return free
 }
 
 // unread adds the lines without a schedule that run a metered command, and ignores others.

@@ -40,8 +40,9 @@ var wrappers = map[string]int{"env": 0, "nice": 0, "ionice": 0, "nohup": 0, "set
 var valued = map[string]string{
 	"nice": "n", "ionice": "c n p", "env": "u C", "timeout": "k s", "flock": "E w", "sudo": "u g p",
 	"doas": "u", "stdbuf": "i o e", "chrt": "p T", "python": "W X", "pypy": "W X",
-	"node": "r -require -import", "nodejs": "r -require -import", "perl": "I M", "ruby": "I r",
+	"node": "r -require -import -env-file", "nodejs": "r -require -import -env-file", "perl": "I M", "ruby": "I r",
 	"php": "d c f", "java": "cp -class-path", "bash": "O o", "sh": "o", "uv": "-with -python p",
+	"npm": "-prefix C", "pnpm": "-dir C",
 }
 
 // subcommands are those of a package manager that run what follows.

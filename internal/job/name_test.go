@@ -29,6 +29,8 @@ func TestNameOf(t *testing.T) {
 		{"a", []string{"uv", "run", "--with", "x", "python", "a.py"}},
 		{"a", []string{"poetry", "run", "python", "a.py"}},
 		{"nightly", []string{"npm", "run", "nightly"}},
+		{"nightly", []string{"npm", "--prefix", "/srv", "run", "nightly"}},
+		{"crawl", []string{"node", "--env-file", ".env", "crawl.js"}},
 		{"a", []string{"deno", "run", "--allow-net", "a.ts"}},
 		{"a", []string{"env", "-u", "X", "Y=1", "python3", "a.py"}},
 		{"a", []string{"nice", "-n", "10", "./a.sh"}},
