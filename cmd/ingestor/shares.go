@@ -7,6 +7,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/daemon"
+	"quotabudget/internal/report"
 	"quotabudget/internal/share"
 )
 
@@ -31,9 +32,13 @@ type shareJSON struct {
 	Remaining int64  `json:"remaining"`
 }
 
-// shares is nil while there is enough for every tick that the schedule has until the reset, or when
-// that cannot be known.
+// shares returns nil if nothing is scheduled, if there is enough for every tick that the schedule
+// has until the reset, or if the ledger cannot be read.
 func (s *deps) shares(ctx context.Context, work *daemon.Config) *sharesJSON {
+	src := report.Source{Config: s.cfg, Ledger: s.ledger}
+	if scheduled, err := src.Scheduled(ctx); err != nil || !scheduled {
+		return nil
+	}
 	shares, short, err := work.Shares(ctx, s.cred.Name)
 	if err != nil {
 		s.log.Debug("shares are not known", "error", err)

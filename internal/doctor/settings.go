@@ -241,8 +241,11 @@ func (e *exam) zones() {
 			"windows end at the wrong hour", "install the package tzdata"})
 }
 
-// schedule plans the sweep against the budget.
+// schedule plans the sweep and the jobs against the budget, if anything is scheduled.
 func (e *exam) schedule(ctx context.Context) {
+	if _, assumed, err := e.Assumed(ctx); err != nil || assumed {
+		return
+	}
 	p, err := e.Plan(ctx, e.Days)
 	if err != nil { // no sweep is configured, or the ledger went away
 		return
