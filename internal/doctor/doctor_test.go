@@ -341,7 +341,8 @@ var faults = []struct {
 		"    limits: [{bucket: default, units: 9000, headroom: 9000, window: 24h}]\n" +
 		"ingest: {regions: [US], schedule: '0 0 1 1 *'}\n")},
 	{"schedule", doctor.Warning, says(healthy +
-		"    limits: [{bucket: default, units: 50, window: 24h}]\n")},
+		"    limits: [{bucket: default, units: 50, window: 24h}]\n" +
+		"ingest: {regions: [US, GB, DE, FR], schedule: '0 * * * *'}\n")},
 	{"price-unlisted", doctor.Warning, func(t *testing.T, p *plant) {
 		l, err := ledger.OpenFile(t.Context(), p.file())
 		if err != nil {

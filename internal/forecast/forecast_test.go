@@ -174,7 +174,7 @@ func TestOf(t *testing.T) {
 		{"nothing left, nobody wants anything", "9500 day", 9500, "", nil, allDay +
 			"2026-11-22 08:00Z"},
 		{"another bucket's runs", "1 day", 0, "0 * * * * BR", other("other", 0),
-			"other lasts to the reset"},
+			"other is unused: nothing is spent or scheduled that a forecast could count"},
 		{"a limit of nothing", "0 day", 0, "0 * * * * BR", nil,
 			"default is closed: one of its limits allows no units"},
 		{"suspended", "9500 day", 0, "0 22,23 * * * BR", suspended("22:30"),
