@@ -40,8 +40,8 @@ var wrappers = map[string]int{"env": 0, "nice": 0, "ionice": 0, "nohup": 0, "set
 var valued = map[string]string{
 	"nice": "n", "ionice": "c n p", "env": "u C", "timeout": "k s", "flock": "E w", "sudo": "u g p",
 	"doas": "u", "stdbuf": "i o e", "chrt": "p T", "python": "W X", "pypy": "W X",
-	"node": "r -require -import -env-file", "nodejs": "r -require -import -env-file", "perl": "I M", "ruby": "I r",
-	"php": "d c f", "java": "cp -class-path", "bash": "O o", "sh": "o", "uv": "-with -python p",
+	"node": "r -require -import -env-file", "nodejs": "r -require -import -env-file",
+	"perl": "I M", "ruby": "I r", "php": "d c f", "java": "cp -class-path", "bash": "O o", "sh": "o", "uv": "-with -python p",
 	"npm": "-prefix C", "pnpm": "-dir C",
 }
 
@@ -103,21 +103,31 @@ func isCode(kind, option string) bool {
 	return option == "e" || option == "-eval"
 }
 
+// builtins are commands of a shell that name no job.
+var builtins = []string{"echo", "printf", "exit", "test", "[", "true", "false", ":", "eval"}
+
 // scriptIn returns the name of the first script in the code of a shell: a program that is named by
-// its path, or a file with an ending. Code without one has no name.
+// its path, or a file with an ending. Code that is a single command has that command's name.
 func scriptIn(kind string, code []string) string {
 	if !shell.MatchString(kind) || len(code) == 0 {
 		return ""
 	}
-	for part := range strings.FieldsFuncSeq(code[0], func(r rune) bool {
+	parts := strings.FieldsFunc(code[0], func(r rune) bool {
 		return strings.ContainsRune(";&|\n", r)
-	}) {
+	})
+	for _, part := range parts {
 		words := strings.Fields(part)
 		isFile := func(w string) bool {
 			return base(w) != w && !strings.ContainsAny(w, "<>$=`\"'")
 		}
 		name := scriptOf(words)
 		if at := slices.IndexFunc(words, isFile); at >= 0 && name == base(words[at]) {
+			return name
+		}
+	}
+	if len(parts) == 1 {
+		name := scriptOf(strings.Fields(parts[0]))
+		if !slices.Contains(builtins, name) && !strings.ContainsAny(name, "<>$=`\"'()") {
 			return name
 		}
 	}
