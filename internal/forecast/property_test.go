@@ -72,8 +72,9 @@ func TestSound(t *testing.T) {
 				r.Fatalf("%v is not between %v and %v", at, b.At, f.ResetAt)
 			}
 		}
-		if (f.Verdict == Lasts) != f.DryAt.IsZero() || f.Lost.Pages > f.Scheduled.Pages ||
-			f.Lost != f.LeftOut && f.Verdict == Lasts || f.Verdict == Exhausted &&
+		lasts := f.Verdict == Lasts || f.Verdict == Unused
+		if lasts != f.DryAt.IsZero() || f.Lost.Pages > f.Scheduled.Pages ||
+			f.Lost != f.LeftOut && lasts || f.Verdict == Exhausted &&
 			f.OpensAt.IsZero() {
 			r.Fatalf("%+v", f)
 		}
@@ -90,7 +91,8 @@ func TestNobodyWants(t *testing.T) {
 		for i := range b.Lanes {
 			b.Lanes[i].Pages = 0
 		}
-		if f := Of(b); f.Remaining > 0 && (f.Verdict != Lasts || f.Chance != 0) {
+		f := Of(b)
+		if f.Remaining > 0 && f.Verdict != Unused && (f.Verdict != Lasts || f.Chance != 0) {
 			r.Fatalf("%+v", f)
 		}
 	})
