@@ -77,8 +77,12 @@ func (a *app) demoTrouble(ctx context.Context, cfg *config.Config) error {
 			left = min(left, limit.Remaining)
 		}
 		if left > 0 {
-			_, err = budget.Charge(ctx, quota.Call{Bucket: searches, Units: left,
-				Labels: quota.Labels{quota.LabelJob: "keywords"}})
+			call := quota.Call{Bucket: searches, Units: left,
+				Labels: quota.Labels{quota.LabelJob: "keywords"}}
+			if _, err = budget.Charge(ctx, call); err == nil {
+				call.Units = 1
+				_, err = budget.Charge(ctx, call) // is denied
+			}
 		}
 	}
 	until := usage.At.Add(3 * time.Hour)

@@ -92,7 +92,7 @@ func (a *app) statusTable(list report.Status) error {
 	err := drawStatus(s, list)
 	for _, c := range list.Credentials {
 		var all []string
-		if text := deniedJobs(c.Denied); text != "" {
+		if text := report.DeniedJobs(c.Denied); text != "" {
 			err = cmp.Or(err, s.Say("%s: denied in the last 24h: %s (quotactl log --denied)\n",
 				c.Credential, text))
 		}
@@ -110,20 +110,6 @@ func (a *app) statusTable(list report.Status) error {
 		}
 	}
 	return err
-}
-
-// deniedJobs is "12 of backfill, 3 of crawl": the jobs with the most denials first.
-func deniedJobs(rows []report.DenialRow) string {
-	const shown = 5
-	var parts []string
-	for i, row := range rows {
-		if i == shown {
-			parts = append(parts, fmt.Sprintf("%d more jobs", len(rows)-shown))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%d of %s", row.Denials, cmp.Or(row.Key, "no job")))
-	}
-	return strings.Join(parts, ", ")
 }
 
 func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {

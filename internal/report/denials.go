@@ -3,7 +3,9 @@ package report
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -70,4 +72,19 @@ func (s Source) Denied(ctx context.Context, credential, bucket, by string, in Sp
 		return !in.Until.IsZero() && d.Hour.After(in.Until) || bucket != "" && d.Bucket != bucket
 	})
 	return DenialsBy(by, all), err
+}
+
+// DeniedJobs is "12 of backfill, 3 of crawl": the jobs with the most denials first. It is empty if
+// nothing was denied.
+func DeniedJobs(rows []DenialRow) string {
+	const shown = 5
+	var parts []string
+	for i, row := range rows {
+		if i == shown {
+			parts = append(parts, fmt.Sprintf("%d more", len(rows)-shown))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%d of %s", row.Denials, cmp.Or(row.Key, "no job")))
+	}
+	return strings.Join(parts, ", ")
 }

@@ -10,6 +10,7 @@ import (
 
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/schedule"
 )
@@ -26,6 +27,7 @@ type boardBody struct {
 	Wall     []*account // buckets of the wall board; nil on the usual board
 	Daemon   string     // whether a daemon answers; "" if none is expected
 	DaemonOK bool
+	Refused  []string // a sentence for each credential that denied jobs in the last 24 hours
 	Short    []string // a sentence for each bucket that is short
 	LeftOut  []leftOut
 	Ticks    []schedule.Tick
@@ -122,6 +124,9 @@ func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (
 	if body.Accounts, body.More, err = p.accounts(ctx); err != nil {
 		return err
 	}
+	if body.Refused, err = p.deniedJobs(ctx, now); err != nil {
+		return err
+	}
 	lanes, err := p.Source().AllLanes(ctx)
 	if err != nil {
 		return err
@@ -147,6 +152,22 @@ func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (
 		p.lookFor(ctx, body, address)
 	}
 	return nil
+}
+
+// deniedJobs returns a sentence for each credential that denied charges in the last 24 hours.
+func (p *Pages) deniedJobs(ctx context.Context, now time.Time) (all []string, err error) {
+	from := p.Source()
+	for _, c := range from.Config.Credentials {
+		denied, err := from.Denied(ctx, c.Name, "", quota.LabelJob,
+			report.Span{Since: now.Add(-24 * time.Hour)})
+		if err != nil {
+			return nil, err
+		}
+		if jobs := report.DeniedJobs(denied.Rows); jobs != "" {
+			all = append(all, c.Name+": denied in the last 24h: "+jobs)
+		}
+	}
+	return all, nil
 }
 
 // lookFor reports on the board whether a daemon of this machine answers at the address of its health

@@ -41,7 +41,8 @@ func TestBoard_Short(t *testing.T) {
 	b.charge(time.Now().Add(-time.Second), "youtube.videos.list", 60, "job=backfill")
 	s.says("/", 200, "default is exhausted", "Left out until the reset", "0 of 60 units left",
 		"backfill 60")
-	must(t, b.Ledger.Suspend(t.Context(), quota.Suspension{Credential: "key1", Bucket: "search_list", Until: time.Now().Add(2 * time.Hour)}))
+	must(t, b.Ledger.Suspend(t.Context(), quota.Suspension{Credential: "key1",
+		Bucket: "search_list", Until: time.Now().Add(2 * time.Hour)}))
 	s.pages.forecasts.at = time.Time{} // it is old
 	page := s.says("/", 200, "default is exhausted default is exhausted (",
 		"search_list is suspended until")
@@ -67,6 +68,23 @@ func TestBoard_Binds(t *testing.T) {
 		Until: time.Now().Add(2 * time.Hour)}))
 	s.pages.forecasts.at = time.Time{} // it is old
 	s.says("/", 200, "0 of 5,500 units left now (suspended until ")
+}
+
+// TestBoard_Denied checks that the board names the jobs that were denied today.
+func TestBoard_Denied(t *testing.T) {
+	s := newStation(t)
+	b := newBudget(s, 560) // 60 without the headroom
+	for range 2 {
+		d, err := b.Charge(t.Context(), quota.Call{Bucket: "default", Units: 60,
+			Labels: quota.Labels{quota.LabelJob: "backfill"}})
+		must(t, err)
+		if !d.Allowed {
+			b.Ledger.(interface{ Flush(time.Duration) }).Flush(time.Minute)
+		}
+	}
+	const text = "key1: denied in the last 24h: 1 of backfill"
+	s.says("/", 200, text)
+	s.says("/?wall=1", 200, text)
 }
 
 // The board for a wall has the buckets that need a look first, and no table. Both boards say whether
