@@ -40,7 +40,6 @@ type checked struct {
 	now    int64
 
 	entries, totals, moved, labels int // how many, and how many of them are wrong
-	firstTotal                     int64
 	sums                           quota.Tally
 }
 
