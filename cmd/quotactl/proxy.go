@@ -232,6 +232,12 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.L
 	if err != nil {
 		return nil, cli.Usagef("--estimate: %w", err)
 	}
+	for of, e := range estimates {
+		if e.Most > 0 {
+			log.Warn("--estimate sets the units to hold: calls in flight can pass a limit by more "+
+				"than status prints", "of", of, "units", e.Most)
+		}
+	}
 	limits := proxy.DefaultLimits()
 	limits.Requests, limits.Upload, limits.Bodies = f.requests, f.uploadMiB<<20, f.bodiesMiB<<20
 	p := &proxy.Proxy{Hosts: f.hosts, Origins: f.origins, Callers: known, Limits: limits,
