@@ -107,6 +107,16 @@ func bucketOf(b *Budget, costs []Cost, limit string) string {
 	return cmp.Or(costs[0].Bucket, DefaultBucket)
 }
 
+// ForgetDenials returns the time before which a ledger forgets denials when it adds these.
+func ForgetDenials(denials []Denial) (before time.Time) {
+	for _, d := range denials {
+		if at := d.LastAt.Add(-DenialTime); at.After(before) {
+			before = at
+		}
+	}
+	return before
+}
+
 // SortDenials orders denials by their hour, then by what denied them.
 func SortDenials(all []Denial) {
 	slices.SortFunc(all, func(a, b Denial) int {

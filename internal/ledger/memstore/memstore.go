@@ -256,7 +256,7 @@ func (s *Store) BucketsOf(_ context.Context, credential string) (all []quota.Buc
 func (s *Store) AddDenials(_ context.Context, credential string, denials []quota.Denial) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, old := s.account(credential), s.clock().Add(-quota.DenialTime)
+	a, old := s.account(credential), quota.ForgetDenials(denials)
 	a.denials = slices.DeleteFunc(a.denials,
 		func(d quota.Denial) bool { return d.Hour.Before(old) })
 	for _, d := range denials {

@@ -12,7 +12,7 @@ import (
 // full lose their labels.
 func (s *Store) AddDenials(ctx context.Context, credential string, denials []quota.Denial) error {
 	return s.update(ctx, func(t *tx) error {
-		t.change("denial_trim", credential, t.clock().UnixMicro()-quota.DenialTime.Microseconds())
+		t.change("denial_trim", credential, quota.ForgetDenials(denials).UnixMicro())
 		for _, d := range denials {
 			var rows int64
 			t.find("denial_rows", []any{credential,
