@@ -308,7 +308,7 @@ func TestWithoutScripts(t *testing.T) {
 		emulation.SetScriptExecutionDisabledParams{Value: true})
 	must(t, err)
 	b.visit("/")
-	b.says("h1", "Every bucket lasts to its reset")
+	b.says("h1", "search_list is exhausted")
 	b.click(".bucket details summary")
 	b.says(".bucket details", "Until")
 	get(b, chromedp.SendKeys("#q", "hours"+kb.Enter))

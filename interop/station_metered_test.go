@@ -63,8 +63,11 @@ func newMetered(t *testing.T, bin, ledger string) *metered {
 		"QUOTA_CONFIG=" + write(t, dir, "quota.yaml", config), "QUOTA_STATE_DIR=" + dir,
 		"QUOTA_LEDGER=" + ledger, "OPENAI_API_KEY=any", "ANTHROPIC_API_KEY=any", "GITHUB_TOKEN=any",
 	}
-	m.steady = launch(t, bin, m.env, "quotactl", "proxy", "--listen", "127.0.0.1:0")
-	m.doomed = launch(t, bin, m.env, "quotactl", "proxy", "--listen", "127.0.0.1:0")
+	proxy := []string{"proxy", "--listen", "127.0.0.1:0", // holds of the size of a small call
+		"--estimate", "openai.chat.completions.create/tokens=44",
+		"--estimate", "anthropic.messages.create/output=20"}
+	m.steady = launch(t, bin, m.env, "quotactl", proxy...)
+	m.doomed = launch(t, bin, m.env, "quotactl", proxy...)
 	return m
 }
 
