@@ -302,8 +302,7 @@ var gateErrors = []struct {
 	reason, title, hint string
 }{
 	{quota.ErrCostExceedsLimit, http.StatusUnprocessableEntity, "costExceedsLimit",
-		"cost exceeds the limit", ": ask for less in one request; the most that a model call can " +
-			"take follows from its max_tokens"},
+		"cost exceeds the limit", ": ask for less, of a model by max_tokens"},
 	{meter.ErrBodyTooLarge, http.StatusRequestEntityTooLarge, "bodyTooLarge",
 		"request is too large", ""},
 	{quota.ErrUnpriced, http.StatusNotFound, "unpriced", "method has no price",
