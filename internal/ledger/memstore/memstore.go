@@ -31,7 +31,7 @@ type account struct {
 	denials []quota.Denial
 }
 
-// bucket is the log of one bucket, oldest first, and what is beside it. It is a quota.Log.
+// bucket is the log of one bucket, oldest first, with its holds and state. It is a quota.Log.
 type bucket struct {
 	quota.Bucket
 	entries []quota.LogEntry

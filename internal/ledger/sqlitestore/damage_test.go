@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// What is damaged beside the entries never makes room: it denies, and names the bucket.
+// Damage to anything but the entries never makes room: it denies, and names the bucket.
 func TestDamageDenies(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage, finds string
@@ -65,7 +65,7 @@ func TestDamageDenies(t *testing.T) {
 	}
 }
 
-// Every bit of every stored value beside the entries: flipped, it allows no charge that was denied.
+// A flipped bit of any stored value but the entries allows no charge that was denied.
 func TestFlippedBitsMakeNoRoom(t *testing.T) {
 	l, now := clocked(t)
 	window, err := quota.ParseWindow("restoring 1/1m", "")
