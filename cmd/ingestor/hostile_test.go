@@ -160,7 +160,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// TestTimesAndColors: only a terminal shows the reader's zone and colours, unless flags turn them off.
+// TestTimesAndColors: only a terminal shows the reader's zone and colours, unless flags turn them
+// off.
 func TestTimesAndColors(t *testing.T) {
 	t.Parallel()
 	h := hostileUpstream(t)

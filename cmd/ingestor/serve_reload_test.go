@@ -51,8 +51,8 @@ serve: {listen: "127.0.0.1:0", public: %t}
 	p.stderr.await(t, "listen and serve cannot change", p.ended)
 }
 
-// TestServeStoreAway: while Redis cannot be reached, one line is logged, requests pass as configured,
-// and decisions are answered with 503.
+// TestServeStoreAway: while Redis cannot be reached, one line is logged, requests pass as
+// configured, and decisions are answered with 503.
 func TestServeStoreAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

@@ -125,8 +125,8 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 }
 
 // reported reports whether an earlier process has printed that the job is exhausted, in the window
-// that denies it. The mark of that is a claim in the ledger, which lasts until the cost fits, or for
-// as long as a sliding window.
+// that denies it. The mark of that is a claim in the ledger, which lasts until the cost fits, or
+// for as long as a sliding window.
 func reported(ctx context.Context, j *job.Job, e *job.DeniedError) bool {
 	d := e.Decision
 	if j.Claims == nil || e.Why != "" || d.RetryAt.IsZero() {

@@ -189,8 +189,9 @@ func number(text string) int {
 	return n
 }
 
-// TestExecMany: of twenty wrappers at once on a budget of ten, five run, and of the others
-// one prints when to come back; of those that wait for one another's lock, each runs, and none beside another.
+// TestExecMany: of twenty wrappers at once on a budget of ten, five run, and of the others one
+// prints when to come back; of those that wait for one another's lock, each runs, and none beside
+// another.
 func TestExecMany(t *testing.T) {
 	onBoth(t, tenUnits, func(s *shell) {
 		codes, printed := map[int]int{}, 0

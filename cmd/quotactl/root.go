@@ -137,8 +137,8 @@ func (a *app) withLedger(ctx context.Context, work func(report.Source) error) er
 	return work(report.Source{Config: cfg, Ledger: l})
 }
 
-// charged refuses a bucket of which no units can be taken: one without a limit, or a split one, whose
-// limits hold for its parts, unless there is one across them.
+// charged refuses a bucket of which no units can be taken: one without a limit, or a split one,
+// whose limits hold for its parts, unless there is one across them.
 func (g *gate) charged(name string) error {
 	if err := g.whole(name); err != nil {
 		return err

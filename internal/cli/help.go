@@ -28,8 +28,8 @@ func usageTemplate(root *cobra.Command) string {
 		fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns))
 }
 
-// printHelp prints the help of a command. Lines that neither wrap nor the template could break, such
-// as items of a list, are broken within their column.
+// printHelp prints the help of a command. Lines that neither wrap nor the template could break,
+// such as items of a list, are broken within their column.
 func printHelp(c *cobra.Command, _ []string) {
 	text := strings.TrimRight(cmp.Or(c.Long, c.Short), " \n") + "\n\n" + c.UsageString()
 	for line := range strings.Lines(text) {
@@ -71,7 +71,8 @@ func columnOf(line string) int {
 // maxColumn bounds the last column of a list.
 const maxColumn = 50
 
-// hang folds a line that is too wide, and indents what follows the first line as its last column is.
+// hang folds a line that is too wide, and indents what follows the first line as its last column
+// is.
 func hang(line string, most int) string {
 	if width(line) <= most {
 		return line

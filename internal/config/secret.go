@@ -123,8 +123,8 @@ func (s Secret) String() string {
 // GoString is String, for %#v.
 func (s Secret) GoString() string { return s.String() }
 
-// WithoutKeys removes the variables, written NAME=VALUE, that a credential reads its key from or that
-// contain such a key: a command that spends through the proxy needs none.
+// WithoutKeys removes the variables, written NAME=VALUE, that a credential reads its key from or
+// that contain such a key: a command that spends through the proxy needs none.
 func (c *Config) WithoutKeys(variables []string) []string {
 	names, keys := map[string]bool{KeyVariable: true}, map[string]bool{}
 	for _, cred := range c.Credentials {

@@ -154,7 +154,8 @@ func CheckQuery(raw string) error {
 // Override is the header by which a POST is read as a GET.
 const Override = "X-Http-Method-Override"
 
-// single are headers that say how to read a request, or who it is from: servers take one of several.
+// single are headers that say how to read a request, or who it is from: servers take one of
+// several.
 var single = []string{"Authorization", "Content-Encoding", "Content-Type"}
 
 // verbOf is the verb that the upstream goes by, and whether the header said so.

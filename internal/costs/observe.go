@@ -57,8 +57,8 @@ func (q Quote) Observe(status int, h http.Header) *Observation {
 // headSize is how many bytes of a body are enough to see its format.
 const headSize = 64
 
-// begin chooses how to read the body: by its first bytes, because servers send JSON and events under
-// other Content-Types, else by its Content-Type. Before the end it may wait for more bytes.
+// begin chooses how to read the body: by its first bytes, because servers send JSON and events
+// under other Content-Types, else by its Content-Type. Before the end it may wait for more bytes.
 func (o *Observation) begin(p []byte, end bool) {
 	o.head = append(o.head, p...)
 	head := answer.Body(o.head)

@@ -94,8 +94,8 @@ func (o *once) formulas() (all []*formula.Formula) {
 	return all
 }
 
-// found returns the distinct resources of a response, and what they take together. A resource without
-// an id counts only in the sum.
+// found returns the distinct resources of a response, and what they take together. A resource
+// without an id counts only in the sum.
 func (o *once) found(doc any, env formula.Env, part func(bucket string) string) (
 	all []Resource, sum map[string]int64, err error) {
 	sum = map[string]int64{}

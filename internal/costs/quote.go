@@ -278,8 +278,8 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 	return cost, nil
 }
 
-// learn puts the quantiles that a hold uses into the environment. It returns false if one of them is
-// not known yet.
+// learn puts the quantiles that a hold uses into the environment. It returns false if one of them
+// is not known yet.
 func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) bool {
 	for name, percentile := range formula.Quantiles() {
 		if !h.units.Uses(name) {

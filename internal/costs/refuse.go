@@ -266,8 +266,8 @@ func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 	return Moment{At: at, After: after}, ""
 }
 
-// amount returns the number at the place, false if there is none, and the text there if it cannot be
-// read.
+// amount returns the number at the place, false if there is none, and the text there if it cannot
+// be read.
 func (p place) amount(h http.Header, doc any, env formula.Env, part answer.Part) (
 	n int64, unread string, ok bool) {
 	if p.units != nil {

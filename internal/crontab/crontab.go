@@ -19,8 +19,8 @@ type Line struct {
 	Env     map[string]string
 }
 
-// Problem is a line whose schedule cannot be read, or that package schedule does not know. The line has its
-// command, if that can be found.
+// Problem is a line whose schedule cannot be read, or that package schedule does not know. The line
+// has its command, if that can be found.
 type Problem struct {
 	Line
 	Text string

@@ -40,8 +40,8 @@ func (e *exam) file(path string) {
 		"ledger: SQLite file %s; %s free; a crash forgets nothing", path, size(disk.free)))
 }
 
-// full is the free space, in bytes, below which a charge may not find room: a transaction writes some
-// pages of 4 KiB, and the files around it grow.
+// full is the free space, in bytes, below which a charge may not find room: a transaction writes
+// some pages of 4 KiB, and the files around it grow.
 const full = 1 << 20
 
 // lowDisk reports whether too little is free, and how bad that is.

@@ -17,8 +17,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// frozenJob is the variable by which TestFrozen starts this test binary as the process that runs the
-// job: the URL of its ledger.
+// frozenJob is the variable by which TestFrozen starts this test binary as the process that runs
+// the job: the URL of its ledger.
 const frozenJob = "QUOTA_TEST_FROZEN_JOB"
 
 // TestFrozen: a run that was stopped for longer than its lease, so that another has its lock, ends

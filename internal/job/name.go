@@ -17,7 +17,8 @@ func NameOf(args []string) string {
 	return base(args[0])
 }
 
-// base returns the name of a file without folder and ending. A name that begins with a dot has none.
+// base returns the name of a file without folder and ending. A name that begins with a dot has
+// none.
 func base(path string) string {
 	name := filepath.Base(path)
 	return strings.TrimSuffix(name, filepath.Ext(strings.TrimLeft(name, ".")))

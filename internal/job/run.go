@@ -69,8 +69,8 @@ func (r *run) wait(ctx context.Context) {
 }
 
 // heartbeat extends the hold and renews the leases until ctx ends. While the ledger is away, it
-// asks more often: the command runs on. A round takes less than a lease, so one that took longer was
-// stopped in between: the command is ended before anything else happens.
+// asks more often: the command runs on. A round takes less than a lease, so one that took longer
+// was stopped in between: the command is ended before anything else happens.
 func (r *run) heartbeat(ctx context.Context) {
 	extends := r.out.Reservation != ""
 	every := r.TTL / 3

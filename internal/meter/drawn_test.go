@@ -100,8 +100,8 @@ func testDrawsMost(t *testing.T, m *metered) {
 	}
 }
 
-// TestDrawsBesideConcurrent: a drawn call of a list that bounds what is under way draws its points, and
-// counts as under way until its answer has ended.
+// TestDrawsBesideConcurrent: a drawn call of a list that bounds what is under way draws its points,
+// and counts as under way until its answer has ended.
 func TestDrawsBesideConcurrent(t *testing.T) {
 	t.Parallel()
 	m := openMetered(t, "github", limitOn("core", 100), quota.Limit{Bucket: "concurrent", Units: 1,

@@ -64,8 +64,8 @@ func (all Estimates) of(method, bucket string) Estimate {
 	return Estimate{}
 }
 
-// apply raises what is held to the most that a call can take, or sets it to a number of units that the
-// user chose, which need not keep to the bound on estimates. The most stays what it is.
+// apply raises what is held to the most that a call can take, or sets it to a number of units that
+// the user chose, which need not keep to the bound on estimates. The most stays what it is.
 func (all Estimates) apply(m costs.Method, q costs.Quote) {
 	for i, c := range q.Costs {
 		whole, most := quota.WholeOf(c.Bucket), max(c.Units, c.Most)
@@ -162,8 +162,8 @@ func (t *Transport) learned(ctx context.Context, method string) costs.Learned {
 	}
 }
 
-// seed fills the sample with the ledger's entries, which do not say what of their units was certain:
-// all of them count. Without entries the sample begins empty.
+// seed fills the sample with the ledger's entries, which do not say what of their units was
+// certain: all of them count. Without entries the sample begins empty.
 func (t *Transport) seed(ctx context.Context, name sampled, s *sample) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()

@@ -43,8 +43,8 @@ func (m *metered) standing(t testing.TB) string {
 }
 
 // TestHeaderCorrectsOneLimit checks that what a header says of the minute counts in the minute, and
-// that the state of an account with a lower limit is no use of the higher one in force. What the call
-// could have taken and did not, 1,332 tokens, may still be counted by the header.
+// that the state of an account with a lower limit is no use of the higher one in force. What the
+// call could have taken and did not, 1,332 tokens, may still be counted by the header.
 func TestHeaderCorrectsOneLimit(t *testing.T) {
 	const limitOf, left = "X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens"
 	day := quota.Limit{Bucket: "tokens", Units: 500_000,
@@ -89,8 +89,8 @@ func TestHeaderCorrectsOneLimit(t *testing.T) {
 	}
 }
 
-// TestRefusedCallLeavesNoRoom checks that a call that the upstream refuses, with nothing left, does not
-// leave what was set aside for it to the next one.
+// TestRefusedCallLeavesNoRoom checks that a call that the upstream refuses, with nothing left, does
+// not leave what was set aside for it to the next one.
 func TestRefusedCallLeavesNoRoom(t *testing.T) {
 	m := openMetered(t, "openai", limitOn("tokens", 20_000))
 	m.chatting(429, "X-Ratelimit-Limit-Tokens", "20000", "X-Ratelimit-Remaining-Tokens", "0",

@@ -75,8 +75,9 @@ func closes(r *costs.Refusal, d quota.Decision) string {
 }
 
 // throttles returns the buckets that a throttle holds back: the one that the rule names, else those
-// that the call was charged to and that have limits, because status shows only these; all of them if
-// none has limits. Money is left out: a rate does not limit it, and other calls may still spend it.
+// that the call was charged to and that have limits, because status shows only these; all of them
+// if none has limits. Money is left out: a rate does not limit it, and other calls may still spend
+// it.
 func (t *Transport) throttles(r *costs.Refusal, d quota.Decision) (buckets []string) {
 	if r.Bucket != "" {
 		return []string{r.Bucket}
@@ -204,8 +205,8 @@ func about(l costs.Lesson, w quota.Window, only bool) bool {
 	return length > 0 && length == lengthOf(l.Window)
 }
 
-// lengthOf returns how long a window lasts, whether it follows the calendar or not; 0 for those whose
-// zone matters.
+// lengthOf returns how long a window lasts, whether it follows the calendar or not; 0 for those
+// whose zone matters.
 func lengthOf(w quota.Window) time.Duration {
 	switch w.Calendar {
 	case "":

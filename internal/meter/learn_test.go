@@ -219,8 +219,8 @@ func TestErrorBodies(t *testing.T) {
 	s.Counted(t, 0, 1) // it was sent, though not to the stand-in
 }
 
-// TestSuspendFails: if the ledger cannot be reached, the client gets its response, and the failure is
-// logged.
+// TestSuspendFails: if the ledger cannot be reached, the client gets its response, and the failure
+// is logged.
 func TestSuspendFails(t *testing.T) {
 	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, units(100))
 	s.Answering(func(w http.ResponseWriter, r *http.Request) {

@@ -154,7 +154,8 @@ func (m *metered) booked(t testing.TB, bucket string) (sum int64) {
 	return sum
 }
 
-// others returns the units of a bucket and its parts that others used, by what the upstream reported.
+// others returns the units of a bucket and its parts that others used, by what the upstream
+// reported.
 func (m *metered) others(t testing.TB, bucket string) (sum int64) {
 	t.Helper()
 	usage, err := m.Budget.Usage(t.Context())

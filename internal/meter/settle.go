@@ -166,8 +166,8 @@ func (e *exchange) settlesOnce() bool {
 	return e.quote.Lapse == quota.LapseCharge && e.call.Reservation == ""
 }
 
-// book tells the ledger something. The caller waits a moment for it; when the ledger is away, or has
-// no space left, it is asked again for a while, and then what is held is left to lapse.
+// book tells the ledger something. The caller waits a moment for it; when the ledger is away, or
+// has no space left, it is asked again for a while, and then what is held is left to lapse.
 func (e *exchange) book(tell func(context.Context) error) {
 	done, booked := make(chan struct{}), e.opened()
 	go func() {

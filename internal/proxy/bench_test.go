@@ -23,9 +23,9 @@ import (
 )
 
 // BenchmarkProxy compares the proxy with a bare httputil.ReverseProxy in front of the same server:
-// calls whose price is known, calls that are held and settled, and streams of those, on each ledger.
-// Of calls one after the other, the latency is little more than how many are under way by how many
-// are answered in a second: so there is a row of 3,000 a second, however long each takes.
+// calls whose price is known, calls that are held and settled, and streams of those, on each
+// ledger. Of calls one after the other, the latency is little more than how many are under way by
+// how many are answered in a second: so there is a row of 3,000 a second, however long each takes.
 func BenchmarkProxy(b *testing.B) {
 	defer runtime.KeepAlive(proxy.Ballast()) // as in quotactl proxy, and for both
 	web := httptest.NewServer(http.HandlerFunc(answerChat))

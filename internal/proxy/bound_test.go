@@ -163,9 +163,9 @@ func TestOvershoot(t *testing.T) {
 	}
 }
 
-// TestUpstreamThatStops: an upstream that stops in the middle of an answer, and keeps the connection
-// open, is waited for as long as a model may think, and no longer. What the call may take stays set
-// aside, to lapse into a charge.
+// TestUpstreamThatStops: an upstream that stops in the middle of an answer, and keeps the
+// connection open, is waited for as long as a model may think, and no longer. What the call may
+// take stays set aside, to lapse into a charge.
 func TestUpstreamThatStops(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})

@@ -80,8 +80,8 @@ func (m *metered) send(t testing.TB, name, address string) {
 	}
 }
 
-// TestBodyOfAnotherName: a body is priced and forwarded as JSON, whatever its Content-Type: as a form,
-// this one would name a dearer model. The proxy refuses forms.
+// TestBodyOfAnotherName: a body is priced and forwarded as JSON, whatever its Content-Type: as a
+// form, this one would name a dearer model. The proxy refuses forms.
 func TestBodyOfAnotherName(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet)

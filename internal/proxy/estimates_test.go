@@ -16,8 +16,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestEstimatesByModel checks that calls to one model teach nothing about another one, neither in the
-// process that made them nor in one that reads them from the ledger.
+// TestEstimatesByModel checks that calls to one model teach nothing about another one, neither in
+// the process that made them nor in one that reads them from the ledger.
 func TestEstimatesByModel(t *testing.T) {
 	t.Parallel()
 	l := onFile(t)
@@ -84,8 +84,9 @@ func (u *taking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		units)
 }
 
-// TestBoundForAnyHistory checks that calls that are sent at once, by two proxies with one ledger, pass
-// a limit by no more than the bound that was known before they were sent, whatever calls took before.
+// TestBoundForAnyHistory checks that calls that are sent at once, by two proxies with one ledger,
+// pass a limit by no more than the bound that was known before they were sent, whatever calls took
+// before.
 func TestBoundForAnyHistory(t *testing.T) {
 	t.Parallel()
 	var beyond atomic.Int64

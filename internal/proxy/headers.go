@@ -150,8 +150,8 @@ func keepPrivate(h http.Header) {
 	}
 }
 
-// keepUnshared keeps a response to a caller with a token out of a cache in front of the proxy, which
-// would give it to callers without one. The caller's own cache may revalidate it.
+// keepUnshared keeps a response to a caller with a token out of a cache in front of the proxy,
+// which would give it to callers without one. The caller's own cache may revalidate it.
 func keepUnshared(h http.Header) {
 	set := strings.ToLower(strings.Join(h.Values("Cache-Control"), ","))
 	if !strings.Contains(set, "private") && !strings.Contains(set, "no-store") {

@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestMonthlyCap: a monthly cap, unlike a minute's throttle, suspends the money until the month ends,
-// so the next call is not sent.
+// TestMonthlyCap: a monthly cap, unlike a minute's throttle, suspends the money until the month
+// ends, so the next call is not sent.
 func TestMonthlyCap(t *testing.T) {
 	t.Parallel()
 	month, err := quota.ParseWindow("month", "UTC")

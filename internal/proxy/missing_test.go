@@ -40,8 +40,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestMissingAfterCheap: who keeps an answer from saying what it took does not pay by what the cheap
-// calls of others took, but the most that the call can have taken.
+// TestMissingAfterCheap: who keeps an answer from saying what it took does not pay by what the
+// cheap calls of others took, but the most that the call can have taken.
 func TestMissingAfterCheap(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet)
@@ -142,8 +142,8 @@ func TestWholeAnswers(t *testing.T) {
 	}
 }
 
-// TestKeyRefused: a key that the upstream refuses is logged once, because callers would suspect their
-// own key.
+// TestKeyRefused: a key that the upstream refuses is logged once, because callers would suspect
+// their own key.
 func TestKeyRefused(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet, func(m *metered) {

@@ -122,8 +122,8 @@ func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// serve answers on the listener until ctx ends. It then leaves the requests under way three quarters
-// of Limits.Ending, and returns the moment at which all of it is over.
+// serve answers on the listener until ctx ends. It then leaves the requests under way three
+// quarters of Limits.Ending, and returns the moment at which all of it is over.
 func (p *Proxy) serve(ctx context.Context, listener net.Listener,
 	server *http.Server) (until time.Time, err error) {
 	served := make(chan error, 1)

@@ -70,8 +70,8 @@ func TestSlotOfCallerGone(t *testing.T) {
 	}
 }
 
-// TestEndsDuringStream ends a proxy while one caller reads a stream without end, one has left such a
-// stream, and one waits for a response that never comes. It logs what became of the requests, and
+// TestEndsDuringStream ends a proxy while one caller reads a stream without end, one has left such
+// a stream, and one waits for a response that never comes. It logs what became of the requests, and
 // how many holds lapse: each call counts once.
 func TestEndsDuringStream(t *testing.T) {
 	t.Parallel()

@@ -26,9 +26,9 @@ const DenialTime = 8 * 24 * time.Hour
 // of a credential and day. Further denials are counted without their labels.
 const MaxDenials = 2000
 
-// DenialCounter collects the denials of one process. A denial changes nothing in the ledger, so they are
-// written apart: at most once a second and when the ledger is closed. No charge waits for that, and
-// what cannot be written is lost. Both ledgers have one.
+// DenialCounter collects the denials of one process. A denial changes nothing in the ledger, so
+// they are written apart: at most once a second and when the ledger is closed. No charge waits for
+// that, and what cannot be written is lost. Both ledgers have one.
 type DenialCounter struct {
 	// Write adds to what the ledger keeps of a credential.
 	Write func(ctx context.Context, credential string, denials []Denial) error

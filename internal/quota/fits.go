@@ -32,8 +32,8 @@ func (b *Bucket) steps(from int64) (steps []step) {
 }
 
 // fits returns the earliest moment, from a time on, at which units more stay within most under the
-// limit: Never if they cannot. Nobody is taken to charge meanwhile. Draws are of units that are held
-// already, so that what is held does not matter to them.
+// limit: Never if they cannot. Nobody is taken to charge meanwhile. Draws are of units that are
+// held already, so that what is held does not matter to them.
 func (b *Bucket) fits(l Limit, from, units, most int64, draws bool) int64 {
 	if units > most {
 		return Never
@@ -148,8 +148,8 @@ func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 }
 
 // nextFree returns the clock's time at which the next units come free in the one bucket, by an
-// entry that leaves the window or a hold that expires; 0 when there are none. A hold that becomes an
-// entry comes free when that leaves.
+// entry that leaves the window or a hold that expires; 0 when there are none. A hold that becomes
+// an entry comes free when that leaves.
 func (a *Account) nextFree(b *Bucket, w Window) int64 {
 	held, _ := b.held(a.n)
 	taken := b.used(Limit{Window: w}, a.n) + held

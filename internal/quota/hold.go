@@ -7,12 +7,13 @@ import (
 )
 
 // Hold sets aside what a call may take, as Reserve does, before the call is sent. Like a charge, it
-// is held back by the paces, by what it holds. Where the estimates in flight could be too low by too
-// much, it sets aside the most that the call can take. Of a call that names a reservation, the most that it
-// may take is drawn on that instead. SettleHold books the truth, GiveBack is for a call that never
-// left. A denial is a DeniedError here. Where the ledger cannot be reached and the method passes
-// all the same, the decision is Unmetered, and there is nothing to settle. With any other error the
-// decision has the reservation that may stand all the same, if the answer of the ledger was lost.
+// is held back by the paces, by what it holds. Where the estimates in flight could be too low by
+// too much, it sets aside the most that the call can take. Of a call that names a reservation, the
+// most that it may take is drawn on that instead. SettleHold books the truth, GiveBack is for a
+// call that never left. A denial is a DeniedError here. Where the ledger cannot be reached and the
+// method passes all the same, the decision is Unmetered, and there is nothing to settle. With any
+// other error the decision has the reservation that may stand all the same, if the answer of the
+// ledger was lost.
 func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 	if r.Reservation != "" {
 		d, err := b.drawMost(ctx, r)

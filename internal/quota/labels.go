@@ -49,7 +49,8 @@ func isLabel(name string) bool {
 var secretForm = regexp.MustCompile(
 	`AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,}`)
 
-// secretBegins are the beginnings of what secretForm matches, and leastSecret is its shortest match.
+// secretBegins are the beginnings of what secretForm matches, and leastSecret is its shortest
+// match.
 var secretBegins = [...]string{"AIza", "ya29.", "GOCSPX-"}
 
 const leastSecret = len("ya29.") + 20

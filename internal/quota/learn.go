@@ -29,7 +29,8 @@ func (a *Account) Learn(l Learn) (learned Learned, ch Change, err error) {
 	return learned, ch, a.err()
 }
 
-// reported returns what others used in the window of the limit once so many more units are reported.
+// reported returns what others used in the window of the limit once so many more units are
+// reported.
 func (b *Bucket) reported(l Limit, n, units int64) Others {
 	o := Others{Window: l.Window.String(), At: n, Units: b.used(l, n) - b.own(l.Window, n) + units}
 	if l.Window.IsRestoring() {
@@ -56,7 +57,8 @@ func (b *Bucket) usedWhenAsked(l Learn, n int64) int64 {
 	return used
 }
 
-// Suspend denies every charge on the one bucket until a time, or opens it again: see Ledger.Suspend.
+// Suspend denies every charge on the one bucket until a time, or opens it again: see
+// Ledger.Suspend.
 func (a *Account) Suspend(s Suspension) Change {
 	state := a.Buckets[0].State
 	state.SuspendedUntil, state.SuspendedSince, state.SuspendedBy, state.Reason = 0, 0, "", ""

@@ -262,8 +262,9 @@ type Decision struct {
 // did.
 const Suspended = "suspended"
 
-// TooManyEstimates, as Decision.Limit of a reservation, says that the estimates in flight could be too
-// low by more than Slack. The same reservation of the most that the call can take may be allowed.
+// TooManyEstimates, as Decision.Limit of a reservation, says that the estimates in flight could be
+// too low by more than Slack. The same reservation of the most that the call can take may be
+// allowed.
 const TooManyEstimates = "estimates"
 
 // RunMax, as Decision.Limit, says that a run has taken all that its job may take in one run. Such a

@@ -95,9 +95,9 @@ func (c *counted) Usage(ctx context.Context, of string, limits []quota.Limit) (q
 	return c.Ledger.Usage(ctx, of, limits)
 }
 
-// Of the parts that callers make up, those are listed that took the most, and nothing is read of the
-// others, however many there are. One that never took anything is not even counted, unless it is
-// suspended.
+// Of the parts that callers make up, those are listed that took the most, and nothing is read of
+// the others, however many there are. One that never took anything is not even counted, unless it
+// is suspended.
 func TestPartsThatAreListed(t *testing.T) {
 	t.Parallel()
 	b := splitBudget(t)

@@ -47,8 +47,8 @@ func (b *Budget) cancelUnmetered(ctx context.Context, d Decision) error {
 	return b.Slice.Cancel(ctx, d.Entry)
 }
 
-// SuspendUntil closes a bucket until then, because the upstream gave that reason. If the ledger cannot be told, the slice tells it later,
-// and pays for nothing of the bucket meanwhile.
+// SuspendUntil closes a bucket until then, because the upstream gave that reason. If the ledger
+// cannot be told, the slice tells it later, and pays for nothing of the bucket meanwhile.
 func (b *Budget) SuspendUntil(ctx context.Context, bucket string, until time.Time,
 	reason string) error {
 	if len(reason) > maxText || CheckText("reason", reason) != nil {

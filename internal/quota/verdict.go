@@ -40,8 +40,8 @@ func (v *verdict) later(at int64, limit string) {
 }
 
 // judge returns the verdict of the limits that deny, or of those that are only observed. On a tie,
-// the first in the order asked for is named, the suspension of a bucket before its limits. A pace is
-// named only where nothing else denies; the Budget knows when its line is high enough.
+// the first in the order asked for is named, the suspension of a bucket before its limits. A pace
+// is named only where nothing else denies; the Budget knows when its line is high enough.
 func (a *Account) judge(asks []ask, observed bool) verdict {
 	v, paced := verdict{at: a.n}, false
 	for {
@@ -182,7 +182,8 @@ func (q ask) takes(w Window, n int64) (units int64) {
 	return units
 }
 
-// tooMany reports whether the estimates in flight, with this one, may be too low by more than Slack.
+// tooMany reports whether the estimates in flight, with this one, may be too low by more than
+// Slack.
 func (q ask) tooMany(n int64) bool {
 	if q.tooLow == 0 {
 		return false

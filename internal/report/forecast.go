@@ -156,8 +156,8 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 	return list, nil
 }
 
-// opensExactly corrects the times at which exhausted buckets open: a forecast reads the log in steps
-// of ten minutes, so its times may be that much too early.
+// opensExactly corrects the times at which exhausted buckets open: a forecast reads the log in
+// steps of ten minutes, so its times may be that much too early.
 func opensExactly(ctx context.Context, b *quota.Budget, forecasts []forecast.Forecast) error {
 	exhausted := func(f forecast.Forecast) bool { return f.Verdict == forecast.Exhausted }
 	if !slices.ContainsFunc(forecasts, exhausted) {

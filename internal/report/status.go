@@ -60,7 +60,8 @@ func NewSuspension(u quota.BucketUsage) Suspension {
 	return Suspension{Time(u.SuspendedUntil), u.SuspendedBy, Time(u.SuspendedSince), u.Reason}
 }
 
-// Text is "until 08:00, by alice since 07:12: the key leaked", with times as the caller writes them.
+// Text is "until 08:00, by alice since 07:12: the key leaked", with times as the caller writes
+// them.
 func (s Suspension) Text(until string, moment func(time.Time) string) string {
 	text := "until " + until
 	if s.SuspendedBy != "" {

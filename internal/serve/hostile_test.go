@@ -153,8 +153,8 @@ func TestProblems(t *testing.T) {
 	s.wants(r, 404, "policies: under serve:") // there is no limiter at all
 }
 
-// TestLedgerAway: while the ledger cannot be reached, budgets are answered with 503 and Retry-After.
-// Charts are still shown.
+// TestLedgerAway: while the ledger cannot be reached, budgets are answered with 503 and
+// Retry-After. Charts are still shown.
 func TestLedgerAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

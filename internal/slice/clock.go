@@ -20,8 +20,8 @@ func (m moment) since(earlier moment) (time.Duration, bool) {
 	return byWall, byWall >= 0
 }
 
-// ago returns the time since an earlier moment, even if the clock was set meanwhile. It is 0 if that
-// cannot be known.
+// ago returns the time since an earlier moment, even if the clock was set meanwhile. It is 0 if
+// that cannot be known.
 func (m moment) ago(earlier moment) time.Duration {
 	if m.boot != "" && m.boot == earlier.boot {
 		return max(0, m.up-earlier.up)

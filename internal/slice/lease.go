@@ -50,8 +50,8 @@ func (s *Slice) leases(ctx context.Context, tx *sql.Tx) ([]lease, error) {
 	return all, err
 }
 
-// left returns how long a lease may still be spent, by the clock that shows less. It returns false if
-// the host was restarted with a clock that is behind.
+// left returns how long a lease may still be spent, by the clock that shows less. It returns false
+// if the host was restarted with a clock that is behind.
 func (l lease) left(now moment) (time.Duration, bool) {
 	gone, sure := now.since(l.at)
 	return min(ttl-gone, l.expires.Sub(now.wall)), sure

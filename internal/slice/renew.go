@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// Reached is called after each answer of the ledger. From time to time it posts the journal and fills
-// up the slice for the next outage. Errors are logged and retried.
+// Reached is called after each answer of the ledger. From time to time it posts the journal and
+// fills up the slice for the next outage. Errors are logged and retried.
 func (s *Slice) Reached(ctx context.Context) {
 	now := s.now()
 	s.mu.Lock()

@@ -123,8 +123,8 @@ func Text(value any, path string) (string, bool) {
 	return "", false
 }
 
-// FillZero sets a path to 0 if only its last key is missing: some upstreams omit numbers that are 0.
-// In the path * stands for every key or index.
+// FillZero sets a path to 0 if only its last key is missing: some upstreams omit numbers that are
+// 0. In the path * stands for every key or index.
 func FillZero(value any, path string) {
 	objects, key := []any{value}, path
 	if end := strings.LastIndexByte(path, '.'); end >= 0 {

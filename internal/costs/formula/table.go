@@ -76,8 +76,8 @@ func (t Table) Find(key string) (row Row, listed, ok bool) {
 	return *t.best(dearer), false, true
 }
 
-// best returns the last row that counts today of which better holds, beside the best one before it;
-// nil for none.
+// best returns the best of the rows that count today by better, which compares a row with the best
+// one so far. It returns nil if there is none.
 func (t Table) best(better func(r, than *Row) bool) (found *Row) {
 	today := time.Now().UTC().Format(time.DateOnly)
 	for i := range t.Rows {

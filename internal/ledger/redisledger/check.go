@@ -47,8 +47,8 @@ func (l *Ledger) BucketsOf(ctx context.Context, credential string) ([]quota.Buck
 	}
 }
 
-// totals reads the states of buckets, a thousand in one round trip. A bucket without a readable state
-// counts as used.
+// totals reads the states of buckets, a thousand in one round trip. A bucket without a readable
+// state counts as used.
 func (l *Ledger) totals(ctx context.Context, credential string, names []string) (
 	all []quota.BucketTotal, err error) {
 	for some := range slices.Chunk(names, 1000) {

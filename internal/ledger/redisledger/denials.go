@@ -87,8 +87,8 @@ func (l *Ledger) Denials(ctx context.Context, credential string, since time.Time
 	return all, nil
 }
 
-// parseDenial reads the fields of one row. A row that cannot be read is left out: nothing is decided
-// by it.
+// parseDenial reads the fields of one row. A row that cannot be read is left out: nothing is
+// decided by it.
 func parseDenial(day time.Time, row, units, count, last string) (d quota.Denial, err error) {
 	parts := strings.Split(row, "|")
 	if len(parts) != 4 {

@@ -131,7 +131,7 @@ func exec(t *testing.T, l *env, statement string) {
 	}
 }
 
-// number reads a number beside the ledger.
+// number reads a number on a connection of its own.
 func number(t *testing.T, l *env, query string) (n int) {
 	t.Helper()
 	if err := l.store.Conn().QueryRowContext(t.Context(), query).Scan(&n); err != nil {

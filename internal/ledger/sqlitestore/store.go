@@ -39,8 +39,8 @@ type Store struct {
 }
 
 // Open opens the ledger in the file at path and creates it if there is no file. Errors:
-// ErrLedgerUnusable when the file is no ledger, cannot be written or was written by a newer version;
-// ErrUnreachable when other processes keep it locked.
+// ErrLedgerUnusable when the file is no ledger, cannot be written or was written by a newer
+// version; ErrUnreachable when other processes keep it locked.
 func Open(ctx context.Context, path string) (*Store, error) {
 	migrations, err := fs.Sub(schemaFiles, "schema")
 	if err != nil {

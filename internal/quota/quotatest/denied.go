@@ -55,8 +55,8 @@ func testSuspensionNotes(t *testing.T, h Harness) {
 	}
 }
 
-// testDenialsAreCounted: denials of two processes add up, by hour, limit and labels without the run;
-// a day has so many rows at most, and they are kept for DenialTime.
+// testDenialsAreCounted: denials of two processes add up, by hour, limit and labels without the
+// run; a day has so many rows at most, and they are kept for DenialTime.
 func testDenialsAreCounted(t *testing.T, h Harness) {
 	ctx, s := context.Background(), newSubject(t, h, dayLimit)
 	type flusher interface{ Flush(time.Duration) }

@@ -316,7 +316,8 @@ func (b *bucket) write(e entry, limits []quota.Limit, trim bool) {
 	}
 }
 
-// hasTrimmed reports whether entries are gone that the bucket would have if it kept them for so long.
+// hasTrimmed reports whether entries are gone that the bucket would have if it kept them for so
+// long.
 func (m *Model) hasTrimmed(credential, bucket string, keep time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -170,8 +170,8 @@ func (p *Pages) deniedJobs(ctx context.Context, now time.Time) (all []string, er
 	return all, nil
 }
 
-// lookFor reports on the board whether a daemon of this machine answers at the address of its health
-// checks.
+// lookFor reports on the board whether a daemon of this machine answers at the address of its
+// health checks.
 func (p *Pages) lookFor(ctx context.Context, body *boardBody, address string) {
 	const answered, patience = 10 * time.Second, 500 * time.Millisecond
 	host, port, _ := net.SplitHostPort(address)

@@ -87,8 +87,8 @@ func TestBoard_Denied(t *testing.T) {
 	s.says("/?wall=1", 200, text)
 }
 
-// The board for a wall has the buckets that need a look first, and no table. Both boards say whether
-// a daemon answers.
+// The board for a wall has the buckets that need a look first, and no table. Both boards say
+// whether a daemon answers.
 func TestBoard_Wall(t *testing.T) {
 	s := newStation(t)
 	b := newBudget(s, 10_000)

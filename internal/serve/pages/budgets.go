@@ -145,8 +145,8 @@ const (
 	forecastFor = 20 * time.Second
 )
 
-// accounts returns those of all buckets that have a limit, and a sentence for each split bucket that
-// has more parts.
+// accounts returns those of all buckets that have a limit, and a sentence for each split bucket
+// that has more parts.
 func (p *Pages) accounts(ctx context.Context) (all []*account, more []string, err error) {
 	from := p.Source()
 	forecasts, err := p.forecasts.get(ctx, forecastFor,
