@@ -66,7 +66,7 @@ func TestCron(t *testing.T) {
 	server.SetLimit("default", 34)
 	m.mails("the upstream says that the day's units are gone", sweep)
 	m.mails("and so says the ledger", sweep)
-	m.mails("that is reported once a day", short, "suspended", "trending +default +1")
+	m.mails("that is reported once a day", short, "suspended", `trending +default +\d+`)
 	server.SetLimit("default", 10000)
 	m.shell("/usr/local/bin/quotactl resume --bucket default")
 
