@@ -18,7 +18,7 @@ test: tools
 ## then thousands of histories of the limiter, on Redis and in memory
 soak: tools
 	$(GO) test ./cmd/ingestor -run 'TestCrashes' -count 1 -v -long
-	$(GO) test ./internal/limit/redislimit -run 'TestSameAsMemory' -count 1 -v -long
+	$(GO) test ./internal/limit -run 'TestSameAsMemory' -count 1 -v -long
 
 ## check: what a change must pass: the tests under the race detector, and the linters
 check: tools
@@ -64,7 +64,7 @@ bench: tools
 	$(GO) test -run '^$$' -bench Fair -benchtime 1x ./internal/share
 	$(GO) test -run '^$$' -bench Decision -benchtime 100x ./internal/daemon
 	$(GO) test -run '^$$' -bench 'Decision|Million' -benchtime 500ms ./internal/limit
-	$(GO) test -run '^$$' -bench Limiter -benchtime 1x ./internal/limit/redislimit
+	$(GO) test -run '^$$' -bench Limiter -benchtime 1x ./internal/limit
 	cd bench && $(GO) test -run Boundary -v -bench . -benchtime 500ms .
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/serve
 

@@ -51,16 +51,12 @@ ledger/queue:
 ledger/memstore: quota
 ledger/sqlitestore: quota ledger/queue sqlite
 ledger/redisledger: quota ledger/queue lua
-limit:
-ratelimit:
-limit/caller:
-limit/guard: limit limit/caller ratelimit
-limit/redislimit: ledger/queue limit lua
-limit/rules: limit limit/caller limit/guard quota spell yamlfile
+limit: ledger/queue lua
+limit/rules: limit quota spell yamlfile
 ledger: quota sqlite ledger/redisledger ledger/sqlitestore
 meter: costs endpoint quota
 callers: textfile
-proxy: callers costs meter quota ratelimit spell
+proxy: callers costs limit meter quota spell
 youtube: bounds endpoint quota youtube/fault
 youtube/fault: costs
 strike:
@@ -80,8 +76,8 @@ plan: quota schedule share sim
 prove: limit quota
 report: catalog config costs forecast job plan quota share sim slice spell
 serve/outage: quota
-serve/pages: catalog costs forecast limit/guard plan quota regions report schedule serve/outage
-serve: callers catalog config limit limit/caller limit/guard quota regions report serve/outage
+serve/pages: catalog costs forecast limit plan quota regions report schedule serve/outage
+serve: callers catalog config limit quota regions report serve/outage
 serve: serve/pages version
 picture: plan
 crontab:
@@ -117,7 +113,7 @@ var owners = []struct {
 }{
 	{"github.com/robfig/cron", "schedule", false},
 	{"mvdan.cc/sh", "cmd/quotactl", false},
-	{"github.com/redis/go-redis", "ledger/redisledger ledger/redistest limit/redislimit", false},
+	{"github.com/redis/go-redis", "ledger/redisledger ledger/redistest limit", false},
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},
 	{"golang.org/x/oauth2", "cloudquota", false},

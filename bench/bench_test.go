@@ -21,8 +21,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
 )
 
 // library is one of those that are compared: as a function that decides for a key, and as a
@@ -49,10 +47,10 @@ func ours(algorithm limit.Algorithm) library {
 			}
 		},
 		func(units int64, window time.Duration) func(http.Handler) http.Handler {
-			known := &caller.Known{}
-			g := &guard.Guard{
-				Limits: []guard.Limit{{Policy: policy(units, window), By: guard.ByClient}},
-				Store:  limit.NewMemory(), Hash: &guard.Hash{}, Caller: known.Of,
+			known := &limit.Known{}
+			g := &limit.Guard{
+				Limits: []limit.Rule{{Policy: policy(units, window), By: limit.ByClient}},
+				Store:  limit.NewMemory(), Hash: &limit.Hash{}, Caller: known.Of,
 				Route: func(*http.Request) string { return "" },
 			}
 			return g.Wrap

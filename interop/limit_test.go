@@ -16,8 +16,6 @@ import (
 
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/guard"
-	"quotabudget/internal/limit/redislimit"
 )
 
 // TestLimit is a hundred callers of four languages: together they are allowed exactly the limit.
@@ -34,14 +32,14 @@ func TestLimit(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
-	store := redislimit.New(client)
+	store := limit.NewRedis(client)
 	const units, each = 85, 25
 	ask := func(language, who string, cost int64) string {
 		args, ok := programs[language]
 		if !ok {
 			p := &limit.Policy{
 				Name: "shared", Units: units, Window: time.Hour, Algorithm: limit.Log}
-			asks := []limit.Ask{{Policy: p, Key: guard.Fixed(who), Cost: cost}}
+			asks := []limit.Ask{{Policy: p, Key: limit.FixedKey(who), Cost: cost}}
 			allowed, err := store.Take(t.Context(), asks)
 			if err != nil {
 				return err.Error()

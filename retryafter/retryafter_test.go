@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
 	"quotabudget/retryafter"
 )
 
@@ -31,12 +29,12 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // api returns a handler that echoes bodies and allows 2 requests in 10s.
 func api() http.Handler {
-	g := &guard.Guard{
-		Limits: []guard.Limit{{By: guard.Global, Policy: limit.Policy{
+	g := &limit.Guard{
+		Limits: []limit.Rule{{By: limit.Global, Policy: limit.Policy{
 			Name: "p", Units: 2, Window: 10 * time.Second, Algorithm: limit.Log}}},
 		Store:  limit.NewMemory(),
 		Route:  func(*http.Request) string { return "" },
-		Caller: func(*http.Request) caller.Caller { return caller.Caller{} },
+		Caller: func(*http.Request) limit.Caller { return limit.Caller{} },
 	}
 	return g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(w, r.Body)

@@ -17,8 +17,6 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/guard"
-	"quotabudget/internal/limit/redislimit"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve"
 )
@@ -133,13 +131,13 @@ func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
 }
 
 // limiter returns the guard with the configured limits, nil for none, and what closes its store.
-func limiter(ctx context.Context, cfg *config.Config) (*guard.Guard, func() error, error) {
+func limiter(ctx context.Context, cfg *config.Config) (*limit.Guard, func() error, error) {
 	rules, nothing := &cfg.Serve.Rules, func() error { return nil }
 	if len(rules.Limits) == 0 {
 		return nil, nothing, nil
 	}
-	g := &guard.Guard{Limits: rules.Limits, Caller: rules.Known.Of, Hash: &guard.Hash{},
-		Stats: &guard.Stats{}}
+	g := &limit.Guard{Limits: rules.Limits, Caller: rules.Known.Of, Hash: &limit.Hash{},
+		Stats: &limit.Stats{}}
 	if !rules.OnRedis {
 		memory := limit.NewMemory()
 		g.Store = memory
@@ -150,7 +148,7 @@ func limiter(ctx context.Context, cfg *config.Config) (*guard.Guard, func() erro
 	if err != nil {
 		return nil, nil, err
 	}
-	store := redislimit.New(client)
+	store := limit.NewRedis(client)
 	g.Store, g.Hash.Salt = store, store.Salt
 	return g, client.Close, nil
 }

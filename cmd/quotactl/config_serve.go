@@ -8,8 +8,6 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/report"
 )
 
@@ -35,7 +33,7 @@ type callerShown struct {
 // guardShown is a limit on callers, or a policy for decisions, which has no per.
 type guardShown struct {
 	Name            string           `json:"name"`
-	Per             guard.By         `json:"per,omitempty"`
+	Per             limit.By         `json:"per,omitempty"`
 	Route           []string         `json:"route,omitempty"`
 	Requests        int64            `json:"requests"`
 	Window          string           `json:"window"`
@@ -61,12 +59,12 @@ func newServe(s config.Serve) *serveShown {
 	if s.Rules.OnRedis {
 		out.Store = "redis"
 	}
-	byName := func(a, b caller.Key) int { return cmp.Compare(a.Name, b.Name) }
+	byName := func(a, b limit.APIKey) int { return cmp.Compare(a.Name, b.Name) }
 	for _, k := range slices.SortedFunc(maps.Values(s.Rules.Known.Keys), byName) {
 		out.Keys = append(out.Keys, callerShown(k))
 	}
 	for _, l := range s.Rules.Limits {
-		if shown := newGuard(l); l.By == guard.ByDecision {
+		if shown := newGuard(l); l.By == limit.ByDecision {
 			shown.Per = ""
 			out.Policies = append(out.Policies, shown)
 		} else {
@@ -76,7 +74,7 @@ func newServe(s config.Serve) *serveShown {
 	return out
 }
 
-func newGuard(l guard.Limit) guardShown {
+func newGuard(l limit.Rule) guardShown {
 	out := guardShown{Name: l.Name, Per: l.By, Route: l.Routes, Requests: l.Units,
 		Window: l.Window.String(), WindowS: report.Seconds(l.Window), Algorithm: l.Algorithm,
 		Cost: l.Cost, Tiers: make(map[string]int64), CountDenied: l.CountDenied,

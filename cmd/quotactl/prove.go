@@ -19,7 +19,6 @@ import (
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/redislimit"
 	"quotabudget/internal/prove"
 )
 
@@ -176,7 +175,7 @@ func (a *app) redisStage(ctx context.Context) (s prove.Stage, end func(), err er
 		key[i] = byte(rand.Uint32())
 	}
 	clock := func(ctx context.Context) (time.Time, error) { return client.Time(ctx).Result() }
-	return prove.Redis(redislimit.New(client), key, clock), func() { client.Close() }, nil
+	return prove.Redis(limit.NewRedis(client), key, clock), func() { client.Close() }, nil
 }
 
 // proven prints what was found.

@@ -16,7 +16,6 @@ import (
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/redislimit"
 	"quotabudget/internal/prove"
 )
 
@@ -51,7 +50,7 @@ func onRedis(t *testing.T) prove.Stage {
 	server := redistest.Start(t, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { client.Close() })
-	return prove.Redis(redislimit.New(client), limit.Key{1},
+	return prove.Redis(limit.NewRedis(client), limit.Key{1},
 		func(ctx context.Context) (time.Time, error) { return client.Time(ctx).Result() })
 }
 

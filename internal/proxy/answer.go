@@ -18,9 +18,9 @@ import (
 	"unicode"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/ratelimit"
 )
 
 // domain is whose errors these are, as Google's clients show it.
@@ -165,7 +165,7 @@ func (f *refusal) document(charged map[string]int64, google bool) document {
 	d := document{Type: f.problemType(), Title: f.title, Status: f.status, Detail: detail,
 		Limit: f.limit, Retry: f.retry, Charged: charged}
 	d.After = f.after()
-	if d.Type == ratelimit.QuotaExceeded {
+	if d.Type == limit.QuotaExceeded {
 		d.Denies = []string{f.limit}
 	}
 	if !google {
@@ -190,9 +190,9 @@ func (f *refusal) document(charged map[string]int64, google bool) document {
 func (f *refusal) problemType() string {
 	switch {
 	case f.limit == quota.Suspended, f.status == http.StatusServiceUnavailable:
-		return ratelimit.ReducedCapacity
+		return limit.ReducedCapacity
 	case f.limit != "":
-		return ratelimit.QuotaExceeded
+		return limit.QuotaExceeded
 	}
 	return "about:blank"
 }
@@ -200,10 +200,10 @@ func (f *refusal) problemType() string {
 // rateLimit sets the RateLimit fields of the limits on the buckets that a decision is about. denies
 // is the limit that denies, "" if it is allowed; only the ledger knows when the others have more.
 func (x *exchange) rateLimit(h http.Header, d quota.Decision, denies string) {
-	var items []ratelimit.Item
+	var items []limit.HeaderItem
 	for _, bucket := range slices.Sorted(maps.Keys(d.Remaining)) {
 		for _, l := range x.up.Transport.Budget.LimitsOn(bucket) {
-			item := ratelimit.Item{Name: l.Name(), Units: l.Cap(x.caller.Manual),
+			item := limit.HeaderItem{Name: l.Name(), Units: l.Cap(x.caller.Manual),
 				Window: lengthAt(l.Window, d.At), Remaining: max(0, d.Remaining[bucket]), Next: -1}
 			if item.Name == denies {
 				item.Next = d.RetryAfter()
@@ -211,7 +211,7 @@ func (x *exchange) rateLimit(h http.Header, d quota.Decision, denies string) {
 			items = append(items, item)
 		}
 	}
-	ratelimit.Set(h, items)
+	limit.SetHeader(h, items)
 }
 
 // lengthAt returns the length of a window at a moment, 0 for one that has none.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit"
 )
 
 const nginxConf = `
@@ -74,7 +74,7 @@ func TestSharedCachesKeepNothingPrivate(t *testing.T) {
 	s := newStation(t, func(s *Server) {
 		add(s)
 		s.Public, s.Tokens = true, tokens(t, "a-secret-token-0")
-		guarded(guard.Limit{Policy: perHour("rlaas", 1000), By: guard.ByDecision})(s)
+		guarded(limit.Rule{Policy: perHour("rlaas", 1000), By: limit.ByDecision})(s)
 	})
 	s.fill("US", time.Now().Add(-time.Hour), "v1")
 	client := nginx(t, s.url)

@@ -6,7 +6,7 @@ import (
 
 	"quotabudget/internal/callers"
 	"quotabudget/internal/config"
-	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
 )
 
@@ -33,7 +33,7 @@ func New(cfg *config.Config) (*Server, error) {
 // Check reports what of the configuration keeps the server from starting.
 func Check(cfg *config.Config) error {
 	_, wrong := New(cfg)
-	s := &Server{Guard: &guard.Guard{Limits: cfg.Serve.Rules.Limits},
+	s := &Server{Guard: &limit.Guard{Limits: cfg.Serve.Rules.Limits},
 		Source: func() report.Source { return report.Source{Config: cfg} }}
 	_, err := s.Handler()
 	return errors.Join(wrong, err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
 )
 
@@ -38,7 +38,7 @@ func (s *Server) decisions(api huma.API) {
 			cost = *in.Body.Cost
 		}
 		d, err := s.Guard.Decide(ctx, in.Body.Policy, in.Body.Key, cost)
-		var unknown *guard.NoPolicyError
+		var unknown *limit.NoPolicyError
 		if errors.As(err, &unknown) {
 			return nil, huma.Error404NotFound(err.Error() + ": add it to policies: under serve:")
 		}

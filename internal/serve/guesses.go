@@ -9,8 +9,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
 )
 
 // guesses limits how many wrong tokens an address can try. While it may not try any more, the right
@@ -49,7 +47,7 @@ func (g *guesses) try(network string, right bool) []limit.Ask {
 
 // guessing refuses clients that try one token after another.
 func (s *Server) guessing(next http.Handler, takesToken func(*http.Request) bool,
-	refuse func(http.ResponseWriter, *http.Request, guard.Problem)) http.Handler {
+	refuse func(http.ResponseWriter, *http.Request, limit.Problem)) http.Handler {
 	if !s.Public || s.Tokens == nil {
 		return next
 	}
@@ -60,7 +58,7 @@ func (s *Server) guessing(next http.Handler, takesToken func(*http.Request) bool
 			c, right := known(r), s.mayReadPrivate(sent)
 			if right || !isKey(c, sent) {
 				if asks := tried.try(c.Network, right); asks != nil {
-					refuse(w, r, guard.TooMany(w.Header(), asks))
+					refuse(w, r, limit.TooMany(w.Header(), asks))
 					return
 				}
 			}
@@ -70,17 +68,17 @@ func (s *Server) guessing(next http.Handler, takesToken func(*http.Request) bool
 }
 
 // isKey reports whether a caller's API key is what it sent as Authorization.
-func isKey(c caller.Caller, authorization string) bool {
+func isKey(c limit.Caller, authorization string) bool {
 	scheme, _, _ := strings.Cut(authorization, " ")
 	return c.Key != "" && strings.EqualFold(scheme, "Bearer")
 }
 
 // callers tells who sent a request.
-func (s *Server) callers() func(*http.Request) caller.Caller {
+func (s *Server) callers() func(*http.Request) limit.Caller {
 	if s.Guard != nil {
 		return s.Guard.Caller
 	}
-	return (&caller.Known{}).Of
+	return (&limit.Known{}).Of
 }
 
 // tokenRoutes reports which requests take a token: of the API, those that the document says may be

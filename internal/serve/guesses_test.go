@@ -10,18 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit"
 )
 
 // newGuessed is a public server behind a proxy, with a token and an API key.
 func newGuessed(t *testing.T) *station {
 	return newStation(t, func(s *Server) {
 		withLedger(t)(s)
-		guarded(guard.Limit{Policy: perHour("rlaas", 1000), By: guard.ByDecision})(s)
-		s.Guard.Caller = (&caller.Known{
-			Proxies: caller.Proxies{netip.MustParsePrefix("127.0.0.0/8")},
-			Keys: map[caller.Digest]caller.Key{
+		guarded(limit.Rule{Policy: perHour("rlaas", 1000), By: limit.ByDecision})(s)
+		s.Guard.Caller = (&limit.Known{
+			Proxies: limit.Proxies{netip.MustParsePrefix("127.0.0.0/8")},
+			Keys: map[limit.Digest]limit.APIKey{
 				sha256.Sum256([]byte("api-key")): {Name: "key"}}}).Of
 		s.Public, s.Tokens = true, tokens(t, "the-right-token-0")
 	})
@@ -104,7 +103,7 @@ func TestGuessesAreBounded(t *testing.T) {
 // the API get problem+json.
 func TestDenialForPeople(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, guarded(guard.Limit{Policy: perHour("all", 1), By: guard.ByClient,
+	s := newStation(t, guarded(limit.Rule{Policy: perHour("all", 1), By: limit.ByClient,
 		Routes: []string{"GET /charts", "GET /v1/regions"}}))
 	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
 	s.wants(s.get("/charts", "Accept", browser), 200)

@@ -11,8 +11,7 @@ import (
 
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
 )
 
@@ -40,10 +39,10 @@ func TestPrivateAnswersAreApart(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, func(s *Server) {
 		s.Public, s.Tokens = true, tokens(t, "a-secret-token-0")
-		guarded(guard.Limit{Policy: perHour("all", 1000), By: guard.ByClient})(s)
-		known := &caller.Known{Keys: map[caller.Digest]caller.Key{
+		guarded(limit.Rule{Policy: perHour("all", 1000), By: limit.ByClient})(s)
+		known := &limit.Known{Keys: map[limit.Digest]limit.APIKey{
 			sha256.Sum256([]byte("key")): {Name: "key"}}}
-		s.Guard.Caller, s.Guard.Stats = known.Of, &guard.Stats{}
+		s.Guard.Caller, s.Guard.Stats = known.Of, &limit.Stats{}
 	})
 	for range 3 {
 		own := s.get("/", "Authorization", "Bearer a-secret-token-0")

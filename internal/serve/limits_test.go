@@ -13,16 +13,13 @@ import (
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
-	"quotabudget/internal/limit/redislimit"
 )
 
-func guarded(limits ...guard.Limit) func(*Server) {
+func guarded(limits ...limit.Rule) func(*Server) {
 	return func(s *Server) {
-		known := &caller.Known{}
-		s.Guard = &guard.Guard{Limits: limits, Store: limit.NewMemory(), Caller: known.Of,
-			Hash: &guard.Hash{}}
+		known := &limit.Known{}
+		s.Guard = &limit.Guard{Limits: limits, Store: limit.NewMemory(), Caller: known.Of,
+			Hash: &limit.Hash{}}
 	}
 }
 
@@ -33,7 +30,7 @@ func perHour(name string, units int64) limit.Policy {
 // Making links is limited; following them is not, and neither is what watches the server.
 func TestLinksAreLimited(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, guarded(guard.Limit{Policy: perHour("links", 2), By: guard.ByClient,
+	s := newStation(t, guarded(limit.Rule{Policy: perHour("links", 2), By: limit.ByClient,
 		Routes: []string{"POST /v1/links"}}))
 	for i := range 3 {
 		want := http.StatusCreated
@@ -60,7 +57,7 @@ func TestLinksAreLimited(t *testing.T) {
 // TestDecisions: a denial has status 200, too, and the time to retry.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, guarded(guard.Limit{Policy: perHour("rlaas", 5), By: guard.ByDecision}))
+	s := newStation(t, guarded(limit.Rule{Policy: perHour("rlaas", 5), By: limit.ByDecision}))
 	ask := func(key string, cost int) decision {
 		r := s.send(http.MethodPost, "/v1/decisions",
 			fmt.Sprintf(`{"policy":"rlaas","key":%q,"cost":%d}`, key, cost))
@@ -103,7 +100,7 @@ func TestDecisions(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, func(s *Server) {
-		guarded(guard.Limit{Policy: perHour("rlaas", 100), By: guard.ByDecision})(s)
+		guarded(limit.Rule{Policy: perHour("rlaas", 100), By: limit.ByDecision})(s)
 		s.Public, s.Tokens = true, tokens(t, "# for the board\n\n the-first-token-1 \nboard the-second-token\n")
 	})
 	for authorization, want := range map[string]int{
@@ -126,10 +123,10 @@ func TestTokens(t *testing.T) {
 func TestSpike(t *testing.T) {
 	t.Parallel()
 	s := newStation(t, func(s *Server) {
-		proxies := caller.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
-		s.Guard = &guard.Guard{Store: limit.NewMemory(), Hash: &guard.Hash{}, Stats: &guard.Stats{},
-			Caller: (&caller.Known{Proxies: proxies}).Of,
-			Limits: []guard.Limit{{Policy: perHour("client", 20), By: guard.ByClient}}}
+		proxies := limit.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
+		s.Guard = &limit.Guard{Store: limit.NewMemory(), Hash: &limit.Hash{}, Stats: &limit.Stats{},
+			Caller: (&limit.Known{Proxies: proxies}).Of,
+			Limits: []limit.Rule{{Policy: perHour("client", 20), By: limit.ByClient}}}
 	})
 	var allowed atomic.Int64
 	var all sync.WaitGroup
@@ -166,14 +163,14 @@ func TestStoreAway(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { client.Close() })
 	s := newStation(t, func(s *Server) {
-		open := guard.Limit{Policy: perHour("open", 1000), By: guard.ByClient, Open: true,
+		open := limit.Rule{Policy: perHour("open", 1000), By: limit.ByClient, Open: true,
 			Routes: []string{"GET /v1/regions"}}
-		closed := guard.Limit{Policy: perHour("closed", 1000), By: guard.ByClient,
+		closed := limit.Rule{Policy: perHour("closed", 1000), By: limit.ByClient,
 			Routes: []string{"GET /v1/sweeps"}}
-		store := redislimit.New(client)
-		s.Guard = &guard.Guard{Limits: []guard.Limit{open, closed}, Store: store,
-			Hash: &guard.Hash{Salt: store.Salt}, Caller: (&caller.Known{}).Of,
-			Stats: &guard.Stats{}}
+		store := limit.NewRedis(client)
+		s.Guard = &limit.Guard{Limits: []limit.Rule{open, closed}, Store: store,
+			Hash: &limit.Hash{Salt: store.Salt}, Caller: (&limit.Known{}).Of,
+			Stats: &limit.Stats{}}
 	})
 	s.wants(s.get("/v1/sweeps"), 200)
 	redisServer.Kill()

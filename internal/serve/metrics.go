@@ -8,12 +8,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/serve/pages"
 )
 
 // limits reads what a guard has decided at each scrape.
-type limits struct{ *guard.Stats }
+type limits struct{ *limit.Stats }
 
 var (
 	limitDecisions = prometheus.NewDesc("limit_decisions_total",

@@ -17,7 +17,7 @@ import (
 
 	"quotabudget/internal/callers"
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve/outage"
 	"quotabudget/internal/serve/pages"
@@ -32,7 +32,7 @@ type Server struct {
 	Hosts  []string // names of this server besides the address that it listens on
 	Public bool     // budgets, forecast, plan, log and decisions need one of Tokens
 	Tokens *callers.Callers
-	Guard  *guard.Guard // limits what is asked; nil for no limits and no decisions
+	Guard  *limit.Guard // limits what is asked; nil for no limits and no decisions
 	Log    *slog.Logger
 	Done   <-chan struct{} // ends streams; nil: they end with their clients
 
@@ -87,8 +87,8 @@ func (s *Server) Handler() (http.Handler, error) {
 
 // refusal answers a request that a limit denies: outside the API, a browser gets a page.
 func refusal(page func(w http.ResponseWriter, status int, title, text string)) func(
-	http.ResponseWriter, *http.Request, guard.Problem) {
-	return func(w http.ResponseWriter, r *http.Request, p guard.Problem) {
+	http.ResponseWriter, *http.Request, limit.Problem) {
+	return func(w http.ResponseWriter, r *http.Request, p limit.Problem) {
 		if !strings.HasPrefix(r.URL.Path, "/v1/") &&
 			strings.Contains(r.Header.Get("Accept"), "text/html") {
 			page(w, p.Status, p.Title, p.Detail)
@@ -99,7 +99,7 @@ func refusal(page func(w http.ResponseWriter, status int, title, text string)) f
 }
 
 // checkRoutes reports a limit for a route that is none: it would limit nothing.
-func checkRoutes(limits []guard.Limit, route func(*http.Request) string) error {
+func checkRoutes(limits []limit.Rule, route func(*http.Request) string) error {
 	for _, l := range limits {
 		for _, pattern := range l.Routes {
 			method, path, _ := strings.Cut(pattern, " ")

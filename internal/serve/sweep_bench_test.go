@@ -23,8 +23,6 @@ import (
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/upstream"
@@ -109,14 +107,14 @@ func fourLimits(s *Server) {
 		return limit.Policy{Name: name, Units: 100_000_000, Window: window, Algorithm: algorithm}
 	}
 	guarded(
-		guard.Limit{Policy: policy("charts", limit.Counter, time.Minute), By: guard.ByClient,
+		limit.Rule{Policy: policy("charts", limit.Counter, time.Minute), By: limit.ByClient,
 			Routes: []string{"GET /v1/charts/{region}"}},
-		guard.Limit{Policy: policy("links", limit.Log, time.Minute), By: guard.ByClient,
+		limit.Rule{Policy: policy("links", limit.Log, time.Minute), By: limit.ByClient,
 			Routes: []string{"POST /v1/links"}},
-		guard.Limit{Policy: policy("all", limit.Counter, time.Minute), By: guard.ByClient},
-		guard.Limit{Policy: policy("everybody", limit.Counter, time.Hour), By: guard.Global},
+		limit.Rule{Policy: policy("all", limit.Counter, time.Minute), By: limit.ByClient},
+		limit.Rule{Policy: policy("everybody", limit.Counter, time.Hour), By: limit.Global},
 	)(s)
-	s.Guard.Caller, s.Guard.Stats = (&caller.Known{}).Of, &guard.Stats{}
+	s.Guard.Caller, s.Guard.Stats = (&limit.Known{}).Of, &limit.Stats{}
 }
 
 // BenchmarkChart: sixteen clients read a chart of 200 videos as fast as they can, beside a sweep.

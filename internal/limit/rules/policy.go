@@ -7,7 +7,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
 	"quotabudget/internal/yamlfile"
@@ -18,7 +17,7 @@ const maxTiers = 100
 
 // limit reads a limit of this server's requests, or a policy that programs ask for decisions.
 func (r *Reader) limit(n *yaml.Node, decision bool) {
-	l := guard.Limit{Policy: limit.Policy{Algorithm: limit.Log}, Cost: 1, Open: r.open}
+	l := limit.Rule{Policy: limit.Policy{Algorithm: limit.Log}, Cost: 1, Open: r.open}
 	what, before := "limit", len(r.Problems)
 	known, required := yamlfile.Fields{
 		"name": func(n *yaml.Node) { l.Name = r.name(n, "limit or policy", r.names) },
@@ -34,7 +33,7 @@ func (r *Reader) limit(n *yaml.Node, decision bool) {
 	}, []string{"name", "requests", "window"}
 	var tiers *yaml.Node
 	if decision {
-		what, l.By = "policy", guard.ByDecision
+		what, l.By = "policy", limit.ByDecision
 	} else {
 		r.requestFields(known, &l)
 		known["tiers"] = func(n *yaml.Node) { tiers = n }
@@ -51,9 +50,9 @@ func (r *Reader) limit(n *yaml.Node, decision bool) {
 }
 
 // requestFields adds the keys of limits on this server's requests.
-func (r *Reader) requestFields(known yamlfile.Fields, l *guard.Limit) {
+func (r *Reader) requestFields(known yamlfile.Fields, l *limit.Rule) {
 	known["per"] = func(n *yaml.Node) {
-		l.By = guard.By(r.word(n, "per", "client", "key", "organisation", "route", "global"))
+		l.By = limit.By(r.word(n, "per", "client", "key", "organisation", "route", "global"))
 	}
 	known["route"] = func(n *yaml.Node) {
 		item := func(n *yaml.Node) {
@@ -73,7 +72,7 @@ func (r *Reader) requestFields(known yamlfile.Fields, l *guard.Limit) {
 }
 
 // tiersOf reads the tiers. They inherit the policy's other settings.
-func (r *Reader) tiersOf(n *yaml.Node, l *guard.Limit) {
+func (r *Reader) tiersOf(n *yaml.Node, l *limit.Rule) {
 	l.Tiers = map[string]*limit.Policy{}
 	r.Each(n, "tiers", func(tier string, key, value *yaml.Node) {
 		if err := quota.CheckName(tier); err != nil {
@@ -90,7 +89,7 @@ func (r *Reader) tiersOf(n *yaml.Node, l *guard.Limit) {
 }
 
 // check reports combinations that are not valid.
-func (r *Reader) check(n *yaml.Node, l *guard.Limit) {
+func (r *Reader) check(n *yaml.Node, l *limit.Rule) {
 	policies := []*limit.Policy{&l.Policy}
 	for _, p := range l.Tiers {
 		policies = append(policies, p)
@@ -107,10 +106,10 @@ func (r *Reader) check(n *yaml.Node, l *guard.Limit) {
 		}
 	}
 	switch {
-	case l.By == guard.ByClient && l.Window > 24*time.Hour:
+	case l.By == limit.ByClient && l.Window > 24*time.Hour:
 		r.Add(n, "%s: the window of a limit per client must be at most 24h, because addresses are "+
 			"forgotten after that", l.Name)
-	case len(l.Tiers) > 0 && l.By != guard.ByClient && l.By != guard.ByKey:
+	case len(l.Tiers) > 0 && l.By != limit.ByClient && l.By != limit.ByKey:
 		r.Add(n, "%s: tiers require a limit per client or per key", l.Name)
 	}
 }

@@ -36,8 +36,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
 	"quotabudget/internal/yamlfile"
@@ -46,8 +44,8 @@ import (
 // Rules are the limits of a server. The zero value limits no client.
 type Rules struct {
 	OnRedis bool // charges are kept on the ledger's Redis, for all processes together
-	Limits  []guard.Limit
-	Known   caller.Known
+	Limits  []limit.Rule
+	Known   limit.Known
 }
 
 // Reader reads limits among the other keys of a section. NewReader creates it.
@@ -107,15 +105,15 @@ const linksRoute = "POST /v1/links"
 func (r *Reader) LimitLinks() {
 	r.later = append(r.later, func() {
 		for _, l := range r.rules.Limits {
-			if slices.Contains(l.Routes, linksRoute) && l.By != guard.ByKey &&
-				l.By != guard.ByOrganisation {
+			if slices.Contains(l.Routes, linksRoute) && l.By != limit.ByKey &&
+				l.By != limit.ByOrganisation {
 				return
 			}
 		}
-		r.rules.Limits = append(r.rules.Limits, guard.Limit{
+		r.rules.Limits = append(r.rules.Limits, limit.Rule{
 			Policy: limit.Policy{Name: "default.links", // no configured name has a dot
 				Units: 10, Window: time.Minute, Algorithm: limit.Log},
-			Routes: []string{linksRoute}, By: guard.ByClient, Cost: 1, Open: r.open})
+			Routes: []string{linksRoute}, By: limit.ByClient, Cost: 1, Open: r.open})
 	})
 }
 
@@ -158,8 +156,8 @@ func (r *Reader) proxy(n *yaml.Node) {
 }
 
 func (r *Reader) key(n *yaml.Node) {
-	var k caller.Key
-	var digest caller.Digest
+	var k limit.APIKey
+	var digest limit.Digest
 	r.Fields(n, "key", yamlfile.Fields{
 		"name":         func(n *yaml.Node) { k.Name = r.name(n, "key", r.keys) },
 		"organisation": func(n *yaml.Node) { k.Organisation, _ = r.Text(n, "organisation") },
@@ -174,7 +172,7 @@ func (r *Reader) key(n *yaml.Node) {
 				return
 			}
 			var err error
-			if digest, err = caller.ParseDigest(text); err != nil {
+			if digest, err = limit.ParseDigest(text); err != nil {
 				r.Add(n, "hash: %v", err)
 			} else if other, ok := r.rules.Known.Keys[digest]; ok {
 				r.Add(n, "hash: already used by key %s", other.Name)
@@ -182,7 +180,7 @@ func (r *Reader) key(n *yaml.Node) {
 		},
 	}, "name", "hash")
 	if r.rules.Known.Keys == nil {
-		r.rules.Known.Keys = map[caller.Digest]caller.Key{}
+		r.rules.Known.Keys = map[limit.Digest]limit.APIKey{}
 	}
 	r.rules.Known.Keys[digest] = k
 }

@@ -10,7 +10,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/guard"
 	"quotabudget/internal/yamlfile"
 )
 
@@ -72,7 +71,7 @@ func TestRead(t *testing.T) {
 	}
 	client, search := rules.Limits[0], rules.Limits[1]
 	want := limit.Policy{Name: "client", Units: 60, Window: time.Minute, Algorithm: limit.Log}
-	if client.Policy != want || client.By != guard.ByClient || client.Open || client.Cost != 1 ||
+	if client.Policy != want || client.By != limit.ByClient || client.Open || client.Cost != 1 ||
 		client.Tiers["gold"].Units != 600 || client.Tiers["gold"].Window != time.Minute {
 		t.Errorf("%+v", client)
 	}
@@ -83,7 +82,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("%+v", search)
 	}
 	want = limit.Policy{Name: "uploads", Units: 5, Window: 10 * time.Second, Algorithm: limit.Log}
-	if uploads := rules.Limits[2]; uploads.Policy != want || uploads.By != guard.ByDecision {
+	if uploads := rules.Limits[2]; uploads.Policy != want || uploads.By != limit.ByDecision {
 		t.Errorf("%+v", uploads)
 	}
 	r := &http.Request{RemoteAddr: "10.1.1.1:80", Header: http.Header{

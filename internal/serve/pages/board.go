@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotabudget/internal/forecast"
-	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/schedule"
@@ -32,8 +32,8 @@ type boardBody struct {
 	LeftOut  []leftOut
 	Ticks    []schedule.Tick
 	Regions  []regionTile
-	Limits   []guard.Counts // of this server
-	Denied   []guard.Denied // callers that these limits denied most often
+	Limits   []limit.Counts // of this server
+	Denied   []limit.Denied // callers that these limits denied most often
 }
 
 // Busy are the buckets to draw: something of them was spent, is set aside or is missing.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/limit/guard"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve/outage"
@@ -36,7 +36,7 @@ type Pages struct {
 	// Operations are the methods of the API.
 	Operations []Operation
 	// Limits counts what the limits of the server decided; nil for no limits.
-	Limits *guard.Stats
+	Limits *limit.Stats
 	// Done ends the streams of events.
 	Done <-chan struct{}
 	// Sources logs when the catalogue or the ledger cannot be read; made by Routes if nil.

@@ -1,4 +1,4 @@
-package caller
+package limit
 
 import (
 	"crypto/sha256"
@@ -97,7 +97,7 @@ func TestKnown(t *testing.T) {
 	if err != nil || digest != (Digest{}) {
 		t.Fatal(digest, err)
 	}
-	known := &Known{Keys: map[Digest]Key{
+	known := &Known{Keys: map[Digest]APIKey{
 		sha256.Sum256([]byte("secret")): {Name: "k1", Organisation: "acme", Tier: "gold"},
 	}}
 	address := Caller{Network: "203.0.113.5/32"}

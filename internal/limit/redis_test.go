@@ -1,4 +1,4 @@
-package redislimit_test
+package limit_test
 
 import (
 	"os"
@@ -13,7 +13,6 @@ import (
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/redislimit"
 )
 
 // TestExpiryAfterSetBack sets the server's clock back by an hour: no key expires while its
@@ -23,7 +22,7 @@ func TestExpiryAfterSetBack(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
-	store := redislimit.New(client)
+	store := limit.NewRedis(client)
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) // also the start of a window of the clock
 	for _, algorithm := range []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed} {
 		p := &limit.Policy{Name: string(algorithm), Units: 2, Window: time.Minute,
@@ -64,7 +63,7 @@ func TestLongFixedWindow(t *testing.T) {
 	p := &limit.Policy{Name: "long", Units: limit.MaxUnits, Window: limit.MaxWindow,
 		Algorithm: limit.Fixed}
 	for name, store := range map[string]limit.Store{
-		"redis": redislimit.New(client), "memory": limit.NewMemory()} {
+		"redis": limit.NewRedis(client), "memory": limit.NewMemory()} {
 		for i, want := range []limit.Decision{
 			{Allowed: true, Remaining: p.Units / 2}, {Allowed: true}, {}} {
 			asks := []limit.Ask{{Policy: p, Cost: p.Units / 2}}
@@ -84,7 +83,7 @@ func TestLargestCounter(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
-	store, memory := redislimit.New(client), limit.NewMemory()
+	store, memory := limit.NewRedis(client), limit.NewMemory()
 	p := &limit.Policy{Name: "largest", Units: 2_606_249, Window: 40 * 24 * time.Hour,
 		Algorithm: limit.Counter, CountDenied: true}
 	if more := (limit.Policy{Units: p.Units + 1, Window: p.Window,
@@ -110,7 +109,7 @@ func TestLargestCounter(t *testing.T) {
 // TestRights decides as the user that docs/redis.md creates, with the rights it lists for a
 // limiter.
 func TestRights(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/redis.md")
+	text, err := os.ReadFile("../../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +134,7 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	store := redislimit.New(client)
+	store := limit.NewRedis(client)
 	for _, algorithm := range []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed} {
 		p := &limit.Policy{Name: string(algorithm), Units: 2, Window: time.Minute,
 			Algorithm: algorithm, CountDenied: true}
@@ -161,7 +160,7 @@ func TestSaltIsShared(t *testing.T) {
 	defer client.Close()
 	var salts []string
 	for _, day := range []int64{1, 1, 2} {
-		salt, err := redislimit.New(client).Salt(t.Context(), day)
+		salt, err := limit.NewRedis(client).Salt(t.Context(), day)
 		if err != nil || len(salt) != 32 {
 			t.Fatal(len(salt), err)
 		}
@@ -181,7 +180,7 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	store := redislimit.New(client)
+	store := limit.NewRedis(client)
 	hot := &limit.Policy{
 		Name: "hot", Units: 20, Window: time.Hour, Algorithm: limit.Log, Shards: 4}
 	mine := &limit.Policy{Name: "mine", Units: 6, Window: time.Hour, Algorithm: limit.Counter}

@@ -1,4 +1,4 @@
-package redislimit_test
+package limit_test
 
 import (
 	"context"

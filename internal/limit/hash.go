@@ -1,4 +1,4 @@
-package guard
+package limit
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"sync/atomic"
 	"time"
-
-	"quotabudget/internal/limit"
 )
 
 // Hash turns a caller into a key, with a salt of the day that is deleted later, so that nobody can
@@ -31,8 +29,8 @@ const asksAgain = time.Minute
 
 const aDay = 24 * time.Hour
 
-// Fixed is the key of something whose name is no secret, such as a route.
-func Fixed(who string) (key limit.Key) {
+// FixedKey is the key of something whose name is no secret, such as a route.
+func FixedKey(who string) (key Key) {
 	sum := sha256.Sum256([]byte(who))
 	copy(key[:], sum[:])
 	return key
@@ -41,7 +39,7 @@ func Fixed(who string) (key limit.Key) {
 // Daily is the key of somebody at a moment. As long after midnight UTC as yesterday's charges
 // count, it also returns yesterday's key. A window of more than a day would forget some charges.
 func (h *Hash) Daily(ctx context.Context, who string, now time.Time,
-	window time.Duration) (key, before limit.Key, err error) {
+	window time.Duration) (key, before Key, err error) {
 	day := now.Unix() / int64(aDay/time.Second)
 	if now.Sub(time.Unix(0, 0))%aDay <= 2*window {
 		if before, err = h.key(ctx, who, day-1, now); err != nil {
@@ -53,7 +51,7 @@ func (h *Hash) Daily(ctx context.Context, who string, now time.Time,
 }
 
 func (h *Hash) key(ctx context.Context, who string, day int64,
-	now time.Time) (key limit.Key, err error) {
+	now time.Time) (key Key, err error) {
 	salt, err := h.salt(ctx, day, now)
 	if err != nil {
 		return key, err

@@ -1,13 +1,10 @@
-package guard
+package limit
 
 import (
 	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
-
-	"quotabudget/internal/limit"
-	"quotabudget/internal/ratelimit"
 )
 
 // Problem is why a request is not answered; Write sends it as problem+json (RFC 9457).
@@ -21,11 +18,11 @@ type Problem struct {
 
 // fields sets the RateLimit fields of all policies, and X-RateLimit-* of the one with the least
 // left.
-func fields(h http.Header, asks []limit.Ask, allowed bool) {
-	items := make([]ratelimit.Item, len(asks))
+func fields(h http.Header, asks []Ask, allowed bool) {
+	items := make([]HeaderItem, len(asks))
 	tightest := 0
 	for i, a := range asks {
-		items[i] = ratelimit.Item{Name: a.Policy.Name, Units: a.Policy.Units,
+		items[i] = HeaderItem{Name: a.Policy.Name, Units: a.Policy.Units,
 			Window: a.Policy.Window, Remaining: a.Remaining, Next: a.NextAfter}
 		if !allowed && a.Allowed { // it is not what the caller has to wait for
 			items[i].Next = -1
@@ -34,28 +31,28 @@ func fields(h http.Header, asks []limit.Ask, allowed bool) {
 			tightest = i
 		}
 	}
-	ratelimit.Set(h, items)
+	SetHeader(h, items)
 	if len(asks) > 0 {
 		a := asks[tightest]
 		h.Set("X-RateLimit-Limit", itoa(a.Policy.Units))
 		h.Set("X-RateLimit-Remaining", itoa(a.Remaining))
-		h.Set("X-RateLimit-Reset", itoa(ratelimit.Seconds(a.ResetAfter)))
+		h.Set("X-RateLimit-Reset", itoa(Seconds(a.ResetAfter)))
 	}
 }
 
 // TooMany is the denial by the policy that denies for longest. It sets Retry-After.
-func TooMany(h http.Header, asks []limit.Ask) Problem {
-	p := Problem{Type: ratelimit.QuotaExceeded, Title: "Too many requests",
+func TooMany(h http.Header, asks []Ask) Problem {
+	p := Problem{Type: QuotaExceeded, Title: "Too many requests",
 		Status: http.StatusTooManyRequests}
 	for _, a := range asks {
 		if !a.Allowed {
 			p.Violated = append(p.Violated, a.Policy.Name)
 		}
 	}
-	if denial := limit.Denial(asks); denial.Never {
+	if denial := Denial(asks); denial.Never {
 		p.Detail = "this request costs more than " + denial.Policy.Name + " ever allows"
 	} else {
-		wait := ratelimit.Seconds(denial.RetryAfter)
+		wait := Seconds(denial.RetryAfter)
 		p.Detail = "try again in " + (time.Duration(wait) * time.Second).String()
 		h.Set("Retry-After", itoa(wait))
 	}
@@ -65,7 +62,7 @@ func TooMany(h http.Header, asks []limit.Ask) Problem {
 // unavailable is the answer when nothing could be decided. It sets Retry-After.
 func unavailable(h http.Header) Problem {
 	h.Set("Retry-After", "5")
-	return Problem{Type: ratelimit.ReducedCapacity, Title: "Limits cannot be checked",
+	return Problem{Type: ReducedCapacity, Title: "Limits cannot be checked",
 		Status: http.StatusServiceUnavailable,
 		Detail: "the store of the limits cannot be reached; try again in a few seconds",
 	}

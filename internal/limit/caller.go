@@ -1,4 +1,4 @@
-package caller
+package limit
 
 import (
 	"crypto/sha256"
@@ -16,8 +16,8 @@ type Caller struct {
 	Tier         string // tier of the key
 }
 
-// Key describes an API key. The key itself is not stored anywhere.
-type Key struct {
+// APIKey describes an API key. The key itself is not stored anywhere.
+type APIKey struct {
 	Name, Organisation, Tier string
 }
 
@@ -37,7 +37,7 @@ func ParseDigest(text string) (d Digest, err error) {
 // Known identifies callers. Its zero value trusts no proxy and knows no key.
 type Known struct {
 	Proxies Proxies
-	Keys    map[Digest]Key
+	Keys    map[Digest]APIKey
 }
 
 // Of returns the caller of a request. An unknown key is ignored, so a client that makes up keys

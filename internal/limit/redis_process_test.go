@@ -1,4 +1,4 @@
-package redislimit_test
+package limit_test
 
 import (
 	"bufio"
@@ -16,7 +16,6 @@ import (
 
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/redislimit"
 )
 
 // TestMain turns the test binary into the process that TestProcesses starts.
@@ -45,7 +44,7 @@ func hammer(addr string) error {
 	}()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
-	store := redislimit.New(client)
+	store := limit.NewRedis(client)
 	for ctx.Err() == nil {
 		asks := []limit.Ask{{Policy: shared, Cost: 1 + rand.Int64N(9)}}
 		allowed, err := store.Take(context.Background(), asks)

@@ -1,14 +1,12 @@
-package redislimit
+package limit
 
 import (
 	"context"
 	"runtime"
-
-	"quotabudget/internal/limit"
 )
 
 // TakeInGroup decides several requests in one group.
-func (s *Store) TakeInGroup(ctx context.Context, all [][]limit.Ask) (allowed []bool, err error) {
+func (s *Redis) TakeInGroup(ctx context.Context, all [][]Ask) (allowed []bool, err error) {
 	var group []*operation
 	for _, asks := range all {
 		group = append(group, &operation{Work: toWork(asks)})
@@ -29,7 +27,7 @@ func (s *Store) TakeInGroup(ctx context.Context, all [][]limit.Ask) (allowed []b
 
 // Lead makes asks the first request of a group. The group is sent when ready returns true for the
 // number of queued requests.
-func (s *Store) Lead(ctx context.Context, asks []limit.Ask, ready func(queued int) bool) error {
+func (s *Redis) Lead(ctx context.Context, asks []Ask, ready func(queued int) bool) error {
 	q, o := s.queues.Get(asks[0].Part), &operation{Work: toWork(asks)}
 	return q.Ask(ctx, o, false, func() {
 		for n, _ := q.State(); !ready(n); n, _ = q.State() {
@@ -40,6 +38,6 @@ func (s *Store) Lead(ctx context.Context, asks []limit.Ask, ready func(queued in
 }
 
 // Queued is Take without its timeout.
-func (s *Store) Queued(ctx context.Context, asks []limit.Ask) (bool, error) {
+func (s *Redis) Queued(ctx context.Context, asks []Ask) (bool, error) {
 	return s.together(ctx, asks)
 }

@@ -1,4 +1,4 @@
-package redislimit_test
+package limit_test
 
 import (
 	"net/http"
@@ -11,9 +11,6 @@ import (
 	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
-	"quotabudget/internal/limit/redislimit"
 )
 
 // TestServerAway kills, restarts and pauses a server under load. Each route answers as
@@ -26,17 +23,17 @@ func TestServerAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	store := redislimit.New(client)
+	store := limit.NewRedis(client)
 	policy := func(name string) limit.Policy {
 		return limit.Policy{Name: name, Units: 1 << 20, Window: time.Hour, Algorithm: limit.Log}
 	}
-	g := &guard.Guard{
-		Store: store, Hash: &guard.Hash{Salt: store.Salt}, Stats: &guard.Stats{},
+	g := &limit.Guard{
+		Store: store, Hash: &limit.Hash{Salt: store.Salt}, Stats: &limit.Stats{},
 		Route:  func(r *http.Request) string { return r.URL.Path },
-		Caller: func(*http.Request) caller.Caller { return caller.Caller{Network: "10.0.0.1/32"} },
-		Limits: []guard.Limit{
-			{Policy: policy("open"), By: guard.ByClient, Routes: []string{"/open"}, Open: true},
-			{Policy: policy("closed"), By: guard.ByClient, Routes: []string{"/closed"}},
+		Caller: func(*http.Request) limit.Caller { return limit.Caller{Network: "10.0.0.1/32"} },
+		Limits: []limit.Rule{
+			{Policy: policy("open"), By: limit.ByClient, Routes: []string{"/open"}, Open: true},
+			{Policy: policy("closed"), By: limit.ByClient, Routes: []string{"/closed"}},
 		},
 	}
 	handler := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

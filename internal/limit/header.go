@@ -1,6 +1,4 @@
-// Package ratelimit writes the header fields of draft-ietf-httpapi-ratelimit-headers, and defines
-// its problem types.
-package ratelimit
+package limit
 
 import (
 	"net/http"
@@ -15,8 +13,8 @@ const (
 	ReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 )
 
-// Item is the state of one limit.
-type Item struct {
+// HeaderItem is the state of one limit.
+type HeaderItem struct {
 	Name      string
 	Units     int64
 	Window    time.Duration // 0 for none
@@ -25,9 +23,9 @@ type Item struct {
 	Next time.Duration
 }
 
-// Set sets RateLimit-Policy and RateLimit. On a denial only the limits that deny should have a
-// Next: the draft allows none that is later than Retry-After.
-func Set(h http.Header, items []Item) {
+// SetHeader sets RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers). On a denial
+// only the limits that deny should have a Next: the draft allows none later than Retry-After.
+func SetHeader(h http.Header, items []HeaderItem) {
 	if len(items) == 0 {
 		return
 	}

@@ -1,19 +1,4 @@
-// Package guard lets requests through to an http.Handler as far as limits allow.
-//
-// A server sets up a Guard and wraps its handler once:
-//
-//	mux := http.NewServeMux() // with the routes
-//	g := &guard.Guard{
-//		Limits: rules.Limits,           // as configured; see package rules
-//		Store:  limit.NewMemory(),      // or redislimit.New(client)
-//		Route:  func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern },
-//		Caller: rules.Known.Of,
-//		Hash:   &guard.Hash{},          // with Salt: store.Salt on Redis
-//	}
-//	server.Handler = g.Wrap(mux)
-//
-// A decision service asks g.Decide instead. A store in memory also needs its Run in a goroutine.
-package guard
+package limit
 
 import (
 	"cmp"
@@ -22,15 +7,12 @@ import (
 	"net/http"
 	"slices"
 	"time"
-
-	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
 )
 
 // By says who shares a limit.
 type By string
 
-// A client is an API key or, without one, an address (see caller.Network). A limit by key or by
+// A client is an API key or, without one, an address (see Network). A limit by key or by
 // organisation applies only to requests with an API key, and one by decision to none: only Decide
 // asks it.
 const (
@@ -42,11 +24,11 @@ const (
 	ByDecision     By = "decision"
 )
 
-// Limit is a policy for some requests.
-type Limit struct {
-	limit.Policy
-	Tiers   map[string]*limit.Policy // used instead for API keys of a tier
-	Routes  []string                 // patterns of http.ServeMux; none means all requests
+// Rule is a policy for some requests.
+type Rule struct {
+	Policy
+	Tiers   map[string]*Policy // used instead for API keys of a tier
+	Routes  []string           // patterns of http.ServeMux; none means all requests
 	By      By
 	Cost    int64 // units of a request; 0 counts as 1
 	Observe bool  // counts what it would deny, and lets it pass
@@ -54,19 +36,32 @@ type Limit struct {
 }
 
 // policy is the one that applies to a caller.
-func (l *Limit) policy(c caller.Caller) *limit.Policy {
+func (l *Rule) policy(c Caller) *Policy {
 	if p, ok := l.Tiers[c.Tier]; ok && c.Key != "" {
 		return p
 	}
 	return &l.Policy
 }
 
-// Guard is a middleware. Its fields are set once.
+// Guard is a middleware that lets requests through to an http.Handler as far as limits allow. Its
+// fields are set once. A server wraps its handler:
+//
+//	mux := http.NewServeMux() // with the routes
+//	g := &limit.Guard{
+//		Limits: rules.Limits,      // as configured; see package rules
+//		Store:  limit.NewMemory(), // or limit.NewRedis(client)
+//		Route:  func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern },
+//		Caller: rules.Known.Of,
+//		Hash:   &limit.Hash{},     // with Salt: store.Salt on Redis
+//	}
+//	server.Handler = g.Wrap(mux)
+//
+// A decision service calls g.Decide instead. A store in memory also needs its Run in a goroutine.
 type Guard struct {
-	Limits []Limit
-	Store  limit.Store
+	Limits []Rule
+	Store  Store
 	Route  func(*http.Request) string // the pattern that serves the request
-	Caller func(*http.Request) caller.Caller
+	Caller func(*http.Request) Caller
 	Hash   *Hash
 	Stats  *Stats // if set, counts what was decided
 	// Unreachable, if set, is called for each request that could not be decided; r is nil for a
@@ -80,11 +75,11 @@ type Guard struct {
 // request is one to decide: who sent it, the limits that apply to it, and what each is asked.
 type request struct {
 	*http.Request
-	caller caller.Caller
+	caller Caller
 	route  string
 	at     time.Time
-	limits []*Limit
-	asks   []limit.Ask
+	limits []*Rule
+	asks   []Ask
 }
 
 // Wrap returns a handler that asks before next does anything.
@@ -103,11 +98,11 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 }
 
 // routes is the limits of each route; those of "" are for every other route.
-type routes map[string][]*Limit
+type routes map[string][]*Rule
 
 func (g *Guard) byRoute(observed bool) routes {
 	all := routes{}
-	add := func(route string, l *Limit) { all[route] = append(all[route], l) }
+	add := func(route string, l *Rule) { all[route] = append(all[route], l) }
 	for i := range g.Limits {
 		l := &g.Limits[i]
 		if l.Observe != observed || l.By == ByDecision {
@@ -128,7 +123,7 @@ func (g *Guard) byRoute(observed bool) routes {
 	return all
 }
 
-func (all routes) of(route string) []*Limit {
+func (all routes) of(route string) []*Rule {
 	if limits, ok := all[route]; ok {
 		return limits
 	}
@@ -137,14 +132,14 @@ func (all routes) of(route string) []*Limit {
 
 // apply picks the limits that apply to the request, and makes their asks. The limits are known even
 // after an error.
-func (q *request) apply(limits []*Limit, hash *Hash) error {
-	q.limits, q.asks = make([]*Limit, 0, len(limits)), make([]limit.Ask, 0, len(limits))
+func (q *request) apply(limits []*Rule, hash *Hash) error {
+	q.limits, q.asks = make([]*Rule, 0, len(limits)), make([]Ask, 0, len(limits))
 	c := q.caller
-	var address, before limit.Key // keys of the address for windows like the last one
+	var address, before Key // keys of the address for windows like the last one
 	var window time.Duration
 	var failed error
 	for _, l := range limits {
-		a := limit.Ask{Policy: l.policy(c), Cost: max(l.Cost, 1)}
+		a := Ask{Policy: l.policy(c), Cost: max(l.Cost, 1)}
 		var err error
 		switch {
 		case l.By == ByClient && c.Key == "":
@@ -154,11 +149,11 @@ func (q *request) apply(limits []*Limit, hash *Hash) error {
 			}
 			a.Key, a.Before = address, before
 		case l.By == ByClient, l.By == ByKey && c.Key != "":
-			a.Key = Fixed("key " + c.Key)
+			a.Key = FixedKey("key " + c.Key)
 		case l.By == ByOrganisation && c.Organisation != "":
-			a.Key = Fixed("organisation " + c.Organisation)
+			a.Key = FixedKey("organisation " + c.Organisation)
 		case l.By == ByRoute:
-			a.Key = Fixed("route " + q.route)
+			a.Key = FixedKey("route " + q.route)
 		case l.By != Global:
 			continue
 		}
@@ -169,7 +164,7 @@ func (q *request) apply(limits []*Limit, hash *Hash) error {
 }
 
 // pass decides, and answers the request itself if it is denied.
-func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Limit) bool {
+func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Rule) bool {
 	if len(limits) == 0 {
 		return true
 	}
@@ -180,7 +175,7 @@ func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Limit) bool {
 	}
 	if err != nil {
 		g.unreachable(q.Request, err)
-		if slices.ContainsFunc(q.limits, func(l *Limit) bool { return !l.Open }) {
+		if slices.ContainsFunc(q.limits, func(l *Rule) bool { return !l.Open }) {
 			g.answer(w, q.Request, unavailable(w.Header()))
 			return false
 		}
@@ -203,7 +198,7 @@ func (g *Guard) answer(w http.ResponseWriter, r *http.Request, p Problem) {
 }
 
 // observe counts what would have been denied.
-func (g *Guard) observe(q request, limits []*Limit) {
+func (g *Guard) observe(q request, limits []*Rule) {
 	if err := q.apply(limits, g.Hash); err != nil {
 		g.unreachable(q.Request, err)
 		return
@@ -236,28 +231,28 @@ func (e *NoPolicyError) Error() string {
 // Decide asks a policy by decision on behalf of another program, for a key of its choice. A key
 // exists from its first use on. A cost of 0 only looks. A nil Guard has no policies.
 func (g *Guard) Decide(ctx context.Context, policy, key string,
-	cost int64) (limit.Decision, error) {
+	cost int64) (Decision, error) {
 	if g == nil {
-		return limit.Decision{}, &NoPolicyError{policy}
+		return Decision{}, &NoPolicyError{policy}
 	}
 	for i := range g.Limits {
 		l := &g.Limits[i]
 		if l.By != ByDecision || l.Name != policy {
 			continue
 		}
-		asks := []limit.Ask{{Policy: &l.Policy, Key: Fixed("decision " + key), Cost: cost}}
+		asks := []Ask{{Policy: &l.Policy, Key: FixedKey("decision " + key), Cost: cost}}
 		if l.Window <= aDay {
 			var err error
 			asks[0].Key, asks[0].Before, err = g.Hash.Daily(ctx, "decision "+key, time.Now(),
 				l.Window)
 			if err != nil {
 				g.unreachable(nil, err)
-				return limit.Decision{}, err
+				return Decision{}, err
 			}
 		}
 		allowed, err := g.Store.Take(ctx, asks)
 		if err == nil {
-			g.Stats.count([]*Limit{l}, caller.Caller{}, asks, allowed)
+			g.Stats.count([]*Rule{l}, Caller{}, asks, allowed)
 			if l.Observe {
 				asks[0].Allowed = true
 			}
@@ -266,5 +261,5 @@ func (g *Guard) Decide(ctx context.Context, policy, key string,
 		}
 		return asks[0].Decision, err
 	}
-	return limit.Decision{}, &NoPolicyError{policy}
+	return Decision{}, &NoPolicyError{policy}
 }

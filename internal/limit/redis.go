@@ -1,5 +1,4 @@
-// Package redislimit keeps a limiter's charges in Redis, shared by all processes.
-package redislimit
+package limit
 
 import (
 	"context"
@@ -13,19 +12,18 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"quotabudget/internal/ledger/queue"
-	"quotabudget/internal/limit"
 )
 
-// Store decides each request by one script, at the server's time. A lone request takes one round
+// Redis decides each request by one script, at the server's time. A lone request takes one round
 // trip; requests that arrive meanwhile share the next one, in order. Keys begin with
 // "limit:{all}:", which puts them into one slot of a cluster. Only the parts of split keys have
 // slots of their own, "limit:{1}:" and so on, and take a round trip each.
 //
 // While the servers are unreachable, Take fails at once, and the servers are tried a few times a
 // second.
-type Store struct {
+type Redis struct {
 	client redis.UniversalClient
-	parts  limit.Sharded
+	parts  Sharded
 	queues queue.Queues[int, work] // by slot: the part whose keys it holds
 	away   atomic.Int64            // Unix ns until which no call is made after a failure, or 0
 }
@@ -38,24 +36,24 @@ const (
 
 var errAway = errors.New("redis was away a moment ago")
 
-// New returns a store that uses the client's servers.
-func New(client redis.UniversalClient) *Store {
-	s := &Store{client: client}
+// NewRedis returns a store that uses the client's servers.
+func NewRedis(client redis.UniversalClient) *Redis {
+	s := &Redis{client: client}
 	s.parts.Step = s.step
 	return s
 }
 
-// Take implements limit.Store. After an error, a charge may have been made, and calling again
+// Take implements Store. After an error, a charge may have been made, and calling again
 // charges again.
-func (s *Store) Take(ctx context.Context, asks []limit.Ask) (bool, error) {
-	if slices.ContainsFunc(asks, func(a limit.Ask) bool { return a.Policy.Shards > 1 }) {
+func (s *Redis) Take(ctx context.Context, asks []Ask) (bool, error) {
+	if slices.ContainsFunc(asks, func(a Ask) bool { return a.Policy.Shards > 1 }) {
 		return s.parts.Take(ctx, asks)
 	}
 	return s.step(ctx, asks)
 }
 
 // ask runs call, unless the servers are unreachable.
-func (s *Store) ask(ctx context.Context, call func(context.Context) error) error {
+func (s *Redis) ask(ctx context.Context, call func(context.Context) error) error {
 	away := s.away.Load()
 	if now := time.Now(); away != 0 && (now.UnixNano() < away ||
 		!s.away.CompareAndSwap(away, now.Add(patience).UnixNano())) { // one caller tries for all
@@ -77,7 +75,7 @@ func (s *Store) ask(ctx context.Context, call func(context.Context) error) error
 }
 
 // step decides once, together with other callers' requests.
-func (s *Store) step(ctx context.Context, asks []limit.Ask) (allowed bool, err error) {
+func (s *Redis) step(ctx context.Context, asks []Ask) (allowed bool, err error) {
 	err = s.ask(ctx, func(ctx context.Context) error {
 		allowed, err = s.together(ctx, asks)
 		return err
@@ -86,7 +84,7 @@ func (s *Store) step(ctx context.Context, asks []limit.Ask) (allowed bool, err e
 }
 
 // prefix returns an ask's key without the client: slot, policy, algorithm, and window in µs.
-func prefix(a *limit.Ask) string {
+func prefix(a *Ask) string {
 	tag := "all"
 	if a.Part > 0 {
 		tag = strconv.Itoa(a.Part)
@@ -96,14 +94,12 @@ func prefix(a *limit.Ask) string {
 	return "limit:{" + tag + "}:" + p.Name + ":" + string(p.Algorithm) + ":" + window + ":"
 }
 
-func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-
 // saltTTL is longer than a day's keys are in use.
 const saltTTL = 3 * 24 * time.Hour
 
 // Salt returns the salt of a day (counted from 1970), which all processes on these servers share.
 // The first call creates it; it expires after three days.
-func (s *Store) Salt(ctx context.Context, day int64) (salt []byte, err error) {
+func (s *Redis) Salt(ctx context.Context, day int64) (salt []byte, err error) {
 	name := "limit:{all}:salt:" + strconv.FormatInt(day, 10)
 	salt = make([]byte, 32)
 	rand.Read(salt)

@@ -1,12 +1,9 @@
-package guard
+package limit
 
 import (
 	"cmp"
 	"slices"
 	"sync"
-
-	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
 )
 
 // Stats counts what a guard decided since the start. Its zero value is ready; nil counts nothing.
@@ -37,7 +34,7 @@ type Denied struct {
 const mostDenied = 100
 
 // count counts a request: each limit and the answer to its ask.
-func (s *Stats) count(limits []*Limit, c caller.Caller, asks []limit.Ask, allowed bool) {
+func (s *Stats) count(limits []*Rule, c Caller, asks []Ask, allowed bool) {
 	if s == nil {
 		return
 	}
@@ -48,7 +45,7 @@ func (s *Stats) count(limits []*Limit, c caller.Caller, asks []limit.Ask, allowe
 	}
 }
 
-func (s *Stats) add(l *Limit, c caller.Caller, a *limit.Ask, allowed bool) {
+func (s *Stats) add(l *Rule, c Caller, a *Ask, allowed bool) {
 	n := s.counts[l.Name]
 	if n == nil {
 		if s.counts == nil {

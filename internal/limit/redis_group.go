@@ -1,4 +1,4 @@
-package redislimit
+package limit
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"quotabudget/internal/ledger/queue"
-	"quotabudget/internal/limit"
 	"quotabudget/lua"
 )
 
@@ -32,7 +31,7 @@ type work struct {
 // together decides asks, all in one slot, in a group with other callers' requests. A lone
 // caller's request is sent at once. If ctx ends before the group is sent, nothing is charged; if
 // it ends later, the request may have been charged.
-func (s *Store) together(ctx context.Context, asks []limit.Ask) (bool, error) {
+func (s *Redis) together(ctx context.Context, asks []Ask) (bool, error) {
 	q, o := s.queues.Get(asks[0].Part), &operation{Work: toWork(asks)}
 	if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, o, maxGroup, s.send) }); err != nil {
 		return false, err
@@ -45,7 +44,7 @@ func (s *Store) together(ctx context.Context, asks []limit.Ask) (bool, error) {
 
 // send sends a group in one round trip. The script decides each request separately. Requests that
 // fail because the server lost the script are sent again in order, with the script.
-func (s *Store) send(ctx context.Context, group []*operation) {
+func (s *Redis) send(ctx context.Context, group []*operation) {
 	if len(group) == 1 {
 		w := &group[0].Work
 		w.reply, w.err = script.Run(ctx, s.client, w.keys, w.args...).Int64Slice()
@@ -75,14 +74,14 @@ func (s *Store) send(ctx context.Context, group []*operation) {
 }
 
 // toWork returns the arguments of limit.lua.
-func toWork(asks []limit.Ask) work {
+func toWork(asks []Ask) work {
 	keys, args := make([]string, len(asks), 2*len(asks)), make([]any, 0, 6*len(asks))
 	for i := range asks {
 		a := &asks[i]
 		name := prefix(a)
 		keys[i] = name + hex.EncodeToString(a.Key[:])
 		former, denied := 0, 0
-		if a.Before != (limit.Key{}) && a.Before != a.Key {
+		if a.Before != (Key{}) && a.Before != a.Key {
 			keys = append(keys, name+hex.EncodeToString(a.Before[:]))
 			former = len(keys)
 		}
@@ -96,14 +95,14 @@ func toWork(asks []limit.Ask) work {
 }
 
 // decisions stores the reply of limit.lua in the asks.
-func decisions(reply []int64, asks []limit.Ask) (allowed bool, err error) {
+func decisions(reply []int64, asks []Ask) (allowed bool, err error) {
 	if len(reply) != 2+4*len(asks) {
 		return false, fmt.Errorf("limit.lua returned %d numbers for %d policies",
 			len(reply), len(asks))
 	}
 	for i := range asks {
 		r := reply[2+4*i:]
-		asks[i].Decision = limit.Decision{
+		asks[i].Decision = Decision{
 			At: reply[1], Allowed: r[0] == 1, Never: r[0] < 0, Remaining: r[1],
 			NextAfter: micros(r[2]), ResetAfter: micros(r[3]),
 		}

@@ -1,4 +1,4 @@
-package redislimit_test
+package limit_test
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/redislimit"
 )
 
 // BenchmarkLimiter compares the server time of a decision with redis_rate's, on the same server.
@@ -27,7 +26,7 @@ func BenchmarkLimiter(b *testing.B) {
 	server := redistest.Start(b, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
-	store := redislimit.New(client)
+	store := limit.NewRedis(client)
 	out := tabwriter.NewWriter(os.Stdout, 2, 8, 2, ' ', 0)
 	ctx := context.Background()
 	rate := redis_rate.NewLimiter(client)

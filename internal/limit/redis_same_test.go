@@ -1,4 +1,4 @@
-package redislimit_test
+package limit_test
 
 import (
 	"flag"
@@ -12,18 +12,15 @@ import (
 
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/redislimit"
 )
 
 var long = flag.Bool("long", false, "compare Redis with memory for minutes")
-
-var algorithms = []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed}
 
 // both asks Redis and memory at the same moments.
 type both struct {
 	server *redistest.Server
 	client *redis.Client
-	store  *redislimit.Store
+	store  *limit.Redis
 	memory *limit.Memory
 	latest time.Time
 }
@@ -32,7 +29,7 @@ func startBoth(t *testing.T) *both {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { client.Close() })
-	return &both{server: server, client: client, store: redislimit.New(client),
+	return &both{server: server, client: client, store: limit.NewRedis(client),
 		memory: limit.NewMemory()}
 }
 

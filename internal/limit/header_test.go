@@ -1,4 +1,4 @@
-package ratelimit
+package limit
 
 import (
 	"net/http"
@@ -9,11 +9,11 @@ import (
 func TestSet(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}
-	Set(h, nil)
+	SetHeader(h, nil)
 	if len(h) > 0 {
 		t.Errorf("%v without limits", h)
 	}
-	Set(h, []Item{
+	SetHeader(h, []HeaderItem{
 		{Name: `a "b" \`, Units: 5, Window: time.Minute, Remaining: 3, Next: 1500 * time.Millisecond},
 		{Name: "output/café\r\n 1m", Units: 9, Next: -1},
 		{Name: "c", Units: 1, Remaining: 1, Window: time.Millisecond},

@@ -1,4 +1,4 @@
-package guard_test
+package limit_test
 
 import (
 	"context"
@@ -13,29 +13,27 @@ import (
 	"time"
 
 	"quotabudget/internal/limit"
-	"quotabudget/internal/limit/caller"
-	"quotabudget/internal/limit/guard"
 )
 
 // serve answers GETs of a path by somebody and tells them: status, then the named header fields.
 type serve struct {
 	t       *testing.T
 	handler http.Handler
-	stats   guard.Stats
+	stats   limit.Stats
 }
 
-func newServe(t *testing.T, store limit.Store, limits ...guard.Limit) *serve {
+func newServe(t *testing.T, store limit.Store, limits ...limit.Rule) *serve {
 	s := &serve{t: t}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) {})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {})
-	g := &guard.Guard{
-		Limits: limits, Store: store, Hash: &guard.Hash{},
+	g := &limit.Guard{
+		Limits: limits, Store: store, Hash: &limit.Hash{},
 		Route: func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern },
-		Caller: func(r *http.Request) caller.Caller {
+		Caller: func(r *http.Request) limit.Caller {
 			key, rest, _ := strings.Cut(r.Header.Get("X-Key"), "@")
 			organisation, tier, _ := strings.Cut(rest, "@")
-			return caller.Caller{
+			return limit.Caller{
 				Network: r.RemoteAddr, Key: key, Organisation: organisation, Tier: tier}
 		},
 		Stats: &s.stats,
@@ -78,9 +76,9 @@ func policy(name string, units int64) limit.Policy {
 func TestWhoSharesALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServe(t, limit.NewMemory(),
-			guard.Limit{Policy: policy("mine", 2), By: guard.ByClient},
-			guard.Limit{Policy: policy("search", 3), By: guard.ByRoute, Routes: []string{"GET /search"}},
-			guard.Limit{Policy: policy("company", 3), By: guard.ByOrganisation})
+			limit.Rule{Policy: policy("mine", 2), By: limit.ByClient},
+			limit.Rule{Policy: policy("search", 3), By: limit.ByRoute, Routes: []string{"GET /search"}},
+			limit.Rule{Policy: policy("company", 3), By: limit.ByOrganisation})
 		s.want("/search", "a", "", 200)
 		s.want("/search", "a", "", 200)
 		s.want("/search", "a", "", 429) // mine
@@ -104,8 +102,8 @@ func TestWhoSharesALimit(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServe(t, limit.NewMemory(),
-			guard.Limit{Policy: policy(`se"arch`, 5), By: guard.ByClient, Cost: 2},
-			guard.Limit{Policy: policy("all", 100), By: guard.Global})
+			limit.Rule{Policy: policy(`se"arch`, 5), By: limit.ByClient, Cost: 2},
+			limit.Rule{Policy: policy("all", 100), By: limit.Global})
 		check := func(h http.Header, field, want string) {
 			if got := h.Get(field); got != want {
 				t.Errorf("%s: %s, want %s", field, got, want)
@@ -149,10 +147,10 @@ func TestTightest(t *testing.T) {
 	gold, hour := policy("mine", 700), policy("hour", 40)
 	hour.Window = time.Hour
 	s := newServe(t, limit.NewMemory(),
-		guard.Limit{Policy: policy("mine", 7), By: guard.ByClient,
+		limit.Rule{Policy: policy("mine", 7), By: limit.ByClient,
 			Tiers: map[string]*limit.Policy{"gold": &gold}},
-		guard.Limit{Policy: hour, By: guard.Global},
-		guard.Limit{Policy: policy("all", 700), By: guard.Global})
+		limit.Rule{Policy: hour, By: limit.Global},
+		limit.Rule{Policy: policy("all", 700), By: limit.Global})
 	h := s.get("/", "a", "k1@acme@gold").Header()
 	for field, want := range map[string]string{
 		"RateLimit-Policy":  `"mine";q=700;w=60, "hour";q=40;w=3600, "all";q=700;w=60`,
@@ -167,8 +165,8 @@ func TestTightest(t *testing.T) {
 
 func TestObserve(t *testing.T) {
 	s := newServe(t, limit.NewMemory(),
-		guard.Limit{Policy: policy("strict", 1), By: guard.ByClient, Observe: true},
-		guard.Limit{Policy: policy("mild", 3), By: guard.ByClient})
+		limit.Rule{Policy: policy("strict", 1), By: limit.ByClient, Observe: true},
+		limit.Rule{Policy: policy("mild", 3), By: limit.ByClient})
 	for range 3 {
 		s.want("/", "a", "", 200)
 	}
@@ -185,10 +183,10 @@ func (unreachable) Take(context.Context, []limit.Ask) (bool, error) {
 }
 
 func TestUnreachable(t *testing.T) {
-	limits := []guard.Limit{
-		{Policy: policy("open", 1), By: guard.Global, Open: true},
-		{Policy: policy("closed", 1), By: guard.Global, Routes: []string{"GET /search"}},
-		{Policy: policy("key", 1), By: guard.ByKey}}
+	limits := []limit.Rule{
+		{Policy: policy("open", 1), By: limit.Global, Open: true},
+		{Policy: policy("closed", 1), By: limit.Global, Routes: []string{"GET /search"}},
+		{Policy: policy("key", 1), By: limit.ByKey}}
 	s := newServe(t, unreachable{}, limits...)
 	s.want("/", "a", "", 200) // no limit that is closed is for somebody without a key
 	s.want("/", "a", "key", 503)
@@ -198,7 +196,7 @@ func TestUnreachable(t *testing.T) {
 // TestMidnight is a client that comes before and after its key changes.
 func TestMidnight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it is midnight UTC
-		s := newServe(t, limit.NewMemory(), guard.Limit{Policy: policy("p", 2), By: guard.ByClient})
+		s := newServe(t, limit.NewMemory(), limit.Rule{Policy: policy("p", 2), By: limit.ByClient})
 		time.Sleep(24*time.Hour - 30*time.Second)
 		s.want("/", "a", "", 200)
 		time.Sleep(31 * time.Second)
@@ -212,9 +210,9 @@ func TestMidnight(t *testing.T) {
 
 func TestHash(t *testing.T) {
 	shared := func(context.Context, int64) ([]byte, error) { return []byte("salt"), nil }
-	one, same, other := &guard.Hash{Salt: shared}, &guard.Hash{Salt: shared}, &guard.Hash{}
+	one, same, other := &limit.Hash{Salt: shared}, &limit.Hash{Salt: shared}, &limit.Hash{}
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	key := func(h *guard.Hash, who string, at time.Time) (key, before limit.Key) {
+	key := func(h *limit.Hash, who string, at time.Time) (key, before limit.Key) {
 		key, before, err := h.Daily(t.Context(), who, at, time.Hour)
 		if err != nil {
 			t.Fatal(err)
@@ -241,7 +239,7 @@ func TestHash(t *testing.T) {
 	// A store that lost its data has another salt: all who share it use that one soon.
 	lost := []byte("salt")
 	shared = func(context.Context, int64) ([]byte, error) { return lost, nil }
-	old, fresh := &guard.Hash{Salt: shared}, &guard.Hash{Salt: shared}
+	old, fresh := &limit.Hash{Salt: shared}, &limit.Hash{Salt: shared}
 	key(old, "a", noon)
 	lost = []byte("another")
 	late := noon.Add(2 * time.Minute)
@@ -249,7 +247,7 @@ func TestHash(t *testing.T) {
 	if b, _ := key(fresh, "a", late); a != b {
 		t.Error("two processes have different keys long after the salt was lost")
 	}
-	_, _, err := (&guard.Hash{Salt: func(context.Context, int64) ([]byte, error) {
+	_, _, err := (&limit.Hash{Salt: func(context.Context, int64) ([]byte, error) {
 		return nil, errors.New("away")
 	}}).Daily(t.Context(), "a", noon, time.Hour)
 	if err == nil {
@@ -258,10 +256,10 @@ func TestHash(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	g := &guard.Guard{Store: limit.NewMemory(), Hash: &guard.Hash{}, Stats: &guard.Stats{}}
-	g.Limits = []guard.Limit{
-		{Policy: policy("mail", 3), By: guard.ByDecision},
-		{Policy: policy("mine", 3), By: guard.ByClient},
+	g := &limit.Guard{Store: limit.NewMemory(), Hash: &limit.Hash{}, Stats: &limit.Stats{}}
+	g.Limits = []limit.Rule{
+		{Policy: policy("mail", 3), By: limit.ByDecision},
+		{Policy: policy("mine", 3), By: limit.ByClient},
 	}
 	for _, test := range []struct {
 		policy, key string
@@ -280,7 +278,7 @@ func TestDecide(t *testing.T) {
 	if who := g.Stats.TopDenied(1); len(who) > 0 {
 		t.Errorf("a decision denied a caller of this server: %+v", who)
 	}
-	var none *guard.NoPolicyError
+	var none *limit.NoPolicyError
 	for _, name := range []string{"mine", "other"} {
 		if _, err := g.Decide(t.Context(), name, "a", 1); !errors.As(err, &none) {
 			t.Errorf("%s: %v", name, err)
@@ -290,7 +288,7 @@ func TestDecide(t *testing.T) {
 
 func TestTiersAndStats(t *testing.T) {
 	gold := policy("mine", 3)
-	s := newServe(t, limit.NewMemory(), guard.Limit{Policy: policy("mine", 1), By: guard.ByClient,
+	s := newServe(t, limit.NewMemory(), limit.Rule{Policy: policy("mine", 1), By: limit.ByClient,
 		Tiers: map[string]*limit.Policy{"gold": &gold}})
 	for _, status := range []int{200, 200, 200, 429} {
 		s.want("/", "a", "k1@acme@gold", status)
@@ -298,18 +296,18 @@ func TestTiersAndStats(t *testing.T) {
 	for _, status := range []int{200, 429, 429} {
 		s.want("/", "a", "", status)
 	}
-	want := guard.Counts{Policy: "mine", Allowed: 4, NearMiss: 0, Denied: 3}
+	want := limit.Counts{Policy: "mine", Allowed: 4, NearMiss: 0, Denied: 3}
 	if got := s.stats.Counts(); len(got) != 1 || got[0] != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := s.stats.TopDenied(1); len(got) != 1 || got[0] != (guard.Denied{Who: "a", Times: 2}) {
+	if got := s.stats.TopDenied(1); len(got) != 1 || got[0] != (limit.Denied{Who: "a", Times: 2}) {
 		t.Errorf("%+v", got)
 	}
 }
 
 // TestTopDenied is one that is denied often among thousands that are denied once.
 func TestTopDenied(t *testing.T) {
-	s := newServe(t, limit.NewMemory(), guard.Limit{Policy: policy("none", 1), By: guard.Global})
+	s := newServe(t, limit.NewMemory(), limit.Rule{Policy: policy("none", 1), By: limit.Global})
 	s.want("/", "first", "", 200)
 	for i := range 3000 {
 		s.want("/", fmt.Sprint("address ", i), "", 429)
@@ -326,8 +324,8 @@ func TestTopDenied(t *testing.T) {
 // limit of all, so nobody else is.
 func TestSpike(t *testing.T) {
 	s := newServe(t, limit.NewMemory(),
-		guard.Limit{Policy: policy("mine", 10), By: guard.ByClient},
-		guard.Limit{Policy: policy("all", 100), By: guard.Global})
+		limit.Rule{Policy: policy("mine", 10), By: limit.ByClient},
+		limit.Rule{Policy: policy("all", 100), By: limit.Global})
 	passed := 0
 	for i := range 10_000 {
 		if s.get("/", "flood", "").Code == 200 {

@@ -1,6 +1,4 @@
-// Package caller identifies the client of a request: by its API key, or by its address behind
-// trusted proxies.
-package caller
+package limit
 
 import (
 	"net"
