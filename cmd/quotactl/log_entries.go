@@ -97,8 +97,7 @@ func (g *gate) merge(ctx context.Context, queries []quota.Query, do func(quota.E
 	return nil
 }
 
-// printEntries writes entries as they come. each is called twice for a table: at first for the
-// widths of its columns.
+// printEntries writes entries as they come.
 func (a *app) printEntries(table *costs.Table, each func(do func(quota.Entry) error) error) error {
 	if a.InLines() {
 		out := a.entryLines()
@@ -112,36 +111,45 @@ func (a *app) printEntries(table *costs.Table, each func(do func(quota.Entry) er
 	}
 	return a.PrintEach("entries", items, func() error {
 		t := newEntryTable(a.Screen(), table)
-		return t.draw(a.Screen(), func(do func(report.Entry) error) error {
-			return each(func(e quota.Entry) error { return do(report.NewEntry(e)) })
-		})
+		err := each(func(e quota.Entry) error { return t.add(report.NewEntry(e)) })
+		return cmp.Or(err, t.draw())
 	})
 }
 
 // entryTable is a table of entries.
 type entryTable struct {
 	*cli.Table
-	prices *costs.Table
+	screen  cli.Screen
+	prices  *costs.Table
+	pending int // rows that are not drawn yet
 }
 
-func newEntryTable(s cli.Screen, prices *costs.Table) entryTable {
-	return entryTable{s.Table("at", "bucket", ">units", "method", "region", "labels", "id"), prices}
+// rowsAtOnce bounds the rows in memory. Columns are as wide as the widest row so far.
+const rowsAtOnce = 1000
+
+func newEntryTable(s cli.Screen, prices *costs.Table) *entryTable {
+	t := s.Table("at", "bucket", ">units", "method", "region", "labels", "id")
+	return &entryTable{Table: t, screen: s, prices: prices}
 }
 
-// draw writes entries, below those that were drawn before.
-func (t entryTable) draw(s cli.Screen, each func(do func(report.Entry) error) error) error {
-	t.Rows = func(row func(cells []any) error) error {
-		return each(func(e report.Entry) error {
-			method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
-			labels := labelText(without(e.Labels, quota.LabelMethod, quota.LabelRegion))
-			if e.TakenBack {
-				labels = "(taken back) " + labels
-			}
-			return row([]any{s.At(e.At), e.Bucket, s.Amount(report.UnitOf(t.prices, e.Bucket),
-				e.Units), method, region, labels, e.ID})
-		})
+// add appends an entry, and draws the table so far when it has many rows.
+func (t *entryTable) add(e report.Entry) error {
+	method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
+	labels := labelText(without(e.Labels, quota.LabelMethod, quota.LabelRegion))
+	if e.TakenBack {
+		labels = "(taken back) " + labels
 	}
-	return s.Draw(t.Table, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"),
+	units := t.screen.Amount(report.UnitOf(t.prices, e.Bucket), e.Units)
+	t.AppendRow([]any{t.screen.At(e.At), e.Bucket, units, method, region, labels, e.ID})
+	if t.pending++; t.pending < rowsAtOnce {
+		return nil
+	}
+	return t.draw()
+}
+
+func (t *entryTable) draw() error {
+	t.pending = 0
+	return t.screen.Draw(t.Table, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"),
 		cli.Cut("labels", 10), cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
 }
 

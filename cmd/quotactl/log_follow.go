@@ -87,7 +87,8 @@ func (a *app) newsPrinter(g *gate) func(tail.News) error {
 		if a.InLines() {
 			return cmp.Or(each(lines.add), lines.Flush())
 		}
-		return table.draw(a.Screen(), each)
+		table.screen = a.Screen() // the terminal may have another width
+		return cmp.Or(each(table.add), table.draw())
 	}
 }
 

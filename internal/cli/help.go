@@ -74,7 +74,7 @@ const maxColumn = 50
 // hang folds a line that is too wide, and indents what follows the first line as its last column
 // is.
 func hang(line string, most int) string {
-	if width(line) <= most {
+	if Width(line) <= most {
 		return line
 	}
 	column := columnOf(line)

@@ -86,13 +86,13 @@ func (s Screen) Say(format string, args ...any) error {
 
 // fold breaks a line between words if it is wider than most cells; 0 keeps it whole.
 func fold(line string, most int) string {
-	if most <= 0 || width(line) <= most {
+	if most <= 0 || Width(line) <= most {
 		return line
 	}
 	var out strings.Builder
 	used := 0
 	for i, word := range strings.Split(line, " ") {
-		n := width(word)
+		n := Width(word)
 		switch {
 		case i == 0:
 		case used+1+n > most:

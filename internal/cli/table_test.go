@@ -48,7 +48,7 @@ one       ██░░  1,234  08:00Z  東京の一番長いお話
 		{"cut", Screen{Bars: true, Width: 42}, `
 NAME            UNITS  AT      NOTE
 one       ██░░  1,234  08:00Z  東京の一番…
-�[2Jtwo   ████      5          a note of…
+�[2Jtwo   ████      5          a note of …
 … 3 more            -  8�
 `},
 		{"dropped", Screen{Bars: true, Width: 23}, `
@@ -63,7 +63,7 @@ one       1,234  08:00Z
 			t.Errorf("%s: got\n%s\nwant%s", c.name, got, c.want)
 		}
 		for line := range strings.Lines(got) {
-			if n := width(strings.TrimSuffix(line, "\n")); c.s.Width > 0 && n > c.s.Width {
+			if n := Width(strings.TrimSuffix(line, "\n")); c.s.Width > 0 && n > c.s.Width {
 				t.Errorf("%s: a line of %d cells", c.name, n)
 			}
 		}
@@ -76,28 +76,22 @@ one       1,234  08:00Z
 	}
 }
 
-func TestWidth(t *testing.T) {
-	for text, want := range map[string]int{
-		"": 0, "abc": 3, "東京": 4, "한국": 4, "e\u0301": 1, "❤️": 2, "🇩🇪": 2, "👍🏽": 4, "👩‍👩‍👧": 6,
-		"א": 1, "…█": 2,
-	} {
-		if got := width(text); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
+// TestContinued: a second drawing goes on below the first, aligned with it.
+func TestContinued(t *testing.T) {
+	var out strings.Builder
+	s := Screen{W: &out}
+	table := s.Table("a", ">b")
+	for _, rows := range [][][]any{{{"long text", 1}}, {}, {{"x", 22}, {"y"}}} {
+		for _, row := range rows {
+			table.AppendRow(row)
+		}
+		if err := s.Draw(table); err != nil {
+			t.Fatal(err)
 		}
 	}
-	for _, c := range []struct {
-		text string
-		most int
-		want string
-	}{
-		{"abcdef", 6, "abcdef"}, {"abcdef", 5, "abcd…"}, {"東京都", 5, "東京…"}, {"東京都", 4, "東…"},
-		{"ab cdef", 4, "ab…"},
-		{"e\u0301e\u0301e\u0301", 2, "e\u0301…"}, {"👩‍👩‍👧👩‍👩‍👧", 8, "👩‍👩‍👧…"}, {"abc", 1, "…"},
-		{"abc", 0, "abc"},
-	} {
-		if got := clip(c.text, c.most); got != c.want || c.most > 0 && width(got) > c.most {
-			t.Errorf("%q in %d: %q, want %q", c.text, c.most, got, c.want)
-		}
+	want := "A          B\nlong text  1\nx          22\ny\n"
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", out.String(), want)
 	}
 }
 
