@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 var (
@@ -66,7 +66,7 @@ var (
 // The commands that the pages tell to type work as they are, but for those that go on for ever.
 func TestShellExamples(t *testing.T) {
 	t.Parallel()
-	upstream := httptest.NewServer(&youtubetest.Server{})
+	upstream := httptest.NewServer(&standin.YouTube{})
 	t.Cleanup(upstream.Close)
 	for _, path := range documents(t) {
 		s := newShell(t, "YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT="+upstream.URL+"/")

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // jsonConfig has something in each part; %s is a zone in which it is about noon, so that there is a
@@ -173,13 +173,13 @@ func playJSON(t *testing.T, page map[string]fieldsOf) map[string]fieldsOf {
 
 // cloud is a stand-in that tells what others have used, to the service account whose key is in
 // reader.json.
-func cloud(t *testing.T, dir string) *youtubetest.Server {
+func cloud(t *testing.T, dir string) *standin.YouTube {
 	t.Helper()
-	account, key, err := youtubetest.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
+	account, key, err := standin.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "reader.json"), key, 0o600))
-	s := &youtubetest.Server{Cloud: youtubetest.Cloud{
-		Accounts: []*youtubetest.ServiceAccount{account}}}
+	s := &standin.YouTube{Cloud: standin.Cloud{
+		Accounts: []*standin.ServiceAccount{account}}}
 	s.Use(s.Yesterday(), "default", 7)
 	return s
 }

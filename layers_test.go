@@ -59,13 +59,11 @@ callers: textfile
 proxy: callers costs limit meter quota spell
 youtube: bounds endpoint quota youtube/fault
 youtube/fault: costs
-strike:
-youtube/youtubetest: strike
-standin: strike
+standin:
 ingest: catalog meter quota regions youtube youtube/fault
 upstream: config costs endpoint meter proxy quota report
 job: quota
-upstream/upstreamtest: config costs meter quota upstream youtube/youtubetest
+upstream/upstreamtest: config costs meter quota standin upstream
 upstream/upstreamtest: ledger ledger/redisledger ledger/redistest
 schedule: spell
 sim: quota schedule share

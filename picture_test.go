@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"quotabudget/internal/cli/clitest"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 const (
@@ -97,7 +97,7 @@ func quotaDay(t *testing.T) int {
 // record plays the session on a terminal, against the stand-in.
 func record(t *testing.T) (lines []string) {
 	t.Helper()
-	upstream := httptest.NewServer(&youtubetest.Server{})
+	upstream := httptest.NewServer(&standin.YouTube{})
 	t.Cleanup(upstream.Close)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "quota.yaml")

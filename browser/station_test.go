@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 func must(t testing.TB, err error) {
@@ -133,12 +133,12 @@ func store(t *testing.T, c *catalog.Catalog, region string, at time.Time, videos
 // none where there are no real charts.
 func (s *station) realCharts(c *catalog.Catalog) (regions []string) {
 	s.Helper()
-	data := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
+	data := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
 	if data == "" {
 		s.Log("no real charts here: generated ones only")
 		return nil
 	}
-	charts, err := youtubetest.LoadDir(data)
+	charts, err := standin.LoadDir(data)
 	must(s, err)
 	for day := range charts.Days() {
 		at := time.Now().Add(-time.Duration(charts.Days()-1-day) * 3 * time.Hour)
@@ -151,7 +151,7 @@ func (s *station) realCharts(c *catalog.Catalog) (regions []string) {
 	return slices.Compact(regions)
 }
 
-func videosOf(t *testing.T, list []*youtubetest.Video) (all []catalog.Video) {
+func videosOf(t *testing.T, list []*standin.Video) (all []catalog.Video) {
 	t.Helper()
 	for _, v := range list {
 		published, err := time.Parse(time.RFC3339, v.PublishedAt)

@@ -16,8 +16,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"quotabudget/internal/standin"
 	"quotabudget/internal/upstream/upstreamtest"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 const (
@@ -176,7 +176,7 @@ func launch(t *testing.T, config, name string, args ...string) *upstreamtest.Log
 	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
 	cmd.Dir = t.TempDir()
 	write(t, filepath.Join(cmd.Dir, "quota.yaml"), config)
-	cmd.Env = environment(cmd.Dir, serve(t, &youtubetest.Server{}))
+	cmd.Env = environment(cmd.Dir, serve(t, &standin.YouTube{}))
 	log := new(upstreamtest.Log)
 	cmd.Stdout, cmd.Stderr = log, log
 	must(t, cmd.Start())

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // machine is one on which somebody follows the manual: all that it names by its full path is below
@@ -29,7 +29,7 @@ type machine struct {
 // mailed.
 func TestCron(t *testing.T) {
 	t.Parallel()
-	server := &youtubetest.Server{Keys: []string{"the-key"}}
+	server := &standin.YouTube{Keys: []string{"the-key"}}
 	m := newMachine(t, serve(t, server))
 	_, section, _ := strings.Cut(read(t, "../docs/operations.md"), "\n## From cron\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -84,7 +84,7 @@ func TestCron(t *testing.T) {
 	m.mails("also for the deletion", purge, `unknown key "limit"`)
 	write(t, config, text)
 	write(t, config, text+"\ningest: {regions: [CA]}\n")
-	server.SetFaults(youtubetest.Fault{Kind: "503"})
+	server.SetFaults("503")
 	m.mails("the upstream is down", sweep, "CA +failed", "HTTP 503", "hint: ")
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // TestEveryMetricIsDocumented: docs/metrics.md has every metric that the programs export, in the
@@ -15,7 +15,7 @@ import (
 func TestEveryMetricIsDocumented(t *testing.T) {
 	t.Parallel()
 	daemon, file := exported(scrapeDaemon(t)), exported(scrapeFile(t))
-	maps.Copy(file, exported(sweepFile(t, serve(t, &youtubetest.Server{}), true)))
+	maps.Copy(file, exported(sweepFile(t, serve(t, &standin.YouTube{}), true)))
 	both := make(map[string]string)
 	for name, labels := range daemon {
 		if _, ok := file[name]; ok {

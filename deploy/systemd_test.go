@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"quotabudget/internal/standin"
 	"quotabudget/internal/upstream/upstreamtest"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // services are the units that run a program.
@@ -65,7 +65,7 @@ func TestUnitsAgree(t *testing.T) {
 // kernel's filter.
 func TestUnderTheFilter(t *testing.T) {
 	t.Parallel()
-	upstream, dir := serve(t, &youtubetest.Server{}), t.TempDir()
+	upstream, dir := serve(t, &standin.YouTube{}), t.TempDir()
 	write(t, filepath.Join(dir, "quota.yaml"), "ingest: {regions: [US], pages: 1, "+
 		"schedule: \"@every 1s\", listen: \"127.0.0.1:0\"}\n")
 	file := filepath.Join(dir, "ingestor.prom")

@@ -13,13 +13,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // aviary is an upstream that looks for the canary in every request, and misbehaves as a test
 // wishes.
 type aviary struct {
-	youtubetest.Server
+	standin.YouTube
 	answer http.HandlerFunc // instead of the stand-in; nil for the stand-in
 
 	mu       sync.Mutex
@@ -33,7 +33,7 @@ func (a *aviary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.answer(w, r)
 		return
 	}
-	a.Server.ServeHTTP(w, r)
+	a.YouTube.ServeHTTP(w, r)
 }
 
 func (a *aviary) look(r *http.Request) {

@@ -15,7 +15,6 @@ import (
 
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // canary is a key of the real form. It is put together here, so that no scanner takes this file for
@@ -96,7 +95,7 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 			}
 			a := &aviary{answer: test.answer}
 			if test.faults != "" {
-				a.Faults, _ = youtubetest.ParseFaults(test.faults)
+				a.Faults = []string{test.faults}
 			}
 			state := t.TempDir()
 			env := append(keyFrom(t, from), "QUOTA_STATE_DIR="+state,
@@ -213,7 +212,7 @@ func TestI8_RedisHasNoKey(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Args: []string{"--rdbcompression", "no"}})
 	heard := monitor(t, server.Addr)
 	a := &aviary{}
-	a.Faults, _ = youtubetest.ParseFaults("503@2", "429-day@4")
+	a.Faults = []string{"503@2", "429-day@4"}
 	env := append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+listening(t, a),
 		"QUOTA_LEDGER="+server.URL())
 	for _, program := range [][]string{

@@ -22,7 +22,7 @@ import (
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // long makes the daemons die for two minutes instead of some seconds: make soak.
@@ -54,7 +54,7 @@ type fleet struct {
 	procs   []*process
 	dead    []*process
 	kills   []time.Time
-	standin *youtubetest.Server
+	standin *standin.YouTube
 
 	mu   sync.Mutex
 	sent []request
@@ -86,7 +86,7 @@ func (f *fleet) asked() []request {
 // launch starts the daemons with so many units in any five seconds.
 func launch(t *testing.T, units int64) *fleet {
 	t.Helper()
-	f := &fleet{T: t, standin: &youtubetest.Server{Latency: 250 * time.Millisecond,
+	f := &fleet{T: t, standin: &standin.YouTube{Latency: 250 * time.Millisecond,
 		Limits: map[string]int64{"default": 1e9}}}
 	web := httptest.NewServer(f)
 	t.Cleanup(web.Close)

@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/sqlite"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // demoLatency makes the stand-in of the demo about as slow as an answer from nearby.
@@ -30,7 +30,7 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 	if err != nil {
 		return nil, nil, err
 	}
-	server := &http.Server{Handler: &youtubetest.Server{Latency: demoLatency},
+	server := &http.Server{Handler: &standin.YouTube{Latency: demoLatency},
 		ReadHeaderTimeout: time.Minute}
 	go server.Serve(listener)
 	stop := func() { server.Close() }

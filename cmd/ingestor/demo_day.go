@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 const (
@@ -40,10 +40,10 @@ func (a *app) demoDay(ctx context.Context, cfg *config.Config) error {
 	if len(runs) > 0 {
 		return a.demoSweep(ctx, cfg)
 	}
-	charts := youtubetest.Generator{Days: demoTicks}.Charts()
+	charts := standin.Generator{Days: demoTicks}.Charts()
 	last := time.Now().Add(-5 * time.Minute)
 	for left := demoTicks - 1; left >= 0 && err == nil; left-- {
-		standin := &youtubetest.Server{Charts: charts, DaysBack: left}
+		standin := &standin.YouTube{Charts: charts, DaysBack: left}
 		err = a.demoTick(ctx, *cfg, standin, last.Add(-time.Duration(left)*demoEvery))
 	}
 	return err

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,7 @@ func (p programs) Run() int {
 
 func TestScripts(t *testing.T) {
 	dirs := []string{"testdata"}
-	data := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"))
+	data := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"))
 	if data == "" {
 		t.Log("no shared data: the real charts are not swept")
 	} else {

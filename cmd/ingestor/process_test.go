@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // process is a running program whose standard error can be waited for.
@@ -130,7 +130,7 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 
 // held is a stand-in that keeps some requests waiting.
 type held struct {
-	youtubetest.Server
+	standin.YouTube
 	first, last int64         // that wait, by their numbers
 	arrived     chan struct{} // closed when the last has come
 	proceed     chan struct{} // closed to answer them
@@ -164,7 +164,7 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		}
 	}
-	h.Server.ServeHTTP(w, r)
+	h.YouTube.ServeHTTP(w, r)
 }
 
 const goodbye = "ending after the page under way"
@@ -295,7 +295,7 @@ func TestStandinProgram(t *testing.T) {
 		t.Errorf("a port that is taken: %v: %s", taken.ProcessState, taken.stderr.String())
 	}
 	must(t, cmd.Process.Signal(syscall.SIGINT))
-	var counts youtubetest.Counts
+	var counts standin.YouTubeCounts
 	if err := json.NewDecoder(out).Decode(&counts); err != nil || counts.Units["default"] != 1 ||
 		counts.Rejected != 1 {
 		t.Errorf("last words: %+v, %v", counts, err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // read is the body of an answer.
@@ -32,7 +32,7 @@ func TestServeReload(t *testing.T) {
 serve: {listen: "127.0.0.1:0", public: %t}
 `
 	config := configFile(t, fmt.Sprintf(text, "US", false))
-	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &youtubetest.Server{}) + "/",
+	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &standin.YouTube{}) + "/",
 		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + t.TempDir()}
 	p := begin(t, env, "ingestor", "run", "--config", config)
 	p.stderr.await(t, "serving address=", p.ended)

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 var address = regexp.MustCompile(`serving address=(\S+)`)
@@ -85,7 +85,7 @@ func TestServeLimits(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("a-long-token-0123\n"), 0o644))
 	config := filepath.Join(dir, "quota.yaml")
 	must(t, os.WriteFile(config, []byte("ingest: {listen: ''}\n"+limitedServer), 0o600))
-	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &youtubetest.Server{}) + "/",
+	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &standin.YouTube{}) + "/",
 		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + dir}
 	for _, command := range []string{"serve", "run"} {
 		p := begin(t, env, "ingestor", command, "--config", config)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 type standinFlags struct {
@@ -43,7 +43,7 @@ do, for quotactl reconcile.
 Faults are written KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]: 503@3 (the third request),
 500-html/10 (every tenth), hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the
 US). KIND is one of ` +
-			strings.Join(youtubetest.FaultKinds(), ", ") + ".",
+			strings.Join(standin.FaultKinds("youtube"), ", ") + ".",
 		Example: `  ingestor standin --listen 127.0.0.1:8080
   ingestor standin --listen 127.0.0.1:8080 --units 9 --fault 503@3
   YOUTUBE_ENDPOINT=http://127.0.0.1:8080/ YOUTUBE_API_KEY=any ingestor once`,
@@ -85,7 +85,7 @@ func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
 	return a.ServeStandin(ctx, f.listen, server, func() any { return server.Counts() })
 }
 
-func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
+func (f standinFlags) server(limited bool) (*standin.YouTube, error) {
 	err := cli.CheckListen(f.listen, "ingestor standin --listen 127.0.0.1:8080")
 	if err != nil {
 		return nil, err
@@ -93,19 +93,19 @@ func (f standinFlags) server(limited bool) (*youtubetest.Server, error) {
 	if f.units < 0 || f.minute < 0 || f.latency < 0 || f.move < 0 {
 		return nil, cli.Usagef("--units, --minute-units, --latency and --page-move are 0 or more")
 	}
-	s := &youtubetest.Server{MinuteLimit: f.minute, Latency: f.latency, PageMove: f.move,
-		Keys: f.keys, Tokens: f.tokens}
+	s := &standin.YouTube{MinuteLimit: f.minute, Latency: f.latency, PageMove: f.move,
+		Keys: f.keys, Tokens: f.tokens, Faults: f.faults}
 	if limited {
 		s.Limits = map[string]int64{"default": f.units}
 	}
-	if s.Faults, err = youtubetest.ParseFaults(f.faults...); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, cli.Usagef("%w", err)
 	}
 	if err := f.cloud.apply(s); err != nil {
 		return nil, err
 	}
 	if f.data != "" {
-		if s.Charts, err = youtubetest.LoadDir(f.data); err != nil {
+		if s.Charts, err = standin.LoadDir(f.data); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // cloudFlags are those about what the stand-in says of its own metering.
@@ -34,16 +34,16 @@ func (f *cloudFlags) bind(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.used, "used", nil, "what others have used before, as `BUCKET=N@WHEN`: "+
 		"RFC 3339, a duration ago, or yesterday; may be repeated")
 	flags.StringVar(&f.fault, "meter-fault", "",
-		"what is wrong with that meter, as `KIND`: "+strings.Join(youtubetest.CloudFaults(), ", "))
+		"what is wrong with that meter, as `KIND`: "+strings.Join(standin.CloudFaults(), ", "))
 }
 
-func (f cloudFlags) apply(s *youtubetest.Server) error {
+func (f cloudFlags) apply(s *standin.YouTube) error {
 	if f.lag < 0 {
 		return cli.Usagef("--meter-lag is 0 or more")
 	}
-	if f.fault != "" && !slices.Contains(youtubetest.CloudFaults(), f.fault) {
+	if f.fault != "" && !slices.Contains(standin.CloudFaults(), f.fault) {
 		return cli.Usagef("--meter-fault %s: write one of %s", f.fault,
-			strings.Join(youtubetest.CloudFaults(), ", "))
+			strings.Join(standin.CloudFaults(), ", "))
 	}
 	s.Cloud.Lag, s.Cloud.Fault = f.lag, f.fault
 	if f.account != "" {
@@ -62,10 +62,10 @@ func (f cloudFlags) apply(s *youtubetest.Server) error {
 }
 
 // accountIn is the service account whose key is in a file, which is made if there is none.
-func accountIn(path string) (*youtubetest.ServiceAccount, error) {
+func accountIn(path string) (*standin.ServiceAccount, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		account, text, err := youtubetest.NewAccountKey(standinProject,
+		account, text, err := standin.NewAccountKey(standinProject,
 			"https://oauth2.googleapis.com/token")
 		if err == nil {
 			err = os.WriteFile(path, text, 0o600)
@@ -75,7 +75,7 @@ func accountIn(path string) (*youtubetest.ServiceAccount, error) {
 	if err != nil {
 		return nil, err
 	}
-	account, err := youtubetest.ParseAccountKey(text)
+	account, err := standin.ParseAccountKey(text)
 	if err != nil {
 		return nil, cli.Usagef("--service-account %s: %w", path, err)
 	}
@@ -83,7 +83,7 @@ func accountIn(path string) (*youtubetest.ServiceAccount, error) {
 }
 
 // use meters what a --used says.
-func use(s *youtubetest.Server, spec string) error {
+func use(s *standin.YouTube, spec string) error {
 	bucket, rest, ok := strings.Cut(spec, "=")
 	amount, when, ok2 := strings.Cut(rest, "@")
 	units, err := strconv.ParseInt(amount, 10, 64)

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // A program that knows nothing of quota spends through the proxy: two units are there, the third
 // request is not sent. A name without tokens is warned of.
 func TestProxy(t *testing.T) {
-	standin := &youtubetest.Server{Keys: []string{"right"}}
+	standin := &standin.YouTube{Keys: []string{"right"}}
 	upstream := httptest.NewServer(standin)
 	defer upstream.Close()
 	env := map[string]string{

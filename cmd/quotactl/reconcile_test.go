@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // metered is a stand-in that tells what it has metered, and a configuration for it.
 type metered struct {
 	*testing.T
-	*youtubetest.Server
+	*standin.YouTube
 	config, ledger, key string
 	secrets             []string
 }
@@ -36,16 +36,16 @@ credentials:
 func newMetered(t *testing.T, ledger string) *metered {
 	t.Helper()
 	dir := t.TempDir()
-	m := &metered{T: t, Server: &youtubetest.Server{}, config: filepath.Join(dir, "quota.yaml"),
+	m := &metered{T: t, YouTube: &standin.YouTube{}, config: filepath.Join(dir, "quota.yaml"),
 		ledger: ledger, key: filepath.Join(dir, "reader.json")}
 	if ledger == "" {
 		m.ledger = "sqlite://" + dir + "/ledger.db"
 	}
-	account, key, err := youtubetest.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
+	account, key, err := standin.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
 	must(t, err)
 	must(t, os.WriteFile(m.key, key, 0o600))
 	m.secrets = []string{"PRIVATE", string(key[200:260]), "standin.", "assertion"}
-	m.Cloud = youtubetest.Cloud{Project: "p1", Accounts: []*youtubetest.ServiceAccount{account}}
+	m.Cloud = standin.Cloud{Project: "p1", Accounts: []*standin.ServiceAccount{account}}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
 	m.configure(server.URL, "p1")

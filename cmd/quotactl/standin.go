@@ -13,7 +13,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/spell"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // youtubeName is the stand-in that has a package of its own.
@@ -50,7 +49,7 @@ limits unless it is named.
 
 Faults are written KIND[@FROM[-[TO]]][/EVERY][*TIMES]: 503@3 (the third request), cut/3 (every
 third), 429*2 (the first two). KIND is one of ` +
-			strings.Join(standin.FaultKinds(), ", ") + `;
+			strings.Join(standin.FaultKinds("generic"), ", ") + `;
 youtube has those of ingestor standin.`,
 		Example: `  quotactl standin anthropic --listen 127.0.0.1:8081 --limit output=4000/1m
   quotactl standin openai --listen 127.0.0.1:8081 --price input=1 \
@@ -116,10 +115,8 @@ func (f standinFlags) server(name string) (http.Handler, func() any, error) {
 			spell.DidYouMean(name, names), strings.Join(names, ", "))
 	}
 	s.Limits, s.Keys, s.Latency, s.Pace, s.Rows = limits, f.keys, f.latency, f.pace, f.rows
+	s.Faults = f.faults
 	if s.Prices, err = standin.ParsePrices(f.prices...); err != nil {
-		return nil, nil, cli.Usagef("%w", err)
-	}
-	if s.Faults, err = standin.ParseFaults(f.faults...); err != nil {
 		return nil, nil, cli.Usagef("%w", err)
 	}
 	if err := s.Check(); err != nil {
@@ -131,7 +128,8 @@ func (f standinFlags) server(name string) (http.Handler, func() any, error) {
 // youtube is the stand-in of the YouTube Data API, whose limits are by the Pacific day.
 func (f standinFlags) youtube(limits map[string][]standin.Limit) (http.Handler, func() any, error) {
 	buckets := strings.Fields("default search_list video_batch_get_stats video_insert")
-	s := &youtubetest.Server{Limits: map[string]int64{}, Keys: f.keys, Latency: f.latency}
+	s := &standin.YouTube{Limits: map[string]int64{}, Keys: f.keys, Latency: f.latency,
+		Faults: f.faults}
 	for _, bucket := range slices.Sorted(maps.Keys(limits)) {
 		l := limits[bucket]
 		if len(l) != 1 || l[0].Calendar != "day" || !slices.Contains(buckets, bucket) {
@@ -143,8 +141,7 @@ func (f standinFlags) youtube(limits map[string][]standin.Limit) (http.Handler, 
 	if len(f.prices) > 0 || f.pace > 0 || f.rows != defaultRows {
 		return nil, nil, cli.Usagef("youtube has no --price, no --pace and no --rows")
 	}
-	var err error
-	if s.Faults, err = youtubetest.ParseFaults(f.faults...); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, nil, cli.Usagef("%w", err)
 	}
 	return s, func() any { return s.Counts() }, nil

@@ -7,18 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // realCharts calls use with each region's real charts, day by day, if they are installed.
 func realCharts(t testing.TB, use func(region string, days [][]Video)) {
 	t.Helper()
-	data := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
+	data := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
 	if data == "" {
 		t.Log("no real charts here: generated ones only")
 		return
 	}
-	charts, err := youtubetest.LoadDir(data)
+	charts, err := standin.LoadDir(data)
 	must(t, err)
 	for _, region := range charts.Regions(charts.Days() - 1) {
 		var days [][]Video
@@ -31,7 +31,7 @@ func realCharts(t testing.TB, use func(region string, days [][]Video)) {
 	}
 }
 
-func videosOf(t testing.TB, list []*youtubetest.Video) (all []Video) {
+func videosOf(t testing.TB, list []*standin.Video) (all []Video) {
 	for _, v := range list {
 		published, err := time.Parse(time.RFC3339, v.PublishedAt)
 		must(t, err)

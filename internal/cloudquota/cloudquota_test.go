@@ -17,14 +17,14 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/api/serviceusage/v1beta1"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 const service = "youtube.googleapis.com"
 
 // env is a stand-in with a service account, at noon of a day.
 type env struct {
-	*youtubetest.Server
+	*standin.YouTube
 	url     string
 	account *Account
 	key     []byte
@@ -33,13 +33,13 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	s := &env{Server: &youtubetest.Server{}, now: time.Now().Truncate(time.Hour)}
-	owner, key, err := youtubetest.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
+	s := &env{YouTube: &standin.YouTube{}, now: time.Now().Truncate(time.Hour)}
+	owner, key, err := standin.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.key = key
-	s.Cloud = youtubetest.Cloud{Project: "p1", Accounts: []*youtubetest.ServiceAccount{owner}}
+	s.Cloud = standin.Cloud{Project: "p1", Accounts: []*standin.ServiceAccount{owner}}
 	s.Now = func() time.Time { return s.now }
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -92,7 +92,7 @@ func TestUsage(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	s := newEnv(t)
-	s.Server.Limits, s.MinuteLimit = map[string]int64{"default": 20_000, "search_list": 0}, 300
+	s.YouTube.Limits, s.MinuteLimit = map[string]int64{"default": 20_000, "search_list": 0}, 300
 	got, err := s.client().Limits(t.Context())
 	want := []Limit{
 		{service + "/default", "1/d/{project}", 20_000},

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // away makes the upstream fail from now on, until back is called.
@@ -21,10 +20,7 @@ func (w *world) away() (back func()) {
 
 // faults replaces the upstream's faults.
 func (w *world) faults(specs ...string) {
-	w.Helper()
-	faults, err := youtubetest.ParseFaults(specs...)
-	must(w, err)
-	w.standin.SetFaults(faults...)
+	w.standin.SetFaults(specs...)
 }
 
 // units returns all units charged.

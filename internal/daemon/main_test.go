@@ -23,9 +23,9 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/upstream"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 const eight = "US GB DE FR IN BR AU CA"
@@ -42,12 +42,12 @@ var chartPages = map[string]int{"US": 2, "GB": 2, "DE": 2, "FR": 2, "IN": 2, "BR
 	"CA": 2, "JP": 4, "KR": 4}
 
 // small returns such charts.
-var small = sync.OnceValue(func() *youtubetest.Charts {
+var small = sync.OnceValue(func() *standin.Charts {
 	totals := make(map[string]int)
 	for region, pages := range chartPages {
 		totals[region] = 3*pages - 2
 	}
-	return youtubetest.Generator{Totals: totals, Days: 1}.Charts()
+	return standin.Generator{Totals: totals, Days: 1}.Charts()
 })
 
 // world holds what the daemons share: the upstream, one ledger and one catalogue, in a
@@ -57,7 +57,7 @@ type world struct {
 	dir     string
 	limits  []quota.Limit
 	paces   []quota.Limit
-	standin youtubetest.Server
+	standin standin.YouTube
 	look    *proc // a process for checks, which never dies
 
 	mu    sync.Mutex

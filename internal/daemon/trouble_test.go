@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"quotabudget/internal/youtube/fault"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // TestFourAtOnce: eight lanes with the same tick take turns, and a lane whose run takes longer
@@ -163,9 +162,7 @@ func TestRefusedKey(t *testing.T) {
 func TestFailures(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 10*time.Minute)...)
-		faults, err := youtubetest.ParseFaults("500:US")
-		must(t, err)
-		w.standin.Faults = faults
+		w.standin.Faults = []string{"500:US"}
 		p.start()
 		time.Sleep(90 * time.Minute)
 		if w.logged("tick failed", "tick=trending/US/2026-06-01T19:00:00Z") != 1 ||

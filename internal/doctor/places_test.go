@@ -12,7 +12,7 @@ import (
 
 	"quotabudget/internal/doctor"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // checks are the names of what was found, once each.
@@ -119,13 +119,13 @@ func TestGoogleLimits(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
 	of := func(units int64) *httptest.Server {
-		google := &youtubetest.Server{Limits: map[string]int64{"default": units}}
-		owner, key, err := youtubetest.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
+		google := &standin.YouTube{Limits: map[string]int64{"default": units}}
+		owner, key, err := standin.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
 		if err != nil {
 			t.Fatal(err)
 		}
-		google.Cloud = youtubetest.Cloud{Project: "p1",
-			Accounts: []*youtubetest.ServiceAccount{owner}}
+		google.Cloud = standin.Cloud{Project: "p1",
+			Accounts: []*standin.ServiceAccount{owner}}
 		web := httptest.NewServer(google)
 		t.Cleanup(web.Close)
 		p.write(t, "reader.json", string(key), 0o600)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // BenchmarkSweep sweeps regions of 4 pages each, with ledger and catalogue on disk, against a
@@ -17,7 +17,7 @@ import (
 // spent waiting for responses, and of the time one reader takes. The responses are rendered
 // beforehand, so that the stand-in's CPU time does not count.
 func BenchmarkSweep(b *testing.B) {
-	many := youtubetest.Generator{Days: 1}.Charts().Regions(0)
+	many := standin.Generator{Days: 1}.Charts().Regions(0)
 	for _, c := range []struct {
 		name    string
 		list    []string
@@ -38,12 +38,12 @@ func sweepAndAnswers(b *testing.B, list []string, latency time.Duration, readers
 	for _, region := range list {
 		totals[region] = 200
 	}
-	charts := youtubetest.Generator{Totals: totals, Days: 1}.Charts()
+	charts := standin.Generator{Totals: totals, Days: 1}.Charts()
 	answers := latency * time.Duration(4*len(list)/readers)
 	var swept, ofOne time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		standin := &youtubetest.Server{Charts: charts}
+		standin := &standin.YouTube{Charts: charts}
 		wait := latency
 		upstream := recorded(standin, &latency)
 		ready := func() *env {

@@ -14,14 +14,14 @@ import (
 	"time"
 
 	"quotabudget/internal/ledger"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // bubble is a transport to the stand-in for use in a testing/synctest bubble, where a socket
 // would keep time from passing. Its pages have three places.
 type bubble struct {
-	standin *youtubetest.Server
+	standin *standin.YouTube
 	latency func(request string) time.Duration
 
 	mu       sync.Mutex
@@ -32,7 +32,7 @@ type bubble struct {
 
 // inBubble runs a test at nine o'clock in a bubble. It creates the folder outside, where the
 // cleanup can remove it.
-func inBubble(t *testing.T, standin *youtubetest.Server, most int64,
+func inBubble(t *testing.T, standin *standin.YouTube, most int64,
 	test func(*testing.T, *env)) {
 	t.Helper()
 	dir := t.TempDir()

@@ -24,11 +24,11 @@ import (
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/upstream"
 	"quotabudget/internal/upstream/upstreamtest"
 	"quotabudget/internal/youtube"
 	"quotabudget/internal/youtube/fault"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // nine is 09:00 in Los Angeles, in summer.
@@ -41,8 +41,8 @@ const eight = "US,GB,DE,FR,IN,BR,AU,CA"
 
 // env holds what a sweep needs: the stand-in, the gate, a ledger and a catalogue.
 type env struct {
-	standin  *youtubetest.Server
-	charts   *youtubetest.Charts
+	standin  *standin.YouTube
+	charts   *standin.Charts
 	upstream *httptest.Server
 	budget   *quota.Budget
 	gate     *meter.Transport
@@ -60,18 +60,17 @@ type env struct {
 }
 
 var (
-	units  = upstreamtest.Units
-	faults = upstreamtest.Faults
+	units = upstreamtest.Units
 )
 
 // plenty returns an env with more units than any test needs.
 func plenty(t testing.TB) *env {
 	t.Helper()
-	return open(t, &youtubetest.Server{}, units(1000))
+	return open(t, &standin.YouTube{}, units(1000))
 }
 
 // open returns an env with a SQLite ledger.
-func open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *env {
+func open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *env {
 	t.Helper()
 	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
@@ -81,7 +80,7 @@ func open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *env 
 }
 
 // onRedis returns an env with a Redis ledger.
-func onRedis(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *env {
+func onRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *env {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	ledger, err := redisledger.Open(t.Context(), server.URL())
@@ -90,7 +89,7 @@ func onRedis(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *e
 	return s.wire(t, ledger, limits)
 }
 
-type openFunc func(testing.TB, *youtubetest.Server, []quota.Limit) *env
+type openFunc func(testing.TB, *standin.YouTube, []quota.Limit) *env
 
 // onLedgers runs a test on each kind of ledger.
 func onLedgers(t *testing.T, test func(*testing.T, openFunc)) {
@@ -146,7 +145,7 @@ func (s *env) serve(t testing.TB) (address string, way http.RoundTripper) {
 }
 
 // generated returns the charts of the zero Generator.
-var generated = sync.OnceValue(youtubetest.Generator{}.Charts)
+var generated = sync.OnceValue(standin.Generator{}.Charts)
 
 // ServeHTTP records the request and passes it to the stand-in.
 func (s *env) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -12,8 +12,8 @@ import (
 
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube/fault"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // gather returns a hook that lets the first skip requests pass, holds the next ones until
@@ -71,8 +71,8 @@ func TestHowLongItTakes(t *testing.T) {
 		for region := range strings.SplitSeq(eight, ",") {
 			totals[region] = c.places
 		}
-		charts := youtubetest.Generator{Totals: totals, Days: 1}.Charts()
-		standin := &youtubetest.Server{Charts: charts}
+		charts := standin.Generator{Totals: totals, Days: 1}.Charts()
+		standin := &standin.YouTube{Charts: charts}
 		inBubble(t, standin, int64(c.units), func(t *testing.T, s *env) {
 			s.inside.latency = func(string) time.Duration { return answer }
 			began := time.Now()
@@ -88,7 +88,7 @@ func TestHowLongItTakes(t *testing.T) {
 // TestDownMeanwhile: when the upstream goes down, requests in flight get their usual retries;
 // after that one region is tried at a time.
 func TestDownMeanwhile(t *testing.T) {
-	standin := &youtubetest.Server{Faults: faults(t, "503@2-")}
+	standin := &standin.YouTube{Faults: []string{"503@2-"}}
 	inBubble(t, standin, 1000, func(t *testing.T, s *env) {
 		s.inside.latency = func(string) time.Duration { return time.Second }
 		sum, err := s.sideBySide(t, eight, 4, 4).Execute(t.Context())
@@ -106,7 +106,7 @@ func TestDownMeanwhile(t *testing.T) {
 // outage does not end the sweep.
 func TestDownTogether(t *testing.T) {
 	s := plenty(t)
-	s.standin.SetFaults(faults(t, "503:GB*4", "503:DE*4", "503:FR*4")...)
+	s.standin.SetFaults("503:GB*4", "503:DE*4", "503:FR*4")
 	failed, all := 0, make(chan struct{})
 	sweep := s.sideBySide(t, "US,GB,DE,FR,IN,BR", 2, 4)
 	sweep.Watch = func(e ingest.Event) {
@@ -139,7 +139,7 @@ func TestDownTogether(t *testing.T) {
 // complete it.
 func TestShortUnitsCompleteCharts(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
-		s := open(t, &youtubetest.Server{}, units(9))
+		s := open(t, &standin.YouTube{}, units(9))
 		sum, err := s.sideBySide(t, "US,GB,DE,FR", 4, 4).Execute(t.Context())
 		want := "exhausted US:4/200:4 GB:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0"
 		asked := s.sorted()
@@ -156,7 +156,7 @@ func TestShortUnitsCompleteCharts(t *testing.T) {
 // TestDeniedInTheMiddle: when another process uses up the units, the readers request no further
 // page. Every chart in progress keeps its pages, and the next sweep resumes these charts first.
 func TestDeniedInTheMiddle(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	s.onRequest(gather(1, 3, func() { // US2 GB1 DE1
 		for range 96 {
 			call := quota.Call{Method: "youtube.videos.list"}
@@ -187,7 +187,7 @@ func TestDeniedInTheMiddle(t *testing.T) {
 
 // TestTakenTooLate: a region taken when the sweep has just ended is reported as skipped.
 func TestTakenTooLate(t *testing.T) {
-	standin := &youtubetest.Server{Faults: faults(t, "403-blocked@2-")}
+	standin := &standin.YouTube{Faults: []string{"403-blocked@2-"}}
 	inBubble(t, standin, 1000, func(t *testing.T, s *env) {
 		sweep := s.sideBySide(t, "US,GB,DE", 4, 2)
 		sweep.Unpaced = func(region string) bool {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"quotabudget/internal/ingest"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube/fault"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // story is a random course of events for a sweep and the one after it.
@@ -87,8 +87,8 @@ type result struct {
 
 // play runs the story with the given number of readers.
 func (st story) play(t *testing.T, readers int) (got result) {
-	charts := youtubetest.Generator{Totals: st.totals, Days: 1}.Charts()
-	inBubble(t, &youtubetest.Server{Charts: charts}, st.limit+1000, func(t *testing.T, s *env) {
+	charts := standin.Generator{Totals: st.totals, Days: 1}.Charts()
+	inBubble(t, &standin.YouTube{Charts: charts}, st.limit+1000, func(t *testing.T, s *env) {
 		if st.before != "" {
 			s.sweep(t, st.before, pagesWanted).Execute(t.Context())
 		}
@@ -96,7 +96,7 @@ func (st story) play(t *testing.T, readers int) (got result) {
 		used := int64(len(s.inside.taken()))
 		s.inside.answered = 0
 		s.budget.Limits = units(used + st.limit)
-		s.standin.SetFaults(faults(t, st.faults...)...)
+		s.standin.SetFaults(st.faults...)
 		s.inside.latency = func(request string) (d time.Duration) {
 			for i, c := range request {
 				d += st.slow[(int(c)+i)%len(st.slow)]

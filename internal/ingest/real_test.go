@@ -6,19 +6,19 @@ import (
 	"testing"
 
 	"quotabudget/internal/ingest"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // TestRealCharts sweeps the real charts, if they are installed.
 func TestRealCharts(t *testing.T) {
-	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
+	dir := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
 	if dir == "" {
 		t.Log("no real charts here: only generated ones were swept")
 		return
 	}
-	charts, err := youtubetest.LoadDir(dir)
+	charts, err := standin.LoadDir(dir)
 	must(t, err)
-	s := open(t, &youtubetest.Server{Charts: charts}, units(1000))
+	s := open(t, &standin.YouTube{Charts: charts}, units(1000))
 	list := append(charts.Regions(charts.Days()-1), "AU") // a region the data lack
 	sum, err := s.sweep(t, strings.Join(list, ","), 0).Execute(t.Context())
 	if err != nil || sum.Outcome != "complete" {

@@ -10,8 +10,8 @@ import (
 
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube/fault"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // TestEveryRegionIsComplete with one reader and with four. Once the first page has arrived, each
@@ -19,7 +19,7 @@ import (
 func TestEveryRegionIsComplete(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		for _, readers := range []int{1, 4} {
-			s := open(t, &youtubetest.Server{}, units(1000))
+			s := open(t, &standin.YouTube{}, units(1000))
 			if readers > 1 {
 				s.onRequest(gather(1, readers, func() {})) // US2 GB1 DE1 FR1, or the sweep hangs
 			}
@@ -90,7 +90,7 @@ func TestStalestFirst(t *testing.T) {
 // kept, and the next sweep goes on with the regions left out.
 func TestExhausted(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
-		s := open(t, &youtubetest.Server{}, units(9))
+		s := open(t, &standin.YouTube{}, units(9))
 		sum := s.run(t, "US,GB,DE,FR", 4,
 			"exhausted US:4/200:4 GB:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0",
 			"US1 US2 US3 US4 GB1 GB2 GB3 GB4 DE1")
@@ -138,7 +138,7 @@ func TestResume(t *testing.T) {
 		{15*time.Minute + time.Microsecond, 0, "complete US:4/200:4", "US1 US2 US3 US4"},
 		{16 * time.Minute, time.Hour, "complete US:4/200:2", "US3 US4"},
 	} {
-		s := open(t, &youtubetest.Server{}, units(2))
+		s := open(t, &standin.YouTube{}, units(2))
 		s.run(t, "US", 4, "exhausted US:partial:2/100:2", "US1 US2")
 		s.budget.Limits = units(100)
 		s.SetNow(nine.Add(test.after))
@@ -151,7 +151,7 @@ func TestResume(t *testing.T) {
 
 // TestResumeFewerPages: a chart that already has all the pages wanted needs no request.
 func TestResumeFewerPages(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(2))
+	s := open(t, &standin.YouTube{}, units(2))
 	s.run(t, "US", 4, "exhausted US:partial:2/100:2", "US1 US2")
 	s.run(t, "US", 2, "complete US:2/100:0", "")
 	s.whole(t, "US", 100)
@@ -161,7 +161,7 @@ func TestResumeFewerPages(t *testing.T) {
 // ends the sweep until its reset.
 func TestUpstreamIsExhausted(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
-		s := open(t, &youtubetest.Server{Limits: map[string]int64{"default": 5}}, units(1000))
+		s := open(t, &standin.YouTube{Limits: map[string]int64{"default": 5}}, units(1000))
 		sum := s.run(t, "US,GB,DE", 4, "exhausted US:4/200:4 GB:partial:1/50:2 DE:skipped:0/0:0",
 			"US1 US2 US3 US4 GB1 GB2")
 		suspended := func(after time.Duration) {
@@ -186,8 +186,8 @@ func TestUpstreamIsExhausted(t *testing.T) {
 // TestBadCredential: after a refused key no further request is sent. Until the first answer, only
 // one reader sends requests.
 func TestBadCredential(t *testing.T) {
-	for _, broken := range []*youtubetest.Server{{Keys: []string{"another"}},
-		{Faults: faults(t, "403-blocked")}, {Faults: faults(t, "403-disabled")}} {
+	for _, broken := range []*standin.YouTube{{Keys: []string{"another"}},
+		{Faults: []string{"403-blocked"}}, {Faults: []string{"403-disabled"}}} {
 		s := open(t, broken, units(1000))
 		sum, err := s.sideBySide(t, "US,GB", 4, 8).Execute(t.Context())
 		if !isKind(err, fault.BadCredential) || sum.Regions[1].Err() != nil {
@@ -206,7 +206,7 @@ func TestLedgerFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	s.compare(t, sum, "failed US:failed:1/50:1 GB:skipped:0/0:0", "US1")
-	s = open(t, &youtubetest.Server{}, units(0))
+	s = open(t, &standin.YouTube{}, units(0))
 	_, err = s.sweep(t, "US,GB", 4).Execute(t.Context())
 	if !errors.Is(err, quota.ErrCostExceedsLimit) {
 		t.Errorf("got %v", err)
@@ -245,7 +245,7 @@ func TestStopped(t *testing.T) {
 
 // TestGraceIsOver: after the grace period the sweep does not wait for a response.
 func TestGraceIsOver(t *testing.T) {
-	s := open(t, &youtubetest.Server{Faults: faults(t, "hang@2")}, units(1000))
+	s := open(t, &standin.YouTube{Faults: []string{"hang@2"}}, units(1000))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s.onRequest(func(r *http.Request) {

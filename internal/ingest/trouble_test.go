@@ -14,15 +14,15 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/sqlite"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube/fault"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // TestOneRegionsTrouble: one region's error does not stop the others. A missing chart is not
 // requested again on the upstream's day.
 func TestOneRegionsTrouble(t *testing.T) {
-	charts := youtubetest.Generator{Totals: map[string]int{"GB": 0}}.Charts()
-	s := open(t, &youtubetest.Server{Charts: charts}, units(1000))
+	charts := standin.Generator{Totals: map[string]int{"GB": 0}}.Charts()
+	s := open(t, &standin.YouTube{Charts: charts}, units(1000))
 	// AQ is a region the upstream does not know.
 	sum := s.run(t, "AQ,GB,US", 1,
 		"partial AQ:failed:0/0:1 GB:unavailable:0/0:1 US:1/50:1", "AQ1 GB1 US1")
@@ -50,7 +50,7 @@ func TestOneRegionsTrouble(t *testing.T) {
 // TestRetries: every attempt is charged.
 func TestRetries(t *testing.T) {
 	s := plenty(t)
-	s.standin.SetFaults(faults(t, "503:US#2*2", "429:GB*1", "drop:GB*1")...)
+	s.standin.SetFaults("503:US#2*2", "429:GB*1", "drop:GB*1")
 	s.run(t, "US,GB", 2, "complete US:2/100:4 GB:2/100:4", "US1 US2 US2 US2 GB1 GB1 GB1 GB2")
 	s.whole(t, "US", 100)
 	s.balanced(t)
@@ -60,7 +60,7 @@ func TestRetries(t *testing.T) {
 // the last in the order. With any number of readers, only one sends requests.
 func TestUpstreamIsDown(t *testing.T) {
 	for _, readers := range []int{1, 4} {
-		s := open(t, &youtubetest.Server{Faults: faults(t, "503")}, units(1000))
+		s := open(t, &standin.YouTube{Faults: []string{"503"}}, units(1000))
 		sum, err := s.sideBySide(t, "US,GB,DE,FR", 1, readers).Execute(t.Context())
 		if !isKind(err, fault.Transient) || !strings.Contains(err.Error(), "3 regions in a row") {
 			t.Errorf("got %v", err)
@@ -74,7 +74,7 @@ func TestUpstreamIsDown(t *testing.T) {
 // TestRegionsThatAlwaysFail come first, being the stalest, and do not keep the others from being
 // served.
 func TestRegionsThatAlwaysFail(t *testing.T) {
-	s := open(t, &youtubetest.Server{Faults: faults(t, "503:US", "503:GB")}, units(1000))
+	s := open(t, &standin.YouTube{Faults: []string{"503:US", "503:GB"}}, units(1000))
 	sum, err := s.sweep(t, "US,GB,DE,FR,CA", 1).Execute(t.Context())
 	if err != nil {
 		t.Error(err)
@@ -86,7 +86,7 @@ func TestRegionsThatAlwaysFail(t *testing.T) {
 
 // TestNoAnswerInTime: a region whose requests time out has failed; it is not reported as skipped.
 func TestNoAnswerInTime(t *testing.T) {
-	standin := &youtubetest.Server{Faults: faults(t, "hang:GB")}
+	standin := &standin.YouTube{Faults: []string{"hang:GB"}}
 	inBubble(t, standin, 1000, func(t *testing.T, s *env) {
 		sum, err := s.sweep(t, "US,GB,DE", 1).Execute(t.Context())
 		if want := "partial US:1/3:1 GB:failed:0/0:4 DE:1/3:1"; err != nil || written(sum) != want {
@@ -97,12 +97,12 @@ func TestNoAnswerInTime(t *testing.T) {
 
 // TestRepeatedAndMoving: a repeated video is in a chart once, at its first place.
 func TestRepeatedAndMoving(t *testing.T) {
-	s := open(t, &youtubetest.Server{Faults: faults(t, "repeat:US#1")}, units(1000))
+	s := open(t, &standin.YouTube{Faults: []string{"repeat:US#1"}}, units(1000))
 	s.run(t, "US", 2, "complete US:2/99:2", "US1 US2")
 	if got := s.current(t, "US"); got[0] != s.served("US", 1)[0] || len(got) != 99 {
 		t.Errorf("%d videos", len(got))
 	}
-	s = open(t, &youtubetest.Server{PageMove: 3}, units(1000))
+	s = open(t, &standin.YouTube{PageMove: 3}, units(1000))
 	s.run(t, "US", 0, "complete US:4/191:4", "US1 US2 US3 US4")
 	got := s.current(t, "US")
 	if want := s.served("US", 191); !slices.Equal(got, want) {
@@ -114,8 +114,8 @@ func TestRepeatedAndMoving(t *testing.T) {
 // pages.
 func TestLengths(t *testing.T) {
 	totals := map[string]int{"US": 1, "GB": 50, "DE": 51, "FR": 149}
-	charts := youtubetest.Generator{Totals: totals}.Charts()
-	s := open(t, &youtubetest.Server{Charts: charts}, units(1000))
+	charts := standin.Generator{Totals: totals}.Charts()
+	s := open(t, &standin.YouTube{Charts: charts}, units(1000))
 	s.run(t, "US,GB,DE,FR", 0, "complete US:1/1:1 GB:1/50:1 DE:2/51:2 FR:3/149:3",
 		"US1 GB1 DE1 DE2 FR1 FR2 FR3")
 	s.run(t, "DE,FR", 2, "complete DE:2/51:2 FR:2/100:2", "DE1 DE2 FR1 FR2")
@@ -149,7 +149,7 @@ func TestPagesInALoop(t *testing.T) {
 // TestInvalidPageToken: the chart is started over, once.
 func TestInvalidPageToken(t *testing.T) {
 	s := plenty(t)
-	s.standin.SetFaults(faults(t, "400-token:US#3*1", "400-token:GB#2")...)
+	s.standin.SetFaults("400-token:US#3*1", "400-token:GB#2")
 	s.run(t, "US,GB,DE", 0, "partial US:4/200:7 GB:failed:1/50:4 DE:4/200:4",
 		"US1 US2 US3 US1 US2 US3 US4 GB1 GB2 GB1 GB2 DE1 DE2 DE3 DE4")
 	s.whole(t, "US", 200)
@@ -212,7 +212,7 @@ func TestCatalogueFails(t *testing.T) {
 // and all finish.
 func TestTwoSweepsAtOnce(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
-		s := open(t, &youtubetest.Server{}, units(40))
+		s := open(t, &standin.YouTube{}, units(40))
 		second, err := catalog.Open(t.Context(), "sqlite://"+s.catalog.Path())
 		must(t, err)
 		defer second.Close()

@@ -11,14 +11,14 @@ import (
 
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // TestChargedBeforeSent is I1: what the ledger denies does not reach the upstream.
 func TestChargedBeforeSent(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
-		s := open(t, &youtubetest.Server{}, units(3))
+		s := open(t, &standin.YouTube{}, units(3))
 		s.Standin.Now = func() time.Time { // asked as the request is being counted
 			if used, n := s.used(t, quota.DefaultBucket), s.Served.Load(); used < n {
 				t.Errorf("request %d was counted with %d units charged", n, used)
@@ -54,8 +54,8 @@ func TestChargedBeforeSent(t *testing.T) {
 // any other.
 func TestEveryAttemptAndPage(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
-		trouble := faults(t, "503@2-3", "drop@5", "truncated@6")
-		s := open(t, &youtubetest.Server{Faults: trouble}, units(100))
+		trouble := []string{"503@2-3", "drop@5", "truncated@6"}
+		s := open(t, &standin.YouTube{Faults: trouble}, units(100))
 		client, err := youtube.New(t.Context(), s.Server.URL, s)
 		must(t, err)
 		client.Retry = youtube.Retry{Transient: 5}
@@ -76,7 +76,7 @@ func TestEveryAttemptAndPage(t *testing.T) {
 
 func TestUnreachableLedgerDenies(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
-		s := open(t, &youtubetest.Server{}, units(100))
+		s := open(t, &standin.YouTube{}, units(100))
 		s.Budget.Open = []string{"youtube.videos.list"}
 		must(t, s.Ledger.Close())
 		_, _, err := s.get(t, categories) // I5
@@ -100,7 +100,7 @@ func TestUnreachableLedgerDenies(t *testing.T) {
 }
 
 func TestObserve(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(1))
+	s := open(t, &standin.YouTube{}, units(1))
 	s.Budget.Observe = true
 	for range 3 {
 		if status, _, err := s.get(t, chart); err != nil || status != http.StatusOK {
@@ -113,7 +113,7 @@ func TestObserve(t *testing.T) {
 // TestCall: labels reach the log, a person may use the headroom, and what was set aside can be
 // drawn on.
 func TestCall(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(10))
+	s := open(t, &standin.YouTube{}, units(10))
 	s.Budget.Limits[0].Headroom = 4
 	s.Budget.Labels = quota.Labels{quota.LabelJob: "nightly"}
 	reserved, err := s.Budget.Reserve(t.Context(), quota.ReserveRequest{
@@ -153,7 +153,7 @@ func TestCall(t *testing.T) {
 // units.
 func TestManyAtOnce(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
-		s := open(t, &youtubetest.Server{}, units(25))
+		s := open(t, &standin.YouTube{}, units(25))
 		var tally meter.Tally
 		ctx := meter.WithTally(context.Background(), &tally)
 		var wg sync.WaitGroup
@@ -175,7 +175,7 @@ func TestManyAtOnce(t *testing.T) {
 // TestOneKeyPaysForOneRequest: a second request under the same idempotency key would not be
 // charged, so it is not sent.
 func TestOneKeyPaysForOneRequest(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(10))
+	s := open(t, &standin.YouTube{}, units(10))
 	ctx := meter.WithCall(t.Context(), quota.Call{Key: "once"})
 	for i, want := range []error{nil, quota.ErrKeyReused} {
 		if _, _, err := s.ask(ctx, chart); !errors.Is(err, want) {

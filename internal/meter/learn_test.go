@@ -12,7 +12,7 @@ import (
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 func moment(t testing.TB, text string) time.Time {
@@ -26,7 +26,7 @@ func moment(t testing.TB, text string) time.Time {
 // 24, 23 and 25 hours, and then by itself.
 func TestSuspended(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
-		s := open(t, &youtubetest.Server{}, append(units(1000), costs.Default().DefaultLimits()...))
+		s := open(t, &standin.YouTube{}, append(units(1000), costs.Default().DefaultLimits()...))
 		for _, test := range []struct{ now, fault, path, reset string }{
 			{"2026-03-08T08:00:00Z", "403-quota", chart, "2026-03-09T07:00:00Z"}, // 23 h
 			{"2026-06-01T19:00:00Z", "429-day", search, "2026-06-02T07:00:00Z"},
@@ -36,7 +36,7 @@ func TestSuspended(t *testing.T) {
 		} {
 			reset := moment(t, test.reset)
 			s.SetNow(moment(t, test.now))
-			s.Standin.SetFaults(faults(t, test.fault)...)
+			s.Standin.SetFaults(test.fault)
 			status, body, err := s.get(t, test.path)
 			if err != nil || status != 403 && status != 429 || !strings.Contains(body, "xceeded") {
 				t.Errorf("%s: the client reads %d %q %v", test.fault, status, body, err)
@@ -78,10 +78,10 @@ func denialOf(t testing.TB, err error) quota.Decision {
 
 // TestNotSuspended: what passes within a minute, and what is no matter of quota, closes nothing.
 func TestNotSuspended(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	for _, fault := range []string{"429", "429-bare", "500", "503", "500-html", "404-chart",
 		"403-disabled"} {
-		s.Standin.SetFaults(faults(t, fault)...)
+		s.Standin.SetFaults(fault)
 		if status, body, err := s.get(t, chart); err != nil || status < 400 || body == "" {
 			t.Errorf("%s: the client reads %d %q %v", fault, status, body, err)
 		}
@@ -93,7 +93,7 @@ func TestNotSuspended(t *testing.T) {
 
 // TestLateAnswer: an answer of a day that has ended neither closes the new day nor opens it.
 func TestLateAnswer(t *testing.T) {
-	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, units(100))
+	s := open(t, &standin.YouTube{Faults: []string{"403-quota"}}, units(100))
 	s.SetNow(moment(t, "2026-06-02T06:59:59.999Z"))
 	today := moment(t, "2026-06-03T07:00:00Z")
 	for _, closed := range []time.Time{{}, today} {
@@ -132,7 +132,7 @@ func TestWhichBucket(t *testing.T) {
 				limits = append(limits, quota.Limit{Bucket: b, Units: 10,
 					Window: quota.Sliding(time.Hour)})
 			}
-			s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, limits)
+			s := open(t, &standin.YouTube{Faults: []string{"403-quota"}}, limits)
 			s.Budget.Prices["youtube.videos.list"] = price
 			if _, _, err := s.get(t, chart); err != nil {
 				t.Fatal(err)
@@ -188,7 +188,7 @@ func TestErrorBodies(t *testing.T) {
 		"none":  {status(503, ""), "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, &youtubetest.Server{}, units(100))
+			s := open(t, &standin.YouTube{}, units(100))
 			s.Answering(test.answer)
 			r := s.request(t.Context(), "GET", chart, nil)
 			r.Header.Set("Accept-Encoding", "gzip") // as a program behind the proxy may ask
@@ -204,7 +204,7 @@ func TestErrorBodies(t *testing.T) {
 			}
 		})
 	}
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "1000")
 		w.WriteHeader(403)
@@ -222,7 +222,7 @@ func TestErrorBodies(t *testing.T) {
 // TestSuspendFails: if the ledger cannot be reached, the client gets its response, and the failure
 // is logged.
 func TestSuspendFails(t *testing.T) {
-	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota")}, units(100))
+	s := open(t, &standin.YouTube{Faults: []string{"403-quota"}}, units(100))
 	s.Answering(func(w http.ResponseWriter, r *http.Request) {
 		s.Ledger.Close()
 		s.Standin.ServeHTTP(w, r)

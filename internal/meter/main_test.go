@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/upstream/upstreamtest"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 const (
@@ -23,26 +23,25 @@ const (
 )
 
 var (
-	noon   = upstreamtest.Noon
-	units  = upstreamtest.Units
-	faults = upstreamtest.Faults
+	noon  = upstreamtest.Noon
+	units = upstreamtest.Units
 )
 
 // station is a gate between a client and the stand-in.
 type station struct{ *upstreamtest.Station }
 
-func open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *station {
+func open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *station {
 	t.Helper()
 	return &station{upstreamtest.Open(t, standin, limits)}
 }
 
-func onRedis(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *station {
+func onRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *station {
 	t.Helper()
 	return &station{upstreamtest.OpenOnRedis(t, standin, limits)}
 }
 
 // opener is how a test gets its station.
-type opener func(testing.TB, *youtubetest.Server, []quota.Limit) *station
+type opener func(testing.TB, *standin.YouTube, []quota.Limit) *station
 
 // onLedgers runs a test on each kind of ledger.
 func onLedgers(t *testing.T, test func(*testing.T, opener)) {

@@ -17,12 +17,12 @@ import (
 
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // TestRefused: what has no price (I6), or a key in its URL, is not sent.
 func TestRefused(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	for reason, paths := range map[error][]string{
 		quota.ErrUnpriced: {"/youtube/v3/unknown", "/youtube/v3/captions/", "/youtube/v3//videos",
 			"/oauth2/v1/tokeninfo", ""},
@@ -40,7 +40,7 @@ func TestRefused(t *testing.T) {
 
 // TestKeyIsNotSentInTheClear: whatever the endpoint, the key is sent encrypted or to this machine.
 func TestKeyIsNotSentInTheClear(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	address := s.Server.Listener.Addr().String()
 	anywhere := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
@@ -66,7 +66,7 @@ func TestKeyIsNotSentInTheClear(t *testing.T) {
 
 // TestKeyGoesToTheUpstreamOnly is I8.
 func TestKeyGoesToTheUpstreamOnly(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	var strangers atomic.Int64
 	stranger := httptest.NewServer(http.HandlerFunc(
 		func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
@@ -91,7 +91,7 @@ func TestKeyGoesToTheUpstreamOnly(t *testing.T) {
 }
 
 func TestKeyShowsNowhere(t *testing.T) {
-	s := open(t, &youtubetest.Server{Faults: faults(t, "403-quota@2", "drop@3")}, units(100))
+	s := open(t, &standin.YouTube{Faults: []string{"403-quota@2", "drop@3"}}, units(100))
 	r := s.request(t.Context(), "GET", chart, nil)
 	r.Header.Set("X-Goog-Api-Key", "the client's own")
 	for range 4 {
@@ -118,7 +118,7 @@ func TestKeyShowsNowhere(t *testing.T) {
 // TestKeyIsNotRepeated: the upstream names the key in some of its errors. Who asked does not see
 // it.
 func TestKeyIsNotRepeated(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	const suspended = `{"error":{"message":"Consumer 'api_key:%s' has been suspended."}}`
 	s.Answering(func(w http.ResponseWriter, r *http.Request) {
 		key := r.Header.Get("X-Goog-Api-Key")
@@ -157,7 +157,7 @@ func TestKeyIsNotToldAround(t *testing.T) {
 		"a bad trailer":  {chunked + "0\r\nKEY KEY\r\n\r\n", false},
 		"a broken chunk": {chunked + "KEY\r\n", false},
 	} {
-		s := open(t, &youtubetest.Server{}, units(100))
+		s := open(t, &standin.YouTube{}, units(100))
 		s.Answering(func(w http.ResponseWriter, r *http.Request) {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
@@ -191,7 +191,7 @@ func TestKeyIsNotToldAround(t *testing.T) {
 // TestKeyIsNotInABody: an answer that repeats the key comes without it, as long as it was, however
 // it is cut on its way.
 func TestKeyIsNotInABody(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(1000))
+	s := open(t, &standin.YouTube{}, units(1000))
 	pieces := []string{canary, canary, "{", "\n", "can", "canary-", canary[:12], canary[5:], "é"}
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -226,7 +226,7 @@ func TestKeyIsNotInABody(t *testing.T) {
 // TestKeyIsNotToldEscaped: an answer that repeats the key as a URL or JSON writes it does not
 // tell it.
 func TestKeyIsNotToldEscaped(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(1000))
+	s := open(t, &standin.YouTube{}, units(1000))
 	const key = "SECRET+ab/cd==long"
 	s.Key = func() (string, error) { return key, nil }
 	for i, said := range []string{key, "SECRET%2Bab%2Fcd%3D%3Dlong", "SECRET%2bab%2fcd%3d%3dlong",
@@ -255,7 +255,7 @@ func TestKeyIsNotToldEscaped(t *testing.T) {
 
 // TestHintsWithoutEnd: an upstream that sends hints for ever is one that does not answer.
 func TestHintsWithoutEnd(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	ended := make(chan bool)
 	s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 		defer close(ended)
@@ -273,7 +273,7 @@ func TestHintsWithoutEnd(t *testing.T) {
 
 // TestLongHeader: an answer whose header is longer than any real one takes no memory.
 func TestLongHeader(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Long", strings.Repeat("x", 2<<20))
 	})
@@ -296,7 +296,7 @@ func (b *body) Close() error { b.closed = true; return nil }
 // TestWithoutKey: nothing is charged for what cannot be sent, and the body is closed as a
 // RoundTripper must.
 func TestWithoutKey(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	missing := errors.New("no such file")
 	s.Key = func() (string, error) { return "", missing }
 	content := &body{Reader: strings.NewReader("{}")}

@@ -16,13 +16,13 @@ import (
 
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 // TestNeverLeft: the charge of a request for which no connection came about is taken back, exactly.
 func TestNeverLeft(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
-		s := open(t, &youtubetest.Server{}, units(100))
+		s := open(t, &standin.YouTube{}, units(100))
 		if _, _, err := s.get(t, chart); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestNeverLeft(t *testing.T) {
 
 // TestCancelledWhileDialling: who gives up before there is a connection pays nothing.
 func TestCancelledWhileDialling(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	ctx, cancel := context.WithCancel(t.Context())
 	base := s.Base.(*http.Transport)
 	base.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -74,7 +74,7 @@ func TestCancelledWhileDialling(t *testing.T) {
 
 // TestCancelFails: a charge that cannot be cancelled stays, and the failure is logged.
 func TestCancelFails(t *testing.T) {
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	base := s.Base.(*http.Transport)
 	base.DialContext = func(context.Context, string, string) (net.Conn, error) {
 		s.Ledger.Close()
@@ -93,7 +93,7 @@ func TestCancelFails(t *testing.T) {
 // TestSentStaysCharged: once a request may have left, what it cost stays charged.
 func TestSentStaysCharged(t *testing.T) {
 	for _, kind := range []string{"drop", "cut", "hang", "503", "403-quota"} {
-		s := open(t, &youtubetest.Server{Faults: faults(t, kind)}, units(100))
+		s := open(t, &standin.YouTube{Faults: []string{kind}}, units(100))
 		ctx, cancel := context.WithCancel(t.Context())
 		s.Standin.Now = func() time.Time { // asked when the request is being counted
 			if kind == "hang" {
@@ -139,7 +139,7 @@ func TestNeverSentTwice(t *testing.T) {
 			return err
 		}
 		t.Run(name, func(t *testing.T) {
-			s := open(t, &youtubetest.Server{Faults: faults(t, "drop@2")}, units(1000))
+			s := open(t, &standin.YouTube{Faults: []string{"drop@2"}}, units(1000))
 			if _, _, err := s.get(t, chart); err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func TestOnTheWire(t *testing.T) {
 		{"POST", rate, "{}", "Content-Length: 2"},
 		{"POST", rate + "&repeatable=1", "", ""},
 	} {
-		s := open(t, &youtubetest.Server{}, units(1000))
+		s := open(t, &standin.YouTube{}, units(1000))
 		s.Method = func(*http.Request) (string, error) { return "youtube.videos.list", nil }
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
@@ -229,7 +229,7 @@ func TestSpeaksHTTP1(t *testing.T) {
 	upstream.EnableHTTP2 = true
 	upstream.StartTLS()
 	defer upstream.Close()
-	s := open(t, &youtubetest.Server{}, units(100))
+	s := open(t, &standin.YouTube{}, units(100))
 	base := meter.NewBase()
 	defer base.CloseIdleConnections()
 	trusting := upstream.Client().Transport.(*http.Transport).TLSClientConfig

@@ -15,7 +15,6 @@ import (
 
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/standin"
 )
 
 // TestDrainBound: an answer without end is not read for ever when its caller has gone. What was
@@ -27,9 +26,7 @@ func TestDrainBound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := meteredOn(t, onFile(t), nil, quiet, func(m *metered) {
-				var err error
-				m.standins["openai"].Faults, err = standin.ParseFaults("endless")
-				must(t, err)
+				m.standins["openai"].Faults = []string{"endless"}
 				m.gate("openai").Drain = drain
 			})
 			ctx, hangUp := context.WithCancel(t.Context())

@@ -262,7 +262,7 @@ func TestOAuth(t *testing.T) {
 // of ours.
 func TestOAuthTeachesNothing(t *testing.T) {
 	s := open(t, units(10), func(s *station) {
-		s.Standin.Keys, s.Standin.Faults = nil, faults(t, "403-quota@1")
+		s.Standin.Keys, s.Standin.Faults = nil, []string{"403-quota@1"}
 	})
 	s.get(t, chart, "Authorization", "Bearer ya29.user")
 	if a := s.get(t, chart); a.status != 200 {

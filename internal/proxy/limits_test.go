@@ -162,7 +162,7 @@ func TestManyAtOnce(t *testing.T) {
 func TestSilentUpstream(t *testing.T) {
 	s := open(t, units(100), func(s *station) {
 		s.Base.(*http.Transport).ResponseHeaderTimeout = 50 * time.Millisecond
-		s.Standin.Faults = faults(t, "hang")
+		s.Standin.Faults = []string{"hang"}
 	})
 	p := s.get(t, chart).refused(t, 504)
 	if p.Charged["default"] != 1 || !strings.Contains(p.Detail, "was charged") {

@@ -13,8 +13,8 @@ import (
 
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/upstream/upstreamtest"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 const (
@@ -26,9 +26,8 @@ const (
 )
 
 var (
-	noon   = upstreamtest.Noon
-	units  = upstreamtest.Units
-	faults = upstreamtest.Faults
+	noon  = upstreamtest.Noon
+	units = upstreamtest.Units
 )
 
 // station is a proxy between a program and the stand-in, on a SQLite ledger.
@@ -41,7 +40,7 @@ type station struct {
 // open starts a proxy; change sets it up before its first request.
 func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station {
 	t.Helper()
-	s := &station{Station: upstreamtest.Open(t, &youtubetest.Server{}, limits)}
+	s := &station{Station: upstreamtest.Open(t, &standin.YouTube{}, limits)}
 	to, err := url.Parse(s.Server.URL)
 	must(t, err)
 	s.proxy = &proxy.Proxy{Upstreams: []*proxy.Upstream{{Name: "youtube",

@@ -244,10 +244,9 @@ func TestStreams(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), limited{"openai": {{Bucket: "tokens", Units: 1 << 40,
 		Window: quota.Sliding(time.Minute)}}}, quiet, func(m *metered) {
-		faults, err := standin.ParseFaults("503/11")
-		must(t, err)
 		for _, name := range []string{"openai", "anthropic"} {
-			m.standins[name].Pace, m.standins[name].Faults = 2*time.Millisecond, faults
+			s := m.standins[name]
+			s.Pace, s.Faults = 2*time.Millisecond, []string{"503/11"}
 		}
 	})
 	m.streams(t, 50)

@@ -39,7 +39,7 @@ func TestGoogleClientShowsWhy(t *testing.T) {
 // TestLog: each request is one line that says what became of it and what it took, and nothing of
 // its query, headers or keys.
 func TestLog(t *testing.T) {
-	s := open(t, units(2), func(s *station) { s.Standin.Faults = faults(t, "500@2") })
+	s := open(t, units(2), func(s *station) { s.Standin.Faults = []string{"500@2"} })
 	const videos = "verb=GET path=/youtube/v3/videos "
 	for _, c := range []struct{ path, want string }{
 		{chart + "&q=secret", "level=INFO msg=request outcome=served status=200 " + videos},

@@ -25,10 +25,10 @@ import (
 	"quotabudget/internal/limit"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/regions"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/upstream"
 	"quotabudget/internal/upstream/upstreamtest"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 const swept = "US,GB,DE,FR,IN,BR,AU,CA"
@@ -43,7 +43,7 @@ func sweeper(b *testing.B, c *catalog.Catalog) (sweep func(context.Context) time
 	for _, region := range list {
 		totals[string(region)] = 200
 	}
-	standin := &youtubetest.Server{Charts: youtubetest.Generator{Totals: totals, Days: 1}.Charts()}
+	standin := &standin.YouTube{Charts: standin.Generator{Totals: totals, Days: 1}.Charts()}
 	var answers sync.Map
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := r.URL.Query().Get("regionCode") + r.URL.Query().Get("pageToken")

@@ -82,7 +82,7 @@ func (c *call) money(g generation) float64 {
 	return tokens + c.price("search", g.searches)
 }
 
-var words = strings.Fields("the quota of a month is spent by those who wake first and count last " +
+var wordList = strings.Fields("the quota of a month is spent by those who wake first and count last " +
 	"so keep some of it for the others when you plan a night of work")
 
 // maxPieces bounds the events of a stream.
@@ -95,7 +95,7 @@ func (g generation) pieces() []string {
 	for i := range n {
 		var b strings.Builder
 		for token := g.output * i / n; token < g.output*(i+1)/n; token++ {
-			b.WriteString(words[(g.seed+uint64(token))%uint64(len(words))] + " ")
+			b.WriteString(wordList[(g.seed+uint64(token))%uint64(len(wordList))] + " ")
 		}
 		all = append(all, b.String())
 	}

@@ -31,8 +31,8 @@ type Server struct {
 	Latency, Pace time.Duration
 	// Rows are how many things there are of each kind, so the most that a list holds; 0 means 3.
 	Rows int
-	// Faults are what goes wrong, the first that matches a request; see ParseFaults.
-	Faults []Fault
+	// Faults are what goes wrong, such as 503@3, the first that matches a request; see FaultKinds.
+	Faults []string
 
 	name string
 	api  api
@@ -42,7 +42,7 @@ type Server struct {
 	meter  meter
 	counts Counts
 	zone   *time.Location
-	struck []int64 // how often each of the Faults has struck
+	faults []fault
 	ahead  time.Duration
 	seen   seen
 	begun  map[string]generation // background responses that were not fetched yet
@@ -80,6 +80,9 @@ type api struct {
 	every  bool
 }
 
+// youTubeName is the name of the stand-in that New does not make: see YouTube.
+const youTubeName = "youtube"
+
 var apis = map[string]api{
 	"anthropic":        anthropic,
 	"generic":          generic,
@@ -104,7 +107,7 @@ func New(name string) (*Server, error) {
 	return &Server{name: name, api: a}, nil
 }
 
-// Check says what is wrong with the limits and prices: a name that the API does not have.
+// Check returns what is wrong with the limits, prices and faults.
 func (s *Server) Check() error {
 	var errs []error
 	for bucket := range s.Limits {
@@ -123,7 +126,8 @@ func (s *Server) Check() error {
 				cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.api.prices)), ", "), "none")))
 		}
 	}
-	return errors.Join(errs...)
+	_, err := parseFaults(s.name, s.Faults)
+	return errors.Join(append(errs, err)...)
 }
 
 func (s *Server) start() {
@@ -134,7 +138,10 @@ func (s *Server) start() {
 	}
 	s.Prices = prices
 	s.meter = meter{limits, s.api.refills, map[string][]*rate{}, map[string]int64{}}
-	s.Faults, s.struck = slices.Clone(s.Faults), make([]int64, len(s.Faults))
+	var err error
+	if s.faults, err = parseFaults(s.name, s.Faults); err != nil {
+		panic(err) // Check returns it
+	}
 	s.Rows = cmp.Or(s.Rows, 3)
 	s.zone, _ = time.LoadLocation(s.api.zone) // it is embedded
 }
@@ -199,13 +206,7 @@ func (s *Server) arrive(w http.ResponseWriter, r *http.Request) *call {
 	s.counts.Requests++
 	s.counts.Open++
 	c := &call{s: s, w: w, r: r, now: s.now(), number: s.counts.Requests}
-	for i, f := range s.Faults {
-		if f.Hits(c.number, s.struck[i]) {
-			s.struck[i]++
-			c.fault = f.Kind
-			break
-		}
-	}
+	c.fault = strike(s.faults, c.number, nil)
 	return c
 }
 
@@ -248,18 +249,15 @@ func (s *Server) change(body io.Reader) error {
 		return fmt.Errorf("advance: %q is not a duration", c.Advance)
 	}
 	changed := &Server{name: s.name, api: s.api, Limits: c.Limits, Prices: c.Prices}
+	if c.Faults != nil {
+		changed.Faults = *c.Faults
+	}
 	if err := changed.Check(); err != nil {
 		return err
 	}
-	var faults []Fault
-	if c.Faults != nil {
-		if faults, err = ParseFaults(*c.Faults...); err != nil {
-			return err
-		}
-	}
 	defer s.locked()()
 	if c.Faults != nil {
-		s.Faults, s.struck = faults, make([]int64, len(faults))
+		s.faults, _ = parseFaults(s.name, changed.Faults)
 	}
 	for bucket, limits := range c.Limits {
 		s.meter.change(bucket, limits)

@@ -12,11 +12,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"quotabudget/internal/strike"
 )
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -457,7 +455,7 @@ func TestFiftyStreams(t *testing.T) {
 // TestConcurrent: no more requests than the limit are under way at once.
 func TestConcurrent(t *testing.T) {
 	s, url := play(t, "google-analytics", "concurrent=1")
-	s.Faults = []Fault{{Kind: "hang", When: strike.When{To: 1}}}
+	s.Faults = []string{"hang@1"}
 	ctx, cancel := context.WithCancel(t.Context())
 	var hanging sync.WaitGroup
 	hanging.Go(func() { ask(ctx, t, url, report1).Body.Close() })

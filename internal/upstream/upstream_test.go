@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/upstream/upstreamtest"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // TestWhatClosesABucket: a bucket is closed by an answer that says so of it, and not by one that
@@ -38,7 +38,7 @@ func TestWhatClosesABucket(t *testing.T) {
 		{404, `units per day`, "", ""},
 		{403, `units per day`, "", ""},
 	} {
-		s := upstreamtest.Open(t, &youtubetest.Server{}, costs.Default().DefaultLimits())
+		s := upstreamtest.Open(t, &standin.YouTube{}, costs.Default().DefaultLimits())
 		s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(c.status)
 			io.WriteString(w, c.body)

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube"
 	"quotabudget/internal/youtube/fault"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // canary is a key that no error may contain.
@@ -75,8 +75,8 @@ func written(n *int64) string {
 }
 
 func TestChart(t *testing.T) {
-	charts := youtubetest.Generator{}.Charts()
-	standin := &youtubetest.Server{Charts: charts}
+	charts := standin.Generator{}.Charts()
+	standin := &standin.YouTube{Charts: charts}
 	client := start(t, standin)
 	for _, region := range []string{"US", "IN", "JP"} {
 		want := charts.Chart(region, charts.Days()-1)
@@ -104,7 +104,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-func compareVideo(t *testing.T, got youtube.Video, want *youtubetest.Video) {
+func compareVideo(t *testing.T, got youtube.Video, want *standin.Video) {
 	t.Helper()
 	g := []string{got.ID, got.Title, got.ChannelID, got.ChannelTitle, got.CategoryID,
 		got.Description, got.PublishedAt.UTC().Format(time.RFC3339), written(got.Views),
@@ -161,9 +161,7 @@ func TestFaults(t *testing.T) {
 		fault.Throttled:     "429 429-bare",
 	} {
 		for _, name := range strings.Fields(names) {
-			faults, err := youtubetest.ParseFaults(name)
-			must(t, err)
-			client := start(t, &youtubetest.Server{Faults: faults})
+			client := start(t, &standin.YouTube{Faults: []string{name}})
 			if name == "hang" {
 				client.Timeout = 50 * time.Millisecond
 			}
@@ -174,15 +172,15 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	const listed = 18 // "repeat" is not an error: the caller drops repeated videos
-	if n := len(youtubetest.FaultKinds()); n != listed+1 {
+	if n := len(standin.FaultKinds("youtube")); n != listed+1 {
 		t.Errorf("there are %d kinds of fault, %d are tried here", n, listed)
 	}
 }
 
 func TestRefusals(t *testing.T) {
-	charts := youtubetest.Generator{Totals: map[string]int{"AU": 0}}.Charts()
-	standin := &youtubetest.Server{Charts: charts, Limits: map[string]int64{"default": 4}}
-	client := start(t, standin)
+	charts := standin.Generator{Totals: map[string]int{"AU": 0}}.Charts()
+	upstream := &standin.YouTube{Charts: charts, Limits: map[string]int64{"default": 4}}
+	client := start(t, upstream)
 	for _, c := range []struct {
 		request youtube.ChartRequest
 		want    fault.Kind
@@ -196,7 +194,7 @@ func TestRefusals(t *testing.T) {
 		_, err := client.Chart(t.Context(), c.request)
 		wantKind(t, fmt.Sprintf("%+v", c.request), err, c.want)
 	}
-	_, err := ask(t, start(t, &youtubetest.Server{Keys: []string{"another"}}))
+	_, err := ask(t, start(t, &standin.YouTube{Keys: []string{"another"}}))
 	wantKind(t, "a wrong key", err, fault.BadCredential)
 }
 
@@ -266,7 +264,7 @@ func TestEndpointKeepsItsPath(t *testing.T) {
 }
 
 func TestChartOfACategory(t *testing.T) {
-	client := start(t, &youtubetest.Server{})
+	client := start(t, &standin.YouTube{})
 	page, err := client.Chart(t.Context(), youtube.ChartRequest{Region: "US", Category: "10",
 		PageSize: 5})
 	if err != nil || len(page.Videos) != 5 {

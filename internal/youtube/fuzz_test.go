@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube"
 	"quotabudget/internal/youtube/fault"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // page is a chart page that contains each field the client reads.
@@ -83,7 +83,7 @@ func (b replay) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestRecordedPages: every recorded page of videos reads as its JSON says, counters and texts
 // included.
 func TestRecordedPages(t *testing.T) {
-	pages, _ := filepath.Glob(youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded",
+	pages, _ := filepath.Glob(standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded",
 		"ok", "videos_*.json"))
 	for _, name := range pages {
 		body, err := os.ReadFile(name)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 func must(t testing.TB, err error) {
@@ -91,7 +91,7 @@ func token(page int) string {
 }
 
 // fill stores the charts of the regions, a day of the source every three hours, the last one now.
-func (s *station) fill(source *youtubetest.Charts, now time.Time) {
+func (s *station) fill(source *standin.Charts, now time.Time) {
 	s.Helper()
 	regions := source.Regions(source.Days() - 1)
 	s.pages.Regions = slices.DeleteFunc(s.pages.Regions, func(region string) bool {
@@ -106,7 +106,7 @@ func (s *station) fill(source *youtubetest.Charts, now time.Time) {
 	}
 }
 
-func videosOf(t testing.TB, list []*youtubetest.Video) (all []catalog.Video) {
+func videosOf(t testing.TB, list []*standin.Video) (all []catalog.Video) {
 	t.Helper()
 	for _, v := range list {
 		published, err := time.Parse(time.RFC3339, v.PublishedAt)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/youtube/youtubetest"
+	"quotabudget/internal/standin"
 )
 
 var nine = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -192,7 +192,7 @@ func TestNoSuchPage(t *testing.T) {
 // The pages of many real or generated charts are all there.
 func TestAllPages(t *testing.T) {
 	s := newStation(t)
-	s.fill(youtubetest.Generator{Days: 2}.Charts(), time.Now())
+	s.fill(standin.Generator{Days: 2}.Charts(), time.Now())
 	for _, region := range s.pages.Regions {
 		s.says("/charts/"+region, 200, "Earlier charts")
 	}

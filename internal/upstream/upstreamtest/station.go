@@ -20,8 +20,8 @@ import (
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 	"quotabudget/internal/upstream"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // Key must reach the upstream, and nothing else.
@@ -43,7 +43,7 @@ var Noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 type Station struct {
 	*meter.Transport
 	Ledger  quota.Ledger
-	Standin *youtubetest.Server
+	Standin *standin.YouTube
 	Server  *httptest.Server // the stand-in's
 	Log     *Log
 	Asked   atomic.Pointer[http.Request] // the last request that reached the stand-in
@@ -54,7 +54,7 @@ type Station struct {
 }
 
 // Open wires a station on a ledger in SQLite.
-func Open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *Station {
+func Open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Station {
 	t.Helper()
 	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
@@ -64,7 +64,7 @@ func Open(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *Stat
 }
 
 // OpenOnRedis wires a station on a ledger in Redis.
-func OpenOnRedis(t testing.TB, standin *youtubetest.Server, limits []quota.Limit) *Station {
+func OpenOnRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Station {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	ledger, err := redisledger.Open(t.Context(), server.URL())
@@ -140,14 +140,6 @@ func (s *Station) Used(t testing.TB) (sum int64) {
 func Units(n int64) []quota.Limit {
 	window := quota.Sliding(24 * time.Hour)
 	return []quota.Limit{{Bucket: quota.DefaultBucket, Units: n, Window: window}}
-}
-
-// Faults reads what is to go wrong.
-func Faults(t testing.TB, specs ...string) []youtubetest.Fault {
-	t.Helper()
-	all, err := youtubetest.ParseFaults(specs...)
-	must(t, err)
-	return all
 }
 
 // Log is text that can be read while it is written.

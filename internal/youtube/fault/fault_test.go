@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube/fault"
-	"quotabudget/internal/youtube/youtubetest"
 )
 
 // classifyFile classifies a fixture. Its name begins with the status.
@@ -187,7 +187,7 @@ func recordedKinds() map[string]fault.Kind {
 }
 
 func TestRecordedErrors(t *testing.T) {
-	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
+	dir := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
 	if dir == "" {
 		return
 	}
@@ -215,7 +215,7 @@ func TestRecordedErrors(t *testing.T) {
 
 // TestRecordedStatuses: the index lists the status of each body.
 func TestRecordedStatuses(t *testing.T) {
-	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
+	dir := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
 	if dir == "" {
 		return
 	}
@@ -252,7 +252,7 @@ func must(t testing.TB, err error) {
 // TestRecordedErrorsAreReadAsEver: each recorded error still gives the same kind, reason, metric
 // and digest of the message as when the rules were Go code.
 func TestRecordedErrorsAreReadAsEver(t *testing.T) {
-	dir := youtubetest.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
+	dir := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
 	if dir == "" {
 		return
 	}

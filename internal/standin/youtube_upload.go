@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"crypto/sha256"
@@ -38,7 +38,7 @@ func isUpload(r *http.Request) bool {
 
 // upload answers a metered request that begins an upload: a complete one, or the start of a
 // session.
-func (s *Server) upload(w http.ResponseWriter, r *http.Request, m method, f Fault) {
+func (s *YouTube) upload(w http.ResponseWriter, r *http.Request, m method, f youTubeFault) {
 	q := newQuery(r)
 	up := &media{method: m, query: q, digest: sha256.New()}
 	var e *apiError

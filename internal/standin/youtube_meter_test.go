@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 func TestToTheLastUnit(t *testing.T) {
-	s := &Server{Limits: map[string]int64{"default": 9}}
+	s := &YouTube{Limits: map[string]int64{"default": 9}}
 	c := client(t, start(t, s))
 	for i := range 12 {
 		if err := head(c); i >= 9 {
@@ -30,11 +30,11 @@ func TestToTheLastUnit(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
-	s := &Server{Limits: map[string]int64{"default": 25}}
+	s := &YouTube{Limits: map[string]int64{"default": 25}}
 	url := start(t, s)
 	var all sync.WaitGroup
 	for range 40 {
-		all.Go(func() { get(t, url+chartQuery+"US") })
+		all.Go(func() { status(t, url+chartQuery+"US") })
 	}
 	all.Wait()
 	if c := s.Counts(); c.Units["default"] != 25 || c.Rejected != 15 {
@@ -62,7 +62,7 @@ func TestUnitsByMethod(t *testing.T) {
 		{"GET", "/youtube/v3videos", "default", 0},
 		{"PATCH", "/youtube/v3/videos", "default", 0},
 	} {
-		s := &Server{}
+		s := &YouTube{}
 		send(t, test.verb, start(t, s)+test.path, "", "X-Goog-Api-Key", "k")
 		c := s.Counts()
 		if c.Units[test.bucket] != test.units || c.Total[test.bucket] != test.units ||
@@ -73,7 +73,7 @@ func TestUnitsByMethod(t *testing.T) {
 }
 
 func TestZeroIsALimit(t *testing.T) {
-	s := &Server{Limits: map[string]int64{"search_list": 0}}
+	s := &YouTube{Limits: map[string]int64{"search_list": 0}}
 	_, err := client(t, start(t, s)).Search.List([]string{"snippet"}).Do()
 	e := wantError(t, "no units", err, 429, "rateLimitExceeded")
 	if m := metadata(t, e); m["quota_limit_value"] != "0" || m["quota_unit"] != "1/d/{project}" {
@@ -93,7 +93,7 @@ func TestPacificDays(t *testing.T) {
 		"25 hours": {"2026-11-01T07:00:00Z", "2026-11-02T07:59:59Z", "2026-11-02T08:00:00Z"},
 	} {
 		var now time.Time
-		s := &Server{Now: func() time.Time { return now }, Limits: map[string]int64{"default": 1}}
+		s := &YouTube{Now: func() time.Time { return now }, Limits: map[string]int64{"default": 1}}
 		url := start(t, s)
 		for _, ask := range []struct {
 			at   string
@@ -104,7 +104,7 @@ func TestPacificDays(t *testing.T) {
 			if now, err = time.Parse(time.RFC3339, ask.at); err != nil {
 				t.Fatal(err)
 			}
-			if status, _ := get(t, url+chartQuery+"US"); status != ask.want {
+			if status, _ := status(t, url+chartQuery+"US"); status != ask.want {
 				t.Errorf("%s, at %s: status %d, want %d", name, ask.at, status, ask.want)
 			}
 		}
@@ -116,7 +116,7 @@ func TestPacificDays(t *testing.T) {
 
 func TestMinuteLimit(t *testing.T) {
 	now := time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC)
-	s := &Server{Now: func() time.Time { return now }, MinuteLimit: 2}
+	s := &YouTube{Now: func() time.Time { return now }, MinuteLimit: 2}
 	c := client(t, start(t, s))
 	must(t, errors.Join(head(c), head(c)))
 	e := wantError(t, "third in a minute", head(c), 429, "rateLimitExceeded")
@@ -133,7 +133,7 @@ func TestMinuteLimit(t *testing.T) {
 }
 
 func TestUnchangedCostsAUnit(t *testing.T) {
-	s := &Server{}
+	s := &YouTube{}
 	list := client(t, start(t, s)).VideoCategories.List([]string{"snippet"}).RegionCode("US")
 	l, err := list.Do()
 	must(t, err)

@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	_ "embed"
@@ -28,17 +28,17 @@ const categoryOwner = "UCBR8-60-B28hp2BmDPdntcQ"
 // route is a method served from the charts.
 type route struct {
 	parts []string // parts a request may ask for
-	serve func(*Server, *query) any
+	serve func(*YouTube, *query) any
 }
 
 var routes = map[string]route{
-	"youtube.videos.list":          {videoParts, (*Server).videosList},
-	"youtube.videos.batchGetStats": {statsParts, (*Server).videosBatchGetStats},
-	"youtube.videoCategories.list": {plainParts, (*Server).videoCategoriesList},
-	"youtube.i18nRegions.list":     {plainParts, (*Server).i18nRegionsList},
-	"youtube.i18nLanguages.list":   {plainParts, (*Server).i18nLanguagesList},
-	"youtube.channels.list":        {channelParts, (*Server).channelsList},
-	"youtube.search.list":          {plainParts, (*Server).searchList},
+	"youtube.videos.list":          {videoParts, (*YouTube).videosList},
+	"youtube.videos.batchGetStats": {statsParts, (*YouTube).videosBatchGetStats},
+	"youtube.videoCategories.list": {plainParts, (*YouTube).videoCategoriesList},
+	"youtube.i18nRegions.list":     {plainParts, (*YouTube).i18nRegionsList},
+	"youtube.i18nLanguages.list":   {plainParts, (*YouTube).i18nLanguagesList},
+	"youtube.channels.list":        {channelParts, (*YouTube).channelsList},
+	"youtube.search.list":          {plainParts, (*YouTube).searchList},
 }
 
 var (
@@ -50,7 +50,7 @@ var (
 )
 
 // videosList serves one page of a chart, or videos by ID.
-func (s *Server) videosList(q *query) any {
+func (s *YouTube) videosList(q *query) any {
 	ids := q.ids()
 	switch {
 	case q.Get("chart") != "" && len(ids) > 0:
@@ -70,7 +70,7 @@ func (s *Server) videosList(q *query) any {
 	return countedList("videoList", items)
 }
 
-func (s *Server) chartPage(q *query) any {
+func (s *YouTube) chartPage(q *query) any {
 	size, region := q.size(1), q.region("US")
 	category := q.Get("videoCategoryId")
 	chart := s.Charts.Chart(region, s.day())
@@ -95,14 +95,14 @@ func (s *Server) chartPage(q *query) any {
 }
 
 // readsOf counts a page read of the chart, and returns the number of earlier reads.
-func (s *Server) readsOf(chart string) int {
+func (s *YouTube) readsOf(chart string) int {
 	defer s.locked()()
 	s.reads[chart]++
 	return s.reads[chart] - 1
 }
 
 // videosBatchGetStats returns the counters of the known IDs.
-func (s *Server) videosBatchGetStats(q *query) any {
+func (s *YouTube) videosBatchGetStats(q *query) any {
 	ids := q.ids()
 	if len(ids) == 0 {
 		q.fail(errNoFilter("id"))
@@ -120,7 +120,7 @@ func (s *Server) videosBatchGetStats(q *query) any {
 }
 
 // videosByID returns the known videos, each once, in the order requested.
-func (s *Server) videosByID(ids []string) []*Video {
+func (s *YouTube) videosByID(ids []string) []*Video {
 	var found []*Video
 	day := s.day()
 	for _, id := range ids {
@@ -131,7 +131,7 @@ func (s *Server) videosByID(ids []string) []*Video {
 	return found
 }
 
-func (s *Server) videoCategoriesList(q *query) any {
+func (s *YouTube) videoCategoriesList(q *query) any {
 	q.region("")
 	ids := q.list("id")
 	if len(ids) == 0 && !q.Has("regionCode") {
@@ -148,7 +148,7 @@ func (s *Server) videoCategoriesList(q *query) any {
 	return newList("videoCategoryList", items)
 }
 
-func (s *Server) i18nRegionsList(q *query) any {
+func (s *YouTube) i18nRegionsList(q *query) any {
 	var items []item
 	for _, r := range regions() {
 		items = append(items,
@@ -158,7 +158,7 @@ func (s *Server) i18nRegionsList(q *query) any {
 }
 
 // i18nLanguagesList returns the languages of the generated charts, not all of the API's.
-func (s *Server) i18nLanguagesList(q *query) any {
+func (s *YouTube) i18nLanguagesList(q *query) any {
 	names := strings.Fields("Arabic German English Spanish French Hebrew Hindi Japanese Korean " +
 		"Portuguese Russian")
 	var items []item
@@ -170,7 +170,7 @@ func (s *Server) i18nLanguagesList(q *query) any {
 }
 
 // channelsList returns the charts' channels by ID.
-func (s *Server) channelsList(q *query) any {
+func (s *YouTube) channelsList(q *query) any {
 	ids := q.ids()
 	if len(ids) == 0 {
 		q.fail(errNoFilter("id, managedByMe, categoryId, mine, mySubscribers, forUsername, " +
@@ -187,7 +187,7 @@ func (s *Server) channelsList(q *query) any {
 }
 
 // searchList returns the videos whose title contains every word of q.
-func (s *Server) searchList(q *query) any {
+func (s *YouTube) searchList(q *query) any {
 	size, region := q.size(0), q.region("US")
 	words := strings.Fields(strings.ToLower(q.Get("q")))
 	found := s.Charts.find(s.day(), func(v *Video) bool {

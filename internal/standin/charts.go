@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"bytes"
@@ -37,17 +37,17 @@ func TestUploadOnce(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		size      int
-		faults    []Fault
+		faults    []string
 		continued int64
 	}{
 		{"one request", 1000, nil, 0},
 		{"three chunks", 2*granule + 1000, nil, 3},
 		{"whole granules", 2 * granule, nil, 3}, // an empty request ends it
-		{"a chunk twice", 2*granule + 1000, faultsOf(t, "503@3"), 4},
+		{"a chunk twice", 2*granule + 1000, []string{"503@3"}, 4},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := &Server{Faults: test.faults}
+			s := &YouTube{Faults: test.faults}
 			c := client(t, start(t, s))
 			media := film(test.size)
 			v, err := c.Videos.Insert([]string{"snippet", "status"}, &youtube.Video{
@@ -67,8 +67,8 @@ func TestUploadOnce(t *testing.T) {
 	}
 }
 
-// ask sends a request of a session, without a Content-Range if contentRange is "".
-func ask(t *testing.T, verb, to, contentRange string, body []byte) (*http.Response, string) {
+// sendChunk sends a request of a session, without a Content-Range if contentRange is "".
+func sendChunk(t *testing.T, verb, to, contentRange string, body []byte) (*http.Response, string) {
 	t.Helper()
 	return send(t, verb, to, string(body), "X-Goog-Api-Key", "k", "Content-Range", contentRange)
 }
@@ -77,7 +77,7 @@ func ask(t *testing.T, verb, to, contentRange string, body []byte) (*http.Respon
 func began(t *testing.T, url string) string {
 	t.Helper()
 	const path = "/upload/youtube/v3/videos?uploadType=resumable&part=id&key=secret"
-	resp, _ := ask(t, "POST", url+path, "", nil)
+	resp, _ := sendChunk(t, "POST", url+path, "", nil)
 	to := resp.Header.Get("Location")
 	leaks := strings.Contains(to, "secret")
 	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(to, url) || leaks {
@@ -89,7 +89,7 @@ func began(t *testing.T, url string) string {
 // TestSession: a session reports its progress, ignores repeated bytes, and ends with the
 // resource.
 func TestSession(t *testing.T) {
-	s := &Server{}
+	s := &YouTube{}
 	to := began(t, start(t, s))
 	media := film(granule + 100)
 	all := len(media)
@@ -114,7 +114,7 @@ func TestSession(t *testing.T) {
 		{"the rest, overlapping", "POST", rest, media[1000:], 200, ""},
 		{"again", "PUT", fmt.Sprintf("bytes */%d", all), nil, 200, ""},
 	} {
-		resp, body := ask(t, step.verb, to, step.contentRange, step.body)
+		resp, body := sendChunk(t, step.verb, to, step.contentRange, step.body)
 		if resp.StatusCode != step.status || resp.Header.Get("Range") != step.wantRange {
 			t.Errorf("%s: %d %v %s", step.name, resp.StatusCode, resp.Header, body)
 		}
@@ -130,7 +130,7 @@ func TestSession(t *testing.T) {
 // TestSessionGone: a cancelled, expired or unknown session accepts nothing.
 func TestSessionGone(t *testing.T) {
 	now := time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
-	s := &Server{Now: func() time.Time { return now }}
+	s := &YouTube{Now: func() time.Time { return now }}
 	url := start(t, s)
 	cancelled := began(t, url)
 	for _, step := range []struct {
@@ -145,7 +145,7 @@ func TestSessionGone(t *testing.T) {
 			http.StatusNotFound},
 	} {
 		now = now.Add(step.later)
-		resp, _ := ask(t, step.verb, cmp.Or(step.to, cancelled), "", film(10))
+		resp, _ := sendChunk(t, step.verb, cmp.Or(step.to, cancelled), "", film(10))
 		if resp.StatusCode != step.status {
 			t.Errorf("%s: %d", step.name, resp.StatusCode)
 		}
@@ -155,7 +155,7 @@ func TestSessionGone(t *testing.T) {
 // TestMethodOverride: a list of IDs that is too long for a URL is sent as a form, and metered as
 // a GET.
 func TestMethodOverride(t *testing.T) {
-	s := &Server{}
+	s := &YouTube{}
 	to := start(t, s) + "/youtube/v3/videos"
 	form := url.Values{"part": {"id"}, "chart": {"mostPopular"}, "maxResults": {"3"}}.Encode()
 	for _, c := range []struct {

@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 )
 
 // start serves s on the loopback interface until the test ends.
-func start(t *testing.T, s *Server) string {
+func start(t *testing.T, s *YouTube) string {
 	t.Helper()
 	upstream := httptest.NewServer(s)
 	t.Cleanup(upstream.Close)
@@ -74,8 +74,8 @@ func send(t *testing.T, verb, url, body string, header ...string) (*http.Respons
 	return resp, string(text)
 }
 
-// get sends a request with a key in the header and returns the status and the body.
-func get(t *testing.T, url string) (int, string) {
+// status sends a request with a key in the header and returns the status and the body.
+func status(t *testing.T, url string) (int, string) {
 	t.Helper()
 	resp, body := send(t, "GET", url, "", "X-Goog-Api-Key", "k")
 	return resp.StatusCode, body
@@ -86,11 +86,11 @@ const chartQuery = "/youtube/v3/videos?part=id&chart=mostPopular&regionCode="
 // TestCredentials: a request needs a valid key or user's token; with Tokens set, every write
 // needs a token.
 func TestCredentials(t *testing.T) {
-	keys := &Server{Keys: []string{"good"}}
-	both := &Server{Keys: []string{"good"}, Tokens: []string{"user"}}
-	urls := map[*Server]string{keys: start(t, keys), both: start(t, both)}
+	keys := &YouTube{Keys: []string{"good"}}
+	both := &YouTube{Keys: []string{"good"}, Tokens: []string{"user"}}
+	urls := map[*YouTube]string{keys: start(t, keys), both: start(t, both)}
 	for _, test := range []struct {
-		server                  *Server
+		server                  *YouTube
 		verb, key, query, token string
 		status                  int
 	}{
@@ -126,20 +126,20 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestLatency(t *testing.T) {
-	url := start(t, &Server{Latency: 30 * time.Millisecond})
+	url := start(t, &YouTube{Latency: 30 * time.Millisecond})
 	before := time.Now()
-	get(t, url+chartQuery+"US")
+	status(t, url+chartQuery+"US")
 	if d := time.Since(before); d < 30*time.Millisecond {
 		t.Errorf("answered after %v", d)
 	}
 }
 
 func TestControl(t *testing.T) {
-	s := &Server{Now: func() time.Time { return time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC) }}
+	s := &YouTube{Now: func() time.Time { return time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC) }}
 	url := start(t, s)
 	expect := func(what string, want int) {
 		t.Helper()
-		if status, body := get(t, url+chartQuery+"US"); status != want {
+		if status, body := status(t, url+chartQuery+"US"); status != want {
 			t.Errorf("%s: status %d, want %d: %s", what, status, want, body)
 		}
 	}
@@ -163,8 +163,8 @@ func TestControl(t *testing.T) {
 	expect("the next day", 200)
 	expect("the minute", 429)
 
-	var c Counts
-	status, body := get(t, url+"/standin/counts")
+	var c YouTubeCounts
+	status, body := status(t, url+"/standin/counts")
 	if err := json.Unmarshal([]byte(body), &c); err != nil || status != 200 {
 		t.Fatal(status, err)
 	}
@@ -175,9 +175,3 @@ func TestControl(t *testing.T) {
 }
 
 // must fails the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

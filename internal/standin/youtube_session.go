@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"crypto/rand"
@@ -18,7 +18,7 @@ const (
 )
 
 // sessionOf returns the session that the request continues, or nil. It deletes an expired one.
-func (s *Server) sessionOf(r *http.Request) *media {
+func (s *YouTube) sessionOf(r *http.Request) *media {
 	now := s.now()
 	defer s.locked()()
 	maps.DeleteFunc(s.sessions, func(_ string, up *media) bool {
@@ -28,7 +28,7 @@ func (s *Server) sessionOf(r *http.Request) *media {
 }
 
 // begin starts a session and returns its URL in Location.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request, up *media) {
+func (s *YouTube) begin(w http.ResponseWriter, r *http.Request, up *media) {
 	var err error
 	up.size, err = strconv.ParseInt(r.Header.Get("X-Upload-Content-Length"), 10, 64)
 	if err != nil || up.size < 0 {
@@ -56,7 +56,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, up *media) {
 
 // continueUpload serves a request of a session: a chunk, a status query, or a cancellation. The
 // upload_id is its credential, and it takes no units.
-func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, f Fault) {
+func (s *YouTube) continueUpload(w http.ResponseWriter, r *http.Request, f youTubeFault) {
 	up := s.sessionOf(r)
 	if up == nil {
 		writeError(w, newError(http.StatusNotFound, "global", "notFound",
@@ -83,7 +83,7 @@ func (s *Server) continueUpload(w http.ResponseWriter, r *http.Request, f Fault)
 }
 
 // take stores a chunk, and returns the progress or, when the upload is complete, the resource.
-func (u *media) take(w http.ResponseWriter, r *http.Request, f Fault) {
+func (u *media) take(w http.ResponseWriter, r *http.Request, f youTubeFault) {
 	if u.created == nil {
 		if e := u.takeChunk(r); e != nil {
 			writeError(w, e)

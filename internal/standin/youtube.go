@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 // Server is an http.Handler that acts like the YouTube Data API for one project. Its fields are
 // set before the first request. The zero value serves generated charts under the default limits
 // and accepts any key. It is safe for concurrent use.
-type Server struct {
+type YouTube struct {
 	// Now is the clock for Pacific days and minutes; nil means time.Now.
 	Now func() time.Time
 	// Charts are the charts to serve; nil means Generator{}.Charts().
@@ -37,32 +37,41 @@ type Server struct {
 	// PageMove is how many places a chart moves down at each page read: the last PageMove IDs of
 	// a page come again at the head of the next, and as many never appear.
 	PageMove int
-	// Faults are the faults to inject; the first one that matches a request applies. See
-	// ParseFaults.
-	Faults []Fault
+	// Faults are the faults to inject, such as 503@3 or hang:BR#2; the first one that matches a
+	// request applies. See FaultKinds.
+	Faults []string
 	// Cloud serves the stand-in's own metering.
 	Cloud Cloud
 
 	once     sync.Once
 	mu       sync.Mutex // guards the fields below, and those that settings change
-	meter    meter
-	struck   []int64           // how often each of Faults has struck
+	meter    youTubeMeter
+	faults   []fault
 	reads    map[string]int    // pages read, by chart
 	sessions map[string]*media // resumable uploads, by upload_id
 	ahead    time.Duration     // added to the clock
 }
 
-func (s *Server) start() {
+// Check returns what is wrong with the faults.
+func (s *YouTube) Check() error {
+	_, err := parseFaults(youTubeName, s.Faults)
+	return err
+}
+
+func (s *YouTube) start() {
 	if s.Charts == nil {
 		s.Charts = defaultCharts()
 	}
 	s.meter = newMeter(s.Limits)
-	s.Faults, s.struck = slices.Clone(s.Faults), make([]int64, len(s.Faults))
+	var err error
+	if s.faults, err = parseFaults(youTubeName, s.Faults); err != nil {
+		panic(err) // Check returns it
+	}
 	s.reads, s.sessions = map[string]int{}, map[string]*media{}
 }
 
 // locked starts the server if necessary and locks it. The caller calls unlock.
-func (s *Server) locked() (unlock func()) {
+func (s *YouTube) locked() (unlock func()) {
 	s.once.Do(s.start)
 	s.mu.Lock()
 	return s.mu.Unlock
@@ -70,7 +79,7 @@ func (s *Server) locked() (unlock func()) {
 
 // ServeHTTP serves the metered API under /youtube/v3/, and unmetered the controls under /standin/
 // and the paths of Cloud.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *YouTube) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/standin/") {
 		s.control(w, r)
 		return
@@ -116,7 +125,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // admit charges the request to the project, or returns why not.
-func (s *Server) admit(m method, f Fault) *apiError {
+func (s *YouTube) admit(m method, f youTubeFault) *apiError {
 	switch f.effect() {
 	case refuses:
 		s.count(&s.meter.Refused)
@@ -129,7 +138,7 @@ func (s *Server) admit(m method, f Fault) *apiError {
 }
 
 // deliver answers a charged request, as far as the fault allows.
-func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m method, f Fault) {
+func (s *YouTube) deliver(w http.ResponseWriter, r *http.Request, m method, f youTubeFault) {
 	if f.effect() == replaces {
 		f.replace(w, r, m)
 		return
@@ -150,7 +159,7 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m method, f Fau
 	f.write(w, r, body)
 }
 
-func (s *Server) now() time.Time {
+func (s *YouTube) now() time.Time {
 	clock := time.Now
 	if s.Now != nil {
 		clock = s.Now
@@ -161,7 +170,7 @@ func (s *Server) now() time.Time {
 }
 
 // day returns the index of the charts' day to serve.
-func (s *Server) day() int {
+func (s *YouTube) day() int {
 	defer s.locked()()
 	return max(0, s.Charts.Days()-1-s.DaysBack)
 }
@@ -179,12 +188,12 @@ func pause(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// settings is the body of POST /standin/settings. Absent fields stay unchanged.
-type settings struct {
+// youTubeSettings is the body of POST /standin/settings. Absent fields stay unchanged.
+type youTubeSettings struct {
 	Limits      map[string]int64 `json:"limits"`       // units per day by bucket
 	MinuteLimit *int64           `json:"minute_limit"` // units
 	DaysBack    *int             `json:"days_back"`
-	// in the form of ParseFaults; they replace the current ones
+	// in the form of YouTube.Faults; they replace the current ones
 	Faults *[]string `json:"faults"`
 	// one of CloudFaults, or "" for none
 	CloudFault *string `json:"cloud_fault"`
@@ -194,7 +203,7 @@ type settings struct {
 
 // control serves GET /standin/counts, which returns Counts, and POST /standin/settings, which
 // changes the running server and returns the same. Both are unmetered and need no key.
-func (s *Server) control(w http.ResponseWriter, r *http.Request) {
+func (s *YouTube) control(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
 	case "GET /standin/counts":
 	case "POST /standin/settings":
@@ -210,8 +219,8 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 }
 
 // change applies all settings of the request, or none if one is invalid.
-func (s *Server) change(r *http.Request) error {
-	var c settings
+func (s *YouTube) change(r *http.Request) error {
+	var c youTubeSettings
 	body := json.NewDecoder(r.Body)
 	body.DisallowUnknownFields()
 	if err := body.Decode(&c); err != nil {
@@ -222,11 +231,10 @@ func (s *Server) change(r *http.Request) error {
 		return fmt.Errorf("advance: %w", err)
 	}
 	if c.Faults != nil {
-		faults, err := ParseFaults(*c.Faults...)
-		if err != nil {
+		if err := (&YouTube{Faults: *c.Faults}).Check(); err != nil {
 			return err
 		}
-		s.SetFaults(faults...)
+		s.SetFaults(*c.Faults...)
 	}
 	if c.CloudFault != nil && *c.CloudFault != "" &&
 		!slices.Contains(CloudFaults(), *c.CloudFault) {

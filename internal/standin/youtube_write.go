@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"bytes"
@@ -76,16 +76,16 @@ func encode(v any, indent bool) []byte {
 }
 
 // write sends the body, damaged if the fault says so.
-func (f Fault) write(w http.ResponseWriter, r *http.Request, body any) {
+func (f youTubeFault) write(w http.ResponseWriter, r *http.Request, body any) {
 	if body == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	l, isList := body.(*list)
-	if isList && f.Kind == "repeat" && len(l.Items) > 1 {
+	if isList && f == "repeat" && len(l.Items) > 1 {
 		l.Items[len(l.Items)-1] = l.Items[0]
 	}
-	if isList && f.Kind == "" {
+	if isList && f == "" {
 		w.Header().Set("Etag", strconv.Quote(l.Etag))
 		if match := r.Header.Get("If-None-Match"); match == l.Etag ||
 			match == strconv.Quote(l.Etag) {
@@ -94,7 +94,7 @@ func (f Fault) write(w http.ResponseWriter, r *http.Request, body any) {
 		}
 	}
 	b := encode(body, r.URL.Query().Get("prettyPrint") != "false")
-	switch f.Kind {
+	switch f {
 	case "truncated":
 		b = b[:len(b)/2]
 	case "cut":

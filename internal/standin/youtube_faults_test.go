@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"context"
@@ -28,13 +28,6 @@ func once(ctx context.Context, t *testing.T, url string) (int, string, error) {
 	return resp.StatusCode, string(body), err
 }
 
-func faultsOf(t *testing.T, specs ...string) []Fault {
-	t.Helper()
-	all, err := ParseFaults(specs...)
-	must(t, err)
-	return all
-}
-
 func TestFaultKinds(t *testing.T) {
 	for _, test := range []struct {
 		kind   string
@@ -62,7 +55,7 @@ func TestFaultKinds(t *testing.T) {
 		{"drop", 0, "", 1, io.EOF},
 		{"cut", 200, "youtube#videoListResponse", 1, io.ErrUnexpectedEOF},
 	} {
-		s := &Server{Faults: faultsOf(t, test.kind)}
+		s := &YouTube{Faults: []string{test.kind}}
 		status, body, err := once(t.Context(), t, start(t, s)+chartQuery+"US")
 		if !errors.Is(err, test.err) || status != test.status ||
 			!strings.Contains(body, test.holds) {
@@ -82,7 +75,7 @@ func TestFaultKinds(t *testing.T) {
 // TestDropIsSentAgain shows why tests count requests at the stand-in: net/http itself retries a
 // GET when a reused connection is dropped.
 func TestDropIsSentAgain(t *testing.T) {
-	s := &Server{Faults: faultsOf(t, "drop@2")}
+	s := &YouTube{Faults: []string{"drop@2"}}
 	url := start(t, s) + chartQuery + "US"
 	own := &http.Client{Transport: &http.Transport{}}
 	defer own.CloseIdleConnections()
@@ -99,7 +92,7 @@ func TestDropIsSentAgain(t *testing.T) {
 
 func TestHang(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &Server{Faults: faultsOf(t, "hang"), Now: func() time.Time {
+	s := &YouTube{Faults: []string{"hang"}, Now: func() time.Time {
 		cancel() // the client disconnects while its request is being charged
 		return time.Now()
 	}}
@@ -115,7 +108,7 @@ func TestHang(t *testing.T) {
 }
 
 func TestRepeatedID(t *testing.T) {
-	s := &Server{Faults: faultsOf(t, "repeat:US#1")}
+	s := &YouTube{Faults: []string{"repeat:US#1"}}
 	page := readChart(t, client(t, start(t, s)), "US", 50)[0]
 	if page[0] != page[49] {
 		t.Error("no id is repeated")
@@ -126,7 +119,7 @@ func TestRepeatedID(t *testing.T) {
 	}
 }
 
-func TestWhenFaultsStrike(t *testing.T) {
+func TestWhenYouTubeFaultsStrike(t *testing.T) {
 	for _, test := range []struct {
 		faults string
 		calls  string // region and page of each
@@ -142,11 +135,11 @@ func TestWhenFaultsStrike(t *testing.T) {
 		{"503:BR*1", "BR1 BR1", "!."},
 		{"503@1 503:BR", "BR1 US1 BR1", "!.!"},
 	} {
-		url := start(t, &Server{Faults: faultsOf(t, strings.Fields(test.faults)...)})
+		url := start(t, &YouTube{Faults: strings.Fields(test.faults)})
 		got := ""
 		for _, call := range strings.Fields(test.calls) {
 			token := pageToken(int(call[2]-'1')*50, false)
-			status, _ := get(t, url+chartQuery+call[:2]+"&maxResults=50&pageToken="+token)
+			status, _ := status(t, url+chartQuery+call[:2]+"&maxResults=50&pageToken="+token)
 			got += map[int]string{200: ".", 503: "!"}[status]
 		}
 		if got != test.want {
@@ -158,7 +151,8 @@ func TestWhenFaultsStrike(t *testing.T) {
 func TestParseFaultsRefuses(t *testing.T) {
 	for _, wrong := range []string{"", "505", "503@", "503@x", "503@3-x", "503/0", "503#-1",
 		"503*many"} {
-		if f, err := ParseFaults(wrong); err == nil || !strings.Contains(err.Error(), "fault ") {
+		f, err := parseFaults(youTubeName, []string{wrong})
+		if err == nil || !strings.Contains(err.Error(), "fault ") {
 			t.Errorf("%q: %+v, %v", wrong, f, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"crypto"
@@ -81,7 +81,7 @@ type claims struct {
 const tokenLife = time.Hour
 
 // token serves POST /token: it issues a token for a JWT.
-func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+func (s *YouTube) token(w http.ResponseWriter, r *http.Request) {
 	scope, wrong := s.checkGrant(r)
 	if wrong == "" && s.cloudFault() == "key-deleted" {
 		wrong = "Invalid JWT Signature."
@@ -111,7 +111,7 @@ type granted struct {
 }
 
 // checkGrant returns the scope of a signed token request, or what is wrong with it.
-func (s *Server) checkGrant(r *http.Request) (scope, wrong string) {
+func (s *YouTube) checkGrant(r *http.Request) (scope, wrong string) {
 	r.Body = http.MaxBytesReader(nil, r.Body, maxForm)
 	if r.Method != http.MethodPost ||
 		r.PostFormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" {
@@ -159,7 +159,7 @@ func decodePart(text string, into any) bool {
 }
 
 // mayRead reports whether the request has a token for what it reads.
-func (s *Server) mayRead(r *http.Request, what string) bool {
+func (s *YouTube) mayRead(r *http.Request, what string) bool {
 	const auth = "https://www.googleapis.com/auth/"
 	enough := map[string][]string{
 		"usage": {auth + "monitoring.read", auth + "monitoring", auth + "cloud-platform"},

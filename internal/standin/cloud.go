@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"cmp"
@@ -43,7 +43,7 @@ type use struct {
 const cloudKept = 10 * 24 * time.Hour
 
 // record adds units to the metric. The caller holds the lock.
-func (m *meter) record(at time.Time, bucket, method string, units int64) {
+func (m *youTubeMeter) record(at time.Time, bucket, method string, units int64) {
 	minute := at.Unix() / 60
 	if m.uses == nil {
 		m.uses = map[use]int64{}
@@ -60,7 +60,7 @@ func (m *meter) record(at time.Time, bucket, method string, units int64) {
 }
 
 // Use meters units that another program used at a time. They count against that day's limits.
-func (s *Server) Use(at time.Time, bucket string, units int64) {
+func (s *YouTube) Use(at time.Time, bucket string, units int64) {
 	defer s.locked()()
 	_, used := s.meter.day(at)
 	used[bucket] += units
@@ -69,7 +69,7 @@ func (s *Server) Use(at time.Time, bucket string, units int64) {
 }
 
 // Yesterday returns noon of the previous Pacific day.
-func (s *Server) Yesterday() time.Time {
+func (s *YouTube) Yesterday() time.Time {
 	now := s.now()
 	defer s.locked()()
 	y, m, d := now.In(s.meter.pacific).Date()
@@ -83,7 +83,7 @@ var (
 )
 
 // cloud serves the metering APIs. It returns false for other requests.
-func (s *Server) cloud(w http.ResponseWriter, r *http.Request) bool {
+func (s *YouTube) cloud(w http.ResponseWriter, r *http.Request) bool {
 	var e *apiError
 	var body any
 	if found := usagePath.FindStringSubmatch(r.URL.Path); found != nil {
@@ -106,7 +106,7 @@ func (s *Server) cloud(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // cloudRefuses returns why a request is refused, or nil.
-func (s *Server) cloudRefuses(r *http.Request, project, what string) *apiError {
+func (s *YouTube) cloudRefuses(r *http.Request, project, what string) *apiError {
 	name := map[string]string{"usage": "monitoring.googleapis.com",
 		"limits": "serviceusage.googleapis.com"}[what]
 	permission := map[string]string{"usage": "monitoring.timeSeries.list",
@@ -136,7 +136,7 @@ func (s *Server) cloudRefuses(r *http.Request, project, what string) *apiError {
 	return nil
 }
 
-func (s *Server) cloudFault() string {
+func (s *YouTube) cloudFault() string {
 	defer s.locked()()
 	return s.Cloud.Fault
 }
@@ -170,7 +170,7 @@ const usageMetric = "serviceruntime.googleapis.com/quota/rate/net_usage"
 
 // timeSeries serves timeSeries.list for the one metric: the sum over the whole interval, by
 // quota_metric. It refuses other queries.
-func (s *Server) timeSeries(r *http.Request) (any, *apiError) {
+func (s *YouTube) timeSeries(r *http.Request) (any, *apiError) {
 	q := r.URL.Query()
 	start, err := time.Parse(time.RFC3339, q.Get("interval.startTime"))
 	end, err2 := time.Parse(time.RFC3339, q.Get("interval.endTime"))
@@ -199,7 +199,7 @@ func (s *Server) timeSeries(r *http.Request) (any, *apiError) {
 }
 
 // page returns one series of a list, so that clients must follow the page tokens.
-func (s *Server) page(all []series, token string) any {
+func (s *YouTube) page(all []series, token string) any {
 	n, _ := strconv.Atoi(token)
 	body := map[string]any{"unit": "1"}
 	if n < len(all) {
@@ -212,7 +212,7 @@ func (s *Server) page(all []series, token string) any {
 }
 
 // usage sums the minutes of an interval that ended at least Lag ago.
-func (s *Server) usage(start, end time.Time) (list []series) {
+func (s *YouTube) usage(start, end time.Time) (list []series) {
 	now := s.now()
 	defer s.locked()()
 	if s.Cloud.Fault == "empty" {
@@ -246,7 +246,7 @@ func (s *Server) usage(start, end time.Time) (list []series) {
 
 // quotaMetrics serves consumerQuotaMetrics.list: the daily limits, and the limit per minute if
 // there is one.
-func (s *Server) quotaMetrics() any {
+func (s *YouTube) quotaMetrics() any {
 	defer s.locked()()
 	limit := func(unit string, units int64) map[string]any {
 		text := strconv.FormatInt(units, 10)
@@ -268,7 +268,7 @@ func (s *Server) quotaMetrics() any {
 
 // Shown returns the units of a bucket, used after start and up to end, that the metric shows by
 // now.
-func (s *Server) Shown(bucket string, start, end time.Time) (units int64) {
+func (s *YouTube) Shown(bucket string, start, end time.Time) (units int64) {
 	for _, one := range s.usage(start, end) {
 		if one.Metric.Labels["quota_metric"] == "youtube.googleapis.com/"+bucket {
 			units, _ = strconv.ParseInt(one.Points[0].Value.Int64, 10, 64)

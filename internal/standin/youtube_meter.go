@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	_ "embed"
@@ -15,9 +15,9 @@ import (
 	_ "time/tzdata" // the Pacific day must not depend on the machine's zones
 )
 
-// Counts is what the stand-in has counted. Requests is the sum of the metered requests in
+// YouTubeCounts is what the stand-in has counted. Requests is the sum of the metered requests in
 // ByMethod, Rejected, Refused, NotFound and Continued.
-type Counts struct {
+type YouTubeCounts struct {
 	// Units are those of the current Pacific day, by bucket; Total those of all days.
 	Units map[string]int64 `json:"units"`
 	Total map[string]int64 `json:"total"`
@@ -37,24 +37,24 @@ type Counts struct {
 	Day string `json:"day"`
 }
 
-// meter counts the units of one project.
-type meter struct {
-	Counts   // without Units and Day
-	pacific  *time.Location
-	limits   map[string]int64
-	days     map[string]map[string]int64 // Pacific day → bucket → units
-	minute   int64                       // minutes since 1970
-	inMinute int64                       // units in that minute
-	uses     map[use]int64               // units, for Cloud
-	noted    int64                       // minute of the last use
-	tokens   map[string]granted          // of service accounts
+// youTubeMeter counts the units of one project.
+type youTubeMeter struct {
+	YouTubeCounts // without Units and Day
+	pacific       *time.Location
+	limits        map[string]int64
+	days          map[string]map[string]int64 // Pacific day → bucket → units
+	minute        int64                       // minutes since 1970
+	inMinute      int64                       // units in that minute
+	uses          map[use]int64               // units, for Cloud
+	noted         int64                       // minute of the last use
+	tokens        map[string]granted          // of service accounts
 }
 
-func newMeter(limits map[string]int64) meter {
+func newMeter(limits map[string]int64) youTubeMeter {
 	pacific, _ := time.LoadLocation("America/Los_Angeles") // the zone data are embedded
-	m := meter{
-		Counts:  Counts{Total: map[string]int64{}, ByMethod: map[string]int64{}},
-		pacific: pacific, days: map[string]map[string]int64{},
+	m := youTubeMeter{
+		YouTubeCounts: YouTubeCounts{Total: map[string]int64{}, ByMethod: map[string]int64{}},
+		pacific:       pacific, days: map[string]map[string]int64{},
 		limits: map[string]int64{"default": 10_000, "search_list": 100, "video_insert": 100,
 			"video_batch_get_stats": 10_000},
 	}
@@ -64,7 +64,7 @@ func newMeter(limits map[string]int64) meter {
 
 // day returns the Pacific calendar day of t and its used units by bucket. One day a year has 23
 // hours and one 25.
-func (m *meter) day(t time.Time) (day string, used map[string]int64) {
+func (m *youTubeMeter) day(t time.Time) (day string, used map[string]int64) {
 	day = t.In(m.pacific).Format(time.DateOnly)
 	if m.days[day] == nil {
 		m.days[day] = map[string]int64{}
@@ -73,10 +73,10 @@ func (m *meter) day(t time.Time) (day string, used map[string]int64) {
 }
 
 // Counts returns the units and requests so far.
-func (s *Server) Counts() Counts {
+func (s *YouTube) Counts() YouTubeCounts {
 	now := s.now()
 	defer s.locked()()
-	c := s.meter.Counts
+	c := s.meter.YouTubeCounts
 	day, units := s.meter.day(now)
 	c.Day, c.Units = day, maps.Clone(units)
 	c.Total, c.ByMethod = maps.Clone(c.Total), maps.Clone(c.ByMethod)
@@ -84,13 +84,13 @@ func (s *Server) Counts() Counts {
 }
 
 // SetLimit changes a bucket's daily units while the server runs.
-func (s *Server) SetLimit(bucket string, units int64) {
+func (s *YouTube) SetLimit(bucket string, units int64) {
 	defer s.locked()()
 	s.meter.limits[bucket] = units
 }
 
 // arrive counts a request and returns its number, from 1.
-func (s *Server) arrive(keyInURL bool) int64 {
+func (s *YouTube) arrive(keyInURL bool) int64 {
 	defer s.locked()()
 	s.meter.Requests++
 	if keyInURL {
@@ -100,13 +100,13 @@ func (s *Server) arrive(keyInURL bool) int64 {
 }
 
 // count increments a counter of the meter.
-func (s *Server) count(what *int64) {
+func (s *YouTube) count(what *int64) {
 	defer s.locked()()
 	*what++
 }
 
 // charge takes the method's units, or takes none and returns the limit's error.
-func (s *Server) charge(method method) *apiError {
+func (s *YouTube) charge(method method) *apiError {
 	now := s.now()
 	defer s.locked()()
 	m := &s.meter
@@ -216,7 +216,7 @@ func overridden(r *http.Request) (*http.Request, error) {
 
 // credentialError returns why the request may not call the method, or nil. A request may have an
 // API key, a user's token, or both; each must be valid.
-func (s *Server) credentialError(r *http.Request, m method) *apiError {
+func (s *YouTube) credentialError(r *http.Request, m method) *apiError {
 	key := r.Header.Get("X-Goog-Api-Key")
 	if key == "" {
 		key = r.URL.Query().Get("key")

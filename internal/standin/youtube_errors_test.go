@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"encoding/json"
@@ -28,7 +28,7 @@ func metadata(t *testing.T, e *googleapi.Error) map[string]any {
 }
 
 func TestErrors(t *testing.T) {
-	url := start(t, &Server{Charts: Generator{Totals: map[string]int{"AU": 0}}.Charts()})
+	url := start(t, &YouTube{Charts: Generator{Totals: map[string]int{"AU": 0}}.Charts()})
 	const chart = "videos?part=id&chart=mostPopular"
 	for path, want := range map[string]struct {
 		code   int
@@ -47,12 +47,12 @@ func TestErrors(t *testing.T) {
 		chart + "&id=x":                                {400, "incompatibleParameters"},
 		"videoCategories?part=id&regionCode=1":         {400, "invalidRegionCode"},
 	} {
-		status, body := get(t, url+"/youtube/v3/"+path)
+		status, body := status(t, url+"/youtube/v3/"+path)
 		err := googleapi.CheckResponse(&http.Response{StatusCode: status,
 			Body: io.NopCloser(strings.NewReader(body))})
 		wantError(t, path, err, want.code, want.reason)
 	}
-	if status, body := get(t, url+"/youtube/v3search"); status != 404 ||
+	if status, body := status(t, url+"/youtube/v3search"); status != 404 ||
 		!strings.HasPrefix(body, "<!DOCTYPE html>") {
 		t.Errorf("an unknown path: %d %s", status, body)
 	}
@@ -99,7 +99,7 @@ func TestRecordedShapes(t *testing.T) {
 	if data == "" {
 		return
 	}
-	url := start(t, &Server{})
+	url := start(t, &YouTube{})
 	for _, test := range []struct{ path, pattern, mayLack string }{
 		{"videos?part=snippet,contentDetails,statistics&chart=mostPopular&regionCode=KR",
 			"videos_mostPopular_KR*", ".items[].contentDetails.regionRestriction"},
@@ -115,7 +115,7 @@ func TestRecordedShapes(t *testing.T) {
 		}
 		recorded, err := os.ReadFile(files[0])
 		must(t, err)
-		_, body := get(t, url+"/youtube/v3/"+test.path)
+		_, body := status(t, url+"/youtube/v3/"+test.path)
 		want, got := shape(t, string(recorded)), shape(t, body)
 		for path, kind := range want {
 			if got[path] != kind && !strings.HasPrefix(path, test.mayLack) {

@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"crypto"
@@ -32,7 +32,7 @@ func TestToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Cloud: Cloud{Accounts: []*ServiceAccount{read}}}
+	s := &YouTube{Cloud: Cloud{Accounts: []*ServiceAccount{read}}}
 	now := time.Now().Unix()
 	good := func() (header, claims map[string]any) {
 		return map[string]any{"alg": "RS256", "typ": "JWT"}, map[string]any{"iss": account.Email,
@@ -108,7 +108,7 @@ func sign(t *testing.T, key *rsa.PrivateKey, header, claims map[string]any) stri
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-func grant(s *Server, assertion string) (status int, body string) {
+func grant(s *YouTube, assertion string) (status int, body string) {
 	form := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"},
 		"assertion": {assertion}}
 	r := httptest.NewRequest(http.MethodPost, "/token", strings.NewReader(form.Encode()))
@@ -125,7 +125,7 @@ func TestCloudNeedsAToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Cloud: Cloud{Accounts: []*ServiceAccount{account}}}
+	s := &YouTube{Cloud: Cloud{Accounts: []*ServiceAccount{account}}}
 	now := time.Now().Unix()
 	_, body := grant(s, sign(t, privateKey(t, file), map[string]any{"alg": "RS256"}, map[string]any{
 		"iss": account.Email, "scope": "https://www.googleapis.com/auth/monitoring.read", "iat": now,

@@ -1,4 +1,4 @@
-package youtubetest
+package standin
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func idsOf(chart []*Video) (ids []string) {
 
 func TestChartPages(t *testing.T) {
 	charts := Generator{Totals: map[string]int{"US": 200, "IN": 171, "FR": 16, "BR": 50}}.Charts()
-	s := &Server{Charts: charts}
+	s := &YouTube{Charts: charts}
 	c := client(t, start(t, s))
 	for _, test := range []struct {
 		region string
@@ -73,7 +73,7 @@ func TestChartPages(t *testing.T) {
 }
 
 func TestChartDefaultsAndNeighbours(t *testing.T) {
-	c := client(t, start(t, &Server{}))
+	c := client(t, start(t, &YouTube{}))
 	call := func(token string) *youtube.VideoListResponse {
 		l, err := c.Videos.List([]string{"id"}).Chart("mostPopular").PageToken(token).Do()
 		must(t, err)
@@ -97,7 +97,7 @@ func TestChartDefaultsAndNeighbours(t *testing.T) {
 }
 
 func TestChartMoves(t *testing.T) {
-	c := client(t, start(t, &Server{PageMove: 3}))
+	c := client(t, start(t, &YouTube{PageMove: 3}))
 	pages := readChart(t, c, "US", 50)
 	for i := range pages[:3] {
 		if !slices.Equal(pages[i][47:], pages[i+1][:3]) {
@@ -114,7 +114,7 @@ func TestChartMoves(t *testing.T) {
 func TestVideosByID(t *testing.T) {
 	charts := defaultCharts()
 	known := idsOf(charts.Chart("JP", 1))
-	c := client(t, start(t, &Server{Charts: charts}))
+	c := client(t, start(t, &YouTube{Charts: charts}))
 	asked := []string{known[2], "xxxxxxxxxxx", known[0], known[2]}
 	l, err := c.Videos.List([]string{"snippet,statistics"}).Id(asked...).Do()
 	must(t, err)
@@ -133,7 +133,7 @@ func TestVideosByID(t *testing.T) {
 
 func TestOtherLists(t *testing.T) {
 	charts := defaultCharts()
-	s := &Server{Charts: charts}
+	s := &YouTube{Charts: charts}
 	c := client(t, start(t, s))
 	some := charts.Chart("BR", 1)[0]
 
@@ -168,7 +168,7 @@ func TestOtherLists(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	s := &Server{}
+	s := &YouTube{}
 	c := client(t, start(t, s))
 	found := 0
 	err := c.Search.List([]string{"snippet"}).Q("Самовар").MaxResults(3).Pages(t.Context(),
@@ -215,12 +215,12 @@ func TestLoadDir(t *testing.T) {
 	if charts.Days() != 2 || !slices.Equal(charts.Regions(1), []string{"BR"}) {
 		t.Fatalf("%d days, regions %v", charts.Days(), charts.Regions(1))
 	}
-	url := start(t, &Server{Charts: charts, DaysBack: 1})
+	url := start(t, &YouTube{Charts: charts, DaysBack: 1})
 	got := slices.Concat(readChart(t, client(t, url), "BR", 50)...)
 	if !slices.Equal(got, idsOf(generated.Chart("BR", 0))) {
 		t.Error("the chart of the day before is not what was written")
 	}
-	if status, body := get(t, url+chartQuery+"AU"); status != 404 ||
+	if status, body := status(t, url+chartQuery+"AU"); status != 404 ||
 		!strings.Contains(body, "videoChartNotFound") {
 		t.Errorf("a region without a file: %d %s", status, body)
 	}
@@ -250,7 +250,7 @@ func TestRealCharts(t *testing.T) {
 		charts.days[1].date != "2020-08-13" {
 		t.Fatalf("%d days, regions %v", charts.Days(), got)
 	}
-	c := client(t, start(t, &Server{Charts: charts}))
+	c := client(t, start(t, &YouTube{Charts: charts}))
 	if pages := readChart(t, c, "KR", 50); len(pages) != 3 || len(pages[2]) != 29 {
 		t.Errorf("KR has %d pages", len(pages))
 	}
@@ -352,7 +352,7 @@ func TestTextIsKept(t *testing.T) {
 		CommentsDisabled: true, RatingsDisabled: true}
 	for region, charts := range map[string]*Charts{"FR": newCharts([]*Video{off}),
 		"RU": defaultCharts()} {
-		_, body := get(t, start(t, &Server{Charts: charts})+
+		_, body := status(t, start(t, &YouTube{Charts: charts})+
 			chartQuery+region+"&part=snippet,statistics&maxResults=50")
 		var l struct {
 			Items []struct {
