@@ -31,6 +31,7 @@ regions: spell
 retryafter:
 share: quota schedule
 spell:
+words:
 tail: quota
 shadow: quota
 textfile:
@@ -51,7 +52,7 @@ ledger/queue:
 ledger/memstore: quota
 ledger/sqlitestore: quota ledger/queue sqlite
 ledger/redisledger: quota ledger/queue lua
-limit: ledger/queue lua
+limit: ledger/queue lua words
 limit/rules: limit quota spell yamlfile
 ledger: quota sqlite ledger/redisledger ledger/sqlitestore
 meter: costs endpoint quota
@@ -72,20 +73,20 @@ metrics: catalog ingest quota version youtube/fault
 daemon: catalog forecast ingest job meter metrics quota regions schedule share youtube/fault
 plan: quota schedule share sim
 prove: limit quota
-report: catalog config costs forecast job plan quota share sim slice spell
+report: catalog config costs forecast job plan quota share sim slice spell words
 serve/outage: quota
-serve/pages: catalog costs forecast limit plan quota regions report schedule serve/outage
+serve/pages: catalog costs forecast limit plan quota regions report schedule serve/outage words
 serve: callers catalog config limit quota regions report serve/outage
-serve: serve/pages version
+serve: serve/pages version words
 picture: plan
 crontab:
 freshness:
 config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile
 doctor: cloudquota config costs ledger ledger/redisledger quota report sqlite
 slice: quota sqlite
-cli: config costs ledger quota report spell sqlite version youtube/fault
+cli: config costs ledger quota report spell sqlite version youtube/fault words
 cli/clitest:
-top: cli costs quota report
+top: cli costs quota report words
 deploy:
 cmd/quotactl: *
 cmd/ingestor: *

@@ -15,6 +15,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 func (a *app) browse(ctx context.Context, read func(*catalog.Catalog) error) error {
@@ -150,7 +151,7 @@ func describe(screen cli.Screen, s catalog.RegionState) cli.Cell {
 	at = at.Truncate(time.Second) // it has passed
 	return cli.Cell{
 		Text:  fmt.Sprintf(text, screen.Moment(at)),
-		Short: fmt.Sprintf(text, cli.Moment(at)),
+		Short: fmt.Sprintf(text, words.Moment(at)),
 	}
 }
 
@@ -158,7 +159,7 @@ func age(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return cli.Span(max(0, time.Since(at)))
+	return words.Span(max(0, time.Since(at)))
 }
 
 func searchCommand(a *app) *cobra.Command {
@@ -250,7 +251,7 @@ deleted within 30 days. The ledger is not touched.`,
 				return cli.Hint(cli.Usagef("--older-than is missing"),
 					"ingestor purge --older-than 30d")
 			}
-			d, err := cli.ParseSpan(older)
+			d, err := words.ParseSpan(older)
 			if err != nil || d <= 0 {
 				return cli.Usagef("--older-than %q: write a duration such as 30d or 12h", older)
 			}

@@ -5,12 +5,13 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 func (a *app) drawHistory(h report.History) error {
 	screen := a.Screen()
 	err := screen.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID,
-		cli.Plain(h.Title), cli.Plain(h.Channel), h.ChannelID, h.Category,
+		words.Plain(h.Title), words.Plain(h.Channel), h.ChannelID, h.Category,
 		screen.At(h.FirstSeenAt).Text, screen.At(h.FetchedAt).Text)
 	counters := screen.Table("at", ">views", ">likes", ">comments")
 	for _, c := range h.Counters {

@@ -17,6 +17,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/report"
 	"quotabudget/internal/share"
+	"quotabudget/internal/words"
 )
 
 // jobsJSON are the lanes of the schedule, and how their last runs ended.
@@ -32,7 +33,7 @@ type jobJSON struct {
 	Credential string           `json:"credential"`
 	Schedule   string           `json:"schedule"`
 	Timezone   string           `json:"timezone"`
-	Next       cli.Time         `json:"next"`
+	Next       words.Time       `json:"next"`
 	Weight     int64            `json:"weight"`
 	Priority   int64            `json:"priority"`
 	Floor      int64            `json:"floor"`
@@ -42,7 +43,7 @@ type jobJSON struct {
 }
 
 type jobRun struct {
-	At       cli.Time         `json:"at"`
+	At       words.Time       `json:"at"`
 	Tick     string           `json:"tick"`
 	Outcome  string           `json:"outcome"`
 	ExitCode *int             `json:"exit_code"`
@@ -112,7 +113,7 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 		Timezone: l.Zone.String(), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor,
 		Cost: make(map[string]int64), Runs: []jobRun{}}
 	if tick := l.Next(time.Now()); !tick.At.IsZero() {
-		out.Next = cli.Time(tick.At)
+		out.Next = words.Time(tick.At)
 	}
 	price, _ := cfg.Costs.Price(report.PageMethod) // a list without it sweeps nothing
 	for _, c := range l.PriceOr(price) {
@@ -135,7 +136,7 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 			units = map[string]int64{}
 		}
 		out.Runs = append(out.Runs,
-			jobRun{cli.Time(r.EndedAt), r.Tick, r.Outcome, r.ExitCode, units})
+			jobRun{words.Time(r.EndedAt), r.Tick, r.Outcome, r.ExitCode, units})
 	}
 	if len(out.Runs) > 0 {
 		out.Last = &out.Runs[0]

@@ -17,6 +17,7 @@ import (
 	"quotabudget/internal/report"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
+	"quotabudget/internal/words"
 )
 
 func reportCommand(a *app) *cobra.Command {
@@ -62,18 +63,18 @@ docs/json.md describes the fields of -o json.`,
 }
 
 type freshnessJSON struct {
-	Region    string   `json:"region"`
-	Job       string   `json:"job"`
-	Charts    int      `json:"charts"`
-	Completed cli.Time `json:"completed_at"`
-	Age       *int64   `json:"age_seconds"`
-	Gap       *int64   `json:"gap_seconds"`
-	Moved     *float64 `json:"places_changed"`
-	New       *float64 `json:"new_videos"`
-	PerUnit   *float64 `json:"new_videos_per_unit"`
-	Units     int64    `json:"units"`
-	Interval  int64    `json:"interval_seconds"`
-	Proposed  *int64   `json:"proposed_seconds"`
+	Region    string     `json:"region"`
+	Job       string     `json:"job"`
+	Charts    int        `json:"charts"`
+	Completed words.Time `json:"completed_at"`
+	Age       *int64     `json:"age_seconds"`
+	Gap       *int64     `json:"gap_seconds"`
+	Moved     *float64   `json:"places_changed"`
+	New       *float64   `json:"new_videos"`
+	PerUnit   *float64   `json:"new_videos_per_unit"`
+	Units     int64      `json:"units"`
+	Interval  int64      `json:"interval_seconds"`
+	Proposed  *int64     `json:"proposed_seconds"`
 
 	change freshness.Change
 }
@@ -172,17 +173,17 @@ func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int
 
 func outwardChange(c freshness.Change, job string) freshnessJSON {
 	out := freshnessJSON{Region: c.Region, Job: job, Charts: len(c.Charts), Units: c.Units,
-		Interval: report.Seconds(c.Interval), change: c}
+		Interval: words.Seconds(c.Interval), change: c}
 	if n := len(c.Charts); n > 0 {
 		at := c.Charts[n-1].At
-		out.Completed, out.Age = cli.Time(at), new(report.Seconds(max(0, time.Since(at))))
+		out.Completed, out.Age = words.Time(at), new(words.Seconds(max(0, time.Since(at))))
 	}
 	if c.Pairs > 0 {
-		out.Gap = new(report.Seconds(c.Gap))
+		out.Gap = new(words.Seconds(c.Gap))
 		out.Moved, out.New, out.PerUnit = &c.Moved, &c.New, &c.PerUnit
 	}
 	if c.Proposed > 0 {
-		out.Proposed = new(report.Seconds(c.Proposed))
+		out.Proposed = new(words.Seconds(c.Proposed))
 	}
 	return out
 }
@@ -194,16 +195,16 @@ func (a *app) drawFreshness(out freshnessReport) error {
 	for _, r := range out.Regions {
 		c := r.change
 		row := []any{r.Region, r.Job, r.Charts, "none yet", "-", "-", "-", "-",
-			cli.Span(c.Interval), "-"}
+			words.Span(c.Interval), "-"}
 		if r.Age != nil {
-			row[3] = cli.Span(time.Duration(*r.Age) * time.Second)
+			row[3] = words.Span(time.Duration(*r.Age) * time.Second)
 		}
 		if c.Pairs > 0 {
-			row[4], row[5] = cli.Span(c.Gap), fmt.Sprintf("%.1f%%", 100*c.Moved)
+			row[4], row[5] = words.Span(c.Gap), fmt.Sprintf("%.1f%%", 100*c.Moved)
 			row[6], row[7] = fmt.Sprintf("%.1f%%", 100*c.New), fmt.Sprintf("%.2f", c.PerUnit)
 		}
 		if c.Proposed > 0 {
-			row[9] = cli.Span(c.Proposed)
+			row[9] = words.Span(c.Proposed)
 		}
 		table.AppendRow(row)
 	}

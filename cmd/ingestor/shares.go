@@ -5,16 +5,16 @@ import (
 	"context"
 	"time"
 
-	"quotabudget/internal/cli"
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/report"
 	"quotabudget/internal/share"
+	"quotabudget/internal/words"
 )
 
 // sharesJSON says who may take how much of what is left until the reset, when that is not enough
 // for every tick.
 type sharesJSON struct {
-	Reset   cli.Time     `json:"reset"`
+	Reset   words.Time   `json:"reset"`
 	Left    int64        `json:"left"`
 	Regions []shareJSON  `json:"regions"`
 	Loans   []share.Loan `json:"loans"`
@@ -46,7 +46,7 @@ func (s *deps) shares(ctx context.Context, work *daemon.Config) *sharesJSON {
 	if err != nil || !short {
 		return nil
 	}
-	out := &sharesJSON{Reset: cli.Time(shares.Until), Left: shares.Left,
+	out := &sharesJSON{Reset: words.Time(shares.Until), Left: shares.Left,
 		Loans: append([]share.Loan{}, share.Loans(shares.Lanes)...)}
 	for _, one := range shares.Lanes {
 		out.Regions = append(out.Regions, shareJSON{one.Title(), one.Weight, one.Priority,
@@ -71,7 +71,7 @@ func (a *app) printShares(s *sharesJSON) error {
 	err = cmp.Or(err, screen.Draw(table))
 	for _, loan := range s.Loans {
 		err = cmp.Or(err, screen.Say("%s leaves %s to %s\n", loan.From,
-			counted(int(loan.Units), "unit"), loan.To))
+			words.Plural(loan.Units, "unit"), loan.To))
 	}
 	return err
 }

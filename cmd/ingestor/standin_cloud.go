@@ -13,6 +13,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/standin"
+	"quotabudget/internal/words"
 )
 
 // cloudFlags are those about what the stand-in says of its own metering.
@@ -93,7 +94,7 @@ func use(s *standin.YouTube, spec string) error {
 	var at time.Time
 	if when == "yesterday" {
 		at = s.Yesterday()
-	} else if ago, err := cli.ParseSpan(when); err == nil {
+	} else if ago, err := words.ParseSpan(when); err == nil {
 		at = time.Now().Add(-ago)
 	} else if at, err = time.Parse(time.RFC3339, when); err != nil {
 		return cli.Usagef("--used %s: %s is neither a duration nor RFC 3339 nor yesterday", spec,

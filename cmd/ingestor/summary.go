@@ -11,13 +11,13 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 type summaryJSON struct {
 	Outcome           ingest.Outcome   `json:"outcome"`
 	Units             map[string]int64 `json:"units"`
-	RetryAt           cli.Time         `json:"retry_at"`
+	RetryAt           words.Time       `json:"retry_at"`
 	RetryAfterSeconds *int64           `json:"retry_after_seconds"`
 	Limit             *string          `json:"limit"`
 	Regions           []regionJSON     `json:"regions"`
@@ -34,17 +34,17 @@ type regionJSON struct {
 }
 
 func outward(sum ingest.Summary) summaryJSON {
-	out := summaryJSON{Outcome: sum.Outcome, Units: sum.Units, RetryAt: cli.Time(sum.RetryAt),
-		Limit: report.OrNull(sum.Limit), Regions: []regionJSON{}}
+	out := summaryJSON{Outcome: sum.Outcome, Units: sum.Units, RetryAt: words.Time(sum.RetryAt),
+		Limit: words.OrNull(sum.Limit), Regions: []regionJSON{}}
 	if out.Units == nil {
 		out.Units = map[string]int64{}
 	}
 	if !sum.RetryAt.IsZero() {
-		out.RetryAfterSeconds = new(report.Seconds(sum.RetryAfter))
+		out.RetryAfterSeconds = new(words.Seconds(sum.RetryAfter))
 	}
 	for _, r := range sum.Regions {
 		out.Regions = append(out.Regions,
-			regionJSON{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, report.OrNull(why(r))})
+			regionJSON{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, words.OrNull(why(r))})
 	}
 	return out
 }
@@ -85,7 +85,7 @@ func reasons(sum ingest.Summary) (text string) {
 	var order []string
 	of := make(map[string][]string)
 	for _, r := range sum.Regions {
-		reason := cli.Plain(why(r))
+		reason := words.Plain(why(r))
 		ended := r.Outcome == ingest.Failed || r.Outcome == ingest.Partial
 		if !ended || reason == "" || errors.Is(r.Err(), quota.ErrExhausted) {
 			continue
@@ -134,7 +134,7 @@ func sentence(screen cli.Screen, sum ingest.Summary) string {
 		units += n
 	}
 	text := fmt.Sprintf("%s: %d of %s, %s charged", sum.Outcome, complete,
-		counted(len(sum.Regions), "chart"), counted(int(units), "unit"))
+		words.Plural(int64(len(sum.Regions)), "chart"), words.Plural(units, "unit"))
 	if unavailable > 0 {
 		text += fmt.Sprintf(", no chart: %d", unavailable)
 	}
@@ -147,15 +147,7 @@ func sentence(screen cli.Screen, sum ingest.Summary) string {
 			by = "the upstream says the quota is gone"
 		}
 		text += fmt.Sprintf("; %s, come back at %s (in %s)", by, screen.Moment(sum.RetryAt),
-			cli.Span(sum.RetryAfter))
+			words.Span(sum.RetryAfter))
 	}
 	return text
-}
-
-// counted is a number with its noun: "1 unit", "2 units".
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }

@@ -10,7 +10,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 // correction is what adjust is asked to do.
@@ -22,14 +22,14 @@ type correction struct {
 
 // adjusted is what it did, as it is printed.
 type adjusted struct {
-	Bucket   string   `json:"bucket"`
-	Units    int64    `json:"units"`
-	At       cli.Time `json:"at"`
-	Entry    *string  `json:"entry"`
-	By       string   `json:"by"`
-	Reason   string   `json:"reason"`
-	Replayed bool     `json:"replayed,omitempty"`
-	DryRun   bool     `json:"dry_run,omitempty"`
+	Bucket   string     `json:"bucket"`
+	Units    int64      `json:"units"`
+	At       words.Time `json:"at"`
+	Entry    *string    `json:"entry"`
+	By       string     `json:"by"`
+	Reason   string     `json:"reason"`
+	Replayed bool       `json:"replayed,omitempty"`
+	DryRun   bool       `json:"dry_run,omitempty"`
 }
 
 func (a *app) adjust() *cobra.Command {
@@ -138,7 +138,7 @@ func (g *gate) correcting(ctx context.Context, q correction) (quota.Adjust, erro
 			return a, cli.Usagef("--at %s is in the future", q.at)
 		case now.Sub(at) > quota.RetentionFor(a.Limits):
 			return a, cli.Usagef("--at %s: entries are kept for %s", q.at,
-				cli.Span(quota.RetentionFor(a.Limits)))
+				words.Span(quota.RetentionFor(a.Limits)))
 		}
 		a.Until = at
 	}
@@ -155,7 +155,7 @@ func (g *gate) inWords(a quota.Adjust, err error) error {
 	switch {
 	case errors.Is(err, quota.ErrSpanShort):
 		return cli.Hint(err, "the day began at %s; "+
-			"quotactl log --bucket %s shows what was charged", cli.Moment(a.After), a.Bucket)
+			"quotactl log --bucket %s shows what was charged", words.Moment(a.After), a.Bucket)
 	case errors.Is(err, quota.ErrNoEntry):
 		return cli.Hint(err, "name a later time with --at, or none")
 	}
@@ -163,7 +163,7 @@ func (g *gate) inWords(a quota.Adjust, err error) error {
 }
 
 func (a *app) adjusted(q quota.Adjust, d quota.Decision, of asked) error {
-	out := adjusted{q.Bucket, q.Units, cli.Time(d.At), report.OrNull(d.Entry),
+	out := adjusted{q.Bucket, q.Units, words.Time(d.At), words.OrNull(d.Entry),
 		q.Labels[quota.LabelBy], q.Labels[quota.LabelReason], d.Replayed, q.DryRun}
 	return a.Print(out, func() error {
 		s := a.Screen()

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/words"
 )
 
 const completeWithin = 2 * time.Second
@@ -53,21 +53,21 @@ func (a *app) complete(root *cobra.Command) {
 		}
 		switch c.Name() {
 		case "draw", "commit", "release":
-			c.ValidArgsFunction = words(a.reservationIDs, 1)
+			c.ValidArgsFunction = offer(a.reservationIDs, 1)
 		case "costs":
-			c.ValidArgsFunction = words(methods, 1)
+			c.ValidArgsFunction = offer(methods, 1)
 		}
 	}
 }
 
 func flag(c *cobra.Command, name string, complete completion) {
-	if err := c.RegisterFlagCompletionFunc(name, words(complete, math.MaxInt)); err != nil {
+	if err := c.RegisterFlagCompletionFunc(name, offer(complete, math.MaxInt)); err != nil {
 		panic(err) // the flag was looked up before
 	}
 }
 
-// words completes while there are fewer arguments than most, if the words are found in time.
-func words(complete completion, most int) cobra.CompletionFunc {
+// offer completes while there are fewer arguments than most, if the words are found in time.
+func offer(complete completion, most int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, done := context.WithTimeout(c.Context(), completeWithin)
 		defer done()
@@ -97,8 +97,8 @@ func (a *app) reservationIDs(ctx context.Context) (ids []string) {
 				return err
 			}
 			for _, r := range list {
-				ids = append(ids, fmt.Sprintf("%s\t%d units left %s", cli.Plain(r.ID), r.Left,
-					cli.Plain(r.Note)))
+				ids = append(ids, fmt.Sprintf("%s\t%d units left %s", words.Plain(r.ID), r.Left,
+					words.Plain(r.Note)))
 			}
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve"
+	"quotabudget/internal/words"
 )
 
 // inForce is the configuration as it is printed: the keys of quota.yaml, and where they come from.
@@ -109,17 +110,17 @@ type jobShown struct {
 func newIngest(cfg *config.Config) ingestShown {
 	in, d := cfg.Ingest, cfg.Daemon
 	out := ingestShown{
-		Credential: report.OrNull(in.Credential),
+		Credential: words.OrNull(in.Credential),
 		Regions:    append([]regions.Region{}, in.Regions...),
 		Pages:      in.Pages, Parallel: in.Parallel,
 		Schedule: in.Schedule, Timezone: in.Timezone.String(), Stagger: in.Stagger.String(),
-		Jitter: d.Jitter.String(), JitterS: report.Seconds(d.Jitter),
+		Jitter: d.Jitter.String(), JitterS: words.Seconds(d.Jitter),
 		CatchUp: d.CatchUp, Weights: orEmpty(d.Weights),
 		Priorities: orEmpty(d.Priorities), Floors: orEmpty(d.Floors), Jobs: []jobShown{},
-		Lease: d.Lease.String(), LeaseS: report.Seconds(d.Lease),
-		Grace: d.Grace.String(), GraceS: report.Seconds(d.Grace), Listen: d.Listen,
+		Lease: d.Lease.String(), LeaseS: words.Seconds(d.Lease),
+		Grace: d.Grace.String(), GraceS: words.Seconds(d.Grace), Listen: d.Listen,
 	}
-	if out.StaggerS = new(report.Seconds(in.Stagger)); d.StaggerAuto {
+	if out.StaggerS = new(words.Seconds(in.Stagger)); d.StaggerAuto {
 		out.Stagger, out.StaggerS = "auto", nil
 	}
 	for _, j := range d.Jobs {
@@ -194,9 +195,9 @@ func (a *app) warn(cfg *config.Config) {
 
 func newInForce(cfg *config.Config) inForce {
 	out := inForce{
-		File: report.OrNull(cfg.File), Environment: append([]string{}, cfg.Environment...),
+		File: words.OrNull(cfg.File), Environment: append([]string{}, cfg.Environment...),
 		Ledger: config.HidePassword(cfg.Ledger), Catalog: cfg.Catalog,
-		Costs: costsShown{report.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(),
+		Costs: costsShown{words.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(),
 			cfg.Costs.Version},
 		YouTube: cfg.YouTube, Upstreams: cfg.Upstreams, Ingest: newIngest(cfg),
 		Jobs: newOwnJobs(cfg), Serve: newServe(cfg.Serve),
@@ -214,7 +215,7 @@ func newInForce(cfg *config.Config) inForce {
 		}
 		for _, l := range c.Limits {
 			limit := limitShown{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom,
-				Window: l.Window.Text(), Timezone: report.OrNull(l.Window.ZoneName()),
+				Window: l.Window.Text(), Timezone: words.OrNull(l.Window.ZoneName()),
 				Mode: report.LimitMode(l)}
 			if l.Across {
 				limit.Across = "all"

@@ -7,7 +7,7 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 // ownJobShown is a job without what may be secret: the values of its variables, and what a request
@@ -53,8 +53,8 @@ func newOwnJobs(cfg *config.Config) (shown []ownJobShown) {
 			Name: j.Name, Command: j.Command, URL: withoutQuery(j.Request.URL),
 			Elsewhere: j.Elsewhere,
 			Method:    j.Request.Method, Success: j.Request.Success, Schedule: j.Schedule, Timezone: j.Timezone.String(),
-			Jitter: j.Jitter.String(), JitterS: report.Seconds(j.Jitter),
-			Timeout: j.Timeout.String(), TimeoutS: report.Seconds(j.Timeout),
+			Jitter: j.Jitter.String(), JitterS: words.Seconds(j.Jitter),
+			Timeout: j.Timeout.String(), TimeoutS: words.Seconds(j.Timeout),
 			Cost: newJobCosts(j.Cost.Costs), Learned: j.Cost.Learned, Settle: j.Settle,
 			Weight: j.Weight, Priority: j.Priority, Floor: j.Floor, Pace: paceOf(cfg, j),
 			Credential: j.Credential, Directory: j.Directory, User: j.User, Overlap: "skip",

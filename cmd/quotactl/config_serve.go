@@ -8,7 +8,7 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 // serveShown is the section serve of the configuration in force.
@@ -52,7 +52,7 @@ func newServe(s config.Serve) *serveShown {
 	if !s.Configured {
 		return nil
 	}
-	out := &serveShown{Listen: s.Listen, Public: s.Public, TokenFile: report.OrNull(s.TokenFile),
+	out := &serveShown{Listen: s.Listen, Public: s.Public, TokenFile: words.OrNull(s.TokenFile),
 		Hosts: append([]string{}, s.Hosts...), Store: "memory",
 		Proxies: append([]netip.Prefix{}, s.Rules.Known.Proxies...),
 		Keys:    []callerShown{}, Limits: []guardShown{}, Policies: []guardShown{}}
@@ -76,7 +76,7 @@ func newServe(s config.Serve) *serveShown {
 
 func newGuard(l limit.Rule) guardShown {
 	out := guardShown{Name: l.Name, Per: l.By, Route: l.Routes, Requests: l.Units,
-		Window: l.Window.String(), WindowS: report.Seconds(l.Window), Algorithm: l.Algorithm,
+		Window: l.Window.String(), WindowS: words.Seconds(l.Window), Algorithm: l.Algorithm,
 		Cost: l.Cost, Tiers: make(map[string]int64), CountDenied: l.CountDenied,
 		Observe: l.Observe, Shards: max(l.Shards, 1), WhenUnreachable: "closed"}
 	if l.Open {

@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 type priceList struct {
@@ -114,12 +114,12 @@ func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 		p := pricing{
 			Method: m.ID, Route: m.Verb + " " + m.Path, Cost: quota.UnitsOf(m.Costs),
 			Status: m.Source.Status, Source: m.Source.Text, Date: m.Source.Date,
-			Note: report.OrNull(m.Note), Known: m.Known(), Terms: []term{}, costs: m.Costs,
+			Note: words.OrNull(m.Note), Known: m.Known(), Terms: []term{}, costs: m.Costs,
 			Numbers: m.Numbers(),
 		}
 		for _, of := range m.Terms {
-			p.Terms = append(p.Terms, term{of.Bucket, report.OrNull(of.Take),
-				report.OrNull(of.Hold), report.OrNull(of.Settle)})
+			p.Terms = append(p.Terms, term{of.Bucket, words.OrNull(of.Take),
+				words.OrNull(of.Hold), words.OrNull(of.Settle)})
 		}
 		list.Methods = append(list.Methods, p)
 	}

@@ -8,6 +8,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
+	"quotabudget/internal/words"
 )
 
 // checkedList is what a price list without a mistake has.
@@ -71,6 +72,6 @@ func (a *app) sayChecked(list checkedList) error {
 	if err := s.Draw(t); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(a.Stderr, "%s has no mistakes\n", cli.Plain(list.File))
+	_, err := fmt.Fprintf(a.Stderr, "%s has no mistakes\n", words.Plain(list.File))
 	return err
 }

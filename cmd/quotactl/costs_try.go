@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 // tried is what a price list makes of one call.
@@ -53,25 +53,25 @@ type triedOnce struct {
 }
 
 type triedLesson struct {
-	Bucket    string       `json:"bucket"`
-	Window    *string      `json:"window"`
-	Limit     *int64       `json:"limit"`
-	Remaining *int64       `json:"remaining"`
-	ResetAt   *report.Time `json:"reset_at"`
-	ResetIn   *int64       `json:"reset_in_seconds"`
-	From      string       `json:"from"`
+	Bucket    string      `json:"bucket"`
+	Window    *string     `json:"window"`
+	Limit     *int64      `json:"limit"`
+	Remaining *int64      `json:"remaining"`
+	ResetAt   *words.Time `json:"reset_at"`
+	ResetIn   *int64      `json:"reset_in_seconds"`
+	From      string      `json:"from"`
 }
 
 type triedRefusal struct {
-	Kind    string       `json:"kind"`
-	As      *string      `json:"as"`
-	Reason  *string      `json:"reason"`
-	Message *string      `json:"message"`
-	Bucket  *string      `json:"bucket"`
-	Metric  *string      `json:"metric"`
-	Window  bool         `json:"until_window_ends"`
-	UntilAt *report.Time `json:"until_at"`
-	UntilIn *int64       `json:"until_in_seconds"`
+	Kind    string      `json:"kind"`
+	As      *string     `json:"as"`
+	Reason  *string     `json:"reason"`
+	Message *string     `json:"message"`
+	Bucket  *string     `json:"bucket"`
+	Metric  *string     `json:"metric"`
+	Window  bool        `json:"until_window_ends"`
+	UntilAt *words.Time `json:"until_at"`
+	UntilIn *int64      `json:"until_in_seconds"`
 }
 
 // tryFlags are the files of one call, and what it is where they do not say.
@@ -214,14 +214,14 @@ func hasHost(t *costs.Table, host string) bool {
 }
 
 func unknownHost(host string) error {
-	return cli.Usagef("no upstream of the price list has the host %s", cli.Plain(host))
+	return cli.Usagef("no upstream of the price list has the host %s", words.Plain(host))
 }
 
 func (out *tried) quoted(q costs.Quote) {
 	out.Upstream, out.Known = out.table.Upstream, q.Known
 	out.Missing, out.Lessons, out.Unread = []string{}, []triedLesson{}, []string{}
 	if !q.Known {
-		out.Lapse, out.TTL = new(string(q.Lapse)), new(report.Seconds(q.TTL))
+		out.Lapse, out.TTL = new(string(q.Lapse)), new(words.Seconds(q.TTL))
 	}
 	out.Unlisted = []string{}
 	out.unlisted(q.Unlisted)
@@ -244,7 +244,7 @@ func (out *tried) unlisted(all []costs.Unlisted) {
 func (out *tried) observed(o costs.Outcome) {
 	out.answered = &o
 	out.unlisted(o.Unlisted)
-	out.Pending = report.OrNull(o.Pending)
+	out.Pending = words.OrNull(o.Pending)
 	for i, c := range o.Costs {
 		if o.Pending == "" {
 			out.Units[i].Settled = new(c.Units)
@@ -274,20 +274,20 @@ func (out *tried) observed(o costs.Outcome) {
 		}
 	}
 	if r := o.Refusal; r != nil {
-		out.Refusal = &triedRefusal{Kind: string(r.Kind), As: report.OrNull(r.As),
-			Reason: report.OrNull(r.Reason), Message: report.OrNull(r.Message),
-			Bucket: report.OrNull(r.Bucket), Metric: report.OrNull(r.Metric), Window: r.Window}
+		out.Refusal = &triedRefusal{Kind: string(r.Kind), As: words.OrNull(r.As),
+			Reason: words.OrNull(r.Reason), Message: words.OrNull(r.Message),
+			Bucket: words.OrNull(r.Bucket), Metric: words.OrNull(r.Metric), Window: r.Window}
 		out.Refusal.UntilAt, out.Refusal.UntilIn = moment(r.Until)
 	}
 }
 
 // moment is a time that an answer tells: one of the two, or neither.
-func moment(m costs.Moment) (at *report.Time, in *int64) {
+func moment(m costs.Moment) (at *words.Time, in *int64) {
 	if m.After > 0 {
-		return nil, new(report.Seconds(m.After))
+		return nil, new(words.Seconds(m.After))
 	}
 	if !m.At.IsZero() {
-		at = new(report.Time(m.At))
+		at = new(words.Time(m.At))
 	}
 	return at, nil
 }

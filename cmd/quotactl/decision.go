@@ -14,6 +14,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 // decision is quota.Decision as it is printed. The keys of the first group are always there.
@@ -22,7 +23,7 @@ type decision struct {
 	Units             map[string]int64 `json:"units"`
 	Remaining         map[string]int64 `json:"remaining"`
 	RetryAfterSeconds *int64           `json:"retry_after_seconds"`
-	RetryAt           cli.Time         `json:"retry_at"`
+	RetryAt           words.Time       `json:"retry_at"`
 	Never             bool             `json:"never"`
 	Limit             *string          `json:"limit"`
 	Entry             *string          `json:"entry"`
@@ -35,21 +36,21 @@ type decision struct {
 
 type reserved struct {
 	decision
-	Reservation *string  `json:"reservation"`
-	ExpiresAt   cli.Time `json:"expires_at"`
+	Reservation *string    `json:"reservation"`
+	ExpiresAt   words.Time `json:"expires_at"`
 }
 
 func newDecision(d quota.Decision, dryRun bool) decision {
 	out := decision{
-		Allowed: d.Allowed, Units: d.Units, Remaining: d.Remaining, RetryAt: cli.Time(d.RetryAt),
-		Never: d.Never, Limit: report.OrNull(d.Limit), Entry: report.OrNull(d.Entry),
+		Allowed: d.Allowed, Units: d.Units, Remaining: d.Remaining, RetryAt: words.Time(d.RetryAt),
+		Never: d.Never, Limit: words.OrNull(d.Limit), Entry: words.OrNull(d.Entry),
 		Replayed: d.Replayed, Observed: d.Observed, Unmetered: d.Unmetered, DryRun: dryRun,
 	}
 	if out.Remaining == nil {
 		out.Remaining = map[string]int64{}
 	}
 	if !d.RetryAt.IsZero() {
-		out.RetryAfterSeconds = new(max(0, report.Seconds(d.RetryAt.Sub(d.At))))
+		out.RetryAfterSeconds = new(max(0, words.Seconds(d.RetryAt.Sub(d.At))))
 	}
 	return out
 }
@@ -125,7 +126,7 @@ func denied(s cli.Screen, d quota.Decision, of asked) string {
 	}
 	text += "; " + left(d, of)
 	if !d.RetryAt.IsZero() {
-		text += fmt.Sprintf("\nretry in %s, at %s", cli.Span(d.RetryAfter()), s.Moment(d.RetryAt))
+		text += fmt.Sprintf("\nretry in %s, at %s", words.Span(d.RetryAfter()), s.Moment(d.RetryAt))
 	}
 	if of.note != "" {
 		text += "\n" + of.note

@@ -10,6 +10,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/doctor"
+	"quotabudget/internal/words"
 )
 
 // Exit codes of doctor.
@@ -79,7 +80,7 @@ func (a *app) diagnosed(r doctor.Result) error {
 		var err error
 		for _, f := range r.Findings {
 			err = cmp.Or(err, s.Say("%s: %s: %s  [%s]\n  why: %s\n  do:  %s\n", f.Level,
-				cli.Plain(f.About), cli.Plain(f.What), f.Check, f.Why, f.Do))
+				words.Plain(f.About), words.Plain(f.What), f.Check, f.Why, f.Do))
 		}
 		for _, fact := range r.Facts {
 			err = cmp.Or(err, s.Say("%s\n", fact))

@@ -16,6 +16,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/job"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
 )
 
 // exitOwn is the exit code of a failure of exec itself, as coreutils has it.
@@ -113,11 +114,11 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 		if err == nil && out.Done {
 			fmt.Fprintf(a.Stderr,
 				"quotactl: not started: a run with --id %s has succeeded before\n",
-				cli.Plain(f.key))
+				words.Plain(f.key))
 		}
 		if out.Denied > 0 && !f.quiet {
 			fmt.Fprintf(a.Stderr, "quotactl: requests of %s denied by --max %d: %d\n",
-				cli.Plain(j.Name), f.max, out.Denied)
+				words.Plain(j.Name), f.max, out.Denied)
 		}
 		return err
 	})
@@ -185,7 +186,7 @@ func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.Denie
 		text += fmt.Sprintf("; waiting before it: %d", e.Ahead)
 	}
 	if !d.RetryAt.IsZero() {
-		text += fmt.Sprintf("; retry in %s, at %s", cli.Span(d.RetryAfter()),
+		text += fmt.Sprintf("; retry in %s, at %s", words.Span(d.RetryAfter()),
 			a.ScreenOn(a.Stderr).Moment(d.RetryAt))
 	}
 	return &cli.Coded{Code: cli.ExitExhausted, Err: cli.Hint(errors.New("not started: "+text), "")}

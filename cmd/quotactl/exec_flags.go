@@ -9,6 +9,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/job"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
 )
 
 type execFlags struct {
@@ -100,12 +101,12 @@ func (s spanFlag) String() string {
 	if s.value == nil || *s.value == 0 {
 		return ""
 	}
-	return cli.Span(*s.value)
+	return words.Span(*s.value)
 }
 
 func (s spanFlag) Type() string { return "duration" }
 
 func (s spanFlag) Set(text string) (err error) {
-	*s.value, err = cli.ParseSpan(text)
+	*s.value, err = words.ParseSpan(text)
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/crontab"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 func (a *app) imports() *cobra.Command {
@@ -131,8 +132,8 @@ func (im *importer) finish(ctx context.Context) error {
 		return err
 	}
 	for _, p := range im.sorted() {
-		fmt.Fprintf(a.Stderr, "quotactl: %s, line %d: skipped: %s\n", cli.Plain(f.source),
-			p.Number, cli.Plain(p.Text))
+		fmt.Fprintf(a.Stderr, "quotactl: %s, line %d: skipped: %s\n", words.Plain(f.source),
+			p.Number, words.Plain(p.Text))
 	}
 	if len(im.jobs) == 0 && len(im.problems) == 0 {
 		return cli.Hint(errors.New("no line runs quotactl exec or ingestor once"),

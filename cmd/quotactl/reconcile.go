@@ -15,6 +15,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/reconcile"
+	"quotabudget/internal/words"
 )
 
 // maxDays is how many days of the upstream the ledger surely has as a whole.
@@ -87,7 +88,7 @@ func (a *app) reconciled(ctx context.Context, g *gate, r reconciling) error {
 		return err
 	}
 	r.out = reconciliation{Credential: g.Credential, Project: client.ProjectName(),
-		Service: client.Service, At: cli.Time(now), SharedWith: r.shares[1:],
+		Service: client.Service, At: words.Time(now), SharedWith: r.shares[1:],
 		Rows: []reconciledRow{}, Limits: []limitRow{}}
 	if err := r.compare(ctx, now); err != nil {
 		return inCloudWords(client, err)
@@ -204,8 +205,8 @@ func (r *reconciling) compare(ctx context.Context, now time.Time) error {
 
 func (r *reconciling) row(ctx context.Context, b costs.Bucket, day reconcile.Day,
 	used map[string]int64) error {
-	row := reconciledRow{Bucket: b.Name, Metric: b.Metric, From: cli.Time(day.Begin),
-		To: cli.Time(day.Until), Settled: day.Settled, day: day}
+	row := reconciledRow{Bucket: b.Name, Metric: b.Metric, From: words.Time(day.Begin),
+		To: words.Time(day.Until), Settled: day.Settled, day: day}
 	after, until := day.Span()
 	for i, credential := range r.shares {
 		units, err := r.Ledger.Between(ctx, credential, b.Name, after, until)

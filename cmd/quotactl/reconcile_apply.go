@@ -10,6 +10,7 @@ import (
 	"quotabudget/internal/cloudquota"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/reconcile"
+	"quotabudget/internal/words"
 )
 
 // correct books the differences, each only if the ledger is still as it was read.
@@ -39,12 +40,12 @@ func (r *reconciling) correct(ctx context.Context) error {
 
 func (row reconciledRow) reason() string {
 	return fmt.Sprintf("google counted %d units and the ledger %d, from %s to %s", *row.Theirs,
-		row.Ours, cli.Moment(row.day.Begin), cli.Moment(row.day.Until))
+		row.Ours, words.Moment(row.day.Begin), words.Moment(row.day.Until))
 }
 
 // uncorrected says which difference was not booked, and what to do.
 func (r *reconciling) uncorrected(row reconciledRow, err error) error {
-	err = fmt.Errorf("%s from %s: %w", row.Bucket, cli.Moment(row.day.Begin), err)
+	err = fmt.Errorf("%s from %s: %w", row.Bucket, words.Moment(row.day.Begin), err)
 	switch {
 	case errors.Is(err, quota.ErrSpanChanged):
 		return cli.Hint(err, "run it again")
@@ -90,7 +91,7 @@ type reconciliation struct {
 	Credential string          `json:"credential"`
 	Project    string          `json:"project"`
 	Service    string          `json:"service"`
-	At         cli.Time        `json:"at"`
+	At         words.Time      `json:"at"`
 	SharedWith []string        `json:"shared_with"`
 	Rows       []reconciledRow `json:"rows"`
 	Limits     []limitRow      `json:"limits"`
@@ -99,8 +100,8 @@ type reconciliation struct {
 type reconciledRow struct {
 	Bucket     string            `json:"bucket"`
 	Metric     string            `json:"metric"`
-	From       cli.Time          `json:"from"`
-	To         cli.Time          `json:"to"`
+	From       words.Time        `json:"from"`
+	To         words.Time        `json:"to"`
 	Settled    bool              `json:"settled"`
 	Ours       int64             `json:"ours"`
 	Theirs     *int64            `json:"theirs"`

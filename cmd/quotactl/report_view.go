@@ -10,12 +10,13 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 // observed is the outward form of what limits would have refused.
 type observed struct {
-	Since  cli.Time        `json:"since"`
-	Until  cli.Time        `json:"until"`
+	Since  words.Time      `json:"since"`
+	Until  words.Time      `json:"until"`
 	Limits []observedLimit `json:"limits"`
 }
 
@@ -26,7 +27,7 @@ type observedLimit struct {
 	Timezone     *string          `json:"timezone"`
 	Units        int64            `json:"units"`
 	Headroom     int64            `json:"headroom"`
-	From         cli.Time         `json:"from"`
+	From         words.Time       `json:"from"`
 	ChargedUnits int64            `json:"charged_units"`
 	ChargedCalls int64            `json:"charged_calls"`
 	RefusedUnits int64            `json:"refused_units"`
@@ -45,30 +46,30 @@ type observedLabels struct {
 }
 
 type observedHour struct {
-	At    cli.Time `json:"at"`
-	Units int64    `json:"units"`
-	Calls int64    `json:"calls"`
+	At    words.Time `json:"at"`
+	Units int64      `json:"units"`
+	Calls int64      `json:"calls"`
 }
 
 func newObservedLimit(o observation) observedLimit {
 	l, f := o.Limit, o.Finding
 	out := observedLimit{Credential: o.credential.Name, Bucket: l.Bucket, Window: l.Window.Text(),
-		Timezone: report.OrNull(l.Window.ZoneName()), Units: l.Units, Headroom: l.Headroom,
-		From: cli.Time(f.From), ChargedUnits: f.Charged.Units, ChargedCalls: f.Charged.Charges,
+		Timezone: words.OrNull(l.Window.ZoneName()), Units: l.Units, Headroom: l.Headroom,
+		From: words.Time(f.From), ChargedUnits: f.Charged.Units, ChargedCalls: f.Charged.Charges,
 		RefusedUnits: f.Refused.Units, RefusedCalls: f.Refused.Charges,
 		Share: math.Round(f.Share()*1e6) / 1e6, By: []observedLabels{}, Hours: []observedHour{},
-		Exact: f.Exact, Note: report.OrNull(f.Note)}
+		Exact: f.Exact, Note: words.OrNull(f.Note)}
 	for _, g := range f.By {
 		out.By = append(out.By, observedLabels{g.Labels, g.Units, g.Charges})
 	}
 	for _, h := range f.Hours {
-		out.Hours = append(out.Hours, observedHour{cli.Time(h.At), h.Units, h.Charges})
+		out.Hours = append(out.Hours, observedHour{words.Time(h.At), h.Units, h.Charges})
 	}
 	return out
 }
 
 func (a *app) printObserved(cfg *config.Config, list []observation, in report.Span) error {
-	out := observed{cli.Time(in.Since), cli.Time(in.Until), []observedLimit{}}
+	out := observed{words.Time(in.Since), words.Time(in.Until), []observedLimit{}}
 	for _, o := range list {
 		out.Limits = append(out.Limits, newObservedLimit(o))
 	}
@@ -101,7 +102,7 @@ func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) erro
 	}
 	err := s.Say("%s, limit %s: %s\n", name, s.Amount(unit, o.Limit.Units), o.sentence(s, unit))
 	if o.From.After(in.Since) {
-		err = cmp.Or(err, s.Say("the log begins at %s\n", s.At(cli.Time(o.From)).Short))
+		err = cmp.Or(err, s.Say("the log begins at %s\n", s.At(words.Time(o.From)).Short))
 	}
 	if o.Note != "" {
 		err = cmp.Or(err, s.Say("note: %s\n", o.Note))
@@ -141,7 +142,7 @@ func (o observation) sentence(s cli.Screen, unit costs.Unit) string {
 		return fmt.Sprintf("would have refused nothing of %s", s.Amount(unit, o.Charged.Units))
 	}
 	text := fmt.Sprintf("would have refused %s of %s (%s) in %d of %d calls",
-		s.Amount(unit, o.Refused.Units), s.Amount(unit, o.Charged.Units), percent(o.Share()),
+		s.Amount(unit, o.Refused.Units), s.Amount(unit, o.Charged.Units), words.Percent(o.Share()),
 		o.Refused.Charges, o.Charged.Charges)
 	for _, label := range []string{quota.LabelJob, quota.LabelRegion, quota.LabelMethod} {
 		if value := o.Common(label); value != "" {
@@ -152,16 +153,4 @@ func (o observation) sentence(s cli.Screen, unit costs.Unit) string {
 		text += fmt.Sprintf(", all at %02d:00Z", hour)
 	}
 	return text
-}
-
-// percent is a part for people: "0.4 %".
-func percent(part float64) string {
-	switch p := 100 * part; {
-	case p > 0 && p < 0.05:
-		return "less than 0.1 %"
-	case p < 9.95:
-		return fmt.Sprintf("%.1f %%", p)
-	default:
-		return fmt.Sprintf("%.0f %%", p)
-	}
 }

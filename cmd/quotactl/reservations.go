@@ -9,6 +9,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 type reservationList struct {
@@ -16,17 +17,17 @@ type reservationList struct {
 }
 
 type reservation struct {
-	Reservation string   `json:"reservation"`
-	Bucket      string   `json:"bucket"`
-	Units       int64    `json:"units"`
-	Drawn       int64    `json:"drawn"`
-	Left        int64    `json:"left"`
-	CreatedAt   cli.Time `json:"created_at"`
-	ExpiresAt   cli.Time `json:"expires_at"`
-	Manual      bool     `json:"manual"`
-	Note        string   `json:"note"`
-	Most        int64    `json:"most"`  // what an estimate can turn out to be
-	Lapse       string   `json:"lapse"` // release or charge
+	Reservation string     `json:"reservation"`
+	Bucket      string     `json:"bucket"`
+	Units       int64      `json:"units"`
+	Drawn       int64      `json:"drawn"`
+	Left        int64      `json:"left"`
+	CreatedAt   words.Time `json:"created_at"`
+	ExpiresAt   words.Time `json:"expires_at"`
+	Manual      bool       `json:"manual"`
+	Note        string     `json:"note"`
+	Most        int64      `json:"most"`  // what an estimate can turn out to be
+	Lapse       string     `json:"lapse"` // release or charge
 }
 
 func (a *app) reservations() *cobra.Command {
@@ -62,8 +63,8 @@ func (a *app) reservations() *cobra.Command {
 }
 
 func newReservation(r quota.Reservation) reservation {
-	return reservation{r.ID, r.Bucket, r.Units, r.Drawn, r.Left, cli.Time(r.CreatedAt),
-		cli.Time(r.ExpiresAt), r.Manual, r.Note, r.Most,
+	return reservation{r.ID, r.Bucket, r.Units, r.Drawn, r.Left, words.Time(r.CreatedAt),
+		words.Time(r.ExpiresAt), r.Manual, r.Note, r.Most,
 		string(cmp.Or(r.Lapse, quota.LapseRelease))}
 }
 

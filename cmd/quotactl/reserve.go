@@ -7,7 +7,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 func (a *app) reserve() *cobra.Command {
@@ -38,7 +38,7 @@ has passed, because a call that was sent has usually been billed.`,
 				return cli.Hint(cli.Usagef("--ttl is missing"),
 					"say how long the units are needed: --ttl 1h")
 			}
-			if request.TTL, err = cli.ParseSpan(ttl); err != nil {
+			if request.TTL, err = words.ParseSpan(ttl); err != nil {
 				return cli.Usagef("--ttl %s: not a duration such as 90s, 1h or 2d", ttl)
 			}
 			request.Lapse = quota.Lapse(lapse)
@@ -72,12 +72,12 @@ has passed, because a call that was sent has usually been billed.`,
 }
 
 func (a *app) setAside(d quota.Decision, err error, of asked) error {
-	printed := reserved{newDecision(d, false), report.OrNull(d.Reservation), cli.Time(d.ExpiresAt)}
+	printed := reserved{newDecision(d, false), words.OrNull(d.Reservation), words.Time(d.ExpiresAt)}
 	return a.answer(d, err, printed, func(s cli.Screen) error {
 		more := ""
 		if d.Allowed {
 			more = fmt.Sprintf("\nreservation %s, until %s", d.Reservation,
-				s.At(cli.Time(d.ExpiresAt)).Text)
+				s.At(words.Time(d.ExpiresAt)).Text)
 		}
 		return a.printDecision("set aside", d, of, more)
 	})

@@ -10,6 +10,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 // The narrower the terminal, the less is drawn; but the headroom is always there, and a word says
@@ -17,9 +18,9 @@ import (
 func TestStatusFitsTheTerminal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	zone := "America/Los_Angeles"
-	at := cli.Time(now.Add(18*time.Hour + 3*time.Minute))
+	at := words.Time(now.Add(18*time.Hour + 3*time.Minute))
 	limit := func(window string, zone *string, units, headroom, used, remaining int64,
-		next cli.Time) []report.LimitStatus {
+		next words.Time) []report.LimitStatus {
 		return []report.LimitStatus{{Window: window, Timezone: zone, Units: units,
 			Headroom: headroom, Used: used, Remaining: remaining, NextFreeAt: next}}
 	}
@@ -32,7 +33,7 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 			{Bucket: "video_insert", Suspension: report.Suspension{SuspendedUntil: at},
 				Limits: limit("24h", nil, 100, 5, 10, 85, at)},
 			{Bucket: "search_list", Limits: append(limit("24h", nil, 100, 5, 100, 0, at),
-				limit("1h", nil, 0, 0, 0, 0, cli.Time{})...)},
+				limit("1h", nil, 0, 0, 0, 0, words.Time{})...)},
 		}}}}
 	for _, c := range []struct {
 		width          int

@@ -10,6 +10,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 type suspension struct {
@@ -80,7 +81,7 @@ func (g *gate) close(ctx context.Context, of *quota.Suspension, until string) er
 // parseTime reads RFC 3339, a day in UTC, or a duration before (sign −1) or after (+1) now, to
 // the microsecond.
 func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
-	if d, err := cli.ParseSpan(text); err == nil && d >= 0 {
+	if d, err := words.ParseSpan(text); err == nil && d >= 0 {
 		return now.Add(sign * d).Truncate(time.Microsecond), nil
 	}
 	t, err := time.Parse(time.DateOnly, text)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
 	"quotabudget/internal/youtube/fault"
 )
 
@@ -56,10 +57,10 @@ func (e *Coded) Unwrap() error { return e.Err }
 func Report(stderr io.Writer, program string, err error) int {
 	text, hint := inWords(err)
 	for line := range strings.Lines(text) {
-		fmt.Fprintf(stderr, "%s: %s\n", program, Plain(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(stderr, "%s: %s\n", program, words.Plain(strings.TrimSuffix(line, "\n")))
 	}
 	if hint != "" {
-		fmt.Fprintf(stderr, "hint: %s\n", Plain(hint))
+		fmt.Fprintf(stderr, "hint: %s\n", words.Plain(hint))
 	}
 	return Code(err)
 }

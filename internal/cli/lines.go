@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 
+	"quotabudget/internal/words"
+
 	"github.com/spf13/cobra"
 )
 
@@ -63,7 +65,7 @@ func (l *Lines) Flush() error {
 // inSheet returns a text for CSV, without terminal sequences and with an apostrophe before
 // anything that a spreadsheet would read as a formula.
 func inSheet(text string) string {
-	text = Plain(text)
+	text = words.Plain(text)
 	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) &&
 		strings.Trim(text, "-0123456789") != "" {
 		return "'" + text

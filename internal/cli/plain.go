@@ -7,11 +7,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 
-	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
-
-// Plain returns outside text in a form that is safe to show (see report.Plain).
-func Plain(text string) string { return report.Plain(text) }
 
 // escaped escapes characters in JSON, or in YAML with such text in double quotes, that a terminal
 // may obey and encoding/json does not escape. The meaning stays the same. spell formats one
@@ -33,7 +30,7 @@ func escaped(data []byte, spell func(rune) string) []byte {
 
 // acts reports whether encoding/json leaves a character unescaped that a terminal may obey.
 func acts(r rune) bool {
-	return r >= '\u007f' && (unicode.IsControl(r) || report.Hidden(r) && !report.Joins(r))
+	return r >= '\u007f' && (unicode.IsControl(r) || words.Hidden(r) && !words.Joins(r))
 }
 
 func inJSON(r rune) string {

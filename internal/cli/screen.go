@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"quotabudget/internal/words"
+
 	"golang.org/x/term"
 )
 
@@ -78,7 +80,7 @@ func IsTerminal(w io.Writer) bool {
 func (s Screen) Say(format string, args ...any) error {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
 	for i, line := range lines {
-		lines[i] = fold(Plain(line), s.Width)
+		lines[i] = fold(words.Plain(line), s.Width)
 	}
 	_, err := io.WriteString(s.W, strings.Join(lines, "\n"))
 	return err
@@ -111,7 +113,7 @@ func fold(line string, most int) string {
 // Moment formats a future time: in UTC, rounded up to the second, and in the reader's zone; ""
 // for the zero time.
 func (s Screen) Moment(t time.Time) string {
-	return s.annotate(Moment(t), ceiling(t))
+	return s.annotate(words.Moment(t), words.Ceil(t))
 }
 
 // annotate adds notes in brackets to a time in UTC. The first is the time in the reader's zone,
@@ -136,14 +138,14 @@ func (s Screen) Until(t, now time.Time) Cell {
 	if t.IsZero() {
 		return Cell{}
 	}
-	short := "in " + Span(t.Sub(now))
-	return Cell{Text: s.annotate(Moment(t), ceiling(t), short), Short: short}
+	short := "in " + words.Span(t.Sub(now))
+	return Cell{Text: s.annotate(words.Moment(t), words.Ceil(t), short), Short: short}
 }
 
 // At formats a past time for a table: to the microsecond, short to the second.
-func (s Screen) At(t Time) Cell {
+func (s Screen) At(t words.Time) Cell {
 	at := time.Time(t)
-	return Cell{Text: s.annotate(t.String(), at), Short: Moment(at.Truncate(time.Second))}
+	return Cell{Text: s.annotate(t.String(), at), Short: words.Moment(at.Truncate(time.Second))}
 }
 
 // On formats a future time for a table; short in UTC without the year.
@@ -151,19 +153,15 @@ func (s Screen) On(t time.Time) Cell {
 	if t.IsZero() {
 		return Cell{}
 	}
-	return Cell{Text: s.Moment(t), Short: ceiling(t).UTC().Format("01-02 15:04Z")}
+	return Cell{Text: s.Moment(t), Short: words.Ceil(t).UTC().Format("01-02 15:04Z")}
 }
 
 // Number formats units, with separators on a terminal.
 func (s Screen) Number(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	if !s.Bars {
-		return digits
+	if s.Bars {
+		return words.Count(n)
 	}
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
+	return strconv.FormatInt(n, 10)
 }
 
 // Bar draws the used part of limit in the given number of cells; empty if the screen is no

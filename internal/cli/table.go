@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"quotabudget/internal/words"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 )
@@ -89,7 +91,7 @@ func (t *Table) AppendColored(color Color, cells []any) {
 
 // inCell returns a text that is safe to show. It drops the selectors of emoji, because terminals do
 // not agree on how wide these make a character.
-func inCell(text string) string { return strings.ReplaceAll(Plain(text), "\ufe0f", "") }
+func inCell(text string) string { return strings.ReplaceAll(words.Plain(text), "\ufe0f", "") }
 
 // Step narrows a table that is excess cells too wide.
 type Step func(t *Table, excess int)

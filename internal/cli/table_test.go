@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotabudget/internal/words"
 )
 
 func TestTable(t *testing.T) {
@@ -118,7 +120,24 @@ func TestReadersZone(t *testing.T) {
 		t.Errorf("%+v", until)
 	}
 	if s.Moment(time.Time{}) != "" || s.Until(time.Time{}, at) != (Cell{}) ||
-		s.On(time.Time{}) != (Cell{}) || s.At(Time{}).Text != "" {
+		s.On(time.Time{}) != (Cell{}) || s.At(words.Time{}).Text != "" {
 		t.Error("no time is written as one")
+	}
+}
+
+func TestScreen(t *testing.T) {
+	plain, drawn := Screen{}, Screen{Bars: true}
+	if plain.Number(1234567) != "1234567" || drawn.Number(1234567) != "1,234,567" ||
+		plain.Bar(1, 2, 4).Text != "" {
+		t.Error("a plain screen is not plain")
+	}
+	for _, c := range []struct {
+		used, limit int64
+		want        string
+	}{{0, 100, "░░░░"}, {1, 100, "█░░░"}, {50, 100, "██░░"}, {99, 100, "███░"}, {100, 100, "████"},
+		{300, 100, "████"}, {0, 0, "████"}} {
+		if got := drawn.Bar(c.used, c.limit, 4).Text; got != c.want {
+			t.Errorf("%d of %d: %s", c.used, c.limit, got)
+		}
 	}
 }

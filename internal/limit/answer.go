@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"quotabudget/internal/words"
 )
 
 // Problem is why a request is not answered; Write sends it as problem+json (RFC 9457).
@@ -36,7 +38,7 @@ func fields(h http.Header, asks []Ask, allowed bool) {
 		a := asks[tightest]
 		h.Set("X-RateLimit-Limit", itoa(a.Policy.Units))
 		h.Set("X-RateLimit-Remaining", itoa(a.Remaining))
-		h.Set("X-RateLimit-Reset", itoa(Seconds(a.ResetAfter)))
+		h.Set("X-RateLimit-Reset", itoa(words.Seconds(a.ResetAfter)))
 	}
 }
 
@@ -52,7 +54,7 @@ func TooMany(h http.Header, asks []Ask) Problem {
 	if denial := Denial(asks); denial.Never {
 		p.Detail = "this request costs more than " + denial.Policy.Name + " ever allows"
 	} else {
-		wait := Seconds(denial.RetryAfter)
+		wait := words.Seconds(denial.RetryAfter)
 		p.Detail = "try again in " + (time.Duration(wait) * time.Second).String()
 		h.Set("Retry-After", itoa(wait))
 	}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quotabudget/internal/words"
 )
 
 // The problem types of a denial, and of a server that cannot decide or has to wait.
@@ -37,12 +39,12 @@ func SetHeader(h http.Header, items []HeaderItem) {
 		policies = appendName(policies, item.Name)
 		policies = strconv.AppendInt(append(policies, ";q="...), item.Units, 10)
 		if item.Window > 0 {
-			policies = strconv.AppendInt(append(policies, ";w="...), Seconds(item.Window), 10)
+			policies = strconv.AppendInt(append(policies, ";w="...), words.Seconds(item.Window), 10)
 		}
 		limits = appendName(limits, item.Name)
 		limits = strconv.AppendInt(append(limits, ";r="...), item.Remaining, 10)
 		if item.Next >= 0 {
-			limits = strconv.AppendInt(append(limits, ";t="...), Seconds(item.Next), 10)
+			limits = strconv.AppendInt(append(limits, ";t="...), words.Seconds(item.Next), 10)
 		}
 	}
 	h.Set("RateLimit-Policy", string(policies))
@@ -61,6 +63,3 @@ func appendName(to []byte, name string) []byte {
 }
 
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-
-// Seconds rounds up, so that a caller that waits that long is not early.
-func Seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

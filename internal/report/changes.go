@@ -1,15 +1,18 @@
 package report
 
-import "quotabudget/internal/catalog"
+import (
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/words"
+)
 
 // Changes are the differences between two charts of a region.
 type Changes struct {
-	Region  string  `json:"region"`
-	From    Time    `json:"from" doc:"when the older chart was complete"`
-	To      Time    `json:"to" doc:"when the newer chart was complete"`
-	Entered []Video `json:"entered" doc:"only in the newer chart"`
-	Left    []Video `json:"left" doc:"only in the older chart"`
-	Moved   []Move  `json:"moved" doc:"in both, on different places"`
+	Region  string     `json:"region"`
+	From    words.Time `json:"from" doc:"when the older chart was complete"`
+	To      words.Time `json:"to" doc:"when the newer chart was complete"`
+	Entered []Video    `json:"entered" doc:"only in the newer chart"`
+	Left    []Video    `json:"left" doc:"only in the older chart"`
+	Moved   []Move     `json:"moved" doc:"in both, on different places"`
 }
 
 // Move is a video that changed its place.
@@ -23,7 +26,7 @@ type Move struct {
 // NewChanges compares two charts of a region.
 func NewChanges(older catalog.Chart, before []catalog.Ranked, newer catalog.Chart,
 	after []catalog.Ranked) Changes {
-	out := Changes{newer.Region, Time(older.CompletedAt), Time(newer.CompletedAt),
+	out := Changes{newer.Region, words.Time(older.CompletedAt), words.Time(newer.CompletedAt),
 		[]Video{}, []Video{}, []Move{}}
 	was, is := Ranks(before), Ranks(after)
 	for _, v := range after {

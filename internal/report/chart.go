@@ -3,48 +3,49 @@ package report
 
 import (
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/words"
 )
 
 // Video is a video as it was last seen. A counter that the upstream left out is null.
 type Video struct {
-	Rank        int      `json:"rank,omitempty" doc:"its place in the chart"`
-	ID          string   `json:"id"`
-	Title       string   `json:"title"`
-	Channel     string   `json:"channel"`
-	ChannelID   string   `json:"channel_id"`
-	Category    string   `json:"category" doc:"the upstream's category id"`
-	PublishedAt Time     `json:"published_at"`
-	Duration    string   `json:"duration" doc:"ISO 8601; empty if the upstream did not say"`
-	Tags        []string `json:"tags"`
-	Views       *int64   `json:"views"`
-	Likes       *int64   `json:"likes"`
-	Comments    *int64   `json:"comments"`
-	FirstSeenAt Time     `json:"first_seen_at"`
-	FetchedAt   Time     `json:"fetched_at"`
+	Rank        int        `json:"rank,omitempty" doc:"its place in the chart"`
+	ID          string     `json:"id"`
+	Title       string     `json:"title"`
+	Channel     string     `json:"channel"`
+	ChannelID   string     `json:"channel_id"`
+	Category    string     `json:"category" doc:"the upstream's category id"`
+	PublishedAt words.Time `json:"published_at"`
+	Duration    string     `json:"duration" doc:"ISO 8601; empty if the upstream did not say"`
+	Tags        []string   `json:"tags"`
+	Views       *int64     `json:"views"`
+	Likes       *int64     `json:"likes"`
+	Comments    *int64     `json:"comments"`
+	FirstSeenAt words.Time `json:"first_seen_at"`
+	FetchedAt   words.Time `json:"fetched_at"`
 }
 
 // NewVideo is the video at a place of a chart; rank 0 is none.
 func NewVideo(v catalog.Seen, rank int) Video {
 	return Video{
 		Rank: rank, ID: v.ID, Title: v.Title, Channel: v.ChannelTitle, ChannelID: v.ChannelID,
-		Category: v.Category, PublishedAt: Time(v.PublishedAt), Duration: v.Duration, Tags: v.Tags,
+		Category: v.Category, PublishedAt: words.Time(v.PublishedAt), Duration: v.Duration, Tags: v.Tags,
 		Views: v.Views, Likes: v.Likes, Comments: v.Comments,
-		FirstSeenAt: Time(v.FirstSeenAt), FetchedAt: Time(v.FetchedAt),
+		FirstSeenAt: words.Time(v.FirstSeenAt), FetchedAt: words.Time(v.FetchedAt),
 	}
 }
 
 // Chart is a complete chart with its first videos.
 type Chart struct {
-	Region      string  `json:"region"`
-	StartedAt   Time    `json:"started_at"`
-	CompletedAt Time    `json:"completed_at"`
-	Run         string  `json:"run"`
-	Videos      []Video `json:"videos"`
+	Region      string     `json:"region"`
+	StartedAt   words.Time `json:"started_at"`
+	CompletedAt words.Time `json:"completed_at"`
+	Run         string     `json:"run"`
+	Videos      []Video    `json:"videos"`
 }
 
 // NewChart is the outward form of what the catalogue has.
 func NewChart(c catalog.Chart, videos []catalog.Ranked) Chart {
-	out := Chart{c.Region, Time(c.StartedAt), Time(c.CompletedAt), c.Run, []Video{}}
+	out := Chart{c.Region, words.Time(c.StartedAt), words.Time(c.CompletedAt), c.Run, []Video{}}
 	for _, v := range videos {
 		out.Videos = append(out.Videos, NewVideo(v.Seen, v.Rank))
 	}
@@ -53,15 +54,15 @@ func NewChart(c catalog.Chart, videos []catalog.Ranked) Chart {
 
 // Region says how old the chart of a region is.
 type Region struct {
-	Region        string `json:"region"`
-	CompletedAt   Time   `json:"completed_at" doc:"of its last complete chart; null if none"`
-	UnavailableAt Time   `json:"unavailable_at" doc:"when the upstream last said there is none"`
-	Invalid       bool   `json:"invalid" doc:"the upstream knows no such region"`
+	Region        string     `json:"region"`
+	CompletedAt   words.Time `json:"completed_at" doc:"of its last complete chart; null if none"`
+	UnavailableAt words.Time `json:"unavailable_at" doc:"when the upstream last said there is none"`
+	Invalid       bool       `json:"invalid" doc:"the upstream knows no such region"`
 }
 
 // NewRegion is the outward form of a region's state.
 func NewRegion(s catalog.RegionState) Region {
-	return Region{s.Region, Time(s.CompletedAt), Time(s.UnavailableAt), s.Invalid}
+	return Region{s.Region, words.Time(s.CompletedAt), words.Time(s.UnavailableAt), s.Invalid}
 }
 
 // History is a video and how its names and counters changed, oldest first.
@@ -74,19 +75,19 @@ type History struct {
 
 // Names are what a video was called from a moment on.
 type Names struct {
-	At        Time   `json:"at"`
-	Title     string `json:"title"`
-	Channel   string `json:"channel"`
-	ChannelID string `json:"channel_id"`
-	Category  string `json:"category"`
+	At        words.Time `json:"at"`
+	Title     string     `json:"title"`
+	Channel   string     `json:"channel"`
+	ChannelID string     `json:"channel_id"`
+	Category  string     `json:"category"`
 }
 
 // Counters are a video's counters from a moment on.
 type Counters struct {
-	At       Time   `json:"at"`
-	Views    *int64 `json:"views"`
-	Likes    *int64 `json:"likes"`
-	Comments *int64 `json:"comments"`
+	At       words.Time `json:"at"`
+	Views    *int64     `json:"views"`
+	Likes    *int64     `json:"likes"`
+	Comments *int64     `json:"comments"`
 }
 
 // NewHistory is the outward form of a video's history.
@@ -95,10 +96,10 @@ func NewHistory(h catalog.History) History {
 		Names: []Names{}, Counters: []Counters{}}
 	for _, n := range h.Names {
 		out.Names = append(out.Names,
-			Names{Time(n.At), n.Title, n.ChannelTitle, n.ChannelID, n.Category})
+			Names{words.Time(n.At), n.Title, n.ChannelTitle, n.ChannelID, n.Category})
 	}
 	for _, c := range h.Counters {
-		out.Counters = append(out.Counters, Counters{Time(c.At), c.Views, c.Likes, c.Comments})
+		out.Counters = append(out.Counters, Counters{words.Time(c.At), c.Views, c.Likes, c.Comments})
 	}
 	return out
 }

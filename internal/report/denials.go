@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
 )
 
 // ByHour adds denials up by the hour instead of by a label.
@@ -22,12 +23,12 @@ type Denials struct {
 
 // DenialRow is the denials with one key in one bucket.
 type DenialRow struct {
-	Key     string `json:"key"` // the value of the label, "" for none; or when the hour begins
-	Bucket  string `json:"bucket"`
-	Denials int64  `json:"denials"`
-	Units   int64  `json:"units"` // that were asked for
-	Limit   string `json:"limit"` // that denied the last one
-	LastAt  Time   `json:"last_at"`
+	Key     string     `json:"key"` // the value of the label, "" for none; or when the hour begins
+	Bucket  string     `json:"bucket"`
+	Denials int64      `json:"denials"`
+	Units   int64      `json:"units"` // that were asked for
+	Limit   string     `json:"limit"` // that denied the last one
+	LastAt  words.Time `json:"last_at"`
 }
 
 // DenialsBy adds denials up: hours in their order, other keys with the most denials first.
@@ -47,7 +48,7 @@ func DenialsBy(by string, all []quota.Denial) Denials {
 		row.Denials += d.Count
 		row.Units += d.Units
 		if !d.LastAt.Before(time.Time(row.LastAt)) {
-			row.LastAt, row.Limit = Time(d.LastAt), d.Limit
+			row.LastAt, row.Limit = words.Time(d.LastAt), d.Limit
 		}
 	}
 	out := Denials{By: by, Rows: []DenialRow{}}

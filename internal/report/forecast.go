@@ -9,6 +9,7 @@ import (
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // ForecastList is when each bucket of each credential will run dry.
@@ -19,7 +20,7 @@ type ForecastList struct {
 // CredentialForecast is when one credential's buckets will run dry.
 type CredentialForecast struct {
 	Credential string           `json:"credential"`
-	At         Time             `json:"at"`
+	At         words.Time       `json:"at"`
 	Buckets    []BucketForecast `json:"buckets"`
 }
 
@@ -28,15 +29,15 @@ type BucketForecast struct {
 	Bucket                string           `json:"bucket"`
 	Text                  string           `json:"text"`
 	Verdict               forecast.Verdict `json:"verdict"`
-	ResetAt               Time             `json:"reset_at"`
+	ResetAt               words.Time       `json:"reset_at"`
 	Remaining             int64            `json:"remaining"`
-	DryAt                 Time             `json:"dry_at"`
-	DryEarliest           Time             `json:"dry_earliest"`
-	DryLatest             Time             `json:"dry_latest"`
+	DryAt                 words.Time       `json:"dry_at"`
+	DryEarliest           words.Time       `json:"dry_earliest"`
+	DryLatest             words.Time       `json:"dry_latest"`
 	DryBeforeResetSeconds *int64           `json:"dry_before_reset_seconds"`
 	Chance                float64          `json:"chance"`
-	OpensAt               Time             `json:"opens_at"`
-	SuspendedUntil        Time             `json:"suspended_until"`
+	OpensAt               words.Time       `json:"opens_at"`
+	SuspendedUntil        words.Time       `json:"suspended_until"`
 	Limit                 *string          `json:"limit"`
 	Advice                *string          `json:"advice"`
 	UnscheduledPerHour    RateForecast     `json:"unscheduled_per_hour"`
@@ -65,13 +66,13 @@ type WorkForecast struct {
 
 // LostRun is a run that will lose pages.
 type LostRun struct {
-	At        Time   `json:"at"`
-	Scheduled Time   `json:"scheduled"`
-	Job       string `json:"job"`
-	Region    string `json:"region"`
-	Pages     int64  `json:"pages"`
-	Lost      int64  `json:"lost"`
-	Limit     string `json:"limit"`
+	At        words.Time `json:"at"`
+	Scheduled words.Time `json:"scheduled"`
+	Job       string     `json:"job"`
+	Region    string     `json:"region"`
+	Pages     int64      `json:"pages"`
+	Lost      int64      `json:"lost"`
+	Limit     string     `json:"limit"`
 }
 
 // NewForecastList is the outward form of forecasts, which are in the order of their credentials.
@@ -81,7 +82,7 @@ func NewForecastList(results []Forecast) ForecastList {
 		n := len(list.Credentials)
 		if n == 0 || list.Credentials[n-1].Credential != f.Credential {
 			list.Credentials = append(list.Credentials,
-				CredentialForecast{Credential: f.Credential, At: Time(f.At)})
+				CredentialForecast{Credential: f.Credential, At: words.Time(f.At)})
 			n++
 		}
 		c := &list.Credentials[n-1]
@@ -92,21 +93,21 @@ func NewForecastList(results []Forecast) ForecastList {
 
 func newBucketForecast(f Forecast) BucketForecast {
 	out := BucketForecast{
-		Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: Time(f.ResetAt),
+		Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: words.Time(f.ResetAt),
 		Remaining: f.Remaining,
-		DryAt:     Time(f.DryAt), DryEarliest: Time(f.Earliest),
-		DryLatest: Time(f.Latest), Chance: f.Chance,
-		OpensAt: Time(f.OpensAt), SuspendedUntil: Time(f.SuspendedUntil),
-		Limit: OrNull(f.Limit), Advice: OrNull(f.Advice),
+		DryAt:     words.Time(f.DryAt), DryEarliest: words.Time(f.Earliest),
+		DryLatest: words.Time(f.Latest), Chance: f.Chance,
+		OpensAt: words.Time(f.OpensAt), SuspendedUntil: words.Time(f.SuspendedUntil),
+		Limit: words.OrNull(f.Limit), Advice: words.OrNull(f.Advice),
 		UnscheduledPerHour: RateForecast(f.Rate), Scheduled: WorkForecast(f.Scheduled),
 		Lost: WorkForecast(f.Lost), LeftOut: WorkForecast(f.LeftOut),
 		LostRuns: []LostRun{}, Short: f.Missing, Unit: f.Unit.String(),
 	}
 	if !f.DryAt.IsZero() {
-		out.DryBeforeResetSeconds = new(Seconds(f.ResetAt.Sub(f.DryAt)))
+		out.DryBeforeResetSeconds = new(words.Seconds(f.ResetAt.Sub(f.DryAt)))
 	}
 	for _, r := range f.LostRuns {
-		out.LostRuns = append(out.LostRuns, LostRun{Time(r.At), Time(r.Scheduled), r.Job,
+		out.LostRuns = append(out.LostRuns, LostRun{words.Time(r.At), words.Time(r.Scheduled), r.Job,
 			r.Region, r.Pages, r.Lost, r.Limit})
 	}
 	return out

@@ -11,11 +11,12 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
 )
 
 // Entry is one charge in the log.
 type Entry struct {
-	At     Time         `json:"at"`
+	At     words.Time   `json:"at"`
 	ID     string       `json:"id"`
 	Bucket string       `json:"bucket"`
 	Units  int64        `json:"units"`
@@ -27,7 +28,7 @@ type Entry struct {
 
 // NewEntry is the outward form of an entry.
 func NewEntry(e quota.Entry) Entry {
-	return Entry{At: Time(e.At), ID: e.ID, Bucket: e.Bucket, Units: e.Units, Total: e.Total,
+	return Entry{At: words.Time(e.At), ID: e.ID, Bucket: e.Bucket, Units: e.Units, Total: e.Total,
 		Labels: e.Labels.With(nil)}
 }
 

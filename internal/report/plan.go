@@ -8,6 +8,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/share"
+	"quotabudget/internal/words"
 )
 
 // Planned is a plan that was played.
@@ -36,26 +37,26 @@ func (o *Planned) Lose(r plan.Run) {
 
 // LimitUse is how close a schedule comes to a limit.
 type LimitUse struct {
-	Limit    string   `json:"limit"`
-	Bucket   string   `json:"bucket"`
-	Window   string   `json:"window"`
-	Timezone *string  `json:"timezone"` // null for windows that slide
-	Units    int64    `json:"units"`
-	Headroom int64    `json:"headroom"`
-	Cap      int64    `json:"cap"`
-	Peak     int64    `json:"peak"`
-	PeakAt   Time     `json:"peak_at"`
-	Percent  *float64 `json:"peak_percent"` // null where the limit allows nothing
-	Margin   int64    `json:"margin"`
-	Unit     string   `json:"unit"`
+	Limit    string     `json:"limit"`
+	Bucket   string     `json:"bucket"`
+	Window   string     `json:"window"`
+	Timezone *string    `json:"timezone"` // null for windows that slide
+	Units    int64      `json:"units"`
+	Headroom int64      `json:"headroom"`
+	Cap      int64      `json:"cap"`
+	Peak     int64      `json:"peak"`
+	PeakAt   words.Time `json:"peak_at"`
+	Percent  *float64   `json:"peak_percent"` // null where the limit allows nothing
+	Margin   int64      `json:"margin"`
+	Unit     string     `json:"unit"`
 }
 
 func newLimitUses(table *costs.Table, uses []plan.Use) []LimitUse {
 	out := []LimitUse{}
 	for _, u := range uses {
 		l, w := u.Limit, u.Limit.Window
-		j := LimitUse{l.Name(), l.Bucket, w.Text(), OrNull(w.ZoneName()), l.Units, l.Headroom,
-			u.Cap, u.Peak, Time(u.At), nil, u.Margin, UnitOf(table, l.Bucket).String()}
+		j := LimitUse{l.Name(), l.Bucket, w.Text(), words.OrNull(w.ZoneName()), l.Units, l.Headroom,
+			u.Cap, u.Peak, words.Time(u.At), nil, u.Margin, UnitOf(table, l.Bucket).String()}
 		if u.Cap > 0 {
 			j.Percent = new(percentOf(u))
 		}
@@ -76,23 +77,23 @@ func percentOf(u plan.Use) float64 {
 
 // LostTick is a run that gets fewer pages than it wants.
 type LostTick struct {
-	At      Time   `json:"at"`
-	Tick    string `json:"tick"`
-	Job     string `json:"job"`
-	Region  string `json:"region"`
-	Outcome string `json:"outcome"`
-	Limit   string `json:"limit"`
-	RetryAt Time   `json:"retry_at"`
-	Pages   int64  `json:"pages"`
-	Wanted  int64  `json:"pages_wanted"`
+	At      words.Time `json:"at"`
+	Tick    string     `json:"tick"`
+	Job     string     `json:"job"`
+	Region  string     `json:"region"`
+	Outcome string     `json:"outcome"`
+	Limit   string     `json:"limit"`
+	RetryAt words.Time `json:"retry_at"`
+	Pages   int64      `json:"pages"`
+	Wanted  int64      `json:"pages_wanted"`
 }
 
 func newLostTick(r *plan.Run) *LostTick {
 	if r == nil {
 		return nil
 	}
-	return &LostTick{Time(r.At), r.ID(), r.Job, r.Region, r.Outcome.String(), r.Limit,
-		Time(r.RetryAt), r.Pages, r.Wanted}
+	return &LostTick{words.Time(r.At), r.ID(), r.Job, r.Region, r.Outcome.String(), r.Limit,
+		words.Time(r.RetryAt), r.Pages, r.Wanted}
 }
 
 // LanePlan is what becomes of the runs of one region.
@@ -108,26 +109,26 @@ type LanePlan struct {
 
 // DayPlan is what becomes of the runs of one upstream day.
 type DayPlan struct {
-	Bucket  string `json:"bucket"`
-	Start   Time   `json:"start"`
-	End     Time   `json:"end"`
-	Planned int64  `json:"planned"`
-	Spent   int64  `json:"spent"`
+	Bucket  string     `json:"bucket"`
+	Start   words.Time `json:"start"`
+	End     words.Time `json:"end"`
+	Planned int64      `json:"planned"`
+	Spent   int64      `json:"spent"`
 	plan.Counts
 	Windows []LimitUse `json:"windows"`
 	First   *LostTick  `json:"first_lost"`
 	Lost    []LanePlan `json:"lost"`
 	Crowded int        `json:"crowded_minutes"`
-	Busiest Time       `json:"busiest_at"`
+	Busiest words.Time `json:"busiest_at"`
 	Ticks   int        `json:"busiest_ticks"`
 }
 
 // Collision is regions whose ticks coincide.
 type Collision struct {
-	Lanes []string `json:"lanes"`
-	Ticks int      `json:"ticks"`
-	First Time     `json:"first"`
-	Times int      `json:"times"`
+	Lanes []string   `json:"lanes"`
+	Ticks int        `json:"ticks"`
+	First words.Time `json:"first"`
+	Times int        `json:"times"`
 }
 
 // Suggestion is a schedule that fits.
@@ -143,9 +144,9 @@ type Suggestion struct {
 
 // Plan is what a schedule will spend, and which runs are lost.
 type Plan struct {
-	From Time `json:"from"`
-	To   Time `json:"to"`
-	Days int  `json:"days"`
+	From words.Time `json:"from"`
+	To   words.Time `json:"to"`
+	Days int        `json:"days"`
 	// Assumed reports that nothing is scheduled, and the default schedule is planned.
 	Assumed bool     `json:"default_schedule"`
 	Fits    bool     `json:"fits"`
@@ -164,7 +165,7 @@ type Plan struct {
 // NewPlan is the outward form of a plan that was played.
 func NewPlan(o Planned) Plan {
 	r := &o.Report
-	out := Plan{From: Time(r.From), To: Time(r.To), Days: o.Days, Assumed: o.Assumed,
+	out := Plan{From: words.Time(r.From), To: words.Time(r.To), Days: o.Days, Assumed: o.Assumed,
 		Fits: r.Fits(),
 		Over: []string{}, Counts: r.Counts, Windows: newLimitUses(o.Costs, r.Windows),
 		ByDay: []DayPlan{}, Regions: []LanePlan{}, First: newLostTick(r.First),
@@ -173,9 +174,9 @@ func NewPlan(o Planned) Plan {
 		out.Over = append(out.Over, u.Limit.Name())
 	}
 	for _, d := range r.Days {
-		j := DayPlan{d.Bucket, Time(d.Start), Time(d.End), d.Planned, d.Spent, d.Counts,
+		j := DayPlan{d.Bucket, words.Time(d.Start), words.Time(d.End), d.Planned, d.Spent, d.Counts,
 			newLimitUses(o.Costs, d.Windows), newLostTick(d.First), []LanePlan{}, d.Crowded,
-			Time(d.Busiest), d.Ticks}
+			words.Time(d.Busiest), d.Ticks}
 		for _, l := range d.Losing {
 			j.Lost = append(j.Lost, LanePlan{Job: l.Job, Region: l.Region, Counts: l.Counts})
 		}
@@ -191,11 +192,11 @@ func NewPlan(o Planned) Plan {
 	}
 	for _, c := range r.Collisions {
 		out.Collisions = append(out.Collisions,
-			Collision{c.Lanes, c.Ticks, Time(c.First), c.Times})
+			Collision{c.Lanes, c.Ticks, words.Time(c.First), c.Times})
 	}
 	if s := o.Suggestion; s != nil {
 		out.Suggestion = &Suggestion{s.Spec, s.Zone.String(), s.Stagger.String(),
-			Seconds(s.Stagger), nil, s.PerDay(), newLimitUses(o.Costs, s.Report.Windows)}
+			words.Seconds(s.Stagger), nil, s.PerDay(), newLimitUses(o.Costs, s.Report.Windows)}
 		if s.Pages > 0 {
 			out.Suggestion.Pages = &s.Pages
 		}

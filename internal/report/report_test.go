@@ -1,13 +1,11 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/costs"
@@ -110,24 +108,5 @@ func TestLabelOf(t *testing.T) {
 		if got, err := LabelOf(by); err == nil || !strings.HasPrefix(err.Error(), by+":") {
 			t.Errorf("%q: %q, %v", by, got, err)
 		}
-	}
-}
-
-// A time survives its JSON to the microsecond, whatever its zone.
-func TestTimeRoundTrip(t *testing.T) {
-	zone := time.FixedZone("", -7*3600)
-	for _, at := range []time.Time{{}, time.UnixMicro(1), time.UnixMicro(1_782_896_400_123_456),
-		time.Date(2026, 7, 1, 2, 0, 0, 0, zone)} {
-		text, err := json.Marshal(Time(at))
-		must(t, err)
-		var got Time
-		must(t, json.Unmarshal(text, &got))
-		if !time.Time(got).Equal(at) || time.Time(got).IsZero() != at.IsZero() {
-			t.Errorf("%v is written as %s and read as %v", at, text, time.Time(got))
-		}
-	}
-	if got := Time(time.Date(2026, 7, 1, 2, 0, 0, 0, zone)).String(); got !=
-		"2026-07-01T09:00:00.000000Z" {
-		t.Errorf("got %s", got)
 	}
 }

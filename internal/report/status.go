@@ -8,6 +8,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
 )
 
 // Status is the quota left of each credential, with the ledger and files that it was read from.
@@ -49,15 +50,16 @@ type BucketStatus struct {
 // Suspension says until when a bucket is suspended, and who did that, when and why. The latter are
 // left out of one that is not suspended.
 type Suspension struct {
-	SuspendedUntil Time   `json:"suspended_until"`
-	SuspendedBy    string `json:"suspended_by,omitempty"` // upstream, or the name of a person
-	SuspendedSince Time   `json:"suspended_since,omitzero"`
-	Reason         string `json:"reason,omitempty"`
+	SuspendedUntil words.Time `json:"suspended_until"`
+	SuspendedBy    string     `json:"suspended_by,omitempty"` // upstream, or the name of a person
+	SuspendedSince words.Time `json:"suspended_since,omitzero"`
+	Reason         string     `json:"reason,omitempty"`
 }
 
 // NewSuspension returns the suspension of a bucket from the ledger.
 func NewSuspension(u quota.BucketUsage) Suspension {
-	return Suspension{Time(u.SuspendedUntil), u.SuspendedBy, Time(u.SuspendedSince), u.Reason}
+	return Suspension{words.Time(u.SuspendedUntil), u.SuspendedBy, words.Time(u.SuspendedSince),
+		u.Reason}
 }
 
 // Text is "until 08:00, by alice since 07:12: the key leaked", with times as the caller writes
@@ -65,28 +67,28 @@ func NewSuspension(u quota.BucketUsage) Suspension {
 func (s Suspension) Text(until string, moment func(time.Time) string) string {
 	text := "until " + until
 	if s.SuspendedBy != "" {
-		text += ", by " + Plain(s.SuspendedBy)
+		text += ", by " + words.Plain(s.SuspendedBy)
 	}
 	if at := time.Time(s.SuspendedSince); !at.IsZero() {
 		text += " since " + moment(at)
 	}
 	if s.Reason != "" {
-		text += ": " + Plain(s.Reason)
+		text += ": " + words.Plain(s.Reason)
 	}
 	return text
 }
 
 // LimitStatus is what is left under one limit, now.
 type LimitStatus struct {
-	Window     string  `json:"window"`
-	Timezone   *string `json:"timezone"`
-	Units      int64   `json:"units"`
-	Headroom   int64   `json:"headroom"`
-	Used       int64   `json:"used"`
-	Remaining  int64   `json:"remaining"`
-	NextFreeAt Time    `json:"next_free_at"`
-	Others     int64   `json:"others"`   // of Used, those that others used, as the upstream reported
-	ResetAt    Time    `json:"reset_at"` // null for a window that does not end as a whole
+	Window     string     `json:"window"`
+	Timezone   *string    `json:"timezone"`
+	Units      int64      `json:"units"`
+	Headroom   int64      `json:"headroom"`
+	Used       int64      `json:"used"`
+	Remaining  int64      `json:"remaining"`
+	NextFreeAt words.Time `json:"next_free_at"`
+	Others     int64      `json:"others"`   // of Used, those that others used, as the upstream reported
+	ResetAt    words.Time `json:"reset_at"` // null for a window that does not end as a whole
 	// Mode is observe for a limit that by itself is only observed: it denies nothing.
 	Mode string `json:"mode,omitempty"`
 }
@@ -102,10 +104,10 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 			Counts: unit, Overshoot: overshoot(c, table, b)}
 		for _, l := range b.Limits {
 			bucket.Limits = append(bucket.Limits, LimitStatus{
-				Window: l.Limit.Window.Text(), Timezone: OrNull(l.Limit.Window.ZoneName()),
+				Window: l.Limit.Window.Text(), Timezone: words.OrNull(l.Limit.Window.ZoneName()),
 				Units: l.Limit.Units, Headroom: l.Limit.Headroom,
-				Used: l.Used, Remaining: l.Remaining, NextFreeAt: Time(l.NextFreeAt),
-				ResetAt: Time(b.Ends(l.Limit.Window, usage.At)),
+				Used: l.Used, Remaining: l.Remaining, NextFreeAt: words.Time(l.NextFreeAt),
+				ResetAt: words.Time(b.Ends(l.Limit.Window, usage.At)),
 				Others:  l.Others,
 				Mode:    LimitMode(l.Limit),
 			})

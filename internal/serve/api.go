@@ -12,8 +12,8 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/report"
 	"quotabudget/internal/version"
+	"quotabudget/internal/words"
 )
 
 // api is the table of contents of /v1. The OpenAPI document is made from the types of its answers.
@@ -29,7 +29,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 		"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
 	config.DefaultFormat = "application/json"
 	config.RejectUnknownQueryParameters = true
-	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[report.Time](),
+	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[words.Time](),
 		reflect.TypeFor[*time.Time]())
 	api := humago.New(mux, config)
 

@@ -12,6 +12,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 // Moment is a time that a request may leave out. Every time is one, the zero time too.
@@ -97,11 +98,11 @@ type historyInput struct {
 }
 
 type chartItem struct {
-	StartedAt   report.Time `json:"started_at"`
-	CompletedAt report.Time `json:"completed_at" doc:"as at= this finds the chart"`
-	Run         string      `json:"run"`
-	Pages       int         `json:"pages"`
-	Videos      int         `json:"videos"`
+	StartedAt   words.Time `json:"started_at"`
+	CompletedAt words.Time `json:"completed_at" doc:"as at= this finds the chart"`
+	Run         string     `json:"run"`
+	Pages       int        `json:"pages"`
+	Videos      int        `json:"videos"`
 }
 
 func (s *Server) history(ctx context.Context, in *historyInput) (*output[list[chartItem]], error) {
@@ -118,7 +119,7 @@ func (s *Server) history(ctx context.Context, in *historyInput) (*output[list[ch
 		return nil, err
 	}
 	show := func(c catalog.Chart) chartItem {
-		return chartItem{report.Time(c.StartedAt), report.Time(c.CompletedAt), c.Run, c.Pages,
+		return chartItem{words.Time(c.StartedAt), words.Time(c.CompletedAt), c.Run, c.Pages,
 			c.Videos}
 	}
 	after := func(c catalog.Chart) int64 { return int64(c.ID) }

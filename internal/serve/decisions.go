@@ -8,7 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"quotabudget/internal/limit"
-	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 type decisionInput struct {
@@ -20,11 +20,11 @@ type decisionInput struct {
 }
 
 type decision struct {
-	Policy     string      `json:"policy"`
-	Allowed    bool        `json:"allowed"`
-	Remaining  int64       `json:"remaining" doc:"units, after this charge if it was allowed"`
-	RetryAfter *int64      `json:"retry_after_seconds" doc:"until this cost fits; null if never"`
-	ResetAt    report.Time `json:"reset_at" doc:"when the whole limit is free, if nobody charges"`
+	Policy     string     `json:"policy"`
+	Allowed    bool       `json:"allowed"`
+	Remaining  int64      `json:"remaining" doc:"units, after this charge if it was allowed"`
+	RetryAfter *int64     `json:"retry_after_seconds" doc:"until this cost fits; null if never"`
+	ResetAt    words.Time `json:"reset_at" doc:"when the whole limit is free, if nobody charges"`
 }
 
 type decisionOutput struct{ Body decision }
@@ -47,9 +47,9 @@ func (s *Server) decisions(api huma.API) {
 		}
 		out := &decisionOutput{decision{Policy: in.Body.Policy, Allowed: d.Allowed,
 			Remaining: d.Remaining,
-			ResetAt:   report.Time(time.UnixMicro(d.At).Add(d.ResetAfter))}}
+			ResetAt:   words.Time(time.UnixMicro(d.At).Add(d.ResetAfter))}}
 		if !d.Never {
-			out.Body.RetryAfter = new(report.Seconds(d.RetryAfter))
+			out.Body.RetryAfter = new(words.Seconds(d.RetryAfter))
 		}
 		return out, nil
 	}, limited(api), func(o *huma.Operation) {

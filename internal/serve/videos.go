@@ -9,6 +9,7 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 type videoInput struct {
@@ -55,13 +56,13 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[repo
 }
 
 type sweep struct {
-	Run       string      `json:"run"`
-	StartedAt report.Time `json:"started_at"`
-	EndedAt   report.Time `json:"ended_at" doc:"when its newest page was fetched"`
-	Charts    int         `json:"charts" doc:"charts that the run began"`
-	Complete  int         `json:"complete" doc:"charts of these that are complete"`
-	Pages     int         `json:"pages"`
-	Videos    int         `json:"videos"`
+	Run       string     `json:"run"`
+	StartedAt words.Time `json:"started_at"`
+	EndedAt   words.Time `json:"ended_at" doc:"when its newest page was fetched"`
+	Charts    int        `json:"charts" doc:"charts that the run began"`
+	Complete  int        `json:"complete" doc:"charts of these that are complete"`
+	Pages     int        `json:"pages"`
+	Videos    int        `json:"videos"`
 }
 
 func (s *Server) sweeps(ctx context.Context, in *Paging) (*output[list[sweep]], error) {
@@ -78,7 +79,7 @@ func (s *Server) sweeps(ctx context.Context, in *Paging) (*output[list[sweep]], 
 		return nil, err
 	}
 	show := func(r catalog.Run) sweep {
-		return sweep{r.ID, report.Time(r.StartedAt), report.Time(r.EndedAt), r.Charts, r.Complete,
+		return sweep{r.ID, words.Time(r.StartedAt), words.Time(r.EndedAt), r.Charts, r.Complete,
 			r.Pages, r.Videos}
 	}
 	after := func(r catalog.Run) int64 { return r.StartedAt.UnixMicro() }

@@ -10,6 +10,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
 )
 
 // View is the screen at a time: at most so many lines of s.Width columns; 0 lines for all of them,
@@ -80,23 +81,23 @@ func (v *view) fit(lines int, head, body, foot []string) string {
 }
 
 func (v *view) head(s cli.Screen) {
-	words := []string{"quotactl top", v.now.UTC().Format("2006-01-02 15:04:05Z")}
+	line := []string{"quotactl top", words.Moment(v.now.Truncate(time.Second))}
 	if v.live {
-		words = append(words, "every "+cli.Span(v.Every))
+		line = append(line, "every "+words.Span(v.Every))
 	}
 	if v.paused {
-		words = append(words, "PAUSED")
+		line = append(line, "PAUSED")
 	}
 	if v.bucket != "" {
-		words = append(words, "bucket "+v.bucket)
+		line = append(line, "bucket "+v.bucket)
 	}
 	if v.label != "" {
-		words = append(words, "charges with "+v.label)
+		line = append(line, "charges with "+v.label)
 	}
 	if v.sorted() != Configured {
-		words = append(words, string(v.sorted()))
+		line = append(line, string(v.sorted()))
 	}
-	s.Say("%s\n", strings.Join(words, "  "))
+	s.Say("%s\n", strings.Join(line, "  "))
 	if v.away != "" {
 		s.Say("waiting for the ledger since %s: %s\n", v.since.UTC().Format("15:04:05Z"), v.away)
 	}
@@ -268,7 +269,7 @@ func age(now, at time.Time) string {
 	if d < time.Second {
 		return "now"
 	}
-	return cli.Span(d.Truncate(time.Second)) + " ago"
+	return words.Span(d.Truncate(time.Second)) + " ago"
 }
 
 func (v *view) message(s cli.Screen) {

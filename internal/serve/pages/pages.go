@@ -160,7 +160,7 @@ func (p *Pages) write(w http.ResponseWriter, layout *template.Template, status i
 }
 
 func (p *Pages) parse(name string) *template.Template {
-	return template.Must(template.New(name).Funcs(words).ParseFS(templateFiles,
+	return template.Must(template.New(name).Funcs(functions).ParseFS(templateFiles,
 		"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 }
 

@@ -3,19 +3,18 @@ package pages
 import (
 	"fmt"
 	"html/template"
-	"math"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
-	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
-// words are the functions of the templates.
-var words = template.FuncMap{
-	"plain": report.Plain, "title": title, "count": count, "short": short, "ago": ago,
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"plain": words.Plain, "title": title, "count": count, "short": short, "ago": ago,
 	"until": until, "clock": clock, "moment": moment, "minute": minute, "iso": iso,
 	"length": length, "asset": asset,
 	"times": times, "percent": percent, "day": day, "second": second, "lines": lines,
@@ -27,7 +26,7 @@ var words = template.FuncMap{
 
 // title is the title of a video as text.
 func title(text string) string {
-	if text = strings.TrimSpace(report.Plain(text)); text == "" {
+	if text = strings.TrimSpace(words.Plain(text)); text == "" {
 		return "(no title)"
 	}
 	return text
@@ -48,66 +47,22 @@ func number(n any) (int64, bool) {
 	return 0, false
 }
 
-// count writes an integer with commas, "–" when there is none.
-func count(n any) string {
-	v, ok := number(n)
-	if !ok {
-		return "–"
-	}
-	digits := strconv.FormatInt(v, 10)
-	sign := ""
-	if v < 0 {
-		sign, digits = "−", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
-}
+// count formats an integer with commas; "–" for none.
+func count(n any) string { return format(n, words.Count) }
 
-// short writes an integer in three digits or so: "1.2M".
-func short(n any) string {
-	v, ok := number(n)
-	if !ok {
-		return "–"
-	}
-	units := []struct {
-		size float64
-		name string
-	}{{1e9, "B"}, {1e6, "M"}, {1e3, "k"}}
-	for _, u := range units {
-		if f := float64(v) / u.size; math.Abs(f) >= 0.9995 {
-			text := strconv.FormatFloat(f, 'g', 3, 64)
-			if math.Abs(f) >= 999.5 {
-				text = strconv.FormatFloat(f, 'f', 0, 64)
-			}
-			return text + u.name
-		}
-	}
-	return count(v)
-}
+// short formats an integer in about three digits; "–" for none.
+func short(n any) string { return format(n, words.Short) }
 
-// span is a duration in its largest unit, rounded down: "3 min".
-func span(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
+func format(n any, write func(int64) string) string {
+	if v, ok := number(n); ok {
+		return write(v)
 	}
-	return fmt.Sprintf("%d days", int(d.Hours()/24))
+	return "–"
 }
 
 // ago is how long before now a moment was. The first minute has no seconds, which would change the
 // page each time.
-func ago(now, at time.Time) template.HTML {
-	if d := now.Sub(at); d >= time.Minute {
-		return timeTag(at, span(d)+" ago")
-	}
-	return timeTag(at, "just now")
-}
+func ago(now, at time.Time) template.HTML { return timeTag(at, words.Age(now.Sub(at))) }
 
 // timeTag is the element of a moment, "never" where there is none.
 func timeTag(at time.Time, text string) template.HTML {
@@ -121,7 +76,7 @@ func timeTag(at time.Time, text string) template.HTML {
 // until is how long after now a moment will be.
 func until(now, at time.Time) template.HTML {
 	if d := at.Sub(now); d >= time.Minute {
-		return timeTag(at, "in "+span(d))
+		return timeTag(at, "in "+strings.TrimSuffix(words.Age(d), " ago"))
 	}
 	return timeTag(at, "now")
 }
@@ -183,18 +138,16 @@ func length(text string) string {
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
-// times writes "1 page", "3 pages".
+// times formats a number with its noun: "1 page", "3 pages".
 func times(n any, noun string) string {
-	if v, _ := number(n); v == 1 {
-		return "1 " + noun
-	}
-	return count(n) + " " + noun + "s"
+	v, _ := number(n)
+	return words.Plural(v, noun)
 }
 
 // lines are those of a text, without empty ones.
 func lines(text string) (all []string) {
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(report.Plain(line)); line != "" {
+		if line = strings.TrimSpace(words.Plain(line)); line != "" {
 			all = append(all, line)
 		}
 	}

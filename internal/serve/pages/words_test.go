@@ -1,27 +1,9 @@
 package pages
 
 import (
-	"math"
 	"testing"
 	"time"
 )
-
-func TestNumbers(t *testing.T) {
-	for n, want := range map[int64][2]string{
-		0: {"0", "0"}, 999: {"999", "999"}, 1000: {"1,000", "1k"}, 12_345: {"12,345", "12.3k"},
-		999_499: {"999,499", "999k"}, 999_999: {"999,999", "1M"}, 1_234_567: {"1,234,567", "1.23M"},
-		-4321: {"−4,321", "-4.32k"}, 5_600_000_000: {"5,600,000,000", "5.6B"},
-		math.MaxInt64: {"9,223,372,036,854,775,807", "9223372037B"},
-		math.MinInt64: {"−9,223,372,036,854,775,808", "-9223372037B"},
-	} {
-		if got := [2]string{count(n), short(n)}; got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
-	}
-	if count((*int64)(nil)) != "–" || short((*int64)(nil)) != "–" {
-		t.Error("no number is no dash")
-	}
-}
 
 func TestTimes(t *testing.T) {
 	for d, want := range map[time.Duration]string{

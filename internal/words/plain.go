@@ -1,4 +1,4 @@
-package report
+package words
 
 import (
 	"strings"
@@ -6,20 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// Text from outside (titles, labels, notes, IDs, messages of the upstream) may hold what a terminal
-// obeys: codes that move the cursor, colour the screen or write to the clipboard, and marks that
-// turn the direction of writing around, in a browser, too. Everything that the programs show to
-// people goes through Plain: each cell of a table, each sentence, each error and its hint.
-
 const (
 	joiner    = '\u200d' // joins emoji
 	nonJoiner = '\u200c' // parts Persian letters
 	blackFlag = '\U0001f3f4'
 )
 
-// Plain is a line of text without what a terminal would obey. A control character becomes �, a line
-// break a space; what is invisible is left out. Letters of every script stay, with their marks, and
-// so do emoji.
+// Plain returns text from outside (titles, labels, notes, IDs, messages of the upstream) in one line
+// that a terminal or browser can show. A terminal would otherwise obey codes that move the cursor
+// or write to the clipboard, and marks that turn the direction of writing around. A control
+// character becomes �, a line break a space; invisible characters are left out. Letters of every
+// script stay, with their marks, and so do emoji.
 func Plain(text string) string {
 	before, flag := rune(0), false // flag: the letters of a region's flag may follow
 	return strings.Map(func(r rune) rune {
@@ -45,13 +42,14 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Joins reports the two invisible characters that emoji and letters need between them.
+// Joins reports whether a character is one of the two invisible ones that emoji and letters need
+// between them.
 func Joins(r rune) bool { return r == joiner || r == nonJoiner }
 
 func isTag(r rune) bool { return r >= 0xe0020 && r <= 0xe007f }
 
-// Hidden reports what no screen shows and some obey: formatting characters, of which a few are
-// visible, and separators of lines.
+// Hidden reports whether a character is invisible and may be obeyed: a formatting character or a
+// separator of lines.
 func Hidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) &&
 		!unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||

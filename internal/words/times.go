@@ -1,15 +1,10 @@
-package cli
+package words
 
 import (
 	"fmt"
 	"strings"
 	"time"
-
-	"quotabudget/internal/report"
 )
-
-// Time is a time in JSON.
-type Time = report.Time
 
 func roundUp(d, unit time.Duration) time.Duration {
 	if rest := d % unit; rest > 0 {
@@ -46,15 +41,30 @@ func Span(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
+// Age formats how long ago something was in its largest unit, rounded down: "3 min". The first
+// minute is "just now".
+func Age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+}
+
 // Moment formats a future time in UTC, rounded up to the second; "" for the zero time.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return ceiling(t).UTC().Format("2006-01-02 15:04:05Z")
+	return Ceil(t).UTC().Format("2006-01-02 15:04:05Z")
 }
 
-func ceiling(t time.Time) time.Time {
+// Ceil rounds a time up to the second.
+func Ceil(t time.Time) time.Time {
 	if rest := t.Nanosecond(); rest > 0 {
 		t = t.Add(time.Second - time.Duration(rest))
 	}

@@ -1,0 +1,133 @@
+package words
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+)
+
+func TestTime(t *testing.T) {
+	at := time.Date(2026, 11, 21, 14, 2, 11, 120_000_000, time.FixedZone("", 3600))
+	data, err := json.Marshal(map[string]Time{"a": Time(at), "b": {}})
+	if want := `{"a":"2026-11-21T13:02:11.120000Z","b":null}`; err != nil || string(data) != want {
+		t.Errorf("%s, %v", data, err)
+	}
+	for nanos, want := range map[int]string{0: "2026-11-21 14:02:11Z",
+		1000: "2026-11-21 14:02:12Z"} {
+		if got := Moment(time.Date(2026, 11, 21, 14, 2, 11, nanos, time.UTC)); got != want {
+			t.Errorf("%d ns: %s", nanos, got)
+		}
+	}
+	if Moment(time.Time{}) != "" || Time(time.Time{}).String() != "" {
+		t.Error("no time is written as one")
+	}
+}
+
+// TestRoundedUp: after the displayed wait, the time has come.
+func TestRoundedUp(t *testing.T) {
+	for _, c := range []struct {
+		d       time.Duration
+		seconds int64
+		span    string
+	}{
+		{0, 0, "0s"},
+		{time.Microsecond, 1, "1s"},
+		{time.Second, 1, "1s"},
+		{59*time.Second + 1, 60, "1min"},
+		{61 * time.Second, 61, "1min 1s"},
+		{20 * time.Hour, 72000, "20h"},
+		{20*time.Hour + time.Second, 72001, "20h 1min"},
+		{47*time.Hour + 59*time.Minute + time.Second, 172741, "2d"},
+		{50 * time.Hour, 180000, "2d 2h"},
+		{50*time.Hour + time.Minute, 180060, "2d 3h"},
+	} {
+		if got := Seconds(c.d); got != c.seconds {
+			t.Errorf("%s: %d seconds", c.d, got)
+		}
+		if got := Span(c.d); got != c.span {
+			t.Errorf("%s: %s", c.d, got)
+		}
+	}
+}
+
+func TestParseSpan(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"1h": time.Hour, "90s": 90 * time.Second, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour,
+		"0.5d": 12 * time.Hour, "1h30m": 90 * time.Minute,
+	} {
+		if got, err := ParseSpan(text); got != want || err != nil {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "d", "7", "x", "1hd", "1d2", "7dd", "99999999d", "1d-x"} {
+		if got, err := ParseSpan(text); err == nil {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for n, want := range map[int64][2]string{
+		0: {"0", "0"}, 999: {"999", "999"}, 1000: {"1,000", "1k"}, 12_345: {"12,345", "12.3k"},
+		999_499: {"999,499", "999k"}, 999_999: {"999,999", "1M"}, 1_234_567: {"1,234,567", "1.23M"},
+		-4321: {"-4,321", "-4.32k"}, 5_600_000_000: {"5,600,000,000", "5.6B"},
+		math.MaxInt64: {"9,223,372,036,854,775,807", "9223372037B"},
+		math.MinInt64: {"-9,223,372,036,854,775,808", "-9223372037B"},
+	} {
+		if got := [2]string{Count(n), Short(n)}; got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 pages", 1: "1 page", 1200: "1,200 pages"} {
+		if got := Plural(n, "page"); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\x1b[31mb\r\n":                  "a�[31mb  ",
+		"\u009b2Jx\u0085y":                "�2Jx y",
+		"\u202egnp.exe\u202c":             "gnp.exe",
+		"\u2067a\u2069\u200e\u200f\u061c": "a",
+		"one\u2028two\u2029three":         "one two three",
+		"zero\u200bwidth\ufeff":           "zerowidth",
+		"back\u200dfill":                  "backfill",
+		"bad\xffbyte":                     "bad�byte",
+		"👩‍👩‍👧 👍🏽 ❤️ 🇩🇪 1️⃣":                  "👩‍👩‍👧 👍🏽 ❤️ 🇩🇪 1️⃣",
+		"🏴\U000e0067\U000e0062\U000e007f win": "🏴\U000e0067\U000e0062\U000e007f win",
+		"x\U000e0067y":                        "xy",
+		"שלום עולם سلام می\u200cخواهم":        "שלום עולם سلام می\u200cخواهم",
+		"नमस्ते e\u0301 ไทย 東京　한국":            "नमस्ते e\u0301 ไทย 東京　한국",
+		"nb\u00a0sp \u0600":                   "nb\u00a0sp \u0600",
+	} {
+		if got := Plain(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// A time survives its JSON to the microsecond, whatever its zone.
+func TestTimeRoundTrip(t *testing.T) {
+	zone := time.FixedZone("", -7*3600)
+	for _, at := range []time.Time{{}, time.UnixMicro(1), time.UnixMicro(1_782_896_400_123_456),
+		time.Date(2026, 7, 1, 2, 0, 0, 0, zone)} {
+		text, err := json.Marshal(Time(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Time
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if !time.Time(got).Equal(at) || time.Time(got).IsZero() != at.IsZero() {
+			t.Errorf("%v is written as %s and read as %v", at, text, time.Time(got))
+		}
+	}
+	if got := Time(time.Date(2026, 7, 1, 2, 0, 0, 0, zone)).String(); got !=
+		"2026-07-01T09:00:00.000000Z" {
+		t.Errorf("got %s", got)
+	}
+}
