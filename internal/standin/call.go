@@ -45,14 +45,19 @@ func (c *call) admit(costs ...cost) bool {
 		c.deny(*d)
 		return false
 	}
-	if c.fault == "drop" {
+	return !c.lost()
+}
+
+// lost ends the call without a response if its fault is drop or hang.
+func (c *call) lost() bool {
+	switch c.fault {
+	case "drop":
 		panic(http.ErrAbortHandler)
-	}
-	if c.fault == "hang" {
+	case "hang":
 		<-c.r.Context().Done()
-		return false
+		return true
 	}
-	return true
+	return false
 }
 
 func (c *call) take(costs []cost) *denial {
@@ -282,3 +287,6 @@ func pack(text []byte) []byte {
 	_ = z.Close()
 	return packed.Bytes()
 }
+
+// object is a JSON object.
+type object = map[string]any

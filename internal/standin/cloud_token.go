@@ -81,27 +81,22 @@ type claims struct {
 const tokenLife = time.Hour
 
 // token serves POST /token: it issues a token for a JWT.
-func (s *YouTube) token(w http.ResponseWriter, r *http.Request) {
-	scope, wrong := s.checkGrant(r)
+func (s *YouTube) token(c *call) {
+	scope, wrong := s.checkGrant(c.r)
 	if wrong == "" && s.cloudFault() == "key-deleted" {
 		wrong = "Invalid JWT Signature."
 	}
 	if wrong != "" {
-		body, _ := json.Marshal(map[string]string{"error": "invalid_grant",
-			"error_description": wrong})
-		writeBody(w, http.StatusBadRequest, body)
+		c.google(http.StatusBadRequest, encode(object{"error": "invalid_grant",
+			"error_description": wrong}, false))
 		return
 	}
 	token := "standin." + rand.Text()
-	expires := s.now().Add(tokenLife)
-	defer s.locked()()
-	if s.meter.tokens == nil {
-		s.meter.tokens = map[string]granted{}
-	}
-	s.meter.tokens[token] = granted{strings.Fields(scope), expires}
-	body, _ := json.Marshal(map[string]any{"access_token": token, "token_type": "Bearer",
-		"expires_in": int64(tokenLife.Seconds())})
-	writeBody(w, http.StatusOK, body)
+	unlock := s.locked()
+	s.tokens[token] = granted{strings.Fields(scope), s.engine.now().Add(tokenLife)}
+	unlock()
+	c.google(http.StatusOK, encode(object{"access_token": token, "token_type": "Bearer",
+		"expires_in": int64(tokenLife.Seconds())}, false))
 }
 
 // granted is a token's scope and expiry.
@@ -158,17 +153,12 @@ func decodePart(text string, into any) bool {
 	return err == nil && json.Unmarshal(body, into) == nil
 }
 
-// mayRead reports whether the request has a token for what it reads.
-func (s *YouTube) mayRead(r *http.Request, what string) bool {
-	const auth = "https://www.googleapis.com/auth/"
-	enough := map[string][]string{
-		"usage": {auth + "monitoring.read", auth + "monitoring", auth + "cloud-platform"},
-		"limits": {auth + "cloud-platform.read-only", auth + "cloud-platform",
-			auth + "service.management"},
-	}[what]
-	now := s.now()
+// mayRead reports whether the request has a token for a service.
+func (s *YouTube) mayRead(r *http.Request, of service) bool {
 	defer s.locked()()
-	t, known := s.meter.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
-	may := func(scope string) bool { return slices.Contains(enough, scope) }
-	return known && now.Before(t.expires) && slices.ContainsFunc(t.scopes, may)
+	t, known := s.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+	return known && s.engine.now().Before(t.expires) &&
+		slices.ContainsFunc(t.scopes, func(scope string) bool {
+			return slices.Contains(of.scopes, strings.TrimPrefix(scope, oauthScope))
+		})
 }

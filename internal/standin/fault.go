@@ -20,62 +20,32 @@ type fault struct {
 	struck   int64  // how often it has struck
 }
 
-// stage says how far a request gets before it goes wrong.
-type stage int
-
-const (
-	early stage = iota + 1 // refused, and nothing is billed
-	half                   // it fails: the request is billed, what it would have taken is not
-	late                   // billed in full; the answer is damaged
-)
-
-var faultKinds = map[string]stage{
-	"401": early, "429": early, "spend": early,
-	"500": half, "503": half, "529": half, "html": half,
-	"hang": late, "drop": late, "cut": late, "truncated": late, "endless": late, "bomb": late,
-	"no-usage": late, "no-headers": late, "minus-one": late, "nonsense": late, "stale": late,
+// faultKinds lists the kinds of fault of all stand-ins but youtube.
+var faultKinds = []string{
+	"401",               // the credential is refused
+	"429",               // throttled, with nothing used
+	"500", "503", "529", // an error of the server in the API's own shape; billed as a request only
+	"bomb",       // the response is gzip that unpacks to 64 MiB
+	"cut",        // the connection is dropped in the middle of the response
+	"drop",       // the connection is dropped before the response
+	"endless",    // the response never ends
+	"hang",       // no response until the client disconnects
+	"html",       // 502 with a page of HTML; billed as a request only
+	"minus-one",  // headers report that -1 is left
+	"no-headers", // headers do not report what is left
+	"no-usage",   // the response does not report what it took
+	"nonsense",   // headers hold words where numbers and times belong
+	"spend",      // refused as at the end of the month's money
+	"stale",      // headers report that nothing was used
+	"truncated",  // the response ends in the middle, without an error
 }
 
-// FaultKinds returns the kinds of fault of a stand-in, sorted. Those of youtube are
-//
-//	200-html 500-html   a page of HTML instead of JSON
-//	400-token 404-chart invalidPageToken, videoChartNotFound
-//	403-blocked         API_KEY_SERVICE_BLOCKED
-//	403-disabled        accessNotConfigured
-//	403-daily 403-quota dailyLimitExceeded, quotaExceeded
-//	429 429-day         rateLimitExceeded, with details: by the minute, by the day
-//	429-bare            rateLimitExceeded without details
-//	500 503             backendError
-//	500-null            an error whose message is null
-//	cut                 the connection is dropped in the middle of the body
-//	drop                the connection is dropped before the answer
-//	hang                no answer until the client goes away
-//	repeat              the first id of the page comes again as its last
-//	truncated           half the JSON, with status 200
-//
-// and those of all others are
-//
-//	401            the credential is refused
-//	429            throttled, with nothing used
-//	spend          refused as at the end of the month's money
-//	500 503 529    an error of the server in the API's own shape
-//	html           502 with a page of HTML
-//	hang           no answer until the client goes away
-//	drop           the connection is dropped before the answer
-//	cut            the connection is dropped in the middle of the answer
-//	truncated      the answer ends in the middle, and says that it is whole
-//	endless        the answer never ends
-//	bomb           the answer is gzip that unpacks to 64 MiB
-//	no-usage       the answer does not say what it took
-//	no-headers     nor do its headers say what is left
-//	minus-one      headers say that -1 is left
-//	nonsense       headers hold words where numbers and times belong
-//	stale          headers say that nothing was used
+// FaultKinds returns the kinds of fault of a stand-in, sorted.
 func FaultKinds(name string) []string {
 	if name == youTubeName {
 		return slices.Sorted(maps.Keys(youTubeFaults))
 	}
-	return slices.Sorted(maps.Keys(faultKinds))
+	return faultKinds
 }
 
 // parseFaults reads faults of a stand-in, of the form
@@ -156,13 +126,13 @@ func positive(text string) (int64, error) {
 }
 
 // strike returns the kind of the first fault that matches a request, "" for none, and counts it.
-// matches reports whether the request is of the fault's region and page; nil means it is.
-func strike(faults []fault, number int64, matches func(fault) bool) string {
+func strike(faults []fault, c *call) string {
 	for i := range faults {
 		f := &faults[i]
-		if number >= f.from && (f.to == 0 || number <= f.to) &&
-			(f.every == 0 || number%f.every == 0) && (f.times == 0 || f.struck < f.times) &&
-			(matches == nil || matches(*f)) {
+		if c.number >= f.from && (f.to == 0 || c.number <= f.to) &&
+			(f.every == 0 || c.number%f.every == 0) && (f.times == 0 || f.struck < f.times) &&
+			(f.region == "" || f.region == c.r.URL.Query().Get("regionCode")) &&
+			(f.page == 0 || f.page == newQuery(c.r).page()) {
 			f.struck++
 			return f.kind
 		}

@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -142,7 +141,7 @@ type rate struct {
 func (r *rate) turn(now time.Time) {
 	switch {
 	case r.Calendar != "":
-		if start, end := r.period(now); !start.Equal(r.since) {
+		if start, end := r.period(now); start.After(r.since) {
 			r.since, r.until, r.used = start, end, 0
 		}
 	case r.Window == 0:
@@ -181,5 +180,3 @@ func (r *rate) when(now time.Time, n int64) time.Time {
 	over = min(max(0, over), float64(r.Units))
 	return now.Add(time.Duration(over / float64(r.Units) * float64(r.Window)))
 }
-
-var errUnknown = errors.New("no such stand-in")

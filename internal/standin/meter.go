@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"maps"
 	"strings"
 	"time"
 )
@@ -108,4 +109,12 @@ func (m *meter) bill(bucket string, units int64) {
 	if units > 0 {
 		m.units[bucket] += units
 	}
+}
+
+// change replaces the limits of a bucket and forgets what was used of it.
+func (m *meter) change(bucket string, limits []Limit) {
+	m.limits[bucket] = limits
+	maps.DeleteFunc(m.rates, func(name string, _ []*rate) bool {
+		return name == bucket || strings.HasPrefix(name, bucket+"/")
+	})
 }

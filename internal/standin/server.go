@@ -15,72 +15,79 @@ import (
 )
 
 // Server is the stand-in of one API, for one account. Its fields are set before the first request.
-// It is safe for use by many goroutines.
+// It is safe for concurrent use.
 type Server struct {
 	// Now is the clock of the account; nil means time.Now.
 	Now func() time.Time
-	// Limits by bucket, or by bucket and part (output/claude-x). A bucket that is named has these
-	// in place of its defaults.
+	// Limits are by bucket, or by bucket and part (output/claude-x). They replace the defaults of
+	// their buckets.
 	Limits map[string][]Limit
-	// Prices are millionths of a dollar for one of something; see docs/standins.md. What has no
-	// price takes no money.
+	// Prices are millionths of a dollar for one of something; see docs/standins.md. The default is
+	// 0.
 	Prices map[string]float64
-	// Keys are the credentials of the account; none means that any will do, but there must be one.
+	// Keys are the credentials of the account. If empty, any is valid, but a request needs one.
 	Keys []string
-	// Latency is how long every answer takes to begin, Pace how long each event of a stream takes.
+	// Latency delays the beginning of every response, Pace each event of a stream.
 	Latency, Pace time.Duration
-	// Rows are how many things there are of each kind, so the most that a list holds; 0 means 3.
+	// Rows is the number of things of each kind, and the most that a list holds; 0 means 3.
 	Rows int
-	// Faults are what goes wrong, such as 503@3, the first that matches a request; see FaultKinds.
+	// Faults are the faults to inject, such as 503@3; the first one that matches a request
+	// applies. See FaultKinds.
 	Faults []string
 
 	name string
 	api  api
 
 	once   sync.Once
-	mu     sync.Mutex // guards what follows, and what settings change
+	mu     sync.Mutex // guards the fields below, and Prices
 	meter  meter
 	counts Counts
 	zone   *time.Location
 	faults []fault
-	ahead  time.Duration
-	seen   seen
-	begun  map[string]generation // background responses that were not fetched yet
+	ahead  time.Duration         // added to the clock
+	seen   seen                  // for x
+	begun  map[string]generation // for openai: background responses not fetched yet
 }
 
-// Counts is what a stand-in saw.
+// Counts is what a stand-in has counted.
 type Counts struct {
-	// Units are what was billed, by bucket.
+	// Units are the billed units by bucket.
 	Units map[string]int64 `json:"units"`
-	// Requests are all that arrived.
+	// Requests counts all requests.
 	Requests int64 `json:"requests"`
-	// Denied were over a limit, Failed got another error.
+	// Denied counts the requests over a limit, Failed those with another error.
 	Denied int64 `json:"denied"`
 	Failed int64 `json:"failed"`
-	// Cut are the answers that the client did not wait for, Open are those under way.
+	// Cut counts the responses whose client disconnected, Open those under way.
 	Cut  int64 `json:"cut"`
 	Open int64 `json:"open"`
 }
 
-// api is how one API meters, answers and refuses.
+// api is how one API meters, responds and refuses.
 type api struct {
 	limits  map[string][]Limit
 	prices  map[string]float64
 	refills bool   // limits of a duration refill all the time
 	zone    string // of calendar windows; "" is UTC
-	key     func(*http.Request) string
-	serve   func(*call)
-	// fail answers an error in the API's own shape; deny one for a limit, or for money if it names
-	// the bucket money.
+	// key returns the credential of a request. If it is nil, serve checks credentials and faults,
+	// and reads the body.
+	key   func(*http.Request) string
+	serve func(*call)
+	// fail sends an error in the API's own shape; deny sends the one of a limit, or of money if
+	// that is the bucket.
 	fail func(c *call, status int, message string)
 	deny func(c *call, d denial)
-	// failed is the bucket that a request counts in when the server fails, "" for none; every says
-	// that each request counts there that names it, also if it is wrong or over a limit.
+	// failed returns the bucket that counts a request which the server fails, or "". If every is
+	// set, that bucket counts invalid and denied requests, too.
 	failed func(*call) string
 	every  bool
+	// counts returns the body of GET /standin/counts, and change applies that of POST
+	// /standin/settings. Nil means those of Server.
+	counts func() any
+	change func(body io.Reader) error
 }
 
-// youTubeName is the name of the stand-in that New does not make: see YouTube.
+// youTubeName names the stand-in that New does not create: see YouTube.
 const youTubeName = "youtube"
 
 var apis = map[string]api{
@@ -94,14 +101,14 @@ var apis = map[string]api{
 	"x":                x,
 }
 
-// Names are the APIs that there is a stand-in for, sorted.
+// Names returns the APIs that New accepts, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(apis)) }
 
-// New is the stand-in of an API, with its default limits.
+// New returns the stand-in of an API, with its default limits.
 func New(name string) (*Server, error) {
 	a, ok := apis[name]
 	if !ok {
-		return nil, fmt.Errorf("%w: %q is not one of %s", errUnknown, name,
+		return nil, fmt.Errorf("no such stand-in: %q is not one of %s", name,
 			strings.Join(Names(), ", "))
 	}
 	return &Server{name: name, api: a}, nil
@@ -119,7 +126,7 @@ func (s *Server) Check() error {
 	}
 	for name, price := range s.Prices {
 		if !priced(price) {
-			errs = append(errs, fmt.Errorf("price %s=%g: it is from 0 to 1e9", name, price))
+			errs = append(errs, fmt.Errorf("price %s=%g: must be from 0 to 1e9", name, price))
 		}
 		if _, ok := s.api.prices[name]; !ok {
 			errs = append(errs, fmt.Errorf("%s has no price %q: its prices are %s", s.name, name,
@@ -138,22 +145,22 @@ func (s *Server) start() {
 	}
 	s.Prices = prices
 	s.meter = meter{limits, s.api.refills, map[string][]*rate{}, map[string]int64{}}
+	s.Rows = cmp.Or(s.Rows, 3)
+	s.zone, _ = time.LoadLocation(s.api.zone) // the zone data are embedded
 	var err error
 	if s.faults, err = parseFaults(s.name, s.Faults); err != nil {
 		panic(err) // Check returns it
 	}
-	s.Rows = cmp.Or(s.Rows, 3)
-	s.zone, _ = time.LoadLocation(s.api.zone) // it is embedded
 }
 
-// locked starts the server if need be, and locks it until the function that is returned is called.
+// locked starts the server if necessary and locks it. The caller calls unlock.
 func (s *Server) locked() (unlock func()) {
 	s.once.Do(s.start)
 	s.mu.Lock()
 	return s.mu.Unlock
 }
 
-// now is the time of the account. The server is locked.
+// now returns the account's time. The caller holds the lock.
 func (s *Server) now() time.Time {
 	clock := s.Now
 	if clock == nil {
@@ -162,7 +169,7 @@ func (s *Server) now() time.Time {
 	return clock().Add(s.ahead).In(s.zone)
 }
 
-// Counts are the units and requests so far.
+// Counts returns the units and requests so far.
 func (s *Server) Counts() Counts {
 	defer s.locked()()
 	c := s.counts
@@ -173,7 +180,7 @@ func (s *Server) Counts() Counts {
 // maxBody is how many bytes of a request's body are read.
 const maxBody = 8 << 20
 
-// ServeHTTP answers the API, which is metered, and the controls under /standin/, which are not.
+// ServeHTTP serves the metered API, and unmetered the controls under /standin/.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/standin/") {
 		s.control(w, r)
@@ -181,10 +188,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := s.arrive(w, r)
 	defer c.leave()
+	if s.api.key == nil {
+		if c.wait(s.Latency) {
+			s.api.serve(c)
+		}
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	switch c.body = body; {
 	case err != nil && !errors.As(err, new(*http.MaxBytesError)):
-		return // the client is gone
+		return // the client has disconnected
 	case !c.wait(s.Latency):
 		return
 	case err != nil:
@@ -200,31 +213,27 @@ func (s *Server) knows(key string) bool {
 	return key != "" && (len(s.Keys) == 0 || slices.Contains(s.Keys, key))
 }
 
-// arrive counts a request and chooses what goes wrong with it.
+// arrive counts a request and chooses its fault.
 func (s *Server) arrive(w http.ResponseWriter, r *http.Request) *call {
 	defer s.locked()()
 	s.counts.Requests++
 	s.counts.Open++
 	c := &call{s: s, w: w, r: r, now: s.now(), number: s.counts.Requests}
-	c.fault = strike(s.faults, c.number, nil)
+	c.fault = strike(s.faults, c)
 	return c
 }
 
-// settings are what POST /standin/settings changes; what is absent stays.
-type settings struct {
-	Limits  map[string][]Limit `json:"limits"`
-	Prices  map[string]float64 `json:"prices"`
-	Faults  *[]string          `json:"faults"` // in place of those in force
-	Advance string             `json:"advance"`
-}
-
-// control answers GET /standin/counts with Counts and POST /standin/settings, which changes the
-// running server and answers the same.
+// control serves GET /standin/counts, and POST /standin/settings, which changes the running server
+// and responds with the same.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) {
+	counts, change := s.api.counts, s.api.change
+	if counts == nil {
+		counts, change = func() any { return s.Counts() }, s.change
+	}
 	switch r.Method + " " + r.URL.Path {
 	case "GET /standin/counts":
 	case "POST /standin/settings":
-		if err := s.change(http.MaxBytesReader(w, r.Body, 1<<20)); err != nil {
+		if err := change(http.MaxBytesReader(w, r.Body, 1<<20)); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
@@ -233,44 +242,64 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(s.Counts())
+	_ = json.NewEncoder(w).Encode(counts())
 }
 
-// change applies all settings or, if one of them is wrong, none.
-func (s *Server) change(body io.Reader) error {
-	var c settings
+// controls are the settings that all stand-ins have. Absent fields stay unchanged.
+type controls struct {
+	Faults  *[]string `json:"faults"`  // in the form of Server.Faults; they replace the current ones
+	Advance string    `json:"advance"` // Go duration by which the clock is put forward
+}
+
+// settings is the body of POST /standin/settings.
+type settings struct {
+	controls
+	Limits map[string][]Limit `json:"limits"`
+	Prices map[string]float64 `json:"prices"`
+}
+
+// decode reads settings and rejects unknown fields.
+func decode(body io.Reader, into any) error {
 	in := json.NewDecoder(body)
 	in.DisallowUnknownFields()
-	if err := in.Decode(&c); err != nil {
+	return in.Decode(into)
+}
+
+func (s *Server) change(body io.Reader) error {
+	var c settings
+	if err := decode(body, &c); err != nil {
 		return err
 	}
+	changed := &Server{name: s.name, api: s.api, Limits: c.Limits, Prices: c.Prices}
+	if err := changed.Check(); err != nil {
+		return err
+	}
+	return s.apply(c.controls, func() {
+		for bucket, limits := range c.Limits {
+			s.meter.change(bucket, limits)
+		}
+		maps.Copy(s.Prices, c.Prices)
+	})
+}
+
+// apply changes faults and clock and calls change with the server locked. If a setting is invalid,
+// it changes nothing.
+func (s *Server) apply(c controls, change func()) error {
 	ahead, err := time.ParseDuration(cmp.Or(c.Advance, "0"))
 	if err != nil || ahead < 0 {
 		return fmt.Errorf("advance: %q is not a duration", c.Advance)
 	}
-	changed := &Server{name: s.name, api: s.api, Limits: c.Limits, Prices: c.Prices}
+	var faults []fault
 	if c.Faults != nil {
-		changed.Faults = *c.Faults
-	}
-	if err := changed.Check(); err != nil {
-		return err
+		if faults, err = parseFaults(s.name, *c.Faults); err != nil {
+			return err
+		}
 	}
 	defer s.locked()()
 	if c.Faults != nil {
-		s.faults, _ = parseFaults(s.name, changed.Faults)
+		s.faults = faults
 	}
-	for bucket, limits := range c.Limits {
-		s.meter.change(bucket, limits)
-	}
-	maps.Copy(s.Prices, c.Prices)
 	s.ahead += ahead
+	change()
 	return nil
-}
-
-// change gives a bucket other limits. What was used of them before is forgotten.
-func (m *meter) change(bucket string, limits []Limit) {
-	m.limits[bucket] = limits
-	maps.DeleteFunc(m.rates, func(name string, _ []*rate) bool {
-		return name == bucket || strings.HasPrefix(name, bucket+"/")
-	})
 }

@@ -1,9 +1,8 @@
 package standin
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,9 +11,9 @@ import (
 	"time"
 )
 
-// Server is an http.Handler that acts like the YouTube Data API for one project. Its fields are
-// set before the first request. The zero value serves generated charts under the default limits
-// and accepts any key. It is safe for concurrent use.
+// YouTube is an http.Handler that acts like the YouTube Data API, and Google's metering of it, for
+// one project. Its fields are set before the first request. The zero value serves generated charts
+// under the default limits and accepts any key. It is safe for concurrent use.
 type YouTube struct {
 	// Now is the clock for Pacific days and minutes; nil means time.Now.
 	Now func() time.Time
@@ -44,12 +43,67 @@ type YouTube struct {
 	Cloud Cloud
 
 	once     sync.Once
-	mu       sync.Mutex // guards the fields below, and those that settings change
-	meter    youTubeMeter
-	faults   []fault
+	engine   *Server           // its lock guards the fields below, DaysBack and Cloud.Fault
+	counts   YouTubeCounts     // without those that the engine counts
 	reads    map[string]int    // pages read, by chart
 	sessions map[string]*media // resumable uploads, by upload_id
-	ahead    time.Duration     // added to the clock
+	usage    map[use]int64     // units, for Cloud
+	tokens   map[string]granted
+}
+
+// YouTubeCounts is what the stand-in has counted. Requests is the sum of the metered requests in
+// ByMethod, Rejected, Refused, NotFound and Continued.
+type YouTubeCounts struct {
+	// Units are those of the current Pacific day, by bucket; Total those of all days.
+	Units map[string]int64 `json:"units"`
+	Total map[string]int64 `json:"total"`
+	// Requests counts all requests to the API's paths, ByMethod the metered ones.
+	Requests int64            `json:"requests"`
+	ByMethod map[string]int64 `json:"by_method"`
+	// Rejected requests were over a daily or minute limit, Refused ones had no valid key,
+	// NotFound ones matched no method. They took no units.
+	Rejected int64 `json:"rejected"`
+	Refused  int64 `json:"refused"`
+	NotFound int64 `json:"not_found"`
+	// Continued counts the requests of resumable uploads after the first. They took no units.
+	Continued int64 `json:"continued"`
+	// KeyInURL counts requests with an API key in the URL, or in a form in place of it.
+	KeyInURL int64 `json:"key_in_url"`
+	// Day is the Pacific day of Units, as 2006-01-02.
+	Day string `json:"day"`
+}
+
+// minuteBucket holds the units of all buckets for the limit per minute. Counts omits it.
+const minuteBucket = "minute"
+
+func (s *YouTube) start() {
+	if s.Charts == nil {
+		s.Charts = defaultCharts()
+	}
+	limits := map[string][]Limit{minuteBucket: perMinute(s.MinuteLimit)}
+	for bucket, units := range map[string]int64{"default": 10_000, "search_list": 100,
+		"video_insert": 100, "video_batch_get_stats": 10_000} {
+		limits[bucket] = perDay(units)
+	}
+	for bucket, units := range s.Limits {
+		limits[bucket] = perDay(units)
+	}
+	s.engine = &Server{Now: s.Now, Latency: s.Latency, Faults: s.Faults, name: youTubeName,
+		api: api{limits: limits, zone: "America/Los_Angeles", serve: s.serve, change: s.change,
+			counts: func() any { return s.Counts() }}}
+	s.counts.ByMethod = map[string]int64{}
+	s.reads, s.sessions = map[string]int{}, map[string]*media{}
+	s.usage, s.tokens = map[use]int64{}, map[string]granted{}
+}
+
+func perDay(units int64) []Limit { return []Limit{{Units: units, Calendar: "day"}} }
+
+// perMinute returns no limit for 0 units.
+func perMinute(units int64) []Limit {
+	if units == 0 {
+		return nil
+	}
+	return []Limit{{Units: units, Calendar: "minute"}}
 }
 
 // Check returns what is wrong with the faults.
@@ -58,37 +112,68 @@ func (s *YouTube) Check() error {
 	return err
 }
 
-func (s *YouTube) start() {
-	if s.Charts == nil {
-		s.Charts = defaultCharts()
-	}
-	s.meter = newMeter(s.Limits)
-	var err error
-	if s.faults, err = parseFaults(youTubeName, s.Faults); err != nil {
-		panic(err) // Check returns it
-	}
-	s.reads, s.sessions = map[string]int{}, map[string]*media{}
-}
-
 // locked starts the server if necessary and locks it. The caller calls unlock.
 func (s *YouTube) locked() (unlock func()) {
 	s.once.Do(s.start)
-	s.mu.Lock()
-	return s.mu.Unlock
+	return s.engine.locked()
+}
+
+// count increments a counter.
+func (s *YouTube) count(what *int64) {
+	defer s.locked()()
+	*what++
+}
+
+func (s *YouTube) now() time.Time {
+	defer s.locked()()
+	return s.engine.now()
+}
+
+// Counts returns the units and requests so far.
+func (s *YouTube) Counts() YouTubeCounts {
+	defer s.locked()()
+	c, now, m := s.counts, s.engine.now(), &s.engine.meter
+	c.Day, c.Units, c.Total = now.Format(time.DateOnly), map[string]int64{}, maps.Clone(m.units)
+	delete(c.Total, minuteBucket)
+	for bucket := range c.Total {
+		for _, r := range m.of(bucket) {
+			if r.turn(now); r.used > 0 {
+				c.Units[bucket] = int64(r.used)
+			}
+		}
+	}
+	c.ByMethod = maps.Clone(c.ByMethod)
+	c.Requests, c.Rejected = s.engine.counts.Requests, s.engine.counts.Denied
+	return c
+}
+
+// SetLimit changes a bucket's daily units while the server runs.
+func (s *YouTube) SetLimit(bucket string, units int64) {
+	defer s.locked()()
+	s.setLimit(bucket, units)
+}
+
+// setLimit keeps what was used. The caller holds the lock.
+func (s *YouTube) setLimit(bucket string, units int64) {
+	s.engine.meter.limits[bucket] = perDay(units)
+	for _, r := range s.engine.meter.of(bucket) {
+		r.Units = units
+	}
+}
+
+// SetFaults replaces the faults while the server runs. It panics if one is invalid.
+func (s *YouTube) SetFaults(specs ...string) {
+	s.once.Do(s.start)
+	if err := s.engine.apply(controls{Faults: &specs}, func() {}); err != nil {
+		panic(err)
+	}
 }
 
 // ServeHTTP serves the metered API under /youtube/v3/, and unmetered the controls under /standin/
 // and the paths of Cloud.
 func (s *YouTube) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Path, "/standin/") {
-		s.control(w, r)
-		return
-	}
-	if s.cloud(w, r) {
-		return
-	}
-	if r.URL.Path == "/token" && len(s.Cloud.Accounts) > 0 {
-		s.token(w, r)
+	s.once.Do(s.start)
+	if s.serveCloud(w, r) {
 		return
 	}
 	r, err := overridden(r)
@@ -96,77 +181,78 @@ func (s *YouTube) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	number := s.arrive(r.URL.Query().Has("key"))
-	if !pause(r, s.Latency) {
+	if r.URL.Query().Has("key") {
+		s.count(&s.counts.KeyInURL)
+	}
+	s.engine.ServeHTTP(w, r)
+}
+
+func (s *YouTube) serve(c *call) {
+	if isUpload(c.r) && c.r.URL.Query().Has("upload_id") {
+		s.count(&s.counts.Continued)
+		s.continueUpload(c)
 		return
 	}
-	if isUpload(r) && r.URL.Query().Has("upload_id") {
-		s.count(&s.meter.Continued)
-		s.continueUpload(w, r, s.nextFault(r, number))
-		return
-	}
-	method, ok := methodOf(r)
+	m, ok := methodOf(c.r)
 	if !ok {
-		s.count(&s.meter.NotFound)
-		writeHTML(w, http.StatusNotFound, "Not Found")
+		s.count(&s.counts.NotFound)
+		c.html(http.StatusNotFound, "Not Found")
 		return
 	}
-	if e := s.credentialError(r, method); e != nil {
-		s.count(&s.meter.Refused)
-		writeError(w, e)
+	e := s.credentialError(c.r, m)
+	if e == nil && youTubeFaults[c.fault].effect == refuses {
+		e = youTubeFaults[c.fault].err(m)
+	}
+	if e != nil {
+		s.count(&s.counts.Refused)
+		c.apiError(e)
 		return
 	}
-	fault := s.nextFault(r, number)
-	if e := s.admit(method, fault); e != nil {
-		writeError(w, e)
+	if e := s.charge(c, m); e != nil {
+		c.count(&c.s.counts.Denied)
+		c.apiError(e)
 		return
 	}
-	s.deliver(w, r, method, fault)
+	if !c.replaced(m) {
+		s.deliver(c, m)
+	}
 }
 
-// admit charges the request to the project, or returns why not.
-func (s *YouTube) admit(m method, f youTubeFault) *apiError {
-	switch f.effect() {
-	case refuses:
-		s.count(&s.meter.Refused)
-		return f.apiError(m)
-	case rejects:
-		s.count(&s.meter.Rejected)
-		return f.apiError(m)
+// charge takes the method's units, or takes none and returns the error of the limit or fault.
+func (s *YouTube) charge(c *call, m method) *apiError {
+	if youTubeFaults[c.fault].effect == rejects {
+		return youTubeFaults[c.fault].err(m)
 	}
-	return s.charge(m)
+	d := c.take([]cost{one(m.bucket, m.units), one(minuteBucket, m.units)})
+	switch {
+	case d == nil:
+	case d.bucket == minuteBucket:
+		return errRate(m.bucket, "minute", d.limit.Units)
+	default:
+		return errDayExhausted(m.bucket, d.limit.Units)
+	}
+	defer s.locked()()
+	s.counts.ByMethod[m.id]++
+	s.record(c.now, m.bucket, m.units)
+	return nil
 }
 
-// deliver answers a charged request, as far as the fault allows.
-func (s *YouTube) deliver(w http.ResponseWriter, r *http.Request, m method, f youTubeFault) {
-	if f.effect() == replaces {
-		f.replace(w, r, m)
-		return
-	}
-	if isUpload(r) {
-		s.upload(w, r, m, f)
+// deliver answers a charged request.
+func (s *YouTube) deliver(c *call, m method) {
+	if isUpload(c.r) {
+		s.upload(c, m)
 		return
 	}
 	body := m.emptyAnswer()
-	if route, ok := routes[m.id]; ok {
-		q := newQuery(r)
+	if route, ok := routes()[m.id]; ok {
+		q := newQuery(c.r)
 		q.checkParts(route.parts)
 		if body = route.serve(s, q); q.err != nil {
-			writeError(w, q.err)
+			c.apiError(q.err)
 			return
 		}
 	}
-	f.write(w, r, body)
-}
-
-func (s *YouTube) now() time.Time {
-	clock := time.Now
-	if s.Now != nil {
-		clock = s.Now
-	}
-	now := clock()
-	defer s.locked()()
-	return now.Add(s.ahead)
+	c.youTube(body)
 }
 
 // day returns the index of the charts' day to serve.
@@ -175,83 +261,37 @@ func (s *YouTube) day() int {
 	return max(0, s.Charts.Days()-1-s.DaysBack)
 }
 
-// pause waits for d. It returns false if the client disconnects first.
-func pause(r *http.Request, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-r.Context().Done():
-		return false
-	}
-}
-
-// youTubeSettings is the body of POST /standin/settings. Absent fields stay unchanged.
+// youTubeSettings is the body of POST /standin/settings.
 type youTubeSettings struct {
+	controls
 	Limits      map[string]int64 `json:"limits"`       // units per day by bucket
 	MinuteLimit *int64           `json:"minute_limit"` // units
 	DaysBack    *int             `json:"days_back"`
-	// in the form of YouTube.Faults; they replace the current ones
-	Faults *[]string `json:"faults"`
-	// one of CloudFaults, or "" for none
-	CloudFault *string `json:"cloud_fault"`
-	// a Go duration by which the server's clock is advanced
-	Advance string `json:"advance"`
+	CloudFault  *string          `json:"cloud_fault"` // one of CloudFaults, or "" for none
 }
 
-// control serves GET /standin/counts, which returns Counts, and POST /standin/settings, which
-// changes the running server and returns the same. Both are unmetered and need no key.
-func (s *YouTube) control(w http.ResponseWriter, r *http.Request) {
-	switch r.Method + " " + r.URL.Path {
-	case "GET /standin/counts":
-	case "POST /standin/settings":
-		if err := s.change(r); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-	default:
-		http.NotFound(w, r)
-		return
-	}
-	writeBody(w, http.StatusOK, encode(s.Counts(), true))
-}
-
-// change applies all settings of the request, or none if one is invalid.
-func (s *YouTube) change(r *http.Request) error {
+func (s *YouTube) change(body io.Reader) error {
 	var c youTubeSettings
-	body := json.NewDecoder(r.Body)
-	body.DisallowUnknownFields()
-	if err := body.Decode(&c); err != nil {
+	if err := decode(body, &c); err != nil {
 		return err
-	}
-	ahead, err := time.ParseDuration(cmp.Or(c.Advance, "0"))
-	if err != nil {
-		return fmt.Errorf("advance: %w", err)
-	}
-	if c.Faults != nil {
-		if err := (&YouTube{Faults: *c.Faults}).Check(); err != nil {
-			return err
-		}
-		s.SetFaults(*c.Faults...)
 	}
 	if c.CloudFault != nil && *c.CloudFault != "" &&
 		!slices.Contains(CloudFaults(), *c.CloudFault) {
 		return fmt.Errorf("cloud_fault: %q is not one of %s", *c.CloudFault,
 			strings.Join(CloudFaults(), ", "))
 	}
-	defer s.locked()()
-	maps.Copy(s.meter.limits, c.Limits)
-	if c.MinuteLimit != nil {
-		s.MinuteLimit = *c.MinuteLimit
-	}
-	if c.DaysBack != nil {
-		s.DaysBack = *c.DaysBack
-	}
-	if c.CloudFault != nil {
-		s.Cloud.Fault = *c.CloudFault
-	}
-	s.ahead += ahead
-	return nil
+	return s.engine.apply(c.controls, func() {
+		for bucket, units := range c.Limits {
+			s.setLimit(bucket, units)
+		}
+		if c.MinuteLimit != nil {
+			s.engine.meter.change(minuteBucket, perMinute(*c.MinuteLimit))
+		}
+		if c.DaysBack != nil {
+			s.DaysBack = *c.DaysBack
+		}
+		if c.CloudFault != nil {
+			s.Cloud.Fault = *c.CloudFault
+		}
+	})
 }

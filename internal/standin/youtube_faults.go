@@ -1,8 +1,6 @@
 package standin
 
-import (
-	"net/http"
-)
+import "net/http"
 
 // effect is what a kind of fault does to the metering and the response.
 type effect int
@@ -32,58 +30,31 @@ var youTubeFaults = map[string]struct {
 	"500":          {replaces, func(method) *apiError { return errBackend(500) }},
 	"503":          {replaces, func(method) *apiError { return errBackend(503) }},
 	"500-html":     {effect: replaces},
-	"500-null":     {effect: replaces},
+	"500-null":     {effect: replaces}, // an error whose message is null
 	"200-html":     {effect: replaces},
-	"hang":         {effect: replaces},
-	"drop":         {effect: replaces},
-	"cut":          {effect: garbles},
-	"truncated":    {effect: garbles},
-	"repeat":       {effect: garbles},
+	"hang":         {effect: replaces}, // no response until the client disconnects
+	"drop":         {effect: replaces}, // the connection is dropped before the response
+	"cut":          {effect: garbles},  // the connection is dropped in the middle of the body
+	"truncated":    {effect: garbles},  // half the JSON, with status 200
+	"repeat":       {effect: garbles},  // the first ID of the page comes again as its last
 }
 
-// SetFaults replaces the faults while the server runs. It panics if one is invalid.
-func (s *YouTube) SetFaults(specs ...string) {
-	faults, err := parseFaults(youTubeName, specs)
-	if err != nil {
-		panic(err)
-	}
-	defer s.locked()()
-	s.faults = faults
-}
-
-// nextFault returns the first fault that matches the numbered request, or none.
-func (s *YouTube) nextFault(r *http.Request, number int64) youTubeFault {
-	defer s.locked()()
-	q := newQuery(r)
-	return youTubeFault(strike(s.faults, number, func(f fault) bool {
-		return (f.region == "" || f.region == q.Get("regionCode")) &&
-			(f.page == 0 || f.page == q.page())
-	}))
-}
-
-// youTubeFault is the kind of a fault, "" for none.
-type youTubeFault string
-
-func (f youTubeFault) effect() effect { return youTubeFaults[string(f)].effect }
-
-// apiError returns the fault's error.
-func (f youTubeFault) apiError(m method) *apiError { return youTubeFaults[string(f)].err(m) }
-
-// replace sends the fault's response instead of the real one.
-func (f youTubeFault) replace(w http.ResponseWriter, r *http.Request, m method) {
-	switch f {
-	case "hang":
-		<-r.Context().Done()
-	case "drop":
-		panic(http.ErrAbortHandler)
-	case "200-html":
-		writeHTML(w, http.StatusOK, "Sorry")
-	case "500-html":
-		writeHTML(w, http.StatusInternalServerError, "Server Error")
-	case "500-null":
-		writeBody(w, http.StatusInternalServerError,
-			[]byte(`{"error":{"code":500,"message":null}}`))
+// replaced sends the response of a fault that replaces the real one, or returns false.
+func (c *call) replaced(m method) bool {
+	f := youTubeFaults[c.fault]
+	switch {
+	case f.effect != replaces:
+		return false
+	case f.err != nil:
+		c.apiError(f.err(m))
+	case c.fault == "200-html":
+		c.html(http.StatusOK, "Sorry")
+	case c.fault == "500-html":
+		c.html(http.StatusInternalServerError, "Server Error")
+	case c.fault == "500-null":
+		c.google(http.StatusInternalServerError, []byte(`{"error":{"code":500,"message":null}}`))
 	default:
-		writeError(w, f.apiError(m))
+		c.lost()
 	}
+	return true
 }

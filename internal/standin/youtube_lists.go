@@ -31,14 +31,17 @@ type route struct {
 	serve func(*YouTube, *query) any
 }
 
-var routes = map[string]route{
-	"youtube.videos.list":          {videoParts, (*YouTube).videosList},
-	"youtube.videos.batchGetStats": {statsParts, (*YouTube).videosBatchGetStats},
-	"youtube.videoCategories.list": {plainParts, (*YouTube).videoCategoriesList},
-	"youtube.i18nRegions.list":     {plainParts, (*YouTube).i18nRegionsList},
-	"youtube.i18nLanguages.list":   {plainParts, (*YouTube).i18nLanguagesList},
-	"youtube.channels.list":        {channelParts, (*YouTube).channelsList},
-	"youtube.search.list":          {plainParts, (*YouTube).searchList},
+// routes returns the served methods.
+func routes() map[string]route {
+	return map[string]route{
+		"youtube.videos.list":          {videoParts, (*YouTube).videosList},
+		"youtube.videos.batchGetStats": {statsParts, (*YouTube).videosBatchGetStats},
+		"youtube.videoCategories.list": {plainParts, (*YouTube).videoCategoriesList},
+		"youtube.i18nRegions.list":     {plainParts, (*YouTube).i18nRegionsList},
+		"youtube.i18nLanguages.list":   {plainParts, (*YouTube).i18nLanguagesList},
+		"youtube.channels.list":        {channelParts, (*YouTube).channelsList},
+		"youtube.search.list":          {plainParts, (*YouTube).searchList},
+	}
 }
 
 var (

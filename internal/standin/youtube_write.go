@@ -75,57 +75,44 @@ func encode(v any, indent bool) []byte {
 	return b.Bytes()
 }
 
-// write sends the body, damaged if the fault says so.
-func (f youTubeFault) write(w http.ResponseWriter, r *http.Request, body any) {
+// youTube sends a resource or a list, or 204 without one.
+func (c *call) youTube(body any) {
 	if body == nil {
-		w.WriteHeader(http.StatusNoContent)
+		c.w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	l, isList := body.(*list)
-	if isList && f == "repeat" && len(l.Items) > 1 {
-		l.Items[len(l.Items)-1] = l.Items[0]
-	}
-	if isList && f == "" {
-		w.Header().Set("Etag", strconv.Quote(l.Etag))
-		if match := r.Header.Get("If-None-Match"); match == l.Etag ||
+	if l, ok := body.(*list); ok && c.fault == "" {
+		c.header("Etag", strconv.Quote(l.Etag))
+		if match := c.r.Header.Get("If-None-Match"); match == l.Etag ||
 			match == strconv.Quote(l.Etag) {
-			w.WriteHeader(http.StatusNotModified)
+			c.w.WriteHeader(http.StatusNotModified)
 			return
 		}
+	} else if ok && c.fault == "repeat" && len(l.Items) > 1 {
+		l.Items[len(l.Items)-1] = l.Items[0]
 	}
-	b := encode(body, r.URL.Query().Get("prettyPrint") != "false")
-	switch f {
-	case "truncated":
-		b = b[:len(b)/2]
-	case "cut":
-		w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-		writeBody(w, http.StatusOK, b[:len(b)/2])
-		_ = http.NewResponseController(w).Flush() // an error has the same effect as the cut
-		panic(http.ErrAbortHandler)
-	}
-	writeBody(w, http.StatusOK, b)
+	c.google(http.StatusOK, encode(body, c.r.URL.Query().Get("prettyPrint") != "false"))
 }
 
-func writeError(w http.ResponseWriter, e *apiError) {
-	b, _ := json.MarshalIndent(map[string]*apiError{"error": e}, "", "  ")
-	writeBody(w, e.Code, b)
+func (c *call) apiError(e *apiError) {
+	text, _ := json.MarshalIndent(map[string]*apiError{"error": e}, "", "  ")
+	c.google(e.Code, text)
 }
 
-// writeBody sends JSON. It ignores write errors: the client has disconnected.
-func writeBody(w http.ResponseWriter, status int, body []byte) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json; charset=UTF-8")
-	h.Set("Cache-Control", "private")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h["Vary"] = []string{"Origin", "X-Origin", "Referer"}
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
+// google sends JSON with the headers of Google's APIs.
+func (c *call) google(status int, body []byte) {
+	c.header("Content-Type", "application/json; charset=UTF-8")
+	c.header("Cache-Control", "private")
+	c.header("X-Content-Type-Options", "nosniff")
+	c.w.Header()["Vary"] = []string{"Origin", "X-Origin", "Referer"}
+	c.send(status, body)
 }
 
-func writeHTML(w http.ResponseWriter, status int, what string) {
-	w.Header().Set("Content-Type", "text/html; charset=UTF-8")
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=en>\n  <meta charset=utf-8>\n  "+
+// html sends an error page of Google's front end.
+func (c *call) html(status int, what string) {
+	c.header("Content-Type", "text/html; charset=UTF-8")
+	c.w.WriteHeader(status)
+	_, _ = fmt.Fprintf(c.w, "<!DOCTYPE html>\n<html lang=en>\n  <meta charset=utf-8>\n  "+
 		"<title>Error %d (%s)!!1</title>\n"+
 		"  <p><b>%d.</b> <ins>That’s an error.</ins>\n", status, what, status)
 }

@@ -1,0 +1,119 @@
+package standin
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// methodsTSV lists ID, HTTP method, path, bucket and units of every method in the discovery
+// document.
+//
+//go:embed methods.tsv
+var methodsTSV string
+
+// method is a priced operation of the API.
+type method struct {
+	id, verb, path, bucket string
+	units                  int64
+}
+
+var methods = sync.OnceValue(func() []method {
+	var all []method
+	for _, f := range tsv(methodsTSV) {
+		units, _ := strconv.ParseInt(f[4], 10, 64)
+		all = append(all, method{f[0], f[1], f[2], f[3], units})
+	}
+	return all
+})
+
+func tsv(text string) [][]string {
+	var rows [][]string
+	for line := range strings.Lines(text) {
+		rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+	}
+	return rows
+}
+
+// methodOf returns the method that a request calls. Media uploads use the paths of their methods.
+func methodOf(r *http.Request) (method, bool) {
+	path := strings.TrimPrefix(r.URL.Path, "/resumable")
+	path = strings.TrimPrefix(path, "/upload")
+	for _, m := range methods() {
+		if m.verb == r.Method && m.matches(path) {
+			return m, true
+		}
+	}
+	return method{}, false
+}
+
+func (m method) matches(path string) bool {
+	stem, variable := strings.CutSuffix(m.path, "{id}")
+	id, ok := strings.CutPrefix(path, stem)
+	return ok && variable == (id != "") && !strings.Contains(id, "/")
+}
+
+// emptyAnswer returns the response of a method that is priced but not served: no content, a bare
+// resource, or an empty list.
+func (m method) emptyAnswer() any {
+	resource := strings.TrimSuffix(strings.Split(m.id, ".")[1], "s")
+	switch m.verb {
+	case http.MethodDelete:
+		return nil
+	case http.MethodGet:
+		return newList(resource+"List", nil)
+	}
+	return item{Kind: "youtube#" + resource, Etag: etagOf(m.id), ID: "standin"}
+}
+
+// maxForm bounds the parameters read from a body, in bytes.
+const maxForm = 1 << 20
+
+// overridden converts a POST with X-HTTP-Method-Override: GET, which clients send when a URL gets
+// too long, into that GET. The form's parameters join those of the URL.
+func overridden(r *http.Request) (*http.Request, error) {
+	if r.Method != http.MethodPost || r.Header.Get("X-Http-Method-Override") != http.MethodGet {
+		return r, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxForm))
+	if err != nil {
+		return nil, fmt.Errorf("form: %w", err)
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, fmt.Errorf("form: %w", err)
+	}
+	get := r.Clone(r.Context())
+	get.Method = http.MethodGet
+	get.URL.RawQuery = strings.Trim(get.URL.RawQuery+"&"+form.Encode(), "&")
+	return get, nil
+}
+
+// credentialError returns why the request may not call the method, or nil. A request may have an
+// API key, a user's token, or both; each must be valid.
+func (s *YouTube) credentialError(r *http.Request, m method) *apiError {
+	key := r.Header.Get("X-Goog-Api-Key")
+	if key == "" {
+		key = r.URL.Query().Get("key")
+	}
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case token != "" && len(s.Tokens) > 0 && !slices.Contains(s.Tokens, token):
+		return newError(http.StatusUnauthorized, "global", "authError",
+			"Request had invalid authentication credentials.").rpc()
+	case token == "" && len(s.Tokens) > 0 && m.verb != http.MethodGet:
+		return newError(http.StatusUnauthorized, "global", "required",
+			"API keys are not supported by this API. Expected OAuth2 access token.").rpc()
+	case key == "" && token == "":
+		return errKeyMissing()
+	case key != "" && len(s.Keys) > 0 && !slices.Contains(s.Keys, key):
+		return errKeyInvalid()
+	}
+	return nil
+}
