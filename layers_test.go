@@ -117,7 +117,7 @@ var owners = []struct {
 	{"google.golang.org/api", "youtube", false},
 	{"golang.org/x/oauth2", "cloudquota", false},
 	{"github.com/expr-lang/expr", "costs/formula", true},
-	{"github.com/vektah/gqlparser", "costs/graphql", true},
+	{"github.com/vektah/gqlparser", "costs/graphql standin", true},
 	{"github.com/guptarohit/asciigraph", "picture", true},
 	{"github.com/danielgtaylor/huma", "serve", false},
 	{"charm.land/bubbletea", "cmd/quotactl", true},

@@ -1,8 +1,10 @@
 package standin
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,13 +29,7 @@ var analytics = api{
 
 // googleKey is the API key or the token of a request.
 func googleKey(r *http.Request) string {
-	if key := r.Header.Get("X-Goog-Api-Key"); key != "" {
-		return key
-	}
-	if key := r.URL.Query().Get("key"); key != "" {
-		return key
-	}
-	return bearer(r)
+	return cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"), bearer(r))
 }
 
 var reportPath = regexp.MustCompile(`^/v1(?:beta|alpha)/properties/(\d+):(runReport|` +
@@ -85,7 +81,7 @@ func serveAnalytics(c *call) {
 	}
 	if path[2] == "chat" {
 		if c.admit(one(c.analyticsPart(""), int64(len(q.UserQuery)))) {
-			c.json(http.StatusOK, map[string]any{"blocks": []any{},
+			c.ok(object{"blocks": []any{},
 				"propertyQuota": c.propertyQuota(int64(len(q.UserQuery)))})
 		}
 		return
@@ -98,13 +94,13 @@ func serveAnalytics(c *call) {
 	var tokens int64
 	for _, r := range reports {
 		if len(r.Metrics) == 0 && len(r.Dimensions) == 0 {
-			c.fail(http.StatusBadRequest, "A report must have a dimension or a metric.")
+			c.invalid("A report must have a dimension or a metric.")
 			return
 		}
 		tokens += r.tokens(c.hash())
 	}
 	if len(reports) == 0 || len(reports) > 5 {
-		c.fail(http.StatusBadRequest, "A batch has 1 to 5 reports.")
+		c.invalid("A batch has 1 to 5 reports.")
 		return
 	}
 	if !c.admit(one(c.analyticsPart("tokens"), tokens), under(c.analyticsPart("concurrent")),
@@ -116,45 +112,36 @@ func serveAnalytics(c *call) {
 		docs = append(docs, c.reportOf(r, r.tokens(c.hash())))
 	}
 	if batch {
-		c.json(http.StatusOK, map[string]any{"kind": "analyticsData#" + path[2], "reports": docs})
+		c.ok(object{"kind": "analyticsData#" + path[2], "reports": docs})
 		return
 	}
-	c.json(http.StatusOK, docs[0])
+	c.ok(docs[0])
 }
 
-// reportOf answers one report that took so many tokens.
-func (c *call) reportOf(r report, tokens int64) map[string]any {
-	names := func(list []struct{ Name string }) []any {
+// reportOf returns one report that took so many tokens.
+func (c *call) reportOf(r report, tokens int64) object {
+	names := func(fields []struct{ Name string }) []any {
 		all := []any{}
-		for _, one := range list {
-			all = append(all, map[string]any{"name": one.Name})
+		for _, f := range fields {
+			all = append(all, object{"name": f.Name})
 		}
 		return all
 	}
-	rows := []any{}
-	for range c.s.Rows {
-		values := func(n int, text string) []any {
-			all := []any{}
-			for range n {
-				all = append(all, map[string]any{"value": text})
-			}
-			return all
-		}
-		rows = append(rows, map[string]any{"dimensionValues": values(len(r.Dimensions), "Berlin"),
-			"metricValues": values(len(r.Metrics), "42")})
-	}
-	doc := map[string]any{"kind": "analyticsData#runReport", "rowCount": len(rows), "rows": rows,
+	values := func(n int, text string) []any { return slices.Repeat([]any{object{"value": text}}, n) }
+	rows := slices.Repeat([]any{object{"dimensionValues": values(len(r.Dimensions), "Berlin"),
+		"metricValues": values(len(r.Metrics), "42")}}, c.s.Rows)
+	doc := object{"kind": "analyticsData#runReport", "rowCount": len(rows), "rows": rows,
 		"dimensionHeaders": names(r.Dimensions), "metricHeaders": names(r.Metrics),
-		"metadata": map[string]any{"currencyCode": "USD", "timeZone": "America/Los_Angeles"}}
+		"metadata": object{"currencyCode": "USD", "timeZone": "America/Los_Angeles"}}
 	if r.ReturnPropertyQuota && c.fault != "no-usage" {
 		doc["propertyQuota"] = c.propertyQuota(tokens)
 	}
 	return doc
 }
 
-// propertyQuota says what a report took and what is left, of each limit there is.
-func (c *call) propertyQuota(tokens int64) map[string]any {
-	doc := map[string]any{}
+// propertyQuota returns what a report took and what is left of each limit.
+func (c *call) propertyQuota(tokens int64) object {
+	doc := object{}
 	for _, q := range []struct {
 		name, bucket string
 		index        int
@@ -167,19 +154,11 @@ func (c *call) propertyQuota(tokens int64) map[string]any {
 		if !ok || c.fault == "no-headers" {
 			continue
 		}
-		entry := map[string]any{"consumed": q.consumed, "remaining": g.left}
+		entry := object{"consumed": q.consumed, "remaining": c.leftInBody(g)}
 		for name, value := range entry {
 			if value == int64(0) {
 				delete(entry, name) // as protobuf's JSON has it
 			}
-		}
-		switch c.fault {
-		case "stale":
-			entry["remaining"] = g.limit
-		case "minus-one":
-			entry["remaining"] = -1
-		case "nonsense":
-			entry["remaining"] = "soon"
 		}
 		doc[q.name] = entry
 	}
@@ -190,30 +169,26 @@ func failGoogle(c *call, status int, message string) {
 	name := map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND",
 		413: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL",
 		503: "UNAVAILABLE"}[status]
-	if name == "" {
-		name = "UNKNOWN"
-	}
 	if status == http.StatusUnauthorized {
 		message = "Request had invalid authentication credentials. Expected OAuth 2 access token, " +
 			"login cookie or other valid authentication credential."
 	}
-	c.json(status, map[string]any{"error": map[string]any{"code": status, "message": message,
-		"status": name}})
+	c.json(status, object{"error": object{"code": status, "message": message,
+		"status": cmp.Or(name, "UNKNOWN")}})
 }
 
 func denyAnalytics(c *call, d denial) {
-	bucket, _, _ := strings.Cut(d.bucket, "/")
-	what := map[string]string{"concurrent": "Exhausted concurrent requests quota. Please send " +
-		"fewer requests concurrently.", "server_errors": "Exhausted server errors quota for a " +
-		"project per hour."}[bucket]
-	switch {
-	case what != "":
+	message := "Exhausted property tokens for a project per hour. These quota tokens will return " +
+		"in under an hour."
+	switch bucket, _, _ := strings.Cut(d.bucket, "/"); {
+	case bucket == "concurrent":
+		message = "Exhausted concurrent requests quota. Please send fewer requests concurrently."
+	case bucket == "server_errors":
+		message = "Exhausted server errors quota for a project per hour."
 	case d.limit.Calendar == "day":
-		what = "Exhausted property tokens per day. These quota tokens will return in under a day."
-	default:
-		what = "Exhausted property tokens for a project per hour. These quota tokens will return " +
-			"in under an hour."
+		message = "Exhausted property tokens per day. These quota tokens will return in under a " +
+			"day."
 	}
-	failGoogle(c, http.StatusTooManyRequests, what+" To learn more, see "+
+	failGoogle(c, http.StatusTooManyRequests, message+" To learn more, see "+
 		"https://developers.google.com/analytics/devguides/reporting/data/v1/quotas")
 }

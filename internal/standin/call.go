@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// call is one request on its way through a stand-in.
+// call is one request to a stand-in.
 type call struct {
 	s      *Server
 	w      http.ResponseWriter
@@ -23,12 +23,15 @@ type call struct {
 	body   []byte
 	now    time.Time
 	number int64  // of the request, from 1
-	fault  string // what goes wrong, "" for nothing
-	held   []cost // to be settled when the answer ends
-	gone   bool   // the client did not wait for the answer
+	fault  string // kind of the fault, "" for none
+	held   []cost // to be settled when the response ends
+	gone   bool   // the client has disconnected
 }
 
-// leave ends the call, however it ended.
+// object is a JSON object.
+type object = map[string]any
+
+// leave ends the call.
 func (c *call) leave() {
 	defer c.s.locked()()
 	c.s.meter.settle(c.s.now(), c.held)
@@ -40,12 +43,28 @@ func (c *call) leave() {
 
 // admit bills the costs, or refuses the request and returns false.
 func (c *call) admit(costs ...cost) bool {
-	d := c.take(costs)
-	if d != nil {
+	if d := c.take(costs); d != nil {
 		c.deny(*d)
 		return false
 	}
 	return !c.lost()
+}
+
+// take bills the costs, or none of them and returns the limit in the way.
+func (c *call) take(costs []cost) *denial {
+	defer c.s.locked()()
+	d := c.s.meter.admit(c.now, costs)
+	if d == nil {
+		c.held = costs
+	}
+	return d
+}
+
+// settle returns what is held and not billed before the response ends.
+func (c *call) settle() {
+	defer c.s.locked()()
+	c.s.meter.settle(c.now, c.held)
+	c.held = nil
 }
 
 // lost ends the call without a response if its fault is drop or hang.
@@ -60,15 +79,6 @@ func (c *call) lost() bool {
 	return false
 }
 
-func (c *call) take(costs []cost) *denial {
-	defer c.s.locked()()
-	d := c.s.meter.admit(c.now, costs)
-	if d == nil {
-		c.held = costs
-	}
-	return d
-}
-
 // deny refuses the request for a limit.
 func (c *call) deny(d denial) {
 	c.count(&c.s.counts.Denied)
@@ -78,7 +88,7 @@ func (c *call) deny(d denial) {
 	c.s.api.deny(c, d)
 }
 
-// fail answers an error that is no matter of limits.
+// fail sends an error that is not about limits.
 func (c *call) fail(status int, format string, args ...any) {
 	c.count(&c.s.counts.Failed)
 	if c.s.api.every && status != http.StatusUnauthorized && c.fault == "" {
@@ -87,7 +97,12 @@ func (c *call) fail(status int, format string, args ...any) {
 	c.s.api.fail(c, status, fmt.Sprintf(format, args...))
 }
 
-// countRequest bills a request that failed, where the API counts those.
+// invalid sends 400.
+func (c *call) invalid(format string, args ...any) {
+	c.fail(http.StatusBadRequest, format, args...)
+}
+
+// countRequest bills a failed request, where the API counts those.
 func (c *call) countRequest() {
 	if c.s.api.failed == nil {
 		return
@@ -103,7 +118,8 @@ func (c *call) count(what *int64) {
 	*what++
 }
 
-// failing answers a fault that needs no more than the request, and reports whether there was one.
+// failing sends the response of a fault that strikes before the request is priced, or returns
+// false.
 func (c *call) failing() bool {
 	switch c.fault {
 	case "401":
@@ -120,7 +136,7 @@ func (c *call) failing() bool {
 	case "html":
 		c.countRequest()
 		c.count(&c.s.counts.Failed)
-		c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		c.header("Content-Type", "text/html; charset=utf-8")
 		c.w.WriteHeader(http.StatusBadGateway)
 		_, _ = c.w.Write([]byte("<!DOCTYPE html><title>502 Bad Gateway</title>\n"))
 	default:
@@ -129,28 +145,26 @@ func (c *call) failing() bool {
 	return true
 }
 
-// wait pauses, or returns false because the client is gone.
+// wait pauses. It returns false if the client disconnects.
 func (c *call) wait(d time.Duration) bool {
 	if d <= 0 {
 		return c.r.Context().Err() == nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-c.r.Context().Done():
 		return false
 	}
 }
 
-// gauge is what a limit says of itself.
+// gauge is the state of a limit that responses report.
 type gauge struct {
 	limit, left, used int64
 	reset             time.Time
 }
 
-// gauge reads the limit of a bucket with that index, or returns false where there is none.
+// gauge reads the i-th limit of a bucket, or returns false if there is none.
 func (c *call) gauge(bucket string, i int) (gauge, bool) {
 	defer c.s.locked()()
 	rates := c.s.meter.of(bucket)
@@ -162,48 +176,64 @@ func (c *call) gauge(bucket string, i int) (gauge, bool) {
 	return gauge{r.Units, r.left(), min(r.Units, int64(r.used)), r.reset(c.now)}, true
 }
 
-// tell sets the header that says what is left or when it resets, or what a fault makes of it.
-func (c *call) tell(name, value string) {
-	switch c.fault {
-	case "no-headers":
-		return
-	case "minus-one":
-		value = "-1"
-	case "nonsense":
-		value = "soon"
+// report sets headers of a limit, given as pairs of name and value, as the fault leaves them.
+func (c *call) report(headers ...string) {
+	for i := 0; i < len(headers) && c.fault != "no-headers"; i += 2 {
+		value := headers[i+1]
+		switch c.fault {
+		case "minus-one":
+			value = "-1"
+		case "nonsense":
+			value = "soon"
+		}
+		c.header(headers[i], value)
 	}
-	c.w.Header().Set(name, value)
 }
 
-// left is the number that a header says is left.
+// left returns the units left for a header; the fault stale makes them the whole limit.
 func (c *call) left(g gauge) string {
 	if c.fault == "stale" {
-		return strconv.FormatInt(g.limit, 10)
+		return decimal(g.limit)
 	}
-	return strconv.FormatInt(g.left, 10)
+	return decimal(g.left)
 }
+
+// leftInBody returns the units left for a body, as the fault leaves them.
+func (c *call) leftInBody(g gauge) any {
+	switch c.fault {
+	case "stale":
+		return g.limit
+	case "minus-one":
+		return -1
+	case "nonsense":
+		return "soon"
+	}
+	return g.left
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // header sets a header.
 func (c *call) header(name, value string) { c.w.Header().Set(name, value) }
 
-// retryAfter sets Retry-After to the seconds until a time, at least one.
+// retryAfter sets Retry-After to the seconds until a time.
 func (c *call) retryAfter(until time.Time) {
-	c.header("Retry-After", strconv.FormatInt(seconds(until.Sub(c.now)), 10))
+	c.header("Retry-After", decimal(seconds(until.Sub(c.now))))
 }
 
-// seconds are whole ones, rounded up, at least one.
+// seconds rounds up to whole seconds, at least one.
 func seconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time.Second)) }
 
-// parse reads the body as a JSON object, or answers 400 and returns false.
+// parse reads the body as a JSON object, or sends 400 and returns false.
 func (c *call) parse(into any) bool {
-	if err := json.Unmarshal(c.body, into); err != nil {
-		c.fail(http.StatusBadRequest, "the body is not the JSON that is expected: %v", err)
-		return false
+	err := json.Unmarshal(c.body, into)
+	if err != nil {
+		c.invalid("cannot parse the body as JSON: %v", err)
 	}
-	return true
+	return err == nil
 }
 
-// hash is a number that depends on the request alone.
+// hash returns a number that depends only on the request.
 func (c *call) hash() uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(c.r.URL.RequestURI()))
@@ -211,25 +241,28 @@ func (c *call) hash() uint64 {
 	return h.Sum64()
 }
 
-// id is a name that depends on the number of the request.
+// id returns an ID that depends only on the number of the request.
 func (c *call) id(prefix string) string {
-	sum := sha256.Sum256([]byte(c.s.name + strconv.FormatInt(c.number, 10)))
+	sum := sha256.Sum256([]byte(c.s.name + decimal(c.number)))
 	return prefix + hex.EncodeToString(sum[:12])
 }
 
-// price is what n of something take, in millionths of a dollar.
+// price returns the price of n things, in millionths of a dollar.
 func (c *call) price(name string, n int64) float64 {
 	defer c.s.locked()()
 	return c.s.Prices[name] * float64(n)
 }
 
-// paid is the cost of money, rounded up. Less than a millionth of a unit is the noise of fractions.
+// paid returns the cost of money, rounded up. Less than a millionth of a unit is rounding noise.
 func paid(sum float64) cost { return one(money, int64(math.Ceil(min(sum, maxUnits)-1e-6))) }
 
 // money is the bucket of millionths of a dollar.
 const money = "money"
 
-// json answers with a document, or with what a fault makes of it.
+// ok sends a document with status 200.
+func (c *call) ok(doc any) { c.json(http.StatusOK, doc) }
+
+// json sends a document, as the fault leaves it.
 func (c *call) json(status int, doc any) {
 	text, err := json.Marshal(doc)
 	if err != nil {
@@ -242,6 +275,7 @@ func (c *call) json(status int, doc any) {
 	c.send(status, text)
 }
 
+// send sends a body, as the fault leaves it, and packed if the client accepts gzip.
 func (c *call) send(status int, text []byte) {
 	switch c.fault {
 	case "truncated":
@@ -263,21 +297,17 @@ func (c *call) send(status int, text []byte) {
 		c.header("Content-Length", strconv.Itoa(len(text)))
 		c.w.WriteHeader(status)
 		_, _ = c.w.Write(text[:len(text)/2])
-		_ = http.NewResponseController(c.w).Flush()
+		_ = http.NewResponseController(c.w).Flush() // an error has the same effect as the cut
 		panic(http.ErrAbortHandler)
 	}
-	c.write(status, text)
-}
-
-// write answers a body, packed if the client takes gzip.
-func (c *call) write(status int, text []byte) {
-	if len(text) > 0 && strings.Contains(c.r.Header.Get("Accept-Encoding"), "gzip") {
+	accepts := strings.Contains(c.r.Header.Get("Accept-Encoding"), "gzip")
+	if accepts && !c.s.api.plain && len(text) > 0 {
 		c.header("Content-Encoding", "gzip")
-		c.header("Vary", "Accept-Encoding")
+		c.w.Header().Add("Vary", "Accept-Encoding")
 		text = pack(text)
 	}
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(text)
+	_, _ = c.w.Write(text) // an error means that the client has disconnected
 }
 
 func pack(text []byte) []byte {
@@ -287,6 +317,3 @@ func pack(text []byte) []byte {
 	_ = z.Close()
 	return packed.Bytes()
 }
-
-// object is a JSON object.
-type object = map[string]any

@@ -182,20 +182,20 @@ func (q *query) video(v *Video) item {
 	one := q.item("video", v.ID, v.snippet())
 	one.ContentDetails = q.part("contentDetails", v.contentDetails())
 	one.Statistics = q.part("statistics", v.counters(true))
-	one.Status = q.part("status", map[string]any{"uploadStatus": "processed",
+	one.Status = q.part("status", object{"uploadStatus": "processed",
 		"privacyStatus": "public", "license": "youtube", "embeddable": true,
 		"publicStatsViewable": true, "madeForKids": false})
 	return one
 }
 
 // about returns what every snippet of a video has, with the first n thumbnails.
-func (v *Video) about(n int) map[string]any {
-	return map[string]any{"publishedAt": v.PublishedAt, "channelId": v.ChannelID, "title": v.Title,
+func (v *Video) about(n int) object {
+	return object{"publishedAt": v.PublishedAt, "channelId": v.ChannelID, "title": v.Title,
 		"description": v.Description, "thumbnails": v.thumbnails(n), "channelTitle": v.ChannelTitle,
 		"liveBroadcastContent": "none"}
 }
 
-func (v *Video) snippet() map[string]any {
+func (v *Video) snippet() object {
 	s := v.about(5)
 	s["categoryId"] = v.CategoryID
 	s["localized"] = map[string]string{"title": v.Title, "description": v.Description}
@@ -209,22 +209,22 @@ func (v *Video) snippet() map[string]any {
 }
 
 // found returns the snippet of a search result.
-func (v *Video) found() map[string]any {
+func (v *Video) found() object {
 	s := v.about(3)
 	s["publishTime"] = v.PublishedAt
 	return s
 }
 
 // channel returns the snippet of the video's channel.
-func (v *Video) channel() map[string]any {
-	return map[string]any{"title": v.ChannelTitle, "description": "",
+func (v *Video) channel() object {
+	return object{"title": v.ChannelTitle, "description": "",
 		"publishedAt": "2012-02-29T12:00:00Z", "thumbnails": v.thumbnails(3),
 		"localized": map[string]string{"title": v.ChannelTitle, "description": ""}}
 }
 
-func (v *Video) contentDetails() map[string]any {
-	c := map[string]any{"dimension": "2d", "definition": "hd", "caption": "false",
-		"licensedContent": true, "contentRating": map[string]any{}, "projection": "rectangular"}
+func (v *Video) contentDetails() object {
+	c := object{"dimension": "2d", "definition": "hd", "caption": "false",
+		"licensedContent": true, "contentRating": object{}, "projection": "rectangular"}
 	if v.Duration != "" {
 		c["duration"] = v.Duration
 	}
@@ -249,16 +249,16 @@ func (v *Video) counters(favorites bool) map[string]string {
 }
 
 // thumbnails returns the first n sizes.
-func (v *Video) thumbnails(n int) map[string]any {
+func (v *Video) thumbnails(n int) object {
 	sizes := []struct {
 		name, prefix  string
 		width, height int
 	}{{"default", "", 120, 90}, {"medium", "mq", 320, 180}, {"high", "hq", 480, 360},
 		{"standard", "sd", 640, 480}, {"maxres", "maxres", 1280, 720}}
-	all := map[string]any{}
+	all := object{}
 	for _, s := range sizes[:n] {
 		url := strings.TrimSuffix(v.Thumbnail, "default.jpg") + s.prefix + "default.jpg"
-		all[s.name] = map[string]any{"url": url, "width": s.width, "height": s.height}
+		all[s.name] = object{"url": url, "width": s.width, "height": s.height}
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,12 +15,7 @@ var generic = api{
 		"requests": {{Units: 100, Window: time.Minute}},
 		"units":    nil,
 	},
-	key: func(r *http.Request) string {
-		if key := r.Header.Get("X-Api-Key"); key != "" {
-			return key
-		}
-		return bearer(r)
-	},
+	key:    func(r *http.Request) string { return cmp.Or(r.Header.Get("X-Api-Key"), bearer(r)) },
 	serve:  serveGeneric,
 	fail:   failGeneric,
 	deny:   denyGeneric,
@@ -32,7 +28,7 @@ func serveGeneric(c *call) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 || n > maxUnits/1_000_000 {
 			c.countRequest()
-			c.fail(http.StatusBadRequest, "cost is not a number from 0")
+			c.invalid("cost is not a number from 0")
 			return
 		}
 		units = n
@@ -46,26 +42,25 @@ func serveGeneric(c *call) {
 		return
 	}
 	c.genericHeaders()
-	doc := map[string]any{"method": c.r.Method, "path": c.r.URL.Path, "bytes": len(c.body)}
+	doc := object{"method": c.r.Method, "path": c.r.URL.Path, "bytes": len(c.body)}
 	if c.fault != "no-usage" {
-		c.header("X-Request-Cost", strconv.FormatInt(units, 10))
-		doc["usage"] = map[string]any{"units": units}
+		c.header("X-Request-Cost", decimal(units))
+		doc["usage"] = object{"units": units}
 	}
-	c.json(http.StatusOK, doc)
+	c.ok(doc)
 }
 
-// genericHeaders say when the window ends, in seconds from now.
+// genericHeaders reports the limit, with the seconds until its window ends.
 func (c *call) genericHeaders() {
 	if g, ok := c.gauge("requests", 0); ok {
-		c.tell("X-Ratelimit-Limit", strconv.FormatInt(g.limit, 10))
-		c.tell("X-Ratelimit-Used", strconv.FormatInt(g.used, 10))
-		c.tell("X-Ratelimit-Remaining", c.left(g))
-		c.tell("X-Ratelimit-Reset", strconv.FormatInt(seconds(g.reset.Sub(c.now)), 10))
+		c.report("X-Ratelimit-Limit", decimal(g.limit), "X-Ratelimit-Used", decimal(g.used),
+			"X-Ratelimit-Remaining", c.left(g),
+			"X-Ratelimit-Reset", decimal(seconds(g.reset.Sub(c.now))))
 	}
 }
 
 func failGeneric(c *call, status int, message string) {
-	c.json(status, map[string]any{"error": map[string]any{"status": status, "message": message}})
+	c.json(status, object{"error": object{"status": status, "message": message}})
 }
 
 func denyGeneric(c *call, d denial) {
@@ -73,7 +68,7 @@ func denyGeneric(c *call, d denial) {
 	if !d.until.IsZero() {
 		c.retryAfter(d.until)
 	}
-	c.json(http.StatusTooManyRequests, map[string]any{"error": map[string]any{
+	c.json(http.StatusTooManyRequests, object{"error": object{
 		"status": http.StatusTooManyRequests, "code": "rate_limited", "bucket": d.bucket,
 		"message": "too many requests"}})
 }

@@ -58,27 +58,25 @@ func (c *call) githubResource() string {
 	return "core"
 }
 
-// githubHeaders report what is left of a resource.
+// githubHeaders reports what is left of a resource.
 func (c *call) githubHeaders(resource string) {
 	if g, ok := c.gauge(resource, 0); ok {
-		c.tell("X-Ratelimit-Limit", strconv.FormatInt(g.limit, 10))
-		c.tell("X-Ratelimit-Remaining", c.left(g))
-		c.tell("X-Ratelimit-Used", strconv.FormatInt(g.used, 10))
-		c.tell("X-Ratelimit-Reset", strconv.FormatInt(g.reset.Unix(), 10))
+		c.report("X-Ratelimit-Limit", decimal(g.limit), "X-Ratelimit-Remaining", c.left(g),
+			"X-Ratelimit-Used", decimal(g.used), "X-Ratelimit-Reset", decimal(g.reset.Unix()))
 		c.header("X-Ratelimit-Resource", resource)
 	}
 }
 
 func (c *call) rateLimit() {
-	resources := map[string]any{}
+	resources := object{}
 	for _, name := range []string{"core", "graphql", "search", "code_search"} {
 		if g, ok := c.gauge(name, 0); ok {
-			resources[name] = map[string]any{"limit": g.limit, "used": g.used,
+			resources[name] = object{"limit": g.limit, "used": g.used,
 				"remaining": g.left, "reset": g.reset.Unix(), "resource": name}
 		}
 	}
 	c.githubHeaders("core")
-	c.json(http.StatusOK, map[string]any{"resources": resources, "rate": resources["core"]})
+	c.ok(object{"resources": resources, "rate": resources["core"]})
 }
 
 func (c *call) githubREST() {
@@ -104,47 +102,45 @@ func (c *call) githubREST() {
 		c.fail(http.StatusNotFound, "Not Found")
 		return
 	}
-	switch c.r.Method {
-	case http.MethodDelete:
-		c.w.WriteHeader(http.StatusNoContent)
-	case http.MethodPost:
-		c.json(http.StatusCreated, c.resource(0))
-	case http.MethodGet, http.MethodHead:
+	if !write {
 		c.header("Etag", tag)
-		if strings.HasSuffix(c.r.URL.Path, "s") {
-			list := []any{}
-			for i := range c.s.Rows {
-				list = append(list, c.resource(i))
-			}
-			c.json(http.StatusOK, list)
-			return
+	}
+	switch {
+	case c.r.Method == http.MethodDelete:
+		c.w.WriteHeader(http.StatusNoContent)
+	case c.r.Method == http.MethodPost:
+		c.json(http.StatusCreated, c.resource(0))
+	case !write && strings.HasSuffix(c.r.URL.Path, "s"):
+		list := []any{}
+		for i := range c.s.Rows {
+			list = append(list, c.resource(i))
 		}
-		c.json(http.StatusOK, c.resource(0))
+		c.ok(list)
 	default:
-		c.json(http.StatusOK, c.resource(0))
+		c.ok(c.resource(0))
 	}
 }
 
-// resource is the i-th thing at the path of the request.
-func (c *call) resource(i int) map[string]any {
+// resource returns the i-th thing at the path of the request.
+func (c *call) resource(i int) object {
 	name := c.r.URL.Path[strings.LastIndexByte(c.r.URL.Path, '/')+1:]
-	return map[string]any{"id": c.hash()%1_000_000 + uint64(i), "node_id": c.id(""), "name": name,
+	return object{"id": c.hash()%1_000_000 + uint64(i), "node_id": c.id(""), "name": name,
 		"full_name": strings.Trim(c.r.URL.Path, "/"), "number": i + 1, "title": "a title",
 		"state": "open", "url": "https://api.github.com" + c.r.URL.Path}
 }
 
 const maxNodes = 500_000
 
-// githubPoints is what a query takes: the requests that its connections would need, one for each
-// of their parents, by the hundred, at least one. Nodes are all that it could return.
-// Excess says which connection asks for too much.
+// githubPoints returns the points of a query: the requests that its connections would need, one
+// for each of their parents, divided by 100, at least 1. nodes is the most that it could return,
+// excess the error of a connection with too many.
 func githubPoints(fields []field) (points, nodes int64, excess string) {
 	var requests int64
 	var walk func(fields []field, parents int64)
 	walk = func(fields []field, parents int64) {
 		for _, f := range fields {
-			n, ok := f.pages()
-			if !ok {
+			n := f.size
+			if !f.connection {
 				walk(f.below, parents)
 				continue
 			}
@@ -170,9 +166,11 @@ func (c *call) githubGraph() {
 	points, nodes, excess := githubPoints(op.fields)
 	switch {
 	case excess != "":
+		c.count(&c.s.counts.Failed)
 		c.graphError("EXCESSIVE_PAGINATION", excess)
 		return
 	case nodes > maxNodes:
+		c.count(&c.s.counts.Failed)
 		c.graphError("MAX_NODE_LIMIT_EXCEEDED", fmt.Sprintf("This query requests up to %d "+
 			"possible nodes which exceeds the maximum limit of 500,000.", nodes))
 		return
@@ -186,28 +184,21 @@ func (c *call) githubGraph() {
 		return
 	}
 	c.githubHeaders("graphql")
-	known := map[string]any{}
+	known := object{}
 	for _, f := range op.fields {
 		if f.name == "rateLimit" && c.fault != "no-usage" {
 			g, _ := c.gauge("graphql", 0)
-			answer := &answer{left: maxFields}
-			known["rateLimit"] = answer.object(f.below, map[string]any{"limit": g.limit,
-				"cost": points, "remaining": g.left, "used": g.used, "nodeCount": nodes,
+			known["rateLimit"] = c.made(f.below, object{"limit": g.limit, "cost": points,
+				"remaining": g.left, "used": g.used, "nodeCount": nodes,
 				"resetAt": rfc3339(g.reset)}, "")
 		}
 	}
-	c.json(http.StatusOK, map[string]any{"data": c.answer(op.fields, known, "data")})
+	c.ok(object{"data": c.made(op.fields, known, "data")})
 }
 
 func (c *call) graphError(kind, message string) {
-	c.count(&c.s.counts.Failed)
 	c.githubHeaders("graphql")
-	c.graphErrors(http.StatusOK, kind, message)
-}
-
-func (c *call) graphErrors(status int, kind, message string) {
-	c.json(status, map[string]any{"data": nil, "errors": []any{map[string]any{"type": kind,
-		"message": message}}})
+	c.ok(object{"data": nil, "errors": []any{object{"type": kind, "message": message}}})
 }
 
 const githubDocs = "https://docs.github.com/rest"
@@ -216,23 +207,22 @@ func failGitHub(c *call, status int, message string) {
 	if status == http.StatusUnauthorized {
 		message = "Bad credentials"
 	}
-	c.json(status, map[string]any{"message": message, "documentation_url": githubDocs,
+	c.json(status, object{"message": message, "documentation_url": githubDocs,
 		"status": strconv.Itoa(status)})
 }
 
 func denyGitHub(c *call, d denial) {
+	const message = "API rate limit already exceeded for user ID 1."
 	resource := c.githubResource()
 	c.githubHeaders(resource)
-	if d.bucket == resource {
-		const message = "API rate limit already exceeded for user ID 1."
-		if c.isGraph() {
-			c.graphErrors(http.StatusOK, "RATE_LIMITED", message)
-			return
-		}
+	switch {
+	case d.bucket == resource && c.isGraph():
+		c.graphError("RATE_LIMITED", message)
+	case d.bucket == resource:
 		failGitHub(c, http.StatusForbidden, message)
-		return
+	default:
+		c.retryAfter(d.until)
+		failGitHub(c, http.StatusForbidden, "You have exceeded a secondary rate limit. Please "+
+			"wait a few minutes before you try again.")
 	}
-	c.retryAfter(d.until)
-	failGitHub(c, http.StatusForbidden, "You have exceeded a secondary rate limit. Please wait a "+
-		"few minutes before you try again.")
 }

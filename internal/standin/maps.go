@@ -105,7 +105,7 @@ func serveMaps(c *call) {
 			query["$fields"])
 		mask := strings.Join(masks, ",")
 		if mask == "" {
-			c.fail(http.StatusBadRequest, "FieldMask is a required parameter. See "+
+			c.invalid("FieldMask is a required parameter. See " +
 				"https://cloud.google.com/apis/docs/system-parameters on how to provide it.")
 			return
 		}
@@ -114,12 +114,12 @@ func serveMaps(c *call) {
 			tier = placeTier(mask, m.mask, m.lowest, m.noEssentials)
 		}
 		if n < 1 || n > maxElements {
-			c.fail(http.StatusBadRequest, "A matrix has 1 to %d elements.", maxElements)
+			c.invalid("A matrix has 1 to %d elements.", maxElements)
 			return
 		}
 		sku := m.bucket() + "/" + tiers[max(tier, m.lowest)]
 		if c.admit(one("requests/maps."+m.name, 1), one(sku, n), paid(c.price(sku, n))) {
-			c.json(http.StatusOK, c.places(m.name, n))
+			c.ok(c.places(m.name, n))
 		}
 		return
 	}
@@ -206,21 +206,21 @@ func (q routeRequest) tier() int {
 
 // places makes up the answer of a method.
 func (c *call) places(method string, n int64) any {
-	place := func(i int) map[string]any {
+	place := func(i int) object {
 		id := "place" + strconv.FormatUint(c.hash()%1e9, 10) + "-" + strconv.Itoa(i)
-		return map[string]any{"name": "places/" + id, "id": id, "formattedAddress": "1 High Street",
-			"displayName": map[string]any{"text": "A place", "languageCode": "en"}}
+		return object{"name": "places/" + id, "id": id, "formattedAddress": "1 High Street",
+			"displayName": object{"text": "A place", "languageCode": "en"}}
 	}
-	route := map[string]any{"distanceMeters": 1234, "duration": "321s"}
+	route := object{"distanceMeters": 1234, "duration": "321s"}
 	switch method {
 	case "place-details":
 		return place(0)
 	case "compute-routes":
-		return map[string]any{"routes": []any{route}}
+		return object{"routes": []any{route}}
 	case "compute-route-matrix":
 		list := []any{}
 		for i := range n {
-			list = append(list, map[string]any{"originIndex": 0, "destinationIndex": i,
+			list = append(list, object{"originIndex": 0, "destinationIndex": i,
 				"condition": "ROUTE_EXISTS", "distanceMeters": 1234, "duration": "321s"})
 		}
 		return list
@@ -229,5 +229,5 @@ func (c *call) places(method string, n int64) any {
 	for i := range c.s.Rows {
 		list = append(list, place(i))
 	}
-	return map[string]any{"places": list}
+	return object{"places": list}
 }

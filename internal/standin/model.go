@@ -25,11 +25,11 @@ type generation struct {
 	output          int64
 	reasoning       int64 // part of output
 	searches        int64
-	tier            string // of processing that was asked for
-	stopped         bool   // by the most that was allowed
-	asked           bool   // for, while it was made in the background
+	tier            string // of processing
+	stopped         bool   // at the output that the request allows
+	fetched         bool   // by the client, while it was made in the background
 	seed            uint64
-	most            int64 // that was allowed; 0 where the request does not say
+	most            int64 // output that the request allows; 0 where it sets no bound
 }
 
 var (
@@ -112,4 +112,27 @@ func bearer(r *http.Request) string {
 		}
 	}
 	return ""
+}
+
+// tools are the tools that a model may call.
+type tools []struct {
+	Type string `json:"type"`
+}
+
+// search reports whether there is a tool whose type has the prefix.
+func (t tools) search(prefix string) bool {
+	for _, tool := range t {
+		if strings.HasPrefix(tool.Type, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// finish returns why the model ended.
+func (g generation) finish(end, stopped string) string {
+	if g.stopped {
+		return stopped
+	}
+	return end
 }

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// openai counts requests and tokens by model and refuses what would not fit if the model wrote as
-// much as it may. Requests that it refuses count as requests.
+// openai counts requests and tokens by model, and refuses a request that would not fit if the
+// model wrote as much as the request allows. Refused requests count as requests.
 var openai = api{
 	limits: map[string][]Limit{
 		"requests": {{Units: 500, Window: time.Minute}},
@@ -28,7 +27,7 @@ var openai = api{
 	every:   true,
 }
 
-// part is the bucket of a model, "" without a model.
+// part returns the bucket of a model, "" without a model.
 func part(bucket, model string) string {
 	if model == "" {
 		return ""
@@ -40,13 +39,12 @@ func serveOpenAI(c *call) {
 	c.header("X-Request-Id", c.id("req_"))
 	c.header("Openai-Organization", "org-standin")
 	c.header("Openai-Version", "2020-10-01")
-	switch c.r.Method + " " + c.r.URL.Path {
+	switch route := c.r.Method + " " + c.r.URL.Path; route {
 	case "GET /v1/models", "GET /v1/files", "POST /v1/moderations", "POST /v1/responses/input_tokens":
-		if !c.admit(one("free", 1)) {
-			return
+		if c.admit(one("free", 1)) {
+			c.ok(object{"object": "list", "data": []any{object{"id": "gpt-standin",
+				"object": "model", "created": 1700000000, "owned_by": "standin"}}})
 		}
-		c.json(http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{
-			"id": "gpt-standin", "object": "model", "created": 1700000000, "owned_by": "standin"}}})
 	case "POST /v1/chat/completions":
 		c.chat()
 	case "POST /v1/responses":
@@ -54,7 +52,7 @@ func serveOpenAI(c *call) {
 	case "POST /v1/embeddings":
 		c.embeddings()
 	default:
-		if c.r.Method == http.MethodGet && strings.HasPrefix(c.r.URL.Path, "/v1/responses/") {
+		if strings.HasPrefix(route, "GET /v1/responses/") {
 			c.begunResponse()
 			return
 		}
@@ -62,7 +60,7 @@ func serveOpenAI(c *call) {
 	}
 }
 
-// openAIRequest are the fields of a request that matter here.
+// openAIRequest is the part of a request that matters here.
 type openAIRequest struct {
 	Messages            []any  `json:"messages"`
 	Input               any    `json:"input"`
@@ -74,49 +72,39 @@ type openAIRequest struct {
 	Background          bool   `json:"background"`
 	Model               string `json:"model"`
 	ServiceTier         string `json:"service_tier"`
-	Tools               []tool `json:"tools"`
+	Tools               tools  `json:"tools"`
 	StreamOptions       struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
 }
 
-// read reads a request that needs a field, or answers 400 or 404 and returns false.
-func (c *call) openAI(into *openAIRequest, field string) bool {
-	if !c.parse(into) {
+// readOpenAI reads a request that needs a field, or sends 400 or 404 and returns false.
+func (c *call) readOpenAI(q *openAIRequest, field string) bool {
+	if !c.parse(q) {
 		return false
 	}
-	has := map[string]bool{"messages": len(into.Messages) > 0, "input": into.Input != nil}
-	into.N = max(1, into.N)
-	switch most := max(into.MaxTokens, into.MaxCompletionTokens, into.MaxOutputTokens); {
-	case into.Model == "":
-		c.fail(http.StatusBadRequest, "you must provide a model parameter")
+	q.N = max(1, q.N)
+	if q.ServiceTier = cmp.Or(q.ServiceTier, "auto"); q.ServiceTier == "auto" {
+		q.ServiceTier = "default"
+	}
+	most := max(q.MaxTokens, q.MaxCompletionTokens, q.MaxOutputTokens)
+	switch has := len(q.Messages) > 0; {
+	case q.Model == "":
+		c.invalid("you must provide a model parameter")
 	case c.model() == "":
 		c.fail(http.StatusNotFound,
-			"The model `%s` does not exist or you do not have access to it.", into.Model)
-	case !has[field]:
-		c.fail(http.StatusBadRequest, "Missing required parameter: '%s'.", field)
-	case most < 0 || most > maxOutput || into.N > 8:
-		c.fail(http.StatusBadRequest, "max_tokens is too large: %d.", most)
+			"The model `%s` does not exist or you do not have access to it.", q.Model)
+	case field == "messages" && !has, field == "input" && q.Input == nil:
+		c.invalid("Missing required parameter: '%s'.", field)
+	case most < 0 || most > maxOutput || q.N > 8:
+		c.invalid("max_tokens is too large: %d.", most)
 	default:
 		return true
 	}
 	return false
 }
 
-// tool is something that the model may call.
-type tool struct {
-	Type string `json:"type"`
-}
-
-// tier is the one by which the request is processed, and billed.
-func (q *openAIRequest) tier() string {
-	if q.ServiceTier == "" || q.ServiceTier == "auto" {
-		return "default"
-	}
-	return q.ServiceTier
-}
-
-// maxOutput is the most that a request may ask a model to write.
+// maxOutput is the most tokens that a request may allow a model to write.
 const maxOutput = 1_000_000
 
 // admitOpenAI bills a generation of n choices, and sets the headers.
@@ -134,14 +122,14 @@ func (c *call) admitOpenAI(g generation, n int64) bool {
 func (c *call) openAIHeaders(model string) {
 	for _, bucket := range []string{"requests", "tokens"} {
 		if g, ok := c.gauge(part(bucket, model), 0); ok {
-			c.tell("X-Ratelimit-Limit-"+bucket, strconv.FormatInt(g.limit, 10))
-			c.tell("X-Ratelimit-Remaining-"+bucket, c.left(g))
-			c.tell("X-Ratelimit-Reset-"+bucket, inWords(g.reset.Sub(c.now)))
+			c.report("X-Ratelimit-Limit-"+bucket, decimal(g.limit),
+				"X-Ratelimit-Remaining-"+bucket, c.left(g),
+				"X-Ratelimit-Reset-"+bucket, inWords(g.reset.Sub(c.now)))
 		}
 	}
 }
 
-// inWords is a duration as these headers have it: 12ms, 7.66s, 6m0s.
+// inWords formats a duration as these headers do: 12ms, 7.66s, 6m0s.
 func inWords(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%dms", d.Milliseconds())
@@ -149,91 +137,76 @@ func inWords(d time.Duration) string {
 	return d.Round(time.Millisecond).String()
 }
 
-func (g generation) usage(n int64) map[string]any {
+// usage returns the tokens of n choices, or nil if the fault hides them.
+func (c *call) usage(g generation, n int64) any {
+	if c.fault == "no-usage" {
+		return nil
+	}
 	out := n * g.output
-	return map[string]any{"prompt_tokens": g.input, "completion_tokens": out,
-		"total_tokens":          g.input + out,
-		"prompt_tokens_details": map[string]any{"cached_tokens": g.cached, "audio_tokens": 0},
-		"completion_tokens_details": map[string]any{
-			"reasoning_tokens": g.reasoning, "audio_tokens": 0}}
+	return object{"prompt_tokens": g.input, "completion_tokens": out, "total_tokens": g.input + out,
+		"prompt_tokens_details":     object{"cached_tokens": g.cached, "audio_tokens": 0},
+		"completion_tokens_details": object{"reasoning_tokens": g.reasoning, "audio_tokens": 0}}
 }
 
 func (c *call) chat() {
 	var q openAIRequest
-	if !c.openAI(&q, "messages") {
+	if !c.readOpenAI(&q, "messages") {
 		return
 	}
 	g := c.generate(cmp.Or(q.MaxCompletionTokens, q.MaxTokens))
-	g.searches, g.tier = 0, q.tier()
+	g.searches, g.tier = 0, q.ServiceTier
 	if !c.admitOpenAI(g, q.N) {
 		return
 	}
+	doc := object{"id": c.id("chatcmpl-"), "object": "chat.completion", "created": c.now.Unix(),
+		"model": g.model, "service_tier": g.tier}
 	if q.Stream {
-		c.chatStream(q, g)
+		c.chatStream(q, g, doc)
 		return
 	}
 	var choices []any
 	for i := range q.N {
-		choices = append(choices, map[string]any{"index": i, "logprobs": nil,
-			"message": map[string]any{
-				"role": "assistant", "content": g.text(), "refusal": nil},
+		choices = append(choices, object{"index": i, "logprobs": nil,
+			"message":       object{"role": "assistant", "content": g.text(), "refusal": nil},
 			"finish_reason": g.finish("stop", "length")})
 	}
-	doc := map[string]any{"id": c.id("chatcmpl-"), "object": "chat.completion",
-		"created": c.now.Unix(), "model": g.model, "choices": choices, "usage": g.usage(q.N),
-		"service_tier": g.tier}
-	if c.fault == "no-usage" {
-		delete(doc, "usage")
+	doc["choices"] = choices
+	if usage := c.usage(g, q.N); usage != nil {
+		doc["usage"] = usage
 	}
-	c.json(http.StatusOK, doc)
+	c.ok(doc)
 }
 
-// finish is why the model ended.
-func (g generation) finish(end, stopped string) string {
-	if g.stopped {
-		return stopped
-	}
-	return end
-}
-
-func (c *call) chatStream(q openAIRequest, g generation) {
+// chatStream sends chunks, each with the members of doc.
+func (c *call) chatStream(q openAIRequest, g generation, doc object) {
 	pieces := g.pieces()
-	usage := q.StreamOptions.IncludeUsage
 	out := c.stream(len(pieces) * int(q.N))
-	chunk := func(choices []any, used any) bool {
-		doc := map[string]any{"id": c.id("chatcmpl-"), "object": "chat.completion.chunk",
-			"created": c.now.Unix(), "model": g.model, "choices": choices, "service_tier": g.tier}
-		if usage {
-			doc["usage"] = used
-		}
-		return out.event("", doc)
+	doc["object"] = "chat.completion.chunk"
+	if q.StreamOptions.IncludeUsage {
+		doc["usage"] = nil
 	}
-	delta := func(i int64, delta map[string]any, finish any) bool {
-		return chunk([]any{map[string]any{"index": i, "delta": delta, "logprobs": nil,
-			"finish_reason": finish}}, nil)
+	send := func(i int64, delta object, finish any) {
+		doc["choices"] = []any{object{"index": i, "delta": delta, "logprobs": nil,
+			"finish_reason": finish}}
+		out.event("", doc)
 	}
 	for i := range q.N {
-		if !delta(i, map[string]any{"role": "assistant", "content": "", "refusal": nil}, nil) {
-			return
-		}
+		send(i, object{"role": "assistant", "content": "", "refusal": nil}, nil)
 		for _, text := range pieces {
-			if !delta(i, map[string]any{"content": text}, nil) {
-				return
-			}
+			send(i, object{"content": text}, nil)
 		}
-		if !delta(i, map[string]any{}, g.finish("stop", "length")) {
-			return
-		}
+		send(i, object{}, g.finish("stop", "length"))
 	}
-	if usage && c.fault != "no-usage" && !chunk([]any{}, g.usage(q.N)) {
-		return
+	if usage := c.usage(g, q.N); q.StreamOptions.IncludeUsage && usage != nil {
+		doc["choices"], doc["usage"] = []any{}, usage
+		out.event("", doc)
 	}
 	out.line("", "[DONE]")
 }
 
 func (c *call) embeddings() {
 	var q openAIRequest
-	if !c.openAI(&q, "input") {
+	if !c.readOpenAI(&q, "input") {
 		return
 	}
 	g := c.generate(0)
@@ -241,16 +214,14 @@ func (c *call) embeddings() {
 	if !c.admitOpenAI(g, 1) {
 		return
 	}
-	doc := map[string]any{"object": "list", "model": g.model, "data": []any{map[string]any{
-		"object": "embedding", "index": 0, "embedding": []float64{0.25, -0.5, 0.125}}},
-		"usage": map[string]any{"prompt_tokens": g.input, "total_tokens": g.input}}
-	if c.fault == "no-usage" {
-		delete(doc, "usage")
+	doc := object{"object": "list", "model": g.model, "data": []any{object{
+		"object": "embedding", "index": 0, "embedding": []float64{0.25, -0.5, 0.125}}}}
+	if c.fault != "no-usage" {
+		doc["usage"] = object{"prompt_tokens": g.input, "total_tokens": g.input}
 	}
-	c.json(http.StatusOK, doc)
+	c.ok(doc)
 }
 
-// failOpenAI tells an error by its status.
 func failOpenAI(c *call, status int, message string) {
 	kind, code := "invalid_request_error", any(nil)
 	switch {
@@ -266,8 +237,8 @@ func failOpenAI(c *call, status int, message string) {
 }
 
 func (c *call) openAIError(status int, kind string, code any, message string) {
-	c.json(status, map[string]any{"error": map[string]any{"message": message, "type": kind,
-		"param": nil, "code": code}})
+	c.json(status, object{"error": object{"message": message, "type": kind, "param": nil,
+		"code": code}})
 }
 
 func denyOpenAI(c *call, d denial) {
@@ -284,16 +255,14 @@ func denyOpenAI(c *call, d denial) {
 	c.openAIHeaders(c.model())
 	about := fmt.Sprintf("for %s in organization org-standin on %s: Limit %d", c.model(), short,
 		d.limit.Units)
-	if d.requested > d.limit.Units {
-		c.openAIError(http.StatusTooManyRequests, kind, "rate_limit_exceeded", fmt.Sprintf(
-			"Request too large %s, Requested %d. The input or output tokens must be reduced in "+
-				"order to run successfully.", about, d.requested))
-		return
+	message := fmt.Sprintf("Request too large %s, Requested %d. The input or output tokens must "+
+		"be reduced in order to run successfully.", about, d.requested)
+	if d.requested <= d.limit.Units {
+		wait := max(time.Millisecond, d.until.Sub(c.now))
+		c.retryAfter(d.until)
+		c.header("Retry-After-Ms", decimal(wait.Milliseconds()))
+		message = fmt.Sprintf("Rate limit reached %s, Used %d, Requested %d. Please try again in "+
+			"%s.", about, d.used, d.requested, inWords(wait))
 	}
-	wait := max(time.Millisecond, d.until.Sub(c.now))
-	c.retryAfter(d.until)
-	c.header("Retry-After-Ms", strconv.FormatInt(wait.Milliseconds(), 10))
-	c.openAIError(http.StatusTooManyRequests, kind, "rate_limit_exceeded", fmt.Sprintf(
-		"Rate limit reached %s, Used %d, Requested %d. Please try again in %s.", about, d.used,
-		d.requested, inWords(wait)))
+	c.openAIError(http.StatusTooManyRequests, kind, "rate_limit_exceeded", message)
 }

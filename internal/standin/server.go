@@ -69,6 +69,7 @@ type api struct {
 	prices  map[string]float64
 	refills bool   // limits of a duration refill all the time
 	zone    string // of calendar windows; "" is UTC
+	plain   bool   // bodies are never packed
 	// key returns the credential of a request. If it is nil, serve checks credentials and faults,
 	// and reads the body.
 	key   func(*http.Request) string

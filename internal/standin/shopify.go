@@ -19,7 +19,7 @@ var shopify = api{
 		if status == http.StatusUnauthorized {
 			message = "[API] Invalid API key or access token (unrecognized login or wrong password)"
 		}
-		c.json(status, map[string]any{"errors": message})
+		c.json(status, object{"errors": message})
 	},
 	deny: func(c *call, d denial) { c.throttled(d.requested) },
 }
@@ -42,41 +42,33 @@ func serveShopify(c *call) {
 	actual := shopifyPoints(op, int64(c.s.Rows))
 	if requested > maxQuery {
 		c.count(&c.s.counts.Failed)
-		c.json(http.StatusOK, map[string]any{"errors": []any{map[string]any{
+		c.ok(object{"errors": []any{object{
 			"message": fmt.Sprintf("Query cost is %d, which exceeds the single query max cost "+
 				"limit (%d).", requested, maxQuery),
-			"extensions": map[string]any{"code": "MAX_COST_EXCEEDED", "cost": requested,
+			"extensions": object{"code": "MAX_COST_EXCEEDED", "cost": requested,
 				"maxCost": maxQuery, "documentation": shopifyDocs}}}})
 		return
 	}
 	if !c.admit(cost{bucket: "points", billed: actual, held: requested}) {
 		return
 	}
-	c.giveBack()
-	doc := map[string]any{"data": c.answer(op.fields, nil, "data")}
+	c.settle() // so that the response can report what is left
+	doc := object{"data": c.made(op.fields, nil, "data")}
 	if c.fault != "no-usage" {
 		doc["extensions"] = c.shopifyCost(requested, actual)
 	}
-	c.json(http.StatusOK, doc)
+	c.ok(doc)
 }
 
-// giveBack settles what is held before the answer begins, so that the answer can say what is left.
-func (c *call) giveBack() {
-	defer c.s.locked()()
-	c.s.meter.settle(c.now, c.held)
-	c.held = nil
-}
-
-// shopifyPoints is 1 for each object, 2 for each connection and its nodes, none for scalars, 10 for
+// shopifyPoints returns 1 for each object, 2 for each connection and its nodes, none for scalars, 10 for
 // each mutation. A connection has as many nodes as it asks for, but no more than rows.
 func shopifyPoints(op operation, rows int64) int64 {
 	var sum func(fields []field) int64
 	sum = func(fields []field) (points int64) {
 		for _, f := range fields {
-			n, connection := f.pages()
 			switch below := sum(f.below); {
-			case connection:
-				points += 2 + max(0, min(n, rows, maxQuery+1))*max(1, below)
+			case f.connection:
+				points += 2 + max(0, min(f.size, rows, maxQuery+1))*max(1, below)
 			case f.name == "edges" || f.name == "pageInfo":
 				points += below
 			case f.below != nil:
@@ -93,29 +85,17 @@ func shopifyPoints(op operation, rows int64) int64 {
 	return points
 }
 
-func (c *call) shopifyCost(requested int64, actual any) map[string]any {
-	status := map[string]any{}
-	if g, ok := c.gauge("points", 0); ok {
-		left := g.left
-		if c.fault == "stale" {
-			left = g.limit
-		}
-		status = map[string]any{"maximumAvailable": float64(g.limit), "currentlyAvailable": left,
+func (c *call) shopifyCost(requested int64, actual any) object {
+	var status object
+	if g, ok := c.gauge("points", 0); ok && c.fault != "no-headers" {
+		status = object{"maximumAvailable": float64(g.limit), "currentlyAvailable": c.leftInBody(g),
 			"restoreRate": c.restoreRate()}
-		switch c.fault {
-		case "minus-one":
-			status["currentlyAvailable"] = -1
-		case "nonsense":
-			status["currentlyAvailable"] = "soon"
-		case "no-headers":
-			status = nil
-		}
 	}
-	return map[string]any{"cost": map[string]any{"requestedQueryCost": requested,
-		"actualQueryCost": actual, "throttleStatus": status}}
+	return object{"cost": object{"requestedQueryCost": requested, "actualQueryCost": actual,
+		"throttleStatus": status}}
 }
 
-// restoreRate is how many points come back in a second.
+// restoreRate returns the points that come back in a second.
 func (c *call) restoreRate() float64 {
 	defer c.s.locked()()
 	r := c.s.meter.of("points")[0]
@@ -127,10 +107,10 @@ func (c *call) restoreRate() float64 {
 
 const shopifyDocs = "https://shopify.dev/api/usage/rate-limits"
 
-// throttled is the refusal of a query that may take more than is left.
+// throttled refuses a query that may take more than is left.
 func (c *call) throttled(requested int64) {
-	c.json(http.StatusOK, map[string]any{
-		"errors": []any{map[string]any{"message": "Throttled", "extensions": map[string]any{
+	c.ok(object{
+		"errors": []any{object{"message": "Throttled", "extensions": object{
 			"code": "THROTTLED", "documentation": shopifyDocs}}},
 		"extensions": c.shopifyCost(requested, nil)})
 }

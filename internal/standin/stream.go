@@ -6,55 +6,59 @@ import (
 	"time"
 )
 
-// stream is an answer of server-sent events.
+// stream is a response of server-sent events.
 type stream struct {
 	*call
-	flush func() error
-	n     int
-	half  int // where the fault cut strikes
+	n, half int  // events sent; where the faults cut, truncated and endless strike
+	ended   bool // nothing more is sent
 }
 
-// stream begins an answer of about n events.
+// stream begins a response of about n events.
 func (c *call) stream(n int) *stream {
 	c.header("Content-Type", "text/event-stream; charset=utf-8")
 	c.header("Cache-Control", "no-cache")
 	c.w.WriteHeader(http.StatusOK)
-	return &stream{call: c, flush: http.NewResponseController(c.w).Flush, half: n / 2}
+	return &stream{call: c, half: n / 2}
 }
 
-// event sends an event, named or not, or returns false because the answer ends here.
-func (s *stream) event(name string, doc any) bool {
-	text, err := json.Marshal(doc)
-	return err == nil && s.line(name, string(text))
+// event sends an event unless the response has ended. name may be "".
+func (s *stream) event(name string, doc any) {
+	text, _ := json.Marshal(doc) // our own types cannot fail
+	s.line(name, string(text))
 }
 
-func (s *stream) line(name, data string) bool {
-	if s.n++; s.n > 1 && !s.wait(s.s.Pace) || !s.wait(0) {
-		return false
+func (s *stream) line(name, data string) {
+	if s.n++; s.ended || s.n > 1 && !s.wait(s.s.Pace) || !s.wait(0) {
+		s.ended = true
+		return
 	}
 	if s.n > s.half {
 		switch s.fault {
 		case "cut":
 			panic(http.ErrAbortHandler)
 		case "truncated":
-			return false
+			s.ended = true
 		case "endless":
-			for s.put(": still there\n\n") && s.wait(10*time.Millisecond) {
+			for !s.ended && s.wait(10*time.Millisecond) {
+				s.put(": still there\n\n")
 			}
-			return false
+			s.ended = true
 		}
 	}
 	if name != "" {
 		name = "event: " + name + "\n"
 	}
-	return s.put(name + "data: " + data + "\n\n")
+	s.put(name + "data: " + data + "\n\n")
 }
 
-func (s *stream) put(text string) bool {
+func (s *stream) put(text string) {
+	if s.ended {
+		return
+	}
 	_, err := s.w.Write([]byte(text))
 	if err == nil {
-		err = s.flush()
+		err = http.NewResponseController(s.w).Flush()
 	}
 	s.gone = err != nil
-	return err == nil
+	s.ended = s.gone
 }

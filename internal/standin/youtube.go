@@ -88,9 +88,15 @@ func (s *YouTube) start() {
 	for bucket, units := range s.Limits {
 		limits[bucket] = perDay(units)
 	}
-	s.engine = &Server{Now: s.Now, Latency: s.Latency, Faults: s.Faults, name: youTubeName,
-		api: api{limits: limits, zone: "America/Los_Angeles", serve: s.serve, change: s.change,
-			counts: func() any { return s.Counts() }}}
+	clock := func() time.Time { // Now may be set later
+		if s.Now == nil {
+			return time.Now()
+		}
+		return s.Now()
+	}
+	s.engine = &Server{Now: clock, Latency: s.Latency, Faults: s.Faults, name: youTubeName,
+		api: api{limits: limits, zone: "America/Los_Angeles", plain: true, serve: s.serve,
+			change: s.change, counts: func() any { return s.Counts() }}}
 	s.counts.ByMethod = map[string]int64{}
 	s.reads, s.sessions = map[string]int{}, map[string]*media{}
 	s.usage, s.tokens = map[use]int64{}, map[string]granted{}

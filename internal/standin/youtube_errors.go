@@ -49,14 +49,14 @@ func (e *apiError) rpc(details ...any) *apiError {
 	return e
 }
 
-func errorInfo(reason string, metadata map[string]string) map[string]any {
+func errorInfo(reason string, metadata map[string]string) object {
 	metadata["service"] = "youtube.googleapis.com"
-	return map[string]any{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
+	return object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
 		"domain": "googleapis.com", "metadata": metadata}
 }
 
 // ofConsumer returns an ErrorInfo that only names the project.
-func ofConsumer(reason string) map[string]any {
+func ofConsumer(reason string) object {
 	return errorInfo(reason, map[string]string{"consumer": "projects/" + consumer})
 }
 
@@ -133,7 +133,7 @@ func errKeyBlocked(m method) *apiError {
 func errNotConfigured() *apiError {
 	const console = "https://console.developers.google.com"
 	url := console + "/apis/api/youtube.googleapis.com/overview?project=" + consumer
-	help := map[string]any{"@type": "type.googleapis.com/google.rpc.Help",
+	help := object{"@type": "type.googleapis.com/google.rpc.Help",
 		"links": []any{map[string]string{
 			"description": "Google developers console API activation", "url": url}}}
 	e := newError(http.StatusForbidden, "usageLimits", "accessNotConfigured",

@@ -144,7 +144,7 @@ func (s *YouTube) videoCategoriesList(q *query) any {
 	for _, c := range categories() {
 		if len(ids) == 0 || slices.Contains(ids, c[0]) {
 			items = append(items, q.item("videoCategory", c[0],
-				map[string]any{"channelId": categoryOwner, "title": c[1],
+				object{"channelId": categoryOwner, "title": c[1],
 					"assignable": c[2] == "assignable"}))
 		}
 	}

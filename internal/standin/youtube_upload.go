@@ -23,7 +23,7 @@ import (
 type media struct {
 	method   method
 	query    *query
-	metadata map[string]any // the resource sent by the client
+	metadata object // the resource sent by the client
 	digest   hash.Hash
 	length   int64
 
@@ -73,7 +73,7 @@ func (u *media) resource() any {
 	}
 	resource.ID = base64.RawURLEncoding.EncodeToString(u.digest.Sum(nil))[:11]
 	resource.Snippet = u.query.part("snippet", u.metadata["snippet"])
-	resource.Status = u.query.part("status", map[string]any{"uploadStatus": "uploaded"})
+	resource.Status = u.query.part("status", object{"uploadStatus": "uploaded"})
 	resource.Etag = etagOf(resource)
 	return resource
 }
@@ -112,7 +112,7 @@ func (u *media) readMultipart(r *http.Request) *apiError {
 }
 
 // readMetadata reads the resource sent with an upload, which is optional.
-func readMetadata(body io.Reader) (map[string]any, *apiError) {
+func readMetadata(body io.Reader) (object, *apiError) {
 	text, err := io.ReadAll(io.LimitReader(body, maxForm))
 	if err != nil {
 		return nil, errUpload("The request body could not be read.")
@@ -120,7 +120,7 @@ func readMetadata(body io.Reader) (map[string]any, *apiError) {
 	if len(text) == 0 {
 		return nil, nil
 	}
-	var resource map[string]any
+	var resource object
 	if err := json.Unmarshal(text, &resource); err != nil {
 		return nil, errUpload("Parse Error")
 	}
