@@ -15,6 +15,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/picture"
 	"quotabudget/internal/plan"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/sim"
 )
@@ -290,4 +291,77 @@ func (o *planned) jobs() (names []string) {
 		}
 	}
 	return names
+}
+
+// drawTakings says what a run of each job is planned to take, and how that is known.
+func drawTakings(o *planned, screen cli.Screen) error {
+	table := screen.Table("job", "a run holds", "takes", "known from")
+	jobs := 0
+	for _, l := range o.Plan.Lanes {
+		if l.Region != "" {
+			continue
+		}
+		jobs++
+		var holds, takes []string
+		for _, c := range l.Price {
+			holds = append(holds, screen.Amount(report.UnitOf(o.Costs, c.Bucket), c.Units)+
+				besides(c.Bucket, len(l.Price) > 1))
+		}
+		for _, c := range l.Took {
+			takes = append(takes, fmt.Sprintf("%.4g", float64(c.Units)/float64(l.Runs))+
+				besides(c.Bucket, len(l.Took) > 1))
+		}
+		known := "the configuration"
+		if takes == nil && l.Runs == 0 {
+			takes = holds
+		}
+		if l.Runs > 0 {
+			known = fmt.Sprintf("its last %d runs", l.Runs)
+		}
+		table.AppendRow([]any{l.Job, strings.Join(holds, " + "), strings.Join(takes, " + "), known})
+	}
+	if jobs == 0 {
+		return nil
+	}
+	return cmp.Or(screen.Say("\nWhat a run takes\n"), screen.Draw(table, cli.Cut("job", 16)))
+}
+
+// besides names a bucket where there are several.
+func besides(bucket string, several bool) string {
+	if several {
+		return " " + bucket
+	}
+	return ""
+}
+
+// fullest is the limit of the series that comes closest to its cap, -1 when there is none.
+func (o *planned) fullest() int {
+	best, share := -1, -1.0
+	for i, u := range o.Report.Windows {
+		if i < len(o.Report.Series) && u.Limit.Pace == nil && u.Share() > share {
+			best, share = i, u.Share()
+		}
+	}
+	return best
+}
+
+// dateOf is the date that an upstream day has where its bucket resets.
+func (o *planned) dateOf(start time.Time) string {
+	return start.In(o.zone).Format("2006-01-02 Mon")
+}
+
+// clock formats a moment in UTC to the minute, with its date unless it is the date of the upstream
+// day that began at start.
+func (o *planned) clock(start, at time.Time) string {
+	if at.UTC().Format(time.DateOnly) == start.In(o.zone).Format(time.DateOnly) {
+		return at.UTC().Format("15:04Z")
+	}
+	return at.UTC().Format("2006-01-02 15:04Z")
+}
+
+func columnOf(l quota.Limit) string {
+	if l.Pace != nil {
+		return quota.PaceName
+	}
+	return l.Window.Text()
 }

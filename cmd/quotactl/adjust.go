@@ -64,7 +64,7 @@ correct both.`,
 				if err != nil {
 					return g.inWords(asked, err)
 				}
-				return a.adjusted(asked, d, g.asked(false, d))
+				return a.adjusted(asked, d, g.asked(c.Context(), false, d))
 			})
 		},
 	}
@@ -81,23 +81,20 @@ correct both.`,
 }
 
 func (q *correction) check(c *cobra.Command) error {
-	usage := func(format string, args ...any) error {
-		return cli.Hint(cli.Usagef(format, args...), "usage: %s", c.UseLine())
-	}
 	switch {
 	case q.bucket == "":
-		return usage("--bucket is missing")
+		return usagef(c, "--bucket is missing")
 	case !c.Flags().Changed("units"):
-		return usage("--units is missing")
+		return usagef(c, "--units is missing")
 	case q.units == 0:
-		return usage("--units 0: there is nothing to correct")
+		return usagef(c, "--units 0: there is nothing to correct")
 	case q.reason == "":
-		return usage("--reason is missing: the log keeps why")
+		return usagef(c, "--reason is missing: the log keeps why")
 	case c.Flags().Changed("id") && q.key == "":
-		return usage("--id is empty: leave it out, or give a key")
+		return usagef(c, "--id is empty: leave it out, or give a key")
 	case q.by == "":
 		if q.by = userName(); q.by == "" {
-			return usage("--by is missing, and this user has no name")
+			return usagef(c, "--by is missing, and this user has no name")
 		}
 	}
 	return nil

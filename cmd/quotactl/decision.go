@@ -2,13 +2,13 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/spf13/pflag"
+	"time"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/costs"
@@ -17,7 +17,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// decision is quota.Decision as it is printed. The keys of the first group are always there.
+// decision is a quota.Decision in JSON. The keys of the first group are always there.
 type decision struct {
 	Allowed           bool             `json:"allowed"`
 	Units             map[string]int64 `json:"units"`
@@ -32,12 +32,6 @@ type decision struct {
 	Observed  bool `json:"observed,omitempty"`
 	Unmetered bool `json:"unmetered,omitempty"`
 	DryRun    bool `json:"dry_run,omitempty"`
-}
-
-type reserved struct {
-	decision
-	Reservation *string    `json:"reservation"`
-	ExpiresAt   words.Time `json:"expires_at"`
 }
 
 func newDecision(d quota.Decision, dryRun bool) decision {
@@ -55,8 +49,8 @@ func newDecision(d quota.Decision, dryRun bool) decision {
 	return out
 }
 
-// answer prints a decision: as printed for a program, by say for a person. A denial becomes its
-// exit code. A charge that is never allowed is an error, and for a program an answer, too.
+// answer prints a decision: printed for a program, by say for a person. It returns a denial as its
+// exit code. A charge that is never allowed is an error, which is printed for programs, too.
 func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen) error) error {
 	if err == nil || d.Never && a.Output != "table" {
 		if err := a.Print(printed, func() error { return say(a.Screen()) }); err != nil {
@@ -73,6 +67,7 @@ func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Scre
 	return err
 }
 
+// asked says how a decision is put into words.
 type asked struct {
 	dryRun   bool
 	quiet    bool   // print no text when it is allowed
@@ -83,10 +78,15 @@ type asked struct {
 	unit func(bucket string) costs.Unit // nil for units
 }
 
-func (g *gate) asked(manual bool, d quota.Decision) asked {
+func (g *gate) asked(ctx context.Context, manual bool, d quota.Decision) asked {
 	unit := func(bucket string) costs.Unit { return report.UnitOf(g.prices(), bucket) }
-	kept := func(l quota.Limit) bool { return l.Headroom > 0 && d.Units[l.Bucket] > 0 }
-	of := asked{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, kept)}
+	hasHeadroom := func(l quota.Limit) bool { return l.Headroom > 0 && d.Units[l.Bucket] > 0 }
+	of := asked{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, hasHeadroom)}
+	if room, ok := g.dayRoom(ctx, manual, d); ok {
+		of.note = fmt.Sprintf("only %s denies it: the upstream's day still has %s. To count by "+
+			"that day alone, give %s only a limit of window: day in quota.yaml (docs/concepts.md)",
+			d.Limit, of.inWords(room), slices.Collect(maps.Keys(room))[0])
+	}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
 		if n := d.Units[l.Bucket]; n > 0 && (l.Name() == d.Limit || d.Limit == quota.Suspended) {
 			of.hint = hintFor(l.Bucket, n, manual, d.Limit == quota.Suspended)
@@ -94,6 +94,36 @@ func (g *gate) asked(manual bool, d quota.Decision) asked {
 		}
 	}
 	return of
+}
+
+// dayRoom returns the units that the upstream's day has left for a charge that a limit of 24 hours
+// alone denies, by its bucket; false if the day denies it, too.
+func (g *gate) dayRoom(ctx context.Context, manual bool, d quota.Decision) (
+	room map[string]int64, ok bool) {
+	if d.Allowed || d.Never {
+		return nil, false
+	}
+	for bucket, units := range d.Units {
+		limits := quota.Enforced(g.LimitsOn(bucket))
+		denies := func(l quota.Limit) bool {
+			return l.Name() == d.Limit && l.Window.Length == 24*time.Hour && !l.Window.IsCalendar()
+		}
+		isDay := func(l quota.Limit) bool { return l.Window.Calendar == "day" }
+		day := slices.IndexFunc(limits, isDay)
+		if day < 0 || !slices.ContainsFunc(limits, denies) {
+			continue
+		}
+		usage, err := g.Ledger.Usage(ctx, g.Credential, limits[day:day+1])
+		if err != nil || len(usage.Buckets) == 0 || len(usage.Buckets[0].Limits) == 0 {
+			return nil, false
+		}
+		left := usage.Buckets[0].Limits[0].Remaining
+		if manual {
+			left += limits[day].Headroom
+		}
+		return map[string]int64{bucket: left}, left >= units
+	}
+	return nil, false
 }
 
 func hintFor(bucket string, units int64, manual, suspended bool) string {
@@ -107,7 +137,7 @@ func hintFor(bucket string, units int64, manual, suspended bool) string {
 	return command + " says who has taken the units"
 }
 
-// sentence is a decision in words: what was done, or why not.
+// sentence returns what was done, or why it was denied.
 func sentence(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	if d.Allowed {
 		return allowed(s, verb, d, of)
@@ -162,7 +192,8 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	return text
 }
 
-// left is what remains for another charge of this kind: for a person's, the headroom is included.
+// left returns what remains for another charge of this kind: for a person's, the headroom is
+// included.
 func left(d quota.Decision, of asked) string {
 	text := "left: " + of.inWords(d.Remaining)
 	if of.headroom {
@@ -171,7 +202,7 @@ func left(d quota.Decision, of asked) string {
 	return text
 }
 
-// inWords is "30 units of default, 1 unit of search_list, $12.40 of money".
+// inWords returns "30 units of default, 1 unit of search_list, $12.40 of money".
 func (of asked) inWords(units map[string]int64) string {
 	var parts []string
 	for _, bucket := range slices.Sorted(maps.Keys(units)) {
@@ -209,8 +240,4 @@ func (a *app) printDecision(verb string, d quota.Decision, of asked, more string
 		s = a.ScreenOn(a.Stderr)
 	}
 	return s.Say("%s%s\n", sentence(s, verb, d, of), more)
-}
-
-func bindQuiet(flags *pflag.FlagSet, quiet *bool) {
-	flags.BoolVarP(quiet, "quiet", "q", false, "print nothing if the units are charged or held")
 }

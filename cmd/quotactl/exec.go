@@ -30,7 +30,7 @@ func (a *app) exec() *cobra.Command {
 		Short: "Run a command as a metered job",
 		Long: `exec holds what a command may take, runs the command, and settles what it took. The
 command is run as it would be without exec: it has the same terminal, files and process group, gets
-the signals that exec gets, and its exit code is that of exec.
+the signals that exec gets, and exec exits with its exit code.
 
 With --max N, the command gets no more than N units: no more is held, and beyond it the requests
 through its proxy are answered with 429 and its draws end with exit code 75. One line at the end
@@ -166,7 +166,7 @@ func own(err error) error {
 
 // notStarted says in one line why the command was not started, and when to come back.
 func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.DeniedError) error {
-	text, d, of := "", e.Decision, g.asked(false, e.Decision)
+	text, d, of := "", e.Decision, g.asked(ctx, false, e.Decision)
 	switch {
 	case e.Why == job.DeniedKey:
 		text = fmt.Sprintf("a run with --id %s is under way", f.key)
@@ -177,7 +177,7 @@ func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.Denie
 	case d.Limit != "":
 		text = fmt.Sprintf("%s would not fit under %s", of.inWords(d.Units), d.Limit)
 		if room, ok := g.dayRoom(ctx, false, d); ok {
-			text += "; only that denies it: the upstream's day still has " + of.inWords(room.left)
+			text += "; only that denies it: the upstream's day still has " + of.inWords(room)
 		}
 	default:
 		text = "the wait is over"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -8,8 +9,8 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/job"
+	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/words"
 )
 
 type execFlags struct {
@@ -24,13 +25,9 @@ type execFlags struct {
 }
 
 func (f *execFlags) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&f.call.Method, "method", "", "`METHOD` that the command calls")
-	flags.Int64Var(&f.call.Count, "count", 1, "`N` calls of the method")
-	flags.Int64Var(&f.call.Units, "units", 0, "`N` units that the command may take")
-	flags.StringVar(&f.call.Bucket, "bucket", "",
-		"`BUCKET` to take the units from (default \"default\"); with --learned, the only one")
-	flags.BoolVar(&f.learned, "learned", false, "hold what most earlier runs of this job took; "+
-		"--units or --method, if they are given too, hold while there are too few")
+	bindCall(flags, &f.call)
+	flags.BoolVar(&f.learned, "learned", false, "hold what most earlier runs of this job took, of "+
+		"--bucket or all; --units or --method, if given too, hold while there are too few")
 	spanVar(flags, &f.ttl, "ttl", 10*time.Minute,
 		"`DURATION` of the hold, which is extended while the command runs")
 	flags.StringVar(&f.settle, "settle", string(job.SettleAll),
@@ -45,68 +42,85 @@ func (f *execFlags) bind(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.max, "max", 0, "deny requests and draws beyond `N` units in all; with "+
 		"--bucket, of that bucket")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing when units are denied")
-	bindLabels(flags, &f.call.Labels)
 }
 
 func (f *execFlags) check(given func(string) bool) error {
-	usage := func(format string, args ...any) error { return cli.Usagef(format, args...) }
+	if err := checkCall(f.call, f.key, given); err != nil {
+		return err
+	}
 	switch {
-	case given("method") && (given("bucket") || given("units")):
-		return usage("--method sets the cost: leave out --bucket and --units")
-	case given("method") && f.call.Method == "":
-		return usage("--method is empty")
-	case given("count") && !given("method"):
-		return usage("--count needs --method")
-	case f.call.Count < 1:
-		return usage("--count %d: must be at least 1", f.call.Count)
-	case given("units") && f.call.Units < 1:
-		return usage("--units %d: must be at least 1", f.call.Units)
-	case given("bucket") && f.call.Bucket == "":
-		return usage("--bucket is empty")
 	case given("max") && f.max < 1:
-		return usage("--max %d: must be at least 1", f.max)
+		return cli.Usagef("--max %d: must be at least 1", f.max)
 	case given("bucket") && !given("units") && !given("max") && !f.learned:
-		return usage("--bucket needs --units, --max or --learned")
+		return cli.Usagef("--bucket needs --units, --max or --learned")
 	case !given("method") && !given("units") && !f.learned && f.settle != string(job.SettleProxy):
-		return cli.Hint(usage("give --method, --units or --learned"),
+		return cli.Hint(cli.Usagef("give --method, --units or --learned"),
 			"they say what is held before the command starts")
 	case !slices.Contains([]string{"all", "exit", "report", "proxy"}, f.settle):
-		return usage("--settle %s: write all, exit, report or proxy", f.settle)
+		return cli.Usagef("--settle %s: write all, exit, report or proxy", f.settle)
 	case f.lapse != string(quota.LapseCharge) && f.lapse != string(quota.LapseRelease):
-		return usage("--lapse %s: write release or charge", f.lapse)
+		return cli.Usagef("--lapse %s: write release or charge", f.lapse)
 	case f.ttl < time.Second:
-		return usage("--ttl %s: must be at least 1s", f.ttl)
+		return cli.Usagef("--ttl %s: must be at least 1s", f.ttl)
 	case f.wait < 0:
-		return usage("--wait %s: must not be negative", f.wait)
-	case given("id") && f.key == "":
-		return usage("--id is empty: leave it out, or give a key")
+		return cli.Usagef("--wait %s: must not be negative", f.wait)
 	case given("lock") && f.lock == "":
-		return usage("--lock is empty: leave it out, or give a name")
+		return cli.Usagef("--lock is empty: leave it out, or give a name")
 	case len(f.key) > 200 || len(f.lock) > 200:
-		return usage("--id and --lock: at most 200 bytes")
+		return cli.Usagef("--id and --lock: at most 200 bytes")
 	}
 	return nil
 }
 
-// spanFlag is a duration that may have days.
-type spanFlag struct{ value *time.Duration }
-
-func spanVar(flags *pflag.FlagSet, value *time.Duration, name string, initial time.Duration,
-	usage string) {
-	*value = initial
-	flags.Var(spanFlag{value}, name, usage)
-}
-
-func (s spanFlag) String() string {
-	if s.value == nil || *s.value == 0 {
-		return ""
+// ownProxy starts a proxy for the time of one command, and returns the variables that lead to it.
+// Its requests have the labels of the run, and draw on the reservation.
+func (a *app) ownProxy(g *gate) func(context.Context, job.Prepared) ([]string, func(), error) {
+	return func(ctx context.Context, p job.Prepared) ([]string, func(), error) {
+		handler, err := a.proxyOf(g, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		address, stop, err := handler.ServeLocally(ctx)
+		env := append(handler.Environment(address), job.EnvProxy+"="+address)
+		for _, cred := range g.cfg.Credentials {
+			if cred.APIKey.Env != "" { // libraries need a key to start; the proxy adds the real one
+				env = append(env, cred.APIKey.Env+"=any")
+			}
+		}
+		return env, stop, err
 	}
-	return words.Span(*s.value)
 }
 
-func (s spanFlag) Type() string { return "duration" }
+// proxyOf is the proxy with its upstreams.
+func (a *app) proxyOf(g *gate, p job.Prepared) (*proxy.Proxy, error) {
+	quiet := a.quiet()
+	log := quiet.Logger()
+	served, err := quiet.servedCredentials(g.cfg, []string{g.Credential})
+	if err != nil {
+		return nil, err
+	}
+	handler := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: log,
+		NamedOnly: served[0].Upstream != g.cfg.Costs.Upstream && len(served) > 1,
+		Unserved:  unserved(g.cfg, served)}
+	for _, cred := range served {
+		up, err := newUpstream(g.cfg, cred, g.Ledger, log)
+		if err != nil {
+			return nil, err
+		}
+		up.Transport.Budget.Ledger = p.Ledger
+		up.Transport.Budget.Labels = p.Labels
+		up.Transport.Missed = handler.Metrics.Missed
+		handler.Upstreams = append(handler.Upstreams, up)
+	}
+	return handler, nil
+}
 
-func (s spanFlag) Set(text string) (err error) {
-	*s.value, err = words.ParseSpan(text)
-	return err
+// quiet logs no line for each request, and none for upstreams without a key: standard error is the
+// command's.
+func (a *app) quiet() *app {
+	quiet := *a
+	if quiet.LogLevel == "info" {
+		quiet.LogLevel = "error"
+	}
+	return &quiet
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,7 +102,7 @@ func (a *app) with(ctx context.Context, work func(*gate) error) error {
 // withBucket is with, for a --bucket that must have a limit.
 func (a *app) withBucket(c *cobra.Command, bucket string, work func(*gate) error) error {
 	if bucket == "" {
-		return cli.Hint(cli.Usagef("--bucket is missing"), "usage: %s", c.UseLine())
+		return usagef(c, "--bucket is missing")
 	}
 	return a.with(c.Context(), func(g *gate) error {
 		if known, ok := g.prices().Bucket(bucket); !ok || known.Required { // it may need no limit
@@ -169,14 +168,6 @@ func (g *gate) bucket(name string) error {
 	}
 	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, spell.DidYouMean(name,
 		buckets)), "%s", hint)
-}
-
-func parseUnits(text string) (int64, error) {
-	units, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || units < 1 {
-		return 0, cli.Usagef("%q is not a number of units: write 1 or more", text)
-	}
-	return units, nil
 }
 
 // prices is the price list of the credential's upstream.

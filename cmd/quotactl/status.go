@@ -27,7 +27,7 @@ On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. A s
 row for each part, such as output/small, of the 20 that took the most; a limit across all parts has
 one row.
 
-Below the table are the limits that are only observed, the windows whose end the upstream has told,
+Below the table are the limits that are only observed, the windows whose end the upstream reported,
 what is held for calls in flight where they can turn out to take more, by how much such calls can
 pass a limit, however many are sent, and the buckets that will run short (see forecast). The last lines
 name the ledger and the configuration file.`,
@@ -128,7 +128,7 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 	}
 	for _, l := range b.Limits {
 		if l.Mode == "observe" {
-			text := fmt.Sprintf("%s %s is only observed", b.Bucket, windowCell(l).Text)
+			text := fmt.Sprintf("%s %s is only observed", b.Bucket, cli.Window(l).Text)
 			if l.Remaining == 0 {
 				text += ", and would deny"
 			}
@@ -136,7 +136,7 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 		}
 		if l.Others > 0 {
 			all = append(all, fmt.Sprintf("%s %s: %s of the used units were used by other programs, "+
-				"according to the upstream", b.Bucket, windowCell(l).Text, b.Counts.Text(l.Others)))
+				"according to the upstream", b.Bucket, cli.Window(l).Text, b.Counts.Text(l.Others)))
 		}
 		if end := time.Time(l.ResetAt); !end.IsZero() && strings.HasPrefix(l.Window, "anchored ") {
 			all = append(all, fmt.Sprintf("%s %s ends at %s, by what the upstream says", b.Bucket,
@@ -144,4 +144,64 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 		}
 	}
 	return all
+}
+
+const barCells = 12
+
+// drawStatus draws the table. The headroom is never left out: without it used and remaining do not
+// add up to the limit. Where its column does not fit, it is part of the limit's.
+func drawStatus(s cli.Screen, list report.Status) error {
+	t := s.Table("credential", "bucket", "window", "", ">used", ">limit", ">headroom", ">held",
+		">remaining", "next free")
+	for _, c := range list.Credentials {
+		for _, b := range c.Buckets {
+			amount := func(n int64) string { return s.Amount(b.Counts, n) }
+			for _, l := range b.Limits {
+				remaining := s.Remaining(c, b, l)
+				t.AppendColored(remaining.Color, []any{named(c), b.Bucket, cli.Window(l),
+					s.Bar(l.Used+b.Held, l.Units, barCells), amount(l.Used),
+					limitCell(amount, l), amount(l.Headroom), amount(b.Held), remaining,
+					s.Until(time.Time(l.NextFreeAt), c.At)})
+			}
+		}
+	}
+	steps := []cli.Step{cli.Shorten("next free")}
+	if alone(list) {
+		steps = append(steps, cli.Drop("credential"))
+	}
+	steps = append(steps, cli.Drop(""), cli.Shorten("window"))
+	if !holds(list) {
+		steps = append(steps, cli.Drop("held"))
+	}
+	steps = append(steps, cli.All(cli.Drop("headroom"), cli.Shorten("limit")))
+	return s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12))...)
+}
+
+// named is the credential, and its mode where that is not the usual one.
+func named(c report.CredentialStatus) string {
+	if c.Mode == "enforce" {
+		return c.Credential
+	}
+	return c.Credential + " (" + c.Mode + ")"
+}
+
+// alone reports whether one credential says nothing that its reader does not know.
+func alone(l report.Status) bool {
+	return len(l.Credentials) == 1 && l.Credentials[0].Mode == "enforce"
+}
+
+func holds(l report.Status) bool {
+	return slices.ContainsFunc(l.Credentials, func(c report.CredentialStatus) bool {
+		held := func(b report.BucketStatus) bool { return b.Held > 0 }
+		return slices.ContainsFunc(c.Buckets, held)
+	})
+}
+
+// limitCell is the limit; in short it is what scheduled charges may use, and the headroom.
+func limitCell(amount func(int64) string, l report.LimitStatus) cli.Cell {
+	out := cli.Cell{Text: amount(l.Units)}
+	if l.Headroom > 0 {
+		out.Short = amount(l.Units-l.Headroom) + "+" + amount(l.Headroom)
+	}
+	return out
 }

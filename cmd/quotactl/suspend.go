@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,7 +11,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/words"
 )
 
 type suspension struct {
@@ -78,15 +78,73 @@ func (g *gate) close(ctx context.Context, of *quota.Suspension, until string) er
 	return g.Ledger.Suspend(ctx, *of)
 }
 
-// parseTime reads RFC 3339, a day in UTC, or a duration before (sign −1) or after (+1) now, to
-// the microsecond.
-func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
-	if d, err := words.ParseSpan(text); err == nil && d >= 0 {
-		return now.Add(sign * d).Truncate(time.Microsecond), nil
+func (a *app) resume() *cobra.Command {
+	var bucket string
+	c := &cobra.Command{
+		Use:   "resume --bucket B",
+		Short: "Lift the suspension of a bucket",
+		Long: `resume lifts the suspension of a bucket and of all its parts, and prints until when
+each was suspended, by whom and why.`,
+		Example: `  quotactl resume --bucket default`,
+		Args:    cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.withBucket(c, bucket, func(g *gate) error {
+				lifted, err := g.lift(c.Context(), bucket)
+				if err != nil {
+					return err
+				}
+				return a.resumed(bucket, lifted)
+			})
+		},
 	}
-	t, err := time.Parse(time.DateOnly, text)
+	c.Flags().StringVar(&bucket, "bucket", "", "`BUCKET` to resume")
+	return c
+}
+
+// lift opens the bucket and its parts, and returns those that were suspended.
+func (g *gate) lift(ctx context.Context, bucket string) ([]suspension, error) {
+	lifted := []suspension{}
+	totals, err := g.Ledger.BucketsOf(ctx, g.Credential)
 	if err != nil {
-		t, err = time.Parse(time.RFC3339, text)
+		return nil, err
 	}
-	return t.Truncate(time.Microsecond), err
+	names := quota.BucketNames(totals)
+	if !slices.Contains(names, bucket) {
+		names = append(names, bucket)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if name != bucket && quota.WholeOf(name) != bucket {
+			continue
+		}
+		u, err := g.BucketUsage(ctx, name)
+		if err == nil && !u.SuspendedUntil.IsZero() {
+			err = g.Resume(ctx, name)
+			lifted = append(lifted, suspension{name, report.NewSuspension(u)})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return lifted, nil
+}
+
+func (a *app) resumed(bucket string, lifted []suspension) error {
+	out := struct {
+		suspension
+		Lifted []suspension `json:"lifted"`
+	}{suspension{Bucket: bucket}, lifted}
+	return a.Print(out, func() error {
+		screen := a.Screen()
+		if len(lifted) == 0 {
+			return screen.Say("%s is not suspended\n", bucket)
+		}
+		var err error
+		for _, s := range lifted {
+			until := screen.Moment(time.Time(s.SuspendedUntil))
+			err = cmp.Or(err, screen.Say("%s is no longer suspended; it was suspended %s\n",
+				s.Bucket, s.Text(until, screen.Moment)))
+		}
+		return err
+	})
 }

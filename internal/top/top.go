@@ -3,6 +3,7 @@
 package top
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -86,7 +87,7 @@ func (s State) rows() (rows []Row) {
 	switch s.order {
 	case Fullest:
 		slices.SortStableFunc(rows, func(a, b Row) int {
-			return -compare(a.part(), b.part())
+			return cmp.Compare(b.part(), a.part())
 		})
 	case Soonest:
 		never := time.Unix(1<<40, 0)
@@ -99,16 +100,6 @@ func (s State) rows() (rows []Row) {
 		slices.SortStableFunc(rows, func(a, b Row) int { return at(a).Compare(at(b)) })
 	}
 	return rows
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // buckets are the names there are to choose from.

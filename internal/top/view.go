@@ -118,9 +118,9 @@ func (v *view) buckets(s cli.Screen) {
 			mark = ">"
 		}
 		amount := func(n int64) string { return s.Amount(r.Bucket.Counts, n) }
-		t.AppendRow([]any{mark, r.Credential.Credential, r.Bucket.Bucket, windowOf(r),
+		t.AppendRow([]any{mark, r.Credential.Credential, r.Bucket.Bucket, cli.Window(r.Limit),
 			s.Bar(r.Limit.Used+r.Bucket.Held, r.Limit.Units, barCells), amount(r.Limit.Used),
-			amount(r.Bucket.Held), amount(r.Limit.Units), left(s, r), until(s, r, v.now)})
+			amount(r.Bucket.Held), amount(r.Limit.Units), s.Remaining(r.Credential, r.Bucket, r.Limit), until(s, r, v.now)})
 	}
 	steps := []cli.Step{cli.Shorten("next free or reset"), cli.Shorten("window")}
 	if len(v.pic.Status.Credentials) == 1 {
@@ -129,29 +129,6 @@ func (v *view) buckets(s cli.Screen) {
 	s.Draw(t, append(steps, cli.Drop("held"), cli.Cut("bucket", 12), cli.Cut("credential", 8),
 		cli.Drop("limit"), cli.Drop("taken"), cli.Cut("bucket", 8), cli.Drop("used"),
 		cli.Drop("next free or reset"), cli.Drop("credential"), cli.Drop("window"))...)
-}
-
-func windowOf(r Row) cli.Cell {
-	if r.Limit.Timezone == nil {
-		return cli.Cell{Text: r.Limit.Window}
-	}
-	return cli.Cell{Text: r.Limit.Window + " " + *r.Limit.Timezone, Short: r.Limit.Window}
-}
-
-// left is what remains, or the word for nothing.
-func left(s cli.Screen, r Row) cli.Cell {
-	observed := r.Limit.Mode == "observe" || r.Credential.Mode == "observe"
-	switch {
-	case !time.Time(r.Bucket.SuspendedUntil).IsZero():
-		return cli.Cell{Text: "suspended", Color: cli.Yellow}
-	case r.Limit.Remaining > 0:
-		return cli.Cell{Text: s.Amount(r.Bucket.Counts, r.Limit.Remaining)}
-	case observed:
-		return cli.Cell{Text: "would deny", Color: cli.Yellow}
-	case r.Limit.Units == 0:
-		return cli.Cell{Text: "closed", Color: cli.Red}
-	}
-	return cli.Cell{Text: "exhausted", Color: cli.Red}
 }
 
 // until is the end of a suspension, else of the window, else when units come free.

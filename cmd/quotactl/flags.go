@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
+)
+
+// usagef returns a UsageError with the usage line of c as its hint.
+func usagef(c *cobra.Command, format string, args ...any) error {
+	return cli.Hint(cli.Usagef(format, args...), "usage: %s", c.UseLine())
+}
+
+// bindCall adds the flags that name what to charge.
+func bindCall(flags *pflag.FlagSet, call *quota.Call) {
+	flags.StringVar(&call.Method, "method", "", "`METHOD` to call, which sets the cost")
+	flags.Int64Var(&call.Count, "count", 1, "`N` calls of the method")
+	flags.Int64Var(&call.Units, "units", 0, "`N` units to take")
+	flags.StringVar(&call.Bucket, "bucket", "",
+		"`BUCKET` to take the units from (default \"default\")")
+	bindLabels(flags, &call.Labels)
+}
+
+// checkCall returns what is wrong with the flags of bindCall and --id, key. given reports whether a
+// flag was given.
+func checkCall(call quota.Call, key string, given func(string) bool) error {
+	switch {
+	case given("method") && (given("bucket") || given("units")):
+		return cli.Usagef("--method sets the cost: leave out --bucket and --units")
+	case given("method") && call.Method == "":
+		return cli.Usagef("--method is empty")
+	case given("count") && !given("method"):
+		return cli.Usagef("--count needs --method")
+	case call.Count < 1:
+		return cli.Usagef("--count %d: must be at least 1", call.Count)
+	case given("units") && call.Units < 1:
+		return cli.Usagef("--units %d: must be at least 1", call.Units)
+	case given("bucket") && call.Bucket == "":
+		return cli.Usagef("--bucket is empty")
+	case given("id") && key == "":
+		return cli.Usagef("--id is empty: leave it out, or give a key")
+	}
+	return nil
+}
+
+// labelFlag is the value of --label, which can be repeated.
+type labelFlag struct{ quota.Labels }
+
+func bindLabels(flags *pflag.FlagSet, labels *quota.Labels) {
+	*labels = quota.Labels{}
+	flags.Var(labelFlag{*labels}, "label", "`NAME=VALUE` to keep with the entry; can be repeated")
+}
+
+func (l labelFlag) String() string { return "" } // no default to show
+
+func (l labelFlag) Type() string { return "label" }
+
+func (l labelFlag) Set(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok || value == "" {
+		return errors.New("write NAME=VALUE")
+	}
+	if _, again := l.Labels[name]; again {
+		return fmt.Errorf("%s is given twice", name)
+	}
+	l.Labels[name] = value
+	return nil
+}
+
+// labelText formats labels for people: "job=nightly region=BR".
+func labelText(labels quota.Labels) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, name+"="+labels[name])
+	}
+	return strings.Join(parts, " ")
+}
+
+func bindManual(flags *pflag.FlagSet, manual *bool) {
+	flags.BoolVar(manual, "manual", false, "a person asks: the headroom may be used")
+}
+
+func bindQuiet(flags *pflag.FlagSet, quiet *bool) {
+	flags.BoolVarP(quiet, "quiet", "q", false, "print nothing if the units are charged or held")
+}
+
+// spanFlag is a duration that may have days.
+type spanFlag struct{ value *time.Duration }
+
+func spanVar(flags *pflag.FlagSet, value *time.Duration, name string, initial time.Duration,
+	usage string) {
+	*value = initial
+	flags.Var(spanFlag{value}, name, usage)
+}
+
+func (s spanFlag) String() string {
+	if s.value == nil || *s.value == 0 {
+		return ""
+	}
+	return words.Span(*s.value)
+}
+
+func (s spanFlag) Type() string { return "duration" }
+
+func (s spanFlag) Set(text string) (err error) {
+	*s.value, err = words.ParseSpan(text)
+	return err
+}
+
+func parseUnits(text string) (int64, error) {
+	units, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || units < 1 {
+		return 0, cli.Usagef("%q is not a number of units: write 1 or more", text)
+	}
+	return units, nil
+}
+
+// parseCosts reads arguments such as output=85.
+func parseCosts(args []string) (costs []quota.Cost, err error) {
+	for _, arg := range args {
+		bucket, number, ok := strings.Cut(arg, "=")
+		units, err := strconv.ParseInt(number, 10, 64)
+		if !ok || err != nil || units < 0 {
+			return nil, cli.Usagef("%q is not BUCKET=UNITS, such as output=85", arg)
+		}
+		costs = append(costs, quota.Cost{Bucket: bucket, Units: units})
+	}
+	return costs, nil
+}
+
+// parseTime reads RFC 3339, a day in UTC, or a duration before (sign −1) or after (+1) now, to
+// the microsecond.
+func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
+	if d, err := words.ParseSpan(text); err == nil && d >= 0 {
+		return now.Add(sign * d).Truncate(time.Microsecond), nil
+	}
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		t, err = time.Parse(time.RFC3339, text)
+	}
+	return t.Truncate(time.Microsecond), err
+}

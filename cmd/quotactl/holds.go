@@ -1,0 +1,299 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/job"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/words"
+)
+
+func (a *app) reserve() *cobra.Command {
+	var request quota.ReserveRequest
+	var ttl, lapse string
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "reserve UNITS --ttl DURATION",
+		Short: "Set units aside for later",
+		Long: `reserve sets units aside: they count against every limit until they are committed or
+released, or until --ttl has passed. draw charges against them; settle books what a call took, more
+or less than was set aside.
+
+With --lapse charge, units that nobody commits, settles or releases in time are charged when --ttl
+has passed, because a call that was sent has usually been billed.`,
+		Example: `  id=$(quotactl reserve 500 --ttl 2h --note "backfill of March" -o json |
+    jq -r .reservation)
+  quotactl draw "$id" 50
+  quotactl commit "$id"                    all of it was used
+  quotactl release "$id"                   or: none of the rest is needed`,
+		Args: cli.Args("UNITS"),
+		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if request.Units, err = parseUnits(args[0]); err != nil {
+				return err
+			}
+			if ttl == "" {
+				return cli.Hint(cli.Usagef("--ttl is missing"),
+					"say how long the units are needed: --ttl 1h")
+			}
+			if request.TTL, err = words.ParseSpan(ttl); err != nil {
+				return cli.Usagef("--ttl %s: not a duration such as 90s, 1h or 2d", ttl)
+			}
+			request.Lapse = quota.Lapse(lapse)
+			if request.Lapse != quota.LapseRelease && request.Lapse != quota.LapseCharge {
+				return cli.Usagef("--lapse %s: write release or charge", lapse)
+			}
+			return a.with(c.Context(), func(g *gate) error {
+				if err := g.charged(request.Bucket); err != nil {
+					return err
+				}
+				d, err := g.Reserve(c.Context(), request)
+				of := g.asked(c.Context(), request.Manual, d)
+				of.quiet = quiet
+				return a.setAside(d, err, of)
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&request.Bucket, "bucket", quota.DefaultBucket,
+		"`BUCKET` to take the units from")
+	flags.StringVar(&ttl, "ttl", "", "`DURATION` after which the reservation expires, such as 1h")
+	flags.StringVar(&lapse, "lapse", string(quota.LapseRelease),
+		"`WHAT` becomes of units that nobody settles: release or charge")
+	flags.StringVar(&request.Note, "note", "", "`TEXT` that says what it is for")
+	flags.StringVar(&request.Key, "id", "",
+		"idempotency `KEY`: the same key again gets the same reservation")
+	bindManual(flags, &request.Manual)
+	bindQuiet(flags, &quiet)
+	return c
+}
+
+func (a *app) setAside(d quota.Decision, err error, of asked) error {
+	printed := struct {
+		decision
+		Reservation *string    `json:"reservation"`
+		ExpiresAt   words.Time `json:"expires_at"`
+	}{newDecision(d, false), words.OrNull(d.Reservation), words.Time(d.ExpiresAt)}
+	return a.answer(d, err, printed, func(s cli.Screen) error {
+		more := ""
+		if d.Allowed {
+			more = fmt.Sprintf("\nreservation %s, until %s", d.Reservation,
+				s.At(words.Time(d.ExpiresAt)).Text)
+		}
+		return a.printDecision("set aside", d, of, more)
+	})
+}
+
+func (a *app) draw() *cobra.Command {
+	var labels quota.Labels
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "draw ID UNITS",
+		Short: "Charge units of a reservation",
+		Example: `  quotactl draw default.06fmjq2kx4a9bc 50
+  quotactl draw default.06fmjq2kx4a9bc 50 --label region=BR`,
+		Args: cli.Args("ID", "UNITS"),
+		RunE: func(c *cobra.Command, args []string) error {
+			units, err := parseUnits(args[1])
+			if err != nil {
+				return err
+			}
+			ofJob, err := quota.ParseLabels(a.Getenv(job.EnvLabels)) // whose command draws
+			if err != nil {
+				return cli.Usagef("%s: %w", job.EnvLabels, err)
+			}
+			labels = ofJob.With(labels)
+			return a.with(c.Context(), func(g *gate) error {
+				d, err := g.Draw(c.Context(), args[0], units, labels)
+				if errors.Is(err, quota.ErrReservationShort) && a.Getenv(job.EnvMax) != "" {
+					d, err = ceilingDenies(args[0], units), nil
+				}
+				of := g.asked(c.Context(), false, d)
+				of.quiet = quiet
+				return a.decided("drew", d, err, of)
+			})
+		},
+	}
+	bindLabels(c.Flags(), &labels)
+	bindQuiet(c.Flags(), &quiet)
+	return c
+}
+
+// ceilingDenies returns the denial of a draw beyond exec --max: a run never holds more than its
+// ceiling.
+func ceilingDenies(reservation string, units int64) quota.Decision {
+	_, buckets, _ := quota.ParseReservation(reservation)
+	return quota.Decision{Units: map[string]int64{buckets[0]: units}, Limit: quota.RunMax}
+}
+
+func (a *app) commit() *cobra.Command {
+	var units int64
+	var labels quota.Labels
+	c := &cobra.Command{
+		Use:   "commit ID",
+		Short: "Settle a reservation: charge what was used of it, give the rest back",
+		Example: `  quotactl commit default.06fmjq2kx4a9bc                everything left was used
+  quotactl commit default.06fmjq2kx4a9bc --units 120   120 were used`,
+		Args: cli.Args("ID"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if !c.Flags().Changed("units") {
+				units = quota.AllUnits
+			} else if units < 0 {
+				return cli.Usagef("--units %d: must be 0 or more", units)
+			}
+			return a.with(c.Context(), func(g *gate) error {
+				g.Labels = g.Labels.With(labels)
+				d, err := g.Commit(c.Context(), args[0], units)
+				return a.settled("committed", g.asked(c.Context(), false, d), d, err)
+			})
+		},
+	}
+	c.Flags().Int64Var(&units, "units", 0, "`N` units were used (default all that is left)")
+	bindLabels(c.Flags(), &labels)
+	return c
+}
+
+func (a *app) settle() *cobra.Command {
+	var labels quota.Labels
+	c := &cobra.Command{
+		Use:   "settle ID BUCKET=UNITS...",
+		Short: "Book what a call really took of a reservation, more or less than that",
+		Long: `settle ends a reservation: in each bucket it charges what was used, and gives the rest
+back. What was used beyond the reservation is charged, too, whatever the limits say: it has been
+billed. A bucket that is not named settles as it was set aside.
+
+A reservation that has lapsed into a charge (reserve --lapse charge) can still be settled: what was
+not used is taken off that charge. commit is for reservations that may not be exceeded.`,
+		Example: `  quotactl settle default.06fmjq2kx4a9bc default=640
+  quotactl settle input+output.06fmjq2kx4a9bc input=1200 output=85`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return cli.Hint(cli.Usagef("settle needs the ID of a reservation and BUCKET=UNITS"),
+					"quotactl reservations lists them")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			costs, err := parseCosts(args[1:])
+			if err != nil {
+				return err
+			}
+			return a.with(c.Context(), func(g *gate) error {
+				d, err := g.Settle(c.Context(), args[0], quota.Call{Costs: costs, Labels: labels})
+				return a.settled("settled", g.asked(c.Context(), false, d), d, err)
+			})
+		},
+	}
+	bindLabels(c.Flags(), &labels)
+	return c
+}
+
+func (a *app) settled(verb string, of asked, d quota.Decision, err error) error {
+	if errors.Is(err, quota.ErrKeyReused) {
+		err = cli.Hint(err, "it was settled with other units or labels, which quotactl log shows")
+	}
+	return a.decided(verb, d, err, of)
+}
+
+func (a *app) release() *cobra.Command {
+	return &cobra.Command{
+		Use:     "release ID",
+		Short:   "Give back what is left of a reservation",
+		Example: `  quotactl release default.06fmjq2kx4a9bc`,
+		Args:    cli.Args("ID"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(g *gate) error {
+				units, err := g.Release(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				out := struct {
+					Reservation string           `json:"reservation"`
+					Released    int64            `json:"released"` // in all buckets
+					Units       map[string]int64 `json:"units"`    // by bucket
+				}{Reservation: args[0], Units: units}
+				for _, n := range units {
+					out.Released += n
+				}
+				return a.Print(out, func() error {
+					return a.Screen().Say("released %d units of %s\n", out.Released, args[0])
+				})
+			})
+		},
+	}
+}
+
+type reservation struct {
+	Reservation string     `json:"reservation"`
+	Bucket      string     `json:"bucket"`
+	Units       int64      `json:"units"`
+	Drawn       int64      `json:"drawn"`
+	Left        int64      `json:"left"`
+	CreatedAt   words.Time `json:"created_at"`
+	ExpiresAt   words.Time `json:"expires_at"`
+	Manual      bool       `json:"manual"`
+	Note        string     `json:"note"`
+	Most        int64      `json:"most"`  // what an estimate can turn out to be
+	Lapse       string     `json:"lapse"` // release or charge
+}
+
+func (a *app) reservations() *cobra.Command {
+	var bucket string
+	c := &cobra.Command{
+		Use:   "reservations",
+		Short: "List the reservations",
+		Example: `  quotactl reservations
+  quotactl reservations --bucket search_list -o json`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(g *gate) error {
+				buckets, err := g.chosen(c.Context(), bucket)
+				if err != nil {
+					return err
+				}
+				list := []reservation{}
+				for _, b := range buckets {
+					some, err := g.Ledger.Reservations(c.Context(), g.Credential, b)
+					if err != nil {
+						return err
+					}
+					for _, r := range some {
+						list = append(list, newReservation(r))
+					}
+				}
+				out := map[string][]reservation{"reservations": list}
+				return a.Print(out, func() error { return a.reservationTable(g.prices(), list) })
+			})
+		},
+	}
+	c.Flags().StringVar(&bucket, "bucket", "", "only of this `BUCKET`")
+	return c
+}
+
+func newReservation(r quota.Reservation) reservation {
+	return reservation{r.ID, r.Bucket, r.Units, r.Drawn, r.Left, words.Time(r.CreatedAt),
+		words.Time(r.ExpiresAt), r.Manual, r.Note, r.Most,
+		string(cmp.Or(r.Lapse, quota.LapseRelease))}
+}
+
+func (a *app) reservationTable(prices *costs.Table, list []reservation) error {
+	s := a.Screen()
+	if len(list) == 0 {
+		return s.Say("no reservations\n")
+	}
+	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")
+	for _, r := range list {
+		amount := func(n int64) string { return s.Amount(report.UnitOf(prices, r.Bucket), n) }
+		t.AppendRow([]any{r.Reservation, amount(r.Units), amount(r.Drawn), amount(r.Left),
+			s.At(r.ExpiresAt), r.Note})
+	}
+	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"),
+		cli.Drop("units"), cli.Cut("note", 4))
+}
