@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/memstore"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/quota/quotatest"
 	"quotabudget/internal/sim"
 )
 
@@ -185,7 +185,7 @@ func TestExecute_Windows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := at(t, c.from).Add(-2 * time.Hour)
-			ledger := &quotatest.Model{Now: func() time.Time { return now }}
+			store := &memstore.Store{Now: func() time.Time { return now }}
 			zone := ""
 			if quota.IsCalendarWord(c.window) {
 				zone = "Europe/Berlin"
@@ -196,7 +196,7 @@ func TestExecute_Windows(t *testing.T) {
 				Limits: []quota.Limit{{Bucket: quota.DefaultBucket, Units: c.units, Window: w}},
 				Reset:  day(t, "Europe/Berlin"), From: at(t, c.from)}
 			p.To = p.From.Add(8 * time.Hour)
-			b := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: p.Limits,
+			b := &quota.Budget{Ledger: ledger.New(store), Credential: "key1", Limits: p.Limits,
 				Prices: map[string][]quota.Cost{"list": price}}
 			spend := func(units int64) {
 				_, err := b.Charge(t.Context(), quota.Call{Units: units})

@@ -106,13 +106,16 @@ const maxRates = 8
 
 // levels returns the levels right after the newest entry, once the change is written.
 func (e *edit) levels(limits []Limit) (levels []Level) {
-	rates := e.rates(limits)
+	rates, n := e.rates(limits), e.n
+	if len(e.Append) > 0 {
+		n = e.Append[0].At // a correction may be stamped before the time of a level
+	}
 	for _, r := range rates[max(0, len(rates)-maxRates):] {
 		num, den := r.Terms()
 		if e.less < 0 { // it can be higher by less than what was added
 			continue
 		}
-		level, at := e.levelAtNewest(r, e.n)
+		level, at := e.levelAtNewest(r, n)
 		total := e.newest.Total - e.less
 		if e.From != 0 {
 			level, at = e.rewritten(r, r.LevelAfter(level, e.newest.At-at)), e.newest.At

@@ -1,9 +1,7 @@
 package redisledger
 
 import (
-	"encoding/binary"
 	"errors"
-	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -34,9 +32,6 @@ func TestContract(t *testing.T) {
 		},
 		SetNow: func(t testing.TB, now time.Time) { s.SetNow(t, now) },
 		Dump:   func(t testing.TB, credential string) string { return dump(t, admin, credential) },
-		Break: func(t testing.TB, credential string, how quotatest.Damage) {
-			lay(t, admin, credential, how)
-		},
 	})
 	t.Run("nothing was refused", func(t *testing.T) {
 		if log := admin.Do(t.Context(), "acl", "log").Val(); len(log.([]any)) > 0 {
@@ -124,57 +119,4 @@ func written(t testing.TB, z redis.Z) string {
 	}
 	m.packed = false
 	return m.String()
-}
-
-// lay lays hands on a bucket.
-func lay(t testing.TB, c redis.UniversalClient, credential string, how quotatest.Damage) {
-	ctx := t.Context()
-	log, state := logKey(credential, "default"), stateKey(credential, "default")
-	raise := func(field int, by float64) {
-		s := []byte(c.HGet(ctx, state, stateField).Val())
-		was := math.Float64frombits(binary.LittleEndian.Uint64(s[8*field:]))
-		binary.LittleEndian.PutUint64(s[8*field:], math.Float64bits(was+by))
-		must(t, c.HSet(ctx, state, stateField, s))
-	}
-	member := func(rank int64, change func(string) string) {
-		z := c.ZRangeWithScores(ctx, log, rank, rank).Val()[0]
-		must(t, c.ZRem(ctx, log, z.Member))
-		must(t, c.ZAdd(ctx, log, redis.Z{Score: z.Score, Member: change(written(t, z))}))
-	}
-	switch how {
-	case quotatest.NewestDeleted:
-		must(t, c.ZRemRangeByRank(ctx, log, -1, -1))
-	case quotatest.MiddleDeleted:
-		must(t, c.ZRemRangeByRank(ctx, log, 1, 1))
-	case quotatest.AllDeleted:
-		must(t, c.Del(ctx, log))
-	case quotatest.StateTooHigh:
-		raise(0, 1000)
-	case quotatest.StateTooLow:
-		raise(0, -40)
-	case quotatest.TotalTooHigh:
-		member(0, func(m string) string { return strings.Replace(m, "10:10:", "25:10:", 1) })
-	case quotatest.UnitsUnread:
-		member(1, func(m string) string { return strings.Replace(m, "30:20:", "30:twenty:", 1) })
-	case quotatest.LabelsUnread:
-		member(3, func(m string) string { return m[:strings.LastIndex(m, ":")] + ":=%zz" })
-	case quotatest.HeldTooHigh:
-		raise(7, 7)
-	case quotatest.TakingUnread:
-		key := takingsKey(credential, "default")
-		z := c.ZRangeWithScores(ctx, key, 0, 0).Val()[0]
-		must(t, c.ZRem(ctx, key, z.Member))
-		z.Member = "2:2:taken:=%zz"
-		must(t, c.ZAdd(ctx, key, z))
-	case quotatest.SumTooLow:
-		key := sumsKey(credential, "default")
-		z := c.ZRangeWithScores(ctx, key, 0, 0).Val()[0]
-		must(t, c.ZRem(ctx, key, z.Member))
-		z.Member = strings.Replace(z.Member.(string), ":10:", ":3:", 1)
-		must(t, c.ZAdd(ctx, key, z))
-	case quotatest.HoldUnreadable:
-		must(t, c.HSet(ctx, state, "r:r", "five"))
-	default:
-		t.Fatal(how)
-	}
 }

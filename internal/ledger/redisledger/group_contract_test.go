@@ -136,8 +136,5 @@ func TestContractInGroups(t *testing.T) {
 		SetNow:   func(t testing.TB, now time.Time) { s.SetNow(t, now) },
 		Together: togetherOn,
 		Dump:     func(t testing.TB, credential string) string { return dump(t, client, credential) },
-		Break: func(t testing.TB, credential string, how quotatest.Damage) {
-			lay(t, client, credential, how)
-		},
 	})
 }

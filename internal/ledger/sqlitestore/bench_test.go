@@ -255,3 +255,15 @@ func BenchmarkSums(b *testing.B) {
 		}
 	}
 }
+
+func restoring(t testing.TB, units int64, windows ...string) (limits []quota.Limit) {
+	t.Helper()
+	for _, text := range windows {
+		w, err := quota.ParseWindow(text, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		limits = append(limits, quota.Limit{Bucket: "default", Units: units, Window: w})
+	}
+	return limits
+}

@@ -4,254 +4,162 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"regexp"
+	"strings"
 	"time"
 
 	"quotabudget/internal/quota"
 )
 
-// decisionAnswer is a decision as the vectors state it. The first group is compared always, where
-// absent means false or none; the second only where it is stated.
-type decisionAnswer struct {
-	Error       string     `json:"error"`
-	Allowed     bool       `json:"allowed"`
-	Never       bool       `json:"never"`
-	Observed    bool       `json:"observed"`
-	Replayed    bool       `json:"replayed"`
-	Limit       string     `json:"limit"`
-	RetryAt     *time.Time `json:"retry_at"`
-	Reservation string     `json:"reservation"`
-
-	At        *time.Time `json:"at"`
-	Entry     *string    `json:"entry"`
-	Units     remaining  `json:"units"`
-	Remaining remaining  `json:"remaining"`
-	ExpiresAt *time.Time `json:"expires_at"`
+// always are the fields of an answer that are compared whether they are stated or not, absent
+// meaning none; of all others only those that are stated.
+var always = map[string]string{
+	"charge":       "error allowed never observed replayed limit retry_at reservation",
+	"buckets":      "held suspended_until limits",
+	"limits":       "used others remaining next_free_at",
+	"reservations": "id units drawn left created_at expires_at manual note",
+	"entries":      "at id units total labels",
+	"sums":         "at labels units charges",
+	"learn":        "error thought units reset",
+	"release":      "error units",
+	"extend":       "error expires_at",
+	"between":      "units",
+	"buckets_of":   "bucket units noted",
 }
 
-// always is how many fields of a decisionAnswer are compared always.
-const always = 8
+// sameAs are the verbs that are answered like others.
+var sameAs = map[string]string{"reserve": "charge", "settle": "charge", "adjust": "charge",
+	"takings": "entries", "sums_after": "sums"}
 
-// remaining is by bucket; a number alone is that of the bucket "default".
-type remaining map[string]int64
-
-func (r *remaining) UnmarshalJSON(text []byte) error {
-	var n int64
-	if json.Unmarshal(text, &n) == nil {
-		*r = remaining{quota.DefaultBucket: n}
-		return nil
-	}
-	return json.Unmarshal(text, (*map[string]int64)(r))
-}
-
-func (r *runner) checkDecision(raw json.RawMessage, d quota.Decision, err error) {
+// check compares an answer with what is wanted.
+func (r *runner) check(verb string, want json.RawMessage, answer any, err error) {
 	r.t.Helper()
-	var want decisionAnswer
-	r.want(raw, &want)
-	got := decisionAnswer{
-		errorName(err), d.Allowed, d.Never, d.Observed, d.Replayed, d.Limit, stated(d.RetryAt),
-		d.Reservation, stated(d.At), &d.Entry, d.Units, d.Remaining, stated(d.ExpiresAt),
-	}
-	if r.coarse {
-		got.RetryAt = want.RetryAt
-	}
-	all, wanted := reflect.ValueOf(&got).Elem(), reflect.ValueOf(want)
-	for i := range all.NumField() {
-		name := all.Type().Field(i).Name
-		if i < always || !wanted.Field(i).IsNil() {
-			r.equal(name, all.Field(i).Interface(), wanted.Field(i).Interface())
+	got := shown(reflect.ValueOf(answer))
+	if of, ok := got.(map[string]any); ok || answer == nil {
+		if of == nil {
+			of = map[string]any{}
 		}
-	}
-}
-
-// stated is a time as the vectors state it: nil for none.
-func stated(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
-}
-
-// checkError compares an error, and the units that were given back.
-func (r *runner) checkError(raw json.RawMessage, units int64, err error) {
-	r.t.Helper()
-	var want struct {
-		Error string `json:"error"`
-		Units int64  `json:"units"`
-	}
-	r.want(raw, &want)
-	r.equal("error", errorName(err), want.Error)
-	r.equal("units", units, want.Units)
-}
-
-// checkExtended compares when a reservation expires.
-func (r *runner) checkExtended(raw json.RawMessage, until time.Time, err error) {
-	r.t.Helper()
-	var want struct {
-		Error     string    `json:"error"`
-		ExpiresAt time.Time `json:"expires_at"`
-	}
-	r.want(raw, &want)
-	r.equal("error", errorName(err), want.Error)
-	r.equal("expires_at", until, want.ExpiresAt)
-}
-
-type usageAnswer struct {
-	At      *time.Time     `json:"at"` // compared where it is stated
-	Buckets []bucketAnswer `json:"buckets"`
-}
-
-type bucketAnswer struct {
-	Bucket         string        `json:"bucket"`
-	Held           int64         `json:"held"`
-	SuspendedUntil *time.Time    `json:"suspended_until"`
-	Limits         []limitAnswer `json:"limits"`
-}
-
-type limitAnswer struct {
-	Used       int64      `json:"used"`
-	Others     int64      `json:"others"`
-	Remaining  int64      `json:"remaining"`
-	NextFreeAt *time.Time `json:"next_free_at"`
-}
-
-func (r *runner) checkUsage(raw json.RawMessage, u quota.Usage) {
-	r.t.Helper()
-	var want, got usageAnswer
-	r.want(raw, &want)
-	for i := range want.Buckets {
-		want.Buckets[i].Bucket = bucketName(want.Buckets[i].Bucket)
-	}
-	if want.At != nil {
-		got.At = stated(u.At)
-	}
-	for i, b := range u.Buckets {
-		bucket := bucketAnswer{b.Bucket, b.Held, stated(b.SuspendedUntil), nil}
-		for j, l := range b.Limits {
-			limit := limitAnswer{l.Used, l.Others, l.Remaining, stated(l.NextFreeAt)}
-			if r.coarse {
-				limit.NextFreeAt = want.Buckets[i].Limits[j].NextFreeAt
-			}
-			bucket.Limits = append(bucket.Limits, limit)
+		if err != nil {
+			of["error"] = errorName(err)
 		}
-		got.Buckets = append(got.Buckets, bucket)
-	}
-	r.equal("usage", got, want)
-}
-
-type reservationAnswer struct {
-	ID        string     `json:"id"`
-	Units     int64      `json:"units"`
-	Drawn     int64      `json:"drawn"`
-	Left      int64      `json:"left"`
-	CreatedAt *time.Time `json:"created_at"`
-	ExpiresAt *time.Time `json:"expires_at"`
-	Manual    bool       `json:"manual"`
-	Note      string     `json:"note"`
-}
-
-func (r *runner) checkReservations(raw json.RawMessage, list []quota.Reservation) {
-	r.t.Helper()
-	want, got := []reservationAnswer{}, []reservationAnswer{}
-	r.want(raw, &want)
-	for _, v := range list {
-		got = append(got, reservationAnswer{v.ID, v.Units, v.Drawn, v.Left, stated(v.CreatedAt),
-			stated(v.ExpiresAt), v.Manual, v.Note})
-	}
-	r.equal("reservations", got, want)
-}
-
-// checkLearned compares what is stated of at and reset.
-func (r *runner) checkLearned(raw json.RawMessage, l quota.Learned) {
-	r.t.Helper()
-	var want struct {
-		Thought int64      `json:"thought"`
-		Units   int64      `json:"units"`
-		Reset   *time.Time `json:"reset"`
-	}
-	r.want(raw, &want)
-	r.equal("thought", l.Thought, want.Thought)
-	r.equal("units", l.Units, want.Units)
-	r.equal("reset", stated(l.Reset), want.Reset)
-}
-
-type entryAnswer struct {
-	At     *time.Time   `json:"at"`
-	ID     string       `json:"id"`
-	Units  int64        `json:"units"`
-	Total  int64        `json:"total"`
-	Labels quota.Labels `json:"labels"`
-}
-
-func (r *runner) checkEntries(raw json.RawMessage, list []quota.Entry) {
-	r.t.Helper()
-	want, got := []entryAnswer{}, []entryAnswer{}
-	r.want(raw, &want)
-	for _, e := range list {
-		if len(e.Labels) == 0 {
-			e.Labels = nil
-		}
-		got = append(got, entryAnswer{stated(e.At), e.ID, e.Units, e.Total, e.Labels})
-	}
-	r.equal("entries", got, want)
-}
-
-func (r *runner) checkTakings(raw json.RawMessage, list []quota.Taking) {
-	r.t.Helper()
-	entries := make([]quota.Entry, len(list))
-	for i, t := range list {
-		entries[i] = quota.Entry{At: t.At, ID: t.ID, Units: t.Units, Labels: t.Labels}
-	}
-	r.checkEntries(raw, entries)
-}
-
-func (r *runner) want(raw json.RawMessage, into any) {
-	r.t.Helper()
-	if raw == nil {
-		raw = json.RawMessage("{}")
-	}
-	r.fatal(strict(raw, into))
-}
-
-// equal compares what JSON makes of both.
-func (r *runner) equal(what string, got, want any) {
-	r.t.Helper()
-	a, err := json.Marshal(got)
-	b, err2 := json.Marshal(want)
-	r.fatal(errors.Join(err, err2))
-	if string(a) != string(b) {
-		r.t.Errorf("%s: %s = %s, want %s", r.step, what, a, b)
-	}
-}
-
-func (r *runner) fatal(err error) {
-	r.t.Helper()
-	if err != nil {
+		got = of
+	} else if err != nil {
 		r.t.Fatalf("%s: %v", r.step, err)
 	}
+	var wanted any = map[string]any{}
+	if want != nil {
+		decode(r.t, want, &wanted)
+	}
+	if kind, ok := sameAs[verb]; ok {
+		verb = kind
+	}
+	r.compare(verb, verb, got, wanted)
+}
+
+// compare compares what a kind of answer has at one place.
+func (r *runner) compare(kind, at string, got, want any) {
+	r.t.Helper()
+	list, _ := want.([]any)
+	gotList, isList := got.([]any)
+	fields, _ := want.(map[string]any)
+	gotFields, isObject := got.(map[string]any)
+	switch {
+	case isList || len(list) > 0:
+		if len(list) != len(gotList) {
+			r.t.Errorf("%s: %s = %v, want %v", r.step, at, got, want)
+			return
+		}
+		for i := range list {
+			r.compare(kind, at, gotList[i], list[i])
+		}
+	case isObject && always[kind] != "" || kind == "usage":
+		names := strings.Fields(always[kind])
+		for name := range fields {
+			names = append(names, name)
+		}
+		for _, name := range names {
+			if r.coarse && (name == "retry_at" || name == "next_free_at") {
+				continue
+			}
+			r.compare(name, at+"."+name, gotFields[name], fields[name])
+		}
+	default:
+		if n, number := want.(float64); number && isObject { // of the bucket "default"
+			want = shown(reflect.ValueOf(map[string]int64{quota.DefaultBucket: int64(n)}))
+		}
+		want = shown(reflect.ValueOf(want))
+		if !reflect.DeepEqual(got, want) && !(empty(got) && empty(want)) {
+			r.t.Errorf("%s: %s = %v, want %v", r.step, at, got, want)
+		}
+	}
+}
+
+func empty(v any) bool {
+	of := reflect.ValueOf(v)
+	return v == nil || of.IsZero() || of.Kind() == reflect.Map && of.Len() == 0
+}
+
+var capital = regexp.MustCompile(`([a-z])([A-Z])`)
+
+// shown is a value as JSON shows it, with the names of the vectors, numbers being float64.
+func shown(v reflect.Value) any {
+	if v.IsValid() && v.CanInterface() {
+		if t, ok := v.Interface().(time.Time); ok {
+			if t.IsZero() {
+				return nil
+			}
+			return t.UTC().Format(time.RFC3339Nano)
+		}
+	}
+	switch v.Kind() {
+	case reflect.Invalid:
+		return nil
+	case reflect.Interface, reflect.Pointer:
+		return shown(v.Elem())
+	case reflect.Int, reflect.Int64:
+		return float64(v.Int())
+	case reflect.Slice:
+		list := make([]any, v.Len())
+		for i := range list {
+			list[i] = shown(v.Index(i))
+		}
+		return list
+	case reflect.Map:
+		fields := map[string]any{}
+		for _, key := range v.MapKeys() {
+			fields[key.String()] = shown(v.MapIndex(key))
+		}
+		return fields
+	case reflect.Struct:
+		fields := map[string]any{}
+		for i := range v.NumField() {
+			name := capital.ReplaceAllString(v.Type().Field(i).Name, "${1}_$2")
+			if v.Type().Field(i).Type != reflect.TypeFor[quota.Limit]() {
+				fields[strings.ToLower(name)] = shown(v.Field(i))
+			}
+		}
+		return fields
+	}
+	return v.Interface()
 }
 
 // errorNames is what the vectors call the errors.
-var errorNames = []struct {
-	name string
-	err  error
-}{
-	{"cost_exceeds_limit", quota.ErrCostExceedsLimit}, {"no_bucket", quota.ErrNoBucket},
-	{"no_reservation", quota.ErrNoReservation}, {"reservation_short", quota.ErrReservationShort},
-	{"settled_late", quota.ErrSettledLate}, {"no_entry", quota.ErrNoEntry},
-	{"key_reused", quota.ErrKeyReused},
-	{"malformed", quota.ErrMalformed}, {"span_changed", quota.ErrSpanChanged},
-	{"span_short", quota.ErrSpanShort},
+var errorNames = map[string]error{
+	"cost_exceeds_limit": quota.ErrCostExceedsLimit, "no_bucket": quota.ErrNoBucket,
+	"no_reservation": quota.ErrNoReservation, "reservation_short": quota.ErrReservationShort,
+	"settled_late": quota.ErrSettledLate, "no_entry": quota.ErrNoEntry,
+	"key_reused": quota.ErrKeyReused, "malformed": quota.ErrMalformed,
+	"span_changed": quota.ErrSpanChanged, "span_short": quota.ErrSpanShort,
 }
 
 func errorName(err error) string {
-	if err == nil {
-		return ""
-	}
-	for _, e := range errorNames {
-		if errors.Is(err, e.err) {
-			return e.name
+	for name, is := range errorNames {
+		if errors.Is(err, is) {
+			return name
 		}
 	}
-	return "unexpected: " + err.Error()
+	if err != nil {
+		return "unexpected: " + err.Error()
+	}
+	return ""
 }

@@ -3,180 +3,202 @@ package quotatest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 
 	"quotabudget/internal/quota"
 )
 
 const (
-	handles    = 3
-	goroutines = 5 // on each handle
-	each       = 12
+	handles = 3
+	callers = 5 // on each handle: who is under way at once decides how long porcupine searches
+	each    = 24
 )
 
-// testConcurrent: many at once are allowed exactly the limit between them.
-func testConcurrent(t *testing.T, h Harness) {
-	var all crowd
-	for range handles {
-		all = append(all, newSubject(t, h, dayLimit))
-	}
-	t.Run("Limit", all.testExactlyTheLimit)
-	t.Run("Key", all.testOneKeyOnce)
-	t.Run("Draw", all.testDrawsAtOnce)
-}
-
-// crowd is several handles on one store.
-type crowd []*subject
-
-// begin gives them one credential, for one test.
-func (all crowd) begin(t *testing.T) *subject {
-	credential := newCredential()
-	for _, s := range all {
-		s.TB, s.credential = t, credential
-	}
-	return all[0]
-}
-
-// charge has every handle charge one unit from several goroutines, and waits for them all.
-// change makes each charge what it is to be.
-func (all crowd) charge(change func(c *quota.Charge), answer func(quota.Decision, error)) {
-	var group sync.WaitGroup
-	for i, s := range all {
-		for j := range goroutines {
-			group.Go(func() {
+// crowd has every handle make charges from several goroutines, as change makes each of them.
+// outcome is called with one answer at a time.
+func crowd(t *testing.T, h Harness, change func(c *quota.Charge),
+	outcome func(op porcupine.Operation, c quota.Charge, d quota.Decision, err error)) *subject {
+	first := newSubject(t, h, dayLimit)
+	var all sync.WaitGroup
+	var one sync.Mutex
+	began := time.Now()
+	for i := range handles {
+		s := *first
+		s.ledger = h.Open(t)
+		for j := range callers {
+			all.Go(func() {
 				for k := range each {
 					c := s.newCharge(1)
 					c.ID = fmt.Sprintf("%d-%d-%d", i, j, k)
 					change(&c)
-					answer(s.ledger.Charge(s.Context(), c))
+					op := porcupine.Operation{ClientId: callers*i + j,
+						Call: time.Since(began).Nanoseconds()}
+					d, err := s.ledger.Charge(t.Context(), c)
+					op.Return = time.Since(began).Nanoseconds()
+					one.Lock()
+					outcome(op, c, d, err)
+					one.Unlock()
 				}
 			})
 		}
 	}
-	group.Wait()
+	all.Wait()
+	return first
+}
+
+// spent is an answer to a charge of so many units.
+type spent struct {
+	allowed   bool
+	remaining int64
+}
+
+// spending is a bucket under dayLimit.
+var spending = porcupine.Model{
+	Init: func() any { return int64(0) },
+	Step: func(state, input, output any) (bool, any) {
+		used := state.(int64)
+		fits := used+input.(int64) <= dayLimit.Units
+		if fits {
+			used += input.(int64)
+		}
+		return output == any(spent{fits, dayLimit.Units - used}), used
+	},
+}
+
+// testOrder: for the answers of callers in several processes there is an order that explains all.
+func testOrder(t *testing.T, h Harness) {
+	var history []porcupine.Operation
+	s := crowd(t, h, func(c *quota.Charge) {
+		c.Costs[0].Units = 1 + rand.Int64N(9)
+	}, func(op porcupine.Operation, c quota.Charge, d quota.Decision, err error) {
+		if err != nil {
+			t.Error(err)
+		}
+		op.Input, op.Output = c.Costs[0].Units, spent{d.Allowed, d.Remaining["default"]}
+		history = append(history, op)
+	})
+	if r := porcupine.CheckOperationsTimeout(spending, history, time.Minute); r != porcupine.Ok {
+		t.Errorf("%s for %d charges", r, len(history))
+	}
+	for i, log := 1, s.log("default"); i < len(log); i++ {
+		if log[i].Total != log[i-1].Total+log[i].Units || !log[i].At.After(log[i-1].At) {
+			t.Fatalf("entry %d is %+v after %+v", i, log[i], log[i-1])
+		}
+	}
 }
 
 // testExactlyTheLimit charges two buckets in either order.
-func (all crowd) testExactlyTheLimit(t *testing.T) {
-	s := all.begin(t)
-	limits := []quota.Limit{dayLimit, searchLimit}
-	limits[1].Units = 1000
-	var allowed atomic.Int64
-	all.charge(func(c *quota.Charge) {
-		c.Costs, c.Limits = both(1, 2), limits
+func testExactlyTheLimit(t *testing.T, h Harness) {
+	allowed := 0
+	s := crowd(t, h, func(c *quota.Charge) {
+		wide := searchLimit
+		wide.Units = 1000
+		c.Limits = []quota.Limit{dayLimit, wide}
+		c.Costs = append(c.Costs, quota.Cost{Bucket: "search_list", Units: 2})
 		if c.ID[len(c.ID)-1]%2 == 0 {
 			c.Costs[0], c.Costs[1] = c.Costs[1], c.Costs[0]
 		}
-	}, func(d quota.Decision, err error) {
+	}, func(_ porcupine.Operation, _ quota.Charge, d quota.Decision, err error) {
 		if err != nil {
 			t.Error(err)
 		}
 		if d.Allowed {
-			allowed.Add(1)
+			allowed++
 		}
 	})
-	if allowed.Load() != dayLimit.Units {
-		t.Errorf("%d charges were allowed, want %d", allowed.Load(), dayLimit.Units)
-	}
-	for bucket, units := range map[string]int64{"default": 1, "search_list": 2} {
-		log := s.log(bucket)
-		if int64(len(log)) != dayLimit.Units {
-			t.Fatalf("%d entries in %s; want %d", len(log), bucket, dayLimit.Units)
-		}
-		for i, e := range log {
-			if e.Total != units*int64(i+1) || i > 0 && !e.At.After(log[i-1].At) {
-				t.Fatalf("entry %d of %s is %+v after %+v", i, bucket, e, log[max(0, i-1)])
-			}
-		}
+	both := len(s.log("default")) + len(s.log("search_list"))
+	if allowed != int(dayLimit.Units) || both != 2*allowed {
+		t.Errorf("%d charges were allowed, want %d; %d entries", allowed, dayLimit.Units, both)
 	}
 }
 
-func (all crowd) testOneKeyOnce(t *testing.T) {
-	all.begin(t)
-	var first, replayed atomic.Int64
-	var entries sync.Map
-	all.charge(func(c *quota.Charge) {
+// testOneKeyOnce: one idempotency key charges once, whoever sends it: the invariant I4.
+func testOneKeyOnce(t *testing.T, h Harness) {
+	replayed, entries := 0, map[string]bool{}
+	s := crowd(t, h, func(c *quota.Charge) {
 		c.Key, c.Costs[0].Units = "once", 60
-	}, func(d quota.Decision, err error) {
-		switch {
-		case err != nil || !d.Allowed:
+	}, func(_ porcupine.Operation, _ quota.Charge, d quota.Decision, err error) {
+		if err != nil || !d.Allowed {
 			t.Errorf("%+v, %v", d, err)
-		case d.Replayed:
-			replayed.Add(1)
-		default:
-			first.Add(1)
 		}
-		entries.Store(d.Entry, true)
+		if d.Replayed {
+			replayed++
+		}
+		entries[d.Entry] = true
 	})
-	different := 0
-	entries.Range(func(any, any) bool { different++; return true })
-	if first.Load() != 1 || replayed.Load() != handles*goroutines*each-1 || different != 1 {
-		t.Errorf("%d charges, %d replays, %d different entries", first.Load(), replayed.Load(),
-			different)
+	if replayed != handles*callers*each-1 || len(entries) != 1 || len(s.log("default")) != 1 {
+		t.Errorf("%d replays, %d different entries", replayed, len(entries))
 	}
 }
 
 // testDrawsAtOnce draws from one reservation until it is empty.
-func (all crowd) testDrawsAtOnce(t *testing.T) {
-	s := all.begin(t)
-	s.reserve("default.r", 50, time.Hour)
-	var drawn atomic.Int64
-	all.charge(func(c *quota.Charge) {
+func testDrawsAtOnce(t *testing.T, h Harness) {
+	drawn := 0
+	var reserved sync.Once
+	reserve := newSubject(t, h, dayLimit)
+	s := crowd(t, h, func(c *quota.Charge) {
+		reserved.Do(func() {
+			reserve.credential = c.Credential
+			reserve.reserve("default.r", 50, time.Hour)
+		})
 		c.Reservation = "default.r"
-	}, func(d quota.Decision, err error) {
+	}, func(_ porcupine.Operation, _ quota.Charge, d quota.Decision, err error) {
 		if err != nil && errorName(err) != "reservation_short" {
 			t.Error(err)
 		}
 		if d.Allowed {
-			drawn.Add(1)
+			drawn++
 		}
 	})
 	left, err := s.ledger.Release(t.Context(), s.credential, "default.r")
-	if drawn.Load() != 50 || left["default"] != 0 || err != nil {
-		t.Errorf("%d units were drawn and %v are left (%v), want 50 and 0", drawn.Load(), left, err)
+	if drawn != 50 || left["default"] != 0 || err != nil {
+		t.Errorf("%d units were drawn and %v are left (%v), want 50 and 0", drawn, left, err)
 	}
 }
 
 // testClaims: one holder at a time, by the ledger's clock; done stays done.
 func testClaims(t *testing.T, h Harness) {
-	one, two := h.Open(t).(quota.Claims), h.Open(t).(quota.Claims)
-	credential := newCredential()
-	claim := func(holder string, ttl time.Duration) quota.Claim {
-		const name = "trending/US/2026-06-01T06:00:00Z"
-		return quota.Claim{Credential: credential, Name: name, Holder: holder, TTL: ttl}
-	}
-	asks := func(at time.Duration, c quota.Claims, holder string, want quota.ClaimState) {
-		t.Helper()
-		h.SetNow(t, epoch.Add(at))
-		if got, err := c.Claim(t.Context(), claim(holder, time.Minute)); err != nil || got != want {
-			t.Errorf("at %v %s claims: %v, %v; want %v", at, holder, got, err, want)
+	handles := []quota.Claims{h.Open(t).(quota.Claims), h.Open(t).(quota.Claims)}
+	c := quota.Claim{Credential: newCredential(), Name: "trending/US/2026-06-01T06:00:00Z"}
+	const second, done, free = time.Second, 1, -1 // finished as done, or given back
+	for i, step := range []struct {
+		at     time.Duration
+		holder string
+		finish int
+		want   quota.ClaimState
+		err    error
+	}{
+		{0, "a", 0, quota.ClaimWon, nil},
+		{0, "b", 0, quota.ClaimHeld, nil},
+		{59 * second, "a", 0, quota.ClaimWon, nil}, // renewed
+		{118 * second, "b", 0, quota.ClaimHeld, nil},
+		{119*second + 2*time.Millisecond, "b", 0, quota.ClaimWon, nil}, // the lease has ended
+		{120 * second, "a", 0, quota.ClaimHeld, nil},
+		{120 * second, "a", done, 0, quota.ErrNoClaim},
+		{120 * second, "b", free, 0, nil},
+		{120 * second, "a", 0, quota.ClaimWon, nil},
+		{120 * second, "a", done, 0, nil},
+		{121 * second, "b", 0, quota.ClaimDone, nil},
+		{121 * second, "a", 0, quota.ClaimDone, nil},
+		{181 * second, "b", 0, quota.ClaimWon, nil}, // that it was done is forgotten
+		{181 * second, "no holder", 0, 0, quota.ErrMalformed},
+	} {
+		h.SetNow(t, epoch.Add(step.at))
+		c.Holder, c.TTL = step.holder, time.Minute
+		var got quota.ClaimState
+		var err error
+		if step.finish != 0 {
+			err = handles[i%2].Finish(t.Context(), c, step.finish == done)
+		} else {
+			got, err = handles[i%2].Claim(t.Context(), c)
 		}
-	}
-	asks(0, one, "a", quota.ClaimWon)
-	asks(0, two, "b", quota.ClaimHeld)
-	asks(59*time.Second, one, "a", quota.ClaimWon) // renewed
-	asks(118*time.Second, two, "b", quota.ClaimHeld)
-	asks(119*time.Second+2*time.Millisecond, two, "b", quota.ClaimWon) // lapsed
-	asks(120*time.Second, one, "a", quota.ClaimHeld)
-	err := one.Finish(t.Context(), claim("a", time.Minute), true)
-	if !errors.Is(err, quota.ErrNoClaim) {
-		t.Errorf("a finishes what b has taken over: %v", err)
-	}
-	if err := two.Finish(t.Context(), claim("b", time.Minute), false); err != nil {
-		t.Errorf("b gives back: %v", err)
-	}
-	asks(120*time.Second, one, "a", quota.ClaimWon)
-	if err := one.Finish(t.Context(), claim("a", time.Hour), true); err != nil {
-		t.Errorf("a finishes: %v", err)
-	}
-	asks(121*time.Second, two, "b", quota.ClaimDone)
-	asks(121*time.Second, one, "a", quota.ClaimDone)
-	asks(121*time.Second+time.Hour, two, "b", quota.ClaimWon) // forgotten
-	_, err = one.Claim(t.Context(), claim("no holder", time.Minute))
-	if !errors.Is(err, quota.ErrMalformed) {
-		t.Errorf("a malformed holder: %v", err)
+		if got != step.want || !errors.Is(err, step.err) {
+			t.Errorf("step %d: %v, %v; want %v, %v", i, got, err, step.want, step.err)
+		}
 	}
 }

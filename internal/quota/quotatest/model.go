@@ -3,213 +3,342 @@ package quotatest
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"sync"
+	"sort"
 	"time"
 
 	"quotabudget/internal/quota"
 )
 
-// Model is the ledger by brute force: a plain slice of entries for each bucket, summed by looping,
-// with no running totals. It is what the others are compared with, so it is written to be seen to
-// be right and not to be fast.
-type Model struct {
-	Now func() time.Time
-
-	mu          sync.Mutex
-	credentials map[string]*credential
-	claims      map[string]claimed
-	// looks makes holds that lapse become entries for good whenever somebody looks, and not only
-	// when something else is written.
-	looks bool
-}
-
-var _ quota.Ledger = (*Model)(nil)
-
-// credential is all that is known of one. Times are Unix microseconds.
-type credential struct {
+// model is one credential of a ledger by brute force: a plain slice of entries for each bucket,
+// summed by looping, with no running totals. It is what ledgers are compared with, so it is written
+// to be seen to be right and not to be fast. The methods of quota.Ledger that it lacks panic.
+type model struct {
+	quota.Ledger
+	clock *Clock
+	// coarse makes holds that lapse become entries whenever somebody looks: see Harness.Coarse.
+	coarse  bool
 	buckets map[string]*bucket
-	keys    map[string]answer // by idempotency key
-	settled map[string]answer // by reservation
+	answers map[string]answer // by kind and key
 }
 
+// bucket is what is known of one bucket. Numbers are units, and Unix microseconds.
 type bucket struct {
-	entries        []entry
-	forgotten      int64 // units of the entries that were trimmed
-	newest         int64 // stamp of the newest entry there ever was
-	keep           int64
-	suspendedUntil int64
-	suspension     quota.Suspension // who, when and why
-	holds          []hold
-	lapsed         []lapsed
-	takings        []entry
-	reset          int64 // of an anchored window
-	others         map[string]others
-}
-
-// others is what others used in a window, by Window.String.
-type others struct{ at, units, level int64 }
-
-type entry struct {
-	at     int64
-	id     string
-	units  int64
-	labels quota.Labels
+	name                string
+	entries             []quota.Entry // without totals
+	forgotten           int64         // of the entries that were trimmed
+	newest, keep, reset int64
+	suspension          quota.Suspension
+	holds               []hold
+	lapsed              map[string][]int64 // stamps of the entries that reservations have become
+	takings             []quota.Taking
+	others              map[string]others // by Window.String
 }
 
 type hold struct {
-	id      string
-	left    int64
-	most    int64
-	drawn   int64
-	created int64
-	expires int64
-	lapse   quota.Lapse
-	labels  quota.Labels
-	manual  bool
-	note    string
+	quota.Reservation
+	labels quota.Labels
 }
 
-// lapsed is a hold that has become an entry.
-type lapsed struct {
-	id string
-	at int64
-}
+type others struct{ at, units, level int64 }
 
-// answer is a decision that is given again when the same question comes again, until the given
-// time.
+// answer is a decision that is given again to the same question, until a time.
 type answer struct {
 	question string
 	decision quota.Decision
 	until    int64
 }
 
-func (m *Model) clock() int64 { return m.Now().UnixMicro() }
-
-func (m *Model) credential(name string) *credential {
-	if m.credentials == nil {
-		m.credentials = map[string]*credential{}
-	}
-	if m.credentials[name] == nil {
-		keys, settled := map[string]answer{}, map[string]answer{}
-		m.credentials[name] = &credential{map[string]*bucket{}, keys, settled}
-	}
-	return m.credentials[name]
+func newModel(clock *Clock, coarse bool) *model {
+	return &model{clock: clock, coarse: coarse, buckets: map[string]*bucket{},
+		answers: map[string]answer{}}
 }
 
-// clone is a copy that shares nothing that changes.
-func (c *credential) clone() credential {
-	copied := credential{map[string]*bucket{}, maps.Clone(c.keys), maps.Clone(c.settled)}
-	for name, b := range c.buckets {
-		copied.buckets[name] = b.clone()
+func (m *model) now() int64 { return m.clock.Now().UnixMicro() }
+
+func (m *model) bucket(name string) *bucket {
+	if m.buckets[name] == nil {
+		m.buckets[name] = &bucket{name: name, keep: quota.Retention.Microseconds(),
+			lapsed: map[string][]int64{}, others: map[string]others{}}
 	}
-	return copied
+	return m.buckets[name]
 }
 
 func (b *bucket) clone() *bucket {
 	same := *b
 	same.entries, same.holds = slices.Clone(b.entries), slices.Clone(b.holds)
-	same.lapsed, same.takings = slices.Clone(b.lapsed), slices.Clone(b.takings)
-	same.others = maps.Clone(b.others)
+	same.lapsed, same.others = maps.Clone(b.lapsed), maps.Clone(b.others)
 	return &same
 }
 
-// undo has the credential be as it was before, unless what was done is to stay.
-func (m *Model) undo(c *credential, before credential, stays *bool) {
-	if !*stays && !m.looks {
-		*c = before
+// lapse has the holds that expire up to now become entries where they are charged, and finds the
+// moment at which to decide: now, but after every entry that any of the buckets ever had.
+func lapse(now int64, buckets []*bucket) (n int64) {
+	for more := true; more; {
+		n, more = now, false
+		for _, b := range buckets {
+			n = max(n, b.newest+1)
+		}
+		for _, b := range buckets {
+			more = b.lapseOne(n) || more
+		}
+	}
+	return n
+}
+
+// lapseOne writes the entry of the hold that is the first to have expired by n, if there is one: of
+// the most that it can have taken.
+func (b *bucket) lapseOne(n int64) bool {
+	first := -1
+	for i, h := range b.holds {
+		due := h.Lapse == quota.LapseCharge && !h.open(n) && h.Left > 0
+		if due && (first < 0 || cmp.Or(h.ExpiresAt.Compare(b.holds[first].ExpiresAt),
+			cmp.Compare(h.ID, b.holds[first].ID)) < 0) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return false
+	}
+	h := b.holds[first]
+	id, _, _ := quota.ParseReservation(h.ID)
+	b.holds = slices.Delete(b.holds, first, first+1)
+	at := max(h.ExpiresAt.UnixMicro(), b.newest+1)
+	b.lapsed[h.ID] = append(b.lapsed[h.ID], at)
+	b.write(at, id, h.atMost(), h.labels, nil)
+	return true
+}
+
+func (b *bucket) write(n int64, id string, units int64, l quota.Labels, limits []quota.Limit) {
+	b.entries = append(b.entries, quota.Entry{At: moment(n), ID: id, Bucket: b.name, Units: units,
+		Labels: named(l)})
+	b.newest, b.keep = n, max(b.keep, quota.RetentionFor(limits).Microseconds())
+}
+
+// trim forgets a few old entries, as a charge does.
+func (b *bucket) trim() {
+	for range 64 {
+		if b.entries[0].At.UnixMicro() <= b.newest-b.keep {
+			b.forgotten += b.entries[0].Units
+			b.entries = b.entries[1:]
+		}
 	}
 }
 
-func (c *credential) bucket(name string) *bucket {
-	if c.buckets[name] == nil {
-		c.buckets[name] = &bucket{keep: quota.Retention.Microseconds()}
-	}
-	return c.buckets[name]
-}
+func (h hold) open(n int64) bool { return n < h.ExpiresAt.UnixMicro() }
 
-// Denied does nothing: the model decides, and keeps no count of denials.
-func (m *Model) Denied(string, quota.Denial) {}
+func (h hold) atMost() int64 { return max(h.Left, h.Most-h.Drawn) }
 
-// Denials returns none.
-func (m *Model) Denials(context.Context, string, time.Time) ([]quota.Denial, error) {
-	return nil, nil
-}
-
-// Suspend closes the bucket until the given time, or opens it.
-func (m *Model) Suspend(_ context.Context, s quota.Suspension) error {
-	if err := s.Check(); err != nil {
-		return err
+// find is the open hold of a reservation at n, or nil.
+func (b *bucket) find(reservation string, n int64) *hold {
+	for i := range b.holds {
+		if h := &b.holds[i]; h.ID == reservation && h.open(n) {
+			return h
+		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b := m.credential(s.Credential).bucket(s.Bucket)
-	b.suspendedUntil = 0
-	if !s.Until.IsZero() {
-		b.suspendedUntil = s.Until.UnixMicro()
-	}
-	b.suspension, b.suspension.Since = s, moment(m.clock())
 	return nil
 }
 
-// Usage sums up.
-func (m *Model) Usage(_ context.Context, credential string, limits []quota.Limit) (
-	quota.Usage, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	usage := quota.Usage{At: moment(m.clock())}
-	var buckets []*bucket
-	for _, l := range limits {
-		buckets = append(buckets, m.credential(credential).bucket(l.Bucket))
-	}
-	never := false
-	cred := m.credential(credential)
-	defer m.undo(cred, cred.clone(), &never)
-	future := newFuture(m.clock(), buckets)
-	n := lapse(m.clock(), buckets...)
-	for nth, l := range limits {
-		b := m.credential(credential).bucket(l.Bucket)
-		is := func(u quota.BucketUsage) bool { return u.Bucket == l.Bucket }
-		i := slices.IndexFunc(usage.Buckets, is)
-		if i < 0 {
-			i = len(usage.Buckets)
-			u := quota.BucketUsage{Bucket: l.Bucket, Held: b.held(n), AtMost: b.atMost(n)}
-			if b.suspendedUntil > n {
-				u.SuspendedUntil = moment(b.suspendedUntil)
-				u.SuspendedBy, u.Reason = b.suspension.By, b.suspension.Reason
-				u.SuspendedSince = b.suspension.Since
-			}
-			u.ResetAt = moment(b.reset)
-			usage.Buckets = append(usage.Buckets, u)
+func (b *bucket) drop(reservation string) {
+	b.holds = slices.DeleteFunc(b.holds, func(h hold) bool { return h.ID == reservation })
+}
+
+// entryAt is the index of the entry with that stamp, or -1.
+func (b *bucket) entryAt(stamp int64) int {
+	return slices.IndexFunc(b.entries, func(e quota.Entry) bool { return e.At.UnixMicro() == stamp })
+}
+
+// held adds up what the holds set aside at n, and what they can turn out to take.
+func (b *bucket) held(n int64) (held, atMost int64) {
+	for _, h := range b.holds {
+		if h.open(n) {
+			held, atMost = held+h.Left, atMost+h.atMost()
 		}
-		used := usedIn(b, l.Window, n)
-		usage.Buckets[i].Limits = append(usage.Buckets[i].Limits, quota.LimitUsage{
-			Limit: l, Used: used, Remaining: max(0, l.Cap(false)-used-b.held(n)),
-			Others:     used - usedIn(b.alone(), l.Window, n),
-			NextFreeAt: moment(future.nextFree(nth, l.Window)),
-		})
+	}
+	return held, atMost
+}
+
+// since is the first stamp that is inside the window at n.
+func (b *bucket) since(w quota.Window, n int64) int64 {
+	first := n - w.Length.Microseconds() + 1
+	switch {
+	case w.Concurrent:
+		return quota.Never
+	case w.IsCalendar():
+		start, _ := w.Bounds(moment(n))
+		return start.UnixMicro()
+	case w.Anchored && b.reset > n:
+		return max(first, b.reset-w.Length.Microseconds())
+	case w.Anchored:
+		return max(first, b.reset)
+	}
+	return first
+}
+
+// used adds up the entries inside the window at n, and what others used in it.
+func (b *bucket) used(w quota.Window, n int64) int64 {
+	if w.IsRestoring() {
+		_, den := w.Restore.Terms()
+		return (b.level(w, n) + den - 1) / den
+	}
+	since := b.since(w, n)
+	sum := b.sum(since-1, quota.Never)
+	if o := b.others[w.String()]; o.units > 0 && o.at >= since {
+		sum += o.units
+	}
+	return sum
+}
+
+// sum adds up the entries stamped after a time and up to another.
+func (b *bucket) sum(after, until int64) (sum int64) {
+	for _, e := range b.entries {
+		if at := e.At.UnixMicro(); at > after && at <= until {
+			sum += e.Units
+		}
+	}
+	return sum
+}
+
+// level adds up what was charged from each entry on, less what was restored since.
+func (b *bucket) level(w quota.Window, n int64) (most int64) {
+	num, den := w.Restore.Terms()
+	var sum int64
+	for _, e := range slices.Backward(b.entries) {
+		sum += e.Units * den
+		most = max(most, sum-num*(n-e.At.UnixMicro()))
+	}
+	if o := b.others[w.String()]; o.units > 0 {
+		most = max(most, o.level+b.sum(o.at-1, quota.Never)*den-num*(n-o.at))
+	}
+	return most
+}
+
+// alone is the bucket without what others used.
+func (b *bucket) alone() *bucket {
+	own := *b
+	own.others = nil
+	return &own
+}
+
+// future is some buckets as they will be, if nobody does anything and holds lapse.
+type future struct {
+	now      int64 // the clock
+	buckets  []*bucket
+	expiries []int64           // of holds, and the end of what is looked at
+	lapses   []int64           // expiries of holds that become entries
+	seen     map[int][]*bucket // by how many of the lapses are past
+}
+
+// farAhead is later than anything that is decided on: twenty years in µs.
+const farAhead = 20 * 366 * 24 * 3_600_000_000
+
+func (m *model) future(names ...string) *future {
+	f := &future{now: m.now(), seen: map[int][]*bucket{}, expiries: []int64{m.now() + farAhead}}
+	for _, name := range names {
+		f.buckets = append(f.buckets, m.bucket(name))
+		for _, h := range m.bucket(name).holds {
+			f.expiries = append(f.expiries, h.ExpiresAt.UnixMicro())
+			if h.Lapse == quota.LapseCharge {
+				f.lapses = append(f.lapses, h.ExpiresAt.UnixMicro())
+			}
+		}
+	}
+	slices.Sort(f.lapses)
+	slices.Sort(f.expiries)
+	f.expiries = slices.Compact(f.expiries)
+	return f
+}
+
+// at returns the buckets at a time of the clock, and the moment at which to decide then. What has
+// lapsed stays the same from one lapse to the next.
+func (f *future) at(clock int64) (buckets []*bucket, n int64) {
+	past := sort.Search(len(f.lapses), func(i int) bool { return f.lapses[i] > clock })
+	if f.seen[past] == nil {
+		for _, b := range f.buckets {
+			f.seen[past] = append(f.seen[past], b.clone())
+		}
+	}
+	return f.seen[past], lapse(clock, f.seen[past])
+}
+
+// first is the first time of the clock, from one on, at which something is the case; quota.Never
+// for none. Units only come free while no hold expires, so it is enough to look at the end of each
+// such span of time.
+func (f *future) first(from int64, is func(buckets []*bucket, n int64) bool) int64 {
+	if is(f.at(from)) {
+		return from
+	}
+	for _, end := range f.expiries {
+		if end > from && is(f.at(end-1)) {
+			return from + int64(sort.Search(int(end-from), func(i int) bool {
+				return is(f.at(from + int64(i)))
+			}))
+		}
+		from = max(from, end)
+	}
+	return quota.Never
+}
+
+// begin is the buckets now, holds having lapsed, and the moment at which to decide. Only what is
+// committed stays.
+func (m *model) begin(names ...string) (buckets []*bucket, n int64) {
+	buckets, n = m.future(names...).at(m.now())
+	if m.coarse {
+		buckets, n = m.commit(buckets).future(names...).at(m.now())
+	}
+	return buckets, n
+}
+
+func (m *model) commit(buckets []*bucket) *model {
+	for _, b := range buckets {
+		m.buckets[b.name] = b
+	}
+	return m
+}
+
+// Usage sums up.
+func (m *model) Usage(_ context.Context, _ string, limits []quota.Limit) (quota.Usage, error) {
+	usage := quota.Usage{At: moment(m.now())}
+	var names []string
+	for _, l := range limits {
+		if !slices.Contains(names, l.Bucket) {
+			names = append(names, l.Bucket)
+		}
+	}
+	future := m.future(names...)
+	buckets, n := m.begin(names...)
+	for i, b := range buckets {
+		held, atMost := b.held(n)
+		u := quota.BucketUsage{Bucket: b.name, Held: held, AtMost: atMost, ResetAt: moment(b.reset)}
+		if s := b.suspension; s.Until.UnixMicro() > n {
+			u.SuspendedUntil, u.SuspendedSince = s.Until, s.Since
+		}
+		for _, l := range quota.LimitsOf(b.name, limits) {
+			used := b.used(l.Window, n)
+			less := func(buckets []*bucket, n int64) bool {
+				later, _ := buckets[i].held(n)
+				return buckets[i].used(l.Window, n)+later < used+held
+			}
+			lu := quota.LimitUsage{Limit: l, Used: used, Others: used - b.alone().used(l.Window, n),
+				Remaining: max(0, l.Cap(false)-used-held)}
+			if used+held > 0 {
+				lu.NextFreeAt = moment(future.first(future.now, less))
+			}
+			u.Limits = append(u.Limits, lu)
+		}
+		usage.Buckets = append(usage.Buckets, u)
 	}
 	return usage, nil
 }
 
 // Reservations lists the holds that have not expired.
-func (m *Model) Reservations(_ context.Context, credential, name string) (
-	[]quota.Reservation, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b := m.credential(credential).bucket(name)
-	n := lapse(m.clock(), b)
-	var list []quota.Reservation
-	for _, h := range b.holds {
-		if h.expires > n {
-			list = append(list, quota.Reservation{
-				ID: h.id, Bucket: name, Units: h.left + h.drawn, Most: h.most,
-				Drawn: h.drawn, Left: h.left,
-				CreatedAt: moment(h.created), ExpiresAt: moment(h.expires),
-				Lapse: h.lapse, Manual: h.manual, Note: h.note,
-			})
+func (m *model) Reservations(_ context.Context, _, name string) ([]quota.Reservation, error) {
+	buckets, n := m.begin(name)
+	list := []quota.Reservation{}
+	for _, h := range buckets[0].holds {
+		if h.open(n) {
+			list = append(list, h.Reservation)
 		}
 	}
 	slices.SortFunc(list, func(a, b quota.Reservation) int {
@@ -218,121 +347,25 @@ func (m *Model) Reservations(_ context.Context, credential, name string) (
 	return list, nil
 }
 
-// Entries lists the log, adding up the totals as it goes.
-func (m *Model) Entries(_ context.Context, q quota.Query) ([]quota.Entry, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b := m.credential(q.Credential).bucket(q.Bucket)
-	lapse(m.clock(), b)
-	var list []quota.Entry
-	total := b.forgotten
-	for _, e := range b.entries {
-		total += e.units
-		if (q.Since.IsZero() || e.at > q.Since.UnixMicro()) &&
-			(q.Until.IsZero() || e.at <= q.Until.UnixMicro()) {
-			list = append(list, quota.Entry{At: moment(e.at), ID: e.id, Bucket: q.Bucket,
-				Units: e.units, Total: total, Labels: maps.Clone(e.labels)})
+// log is the entries and takings stamped after a time. What has lapsed is written first.
+func (m *model) log(name string, after time.Time) (entries []quota.Entry, takings []quota.Taking) {
+	buckets, _ := m.begin(name)
+	m.commit(buckets)
+	for _, e := range buckets[0].entries {
+		if e.At.After(after) {
+			entries = append(entries, e)
 		}
 	}
-	if q.Limit > 0 {
-		list = list[max(0, len(list)-q.Limit):]
-	}
-	if q.First > 0 {
-		list = list[:min(len(list), q.First)]
-	}
-	return list, nil
-}
-
-// Sums adds up the log.
-func (m *Model) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
-	all, err := m.Entries(ctx, quota.Query{Credential: q.Credential, Bucket: q.Bucket})
-	before := func(s quota.Sum) bool { return s.At.Before(q.Since) }
-	return slices.DeleteFunc(quota.AddUp(all), before), err
-}
-
-// Between adds up the entries between two moments.
-func (m *Model) Between(_ context.Context, credential, bucket string, from, to time.Time) (
-	units int64, _ error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b := m.credential(credential).bucket(bucket)
-	lapse(m.clock(), b)
-	for _, e := range b.entries {
-		if e.at > from.UnixMicro() && e.at <= to.UnixMicro() {
-			units += e.units
+	for _, t := range buckets[0].takings {
+		if t.At.After(after) {
+			takings = append(takings, t)
 		}
 	}
-	return units, nil
+	return entries, takings
 }
 
-// Mark is all that there is of the buckets.
-func (m *Model) Mark(_ context.Context, credential string, buckets []string) (
-	mark string, _ error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, name := range buckets {
-		mark += fmt.Sprintf("%+v\n", *m.credential(credential).bucket(name))
-	}
-	return mark, nil
-}
-
-// BucketsOf lists the buckets that were used.
-func (m *Model) BucketsOf(_ context.Context, credential string) (all []quota.BucketTotal,
-	err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	buckets := m.credential(credential).buckets
-	for _, name := range slices.Sorted(maps.Keys(buckets)) {
-		b := buckets[name]
-		of := quota.BucketTotal{Bucket: name, Units: b.forgotten,
-			Noted: b.suspendedUntil != 0 || len(b.others) > 0}
-		for _, e := range b.entries {
-			of.Units += e.units
-		}
-		for _, h := range b.holds {
-			of.Units += h.left
-		}
-		all = append(all, of)
-	}
-	return all, nil
-}
-
-// Time is the model's clock.
-func (m *Model) Time(context.Context) (time.Time, error) { return m.Now(), nil }
-
-// Close does nothing.
-func (m *Model) Close() error { return nil }
-
-// write appends an entry and forgets a few old ones, but only a charge does so.
-func (b *bucket) write(e entry, limits []quota.Limit, trim bool) {
-	b.entries = append(b.entries, e)
-	b.newest = e.at
-	b.keep = max(b.keep, quota.RetentionFor(limits).Microseconds())
-	for range 64 {
-		if trim && b.entries[0].at <= e.at-b.keep {
-			b.forgotten += b.entries[0].units
-			b.entries = b.entries[1:]
-		}
-	}
-}
-
-// hasTrimmed reports whether entries are gone that the bucket would have if it kept them for so
-// long.
-func (m *Model) hasTrimmed(credential, bucket string, keep time.Duration) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b := m.credential(credential).bucket(bucket)
-	return b.forgotten > 0 && keep.Microseconds() > b.keep
-}
-
-// find is the index of the hold that has not expired at n, or -1.
-func (b *bucket) find(reservation string, n int64) int {
-	is := func(h hold) bool { return h.id == reservation && h.expires > n }
-	return slices.IndexFunc(b.holds, is)
-}
-
-// kept is a copy of the labels that have a value.
-func kept(l quota.Labels) quota.Labels {
+// named is a copy of the labels that have a value.
+func named(l quota.Labels) quota.Labels {
 	l = l.With(nil)
 	maps.DeleteFunc(l, func(_, v string) bool { return v == "" })
 	return l
@@ -344,11 +377,4 @@ func moment(micros int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(micros).UTC()
-}
-
-// question is what must be the same for the same idempotency key.
-func question(operation string, costs []quota.Cost, reservation string) string {
-	costs = slices.Clone(costs)
-	slices.SortFunc(costs, func(a, b quota.Cost) int { return cmp.Compare(a.Bucket, b.Bucket) })
-	return fmt.Sprint(operation, costs, reservation)
 }

@@ -1,0 +1,244 @@
+package quotatest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/quota"
+)
+
+// testRetention: many old entries go in a few steps, their sums with them, and none that counts.
+func testRetention(t *testing.T, h Harness) {
+	s := newSubject(t, h, within(200, hours(24)))
+	check := func(what string, least, most int) (list []quota.Entry) {
+		t.Helper()
+		list = s.log("default")
+		sums, err := s.ledger.Sums(t.Context(), quota.SumQuery{Credential: s.credential,
+			Bucket: "default"})
+		if len(list) < least || len(list) > most || err != nil ||
+			fmt.Sprint(sums) != fmt.Sprint(quota.AddUp(list)) {
+			t.Errorf("%s: %d entries, want %d to %d; %v, sums %+v", what, len(list), least, most,
+				err, sums)
+		}
+		return list
+	}
+	for i := range 100 {
+		s.at(time.Duration(i) * time.Second)
+		s.charge(1)
+	}
+	s.at(hours(40))
+	middle, _ := s.charge(1)
+	check("after 40 hours", 101, 101)
+	s.at(hours(80))
+	s.charge(1)
+	check("no more than 64 are trimmed in one step", 102-64, 102)
+	s.charge(1)
+	s.charge(1)
+	list := check("in a few steps", 4, 4)
+	if list[0].ID != middle.ID || list[0].Total != 101 || list[3].Total != 104 {
+		t.Errorf("the log is %+v, want totals from 101 to 104", list)
+	}
+}
+
+// testFarBack: a charge is taken back, a lapse settled and a span corrected while at most 10,000
+// entries came after it, on every ledger.
+func testFarBack(t *testing.T, h Harness) {
+	s := newSubject(t, h, within(100_000, hours(24)))
+	for _, id := range []string{"default.a", "default.b"} {
+		r := s.newReserve(id, 30, time.Minute)
+		r.Lapse = quota.LapseCharge
+		if d, err := s.ledger.Reserve(t.Context(), r); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+	}
+	s.at(time.Hour)
+	tooFar, tooFarDecision := s.charge(1)
+	last, lastDecision := s.charge(1)
+	const callers = 100
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for range quota.MaxRewritten / callers {
+				s.charge(1)
+			}
+		})
+	}
+	all.Wait()
+	want := func(what string, err error, want string) {
+		t.Helper()
+		if name := errorName(err); name != want {
+			t.Errorf("%s: %q, want %q", what, name, want)
+		}
+	}
+	settle := func(id string, units int64) error {
+		_, err := s.ledger.Settle(t.Context(), quota.Settle{Credential: s.credential,
+			Reservation: id, ID: "s-" + id[len(id)-1:], Limits: s.limits,
+			Costs: []quota.Cost{{Bucket: "default", Units: units}}})
+		return err
+	}
+	adjust := func(units int64, until time.Time) error {
+		_, err := s.ledger.Adjust(t.Context(), quota.Adjust{Credential: s.credential,
+			ID: quota.NewID(time.Now()), Bucket: "default", Units: units, Until: until,
+			Limits: s.limits})
+		return err
+	}
+	want("cancel with 10,001 entries after it", s.ledger.Cancel(t.Context(), tooFar,
+		tooFarDecision), "no_entry")
+	want("add with 10,001 entries after it", adjust(1, tooFarDecision.At), "no_entry")
+	want("take off two with 10,000 entries after them", adjust(-2, lastDecision.At), "no_entry")
+	want("settle late below the hold", settle("default.a", 20), "settled_late")
+	want("settle late beyond the hold", settle("default.b", 40), "")
+	want("take off 10,001 entries", adjust(-10_011, time.Time{}), "no_entry")
+	s.cancel(s.charge(1)) // the newest
+	want("take off the settlement", adjust(-10, time.Time{}), "")
+	want("cancel with 10,000 entries after it", s.ledger.Cancel(t.Context(), last, lastDecision), "")
+	want("take off one with 10,000 entries after it", adjust(-1, tooFarDecision.At), "no_entry")
+	want("take off 10,000 entries", adjust(-10_000, time.Time{}), "")
+	want("take off the one before them", adjust(-1, tooFarDecision.At), "")
+	if list := s.log("default"); len(list) != 2 || s.used(s.limits...)[0] != 60 {
+		t.Errorf("%d entries are left, want those of the lapses", len(list))
+	}
+}
+
+// testManyHolds: what 1,500 reservations hold is known exactly, while they are open, while they
+// expire one after the other, and when more have expired than one call may forget.
+func testManyHolds(t *testing.T, h Harness) {
+	s := newStory(t, t, h, h.Open(t))
+	limits := []quota.Limit{within(5000, hours(24)), within(4950, hours(48))}
+	s.limits["default"] = limits
+	hold := func(l quota.Ledger, n int) {
+		d, err := l.Reserve(t.Context(), quota.Reserve{
+			Credential: s.credential, ID: fmt.Sprintf("default.r%04d", n), Limits: limits,
+			Costs: []quota.Cost{{Bucket: "default", Units: int64(1 + n%3)}},
+			TTL:   time.Hour + time.Duration(n%50)*time.Minute,
+		})
+		if err != nil || !d.Allowed {
+			t.Errorf("reservation %d: %+v, %v", n, d, err)
+		}
+	}
+	var all sync.WaitGroup
+	for worker := range 50 { // in any order: the time does not move
+		all.Go(func() {
+			for i := worker; i < 1500; i += 50 {
+				hold(s.ledger, i)
+			}
+		})
+	}
+	all.Wait()
+	for i := range 1500 {
+		hold(s.model, i)
+	}
+	charge := func(units int64, dry bool) {
+		c := Call{Charge: quota.Charge{Credential: s.credential, ID: s.id(), Limits: limits,
+			DryRun: dry, Costs: []quota.Cost{{Bucket: "default", Units: units}}}}
+		s.decide(c.ask, c)
+	}
+	charge(1900, false)
+	for _, after := range []time.Duration{0, 84*time.Minute + 59*time.Second, 85 * time.Minute,
+		hours(3), hours(3), hours(3)} {
+		s.setNow(epoch.Add(after))
+		for _, units := range []int64{1, 51, 150, 1000, 3000, 4950} {
+			charge(units, true)
+		}
+		s.compareBucket("default")
+		charge(1, false)
+	}
+}
+
+// testMark: whatever changes a bucket changes its mark, also through another handle, and reading
+// does not.
+func testMark(t *testing.T, h Harness) {
+	s := newSubject(t, h, dayLimit)
+	watcher := h.Open(t)
+	before := ""
+	changed := func(what string, want bool) {
+		t.Helper()
+		mark, err := watcher.Mark(t.Context(), s.credential, []string{"default", "search_list"})
+		if err != nil || (mark != before) != want {
+			t.Errorf("%s: the mark is %q, before %q, %v", what, mark, before, err)
+		}
+		before = mark
+	}
+	changed("the first", true)
+	c, d := s.charge(3)
+	changed("a charge", true)
+	s.log("default")
+	s.used(dayLimit)
+	changed("readings", false)
+	s.cancel(c, d)
+	changed("a cancelled charge", true)
+	s.cancel(s.charge(3))
+	changed("a charge and its end", true)
+	s.reserve("default.r", 5, time.Minute)
+	changed("a reservation", true)
+	if _, err := s.ledger.Release(t.Context(), s.credential, "default.r"); err != nil {
+		t.Error(err)
+	}
+	changed("its release", true)
+	if err := s.ledger.Suspend(t.Context(), quota.Suspension{Credential: s.credential,
+		Bucket: "search_list", Until: epoch.Add(time.Hour)}); err != nil {
+		t.Error(err)
+	}
+	changed("a suspension", true)
+	changed("nothing", false)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, err := s.ledger.Charge(gone, s.newCharge(1)); err == nil || d.Allowed {
+		t.Errorf("charge in a cancelled context: %+v, %v", d, err)
+	}
+	changed("a charge in a cancelled context", false)
+}
+
+// testDenials: denials of two processes add up, by hour, limit and labels without the run; a day
+// has so many rows at most, and they are kept for DenialTime.
+func testDenials(t *testing.T, h Harness) {
+	s := newSubject(t, h, dayLimit)
+	type flusher interface{ Flush(time.Duration) }
+	start := epoch.Truncate(hours(24)).Add(hours(34)) // ten o'clock of the next day
+	deny := func(l quota.Ledger, at time.Time, job, run string, count int64) {
+		h.SetNow(t, at)
+		l.Denied(s.credential, quota.Denial{Bucket: "default", Limit: "l", Count: count,
+			Units: 5 * count, Labels: quota.Labels{"job": job, "run": run}, LastAt: at})
+		l.(flusher).Flush(time.Minute)
+	}
+	read := func(since time.Time) (rows []string) {
+		all, err := s.ledger.Denials(t.Context(), s.credential, since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range all {
+			rows = append(rows, fmt.Sprintf("%s %s %s %s %d %d %s", d.Hour.Format("15h"), d.Bucket,
+				d.Limit, d.Labels.Encode(), d.Count, d.Units, d.LastAt.Format("15:04")))
+		}
+		return rows
+	}
+	other := h.Open(t)
+	deny(s.ledger, start, "a", "r1", 1)
+	deny(other, start.Add(time.Minute), "a", "r2", 2)
+	deny(other, start.Add(time.Minute), "b", "", 1)
+	deny(other, start.Add(time.Hour), "a", "", 1)
+	want := []string{"10h default l job=a 3 15 10:01", "10h default l job=b 1 5 10:01",
+		"11h default l job=a 1 5 11:00"}
+	if got := read(start); !slices.Equal(got, want) {
+		t.Errorf("denials\n%q, want\n%q", got, want)
+	}
+	if got := read(start.Add(time.Hour)); !slices.Equal(got, want[2:]) {
+		t.Errorf("denials of the last hour %q", got)
+	}
+	for i := range quota.MaxDenials + 10 {
+		s.ledger.Denied(s.credential, quota.Denial{Bucket: "default", Limit: "l", Count: 1, Units: 1,
+			Labels: quota.Labels{"job": fmt.Sprint("made-up-", i)}, LastAt: start})
+	}
+	s.ledger.(flusher).Flush(time.Minute)
+	if got := read(start); len(got) > quota.MaxDenials+2 || len(got) < quota.MaxDenials {
+		t.Errorf("%d rows are kept", len(got))
+	}
+	deny(other, start.Add(quota.DenialTime+hours(2)), "late", "", 1)
+	if got := read(time.Time{}); len(got) != 1 {
+		t.Errorf("%d rows are kept for ever", len(got))
+	}
+}

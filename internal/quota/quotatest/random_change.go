@@ -1,0 +1,227 @@
+package quotatest
+
+import (
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"quotabudget/internal/quota"
+)
+
+func (s *story) commit() {
+	c := quota.Settle{Credential: s.credential, ID: s.id(), Labels: quota.Labels{"job": "s"}}
+	switch {
+	case len(s.commits) > 0 && !s.rarely("another", 4):
+		c = rapid.SampledFrom(s.commits).Draw(s.t, "commit")
+	case len(s.reserve) > 0:
+		c.Reservation = rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
+		c.Within = rapid.Bool().Draw(s.t, "within")
+		c.Once = rapid.Bool().Draw(s.t, "once")
+		for _, b := range bucketsOf(c.Reservation) {
+			units := rapid.Int64Range(quota.AllUnits, 24).Draw(s.t, "units")
+			c.Costs = append(c.Costs, quota.Cost{Bucket: b, Units: units})
+		}
+		if rapid.Bool().Draw(s.t, "what remains") {
+			c.Limits = s.limitsOf(c.Costs, false)
+		}
+		c.Costs = c.Costs[rapid.IntRange(0, len(c.Costs)).Draw(s.t, "not named"):]
+	default:
+		return
+	}
+	// A ledger need not forget the answer to a settlement at the same microsecond as another, nor
+	// the entry of a lapse.
+	old := s.clock.Now().Add(3 * time.Hour).Add(-quota.Retention)
+	at, again := s.settled[c.Reservation]
+	if again && at.Before(old) || !again && s.expires[c.Reservation].Before(old) {
+		return
+	}
+	d, _ := s.decide(func(l quota.Ledger) (quota.Decision, error) {
+		return l.Settle(s.outer.Context(), c)
+	}, c)
+	if d.Allowed && !d.Replayed {
+		s.commits = append(s.commits, c)
+		s.settled[c.Reservation] = d.At
+	}
+}
+
+func (s *story) extend() {
+	if len(s.reserve) == 0 {
+		return
+	}
+	e := quota.Extend{Credential: s.credential, TTL: s.ttl(),
+		Reservation: rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")}
+	until, err := both(s, e, func(l quota.Ledger) (time.Time, error) {
+		return l.Extend(s.outer.Context(), e)
+	})
+	if err == nil {
+		s.expires[e.Reservation] = until
+		s.ends = append(s.ends, until)
+	}
+}
+
+func (s *story) release() {
+	if len(s.reserve) == 0 {
+		return
+	}
+	id := rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
+	both(s, "release "+id, func(l quota.Ledger) (map[string]int64, error) {
+		return l.Release(s.outer.Context(), s.credential, id)
+	})
+}
+
+// cancel takes back a charge, but none that is so old that the ledger may have forgotten it.
+func (s *story) cancel() {
+	if len(s.charges) == 0 {
+		return
+	}
+	c := rapid.SampledFrom(s.charges).Draw(s.t, "charge")
+	latest := s.clock.Now()
+	for _, other := range s.charges {
+		if other.decision.At.After(latest) {
+			latest = other.decision.At
+		}
+	}
+	if latest.Sub(c.decision.At) < quota.Retention {
+		both(s, "cancel "+c.charge.ID, func(l quota.Ledger) (any, error) {
+			return nil, l.Cancel(s.outer.Context(), c.charge, c.decision)
+		})
+	}
+}
+
+func (s *story) suspend() {
+	of := quota.Suspension{Credential: s.credential, Bucket: s.bucket()}
+	if rapid.Bool().Draw(s.t, "close") {
+		later := rapid.Int64Range(-1, hours(3).Microseconds()).Draw(s.t, "µs")
+		of.Until = s.clock.Now().Add(time.Duration(later) * time.Microsecond)
+		s.ends = append(s.ends, of.Until)
+	}
+	both(s, of, func(l quota.Ledger) (any, error) { return nil, l.Suspend(s.outer.Context(), of) })
+}
+
+// learn has the upstream report what is left under one of the limits, and perhaps when it ends.
+func (s *story) learn() {
+	limits := s.limits[s.bucket()]
+	l := quota.Learn{
+		Credential: s.credential, Limit: rapid.SampledFrom(limits).Draw(s.t, "limit"),
+		Remaining: rapid.Int64Range(-1, 20).Draw(s.t, "remaining"),
+	}
+	seconds := func(least, most int64, what string) time.Time {
+		after := rapid.Int64Range(least, most).Draw(s.t, what)
+		return s.clock.Now().Add(time.Duration(after) * time.Second)
+	}
+	if rapid.Bool().Draw(s.t, "asked") {
+		l.AskedAt = seconds(-100, 1, "asked at")
+	}
+	if rapid.Bool().Draw(s.t, "reset") {
+		l.Reset = seconds(-10, 4000, "ends")
+		s.ends = append(s.ends, l.Reset)
+	}
+	both(s, l, func(of quota.Ledger) (quota.Learned, error) {
+		return of.Learn(s.outer.Context(), l)
+	})
+}
+
+// adjust corrects what was used in a span that no ledger has begun to forget.
+func (s *story) adjust() {
+	now := s.clock.Now()
+	ago := func(what string, most time.Duration) time.Time {
+		back := rapid.SampledFrom([]time.Duration{0, time.Microsecond, time.Millisecond,
+			time.Minute, time.Hour, hours(30)}).Draw(s.t, what)
+		return now.Add(-min(back, most))
+	}
+	a := quota.Adjust{
+		Credential: s.credential, ID: s.id(), Key: s.key(), Bucket: s.bucket(),
+		Units:  rapid.Int64Range(-30, 12).Draw(s.t, "by"),
+		After:  ago("after", hours(30)).Add(-time.Minute),
+		Labels: quota.Labels{"by": "me", "run": "r"}, DryRun: s.rarely("dry run", 6),
+	}
+	if rapid.Bool().Draw(s.t, "until") {
+		a.Until = ago("until", now.Sub(a.After)-time.Microsecond)
+	}
+	if a.Limits = s.limits[a.Bucket]; a.Units == 0 {
+		a.Units = 1
+	}
+	if rapid.Bool().Draw(s.t, "was") {
+		buckets, n := s.model.begin(a.Bucket)
+		after, until := a.Span(n)
+		was := buckets[0].sum(after, until)
+		if was += rapid.SampledFrom([]int64{0, 0, 0, 1}).Draw(s.t, "wrong"); was >= 0 {
+			a.Was = &was
+		}
+	}
+	d, _ := s.decide(func(l quota.Ledger) (quota.Decision, error) {
+		return l.Adjust(s.outer.Context(), a)
+	}, a)
+	if d.Entry != "" && !d.Replayed { // what was allowed since is another matter
+		s.proofs = slices.DeleteFunc(s.proofs, func(p made) bool {
+			return slices.Contains(names(p.charge.Costs), a.Bucket) && !p.decision.At.Before(d.At)
+		})
+	}
+}
+
+// move moves the clock, mostly on, at times back.
+func (s *story) move() {
+	steps := []time.Duration{
+		0, time.Microsecond, time.Millisecond, time.Second, time.Minute, 17 * time.Minute,
+		hours(1), hours(5), hours(24), -time.Microsecond, -time.Second, -time.Hour,
+	}
+	to := s.clock.Now().Add(rapid.SampledFrom(steps).Draw(s.t, "move"))
+	if to.Before(s.clock.Now()) {
+		s.back(to)
+		return
+	}
+	s.forward(to)
+}
+
+// jumpTo moves the clock to the very edge of something: where a hold or suspension ends or a charge
+// leaves its window.
+func (s *story) jumpTo() {
+	edges := []time.Time{s.clock.Now()}
+	for _, e := range s.ends {
+		edges = append(edges, e, e.Add(-time.Microsecond))
+	}
+	for _, c := range s.charges {
+		for _, l := range c.charge.Limits {
+			if end := c.decision.At.Add(l.Window.Length); !l.Window.IsCalendar() {
+				edges = append(edges, end, end.Add(-time.Microsecond))
+			}
+		}
+	}
+	to := rapid.SampledFrom(edges).Draw(s.t, "edge")
+	if to.After(s.clock.Now()) {
+		s.forward(to)
+	}
+}
+
+func (s *story) forward(to time.Time) {
+	s.idle += to.Sub(s.clock.Now())
+	s.setNow(to)
+	for _, e := range s.ends {
+		if !e.After(to) && e.After(s.floor) {
+			s.floor = e
+		}
+	}
+}
+
+// back does not cross the end of a hold or suspension, because a ledger may forget what has lapsed,
+// nor leave the day.
+func (s *story) back(to time.Time) {
+	if to.Before(s.floor) {
+		to = s.floor
+	}
+	if to.Before(s.clock.Now()) {
+		s.setNow(to)
+	}
+}
+
+func (s *story) touchAll() {
+	s.idle = 0
+	c := quota.Charge{Credential: s.credential, ID: s.id(), Unlimited: true, Observe: true}
+	for _, b := range storyBuckets {
+		c.Costs = append(c.Costs, quota.Cost{Bucket: b, Units: 1})
+	}
+	c.Limits = s.limitsOf(c.Costs, true)
+	d, _ := s.decide(Call{Charge: c}.ask, c)
+	s.asked(Call{Charge: c}, d)
+}
