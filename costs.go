@@ -12,3 +12,8 @@ var costs embed.FS
 // Costs is the price lists as they ship, costs.yaml and what it names: what each upstream bills.
 // internal/costs reads them.
 func Costs() fs.FS { return costs }
+
+// Schema is the JSON Schema of quota.yaml. internal/config reads the file by it, and editors can.
+//
+//go:embed quota.schema.json
+var Schema []byte

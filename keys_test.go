@@ -1,64 +1,60 @@
 package quotabudget_test
 
 import (
+	"encoding/json"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"quotabudget/internal/config"
 )
 
-var (
-	keyRow  = regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|")
-	word    = regexp.MustCompile(`"([a-z][a-z_]*)"`)
-	unknown = regexp.MustCompile(`unknown key "([a-z_]+)"`)
-)
+var keyRow = regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|")
 
-// The page on configuration has every key that the programs know, and no other.
+// TestEveryKeyIsDocumented: the page on configuration has the keys of the schema, and no others,
+// and the example has each of them.
 func TestEveryKeyIsDocumented(t *testing.T) {
-	documented, example := make(map[string]bool), read(t, "quota.example.yaml")
-	sections := map[string]bool{"": true}
+	var root map[string]any
+	must(t, json.Unmarshal([]byte(read(t, "quota.schema.json")), &root))
+	known := map[string]bool{}
+	schemaKeys(root["$defs"].(map[string]any), root, "", known)
+	documented, example := map[string]bool{}, read(t, "quota.example.yaml")
 	for _, row := range keyRow.FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
 		key := strings.TrimSuffix(row[1], "[]")
 		documented[key] = true
-		if at := strings.LastIndexByte(row[1], '.'); at >= 0 {
-			sections[row[1][:at]] = true
+		if name := key[strings.LastIndexByte(key, '.')+1:]; !strings.Contains(example, name+":") {
+			t.Errorf("quota.example.yaml has no %s", key)
 		}
 	}
-	var words []string // in quotes in the sources: the keys are among them
-	sources := slices.Concat(glob(t, "internal/config/*.go"), glob(t, "internal/limit/rules/*.go"))
-	for _, file := range sources {
-		for _, w := range word.FindAllStringSubmatch(read(t, file), -1) {
-			words = append(words, w[1])
+	got, want := slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(known))
+	for _, key := range append(got, want...) {
+		if documented[key] != known[key] {
+			t.Errorf("%s: in the schema %v, on the page %v", key, known[key], documented[key])
 		}
 	}
-	slices.Sort(words)
-	words = slices.Compact(words)
-	for _, section := range slices.Sorted(maps.Keys(sections)) {
-		if !slices.Contains(refused(t, section, []string{"nonsense"}), "nonsense") {
-			continue // any key is taken there, or read in a way of its own
-		}
-		no := refused(t, section, words)
-		for _, name := range words {
-			key := strings.TrimPrefix(section+"."+name, ".")
-			if known := !slices.Contains(no, name); known != documented[key] {
-				t.Errorf("%s: known to the programs %v, on the page %v",
-					key, known, documented[key])
-			}
-			if documented[key] && !strings.Contains(example, name+":") {
-				t.Errorf("quota.example.yaml has no %s", key)
-			}
-			delete(documented, key)
-		}
+}
+
+// schemaKeys collects the keys that a schema allows, such as credentials[].limits[].bucket.
+func schemaKeys(defs, schema map[string]any, path string, keys map[string]bool) {
+	if ref, ok := schema["$ref"].(string); ok {
+		schemaKeys(defs, defs[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any), path, keys)
 	}
-	for key := range documented {
-		if !strings.HasPrefix(key, "credentials[].api_key.") {
-			t.Errorf("the page has a key %s, which no program knows", key)
+	alternatives, _ := schema["oneOf"].([]any)
+	for _, alternative := range alternatives {
+		part := alternative.(map[string]any)
+		if items, ok := part["items"].(map[string]any); ok { // a list of them has the same keys
+			part = items
 		}
+		schemaKeys(defs, part, path, keys)
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		schemaKeys(defs, items, path+"[]", keys)
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	for name, property := range properties {
+		key := strings.TrimPrefix(path+"."+name, ".")
+		keys[key] = true
+		schemaKeys(defs, property.(map[string]any), key, keys)
 	}
 }
 
@@ -83,37 +79,4 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 		t.Errorf("the programs read %v, the page has %v",
 			slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(named)))
 	}
-}
-
-// refused are those of some words that are no keys of a section such as credentials[].pace.
-func refused(t *testing.T, section string, words []string) (no []string) {
-	t.Helper()
-	for some := range slices.Chunk(words, 90) { // no more problems are reported at once than 100
-		text, indent := "", ""
-		for _, name := range strings.Split(section, ".") {
-			if name == "" {
-				continue
-			}
-			if list, isList := strings.CutSuffix(name, "[]"); isList {
-				text += indent + list + ":\n" + indent + "  -\n"
-				indent += "    "
-			} else {
-				text += indent + name + ":\n"
-				indent += "  "
-			}
-		}
-		for _, name := range some {
-			text += indent + name + ":\n"
-		}
-		file := filepath.Join(t.TempDir(), "quota.yaml")
-		must(t, os.WriteFile(file, []byte(text), 0o600))
-		_, err := config.Load(t.Context(), file, func(string) string { return "" })
-		if err == nil {
-			continue
-		}
-		for _, m := range unknown.FindAllStringSubmatch(err.Error(), -1) {
-			no = append(no, m[1])
-		}
-	}
-	return no
 }

@@ -36,6 +36,7 @@ tail: quota
 shadow: quota
 textfile:
 yamlfile: spell
+grammar: spell
 endpoint:
 sqlite:
 version:
@@ -53,7 +54,6 @@ ledger/memstore: quota
 ledger/sqlitestore: quota ledger/queue sqlite
 ledger/redisledger: quota ledger/queue lua
 limit: ledger/queue lua words
-limit/rules: limit quota spell yamlfile
 ledger: quota sqlite ledger/redisledger ledger/sqlitestore
 meter: costs endpoint quota
 callers: textfile
@@ -81,7 +81,7 @@ serve: serve/pages version words
 picture: plan
 crontab:
 freshness:
-config: costs ledger endpoint limit/rules quota regions schedule share spell sqlite textfile yamlfile
+config: . costs endpoint grammar ledger limit quota regions schedule share spell sqlite textfile
 doctor: cloudquota config costs ledger ledger/redisledger quota report sqlite
 slice: quota sqlite
 cli: config costs ledger quota report spell sqlite version youtube/fault words
@@ -116,6 +116,7 @@ var owners = []struct {
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},
 	{"golang.org/x/oauth2", "cloudquota", false},
+	{"github.com/santhosh-tekuri/jsonschema", "grammar", false},
 	{"github.com/expr-lang/expr", "costs/formula", true},
 	{"github.com/vektah/gqlparser", "costs/graphql standin", true},
 	{"github.com/guptarohit/asciigraph", "picture", true},

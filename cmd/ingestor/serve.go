@@ -132,13 +132,13 @@ func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
 
 // limiter returns the guard with the configured limits, nil for none, and what closes its store.
 func limiter(ctx context.Context, cfg *config.Config) (*limit.Guard, func() error, error) {
-	rules, nothing := &cfg.Serve.Rules, func() error { return nil }
-	if len(rules.Limits) == 0 {
+	own, nothing := &cfg.Serve, func() error { return nil }
+	if len(own.Limits) == 0 {
 		return nil, nothing, nil
 	}
-	g := &limit.Guard{Limits: rules.Limits, Caller: rules.Known.Of, Hash: &limit.Hash{},
+	g := &limit.Guard{Limits: own.Limits, Caller: own.Known.Of, Hash: &limit.Hash{},
 		Stats: &limit.Stats{}}
-	if !rules.OnRedis {
+	if !own.OnRedis {
 		memory := limit.NewMemory()
 		g.Store = memory
 		go memory.Run(ctx, time.Minute)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotabudget"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/regions"
@@ -175,6 +176,15 @@ func (a *app) config() *cobra.Command {
 				a.Output = "yaml" // people read it best as they write it
 			}
 			return a.Print(newInForce(cfg), nil)
+		},
+	}, &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of quota.yaml, for editors",
+		Example: `  quotactl config schema > quota.schema.json`,
+		Args:    cli.Args(),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.Stdout.Write(quotabudget.Schema)
+			return err
 		},
 	}, a.configInit())
 	return c

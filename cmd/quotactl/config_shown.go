@@ -142,16 +142,16 @@ func newServe(s config.Serve) *serveShown {
 	}
 	out := &serveShown{Listen: s.Listen, Public: s.Public, TokenFile: words.OrNull(s.TokenFile),
 		Hosts: append([]string{}, s.Hosts...), Store: "memory",
-		Proxies: append([]netip.Prefix{}, s.Rules.Known.Proxies...),
+		Proxies: append([]netip.Prefix{}, s.Known.Proxies...),
 		Keys:    []callerShown{}, Limits: []guardShown{}, Policies: []guardShown{}}
-	if s.Rules.OnRedis {
+	if s.OnRedis {
 		out.Store = "redis"
 	}
 	byName := func(a, b limit.APIKey) int { return cmp.Compare(a.Name, b.Name) }
-	for _, k := range slices.SortedFunc(maps.Values(s.Rules.Known.Keys), byName) {
+	for _, k := range slices.SortedFunc(maps.Values(s.Known.Keys), byName) {
 		out.Keys = append(out.Keys, callerShown(k))
 	}
-	for _, l := range s.Rules.Limits {
+	for _, l := range s.Limits {
 		if shown := newGuard(l); l.By == limit.ByDecision {
 			shown.Per = ""
 			out.Policies = append(out.Policies, shown)

@@ -9,13 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/spell"
-	"quotabudget/internal/yamlfile"
 )
 
 // Config is the configuration in force.
@@ -56,9 +53,9 @@ type Credential struct {
 // Mode is the word of the configuration for Observe.
 func (c Credential) Mode() string {
 	if c.Observe {
-		return modes[1]
+		return modeObserve
 	}
-	return modes[0]
+	return modeEnforce
 }
 
 // Budget is the gate in front of the credential's quota, on an open ledger.
@@ -131,13 +128,13 @@ type YouTube struct {
 // Ingest is what a sweep fetches, and when.
 type Ingest struct {
 	Credential string           // "" when there are several and none was chosen
-	Regions    []regions.Region // each once
+	Regions    []regions.Region `yaml:"-"` // each once
 	Pages      int              // of each chart, at most; 1 or more
 	Parallel   int              // regions that ingestor once reads side by side; 1 or more
 	Schedule   string           // cron spec, as robfig/cron reads it
-	Timezone   *time.Location   // of the schedule
-	Stagger    time.Duration    // between the regions' beginnings; 0 for none
-	Scheduled  bool             // the file has ingest:, or a daemon reads it
+	Timezone   *time.Location   `yaml:"-"` // of the schedule
+	Stagger    time.Duration    `yaml:"-"` // between the regions' beginnings; 0 for none
+	Scheduled  bool             `yaml:"-"` // the file has ingest:, or a daemon reads it
 }
 
 // The defaults of Ingest and YouTube.
@@ -149,7 +146,7 @@ const (
 	DefaultStagger  = 5 * time.Minute
 )
 
-// MaxParallel is how many regions may be read side by side at most.
+// MaxParallel is how many regions may be read side by side at most, as quota.schema.json has it.
 const MaxParallel = 64
 
 // DefaultRegions are the regions of a sweep when none are configured.
@@ -190,11 +187,10 @@ func Load(ctx context.Context, path string, getenv func(string) string) (*Config
 // which ends the wait for a file that is a pipe.
 func (s Search) Load(ctx context.Context) (*Config, error) {
 	r := newReader(s.Getenv)
-	root, err := r.open(ctx, s)
-	if err != nil {
+	if err := r.open(ctx, s); err != nil {
 		return nil, err
 	}
-	return r.read(ctx, root)
+	return r.read(ctx)
 }
 
 func newReader(getenv func(string) string) *reader {
@@ -210,14 +206,18 @@ func newReader(getenv func(string) string) *reader {
 		jobNames: make(map[string]bool), jobOf: make(map[regions.Region]string)}
 }
 
-func (r *reader) read(ctx context.Context, root *yaml.Node) (*Config, error) {
-	r.root(ctx, root)
+func (r *reader) read(ctx context.Context) (*Config, error) {
+	jobs := r.configure(ctx)
 	if ctx.Err() != nil { // while it waited for the price list
 		return nil, context.Cause(ctx)
 	}
-	r.cfg.Empty = r.cfg.File != "" && (root == nil || !yamlfile.Section(root))
+	r.cfg.Empty = r.cfg.File != "" && r.file.Empty()
 	r.environment()
 	r.defaults()
+	for i, j := range jobs {
+		r.cfg.Jobs = append(r.cfg.Jobs, r.ownJob(j, r.file.Top().Key("jobs").Item(i)))
+	}
+	r.stateDefaults()
 	if problems := r.allProblems(); len(problems) > 0 {
 		return nil, &Error{problems}
 	}
@@ -239,10 +239,6 @@ func (r *reader) defaults() {
 		c.Credentials[i].Limits = limitsOf(c.Credentials[i], table)
 	}
 	r.usualCredential()
-	if r.jobs != nil {
-		r.ownJobs(r.jobs)
-	}
-	r.stateDefaults()
 }
 
 // limitsOf are the limits of a credential: those configured, else those of the list. Where other

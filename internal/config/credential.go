@@ -1,112 +1,117 @@
 package config
 
 import (
-	"regexp"
-	"slices"
+	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"quotabudget/internal/costs"
+	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
-	"quotabudget/internal/yamlfile"
 )
 
-var modes = [...]string{"enforce", "observe"}
+const (
+	modeEnforce = "enforce"
+	modeObserve = "observe"
+)
 
-func (r *reader) credential(n *yaml.Node) {
-	var c Credential
-	var upstream, limits, open, pace *yaml.Node
-	r.Fields(n, "credential", yamlfile.Fields{
-		"name":            func(n *yaml.Node) { c.Name = r.credentialName(n) },
-		"upstream":        func(n *yaml.Node) { upstream = n },
-		"api_key":         func(n *yaml.Node) { c.APIKey = r.secret(n) },
-		"service_account": func(n *yaml.Node) { r.serviceAccount(n, &c.Account) },
-		"project":         func(n *yaml.Node) { c.Account.Project = r.project(n) },
-		"limits":          func(n *yaml.Node) { limits = n },
-		"mode":            func(n *yaml.Node) { c.Observe = r.observes(n) },
-		"when_unreachable": func(n *yaml.Node) {
-			r.Fields(n, "when_unreachable", yamlfile.Fields{
-				"open": func(n *yaml.Node) { open = n },
-				"slice": func(n *yaml.Node) {
-					c.SliceUnits = r.Number(n, "slice", 1, quota.MaxUnits)
-				},
-			})
-		},
-		"pace": func(n *yaml.Node) { pace, c.Pace = n, r.pace(n) },
-	}, "name")
-	r.table = r.credentialUpstream(upstream, &c)
-	if limits != nil {
-		c.Limits = r.limits(limits)
+// credential checks a credential against the price list of its upstream.
+func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
+	c := Credential{Name: f.Name, Upstream: f.Upstream, APIKey: f.APIKey, Account: f.ServiceAccount,
+		Observe: f.Mode == modeObserve, Open: f.WhenUnreachable.Open,
+		SliceUnits: f.WhenUnreachable.Slice, Pace: f.Pace}
+	if !firstNew(r.credentials, c.Name) {
+		at.Key("name").Add("two credentials are named %s", spell.Clip(c.Name))
 	}
-	if open != nil {
-		r.List(open, "open", func(n *yaml.Node) { c.Open = append(c.Open, r.method(n)) })
+	c.APIKey.getenv, c.APIKey.File = r.getenv, r.path(c.APIKey.File)
+	c.Account.File, c.Account.Project = r.path(c.Account.File), f.Project
+	if c.Account.Endpoint != "" {
+		c.Account.Endpoint = withSlash(c.Account.Endpoint)
 	}
-	r.checkPace(pace, c)
-	r.cfg.Credentials = append(r.cfg.Credentials, c)
-}
-
-// observes reads a mode.
-func (r *reader) observes(n *yaml.Node) bool {
-	word, ok := r.Text(n, "mode")
-	if ok && !slices.Contains(modes[:], word) {
-		r.Add(n, "mode: %q is neither enforce nor observe%s", spell.Clip(word),
-			spell.DidYouMean(word, modes[:]))
-	}
-	return word == modes[1]
-}
-
-func (r *reader) credentialName(n *yaml.Node) string {
-	name, ok := r.Text(n, "name")
-	if !ok {
-		return ""
-	}
-	if err := quota.CheckName(name); err != nil {
-		r.Add(n, "name: %v", err)
-	}
-	if r.credentials[name] {
-		r.Add(n, "name: two credentials are named %s", spell.Clip(name))
-	}
-	r.credentials[name] = true
-	return name
-}
-
-func (r *reader) method(n *yaml.Node) string {
-	id, ok := r.Text(n, "open")
-	if ok && r.table != nil {
-		if _, err := r.table.Lookup(id); err != nil {
-			r.Add(n, "open: %v", err)
+	table := r.tableOf(&c, at.Key("upstream"))
+	seen := map[string]bool{}
+	for i, l := range f.Limits {
+		if r.file.Full() {
+			break
+		}
+		if limit, ok := r.limit(l, table, at.Key("limits").Item(i), seen); ok {
+			c.Limits = append(c.Limits, limit)
 		}
 	}
-	return id
+	for i, method := range c.Open {
+		if table == nil || r.file.Full() {
+			break
+		}
+		if _, err := table.Lookup(method); err != nil {
+			at.Key("when_unreachable").Key("open").Item(i).Add("%v", err)
+		}
+	}
+	r.checkPace(c, at.Key("pace"))
+	return c
 }
 
-var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// limit checks a limit; it is false when its window cannot be read.
+func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
+	seen map[string]bool) (l quota.Limit, ok bool) {
+	bucket := r.bucket(f.Bucket, table, at.Key("bucket"))
+	l = quota.Limit{Bucket: bucket.Name, Units: f.Units, Headroom: f.Headroom,
+		Across: f.Across != "", Observe: f.Mode == modeObserve}
+	if l.Across && table != nil && bucket.Name != "" && len(bucket.Split) == 0 {
+		at.Key("across").Add("bucket %s has no parts: leave it out", spell.Clip(bucket.Name))
+	}
+	if l.Headroom > l.Units && at.Has("headroom") && !at.Key("units").Refused() {
+		at.Key("headroom").Add("%d is more than the %d units of the limit", l.Headroom, l.Units)
+	}
+	zone := f.Timezone
+	if zone == "" && bucket.Reset.IsCalendar() && quota.IsCalendarWord(f.Window) {
+		zone = bucket.Reset.ZoneName() // that of the bucket's own reset
+	}
+	var err error
+	if l.Window, err = quota.ParseWindow(f.Window, zone); err != nil {
+		if f.Window != "" && !at.Key("timezone").Refused() {
+			at.Key("window").Add("%v", err)
+		}
+		return l, false
+	}
+	if err := l.Check(); err != nil {
+		at.Key("window").Add("%s",
+			strings.TrimPrefix(err.Error(), quota.ErrMalformed.Error()+": "))
+	}
+	name := l.Name()
+	if l.Across {
+		name += " across all"
+	}
+	if !firstNew(seen, name) {
+		at.Add("%s is limited twice", name)
+	}
+	return l, true
+}
 
-// secret reads {env: NAME} or {file: path}. Anything else may be the key: it is not repeated.
-func (r *reader) secret(n *yaml.Node) Secret {
-	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
-		r.Add(n, "api_key: this file contains a key (not repeated here): %s", rotate)
-		return Secret{}
+// bucket finds a bucket of the price list, or a part of one.
+func (r *reader) bucket(name string, table *costs.Table, at grammar.Place) costs.Bucket {
+	known := r.bucketsOf(table)
+	if name == "" || known == nil {
+		return costs.Bucket{Name: name}
 	}
-	if n.Kind != yaml.MappingNode || len(n.Content) != 2 || n.Content[1].Kind != yaml.ScalarNode {
-		r.Add(n, "api_key: write {env: %s} or {file: path}, one of them", KeyVariable)
-		return Secret{}
+	if b, ok := known[name]; ok {
+		return b
 	}
-	value := n.Content[1]
-	switch key := n.Content[0].Value; {
-	case value.Tag == "!!null" || value.Value == "":
-		r.Add(n, "api_key: name the variable or the file")
-	case quota.LooksSecret(value.Value):
-		r.Add(n, "api_key: this file contains a key (not repeated here): %s", rotate)
-	case key == "env" && !variableForm.MatchString(value.Value):
-		r.Add(n, "api_key: env is not the name of a variable, such as %s; if it is the key "+
-			"itself, %s", KeyVariable, rotate)
-	case key == "env":
-		return EnvSecret(value.Value, r.getenv)
-	case key == "file":
-		return FileSecret(r.path(value.Value), r.getenv)
-	default:
-		r.Add(n, "api_key: write {env: %s} or {file: path}", KeyVariable)
+	whole, ok := known[quota.WholeOf(name)]
+	if !ok {
+		at.Add("no method draws on %q%s", spell.Clip(name), spell.DidYouMean(name, names(known)))
+		return costs.Bucket{Name: name}
 	}
-	return Secret{}
+	if err := quota.CheckBucket(name); err != nil {
+		at.Add("%v", err)
+	} else if len(whole.Split) == 0 {
+		at.Add("%s has no parts: write %[1]s", whole.Name)
+	}
+	whole.Name, whole.Split = name, nil
+	return whole
+}
+
+// checkPace reports a pace without a limit for a day.
+func (r *reader) checkPace(c Credential, at grammar.Place) {
+	if c.Pace != nil && len(c.Limits) > 0 && len(c.Pace.lines(c.Limits)) == 0 {
+		at.Add("it spreads the units of a day, but no limit has window: day")
+	}
 }

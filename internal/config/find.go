@@ -8,10 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"go.yaml.in/yaml/v3"
-
+	"quotabudget/internal/grammar"
 	"quotabudget/internal/textfile"
-	"quotabudget/internal/yamlfile"
 )
 
 // maxFileBytes is far above any configuration: what is longer is the wrong file.
@@ -29,11 +27,11 @@ type Search struct {
 	Text   []byte // if not nil, read instead of the content of Path
 }
 
-// open finds the file and parses it. The node is nil when there is no file, or nothing in it.
-func (r *reader) open(ctx context.Context, s Search) (*yaml.Node, error) {
+// open finds the file and parses it.
+func (r *reader) open(ctx context.Context, s Search) error {
 	path := r.find(s)
 	if path == "" {
-		return nil, nil
+		return r.parse(nil)
 	}
 	data, err := s.Text, error(nil)
 	if data == nil {
@@ -41,14 +39,14 @@ func (r *reader) open(ctx context.Context, s Search) (*yaml.Node, error) {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fail(path, "no such file")
+		return fail(path, "no such file")
 	case err != nil:
-		return nil, fail(path, "%v", reason(err))
+		return fail(path, "%v", reason(err))
 	}
 	r.cfg.File, r.dir = path, filepath.Dir(path)
-	return parse(path, data)
+	return r.parse(data)
 }
 
 // find returns the path of the file to read, or "". A file that was named or cannot be examined
@@ -89,10 +87,11 @@ func reason(err error) error {
 	return err
 }
 
-func parse(path string, data []byte) (*yaml.Node, error) {
-	root, problem := yamlfile.Document(data)
+func (r *reader) parse(data []byte) error {
+	file, problem := grammar.Parse(data)
 	if problem != nil {
-		return nil, &Error{Problems: []Problem{{path, problem.Line, problem.Text}}}
+		return &Error{Problems: []Problem{{r.cfg.File, problem.Line, problem.Text}}}
 	}
-	return root, nil
+	r.file = file
+	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"quotabudget/internal/endpoint"
+	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/yamlfile"
 )
 
 // whole is a configuration with every kind of thing in it.
@@ -35,6 +35,10 @@ ingest:
   weights: {US: 3}
   floors: {GB: 1}
   listen: "127.0.0.1:0"
+jobs: [{name: own, command: [sh, 1], schedule: '@daily', cost: {bucket: default, units: 1}}]
+serve:
+  trusted_proxies: [10.0.0.0/8]
+  limits: [{name: a, per: client, requests: 6, window: 1m, tiers: {gold: 60}, shards: 2}]
 `
 
 // FuzzLoad puts a text into a configuration in place of some of it, and looks for one that makes
@@ -51,6 +55,7 @@ func FuzzLoad(f *testing.F) {
 		{"[US", "[US, GB, NO]", "[]"},
 		{"*/3", "*/3", "@"},
 		{"[DE]", "", "&a [*a]"},
+		{"6, window", "6", "[]"},
 	} {
 		f.Add(uint16(strings.Index(whole, seed.at)), uint16(len(seed.cut)), seed.text)
 	}
@@ -61,17 +66,17 @@ func FuzzLoad(f *testing.F) {
 		data := whole[:from] + text + whole[min(from+int(cut), len(whole)):]
 		r := newReader(env("HOME", "/h"))
 		r.cfg.File = "quota.yaml"
-		root, err := parse(r.cfg.File, []byte(data))
+		err := r.parse([]byte(data))
 		if err == nil {
 			var cfg *Config
-			if cfg, err = r.read(t.Context(), root); err == nil {
+			if cfg, err = r.read(t.Context()); err == nil {
 				runnable(t, cfg)
 				return
 			}
 		}
 		var problem *Error
 		if !errors.As(err, &problem) || len(problem.Problems) == 0 ||
-			len(problem.Problems) > yamlfile.MaxProblems+2 || quota.LooksSecret(err.Error()) {
+			len(problem.Problems) > grammar.MaxProblems+2 || quota.LooksSecret(err.Error()) {
 			t.Errorf("%.1000v", err)
 		}
 	})
@@ -97,6 +102,11 @@ func runnable(t *testing.T, cfg *Config) {
 	}
 	if _, err := endpoint.Parse(cfg.YouTube.Endpoint); err != nil {
 		t.Error(cfg.YouTube.Endpoint, err)
+	}
+	for _, l := range cfg.Serve.Limits {
+		if err := l.Check(); err != nil {
+			t.Errorf("%+v: %v", l, err)
+		}
 	}
 	lanes, err := cfg.Lanes()
 	if err != nil || len(lanes) == 0 {

@@ -1,117 +1,125 @@
 package config
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 
-	"go.yaml.in/yaml/v3"
-
+	"quotabudget/internal/grammar"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/spell"
-	"quotabudget/internal/yamlfile"
 )
 
-func (r *reader) ingest(n *yaml.Node) {
-	in := &r.cfg.Ingest
-	var jobs *yaml.Node
-	known := yamlfile.Fields{
-		"credential": func(n *yaml.Node) { in.Credential = r.ingestCredential(n) },
-		"regions":    func(n *yaml.Node) { in.Regions = r.regions(n) },
-		"pages":      func(n *yaml.Node) { in.Pages = int(r.Number(n, "pages", 1, 1000)) },
-		"parallel": func(n *yaml.Node) {
-			in.Parallel = int(r.Number(n, "parallel", 1, MaxParallel))
-		},
-		"schedule": func(n *yaml.Node) { in.Schedule = r.schedule(n) },
-		"timezone": func(n *yaml.Node) { in.Timezone = r.zone(n) },
-		"jobs":     func(n *yaml.Node) { jobs = n },
-	}
-	r.daemonFields(known)
-	r.Fields(n, "ingest", known)
-	if jobs != nil { // their defaults are the keys beside them, before or after
-		r.regionJobs(jobs)
-	}
-	r.checkWeights(n)
-}
+const staggerAuto = "auto"
 
-func (r *reader) ingestCredential(n *yaml.Node) string {
-	name, ok := r.Text(n, "credential")
-	if !ok {
-		return ""
+// ingest takes over the sweep and the daemon.
+func (r *reader) ingest(f *fileIngest, at grammar.Place) {
+	in, d := &r.cfg.Ingest, &r.cfg.Daemon
+	known := in.Regions
+	zone, stagger := in.Timezone, in.Stagger
+	*in, *d = f.Ingest, f.Daemon
+	in.Scheduled, in.Timezone, in.Stagger = true, zone, stagger
+	if in.Regions = known; f.Regions != nil {
+		in.Regions = r.regions(f.Regions, at.Key("regions"))
+	}
+	if f.Timezone != "" {
+		in.Timezone, _ = parseZone(f.Timezone)
+	}
+	if d.StaggerAuto = f.Stagger == staggerAuto; d.StaggerAuto {
+		in.Stagger = 0
+	} else if f.Stagger != "" {
+		in.Stagger, _ = parseDuration(f.Stagger, 0, maxOffset)
 	}
 	names := slices.Collect(maps.Keys(r.credentials))
 	if len(names) == 0 {
 		names = append(names, DefaultCredential)
 	}
-	if !slices.Contains(names, name) {
-		r.Add(n, "credential: no credential %q%s", spell.Clip(name), spell.DidYouMean(name, names))
+	if in.Credential != "" && !slices.Contains(names, in.Credential) {
+		at.Key("credential").Add("no credential %q%s", spell.Clip(in.Credential),
+			spell.DidYouMean(in.Credential, names))
 	}
-	return name
+	for i, job := range f.Jobs {
+		if r.file.Full() {
+			return
+		}
+		r.sweep(job, at.Key("jobs").Item(i))
+	}
+	d.Weights = r.perRegion(f.Weights, at.Key("weights"))
+	d.Priorities = r.perRegion(f.Priorities, at.Key("priorities"))
+	d.Floors = r.perRegion(f.Floors, at.Key("floors"))
 }
 
-func (r *reader) regions(n *yaml.Node) []regions.Region {
+// sweep takes over regions with a schedule of their own. Its defaults are the keys of ingest.
+func (r *reader) sweep(f fileSweep, at grammar.Place) {
+	in := &r.cfg.Ingest
+	j := Job{Name: f.Name, Schedule: cmp.Or(f.Schedule, in.Schedule), Timezone: in.Timezone,
+		Pages: cmp.Or(f.Pages, in.Pages)}
+	if f.Timezone != "" {
+		j.Timezone, _ = parseZone(f.Timezone)
+	}
+	r.jobName(f.Name, at.Key("name"))
+	r.refuseDefaultJob(f.Name, at.Key("name"))
+	j.Regions = r.regions(f.Regions, at.Key("regions"))
+	for _, region := range j.Regions {
+		if job, ok := r.jobOf[region]; ok {
+			at.Key("regions").Add("%s is already in job %s: a region can be in only one job",
+				region, job)
+		}
+		r.jobOf[region] = j.Name
+		if !slices.Contains(in.Regions, region) {
+			in.Regions = append(slices.Clip(in.Regions), region)
+		}
+	}
+	r.cfg.Daemon.Jobs = append(r.cfg.Daemon.Jobs, j)
+}
+
+func (r *reader) regions(codes []string, at grammar.Place) []regions.Region {
 	var list []regions.Region
-	r.List(n, "regions", func(n *yaml.Node) {
-		if n.Kind == yaml.ScalarNode && strings.TrimSpace(n.Value) == "" {
-			r.Add(n, "regions: an item is empty: write a code such as US")
-			return
-		}
-		code, ok := r.Text(n, "regions")
-		if !ok {
-			return
-		}
+	for i, code := range codes {
 		region, err := regions.Parse(code)
 		switch {
-		case err != nil:
-			r.Add(n, "regions: %v", err)
+		case err != nil: // the schema has refused it
 		case slices.Contains(list, region):
-			r.Add(n, "regions: %s is listed twice", region)
+			at.Item(i).Add("%s is listed twice", region)
 		default:
 			list = append(list, region)
 		}
-	})
+	}
 	return list
 }
 
-func (r *reader) zone(n *yaml.Node) *time.Location {
-	name, ok := r.Text(n, "timezone")
-	if !ok {
+// perRegion checks that numbers are for regions that are fetched.
+func (r *reader) perRegion(numbers map[string]int64, at grammar.Place) map[regions.Region]int64 {
+	if numbers == nil {
 		return nil
 	}
-	zone, err := parseZone(name)
-	if err != nil {
-		r.Add(n, "timezone: %v", err)
+	byRegion := make(map[regions.Region]int64)
+	for _, code := range at.Keys() {
+		region, err := regions.Parse(code)
+		_, again := byRegion[region]
+		switch {
+		case err != nil:
+			at.Key(code).Add("%v", err)
+		case again:
+			at.Key(code).Add("%s is listed twice", region)
+		case !slices.Contains(r.cfg.Ingest.Regions, region):
+			at.Key(code).Add("is not among the regions")
+		default:
+			byRegion[region] = numbers[code]
+		}
 	}
-	return zone
+	return byRegion
 }
 
-func parseZone(name string) (*time.Location, error) {
-	zone, err := time.LoadLocation(name)
-	if err != nil || name == "Local" {
-		err = fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", spell.Clip(name))
+func (r *reader) jobName(name string, at grammar.Place) {
+	if !firstNew(r.jobNames, name) {
+		at.Add("two jobs are named %s", spell.Clip(name))
 	}
-	return zone, err
 }
 
-func (r *reader) duration(n *yaml.Node, what string, least, most time.Duration) time.Duration {
-	text, ok := r.Text(n, what)
-	if !ok {
-		return least
+// refuseDefaultJob reports a job with the name of the sweep.
+func (r *reader) refuseDefaultJob(name string, at grammar.Place) {
+	if name == DefaultJob {
+		at.Add("%s is the job of the regions that are in no other: choose another name", DefaultJob)
 	}
-	d, err := parseDuration(text, least, most)
-	if err != nil {
-		r.Add(n, "%s: %v", what, err)
-	}
-	return d
-}
-
-func parseDuration(text string, least, most time.Duration) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < least || d > most {
-		return least, fmt.Errorf("%q is not a duration from %gs to %gh, such as 2m",
-			spell.Clip(text), least.Seconds(), most.Hours())
-	}
-	return d, nil
 }

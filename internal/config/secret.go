@@ -123,6 +123,28 @@ func (s Secret) String() string {
 // GoString is String, for %#v.
 func (s Secret) GoString() string { return s.String() }
 
+// ServiceAccount reads what Google itself has counted of a credential's quota. Like a Secret, it
+// says where the key is, and does not hold it.
+type ServiceAccount struct {
+	File     string // path of the JSON key; "" for no account
+	Endpoint string // URL that ends in a slash, of a stand-in; "" for Google
+	Project  string `yaml:"-"` // "" for that of the account
+}
+
+// Key reads the file, of at most so many bytes. Errors name the file, never what it holds.
+func (s ServiceAccount) Key(most int64) ([]byte, error) {
+	text, err := textfile.Read(s.File, most)
+	if err != nil {
+		return nil, fmt.Errorf("service account: file %s: %w", s.File, reason(err))
+	}
+	return text, nil
+}
+
+// Secret is the file as a secret, which other users should not be able to read.
+func (s ServiceAccount) Secret(getenv func(string) string) Secret {
+	return FileSecret(s.File, getenv)
+}
+
 // WithoutKeys removes the variables, written NAME=VALUE, that a credential reads its key from or
 // that contain such a key: a command that spends through the proxy needs none.
 func (c *Config) WithoutKeys(variables []string) []string {

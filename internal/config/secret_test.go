@@ -47,7 +47,7 @@ func TestPastedKey(t *testing.T) {
 	odd := write(t, "credentials:\n- name: a\n  api_key: s3cr3t-of-no-known-form")
 	_, err := Load(t.Context(), odd, env("HOME", "/h"))
 	if err == nil || strings.Contains(err.Error(), "s3cr3t") ||
-		!strings.Contains(err.Error(), ":3: api_key: this file contains a key") ||
+		!strings.Contains(err.Error(), ":3: credentials.api_key: this file contains a key") ||
 		!strings.Contains(err.Error(), "make a new key") {
 		t.Error(err)
 	}

@@ -1,58 +1,156 @@
 package config
 
 import (
+	"cmp"
+	"slices"
 	"strings"
+	"time"
 
-	"go.yaml.in/yaml/v3"
-
-	"quotabudget/internal/limit/rules"
+	"quotabudget/internal/grammar"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/spell"
-	"quotabudget/internal/yamlfile"
 )
 
-// Serve is what the public is answered, and where.
+// Serve is what the public is answered, and where. Without limits, no client is limited.
 type Serve struct {
-	Configured bool     // there is a section serve: ingestor run serves, too
+	Configured bool     `yaml:"-"` // there is a section serve: ingestor run serves, too
 	Listen     string   // host:port
 	Public     bool     // budgets, forecast, plan, log and decisions need a token
-	TokenFile  string   // path; "" for none
+	TokenFile  string   `yaml:"token_file"` // path; "" for none
 	Hosts      []string // names of the server besides the address
-	Rules      rules.Rules
+
+	OnRedis bool         `yaml:"-"` // charges are kept on the ledger's Redis, for all processes
+	Limits  []limit.Rule `yaml:"-"`
+	Known   limit.Known  `yaml:"-"`
 }
 
 // DefaultServe is where ingestor serve listens.
 const DefaultServe = "127.0.0.1:8080"
 
-func (r *reader) serve(n *yaml.Node) {
+// linksRoute creates short links, which are stored permanently.
+const linksRoute = "POST /v1/links"
+
+const whenOpen = "open"
+
+// serve takes over the server, and its limits of callers.
+func (r *reader) serve(f *fileServe, at grammar.Place) {
 	s := &r.cfg.Serve
-	s.Configured = true
-	known := yamlfile.Fields{
-		"listen": func(n *yaml.Node) { s.Listen = r.listen(n) },
-		"public": func(n *yaml.Node) { s.Public = r.Bool(n, "public") },
-		"token_file": func(n *yaml.Node) {
-			if path, ok := r.Text(n, "token_file"); ok {
-				s.TokenFile = r.path(path)
-			}
-		},
-		"hosts": func(n *yaml.Node) {
-			r.List(n, "hosts", func(n *yaml.Node) {
-				name, ok := r.Text(n, "hosts")
-				if ok && strings.ContainsAny(name, ":/ ") {
-					r.Add(n, "hosts: %q: write a name without port, such as board.lan",
-						spell.Clip(name))
-				}
-				s.Hosts = append(s.Hosts, strings.ToLower(name))
-			})
-		},
+	*s = f.Serve
+	s.Configured, s.OnRedis, s.TokenFile = true, f.Store == "redis", r.path(s.TokenFile)
+	for i, name := range s.Hosts {
+		s.Hosts[i] = strings.ToLower(name)
 	}
-	limits := rules.NewReader(&r.Reader)
-	limits.AddTo(known)
-	r.Fields(n, "serve", known)
-	if s.Public {
-		limits.LimitLinks()
+	for _, text := range f.TrustedProxies {
+		if network, err := parseNetwork(text); err == nil {
+			s.Known.Proxies = append(s.Known.Proxies, network)
+		}
 	}
-	s.Rules = limits.Rules()
-	if s.Listen == "" {
-		r.Add(n, "listen: serve needs an address, such as %s", DefaultServe)
+	s.Limits = rules(f, at)
+	s.Known.Keys = keys(f, s.Limits, at.Key("keys"))
+	if s.Public && !slices.ContainsFunc(s.Limits, limitsLinks) {
+		s.Limits = append(s.Limits, limit.Rule{
+			Policy: limit.Policy{Name: "default.links", // no configured name has a dot
+				Units: 10, Window: time.Minute, Algorithm: limit.Log},
+			Routes: []string{linksRoute}, By: limit.ByClient, Cost: 1,
+			Open: f.WhenUnreachable == whenOpen})
+	}
+}
+
+// limitsLinks reports whether a limit holds for the short links of every client.
+func limitsLinks(l limit.Rule) bool {
+	return slices.Contains(l.Routes, linksRoute) && l.By != limit.ByKey &&
+		l.By != limit.ByOrganisation
+}
+
+// keys takes over the API keys of callers.
+func keys(f *fileServe, limits []limit.Rule, at grammar.Place) map[limit.Digest]limit.APIKey {
+	if len(f.Keys) == 0 {
+		return nil
+	}
+	known, seen := map[limit.Digest]limit.APIKey{}, map[string]bool{}
+	var tiers []string
+	for _, l := range limits {
+		tiers = append(tiers, names(l.Tiers)...)
+	}
+	for i, k := range f.Keys {
+		at := at.Item(i)
+		if !firstNew(seen, k.Name) {
+			at.Key("name").Add("there is another key called %s", spell.Clip(k.Name))
+		}
+		if k.Tier != "" && !slices.Contains(tiers, k.Tier) {
+			at.Key("tier").Add("no limit has a tier %q%s", spell.Clip(k.Tier),
+				spell.DidYouMean(k.Tier, tiers))
+		}
+		digest, err := limit.ParseDigest(k.Hash)
+		if err != nil { // the schema has refused it
+			continue
+		}
+		if other, ok := known[digest]; ok {
+			at.Key("hash").Add("already used by key %s", other.Name)
+		}
+		known[digest] = limit.APIKey{Name: k.Name, Organisation: k.Organisation, Tier: k.Tier}
+	}
+	return known
+}
+
+// rules takes over the limits of the server's requests, and the policies of decisions.
+func rules(f *fileServe, at grammar.Place) (all []limit.Rule) {
+	seen := map[string]bool{}
+	add := func(l fileRequestLimit, by limit.By, at grammar.Place) {
+		if !firstNew(seen, l.Name) {
+			at.Key("name").Add("there is another limit or policy called %s", spell.Clip(l.Name))
+		}
+		all = append(all, l.rule(by, f.WhenUnreachable, at))
+	}
+	for i, l := range f.Limits {
+		add(l, limit.By(l.Per), at.Key("limits").Item(i))
+	}
+	for i, l := range f.Policies {
+		add(l, limit.ByDecision, at.Key("policies").Item(i))
+	}
+	return all
+}
+
+// rule makes a limit, and checks what its keys mean together.
+func (f fileRequestLimit) rule(by limit.By, unreachable string, at grammar.Place) limit.Rule {
+	l := limit.Rule{
+		Policy: limit.Policy{Name: f.Name, Units: f.Requests, Window: f.Window,
+			Algorithm:   limit.Algorithm(cmp.Or(f.Algorithm, string(limit.Log))),
+			CountDenied: f.CountDenied, Shards: f.Shards},
+		By: by, Routes: f.Route, Cost: cmp.Or(f.Cost, 1), Observe: f.Observe,
+		Open: cmp.Or(f.WhenUnreachable, unreachable) == whenOpen,
+	}
+	check(l.Policy, l.Cost, at)
+	for _, tier := range at.Key("tiers").Keys() {
+		if l.Tiers == nil {
+			l.Tiers = map[string]*limit.Policy{}
+		}
+		p := l.Policy
+		p.Units = f.Tiers[tier]
+		l.Tiers[tier] = &p
+		check(p, l.Cost, at.Key("tiers").Key(tier))
+	}
+	switch {
+	case l.By == limit.ByClient && l.Window > 24*time.Hour:
+		at.Key("window").Add("must be at most 24h per client, because addresses are forgotten " +
+			"after that")
+	case len(l.Tiers) > 0 && l.By != limit.ByClient && l.By != limit.ByKey:
+		at.Key("tiers").Add("tiers require a limit per client or per key")
+	}
+	return l
+}
+
+func check(p limit.Policy, cost int64, at grammar.Place) {
+	if p.Units < 1 || p.Window <= 0 { // which the schema has refused
+		return
+	}
+	if err := p.Check(); err != nil {
+		for problem := range strings.Lines(err.Error()) {
+			at.Add("%s: %s", p.Name, strings.TrimSpace(problem))
+		}
+		return
+	}
+	if part := limit.Part(p.Units, max(p.Shards, 1), max(p.Shards, 1)-1); cost > part {
+		at.Add("%s: cost %d never fits into %d units", p.Name, cost, part)
 	}
 }

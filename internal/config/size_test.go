@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"quotabudget/internal/yamlfile"
+	"quotabudget/internal/grammar"
 )
 
 // lines is n lines by the format, which is given their numbers, after the head.
@@ -71,13 +71,13 @@ func TestManyProblems(t *testing.T) {
 	} {
 		_, err := Load(t.Context(), write(t, text), env("HOME", "/h"))
 		var problem *Error
-		if !errors.As(err, &problem) || len(problem.Problems) > yamlfile.MaxProblems+2 {
+		if !errors.As(err, &problem) || len(problem.Problems) > grammar.MaxProblems+2 {
 			t.Errorf("%s: %.200v", name, err)
 			continue
 		}
 		if last := problem.Problems[len(problem.Problems)-1].Text; name == "aliases" &&
-			!strings.Contains(last, "more than 100000 items") ||
-			name != "aliases" && last != "and perhaps more: reading ends after 100 problems" {
+			!strings.Contains(last, "more than 200000 items") ||
+			name != "aliases" && last != "and more: only the first 100 problems are listed" {
 			t.Errorf("%s: %s", name, last)
 		}
 	}

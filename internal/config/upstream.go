@@ -11,12 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"quotabudget/internal/costs"
+	"quotabudget/internal/grammar"
 	"quotabudget/internal/spell"
 	"quotabudget/internal/textfile"
-	"quotabudget/internal/yamlfile"
 )
 
 // Upstream is what the configuration says about an upstream of the price list.
@@ -47,40 +45,36 @@ func (c *Config) Endpoint(upstream string) string {
 	return cmp.Or(c.Upstreams[t.Upstream].Endpoint, t.Endpoint)
 }
 
-// upstreams reads {name: {endpoint: URL}}.
-func (r *reader) upstreams(n *yaml.Node) {
+// upstreams takes over addresses of upstreams.
+func (r *reader) upstreams(all map[string]Upstream, at grammar.Place) {
+	if all == nil {
+		return
+	}
 	r.cfg.Upstreams = map[string]Upstream{}
-	r.Each(n, "upstreams", func(name string, key, n *yaml.Node) {
-		r.knownUpstream(name, key)
-		r.Fields(n, "upstream "+spell.Clip(name), yamlfile.Fields{"endpoint": func(n *yaml.Node) {
-			endpoint := withSlash(r.url(n, "endpoint", checkEndpoint))
-			r.cfg.Upstreams[name] = Upstream{endpoint}
-			if name == usualUpstream {
-				r.cfg.YouTube.Endpoint = endpoint
-			}
-		}}, "endpoint")
-	})
+	for _, name := range at.Keys() {
+		r.knownUpstream(name, at.Key(name))
+		endpoint := withSlash(all[name].Endpoint)
+		r.cfg.Upstreams[name] = Upstream{endpoint}
+		if name == usualUpstream {
+			r.cfg.YouTube.Endpoint = endpoint
+		}
+	}
 }
 
-func (r *reader) knownUpstream(name string, at *yaml.Node) {
-	if r.cfg.Prices == nil {
+func (r *reader) knownUpstream(name string, at grammar.Place) {
+	if r.cfg.Prices == nil || name == "" {
 		return
 	}
 	if names := r.cfg.Prices.Upstreams(); !slices.Contains(names, name) {
-		r.Add(at, "upstream: no upstream %q in the price list%s: it has %s", spell.Clip(name),
+		at.Add("no upstream %q in the price list%s: it has %s", spell.Clip(name),
 			spell.DidYouMean(name, names), strings.Join(names, ", "))
 	}
 }
 
-// credentialUpstream reads the upstream of a credential, and its price list; nil where there is
-// none to check against.
-func (r *reader) credentialUpstream(n *yaml.Node, c *Credential) *costs.Table {
-	if n != nil {
-		if name, ok := r.Text(n, "upstream"); ok {
-			r.knownUpstream(name, n)
-			c.Upstream = name
-		}
-	}
+// tableOf returns the price list of a credential's upstream; nil where there is none to check
+// against.
+func (r *reader) tableOf(c *Credential, at grammar.Place) *costs.Table {
+	r.knownUpstream(c.Upstream, at)
 	if r.cfg.Prices == nil {
 		return nil
 	}
@@ -92,51 +86,32 @@ func (r *reader) credentialUpstream(n *yaml.Node, c *Credential) *costs.Table {
 	return t
 }
 
-// prices reads a path, or {file: path, profile: name}.
-func (r *reader) prices(ctx context.Context, n *yaml.Node) {
-	if n.Kind == yaml.ScalarNode {
-		r.pricesFrom(ctx, n)
+// prices reads another price list, and chooses a profile. A list that cannot be read leaves none:
+// what refers to it is not checked then.
+func (r *reader) prices(ctx context.Context, f filePrices, at grammar.Place) {
+	if f.File != "" {
+		path := r.path(f.File)
+		r.cfg.Prices, r.cfg.Costs, r.cfg.CostsFile = nil, nil, path
+		list, err := readPrices(ctx, path)
+		if err != nil {
+			for line := range strings.Lines(err.Error()) {
+				at.Add("%s: %s", path, strings.TrimSpace(line))
+			}
+			return
+		}
+		r.setPrices(list)
+	}
+	if f.Profile == "" {
 		return
 	}
-	var profile *yaml.Node
-	r.Fields(n, "costs", yamlfile.Fields{
-		"file":    func(n *yaml.Node) { r.pricesFrom(ctx, n) },
-		"profile": func(n *yaml.Node) { profile = n },
-	})
-	if profile == nil || r.cfg.Prices == nil {
-		return
-	}
-	name, ok := r.Text(profile, "profile")
-	if !ok {
-		return
-	}
-	if table, err := r.cfg.Prices.Usual().Profile(name); err != nil {
-		r.Add(profile, "costs: %v", err)
+	if table, err := r.cfg.Prices.Usual().Profile(f.Profile); err != nil {
+		at.Key("profile").Add("%v", err)
 	} else {
 		r.setPrices(r.cfg.Prices.With(table))
 	}
 }
 
 func (r *reader) setPrices(list *costs.List) { r.cfg.Prices, r.cfg.Costs = list, list.Usual() }
-
-// pricesFrom reads another price list. One that cannot be read leaves none: what refers to it is
-// not checked then.
-func (r *reader) pricesFrom(ctx context.Context, n *yaml.Node) {
-	path, ok := r.Text(n, "costs")
-	if !ok {
-		return
-	}
-	path = r.path(path)
-	r.cfg.Prices, r.cfg.Costs, r.cfg.CostsFile = nil, nil, path
-	list, err := readPrices(ctx, path)
-	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			r.Add(n, "costs: %s: %s", path, strings.TrimSpace(line))
-		}
-		return
-	}
-	r.setPrices(list)
-}
 
 // Prices reads the price list at path, and the files in its folder that it names. An error is an
 // *Error with all that is wrong.

@@ -48,10 +48,10 @@ func (l *Rule) policy(c Caller) *Policy {
 //
 //	mux := http.NewServeMux() // with the routes
 //	g := &limit.Guard{
-//		Limits: rules.Limits,      // as configured; see package rules
+//		Limits: cfg.Serve.Limits,
 //		Store:  limit.NewMemory(), // or limit.NewRedis(client)
 //		Route:  func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern },
-//		Caller: rules.Known.Of,
+//		Caller: cfg.Serve.Known.Of,
 //		Hash:   &limit.Hash{},     // with Salt: store.Salt on Redis
 //	}
 //	server.Handler = g.Wrap(mux)

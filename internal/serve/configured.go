@@ -15,7 +15,7 @@ func New(cfg *config.Config) (*Server, error) {
 	own := &cfg.Serve
 	s := &Server{Hosts: own.Hosts, Public: own.Public}
 	var wrong error
-	if own.Rules.OnRedis && len(own.Rules.Limits) > 0 && !strings.HasPrefix(cfg.Ledger, "redis") {
+	if own.OnRedis && len(own.Limits) > 0 && !strings.HasPrefix(cfg.Ledger, "redis") {
 		wrong = errors.New(
 			"serve: store: redis keeps limits on the ledger's Redis, but the ledger is on SQLite")
 	}
@@ -33,7 +33,7 @@ func New(cfg *config.Config) (*Server, error) {
 // Check reports what of the configuration keeps the server from starting.
 func Check(cfg *config.Config) error {
 	_, wrong := New(cfg)
-	s := &Server{Guard: &limit.Guard{Limits: cfg.Serve.Rules.Limits},
+	s := &Server{Guard: &limit.Guard{Limits: cfg.Serve.Limits},
 		Source: func() report.Source { return report.Source{Config: cfg} }}
 	_, err := s.Handler()
 	return errors.Join(wrong, err)

@@ -1,0 +1,170 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/quota"
+)
+
+// file is quota.yaml as it is written. quota.schema.json has its rules.
+type file struct {
+	Ledger, Catalog string
+	Costs           filePrices
+	Upstreams       map[string]Upstream
+	Credentials     []fileCredential
+	YouTube         Upstream
+	Ingest          *fileIngest
+	Jobs            []fileJob
+	Serve           *fileServe
+}
+
+// filePrices is {file, profile}, or the file alone.
+type filePrices struct{ File, Profile string }
+
+func (p *filePrices) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		return n.Decode(&p.File)
+	}
+	type plain filePrices
+	return n.Decode((*plain)(p))
+}
+
+type fileCredential struct {
+	Name, Upstream, Mode string
+	APIKey               Secret         `yaml:"api_key"`
+	ServiceAccount       ServiceAccount `yaml:"service_account"`
+	Project              string
+	Limits               []fileLimit
+	WhenUnreachable      struct {
+		Open  []string
+		Slice int64
+	} `yaml:"when_unreachable"`
+	Pace *Pace
+}
+
+type fileLimit struct {
+	Bucket, Window, Timezone, Across, Mode string
+	Units, Headroom                        int64
+}
+
+// UnmarshalYAML reads none, even, or {curve: even, slack: 10%} with even or 24 weights.
+func (p *Pace) UnmarshalYAML(n *yaml.Node) error {
+	*p = Pace{Slack: DefaultSlack}
+	if n.Kind == yaml.ScalarNode {
+		p.none = n.Value == paceNone
+		return nil
+	}
+	var keys struct {
+		Curve yaml.Node
+		Slack string
+	}
+	err := n.Decode(&keys)
+	if keys.Curve.Kind == yaml.SequenceNode && err == nil {
+		err = keys.Curve.Decode(&p.Curve)
+	}
+	if percent, failed := strconv.ParseInt(strings.TrimSuffix(keys.Slack, "%"), 10,
+		64); failed == nil {
+		p.Slack = percent
+	}
+	return err
+}
+
+type fileIngest struct {
+	Ingest   `yaml:",inline"`
+	Daemon   `yaml:",inline"`
+	Regions  []string
+	Timezone string
+	Stagger  string
+	Jobs     []fileSweep
+
+	Weights, Priorities, Floors map[string]int64
+}
+
+type fileSweep struct {
+	Name, Schedule, Timezone string
+	Regions                  []string
+	Pages                    int
+}
+
+type fileJob struct {
+	OwnJob   `yaml:",inline"`
+	Timezone string
+	Overlap  string
+	Pace     *Pace
+	Cost     fileCosts
+	Max      fileCost
+}
+
+// UnmarshalYAML reads a job over the defaults.
+func (j *fileJob) UnmarshalYAML(n *yaml.Node) error {
+	type plain fileJob
+	p := plain{OwnJob: OwnJob{Request: Request{Method: "GET"}, Timeout: DefaultTimeout,
+		Settle: Settlements()[0], Weight: 1}}
+	err := n.Decode(&p)
+	*j = fileJob(p)
+	return err
+}
+
+// fileCost is {bucket, units}, {method, count} or {learned, bucket}. The ceiling of a job may be
+// its units alone.
+type fileCost struct {
+	Bucket, Method string
+	Units, Count   int64
+	Learned        bool
+}
+
+func (c *fileCost) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		return n.Decode(&c.Units)
+	}
+	type plain fileCost
+	return n.Decode((*plain)(c))
+}
+
+// fileCosts is a cost or a list of them.
+type fileCosts []fileCost
+
+func (c *fileCosts) UnmarshalYAML(n *yaml.Node) error { return decodeList(n, (*[]fileCost)(c)) }
+
+// texts is a text or a list of them.
+type texts []string
+
+func (t *texts) UnmarshalYAML(n *yaml.Node) error { return decodeList(n, (*[]string)(t)) }
+
+// decodeList decodes a list, or a value that stands for a list of one.
+func decodeList[T any](n *yaml.Node, list *[]T) error {
+	if n.Kind == yaml.SequenceNode {
+		return n.Decode(list)
+	}
+	*list = make([]T, 1)
+	return n.Decode(&(*list)[0])
+}
+
+type fileServe struct {
+	Serve           `yaml:",inline"`
+	Store           string
+	WhenUnreachable string   `yaml:"when_unreachable"`
+	TrustedProxies  []string `yaml:"trusted_proxies"`
+	Keys            []struct{ Name, Organisation, Tier, Hash string }
+	Limits          []fileRequestLimit
+	Policies        []fileRequestLimit
+}
+
+type fileRequestLimit struct {
+	Name, Per, Algorithm string
+	Route                texts
+	Requests, Cost       int64
+	Window               time.Duration
+	Tiers                map[string]int64
+	CountDenied          bool `yaml:"count_denied"`
+	Observe              bool
+	Shards               int
+	WhenUnreachable      string `yaml:"when_unreachable"`
+}
+
+// cost is the units in the bucket.
+func (c fileCost) cost() quota.Cost { return quota.Cost{Bucket: c.Bucket, Units: c.Units} }

@@ -1,0 +1,204 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"quotabudget"
+	"quotabudget/internal/endpoint"
+	"quotabudget/internal/grammar"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/spell"
+	"quotabudget/internal/sqlite"
+)
+
+// schema returns the schema of quota.yaml.
+var schema = sync.OnceValue(func() *grammar.Schema {
+	return grammar.NewSchema(quotabudget.Schema, grammar.Formats{
+		"ledger":                   ledger.CheckURL,
+		"catalog":                  checkCatalog,
+		"endpoint":                 checkEndpoint,
+		"request":                  checkRequest,
+		"name":                     quota.CheckName,
+		"no key itself":            refuseKey,
+		"key variable":             checkKeyVariable,
+		"key file":                 checkKeyFile,
+		"no key":                   checkNoKey,
+		"project":                  checkProject,
+		"region":                   discard(regions.Parse),
+		"timezone":                 discard(parseZone),
+		"schedule":                 checkSchedule,
+		"window":                   checkWindow,
+		"address":                  checkAddress,
+		"network":                  discard(parseNetwork),
+		"stagger":                  checkStagger,
+		"duration":                 checkDuration(time.Microsecond, maxWindow),
+		"duration from 0s to 24h":  checkDuration(0, maxOffset),
+		"duration from 1s to 1h":   checkDuration(time.Second, time.Hour),
+		"duration from 1s to 168h": checkDuration(time.Second, 7*24*time.Hour),
+	})
+})
+
+// discard makes a check of a parser.
+func discard[T any](parse func(string) (T, error)) func(string) error {
+	return func(text string) error {
+		_, err := parse(text)
+		return err
+	}
+}
+
+func checkCatalog(text string) error {
+	if !strings.HasPrefix(text, "sqlite:") {
+		return errors.New("write sqlite:///path/catalog.db")
+	}
+	_, err := sqlite.ParseURL(text)
+	return err
+}
+
+func checkEndpoint(text string) error {
+	_, err := endpoint.Parse(text)
+	return err
+}
+
+var errNoRequest = errors.New("write http:// or https:// and a host, without a password")
+
+func checkRequest(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return errNoRequest
+	}
+	return nil
+}
+
+var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// checkKeyVariable never repeats the text, which may be the key.
+func checkKeyVariable(text string) error {
+	switch {
+	case text == "":
+		return errors.New("name the variable")
+	case !variableForm.MatchString(text) || quota.LooksSecret(text):
+		return errors.New("must be the name of a variable, such as " + KeyVariable +
+			"; if it is the key itself, " + rotate)
+	}
+	return nil
+}
+
+func checkKeyFile(text string) error {
+	if quota.LooksSecret(text) {
+		return refuseKey(text)
+	}
+	return nil
+}
+
+func refuseKey(string) error {
+	return errors.New("this file contains a key (not repeated here): " + rotate)
+}
+
+func checkNoKey(text string) error {
+	if quota.LooksSecret(text) {
+		return errors.New("this file contains a key (not repeated here), and others can read " +
+			"arguments: let the job read it from a file of its own")
+	}
+	return nil
+}
+
+// projectForm matches a project's ID or number.
+var projectForm = regexp.MustCompile(`^(?:[a-z0-9.-]+:)?[a-z0-9-]{1,63}$`)
+
+func checkProject(text string) error {
+	if !projectForm.MatchString(text) {
+		return errors.New("must be the ID of the project, such as my-project-1234, or its number")
+	}
+	return nil
+}
+
+func parseZone(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" || name == "" {
+		err = fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", spell.Clip(name))
+	}
+	return zone, err
+}
+
+func checkSchedule(text string) error {
+	_, err := schedule.Parse(text, nil)
+	return err
+}
+
+// checkWindow leaves the zone aside, which is a key of its own.
+func checkWindow(text string) error {
+	_, err := quota.ParseWindow(text, "")
+	return err
+}
+
+// checkAddress accepts "" for none.
+func checkAddress(text string) error {
+	if text == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || port == "" {
+		return fmt.Errorf("%q: write host:port, such as %s", spell.Clip(text), DefaultListen)
+	}
+	return nil
+}
+
+// parseNetwork reads an address, or a network such as 10.0.0.0/8.
+func parseNetwork(text string) (netip.Prefix, error) {
+	prefix, err := netip.ParsePrefix(text)
+	if addr, failed := netip.ParseAddr(text); failed == nil && addr.Zone() == "" {
+		prefix, err = addr.Prefix(addr.BitLen())
+	}
+	switch {
+	case err != nil:
+		return prefix, fmt.Errorf("%q is neither an address nor a network such as 10.0.0.0/8",
+			spell.Clip(text))
+	case prefix.Bits() == 0:
+		return prefix, fmt.Errorf("%s trusts everybody, so anybody could make up an address: "+
+			"write the addresses of your proxies", text)
+	}
+	return prefix.Masked(), nil
+}
+
+const (
+	maxOffset = 24 * time.Hour
+	maxWindow = 366 * 24 * time.Hour
+)
+
+func checkStagger(text string) error {
+	if text == staggerAuto {
+		return nil
+	}
+	_, err := parseDuration(text, 0, maxOffset)
+	return err
+}
+
+func checkDuration(least, most time.Duration) func(string) error {
+	return func(text string) error {
+		_, err := parseDuration(text, least, most)
+		return err
+	}
+}
+
+func parseDuration(text string, least, most time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		return least, fmt.Errorf("%q is not a duration from %gs to %gh, such as 2m",
+			spell.Clip(text), least.Seconds(), most.Hours())
+	}
+	return d, nil
+}

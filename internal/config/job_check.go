@@ -1,0 +1,200 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/grammar"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
+)
+
+// runsAny reports whether the daemon runs one of the jobs of a list.
+func runsAny(jobs []fileJob) bool {
+	return len(jobs) == 0 || slices.ContainsFunc(jobs, func(j fileJob) bool {
+		return j.Elsewhere == ""
+	})
+}
+
+// ownJob checks a job. The credentials and their limits are known.
+func (r *reader) ownJob(f fileJob, at grammar.Place) OwnJob {
+	j := f.OwnJob
+	if j.Timezone = time.UTC; f.Timezone != "" {
+		j.Timezone, _ = parseZone(f.Timezone)
+	}
+	j.Max, j.Queue, j.Directory = f.Max.cost(), f.Overlap == "queue", r.path(j.Directory)
+	if j.Pace, j.Unpaced = f.Pace, f.Pace != nil && f.Pace.none; j.Unpaced {
+		j.Pace = nil
+	}
+	r.jobName(j.Name, at.Key("name"))
+	if j.Elsewhere != "" {
+		checkElsewhere(at)
+	} else {
+		r.refuseDefaultJob(j.Name, at.Key("name"))
+		checkAction(j, at)
+	}
+	if j.Request.URL == "" {
+		j.Request = Request{}
+	}
+	cred, err := r.cfg.Credential(j.Credential)
+	if err != nil {
+		at.Key("credential").Add("%v", err)
+		return j
+	}
+	j.Credential = cred.Name
+	if r.cfg.Prices == nil {
+		return j
+	}
+	table := r.cfg.Table(cred)
+	j.Cost = r.jobCosts(f.Cost, cred, at.Key("cost"))
+	if j.Max.Bucket != "" {
+		r.jobBucket(j.Max.Bucket, table, at.Key("max").Key("bucket"))
+	}
+	if j.Pace != nil {
+		cred.Pace = j.Pace
+		r.checkPace(cred, at.Key("pace"))
+	}
+	return j
+}
+
+// checkAction checks what a job runs: a command or a request.
+func checkAction(j OwnJob, at grammar.Place) {
+	switch command, url := at.Has("command"), at.Has("url"); {
+	case !command && !url:
+		at.Add("command is missing (or url, for a request)")
+	case command && url:
+		at.Key("url").Add("the job has a command already: write one of them")
+	case url && j.Settle != "all" && j.Settle != "exit":
+		at.Key("url").Add("a request cannot report what it used: set settle to all or exit")
+	case command:
+		for _, key := range []string{"method", "body", "success"} {
+			if at.Has(key) {
+				at.Key(key).Add("it is for a job with a url")
+			}
+		}
+		if len(j.Command) > 0 && j.Command[0] == "" {
+			at.Key("command").Add("name a program")
+		}
+	}
+}
+
+// checkElsewhere refuses the keys of a job that only the daemon could heed.
+func checkElsewhere(at grammar.Place) {
+	heeded := []string{"name", "elsewhere", "schedule", "timezone", "cost", "settle", "credential"}
+	for _, key := range at.Keys() {
+		if !slices.Contains(heeded, key) {
+			at.Key(key).Add("the daemon does not run a job with elsewhere: leave it out")
+		}
+	}
+}
+
+// jobCosts checks what a run holds: a list of buckets and units, or one cost of another kind.
+func (r *reader) jobCosts(list fileCosts, cred Credential, at grammar.Place) (all JobCost) {
+	table := r.cfg.Table(cred)
+	all.Count = 1
+	for i, f := range list {
+		at := at.Item(i)
+		all.Learned, all.Count = f.Learned, cmp.Or(f.Count, 1)
+		costs, id, ok := r.jobCost(f, table, at)
+		if all.Method = id; !ok {
+			continue
+		}
+		for _, c := range costs {
+			same := func(other quota.Cost) bool { return other.Bucket == c.Bucket }
+			if slices.ContainsFunc(all.Costs, same) {
+				at.Add("bucket %s is listed twice", c.Bucket)
+				continue
+			}
+			all.Costs = append(all.Costs, c)
+		}
+		checkLimited(costs, cred, table, at)
+	}
+	return all
+}
+
+// jobCost checks one cost. It returns its units by bucket, and the whole ID of its method.
+func (r *reader) jobCost(f fileCost, table *costs.Table, at grammar.Place) (
+	units []quota.Cost, id string, ok bool) {
+	switch {
+	case f.Method != "" && (f.Bucket != "" || f.Units != 0 || f.Learned):
+		at.Key("method").Add("write a method and its count, or a bucket and units")
+	case f.Method != "":
+		return methodCost(f, table, at)
+	case f.Bucket == "":
+		at.Add("write {bucket: default, units: 40}, {method: …, count: 3} or " +
+			"{learned: true, bucket: default}")
+	case f.Units == 0 && !f.Learned:
+		at.Add("units is missing")
+	case f.Count != 0:
+		at.Key("count").Add("it is for a method")
+	default:
+		f.Units = cmp.Or(f.Units, 1) // of a job that is learned, until something is known
+		ok = r.jobBucket(f.Bucket, table, at.Key("bucket"))
+		return []quota.Cost{f.cost()}, "", ok
+	}
+	return nil, "", false
+}
+
+// methodCost looks up a method whose price is known beforehand; its upstream's name may be left
+// out.
+func methodCost(f fileCost, table *costs.Table, at grammar.Place) (
+	units []quota.Cost, id string, ok bool) {
+	id = f.Method
+	m, err := table.Lookup(id)
+	if whole := table.Upstream + "." + id; err != nil {
+		if named, found := table.Lookup(whole); found == nil {
+			m, id, err = named, whole, nil
+		}
+	}
+	switch {
+	case err != nil:
+		at.Key("method").Add("%v", err)
+		return nil, id, false
+	case !m.Known():
+		at.Key("method").Add("what %s takes is known only afterwards: write a bucket and units, or "+
+			"learned", id)
+		return nil, id, false
+	}
+	count := cmp.Or(f.Count, 1)
+	for _, p := range m.Costs {
+		if p.Units > quota.MaxUnits/count {
+			at.Key("count").Add("at most %d units in one run", int64(quota.MaxUnits))
+			return nil, id, false
+		}
+		units = append(units, quota.Cost{Bucket: p.Bucket, Units: p.Units * count})
+	}
+	return units, id, true
+}
+
+func (r *reader) jobBucket(name string, table *costs.Table, at grammar.Place) bool {
+	known := r.bucketsOf(table)
+	_, ok := known[quota.WholeOf(name)]
+	if !ok {
+		at.Add("no method draws on %q%s", spell.Clip(name), spell.DidYouMean(name, names(known)))
+	}
+	return ok
+}
+
+// checkLimited reports a bucket of which nothing could be held, and a cost that never fits.
+func checkLimited(costs []quota.Cost, cred Credential, table *costs.Table, at grammar.Place) {
+	for _, c := range costs {
+		limited := false
+		for _, l := range cred.Limits {
+			if l.Bucket != c.Bucket && l.Bucket != quota.WholeOf(c.Bucket) {
+				continue
+			}
+			limited = true
+			if most := l.Cap(false); c.Units > most {
+				at.Add("%d units of %s never fit: %s leaves scheduled charges %d", c.Units,
+					c.Bucket, l.Window, most)
+				break
+			}
+		}
+		if !limited && !table.Unlimited() {
+			at.Add("credential %s has no limit on bucket %s: add one to its limits", cred.Name,
+				c.Bucket)
+		}
+	}
+}

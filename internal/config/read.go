@@ -1,0 +1,113 @@
+package config
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/grammar"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
+	"quotabudget/internal/sqlite"
+	"quotabudget/internal/textfile"
+)
+
+// reader makes a configuration of a file, and checks what the schema cannot: whether names refer to
+// something.
+type reader struct {
+	cfg     *Config
+	getenv  func(string) string
+	dir     string // of the file
+	file    *grammar.File
+	outside []Problem // of the environment
+
+	buckets     map[string]map[string]costs.Bucket // by upstream and name
+	credentials map[string]bool                    // names
+	jobNames    map[string]bool
+	jobOf       map[regions.Region]string
+}
+
+const rotate = "delete it here, make a new key to replace it, and name the variable or file that " +
+	"holds that one: api_key: {env: " + KeyVariable + "}"
+
+// allProblems returns the problems of the environment and the file. No text that looks like a key
+// is repeated.
+func (r *reader) allProblems() []Problem {
+	all := r.outside
+	for _, p := range r.file.Problems() {
+		if quota.LooksSecret(p.Text) {
+			p.Text = "this looks like an API key (it is not repeated): " + rotate
+		}
+		all = append(all, Problem{r.cfg.File, p.Line, p.Text})
+	}
+	return all
+}
+
+// configure takes over the content of the file. Each section refers to those before it. It returns
+// the jobs, which refer to defaults, too.
+func (r *reader) configure(ctx context.Context) []fileJob {
+	f := file{Ingest: &fileIngest{Ingest: r.cfg.Ingest, Daemon: r.cfg.Daemon},
+		Serve: &fileServe{Serve: r.cfg.Serve}}
+	if !r.file.Decode(schema(), &f) {
+		return nil
+	}
+	c, top := r.cfg, r.file.Top()
+	c.Ledger = r.fileURL(f.Ledger, top.Key("ledger"))
+	c.Catalog = r.fileURL(f.Catalog, top.Key("catalog"))
+	r.setPrices(costs.Shipped())
+	r.prices(ctx, f.Costs, top.Key("costs"))
+	if f.YouTube.Endpoint != "" {
+		c.YouTube.Endpoint = withSlash(f.YouTube.Endpoint)
+	}
+	r.upstreams(f.Upstreams, top.Key("upstreams"))
+	for i, cred := range f.Credentials {
+		if r.file.Full() {
+			return nil
+		}
+		c.Credentials = append(c.Credentials, r.credential(cred, top.Key("credentials").Item(i)))
+	}
+	switch {
+	case top.Has("ingest"):
+		c.Ingest.Scheduled = true
+		r.ingest(f.Ingest, top.Key("ingest"))
+	case top.Has("jobs") && runsAny(f.Jobs): // a file without ingest: has jobs alone
+		c.Ingest.Regions = nil
+	}
+	if top.Has("serve") {
+		r.serve(f.Serve, top.Key("serve"))
+	}
+	return f.Jobs
+}
+
+// fileURL makes the path of a SQLite file absolute: it is relative to the configuration, so that a
+// crontab and a shell name the same file. That of a pipe is left alone.
+func (r *reader) fileURL(text string, at grammar.Place) string {
+	path, err := sqlite.ParseURL(text)
+	if err != nil || filepath.IsAbs(path) || textfile.IsPipe(r.cfg.File) {
+		return text
+	}
+	if path, err = filepath.Abs(r.path(path)); err != nil {
+		at.Add("%v", err)
+	}
+	return sqliteURL(path)
+}
+
+// path is relative to the directory of the file.
+func (r *reader) path(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(r.dir, path)
+}
+
+func withSlash(endpoint string) string { return strings.TrimSuffix(endpoint, "/") + "/" }
+
+// firstNew adds a name to those of its kind, and reports whether it was not there yet.
+func firstNew(names map[string]bool, name string) bool {
+	if name == "" || names[name] {
+		return name == ""
+	}
+	names[name] = true
+	return true
+}

@@ -1,0 +1,95 @@
+// Package grammar reads the YAML files that people write: it checks them against a JSON Schema,
+// decodes them, and reports all problems at once, with their lines.
+package grammar
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Problem is one problem of a file.
+type Problem struct {
+	Line int // 0 if there is none
+	Text string
+}
+
+// String returns the problem, after its line.
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return p.Text
+	}
+	return fmt.Sprintf("line %d: %s", p.Line, p.Text)
+}
+
+// MaxProblems bounds the reported problems; a person fixes these first.
+const MaxProblems = 100
+
+// File is a YAML file and the problems found in it.
+type File struct {
+	root     *yaml.Node
+	problems []Problem
+	reported map[spot]bool
+	tree     tree
+}
+
+// spot identifies a value, or a missing key of a mapping.
+type spot struct {
+	node    *yaml.Node
+	missing string
+}
+
+// Parse parses a file of one YAML document.
+func Parse(data []byte) (*File, *Problem) {
+	root, problem := document(data)
+	if problem != nil {
+		return nil, problem
+	}
+	return &File{root: root, reported: map[spot]bool{}}, nil
+}
+
+// Empty reports whether the file has no content besides comments.
+func (f *File) Empty() bool { return f.root == nil || isNull(f.root) }
+
+// Decode checks the file against the schema and decodes it into a struct. Problems are added to
+// the file; what has none is decoded nevertheless, so that more checks can follow. It returns false
+// if the file is too broken for that.
+func (f *File) Decode(schema *Schema, into any) bool {
+	if f.Empty() {
+		return true
+	}
+	f.tree.open = map[*yaml.Node]bool{}
+	value := f.value(f.root, "")
+	if f.tree.broken {
+		return false
+	}
+	schema.check(f, value)
+	if err := f.root.Decode(into); err != nil && len(f.problems) == 0 {
+		f.add(f.root.Line, "%v", err)
+	}
+	return true
+}
+
+// Top returns the place of the whole file.
+func (f *File) Top() Place { return Place{file: f, node: f.root} }
+
+// Full reports whether there are enough problems to stop checking.
+func (f *File) Full() bool { return len(f.problems) > MaxProblems }
+
+func (f *File) add(line int, format string, args ...any) {
+	f.problems = append(f.problems, Problem{line, fmt.Sprintf(format, args...)})
+}
+
+// Problems returns the problems in the order of the file, each once.
+func (f *File) Problems() []Problem {
+	sorted := slices.Clone(f.problems)
+	slices.SortStableFunc(sorted, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	sorted = slices.Compact(sorted)
+	if len(sorted) > MaxProblems {
+		more := fmt.Sprintf("and more: only the first %d problems are listed", MaxProblems)
+		sorted = append(sorted[:MaxProblems], Problem{Text: more})
+	}
+	return sorted
+}

@@ -1,0 +1,275 @@
+package grammar
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/spell"
+)
+
+// Schema is a JSON Schema with messages for people: its keyword errorMessage, which editors show,
+// too, states the rule of a value.
+type Schema struct {
+	compiled *jsonschema.Schema
+	source   any // the parsed JSON
+}
+
+// Formats check texts, by the name that the schema's keyword format has for them. An error states
+// the rule.
+type Formats map[string]func(string) error
+
+// NewSchema compiles a schema. It panics if the schema is invalid, because schemas are embedded.
+func NewSchema(data []byte, formats Formats) *Schema {
+	source, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		panic(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	for name, check := range formats {
+		c.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(v any) error {
+			switch v.(type) {
+			case nil, []any, map[string]any: // the type is wrong, which is a problem of its own
+				return nil
+			}
+			return check(fmt.Sprint(v))
+		}})
+	}
+	const name = "schema.json"
+	if err := c.AddResource(name, source); err != nil {
+		panic(err)
+	}
+	return &Schema{c.MustCompile(name), source}
+}
+
+// check adds what the schema refuses to the problems of a file.
+func (s *Schema) check(f *File, value any) {
+	invalid, ok := errors.AsType[*jsonschema.ValidationError](s.compiled.Validate(value))
+	if !ok {
+		return
+	}
+	all := leaves(invalid)
+	slices.SortStableFunc(all, func(a, b *jsonschema.ValidationError) int {
+		return cmp.Compare(formatLast(a), formatLast(b))
+	})
+	for _, e := range all {
+		at := f.Top()
+		for _, step := range e.InstanceLocation {
+			at = at.step(step)
+		}
+		s.report(at, e)
+	}
+}
+
+// formatLast orders the errors at one value: of an empty text, the format is the lesser problem.
+func formatLast(e *jsonschema.ValidationError) int {
+	if _, ok := e.ErrorKind.(*kind.Format); ok {
+		return 1
+	}
+	return 0
+}
+
+// step returns the place of a key, or of the item with that index.
+func (p Place) step(name string) Place {
+	if p.node.Kind != yaml.SequenceNode {
+		return p.Key(name)
+	}
+	i, _ := strconv.Atoi(name)
+	return p.Item(i)
+}
+
+// leaves returns the innermost errors. Of alternatives it follows the one whose type the value has;
+// without such an alternative, the choice itself is the error.
+func leaves(e *jsonschema.ValidationError) (all []*jsonschema.ValidationError) {
+	causes := e.Causes
+	switch e.ErrorKind.(type) {
+	case *kind.OneOf, *kind.AnyOf:
+		causes = slices.DeleteFunc(slices.Clone(causes), func(c *jsonschema.ValidationError) bool {
+			return mistyped(c, len(e.InstanceLocation))
+		})
+		if len(causes) != 1 {
+			return append(all, e)
+		}
+	}
+	if len(causes) == 0 {
+		return append(all, e)
+	}
+	for _, c := range causes {
+		all = append(all, leaves(c)...)
+	}
+	return all
+}
+
+// mistyped reports whether an alternative refuses the value at that depth itself, and not something
+// below it.
+func mistyped(e *jsonschema.ValidationError, depth int) bool {
+	for _, leaf := range leaves(e) {
+		if len(leaf.InstanceLocation) > depth {
+			continue
+		}
+		switch leaf.ErrorKind.(type) {
+		case *kind.Type, *kind.Enum, *kind.Const:
+			return true
+		}
+	}
+	return false
+}
+
+// report adds the problem that an error stands for.
+func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
+	rule := s.rule(e.SchemaURL)
+	switch k := e.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		known := slices.Collect(maps.Keys(rule.object("properties")))
+		for _, name := range k.Properties {
+			key := at.Key(name)
+			key.name, key.node = at.name, key.key
+			if len(known) > 0 {
+				key.refuse("unknown key %q%s", spell.Clip(name), spell.DidYouMean(name, known))
+			} else { // the keys have a pattern
+				key.refuse("%q: %s", spell.Clip(name), rule.message("is not a valid key"))
+			}
+		}
+	case *kind.Required:
+		for _, name := range k.Missing {
+			missing := Place{file: at.file, node: at.node, name: at.name, missing: name}
+			missing.refuse("%s is missing", name)
+		}
+	case *kind.Type:
+		at.refuse("%s", rule.wrongType(k))
+		at.blank(k.Want)
+	case *kind.OneOf, *kind.AnyOf:
+		at.refuse("%s", rule.message("is not valid"))
+		at.blank(nil)
+	default:
+		at.refuse("%s", rule.broken(k))
+	}
+}
+
+// blank replaces a value of a wrong type by an empty one of a right type, which the decoder takes.
+func (p Place) blank(types []string) {
+	empty := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: p.node.Line}
+	switch {
+	case slices.Contains(types, "object"):
+		empty.Kind, empty.Tag = yaml.MappingNode, "!!map"
+	case slices.Contains(types, "array"):
+		empty.Kind, empty.Tag = yaml.SequenceNode, "!!seq"
+	case slices.Contains(types, "string"):
+		empty.Tag = "!!str"
+	}
+	*p.node = empty
+}
+
+// rule is an object of a schema.
+type rule map[string]any
+
+// rule returns the part of the schema that a location such as schema.json#/$defs/limit names.
+func (s *Schema) rule(location string) rule {
+	_, pointer, _ := strings.Cut(location, "#")
+	value := s.source
+	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if unescaped, err := url.PathUnescape(step); err == nil {
+			step = unescaped
+		}
+		switch v := value.(type) {
+		case map[string]any:
+			if step != "" {
+				value = v[step]
+			}
+		case []any:
+			if i, err := strconv.Atoi(step); err == nil && i < len(v) {
+				value = v[i]
+			}
+		}
+	}
+	object, _ := value.(map[string]any)
+	return object
+}
+
+func (r rule) object(key string) map[string]any {
+	object, _ := r[key].(map[string]any)
+	return object
+}
+
+// message returns the rule in the schema's own words, or the usual ones.
+func (r rule) message(usual string) string {
+	if text, ok := r["errorMessage"].(string); ok {
+		return text
+	}
+	return usual
+}
+
+var typeNames = map[string]string{"string": "a text", "integer": "a whole number",
+	"number": "a number", "boolean": "true or false", "array": "a list",
+	"object": "key: value pairs"}
+
+func (r rule) wrongType(k *kind.Type) string {
+	var names []string
+	for _, t := range k.Want {
+		// a text may look like a number or a condition
+		if t != "null" && (t == "string" || !slices.Contains(k.Want, "string") ||
+			t == "object" || t == "array") {
+			names = append(names, typeNames[t])
+		}
+	}
+	write := "write " + either(names)
+	if k.Got == "null" {
+		return "is empty: " + write
+	}
+	if k.Got == "string" && (slices.Contains(k.Want, "integer") || slices.Contains(k.Want, "number")) {
+		write += " in decimal digits, without quotes"
+	}
+	return r.message(write)
+}
+
+// broken returns the rule that a value of the right type breaks.
+func (r rule) broken(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Enum:
+		words := make([]string, len(k.Want))
+		for i, word := range k.Want {
+			words[i] = fmt.Sprint(word)
+		}
+		return "must be " + either(words) + spell.DidYouMean(fmt.Sprint(k.Got), words)
+	case *kind.Const:
+		return r.message(fmt.Sprintf("must be %v", k.Want))
+	case *kind.Format:
+		return k.Err.Error()
+	case *kind.Minimum, *kind.Maximum:
+		if r["maximum"] == nil {
+			return fmt.Sprintf("must be at least %v", r["minimum"])
+		}
+		return fmt.Sprintf("must be %v to %v", r["minimum"], r["maximum"])
+	case *kind.MinLength:
+		return r.message("is empty: write a text")
+	case *kind.MinItems:
+		return r.message("the list is empty")
+	case *kind.MaxItems:
+		return r.message(fmt.Sprintf("must have at most %d items", k.Want))
+	case *kind.MinProperties:
+		return r.message("write at least one")
+	case *kind.MaxProperties:
+		return r.message(fmt.Sprintf("must have at most %d", k.Want))
+	}
+	return r.message("is not valid")
+}
+
+// either lists words: a, b or c.
+func either(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
