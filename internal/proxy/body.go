@@ -18,18 +18,13 @@ import (
 // maxCall is how large the body of a call may be that is no upload.
 const maxCall = 1 << 20
 
-// body reads what the caller sends, for as long as it sends fast enough, and no more than it may.
+// body reads what the caller sends, as long as it does not pause for too long.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
-	limits  Limits
-	most    int64
-
-	length int64 // as announced; -1 if it was not
-	waited time.Duration
-	kept   bool          // it is kept in memory as it comes
-	credit time.Duration // how long it may keep us waiting now, if it is kept
-	moved  func()
+	pause   time.Duration
+	length  int64 // as announced; -1 if it was not
+	moved   func()
 
 	// Set by the reader: the transport may still read when the handler ends.
 	read     atomic.Int64
@@ -38,35 +33,25 @@ type body struct {
 	failed   atomic.Pointer[refusal] // once the caller has broken a bound
 }
 
-// Read waits for the caller as long as its Limits allow.
+// Read waits for the caller.
 func (b *body) Read(p []byte) (int, error) {
-	left := b.limits.patience(b.waited, b.read.Load())
-	if b.kept {
-		left = min(left, b.credit)
-	}
-	if left <= 0 {
-		return 0, b.tooSlow()
-	}
-	began := time.Now()
-	b.control.SetReadDeadline(began.Add(left))
+	b.control.SetReadDeadline(time.Now().Add(b.pause))
 	n, err := b.ReadCloser.Read(p)
 	if !b.released.Load() {
 		// or the server would take its passing for the caller's leaving
 		b.control.SetReadDeadline(time.Time{})
 	}
-	took := time.Since(began)
-	b.waited += took
-	// who has sent fast may not stop for as long as that took another one: memory is for all
-	b.credit = min(b.credit-took+b.limits.worth(int64(n)), 2*b.limits.Grace)
-	read := b.read.Add(int64(n))
+	b.read.Add(int64(n))
 	b.moved()
+	large, isLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case read > b.most:
-		return n, b.fail(tooLarge(b.most))
 	case err == io.EOF:
 		b.ended.Store(true)
+	case isLarge:
+		return n, b.fail(tooLarge(large.Limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return n, b.tooSlow()
+		return n, b.fail(refusef(http.StatusRequestTimeout, "bodyTooSlow", "request stopped",
+			"nothing of the body of the request came for %s", b.pause))
 	case err != nil:
 		return n, b.fail(refusef(http.StatusBadRequest, "bodyBroken", "request broke off",
 			"the body of the request broke off: %v", err))
@@ -118,12 +103,6 @@ func (b *body) failure() error {
 		return nil
 	}
 	return b.failed.Load()
-}
-
-func (b *body) tooSlow() error {
-	return b.fail(refusef(http.StatusRequestTimeout, "bodyTooSlow", "request came too slowly",
-		"the body of the request stopped, or came more slowly than %d bytes a second",
-		b.limits.Rate))
 }
 
 func tooLarge(most int64) *refusal {
@@ -189,8 +168,8 @@ func (x *exchange) receive() error {
 	} else if form && !overridden {
 		return ambiguous("its body is a form: send JSON, with Content-Type: application/json")
 	}
-	x.body = &body{ReadCloser: r.Body, control: http.NewResponseController(x.w.ResponseWriter),
-		limits: x.proxy.Limits, most: most,
+	x.body = &body{ReadCloser: http.MaxBytesReader(x.w.ResponseWriter, r.Body, most),
+		control: http.NewResponseController(x.w.ResponseWriter), pause: x.proxy.Limits.Pause,
 		length: r.ContentLength, moved: func() {}}
 	if r.ContentLength > most {
 		return tooLarge(most)
@@ -215,7 +194,6 @@ func (x *exchange) receiveFirst() error {
 }
 
 func (x *exchange) receiveAll(overridden bool) error {
-	x.body.kept, x.body.credit = true, x.proxy.Limits.Grace
 	all, err := io.ReadAll(io.TeeReader(x.body, &x.keeps))
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{proxy: p, r: r, began: time.Now(), outcome: outcomeServed,
 		path: r.URL.EscapedPath()}
 	x.incoming, x.length = r.Body, r.ContentLength
-	x.w = newWriter(w, p.Limits)
+	x.w = newWriter(w, p.Limits.Pause)
 	x.w.before = x.stopReading
 	x.keeps.proxy = p
 	p.serving.Add(1)
@@ -79,7 +79,7 @@ func (x *exchange) end() {
 		x.proxy.underWay.Add(-1)
 	}
 	x.keeps.release()
-	x.w.release()
+	x.w.expect()
 	x.proxy.Metrics.end(x)
 	x.log()
 	x.proxy.serving.Add(-1)

@@ -189,7 +189,7 @@ func FuzzRaw(f *testing.F) {
 			Window: quota.Sliding(time.Hour)})
 	}
 	s := open(f, limits, func(s *station) {
-		s.proxy.Limits.Grace, s.proxy.Hosts = 50*time.Millisecond, []string{"H"}
+		s.proxy.Limits.Pause, s.proxy.Hosts = 50*time.Millisecond, []string{"H"}
 		s.Standin.Limits = map[string]int64{}
 		for _, l := range limits {
 			s.Standin.Limits[l.Bucket] = quota.MaxUnits

@@ -13,9 +13,7 @@ type Limits struct {
 	Requests int           // under way at once, whose bodies have come
 	Upload   int64         // bytes of an upload's body
 	Bodies   int64         // bytes of all other bodies together, of which 64 KiB of each are free
-	Grace    time.Duration // how long a caller may keep us waiting, before its rate counts
-	// bytes a second that it must send or take, on the average of what we wait for it
-	Rate int64
+	Pause    time.Duration // how long a caller may send, or take, nothing at all
 	// how long nothing at all may move in either direction once the request is on its way; of a call
 	// whose price is known only afterwards, whose upstream may think for a while
 	Silence, Thinking time.Duration
@@ -26,20 +24,8 @@ type Limits struct {
 
 // DefaultLimits suit a program's calls and the uploads of large videos.
 func DefaultLimits() Limits {
-	return Limits{Requests: 256, Upload: 64 << 30, Bodies: 256 << 20, Grace: 30 * time.Second,
-		Rate: 4 << 10, Silence: 5 * time.Minute, Thinking: 15 * time.Minute,
-		Ending: 20 * time.Second}
-}
-
-// patience is how much longer to wait for a caller that has kept us waiting for so long in all, and
-// moved so many bytes.
-func (l Limits) patience(waited time.Duration, moved int64) time.Duration {
-	return l.Grace + l.worth(moved) - waited
-}
-
-// worth is how long that many bytes may take.
-func (l Limits) worth(bytes int64) time.Duration {
-	return time.Duration(float64(bytes) / float64(l.Rate) * float64(time.Second))
+	return Limits{Requests: 256, Upload: 64 << 30, Bodies: 256 << 20, Pause: 30 * time.Second,
+		Silence: 5 * time.Minute, Thinking: 15 * time.Minute, Ending: 20 * time.Second}
 }
 
 // takeSlot makes the request one of those under way, if there is room. Its body has come by then,
@@ -57,23 +43,20 @@ func (x *exchange) takeSlot() error {
 	return nil
 }
 
-// writer sends the answer, for as long as the caller takes it fast enough.
+// writer sends the response, as long as the caller does not stop taking it.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	limits  Limits
+	pause   time.Duration
 	status  int // that was answered; 200 until then
-
-	wrote  int64
-	waited time.Duration
-	moved  func()
-	before func() // the answer begins
+	moved   func()
+	before  func() // the answer begins
 }
 
-func newWriter(w http.ResponseWriter, limits Limits) *writer {
+func newWriter(w http.ResponseWriter, pause time.Duration) *writer {
 	control := http.NewResponseController(w)
 	control.SetWriteDeadline(time.Time{}) // it may have one from the request before
-	return &writer{ResponseWriter: w, control: control, limits: limits, status: http.StatusOK,
+	return &writer{ResponseWriter: w, control: control, pause: pause, status: http.StatusOK,
 		moved: func() {}}
 }
 
@@ -86,23 +69,20 @@ func (w *writer) WriteHeader(status int) {
 		w.status = status
 		w.before()
 	}
-	w.control.SetWriteDeadline(time.Now().Add(w.limits.Grace))
+	w.expect()
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write waits for the caller as long as its Limits allow.
+// Write waits for the caller.
 func (w *writer) Write(p []byte) (int, error) {
-	began := time.Now()
-	w.control.SetWriteDeadline(began.Add(w.limits.patience(w.waited, w.wrote)))
+	w.expect()
 	n, err := w.ResponseWriter.Write(p)
-	w.waited += time.Since(began)
-	w.wrote += int64(n)
 	w.moved()
 	return n, err
 }
 
-// release bounds what is still to be sent when the handler is done.
-func (w *writer) release() { w.control.SetWriteDeadline(time.Now().Add(w.limits.Grace)) }
+// expect bounds how long the caller may take for what is sent next.
+func (w *writer) expect() { w.control.SetWriteDeadline(time.Now().Add(w.pause)) }
 
 // watch ends the context when nothing has moved for as long as Limits allow: no byte of the request
 // read, no byte of the answer written.
