@@ -31,7 +31,6 @@ type tried struct {
 	Pending  *string        `json:"pending"`
 	Lessons  []triedLesson  `json:"lessons"`
 	Unread   []string       `json:"unread"`
-	Once     *triedOnce     `json:"once"`
 	Refusal  *triedRefusal  `json:"refusal"`
 	table    *costs.Table   // of the upstream
 	answered *costs.Outcome // nil without a response
@@ -43,13 +42,6 @@ type triedUnits struct {
 	Before  int64  `json:"before"`
 	Most    *int64 `json:"most"`
 	Settled *int64 `json:"settled"`
-}
-
-// triedOnce is what the answer has that is billed once in a window.
-type triedOnce struct {
-	Window    string           `json:"window"`
-	Resources int              `json:"resources"`
-	Units     map[string]int64 `json:"units"` // of those that were not billed before
 }
 
 type triedLesson struct {
@@ -265,14 +257,6 @@ func (out *tried) observed(o costs.Outcome) {
 		lesson.ResetAt, lesson.ResetIn = moment(l.Reset)
 		out.Lessons = append(out.Lessons, lesson)
 	}
-	if n := len(o.Resources); n > 0 {
-		out.Once = &triedOnce{o.Once.String(), n, map[string]int64{}}
-		for _, r := range o.Resources {
-			for _, c := range r.Costs {
-				out.Once.Units[c.Bucket] += c.Units
-			}
-		}
-	}
 	if r := o.Refusal; r != nil {
 		out.Refusal = &triedRefusal{Kind: string(r.Kind), As: words.OrNull(r.As),
 			Reason: words.OrNull(r.Reason), Message: words.OrNull(r.Message),
@@ -337,16 +321,6 @@ func (out tried) lines(s cli.Screen) (lines []string) {
 	}
 	if out.answered == nil {
 		return lines
-	}
-	if o := out.Once; o != nil {
-		for _, u := range out.Units {
-			if units := o.Units[u.Bucket]; units > 0 {
-				b, _ := out.table.Bucket(u.Bucket)
-				lines = append(lines,
-					fmt.Sprintf("%s of it is for %d resources, each billed once in a %s",
-						b.Unit.Text(units), o.Resources, o.Window))
-			}
-		}
 	}
 	until := func(m costs.Moment) string {
 		switch {

@@ -43,10 +43,9 @@ type Observation struct {
 	refused *Refusal        // from an event
 	cut     bool            // the answer has no end
 
-	// Libraries take the last value of a key that appears twice, or the first: what each of them
-	// reads. They are the same where no key does.
-	readings [2]reading
-	twice    bool
+	doc     any            // the JSON of the response, or of the last event
+	usage   map[string]any // what it reports so far
+	doubled bool           // some JSON had a key twice
 }
 
 // Observe begins to read the response to the request that was quoted.
@@ -143,7 +142,7 @@ func (o *Observation) one(name string, data []byte) bool {
 	if fails {
 		o.refused = o.quote.table.refusal(o.status, o.header, data, maps.Clone(o.quote.env))
 	}
-	kind, _ := answer.Text(o.readings[0].doc, "type")
+	kind, _ := answer.Text(o.doc, "type")
 	name = cmp.Or(name, kind)
 	if len(rules.events) > 0 && name != "" && !slices.Contains(rules.events, name) {
 		return true
@@ -168,9 +167,7 @@ func (o *Observation) Close() Outcome {
 			o.cut = o.cut || !o.seen[told[len(told)-1]]
 		}
 	}
-	for i := range o.readings {
-		o.readings[i].doc = nil // of an event
-	}
+	o.doc = nil // of an event
 	if len(o.kept) > 0 {
 		o.parse(o.kept)
 	}
@@ -178,11 +175,7 @@ func (o *Observation) Close() Outcome {
 		o.addUsage()
 	}
 	o.cut = o.cut && !json.Valid(answer.Body(o.kept)) // valid JSON is complete
-	out := o.outcome(o.readings[0])
-	if o.twice {
-		out.add(o.outcome(o.readings[1]))
-	}
-	return out
+	return o.outcome()
 }
 
 func (o *Observation) refusal(env formula.Env) *Refusal {
@@ -200,6 +193,19 @@ func (o *Observation) refusal(env formula.Env) *Refusal {
 		}
 	}
 	return r
+}
+
+// Early returns what the headers report about the limits. An upstream writes them before it knows
+// what the call takes.
+func (o *Observation) Early() []Lesson {
+	if len(o.quote.table.learn) == 0 {
+		return nil
+	}
+	env := maps.Clone(o.quote.env)
+	answerNames(env, o.status, o.header, nil, 0)
+	env["usage"] = nil
+	all, _ := o.lessons(nil, env)
+	return slices.DeleteFunc(all, func(l Lesson) bool { return !l.Header })
 }
 
 // lessons are what the answer tells about the buckets, and what of that cannot be read. Of a bucket
@@ -262,7 +268,7 @@ func (p place) String() string {
 
 // settle says what the call took. Where the answer does not say, that is the most that it can have
 // taken: were it an estimate, by what other calls took, a caller could choose to pay no more.
-func (o *Observation) settle(out *Outcome, doc any, env formula.Env) {
+func (o *Observation) settle(out *Outcome, env formula.Env) {
 	rules := o.quote.rules
 	if rules == nil {
 		out.Costs = slices.Clone(o.quote.Costs)
@@ -272,24 +278,17 @@ func (o *Observation) settle(out *Outcome, doc any, env formula.Env) {
 		out.Pending, _ = p.id.String(env)
 	}
 	free := rules.free != nil && rules.free.Holds(env)
-	var all repeats
-	if rules.once != nil && o.status < 400 && !free {
-		all.units, all.err = o.resources(out, doc, env)
-	}
 	for _, held := range o.quote.Costs {
 		cost := quota.Cost{Bucket: held.Bucket, Units: held.Units}
 		if free {
 			cost.Units = 0
-		} else if units, err := o.truth(held, env, all); err != nil {
+		} else if units, err := o.truth(held, env); err != nil {
 			cost.Units = max(held.Units, held.Most)
 			out.Missing = append(out.Missing, o.missing(err)...)
 		} else {
 			cost.Units = units
 		}
 		out.Costs = append(out.Costs, cost)
-	}
-	if len(out.Missing) > 0 {
-		out.Resources = nil // something is booked as it was held
 	}
 	if out.Pending != "" {
 		out.Missing = nil // not yet
@@ -298,49 +297,31 @@ func (o *Observation) settle(out *Outcome, doc any, env formula.Env) {
 	out.Missing = slices.Compact(out.Missing)
 }
 
-// repeats is what resources take that are billed once, by bucket.
-type repeats struct {
-	units map[string]int64
-	err   error // where the answer does not say
-}
-
-func (o *Observation) resources(out *Outcome, doc any, env formula.Env) (map[string]int64, error) {
-	part := func(bucket string) string { return o.quote.names[bucket] }
-	found, sum, err := o.quote.rules.once.found(doc, env, part)
-	out.Resources, out.Once = found, o.quote.rules.once.window
-	return sum, err
-}
-
 var (
 	errNoEnd  = errors.New("the end of the answer")
 	errNoJSON = errors.New("the answer's JSON")
 )
 
-// truth is what the call took from a bucket.
-func (o *Observation) truth(held quota.Cost, env formula.Env, of repeats) (units int64, err error) {
+// truth returns the units that the call took from a bucket.
+func (o *Observation) truth(held quota.Cost, env formula.Env) (int64, error) {
 	rules, whole := o.quote.rules, quota.WholeOf(held.Bucket)
-	f, once := rules.settles[whole], rules.once.takes(whole)
+	f := rules.settles[whole]
 	if o.status >= 400 {
-		f, once = rules.failed[whole], false
+		f = rules.failed[whole]
 	}
-	reads := once
-	switch {
-	case f != nil:
-		if units, err = f.Units(env); err != nil {
-			return 0, err
-		}
-		reads = reads || f.Uses("answer", "count") || f.Uses("usage") && o.events == nil
-	case !once:
+	if f == nil {
 		return held.Units, nil
 	}
-	if once && of.err != nil {
-		return 0, of.err
-	}
-	units += of.units[whole]
+	units, err := f.Units(env)
+	reads := f.Uses("answer", "count") || f.Uses("usage") && o.events == nil
 	switch {
+	case o.doubled && f.Uses("answer", "count", "usage"):
+		return 0, answer.ErrTwice
+	case err != nil:
+		return 0, err
 	case reads && o.size > 0 && env["answer"] == nil:
 		return 0, errNoJSON
-	case o.cut && units < max(held.Units, held.Most) && (once || readsEnd(f)):
+	case o.cut && units < max(held.Units, held.Most) && readsEnd(f):
 		return 0, errNoEnd
 	case units > quota.MaxUnits:
 		return 0, fmt.Errorf("%d units: %d at most", units, int64(quota.MaxUnits))

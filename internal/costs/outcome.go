@@ -16,18 +16,7 @@ type Outcome struct {
 	// row for.
 	Unlisted []Unlisted
 	Unread   []string // rate-limit values that cannot be read: "retry-after: soon"
-
-	// Resources are what the upstream bills once in a window of the calendar. Costs has them all,
-	// as if each were new.
-	Resources []Resource
-	Once      quota.Window
-	Refusal   *Refusal // nil for a success
-}
-
-// Resource is something in an answer that is billed once.
-type Resource struct {
-	ID    string       // unique in the list: "post 17"
-	Costs []quota.Cost // what it takes, when it is new
+	Refusal  *Refusal // nil for a success
 }
 
 // Lesson is what an answer tells about a limit of the upstream's.

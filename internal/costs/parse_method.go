@@ -25,7 +25,6 @@ type rules struct {
 	usage   []string                    // paths of the object that expressions call usage
 	events  []string                    // of a stream, that may hold it; empty: any
 	free    *formula.Formula
-	once    *once
 	pending *pending
 	lapse   quota.Lapse
 	ttl     time.Duration
@@ -89,7 +88,6 @@ func (r *reader) method(id string, key, n *yaml.Node) {
 		"usage":   part("usage"),
 		"events":  part("events"),
 		"free":    part("free"),
-		"once":    part("once"),
 		"pending": part("pending"),
 		"reports": func(n *yaml.Node) {
 			m.reports, r.table.reports = r.expression(n, "reports", formula.Request, formula.Text)
@@ -190,14 +188,6 @@ func (r *reader) rules(m *Method, parts map[string]*yaml.Node) *rules {
 		return all
 	}
 	p.settles = truth("settle", parts["settle"], true)
-	p.once = r.once(parts["once"], func(a amount, key *yaml.Node, kind string) {
-		switch t := terms[a.bucket]; {
-		case t == nil:
-			r.Add(key, "once of %s: the method neither takes nor holds it", a.bucket)
-		case a.units != nil:
-			t.addOnce(a, kind, r.table.buckets[r.places[a.bucket]].Unit)
-		}
-	})
 	p.failed = truth("failed", cmp.Or(parts["failed"], r.failed), parts["failed"] != nil)
 	r.answering(p, parts)
 	r.sortCosts(m.Costs)

@@ -43,7 +43,6 @@ func (r *reader) needs(m *Method) {
 		}
 		used = slices.AppendSeq(used, maps.Values(p.settles))
 		used = slices.AppendSeq(used, maps.Values(p.failed))
-		used = append(used, p.once.formulas()...)
 		for _, f := range r.table.facts {
 			if anyUses(used, f.name) {
 				facts = append(facts, f.name)

@@ -229,8 +229,7 @@ func (q *Quote) holdSomething() {
 		return
 	}
 	for i, c := range q.Costs {
-		if whole := quota.WholeOf(c.Bucket); q.rules.settles[whole] != nil ||
-			q.rules.once.takes(whole) {
+		if q.rules.settles[quota.WholeOf(c.Bucket)] != nil {
 			q.Costs[i].Units = 1
 			return
 		}

@@ -1,11 +1,9 @@
 package meter
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -65,72 +63,24 @@ func (t *Transport) checkQuery(raw string) error {
 	return nil
 }
 
-// spellings are the key as it may stand in an answer: as it is, and escaped as in a URL or in JSON.
-func spellings(key string) []string {
-	if key == "" {
-		return nil
-	}
-	if !strings.ContainsFunc(key, escaped) {
-		return []string{key}
-	}
-	query, path := url.QueryEscape(key), url.PathEscape(key)
-	lower := func(s string) string {
-		return escape.ReplaceAllStringFunc(s, strings.ToLower)
-	}
-	all := []string{query, path, lower(query), lower(path)}
-	all = append(all, inJSON(key)...)
-	slices.SortFunc(all, func(a, b string) int {
-		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
-	})
-	return slices.Compact(all)
-}
-
-// inJSON is the key as it may stand in JSON, where any letter may be escaped: those are that often
-// are, each in all of its places or in none.
-func inJSON(key string) []string {
-	all := []string{key}
-	for _, c := range "/+=&<>" {
-		forms := []string{string(c), fmt.Sprintf(`\u%04x`, c), fmt.Sprintf(`\u%04X`, c)}
-		if c == '/' {
-			forms = append(forms, `\/`)
-		}
-		var next []string
-		for _, text := range all {
-			for _, form := range forms {
-				next = append(next, strings.ReplaceAll(text, string(c), form))
-			}
-		}
-		slices.Sort(next)
-		all = slices.Compact(next)
-	}
-	return all
-}
-
-// escaped reports whether a URL or JSON may write a letter of a key in another way.
-func escaped(c rune) bool {
-	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
-		strings.ContainsRune("_.~-", c))
-}
-
-var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
-
 const hidden = "(not shown)"
 
+// withoutKey returns a text of the upstream without the key, as it is and as URLs write it.
 func withoutKey(text, key string) string {
-	for _, spelling := range spellings(key) {
+	if key == "" {
+		return text
+	}
+	for _, spelling := range []string{key, url.QueryEscape(key), url.PathEscape(key)} {
 		text = strings.ReplaceAll(text, spelling, hidden)
 	}
 	return text
 }
 
-// hideKey takes the key out of the headers of an answer that repeats it.
+// hideKey takes the key out of the headers of a response that repeats it.
 func hideKey(h http.Header, key string) {
-	all := spellings(key)
 	for _, values := range h {
 		for i := range values {
-			for _, spelling := range all {
-				values[i] = strings.ReplaceAll(values[i], spelling, hidden)
-			}
+			values[i] = withoutKey(values[i], key)
 		}
 	}
 }

@@ -30,15 +30,14 @@ type exchange struct {
 	stop  context.CancelFunc
 
 	asked   asked
-	unused  map[string]int64            // by bucket, when the call began
 	cancel  func(context.Context) error // the charge of a call whose price is known
 	seen    *costs.Observation
-	awaited *awaited     // a pending call that the response may be about; or nil
-	due     *due         // what to book, once decided
-	tried   bool         // a settlement was sent
-	doubt   bool         // the settlement may have been booked
-	lost    bool         // the ledger has lost the hold
-	open    atomic.Int32 // goroutines that work on the call
+	awaited *awaited       // a pending call that the response may be about; or nil
+	early   []costs.Lesson // learned from the headers already
+	tried   bool           // a settlement was sent
+	doubt   bool           // the settlement may have been booked
+	lost    bool           // the ledger has lost the hold
+	open    atomic.Int32   // goroutines that work on the call
 }
 
 // Drain is how much of an answer is read when its caller has gone. Zero is the default.
@@ -165,7 +164,6 @@ func (e *exchange) body() ([]byte, error) {
 // take charges what the call takes, or sets aside what it may take.
 func (e *exchange) take() (err error) {
 	ctx, budget := e.r.Context(), e.gate.Budget
-	e.unused = e.gate.unused.of(e.quote.Costs)
 	switch {
 	case len(e.call.Costs) == 0: // it takes nothing
 		e.asked.d, e.quote.Known = quota.Decision{Allowed: true, Replayed: true}, true
@@ -178,8 +176,6 @@ func (e *exchange) take() (err error) {
 			Lapse: e.quote.Lapse})
 		if err == nil {
 			tallyOf(ctx).hold()
-		} else {
-			e.forgo(err)
 		}
 	}
 	if err == nil && e.asked.d.Replayed {
@@ -187,46 +183,6 @@ func (e *exchange) take() (err error) {
 	}
 	return err
 }
-
-// forgo gives back what may be set aside although the ledger's answer to that was lost: the request
-// is not sent. It does so for so many calls at once; what others set aside lapses.
-func (e *exchange) forgo(err error) {
-	lost := errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) ||
-		errors.Is(err, context.DeadlineExceeded)
-	if !lost || errors.Is(err, quota.ErrNotExecuted) || e.asked.d.Reservation == "" {
-		return
-	}
-	t := e.gate
-	if t.forgoing.Add(1) > maxForgoing {
-		t.forgoing.Add(-1)
-		return
-	}
-	e.ctx = context.WithoutCancel(e.r.Context())
-	done := e.opened()
-	go func() {
-		defer done()
-		defer t.forgoing.Add(-1)
-		back := func(ctx context.Context) error {
-			return e.gate.Budget.GiveBack(ctx, e.asked.d, quota.Call{})
-		}
-		err := e.bookAll(back, forgone)
-		if err == nil {
-			// a server that stood still may have read this before what it was asked first
-			time.Sleep(settled)
-			err = e.bookAll(back, forgone)
-		}
-		if err != nil {
-			e.log().Debug("what may be set aside for a call that was not sent lapses", "error", err)
-		}
-	}()
-}
-
-const (
-	settled = time.Second      // until a server has done what it was asked before
-	forgone = 10 * time.Second // that the ledger is asked again for what may not be there
-
-	maxForgoing = 64 // calls at once
-)
 
 // sendKnown sends a request whose price is known: there is only something to learn from its answer.
 func (e *exchange) sendKnown() (*http.Response, error) {
@@ -325,6 +281,7 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	resp.Request = e.r
 	e.seen = e.quote.Observe(resp.StatusCode, resp.Header)
 	e.await(resp)
+	e.learnEarly(resp.StatusCode)
 	if resp.StatusCode >= 400 && e.r.Method != http.MethodHead {
 		body, err := errorBody(resp, e.key)
 		e.observe(body)

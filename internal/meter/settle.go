@@ -52,12 +52,7 @@ func (e *exchange) end(how ending) {
 		t.pendings.keep(out.Pending, e)
 	}
 	if e.quote.Known || e.asked.d.Unmetered || pending {
-		if len(out.Lessons) > 0 && !t.authorized(e.r) {
-			e.book(func(ctx context.Context) error {
-				t.learn(ctx, e.asked, e.asked.d, e.withUnused(out.Lessons))
-				return nil
-			})
-		}
+		e.teach(e.late(out.Lessons))
 		return
 	}
 	if how == unread {
@@ -65,15 +60,7 @@ func (e *exchange) end(how ending) {
 		return
 	}
 	took := out.Costs
-	if out.Refusal == nil { // a refused call never counted at the upstream
-		t.unused.add(e.quote.Costs, took) // before it is booked, so that no lesson counts it twice
-	}
-	settle := e.settle
-	// a user's token may be of another project, which pays for what it reads itself
-	if how == complete && len(out.Resources) > 0 && !t.authorized(e.r) {
-		settle = e.settleOnce
-	}
-	e.book(func(ctx context.Context) error { return settle(ctx, took, out) })
+	e.book(func(ctx context.Context) error { return e.settle(ctx, took, out) })
 	if how == complete && len(out.Missing) == 0 && out.Refusal == nil {
 		e.remember(took)
 	}
@@ -142,9 +129,37 @@ func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outc
 	tallyOf(e.ctx).correct(e.asked.d.Units, after.Units)
 	tallyOf(e.ctx).book(after.Units)
 	if !t.authorized(e.r) {
-		t.learn(ctx, e.asked, after, e.withUnused(out.Lessons))
+		t.learn(ctx, e.asked, after, e.late(out.Lessons))
 	}
 	return nil
+}
+
+// learnEarly learns from the headers of a success while the call is still held: some upstreams
+// count there the most that each call in flight can take, and so does the ledger at that moment. A
+// refused call never counted at the upstream, so its headers are read once it is settled.
+func (e *exchange) learnEarly(status int) {
+	if status < 400 {
+		e.early = e.seen.Early()
+		e.teach(e.early)
+	}
+}
+
+// teach learns from a response to a call that is held, or was charged.
+func (e *exchange) teach(lessons []costs.Lesson) {
+	if len(lessons) == 0 || e.gate.authorized(e.r) {
+		return
+	}
+	e.book(func(ctx context.Context) error {
+		e.gate.learn(ctx, e.asked, e.asked.d, lessons)
+		return nil
+	})
+}
+
+// late returns the lessons that were not learned early.
+func (e *exchange) late(lessons []costs.Lesson) []costs.Lesson {
+	return slices.DeleteFunc(slices.Clone(lessons), func(l costs.Lesson) bool {
+		return slices.Contains(e.early, l)
+	})
 }
 
 // settleUnheld books what the call took from buckets in which it held nothing.

@@ -57,11 +57,8 @@ type Transport struct {
 	open     atomic.Int64 // calls still to be read or booked
 	reading  atomic.Int64 // responses read for callers that disconnected
 	unlisted atomic.Int64 // facts without a row that were logged
-	forgoing atomic.Int64 // calls that were not sent but may have a hold
 	samples  samples
 	pendings pendings
-	unused   unused
-	paid     repeats
 	warned   sync.Map // warnings already logged, by their subject; and resets by limit
 }
 
@@ -201,7 +198,7 @@ func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.
 		resp.Body.Close()
 		return nil, fmt.Errorf("the upstream answered with the status %d", resp.StatusCode)
 	case resp.Body != http.NoBody:
-		resp.Body = newHiding(resp, key)
+		resp.Body = hiding{resp.Body, resp, key}
 	}
 	hideKey(resp.Header, key)
 	return resp, nil

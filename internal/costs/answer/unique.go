@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// errTwice is JSON that means different things to different readers.
-var errTwice = errors.New("a key appears twice in its JSON")
+// ErrTwice is JSON that means different things to different readers.
+var ErrTwice = errors.New("a key appears twice in its JSON")
 
 var errNoJSON = errors.New("it is not JSON")
 
@@ -51,7 +51,7 @@ func ParseUnique(data []byte) (any, error) {
 	if value, ok := parsePlain(data); ok {
 		return value, nil
 	}
-	p := parser{twice: refuseIt}
+	var p parser
 	return p.parse(data)
 }
 
@@ -69,26 +69,19 @@ func Body(data []byte) []byte {
 
 const separator = 0x1e
 
-// ParseBoth decodes JSON in the two ways in which it can be read where an object has a key twice:
-// with the last of them, and with the first. Elsewhere both are the same. Values that follow one
-// another, such as one a line, are a list of them. A key that is there more than twice is an error,
-// and so are more than MaxParts.
-func ParseBoth(data []byte) (last, first any, err error) {
+// Parse decodes the JSON of a response. Values that follow one another, such as one a line, are a
+// list of them. An object that has a key twice is ErrTwice, and more than MaxParts are an error.
+func Parse(data []byte) (any, error) {
 	data = Body(data)
 	if n := countOutside(data, "[{"); n > MaxParts {
-		return nil, nil, fmt.Errorf("its JSON has %d objects and lists: %d at most", n, MaxParts)
+		return nil, fmt.Errorf("its JSON has %d objects and lists: %d at most", n, MaxParts)
 	}
 	defer inTurn(data)()
 	if value, ok := parsePlain(data); ok {
-		return value, value, nil
+		return value, nil
 	}
-	p := parser{twice: takeLast}
-	if last, err = p.parseAll(data); err != nil || !p.met {
-		return last, last, err
-	}
-	p = parser{twice: takeFirst}
-	first, err = p.parseAll(data)
-	return last, first, err
+	var p parser
+	return p.parseAll(data)
 }
 
 // parsePlain decodes in one pass JSON in which no object has a key twice, as nearly all is: then
@@ -147,20 +140,7 @@ func countOutside(data []byte, marks string) (n int) {
 	return n
 }
 
-// what becomes of a key that an object has twice
-type doubled int
-
-const (
-	refuseIt doubled = iota
-	takeLast
-	takeFirst
-)
-
-type parser struct {
-	in    *json.Decoder
-	twice doubled
-	met   bool // there was such a key
-}
+type parser struct{ in *json.Decoder }
 
 func (p *parser) parse(data []byte) (any, error) {
 	p.in = json.NewDecoder(bytes.NewReader(data))
@@ -219,29 +199,17 @@ func (p *parser) value(depth int) (any, error) {
 
 func (p *parser) object(depth int) (any, error) {
 	all := map[string]any{}
-	var again map[string]bool
 	for p.in.More() {
 		key, err := p.in.Token()
 		name, ok := key.(string)
 		if err != nil || !ok {
 			return nil, errNoJSON
 		}
-		_, doubled := all[name]
-		if doubled {
-			if p.twice == refuseIt || again[name] {
-				return nil, errTwice
-			}
-			if again == nil {
-				again = map[string]bool{}
-			}
-			again[name], p.met = true, true
+		if _, doubled := all[name]; doubled {
+			return nil, ErrTwice
 		}
-		value, err := p.value(depth + 1)
-		if err != nil {
+		if all[name], err = p.value(depth + 1); err != nil {
 			return nil, err
-		}
-		if !doubled || p.twice == takeLast {
-			all[name] = value
 		}
 	}
 	return all, p.end()
