@@ -20,7 +20,7 @@ import (
 // demoLatency makes the stand-in of the demo about as slow as an answer from nearby.
 const demoLatency = 40 * time.Millisecond
 
-// loadOrDemo is the configuration in force, or that of the demo.
+// loadOrDemo returns the configuration in force, or that of the demo.
 func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func(), error) {
 	if !demo {
 		cfg, err := a.Load(ctx)
@@ -42,10 +42,10 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 	return cfg, stop, nil
 }
 
-// demoConfig is one under which nothing real is spent or mixed with what was made up: the stand-in
-// instead of the upstream, a key that is none, no configuration file, and a state folder of its
-// own. That is the folder which QUOTA_STATE_DIR names when no ledger and no catalogue is in it and
-// there is neither key nor configuration; else a folder demo within the usual one.
+// demoConfig returns a configuration that spends nothing real and keeps made-up data apart: the
+// stand-in as upstream, a key that is none, no configuration file, and a state folder of its own.
+// That is the folder of QUOTA_STATE_DIR if it has no ledger and no catalogue and neither key nor
+// configuration is set, else the folder demo within the usual one.
 func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, error) {
 	own := map[string]string{
 		"QUOTA_CONFIG": "/dev/null", "QUOTA_LEDGER": "", "QUOTA_CATALOG": "",

@@ -76,7 +76,7 @@ func (s *deps) wire(ctx context.Context) (err error) {
 	return err
 }
 
-// swept is the credential that is swept with. Its key need not be there.
+// swept returns the credential for sweeps. Its key need not be there.
 func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 	name := a.Credential
 	if name == "" {

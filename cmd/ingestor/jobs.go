@@ -94,7 +94,8 @@ func (a *app) jobs(ctx context.Context) error {
 	return a.Print(out, func() error { return a.drawJobs(out) })
 }
 
-// lastRuns are those that the daemons of this machine have kept, none if there is no catalogue yet.
+// lastRuns returns the last runs that the daemons of this machine have recorded; none if there is
+// no catalogue yet.
 func lastRuns(ctx context.Context, url string) (map[string][]catalog.LaneRun, error) {
 	c, err := catalog.OpenReading(ctx, url)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +187,7 @@ func outcomeColor(r *jobRun) cli.Color {
 	return cli.Yellow
 }
 
-// unitsText is "40", or "12 input + 3 output" where there are several buckets.
+// unitsText returns "40", or "12 input + 3 output" for several buckets.
 func unitsText(units map[string]int64) string {
 	if len(units) == 1 {
 		for _, n := range units {

@@ -44,7 +44,7 @@ func (s *deps) jobLanes(toRun bool) (lanes []daemon.Lane, err error) {
 	return lanes, nil
 }
 
-// command is what the ticks of a job do.
+// command returns what the ticks of a job do.
 func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 	cred, err := s.cfg.Credential(j.Credential)
 	if err != nil {

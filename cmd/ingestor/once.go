@@ -144,7 +144,7 @@ func outcome(sum ingest.Summary, err error) error {
 	return incomplete(sum)
 }
 
-// incomplete is the error of a sweep that ran to its end and does not have every region.
+// incomplete returns the error of a sweep that ran to its end without every region.
 func incomplete(sum ingest.Summary) error {
 	code, missing := 0, 0
 	for _, r := range sum.Regions {

@@ -71,8 +71,7 @@ func parseFrom(text string, reset quota.Window) (time.Time, error) {
 	return t, nil
 }
 
-// planLanes are the lanes with the pages that their charts have: the given number, or what the
-// catalogue says.
+// planLanes returns the lanes, with the given number of pages or, for 0, what the catalogue has.
 func planLanes(ctx context.Context, src report.Source, cred config.Credential,
 	pages int) ([]share.Lane, error) {
 	if pages == 0 {
@@ -92,8 +91,8 @@ func planLanes(ctx context.Context, src report.Source, cred config.Credential,
 	return append(lanes, jobs...), err
 }
 
-// planned is the credential whose runs are planned: the one asked for, else that of the sweep, else
-// that of the first job. The sweep is tried with any credential that has no jobs.
+// planned returns the credential to plan: the chosen one, else that of the sweep, else that of the
+// first job. The sweep is tried with any credential that has no jobs.
 func (a *app) planned(cfg *config.Config) (*config.Config, config.Credential, error) {
 	spends := func(j config.OwnJob) bool { return j.Credential == a.Credential }
 	own := *cfg

@@ -44,7 +44,7 @@ func (a *app) drawPlan(o *planned) error {
 	return cmp.Or(err, saySuggestion(o, screen))
 }
 
-// columnsOf is the width of a picture on w, without its axis.
+// columnsOf returns the width of a picture on w, without its axis.
 func columnsOf(w io.Writer) int {
 	if file, ok := w.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(file.Fd())); err == nil {
@@ -196,7 +196,7 @@ func totalRow(days []plan.Day, amount func(int64) string) []any {
 	return append(row, sum.Crowded)
 }
 
-// listedDays are the places of the first days and of the worst others, in their order.
+// listedDays returns the indices of the first days and of the worst others, in order.
 func listedDays(days []plan.Day) []int {
 	places := make([]int, len(days))
 	for i := range places {
@@ -293,7 +293,7 @@ func (o *planned) jobs() (names []string) {
 	return names
 }
 
-// drawTakings says what a run of each job is planned to take, and how that is known.
+// drawTakings draws what a run of each job is planned to take, and the source of that figure.
 func drawTakings(o *planned, screen cli.Screen) error {
 	table := screen.Table("job", "a run holds", "takes", "known from")
 	jobs := 0
@@ -334,7 +334,7 @@ func besides(bucket string, several bool) string {
 	return ""
 }
 
-// fullest is the limit of the series that comes closest to its cap, -1 when there is none.
+// fullest returns the index of the limit that comes closest to its cap; -1 if there is none.
 func (o *planned) fullest() int {
 	best, share := -1, -1.0
 	for i, u := range o.Report.Windows {
@@ -345,7 +345,7 @@ func (o *planned) fullest() int {
 	return best
 }
 
-// dateOf is the date that an upstream day has where its bucket resets.
+// dateOf returns the date of an upstream day in the zone of the reset.
 func (o *planned) dateOf(start time.Time) string {
 	return start.In(o.zone).Format("2006-01-02 Mon")
 }

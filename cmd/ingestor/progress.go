@@ -180,8 +180,7 @@ func (w *playing) played(at time.Time) {
 	w.tracker.SetValue(daysOf(at.Sub(w.from)))
 }
 
-// searches says that the plan was played, and that a better one is looked for, nobody knows for how
-// long.
+// searches shows that the plan was played and that a better one is being searched for.
 func (w *playing) searches() {
 	if w.bars == nil {
 		return

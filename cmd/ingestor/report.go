@@ -135,7 +135,7 @@ func perDay(units int64, interval time.Duration) float64 {
 	return float64(units) * float64(24*time.Hour) / float64(interval)
 }
 
-// intervalsOf are the lanes and how far apart their ticks are on average.
+// intervalsOf returns the lanes with the average interval between their ticks.
 func intervalsOf(lanes []share.Lane, now time.Time) []freshness.Lane {
 	average := make(map[*schedule.Schedule]time.Duration)
 	known := make([]freshness.Lane, len(lanes))
@@ -148,7 +148,7 @@ func intervalsOf(lanes []share.Lane, now time.Time) []freshness.Lane {
 	return known
 }
 
-// lastCharts are the last complete charts of a region, the oldest first.
+// lastCharts returns the last complete charts of a region, the oldest first.
 func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int,
 	price []quota.Cost) ([]freshness.Chart, error) {
 	list, err := c.Charts(ctx, catalog.ChartKey{Region: region}, 2*last+halfCharts)

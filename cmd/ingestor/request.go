@@ -167,7 +167,7 @@ func inward(address netip.Addr) bool {
 	return address.IsLoopback() || address.IsLinkLocalUnicast() || address.IsUnspecified()
 }
 
-// refuseInward is the Control of a dialer.
+// refuseInward implements net.Dialer.Control.
 func refuseInward(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || inward(to.Addr()) {

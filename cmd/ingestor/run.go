@@ -129,7 +129,7 @@ func (s *deps) daemonConfig() (*daemon.Config, error) {
 	}, nil
 }
 
-// elsewhere are the lanes that others run and that spend from a credential.
+// elsewhere returns the lanes that run elsewhere and spend from a credential.
 func (s *deps) elsewhere(ctx context.Context, credential string) ([]share.Lane, error) {
 	cred, err := s.cfg.Credential(credential)
 	if err != nil {
@@ -139,8 +139,8 @@ func (s *deps) elsewhere(ctx context.Context, credential string) ([]share.Lane, 
 	return slices.DeleteFunc(lanes, func(l share.Lane) bool { return !l.Elsewhere }), err
 }
 
-// lanes are those of all kinds of jobs, to be run or only to be reckoned with. To add a kind, make
-// its lanes here.
+// lanes returns the lanes of all kinds of jobs, to be run or only to be counted. To add a kind,
+// make its lanes here.
 func (s *deps) lanes(sweep *ingest.Sweep, toRun bool) ([]daemon.Lane, error) {
 	regions, err := s.cfg.Lanes()
 	if err != nil {

@@ -62,7 +62,8 @@ func (f cloudFlags) apply(s *standin.YouTube) error {
 	return nil
 }
 
-// accountIn is the service account whose key is in a file, which is made if there is none.
+// accountIn returns the service account whose key is in a file, and makes both if there is no such
+// file.
 func accountIn(path string) (*standin.ServiceAccount, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

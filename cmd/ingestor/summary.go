@@ -72,7 +72,7 @@ func (a *app) printSummary(st *deps, sum ingest.Summary, shares *sharesJSON, hea
 	})
 }
 
-// why says why a region is not complete; "" when there is no more to say than its outcome.
+// why returns why a region is not complete; "" if its outcome says all.
 func why(r ingest.Region) string {
 	err := r.Err()
 	switch {
@@ -84,7 +84,7 @@ func why(r ingest.Region) string {
 	return err.Error()
 }
 
-// reasons is why regions failed or were interrupted, whole, a line for each reason.
+// reasons returns why regions failed or were interrupted, a line for each reason.
 func reasons(sum ingest.Summary) (text string) {
 	var order []string
 	of := make(map[string][]string)

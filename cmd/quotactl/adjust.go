@@ -100,7 +100,7 @@ func (q *correction) check(c *cobra.Command) error {
 	return nil
 }
 
-// userName is who runs the program; "" if the system does not know.
+// userName returns the name of the user who runs the program; "" if the system has none.
 func userName() string {
 	me, err := user.Current()
 	if err != nil {
@@ -109,7 +109,8 @@ func userName() string {
 	return me.Username
 }
 
-// correcting is the correction as the ledger is asked for it: on the day of its time.
+// correcting returns the correction to ask the ledger for. It is limited to the upstream's day of
+// its time.
 func (g *gate) correcting(ctx context.Context, q correction) (quota.Adjust, error) {
 	if _, err := g.chosen(ctx, q.bucket); err != nil {
 		return quota.Adjust{}, err
@@ -147,7 +148,7 @@ func (g *gate) correcting(ctx context.Context, q correction) (quota.Adjust, erro
 	return a, nil
 }
 
-// inWords says what can be done about an error.
+// inWords adds a hint to an error of the ledger.
 func (g *gate) inWords(a quota.Adjust, err error) error {
 	switch {
 	case errors.Is(err, quota.ErrSpanShort):

@@ -131,7 +131,7 @@ func newIngest(cfg *config.Config) ingestShown {
 	return out
 }
 
-// orEmpty is an empty map for a missing one, which JSON would write as null.
+// orEmpty returns an empty map for nil, which JSON would write as null.
 func orEmpty(m map[regions.Region]int64) map[regions.Region]int64 {
 	if m == nil {
 		m = make(map[regions.Region]int64)

@@ -75,7 +75,7 @@ func newOwnJobs(cfg *config.Config) (shown []ownJobShown) {
 	return shown
 }
 
-// paceOf is the pace that holds for a job: its own, or that of its credential.
+// paceOf returns the pace of a job, by default that of its credential.
 func paceOf(cfg *config.Config, j config.OwnJob) *paceShown {
 	if j.Pace != nil || j.Unpaced {
 		return newPace(j.Pace)
@@ -135,7 +135,7 @@ type guardShown struct {
 	WhenUnreachable string           `json:"when_unreachable"`
 }
 
-// newServe is nil where nothing is configured.
+// newServe returns the section serve in JSON; nil if it is not configured.
 func newServe(s config.Serve) *serveShown {
 	if !s.Configured {
 		return nil

@@ -86,7 +86,7 @@ is known only after the call, has no number: name the method to see how it is co
 	return c
 }
 
-// priced is the price list of an upstream, or one method of it.
+// priced returns the price list of an upstream, or one method of it.
 func priced(from *costs.List, upstream string, args []string) (priceList, error) {
 	table, err := from.Upstream(upstream)
 	if err != nil {
@@ -131,7 +131,7 @@ func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 	return list
 }
 
-// words are what a call takes: the units that are known, and from where the others come.
+// words returns what a call takes: the known units, and the buckets whose units depend on the call.
 func (p pricing) words() string {
 	var parts []string
 	fixed := map[string]bool{}
@@ -148,7 +148,7 @@ func (p pricing) words() string {
 	return strings.Join(parts, " + ")
 }
 
-// lines say how what is not known beforehand is computed.
+// lines returns how the units that depend on the call are computed.
 func (p pricing) lines() (lines []string) {
 	for _, t := range p.Terms {
 		for _, of := range []struct {

@@ -155,7 +155,7 @@ func (f tryFlags) try(ctx context.Context, list *costs.List) (out tried, err err
 
 var templates = regexp.MustCompile(`\{[^}]*\}`)
 
-// route is the route of the method that was named, with a word for each {name}.
+// route returns verb and path of the named method, with "x" for each {name}.
 func (f tryFlags) route(list *costs.List) (verb, target string, err error) {
 	if f.method == "" {
 		return "", "", nil
@@ -167,8 +167,8 @@ func (f tryFlags) route(list *costs.List) (verb, target string, err error) {
 	return m.Verb, templates.ReplaceAllString(m.Path, "x"), nil
 }
 
-// table is the list of the upstream that is named, that has the method, or that answers at the
-// host.
+// table returns the price list of the named upstream, else of the named method's, else of the
+// host's.
 func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
 	if f.upstream != "" || f.method == "" {
 		name := f.upstream
@@ -265,7 +265,7 @@ func (out *tried) observed(o costs.Outcome) {
 	}
 }
 
-// moment is a time that an answer tells: one of the two, or neither.
+// moment returns a time that a response reports: a moment, a duration, or neither.
 func moment(m costs.Moment) (at *words.Time, in *int64) {
 	if m.After > 0 {
 		return nil, new(words.Seconds(m.After))

@@ -164,7 +164,8 @@ func own(err error) error {
 	return &cli.Coded{Code: code, Err: err}
 }
 
-// notStarted says in one line why the command was not started, and when to come back.
+// notStarted returns an error that says in one line why the command was not started, and when to
+// come back.
 func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.DeniedError) error {
 	text, d, of := "", e.Decision, g.asked(ctx, false, e.Decision)
 	switch {
@@ -192,7 +193,7 @@ func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.Denie
 	return &cli.Coded{Code: cli.ExitExhausted, Err: cli.Hint(errors.New("not started: "+text), "")}
 }
 
-// newJob is the job that the flags describe.
+// newJob returns the job that the flags describe.
 func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (*job.Job, error) {
 	name := cmp.Or(f.call.Labels[quota.LabelJob], job.NameOf(args))
 	call, err := g.held(ctx, f, name)
@@ -222,7 +223,7 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 	return j, nil
 }
 
-// held is what the command may take.
+// held returns what to hold before the command starts.
 func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, error) {
 	call := f.call
 	if f.learned {

@@ -91,7 +91,7 @@ func (a *app) ownProxy(g *gate) func(context.Context, job.Prepared) ([]string, f
 	}
 }
 
-// proxyOf is the proxy with its upstreams.
+// proxyOf returns the proxy of one run, with its upstreams.
 func (a *app) proxyOf(g *gate, p job.Prepared) (*proxy.Proxy, error) {
 	quiet := a.quiet()
 	log := quiet.Logger()

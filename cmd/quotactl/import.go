@@ -155,7 +155,7 @@ func (im *importer) finish(ctx context.Context) error {
 	return err
 }
 
-// localZone is the name of this machine's time zone.
+// localZone returns the name of this machine's time zone.
 func localZone(getenv func(string) string) (string, error) {
 	if zone := strings.TrimPrefix(getenv("TZ"), ":"); zone != "" {
 		return zone, nil

@@ -255,7 +255,7 @@ func shownCosts(costs []quota.Cost) []quotaCost {
 	return shown
 }
 
-// text is the jobs as items of a list in YAML.
+// text formats the jobs as items of a list in YAML.
 func (im *importer) text(indent string) string {
 	var b strings.Builder
 	for _, j := range im.jobs {
@@ -304,7 +304,7 @@ func (j importedJob) cost() string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-// quoted is a text as JSON has it, which YAML reads, too.
+// quoted quotes a text as JSON does, which YAML reads, too.
 func quoted(text string) string {
 	b, _ := json.Marshal(text) // a text
 	return string(b)

@@ -116,8 +116,8 @@ func (a *app) checkLog(q *question, by bool) (err error) {
 	return nil
 }
 
-// chosen is the bucket asked for, or all buckets: those with a limit, then those that once may have
-// had one, and what else the ledger has.
+// chosen returns the named bucket or, for "", all: those with a limit, then other buckets of the
+// price list, then those that only the ledger has.
 func (g *gate) chosen(ctx context.Context, bucket string) ([]string, error) {
 	all := report.LogBuckets(g.cfg, g.cred, g.Buckets())
 	known, err := g.Ledger.BucketsOf(ctx, g.Credential)
@@ -138,7 +138,7 @@ func (g *gate) chosen(ctx context.Context, bucket string) ([]string, error) {
 	return nil, g.bucket(bucket)
 }
 
-// span is the buckets asked for, and the time in which entries are.
+// span returns the buckets to read, and the time that --since and --until limit entries to.
 func (g *gate) span(ctx context.Context, q question) (buckets []string, in report.Span,
 	err error) {
 	if buckets, err = g.chosen(ctx, q.bucket); err != nil || cmp.Or(q.since, q.until) == "" {

@@ -153,7 +153,7 @@ func (t *entryTable) draw() error {
 		cli.Cut("labels", 10), cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
 }
 
-// without is the labels but for some.
+// without returns the labels without the named ones.
 func without(labels quota.Labels, names ...string) quota.Labels {
 	others := labels.With(nil)
 	for _, name := range names {
@@ -187,7 +187,7 @@ func (l entryLines) add(e report.Entry) error {
 // entries. These have none of them any more, so the line itself is of 0 units.
 const labelTakenOff = "taken_off"
 
-// takings are the corrections of a bucket as lines of its log.
+// takings returns the corrections of a bucket as entries of its log.
 func (g *gate) takings(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
 	list, err := g.Ledger.Takings(ctx, q)
 	entries := make([]quota.Entry, len(list))
@@ -198,7 +198,7 @@ func (g *gate) takings(ctx context.Context, q quota.Query) ([]quota.Entry, error
 	return entries, err
 }
 
-// each is a list as it is merged with logs.
+// each returns a list as an iterator that can be merged with logs.
 func each(list []quota.Entry) iter.Seq2[quota.Entry, error] {
 	return func(yield func(quota.Entry, error) bool) {
 		for _, e := range list {

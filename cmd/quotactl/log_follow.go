@@ -95,8 +95,8 @@ func (a *app) newsPrinter(g *gate) func(tail.News) error {
 // outage is whether the ledger is away, and since when.
 type outage struct{ since time.Time }
 
-// bridge says once that the ledger cannot be reached, and once that it is back. Any other error
-// comes back.
+// bridge logs once that the ledger cannot be reached, and once that it is back. It returns any
+// other error.
 func (a *app) bridge(o *outage, err error) error {
 	switch away := !o.since.IsZero(); {
 	case errors.Is(err, quota.ErrUnreachable):

@@ -36,7 +36,7 @@ func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
 	return sums.Groups(q.by), err
 }
 
-// missing is the error for a label that no entry has, if there are entries: its name is probably a
+// missing returns an error if there are entries and none has the label: its name is probably a
 // mistake.
 func missing(q question, list report.Groups) error {
 	has := func(row report.Group) bool { return row.Key != "" }

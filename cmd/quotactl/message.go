@@ -19,8 +19,8 @@ import (
 // maxMessage is how many bytes a file with a request or a response may have.
 const maxMessage = 32 << 20
 
-// message is an HTTP message as somebody has written it down: its first line, its header and its
-// body, which is the rest of the file whatever the header says of its length.
+// message reads a file with an HTTP message: the first line with the header, and the body, which is
+// the rest of the file whatever length the header declares.
 func message(ctx context.Context, path string) (head, body []byte, err error) {
 	data, err := textfile.ReadPipe(ctx, path, maxMessage)
 	if err != nil {
@@ -99,7 +99,8 @@ func readResponse(ctx context.Context, path string) (*http.Response, []byte, err
 	return resp, body, nil
 }
 
-// unpacked is a body that is as packed as its header says; some tools write it down unpacked.
+// unpacked decodes a body by its Content-Encoding. Some tools save it decoded; such a body is
+// returned as it is.
 func unpacked(h http.Header, body []byte) ([]byte, error) {
 	from, err := answer.Unpack(h.Get("Content-Encoding"), bytes.NewReader(body), maxMessage)
 	if err != nil {

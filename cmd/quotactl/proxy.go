@@ -268,7 +268,7 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.L
 	return p, nil
 }
 
-// unserved are the upstreams of the price list for which no credential is served.
+// unserved returns the upstreams of the price list for which no credential is served.
 func unserved(cfg *config.Config, served []config.Credential) []string {
 	return slices.DeleteFunc(cfg.Prices.Upstreams(), func(name string) bool {
 		return slices.ContainsFunc(served, func(c config.Credential) bool {

@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/upstream"
 )
 
-// servedCredentials are the credentials that the proxy adds, one for each upstream that has one:
-// that of the default upstream of the price list first, then the chosen ones.
+// servedCredentials returns the credentials to serve, one for each upstream that has one: of the
+// default upstream first, then the chosen ones.
 func (a *app) servedCredentials(cfg *config.Config, names []string) (
 	served []config.Credential, err error) {
 	chosen, err := a.chosenCredentials(cfg, names)
@@ -61,8 +61,8 @@ func (a *app) servedCredentials(cfg *config.Config, names []string) (
 	return served, nil
 }
 
-// chosenCredentials are the names that were given, by their upstreams. Without any, the only
-// credential is chosen, or that of the ingestor.
+// chosenCredentials returns the credentials named by flags, by upstream; without flags the only
+// one, or that of the ingestor.
 func (a *app) chosenCredentials(cfg *config.Config, names []string) (map[string]string, error) {
 	switch {
 	case len(names) > 0:

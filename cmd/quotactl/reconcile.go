@@ -111,7 +111,7 @@ func (a *app) reconciled(ctx context.Context, g *gate, r reconciling) error {
 	return failed
 }
 
-// cloud is the client of the credential's service account.
+// cloud returns a client with the credential's service account.
 func (a *app) cloud(g *gate) (*cloudquota.Client, error) {
 	service := cloudquota.ServiceOf(g.prices())
 	if service == "" {
@@ -159,7 +159,7 @@ func (r *reconciling) findShares() {
 	}
 }
 
-// projectOf is the project of another credential; "" where it cannot be known.
+// projectOf returns the project of another credential; "" if it is unknown.
 func projectOf(s config.ServiceAccount) string {
 	if s.Project != "" {
 		return s.Project

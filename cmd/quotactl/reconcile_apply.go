@@ -44,7 +44,7 @@ func (row reconciledRow) reason() string {
 		row.Ours, words.Moment(row.day.Begin), words.Moment(row.day.Until))
 }
 
-// uncorrected says which difference was not booked, and what to do.
+// uncorrected adds to an error which difference was not booked, and a hint.
 func (r *reconciling) uncorrected(row reconciledRow, err error) error {
 	err = fmt.Errorf("%s from %s: %w", row.Bucket, words.Moment(row.day.Begin), err)
 	switch {
@@ -57,7 +57,7 @@ func (r *reconciling) uncorrected(row reconciledRow, err error) error {
 	return err
 }
 
-// inCloudWords says what an answer of Google means, and what to do about it.
+// inCloudWords adds exit code and hint to an error of Google.
 func inCloudWords(c *cloudquota.Client, err error) error {
 	e, ok := errors.AsType[*cloudquota.Error](err)
 	if !ok {
@@ -114,7 +114,7 @@ type reconciledRow struct {
 	own int64 // of Ours, those of this credential
 }
 
-// pending is how many corrections were not made.
+// pending returns the number of corrections that were not made.
 func (r reconciliation) pending() (n int) {
 	for _, row := range r.Rows {
 		if row.Correction != 0 && !row.Applied {
@@ -182,7 +182,7 @@ func (row reconciledRow) inWords() string {
 	return string(row.Verdict)
 }
 
-// notes are what is to be said below the table.
+// notes returns the lines below the table.
 func (r reconciliation) notes(g *gate) (lines []string) {
 	if len(r.SharedWith) > 0 {
 		lines = append(lines, fmt.Sprintf("the ledger's figures include %v, of the same project",
@@ -205,7 +205,7 @@ func (r reconciliation) notes(g *gate) (lines []string) {
 	return lines
 }
 
-// advice is what to write into the configuration.
+// advice returns what to write into the configuration.
 func (l limitRow) advice(credential string) string {
 	if l.Theirs == nil {
 		return fmt.Sprintf("google sets no limit on %s, and quota.yaml %d (%s) for %s", l.Bucket,

@@ -131,7 +131,8 @@ func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) erro
 
 const mostHours = 24
 
-// sentence says how much would have been refused, and of whom and when if that is one.
+// sentence returns how much the limit would have refused, with the job, region, method and hour if
+// all had the same.
 func (o observation) sentence(s cli.Screen, unit costs.Unit) string {
 	switch {
 	case o.Limit.Window.Concurrent:

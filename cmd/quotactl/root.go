@@ -99,7 +99,7 @@ func (a *app) with(ctx context.Context, work func(*gate) error) error {
 	return work(g)
 }
 
-// withBucket is with, for a --bucket that must have a limit.
+// withBucket runs work on the open gate, if the bucket of --bucket has a limit or needs none.
 func (a *app) withBucket(c *cobra.Command, bucket string, work func(*gate) error) error {
 	if bucket == "" {
 		return usagef(c, "--bucket is missing")
@@ -170,5 +170,5 @@ func (g *gate) bucket(name string) error {
 		buckets)), "%s", hint)
 }
 
-// prices is the price list of the credential's upstream.
+// prices returns the price list of the credential's upstream.
 func (g *gate) prices() *costs.Table { return g.cfg.Table(g.cred) }

@@ -91,7 +91,7 @@ const (
 	maxRows     = 1000
 )
 
-// server is the stand-in of that name, and what it counts.
+// server returns the stand-in of that name, and a function that returns its counts.
 func (f standinFlags) server(name string) (http.Handler, func() any, error) {
 	usage := "quotactl standin " + name + " --listen 127.0.0.1:8081"
 	if err := cli.CheckListen(f.listen, usage); err != nil {
@@ -125,7 +125,7 @@ func (f standinFlags) server(name string) (http.Handler, func() any, error) {
 	return s, func() any { return s.Counts() }, nil
 }
 
-// youtube is the stand-in of the YouTube Data API, whose limits are by the Pacific day.
+// youtube returns the stand-in of the YouTube Data API, whose limits are by the Pacific day.
 func (f standinFlags) youtube(limits map[string][]standin.Limit) (http.Handler, func() any, error) {
 	buckets := strings.Fields("default search_list video_batch_get_stats video_insert")
 	s := &standin.YouTube{Limits: map[string]int64{}, Keys: f.keys, Latency: f.latency,

@@ -177,7 +177,7 @@ func drawStatus(s cli.Screen, list report.Status) error {
 	return s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12))...)
 }
 
-// named is the credential, and its mode where that is not the usual one.
+// named returns the name of a credential, with its mode unless that is enforce.
 func named(c report.CredentialStatus) string {
 	if c.Mode == "enforce" {
 		return c.Credential
@@ -197,7 +197,7 @@ func holds(l report.Status) bool {
 	})
 }
 
-// limitCell is the limit; in short it is what scheduled charges may use, and the headroom.
+// limitCell returns the limit; the short form is what scheduled charges may use, and the headroom.
 func limitCell(amount func(int64) string, l report.LimitStatus) cli.Cell {
 	out := cli.Cell{Text: amount(l.Units)}
 	if l.Headroom > 0 {

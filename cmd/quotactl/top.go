@@ -120,7 +120,7 @@ const (
 	topCharges   = 60
 )
 
-// read is a picture at a time. It is not for several goroutines.
+// read returns a picture of a moment. Only one goroutine may call it.
 func (r *topReader) read(ctx context.Context, now time.Time) (top.Picture, error) {
 	marks, err := r.mark(ctx, now)
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *topReader) read(ctx context.Context, now time.Time) (top.Picture, error
 	return pic, nil
 }
 
-// mark is the marks of all credentials; what is looked at less often is read on the way.
+// mark returns the marks of all credentials. It also refreshes what is read less often.
 func (r *topReader) mark(ctx context.Context, now time.Time) (marks string, err error) {
 	listed := now.Sub(r.listedAt) < topListEvery
 	if !listed {
@@ -201,7 +201,8 @@ func (r *topReader) list(ctx context.Context, c config.Credential) (err error) {
 	return nil
 }
 
-// outlook is the forecasts in words, at most once a minute, and less often where they take long.
+// outlook returns the forecasts in sentences. It makes new ones at most once a minute, less often
+// if that takes long.
 func (r *topReader) outlook(ctx context.Context) []string {
 	if began := time.Now(); began.Sub(r.foretoldAt) >= r.keepFor {
 		var out bytes.Buffer
@@ -214,7 +215,7 @@ func (r *topReader) outlook(ctx context.Context) []string {
 	return r.foretold
 }
 
-// do does what a key asked for, and says what came of it.
+// do performs what a key requested, and returns the result in lines.
 func (r *topReader) do(ctx context.Context, w top.Wish) []string {
 	cred, err := r.Config.Credential(w.Credential)
 	if err != nil {

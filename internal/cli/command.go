@@ -139,7 +139,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// Optional is an Args for one optional argument.
+// Optional accepts at most one argument.
 func Optional(name string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {

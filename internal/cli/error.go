@@ -65,7 +65,7 @@ func Report(stderr io.Writer, program string, err error) int {
 	return Code(err)
 }
 
-// reportJSON is Report in one line, like those of the log.
+// reportJSON prints err like Report, as one line of JSON.
 func reportJSON(stderr io.Writer, err error) int {
 	if text, hint := inWords(err); text != "" {
 		var more []any

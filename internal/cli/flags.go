@@ -94,7 +94,7 @@ func (c *Common) Search() config.Search {
 	return config.Search{Path: c.Config, System: c.System, Getenv: c.Getenv}
 }
 
-// Chosen is the credential that --credential names.
+// Chosen returns the credential that --credential names.
 func (c *Common) Chosen(cfg *config.Config) (config.Credential, error) {
 	cred, err := cfg.Credential(c.Credential)
 	switch {

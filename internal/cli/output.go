@@ -30,8 +30,8 @@ func (c *Common) Print(v any, table func() error) error {
 	return err
 }
 
-// PrintEach is Print for a list that may be too long for memory: an object whose only key is key.
-// each calls do with every item.
+// PrintEach prints a list that may be too long for memory, as an object whose only key is key. each
+// calls do with every item.
 func (c *Common) PrintEach(key string, each func(do func(item any) error) error,
 	table func() error) error {
 	if c.Output != "json" && c.Output != "yaml" {

@@ -45,7 +45,7 @@ func NewChanges(older catalog.Chart, before []catalog.Ranked, newer catalog.Char
 	return out
 }
 
-// Ranks are the places of a chart's videos, by their IDs.
+// Ranks returns the places of a chart's videos by their IDs.
 func Ranks(videos []catalog.Ranked) map[string]int {
 	ranks := make(map[string]int, len(videos))
 	for _, v := range videos {

@@ -24,7 +24,7 @@ type Video struct {
 	FetchedAt   words.Time `json:"fetched_at"`
 }
 
-// NewVideo is the video at a place of a chart; rank 0 is none.
+// NewVideo returns the video at a place of a chart; rank 0 is none.
 func NewVideo(v catalog.Seen, rank int) Video {
 	return Video{
 		Rank: rank, ID: v.ID, Title: v.Title, Channel: v.ChannelTitle, ChannelID: v.ChannelID,
@@ -43,7 +43,7 @@ type Chart struct {
 	Videos      []Video    `json:"videos"`
 }
 
-// NewChart is the outward form of what the catalogue has.
+// NewChart returns a chart of the catalogue in JSON.
 func NewChart(c catalog.Chart, videos []catalog.Ranked) Chart {
 	out := Chart{c.Region, words.Time(c.StartedAt), words.Time(c.CompletedAt), c.Run, []Video{}}
 	for _, v := range videos {
@@ -60,7 +60,7 @@ type Region struct {
 	Invalid       bool       `json:"invalid" doc:"the upstream knows no such region"`
 }
 
-// NewRegion is the outward form of a region's state.
+// NewRegion returns the state of a region in JSON.
 func NewRegion(s catalog.RegionState) Region {
 	return Region{s.Region, words.Time(s.CompletedAt), words.Time(s.UnavailableAt), s.Invalid}
 }
@@ -90,7 +90,7 @@ type Counters struct {
 	Comments *int64     `json:"comments"`
 }
 
-// NewHistory is the outward form of a video's history.
+// NewHistory returns the history of a video in JSON.
 func NewHistory(h catalog.History) History {
 	out := History{Video: NewVideo(h.Seen, 0), Description: h.Description,
 		Names: []Names{}, Counters: []Counters{}}

@@ -75,7 +75,7 @@ func (s Source) Denied(ctx context.Context, credential, bucket, by string, in Sp
 	return DenialsBy(by, all), err
 }
 
-// DeniedJobs is "12 of backfill, 3 of crawl": the jobs with the most denials first. It is empty if
+// DeniedJobs returns "12 of backfill, 3 of crawl": the jobs with the most denials first; "" if
 // nothing was denied.
 func DeniedJobs(rows []DenialRow) string {
 	const shown = 5

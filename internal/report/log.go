@@ -26,7 +26,7 @@ type Entry struct {
 	TakenBack bool `json:"taken_back,omitempty"`
 }
 
-// NewEntry is the outward form of an entry.
+// NewEntry returns an entry in JSON.
 func NewEntry(e quota.Entry) Entry {
 	return Entry{At: words.Time(e.At), ID: e.ID, Bucket: e.Bucket, Units: e.Units, Total: e.Total,
 		Labels: e.Labels.With(nil)}
@@ -38,7 +38,7 @@ type Groups struct {
 	Rows []Group `json:"rows"`
 }
 
-// LabelOf is the label that charges are added up by: method, region, job, source or label:NAME.
+// LabelOf returns the label to add up by: method, region, job, source or label:NAME.
 func LabelOf(by string) (string, error) {
 	if name, ok := strings.CutPrefix(by, "label:"); ok {
 		if err := (quota.Labels{name: "x"}).Check(); err != nil {
@@ -101,8 +101,8 @@ func (g Groups) Totals() (totals []Group) {
 	return totals
 }
 
-// LogBuckets are the buckets of a credential that may have a log: those with a limit, then those
-// that once may have had one.
+// LogBuckets returns the buckets of a credential that may have a log: those with a limit, then the
+// others of the price list.
 func LogBuckets(cfg *config.Config, of config.Credential, limited []string) []string {
 	for _, b := range cfg.Table(of).Buckets() {
 		if !slices.Contains(limited, b.Name) {

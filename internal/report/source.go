@@ -75,7 +75,7 @@ func (s Source) Assumed(ctx context.Context) (Source, bool, error) {
 	return Source{Config: &cfg, Ledger: s.Ledger}, cfg.Ingest.Scheduled, nil
 }
 
-// Regions are the configured ones.
+// Regions returns the configured regions.
 func (s Source) Regions() []string {
 	names := make([]string, len(s.Config.Ingest.Regions))
 	for i, r := range s.Config.Ingest.Regions {
@@ -84,8 +84,9 @@ func (s Source) Regions() []string {
 	return names
 }
 
-// Lanes are those that spend from a credential: of the sweep, with the pages that the catalogue
-// says a run will want, and of jobs, with what the ledger, if there is one, says that a run takes.
+// Lanes returns the lanes that spend from a credential: those of the sweep, with the pages that a
+// run will want according to the catalogue, and those of jobs, with what a run takes according to
+// the ledger, if there is one.
 func (s Source) Lanes(ctx context.Context, cred config.Credential) ([]share.Lane, error) {
 	var sweep []share.Lane
 	if s.Config.Ingest.Credential == cred.Name {
@@ -98,7 +99,7 @@ func (s Source) Lanes(ctx context.Context, cred config.Credential) ([]share.Lane
 	return append(sweep, jobs...), err
 }
 
-// AllLanes are those of all credentials.
+// AllLanes returns the lanes of all credentials.
 func (s Source) AllLanes(ctx context.Context) (all []share.Lane, err error) {
 	if s.Config.Ingest.Credential == "" { // it is swept when one is chosen
 		if all, err = s.sweepLanes(ctx); err != nil {
@@ -115,7 +116,7 @@ func (s Source) AllLanes(ctx context.Context) (all []share.Lane, err error) {
 	return all, nil
 }
 
-// JobLanes are those of the jobs alone.
+// JobLanes returns the lanes of the jobs alone.
 func (s Source) JobLanes(ctx context.Context, cred config.Credential) (
 	lanes []share.Lane, err error,
 ) {

@@ -62,8 +62,7 @@ func NewSuspension(u quota.BucketUsage) Suspension {
 		u.Reason}
 }
 
-// Text is "until 08:00, by alice since 07:12: the key leaked", with times as the caller writes
-// them.
+// Text returns "until 08:00, by alice since 07:12: the key leaked". The caller formats the times.
 func (s Suspension) Text(until string, moment func(time.Time) string) string {
 	text := "until " + until
 	if s.SuspendedBy != "" {
@@ -132,7 +131,7 @@ func overshoot(c config.Credential, table *costs.Table, b quota.BucketUsage) int
 	return bound
 }
 
-// LimitMode is the mode of a limit where it has one of its own that is not the usual one.
+// LimitMode returns the mode of a limit; "" for the usual one.
 func LimitMode(l quota.Limit) string {
 	if l.Observe {
 		return "observe"
@@ -172,8 +171,7 @@ func (s Source) Status(ctx context.Context) (out Status, err error) {
 	return out, nil
 }
 
-// suspendedWithoutLimit are the buckets of the price list that nothing limits and that are closed
-// nevertheless: whatever takes units of them is denied.
+// suspendedWithoutLimit returns the buckets of the price list that are suspended and have no limit.
 func (s Source) suspendedWithoutLimit(ctx context.Context, c config.Credential, known quota.Usage) (
 	closed []quota.BucketUsage, err error) {
 	var limited []string

@@ -2,7 +2,7 @@ package report
 
 import "quotabudget/internal/costs"
 
-// UnitOf is what a bucket, or a part of one, counts: units, where the price list does not say.
+// UnitOf returns what a bucket, or a part of one, counts; "units" if the price list names nothing.
 func UnitOf(t *costs.Table, bucket string) costs.Unit {
 	if b, ok := t.Bucket(bucket); ok {
 		return b.Unit

@@ -82,7 +82,7 @@ func (s State) Done(lines ...string) State {
 	return s
 }
 
-// Key is a key that was pressed, as bubbletea names it: "q", "up", "ctrl+c".
+// Key handles a key as bubbletea names it: "q", "up", "ctrl+c".
 func (s State) Key(key string) (State, Wish) {
 	switch {
 	case key == "ctrl+c":
@@ -142,7 +142,7 @@ func (s State) sorted() Order {
 	return s.order
 }
 
-// deed is for the selected bucket; what changes anything is asked first.
+// deed returns what a key does to the selected bucket. It asks before it changes anything.
 func (s State) deed(key string) (State, Wish) {
 	rows := s.rows()
 	if len(rows) == 0 {

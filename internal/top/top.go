@@ -44,7 +44,7 @@ type Row struct {
 	Limit      report.LimitStatus
 }
 
-// part is how much of the limit is taken.
+// part returns the part of the limit that is taken.
 func (r Row) part() float64 {
 	if r.Limit.Units == 0 {
 		return 1
@@ -52,7 +52,7 @@ func (r Row) part() float64 {
 	return float64(r.Limit.Used+r.Bucket.Held) / float64(r.Limit.Units)
 }
 
-// ends is when the window ends, or units come free.
+// ends returns when the window ends, or units come free.
 func (r Row) ends() time.Time {
 	if end := time.Time(r.Limit.ResetAt); !end.IsZero() {
 		return end
@@ -72,7 +72,7 @@ const (
 
 var orders = []Order{Configured, Fullest, Soonest}
 
-// rows are the limits to be shown.
+// rows returns the limits to show.
 func (s State) rows() (rows []Row) {
 	for _, c := range s.pic.Status.Credentials {
 		for _, b := range c.Buckets {
@@ -102,7 +102,7 @@ func (s State) rows() (rows []Row) {
 	return rows
 }
 
-// buckets are the names there are to choose from.
+// buckets returns the names of the buckets to choose from.
 func (s State) buckets() (names []string) {
 	for _, c := range s.pic.Status.Credentials {
 		for _, b := range c.Buckets {
@@ -132,7 +132,7 @@ func (s State) shows(c Charge) bool {
 	return s.label == ""
 }
 
-// Latest is the latest charges of all, newest first.
+// Latest returns the latest of all charges, newest first.
 func Latest(charges []Charge, most int) []Charge {
 	slices.SortStableFunc(charges, func(a, b Charge) int { return b.At.Compare(a.At) })
 	return charges[:min(len(charges), most)]

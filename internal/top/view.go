@@ -13,8 +13,8 @@ import (
 	"quotabudget/internal/words"
 )
 
-// View is the screen at a time: at most so many lines of s.Width columns; 0 lines for all of them,
-// without what only a keyboard needs.
+// View returns the screen of a moment, with at most lines lines of s.Width columns; for 0 lines
+// everything, without what only a keyboard needs.
 func (s State) View(screen cli.Screen, lines int, now time.Time) string {
 	v := view{State: s, screen: screen, now: now, live: lines > 0}
 	head := v.section(v.head)
@@ -42,7 +42,7 @@ type view struct {
 	live   bool
 }
 
-// section is what draw writes, in lines.
+// section returns the lines that draw writes.
 func (v *view) section(draw func(cli.Screen)) []string {
 	var out bytes.Buffer
 	s := v.screen
@@ -55,7 +55,7 @@ func (v *view) section(draw func(cli.Screen)) []string {
 	return strings.Split(text, "\n")
 }
 
-// window is so many lines of a table, its heading and those around the selected one.
+// window returns the heading of a table and the lines around the selected one, at most most lines.
 func window(table []string, selected, most int) []string {
 	if len(table) <= most {
 		return table
@@ -131,7 +131,7 @@ func (v *view) buckets(s cli.Screen) {
 		cli.Drop("next free or reset"), cli.Drop("credential"), cli.Drop("window"))...)
 }
 
-// until is the end of a suspension, else of the window, else when units come free.
+// until returns the end of a suspension, else of the window, else when units come free.
 func until(s cli.Screen, r Row, now time.Time) cli.Cell {
 	at := time.Time(r.Bucket.SuspendedUntil)
 	if at.IsZero() {
@@ -149,8 +149,8 @@ func (v *view) foretold(s cli.Screen) {
 	}
 }
 
-// lower is the latest charges, and who spent lately, in so many lines: side by side where there is
-// room, else one below the other.
+// lower returns the latest charges and the latest spenders in the given number of lines: side by
+// side if there is room, else one below the other.
 func (v *view) lower(lines int) []string {
 	if lines < 2 || !v.read {
 		return nil
@@ -211,7 +211,7 @@ func (v *view) charges(s cli.Screen, most int) {
 		cli.Drop("labels"), cli.Drop("region"), cli.Drop("method"))
 }
 
-// others are the labels without a column.
+// others returns the labels without a column.
 func others(labels quota.Labels) string {
 	var words []string
 	shown := []string{quota.LabelMethod, quota.LabelRegion, quota.LabelRun}
@@ -240,7 +240,7 @@ func (v *view) seen(s cli.Screen, most int) {
 	s.Draw(t, cli.Cut("job or region", 12), cli.Cut("bucket", 8))
 }
 
-// age is how long ago something was.
+// age returns how long ago something was.
 func age(now, at time.Time) string {
 	d := now.Sub(at)
 	if d < time.Second {
