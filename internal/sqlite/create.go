@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // create makes a file of the kind at path unless there is a file. The new one is complete before it
@@ -29,7 +30,9 @@ func create(ctx context.Context, path string, schema Schema, migrations []string
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return explainSystem(path, err)
 	}
-	file, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.new")
+	pattern := "." + filepath.Base(path) + ".*.new"
+	removeOld(filepath.Join(dir, pattern+"*"))
+	file, err := os.CreateTemp(dir, pattern)
 	if err != nil {
 		return explainSystem(path, err)
 	}
@@ -47,10 +50,44 @@ func create(ctx context.Context, path string, schema Schema, migrations []string
 	if err := fill(ctx, file.Name(), schema, migrations); err != nil {
 		return explain(path, err)
 	}
-	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+	err = os.Link(file.Name(), path)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // some file systems have no hard links
+		err = rename(file.Name(), path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return explainSystem(path, err)
 	}
 	return nil
+}
+
+// rename gives a file its name without replacing another one. A process that opens the file in
+// between finds an empty one, which is an error.
+func rename(old, path string) error {
+	claim, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := claim.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(old, path); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// creation is longer than it takes to make a file.
+const creation = time.Hour
+
+// removeOld removes what processes left that were killed while they made a file. Errors do not
+// matter: such files are in nobody's way.
+func removeOld(pattern string) {
+	left, _ := filepath.Glob(pattern)
+	for _, name := range left {
+		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > creation {
+			os.Remove(name)
+		}
+	}
 }
 
 // orphaned reports whether a write-ahead log is at path without its file. SQLite would replay it

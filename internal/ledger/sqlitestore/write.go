@@ -11,6 +11,7 @@ import (
 const (
 	trimEntries = 64
 	trimLapsed  = 256
+	trimNotes   = 64
 	trimAnswers = 4
 )
 
@@ -87,7 +88,7 @@ func (b *bucket) trim(until int64) {
 	b.trimmed = true
 	b.remove(-quota.Never, until, trimEntries)
 	b.t.change("lapsed_trim", b.args(until, trimLapsed)...)
-	b.t.change("note_trim", b.args(until)...)
+	b.t.change("note_trim", b.args(until, trimNotes)...)
 }
 
 // flush writes what is written once for all changes of the transaction.

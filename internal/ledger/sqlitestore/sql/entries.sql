@@ -59,9 +59,10 @@ SELECT at, id, units, 0, labels FROM (
     WHERE credential = ?1 AND bucket = ?2 AND at > ?3 AND at <= ?4 ORDER BY at DESC, id DESC LIMIT ?5)
 ORDER BY at, id;
 
--- Forgets those up to ?3.
+-- Forgets those up to ?3, at most ?4.
 -- name: note_trim
-DELETE FROM notes WHERE credential = ?1 AND bucket = ?2 AND at <= ?3;
+DELETE FROM notes WHERE (credential, bucket, at, id) IN (
+    SELECT credential, bucket, at, id FROM notes WHERE credential = ?1 AND bucket = ?2 AND at <= ?3 ORDER BY at LIMIT ?4);
 
 -- ?3 at, ?4 id
 -- name: note_remove
