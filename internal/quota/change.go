@@ -5,14 +5,14 @@ import (
 	"sort"
 )
 
-// Apply has the bucket's holds and state be as after a change that its store has written.
+// Apply has the bucket's holds and state be as after a change that its store has written. It copies
+// no hold that stays.
 func (b *Bucket) Apply(ch BucketChange) {
-	gone := func(h Hold) bool {
-		is := func(put Hold) bool { return put.ID == h.ID }
-		return slices.Contains(ch.Drop, h.ID) || slices.ContainsFunc(ch.Put, is)
+	for _, id := range ch.Drop {
+		b.drop(id)
 	}
-	b.Holds = slices.DeleteFunc(slices.Clone(b.Holds), gone)
 	for _, h := range ch.Put {
+		b.drop(h.ID)
 		if h.LapsedAt == 0 {
 			b.Holds = append(b.Holds, h)
 		}
@@ -22,9 +22,20 @@ func (b *Bucket) Apply(ch BucketChange) {
 	}
 }
 
+// drop removes a hold. The order of the others does not matter.
+func (b *Bucket) drop(reservation string) {
+	i := slices.IndexFunc(b.Holds, func(h Hold) bool { return h.ID == reservation })
+	if i >= 0 {
+		last := len(b.Holds) - 1
+		b.Holds[i] = b.Holds[last]
+		b.Holds = b.Holds[:last]
+	}
+}
+
 // after returns the bucket as it will be once the change is written.
 func (b *Bucket) after(ch BucketChange) *Bucket {
 	later := *b
+	later.Holds = slices.Clone(b.Holds)
 	later.Log = &writtenLog{Log: b.Log, from: ch.From, end: slices.Concat(ch.Entries, ch.Append)}
 	later.lapses = nil
 	later.Apply(ch)

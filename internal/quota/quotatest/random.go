@@ -248,7 +248,7 @@ func (s *story) newCall(buckets []string) Call {
 		Observe: s.rarely("observe", 10), DryRun: s.rarely("dry run", 6),
 		Labels: rapid.SampledFrom(labels).Draw(s.t, "labels"),
 	}
-	if len(s.reserve) > 0 && s.rarely("draw", 4) {
+	if len(s.reserve) > 0 && s.rarely("draw", 2) {
 		c.Reservation = rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
 		if of := bucketsOf(c.Reservation)[0]; !slices.Contains(buckets, of) {
 			buckets = append(slices.Clone(buckets), of)
