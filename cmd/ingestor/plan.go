@@ -40,26 +40,16 @@ func planCommand(a *app) *cobra.Command {
 		Long: `plan simulates the configured schedule against the configured limits, page by page,
 as the daemon would run it: across resets and clock changes, and with shares of the day while units
 are short. It calls no upstream and changes nothing. Without --from it starts now, with what the
-ledger holds; with --from on an empty ledger, which is not even opened. Days are the upstream's.
+ledger holds; with --from on an empty ledger. Days are the upstream's.
 
-A chart is taken to have as many pages as the region's last complete chart in the catalogue, at most
-the configured number; without such a chart, the configured number. --schedule, --stagger, --regions
-and --pages try a change out. Charges of other programs are not predicted, and a limit that is
-planned to the last unit leaves no room for a slow answer.
+A chart has as many pages as the region's last complete one in the catalogue, at most the configured
+number. --schedule, --timezone, --stagger, --regions and --pages try a change out. Charges of other
+programs are not predicted.
 
 Exit codes: 0 if every run gets all its pages; 75 if one does not, or if --fail-over is given and a
-limit's peak is above it (in per cent of its units less its headroom, as peak_percent in the JSON; a
-peak of exactly that percentage passes).
+limit's peak is above it (in per cent of its units less its headroom).
 
-A long plan shows its progress on a terminal; Ctrl-C and SIGTERM end it, and then nothing is
-printed.
-
---suggest gives one schedule, time zone and stagger for all jobs; write them into each job that has
-its own. If it gives pages, they are for every chart. As flags (--schedule, --timezone, --stagger,
---pages) they can be tried first.
-
-With -o json, margin is the least that was left for scheduled charges, and cap a limit less its
-headroom; docs/json.md describes every field.`,
+--suggest gives one schedule, time zone and stagger for all jobs. docs/json.md describes -o json.`,
 		Example: `  ingestor plan                               a week from now on
   ingestor plan --from 2026-11-01 --days 30   from an empty day
   ingestor plan --suggest                     the tightest schedule that fits

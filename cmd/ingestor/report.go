@@ -40,13 +40,10 @@ func freshnessCommand(a *app) *cobra.Command {
 		Use:   "freshness",
 		Short: "Show how much each region's chart changes per unit, and propose intervals",
 		Long: `freshness compares each of the last complete charts of a region with the one before:
-how many places have another video, and how many videos are new, among the places that both have. It
-proposes intervals at which a unit brings the same number of new videos in each region and all
-regions together spend about as much as now; at most four times longer or shorter than now. "Now" is
-the average interval of the scheduled ticks to come. It costs nothing: only the catalogue is read.
-ingestor plan says whether a proposal fits.
-
-docs/json.md describes the fields of -o json.`,
+how many places changed, and how many videos are new, among the places that both have. It proposes
+intervals at which a unit brings the same number of new videos in each region and all regions
+together spend about as much as now; at most four times longer or shorter than now. It costs
+nothing: only the catalogue is read. docs/json.md describes -o json.`,
 		Example: `  ingestor report freshness
   ingestor report freshness --last 100 -o json |
     jq '.regions[] | {region, proposed_seconds}'`,

@@ -32,22 +32,16 @@ func runCommand(a *app) *cobra.Command {
 		Long: `run fetches the chart of each region at the ticks of its job's schedule, and runs the
 commands and requests under jobs: in quota.yaml, which hold what they may take before they start and
 are charged what they took. Several daemons may run on one ledger: exactly one of them runs each
-tick, and if one dies, another takes its ticks over. Ticks that were missed while no daemon ran are
-made up for at the start, one for each region, the stalest region first.
+tick, and if one dies, another takes its ticks over. Missed ticks are made up for at the start, one
+for each region.
 
 If the units left are not enough for every tick until the reset, they are shared among the regions
-by weight, and ticks are left out evenly over the day.
+by weight. While ledger, upstream or catalogue do not answer, ticks wait; then each region runs one
+tick for all that it missed.
 
-While ledger, upstream or catalogue do not answer, ticks wait and no pages are fetched. The log says
-so once, then once an hour, and when it is over. Then each region runs one tick for all that it
-missed.
-
-SIGTERM and Ctrl-C end it: the current page is still stored, and claims are returned; a second
-signal ends it at once. SIGHUP, or a change of the configuration file or of the price list, reloads
-the file in force. Regions whose ticks stay the same are not interrupted; a changed or removed
-region finishes its run first. If the file is wrong, empty or missing, the reload is refused with
-the reasons and the old configuration stays in force. /healthz, /readyz and /metrics are served on
-listen:.`,
+SIGTERM and Ctrl-C end it after the current page; a second signal ends it at once. SIGHUP, or a
+change of the configuration file or of the price list, reloads it; a wrong file is refused, and the
+old configuration stays in force. /healthz, /readyz and /metrics are served on listen:.`,
 		Example: `  ingestor run
   ingestor run --config /etc/quota/quota.yaml --log-format json
   curl -s http://127.0.0.1:9310/metrics | grep quota_remaining_units`,

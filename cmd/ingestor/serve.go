@@ -27,15 +27,12 @@ func serveCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the catalogue and the budgets as web pages and as an HTTP API",
-		Long: `serve shows charts, videos with their histories, full-text search and the budgets, as
-web pages and as JSON. It never asks the upstream, so no request costs a unit. /docs and
-/openapi.json describe the API.
+		Long: `serve shows charts, videos, full-text search and the budgets, as web pages and as JSON.
+It never asks the upstream, so no request costs a unit. /docs and /openapi.json describe the API.
 
 It listens on this machine alone unless serve: in quota.yaml says otherwise. With public: true,
 budgets, forecast, plan, log and decisions need a token of token_file. With limits: and policies:,
-it limits its callers, and decides for other programs.
-
-Ctrl-C and SIGTERM stop it after the requests under way.`,
+it limits its callers, and decides for other programs.`,
 		Example: `  ingestor serve
   ingestor serve --demo                       with made-up charts, without a key
   curl -s http://127.0.0.1:8080/v1/charts/US | jq -r '.videos[].title'`,

@@ -31,12 +31,11 @@ func standinCommand(a *app) *cobra.Command {
 		Use:   "standin --listen ADDR",
 		Short: "Serve a stand-in for the YouTube Data API",
 		Long: `standin answers as the YouTube Data API v3 does: charts, videos, categories, regions,
-channels and search, with its page tokens and its errors. It meters as the real one does, for one
-project: four buckets, each request at least one unit, reset at midnight in Los Angeles. It takes
-uploads, in one request or in a resumable session, bills each once and keeps none of them. Charts
-are generated, or read from DIR/*.jsonl.gz, one file a region.
+channels, search and uploads, with its page tokens and its errors. It meters as the real one does,
+for one project: four buckets, reset at midnight in Los Angeles. Charts are generated, or read from
+DIR/*.jsonl.gz, one file a region.
 
-GET /standin/counts says what it has counted, without being counted. It ends with Ctrl-C and prints
+GET /standin/counts returns what it has counted, without being counted. Ctrl-C ends it; it prints
 its counts. With --service-account it also answers as Google's Cloud Monitoring and Service Usage
 do, for quotactl reconcile.
 

@@ -39,13 +39,11 @@ func (a *app) adjust() *cobra.Command {
 		Short: "Correct by hand what was used of a bucket",
 		Long: `adjust corrects the ledger where you know better. More units become an entry of the
 log. Fewer units come off the newest entries of the upstream's day, as if they had never been
-charged; no entry is negative, so no window is ever counted short. The log keeps who did it and why.
+charged. The log keeps who did it and why. No limit is asked.
 
-With --at, units are added at that time, or come off what was charged up to then on its day. No
-limit is asked: what was used was used.
-
-A part of a bucket, such as output/claude-x, and a limit across all of its parts have a log each:
-correct both.`,
+With --at, units are added at that time, or come off what was charged up to then on its day. A part
+of a bucket, such as output/claude-x, and a limit across all of its parts have a log each: correct
+both.`,
 		Example: `  quotactl adjust --bucket default --units 40 --reason "without the gate"
   quotactl adjust --bucket default --units -40 --reason "not billed" --at 2h
   quotactl adjust --bucket default --units -40 --reason test --dry-run

@@ -25,15 +25,13 @@ func (a *app) doctor() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what will go wrong, and say what to do about it",
-		Long: `doctor looks at the ledger and at the server or file that keeps it, at clocks, keys,
-limits, price lists and the schedule, and lists what will go wrong: what it found, what comes of it,
-and what to type.
+		Long: `doctor looks at the ledger and its server or file, at clocks, keys, limits, price lists
+and the schedule, and lists what will go wrong: what it found, what comes of it, and what to type.
+It charges nothing. On Redis it writes one key, which expires at once, to find out what its user may
+do.
 
-An error keeps charges from being decided, or lets more be spent than was meant. A warning will be
-one some day, or may not be what was meant. It charges nothing. On Redis it writes one key, which
-expires at once, to find out what its user may do.
-
-It exits with 0 if nothing is wrong, 1 if there are warnings, 2 if there are errors.`,
+It exits with 0 if nothing is wrong, 1 if there are warnings, 2 if there are errors: what keeps
+charges from being decided, or lets more be spent than was meant.`,
 		Example: `  quotactl doctor
   quotactl doctor --min-free 2048 -o json`,
 		Args: cli.Args(),

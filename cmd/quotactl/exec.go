@@ -29,32 +29,27 @@ func (a *app) exec() *cobra.Command {
 			"[--max N] [--settle HOW] -- COMMAND [ARG]...",
 		Short: "Run a command as a metered job",
 		Long: `exec holds what a command may take, runs the command, and settles what it took. The
-command is run as it would be without exec: it has the same terminal, files and process group, gets
-the signals that exec gets, and exec exits with its exit code.
-
-With --max N, the command gets no more than N units: no more is held, and beyond it the requests
-through its proxy are answered with 429 and its draws end with exit code 75. One line at the end
-says how many requests were denied.
+command has the same terminal, files and process group as without exec and gets its signals, and
+exec exits with its exit code. With --max N the command gets no more than N units.
 
 If the units do not fit now, the command is not started: one line says when they will, and the exit
-code is 75. With --wait, exec waits up to that long, in line with others who wait for the same.
+code is 75. With --wait, exec waits up to that long, in line with others.
 
 What the command took is, by --settle:
   all     what was held (default)
-  exit    what was held; nothing, if the command ends with an exit code other than 0
+  exit    what was held; nothing, if the command fails
   report  what it writes to the descriptor $QUOTA_REPORT_FD, in lines such as units=3,
-          bucket=default units=3 or method=youtube.videos.list count=3; what was held, if it writes
-          nothing
+          bucket=default units=3 or method=youtube.videos.list count=3; without a line, what was
+          held
   proxy   what its requests took: it finds a metering proxy of its own at $QUOTA_PROXY, and in the
           variables that the libraries of the APIs read
-More than was held is charged, too: it has been billed. A command that cannot be started takes
-nothing.
+More than was held is charged, too. A command that cannot be started takes nothing.
 
-The hold lasts for --ttl, and is extended while the command runs. If exec itself is killed, the hold
-is charged when it has lapsed, or given back with --lapse release.
+The hold is extended while the command runs. If exec itself is killed, the hold is charged after
+--ttl, or given back with --lapse release.
 
 Exit codes: 75 not started, try again later; 125 exec itself failed; 126 the command was found but
-cannot be run; 127 it was not found; otherwise that of the command.`,
+cannot be run; 127 it was not found; otherwise the command's.`,
 		Example: `  quotactl exec --units 40 -- backfill --since 1d
   quotactl exec --method youtube.videos.list --count 4 -- ./fetch.sh
   quotactl exec --learned --settle report --wait 5m -- python3 nightly.py

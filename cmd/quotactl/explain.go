@@ -27,14 +27,12 @@ func (a *app) explain() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain",
 		Short: "Show whether a charge fits now, when it will, and who has taken the units",
-		Long: `explain shows whether a charge would fit now. If not, it shows when it will, and what
-has taken the units of the limit that denies it: what was spent in its window by job, the largest
-sum first, and what reservations hold. All runs and regions of a job are one sum. If the bucket is
-suspended, the window is the upstream's day. If a limit of 24 hours alone denies the charge, it
-shows what the upstream's day has left. Nothing is charged.
+		Long: `explain shows whether a charge would fit now, else when it will, and what has taken the
+units of the limit that denies it: what was spent in its window by job, the largest sum first, and
+what reservations hold. If the bucket is suspended, the window is the upstream's day. Nothing is
+charged.
 
-It exits like spend: with 0 if the charge fits, with 75 if it does not fit now, and with 64 if it
-never will.`,
+It exits like spend: with 0 if the charge fits, 75 if it does not fit now, 64 if it never will.`,
 		Example: `  quotactl explain
   quotactl explain --units 30 --bucket search_list
   quotactl explain --units 30 -o json | jq -c '.by[0]'`,

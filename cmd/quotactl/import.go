@@ -40,20 +40,18 @@ func (a *app) importCrontab() *cobra.Command {
 		Use:   "crontab [FILE|-]",
 		Short: "Read the jobs that a crontab runs under quotactl exec",
 		Long: `crontab reads the lines of a crontab that run quotactl exec or ingestor once, and writes
-them as jobs that are run elsewhere, for the section jobs: of quota.yaml: "ingestor plan" and
-"quotactl forecast" then count them, and "ingestor run" leaves them alone. Each has the schedule of
-its line, the name, credential and costs that its flags give, and a comment on what its runs took by
-the log. ingestor once is the job trending.
+them as jobs that run elsewhere, for the section jobs: of quota.yaml: "ingestor plan" and "quotactl
+forecast" count them, "ingestor run" leaves them alone. ingestor once is the job trending.
 
 Without a file, or with -, it reads standard input. Files below /etc have the user before each
 command; so has any other with --system. The schedule is in the time zone of this machine, unless
---timezone or a line CRON_TZ= says another. Debian's cron does not know CRON_TZ, cronie does.
+--timezone or a line CRON_TZ= says another.
 
-With --write, the jobs go into that quota.yaml: those that were imported from the same source before
-are replaced, everything else stays as it is.
+With --write, the jobs replace those that were imported from the same source into that quota.yaml;
+everything else stays as it is.
 
-Lines that run something else are left aside. A line that cannot be read, never runs or costs more
-than a limit is skipped and named with its number, and the exit code is then 1.`,
+A line that cannot be read, never runs or costs more than a limit is skipped and named with its
+number, and the exit code is then 1.`,
 		Example: `  crontab -l | quotactl import crontab
   quotactl import crontab /etc/cron.d/backfill --write quota.yaml
   ssh host1 crontab -l | quotactl import crontab --source host1`,

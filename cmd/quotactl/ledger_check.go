@@ -48,15 +48,12 @@ func (a *app) ledgerCheck() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Compare every bucket with its entries, and repair what disagrees",
-		Long: `check reads every bucket of the configured credentials in the ledger, with or without
-a limit, and compares its totals, state, labels and reservations with its entries. They disagree if
-somebody edited the ledger by hand or restored only a part of it. Such a bucket denies the charges
-that need what is damaged.
+		Long: `check compares the totals, state, labels and reservations of every bucket of the
+configured credentials with its entries. They disagree if somebody edited the ledger by hand or
+restored only a part of it. Such a bucket denies the charges that need what is damaged.
 
-With --repair it shows what it would change, asks, and then repairs each bucket in one atomic step.
-Afterwards the sum of the entries counts as used. If an entry cannot be read, its units are worked
-out from the totals around it; if that is impossible, it is left alone. Programs can keep charging
-meanwhile.
+With --repair it shows what it would change, asks, and then repairs each bucket in one atomic step,
+so that the sum of the entries counts as used. Programs can keep charging meanwhile.
 
 It exits with 0 if nothing is wrong, or everything was repaired, else with 1.`,
 		Example: `  quotactl ledger check

@@ -31,14 +31,12 @@ func (a *app) log() *cobra.Command {
 		Long: `log lists the charges in the ledger (at least those of the last 72 hours), oldest
 first, of every bucket of the credential, or adds them up by a label.
 
-With --follow it goes on with new entries as they come, until it is interrupted; it begins with the
-newest 10 if neither --since nor --limit is given. An entry that loses units later, because its call
-was never sent or turned out cheaper, is followed by a line with the units taken back, less than 0.
-While the ledger cannot be reached, it says so once and waits.
+With --follow it goes on with new entries as they come, beginning with the newest 10 unless --since
+or --limit is given. Units that are taken back later are a line of their own, less than 0.
 
 With --denied it counts the charges that were denied in the last 8 days instead, by job unless --by
-says otherwise: how often, for how many units, and which limit denied the last one. Programs write
-these counts once a second and when they end; while the ledger is away, they are lost.`,
+says otherwise. Programs write these counts once a second; while the ledger is away, they are
+lost.`,
 		Example: `  quotactl log --since 1h
   quotactl log --since 48h --until 24h --by method
   quotactl log --by team --bucket default

@@ -41,10 +41,9 @@ func (a *app) prove() *cobra.Command {
   counter   the counter's estimate beside the truth: steady, bursty and adversarial calls
   retry     denied calls, retried a microsecond early and on time
 
---on sqlite plays on a ledger in a file of its own. A ledger has only the log, so the other
-algorithms are played in memory. --on redis plays on the server of the configured ledger, under keys
-of its own that expire a minute later. That is in real time and takes about ten seconds; denied
-calls are retried until the promised time.
+--on sqlite plays on a ledger in a file of its own, --on redis on the configured server, under keys
+of its own, in about ten seconds. A ledger has only the log; the other algorithms are then played in
+memory.
 
 prove exits with 1 if a promise was broken.`,
 		Example: `  quotactl prove

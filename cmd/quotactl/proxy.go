@@ -43,38 +43,33 @@ func (a *app) proxy() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "proxy --listen ADDR",
 		Short: "Meter the requests of any program",
-		Long: `proxy forwards requests to the upstreams of the price list and charges each of
-them before it is sent, so that a program in any language is metered by pointing it here instead of
-at the upstream. It serves each upstream that has a credential: the default one by its own paths,
-such as /youtube/v3/videos, the others below their names, such as /openai/v1/chat/completions. An
+		Long: `proxy forwards requests to the upstreams of the price list and charges each before it is
+sent. Point a program here instead of at the upstream. The default upstream is served by its own
+paths, such as /youtube/v3/videos, others below their names, such as /openai/v1/chat/completions; an
 only one, or without the default one the first that --credential names, has both.
 
-Where the price is known only after a call, what it may take is set aside before it is sent, and the
-truth is booked when its answer ends. The answer is read to its end if the caller hangs up: the
-upstream bills it all the same.
+If the price is known only after a call, the most it can take is set aside before it is sent, and the
+truth is booked when its answer ends, even if the caller hangs up.
 
-It adds the credential's API key and drops any key that the program sends. An OAuth token
-(Authorization: Bearer) is passed on, without the key, if the method takes one; its project must be
-that of the credential, or the quota of another project is spent. Where the upstream has its keys in
-Authorization, it is dropped like any key; anything else in it is refused.
+It adds the credential's API key and drops keys that the program sends. An OAuth token
+(Authorization: Bearer) is passed on without the key if the method takes one; its project must be
+the credential's.
 
 A denial is answered with 429, Retry-After and an error in the format of the upstream, or as
 problem+json if Accept asks for it. Refused requests are not sent and cost nothing:
-  400  the upstream could read the request differently than we charge it, or it cannot be priced
+  400  the upstream could read the request differently than we charge it, or it has no price
   401  the caller sent no token of the --token-file
-  403  Host is neither the address it listens on nor a --host, or a web page sent the request whose
+  403  Host is neither the listening address nor a --host, or a web page sent the request whose
        Origin is not named with --allow-origin
   404, 405  no method of the price list has this path, or this verb on it
   408, 413, 503  the body came too slowly or is too large; too many requests at once
-502 and 504 say whether the request was charged: it is, once it may have reached the upstream.
+502 and 504 say whether the request was charged.
 
-Anyone who can connect can spend your quota. On loopback and on a unix socket (mode 0600) no token
-is needed; on any other address --token-file is required. It has a line for each caller, a name and
-a token of 16 characters or more, and the word manual for people, who may use the headroom. The
-caller sends the token as X-Quota-Token: TOKEN, as Authorization: Bearer TOKEN (or token TOKEN, or
-Basic with it as the password), or as its API key; its name becomes the label caller of what it spends.
-
-Each request is logged on one line, without its query. Ctrl-C ends the proxy.`,
+Anyone who can connect can spend your quota. Loopback and a unix socket (mode 0600) need no token;
+any other address needs --token-file: a line for each caller, with a name, a token of 16 characters
+or more, and the word manual for people, who may use the headroom. The caller sends the token as
+X-Quota-Token, as Authorization: Bearer (or token, or Basic with it as the password), or as its API
+key; its name becomes the label caller.`,
 		Example: `  quotactl proxy --listen 127.0.0.1:8090 --admin 127.0.0.1:9311
   curl 'http://127.0.0.1:8090/youtube/v3/i18nRegions?part=snippet'
   quotactl proxy --listen unix:/run/quota/proxy.sock

@@ -28,17 +28,14 @@ func (a *app) reconcile() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reconcile [--apply] [--days N] [--lag D]",
 		Short: "Compare the ledger with what Google has metered",
-		Long: `reconcile asks Google what it has metered of the credential's project, with a service
-account, and shows it beside the ledger, for each bucket and each of the upstream's days. It also
-says which of Google's limits differ from those of the configuration.
+		Long: `reconcile compares the ledger with what Google has metered of the credential's project,
+for each bucket and each of the upstream's days, and the configured limits with Google's. It needs a
+service account.
 
-Google's meter is some minutes late, so of today only what is older than --lag is compared. Until
-four times that after the end of a day, less on Google's side only means that it has not counted all
-yet.
+Google's meter is some minutes late, so of today only what is older than --lag is compared, and less
+on Google's side counts only four times that after the end of a day.
 
-With --apply, differences are corrected as quotactl adjust does: what Google has counted besides is
-added at the end of what was compared, and what it has not comes off the newest entries of a day
-that is settled. Doing so again changes nothing.
+With --apply, differences are corrected as quotactl adjust does. Doing so again changes nothing.
 
 It exits with 0 if there is nothing to correct, or all was corrected, else with 1.`,
 		Example: `  quotactl reconcile

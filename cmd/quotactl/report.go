@@ -35,14 +35,12 @@ func (a *app) reportObserve() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "observe",
 		Short: "Show what the limits that are only observed would have refused",
-		Long: `observe plays the log again, once for each limit with "mode: observe" (its own, or its
+		Long: `observe plays the log through each limit with "mode: observe" (its own, or its
 credential's), as if that limit had denied: a charge that would have been refused does not count for
 those after it. It shows how many units each would have refused, whose, and in which hours (UTC).
 
-Every entry of the log is played, so that the windows are right at the beginning of --since. What
-others spent counts and cannot be refused. A program that would have come back later is not played.
-A limit with a headroom is taken to keep it from every charge, as the log does not tell those of
-people; where no more can be said exactly, a note says why.`,
+What others spent counts and cannot be refused. A headroom is taken to be kept from every charge, as
+the log does not name those of people. A note says where the figures are not exact.`,
 		Example: `  quotactl report observe
   quotactl report observe --since 24h --bucket default
   quotactl report observe -o json | jq '.limits[] | {bucket, window, share}'`,

@@ -24,13 +24,10 @@ func (a *app) status() *cobra.Command {
 		Long: `status shows for each limit the units used in its window, the units held by
 reservations, and what remains for scheduled charges. These leave the headroom to people (--manual).
 On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. A split bucket has a
-row for each part, such as output/small, of the 20 that took the most; a limit across all parts has
-one row.
+row for each of the 20 parts that took the most.
 
-Below the table are the limits that are only observed, the windows whose end the upstream reported,
-what is held for calls in flight where they can turn out to take more, by how much such calls can
-pass a limit, however many are sent, and the buckets that will run short (see forecast). The last lines
-name the ledger and the configuration file.`,
+Notes below the table name what is special, and the buckets that will run short (see forecast). The
+last lines name the ledger and the configuration file.`,
 		Example: `  quotactl status
   quotactl status --credential key1
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
