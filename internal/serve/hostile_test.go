@@ -64,20 +64,6 @@ func TestPrivateAnswersAreApart(t *testing.T) {
 	}
 }
 
-// Long addresses count as memory, too: very many of them are not kept.
-func TestKeptIsBounded(t *testing.T) {
-	t.Parallel()
-	h := newReading(nil, nil)
-	const long = 64 << 10
-	for i := range 4 * keptBytes / long {
-		h.keep(strings.Repeat("x", long)+string(rune('a'+i%26))+strings.Repeat("y", i),
-			&answer{status: http.StatusOK})
-	}
-	if kept := len(h.kept) * long; kept > keptBytes {
-		t.Errorf("%d bytes of addresses are kept, of %d", kept, keptBytes)
-	}
-}
-
 // A page of another site cannot make a browser post, not even without a content type. Programs,
 // which are no browsers, can.
 func TestOtherSitesCannotPost(t *testing.T) {

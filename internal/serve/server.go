@@ -62,9 +62,7 @@ func (s *Server) Handler() (http.Handler, error) {
 		_, pattern := mux.Handler(r)
 		return pattern
 	}
-	var guarded http.Handler = newReading(refusing(mux), func(r *http.Request) bool {
-		return s.mayReadPrivate(r.Header.Get("Authorization"))
-	})
+	guarded := reading(refusing(mux))
 	if s.Guard != nil {
 		if err := checkRoutes(s.Guard.Limits, route); err != nil {
 			return nil, err
@@ -158,7 +156,7 @@ func refusing(mux *http.ServeMux) http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		refusal := &recorder{answer{header: w.Header()}} // it has Allow
+		refusal := &recorder{header: w.Header()} // it has Allow
 		handler.ServeHTTP(refusal, r)
 		writeProblem(w, huma.NewError(refusal.status,
 			"there is no such method here: see /openapi.json"))
