@@ -9,45 +9,39 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
 
 // ownJobShown is a job without what may be secret: the values of its variables, and what a request
 // carries.
 type ownJobShown struct {
-	Name        string     `json:"name"`
-	Command     []string   `json:"command,omitempty"`
-	URL         string     `json:"url,omitempty"`
-	Elsewhere   string     `json:"elsewhere,omitempty"`
-	Method      string     `json:"method,omitempty"`
-	Success     []int      `json:"success,omitempty"`
-	Schedule    string     `json:"schedule"`
-	Timezone    string     `json:"timezone"`
-	Jitter      string     `json:"jitter"`
-	JitterS     int64      `json:"jitter_seconds"`
-	Timeout     string     `json:"timeout"`
-	TimeoutS    int64      `json:"timeout_seconds"`
-	Cost        []jobCost  `json:"cost"`
-	Learned     bool       `json:"learned"`
-	Max         *jobCost   `json:"max,omitempty"`
-	Settle      string     `json:"settle"`
-	Weight      int64      `json:"weight"`
-	Priority    int64      `json:"priority"`
-	Floor       int64      `json:"floor"`
-	Pace        *paceShown `json:"pace"`
-	Credential  string     `json:"credential"`
-	Environment []string   `json:"environment"`
-	Directory   string     `json:"directory,omitempty"`
-	User        string     `json:"user,omitempty"`
-	Overlap     string     `json:"overlap"`
-	Retry       int        `json:"retry"`
-	CatchUp     bool       `json:"catch_up"`
-}
-
-type jobCost struct {
-	Bucket string `json:"bucket"`
-	Units  int64  `json:"units"`
+	Name        string      `json:"name"`
+	Command     []string    `json:"command,omitempty"`
+	URL         string      `json:"url,omitempty"`
+	Elsewhere   string      `json:"elsewhere,omitempty"`
+	Method      string      `json:"method,omitempty"`
+	Success     []int       `json:"success,omitempty"`
+	Schedule    string      `json:"schedule"`
+	Timezone    string      `json:"timezone"`
+	Jitter      string      `json:"jitter"`
+	JitterS     int64       `json:"jitter_seconds"`
+	Timeout     string      `json:"timeout"`
+	TimeoutS    int64       `json:"timeout_seconds"`
+	Cost        []shownCost `json:"cost"`
+	Learned     bool        `json:"learned"`
+	Max         *shownCost  `json:"max,omitempty"`
+	Settle      string      `json:"settle"`
+	Weight      int64       `json:"weight"`
+	Priority    int64       `json:"priority"`
+	Floor       int64       `json:"floor"`
+	Pace        *paceShown  `json:"pace"`
+	Credential  string      `json:"credential"`
+	Environment []string    `json:"environment"`
+	Directory   string      `json:"directory,omitempty"`
+	User        string      `json:"user,omitempty"`
+	Overlap     string      `json:"overlap"`
+	Retry       int         `json:"retry"`
+	CatchUp     bool        `json:"catch_up"`
 }
 
 func newOwnJobs(cfg *config.Config) (shown []ownJobShown) {
@@ -58,14 +52,14 @@ func newOwnJobs(cfg *config.Config) (shown []ownJobShown) {
 			Method:    j.Request.Method, Success: j.Request.Success, Schedule: j.Schedule, Timezone: j.Timezone.String(),
 			Jitter: j.Jitter.String(), JitterS: words.Seconds(j.Jitter),
 			Timeout: j.Timeout.String(), TimeoutS: words.Seconds(j.Timeout),
-			Cost: newJobCosts(j.Cost.Costs), Learned: j.Cost.Learned, Settle: j.Settle,
+			Cost: shownCosts(j.Cost.Costs), Learned: j.Cost.Learned, Settle: j.Settle,
 			Weight: j.Weight, Priority: j.Priority, Floor: j.Floor, Pace: paceOf(cfg, j),
 			Credential: j.Credential, Directory: j.Directory, User: j.User, Overlap: "skip",
 			Environment: append([]string{}, slices.Sorted(maps.Keys(j.Environment))...),
 			Retry:       j.Retry, CatchUp: j.CatchUp,
 		}
 		if j.Max.Units > 0 {
-			out.Max = &jobCost{j.Max.Bucket, j.Max.Units}
+			out.Max = &shownCost{j.Max.Bucket, j.Max.Units}
 		}
 		if j.Queue {
 			out.Overlap = "queue"
@@ -82,13 +76,6 @@ func paceOf(cfg *config.Config, j config.OwnJob) *paceShown {
 	}
 	cred, _ := cfg.Credential(j.Credential) // the file was checked
 	return newPace(cred.Pace)
-}
-
-func newJobCosts(costs []quota.Cost) (shown []jobCost) {
-	for _, c := range costs {
-		shown = append(shown, jobCost{c.Bucket, c.Units})
-	}
-	return shown
 }
 
 // withoutQuery leaves out where a token may be.

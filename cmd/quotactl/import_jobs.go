@@ -28,7 +28,7 @@ type importedJob struct {
 	Elsewhere  string      `json:"elsewhere"`
 	Schedule   string      `json:"schedule"`
 	Timezone   string      `json:"timezone"`
-	Cost       []quotaCost `json:"cost"`
+	Cost       []shownCost `json:"cost"`
 	Method     string      `json:"method,omitempty"`
 	Count      int64       `json:"count,omitempty"`
 	Learned    bool        `json:"learned"`
@@ -36,10 +36,11 @@ type importedJob struct {
 	Credential string      `json:"credential"`
 	Line       int         `json:"line"`
 	Runs       int64       `json:"runs"` // in the log
-	Took       []quotaCost `json:"took"` // by them together
+	Took       []shownCost `json:"took"` // by them together
 }
 
-type quotaCost struct {
+// shownCost is a cost in JSON.
+type shownCost struct {
 	Bucket string `json:"bucket"`
 	Units  int64  `json:"units"`
 }
@@ -107,7 +108,7 @@ type ledgerError struct{ error }
 
 // job returns the job that a call stands for.
 func (im *importer) job(ctx context.Context, l crontab.Line, c invocation) (importedJob, error) {
-	j := importedJob{Cost: []quotaCost{}, Elsewhere: im.flags.source, Schedule: l.Spec,
+	j := importedJob{Cost: []shownCost{}, Elsewhere: im.flags.source, Schedule: l.Spec,
 		Timezone: cmp.Or(l.Zone, im.flags.timezone), Line: l.Number}
 	if c.program == "ingestor" {
 		return j, im.sweep(ctx, &j, c)
@@ -154,7 +155,7 @@ func (im *importer) exec(ctx context.Context, j *importedJob, call invocation) e
 		}
 	}
 	if units > 0 {
-		j.Cost = []quotaCost{{cmp.Or(flag("bucket"), quota.DefaultBucket), units}}
+		j.Cost = []shownCost{{cmp.Or(flag("bucket"), quota.DefaultBucket), units}}
 	}
 	return im.learn(ctx, j, cred, flag("bucket"))
 }
@@ -242,15 +243,16 @@ func (im *importer) learn(ctx context.Context, j *importedJob, cred config.Crede
 	case j.Method != "":
 		j.Learned = false
 	case len(j.Cost) == 0:
-		j.Cost = []quotaCost{{cmp.Or(bucket, quota.DefaultBucket), 1}}
+		j.Cost = []shownCost{{cmp.Or(bucket, quota.DefaultBucket), 1}}
 	}
 	return nil
 }
 
-func shownCosts(costs []quota.Cost) []quotaCost {
-	shown := []quotaCost{}
+// shownCosts returns costs in JSON.
+func shownCosts(costs []quota.Cost) []shownCost {
+	shown := []shownCost{}
 	for _, c := range costs {
-		shown = append(shown, quotaCost{c.Bucket, c.Units})
+		shown = append(shown, shownCost{c.Bucket, c.Units})
 	}
 	return shown
 }

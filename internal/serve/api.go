@@ -16,7 +16,8 @@ import (
 	"quotabudget/internal/words"
 )
 
-// api is the table of contents of /v1. The OpenAPI document is made from the types of its answers.
+// api adds the methods of /v1: this is their table of contents. The OpenAPI document is made from
+// the types of the responses.
 func (s *Server) api(mux *http.ServeMux) huma.API {
 	program, _ := version.Of()
 	config := huma.DefaultConfig("quotabudget", program)
@@ -90,7 +91,7 @@ type tooMany struct {
 	Violated []string `json:"violated-policies" doc:"the limits that deny"`
 }
 
-// limited says in the document that an operation may be denied.
+// limited documents that an operation may be denied.
 func limited(api huma.API) func(*huma.Operation) {
 	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[tooMany](), true, "")
 	return func(o *huma.Operation) {
@@ -101,7 +102,7 @@ func limited(api huma.API) func(*huma.Operation) {
 	}
 }
 
-// problem is the answer to an error. The details of our own failures go to the log only.
+// problem returns the response to an error. Details of our own failures go to the log only.
 func (s *Server) problem(ctx context.Context, err error) error {
 	var status huma.StatusError
 	switch {

@@ -32,7 +32,7 @@ func (Moment) Schema(r huma.Registry) *huma.Schema {
 	return huma.SchemaFromType(r, reflect.TypeFor[time.Time]())
 }
 
-// or is another time if the request left it out.
+// or returns other if the request has no time.
 func (m Moment) or(other time.Time) time.Time {
 	if m.given {
 		return m.time
@@ -85,7 +85,7 @@ func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Char
 	}, nil
 }
 
-// maxAge is how long a chart of some age may be kept by caches: a tenth of it (RFC 9111, 4.2.2),
+// maxAge returns how long caches may keep a chart of some age: a tenth of it (RFC 9111, 4.2.2),
 // from five seconds to five minutes.
 func maxAge(age time.Duration) string {
 	keep := min(max(age/10, 5*time.Second), 5*time.Minute)

@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// New is the configured server, still without what it shows and its limits.
+// New returns the configured server, without what it shows and its limits.
 func New(cfg *config.Config) (*Server, error) {
 	own := &cfg.Serve
 	s := &Server{Hosts: own.Hosts, Public: own.Public}

@@ -73,7 +73,7 @@ func isKey(c limit.Caller, authorization string) bool {
 	return c.Key != "" && strings.EqualFold(scheme, "Bearer")
 }
 
-// callers tells who sent a request.
+// callers returns a function that names the sender of a request.
 func (s *Server) callers() func(*http.Request) limit.Caller {
 	if s.Guard != nil {
 		return s.Guard.Caller

@@ -18,7 +18,7 @@ type Paging struct {
 	Cursor string `query:"cursor" maxLength:"20" doc:"next of the previous page"`
 }
 
-// start is the number that the cursor holds, 0 for the first page.
+// start returns the number in the cursor, 0 for the first page.
 func (p Paging) start() (int64, error) {
 	if p.Cursor == "" {
 		return 0, nil
@@ -30,8 +30,8 @@ func (p Paging) start() (int64, error) {
 	return n, nil
 }
 
-// newList is a page of the items, of which there is one more than limit if another page follows.
-// after computes the cursor of that page from the last item shown.
+// newList returns a page of the items, of which there is one more than limit if another page
+// follows. after computes the cursor of that page from the last item shown.
 func newList[T, U any](items []T, limit int, show func(T) U, after func(T) int64) list[U] {
 	out := list[U]{Items: []U{}}
 	if len(items) > limit {

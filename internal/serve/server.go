@@ -125,7 +125,7 @@ func (s *Server) pages(document *huma.OpenAPI) *pages.Pages {
 	return p
 }
 
-// shown are the configured regions. A reload may change them.
+// shown returns the configured regions. A reload may change them.
 func (s *Server) shown() []string {
 	if s.Source != nil {
 		return s.Source().Regions()

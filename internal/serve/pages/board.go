@@ -36,10 +36,10 @@ type boardBody struct {
 	Denied   []limit.Denied // callers that these limits denied most often
 }
 
-// Busy are the buckets to draw: something of them was spent, is set aside or is missing.
+// Busy returns the buckets to draw: something of them was spent, is set aside or is missing.
 func (b *boardBody) Busy() []*account { return b.of(true) }
 
-// Idle are the other buckets.
+// Idle returns the other buckets.
 func (b *boardBody) Idle() []*account { return b.of(false) }
 
 func (b *boardBody) of(busy bool) (some []*account) {
@@ -79,7 +79,9 @@ func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page
 	if p.Source != nil && p.private(r) {
 		body.Budgets = true
 		if err := p.fillBoard(ctx, body, now); err != nil {
-			p.Sources.Failed(err)
+			if ctx.Err() == nil { // else the client has disconnected
+				p.Sources.Failed(err)
+			}
 			body.Headline, body.Grade = "The ledger cannot be read", "bad"
 			body.Trouble = "Budgets, forecast and ticks are missing here; " +
 				"the charts are up to date."
@@ -196,7 +198,7 @@ func (p *Pages) lookFor(ctx context.Context, body *boardBody, address string) {
 	}
 }
 
-// Title is the lane's.
+// Title returns the title of the lane.
 func (l leftOut) Title() string { return schedule.Title(l.Job, l.Region) }
 
 // judge finds what is short and which runs are left out, and sets the headline.
@@ -228,8 +230,8 @@ func sep(credential string) string {
 	return ": "
 }
 
-// sentence says in a few words what is wrong with a bucket, and how much that weighs: what loses
-// runs weighs more than what nobody uses.
+// sentence returns in a few words what is wrong with a bucket, and a weight: what loses runs weighs
+// more than what nobody uses.
 func sentence(a *account) (text string, weight int) {
 	text, weight = wrong(a)
 	if a.Forecast.Lost.Runs > 0 {

@@ -63,7 +63,7 @@ func (a *account) Binds() string {
 	return a.Binding().Limit.Window.Text()
 }
 
-// Grade is how the bucket is drawn: good, warn or bad.
+// Grade returns how to draw the bucket: good, warn or bad.
 func (a *account) Grade() string {
 	switch {
 	case a.Forecast.Verdict == forecast.Exhausted, a.Forecast.Verdict == forecast.Closed,
@@ -75,7 +75,7 @@ func (a *account) Grade() string {
 	return "good"
 }
 
-// Name is the bucket's, with its credential if there are several.
+// Name returns the name of the bucket, with its credential if there are several.
 func (a *account) Name() string {
 	if a.Credential == "" {
 		return a.Bucket
@@ -91,10 +91,10 @@ func (a *account) Busy() bool {
 // Calendar reports whether the main limit follows the calendar, or ends when the upstream says.
 func (a *account) Calendar() bool { return !a.ResetsAt().IsZero() }
 
-// ResetsAt is when the main limit's window ends as a whole, if it does.
+// ResetsAt returns when the main limit's window ends as a whole; zero if it does not.
 func (a *account) ResetsAt() time.Time { return a.Ends(a.Main.Limit.Window, a.At) }
 
-// Counts says what a window counts that does not end.
+// Counts describes a window that does not end.
 func (a *account) Counts() string {
 	switch w := a.Main.Limit.Window; {
 	case w.Concurrent:
@@ -108,7 +108,7 @@ func (a *account) Counts() string {
 	}
 }
 
-// In is an amount without the name of its unit, and Noun that name: money has neither.
+// In formats an amount without the name of its unit, which is Noun. Money has no noun.
 func (a *account) In(units int64) string {
 	if a.words == nil {
 		return count(units)
@@ -117,7 +117,7 @@ func (a *account) In(units int64) string {
 	return amount
 }
 
-// Noun is the name of the unit, with a blank before it.
+// Noun returns the name of the unit, with a blank before it.
 func (a *account) Noun() string {
 	if a.words == nil {
 		return " units"
@@ -198,8 +198,8 @@ func (a *account) know(credential string, forecasts []report.Forecast, paces []q
 	}
 }
 
-// mainLimit is the limit to draw: of the day, unless another one leaves much less. Limits on a few
-// minutes are drawn only where there is no other.
+// mainLimit returns the limit to draw: of the day, unless another one leaves much less. Limits on a
+// few minutes are drawn only if there is no other.
 func mainLimit(limits []quota.LimitUsage) quota.LimitUsage {
 	weight := func(l quota.LimitUsage) float64 {
 		switch w := l.Limit.Window; {
@@ -215,7 +215,7 @@ func mainLimit(limits []quota.LimitUsage) quota.LimitUsage {
 	})
 }
 
-// since is the first moment whose spending matters for what is drawn.
+// since returns the first moment whose spending matters for what is drawn.
 func (a *account) since() time.Time {
 	window := a.Main.Limit.Window
 	if window.IsCalendar() {

@@ -78,7 +78,7 @@ func (a *account) draw() {
 	a.Plot = p
 }
 
-// lengthOf is how far back a window that follows no calendar is drawn.
+// lengthOf returns how far back a window that follows no calendar is drawn.
 func lengthOf(l quota.Limit) time.Duration { return max(l.Reach(), quota.Grain) }
 
 // byGrain adds up the sums of each grain, whosever they are.
@@ -93,7 +93,7 @@ func byGrain(sums []quota.Sum) (all []quota.Sum) {
 	return all
 }
 
-// plotID is a name without what has no place in an id.
+// plotID replaces what may not be in an id.
 func plotID(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' {
@@ -105,8 +105,8 @@ func plotID(name string) string {
 
 func (b *burn) cap() int64 { return b.limit.Cap(false) }
 
-// spent is the units charged between two moments; in the middle of a grain it is the part of the
-// grain that has passed, or of what has passed of it by now.
+// spent returns the units charged between two moments. A grain counts by the part of it, or of its
+// time until now, that lies between them.
 func (b *burn) spent(from, to time.Time) (units float64) {
 	for _, s := range b.sums {
 		start, end := s.At, minTime(s.At.Add(quota.Grain), b.now)
@@ -122,7 +122,7 @@ func (b *burn) spent(from, to time.Time) (units float64) {
 	return units
 }
 
-// leftAt is the units that were left at a moment, from what was spent alone.
+// leftAt returns the units that were left at a moment, by what was spent alone.
 func (b *burn) leftAt(at time.Time) float64 {
 	if b.limit.Window.Concurrent {
 		return float64(b.left)
@@ -134,7 +134,7 @@ func (b *burn) leftAt(at time.Time) float64 {
 	return max(0, float64(b.cap())-b.spent(since, minTime(at, b.now)))
 }
 
-// steps are moments from one to another, no more than some hundreds.
+// steps returns moments from one to another, at most some hundreds.
 func steps(from, to time.Time, most time.Duration) (all []time.Time) {
 	step := max(most, to.Sub(from)/200)
 	for at := from; at.Before(to); at = at.Add(step) {
@@ -151,8 +151,8 @@ func (b *burn) past() (line []point) {
 	return line
 }
 
-// ahead is what will be left: on the likely day, on one of ten that take most, and on one of ten
-// that take least.
+// ahead returns what will be left: on the likely day, on one of ten that take most, and on one of
+// ten that take least.
 func (b *burn) ahead() (likely, low, high []point) {
 	f := b.forecast
 	until := f.ResetAt.Sub(b.now)
@@ -171,7 +171,7 @@ func (b *burn) ahead() (likely, low, high []point) {
 	return line(f.Rate.Likely, f.DryAt), line(f.Rate.High, f.Earliest), line(f.Rate.Low, f.Latest)
 }
 
-// even is the line that spending at an even pace follows, or the one that the pace sets.
+// even returns the line of spending at an even pace, or the line that the pace sets.
 func (b *burn) even(pace *quota.Limit) (line []point) {
 	if !b.fixed {
 		return []point{{b.from, float64(b.cap())}, {b.to, float64(b.cap())}}
@@ -185,7 +185,7 @@ func (b *burn) even(pace *quota.Limit) (line []point) {
 	return line
 }
 
-// rows are one for each hour, or for each of some 24 parts of a longer window, until now.
+// rows returns a row for each hour until now, or for each of some 24 parts of a longer window.
 func (b *burn) rows() (rows []burnt) {
 	part := max(time.Hour, (b.to.Sub(b.from) / 24).Truncate(time.Hour))
 	before := b.from
@@ -225,5 +225,5 @@ func minTime(a, b time.Time) time.Time {
 	return b
 }
 
-// shortClock is a moment by the minute, with its day unless that is today.
+// shortClock formats a moment to the minute, with its day unless that is today.
 func shortClock(now, at time.Time) string { return at.UTC().Format(clockForm(now, at)) }

@@ -38,10 +38,10 @@ type place struct {
 	Way        *spark // its ranks in the last charts; nil when they are few
 }
 
-// Up is by how many places it went up since the chart before, negative for down.
+// Up returns by how many places it went up since the chart before, negative for down.
 func (p place) Up() int { return p.Was - p.Rank }
 
-// Down is the opposite of Up.
+// Down returns the opposite of Up.
 func (p place) Down() int { return -p.Up() }
 
 func (p *Pages) chart(ctx context.Context, r *http.Request, now time.Time) (page, error) {
@@ -107,7 +107,7 @@ func (p *Pages) chartAt(ctx context.Context, key catalog.ChartKey, at time.Time)
 	return body, nil
 }
 
-// ways are the ranks of videos in some charts, the oldest first.
+// ways returns the ranks of videos in some charts, the oldest first.
 func (p *Pages) ways(ctx context.Context, charts []catalog.Chart) ([]map[string]int, error) {
 	ways := make([]map[string]int, len(charts))
 	for i, chart := range charts {

@@ -70,8 +70,8 @@ func (c *changes) look(ctx context.Context, make func(context.Context) (string, 
 	return c.stamp
 }
 
-// events is a stream of server-sent events: "changed" at the beginning and whenever the catalogue
-// or a budget changed. The page then loads itself again.
+// events serves server-sent events: "changed" at the beginning and whenever the catalogue or a
+// budget changed. The page then loads itself again.
 func (p *Pages) events(w http.ResponseWriter, r *http.Request) {
 	KeepPrivate(w.Header())
 	reader := ""

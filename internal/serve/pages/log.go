@@ -24,7 +24,7 @@ type logBody struct {
 	table *costs.Table
 }
 
-// Amount is so many units of a bucket in its unit: $0.005. Plain units have no name.
+// Amount formats units of a bucket: $0.005. Plain units have no name.
 func (b *logBody) Amount(bucket string, units int64) string {
 	return amount(report.UnitOf(b.table, bucket), units)
 }
@@ -141,7 +141,7 @@ func (p *Pages) newLog(r *http.Request) (*logBody, error) {
 	return b, nil
 }
 
-// buckets are those of a credential that may have a log.
+// buckets returns the buckets of a credential that may have a log.
 func (p *Pages) buckets(credential string) []string {
 	c, err := p.Source().Config.Credential(credential)
 	if err != nil {

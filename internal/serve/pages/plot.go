@@ -43,7 +43,7 @@ type dot struct{ X, Y string }
 
 const plotWidth = 1000
 
-// Full is the height with the labels of the columns.
+// Full returns the height with the labels of the columns.
 func (p *plot) Full() int { return p.Height + 22 }
 
 // fit chooses the values that the plot shows, and its grid.
@@ -98,7 +98,7 @@ func (p *plot) grid() {
 	}
 }
 
-// niceStep is the next larger of 1, 2 and 5 times a power of ten, at least 1: all is counted.
+// niceStep returns the next larger of 1, 2 and 5 times a power of ten, at least 1.
 func niceStep(least float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(max(least, 1))))
 	for _, n := range []float64{1, 2, 5} {
@@ -109,7 +109,7 @@ func niceStep(least float64) float64 {
 	return 10 * power
 }
 
-// timeStep is how far apart at most six columns of the grid are, and how they are labelled.
+// timeStep returns the distance and the format of at most six columns of the grid.
 func timeStep(d time.Duration) (time.Duration, string) {
 	const day = 24 * time.Hour
 	for _, step := range []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute,
@@ -138,7 +138,7 @@ func (p *plot) y(value float64) float64 {
 
 func percentText(x float64) string { return fmt.Sprintf("%.2f%%", x) }
 
-// path is the way along some points.
+// path returns the path along some points.
 func (p *plot) path(points []point) string {
 	var b strings.Builder
 	for i, one := range points {

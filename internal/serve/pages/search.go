@@ -26,7 +26,7 @@ type searchBody struct {
 	Previous, Next string // addresses; "" where there is none
 }
 
-// First is the number of the first video found on this page.
+// First returns the number of the first video on this page.
 func (b searchBody) First() int { return (b.Page-1)*perPage + 1 }
 
 func (p *Pages) search(ctx context.Context, r *http.Request, now time.Time) (page, error) {

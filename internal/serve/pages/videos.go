@@ -17,7 +17,7 @@ type videoBody struct {
 	Plots []*plot
 }
 
-// Upstream is the video's address at the upstream.
+// Upstream returns the video's address at the upstream.
 func (b videoBody) Upstream() string {
 	return "https://www.youtube.com/watch?v=" + url.QueryEscape(b.ID)
 }

@@ -24,7 +24,7 @@ var functions = template.FuncMap{
 	"item":       newItem,
 }
 
-// title is the title of a video as text.
+// title returns the title of a video as text.
 func title(text string) string {
 	if text = strings.TrimSpace(words.Plain(text)); text == "" {
 		return "(no title)"
@@ -32,7 +32,7 @@ func title(text string) string {
 	return text
 }
 
-// number is n as an integer, of which there may be none.
+// number returns n as an integer; false for a nil pointer.
 func number(n any) (int64, bool) {
 	switch n := n.(type) {
 	case int:
@@ -60,11 +60,11 @@ func format(n any, write func(int64) string) string {
 	return "–"
 }
 
-// ago is how long before now a moment was. The first minute has no seconds, which would change the
-// page each time.
+// ago formats how long before now a moment was. The first minute has no seconds, which would change
+// the page each time.
 func ago(now, at time.Time) template.HTML { return timeTag(at, words.Age(now.Sub(at))) }
 
-// timeTag is the element of a moment, "never" where there is none.
+// timeTag returns the element of a moment; "never" for the zero time.
 func timeTag(at time.Time, text string) template.HTML {
 	if at.IsZero() {
 		return "never"
@@ -73,7 +73,7 @@ func timeTag(at time.Time, text string) template.HTML {
 		moment(at), text))
 }
 
-// until is how long after now a moment will be.
+// until formats how long after now a moment will be.
 func until(now, at time.Time) template.HTML {
 	if d := at.Sub(now); d >= time.Minute {
 		return timeTag(at, "in "+strings.TrimSuffix(words.Age(d), " ago"))
@@ -81,7 +81,7 @@ func until(now, at time.Time) template.HTML {
 	return timeTag(at, "now")
 }
 
-// clock is a moment as people write it in a sentence, with its day unless that is today.
+// clock formats a moment for a sentence, with its day unless that is today.
 func clock(now, at time.Time) template.HTML {
 	return timeTag(at, at.UTC().Format(clockForm(now, at)))
 }
@@ -96,12 +96,12 @@ func clockForm(now, at time.Time) string {
 	return "2 Jan 2006 15:04"
 }
 
-// second is a moment to the second, with its day unless that is today.
+// second formats a moment to the second, with its day unless that is today.
 func second(now, at time.Time) template.HTML {
 	return timeTag(at, at.UTC().Format(clockForm(now, at)+":05"))
 }
 
-// day is the day of a moment, with its year unless that is this one.
+// day formats the day of a moment, with its year unless that is this one.
 func day(now, at time.Time) template.HTML {
 	if at.UTC().Year() == now.UTC().Year() {
 		return timeTag(at, at.UTC().Format("2 Jan"))
@@ -109,13 +109,13 @@ func day(now, at time.Time) template.HTML {
 	return timeTag(at, at.UTC().Format("2 Jan 2006"))
 }
 
-// moment is a moment to the second.
+// moment formats a moment to the second.
 func moment(at time.Time) string { return at.UTC().Format("2 Jan 2006 15:04:05 UTC") }
 
-// minute is a moment to the minute, so that a page is the same for so long: it has an ETag.
+// minute formats a moment to the minute: the page keeps its ETag that long.
 func minute(at time.Time) string { return at.UTC().Format("15:04 UTC") }
 
-// iso is a moment for programs, and for at= of a link.
+// iso formats a moment for programs, and for at= of a link.
 func iso(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.999999Z") }
 
 var isoLength = regexp.MustCompile(`^P(?:(\d{1,4})W)?(?:(\d{1,4})D)?` +
@@ -144,7 +144,7 @@ func times(n any, noun string) string {
 	return words.Plural(v, noun)
 }
 
-// lines are those of a text, without empty ones.
+// lines returns the lines of a text, without empty ones.
 func lines(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(words.Plain(line)); line != "" {
@@ -154,7 +154,7 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// videoPath is the address of a video's page. The id is the upstream's: anything may be in it.
+// videoPath returns the address of a video's page. The upstream's id may hold any characters.
 func videoPath(id string) string { return "/videos/" + url.PathEscape(id) }
 
 // item is one of the menu.
@@ -167,7 +167,7 @@ func newItem(p page, section, path, name string) item {
 	return item{path, name, p.Section == section}
 }
 
-// percent is a part of a whole for a bar: a part that is there can be seen.
+// percent returns a part of a whole for a bar, at least 1 unless it is 0.
 func percent(part, whole int64) int64 {
 	if whole <= 0 || part <= 0 {
 		return 0
