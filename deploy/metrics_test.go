@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestEveryMetricIsDocumented: docs/metrics.md has every metric that the programs export, in the
+// TestEveryMetricIsDocumented: docs/operations.md has every metric that the programs export, in the
 // section of the program that does, with its labels, and no other.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	t.Parallel()
@@ -24,15 +24,15 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 			delete(file, name)
 		}
 	}
-	page := read(t, "../docs/metrics.md")
+	page := read(t, "../docs/operations.md")
 	for title, want := range map[string]map[string]string{
 		"The daemon, and the file of a sweep": both,
 		"Only the daemon":                     daemon,
 		"Only the file of a sweep":            file,
 		"The proxy":                           exported(scrapeProxy(t)),
 	} {
-		_, section, _ := strings.Cut(page, "\n## "+title+"\n")
-		section, _, _ = strings.Cut(section, "\n## ")
+		_, section, _ := strings.Cut(page, "\n### "+title+"\n")
+		section, _, _ = strings.Cut(section, "\n### ")
 		got := listed(section)
 		for name, labels := range want {
 			if got[name] != labels {

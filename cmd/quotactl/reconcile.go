@@ -122,7 +122,7 @@ func (a *app) cloud(g *gate) (*cloudquota.Client, error) {
 	if at.File == "" {
 		return nil, broken(errors.New("credential "+g.Credential+" has no service_account"),
 			"an API key cannot read quota: write service_account: {file: PATH} into quota.yaml; "+
-				"docs/reconcile.md says how to make one")
+				"docs/upstream.md says how to make one")
 	}
 	text, err := at.Key(cloudquota.MaxKey)
 	if err != nil {

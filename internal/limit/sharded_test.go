@@ -88,11 +88,11 @@ func TestShardedBesideWholeKeys(t *testing.T) {
 	}
 }
 
-// TestShardedError measures what docs/limits.md states: the units admitted in a window and the
+// TestShardedError measures what docs/api.md states: the units admitted in a window and the
 // unused room, by algorithm and number of parts.
 func TestShardedError(t *testing.T) {
 	const units, window = 240, time.Minute
-	text, err := os.ReadFile("../../docs/limits.md")
+	text, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestShardedError(t *testing.T) {
 					}
 					row := fmt.Sprintf("| log | %d | %d | %d | %d |", shards, cost, most, unused)
 					if algorithm == limit.Log && !strings.Contains(page, row) {
-						t.Errorf("docs/limits.md has no row %s", row)
+						t.Errorf("docs/api.md has no row %s", row)
 					}
 					if rest := int64(shards) * (cost - 1); algorithm == limit.Log && unused > rest {
 						t.Errorf("%d units unused, want at most %d", unused, rest)

@@ -153,7 +153,7 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// TestPicture: make picture draws the picture in docs/limits.md.
+// TestPicture: make picture draws the picture in docs/api.md.
 func TestPicture(t *testing.T) {
 	s := prove.Memory()
 	r := &prove.Result{On: s.On, Seed: 7}
