@@ -80,7 +80,7 @@ func TestCron(t *testing.T) {
 	text := read(t, config)
 	write(t, config, text+"\nlimit: {}\n")
 	m.mails("the configuration is wrong", sweep,
-		`quota.yaml:\d+: the configuration: unknown key "limit"`)
+		`quota.yaml:\d+: unknown key "limit"`)
 	m.mails("also for the deletion", purge, `unknown key "limit"`)
 	write(t, config, text)
 	write(t, config, text+"\ningest: {regions: [CA]}\n")
