@@ -22,8 +22,9 @@ func TestContract(t *testing.T) {
 			s.Now = clock.Now
 			return ledger.New(s)
 		},
-		SetNow: clock.Set,
-		Dump:   func(t testing.TB, credential string) string { return dump(t, path, credential) },
+		SetNow:    clock.Set,
+		Histories: 40,
+		Dump:      func(t testing.TB, credential string) string { return dump(t, path, credential) },
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,16 +192,21 @@ func TestRetryBesideACallInFlight(t *testing.T) {
 // Thousands of holds that lapse together become entries in steps, and a reading waits for none.
 func TestManyLapseTogether(t *testing.T) {
 	l, now := clocked(t)
-	exec(t, l, "PRAGMA synchronous = off")
-	const holds = 2500
-	for i := range holds {
-		d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "key1",
-			ID: fmt.Sprintf("default.r%d", i), Lapse: quota.LapseCharge, TTL: time.Minute,
-			Costs: []quota.Cost{{Bucket: "default", Units: 1}}, Limits: day(10_000)})
-		if err != nil || !d.Allowed {
-			t.Fatal(d, err)
-		}
+	const holds, callers = 2500, 50 // who share transactions
+	var all sync.WaitGroup
+	for caller := range callers {
+		all.Go(func() {
+			for i := caller; i < holds; i += callers {
+				d, err := l.Reserve(t.Context(), quota.Reserve{Credential: "key1",
+					ID: fmt.Sprintf("default.r%d", i), Lapse: quota.LapseCharge, TTL: time.Minute,
+					Costs: []quota.Cost{{Bucket: "default", Units: 1}}, Limits: day(10_000)})
+				if err != nil || !d.Allowed {
+					t.Error(d, err)
+				}
+			}
+		})
 	}
+	all.Wait()
 	*now = now.Add(time.Hour)
 	u, err := l.Usage(t.Context(), "key1", day(10_000))
 	if err != nil || u.Buckets[0].Limits[0].Used != holds || u.Buckets[0].Held != 0 {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -172,10 +173,16 @@ func TestReplayIsTheVeryAnswer(t *testing.T) {
 func TestBytesOfAnEntry(t *testing.T) {
 	path := file(t)
 	l := openEnv(t, path)
-	const entries = 2000
-	for range entries {
-		mustCharge(t, l, 1, day(1_000_000))
+	const entries, callers = 2000, 50 // who share transactions
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for range entries / callers {
+				mustCharge(t, l, 1, day(1_000_000))
+			}
+		})
 	}
+	all.Wait()
 	l.Close() // folds the log into the file
 	info, err := os.Stat(path)
 	if err != nil {

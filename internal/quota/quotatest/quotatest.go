@@ -18,7 +18,9 @@ package quotatest
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,6 +44,9 @@ type Harness struct {
 	// beside such holds, its times to retry may be later than need be, and those of estimates too
 	// early. Holds that lapse become entries whenever somebody looks.
 	Coarse bool
+	// Histories is how many random histories of a kind are played where the flag -rapid.checks says
+	// nothing; 0 for rapid's default. Each run has others.
+	Histories int
 	// Dump is everything that the store holds of the credential, as text, to see that nothing
 	// changed. It may be nil: then only what the ledger itself tells is compared.
 	Dump func(t testing.TB, credential string) string
@@ -68,6 +73,7 @@ func (c Call) ask(l quota.Ledger) (quota.Decision, error) {
 
 // Run holds a ledger to the contract.
 func Run(t *testing.T, h Harness) {
+	h.limitHistories()
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, Harness)
@@ -80,6 +86,14 @@ func Run(t *testing.T, h Harness) {
 		{"RandomLevels", testRandomLevels},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, h) })
+	}
+}
+
+func (h Harness) limitHistories() {
+	stated := h.Histories == 0
+	flag.Visit(func(f *flag.Flag) { stated = stated || f.Name == "rapid.checks" })
+	if !stated {
+		flag.Lookup("rapid.checks").Value.Set(strconv.Itoa(h.Histories))
 	}
 }
 
