@@ -151,6 +151,16 @@ func (l Labels) Encode() string { return l.encode("") }
 // EncodeWithoutRun is what Encode writes of the labels without the run.
 func (l Labels) EncodeWithoutRun() string { return l.encode(LabelRun) }
 
+// CutRun cuts the run out of a line that Encode wrote.
+func CutRun(line string) string {
+	before, after, found := strings.Cut("&"+line, "&"+LabelRun+"=")
+	if !found {
+		return line
+	}
+	_, rest, _ := strings.Cut(after, "&")
+	return strings.Trim(before+"&"+rest, "&")
+}
+
 func (l Labels) encode(without string) string {
 	names := make([]string, 0, maxLabels)
 	for name, value := range l {

@@ -259,9 +259,12 @@ func (q *Queue[W]) State() (waiting int, closed bool) {
 	return len(q.waiting), q.closed
 }
 
-// Queues holds a queue per key, each with up to two leaders. Queues are never removed, so keys
-// must be few. The zero value has none.
+// Queues holds a queue per key. Queues are never removed, so keys must be few. The zero value has
+// none.
 type Queues[K comparable, W any] struct {
+	// One allows one leader at a time in each queue, instead of two: see Queue.Two.
+	One bool
+
 	mu sync.Mutex
 	of map[K]*Queue[W]
 }
@@ -275,7 +278,7 @@ func (q *Queues[K, W]) Get(key K) *Queue[W] {
 		if q.of == nil {
 			q.of = make(map[K]*Queue[W])
 		}
-		of = &Queue[W]{Two: true}
+		of = &Queue[W]{Two: !q.One}
 		q.of[key] = of
 	}
 	return of

@@ -138,7 +138,7 @@ func (c *checked) checkEntries(ahead bool) {
 				e.Labels = lostLabels
 				c.labels++
 			}
-			c.sums.Add(e.At, withoutRun(e.Labels), e.Units, 1)
+			c.sums.Add(e.At, quota.CutRun(e.Labels), e.Units, 1)
 			if c.repair && e != was {
 				c.t.change("entry_remove", c.args(was.At-1, was.At)...)
 				c.t.change("entry_add", c.args(e.At, e.ID, e.Units, e.Total, e.Labels)...)

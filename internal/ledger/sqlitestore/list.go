@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"iter"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -106,16 +105,6 @@ func (t *tx) sums(q quota.SumQuery, into *quota.Tally) {
 		into.Add(at, line, units, charges)
 		return err
 	})
-}
-
-// withoutRun cuts the run out of a line of labels.
-func withoutRun(line string) string {
-	before, after, found := strings.Cut("&"+line, "&"+quota.LabelRun+"=")
-	if !found {
-		return line
-	}
-	_, rest, _ := strings.Cut(after, "&")
-	return strings.Trim(before+"&"+rest, "&")
 }
 
 // BucketsOf implements ledger.Store.

@@ -66,7 +66,7 @@ func (b *bucket) write(ch quota.BucketChange) {
 // add writes an entry, and adds it to the sums.
 func (b *bucket) add(e quota.LogEntry) {
 	b.t.change("entry_add", b.args(e.At, e.ID, e.Units, e.Total, e.Labels)...)
-	b.sums.Add(e.At, withoutRun(e.Labels), e.Units, 1)
+	b.sums.Add(e.At, quota.CutRun(e.Labels), e.Units, 1)
 }
 
 // remove removes the oldest entries after a time and up to another, at most so many (-1 for all),
@@ -78,7 +78,7 @@ func (b *bucket) remove(after, until int64, most int) {
 		return
 	}
 	for _, e := range gone {
-		b.sums.Add(e.At, withoutRun(e.Labels), -e.Units, -1)
+		b.sums.Add(e.At, quota.CutRun(e.Labels), -e.Units, -1)
 	}
 	b.t.change("entry_remove", b.args(after, gone[len(gone)-1].At)...)
 }
