@@ -65,25 +65,39 @@ var (
 	_ quota.Checker = (*Ledger)(nil)
 )
 
+// charger is a store that decides some charges itself, as the rule would.
+type charger interface {
+	// TryCharge returns false if it has decided nothing, and the charge is left to Update.
+	TryCharge(ctx context.Context, c quota.Charge) (d quota.Decision, decided bool, err error)
+}
+
 // update decides until nothing is left of holds that lapse together: each step writes a bounded
-// number of entries.
-func (l *Ledger) update(ctx context.Context, scope quota.Scope,
-	decide func(*quota.Account) (quota.Change, error)) error {
-	for more := true; more; {
+// number of entries. The store may decide after the caller has left, so that the result is in
+// memory of its own.
+func update[T any](ctx context.Context, l *Ledger, scope quota.Scope,
+	decide func(*quota.Account) (T, quota.Change, error)) (result T, err error) {
+	for {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("ledger not asked: %w", err)
+			return result, fmt.Errorf("ledger not asked: %w", err)
 		}
-		err := l.Update(ctx, scope, func(a *quota.Account) (quota.Change, error) {
-			ch, err := decide(a)
+		var last T
+		var more bool
+		err := l.Update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
+			last, ch, err = decide(a)
 			more = err == nil && ch.More
 			return ch, err
 		})
-		if err != nil {
-			return err
+		if err != nil || !more {
+			if err == nil {
+				result = last
+			}
+			return result, err
 		}
 	}
-	return nil
 }
+
+// nothing is the result of what has none.
+type nothing = struct{}
 
 // lapsed writes the entries of holds in a bucket that have lapsed, before the log is read.
 func (l *Ledger) lapsed(ctx context.Context, credential, bucket string) error {
@@ -97,7 +111,11 @@ func (l *Ledger) lapsed(ctx context.Context, credential, bucket string) error {
 	if err != nil || !due {
 		return err
 	}
-	return l.update(ctx, scope, (*quota.Account).Lapse)
+	_, err = update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
+		ch, err = a.Lapse()
+		return nothing{}, ch, err
+	})
+	return err
 }
 
 func bucketsOf(costs []quota.Cost) []string {
@@ -113,11 +131,15 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (d quota.Decision, 
 	if err := c.Check(); err != nil {
 		return quota.Refused(c.Costs, err)
 	}
+	if s, ok := l.Store.(charger); ok {
+		if d, decided, err := s.TryCharge(ctx, c); decided || err != nil {
+			return d, err
+		}
+	}
 	scope := quota.Scope{Credential: c.Credential, Buckets: bucketsOf(c.Costs),
 		Answer: quota.KeyScope(c.Key)}
-	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
-		d, ch, err = a.Charge(c)
-		return ch, err
+	d, err = update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
+		return a.Charge(c)
 	})
 	if err != nil {
 		return quota.Refused(c.Costs, err)
@@ -132,9 +154,8 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (d quota.Decision
 	}
 	scope := quota.Scope{Credential: r.Credential, Buckets: bucketsOf(r.Costs),
 		Answer: quota.KeyScope(r.Key)}
-	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
-		d, ch, err = a.Hold(r)
-		return ch, err
+	d, err = update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
+		return a.Hold(r)
 	})
 	if err != nil {
 		return quota.Refused(r.Costs, err)
@@ -158,14 +179,9 @@ func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, 
 	if err != nil {
 		return d, err
 	}
-	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
-		d, ch, err = a.Settle(s)
-		return ch, err
+	return update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
+		return a.Settle(s)
 	})
-	if err != nil {
-		return quota.Decision{}, err
-	}
-	return d, nil
 }
 
 // Extend implements quota.Ledger.
@@ -177,14 +193,9 @@ func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, e
 	if err != nil {
 		return until, err
 	}
-	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
-		until, ch, err = a.Extend(e)
-		return ch, err
+	return update(ctx, l, scope, func(a *quota.Account) (time.Time, quota.Change, error) {
+		return a.Extend(e)
 	})
-	if err != nil {
-		return time.Time{}, err
-	}
-	return until, nil
 }
 
 // Release implements quota.Ledger.
@@ -194,14 +205,9 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
 	if err != nil {
 		return nil, err
 	}
-	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
-		given, ch, err = a.Release(reservation)
-		return ch, err
+	return update(ctx, l, scope, func(a *quota.Account) (map[string]int64, quota.Change, error) {
+		return a.Release(reservation)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return given, nil
 }
 
 // Learn implements quota.Ledger.
@@ -210,19 +216,19 @@ func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learne
 		return learned, err
 	}
 	scope := quota.Scope{Credential: q.Credential, Buckets: []string{q.Limit.Bucket}}
-	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
-		learned, ch, err = a.Learn(q)
-		return ch, err
+	return update(ctx, l, scope, func(a *quota.Account) (quota.Learned, quota.Change, error) {
+		return a.Learn(q)
 	})
-	return learned, err
 }
 
 // Cancel implements quota.Ledger.
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
 	scope := quota.Scope{Credential: c.Credential, Buckets: bucketsOf(c.Costs)}
-	return l.update(ctx, scope, func(a *quota.Account) (quota.Change, error) {
-		return a.Cancel(c, d.At.UnixMicro())
+	_, err := update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
+		ch, err = a.Cancel(c, d.At.UnixMicro())
+		return nothing{}, ch, err
 	})
+	return err
 }
 
 // Adjust implements quota.Ledger.
@@ -232,14 +238,9 @@ func (l *Ledger) Adjust(ctx context.Context, x quota.Adjust) (d quota.Decision, 
 	}
 	scope := quota.Scope{Credential: x.Credential, Buckets: []string{x.Bucket},
 		Answer: quota.KeyScope(x.Key)}
-	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
-		d, ch, err = a.Adjust(x)
-		return ch, err
+	return update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
+		return a.Adjust(x)
 	})
-	if err != nil {
-		return quota.Decision{}, err
-	}
-	return d, nil
 }
 
 // Suspend implements quota.Ledger.
@@ -248,9 +249,10 @@ func (l *Ledger) Suspend(ctx context.Context, of quota.Suspension) error {
 		return err
 	}
 	scope := quota.Scope{Credential: of.Credential, Buckets: []string{of.Bucket}}
-	return l.update(ctx, scope, func(a *quota.Account) (quota.Change, error) {
-		return a.Suspend(of), nil
+	_, err := update(ctx, l, scope, func(a *quota.Account) (nothing, quota.Change, error) {
+		return nothing{}, a.Suspend(of), nil
 	})
+	return err
 }
 
 // Usage implements quota.Ledger.
@@ -331,11 +333,10 @@ func (l *Ledger) Claim(ctx context.Context, c quota.Claim) (state quota.ClaimSta
 		return 0, err
 	}
 	scope := quota.Scope{Credential: c.Credential, Answer: quota.ClaimScope(c.Name)}
-	err = l.update(ctx, scope, func(a *quota.Account) (ch quota.Change, _ error) {
-		state, ch = a.Claim(c)
-		return ch, nil
+	return update(ctx, l, scope, func(a *quota.Account) (quota.ClaimState, quota.Change, error) {
+		state, ch := a.Claim(c)
+		return state, ch, nil
 	})
-	return state, err
 }
 
 // Finish implements quota.Claims.
@@ -344,9 +345,11 @@ func (l *Ledger) Finish(ctx context.Context, c quota.Claim, done bool) error {
 		return err
 	}
 	scope := quota.Scope{Credential: c.Credential, Answer: quota.ClaimScope(c.Name)}
-	return l.update(ctx, scope, func(a *quota.Account) (quota.Change, error) {
-		return a.Finish(c, done)
+	_, err := update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
+		ch, err = a.Finish(c, done)
+		return nothing{}, ch, err
 	})
+	return err
 }
 
 // CheckBucket implements quota.Checker.
