@@ -48,13 +48,13 @@ bounds: quota
 catalog: sqlite
 cloudquota: bounds costs endpoint quota
 reconcile: quota
-ledger/redistest:
+ledger/redistest: lua
 ledger/queue:
 ledger/memstore: quota
 ledger/sqlitestore: quota ledger/queue sqlite
-ledger/redisledger: quota ledger/queue lua
+ledger/redisstore: quota ledger/queue lua
 limit: ledger/queue lua words
-ledger: quota sqlite ledger/redisledger ledger/sqlitestore
+ledger: quota sqlite ledger/redisstore ledger/sqlitestore
 meter: costs endpoint quota
 callers: textfile
 proxy: callers costs limit meter quota spell
@@ -65,7 +65,7 @@ ingest: catalog meter quota regions youtube youtube/fault
 upstream: config costs endpoint meter proxy quota report
 job: quota
 upstream/upstreamtest: config costs meter quota standin upstream
-upstream/upstreamtest: ledger ledger/redisledger ledger/redistest
+upstream/upstreamtest: ledger ledger/redisstore ledger/redistest
 schedule: spell
 sim: quota schedule share
 forecast: quota schedule share sim
@@ -82,7 +82,7 @@ picture: plan
 crontab:
 freshness:
 config: . costs endpoint grammar ledger limit quota regions schedule share spell sqlite textfile
-doctor: cloudquota config costs ledger ledger/redisledger quota report sqlite
+doctor: cloudquota config costs ledger ledger/redisstore quota report sqlite
 slice: quota sqlite
 cli: config costs ledger quota report spell sqlite version youtube/fault words
 cli/clitest:
@@ -112,7 +112,7 @@ var owners = []struct {
 }{
 	{"github.com/robfig/cron", "schedule", false},
 	{"mvdan.cc/sh", "cmd/quotactl", false},
-	{"github.com/redis/go-redis", "ledger/redisledger ledger/redistest limit", false},
+	{"github.com/redis/go-redis", "ledger/redisstore ledger/redistest limit", false},
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},
 	{"golang.org/x/oauth2", "cloudquota", false},

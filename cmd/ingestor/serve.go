@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve"
@@ -141,7 +141,7 @@ func limiter(ctx context.Context, cfg *config.Config) (*limit.Guard, func() erro
 		go memory.Run(ctx, time.Minute)
 		return g, nothing, nil
 	}
-	client, err := redisledger.Connect(ctx, cfg.Ledger)
+	client, err := redisstore.Connect(ctx, cfg.Ledger)
 	if err != nil {
 		return nil, nil, err
 	}

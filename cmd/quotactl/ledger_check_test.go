@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,13 +49,17 @@ func spoilRedis(ledger, what string) error {
 	c := redis.NewClient(o)
 	defer c.Close()
 	ctx, key := context.Background(), "quota:{default}:default:"
-	s, err := c.HGet(ctx, key+"state", "s").Bytes()
+	if what == "state" {
+		return c.SetRange(ctx, key+"state", 12, "9").Err()
+	}
+	newest, err := c.ZPopMax(ctx, key+"log").Result()
 	if err != nil {
 		return err
 	}
-	total := map[string]float64{"total": 95, "state": 3}[what]
-	binary.LittleEndian.PutUint64(s, math.Float64bits(total))
-	return c.HSet(ctx, key+"state", "s", s).Err()
+	member := newest[0].Member.(string)
+	_, rest, _ := strings.Cut(member, ":")
+	newest[0].Member = "95:" + rest
+	return c.ZAdd(ctx, key+"log", newest[0]).Err()
 }
 
 // On a terminal a repair shows what it would change, and asks. Only a yes is one.

@@ -17,7 +17,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
@@ -39,7 +38,7 @@ func TestLogAgreesWithStatus(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t, redistest.Options{Clock: true})
-		l, err := redisledger.Open(t.Context(), server.URL())
+		l, err := ledger.Open(t.Context(), server.URL())
 		must(t, err)
 		t.Cleanup(func() { l.Close() })
 		agree(t, l, func(now time.Time) { server.SetNow(t, now) })

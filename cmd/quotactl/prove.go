@@ -17,7 +17,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/prove"
 )
@@ -165,7 +165,7 @@ func (a *app) redisStage(ctx context.Context) (s prove.Stage, end func(), err er
 			cli.Usagef("--on redis: the configured ledger is %s", config.HidePassword(cfg.Ledger)),
 			"set QUOTA_LEDGER to the address of a server, such as redis://127.0.0.1:6379/0")
 	}
-	client, err := redisledger.Connect(ctx, cfg.Ledger)
+	client, err := redisstore.Connect(ctx, cfg.Ledger)
 	if err != nil {
 		return s, nil, err
 	}

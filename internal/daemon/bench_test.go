@@ -9,7 +9,7 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/daemon"
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -65,7 +65,7 @@ func BenchmarkDecision(b *testing.B) {
 func onRedis(t testing.TB, server *redistest.Server,
 	limits ...quota.Limit) (quota.Ledger, *daemon.Sweep) {
 	t.Helper()
-	l, err := redisledger.Open(t.Context(), server.URL())
+	l, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	cat, err := catalog.Open(t.Context(), "sqlite://"+t.TempDir()+"/catalog.db")

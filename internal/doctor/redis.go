@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redisstore"
 )
 
 const (
@@ -16,7 +16,7 @@ const (
 )
 
 // redis adds what is wrong with a server.
-func (e *exam) redis(f redisledger.Facts) {
+func (e *exam) redis(f redisstore.Facts) {
 	e.Facts = append(e.Facts, redisFact(f))
 	about := "redis " + f.Address
 	add := func(level Level, check, what, why, do string) {
@@ -50,7 +50,7 @@ func (e *exam) redis(f redisledger.Facts) {
 }
 
 // redisNode adds what is wrong with one server, alone or of a cluster.
-func (e *exam) redisNode(f redisledger.Facts, add adder) {
+func (e *exam) redisNode(f redisstore.Facts, add adder) {
 	if f.WriteError != "" {
 		add(Error, "redis-writing", f.WriteError, "Redis refuses to write until that is over, "+
 			"or a crash forgets what it could not save",
@@ -72,7 +72,7 @@ func (e *exam) redisNode(f redisledger.Facts, add adder) {
 
 type adder func(level Level, check, what, why, do string)
 
-func (e *exam) redisMemory(f redisledger.Facts, add adder) {
+func (e *exam) redisMemory(f redisstore.Facts, add adder) {
 	evicts := f.Policy != "" && f.Policy != "noeviction"
 	switch {
 	case evicts && f.MaxMemory > 0:
@@ -101,7 +101,7 @@ func (e *exam) redisMemory(f redisledger.Facts, add adder) {
 	}
 }
 
-func (e *exam) redisDurability(f redisledger.Facts, add adder) {
+func (e *exam) redisDurability(f redisstore.Facts, add adder) {
 	switch {
 	case f.Version != "" && !f.AOF:
 		add(Warning, "redis-persistence", fmt.Sprintf(
@@ -121,11 +121,11 @@ func (e *exam) redisDurability(f redisledger.Facts, add adder) {
 	}
 }
 
-func (e *exam) redisAccess(f redisledger.Facts, add adder) {
+func (e *exam) redisAccess(f redisstore.Facts, add adder) {
 	if len(f.Lacks) > 0 {
 		add(Error, "redis-rights", "its ACL does not let this user call "+
 			strings.Join(f.Lacks, ", "), "what needs these commands fails",
-			redisledger.RightsLine(f.Cluster != ""))
+			redisstore.RightsLine(f.Cluster != ""))
 	}
 	host, _, _ := net.SplitHostPort(f.Address)
 	if local(host) {
@@ -134,7 +134,7 @@ func (e *exam) redisAccess(f redisledger.Facts, add adder) {
 	switch {
 	case !f.Password:
 		add(Warning, "redis-access", "no password is needed",
-			"anyone who can connect can change what was spent", redisledger.RightsLine(f.Cluster != ""))
+			"anyone who can connect can change what was spent", redisstore.RightsLine(f.Cluster != ""))
 	case !f.TLS:
 		add(Warning, "redis-access", "the password crosses the network in the clear",
 			"anyone who can read the traffic can change what was spent", "use TLS: rediss:// (docs/redis.md)")
@@ -147,7 +147,7 @@ func local(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func redisFact(f redisledger.Facts) string {
+func redisFact(f redisstore.Facts) string {
 	fact := fmt.Sprintf("ledger: Redis %s on %s answers in %s", f.Version, f.Address,
 		f.Trip.Round(10*time.Microsecond))
 	switch {

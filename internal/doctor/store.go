@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"quotabudget/internal/config"
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
 )
@@ -18,7 +18,7 @@ func (e *exam) store(ctx context.Context) {
 		e.file(path)
 		return
 	}
-	f, err := redisledger.Examine(ctx, e.Config.Ledger, e.Config.Credentials[0].Name)
+	f, err := redisstore.Examine(ctx, e.Config.Ledger, e.Config.Credentials[0].Name)
 	if err == nil {
 		e.redis(f)
 	} // opening the ledger has reported the error

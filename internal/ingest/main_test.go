@@ -19,7 +19,6 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
@@ -83,7 +82,7 @@ func open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *env {
 func onRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *env {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Clock: true})
-	ledger, err := redisledger.Open(t.Context(), server.URL())
+	ledger, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)
 	s := &env{standin: standin, setNow: func(now time.Time) { server.SetNow(t, now) }}
 	return s.wire(t, ledger, limits)

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/ledger/sqlitestore"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
 )
 
-// Open opens the ledger of a URL: sqlite:///path/ledger.db, or one of redisledger.Schemes. Errors:
+// Open opens the ledger of a URL: sqlite:///path/ledger.db, or one of redisstore.Schemes. Errors:
 // quota.ErrMalformed for a URL of another form, quota.ErrUnreachable, quota.ErrLedgerUnusable.
 func Open(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 	if err := CheckURL(ledgerURL); err != nil {
@@ -27,7 +27,11 @@ func Open(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 		}
 		return opened(OpenFile(ctx, path))
 	}
-	return opened(redisledger.Open(ctx, ledgerURL))
+	store, err := redisstore.Open(ctx, ledgerURL)
+	if err != nil {
+		return nil, err
+	}
+	return New(store), nil
 }
 
 // File is a ledger in one SQLite file.
@@ -69,8 +73,8 @@ func CheckURL(ledgerURL string) error {
 			return fmt.Errorf("%w: %w", quota.ErrMalformed, err)
 		}
 		return nil
-	case slices.Contains(redisledger.Schemes, s) && strings.HasPrefix(ledgerURL, s+"://"):
-		return redisledger.CheckURL(ledgerURL)
+	case slices.Contains(redisstore.Schemes, s) && strings.HasPrefix(ledgerURL, s+"://"):
+		return redisstore.CheckURL(ledgerURL)
 	}
 	return fmt.Errorf("%w: the ledger's URL: write sqlite:///path/ledger.db, "+
 		"redis://host:6379/0, redis+sentinel://host:26379/master or "+

@@ -44,7 +44,8 @@ const endless = "endless"
 type mix struct {
 	limits  []quota.Limit
 	costs   [][]quota.Cost
-	callers int // goroutines of each process; 0 for inFlight
+	callers int  // goroutines of each process; 0 for inFlight
+	holds   bool // what takes more than one unit is held and settled
 }
 
 func mixes() map[string]mix {
@@ -62,6 +63,12 @@ func mixes() map[string]mix {
 			limits:  []quota.Limit{{Bucket: "default", Units: 3000, Window: day}},
 			costs:   [][]quota.Cost{{{Bucket: "default", Units: 1}}},
 			callers: 20,
+		},
+		"charges and holds": {
+			limits:  []quota.Limit{{Bucket: "default", Units: 2000, Window: day}},
+			costs:   [][]quota.Cost{{{Bucket: "default", Units: 3}}, {{Bucket: "default", Units: 1}}},
+			callers: 5,
+			holds:   true,
 		},
 		endless: {
 			limits: []quota.Limit{{Bucket: "default", Units: 1_000_000, Window: day}},
@@ -113,7 +120,13 @@ func (m mix) spend(l quota.Ledger) error {
 			for _, cost := range costs {
 				c.Limits = append(c.Limits, quota.LimitsOf(cost.Bucket, m.limits)...)
 			}
-			d, err := l.Charge(context.Background(), c)
+			var d quota.Decision
+			var err error
+			if m.holds && costs[0].Units > 1 {
+				d, err = hold(context.Background(), l, c)
+			} else {
+				d, err = l.Charge(context.Background(), c)
+			}
 			switch {
 			case err != nil:
 				return err
@@ -131,6 +144,18 @@ func (m mix) spend(l quota.Ledger) error {
 		}
 	}
 	return nil
+}
+
+// hold takes what a charge would, in two steps.
+func hold(ctx context.Context, l quota.Ledger, c quota.Charge) (quota.Decision, error) {
+	id := quota.ReservationID(c.ID, c.Costs[0].Bucket)
+	d, err := l.Reserve(ctx, quota.Reserve{Credential: c.Credential, ID: id, Costs: c.Costs,
+		Limits: c.Limits, TTL: time.Hour, Lapse: quota.LapseCharge})
+	if err != nil || !d.Allowed {
+		return d, err
+	}
+	return l.Settle(ctx, quota.Settle{Credential: c.Credential, Reservation: id, ID: c.ID,
+		Costs: c.Costs, Limits: c.Limits})
 }
 
 // process is a running child.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
 )
@@ -18,7 +18,7 @@ import (
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	client, err := redisledger.Connect(t.Context(), server.URL())
+	client, err := redisstore.Connect(t.Context(), server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}

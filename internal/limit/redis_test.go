@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
 )
@@ -128,7 +128,7 @@ func TestRights(t *testing.T) {
 	if err := admin.Do(t.Context(), command...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	client, err := redisledger.Connect(t.Context(),
+	client, err := redisstore.Connect(t.Context(),
 		strings.Replace(server.URL(), "redis://", "redis://quota:PASSWORD@", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestSaltIsShared(t *testing.T) {
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
-	client, err := redisledger.Connect(t.Context(), "redis+cluster://"+cluster.Masters[0].Addr)
+	client, err := redisstore.Connect(t.Context(), "redis+cluster://"+cluster.Masters[0].Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

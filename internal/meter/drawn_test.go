@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
@@ -19,7 +19,7 @@ import (
 func TestDrawsMost(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
-	redis, err := redisledger.Open(t.Context(), server.URL())
+	redis, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)
 	t.Cleanup(func() { redis.Close() })
 	for name, open := range map[string]func(*testing.T) *metered{

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
@@ -45,7 +45,7 @@ func BenchmarkProxy(b *testing.B) {
 	limits := limited{"openai": {{Bucket: "tokens", Units: 1 << 40, Window: minute},
 		{Bucket: "requests", Units: 1 << 40, Window: minute}}}
 	server := redistest.Start(b, redistest.Options{})
-	redis, err := redisledger.Open(b.Context(), server.URL())
+	redis, err := ledger.Open(b.Context(), server.URL())
 	must(b, err)
 	b.Cleanup(func() { redis.Close() })
 	stream := chat(1, 9)

@@ -20,7 +20,6 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/proxy"
@@ -318,7 +317,7 @@ func TestStreamsWithoutRedis(t *testing.T) {
 
 func streamsWithout(t *testing.T, end, back func(*redistest.Server)) {
 	server := redistest.Start(t, redistest.Options{AOF: true})
-	l, err := redisledger.Open(t.Context(), server.URL())
+	l, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	m := meteredOn(t, l, nil, quiet, func(m *metered) {
@@ -406,7 +405,7 @@ func TestSettlementAnswerLost(t *testing.T) {
 	t.Parallel()
 	breaker := redistest.NewBreaker(t)
 	breaker.Forward(redistest.Start(t, redistest.Options{}).Addr)
-	l, err := redisledger.Open(t.Context(), "redis://"+breaker.Addr)
+	l, err := ledger.Open(t.Context(), "redis://"+breaker.Addr)
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	m := meteredOn(t, l, limited{"openai": {{Bucket: "tokens", Units: 1 << 40,

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
 )
@@ -159,7 +159,7 @@ func TestSpike(t *testing.T) {
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t, redistest.Options{})
-	client, err := redisledger.Connect(t.Context(), "redis://"+redisServer.Addr)
+	client, err := redisstore.Connect(t.Context(), "redis://"+redisServer.Addr)
 	must(t, err)
 	t.Cleanup(func() { client.Close() })
 	s := newStation(t, func(s *Server) {

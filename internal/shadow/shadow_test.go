@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
@@ -31,7 +30,7 @@ func TestReplayIsWhatEnforcingDoes(t *testing.T) {
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t, redistest.Options{Clock: true})
-		l, err := redisledger.Open(t.Context(), server.URL())
+		l, err := ledger.Open(t.Context(), server.URL())
 		must(t, err)
 		t.Cleanup(func() { l.Close() })
 		same(t, l, func(now time.Time) { server.SetNow(t, now) })

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger/redisledger"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -37,7 +37,7 @@ func host(l quota.Ledger, path, url string, log *slog.Logger) (*quota.Budget, *S
 
 func open(t *testing.T, url string) quota.Ledger {
 	t.Helper()
-	l, err := redisledger.Open(t.Context(), url)
+	l, err := ledger.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestMain(m *testing.M) {
 
 func child(url, path string) error {
 	ctx := context.Background()
-	l, err := redisledger.Open(ctx, url)
+	l, err := ledger.Open(ctx, url)
 	if err != nil {
 		return err
 	}

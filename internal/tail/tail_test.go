@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
@@ -49,7 +48,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s *store)) {
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t, redistest.Options{Clock: true})
-		l, err := redisledger.Open(t.Context(), server.URL())
+		l, err := ledger.Open(t.Context(), server.URL())
 		must(t, err)
 		t.Cleanup(func() { l.Close() })
 		s := &store{l, func(now time.Time) { server.SetNow(t, now) }, epoch}

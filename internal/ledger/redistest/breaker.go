@@ -2,13 +2,19 @@ package redistest
 
 import (
 	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
 	"net"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
+
+	"quotabudget/lua"
 )
 
-// Breaker is a proxy in front of a server. It can lose the answer to a script: the server has run
-// it, and nobody hears of it.
+// Breaker is a proxy in front of a server. It can lose the answer to a script that writes: the
+// server has run it, and the client never learns that.
 type Breaker struct {
 	Addr string
 
@@ -39,10 +45,10 @@ func NewBreaker(t testing.TB) *Breaker {
 // Forward names the server that is behind the proxy.
 func (b *Breaker) Forward(addr string) { b.server.Store(&addr) }
 
-// LoseNext breaks the connection instead of passing on the next answer to a script.
+// LoseNext breaks the connection instead of passing on the next answer to a script that writes.
 func (b *Breaker) LoseNext() { b.lose.Store(true) }
 
-// Ran is how many scripts the server has run.
+// Ran returns how many scripts that write the server has run.
 func (b *Breaker) Ran() int64 { return b.ran.Load() }
 
 func (b *Breaker) forward(client net.Conn) {
@@ -60,7 +66,7 @@ func (b *Breaker) forward(client net.Conn) {
 	go func() {
 		defer server.Close()
 		pass(client, server, func(request []byte) bool {
-			if bytes.HasPrefix(bytes.ToLower(afterLine(request, 2)), []byte("eval")) {
+			if bytes.HasPrefix(bytes.ToLower(afterLine(request, 2)), []byte("eval")) && !reads(request) {
 				asked.Store(true)
 			}
 			return true
@@ -72,6 +78,22 @@ func (b *Breaker) forward(client net.Conn) {
 		}
 		b.ran.Add(1)
 		return !b.lose.Swap(false)
+	})
+}
+
+// readers are the sources and the digests of the scripts that write nothing.
+var readers = sync.OnceValue(func() (all [][]byte) {
+	for _, name := range []string{"read", "search"} {
+		sum := sha1.Sum([]byte(lua.Source(name)))
+		all = append(all, []byte(lua.Source(name)), []byte(hex.EncodeToString(sum[:])))
+	}
+	return all
+})
+
+// reads reports whether a request runs a script that writes nothing.
+func reads(request []byte) bool {
+	return slices.ContainsFunc(readers(), func(script []byte) bool {
+		return bytes.Contains(request, script)
 	})
 }
 

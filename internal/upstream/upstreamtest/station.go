@@ -16,7 +16,6 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/redisledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
@@ -67,7 +66,7 @@ func Open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Station
 func OpenOnRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Station {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Clock: true})
-	ledger, err := redisledger.Open(t.Context(), server.URL())
+	ledger, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)
 	s := &Station{Ledger: ledger, Standin: standin}
 	s.tell = func(now time.Time) { server.SetNow(t, now) }

@@ -1,0 +1,242 @@
+package redisstore
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+
+	"quotabudget/internal/quota"
+)
+
+// bucket is one bucket of a snapshot, with what was changed of it since. It is the quota.Log of its
+// entries.
+type bucket struct {
+	quota.Bucket
+	snap   *snapshot
+	damage error // what is wrong with it
+
+	state  string           // as stored; "" for none
+	member string           // the newest of the stored log; "" for an empty one
+	stored quota.LogEntry   // that entry
+	totals []knownTotal     // that were looked up
+	lapsed map[string]int64 // stamps of the entries of reservations that were asked for
+
+	changes
+}
+
+// knownTotal is the running total before any window that starts after one stamp and not after
+// another.
+type knownTotal struct{ after, until, total int64 }
+
+func newBucket(snap *snapshot, name string) *bucket {
+	b := &bucket{snap: snap, lapsed: make(map[string]int64)}
+	b.Credential, b.Name, b.Log = snap.credential, name, b
+	return b
+}
+
+func (b *bucket) damaged(format string, args ...any) error {
+	return &quota.DamagedError{Credential: b.Credential, Bucket: b.Name,
+		What: fmt.Sprintf(format, args...)}
+}
+
+const (
+	unsteady   = "the totals of its entries do not rise by their units"
+	unreadable = "one of its entries cannot be read"
+)
+
+// parse reads what read.lua returns of the bucket.
+func (b *bucket) parse(reply []any, kept keptState) {
+	b.damage = b.parseNewest(reply[0])
+	b.state, _ = reply[1].(string)
+	if b.state != "" && b.state == kept.text {
+		b.State, b.Holds = kept.state, kept.holds
+		return
+	}
+	var holds []any
+	if len(reply) > 2 {
+		holds, _ = reply[2].([]any)
+	}
+	if damage := b.parseState(holds); b.damage == nil {
+		b.damage = damage
+	}
+	if b.damage == nil && b.state != "" {
+		b.snap.s.keepState(stateKey(b.Credential, b.Name), keptState{b.state, b.State, b.Holds})
+	}
+}
+
+// parseNewest reads the two newest members, with their stamps.
+func (b *bucket) parseNewest(reply any) error {
+	var entries []quota.LogEntry
+	list, _ := reply.([]any)
+	for pair := range slices.Chunk(list, 2) {
+		e, err := entryOf(pair)
+		if err != nil {
+			return b.damaged(unreadable)
+		}
+		entries = append(entries, e)
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	b.member, _ = list[0].(string)
+	b.stored = entries[0]
+	if len(entries) == 2 && b.stored.Total-b.stored.Units != entries[1].Total {
+		return b.damaged(unsteady)
+	}
+	return nil
+}
+
+// entryOf reads a member and its stamp.
+func entryOf(pair []any) (quota.LogEntry, error) {
+	if len(pair) != 2 {
+		return quota.LogEntry{}, fmt.Errorf("%v", pair)
+	}
+	member, _ := pair[0].(string)
+	stamp, _ := pair[1].(string)
+	return parseEntry(member, stamp)
+}
+
+// parseState reads the state and the holds, and makes sure that they are what was written.
+func (b *bucket) parseState(holds []any) (damage error) {
+	for pair := range slices.Chunk(holds, 2) {
+		id, _ := pair[0].(string)
+		text, _ := pair[len(pair)-1].(string)
+		h, err := parseHold(id, text)
+		if err != nil {
+			damage = b.damaged("the reservation %.64q cannot be read", id)
+		}
+		b.Holds = append(b.Holds, h)
+	}
+	if b.state == "" {
+		if b.member != "" || len(b.Holds) > 0 {
+			return b.damaged("its state is missing")
+		}
+		return damage
+	}
+	state, revision, err := parseState(b.state)
+	b.State = state
+	if damage == nil && (err != nil || stateText(&b.Bucket, revision) != b.state) {
+		damage = b.damaged("its reservations or its state are not what was written")
+	}
+	return damage
+}
+
+// Newest implements quota.Log.
+func (b *bucket) Newest() (quota.LogEntry, bool, error) {
+	if n := len(b.added); n > 0 {
+		return b.added[n-1], true, nil
+	}
+	return b.stored, b.member != "", nil
+}
+
+// TotalAt implements quota.Log.
+func (b *bucket) TotalAt(start int64) (int64, error) {
+	if i := b.addedFrom(start); i > 0 {
+		return b.added[i-1].Total, nil
+	}
+	if start > b.stored.At || b.member == "" {
+		return b.stored.Total, nil
+	}
+	for _, t := range b.totals {
+		if start > t.after && start <= t.until {
+			return t.total, nil
+		}
+	}
+	t, err := b.lookUp(start)
+	if err == nil {
+		b.totals = append(b.totals, t)
+	}
+	return t.total, err
+}
+
+// addedFrom returns the index of the first added entry stamped at a time or later.
+func (b *bucket) addedFrom(at int64) int {
+	return sort.Search(len(b.added), func(i int) bool { return b.added[i].At >= at })
+}
+
+// search runs search.lua.
+func (b *bucket) search(what string, n int64) (any, error) {
+	b.snap.searched = true
+	reply, err := b.snap.s.run(b.snap.ctx, "search", []string{logKey(b.Credential, b.Name)}, what,
+		n).Result()
+	if isNil(err) {
+		return nil, nil
+	}
+	return reply, notExecuted(explain(err))
+}
+
+// lookUp reads the total before a stamp that is not later than the newest entry's.
+func (b *bucket) lookUp(start int64) (t knownTotal, err error) {
+	reply, err := b.search("before", start)
+	if err != nil {
+		return t, err
+	}
+	both, _ := reply.([]any)
+	if len(both) != 2 {
+		return t, b.damaged(unreadable)
+	}
+	t.after, t.until = -quota.Never, quota.Never
+	next, _ := both[1].([]any)
+	before, _ := both[0].([]any)
+	if len(before) == 2 {
+		e, err := entryOf(before)
+		if err != nil {
+			return t, b.damaged(unreadable)
+		}
+		t.after, t.total = e.At, e.Total
+	}
+	var follows int64
+	for i := 0; i+1 < len(next); i += 2 {
+		e, err := entryOf(next[i : i+2])
+		switch {
+		case err != nil:
+			return t, b.damaged(unreadable)
+		case i == 0:
+			t.until, follows = e.At, t.total
+			if len(before) == 0 {
+				t.total = e.Total - e.Units
+				follows = t.total
+			}
+		}
+		if e.Units < 1 || e.Total-e.Units != follows {
+			return t, b.damaged(unsteady)
+		}
+		follows = e.Total
+	}
+	return t, nil
+}
+
+// Reached implements quota.Log.
+func (b *bucket) Reached(total int64) (int64, error) {
+	if total > b.stored.Total || b.member == "" {
+		i := sort.Search(len(b.added), func(i int) bool { return b.added[i].Total >= total })
+		if i == len(b.added) {
+			return 0, b.damaged(unsteady)
+		}
+		return b.added[i].At, nil
+	}
+	reply, err := b.search("reached", total)
+	if err != nil {
+		return 0, err
+	}
+	text, _ := reply.(string)
+	at, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, b.damaged(unreadable)
+	}
+	return at, nil
+}
+
+// Since implements quota.Log.
+func (b *bucket) Since(after int64, most int) (entries []quota.LogEntry, err error) {
+	if b.member != "" && after < b.stored.At {
+		b.snap.searched = true
+		entries, err = b.snap.s.entries(b.snap.ctx, b.Credential, b.Name, after, b.stored.At, most)
+		if err != nil {
+			return nil, err
+		}
+	}
+	added := b.added[b.addedFrom(after+1):]
+	return append(entries, added[:min(len(added), most-len(entries))]...), nil
+}

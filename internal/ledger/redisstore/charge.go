@@ -1,0 +1,171 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotabudget/internal/ledger/queue"
+	"quotabudget/internal/quota"
+)
+
+const (
+	maxGroup  = 64 // charges in one run of charge.lua
+	maxLimits = 4  // of a bucket
+)
+
+// charge is one plain charge, in the queue of those on the same bucket under the same limits.
+type charge struct {
+	of       quota.Charge
+	limits   []quota.Limit
+	decision quota.Decision
+	decided  bool // else it is left to the rule
+	err      error
+}
+
+// plain returns the limits of a charge that charge.lua may decide: of one bucket under a few
+// sliding or calendar windows, with nothing else that matters.
+func (s *Store) plain(c quota.Charge) ([]quota.Limit, bool) {
+	if s.Slow || len(c.Costs) != 1 || c.Key != "" || c.Reservation != "" || c.Observe || c.DryRun {
+		return nil, false
+	}
+	limits := quota.LimitsOf(c.Costs[0].Bucket, c.Limits)
+	odd := func(l quota.Limit) bool {
+		return l.Observe || l.Pace != nil || !l.Window.IsSliding() && !l.Window.IsCalendar()
+	}
+	return limits, len(limits) <= maxLimits && !slices.ContainsFunc(limits, odd)
+}
+
+// TryCharge decides a plain charge inside Redis, together with those that are queued on the bucket.
+// If it returns false, nothing was decided, and the charge is left to Update.
+func (s *Store) TryCharge(ctx context.Context, c quota.Charge) (quota.Decision, bool, error) {
+	limits, ok := s.plain(c)
+	if !ok {
+		return quota.Decision{}, false, nil
+	}
+	q := s.charges.Get(audience(c, limits))
+	o := &queue.Op[charge]{Work: charge{of: c, limits: limits}}
+	if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, o, maxGroup, s.chargeAll) }); err != nil {
+		return quota.Decision{}, true, explain(err)
+	}
+	return o.Work.decision, o.Work.decided || o.Work.err != nil, o.Work.err
+}
+
+// audience names the charges that are decided together.
+func audience(c quota.Charge, limits []quota.Limit) string {
+	var name strings.Builder
+	name.WriteString(c.Credential + " " + c.Costs[0].Bucket)
+	for _, l := range limits {
+		name.WriteString(" " + strconv.FormatInt(l.Units, 10) + "-" +
+			strconv.FormatInt(l.Headroom, 10) + "/" + l.Window.String())
+	}
+	return name.String()
+}
+
+// maxHot is how often charge.lua is run for one group, while other processes have the lock or the
+// time is another than was thought.
+const maxHot = 5
+
+// chargeAll decides a group. What the script leaves is left to the rule.
+func (s *Store) chargeAll(ctx context.Context, group []*queue.Op[charge]) {
+	first := group[0].Work
+	credential, bucket := first.of.Credential, first.of.Costs[0].Bucket
+	for range maxHot {
+		now := s.clock()
+		reply, err := s.run(ctx, "charge", []string{logKey(credential, bucket),
+			stateKey(credential, bucket), lockKey(credential),
+			sumsKey(credential, bucket, now.UnixMicro())},
+			chargeArgs(group, now)...).Slice()
+		if err != nil {
+			for _, o := range group {
+				o.Work.err = explain(err)
+			}
+			return
+		}
+		switch result := s.chargeReply(group, reply); result {
+		case done:
+			if slices.ContainsFunc(group, recorded) {
+				s.trim(ctx, credential, bucket, s.clock().UnixMicro())
+			}
+			return
+		case locked:
+			if !pause(ctx, time.Millisecond) {
+				return
+			}
+		}
+	}
+}
+
+func recorded(o *queue.Op[charge]) bool { return o.Work.decided && o.Work.decision.Allowed }
+
+// chargeArgs are the arguments of charge.lua.
+func chargeArgs(group []*queue.Op[charge], now time.Time) []any {
+	limits := group[0].Work.limits
+	args := make([]any, 0, 3+5*len(limits)+4*len(group))
+	args = append(args, dayOf(now.UnixMicro()), quota.RetentionFor(limits).Microseconds(),
+		len(limits))
+	for _, l := range limits {
+		var start, end int64
+		if l.Window.IsCalendar() {
+			from, to := l.Window.Bounds(now)
+			start, end = from.UnixMicro(), to.UnixMicro()
+		}
+		args = append(args, l.Window.Length.Microseconds(), start, end, l.Cap(false), l.Cap(true))
+	}
+	for _, o := range group {
+		c, line := o.Work.of, o.Work.of.Labels.Encode()
+		manual := 0
+		if c.Manual {
+			manual = 1
+		}
+		args = append(args, c.Costs[0].Units, manual, c.ID+":"+line, quota.CutRun(line))
+	}
+	return args
+}
+
+// chargeReply reads the reply of charge.lua.
+func (s *Store) chargeReply(group []*queue.Op[charge], reply []any) (result string) {
+	now, ok := int64(0), len(reply) == 1+4*len(group)
+	if len(reply) > 1 {
+		now, _ = reply[0].(int64)
+		s.learn(now)
+		if result, is := reply[1].(string); is {
+			return result
+		}
+	}
+	for i, o := range group {
+		var numbers [4]int64
+		for n := 0; ok && n < len(numbers); n++ {
+			numbers[n], ok = reply[1+4*i+n].(int64)
+		}
+		if !ok {
+			o.Work.err = fmt.Errorf("%w: redis: charge.lua: %v", quota.ErrLedgerUnusable, reply)
+			continue
+		}
+		o.Work.decide(now, numbers)
+	}
+	return done
+}
+
+// decide makes the decision of what charge.lua says.
+func (w *charge) decide(now int64, numbers [4]int64) {
+	kind, remaining, at, limit := numbers[0], numbers[1], numbers[2], numbers[3]
+	cost := w.of.Costs[0]
+	d := quota.Decision{Allowed: kind == 1, At: stampTime(now),
+		Units: map[string]int64{cost.Bucket: cost.Units}, Remaining: map[string]int64{}}
+	if remaining >= 0 {
+		d.Remaining[cost.Bucket] = remaining
+	}
+	switch {
+	case kind == 1:
+		d.At, d.Entry = stampTime(at), w.of.ID
+	case kind == 0 && limit > 0 && limit <= int64(len(w.limits)):
+		d.RetryAt, d.Limit = stampTime(at), w.limits[limit-1].Name()
+	default:
+		return
+	}
+	w.decision, w.decided = d, true
+}

@@ -1,0 +1,386 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/quota"
+)
+
+// Check compares a bucket with its own entries, and with repair writes what follows from these. It
+// reads the entries in pages. A repair has the lock of the credential, so that other writers wait,
+// and where it changes entries the bucket cannot be used until all of them are written.
+func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
+	found []quota.Finding, err error) {
+	err = s.race(ctx, credential, func() (string, error) {
+		c := &checked{s: s, ctx: ctx, credential: credential, name: of}
+		result, err := c.check()
+		found = c.In(of)
+		if err != nil || result != done || !repair || len(found) == 0 {
+			return result, err
+		}
+		c = &checked{s: s, ctx: ctx, credential: credential, name: of, repair: true}
+		defer c.unlock()
+		if !c.lock() {
+			return locked, nil
+		}
+		result, err = c.check()
+		found = c.In(of)
+		return result, err
+	})
+	if err != nil && codeOfReply(err) == wrongKind || errors.Is(err, quota.ErrLedgerUnusable) {
+		return s.foreign(ctx, credential, of, err)
+	}
+	return found, err
+}
+
+// checked is a bucket with what is wrong with it.
+type checked struct {
+	quota.Findings
+	s                *Store
+	ctx              context.Context
+	credential, name string
+	repair           bool
+
+	*bucket
+	state                          string // as it is now
+	ahead                          bool   // entries are later than the clock by far
+	entries, totals, moved, labels int    // how many, and how many of them are wrong
+	total, last                    int64  // of the entry before; total is -1 before the first
+	sums, kept                     quota.Tally
+}
+
+const (
+	// lostLabels stand for labels that cannot be read.
+	lostLabels = "labels_lost=unread"
+	// underRepair stands before the state of a bucket while its entries are written again: nothing
+	// decides on such a state.
+	underRepair = "repair "
+	repairTime  = 10 * time.Second // of the lock, for one page
+)
+
+func (c *checked) lock() bool {
+	taken, err := c.s.client.SetNX(c.ctx, lockKey(c.credential), c.s.holder, repairTime).Result()
+	return taken && err == nil
+}
+
+func (c *checked) unlock() { _, _ = c.s.send(c.ctx, newCommands(c.credential), 0) }
+
+// check returns done, or that the bucket was changed meanwhile.
+func (c *checked) check() (result string, err error) {
+	snap, err := c.s.snapshot(c.ctx, c.credential, []quota.Scope{{Buckets: []string{c.name}}})
+	if err != nil {
+		return "", err
+	}
+	c.bucket = snap.order[0]
+	c.state, c.total, c.last = c.bucket.state, -1, -quota.Never
+	if c.state != "" {
+		if err := c.readHolds(); err != nil {
+			return "", err
+		}
+	}
+	c.checkTime()
+	if result, err = c.checkEntries(); err != nil || result != done {
+		return result, err
+	}
+	c.checkState()
+	c.checkSums()
+	if err := c.checkNotes(); err != nil {
+		return "", err
+	}
+	if !c.repair || len(c.Findings) == 0 {
+		return done, nil
+	}
+	return c.finish()
+}
+
+// readHolds reads the holds themselves: the snapshot may have those that this process wrote. Those
+// that make no sense are removed.
+func (c *checked) readHolds() error {
+	stored, err := c.s.client.HGetAll(c.ctx, holdsKey(c.credential, c.name)).Result()
+	if err != nil {
+		return explain(err)
+	}
+	c.Holds = nil
+	for id, text := range stored {
+		h, err := parseHold(id, text)
+		switch {
+		case err != nil:
+			c.Unheld(fmt.Sprintf("the reservation %.64q cannot be read", id))
+		case h.Units < 1 || h.AtMost() > quota.MaxUnits || h.Drawn < 0 || h.Drawn > h.Units:
+			c.Unheld(fmt.Sprintf("the reservation %.64q is of %d units, %d of them drawn", id,
+				h.Units, h.Drawn))
+		default:
+			c.Holds = append(c.Holds, h)
+		}
+	}
+	return nil
+}
+
+// checkTime reports a time that the clock has not reached by far. What is ahead then counts from
+// now.
+func (c *checked) checkTime() {
+	now := c.snap.now
+	latest := max(c.State.Floor, c.stored.At)
+	for _, h := range c.Holds {
+		latest = max(latest, h.Created)
+	}
+	c.ahead = latest > now+quota.MaxAhead
+	if !c.ahead {
+		return
+	}
+	c.Add(fmt.Sprintf("its newest time is %s, and the clock shows %s", utcText(latest), utcText(now)),
+		"what is later than the clock is moved to now, if the clock is right; the units count from "+
+			"now on", true)
+	for i := range c.Holds {
+		h := &c.Holds[i]
+		if late := h.Created - now; late > 0 {
+			h.Created, h.Expires = now, h.Expires-late
+		}
+	}
+}
+
+// checkEntries reads the entries, and with the last of them the sums, in one step. Totals begin with
+// what the first one that can be read says.
+func (c *checked) checkEntries() (result string, err error) {
+	for after := "-inf"; ; {
+		page, err := c.s.client.Do(c.ctx, "ZRANGEBYSCORE", logKey(c.credential, c.name), after, "+inf",
+			"WITHSCORES", "LIMIT", 0, maxPage).Slice()
+		if err != nil {
+			return "", explain(err)
+		}
+		if len(page) < 2*maxPage {
+			if page, err = c.readEnd(after); err != nil || page == nil {
+				return raced, err
+			}
+			break
+		}
+		if result, err := c.checkPage(page); err != nil || result != done {
+			return result, err
+		}
+		stamp, _ := page[len(page)-1].(string)
+		after = "(" + stamp
+	}
+	if c.totals > 0 {
+		c.Add(fmt.Sprintf("%d of %d running totals do not follow from the entries before",
+			c.totals, c.entries), "they are added up again", true)
+	}
+	c.Illegible(c.labels)
+	return done, nil
+}
+
+// readEnd checks the entries after a stamp, reads the sums of all at the same moment, and returns
+// nil if the state is another than before.
+func (c *checked) readEnd(after string) (page []any, err error) {
+	var days []*redis.MapStringStringCmd
+	var starts []int64
+	var state *redis.StringCmd
+	var end *redis.Cmd
+	first := dayOf(c.snap.now - 2*(1000*c.keeps()+2*day))
+	_, err = c.s.client.TxPipelined(c.ctx, func(p redis.Pipeliner) error {
+		state = p.Get(c.ctx, stateKey(c.credential, c.name))
+		end = p.Do(c.ctx, "ZRANGEBYSCORE", logKey(c.credential, c.name), after, "+inf", "WITHSCORES")
+		for at := first; at <= max(c.snap.now, c.stored.At)+day; at += day {
+			starts = append(starts, at)
+			days = append(days, p.HGetAll(c.ctx, sumsKey(c.credential, c.name, at)))
+		}
+		return nil
+	})
+	if err != nil && !isNil(err) {
+		return nil, explain(err)
+	}
+	if state.Val() != c.state {
+		return nil, nil
+	}
+	for i, of := range days {
+		for field, value := range of.Val() {
+			at, what, labels, n, err := parseSum(starts[i], field, value)
+			if err != nil {
+				at, n = starts[i], 1
+			}
+			if what == "units" {
+				c.kept.Add(at, labels, n, 0)
+			} else {
+				c.kept.Add(at, labels, 0, n)
+			}
+		}
+	}
+	page, err = end.Slice()
+	if err != nil {
+		return nil, explain(err)
+	}
+	if _, err = c.checkPage(page); page == nil {
+		page = []any{}
+	}
+	return page, err
+}
+
+// checkPage checks entries, and with repair writes what is wrong with them.
+func (c *checked) checkPage(page []any) (result string, err error) {
+	cmds := newCommands(c.credential)
+	log := logKey(c.credential, c.name)
+	for pair := range slices.Chunk(page, 2) {
+		c.entries++
+		e, err := entryOf(pair)
+		if err != nil || e.Units < 1 || e.Units > quota.MaxUnits {
+			c.Add(fmt.Sprintf("an entry cannot be read, at %v: %.64q", pair[1], pair[0]),
+				"none: its units are unknown. Delete it, and adjust the bucket by what it was", false)
+			c.total = -1
+			continue
+		}
+		if now := c.checkEntry(e); c.repair && now != e {
+			cmds.add("ZREM", log, pair[0])
+			cmds.add("ZADD", log, now.At, memberText(now))
+		}
+	}
+	if len(cmds.list) == 0 {
+		return done, nil
+	}
+	cmds.guard("string", stateKey(c.credential, c.name), c.state)
+	if !strings.HasPrefix(c.state, underRepair) {
+		c.state = underRepair + c.state
+	}
+	cmds.add("SET", stateKey(c.credential, c.name), c.state)
+	cmds.add("SET", lockKey(c.credential), c.s.holder, "PX", repairTime.Milliseconds())
+	return c.s.send(c.ctx, cmds, 0)
+}
+
+// checkEntry returns the entry as it should be.
+func (c *checked) checkEntry(e quota.LogEntry) quota.LogEntry {
+	if c.total < 0 {
+		c.total = e.Total - e.Units
+		if c.total < 0 || e.Total > quota.MaxTotal/2 {
+			c.total = 0
+		}
+	}
+	c.total += e.Units
+	if e.Total != c.total {
+		e.Total = c.total
+		c.totals++
+	}
+	if c.ahead && e.At > c.snap.now {
+		e.At = max(c.snap.now, c.last+1)
+		c.moved++
+	}
+	c.last = e.At
+	if _, err := quota.ParseLabels(e.Labels); err != nil {
+		e.Labels = lostLabels
+		c.labels++
+	}
+	c.sums.Add(e.At, quota.CutRun(e.Labels), e.Units, 1)
+	return e
+}
+
+// checkState reports a state that is missing, or another than was written.
+func (c *checked) checkState() {
+	if state, revision, err := parseState(c.bucket.state); err == nil && len(c.Findings) == 0 {
+		now := c.Bucket
+		now.State = state
+		if stateText(&now, revision) == c.bucket.state {
+			return
+		}
+	}
+	switch {
+	case c.bucket.state == "" && (c.entries > 0 || len(c.Holds) > 0):
+		c.Add("its state is missing", "it is written again: whether the bucket was suspended, and when "+
+			"an anchored window ends, is lost", true)
+	case c.bucket.state != "" && len(c.Findings) == 0:
+		held, atMost := int64(0), int64(0)
+		for _, h := range c.Holds {
+			held, atMost = held+h.Left(), atMost+h.AtMost()
+		}
+		c.Add("its reservations or its state are not what was written",
+			fmt.Sprintf("they are taken as they are now: %d reservations hold %d units, at most %d",
+				len(c.Holds), held, atMost), true)
+	}
+}
+
+func (c *checked) checkSums() {
+	if c.moved > 0 {
+		return
+	}
+	c.Findings = append(c.Findings, c.sums.Differs(c.kept)...)
+}
+
+func (c *checked) checkNotes() error {
+	notes, err := c.s.client.ZRangeWithScores(c.ctx, notesKey(c.credential, c.name), 0, -1).Result()
+	if err != nil {
+		return explain(err)
+	}
+	unread := newCommands(c.credential)
+	for _, n := range notes {
+		member, _ := n.Member.(string)
+		e, err := parseEntry(member, strconv.FormatInt(int64(n.Score), 10))
+		if err == nil {
+			_, err = quota.ParseLabels(e.Labels)
+		}
+		if err != nil {
+			unread.add("ZREM", notesKey(c.credential, c.name), member)
+		}
+	}
+	c.Unread(len(unread.list) / 4)
+	if c.repair && len(unread.list) > 0 {
+		_, err = c.s.send(c.ctx, unread, 0)
+	}
+	return err
+}
+
+// finish writes the holds, the sums and the state as they should be.
+func (c *checked) finish() (result string, err error) {
+	b := c.bucket
+	b.State.Levels = nil // they are added up again
+	b.State.Keep = max(b.State.Keep, quota.Retention.Microseconds())
+	b.State.ResetAt, b.State.Floor = max(0, b.State.ResetAt), min(b.State.Floor, c.snap.now)
+	cmds := newCommands(c.credential)
+	cmds.guard("string", stateKey(c.credential, c.name), c.state)
+	for at := dayOf(c.snap.now - 2*(1000*c.keeps()+2*day)); at <= max(c.snap.now, c.stored.At)+day; at += day {
+		cmds.add("DEL", sumsKey(c.credential, c.name, at))
+	}
+	cmds.add("DEL", holdsKey(c.credential, c.name))
+	b.changes = changes{written: true, renewed: true, holds: make(map[string]string)}
+	c.sums.Each(func(at int64, labels string, units, calls int64) {
+		b.sums.Add(at, labels, units, calls)
+	})
+	for _, h := range b.Holds {
+		b.holds[h.ID] = holdText(h)
+	}
+	b.write(cmds)
+	return c.s.send(c.ctx, cmds, 0)
+}
+
+func utcText(micros int64) string { return stampTime(micros).Format(time.RFC3339) }
+
+// foreign finds the keys of a bucket that made a check fail with err because something else wrote
+// them. Any other error stays what it is.
+func (s *Store) foreign(ctx context.Context, credential, bucket string, err error) (
+	found []quota.Finding, _ error) {
+	for _, key := range []struct{ command, name, kind string }{
+		{"GET", stateKey(credential, bucket), "string"},
+		{"ZCARD", logKey(credential, bucket), "sorted set"},
+		{"HLEN", holdsKey(credential, bucket), "hash"},
+		{"ZCARD", lapsedKey(credential, bucket), "sorted set"},
+		{"ZCARD", notesKey(credential, bucket), "sorted set"},
+		{"HLEN", sumsKey(credential, bucket, s.clock().UnixMicro()), "hash"},
+	} {
+		wrong := s.client.Do(ctx, key.command, key.name).Err()
+		if wrong != nil && codeOfReply(wrong) == wrongKind {
+			found = append(found, quota.Finding{
+				Bucket: bucket,
+				What: fmt.Sprintf("the key %s is not a %s: something else wrote it", key.name,
+					key.kind),
+				Repair: "none: rename or delete that key, then check again",
+			})
+		}
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	return nil, err
+}

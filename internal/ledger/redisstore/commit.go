@@ -1,0 +1,249 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/quota"
+)
+
+// The results of a commit.
+const (
+	done   = "done"
+	locked = "locked" // by another process
+	raced  = "changed"
+	late   = "late" // this process was stopped since the snapshot
+)
+
+// commit writes what decisions have changed in the snapshot, all or nothing, if the snapshot still
+// stands.
+func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err error) {
+	c := newCommands(snap.credential)
+	for _, b := range snap.order {
+		if b.written {
+			b.write(c)
+		}
+	}
+	for _, a := range snap.answers {
+		if a.dirty {
+			a.write(c, snap.now)
+		}
+	}
+	if len(c.list) == 0 {
+		return s.unchanged(ctx, snap)
+	}
+	for _, b := range snap.order {
+		c.guard("newest", logKey(b.Credential, b.Name), b.member)
+		c.guard("string", stateKey(b.Credential, b.Name), b.state)
+	}
+	for _, a := range snap.answers {
+		if !a.unread {
+			c.guard("string", a.key, a.stored)
+		}
+	}
+	if s.beforeCommit != nil {
+		s.beforeCommit()
+	}
+	result, err = s.send(ctx, c, snap.now)
+	if err == nil && result == done {
+		for _, b := range snap.order {
+			if b.renewed {
+				s.keepState(stateKey(b.Credential, b.Name), keptState{b.newState, b.State, b.Holds})
+			}
+		}
+	}
+	return result, err
+}
+
+// unchanged reports whether what was looked up besides the snapshot is of the same state.
+func (s *Store) unchanged(ctx context.Context, snap *snapshot) (result string, err error) {
+	if !snap.searched {
+		return done, nil
+	}
+	keys := make([]string, len(snap.order))
+	for i, b := range snap.order {
+		keys[i] = stateKey(b.Credential, b.Name)
+	}
+	states, err := s.client.MGet(ctx, keys...).Result()
+	if err != nil {
+		return "", notExecuted(explain(err))
+	}
+	for i, b := range snap.order {
+		if text, _ := states[i].(string); text != b.state {
+			return raced, nil
+		}
+	}
+	return done, nil
+}
+
+// commands are what commit.lua runs, and its guards.
+type commands struct {
+	keys    []string
+	numbers map[string]int // of the keys
+	guards  []any
+	guarded int
+	list    []any
+}
+
+func newCommands(credential string) *commands {
+	lock := lockKey(credential)
+	return &commands{keys: []string{lock}, numbers: map[string]int{lock: 1}}
+}
+
+func (c *commands) number(key string) int {
+	if c.numbers[key] == 0 {
+		c.keys = append(c.keys, key)
+		c.numbers[key] = len(c.keys)
+	}
+	return c.numbers[key]
+}
+
+// guard refuses the commit unless something is as it was.
+func (c *commands) guard(what, key, value string) {
+	c.guards = append(c.guards, what, c.number(key), value)
+	c.guarded++
+}
+
+func (c *commands) add(command, key string, args ...any) {
+	c.list = append(append(c.list, command, c.number(key), len(args)), args...)
+}
+
+// maxArgs is how many arguments one command has at most.
+const maxArgs = 1000
+
+// addAll adds a command with all of the arguments, a few at a time.
+func (c *commands) addAll(command, key string, args []any) {
+	for some := range slices.Chunk(args, maxArgs) {
+		c.add(command, key, some...)
+	}
+}
+
+// send runs commit.lua. at is the time of the snapshot, 0 if it does not matter.
+func (s *Store) send(ctx context.Context, c *commands, at int64) (string, error) {
+	args := append([]any{s.holder, at, c.guarded}, c.guards...)
+	result, err := s.run(ctx, "commit", c.keys, append(args, c.list...)...).Text()
+	return result, explain(err)
+}
+
+// write adds the commands that write the changes of the bucket.
+func (b *bucket) write(c *commands) {
+	log, state := logKey(b.Credential, b.Name), stateKey(b.Credential, b.Name)
+	keeps, lasts := b.keeps(), b.lasts(b.snap.now)
+	if b.renewed {
+		b.newState = stateText(&b.Bucket, newRevision())
+		c.add("SET", state, b.newState, "PX", lasts)
+		c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+lasts, b.Name)
+	}
+	b.writeSums(c)
+	b.writeHolds(c, lasts)
+	for _, n := range b.notes {
+		c.add("ZADD", notesKey(b.Credential, b.Name), n.At, memberText(n))
+		c.add("PEXPIRE", notesKey(b.Credential, b.Name), keeps+dayMillis)
+	}
+	if b.from != 0 {
+		c.add("ZREMRANGEBYSCORE", log, b.from, "+inf")
+	}
+	var members []any
+	for _, e := range b.added {
+		members = append(members, e.At, memberText(e))
+	}
+	c.addAll("ZADD", log, members)
+	if len(b.added) > 0 {
+		c.add("PEXPIRE", log, keeps+dayMillis)
+		if !b.renewed {
+			c.add("PEXPIRE", state, lasts)
+			c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+lasts, b.Name)
+		}
+	}
+}
+
+// writeSums adds what is added to the sums and taken off them, and how long they last: until their
+// entries are surely forgotten.
+func (b *bucket) writeSums(c *commands) {
+	days := make(map[string]bool)
+	b.sums.Each(func(at int64, labels string, units, calls int64) {
+		if units|calls == 0 {
+			return
+		}
+		key := sumsKey(b.Credential, b.Name, at)
+		days[key] = true
+		c.add("HINCRBY", key, sumField(at, "units", labels), units)
+		c.add("HINCRBY", key, sumField(at, "calls", labels), calls)
+	})
+	if b.keep != 0 { // those of earlier entries last longer, too
+		for at := b.snap.now - 2*(b.keep+2*day); at < b.snap.now; at += day {
+			days[sumsKey(b.Credential, b.Name, at)] = true
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(days)) {
+		c.add("PEXPIRE", key, 2*(b.keeps()+2*dayMillis))
+	}
+}
+
+func (b *bucket) writeHolds(c *commands, lasts int64) {
+	holds, lapsed := holdsKey(b.Credential, b.Name), lapsedKey(b.Credential, b.Name)
+	var put, gone, stamps, settled []any
+	for id, text := range b.holds {
+		if text != "" {
+			put = append(put, id, text)
+		} else {
+			gone = append(gone, id)
+		}
+	}
+	for id, at := range b.put {
+		if at != 0 {
+			stamps = append(stamps, at, id)
+		} else {
+			settled = append(settled, id)
+		}
+	}
+	c.addAll("HSET", holds, put)
+	c.addAll("ZADD", lapsed, stamps)
+	c.addAll("HDEL", holds, gone)
+	c.addAll("ZREM", lapsed, settled)
+	if len(b.Holds) > 0 {
+		c.add("PEXPIRE", holds, lasts)
+	}
+	if len(stamps) > 0 {
+		c.add("PEXPIRE", lapsed, b.keeps()+dayMillis)
+	}
+}
+
+// write adds the command that keeps the answer or forgets it.
+func (a *answer) write(c *commands, now int64) {
+	if a.now == nil {
+		c.add("DEL", a.key)
+		return
+	}
+	expires := max(1, (a.now.Expires-now+999)/1000)
+	c.add("SET", a.key, answerText(a.now), "PX", expires)
+}
+
+// errNotExecuted is an error of something that has surely changed nothing.
+type errNotExecuted struct{ error }
+
+func (e errNotExecuted) Unwrap() error      { return e.error }
+func (errNotExecuted) Is(target error) bool { return target == quota.ErrNotExecuted }
+
+// notExecuted marks an error of a read.
+func notExecuted(err error) error {
+	if err == nil || !errors.Is(err, quota.ErrUnreachable) {
+		return err
+	}
+	return errNotExecuted{err}
+}
+
+func isNil(err error) bool { return errors.Is(err, redis.Nil) }
+
+// learn notes the server's time.
+func (s *Store) learn(now int64) { s.ahead.Store(now - time.Now().UnixMicro()) }
+
+// clock returns what the server's clock probably shows.
+func (s *Store) clock() time.Time {
+	return time.Now().Add(time.Duration(s.ahead.Load()) * time.Microsecond)
+}

@@ -1,0 +1,255 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redisstore"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// TestDamageDenies: damage to anything but the entries never makes room: it denies, and names the
+// bucket. A check finds it, and a repair makes of it what the entries say.
+func TestDamageDenies(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{Clock: true})
+	c := admin(t, s.Addr)
+	ctx := t.Context()
+	hold := func(change func(string) string) func() error {
+		return func() error {
+			return c.HSet(ctx, holdsOfK, "default.r", change(c.HGet(ctx, holdsOfK, "default.r").Val())).Err()
+		}
+	}
+	entry := func(rank int64, at float64, old, now string) func() error {
+		return func() error {
+			z := c.ZRangeWithScores(ctx, logOfK, rank, rank).Val()[0]
+			member := strings.Replace(z.Member.(string), old, now, 1)
+			return errors.Join(c.ZRem(ctx, logOfK, z.Member).Err(),
+				c.ZAdd(ctx, logOfK, redis.Z{Score: z.Score + at, Member: member}).Err())
+		}
+	}
+	for name, test := range map[string]struct {
+		damage     func() error
+		finds      string
+		used, held int64 // after a repair
+	}{
+		"lost state":    {func() error { return c.Del(ctx, stateOfK).Err() }, "its state is missing", 50, 20},
+		"foreign state": {func() error { return c.Set(ctx, stateOfK, "1", 0).Err() }, "not what was", 50, 20},
+		"lost holds":    {func() error { return c.Del(ctx, holdsOfK).Err() }, "not what was written", 50, 0},
+		"smaller hold": {hold(func(h string) string { return "1" + strings.TrimPrefix(h, "20") }),
+			"1 reservations hold 1 units", 50, 1},
+		"hold of nothing":     {hold(func(h string) string { return "-3" + h }), "default.r", 50, 0},
+		"unread hold":         {hold(func(string) string { return "five" }), "cannot be read", 50, 0},
+		"newest ahead":        {entry(-1, 126144000000000, "", ""), "its newest time is 2030", 50, 20},
+		"total of the oldest": {entry(0, 0, "10:10:", "35:10:"), "4 of 5", 50, 20},
+		"total of the newest": {entry(-1, 0, "50:", "20:"), "1 of 5", 50, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, c.FlushAll(ctx))
+			s.SetNow(t, start)
+			first := openEnv(t, s.URL())
+			setAside(t, first, reserveOf("default.r", 20, time.Hour))
+			for range 5 {
+				allow(t, first, one("k", 10))
+			}
+			sound(t, first)
+			if err := test.damage(); err != nil {
+				t.Fatal(err)
+			}
+			l := openEnv(t, s.URL()) // it has seen nothing before
+			charge := one("k", 31)
+			if d, err := l.Charge(ctx, charge); d.Allowed || !isDamaged(err) && name != "total of the oldest" {
+				t.Errorf("31 beside 50 used and 20 held of 100: %+v, %v", d, err)
+			}
+			before := dump(t, c, "k")
+			said := check(t, l, false)
+			if !strings.Contains(said, test.finds) {
+				t.Errorf("found %q, want %q", said, test.finds)
+			}
+			if after := dump(t, c, "k"); after != before {
+				t.Errorf("the check changed\n%s to\n%s", before, after)
+			}
+			if again := check(t, l, true); again != said {
+				t.Errorf("the repair found %q", again)
+			}
+			sound(t, l)
+			u, err := l.Usage(ctx, "k", hundred)
+			if err != nil || u.Buckets[0].Limits[0].Used != test.used || u.Buckets[0].Held != test.held {
+				t.Errorf("after the repair: %+v, %v", u, err)
+			}
+			allow(t, l, one("k", 100-test.used-test.held))
+			entriesOf(t, l, "k")
+		})
+	}
+}
+
+// TestFlippedBitsMakeNoRoom: a flipped bit of any stored value but the entries allows no charge that
+// was denied, whether charge.lua decides or the rule.
+func TestFlippedBitsMakeNoRoom(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{Clock: true})
+	s.SetNow(t, start)
+	l, c := openEnv(t, s.URL()), admin(t, s.Addr)
+	ctx := t.Context()
+	window, err := quota.ParseWindow("restoring 1/1m", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := append(hundred[:1:1], quota.Limit{Bucket: "default", Units: 90, Window: window})
+	setAside(t, l, reserveOf("default.r", 20, time.Hour))
+	lapsing := reserveOf("default.w", 5, time.Hour)
+	lapsing.Lapse = quota.LapseCharge
+	setAside(t, l, lapsing)
+	charge := one("k", 60)
+	charge.Limits = limits
+	allow(t, l, charge)
+	s.SetNow(t, start.Add(time.Minute))
+	denied := func() bool {
+		fresh := openQuietly(t, s.URL())
+		defer fresh.store.Close()
+		plain, dry := one("k", 16), one("k", 16)
+		dry.Limits, dry.DryRun = limits, true
+		d, _ := fresh.Charge(ctx, plain)
+		other, _ := fresh.Charge(ctx, dry)
+		return !d.Allowed && !other.Allowed
+	}
+	if !denied() {
+		t.Fatal("16 fit beside 60 used and 25 held of 100")
+	}
+	flips := func(text string, set func(string)) {
+		t.Helper()
+		for i := range len(text) {
+			for bit := range 8 {
+				changed := []byte(text)
+				changed[i] ^= 1 << bit
+				if set(string(changed)); !denied() {
+					t.Errorf("allowed with bit %d of byte %d of %q flipped", bit, i, text)
+				}
+			}
+		}
+		set(text)
+	}
+	flips(c.Get(ctx, stateOfK).Val(), func(text string) { must(t, c.Set(ctx, stateOfK, text, 0)) })
+	for id, text := range c.HGetAll(ctx, holdsOfK).Val() {
+		flips(text, func(text string) { must(t, c.HSet(ctx, holdsOfK, id, text)) })
+		was := id
+		flips(id, func(now string) {
+			must(t, c.HDel(ctx, holdsOfK, was))
+			must(t, c.HSet(ctx, holdsOfK, now, text))
+			was = now
+		})
+	}
+}
+
+// openQuietly opens a ledger that the test closes itself.
+func openQuietly(t *testing.T, url string) *env {
+	t.Helper()
+	l, err := redisstore.Open(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newEnv(t, l)
+}
+
+// TestKeyOfAnotherKind: a key that something else wrote is named.
+func TestKeyOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+	for key, put := range map[string]func(key string) error{
+		logOfK:   func(key string) error { return l.client.Set(t.Context(), key, "x", 0).Err() },
+		stateOfK: func(key string) error { return l.client.LPush(t.Context(), key, "x").Err() },
+		holdsOfK: func(key string) error { return l.client.Set(t.Context(), key, "x", 0).Err() },
+	} {
+		must(t, l.client.FlushAll(t.Context()))
+		allow(t, l, one("k", 1))
+		setAside(t, l, reserveOf("default.r", 5, time.Hour))
+		must(t, l.client.Del(t.Context(), key))
+		if err := put(key); err != nil {
+			t.Fatal(err)
+		}
+		if found := check(t, l, false); !strings.Contains(found, "the key "+key+" is not a ") {
+			t.Errorf("%s: found %s", key, found)
+		}
+		r := reserveOf("default.s", 95, time.Hour)
+		fresh := openEnv(t, "redis://"+l.client.(*redis.Client).Options().Addr)
+		if d, err := fresh.Reserve(t.Context(), r); d.Allowed ||
+			!errors.Is(err, quota.ErrLedgerUnusable) || !says(err, "holds something else") {
+			t.Errorf("%s: %+v, %v", key, d, err)
+		}
+	}
+}
+
+// TestUnreadableEntry denies, and is named: what it counted is unknown.
+func TestUnreadableEntry(t *testing.T) {
+	t.Parallel()
+	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+	for range 3 {
+		allow(t, l, one("k", 10))
+	}
+	z := l.client.ZRangeWithScores(t.Context(), logOfK, 2, 2).Val()[0]
+	must(t, l.client.ZRem(t.Context(), logOfK, z.Member))
+	z.Member = "thirty:10:x:"
+	must(t, l.client.ZAdd(t.Context(), logOfK, z))
+	if err := chargeErr(t, l); !isDamaged(err) {
+		t.Error(err)
+	}
+	if found := check(t, l, true); !strings.Contains(found, "thirty:10:x:") {
+		t.Error(found)
+	}
+	must(t, l.client.ZRem(t.Context(), logOfK, z.Member))
+	check(t, l, true)
+	sound(t, l)
+	if n := allowedOf(t, l, 100); n != 80 {
+		t.Errorf("allowed %d beside 20", n)
+	}
+}
+
+// TestRepairWhileCharged: repairs and charges at once lose no entry, and leave sound books.
+func TestRepairWhileCharged(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t, redistest.Options{}).URL()
+	l := openEnv(t, url)
+	for range 20 {
+		allow(t, l, one("k", 1))
+	}
+	must(t, l.client.ZRemRangeByRank(t.Context(), logOfK, 5, 5))
+	results := make(chan int)
+	for n := range 4 {
+		go func() {
+			other, allowed := openEnv(t, url), 0
+			for i := range 15 {
+				c := one("k", 1)
+				if (n+i)%2 == 0 {
+					c.Key = c.ID
+				}
+				if d, err := other.Charge(t.Context(), c); err == nil && d.Allowed {
+					allowed++
+				} else if err != nil && !isDamaged(err) {
+					t.Error(err)
+				}
+			}
+			results <- allowed
+		}()
+	}
+	for range 5 {
+		check(t, l, true)
+	}
+	allowed := 19
+	for range 4 {
+		allowed += <-results
+	}
+	check(t, l, true)
+	sound(t, l)
+	if n := len(entriesOf(t, l, "k")); n != allowed {
+		t.Errorf("%d entries, %d were allowed", n, allowed)
+	}
+	if d, err := l.Charge(t.Context(), one("k", int64(101-allowed))); err != nil || d.Allowed {
+		t.Errorf("beyond the limit: %+v, %v", d, err)
+	}
+}

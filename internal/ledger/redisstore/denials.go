@@ -1,0 +1,111 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/quota"
+)
+
+// What the fields of a row begin with.
+const (
+	denialCount = "n|"
+	denialUnits = "u|"
+	denialLast  = "t|"
+)
+
+// AddDenials implements ledger.Store. Rows that are new to a full day lose their labels.
+func (s *Store) AddDenials(ctx context.Context, credential string, denials []quota.Denial) error {
+	kept := make(map[string]int64) // fields, by key
+	for _, d := range denials {
+		key := denialsKey(credential, d.Hour)
+		if _, ok := kept[key]; !ok {
+			n, err := s.client.HLen(ctx, key).Result()
+			if err != nil {
+				return explain(err)
+			}
+			kept[key] = n
+		}
+		if kept[key] += 3; kept[key] > 3*quota.MaxDenials {
+			d.Labels = nil
+		}
+		row := fmt.Sprintf("%02d|%s|%s|%s", d.Hour.UTC().Hour(), d.Bucket, d.Limit,
+			d.Labels.Encode())
+		_, err := s.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.HIncrBy(ctx, key, denialCount+row, d.Count)
+			p.HIncrBy(ctx, key, denialUnits+row, d.Units)
+			p.HSet(ctx, key, denialLast+row, d.LastAt.UnixMicro())
+			p.PExpireAt(ctx, key, d.Hour.Add(quota.DenialTime))
+			return nil
+		})
+		if err != nil {
+			return explain(err)
+		}
+	}
+	return nil
+}
+
+// Denials implements ledger.Store.
+func (s *Store) Denials(ctx context.Context, credential string, since time.Time) (
+	all []quota.Denial, err error) {
+	now, err := s.Time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if first := now.Add(-quota.DenialTime); since.Before(first) {
+		since = first
+	}
+	const day = 24 * time.Hour
+	for at := since.Truncate(day); !at.After(now); at = at.Add(day) {
+		fields, err := s.client.HGetAll(ctx, denialsKey(credential, at)).Result()
+		if err != nil {
+			return nil, explain(err)
+		}
+		for name, units := range fields {
+			row, ok := strings.CutPrefix(name, denialUnits)
+			if !ok {
+				continue
+			}
+			d, err := parseDenial(at, row, units, fields[denialCount+row], fields[denialLast+row])
+			if err == nil && !d.LastAt.Before(since) {
+				all = append(all, d)
+			}
+		}
+	}
+	quota.SortDenials(all)
+	return all, nil
+}
+
+// parseDenial reads the fields of one row. A row that cannot be read is left out: nothing is
+// decided by it.
+func parseDenial(day time.Time, row, units, count, last string) (d quota.Denial, err error) {
+	parts := strings.Split(row, "|")
+	if len(parts) != 4 {
+		return d, fmt.Errorf("denial %q", row)
+	}
+	hour, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return d, err
+	}
+	if d.Labels, err = quota.ParseLabels(parts[3]); err != nil {
+		return d, err
+	}
+	d.Bucket, d.Limit = parts[1], parts[2]
+	d.Hour = day.Add(time.Duration(hour) * time.Hour)
+	var at int64
+	for _, of := range []struct {
+		text string
+		to   *int64
+	}{{units, &d.Units}, {count, &d.Count}, {last, &at}} {
+		if *of.to, err = strconv.ParseInt(of.text, 10, 64); err != nil {
+			return d, err
+		}
+	}
+	d.LastAt = stampTime(at)
+	return d, nil
+}

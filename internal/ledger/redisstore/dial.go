@@ -1,0 +1,177 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// tlsFiles are the certificates that a URL names, and whose names the servers' must bear.
+type tlsFiles struct {
+	ca, cert, key string // files
+	name          string // that every server's certificate must bear; "" for its host's
+	urlHost       string // the first host of the URL
+
+	roots *x509.CertPool // nil for the system's
+}
+
+// maxPEM is far above any list of certificates: what is longer is the wrong file.
+const maxPEM = 4 << 20
+
+// load reads the files, so that a wrong one is found at the start.
+func (t *tlsFiles) load() error {
+	if t.ca != "" {
+		text, err := readFile(t.ca)
+		if err != nil {
+			return fmt.Errorf("option ca: %w", err)
+		}
+		t.roots = x509.NewCertPool()
+		if !t.roots.AppendCertsFromPEM(text) {
+			return fmt.Errorf("option ca: %s holds no certificate in PEM", t.ca)
+		}
+	}
+	if (t.cert == "") != (t.key == "") {
+		return errors.New("options cert and key: a client certificate needs both")
+	}
+	if t.cert != "" {
+		_, err := t.own()
+		return err
+	}
+	return nil
+}
+
+// own reads the client's certificate. It is read for each connection, so that a renewed one is
+// used.
+func (t *tlsFiles) own() (*tls.Certificate, error) {
+	cert, err := readFile(t.cert)
+	if err != nil {
+		return nil, fmt.Errorf("option cert: %w", err)
+	}
+	key, err := readFile(t.key)
+	if err != nil {
+		return nil, fmt.Errorf("option key: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("options cert and key: %s and %s: %w", t.cert, t.key, err)
+	}
+	return &pair, nil
+}
+
+// readFile reads a file that is one: a pipe would be waited for.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxPEM))
+}
+
+// config is for a connection to addr.
+func (t *tlsFiles) config(addr string) *tls.Config {
+	c := &tls.Config{RootCAs: t.roots, ServerName: t.nameOf(addr), MinVersion: tls.VersionTLS12}
+	if t.cert != "" {
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return t.own()
+		}
+	}
+	return c
+}
+
+// nameOf is the name that the certificate of the server at addr must bear. Clusters and Sentinels
+// name servers by their addresses, whose certificates often bear the name in the URL alone.
+func (t *tlsFiles) nameOf(addr string) string {
+	host, _, _ := net.SplitHostPort(addr)
+	switch {
+	case t.name != "":
+		return t.name
+	case host == "", net.ParseIP(host) != nil && net.ParseIP(t.urlHost) == nil:
+		return t.urlHost
+	}
+	return host
+}
+
+// guess is what may be wrong with a server that hangs up.
+func (t *tlsFiles) guess() string {
+	switch {
+	case t == nil:
+		return "if this is its TLS port, write rediss"
+	case t.cert == "":
+		return "it may want a client certificate: name one with ?cert=FILE&key=FILE"
+	}
+	return "it may not trust the certificate of ?cert=FILE&key=FILE"
+}
+
+// dialError says that there is no connection, so that nothing was sent.
+type dialError struct {
+	err   error
+	final bool // the other side speaks no TLS, or its certificate is refused: that will not pass
+}
+
+func (e *dialError) Error() string { return e.err.Error() }
+
+// dialer connects, with TLS if t is not nil. It heeds the context, which the client's own does not
+// do with TLS.
+func dialer(t *tlsFiles) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3,
+	}}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, &dialError{err: err}
+		}
+		if t == nil {
+			return conn, nil
+		}
+		secure := tls.Client(conn, t.config(addr))
+		if err := secure.HandshakeContext(ctx); err != nil {
+			conn.Close()
+			return nil, &dialError{fmt.Errorf("%s: %w", addr, tlsAdvice(err)), isFinal(err)}
+		}
+		return secure, nil
+	}
+}
+
+func isFinal(err error) bool {
+	var network net.Error
+	return !errors.As(err, &network) && !errors.Is(err, io.EOF)
+}
+
+// tlsAdvice adds to the error of a handshake what to do about it.
+func tlsAdvice(err error) error {
+	var record tls.RecordHeaderError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	advice := ""
+	switch {
+	case errors.As(err, &record):
+		advice = "it does not speak TLS: write redis instead of rediss, or its TLS port"
+	case errors.Is(err, context.DeadlineExceeded):
+		advice = "it does not answer in TLS: write redis instead of rediss, or its TLS port"
+	case errors.As(err, &authority):
+		advice = "its certificate is from an unknown authority: name the CA file with ?ca=FILE"
+	case errors.As(err, &host):
+		advice = "its certificate is for another name: correct the URL, or add ?server_name=NAME"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		advice = "renew the certificate, or set this machine's clock"
+	default:
+		return err
+	}
+	return fmt.Errorf("%s (%w)", advice, err)
+}

@@ -1,0 +1,142 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"quotabudget/internal/quota"
+	"quotabudget/lua"
+)
+
+// unusable are the replies by which a server says that a person must change something.
+var unusable = map[string]string{
+	"NOAUTH": "it asks for a password: put one into the ledger's URL (redis://:password@host), " +
+		"through the environment",
+	"WRONGPASS": "it refused the user or the password in the ledger's URL",
+	"READONLY":  "it is a replica: name the primary, or Sentinel with redis+sentinel://",
+	"OOM":       "it is out of memory: raise maxmemory, or shorten what else it keeps",
+	"MISCONF":   "it cannot write to its disk, and therefore takes no writes",
+	wrongKind:   "a key quota:… holds something else: quotactl ledger check says which one",
+	"MOVED":     node, "ASK": node, "TRYAGAIN": node, "CLUSTERDOWN": node, "CROSSSLOT": node,
+}
+
+const node = "it is a node of a cluster: write redis+cluster:// instead of redis://"
+
+// explain returns what an error of the client means for the caller of the ledger. A cancelled context
+// stays what it is.
+func explain(err error) error {
+	if err == nil {
+		return nil // before pass, which is allocated
+	}
+	var pass *passingError
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err // the caller's own end
+	case errors.As(err, &pass):
+		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
+	}
+	text, code := err.Error(), codeOfReply(err)
+	advice := unusable[code]
+	switch sentinels, found := strings.CutPrefix(text, noSentinel); {
+	case advice != "":
+	case found:
+		return sentinelTrouble(sentinels)
+	case strings.Contains(text, "Protocol error: unauthenticated"): // a script has many arguments
+		advice = unusable["NOAUTH"]
+	case strings.Contains(text, "OOM command not allowed"):
+		advice = unusable["OOM"]
+	case strings.Contains(text, "cluster support disabled"):
+		advice = "it is no cluster: write redis:// instead of redis+cluster://"
+	case code == "NOPERM", strings.Contains(text, "The user executing the script"),
+		strings.Contains(text, "ACL failure in script"):
+		advice = missing(text)
+	case strings.Contains(text, "remote error: tls: "):
+		advice = "it refused this client's certificate, or wants one: " +
+			"name it with ?cert=FILE&key=FILE"
+	case isFinalDial(err), strings.HasPrefix(code, "ERR"):
+		return fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
+	default:
+		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
+	}
+	return fmt.Errorf("%w: redis: %s (%w)", quota.ErrLedgerUnusable, advice, err)
+}
+
+// noSentinel is what the client says when no Sentinel names the master, whatever the reason.
+const noSentinel = "redis: all sentinels specified in configuration are unreachable: "
+
+func sentinelTrouble(said string) error {
+	said = strings.ReplaceAll(said, "\n", "; ")
+	advice := ""
+	switch {
+	case strings.Contains(said, "redis: nil"):
+		return fmt.Errorf("%w: redis: no Sentinel knows the master that the ledger's URL names",
+			quota.ErrLedgerUnusable)
+	case strings.Contains(said, "NOAUTH"), strings.Contains(said, "WRONGPASS"):
+		advice = "the Sentinels want a password of their own: ?sentinel_password=PASSWORD " +
+			"(and sentinel_user=USER)"
+	case strings.Contains(said, "unknown command"):
+		advice = "it is a server and no Sentinel: name the Sentinels, whose port is 26379"
+	default:
+		return fmt.Errorf("%w: redis: no Sentinel answers: %s", quota.ErrUnreachable, said)
+	}
+	return fmt.Errorf("%w: redis: %s (%s)", quota.ErrLedgerUnusable, advice, said)
+}
+
+func isFinalDial(err error) bool {
+	var dial *dialError
+	return errors.As(err, &dial) && dial.final
+}
+
+var (
+	namedCommand = regexp.MustCompile(`run the '([^']+)' command`)
+	scriptLine   = regexp.MustCompile(`([0-9a-f]{40}).*@user_script:(\d+)`)
+	calledThere  = regexp.MustCompile(`call\('([A-Z]+)'`)
+)
+
+// missing names what an ACL does not allow. Redis 6 and 7.0 do not say which command of a script it
+// was, but which line.
+func missing(text string) string {
+	what := "use the keys quota:*"
+	if m := namedCommand.FindStringSubmatch(text); m != nil {
+		what = "run " + strings.ToUpper(m[1])
+	} else if m := scriptLine.FindStringSubmatch(text); m != nil &&
+		strings.Contains(text, "command or subcommand") {
+		what = "run a command of the scripts"
+		if names := commandsAt(m[1], m[2]); names != "" {
+			what = "run " + names
+		}
+	}
+	return "its ACL does not let this user " + what +
+		": see User and rights in docs/redis.md"
+}
+
+// commandsAt are the commands that a line of one of our scripts calls.
+func commandsAt(hash, line string) string {
+	n, err := strconv.Atoi(line)
+	if err != nil {
+		return ""
+	}
+	for _, script := range lua.Names {
+		source := lua.Source(script)
+		sum := sha1.Sum([]byte(source))
+		lines := strings.Split(source, "\n")
+		if hex.EncodeToString(sum[:]) != hash || n < 1 || n > len(lines) {
+			continue
+		}
+		var names []string
+		for _, m := range calledThere.FindAllStringSubmatch(lines[n-1], -1) {
+			names = append(names, m[1])
+		}
+		return strings.Join(names, " or ")
+	}
+	return ""
+}
+
+// wrongKind is how a server says that a key holds something else than a command wants.
+const wrongKind = "WRONGTYPE"

@@ -1,0 +1,344 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redisstore"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// TestMayBeExecuted: a command whose server stands still may be executed once it goes on.
+func TestMayBeExecuted(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l := openEnv(t, s.URL())
+	allow(t, l, one("k", 1))
+	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, done := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer done()
+	_, err := l.Charge(ctx, one("k", 1))
+	if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil || errors.Is(err, quota.ErrNotExecuted) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestServersInTrouble: an error of a server in the middle of its work says what to do about it.
+func TestServersInTrouble(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		trouble func(*testing.T) *env
+		is      error
+		says    string
+	}{
+		"became a replica": {func(t *testing.T) *env {
+			l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+			do(t, l.client, "replicaof", "127.0.0.1", "1")
+			return l
+		}, quota.ErrLedgerUnusable, "name the primary"},
+		"a replica that serves nothing": {func(t *testing.T) *env {
+			args := []string{"--replica-serve-stale-data", "no"}
+			s := redistest.Start(t, redistest.Options{Args: args})
+			l := openEnv(t, s.URL())
+			do(t, l.client, "replicaof", "127.0.0.1", "1")
+			return l
+		}, quota.ErrUnreachable, "a replica that has lost its primary"},
+		"loads its data": {func(t *testing.T) *env {
+			args := []string{"--key-load-delay", "300"}
+			s := redistest.Start(t, redistest.Options{AOF: true, Args: args})
+			l := openEnv(t, s.URL())
+			do(t, l.client, "eval", "for i = 1, 10000 do redis.call('SET', i, i) end return 1", "0")
+			s.Kill()
+			s.Begin(t)
+			return l
+		}, quota.ErrUnreachable, "loading its data"},
+		"node without its slot": {func(t *testing.T) *env {
+			return openEnv(t, redistest.Start(t, redistest.Options{Node: true}).URL())
+		}, quota.ErrLedgerUnusable, "write redis+cluster://"},
+		"node that names another": {func(t *testing.T) *env {
+			nodes := halves(t)
+			for _, n := range nodes {
+				if l := openEnv(t, n.URL()); strings.Contains(fmt.Sprint(chargeErr(t, l)), "MOVED") {
+					return l
+				}
+			}
+			t.Fatal("no node names another")
+			return nil
+		}, quota.ErrLedgerUnusable, "write redis+cluster://"},
+		"cluster that is down": {func(t *testing.T) *env {
+			nodes := halves(t)
+			l := openEnv(t, "redis+cluster://"+nodes[0].Addr)
+			for _, n := range nodes {
+				do(t, admin(t, n.Addr), "cluster", "flushslots")
+			}
+			return l
+		}, quota.ErrUnreachable, "the cluster is down"},
+		"a password set later": {func(t *testing.T) *env {
+			s := redistest.Start(t, redistest.Options{})
+			l := openEnv(t, s.URL())
+			do(t, l.client, "config", "set", "requirepass", "canary-password")
+			do(t, l.client, "client", "kill", "type", "normal", "skipme", "no")
+			return l
+		}, quota.ErrLedgerUnusable, "asks for a password"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := test.trouble(t)
+			var err error
+			eventually(t, test.says, func() bool {
+				err = chargeErr(t, l)
+				return strings.Contains(fmt.Sprint(err), test.says)
+			})
+			if !errors.Is(err, test.is) || strings.Contains(err.Error(), "canary") {
+				t.Errorf("got %v\nwant %v", err, test.is)
+			}
+		})
+	}
+}
+
+// TestSentinelsInTrouble: errors of Sentinels, or of the URL that names them, differ from those of a
+// master that is away.
+func TestSentinelsInTrouble(t *testing.T) {
+	t.Parallel()
+	args := []string{"--requirepass", "canary-server"}
+	server := redistest.Start(t, redistest.Options{Args: args}).Addr
+	host, port, _ := net.SplitHostPort(server)
+	at := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf("requirepass canary-own\n"+
+		"user watcher on >canary-watcher +sentinel +subscribe +ping &*\n"+
+		"sentinel monitor main %s %s 1\nsentinel auth-pass main canary-server\n", host, port)}).Addr
+	const (
+		own     = "?sentinel_password=canary-own"
+		watcher = "?sentinel_user=watcher&sentinel_password=canary-watcher"
+	)
+	user := "redis+sentinel://:canary-server@"
+	sentinel := user + at
+	for url, says := range map[string]string{
+		sentinel + "/main" + own:                                "",
+		sentinel + "," + server + "/main" + own:                 "",
+		sentinel + "/main":                                      "?sentinel_password=PASSWORD",
+		sentinel + "/main?sentinel_password=canary-x":           "?sentinel_password=PASSWORD",
+		sentinel + "/main" + watcher:                            "",
+		sentinel + "/other" + own:                               "no Sentinel knows the master",
+		user + "127.0.0.1:1,127.0.0.1:2/main":                   "no Sentinel answers: dial",
+		user + server + "/main?sentinel_password=canary-server": "it is a server and no Sentinel",
+		"redis+sentinel://" + at + "/main" + own:                "asks for a password",
+		"redis+sentinel://:canary-x@" + at + "/main" + own:      "refused the user or the password",
+		"redis://:canary-own@" + at:                             "it is a Sentinel: write",
+		"redis+cluster://:canary-server@" + server:              "it is no cluster",
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			l, err := redisstore.Open(t.Context(), url)
+			if err == nil {
+				l.Close()
+			}
+			said := fmt.Sprint(err)
+			if (err == nil) != (says == "") || !strings.Contains(said, says) ||
+				strings.Contains(said, "canary") {
+				t.Errorf("got %v\nwant %q", err, says)
+			}
+		})
+	}
+}
+
+// Redis 5 and 6 wrap the error that a script met; the words are those of Redis 6.0.16.
+func TestErrorsOfEarlierServers(t *testing.T) {
+	const call = "ERR Error running script (call to f_cb32128315c943afdd4d3fbf11a7f30b0caba157): "
+	for text, code := range map[string]string{
+		call + "@user_script:378: WRONGTYPE Operation against a key holding the wrong kind of " +
+			"value": redisstore.WrongKind,
+		call + "@user_script:1: @user_script: 1: -OOM command not allowed when used memory > " +
+			"'maxmemory'.": "OOM",
+		call + "@user_script:1: @user_script: 1: -READONLY You can't write against a read only " +
+			"replica.": "READONLY",
+		call + "@user_script:1: @user_script: 1: This Redis command is not allowed from " +
+			"scripts": "ERR",
+		"WRONGTYPE Operation against a key holding the wrong kind of value": redisstore.WrongKind,
+	} {
+		if got := redisstore.CodeOfReply(errors.New(text)); got != code {
+			t.Errorf("%s: %s, want %s", text, got, code)
+		}
+	}
+}
+
+func chargeErr(t *testing.T, l *env) error {
+	t.Helper()
+	_, err := l.Charge(t.Context(), one("k", 1))
+	return err
+}
+
+// admin is a client that may do anything.
+func admin(t *testing.T, addr string) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// serveAll gives a cluster's only node every slot.
+func serveAll(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	must(t, c.ClusterAddSlotsRange(t.Context(), 0, 16383))
+	eventually(t, "the cluster is ready", func() bool {
+		return errors.Is(c.Get(t.Context(), "any").Err(), redis.Nil)
+	})
+}
+
+// do sends a command; an error is one that a broken connection may leave.
+func do(t *testing.T, c redis.UniversalClient, args ...any) {
+	t.Helper()
+	if err := c.Do(t.Context(), args...).Err(); err != nil && redisstore.IsReply(err) {
+		t.Fatal(args, err)
+	}
+}
+
+// halves are two nodes of a cluster, with half of the slots each.
+func halves(t *testing.T) (nodes []*redistest.Server) {
+	t.Helper()
+	for i := range 2 {
+		n := redistest.Start(t, redistest.Options{Node: true})
+		nodes = append(nodes, n)
+		c := admin(t, n.Addr)
+		must(t, c.ClusterAddSlotsRange(t.Context(), i*8192, i*8192+8191))
+		host, port, _ := net.SplitHostPort(nodes[0].Addr)
+		do(t, c, "cluster", "meet", host, port)
+		if i == 1 {
+			eventually(t, "the cluster is ready", func() bool {
+				return strings.Contains(c.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
+			})
+		}
+	}
+	return nodes
+}
+
+// broken are ledgers behind a proxy that can lose an answer, by the kind of URL.
+func broken(t *testing.T) map[string]func(*testing.T) (string, *redistest.Breaker) {
+	t.Helper()
+	return map[string]func(*testing.T) (string, *redistest.Breaker){
+		"server": func(t *testing.T) (string, *redistest.Breaker) {
+			b := redistest.NewBreaker(t)
+			b.Forward(redistest.Start(t, redistest.Options{}).Addr)
+			return "redis://" + b.Addr, b
+		},
+		"sentinel": func(t *testing.T) (string, *redistest.Breaker) {
+			b := redistest.NewBreaker(t)
+			b.Forward(redistest.Start(t, redistest.Options{}).Addr)
+			host, port, _ := net.SplitHostPort(b.Addr)
+			s := redistest.Start(t, redistest.Options{
+				Sentinel: fmt.Sprintf("sentinel monitor main %s %s 1\n", host, port),
+			})
+			return "redis+sentinel://" + s.Addr + "/main", b
+		},
+		"cluster": func(t *testing.T) (string, *redistest.Breaker) {
+			b := redistest.NewBreaker(t)
+			_, port, _ := net.SplitHostPort(b.Addr)
+			s := redistest.Start(t, redistest.Options{
+				Node: true, Args: []string{"--cluster-announce-port", port},
+			})
+			b.Forward(s.Addr)
+			serveAll(t, admin(t, s.Addr))
+			return "redis+cluster://" + b.Addr, b
+		},
+	}
+}
+
+// A call whose answer is lost says so, and the server has run it once: no client sends it again,
+// since that would charge twice, or find what it has just released or finished gone.
+func TestLostAnswerIsNotAskedForAgain(t *testing.T) {
+	t.Parallel()
+	for kind, start := range broken(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url, b := start(t)
+			l := openEnv(t, url)
+			for name, call := range losable(t, l) {
+				before := b.Ran()
+				b.LoseNext()
+				if err := call(); !errors.Is(err, quota.ErrUnreachable) {
+					t.Errorf("%s: got %v, want ErrUnreachable", name, err)
+				}
+				if ran := b.Ran() - before; ran != 1 {
+					t.Errorf("%s: run %d times", name, ran)
+				}
+			}
+			if n := len(entriesOf(t, l, "k")); n != 4 {
+				t.Errorf("%d entries; want the charge, the draw, what was settled, added", n)
+			}
+			held, err := l.Reservations(t.Context(), "k", "default")
+			if err != nil || len(held) != 2 {
+				t.Errorf("held %+v, %v; want what was reserved and drawn on", held, err)
+			}
+		})
+	}
+}
+
+// losable is each call that runs a script, on what it needs.
+func losable(t *testing.T, l *env) map[string]func() error {
+	t.Helper()
+	cancelled := one("k", 7)
+	d := allow(t, l, cancelled)
+	for _, id := range []string{"drawn", "committed", "released"} {
+		setAside(t, l, reserveOf("default."+id, 5, time.Hour))
+	}
+	claim := func(name string) quota.Claim {
+		return quota.Claim{Credential: "k", Name: name, Holder: "h", TTL: time.Minute}
+	}
+	for _, name := range []string{"done", "given back"} {
+		if _, err := l.Claim(t.Context(), claim(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return map[string]func() error{
+		"charge": func() error { _, err := l.Charge(t.Context(), one("k", 1)); return err },
+		"reserve": func() error {
+			_, err := l.Reserve(t.Context(), reserveOf("default.reserved", 5, time.Hour))
+			return err
+		},
+		"draw": func() error {
+			c := one("k", 2)
+			c.Reservation = "default.drawn"
+			_, err := l.Charge(t.Context(), c)
+			return err
+		},
+		"settle": func() error {
+			_, err := l.Settle(t.Context(), settleOf("default.committed", 3))
+			return err
+		},
+		"learn": func() error {
+			_, err := l.Learn(t.Context(), quota.Learn{Credential: "k", Limit: hundred[0], Remaining: 20})
+			return err
+		},
+		"extend": func() error {
+			_, err := l.Extend(t.Context(), extendOf("default.drawn"))
+			return err
+		},
+		"release": func() error {
+			_, err := l.Release(t.Context(), "k", "default.released")
+			return err
+		},
+		"cancel": func() error { return l.Cancel(t.Context(), cancelled, d) },
+		"adjust": func() error {
+			_, err := l.Adjust(t.Context(), adjustOf("k", 2))
+			return err
+		},
+		"suspend": func() error {
+			return l.Suspend(t.Context(), quota.Suspension{Credential: "other", Bucket: "default", Until: time.Now().Add(time.Hour)})
+		},
+		"claim":     func() error { _, err := l.Claim(t.Context(), claim("claimed")); return err },
+		"done":      func() error { return l.Finish(t.Context(), claim("done"), true) },
+		"give back": func() error { return l.Finish(t.Context(), claim("given back"), false) },
+	}
+}

@@ -1,0 +1,54 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/queue"
+	"quotabudget/internal/quota"
+)
+
+// Client returns the client of the store.
+func (s *Store) Client() redis.UniversalClient { return s.client }
+
+// BeforeCommit has a function run between each snapshot and its commit.
+func (s *Store) BeforeCommit(f func()) { s.beforeCommit = f }
+
+// ConnectTo connects without looking at the server.
+func ConnectTo(url string) (redis.UniversalClient, error) {
+	a, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	return connect(a), nil
+}
+
+// CodeOfReply and WrongKind are for tests of what servers say.
+var CodeOfReply = codeOfReply
+
+const WrongKind = wrongKind
+
+// IsReply reports whether a server has said so.
+var IsReply = isReply
+
+// ChargeTogether decides charges on one bucket in one run of charge.lua. Those that it leaves have
+// no decision.
+func (s *Store) ChargeTogether(ctx context.Context, all []quota.Charge) (
+	decisions []*quota.Decision, err error) {
+	group := make([]*queue.Op[charge], len(all))
+	for i, c := range all {
+		limits, _ := s.plain(c)
+		group[i] = &queue.Op[charge]{Work: charge{of: c, limits: limits}}
+	}
+	s.chargeAll(ctx, group)
+	decisions = make([]*quota.Decision, len(all))
+	for i, o := range group {
+		if o.Work.decided {
+			decisions[i] = &o.Work.decision
+		}
+		err = errors.Join(err, o.Work.err)
+	}
+	return decisions, err
+}

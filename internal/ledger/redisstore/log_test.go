@@ -1,0 +1,158 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// TestReadableLog: redis-cli shows the log as text.
+func TestReadableLog(t *testing.T) {
+	t.Parallel()
+	_, l := clocked(t)
+	for i, id := range []string{"a", "b"} {
+		c := one("k", int64(10+i))
+		c.ID, c.Labels = id, quota.Labels{"method": "youtube.videos.list", "region": "US"}
+		allow(t, l, c)
+	}
+	got := l.client.ZRange(t.Context(), logOfK, -2, -1).Val()
+	want := []string{"10:10:a:method=youtube.videos.list&region=US",
+		"21:11:b:method=youtube.videos.list&region=US"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestKeysLapse: no key outlives its use, and none of what a bucket still needs goes first.
+func TestKeysLapse(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	allow(t, l, one("k", 1))
+	keyed := one("k", 1)
+	keyed.Key = "once"
+	allow(t, l, keyed)
+	setAside(t, l, reserveOf("default.r", 1, 200*24*time.Hour))
+	if _, err := l.Adjust(t.Context(), adjustOf("k", -1)); err != nil {
+		t.Fatal(err)
+	}
+	ttl := func(key string) time.Duration { return l.client.TTL(t.Context(), key).Val() }
+	for _, key := range l.client.Keys(t.Context(), "quota:*").Val() {
+		if left := ttl(key); left < quota.Retention && key != "quota:{k}::buckets" {
+			t.Errorf("%s lapses in %v", key, left)
+		}
+	}
+	held := 200*24*time.Hour + quota.Retention
+	if ttl(stateOfK) < held || ttl(holdsOfK) < held || ttl(logOfK) > held {
+		t.Errorf("state %v, holds %v, log %v", ttl(stateOfK), ttl(holdsOfK), ttl(logOfK))
+	}
+	s.SetNow(t, start.Add(199*24*time.Hour))
+	allow(t, l, one("k", 1)) // renews what lasts less long
+	d, err := l.Charge(t.Context(), one("k", 99))
+	if err != nil || d.Allowed || ttl(stateOfK) < quota.Retention {
+		t.Errorf("beside the hold: %+v, %v, state %v", d, err, ttl(stateOfK))
+	}
+	err = l.Suspend(t.Context(), quota.Suspension{Credential: "k", Bucket: "default",
+		Until: start.AddDate(3, 0, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SetNow(t, start.AddDate(2, 11, 0))
+	if d, err := l.Charge(t.Context(), one("k", 1)); err != nil || d.Limit != quota.Suspended {
+		t.Errorf("in the third year: %+v, %v", d, err)
+	}
+	s.SetNow(t, start.AddDate(4, 0, 0))
+	if all, err := l.BucketsOf(t.Context(), "k"); err != nil || len(all) != 0 {
+		t.Errorf("all is over, and there are %v, %v", all, err)
+	}
+	if n := allowedOf(t, l, 150); n != 100 {
+		t.Errorf("allowed %d in a new log", n)
+	}
+}
+
+// TestTrimmedByTwo: what two processes forget at once is forgotten once, and the sums follow.
+func TestTrimmedByTwo(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	other := openEnv(t, s.URL())
+	for i := range 300 {
+		s.SetNow(t, start.Add(time.Duration(i)*time.Minute))
+		c := one("k", 1)
+		c.Labels = quota.Labels{"region": []string{"US", "BR"}[i%2]}
+		c.Limits = []quota.Limit{{Bucket: "default", Units: 1000, Window: quota.Sliding(time.Hour)}}
+		allow(t, l, c)
+	}
+	s.SetNow(t, start.Add(quota.Retention+5*time.Hour))
+	before := len(entriesOf(t, l, "k"))
+	for range 12 {
+		allow(t, l, one("k", 1))
+		allow(t, other, one("k", 1))
+		sums, err := l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"})
+		log := entriesOf(t, l, "k")
+		if want := quota.AddUp(log); err != nil || fmt.Sprint(sums) != fmt.Sprint(want) {
+			t.Fatalf("sums %v, %v\nwant %v", sums, err, want)
+		}
+		if gone := before + 2 - len(log); gone > 2*64 {
+			t.Errorf("%d entries forgotten by two charges", gone)
+		}
+		before = len(log)
+		sound(t, l)
+	}
+	if before != 24 {
+		t.Errorf("%d entries are left of 24 that are young", before)
+	}
+}
+
+// TestManyLapseTogether: thousands of holds that lapse together become entries in steps, and neither
+// a reading nor a denial writes any.
+func TestManyLapseTogether(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	const holds = 2500
+	limits := []quota.Limit{{Bucket: "default", Units: 10_000, Window: hundred[0].Window}}
+	for i := range holds {
+		r := reserveOf(fmt.Sprintf("default.r%d", i), 1, time.Minute)
+		r.Limits, r.Lapse = limits, quota.LapseCharge
+		setAside(t, l, r)
+	}
+	s.SetNow(t, start.Add(time.Hour))
+	u, err := l.Usage(t.Context(), "k", limits)
+	if err != nil || u.Buckets[0].Limits[0].Used != holds || u.Buckets[0].Held != 0 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	c := one("k", 7501)
+	c.Limits = limits
+	if d, err := l.Charge(t.Context(), c); err != nil || d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if n := l.client.ZCard(t.Context(), logOfK).Val(); n != 0 {
+		t.Errorf("a reading and a denial have written %d entries", n)
+	}
+	c.Costs[0].Units = 7500
+	allow(t, l, c)
+	if n := len(entriesOf(t, l, "k")); n != holds+1 {
+		t.Errorf("%d entries", n)
+	}
+	sound(t, l)
+}
+
+// TestNothingScans: the keys of others cost nothing.
+func TestNothingScans(t *testing.T) {
+	t.Parallel()
+	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+	allow(t, l, one("k", 1))
+	setAside(t, l, reserveOf("default.r", 1, time.Hour))
+	if _, err := l.BucketsOf(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	entriesOf(t, l, "k")
+	sound(t, l)
+	stats := l.client.Info(t.Context(), "commandstats").Val()
+	if strings.Contains(stats, "cmdstat_scan") || strings.Contains(stats, "cmdstat_keys") {
+		t.Error(stats)
+	}
+}

@@ -1,0 +1,222 @@
+package redisstore_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/redisstore"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// start is when the tests that do not care begin.
+var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// hundred are limits of 100 units in 24 hours.
+var hundred = []quota.Limit{{Bucket: "default", Units: 100, Window: quota.Sliding(24 * time.Hour)}}
+
+const (
+	logOfK   = "quota:{k}:default:log"
+	stateOfK = "quota:{k}:default:state"
+	holdsOfK = "quota:{k}:default:holds"
+)
+
+// env is a ledger, with its store and a client of the server.
+type env struct {
+	*ledger.Ledger
+	store  *redisstore.Store
+	client redis.UniversalClient
+}
+
+func newEnv(t testing.TB, s *redisstore.Store) *env {
+	return &env{ledger.New(s), s, s.Client()}
+}
+
+func open(t testing.TB, url string) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func openEnv(t testing.TB, url string) *env {
+	t.Helper()
+	return newEnv(t, open(t, url))
+}
+
+// clocked starts a server whose clock stands still.
+func clocked(t testing.TB) (*redistest.Server, *env) {
+	t.Helper()
+	s := redistest.Start(t, redistest.Options{Clock: true})
+	s.SetNow(t, start)
+	return s, openEnv(t, s.URL())
+}
+
+// one is a charge on the bucket "default".
+func one(credential string, units int64) quota.Charge {
+	return quota.Charge{Credential: credential, ID: quota.NewID(time.Now()), Limits: hundred,
+		Costs: []quota.Cost{{Bucket: "default", Units: units}}, Labels: quota.Labels{"method": "m"}}
+}
+
+// allow makes a charge that is allowed.
+func allow(t testing.TB, l *env, c quota.Charge) quota.Decision {
+	t.Helper()
+	d, err := l.Charge(t.Context(), c)
+	if err != nil || !d.Allowed {
+		t.Fatalf("charge of %v: %+v, %v", c.Costs, d, err)
+	}
+	return d
+}
+
+// allowedOf charges n times, one unit each, and counts what was allowed.
+func allowedOf(t testing.TB, l *env, n int) (allowed int) {
+	t.Helper()
+	for range n {
+		d, err := l.Charge(t.Context(), one("k", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+func reserveOf(id string, units int64, ttl time.Duration) quota.Reserve {
+	return quota.Reserve{Credential: "k", ID: id, TTL: ttl, Limits: hundred,
+		Costs: []quota.Cost{{Bucket: "default", Units: units}}}
+}
+
+// setAside makes a reservation that is allowed.
+func setAside(t testing.TB, l *env, r quota.Reserve) {
+	t.Helper()
+	if d, err := l.Reserve(t.Context(), r); err != nil || !d.Allowed {
+		t.Fatalf("reserve: %+v, %v", d, err)
+	}
+}
+
+// settleOf is what was used of a reservation in the bucket "default".
+func settleOf(reservation string, units int64) quota.Settle {
+	return quota.Settle{Credential: "k", Reservation: reservation, ID: "c", Limits: hundred,
+		Costs: []quota.Cost{{Bucket: "default", Units: units}}}
+}
+
+// extendOf asks for two hours more.
+func extendOf(reservation string) quota.Extend {
+	return quota.Extend{Credential: "k", Reservation: reservation, TTL: 2 * time.Hour}
+}
+
+func adjustOf(credential string, units int64) quota.Adjust {
+	return quota.Adjust{Credential: credential, ID: quota.NewID(time.Now()), Bucket: "default",
+		Units: units, Limits: hundred}
+}
+
+// entriesOf is the log of the bucket "default".
+func entriesOf(t testing.TB, l *env, credential string) []quota.Entry {
+	t.Helper()
+	list, err := l.Entries(t.Context(), quota.Query{Credential: credential, Bucket: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// check returns what a check of the bucket "default" of "k" finds.
+func check(t testing.TB, l *env, repair bool) string {
+	t.Helper()
+	found, err := l.CheckBucket(t.Context(), "k", "default", repair)
+	if err != nil {
+		t.Error(err)
+	}
+	var words []string
+	for _, f := range found {
+		words = append(words, f.What+": "+f.Repair)
+	}
+	return strings.Join(words, "; ")
+}
+
+func sound(t testing.TB, l *env) {
+	t.Helper()
+	if found := check(t, l, false); found != "" {
+		t.Errorf("found %s", found)
+	}
+}
+
+// dump is every key of a credential, with its time to live.
+func dump(t testing.TB, client redis.UniversalClient, credential string) string {
+	t.Helper()
+	keys, err := client.Keys(t.Context(), "quota:{"+credential+"}:*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(keys)
+	var text strings.Builder
+	for _, key := range keys {
+		var value any = client.Dump(t.Context(), key).Val()
+		if fields := client.HGetAll(t.Context(), key).Val(); len(fields) > 0 {
+			value = ""
+			for _, field := range slices.Sorted(maps.Keys(fields)) {
+				value = fmt.Sprintf("%s %s=%s", value, field, fields[field])
+			}
+		}
+		fmt.Fprintf(&text, "%s %q until %v\n", key, value,
+			client.Do(t.Context(), "PEXPIRETIME", key).Val())
+	}
+	return text.String()
+}
+
+func must(t testing.TB, cmd redis.Cmder) {
+	t.Helper()
+	if err := cmd.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func says(err error, words string) bool { return strings.Contains(fmt.Sprint(err), words) }
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 60 s: %s", what)
+		}
+	}
+}
+
+// isDamaged reports whether an error names the bucket "default" as damaged.
+func isDamaged(err error) bool {
+	damaged, is := errors.AsType[*quota.DamagedError](err)
+	return is && damaged.Bucket == "default" && damaged.Credential == "k"
+}
+
+// documentedACL is the one line of the manual that makes a user, as a command.
+func documentedACL(t *testing.T) (command []any) {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`)
+	lines := form.FindAllStringSubmatch(string(text), -1)
+	if len(lines) != 1 {
+		t.Fatalf("%d lines make an ACL user", len(lines))
+	}
+	for _, word := range strings.Fields(lines[0][1]) {
+		command = append(command, word)
+	}
+	return command
+}

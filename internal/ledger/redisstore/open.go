@@ -1,0 +1,128 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"quotabudget/internal/quota"
+)
+
+// quiet keeps the client from writing to standard error by itself: what matters comes back as an
+// error.
+var quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+// Open connects to the server or servers of a URL and makes sure that they can keep a ledger: Redis
+// 5 or newer, a primary, and nothing that evicts keys.
+func Open(ctx context.Context, ledgerURL string) (*Store, error) {
+	client, err := Connect(ctx, ledgerURL)
+	if err != nil {
+		return nil, err
+	}
+	return newStore(client), nil
+}
+
+// Connect is Open for what keeps something else on the servers of a ledger.
+func Connect(ctx context.Context, ledgerURL string) (redis.UniversalClient, error) {
+	quiet()
+	a, err := parseURL(ledgerURL)
+	if err != nil {
+		return nil, err
+	}
+	client := connect(a)
+	if err := inspect(ctx, client, a); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// connect makes the client that a URL means. It sends nothing twice (see once).
+func connect(a *address) redis.UniversalClient {
+	o := a.UniversalOptions
+	o.Dialer, o.DialerRetries, o.MaxRetries = dialer(a.tls), 1, -1
+	o.DialTimeout = cmp.Or(o.DialTimeout, 2*time.Second)
+	o.ContextTimeoutEnabled, o.Protocol = true, 2
+	o.DisableIdentity = true // it takes one more right
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	switch a.kind {
+	case "cluster":
+		of := o.Cluster()
+		of.ClusterStateReloadInterval = reloadEvery
+		of.DisableRoutingPolicies = true // they send COMMAND; here every key comes first
+		client := redis.NewClusterClient(of)
+		client.AddHook(&resend{patience: failoverPatience, reload: client.ReloadState, many: true})
+		return client
+	case "sentinel":
+		client := redis.NewFailoverClient(o.Failover())
+		client.AddHook(&resend{patience: failoverPatience, many: true})
+		return client
+	}
+	client := redis.NewClient(o.Simple())
+	client.AddHook(&resend{patience: restartPatience})
+	return client
+}
+
+const connectTimeout = 10 * time.Second
+
+// inspect refuses servers on which the ledger would not be exact. What an ACL hides from us is
+// taken to be in order.
+func inspect(ctx context.Context, client redis.UniversalClient, a *address) error {
+	ctx, done := context.WithTimeout(ctx, connectTimeout)
+	defer done()
+	text, err := client.Info(ctx).Result()
+	if err != nil {
+		if strings.HasPrefix(err.Error(), "NOPERM") {
+			return nil
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) ||
+			errors.Is(err, syscall.EPIPE) {
+			return fmt.Errorf("%w: redis: it closed the connection without an answer: %s (%w)",
+				quota.ErrUnreachable, a.tls.guess(), err)
+		}
+		return explain(err)
+	}
+	info := parseInfo(text)
+	major, _, _ := strings.Cut(info["redis_version"], ".")
+	if n, err := strconv.Atoi(major); err == nil && n < 5 {
+		return fmt.Errorf("%w: redis %s is too old: 5 or newer is needed",
+			quota.ErrLedgerUnusable, info["redis_version"])
+	}
+	if cmp.Or(info["redis_mode"], info["server_mode"]) == "sentinel" { // the latter of Valkey
+		return fmt.Errorf("%w: redis: it is a Sentinel: write redis+sentinel://host:26379/master",
+			quota.ErrLedgerUnusable)
+	}
+	if info["role"] == "slave" && a.kind != "cluster" {
+		return fmt.Errorf("%w: redis: %s", quota.ErrLedgerUnusable, unusable["READONLY"])
+	}
+	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" && info["maxmemory"] != "0" {
+		return fmt.Errorf("%w: redis evicts keys when memory is short (maxmemory-policy %s), and "+
+			"would forget charges: set maxmemory-policy noeviction, or use another server",
+			quota.ErrLedgerUnusable, p)
+	}
+	return nil
+}
+
+func parseInfo(text string) map[string]string {
+	info := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info
+}

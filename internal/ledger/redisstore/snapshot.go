@@ -1,0 +1,152 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"quotabudget/internal/quota"
+)
+
+// snapshot is what decisions on a credential see, all of one moment, with what they have changed of
+// it. It is used by one goroutine.
+type snapshot struct {
+	s          *Store
+	ctx        context.Context
+	credential string
+	now        int64
+	locked     bool // by another process
+	buckets    map[string]*bucket
+	order      []*bucket
+	answers    map[string]*answer
+	searched   bool // logs were read that the snapshot lacks
+}
+
+// answer is one kept answer.
+type answer struct {
+	key    string
+	stored string        // its text, "" for none
+	now    *quota.Answer // as decisions see it, nil for none
+	err    error         // of a damaged one
+	dirty  bool
+	unread bool // it is forgotten, whatever it is
+}
+
+// lapseAsk asks for the entry of a reservation.
+type lapseAsk struct {
+	bucket      *bucket
+	reservation string
+}
+
+// snapshot reads what the scopes name. Errors of a single bucket or answer are kept for those who
+// ask for it.
+func (s *Store) snapshot(ctx context.Context, credential string, scopes []quota.Scope) (
+	*snapshot, error) {
+	snap := &snapshot{s: s, ctx: ctx, credential: credential, buckets: make(map[string]*bucket),
+		answers: make(map[string]*answer)}
+	keys, asks, names := snap.plan(scopes)
+	args := []any{s.holder, len(snap.order)}
+	kept := make([]keptState, len(snap.order))
+	for i, b := range snap.order {
+		kept[i] = s.keptState(stateKey(credential, b.Name))
+		args = append(args, kept[i].text)
+	}
+	for _, a := range asks {
+		args = append(args, slices.Index(snap.order, a.bucket)+1, a.reservation)
+	}
+	reply, err := s.run(ctx, "read", keys, args...).Slice()
+	if err != nil {
+		return nil, notExecuted(explain(err))
+	}
+	if err := snap.parse(reply, kept, asks, names); err != nil {
+		return nil, fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
+	}
+	return snap, nil
+}
+
+// plan returns the keys of read.lua, the reservations to look for, and the answers, in their order.
+func (snap *snapshot) plan(scopes []quota.Scope) (keys []string, asks []lapseAsk, names []string) {
+	keys = []string{lockKey(snap.credential)}
+	for _, scope := range scopes {
+		for _, name := range scope.Buckets {
+			b := snap.buckets[name]
+			if b == nil {
+				b = newBucket(snap, name)
+				snap.buckets[name], snap.order = b, append(snap.order, b)
+				keys = append(keys, logKey(snap.credential, name), stateKey(snap.credential, name),
+					holdsKey(snap.credential, name), lapsedKey(snap.credential, name))
+			}
+			if scope.Reservation != "" {
+				asks = append(asks, lapseAsk{b, scope.Reservation})
+			}
+		}
+	}
+	for _, scope := range scopes {
+		if name := scope.Answer; name != "" && snap.answers[name] == nil {
+			a := &answer{key: answerKey(snap.credential, name)}
+			snap.answers[name], names, keys = a, append(names, name), append(keys, a.key)
+		}
+	}
+	return keys, asks, names
+}
+
+// parse reads the reply of read.lua.
+func (snap *snapshot) parse(reply []any, kept []keptState, asks []lapseAsk, names []string) error {
+	if len(reply) != 5 {
+		return fmt.Errorf("read.lua: %d values", len(reply))
+	}
+	now, isNow := reply[0].(int64)
+	locked, isLocked := reply[1].(int64)
+	buckets, isBuckets := reply[2].([]any)
+	stamps, isStamps := reply[3].([]any)
+	answers, isAnswers := reply[4].([]any)
+	if !isNow || !isLocked || !isBuckets || !isStamps || !isAnswers ||
+		len(buckets) != len(snap.order) || len(stamps) != len(asks) || len(answers) != len(names) {
+		return fmt.Errorf("read.lua: %v", reply)
+	}
+	snap.now, snap.locked = now, locked != 0
+	snap.s.learn(now)
+	for i, b := range snap.order {
+		of, ok := buckets[i].([]any)
+		if !ok || len(of) < 2 {
+			return fmt.Errorf("read.lua: %v", buckets[i])
+		}
+		b.parse(of, kept[i])
+	}
+	for i, a := range asks {
+		if text, some := stamps[i].(string); some {
+			a.bucket.lapsed[a.reservation], _ = strconv.ParseInt(text, 10, 64)
+		}
+	}
+	for i, name := range names {
+		a := snap.answers[name]
+		if a.stored, _ = answers[i].(string); a.stored != "" {
+			a.now, a.err = parseAnswer(name, a.stored)
+		}
+	}
+	return nil
+}
+
+// account returns what the scope names. Errors: quota.DamagedError.
+func (snap *snapshot) account(scope quota.Scope) (*quota.Account, error) {
+	a := &quota.Account{Credential: snap.credential, Now: snap.now}
+	for _, name := range scope.Buckets {
+		b := snap.buckets[name]
+		if b.damage != nil {
+			return nil, b.damage
+		}
+		b.Lapsed = nil
+		if at := b.lapsed[scope.Reservation]; at != 0 && scope.Reservation != "" {
+			b.Lapsed = &quota.Hold{ID: scope.Reservation, LapsedAt: at}
+		}
+		a.Buckets = append(a.Buckets, &b.Bucket)
+	}
+	if of := snap.answers[scope.Answer]; of != nil {
+		if of.err != nil {
+			return nil, of.err
+		}
+		a.Answer = of.now
+	}
+	return a, nil
+}

@@ -1,0 +1,401 @@
+package redisstore_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redisstore"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// TestScriptFlushInMidRun: a server that forgets its scripts gets them again.
+func TestScriptFlushInMidRun(t *testing.T) {
+	t.Parallel()
+	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+	var wg sync.WaitGroup
+	var allowed atomic.Int64
+	for n := range 8 {
+		wg.Go(func() {
+			for range 25 {
+				c := one("k", 1)
+				if n%2 == 0 {
+					c.Key = c.ID
+				}
+				if d, err := l.Charge(t.Context(), c); err != nil {
+					t.Error(err)
+				} else if d.Allowed {
+					allowed.Add(1)
+				}
+				l.client.ScriptFlush(t.Context())
+			}
+		})
+	}
+	wg.Wait()
+	if allowed.Load() != 100 {
+		t.Errorf("allowed %d of a limit of 100", allowed.Load())
+	}
+}
+
+// TestKilledServerForgetsNothing with an append-only file.
+func TestKilledServerForgetsNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{AOF: true})
+	l := openEnv(t, s.URL())
+	before := allowedOf(t, l, 60)
+	setAside(t, l, reserveOf("default.r", 10, time.Hour))
+	s.Kill()
+	if err := chargeErr(t, l); !errors.Is(err, quota.ErrUnreachable) {
+		t.Errorf("a dead server: got %v, want ErrUnreachable", err)
+	}
+	// without a connection, nothing can have been executed
+	if err := chargeErr(t, l); !errors.Is(err, quota.ErrNotExecuted) {
+		t.Errorf("no server: got %v, want ErrNotExecuted", err)
+	}
+	s.Restart(t)
+	if after := allowedOf(t, l, 60); before != 60 || after != 30 {
+		t.Errorf("allowed %d, then %d after the restart; want 60, 30 with 10 held", before, after)
+	}
+	c := one("k", 10)
+	c.Reservation = "default.r"
+	allow(t, l, c)
+}
+
+// TestClockJumpsFarAhead: the log begins again at that time, and when the clock comes back nothing
+// is decided until the bucket is repaired. The units then count from now on.
+func TestClockJumpsFarAhead(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	setAside(t, l, reserveOf("default.r", 30, time.Hour))
+	if n := allowedOf(t, l, 100); n != 70 {
+		t.Errorf("at first: allowed %d beside 30 held", n)
+	}
+	s.SetNow(t, start.AddDate(2, 0, 0))
+	if _, err := l.Release(t.Context(), "k", "default.r"); !errors.Is(err, quota.ErrNoReservation) {
+		t.Errorf("the reservation has lapsed: %v", err)
+	}
+	if n := allowedOf(t, l, 60); n != 60 {
+		t.Errorf("two years on: allowed %d", n)
+	}
+	s.SetNow(t, start)
+	if err := chargeErr(t, l); !isDamaged(err) || !says(err, "ledger check --repair") {
+		t.Errorf("back again: %v", err)
+	}
+	if found := check(t, l, true); !strings.Contains(found, "its newest time is 2028") {
+		t.Errorf("found %s", found)
+	}
+	sound(t, l)
+	if n := allowedOf(t, l, 60); n != 40 {
+		t.Errorf("after the repair: allowed %d beside 60", n)
+	}
+}
+
+// TestOutOfMemoryChangesNothing, in the middle of a group or alone.
+func TestOutOfMemoryChangesNothing(t *testing.T) {
+	t.Parallel()
+	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+	allowedOf(t, l, 10)
+	setAside(t, l, reserveOf("default.open", 1, time.Hour))
+	before := dump(t, l.client, "k")
+	l.client.ConfigSet(t.Context(), "maxmemory", "1mb")
+	keyed := one("k", 1)
+	keyed.Key = "once"
+	calls := map[string]func() error{
+		"charge": func() error { return chargeErr(t, l) },
+		"keyed":  func() error { _, err := l.Charge(t.Context(), keyed); return err },
+		"reserve": func() error {
+			_, err := l.Reserve(t.Context(), reserveOf("default.r", 1, time.Hour))
+			return err
+		},
+		"extend": func() error { _, err := l.Extend(t.Context(), extendOf("default.open")); return err },
+		"settle": func() error {
+			_, err := l.Settle(t.Context(), settleOf("default.open", 1))
+			return err
+		},
+		"adjust": func() error { _, err := l.Adjust(t.Context(), adjustOf("k", -1)); return err },
+		"suspend": func() error {
+			return l.Suspend(t.Context(), quota.Suspension{Credential: "k", Bucket: "default",
+				Until: time.Now().Add(time.Hour)})
+		},
+	}
+	var all sync.WaitGroup
+	for name, call := range calls {
+		for range 5 {
+			all.Go(func() {
+				if err := call(); !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, "out of memory") {
+					t.Errorf("%s: got %v", name, err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	l.client.ConfigSet(t.Context(), "maxmemory", "0")
+	if after := dump(t, l.client, "k"); after != before {
+		t.Errorf("changed:\n%s\nwas\n%s", after, before)
+	}
+}
+
+// TestStoppedProcess: a process that is stopped between its snapshot and its commit writes nothing
+// stale, whatever came meanwhile, and decides again.
+func TestStoppedProcess(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(t *testing.T, s *redistest.Server, other *env){
+		"a charge": func(t *testing.T, _ *redistest.Server, other *env) {
+			allow(t, other, one("k", 90))
+		},
+		"a hold": func(t *testing.T, _ *redistest.Server, other *env) {
+			setAside(t, other, reserveOf("default.other", 90, time.Hour))
+		},
+		"a suspension": func(t *testing.T, s *redistest.Server, other *env) {
+			err := other.Suspend(t.Context(), quota.Suspension{Credential: "k", Bucket: "default",
+				Until: start.Add(time.Hour)})
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		"time": func(t *testing.T, s *redistest.Server, _ *env) {
+			s.SetNow(t, start.Add(24*time.Hour)) // a new day in which the 5 are still held
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, l := clocked(t)
+			other := openEnv(t, s.URL())
+			allow(t, l, one("k", 5))
+			stopped := 0
+			l.store.BeforeCommit(func() {
+				if stopped++; stopped == 1 {
+					meanwhile(t, s, other)
+				}
+			})
+			d, err := l.Reserve(t.Context(), reserveOf("default.r", 20, time.Hour))
+			if err != nil || d.Allowed != (name == "time") {
+				t.Errorf("20 beside %s: %+v, %v", name, d, err)
+			}
+			if name == "time" && (stopped != 2 || !d.At.Equal(start.Add(24*time.Hour))) {
+				t.Errorf("decided %d times, at %s", stopped, d.At)
+			}
+		})
+	}
+}
+
+// TestFailoverBetweenSnapshotAndCommit: a replica that lacks the last writes has another revision,
+// even if as many changes were made on it since.
+func TestFailoverBetweenSnapshotAndCommit(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l, other := openEnv(t, s.URL()), openEnv(t, s.URL())
+	allow(t, l, one("k", 5))
+	setAside(t, l, reserveOf("default.a", 10, time.Hour))
+	replicated := map[string]string{}
+	for _, key := range []string{logOfK, stateOfK, holdsOfK} {
+		replicated[key] = l.client.Dump(t.Context(), key).Val()
+	}
+	setAside(t, l, reserveOf("default.b", 10, time.Hour)) // has not reached the replica
+	promoted := false
+	l.store.BeforeCommit(func() {
+		if promoted {
+			return
+		}
+		promoted = true
+		for key, value := range replicated {
+			must(t, l.client.RestoreReplace(t.Context(), key, 0, value))
+		}
+		setAside(t, other, reserveOf("default.c", 80, time.Hour))
+	})
+	d, err := l.Reserve(t.Context(), reserveOf("default.d", 10, time.Hour))
+	if err != nil || d.Allowed {
+		t.Errorf("10 beside 95: %+v, %v", d, err)
+	}
+	u, err := l.Usage(t.Context(), "k", hundred)
+	if err != nil || u.Buckets[0].Held != 90 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	sound(t, l)
+}
+
+// TestNobodyStarves: a hold is decided at once while plain charges never stop.
+func TestNobodyStarves(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l := openEnv(t, s.URL())
+	races := 0
+	other := openEnv(t, s.URL())
+	limits := []quota.Limit{{Bucket: "default", Units: 1_000_000, Window: hundred[0].Window}}
+	l.store.BeforeCommit(func() {
+		races++
+		if l.client.Exists(t.Context(), "quota:{k}::lock").Val() == 0 {
+			c := one("k", 1)
+			c.Limits = limits
+			allow(t, other, c)
+		}
+	})
+	r := reserveOf("default.r", 20, time.Hour)
+	r.Limits = limits
+	if d, err := l.Reserve(t.Context(), r); err != nil || !d.Allowed || races != 4 {
+		t.Errorf("after %d races: %+v, %v", races, d, err)
+	}
+	if n := l.client.Exists(t.Context(), "quota:{k}::lock").Val(); n != 0 {
+		t.Error("the lock is still there")
+	}
+}
+
+// TestCallerLeaves: a caller whose time is up leaves while its decision may still be made.
+func TestCallerLeaves(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l := openEnv(t, s.URL())
+	allow(t, l, one("k", 1))
+	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for n := range 20 {
+		all.Go(func() {
+			ctx, done := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer done()
+			var err error
+			if n%2 == 0 {
+				_, err = l.Charge(ctx, one("k", 1))
+			} else {
+				_, err = l.Reserve(ctx, reserveOf(fmt.Sprintf("default.r%d", n), 1, time.Hour))
+			}
+			if err == nil {
+				t.Error("a server that stands still has answered")
+			}
+		})
+	}
+	all.Wait()
+	if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the ledger works again", func() bool { return chargeErr(t, l) == nil })
+	sound(t, l)
+}
+
+// TestOpenRefuses what a ledger would not be exact on, and never repeats a password.
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t, redistest.Options{})
+	host, port, _ := net.SplitHostPort(primary.Addr)
+	serve := func(args ...string) string {
+		return redistest.Start(t, redistest.Options{Args: args}).URL()
+	}
+	password := serve("--requirepass", "canary-password")
+	wrong := strings.Replace(password, "redis://", "redis://:wrong-canary@", 1)
+	replica := serve("--replicaof", host, port)
+	evicting := serve("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	unusable := quota.ErrLedgerUnusable
+	for _, test := range []struct {
+		name, url string
+		is        error
+		says      string
+	}{
+		{"password", password, unusable, "asks for a password"},
+		{"wrong password", wrong, unusable, "refused the user or the password"},
+		{"replica", replica, unusable, "is a replica"},
+		{"evicts", evicting, unusable, "would forget charges"},
+		{"too old", "redis://" + oldServer(t), unusable, "4.0.14 is too old"},
+		{"nobody", "redis://127.0.0.1:1", quota.ErrUnreachable, "refused"},
+		{"bad URL", "redis://:secret-canary@host:port", quota.ErrMalformed, "write redis://"},
+		{"no master", "redis+sentinel://host:26379", quota.ErrMalformed, "master"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := redisstore.Open(t.Context(), test.url)
+			if !errors.Is(err, test.is) || !says(err, test.says) || says(err, "canary") {
+				t.Errorf("got %v\nwant %v that says %q", err, test.is, test.says)
+			}
+		})
+	}
+	open(t, strings.Replace(password, "redis://", "redis://:canary-password@", 1))
+}
+
+// oldServer answers INFO as Redis 4 does, which is no longer to be found.
+func oldServer(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	info := "# Server\r\nredis_version:4.0.14\r\nrole:master\r\n"
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				lines := bufio.NewScanner(conn)
+				for lines.Scan() {
+					if strings.HasPrefix(lines.Text(), "*") { // the command follows in two lines
+						lines.Scan()
+						lines.Scan()
+						if strings.EqualFold(lines.Text(), "info") {
+							fmt.Fprintf(conn, "$%d\r\n%s\r\n", len(info), info)
+						} else {
+							fmt.Fprint(conn, "-ERR unknown command\r\n")
+						}
+					}
+				}
+			}()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+// TestSentinelFailover: Sentinel makes the replica the primary; the ledger finds it and knows what
+// was charged.
+func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
+	at := func(args ...string) *redistest.Server {
+		return redistest.Start(t, redistest.Options{Args: args})
+	}
+	primary := at("--repl-diskless-sync-delay", "0")
+	host, port, _ := net.SplitHostPort(primary.Addr)
+	r := admin(t, at("--replicaof", host, port).Addr)
+	replication := func(what string) bool {
+		return strings.Contains(r.Info(t.Context(), "replication").Val(), what)
+	}
+	eventually(t, "the replica follows", func() bool { return replication("master_link_status:up") })
+	sentinel := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf(
+		"sentinel monitor main %s %s 1\nsentinel down-after-milliseconds main 300\n"+
+			"sentinel failover-timeout main 3000\n", host, port)})
+	l := openEnv(t, "redis+sentinel://"+sentinel.Addr+"/main")
+	if n := allowedOf(t, l, 40); n != 40 {
+		t.Fatalf("allowed %d of 40", n)
+	}
+	setAside(t, l, reserveOf("default.r", 10, time.Hour))
+	s := redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addr})
+	defer s.Close()
+	eventually(t, "the replica has the log and sentinel knows of it", func() bool {
+		known, _ := s.Replicas(t.Context(), "main").Result()
+		return r.HLen(t.Context(), holdsOfK).Val() == 1 && len(known) == 1
+	})
+	primary.Kill()
+	if _, err := l.Usage(t.Context(), "k", hundred); err != nil &&
+		!errors.Is(err, quota.ErrUnreachable) {
+		t.Errorf("meanwhile: %v", err)
+	}
+	eventually(t, "the replica takes writes", func() bool { return replication("role:master") })
+	promoted := time.Now()
+	eventually(t, "the ledger works again", func() bool {
+		_, err := l.Usage(t.Context(), "k", hundred)
+		return err == nil
+	})
+	t.Logf("the ledger was back %v after the failover", time.Since(promoted))
+	if n := allowedOf(t, l, 100); n != 50 {
+		t.Errorf("allowed %d after the failover, want the 50 that were left", n)
+	}
+}

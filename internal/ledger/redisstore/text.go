@@ -1,0 +1,170 @@
+package redisstore
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"quotabudget/internal/quota"
+)
+
+// memberText writes an entry as the log has it: <total>:<units>:<id>:<labels>.
+func memberText(e quota.LogEntry) string {
+	return strconv.FormatInt(e.Total, 10) + ":" + strconv.FormatInt(e.Units, 10) + ":" + e.ID +
+		":" + e.Labels
+}
+
+// parseEntry reads a member of the log and its stamp.
+func parseEntry(member, stamp string) (e quota.LogEntry, err error) {
+	parts := strings.SplitN(member, ":", 4)
+	if len(parts) != 4 {
+		return e, fmt.Errorf("%.64q is no entry", member)
+	}
+	e.ID, e.Labels = parts[2], parts[3]
+	var errs [3]error
+	e.Total, errs[0] = strconv.ParseInt(parts[0], 10, 64)
+	e.Units, errs[1] = strconv.ParseInt(parts[1], 10, 64)
+	e.At, errs[2] = strconv.ParseInt(stamp, 10, 64)
+	return e, errors.Join(errs[:]...)
+}
+
+// holdText writes a hold: units, most, drawn, created, expires, lapse, 1 if it is a person's,
+// labels, note.
+func holdText(h quota.Hold) string {
+	manual := 0
+	if h.Manual {
+		manual = 1
+	}
+	return fmt.Sprintf("%d %d %d %d %d %s %d %s %s", h.Units, h.Most, h.Drawn, h.Created, h.Expires,
+		h.Lapse, manual, h.Labels, h.Note)
+}
+
+// parseHold reads what holdText wrote.
+func parseHold(id, text string) (quota.Hold, error) {
+	h := quota.Hold{ID: id}
+	for _, into := range []*int64{&h.Units, &h.Most, &h.Drawn, &h.Created, &h.Expires} {
+		word, rest, _ := strings.Cut(text, " ")
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return h, err
+		}
+		*into, text = n, rest
+	}
+	parts := strings.SplitN(text, " ", 4)
+	if len(parts) != 4 {
+		return h, fmt.Errorf("%d words", len(parts))
+	}
+	h.Lapse, h.Manual, h.Labels, h.Note = quota.Lapse(parts[0]), parts[1] == "1", parts[2], parts[3]
+	return h, nil
+}
+
+// never is in a state that no hold limits: the highest number of a script.
+const never = quota.MaxTotal
+
+// fixed is the part of a state that the hot script reads.
+type fixed struct {
+	held     int64 // units of all holds
+	from, to int64 // the times between which a charge may be decided by the log and held alone
+	keep     int64 // µs that entries are kept
+	revision string
+}
+
+// stateText writes the state of a bucket:
+//
+//	<check> <held> <from> <to> <keep> <revision> <JSON>
+//
+// The check is of the five words after it, and the JSON has a digest of all there is, so that
+// damage to any of it shows. The revision is another one each time: a counter could repeat after a
+// failover.
+func stateText(b *quota.Bucket, revision string) string {
+	f := fixed{to: never, keep: b.State.Keep, revision: revision}
+	if b.State.Floor != 0 {
+		f.from = b.State.Floor + 1
+	}
+	f.from = max(0, f.from, b.State.SuspendedUntil)
+	for _, h := range b.Holds {
+		f.held += h.Left()
+		f.from, f.to = max(f.from, h.Created), min(f.to, h.Expires)
+	}
+	if len(b.State.Others) > 0 || b.State.ResetAt != 0 {
+		f.to = 0
+	}
+	text, err := json.Marshal(storedState{b.State, b.Digest()})
+	if err != nil { // it consists of texts and numbers alone
+		panic(err)
+	}
+	return f.text() + " " + string(text)
+}
+
+func (f fixed) text() string {
+	words := fmt.Sprintf("%d %d %d %d %s", f.held, f.from, max(0, f.to), f.keep, f.revision)
+	sum := sha1.Sum([]byte(words))
+	return hex.EncodeToString(sum[:5]) + " " + words
+}
+
+// storedState is the JSON in a state.
+type storedState struct {
+	quota.State
+	Digest int64
+}
+
+func newRevision() string { return fmt.Sprintf("%016x", rand.Uint64()) }
+
+// parseState reads the state of the bucket. The caller compares it with what stateText writes.
+func parseState(text string) (state quota.State, revision string, err error) {
+	parts := strings.SplitN(strings.TrimPrefix(text, underRepair), " ", 7)
+	if len(parts) != 7 {
+		return state, "", fmt.Errorf("%d words", len(parts))
+	}
+	var stored storedState
+	err = json.Unmarshal([]byte(parts[6]), &stored)
+	return stored.State, parts[5], err
+}
+
+// mark returns what changes whenever a state does.
+func mark(state string) string {
+	text, _, _ := strings.Cut(state, "{")
+	return text
+}
+
+// answerText writes a kept answer: <expires> <request>, a line feed, and the decision.
+func answerText(a *quota.Answer) string {
+	return fmt.Sprintf("%d %s\n%s", a.Expires, a.Request, a.Decision)
+}
+
+// parseAnswer reads what answerText wrote.
+func parseAnswer(name, text string) (*quota.Answer, error) {
+	expires, rest, _ := strings.Cut(text, " ")
+	request, decision, found := strings.Cut(rest, "\n")
+	at, err := strconv.ParseInt(expires, 10, 64)
+	if err != nil || !found {
+		return nil, fmt.Errorf("%w: redis: the answer kept for %q is damaged: delete its key, after a "+
+			"look at what was charged (quotactl log)", quota.ErrLedgerUnusable, name)
+	}
+	return &quota.Answer{Name: name, Request: request, Decision: decision, Expires: at}, nil
+}
+
+// sumField names a field of the sums of a day: "13:40 units method=m".
+func sumField(at int64, what, labels string) string {
+	return stampTime(at-mod(at, grain)).Format("15:04") + " " + what + " " + labels
+}
+
+// parseSum reads a field of the sums of a day.
+func parseSum(dayStart int64, field, value string) (at int64, what, labels string, n int64,
+	err error) {
+	parts := strings.SplitN(field, " ", 3)
+	if len(parts) != 3 {
+		return 0, "", "", 0, fmt.Errorf("sum %.64q", field)
+	}
+	var hours, minutes int64
+	if _, err = fmt.Sscanf(parts[0], "%d:%d", &hours, &minutes); err != nil {
+		return 0, "", "", 0, err
+	}
+	n, err = strconv.ParseInt(value, 10, 64)
+	return dayStart + (hours*60+minutes)*60_000_000, parts[1], parts[2], n, err
+}

@@ -1,0 +1,97 @@
+package redisstore
+
+import (
+	"context"
+
+	"quotabudget/internal/quota"
+)
+
+const (
+	maxTrim = 64 // entries that are forgotten at once
+
+	// trimDelay is how long entries stay after their time, so that many are forgotten at once.
+	trimDelay = 60_000_000 // µs
+)
+
+// trim forgets the oldest entries of a bucket if they are older than any window needs, after a
+// change that was made at now. An error matters to nobody: a later change tries again.
+func (s *Store) trim(ctx context.Context, credential, bucket string, now int64) {
+	key := logKey(credential, bucket)
+	s.mu.Lock()
+	due := s.trimDue[key]
+	s.mu.Unlock()
+	if now < due {
+		return
+	}
+	due, err := s.trimOldest(ctx, credential, bucket)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trimDue == nil || len(s.trimDue) >= maxStates {
+		s.trimDue = make(map[string]int64)
+	}
+	s.trimDue[key] = due
+}
+
+// trim forgets old entries of the buckets that have new ones.
+func (snap *snapshot) trim() {
+	for _, b := range snap.order {
+		if len(b.added) > 0 {
+			snap.s.trim(snap.ctx, b.Credential, b.Name, snap.now)
+		}
+	}
+}
+
+// trimOldest forgets the oldest entries that are over, and returns when there are others.
+func (s *Store) trimOldest(ctx context.Context, credential, bucket string) (due int64, err error) {
+	snap, err := s.snapshot(ctx, credential, []quota.Scope{{Buckets: []string{bucket}}})
+	if err != nil {
+		return 0, err
+	}
+	b := snap.order[0]
+	if b.damage != nil {
+		return snap.now + trimDelay, nil
+	}
+	keep := 1000 * b.keeps()
+	entries, err := s.entries(ctx, credential, bucket, -quota.Never, quota.Never, maxTrim+1)
+	if err != nil || len(entries) == 0 {
+		return snap.now + keep, err
+	}
+	n := 0
+	for n < min(maxTrim, len(entries)) && entries[n].At <= snap.now-keep {
+		n++
+	}
+	due = snap.now + keep
+	if n < len(entries) {
+		due = entries[n].At + keep + trimDelay
+		if entries[n].At <= snap.now-keep {
+			due = 0
+		}
+	}
+	if n == 0 {
+		return due, nil
+	}
+	result, err := s.send(ctx, b.forget(entries[:n], snap.now-keep), snap.now)
+	if result != done {
+		due = 0
+	}
+	return due, err
+}
+
+// forget returns the commands that forget the oldest entries, and all else up to a time.
+func (b *bucket) forget(entries []quota.LogEntry, until int64) *commands {
+	c := newCommands(b.Credential)
+	log := logKey(b.Credential, b.Name)
+	c.guard("oldest", log, memberText(entries[0]))
+	c.guard("string", stateKey(b.Credential, b.Name), b.state)
+	c.add("ZREMRANGEBYSCORE", log, "-inf", entries[len(entries)-1].At)
+	c.add("ZREMRANGEBYSCORE", lapsedKey(b.Credential, b.Name), "-inf", until)
+	c.add("ZREMRANGEBYSCORE", notesKey(b.Credential, b.Name), "-inf", until)
+	for _, e := range entries {
+		b.sums.Add(e.At, quota.CutRun(e.Labels), -e.Units, -1)
+	}
+	b.writeSums(c)
+	return c
+}

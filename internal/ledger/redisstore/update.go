@@ -1,0 +1,198 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"quotabudget/internal/ledger/queue"
+	"quotabudget/internal/quota"
+)
+
+const (
+	maxBatch = 256 // decisions on one snapshot
+
+	// A writer that lost as many races takes the lock of the credential, so that nobody starves.
+	lostRaces = 3
+	lockTime  = 100 * time.Millisecond
+
+	// patience is how long a decision is repeated while other processes change the bucket.
+	patience = 10 * time.Second
+)
+
+// errBusy is what a caller gets after patience is over.
+var errBusy = errors.New("other processes keep changing the bucket")
+
+// operation is one caller's, in the queue.
+type operation = queue.Op[work]
+
+// work is one decision. Its caller may leave before it is made.
+type work struct {
+	scope    quota.Scope
+	decide   func(*quota.Account) (quota.Change, error)
+	err      error
+	panicked any // what decide panicked with; its own caller panics with it
+}
+
+// Update implements ledger.Store. A caller whose ctx ends before its decision was made leaves, and
+// nothing is written. If it ends later, the change may have been written.
+func (s *Store) Update(ctx context.Context, scope quota.Scope,
+	decide func(*quota.Account) (quota.Change, error)) error {
+	q, o := s.updates.Get(scope.Credential), &operation{Work: work{scope: scope, decide: decide}}
+	if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, o, maxBatch, s.decideAll) }); err != nil {
+		return explain(err)
+	}
+	if o.Work.panicked != nil {
+		panic(o.Work.panicked)
+	}
+	return o.Work.err
+}
+
+// decideAll decides operations on one credential, in as few steps as possible.
+func (s *Store) decideAll(ctx context.Context, group []*operation) {
+	for len(group) > 0 {
+		n, err := s.decideSome(ctx, group)
+		if err != nil {
+			for _, o := range group[:n] {
+				o.Work.err = err
+			}
+		}
+		group = group[n:]
+	}
+}
+
+// decideSome decides the first operations of the group and writes their changes, and returns how
+// many. With an error none of these was written, as far as is known.
+func (s *Store) decideSome(ctx context.Context, group []*operation) (n int, err error) {
+	credential := group[0].Work.scope.Credential
+	scopes := make([]quota.Scope, len(group))
+	for i, o := range group {
+		scopes[i] = o.Work.scope
+	}
+	err = s.race(ctx, credential, func() (result string, err error) {
+		n = len(group)
+		snap, err := s.snapshot(ctx, credential, scopes)
+		switch {
+		case err != nil:
+			return "", err
+		case snap.locked:
+			return locked, nil
+		}
+		n = snap.decide(group)
+		result, err = s.commit(ctx, snap)
+		if err == nil && result == done {
+			snap.trim()
+		}
+		return result, err
+	})
+	return n, err
+}
+
+// race repeats try until it is done. After a few lost races it takes the lock first.
+func (s *Store) race(ctx context.Context, credential string, try func() (string, error)) error {
+	began, mine := time.Now(), false
+	defer func() {
+		if mine { // an empty commit gives the lock back
+			_, _ = s.send(ctx, newCommands(credential), 0)
+		}
+	}()
+	for lost := 0; ; {
+		if lost >= lostRaces {
+			taken, err := s.client.SetNX(ctx, lockKey(credential), s.holder, lockTime).Result()
+			if err != nil {
+				return notExecuted(explain(err))
+			}
+			if mine = mine || taken; !taken {
+				if err := s.wait(ctx, began); err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		result, err := try()
+		switch {
+		case err != nil || result == done:
+			return err
+		case result == locked:
+			if err := s.wait(ctx, began); err != nil {
+				return err
+			}
+		default:
+			lost++
+		}
+	}
+}
+
+// wait waits until another process has probably written.
+func (s *Store) wait(ctx context.Context, began time.Time) error {
+	if time.Since(began) > patience {
+		return notExecuted(fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, errBusy))
+	}
+	if !pause(ctx, time.Millisecond+rand.N(2*time.Millisecond)) {
+		return explain(ctx.Err())
+	}
+	return nil
+}
+
+// decide makes the first decisions of the group, each in view of those before, and returns how
+// many. One that writes entries again is the only one with a change.
+func (snap *snapshot) decide(group []*operation) int {
+	changed := false
+	for i, o := range group {
+		ch, err := snap.run(&o.Work)
+		if o.Work.err = err; err != nil {
+			continue
+		}
+		rewrites := false
+		for _, b := range ch.Buckets {
+			rewrites = rewrites || b.From != 0
+		}
+		if rewrites && changed {
+			return i
+		}
+		if o.Work.err = snap.apply(o.Work.scope, ch); rewrites {
+			return i + 1
+		}
+		changed = changed || len(ch.Buckets) > 0
+	}
+	return len(group)
+}
+
+// run makes one decision. A panic is kept for the operation's own caller.
+func (snap *snapshot) run(w *work) (ch quota.Change, err error) {
+	defer func() {
+		if w.panicked = recover(); w.panicked != nil {
+			ch, err = quota.Change{}, fmt.Errorf("panic: %v", w.panicked)
+		}
+	}()
+	a, err := snap.account(w.scope)
+	if err != nil {
+		return ch, err
+	}
+	return w.decide(a)
+}
+
+// View implements ledger.Store. A read that needed more than the snapshot is repeated if the bucket
+// was changed meanwhile other than by new entries.
+func (s *Store) View(ctx context.Context, scope quota.Scope,
+	read func(*quota.Account) error) (err error) {
+	var failed error
+	err = s.race(ctx, scope.Credential, func() (string, error) {
+		snap, err := s.snapshot(ctx, scope.Credential, []quota.Scope{scope})
+		if err != nil {
+			return "", err
+		}
+		a, err := snap.account(scope)
+		if err == nil {
+			err = read(a)
+		}
+		failed = err
+		return s.unchanged(ctx, snap)
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}

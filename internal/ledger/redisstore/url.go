@@ -1,0 +1,238 @@
+package redisstore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/quota"
+)
+
+// Schemes are the URL schemes that Open takes, each also with rediss for TLS.
+//
+//	redis://[user:password@]host[:6379][/db]
+//	redis+sentinel://[user:password@]host[:26379][,host…]/master[/db]
+//	redis+cluster://[user:password@]host[:6379][,host…]
+//
+// User and password are those of the servers that keep the ledger. Options follow as
+// ?name=value&name=value (see knownOptions).
+var Schemes = []string{
+	"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
+}
+
+// CheckURL reports what is wrong with a URL, or with the files that it names, without connecting.
+func CheckURL(ledgerURL string) error {
+	_, err := parseURL(ledgerURL)
+	return err
+}
+
+// address is what a URL says.
+type address struct {
+	kind string // "cluster", "sentinel", or "" for one server
+	redis.UniversalOptions
+	tls *tlsFiles // nil without TLS
+}
+
+// knownOptions are what may follow the ? of a URL. All others are refused: a slip of the pen must
+// not be a silent default.
+var knownOptions = []string{
+	"ca", "cert", "key", "server_name", "sentinel_user", "sentinel_password",
+	"dial_timeout", "read_timeout", "pool_size",
+}
+
+// option is where an option goes, and what it needs.
+func (a *address) option(name string) (field any, err error) {
+	t := a.tls
+	if t == nil {
+		t, err = new(tlsFiles), errors.New("is for TLS: write rediss instead of redis")
+	}
+	switch name {
+	case "ca":
+		return &t.ca, err
+	case "cert":
+		return &t.cert, err
+	case "key":
+		return &t.key, err
+	case "server_name":
+		return &t.name, err
+	}
+	if err = nil; a.kind != "sentinel" {
+		err = errors.New("is for redis+sentinel alone")
+	}
+	switch name {
+	case "sentinel_user":
+		return &a.SentinelUsername, err
+	case "sentinel_password":
+		return &a.SentinelPassword, err
+	case "dial_timeout":
+		return &a.DialTimeout, nil
+	case "read_timeout":
+		return &a.ReadTimeout, nil
+	default:
+		return &a.PoolSize, nil
+	}
+}
+
+// refused are options that somebody may look for, and what there is instead.
+var refused = map[string]string{
+	"skip_verify": verified, "insecure": verified, "insecure_skip_verify": verified,
+	"username": userinfo, "password": userinfo, "user": userinfo,
+}
+
+const (
+	verified = "certificates are always verified; for an authority of your own, write ca=FILE"
+	userinfo = "write user:password@ before the host"
+)
+
+// parseURL reads a URL. No error repeats any part of it that may belong to a password: one with a #
+// or a / in it that is not escaped ends up in the host, the path or the options.
+func parseURL(ledgerURL string) (*address, error) {
+	scheme, rest, found := strings.Cut(ledgerURL, "://")
+	if !found || !slices.Contains(Schemes, scheme) {
+		return nil, malformed(forms)
+	}
+	if strings.ContainsFunc(rest, func(r rune) bool { return r == '#' || r <= ' ' || r == 0x7f }) {
+		return nil, malformed("it has a space or a #: in a password, write %20 and %23")
+	}
+	protocol, kind, _ := strings.Cut(scheme, "+")
+	a := &address{kind: kind}
+	rest, query, _ := strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	if strings.Contains(path+query, "@") {
+		return nil, malformed("it has an @ after a / or ?: in a password, write %2F, %3F and %40")
+	}
+	user, hosts := "", authority
+	if at := strings.LastIndex(authority, "@"); at >= 0 {
+		user, hosts = authority[:at], authority[at+1:]
+	}
+	if protocol == "rediss" {
+		a.tls = new(tlsFiles)
+	}
+	err := errors.Join(a.login(user), a.hosts(hosts), a.path(path), a.options(query))
+	if err == nil && a.tls != nil {
+		a.tls.urlHost, _, _ = net.SplitHostPort(a.Addrs[0])
+		err = a.tls.load()
+	}
+	if err != nil {
+		return nil, malformed(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return a, nil
+}
+
+func malformed(what string) error {
+	return fmt.Errorf("%w: the ledger's URL: %s", quota.ErrMalformed, what)
+}
+
+// forms are the URLs that there are.
+const forms = "write redis://host:6379/0, redis+sentinel://host:26379/master or " +
+	"redis+cluster://host:6379,host:6379, with rediss for TLS"
+
+func (a *address) login(user string) error {
+	name, password, _ := strings.Cut(user, ":")
+	var wrong [2]error
+	a.Username, wrong[0] = url.PathUnescape(name)
+	a.Password, wrong[1] = url.PathUnescape(password)
+	if wrong != [2]error{} {
+		return errors.New("user or password: a % is written %25")
+	}
+	if a.Username != "" && a.Password == "" {
+		return errors.New("a user has no password; write a password alone as :password@host")
+	}
+	return nil
+}
+
+func (a *address) hosts(list string) error {
+	all := strings.Split(list, ",")
+	if a.kind == "" && len(all) > 1 {
+		return errors.New("it names several hosts: " + forms)
+	}
+	port := "6379"
+	if a.kind == "sentinel" {
+		port = "26379"
+	}
+	for _, host := range all {
+		u, err := url.Parse("redis://" + host)
+		if err != nil || u.Host != host || host == "" && len(all) > 1 {
+			return errors.New("a host is written host:port: " + forms)
+		}
+		if n, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || n < 1 || n > 65535) {
+			return errors.New("a port is a number from 1 to 65535")
+		}
+		name, port := cmp.Or(u.Hostname(), "localhost"), cmp.Or(u.Port(), port)
+		a.Addrs = append(a.Addrs, net.JoinHostPort(name, port))
+	}
+	return nil
+}
+
+// path reads what follows the hosts: the database, with Sentinel the master's name before it.
+func (a *address) path(path string) error {
+	db := path
+	if a.kind == "sentinel" {
+		master, after, _ := strings.Cut(path, "/")
+		name, err := url.PathUnescape(master)
+		if err != nil || name == "" {
+			return errors.New("it names no master: " + forms)
+		}
+		a.MasterName, db = name, after
+	}
+	if db == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(db)
+	if err != nil || n < 0 || n > 0 && a.kind == "cluster" {
+		return errors.New("the database is a number, and 0 in a cluster")
+	}
+	a.DB = n
+	return nil
+}
+
+func (a *address) options(query string) error {
+	params, err := url.ParseQuery(query)
+	if err != nil {
+		return errors.New("its options are written name=value&name=value")
+	}
+	for name, values := range params {
+		switch instead, forbidden := refused[name]; {
+		case forbidden:
+			return fmt.Errorf("there is no option %s: %s", name, instead)
+		case !slices.Contains(knownOptions, name): // not repeated: it may be a part of a password
+			known := strings.Join(knownOptions, ", ")
+			return fmt.Errorf("it has an unknown option; there are %s", known)
+		case len(values) > 1 || values[0] == "":
+			return fmt.Errorf("option %s: write one value", name)
+		}
+		field, err := a.option(name)
+		if err == nil {
+			err = set(field, values[0])
+		}
+		if err != nil {
+			return fmt.Errorf("option %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// set reads an option's value.
+func set(field any, value string) (err error) {
+	switch field := field.(type) {
+	case *string:
+		*field = value
+	case *time.Duration:
+		if *field, err = time.ParseDuration(value); err != nil || *field <= 0 {
+			return errors.New("write a duration, such as 2s")
+		}
+	case *int:
+		if *field, err = strconv.Atoi(value); err != nil || *field < 1 {
+			return errors.New("write a number of 1 or more")
+		}
+	}
+	return nil
+}

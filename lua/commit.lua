@@ -1,0 +1,35 @@
+-- commit.lua writes what was decided on a snapshot (read.lua), if the snapshot still stands.
+--
+-- KEYS   the lock; the others are named by their number
+-- ARGV   the caller's name in the lock; the snapshot's time in µs, 0 if it does not matter; the number
+--        of guards; three for each guard: what must be as it was (newest or oldest member of a log, or
+--        string), the key, and the value, '' for none; then the commands: name, key, number of
+--        arguments, arguments
+-- Reply  done; or why nothing was written: locked by another caller, late, or changed
+--
+-- A caller that was stopped since its snapshot comes late: nothing stale is written. The first command
+-- needs memory if any does, so that a server without memory refuses the script before it has written.
+local call = redis.call
+local lock = call('GET', KEYS[1])
+if lock and lock ~= ARGV[1] then return 'locked' end
+local time, was = call('TIME'), tonumber(ARGV[2])
+if was > 0 and math.abs(time[1] * 1000000 + time[2] - was) > 1000000 then return 'late' end
+
+local values = {
+  newest = function(key) return call('ZREVRANGE', key, 0, 0)[1] end,
+  oldest = function(key) return call('ZRANGE', key, 0, 0)[1] end,
+  string = function(key) return call('GET', key) end,
+}
+local next = 4
+for _ = 1, ARGV[3] do
+  local value = values[ARGV[next]](KEYS[tonumber(ARGV[next + 1])])
+  if (value or '') ~= ARGV[next + 2] then return 'changed' end
+  next = next + 3
+end
+if lock then call('DEL', KEYS[1]) end
+while next <= #ARGV do
+  local last = next + 2 + ARGV[next + 2]
+  call(ARGV[next], KEYS[tonumber(ARGV[next + 1])], unpack(ARGV, next + 3, last))
+  next = last + 1
+end
+return 'done'
