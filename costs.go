@@ -13,6 +13,11 @@ var costs embed.FS
 // internal/costs reads them.
 func Costs() fs.FS { return costs }
 
+// CostsSchema is the JSON Schema of price lists. internal/costs reads them by it, and editors can.
+//
+//go:embed costs/schema.json
+var CostsSchema []byte
+
 // Schema is the JSON Schema of quota.yaml. internal/config reads the file by it, and editors can.
 //
 //go:embed quota.schema.json

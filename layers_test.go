@@ -35,12 +35,11 @@ words:
 tail: quota
 shadow: quota
 textfile:
-yamlfile: spell
 grammar: spell
 endpoint:
 sqlite:
 version:
-costs: . bounds costs/answer costs/formula quota spell yamlfile
+costs: . bounds costs/answer costs/formula grammar quota spell
 costs/answer:
 costs/formula: costs/answer costs/graphql quota
 costs/graphql:

@@ -24,7 +24,7 @@ import (
 
 // schema returns the schema of quota.yaml.
 var schema = sync.OnceValue(func() *grammar.Schema {
-	return grammar.NewSchema(quotabudget.Schema, grammar.Formats{
+	return grammar.NewSchema(quotabudget.Schema, "", grammar.Formats{
 		"ledger":                   ledger.CheckURL,
 		"catalog":                  checkCatalog,
 		"endpoint":                 checkEndpoint,

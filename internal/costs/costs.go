@@ -42,7 +42,6 @@ type Table struct {
 	warns     []warning
 	answering []string // facts by which answers are read
 	zeros     []string // paths of numbers that answers leave out when they are 0
-	old       bool     // of the form of one upstream, which says nothing of what follows
 	errors    errorForm
 	learn     []learning
 	refusals  []refusing

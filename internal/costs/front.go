@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 
-	"go.yaml.in/yaml/v3"
-
+	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
-	"quotabudget/internal/yamlfile"
 )
 
 // Parse reads a price list that names no other files, and returns the table of its default
@@ -31,20 +28,12 @@ const MaxFile = 4 << 20
 
 // ParseList reads a price list, whose file has that name: the front door, which names upstreams, or
 // the list of one upstream. The files that it names are read from files, the folder that it is in.
-//
-// It is strict, and its error joins a *Problem for each mistake: an unknown or repeated key, a
-// bucket that is not declared, a cost below 0, an expression of another type, a route that two
-// methods share and the like.
+// Its error joins a *Problem for each mistake.
 func ParseList(name string, data []byte, files fs.FS) (*List, error) {
-	p := newParser(files)
+	p := &parser{files: files, list: &List{tables: map[string]func() *Table{}}}
 	p.front(name, data)
 	if len(p.errs) > 0 {
 		return nil, errors.Join(p.errs...)
-	}
-	for _, t := range p.list.tables {
-		if t().old {
-			t().adopt()
-		}
 	}
 	return p.list, nil
 }
@@ -54,18 +43,15 @@ type parser struct {
 	files fs.FS
 	list  *List
 	errs  []error
-	lazy  bool                       // files are read when their upstream is asked for
-	keys  map[string]map[string]bool // by section, those that the readers know; nil: not asked for
-}
-
-func newParser(files fs.FS) *parser {
-	return &parser{files: files, list: &List{tables: map[string]func() *Table{}}}
+	// shipped files are read when their upstream is asked for, and not checked against the schema:
+	// a test does that.
+	shipped bool
 }
 
 // Problem is one thing that is wrong with a price list.
 type Problem struct {
 	File string // that the list names; "" for the list itself
-	yamlfile.Problem
+	grammar.Problem
 }
 
 // Error is the problem with its place before it.
@@ -77,106 +63,97 @@ func (p *Problem) Error() string {
 }
 
 // fail adds problems of a file; "" is the front door's.
-func (p *parser) fail(file string, problems ...yamlfile.Problem) {
+func (p *parser) fail(file string, problems ...grammar.Problem) {
 	for _, problem := range problems {
 		p.errs = append(p.errs, &Problem{file, problem})
 	}
 }
 
-// document is the top of a file's YAML.
-func (p *parser) document(file string, data []byte) (*yaml.Node, bool) {
-	root, problem := yamlfile.Document(data)
-	if problem == nil && root == nil {
-		problem = &yamlfile.Problem{Line: 1, Text: "the price list is empty"}
+// parse returns a file with content; nil if there is none.
+func (p *parser) parse(name string, data []byte) *grammar.File {
+	file, problem := grammar.Parse(data)
+	if problem == nil && file.Empty() {
+		problem = &grammar.Problem{Line: 1, Text: "the price list is empty"}
 	}
 	if problem != nil {
-		p.fail(file, *problem)
-		return nil, false
+		p.fail(name, *problem)
+		return nil
 	}
-	return root, true
+	return file
 }
 
 // front reads the file that the list begins with.
 func (p *parser) front(name string, data []byte) {
-	root, ok := p.document("", data)
-	if !ok {
+	file := p.parse("", data)
+	if file == nil {
 		return
 	}
-	if !hasKey(root, "upstreams") {
-		t := p.upstream("", root, strings.TrimSuffix(path.Base(name), path.Ext(name)))
-		if t != nil {
-			p.list.tables[t.Upstream], p.list.usual = func() *Table { return t }, t.Upstream
+	if !file.Top().Has("upstreams") {
+		name = strings.TrimSuffix(path.Base(name), path.Ext(name))
+		if t := p.upstream("", file, name); t != nil {
+			p.list.tables[name], p.list.usual = func() *Table { return t }, name
 		}
 		return
 	}
-	r := &reader{parser: p}
-	var usual *yaml.Node
-	r.fields(root, "the price list", "front", yamlfile.Fields{
-		"default": func(n *yaml.Node) { usual = n },
-		"upstreams": func(n *yaml.Node) {
-			r.each(n, "upstreams", func(name string, key, n *yaml.Node) {
-				r.listed(name, key, n)
-			})
-		},
-	}, "default", "upstreams")
-	if usual != nil {
-		p.list.usual = r.text(usual, "default")
-		known := r.names
-		if len(p.errs) == 0 && !slices.Contains(known, p.list.usual) {
-			r.Add(usual, "default: no upstream %q%s", spell.Clip(p.list.usual),
-				spell.DidYouMean(p.list.usual, known))
+	var f frontFile
+	if p.decode(file, true, &f) {
+		p.list.usual = f.Default
+		for i, e := range f.Upstreams {
+			p.listed(file, e.key, e.value, file.Top().Key("upstreams").Pair(i))
 		}
 	}
-	p.fail("", r.Sorted()...)
+	if _, ok := p.list.tables[f.Default]; !ok && len(p.errs) == 0 {
+		file.Top().Key("default").Add("no upstream %q%s", spell.Clip(f.Default),
+			didYouMean(f.Default, p.list.tables))
+	}
+	p.fail("", file.Problems()...)
+}
+
+// decode decodes a file by the schema of the front door or of a list.
+func (p *parser) decode(file *grammar.File, front bool, into any) bool {
+	var schema *grammar.Schema
+	switch {
+	case p.shipped:
+	case front:
+		schema = schemas().front
+	default:
+		schema = schemas().list
+	}
+	return file.Decode(schema, into)
 }
 
 // listed reads one of the front door's upstreams: a file, or the list itself.
-func (r *reader) listed(name string, key, n *yaml.Node) {
-	r.names = append(r.names, name)
+func (p *parser) listed(front *grammar.File, name string, u fileUpstream, at grammar.Place) {
 	if err := quota.CheckName(name); err != nil {
-		r.Add(key, "upstream %v", err)
+		at.Add("%v", err)
 		return
 	}
-	read := func() *Table {
-		t := r.readUpstream(name, n)
-		if t == nil && r.lazy {
-			panic(fmt.Sprintf("costs: the embedded list of %s: %v", name, errors.Join(r.errs...)))
+	read := func() (t *Table) {
+		if u.list != nil {
+			t = newReader(front, name).read(u.list, at)
+		} else if file := p.open(u.path, at); file != nil {
+			t = p.upstream(u.path, file, name)
+		}
+		if t == nil && p.shipped {
+			panic(fmt.Sprintf("costs: the embedded list of %s: %v", name, errors.Join(p.errs...)))
 		}
 		return t
 	}
-	if r.lazy {
-		r.list.tables[name] = sync.OnceValue(read)
+	if p.shipped {
+		p.list.tables[name] = sync.OnceValue(read)
 	} else if t := read(); t != nil {
-		r.list.tables[name] = func() *Table { return t }
+		p.list.tables[name] = func() *Table { return t }
 	}
 }
 
-// readUpstream reads the list of an upstream, in its file or in this one; nil when something is
-// wrong.
-func (r *reader) readUpstream(name string, n *yaml.Node) (t *Table) {
-	if n.Kind != yaml.ScalarNode {
-		t = r.upstream("", n, name)
-	} else if file, root := r.open(n, name); root != nil {
-		t = r.upstream(file, root, name)
+// open reads a plain file in the folder of the list, or below it.
+func (p *parser) open(name string, at grammar.Place) *grammar.File {
+	if p.files == nil || !fs.ValidPath(name) {
+		at.Add("%q is not a file in the folder of this one, such as costs/example.yaml",
+			spell.Clip(name))
+		return nil
 	}
-	if t != nil {
-		t.Upstream = name
-	}
-	return t
-}
-
-// open reads the file that a node names: a plain file in the folder of the list, or below it.
-func (r *reader) open(n *yaml.Node, name string) (file string, root *yaml.Node) {
-	file, ok := r.Text(n, "upstream "+name)
-	if !ok {
-		return "", nil
-	}
-	if r.files == nil || !fs.ValidPath(file) {
-		r.Add(n, "upstream %s: %q is not a file in the folder of this one, such as costs/%s.yaml",
-			name, spell.Clip(file), name)
-		return "", nil
-	}
-	info, err := fs.Stat(r.files, file)
+	info, err := fs.Stat(p.files, name)
 	var data []byte
 	switch {
 	case err != nil:
@@ -185,50 +162,29 @@ func (r *reader) open(n *yaml.Node, name string) (file string, root *yaml.Node) 
 	case info.Size() > MaxFile:
 		err = fmt.Errorf("%d bytes: %d at most", info.Size(), MaxFile)
 	default:
-		data, err = fs.ReadFile(r.files, file)
+		data, err = fs.ReadFile(p.files, name)
 	}
 	if err != nil {
 		if reason, ok := errors.AsType[*fs.PathError](err); ok {
 			err = reason.Err
 		}
-		r.Add(n, "upstream %s: %s: %v", name, file, err)
-		return "", nil
+		at.Add("%s: %v", name, err)
+		return nil
 	}
-	root, _ = r.document(file, data)
-	return file, root
+	return p.parse(name, data)
 }
 
 // upstream reads the price list of one upstream; nil when something is wrong with it.
-func (p *parser) upstream(file string, root *yaml.Node, name string) *Table {
-	r := newReader(p, name)
-	t := r.read(root)
-	problems := r.Sorted()
-	p.fail(file, problems...)
+func (p *parser) upstream(name string, file *grammar.File, upstream string) *Table {
+	var f fileList
+	var t *Table
+	if p.decode(file, false, &f) {
+		t = newReader(file, upstream).read(&f, file.Top())
+	}
+	problems := file.Problems()
+	p.fail(name, problems...)
 	if len(problems) > 0 {
 		return nil
 	}
-	t.old = r.old
 	return t
-}
-
-// adopt takes what the old form does not say from the list of the same service that ships: the
-// place of the credential, and how the upstream refuses.
-func (t *Table) adopt() {
-	for _, table := range Shipped().tables {
-		if of := table(); of.Service == t.Service {
-			t.Credential, t.errors, t.refusals = of.Credential, of.errors, of.refusals
-		}
-	}
-}
-
-func hasKey(n *yaml.Node, key string) bool {
-	if n.Kind != yaml.MappingNode {
-		return false
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return true
-		}
-	}
-	return false
 }

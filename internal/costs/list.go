@@ -75,8 +75,8 @@ func Shipped() *List { return shipped() }
 var shipped = sync.OnceValue(func() *List {
 	data, err := fs.ReadFile(quotabudget.Costs(), "costs.yaml")
 	if err == nil {
-		p := newParser(quotabudget.Costs())
-		p.lazy = true
+		p := &parser{files: quotabudget.Costs(), shipped: true,
+			list: &List{tables: map[string]func() *Table{}}}
 		p.front("costs.yaml", data)
 		if err = errors.Join(p.errs...); err == nil {
 			return p.list

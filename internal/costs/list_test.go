@@ -3,7 +3,6 @@ package costs_test
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,21 +18,6 @@ func read(t testing.TB, name string) string {
 	data, err := os.ReadFile(filepath.Join("testdata", name))
 	must(t, err)
 	return string(data)
-}
-
-// TestOldForm: the list of one upstream, as it was before there were several.
-func TestOldForm(t *testing.T) {
-	l, err := costs.ParseList("prices.yaml", []byte(read(t, "one-upstream.yaml")), nil)
-	must(t, err)
-	table, usual := costs.Default(), l.Usual()
-	if usual.Upstream != "youtube" || usual.Version != table.Version ||
-		usual.Service != table.Service || !slices.Equal(usual.Hosts, table.Hosts) ||
-		!slices.EqualFunc(usual.Methods(), table.Methods(), sameMethod) {
-		t.Errorf("%+v", usual)
-	}
-	if got, want := usual.DefaultLimits(), table.DefaultLimits(); !reflect.DeepEqual(got, want) {
-		t.Errorf("limits %v, want %v", got, want)
-	}
 }
 
 func TestShippedLists(t *testing.T) {
@@ -73,21 +57,21 @@ func TestFrontDoor(t *testing.T) {
 	wrong := strings.NewReplacer("x.chat:", "chat:", "in * price", "on * prise")
 	files["costs/two.yaml"].Data = []byte(wrong.Replace(read(t, "all-keys.yaml")))
 	for text, want := range map[string]string{
-		front: "costs/two.yaml: line 36: \"chat\" is not the ID of a method, such as " +
+		front: "costs/two.yaml: line 36: methods.chat: \"chat\" is not the ID of a method, such as " +
 			"messages.create\n" +
-			"costs/two.yaml: line 46: settle of money: unknown name prise (1:12)",
+			"costs/two.yaml: line 46: settle.money: unknown name prise (1:12)",
 		strings.Replace(front, "default: one", "default: ona", 1) + "  four: {}\n": "line 5: ",
-		strings.Replace(front, "costs/two", "costs/no", 1): "line 4: upstream two: " +
+		strings.Replace(front, "costs/two", "costs/no", 1): "line 4: upstreams.two: " +
 			"costs/no.yaml: file does not exist",
-		strings.Replace(front, "costs/two.yaml", "../costs.yaml", 1): `line 4: upstream two: ` +
-			`"../costs.yaml" is not a file in the folder of this one, such as costs/two.yaml`,
+		strings.Replace(front, "costs/two.yaml", "../costs.yaml", 1): `line 4: upstreams.two: ` +
+			`"../costs.yaml" is not a file in the folder of this one, such as costs/example.yaml`,
 		strings.Replace(front, "costs/two.yaml", "/etc/passwd", 1): "is not a file in the folder",
 		strings.Replace(front, "costs/two.yaml", "costs", 1):       "costs: not a plain file",
-		strings.Replace(front, "costs/two.yaml", "[a]", 1): "the price list: write key: value " +
-			"pairs",
-		strings.Replace(front, "  two:", "  Two:", 1):      `line 4: upstream "Two" is not a name`,
+		strings.Replace(front, "costs/two.yaml", "[a]", 1): "upstreams.two: write the path of a " +
+			"list, or the list itself",
+		strings.Replace(front, "  two:", "  Two:", 1):      `line 4: upstreams.Two: "Two" is not a name: use up to 63 lower-case`,
 		strings.Replace(front, "upstreams", "upstream", 1): "unknown key",
-		front + "more: 1\n":                                `line 5: the price list: unknown key "more"`,
+		front + "more: 1\n":                                `line 5: unknown key "more"`,
 		"upstreams: {}\n":                                  "default is missing",
 	} {
 		_, err := costs.ParseList("costs.yaml", []byte(text), files)
@@ -170,62 +154,62 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 	all := read(t, "all-keys.yaml")
 	for _, c := range []struct{ old, new, want string }{
 		{"take: {calls: 1}", "take: {cals: 1}",
-			`line 38: bucket "cals" is not among the buckets (did you mean calls?)`},
+			`line 38: take.cals: bucket "cals" is not among the buckets (did you mean`},
 		{"take: {calls: 1}", "take: {calls: -1}",
-			"line 38: take of calls: -1 gives -1: units cannot be negative"},
-		{"take: {calls: 1}", "take: {calls: 0}", "line 38: take of calls: 0 is no cost"},
-		{"take: {calls: 1}", "take: {calls: one}", "line 38: take of calls: unknown name one"},
+			"line 38: take.calls: -1 gives -1: units cannot be negative"},
+		{"take: {calls: 1}", "take: {calls: 0}", "line 38: take.calls: 0 is no cost: leave it out"},
+		{"take: {calls: 1}", "take: {calls: one}", "line 38: take.calls: unknown name one (1:1)"},
 		{"take: {calls: 1}", `take: {calls: '"1"'}`, "expected float64, but got string"},
 		{"take: {calls: 1}", "take: {calls: 1e13}", "at most 1000000000000 units"},
-		{"take: {calls: 1}", "take: {calls: .inf}", "line 38: take of calls: unexpected token"},
-		{"take: {calls: 1}", "take: {calls: p95}", "line 38: take of calls: unknown name p95"},
+		{"take: {calls: 1}", "take: {calls: .inf}", `line 38: take.calls: unexpected token Operator(".") (1:1)`},
+		{"take: {calls: 1}", "take: {calls: p95}", "line 38: take.calls: unknown name p95 (1:1)"},
 		{"take: {calls: 1}", "take: {calls: 1, input: 1}",
-			"line 40: bucket input is in take and in hold"},
+			"line 40: hold.input: bucket input is in take and in hold"},
 		{"take: {calls: 1}", "take: {calls: 1}\n    cost: {daily: 1}",
-			"line 38: take: a method with a cost takes no more than that"},
-		{"input: usage.in\n", "input: body.in\n", "line 44: settle of input: unknown name body"},
+			"line 38: chat.take: a method with a cost takes no more than that: write"},
+		{"input: usage.in\n", "input: body.in\n", "line 44: settle.input: unknown name body (1:1)"},
 		{"input: usage.in\n", "daily: usage.in\n",
-			"line 44: settle of daily: the method neither takes nor holds it"},
-		{`most: "body.max ?? 4096"`, "most: p95", "line 41: most of output: unknown name p95"},
-		{`, most: "body.max ?? 4096"`, "", "line 41: hold of output: most is missing"},
-		{"free: status == 304", "free: 5 #", "line 50: free: expected bool"},
-		{"lapse: charge", "lapse: keep", `line 51: lapse "keep": it is charge or release`},
-		{"ttl: 5m", "ttl: 5", `line 52: ttl: "5" is not a duration from 1s to 24h`},
+			"line 44: settle.daily: the method neither takes nor holds it"},
+		{`most: "body.max ?? 4096"`, "most: p95", "line 41: output.most: unknown name p95 (1:1)"},
+		{`, most: "body.max ?? 4096"`, "", "line 41: hold.output: most is missing"},
+		{"free: status == 304", "free: 5 #", "line 50: chat.free: expected bool, but got int"},
+		{"lapse: charge", "lapse: keep", "line 51: chat.lapse: must be charge or release"},
+		{"ttl: 5m", "ttl: 5", "line 52: chat.ttl: must be a duration from 1s to 24h"},
 		{"    source: page\n    note: a chat", "    note: a chat",
-			"line 37: method x.chat: source is missing"},
+			"line 37: methods.x.chat: source is missing"},
 		{"    hold: {daily: 100}\n    settle: {daily: 'count(\"data\") + " +
-			"(count(\"includes.*\") ?? 0)'}\n", "", "method x.posts: write cost, take or hold"},
+			"(count(\"includes.*\") ?? 0)'}\n", "", "line 58: methods.x.posts: write cost, take or hold"},
 		{"unit: tokens, split: [model]}\n  output", "unit: token, split: [model]}\n  output",
-			`line 30: unit: "token" is not one of units, requests, tokens, points, bytes, usd`},
+			"line 30: input.unit: must be units, requests, tokens, points, bytes or"},
 		{"split: [method, tenant]", "split: [method, tenants]",
-			`line 25: split: "tenants" is not among the facts of split, nor method (did you mean ` +
+			`line 25: calls.split: "tenants" is not among the facts of split, nor method (did you mean ` +
 				`tenant?)`},
 		{"    limits: [{units: 100, window: 1m, headroom: 5}, {units: 1000, window: day, " +
 			"timezone: UTC}]\n", "",
-			"line 24: bucket calls: it is required, and has no limits: write daily or limits"},
-		{"    source: page\n    note: the calls", "", "line 24: bucket calls: source is missing"},
+			"line 23: buckets.calls: it is required, and has no limits: write daily or"},
+		{"    source: page\n    note: the calls", "", "line 23: buckets.calls: source is missing"},
 		{"reset: day, timezone", "reset: 24h, timezone", `reset: "24h" is not a calendar window`},
 		{"tenant: path.tenant", "tenant: path.tenant\n  body: path.tenant",
-			`line 19: split: "body" cannot be used as a name, or is in use`},
+			`line 19: split.body: "body" cannot be used as a name, or is in use`},
 		{"tenant: path.tenant", "tenant: path.tenant\n  class: path.tenant",
 			`"class" cannot be used as a name`},
 		{"rows: {small-2: 0.25", "warn: modle, rows: {small-2: 0.25",
-			`line 21: warn: "modle" is not a fact, which split lists`},
-		{"small-2: 0.25", "small-2: -1", "line 21: row small-2: -1 is not a number from 0"},
-		{"small-2: 0.25", "small-2: cheap", "line 21: table price: rows must be all numbers or all words"},
-		{"status: 429, where", "status: 42, where", `status: "42" is not one such as 429 or 5xx`},
+			`line 21: price.warn: "modle" is not a fact, which split lists`},
+		{"small-2: 0.25", "small-2: -1", "line 21: rows.small-2: -1 is not a number from 0 to 1000000000000"},
+		{"small-2: 0.25", "small-2: cheap", "line 21: price.rows: rows must be all numbers or all words"},
+		{"status: 429, where", "status: 42, where", "line 101: refusals.status: must be 100 to 599"},
 		{"kind: exhausted, bucket", "kind: exhaust, bucket",
-			`kind "exhaust": it is one of permanent, transient, throttled, exhausted, bad cred`},
+			"line 101: refusals.kind: must be permanent, transient, throttled,"},
 		{"until: window", "until: friday", "until: write window, a time such as 1m, {header: NAME, "},
 		{"as: seconds", "as: number",
 			"until: as is missing: rfc3339, epoch, duration, seconds, millis or date"},
-		{"as: seconds", "as: minutes", `as: "minutes" is not one of`},
+		{"as: seconds", "as: minutes", "line 104: until.as: must be number, rfc3339, epoch, duration, seconds,"},
 		{"remaining: {header: x-remaining}", "remaining: {}", "remaining: write header or path"},
 		{"remaining: {path: left.money}, reset: {path: left.until, as: rfc3339}", "limit: x",
 			"learn: write remaining or used, or reset"},
 		{", limit: {header: ratelimit-policy, policy: hour}", "", "learn: used needs a limit"},
 		{"until: 1m30s", "until: 1ms", "until: write window, a time such as 1m"},
-		{"- {status: 503, kind", "- {status: 529, kind", "refusal: never applies"},
+		{"- {status: 503, kind", "- {status: 529, kind", "line 106: refusals: never applies: a rule before it is for the same"},
 		{"zeros: [left.money", "zeros: [$.left.money", `zeros: path "$.left.money" can never match`},
 		{"{path: left.money}", "{path: left..money}", `path "left..money" can never match: it has an empty step`},
 		{`count("data")`, `count("data[]")`, `path "data[]" can never match: write indexes`},
@@ -235,9 +219,9 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"header: x-api-key, prefix", "query: key, header: x, prefix",
 			"line 9: credential: write header or query, one of them"},
 		{"endpoint: https://api.example.test/base", "endpoint: ftp://x",
-			`endpoint: "ftp://x" is not`},
-		{"EXAMPLE_BASE_URL: /v1", "LD_PRELOAD: /v1", `"LD_PRELOAD" is not a variable with an address`},
-		{"EXAMPLE_BASE_URL: /v1", "EXAMPLE_BASE_URL: v1", `"v1" is not a path such as / or /v1`},
+			"line 8: endpoint: must be an address such as https://api.example.com/"},
+		{"EXAMPLE_BASE_URL: /v1", "LD_PRELOAD: /v1", `line 108: environment: "LD_PRELOAD": write paths by variables with an`},
+		{"EXAMPLE_BASE_URL: /v1", "EXAMPLE_BASE_URL: v1", "line 108: environment.EXAMPLE_BASE_URL: must be a path such as / or /v1"},
 		{`"POST /v1/t/{tenant}/chat"`, `"POST /v1/t/{tenant..}/chat"`, "write a verb and a path"},
 		{`"GET /v2/{rest...}"`, `"GET /v2/{rest...}/x"`, "write a verb and a path"},
 		{"GET /v1/posts", "GET /v1/list", "methods x.list and x.posts share the route GET /v1/list"},

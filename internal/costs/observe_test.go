@@ -350,28 +350,6 @@ func TestEachRule(t *testing.T) {
 	}
 }
 
-// TestOldFormRefuses: a list of the old form says nothing of refusals; those of the same service
-// that ship hold.
-func TestOldFormRefuses(t *testing.T) {
-	table, err := costs.Parse([]byte(read(t, "one-upstream.yaml")))
-	must(t, err)
-	const spent = `{"error":{"errors":[{"reason":"quotaExceeded"}]}}`
-	if r := table.Refusal(403, nil, []byte(spent)); r.Kind != costs.Exhausted {
-		t.Errorf("%+v", r)
-	}
-	if table.Credential.Header == "" {
-		t.Errorf("%+v", table.Credential)
-	}
-	q, err := table.Quote("youtube.videos.list", call(t, "GET /youtube/v3/videos", ""), nil, nil)
-	if err != nil || !q.Known || quoted(q.Costs) != "default 1" {
-		t.Errorf("%+v, %v", q, err)
-	}
-	if out := answered(q, 403, "application/json", spent, 9); out.Refusal.Kind != costs.Exhausted ||
-		quoted(out.Costs) != "default 1" {
-		t.Errorf("%+v", out)
-	}
-}
-
 // FuzzObserve looks for an answer that frees units without saying so, or holds too much.
 func FuzzObserve(f *testing.F) {
 	f.Add(200, "text/event-stream", stream, uint8(3))

@@ -10,10 +10,12 @@ import (
 
 const small = `version: 2026-06-01
 profile: current
-upstream: {service: s.example, hosts: [s.example], uploads: [/upload]}
+hosts: [s.example]
+uploads: [/upload]
 buckets:
-  default: {metric: s.example/default, daily: 10, timezone: America/Los_Angeles}
-  none: {metric: s.example/none, daily: 0, timezone: UTC}
+  default: {metric: s.example/default, daily: 10, timezone: America/Los_Angeles, required: true,
+    source: table}
+  none: {metric: s.example/none, daily: 0, timezone: UTC, required: true, source: table}
 sources:
   table: {status: official, date: 2026-06, text: a table}
 profiles:
@@ -39,52 +41,51 @@ func TestParse(t *testing.T) {
 func TestParseReportsEachProblem(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"profile: current", "profile: current\nmethod: {}",
-			`line 3: the price list: unknown key "method" (did you mean methods?)`},
-		{"version: 2026-06-01\n", "", "line 1: the price list: version is missing"},
+			`line 3: unknown key "method" (did you mean methods?)`},
 		{"methods:\n",
 			"methods:\n  s.things.get: {route: GET /other, cost: {default: 1}, source: table}\n",
-			"line 14: methods: s.things.get is already set on line 12"},
+			"line 16: methods: s.things.get is already set on line 14"},
 		{"sources:", "  none: {metric: m, daily: 1, timezone: UTC}\nsources:",
-			"line 7: buckets: none is already set on line 6"},
-		{"s.example/none", "s.example/default", "line 6: bucket none has the metric of default"},
-		{"{none: 2,", "{nun: 2,", `line 12: bucket "nun" is not among the buckets`},
-		{"{none: 2, default: 1}", "{}", "line 12: cost: write at least one"},
-		{"none: 2,", "none: 0,", "line 12: cost of none: 0 is out of range: 1 to 1000000000000"},
-		{"none: 2,", "none: -5,", "line 12: cost of none: -5 is out of range: 1 to 1000000000000"},
-		{"none: 2,", "none: 2.5,", "line 12: cost of none: write a whole number, without quotes"},
-		{"none: 2,", `none: "2",`, "line 12: cost of none: write a whole number, without quotes"},
+			"line 9: buckets: none is already set on line 8"},
+		{"s.example/none", "s.example/default", "line 8: none.metric: bucket none has the metric of default"},
+		{"{none: 2,", "{nun: 2,", `line 14: cost.nun: bucket "nun" is not among the buckets`},
+		{"{none: 2, default: 1}", "{}", "line 14: list.cost: write at least one"},
+		{"none: 2,", "none: 0,", "line 14: cost.none: must be 1 to 1000000000000"},
+		{"none: 2,", "none: -5,", "line 14: cost.none: must be 1 to 1000000000000"},
+		{"none: 2,", "none: 2.5,", "line 14: cost.none: write a whole number"},
+		{"none: 2,", `none: "2",`, "line 14: cost.none: write a whole number in decimal digits, without quotes"},
 		{"GET /things,", "get /things,",
-			`line 12: route "get /things": write a verb and a path, such as GET`},
+			`line 14: list.route: "get /things": write a verb and a path, such as GET`},
 		{"GET /things,", "GET things/,",
-			`line 12: route "GET things/": write a verb and a path, such as GET`},
+			`line 14: list.route: "GET things/": write a verb and a path, such as GET`},
 		{"GET /things,", `"GET /things/{name}",`,
-			"line 13: methods s.things.list and s.things.get share the route GET /things/{id}"},
+			"line 15: get.route: methods s.things.list and s.things.get share the"},
 		{"GET /things,", "GET /upload/a, upload: true,", ""},
 		{"s.things.get:", "things:",
-			`line 13: "things" is not the ID of a method, such as messages.create`},
+			`line 15: methods.things: "things" is not the ID of a method, such as`},
 		{"default: 1}, source: table}\n", "default: 1}, source: tabel}\n",
-			`line 12: source "tabel" is not among the sources`},
+			`line 14: list.source: "tabel" is not among the sources (did you mean`},
 		{"official", "certain",
-			`line 8: status "certain": it is official, secondary, verified or unverified`},
+			"line 10: table.status: must be official, secondary, unverified or verified"},
 		{"2026-06, text", "2026-13, text",
-			`line 8: date: "2026-13" is not a day such as 2026-06-01 or a month such as 2026-11`},
+			"line 10: table.date: must be a day such as 2026-06-01 or a month such as"},
 		{"timezone: UTC", "timezone: Pacific",
-			`line 6: timezone: "Pacific" is not an IANA time zone such as America/Los_Angeles`},
-		{"daily: 10,", "daily: ten,", "line 5: daily: write a whole number, without quotes"},
+			`line 8: none.timezone: "Pacific" is not an IANA time zone such as`},
+		{"daily: 10,", "daily: ten,", "line 6: default.daily: write a whole number in decimal digits, without"},
 		{"  none:", "  Default:",
-			`line 6: bucket "Default" is not a name: use up to 63 lower-case letters`},
+			`line 8: buckets.Default: "Default" is not a name: use up to 63 lower-case`},
 		{"current: {}", "current: {methods: {s.thing.get: {cost: {default: 1}, source: table}}}",
-			`line 10: profile current prices "s.thing.get", which is not among ` +
+			`line 12: methods.s.thing.get: profile current prices "s.thing.get", which is not among ` +
 				`the methods (did you mean s.things.get?)`},
 		{"profile: current", "profile: old",
-			`line 2: no profile "old" in the price list: it has current`},
+			`line 2: profile: no profile "old" in the price list: it has current`},
 		{"source: table}\n  s", "source: table, upload: yes please}\n  s",
-			"line 12: upload: write true or false"},
-		{"[/upload]", "[upload]", `line 3: upload path "upload": write it as /upload`},
+			"line 14: list.upload: write true or false"},
+		{"[/upload]", "[upload]", "line 4: uploads: must be a path such as /upload"},
 		{"[s.example]", "s.example", "line 3: hosts: write a list"},
-		{"text: a table", "text: ", "line 8: text is empty: write a text"},
+		{"text: a table", "text: ", "line 10: table.text: is empty: write a text"},
 		{"{none: 2, default: 1}", "*cost", "an alias (*) of nothing: put the text into quotes"},
-		{"cost: {none", "cost: {{none", "line 12: did not find expected"},
+		{"cost: {none", "cost: {{none", "line 14: did not find expected ',' or '}': is a bracket or a quote not"},
 		{"version:", "---\na: b\n---\nversion:", "line 3: a second YAML document: write one"},
 	} {
 		text := strings.Replace(small, c.old, c.new, 1)
@@ -99,14 +100,14 @@ func TestParseReportsEachProblem(t *testing.T) {
 }
 
 func TestParseReportsAllProblemsInOrder(t *testing.T) {
-	text := strings.NewReplacer("none: 2", "nun: 2", "daily: 10,", "", "current: {}",
+	text := strings.NewReplacer("none: 2", "nun: 2", "daily: 10", "daily: x", "current: {}",
 		"current: {notes: x}", "version: 2026-06-01", "version: soon").Replace(small)
 	_, err := costs.Parse([]byte(text))
 	want := []string{
-		`line 1: version: "soon" is not a day such as 2026-06-01 or a month such as 2026-11`,
-		`line 5: bucket default: daily is missing`,
-		`line 10: profile current: unknown key "notes" (did you mean note?)`,
-		`line 12: bucket "nun" is not among the buckets`,
+		"line 1: version: must be a day such as 2026-06-01 or a month such as 2026-11",
+		"line 6: default.daily: write a whole number in decimal digits, without quotes",
+		`line 12: profiles.current: unknown key "notes" (did you mean note?)`,
+		`line 14: cost.nun: bucket "nun" is not among the buckets`,
 	}
 	if err == nil || !slices.Equal(strings.Split(err.Error(), "\n"), want) {
 		t.Errorf("got\n%v\nwant\n%s", err, strings.Join(want, "\n"))

@@ -13,7 +13,7 @@ func priced(buckets, methods int, method string) string {
 	var b strings.Builder
 	b.WriteString(small[:strings.Index(small, "buckets:")] + "buckets:\n")
 	for i := range buckets {
-		fmt.Fprintf(&b, "  b%d: {metric: m%d, daily: 1, timezone: UTC}\n", i, i)
+		fmt.Fprintf(&b, "  b%d: {metric: m%d, daily: 1, timezone: UTC, source: table}\n", i, i)
 	}
 	b.WriteString(small[strings.Index(small, "sources:"):strings.Index(small, "methods:")] +
 		"methods:\n")
@@ -33,12 +33,12 @@ func TestLargeLists(t *testing.T) {
 	}
 	_, err = costs.Parse([]byte(priced(8000, 8000, "nob%d")))
 	if n := strings.Count(fmt.Sprint(err), "\n"); n != 100 ||
-		!strings.HasSuffix(err.Error(), "reading ends after 100 problems") {
+		!strings.HasSuffix(err.Error(), "only the first 100 problems are listed") {
 		t.Errorf("%d problems: %.500v", n, err)
 	}
 	uploads := strings.Replace(small, "[/upload]", "["+strings.Repeat("/upload, ", 17)+"]", 1)
 	if _, err = costs.Parse([]byte(uploads)); err == nil ||
-		!strings.Contains(err.Error(), "17 upload paths: 16 at most") {
+		!strings.Contains(err.Error(), "uploads: must have at most 16 items") {
 		t.Error(err)
 	}
 }
@@ -63,7 +63,7 @@ func TestAliases(t *testing.T) {
 	}
 	_, err := costs.Parse([]byte(b.String()))
 	if err == nil || !strings.Contains(err.Error(),
-		"more than 100000 items in all lists together") {
+		"more than 200000 items in all lists together") {
 		t.Errorf("%.300v", err)
 	}
 }

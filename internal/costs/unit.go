@@ -1,6 +1,7 @@
 package costs
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,23 +16,14 @@ type Unit struct {
 
 const dollar = "usd"
 
-// unitNames are the units that a bucket may count.
-func unitNames() []string {
-	return []string{"units", "requests", "tokens", "points", "bytes", dollar + "/1000000"}
-}
-
-func parseUnit(text string) (Unit, error) {
-	for _, name := range unitNames() {
-		if name == text {
-			name, scale, _ := strings.Cut(name, "/")
-			u := Unit{Name: name, Scale: 1}
-			if scale != "" {
-				u.Scale, _ = strconv.ParseInt(scale, 10, 64)
-			}
-			return u, nil
-		}
+// unitOf returns the unit that a list writes as tokens, or usd/1000000; "" is units.
+func unitOf(text string) Unit {
+	name, scale, _ := strings.Cut(cmp.Or(text, "units"), "/")
+	u := Unit{Name: name, Scale: 1}
+	if n, err := strconv.ParseInt(scale, 10, 64); err == nil {
+		u.Scale = n
 	}
-	return Unit{}, fmt.Errorf("%.40q is not one of %s", text, strings.Join(unitNames(), ", "))
+	return u
 }
 
 // String is the unit as a list writes it.

@@ -53,7 +53,7 @@ func Parse(data []byte) (*File, *Problem) {
 // Empty reports whether the file has no content besides comments.
 func (f *File) Empty() bool { return f.root == nil || isNull(f.root) }
 
-// Decode checks the file against the schema and decodes it into a struct. Problems are added to
+// Decode checks the file against the schema, if there is one, and decodes it into a struct. Problems are added to
 // the file; what has none is decoded nevertheless, so that more checks can follow. It returns false
 // if the file is too broken for that.
 func (f *File) Decode(schema *Schema, into any) bool {
@@ -65,7 +65,9 @@ func (f *File) Decode(schema *Schema, into any) bool {
 	if f.tree.broken {
 		return false
 	}
-	schema.check(f, value)
+	if schema != nil {
+		schema.check(f, value)
+	}
 	if err := f.root.Decode(into); err != nil && len(f.problems) == 0 {
 		f.add(f.root.Line, "%v", err)
 	}

@@ -38,7 +38,7 @@ type testFile struct {
 }
 
 func decode(text string) (testFile, []Problem) {
-	schema := NewSchema([]byte(testSchema), Formats{"short": func(text string) error {
+	schema := NewSchema([]byte(testSchema), "", Formats{"short": func(text string) error {
 		if len(text) > 10 {
 			return fmt.Errorf("must be short")
 		}
@@ -149,7 +149,7 @@ func TestPlace(t *testing.T) {
 		t.Fatal(problem)
 	}
 	var file testFile
-	f.Decode(NewSchema([]byte(testSchema), Formats{}), &file)
+	f.Decode(NewSchema([]byte(testSchema), "", Formats{}), &file)
 	top := f.Top()
 	top.Key("units").Add("is odd")
 	top.Key("list").Item(1).Key("name").Add("%s is odd", "c")

@@ -47,6 +47,16 @@ func (p Place) Item(i int) Place {
 	return Place{file: p.file, node: p.node.Content[i], name: p.name}
 }
 
+// Pair returns the place of the value of a mapping's i-th pair.
+func (p Place) Pair(i int) Place {
+	if p.missing != "" || p.node == nil || 2*i+1 >= len(p.node.Content) {
+		return p
+	}
+	key := p.node.Content[2*i]
+	return Place{file: p.file, node: p.node.Content[2*i+1], key: key,
+		name: below(p.name, key.Value)}
+}
+
 // Keys returns the keys of a mapping in the order of the file.
 func (p Place) Keys() (names []string) {
 	if p.missing == "" && p.node != nil && p.node.Kind == yaml.MappingNode {

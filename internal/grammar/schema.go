@@ -29,8 +29,9 @@ type Schema struct {
 // the rule.
 type Formats map[string]func(string) error
 
-// NewSchema compiles a schema. It panics if the schema is invalid, because schemas are embedded.
-func NewSchema(data []byte, formats Formats) *Schema {
+// NewSchema compiles a schema, or the part of it that a pointer such as #/$defs/list names. It
+// panics if the schema is invalid, because schemas are embedded.
+func NewSchema(data []byte, pointer string, formats Formats) *Schema {
 	source, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		panic(err)
@@ -50,7 +51,7 @@ func NewSchema(data []byte, formats Formats) *Schema {
 	if err := c.AddResource(name, source); err != nil {
 		panic(err)
 	}
-	return &Schema{c.MustCompile(name), source}
+	return &Schema{c.MustCompile(name + pointer), source}
 }
 
 // check adds what the schema refuses to the problems of a file.

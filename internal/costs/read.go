@@ -1,0 +1,210 @@
+package costs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"quotabudget"
+	"quotabudget/internal/costs/answer"
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/grammar"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/spell"
+)
+
+// schemas are those of a list and of the front door, which names lists.
+var schemas = sync.OnceValue(func() (s struct{ list, front *grammar.Schema }) {
+	formats := grammar.Formats{
+		"path": answer.CheckPath,
+		"name": quota.CheckName,
+		"window": func(text string) error {
+			_, err := quota.ParseWindow(text, "")
+			return err
+		},
+		"route": checkRoute,
+		"ttl":   checkDuration(time.Second, 24*time.Hour),
+		"until": checkUntil,
+	}
+	s.list = grammar.NewSchema(quotabudget.CostsSchema, "#/$defs/list", formats)
+	s.front = grammar.NewSchema(quotabudget.CostsSchema, "#/$defs/front", formats)
+	return s
+})
+
+// reader makes the table of one upstream, and checks what the schema cannot: whether names refer
+// to something, and whether expressions have the right types.
+type reader struct {
+	file    *grammar.File
+	table   Table
+	sources map[string]Source
+	metrics map[string]string // buckets by their metrics
+	places  map[string]int    // of the buckets in the table, by name
+	scope   formula.Scope     // of the names that every expression may use
+	failed  entries[string]   // what a failed call takes where its method does not say
+	splits  []string          // names of the facts, those with a mistake too
+}
+
+func newReader(file *grammar.File, name string) *reader {
+	return &reader{file: file, sources: map[string]Source{}, metrics: map[string]string{},
+		places: map[string]int{}, scope: formula.Scope{Tables: map[string]formula.Table{}},
+		table: Table{Upstream: name, profiles: map[string]profile{}, listed: map[string]Method{},
+			routes: &segment{}}}
+}
+
+// usualProfile is the profile of a list that names none.
+const usualProfile = "current"
+
+// read makes the table of a list; nil when the profile in use is missing. Each section refers to
+// those before it.
+func (r *reader) read(f *fileList, at grammar.Place) *Table {
+	t := &r.table
+	r.upstream(f, at)
+	r.sources = f.Sources
+	for _, s := range f.Sources {
+		t.Date = max(t.Date, s.Date)
+	}
+	for i, e := range f.Tables {
+		r.lookupTable(e.key, e.value, at.Key("tables").Pair(i))
+	}
+	for i, e := range f.Split {
+		r.fact(e.key, e.value, at.Key("split").Pair(i))
+	}
+	for i, e := range f.Numbers {
+		r.number(e.key, e.value, at.Key("numbers").Pair(i))
+	}
+	for i, e := range f.Buckets {
+		r.bucket(e.key, e.value, at.Key("buckets").Pair(i))
+	}
+	r.failed = f.Failed
+	for i, e := range f.Methods {
+		r.method(e.key, e.value, at.Key("methods").Pair(i), at)
+	}
+	r.errorForm(f.Errors, at.Key("errors"))
+	for i, l := range f.Learn {
+		r.learning(l, at.Key("learn").Item(i))
+	}
+	for i, rule := range f.Refusals {
+		r.refusing(rule, at.Key("refusals").Item(i))
+	}
+	for i, e := range f.Profiles {
+		r.profile(e.key, e.value, at.Key("profiles").Pair(i))
+	}
+	for _, w := range t.warns {
+		if !slices.Contains(r.splits, w.fact) {
+			at.Key("tables").Key(w.table).Key("warn").Add("%q is not a fact, which split lists",
+				spell.Clip(w.fact))
+		}
+	}
+	t.Version = cmp.Or(f.Version, t.Date)
+	t.refusesSuccess = slices.ContainsFunc(t.refusals, refusing.ofSuccess)
+	t.readsAnswers = t.refusesSuccess || slices.ContainsFunc(t.learn, learning.readsBody)
+	t.answering = r.factsOfAnswers()
+	if len(t.profiles) == 0 {
+		t.profiles[usualProfile] = profile{}
+	}
+	view, err := t.Profile(cmp.Or(f.Profile, usualProfile))
+	if err != nil {
+		at.Key("profile").Add("%v", err)
+	}
+	return view
+}
+
+// upstream takes over where the upstream is, and how it takes requests.
+func (r *reader) upstream(f *fileList, at grammar.Place) {
+	t := &r.table
+	t.Service, t.Hosts, t.uploads, t.overrides = f.Service, f.Hosts, f.Uploads, f.Override
+	t.oauth, t.zeros, t.Environment = f.OAuth, f.Zeros, f.Environment
+	if t.Endpoint = f.Endpoint; t.Endpoint == "" && len(f.Hosts) > 0 {
+		t.Endpoint = "https://" + f.Hosts[0]
+	}
+	t.Endpoint = strings.TrimSuffix(t.Endpoint, "/") + "/"
+	if f.Credential != nil {
+		t.Credential = *f.Credential
+		if (t.Credential.Header == "") == (t.Credential.Query == "") {
+			at.Key("credential").Add("write header or query, one of them")
+		}
+	}
+}
+
+func bearer() Place { return Place{Header: "Authorization", Prefix: "Bearer "} }
+
+var headerForm = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+
+// source finds a source of figures; "" is none, which the schema refuses where one is required.
+func (r *reader) source(name string, at grammar.Place) Source {
+	s, ok := r.sources[name]
+	if !ok && name != "" && !r.file.Full() {
+		at.Add("%q is not among the sources%s", spell.Clip(name), didYouMean(name, r.sources))
+	}
+	return s
+}
+
+// window reads a window and its zone; "" is none.
+func window(text, zone string, at grammar.Place) (w quota.Window) {
+	if text == "" {
+		return w
+	}
+	w, err := quota.ParseWindow(text, zone)
+	if err != nil {
+		at.Add("%v", err)
+	}
+	return w
+}
+
+// expression compiles an expression; nil where it has a mistake, or where there is none. A number
+// without a name in it is evaluated, too.
+func (r *reader) expression(text string, kind formula.Kind,
+	compile func(string, formula.Scope) (*formula.Formula, error),
+	at grammar.Place) *formula.Formula {
+	if text == "" || at.Refused() {
+		return nil
+	}
+	scope := r.scope
+	scope.Kind = kind
+	for _, f := range r.table.facts {
+		scope.Facts = append(scope.Facts, f.name)
+	}
+	for _, n := range r.table.numbers {
+		scope.Numbers = append(scope.Numbers, n.name)
+	}
+	f, err := compile(text, scope)
+	if err == nil && f.Constant() && f.IsNumber() {
+		_, err = f.Units(nil)
+	}
+	if err != nil {
+		at.Add("%v", err)
+		return nil
+	}
+	return f
+}
+
+func checkDuration(least, most time.Duration) func(string) error {
+	return func(text string) error {
+		if d, err := time.ParseDuration(text); err != nil || d < least || d > most {
+			return fmt.Errorf("%q is not a duration from %gs to %gh", spell.Clip(text),
+				least.Seconds(), most.Hours())
+		}
+		return nil
+	}
+}
+
+func checkUntil(text string) error {
+	if text != "window" && checkDuration(time.Second, answer.Farthest)(text) != nil {
+		return errors.New("write window, a time such as 1m, {header: NAME, as: FORM} or " +
+			"{path: PATH, as: FORM}")
+	}
+	return nil
+}
+
+// duration returns a duration that the schema has checked, or the usual one.
+func duration(text string, usual time.Duration) time.Duration {
+	if d, err := time.ParseDuration(text); err == nil {
+		return d
+	}
+	return usual
+}

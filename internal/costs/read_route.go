@@ -1,0 +1,37 @@
+package costs
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"quotabudget/internal/spell"
+)
+
+// route is a verb and a path.
+type route struct{ verb, path string }
+
+// pathForm is a path: words, {name} for one segment, {name}:word for one that ends so, and
+// {name...} for the rest.
+var (
+	pathForm = regexp.MustCompile(`^(/[A-Za-z0-9_.:-]+|/\{[A-Za-z0-9_]+\}(:[A-Za-z0-9_.-]+)?)*` +
+		`(/\{[A-Za-z0-9_]+\.\.\.\})?$`)
+	verbs = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+)
+
+// checkRoute checks the text of a route.
+func checkRoute(text string) error {
+	verb, path, _ := strings.Cut(text, " ")
+	form := strings.TrimSuffix(path, "/")
+	if !slices.Contains(verbs[:], verb) || form == "" || !pathForm.MatchString(form) {
+		return fmt.Errorf("%q: write a verb and a path, such as GET /v1/things/{id}",
+			spell.Clip(text))
+	}
+	for part := range strings.SplitSeq(form[1:], "/") {
+		if strings.Trim(part, ".") == "" {
+			return fmt.Errorf("%q can never match: a part of dots is refused", spell.Clip(text))
+		}
+	}
+	return nil
+}
