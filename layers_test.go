@@ -85,7 +85,6 @@ doctor: cloudquota config costs ledger ledger/redisstore quota report sqlite
 slice: quota sqlite
 cli: config costs ledger quota report spell sqlite version youtube/fault words
 cli/clitest:
-top: cli costs quota report words
 deploy:
 cmd/quotactl: *
 cmd/ingestor: *

@@ -14,7 +14,6 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/top"
 )
 
 const (
@@ -53,7 +52,7 @@ no terminal, it prints one picture as text; with --interval, one after the other
 				if err != nil {
 					return err
 				}
-				state := top.State{Every: every}.Got(first, nil, time.Now())
+				state := topState{Every: every}.Got(first, nil, time.Now())
 				if cli.IsTerminal(a.Stdout) && a.Getenv("TERM") != "dumb" {
 					return a.topLive(c.Context(), r, state)
 				}
@@ -66,7 +65,7 @@ no terminal, it prints one picture as text; with --interval, one after the other
 }
 
 // topPlain prints pictures as text, until it is interrupted or nobody reads any more.
-func (a *app) topPlain(ctx context.Context, r *topReader, state top.State, repeat bool) error {
+func (a *app) topPlain(ctx context.Context, r *topReader, state topState, repeat bool) error {
 	away := new(outage)
 	for {
 		screen := a.Screen()
@@ -102,11 +101,11 @@ func (a *app) topPlain(ctx context.Context, r *topReader, state top.State, repea
 type topReader struct {
 	report.Source
 
-	last       top.Picture
+	last       picture
 	marks      string
 	buckets    map[string][]string // by credential
 	listedAt   time.Time
-	sums       []top.Seen
+	sums       []recentSpender
 	foretold   []string
 	foretoldAt time.Time
 	keepFor    time.Duration // what was foretold
@@ -121,15 +120,15 @@ const (
 )
 
 // read returns a picture of a moment. Only one goroutine may call it.
-func (r *topReader) read(ctx context.Context, now time.Time) (top.Picture, error) {
+func (r *topReader) read(ctx context.Context, now time.Time) (picture, error) {
 	marks, err := r.mark(ctx, now)
 	if err != nil {
-		return top.Picture{}, err
+		return picture{}, err
 	}
 	if marks == r.marks && now.Sub(r.last.At) < topReadEvery {
 		return r.last, nil
 	}
-	pic := top.Picture{At: now}
+	pic := picture{At: now}
 	if pic.Status, err = r.Status(ctx); err != nil {
 		return pic, err
 	}
@@ -141,13 +140,13 @@ func (r *topReader) read(ctx context.Context, now time.Time) (top.Picture, error
 				return pic, err
 			}
 			for _, e := range entries {
-				pic.Charges = append(pic.Charges, top.Charge{Credential: c.Name, Entry: e,
+				pic.Charges = append(pic.Charges, latest{Credential: c.Name, Entry: e,
 					Counts: report.UnitOf(r.Config.Table(c), b)})
 			}
 		}
 	}
-	pic.Charges = top.Latest(pic.Charges, topCharges)
-	pic.Seen = top.Lately(r.sums, pic.Charges)
+	pic.Charges = latestOf(pic.Charges, topCharges)
+	pic.Seen = lately(r.sums, pic.Charges)
 	r.last, r.marks = pic, marks
 	return pic, nil
 }
@@ -196,7 +195,7 @@ func (r *topReader) list(ctx context.Context, c config.Credential) (err error) {
 		if err != nil {
 			return err
 		}
-		r.sums = top.AddUp(r.sums, b, report.UnitOf(r.Config.Table(c), b), sums)
+		r.sums = addUp(r.sums, b, report.UnitOf(r.Config.Table(c), b), sums)
 	}
 	return nil
 }
@@ -216,7 +215,7 @@ func (r *topReader) outlook(ctx context.Context) []string {
 }
 
 // do performs what a key requested, and returns the result in lines.
-func (r *topReader) do(ctx context.Context, w top.Wish) []string {
+func (r *topReader) do(ctx context.Context, w wish) []string {
 	cred, err := r.Config.Credential(w.Credential)
 	if err != nil {
 		return []string{err.Error()}
@@ -226,16 +225,16 @@ func (r *topReader) do(ctx context.Context, w top.Wish) []string {
 	a := &app{cli.Common{Stdout: &out, Stderr: io.Discard, Output: "table", UTC: true,
 		Getenv: func(string) string { return "" }}}
 	switch w.Do {
-	case top.Suspend:
+	case doSuspend:
 		of := quota.Suspension{Bucket: w.Bucket}
 		if err = g.close(ctx, &of, ""); err == nil {
 			return []string{w.Bucket + " is suspended until " + a.Screen().Moment(of.Until)}
 		}
-	case top.Resume:
+	case doResume:
 		if err = g.Resume(ctx, w.Bucket); err == nil {
 			return []string{w.Bucket + " is not suspended any more"}
 		}
-	case top.Explain:
+	case doExplain:
 		err = a.explainCall(ctx, g, quota.Call{Bucket: w.Bucket, Units: 1})
 		if out.Len() > 0 {
 			return append(strings.Split(strings.TrimSpace(out.String()), "\n"), "")

@@ -7,11 +7,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/top"
 )
 
 // topLive shows the view on the terminal until it is left.
-func (a *app) topLive(ctx context.Context, r *topReader, state top.State) error {
+func (a *app) topLive(ctx context.Context, r *topReader, state topState) error {
 	m := &topModel{ctx: ctx, reader: r, state: state, screen: a.Screen()}
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithOutput(a.Stdout),
 		tea.WithoutSignalHandler())
@@ -27,7 +26,7 @@ func (a *app) topLive(ctx context.Context, r *topReader, state top.State) error 
 type topModel struct {
 	ctx            context.Context
 	reader         *topReader
-	state          top.State
+	state          topState
 	screen         cli.Screen
 	lines          int
 	reading, again bool
@@ -36,7 +35,7 @@ type topModel struct {
 type (
 	tickMsg    time.Time
 	pictureMsg struct {
-		top.Picture
+		picture
 		outlook []string
 		err     error
 	}
@@ -59,7 +58,7 @@ func (m *topModel) read() tea.Cmd {
 	m.reading = true
 	return func() tea.Msg {
 		pic, err := m.reader.read(m.ctx, time.Now())
-		msg := pictureMsg{Picture: pic, err: err}
+		msg := pictureMsg{picture: pic, err: err}
 		if err == nil {
 			msg.outlook = m.reader.outlook(m.ctx)
 		}
@@ -79,7 +78,7 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tea.Batch(m.read(), m.tick())
 	case pictureMsg:
 		m.reading = false
-		m.state = m.state.Got(msg.Picture, msg.err, time.Now())
+		m.state = m.state.Got(msg.picture, msg.err, time.Now())
 		if msg.err == nil {
 			m.state = m.state.Foretold(msg.outlook)
 		}
@@ -91,23 +90,23 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.state = m.state.Done(msg...)
 		return m, m.read()
 	case tea.KeyPressMsg:
-		var wish top.Wish
-		m.state, wish = m.state.Key(msg.String())
-		return m, m.grant(wish)
+		var w wish
+		m.state, w = m.state.Key(msg.String())
+		return m, m.grant(w)
 	}
 	return m, nil
 }
 
-func (m *topModel) grant(wish top.Wish) tea.Cmd {
-	switch wish.Do {
-	case top.Nothing:
+func (m *topModel) grant(w wish) tea.Cmd {
+	switch w.Do {
+	case doNothing:
 		return nil
-	case top.Quit:
+	case doQuit:
 		return tea.Quit
-	case top.Refresh:
+	case doRefresh:
 		return m.read()
 	}
-	return func() tea.Msg { return doneMsg(m.reader.do(m.ctx, wish)) }
+	return func() tea.Msg { return doneMsg(m.reader.do(m.ctx, w)) }
 }
 
 // View implements tea.Model.

@@ -15,14 +15,13 @@ import (
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/top"
 )
 
 // viewed is a view of a real ledger.
 type viewed struct {
 	*testing.T
 	reader *topReader
-	state  top.State
+	state  topState
 	screen cli.Screen
 	lines  int
 }
@@ -38,7 +37,7 @@ func watch(t *testing.T, ledgerURL string) *viewed {
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	v := &viewed{T: t, reader: &topReader{Source: report.Source{Config: cfg, Ledger: l}},
-		state: top.State{Every: time.Second}, lines: 24,
+		state: topState{Every: time.Second}, lines: 24,
 		screen: cli.Screen{Bars: true, Color: true, Width: 80}}
 	v.look()
 	return v
@@ -62,10 +61,10 @@ func (v *viewed) look() {
 }
 
 // press presses keys, and does what they ask for.
-func (v *viewed) press(keys ...string) (last top.Wish) {
+func (v *viewed) press(keys ...string) (last wish) {
 	for _, key := range keys {
 		v.state, last = v.state.Key(key)
-		if last.Do >= top.Suspend && last.Do <= top.Explain {
+		if last.Do >= doSuspend && last.Do <= doExplain {
 			v.state = v.state.Done(v.reader.do(context.Background(), last)...)
 			v.look()
 		}
@@ -137,10 +136,10 @@ func TestTop(t *testing.T) {
 			t.Error("it is not paused")
 		}
 		v.shows("PAUSED")
-		if w := v.press("p"); w.Do != top.Refresh || v.state.Paused() {
+		if w := v.press("p"); w.Do != doRefresh || v.state.Paused() {
 			t.Errorf("%+v", w)
 		}
-		if w := v.press("q"); w.Do != top.Quit {
+		if w := v.press("q"); w.Do != doQuit {
 			t.Errorf("q: %+v", w)
 		}
 	}
@@ -181,7 +180,7 @@ func TestTopAway(t *testing.T) {
 	since := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for n := range 3 {
 		failed := errors.New("ledger cannot be reached: \x1b[2J")
-		v.state = v.state.Got(top.Picture{}, failed, since.Add(time.Duration(n)*time.Second))
+		v.state = v.state.Got(picture{}, failed, since.Add(time.Duration(n)*time.Second))
 	}
 	v.shows("waiting for the ledger since 12:00:00Z: ledger cannot be reached", "search_list")
 	v.look()

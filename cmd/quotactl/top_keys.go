@@ -1,4 +1,4 @@
-package top
+package main
 
 import (
 	"fmt"
@@ -6,51 +6,52 @@ import (
 	"time"
 )
 
-// Wish is what a key asks of the program.
-type Wish struct {
-	Do                 Deed
+// wish names what the program does after a key.
+type wish struct {
+	Do                 deed
 	Credential, Bucket string
 }
 
-// Deed is what a program can do for the view.
-type Deed int
+// deed is an action of the program for the view.
+type deed int
 
 // The deeds.
 const (
-	Nothing Deed = iota
-	Quit
-	Suspend // the bucket, until its reset
-	Resume  // the bucket
-	Explain // what denies a charge on the bucket
-	Refresh // read the ledger now
+	doNothing deed = iota
+	doQuit
+	doSuspend // the bucket, until its reset
+	doResume  // the bucket
+	doExplain // what denies a charge on the bucket
+	doRefresh // read the ledger now
 )
 
-// State is the view. Its methods return the next one. The zero State is its beginning; set Every.
-type State struct {
+// topState is the state of the view. Its methods do no I/O and return the next state. The zero
+// topState is its beginning; set Every.
+type topState struct {
 	Every time.Duration // between two readings, to say so
 
-	pic      Picture
+	pic      picture
 	read     bool // there is a picture
 	away     string
 	since    time.Time // away
 	outlook  []string
 	paused   bool
-	order    Order
+	order    topOrder
 	bucket   string // "" for all
 	label    string // the filter in force
 	typing   bool
 	typed    string
-	question *Wish // asked, to be answered with y
+	question *wish // asked, to be answered with y
 	text     []string
 	said     string // the result of the last deed
 	selected int
 }
 
 // Paused reports whether no reading is wanted.
-func (s State) Paused() bool { return s.paused }
+func (s topState) Paused() bool { return s.paused }
 
 // Got takes a reading, or the error in its place: then the last one stays.
-func (s State) Got(pic Picture, err error, now time.Time) State {
+func (s topState) Got(pic picture, err error, now time.Time) topState {
 	if err != nil {
 		if s.away == "" {
 			s.since = now
@@ -64,13 +65,13 @@ func (s State) Got(pic Picture, err error, now time.Time) State {
 }
 
 // Foretold takes the forecasts in words.
-func (s State) Foretold(lines []string) State {
+func (s topState) Foretold(lines []string) topState {
 	s.outlook = lines
 	return s
 }
 
 // Done takes the result of a deed: lines to be read until a key is pressed, or one to be said.
-func (s State) Done(lines ...string) State {
+func (s topState) Done(lines ...string) topState {
 	if len(lines) > 1 {
 		s.text = lines
 		return s
@@ -83,35 +84,35 @@ func (s State) Done(lines ...string) State {
 }
 
 // Key handles a key as bubbletea names it: "q", "up", "ctrl+c".
-func (s State) Key(key string) (State, Wish) {
+func (s topState) Key(key string) (topState, wish) {
 	switch {
 	case key == "ctrl+c":
-		return s, Wish{Do: Quit}
+		return s, wish{Do: doQuit}
 	case s.typing:
-		return s.write(key), Wish{}
+		return s.write(key), wish{}
 	case s.question != nil:
-		wish := *s.question
+		asked := *s.question
 		s.question, s.said = nil, "nothing was changed"
 		if key == "y" || key == "Y" {
 			s.said = ""
-			return s, wish
+			return s, asked
 		}
-		return s, Wish{}
+		return s, wish{}
 	case s.text != nil:
 		s.text = nil
-		return s, Wish{}
+		return s, wish{}
 	}
 	s.said = ""
 	return s.command(key)
 }
 
-func (s State) command(key string) (State, Wish) {
+func (s topState) command(key string) (topState, wish) {
 	switch key {
 	case "q":
-		return s, Wish{Do: Quit}
+		return s, wish{Do: doQuit}
 	case "p", "space":
 		if s.paused = !s.paused; !s.paused {
-			return s, Wish{Do: Refresh}
+			return s, wish{Do: doRefresh}
 		}
 	case "up", "k":
 		s.selected = max(0, s.selected-1)
@@ -132,46 +133,46 @@ func (s State) command(key string) (State, Wish) {
 	case "s", "r", "e":
 		return s.deed(key)
 	}
-	return s, Wish{}
+	return s, wish{}
 }
 
-func (s State) sorted() Order {
+func (s topState) sorted() topOrder {
 	if s.order == "" {
-		return Configured
+		return asConfigured
 	}
 	return s.order
 }
 
 // deed returns what a key does to the selected bucket. It asks before it changes anything.
-func (s State) deed(key string) (State, Wish) {
+func (s topState) deed(key string) (topState, wish) {
 	rows := s.rows()
 	if len(rows) == 0 {
-		return s, Wish{}
+		return s, wish{}
 	}
 	row := rows[min(s.selected, len(rows)-1)]
-	of := Wish{Credential: row.Credential.Credential, Bucket: row.Bucket.Bucket}
+	of := wish{Credential: row.Credential.Credential, Bucket: row.Bucket.Bucket}
 	closed := !time.Time(row.Bucket.SuspendedUntil).IsZero()
 	switch {
 	case key == "e":
-		of.Do = Explain
+		of.Do = doExplain
 		return s, of
 	case key == "s" && closed:
 		s.said = fmt.Sprintf("%s is suspended already", of.Bucket)
-		return s, Wish{}
+		return s, wish{}
 	case key == "r" && !closed:
 		s.said = fmt.Sprintf("%s is not suspended", of.Bucket)
-		return s, Wish{}
+		return s, wish{}
 	case key == "s":
-		of.Do = Suspend
+		of.Do = doSuspend
 	default:
-		of.Do = Resume
+		of.Do = doResume
 	}
 	s.question = &of
-	return s, Wish{}
+	return s, wish{}
 }
 
 // write edits the filter that is being typed.
-func (s State) write(key string) State {
+func (s topState) write(key string) topState {
 	runes := []rune(s.typed)
 	switch {
 	case key == "enter":

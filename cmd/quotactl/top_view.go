@@ -1,4 +1,4 @@
-package top
+package main
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 
 // View returns the screen of a moment, with at most lines lines of s.Width columns; for 0 lines
 // everything, without what only a keyboard needs.
-func (s State) View(screen cli.Screen, lines int, now time.Time) string {
-	v := view{State: s, screen: screen, now: now, live: lines > 0}
+func (s topState) View(screen cli.Screen, lines int, now time.Time) string {
+	v := view{topState: s, screen: screen, now: now, live: lines > 0}
 	head := v.section(v.head)
 	if s.text != nil {
 		body := v.section(v.message)
@@ -36,7 +36,7 @@ func (s State) View(screen cli.Screen, lines int, now time.Time) string {
 }
 
 type view struct {
-	State
+	topState
 	screen cli.Screen
 	now    time.Time
 	live   bool
@@ -94,7 +94,7 @@ func (v *view) head(s cli.Screen) {
 	if v.label != "" {
 		line = append(line, "charges with "+v.label)
 	}
-	if v.sorted() != Configured {
+	if v.sorted() != asConfigured {
 		line = append(line, string(v.sorted()))
 	}
 	s.Say("%s\n", strings.Join(line, "  "))
@@ -102,8 +102,6 @@ func (v *view) head(s cli.Screen) {
 		s.Say("waiting for the ledger since %s: %s\n", v.since.UTC().Format("15:04:05Z"), v.away)
 	}
 }
-
-const barCells = 12
 
 func (v *view) buckets(s cli.Screen) {
 	if !v.read {
@@ -132,7 +130,7 @@ func (v *view) buckets(s cli.Screen) {
 }
 
 // until returns the end of a suspension, else of the window, else when units come free.
-func until(s cli.Screen, r Row, now time.Time) cli.Cell {
+func until(s cli.Screen, r topRow, now time.Time) cli.Cell {
 	at := time.Time(r.Bucket.SuspendedUntil)
 	if at.IsZero() {
 		at = r.ends()
@@ -262,7 +260,7 @@ func (v *view) foot(s cli.Screen) {
 		s.Say("label: %s_   (enter to filter, esc to leave it)\n", v.typed)
 	case v.question != nil:
 		verb := "suspend"
-		if v.question.Do == Resume {
+		if v.question.Do == doResume {
 			verb = "resume"
 		}
 		s.Say("%s bucket %s of %s? y/n\n", verb, v.question.Bucket, v.question.Credential)

@@ -1,6 +1,4 @@
-// Package top is what the live view of quotactl top shows, and what its keys do. It does no I/O: it
-// is given what was read of the ledger, and says what is wanted of it.
-package top
+package main
 
 import (
 	"cmp"
@@ -13,23 +11,23 @@ import (
 	"quotabudget/internal/report"
 )
 
-// Picture is one reading of the ledger.
-type Picture struct {
+// picture is one reading of the ledger.
+type picture struct {
 	At      time.Time // of the reading, by this machine's clock
 	Status  report.Status
-	Charges []Charge // the latest, newest first
-	Seen    []Seen   // who spent lately, the latest first
+	Charges []latest        // the latest, newest first
+	Seen    []recentSpender // jobs and regions that spent lately, the latest first
 }
 
-// Charge is one of the latest entries.
-type Charge struct {
+// latest is one of the latest entries.
+type latest struct {
 	Credential string
 	quota.Entry
 	Counts costs.Unit // what its units are
 }
 
-// Seen is the last time that a job, or a region without a job, spent units of a bucket.
-type Seen struct {
+// recentSpender is the last time that a job, or a region without a job, spent units of a bucket.
+type recentSpender struct {
 	Label, Value string
 	Bucket       string
 	At           time.Time
@@ -37,15 +35,15 @@ type Seen struct {
 	Counts       costs.Unit
 }
 
-// Row is a limit of a bucket, as it can be selected.
-type Row struct {
+// topRow is a limit of a bucket, as it can be selected.
+type topRow struct {
 	Credential report.CredentialStatus
 	Bucket     report.BucketStatus
 	Limit      report.LimitStatus
 }
 
 // part returns the part of the limit that is taken.
-func (r Row) part() float64 {
+func (r topRow) part() float64 {
 	if r.Limit.Units == 0 {
 		return 1
 	}
@@ -53,57 +51,57 @@ func (r Row) part() float64 {
 }
 
 // ends returns when the window ends, or units come free.
-func (r Row) ends() time.Time {
+func (r topRow) ends() time.Time {
 	if end := time.Time(r.Limit.ResetAt); !end.IsZero() {
 		return end
 	}
 	return time.Time(r.Limit.NextFreeAt)
 }
 
-// Order is how rows are sorted.
-type Order string
+// topOrder is how rows are sorted.
+type topOrder string
 
 // The orders, in the order in which a key goes through them.
 const (
-	Configured Order = "as configured"
-	Fullest    Order = "fullest first"
-	Soonest    Order = "next reset first"
+	asConfigured   topOrder = "as configured"
+	fullestFirst   topOrder = "fullest first"
+	nextResetFirst topOrder = "next reset first"
 )
 
-var orders = []Order{Configured, Fullest, Soonest}
+var orders = []topOrder{asConfigured, fullestFirst, nextResetFirst}
 
 // rows returns the limits to show.
-func (s State) rows() (rows []Row) {
+func (s topState) rows() (rows []topRow) {
 	for _, c := range s.pic.Status.Credentials {
 		for _, b := range c.Buckets {
 			if s.bucket != "" && b.Bucket != s.bucket {
 				continue
 			}
 			for _, l := range b.Limits {
-				rows = append(rows, Row{c, b, l})
+				rows = append(rows, topRow{c, b, l})
 			}
 		}
 	}
 	switch s.order {
-	case Fullest:
-		slices.SortStableFunc(rows, func(a, b Row) int {
+	case fullestFirst:
+		slices.SortStableFunc(rows, func(a, b topRow) int {
 			return cmp.Compare(b.part(), a.part())
 		})
-	case Soonest:
+	case nextResetFirst:
 		never := time.Unix(1<<40, 0)
-		at := func(r Row) time.Time {
+		at := func(r topRow) time.Time {
 			if end := r.ends(); !end.IsZero() {
 				return end
 			}
 			return never
 		}
-		slices.SortStableFunc(rows, func(a, b Row) int { return at(a).Compare(at(b)) })
+		slices.SortStableFunc(rows, func(a, b topRow) int { return at(a).Compare(at(b)) })
 	}
 	return rows
 }
 
 // buckets returns the names of the buckets to choose from.
-func (s State) buckets() (names []string) {
+func (s topState) buckets() (names []string) {
 	for _, c := range s.pic.Status.Credentials {
 		for _, b := range c.Buckets {
 			if !slices.Contains(names, b.Bucket) {
@@ -116,7 +114,7 @@ func (s State) buckets() (names []string) {
 
 // shows reports whether a charge passes the filters: a bucket, and a label NAME=VALUE, or a text
 // that is part of any of its values.
-func (s State) shows(c Charge) bool {
+func (s topState) shows(c latest) bool {
 	if s.bucket != "" && c.Bucket != s.bucket {
 		return false
 	}
@@ -132,32 +130,32 @@ func (s State) shows(c Charge) bool {
 	return s.label == ""
 }
 
-// Latest returns the latest of all charges, newest first.
-func Latest(charges []Charge, most int) []Charge {
-	slices.SortStableFunc(charges, func(a, b Charge) int { return b.At.Compare(a.At) })
+// latestOf returns the latest of all charges, newest first.
+func latestOf(charges []latest, most int) []latest {
+	slices.SortStableFunc(charges, func(a, b latest) int { return b.At.Compare(a.At) })
 	return charges[:min(len(charges), most)]
 }
 
-// AddUp adds the units spent from a bucket, from a day's sums; At is the start of the latest sum.
-func AddUp(seen []Seen, bucket string, of costs.Unit, sums []quota.Sum) []Seen {
+// addUp adds the units spent from a bucket, from a day's sums; At is the start of the latest sum.
+func addUp(seen []recentSpender, bucket string, of costs.Unit, sums []quota.Sum) []recentSpender {
 	for _, sum := range sums {
-		if by, value := spender(sum.Labels); value != "" {
-			seen = add(seen, Seen{by, value, bucket, sum.At, sum.Units, of})
+		if by, value := spenderLabel(sum.Labels); value != "" {
+			seen = add(seen, recentSpender{by, value, bucket, sum.At, sum.Units, of})
 		}
 	}
 	return seen
 }
 
-// spender returns the label that names the spender, and its value: the job, else the region.
-func spender(labels quota.Labels) (label, value string) {
+// spenderLabel returns the label that names the spender, and its value: the job, else the region.
+func spenderLabel(labels quota.Labels) (label, value string) {
 	if job := labels[quota.LabelJob]; job != "" {
 		return quota.LabelJob, job
 	}
 	return quota.LabelRegion, labels[quota.LabelRegion]
 }
 
-func add(seen []Seen, one Seen) []Seen {
-	i := slices.IndexFunc(seen, func(s Seen) bool {
+func add(seen []recentSpender, one recentSpender) []recentSpender {
+	i := slices.IndexFunc(seen, func(s recentSpender) bool {
 		return s.Label == one.Label && s.Value == one.Value && s.Bucket == one.Bucket
 	})
 	if i < 0 {
@@ -171,14 +169,14 @@ func add(seen []Seen, one Seen) []Seen {
 	return seen
 }
 
-// Lately puts the times of the latest charges in place of those of their grains, the latest first.
-func Lately(seen []Seen, charges []Charge) []Seen {
+// lately puts the times of the latest charges in place of those of their grains, the latest first.
+func lately(seen []recentSpender, charges []latest) []recentSpender {
 	seen = slices.Clone(seen)
 	for _, c := range charges {
-		if by, value := spender(c.Labels); value != "" {
-			seen = add(seen, Seen{by, value, c.Bucket, c.At, 0, c.Counts})
+		if by, value := spenderLabel(c.Labels); value != "" {
+			seen = add(seen, recentSpender{by, value, c.Bucket, c.At, 0, c.Counts})
 		}
 	}
-	slices.SortStableFunc(seen, func(a, b Seen) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(seen, func(a, b recentSpender) int { return b.At.Compare(a.At) })
 	return seen
 }
