@@ -50,7 +50,7 @@ func (b *bucket) parse(reply []any, kept keptState) {
 	b.damage = b.parseNewest(reply[0])
 	b.state, _ = reply[1].(string)
 	if b.state != "" && b.state == kept.text {
-		b.State, b.Holds = kept.state, kept.holds
+		b.State, b.Holds = kept.state, slices.Clone(kept.holds) // a lost race undoes changes
 		return
 	}
 	var holds []any
@@ -61,7 +61,8 @@ func (b *bucket) parse(reply []any, kept keptState) {
 		b.damage = damage
 	}
 	if b.damage == nil && b.state != "" {
-		b.snap.s.keepState(stateKey(b.Credential, b.Name), keptState{b.state, b.State, b.Holds})
+		b.snap.s.keepState(stateKey(b.Credential, b.Name),
+			keptState{b.state, b.State, slices.Clone(b.Holds)})
 	}
 }
 

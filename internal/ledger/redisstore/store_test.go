@@ -224,6 +224,32 @@ func TestFailoverBetweenSnapshotAndCommit(t *testing.T) {
 	sound(t, l)
 }
 
+// TestLostRaceLeavesHolds: what was decided in a lost race changes no hold that the process keeps.
+func TestLostRaceLeavesHolds(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l, other := openEnv(t, s.URL()), openEnv(t, s.URL())
+	allow(t, l, one("k", 5))
+	setAside(t, l, reserveOf("default.a", 10, time.Hour))
+	setAside(t, l, reserveOf("default.b", 20, time.Hour))
+	lost := false
+	l.store.BeforeCommit(func() {
+		if !lost {
+			lost = true
+			allow(t, other, one("k", 1))
+		}
+	})
+	given, err := l.Release(t.Context(), "k", "default.a")
+	if err != nil || given["default"] != 10 {
+		t.Errorf("given back %v, %v", given, err)
+	}
+	u, err := l.Usage(t.Context(), "k", hundred)
+	if err != nil || u.Buckets[0].Held != 20 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	sound(t, l)
+}
+
 // TestNobodyStarves: a hold is decided at once while plain charges never stop.
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
