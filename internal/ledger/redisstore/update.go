@@ -99,13 +99,16 @@ func (s *Store) race(ctx context.Context, credential string, try func() (string,
 		}
 	}()
 	for lost := 0; ; {
+		if time.Since(began) > patience {
+			return notExecuted(fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, errBusy))
+		}
 		if lost >= lostRaces {
 			taken, err := s.client.SetNX(ctx, lockKey(credential), s.holder, lockTime).Result()
 			if err != nil {
 				return notExecuted(explain(err))
 			}
 			if mine = mine || taken; !taken {
-				if err := s.wait(ctx, began); err != nil {
+				if err := wait(ctx); err != nil {
 					return err
 				}
 				continue
@@ -116,7 +119,7 @@ func (s *Store) race(ctx context.Context, credential string, try func() (string,
 		case err != nil || result == done:
 			return err
 		case result == locked:
-			if err := s.wait(ctx, began); err != nil {
+			if err := wait(ctx); err != nil {
 				return err
 			}
 		default:
@@ -126,10 +129,7 @@ func (s *Store) race(ctx context.Context, credential string, try func() (string,
 }
 
 // wait waits until another process has probably written.
-func (s *Store) wait(ctx context.Context, began time.Time) error {
-	if time.Since(began) > patience {
-		return notExecuted(fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, errBusy))
-	}
+func wait(ctx context.Context) error {
 	if !pause(ctx, time.Millisecond+rand.N(2*time.Millisecond)) {
 		return explain(ctx.Err())
 	}
