@@ -95,6 +95,25 @@ func TestGroupsDecideAsTheRule(t *testing.T) {
 	}
 }
 
+// TestEntriesLeaveWithinAGroup: each charge of a group is decided at its own stamp.
+func TestEntriesLeaveWithinAGroup(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	group := make([]quota.Charge, 5)
+	for i := range group {
+		group[i] = one("k", 10)
+		group[i].Limits = []quota.Limit{{Bucket: "default", Units: 50, Window: quota.Sliding(time.Minute)}}
+		allow(t, l, group[i])
+	}
+	s.SetNow(t, start.Add(time.Minute))
+	decisions, err := l.store.ChargeTogether(t.Context(), group)
+	for i, d := range decisions {
+		if err != nil || d == nil || !d.Allowed || d.Remaining["default"] != 0 {
+			t.Errorf("charge %d: %+v, %v", i, d, err)
+		}
+	}
+}
+
 // sameAs asks both, and compares their decisions.
 func sameAs[Q any, D any](t *testing.T, rule, store func(ctx context.Context, q Q) (D, error), q Q) {
 	t.Helper()
