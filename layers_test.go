@@ -33,7 +33,6 @@ share: quota schedule
 spell:
 words:
 tail: quota
-shadow: quota
 textfile:
 grammar: spell
 endpoint:
@@ -72,14 +71,13 @@ metrics: catalog ingest quota version youtube/fault
 daemon: catalog forecast ingest job meter metrics quota regions schedule share youtube/fault
 plan: quota schedule share sim
 prove: limit quota
+report: ledger/memstore
 report: catalog config costs forecast job plan quota share sim slice spell words
 serve/outage: quota
 serve/pages: catalog costs forecast limit plan quota regions report schedule serve/outage words
 serve: callers catalog config limit quota regions report serve/outage
 serve: serve/pages version words
-picture: plan
 crontab:
-freshness:
 config: . costs endpoint grammar ledger limit quota regions schedule share spell sqlite textfile
 doctor: cloudquota config costs ledger ledger/redisstore quota report sqlite
 slice: quota sqlite
@@ -117,7 +115,7 @@ var owners = []struct {
 	{"github.com/santhosh-tekuri/jsonschema", "grammar", false},
 	{"github.com/expr-lang/expr", "costs/formula", true},
 	{"github.com/vektah/gqlparser", "costs/graphql standin", true},
-	{"github.com/guptarohit/asciigraph", "picture", true},
+	{"github.com/guptarohit/asciigraph", "cmd/ingestor", true},
 	{"github.com/danielgtaylor/huma", "serve", false},
 	{"charm.land/bubbletea", "cmd/quotactl", true},
 	{"github.com/spf13/cobra", "cli cmd/quotactl cmd/ingestor", true},

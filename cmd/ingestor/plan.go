@@ -15,7 +15,6 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/picture"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/report"
 )
@@ -192,7 +191,7 @@ func drawSVG(path string, o *planned) error {
 	if err != nil {
 		return err
 	}
-	if err := picture.SVG(file, o.Report.Series, o.hours); err != nil {
+	if err := writeSVG(file, o.Report.Series, o.hours); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return file.Close()

@@ -13,7 +13,6 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/picture"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
@@ -34,12 +33,12 @@ func (a *app) drawPlan(o *planned) error {
 	err := cmp.Or(sayVerdict(o, screen), drawLimits(o, screen), drawDays(o, screen),
 		drawTakings(o, screen), drawLosses(o, screen), drawCollisions(o, screen))
 	if i := o.fullest(); i >= 0 {
-		size := picture.Size{Columns: columnsOf(a.Stdout), Rows: pictureRows, Color: screen.Color}
+		size := pictureSize{Columns: columnsOf(a.Stdout), Rows: pictureRows, Color: screen.Color}
 		series := o.Report.Series[i]
 		if of := report.UnitOf(o.Costs, series.Limit.Bucket); of.IsMoney() {
 			size.Money = of.Text
 		}
-		fmt.Fprintf(screen.W, "\n%s", picture.Terminal(series, size))
+		fmt.Fprintf(screen.W, "\n%s", pictureOf(series, size))
 	}
 	return cmp.Or(err, saySuggestion(o, screen))
 }

@@ -12,7 +12,6 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
-	"quotabudget/internal/freshness"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/schedule"
@@ -73,7 +72,7 @@ type freshnessJSON struct {
 	Interval  int64      `json:"interval_seconds"`
 	Proposed  *int64     `json:"proposed_seconds"`
 
-	change freshness.Change
+	change report.Freshness
 }
 
 type freshnessReport struct {
@@ -112,7 +111,7 @@ func (a *app) freshness(ctx context.Context, last int) error {
 	}
 	out := freshnessReport{Regions: []freshnessJSON{}}
 	var now, then float64 // units a day
-	for i, c := range freshness.Compare(known) {
+	for i, c := range report.CompareCharts(known) {
 		out.Regions = append(out.Regions, outwardChange(c, lanes[i].Job))
 		each := lanes[i].Pages * price[0].Units
 		if n := len(c.Charts); n > 0 {
@@ -133,26 +132,26 @@ func perDay(units int64, interval time.Duration) float64 {
 }
 
 // intervalsOf returns the lanes with the average interval between their ticks.
-func intervalsOf(lanes []share.Lane, now time.Time) []freshness.Lane {
+func intervalsOf(lanes []share.Lane, now time.Time) []report.ReadLane {
 	average := make(map[*schedule.Schedule]time.Duration)
-	known := make([]freshness.Lane, len(lanes))
+	known := make([]report.ReadLane, len(lanes))
 	for i, l := range lanes {
 		if average[l.Schedule] == 0 {
 			average[l.Schedule] = l.Schedule.AverageInterval(now)
 		}
-		known[i] = freshness.Lane{Region: l.Region, Interval: average[l.Schedule]}
+		known[i] = report.ReadLane{Region: l.Region, Interval: average[l.Schedule]}
 	}
 	return known
 }
 
 // lastCharts returns the last complete charts of a region, the oldest first.
 func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int,
-	price []quota.Cost) ([]freshness.Chart, error) {
+	price []quota.Cost) ([]report.ReadChart, error) {
 	list, err := c.Charts(ctx, catalog.ChartKey{Region: region}, 2*last+halfCharts)
 	if err != nil {
 		return nil, err
 	}
-	var charts []freshness.Chart
+	var charts []report.ReadChart
 	for _, chart := range list {
 		if chart.CompletedAt.IsZero() || len(charts) == last {
 			continue
@@ -161,14 +160,14 @@ func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int
 		if err != nil {
 			return nil, err
 		}
-		charts = append(charts, freshness.Chart{At: chart.CompletedAt,
+		charts = append(charts, report.ReadChart{At: chart.CompletedAt,
 			Units: int64(chart.Pages) * price[0].Units, Places: places})
 	}
 	slices.Reverse(charts)
 	return charts, nil
 }
 
-func outwardChange(c freshness.Change, job string) freshnessJSON {
+func outwardChange(c report.Freshness, job string) freshnessJSON {
 	out := freshnessJSON{Region: c.Region, Job: job, Charts: len(c.Charts), Units: c.Units,
 		Interval: words.Seconds(c.Interval), change: c}
 	if n := len(c.Charts); n > 0 {

@@ -10,7 +10,6 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/shadow"
 )
 
 func (a *app) report() *cobra.Command {
@@ -27,7 +26,7 @@ type observeQuestion struct{ since, until, bucket string }
 // observation is what a limit of a credential would have refused.
 type observation struct {
 	credential config.Credential
-	shadow.Finding
+	report.Finding
 }
 
 func (a *app) reportObserve() *cobra.Command {
@@ -102,7 +101,7 @@ func observe(ctx context.Context, src report.Source, bucket string, in report.Sp
 
 // replay reads each log once, for all its limits.
 func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in report.Span,
-	t *costs.Table) ([]shadow.Finding, error) {
+	t *costs.Table) ([]report.Finding, error) {
 	if len(limits) == 0 {
 		return nil, nil
 	}
@@ -110,11 +109,11 @@ func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in repor
 	if err != nil {
 		return nil, err
 	}
-	var found []shadow.Finding
+	var found []report.Finding
 	for _, u := range usage.Buckets {
-		var plays []*shadow.Replay
+		var plays []*report.Replay
 		for _, l := range u.Limits {
-			p := shadow.Begin(l.Limit, u.ResetAt, in.Since, in.Until)
+			p := report.NewReplay(l.Limit, u.ResetAt, in.Since, in.Until)
 			if settled(t, u.Bucket) {
 				p.Settled()
 			}
@@ -126,7 +125,9 @@ func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in repor
 				return nil, err
 			}
 			for _, p := range plays {
-				p.Add(e)
+				if err := p.Add(e); err != nil {
+					return nil, err
+				}
 			}
 		}
 		for _, p := range plays {

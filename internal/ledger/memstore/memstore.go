@@ -3,11 +3,9 @@ package memstore
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
-	"sort"
 	"strconv"
 	"sync"
 	"time"
@@ -26,17 +24,9 @@ type Store struct {
 
 // account is what is kept of one credential.
 type account struct {
-	buckets map[string]*bucket
+	buckets map[string]*Bucket
 	answers map[string]quota.Answer
 	denials []quota.Denial
-}
-
-// bucket is the log of one bucket, oldest first, with its holds and state. It is a quota.Log.
-type bucket struct {
-	quota.Bucket
-	entries []quota.LogEntry
-	lapsed  []quota.Hold
-	notes   []quota.LogEntry
 }
 
 func (s *Store) account(credential string) *account {
@@ -44,18 +34,17 @@ func (s *Store) account(credential string) *account {
 		s.accounts = make(map[string]*account)
 	}
 	if s.accounts[credential] == nil {
-		s.accounts[credential] = &account{buckets: map[string]*bucket{},
+		s.accounts[credential] = &account{buckets: map[string]*Bucket{},
 			answers: map[string]quota.Answer{}}
 	}
 	return s.accounts[credential]
 }
 
 // bucket returns a bucket; one that was never used is not kept until it is changed.
-func (a *account) bucket(credential, name string) *bucket {
+func (a *account) bucket(credential, name string) *Bucket {
 	b := a.buckets[name]
 	if b == nil {
-		b = &bucket{}
-		b.Credential, b.Name, b.Log = credential, name, b
+		b = NewBucket(credential, name)
 	}
 	return b
 }
@@ -73,7 +62,7 @@ func (s *Store) Update(_ context.Context, scope quota.Scope,
 	a := s.account(scope.Credential)
 	for i, change := range ch.Buckets {
 		a.buckets[scope.Buckets[i]] = buckets[i]
-		buckets[i].write(change)
+		buckets[i].Write(change)
 	}
 	if ch.Keep != nil {
 		a.answers[ch.Keep.Name] = *ch.Keep
@@ -91,10 +80,10 @@ func (s *Store) View(_ context.Context, scope quota.Scope, read func(*quota.Acco
 	return read(seen)
 }
 
-func (s *Store) see(scope quota.Scope) (*quota.Account, []*bucket) {
+func (s *Store) see(scope quota.Scope) (*quota.Account, []*Bucket) {
 	a := s.account(scope.Credential)
 	seen := &quota.Account{Credential: scope.Credential, Now: s.clock().UnixMicro()}
-	var buckets []*bucket
+	var buckets []*Bucket
 	for _, name := range scope.Buckets {
 		b := a.bucket(scope.Credential, name)
 		b.Lapsed = b.findLapsed(scope.Reservation)
@@ -104,83 +93,6 @@ func (s *Store) see(scope quota.Scope) (*quota.Account, []*bucket) {
 		seen.Answer = &kept
 	}
 	return seen, buckets
-}
-
-// write applies a change to the bucket.
-func (b *bucket) write(ch quota.BucketChange) {
-	b.Apply(ch)
-	if ch.From != 0 {
-		b.entries = append(b.entries[:b.from(ch.From)], ch.Entries...)
-	}
-	b.entries = append(b.entries, ch.Append...)
-	if ch.Settled != 0 {
-		b.lapsed = slices.DeleteFunc(b.lapsed,
-			func(h quota.Hold) bool { return h.LapsedAt == ch.Settled })
-	}
-	for _, h := range ch.Put {
-		if h.LapsedAt > 0 {
-			b.lapsed = append(b.lapsed, h)
-		}
-	}
-	if ch.Note != nil {
-		b.notes = append(b.notes, *ch.Note)
-	}
-	if ch.Keep > 0 {
-		const most = 64
-		b.entries = b.entries[min(most, b.from(ch.Keep+1)):]
-		b.lapsed = slices.DeleteFunc(b.lapsed,
-			func(h quota.Hold) bool { return h.LapsedAt <= ch.Keep })
-	}
-}
-
-// findLapsed returns the first entry that the reservation has become.
-func (b *bucket) findLapsed(reservation string) *quota.Hold {
-	for _, h := range b.lapsed {
-		i := b.from(h.LapsedAt)
-		if h.ID == reservation && i < len(b.entries) && b.entries[i].At == h.LapsedAt {
-			return &h
-		}
-	}
-	return nil
-}
-
-// from returns the index of the first entry stamped at a time or later.
-func (b *bucket) from(at int64) int {
-	return sort.Search(len(b.entries), func(i int) bool { return b.entries[i].At >= at })
-}
-
-// Newest implements quota.Log.
-func (b *bucket) Newest() (quota.LogEntry, bool, error) {
-	if len(b.entries) == 0 {
-		return quota.LogEntry{}, false, nil
-	}
-	return b.entries[len(b.entries)-1], true, nil
-}
-
-// TotalAt implements quota.Log.
-func (b *bucket) TotalAt(start int64) (int64, error) {
-	if i := b.from(start); i > 0 {
-		return b.entries[i-1].Total, nil
-	}
-	if len(b.entries) == 0 {
-		return 0, nil
-	}
-	return b.entries[0].Total - b.entries[0].Units, nil
-}
-
-// Reached implements quota.Log.
-func (b *bucket) Reached(total int64) (int64, error) {
-	i := sort.Search(len(b.entries), func(i int) bool { return b.entries[i].Total >= total })
-	if i == len(b.entries) {
-		return 0, fmt.Errorf("memstore: no entry of bucket %s reaches a total of %d", b.Name, total)
-	}
-	return b.entries[i].At, nil
-}
-
-// Since implements quota.Log.
-func (b *bucket) Since(after int64, most int) ([]quota.LogEntry, error) {
-	since := b.entries[b.from(after+1):]
-	return slices.Clone(since[:min(most, len(since))]), nil
 }
 
 // Scan implements ledger.Store.

@@ -1,4 +1,4 @@
-package freshness
+package report
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // charts are n charts of 200 places and 4 units, gap apart, each with fresh new videos at the end.
-func charts(n, fresh int, gap time.Duration) (list []Chart) {
+func charts(n, fresh int, gap time.Duration) (list []ReadChart) {
 	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	places := make([]string, 200)
 	for i := range places {
@@ -19,40 +19,40 @@ func charts(n, fresh int, gap time.Duration) (list []Chart) {
 		for i := range fresh {
 			now[199-i] = fmt.Sprint(k, "-", i)
 		}
-		list = append(list, Chart{At: start.Add(time.Duration(k) * gap), Units: 4, Places: now})
+		list = append(list, ReadChart{At: start.Add(time.Duration(k) * gap), Units: 4, Places: now})
 	}
 	return list
 }
 
 func TestCompare(t *testing.T) {
 	const h = time.Hour
-	lane := func(region string, every time.Duration, n, fresh int) Lane {
-		return Lane{region, every, charts(n, fresh, every)}
+	lane := func(region string, every time.Duration, n, fresh int) ReadLane {
+		return ReadLane{region, every, charts(n, fresh, every)}
 	}
 	for _, c := range []struct {
 		name  string
-		lanes []Lane
+		lanes []ReadLane
 		want  []time.Duration
 		units []float64
 	}{
-		{"the example above", []Lane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 5, 10)},
+		{"the example above", []ReadLane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 5, 10)},
 			[]time.Duration{2 * h, 8 * h}, []float64{10, 2.5}}, // 1 h 52 min and 7 h 30 min
-		{"alike", []Lane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 3, 40)},
+		{"alike", []ReadLane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 3, 40)},
 			[]time.Duration{3 * h, 3 * h}, []float64{10, 10}},
-		{"as much new in twice the time", []Lane{lane("US", 3*h, 5, 40), lane("CA", 6*h, 5, 40)},
+		{"as much new in twice the time", []ReadLane{lane("US", 3*h, 5, 40), lane("CA", 6*h, 5, 40)},
 			[]time.Duration{3 * h, 6 * h}, []float64{10, 10}},
-		{"nothing changes", []Lane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 5, 0)},
+		{"nothing changes", []ReadLane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 5, 0)},
 			[]time.Duration{90 * time.Minute, 12 * h}, []float64{10, 0}},
-		{"nobody changes", []Lane{lane("US", 3*h, 5, 0)}, []time.Duration{12 * h}, []float64{0}},
-		{"no history", []Lane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 1, 0), lane("BR", 3*h, 0, 0)},
+		{"nobody changes", []ReadLane{lane("US", 3*h, 5, 0)}, []time.Duration{12 * h}, []float64{0}},
+		{"no history", []ReadLane{lane("US", 3*h, 5, 40), lane("CA", 3*h, 1, 0), lane("BR", 3*h, 0, 0)},
 			[]time.Duration{3 * h, 0, 0}, []float64{10, 0, 0}},
-		{"all within minutes", []Lane{{"US", 3 * h, charts(5, 0, time.Minute)}},
+		{"all within minutes", []ReadLane{{"US", 3 * h, charts(5, 0, time.Minute)}},
 			[]time.Duration{0}, []float64{0}},
-		{"longer than a day", []Lane{lane("US", 24*h, 5, 40), lane("CA", 24*h, 5, 0)},
+		{"longer than a day", []ReadLane{lane("US", 24*h, 5, 40), lane("CA", 24*h, 5, 0)},
 			[]time.Duration{12 * h, 96 * h}, []float64{10, 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for i, got := range Compare(c.lanes) {
+			for i, got := range CompareCharts(c.lanes) {
 				if got.Proposed != c.want[i] || math.Abs(got.PerUnit-c.units[i]) > 1e-9 {
 					t.Errorf("%s: %s, %v a unit; want %s, %v", got.Region, got.Proposed,
 						got.PerUnit, c.want[i], c.units[i])
@@ -64,7 +64,7 @@ func TestCompare(t *testing.T) {
 
 func TestMeasure(t *testing.T) {
 	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	got := measure(Lane{Charts: []Chart{
+	got := measure(ReadLane{Charts: []ReadChart{
 		{at, 9, []string{"a", "b", "c", "d"}},
 		// all four moved, one new
 		{at.Add(time.Hour), 1, []string{"x", "a", "b", "c"}},
@@ -83,7 +83,7 @@ func TestMeasureDepth(t *testing.T) {
 	list := charts(4, 0, time.Hour)
 	list[1].Places = list[1].Places[:50]
 	list[3].Places = nil
-	got := measure(Lane{Charts: list})
+	got := measure(ReadLane{Charts: list})
 	if got.Pairs != 2 || got.Moved != 0 || got.New != 0 || got.Units != 8 {
 		t.Errorf("%d pairs, %v moved, %v new, %d units", got.Pairs, got.Moved, got.New, got.Units)
 	}

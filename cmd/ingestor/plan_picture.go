@@ -1,7 +1,8 @@
-package picture
+package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,16 +11,16 @@ import (
 	"quotabudget/internal/plan"
 )
 
-// Size is the size of a picture on a terminal.
-type Size struct {
+// pictureSize is the size of a picture on a terminal.
+type pictureSize struct {
 	Columns, Rows int // of the area inside the axes
 	Color         bool
 	Money         func(int64) string // formats units of a bucket of money; nil for others
 }
 
-// Terminal draws one limit in units, with a line at its Cap. It returns "" for a series without a
+// pictureOf draws one limit in units, with a line at its Cap. It returns "" for a series without a
 // step.
-func Terminal(s plan.Series, size Size) string {
+func pictureOf(s plan.Series, size pictureSize) string {
 	use := spread(s.Use, size.Columns)
 	if len(use) == 0 {
 		return ""
@@ -29,7 +30,7 @@ func Terminal(s plan.Series, size Size) string {
 		limit[i] = float64(s.Cap)
 	}
 	form := "01-02 15h"
-	if end(s).Sub(s.Start) > 5*24*time.Hour {
+	if endOf(s).Sub(s.Start) > 5*24*time.Hour {
 		form = "2006-01-02"
 	}
 	caption := fmt.Sprintf("units used, of %d", s.Cap)
@@ -39,7 +40,7 @@ func Terminal(s plan.Series, size Size) string {
 	options := []asciigraph.Option{
 		asciigraph.Height(size.Rows), asciigraph.Width(size.Columns), asciigraph.Precision(0),
 		asciigraph.LowerBound(0), asciigraph.UpperBound(max(1, float64(s.Cap))),
-		asciigraph.XAxisRange(float64(s.Start.Unix()), float64(end(s).Unix())),
+		asciigraph.XAxisRange(float64(s.Start.Unix()), float64(endOf(s).Unix())),
 		asciigraph.XAxisTickCount(4),
 		asciigraph.XAxisValueFormatter(func(v float64) string {
 			return time.Unix(int64(v), 0).UTC().Format(form)
@@ -61,3 +62,20 @@ func Terminal(s plan.Series, size Size) string {
 	}
 	return text.String()
 }
+
+// spread returns the series in the given number of columns, each the peak of its steps. With
+// fewer steps than columns a step fills several columns. It is empty for a series without a step.
+func spread(use []int64, columns int) (peaks []float64) {
+	if len(use) == 0 {
+		return nil
+	}
+	for i := range columns {
+		from := i * len(use) / columns
+		to := max(from+1, (i+1)*len(use)/columns)
+		peaks = append(peaks, float64(slices.Max(use[from:to])))
+	}
+	return peaks
+}
+
+// endOf returns the end of the last step.
+func endOf(s plan.Series) time.Time { return s.Start.Add(time.Duration(len(s.Use)) * s.Step) }

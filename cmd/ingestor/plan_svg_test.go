@@ -1,4 +1,4 @@
-package picture
+package main
 
 import (
 	"bytes"
@@ -22,12 +22,12 @@ func series(limit int64, use ...int64) plan.Series {
 		Start: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), Step: time.Hour, Use: use}
 }
 
-func TestTerminal(t *testing.T) {
+func TestPlanPicture(t *testing.T) {
 	var rising []int64
 	for i := range int64(400) {
 		rising = append(rising, i/4)
 	}
-	text := Terminal(series(200, rising...), Size{Columns: 40, Rows: 4})
+	text := pictureOf(series(200, rising...), pictureSize{Columns: 40, Rows: 4})
 	for _, want := range []string{"200 ┼───", "  0 ┼", "default 24h: units used, of 200",
 		"2026-06-01", "2026-06-17"} {
 		if !strings.Contains(text, want) {
@@ -37,19 +37,19 @@ func TestTerminal(t *testing.T) {
 	if strings.Contains(text, "\x1b") {
 		t.Error("coloured although it is not to be")
 	}
-	if got := Terminal(series(0, 0, 0, 0), Size{Columns: 10, Rows: 2}); got == "" {
+	if got := pictureOf(series(0, 0, 0, 0), pictureSize{Columns: 10, Rows: 2}); got == "" {
 		t.Error("nothing drawn of a limit of nothing")
 	}
-	if got := Terminal(series(5), Size{Columns: 10, Rows: 2}); got != "" {
+	if got := pictureOf(series(5), pictureSize{Columns: 10, Rows: 2}); got != "" {
 		t.Errorf("%q", got)
 	}
 }
 
 // TestTerminalShort: a plan with fewer steps than columns fills the picture too.
-func TestTerminalShort(t *testing.T) {
+func TestPlanPictureShort(t *testing.T) {
 	widths := make(map[string]int)
-	for line := range strings.Lines(Terminal(series(10, 5, 5, 5, 5, 5, 5),
-		Size{Columns: 40, Rows: 4})) {
+	for line := range strings.Lines(pictureOf(series(10, 5, 5, 5, 5, 5, 5),
+		pictureSize{Columns: 40, Rows: 4})) {
 		if label, drawn, ok := strings.Cut(line, "┼"); ok {
 			widths[strings.TrimSpace(label)] = utf8.RuneCountInString(strings.TrimSpace(drawn))
 		}
@@ -120,7 +120,7 @@ func TestSVGLayout(t *testing.T) {
 	lost := []time.Time{time.Date(2026, 6, 1, 2, 0, 0, 0, time.UTC)}
 	for _, days := range []int{1, 2, 3, 5, 7, 14, 30, 60, 61, 100, 365, 366, 3660} {
 		var out bytes.Buffer
-		if err := SVG(&out, []plan.Series{saw(days, 0), saw(days, 0), saw(days, 0)},
+		if err := writeSVG(&out, []plan.Series{saw(days, 0), saw(days, 0), saw(days, 0)},
 			lost); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,8 @@ func TestSVGLayout(t *testing.T) {
 func TestSVG(t *testing.T) {
 	var out bytes.Buffer
 	lost := []time.Time{time.Date(2026, 6, 1, 2, 0, 0, 0, time.UTC)}
-	if err := SVG(&out, []plan.Series{series(200, 1, 200, 3), series(0, 0, 0)}, lost); err != nil {
+	if err := writeSVG(&out, []plan.Series{series(200, 1, 200, 3), series(0, 0, 0)},
+		lost); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()

@@ -1,0 +1,189 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"quotabudget/internal/ledger/memstore"
+	"quotabudget/internal/quota"
+)
+
+// Finding is what a limit would have refused during a span of time.
+type Finding struct {
+	Limit   quota.Limit
+	From    time.Time // the first entry of the log; zero if there is none
+	Charged Refusals  // all charges in the span
+	Refused Refusals
+	By      []RefusedBy   // refused units by labels, most first
+	Hours   []RefusedHour // refused units by hour in UTC, in order
+	Exact   bool
+	Note    string // why it is not exact, or ""
+}
+
+// Refusals is a number of units and of charges.
+type Refusals struct{ Units, Charges int64 }
+
+func (r *Refusals) add(units int64) { r.Units, r.Charges = r.Units+units, r.Charges+1 }
+
+// Share returns the fraction of the charged units that would have been refused.
+func (f Finding) Share() float64 {
+	if f.Charged.Units == 0 {
+		return 0
+	}
+	return float64(f.Refused.Units) / float64(f.Charged.Units)
+}
+
+// RefusedBy is what would have been refused of charges with the same labels.
+type RefusedBy struct {
+	Labels quota.Labels // without the run and the denying limit
+	Refusals
+}
+
+// RefusedHour is what would have been refused in an hour.
+type RefusedHour struct {
+	At time.Time // start, UTC
+	Refusals
+}
+
+// Replay charges the entries of a log again, under a limit that denies. A charge that it refuses
+// does not count for later ones. Create it with NewReplay, Add all entries in order, and call
+// Finding.
+type Replay struct {
+	since, until time.Time
+	reset        time.Time
+	bucket       *memstore.Bucket
+	finding      Finding
+	by           map[string]*RefusedBy
+	hours        map[time.Time]*RefusedHour
+}
+
+// NewReplay returns the replay of the entries after since, up to until (zero for all). Earlier
+// entries only fill the window. reset is the last end of an anchored window, as the upstream
+// reported it (zero for none).
+func NewReplay(l quota.Limit, reset, since, until time.Time) *Replay {
+	r := &Replay{since: since, until: until, reset: reset,
+		bucket: memstore.NewBucket("", l.Bucket), finding: Finding{Limit: l},
+		by: make(map[string]*RefusedBy), hours: make(map[time.Time]*RefusedHour)}
+	switch w := l.Window; {
+	case w.Concurrent:
+		r.finding.Note = "the log does not record what was held at once"
+	case w.Anchored:
+		r.finding.Note = "the ledger does not keep the earlier ends that the upstream reported: " +
+			"before the last one, the window is taken to slide"
+	case l.Headroom > 0:
+		r.finding.Note = "the log does not record which charges were made with --manual: " +
+			"none is taken to use the headroom"
+	}
+	r.finding.Exact = r.finding.Note == ""
+	return r
+}
+
+// Settled records that calls are booked when they have ended, although the limit would have been
+// asked when they began, for an estimate.
+func (r *Replay) Settled() {
+	if r.finding.Exact {
+		r.finding.Exact, r.finding.Note = false, "calls whose price is known after them are "+
+			"played when they were booked, and by what they took: the log does not record the "+
+			"estimates"
+	}
+}
+
+// Add replays an entry.
+func (r *Replay) Add(e quota.Entry) error {
+	f := &r.finding
+	if f.From.IsZero() {
+		f.From = e.At
+	}
+	fits, err := r.charge(e)
+	if err != nil || !e.At.After(r.since) || !r.until.IsZero() && e.At.After(r.until) {
+		return err
+	}
+	f.Charged.add(e.Units)
+	if !fits {
+		r.refuse(e)
+	}
+	return nil
+}
+
+// charge reports whether an entry fits. Units that were spent elsewhere or booked by hand count,
+// but cannot be refused.
+func (r *Replay) charge(e quota.Entry) (fits bool, err error) {
+	l := r.finding.Limit
+	if l.Window.Concurrent {
+		return true, nil
+	}
+	if l.Window.Anchored && !r.reset.IsZero() && !e.At.Before(r.reset.Add(-l.Window.Length)) {
+		r.bucket.State.ResetAt = r.reset.UnixMicro()
+	}
+	l.Observe = e.Labels[quota.LabelSource] != ""
+	c := quota.Charge{Costs: []quota.Cost{{Bucket: l.Bucket, Units: e.Units}},
+		Limits: []quota.Limit{l}}
+	var d quota.Decision
+	err = memstore.Play(e.At.UnixMicro(), []*memstore.Bucket{r.bucket},
+		func(a *quota.Account) (ch quota.Change, err error) {
+			d, ch, err = a.Charge(c)
+			return ch, err
+		})
+	if d.Never {
+		return false, nil
+	}
+	return d.Allowed, err
+}
+
+func (r *Replay) refuse(e quota.Entry) {
+	r.finding.Refused.add(e.Units)
+	labels := e.Labels.WithoutRun()
+	delete(labels, quota.LabelDenied)
+	line, hour := labels.Encode(), e.At.UTC().Truncate(time.Hour)
+	if r.by[line] == nil {
+		r.by[line] = &RefusedBy{Labels: labels.With(nil)}
+	}
+	r.by[line].add(e.Units)
+	if r.hours[hour] == nil {
+		r.hours[hour] = &RefusedHour{At: hour}
+	}
+	r.hours[hour].add(e.Units)
+}
+
+// Finding returns the result.
+func (r *Replay) Finding() Finding {
+	f := r.finding
+	for _, g := range r.by {
+		f.By = append(f.By, *g)
+	}
+	slices.SortFunc(f.By, func(a, b RefusedBy) int {
+		return cmp.Or(cmp.Compare(b.Units, a.Units),
+			cmp.Compare(a.Labels.Encode(), b.Labels.Encode()))
+	})
+	for _, h := range r.hours {
+		f.Hours = append(f.Hours, *h)
+	}
+	slices.SortFunc(f.Hours, func(a, b RefusedHour) int { return a.At.Compare(b.At) })
+	return f
+}
+
+// Common returns the value of a label that all refused charges share, or "".
+func (f Finding) Common(label string) string {
+	if len(f.By) == 0 {
+		return ""
+	}
+	value := f.By[0].Labels[label]
+	other := func(g RefusedBy) bool { return g.Labels[label] != value }
+	if slices.ContainsFunc(f.By, other) {
+		return ""
+	}
+	return value
+}
+
+// Hour returns the hour of the day, UTC, in which all refused charges were. It returns false if
+// there are several.
+func (f Finding) Hour() (hour int, all bool) {
+	for i, h := range f.Hours {
+		if i > 0 && h.At.Hour() != hour {
+			return 0, false
+		}
+		hour = h.At.Hour()
+	}
+	return hour, len(f.Hours) > 0
+}
