@@ -304,8 +304,11 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	midnight := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	want := civil(midnight)
 	const far = 30 * time.Hour // no zone is farther from UTC
-	return firstSecond(midnight.Add(-far).In(zone), midnight.Add(far).In(zone),
-		func(t time.Time) bool { return civil(t) >= want })
+	lo, hi := midnight.Add(-far).In(zone), midnight.Add(far).In(zone)
+	if offset := offsetOf(lo); offset == offsetOf(hi) { // no clock change, on most days
+		return midnight.Add(-time.Duration(offset) * time.Second).In(zone)
+	}
+	return firstSecond(lo, hi, func(t time.Time) bool { return civil(t) >= want })
 }
 
 // firstSecond is the full second after lo, and not after hi, from which is holds. It does not hold
