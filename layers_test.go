@@ -65,14 +65,13 @@ job: quota
 upstream/upstreamtest: config costs meter quota standin upstream
 upstream/upstreamtest: ledger ledger/redisstore ledger/redistest
 schedule: spell
-sim: quota schedule share
-forecast: quota schedule share sim
+forecast: plan quota schedule share
 metrics: catalog ingest quota version youtube/fault
 daemon: catalog forecast ingest job meter metrics quota regions schedule share youtube/fault
-plan: quota schedule share sim
+plan: ledger/memstore quota schedule share
 prove: limit quota
 report: ledger/memstore
-report: catalog config costs forecast job plan quota share sim slice spell words
+report: catalog config costs forecast job plan quota share slice spell words
 serve/outage: quota
 serve/pages: catalog costs forecast limit plan quota regions report schedule serve/outage words
 serve: callers catalog config limit quota regions report serve/outage

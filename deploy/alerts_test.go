@@ -154,7 +154,7 @@ func scrapeDaemon(t *testing.T) (text string) {
 			text = get("http://" + at[1] + "/metrics")
 		}
 		return strings.Contains(text, "quota_forecast_dry_timestamp_seconds{") &&
-			strings.Contains(text, "quota_forecast_dry_chance{") &&
+			strings.Contains(text, "quota_forecast_dry_earliest_timestamp_seconds{") &&
 			strings.Contains(text, "quota_slice_remaining_units{") &&
 			strings.Contains(text, "ingest_interval_seconds{") &&
 			strings.Contains(text, "ingest_job_last_success_timestamp_seconds{")

@@ -16,7 +16,6 @@ import (
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/sim"
 )
 
 // How much of a long plan is listed.
@@ -82,9 +81,9 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 func describeLost(screen cli.Screen, r *plan.Run) string {
 	text := fmt.Sprintf("%s %s, ", screen.Moment(r.At.Truncate(time.Second)), r.Title())
 	switch r.Outcome {
-	case sim.LeftOut:
+	case plan.LeftOut:
 		return text + "left out for its share of the day"
-	case sim.Partial:
+	case plan.Partial:
 		text += fmt.Sprintf("%d of %d pages, then denied: %s", r.Pages, r.Wanted, r.Limit)
 	default:
 		text += "denied: " + r.Limit

@@ -23,10 +23,11 @@ func (a *app) forecast() *cobra.Command {
 		Long: `forecast says for every bucket whether it lasts to the reset or when it runs dry,
 which runs then lose pages, and what avoids that. It goes by what is spent and set aside, the
 configured schedule, and the unscheduled spending of the last two days (charges whose job is not in
-the schedule). Units that leave a sliding window count again. It simulates 200 possible days: the
-time shown is their median, and eight of ten days are between the two in brackets.
+the schedule). Units that leave a sliding window count again. It plays the time until the reset with
+the spending to expect, which gives the time shown, and with more and with less than on nine of ten
+days, which give the two in brackets.
 
-What it advises was simulated, too, and loses nothing: release a reservation that nobody has drawn
+What it advises was played, too, and loses nothing: release a reservation that nobody has drawn
 on, fetch fewer pages ("pages" in quota.yaml), or spend less besides the schedule.
 
 Scheduled runs are left out by their shares while units are short, as by "ingestor run", and held
@@ -73,7 +74,7 @@ func (a *app) forecasts(ctx context.Context, bucket string) (list []report.Forec
 func (a *app) forecastTable(results []report.Forecast) error {
 	s := a.Screen()
 	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h",
-		"dry at", ">chance", "reset")
+		"dry at", "earliest", "latest", "reset")
 	for _, f := range results {
 		amount := func(n int64) string { return s.Amount(f.Unit, n) }
 		rate := func(n float64) string {
@@ -88,15 +89,17 @@ func (a *app) forecastTable(results []report.Forecast) error {
 		}
 		t.AppendColored(colorOf(f), []any{f.Credential, f.Bucket, f.Verdict, amount(f.Remaining),
 			amount(f.Scheduled.Units), hourly, s.On(f.DryAt.Truncate(time.Second)),
-			fmt.Sprintf("%.0f %%", 100*f.Chance), s.On(f.ResetAt)})
+			s.On(f.Earliest.Truncate(time.Second)), s.On(f.Latest.Truncate(time.Second)),
+			s.On(f.ResetAt)})
 	}
 	var steps []cli.Step
 	other := func(f report.Forecast) bool { return f.Credential != results[0].Credential }
 	if !slices.ContainsFunc(results, other) {
 		steps = append(steps, cli.Drop("credential"))
 	}
-	steps = append(steps, cli.All(cli.Shorten("reset"), cli.Shorten("dry at")),
-		cli.Drop("scheduled"), cli.Drop("reset"), cli.Drop("unscheduled/h"),
+	steps = append(steps, cli.All(cli.Shorten("reset"), cli.Shorten("dry at"),
+		cli.Shorten("earliest"), cli.Shorten("latest")),
+		cli.Drop("scheduled"), cli.Drop("latest"), cli.Drop("reset"), cli.Drop("unscheduled/h"),
 		cli.Cut("bucket", 12), cli.Cut("credential", 10))
 	err := s.Draw(t, steps...)
 	for _, f := range results {

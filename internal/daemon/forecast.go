@@ -17,7 +17,7 @@ func (d *Daemon) forecast(ctx context.Context) {
 		if now := d.inForce.Load(); now != c {
 			c = now
 			d.Metrics.dryAt.Reset() // a bucket may have been removed
-			d.Metrics.dryChance.Reset()
+			d.Metrics.dryEarliest.Reset()
 		}
 		for _, credential := range c.credentials() {
 			forecasts, err := c.forecasts(ctx, credential)
@@ -34,12 +34,8 @@ func (d *Daemon) forecast(ctx context.Context) {
 // report sets the metrics of one bucket. It logs a changed verdict, as a warning if the bucket is
 // short.
 func (d *Daemon) report(credential string, f forecast.Forecast) {
-	dry := math.Inf(1) // needs no special case in comparisons and minima
-	if !f.DryAt.IsZero() {
-		dry = float64(f.DryAt.Unix())
-	}
-	d.Metrics.dryAt.WithLabelValues(credential, f.Bucket).Set(dry)
-	d.Metrics.dryChance.WithLabelValues(credential, f.Bucket).Set(f.Chance)
+	d.Metrics.dryAt.WithLabelValues(credential, f.Bucket).Set(unixOrNever(f.DryAt))
+	d.Metrics.dryEarliest.WithLabelValues(credential, f.Bucket).Set(unixOrNever(f.Earliest))
 	if d.verdicts[credential] == nil {
 		d.verdicts[credential] = new(forecast.Watch)
 	}
@@ -54,6 +50,15 @@ func (d *Daemon) report(credential string, f forecast.Forecast) {
 	case changed && was.Short():
 		d.Log.Info("forecast: "+f.Text(), attrs...)
 	}
+}
+
+// unixOrNever returns +Inf for the zero time, which needs no special case in comparisons and
+// minima.
+func unixOrNever(at time.Time) float64 {
+	if at.IsZero() {
+		return math.Inf(1)
+	}
+	return float64(at.Unix())
 }
 
 func (c *Config) forecasts(ctx context.Context, credential string) ([]forecast.Forecast, error) {

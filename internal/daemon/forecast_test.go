@@ -24,7 +24,7 @@ func TestForecast(t *testing.T) {
 			"will miss"); n != 1 {
 			t.Errorf("warned %d times, want once", n)
 		}
-		p.expectMetrics(`quota_forecast_dry_chance{bucket="default",credential="key1"} 0`,
+		p.expectMetrics(`quota_forecast_dry_earliest_timestamp_seconds{bucket="default",credential="key1"} +Inf`,
 			`quota_forecast_dry_timestamp_seconds{bucket="default",credential="key1"} +Inf`)
 		p.end()
 		p.close()

@@ -10,7 +10,6 @@ import (
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/sim"
 )
 
 // TestHistoryForetells: charts have fewer pages than configured, some two and some four, as the
@@ -51,7 +50,7 @@ func TestHistoryForetells(t *testing.T) {
 				if shorter < 2 {
 					t.Errorf("%d regions have a history of fewer pages", shorter)
 				}
-				before := sim.Standing{Bucket: quota.DefaultBucket}
+				before := plan.Standing{Bucket: quota.DefaultBucket}
 				query := quota.SpentQuery{Credential: "key1", Bucket: before.Bucket,
 					Limits: w.limits,
 					Now:    now, Since: now.Add(-quota.Retention)}
@@ -69,7 +68,7 @@ func TestHistoryForetells(t *testing.T) {
 				}
 				foretold, losing := make(map[string]string), 0
 				p := plan.Plan{Lanes: known, Price: price, Limits: w.limits, Reset: day,
-					From: now, To: said[0].ResetAt, Before: []sim.Standing{before}}
+					From: now, To: said[0].ResetAt, Before: []plan.Standing{before}}
 				p.Watch = func(r plan.Run) bool {
 					foretold[r.ID()] = fmt.Sprintf("%s %d %s", r.Outcome, r.Pages, r.Limit)
 					f, ok := lost[r.ID()]

@@ -26,7 +26,7 @@ type Metrics struct {
 	interval                            *prometheus.GaugeVec
 	jobSuccess, jobInterval             *prometheus.GaugeVec
 	panics, takeovers                   prometheus.Counter
-	dryAt, dryChance                    *prometheus.GaugeVec
+	dryAt, dryEarliest                  *prometheus.GaugeVec
 	reload                              reloadMetrics
 	upstream                            *metrics.Upstream
 }
@@ -86,8 +86,8 @@ func NewMetrics() *Metrics {
 		dryAt: gauges("quota_forecast_dry_timestamp_seconds",
 			"When the bucket is forecast to run dry, as Unix time; +Inf if it lasts to its reset.",
 			"credential", "bucket"),
-		dryChance: gauges("quota_forecast_dry_chance",
-			"How likely the bucket runs dry before its reset, from 0 to 1.",
+		dryEarliest: gauges("quota_forecast_dry_earliest_timestamp_seconds",
+			"When the bucket runs dry at the earliest, as Unix time; +Inf if it lasts to its reset.",
 			"credential", "bucket"),
 		reload: reloadMetrics{
 			total: counters("ingest_reloads_total",

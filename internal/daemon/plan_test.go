@@ -13,7 +13,6 @@ import (
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
-	"quotabudget/internal/sim"
 )
 
 // TestPlanForetells: the daemon does what the plan of a schedule predicts, as long as no two
@@ -135,7 +134,7 @@ func TestPlanForetells(t *testing.T) {
 					}
 				}
 				for id, outcome := range foretold { // a tick that is left out takes no chart over
-					if strings.HasPrefix(outcome, sim.LeftOut.String()) &&
+					if strings.HasPrefix(outcome, plan.LeftOut.String()) &&
 						w.logged("resuming the chart of an earlier tick", "tick="+id+" ") > 0 {
 						t.Errorf("%s has taken a chart, and is left out", id)
 					}
@@ -198,13 +197,13 @@ func (w *world) outcomes() map[string]string {
 		id, units := said(tickOf, line), said(unitsOf, line)
 		switch {
 		case strings.Contains(line, `msg="tick done"`):
-			done[id] = fmt.Sprintf("%s %s ", sim.Complete, units)
+			done[id] = fmt.Sprintf("%s %s ", plan.Complete, units)
 		case strings.Contains(line, `msg="tick left out"`):
-			done[id] = fmt.Sprintf("%s 0 %s", sim.LeftOut, sim.ShareName)
+			done[id] = fmt.Sprintf("%s 0 %s", plan.LeftOut, plan.ShareName)
 		case strings.Contains(line, `msg="tick denied"`) && units == "":
-			done[id] = fmt.Sprintf("%s 0 %s", sim.Denied, said(limitOf, line))
+			done[id] = fmt.Sprintf("%s 0 %s", plan.Denied, said(limitOf, line))
 		case strings.Contains(line, `msg="tick denied"`):
-			done[id] = fmt.Sprintf("%s %s %s", sim.Partial, units, said(limitOf, line))
+			done[id] = fmt.Sprintf("%s %s %s", plan.Partial, units, said(limitOf, line))
 		}
 	}
 	return done

@@ -11,14 +11,14 @@ import (
 const changeSchedule = "change the schedule (ingestor plan --suggest finds one that fits)"
 
 // advise returns what a person can do to lose nothing, most certain first: release reservations
-// nobody draws on, request fewer pages, or spend less besides the schedule. It tries each on a
-// day with a little more spending than the likely one. If the schedule does not fit even without
+// nobody draws on, request fewer pages, or spend less besides the schedule. It tries each
+// with the likely spending. If the schedule does not fit even without
 // a pace, the schedule must change. It returns "" if nothing helps.
-func (o *outlook) advise(d day) string {
+func (o *outlook) advise(likely load) string {
 	for i, r := range o.Reservations {
 		b := o.Bucket
 		b.Reservations = slices.Delete(slices.Clone(b.Reservations), i, i+1)
-		if r.Drawn == 0 && newOutlook(b, o).suffices(d) {
+		if r.Drawn == 0 && o.with(b).suffices(likely) {
 			return "release reservation " + r.ID
 		}
 	}
@@ -27,11 +27,11 @@ func (o *outlook) advise(d day) string {
 		most = max(most, l.Pages)
 	}
 	for n := most - 1; n > 0; n-- {
-		if newOutlook(o.fewer(n), o).suffices(d) {
+		if o.with(o.fewer(n)).suffices(likely) {
 			return fmt.Sprintf("set pages to %d", n)
 		}
 	}
-	if rate := int64(o.affordable(d)); rate >= 1 {
+	if rate := int64(o.affordable(likely)); rate >= 1 {
 		besides := ""
 		if len(o.Lanes) > 0 {
 			besides = " besides the schedule"
@@ -42,9 +42,8 @@ func (o *outlook) advise(d day) string {
 		}
 		return "spend at most " + most + besides + " (see quotactl log --by job)"
 	}
-	alone := day{wants: make([]float64, len(d.wants)), size: d.size}
 	paced := slices.Contains(o.brakes, quota.PaceName)
-	if o.now > 0 && len(o.Lanes) > 0 && !paced && !o.suffices(alone) {
+	if o.now > 0 && len(o.Lanes) > 0 && !paced && !o.suffices(nil) {
 		return changeSchedule
 	}
 	return ""
@@ -59,19 +58,21 @@ func (b Bucket) fewer(pages int64) Bucket {
 	return b
 }
 
+// with returns the outlook of the bucket with something changed.
+func (o *outlook) with(b Bucket) *outlook {
+	other := newOutlook(b)
+	other.size = o.size
+	return other
+}
+
 // affordable returns the unscheduled units per hour, spent evenly, that leave enough for the
 // schedule, less a tenth.
-func (o *outlook) affordable(d day) float64 {
-	even := func(rate float64) day {
-		e := day{wants: make([]float64, len(d.wants)), rate: rate, size: d.size, seed: d.seed}
-		for i := range e.wants {
-			e.wants[i] = rate * bin.Hours()
-		}
-		return e
-	}
-	low, high := 0.0, math.Floor(d.rate)
-	for high-low > max(1, d.rate/50) {
-		if middle := math.Floor((low + high) / 2); o.suffices(even(middle)) {
+func (o *outlook) affordable(likely load) float64 {
+	most := likely.perHour()
+	low, high := 0.0, math.Floor(most)
+	for high-low > max(1, most/50) {
+		middle := math.Floor((low + high) / 2)
+		if o.suffices(slices.Repeat(load{middle * bin.Hours()}, len(likely))) {
 			low = middle
 		} else {
 			high = middle

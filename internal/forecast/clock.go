@@ -169,17 +169,3 @@ func (h *habit) usualAt(i int) float64 {
 	}
 	return most
 }
-
-// sameHour returns a bin at about the same hour as the future bin i, from one of the two days
-// before; -1 if there is none.
-func (d *dice) sameHour(i int, part float64) int {
-	near := int(math.Mod(2*part, 1)*float64(hour+1)) - hour/2
-	for back := range 2 {
-		day := 1 + (back+int(2*part))%2
-		j := day*dayBins - 1 - i%dayBins + near
-		if j >= d.surge && j < len(d.units) {
-			return j
-		}
-	}
-	return -1
-}

@@ -2,13 +2,14 @@
 //
 // It is not a straight line. The schedule is known, tick by tick; units leave sliding windows
 // again; reservations count until they expire; and only the rest, the unscheduled spending, is
-// projected from the last two days of the log. Because that spending is uncertain, 200 possible
-// days are simulated (package sim), always the same 200. Their median is the verdict, and eight
-// tenths of them are the interval. They differ in how much of the log counts, in the error of
-// predictions, in when bursts come, in whether a surge is a burst or a runaway job, in whether
-// spending follows the hours of the day, and in whether a job runs away later.
+// projected from the last two days of the log. Because that spending is uncertain, the plan is
+// played three times: with its median, which gives the verdict, and with its 10th and 90th
+// percentile, which give the interval. The median is the usual spending of the last hours, or of
+// the same hours of the days before where spending follows the clock. The percentiles follow from
+// how far such predictions were off before, from the size of charges, from whether a surge is a
+// burst or a runaway job, and from how often jobs run away.
 //
-// Scheduled runs are simulated as in a plan: without unscheduled spending, the same runs are
+// Scheduled runs are those of a plan: without unscheduled spending, the same runs are
 // lost. A run that is left out, or held back by a pace or a limit on less than ten minutes, is
 // lost, but the bucket does not run dry because of it.
 //
@@ -22,9 +23,7 @@
 package forecast
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -81,18 +80,17 @@ type Forecast struct {
 	At             time.Time
 	ResetAt        time.Time // the next reset; if all windows slide, one window from now
 	Verdict        Verdict
-	DryAt          time.Time // when something will be denied, in the median day
-	Earliest       time.Time // one in ten of the simulated days runs dry before
-	Latest         time.Time // nine in ten run dry before
+	DryAt          time.Time // when something will be denied, with the likely spending
+	Earliest       time.Time // the same, with more spending than on nine of ten days
+	Latest         time.Time // the same, with less spending than on nine of ten days
 	OpensAt        time.Time // when units come free after DryAt; for Exhausted even after ResetAt
-	Chance         float64   // of running dry before ResetAt, 0 to 1
 	SuspendedUntil time.Time
 	Limit          string    // limit that is short, or that loses the first run; "" if none
 	Advice         string    // how to avoid every loss; "" if nothing is lost or nothing helps
 	Remaining      int64     // units left now for scheduled charges
 	Rate           Rate      // of unscheduled spending
 	Scheduled      Work      // runs until ResetAt
-	Lost           Work      // of Scheduled, in the likely day
+	Lost           Work      // of Scheduled, with the likely spending
 	LeftOut        Work      // of Lost, runs left out by their shares
 	LostRuns       []LostRun // in order of time
 	Missing        int64     // units lacking for Scheduled and the likely Rate
@@ -105,8 +103,8 @@ type Forecast struct {
 	zone    *time.Location // the reader's; nil for UTC only
 }
 
-// Rate is in units per hour until the reset. One in ten of the simulated days has less than Low,
-// and one in ten more than High.
+// Rate is in units per hour until the reset. One in ten days has less than Low, and one in ten more
+// than High.
 type Rate struct{ Low, Likely, High float64 }
 
 // Work is what runs use.
@@ -122,7 +120,7 @@ type LostRun struct {
 	schedule.Tick
 	Pages int64 // pages it wants
 	Lost  int64
-	Limit string // that denies it, as in sim.Run
+	Limit string // that denies it, as in plan.Run
 }
 
 // Short reports whether anything wanted before the reset will be denied or left out.
@@ -130,7 +128,7 @@ func (f Forecast) Short() bool { return f.Verdict.Short() || f.Lost.Runs > 0 }
 
 // Of computes the forecast of a bucket.
 func Of(b Bucket) Forecast {
-	o := newOutlook(b, nil)
+	o := newOutlook(b)
 	f := Forecast{
 		Bucket: b.Name, At: b.At, ResetAt: o.end, Verdict: Lasts, Remaining: max(0, o.now),
 		amount: b.Amount, window: o.window, slides: o.slides, brakes: o.brakes,
@@ -141,52 +139,50 @@ func Of(b Bucket) Forecast {
 	if b.SuspendedUntil.After(b.At) {
 		f.SuspendedUntil = b.SuspendedUntil
 	}
-	played := o.days()
-	f.Rate = rates(played)
-	// Among days that do not run dry, the median rate is likely.
-	slices.SortStableFunc(played, func(a, b day) int {
-		return cmp.Or(cmp.Compare(a.dry, b.dry), cmp.Compare(b.rate, a.rate))
-	})
-	f.Earliest, f.Latest = moment(quantile(played, 0.1).dry), moment(quantile(played, 0.9).dry)
-	for _, d := range played {
-		if d.dry != never {
-			f.Chance += 1 / float64(len(played))
-		}
+	h := newHabit(b)
+	o.size = h.size
+	bins := int((o.end.Sub(o.At) + bin - 1) / bin)
+	low, likely, high := h.loads(bins, float64(o.now-o.wanted.Units))
+	f.Rate = Rate{oneDigit(low.perHour()), oneDigit(likely.perHour()), oneDigit(high.perHour())}
+	p := o.play(likely, atReset)
+	early, late := p.dry, p.dry
+	if f.Rate.High > 0 {
+		early = min(early, o.play(high, whenDry).dry)
+		late = max(late, o.play(low, whenDry).dry)
 	}
-	f.Chance = math.Round(f.Chance*1000) / 1000
-	o.fill(&f, quantile(played, 0.5))
+	f.Earliest, f.Latest = moment(early), moment(late)
+	o.fill(&f, p)
 	if f.Short() && f.Verdict != Closed && f.Verdict != Suspended {
-		f.Advice = o.advise(quantile(played, 0.4))
+		f.Advice = o.advise(likely)
 	}
 	return f
 }
 
-// fill sets the results of the likely day, and the verdict.
-func (o *outlook) fill(f *Forecast, likely day) {
-	t := trace{}
-	o.play(likely, &t)
-	f.DryAt, f.OpensAt, f.Limit = moment(likely.dry), moment(t.opens), t.limit
-	f.Scheduled, f.Lost, f.LeftOut, f.LostRuns = t.scheduled, t.lost, t.leftOut, t.runs
-	if likely.dry != never {
+func oneDigit(rate float64) float64 { return math.Round(rate*10) / 10 }
+
+// fill sets the results of the play with the likely spending, and the verdict.
+func (o *outlook) fill(f *Forecast, p played) {
+	f.DryAt, f.OpensAt, f.Limit = moment(p.dry), moment(p.opens), p.limit
+	f.Scheduled, f.Lost, f.LeftOut, f.LostRuns = p.scheduled, p.lost, p.leftOut, p.runs
+	if p.dry != never {
 		f.Missing = o.missing(*f)
 	}
-	if f.Limit == "" && len(t.runs) > 0 {
-		f.Limit = t.runs[0].Limit
+	if f.Limit == "" && len(p.runs) > 0 {
+		f.Limit = p.runs[0].Limit
 	}
 	switch {
 	case o.closed():
 		var none time.Time
-		f.Missing = 0
-		f.Verdict, f.Chance = Closed, 0
+		f.Missing, f.Verdict = 0, Closed
 		f.DryAt, f.Earliest, f.Latest, f.OpensAt = none, none, none, none
 	case !f.SuspendedUntil.IsZero():
 		f.Verdict, f.Limit = Suspended, quota.Suspended
 	case o.now <= 0:
-		f.Verdict, f.DryAt, f.Earliest, f.Latest, f.Chance = Exhausted, f.At, f.At, f.At, 1
-		f.OpensAt, f.Limit = moment(o.opensFirst(t)), t.tightest
-	case likely.dry != never:
+		f.Verdict, f.DryAt, f.Earliest, f.Latest = Exhausted, f.At, f.At, f.At
+		f.OpensAt, f.Limit = o.opensFirst(p), p.tightest
+	case p.dry != never:
 		f.Verdict = RunsDry
-	case len(o.Spent) == 0 && len(o.Reservations) == 0 && t.scheduled.Runs == 0:
+	case len(o.Spent) == 0 && len(o.Reservations) == 0 && p.scheduled.Runs == 0:
 		f.Verdict = Unused
 	}
 }
@@ -194,9 +190,10 @@ func (o *outlook) fill(f *Forecast, likely day) {
 // missing returns how many more units the window that ends with the forecast would need for the
 // runs and for unscheduled spending at the likely rate.
 func (o *outlook) missing(f Forecast) (units int64) {
-	used := o.course.Play().Used(o.At.UnixMicro(), nil)
+	play := o.plan.Play()
+	used := play.Used(o.At.UnixMicro(), nil)
 	wanted := f.Scheduled.Units + int64(f.Rate.Likely*f.ResetAt.Sub(f.At).Hours())
-	for i, l := range o.course.Windows() {
+	for i, l := range play.Windows() {
 		if l.Window.IsCalendar() && l.Window.String() == o.window.String() && l.Pace == nil {
 			units = max(units, wanted-(l.Cap(false)-used[i]))
 		}
@@ -211,14 +208,4 @@ func moment(micros int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(micros).UTC()
-}
-
-// quantile returns the day at fraction q of the sorted days.
-func quantile(sorted []day, q float64) day { return sorted[int(q*float64(len(sorted)))] }
-
-func rates(played []day) Rate {
-	byRate := func(a, b day) int { return cmp.Compare(a.rate, b.rate) }
-	sorted := slices.SortedFunc(slices.Values(played), byRate)
-	at := func(q float64) float64 { return math.Round(quantile(sorted, q).rate*10) / 10 }
-	return Rate{at(0.1), at(0.5), at(0.9)}
 }

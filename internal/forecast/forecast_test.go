@@ -265,7 +265,7 @@ func TestFields(t *testing.T) {
 		Reset: window(t, "day"),
 		Spent: spent(clock(t, "2026-11-21 18:00:00"), 5),
 		Lanes: lanes(t, "0 21,22,23 * * *", "BR")})
-	if f.Verdict != RunsDry || f.Remaining != 5 || f.Chance != 1 || f.Limit != "default 5h" ||
+	if f.Verdict != RunsDry || f.Remaining != 5 || f.Limit != "default 5h" ||
 		f.Scheduled != (Work{3, 12, 12}) || f.Lost != (Work{1, 3, 3}) || f.Rate != (Rate{}) {
 		t.Errorf("%+v", f)
 	}

@@ -102,14 +102,11 @@ func TestSurge(t *testing.T) {
 	if before < 0.9 {
 		t.Errorf("two hours: %.2f", before)
 	}
-	d := dice{habit: habit{surges: surges{surge: 2, length: 3, runaway: 0.3}}}
-	for _, test := range []struct {
-		runaway, lasts float64
-		want           int
-	}{{0.29, 1, 50}, {0.31, 1, 3}, {0.31, 0.1, 0}, {0.99, 2.4, 7}} {
-		if got := d.goesOn(test.runaway, test.lasts, 50); got != test.want {
-			t.Errorf("thrown %v, %v: it goes on for %d bins, want %d", test.runaway, test.lasts,
-				got, test.want)
+	e := expected{habit: &habit{surges: surges{surge: 2, length: 3, runaway: 0.3}},
+		units: make([]float64, 50)}
+	for part, want := range map[float64]int{0.1: 0, 0.5: 4, 0.65: 8, 0.71: 50, 0.9: 50} {
+		if got := e.goesOn(part); got != want {
+			t.Errorf("on %v of the days it goes on for at most %d bins, want %d", part, got, want)
 		}
 	}
 }

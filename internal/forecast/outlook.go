@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
-	"quotabudget/internal/sim"
 )
 
 // shortest is the shortest window that makes a bucket run dry. A limit on less is a throttle,
@@ -14,10 +14,11 @@ import (
 // denies.
 const shortest = 10 * time.Minute
 
-// outlook is the certain part of the time until the reset, prepared for simulation.
+// outlook is the certain part of the time until the reset.
 type outlook struct {
 	Bucket
-	course    *sim.Course
+	plan      plan.Plan
+	size      float64       // units of an unscheduled charge
 	long      []quota.Limit // limits without throttles
 	brakes    []string      // names of throttles and paces
 	end       time.Time
@@ -29,44 +30,37 @@ type outlook struct {
 	beyond    int64        // the most units that a page must find in addition to its cost
 }
 
-// newOutlook prepares a bucket. like is the outlook of a bucket with the same ticks, or nil.
-func newOutlook(b Bucket, like *outlook) *outlook {
+// newOutlook prepares a bucket.
+func newOutlook(b Bucket) *outlook {
 	o := &outlook{Bucket: b}
 	limits, throttles := split(b)
 	o.long = limits
-	s := sim.Scenario{
+	o.window, o.end, o.slides = horizon(b)
+	o.plan = plan.Plan{
 		Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}}, Limits: limits, Throttles: throttles,
 		Paces: b.Paces, From: b.At.Add(time.Microsecond), // the ticks of At have run
+		To: o.end, Lanes: b.taking(), Reset: b.Reset,
+		Before: []plan.Standing{{
+			Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
+			SuspendedUntil: b.SuspendedUntil, ResetAt: b.ResetAt,
+		}},
 	}
-	s.Lanes = b.taking()
-	o.window, o.end, o.slides = horizon(b)
-	if s.Reset = b.Reset; !s.Reset.IsCalendar() {
-		s.Reset = quota.Window{Calendar: "day", Zone: time.UTC}
+	if !o.plan.Reset.IsCalendar() {
+		o.plan.Reset = quota.Window{Calendar: "day", Zone: time.UTC}
 	}
-	s.To = o.end
-	s.Before = []sim.Standing{{
-		Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
-		SuspendedUntil: b.SuspendedUntil, ResetAt: b.ResetAt,
-	}}
-	for _, l := range s.Lanes {
+	brakes := slices.Concat(throttles, b.Paces)
+	for _, l := range o.plan.Lanes {
 		runs := l.Count(b.At, o.end.Add(-time.Nanosecond))
 		pages := max(0, l.Pages)
 		o.wanted = o.wanted.and(Work{runs, runs * pages, l.Takes(b.Name, runs*pages, nil)})
 		o.beyond = max(o.beyond, l.Price[0].Units-l.Takes(b.Name, 1, nil))
-	}
-	if like != nil {
-		s.Like = like.course
-	}
-	o.course = s.Prepare()
-	o.now = o.course.Play().Room(b.At.UnixMicro())
-	if !b.SuspendedUntil.IsZero() {
-		o.suspended = b.SuspendedUntil.UnixMicro()
-	}
-	brakes := slices.Concat(throttles, b.Paces)
-	for _, l := range s.Lanes {
 		if l.Own != nil {
 			brakes = append(brakes, *l.Own...)
 		}
+	}
+	o.now, _ = o.plan.Play().Room(b.At.UnixMicro())
+	if !b.SuspendedUntil.IsZero() {
+		o.suspended = b.SuspendedUntil.UnixMicro()
 	}
 	for _, l := range brakes {
 		if l.Bucket == b.Name && !slices.Contains(o.brakes, l.Name()) {
@@ -131,21 +125,14 @@ func horizon(b Bucket) (calendar quota.Window, end time.Time, slides bool) {
 	return calendar, b.At.Add(max(time.Hour, longest.Reach())).UTC(), true
 }
 
-// frees returns when a unit comes free, now or later, if nothing is spent; never if none does.
-func (o *outlook) frees() int64 {
-	at := o.course.Play().Frees(o.At.UnixMicro())
-	if at == quota.Never {
-		return never
-	}
-	return at
-}
-
-// opensFirst returns when units are first available in a day that was traced every minute.
-func (o *outlook) opensFirst(t trace) int64 {
-	if exact := o.frees(); t.opensFirst == 0 || t.opensFirst-exact < time.Minute.Microseconds() {
+// opensFirst returns when units are first available, in a play that looked every minute.
+func (o *outlook) opensFirst(p played) time.Time {
+	exact := o.plan.Play().Frees(o.At.UnixMicro())
+	looked := moment(p.opensFirst)
+	if p.opensFirst == 0 || !exact.IsZero() && looked.Sub(exact) < time.Minute {
 		return exact
 	}
-	return t.opensFirst
+	return looked
 }
 
 // closed reports whether a limit allows nothing.

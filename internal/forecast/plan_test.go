@@ -13,7 +13,6 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
-	"quotabudget/internal/sim"
 )
 
 func entry(l share.Lane, at time.Time, units int64) quota.Spent {
@@ -25,14 +24,14 @@ func entry(l share.Lane, at time.Time, units int64) quota.Spent {
 func lostRun(tick schedule.Tick, lost, wanted int64, limit string) string {
 	return fmt.Sprintf("%s %s: %d of %d, share %v", tick.At.Format(time.TimeOnly), tick.ID(),
 		lost, wanted,
-		limit == sim.ShareName)
+		limit == plan.ShareName)
 }
 
 // planned returns the runs that a plan loses until a moment.
 func planned(b Bucket, to time.Time) (lost []string) {
 	p := plan.Plan{Lanes: b.Lanes, Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}},
 		Limits: b.Limits, Paces: b.Paces, Reset: b.Reset, From: b.At, To: to,
-		Before: []sim.Standing{{Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
+		Before: []plan.Standing{{Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
 			SuspendedUntil: b.SuspendedUntil}}}
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
@@ -83,7 +82,7 @@ func TestCrowd(t *testing.T) {
 		b := crowd(t, text)
 		f := Of(b)
 		lost := planned(b, f.ResetAt)
-		shared := f.LeftOut == f.Lost && f.Verdict == Lasts && f.Limit == sim.ShareName
+		shared := f.LeftOut == f.Lost && f.Verdict == Lasts && f.Limit == plan.ShareName
 		if int(f.LeftOut.Runs) != len(lost) || !shared {
 			t.Errorf("%s: %s; the plan leaves out %d", text, f.Text(), len(lost))
 		}

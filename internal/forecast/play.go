@@ -2,64 +2,29 @@ package forecast
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/sim"
 )
 
-// day is one simulated day.
-type day struct {
-	dry   int64     // when units were used up and later missing, or never
-	rate  float64   // unscheduled, units per hour
-	wants []float64 // unscheduled units by bin from now
-	size  float64   // units per charge
-	seed  uint64    // of the moments of the charges
-}
+// mostSteps bounds the moments at which unscheduled spending is charged in one play. They are at
+// least a minute apart.
+const mostSteps = 1500
 
-// mostCharges is about how many charges a day is simulated with. If there are more, several are
-// made at once.
-const mostCharges = 1500
+// ending is when a play ends.
+type ending int
 
-// stream is the charges of a day, at random moments in proportion to the demand.
-type stream struct {
-	wants []float64
-	size  float64
-	start int64
-	bin   int
-	sum   float64 // units wanted before the bin
-	next  float64 // position of the next charge in sum
-	at    int64   // never if there is none
-	dice  *rand.Rand
-}
+const (
+	atReset  ending = iota // play everything
+	whenDry                // at the first denial of a run or of unscheduled spending
+	whenLost               // at the first denial, or the first run that loses a page
+)
 
-func (o *outlook) stream(d day) *stream {
-	size := d.size
-	if d.size > 0 {
-		size *= max(1, math.Ceil(d.rate*float64(len(d.wants))*bin.Hours()/d.size/mostCharges))
-	}
-	s := &stream{wants: d.wants, size: size, start: o.At.UnixMicro(), dice: thrower(d.seed)}
-	s.advance()
-	return s
-}
-
-func (s *stream) advance() {
-	s.next += s.size * s.dice.ExpFloat64()
-	for s.bin < len(s.wants) && s.sum+s.wants[s.bin] <= s.next {
-		s.sum += s.wants[s.bin]
-		s.bin++
-	}
-	s.at = never
-	if s.bin < len(s.wants) {
-		into := float64(s.bin) + (s.next-s.sum)/s.wants[s.bin]
-		s.at = s.start + int64(into*float64(bin.Microseconds()))
-	}
-}
-
-// trace collects the reported results of one day.
-type trace struct {
+// played is the result of one play.
+type played struct {
+	dry        int64 // when units were used up and later missing, or never
 	scheduled  Work
 	lost       Work
 	leftOut    Work // of lost, by the shares
@@ -70,26 +35,11 @@ type trace struct {
 	opensFirst int64  // when there were units first; 0 if there are none
 }
 
-// walker walks through one day.
-type walker struct {
-	*outlook
-	play  *sim.Play
-	dry   int64  // since when something is denied; never if nothing was
-	empty int64  // since when no units are left; never while there are some
-	short int64  // units denied since
-	trace *trace // nil if only dry is wanted
-	whole bool   // count every lost run as a denial, whatever loses it
-}
-
-// isEnough reports whether the units left now cover all runs and charges of a day. Such a day
-// need not be simulated.
-func (o *outlook) isEnough(d day) bool {
-	rest, end := float64(o.now)-float64(o.wanted.Units+o.beyond), o.end.UnixMicro()
-	if rest < d.rate*float64(len(d.wants))*bin.Hours() {
-		return false // unlikely, and drawing the charges takes time
-	}
-	for s := o.stream(d); s.at < end && rest >= 0; s.advance() {
-		rest -= s.size
+// isEnough reports whether the units left now cover all runs and the load.
+func (o *outlook) isEnough(l load) bool {
+	rest := float64(o.now) - float64(o.wanted.Units+o.beyond)
+	for _, units := range l {
+		rest -= units
 	}
 	return rest >= 0
 }
@@ -108,149 +58,134 @@ func (o *outlook) isSmooth() bool {
 		!slices.ContainsFunc(o.long, longer)
 }
 
-// play returns when the day runs dry.
-func (o *outlook) play(d day, t *trace) int64 {
-	if (t == nil || o.isSmooth()) && o.isEnough(d) {
-		if t != nil {
-			*t = trace{scheduled: o.wanted, opensFirst: o.At.UnixMicro()}
-		}
-		return never
+// play plays the time until the reset with a load. A day with enough units for all need not be
+// played.
+func (o *outlook) play(l load, end ending) played {
+	if end != whenLost && (end == whenDry || o.isSmooth()) && o.isEnough(l) {
+		return played{dry: never, scheduled: o.wanted, opensFirst: o.At.UnixMicro()}
 	}
-	w := walker{outlook: o, trace: t}
-	return w.walk(d)
+	w := walker{outlook: o, play: o.plan.Play(), ending: end, empty: never}
+	w.result.dry = never
+	w.walk(l)
+	return w.result
 }
 
-// suffices reports whether nothing is denied or lost in a day.
-func (o *outlook) suffices(d day) bool {
-	w := walker{outlook: o, whole: true}
-	return o.now > 0 && w.walk(d) == never
+// suffices reports whether nothing is denied or lost with a load.
+func (o *outlook) suffices(l load) bool {
+	return o.now > 0 && o.play(l, whenLost).dry == never
 }
 
-// walk walks through the day: to its end if it is traced, otherwise until something is denied.
-func (w *walker) walk(d day) int64 {
-	w.play, w.dry, w.empty = w.course.Play(), never, never
-	start, end, t := w.At.UnixMicro(), w.outlook.end.UnixMicro(), w.trace
-	next, looks := w.stream(d), start
+// walker walks through one play.
+type walker struct {
+	*outlook
+	play   *plan.Play
+	ending ending
+	result played
+	empty  int64 // since when no units are left; never while there are some
+	short  int64 // units denied since
+}
+
+// walk plays runs and charges in the order of time.
+func (w *walker) walk(l load) {
+	start, end := w.At.UnixMicro(), w.end.UnixMicro()
+	step := max(time.Minute.Microseconds(), (end-start)/mostSteps)
 	w.look(start)
-	for w.dry == never || t != nil {
-		if t == nil && !w.whole {
-			w.play.Skip(next.at)
-		}
-		at, runs := w.play.Next()
-		if !runs || at > end {
-			at, runs = end, false
-		}
-		if t != nil && looks <= min(at, next.at) && looks < end { // every minute
-			w.look(looks)
-			looks += time.Minute.Microseconds()
-			continue
-		}
-		switch {
-		case next.at <= at && next.at < end:
-			at = next.at
-			w.charge(at, int64(next.size), w.look(at))
-			next.advance()
-		case runs:
-			w.look(at)
+	owed := 0.0
+	for at := start; at < end && !w.ended(); at += step {
+		until := min(at+step, end)
+		for run, ok := w.play.Next(); ok && run < until && !w.ended(); run, ok = w.play.Next() {
+			w.look(run)
 			w.run()
-		default:
-			return w.dry
+			w.look(run)
 		}
-		if w.empty == never && w.left(at) <= 0 {
-			w.empty = at
+		owed += l.between(at-start, until-start)
+		if units := math.Floor(owed); units >= 1 && units >= w.size && !w.ended() {
+			owed -= units
+			w.charge(until-1, int64(units))
 		}
+		w.look(until - 1)
 	}
-	return w.dry
 }
 
-// left returns the units that a scheduled charge could take.
-func (w *walker) left(at int64) int64 {
+// between returns the units between two moments, in µs from now.
+func (l load) between(from, to int64) (units float64) {
+	length := bin.Microseconds()
+	for i := from / length; i*length < to && i < int64(len(l)); i++ {
+		inside := min(to, (i+1)*length) - max(from, i*length)
+		units += l[i] * float64(inside) / float64(length)
+	}
+	return units
+}
+
+func (w *walker) ended() bool { return w.ending != atReset && w.result.dry != never }
+
+// left returns the units that a scheduled charge could take, and the limit that leaves the least.
+func (w *walker) left(at int64) (units int64, limit string) {
+	units, limit = w.play.Room(at)
 	if at < w.suspended {
-		return 0
+		units = 0
 	}
-	return w.play.Room(at)
+	return units, limit
 }
 
-// look records whether there are units at a moment, and returns how many.
-func (w *walker) look(at int64) (left int64) {
-	left = w.left(at)
+// look records whether there are units at a moment.
+func (w *walker) look(at int64) {
+	left, limit := w.left(at)
+	r := &w.result
 	if left <= 0 {
-		if w.empty == never {
-			w.empty = at
+		w.empty = min(w.empty, at)
+		if r.tightest == "" {
+			r.tightest = limit
 		}
-		if w.trace != nil && w.trace.tightest == "" {
-			w.trace.tightest = w.play.Tightest(at)
-		}
-		return left
+		return
 	}
 	w.empty = never
-	if t := w.trace; t != nil {
-		if t.opensFirst == 0 {
-			t.opensFirst = at
-		}
-		if t.opens == 0 && w.dry != never && left >= w.short {
-			t.opens = at
-		}
+	if r.opensFirst == 0 {
+		r.opensFirst = at
 	}
-	return left
+	if r.opens == 0 && r.dry != never && left >= w.short {
+		r.opens = at
+	}
 }
 
 // charge makes an unscheduled charge, up to the units left.
-func (w *walker) charge(at, units, left int64) {
+func (w *walker) charge(at, units int64) {
+	left, limit := w.left(at)
 	switch {
 	case at < w.suspended:
 	case units <= left:
 		w.play.Take(at, units)
 	default:
-		w.denied(at, units, w.play.Tightest(at))
+		w.denied(at, units, limit)
 	}
 }
 
 // run plays the next run.
 func (w *walker) run() {
-	r := w.play.Run()
-	waits := r.Limit == sim.ShareName || r.Limit == quota.Suspended ||
-		slices.Contains(w.brakes, r.Limit)
-	if r.Lost() && (w.whole || !waits) {
-		w.denied(r.At, w.price(r), r.Limit)
+	run := w.play.Run()
+	l := &w.plan.Lanes[run.Lane]
+	waits := run.Limit == plan.ShareName || run.Limit == quota.Suspended ||
+		slices.Contains(w.brakes, run.Limit)
+	if run.Lost() && (w.ending == whenLost || !waits) {
+		w.denied(run.At.UnixMicro(), l.Price[0].Units, run.Limit)
 	}
-	if t := w.trace; t != nil {
-		pages := w.course.Lanes[r.Lane].Pages
-		t.scheduled = t.scheduled.and(Work{1, pages, w.takes(r, pages)})
-		if r.Lost() {
-			t.lose(r, w)
-		}
+	r := &w.result
+	r.scheduled = r.scheduled.and(Work{1, l.Pages, l.Takes(w.Name, l.Pages, nil)})
+	if !run.Lost() {
+		return
 	}
-}
-
-// price returns the units that must be left for a page of a run.
-func (w *walker) price(r sim.Run) int64 { return w.course.Lanes[r.Lane].Price[0].Units }
-
-// takes returns the units that pages of a run take.
-func (w *walker) takes(r sim.Run, pages int64) int64 {
-	return w.course.Lanes[r.Lane].Takes(w.Name, pages, nil)
+	lost := run.Wanted - run.Pages
+	work := Work{1, lost, l.Takes(w.Name, lost, nil)}
+	r.lost = r.lost.and(work)
+	if run.Limit == plan.ShareName {
+		r.leftOut = r.leftOut.and(work)
+	}
+	r.runs = append(r.runs, LostRun{run.Tick, run.Wanted, lost, run.Limit})
 }
 
 // denied records a denial.
 func (w *walker) denied(at, units int64, limit string) {
-	if w.dry != never {
-		return
+	if w.result.dry == never {
+		w.result.dry, w.short, w.result.limit = min(at, w.empty), units, limit
 	}
-	w.dry, w.short = min(at, w.empty), units
-	if w.trace != nil {
-		w.trace.limit = limit
-	}
-}
-
-func (t *trace) lose(r sim.Run, w *walker) {
-	lost := r.Wanted - r.Pages
-	work := Work{1, lost, w.takes(r, lost)}
-	t.lost = t.lost.and(work)
-	if r.Limit == sim.ShareName {
-		t.leftOut = t.leftOut.and(work)
-	}
-	if len(t.runs) == 1000 { // there will be many more
-		t.runs = slices.Grow(t.runs, int(w.wanted.Runs))
-	}
-	t.runs = append(t.runs, LostRun{w.course.Tick(r), r.Wanted, lost, r.Limit})
 }

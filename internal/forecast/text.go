@@ -7,12 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/sim"
 )
-
-// unlikely is the chance below which running dry is not mentioned.
-const unlikely = 0.1
 
 // Text returns the forecast in a sentence without a full stop: "default runs dry at 16:40Z
 // (15:50Z to 18:10Z), before the reset at 2026-11-22 08:00Z: BR, DE and JP will miss 12 runs from
@@ -47,9 +44,8 @@ func (f Forecast) Text() string {
 		text += "runs dry at " + f.moment(f.DryAt) + f.interval() + ", before " + f.reset()
 	default:
 		text += "lasts to " + f.reset()
-		if f.Chance > unlikely {
-			text += fmt.Sprintf(" (%.0f %% likely to run dry, from %s on)", 100*f.Chance,
-				f.dayOf(f.Earliest))
+		if !f.Earliest.IsZero() {
+			text += " (dry at " + f.dayOf(f.Earliest) + " at the earliest)"
 		}
 		joined = ", but "
 		if f.LeftOut.Runs > 0 {
@@ -98,7 +94,7 @@ func (f Forecast) losses() string {
 	by := map[string][]LostRun{}
 	for _, r := range f.LostRuns {
 		cause := ""
-		if r.Limit == sim.ShareName || slices.Contains(f.brakes, r.Limit) {
+		if r.Limit == plan.ShareName || slices.Contains(f.brakes, r.Limit) {
 			cause = r.Limit
 		}
 		if by[cause] == nil {
@@ -110,7 +106,7 @@ func (f Forecast) losses() string {
 	for _, cause := range causes {
 		text := f.lost(by[cause])
 		switch cause {
-		case "", sim.ShareName:
+		case "", plan.ShareName:
 		case quota.PaceName:
 			text += ", held back by the pace"
 		default:
@@ -134,7 +130,7 @@ func (f Forecast) reset() string {
 func (f Forecast) interval() string {
 	switch early := f.dayOf(f.Earliest); {
 	case f.Latest.IsZero():
-		return fmt.Sprintf(" (from %s on, %.0f %% likely)", early, 100*f.Chance)
+		return " (" + early + " at the earliest, or not at all)"
 	case early != f.dayOf(f.Latest):
 		return " (" + early + " to " + f.dayOf(f.Latest) + ")"
 	}
@@ -185,7 +181,7 @@ func (f Forecast) lost(runs []LostRun) string {
 	switch n := int64(len(runs)); {
 	case lost < pages:
 		return text + fmt.Sprintf("lose %s of %s pages%s", number(lost), number(pages), when)
-	case n > 1 && runs[0].Limit == sim.ShareName:
+	case n > 1 && runs[0].Limit == plan.ShareName:
 		return text + fmt.Sprintf("miss %s of %s runs", number(n), number(f.Scheduled.Runs))
 	case n > 1:
 		return text + fmt.Sprintf("miss %s runs%s", number(n), when)

@@ -9,12 +9,6 @@ type Watch struct {
 	lost map[string]time.Time // lost runs are reported until then
 }
 
-// Between these chances of running dry the verdict is kept, so that it does not flip.
-const (
-	surelyLasts = 0.35
-	surelyDry   = 0.65
-)
-
 // Changed reports whether the verdict on the bucket has changed, or runs are lost that were not
 // reported for this reset. A first verdict counts as a change only if it is Short.
 func (w *Watch) Changed(f Forecast) (was Verdict, changed bool) {
@@ -26,8 +20,7 @@ func (w *Watch) Changed(f Forecast) (was Verdict, changed bool) {
 	lost := f.Lost.Runs > 0
 	news := lost && !f.At.Before(w.lost[f.Bucket])
 	switch {
-	case was == Lasts && now == RunsDry && f.Chance < surelyDry,
-		was == RunsDry && now == Lasts && f.Chance > surelyLasts,
+	case was == RunsDry && now == Lasts && !f.Earliest.IsZero(), // so that it does not flip
 		was == Exhausted && now == Lasts && lost && !news: // units come free one by one
 		now = was
 	}

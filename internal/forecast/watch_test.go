@@ -5,31 +5,32 @@ import (
 	"time"
 )
 
-// TestWatch: a verdict is reported when it changes, and does not flip around a chance of one
-// half.
+// TestWatch: a verdict is reported when it changes. That a bucket lasts again is reported once it
+// lasts with the most spending to expect, too.
 func TestWatch(t *testing.T) {
 	var w Watch
 	for i, step := range []struct {
 		verdict Verdict
-		chance  float64
+		unsure  bool // it may run dry
 		was     Verdict
 		changed bool
 	}{
-		{Lasts, 0, "", false},
-		{Lasts, 0.4, Lasts, false},
-		{RunsDry, 0.55, Lasts, false},
-		{RunsDry, 0.7, Lasts, true},
-		{Lasts, 0.45, RunsDry, false},
-		{RunsDry, 0.6, RunsDry, false},
-		{Lasts, 0.3, RunsDry, true},
-		{Exhausted, 1, Lasts, true},
-		{Suspended, 0, Exhausted, true},
-		{Suspended, 0, Suspended, false},
-		{Lasts, 0.4, Suspended, true},
+		{Lasts, false, "", false},
+		{Lasts, true, Lasts, false},
+		{RunsDry, true, Lasts, true},
+		{Lasts, true, RunsDry, false},
+		{RunsDry, true, RunsDry, false},
+		{Lasts, false, RunsDry, true},
+		{Exhausted, true, Lasts, true},
+		{Suspended, false, Exhausted, true},
+		{Suspended, false, Suspended, false},
+		{Lasts, true, Suspended, true},
 	} {
-		was, changed := w.Changed(Forecast{Bucket: "default", Verdict: step.verdict,
-			Chance: step.chance})
-		if was != step.was || changed != step.changed {
+		f := Forecast{Bucket: "default", Verdict: step.verdict}
+		if step.unsure {
+			f.Earliest = clock(t, "2026-11-21 20:00:00")
+		}
+		if was, changed := w.Changed(f); was != step.was || changed != step.changed {
 			t.Errorf("step %d: %q, %v, want %q, %v", i, was, changed, step.was, step.changed)
 		}
 	}
@@ -79,17 +80,17 @@ func TestUncertainText(t *testing.T) {
 	at := clock(t, "2026-11-21 20:00:00")
 	f := Forecast{Bucket: "default", At: at, ResetAt: at.Add(12 * time.Hour), Verdict: RunsDry,
 		DryAt:    at.Add(74 * time.Minute),
-		Earliest: at.Add(50 * time.Minute), Latest: at.Add(125 * time.Minute), Chance: 1}
+		Earliest: at.Add(50 * time.Minute), Latest: at.Add(125 * time.Minute)}
 	for _, test := range []struct {
 		change func()
 		want   string
 	}{
 		{func() {}, "default runs dry at 21:14Z (20:50Z to 22:05Z)" + reset},
-		{func() { f.Latest, f.Chance = time.Time{}, 0.64 },
-			"default runs dry at 21:14Z (from 20:50Z on, 64 % likely)" + reset},
-		{func() { f.Verdict, f.DryAt, f.Chance = Lasts, time.Time{}, 0.2 },
-			"default lasts to the reset (20 % likely to run dry, from 20:50Z on)"},
-		{func() { f.Chance = 0.02 }, "default lasts to the reset"},
+		{func() { f.Latest = time.Time{} },
+			"default runs dry at 21:14Z (20:50Z at the earliest, or not at all)" + reset},
+		{func() { f.Verdict, f.DryAt = Lasts, time.Time{} },
+			"default lasts to the reset (dry at 20:50Z at the earliest)"},
+		{func() { f.Earliest = time.Time{} }, "default lasts to the reset"},
 	} {
 		test.change()
 		if got := f.Text(); got != test.want {

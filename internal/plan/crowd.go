@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"quotabudget/internal/share"
-	"quotabudget/internal/sim"
 )
 
 // mostCollisions bounds the different sets of lanes in the report.
@@ -24,8 +23,8 @@ type crowd struct {
 
 const minuteLength = int64(time.Minute / time.Microsecond)
 
-func (c *crowd) add(r sim.Run, days []Day) {
-	minute := floorMinute(r.At)
+func (c *crowd) add(r Run, days []Day) {
+	minute := floorMinute(r.At.UnixMicro())
 	if minute != c.minute {
 		c.flush(days)
 		c.minute = minute

@@ -1,175 +1,203 @@
-// Package plan reports what a schedule will spend. It simulates the lanes under limits with
-// package sim, and sums up the runs.
+// Package plan plays the ticks of a schedule against limits, without a ledger, a clock or waiting,
+// and reports what the schedule will spend.
+//
+// Worked example: two lanes of 4 pages every hour, 30 units in any 4 h, from midnight.
+//
+//	00:00 US 4  BR 8     01:00 US 12  BR 16     02:00 US 20  BR 24
+//	03:00 US 28  BR: 2 pages, then denied
+//	04:00 the 4 + 4 of midnight leave at this very moment, US 26, BR 30
+//
+// A denied run leaves its chart to the lane's next run. That one wants only the missing pages if
+// it comes within a quarter of an hour of the first page; otherwise it begins a new chart. If BR
+// above had ticks every 10 minutes:
+//
+//	18:00 BR: 2 pages, then denied
+//	18:10 wants the other 2, and is denied
+//	18:20 begins again, and wants 4
+//
+// The rule of package quota decides, on buckets in memory. Of an anchored window a plan knows the
+// end last reported by the upstream; after that the window slides. While units are short, package
+// share decides which ticks run, as in a daemon. A plan cannot know about slow responses, or
+// charts interrupted before it begins. Runs take no time, so concurrent limits do not apply. Of
+// lanes that tick at one moment, the one served longest ago goes first.
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
-	"quotabudget/internal/sim"
 )
 
-// Plan is a schedule with its budget and a start. Its fields are set before Execute. The fields
-// up to Before are those of a sim.Scenario.
+// Plan is a schedule with its budget and a start. Its fields are set before use.
 type Plan struct {
-	Lanes    []share.Lane
-	Price    []quota.Cost // of a page of lanes without a price
-	Limits   []quota.Limit
-	Paces    []quota.Limit
-	Reset    quota.Window
-	From, To time.Time
-	Before   []sim.Standing
+	Lanes  []share.Lane
+	Price  []quota.Cost  // of a page of lanes without a price
+	Limits []quota.Limit // those of buckets without a price are ignored
+	// Throttles and Paces only hold runs back. A pace does not hold back a run below its lane's
+	// floor of the day.
+	Throttles []quota.Limit
+	Paces     []quota.Limit // each with a Pace
+	Reset     quota.Window  // the upstream's day
+	From      time.Time     // ticks at From or later
+	To        time.Time     // and before To
+	Before    []Standing    // the ledger's state; none if it is empty
 
 	Step  time.Duration  // between the points of the series; 0 for no series
 	Watch func(Run) bool // called with each run in order; false ends the plan. May be nil
 }
 
-// Run is one simulated tick.
-type Run struct {
-	schedule.Tick
-	Outcome sim.Outcome
-	Pages   int64     // pages it gets
-	Wanted  int64     // pages of the chart, less those an earlier run got
-	Limit   string    // what denied more, as in sim.Run
-	RetryAt time.Time // when the next page would fit; zero if not known
-}
-
-// Lost reports whether the run gets less than it wants.
-func (r Run) Lost() bool { return r.Outcome != sim.Complete }
-
-// Buckets returns the buckets that the runs use.
-func (p *Plan) Buckets() []string {
-	return (&sim.Scenario{Lanes: p.Lanes, Price: p.Price}).Buckets()
-}
-
-// Execute executes the plan. The result is the same every time.
-func (p *Plan) Execute() Report {
-	s := sim.Scenario{
-		Lanes: p.Lanes, Price: p.Price, Limits: p.Limits, Paces: p.Paces, Reset: p.Reset,
-		From: p.From, To: p.To, Before: p.Before,
-	}
-	t := newRecorder(p, s.Prepare())
-	for _, day := range t.course.Days() {
-		if !t.ended {
-			t.record(day)
+// Buckets returns the buckets that the lanes use, in the order of their prices.
+func (p *Plan) Buckets() (names []string) {
+	add := func(price []quota.Cost) {
+		for _, cost := range price {
+			if !slices.Contains(names, cost.Bucket) {
+				names = append(names, cost.Bucket)
+			}
 		}
 	}
-	return t.finish()
+	add(p.Price)
+	for i := range p.Lanes {
+		add(p.Lanes[i].Price)
+		add(p.Lanes[i].Took)
+	}
+	return names
 }
 
+// Execute plays the whole plan. The result is the same every time.
+func (p *Plan) Execute() Report {
+	r := newRecorder(p)
+	for from := p.From; from.Before(p.To) && !r.ended; {
+		start, end := p.Reset.Bounds(from)
+		to := end
+		if to.After(p.To) {
+			to = p.To
+		}
+		r.record(from, to, Day{Start: start.UTC(), End: end.UTC()})
+		from = end
+	}
+	return r.finish()
+}
+
+// recorder collects the report while a plan is played.
 type recorder struct {
 	*Plan
-	course *sim.Course
-	play   *sim.Play
+	play   *Play
 	report Report
-	today  []Counts // by lane
-	ever   []sim.Peak
+	counts []Counts // of the day, by lane
+	used   []int64  // of each limit after the last run
+	peaks  []peak   // of the day, by limit
+	all    []peak   // of the whole plan
 	crowd  crowd
 	series series
 	ended  bool
 }
 
-func newRecorder(p *Plan, c *sim.Course) *recorder {
-	t := &recorder{Plan: p, course: c, play: c.Play(), today: make([]Counts, len(p.Lanes))}
-	t.report.From, t.report.To = p.From, p.To
-	for _, l := range c.Windows() {
-		t.report.Windows = append(t.report.Windows, Use{Limit: l, Cap: l.Cap(false)})
-		t.ever = append(t.ever, sim.NoPeak())
+func newRecorder(p *Plan) *recorder {
+	r := &recorder{Plan: p, play: p.Play(), counts: make([]Counts, len(p.Lanes))}
+	r.report.From, r.report.To = p.From, p.To
+	for _, l := range r.play.Windows() {
+		r.report.Windows = append(r.report.Windows, Use{Limit: l, Cap: l.Cap(false)})
+		r.all = append(r.all, noPeak)
 	}
 	for _, l := range p.Lanes {
-		t.report.Lanes = append(t.report.Lanes, LaneUse{Job: l.Job, Region: l.Region})
+		r.report.Lanes = append(r.report.Lanes, LaneUse{Job: l.Job, Region: l.Region})
 	}
-	t.crowd = crowd{lanes: p.Lanes, known: make(map[string]int)}
-	t.series = newSeries(t)
-	return t
+	r.peaks = slices.Clone(r.all)
+	r.crowd = crowd{lanes: p.Lanes, known: make(map[string]int)}
+	r.series = newSeries(r)
+	return r
 }
 
-// record simulates the planned part of an upstream day.
-func (t *recorder) record(day sim.Day) {
-	first := len(t.report.Days)
-	for _, bucket := range t.course.Buckets() {
-		d := Day{Bucket: bucket, Start: day.Start.UTC(), End: day.End.UTC()}
-		t.report.Days = append(t.report.Days, d)
+// record plays a part of an upstream day.
+func (r *recorder) record(from, to time.Time, day Day) {
+	first := len(r.report.Days)
+	for _, day.Bucket = range r.Buckets() {
+		r.report.Days = append(r.report.Days, day)
 	}
-	days := t.report.Days[first:]
-	clear(t.today)
-	t.play.ClearPeaks(day.From.UnixMicro())
-	end := day.To.UnixMicro()
-	for at, ok := t.play.Next(); ok && at < end && !t.ended; at, ok = t.play.Next() {
-		t.series.begin(t.play, at)
-		run := t.play.Run()
-		t.series.raise(t.play, at)
-		t.today[run.Lane].count(run)
-		t.crowd.add(run, days)
-		if run.Lost() || t.Watch != nil {
-			t.watch(run, days)
+	days := r.report.Days[first:]
+	clear(r.counts)
+	for i := range r.peaks {
+		r.peaks[i] = noPeak
+	}
+	r.see(from.UnixMicro())
+	end := to.UnixMicro()
+	for at, ok := r.play.Next(); ok && at < end && !r.ended; at, ok = r.play.Next() {
+		r.series.begin(r.play, at)
+		run := r.play.Run()
+		if run.Pages > 0 {
+			r.see(at)
+			r.series.raise(r.used)
 		}
+		r.counts[run.Lane].count(run)
+		r.crowd.add(run, days)
+		r.watch(run, days)
 	}
-	t.crowd.flush(days)
-	t.series.begin(t.play, end)
-	t.close(days)
+	r.crowd.flush(days)
+	r.series.begin(r.play, end)
+	r.close(days)
+}
+
+// see updates the peaks of the day to the use at a moment.
+func (r *recorder) see(at int64) {
+	r.used = r.play.Used(at, r.used)
+	for i, use := range r.used {
+		r.peaks[i].see(use, at, r.report.Windows[i].Limit.CapAt(moment(at), false, false))
+	}
 }
 
 // watch passes a run to Watch, and keeps the first lost one.
-func (t *recorder) watch(r sim.Run, days []Day) {
-	run := Run{Tick: t.course.Tick(r), Outcome: r.Outcome, Pages: r.Pages, Wanted: r.Wanted,
-		Limit: r.Limit}
-	if r.RetryAt != 0 {
-		run.RetryAt = moment(r.RetryAt)
-	}
+func (r *recorder) watch(run Run, days []Day) {
 	if run.Lost() {
-		if t.report.First == nil {
-			t.report.First = &run
+		if r.report.First == nil {
+			r.report.First = new(run)
 		}
 		for i := range days {
 			if days[i].First == nil {
-				days[i].First = &run
+				days[i].First = new(run)
 			}
 		}
 	}
-	t.ended = t.Watch != nil && !t.Watch(run)
+	r.ended = r.Watch != nil && !r.Watch(run)
 }
 
-func (t *recorder) close(days []Day) {
+// close adds up a day.
+func (r *recorder) close(days []Day) {
 	var all Counts
 	var losing []LaneUse
-	for i, c := range t.today {
+	for i, c := range r.counts {
 		all.add(c)
-		t.report.Lanes[i].add(c)
+		r.report.Lanes[i].add(c)
 		if c.Lost() > 0 {
-			losing = append(losing, LaneUse{t.Lanes[i].Job, t.Lanes[i].Region, c})
+			losing = append(losing, LaneUse{r.Lanes[i].Job, r.Lanes[i].Region, c})
 		}
 	}
-	t.report.Counts.add(all)
-	peaks := t.play.Peaks()
+	r.report.Counts.add(all)
 	for i := range days {
 		d := &days[i]
-		for lane, c := range t.today {
-			l := &t.Lanes[lane]
-			d.Planned += l.Takes(d.Bucket, c.Wanted, t.Price)
-			d.Spent += l.Takes(d.Bucket, c.Pages, t.Price)
+		for lane, c := range r.counts {
+			l := &r.Lanes[lane]
+			d.Planned += l.Takes(d.Bucket, c.Wanted, r.Price)
+			d.Spent += l.Takes(d.Bucket, c.Pages, r.Price)
 		}
 		d.Counts, d.Losing = all, losing
-		for j, u := range t.report.Windows {
+		for j, u := range r.report.Windows {
 			if u.Limit.Bucket == d.Bucket {
-				d.Windows = append(d.Windows, u.of(peaks[j]))
+				d.Windows = append(d.Windows, u.at(r.peaks[j]))
 			}
 		}
 	}
-	for i, p := range peaks {
-		t.ever[i].See(p.Use, p.At, p.Use+p.Margin)
+	for i, p := range r.peaks {
+		r.all[i].see(p.use, p.at, p.use+p.margin)
 	}
 }
 
-func (t *recorder) finish() Report {
-	for i, u := range t.report.Windows {
-		t.report.Windows[i] = u.of(t.ever[i])
+func (r *recorder) finish() Report {
+	for i, u := range r.report.Windows {
+		r.report.Windows[i] = u.at(r.all[i])
 	}
-	t.report.Collisions = t.crowd.sorted()
-	t.report.Series = t.series.all
-	return t.report
+	r.report.Collisions = r.crowd.sorted()
+	r.report.Series = r.series.all
+	return r.report
 }
-
-func moment(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

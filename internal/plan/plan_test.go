@@ -9,7 +9,6 @@ import (
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
-	"quotabudget/internal/sim"
 )
 
 // TestExecute: days computed by hand. A line of want is a lost run.
@@ -20,8 +19,8 @@ func TestExecute(t *testing.T) {
 	six := func(regions ...string) []share.Lane {
 		return lanes(t, "0 */6 * * *", 4, 0, regions...)
 	}
-	hold := func(units int64, until string) []sim.Standing {
-		return []sim.Standing{{Bucket: "default",
+	hold := func(units int64, until string) []Standing {
+		return []Standing{{Bucket: "default",
 			Reservations: []quota.Reservation{{Left: units, ExpiresAt: at(t, until)}}}}
 	}
 	for _, c := range []struct {
@@ -68,7 +67,7 @@ func TestExecute(t *testing.T) {
 			}},
 		{"a suspended bucket", Plan{Lanes: six("US"),
 			Limits: rolling(16),
-			Before: []sim.Standing{{Bucket: "default",
+			Before: []Standing{{Bucket: "default",
 				SuspendedUntil: at(t, "2026-06-01T07:00:00Z")}}},
 			june, 1, 4, []int64{8}, []int64{8}, []string{
 				"01T00:00 US denied 0 suspended retry 01T07:00:00",
@@ -76,14 +75,14 @@ func TestExecute(t *testing.T) {
 			}},
 		{"what the ledger holds leaves in its time",
 			Plan{Lanes: six("US"), Limits: rolling(16),
-				Before: []sim.Standing{{Bucket: "default",
+				Before: []Standing{{Bucket: "default",
 					Spent: []quota.Spent{{At: at(t, "2026-05-31T11:00:00Z"), Units: 14}}}}},
 			june, 1, 4, []int64{14}, []int64{2},
 			[]string{"01T00:00 US left_out 0 share", "01T06:00 US left_out 0 share"}},
 		// Two entries a microsecond apart leave one by one, and two pages fit one by one.
 		{"to the microsecond", Plan{Lanes: lanes(t, "0 0 * * *", 1, 0, "US", "BR"),
 			Limits: []quota.Limit{sliding(2, 5*time.Hour)},
-			Before: []sim.Standing{{Bucket: "default",
+			Before: []Standing{{Bucket: "default",
 				Spent: []quota.Spent{{At: at(t, "2026-05-31T19:00:00Z"), Units: 1},
 					{At: at(t, "2026-05-31T19:00:00.000001Z"), Units: 1}}}}},
 			june, 1, 2, []int64{2}, []int64{0}, nil},
@@ -165,7 +164,7 @@ func TestExecute_Resume(t *testing.T) {
 		name   string
 		lanes  []share.Lane
 		limits []quota.Limit
-		before []sim.Standing
+		before []Standing
 		want   []string
 	}{
 		{"the next run gets the rest", lanes(t, "0-14/5 0 * * *", 4, 0, "US"),
@@ -189,7 +188,7 @@ func TestExecute_Resume(t *testing.T) {
 				"00:15 US denied 0/4", "00:20 US partial 2/4", "00:25 US denied 0/2"}},
 		{"a chart begins with its first page", lanes(t, "0-29/10 0 * * *", 4, 0, "US"),
 			[]quota.Limit{sliding(3, 8*time.Minute)},
-			[]sim.Standing{{Bucket: "default", SuspendedUntil: at(t, "2026-06-01T00:10:00Z")}},
+			[]Standing{{Bucket: "default", SuspendedUntil: at(t, "2026-06-01T00:10:00Z")}},
 			[]string{"00:00 US denied 0/4", "00:10 US partial 3/4", "00:20 US complete 1/1"}},
 		{"each lane its own", lanes(t, "0-14/5 0 * * *", 4, time.Minute, "US", "BR"),
 			[]quota.Limit{sliding(5, four)}, nil,
@@ -221,8 +220,8 @@ func TestExecute_Resume(t *testing.T) {
 			}
 		})
 	}
-	if sim.Fresh != ingest.DefaultResume {
-		t.Errorf("a chart is resumed within %s, here within %s", ingest.DefaultResume, sim.Fresh)
+	if freshness != ingest.DefaultResume {
+		t.Errorf("a chart is resumed within %s, here within %s", ingest.DefaultResume, freshness)
 	}
 }
 

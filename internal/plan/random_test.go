@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
-	"quotabudget/internal/sim"
 )
 
 var specs = []string{"0 * * * *", "*/20 * * * *", "30 */3 * * *", "0 0 * * *", "15 2 * * *",
@@ -120,11 +120,19 @@ func TestExecute_Random(t *testing.T) {
 			if wanted += run.Wanted; run.Pages > 0 && run.Wanted < lane.Pages {
 				resumed++
 			}
-			for page := range run.Pages + 1 {
-				n := run.At.UnixMicro()
-				if k := len(stamps); k > 0 {
-					n = max(n, stamps[k-1]+1)
+			if n := after(stamps, run.At); run.Wanted > 1 && wholeFits(p, run, n, floored, used) {
+				for i, l := range p.Limits {
+					most[i] = max(most[i], used(l, n)+run.Wanted)
 				}
+				stamps = append(stamps, slices.Repeat([]int64{n}, int(run.Wanted))...)
+				if run.Lost() {
+					t.Fatalf("%v: all pages would have fitted", run)
+				}
+				pages += run.Pages
+				continue
+			}
+			for page := range run.Pages + 1 {
+				n := after(stamps, run.At)
 				fits := true
 				for i, l := range p.Limits {
 					u := used(l, n) + 1
@@ -141,7 +149,7 @@ func TestExecute_Random(t *testing.T) {
 					t.Fatalf("%v: page %d passes a limit", run, page)
 				case page < run.Pages:
 					stamps = append(stamps, n)
-				case (run.Outcome == sim.Partial || run.Outcome == sim.Denied) && fits:
+				case (run.Outcome == Partial || run.Outcome == Denied) && fits:
 					t.Fatalf("%v: page %d would have fitted", run, page)
 				}
 			}
@@ -166,6 +174,27 @@ func TestExecute_Random(t *testing.T) {
 		}
 	})
 	t.Logf("%d runs have resumed a chart", resumed)
+}
+
+// after returns when a ledger stamps a charge at a moment: after all entries before.
+func after(stamps []int64, at time.Time) int64 {
+	if k := len(stamps); k > 0 {
+		return max(at.UnixMicro(), stamps[k-1]+1)
+	}
+	return at.UnixMicro()
+}
+
+// wholeFits reports whether all pages of a run fit at once, unless its share leaves it out.
+func wholeFits(p Plan, run Run, n int64, floored bool,
+	used func(l quota.Limit, n int64) int64) bool {
+	limits := p.Limits
+	if !floored {
+		limits = slices.Concat(limits, p.Paces)
+	}
+	exceeds := func(l quota.Limit) bool {
+		return used(l, n)+run.Wanted > l.CapAt(moment(n), false, false)
+	}
+	return run.Outcome != LeftOut && !slices.ContainsFunc(limits, exceeds)
 }
 
 // restored returns the level of a restoring bucket: the pages charged, less what has come back

@@ -6,7 +6,6 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
-	"quotabudget/internal/sim"
 )
 
 // Report is the result of a plan.
@@ -35,18 +34,18 @@ type Counts struct {
 // Lost returns the number of runs that get less than they want.
 func (c Counts) Lost() int64 { return c.Runs - c.Complete }
 
-func (c *Counts) count(r sim.Run) {
+func (c *Counts) count(r Run) {
 	c.Runs++
 	c.Pages += r.Pages
 	c.Wanted += r.Wanted
 	switch r.Outcome {
-	case sim.Complete:
+	case Complete:
 		c.Complete++
-	case sim.Partial:
+	case Partial:
 		c.Partial++
-	case sim.Denied:
+	case Denied:
 		c.Denied++
-	case sim.LeftOut:
+	case LeftOut:
 		c.LeftOut++
 	}
 }
@@ -126,7 +125,24 @@ func (r *Report) Over(share float64) (over []Use) {
 	return over
 }
 
-func (u Use) of(p sim.Peak) Use {
-	u.Peak, u.At, u.Margin = max(p.Use, 0), moment(p.At), p.Margin
+func (u Use) at(p peak) Use {
+	u.Peak, u.At, u.Margin = max(p.use, 0), moment(p.at), p.margin
 	return u
+}
+
+// peak is the most that was used and held, and the least that was left for scheduled charges.
+type peak struct {
+	use, at int64 // use is -1 if nothing was seen
+	margin  int64
+}
+
+// noPeak is the peak before anything was seen.
+var noPeak = peak{use: -1, margin: math.MaxInt64}
+
+// see raises the peak to the use at a moment, of at most most units.
+func (p *peak) see(use, at, most int64) {
+	if use > p.use {
+		p.use, p.at = use, at
+	}
+	p.margin = min(p.margin, most-use)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/sim"
 )
 
 // Series is the use of one limit over time.
@@ -24,19 +23,19 @@ type series struct {
 	used            []int64
 }
 
-func newSeries(t *recorder) series {
-	s := series{step: t.Step.Microseconds(), next: t.From.UnixMicro(), end: t.To.UnixMicro()}
+func newSeries(r *recorder) series {
+	s := series{step: r.Step.Microseconds(), next: r.From.UnixMicro(), end: r.To.UnixMicro()}
 	if s.step <= 0 {
 		return series{next: math.MaxInt64}
 	}
-	for _, l := range t.course.Windows() {
-		s.all = append(s.all, Series{Limit: l, Cap: l.Cap(false), Start: t.From, Step: t.Step})
+	for _, l := range r.play.Windows() {
+		s.all = append(s.all, Series{Limit: l, Cap: l.Cap(false), Start: r.From, Step: r.Step})
 	}
 	return s
 }
 
 // begin begins the steps up to at with the use at their start, before the charges at at.
-func (s *series) begin(p *sim.Play, at int64) {
+func (s *series) begin(p *Play, at int64) {
 	for ; s.next <= at && s.next < s.end; s.next += s.step {
 		s.used = p.Used(s.next, s.used)
 		for i, n := range s.used {
@@ -45,13 +44,12 @@ func (s *series) begin(p *sim.Play, at int64) {
 	}
 }
 
-// raise raises the last step to the use at at.
-func (s *series) raise(p *sim.Play, at int64) {
+// raise raises the last step to the use after a run.
+func (s *series) raise(used []int64) {
 	if s.step == 0 {
 		return
 	}
-	s.used = p.Used(at, s.used)
-	for i, n := range s.used {
+	for i, n := range used {
 		use := s.all[i].Use
 		use[len(use)-1] = max(use[len(use)-1], n)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
-	"quotabudget/internal/sim"
 )
 
 // TestExecute_Shares: a run is left out if package share says so, given the ledger at that
@@ -19,7 +18,7 @@ func TestExecute_Shares(t *testing.T) {
 		p := drawn(t)
 		p.Price = []quota.Cost{{Bucket: quota.DefaultBucket,
 			Units: rapid.SampledFrom([]int64{1, 1, 3}).Draw(t, "price")}}
-		known := sim.Standing{Bucket: quota.DefaultBucket}
+		known := Standing{Bucket: quota.DefaultBucket}
 		for i := range rapid.IntRange(0, 5).Draw(t, "entries before") {
 			known.Spent = append(known.Spent,
 				quota.Spent{At: p.From.Add(time.Duration(i-6) * 3 * time.Hour),
@@ -31,14 +30,14 @@ func TestExecute_Shares(t *testing.T) {
 		}
 		known.Reservations = []quota.Reservation{{Left: rapid.Int64Range(0, 9).Draw(t, "held"),
 			ExpiresAt: p.From.Add(7 * time.Hour)}}
-		p.Before = []sim.Standing{known}
+		p.Before = []Standing{known}
 		runs, _ := played(p)
 		log := known.Spent
 		for _, run := range runs {
-			if admitted := asked(p, log, run); admitted == (run.Outcome == sim.LeftOut) {
+			if admitted := asked(p, log, run); admitted == (run.Outcome == LeftOut) {
 				t.Fatalf("%v: it is to run: %v", run, admitted)
 			}
-			if run.Outcome == sim.LeftOut {
+			if run.Outcome == LeftOut {
 				leftOut++
 			}
 			if run.Pages > 0 {
@@ -114,7 +113,7 @@ func TestExecute_DefaultLimits(t *testing.T) {
 	pages := make(map[string]int64)
 	last := make(map[string]time.Time)
 	for _, run := range runs {
-		if run.Outcome == sim.LeftOut {
+		if run.Outcome == LeftOut {
 			continue
 		}
 		if before, ok := last[run.Region]; ok && run.At.Sub(before) > 2*time.Hour {

@@ -34,6 +34,15 @@ func (a *Account) Usage(limits []Limit) (Usage, error) {
 	return usage, a.err()
 }
 
+// Taken returns the units that count under a limit of the bucket: used in its window, and held. It
+// counts them at a moment, or at the stamp of the newest entry if that is later.
+func (b *Bucket) Taken(l Limit, now int64) int64 {
+	b.begin(now)
+	n := max(now, b.newest.At)
+	held, _ := b.held(n)
+	return b.used(l, n) + held
+}
+
 // Reservations lists what is open in the one bucket, oldest first.
 func (a *Account) Reservations() ([]Reservation, error) {
 	a.decide()

@@ -35,7 +35,6 @@ type BucketForecast struct {
 	DryEarliest           words.Time       `json:"dry_earliest"`
 	DryLatest             words.Time       `json:"dry_latest"`
 	DryBeforeResetSeconds *int64           `json:"dry_before_reset_seconds"`
-	Chance                float64          `json:"chance"`
 	OpensAt               words.Time       `json:"opens_at"`
 	SuspendedUntil        words.Time       `json:"suspended_until"`
 	Limit                 *string          `json:"limit"`
@@ -96,8 +95,8 @@ func newBucketForecast(f Forecast) BucketForecast {
 		Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: words.Time(f.ResetAt),
 		Remaining: f.Remaining,
 		DryAt:     words.Time(f.DryAt), DryEarliest: words.Time(f.Earliest),
-		DryLatest: words.Time(f.Latest), Chance: f.Chance,
-		OpensAt: words.Time(f.OpensAt), SuspendedUntil: words.Time(f.SuspendedUntil),
+		DryLatest: words.Time(f.Latest),
+		OpensAt:   words.Time(f.OpensAt), SuspendedUntil: words.Time(f.SuspendedUntil),
 		Limit: words.OrNull(f.Limit), Advice: words.OrNull(f.Advice),
 		UnscheduledPerHour: RateForecast(f.Rate), Scheduled: WorkForecast(f.Scheduled),
 		Lost: WorkForecast(f.Lost), LeftOut: WorkForecast(f.LeftOut),

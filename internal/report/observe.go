@@ -119,12 +119,7 @@ func (r *Replay) charge(e quota.Entry) (fits bool, err error) {
 	l.Observe = e.Labels[quota.LabelSource] != ""
 	c := quota.Charge{Costs: []quota.Cost{{Bucket: l.Bucket, Units: e.Units}},
 		Limits: []quota.Limit{l}}
-	var d quota.Decision
-	err = memstore.Play(e.At.UnixMicro(), []*memstore.Bucket{r.bucket},
-		func(a *quota.Account) (ch quota.Change, err error) {
-			d, ch, err = a.Charge(c)
-			return ch, err
-		})
+	d, err := memstore.Charge(e.At.UnixMicro(), []*memstore.Bucket{r.bucket}, c)
 	if d.Never {
 		return false, nil
 	}

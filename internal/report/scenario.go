@@ -10,7 +10,6 @@ import (
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
-	"quotabudget/internal/sim"
 )
 
 // Scenario is a plan of the lanes under the limits of the credential, still without a time.
@@ -86,7 +85,7 @@ func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
 
 // Standings is the ledger's time, and what it holds of a credential that matters to a plan.
 func Standings(ctx context.Context, l quota.Ledger, credential string, p plan.Plan) (now time.Time,
-	known []sim.Standing, err error) {
+	known []plan.Standing, err error) {
 	usage, err := l.Usage(ctx, credential, p.Limits)
 	if err != nil {
 		return now, nil, err
@@ -96,7 +95,7 @@ func Standings(ctx context.Context, l quota.Ledger, credential string, p plan.Pl
 		longest = max(longest, limit.Reach())
 	}
 	for _, bucket := range p.Buckets() {
-		s := sim.Standing{Bucket: bucket}
+		s := plan.Standing{Bucket: bucket}
 		for _, b := range usage.Buckets {
 			if b.Bucket == bucket {
 				s.SuspendedUntil, s.ResetAt = b.SuspendedUntil, b.ResetAt

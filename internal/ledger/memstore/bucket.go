@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Bucket is one bucket in memory. It implements quota.Log, and can be used without a Store to play
-// charges at moments that the caller chooses: see Play.
+// Bucket is one bucket in memory. It implements quota.Log. It can be used without a Store, to make
+// charges at moments that the caller chooses: see Charge.
 type Bucket struct {
 	quota.Bucket
 	entries []quota.LogEntry // oldest first
@@ -24,25 +24,35 @@ func NewBucket(credential, name string) *Bucket {
 	return b
 }
 
-// Play decides on buckets at a moment in Unix microseconds, and writes what changes. It decides
-// again until no hold is left that has lapsed.
-func Play(now int64, buckets []*Bucket,
-	decide func(*quota.Account) (quota.Change, error)) error {
+// Add adds an entry of the past. Entries are added in the order of their stamps, in Unix
+// microseconds.
+func (b *Bucket) Add(at, units int64) {
+	total := units
+	if n := len(b.entries); n > 0 {
+		total += b.entries[n-1].Total
+	}
+	b.entries = append(b.entries, quota.LogEntry{At: at, Units: units, Total: total})
+}
+
+// Charge decides on a charge to buckets at a moment, in Unix microseconds, as a ledger whose clock
+// shows that moment. The buckets are those of the costs, in their order. Errors are those of
+// quota.Ledger.Charge.
+func Charge(now int64, buckets []*Bucket, c quota.Charge) (d quota.Decision, err error) {
 	a := quota.Account{Now: now}
 	for _, b := range buckets {
 		a.Buckets = append(a.Buckets, &b.Bucket)
 	}
 	for more := true; more; {
-		ch, err := decide(&a)
-		if err != nil {
-			return err
+		var ch quota.Change
+		if d, ch, err = a.Charge(c); err != nil {
+			return quota.Refused(c.Costs, err)
 		}
 		for i, change := range ch.Buckets {
 			buckets[i].Write(change)
 		}
 		more = ch.More
 	}
-	return nil
+	return d, nil
 }
 
 // Write applies a change to the bucket.

@@ -1,4 +1,4 @@
-package sim
+package plan
 
 import (
 	"slices"
@@ -9,28 +9,23 @@ import (
 	"quotabudget/internal/share"
 )
 
-func utcDay(units int64) quota.Limit {
-	return quota.Limit{Bucket: quota.DefaultBucket, Units: units,
-		Window: quota.Window{Calendar: "day", Zone: time.UTC}}
-}
-
 // jobLane returns a lane that holds the given units.
 func jobLane(t *testing.T, spec string, units int64) share.Lane {
-	l := lanes(t, spec, "US 1")[0]
-	l.Region, l.Price = "", []quota.Cost{{Bucket: quota.DefaultBucket, Units: units}}
+	l := lanes(t, spec, 1, 0, "")[0]
+	l.Job, l.Price = "j", []quota.Cost{{Bucket: quota.DefaultBucket, Units: units}}
 	return l
 }
 
 // playedDay returns how the runs of a day end, by lane, and the units used at its end.
 func playedDay(lanes []share.Lane, limits, paces []quota.Limit) (ends [][]string, used int64) {
-	c := Scenario{Lanes: lanes, Limits: limits, Paces: paces,
+	plan := Plan{Lanes: lanes, Limits: limits, Paces: paces,
 		Reset: quota.Window{Calendar: "day", Zone: time.UTC},
-		From:  begin, To: begin.AddDate(0, 0, 1)}.Prepare()
+		From:  begin, To: begin.AddDate(0, 0, 1)}
 	ends = make([][]string, len(lanes))
-	p := c.Play()
+	p := plan.Play()
 	for _, ok := p.Next(); ok; _, ok = p.Next() {
 		r := p.Run()
-		text := moment(r.At).Format("15:04 ") + r.Outcome.String()
+		text := r.At.Format("15:04 ") + r.Outcome.String()
 		if r.Lost() {
 			text += " " + r.Limit
 		}
@@ -42,9 +37,9 @@ func playedDay(lanes []share.Lane, limits, paces []quota.Limit) (ends [][]string
 // TestOwnPace: only a lane's own pace holds it back, and holds back no other lane. All spending
 // counts for each pace.
 func TestOwnPace(t *testing.T) {
-	limit, even := utcDay(240), utcDay(240)
+	limit, even := daily(t, 240, "UTC"), daily(t, 240, "UTC")
 	even.Pace = &quota.Pace{Slack: 24} // 24 units, and 10 an hour
-	late := utcDay(240)
+	late := daily(t, 240, "UTC")
 	late.Pace = &quota.Pace{Curve: append(make([]int64, 12), 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)}
 	none := share.Paces{}
 	for name, c := range map[string]struct {
@@ -83,11 +78,11 @@ func TestOwnPace(t *testing.T) {
 func TestTook(t *testing.T) {
 	l := jobLane(t, "0 * * * *", 40)
 	l.Took, l.Runs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 25}}, 10
-	ends, used := playedDay([]share.Lane{l}, []quota.Limit{utcDay(1000)}, nil)
+	ends, used := playedDay([]share.Lane{l}, []quota.Limit{daily(t, 1000, "UTC")}, nil)
 	if used != 60 || len(ends[0]) != 24 {
 		t.Errorf("24 runs of 2.5 units took %d: %q", used, ends)
 	}
-	minute := []quota.Limit{limit(40, time.Minute)} // too short to be shared
+	minute := []quota.Limit{sliding(40, time.Minute)} // too short to be shared
 	pair := []share.Lane{l, l}
 	pair[1].Job = "other"
 	ends, _ = playedDay(pair, minute, nil)
@@ -100,9 +95,9 @@ func TestTook(t *testing.T) {
 func TestElsewhere(t *testing.T) {
 	l := jobLane(t, "0 * * * *", 4)
 	l.Job, l.Elsewhere = "crawl", true
-	others := lanes(t, "0 * * * *", "US 1")
+	others := lanes(t, "0 * * * *", 1, 0, "US")
 	others[0].Price = l.Price
-	ends, used := playedDay([]share.Lane{l, others[0]}, []quota.Limit{utcDay(100)}, nil)
+	ends, used := playedDay([]share.Lane{l, others[0]}, []quota.Limit{daily(t, 100, "UTC")}, nil)
 	if used > 100 || slices.Contains(ends[0], "00:00 left_out share") {
 		t.Errorf("%d used: %q", used, ends)
 	}
