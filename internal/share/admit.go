@@ -52,9 +52,6 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 	room := b.room(turn, d.Cost, at, at)
 	if !isDue || d.Cost > room {
 		d.Run, d.Early = false, isDue && d.Cost <= d.Free
-		if !isDue {
-			b.rest(lane, at)
-		}
 		return d
 	}
 	if room < b.costs { // not enough for one run of each
@@ -118,7 +115,7 @@ func (b *Book) room(t *turn, cost, at, until int64) int64 {
 		if !w.slides {
 			units = min(units, l.left)
 			if t.class == inTurn && t.interval >= parts*3/2 {
-				spent := b.all.since(w.start, &l.lanes)
+				spent := b.all.since(w.start)
 				line := mulDiv(l.capacity, w.wants-(w.wanted-b.past), max(w.wants, 1))
 				units = min(units, max(cost, b.costs/2)+line-spent)
 			}
@@ -135,7 +132,7 @@ func (b *Book) leaving(from, to int64) (units int64) {
 		return 0
 	}
 	for _, r := range [...]*record{&b.all, &b.others} {
-		units += r.since(from, new(mark)) - r.since(to, new(mark))
+		units += r.since(from) - r.since(to)
 	}
 	return units
 }

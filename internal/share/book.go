@@ -40,29 +40,16 @@ type Book struct {
 	past    int64 // units wanted by the ticks before now, from an arbitrary start
 	present int64 // units wanted by the ticks at now
 	changes int64 // number of changed divisions so far
-	slack   int64 // units that Others may be charged before an idle lane must be checked again
 }
 
 // laneBook is a book's record of one lane.
 type laneBook struct {
 	record
-	every int64    // µs; the shortest time between two ticks
-	next  int64    // µs; the first tick after Book.now
-	table *[]int64 // ticks, including next; shared with copies of the book
-	place int      // index of next in table
-	ticks int64    // ticks up to Book.now, from an arbitrary start
+	every int64 // µs; the shortest time between two ticks
+	next  int64 // µs; the first tick after Book.now
+	ticks int64 // ticks up to Book.now, from an arbitrary start
 	turn  turn
-	idle  int64 // µs; see Book.Idle
-
-	last, first numbered        // the newest grain, and the first one that turn counts
-	numbers     map[int64]int64 // by grain; shared with copies of the book
 }
-
-// maxNumbers bounds the grains in laneBook.numbers, a few weeks of them.
-const maxNumbers = 1 << 12
-
-// numbered is a grain, and the number of the tick that its charges belong to.
-type numbered struct{ at, tick int64 }
 
 // demand is a number of units wanted once per interval.
 type demand struct{ every, units int64 }
@@ -72,31 +59,16 @@ type demand struct{ every, units int64 }
 func (b *Book) Charge(lane int, at, units int64) {
 	if lane == Others {
 		b.others.add(at, units)
-		if b.slack -= units; b.slack < 0 {
-			b.wake()
-		}
 		return
 	}
 	b.lanes[lane].add(at, units)
-	b.lanes[lane].turn.until, b.lanes[lane].idle = math.MinInt64, math.MinInt64
+	b.lanes[lane].turn.until = math.MinInt64
 	b.all.add(at, units)
-}
-
-// CopyOf makes b a copy of another book and reuses b's memory. The books share the divided
-// windows, so they must not be used concurrently.
-func (b *Book) CopyOf(from *Book) *Book {
-	lanes, limits, all, others := b.lanes, b.limits, b.all, b.others
-	*b = *from
-	b.limits = append(limits[:0], from.limits...)
-	b.all.copyOf(all, from.all)
-	b.others.copyOf(others, from.others)
-	b.lanes = slices.Grow(lanes[:0], len(from.lanes))[:len(from.lanes)]
-	for i := range b.lanes {
-		memory := b.lanes[i].record
-		b.lanes[i] = from.lanes[i]
-		b.lanes[i].copyOf(memory, from.lanes[i].record)
+	for i := range b.limits { // the first run of a day begins its window
+		if w := b.limits[i].window; w != nil && w.until == w.begin+1 {
+			b.limits[i].window = nil
+		}
 	}
-	return b
 }
 
 // moveTo counts the ticks up to a moment. The count starts over if the clock jumped: if the
@@ -125,7 +97,7 @@ func (b *Book) moveTo(at int64) {
 func (b *Book) pass(lane int) {
 	l, r := &b.lanes[lane], &b.rule.Lanes[lane]
 	passed, last := int64(1), l.next
-	for b.advance(l, r); l.next <= b.now && b.now-l.next < 1000*l.every; b.advance(l, r) {
+	for l.skip(r, l.next); l.next <= b.now && b.now-l.next < 1000*l.every; l.skip(r, l.next) {
 		passed, last = passed+1, l.next
 	}
 	if l.next <= b.now {
@@ -134,7 +106,7 @@ func (b *Book) pass(lane int) {
 		if r.Count(before(b.now), before(b.now+1)) > 0 {
 			last = b.now
 		}
-		l.list(r, b.now)
+		l.skip(r, b.now)
 	}
 	l.ticks += passed
 	cost := b.rule.Cost(lane)
@@ -144,65 +116,30 @@ func (b *Book) pass(lane int) {
 	b.past += passed * cost
 }
 
-// maxListed bounds the listed ticks of all lanes.
-const maxListed = 1 << 18
-
-// list starts the table at the first tick after a moment. The tick may be a fraction of a µs
-// after it.
-func (l *laneBook) list(lane *Lane, after int64) {
-	l.next = lane.Next(before(after + 1)).At.UnixMicro() // it may come a part of a µs after
-	l.table, l.place = &[]int64{l.next}, 0
-}
-
-func (b *Book) advance(l *laneBook, lane *Lane) {
-	if l.place++; l.place > maxListed/len(b.lanes) {
-		l.list(lane, l.next)
-		return
-	}
-	if l.place == len(*l.table) {
-		*l.table = append(*l.table, lane.Next(before(l.next+1)).At.UnixMicro())
-	}
-	l.next = (*l.table)[l.place]
+// skip moves to the first tick after a moment. It may be a fraction of a µs after it.
+func (l *laneBook) skip(lane *Lane, after int64) {
+	l.next = lane.Next(before(after + 1)).At.UnixMicro()
 }
 
 // restart starts the counts over at a moment.
 func (b *Book) restart(at int64) {
 	b.now, b.past, b.present, b.soonest = at, 0, 0, math.MaxInt64
-	b.wake()
 	for i := range b.lanes {
 		l, r := &b.lanes[i], &b.rule.Lanes[i]
 		l.ticks = 0
-		l.list(r, at)
-		l.turn.until, l.last.at, l.first.at = math.MinInt64, math.MinInt64, math.MinInt64
-		l.numbers = make(map[int64]int64)
+		l.skip(r, at)
+		l.turn.until = math.MinInt64
 		b.present += r.Count(before(at), before(at+1)) * b.rule.Cost(i)
 		b.soonest = min(b.soonest, l.next)
 	}
 	for i := range b.limits {
-		b.limits[i].window, b.limits[i].windows = nil, make(map[int64]*window)
+		b.limits[i].window = nil
 	}
 }
 
 // tickOf returns the number, as in laneBook.ticks, of the tick that the charges in a grain belong
-// to: the first tick in the grain, or the last one before it. It keeps the result in memo.
-func (b *Book) tickOf(lane int, grainAt int64, memo *numbered) int64 {
-	if memo.at == grainAt {
-		return memo.tick
-	}
-	numbers := b.lanes[lane].numbers
-	number, ok := numbers[grainAt]
-	if !ok {
-		number = b.countTo(lane, grainAt)
-		if len(numbers) == maxNumbers {
-			clear(numbers)
-		}
-		numbers[grainAt] = number
-	}
-	*memo = numbered{grainAt, number}
-	return number
-}
-
-func (b *Book) countTo(lane int, grainAt int64) int64 {
+// to: the first tick in the grain, or the last one before it.
+func (b *Book) tickOf(lane int, grainAt int64) int64 {
 	l := &b.rule.Lanes[lane]
 	number := b.lanes[lane].ticks
 	if grainAt <= b.now {
@@ -251,12 +188,6 @@ func (r *record) drop(t int64) {
 	r.at, r.before = slices.Clone(r.at[n/2:]), slices.Clone(r.before[n/2:])
 }
 
-// copyOf makes r a copy of another record and reuses the given memory.
-func (r *record) copyOf(memory, from record) {
-	*r = from
-	r.at, r.before = append(memory.at[:0], from.at...), append(memory.before[:0], from.before...)
-}
-
 // from returns the index of the first grain that begins at t or later. The search starts at the
 // end, because the result is usually near it.
 func (r *record) from(t int64) int {
@@ -270,19 +201,9 @@ func (r *record) from(t int64) int {
 }
 
 // since returns the units charged from t on, to the grain.
-func (r *record) since(t int64, memo *mark) int64 {
-	if t = floorGrain(t); !memo.known || memo.at != t {
-		i := r.from(t)
-		if i == len(r.at) {
-			return 0
-		}
-		*memo = mark{t, r.before[i], true}
+func (r *record) since(t int64) int64 {
+	if i := r.from(t); i < len(r.at) {
+		return r.total - r.before[i]
 	}
-	return r.total - memo.before
-}
-
-// mark caches the running total before a grain.
-type mark struct {
-	at, before int64
-	known      bool
+	return 0
 }

@@ -12,19 +12,12 @@ const never = math.MaxInt64
 
 // division is one limit's capacity, divided among the lanes.
 type division struct {
-	limit   quota.Limit
-	index   int               // index in Rule.Limits
-	window  *window           // current window; nil before the first decision
-	windows map[int64]*window // earlier windows by begin; shared with copies of the book
-
-	start, end int64 // the calendar window asked for last
-
-	others, lanes, staying mark    // caches of the sums charged in the window
-	resting                [2]mark // caches of the sums still in the window a grain later
+	limit      quota.Limit
+	index      int     // index in Rule.Limits
+	window     *window // current window; nil before the first decision
+	start, end int64   // the calendar window asked for last
 
 	left     int64 // units left at the last decision
-	held     int64 // units held then
-	spare    int64 // units Others may take without changing the cut
 	enough   bool  // enough for every coming tick
 	capacity int64 // units the lanes may take in the window
 	*cut           // the division of capacity; nil until computed
@@ -46,17 +39,10 @@ type window struct {
 	slides     bool
 	until      int64 // end of validity
 	length     int64
-	ticks      []int64        // number of ticks by lane
-	wants      int64          // units of all ticks
-	wanted     int64          // Book.past after the last tick
-	cuts       map[int64]*cut // results by capacity
+	ticks      []int64 // number of ticks by lane
+	wants      int64   // units of all ticks
+	wanted     int64   // Book.past after the last tick
 }
-
-// Bounds of a window's cuts and of a division's windows.
-const (
-	maxCuts    = 1 << 12
-	maxWindows = 1 << 6
-)
 
 // open makes the window that contains now the current one.
 func (b *Book) open(d *division) {
@@ -64,7 +50,7 @@ func (b *Book) open(d *division) {
 	if w := d.window; w != nil && at < w.until && at >= w.begin {
 		return
 	}
-	w := window{slides: !d.limit.Window.IsCalendar()}
+	w := &window{slides: !d.limit.Window.IsCalendar()}
 	if w.slides {
 		start, end := b.rule.Reset.Bounds(moment(at))
 		w.begin, w.until = start.UnixMicro(), end.UnixMicro()
@@ -76,16 +62,8 @@ func (b *Book) open(d *division) {
 			w.until = at + 1 // until a lane runs, the window starts over each time
 		}
 	}
-	current := d.windows[w.begin]
-	if current == nil || current.until != w.until {
-		if len(d.windows) == maxWindows {
-			clear(d.windows)
-		}
-		current = &w
-		b.count(current)
-		d.windows[w.begin] = current
-	}
-	d.window, d.cut = current, nil
+	b.count(w)
+	d.window, d.cut = w, nil
 }
 
 // day returns the calendar day, week or month that contains a moment.
@@ -99,7 +77,7 @@ func (d *division) day(at int64) (start, end int64) {
 
 // count counts the ticks of a window.
 func (b *Book) count(w *window) {
-	w.length, w.wanted, w.cuts = w.end-w.begin, b.past, make(map[int64]*cut)
+	w.length, w.wanted = w.end-w.begin, b.past
 	for i := range b.rule.Lanes {
 		l, cost := &b.rule.Lanes[i], b.rule.Cost(i)
 		n := l.Count(before(w.begin), before(w.end))
@@ -137,30 +115,22 @@ func (w *window) since(at int64) int64 {
 func (b *Book) divide(d *division, at, left int64) {
 	w := d.window
 	from := w.since(at)
-	others, lanes := b.others.since(from, &d.others), b.all.since(from, &d.lanes)
+	others, lanes := b.others.since(from), b.all.since(from)
 	capacity := d.limit.Cap(false)
-	d.held = max(0, capacity-left-others-lanes)
+	held := max(0, capacity-left-others-lanes)
 	if w.slides { // treat units that leave within a grain as gone
-		others = b.others.since(from+grain, &d.staying)
+		others = b.others.since(from + grain)
 	}
-	capacity = max(0, capacity-others-d.held)
+	capacity = max(0, capacity-others-held)
 	d.capacity = capacity - capacity%b.unit
-	spare := capacity
 	capacity = min(d.capacity, w.wants) // more capacity gives the same division
-	d.spare = spare - capacity
-	if d.cut != nil && d.cut.of == capacity {
-		return
-	}
-	if d.cut = w.cuts[capacity]; d.cut == nil {
-		if len(w.cuts) == maxCuts {
-			clear(w.cuts)
-		}
+	if d.cut == nil || d.cut.of != capacity {
 		d.cut = b.cut(w, capacity)
-		w.cuts[capacity] = d.cut
+		b.changes++
 	}
-	b.changes++
 }
 
+// cut divides a capacity of a window.
 func (b *Book) cut(w *window, capacity int64) *cut {
 	n := len(b.lanes)
 	c := &cut{of: capacity, intervals: make([]int64, n), floored: make([]bool, n)}

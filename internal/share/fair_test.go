@@ -197,7 +197,7 @@ func TestFair_Restart(t *testing.T) {
 			units := rapid.Int64Range(1, 40).Draw(t, "units")
 			left := func(int) int64 { return units }
 			if lane != Others {
-				d := new(Book).CopyOf(old).Admit(lane, at, left)
+				d := old.Admit(lane, at, left)
 				rebuilt := rule.Begin()
 				for _, c := range charges {
 					if c.at >= at-memory-int64(24*time.Hour/time.Microsecond) {

@@ -58,7 +58,7 @@ func (b *Book) shares(d *division, at int64) []Share {
 		if !w.slides {
 			s.Remaining = l.Count(before(at), before(w.end))
 		}
-		s.Spent = b.lanes[i].since(w.since(at), new(mark))
+		s.Spent = b.lanes[i].since(w.since(at))
 		claimants[i] = Claimant{s.Wants, l.Weight, l.Priority, l.floorOf(w)}
 		if cost > d.capacity {
 			claimants[i].Demand = 0 // its run does not fit

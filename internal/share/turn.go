@@ -95,14 +95,14 @@ func (b *Book) findTurn(lane int) {
 			t.rank = (int64(lane) - mulDiv(at%apart, n, apart) + n) % n
 		}
 	case t.interval == 0:
-		t.due, t.order = math.MinInt64/2, b.tickOf(lane, l.newest(), &l.last)*parts
+		t.due, t.order = math.MinInt64/2, b.tickOf(lane, l.newest())*parts
 		t.until = l.newest() + memory + 1
 	default:
-		last := b.tickOf(lane, l.newest(), &l.last) * parts
+		last := b.tickOf(lane, l.newest()) * parts
 		reach := min(memory, max(reachesBack, looksBack*min(apart, memory)))
 		i := min(l.from(at-reach), len(l.at)-1)
 		covered := mulDiv(t.interval, l.total-l.before[i], b.rule.Cost(lane))
-		paid := b.tickOf(lane, l.at[i], &l.first)*parts + min(covered, never/4)
+		paid := b.tickOf(lane, l.at[i])*parts + min(covered, never/4)
 		// last may be up to a grain too early, however often the lane ticks
 		t.order = min(paid, last+t.interval+max(t.interval/4, parts, mulDiv(grain, parts, t.every)))
 		t.due = max(t.order, last+t.interval/4*3)
