@@ -24,6 +24,12 @@ type Pace struct {
 	Slack int64
 }
 
+// Expiring is the units that one reservation still sets aside, until it expires in Unix µs.
+type Expiring struct {
+	Units     int64
+	ExpiresAt int64
+}
+
 // PaceName is the name of a limit that is a pace.
 const PaceName = "pace"
 
@@ -87,7 +93,10 @@ func (l Limit) PacedAt(used int64, holds []Expiring, units int64, now, from time
 		for len(holds) > 0 && holds[0].ExpiresAt <= from.UnixMicro() {
 			holds = holds[1:]
 		}
-		taken := used + Standing{Holds: holds}.Held()
+		taken := used
+		for _, h := range holds {
+			taken += h.Units
+		}
 		at := l.Pace.When(l.Cap(false), taken+units, l.Window, from)
 		start, end := l.Window.Bounds(from)
 		next := end

@@ -127,17 +127,14 @@ func (l Limit) Reach() time.Duration {
 // Since is the time after which entries count at now, where reset is the last end of an anchored
 // window that is known (zero for none). Of a restoring window these are all that may count.
 func (l Limit) Since(now, reset time.Time) time.Time {
-	s := Standing{Limit: l, Now: now.UnixMicro()}
-	switch {
-	case l.Window.IsRestoring():
+	if l.Window.IsRestoring() {
 		return now.Add(-l.Reach())
-	case l.Window.IsCalendar():
-		start, _ := l.Window.Bounds(now)
-		s.Start = start.UnixMicro()
-	case !reset.IsZero():
-		s.Reset = reset.UnixMicro()
 	}
-	return time.UnixMicro(s.after()).UTC()
+	end := int64(0)
+	if !reset.IsZero() {
+		end = reset.UnixMicro()
+	}
+	return stampTime(l.Window.after(now.UnixMicro(), end))
 }
 
 // Enforced are the limits that deny.

@@ -26,6 +26,9 @@ func (a *Account) asks(costs []Cost, limits []Limit) []ask {
 	return asks
 }
 
+// Never is a moment that does not come, in Unix µs.
+const Never = int64(1) << 62
+
 // verdict is the clock's time from which a request fits, and the limit that makes it wait longest.
 type verdict struct {
 	at    int64
