@@ -44,8 +44,7 @@ costs/formula: costs/answer costs/graphql quota
 costs/graphql:
 bounds: quota
 catalog: sqlite
-cloudquota: bounds costs endpoint quota
-reconcile: quota
+googlemeter: bounds costs endpoint quota
 ledger/redistest: lua
 ledger/queue:
 ledger/memstore: quota
@@ -78,7 +77,7 @@ serve: callers catalog config limit quota regions report serve/outage
 serve: serve/pages version words
 crontab:
 config: . costs endpoint grammar ledger limit quota regions schedule share spell sqlite textfile
-doctor: cloudquota config costs ledger ledger/redisstore quota report sqlite
+doctor: config costs googlemeter ledger ledger/redisstore quota report sqlite
 slice: quota sqlite
 cli: config costs ledger quota report spell sqlite version youtube/fault words
 cli/clitest:
@@ -110,7 +109,7 @@ var owners = []struct {
 	{"github.com/redis/go-redis", "ledger/redisstore ledger/redistest limit", false},
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},
-	{"golang.org/x/oauth2", "cloudquota", false},
+	{"golang.org/x/oauth2", "googlemeter", false},
 	{"github.com/santhosh-tekuri/jsonschema", "grammar", false},
 	{"github.com/expr-lang/expr", "costs/formula", true},
 	{"github.com/vektah/gqlparser", "costs/graphql standin", true},

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/cloudquota"
+	"quotabudget/internal/googlemeter"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/reconcile"
 	"quotabudget/internal/words"
 )
 
@@ -58,29 +57,29 @@ func (r *reconciling) uncorrected(row reconciledRow, err error) error {
 }
 
 // inCloudWords adds exit code and hint to an error of Google.
-func inCloudWords(c *cloudquota.Client, err error) error {
-	e, ok := errors.AsType[*cloudquota.Error](err)
+func inCloudWords(c *googlemeter.Client, err error) error {
+	e, ok := errors.AsType[*googlemeter.Error](err)
 	if !ok {
 		return err
 	}
 	code, hint := cli.ExitFailed, ""
 	project := c.ProjectName()
 	switch e.Kind {
-	case cloudquota.Away:
+	case googlemeter.Away:
 		code, hint = cli.ExitUnavailable, "nothing was compared; try again later"
-	case cloudquota.BadKey:
+	case googlemeter.BadKey:
 		code = cli.ExitRefused
 		hint = fmt.Sprintf("the key of %s was deleted, or is another account's, or this host's "+
 			"clock is wrong: gcloud iam service-accounts keys create FILE --iam-account %s",
 			c.Account, c.Account)
-	case cloudquota.NotAllowed:
+	case googlemeter.NotAllowed:
 		code = cli.ExitRefused
 		hint = fmt.Sprintf("gcloud projects add-iam-policy-binding %s --member serviceAccount:%s "+
 			"--role %s", project, c.Account, e.Role())
-	case cloudquota.Disabled:
+	case googlemeter.Disabled:
 		code = cli.ExitRefused
 		hint = fmt.Sprintf("gcloud services enable %s --project %s", e.Host(), project)
-	case cloudquota.NoProject:
+	case googlemeter.NoProject:
 		code = cli.ExitConfig
 		hint = "is project " + project + " right? quota.yaml names it with project:"
 	}
@@ -99,18 +98,18 @@ type reconciliation struct {
 }
 
 type reconciledRow struct {
-	Bucket     string            `json:"bucket"`
-	Metric     string            `json:"metric"`
-	From       words.Time        `json:"from"`
-	To         words.Time        `json:"to"`
-	Settled    bool              `json:"settled"`
-	Ours       int64             `json:"ours"`
-	Theirs     *int64            `json:"theirs"`
-	Verdict    reconcile.Verdict `json:"verdict"`
-	Correction int64             `json:"correction"`
-	Applied    bool              `json:"applied"`
+	Bucket     string              `json:"bucket"`
+	Metric     string              `json:"metric"`
+	From       words.Time          `json:"from"`
+	To         words.Time          `json:"to"`
+	Settled    bool                `json:"settled"`
+	Ours       int64               `json:"ours"`
+	Theirs     *int64              `json:"theirs"`
+	Verdict    googlemeter.Verdict `json:"verdict"`
+	Correction int64               `json:"correction"`
+	Applied    bool                `json:"applied"`
 
-	day reconcile.Day
+	day googlemeter.Day
 	own int64 // of Ours, those of this credential
 }
 
@@ -133,8 +132,8 @@ type limitRow struct {
 }
 
 // compareLimits finds the limits of the configuration that differ from Google's.
-func (r *reconciliation) compareLimits(g *gate, limits []cloudquota.Limit) {
-	for _, d := range cloudquota.Differ(g.Limits, limits, g.prices()) {
+func (r *reconciliation) compareLimits(g *gate, limits []googlemeter.Limit) {
+	for _, d := range googlemeter.Differ(g.Limits, limits, g.prices()) {
 		row := limitRow{Bucket: d.Ours.Bucket, Window: d.Ours.Window.Text(), Ours: d.Ours.Units}
 		if d.Theirs >= 0 {
 			row.Theirs = &d.Theirs
@@ -169,14 +168,14 @@ func (r reconciliation) show(s cli.Screen, g *gate) error {
 
 func (row reconciledRow) inWords() string {
 	switch row.Verdict {
-	case reconcile.More, reconcile.Less:
+	case googlemeter.More, googlemeter.Less:
 		if row.Applied {
 			return "corrected"
 		}
 		return "google counted " + string(row.Verdict)
-	case reconcile.Waiting:
+	case googlemeter.Waiting:
 		return "google has not counted all yet"
-	case reconcile.Unknown:
+	case googlemeter.Unknown:
 		return "google says nothing"
 	}
 	return string(row.Verdict)
@@ -190,7 +189,7 @@ func (r reconciliation) notes(g *gate) (lines []string) {
 	}
 	more := false
 	for _, row := range r.Rows {
-		more = more || row.Verdict == reconcile.More
+		more = more || row.Verdict == googlemeter.More
 	}
 	if more {
 		lines = append(lines, "something else spends from project "+r.Project+

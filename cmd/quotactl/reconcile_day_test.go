@@ -10,9 +10,9 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/googlemeter"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/reconcile"
 )
 
 // TestReconcileEveryHour plays three days over the end of summer time, one of 25 hours. Programs
@@ -44,7 +44,7 @@ func TestReconcileEveryHour(t *testing.T) {
 		m.Use(now, "default", units)
 		billed[day(now)] += units
 	}
-	meter := reconcile.Meter{Lag: 15 * time.Minute}
+	meter := googlemeter.Meter{Lag: 15 * time.Minute}
 	for range 300 {
 		now = now.Add(time.Duration(10+dice.IntN(10)) * time.Minute)
 		spent := 1 + dice.Int64N(9)

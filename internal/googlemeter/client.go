@@ -1,9 +1,10 @@
-// Package cloudquota reads Google's own data about a project's quota: the usage counted by Cloud
-// Monitoring, and the limits in Service Usage.
+// Package googlemeter reads Google's own count and limits of a project's quota, and compares them
+// with the ledger's.
 //
-// These are two calls of two APIs. Their generated clients, with gRPC and OpenTelemetry, would
-// enlarge the program by half. The tests compare this package with them.
-package cloudquota
+// The count is in Cloud Monitoring and the limits are in Service Usage. The generated clients of the
+// two APIs, with gRPC and OpenTelemetry, would enlarge the program by half. The tests compare this
+// package with them.
+package googlemeter
 
 import (
 	"cmp"

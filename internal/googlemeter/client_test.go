@@ -1,4 +1,4 @@
-package cloudquota
+package googlemeter
 
 import (
 	"context"

@@ -1,6 +1,4 @@
-// Package reconcile compares a ledger's count with the upstream's, and computes the correction.
-// It does no I/O.
-package reconcile
+package googlemeter
 
 import (
 	"time"
