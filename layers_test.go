@@ -35,7 +35,6 @@ words:
 tail: quota
 textfile:
 grammar: spell
-endpoint:
 sqlite:
 version:
 costs: . bounds costs/answer costs/formula grammar quota spell
@@ -44,7 +43,7 @@ costs/formula: costs/answer costs/graphql quota
 costs/graphql:
 bounds: quota
 catalog: sqlite
-googlemeter: bounds costs endpoint quota
+googlemeter: bounds costs quota
 ledger/redistest: lua
 ledger/queue:
 ledger/memstore: quota
@@ -52,17 +51,15 @@ ledger/sqlitestore: quota ledger/queue sqlite
 ledger/redisstore: quota ledger/queue lua
 limit: ledger/queue lua words
 ledger: quota sqlite ledger/redisstore ledger/sqlitestore
-meter: costs endpoint quota
+meter: costs quota
 callers: textfile
 proxy: callers costs limit meter quota spell
-youtube: bounds endpoint quota youtube/fault
+youtube: bounds costs quota youtube/fault
 youtube/fault: costs
 standin:
 ingest: catalog meter quota regions youtube youtube/fault
-upstream: config costs endpoint meter proxy quota report
 job: quota
-upstream/upstreamtest: config costs meter quota standin upstream
-upstream/upstreamtest: ledger ledger/redisstore ledger/redistest
+meter/metertest: config costs ledger ledger/redisstore ledger/redistest meter quota standin
 schedule: spell
 forecast: plan quota schedule share
 metrics: catalog ingest quota version youtube/fault
@@ -76,7 +73,7 @@ serve/pages: catalog costs forecast limit plan quota regions report schedule ser
 serve: callers catalog config limit quota regions report serve/outage
 serve: serve/pages version words
 crontab:
-config: . costs endpoint grammar ledger limit quota regions schedule share spell sqlite textfile
+config: . costs grammar ledger limit quota regions schedule share spell sqlite textfile
 doctor: config costs googlemeter ledger ledger/redisstore quota report sqlite
 slice: quota sqlite
 cli: config costs ledger quota report spell sqlite version youtube/fault words

@@ -16,8 +16,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream/upstreamtest"
 )
 
 const (
@@ -171,13 +171,13 @@ const sliced = `credentials:
 
 // launch runs a program in a folder of its own, in front of the stand-in, and returns what it
 // prints.
-func launch(t *testing.T, config, name string, args ...string) *upstreamtest.Log {
+func launch(t *testing.T, config, name string, args ...string) *metertest.Log {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
 	cmd.Dir = t.TempDir()
 	write(t, filepath.Join(cmd.Dir, "quota.yaml"), config)
 	cmd.Env = environment(cmd.Dir, serve(t, &standin.YouTube{}))
-	log := new(upstreamtest.Log)
+	log := new(metertest.Log)
 	cmd.Stdout, cmd.Stderr = log, log
 	must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -188,7 +188,7 @@ func launch(t *testing.T, config, name string, args ...string) *upstreamtest.Log
 }
 
 // await waits until it holds, of a program that prints the log.
-func await(t *testing.T, log *upstreamtest.Log, holds func() bool) {
+func await(t *testing.T, log *metertest.Log, holds func() bool) {
 	t.Helper()
 	for range 3000 {
 		if holds() {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream/upstreamtest"
 )
 
 // services are the units that run a program.
@@ -90,7 +90,7 @@ func TestUnderTheFilter(t *testing.T) {
 // traced is a program under strace.
 type traced struct {
 	cmd   *exec.Cmd
-	log   upstreamtest.Log
+	log   metertest.Log
 	trace string // file
 	pid   string // file, with the number of the program's process
 }

@@ -14,9 +14,9 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/ledger"
+	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/upstream"
 	"quotabudget/internal/youtube"
 )
 
@@ -126,7 +126,7 @@ func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
 func (s *deps) Close() error { return errors.Join(s.catalog.Close(), s.ledger.Close()) }
 
 func newClient(ctx context.Context, s *deps) (*youtube.Client, error) {
-	gate, err := upstream.Gate(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key,
+	gate, err := meter.New(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key,
 		s.log)
 	if err != nil {
 		return nil, err

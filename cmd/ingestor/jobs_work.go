@@ -15,7 +15,6 @@ import (
 	"quotabudget/internal/job"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/upstream"
 )
 
 // holdTime is how long a hold lasts after the daemon has died.
@@ -125,7 +124,7 @@ func credentialOf(who *user.User) (*syscall.Credential, error) {
 func (s *deps) jobProxy(cred config.Credential) func(context.Context,
 	job.Prepared) ([]string, func(), error) {
 	return func(ctx context.Context, p job.Prepared) ([]string, func(), error) {
-		up, err := upstream.Served(s.cfg, cred, s.ledger, s.log)
+		up, err := cli.Upstream(s.cfg, cred, s.ledger, s.log)
 		if err != nil {
 			return nil, nil, err
 		}

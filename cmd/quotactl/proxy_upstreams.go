@@ -9,7 +9,6 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/upstream"
 )
 
 // servedCredentials returns the credentials to serve, one for each upstream that has one: of the
@@ -88,7 +87,7 @@ func (a *app) chosenCredentials(cfg *config.Config, names []string) (map[string]
 
 func newUpstream(cfg *config.Config, cred config.Credential, l quota.Ledger,
 	log *slog.Logger) (*proxy.Upstream, error) {
-	up, err := upstream.Served(cfg, cred, l, log)
+	up, err := cli.Upstream(cfg, cred, l, log)
 	if err != nil {
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}

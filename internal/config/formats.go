@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"quotabudget"
-	"quotabudget/internal/endpoint"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
@@ -66,7 +66,7 @@ func checkCatalog(text string) error {
 }
 
 func checkEndpoint(text string) error {
-	_, err := endpoint.Parse(text)
+	_, err := costs.ParseEndpoint(text)
 	return err
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"quotabudget/internal/endpoint"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 )
@@ -100,7 +100,7 @@ func runnable(t *testing.T, cfg *Config) {
 			t.Error("no bucket")
 		}
 	}
-	if _, err := endpoint.Parse(cfg.YouTube.Endpoint); err != nil {
+	if _, err := costs.ParseEndpoint(cfg.YouTube.Endpoint); err != nil {
 		t.Error(cfg.YouTube.Endpoint, err)
 	}
 	for _, l := range cfg.Serve.Limits {

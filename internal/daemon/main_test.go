@@ -20,11 +20,11 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/ledger"
+	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream"
 	"quotabudget/internal/youtube"
 )
 
@@ -132,7 +132,7 @@ func (w *world) open(lanes ...share.Lane) *proc {
 	log := slog.New(slog.NewTextHandler(p, nil))
 	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: w.limits, Paces: w.paces,
 		Prices: prices, Log: log}
-	gate, err := upstream.Gate("https://upstream/", table, budget,
+	gate, err := meter.New("https://upstream/", table, budget,
 		func() (string, error) { return "some-key", nil }, log)
 	must(w, err)
 	gate.Base = p.metrics.Measure(p, table.Method)

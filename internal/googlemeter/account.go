@@ -14,7 +14,7 @@ import (
 	"golang.org/x/oauth2/jwt"
 
 	"quotabudget/internal/bounds"
-	"quotabudget/internal/endpoint"
+	"quotabudget/internal/costs"
 )
 
 // Account is a service account with its key. Printing it does not print the key.
@@ -60,7 +60,7 @@ func ParseAccount(text []byte) (*Account, error) {
 	if a.tokenURL == "" {
 		a.tokenURL = "https://oauth2.googleapis.com/token"
 	}
-	if _, err := endpoint.Parse(a.tokenURL); err != nil {
+	if _, err := costs.ParseEndpoint(a.tokenURL); err != nil {
 		return nil, errors.New("has a token_uri that is not an https:// address")
 	}
 	return a, nil

@@ -21,11 +21,10 @@ import (
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/meter"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream"
-	"quotabudget/internal/upstream/upstreamtest"
 	"quotabudget/internal/youtube"
 	"quotabudget/internal/youtube/fault"
 )
@@ -59,7 +58,7 @@ type env struct {
 }
 
 var (
-	units = upstreamtest.Units
+	units = metertest.Units
 )
 
 // plenty returns an env with more units than any test needs.
@@ -117,7 +116,7 @@ func (s *env) wireIn(t testing.TB, dir string, ledger quota.Ledger,
 	table := costs.Default()
 	s.budget = config.Credential{Name: "key1", Limits: limits}.Budget(ledger, table, log)
 	var err error
-	s.gate, err = upstream.Gate(address, table, s.budget,
+	s.gate, err = meter.New(address, table, s.budget,
 		func() (string, error) { return "some-key", nil }, log)
 	must(t, err)
 	s.gate.Base = base

@@ -9,35 +9,35 @@ import (
 	"strings"
 	"testing"
 
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream/upstreamtest"
 )
 
 const (
-	canary     = upstreamtest.Key
-	chart      = upstreamtest.Chart
-	categories = upstreamtest.Categories
-	search     = upstreamtest.Search
-	rate       = upstreamtest.Rate
+	canary     = metertest.Key
+	chart      = metertest.Chart
+	categories = metertest.Categories
+	search     = metertest.Search
+	rate       = metertest.Rate
 )
 
 var (
-	noon  = upstreamtest.Noon
-	units = upstreamtest.Units
+	noon  = metertest.Noon
+	units = metertest.Units
 )
 
 // station is a gate between a client and the stand-in.
-type station struct{ *upstreamtest.Station }
+type station struct{ *metertest.Station }
 
 func open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *station {
 	t.Helper()
-	return &station{upstreamtest.Open(t, standin, limits)}
+	return &station{metertest.Open(t, standin, limits)}
 }
 
 func onRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *station {
 	t.Helper()
-	return &station{upstreamtest.OpenOnRedis(t, standin, limits)}
+	return &station{metertest.OpenOnRedis(t, standin, limits)}
 }
 
 // opener is how a test gets its station.

@@ -18,10 +18,9 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/meter"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream"
-	"quotabudget/internal/upstream/upstreamtest"
 )
 
 // metered is a gate before the stand-in of an API whose prices are known after the call.
@@ -29,7 +28,7 @@ type metered struct {
 	*meter.Transport
 	standin *standin.Server
 	server  *httptest.Server
-	log     *upstreamtest.Log
+	log     *metertest.Log
 }
 
 // openMetered wires one on a ledger in SQLite.
@@ -52,7 +51,7 @@ func onLedger(t testing.TB, name string, ledger quota.Ledger, limits ...quota.Li
 			delete(api.Limits, bucket)
 		}
 	}
-	m := &metered{standin: api, log: new(upstreamtest.Log)}
+	m := &metered{standin: api, log: new(metertest.Log)}
 	m.server = httptest.NewServer(api)
 	t.Cleanup(m.server.Close)
 	table, err := costs.Shipped().Upstream(name)
@@ -74,7 +73,7 @@ func (m *metered) gate(t testing.TB, table *costs.Table, ledger quota.Ledger,
 		}
 	}
 	var err error
-	m.Transport, err = upstream.Gate(m.server.URL, table, budget,
+	m.Transport, err = meter.New(m.server.URL, table, budget,
 		func() (string, error) { return canary, nil }, log)
 	must(t, err)
 	t.Cleanup(m.Base.(*http.Transport).CloseIdleConnections)

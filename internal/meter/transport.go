@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/endpoint"
 	"quotabudget/internal/quota"
 )
 
@@ -149,7 +148,7 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 	case host != t.Host || t.Scheme != "" && scheme != t.Scheme:
 		err = fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, scheme, host,
 			cmp.Or(t.Scheme, scheme), t.Host)
-	case !endpoint.Private(r.URL):
+	case !costs.Private(r.URL):
 		err = fmt.Errorf("%w: http:// is for this machine only, %s needs https://",
 			ErrInTheClear, host)
 	default:

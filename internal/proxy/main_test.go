@@ -11,28 +11,28 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream/upstreamtest"
 )
 
 const (
-	canary     = upstreamtest.Key
-	chart      = upstreamtest.Chart
-	categories = upstreamtest.Categories
-	search     = upstreamtest.Search
-	rate       = upstreamtest.Rate
+	canary     = metertest.Key
+	chart      = metertest.Chart
+	categories = metertest.Categories
+	search     = metertest.Search
+	rate       = metertest.Rate
 )
 
 var (
-	noon  = upstreamtest.Noon
-	units = upstreamtest.Units
+	noon  = metertest.Noon
+	units = metertest.Units
 )
 
 // station is a proxy between a program and the stand-in, on a SQLite ledger.
 type station struct {
-	*upstreamtest.Station
+	*metertest.Station
 	proxy *proxy.Proxy
 	front front
 }
@@ -40,7 +40,7 @@ type station struct {
 // open starts a proxy; change sets it up before its first request.
 func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station {
 	t.Helper()
-	s := &station{Station: upstreamtest.Open(t, &standin.YouTube{}, limits)}
+	s := &station{Station: metertest.Open(t, &standin.YouTube{}, limits)}
 	to, err := url.Parse(s.Server.URL)
 	must(t, err)
 	s.proxy = &proxy.Proxy{Upstreams: []*proxy.Upstream{{Name: "youtube",

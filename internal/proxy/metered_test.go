@@ -22,11 +22,10 @@ import (
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/meter"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream"
-	"quotabudget/internal/upstream/upstreamtest"
 )
 
 // metered is a proxy in front of several stand-ins, with one ledger.
@@ -35,7 +34,7 @@ type metered struct {
 	proxy    *proxy.Proxy
 	standins map[string]*standin.Server
 	asked    map[string]chan http.Header // of the requests that came to each, while there is room
-	log      upstreamtest.Log
+	log      metertest.Log
 	URL      string
 }
 
@@ -67,7 +66,7 @@ func meteredOn(t testing.TB, l quota.Ledger, limits limited, change ...func(*met
 		table, err := costs.Shipped().Upstream(name)
 		must(t, err)
 		cred := config.Credential{Name: name, Upstream: name, Limits: limits[name]}
-		gate, err := upstream.Gate(web.URL, table, cred.Budget(l, table, log),
+		gate, err := meter.New(web.URL, table, cred.Budget(l, table, log),
 			func() (string, error) { return canary, nil }, log)
 		must(t, err)
 		gate.Missed = m.proxy.Metrics.Missed

@@ -16,10 +16,10 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
+	"quotabudget/internal/meter"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream"
 )
 
 // claudeKey is the credential of the second upstream.
@@ -60,7 +60,7 @@ func withClaude(t testing.TB, c *claude) func(*station) {
 		limits := []quota.Limit{{Bucket: "output", Units: 1000, Window: quota.Sliding(time.Hour)}}
 		c.budget = config.Credential{Name: "a1", Limits: limits}.Budget(s.Ledger, table,
 			s.Transport.Log)
-		transport, err := upstream.Gate(server.URL, table, c.budget,
+		transport, err := meter.New(server.URL, table, c.budget,
 			func() (string, error) { return claudeKey, nil }, s.Transport.Log)
 		must(t, err)
 		to, err := url.Parse(server.URL)

@@ -24,10 +24,9 @@ import (
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/meter"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream"
-	"quotabudget/internal/upstream/upstreamtest"
 	"quotabudget/internal/youtube"
 )
 
@@ -62,9 +61,9 @@ func sweeper(b *testing.B, c *catalog.Catalog) (sweep func(context.Context) time
 	must(b, err)
 	b.Cleanup(func() { must(b, ledger.Close()) })
 	log, table := slog.New(slog.DiscardHandler), costs.Default()
-	budget := config.Credential{Name: "key1", Limits: upstreamtest.Units(1_000_000)}.Budget(
+	budget := config.Credential{Name: "key1", Limits: metertest.Units(1_000_000)}.Budget(
 		ledger, table, log)
-	gate, err := upstream.Gate(web.URL, table, budget,
+	gate, err := meter.New(web.URL, table, budget,
 		func() (string, error) { return "some-key", nil }, log)
 	must(b, err)
 	base := meter.NewBase()

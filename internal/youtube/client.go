@@ -14,7 +14,7 @@ import (
 	"google.golang.org/api/option"
 	api "google.golang.org/api/youtube/v3"
 
-	"quotabudget/internal/endpoint"
+	"quotabudget/internal/costs"
 )
 
 // Client calls the upstream. Its fields are set before the first call; it is safe for concurrent
@@ -35,7 +35,7 @@ const DefaultTimeout = 30 * time.Second
 // New returns a client of the upstream at address, such as https://youtube.googleapis.com/. It
 // sends no key: rt adds the credential.
 func New(ctx context.Context, address string, rt http.RoundTripper) (*Client, error) {
-	base, err := endpoint.Parse(address)
+	base, err := costs.ParseEndpoint(address)
 	if err != nil {
 		return nil, fmt.Errorf("youtube endpoint: %w", err)
 	}

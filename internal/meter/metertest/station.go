@@ -1,5 +1,5 @@
-// Package upstreamtest is for tests of what asks the upstream: a gate between them and a stand-in.
-package upstreamtest
+// Package metertest starts a Transport between a test and a stand-in.
+package metertest
 
 import (
 	"context"
@@ -20,7 +20,6 @@ import (
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream"
 )
 
 // Key must reach the upstream, and nothing else.
@@ -89,7 +88,7 @@ func (s *Station) wire(t testing.TB, limits []quota.Limit) *Station {
 	table := costs.Default()
 	budget := config.Credential{Name: "key1", Limits: limits}.Budget(s.Ledger, table, log)
 	var err error
-	s.Transport, err = upstream.Gate(s.Server.URL, table, budget,
+	s.Transport, err = meter.New(s.Server.URL, table, budget,
 		func() (string, error) { return Key, nil }, log)
 	must(t, err)
 	t.Cleanup(s.Base.(*http.Transport).CloseIdleConnections)

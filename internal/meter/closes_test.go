@@ -1,4 +1,4 @@
-package upstream_test
+package meter_test
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/upstream/upstreamtest"
 )
 
 // TestWhatClosesABucket: a bucket is closed by an answer that says so of it, and not by one that
@@ -38,7 +38,7 @@ func TestWhatClosesABucket(t *testing.T) {
 		{404, `units per day`, "", ""},
 		{403, `units per day`, "", ""},
 	} {
-		s := upstreamtest.Open(t, &standin.YouTube{}, costs.Default().DefaultLimits())
+		s := metertest.Open(t, &standin.YouTube{}, costs.Default().DefaultLimits())
 		s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(c.status)
 			io.WriteString(w, c.body)
@@ -59,13 +59,5 @@ func TestWhatClosesABucket(t *testing.T) {
 			(told == "") != (c.closed+c.told == "") {
 			t.Errorf("%d %s: closed %q, logged %s", c.status, c.body, closed, told)
 		}
-	}
-}
-
-// must ends a test that cannot go on after an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package upstream
+package cli
 
 import (
 	"fmt"
@@ -6,13 +6,15 @@ import (
 	"net/url"
 
 	"quotabudget/internal/config"
+	"quotabudget/internal/meter"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
 
-// Served is the upstream of a credential for a proxy, behind the gate on its budget in the ledger.
-func Served(cfg *config.Config, cred config.Credential, l quota.Ledger, log *slog.Logger) (
+// Upstream returns the upstream of a credential for a proxy, behind the gate on its budget in the
+// ledger.
+func Upstream(cfg *config.Config, cred config.Credential, l quota.Ledger, log *slog.Logger) (
 	*proxy.Upstream, error) {
 	table, address := cfg.Table(cred), cfg.Endpoint(cred.Upstream)
 	at, err := url.Parse(address)
@@ -24,7 +26,7 @@ func Served(cfg *config.Config, cred config.Credential, l quota.Ledger, log *slo
 			"add upstreams: {%s: {endpoint: URL}} to quota.yaml", cred.Upstream, cred.Upstream)
 	}
 	budget := report.Sliced(cred.Budget(l, table, log), cfg, cred)
-	gate, err := Gate(address, table, budget, cred.APIKey.Key, log)
+	gate, err := meter.New(address, table, budget, cred.APIKey.Key, log)
 	if err != nil {
 		return nil, err
 	}

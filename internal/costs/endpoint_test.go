@@ -1,13 +1,13 @@
-package endpoint_test
+package costs_test
 
 import (
 	"strings"
 	"testing"
 
-	"quotabudget/internal/endpoint"
+	"quotabudget/internal/costs"
 )
 
-func TestParse(t *testing.T) {
+func TestParseEndpoint(t *testing.T) {
 	const form, more, clear = "write https://youtube",
 		"write scheme, host and path alone", "would send the API key unencrypted"
 	for text, want := range map[string]string{
@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 		"HTTPS://h":                         "https://h/",
 		"http://host.docker.internal:8080/": clear,
 	} {
-		u, err := endpoint.Parse(text)
+		u, err := costs.ParseEndpoint(text)
 		switch {
 		case err != nil && (want == "" ||
 			!strings.HasPrefix(err.Error(), want) && !strings.Contains(err.Error(), want)):

@@ -1,5 +1,4 @@
-// Package endpoint says which addresses an upstream may have.
-package endpoint
+package costs
 
 import (
 	"errors"
@@ -16,9 +15,9 @@ var (
 		"http:// is for a stand-in on 127.0.0.1, ::1 or localhost")
 )
 
-// Parse reads an address such as https://youtube.googleapis.com/. Its path ends in a slash. No
-// error repeats any of the text, which may be a secret that was put into the wrong place.
-func Parse(text string) (*url.URL, error) {
+// ParseEndpoint reads the address of an upstream, such as https://youtube.googleapis.com/. Its path
+// ends in a slash. Errors do not repeat the text, which may be a misplaced secret.
+func ParseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil, u.Scheme != "https" && u.Scheme != "http",
@@ -35,9 +34,8 @@ func Parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Private reports whether nobody on the way can read what is sent to an address: it is encrypted,
-// or stays on this machine. A name other than localhost may lead anywhere tomorrow, wherever it
-// leads today.
+// Private reports whether requests to an address are encrypted or stay on this machine. A name other
+// than localhost may lead to another machine tomorrow.
 func Private(u *url.URL) bool {
 	return u.Scheme == "https" || u.Hostname() == "localhost" ||
 		net.ParseIP(u.Hostname()).IsLoopback()
