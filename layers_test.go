@@ -54,16 +54,15 @@ ledger: quota sqlite ledger/redisstore ledger/sqlitestore
 meter: costs quota
 callers: textfile
 proxy: callers costs limit meter quota spell
-youtube: bounds costs quota youtube/fault
-youtube/fault: costs
+youtube: bounds costs quota
 standin:
-ingest: catalog meter quota regions youtube youtube/fault
+ingest: catalog meter quota regions youtube
 job: quota
 meter/metertest: config costs ledger ledger/redisstore ledger/redistest meter quota standin
 schedule: spell
 forecast: plan quota schedule share
-metrics: catalog ingest quota version youtube/fault
-daemon: catalog forecast ingest job meter metrics quota regions schedule share youtube/fault
+metrics: catalog ingest quota version youtube
+daemon: catalog forecast ingest job meter metrics quota regions schedule share youtube
 plan: ledger/memstore quota schedule share
 prove: limit quota
 report: ledger/memstore
@@ -76,7 +75,7 @@ crontab:
 config: . costs grammar ledger limit quota regions schedule share spell sqlite textfile
 doctor: config costs googlemeter ledger ledger/redisstore quota report sqlite
 slice: quota sqlite
-cli: config costs ledger quota report spell sqlite version youtube/fault words
+cli: config costs ledger meter proxy quota report spell sqlite version words
 cli/clitest:
 deploy:
 cmd/quotactl: *

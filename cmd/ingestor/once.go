@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/regions"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // maxPages is far more than any chart has.
@@ -150,7 +150,7 @@ func incomplete(sum ingest.Summary) error {
 			continue
 		}
 		missing++
-		kind, _ := fault.KindOf(r.Err()) // Permanent, a failure, if not the upstream's
+		kind, _ := youtube.KindOf(r.Err()) // Permanent, a failure, if not the upstream's
 		if regional := cli.KindCode(kind); code == 0 || code == regional {
 			code = regional
 		} else {

@@ -10,9 +10,9 @@ import (
 	"errors"
 
 	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
-	"quotabudget/internal/youtube/fault"
 )
 
 // Exit codes of sysexits.h.
@@ -66,21 +66,32 @@ func answers() []answer {
 }
 
 // kinds returns the answers for the upstream's errors. Any other kind exits with ExitFailed.
-func kinds() map[fault.Kind]answer {
+func kinds() map[costs.Kind]answer {
 	const trouble = "the upstream or the network is failing; what was fetched is kept, and " +
 		"the next sweep resumes from there"
-	return map[fault.Kind]answer{
-		fault.BadCredential: {code: ExitRefused,
+	return map[costs.Kind]answer{
+		costs.BadCredential: {code: ExitRefused,
 			hint: "check in the Google Cloud console that the key exists and may use " +
 				"the YouTube Data API v3, and that the API is enabled; no other request was sent"},
-		fault.Transient: {code: ExitUnavailable, hint: trouble},
-		fault.Throttled: {code: ExitUnavailable, hint: trouble},
-		fault.Exhausted: {code: ExitExhausted},
+		costs.Transient: {code: ExitUnavailable, hint: trouble},
+		costs.Throttled: {code: ExitUnavailable, hint: trouble},
+		costs.Exhausted: {code: ExitExhausted},
 	}
 }
 
+// refusalOf returns the kind of an error of an upstream's client, such as youtube.Error.
+func refusalOf(err error) (costs.Kind, bool) {
+	if e, ok := errors.AsType[interface {
+		error
+		Refusal() costs.Kind
+	}](err); ok {
+		return e.Refusal(), true
+	}
+	return "", false
+}
+
 // KindCode returns the exit code for an error of the upstream.
-func KindCode(k fault.Kind) int {
+func KindCode(k costs.Kind) int {
 	if a, ok := kinds()[k]; ok {
 		return a.code
 	}
@@ -101,7 +112,7 @@ func Code(err error) int {
 	if _, ok := errors.AsType[*config.Error](err); ok {
 		return ExitConfig
 	}
-	if kind, ok := fault.KindOf(err); ok {
+	if kind, ok := refusalOf(err); ok {
 		return KindCode(kind)
 	}
 	for _, a := range answers() {

@@ -9,7 +9,6 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
-	"quotabudget/internal/youtube/fault"
 )
 
 // UsageError is a mistake on the command line.
@@ -94,7 +93,7 @@ func hintFor(err error) string {
 	if hinted, ok := errors.AsType[*HintError](err); ok {
 		return hinted.Hint
 	}
-	if kind, ok := fault.KindOf(err); ok && kinds()[kind].hint != "" {
+	if kind, ok := refusalOf(err); ok && kinds()[kind].hint != "" {
 		return kinds()[kind].hint
 	}
 	for _, a := range answers() {

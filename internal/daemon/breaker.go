@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // breaker keeps the lanes from calling an upstream that is down, by what other lanes have found.
@@ -41,9 +41,9 @@ func (b *breaker) guard(run string) func(context.Context, func() error) error {
 			return errDown
 		}
 		err := attempt()
-		kind, upstream := fault.KindOf(err)
+		kind, upstream := youtube.KindOf(err)
 		switch {
-		case err == nil, upstream && kind != fault.Transient:
+		case err == nil, upstream && kind != youtube.Transient:
 			b.answered()
 		case ctx.Err() != nil, !upstream: // the gate refused, or ctx ended before the answer
 			b.upstream.untake()

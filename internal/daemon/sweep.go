@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // chartMethod is the method that a page of a chart is charged as.
@@ -171,11 +171,11 @@ func (r swept) outcome() string {
 // failed is done: the next tick is its retry.
 func (s *Sweep) ended(ctx context.Context, l *lane, r swept) result {
 	d, attrs := l.d, r.attrs()
-	kind, upstream := fault.KindOf(r.err)
+	kind, upstream := youtube.KindOf(r.err)
 	cut := ctx.Err() != nil || errors.Is(r.err, errLost)
 	away := s.heardFrom(cut, l.d, r)
 	switch {
-	case upstream && kind == fault.BadCredential:
+	case upstream && kind == youtube.BadCredential:
 		return s.refused(l, r)
 	case r.sum.Outcome == ingest.Complete:
 		d.Log.Info("tick done", attrs...)
@@ -190,9 +190,9 @@ func (s *Sweep) ended(ctx context.Context, l *lane, r swept) result {
 		d.Metrics.failed(l, r.err)
 		d.Log.Debug("run ended early, retrying", attrs...)
 		return retry
-	case kind == fault.BadRegion && r.sum.Regions[0].Known:
+	case kind == youtube.BadRegion && r.sum.Regions[0].Known:
 		d.Log.Debug("tick left out: the upstream knows no such region", attrs...)
-	case kind == fault.BadRegion:
+	case kind == youtube.BadRegion:
 		d.Log.Error("the upstream knows no such region: remove it from the configuration; "+
 			"it is retried once a week", attrs...)
 	default:
@@ -221,7 +221,7 @@ func (s *Sweep) refused(l *lane, r swept) result {
 // heardFrom records what a run has found out about ledger and catalogue, and reports whether it
 // ended because one of them, or the upstream, is away.
 func (s *Sweep) heardFrom(cut bool, d *Daemon, r swept) (away bool) {
-	_, upstream := fault.KindOf(r.err)
+	_, upstream := youtube.KindOf(r.err)
 	switch {
 	case !upstream && fromLedger(r.err):
 		d.uncharged.Store(true)
@@ -242,7 +242,7 @@ func (s *Sweep) heardFrom(cut bool, d *Daemon, r swept) (away bool) {
 func (m *Metrics) failed(l *lane, err error) {
 	word := metrics.FailureKind(err)
 	if errors.Is(err, errDown) {
-		word = fault.Transient.String()
+		word = string(youtube.Transient)
 	}
 	m.failures.WithLabelValues(l.Region, word).Inc()
 }

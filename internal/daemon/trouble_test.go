@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // TestFourAtOnce: eight lanes with the same tick take turns, and a lane whose run takes longer
@@ -147,7 +147,7 @@ func TestRefusedKey(t *testing.T) {
 		w.standin.Keys = []string{"another"}
 		p.start()
 		err := <-p.ended
-		if kind, ok := fault.KindOf(err); !ok || kind != fault.BadCredential {
+		if kind, ok := youtube.KindOf(err); !ok || kind != youtube.BadCredential {
 			t.Errorf("it ended with %v", err)
 		}
 		if time.Since(noon) > time.Second || w.logged("refuses the key") != 1 ||

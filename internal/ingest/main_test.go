@@ -26,7 +26,6 @@ import (
 	"quotabudget/internal/regions"
 	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/fault"
 )
 
 // nine is 09:00 in Los Angeles, in summer.
@@ -301,8 +300,8 @@ func (s *env) whole(t testing.TB, region string, n int) {
 }
 
 // isKind reports whether err is a fault of the given kind.
-func isKind(err error, want fault.Kind) bool {
-	kind, ok := fault.KindOf(err)
+func isKind(err error, want youtube.Kind) bool {
+	kind, ok := youtube.KindOf(err)
 	return ok && kind == want
 }
 

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // gather returns a hook that lets the first skip requests pass, holds the next ones until
@@ -199,7 +199,7 @@ func TestTakenTooLate(t *testing.T) {
 		sum, err := sweep.Execute(t.Context())
 		want := "failed US:failed:1/3:2 GB:skipped:0/0:0 DE:skipped:0/0:0"
 		gb := sum.Regions[1].Err()
-		if !isKind(err, fault.BadCredential) || written(sum) != want || gb != nil {
+		if !isKind(err, youtube.BadCredential) || written(sum) != want || gb != nil {
 			t.Errorf("swept %s, %v: %v", written(sum), err, gb)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // maxSilent is the number of regions in a row without an answer after which the sweep takes the
@@ -159,14 +159,14 @@ func (q *queue) done(ctx context.Context, v *visit) {
 		q.units[bucket] += n
 	}
 	err := v.err
-	kind, upstream := fault.KindOf(err)
+	kind, upstream := youtube.KindOf(err)
 	switch {
 	case q.cause != nil, q.broken != nil:
-	case upstream && (kind == fault.Transient || kind == fault.Throttled):
+	case upstream && (kind == youtube.Transient || kind == youtube.Throttled):
 		q.noAnswer(v, err)
 		return
 	case errors.Is(err, quota.ErrExhausted),
-		upstream && (kind == fault.Exhausted || kind == fault.BadCredential):
+		upstream && (kind == youtube.Exhausted || kind == youtube.BadCredential):
 		q.cause = err
 	case err == nil, upstream, errors.Is(err, errLoop): // a problem of this region only
 	case q.stop.Err() != nil, ctx.Err() != nil: // the sweep was stopped
@@ -210,8 +210,8 @@ func (q *queue) denied() *quota.Decision {
 
 // closed reports whether the sweep ended because the upstream refused its quota.
 func (q *queue) closed() bool {
-	kind, ok := fault.KindOf(q.cause)
-	return ok && kind == fault.Exhausted
+	kind, ok := youtube.KindOf(q.cause)
+	return ok && kind == youtube.Exhausted
 }
 
 // fatal returns the error that ended the sweep, unless that was exhaustion.

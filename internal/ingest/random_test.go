@@ -12,7 +12,7 @@ import (
 
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // story is a random course of events for a sweep and the one after it.
@@ -159,8 +159,8 @@ func TestAsOneReader(t *testing.T) {
 func (st story) compare(t *testing.T, one, many result) {
 	t.Helper()
 	sorted := func(asked []string) []string { return slices.Sorted(slices.Values(asked)) }
-	kindOne, _ := fault.KindOf(one.err)
-	kindMany, _ := fault.KindOf(many.err)
+	kindOne, _ := youtube.KindOf(one.err)
+	kindMany, _ := youtube.KindOf(many.err)
 	switch {
 	case one.err == nil && st.cancel == 0 && !(st.kind == "short" && st.dear):
 		if many.err != nil || written(many.first) != written(one.first) ||

@@ -11,7 +11,6 @@ import (
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/fault"
 )
 
 // reader visits regions one after another. It requests one page at a time and stores it while it
@@ -72,7 +71,7 @@ func (r *reader) read(ctx context.Context, region string) error {
 		return r.queue.abort(ctx, err)
 	}
 	err = r.pages(ctx, token)
-	if kind, ok := fault.KindOf(err); ok && kind == fault.BadPageToken {
+	if kind, ok := youtube.KindOf(err); ok && kind == youtube.BadPageToken {
 		r.Log.Warn("page token expired: reading the chart again from its start", "region", region)
 		r.chart = &chart{key: r.chart.key, after: r.chart.id}
 		err = r.pages(ctx, "")
@@ -180,16 +179,16 @@ func (r *reader) enough(pages int) bool { return r.Pages > 0 && pages >= r.Pages
 
 // outcomeOf returns the outcome of a region whose reading ended with err.
 func outcomeOf(err error) Outcome {
-	kind, upstream := fault.KindOf(err)
+	kind, upstream := youtube.KindOf(err)
 	_, halted := errors.AsType[stopped](err)
 	switch {
 	case err == nil:
 		return Complete
 	case halted:
 		return Skipped
-	case upstream && kind == fault.NoChart:
+	case upstream && kind == youtube.NoChart:
 		return Unavailable
-	case upstream && kind == fault.Exhausted, errors.Is(err, quota.ErrExhausted):
+	case upstream && kind == youtube.Exhausted, errors.Is(err, quota.ErrExhausted):
 		return Skipped
 	case upstream: // may wrap the deadline of a slow request
 		return Failed

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // store starts storing a page. The one before must be stored.
@@ -84,8 +84,8 @@ func (r *reader) end(ctx context.Context, v *visit) {
 	if _, halted := errors.AsType[stopped](v.err); halted && v.Pages == 0 {
 		v.err = nil // the region counts as skipped
 	}
-	kind, _ := fault.KindOf(v.err)
-	if invalid := kind == fault.BadRegion; !v.Known && (invalid || kind == fault.NoChart) {
+	kind, _ := youtube.KindOf(v.err)
+	if invalid := kind == youtube.BadRegion; !v.Known && (invalid || kind == youtube.NoChart) {
 		ctx, key := context.WithoutCancel(ctx), catalog.ChartKey{Region: v.Region.Region}
 		r.queue.abort(ctx, r.Catalog.MarkUnavailable(ctx, key, r.Now(), invalid))
 	}

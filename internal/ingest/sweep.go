@@ -15,7 +15,6 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/fault"
 )
 
 // Sweep is one pass over the regions, stalest first: the one whose last complete chart is oldest.
@@ -148,7 +147,7 @@ func (s *Sweep) known(state catalog.RegionState) Region {
 	case state.UnavailableAt.IsZero():
 	case state.Invalid && now.Before(again):
 		r.Known, r.Outcome = true, Failed
-		r.err = &fault.Error{Fault: fault.Fault{Kind: fault.BadRegion, Message: fmt.Sprintf(
+		r.err = &youtube.Error{Fault: youtube.Fault{Kind: youtube.BadRegion, Message: fmt.Sprintf(
 			"refused on %s, not asked for again before %s",
 			state.UnavailableAt.Format(time.DateOnly), again.Format(time.DateOnly))}}
 	case !state.Invalid && !state.UnavailableAt.Before(today):

@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // TestEveryRegionIsComplete with one reader and with four. Once the first page has arrived, each
@@ -190,7 +190,7 @@ func TestBadCredential(t *testing.T) {
 		{Faults: []string{"403-blocked"}}, {Faults: []string{"403-disabled"}}} {
 		s := open(t, broken, units(1000))
 		sum, err := s.sideBySide(t, "US,GB", 4, 8).Execute(t.Context())
-		if !isKind(err, fault.BadCredential) || sum.Regions[1].Err() != nil {
+		if !isKind(err, youtube.BadCredential) || sum.Regions[1].Err() != nil {
 			t.Errorf("got %v, %v", err, sum.Regions[1].Err())
 		}
 		s.compare(t, sum, "failed US:failed:0/0:1 GB:skipped:0/0:0", "US1")

@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/sqlite"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // TestOneRegionsTrouble: one region's error does not stop the others. A missing chart is not
@@ -26,13 +26,13 @@ func TestOneRegionsTrouble(t *testing.T) {
 	// AQ is a region the upstream does not know.
 	sum := s.run(t, "AQ,GB,US", 1,
 		"partial AQ:failed:0/0:1 GB:unavailable:0/0:1 US:1/50:1", "AQ1 GB1 US1")
-	if !isKind(sum.Regions[0].Err(), fault.BadRegion) {
+	if !isKind(sum.Regions[0].Err(), youtube.BadRegion) {
 		t.Errorf("AQ: %v", sum.Regions[0].Err())
 	}
 	sum = s.run(t, "AQ,US", 1, "partial AQ:failed:0/0:0 US:1/50:1", "US1")
 	err := sum.Regions[0].Err()
 	const again = "not asked for again before 2026-06-08"
-	if !isKind(err, fault.BadRegion) || !strings.Contains(err.Error(), again) {
+	if !isKind(err, youtube.BadRegion) || !strings.Contains(err.Error(), again) {
 		t.Errorf("AQ: %v", err)
 	}
 	s.SetNow(midnight.Add(-time.Microsecond))
@@ -62,7 +62,7 @@ func TestUpstreamIsDown(t *testing.T) {
 	for _, readers := range []int{1, 4} {
 		s := open(t, &standin.YouTube{Faults: []string{"503"}}, units(1000))
 		sum, err := s.sideBySide(t, "US,GB,DE,FR", 1, readers).Execute(t.Context())
-		if !isKind(err, fault.Transient) || !strings.Contains(err.Error(), "3 regions in a row") {
+		if !isKind(err, youtube.Transient) || !strings.Contains(err.Error(), "3 regions in a row") {
 			t.Errorf("got %v", err)
 		}
 		s.compare(t, sum, "failed US:failed:0/0:4 GB:failed:0/0:4 DE:skipped:0/0:0 FR:failed:0/0:4",

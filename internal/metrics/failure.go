@@ -6,7 +6,7 @@ import (
 
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // Kinds of failure that are not the upstream's.
@@ -20,7 +20,7 @@ const (
 
 // FailureKind says in a word why a run failed. It is one of FailureKinds.
 func FailureKind(err error) string {
-	if kind, upstream := fault.KindOf(err); upstream {
+	if kind, upstream := youtube.KindOf(err); upstream {
 		return word(kind)
 	}
 	switch {
@@ -35,11 +35,11 @@ func FailureKind(err error) string {
 // FailureKinds are all kinds. Exhaustion and a missing chart are no failures.
 func FailureKinds() []string {
 	kinds := []string{ledgerFailure, catalogueFailure, ownFailure, Panicked}
-	for _, kind := range []fault.Kind{fault.Permanent, fault.Transient, fault.Throttled,
-		fault.BadCredential, fault.BadRegion, fault.BadPageToken} {
+	for _, kind := range []youtube.Kind{youtube.Permanent, youtube.Transient, youtube.Throttled,
+		youtube.BadCredential, youtube.BadRegion, youtube.BadPageToken} {
 		kinds = append(kinds, word(kind))
 	}
 	return kinds
 }
 
-func word(kind fault.Kind) string { return strings.ReplaceAll(kind.String(), " ", "_") }
+func word(kind youtube.Kind) string { return strings.ReplaceAll(string(kind), " ", "_") }

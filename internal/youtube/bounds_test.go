@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/fault"
 )
 
 // answering returns a client of an upstream with the given handler, and a counter of its
@@ -126,7 +125,7 @@ func TestTooMuch(t *testing.T) {
 			t.Parallel()
 			client, asked := answering(t, with(c.body))
 			page, err := ask(t, client)
-			if kind, ok := fault.KindOf(err); !ok || kind != fault.Permanent ||
+			if kind, ok := youtube.KindOf(err); !ok || kind != youtube.Permanent ||
 				!strings.Contains(err.Error(), c.want) || len(err.Error()) > 10000 {
 				t.Errorf("%.300v, want %s", err, c.want)
 			}
@@ -147,7 +146,7 @@ func TestNoList(t *testing.T) {
 	} {
 		client, asked := answering(t, with(body))
 		_, err := ask(t, client)
-		if kind, _ := fault.KindOf(err); (err == nil) != ok || !ok && kind != fault.Permanent {
+		if kind, _ := youtube.KindOf(err); (err == nil) != ok || !ok && kind != youtube.Permanent {
 			t.Errorf("%s: %v", body, err)
 		}
 		if asked.Load() != 1 {
@@ -177,7 +176,7 @@ func TestCutShort(t *testing.T) {
 		client, asked := answering(t, with(whole[:n]))
 		client.Retry.Transient = 1
 		_, err := ask(t, client)
-		if kind, ok := fault.KindOf(err); !ok || kind != fault.Transient || asked.Load() != 2 {
+		if kind, ok := youtube.KindOf(err); !ok || kind != youtube.Transient || asked.Load() != 2 {
 			t.Errorf("%s: %v, %d requests", whole[:n], err, asked.Load())
 		}
 	}

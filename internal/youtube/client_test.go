@@ -15,7 +15,6 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/fault"
 )
 
 // canary is a key that no error may contain.
@@ -56,9 +55,9 @@ func ask(t *testing.T, client *youtube.Client) (youtube.Page, error) {
 }
 
 // wantKind checks that err is a fault of that kind and does not contain the key.
-func wantKind(t *testing.T, what string, err error, want fault.Kind) {
+func wantKind(t *testing.T, what string, err error, want youtube.Kind) {
 	t.Helper()
-	if kind, ok := fault.KindOf(err); !ok || kind != want {
+	if kind, ok := youtube.KindOf(err); !ok || kind != want {
 		t.Errorf("%s: %v, want %v", what, err, want)
 	}
 	if shown := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(shown, canary) ||
@@ -152,13 +151,13 @@ func TestMissingIsNotZero(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	for want, names := range map[fault.Kind]string{
-		fault.Transient:     "200-html 500-html 500 503 500-null cut drop hang truncated",
-		fault.BadPageToken:  "400-token",
-		fault.NoChart:       "404-chart",
-		fault.BadCredential: "403-blocked 403-disabled",
-		fault.Exhausted:     "403-daily 403-quota 429-day",
-		fault.Throttled:     "429 429-bare",
+	for want, names := range map[youtube.Kind]string{
+		youtube.Transient:     "200-html 500-html 500 503 500-null cut drop hang truncated",
+		youtube.BadPageToken:  "400-token",
+		youtube.NoChart:       "404-chart",
+		youtube.BadCredential: "403-blocked 403-disabled",
+		youtube.Exhausted:     "403-daily 403-quota 429-day",
+		youtube.Throttled:     "429 429-bare",
 	} {
 		for _, name := range strings.Fields(names) {
 			client := start(t, &standin.YouTube{Faults: []string{name}})
@@ -183,26 +182,26 @@ func TestRefusals(t *testing.T) {
 	client := start(t, upstream)
 	for _, c := range []struct {
 		request youtube.ChartRequest
-		want    fault.Kind
+		want    youtube.Kind
 	}{
-		{youtube.ChartRequest{Region: "XX"}, fault.BadRegion},
-		{youtube.ChartRequest{Region: "AU"}, fault.NoChart},
-		{youtube.ChartRequest{Region: "US", PageToken: "nonsense"}, fault.BadPageToken},
-		{youtube.ChartRequest{Region: "US", PageSize: 51}, fault.Permanent},
-		{youtube.ChartRequest{Region: "US"}, fault.Exhausted},
+		{youtube.ChartRequest{Region: "XX"}, youtube.BadRegion},
+		{youtube.ChartRequest{Region: "AU"}, youtube.NoChart},
+		{youtube.ChartRequest{Region: "US", PageToken: "nonsense"}, youtube.BadPageToken},
+		{youtube.ChartRequest{Region: "US", PageSize: 51}, youtube.Permanent},
+		{youtube.ChartRequest{Region: "US"}, youtube.Exhausted},
 	} {
 		_, err := client.Chart(t.Context(), c.request)
 		wantKind(t, fmt.Sprintf("%+v", c.request), err, c.want)
 	}
 	_, err := ask(t, start(t, &standin.YouTube{Keys: []string{"another"}}))
-	wantKind(t, "a wrong key", err, fault.BadCredential)
+	wantKind(t, "a wrong key", err, youtube.BadCredential)
 }
 
 func TestNobodyListens(t *testing.T) {
 	upstream := httptest.NewServer(http.NotFoundHandler())
 	upstream.Close()
 	_, err := ask(t, connect(t, upstream.URL, keyed{http.DefaultTransport}))
-	if wantKind(t, "nobody", err, fault.Transient); !strings.Contains(err.Error(),
+	if wantKind(t, "nobody", err, youtube.Transient); !strings.Contains(err.Error(),
 		"connection refused") {
 		t.Errorf("got %v", err)
 	}
@@ -214,7 +213,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 		asked++
 		http.Redirect(w, r, "/elsewhere", http.StatusFound)
 	})))
-	if wantKind(t, "a redirect", err, fault.Permanent); asked != 1 {
+	if wantKind(t, "a redirect", err, youtube.Permanent); asked != 1 {
 		t.Errorf("%d requests", asked)
 	}
 }
@@ -236,7 +235,7 @@ func TestGateErrorsPass(t *testing.T) {
 		if !errors.Is(err, gate) || strings.Contains(err.Error(), "upstream.test") {
 			t.Errorf("%v came as %v", gate, err)
 		}
-		if _, ours := fault.KindOf(err); ours {
+		if _, ours := youtube.KindOf(err); ours {
 			t.Errorf("%v was taken for an answer of the upstream", gate)
 		}
 		got, ok := errors.AsType[*quota.DeniedError](err)

@@ -13,14 +13,13 @@ import (
 
 	"quotabudget/internal/bounds"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/youtube/fault"
 )
 
-// translate converts the official client's error into a fault.Error. It returns refusals of the
+// translate converts the official client's error into a Error. It returns refusals of the
 // gate unchanged.
 func translate(err error) error {
 	if answered, ok := errors.AsType[*googleapi.Error](err); ok {
-		return &fault.Error{Fault: fault.Classify(answered.Code, []byte(answered.Body))}
+		return &Error{Fault: Classify(answered.Code, []byte(answered.Body))}
 	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {
 		err = sent.Err // drop the URL, which the caller does not need
@@ -28,9 +27,9 @@ func translate(err error) error {
 	if err == nil || errors.Is(err, quota.ErrNotSent) || errors.Is(err, quota.ErrExhausted) {
 		return err
 	}
-	answer := &fault.Error{Fault: fault.Fault{Kind: fault.Transient}, Cause: err}
+	answer := &Error{Fault: Fault{Kind: Transient}, Cause: err}
 	if bad, ok := errors.AsType[*bounds.Unusable](err); ok {
-		answer.Kind, answer.Status, answer.Cause = fault.Permanent, http.StatusOK, bad
+		answer.Kind, answer.Status, answer.Cause = Permanent, http.StatusOK, bad
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		answer.Cause = fmt.Errorf("no answer in time: %w", err)
 	} else if garbled(err) {

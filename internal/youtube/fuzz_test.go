@@ -13,7 +13,6 @@ import (
 
 	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/fault"
 )
 
 // page is a chart page that contains each field the client reads.
@@ -43,7 +42,7 @@ func FuzzPage(f *testing.F) {
 		body := []byte(page[:from] + text + page[min(from+int(cut), len(page)):])
 		got, err := ask(t, connect(t, "https://upstream.test", replay(body)))
 		if err != nil {
-			if _, ok := fault.KindOf(err); !ok {
+			if _, ok := youtube.KindOf(err); !ok {
 				t.Errorf("%s: %v", body, err)
 			}
 			return

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-
-	"quotabudget/internal/youtube/fault"
 )
 
 // Retry sets how often and after which waits a call is sent again. Only transient and throttled
@@ -35,7 +33,7 @@ func (r Retry) do(ctx context.Context, attempt func() error) error {
 	waits := r.waits()
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := attempt()
-		waits.failed, _ = fault.KindOf(err)
+		waits.failed, _ = KindOf(err)
 		return struct{}{}, err
 	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(0),
 		backoff.WithNotify(func(err error, wait time.Duration) {
@@ -52,7 +50,7 @@ func (r Retry) do(ctx context.Context, attempt func() error) error {
 // waits is a backoff.BackOff whose next wait depends on the last failure.
 type waits struct {
 	retry     Retry
-	failed    fault.Kind
+	failed    Kind
 	transient backoff.ExponentialBackOff
 	throttled backoff.ExponentialBackOff
 }
@@ -79,10 +77,10 @@ func (w *waits) Reset() {}
 // NextBackOff returns the wait before the next attempt, or backoff.Stop.
 func (w *waits) NextBackOff() time.Duration {
 	switch {
-	case w.failed == fault.Transient && w.retry.Transient > 0:
+	case w.failed == Transient && w.retry.Transient > 0:
 		w.retry.Transient--
 		return w.transient.NextBackOff()
-	case w.failed == fault.Throttled && w.retry.Throttled > 0:
+	case w.failed == Throttled && w.retry.Throttled > 0:
 		w.retry.Throttled--
 		return w.throttled.NextBackOff()
 	}

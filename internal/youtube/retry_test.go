@@ -15,7 +15,6 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube"
-	"quotabudget/internal/youtube/fault"
 )
 
 // script answers requests in turn with the named fixtures: "" is an empty list, "drop" and "hang"
@@ -50,7 +49,7 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	default:
-		body, err := os.ReadFile(filepath.Join("fault", "testdata", "errors", name))
+		body, err := os.ReadFile(filepath.Join("testdata", "errors", name))
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -69,34 +68,34 @@ func TestRetries(t *testing.T) {
 		name    string
 		answers []string
 		waits   []span
-		want    fault.Kind
+		want    youtube.Kind
 		ok      bool
 	}{
-		{"at once", []string{""}, nil, 0, true},
-		{"the second time", []string{"503_backendError.json", ""}, []span{half}, 0, true},
+		{"at once", []string{""}, nil, youtube.Permanent, true},
+		{"the second time", []string{"503_backendError.json", ""}, []span{half}, youtube.Permanent, true},
 		{"after every stumble", []string{"drop", "half", "500_page.html", ""},
-			[]span{half, one, two}, 0, true},
+			[]span{half, one, two}, youtube.Permanent, true},
 		{"no more than three", []string{"500_null.json", "drop", "503_backendError.json",
-			"500_page.html"}, []span{half, one, two}, fault.Transient, false},
+			"500_page.html"}, []span{half, one, two}, youtube.Transient, false},
 		{"a minute when throttled", []string{"429_minute.json", "429_bare.json", ""},
-			[]span{slow, slow}, 0, true},
+			[]span{slow, slow}, youtube.Permanent, true},
 		{"throttled for good", []string{"429_bare.json", "429_bare.json", "429_bare.json"},
-			[]span{slow, slow}, fault.Throttled, false},
+			[]span{slow, slow}, youtube.Throttled, false},
 		{"both", []string{"drop", "429_bare.json", "drop", "429_bare.json", ""},
-			[]span{half, slow, one, slow}, 0, true},
-		{"a hang is cut off", []string{"hang", ""}, []span{{30*second + second/4, 31 * second}}, 0,
-			true},
-		{"exhausted 403", []string{"403_quotaExceeded.json"}, nil, fault.Exhausted, false},
-		{"exhausted 429", []string{"429_day.json"}, nil, fault.Exhausted, false},
+			[]span{half, slow, one, slow}, youtube.Permanent, true},
+		{"a hang is cut off", []string{"hang", ""}, []span{{30*second + second/4, 31 * second}},
+			youtube.Permanent, true},
+		{"exhausted 403", []string{"403_quotaExceeded.json"}, nil, youtube.Exhausted, false},
+		{"exhausted 429", []string{"429_day.json"}, nil, youtube.Exhausted, false},
 		{"exhausted on the second attempt", []string{"drop", "429_day_words_only.json"},
-			[]span{half}, fault.Exhausted, false},
+			[]span{half}, youtube.Exhausted, false},
 		{"denied on the second attempt", []string{"503_backendError.json", "deny"},
-			[]span{half}, 0, false},
-		{"bad key", []string{"400_API_KEY_INVALID.json"}, nil, fault.BadCredential, false},
-		{"bad region", []string{"400_invalidRegionCode.json"}, nil, fault.BadRegion, false},
-		{"no chart", []string{"404_notFound.json"}, nil, fault.NoChart, false},
-		{"bad page token", []string{"400_invalidPageToken.json"}, nil, fault.BadPageToken, false},
-		{"permanent", []string{"403_resource_forbidden.json"}, nil, fault.Permanent, false},
+			[]span{half}, youtube.Permanent, false},
+		{"bad key", []string{"400_API_KEY_INVALID.json"}, nil, youtube.BadCredential, false},
+		{"bad region", []string{"400_invalidRegionCode.json"}, nil, youtube.BadRegion, false},
+		{"no chart", []string{"404_notFound.json"}, nil, youtube.NoChart, false},
+		{"bad page token", []string{"400_invalidPageToken.json"}, nil, youtube.BadPageToken, false},
+		{"permanent", []string{"403_resource_forbidden.json"}, nil, youtube.Permanent, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -104,7 +103,7 @@ func TestRetries(t *testing.T) {
 				client := connect(t, "https://upstream.test/", rt)
 				client.Retry = youtube.DefaultRetry()
 				_, err := ask(t, client)
-				if kind, _ := fault.KindOf(err); (err == nil) != c.ok || kind != c.want {
+				if kind, _ := youtube.KindOf(err); (err == nil) != c.ok || kind != c.want {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
 				if len(rt.at) != len(c.answers) {
@@ -134,7 +133,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 				time.Since(rt.began) != time.Second {
 				t.Errorf("%s: %v after %v", answer, err, time.Since(rt.began))
 			}
-			if _, ours := fault.KindOf(err); ours {
+			if _, ours := youtube.KindOf(err); ours {
 				t.Errorf("%s: the caller's own end was taken for an error of the upstream", answer)
 			}
 		}

@@ -1,4 +1,4 @@
-package fault_test
+package youtube_test
 
 import (
 	"crypto/sha256"
@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"quotabudget/internal/standin"
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // classifyFile classifies a fixture. Its name begins with the status.
-func classifyFile(t *testing.T, name string) fault.Fault {
+func classifyFile(t *testing.T, name string) youtube.Fault {
 	t.Helper()
 	body, err := os.ReadFile(name)
 	must(t, err)
-	return fault.Classify(statusOf(name), body)
+	return youtube.Classify(statusOf(name), body)
 }
 
 func statusOf(name string) int {
@@ -33,7 +33,7 @@ func TestClassify(t *testing.T) {
 		"429_day_unit_only.json": "video_insert", "429_minute.json": "default"}
 	type row struct{ file, reason, text string }
 	seen := map[string]bool{}
-	check := func(want fault.Kind, c row) {
+	check := func(want youtube.Kind, c row) {
 		seen[c.file] = true
 		f := classifyFile(t, filepath.Join("testdata", "errors", c.file))
 		if f.Kind != want || f.Reason != c.reason || f.Message != c.text ||
@@ -46,8 +46,8 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%s: the window begins at %v", c.file, f.WindowStart)
 		}
 	}
-	for want, rows := range map[fault.Kind][]row{
-		fault.Exhausted: {
+	for want, rows := range map[youtube.Kind][]row{
+		youtube.Exhausted: {
 			{"403_quotaExceeded.json", "quotaExceeded", "You have used up your quota & more."},
 			{"403_dailyLimitExceeded.json", "dailyLimitExceeded", "The daily limit is spent."},
 			{"429_day.json", "RATE_LIMIT_EXCEEDED",
@@ -56,7 +56,7 @@ func TestClassify(t *testing.T) {
 				"Quota exceeded for metric 'Uploads' and limit 'Uploads per day'."},
 			{"429_day_unit_only.json", "RATE_LIMIT_EXCEEDED", "Too many."},
 		},
-		fault.Throttled: {
+		youtube.Throttled: {
 			{"429_minute.json", "RATE_LIMIT_EXCEEDED",
 				"Quota exceeded for metric 'Queries' and limit 'Queries per minute'."},
 			{"429_minute_says_per_day.json", "RATE_LIMIT_EXCEEDED",
@@ -67,7 +67,7 @@ func TestClassify(t *testing.T) {
 			{"403_userRateLimitExceeded.json", "userRateLimitExceeded", "Too fast for one user"},
 			{"403_rateLimitExceeded.json", "rateLimitExceeded", "Too fast"},
 		},
-		fault.BadCredential: {
+		youtube.BadCredential: {
 			{"400_API_KEY_INVALID.json", "API_KEY_INVALID", "This key is no key."},
 			{"400_key_words_only.json", "badRequest", "API key not valid. Ask for another."},
 			{"400_key_expired.json", "badRequest", "API key expired. Ask for another."},
@@ -81,16 +81,16 @@ func TestClassify(t *testing.T) {
 			{"401_authError.json", "authError", "Who are you?"},
 			{"400_odd_types.json", "API_KEY_INVALID", ""},
 		},
-		fault.BadRegion: {
+		youtube.BadRegion: {
 			{"400_invalidRegionCode.json", "invalidRegionCode", "The regionCode is none."},
 			{"400_array.json", "invalidRegionCode", "No such region."},
 		},
-		fault.NoChart: {
+		youtube.NoChart: {
 			{"404_videoChartNotFound.json", "videoChartNotFound", "No such chart."},
 			{"400_videoChartNotFound.json", "videoChartNotFound", "No such chart."},
 			{"404_notFound.json", "notFound", "Nothing is here."},
 		},
-		fault.Permanent: {
+		youtube.Permanent: {
 			{"404_videoNotFound.json", "videoNotFound", "No such video."},
 			{"403_resource_forbidden.json", "forbidden", "Not yours."},
 			{"404_page.html", "", "Error 404"},
@@ -98,10 +98,10 @@ func TestClassify(t *testing.T) {
 			{"400_empty.txt", "", ""},
 			{"400_oauth.json", "invalid_grant", ""},
 		},
-		fault.BadPageToken: {
+		youtube.BadPageToken: {
 			{"400_invalidPageToken.json", "invalidPageToken", "No such page."},
 		},
-		fault.Transient: {
+		youtube.Transient: {
 			{"500_backendError.json", "backendError", "Something broke"},
 			{"503_backendError.json", "backendError", "Something broke"},
 			{"500_null.json", "", ""},
@@ -125,16 +125,16 @@ func TestClassify(t *testing.T) {
 // TestClassifyByStatusOnlyWhereTheBodyIsSilent: an exhausted quota keeps its kind under any
 // status. The status decides only if the body has no known word.
 func TestClassifyByStatusOnlyWhereTheBodyIsSilent(t *testing.T) {
-	for status, want := range map[int]fault.Kind{
-		302: fault.Permanent, 400: fault.Permanent, 401: fault.BadCredential, 403: fault.Permanent,
-		404: fault.Permanent, 429: fault.Throttled, 500: fault.Transient, 502: fault.Transient,
-		503: fault.Transient, 504: fault.Transient,
+	for status, want := range map[int]youtube.Kind{
+		302: youtube.Permanent, 400: youtube.Permanent, 401: youtube.BadCredential, 403: youtube.Permanent,
+		404: youtube.Permanent, 429: youtube.Throttled, 500: youtube.Transient, 502: youtube.Transient,
+		503: youtube.Transient, 504: youtube.Transient,
 	} {
-		if got := fault.Classify(status, nil).Kind; got != want {
+		if got := youtube.Classify(status, nil).Kind; got != want {
 			t.Errorf("%d without a body is %v, want %v", status, got, want)
 		}
 		spent := `{"error":{"errors":[{"reason":"quotaExceeded"}]}}`
-		if got := fault.Classify(status, []byte(spent)).Kind; got != fault.Exhausted {
+		if got := youtube.Classify(status, []byte(spent)).Kind; got != youtube.Exhausted {
 			t.Errorf("%d quotaExceeded is %v", status, got)
 		}
 	}
@@ -143,36 +143,36 @@ func TestClassifyByStatusOnlyWhereTheBodyIsSilent(t *testing.T) {
 func TestMessagesAreShortAndPlain(t *testing.T) {
 	long := strings.Repeat("<b>mooré</b> ", 5000)
 	body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": long}})
-	f := fault.Classify(400, body)
+	f := youtube.Classify(400, body)
 	if n := len([]rune(f.Message)); n > 301 || strings.Contains(f.Message, "<") {
 		t.Errorf("%d letters: %.80s", n, f.Message)
 	}
 	key := "AIza" + strings.Repeat("x", 35)
-	if f := fault.Classify(400, []byte("no such key: "+key)); strings.Contains(f.Message, key) {
+	if f := youtube.Classify(400, []byte("no such key: "+key)); strings.Contains(f.Message, key) {
 		t.Errorf("the message holds a key: %s", f.Message)
 	}
 }
 
 // recordedKinds lists the kind of each recorded error. The rest of a file's name describes it.
-func recordedKinds() map[string]fault.Kind {
-	kinds := map[string]fault.Kind{}
-	for kind, names := range map[fault.Kind]string{
-		fault.Exhausted: `
+func recordedKinds() map[string]youtube.Kind {
+	kinds := map[string]youtube.Kind{}
+	for kind, names := range map[youtube.Kind]string{
+		youtube.Exhausted: `
 			403_quotaExceeded_current 403_quotaExceeded_old 403_dailyLimitExceeded_old
 			429_rateLimitExceeded_daily_search_2026 429_rateLimitExceeded_daily_uploads_2026`,
-		fault.Throttled: `
+		youtube.Throttled: `
 			429_rateLimitExceeded_usageLimits`,
-		fault.Transient: `
+		youtube.Transient: `
 			500_backendError 500_null_message 503_backendError`,
-		fault.BadCredential: `
+		youtube.BadCredential: `
 			400_apiKeyInvalid_details_2022 400_apiKeyInvalid_nodetails_2021 400_keyInvalid_old
 			401_authError_2020 401_authError_2022 403_API_KEY_SERVICE_BLOCKED_2022
 			403_accessNotConfigured_2020 403_accessNotConfigured_2024 403_apiKeyMissing_2022`,
-		fault.BadRegion: `
+		youtube.BadRegion: `
 			400_invalidRegionCode_2022 400_invalidRegionCode_VE_2015`,
-		fault.BadPageToken: `
+		youtube.BadPageToken: `
 			400_invalidPageToken`,
-		fault.Permanent: `
+		youtube.Permanent: `
 			400_html_google_frontend_2022 400_html_short_2021 400_invalid_fields_selector_2016
 			400_missingRequiredParameter_2020 400_unknownPart_2020 400_unknownPart_2022
 			403_permission_SERVICE_UNAVAILABLE 403_playlistItemsNotAccessible_2022
@@ -238,14 +238,6 @@ func TestRecordedStatuses(t *testing.T) {
 	}
 	if errors != len(recordedKinds()) {
 		t.Errorf("the index has %d errors, the table %d", errors, len(recordedKinds()))
-	}
-}
-
-// must fails the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -1,4 +1,4 @@
-package fault_test
+package youtube_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode"
 
-	"quotabudget/internal/youtube/fault"
+	"quotabudget/internal/youtube"
 )
 
 // said returns an error body with the message and a reason, unless that is "".
@@ -48,11 +48,11 @@ func TestMessagesDecideNothing(t *testing.T) {
 		"SERVICE_UNAVAILABLE",
 	} {
 		for _, status := range []int{400, 401, 403, 404, 405, 409, 412, 413, 429, 500, 503} {
-			want := fault.Classify(status, said("?", reason)).Kind
+			want := youtube.Classify(status, said("?", reason)).Kind
 			for _, words := range echoed() {
 				for _, message := range []string{words, "Invalid value at 'region_code': \"" +
 					words + "\"", words + " is not valid."} {
-					if got := fault.Classify(status, said(message, reason)); got.Kind != want {
+					if got := youtube.Classify(status, said(message, reason)); got.Kind != want {
 						t.Errorf("%d %s %q is %v, without the words %v", status, reason, message,
 							got.Kind, want)
 					}
@@ -69,10 +69,10 @@ func TestWordsWithoutReason(t *testing.T) {
 		for _, words := range echoed() {
 			for _, body := range [][]byte{said(words, ""), []byte(words),
 				[]byte(`{"error":"` + strings.ReplaceAll(words, `"`, "") + `"}`)} {
-				got := fault.Classify(status, body)
+				got := youtube.Classify(status, body)
 				key := status == 400 && strings.HasPrefix(words, "API key") && body[0] == '{' &&
 					strings.Contains(string(body), "message")
-				if got.Kind == fault.Exhausted || got.Kind == fault.BadCredential &&
+				if got.Kind == youtube.Exhausted || got.Kind == youtube.BadCredential &&
 					status != 401 && !key {
 					t.Errorf("%d %s is %v", status, body, got.Kind)
 				}
@@ -92,31 +92,31 @@ func TestReasonsInOddPlaces(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		body   string
-		want   fault.Kind
+		want   youtube.Kind
 	}{
-		{429, detail(google, "googleapis.com", "RATE_LIMIT_EXCEEDED", us), fault.Exhausted},
-		{429, detail(google, us, "RATE_LIMIT_EXCEEDED", us), fault.Exhausted},
+		{429, detail(google, "googleapis.com", "RATE_LIMIT_EXCEEDED", us), youtube.Exhausted},
+		{429, detail(google, us, "RATE_LIMIT_EXCEEDED", us), youtube.Exhausted},
 		{429, detail(google, "googleapis.com", "RATE_LIMIT_EXCEEDED", "translate.googleapis.com"),
-			fault.Throttled},
-		{403, detail(google, "example.com", "RATE_LIMIT_EXCEEDED", us), fault.Permanent},
-		{403, detail(google, "googleapis.com.example.com", "API_KEY_INVALID", us), fault.Permanent},
-		{403, detail(google, "example.com", "API_KEY_INVALID", us), fault.Permanent},
+			youtube.Throttled},
+		{403, detail(google, "example.com", "RATE_LIMIT_EXCEEDED", us), youtube.Permanent},
+		{403, detail(google, "googleapis.com.example.com", "API_KEY_INVALID", us), youtube.Permanent},
+		{403, detail(google, "example.com", "API_KEY_INVALID", us), youtube.Permanent},
 		{403, detail("type.googleapis.com/google.rpc.BadRequest", "googleapis.com", "quotaExceeded",
-			us), fault.Permanent},
+			us), youtube.Permanent},
 		{403, `{"error":{"errors":[{"metadata":{"quota_unit":"1/d/{project}"}}]}}`,
-			fault.Permanent},
-		{400, `{"error":"quotaExceeded"}`, fault.Permanent},
-		{400, `{"reason":"quotaExceeded","errors":[{"reason":"quotaExceeded"}]}`, fault.Permanent},
-		{400, `{"error":{"errors":[{"location":"quotaExceeded","reason":"invalid","message":"quotaExceeded"}]}}`, fault.Permanent},
-		{400, `{"error":{"errors":[{"reason":"quotaExceeded"}]},"error":{"errors":[{"reason":"invalid"}]}}`, fault.Permanent},
-		{400, `{"error":{"errors":[{"reason":"invalid"}]},"Error":{"errors":[{"reason":"quotaExceeded"}]}}`, fault.Permanent},
-		{403, `{"error":{"message":"too many per day","message":""}}`, fault.Permanent},
+			youtube.Permanent},
+		{400, `{"error":"quotaExceeded"}`, youtube.Permanent},
+		{400, `{"reason":"quotaExceeded","errors":[{"reason":"quotaExceeded"}]}`, youtube.Permanent},
+		{400, `{"error":{"errors":[{"location":"quotaExceeded","reason":"invalid","message":"quotaExceeded"}]}}`, youtube.Permanent},
+		{400, `{"error":{"errors":[{"reason":"quotaExceeded"}]},"error":{"errors":[{"reason":"invalid"}]}}`, youtube.Permanent},
+		{400, `{"error":{"errors":[{"reason":"invalid"}]},"Error":{"errors":[{"reason":"quotaExceeded"}]}}`, youtube.Permanent},
+		{403, `{"error":{"message":"too many per day","message":""}}`, youtube.Permanent},
 		{403, strings.Repeat(`{"error":`, 100) + `{"errors":[{"reason":"quotaExceeded"}]}` +
-			strings.Repeat("}", 100), fault.Permanent},
+			strings.Repeat("}", 100), youtube.Permanent},
 		// too deep for any parser, so treated as cut
-		{403, strings.Repeat("[", 20000) + strings.Repeat("]", 20000), fault.Transient},
+		{403, strings.Repeat("[", 20000) + strings.Repeat("]", 20000), youtube.Transient},
 	} {
-		if got := fault.Classify(c.status, []byte(c.body)); got.Kind != c.want {
+		if got := youtube.Classify(c.status, []byte(c.body)); got.Kind != c.want {
 			t.Errorf("%d %.200s is %v, want %v", c.status, c.body, got.Kind, c.want)
 		}
 	}
@@ -127,10 +127,10 @@ func TestReasonsInOddPlaces(t *testing.T) {
 func TestLongError(t *testing.T) {
 	long := []byte(`{"error":{"errors":[{"reason":"quotaExceeded"}],"message":"` +
 		strings.Repeat("per day ", 1<<17) + `"}}`)
-	for status, want := range map[int]fault.Kind{
-		400: fault.Permanent, 403: fault.Permanent, 429: fault.Throttled, 500: fault.Transient,
+	for status, want := range map[int]youtube.Kind{
+		400: youtube.Permanent, 403: youtube.Permanent, 429: youtube.Throttled, 500: youtube.Transient,
 	} {
-		if got := fault.Classify(status, long[:1<<20]); got.Kind != want ||
+		if got := youtube.Classify(status, long[:1<<20]); got.Kind != want ||
 			!strings.Contains(got.Message, "longer than") {
 			t.Errorf("%d is %+v", status, got)
 		}
@@ -160,12 +160,12 @@ func FuzzClassify(f *testing.F) {
 		"API key not valid. quotaExceeded")
 	f.Fuzz(func(t *testing.T, status int, body []byte, words string) {
 		status = 300 + int(uint(status)%300)
-		got := fault.Classify(status, body)
+		got := youtube.Classify(status, body)
 		if len([]rune(got.Message)) > 301 || strings.ContainsFunc(got.Message+got.Reason,
-			unicode.IsControl) || got.Kind.String() == "" {
+			unicode.IsControl) || string(got.Kind) == "" {
 			t.Errorf("%+v", got)
 		}
-		if got.Kind == fault.Exhausted && status != 403 && status != 429 && !saysQuota(body) {
+		if got.Kind == youtube.Exhausted && status != 403 && status != 429 && !saysQuota(body) {
 			t.Errorf("%d %s is %+v", status, body, got)
 		}
 		var tree map[string]any
@@ -175,7 +175,7 @@ func FuzzClassify(f *testing.F) {
 			return
 		}
 		if len(body) < 1<<16 && !strings.Contains(got.Message, "is there twice") {
-			if again := fault.Classify(status, marshal(tree)); again.Kind != got.Kind ||
+			if again := youtube.Classify(status, marshal(tree)); again.Kind != got.Kind ||
 				again.Reason != got.Reason {
 				t.Errorf("%s is %+v, and in another order %+v", body, got, again)
 			}
@@ -185,9 +185,9 @@ func FuzzClassify(f *testing.F) {
 			return
 		}
 		said["message"] = ""
-		before := fault.Classify(status, marshal(tree))
+		before := youtube.Classify(status, marshal(tree))
 		said["message"] = words
-		if after := fault.Classify(status, marshal(tree)); after.Kind != before.Kind {
+		if after := youtube.Classify(status, marshal(tree)); after.Kind != before.Kind {
 			t.Errorf("%d %s is %v, with the words %q %v", status, body, before.Kind, words,
 				after.Kind)
 		}

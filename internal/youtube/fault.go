@@ -1,0 +1,106 @@
+package youtube
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"quotabudget/internal/costs"
+)
+
+// Kind is what an error of the upstream means for the caller.
+type Kind = costs.Kind
+
+const (
+	Permanent          = costs.Permanent     // the request fails however often it is sent
+	Transient          = costs.Transient     // the upstream or the network failed: retry a few times
+	Throttled          = costs.Throttled     // too many requests within a minute: retry after a while
+	Exhausted          = costs.Exhausted     // the day's quota is used up: retry after the reset
+	BadCredential      = costs.BadCredential // the key is wrong, missing or blocked, or the API is off
+	BadRegion     Kind = "bad region"        // the upstream does not serve the region: drop it
+	NoChart       Kind = "no chart"          // the region or category has no chart today
+	BadPageToken  Kind = "bad page token"    // the page token expired: read the chart from its start
+)
+
+// Fault is the content of an error response.
+type Fault struct {
+	Kind   Kind
+	Status int // HTTP status
+	// The other fields are zero if the response does not contain them.
+	Reason      string    // the most specific one: quotaExceeded, API_KEY_INVALID
+	Message     string    // one line of plain text, cut to 300 characters
+	Metric      string    // the quota metric that is exhausted or throttled
+	WindowStart time.Time // of the quota window
+}
+
+// Classify classifies a response with a status other than 2xx, by the refusals in the built-in
+// price list.
+func Classify(status int, body []byte) Fault {
+	said := prices().Refusal(status, http.Header{}, body)
+	return Fault{Kind: kindOf(said), Status: status, Reason: said.Reason, Message: said.Message,
+		Metric: said.Metric, WindowStart: said.Since}
+}
+
+// prices returns the price list of this API.
+var prices = sync.OnceValue(func() *costs.Table {
+	t, err := costs.Shipped().Upstream("youtube")
+	if err != nil {
+		panic(err) // a test reads it
+	}
+	return t
+})
+
+// kindOf returns the price list's word for a refusal as a kind.
+func kindOf(said *costs.Refusal) Kind {
+	known := []Kind{Transient, Throttled, Exhausted, BadCredential, BadRegion, NoChart, BadPageToken}
+	if kind := cmp.Or(Kind(said.As), said.Kind); slices.Contains(known, kind) {
+		return kind
+	}
+	return Permanent
+}
+
+// Error is a call that the upstream refused, answered badly, or did not answer. It contains no
+// key, because URLs contain none.
+type Error struct {
+	Fault
+	Cause error // the network's error; nil if the upstream answered
+}
+
+// Error returns the status, the reason and the upstream's message.
+func (e *Error) Error() string {
+	status := ""
+	if e.Status != 0 {
+		status = fmt.Sprintf("HTTP %d", e.Status)
+	}
+	text := "youtube: " + string(e.Kind)
+	if said := strings.TrimSpace(status + " " + e.Reason); said != "" {
+		text += " (" + said + ")"
+	}
+	switch {
+	case e.Cause != nil:
+		text += ": " + e.Cause.Error()
+	case e.Message != "":
+		text += ": " + e.Message
+	}
+	return text
+}
+
+// Unwrap returns the network's error.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Refusal returns the kind.
+func (e *Error) Refusal() Kind { return e.Kind }
+
+// KindOf returns the kind of an Error in err's chain. It is false for other errors: a denial of
+// the budget, a context that ended, a caller's mistake.
+func KindOf(err error) (Kind, bool) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind, true
+	}
+	return Permanent, false
+}
