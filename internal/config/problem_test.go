@@ -31,7 +31,7 @@ var problems = []struct{ file, want string }{
 	{"costs: /dev/zero", "1: costs: /dev/zero: is a device, not a file"},
 	{"costs: {file: '.'}", "1: costs: "},
 	{"costs: {profile: singel-pool}", `1: costs.profile: no profile "singel-pool" in the price list: it has`},
-	{"youtube: {endpoint: 'ftp://h/'}", "1: youtube.endpoint: write https://youtube.googleapis.com/, or"},
+	{"youtube: {endpoint: 'ftp://h/'}", "1: youtube.endpoint: write https://HOST/, or"},
 	{"youtube: {endpoint: 'https://h/?key=hunter2'}",
 		"1: youtube.endpoint: write scheme, host and path alone: a key is never"},
 	{"youtube: {endpoint: 'https://u:hunter2@h/'}",

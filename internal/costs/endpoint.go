@@ -9,13 +9,13 @@ import (
 
 var (
 	errForm = errors.New(
-		"write https://youtube.googleapis.com/, or http://127.0.0.1:8080/ for a stand-in")
+		"write https://HOST/, or http://127.0.0.1:8080/ for a stand-in")
 	errMore  = errors.New("write scheme, host and path alone: a key is never part of a URL")
 	errClear = errors.New("http:// would send the API key unencrypted: write https://; " +
 		"http:// is for a stand-in on 127.0.0.1, ::1 or localhost")
 )
 
-// ParseEndpoint reads the address of an upstream, such as https://youtube.googleapis.com/. Its path
+// ParseEndpoint reads the address of an upstream, such as https://api.example.com/. Its path
 // ends in a slash. Errors do not repeat the text, which may be a misplaced secret.
 func ParseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)

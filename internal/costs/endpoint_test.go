@@ -8,7 +8,7 @@ import (
 )
 
 func TestParseEndpoint(t *testing.T) {
-	const form, more, clear = "write https://youtube",
+	const form, more, clear = "write https://HOST/",
 		"write scheme, host and path alone", "would send the API key unencrypted"
 	for text, want := range map[string]string{
 		"https://youtube.googleapis.com":    "https://youtube.googleapis.com/",

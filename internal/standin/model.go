@@ -82,8 +82,8 @@ func (c *call) money(g generation) float64 {
 	return tokens + c.price("search", g.searches)
 }
 
-var wordList = strings.Fields("the quota of a month is spent by those who wake first and count last " +
-	"so keep some of it for the others when you plan a night of work")
+var wordList = strings.Fields("the quota of a month is spent by those who wake first and count " +
+	"last so keep some of it for the others when you plan a night of work")
 
 // maxPieces bounds the events of a stream.
 const maxPieces = 256

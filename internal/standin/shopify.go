@@ -60,8 +60,8 @@ func serveShopify(c *call) {
 	c.ok(doc)
 }
 
-// shopifyPoints returns 1 for each object, 2 for each connection and its nodes, none for scalars, 10 for
-// each mutation. A connection has as many nodes as it asks for, but no more than rows.
+// shopifyPoints returns 1 for each object, 2 for each connection and its nodes, none for scalars, 10
+// for each mutation. A connection has as many nodes as it asks for, but no more than rows.
 func shopifyPoints(op operation, rows int64) int64 {
 	var sum func(fields []field) int64
 	sum = func(fields []field) (points int64) {
