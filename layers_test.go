@@ -36,7 +36,6 @@ tail: quota
 textfile:
 grammar: spell
 sqlite:
-version:
 costs: . bounds costs/answer costs/formula grammar quota spell
 costs/answer:
 costs/formula: costs/answer costs/graphql quota
@@ -61,21 +60,19 @@ job: quota
 meter/metertest: config costs ledger ledger/redisstore ledger/redistest meter quota standin
 schedule: spell
 forecast: plan quota schedule share
-metrics: catalog ingest quota version youtube
-daemon: catalog forecast ingest job meter metrics quota regions schedule share youtube
+daemon: catalog forecast ingest job meter quota regions schedule share youtube
 plan: ledger/memstore quota schedule share
 prove: limit quota
 report: ledger/memstore
 report: catalog config costs forecast job plan quota share slice spell words
-serve/outage: quota
-serve/pages: catalog costs forecast limit plan quota regions report schedule serve/outage words
-serve: callers catalog config limit quota regions report serve/outage
-serve: serve/pages version words
+serve/pages: catalog costs forecast limit plan quota regions report schedule words
+serve: callers catalog config limit quota regions report
+serve: serve/pages words
 crontab:
 config: . costs grammar ledger limit quota regions schedule share spell sqlite textfile
 doctor: config costs googlemeter ledger ledger/redisstore quota report sqlite
 slice: quota sqlite
-cli: config costs ledger meter proxy quota report spell sqlite version words
+cli: config costs ledger meter proxy quota report spell sqlite words
 cli/clitest:
 deploy:
 cmd/quotactl: *

@@ -12,8 +12,8 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
+	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
-	"quotabudget/internal/metrics"
 	"quotabudget/internal/quota"
 )
 
@@ -47,9 +47,9 @@ func (m *metricsFile) look(st *deps, sum ingest.Summary) {
 	}
 	registry := prometheus.NewRegistry()
 	charts := func() (*catalog.Catalog, []string) { return st.catalog, regionNames(st.cfg) }
-	registry.MustRegister(metrics.BuildInfo("ingestor"),
-		metrics.NewBudget(func() []*quota.Budget { return []*quota.Budget{st.budget} }, st.log),
-		metrics.NewCharts(charts, st.log).Lasting())
+	registry.MustRegister(daemon.BuildInfo("ingestor"),
+		daemon.NewBudgetMetrics(func() []*quota.Budget { return []*quota.Budget{st.budget} }, st.log),
+		daemon.NewChartMetrics(charts, st.log).Lasting())
 	m.rest = prometheus.GathererFunc(again(registry.Gather()))
 }
 
@@ -64,7 +64,7 @@ func (m *metricsFile) write(ended error) error {
 	if m.path == "" {
 		return ended
 	}
-	once := metrics.Once{Began: m.began, ExitCode: cli.Code(ended), Summary: m.sum}
+	once := daemon.OnceMetrics{Began: m.began, ExitCode: cli.Code(ended), Summary: m.sum}
 	all := prometheus.Gatherers{once.Registry()}
 	if m.rest != nil {
 		all = append(all, m.rest)

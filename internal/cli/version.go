@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotabudget/internal/version"
+	"quotabudget/internal/report"
 )
 
 type build struct {
@@ -15,7 +15,7 @@ type build struct {
 
 func (c *Common) version(root *cobra.Command) {
 	var b build
-	b.Version, b.Go = version.Of()
+	b.Version, b.Go = report.Version()
 	text := fmt.Sprintf("%s %s (%s)\n", root.Name(), b.Version, b.Go)
 	root.Version = b.Version
 	root.SetVersionTemplate(text)

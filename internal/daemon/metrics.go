@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/metrics"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 )
@@ -28,7 +27,7 @@ type Metrics struct {
 	panics, takeovers                   prometheus.Counter
 	dryAt, dryEarliest                  *prometheus.GaugeVec
 	reload                              reloadMetrics
-	upstream                            *metrics.Upstream
+	upstream                            *UpstreamMetrics
 }
 
 // NewMetrics returns metrics without values.
@@ -97,9 +96,9 @@ func NewMetrics() *Metrics {
 			succeeded: gauge("ingest_config_last_reload_success_timestamp_seconds",
 				"When the configuration in force was loaded."),
 		},
-		upstream: metrics.NewUpstream(chartMethod),
+		upstream: NewUpstreamMetrics(chartMethod),
 	}
-	registry.MustRegister(m.upstream, metrics.BuildInfo("ingestor"), collectors.NewGoCollector(),
+	registry.MustRegister(m.upstream, BuildInfo("ingestor"), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.initialise()
 	return m
@@ -146,7 +145,7 @@ func (m *Metrics) inForce(c *Config, now time.Time) {
 			intervals[l.Schedule] = l.LongestInterval(now)
 		}
 		m.interval.WithLabelValues(l.Region).Set(intervals[l.Schedule].Seconds())
-		for _, kind := range metrics.FailureKinds() {
+		for _, kind := range failureKinds() {
 			m.failures.WithLabelValues(l.Region, kind)
 		}
 		for _, cost := range b.Prices[chartMethod] {
@@ -182,7 +181,7 @@ func (m *Metrics) ended(l *lane, outcome string) {
 
 // Measure returns a RoundTripper that measures every request to the upstream. name returns a
 // request's priced method.
-func (m *Metrics) Measure(base http.RoundTripper, name metrics.Namer) http.RoundTripper {
+func (m *Metrics) Measure(base http.RoundTripper, name Namer) http.RoundTripper {
 	return m.upstream.Measure(base, name)
 }
 
@@ -190,7 +189,7 @@ func (m *Metrics) Measure(base http.RoundTripper, name metrics.Namer) http.Round
 func (d *Daemon) register() {
 	d.Metrics.Registry.MustRegister(d.ledger.gauge("ledger"), d.upstream.gauge("upstream"),
 		d.catalogue.gauge("catalogue"),
-		metrics.NewBudget(func() (budgets []*quota.Budget) {
+		NewBudgetMetrics(func() (budgets []*quota.Budget) {
 			if c := d.inForce.Load(); c != nil {
 				for _, name := range c.credentials() {
 					p, _ := c.policyOf(name)
@@ -199,7 +198,7 @@ func (d *Daemon) register() {
 			}
 			return budgets
 		}, d.Log),
-		metrics.NewCharts(func() (*catalog.Catalog, []string) {
+		NewChartMetrics(func() (*catalog.Catalog, []string) {
 			if c := d.inForce.Load(); c != nil {
 				if sweep, regions := c.sweep(); sweep != nil {
 					return sweep.Catalog, regions

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"quotabudget/internal/metrics"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 )
@@ -29,7 +28,7 @@ func (l *lane) process(ctx context.Context, tick schedule.Tick) (result result) 
 			l.d.Metrics.panics.Inc()
 			l.ended(ctx, tick, ending{outcome: panicked})
 			if l.Region != "" {
-				l.d.Metrics.failures.WithLabelValues(l.Region, metrics.Panicked).Inc()
+				l.d.Metrics.failures.WithLabelValues(l.Region, panicked).Inc()
 			}
 			l.d.Log.Error("run panicked; the next tick runs as usual", "tick", tick.ID(),
 				"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))

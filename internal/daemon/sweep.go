@@ -9,7 +9,6 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/ingest"
-	"quotabudget/internal/metrics"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
@@ -240,7 +239,7 @@ func (s *Sweep) heardFrom(cut bool, d *Daemon, r swept) (away bool) {
 
 // failed counts a failed run.
 func (m *Metrics) failed(l *lane, err error) {
-	word := metrics.FailureKind(err)
+	word := failureKind(err)
 	if errors.Is(err, errDown) {
 		word = string(youtube.Transient)
 	}

@@ -12,14 +12,14 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/version"
+	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
 
 // api adds the methods of /v1: this is their table of contents. The OpenAPI document is made from
 // the types of the responses.
 func (s *Server) api(mux *http.ServeMux) huma.API {
-	program, _ := version.Of()
+	program, _ := report.Version()
 	config := huma.DefaultConfig("quotabudget", program)
 	config.Info.Description = "Charts and videos from the catalogue, and what is left of the " +
 		"quota. No request costs units: the upstream is never asked."

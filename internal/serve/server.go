@@ -19,7 +19,6 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
-	"quotabudget/internal/serve/outage"
 	"quotabudget/internal/serve/pages"
 )
 
@@ -36,13 +35,13 @@ type Server struct {
 	Log    *slog.Logger
 	Done   <-chan struct{} // ends streams; nil: they end with their clients
 
-	sources *outage.Sources
+	sources *pages.Sources
 }
 
 // Handler answers everything that is served.
 func (s *Server) Handler() (http.Handler, error) {
 	mux := http.NewServeMux()
-	s.sources = &outage.Sources{Log: s.Log}
+	s.sources = &pages.Sources{Log: s.Log}
 	document := s.api(mux).OpenAPI()
 	text, err := document.MarshalJSON()
 	if err != nil {

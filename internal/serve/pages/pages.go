@@ -19,7 +19,6 @@ import (
 	"quotabudget/internal/limit"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/serve/outage"
 )
 
 // Pages is what the pages show. Its fields are set before Routes is called.
@@ -40,7 +39,7 @@ type Pages struct {
 	// Done ends the streams of events.
 	Done <-chan struct{}
 	// Sources logs when the catalogue or the ledger cannot be read; made by Routes if nil.
-	Sources *outage.Sources
+	Sources *Sources
 
 	streams   changes
 	forecasts kept[[]report.Forecast]
@@ -69,7 +68,7 @@ type answer func(ctx context.Context, r *http.Request, now time.Time) (page, err
 // Routes adds the pages to mux: this is their table of contents.
 func (p *Pages) Routes(mux *http.ServeMux) {
 	if p.Sources == nil {
-		p.Sources = &outage.Sources{Log: p.Log}
+		p.Sources = &Sources{Log: p.Log}
 	}
 	mux.Handle("GET /{$}", p.page("board", p.board))
 	if p.Source != nil {

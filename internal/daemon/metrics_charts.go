@@ -1,4 +1,4 @@
-package metrics
+package daemon
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"quotabudget/internal/catalog"
 )
 
-// Charts reads the age of the regions' charts from the catalogue at each scrape. If it does not
-// answer in time, ingest_catalog_up is 0. NewCharts makes it.
-type Charts struct {
+// ChartMetrics reads the age of the regions' charts from the catalogue at each scrape. If it does
+// not answer in time, ingest_catalog_up is 0. NewChartMetrics makes it.
+type ChartMetrics struct {
 	of      func() (*catalog.Catalog, []string)
 	lasting bool
 	*source
@@ -21,10 +21,10 @@ type Charts struct {
 	success, age, unavailable *prometheus.Desc
 }
 
-// NewCharts is for the regions that of returns at the time; a nil catalogue is none yet.
-func NewCharts(of func() (*catalog.Catalog, []string), log *slog.Logger) *Charts {
+// NewChartMetrics is for the regions that of returns at the time; a nil catalogue is none yet.
+func NewChartMetrics(of func() (*catalog.Catalog, []string), log *slog.Logger) *ChartMetrics {
 	s := newSource("catalogue", "ingest_catalog_up", log)
-	return &Charts{
+	return &ChartMetrics{
 		of: of, source: s,
 		success: s.desc("ingest_last_success_timestamp_seconds",
 			"When the region's last chart was complete; 0 for a region that has none.", "region"),
@@ -38,13 +38,13 @@ func NewCharts(of func() (*catalog.Catalog, []string), log *slog.Logger) *Charts
 }
 
 // Lasting leaves out the ages, for metrics that are written once and read later.
-func (c *Charts) Lasting() *Charts {
+func (c *ChartMetrics) Lasting() *ChartMetrics {
 	c.lasting = true
 	return c
 }
 
 // Collect implements prometheus.Collector.
-func (c *Charts) Collect(out chan<- prometheus.Metric) {
+func (c *ChartMetrics) Collect(out chan<- prometheus.Metric) {
 	kept, regions := c.of()
 	if kept == nil {
 		return

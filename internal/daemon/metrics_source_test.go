@@ -1,4 +1,4 @@
-package metrics_test
+package daemon_test
 
 import (
 	"bytes"
@@ -20,9 +20,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/daemon"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/metrics"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/slice"
 )
@@ -88,8 +88,8 @@ func TestLedgerThatHangs(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	registry := prometheus.NewRegistry()
 	budgets := func() []*quota.Budget { return []*quota.Budget{budget} }
-	registry.MustRegister(metrics.NewBudget(budgets, logger),
-		metrics.NewCharts(func() (*catalog.Catalog, []string) { return kept, []string{"US"} },
+	registry.MustRegister(daemon.NewBudgetMetrics(budgets, logger),
+		daemon.NewChartMetrics(func() (*catalog.Catalog, []string) { return kept, []string{"US"} },
 			logger))
 	up := []string{"quota_ledger_up 1", "ingest_catalog_up 1",
 		`quota_limit_units{bucket="default",credential="key1",timezone="",window="24h"} 500`,
@@ -124,7 +124,7 @@ func TestStandingOfABudget(t *testing.T) {
 	budget := budgetOn(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
 	registry := prometheus.NewRegistry()
 	of := func() []*quota.Budget { return []*quota.Budget{budget} }
-	registry.MustRegister(metrics.NewBudget(of, slog.New(slog.DiscardHandler)))
+	registry.MustRegister(daemon.NewBudgetMetrics(of, slog.New(slog.DiscardHandler)))
 	ctx := context.Background()
 	if d, err := budget.Charge(ctx, quota.Call{Units: 30}); err != nil || !d.Allowed {
 		t.Fatal(d, err)
@@ -163,7 +163,7 @@ func TestSliceOfABudget(t *testing.T) {
 		Units: []quota.Cost{{Bucket: "default", Units: 9}}, Log: budget.Log}
 	registry := prometheus.NewRegistry()
 	of := func() []*quota.Budget { return []*quota.Budget{budget} }
-	registry.MustRegister(metrics.NewBudget(of, budget.Log))
+	registry.MustRegister(daemon.NewBudgetMetrics(of, budget.Log))
 	left := `quota_slice_remaining_units{bucket="default",credential="key1"} `
 	waiting := `quota_slice_waiting_entries{credential="key1"} `
 	want(t, scrape(t, registry), "quota_ledger_up 1", waiting+"0")
@@ -184,7 +184,7 @@ func TestSliceOfABudget(t *testing.T) {
 // without an answer counts too.
 func TestUpstreamMeasured(t *testing.T) {
 	t.Parallel()
-	upstream := metrics.NewUpstream("youtube.videos.list")
+	upstream := daemon.NewUpstreamMetrics("youtube.videos.list")
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(upstream)
 	status := 200
@@ -216,9 +216,3 @@ type answer func() (*http.Response, error)
 func (a answer) RoundTrip(*http.Request) (*http.Response, error) { return a() }
 
 // must ends a test that cannot go on after an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

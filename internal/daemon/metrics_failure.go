@@ -1,4 +1,4 @@
-package metrics
+package daemon
 
 import (
 	"errors"
@@ -14,14 +14,12 @@ const (
 	ledgerFailure    = "ledger"    // it could not be reached, or used
 	catalogueFailure = "catalogue" // it could not be read, or took no pages
 	ownFailure       = "internal"
-	// Panicked is a run that ended in a panic.
-	Panicked = "panicked"
 )
 
-// FailureKind says in a word why a run failed. It is one of FailureKinds.
-func FailureKind(err error) string {
+// failureKind returns why a run failed, in one word of failureKinds.
+func failureKind(err error) string {
 	if kind, upstream := youtube.KindOf(err); upstream {
-		return word(kind)
+		return kindWord(kind)
 	}
 	switch {
 	case errors.Is(err, quota.ErrUnreachable), errors.Is(err, quota.ErrLedgerUnusable):
@@ -32,14 +30,14 @@ func FailureKind(err error) string {
 	return ownFailure
 }
 
-// FailureKinds are all kinds. Exhaustion and a missing chart are no failures.
-func FailureKinds() []string {
-	kinds := []string{ledgerFailure, catalogueFailure, ownFailure, Panicked}
+// failureKinds returns all kinds. Exhaustion and a missing chart are no failures.
+func failureKinds() []string {
+	kinds := []string{ledgerFailure, catalogueFailure, ownFailure, panicked}
 	for _, kind := range []youtube.Kind{youtube.Permanent, youtube.Transient, youtube.Throttled,
 		youtube.BadCredential, youtube.BadRegion, youtube.BadPageToken} {
-		kinds = append(kinds, word(kind))
+		kinds = append(kinds, kindWord(kind))
 	}
 	return kinds
 }
 
-func word(kind youtube.Kind) string { return strings.ReplaceAll(string(kind), " ", "_") }
+func kindWord(kind youtube.Kind) string { return strings.ReplaceAll(string(kind), " ", "_") }

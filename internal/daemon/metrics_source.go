@@ -1,5 +1,4 @@
-// Package metrics exports budgets, charts and the upstream to Prometheus.
-package metrics
+package daemon
 
 import (
 	"context"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quotabudget/internal/version"
+	"quotabudget/internal/report"
 )
 
 // readTime is how long a ledger or a catalogue may take at a scrape. Prometheus gives up after 10
@@ -80,7 +79,7 @@ func timestamp(at time.Time) float64 {
 
 // BuildInfo says which version of a program runs.
 func BuildInfo(program string) prometheus.Collector {
-	own, toolchain := version.Of()
+	own, toolchain := report.Version()
 	labels := prometheus.Labels{"program": program, "version": own, "goversion": toolchain}
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "quotabudget_build_info",
 		Help: "Which version of which program this is; always 1.", ConstLabels: labels,

@@ -1,14 +1,13 @@
-// Package version says which version of the programs this is.
-package version
+package report
 
 import "runtime/debug"
 
-// stamped is set by the linker (-X quotabudget/internal/version.stamped=v1.2.3) where there is no
+// stamped is set by the linker (-X quotabudget/internal/report.stamped=v1.2.3) where there is no
 // repository to read it from.
 var stamped string
 
-// Of is the version of the program, and that of the Go it was built with.
-func Of() (program, toolchain string) {
+// Version returns the version of the program, and that of the Go it was built with.
+func Version() (program, toolchain string) {
 	program, toolchain = "unknown", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		program, toolchain = info.Main.Version, info.GoVersion

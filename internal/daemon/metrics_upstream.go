@@ -1,4 +1,4 @@
-package metrics
+package daemon
 
 import (
 	"net/http"
@@ -8,16 +8,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Upstream measures what the upstream answers, and how soon. NewUpstream makes it.
-type Upstream struct{ *prometheus.HistogramVec }
+// UpstreamMetrics measures what the upstream answers, and how soon. NewUpstreamMetrics makes it.
+type UpstreamMetrics struct{ *prometheus.HistogramVec }
 
 // NoAnswer, as a code, is a request that was not answered.
 const NoAnswer = "none"
 
-// NewUpstream is for methods that are known to be called: their series are there before the first
-// request, so that a rate sees it.
-func NewUpstream(methods ...string) *Upstream {
-	u := &Upstream{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+// NewUpstreamMetrics is for methods that are known to be called: their series are there before the
+// first request, so that a rate sees it.
+func NewUpstreamMetrics(methods ...string) *UpstreamMetrics {
+	u := &UpstreamMetrics{prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "upstream_request_duration_seconds",
 		Help: "How long the upstream took to begin its answer, by priced method and HTTP status; " +
 			`code="` + NoAnswer + `" for none.`,
@@ -35,12 +35,12 @@ func NewUpstream(methods ...string) *Upstream {
 type Namer func(*http.Request) (string, error)
 
 // Measure returns base with every request measured.
-func (u *Upstream) Measure(base http.RoundTripper, name Namer) http.RoundTripper {
+func (u *UpstreamMetrics) Measure(base http.RoundTripper, name Namer) http.RoundTripper {
 	return measured{u, base, name}
 }
 
 type measured struct {
-	*Upstream
+	*UpstreamMetrics
 	base http.RoundTripper
 	name Namer
 }

@@ -1,4 +1,4 @@
-package metrics
+package daemon
 
 import (
 	"time"
@@ -8,16 +8,16 @@ import (
 	"quotabudget/internal/ingest"
 )
 
-// Once is the result of a process that sweeps once. Each process overwrites the file of the one
-// before, so its metrics are gauges: counters would start from 0 every time.
-type Once struct {
+// OnceMetrics is the result of a process that sweeps once. Each process overwrites the file of the
+// one before, so its metrics are gauges: counters would start from 0 every time.
+type OnceMetrics struct {
 	Began    time.Time
 	ExitCode int
 	Summary  ingest.Summary // of a sweep that never began: an Outcome of Failed, and nothing else
 }
 
 // Registry has its metrics, as of now.
-func (o Once) Registry() *prometheus.Registry {
+func (o OnceMetrics) Registry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	one := func(name, help string, value float64) {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
@@ -51,7 +51,7 @@ func (o Once) Registry() *prometheus.Registry {
 		"kind")
 	for _, r := range o.Summary.Regions {
 		if r.Outcome == ingest.Failed {
-			failed.WithLabelValues(r.Region, FailureKind(r.Err())).Set(1)
+			failed.WithLabelValues(r.Region, failureKind(r.Err())).Set(1)
 		}
 	}
 	return registry

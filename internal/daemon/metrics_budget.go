@@ -1,4 +1,4 @@
-package metrics
+package daemon
 
 import (
 	"context"
@@ -11,9 +11,10 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Budget reads the usage of budgets from the ledger at each scrape. If the ledger does not answer
-// in time, quota_ledger_up is 0, and the other metrics are exported without it. NewBudget makes it.
-type Budget struct {
+// BudgetMetrics reads the usage of budgets from the ledger at each scrape. If the ledger does not
+// answer in time, quota_ledger_up is 0, and the other metrics are exported without it.
+// NewBudgetMetrics makes it.
+type BudgetMetrics struct {
 	of func() []*quota.Budget
 	*source
 
@@ -22,12 +23,12 @@ type Budget struct {
 	leased, waiting                        *prometheus.Desc
 }
 
-// NewBudget is for the budgets that of returns at the time, each of another credential.
-func NewBudget(of func() []*quota.Budget, log *slog.Logger) *Budget {
+// NewBudgetMetrics is for the budgets that of returns at the time, each of another credential.
+func NewBudgetMetrics(of func() []*quota.Budget, log *slog.Logger) *BudgetMetrics {
 	bucket := []string{"credential", "bucket"}
 	limit := append(bucket, "window", "timezone")
 	s := newSource("ledger", "quota_ledger_up", log)
-	return &Budget{
+	return &BudgetMetrics{
 		of: of, source: s,
 		limit: s.desc("quota_limit_units",
 			"Units that may be taken in the window, the headroom included.", limit...),
@@ -53,7 +54,7 @@ func NewBudget(of func() []*quota.Budget, log *slog.Logger) *Budget {
 }
 
 // Collect implements prometheus.Collector.
-func (b *Budget) Collect(out chan<- prometheus.Metric) {
+func (b *BudgetMetrics) Collect(out chan<- prometheus.Metric) {
 	budgets := b.of()
 	if len(budgets) == 0 {
 		return
@@ -78,7 +79,7 @@ func (b *Budget) Collect(out chan<- prometheus.Metric) {
 }
 
 // slice exports what is known without the ledger.
-func (b *Budget) slice(out chan<- prometheus.Metric, budget *quota.Budget) {
+func (b *BudgetMetrics) slice(out chan<- prometheus.Metric, budget *quota.Budget) {
 	if budget.Slice == nil {
 		return
 	}
@@ -98,7 +99,7 @@ func (b *Budget) slice(out chan<- prometheus.Metric, budget *quota.Budget) {
 	}
 }
 
-func (b *Budget) bucket(out chan<- prometheus.Metric, credential string, now time.Time,
+func (b *BudgetMetrics) bucket(out chan<- prometheus.Metric, credential string, now time.Time,
 	u quota.BucketUsage) {
 	closed, until := u.SuspendedUntil.After(now), 0.0
 	if closed {

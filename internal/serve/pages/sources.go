@@ -1,5 +1,4 @@
-// Package outage logs that what a server reads cannot be read, without a line for each request.
-package outage
+package pages
 
 import (
 	"errors"
@@ -13,8 +12,8 @@ import (
 // every is how often an outage that lasts is logged.
 const every = time.Minute
 
-// Sources are the catalogue and the ledger. The first failure of each is logged, then one a minute,
-// with how many were not, and when it can be read again.
+// Sources logs outages of the catalogue and the ledger without a line for each request: the first
+// failure of each, then one a minute with the number of failures that were not logged, and the end.
 type Sources struct {
 	Log *slog.Logger
 
