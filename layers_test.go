@@ -36,11 +36,11 @@ tail: quota
 textfile:
 grammar: spell
 sqlite:
-costs: . bounds costs/answer costs/formula grammar quota spell
+costs: . untrusted costs/answer costs/formula grammar quota spell
 costs/answer:
 costs/formula: costs/answer costs/graphql quota
 costs/graphql:
-bounds: quota
+untrusted: quota
 catalog: sqlite
 googlemeter: bounds costs quota
 ledger/redistest: lua
@@ -66,7 +66,7 @@ prove: limit quota
 report: ledger/memstore
 report: catalog config costs forecast job plan quota share slice spell words
 serve/pages: catalog costs forecast limit plan quota regions report schedule words
-serve: callers catalog config limit quota regions report
+serve: catalog config limit quota regions report
 serve: serve/pages words
 crontab:
 config: . costs grammar ledger limit quota regions schedule share spell sqlite textfile

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/crontab"
 	"quotabudget/internal/report"
+	"quotabudget/internal/schedule"
 	"quotabudget/internal/words"
 )
 
@@ -98,7 +98,7 @@ func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in i
 			f.source = file
 		}
 	}
-	lines, problems := crontab.Parse(string(text), system)
+	lines, problems := schedule.ParseCrontab(string(text), system)
 	im := importer{app: a, flags: f, jobs: []importedJob{}}
 	im.unread(problems)
 	err = a.withLedger(ctx, func(src report.Source) error {

@@ -11,7 +11,7 @@ import (
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 
-	"quotabudget/internal/crontab"
+	"quotabudget/internal/schedule"
 )
 
 // invocation is a call of a metered command in a crontab line.
@@ -22,7 +22,7 @@ type invocation struct {
 }
 
 // callsOf returns the calls of "quotactl exec" and "ingestor once" in a line.
-func (im *importer) callsOf(l crontab.Line) ([]invocation, error) {
+func (im *importer) callsOf(l schedule.CronLine) ([]invocation, error) {
 	if !strings.Contains(l.Command, "quotactl") && !strings.Contains(l.Command, "ingestor") {
 		return nil, nil
 	}

@@ -16,10 +16,10 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/crontab"
 	"quotabudget/internal/job"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/schedule"
 )
 
 // importedJob is a job of a crontab, as quota.yaml has it.
@@ -51,17 +51,17 @@ type importer struct {
 	flags    crontabFlags
 	src      report.Source
 	jobs     []importedJob
-	problems []crontab.Problem
+	problems []schedule.CronProblem
 }
 
-func (im *importer) sorted() []crontab.Problem {
-	slices.SortStableFunc(im.problems, func(a, b crontab.Problem) int {
+func (im *importer) sorted() []schedule.CronProblem {
+	slices.SortStableFunc(im.problems, func(a, b schedule.CronProblem) int {
 		return cmp.Compare(a.Number, b.Number)
 	})
 	return im.problems
 }
 
-func (im *importer) read(ctx context.Context, lines []crontab.Line) error {
+func (im *importer) read(ctx context.Context, lines []schedule.CronLine) error {
 	for _, l := range lines {
 		calls, err := im.callsOf(l)
 		for _, c := range calls {
@@ -76,7 +76,7 @@ func (im *importer) read(ctx context.Context, lines []crontab.Line) error {
 			return away.error
 		}
 		if err != nil {
-			im.problems = append(im.problems, crontab.Problem{Line: l, Text: err.Error()})
+			im.problems = append(im.problems, schedule.CronProblem{CronLine: l, Text: err.Error()})
 		}
 	}
 	return nil
@@ -95,9 +95,9 @@ func (im *importer) unused(name string) string {
 }
 
 // unread adds the lines without a schedule that run a metered command, and ignores others.
-func (im *importer) unread(problems []crontab.Problem) {
+func (im *importer) unread(problems []schedule.CronProblem) {
 	for _, p := range problems {
-		if calls, err := im.callsOf(p.Line); len(calls) > 0 || err != nil {
+		if calls, err := im.callsOf(p.CronLine); len(calls) > 0 || err != nil {
 			im.problems = append(im.problems, p)
 		}
 	}
@@ -107,7 +107,8 @@ func (im *importer) unread(problems []crontab.Problem) {
 type ledgerError struct{ error }
 
 // job returns the job that a call stands for.
-func (im *importer) job(ctx context.Context, l crontab.Line, c invocation) (importedJob, error) {
+func (im *importer) job(ctx context.Context, l schedule.CronLine,
+	c invocation) (importedJob, error) {
 	j := importedJob{Cost: []shownCost{}, Elsewhere: im.flags.source, Schedule: l.Spec,
 		Timezone: cmp.Or(l.Zone, im.flags.timezone), Line: l.Number}
 	if c.program == "ingestor" {

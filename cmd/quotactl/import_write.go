@@ -15,7 +15,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/crontab"
+	"quotabudget/internal/schedule"
 	"quotabudget/internal/textfile"
 )
 
@@ -98,8 +98,8 @@ func (im *importer) skip(first int, problems []config.Problem) (any bool) {
 		first = end
 		if at >= 0 {
 			any = true
-			im.problems = append(im.problems, crontab.Problem{Line: crontab.Line{Number: j.Line},
-				Text: problems[at].Text})
+			im.problems = append(im.problems, schedule.CronProblem{
+				CronLine: schedule.CronLine{Number: j.Line}, Text: problems[at].Text})
 		}
 		return at >= 0
 	})

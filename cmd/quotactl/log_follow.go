@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"time"
 
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/tail"
 )
 
 const (
@@ -21,9 +21,9 @@ const (
 // follow prints entries as they come, until it is interrupted or nobody reads any more.
 func (a *app) follow(ctx context.Context, g *gate, q question) error {
 	signal.Ignore(syscall.SIGPIPE) // to write is an error then
-	log := &tail.Log{Ledger: g.Ledger, Credential: g.Credential,
+	log := &ledger.Tail{Ledger: g.Ledger, Credential: g.Credential,
 		Buckets: func(ctx context.Context) ([]string, error) { return g.chosen(ctx, q.bucket) }}
-	start := tail.Start{Newest: q.limit}
+	start := ledger.TailStart{Newest: q.limit}
 	if q.all {
 		start.Newest = followNewest
 	}
@@ -59,7 +59,7 @@ func (a *app) follow(ctx context.Context, g *gate, q question) error {
 }
 
 // newsPrinter prints what is new, each batch at once.
-func (a *app) newsPrinter(g *gate) func(tail.News) error {
+func (a *app) newsPrinter(g *gate) func(ledger.TailNews) error {
 	if a.Output == "json" {
 		a.Output = "jsonl"
 	}
@@ -68,7 +68,7 @@ func (a *app) newsPrinter(g *gate) func(tail.News) error {
 		lines = a.entryLines()
 	}
 	started := false
-	return func(news tail.News) error {
+	return func(news ledger.TailNews) error {
 		for _, note := range news.Notes {
 			a.Logger().Warn(note)
 		}

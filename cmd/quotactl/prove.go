@@ -19,7 +19,6 @@ import (
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/prove"
 )
 
 var scenes = []string{"boundary", "counter", "retry", "all"}
@@ -101,36 +100,36 @@ func (a *app) runProof(ctx context.Context, p proof) error {
 	return nil
 }
 
-func play(ctx context.Context, s prove.Stage, p proof) (*prove.Result, error) {
-	r := &prove.Result{On: s.On, Seed: p.seed}
+func play(ctx context.Context, s limit.Stage, p proof) (*limit.Proof, error) {
+	r := &limit.Proof{On: s.On, Seed: p.seed}
 	asked := func(scene string) bool { return p.scene == scene || p.scene == "all" }
 	var err error
 	if asked("boundary") {
-		r.Boundary, err = prove.PlayBoundary(ctx, s)
+		r.Boundary, err = limit.PlayBoundary(ctx, s)
 	}
 	if err == nil && asked("counter") {
-		r.Traffic, err = prove.PlayTraffic(ctx, s, p.seed)
+		r.Traffic, err = limit.PlayTraffic(ctx, s, p.seed)
 	}
 	if err == nil && asked("retry") {
-		r.Retry, err = prove.PlayRetry(ctx, s, p.seed)
+		r.Retry, err = limit.PlayRetry(ctx, s, p.seed)
 	}
 	r.Judge()
 	return r, err
 }
 
-func drawProof(path string, r *prove.Result) error {
+func drawProof(path string, r *limit.Proof) error {
 	file, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	return cmp.Or(prove.SVG(file, r), file.Close())
+	return cmp.Or(limit.DrawProof(file, r), file.Close())
 }
 
 // stage opens what to play on. Call end when it is over.
-func (a *app) stage(ctx context.Context, on string) (s prove.Stage, end func(), err error) {
+func (a *app) stage(ctx context.Context, on string) (s limit.Stage, end func(), err error) {
 	switch on {
 	case "memory":
-		return prove.Memory(), func() {}, nil
+		return limit.MemoryStage(), func() {}, nil
 	case "sqlite":
 		return sqliteStage(ctx)
 	case "redis":
@@ -139,7 +138,7 @@ func (a *app) stage(ctx context.Context, on string) (s prove.Stage, end func(), 
 	return s, nil, cli.Usagef("--on %s: write memory, sqlite or redis", on)
 }
 
-func sqliteStage(ctx context.Context) (s prove.Stage, end func(), err error) {
+func sqliteStage(ctx context.Context) (s limit.Stage, end func(), err error) {
 	dir, err := os.MkdirTemp("", "quotactl-prove-")
 	if err != nil {
 		return s, nil, err
@@ -151,11 +150,11 @@ func sqliteStage(ctx context.Context) (s prove.Stage, end func(), err error) {
 	}
 	var now time.Time
 	l.Now = func() time.Time { return now }
-	return prove.Ledger("sqlite", l, func(at time.Time) { now = at }),
+	return limit.LedgerStage("sqlite", l, func(at time.Time) { now = at }),
 		func() { l.Close(); os.RemoveAll(dir) }, nil
 }
 
-func (a *app) redisStage(ctx context.Context) (s prove.Stage, end func(), err error) {
+func (a *app) redisStage(ctx context.Context) (s limit.Stage, end func(), err error) {
 	cfg, err := a.Load(ctx)
 	if err != nil {
 		return s, nil, err
@@ -174,11 +173,11 @@ func (a *app) redisStage(ctx context.Context) (s prove.Stage, end func(), err er
 		key[i] = byte(rand.Uint32())
 	}
 	clock := func(ctx context.Context) (time.Time, error) { return client.Time(ctx).Result() }
-	return prove.Redis(limit.NewRedis(client), key, clock), func() { client.Close() }, nil
+	return limit.RedisStage(limit.NewRedis(client), key, clock), func() { client.Close() }, nil
 }
 
 // proven prints what was found.
-func (a *app) proven(r *prove.Result) error {
+func (a *app) proven(r *limit.Proof) error {
 	s := a.Screen()
 	if b := r.Boundary; b != nil {
 		s.Say("50 calls just before and 50 just after a boundary of the clock, "+
@@ -212,7 +211,7 @@ func (a *app) proven(r *prove.Result) error {
 	return nil
 }
 
-func provenTraffic(s cli.Screen, r *prove.Result) error {
+func provenTraffic(s cli.Screen, r *limit.Proof) error {
 	s.Say("The counter beside the log, %d allowed in a window (--seed %d):\n\n",
 		r.Traffic[0].Limit, r.Seed)
 	table := s.Table("calls", "algorithm", ">allowed", ">most in a window", ">denied with room",
@@ -221,7 +220,7 @@ func provenTraffic(s cli.Screen, r *prove.Result) error {
 		off := fmt.Sprintf("-%d +%d", row.Under, row.Over)
 		for _, by := range []struct {
 			name string
-			prove.Admitted
+			limit.Admitted
 			off string
 		}{{"log", row.Log, "0"}, {"counter", row.Counter, off}} {
 			table.AppendRow([]any{row.Traffic, by.name, by.Calls, by.Most, by.DeniedWithRoom,

@@ -1,4 +1,4 @@
-package tail
+package ledger
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func (b *bucket) find(ctx context.Context, l quota.Ledger, until time.Time) erro
 
 // read adds the bucket's new entries. It reads the newest known entry again: if that has not
 // changed, running total included, nothing before it has.
-func (b *bucket) read(ctx context.Context, l quota.Ledger, news *News) error {
+func (b *bucket) read(ctx context.Context, l quota.Ledger, news *TailNews) error {
 	q := quota.Query{Credential: b.credential, Bucket: b.name}
 	known := b.newest
 	if !known.At.IsZero() {
@@ -93,7 +93,7 @@ func (b *bucket) remember(entries []quota.Entry) {
 // compare reads the reported entries again, and adds what was taken back. The ledger drops old
 // entries when later ones come, which does not count.
 func (b *bucket) compare(ctx context.Context, l quota.Ledger, later []quota.Entry,
-	news *News) error {
+	news *TailNews) error {
 	if len(later) > 0 {
 		kept := later[len(later)-1].At.Add(-quota.Retention)
 		b.recent = slices.DeleteFunc(b.recent,
@@ -123,7 +123,7 @@ func (b *bucket) compare(ctx context.Context, l quota.Ledger, later []quota.Entr
 }
 
 // takeBack adds a line for each entry that has fewer units left or is gone.
-func (n *News) takeBack(reported []quota.Entry, left map[time.Time]quota.Entry) {
+func (n *TailNews) takeBack(reported []quota.Entry, left map[time.Time]quota.Entry) {
 	for _, e := range reported {
 		now := left[e.At]
 		if now.ID != e.ID {
@@ -131,7 +131,7 @@ func (n *News) takeBack(reported []quota.Entry, left map[time.Time]quota.Entry) 
 		}
 		if now.Units != e.Units {
 			e.Units, e.Total = now.Units-e.Units, now.Total
-			n.Lines = append(n.Lines, Line{e, true})
+			n.Lines = append(n.Lines, TailLine{e, true})
 		}
 	}
 }

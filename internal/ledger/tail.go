@@ -1,9 +1,4 @@
-// Package tail follows the log of a credential as it grows.
-//
-// Each entry is reported once, in order within a bucket. If a reported entry later loses units,
-// because the charge was cancelled or settled with less, a line with negative units is reported,
-// so that the lines add up to the log.
-package tail
+package ledger
 
 import (
 	"cmp"
@@ -15,20 +10,24 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Line is a new entry or, with TakenBack, the negative units that a reported entry has lost.
-type Line struct {
+// TailLine is a new entry or, with TakenBack, the negative units that a reported entry has lost.
+type TailLine struct {
 	quota.Entry
 	TakenBack bool
 }
 
-// News is what happened since the last call.
-type News struct {
-	Lines []Line   // oldest first
-	Notes []string // messages that no line can express
+// TailNews is what happened since the last call.
+type TailNews struct {
+	Lines []TailLine // oldest first
+	Notes []string   // messages that no line can express
 }
 
-// Log follows the log of one credential. It is not safe for concurrent use.
-type Log struct {
+// Tail follows the log of one credential as it grows. It is not safe for concurrent use.
+//
+// Each entry is reported once, in order within a bucket. If a reported entry later loses units,
+// because the charge was cancelled or settled with less, a line with negative units is reported,
+// so that the lines add up to the log.
+type Tail struct {
 	Ledger     quota.Ledger
 	Credential string
 	// Buckets returns the buckets to follow. It is called repeatedly, because parts of a split
@@ -53,15 +52,15 @@ const (
 	listAtMost = 100
 )
 
-// Start selects the initial entries: those after Since, at most the Newest of each bucket (0 for
-// all).
-type Start struct {
+// TailStart selects the initial entries: those after Since, at most the Newest of each bucket (0
+// for all).
+type TailStart struct {
 	Since  time.Time
 	Newest int
 }
 
 // Begin reads the existing entries; now is this machine's time. Errors are the ledger's.
-func (l *Log) Begin(ctx context.Context, s Start, now time.Time) (news News, err error) {
+func (l *Tail) Begin(ctx context.Context, s TailStart, now time.Time) (news TailNews, err error) {
 	l.followed, l.mark = make(map[string]*bucket), ""
 	if err := l.list(ctx, now); err != nil {
 		return news, err
@@ -85,7 +84,7 @@ func (l *Log) Begin(ctx context.Context, s Start, now time.Time) (news News, err
 
 // Next returns what is new. After an error, which is the ledger's, the next call continues after
 // the last successful one.
-func (l *Log) Next(ctx context.Context, now time.Time) (news News, err error) {
+func (l *Tail) Next(ctx context.Context, now time.Time) (news TailNews, err error) {
 	if now.Sub(l.listedAt) >= l.listAfter {
 		if err := l.list(ctx, now); err != nil {
 			return news, err
@@ -99,7 +98,7 @@ func (l *Log) Next(ctx context.Context, now time.Time) (news News, err error) {
 	for _, name := range l.names {
 		b := l.bucket(name).clone()
 		if err := b.read(ctx, l.Ledger, &news); err != nil {
-			return News{}, err
+			return TailNews{}, err
 		}
 		changed[name] = b
 	}
@@ -108,14 +107,14 @@ func (l *Log) Next(ctx context.Context, now time.Time) (news News, err error) {
 	return news, nil
 }
 
-func (l *Log) bucket(name string) *bucket {
+func (l *Tail) bucket(name string) *bucket {
 	if l.followed[name] == nil {
 		l.followed[name] = &bucket{credential: l.Credential, name: name}
 	}
 	return l.followed[name]
 }
 
-func (l *Log) list(ctx context.Context, now time.Time) error {
+func (l *Tail) list(ctx context.Context, now time.Time) error {
 	began := time.Now()
 	names, err := l.Buckets(ctx)
 	if err != nil {
@@ -128,19 +127,19 @@ func (l *Log) list(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (n *News) add(entries []quota.Entry) {
+func (n *TailNews) add(entries []quota.Entry) {
 	for _, e := range entries {
-		n.Lines = append(n.Lines, Line{Entry: e})
+		n.Lines = append(n.Lines, TailLine{Entry: e})
 	}
 }
 
-func (n *News) sort() {
-	slices.SortStableFunc(n.Lines, func(a, b Line) int {
+func (n *TailNews) sort() {
+	slices.SortStableFunc(n.Lines, func(a, b TailLine) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-func (n *News) replaced(credential, bucket string) {
+func (n *TailNews) replaced(credential, bucket string) {
 	n.Notes = append(n.Notes, fmt.Sprintf("the log of bucket %s of %s was replaced: "+
 		"the entries shown before are gone", bucket, credential))
 }

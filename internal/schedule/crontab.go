@@ -1,5 +1,4 @@
-// Package crontab reads crontabs as Debian's cron does.
-package crontab
+package schedule
 
 import (
 	"fmt"
@@ -9,8 +8,8 @@ import (
 	"strings"
 )
 
-// Line is a line that runs a command.
-type Line struct {
+// CronLine is a line that runs a command.
+type CronLine struct {
 	Number  int
 	Spec    string // when, as package schedule reads it
 	Zone    string // of CRON_TZ; "" for that of the machine
@@ -19,10 +18,10 @@ type Line struct {
 	Env     map[string]string
 }
 
-// Problem is a line whose schedule cannot be read, or that package schedule does not know. The line
-// has its command, if that can be found.
-type Problem struct {
-	Line
+// CronProblem is a line whose schedule cannot be read, or that package schedule does not know. The
+// line has its command, if that can be found.
+type CronProblem struct {
+	CronLine
 	Text string
 }
 
@@ -32,8 +31,8 @@ var (
 	nickname = regexp.MustCompile(`^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$`)
 )
 
-// Parse reads a crontab. That of a system has the user before each command.
-func Parse(text string, system bool) (lines []Line, problems []Problem) {
+// ParseCrontab reads a crontab. That of a system has the user before each command.
+func ParseCrontab(text string, system bool) (lines []CronLine, problems []CronProblem) {
 	env := make(map[string]string)
 	number := 0
 	for raw := range strings.Lines(text) {
@@ -49,7 +48,7 @@ func Parse(text string, system bool) (lines []Line, problems []Problem) {
 		l, err := parseLine(raw, system)
 		l.Number, l.Zone, l.Env = number, env["CRON_TZ"], maps.Clone(env)
 		if err != nil {
-			problems = append(problems, Problem{l, err.Error()})
+			problems = append(problems, CronProblem{l, err.Error()})
 			continue
 		}
 		lines = append(lines, l)
@@ -64,7 +63,7 @@ func unquoted(text string) string {
 	return text
 }
 
-func parseLine(raw string, system bool) (l Line, err error) {
+func parseLine(raw string, system bool) (l CronLine, err error) {
 	rest := strings.TrimLeft(raw, " \t")
 	if strings.HasPrefix(rest, "@") {
 		l.Spec, rest = word(rest)

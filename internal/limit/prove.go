@@ -1,16 +1,14 @@
-// Package prove tests the guarantees of the limiting algorithms on a real store.
-package prove
+package limit
 
 import (
 	"context"
 	"math/rand/v2"
 	"time"
-
-	"quotabudget/internal/limit"
 )
 
-// Result holds the results of the scenes. A scene that was not played is nil.
-type Result struct {
+// Proof holds the results of scenes that test the guarantees of the algorithms on a real store. A
+// scene that was not played is nil.
+type Proof struct {
 	On       string    `json:"on"`
 	Seed     uint64    `json:"seed"`
 	Kept     bool      `json:"kept"` // every guarantee held
@@ -22,7 +20,7 @@ type Result struct {
 // Judge sets Kept. It requires that the log never admits more than its limit and denies nothing
 // that fits, that the counter admits at most twice its limit and its estimate is off by at most
 // one limit, and that a denied call is allowed at the promised time and no sooner.
-func (r *Result) Judge() {
+func (r *Proof) Judge() {
 	r.Kept = true
 	if b := r.Boundary; b != nil {
 		r.Kept = b.Log <= b.Limit && b.Counter <= 2*b.Limit
@@ -56,8 +54,8 @@ func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
 	}
 	for i := range 2 * perSide {
 		at := begin.Add(s.Window + s.Around*time.Duration(2*(i-perSide)+1)/(2*perSide))
-		for algorithm, allowed := range map[limit.Algorithm]*int64{
-			limit.Fixed: &b.Fixed, limit.Log: &b.Log, limit.Counter: &b.Counter,
+		for algorithm, allowed := range map[Algorithm]*int64{
+			Fixed: &b.Fixed, Log: &b.Log, Counter: &b.Counter,
 		} {
 			d, err := s.Take(ctx, s.policy("boundary", algorithm, perSide), at, 1)
 			if err != nil {
@@ -72,8 +70,8 @@ func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
 }
 
 // policy returns a policy that no other scene uses.
-func (s Stage) policy(scene string, a limit.Algorithm, units int64) *limit.Policy {
-	return &limit.Policy{
+func (s Stage) policy(scene string, a Algorithm, units int64) *Policy {
+	return &Policy{
 		Name: "prove-" + scene + "-" + string(a), Units: units, Window: s.Window, Algorithm: a}
 }
 
@@ -94,7 +92,7 @@ func PlayRetry(ctx context.Context, s Stage, seed uint64) (*Retry, error) {
 	}
 	random := rand.New(rand.NewPCG(seed, 2))
 	const units = 20
-	p := s.policy("retry", limit.Log, units)
+	p := s.policy("retry", Log, units)
 	r := &Retry{Micros: s.Early.Microseconds()}
 	for r.Denials < s.Denials {
 		at = at.Add(time.Duration(random.Int64N(int64(s.Window / 10))))
@@ -115,7 +113,7 @@ func PlayRetry(ctx context.Context, s Stage, seed uint64) (*Retry, error) {
 }
 
 // again retries a denied call before the promised moment, until an attempt is no longer early.
-func (r *Retry) again(ctx context.Context, s Stage, p *limit.Policy, promised time.Time,
+func (r *Retry) again(ctx context.Context, s Stage, p *Policy, promised time.Time,
 	cost int64) error {
 	early := int64(0) // by how much the last denied attempt was early
 	for at := promised.Add(-s.Early); ; {

@@ -1,10 +1,9 @@
-package prove
+package limit
 
 import (
 	"context"
 	"time"
 
-	"quotabudget/internal/limit"
 	"quotabudget/internal/quota"
 )
 
@@ -22,37 +21,37 @@ type Stage struct {
 	// Begin returns the beginning of a window of the clock. A scene's moments count from it.
 	Begin func(ctx context.Context) (time.Time, error)
 	// Take charges a cost at a moment, which never goes back. A cost of 0 only reads.
-	Take func(ctx context.Context, p *limit.Policy, at time.Time,
-		cost int64) (limit.Decision, error)
+	Take func(ctx context.Context, p *Policy, at time.Time,
+		cost int64) (Decision, error)
 }
 
-// Memory returns the limiter in memory, in simulated time.
-func Memory() Stage {
-	m := limit.NewMemory()
+// MemoryStage returns the limiter in memory, in simulated time.
+func MemoryStage() Stage {
+	m := NewMemory()
 	return Stage{
 		On: "memory", Window: time.Minute, Windows: 200, Denials: 400, Early: time.Microsecond,
 		Around: 3 * time.Second,
 		Begin: func(context.Context) (time.Time, error) {
 			return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), nil
 		},
-		Take: func(_ context.Context, p *limit.Policy, at time.Time,
-			cost int64) (limit.Decision, error) {
-			asks := []limit.Ask{{Policy: p, Cost: cost}}
+		Take: func(_ context.Context, p *Policy, at time.Time,
+			cost int64) (Decision, error) {
+			asks := []Ask{{Policy: p, Cost: cost}}
 			m.TakeAt(at.UnixMicro(), asks)
 			return asks[0].Decision, nil
 		},
 	}
 }
 
-// Ledger returns a stage on a ledger whose clock can be set, such as a SQLite file's. The ledger
-// only runs the log; the other algorithms run in memory at the same moments.
-func Ledger(on string, l quota.Ledger, setNow func(time.Time)) Stage {
-	s := Memory()
+// LedgerStage returns a stage on a ledger whose clock can be set, such as a SQLite file's. The
+// ledger only runs the log; the other algorithms run in memory at the same moments.
+func LedgerStage(on string, l quota.Ledger, setNow func(time.Time)) Stage {
+	s := MemoryStage()
 	memory := s.Take
 	s.On, s.Windows, s.Denials = on, 5, 40
-	s.Take = func(ctx context.Context, p *limit.Policy, at time.Time,
-		cost int64) (limit.Decision, error) {
-		if p.Algorithm != limit.Log {
+	s.Take = func(ctx context.Context, p *Policy, at time.Time,
+		cost int64) (Decision, error) {
+		if p.Algorithm != Log {
 			return memory(ctx, p, at, cost)
 		}
 		setNow(at)
@@ -62,15 +61,15 @@ func Ledger(on string, l quota.Ledger, setNow func(time.Time)) Stage {
 			Limits: []quota.Limit{{Bucket: p.Name, Units: p.Units,
 				Window: quota.Sliding(p.Window)}},
 		})
-		return limit.Decision{
+		return Decision{
 			At: d.At.UnixMicro(), Allowed: d.Allowed, RetryAfter: d.RetryAfter(),
 		}, err
 	}
 	return s
 }
 
-// Redis returns the limiter on a server, in real time. Nothing else may use the key.
-func Redis(store limit.Store, key limit.Key,
+// RedisStage returns the limiter on a server, in real time. Nothing else may use the key.
+func RedisStage(store Store, key Key,
 	clock func(ctx context.Context) (time.Time, error)) Stage {
 	var ahead time.Duration // by how much the server's clock is ahead of ours
 	s := Stage{On: "redis", Window: 500 * time.Millisecond, Windows: 4, Denials: 5,
@@ -80,12 +79,12 @@ func Redis(store limit.Store, key limit.Key,
 		ahead = time.Until(now)
 		return now.Truncate(s.Window).Add(s.Window), err
 	}
-	s.Take = func(ctx context.Context, p *limit.Policy, at time.Time,
-		cost int64) (limit.Decision, error) {
+	s.Take = func(ctx context.Context, p *Policy, at time.Time,
+		cost int64) (Decision, error) {
 		if err := sleep(ctx, time.Until(at.Add(-ahead))); err != nil {
-			return limit.Decision{}, err
+			return Decision{}, err
 		}
-		asks := []limit.Ask{{Policy: p, Key: key, Cost: cost}}
+		asks := []Ask{{Policy: p, Key: key, Cost: cost}}
 		_, err := store.Take(ctx, asks)
 		return asks[0].Decision, err
 	}

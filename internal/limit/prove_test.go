@@ -1,4 +1,4 @@
-package prove_test
+package limit_test
 
 import (
 	"context"
@@ -16,16 +16,15 @@ import (
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/prove"
 )
 
-func all(t *testing.T, s prove.Stage) *prove.Result {
+func all(t *testing.T, s limit.Stage) *limit.Proof {
 	t.Helper()
-	r := &prove.Result{On: s.On, Seed: 1}
+	r := &limit.Proof{On: s.On, Seed: 1}
 	var problems [3]error
-	r.Boundary, problems[0] = prove.PlayBoundary(t.Context(), s)
-	r.Traffic, problems[1] = prove.PlayTraffic(t.Context(), s, 1)
-	r.Retry, problems[2] = prove.PlayRetry(t.Context(), s, 1)
+	r.Boundary, problems[0] = limit.PlayBoundary(t.Context(), s)
+	r.Traffic, problems[1] = limit.PlayTraffic(t.Context(), s, 1)
+	r.Retry, problems[2] = limit.PlayRetry(t.Context(), s, 1)
 	if err := errors.Join(problems[:]...); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +32,7 @@ func all(t *testing.T, s prove.Stage) *prove.Result {
 	return r
 }
 
-func sqlite(t *testing.T) prove.Stage {
+func sqlite(t *testing.T) limit.Stage {
 	t.Helper()
 	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	if err != nil {
@@ -42,21 +41,21 @@ func sqlite(t *testing.T) prove.Stage {
 	t.Cleanup(func() { l.Close() })
 	var now time.Time
 	l.Now = func() time.Time { return now }
-	return prove.Ledger("sqlite", l, func(at time.Time) { now = at })
+	return limit.LedgerStage("sqlite", l, func(at time.Time) { now = at })
 }
 
-func onRedis(t *testing.T) prove.Stage {
+func onRedis(t *testing.T) limit.Stage {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { client.Close() })
-	return prove.Redis(limit.NewRedis(client), limit.Key{1},
+	return limit.RedisStage(limit.NewRedis(client), limit.Key{1},
 		func(ctx context.Context) (time.Time, error) { return client.Time(ctx).Result() })
 }
 
 func TestStages(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) prove.Stage{
-		"memory": func(*testing.T) prove.Stage { return prove.Memory() },
+	for name, open := range map[string]func(*testing.T) limit.Stage{
+		"memory": func(*testing.T) limit.Stage { return limit.MemoryStage() },
 		"sqlite": sqlite, "redis": onRedis,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,8 +80,8 @@ func TestStages(t *testing.T) {
 // TestBrokenPromises: Judge rejects a log that counts in fixed windows, and waits that are a
 // microsecond too long or too short.
 func TestBrokenPromises(t *testing.T) {
-	for name, wrong := range map[string]func(take) take{
-		"fixed": func(real take) take {
+	for name, wrong := range map[string]func(takeFunc) takeFunc{
+		"fixed": func(real takeFunc) takeFunc {
 			return func(ctx context.Context, p *limit.Policy, at time.Time,
 				cost int64) (limit.Decision, error) {
 				fixed := *p
@@ -93,7 +92,7 @@ func TestBrokenPromises(t *testing.T) {
 		"late":  wait(time.Microsecond),
 		"early": wait(-time.Microsecond),
 	} {
-		s := prove.Memory()
+		s := limit.MemoryStage()
 		s.Take = wrong(s.Take)
 		r := all(t, s)
 		if r.Kept {
@@ -105,12 +104,12 @@ func TestBrokenPromises(t *testing.T) {
 	}
 }
 
-// take is the type of Stage.Take.
-type take = func(context.Context, *limit.Policy, time.Time, int64) (limit.Decision, error)
+// takeFunc is the type of Stage.Take.
+type takeFunc = func(context.Context, *limit.Policy, time.Time, int64) (limit.Decision, error)
 
 // wait returns a function that lengthens the promised waits.
-func wait(more time.Duration) func(take) take {
-	return func(real take) take {
+func wait(more time.Duration) func(takeFunc) takeFunc {
+	return func(real takeFunc) takeFunc {
 		return func(ctx context.Context, p *limit.Policy, at time.Time,
 			cost int64) (limit.Decision, error) {
 			d, err := real(ctx, p, at, cost)
@@ -124,8 +123,8 @@ func wait(more time.Duration) func(take) take {
 
 func TestSVG(t *testing.T) {
 	var b strings.Builder
-	r := all(t, prove.Memory())
-	if err := prove.SVG(&b, r); err != nil {
+	r := all(t, limit.MemoryStage())
+	if err := limit.DrawProof(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	texts := map[string]bool{}
@@ -155,14 +154,14 @@ func TestSVG(t *testing.T) {
 
 // TestPicture: make picture draws the picture in docs/api.md.
 func TestPicture(t *testing.T) {
-	s := prove.Memory()
-	r := &prove.Result{On: s.On, Seed: 7}
+	s := limit.MemoryStage()
+	r := &limit.Proof{On: s.On, Seed: 7}
 	var problems [4]error
-	r.Boundary, problems[0] = prove.PlayBoundary(t.Context(), s)
-	r.Traffic, problems[1] = prove.PlayTraffic(t.Context(), s, r.Seed)
-	r.Retry, problems[2] = prove.PlayRetry(t.Context(), s, r.Seed)
+	r.Boundary, problems[0] = limit.PlayBoundary(t.Context(), s)
+	r.Traffic, problems[1] = limit.PlayTraffic(t.Context(), s, r.Seed)
+	r.Retry, problems[2] = limit.PlayRetry(t.Context(), s, r.Seed)
 	var drawn strings.Builder
-	problems[3] = prove.SVG(&drawn, r)
+	problems[3] = limit.DrawProof(&drawn, r)
 	if err := errors.Join(problems[:]...); err != nil {
 		t.Fatal(err)
 	}

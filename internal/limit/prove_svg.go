@@ -1,4 +1,4 @@
-package prove
+package limit
 
 import (
 	"fmt"
@@ -38,8 +38,8 @@ func (d *drawing) heading(text string) {
 	d.y += 12
 }
 
-// SVG draws a result.
-func SVG(w io.Writer, r *Result) error {
+// DrawProof draws a result as SVG.
+func DrawProof(w io.Writer, r *Proof) error {
 	var d drawing
 	if r.Boundary != nil {
 		d.boundary(r.Boundary)
@@ -115,11 +115,11 @@ func (d *drawing) traffic(t Traffic) {
 	}
 	for i, line := range []struct {
 		name, style string
-		units       func(Point) int64
+		units       func(TrafficPoint) int64
 	}{
-		{"truth", `stroke="#d55e00" stroke-width="2.5"`, func(p Point) int64 { return p.Truth }},
+		{"truth", `stroke="#d55e00" stroke-width="2.5"`, func(p TrafficPoint) int64 { return p.Truth }},
 		{"estimate", `stroke="#0072b2" stroke-dasharray="5 3"`,
-			func(p Point) int64 { return p.Estimate }},
+			func(p TrafficPoint) int64 { return p.Estimate }},
 	} {
 		d.print("<polyline fill=\"none\" %s points=\"", line.style)
 		for _, p := range curve {

@@ -1,12 +1,10 @@
-package prove
+package limit
 
 import (
 	"context"
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"quotabudget/internal/limit"
 )
 
 // Traffic compares what the log and the counter admit of the same calls, and reports the error of
@@ -20,11 +18,11 @@ type Traffic struct {
 	Over    int64    `json:"estimate_over"`  // largest overestimate, in units
 	Under   int64    `json:"estimate_under"` // largest underestimate, in units
 
-	Curve []Point `json:"-"` // of the counter, one point per call
+	Curve []TrafficPoint `json:"-"` // of the counter, one point per call
 }
 
-// Point is the counter's estimate before a call, and the true count.
-type Point struct {
+// TrafficPoint is the counter's estimate before a call, and the true count.
+type TrafficPoint struct {
 	At              time.Duration // since the scene began
 	Estimate, Truth int64
 }
@@ -88,8 +86,8 @@ func (t *Traffic) play(ctx context.Context, s Stage, moments []time.Duration) er
 	if err != nil {
 		return err
 	}
-	log := s.policy(t.Traffic, limit.Log, trafficLimit)
-	counter := s.policy(t.Traffic, limit.Counter, trafficLimit)
+	log := s.policy(t.Traffic, Log, trafficLimit)
+	counter := s.policy(t.Traffic, Counter, trafficLimit)
 	inLog, inCounter := truth{window: s.Window}, truth{window: s.Window}
 	for _, after := range moments {
 		at := begin.Add(after)
@@ -102,7 +100,7 @@ func (t *Traffic) play(ctx context.Context, s Stage, moments []time.Duration) er
 		if err != nil {
 			return err
 		}
-		t.compare(Point{time.UnixMicro(look.At).Sub(begin), trafficLimit - look.Remaining,
+		t.compare(TrafficPoint{time.UnixMicro(look.At).Sub(begin), trafficLimit - look.Remaining,
 			inCounter.at(look.At)})
 		if d, err = s.Take(ctx, counter, at, 1); err != nil {
 			return err
@@ -112,7 +110,7 @@ func (t *Traffic) play(ctx context.Context, s Stage, moments []time.Duration) er
 	return nil
 }
 
-func (t *Traffic) compare(p Point) {
+func (t *Traffic) compare(p TrafficPoint) {
 	t.Over = max(t.Over, p.Estimate-p.Truth)
 	t.Under = max(t.Under, p.Truth-p.Estimate)
 	t.Curve = append(t.Curve, p)
@@ -132,7 +130,7 @@ func (t *truth) at(now int64) int64 {
 }
 
 // count counts a decision and compares it with the true count in the window.
-func (a *Admitted) count(d limit.Decision, t *truth) {
+func (a *Admitted) count(d Decision, t *truth) {
 	room := t.at(d.At) < trafficLimit
 	switch {
 	case d.Allowed && !room:

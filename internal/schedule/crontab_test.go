@@ -1,11 +1,9 @@
-package crontab
+package schedule
 
 import (
 	"reflect"
 	"testing"
 	"time"
-
-	"quotabudget/internal/schedule"
 )
 
 func TestParse(t *testing.T) {
@@ -23,11 +21,11 @@ CRON_TZ=Asia/Tokyo
 61 * * * * root e
 * * * * * root
 `
-	lines, problems := Parse(text, true)
+	lines, problems := ParseCrontab(text, true)
 	env := map[string]string{"SHELL": "/bin/sh", "PATH": "/usr/local/bin:/usr/bin"}
 	tokyo := map[string]string{"SHELL": "/bin/sh", "PATH": "/usr/local/bin:/usr/bin",
 		"CRON_TZ": "Asia/Tokyo"}
-	want := []Line{
+	want := []CronLine{
 		{5, "15 * * * *", "", "root", "quotactl exec --units 4 -- backfill", env},
 		{7, "@daily", "Asia/Tokyo", "nobody",
 			`X=1 quotactl exec --id "a-$(date +%F)" -- mail`, tokyo},
@@ -58,7 +56,7 @@ func TestSpecs(t *testing.T) {
 		"5 4 * jun-aug mon": "Mon 1 04:05",
 		"0 0 31 * */2":      "Tue 2 00:00", // */2 begins with a star: both in cron
 	} {
-		lines, problems := Parse(spec+" true", false)
+		lines, problems := ParseCrontab(spec+" true", false)
 		if spec == "0 0 31 * */2" {
 			if len(problems) != 1 {
 				t.Errorf("%s: %+v", spec, lines)
@@ -69,12 +67,12 @@ func TestSpecs(t *testing.T) {
 			t.Errorf("%s: %+v", spec, problems)
 			continue
 		}
-		s, err := schedule.Parse(lines[0].Spec, time.UTC)
+		s, err := Parse(lines[0].Spec, time.UTC)
 		if err != nil {
 			t.Errorf("%s: %v", spec, err)
 			continue
 		}
-		lane := schedule.Lane{Job: "a", Schedule: s}
+		lane := Lane{Job: "a", Schedule: s}
 		first := lane.Next(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC).Add(-time.Nanosecond)).At
 		if got := first.Format("Mon 2 15:04"); got != want {
 			t.Errorf("%s: %s, want %s", spec, got, want)
@@ -82,7 +80,7 @@ func TestSpecs(t *testing.T) {
 	}
 	for _, spec := range []string{"? * * * *", "*/0 * * * *", "5-1 * * * *", "1,,2 * * * *",
 		"* * 0 * *", "* * * 13 *", "* * * * 8", "* * * * mo", "1 2 3", "@every 5m", "+5 * * * *"} {
-		if lines, _ := Parse(spec+" true", false); len(lines) > 0 {
+		if lines, _ := ParseCrontab(spec+" true", false); len(lines) > 0 {
 			t.Errorf("%s is read: %+v", spec, lines)
 		}
 	}

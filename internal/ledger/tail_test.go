@@ -1,4 +1,4 @@
-package tail_test
+package ledger_test
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
-	"quotabudget/internal/tail"
 )
 
 var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -87,8 +86,8 @@ func (s *store) charge(t failer, credential string, units int64, buckets ...stri
 	return c, d
 }
 
-func follow(s *store, credential string) *tail.Log {
-	return &tail.Log{Ledger: s, Credential: credential,
+func follow(s *store, credential string) *ledger.Tail {
+	return &ledger.Tail{Ledger: s, Credential: credential,
 		Buckets: func(ctx context.Context) ([]string, error) {
 			all, err := s.BucketsOf(ctx, credential)
 			return quota.BucketNames(all), err
@@ -96,7 +95,7 @@ func follow(s *store, credential string) *tail.Log {
 }
 
 // show is news as text: "default 3, default -3 taken back".
-func show(n tail.News) string {
+func show(n ledger.TailNews) string {
 	var words []string
 	for _, l := range n.Lines {
 		text := fmt.Sprintf("%s %d", l.Bucket, l.Units)
@@ -119,7 +118,7 @@ func TestFollow(t *testing.T) {
 		s.pass(time.Second)
 		s.charge(t, "k", 9, "other")
 		log, here := follow(s, "k"), time.Now()
-		news, err := log.Begin(t.Context(), tail.Start{Newest: 3}, here)
+		news, err := log.Begin(t.Context(), ledger.TailStart{Newest: 3}, here)
 		must(t, err)
 		if got := show(news); got != "default 4, default 5, other 9" {
 			t.Errorf("to begin with: %s", got)
@@ -172,7 +171,7 @@ func (s *store) cancelled(t *testing.T, units int64, bucket string) {
 
 // late: a reservation lapses and is reported although nothing else happens; then it is settled with
 // less.
-func (s *store) late(t *testing.T, here time.Time, next func(string), log *tail.Log) {
+func (s *store) late(t *testing.T, here time.Time, next func(string), log *ledger.Tail) {
 	t.Helper()
 	id := quota.ReservationID(quota.NewID(time.Now()), "default")
 	_, err := s.Reserve(t.Context(), quota.Reserve{Credential: "k", ID: id, Unlimited: true,
@@ -203,13 +202,13 @@ func TestFollowAddsUp(t *testing.T) {
 			cases++
 			h := &history{store: s, t: r, credential: fmt.Sprintf("k%d", cases)}
 			log, here := follow(s, h.credential), time.Now()
-			tell := func(news tail.News, err error) {
+			tell := func(news ledger.TailNews, err error) {
 				if err != nil {
 					r.Fatal(err)
 				}
 				h.told = append(h.told, news.Lines...)
 			}
-			tell(log.Begin(r.Context(), tail.Start{}, here))
+			tell(log.Begin(r.Context(), ledger.TailStart{}, here))
 			for range rapid.IntRange(1, 12).Draw(r, "steps") {
 				for range rapid.IntRange(0, 4).Draw(r, "changes") {
 					h.change()
@@ -229,7 +228,7 @@ type history struct {
 	credential string
 	charges    []func() error // take back
 	holds      []string
-	told       []tail.Line
+	told       []ledger.TailLine
 }
 
 func (h *history) change() {
