@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"quotabudget/internal/callers"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
@@ -273,13 +273,13 @@ func unserved(cfg *config.Config, served []config.Credential) []string {
 }
 
 // readCallers reads the token file; without one it returns nil: every program may call.
-func (a *app) readCallers(path string) (*callers.Callers, error) {
+func (a *app) readCallers(path string) (*limit.Tokens, error) {
 	if path == "" {
 		return nil, nil
 	}
-	known, err := callers.Read("--token-file", path, true)
+	known, err := limit.ReadTokens("--token-file", path, true)
 	if err != nil {
-		return nil, cli.Hint(err, callers.Advice)
+		return nil, cli.Hint(err, limit.TokenAdvice)
 	}
 	config.FileSecret(path, a.Getenv).WarnExposed(a.Logger())
 	return known, nil

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"quotabudget/internal/bounds"
 	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/untrusted"
 )
 
 // The bounds of what is kept of an answer.
@@ -99,7 +99,7 @@ func (o *Observation) Write(p []byte) (int, error) {
 func (o *Observation) take(p []byte) {
 	most := maxAnswer
 	if o.status >= 300 {
-		most = bounds.MaxError
+		most = untrusted.MaxError
 	}
 	switch {
 	case o.events != nil:

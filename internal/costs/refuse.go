@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/bounds"
 	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
+	"quotabudget/internal/untrusted"
 )
 
 // Refusal says what an answer means, by the rules of the list: the first that holds. It is nil for
@@ -120,7 +120,7 @@ func (s said) refusal(kind Kind) *Refusal {
 	if len(s.reasons) > 0 {
 		reason = s.reasons[0].Reason
 	}
-	return &Refusal{Kind: kind, Reason: bounds.Plain(reason), Message: bounds.Plain(s.message)}
+	return &Refusal{Kind: kind, Reason: untrusted.Plain(reason), Message: untrusted.Plain(s.message)}
 }
 
 // fill puts what the answer says into the names of expressions.
@@ -178,8 +178,8 @@ func (form errorForm) read(body []byte) said {
 	}
 	body = answer.Body(body)
 	switch {
-	case len(body) >= bounds.MaxError:
-		s.message = fmt.Sprintf("the error is longer than %d bytes", bounds.MaxError)
+	case len(body) >= untrusted.MaxError:
+		s.message = fmt.Sprintf("the error is longer than %d bytes", untrusted.MaxError)
 		return s
 	case len(body) == 0 || body[0] != '{' && body[0] != '[':
 		s.message = title(body)
@@ -188,7 +188,7 @@ func (form errorForm) read(body []byte) said {
 		s.cut = true
 		return s
 	}
-	if err := bounds.Check(body); err != nil {
+	if err := untrusted.Check(body); err != nil {
 		s.message = err.Error()
 		return s
 	}
@@ -298,7 +298,7 @@ func (p place) unread(text string) string {
 	if strings.TrimSpace(text) == "-1" || strings.Trim(text, "0.smh ") == "" {
 		return ""
 	}
-	return p.String() + ": " + spell.Clip(bounds.Plain(text))
+	return p.String() + ": " + spell.Clip(untrusted.Plain(text))
 }
 
 // text returns the text of the header, or at the path.

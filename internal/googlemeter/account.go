@@ -13,8 +13,8 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/jwt"
 
-	"quotabudget/internal/bounds"
 	"quotabudget/internal/costs"
+	"quotabudget/internal/untrusted"
 )
 
 // Account is a service account with its key. Printing it does not print the key.
@@ -99,7 +99,7 @@ func tokenError(err error) error {
 	}
 	_ = json.Unmarshal(refused.Body, &said) // otherwise the status must do
 	e := &Error{API: "the token server", Status: refused.Response.StatusCode,
-		Reason: bounds.Plain(said.Error), Message: bounds.Plain(said.Description), Kind: BadKey}
+		Reason: untrusted.Plain(said.Error), Message: untrusted.Plain(said.Description), Kind: BadKey}
 	if e.Status >= 500 || e.Status == http.StatusTooManyRequests {
 		e.Kind = Away
 	}

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/bounds"
+	"quotabudget/internal/untrusted"
 )
 
 // Client reads the data of one API of one project. Its fields are set before use.
@@ -205,5 +205,5 @@ func away(ctx context.Context, api string, err error) error {
 		why = u.Err
 	}
 	text := strings.TrimPrefix(why.Error(), "oauth2: ")
-	return &Error{API: api, Message: bounds.Plain(text), Kind: Away}
+	return &Error{API: api, Message: untrusted.Plain(text), Kind: Away}
 }

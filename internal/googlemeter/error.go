@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	"quotabudget/internal/bounds"
+	"quotabudget/internal/untrusted"
 )
 
 // Kind is what an error means for the caller.
@@ -81,8 +81,8 @@ func refusal(api string, status int, body []byte) error {
 	}
 	_ = json.Unmarshal(body, &answer) // otherwise the status must do
 	said := answer.Error
-	e := &Error{API: api, Status: status, Reason: bounds.Plain(said.Status),
-		Message: bounds.Plain(said.Message)}
+	e := &Error{API: api, Status: status, Reason: untrusted.Plain(said.Status),
+		Message: untrusted.Plain(said.Message)}
 	var reasons []string
 	for _, d := range said.Details {
 		reasons = append(reasons, d.Reason)

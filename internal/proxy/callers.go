@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"quotabudget/internal/callers"
+	"quotabudget/internal/limit"
 )
 
 // checkWord refuses a request that does not know the word of a proxy that is for one command: other
@@ -47,7 +47,7 @@ func (x *exchange) identify() error {
 	if known == nil {
 		return nil
 	}
-	sent := callers.Sent(r.Header.Get("Authorization"))
+	sent := limit.SentTokens(r.Header.Get("Authorization"))
 	_, x.ownToken = known.Of(sent...) // the upstream never gets it, whatever else the caller sends
 	if token := r.Header.Get(TokenHeader); token != "" {
 		sent = []string{token}

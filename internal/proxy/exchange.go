@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/callers"
 	"quotabudget/internal/costs"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
@@ -39,11 +39,11 @@ type exchange struct {
 	prefix string    // of the path that names it, and was taken off
 	word   string    // of the path before that, too
 
-	caller   callers.Caller // zero if no token is required
-	ownToken bool           // the Authorization header contained a token of the proxy
-	method   costs.Method   // zero until the route is known
-	body     *body          // nil without a body
-	incoming io.ReadCloser  // the request body as it arrives
+	caller   limit.TokenHolder // zero if no token is required
+	ownToken bool              // the Authorization header contained a token of the proxy
+	method   costs.Method      // zero until the route is known
+	body     *body             // nil without a body
+	incoming io.ReadCloser     // the request body as it arrives
 	length   int64
 	cut      bool // it was answered before all of the body came
 	slot     bool // it holds one

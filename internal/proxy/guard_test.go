@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"quotabudget/internal/callers"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
 )
@@ -139,7 +139,7 @@ const (
 
 // withCallers asks every caller for a token.
 func withCallers(t testing.TB) func(*station) {
-	known, err := callers.Parse(tokens, true)
+	known, err := limit.ParseTokens(tokens, true)
 	must(t, err)
 	return func(s *station) { s.proxy.Callers = known }
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"quotabudget/internal/callers"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 )
@@ -27,8 +27,8 @@ type Proxy struct {
 	Unserved  []string // names of further ones, for which there is no key
 	// names by which callers may address it, besides the address that it listens on
 	Hosts   []string
-	Origins []string         // web pages that may use it, such as https://dashboard.example
-	Callers *callers.Callers // callers with tokens; nil if no token is required
+	Origins []string      // web pages that may use it, such as https://dashboard.example
+	Callers *limit.Tokens // callers with tokens; nil if no token is required
 	Limits  Limits
 	Metrics *Metrics
 	Log     *slog.Logger

@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"quotabudget/internal/callers"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/serve/pages"
 )
 
@@ -99,7 +99,7 @@ func (s *Server) mayReadPrivate(authorization string) bool {
 	if !s.Public {
 		return true
 	}
-	_, known := s.Tokens.Of(callers.Sent(authorization)...)
+	_, known := s.Tokens.Of(limit.SentTokens(authorization)...)
 	return known
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 
-	"quotabudget/internal/callers"
 	"quotabudget/internal/config"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
@@ -23,7 +22,7 @@ func New(cfg *config.Config) (*Server, error) {
 		return s, wrong
 	}
 	var err error
-	s.Tokens, err = callers.Read("token_file:", own.TokenFile, false)
+	s.Tokens, err = limit.ReadTokens("token_file:", own.TokenFile, false)
 	if wrong = errors.Join(wrong, err); wrong != nil {
 		return nil, wrong
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
-	"quotabudget/internal/callers"
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/limit"
 )
 
 func must(t testing.TB, err error) {
@@ -29,9 +29,9 @@ func must(t testing.TB, err error) {
 }
 
 // tokens reads a token file.
-func tokens(t testing.TB, text string) *callers.Callers {
+func tokens(t testing.TB, text string) *limit.Tokens {
 	t.Helper()
-	known, err := callers.Parse(text, false)
+	known, err := limit.ParseTokens(text, false)
 	must(t, err)
 	return known
 }

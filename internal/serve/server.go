@@ -15,7 +15,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"quotabudget/internal/callers"
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
@@ -30,7 +29,7 @@ type Server struct {
 	Source func() report.Source
 	Hosts  []string // names of this server besides the address that it listens on
 	Public bool     // budgets, forecast, plan, log and decisions need one of Tokens
-	Tokens *callers.Callers
+	Tokens *limit.Tokens
 	Guard  *limit.Guard // limits what is asked; nil for no limits and no decisions
 	Log    *slog.Logger
 	Done   <-chan struct{} // ends streams; nil: they end with their clients

@@ -7,7 +7,7 @@ import (
 
 	api "google.golang.org/api/youtube/v3"
 
-	"quotabudget/internal/bounds"
+	"quotabudget/internal/untrusted"
 )
 
 // MaxPage is the most videos that one call returns, by chart or by ID.
@@ -41,10 +41,10 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 		}
 		// Any other JSON, null included, would replace a chart by an empty one.
 		if res == nil || res.Kind == "" && res.Items == nil {
-			return &bounds.Unusable{Problem: "is not a list: it has neither kind nor items"}
+			return &untrusted.Unusable{Problem: "is not a list: it has neither kind nor items"}
 		}
 		if n := len(res.Items); n > MaxPage {
-			return &bounds.Unusable{Path: "items",
+			return &untrusted.Unusable{Path: "items",
 				Problem: fmt.Sprintf("is a list of %d, %d at most", n, MaxPage)}
 		}
 		if page.Videos, err = videos(res.Items, body); err != nil {

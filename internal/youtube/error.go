@@ -11,11 +11,11 @@ import (
 
 	"google.golang.org/api/googleapi"
 
-	"quotabudget/internal/bounds"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/untrusted"
 )
 
-// translate converts the official client's error into a Error. It returns refusals of the
+// translate converts the official client's error into an Error. It returns refusals of the
 // gate unchanged.
 func translate(err error) error {
 	if answered, ok := errors.AsType[*googleapi.Error](err); ok {
@@ -28,7 +28,7 @@ func translate(err error) error {
 		return err
 	}
 	answer := &Error{Fault: Fault{Kind: Transient}, Cause: err}
-	if bad, ok := errors.AsType[*bounds.Unusable](err); ok {
+	if bad, ok := errors.AsType[*untrusted.Unusable](err); ok {
 		answer.Kind, answer.Status, answer.Cause = Permanent, http.StatusOK, bad
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		answer.Cause = fmt.Errorf("no answer in time: %w", err)

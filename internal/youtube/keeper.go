@@ -5,7 +5,7 @@ import (
 	"io"
 	"net/http"
 
-	"quotabudget/internal/bounds"
+	"quotabudget/internal/untrusted"
 )
 
 // keeper reads the responses for the official client, within bounds, and hands the body to
@@ -21,7 +21,7 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := bounds.Read(res.StatusCode/100 == 2, res.Body)
+	body, err := untrusted.Read(res.StatusCode/100 == 2, res.Body)
 	res.Body.Close()
 	if err != nil {
 		return nil, err

@@ -1,5 +1,4 @@
-// Package callers reads files of tokens and finds the caller that sent one.
-package callers
+package limit
 
 import (
 	"cmp"
@@ -14,12 +13,12 @@ import (
 	"quotabudget/internal/textfile"
 )
 
-// Callers are the programs and people that may use a server, each with a token of its own. A nil
-// Callers has none.
-type Callers struct{ all []Caller }
+// Tokens are the programs and people that may use a server, each with a token of its own. A nil
+// Tokens has none.
+type Tokens struct{ all []TokenHolder }
 
-// Caller is a line of a token file.
-type Caller struct {
+// TokenHolder is a line of a token file.
+type TokenHolder struct {
 	Name   string // "" where the line has only a token
 	Manual bool   // the caller is a person, who may use the headroom
 
@@ -37,33 +36,33 @@ const (
 	maxFile  = 1 << 20 // bytes
 )
 
-// Advice says how to write a line.
-const Advice = "a line has a name and a token: openssl rand -hex 24 makes one"
+// TokenAdvice says how to write a line.
+const TokenAdvice = "a line has a name and a token: openssl rand -hex 24 makes one"
 
-// Read returns the callers of the file at path. Each problem begins with where and path. A file
-// whose callers are named has a name in every line; otherwise a line may have a token alone.
-func Read(where, path string, named bool) (*Callers, error) {
+// ReadTokens returns the callers of the file at path. Each problem begins with where and path. A
+// file whose callers are named has a name in every line; otherwise a line may have a token alone.
+func ReadTokens(where, path string, named bool) (*Tokens, error) {
 	text, err := textfile.Read(path, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", where, path, err)
 	}
-	all, problems := parse(string(text), named)
+	all, problems := parseTokens(string(text), named)
 	for i, problem := range problems {
 		problems[i] = fmt.Errorf("%s %s: %w", where, path, problem)
 	}
 	return all, errors.Join(problems...)
 }
 
-// Parse reads the names and tokens of callers, a line for each: name, space, token, and the word
-// manual for people, who may use the headroom. It skips empty lines and comments (#). It reports
-// every problem, by line, and repeats no token.
-func Parse(text string, named bool) (*Callers, error) {
-	all, problems := parse(text, named)
+// ParseTokens reads the names and tokens of callers, a line for each: name, space, token, and the
+// word manual for people, who may use the headroom. It skips empty lines and comments (#). It
+// reports every problem, by line, and repeats no token.
+func ParseTokens(text string, named bool) (*Tokens, error) {
+	all, problems := parseTokens(text, named)
 	return all, errors.Join(problems...)
 }
 
-func parse(text string, named bool) (*Callers, []error) {
-	var callers Callers
+func parseTokens(text string, named bool) (*Tokens, []error) {
+	var callers Tokens
 	var problems []error
 	number := 0
 	for line := range strings.Lines(text) {
@@ -86,7 +85,7 @@ func parse(text string, named bool) (*Callers, []error) {
 	return &callers, problems
 }
 
-func (c *Callers) add(words []string) error {
+func (c *Tokens) add(words []string) error {
 	manual := len(words) == 3 && words[2] == "manual"
 	if len(words) != 2 && !manual {
 		return errors.New("write a name and a token, separated by a space, and manual for people")
@@ -112,14 +111,14 @@ func (c *Callers) add(words []string) error {
 				cmp.Or(other.Name, "another line"))
 		}
 	}
-	c.all = append(c.all, Caller{name, manual, sum})
+	c.all = append(c.all, TokenHolder{name, manual, sum})
 	return nil
 }
 
 // Of returns the caller that has one of the tokens. A wrong token takes as long as a right one.
-func (c *Callers) Of(tokens ...string) (found Caller, ok bool) {
+func (c *Tokens) Of(tokens ...string) (found TokenHolder, ok bool) {
 	if c == nil {
-		return Caller{}, false
+		return TokenHolder{}, false
 	}
 	for _, token := range tokens {
 		sum := sha256.Sum256([]byte(token))
@@ -132,9 +131,9 @@ func (c *Callers) Of(tokens ...string) (found Caller, ok bool) {
 	return found, ok
 }
 
-// Sent returns the possible tokens in an Authorization header: after Bearer, after token (GitHub's
-// libraries), or as the password or the user name of Basic.
-func Sent(authorization string) []string {
+// SentTokens returns the possible tokens in an Authorization header: after Bearer, after token
+// (GitHub's libraries), or as the password or the user name of Basic.
+func SentTokens(authorization string) []string {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(authorization), " ")
 	switch token = strings.TrimSpace(token); strings.ToLower(scheme) {
 	case "bearer", "token":

@@ -1,4 +1,4 @@
-package callers
+package limit
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ const (
 )
 
 // Every problem names its line, and no token is repeated.
-func TestParse(t *testing.T) {
+func TestParseTokens(t *testing.T) {
 	t.Parallel()
 	const short = ": its token is shorter than 16 characters: a line has a name, then a token"
 	for text, want := range map[string]string{
@@ -30,14 +30,14 @@ func TestParse(t *testing.T) {
 		"nightly " + token + " by-hand":       "line 1: write a name",
 	} {
 		for _, named := range []bool{true, false} {
-			_, err := Parse(text, named)
+			_, err := ParseTokens(text, named)
 			if err == nil || !strings.Contains(err.Error(), want) ||
 				strings.Contains(err.Error(), token) {
 				t.Errorf("%q: %v, want %s", text, err, want)
 			}
 		}
 	}
-	if _, err := Parse(token+"\n", true); err == nil || strings.Contains(err.Error(), token) {
+	if _, err := ParseTokens(token+"\n", true); err == nil || strings.Contains(err.Error(), token) {
 		t.Errorf("a token without a name: %v", err)
 	}
 	for text, want := range map[string]string{
@@ -46,16 +46,16 @@ func TestParse(t *testing.T) {
 		"a " + token + "\n" + token:     "line 2: it has the same token as a",
 		token + "\n\na " + token + "\n": "line 3: a has the same token as another line",
 	} {
-		if _, err := Parse(text, false); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseTokens(text, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 }
 
-func TestOf(t *testing.T) {
+func TestTokensOf(t *testing.T) {
 	t.Parallel()
 	const text = "# who may call\n\nnightly " + token + "\r\n  adhoc\t" + person + " manual\n"
-	all, err := Parse(text, true)
+	all, err := ParseTokens(text, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,19 +71,19 @@ func TestOf(t *testing.T) {
 			t.Errorf("%q: %+v, want %q", test.tokens, c, test.want)
 		}
 	}
-	var none *Callers
+	var none *Tokens
 	if _, ok := none.Of(""); ok {
 		t.Error("nobody has a token")
 	}
 }
 
-func TestSent(t *testing.T) {
+func TestSentTokens(t *testing.T) {
 	t.Parallel()
 	for authorization, want := range map[string]string{
 		"Bearer a": "a", "bearer  a": "a", "token a": "a", "Token a": "a", "": "", "a": "",
 		"Basic dTphOmI=": "a:b u", "Basic czo=": " s", "Basic a": "", "Digest a": "",
 	} {
-		if got := strings.Join(Sent(authorization), " "); got != want {
+		if got := strings.Join(SentTokens(authorization), " "); got != want {
 			t.Errorf("%q: %q, want %q", authorization, got, want)
 		}
 	}

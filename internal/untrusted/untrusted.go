@@ -1,5 +1,5 @@
-// Package bounds reads the upstream's responses within bounds, and extracts plain text from them.
-package bounds
+// Package untrusted reads the upstream's responses within bounds, and extracts plain text from them.
+package untrusted
 
 import (
 	"bytes"
