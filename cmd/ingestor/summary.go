@@ -64,12 +64,28 @@ func (a *app) printSummary(st *deps, sum ingest.Summary, shares *sharesJSON, hea
 				[]any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, firstPlace(st.catalog, r)})
 		}
 		err := cmp.Or(screen.Draw(table, cli.Cut("first place", 10)),
-			screen.Say("\n%s%s\n", reasons(sum), sentence(screen, sum)), a.printShares(shares))
+			screen.Say("\n%s%s\n%s", reasons(sum), sentence(screen, sum), st.dayNote(sum)),
+			a.printShares(shares))
 		if heads {
 			err = cmp.Or(err, a.printHeads(st.catalog, sum))
 		}
 		return err
 	})
+}
+
+// dayNote explains a sweep that only the limit of 24 hours ended; it is "" for any
+// other.
+func (s *deps) dayNote(sum ingest.Summary) string {
+	amount := func(bucket string, n int64) string {
+		return words.Plural(n, "unit") + " of " + bucket
+	}
+	denied := quota.Decision{Limit: sum.Limit,
+		Units: quota.UnitsOf(s.budget.Prices[report.PageMethod])}
+	room, remedy := s.budget.DayRoom(context.Background(), false, denied, amount)
+	if room == "" {
+		return ""
+	}
+	return room + "\nhint: " + remedy + "\n"
 }
 
 // why returns why a region is not complete; "" if its outcome says all.

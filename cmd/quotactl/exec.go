@@ -172,8 +172,8 @@ func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.Denie
 		text = of.inWords(d.Units) + " asked for, but the bucket is suspended"
 	case d.Limit != "":
 		text = fmt.Sprintf("%s would not fit under %s", of.inWords(d.Units), d.Limit)
-		if room, ok := g.dayRoom(ctx, false, d); ok {
-			text += "; only that denies it: the upstream's day still has " + of.inWords(room)
+		if room, _ := g.DayRoom(ctx, false, d, of.amount); room != "" {
+			text += "; " + room
 		}
 	default:
 		text = "the wait is over"

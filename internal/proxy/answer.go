@@ -113,12 +113,22 @@ func (x *exchange) refuse(err error) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
 		x.rateLimit(h, denied.Decision, f.limit)
+		if room, remedy := x.up.Transport.Budget.DayRoom(x.r.Context(), x.caller.Manual,
+			denied.Decision, x.amount); room != "" {
+			f.detail += "; " + room + "; " + remedy
+		}
 	}
 	if f.status == http.StatusTooManyRequests && f.after() > patientSDK {
 		h.Set("X-Should-Retry", "false") // a retry cannot succeed
 	}
 	x.w.WriteHeader(f.status)
 	json.NewEncoder(x.w).Encode(f.document(x.charged(), x.proxy.asGoogle(x.up)))
+}
+
+// amount returns units of a bucket in words.
+func (x *exchange) amount(bucket string, units int64) string {
+	b, _ := x.up.table().Bucket(bucket)
+	return b.Unit.Text(units) + " of " + bucket
 }
 
 // statusGone is logged where there is nobody to answer.

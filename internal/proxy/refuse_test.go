@@ -101,6 +101,22 @@ func TestRefuses(t *testing.T) {
 	s.get(t, chart).refused(t, http.StatusServiceUnavailable)
 }
 
+// TestDenialOf24Hours requires that a denial by the limit of 24 hours alone says so.
+func TestDenialOf24Hours(t *testing.T) {
+	day := quota.Limit{Bucket: "default", Units: 1,
+		Window: quota.Window{Calendar: "day", Zone: time.UTC}}
+	s := open(t, append(units(1), day))
+	s.get(t, chart)
+	const note = "only default 24h denies it: the upstream's day still has 1 unit of default; to "
+	for at, want := range map[time.Time]bool{noon: false, noon.Add(13 * time.Hour): true} {
+		s.SetNow(at)
+		p := s.get(t, chart).refused(t, http.StatusTooManyRequests)
+		if strings.Contains(p.Detail, note) != want {
+			t.Errorf("%s: %s", at, p.Detail)
+		}
+	}
+}
+
 // TestAnswersKeepToThemselves: what the upstream tells browsers about its own address does not
 // become true of the proxy's, and which pages may use the proxy is not for the upstream to say.
 func TestAnswersKeepToThemselves(t *testing.T) {
