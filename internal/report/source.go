@@ -84,6 +84,22 @@ func (s Source) Regions() []string {
 	return names
 }
 
+// RegionStates returns the states of the regions to show: the configured ones or, where no schedule
+// is configured and no daemon has run, those of the default ones that have a chart.
+func (s Source) RegionStates(ctx context.Context, c *catalog.Catalog) ([]catalog.RegionState, error) {
+	states, err := c.Staleness(ctx, s.Regions())
+	if err != nil {
+		return nil, err
+	}
+	// A ledger that cannot be read hides no region.
+	if scheduled, err := s.Scheduled(ctx); err != nil || scheduled {
+		return states, nil
+	}
+	return slices.DeleteFunc(states, func(r catalog.RegionState) bool {
+		return r.CompletedAt.IsZero()
+	}), nil
+}
+
 // Lanes returns the lanes that spend from a credential: those of the sweep, with the pages that a
 // run will want according to the catalogue, and those of jobs, with what a run takes according to
 // the ledger, if there is one.

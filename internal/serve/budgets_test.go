@@ -40,6 +40,20 @@ func (s *station) spend(method, id string) {
 	}
 }
 
+// TestRegionsWithoutSchedule requires that default regions are shown only once they have a chart.
+func TestRegionsWithoutSchedule(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, withLedger(t))
+	s.wants(s.get("/charts"), 200, "No region is configured")
+	s.wants(s.get("/readyz"), 200, "ready")
+	s.fill("US", nine, "a")
+	s.wants(s.get("/v1/regions"), 200, `"items":[{"region":"US"`)
+	s.server.Source().Config.Ingest.Scheduled = true
+	if all, err := s.server.regionStates(t.Context()); len(all) != 8 { // the answer is kept a while
+		t.Errorf("%d regions of a schedule, %v", len(all), err)
+	}
+}
+
 // The API says of the budgets what the programs say.
 func TestBudgets(t *testing.T) {
 	t.Parallel()

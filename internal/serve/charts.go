@@ -54,7 +54,7 @@ func (in RegionInput) key() (catalog.ChartKey, error) {
 }
 
 func (s *Server) regions(ctx context.Context, _ *struct{}) (*output[list[report.Region]], error) {
-	states, err := s.Catalog.Staleness(ctx, s.shown())
+	states, err := s.regionStates(ctx)
 	if err != nil {
 		return nil, err
 	}

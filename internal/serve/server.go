@@ -123,19 +123,19 @@ func (s *Server) pages(document *huma.OpenAPI) *pages.Pages {
 	return p
 }
 
-// shown returns the configured regions. A reload may change them.
-func (s *Server) shown() []string {
+// regionStates returns the states of the regions to show. A reload may change them.
+func (s *Server) regionStates(ctx context.Context) ([]catalog.RegionState, error) {
 	if s.Source != nil {
-		return s.Source().Regions()
+		return s.Source().RegionStates(ctx, s.Catalog)
 	}
-	return s.Regions
+	return s.Catalog.Staleness(ctx, s.Regions)
 }
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	pages.KeepPrivate(w.Header())
-	if _, err := s.Catalog.Staleness(ctx, s.shown()); err != nil {
+	if _, err := s.regionStates(ctx); err != nil {
 		text := err.Error() // it names files of this machine
 		if !s.mayReadPrivate(r.Header.Get("Authorization")) {
 			text = "the catalogue cannot be read now"

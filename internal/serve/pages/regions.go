@@ -26,11 +26,7 @@ func (p *Pages) regions(ctx context.Context, r *http.Request, now time.Time) (pa
 
 // tiles are the configured regions with so many of their first videos.
 func (p *Pages) tiles(ctx context.Context, heads int) ([]regionTile, error) {
-	shown := p.Regions
-	if p.Source != nil { // a reload may change them
-		shown = p.Source().Regions()
-	}
-	states, err := p.Catalog.Staleness(ctx, shown)
+	states, err := p.regionStates(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +49,14 @@ func (p *Pages) tiles(ctx context.Context, heads int) ([]regionTile, error) {
 		tiles[i] = tile
 	}
 	return tiles, nil
+}
+
+// regionStates returns the states of the regions to show. A reload may change them.
+func (p *Pages) regionStates(ctx context.Context) ([]catalog.RegionState, error) {
+	if p.Source != nil {
+		return p.Source().RegionStates(ctx, p.Catalog)
+	}
+	return p.Catalog.Staleness(ctx, p.Regions)
 }
 
 // judge says what came of the region's last run, of which last has the chart, if it began one.
