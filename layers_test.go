@@ -48,7 +48,7 @@ ledger/queue:
 ledger/memstore: quota
 ledger/sqlitestore: quota ledger/queue sqlite
 ledger/redisstore: quota ledger/queue lua
-limit: ledger/queue lua words
+limit: ledger/queue lua quota textfile words
 ledger: quota sqlite ledger/redisstore ledger/sqlitestore
 meter: costs quota
 callers: textfile
