@@ -32,7 +32,6 @@ retryafter:
 share: quota schedule
 spell:
 words:
-tail: quota
 textfile:
 grammar: spell
 sqlite:
@@ -62,7 +61,6 @@ schedule: spell
 forecast: plan quota schedule share
 daemon: catalog forecast ingest job meter quota regions schedule share youtube
 plan: ledger/memstore quota schedule share
-prove: limit quota
 report: ledger/memstore
 report: catalog config costs forecast job plan quota share slice spell words
 serve/pages: catalog costs forecast limit plan quota regions report schedule words
