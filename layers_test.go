@@ -35,38 +35,35 @@ words:
 textfile:
 grammar: spell
 sqlite:
-costs: . untrusted costs/answer costs/formula grammar quota spell
+costs: . costs/answer costs/formula grammar quota spell untrusted
 costs/answer:
 costs/formula: costs/answer costs/graphql quota
 costs/graphql:
 untrusted: quota
 catalog: sqlite
-googlemeter: bounds costs quota
+googlemeter: costs quota untrusted
 ledger/redistest: lua
 ledger/queue:
 ledger/memstore: quota
-ledger/sqlitestore: quota ledger/queue sqlite
-ledger/redisstore: quota ledger/queue lua
+ledger/sqlitestore: ledger/queue quota sqlite
+ledger/redisstore: ledger/queue lua quota
 limit: ledger/queue lua quota textfile words
-ledger: quota sqlite ledger/redisstore ledger/sqlitestore
+ledger: ledger/redisstore ledger/sqlitestore quota sqlite
 meter: costs quota
-callers: textfile
-proxy: callers costs limit meter quota spell
-youtube: bounds costs quota
+proxy: costs limit meter quota spell
+youtube: costs quota untrusted
 standin:
 ingest: catalog meter quota regions youtube
 job: quota
-meter/metertest: config costs ledger ledger/redisstore ledger/redistest meter quota standin
+meter/metertest: config costs ledger ledger/redistest meter quota standin
 schedule: spell
 forecast: plan quota schedule share
-daemon: catalog forecast ingest job meter quota regions schedule share youtube
+daemon: catalog forecast ingest job quota regions report schedule share youtube
 plan: ledger/memstore quota schedule share
-report: ledger/memstore
-report: catalog config costs forecast job plan quota share slice spell words
+report: catalog config costs forecast job ledger/memstore plan quota share slice spell
+report: words
 serve/pages: catalog costs forecast limit plan quota regions report schedule words
-serve: catalog config limit quota regions report
-serve: serve/pages words
-crontab:
+serve: catalog config limit quota regions report serve/pages words
 config: . costs grammar ledger limit quota regions schedule share spell sqlite textfile
 doctor: config costs googlemeter ledger ledger/redisstore quota report sqlite
 slice: quota sqlite
