@@ -60,13 +60,13 @@ schedule: spell
 forecast: plan quota schedule share
 daemon: catalog forecast ingest job quota regions report schedule share youtube
 plan: ledger/memstore quota schedule share
-report: catalog config costs forecast job ledger/memstore plan quota share slice spell
+report: catalog config costs forecast job ledger/memstore plan quota share spell
 report: words
 serve/pages: catalog costs forecast limit plan quota regions report schedule words
 serve: catalog config limit quota regions report serve/pages words
 config: . costs grammar ledger limit quota regions schedule share spell sqlite textfile
 doctor: config costs googlemeter ledger ledger/redisstore quota report sqlite
-slice: quota sqlite
+journal: quota sqlite
 cli: config costs ledger meter proxy quota report spell sqlite words
 cli/clitest:
 deploy:
@@ -203,7 +203,7 @@ func TestLayers(t *testing.T) {
 // compute.
 func TestDomainImportsOnlyTheStandardLibrary(t *testing.T) {
 	for _, p := range packages(t) {
-		pure := strings.Fields(". lua quota regions share spell meter")
+		pure := strings.Fields(". lua quota regions share spell")
 		if !slices.Contains(pure, p.path()) {
 			continue
 		}

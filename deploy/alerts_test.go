@@ -146,7 +146,7 @@ func metricsOf(query string) []string {
 // scrapeDaemon is what a daemon answers that has begun, and has looked ahead once.
 func scrapeDaemon(t *testing.T) (text string) {
 	t.Helper()
-	log := launch(t, sliced+"ingest: {regions: [US], listen: \"127.0.0.1:0\"}\n"+
+	log := launch(t, withAtMost+"ingest: {regions: [US], listen: \"127.0.0.1:0\"}\n"+
 		"jobs: [{name: one, command: [\"true\"], schedule: \"@every 1s\", "+
 		"cost: {bucket: default, units: 1}}]\n", "ingestor", "run")
 	await(t, log, func() bool {
@@ -155,18 +155,18 @@ func scrapeDaemon(t *testing.T) (text string) {
 		}
 		return strings.Contains(text, "quota_forecast_dry_timestamp_seconds{") &&
 			strings.Contains(text, "quota_forecast_dry_earliest_timestamp_seconds{") &&
-			strings.Contains(text, "quota_slice_remaining_units{") &&
+			strings.Contains(text, "quota_outage_remaining_units{") &&
 			strings.Contains(text, "ingest_interval_seconds{") &&
 			strings.Contains(text, "ingest_job_last_success_timestamp_seconds{")
 	})
 	return text
 }
 
-// sliced is a configuration by which this host may spend something without the ledger.
-const sliced = `credentials:
+// withAtMost is a configuration by which this host may spend something without the ledger.
+const withAtMost = `credentials:
   - name: default
     api_key: {env: YOUTUBE_API_KEY}
-    when_unreachable: {open: [youtube.videos.list], slice: 5}
+    when_unreachable: {open: [youtube.videos.list], at_most: 5}
 `
 
 // launch runs a program in a folder of its own, in front of the stand-in, and returns what it
@@ -219,7 +219,7 @@ func sweepFile(t *testing.T, upstream string, succeeds bool) string {
 	cmd := exec.CommandContext(t.Context(), program(t, "ingestor"), "once", "--region", "US",
 		"--metrics-file", file)
 	cmd.Dir = t.TempDir()
-	write(t, filepath.Join(cmd.Dir, "quota.yaml"), sliced)
+	write(t, filepath.Join(cmd.Dir, "quota.yaml"), withAtMost)
 	cmd.Env = environment(cmd.Dir, upstream)
 	if out, err := cmd.CombinedOutput(); (err == nil) != succeeds {
 		t.Errorf("the sweep ends with %v: %s", err, out)

@@ -71,7 +71,7 @@ func (s *deps) wire(ctx context.Context) (err error) {
 	if !s.sweeps() {
 		return nil
 	}
-	s.budget = report.Sliced(s.cred.Budget(s.ledger, s.cfg.Table(s.cred), s.log), s.cfg, s.cred)
+	s.budget = report.Journaled(s.cred.Budget(s.ledger, s.cfg.Table(s.cred), s.log), s.cfg, s.cred)
 	s.client, err = newClient(ctx, s)
 	return err
 }

@@ -171,9 +171,8 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 	text := verb + " " + of.inWords(d.Units)
 	switch {
 	case d.Unmetered && d.Entry != "":
-		return text +
-			" from the slice leased for times without the ledger, which will have it as\n" +
-			"entry " + d.Entry
+		return text + " without the ledger, which cannot be reached: the journal of this host " +
+			"keeps it,\nand the ledger will have it as entry " + d.Entry
 	case d.Unmetered:
 		return text + ", but not recorded: the ledger cannot be reached, and the configuration " +
 			"lets this method pass"

@@ -194,6 +194,7 @@ func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 		handler.Log.Info("health and metrics are served", "address", admin.Addr().String())
 		group.Go(func() error { return handler.ServeAdmin(ctx, admin) })
 	}
+	handler.Post(ctx)
 	defer runtime.KeepAlive(proxy.Ballast())
 	fmt.Fprintln(a.Stdout, proxyURL(listener.Addr()))
 	group.Go(func() error { return handler.Serve(ctx, listener) })

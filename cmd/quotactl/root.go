@@ -85,7 +85,7 @@ func (a *app) open(ctx context.Context) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	budget := report.Sliced(chosen.Budget(l, cfg.Table(chosen), log), cfg, chosen)
+	budget := report.Journaled(chosen.Budget(l, cfg.Table(chosen), log), cfg, chosen)
 	return &gate{budget, cfg, chosen}, nil
 }
 

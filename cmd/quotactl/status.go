@@ -53,12 +53,12 @@ func (a *app) withoutLedger(ctx context.Context, why error) error {
 	if err != nil {
 		return why
 	}
-	slices, err := report.Source{Config: cfg}.Slices(ctx)
-	if err != nil || len(slices) == 0 {
+	outages, err := report.Source{Config: cfg}.Outages(ctx)
+	if err != nil || len(outages) == 0 {
 		return errors.Join(why, err)
 	}
 	var known []string
-	for _, of := range slices {
+	for _, of := range outages {
 		known = append(known, of.Text())
 	}
 	return cli.Hint(why, "%s", strings.Join(known, "; "))

@@ -25,7 +25,7 @@ func Upstream(cfg *config.Config, cred config.Credential, l quota.Ledger, log *s
 		return nil, fmt.Errorf("%s has no endpoint: "+
 			"add upstreams: {%s: {endpoint: URL}} to quota.yaml", cred.Upstream, cred.Upstream)
 	}
-	budget := report.Sliced(cred.Budget(l, table, log), cfg, cred)
+	budget := report.Journaled(cred.Budget(l, table, log), cfg, cred)
 	gate, err := meter.New(address, table, budget, cred.APIKey.Key, log)
 	if err != nil {
 		return nil, err

@@ -44,10 +44,8 @@ type Credential struct {
 	Limits   []quota.Limit // at least one
 	Observe  bool          // mode: observe
 	Open     []string      // methods that pass when the ledger cannot be reached
-	// SliceUnits of each bucket of these methods are leased beforehand to pay for them; 0 means a
-	// hundredth of the smallest limit.
-	SliceUnits int64
-	Pace       *Pace // nil: units may be spent at any time of the day
+	AtMost   int64         // units of each bucket that a host may spend so; 0 for no bound
+	Pace     *Pace         // nil: units may be spent at any time of the day
 }
 
 // Mode is the word of the configuration for Observe.
@@ -69,7 +67,7 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 	b := &quota.Budget{
 		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
 		Prices: prices, Unlimited: table.Unlimited(), Observe: c.Observe,
-		Open: c.Open, Log: log,
+		Open: c.Open, AtMost: c.AtMost, Log: log,
 	}
 	for _, bucket := range table.Buckets() {
 		if len(bucket.Split) > 0 {
@@ -77,47 +75,6 @@ func (c Credential) Budget(l quota.Ledger, table *costs.Table, log *slog.Logger)
 		}
 	}
 	return b
-}
-
-// Slice is what each host leases beforehand, by bucket, to pay for the methods that pass while the
-// ledger cannot be reached. It is empty where none may pass, and where the limits are too small to
-// set a part of them aside for good.
-func (c Credential) Slice(table *costs.Table) (slice []quota.Cost) {
-	for _, method := range c.Open {
-		price, err := table.Price(method)
-		if err != nil { // it depends on the call
-			continue
-		}
-		for _, cost := range price {
-			units := c.sliceOf(cost.Bucket)
-			is := func(s quota.Cost) bool { return s.Bucket == cost.Bucket }
-			// which part is not known
-			if b, ok := table.Bucket(cost.Bucket); ok && len(b.Split) > 0 {
-				continue
-			}
-			if units >= cost.Units && !slices.ContainsFunc(slice, is) {
-				slice = append(slice, quota.Cost{Bucket: cost.Bucket, Units: units})
-			}
-		}
-	}
-	return slice
-}
-
-func (c Credential) sliceOf(bucket string) int64 {
-	units := int64(0)
-	for _, l := range quota.LimitsOf(bucket, c.Limits) {
-		part := l.Cap(false) / 100
-		if c.SliceUnits > 0 {
-			part = min(c.SliceUnits, l.Cap(false))
-		}
-		if l.Window.Concurrent { // a reservation takes one of its few places
-			return 0
-		}
-		if units == 0 || part < units {
-			units = part
-		}
-	}
-	return units
 }
 
 // YouTube is where the upstream answers.

@@ -18,7 +18,7 @@ const (
 func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 	c := Credential{Name: f.Name, Upstream: f.Upstream, APIKey: f.APIKey, Account: f.ServiceAccount,
 		Observe: f.Mode == modeObserve, Open: f.WhenUnreachable.Open,
-		SliceUnits: f.WhenUnreachable.Slice, Pace: f.Pace}
+		AtMost: f.WhenUnreachable.AtMost, Pace: f.Pace}
 	if !firstNew(r.credentials, c.Name) {
 		at.Key("name").Add("two credentials are named %s", spell.Clip(c.Name))
 	}

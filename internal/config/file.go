@@ -40,8 +40,8 @@ type fileCredential struct {
 	Project              string
 	Limits               []fileLimit
 	WhenUnreachable      struct {
-		Open  []string
-		Slice int64
+		Open   []string
+		AtMost int64 `yaml:"at_most"`
 	} `yaml:"when_unreachable"`
 	Pace *Pace
 }

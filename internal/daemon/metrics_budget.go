@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -20,7 +19,7 @@ type BudgetMetrics struct {
 
 	limit, headroom, used, held, remaining *prometheus.Desc
 	reset, suspended, until                *prometheus.Desc
-	leased, waiting                        *prometheus.Desc
+	without, waiting                       *prometheus.Desc
 }
 
 // NewBudgetMetrics is for the budgets that of returns at the time, each of another credential.
@@ -46,10 +45,10 @@ func NewBudgetMetrics(of func() []*quota.Budget, log *slog.Logger) *BudgetMetric
 			"Whether the bucket is suspended, by the upstream or by a person.", bucket...),
 		until: s.desc("quota_suspended_until_timestamp_seconds",
 			"When the suspension of the bucket ends; 0 if it is not suspended.", bucket...),
-		leased: s.desc("quota_slice_remaining_units",
+		without: s.desc("quota_outage_remaining_units",
 			"Units that this host may spend while the ledger cannot be reached.", bucket...),
-		waiting: s.desc("quota_slice_waiting_entries", "Entries of this host's journal: what was "+
-			"spent without the ledger, and is not recorded yet.", "credential"),
+		waiting: s.desc("quota_journal_lines", "Calls in this host's journal, which the ledger "+
+			"does not have yet.", "credential"),
 	}
 }
 
@@ -69,7 +68,7 @@ func (b *BudgetMetrics) Collect(out chan<- prometheus.Metric) {
 		return nil
 	})
 	for _, budget := range budgets {
-		b.slice(out, budget)
+		b.outage(out, budget)
 	}
 	for i, usage := range usages {
 		for _, bucket := range usage.Buckets {
@@ -78,24 +77,21 @@ func (b *BudgetMetrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// slice exports what is known without the ledger.
-func (b *BudgetMetrics) slice(out chan<- prometheus.Metric, budget *quota.Budget) {
-	if budget.Slice == nil {
+// outage exports what is known without the ledger.
+func (b *BudgetMetrics) outage(out chan<- prometheus.Metric, budget *quota.Budget) {
+	if budget.Journal == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	now, err := budget.Slice.Standing(ctx)
-	if err != nil && !errors.Is(err, quota.ErrNoSlice) {
-		b.log.Warn("cannot read what is left of the slice for times without the ledger",
-			"credential", budget.Credential, "error", err)
+	now, err := budget.Outage(ctx)
+	if err != nil {
+		b.log.Warn("cannot read the journal", "credential", budget.Credential, "error", err)
 		return
 	}
 	out <- gauge(b.waiting, float64(now.Waiting), budget.Credential)
-	for _, bucket := range budget.Buckets() {
-		if left, ok := now.Left[bucket]; ok {
-			out <- gauge(b.leased, float64(left), budget.Credential, bucket)
-		}
+	for _, left := range now.Left {
+		out <- gauge(b.without, float64(left.Units), budget.Credential, left.Bucket)
 	}
 }
 

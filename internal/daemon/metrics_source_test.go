@@ -21,10 +21,10 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/daemon"
+	"quotabudget/internal/journal"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/slice"
 )
 
 // scrape is what the collectors say, in the text form, without comments.
@@ -150,23 +150,21 @@ func TestStandingOfABudget(t *testing.T) {
 	}
 }
 
-// TestSliceOfABudget: what may be spent without the ledger, and what waits to be recorded, is there
+// TestJournalOfABudget: what may be spent without the ledger, and what waits to be booked, is there
 // while the ledger is away.
-func TestSliceOfABudget(t *testing.T) {
+func TestJournalOfABudget(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
 	budget := budgetOn(t, server.URL())
 	budget.Open, budget.Log = []string{"list"}, slog.New(slog.DiscardHandler)
 	budget.Prices = map[string][]quota.Cost{"list": {{Bucket: "default", Units: 2}}}
-	budget.Slice = &slice.Slice{Path: filepath.Join(t.TempDir(), "slices.db"),
-		Ledger: budget.Ledger, Credential: "key1", Limits: budget.Limits,
-		Units: []quota.Cost{{Bucket: "default", Units: 9}}, Log: budget.Log}
+	budget.AtMost = 9
+	budget.Journal = &journal.Journal{Path: filepath.Join(t.TempDir(), "journal.db"),
+		Credential: "key1"}
 	registry := prometheus.NewRegistry()
 	of := func() []*quota.Budget { return []*quota.Budget{budget} }
 	registry.MustRegister(daemon.NewBudgetMetrics(of, budget.Log))
-	left := `quota_slice_remaining_units{bucket="default",credential="key1"} `
-	waiting := `quota_slice_waiting_entries{credential="key1"} `
-	want(t, scrape(t, registry), "quota_ledger_up 1", waiting+"0")
+	left := `quota_outage_remaining_units{bucket="default",credential="key1"} `
 	for i, kill := range []bool{false, true} {
 		if kill {
 			server.Kill()
@@ -176,7 +174,7 @@ func TestSliceOfABudget(t *testing.T) {
 			t.Fatal(d, err)
 		}
 		want(t, scrape(t, registry), fmt.Sprint("quota_ledger_up ", 1-i),
-			fmt.Sprint(left, 9-2*i), fmt.Sprint(waiting, i))
+			fmt.Sprint(left, 9-2*i), fmt.Sprint(`quota_journal_lines{credential="key1"} `, i))
 	}
 }
 

@@ -106,33 +106,25 @@ func googleLimits(ctx context.Context, a config.ServiceAccount, service string) 
 }
 
 // unmetered finds methods that may pass without the ledger and without a bound, and what waits to
-// be recorded.
+// be booked.
 func (e *exam) unmetered(ctx context.Context) {
 	for _, c := range e.Config.Credentials {
-		if len(c.Open) == 0 || c.SliceUnits > 0 {
-			continue
-		}
-		b := report.Sliced(c.Budget(e.Ledger, e.Config.Table(c), nil), e.Config, c)
-		if b.Slice == nil {
+		if len(c.Open) > 0 && c.AtMost == 0 {
 			e.add(Finding{Warning, "unmetered", "credential " + c.Name,
-				few(c.Open) + " may pass without the ledger, and no slice is leased to pay for it",
-				"such calls are not counted, and nothing bounds them",
-				"add slice: N beside open under when_unreachable, the units that each host leases"})
-		} else {
-			e.Facts = append(e.Facts, c.Name+": without the ledger, "+few(c.Open)+" passes "+
-				"unmetered on a host that has never reached it; slice: N in quota.yaml prevents that")
+				few(c.Open) + " may pass without the ledger, and nothing bounds them",
+				"an outage can spend the budget many times over",
+				"add at_most: N beside open under when_unreachable, the units that each host may " +
+					"spend"})
 		}
 	}
-	all, err := e.Slices(ctx)
+	all, err := e.Outages(ctx)
 	if err != nil {
-		e.add(Finding{Error, "slice", "file of leased units", err.Error(),
+		e.add(Finding{Error, "journal", "journal of this host", err.Error(),
 			"nothing is allowed while the ledger cannot be reached", "look at that file"})
 	}
-	for _, s := range all {
-		if s.Waiting > 0 {
-			e.add(Finding{Warning, "slice", "credential " + s.Credential, s.Text(),
-				"the ledger does not know yet that they were spent",
-				"the next call records them, once the ledger can be reached"})
-		}
+	for _, o := range report.Unposted(all) {
+		e.add(Finding{Warning, "journal", "credential " + o.Credential, o.Text(),
+			"the ledger does not have them yet",
+			"the next call books them, once the ledger can be reached"})
 	}
 }

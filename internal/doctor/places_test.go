@@ -158,6 +158,6 @@ func TestUnmetered(t *testing.T) {
 	p.yaml = "\ncredentials: [{name: default, api_key: {file: key}, when_unreachable: " +
 		"{open: [youtube.videos.list]}}]\n"
 	wantChecks(t, p.examine(t), "unmetered")
-	p.yaml = strings.Replace(p.yaml, "]}}", "], slice: 5}}", 1)
+	p.yaml = strings.Replace(p.yaml, "]}}", "], at_most: 5}}", 1)
 	wantChecks(t, p.examine(t))
 }

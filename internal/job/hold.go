@@ -112,7 +112,7 @@ func (r *run) holds(d quota.Decision) {
 	r.out.Reservation, r.out.ExpiresAt, r.out.Held = d.Reservation, d.ExpiresAt, d.Units
 	r.replayed = d.Replayed
 	if d.Unmetered {
-		r.sliced = d
+		r.passed = d
 	}
 }
 

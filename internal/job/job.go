@@ -208,7 +208,7 @@ type run struct {
 	report   *reportPipe
 	requests *Drawing
 	replayed bool           // an earlier run with the key made the hold
-	sliced   quota.Decision // what a slice paid instead, while the ledger was away
+	passed   quota.Decision // without the ledger, which was away; the journal has it
 	end      func()         // of Prepare
 	child    *child
 }

@@ -64,8 +64,8 @@ func TestMax(t *testing.T) {
 						continue
 					}
 					must(t, err)
-					_, err = budget.SettleHold(t.Context(), d, quota.Call{
-						Costs: []quota.Cost{{Bucket: "default", Units: 2}}}, quota.LapseCharge)
+					_, err = budget.Book(t.Context(), budget.NewBooking(d, quota.Call{
+						Costs: []quota.Cost{{Bucket: "default", Units: 2}}}, quota.LapseCharge))
 					must(t, err)
 					took2 += 2
 				}

@@ -36,8 +36,13 @@ func (r *run) patience() time.Duration { return min(time.Minute, r.TTL) }
 
 // giveBack gives back what is left of the hold.
 func (r *run) giveBack() {
+	if r.passed.Entry != "" {
+		if err := r.budget.GiveBack(context.Background(), r.passed, quota.Call{}); err != nil {
+			r.Log.Error("the run is booked: the journal cannot give it back", "units", r.out.Held,
+				"error", err)
+		}
+	}
 	if r.out.Reservation == "" {
-		r.giveSliceBack()
 		return
 	}
 	err := patiently(r.patience(), func(ctx context.Context) error {
@@ -46,26 +51,6 @@ func (r *run) giveBack() {
 	if err != nil && !errors.Is(err, quota.ErrNoReservation) { // the command may have settled it
 		r.lapses(err)
 	}
-}
-
-// giveSliceBack takes back what a slice paid for the run, because the ledger was away.
-func (r *run) giveSliceBack() {
-	err := r.budget.GiveBack(context.Background(), r.sliced, quota.Call{})
-	if err != nil {
-		r.Log.Error("the run is booked: what was leased for it cannot be given back", "units",
-			r.out.Held, "error", err)
-	}
-}
-
-// beyondSlice is what was used beyond what a slice paid.
-func (r *run) beyondSlice(used []quota.Cost) (beyond []quota.Cost) {
-	for _, c := range used {
-		if r.sliced.Entry != "" {
-			c.Units = max(c.Units-r.sliced.Units[c.Bucket], 0)
-		}
-		beyond = append(beyond, c)
-	}
-	return beyond
 }
 
 // lapses logs that the run could not be settled.
@@ -87,8 +72,12 @@ func (r *run) settle() {
 		r.out.Took, r.out.Denied = r.requests.outcome()
 		return
 	}
-	if r.out.Reservation == "" {
-		r.bookBeyond(r.beyondSlice(used.costs))
+	switch {
+	case r.passed.Entry != "":
+		r.settlePassed(used.costs)
+		return
+	case r.out.Reservation == "":
+		r.bookBeyond(used.costs)
 		return
 	}
 	within, beyond := r.split(used)
@@ -110,6 +99,32 @@ func (r *run) settle() {
 		r.lapses(err)
 	}
 	r.bookBeyond(beyond)
+}
+
+// settlePassed books a run that was held in the journal, because the ledger was away.
+func (r *run) settlePassed(used []quota.Cost) {
+	took := quota.UnitsOf(used)
+	var costs []quota.Cost
+	for bucket, units := range r.out.Held { // what the command did not report took all
+		if n, reported := took[bucket]; reported {
+			units = n
+		}
+		took[bucket] = units
+		costs = append(costs, quota.Cost{Bucket: bucket, Units: units})
+	}
+	for _, c := range used {
+		if _, held := r.out.Held[c.Bucket]; !held {
+			costs = append(costs, c)
+		}
+	}
+	_, err := r.budget.Book(context.Background(),
+		r.budget.NewBooking(r.passed, quota.Call{Costs: costs}, r.lapse()))
+	if err != nil {
+		r.Log.Error("the run is booked as it was held: the journal cannot be corrected", "units",
+			r.out.Held, "error", err)
+		return
+	}
+	r.out.Took = took
 }
 
 // tookOf returns what a settled run took: a bucket that the command did not report took all that

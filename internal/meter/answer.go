@@ -14,7 +14,6 @@ type answer struct {
 	exchange *exchange
 
 	mu     sync.Mutex // held while the body is read
-	ended  bool
 	closed atomic.Bool
 }
 
@@ -31,7 +30,7 @@ func (a *answer) Read(p []byte) (int, error) {
 // read reads on, and books what the call took when the answer ends.
 func (a *answer) read(p []byte) (int, error) {
 	n, err := a.body.Read(p)
-	if a.ended {
+	if a.exchange.reached(settled) {
 		return n, err
 	}
 	a.exchange.observe(p[:n])
@@ -45,7 +44,6 @@ func (a *answer) read(p []byte) (int, error) {
 	default:
 		a.exchange.end(broken)
 	}
-	a.ended = true
 	return n, err
 }
 
@@ -59,16 +57,14 @@ func (a *answer) Close() error {
 	if e.quote.Known {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if !a.ended {
-			a.ended = true
+		if !e.reached(settled) {
 			e.end(complete) // its headers have something to tell
 		}
 		return a.body.Close()
 	}
 	if a.mu.TryLock() { // nobody reads
-		ended := a.ended
 		a.mu.Unlock()
-		if ended {
+		if e.reached(settled) {
 			e.stop()
 			return a.body.Close()
 		}
@@ -86,7 +82,7 @@ func (a *answer) drain() {
 	defer a.mu.Unlock()
 	defer a.exchange.stop()
 	defer a.body.Close()
-	if a.ended {
+	if a.exchange.reached(settled) {
 		return
 	}
 	bound := a.exchange.gate.Drain.orDefault()
@@ -100,6 +96,5 @@ func (a *answer) drain() {
 			return
 		}
 	}
-	a.ended = true
 	a.exchange.end(unread)
 }

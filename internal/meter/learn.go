@@ -34,15 +34,9 @@ func errorBody(resp *http.Response, key string) ([]byte, error) {
 	return body, nil
 }
 
-// asked is the decision on a request, and when its answer came by our clock.
-type asked struct {
-	d        quota.Decision
-	answered time.Time
-}
-
 // refused learns from a response that refuses a call: it suspends a bucket that is exhausted until
 // the upstream opens it again, and buckets that are throttled until the moment the response names.
-func (t *Transport) refused(ctx context.Context, a asked, r *costs.Refusal) {
+func (t *Transport) refused(ctx context.Context, asked quota.Decision, r *costs.Refusal) {
 	switch {
 	case r == nil:
 	case r.Kind == costs.Exhausted && r.Bucket == "" && r.Metric != "":
@@ -50,11 +44,11 @@ func (t *Transport) refused(ctx context.Context, a asked, r *costs.Refusal) {
 		t.Log.Warn("the upstream reports an exhausted quota that the price list lacks",
 			"metric", r.Metric)
 	case r.Kind == costs.Exhausted:
-		t.suspend(ctx, a, r, closes(r, a.d))
+		t.suspend(ctx, asked, r, closes(r, asked))
 	case r.Kind == costs.Throttled && !r.Until.IsZero():
-		t.suspend(ctx, a, r, t.throttles(r, a.d)...)
+		t.suspend(ctx, asked, r, t.throttles(r, asked)...)
 	case r.Kind == costs.BadCredential && t.Proxied:
-		if _, told := t.warned.LoadOrStore("bad credential", true); !told {
+		if _, known := t.warned.LoadOrStore("bad credential", true); !known {
 			t.Log.Warn("the upstream refuses the key of the credential", "credential",
 				t.Budget.Credential, "reason", r.Reason, "message", r.Message)
 		}
@@ -97,7 +91,7 @@ func (t *Transport) throttles(r *costs.Refusal, d quota.Decision) (buckets []str
 // suspend closes the buckets until the time that the upstream named, else until the end of the
 // window in which the request was charged. A response that arrives after that must not close the
 // new window, and none shortens a suspension that there is.
-func (t *Transport) suspend(ctx context.Context, a asked, r *costs.Refusal, buckets ...string) {
+func (t *Transport) suspend(ctx context.Context, asked quota.Decision, r *costs.Refusal, buckets ...string) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()
 	now, err := t.Budget.Ledger.Time(ctx)
@@ -105,13 +99,13 @@ func (t *Transport) suspend(ctx context.Context, a asked, r *costs.Refusal, buck
 		now = time.Now()
 	}
 	for _, bucket := range buckets {
-		t.suspendAt(ctx, a, r, bucket, now)
+		t.suspendAt(ctx, asked, r, bucket, now)
 	}
 }
 
-func (t *Transport) suspendAt(ctx context.Context, a asked, r *costs.Refusal, bucket string,
+func (t *Transport) suspendAt(ctx context.Context, asked quota.Decision, r *costs.Refusal, bucket string,
 	now time.Time) {
-	at := a.d.At
+	at := asked.At
 	if at.IsZero() { // the request was charged with another
 		at = now
 	}
@@ -178,13 +172,13 @@ func (t *Transport) farthest(bucket string, now time.Time) time.Time {
 
 // learn records in the ledger what the response reports about limits. after is the decision on the
 // booked units: a figure above our own count is ignored.
-func (t *Transport) learn(ctx context.Context, a asked, after quota.Decision,
+func (t *Transport) learn(ctx context.Context, asked quota.Decision, after quota.Decision,
 	lessons []costs.Lesson) {
 	for _, lesson := range lessons {
 		limits := t.Budget.LimitsOn(lesson.Bucket)
 		for _, limit := range limits {
 			if about(lesson, limit.Window, len(limits) == 1) {
-				t.learnOf(ctx, a, after, lesson, limit, len(limits) == 1)
+				t.learnOf(ctx, asked, after, lesson, limit, len(limits) == 1)
 			}
 		}
 	}
@@ -219,7 +213,7 @@ func lengthOf(w quota.Window) time.Duration {
 	return 0
 }
 
-func (t *Transport) learnOf(ctx context.Context, a asked, after quota.Decision,
+func (t *Transport) learnOf(ctx context.Context, asked quota.Decision, after quota.Decision,
 	lesson costs.Lesson, limit quota.Limit, only bool) {
 	now := time.Now()
 	if !after.At.IsZero() { // by the ledger's clock, and since the response came
@@ -242,7 +236,7 @@ func (t *Transport) learnOf(ctx context.Context, a asked, after quota.Decision,
 		return
 	}
 	learned, err := t.Budget.Learn(ctx, quota.Learn{Limit: limit, Remaining: remaining,
-		Reset: reset, AskedAt: a.d.At})
+		Reset: reset, AskedAt: asked.At})
 	if err != nil {
 		t.Log.Warn("cannot record the units that the upstream has left", "limit", limit.Name(),
 			"error", err)

@@ -26,7 +26,7 @@ func (p *pendings) keep(id string, e *exchange) {
 		p.byID = map[string]*exchange{}
 	}
 	p.byID[id] = &exchange{gate: e.gate, r: &http.Request{Header: e.r.Header}, call: e.call,
-		quote: e.quote, ctx: context.WithoutCancel(e.ctx), asked: e.asked}
+		quote: e.quote, ctx: context.WithoutCancel(e.ctx), decision: e.decision}
 }
 
 // of returns the call with an id, or nil.
@@ -78,8 +78,6 @@ func (e *exchange) report() {
 		!e.gate.pendings.take(e.quote.Reports, call) {
 		return
 	}
-	call.book(func(ctx context.Context) error {
-		return call.settle(ctx, out.Costs, costs.Outcome{})
-	})
+	call.settle(out.Costs, nil)
 	call.remember(out.Costs)
 }

@@ -1,19 +1,19 @@
 package meter
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 )
 
-// ending is how an answer ended.
+// ending is how a response ended.
 type ending int
 
 const (
@@ -28,41 +28,91 @@ const (
 	longest  = 5 * time.Second        // between two attempts
 )
 
-// end books what the call took, and learns what the answer says of the limits.
+// begin takes the response: its body is read by the caller, and observed as it passes.
+func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
+	e.reach(answered)
+	resp.Request = e.r // the one that was sent holds the key
+	e.seen = e.quote.Observe(resp.StatusCode, resp.Header)
+	e.await(resp)
+	e.learnEarly(resp.StatusCode)
+	switch {
+	case resp.StatusCode >= 400 && e.r.Method != http.MethodHead:
+		body, err := errorBody(resp, e.key)
+		e.observe(body)
+		e.end(complete)
+		if err != nil {
+			return nil, err
+		}
+	case e.r.Method == http.MethodHead || resp.Body == http.NoBody:
+		e.end(complete)
+	default:
+		resp.Body = &answer{body: resp.Body, exchange: e}
+	}
+	e.gate.signSession(e.r, resp, e.part, e.key)
+	return resp, nil
+}
+
+// learnEarly learns from the headers of a success while the call is still held: some upstreams
+// count there the most that each call in flight can take, and so does the ledger at that moment. A
+// refused call never counted at the upstream, so its headers are read once it is settled.
+func (e *exchange) learnEarly(status int) {
+	if status < 400 {
+		e.early = e.seen.Early()
+		e.teach(e.early)
+	}
+}
+
+// teach learns from a response to a call that is held, or was charged.
+func (e *exchange) teach(lessons []costs.Lesson) {
+	if len(lessons) == 0 || e.gate.authorized(e.r) {
+		return
+	}
+	e.book(func(ctx context.Context) error {
+		e.gate.learn(ctx, e.decision, e.decision, lessons)
+		return nil
+	})
+}
+
+// late returns the lessons that were not learned early.
+func (e *exchange) late(lessons []costs.Lesson) []costs.Lesson {
+	return slices.DeleteFunc(slices.Clone(lessons), func(l costs.Lesson) bool {
+		return slices.Contains(e.early, l)
+	})
+}
+
+// end decides what the call used, books it, and learns what the response reports of the limits.
 func (e *exchange) end(how ending) {
 	t := e.gate
+	e.reach(settled)
 	if how != complete {
 		e.seen.Cut()
 	}
 	out := e.seen.Close()
 	for _, u := range out.Unlisted {
-		t.tellUnlisted(e.call.Method, u)
+		t.warnUnlisted(e.call.Method, u)
 	}
 	if how == complete {
 		e.report()
-		t.tellMissing(e.call.Method, out.Missing)
-		t.tellUnread(e.call.Method, out.Unread)
+		t.warnMissing(e.call.Method, out.Missing)
+		t.warnUnread(e.call.Method, out.Unread)
 		// A user's token may be of another project, whose quota says nothing of ours.
 		if !t.authorized(e.r) {
-			t.refused(e.ctx, e.asked, out.Refusal)
+			t.refused(e.ctx, e.decision, out.Refusal)
 		}
 	}
-	pending := how == complete && out.Pending != ""
-	if pending && !e.asked.d.Unmetered {
+	switch {
+	case how == complete && out.Pending != "":
 		t.pendings.keep(out.Pending, e)
-	}
-	if e.quote.Known || e.asked.d.Unmetered || pending {
+		fallthrough
+	case e.quote.Known:
 		e.teach(e.late(out.Lessons))
-		return
-	}
-	if how == unread {
+	case how == unread:
 		e.lapses("the answer was not read to its end")
-		return
-	}
-	took := out.Costs
-	e.book(func(ctx context.Context) error { return e.settle(ctx, took, out) })
-	if how == complete && len(out.Missing) == 0 && out.Refusal == nil {
-		e.remember(took)
+	default:
+		e.settle(out.Costs, e.late(out.Lessons))
+		if how == complete && len(out.Missing) == 0 && out.Refusal == nil {
+			e.remember(out.Costs)
+		}
 	}
 }
 
@@ -82,7 +132,7 @@ func (e *exchange) lapses(why string) {
 			took[i].Units = 0
 		}
 	}
-	charged := e.quote.Lapse != quota.LapseRelease && !e.asked.d.Unmetered
+	charged := e.quote.Lapse != quota.LapseRelease && !e.decision.Unmetered
 	booked := charged && places > 0 && e.call.Reservation == ""
 	switch {
 	case why == "":
@@ -93,7 +143,7 @@ func (e *exchange) lapses(why string) {
 	}
 	switch {
 	case booked:
-		e.book(func(ctx context.Context) error { return e.settle(ctx, took, costs.Outcome{}) })
+		e.settle(took, nil)
 	case charged:
 		tallyOf(e.ctx).book(quota.UnitsOf(took))
 	}
@@ -101,94 +151,36 @@ func (e *exchange) lapses(why string) {
 
 func ofPlaces(l quota.Limit) bool { return l.Window.Concurrent }
 
-// settle books what the call took. Settling twice is the same as settling once.
-func (e *exchange) settle(ctx context.Context, took []quota.Cost, out costs.Outcome) error {
-	t, call := e.gate, e.call
-	call.Costs = took
-	after, err := t.Budget.SettleHold(ctx, e.asked.d, call, e.quote.Lapse)
-	switch gone := errors.Is(err, quota.ErrNoReservation) && call.Reservation == ""; {
-	case gone && e.tried && !e.lost && e.settlesOnce():
-		e.log().Warn("the reservation is gone: an attempt whose answer was lost has settled it, " +
-			"or the ledger has lost it")
-		err, out.Lessons, e.doubt = nil, nil, true
-	case gone:
-		if !e.lost {
-			e.log().Warn("the ledger has lost what was set aside for a call: what it took is " +
-				"booked all the same")
-		}
-		e.lost = true
-		after, err = t.Budget.BookLost(ctx, e.asked.d, call)
-	}
-	if err == nil && !e.lost && call.Reservation == "" { // of a drawn call, all is booked
-		err = e.settleUnheld(ctx, took)
-	}
-	if err != nil {
-		e.tried = e.tried || !errors.Is(err, quota.ErrNotExecuted)
-		return err
-	}
-	tallyOf(e.ctx).correct(e.asked.d.Units, after.Units)
-	tallyOf(e.ctx).book(after.Units)
-	if !t.authorized(e.r) {
-		t.learn(ctx, e.asked, after, e.late(out.Lessons))
-	}
-	return nil
-}
-
-// learnEarly learns from the headers of a success while the call is still held: some upstreams
-// count there the most that each call in flight can take, and so does the ledger at that moment. A
-// refused call never counted at the upstream, so its headers are read once it is settled.
-func (e *exchange) learnEarly(status int) {
-	if status < 400 {
-		e.early = e.seen.Early()
-		e.teach(e.early)
-	}
-}
-
-// teach learns from a response to a call that is held, or was charged.
-func (e *exchange) teach(lessons []costs.Lesson) {
-	if len(lessons) == 0 || e.gate.authorized(e.r) {
-		return
-	}
-	e.book(func(ctx context.Context) error {
-		e.gate.learn(ctx, e.asked, e.asked.d, lessons)
-		return nil
-	})
-}
-
-// late returns the lessons that were not learned early.
-func (e *exchange) late(lessons []costs.Lesson) []costs.Lesson {
-	return slices.DeleteFunc(slices.Clone(lessons), func(l costs.Lesson) bool {
-		return slices.Contains(e.early, l)
-	})
-}
-
-// settleUnheld books what the call took from buckets in which it held nothing.
-func (e *exchange) settleUnheld(ctx context.Context, took []quota.Cost) error {
+// settle books what the call took. Every attempt books the same line of the journal.
+func (e *exchange) settle(took []quota.Cost, lessons []costs.Lesson) {
 	call := e.call
-	call.Costs = slices.DeleteFunc(slices.Clone(took), func(c quota.Cost) bool {
-		same := func(held quota.Cost) bool { return held.Bucket == c.Bucket }
-		return c.Units == 0 || slices.ContainsFunc(e.call.Costs, same)
-	})
-	if len(call.Costs) == 0 {
+	call.Costs = took
+	line := e.gate.Budget.NewBooking(e.decision, call, e.quote.Lapse)
+	e.book(func(ctx context.Context) error {
+		after, err := e.gate.Budget.Book(ctx, line)
+		if err != nil {
+			return err
+		}
+		if !e.decision.Unmetered {
+			tallyOf(e.ctx).correct(e.decision.Units, after.Units)
+			tallyOf(e.ctx).book(after.Units)
+		}
+		if !e.gate.authorized(e.r) {
+			e.gate.learn(ctx, e.decision, after, lessons)
+		}
 		return nil
-	}
-	_, err := e.gate.Budget.BookLost(ctx, e.asked.d, call)
-	return err
+	})
 }
 
-// settlesOnce reports whether the ledger keeps no answer to the settlement (quota.Settle).
-func (e *exchange) settlesOnce() bool {
-	return e.quote.Lapse == quota.LapseCharge && e.call.Reservation == ""
-}
-
-// book tells the ledger something. The caller waits a moment for it; when the ledger is away, or
-// has no space left, it is asked again for a while, and then what is held is left to lapse.
-func (e *exchange) book(tell func(context.Context) error) {
+// book asks the ledger to record something. The caller waits a moment for it; while the ledger is
+// away, or has no space left, it is asked again for a while. After that the line of the journal
+// waits for the next process, and what is held lapses.
+func (e *exchange) book(record func(context.Context) error) {
 	done, booked := make(chan struct{}), e.opened()
 	go func() {
 		defer booked()
 		defer close(done)
-		if err := e.bookAll(tell, retried); err != nil {
+		if err := e.retry(record); err != nil {
 			e.log().Error("cannot book what a call took: what is set aside for it lapses",
 				"error", err)
 		}
@@ -201,63 +193,56 @@ func (e *exchange) book(tell func(context.Context) error) {
 	}
 }
 
-// log names the call, and where its units are set aside.
-func (e *exchange) log() *slog.Logger {
-	return e.gate.Log.With("method", e.call.Method, "reservation",
-		cmp.Or(e.asked.d.Reservation, e.call.Reservation))
-}
-
-// bookAll retries tell for a while if the ledger cannot be reached.
-func (e *exchange) bookAll(tell func(context.Context) error, during time.Duration) error {
+// retry records, and retries for a while if the ledger cannot be reached.
+func (e *exchange) retry(record func(context.Context) error) error {
 	ctx := context.WithoutCancel(e.ctx)
-	until := time.Now().Add(during)
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, longest) {
+	waits := &backoff.ExponentialBackOff{InitialInterval: 100 * time.Millisecond,
+		RandomizationFactor: 0.2, Multiplier: 2, MaxInterval: longest}
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		attempt, done := context.WithTimeout(ctx, settleTime)
-		err := tell(attempt)
-		done()
-		passes := errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) ||
-			errors.Is(err, context.DeadlineExceeded)
-		switch {
-		case err == nil:
-			return nil
-		case !passes || time.Now().Add(wait).After(until):
-			return err
+		defer done()
+		err := record(attempt)
+		if err != nil && !quota.IsAway(err) {
+			err = backoff.Permanent(err)
 		}
-		e.log().Debug("cannot book what a call took, retrying", "error", err, "wait", wait)
-		time.Sleep(wait)
-	}
+		return struct{}{}, err
+	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(retried),
+		backoff.WithNotify(func(err error, wait time.Duration) {
+			e.log().Debug("cannot book what a call took, retrying", "error", err, "wait", wait)
+		}))
+	return err
 }
 
-// tellMissing logs, once for each method, that its responses lack a path of the price list. Such a
+// warnMissing logs, once for each method, that its responses lack a path of the price list. Such a
 // call is charged the most that it can take.
-func (t *Transport) tellMissing(method string, paths []string) {
+func (t *Transport) warnMissing(method string, paths []string) {
 	if len(paths) == 0 {
 		return
 	}
 	if t.Missed != nil {
 		t.Missed(method)
 	}
-	if _, told := t.warned.LoadOrStore("missing "+method, true); !told {
+	if _, known := t.warned.LoadOrStore("missing "+method, true); !known {
 		t.Log.Warn("the response does not report what the call took: charging the maximum for "+
 			"this and similar calls", "method", method,
 			"missing", strings.Join(paths, ", "))
 	}
 }
 
-// mostUnlisted bounds the names that tellUnlisted logs, because callers can make up any number.
+// mostUnlisted bounds the names that warnUnlisted logs, because callers can make up any number.
 const mostUnlisted = 100
 
-// tellUnlisted logs, once for each value, that a table has no row for a fact such as the model. It
+// warnUnlisted logs, once for each value, that a table has no row for a fact such as the model. It
 // returns the label for such calls: the value's name, or "others" beyond the bound.
-func (t *Transport) tellUnlisted(method string, u costs.Unlisted) string {
+func (t *Transport) warnUnlisted(method string, u costs.Unlisted) string {
 	key := "unlisted " + u.Table + " " + u.Value
-	if _, told := t.warned.Load(key); told {
+	if _, known := t.warned.Load(key); known {
 		return u.Name()
 	}
 	if t.unlisted.Load() >= mostUnlisted {
 		return "others"
 	}
-	if _, told := t.warned.LoadOrStore(key, true); !told {
+	if _, known := t.warned.LoadOrStore(key, true); !known {
 		t.unlisted.Add(1)
 		t.Log.Warn("the price list has no row for a call; another row sets its price, perhaps far "+
 			"too high or too low", "method", method, u.Fact, u.Value, "table", u.Table)
@@ -265,17 +250,13 @@ func (t *Transport) tellUnlisted(method string, u costs.Unlisted) string {
 	return u.Name()
 }
 
-// tellUnread logs, once for each method, the rate-limit values that cannot be read.
-func (t *Transport) tellUnread(method string, unread []string) {
+// warnUnread logs, once for each method, the rate-limit values that cannot be read.
+func (t *Transport) warnUnread(method string, unread []string) {
 	if len(unread) == 0 {
 		return
 	}
-	if _, told := t.warned.LoadOrStore("unread "+method, true); !told {
+	if _, known := t.warned.LoadOrStore("unread "+method, true); !known {
 		t.Log.Warn("cannot read the rate-limit values of a response: ignoring them",
 			"method", method, "unread", strings.Join(unread, ", "))
 	}
 }
-
-// Open returns the number of calls whose usage is not booked yet: their requests are under way,
-// their responses are read to the end, or the ledger has not answered.
-func (t *Transport) Open() int { return int(t.open.Load()) }

@@ -28,7 +28,7 @@ import (
 // page is a request, none goes uncounted. Its fields are set once before use.
 //
 // Where the price is known only after the call, what it may take is set aside instead, and the
-// answer is read as it passes: at its end the truth is booked. See exchange.
+// response is read as it passes: at its end the truth is booked. See exchange.
 //
 // A request with an Authorization, the OAuth token of a user, is charged all the same and goes
 // without the credential, unless the upstream takes its credential there.
@@ -89,47 +89,20 @@ func NewBase() *http.Transport {
 // RoundTrip charges the request and sends it once. A request that continues an upload is not
 // charged if the upload was.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	call, key, err := t.admit(r)
+	e, err := t.admit(r)
 	if err != nil {
 		return nil, closing(r, fmt.Errorf("request %w: %w", quota.ErrNotSent, err))
 	}
-	if t.quotes(call.Method) {
-		return t.exchange(r, call, key)
+	if err = e.price(); err == nil {
+		err = e.take()
 	}
-	part := t.partOf(r, key)
-	d, cancel, err := t.charge(r, call, part)
-	if err != nil {
-		return nil, closing(r, fmt.Errorf("%s %w: %w", call.Method, quota.ErrNotSent, err))
+	switch {
+	case err != nil:
+		return nil, closing(r, fmt.Errorf("%s %w: %w", e.call.Method, quota.ErrNotSent, err))
+	case e.quote.Known:
+		return e.sendKnown()
 	}
-	tallyOf(r.Context()).add(d, +1)
-	var left atomic.Bool
-	resp, err := t.send(r, key, &left)
-	if err != nil && !left.Load() {
-		t.takeBack(r.Context(), d, cancel)
-	}
-	if err != nil {
-		return nil, err
-	}
-	resp.Request = r // the one that was sent holds the key
-	// HEAD has no body to learn from, and a user's token may be of another project, whose quota
-	// says nothing of ours.
-	if resp.StatusCode >= 400 && r.Method != http.MethodHead && !t.authorized(r) {
-		body, err := errorBody(resp, key)
-		if err != nil {
-			return nil, err
-		}
-		t.refused(r.Context(), asked{d, time.Now()},
-			t.Table.Refusal(resp.StatusCode, resp.Header, body))
-	}
-	t.signSession(r, resp, part, key)
-	return resp, nil
-}
-
-// quotes reports whether what the call takes depends on more than its method, or its answer has
-// something to tell.
-func (t *Transport) quotes(method string) bool {
-	m, err := t.Table.Lookup(method)
-	return err == nil && (!m.Known() || t.Table.Learns())
+	return e.sendHeld()
 }
 
 // closing ends a request that is not sent: a RoundTripper must close the body whatever happens.
@@ -141,9 +114,11 @@ func closing(r *http.Request, err error) error {
 }
 
 // admit decides what a request is, before anything is charged.
-func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err error) {
+func (t *Transport) admit(r *http.Request) (*exchange, error) {
 	scheme, host := r.URL.Scheme, r.URL.Host
-	call, _ = r.Context().Value(callKey{}).(quota.Call)
+	e := &exchange{gate: t, r: r}
+	e.call, _ = r.Context().Value(callKey{}).(quota.Call)
+	var err error
 	switch {
 	case host != t.Host || t.Scheme != "" && scheme != t.Scheme:
 		err = fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, scheme, host,
@@ -155,22 +130,22 @@ func (t *Transport) admit(r *http.Request) (call quota.Call, key string, err err
 		err = t.checkQuery(r.URL.RawQuery)
 	}
 	if err == nil {
-		call.Method, err = t.Method(r)
+		e.call.Method, err = t.Method(r)
 	}
 	if err == nil {
-		key, err = t.Key()
+		e.key, err = t.Key()
 	}
-	return call, key, err
+	return e, err
 }
 
 // maxHints is how many answers with a status of 1xx may come before the answer.
 const maxHints = 10
 
-// send sends the request once. left is set once any of it can have left this machine.
-func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.Response, error) {
-	hints := 0
+// transmit sends the request once, and notes when any of it can have left this machine.
+func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
+	t, r, hints := e.gate, e.r, 0
 	trace := &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { left.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { e.reach(sent) },
 		Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
 			clear(h) // hints are for browsers, and could repeat the key
 			if hints++; hints > maxHints {
@@ -179,9 +154,9 @@ func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.
 			return nil
 		},
 	}
-	out := r.Clone(httptrace.WithClientTrace(r.Context(), trace))
+	out := r.Clone(httptrace.WithClientTrace(ctx, trace))
 	out.URL.RawQuery = withoutSignature(r.URL.RawQuery)
-	t.addCredential(out, key)
+	t.addCredential(out, e.key)
 	// net/http asks for gzip by itself and unpacks it, so that the key can be found in the response.
 	out.Header.Del("Accept-Encoding")
 	if out.Method == http.MethodHead || out.Header.Get("Range") != "" { // here it does not
@@ -191,15 +166,15 @@ func (t *Transport) send(r *http.Request, key string, left *atomic.Bool) (*http.
 	resp, err := t.Base.RoundTrip(out)
 	switch {
 	case err != nil:
-		return nil, hideIn(err, key)
+		return nil, hideIn(err, e.key)
 	// nobody has asked it to switch protocols, and such a connection would have no end
 	case resp.StatusCode <= 101 || resp.StatusCode > 999:
 		resp.Body.Close()
 		return nil, fmt.Errorf("the upstream answered with the status %d", resp.StatusCode)
 	case resp.Body != http.NoBody:
-		resp.Body = hiding{resp.Body, resp, key}
+		resp.Body = hiding{resp.Body, resp, e.key}
 	}
-	hideKey(resp.Header, key)
+	hideKey(resp.Header, e.key)
 	return resp, nil
 }
 
@@ -218,19 +193,6 @@ func once(r *http.Request) {
 		r.ContentLength = -1
 		r.TransferEncoding = []string{"identity"}
 	}
-}
-
-// takeBack cancels the charge of a request that never left, because no connection was made.
-func (t *Transport) takeBack(ctx context.Context, d quota.Decision,
-	cancel func(context.Context) error) {
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
-	defer done()
-	if err := cancel(ctx); err != nil {
-		t.Log.Warn("cannot cancel the charge of a request that never left", "units", d.Units,
-			"error", err)
-		return
-	}
-	tallyOf(ctx).add(d, -1)
 }
 
 type callKey struct{}

@@ -63,7 +63,7 @@ func (t *Transport) charge(r *http.Request, call quota.Call, p part) (d quota.De
 	}
 	d, cancel, err = t.Budget.Spend(r.Context(), call)
 	if err == nil && d.Replayed && p == whole {
-		err = fmt.Errorf("%w: one key pays for one request", quota.ErrKeyReused)
+		err = errKeyPaid
 	}
 	if d.Replayed {
 		d.At = time.Time{} // what the upstream says of it is of now

@@ -29,6 +29,20 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
+// postTime bounds how long a proxy waits for the ledger before it serves.
+const postTime = 10 * time.Second
+
+// Post books what an earlier process of this host has left in its journal.
+func (p *Proxy) Post(ctx context.Context) {
+	ctx, done := context.WithTimeout(ctx, postTime)
+	defer done()
+	for _, u := range p.Upstreams {
+		if err := u.Transport.Budget.Post(ctx); err != nil {
+			p.Log.Warn("cannot post the journal, retrying later", "upstream", u.Name, "error", err)
+		}
+	}
+}
+
 // ServeLocally answers on a free port of this machine until stop is called. It returns its address,
 // such as http://127.0.0.1:40123/WORD, once it listens there. Who does not know the word is
 // refused.
@@ -68,7 +82,8 @@ func (p *Proxy) finish(until time.Time) {
 	await(ctx, func() bool { return p.serving.Load() == 0 })
 	for _, u := range p.Upstreams {
 		if !await(ctx, func() bool { return u.Transport.Open() == 0 }) {
-			p.Log.Warn("the proxy ends before the usage of all calls is booked: their holds lapse",
+			p.Log.Warn("the proxy ends before the usage of all calls is booked: the journal has what they "+
+				"used, other holds lapse",
 				"upstream", u.Name, "calls", u.Transport.Open())
 		}
 	}

@@ -22,31 +22,9 @@ type Budget struct {
 	Unlimited  bool              // buckets without a limit are recorded; else they are ErrNoBucket
 	Split      []string          // buckets that come in parts
 	Labels     Labels            // of every charge
-	Log        *slog.Logger      // of calls that passed unmetered; required with Open
-	Slice      Slice             // pays for calls of Open; nil lets all of them pass
-}
-
-// Slice is units that were leased from the ledger for times when it cannot be reached.
-type Slice interface {
-	// Reached is told that the ledger has just answered.
-	Reached(ctx context.Context)
-	// Spend takes the costs of a charge, all or nothing, and returns what is left of the slice, by
-	// bucket, once that is safe. What is held for a call has the ID of its reservation, and names
-	// that. Errors: ErrNoSlice, and others when it must not pass.
-	Spend(ctx context.Context, c Charge) (left map[string]int64, err error)
-	// Cancel takes back what Spend took for a charge. Errors: ErrNoEntry when the ledger has it.
-	Cancel(ctx context.Context, id string) error
-	// Suspend lets nothing of a bucket pass until then, nor does the ledger once it is back.
-	Suspend(ctx context.Context, bucket string, until time.Time) error
-	// Standing is what is left. Errors: ErrNoSlice where nothing was ever leased.
-	Standing(ctx context.Context) (SliceStanding, error)
-}
-
-// SliceStanding is what is left of a slice.
-type SliceStanding struct {
-	Left    map[string]int64 // by bucket
-	Waiting int              // entries that wait to be recorded in the ledger
-	Oldest  time.Time        // of these, by this host's clock; zero without any
+	Log        *slog.Logger      // required with Open, Journal and Book
+	AtMost     int64             // units of each bucket that calls of Open take meanwhile; 0: any
+	Journal    Journal           // of what the ledger does not have yet; may be nil
 }
 
 // Call is what a job wants to do.
@@ -86,7 +64,7 @@ func (b *Budget) Spend(ctx context.Context, call Call) (
 	return d, func(ctx context.Context) error {
 		switch {
 		case d.Unmetered:
-			return b.cancelUnmetered(ctx, d)
+			return b.correct(ctx, d, Call{})
 		case d.Replayed || c.DryRun:
 			return nil
 		}
@@ -114,11 +92,11 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		if !d.Allowed && !call.DryRun && !call.Again {
 			b.countDenial(costs, c.Labels, d)
 		}
-		if b.Slice != nil && !call.DryRun {
-			b.Slice.Reached(ctx)
+		if !call.DryRun {
+			b.reached(ctx)
 		}
 	case b.failsOpen(call, err):
-		d, err = b.unmetered(ctx, c, err)
+		d, err = b.unmetered(ctx, c, "", err)
 	}
 	return c, d, err
 }
@@ -235,8 +213,7 @@ func (b *Budget) reserve(ctx context.Context, r ReserveRequest) (Decision, error
 
 // reserveAs is reserve, and returns the charge that stands for it where the ledger cannot answer.
 func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
-	c Charge, d Decision, err error,
-) {
+	c Charge, d Decision, err error) {
 	costs, err := b.Costs(r.Call)
 	if err != nil {
 		return c, d, err

@@ -137,7 +137,7 @@ func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision
 	if len(c.Costs) == 0 {
 		return nil
 	}
-	c.Credential, c.ID, c.Labels = b.Credential, NewID(time.Now()), b.labelsOf(call)
+	c.Credential, c.ID, c.Labels = b.Credential, cmp.Or(c.ID, NewID(time.Now())), b.labelsOf(call)
 	// the call is over, so it takes no place among those at once
 	c.Limits = slices.DeleteFunc(slices.Clone(b.limitsOf(c.Costs)),
 		func(l Limit) bool { return l.Window.Concurrent })
@@ -145,6 +145,9 @@ func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision
 	booked, err := b.Ledger.Charge(ctx, c)
 	if err == nil {
 		d.At, d.Entry = booked.At, booked.Entry
+		if d.Units == nil {
+			d.Units, d.Remaining = map[string]int64{}, map[string]int64{}
+		}
 		maps.Copy(d.Units, booked.Units)
 		maps.Copy(d.Remaining, booked.Remaining)
 	}

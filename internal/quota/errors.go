@@ -12,7 +12,8 @@ var (
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit")   // this cost will never fit
 	ErrUnreachable      = errors.New("ledger cannot be reached") // or its answer was lost
 	ErrNotExecuted      = errors.New("not executed")             // and so no answer was lost
-	ErrNoSlice          = errors.New("no units were leased for times without the ledger")
+	ErrOutageSpent      = errors.New("at_most is spent: this host lets no more calls pass")
+	ErrNoJournal        = errors.New("there is no folder for the journal: set QUOTA_STATE_DIR")
 	ErrNotSent          = errors.New("not sent")            // refused by the gate
 	ErrUnpriced         = errors.New("method has no price") // refused, never guessed
 	ErrNoBucket         = errors.New("bucket has no limit") // unknown to the credential

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 )
 
 // Hold sets aside what a call may take, as Reserve does, before the call is sent. Like a charge, it
 // is held back by the paces, by what it holds. Where the estimates in flight could be too low by
 // too much, it sets aside the most that the call can take. Of a call that names a reservation, the
-// most that it may take is drawn on that instead. SettleHold books the truth, GiveBack is for a
-// call that never left. A denial is a DeniedError here. Where the ledger cannot be reached and the
-// method passes all the same, the decision is Unmetered, and there is nothing to settle. With any
-// other error the decision has the reservation that may stand all the same, if the answer of the
-// ledger was lost.
+// most that it may take is drawn on that instead. Book books the truth, GiveBack is for a call that
+// never left. A denial is a DeniedError here. Where the ledger cannot be reached and the method
+// passes all the same, the decision is Unmetered.
 func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 	if r.Reservation != "" {
 		d, err := b.drawMost(ctx, r)
@@ -29,13 +28,11 @@ func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 	}
 	switch {
 	case err != nil && b.failsOpen(r.Call, err):
-		return b.unmetered(ctx, c, err)
+		return b.unmetered(ctx, c, c.Reservation, err)
 	case err == nil && !d.Allowed:
 		err = &DeniedError{Decision: d}
-	case err == nil && b.Slice != nil:
-		b.Slice.Reached(ctx)
-	case err != nil:
-		d.Reservation = c.Reservation
+	case err == nil:
+		b.reached(ctx)
 	}
 	return d, err
 }
@@ -51,57 +48,124 @@ func atMost(costs []Cost) []Cost {
 	return costs
 }
 
-// SettleHold books what a call took for which Hold answered held: see Settle. It does not say what
-// remains, since nobody asks. Nor is the answer kept if lapse, which is what becomes of the hold
-// otherwise, is a charge: where an attempt may have settled it, ErrNoReservation says that it did,
-// since what lapses into a charge can be settled late, or that the ledger has lost the hold. With
-// that error the decision has the units that the attempt has booked.
-func (b *Budget) SettleHold(ctx context.Context, held Decision, call Call, lapse Lapse) (
-	Decision, error) {
-	if call.Reservation != "" {
-		return b.settleDrawn(ctx, held, call)
-	}
-	s, err := b.settlementOf(held.Reservation, call)
-	if err != nil {
-		return Decision{}, err
-	}
-	s.Once = lapse == LapseCharge
-	s = s.withoutLimits()
-	d, err := b.Ledger.Settle(ctx, s)
-	if errors.Is(err, ErrNoReservation) {
-		d.Units = UnitsOf(s.Costs)
-		for bucket, units := range d.Units {
-			if units == AllUnits {
-				d.Units[bucket] = held.Units[bucket]
-			}
-		}
-	}
-	return d, err
+// NewBooking returns the line of what a call used, for which Hold answered held. Its ID stays the same
+// in all attempts to book it.
+func (b *Budget) NewBooking(held Decision, call Call, lapse Lapse) Booking {
+	now := time.Now()
+	call.Labels = b.labelsOf(call)
+	return Booking{ID: NewID(now), At: now.UTC(), Call: call, Held: held, Lapse: lapse}
 }
 
-// BookLost books what a call took for which Hold answered held, where the ledger has lost the hold:
-// past all limits, since the upstream has billed it. Doing it twice is the same as doing it once.
-func (b *Budget) BookLost(ctx context.Context, held Decision, call Call) (Decision, error) {
-	d := Decision{Allowed: true, Units: map[string]int64{}, Remaining: map[string]int64{}}
-	id, _, err := ParseReservation(held.Reservation)
+// Book books what a call used, past all limits, since the upstream has billed it. The line is in
+// the journal before the ledger is asked, and until it is booked. Booking twice is the same as
+// booking once. The decision has the units that are booked.
+func (b *Budget) Book(ctx context.Context, l Booking) (Decision, error) {
+	if b.Journal == nil || l.Held.Unmetered {
+		return b.book(ctx, l)
+	}
+	if err := b.Journal.Keep(ctx, l); err != nil {
+		b.Log.Warn("cannot write to the journal: a crash would lose what a call used",
+			"error", err)
+	}
+	d, err := b.book(ctx, l)
 	if err != nil {
 		return d, err
 	}
+	if err := b.Journal.Remove(ctx, l.ID); err != nil { // it would be found booked
+		b.Log.Debug("cannot remove a line of the journal", "id", l.ID, "error", err)
+	}
+	return d, nil
+}
+
+func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
+	switch {
+	case l.Held.Unmetered:
+		return Decision{Units: UnitsOf(l.Call.Costs)}, b.correct(ctx, l.Held, l.Call)
+	case l.Call.Reservation != "":
+		return b.settleDrawn(ctx, l.Held, l.Call)
+	}
+	s, err := b.settlementOf(l.Held.Reservation, l.Call)
+	if err != nil {
+		return Decision{}, err
+	}
+	s.ID, s.Once = l.ID, l.Lapse == LapseCharge
+	s = s.withoutLimits()
+	d, err := b.Ledger.Settle(ctx, s)
+	if errors.Is(err, ErrNoReservation) {
+		var settled bool
+		if settled, err = b.settledBefore(ctx, l, s.Costs); err == nil && !settled {
+			return b.bookLost(ctx, l)
+		}
+		d = Decision{Allowed: true, Units: settledUnits(l, s.Costs)}
+	}
+	if err != nil {
+		return d, err
+	}
+	return d, b.bookUnheld(ctx, l)
+}
+
+// settledBefore reports whether an earlier attempt, whose answer was lost, has settled a hold that
+// is gone: then the log has an entry of the line, or of the lapsed hold. Otherwise the ledger has
+// lost the hold, or it has lapsed and was given back.
+func (b *Budget) settledBefore(ctx context.Context, l Booking, costs []Cost) (bool, error) {
+	id, _, err := ParseReservation(l.Held.Reservation)
+	if err != nil {
+		return false, err
+	}
+	return b.hasEntry(ctx, costs, l.Held.At.Add(-time.Microsecond), l.ID, id)
+}
+
+// settledUnits returns the units that a settlement has booked, by bucket.
+func settledUnits(l Booking, costs []Cost) map[string]int64 {
+	units := UnitsOf(costs)
+	for bucket, n := range units {
+		if n == AllUnits {
+			units[bucket] = l.Held.Units[bucket]
+		}
+	}
+	return units
+}
+
+// bookLost books what a call used whose hold the ledger has lost.
+func (b *Budget) bookLost(ctx context.Context, l Booking) (Decision, error) {
+	id, _, err := ParseReservation(l.Held.Reservation)
+	if err != nil {
+		return Decision{}, err
+	}
+	b.Log.Warn("the ledger has lost what was set aside for a call: what it took is booked all "+
+		"the same", "reservation", l.Held.Reservation)
+	d := Decision{Allowed: true, Units: map[string]int64{}, Remaining: map[string]int64{}}
 	truth := Charge{Key: "truth of " + id}
-	for _, c := range b.across(call.Costs) {
+	for _, c := range b.across(l.Call.Costs) {
 		if c.Units > 0 && !b.onlyUnderWay(c) {
 			truth.Costs = append(truth.Costs, c)
 		}
 	}
-	return d, b.bookTruth(ctx, call, truth, &d)
+	return d, b.bookTruth(ctx, l.Call, truth, &d)
+}
+
+// bookUnheld books what a call took from buckets in which nothing was held for it.
+func (b *Budget) bookUnheld(ctx context.Context, l Booking) error {
+	id, held, err := ParseReservation(l.Held.Reservation)
+	if err != nil {
+		return err
+	}
+	unheld := Charge{Key: "unheld of " + id}
+	for _, c := range b.across(l.Call.Costs) {
+		if c.Units > 0 && !slices.Contains(held, c.Bucket) {
+			unheld.Costs = append(unheld.Costs, c)
+		}
+	}
+	var d Decision
+	return b.bookTruth(ctx, l.Call, unheld, &d)
 }
 
 // GiveBack gives back what Hold set aside or drew, for a call that surely never left.
 func (b *Budget) GiveBack(ctx context.Context, held Decision, call Call) error {
-	if held.Unmetered || held.Reservation == "" && call.Reservation == "" {
-		return b.cancelUnmetered(ctx, held)
-	}
-	if call.Reservation != "" {
+	switch {
+	case held.Unmetered:
+		return b.correct(ctx, held, Call{})
+	case call.Reservation != "":
 		return b.giveBack(ctx, held, call)
 	}
 	_, err := b.Release(ctx, held.Reservation)

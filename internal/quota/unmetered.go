@@ -9,46 +9,87 @@ import (
 	"time"
 )
 
+// IsAway reports whether the ledger could not be asked, or may have lost its answer: asking again
+// later may help.
+func IsAway(err error) bool {
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrLedgerUnusable) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
+
 // failsOpen reports whether a call passes that the ledger could not decide, for that reason.
 func (b *Budget) failsOpen(call Call, err error) bool {
 	unreachable := errors.Is(err, ErrUnreachable) || errors.Is(err, ErrLedgerUnusable)
 	return unreachable && slices.Contains(b.Open, call.Method)
 }
 
-// unmetered lets a charge pass that the ledger could not decide, for that reason, if the slice can
-// pay for it. What the slice paid has the ID of the entry that it will have in the ledger.
-func (b *Budget) unmetered(ctx context.Context, c Charge, why error) (Decision, error) {
-	d := Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(), Units: UnitsOf(c.Costs),
+// unmetered lets a charge pass that the ledger could not decide, for that reason, once it is in the
+// journal. With AtMost, nothing passes that is not. reservation is what the ledger was asked for.
+func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, why error) (
+	Decision, error) {
+	most := mostOf(c.Costs)
+	d := Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(), Units: UnitsOf(most),
 		Remaining: map[string]int64{}}
-	said := "ledger cannot be reached: call passes unmetered, as configured"
 	about := []any{"method", c.Labels[LabelMethod], "error", why}
-	if b.Slice != nil && !c.DryRun {
-		left, err := b.Slice.Spend(ctx, c)
-		switch {
-		case err == nil:
-			said = "ledger cannot be reached: call is paid from the slice leased for that"
-			about = append(about, "left", left)
-			d.Entry = c.ID
-		case errors.Is(err, ErrNoSlice):
-			about = append(about, "slice", err)
-		default:
-			return Decision{}, fmt.Errorf("%w; %w", why, err)
+	err := ErrNoJournal
+	if c.DryRun {
+		return d, nil
+	}
+	if b.Journal != nil {
+		l := Booking{ID: c.ID, At: d.At, Spent: true, Lost: !errors.Is(why, ErrNotExecuted),
+			Call: Call{Key: c.Key, Labels: c.Labels, Costs: most},
+			Held: Decision{Reservation: reservation}}
+		var earlier string
+		d.Remaining, earlier, err = b.Journal.Spend(ctx, l, b.AtMost)
+		d.Entry, d.Replayed = c.ID, earlier != ""
+		if d.Replayed {
+			d.Entry = earlier
 		}
 	}
-	b.Log.Warn(said, about...)
+	switch {
+	case err == nil:
+		b.Log.Warn("ledger cannot be reached: call passes and is kept in the journal",
+			append(about, "left", d.Remaining)...)
+	case b.AtMost > 0 || errors.Is(err, ErrKeyReused):
+		return Decision{}, fmt.Errorf("%w; %w", why, err)
+	default:
+		d.Entry = ""
+		b.Log.Warn("ledger cannot be reached: call passes unmetered, as configured",
+			append(about, "journal", err)...)
+	}
 	return d, nil
 }
 
-// cancelUnmetered takes back what the slice paid for a call that surely never left.
-func (b *Budget) cancelUnmetered(ctx context.Context, d Decision) error {
-	if b.Slice == nil || d.Entry == "" {
-		return nil
+// mostOf returns the most that the costs can turn out to be.
+func mostOf(costs []Cost) []Cost {
+	most := make([]Cost, len(costs))
+	for i, c := range costs {
+		most[i] = Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)}
 	}
-	return b.Slice.Cancel(ctx, d.Entry)
+	return most
 }
 
-// SuspendUntil closes a bucket until then, because the upstream gave that reason. If the ledger
-// cannot be told, the slice tells it later, and pays for nothing of the bucket meanwhile.
+// correct replaces what the journal has of a call that passed without the ledger by what it used,
+// nothing for a call that never left. Once the line is posted it stands, and what was used beyond
+// it is booked.
+func (b *Budget) correct(ctx context.Context, passed Decision, used Call) error {
+	if b.Journal == nil || passed.Entry == "" || passed.Replayed {
+		return nil
+	}
+	err := b.Journal.Correct(ctx, passed.Entry, used.Costs)
+	if !errors.Is(err, ErrNoEntry) || len(used.Costs) == 0 {
+		return err
+	}
+	beyond := Charge{Key: "beyond " + passed.Entry}
+	for _, c := range used.Costs {
+		if c.Units -= passed.Units[c.Bucket]; c.Units > 0 {
+			beyond.Costs = append(beyond.Costs, c)
+		}
+	}
+	var d Decision
+	return b.bookTruth(ctx, used, beyond, &d)
+}
+
+// SuspendUntil closes a bucket until then, because the upstream gave that reason.
 func (b *Budget) SuspendUntil(ctx context.Context, bucket string, until time.Time,
 	reason string) error {
 	if len(reason) > maxText || CheckText("reason", reason) != nil {
@@ -57,10 +98,6 @@ func (b *Budget) SuspendUntil(ctx context.Context, bucket string, until time.Tim
 			reason = ""
 		}
 	}
-	err := b.Ledger.Suspend(ctx, Suspension{Credential: b.Credential, Bucket: bucket,
+	return b.Ledger.Suspend(ctx, Suspension{Credential: b.Credential, Bucket: bucket,
 		Until: until, By: ByUpstream, Reason: reason})
-	if err != nil && b.Slice != nil && b.Slice.Suspend(ctx, bucket, until) == nil {
-		return nil
-	}
-	return err
 }

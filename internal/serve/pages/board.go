@@ -21,7 +21,7 @@ type boardBody struct {
 	Grade    string
 	Budgets  bool // the reader may see them, and there are some
 	Trouble  string
-	Slices   []report.SliceState // of this host: while the ledger is away, and until it knows all
+	Outages  []report.Outage // of this host: while the ledger is away, and until it knows all
 	Accounts []*account
 	More     []string   // a sentence for each split bucket with parts that are not among Accounts
 	Wall     []*account // buckets of the wall board; nil on the usual board
@@ -86,7 +86,7 @@ func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page
 			body.Trouble = "Budgets, forecast and ticks are missing here; " +
 				"the charts are up to date."
 		}
-		body.Slices = p.slices(ctx, body.Trouble != "")
+		body.Outages = p.outages(ctx, body.Trouble != "")
 	}
 	wall := r.URL.Query().Get("wall") != ""
 	if wall {
@@ -112,14 +112,17 @@ func (b *boardBody) hang() {
 	b.Regions = b.Regions[:min(len(b.Regions), wallRegions)]
 }
 
-// slices are those of this host that matter: while the ledger is away, and while something of them
-// waits to be recorded.
-func (p *Pages) slices(ctx context.Context, away bool) []report.SliceState {
-	all, err := p.Source().Slices(ctx)
+// outages are those of this host that matter: while the ledger is away, and while the journal has
+// lines.
+func (p *Pages) outages(ctx context.Context, away bool) []report.Outage {
+	all, err := p.Source().Outages(ctx)
 	if err != nil {
-		p.Log.Warn("cannot read the slices for times without the ledger", "error", err)
+		p.Log.Warn("cannot read the journal", "error", err)
 	}
-	return slices.DeleteFunc(all, func(s report.SliceState) bool { return !away && s.Waiting == 0 })
+	if away {
+		return all
+	}
+	return report.Unposted(all)
 }
 
 func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (err error) {

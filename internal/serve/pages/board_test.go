@@ -131,15 +131,15 @@ func TestBoard_NoLedger(t *testing.T) {
 
 // While the ledger is away, the board says what may be spent without it, and what waits to be
 // recorded.
-func TestBoard_Slice(t *testing.T) {
+func TestBoard_Journal(t *testing.T) {
 	s := newStation(t)
 	b := newBudget(s, 10_000)
 	from := s.pages.Source()
 	cred := &from.Config.Credentials[0]
 	from.Config.StateDir = t.TempDir()
-	cred.Open, cred.SliceUnits = []string{"youtube.videos.list"}, 20
-	b.Open = cred.Open
-	report.Sliced(b.Budget, from.Config, *cred)
+	cred.Open, cred.AtMost = []string{"youtube.videos.list"}, 20
+	b.Open, b.AtMost = cred.Open, cred.AtMost
+	report.Journaled(b.Budget, from.Config, *cred)
 	call := quota.Call{Method: "youtube.videos.list", Count: 3}
 	spend := func() {
 		t.Helper()
@@ -155,8 +155,8 @@ func TestBoard_Slice(t *testing.T) {
 	for range 2 {
 		spend()
 	}
-	s.says("/", 200, "The ledger cannot be read", "key1 has 14 of 20 units of default left for "+
-		"times without the ledger; 2 entries wait to be recorded, the oldest of 20")
+	s.says("/", 200, "The ledger cannot be read", "key1 may spend 14 of 20 units of default "+
+		"without the ledger; 2 calls wait in the journal, the oldest of 20")
 }
 
 // Without a token the public sees charts alone; and so does everybody where there is no ledger.

@@ -1,0 +1,298 @@
+// Package journal keeps what the ledger does not have yet on this host's disk.
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
+)
+
+//go:embed schema/*.sql
+var schemaFiles embed.FS
+
+const applicationID = 0x514a524e // "QJRN"
+
+// lookAgain is how often a process looks for lines of others.
+const lookAgain = time.Minute
+
+// Journal is the quota.Journal of one credential. Its fields are set before the first use. It is
+// safe for concurrent use, and other processes may use the same file. The file is made by the first
+// line.
+type Journal struct {
+	Path       string // of the file
+	Ledger     string // URL of the ledger: another ledger has other lines
+	Credential string
+
+	mu   sync.Mutex
+	db   *sqlite.DB
+	next time.Time // when lines that wait are to be looked for
+}
+
+// account returns the name of the journal's lines in the file.
+func (j *Journal) account() string {
+	sum := sha256.Sum256([]byte(j.Ledger + "\x00" + j.Credential))
+	return base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
+// open opens the file at the first use.
+func (j *Journal) open(ctx context.Context) (*sqlite.DB, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.db != nil && j.db.Still() == nil {
+		return j.db, nil
+	}
+	migrations, err := fs.Sub(schemaFiles, "schema")
+	if err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, j.Path, sqlite.Schema{Name: "journal",
+		ApplicationID: applicationID, Migrations: migrations}, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	// The lines outlive a killed process; what must outlive a power cut is flushed by Spend.
+	if _, err := db.Write.ExecContext(ctx, "PRAGMA synchronous = normal"); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if j.db != nil {
+		j.db.Close() // its file is gone
+	}
+	j.db = db
+	return db, nil
+}
+
+// Close closes the file. The journal can be used again.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.db == nil {
+		return nil
+	}
+	err := j.db.Close()
+	j.db = nil
+	return err
+}
+
+// missing reports whether there is no file, and so no line.
+func (j *Journal) missing() bool {
+	_, err := os.Stat(j.Path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Due implements quota.Journal.
+func (j *Journal) Due() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := time.Now()
+	if now.Before(j.next) {
+		return false
+	}
+	j.next = now.Add(lookAgain)
+	return true
+}
+
+// lookSoon makes the next answer of the ledger the time to look for lines.
+func (j *Journal) lookSoon() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.next = time.Time{}
+}
+
+// Spend implements quota.Journal.
+func (j *Journal) Spend(ctx context.Context, b quota.Booking, atMost int64) (
+	left map[string]int64, earlier string, err error) {
+	db, err := j.open(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	j.lookSoon()
+	err = db.Update(ctx, func(tx *sql.Tx) error {
+		if earlier, err = j.earlier(ctx, tx, b); err != nil || earlier != "" {
+			return err
+		}
+		if left, err = j.left(ctx, tx, b.Call.Costs, atMost); err != nil {
+			return err
+		}
+		return j.insert(ctx, tx, b)
+	})
+	if err != nil || earlier != "" {
+		return map[string]int64{}, earlier, err
+	}
+	_, err = db.Write.ExecContext(ctx, "PRAGMA wal_checkpoint") // which flushes the disk
+	return left, "", err
+}
+
+// earlier returns the ID of a line with the same key.
+func (j *Journal) earlier(ctx context.Context, tx *sql.Tx, b quota.Booking) (string, error) {
+	var text string
+	err := tx.QueryRowContext(ctx, `SELECT booking FROM lines WHERE account = ? AND key = ?`,
+		j.account(), keyOf(b)).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	before, err := parse(text, err)
+	if err == nil && !slices.Equal(before.Call.Costs, b.Call.Costs) {
+		err = fmt.Errorf("%w: %q", quota.ErrKeyReused, b.Call.Key)
+	}
+	return before.ID, err
+}
+
+// keyOf returns the key of a line; lines without one do not exclude each other.
+func keyOf(b quota.Booking) sql.NullString {
+	return sql.NullString{String: b.Call.Key, Valid: b.Spent && b.Call.Key != ""}
+}
+
+// left returns what the costs leave of atMost, by bucket. Errors: quota.ErrOutageSpent.
+func (j *Journal) left(ctx context.Context, tx *sql.Tx, costs []quota.Cost, atMost int64) (
+	map[string]int64, error) {
+	left := map[string]int64{}
+	if atMost == 0 {
+		return left, nil
+	}
+	spent, err := j.spent(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range costs {
+		if left[c.Bucket] = atMost - spent[c.Bucket] - c.Units; left[c.Bucket] < 0 {
+			return nil, fmt.Errorf("%w (%d units of %s wait in the journal, at_most is %d)",
+				quota.ErrOutageSpent, spent[c.Bucket], c.Bucket, atMost)
+		}
+	}
+	return left, nil
+}
+
+// spent adds up the lines that passed without the ledger, by bucket.
+func (j *Journal) spent(ctx context.Context, tx *sql.Tx) (map[string]int64, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT bucket, sum(units) FROM spent JOIN lines USING (id)
+		WHERE account = ? GROUP BY bucket`, j.account())
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	spent := map[string]int64{}
+	for rows.Next() {
+		var c quota.Cost
+		if err := rows.Scan(&c.Bucket, &c.Units); err != nil {
+			return nil, err
+		}
+		spent[c.Bucket] = c.Units
+	}
+	return spent, rows.Err()
+}
+
+func (j *Journal) insert(ctx context.Context, tx *sql.Tx, b quota.Booking) error {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO lines (id, account, key, booking) VALUES (?, ?, ?, ?)
+		ON CONFLICT (id) DO NOTHING`, b.ID, j.account(), keyOf(b), string(text))
+	if !b.Spent {
+		return err
+	}
+	for _, c := range b.Call.Costs {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `INSERT INTO spent (id, bucket, units) VALUES (?, ?, ?)`,
+				b.ID, c.Bucket, c.Units)
+		}
+	}
+	return err
+}
+
+// Correct implements quota.Journal.
+func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) error {
+	costs = slices.DeleteFunc(slices.Clone(costs), func(c quota.Cost) bool { return c.Units == 0 })
+	db, err := j.open(ctx)
+	if err != nil {
+		return err
+	}
+	return db.Update(ctx, func(tx *sql.Tx) error {
+		var text string
+		err := tx.QueryRowContext(ctx, `DELETE FROM lines WHERE id = ? RETURNING booking`,
+			id).Scan(&text)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("%w: it has been recorded meanwhile", quota.ErrNoEntry)
+		}
+		b, err := parse(text, err)
+		if err != nil || len(costs) == 0 {
+			return err
+		}
+		b.Call.Costs = costs
+		return j.insert(ctx, tx, b)
+	})
+}
+
+// Keep implements quota.Journal.
+func (j *Journal) Keep(ctx context.Context, b quota.Booking) error {
+	db, err := j.open(ctx)
+	if err != nil {
+		return err
+	}
+	return db.Update(ctx, func(tx *sql.Tx) error { return j.insert(ctx, tx, b) })
+}
+
+// Remove implements quota.Journal.
+func (j *Journal) Remove(ctx context.Context, id string) error {
+	db, err := j.open(ctx)
+	if err != nil {
+		return err
+	}
+	return db.Update(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM lines WHERE id = ?`, id)
+		return err
+	})
+}
+
+// Lines implements quota.Journal.
+func (j *Journal) Lines(ctx context.Context) (all []quota.Booking, err error) {
+	if j.missing() {
+		return nil, nil
+	}
+	db, err := j.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = db.View(ctx, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, `SELECT booking FROM lines WHERE account = ? ORDER BY id`,
+			j.account())
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var text string
+			err := rows.Scan(&text)
+			b, err := parse(text, err)
+			if err != nil {
+				return err
+			}
+			all = append(all, b)
+		}
+		return rows.Err()
+	})
+	return all, err
+}
+
+func parse(text string, err error) (b quota.Booking, _ error) {
+	if err != nil {
+		return b, err
+	}
+	if err := json.Unmarshal([]byte(text), &b); err != nil {
+		return b, fmt.Errorf("a line of the journal: %w", err)
+	}
+	return b, nil
+}

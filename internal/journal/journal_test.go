@@ -1,0 +1,443 @@
+package journal_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/journal"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+const method = "things.list"
+
+var limit = quota.Limit{Bucket: "default", Units: 1000, Window: quota.Sliding(24 * time.Hour)}
+
+// host returns a budget with a journal at path; each unit of the method may pass 10 times.
+func host(ctx context.Context, url, path string) (*quota.Budget, error) {
+	l, err := ledger.Open(ctx, url)
+	return &quota.Budget{Ledger: l, Credential: "key1", Limits: []quota.Limit{limit},
+		Prices: map[string][]quota.Cost{method: {{Bucket: "default", Units: 1}}},
+		Open:   []string{method}, AtMost: 10, Log: slog.New(slog.DiscardHandler),
+		Journal: &journal.Journal{Path: path, Ledger: url, Credential: "key1"}}, err
+}
+
+// env is a budget on a Redis server behind a breaker.
+type env struct {
+	*testing.T
+	*quota.Budget
+	ttl     time.Duration // of holds
+	server  *redistest.Server
+	breaker *redistest.Breaker
+}
+
+func open(t *testing.T) *env {
+	t.Helper()
+	e := &env{T: t, ttl: time.Hour, server: redistest.Start(t, redistest.Options{AOF: true}),
+		breaker: redistest.NewBreaker(t)}
+	e.breaker.Forward(e.server.Addr)
+	var err error
+	e.Budget, err = host(t.Context(), "redis://"+e.breaker.Addr+"/0",
+		filepath.Join(t.TempDir(), "journal.db"))
+	e.must(err)
+	t.Cleanup(func() {
+		e.Budget.Ledger.Close()
+		e.Budget.Journal.(*journal.Journal).Close()
+	})
+	return e
+}
+
+func (e *env) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// away runs fn while the ledger cannot be reached.
+func (e *env) away(fn func()) {
+	e.Helper()
+	nowhere := "127.0.0.1:1"
+	e.breaker.Forward(nowhere)
+	e.server.Kill()
+	fn()
+	e.server.Restart(e.T)
+	e.breaker.Forward(e.server.Addr)
+}
+
+// post posts the journal, once the client has found the server again.
+func (e *env) post() {
+	e.Helper()
+	err := e.Post(e.Context())
+	for deadline := time.Now().Add(time.Minute); quota.IsAway(err) && time.Now().Before(deadline); {
+		err = e.Post(e.Context())
+	}
+	e.must(err)
+	e.lines(0)
+}
+
+func (e *env) lines(want int) {
+	e.Helper()
+	lines, err := e.Budget.Journal.Lines(e.Context())
+	if err != nil || len(lines) != want {
+		e.Errorf("%d lines in the journal, want %d: %+v, %v", len(lines), want, lines, err)
+	}
+}
+
+// standing wants so many units of the ledger to be used and held.
+func (e *env) standing(used, held int64) {
+	e.Helper()
+	u, err := e.Usage(e.Context())
+	e.must(err)
+	if b := u.Buckets[0]; b.Limits[0].Used != used || b.Held != held {
+		e.Errorf("%d used, %d held; want %d and %d", b.Limits[0].Used, b.Held, used, held)
+	}
+}
+
+func (e *env) spend(key string, count int64) (quota.Decision, error) {
+	return e.Charge(e.Context(), quota.Call{Method: method, Key: key, Count: count})
+}
+
+func (e *env) hold(units int64) quota.Decision {
+	e.Helper()
+	d, err := e.Hold(e.Context(), quota.ReserveRequest{TTL: e.ttl, Lapse: quota.LapseCharge,
+		Call: quota.Call{Method: method, Costs: []quota.Cost{{Bucket: "default", Units: units}}}})
+	e.must(err)
+	return d
+}
+
+func (e *env) used(d quota.Decision, units int64) quota.Booking {
+	return e.NewBooking(d, quota.Call{Method: method,
+		Costs: []quota.Cost{{Bucket: "default", Units: units}}}, quota.LapseCharge)
+}
+
+// TestOutage: without the ledger exactly at_most can be spent, and the ledger has all of it
+// afterwards, once.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	_, err := e.spend("", 1)
+	e.must(err)
+	e.away(func() {
+		for i := range 12 {
+			d, err := e.spend("", 1)
+			if passes := i < 10; (err == nil) != passes || passes && (!d.Unmetered ||
+				d.Remaining["default"] != int64(9-i)) || !passes && !errors.Is(err, quota.ErrOutageSpent) {
+				t.Errorf("call %d without the ledger: %+v, %v", i, d, err)
+			}
+		}
+		if _, err := e.Charge(t.Context(), quota.Call{Bucket: "default", Units: 1}); !quota.IsAway(err) {
+			t.Errorf("another call: %v", err)
+		}
+		e.lines(10)
+	})
+	e.post()
+	e.standing(11, 0)
+	entries, err := e.Ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
+	e.must(err)
+	if last := entries[10]; last.Labels[quota.LabelSource] != "journal" ||
+		last.Labels[quota.LabelMethod] != method {
+		t.Errorf("the labels are %v", last.Labels)
+	}
+	e.away(func() { // which is another outage
+		_, err = e.spend("", 10)
+		e.must(err)
+	})
+	e.post()
+	e.standing(21, 0)
+}
+
+// TestWithoutLedger has one story a row: what happens while the ledger is away, and what it has
+// used when the journal is posted.
+func TestWithoutLedger(t *testing.T) {
+	for name, story := range map[string]struct {
+		away  func(*env)
+		lines int
+		used  int64
+	}{
+		"a key pays once": {func(e *env) {
+			for _, key := range []string{"a", "a", "b"} {
+				_, err := e.spend(key, 2)
+				e.must(err)
+			}
+			if _, err := e.spend("a", 3); !errors.Is(err, quota.ErrKeyReused) {
+				e.Errorf("a key for another call: %v", err)
+			}
+		}, 2, 4},
+		"a call that never left": {func(e *env) {
+			_, cancel, err := e.Spend(e.Context(), quota.Call{Method: method})
+			e.must(err)
+			e.must(cancel(e.Context()))
+			e.must(e.GiveBack(e.Context(), e.hold(5), quota.Call{}))
+		}, 0, 0},
+		"a held call that used less": {func(e *env) {
+			_, err := e.Book(e.Context(), e.used(e.hold(8), 3))
+			e.must(err)
+		}, 1, 3},
+		"a held call that used more": {func(e *env) {
+			_, err := e.Book(e.Context(), e.used(e.hold(8), 13))
+			e.must(err)
+		}, 1, 13},
+		"a held call that used nothing": {func(e *env) {
+			_, err := e.Book(e.Context(), e.used(e.hold(8), 0))
+			e.must(err)
+		}, 0, 0},
+		"more than at_most": {func(e *env) {
+			if _, err := e.spend("", 11); !errors.Is(err, quota.ErrOutageSpent) {
+				e.Errorf("11 of 10: %v", err)
+			}
+		}, 0, 0},
+		"without at_most, no bound": {func(e *env) {
+			e.AtMost = 0
+			_, err := e.spend("", 500)
+			e.must(err)
+		}, 1, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := open(t)
+			e.away(func() {
+				story.away(e)
+				e.lines(story.lines)
+			})
+			e.post()
+			e.standing(story.used, 0)
+			if d, err := e.spend("a", 2); story.lines == 2 && (err != nil || !d.Replayed) {
+				t.Errorf("a key of the journal pays again: %+v, %v", d, err)
+			}
+		})
+	}
+}
+
+// TestUsedBeyondAPostedLine: what a call used beyond a line that was posted meanwhile is booked
+// besides, and only once.
+func TestUsedBeyondAPostedLine(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	var d quota.Decision
+	e.away(func() { d = e.hold(8) })
+	e.post()
+	for range 2 {
+		_, err := e.Book(t.Context(), e.used(d, 13))
+		e.must(err)
+	}
+	e.standing(13, 0)
+}
+
+// TestLostAnswers: a call that the ledger recorded although its answer was lost is not recorded
+// again, and what it holds for one is given back.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	e.breaker.LoseNext()
+	d, err := e.spend("", 1)
+	if err != nil || !d.Unmetered {
+		t.Fatal(d, err)
+	}
+	e.breaker.LoseNext()
+	if d := e.hold(8); !d.Unmetered {
+		t.Fatal(d)
+	}
+	e.post()
+	e.standing(9, 0)
+}
+
+// TestPostedByMany: several processes that post the same lines record each once.
+func TestPostedByMany(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	e.away(func() {
+		for range 5 {
+			_, err := e.spend("", 2)
+			e.must(err)
+		}
+	})
+	lines, err := e.Budget.Journal.Lines(t.Context())
+	e.must(err)
+	e.post()
+	for _, l := range lines { // as one that died before it removed them
+		_, _, err := e.Budget.Journal.Spend(t.Context(), l, 0)
+		e.must(err)
+	}
+	var posters sync.WaitGroup
+	for range 3 {
+		posters.Go(func() {
+			if err := e.Post(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	posters.Wait()
+	e.standing(10, 0)
+}
+
+// TestBookedOnce has one fault a row on the way of a settlement. However often it is tried, by this
+// process and by the one after a crash, what the call used is in the ledger once.
+func TestBookedOnce(t *testing.T) {
+	const held, truth = 8, 5
+	release := func(e *env, d quota.Decision) {
+		_, err := e.Release(e.Context(), d.Reservation)
+		e.must(err)
+	}
+	for name, fault := range map[string]func(*env, quota.Decision){
+		"none":                       func(*env, quota.Decision) {},
+		"the answer is lost":         func(e *env, _ quota.Decision) { e.breaker.LoseNext() },
+		"the hold is lost":           release,
+		"the server came back empty": func(e *env, _ quota.Decision) { e.empty() },
+		"it lapsed":                  func(e *env, d quota.Decision) { e.lapse(d) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := open(t)
+			if name == "it lapsed" {
+				e.ttl = time.Millisecond
+			}
+			d := e.hold(held)
+			line := e.used(d, truth)
+			fault(e, d)
+			_, err := e.Book(t.Context(), line)
+			if lost := name == "the answer is lost"; (err != nil) != lost {
+				t.Errorf("the first attempt: %v", err)
+			} else if lost {
+				e.lines(1)
+			}
+			e.must(e.Budget.Journal.Keep(t.Context(), line)) // as if it had died before it removed it
+			e.post()
+			e.standing(truth, 0)
+		})
+	}
+}
+
+// TestBookingOfALostHoldIsLost: the hold is lost, and so is the answer to its booking.
+func TestBookingOfALostHoldIsLost(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	d := e.hold(8)
+	_, err := e.Release(t.Context(), d.Reservation)
+	e.must(err)
+	line := e.used(d, 5)
+	_, err = e.Book(t.Context(), line) // so that the scripts are known
+	e.must(err)
+	d2 := e.hold(8)
+	_, err = e.Release(t.Context(), d2.Reservation)
+	e.must(err)
+	second, ran := e.used(d2, 5), e.breaker.Ran()
+	for err == nil && e.breaker.Ran() == ran { // the settlement finds nothing, the booking is made
+		go func() {
+			for e.breaker.Ran() == ran {
+				time.Sleep(10 * time.Microsecond)
+			}
+			e.breaker.LoseNext()
+		}()
+		_, err = e.Book(t.Context(), second)
+	}
+	e.must(e.Budget.Journal.Keep(t.Context(), second))
+	e.post()
+	e.standing(10, 0)
+}
+
+// lapse waits until the hold, of a short time to live, has become a charge.
+func (e *env) lapse(d quota.Decision) {
+	e.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		set, err := e.Ledger.Reservations(e.Context(), "key1", "default")
+		e.must(err)
+		if len(set) == 0 {
+			e.standing(8, 0)
+			return
+		}
+	}
+	e.Errorf("%s does not lapse", d.Reservation)
+}
+
+// empty restarts the server without its data.
+func (e *env) empty() {
+	e.Helper()
+	fresh := redistest.Start(e.T, redistest.Options{})
+	e.breaker.Forward(fresh.Addr)
+	e.server.Kill()
+	e.server = fresh
+	for _, err := e.Ledger.Time(e.Context()); err != nil; {
+		_, err = e.Ledger.Time(e.Context())
+	}
+}
+
+const child = "JOURNAL_TEST_CHILD"
+
+// TestMain lets the binary stand for a process: it opens the ledger, waits for the end of its input,
+// calls until nothing passes any more, and prints how many calls did.
+func TestMain(m *testing.M) {
+	url, path, is := strings.Cut(os.Getenv(child), " ")
+	if !is {
+		os.Exit(m.Run())
+	}
+	b, err := host(context.Background(), url, path)
+	fmt.Println("ready")
+	io.Copy(io.Discard, os.Stdin)
+	passed := 0
+	for ; err == nil; passed++ {
+		_, err = b.Charge(context.Background(), quota.Call{Method: method})
+	}
+	if !errors.Is(err, quota.ErrOutageSpent) {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	fmt.Println(passed - 1)
+}
+
+// TestHostsTimesAtMost: nine processes on three hosts spend three times at_most together, and the
+// ledger has all of it once each host has posted its journal.
+func TestHostsTimesAtMost(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	dir := t.TempDir()
+	path := func(i int) string { return fmt.Sprintf("%s/host%d/journal.db", dir, i%3) }
+	var inputs []io.Closer
+	var outputs []*bufio.Scanner
+	for i := range 9 {
+		c := exec.CommandContext(t.Context(), os.Args[0])
+		c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", child, e.server.URL(), path(i)))
+		c.Stderr = os.Stderr
+		in, err := c.StdinPipe()
+		e.must(err)
+		out, err := c.StdoutPipe()
+		e.must(err)
+		e.must(c.Start())
+		t.Cleanup(func() { c.Wait() })
+		inputs, outputs = append(inputs, in), append(outputs, bufio.NewScanner(out))
+		outputs[i].Scan() // it is ready
+	}
+	passed := 0
+	e.away(func() {
+		for _, in := range inputs {
+			in.Close()
+		}
+		for _, out := range outputs {
+			var n int
+			out.Scan()
+			_, err := fmt.Sscan(out.Text(), &n)
+			e.must(err)
+			passed += n
+		}
+	})
+	if passed != 3*10 {
+		t.Errorf("%d calls passed on 3 hosts, want 10 on each", passed)
+	}
+	for i := range 3 {
+		e.Budget.Journal = &journal.Journal{Path: path(i), Ledger: e.server.URL(),
+			Credential: "key1"}
+		e.post()
+	}
+	e.standing(30, 0)
+}

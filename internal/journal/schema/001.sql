@@ -1,0 +1,18 @@
+-- What the ledger does not have yet: calls that passed while it could not be reached, and what
+-- calls used until that is booked.
+CREATE TABLE lines (
+    id      TEXT PRIMARY KEY, -- of the entry that the line becomes
+    account TEXT NOT NULL,    -- a digest of the ledger's URL and the credential's name
+    key     TEXT,             -- idempotency key of a spent line
+    booking TEXT NOT NULL     -- quota.Booking as JSON
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX lines_by_key ON lines (account, key);
+
+-- The units of the lines that passed without the ledger.
+CREATE TABLE spent (
+    id     TEXT NOT NULL REFERENCES lines ON DELETE CASCADE,
+    bucket TEXT NOT NULL,
+    units  INTEGER NOT NULL,
+    PRIMARY KEY (id, bucket)
+) STRICT, WITHOUT ROWID;
