@@ -296,7 +296,7 @@ func TestBookedOnce(t *testing.T) {
 		"the answer is lost":         func(e *env, _ quota.Decision) { e.breaker.LoseNext() },
 		"the hold is lost":           release,
 		"the server came back empty": func(e *env, _ quota.Decision) { e.empty() },
-		"it lapsed":                  func(e *env, d quota.Decision) { e.lapse(d) },
+		"it lapsed":                  func(e *env, _ quota.Decision) { e.gone() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -348,18 +348,58 @@ func TestBookingOfALostHoldIsLost(t *testing.T) {
 	e.standing(10, 0)
 }
 
-// lapse waits until the hold, of a short time to live, has become a charge.
-func (e *env) lapse(d quota.Decision) {
+// gone waits until nothing is held: a hold of a short time to live has lapsed.
+func (e *env) gone() {
 	e.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		set, err := e.Ledger.Reservations(e.Context(), "key1", "default")
 		e.must(err)
 		if len(set) == 0 {
-			e.standing(8, 0)
 			return
 		}
 	}
-	e.Errorf("%s does not lapse", d.Reservation)
+	e.Error("the hold does not lapse")
+}
+
+// TestDrawnCallOutlivesItsHold: a call that draws on a reservation is booked once, whether the
+// reservation still stands when the call ends, has been given back, or has lapsed into a charge.
+func TestDrawnCallOutlivesItsHold(t *testing.T) {
+	for _, c := range []struct {
+		end        string
+		used, held int64
+	}{{"stands", 5, 15}, {"given back", 5, 0}, {"lapsed", 5 + 12, 0}} {
+		t.Run(c.end, func(t *testing.T) {
+			t.Parallel()
+			e := open(t)
+			ttl := time.Hour
+			if c.end == "lapsed" {
+				ttl = 300 * time.Millisecond
+			}
+			of, err := e.Reserve(t.Context(), quota.ReserveRequest{TTL: ttl,
+				Lapse: quota.LapseCharge, Call: quota.Call{Bucket: "default", Units: 20}})
+			e.must(err)
+			call := quota.Call{Method: method, Reservation: of.Reservation,
+				Costs: []quota.Cost{{Bucket: "default", Units: 2, Most: 8}}}
+			d, err := e.Hold(t.Context(), quota.ReserveRequest{TTL: time.Hour,
+				Lapse: quota.LapseCharge, Call: call})
+			e.must(err)
+			e.standing(8, 12)
+			switch c.end {
+			case "given back":
+				_, err := e.Release(t.Context(), of.Reservation)
+				e.must(err)
+			case "lapsed":
+				e.gone()
+			}
+			call.Costs = []quota.Cost{{Bucket: "default", Units: 5}}
+			line := e.NewBooking(d, call, quota.LapseCharge)
+			for range 2 {
+				_, err = e.Book(t.Context(), line)
+				e.must(err)
+			}
+			e.standing(c.used, c.held)
+		})
+	}
 }
 
 // empty restarts the server without its data.

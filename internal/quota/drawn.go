@@ -114,6 +114,10 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 	if err == nil {
 		err = b.bookTruth(ctx, call, own, &d)
 	}
+	if errors.Is(err, ErrKeyReused) { // an earlier attempt has booked it without the reservation
+		maps.Copy(d.Units, UnitsOf(own.Costs))
+		err = nil
+	}
 	short, gone := errors.Is(err, ErrReservationShort), errors.Is(err, ErrNoReservation)
 	if err != nil && !short && !gone {
 		return d, err
