@@ -60,7 +60,7 @@ schedule: spell
 forecast: plan quota schedule share
 daemon: catalog forecast ingest job quota regions report schedule share youtube
 plan: ledger/memstore quota schedule share
-report: catalog config costs forecast job ledger/memstore plan quota share spell
+report: catalog config costs forecast job journal ledger/memstore plan quota share spell
 report: words
 serve/pages: catalog costs forecast limit plan quota regions report schedule words
 serve: catalog config limit quota regions report serve/pages words

@@ -69,8 +69,8 @@ func (w *wire) pass(from, to net.Conn, stopped *atomic.Bool) {
 	}
 }
 
-// killable is a quotactl proxy that is a process of its own, before an upstream that bills 5 tokens for
-// each call.
+// killable is a quotactl proxy that is a process of its own, before an upstream that bills 5 tokens
+// for each call.
 type killable struct {
 	*testing.T
 	env    []string
@@ -176,8 +176,8 @@ func (g *killable) standing() (booked, held int64) {
 }
 
 // TestKilledAtEachStep kills a proxy at each step of a held call. Once it has restarted, the ledger
-// has what the upstream billed. Before the response has come nobody knows that: the hold stands, and
-// lapses into the most that the call may have taken.
+// has what the upstream billed. Before the response has come nobody knows that: the hold stands,
+// and lapses into the most that the call may have taken.
 func TestKilledAtEachStep(t *testing.T) {
 	for _, step := range []struct {
 		name  string

@@ -143,12 +143,13 @@ func TestOutage(t *testing.T) {
 		}
 		e.lines(10)
 	})
+	e.Labels = quota.Labels{quota.LabelJob: "another"} // of the process that posts
 	e.post()
 	e.standing(11, 0)
 	entries, err := e.Ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
 	e.must(err)
 	if last := entries[10]; last.Labels[quota.LabelSource] != "journal" ||
-		last.Labels[quota.LabelMethod] != method {
+		last.Labels[quota.LabelMethod] != method || last.Labels[quota.LabelJob] != "" {
 		t.Errorf("the labels are %v", last.Labels)
 	}
 	e.away(func() { // which is another outage

@@ -91,7 +91,8 @@ func (t *Transport) throttles(r *costs.Refusal, d quota.Decision) (buckets []str
 // suspend closes the buckets until the time that the upstream named, else until the end of the
 // window in which the request was charged. A response that arrives after that must not close the
 // new window, and none shortens a suspension that there is.
-func (t *Transport) suspend(ctx context.Context, asked quota.Decision, r *costs.Refusal, buckets ...string) {
+func (t *Transport) suspend(ctx context.Context, asked quota.Decision, r *costs.Refusal,
+	buckets ...string) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()
 	now, err := t.Budget.Ledger.Time(ctx)
@@ -103,8 +104,8 @@ func (t *Transport) suspend(ctx context.Context, asked quota.Decision, r *costs.
 	}
 }
 
-func (t *Transport) suspendAt(ctx context.Context, asked quota.Decision, r *costs.Refusal, bucket string,
-	now time.Time) {
+func (t *Transport) suspendAt(ctx context.Context, asked quota.Decision, r *costs.Refusal,
+	bucket string, now time.Time) {
 	at := asked.At
 	if at.IsZero() { // the request was charged with another
 		at = now

@@ -48,8 +48,8 @@ func atMost(costs []Cost) []Cost {
 	return costs
 }
 
-// NewBooking returns the line of what a call used, for which Hold answered held. Its ID stays the same
-// in all attempts to book it.
+// NewBooking returns the line of what a call used, for which Hold answered held. Its ID stays the
+// same in all attempts to book it.
 func (b *Budget) NewBooking(held Decision, call Call, lapse Lapse) Booking {
 	now := time.Now()
 	call.Labels = b.labelsOf(call)

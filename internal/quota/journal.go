@@ -16,7 +16,8 @@ type Journal interface {
 	// disk. Where atMost is above 0, the lines that wait may have no more units of a bucket
 	// together: ErrOutageSpent. It returns the units that are left by bucket, and the ID of an
 	// earlier line with the same key, which is not added again.
-	Spend(ctx context.Context, l Booking, atMost int64) (left map[string]int64, earlier string, err error)
+	Spend(ctx context.Context, l Booking, atMost int64) (left map[string]int64, earlier string,
+		err error)
 	// Correct replaces the costs of a spent line; without costs it removes the line. Errors:
 	// ErrNoEntry when the line was posted.
 	Correct(ctx context.Context, id string, costs []Cost) error
