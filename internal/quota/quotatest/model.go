@@ -16,9 +16,7 @@ import (
 // to be seen to be right and not to be fast. The methods of quota.Ledger that it lacks panic.
 type model struct {
 	quota.Ledger
-	clock *Clock
-	// coarse makes holds that lapse become entries whenever somebody looks: see Harness.Coarse.
-	coarse  bool
+	clock   *Clock
 	buckets map[string]*bucket
 	answers map[string]answer // by kind and key
 }
@@ -50,9 +48,8 @@ type answer struct {
 	until    int64
 }
 
-func newModel(clock *Clock, coarse bool) *model {
-	return &model{clock: clock, coarse: coarse, buckets: map[string]*bucket{},
-		answers: map[string]answer{}}
+func newModel(clock *Clock) *model {
+	return &model{clock: clock, buckets: map[string]*bucket{}, answers: map[string]answer{}}
 }
 
 func (m *model) now() int64 { return m.clock.Now().UnixMicro() }
@@ -280,14 +277,10 @@ func (f *future) first(from int64, is func(buckets []*bucket, n int64) bool) int
 	return quota.Never
 }
 
-// begin is the buckets now, holds having lapsed, and the moment at which to decide. Only what is
-// committed stays.
+// begin returns the buckets now, after their holds have lapsed, and the moment at which to decide.
+// Only what is committed stays.
 func (m *model) begin(names ...string) (buckets []*bucket, n int64) {
-	buckets, n = m.future(names...).at(m.now())
-	if m.coarse {
-		buckets, n = m.commit(buckets).future(names...).at(m.now())
-	}
-	return buckets, n
+	return m.future(names...).at(m.now())
 }
 
 func (m *model) commit(buckets []*bucket) *model {

@@ -149,9 +149,6 @@ func (m *model) Cancel(_ context.Context, c quota.Charge, d quota.Decision) erro
 	_, n := m.begin(names(c.Costs)...)
 	for _, cost := range c.Costs {
 		b := m.bucket(cost.Bucket)
-		if m.coarse {
-			n = b.newest + 1
-		}
 		i := b.entryAt(at)
 		units := b.entries[i].Units // a correction may have left fewer
 		b.entries = slices.Delete(b.entries, i, i+1)

@@ -36,19 +36,11 @@ type Harness struct {
 	// SetNow moves the clock of every handle, forwards or backwards, and stops it there. now is in
 	// whole microseconds.
 	SetNow func(t testing.TB, now time.Time)
-	// Together asks a ledger that Open returned of all calls at once, as many callers would, and
-	// returns their answers and in which order they were decided. It may be nil: then the calls are
-	// asked one after the other.
-	Together func(t testing.TB, l quota.Ledger, calls []Call) (answers []Answer, order []int)
-	// Coarse says that the ledger looks ahead no farther than the first hold that becomes an entry:
-	// beside such holds, its times to retry may be later than need be, and those of estimates too
-	// early. Holds that lapse become entries whenever somebody looks.
-	Coarse bool
-	// Histories is how many random histories of a kind are played where the flag -rapid.checks says
-	// nothing; 0 for rapid's default. Each run has others.
+	// Histories is the number of random histories of each kind without the flag -rapid.checks; 0 is
+	// rapid's default. Each run draws new ones.
 	Histories int
-	// Dump is everything that the store holds of the credential, as text, to see that nothing
-	// changed. It may be nil: then only what the ledger itself tells is compared.
+	// Dump returns everything that the store holds of the credential, as text, to see that nothing
+	// changed. If it is nil, only what the ledger itself returns is compared.
 	Dump func(t testing.TB, credential string) string
 }
 
@@ -56,12 +48,6 @@ type Harness struct {
 type Call struct {
 	Charge  quota.Charge
 	Reserve *quota.Reserve
-}
-
-// Answer is a ledger's answer to a Call.
-type Answer struct {
-	Decision quota.Decision
-	Err      error
 }
 
 func (c Call) ask(l quota.Ledger) (quota.Decision, error) {

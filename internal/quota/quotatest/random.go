@@ -107,7 +107,7 @@ func newStory(outer testing.TB, tb rapid.TB, h Harness, l quota.Ledger) *story {
 	s := &story{outer: outer, tb: tb, h: h, ledger: l, credential: newCredential(),
 		limits: map[string][]quota.Limit{}, settled: map[string]time.Time{},
 		expires: map[string]time.Time{}}
-	s.model = newModel(&s.clock, h.Coarse)
+	s.model = newModel(&s.clock)
 	s.setNow(epoch)
 	return s
 }
@@ -166,7 +166,7 @@ func (s *story) play() {
 
 var actions = map[string]func(*story){
 	"ask": func(s *story) { s.ask(1) }, "crowd": func(s *story) {
-		s.ask(rapid.SampledFrom([]int{2, 3, 4, 5, 7, 12, 16, 64}).Draw(s.t, "callers"))
+		s.ask(rapid.SampledFrom([]int{2, 3, 4, 5, 7, 12, 16, 64}).Draw(s.t, "calls"))
 	},
 	"commit": (*story).commit, "extend": (*story).extend, "release": (*story).release,
 	"cancel": (*story).cancel, "adjust": (*story).adjust, "learn": (*story).learn,
@@ -199,35 +199,22 @@ func (s *story) limitsOf(costs []quota.Cost, charge bool) (all []quota.Limit) {
 	return slices.DeleteFunc(all, func(l quota.Limit) bool { return charge && l.Window.Concurrent })
 }
 
-// ask has many callers ask of the same buckets at once, and compares each answer with the model's,
-// asked in the order in which the ledger decided. Callers may have the same idempotency key, draw
-// on the same reservation, or make one of the same ID.
+// ask makes calls on the same buckets, one after the other, and compares each answer with the
+// model's. Calls may have the same idempotency key, draw on the same reservation, or make one of
+// the same ID.
 func (s *story) ask(size int) {
 	some := rapid.SliceOfNDistinct(rapid.SampledFrom(storyBuckets), 1, 3, rapid.ID[string])
 	buckets := some.Draw(s.t, "buckets")
-	calls, order := make([]Call, size), make([]int, size)
+	calls := make([]Call, size)
 	for i := range calls {
-		calls[i], order[i] = s.newCall(buckets), i
+		calls[i] = s.newCall(buckets)
 	}
-	if size == 1 || s.h.Together == nil {
-		for _, c := range calls {
-			d, _ := s.decide(c.ask, c)
-			s.asked(c, d)
-		}
-		if size == 1 && calls[0].Reserve == nil {
-			s.awaitRetry(calls[0])
-		}
-		return
+	for _, c := range calls {
+		d, _ := s.decide(c.ask, c)
+		s.asked(c, d)
 	}
-	answers, decided := s.h.Together(s.outer, s.ledger, calls)
-	if !slices.Equal(slices.Sorted(slices.Values(decided)), order) {
-		s.t.Fatalf("%d calls were decided in the order %v", size, decided)
-	}
-	for _, i := range decided {
-		want, wantErr := calls[i].ask(s.model)
-		what := fmt.Sprintf("caller %d of %v: %+v", i, decided, calls[i])
-		s.sameDecision(what, answers[i].Decision, want, answers[i].Err, wantErr)
-		s.asked(calls[i], answers[i].Decision)
+	if size == 1 && calls[0].Reserve == nil {
+		s.awaitRetry(calls[0])
 	}
 }
 
@@ -315,13 +302,12 @@ func (s *story) awaitRetry(c Call) {
 		d.RetryAt.Sub(d.At) > hours(24) || !rapid.Bool().Draw(s.t, "wait for retry") {
 		return
 	}
-	coarse := s.h.Coarse && s.lapses
 	s.forward(d.RetryAt.Add(-time.Microsecond))
-	if before, _ := s.decide(c.ask, c); before.Allowed && !coarse {
+	if before, _ := s.decide(c.ask, c); before.Allowed {
 		s.t.Fatalf("allowed one microsecond before its retry at %s", d.RetryAt)
 	}
 	s.forward(d.RetryAt)
-	if then, _ := s.decide(c.ask, c); !then.Allowed && !coarse {
+	if then, _ := s.decide(c.ask, c); !then.Allowed {
 		s.t.Fatalf("denied at %s, when the charge was to be retried: %+v", d.RetryAt, then)
 	}
 }

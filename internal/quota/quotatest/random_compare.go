@@ -52,12 +52,9 @@ func (s *story) sameDecision(what string, got, want quota.Decision, err, wantErr
 	s.tb.Helper()
 	s.same(what+": error", errorName(err), errorName(wantErr))
 	if s.lapses && got.Limit != "" && want.Limit != "" {
-		if s.h.Coarse {
-			got.RetryAt = want.RetryAt
-		}
 		// Entries of holds that lapse together have stamps of their own. So limits under which a
 		// cost fits at different moments may wait for the same time of the clock: either is right.
-		if s.h.Coarse || got.RetryAt.Equal(want.RetryAt) {
+		if got.RetryAt.Equal(want.RetryAt) {
 			s.parted = s.parted || got.Observed && got.Limit != want.Limit
 			got.Limit = want.Limit
 		}
@@ -101,11 +98,6 @@ func (s *story) compareUsage(limits []quota.Limit) {
 		u, err := l.Usage(s.outer.Context(), s.credential, limits)
 		for i := range u.Buckets {
 			u.Buckets[i].SuspendedBy, u.Buckets[i].Reason = "", ""
-			for j := range u.Buckets[i].Limits {
-				if s.h.Coarse && s.lapses { // it cannot say
-					u.Buckets[i].Limits[j].NextFreeAt = time.Time{}
-				}
-			}
 		}
 		return u, err
 	})

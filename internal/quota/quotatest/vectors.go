@@ -94,7 +94,6 @@ func (v vector) run(t *testing.T, h Harness, l quota.Ledger) {
 			l.Limit.Bucket, l.Limit.Window = bucketName(l.Bucket), w
 			r.limits = append(r.limits, l.Limit)
 		}
-		r.coarse = r.coarse || h.Coarse && strings.Contains(string(s["reserve"]), `"charge"`)
 		r.do(s)
 	}
 }
@@ -107,7 +106,6 @@ type runner struct {
 	limits     []quota.Limit
 	step       string
 	charges    map[string]made // by entry ID, for cancelling
-	coarse     bool            // see Harness
 }
 
 // made is a charge that was allowed.
