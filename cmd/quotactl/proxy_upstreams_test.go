@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
@@ -92,15 +93,17 @@ upstreams:
 			t.Errorf("%d: %s %s: %d, want %d", i, c.verb, c.path, got, c.want)
 		}
 	}
-	for at, want := range map[string]string{claude: `"output/sonnet-4":800`,
-		youtube: `"default": 2`} {
+	for at, want := range map[string]struct {
+		bucket string
+		units  int64
+	}{claude: {"output/sonnet-4", 800}, youtube: {"default", 2}} {
 		resp, err := http.Get(at + "standin/counts")
 		must(t, err)
-		body, err := io.ReadAll(resp.Body)
-		must(t, err)
+		var counts struct{ Units map[string]int64 }
+		must(t, json.NewDecoder(resp.Body).Decode(&counts))
 		resp.Body.Close()
-		if !strings.Contains(string(body), want) {
-			t.Errorf("counts %s, want %s", body, want)
+		if counts.Units[want.bucket] != want.units {
+			t.Errorf("counts %v, want %s: %d", counts.Units, want.bucket, want.units)
 		}
 	}
 	for credential, want := range map[string]string{"a1": `"key":"anthropic.messages.create"`,
