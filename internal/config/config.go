@@ -103,9 +103,6 @@ const (
 	DefaultStagger  = 5 * time.Minute
 )
 
-// MaxParallel is how many regions may be read side by side at most, as quota.schema.json has it.
-const MaxParallel = 64
-
 // DefaultRegions are the regions of a sweep when none are configured.
 func DefaultRegions() []regions.Region {
 	return []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}

@@ -59,8 +59,6 @@ const (
 	BadCredential Kind = "bad credential" // the credential is wrong, missing or blocked
 )
 
-func kinds() []Kind { return []Kind{Permanent, Transient, Throttled, Exhausted, BadCredential} }
-
 // Refusal is what an answer that is no success says.
 type Refusal struct {
 	Kind    Kind

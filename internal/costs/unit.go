@@ -47,15 +47,6 @@ func (u Unit) Text(units int64) string {
 	return grouped(units) + " " + name
 }
 
-// short is Text without the zeros at the end of a fraction of a cent: $0.005.
-func (u Unit) short(units int64) string {
-	text := u.Text(units)
-	if whole, part, _ := strings.Cut(text, "."); len(part) > 2 {
-		text = whole + "." + part[:2] + strings.TrimRight(part[2:], "0")
-	}
-	return text
-}
-
 // IsMoney reports whether amounts have the sign of a currency.
 func (u Unit) IsMoney() bool { return u.Name == dollar }
 

@@ -146,25 +146,10 @@ func (l Labels) WithoutRun() Labels {
 // Encode writes the labels in one canonical line: name=value pairs in the order of names, escaped
 // as in a URL query, so that it holds neither colons nor spaces. Labels without a value are left
 // out.
-func (l Labels) Encode() string { return l.encode("") }
-
-// EncodeWithoutRun is what Encode writes of the labels without the run.
-func (l Labels) EncodeWithoutRun() string { return l.encode(LabelRun) }
-
-// CutRun cuts the run out of a line that Encode wrote.
-func CutRun(line string) string {
-	before, after, found := strings.Cut("&"+line, "&"+LabelRun+"=")
-	if !found {
-		return line
-	}
-	_, rest, _ := strings.Cut(after, "&")
-	return strings.Trim(before+"&"+rest, "&")
-}
-
-func (l Labels) encode(without string) string {
+func (l Labels) Encode() string {
 	names := make([]string, 0, maxLabels)
 	for name, value := range l {
-		if value != "" && name != without {
+		if value != "" {
 			names = append(names, name)
 		}
 	}
@@ -179,6 +164,16 @@ func (l Labels) encode(without string) string {
 		line = append(line, url.QueryEscape(l[name])...)
 	}
 	return string(line)
+}
+
+// CutRun cuts the run out of a line that Encode wrote.
+func CutRun(line string) string {
+	before, after, found := strings.Cut("&"+line, "&"+LabelRun+"=")
+	if !found {
+		return line
+	}
+	_, rest, _ := strings.Cut(after, "&")
+	return strings.Trim(before+"&"+rest, "&")
 }
 
 // ParseLabels reads what Encode wrote.

@@ -31,11 +31,6 @@ func (o Others) Replace(all []Others) []Others {
 	return append(all, o)
 }
 
-// Valid reports whether a ledger can have written it.
-func (o Others) Valid() bool {
-	return o.At >= 0 && o.At <= MaxTotal && o.Units > 0 && o.Units <= MaxUnits && o.Level >= 0
-}
-
 // levelAt returns the level at n by what was reported and what was charged since.
 func (o Others) levelAt(r Rate, charged, n int64) int64 {
 	const most = Never

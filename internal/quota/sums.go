@@ -118,25 +118,6 @@ func (t *Tally) DropZero() {
 	t.grains = slices.DeleteFunc(t.grains, func(g grain) bool { return g.merged == 0 })
 }
 
-// DropBefore forgets the sums of grains before the one in which a time lies.
-func (t *Tally) DropBefore(at int64) { t.grains = t.grains[t.from(Grained(at)):] }
-
-// Drop forgets the sums of the grain in which a time lies.
-func (t *Tally) Drop(at int64) {
-	i := t.from(Grained(at))
-	t.grains = slices.Delete(t.grains, i, i+len(t.in(at)))
-}
-
-// In is the units in the grain in which a time lies.
-func (t *Tally) In(at int64) (units int64) {
-	for _, g := range t.in(at) {
-		for _, s := range g.spent {
-			units += s.units
-		}
-	}
-	return units
-}
-
 // Each calls do for what was added up, in order.
 func (t *Tally) Each(do func(at int64, labels string, units, charges int64)) {
 	for i := range t.grains {

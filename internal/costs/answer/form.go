@@ -23,9 +23,6 @@ const (
 	Date     Form = "date"     // the first date in a text: until 2026-12-01 at 00:00 UTC
 )
 
-// Forms lists them.
-func Forms() []Form { return []Form{Number, RFC3339, Epoch, Duration, Seconds, Millis, Date} }
-
 // Farthest is how far away a time may be. What is farther is nonsense: an epoch that was read as
 // seconds from now, or the reverse.
 const Farthest = 400 * 24 * time.Hour
