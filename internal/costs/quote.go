@@ -1,19 +1,12 @@
 package costs
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"fmt"
 	"math"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/spell"
@@ -50,64 +43,6 @@ type Quote struct {
 	env   formula.Env       // names of the request
 	names map[string]string // of the parts, by bucket
 }
-
-// PriceError is a request whose price cannot be computed: it is quota.ErrUnpriced, and not sent.
-type PriceError struct {
-	Method, Bucket string
-	Err            error
-}
-
-// Error names the method and the problem of the request, for its sender: without the
-// expressions of the list, and without values.
-func (e *PriceError) Error() string {
-	what := e.Err.Error()
-	if missing, ok := e.Err.(*formula.MissingError); ok {
-		what = inWords(missing.Paths) + " is missing"
-	} else if unlisted, ok := e.Err.(*formula.RowError); ok {
-		what = fmt.Sprintf("the price list has no %s for %q", unlisted.Table, spell.Clip(unlisted.Key))
-	} else if wrong, ok := e.Err.(*formula.ValueError); ok && len(wrong.Reads) > 0 {
-		what = fmt.Sprintf("its price depends on %s, and with what is there it is no number from "+
-			"0 to %s", inWords(wrong.Reads), grouped(quota.MaxUnits))
-	}
-	return fmt.Sprintf("cannot price %s: %s", e.Method, what)
-}
-
-// Formula is the expression that has no result, for who wrote the list; "" where that is not why.
-func (e *PriceError) Formula() string {
-	wrong, ok := errors.AsType[*formula.ValueError](e.Err)
-	fact, _ := e.Err.(*factError)
-	switch {
-	case fact != nil:
-		return fmt.Sprintf("%s: %v", fact.name, fact.err)
-	case ok:
-		return fmt.Sprintf("%s: %v", e.Bucket, wrong)
-	}
-	return ""
-}
-
-// factError is a fact of the list that a request has something for, but no text.
-type factError struct {
-	name string
-	err  error
-}
-
-// Error says so without the expression of the list, and without its own word for the fact.
-func (e *factError) Error() string {
-	return "what its price depends on is there in another form than it should be"
-}
-
-// inWords names what a formula looks at: max_tokens in the body.
-func inWords(reads []string) string {
-	var all []string
-	for _, path := range reads {
-		root, name, _ := strings.Cut(path, ".")
-		all = append(all, name+" in the "+root)
-	}
-	return strings.Join(all, ", ")
-}
-
-// Unwrap is what is wrong, and quota.ErrUnpriced.
-func (e *PriceError) Unwrap() []error { return []error{e.Err, quota.ErrUnpriced} }
 
 // NeedsBody reports whether the price of the method depends on the body of its request.
 func (t *Table) NeedsBody(method string) bool { return t.methods[method].needsBody }
@@ -294,144 +229,6 @@ func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) 
 		q.env[name] = float64(certain + units)
 	}
 	return true
-}
-
-// priced names the facts of the request in a form that fits into a label. Facts that are too long
-// are replaced by a digest.
-func (q *Quote) priced(facts []string) string {
-	var words []string
-	for _, f := range q.table.facts {
-		if slices.Contains(facts, f.name) {
-			text, _ := q.env[f.name].(string)
-			words = append(words, cmp.Or(text, "-"))
-		}
-	}
-	if len(words) == 0 {
-		return ""
-	}
-	text := strings.Join(words, "/")
-	name := partLetters(text)
-	if len(name) > maxPart {
-		sum := sha256.Sum256([]byte(text))
-		name = name[:maxPart-13] + "-" + hex.EncodeToString(sum[:6])
-	}
-	return name
-}
-
-// maxBody is how many bytes of a request are decoded.
-const maxBody = 32 << 20
-
-// request is the names of a request, those that the method asks for.
-func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, error) {
-	query := map[string]string{}
-	for name, values := range r.URL.Query() {
-		query[name] = values[0]
-	}
-	env := formula.Env{methodFact: m.ID, "query": query, "path": m.values(r),
-		"header": lineOf(r.Header), "body_bytes": len(body)}
-	var doc any
-	if m.needsJSON && len(body) > 0 {
-		var err error
-		if doc, err = parseBody(r.Header, body); err != nil {
-			return nil, err
-		}
-	}
-	if err := m.reads.check(r.URL.Query(), doc); err != nil {
-		return nil, err
-	}
-	env["body"] = doc
-	env["count"] = func(path string) any { return float64(answer.Count(doc, path)) }
-	for _, f := range t.facts {
-		if !slices.Contains(m.facts, f.name) && !slices.Contains(t.answering, f.name) {
-			continue
-		}
-		text, err := f.text.String(env)
-		if err != nil {
-			return nil, &factError{f.name, err}
-		}
-		env[f.name] = text
-	}
-	return env, nil
-}
-
-// parseBody reads a body of JSON, or the fields of a form in parts.
-func parseBody(h http.Header, body []byte) (doc any, err error) {
-	encoding := h.Get("Content-Encoding")
-	switch {
-	case encoding != "" && encoding != "identity":
-		return nil, errors.New("its body is packed: send it as it is")
-	case len(body) > maxBody:
-		return nil, fmt.Errorf("its body has %d bytes: %d at most", len(body), maxBody)
-	}
-	kind, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	if kind == "multipart/form-data" {
-		doc, err = answer.ParseMultipart(body, params["boundary"])
-	} else {
-		doc, err = answer.ParseUnique(body)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("its body cannot be read: %w", err)
-	}
-	return doc, nil
-}
-
-// namesBody reports whether parseBody can read a body with this Content-Type.
-func namesBody(contentType string) bool {
-	kind, params, err := mime.ParseMediaType(contentType)
-	charset := params["charset"]
-	return err == nil && (kind == "multipart/form-data" ||
-		(kind == "application/json" || strings.HasSuffix(kind, "+json")) &&
-			(charset == "" || strings.EqualFold(charset, "utf-8")))
-}
-
-// values are what the {names} of the method's route stand for in the request's path.
-func (m Method) values(r *http.Request) map[string]string {
-	path := r.URL.EscapedPath()
-	for _, at := range m.routes {
-		if values := at.values(path); values != nil {
-			return values
-		}
-	}
-	return map[string]string{}
-}
-
-// part is the bucket, or the part of it that the request is charged to.
-func (q *Quote) part(bucket string) string {
-	b := q.table.bucketNamed(bucket)
-	name := bucket
-	if len(b.Split) > 0 {
-		var words []string
-		for _, fact := range b.Split {
-			text, _ := q.env[fact].(string)
-			words = append(words, cmp.Or(text, "unknown"))
-		}
-		name += "/" + partName(strings.Join(words, "."))
-	}
-	q.names[bucket] = name
-	return name
-}
-
-// maxPart is how many letters the name of a part has.
-const maxPart = 63
-
-// partLetters replaces what is not a lower-case letter, a digit, ".", "_", "-" or "/".
-func partLetters(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', strings.ContainsRune("._-/", r):
-			return r
-		}
-		return '-'
-	}, strings.ToLower(text))
-}
-
-// partName makes the name of a part: lower-case letters, digits, ".", "_" and "-".
-func partName(text string) string {
-	text = strings.ReplaceAll(partLetters(text), "/", "-")
-	if text = strings.TrimLeft(text, "._-"); text == "" {
-		return "unknown"
-	}
-	return text[:min(len(text), maxPart)]
 }
 
 // keep lets go of what is not needed after the request.

@@ -1,0 +1,90 @@
+package costs
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"quotabudget/internal/costs/answer"
+	"quotabudget/internal/costs/formula"
+)
+
+// maxBody is the maximum size in bytes of a request body that is decoded.
+const maxBody = 32 << 20
+
+// request returns the names of a request that the method uses.
+func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, error) {
+	query := map[string]string{}
+	for name, values := range r.URL.Query() {
+		query[name] = values[0]
+	}
+	env := formula.Env{methodFact: m.ID, "query": query, "path": m.values(r),
+		"header": lineOf(r.Header), "body_bytes": len(body)}
+	var doc any
+	if m.needsJSON && len(body) > 0 {
+		var err error
+		if doc, err = parseBody(r.Header, body); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.reads.check(r.URL.Query(), doc); err != nil {
+		return nil, err
+	}
+	env["body"] = doc
+	env["count"] = func(path string) any { return float64(answer.Count(doc, path)) }
+	for _, f := range t.facts {
+		if !slices.Contains(m.facts, f.name) && !slices.Contains(t.answering, f.name) {
+			continue
+		}
+		text, err := f.text.String(env)
+		if err != nil {
+			return nil, &factError{f.name, err}
+		}
+		env[f.name] = text
+	}
+	return env, nil
+}
+
+// parseBody reads a body of JSON, or the fields of a form in parts.
+func parseBody(h http.Header, body []byte) (doc any, err error) {
+	encoding := h.Get("Content-Encoding")
+	switch {
+	case encoding != "" && encoding != "identity":
+		return nil, errors.New("its body is packed: send it as it is")
+	case len(body) > maxBody:
+		return nil, fmt.Errorf("its body has %d bytes: %d at most", len(body), maxBody)
+	}
+	kind, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	if kind == "multipart/form-data" {
+		doc, err = answer.ParseMultipart(body, params["boundary"])
+	} else {
+		doc, err = answer.ParseUnique(body)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its body cannot be read: %w", err)
+	}
+	return doc, nil
+}
+
+// namesBody reports whether parseBody can read a body with this Content-Type.
+func namesBody(contentType string) bool {
+	kind, params, err := mime.ParseMediaType(contentType)
+	charset := params["charset"]
+	return err == nil && (kind == "multipart/form-data" ||
+		(kind == "application/json" || strings.HasSuffix(kind, "+json")) &&
+			(charset == "" || strings.EqualFold(charset, "utf-8")))
+}
+
+// values returns the values of the route's {names} in the request's path.
+func (m Method) values(r *http.Request) map[string]string {
+	path := r.URL.EscapedPath()
+	for _, at := range m.routes {
+		if values := at.values(path); values != nil {
+			return values
+		}
+	}
+	return map[string]string{}
+}
