@@ -2,24 +2,21 @@ package quota_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/memstore"
 	"quotabudget/internal/quota"
 )
 
 // TestSpent: what is read from the ledger's sums is all that was spent, as much in each window as
 // the ledger counts, and in a few lines.
 func TestSpent(t *testing.T) {
-	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ledger.Close()
+	var now time.Time
+	ledger := ledger.New(&memstore.Store{Now: func() time.Time { return now }})
 	los, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
 		t.Fatal(err)
@@ -32,8 +29,6 @@ func TestSpent(t *testing.T) {
 		limit(quota.Window{Calendar: "day", Zone: los}),
 	}
 	plays := 0
-	var now time.Time
-	ledger.Now = func() time.Time { return now }
 	rapid.Check(t, func(r *rapid.T) {
 		plays++
 		b := quota.Budget{Ledger: ledger, Credential: fmt.Sprint("key", plays), Limits: limits}

@@ -22,7 +22,7 @@ func TestGroupsDecideAsTheRule(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{Clock: true})
 	l := openEnv(t, s.URL())
 	left, denied, allowed := 0, 0, 0
-	for seed := range uint64(150) {
+	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		var clock quotatest.Clock
 		rule := ledger.New(&memstore.Store{Now: clock.Now})

@@ -27,8 +27,9 @@ func TestContract(t *testing.T) {
 					store.Slow = slow
 					return ledger.New(store)
 				},
-				SetNow: func(t testing.TB, now time.Time) { s.SetNow(t, now) },
-				Dump:   func(t testing.TB, credential string) string { return dump(t, client, credential) },
+				SetNow:    func(t testing.TB, now time.Time) { s.SetNow(t, now) },
+				Histories: 40,
+				Dump:      func(t testing.TB, credential string) string { return dump(t, client, credential) },
 			})
 			if log := client.Do(t.Context(), "acl", "log").Val(); len(log.([]any)) > 0 {
 				t.Errorf("refused: %v", log)

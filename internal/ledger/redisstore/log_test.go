@@ -112,7 +112,7 @@ func TestTrimmedByTwo(t *testing.T) {
 func TestManyLapseTogether(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
-	const holds = 2500
+	const holds = 1100 // more than maxArgs, so that commands are split
 	limits := []quota.Limit{{Bucket: "default", Units: 10_000, Window: hundred[0].Window}}
 	for i := range holds {
 		r := reserveOf(fmt.Sprintf("default.r%d", i), 1, time.Minute)
@@ -124,7 +124,7 @@ func TestManyLapseTogether(t *testing.T) {
 	if err != nil || u.Buckets[0].Limits[0].Used != holds || u.Buckets[0].Held != 0 {
 		t.Errorf("%+v, %v", u, err)
 	}
-	c := one("k", 7501)
+	c := one("k", 10_000-holds+1)
 	c.Limits = limits
 	if d, err := l.Charge(t.Context(), c); err != nil || d.Allowed {
 		t.Errorf("%+v, %v", d, err)
@@ -132,7 +132,7 @@ func TestManyLapseTogether(t *testing.T) {
 	if n := l.client.ZCard(t.Context(), logOfK).Val(); n != 0 {
 		t.Errorf("a reading and a denial have written %d entries", n)
 	}
-	c.Costs[0].Units = 7500
+	c.Costs[0].Units = 10_000 - holds
 	allow(t, l, c)
 	if n := len(entriesOf(t, l, "k")); n != holds+1 {
 		t.Errorf("%d entries", n)
