@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -111,6 +112,7 @@ func (r draws) scenario(t *testing.T) Bucket {
 
 // reserve adds a reservation that nobody draws on.
 func (b *Bucket) reserve(units int64, ttl time.Duration) {
-	b.Reservations = append(b.Reservations, quota.Reservation{ID: "r1", Units: units, Left: units,
+	b.Reservations = append(b.Reservations, quota.Reservation{
+		ID: fmt.Sprint("r", len(b.Reservations)), Units: units, Left: units,
 		CreatedAt: b.At.Add(-time.Hour), ExpiresAt: b.At.Add(ttl)})
 }

@@ -29,7 +29,9 @@ func unshared(b Bucket, name string) Bucket {
 	return b
 }
 
-// TestMonotone: more past, held or future spending never makes the bucket run dry later.
+// TestMonotone: more past, held or future spending never makes the bucket run dry later. The latest
+// time is left out: the fewer units there are, the fewer charges are averaged until they are spent,
+// so that the interval is wider.
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := unshared(draws{r}.drawn(t), "search_list")
@@ -47,7 +49,6 @@ func TestMonotone(t *testing.T) {
 		}
 		f := Of(b)
 		if dryBy(f.DryAt) > dryBy(less.DryAt) || dryBy(f.Earliest) > dryBy(less.Earliest) ||
-			dryBy(f.Latest) > dryBy(less.Latest) ||
 			f.Remaining > less.Remaining {
 			r.Fatalf("%+v, and before %+v", f, less)
 		}
