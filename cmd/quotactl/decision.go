@@ -227,15 +227,6 @@ func (of asked) amount(bucket string, units int64) string {
 	return of.inWords(map[string]int64{bucket: units})
 }
 
-// dayNote explains a denial by the limit of 24 hours alone; it is "" for any other denial.
-func (g *gate) dayNote(ctx context.Context, manual bool, d quota.Decision, of asked) string {
-	room, remedy := g.DayRoom(ctx, manual, d, of.amount)
-	if room == "" {
-		return ""
-	}
-	return room + "; " + remedy
-}
-
 func (a *app) decided(verb string, d quota.Decision, err error, of asked) error {
 	return a.answer(d, err, newDecision(d, of.dryRun), func(cli.Screen) error {
 		return a.printDecision(verb, d, of, "")

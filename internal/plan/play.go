@@ -57,11 +57,9 @@ type Play struct {
 	book    *share.Book
 	shared  *bucket // the bucket that lanes share; nil for none
 
-	day   quota.Window // the rest of the upstream's day being played
-	from  time.Time    // start of the next day to play
-	today time.Time    // start of the upstream's day
-	queue []tick       // coming ticks of the day
-	turns []tick       // ticks of one moment, in the order of their runs
+	from  time.Time // start of the next day to play
+	queue []tick    // coming ticks of the day
+	turns []tick    // ticks of one moment, in the order of their runs
 }
 
 // tick is a moment at which a lane runs.
