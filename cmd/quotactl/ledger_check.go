@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -111,8 +112,14 @@ func checkLedger(ctx context.Context, cfg *config.Config, l quota.Ledger,
 		if err != nil {
 			return out, err
 		}
-		for _, bucket := range quota.BucketNames(buckets) {
-			out.buckets++
+		names := quota.BucketNames(buckets)
+		out.buckets += len(names)
+		for _, l := range c.Limits { // one that the ledger's list lacks may be damaged, too
+			if !slices.Contains(names, l.Bucket) {
+				names = append(names, l.Bucket)
+			}
+		}
+		for _, bucket := range names {
 			found, err := checker.CheckBucket(ctx, c.Name, bucket, repair)
 			if err != nil {
 				return out, err

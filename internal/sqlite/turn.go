@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -30,48 +31,82 @@ func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error
 // Turns are for fairness alone. SQLite's lock keeps writers apart: a process without turns, or one
 // that gave up waiting because the holder was stopped, uses that lock.
 type turn struct {
-	path  string        // of the log
-	asked chan *os.File // receives the log once it is locked; nil if none was asked for
-	late  bool          // the caller no longer waits for it
+	path string // of the log
+
+	mu      sync.Mutex
+	asked   chan *os.File // receives the log once it is locked; nil if none was asked for
+	waiting bool          // a caller waits for it
+	late    bool          // a caller no longer waited for it, and it has not come yet
 }
 
 // take waits for the turn until patience is over. Closing the file ends the turn; it is nil where
 // there is none.
 func (t *turn) take(ctx context.Context, patience time.Duration) (*os.File, error) {
+	asked, f := t.ask()
+	if asked == nil {
+		return f, nil
+	}
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case f := <-asked:
+		return f, nil
+	case <-ctx.Done():
+	case <-timeout.C:
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case f = <-asked: // it came at the same moment
+	default:
+		t.waiting, t.late = false, true
+	}
+	if ctx.Err() != nil && f != nil {
+		f.Close()
+		f = nil
+	}
+	return f, ctx.Err()
+}
+
+// ask returns the turn, or the channel that receives it: neither if turns are not supported, or if
+// the last caller waited in vain.
+func (t *turn) ask() (asked chan *os.File, f *os.File) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.asked == nil {
 		f, err := os.OpenFile(t.path, os.O_RDWR, 0)
 		if err != nil {
 			return nil, nil
 		}
 		if lockFile(f, false) == nil {
-			return f, nil
+			return nil, f
 		}
-		t.asked, t.late = make(chan *os.File, 1), false
-		go func(asked chan<- *os.File) {
-			_ = lockFile(f, true) // where locks are not supported, the turn is as good without
-			asked <- f
-		}(t.asked)
+		t.asked = make(chan *os.File, 1)
+		go t.wait(f, t.asked)
 	}
 	if t.late {
-		patience = 0
-	}
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
-	select {
-	case f := <-t.asked:
-		t.asked = nil
-		return f, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-timeout.C:
-		t.late = true
 		return nil, nil
 	}
+	t.waiting = true
+	return t.asked, nil
 }
 
-// close ends a turn that still comes.
-func (t *turn) close() {
-	if asked := t.asked; asked != nil {
-		go func() { (<-asked).Close() }()
+// wait waits for the lock, and ends a turn that no caller waits for any more: others do.
+func (t *turn) wait(f *os.File, asked chan<- *os.File) {
+	_ = lockFile(f, true) // where locks are not supported, the turn is as good without
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting {
+		asked <- f
+	} else {
+		f.Close()
 	}
+	t.asked, t.waiting, t.late = nil, false, false
+}
+
+// close has a turn end that still comes.
+func (t *turn) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = false
 }

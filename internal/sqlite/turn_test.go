@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -68,15 +69,40 @@ func TestTurnDoesNotCome(t *testing.T) {
 		t.Error(err)
 	}
 	held.Close()
-	db.turn.late = false
-	f, err := db.turn.take(t.Context(), time.Hour)
-	if err != nil || f == nil {
-		t.Fatal(f, err)
+	var f *os.File
+	for ; f == nil && err == nil; f, err = db.turn.take(t.Context(), time.Hour) {
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	f.Close()
 	if err := db.Update(t.Context(), insert("y")); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestTurnIsGivenBack: a turn that comes after its caller has left does not stay with the process.
+func TestTurnIsGivenBack(t *testing.T) {
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	holder, other := turn{path: db.turn.path}, turn{path: db.turn.path}
+	held, err := holder.take(t.Context(), time.Hour)
+	if err != nil || held == nil {
+		t.Fatal(held, err)
+	}
+	if f, err := db.turn.take(t.Context(), time.Nanosecond); f != nil || err != nil {
+		t.Fatalf("after its patience: %v, %v", f, err)
+	}
+	held.Close()
+	for pending := true; pending; runtime.Gosched() { // until it has come
+		db.turn.mu.Lock()
+		pending = db.turn.asked != nil
+		db.turn.mu.Unlock()
+	}
+	f, err := other.take(t.Context(), time.Minute)
+	if err != nil || f == nil {
+		t.Fatalf("the turn stays with a process that does not want it: %v, %v", f, err)
+	}
+	f.Close()
 }
 
 // TestRemovesWhatWasLeft: what a process left that was killed while it made a file is removed, but

@@ -14,6 +14,27 @@ import (
 	"quotabudget/internal/quota"
 )
 
+// TestStateOfHoldsLost: a bucket of which only holds are left denies, is found, and is repaired.
+func TestStateOfHoldsLost(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l := openEnv(t, s.URL())
+	setAside(t, l, reserveOf("default.r", 90, time.Hour))
+	must(t, l.client.Del(t.Context(), stateOfK))
+	l = openEnv(t, s.URL())
+	if d, err := l.Charge(t.Context(), one("k", 20)); d.Allowed || !isDamaged(err) {
+		t.Errorf("20 beside 90 held: %+v, %v", d, err)
+	}
+	if all, err := l.BucketsOf(t.Context(), "k"); err != nil || len(all) != 1 || all[0].Units != 90 {
+		t.Errorf("listed: %+v, %v", all, err)
+	}
+	check(t, l, true)
+	if d, err := l.Charge(t.Context(), one("k", 20)); err != nil || d.Allowed {
+		t.Errorf("after the repair: %+v, %v", d, err)
+	}
+	sound(t, l)
+}
+
 // TestDamageDenies: damage to anything but the entries never makes room: it denies, and names the
 // bucket. A check finds it, and a repair makes of it what the entries say.
 func TestDamageDenies(t *testing.T) {

@@ -210,7 +210,7 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) ([]quota.Bucke
 			return nil, err
 		}
 		for _, b := range snap.order {
-			if b.state == "" && b.member == "" {
+			if b.state == "" && b.member == "" && len(b.Holds) == 0 {
 				continue // it has expired
 			}
 			of := quota.BucketTotal{Bucket: b.Name, Units: b.stored.Total,
