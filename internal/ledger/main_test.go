@@ -60,12 +60,12 @@ func mixes() map[string]mix {
 			costs:  [][]quota.Cost{{{Bucket: "default", Units: 1}}},
 		},
 		"one unit, twenty callers": {
-			limits:  []quota.Limit{{Bucket: "default", Units: 1000, Window: day}},
+			limits:  []quota.Limit{{Bucket: "default", Units: 3000, Window: day}},
 			costs:   [][]quota.Cost{{{Bucket: "default", Units: 1}}},
 			callers: 20,
 		},
 		"charges and holds": {
-			limits:  []quota.Limit{{Bucket: "default", Units: 700, Window: day}},
+			limits:  []quota.Limit{{Bucket: "default", Units: 2000, Window: day}},
 			costs:   [][]quota.Cost{{{Bucket: "default", Units: 3}}, {{Bucket: "default", Units: 1}}},
 			callers: 5,
 			holds:   true,
