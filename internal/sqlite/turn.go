@@ -68,8 +68,8 @@ func (t *turn) take(ctx context.Context, patience time.Duration) (*os.File, erro
 	return f, ctx.Err()
 }
 
-// ask returns the turn, or the channel that receives it: neither if turns are not supported, or if
-// the last caller waited in vain.
+// ask returns the turn, or the channel that receives it. It returns neither if turns are not
+// supported, or if the turn that the last caller gave up has not come yet.
 func (t *turn) ask() (asked chan *os.File, f *os.File) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
