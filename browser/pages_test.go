@@ -164,7 +164,6 @@ func TestLive(t *testing.T) {
 	b.visit("/")
 	b.says("#live", "Following.")
 	b.says(".bucket", "9,492 of 9,500 units left")
-	b.says(".tiles", "DE – not fetched yet")
 	get(b, chromedp.Evaluate[chromedp.Void](`window.same = true`))
 	b.click(".bucket details summary")
 	get(b, chromedp.Focus(`.tile a[href="/charts/GB"]`))

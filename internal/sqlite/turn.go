@@ -13,15 +13,15 @@ import (
 // it: the one that has the connection.
 func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error) {
 	began := time.Now()
-	turn, err := db.turn.take(ctx, db.patience/4)
+	end, err = db.turn.take(ctx, db.patience/4)
 	if err != nil {
 		return nil, err
 	}
 	if err := wait(ctx, db.patience-time.Since(began), try); err != nil {
-		turn.Close()
+		end()
 		return nil, err
 	}
-	return func() { turn.Close() }, nil
+	return end, nil
 }
 
 // turn lets the writers of a file wait for each other in the kernel. SQLite only has them try
@@ -31,7 +31,8 @@ func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error
 // Turns are for fairness alone. SQLite's lock keeps writers apart: a process without turns, or one
 // that gave up waiting because the holder was stopped, uses that lock.
 type turn struct {
-	path string // of the log
+	path  string        // of the log
+	place chan struct{} // held by one handle of this process
 
 	mu      sync.Mutex
 	asked   chan *os.File // receives the log once it is locked; nil if none was asked for
@@ -39,20 +40,48 @@ type turn struct {
 	late    bool          // a caller no longer waited for it, and it has not come yet
 }
 
-// take waits for the turn until patience is over. Closing the file ends the turn; it is nil where
-// there is none.
-func (t *turn) take(ctx context.Context, patience time.Duration) (*os.File, error) {
+// turns are those of this process, by the path of the log. Its handles on one file wait for each
+// other without the kernel.
+var turns sync.Map
+
+func turnOf(log string) *turn {
+	t, _ := turns.LoadOrStore(log, newTurn(log))
+	return t.(*turn)
+}
+
+func newTurn(log string) *turn { return &turn{path: log, place: make(chan struct{}, 1)} }
+
+// take waits for the turn until patience is over, and then goes on without. The caller must call
+// end.
+func (t *turn) take(ctx context.Context, patience time.Duration) (end func(), err error) {
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case t.place <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-timeout.C:
+		return func() {}, nil
+	}
+	f, err := t.locked(ctx, timeout.C)
+	if err != nil {
+		<-t.place
+		return nil, err
+	}
+	return func() { f.Close(); <-t.place }, nil
+}
+
+// locked returns the log once it is locked. Closing it ends the turn; it is nil where there is none.
+func (t *turn) locked(ctx context.Context, timeout <-chan time.Time) (*os.File, error) {
 	asked, f := t.ask()
 	if asked == nil {
 		return f, nil
 	}
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
 	select {
 	case f := <-asked:
 		return f, nil
 	case <-ctx.Done():
-	case <-timeout.C:
+	case <-timeout:
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,11 +90,11 @@ func (t *turn) take(ctx context.Context, patience time.Duration) (*os.File, erro
 	default:
 		t.waiting, t.late = false, true
 	}
-	if ctx.Err() != nil && f != nil {
+	if ctx.Err() != nil {
 		f.Close()
-		f = nil
+		return nil, ctx.Err()
 	}
-	return f, ctx.Err()
+	return f, nil
 }
 
 // ask returns the turn, or the channel that receives it. It returns neither if turns are not
@@ -102,11 +131,4 @@ func (t *turn) wait(f *os.File, asked chan<- *os.File) {
 		f.Close()
 	}
 	t.asked, t.waiting, t.late = nil, false, false
-}
-
-// close has a turn end that still comes.
-func (t *turn) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.waiting = false
 }

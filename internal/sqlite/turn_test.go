@@ -51,31 +51,20 @@ func TestTurns(t *testing.T) {
 // it when it comes.
 func TestTurnDoesNotCome(t *testing.T) {
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
-	holder := turn{path: db.turn.path}
-	held, err := holder.take(t.Context(), time.Hour)
-	if err != nil || held == nil {
-		t.Fatal(held, err)
-	}
+	end := mustTake(t, newTurn(db.turn.path), time.Hour)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := db.turn.take(gone, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that leaves: %v", err)
 	}
-	if f, err := db.turn.take(t.Context(), time.Nanosecond); f != nil || err != nil {
-		t.Errorf("after its patience: %v, %v", f, err)
-	}
+	mustTake(t, db.turn, time.Nanosecond)()
 	db.patience = 10 * time.Hour // it does not wait again
 	if err := db.Update(t.Context(), insert("x")); err != nil {
 		t.Error(err)
 	}
-	held.Close()
-	var f *os.File
-	for ; f == nil && err == nil; f, err = db.turn.take(t.Context(), time.Hour) {
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
+	end()
+	cameBack(db.turn)
+	mustTake(t, db.turn, time.Hour)()
 	if err := db.Update(t.Context(), insert("y")); err != nil {
 		t.Error(err)
 	}
@@ -84,25 +73,36 @@ func TestTurnDoesNotCome(t *testing.T) {
 // TestTurnIsGivenBack: a turn that comes after its caller has left does not stay with the process.
 func TestTurnIsGivenBack(t *testing.T) {
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
-	holder, other := turn{path: db.turn.path}, turn{path: db.turn.path}
-	held, err := holder.take(t.Context(), time.Hour)
-	if err != nil || held == nil {
-		t.Fatal(held, err)
+	end := mustTake(t, newTurn(db.turn.path), time.Hour)
+	mustTake(t, db.turn, time.Millisecond)()
+	end()
+	cameBack(db.turn)
+	f, err := os.OpenFile(db.turn.path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if f, err := db.turn.take(t.Context(), time.Nanosecond); f != nil || err != nil {
-		t.Fatalf("after its patience: %v, %v", f, err)
+	defer f.Close()
+	if err := lockFile(f, false); err != nil {
+		t.Errorf("the turn stays with a process that does not want it: %v", err)
 	}
-	held.Close()
-	for pending := true; pending; runtime.Gosched() { // until it has come
-		db.turn.mu.Lock()
-		pending = db.turn.asked != nil
-		db.turn.mu.Unlock()
+}
+
+func mustTake(t *testing.T, of *turn, patience time.Duration) (end func()) {
+	t.Helper()
+	end, err := of.take(t.Context(), patience)
+	if err != nil {
+		t.Fatal(err)
 	}
-	f, err := other.take(t.Context(), time.Minute)
-	if err != nil || f == nil {
-		t.Fatalf("the turn stays with a process that does not want it: %v, %v", f, err)
+	return end
+}
+
+// cameBack waits until the turn that was asked for has come.
+func cameBack(of *turn) {
+	for pending := true; pending; runtime.Gosched() {
+		of.mu.Lock()
+		pending = of.asked != nil
+		of.mu.Unlock()
 	}
-	f.Close()
 }
 
 // TestRemovesWhatWasLeft: what a process left that was killed while it made a file is removed, but
