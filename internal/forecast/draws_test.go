@@ -113,6 +113,6 @@ func (r draws) scenario(t *testing.T) Bucket {
 // reserve adds a reservation that nobody draws on.
 func (b *Bucket) reserve(units int64, ttl time.Duration) {
 	b.Reservations = append(b.Reservations, quota.Reservation{
-		ID: fmt.Sprint("r", len(b.Reservations)), Units: units, Left: units,
+		ID: fmt.Sprint("r", 1+len(b.Reservations)), Units: units, Left: units,
 		CreatedAt: b.At.Add(-time.Hour), ExpiresAt: b.At.Add(ttl)})
 }
