@@ -206,7 +206,7 @@ func TestFollowAddsUp(t *testing.T) {
 				if err != nil {
 					r.Fatal(err)
 				}
-				h.told = append(h.told, news.Lines...)
+				h.reported = append(h.reported, news.Lines...)
 			}
 			tell(log.Begin(r.Context(), ledger.TailStart{}, here))
 			for range rapid.IntRange(1, 12).Draw(r, "steps") {
@@ -228,7 +228,7 @@ type history struct {
 	credential string
 	charges    []func() error // take back
 	holds      []string
-	told       []ledger.TailLine
+	reported   []ledger.TailLine
 }
 
 func (h *history) change() {
@@ -266,7 +266,7 @@ func (h *history) change() {
 // check compares the reported lines with the log.
 func (h *history) check() {
 	left := make(map[string][]quota.Entry)
-	for _, line := range h.told {
+	for _, line := range h.reported {
 		list := left[line.Bucket]
 		i := slices.IndexFunc(list, func(e quota.Entry) bool { return e.At.Equal(line.At) })
 		switch {

@@ -10,7 +10,7 @@ func (a *Account) Learn(l Learn) (learned Learned, ch Change, err error) {
 	b, w := a.Buckets[0], l.Limit.Window
 	later := *b
 	state := &later.State
-	state.ResetAt = w.NextReset(state.ResetAt, l.Told(), a.n)
+	state.ResetAt = w.NextReset(state.ResetAt, l.ResetMicros(), a.n)
 	_, atMost := b.held(a.n)
 	used := later.usedWhenAsked(l, a.n) + atMost
 	learned = Learned{At: stampTime(a.n), Thought: max(0, l.Limit.Units-used)}

@@ -166,8 +166,8 @@ func (l Learn) Asked(n int64) int64 {
 	return min(n, l.AskedAt.UnixMicro())
 }
 
-// Told is Reset in Unix µs, 0 for none.
-func (l Learn) Told() int64 {
+// ResetMicros returns Reset in Unix µs, 0 for none.
+func (l Learn) ResetMicros() int64 {
 	if l.Reset.IsZero() {
 		return 0
 	}
@@ -177,12 +177,12 @@ func (l Learn) Told() int64 {
 // Stale reports whether what remains is of a window that is over at n: reset is the end of the
 // anchored window by what is known now.
 func (l Learn) Stale(reset, n int64) bool {
-	told, w := l.Told(), l.Limit.Window
+	reported, w := l.ResetMicros(), l.Limit.Window
 	switch {
-	case told > 0 && told <= n:
+	case reported > 0 && reported <= n:
 		return true
 	case w.Anchored:
-		return told > 0 && told < reset-w.Length.Microseconds()/60
+		return reported > 0 && reported < reset-w.Length.Microseconds()/60
 	case w.IsCalendar():
 		start, _ := w.Bounds(time.UnixMicro(n))
 		return l.Asked(n) < start.UnixMicro()

@@ -30,7 +30,7 @@ type Server struct {
 	Hosts  []string // names of this server besides the address that it listens on
 	Public bool     // budgets, forecast, plan, log and decisions need one of Tokens
 	Tokens *limit.Tokens
-	Guard  *limit.Guard // limits what is asked; nil for no limits and no decisions
+	Guard  *limit.Guard // limits requests; nil for no limits and no decisions
 	Log    *slog.Logger
 	Done   <-chan struct{} // ends streams; nil: they end with their clients
 

@@ -91,9 +91,9 @@ func (f *figures) run() {
 			f.Fatal(d, err)
 		}
 	}
-	row("charge beside 5,000 holds", f.serverTime(1, f.charges("held", wide, 1)), alone,
+	row("charge with 5,000 holds", f.serverTime(1, f.charges("held", wide, 1)), alone,
 		"a charge alone")
-	row("hold and settlement beside them", f.serverTime(1, f.settled("held", 1)), alone,
+	row("hold and settlement with 5,000 holds", f.serverTime(1, f.settled("held", 1)), alone,
 		"a charge alone")
 	f.throughput()
 	f.memory()

@@ -54,7 +54,7 @@ func TestKeysLapse(t *testing.T) {
 	allow(t, l, one("k", 1)) // renews what lasts less long
 	d, err := l.Charge(t.Context(), one("k", 99))
 	if err != nil || d.Allowed || ttl(stateOfK) < quota.Retention {
-		t.Errorf("beside the hold: %+v, %v, state %v", d, err, ttl(stateOfK))
+		t.Errorf("with the hold: %+v, %v, state %v", d, err, ttl(stateOfK))
 	}
 	err = l.Suspend(t.Context(), quota.Suspension{Credential: "k", Bucket: "default",
 		Until: start.AddDate(3, 0, 0)})

@@ -117,7 +117,8 @@ func testExactlyTheLimit(t *testing.T, h Harness) {
 	}
 }
 
-// testOneKeyOnce: one idempotency key charges once, whoever sends it: the invariant I4.
+// testOneKeyOnce: one idempotency key charges once, however many callers send it. This is
+// invariant I4.
 func testOneKeyOnce(t *testing.T, h Harness) {
 	replayed, entries := 0, map[string]bool{}
 	s := crowd(t, h, func(c *quota.Charge) {

@@ -224,7 +224,7 @@ func (m *model) Learn(_ context.Context, l quota.Learn) (quota.Learned, error) {
 	}
 	buckets, n := m.begin(l.Limit.Bucket)
 	b, w := m.commit(buckets).bucket(l.Limit.Bucket), l.Limit.Window
-	b.reset = w.NextReset(b.reset, l.Told(), n)
+	b.reset = w.NextReset(b.reset, l.ResetMicros(), n)
 	was := b.used(w, n) // with what has left the window since the upstream was asked
 	switch {
 	case w.IsRestoring():

@@ -41,7 +41,7 @@ type kind struct {
 	steps   int      // at most
 	windows []string // with the zone of calendar windows
 	units   int64    // limits are of so many times as many
-	holds   bool     // most of what is asked for is a reservation
+	holds   bool     // most operations are reservations
 	actions string   // as often as they should come; a shrunk history prefers the first
 }
 
