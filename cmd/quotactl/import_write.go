@@ -17,6 +17,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/textfile"
+	"quotabudget/internal/words"
 )
 
 // target is the quota.yaml to check the jobs against and, with --write, to change.
@@ -127,7 +128,7 @@ func (im *importer) write(t target) error {
 	if err := os.Rename(temporary.Name(), t.path); err != nil {
 		return err
 	}
-	return im.wrote(fmt.Sprintf("wrote %d jobs of %%s to %%s\n", len(im.jobs)))
+	return im.wrote("wrote " + words.Plural(int64(len(im.jobs)), "job") + " of %s to %s\n")
 }
 
 // wrote prints the result, with the source and the file.

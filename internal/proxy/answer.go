@@ -321,7 +321,7 @@ var gateErrors = []struct {
 	{quota.ErrUnreachable, http.StatusServiceUnavailable, "ledgerUnreachable",
 		"ledger cannot be reached", ""},
 	{quota.ErrLedgerUnusable, http.StatusServiceUnavailable, "ledgerUnusable",
-		"ledger cannot be reached", ""},
+		"ledger cannot be used", ""},
 	{quota.ErrNotSent, http.StatusInternalServerError, "notSent", "request was not sent", ""},
 }
 

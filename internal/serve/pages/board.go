@@ -246,7 +246,7 @@ func sentence(a *account) (text string, weight int) {
 func wrong(a *account) (text string, weight int) {
 	switch a.Forecast.Verdict {
 	case forecast.Suspended:
-		return a.Name() + " is suspended until " + shortClock(a.At, a.SuspendedUntil), 5
+		return a.Name() + " is suspended until " + endClock(a.At, a.SuspendedUntil), 5
 	case forecast.Exhausted:
 		return a.Name() + " is exhausted", 4
 	case forecast.RunsDry:

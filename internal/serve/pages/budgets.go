@@ -58,7 +58,7 @@ func (a *account) Left() int64 {
 // Binds names what Left follows from.
 func (a *account) Binds() string {
 	if a.Suspended() {
-		return "suspended until " + shortClock(a.At, a.SuspendedUntil)
+		return "suspended until " + endClock(a.At, a.SuspendedUntil)
 	}
 	return a.Binding().Limit.Window.Text()
 }

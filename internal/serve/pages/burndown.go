@@ -58,7 +58,7 @@ func (a *account) draw() {
 	if a.Suspended() {
 		p.bar("suspended", a.At, a.SuspendedUntil)
 		p.mark(minTime(a.SuspendedUntil, b.to),
-			"suspended until "+shortClock(a.At, a.SuspendedUntil))
+			"suspended until "+endClock(a.At, a.SuspendedUntil))
 	}
 	p.line("even", b.even(a.Pace))
 	past := b.past()
@@ -227,3 +227,8 @@ func minTime(a, b time.Time) time.Time {
 
 // shortClock formats a moment to the minute, with its day unless that is today.
 func shortClock(now, at time.Time) string { return at.UTC().Format(clockForm(now, at)) }
+
+// endClock is shortClock for the end of a period: rounded up, as in the forecast's text.
+func endClock(now, at time.Time) string {
+	return shortClock(now, at.Add(time.Minute-time.Nanosecond).Truncate(time.Minute))
+}
