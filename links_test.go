@@ -67,7 +67,7 @@ func TestReadersFindEveryPage(t *testing.T) {
 	}
 }
 
-// Prose is wrapped at 100 columns. Tables, code and pictures are as wide as they are.
+// Prose is wrapped at 100 columns. Headings, tables, code and pictures are as wide as they are.
 func TestDocumentsAreWrapped(t *testing.T) {
 	for _, path := range documents(t) {
 		code := false
@@ -76,7 +76,7 @@ func TestDocumentsAreWrapped(t *testing.T) {
 				code = !code
 			}
 			wide := code || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") ||
-				strings.HasPrefix(line, "![")
+				strings.HasPrefix(line, "![") || strings.HasPrefix(line, "#")
 			if n := utf8.RuneCountInString(line); !wide && n > 100 {
 				t.Errorf("%s:%d: %d columns", path, i+1, n)
 			}
