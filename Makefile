@@ -66,7 +66,6 @@ bench: tools
 	$(GO) test -run '^$$' -bench 'Decision|Million' -benchtime 500ms ./internal/limit
 	$(GO) test -run '^$$' -bench Limiter -benchtime 1x ./internal/limit
 	cd bench && $(GO) test -run Boundary -v -bench . -benchtime 500ms .
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./internal/serve
 
 ## picture: draw the terminal at the top of the README from a real run, and docs/limits.svg
 picture:

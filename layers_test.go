@@ -62,8 +62,7 @@ daemon: catalog forecast ingest job quota regions report schedule share youtube
 plan: ledger/memstore quota schedule share
 report: catalog config costs forecast job journal ledger/memstore plan quota share spell
 report: words
-serve/pages: catalog costs forecast limit plan quota regions report schedule words
-serve: catalog config limit quota regions report serve/pages words
+serve: catalog config costs forecast limit plan quota regions report schedule words
 config: . costs grammar ledger limit quota regions schedule share spell sqlite textfile
 doctor: config costs googlemeter ledger ledger/redisstore quota report sqlite
 journal: quota sqlite

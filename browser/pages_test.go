@@ -72,30 +72,9 @@ func TestPages(t *testing.T) {
 	b.says(".chips", "3 days")
 	b.usable("plan of three days")
 
-	b.click(`footer a[href="/docs"]`)
-	b.says("h1", "The API")
-	b.usable("the API")
-
 	b.visit("/search?q=" + strings.Repeat("no-such-word", 3))
 	b.says("main", "No video in the catalogue")
 	b.usable("search without a video")
-}
-
-// The board for a wall fits one screen, whatever its size.
-func TestWall(t *testing.T) {
-	b := open(t, newStation(t).demo())
-	for _, size := range [][2]int64{{1920, 1080}, {1280, 720}, {800, 480}} {
-		b.view(size[0], size[1], true)
-		b.visit("/?wall=1")
-		b.says("h1", "search_list is exhausted")
-		b.says(".cards", "0 of 95 units left now")
-		if !get(b, chromedp.Evaluate[bool](`document.documentElement.scrollHeight <= innerHeight &&
-			document.documentElement.scrollWidth <= innerWidth`)) {
-			t.Errorf("it is larger than a screen of %v", size)
-		}
-	}
-	b.picture("wall")
-	b.usable("wall")
 }
 
 // Pages are as usable on a phone and in the dark; nothing is wider than the screen. What they look
@@ -107,7 +86,7 @@ func TestScreens(t *testing.T) {
 	video := get(b, chromedp.Evaluate[string](`document.querySelector(".places .name").pathname`))
 	for name, path := range map[string]string{"board": "/", "charts": "/charts",
 		"chart": "/charts/US", "video": video, "search": "/search?q=robot", "log": "/log",
-		"plan": "/plan?days=2", "docs": "/docs"} {
+		"plan": "/plan?days=2"} {
 		for _, size := range sizes {
 			for _, scheme := range []string{"light", "dark"} {
 				b.view(size.width, size.height, scheme == "dark")

@@ -28,7 +28,7 @@ func serveCommand(a *app) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the catalogue and the budgets as web pages and as an HTTP API",
 		Long: `serve shows charts, videos, full-text search and the budgets, as web pages and as JSON.
-It never asks the upstream, so no request costs a unit. /docs and /openapi.json describe the API.
+It never asks the upstream, so no request costs a unit. /openapi.json describes the API.
 
 It listens on this machine alone unless serve: in quota.yaml says otherwise. With public: true,
 budgets, forecast, plan, log and decisions need a token of token_file. With limits: and policies:,
@@ -100,7 +100,7 @@ func (a *app) frontDoor(ctx context.Context, c *catalog.Catalog,
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}
 	config.FileSecret(cfg.Serve.TokenFile, a.Getenv).WarnExposed(a.Logger())
-	server.Catalog, server.Log, server.Source, server.Done = c, a.Logger(), source, ctx.Done()
+	server.Catalog, server.Log, server.Source = c, a.Logger(), source
 	var closeStore func() error
 	if server.Guard, closeStore, err = limiter(ctx, cfg); err != nil {
 		return nil, err

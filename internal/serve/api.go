@@ -34,7 +34,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 		reflect.TypeFor[*time.Time]())
 	api := humago.New(mux, config)
 
-	charts := source{s, api, s.sources.ReadCatalogue}
+	charts := reader{s, api, s.sources.readCatalogue}
 	get(charts, "/v1/regions", "Which regions there are, and how old their charts are", s.regions)
 	get(charts, "/v1/charts/{region}", "The chart of a region, now or at a moment", s.chart)
 	get(charts, "/v1/charts/{region}/history", "The charts of a region, newest first", s.history)
@@ -60,15 +60,15 @@ type output[T any] struct {
 // lastModified formats the time of a change for the header.
 func lastModified(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
 
-// source is what methods read.
-type source struct {
+// reader is what methods read.
+type reader struct {
 	*Server
 	api  huma.API
-	read func() // says that it could be read
+	read func() // notes that it could be read
 }
 
 // get registers a method that reads a source.
-func get[I, O any](s source, path, summary string,
+func get[I, O any](s reader, path, summary string,
 	answer func(context.Context, *I) (*output[O], error), more ...func(*huma.Operation)) {
 	huma.Get(s.api, path, func(ctx context.Context, in *I) (*output[O], error) {
 		out, err := answer(ctx, in)
@@ -111,7 +111,7 @@ func (s *Server) problem(ctx context.Context, err error) error {
 	case errors.Is(err, catalog.ErrNotFound):
 		return huma.Error404NotFound(err.Error())
 	case ctx.Err() == nil:
-		s.sources.Failed(err)
+		s.sources.failed(err)
 	}
 	switch {
 	case errors.Is(err, quota.ErrUnreachable):

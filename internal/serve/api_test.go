@@ -14,8 +14,8 @@ import (
 
 var nine = time.Date(2026, 7, 1, 9, 0, 0, 0, time.UTC)
 
-func filled(t *testing.T) *station {
-	s := newStation(t, nil)
+func filled(t *testing.T) *env {
+	s := newEnv(t, nil)
 	s.fill("US", nine, "a", "b", "c")
 	s.fill("US", nine.Add(time.Hour), "c", "b", "d")
 	return s
@@ -92,7 +92,7 @@ func TestChanges(t *testing.T) {
 // Every item of a list is on exactly one page, whatever the size of the pages.
 func TestPaging(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, nil)
+	s := newEnv(t, nil)
 	const charts = 7
 	for i := range charts {
 		s.fill("US", nine.Add(time.Duration(i)*time.Hour), "a", "b", "c", "d", "e", "f", "g")
@@ -150,7 +150,7 @@ func TestVideoAndSearch(t *testing.T) {
 // An answer is not sent again to one who has it, whatever form its ETag is sent in.
 func TestETag(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, nil)
+	s := newEnv(t, nil)
 	s.fill("US", nine, strings.Split("abcdefghijkl", "")...)
 	first := s.get("/v1/charts/US")
 	tag := first.header.Get("ETag")
@@ -212,7 +212,7 @@ func TestLinks(t *testing.T) {
 // What is not meant for this server is refused; what is public may be read by any page.
 func TestHosts(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, func(s *Server) { s.Hosts = []string{"board.lan"} })
+	s := newEnv(t, func(s *Server) { s.Hosts = []string{"board.lan"} })
 	for host, want := range map[string]int{
 		"localhost": 200, "LOCALHOST:1": 200, "board.lan:8080": 200, "board.lan.": 200,
 		"[::1]:8080": 200, "evil.example": 421, "localhost.evil.example": 421, "": 200} {
@@ -224,7 +224,7 @@ func TestHosts(t *testing.T) {
 	if private.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Error("another site may read a private server")
 	}
-	public := newStation(t, func(s *Server) { s.Public = true })
+	public := newEnv(t, func(s *Server) { s.Public = true })
 	r := public.get("/v1/regions", "Host", "any.example")
 	public.wants(r, 200)
 	if r.header.Get("Access-Control-Allow-Origin") != "*" {

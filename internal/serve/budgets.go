@@ -16,7 +16,7 @@ import (
 
 // budgets registers the operations that are private on a public server.
 func (s *Server) budgets(api huma.API) {
-	private, ledger := s.private(api), source{s, api, s.sources.ReadLedger}
+	private, ledger := s.private(api), reader{s, api, s.sources.readLedger}
 	get(ledger, "/v1/budgets", "What is left of each quota, as quotactl status says it", s.status,
 		private)
 	get(ledger, "/v1/forecast", "When each bucket will run dry, as quotactl forecast says it",

@@ -28,7 +28,7 @@ func withLedger(t *testing.T) func(*Server) {
 	}
 }
 
-func (s *station) spend(method, id string) {
+func (s *env) spend(method, id string) {
 	s.Helper()
 	src := s.server.Source()
 	d, err := src.Config.Credentials[0].Budget(src.Ledger, src.Config.Costs, s.server.Log).Charge(
@@ -43,7 +43,7 @@ func (s *station) spend(method, id string) {
 // TestRegionsWithoutSchedule requires that default regions are shown only once they have a chart.
 func TestRegionsWithoutSchedule(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, withLedger(t))
+	s := newEnv(t, withLedger(t))
 	s.wants(s.get("/charts"), 200, "No region is configured")
 	s.wants(s.get("/readyz"), 200, "ready")
 	s.fill("US", nine, "a")
@@ -57,7 +57,7 @@ func TestRegionsWithoutSchedule(t *testing.T) {
 // The API says of the budgets what the programs say.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, withLedger(t))
+	s := newEnv(t, withLedger(t))
 	for _, id := range []string{"1", "2", "3"} {
 		s.spend("youtube.videos.list", id)
 	}
@@ -103,7 +103,7 @@ func TestBudgets(t *testing.T) {
 func TestBudgetsArePrivate(t *testing.T) {
 	t.Parallel()
 	add := withLedger(t)
-	s := newStation(t, func(s *Server) {
+	s := newEnv(t, func(s *Server) {
 		add(s)
 		s.Public, s.Tokens = true, tokens(t, "a-secret-token-0")
 	})

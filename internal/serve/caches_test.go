@@ -71,7 +71,7 @@ func nginx(t *testing.T, url string) *http.Client {
 func TestSharedCachesKeepNothingPrivate(t *testing.T) {
 	t.Parallel()
 	add := withLedger(t)
-	s := newStation(t, func(s *Server) {
+	s := newEnv(t, func(s *Server) {
 		add(s)
 		s.Public, s.Tokens = true, tokens(t, "a-secret-token-0")
 		guarded(limit.Rule{Policy: perHour("rlaas", 1000), By: limit.ByDecision})(s)

@@ -10,7 +10,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"quotabudget/internal/limit"
-	"quotabudget/internal/serve/pages"
 )
 
 // securityHeaders are sent with every answer, and pageHeaders with all but those of the API, which
@@ -108,7 +107,7 @@ func (s *Server) private(api huma.API) func(*huma.Operation) {
 	return func(o *huma.Operation) {
 		o.Errors = append(o.Errors, http.StatusUnauthorized)
 		o.Middlewares = append(o.Middlewares, func(ctx huma.Context, next func(huma.Context)) {
-			ctx.SetHeader("Cache-Control", pages.Unshared)
+			ctx.SetHeader("Cache-Control", unshared)
 			ctx.AppendHeader("Vary", "Authorization")
 			if s.mayReadPrivate(ctx.Header("Authorization")) {
 				next(ctx)

@@ -14,8 +14,8 @@ import (
 )
 
 // newGuessed is a public server behind a proxy, with a token and an API key.
-func newGuessed(t *testing.T) *station {
-	return newStation(t, func(s *Server) {
+func newGuessed(t *testing.T) *env {
+	return newEnv(t, func(s *Server) {
 		withLedger(t)(s)
 		guarded(limit.Rule{Policy: perHour("rlaas", 1000), By: limit.ByDecision})(s)
 		s.Guard.Caller = (&limit.Known{
@@ -103,7 +103,7 @@ func TestGuessesAreBounded(t *testing.T) {
 // the API get problem+json.
 func TestDenialForPeople(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, guarded(limit.Rule{Policy: perHour("all", 1), By: limit.ByClient,
+	s := newEnv(t, guarded(limit.Rule{Policy: perHour("all", 1), By: limit.ByClient,
 		Routes: []string{"GET /charts", "GET /v1/regions"}}))
 	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
 	s.wants(s.get("/charts", "Accept", browser), 200)

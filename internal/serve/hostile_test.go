@@ -37,7 +37,7 @@ func TestAnswersOfOthers(t *testing.T) {
 // answers with an ETag, too.
 func TestPrivateAnswersAreApart(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, func(s *Server) {
+	s := newEnv(t, func(s *Server) {
 		s.Public, s.Tokens = true, tokens(t, "a-secret-token-0")
 		guarded(limit.Rule{Policy: perHour("all", 1000), By: limit.ByClient})(s)
 		known := &limit.Known{Keys: map[limit.Digest]limit.APIKey{
@@ -69,7 +69,7 @@ func TestPrivateAnswersAreApart(t *testing.T) {
 func TestOtherSitesCannotPost(t *testing.T) {
 	t.Parallel()
 	for _, public := range []bool{false, true} {
-		s := newStation(t, func(s *Server) { s.Public = public })
+		s := newEnv(t, func(s *Server) { s.Public = public })
 		for path, body := range map[string]string{"/v1/links": `{"to":"/charts/US"}`,
 			"/v1/decisions": `{"policy":"rlaas","key":"a"}`} {
 			s.wants(s.send(http.MethodPost, path, body, "Origin", "http://evil.example"), 403)
@@ -83,13 +83,13 @@ func TestOtherSitesCannotPost(t *testing.T) {
 // They may not post, and not read a server that is not public.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
-	ask := func(s *station, path, method string) reply {
+	ask := func(s *env, path, method string) reply {
 		s.routes = nil // not in the document
 		return s.send(http.MethodOptions, path, "", "Origin", "https://elsewhere.example",
 			"Access-Control-Request-Method", method,
 			"Access-Control-Request-Headers", "x-api-key")
 	}
-	s := newStation(t, func(s *Server) { s.Public = true })
+	s := newEnv(t, func(s *Server) { s.Public = true })
 	for _, method := range []string{"GET", "HEAD"} {
 		r := ask(s, "/v1/charts/US", method)
 		if s.wants(r, 204); r.header.Get("Access-Control-Allow-Origin") != "*" ||
@@ -106,7 +106,7 @@ func TestPreflight(t *testing.T) {
 			t.Errorf("%s is hidden: %s", name, shown)
 		}
 	}
-	private := newStation(t, nil)
+	private := newEnv(t, nil)
 	for _, r := range []reply{ask(s, "/v1/links", "POST"), ask(s, "/v1/decisions", "POST"),
 		ask(s, "/log", "GET"), ask(private, "/v1/charts/US", "GET")} {
 		if r.status < 400 || r.header.Get("Access-Control-Allow-Methods") != "" {
@@ -146,8 +146,8 @@ func TestLedgerAway(t *testing.T) {
 	l, err := ledger.Open(t.Context(), "redis://"+server.Addr)
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
-	var logged lines
-	s := newStation(t, func(s *Server) {
+	var logged logLines
+	s := newEnv(t, func(s *Server) {
 		withLedger(t)(s)
 		cfg := s.Source().Config
 		s.Source = func() report.Source { return report.Source{Config: cfg, Ledger: l} }
@@ -173,19 +173,19 @@ func TestLedgerAway(t *testing.T) {
 	}
 }
 
-// lines is a log that can be read while it is written.
-type lines struct {
+// logLines is a log that can be read while it is written.
+type logLines struct {
 	mu  sync.Mutex
 	out strings.Builder
 }
 
-func (l *lines) Write(p []byte) (int, error) {
+func (l *logLines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.out.Write(p)
 }
 
-func (l *lines) text() string {
+func (l *logLines) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.out.String()
@@ -195,7 +195,7 @@ func (l *lines) text() string {
 // go by. When the file is back, so are the budgets.
 func TestLedgerMoved(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, withLedger(t))
+	s := newEnv(t, withLedger(t))
 	path := strings.TrimPrefix(s.server.Source().Config.Ledger, "sqlite://")
 	s.spend("youtube.videos.list", "1")
 	s.wants(s.get("/v1/log"), 200, `"units":1`)

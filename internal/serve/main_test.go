@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,19 +37,20 @@ func tokens(t testing.TB, text string) *limit.Tokens {
 	return known
 }
 
-// station is a server over a real catalogue, and the document that its answers are held to.
-type station struct {
+// env is a server over a real catalogue, and the document that its responses are held to.
+type env struct {
 	*testing.T
 	server *Server
 	url    string
 	routes routers.Router
 }
 
-func newStation(t *testing.T, change func(*Server)) *station {
+func newEnv(t *testing.T, change func(*Server)) *env {
 	t.Helper()
 	c, err := catalog.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "catalog.db"))
 	must(t, err)
-	server := &Server{Catalog: c, Regions: []string{"US", "BR"}, Log: slog.New(slog.DiscardHandler)}
+	server := &Server{Catalog: c, Log: slog.New(slog.DiscardHandler),
+		Regions: []string{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}}
 	if change != nil {
 		change(server)
 	}
@@ -59,7 +61,7 @@ func newStation(t *testing.T, change func(*Server)) *station {
 		web.Close()
 		must(t, c.Close())
 	})
-	s := &station{T: t, server: server, url: web.URL}
+	s := &env{T: t, server: server, url: web.URL}
 	document, err := openapi3.NewLoader().LoadFromData([]byte(s.get("/openapi.json").body))
 	must(t, err)
 	must(t, document.Validate(t.Context()))
@@ -68,18 +70,24 @@ func newStation(t *testing.T, change func(*Server)) *station {
 	return s
 }
 
-// fill stores a complete chart of one page.
-func (s *station) fill(region string, at time.Time, ids ...string) {
+// fill stores a complete chart of made-up videos.
+func (s *env) fill(region string, at time.Time, ids ...string) {
 	s.Helper()
-	page := catalog.Page{FetchedAt: at, Last: true}
+	var videos []catalog.Video
 	for _, id := range ids {
 		views := at.Unix() % 1000
-		page.Videos = append(page.Videos, catalog.Video{ID: id, Title: "Title of " + id,
+		videos = append(videos, catalog.Video{ID: id, Title: "Title of " + id,
 			ChannelID: "UC" + id, ChannelTitle: "Channel of " + id, Tags: []string{"music"},
 			Description: "About " + id, Views: &views})
 	}
-	_, _, err := s.server.Catalog.Begin(s.Context(), catalog.ChartKey{Region: region},
-		"run"+at.Format("150405"), 0, page)
+	s.store(region, "run"+at.Format("150405"), at, videos...)
+}
+
+// store stores a complete chart of one page.
+func (s *env) store(region, run string, at time.Time, videos ...catalog.Video) {
+	s.Helper()
+	_, _, err := s.server.Catalog.Begin(s.Context(), catalog.ChartKey{Region: region}, run, 0,
+		catalog.Page{FetchedAt: at, Last: true, Videos: videos})
 	must(s, err)
 }
 
@@ -90,7 +98,7 @@ type reply struct {
 }
 
 // decode reads the body as JSON.
-func decode[T any](s *station, r reply) (out T) {
+func decode[T any](s *env, r reply) (out T) {
 	s.Helper()
 	if err := json.Unmarshal([]byte(r.body), &out); err != nil {
 		s.Fatalf("%v: %s", err, r.body)
@@ -98,13 +106,13 @@ func decode[T any](s *station, r reply) (out T) {
 	return out
 }
 
-func (s *station) get(path string, headers ...string) reply {
+func (s *env) get(path string, headers ...string) reply {
 	s.Helper()
 	return s.send(http.MethodGet, path, "", headers...)
 }
 
 // send holds each answer of the API to the document.
-func (s *station) send(method, path, body string, headers ...string) reply {
+func (s *env) send(method, path, body string, headers ...string) reply {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
 	must(s, err)
@@ -134,7 +142,7 @@ func (s *station) send(method, path, body string, headers ...string) reply {
 }
 
 // hold reports what an answer has that the document does not say.
-func (s *station) hold(r *http.Request, answer reply) {
+func (s *env) hold(r *http.Request, answer reply) {
 	s.Helper()
 	if answer.header.Get("Content-Encoding") != "" || answer.status == http.StatusNotModified ||
 		answer.status == http.StatusMisdirectedRequest {
@@ -154,7 +162,7 @@ func (s *station) hold(r *http.Request, answer reply) {
 }
 
 // wants reports an answer of another status, or one without these words.
-func (s *station) wants(r reply, status int, words ...string) {
+func (s *env) wants(r reply, status int, words ...string) {
 	s.Helper()
 	if r.status != status {
 		s.Errorf("status %d, want %d: %s", r.status, status, r.body)
@@ -164,4 +172,31 @@ func (s *station) wants(r reply, status int, words ...string) {
 			s.Errorf("answer without %q: %s", w, r.body)
 		}
 	}
+}
+
+var (
+	tag    = regexp.MustCompile(`<[^>]*>`)
+	blanks = regexp.MustCompile(`\s+`)
+)
+
+// text returns what a page shows, without its tags.
+func (r reply) text() string {
+	_, main, _ := strings.Cut(r.body, "<main")
+	main, _, _ = strings.Cut(main, "</main>")
+	return strings.TrimSpace(blanks.ReplaceAllString(tag.ReplaceAllString("<main"+main, " "), " "))
+}
+
+// shows reports a page of another status, or one without these texts.
+func (s *env) shows(path string, status int, wanted ...string) reply {
+	s.Helper()
+	r := s.get(path)
+	if r.status != status {
+		s.Errorf("%s: status %d, want %d", path, r.status, status)
+	}
+	for _, text := range wanted {
+		if !strings.Contains(r.text(), text) {
+			s.Errorf("%s does not show %q:\n%s", path, text, r.text())
+		}
+	}
+	return r
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"quotabudget/internal/limit"
-	"quotabudget/internal/serve/pages"
 )
 
 // limits reads what a guard has decided at each scrape.
@@ -60,7 +59,7 @@ func (s *Server) measured(mux *http.ServeMux, route func(*http.Request) string,
 	}
 	scrape := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		pages.KeepPrivate(w.Header())
+		keepPrivate(w.Header())
 		if !s.mayReadPrivate(r.Header.Get("Authorization")) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "send a token of token_file as Authorization: Bearer TOKEN",

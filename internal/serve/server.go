@@ -18,7 +18,6 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
-	"quotabudget/internal/serve/pages"
 )
 
 // Server is what is served, and to whom. Its fields are set before Handler is called.
@@ -32,15 +31,15 @@ type Server struct {
 	Tokens *limit.Tokens
 	Guard  *limit.Guard // limits requests; nil for no limits and no decisions
 	Log    *slog.Logger
-	Done   <-chan struct{} // ends streams; nil: they end with their clients
 
-	sources *pages.Sources
+	sources *sources
+	site    *site
 }
 
 // Handler answers everything that is served.
 func (s *Server) Handler() (http.Handler, error) {
 	mux := http.NewServeMux()
-	s.sources = &pages.Sources{Log: s.Log}
+	s.sources = &sources{log: s.Log}
 	document := s.api(mux).OpenAPI()
 	text, err := document.MarshalJSON()
 	if err != nil {
@@ -50,9 +49,9 @@ func (s *Server) Handler() (http.Handler, error) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(text)
 	})
-	people := s.pages(document)
-	people.Routes(mux)
-	refuse := refusal(people.Refusing())
+	s.site = &site{Server: s}
+	s.site.routes(mux)
+	refuse := refusal(s.site.refusing())
 	mux.HandleFunc("GET /v1/", func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, huma.Error404NotFound("the API cannot read that: see /openapi.json"))
 	})
@@ -109,20 +108,6 @@ func checkRoutes(limits []limit.Rule, route func(*http.Request) string) error {
 	return nil
 }
 
-func (s *Server) pages(document *huma.OpenAPI) *pages.Pages {
-	p := &pages.Pages{Catalog: s.Catalog, Regions: s.Regions, Source: s.Source, Log: s.Log,
-		Done: s.Done, Sources: s.sources, Operations: operations(document),
-		Private: func(r *http.Request) bool {
-			return s.mayReadPrivate(r.Header.Get("Authorization"))
-		}}
-	known := s.callers()
-	if s.Guard != nil {
-		p.Limits = s.Guard.Stats
-	}
-	p.Reader = func(r *http.Request) string { return known(r).Network }
-	return p
-}
-
 // regionStates returns the states of the regions to show. A reload may change them.
 func (s *Server) regionStates(ctx context.Context) ([]catalog.RegionState, error) {
 	if s.Source != nil {
@@ -134,7 +119,7 @@ func (s *Server) regionStates(ctx context.Context) ([]catalog.RegionState, error
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
-	pages.KeepPrivate(w.Header())
+	keepPrivate(w.Header())
 	if _, err := s.regionStates(ctx); err != nil {
 		text := err.Error() // it names files of this machine
 		if !s.mayReadPrivate(r.Header.Get("Authorization")) {

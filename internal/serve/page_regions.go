@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"context"
@@ -19,18 +19,18 @@ type regionTile struct {
 	Next    time.Time // its next tick; zero when that is not known
 }
 
-func (p *Pages) regions(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+func (p *site) regions(ctx context.Context, r *http.Request, now time.Time) (page, error) {
 	tiles, err := p.tiles(ctx, 3)
 	return page{Title: "Charts", Section: "charts", Live: true, Body: tiles}, err
 }
 
 // tiles are the configured regions with so many of their first videos.
-func (p *Pages) tiles(ctx context.Context, heads int) ([]regionTile, error) {
+func (p *site) tiles(ctx context.Context, heads int) ([]regionTile, error) {
 	states, err := p.regionStates(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.Sources.ReadCatalogue()
+	p.sources.readCatalogue()
 	tiles := make([]regionTile, len(states))
 	for i, state := range states {
 		tile := regionTile{RegionState: state}
@@ -49,14 +49,6 @@ func (p *Pages) tiles(ctx context.Context, heads int) ([]regionTile, error) {
 		tiles[i] = tile
 	}
 	return tiles, nil
-}
-
-// regionStates returns the states of the regions to show. A reload may change them.
-func (p *Pages) regionStates(ctx context.Context) ([]catalog.RegionState, error) {
-	if p.Source != nil {
-		return p.Source().RegionStates(ctx, p.Catalog)
-	}
-	return p.Catalog.Staleness(ctx, p.Regions)
 }
 
 // judge says what came of the region's last run, of which last has the chart, if it began one.

@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func (p place) Up() int { return p.Was - p.Rank }
 // Down returns the opposite of Up.
 func (p place) Down() int { return -p.Up() }
 
-func (p *Pages) chart(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+func (p *site) chart(ctx context.Context, r *http.Request, now time.Time) (page, error) {
 	region, err := regions.Parse(r.PathValue("region"))
 	if err != nil {
 		return page{}, notFound("%v", err)
@@ -81,13 +81,13 @@ func parseMoment(text string) (time.Time, error) {
 	return time.Time{}, badRequest("at: write a time in UTC, such as 2026-07-01T09:00")
 }
 
-func (p *Pages) chartAt(ctx context.Context, key catalog.ChartKey, at time.Time) (*chartBody,
+func (p *site) chartAt(ctx context.Context, key catalog.ChartKey, at time.Time) (*chartBody,
 	error) {
 	chart, videos, err := p.Catalog.At(ctx, key, at, 0)
 	if err != nil {
 		return nil, err
 	}
-	p.Sources.ReadCatalogue()
+	p.sources.readCatalogue()
 	body := &chartBody{Chart: chart}
 	if body.Earlier, err = p.Catalog.History(ctx, key, chart.ID, 24); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (p *Pages) chartAt(ctx context.Context, key catalog.ChartKey, at time.Time)
 }
 
 // ways returns the ranks of videos in some charts, the oldest first.
-func (p *Pages) ways(ctx context.Context, charts []catalog.Chart) ([]map[string]int, error) {
+func (p *site) ways(ctx context.Context, charts []catalog.Chart) ([]map[string]int, error) {
 	ways := make([]map[string]int, len(charts))
 	for i, chart := range charts {
 		videos, err := p.Catalog.Places(ctx, chart.ID)

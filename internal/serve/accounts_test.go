@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"fmt"
@@ -37,26 +37,29 @@ type budget struct {
 	now time.Time
 }
 
-// newBudget gives the station budgets of so many units a day.
-func newBudget(s *station, units int) *budget {
-	s.Helper()
-	dir := filepath.Dir(s.pages.Catalog.Path())
+// newBudget returns a server with budgets of so many units a day.
+func newBudget(t *testing.T, units int) (*env, *budget) {
+	t.Helper()
+	dir := t.TempDir()
 	file := filepath.Join(dir, "quota.yaml")
-	must(s, os.WriteFile(file, fmt.Appendf(nil, budgets, dir, units), 0o600))
-	cfg, err := config.Load(s.Context(), file, func(string) string { return "" })
-	must(s, err)
-	l, err := ledger.OpenFile(s.Context(), strings.TrimPrefix(cfg.Ledger, "sqlite://"))
-	must(s, err)
-	s.Cleanup(func() { must(s, l.Close()) })
-	b := &budget{Budget: cfg.Credentials[0].Budget(l, cfg.Costs, s.pages.Log), t: s}
+	must(t, os.WriteFile(file, fmt.Appendf(nil, budgets, dir, units), 0o600))
+	cfg, err := config.Load(t.Context(), file, func(string) string { return "" })
+	must(t, err)
+	l, err := ledger.OpenFile(t.Context(), strings.TrimPrefix(cfg.Ledger, "sqlite://"))
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	b := &budget{t: t}
 	l.Now = func() time.Time {
 		if b.now.IsZero() {
 			return time.Now()
 		}
 		return b.now
 	}
-	s.pages.Source = func() report.Source { return report.Source{Config: cfg, Ledger: l} }
-	return b
+	s := newEnv(t, func(s *Server) {
+		b.Budget = cfg.Credentials[0].Budget(l, cfg.Costs, s.Log)
+		s.Source = func() report.Source { return report.Source{Config: cfg, Ledger: l} }
+	})
+	return s, b
 }
 
 // charge charges a method at a moment, labels as "job=trending region=US".

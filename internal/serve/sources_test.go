@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 func TestSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		s := &Sources{Log: slog.New(slog.NewTextHandler(&out, nil))}
+		s := &sources{log: slog.New(slog.NewTextHandler(&out, nil))}
 		says := func(what, want string) {
 			t.Helper()
 			var got []string
@@ -29,31 +29,31 @@ func TestSources(t *testing.T) {
 			}
 		}
 		away := fmt.Errorf("%w: refused", quota.ErrUnreachable)
-		s.ReadLedger()
+		s.readLedger()
 		says("nothing failed", "")
 		for range 100 {
-			s.Failed(away)
+			s.failed(away)
 		}
 		says("at first", `ERROR msg="cannot read the ledger" `+
 			`error="ledger cannot be reached: refused" not_logged=0`)
-		s.ReadCatalogue()
-		s.Failed(errors.New("disk"))
+		s.readCatalogue()
+		s.failed(errors.New("disk"))
 		says("the other one", `ERROR msg="cannot read the catalogue" error=disk not_logged=0`)
 		time.Sleep(time.Minute)
-		s.Failed(away)
+		s.failed(away)
 		says("a minute later", `ERROR msg="cannot read the ledger" `+
 			`error="ledger cannot be reached: refused" not_logged=99`)
-		s.Failed(away)
-		s.ReadLedger()
-		s.ReadLedger()
+		s.failed(away)
+		s.readLedger()
+		s.readLedger()
 		says("it is back", `INFO msg="the ledger can be read again" not_logged=1`)
 		for range 10 { // it comes and goes
-			s.Failed(away)
-			s.ReadLedger()
+			s.failed(away)
+			s.readLedger()
 		}
 		says("within the minute", "")
 		time.Sleep(time.Minute)
-		s.Failed(away)
+		s.failed(away)
 		says("away again", `ERROR msg="cannot read the ledger" `+
 			`error="ledger cannot be reached: refused" not_logged=10`)
 	})

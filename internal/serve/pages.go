@@ -1,8 +1,4 @@
-// Package pages shows the catalogue and the budgets to people, as web pages.
-//
-// A page is made on the server, plots included, and complete without scripts. With them, a page
-// that stays open follows what changes.
-package pages
+package serve
 
 import (
 	"bytes"
@@ -11,37 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
-	"log/slog"
 	"net/http"
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/limit"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
 
-// Pages is what the pages show. Its fields are set before Routes is called.
-type Pages struct {
-	Catalog *catalog.Catalog
-	Regions []string // those to show without a Source
-	// Source has the budgets; nil: only the catalogue is shown.
-	Source func() report.Source
-	// Private reports whether a request may see budgets, log and plan; nil: all may.
-	Private func(*http.Request) bool
-	Log     *slog.Logger
-	// Reader names the client, so that none takes all streams of events; nil counts all as one.
-	Reader func(*http.Request) string
-	// Operations are the methods of the API.
-	Operations []Operation
-	// Limits counts what the limits of the server decided; nil for no limits.
-	Limits *limit.Stats
-	// Done ends the streams of events.
-	Done <-chan struct{}
-	// Sources logs when the catalogue or the ledger cannot be read; made by Routes if nil.
-	Sources *Sources
-
-	streams   changes
+// site is the web pages. A page is made on the server, plots included, and complete without scripts.
+// With them, a page that stays open is read again every few seconds.
+type site struct {
+	*Server
 	forecasts kept[[]report.Forecast]
 	plans     [mostDays]kept[report.Planned]
 	alive     kept[bool] // a daemon answers
@@ -58,18 +35,14 @@ type page struct {
 	Now     time.Time
 	Private bool // the reader may see budgets, log and plan
 	Live    bool // it follows what changes
-	Wall    bool // fits one screen, without interaction
 	Body    any
 }
 
 // answer makes a page of a request.
 type answer func(ctx context.Context, r *http.Request, now time.Time) (page, error)
 
-// Routes adds the pages to mux: this is their table of contents.
-func (p *Pages) Routes(mux *http.ServeMux) {
-	if p.Sources == nil {
-		p.Sources = &Sources{Log: p.Log}
-	}
+// routes adds the pages to mux: this is their table of contents.
+func (p *site) routes(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", p.page("board", p.board))
 	if p.Source != nil {
 		mux.Handle("GET /log", p.page("log", p.log))
@@ -79,8 +52,6 @@ func (p *Pages) Routes(mux *http.ServeMux) {
 	mux.Handle("GET /charts/{region}", p.page("chart", p.chart))
 	mux.Handle("GET /videos/{id}", p.page("video", p.video))
 	mux.Handle("GET /search", p.page("search", p.search))
-	mux.Handle("GET /docs", p.page("docs", p.docs))
-	mux.HandleFunc("GET /events", p.events)
 	mux.HandleFunc("GET /static/{name}", static)
 	mux.Handle("GET /", p.page("error", func(context.Context, *http.Request, time.Time) (page,
 		error) {
@@ -105,7 +76,7 @@ func badRequest(format string, args ...any) error {
 }
 
 // page serves the page that make builds, or one that says what is wrong.
-func (p *Pages) page(name string, make answer) http.Handler {
+func (p *site) page(name string, make answer) http.Handler {
 	layout := p.parse(name)
 	failed := p.parse("error")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +90,7 @@ func (p *Pages) page(name string, make answer) http.Handler {
 		if status == http.StatusUnauthorized { // the password is a token; the name is any
 			w.Header().Set("WWW-Authenticate", `Basic realm="quotabudget", charset="UTF-8"`)
 		}
-		KeepPrivate(w.Header())
+		keepPrivate(w.Header())
 		if status == http.StatusOK && !made.Private {
 			w.Header().Set("Cache-Control", "no-cache") // it has an ETag
 		}
@@ -127,18 +98,18 @@ func (p *Pages) page(name string, make answer) http.Handler {
 	})
 }
 
-// Unshared is the Cache-Control of a response that depends on the token in Authorization. A cache
+// unshared is the Cache-Control of a response that depends on the token in Authorization. A cache
 // that ignores Vary must not give it to another client either.
-const Unshared = "private, no-store"
+const unshared = "private, no-store"
 
-// KeepPrivate sets the headers that keep a response out of the caches in front of the server.
-func KeepPrivate(h http.Header) {
-	h.Set("Cache-Control", Unshared)
+// keepPrivate sets the headers that keep a response out of the caches in front of the server.
+func keepPrivate(h http.Header) {
+	h.Set("Cache-Control", unshared)
 	h.Add("Vary", "Authorization")
 }
 
-// Refusing returns what tells a person why a request is not answered.
-func (p *Pages) Refusing() func(w http.ResponseWriter, status int, title, text string) {
+// refusing returns what tells a person why a request is not answered.
+func (p *site) refusing() func(w http.ResponseWriter, status int, title, text string) {
 	layout := p.parse("error")
 	return func(w http.ResponseWriter, status int, title, text string) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -146,7 +117,7 @@ func (p *Pages) Refusing() func(w http.ResponseWriter, status int, title, text s
 	}
 }
 
-func (p *Pages) write(w http.ResponseWriter, layout *template.Template, status int, made page) {
+func (p *site) write(w http.ResponseWriter, layout *template.Template, status int, made page) {
 	var out bytes.Buffer
 	if err := layout.ExecuteTemplate(&out, "layout.html", made); err != nil {
 		p.Log.Error("cannot write page", "page", made.Title, "error", err)
@@ -158,15 +129,17 @@ func (p *Pages) write(w http.ResponseWriter, layout *template.Template, status i
 	w.Write(out.Bytes())
 }
 
-func (p *Pages) parse(name string) *template.Template {
+func (p *site) parse(name string) *template.Template {
 	return template.Must(template.New(name).Funcs(functions).ParseFS(templateFiles,
 		"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 }
 
-func (p *Pages) private(r *http.Request) bool { return p.Private == nil || p.Private(r) }
+func (p *site) private(r *http.Request) bool {
+	return p.mayReadPrivate(r.Header.Get("Authorization"))
+}
 
 // mayRead refuses those who may not see budgets, log and plan.
-func (p *Pages) mayRead(r *http.Request) error {
+func (p *site) mayRead(r *http.Request) error {
 	if p.private(r) {
 		return nil
 	}
@@ -175,7 +148,7 @@ func (p *Pages) mayRead(r *http.Request) error {
 }
 
 // status returns the HTTP status of an error. Details of our own failures go to the log only.
-func (p *Pages) status(ctx context.Context, err error) int {
+func (p *site) status(ctx context.Context, err error) int {
 	var known *problem
 	switch {
 	case errors.As(err, &known):
@@ -183,7 +156,7 @@ func (p *Pages) status(ctx context.Context, err error) int {
 	case errors.Is(err, catalog.ErrNotFound):
 		return http.StatusNotFound
 	case ctx.Err() == nil:
-		p.Sources.Failed(err)
+		p.sources.failed(err)
 	}
 	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
 		return http.StatusServiceUnavailable

@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"context"
@@ -32,7 +32,7 @@ const (
 	planFor = 30 * time.Second
 )
 
-func (p *Pages) plan(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+func (p *site) plan(ctx context.Context, r *http.Request, now time.Time) (page, error) {
 	if err := p.mayRead(r); err != nil {
 		return page{}, err
 	}

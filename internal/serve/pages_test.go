@@ -1,8 +1,6 @@
-package pages
+package serve
 
 import (
-	"bufio"
-	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -10,10 +8,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/standin"
 )
-
-var nine = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 func number64(n int64) *int64 { return &n }
 
@@ -23,95 +18,95 @@ func named(id, title string, views int64) catalog.Video {
 }
 
 // A chart tells who moved since the one before, and the charts before can be looked at.
-func TestChart(t *testing.T) {
-	s := newStation(t)
+func TestChartPage(t *testing.T) {
+	s := newEnv(t, nil)
 	a, b := named("a", "First", 10), named("b", "Second", 20)
 	c, d := named("c", "Third", 1_234_567), named("d", "Fourth", 40)
 	s.store("US", "run1", nine, a, b, c)
-	s.says("/charts/US", 200, "videos 3", "1 First Channel a 10", "2 Second",
+	s.shows("/charts/US", 200, "videos 3", "1 First Channel a 10", "2 Second",
 		"3 Third Channel c 1.23M")
 	s.store("US", "run2", nine.Add(3*time.Hour), c, a, d)
-	s.says("/charts/US", 200, "new 1 left 1", "compared with", "1 ▲ up 2 Third",
+	s.shows("/charts/US", 200, "new 1 left 1", "compared with", "1 ▲ up 2 Third",
 		"2 ▼ down 1 First", "3 new Fourth", "Left since the previous chart 2 Second")
 	s.store("US", "run3", nine.Add(6*time.Hour), c, a, d)
-	page := s.says("/charts/us", 200, "1 = same place Third", "Earlier charts")
+	page := s.shows("/charts/us", 200, "1 = same place Third", "Earlier charts")
 	want := `aria-label="places in the last charts: 3, 1, 1"`
 	if !strings.Contains(page.body, want) {
 		t.Errorf("no %s in\n%s", want, page.body)
 	}
-	s.says("/charts/US?at=2026-11-21T09:00", 200, "3 Third", "the newest")
-	s.says("/charts/US?at="+iso(nine.Add(3*time.Hour)), 200, "1 ▲ up 2 Third")
-	s.says("/charts/US?at=2026-11-21", 404, "no complete chart of US from before 21 Nov 2026")
-	s.says("/charts/US?at=yesterday", 400, "write a time in UTC")
-	s.says("/charts/GB", 404, "no complete chart of GB yet")
-	s.says("/charts/UK", 404, "did you mean GB?")
+	s.shows("/charts/US?at=2026-07-01T09:00", 200, "3 Third", "the newest")
+	s.shows("/charts/US?at="+iso(nine.Add(3*time.Hour)), 200, "1 ▲ up 2 Third")
+	s.shows("/charts/US?at=2026-07-01", 404, "no complete chart of US from before 1 Jul 2026")
+	s.shows("/charts/US?at=yesterday", 400, "write a time in UTC")
+	s.shows("/charts/GB", 404, "no complete chart of GB yet")
+	s.shows("/charts/UK", 404, "did you mean GB?")
 }
 
 // A chart without videos, and one that follows it, are pages, too.
 func TestEmptyChart(t *testing.T) {
-	s := newStation(t)
+	s := newEnv(t, nil)
 	s.store("US", "run1", nine)
-	s.says("/charts/US", 200, "This chart is empty.")
+	s.shows("/charts/US", 200, "This chart is empty.")
 	s.store("US", "run2", nine.Add(time.Hour), named("a", "First", 1))
-	s.says("/charts/US", 200, "1 new First")
+	s.shows("/charts/US", 200, "1 new First")
 	s.store("US", "run3", nine.Add(2*time.Hour))
-	s.says("/charts/US", 200, "This chart is empty.", "1 First")
+	s.shows("/charts/US", 200, "This chart is empty.", "1 First")
 }
 
-func TestRegions(t *testing.T) {
-	s := newStation(t)
+func TestRegionsPage(t *testing.T) {
+	s := newEnv(t, nil)
 	s.store("US", "run1", nine, named("a", "First", 1), named("b", "Second", 1))
 	key := catalog.ChartKey{Region: "DE"}
-	_, _, err := s.pages.Catalog.Begin(t.Context(), key, "run1", 0, catalog.Page{Next: "more",
+	_, _, err := s.server.Catalog.Begin(t.Context(), key, "run1", 0, catalog.Page{Next: "more",
 		FetchedAt: nine, Videos: []catalog.Video{named("c", "Half", 1)}})
 	must(t, err)
 	fr := catalog.ChartKey{Region: "FR"}
-	must(t, s.pages.Catalog.MarkUnavailable(t.Context(), fr, nine, false))
-	s.says("/charts", 200, "First Second", "GB not fetched yet", "DE incomplete", "FR no chart")
+	must(t, s.server.Catalog.MarkUnavailable(t.Context(), fr, nine, false))
+	s.shows("/charts", 200, "First Second", "GB not fetched yet", "DE incomplete", "FR no chart")
 }
 
-// TestVideo: a video's page has its counters as a plot and a table, and its earlier titles.
-func TestVideo(t *testing.T) {
-	s := newStation(t)
+// TestVideoPage: a video's page has its counters as a plot and a table, and its earlier titles.
+func TestVideoPage(t *testing.T) {
+	s := newEnv(t, nil)
 	v := named("-a_1", "First name", 1000)
 	v.Duration, v.Likes, v.Tags = "PT1H2M3S", number64(5), []string{"lofi", ""}
 	v.Description = "One\n\nTwo"
 	s.store("US", "run1", nine, v)
-	page := s.says("/videos/-a_1", 200, "First name", "length 1:02:03", "1k Views", "5 Likes",
+	page := s.shows("/videos/-a_1", 200, "First name", "length 1:02:03", "1k Views", "5 Likes",
 		"– Comments the upstream does not say", "has not changed since the video was first seen",
 		"Tags lofi", "One Two")
 	v.Title, v.Views = "Second name", number64(2500)
 	s.store("US", "run2", nine.Add(3*time.Hour), v)
-	page = s.says("/videos/-a_1", 200, "2.5k Views", "from 1,000 on 21 Nov 2026 09:00:00 UTC to "+
-		"2,500 on 21 Nov 2026 12:00:00 UTC", "Names", "First name", "Second name")
+	page = s.shows("/videos/-a_1", 200, "2.5k Views", "from 1,000 on 1 Jul 2026 09:00:00 UTC to "+
+		"2,500 on 1 Jul 2026 12:00:00 UTC", "Names", "First name", "Second name")
 	if n := strings.Count(page.body, `role="img" aria-labelledby="plot-`); n != 2 {
 		t.Errorf("%d plots, want 2", n)
 	}
-	s.says("/videos/nothing", 404, "no video with that id")
+	s.shows("/videos/nothing", 404, "no video with that id")
 }
 
-func TestSearch(t *testing.T) {
-	s := newStation(t)
+func TestSearchPage(t *testing.T) {
+	s := newEnv(t, nil)
 	var videos []catalog.Video
 	for i := range 60 {
 		videos = append(videos, named("v"+string(rune('A'+i)), "Rainy lofi beats", int64(i)))
 	}
 	s.store("US", "run1", nine, videos...)
-	s.says("/search", 200, "Enter words")
-	first := s.says("/search?q=lofi+rain", 200, "Videos with lofi rain", "Next")
+	s.shows("/search", 200, "Enter words")
+	first := s.shows("/search?q=lofi+rain", 200, "Videos with lofi rain", "Next")
 	if !strings.Contains(first.body, `href="/search?page=2&amp;q=lofi&#43;rain"`) {
 		t.Errorf("no link to the next page: %s", first.body)
 	}
-	s.says("/search?q=lofi+rain&page=2", 200, ", page 2", "Previous", "Next")
-	last := s.says("/search?q=lofi+rain&page=3", 200, "Previous")
+	s.shows("/search?q=lofi+rain&page=2", 200, ", page 2", "Previous", "Next")
+	last := s.shows("/search?q=lofi+rain&page=3", 200, "Previous")
 	if n := strings.Count(last.body, "<li>\n  <p"); n != 10 {
 		t.Errorf("%d videos on the last page, want 10", n)
 	}
-	s.says("/search?q=lofi&page=4", 200, "No more videos")
-	s.says("/search?q=nobody", 200, "No video in the catalogue has all of these words: nobody")
-	s.says("/search?q=a&page=0", 400, "from 1 to 20")
-	s.says("/search?q="+strings.Repeat("a", 201), 400, "at most 200 bytes")
-	s.says("/search?q="+url.QueryEscape(`"><script>alert(1)</script>`), 200, "&lt;script&gt;")
+	s.shows("/search?q=lofi&page=4", 200, "No more videos")
+	s.shows("/search?q=nobody", 200, "No video in the catalogue has all of these words: nobody")
+	s.shows("/search?q=a&page=0", 400, "from 1 to 20")
+	s.shows("/search?q="+strings.Repeat("a", 201), 400, "at most 200 bytes")
+	s.shows("/search?q="+url.QueryEscape(`"><script>alert(1)</script>`), 200, "&lt;script&gt;")
 }
 
 // inline are the attributes that the content security policy forbids.
@@ -119,7 +114,7 @@ var inline = regexp.MustCompile(`\s(?:style|on\w+)=`)
 
 // What the upstream calls a video is text, whatever it is.
 func TestHostileTitles(t *testing.T) {
-	s := newStation(t)
+	s := newEnv(t, nil)
 	hostile := []string{"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`,
 		"\u202egnp.exe\u2066\u2069\u2069", "\x00\x1b[31m\u009b",
 		"</title><script>alert(2)</script>",
@@ -139,7 +134,7 @@ func TestHostileTitles(t *testing.T) {
 		paths = append(paths, "/videos/"+v.ID)
 	}
 	for _, path := range paths {
-		page := s.says(path, 200)
+		page := s.shows(path, 200)
 		for _, bad := range []string{"<script>", "<img", "onerror=alert(1)>", "\u202e", "\u2066",
 			"\u2069", "\x00", "\x1b", "\u009b"} {
 			if strings.Contains(page.body, bad) {
@@ -152,14 +147,12 @@ func TestHostileTitles(t *testing.T) {
 			}
 		}
 	}
-	s.says("/videos/idg", 200, "(no title)")
+	s.shows("/videos/idg", 200, "(no title)")
 }
 
 // A page is the same until something on it changes, so that nobody gets it twice.
 func TestSamePage(t *testing.T) {
-	s := newStation(t)
-	b := newBudget(s, 10_000)
-	s.routes()
+	s, b := newBudget(t, 10_000)
 	now := time.Now()
 	s.store("US", "run1", now.Add(-time.Hour), named("a", "First", 1))
 	b.charge(now.Add(-time.Hour), "youtube.videos.list", 4, "job=trending region=US")
@@ -178,8 +171,8 @@ func TestSamePage(t *testing.T) {
 }
 
 func TestNoSuchPage(t *testing.T) {
-	s := newStation(t)
-	s.says("/nothing", 404, "Not Found no such page")
+	s := newEnv(t, nil)
+	s.shows("/nothing", 404, "Not Found no such page")
 	if r := s.get("/static/style.css"); r.status != 200 || r.header.Get("Content-Type") !=
 		"text/css; charset=utf-8" {
 		t.Errorf("style sheet: %d %s", r.status, r.header)
@@ -187,71 +180,4 @@ func TestNoSuchPage(t *testing.T) {
 	if r := s.get("/static/..%2fpages.go"); r.status != 404 {
 		t.Errorf("what is not a static file: %d", r.status)
 	}
-}
-
-// The pages of many real or generated charts are all there.
-func TestAllPages(t *testing.T) {
-	s := newStation(t)
-	s.fill(standin.Generator{Days: 2}.Charts(), time.Now())
-	for _, region := range s.pages.Regions {
-		s.says("/charts/"+region, 200, "Earlier charts")
-	}
-	_, videos, err := s.pages.Catalog.Current(t.Context(), catalog.ChartKey{Region: "US"}, 20)
-	must(t, err)
-	for _, v := range videos {
-		s.says("/videos/"+v.ID, 200, "last seen")
-	}
-}
-
-// The stream says that something changed, at once and whenever a page is stored, and ends with the
-// server.
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	s := newStation(t)
-	done := make(chan struct{})
-	s.pages.Done = done
-	response, err := http.Get(s.url + "/events")
-	must(t, err)
-	defer response.Body.Close()
-	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
-		t.Fatalf("content type %s", kind)
-	}
-	lines := bufio.NewScanner(response.Body)
-	next := func() string {
-		for lines.Scan() {
-			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				return data
-			}
-		}
-		return "end"
-	}
-	before := next()
-	s.store("US", "run1", nine, named("a", "First", 1))
-	if after := next(); after == before || after == "end" {
-		t.Errorf("%s before the chart, %s after", before, after)
-	}
-	close(done)
-	if last := next(); last != "end" {
-		t.Errorf("%s after the end", last)
-	}
-}
-
-// A reader beyond the bound is refused, as is one with too many streams; the others keep theirs.
-func TestManyStreams(t *testing.T) {
-	s := newStation(t)
-	s.pages.streams.open = mostStreams
-	if r := s.get("/events"); r.status != 503 || r.header.Get("Retry-After") == "" {
-		t.Errorf("status %d, %s", r.status, r.header)
-	}
-	s.pages.streams.open = 0
-	var c changes
-	for range mostOfOne {
-		must(t, c.enter("greedy"))
-	}
-	if c.enter("greedy") == nil {
-		t.Error("one reader may take all streams")
-	}
-	must(t, c.enter("another"))
-	c.leave("greedy")
-	must(t, c.enter("greedy"))
 }

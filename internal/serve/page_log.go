@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"cmp"
@@ -62,7 +62,7 @@ func choices(chosen string, values ...string) (all []choice) {
 // mostEntries are listed.
 const mostEntries = 100
 
-func (p *Pages) log(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+func (p *site) log(ctx context.Context, r *http.Request, now time.Time) (page, error) {
 	if err := p.mayRead(r); err != nil {
 		return page{}, err
 	}
@@ -97,14 +97,14 @@ func (p *Pages) log(ctx context.Context, r *http.Request, now time.Time) (page, 
 		}
 		body.Entries = append(body.Entries, entries...)
 	}
-	p.Sources.ReadLedger()
+	p.sources.readLedger()
 	slices.SortStableFunc(body.Entries, func(a, b quota.Entry) int { return b.At.Compare(a.At) })
 	body.Entries = body.Entries[:min(len(body.Entries), mostEntries)]
 	return page{Title: "Log", Section: "log", Live: true, Body: body}, nil
 }
 
 // newLog reads the form.
-func (p *Pages) newLog(r *http.Request) (*logBody, error) {
+func (p *site) newLog(r *http.Request) (*logBody, error) {
 	cfg := p.Source().Config
 	b := &logBody{By: cmp.Or(r.FormValue("by"), quota.LabelJob),
 		Since: cmp.Or(r.FormValue("since"), "24h"), Bucket: r.FormValue("bucket"),
@@ -142,7 +142,7 @@ func (p *Pages) newLog(r *http.Request) (*logBody, error) {
 }
 
 // buckets returns the buckets of a credential that may have a log.
-func (p *Pages) buckets(credential string) []string {
+func (p *site) buckets(credential string) []string {
 	c, err := p.Source().Config.Credential(credential)
 	if err != nil {
 		return nil

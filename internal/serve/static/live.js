@@ -1,5 +1,5 @@
-// A page that stays open follows what changes: the server says that something did, the page is
-// asked for once more, and its parts that differ are put in place of the old ones.
+// A page that stays open and is visible is read again every few seconds, and its parts that differ
+// are put in place of the old ones.
 "use strict";
 
 const here = document.getElementById("live");
@@ -60,22 +60,6 @@ async function refresh() {
   if (again) refresh();
 }
 
-// The server gives the answer of the last second again: one asked for later has the change in it.
-let soon = 0;
-function later() {
-  soon ||= setTimeout(() => { soon = 0; refresh(); }, 1200);
-}
-
-let events = null;
-function follow() {
-  events?.close();
-  events = new EventSource("/events");
-  events.addEventListener("changed", later);
-  events.addEventListener("error", () => tell("Disconnected, reconnecting."));
-}
-
-// A browser has few connections for each server: a page that is left or hidden must not keep one.
-document.addEventListener("visibilitychange", () => document.hidden ? events?.close() : follow());
-window.addEventListener("pagehide", () => events?.close());
-window.addEventListener("pageshow", follow);
-setInterval(refresh, 60000); // "3 min ago" becomes "4 min ago"
+document.addEventListener("visibilitychange", refresh);
+setInterval(refresh, 5000);
+refresh();

@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"math"
@@ -48,8 +48,7 @@ func TestBurn(t *testing.T) {
 
 // For a window that slides, what is left is what the ledger would have said at each moment.
 func TestBurn_Ledger(t *testing.T) {
-	s := newStation(t)
-	b := newBudget(s, 10_000)
+	_, b := newBudget(t, 10_000)
 	dice := rand.New(rand.NewPCG(1, 2))
 	limit := quota.Limit{Bucket: "default", Units: 10_000, Headroom: 500,
 		Window: quota.Sliding(24 * time.Hour)}

@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func (b videoBody) Upstream() string {
 // Renamed reports whether the video was ever called otherwise.
 func (b videoBody) Renamed() bool { return len(b.Names) > 1 }
 
-func (p *Pages) video(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+func (p *site) video(ctx context.Context, r *http.Request, now time.Time) (page, error) {
 	id := r.PathValue("id")
 	history, err := p.Catalog.Video(ctx, id)
 	if errors.Is(err, catalog.ErrNotFound) {

@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"errors"
@@ -12,39 +12,39 @@ import (
 // every is how often an outage that lasts is logged.
 const every = time.Minute
 
-// Sources logs outages of the catalogue and the ledger without a line for each request: the first
+// sources logs outages of the catalogue and the ledger without a line for each request: the first
 // failure of each, then one a minute with the number of failures that were not logged, and the end.
-type Sources struct {
-	Log *slog.Logger
+type sources struct {
+	log *slog.Logger
 
-	catalogue, ledger source
+	catalogue, ledger sourceState
 }
 
-// source is one of them.
-type source struct {
+// sourceState is the outage of one source.
+type sourceState struct {
 	mu     sync.Mutex
 	away   bool      // a failure was logged, and nothing could be read since
 	logged time.Time // the last failure that was
 	more   int       // failures since then
 }
 
-// Failed logs an error of either source.
-func (s *Sources) Failed(err error) {
+// failed logs an error of either source.
+func (s *sources) failed(err error) {
 	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
-		s.ledger.failed(s.Log, "cannot read the ledger", err)
+		s.ledger.failed(s.log, "cannot read the ledger", err)
 		return
 	}
-	s.catalogue.failed(s.Log, "cannot read the catalogue", err)
+	s.catalogue.failed(s.log, "cannot read the catalogue", err)
 }
 
-// ReadCatalogue says that the catalogue could be read just now.
-func (s *Sources) ReadCatalogue() { s.catalogue.read(s.Log, "the catalogue can be read again") }
+// readCatalogue notes that the catalogue could be read.
+func (s *sources) readCatalogue() { s.catalogue.read(s.log, "the catalogue can be read again") }
 
-// ReadLedger says that the ledger could be read just now.
-func (s *Sources) ReadLedger() { s.ledger.read(s.Log, "the ledger can be read again") }
+// readLedger notes that the ledger could be read.
+func (s *sources) readLedger() { s.ledger.read(s.log, "the ledger can be read again") }
 
 // failed logs at most once a minute, so that a source that comes and goes does not fill the log.
-func (s *source) failed(log *slog.Logger, text string, err error) {
+func (s *sourceState) failed(log *slog.Logger, text string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -56,7 +56,7 @@ func (s *source) failed(log *slog.Logger, text string, err error) {
 	s.away, s.logged, s.more = true, now, 0
 }
 
-func (s *source) read(log *slog.Logger, text string) {
+func (s *sourceState) read(log *slog.Logger, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {

@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"context"
@@ -29,7 +29,7 @@ type searchBody struct {
 // First returns the number of the first video on this page.
 func (b searchBody) First() int { return (b.Page-1)*perPage + 1 }
 
-func (p *Pages) search(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+func (p *site) search(ctx context.Context, r *http.Request, now time.Time) (page, error) {
 	body := searchBody{Query: strings.TrimSpace(r.FormValue("q")), Page: 1}
 	if len(body.Query) > longestQuery {
 		return page{}, badRequest("q: write at most %d bytes", longestQuery)

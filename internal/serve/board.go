@@ -1,4 +1,4 @@
-package pages
+package serve
 
 import (
 	"cmp"
@@ -23,9 +23,8 @@ type boardBody struct {
 	Trouble  string
 	Outages  []report.Outage // of this host: while the ledger is away, and until it knows all
 	Accounts []*account
-	More     []string   // a sentence for each split bucket with parts that are not among Accounts
-	Wall     []*account // buckets of the wall board; nil on the usual board
-	Daemon   string     // whether a daemon answers; "" if none is expected
+	More     []string // a sentence for each split bucket with parts that are not among Accounts
+	Daemon   string   // whether a daemon answers; "" if none is expected
 	DaemonOK bool
 	Refused  []string // a sentence for each credential that denied jobs in the last 24 hours
 	Short    []string // a sentence for each bucket that is short
@@ -63,24 +62,22 @@ const (
 	mostTicks   = 8
 	mostLeftOut = 12
 	mostDenied  = 5
-	wallBuckets = 9
-	wallRegions = 12
 )
 
-func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page, error) {
+func (p *site) board(ctx context.Context, r *http.Request, now time.Time) (page, error) {
 	tiles, err := p.tiles(ctx, 0)
 	if err != nil {
 		return page{}, err
 	}
 	body := &boardBody{Regions: tiles, Headline: "Charts", Grade: "good"}
-	if p.Limits != nil && p.private(r) {
-		body.Limits, body.Denied = p.Limits.Counts(), p.Limits.TopDenied(mostDenied)
+	if p.Guard != nil && p.Guard.Stats != nil && p.private(r) {
+		body.Limits, body.Denied = p.Guard.Stats.Counts(), p.Guard.Stats.TopDenied(mostDenied)
 	}
 	if p.Source != nil && p.private(r) {
 		body.Budgets = true
 		if err := p.fillBoard(ctx, body, now); err != nil {
 			if ctx.Err() == nil { // else the client has disconnected
-				p.Sources.Failed(err)
+				p.sources.failed(err)
 			}
 			body.Headline, body.Grade = "The ledger cannot be read", "bad"
 			body.Trouble = "Budgets, forecast and ticks are missing here; " +
@@ -88,33 +85,12 @@ func (p *Pages) board(ctx context.Context, r *http.Request, now time.Time) (page
 		}
 		body.Outages = p.outages(ctx, body.Trouble != "")
 	}
-	wall := r.URL.Query().Get("wall") != ""
-	if wall {
-		body.hang()
-	}
-	return page{Title: body.Headline, Section: "board", Live: true, Wall: wall, Body: body}, nil
-}
-
-// hang keeps what fits on one screen: the worst buckets first, and the oldest charts.
-func (b *boardBody) hang() {
-	part := func(a *account) float64 {
-		return float64(a.Left()) / float64(max(1, a.Binding().Limit.Cap(false)))
-	}
-	grades := map[string]int{"bad": 0, "warn": 1, "good": 2}
-	b.Wall = append([]*account{}, b.Accounts...)
-	slices.SortStableFunc(b.Wall, func(x, y *account) int {
-		return cmp.Or(cmp.Compare(grades[x.Grade()], grades[y.Grade()]), cmp.Compare(part(x), part(y)))
-	})
-	b.Wall = b.Wall[:min(len(b.Wall), wallBuckets)]
-	slices.SortStableFunc(b.Regions, func(x, y regionTile) int {
-		return x.CompletedAt.Compare(y.CompletedAt)
-	})
-	b.Regions = b.Regions[:min(len(b.Regions), wallRegions)]
+	return page{Title: body.Headline, Section: "board", Live: true, Body: body}, nil
 }
 
 // outages are those of this host that matter: while the ledger is away, and while the journal has
 // lines.
-func (p *Pages) outages(ctx context.Context, away bool) []report.Outage {
+func (p *site) outages(ctx context.Context, away bool) []report.Outage {
 	all, err := p.Source().Outages(ctx)
 	if err != nil {
 		p.Log.Warn("cannot read the journal", "error", err)
@@ -125,7 +101,7 @@ func (p *Pages) outages(ctx context.Context, away bool) []report.Outage {
 	return report.Unposted(all)
 }
 
-func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (err error) {
+func (p *site) fillBoard(ctx context.Context, body *boardBody, now time.Time) (err error) {
 	if body.Accounts, body.More, err = p.accounts(ctx); err != nil {
 		return err
 	}
@@ -160,7 +136,7 @@ func (p *Pages) fillBoard(ctx context.Context, body *boardBody, now time.Time) (
 }
 
 // deniedJobs returns a sentence for each credential that denied charges in the last 24 hours.
-func (p *Pages) deniedJobs(ctx context.Context, now time.Time) (all []string, err error) {
+func (p *site) deniedJobs(ctx context.Context, now time.Time) (all []string, err error) {
 	from := p.Source()
 	for _, c := range from.Config.Credentials {
 		denied, err := from.Denied(ctx, c.Name, "", quota.LabelJob,
@@ -177,7 +153,7 @@ func (p *Pages) deniedJobs(ctx context.Context, now time.Time) (all []string, er
 
 // lookFor reports on the board whether a daemon of this machine answers at the address of its
 // health checks.
-func (p *Pages) lookFor(ctx context.Context, body *boardBody, address string) {
+func (p *site) lookFor(ctx context.Context, body *boardBody, address string) {
 	const answered, patience = 10 * time.Second, 500 * time.Millisecond
 	host, port, _ := net.SplitHostPort(address)
 	body.DaemonOK, _ = p.alive.get(ctx, answered, func(ctx context.Context) (bool, error) {

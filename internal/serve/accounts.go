@@ -1,10 +1,9 @@
-package pages
+package serve
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -147,7 +146,7 @@ const (
 
 // accounts returns those of all buckets that have a limit, and a sentence for each split bucket
 // that has more parts.
-func (p *Pages) accounts(ctx context.Context) (all []*account, more []string, err error) {
+func (p *site) accounts(ctx context.Context) (all []*account, more []string, err error) {
 	from := p.Source()
 	forecasts, err := p.forecasts.get(ctx, forecastFor,
 		func(ctx context.Context) ([]report.Forecast, error) { return from.Forecasts(ctx, "") })
@@ -180,7 +179,7 @@ func (p *Pages) accounts(ctx context.Context) (all []*account, more []string, er
 			all = append(all, a)
 		}
 	}
-	p.Sources.ReadLedger()
+	p.sources.readLedger()
 	return all, more, nil
 }
 
@@ -259,24 +258,6 @@ func spenders(sums []quota.Sum, since time.Time) []spender {
 		all = append(all[:mostSpenders-1], rest)
 	}
 	return all
-}
-
-// stampBudgets writes text that differs whenever a budget has changed.
-func (p *Pages) stampBudgets(ctx context.Context, to io.Writer) error {
-	from := p.Source()
-	for _, c := range from.Config.Credentials {
-		usage, err := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Usage(ctx)
-		if err != nil {
-			return err
-		}
-		for _, b := range usage.Buckets {
-			fmt.Fprintln(to, b.Bucket, b.Held, b.SuspendedUntil.UnixMicro())
-			for _, l := range b.Limits {
-				fmt.Fprintln(to, l.Used)
-			}
-		}
-	}
-	return nil
 }
 
 // kept caches a value that takes a while to make.
