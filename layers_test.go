@@ -41,7 +41,7 @@ costs/formula: costs/answer costs/graphql quota
 costs/graphql:
 untrusted: quota
 catalog: sqlite
-googlemeter: costs quota untrusted
+bill: costs quota untrusted
 ledger/redistest: lua
 ledger/queue:
 ledger/memstore: quota
@@ -64,7 +64,7 @@ report: catalog config costs forecast job journal ledger/memstore plan quota sha
 report: words
 serve: catalog config costs forecast limit plan quota regions report schedule words
 config: . costs grammar ledger limit quota regions schedule share spell sqlite textfile
-doctor: config costs googlemeter ledger ledger/redisstore quota report sqlite
+doctor: bill config costs ledger ledger/redisstore quota report sqlite
 journal: quota sqlite
 cli: config costs ledger meter proxy quota report spell sqlite words
 cli/clitest:
@@ -96,7 +96,7 @@ var owners = []struct {
 	{"github.com/redis/go-redis", "ledger/redisstore ledger/redistest limit", false},
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},
-	{"golang.org/x/oauth2", "googlemeter", false},
+	{"golang.org/x/oauth2", "bill", false},
 	{"github.com/santhosh-tekuri/jsonschema", "grammar", false},
 	{"github.com/expr-lang/expr", "costs/formula", true},
 	{"github.com/vektah/gqlparser", "costs/graphql standin", true},

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotabudget/internal/bill"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
-	"quotabudget/internal/googlemeter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
@@ -51,7 +51,7 @@ It exits with 0 if there is nothing to correct, or all was corrected, else with 
 			}
 			return a.with(c.Context(), func(g *gate) error {
 				return a.reconciled(c.Context(), g, reconciling{days: days, apply: apply,
-					meter: googlemeter.Meter{Lag: lag}})
+					meter: bill.Meter{Lag: lag}})
 			})
 		},
 	}
@@ -64,8 +64,8 @@ It exits with 0 if there is nothing to correct, or all was corrected, else with 
 // reconciling is a comparison that is being made.
 type reconciling struct {
 	*gate
-	client *googlemeter.Client
-	meter  googlemeter.Meter
+	client *bill.Client
+	meter  bill.Meter
 	days   int
 	apply  bool
 	shares []string // credentials of the same project, this one included
@@ -108,8 +108,8 @@ func (a *app) reconciled(ctx context.Context, g *gate, r reconciling) error {
 }
 
 // cloud returns a client with the credential's service account.
-func (a *app) cloud(g *gate) (*googlemeter.Client, error) {
-	service := googlemeter.ServiceOf(g.prices())
+func (a *app) cloud(g *gate) (*bill.Client, error) {
+	service := bill.ServiceOf(g.prices())
 	if service == "" {
 		return nil, cli.Hint(cli.Usagef("%s is not metered by Google's own means",
 			g.cred.Upstream), "what its answers tell is learned as its price list says")
@@ -123,18 +123,18 @@ func (a *app) cloud(g *gate) (*googlemeter.Client, error) {
 			"an API key cannot read quota: write service_account: {file: PATH} into quota.yaml; "+
 				"docs/upstream.md says how to make one")
 	}
-	text, err := at.Key(googlemeter.MaxKey)
+	text, err := at.Key(bill.MaxKey)
 	if err != nil {
 		return nil, broken(err, "write the JSON key of the account into that file, readable by "+
 			"the user that runs this program")
 	}
-	account, err := googlemeter.ParseAccount(text)
+	account, err := bill.ParseAccount(text)
 	if err != nil {
 		return nil, broken(errors.New("service account: file "+at.File+" "+err.Error()),
 			"make a new key: gcloud iam service-accounts keys create FILE --iam-account EMAIL")
 	}
 	at.Secret(a.Getenv).WarnExposed(a.Logger())
-	client := &googlemeter.Client{Account: account, Project: at.Project, Service: service,
+	client := &bill.Client{Account: account, Project: at.Project, Service: service,
 		Endpoint: at.Endpoint}
 	if client.ProjectName() == "" {
 		return nil, broken(errors.New("credential "+g.Credential+" has no project"),
@@ -160,11 +160,11 @@ func projectOf(s config.ServiceAccount) string {
 	if s.Project != "" {
 		return s.Project
 	}
-	text, err := s.Key(googlemeter.MaxKey)
+	text, err := s.Key(bill.MaxKey)
 	if err != nil {
 		return ""
 	}
-	account, err := googlemeter.ParseAccount(text)
+	account, err := bill.ParseAccount(text)
 	if err != nil {
 		return ""
 	}
@@ -199,7 +199,7 @@ func (r *reconciling) compare(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (r *reconciling) row(ctx context.Context, b costs.Bucket, day googlemeter.Day,
+func (r *reconciling) row(ctx context.Context, b costs.Bucket, day bill.Day,
 	used map[string]int64) error {
 	row := reconciledRow{Bucket: b.Name, Metric: b.Metric, From: words.Time(day.Begin),
 		To: words.Time(day.Until), Settled: day.Settled, day: day}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"quotabudget/internal/bill"
 	"quotabudget/internal/cli"
-	"quotabudget/internal/googlemeter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
@@ -57,29 +57,29 @@ func (r *reconciling) uncorrected(row reconciledRow, err error) error {
 }
 
 // inCloudWords adds exit code and hint to an error of Google.
-func inCloudWords(c *googlemeter.Client, err error) error {
-	e, ok := errors.AsType[*googlemeter.Error](err)
+func inCloudWords(c *bill.Client, err error) error {
+	e, ok := errors.AsType[*bill.Error](err)
 	if !ok {
 		return err
 	}
 	code, hint := cli.ExitFailed, ""
 	project := c.ProjectName()
 	switch e.Kind {
-	case googlemeter.Away:
+	case bill.Away:
 		code, hint = cli.ExitUnavailable, "nothing was compared; try again later"
-	case googlemeter.BadKey:
+	case bill.BadKey:
 		code = cli.ExitRefused
 		hint = fmt.Sprintf("the key of %s was deleted, or is another account's, or this host's "+
 			"clock is wrong: gcloud iam service-accounts keys create FILE --iam-account %s",
 			c.Account, c.Account)
-	case googlemeter.NotAllowed:
+	case bill.NotAllowed:
 		code = cli.ExitRefused
 		hint = fmt.Sprintf("gcloud projects add-iam-policy-binding %s --member serviceAccount:%s "+
 			"--role %s", project, c.Account, e.Role())
-	case googlemeter.Disabled:
+	case bill.Disabled:
 		code = cli.ExitRefused
 		hint = fmt.Sprintf("gcloud services enable %s --project %s", e.Host(), project)
-	case googlemeter.NoProject:
+	case bill.NoProject:
 		code = cli.ExitConfig
 		hint = "is project " + project + " right? quota.yaml names it with project:"
 	}
@@ -98,18 +98,18 @@ type reconciliation struct {
 }
 
 type reconciledRow struct {
-	Bucket     string              `json:"bucket"`
-	Metric     string              `json:"metric"`
-	From       words.Time          `json:"from"`
-	To         words.Time          `json:"to"`
-	Settled    bool                `json:"settled"`
-	Ours       int64               `json:"ours"`
-	Theirs     *int64              `json:"theirs"`
-	Verdict    googlemeter.Verdict `json:"verdict"`
-	Correction int64               `json:"correction"`
-	Applied    bool                `json:"applied"`
+	Bucket     string       `json:"bucket"`
+	Metric     string       `json:"metric"`
+	From       words.Time   `json:"from"`
+	To         words.Time   `json:"to"`
+	Settled    bool         `json:"settled"`
+	Ours       int64        `json:"ours"`
+	Theirs     *int64       `json:"theirs"`
+	Verdict    bill.Verdict `json:"verdict"`
+	Correction int64        `json:"correction"`
+	Applied    bool         `json:"applied"`
 
-	day googlemeter.Day
+	day bill.Day
 	own int64 // of Ours, those of this credential
 }
 
@@ -132,8 +132,8 @@ type limitRow struct {
 }
 
 // compareLimits finds the limits of the configuration that differ from Google's.
-func (r *reconciliation) compareLimits(g *gate, limits []googlemeter.Limit) {
-	for _, d := range googlemeter.Differ(g.Limits, limits, g.prices()) {
+func (r *reconciliation) compareLimits(g *gate, limits []bill.Limit) {
+	for _, d := range bill.Differ(g.Limits, limits, g.prices()) {
 		row := limitRow{Bucket: d.Ours.Bucket, Window: d.Ours.Window.Text(), Ours: d.Ours.Units}
 		if d.Theirs >= 0 {
 			row.Theirs = &d.Theirs
@@ -168,14 +168,14 @@ func (r reconciliation) show(s cli.Screen, g *gate) error {
 
 func (row reconciledRow) inWords() string {
 	switch row.Verdict {
-	case googlemeter.More, googlemeter.Less:
+	case bill.More, bill.Less:
 		if row.Applied {
 			return "corrected"
 		}
 		return "google counted " + string(row.Verdict)
-	case googlemeter.Waiting:
+	case bill.Waiting:
 		return "google has not counted all yet"
-	case googlemeter.Unknown:
+	case bill.Unknown:
 		return "google says nothing"
 	}
 	return string(row.Verdict)
@@ -189,7 +189,7 @@ func (r reconciliation) notes(g *gate) (lines []string) {
 	}
 	more := false
 	for _, row := range r.Rows {
-		more = more || row.Verdict == googlemeter.More
+		more = more || row.Verdict == bill.More
 	}
 	if more {
 		lines = append(lines, "something else spends from project "+r.Project+

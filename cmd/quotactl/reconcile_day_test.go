@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/bill"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/googlemeter"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
@@ -44,7 +44,7 @@ func TestReconcileEveryHour(t *testing.T) {
 		m.Use(now, "default", units)
 		billed[day(now)] += units
 	}
-	meter := googlemeter.Meter{Lag: 15 * time.Minute}
+	meter := bill.Meter{Lag: 15 * time.Minute}
 	for range 300 {
 		now = now.Add(time.Duration(10+dice.IntN(10)) * time.Minute)
 		spent := 1 + dice.Int64N(9)

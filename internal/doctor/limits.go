@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"quotabudget/internal/bill"
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
-	"quotabudget/internal/googlemeter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -54,7 +54,7 @@ const tooMuch = "what the upstream does not give is refused by it, and billed"
 // google compares the limits of a credential with what Google says that its project has. It reports
 // whether Google was asked.
 func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) bool {
-	service := googlemeter.ServiceOf(t)
+	service := bill.ServiceOf(t)
 	if c.Account.File == "" || service == "" {
 		return false
 	}
@@ -72,7 +72,7 @@ func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) 
 			"quotactl reconcile --credential " + c.Name + " says what to do"})
 		return false
 	}
-	for _, d := range googlemeter.Differ(c.Limits, limits, t) {
+	for _, d := range bill.Differ(c.Limits, limits, t) {
 		if d.Theirs >= 0 && d.Theirs < d.Ours.Units {
 			e.add(Finding{Warning, "limit-google", fmt.Sprintf("limit %s of %s", d.Ours.Name(),
 				c.Name), fmt.Sprintf("it allows %d units, and Google gives its project %d",
@@ -86,16 +86,16 @@ func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) 
 func nobody(string) string { return "" }
 
 func googleLimits(ctx context.Context, a config.ServiceAccount, service string) (
-	[]googlemeter.Limit, error) {
-	text, err := a.Key(googlemeter.MaxKey)
+	[]bill.Limit, error) {
+	text, err := a.Key(bill.MaxKey)
 	if err != nil {
 		return nil, err
 	}
-	account, err := googlemeter.ParseAccount(text)
+	account, err := bill.ParseAccount(text)
 	if err != nil {
 		return nil, fmt.Errorf("file %s %w", a.File, err)
 	}
-	client := &googlemeter.Client{Account: account, Project: a.Project, Service: service,
+	client := &bill.Client{Account: account, Project: a.Project, Service: service,
 		Endpoint: a.Endpoint}
 	if client.ProjectName() == "" {
 		return nil, errors.New("the key of its service account names no project")

@@ -1,10 +1,9 @@
-// Package googlemeter reads Google's own count and limits of a project's quota, and compares them
-// with the ledger's.
+// Package bill compares the ledger with the upstream's own count and limits.
 //
 // The count is in Cloud Monitoring and the limits are in Service Usage. The generated clients of the
 // two APIs, with gRPC and OpenTelemetry, would enlarge the program by half. The tests compare this
 // package with them.
-package googlemeter
+package bill
 
 import (
 	"cmp"

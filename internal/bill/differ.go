@@ -1,4 +1,4 @@
-package googlemeter
+package bill
 
 import (
 	"strings"
