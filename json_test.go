@@ -1,6 +1,7 @@
 package quotabudget_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"path/filepath"
@@ -98,50 +99,78 @@ func glob(t *testing.T, pattern string) []string {
 type fieldsOf map[string]string
 
 var (
-	jsonTag   = regexp.MustCompile(`json:"([a-z_]+)`)
-	jsonRow   = regexp.MustCompile("(?m)^\\| (`[^|]+`) \\| ([^|]+) \\|")
-	codeSpan  = regexp.MustCompile("`([^`]+)`")
-	reference = regexp.MustCompile("^as `([^`]+)`$")
+	jsonTag  = regexp.MustCompile(`json:"([a-z_]+)`)
+	jsonItem = regexp.MustCompile(`(?m)^- (?:.*\n)(?:  .*\n)*`)
+	remark   = regexp.MustCompile(`\([^()]*\)`)
+	ofType   = regexp.MustCompile("^((?:string|number|boolean|time|map|object)(?: or null)?) `")
+	codeSpan = regexp.MustCompile("`([^`]+)`")
+	sameAs   = regexp.MustCompile(" as (?:in the whole plan|`([^`]+)`)$")
 )
 
-// parseJSONPage reads the tables below each heading. A heading may name several commands, and a
-// type may be that of another field: "as `windows[]`".
+// parseJSONPage reads the items below each heading. A heading may name several commands. An item is
+// an object with its fields, by type, or those of the whole output; remarks are in brackets.
 func parseJSONPage(t *testing.T) map[string]fieldsOf {
 	t.Helper()
 	page := make(map[string]fieldsOf)
 	for _, part := range strings.Split(read(t, "docs/json.md"), "\n## ")[1:] {
 		title, body, _ := strings.Cut(part, "\n")
 		fields := make(fieldsOf)
-		for _, row := range jsonRow.FindAllStringSubmatch(body, -1) {
-			parent := ""
-			for _, span := range codeSpan.FindAllStringSubmatch(row[1], -1) {
-				name, beside := strings.CutPrefix(span[1], ".")
-				if beside {
-					name = parent + name
-				}
-				parent = name[:strings.LastIndexByte(name, '.')+1]
-				fields[name] = row[2]
-			}
+		for _, item := range jsonItem.FindAllString(body+"\n", -1) {
+			fields.item(t, strings.Join(strings.Fields(item[2:]), " "))
 		}
-		for field, kind := range fields {
-			like := reference.FindStringSubmatch(kind)
-			if like == nil {
-				continue
-			}
-			delete(fields, field)
-			for other, kind := range maps.Clone(fields) {
-				if rest, ok := strings.CutPrefix(other, like[1]+"."); ok {
-					fields[field+"."+rest] = kind
-				} else if other == like[1] {
-					fields[field] = kind
-				}
-			}
-		}
+		fields.resolve()
 		if len(fields) > 0 {
 			page[title] = fields
 		}
 	}
 	return page
+}
+
+// item adds the fields of one item: "`limits[]`: string `bucket`, `window`; number `units`".
+func (f fieldsOf) item(t *testing.T, text string) {
+	for remark.MatchString(text) {
+		text = strings.TrimSpace(remark.ReplaceAllString(text, ""))
+	}
+	parent := ""
+	if name, rest, found := strings.Cut(text, ":"); found && strings.HasPrefix(name, "`") {
+		parent, text = strings.Trim(name, "` ")+".", rest
+	}
+	for part := range strings.SplitSeq(text, ";") {
+		part = strings.TrimSpace(part)
+		kind, same := ofType.FindStringSubmatch(part), sameAs.FindStringSubmatch(part)
+		if kind == nil && same == nil {
+			t.Errorf("docs/json.md: no type in %q", part)
+			continue
+		}
+		if same != nil {
+			part = strings.TrimSuffix(part, same[0])
+		}
+		for _, span := range codeSpan.FindAllStringSubmatch(part, -1) {
+			if same == nil {
+				f[parent+span[1]] = kind[1]
+			} else {
+				f[parent+span[1]] = "as " + cmp.Or(same[1], span[1])
+			}
+		}
+	}
+}
+
+// resolve replaces a field that is "as" another one by that one's fields.
+func (f fieldsOf) resolve() {
+	for field, kind := range maps.Clone(f) {
+		like, is := strings.CutPrefix(kind, "as ")
+		if !is {
+			continue
+		}
+		delete(f, field)
+		for other, kind := range maps.Clone(f) {
+			if rest, ok := strings.CutPrefix(other, like+"."); ok {
+				f[field+"."+rest] = kind
+			} else if other == like {
+				f[field] = kind
+			}
+		}
+	}
 }
 
 // fits reports whether a value is of a type.
