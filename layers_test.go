@@ -26,7 +26,7 @@ var layers = table(`
 .:
 lua:
 quota:
-quota/quotatest: quota
+quota/quotatest: ledger quota
 regions: spell
 retryafter:
 share: quota schedule
@@ -58,9 +58,9 @@ job: quota
 meter/metertest: config costs ledger ledger/redistest meter quota standin
 schedule: spell
 forecast: plan quota schedule share
-daemon: catalog forecast ingest job quota regions report schedule share youtube
+daemon: catalog forecast ingest job ledger quota regions report schedule share youtube
 plan: ledger/memstore quota schedule share
-report: catalog config costs forecast job journal ledger/memstore plan quota share spell
+report: catalog config costs forecast job journal ledger ledger/memstore plan quota share spell
 report: words
 serve: catalog config costs forecast limit plan quota regions report schedule words
 config: . costs grammar ledger limit quota regions schedule share spell sqlite textfile

@@ -187,7 +187,7 @@ func (f *fleet) awaitOutcomes(at time.Time) {
 }
 
 // open is the ledger and the catalogue that the daemons shared.
-func (f *fleet) open() (daemon.ClaimsLedger, *catalog.Catalog) {
+func (f *fleet) open() (*ledger.Ledger, *catalog.Catalog) {
 	f.Helper()
 	l, err := ledger.Open(f.Context(), f.cfg.Ledger)
 	must(f, err)
@@ -195,7 +195,7 @@ func (f *fleet) open() (daemon.ClaimsLedger, *catalog.Catalog) {
 	c, err := catalog.Open(f.Context(), f.cfg.Catalog)
 	must(f, err)
 	f.Cleanup(func() { c.Close() })
-	return l.(daemon.ClaimsLedger), c
+	return l, c
 }
 
 // charts are all charts of the regions, whole or not.
@@ -253,7 +253,7 @@ func (f *fleet) logged(pattern string) bool {
 
 // expectWindows holds the entries of the ledger against the limit of any five seconds, and returns
 // their sum.
-func (f *fleet) expectWindows(l quota.Ledger, units int64) (sum int64) {
+func (f *fleet) expectWindows(l *ledger.Ledger, units int64) (sum int64) {
 	f.Helper()
 	entries, err := l.Entries(f.Context(), quota.Query{Credential: "key1",
 		Bucket: quota.DefaultBucket})
@@ -353,7 +353,7 @@ type page struct {
 // returns how many were, and those that were asked for and are not there. A request is of the tick
 // that was charged for it: lanes do not overlap themselves, so that is the last one charged in its
 // region.
-func (f *fleet) expectNoneTwice(l quota.Ledger, charts []catalog.Chart) (again int, lost []page) {
+func (f *fleet) expectNoneTwice(l *ledger.Ledger, charts []catalog.Chart) (again int, lost []page) {
 	f.Helper()
 	entries, err := l.Entries(f.Context(), quota.Query{Credential: "key1",
 		Bucket: quota.DefaultBucket})

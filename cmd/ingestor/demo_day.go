@@ -11,7 +11,6 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
 )
@@ -107,9 +106,7 @@ func (a *app) demoTick(ctx context.Context, cfg config.Config, standin http.Hand
 	}
 	began := time.Now()
 	clock := func() time.Time { return then.Add(demoSpeed * time.Since(began)) }
-	if l, ok := st.budget.Ledger.(*ledger.File); ok {
-		l.Now = clock
-	}
+	st.ledger.Now = clock
 	sweep := st.sweep()
 	sweep.Now, sweep.Run = clock, quota.NewRunID(then)
 	_, err = sweep.Execute(ctx)

@@ -24,7 +24,7 @@ import (
 // is no credential, budget or client.
 type deps struct {
 	cfg     *config.Config
-	ledger  quota.Ledger
+	ledger  *ledger.Ledger
 	cred    config.Credential
 	budget  *quota.Budget
 	catalog *catalog.Catalog
@@ -49,7 +49,7 @@ func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	if metrics == nil {
 		s.ledger, err = cli.OpenLedger(ctx, cfg.Ledger)
 	} else if s.ledger, err = ledger.Open(ctx, cfg.Ledger); err == nil {
-		s.ledger = daemon.Count(s.ledger.(daemon.ClaimsLedger), metrics)
+		s.ledger.Observe = metrics.Observe
 	}
 	if err != nil {
 		return nil, err

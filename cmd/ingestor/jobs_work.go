@@ -50,11 +50,10 @@ func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 		return nil, err
 	}
 	table := s.cfg.Table(cred)
-	claims, _ := s.ledger.(quota.Claims)
 	c := &daemon.Command{
 		Job: job.Job{
 			Budget: j.Budget(cred.Budget(s.ledger, table, s.log)),
-			Claims: claims, Buckets: table.BucketNames(), Call: quota.Call{Method: j.Cost.Method},
+			Claims: s.ledger, Buckets: table.BucketNames(), Call: quota.Call{Method: j.Cost.Method},
 			TTL: holdTime, Settle: job.Settlement(j.Settle), Timeout: j.Timeout, Log: s.log,
 			Max: job.Ceiling{Units: j.Max.Units, Bucket: j.Max.Bucket},
 		},

@@ -109,7 +109,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	}
 	sweep := st.sweep()
 	sweep.Watch = show.watch
-	work := &daemon.Config{}
+	work := &daemon.Config{Spending: st.ledger}
 	all := *st // with all regions
 	all.cfg = &configured
 	if work.Lanes, err = all.lanes(sweep, false); err != nil {

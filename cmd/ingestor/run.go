@@ -118,7 +118,7 @@ func (s *deps) daemonConfig() (*daemon.Config, error) {
 	}
 	d := s.cfg.Daemon
 	return &daemon.Config{
-		Lanes: lanes, Claims: s.ledger.(quota.Claims), Catalog: s.catalog, Lease: d.Lease,
+		Lanes: lanes, Claims: s.ledger, Spending: s.ledger, Catalog: s.catalog, Lease: d.Lease,
 		Grace: d.Grace, ForecastEvery: time.Minute, Elsewhere: s.elsewhere,
 	}, nil
 }

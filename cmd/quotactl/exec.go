@@ -200,14 +200,10 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 			return nil, err
 		}
 	}
-	claims, ok := g.Ledger.(quota.Claims)
-	if !ok && (f.key != "" || f.lock != "") {
-		return nil, fmt.Errorf("%w: it keeps no --id and no --lock", quota.ErrLedgerUnusable)
-	}
 	j := &job.Job{
 		Command: job.Command{Args: args, Env: a.environment(g), Stdin: os.Stdin,
 			Stdout: os.Stdout, Stderr: os.Stderr},
-		Budget: g.Budget, Claims: claims, Buckets: g.prices().BucketNames(), Name: name, Call: call, TTL: f.ttl,
+		Budget: g.Budget, Claims: g.Ledger, Buckets: g.prices().BucketNames(), Name: name, Call: call, TTL: f.ttl,
 		Lapse: quota.Lapse(f.lapse), Settle: job.Settlement(f.settle), Key: f.key, Lock: f.lock,
 		Wait: f.wait, Signals: job.Notify(), Log: a.Logger(),
 		Max: job.Ceiling{Units: f.max, Bucket: f.call.Bucket},

@@ -74,7 +74,7 @@ func (w *wire) pass(from, to net.Conn, stopped *atomic.Bool) {
 type killable struct {
 	*testing.T
 	env    []string
-	ledger quota.Ledger
+	ledger *ledger.Ledger
 	wire   *wire
 	billed atomic.Int64
 	// What happens when the upstream has a request, before it answers and in the middle of its

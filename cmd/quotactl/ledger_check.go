@@ -13,6 +13,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -104,9 +105,9 @@ func isTerminal(in io.Reader) bool {
 	return ok && cli.IsTerminal(w)
 }
 
-func checkLedger(ctx context.Context, cfg *config.Config, l quota.Ledger,
+func checkLedger(ctx context.Context, cfg *config.Config, l *ledger.Ledger,
 	repair bool) (checkResult, error) {
-	out, checker := checkResult{OK: true, Findings: []finding{}}, l.(quota.Checker)
+	out := checkResult{OK: true, Findings: []finding{}}
 	for _, c := range cfg.Credentials {
 		buckets, err := l.BucketsOf(ctx, c.Name)
 		if err != nil {
@@ -120,7 +121,7 @@ func checkLedger(ctx context.Context, cfg *config.Config, l quota.Ledger,
 			}
 		}
 		for _, bucket := range names {
-			found, err := checker.CheckBucket(ctx, c.Name, bucket, repair)
+			found, err := l.Check(ctx, c.Name, bucket, repair)
 			if err != nil {
 				return out, err
 			}

@@ -45,7 +45,7 @@ func TestLogAgreesWithStatus(t *testing.T) {
 	})
 }
 
-func agree(t *testing.T, l quota.Ledger, set func(time.Time)) {
+func agree(t *testing.T, l *ledger.Ledger, set func(time.Time)) {
 	file, text := filepath.Join(t.TempDir(), "quota.yaml"), "credentials:\n"
 	for n := range 1000 {
 		text += fmt.Sprintf(`  - name: k%d
@@ -64,7 +64,7 @@ func agree(t *testing.T, l quota.Ledger, set func(time.Time)) {
 		cred := cfg.Credentials[cases]
 		cases++
 		s := &spending{T: r, now: time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC), set: set,
-			gate: &gate{cred.Budget(l, cfg.Table(cred), nil), cfg, cred}}
+			gate: &gate{cred.Budget(l, cfg.Table(cred), nil), l, cfg, cred}}
 		set(s.now)
 		for range rapid.IntRange(1, 25).Draw(r, "steps") {
 			s.step()

@@ -17,10 +17,10 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/proxy"
-	"quotabudget/internal/quota"
 )
 
 type proxyFlags struct {
@@ -215,7 +215,7 @@ func proxyURL(at net.Addr) string {
 	return "http://" + at.String() + "/"
 }
 
-func (a *app) newProxy(cfg *config.Config, served []config.Credential, l quota.Ledger,
+func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger.Ledger,
 	f proxyFlags) (*proxy.Proxy, error) {
 	log := a.Logger()
 	known, err := a.readCallers(f.tokens)

@@ -7,8 +7,8 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/proxy"
-	"quotabudget/internal/quota"
 )
 
 // servedCredentials returns the credentials to serve, one for each upstream that has one: of the
@@ -85,7 +85,7 @@ func (a *app) chosenCredentials(cfg *config.Config, names []string) (map[string]
 	return chosen, nil
 }
 
-func newUpstream(cfg *config.Config, cred config.Credential, l quota.Ledger,
+func newUpstream(cfg *config.Config, cred config.Credential, l *ledger.Ledger,
 	log *slog.Logger) (*proxy.Upstream, error) {
 	up, err := cli.Upstream(cfg, cred, l, log)
 	if err != nil {

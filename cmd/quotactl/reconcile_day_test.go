@@ -32,7 +32,7 @@ func TestReconcileEveryHour(t *testing.T) {
 	must(t, err)
 	a := &app{cli.Common{Stdout: io.Discard, Stderr: io.Discard, Getenv: os.Getenv, Output: "json"}}
 	cred := cfg.Credentials[0]
-	g := &gate{cred.Budget(l, cfg.Table(cred), a.Logger()), cfg, cred}
+	g := &gate{cred.Budget(l, cfg.Table(cred), a.Logger()), l, cfg, cred}
 	dice := rand.New(rand.NewPCG(1, 2))
 
 	billed := map[string]int64{} // by day
@@ -72,7 +72,7 @@ func TestReconcileEveryHour(t *testing.T) {
 					billed[day(d.Begin)])
 			}
 		}
-		found, err := l.CheckBucket(t.Context(), "key1", "default", false)
+		found, err := l.Check(t.Context(), "key1", "default", false)
 		if err != nil || len(found) > 0 {
 			t.Fatalf("%+v, %v", found, err)
 		}

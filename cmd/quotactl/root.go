@@ -64,8 +64,9 @@ exhausted: try again later, 77 service account refused, 78 configuration.`,
 // gate is the budget of the chosen credential, on its open ledger.
 type gate struct {
 	*quota.Budget
-	cfg  *config.Config
-	cred config.Credential
+	Ledger *ledger.Ledger // the budget's
+	cfg    *config.Config
+	cred   config.Credential
 }
 
 // open reads the configuration and opens the ledger. Close the gate's Ledger.
@@ -86,7 +87,7 @@ func (a *app) open(ctx context.Context) (*gate, error) {
 		return nil, err
 	}
 	budget := report.Journaled(chosen.Budget(l, cfg.Table(chosen), log), cfg, chosen)
-	return &gate{budget, cfg, chosen}, nil
+	return &gate{budget, l, cfg, chosen}, nil
 }
 
 // with runs work on the open gate, and closes it.

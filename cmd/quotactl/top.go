@@ -178,7 +178,7 @@ func (r *topReader) mark(ctx context.Context, now time.Time) (marks string, err 
 // list finds the buckets of a credential, and who spent of them within a day.
 func (r *topReader) list(ctx context.Context, c config.Credential) (err error) {
 	r.listedAt = time.Time{} // until all of it is read
-	g := &gate{c.Budget(r.Ledger, r.Config.Table(c), nil), r.Config, c}
+	g := &gate{c.Budget(r.Ledger, r.Config.Table(c), nil), r.Ledger, r.Config, c}
 	if r.buckets[c.Name], err = g.chosen(ctx, ""); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (r *topReader) do(ctx context.Context, w wish) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	g := &gate{cred.Budget(r.Ledger, r.Config.Table(cred), nil), r.Config, cred}
+	g := &gate{cred.Budget(r.Ledger, r.Config.Table(cred), nil), r.Ledger, r.Config, cred}
 	var out bytes.Buffer
 	a := &app{cli.Common{Stdout: &out, Stderr: io.Discard, Output: "table", UTC: true,
 		Getenv: func(string) string { return "" }}}

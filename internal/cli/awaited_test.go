@@ -18,14 +18,14 @@ func TestAwaitedLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if _, err := l.Charge(t.Context(), quota.Charge{}); !errors.Is(err, quota.ErrUnreachable) {
+	if _, err := l.Time(t.Context()); !errors.Is(err, quota.ErrUnreachable) {
 		t.Errorf("a dead server: %v", err)
 	}
 	if _, err := OpenLedger(t.Context(), "nope:"); !errors.Is(err, quota.ErrMalformed) {
 		t.Error(err)
 	}
 	s.Restart(t)
-	l.(*awaited).tried = time.Time{} // a second has passed
+	l.Store.(*awaited).tried = time.Time{} // a second has passed
 	if _, err := l.Time(t.Context()); err != nil {
 		t.Errorf("the server is back: %v", err)
 	}

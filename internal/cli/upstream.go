@@ -14,7 +14,7 @@ import (
 
 // Upstream returns the upstream of a credential for a proxy, behind the gate on its budget in the
 // ledger.
-func Upstream(cfg *config.Config, cred config.Credential, l quota.Ledger, log *slog.Logger) (
+func Upstream(cfg *config.Config, cred config.Credential, l quota.BudgetLedger, log *slog.Logger) (
 	*proxy.Upstream, error) {
 	table, address := cfg.Table(cred), cfg.Endpoint(cred.Upstream)
 	at, err := url.Parse(address)

@@ -53,7 +53,7 @@ func BenchmarkDecision(b *testing.B) {
 		must(b, charges.Wait())
 	}
 	server.SetNow(b, now)
-	config := daemon.Config{Lanes: w.Lanes(all)}
+	config := daemon.Config{Lanes: w.Lanes(all), Spending: l}
 	for b.Loop() {
 		if _, short, err := config.Shares(b.Context(), "key1"); err != nil || !short {
 			b.Fatal(short, err)
@@ -63,7 +63,7 @@ func BenchmarkDecision(b *testing.B) {
 
 // onRedis returns a ledger on a server, and a daemon's work on it.
 func onRedis(t testing.TB, server *redistest.Server,
-	limits ...quota.Limit) (quota.Ledger, *daemon.Sweep) {
+	limits ...quota.Limit) (*ledger.Ledger, *daemon.Sweep) {
 	t.Helper()
 	l, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)

@@ -64,8 +64,10 @@ const MaxRuns = 4
 
 // Config is a loaded configuration. Its fields do not change.
 type Config struct {
-	Lanes  []Lane
-	Claims quota.Claims // on the ledger of all their budgets
+	Lanes []Lane
+	// Claims and Spending are the ledger of all their budgets.
+	Claims   quota.Claims
+	Spending Spending
 	// Catalog stores how the last ticks of each lane ended; may be nil.
 	Catalog *catalog.Catalog
 	Lease   time.Duration // at least a second

@@ -76,9 +76,10 @@ func (c *Config) wanted(ctx context.Context, credential, name string) ([]share.L
 // snapshot is the ledger's state of the shared bucket at one moment.
 type snapshot struct {
 	Policy
-	rule  share.Rule
-	at    time.Time // by the ledger's clock
-	usage []quota.LimitUsage
+	spending Spending
+	rule     share.Rule
+	at       time.Time // by the ledger's clock
+	usage    []quota.LimitUsage
 }
 
 // snapshot reads what is left, and what a run of each lane takes.
@@ -87,7 +88,7 @@ func (c *Config) snapshot(ctx context.Context, p Policy, name string) (*snapshot
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{Policy: p, at: usage.At, rule: share.Rule{Reset: p.Day}}
+	s := &snapshot{Policy: p, spending: c.Spending, at: usage.At, rule: share.Rule{Reset: p.Day}}
 	for _, b := range usage.Buckets {
 		if b.Bucket == quota.DefaultBucket {
 			s.usage = b.Limits
@@ -130,7 +131,7 @@ func (s *snapshot) lookAhead(ctx context.Context) error {
 			continue
 		}
 		oldest := s.at.Add(-l.Limit.Window.Length)
-		units, err := s.Budget.Ledger.Between(context.WithoutCancel(ctx), s.Budget.Credential,
+		units, err := s.spending.Between(context.WithoutCancel(ctx), s.Budget.Credential,
 			quota.DefaultBucket, oldest, oldest.Add(share.Soon))
 		if err != nil {
 			return err
@@ -146,7 +147,7 @@ func (s *snapshot) book(ctx context.Context) (*share.Book, error) {
 	for _, l := range s.rule.Limits {
 		far = max(far, l.Reach())
 	}
-	sums, err := sumsSince(ctx, s.Budget, s.at.Add(-far))
+	sums, err := sumsSince(ctx, s.spending, s.Budget.Credential, s.at.Add(-far))
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +162,9 @@ func (s *snapshot) book(ctx context.Context) (*share.Book, error) {
 }
 
 // sumsSince returns the units charged to the shared bucket in each grain from a moment on.
-func sumsSince(ctx context.Context, b *quota.Budget, since time.Time) ([]quota.Sum, error) {
-	return b.Ledger.Sums(context.WithoutCancel(ctx), quota.SumQuery{Credential: b.Credential,
+func sumsSince(ctx context.Context, l Spending, credential string, since time.Time) (
+	[]quota.Sum, error) {
+	return l.Sums(context.WithoutCancel(ctx), quota.SumQuery{Credential: credential,
 		Bucket: quota.DefaultBucket, Since: quota.GrainOf(since)})
 }
 
@@ -206,7 +208,7 @@ func (c *Config) belowFloors(ctx context.Context, p Policy) (func(title string) 
 		return nil, err
 	}
 	start, _ := p.Day.Bounds(now)
-	sums, err := sumsSince(ctx, p.Budget, start)
+	sums, err := sumsSince(ctx, c.Spending, p.Budget.Credential, start)
 	if err != nil {
 		return nil, err
 	}

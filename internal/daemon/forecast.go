@@ -88,5 +88,5 @@ func (c *Config) forecasts(ctx context.Context, credential string) ([]forecast.F
 		}
 		q.Lanes = append(q.Lanes, lanes...)
 	}
-	return q.Ask(ctx, b.Ledger)
+	return q.Ask(ctx, c.Spending)
 }

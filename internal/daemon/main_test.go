@@ -97,7 +97,7 @@ func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 // proc simulates one daemon's process.
 type proc struct {
 	*world
-	ledger  *ledger.File
+	ledger  *ledger.Ledger
 	catalog *catalog.Catalog
 	config  *daemon.Config
 	sweep   *daemon.Sweep // the work of its lanes
@@ -128,7 +128,8 @@ func (w *world) open(lanes ...share.Lane) *proc {
 	for _, m := range table.Methods() {
 		prices[m.ID] = m.Costs
 	}
-	ledger := daemon.Count(mortal{p.ledger, p}, p.metrics)
+	p.ledger.Observe = p.metrics.Observe
+	ledger := mortal{p.ledger, p}
 	log := slog.New(slog.NewTextHandler(p, nil))
 	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: w.limits, Paces: w.paces,
 		Prices: prices, Log: log}
@@ -140,7 +141,7 @@ func (w *world) open(lanes ...share.Lane) *proc {
 	must(w, err)
 	p.sweep = &daemon.Sweep{Sweep: ingest.Sweep{Client: client, Catalog: p.catalog, Budget: budget,
 		Day: table.Buckets()[0].Reset, Now: time.Now, Log: log}}
-	p.config = &daemon.Config{Lanes: p.sweep.Lanes(lanes), Claims: ledger, Lease: 2 * time.Minute,
+	p.config = &daemon.Config{Lanes: p.sweep.Lanes(lanes), Claims: ledger, Spending: ledger, Lease: 2 * time.Minute,
 		Grace: 20 * time.Second}
 	return p
 }

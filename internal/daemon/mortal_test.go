@@ -4,13 +4,13 @@ import (
 	"context"
 	"time"
 
-	"quotabudget/internal/daemon"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
 // mortal is the ledger of a process that can die.
 type mortal struct {
-	daemon.ClaimsLedger
+	*ledger.Ledger
 	p *proc
 }
 
@@ -32,23 +32,23 @@ func (p *proc) takeCalls() map[string]int {
 func (m mortal) Usage(ctx context.Context, credential string,
 	limits []quota.Limit) (quota.Usage, error) {
 	m.count("usage")
-	return m.ClaimsLedger.Usage(ctx, credential, limits)
+	return m.Ledger.Usage(ctx, credential, limits)
 }
 
 func (m mortal) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
 	m.count("sums")
-	return m.ClaimsLedger.Sums(ctx, q)
+	return m.Ledger.Sums(ctx, q)
 }
 
 func (m mortal) Between(ctx context.Context, credential, bucket string,
 	from, to time.Time) (int64, error) {
 	m.count("between")
-	return m.ClaimsLedger.Between(ctx, credential, bucket, from, to)
+	return m.Ledger.Between(ctx, credential, bucket, from, to)
 }
 
 func (m mortal) Time(ctx context.Context) (time.Time, error) {
 	m.count("time")
-	return m.ClaimsLedger.Time(ctx)
+	return m.Ledger.Time(ctx)
 }
 
 func (m mortal) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
@@ -56,21 +56,21 @@ func (m mortal) Charge(ctx context.Context, c quota.Charge) (quota.Decision, err
 	if m.p.dead.Load() {
 		return quota.Decision{}, errDead
 	}
-	return m.ClaimsLedger.Charge(ctx, c)
+	return m.Ledger.Charge(ctx, c)
 }
 
 func (m mortal) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
 	if m.p.dead.Load() {
 		return quota.Decision{}, errDead
 	}
-	return m.ClaimsLedger.Reserve(ctx, r)
+	return m.Ledger.Reserve(ctx, r)
 }
 
 func (m mortal) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
 	if m.p.dead.Load() {
 		return quota.Decision{}, errDead
 	}
-	return m.ClaimsLedger.Settle(ctx, s)
+	return m.Ledger.Settle(ctx, s)
 }
 
 func (m mortal) Release(ctx context.Context, credential, reservation string) (map[string]int64,
@@ -78,14 +78,14 @@ func (m mortal) Release(ctx context.Context, credential, reservation string) (ma
 	if m.p.dead.Load() {
 		return nil, errDead
 	}
-	return m.ClaimsLedger.Release(ctx, credential, reservation)
+	return m.Ledger.Release(ctx, credential, reservation)
 }
 
 func (m mortal) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
 	if m.p.dead.Load() {
 		return errDead
 	}
-	return m.ClaimsLedger.Cancel(ctx, c, d)
+	return m.Ledger.Cancel(ctx, c, d)
 }
 
 func (m mortal) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
@@ -93,7 +93,7 @@ func (m mortal) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, err
 	if m.p.dead.Load() || m.p.mute.Load() {
 		return 0, errDead
 	}
-	return m.ClaimsLedger.Claim(ctx, c)
+	return m.Ledger.Claim(ctx, c)
 }
 
 func (m mortal) Finish(ctx context.Context, c quota.Claim, done bool) error {
@@ -104,5 +104,5 @@ func (m mortal) Finish(ctx context.Context, c quota.Claim, done bool) error {
 	if m.p.dead.Load() {
 		return errDead
 	}
-	return m.ClaimsLedger.Finish(ctx, c, done)
+	return m.Ledger.Finish(ctx, c, done)
 }

@@ -259,8 +259,8 @@ func TestShares_LedgerAhead(t *testing.T) {
 	server.SetNow(t, now)
 	window, err := quota.ParseWindow("day", "UTC")
 	must(t, err)
-	_, sweep := onRedis(t, server, quota.Limit{Bucket: quota.DefaultBucket, Window: window})
-	w := daemon.Config{Lanes: sweep.Lanes(lanes(t, "* * * * *", "UTC", "US", 0))}
+	l, sweep := onRedis(t, server, quota.Limit{Bucket: quota.DefaultBucket, Window: window})
+	w := daemon.Config{Lanes: sweep.Lanes(lanes(t, "* * * * *", "UTC", "US", 0)), Spending: l}
 	shares, short, err := w.Shares(t.Context(), "key1")
 	if err != nil || !short {
 		t.Fatal(short, err)

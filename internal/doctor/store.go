@@ -64,7 +64,7 @@ func (e *exam) entries(ctx context.Context) {
 
 func (e *exam) bucket(ctx context.Context, credential, bucket string, now time.Time) {
 	about := "bucket " + bucket + " of " + credential
-	found, err := e.Ledger.(quota.Checker).CheckBucket(ctx, credential, bucket, false)
+	found, err := e.Ledger.Check(ctx, credential, bucket, false)
 	if err != nil {
 		e.add(Finding{Error, "entries", about, err.Error(), "what was spent is not known",
 			"quotactl ledger check"})

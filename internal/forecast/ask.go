@@ -20,9 +20,16 @@ type Question struct {
 	Amount func(bucket string, units int64) string // see Bucket.Amount
 }
 
+// Ledger is what a Question reads.
+type Ledger interface {
+	quota.SumReader
+	Usage(ctx context.Context, credential string, limits []quota.Limit) (quota.Usage, error)
+	Reservations(ctx context.Context, credential, bucket string) ([]quota.Reservation, error)
+}
+
 // Ask reads the ledger and returns the forecast of every bucket with a limit, in the order of the
 // limits. It ignores concurrent limits, which do not depend on time. Errors are the ledger's.
-func (q Question) Ask(ctx context.Context, l quota.Ledger) ([]Forecast, error) {
+func (q Question) Ask(ctx context.Context, l Ledger) ([]Forecast, error) {
 	q.Limits = slices.DeleteFunc(slices.Clone(q.Limits),
 		func(l quota.Limit) bool { return l.Window.Concurrent })
 	if len(q.Limits) == 0 {

@@ -94,13 +94,13 @@ func onLedgers(t *testing.T, test func(*testing.T, openFunc)) {
 	t.Run("redis", func(t *testing.T) { test(t, onRedis) })
 }
 
-func (s *env) wire(t testing.TB, ledger quota.Ledger, limits []quota.Limit) *env {
+func (s *env) wire(t testing.TB, ledger *ledger.Ledger, limits []quota.Limit) *env {
 	t.Helper()
 	return s.wireIn(t, t.TempDir(), ledger, limits)
 }
 
 // wireIn creates the catalogue in dir.
-func (s *env) wireIn(t testing.TB, dir string, ledger quota.Ledger,
+func (s *env) wireIn(t testing.TB, dir string, ledger *ledger.Ledger,
 	limits []quota.Limit) *env {
 	t.Helper()
 	t.Cleanup(func() { ledger.Close() })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quotabudget/internal/ingest"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube"
@@ -200,7 +201,7 @@ func TestBadCredential(t *testing.T) {
 // TestLedgerFails: a gate that cannot charge ends the sweep.
 func TestLedgerFails(t *testing.T) {
 	s := plenty(t)
-	s.onRequest(func(*http.Request) { s.budget.Ledger.Close() })
+	s.onRequest(func(*http.Request) { s.budget.Ledger.(*ledger.Ledger).Close() })
 	sum, err := s.sweep(t, "US,GB", 4).Execute(t.Context())
 	if !errors.Is(err, quota.ErrUnreachable) && !errors.Is(err, quota.ErrLedgerUnusable) {
 		t.Errorf("got %v", err)

@@ -49,7 +49,7 @@ func (c Ceiling) lower(costs []quota.Cost) (lowered []quota.Cost) {
 // the run while that lasts, charges the rest like anything else, and denies what the ceiling of the
 // run does not allow. Calls for other credentials pass through.
 type Drawing struct {
-	quota.Ledger
+	quota.BudgetLedger
 	credential, reservation string
 	bucket                  string // of the reservation; "" if it has several or there is none
 	ceiling                 Ceiling
@@ -64,7 +64,7 @@ type Drawing struct {
 
 // newDrawing returns the ledger of the run's requests.
 func (r *run) newDrawing() *Drawing {
-	d := &Drawing{Ledger: r.budget.Ledger, credential: r.budget.Credential, ceiling: r.Max,
+	d := &Drawing{BudgetLedger: r.budget.Ledger, credential: r.budget.Credential, ceiling: r.Max,
 		reservation: r.out.Reservation, held: map[string]int64{}, beyond: map[string]int64{},
 		open: map[string]map[string]int64{}, drawn: map[string]bool{}}
 	if d.reservation != "" {
@@ -80,7 +80,7 @@ func (r *run) newDrawing() *Drawing {
 // Charge draws what it can, and charges the rest.
 func (l *Drawing) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
 	if c.Credential != l.credential || c.Reservation != "" || c.DryRun {
-		return l.Ledger.Charge(ctx, c)
+		return l.BudgetLedger.Charge(ctx, c)
 	}
 	units := quota.UnitsOf(c.Costs)
 	if _, ok := units[l.bucket]; ok {
@@ -92,7 +92,7 @@ func (l *Drawing) Charge(ctx context.Context, c quota.Charge) (quota.Decision, e
 	// Known use is booked even beyond the ceiling, because it was billed.
 	used := c.Observe && c.Manual
 	return l.take(ctx, units, used, func() (quota.Decision, error) {
-		return l.Ledger.Charge(ctx, c)
+		return l.BudgetLedger.Charge(ctx, c)
 	})
 }
 
@@ -104,7 +104,7 @@ func (l *Drawing) draw(ctx context.Context, c quota.Charge, others map[string]in
 		return quota.Decision{}, quota.ErrReservationShort
 	}
 	c.Reservation = l.reservation
-	d, err := l.Ledger.Charge(ctx, c)
+	d, err := l.BudgetLedger.Charge(ctx, c)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil && !away(err) || !d.Allowed || d.Replayed {
@@ -117,11 +117,11 @@ func (l *Drawing) draw(ctx context.Context, c quota.Charge, others map[string]in
 // Reserve sets aside what a call of an unknown price may take.
 func (l *Drawing) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
 	if r.Credential != l.credential {
-		return l.Ledger.Reserve(ctx, r)
+		return l.BudgetLedger.Reserve(ctx, r)
 	}
 	units := quota.UnitsOf(r.Costs)
 	d, err := l.take(ctx, units, false, func() (quota.Decision, error) {
-		return l.Ledger.Reserve(ctx, r)
+		return l.BudgetLedger.Reserve(ctx, r)
 	})
 	if err == nil && d.Allowed && !d.Replayed {
 		l.mu.Lock()
@@ -172,7 +172,7 @@ func (l *Drawing) admit(units map[string]int64) bool {
 
 // deny returns the ceiling's denial. It has no RetryAt, because waiting does not help.
 func (l *Drawing) deny(ctx context.Context, units map[string]int64) (quota.Decision, error) {
-	now, err := l.Ledger.Time(ctx)
+	now, err := l.BudgetLedger.Time(ctx)
 	if err != nil {
 		now = time.Now()
 	}
@@ -194,7 +194,7 @@ func (l *Drawing) free(ctx context.Context) bool { return l.giveBack(ctx) == nil
 
 // giveBack gives back what is left of the reservation.
 func (l *Drawing) giveBack(ctx context.Context) error {
-	given, err := l.Ledger.Release(ctx, l.credential, l.reservation)
+	given, err := l.BudgetLedger.Release(ctx, l.credential, l.reservation)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (l *Drawing) giveBack(ctx context.Context) error {
 
 // Settle books what a call used in the place of what was held for it.
 func (l *Drawing) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
-	d, err := l.Ledger.Settle(ctx, s)
+	d, err := l.BudgetLedger.Settle(ctx, s)
 	if err == nil {
 		l.settled(s.Reservation, d.Units)
 	}
@@ -215,7 +215,7 @@ func (l *Drawing) Settle(ctx context.Context, s quota.Settle) (quota.Decision, e
 
 // Release gives back what was held for a call.
 func (l *Drawing) Release(ctx context.Context, credential, id string) (map[string]int64, error) {
-	given, err := l.Ledger.Release(ctx, credential, id)
+	given, err := l.BudgetLedger.Release(ctx, credential, id)
 	if err == nil {
 		l.settled(id, nil)
 	}
@@ -241,7 +241,7 @@ func (l *Drawing) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) 
 	if drawn {
 		c.Reservation, units = l.reservation, without(d.Units, l.bucket)
 	}
-	err := l.Ledger.Cancel(ctx, c, d)
+	err := l.BudgetLedger.Cancel(ctx, c, d)
 	if err == nil && c.Credential == l.credential {
 		l.add(units, -1)
 	}

@@ -44,7 +44,7 @@ func TestFrozen(t *testing.T) {
 	claim := quota.Claim{Credential: "key1", Name: "lock:one", Holder: quota.NewID(time.Now()),
 		TTL: time.Minute}
 	for state := quota.ClaimHeld; state != quota.ClaimWon; {
-		state, err = b.ledger.(quota.Claims).Claim(t.Context(), claim)
+		state, err = b.ledger.Claim(t.Context(), claim)
 		must(t, err)
 	}
 	must(t, holder.Process.Signal(syscall.SIGCONT))
@@ -54,7 +54,7 @@ func TestFrozen(t *testing.T) {
 	if !strings.Contains(string(rest), "lost, ended by a signal") {
 		t.Errorf("it went on: %s", rest)
 	}
-	if state, err := b.ledger.(quota.Claims).Claim(t.Context(), claim); err != nil ||
+	if state, err := b.ledger.Claim(t.Context(), claim); err != nil ||
 		state != quota.ClaimWon {
 		t.Errorf("the other run has lost its lock: %v, %v", state, err)
 	}

@@ -75,8 +75,8 @@ type Job struct {
 
 // Prepared is a run that is about to start.
 type Prepared struct {
-	Ledger quota.Ledger // for the requests of the command, see Drawing
-	Labels quota.Labels // of all that the run takes
+	Ledger quota.BudgetLedger // for the requests of the command, see Drawing
+	Labels quota.Labels       // of all that the run takes
 }
 
 // Outcome is what became of a run.

@@ -18,7 +18,7 @@ import (
 // bench is a ledger, and the limits of one credential on it.
 type bench struct {
 	*testing.T
-	ledger quota.Ledger
+	ledger *ledger.Ledger
 	limits []quota.Limit
 	log    *lines
 }
@@ -71,7 +71,7 @@ func (b *bench) job(line string) *job.Job {
 		Budget: &quota.Budget{Ledger: b.ledger, Credential: "key1", Limits: b.limits,
 			Prices: map[string][]quota.Cost{"search": {{Bucket: "default", Units: 2},
 				{Bucket: "search_list", Units: 1}}}},
-		Claims: b.ledger.(quota.Claims), Name: "nightly", Call: quota.Call{Units: 4},
+		Claims: b.ledger, Name: "nightly", Call: quota.Call{Units: 4},
 		TTL: 10 * time.Minute, Log: slog.New(slog.NewTextHandler(b.log, nil)),
 	}
 }

@@ -53,7 +53,7 @@ func open(t *testing.T) *env {
 		filepath.Join(t.TempDir(), "journal.db"))
 	e.must(err)
 	t.Cleanup(func() {
-		e.Budget.Ledger.Close()
+		e.Budget.Ledger.(*ledger.Ledger).Close()
 		e.Budget.Journal.(*journal.Journal).Close()
 	})
 	return e

@@ -5,7 +5,6 @@ import (
 
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/memstore"
-	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
 )
 
@@ -14,7 +13,7 @@ func TestMemoryContract(t *testing.T) {
 	var clock quotatest.Clock
 	store := &memstore.Store{Now: clock.Now}
 	quotatest.Run(t, quotatest.Harness{
-		Open:   func(testing.TB) quota.Ledger { return ledger.New(store) },
+		Open:   func(testing.TB) *ledger.Ledger { return ledger.New(store) },
 		SetNow: clock.Set,
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 // Open opens the ledger of a URL: sqlite:///path/ledger.db, or one of redisstore.Schemes. Errors:
 // quota.ErrMalformed for a URL of another form, quota.ErrUnreachable, quota.ErrLedgerUnusable.
-func Open(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
+func Open(ctx context.Context, ledgerURL string) (*Ledger, error) {
 	if err := CheckURL(ledgerURL); err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func Open(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 		if err != nil {
 			return nil, err
 		}
-		return opened(OpenFile(ctx, path))
+		return OpenFile(ctx, path)
 	}
 	store, err := redisstore.Open(ctx, ledgerURL)
 	if err != nil {
@@ -34,32 +34,18 @@ func Open(ctx context.Context, ledgerURL string) (quota.Ledger, error) {
 	return New(store), nil
 }
 
-// File is a ledger in one SQLite file.
-type File struct {
-	*Ledger
-	Now func() time.Time // the clock; nil means time.Now
-}
-
 // OpenFile opens the ledger in the SQLite file at path: see sqlitestore.Open.
-func OpenFile(ctx context.Context, path string) (*File, error) {
+func OpenFile(ctx context.Context, path string) (*Ledger, error) {
 	store, err := sqlitestore.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Ledger: New(store)}
+	l := New(store)
 	store.Now = func() time.Time {
-		if f.Now != nil {
-			return f.Now()
+		if l.Now != nil {
+			return l.Now()
 		}
 		return time.Now()
-	}
-	return f, nil
-}
-
-// opened keeps a nil ledger of either kind from becoming an interface that is not nil.
-func opened[L quota.Ledger](l L, err error) (quota.Ledger, error) {
-	if err != nil {
-		return nil, err
 	}
 	return l, nil
 }

@@ -112,7 +112,7 @@ func child(ledgerURL string, m mix) error {
 }
 
 // spend charges each of the costs in turn, until none of them is allowed any more.
-func (m mix) spend(l quota.Ledger) error {
+func (m mix) spend(l *ledger.Ledger) error {
 	for denied := 0; denied < len(m.costs); {
 		denied = 0
 		for _, costs := range m.costs {
@@ -147,7 +147,7 @@ func (m mix) spend(l quota.Ledger) error {
 }
 
 // hold takes what a charge would, in two steps.
-func hold(ctx context.Context, l quota.Ledger, c quota.Charge) (quota.Decision, error) {
+func hold(ctx context.Context, l *ledger.Ledger, c quota.Charge) (quota.Decision, error) {
 	id := quota.ReservationID(c.ID, c.Costs[0].Bucket)
 	d, err := l.Reserve(ctx, quota.Reserve{Credential: c.Credential, ID: id, Costs: c.Costs,
 		Limits: c.Limits, TTL: time.Hour, Lapse: quota.LapseCharge})

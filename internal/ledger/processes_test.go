@@ -122,7 +122,7 @@ func twenty(t *testing.T, ledgerURL, name string, m mix) {
 
 // logged adds up the log of a bucket, checks each running total, and takes what it finds out of
 // told.
-func logged(t *testing.T, l quota.Ledger, bucket string, told map[string]string) (sum int64) {
+func logged(t *testing.T, l *ledger.Ledger, bucket string, told map[string]string) (sum int64) {
 	t.Helper()
 	entries, err := l.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: bucket})
 	if err != nil {

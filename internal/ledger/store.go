@@ -40,10 +40,40 @@ type Store interface {
 	Close() error
 }
 
-// Ledger is the log of charges: the rule of package quota, over a store.
+// Ledger is the log of charges: the rule of package quota, over a store. Each method that changes it
+// is one atomic step, decided at the time of the ledger's own clock. Errors are
+// quota.ErrUnreachable when the ledger could not be asked (or its answer was lost),
+// quota.ErrLedgerUnusable when a person must set it right first, quota.ErrMalformed for a request
+// that its Check refuses, and otherwise as stated. quotatest is the contract.
 type Ledger struct {
 	Store
 	quota.DenialCounter
+	// Now is the clock of a ledger in a file; nil means time.Now.
+	Now func() time.Time
+	// Observe, if it is set before use, is called after each operation; see Operation.
+	Observe func(Operation)
+}
+
+// Operation is a call of a method of a Ledger that has returned.
+type Operation struct {
+	Name       string // of the method: charge, reserve, settle, cancel, suspend, usage, …
+	Took       time.Duration
+	Err        error
+	Credential string
+	Labels     quota.Labels   // of a charge, a reservation or a settlement
+	Decision   quota.Decision // of these; of cancel, the one that is cancelled
+}
+
+// done passes an operation to Observe. It is deferred, with the time at which the operation began.
+func (l *Ledger) done(op Operation, began time.Time, d *quota.Decision, err *error) {
+	if l.Observe == nil {
+		return
+	}
+	if d != nil {
+		op.Decision = *d
+	}
+	op.Took, op.Err = time.Since(began), *err
+	l.Observe(op)
 }
 
 // New returns the ledger that a store keeps.
@@ -60,13 +90,12 @@ func (l *Ledger) Close() error {
 }
 
 var (
-	_ quota.Ledger  = (*Ledger)(nil)
-	_ quota.Claims  = (*Ledger)(nil)
-	_ quota.Checker = (*Ledger)(nil)
+	_ quota.BudgetLedger = (*Ledger)(nil)
+	_ quota.Claims       = (*Ledger)(nil)
 )
 
-// charger is a store that decides some charges itself, as the rule would.
-type charger interface {
+// Charger is a store that decides some charges itself, as the rule would.
+type Charger interface {
 	// TryCharge returns false if it has decided nothing, and the charge is left to Update.
 	TryCharge(ctx context.Context, c quota.Charge) (d quota.Decision, decided bool, err error)
 }
@@ -126,12 +155,16 @@ func bucketsOf(costs []quota.Cost) []string {
 	return names
 }
 
-// Charge implements quota.Ledger.
+// Charge takes c.Costs, all or nothing, or returns when they would fit. A denial changes nothing.
+// Errors: CostExceedsLimitError (with a Decision that says Never), ErrNoBucket, ErrKeyReused,
+// ErrNoReservation, ErrReservationShort.
 func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (d quota.Decision, err error) {
+	op := Operation{Name: "charge", Credential: c.Credential, Labels: c.Labels}
+	defer l.done(op, time.Now(), &d, &err)
 	if err := c.Check(); err != nil {
 		return quota.Refused(c.Costs, err)
 	}
-	if s, ok := l.Store.(charger); ok {
+	if s, ok := l.Store.(Charger); ok {
 		if d, decided, err := s.TryCharge(ctx, c); decided || err != nil {
 			return d, err
 		}
@@ -147,8 +180,11 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (d quota.Decision, 
 	return d, nil
 }
 
-// Reserve implements quota.Ledger.
+// Reserve sets r.Costs aside, all or nothing, until r.TTL has passed, or returns when they would
+// fit. What happens then is r.Lapse. Errors as for Charge.
 func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (d quota.Decision, err error) {
+	op := Operation{Name: "reserve", Credential: r.Credential, Labels: r.Labels}
+	defer l.done(op, time.Now(), &d, &err)
 	if err := r.Check(); err != nil {
 		return quota.Refused(r.Costs, err)
 	}
@@ -170,8 +206,15 @@ func of(credential, reservation string) (quota.Scope, error) {
 		Answer: quota.SettledScope(reservation), Reservation: reservation}, err
 }
 
-// Settle implements quota.Ledger.
+// Settle ends a reservation: in each bucket it writes an entry of what was used, now, and gives the
+// rest back. It checks no limit, since the upstream has billed what was used beyond the reservation.
+// Of a reservation that lapsed into entries (LapseCharge) it takes off what was not used, and
+// appends what was used beyond. A second settlement gets the answer of the first. Errors:
+// ErrNoReservation, ErrReservationShort with s.Within, ErrKeyReused when it was settled with other
+// costs, ErrSettledLate when too many entries came after those of the lapse.
 func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, err error) {
+	op := Operation{Name: "settle", Credential: s.Credential, Labels: s.Labels}
+	defer l.done(op, time.Now(), &d, &err)
 	if err := s.Check(); err != nil {
 		return d, err
 	}
@@ -184,7 +227,8 @@ func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, 
 	})
 }
 
-// Extend implements quota.Ledger.
+// Extend has an open reservation last until e.TTL from now, in all its buckets, and returns when it
+// expires then. It never shortens one. Errors: ErrNoReservation.
 func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, err error) {
 	if err := e.Check(); err != nil {
 		return until, err
@@ -198,7 +242,8 @@ func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, e
 	})
 }
 
-// Release implements quota.Ledger.
+// Release gives back what is left of a reservation and returns how many units that was, by bucket.
+// Errors: ErrNoReservation.
 func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
 	given map[string]int64, err error) {
 	scope, err := of(credential, reservation)
@@ -210,7 +255,9 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
 	})
 }
 
-// Learn implements quota.Ledger.
+// Learn keeps what others used in the window of one limit according to the upstream, and moves the
+// end of an anchored window. It changes no other limit of the bucket, and never frees units, except
+// at the end of such a window.
 func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learned, err error) {
 	if err := q.Check(); err != nil {
 		return learned, err
@@ -221,17 +268,23 @@ func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learne
 	})
 }
 
-// Cancel implements quota.Ledger.
-func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
+// Cancel takes back the charge c that was allowed by d, in every bucket, as if it had never been
+// made, and forgets its idempotency key. Errors: ErrNoEntry.
+func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) (err error) {
+	op := Operation{Name: "cancel", Credential: c.Credential, Labels: c.Labels}
+	defer l.done(op, time.Now(), &d, &err)
 	scope := quota.Scope{Credential: c.Credential, Buckets: bucketsOf(c.Costs)}
-	_, err := update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
+	_, err = update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
 		ch, err = a.Cancel(c, d.At.UnixMicro())
 		return nothing{}, ch, err
 	})
 	return err
 }
 
-// Adjust implements quota.Ledger.
+// Adjust corrects what the log says was used: it adds an entry, or takes units off the newest
+// entries, as if they had never been more, and keeps a note of that. All or nothing; it checks no
+// limit. Errors: ErrSpanChanged, ErrSpanShort, ErrKeyReused, and ErrNoEntry when too many entries
+// came after those that it would change.
 func (l *Ledger) Adjust(ctx context.Context, x quota.Adjust) (d quota.Decision, err error) {
 	if err := x.Check(); err != nil {
 		return d, err
@@ -243,21 +296,23 @@ func (l *Ledger) Adjust(ctx context.Context, x quota.Adjust) (d quota.Decision, 
 	})
 }
 
-// Suspend implements quota.Ledger.
-func (l *Ledger) Suspend(ctx context.Context, of quota.Suspension) error {
+// Suspend denies every charge on the bucket until the given time; a zero time resumes it.
+func (l *Ledger) Suspend(ctx context.Context, of quota.Suspension) (err error) {
+	defer l.done(Operation{Name: "suspend", Credential: of.Credential}, time.Now(), nil, &err)
 	if err := of.Check(); err != nil {
 		return err
 	}
 	scope := quota.Scope{Credential: of.Credential, Buckets: []string{of.Bucket}}
-	_, err := update(ctx, l, scope, func(a *quota.Account) (nothing, quota.Change, error) {
+	_, err = update(ctx, l, scope, func(a *quota.Account) (nothing, quota.Change, error) {
 		return nothing{}, a.Suspend(of), nil
 	})
 	return err
 }
 
-// Usage implements quota.Ledger.
+// Usage reports on the buckets of limits, in their order, as one consistent picture.
 func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (
 	usage quota.Usage, err error) {
+	defer l.done(Operation{Name: "usage", Credential: credential}, time.Now(), nil, &err)
 	scope := quota.Scope{Credential: credential}
 	for _, limit := range limits {
 		if !slices.Contains(scope.Buckets, limit.Bucket) {
@@ -271,7 +326,7 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 	return usage, err
 }
 
-// Reservations implements quota.Ledger.
+// Reservations lists what is set aside in the bucket and not yet expired, oldest first.
 func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) (
 	list []quota.Reservation, err error) {
 	scope := quota.Scope{Credential: credential, Buckets: []string{bucket}}
@@ -282,7 +337,7 @@ func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) (
 	return list, err
 }
 
-// Entries implements quota.Ledger.
+// Entries lists the log of one bucket, oldest first.
 func (l *Ledger) Entries(ctx context.Context, q quota.Query) (entries []quota.Entry, err error) {
 	if err := l.lapsed(ctx, q.Credential, q.Bucket); err != nil {
 		return nil, err
@@ -296,7 +351,7 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) (entries []quota.En
 	return entries, nil
 }
 
-// Takings implements quota.Ledger.
+// Takings lists what Adjust took off the entries of one bucket, oldest first.
 func (l *Ledger) Takings(ctx context.Context, q quota.Query) (takings []quota.Taking, err error) {
 	for e, err := range l.Notes(ctx, q) {
 		if err != nil {
@@ -308,17 +363,21 @@ func (l *Ledger) Takings(ctx context.Context, q quota.Query) (takings []quota.Ta
 	return takings, nil
 }
 
-// Sums implements quota.Ledger.
-func (l *Ledger) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
+// Sums adds up the log of one bucket by grains of time and by labels, oldest first. It equals AddUp
+// of the entries, and takes as long for a log of a million entries as for a short one.
+func (l *Ledger) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, err error) {
+	defer l.done(Operation{Name: "sums", Credential: q.Credential}, time.Now(), nil, &err)
 	if err := l.lapsed(ctx, q.Credential, q.Bucket); err != nil {
 		return nil, err
 	}
 	return l.Store.Sums(ctx, q)
 }
 
-// Between implements quota.Ledger.
+// Between returns the units of the entries of one bucket stamped after from and not after to. It
+// takes as long however many there are.
 func (l *Ledger) Between(ctx context.Context, credential, bucket string, from, to time.Time) (
 	units int64, err error) {
+	defer l.done(Operation{Name: "between", Credential: credential}, time.Now(), nil, &err)
 	scope := quota.Scope{Credential: credential, Buckets: []string{bucket}}
 	err = l.View(ctx, scope, func(a *quota.Account) (err error) {
 		units, err = a.Between(from.UnixMicro(), to.UnixMicro())
@@ -327,8 +386,9 @@ func (l *Ledger) Between(ctx context.Context, credential, bucket string, from, t
 	return units, err
 }
 
-// Claim implements quota.Claims.
+// Claim leases a piece of work: see quota.Claims.
 func (l *Ledger) Claim(ctx context.Context, c quota.Claim) (state quota.ClaimState, err error) {
+	defer l.done(Operation{Name: "claim", Credential: c.Credential}, time.Now(), nil, &err)
 	if err := c.Check(); err != nil {
 		return 0, err
 	}
@@ -339,21 +399,16 @@ func (l *Ledger) Claim(ctx context.Context, c quota.Claim) (state quota.ClaimSta
 	})
 }
 
-// Finish implements quota.Claims.
-func (l *Ledger) Finish(ctx context.Context, c quota.Claim, done bool) error {
+// Finish ends a claim: see quota.Claims.
+func (l *Ledger) Finish(ctx context.Context, c quota.Claim, done bool) (err error) {
+	defer l.done(Operation{Name: "finish", Credential: c.Credential}, time.Now(), nil, &err)
 	if err := c.Check(); err != nil {
 		return err
 	}
 	scope := quota.Scope{Credential: c.Credential, Answer: quota.ClaimScope(c.Name)}
-	_, err := update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
+	_, err = update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
 		ch, err = a.Finish(c, done)
 		return nothing{}, ch, err
 	})
 	return err
-}
-
-// CheckBucket implements quota.Checker.
-func (l *Ledger) CheckBucket(ctx context.Context, credential, bucket string, repair bool) (
-	[]quota.Finding, error) {
-	return l.Check(ctx, credential, bucket, repair)
 }

@@ -22,13 +22,19 @@ type TailNews struct {
 	Notes []string   // messages that no line can express
 }
 
+// TailLedger is what a Tail reads.
+type TailLedger interface {
+	quota.EntryReader
+	Mark(ctx context.Context, credential string, buckets []string) (string, error)
+}
+
 // Tail follows the log of one credential as it grows. It is not safe for concurrent use.
 //
 // Each entry is reported once, in order within a bucket. If a reported entry later loses units,
 // because the charge was cancelled or settled with less, a line with negative units is reported,
 // so that the lines add up to the log.
 type Tail struct {
-	Ledger     quota.Ledger
+	Ledger     TailLedger
 	Credential string
 	// Buckets returns the buckets to follow. It is called repeatedly, because parts of a split
 	// bucket appear with their first charge.

@@ -26,7 +26,7 @@ func (b *bucket) clone() *bucket {
 }
 
 // first reads the initial entries, and finds the newest one if it is not among them.
-func (b *bucket) first(ctx context.Context, l quota.Ledger, q quota.Query) (
+func (b *bucket) first(ctx context.Context, l quota.EntryReader, q quota.Query) (
 	entries []quota.Entry, err error) {
 	if q.Limit > 0 {
 		entries, err = l.Entries(ctx, q)
@@ -44,7 +44,7 @@ func (b *bucket) first(ctx context.Context, l quota.Ledger, q quota.Query) (
 }
 
 // find sets newest to the last entry up to a time; the zero time means the last of all.
-func (b *bucket) find(ctx context.Context, l quota.Ledger, until time.Time) error {
+func (b *bucket) find(ctx context.Context, l quota.EntryReader, until time.Time) error {
 	q := quota.Query{Credential: b.credential, Bucket: b.name, Until: until, Limit: 1}
 	entries, err := l.Entries(ctx, q)
 	b.newest = quota.Entry{}
@@ -56,7 +56,7 @@ func (b *bucket) find(ctx context.Context, l quota.Ledger, until time.Time) erro
 
 // read adds the bucket's new entries. It reads the newest known entry again: if that has not
 // changed, running total included, nothing before it has.
-func (b *bucket) read(ctx context.Context, l quota.Ledger, news *TailNews) error {
+func (b *bucket) read(ctx context.Context, l quota.EntryReader, news *TailNews) error {
 	q := quota.Query{Credential: b.credential, Bucket: b.name}
 	known := b.newest
 	if !known.At.IsZero() {
@@ -92,7 +92,7 @@ func (b *bucket) remember(entries []quota.Entry) {
 
 // compare reads the reported entries again, and adds what was taken back. The ledger drops old
 // entries when later ones come, which does not count.
-func (b *bucket) compare(ctx context.Context, l quota.Ledger, later []quota.Entry,
+func (b *bucket) compare(ctx context.Context, l quota.EntryReader, later []quota.Entry,
 	news *TailNews) error {
 	if len(later) > 0 {
 		kept := later[len(later)-1].At.Add(-quota.Retention)
@@ -137,7 +137,7 @@ func (n *TailNews) takeBack(reported []quota.Entry, left map[time.Time]quota.Ent
 }
 
 // all reads a log in pages.
-func all(ctx context.Context, l quota.Ledger, q quota.Query) (entries []quota.Entry, err error) {
+func all(ctx context.Context, l quota.EntryReader, q quota.Query) (entries []quota.Entry, err error) {
 	for e, err := range quota.All(ctx, l, q) {
 		if err != nil {
 			return nil, err

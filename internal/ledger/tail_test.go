@@ -21,7 +21,7 @@ var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // store is a ledger with a clock that the test sets.
 type store struct {
-	quota.Ledger
+	*ledger.Ledger
 	set func(time.Time)
 	now time.Time
 }

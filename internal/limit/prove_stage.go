@@ -43,9 +43,13 @@ func MemoryStage() Stage {
 	}
 }
 
+type charger interface {
+	Charge(ctx context.Context, c quota.Charge) (quota.Decision, error)
+}
+
 // LedgerStage returns a stage on a ledger whose clock can be set, such as a SQLite file's. The
 // ledger only runs the log; the other algorithms run in memory at the same moments.
-func LedgerStage(on string, l quota.Ledger, setNow func(time.Time)) Stage {
+func LedgerStage(on string, l charger, setNow func(time.Time)) Stage {
 	s := MemoryStage()
 	memory := s.Take
 	s.On, s.Windows, s.Denials = on, 5, 40

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
@@ -324,7 +325,7 @@ func TestPlaceAndWindow(t *testing.T) {
 func TestUnmeteredHold(t *testing.T) {
 	t.Parallel()
 	m := openMetered(t, "anthropic")
-	m.Budget.Ledger.Close()
+	m.Budget.Ledger.(*ledger.Ledger).Close()
 	_, _, err := m.send(m.message(t.Context(), 10, false))
 	if !errors.Is(err, quota.ErrNotSent) {
 		t.Errorf("got %v", err)

@@ -16,8 +16,7 @@ import (
 // away is a ledger that is out of reach for one settlement: after it was done, or because the
 // reservation was lost with a server.
 type away struct {
-	quota.Ledger
-	quota.Claims
+	*ledger.Ledger
 	done, lost, held, charged atomic.Bool
 }
 
@@ -58,7 +57,7 @@ func TestHoldInDoubt(t *testing.T) {
 	of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
 	t.Cleanup(func() { of.Close() })
-	l := &away{Ledger: of, Claims: of}
+	l := &away{Ledger: of}
 	m := onLedger(t, "anthropic", l, limitOn("output", 100_000))
 	l.held.Store(true)
 	var tally meter.Tally
@@ -78,7 +77,7 @@ func TestLostHold(t *testing.T) {
 		of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 		must(t, err)
 		t.Cleanup(func() { of.Close() })
-		l := &away{Ledger: of, Claims: of}
+		l := &away{Ledger: of}
 		m := onLedger(t, "anthropic", l, limitOn("output", 100_000), limitOn("requests", 100),
 			quota.Limit{Bucket: "requests", Units: 5, Window: quota.Window{Concurrent: true}})
 		resp, err := m.RoundTrip(m.message(t.Context(), 50, true))
@@ -108,7 +107,7 @@ func TestTallyAfterLostAnswer(t *testing.T) {
 		of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 		must(t, err)
 		t.Cleanup(func() { of.Close() })
-		l := &away{Ledger: of, Claims: of}
+		l := &away{Ledger: of}
 		l.done.Store(lost)
 		across := limitOn("output", 100_000)
 		across.Across = true

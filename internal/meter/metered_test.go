@@ -40,7 +40,7 @@ func openMetered(t testing.TB, name string, limits ...quota.Limit) *metered {
 	return onLedger(t, name, ledger, limits...)
 }
 
-func onLedger(t testing.TB, name string, ledger quota.Ledger, limits ...quota.Limit) *metered {
+func onLedger(t testing.TB, name string, ledger quota.BudgetLedger, limits ...quota.Limit) *metered {
 	t.Helper()
 	api, err := standin.New(name)
 	must(t, err)
@@ -61,7 +61,7 @@ func onLedger(t testing.TB, name string, ledger quota.Ledger, limits ...quota.Li
 }
 
 // gate puts a new gate before the stand-in.
-func (m *metered) gate(t testing.TB, table *costs.Table, ledger quota.Ledger,
+func (m *metered) gate(t testing.TB, table *costs.Table, ledger quota.BudgetLedger,
 	limits []quota.Limit) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(m.log, nil))

@@ -50,7 +50,7 @@ func BenchmarkProxy(b *testing.B) {
 	b.Cleanup(func() { redis.Close() })
 	stream := chat(1, 9)
 	whole := strings.Replace(stream, `"stream":true`, `"stream":false`, 1)
-	for name, l := range map[string]quota.Ledger{"sqlite": onFile(b), "redis": redis} {
+	for name, l := range map[string]*ledger.Ledger{"sqlite": onFile(b), "redis": redis} {
 		m := meteredOn(b, l, limits, func(m *metered) {
 			m.gate("openai").Host, m.proxy.Upstreams[1].Endpoint = to.Host, to
 			m.proxy.Limits.Requests = 1000

@@ -30,7 +30,7 @@ import (
 
 // metered is a proxy in front of several stand-ins, with one ledger.
 type metered struct {
-	ledger   quota.Ledger
+	ledger   *ledger.Ledger
 	proxy    *proxy.Proxy
 	standins map[string]*standin.Server
 	asked    map[string]chan http.Header // of the requests that came to each, while there is room
@@ -42,7 +42,7 @@ type metered struct {
 type limited map[string][]quota.Limit
 
 // meteredOn starts stand-ins and a proxy; change sets them up before the first request.
-func meteredOn(t testing.TB, l quota.Ledger, limits limited, change ...func(*metered)) *metered {
+func meteredOn(t testing.TB, l *ledger.Ledger, limits limited, change ...func(*metered)) *metered {
 	t.Helper()
 	m := &metered{ledger: l, standins: map[string]*standin.Server{},
 		asked: map[string]chan http.Header{}}
@@ -121,7 +121,7 @@ func TestNamedOnly(t *testing.T) {
 	}
 }
 
-func onFile(t testing.TB) *ledger.File {
+func onFile(t testing.TB) *ledger.Ledger {
 	t.Helper()
 	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)

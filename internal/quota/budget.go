@@ -9,10 +9,34 @@ import (
 	"time"
 )
 
+// Spender takes units of a ledger for calls, and gives them back. *ledger.Ledger documents its
+// methods.
+type Spender interface {
+	Charge(ctx context.Context, c Charge) (Decision, error)
+	Cancel(ctx context.Context, c Charge, d Decision) error
+	Reserve(ctx context.Context, r Reserve) (Decision, error)
+	Settle(ctx context.Context, s Settle) (Decision, error)
+	Release(ctx context.Context, credential, reservation string) (map[string]int64, error)
+}
+
+// BudgetLedger is what a Budget needs of a ledger.
+type BudgetLedger interface {
+	Spender
+	EntryReader
+	Extend(ctx context.Context, e Extend) (time.Time, error)
+	Learn(ctx context.Context, l Learn) (Learned, error)
+	Suspend(ctx context.Context, s Suspension) error
+	Denied(credential string, d Denial)
+	Usage(ctx context.Context, credential string, limits []Limit) (Usage, error)
+	Reservations(ctx context.Context, credential, bucket string) ([]Reservation, error)
+	BucketsOf(ctx context.Context, credential string) ([]BucketTotal, error)
+	Time(ctx context.Context) (time.Time, error)
+}
+
 // Budget asks a ledger on behalf of a job: it knows whose quota is spent, what each method costs
 // and which limits there are. Its fields are set once before use.
 type Budget struct {
-	Ledger     Ledger
+	Ledger     BudgetLedger
 	Credential string
 	Limits     []Limit
 	Paces      []Limit           // each with a Pace; they hold for scheduled charges besides Limits

@@ -1,17 +1,9 @@
 package quota
 
 import (
-	"context"
 	"fmt"
 	"time"
 )
-
-// Checker is a ledger that can compare its buckets with their own entries, and repair them.
-type Checker interface {
-	// CheckBucket returns what is wrong with a bucket. With repair it also repairs what it can, in
-	// one atomic step, and the findings are of that step.
-	CheckBucket(ctx context.Context, credential, bucket string, repair bool) ([]Finding, error)
-}
 
 // Finding is something that is wrong with a bucket.
 type Finding struct {

@@ -5,12 +5,17 @@ import (
 	"iter"
 )
 
+// EntryReader reads the log.
+type EntryReader interface {
+	Entries(ctx context.Context, q Query) ([]Entry, error)
+}
+
 // pageOfEntries is how many entries All has in memory at once.
 const pageOfEntries = 2000
 
 // All is the entries that q picks, oldest first. They are read in pages, so that a long log takes
 // little memory. An error is the last that it yields. q.Limit and q.First must be 0.
-func All(ctx context.Context, l Ledger, q Query) iter.Seq2[Entry, error] {
+func All(ctx context.Context, l EntryReader, q Query) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		q.First = pageOfEntries
 		for {

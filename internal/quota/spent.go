@@ -26,7 +26,7 @@ type SpentQuery struct {
 // is summed up counts as one at the beginning of its grain: it leaves a window up to ten minutes
 // early. Those of the grain in which one of the limits' windows begins now are read one by one, so
 // that what is inside each window now is exact; for a restoring window, those of the last hour.
-func (q SpentQuery) Read(ctx context.Context, l Ledger) ([]Spent, error) {
+func (q SpentQuery) Read(ctx context.Context, l SumReader) ([]Spent, error) {
 	from := SumQuery{Credential: q.Credential, Bucket: q.Bucket, Since: GrainOf(q.Since)}
 	sums, err := l.Sums(ctx, from)
 	if err != nil {

@@ -80,19 +80,19 @@ func TestSplitBucket(t *testing.T) {
 
 // counted counts what is asked of a ledger: calls, and buckets whose standing is read.
 type counted struct {
-	quota.Ledger
+	quota.BudgetLedger
 	calls, buckets int
 }
 
 func (c *counted) BucketsOf(ctx context.Context, of string) ([]quota.BucketTotal, error) {
 	c.calls++
-	return c.Ledger.BucketsOf(ctx, of)
+	return c.BudgetLedger.BucketsOf(ctx, of)
 }
 
 func (c *counted) Usage(ctx context.Context, of string, limits []quota.Limit) (quota.Usage, error) {
 	c.calls++
 	c.buckets += len(limits)
-	return c.Ledger.Usage(ctx, of, limits)
+	return c.BudgetLedger.Usage(ctx, of, limits)
 }
 
 // Of the parts that callers make up, those are listed that took the most, and nothing is read of
@@ -102,7 +102,7 @@ func TestPartsThatAreListed(t *testing.T) {
 	t.Parallel()
 	b := splitBudget(t)
 	b.Limits = b.Limits[:2]
-	names := &counted{Ledger: b.Ledger}
+	names := &counted{BudgetLedger: b.Ledger}
 	b.Ledger = names
 	charge := func(part string, units int64) {
 		t.Helper()

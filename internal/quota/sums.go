@@ -164,9 +164,15 @@ func (t *Tally) Differs(kept Tally) (found Findings) {
 	return found
 }
 
+// SumReader reads the log, and its sums.
+type SumReader interface {
+	EntryReader
+	Sums(ctx context.Context, q SumQuery) ([]Sum, error)
+}
+
 // SumsAfter is the sums of the entries stamped after q.Since, which may lie in the middle of a
 // grain: of that grain the entries are read, of all others the sums.
-func SumsAfter(ctx context.Context, l Ledger, q SumQuery) ([]Sum, error) {
+func SumsAfter(ctx context.Context, l SumReader, q SumQuery) ([]Sum, error) {
 	if q.Since.IsZero() {
 		return l.Sums(ctx, q)
 	}
@@ -183,7 +189,7 @@ func SumsAfter(ctx context.Context, l Ledger, q SumQuery) ([]Sum, error) {
 
 // SumsBetween is SumsAfter without the entries stamped after until; a zero one is the end of the
 // log.
-func SumsBetween(ctx context.Context, l Ledger, q SumQuery, until time.Time) ([]Sum, error) {
+func SumsBetween(ctx context.Context, l SumReader, q SumQuery, until time.Time) ([]Sum, error) {
 	sums, err := SumsAfter(ctx, l, q)
 	if err != nil || until.IsZero() {
 		return sums, err

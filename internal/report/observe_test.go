@@ -41,7 +41,7 @@ var windows = []quota.Window{
 	window("week", "UTC"),
 }
 
-func same(t *testing.T, l quota.Ledger, set func(time.Time)) {
+func same(t *testing.T, l *ledger.Ledger, set func(time.Time)) {
 	cases := 0
 	rapid.Check(t, func(r *rapid.T) {
 		cases++

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
@@ -84,7 +85,7 @@ func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
 }
 
 // Standings is the ledger's time, and what it holds of a credential that matters to a plan.
-func Standings(ctx context.Context, l quota.Ledger, credential string, p plan.Plan) (now time.Time,
+func Standings(ctx context.Context, l *ledger.Ledger, credential string, p plan.Plan) (now time.Time,
 	known []plan.Standing, err error) {
 	usage, err := l.Usage(ctx, credential, p.Limits)
 	if err != nil {

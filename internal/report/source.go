@@ -11,6 +11,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/config"
 	"quotabudget/internal/job"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
@@ -21,7 +22,7 @@ const PageMethod = "youtube.videos.list"
 // Source is what reports are made from.
 type Source struct {
 	Config *config.Config
-	Ledger quota.Ledger
+	Ledger *ledger.Ledger
 }
 
 // budget returns the budget of a credential.

@@ -33,8 +33,9 @@ ingest:
 // budget is a ledger whose clock the test sets, and who charges it.
 type budget struct {
 	*quota.Budget
-	t   testing.TB
-	now time.Time
+	ledger *ledger.Ledger
+	t      testing.TB
+	now    time.Time
 }
 
 // newBudget returns a server with budgets of so many units a day.
@@ -48,7 +49,7 @@ func newBudget(t *testing.T, units int) (*env, *budget) {
 	l, err := ledger.OpenFile(t.Context(), strings.TrimPrefix(cfg.Ledger, "sqlite://"))
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
-	b := &budget{t: t}
+	b := &budget{ledger: l, t: t}
 	l.Now = func() time.Time {
 		if b.now.IsZero() {
 			return time.Now()

@@ -73,7 +73,7 @@ func TestBoard_Denied(t *testing.T) {
 			Labels: quota.Labels{quota.LabelJob: "backfill"}})
 		must(t, err)
 		if !d.Allowed {
-			b.Ledger.(interface{ Flush(time.Duration) }).Flush(time.Minute)
+			b.ledger.Flush(time.Minute)
 		}
 	}
 	const text = "key1: denied in the last 24h: 1 of backfill"
@@ -95,7 +95,7 @@ func TestBoard_Daemon(t *testing.T) {
 func TestBoard_NoLedger(t *testing.T) {
 	s, b := newBudget(t, 10_000)
 	s.store("US", "run1", time.Now(), named("a", "First", 1))
-	must(t, b.Ledger.Close())
+	must(t, b.ledger.Close())
 	s.shows("/", 200, "The ledger cannot be read", "US just now complete")
 }
 
@@ -120,7 +120,7 @@ func TestBoard_Journal(t *testing.T) {
 	if page := s.shows("/", 200, "units left"); strings.Contains(page.text(), "without the ledger") {
 		t.Errorf("the ledger is there: %s", page.text())
 	}
-	must(t, b.Ledger.Close())
+	must(t, b.ledger.Close())
 	for range 2 {
 		spend()
 	}

@@ -62,7 +62,7 @@ func TestBurn_Ledger(t *testing.T) {
 			b.charge(at, "youtube.videos.list", 1+dice.Int64N(40), "job=trending")
 		}
 	}
-	sums, err := b.Ledger.Sums(t.Context(), quota.SumQuery{Credential: "key1", Bucket: "default"})
+	sums, err := b.ledger.Sums(t.Context(), quota.SumQuery{Credential: "key1", Bucket: "default"})
 	must(t, err)
 	drawn := burn{limit: limit, from: nine.Add(-24 * time.Hour), to: nine, now: nine,
 		sums: byGrain(sums)}

@@ -22,7 +22,7 @@ func TestContract(t *testing.T) {
 			do(t, client, documentedACL(t)...)
 			url := strings.Replace(s.URL(), "redis://", "redis://quota:PASSWORD@", 1)
 			quotatest.Run(t, quotatest.Harness{
-				Open: func(t testing.TB) quota.Ledger {
+				Open: func(t testing.TB) *ledger.Ledger {
 					store := open(t, url)
 					store.Slow = slow
 					return ledger.New(store)

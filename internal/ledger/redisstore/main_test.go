@@ -138,7 +138,7 @@ func entriesOf(t testing.TB, l *env, credential string) []quota.Entry {
 // check returns what a check of the bucket "default" of "k" finds.
 func check(t testing.TB, l *env, repair bool) string {
 	t.Helper()
-	found, err := l.CheckBucket(t.Context(), "k", "default", repair)
+	found, err := l.Check(t.Context(), "k", "default", repair)
 	if err != nil {
 		t.Error(err)
 	}

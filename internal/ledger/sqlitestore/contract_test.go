@@ -9,7 +9,6 @@ import (
 
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/sqlitestore"
-	"quotabudget/internal/quota"
 	"quotabudget/internal/quota/quotatest"
 )
 
@@ -17,7 +16,7 @@ func TestContract(t *testing.T) {
 	var clock quotatest.Clock
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	quotatest.Run(t, quotatest.Harness{
-		Open: func(t testing.TB) quota.Ledger {
+		Open: func(t testing.TB) *ledger.Ledger {
 			s := open(t, path)
 			// The contract is not about a loss of power.
 			_, err := s.Conn().ExecContext(t.Context(), "PRAGMA synchronous = off")

@@ -143,7 +143,7 @@ func number(t *testing.T, l *env, query string) (n int) {
 // check returns what a check finds in the bucket "default".
 func check(t *testing.T, l *env, repair bool) string {
 	t.Helper()
-	found, err := l.CheckBucket(t.Context(), "key1", "default", repair)
+	found, err := l.Check(t.Context(), "key1", "default", repair)
 	if err != nil {
 		t.Error(err)
 	}

@@ -113,7 +113,7 @@ func TestTwentyProcessesHoldAndSettle(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, b := range u.Buckets {
-		found, err := l.CheckBucket(t.Context(), "key1", b.Bucket, false)
+		found, err := l.Check(t.Context(), "key1", b.Bucket, false)
 		if b.Held != 0 || b.Limits[0].Used != want[i] || err != nil || len(found) > 0 {
 			t.Errorf("%+v, want %d used; found %+v, %v", b, want[i], found, err)
 		}

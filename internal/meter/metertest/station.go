@@ -40,7 +40,7 @@ var Noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 // the ledger have one clock, which stands still until it is set.
 type Station struct {
 	*meter.Transport
-	Ledger  quota.Ledger
+	Ledger  *ledger.Ledger
 	Standin *standin.YouTube
 	Server  *httptest.Server // the stand-in's
 	Log     *Log

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
@@ -110,8 +111,8 @@ func testManyHolds(t *testing.T, h Harness) {
 	s := newStory(t, t, h, h.Open(t))
 	limits := []quota.Limit{within(5000, hours(24)), within(4950, hours(48))}
 	s.limits["default"] = limits
-	hold := func(l quota.Ledger, n int) {
-		d, err := l.Reserve(t.Context(), quota.Reserve{
+	hold := func(reserve func(context.Context, quota.Reserve) (quota.Decision, error), n int) {
+		d, err := reserve(t.Context(), quota.Reserve{
 			Credential: s.credential, ID: fmt.Sprintf("default.r%04d", n), Limits: limits,
 			Costs: []quota.Cost{{Bucket: "default", Units: int64(1 + n%3)}},
 			TTL:   time.Hour + time.Duration(n%50)*time.Minute,
@@ -124,18 +125,18 @@ func testManyHolds(t *testing.T, h Harness) {
 	for worker := range 50 { // in any order: the time does not move
 		all.Go(func() {
 			for i := worker; i < 1500; i += 50 {
-				hold(s.ledger, i)
+				hold(s.ledger.Reserve, i)
 			}
 		})
 	}
 	all.Wait()
 	for i := range 1500 {
-		hold(s.model, i)
+		hold(s.model.Reserve, i)
 	}
 	charge := func(units int64, dry bool) {
 		c := Call{Charge: quota.Charge{Credential: s.credential, ID: s.id(), Limits: limits,
 			DryRun: dry, Costs: []quota.Cost{{Bucket: "default", Units: units}}}}
-		s.decide(c.ask, c)
+		s.decide(c)
 	}
 	charge(1900, false)
 	for _, after := range []time.Duration{0, 84*time.Minute + 59*time.Second, 85 * time.Minute,
@@ -197,13 +198,12 @@ func testMark(t *testing.T, h Harness) {
 // has so many rows at most, and they are kept for DenialTime.
 func testDenials(t *testing.T, h Harness) {
 	s := newSubject(t, h, dayLimit)
-	type flusher interface{ Flush(time.Duration) }
 	start := epoch.Truncate(hours(24)).Add(hours(34)) // ten o'clock of the next day
-	deny := func(l quota.Ledger, at time.Time, job, run string, count int64) {
+	deny := func(l *ledger.Ledger, at time.Time, job, run string, count int64) {
 		h.SetNow(t, at)
 		l.Denied(s.credential, quota.Denial{Bucket: "default", Limit: "l", Count: count,
 			Units: 5 * count, Labels: quota.Labels{"job": job, "run": run}, LastAt: at})
-		l.(flusher).Flush(time.Minute)
+		l.Flush(time.Minute)
 	}
 	read := func(since time.Time) (rows []string) {
 		all, err := s.ledger.Denials(t.Context(), s.credential, since)
@@ -233,7 +233,7 @@ func testDenials(t *testing.T, h Harness) {
 		s.ledger.Denied(s.credential, quota.Denial{Bucket: "default", Limit: "l", Count: 1, Units: 1,
 			Labels: quota.Labels{"job": fmt.Sprint("made-up-", i)}, LastAt: start})
 	}
-	s.ledger.(flusher).Flush(time.Minute)
+	s.ledger.Flush(time.Minute)
 	if got := read(start); len(got) > quota.MaxDenials+2 || len(got) < quota.MaxDenials {
 		t.Errorf("%d rows are kept", len(got))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
@@ -164,7 +165,7 @@ func testDrawsAtOnce(t *testing.T, h Harness) {
 
 // testClaims: one holder at a time, by the ledger's clock; done stays done.
 func testClaims(t *testing.T, h Harness) {
-	handles := []quota.Claims{h.Open(t).(quota.Claims), h.Open(t).(quota.Claims)}
+	handles := []*ledger.Ledger{h.Open(t), h.Open(t)}
 	c := quota.Claim{Credential: newCredential(), Name: "trending/US/2026-06-01T06:00:00Z"}
 	const second, done, free = time.Second, 1, -1 // finished as done, or given back
 	for i, step := range []struct {

@@ -13,9 +13,8 @@ import (
 
 // model is one credential of a ledger by brute force: a plain slice of entries for each bucket,
 // summed by looping, with no running totals. It is what ledgers are compared with, so it is written
-// to be seen to be right and not to be fast. The methods of quota.Ledger that it lacks panic.
+// to be seen to be right and not to be fast.
 type model struct {
-	quota.Ledger
 	clock   *Clock
 	buckets map[string]*bucket
 	answers map[string]answer // by kind and key
@@ -291,7 +290,7 @@ func (m *model) commit(buckets []*bucket) *model {
 }
 
 // Usage sums up.
-func (m *model) Usage(_ context.Context, _ string, limits []quota.Limit) (quota.Usage, error) {
+func (m *model) Usage(_ context.Context, limits []quota.Limit) (quota.Usage, error) {
 	usage := quota.Usage{At: moment(m.now())}
 	var names []string
 	for _, l := range limits {
@@ -326,7 +325,7 @@ func (m *model) Usage(_ context.Context, _ string, limits []quota.Limit) (quota.
 }
 
 // Reservations lists the holds that have not expired.
-func (m *model) Reservations(_ context.Context, _, name string) ([]quota.Reservation, error) {
+func (m *model) Reservations(_ context.Context, name string) ([]quota.Reservation, error) {
 	buckets, n := m.begin(name)
 	list := []quota.Reservation{}
 	for _, h := range buckets[0].holds {

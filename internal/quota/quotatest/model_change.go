@@ -122,7 +122,7 @@ func (m *model) Extend(_ context.Context, e quota.Extend) (until time.Time, err 
 }
 
 // Release removes holds.
-func (m *model) Release(_ context.Context, _, reservation string) (map[string]int64, error) {
+func (m *model) Release(_ context.Context, reservation string) (map[string]int64, error) {
 	buckets, n := m.resume(reservation)
 	given := map[string]int64{}
 	for _, b := range buckets {
@@ -138,12 +138,12 @@ func (m *model) Release(_ context.Context, _, reservation string) (map[string]in
 }
 
 // Cancel takes the entries out.
-func (m *model) Cancel(_ context.Context, c quota.Charge, d quota.Decision) error {
-	at := d.At.UnixMicro()
+func (m *model) Cancel(_ context.Context, of made) (any, error) {
+	c, at := of.charge, of.decision.At.UnixMicro()
 	for _, name := range names(c.Costs) {
 		b := m.bucket(name)
 		if i := b.entryAt(at); i < 0 || b.entries[i].ID != c.ID {
-			return quota.ErrNoEntry
+			return nil, quota.ErrNoEntry
 		}
 	}
 	_, n := m.begin(names(c.Costs)...)
@@ -157,7 +157,7 @@ func (m *model) Cancel(_ context.Context, c quota.Charge, d quota.Decision) erro
 		}
 	}
 	delete(m.answers, "key "+c.Key)
-	return nil
+	return nil, nil
 }
 
 // Adjust corrects the entries one by one.
@@ -211,10 +211,10 @@ func (b *bucket) takeOff(units, until int64) {
 }
 
 // Suspend closes the bucket until the given time, or opens it.
-func (m *model) Suspend(_ context.Context, s quota.Suspension) error {
+func (m *model) Suspend(_ context.Context, s quota.Suspension) (any, error) {
 	s.Since = m.clock.Now()
 	m.bucket(s.Bucket).suspension = s
-	return nil
+	return nil, nil
 }
 
 // Learn keeps what others used in one window according to the upstream.

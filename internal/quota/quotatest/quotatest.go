@@ -1,4 +1,4 @@
-// Package quotatest is the contract of a quota.Ledger as a test suite.
+// Package quotatest is the contract of a ledger.Store as a test suite.
 //
 // A ledger's whole test is a Harness and a call of Run:
 //
@@ -6,7 +6,7 @@
 //		var clock quotatest.Clock
 //		path := filepath.Join(t.TempDir(), "ledger.db")
 //		quotatest.Run(t, quotatest.Harness{
-//			Open:   func(t testing.TB) quota.Ledger { return open(t, path, clock.Now) },
+//			Open:   func(t testing.TB) *ledger.Ledger { return open(t, path, clock.Now) },
 //			SetNow: clock.Set,
 //		})
 //	}
@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
@@ -32,7 +33,7 @@ import (
 type Harness struct {
 	// Open returns another handle on the one store that all handles share, and closes it when the
 	// test ends.
-	Open func(t testing.TB) quota.Ledger
+	Open func(t testing.TB) *ledger.Ledger
 	// SetNow moves the clock of every handle, forwards or backwards, and stops it there. now is in
 	// whole microseconds.
 	SetNow func(t testing.TB, now time.Time)
@@ -50,11 +51,14 @@ type Call struct {
 	Reserve *quota.Reserve
 }
 
-func (c Call) ask(l quota.Ledger) (quota.Decision, error) {
+func (c Call) ask(ctx context.Context, l interface {
+	Charge(context.Context, quota.Charge) (quota.Decision, error)
+	Reserve(context.Context, quota.Reserve) (quota.Decision, error)
+}) (quota.Decision, error) {
 	if c.Reserve != nil {
-		return l.Reserve(context.Background(), *c.Reserve)
+		return l.Reserve(ctx, *c.Reserve)
 	}
-	return l.Charge(context.Background(), c.Charge)
+	return l.Charge(ctx, c.Charge)
 }
 
 // Run holds a ledger to the contract.
@@ -117,7 +121,7 @@ var (
 type subject struct {
 	testing.TB
 	h          Harness
-	ledger     quota.Ledger
+	ledger     *ledger.Ledger
 	credential string
 	limits     []quota.Limit // of the bucket "default"
 }

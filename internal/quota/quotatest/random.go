@@ -1,6 +1,7 @@
 package quotatest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
@@ -66,7 +68,7 @@ type story struct {
 	t     *rapid.T
 	h     Harness
 	kind
-	ledger     quota.Ledger
+	ledger     *ledger.Ledger
 	model      *model
 	clock      Clock
 	credential string
@@ -103,7 +105,7 @@ var storyStarts = []time.Time{
 	time.Date(2026, 11, 1, 6, 30, 0, 1000, time.UTC),
 }
 
-func newStory(outer testing.TB, tb rapid.TB, h Harness, l quota.Ledger) *story {
+func newStory(outer testing.TB, tb rapid.TB, h Harness, l *ledger.Ledger) *story {
 	s := &story{outer: outer, tb: tb, h: h, ledger: l, credential: newCredential(),
 		limits: map[string][]quota.Limit{}, settled: map[string]time.Time{},
 		expires: map[string]time.Time{}}
@@ -210,12 +212,22 @@ func (s *story) ask(size int) {
 		calls[i] = s.newCall(buckets)
 	}
 	for _, c := range calls {
-		d, _ := s.decide(c.ask, c)
+		d, _ := s.decide(c)
 		s.asked(c, d)
 	}
 	if size == 1 && calls[0].Reserve == nil {
 		s.awaitRetry(calls[0])
 	}
+}
+
+// decide makes a call on the ledger and on the model.
+func (s *story) decide(c Call) (quota.Decision, error) {
+	s.tb.Helper()
+	return decide(s, func(ctx context.Context, c Call) (quota.Decision, error) {
+		return c.ask(ctx, s.ledger)
+	}, func(ctx context.Context, c Call) (quota.Decision, error) {
+		return c.ask(ctx, s.model)
+	}, c)
 }
 
 // newCall is a charge, a draw or a reservation in the buckets.
@@ -297,17 +309,17 @@ func (s *story) asked(c Call, d quota.Decision) {
 // before, allowed then.
 func (s *story) awaitRetry(c Call) {
 	c.Charge.DryRun = true
-	d, err := s.decide(c.ask, c)
+	d, err := s.decide(c)
 	if err != nil || d.Allowed || d.RetryAt.IsZero() || c.Charge.Reservation != "" ||
 		d.RetryAt.Sub(d.At) > hours(24) || !rapid.Bool().Draw(s.t, "wait for retry") {
 		return
 	}
 	s.forward(d.RetryAt.Add(-time.Microsecond))
-	if before, _ := s.decide(c.ask, c); before.Allowed {
+	if before, _ := s.decide(c); before.Allowed {
 		s.t.Fatalf("allowed one microsecond before its retry at %s", d.RetryAt)
 	}
 	s.forward(d.RetryAt)
-	if then, _ := s.decide(c.ask, c); !then.Allowed {
+	if then, _ := s.decide(c); !then.Allowed {
 		s.t.Fatalf("denied at %s, when the charge was to be retried: %+v", d.RetryAt, then)
 	}
 }

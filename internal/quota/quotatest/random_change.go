@@ -1,6 +1,7 @@
 package quotatest
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -36,9 +37,7 @@ func (s *story) commit() {
 	if again && at.Before(old) || !again && s.expires[c.Reservation].Before(old) {
 		return
 	}
-	d, _ := s.decide(func(l quota.Ledger) (quota.Decision, error) {
-		return l.Settle(s.outer.Context(), c)
-	}, c)
+	d, _ := decide(s, s.ledger.Settle, s.model.Settle, c)
 	if d.Allowed && !d.Replayed {
 		s.commits = append(s.commits, c)
 		s.settled[c.Reservation] = d.At
@@ -51,9 +50,7 @@ func (s *story) extend() {
 	}
 	e := quota.Extend{Credential: s.credential, TTL: s.ttl(),
 		Reservation: rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")}
-	until, err := both(s, e, func(l quota.Ledger) (time.Time, error) {
-		return l.Extend(s.outer.Context(), e)
-	})
+	until, err := both(s, s.ledger.Extend, s.model.Extend, e)
 	if err == nil {
 		s.expires[e.Reservation] = until
 		s.ends = append(s.ends, until)
@@ -65,9 +62,9 @@ func (s *story) release() {
 		return
 	}
 	id := rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
-	both(s, "release "+id, func(l quota.Ledger) (map[string]int64, error) {
-		return l.Release(s.outer.Context(), s.credential, id)
-	})
+	both(s, func(ctx context.Context, id string) (map[string]int64, error) {
+		return s.ledger.Release(ctx, s.credential, id)
+	}, s.model.Release, id)
 }
 
 // cancel takes back a charge, but none that is so old that the ledger may have forgotten it.
@@ -83,9 +80,9 @@ func (s *story) cancel() {
 		}
 	}
 	if latest.Sub(c.decision.At) < quota.Retention {
-		both(s, "cancel "+c.charge.ID, func(l quota.Ledger) (any, error) {
-			return nil, l.Cancel(s.outer.Context(), c.charge, c.decision)
-		})
+		both(s, func(ctx context.Context, c made) (any, error) {
+			return nil, s.ledger.Cancel(ctx, c.charge, c.decision)
+		}, s.model.Cancel, c)
 	}
 }
 
@@ -96,7 +93,9 @@ func (s *story) suspend() {
 		of.Until = s.clock.Now().Add(time.Duration(later) * time.Microsecond)
 		s.ends = append(s.ends, of.Until)
 	}
-	both(s, of, func(l quota.Ledger) (any, error) { return nil, l.Suspend(s.outer.Context(), of) })
+	both(s, func(ctx context.Context, of quota.Suspension) (any, error) {
+		return nil, s.ledger.Suspend(ctx, of)
+	}, s.model.Suspend, of)
 }
 
 // learn has the upstream report what is left under one of the limits, and perhaps when it ends.
@@ -117,9 +116,7 @@ func (s *story) learn() {
 		l.Reset = seconds(-10, 4000, "ends")
 		s.ends = append(s.ends, l.Reset)
 	}
-	both(s, l, func(of quota.Ledger) (quota.Learned, error) {
-		return of.Learn(s.outer.Context(), l)
-	})
+	both(s, s.ledger.Learn, s.model.Learn, l)
 }
 
 // adjust corrects what was used in a span that no ledger has begun to forget.
@@ -150,9 +147,7 @@ func (s *story) adjust() {
 			a.Was = &was
 		}
 	}
-	d, _ := s.decide(func(l quota.Ledger) (quota.Decision, error) {
-		return l.Adjust(s.outer.Context(), a)
-	}, a)
+	d, _ := decide(s, s.ledger.Adjust, s.model.Adjust, a)
 	if d.Entry != "" && !d.Replayed { // what was allowed since is another matter
 		s.proofs = slices.DeleteFunc(s.proofs, func(p made) bool {
 			return slices.Contains(names(p.charge.Costs), a.Bucket) && !p.decision.At.Before(d.At)
@@ -222,6 +217,6 @@ func (s *story) touchAll() {
 		c.Costs = append(c.Costs, quota.Cost{Bucket: b, Units: 1})
 	}
 	c.Limits = s.limitsOf(c.Costs, true)
-	d, _ := s.decide(Call{Charge: c}.ask, c)
+	d, _ := s.decide(Call{Charge: c})
 	s.asked(Call{Charge: c}, d)
 }

@@ -2,6 +2,7 @@ package quotatest
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,13 +11,14 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// both asks the same of the model and of the ledger, compares the answers, and returns the
-// ledger's. what is in the message.
-func both[A any](s *story, what any, ask func(quota.Ledger) (A, error)) (A, error) {
+// both passes a request to the ledger and to the model, compares the answers, and returns the
+// ledger's.
+func both[Q, A any](s *story, ledger, model func(context.Context, Q) (A, error), what Q) (
+	A, error) {
 	s.tb.Helper()
-	want, wantErr := ask(s.model)
+	want, wantErr := model(s.outer.Context(), what)
 	before := s.dump()
-	got, err := ask(s.ledger)
+	got, err := ledger(s.outer.Context(), what)
 	s.same(fmt.Sprintf("%T %+v: error", what, what), errorName(err), errorName(wantErr))
 	if wantErr == nil {
 		s.same(fmt.Sprintf("%T %+v", what, what), got, want)
@@ -27,14 +29,14 @@ func both[A any](s *story, what any, ask func(quota.Ledger) (A, error)) (A, erro
 }
 
 // decide is both for decisions. A denial and a dry run change nothing at all: the invariant I7.
-func (s *story) decide(ask func(quota.Ledger) (quota.Decision, error), what any) (quota.Decision,
-	error) {
+func decide[Q any](s *story, ledger, model func(context.Context, Q) (quota.Decision, error),
+	what Q) (quota.Decision, error) {
 	s.tb.Helper()
-	want, wantErr := ask(s.model)
+	want, wantErr := model(s.outer.Context(), what)
 	before := s.dump()
-	got, err := ask(s.ledger)
+	got, err := ledger(s.outer.Context(), what)
 	s.sameDecision(fmt.Sprintf("%T %+v", what, what), got, want, err, wantErr)
-	if c, ok := what.(Call); !got.Allowed || ok && c.Charge.DryRun {
+	if c, ok := any(what).(Call); !got.Allowed || ok && c.Charge.DryRun {
 		s.same(fmt.Sprintf("the store after %+v", what), s.dump(), before)
 	}
 	return got, err
@@ -94,21 +96,21 @@ func (s *story) comparePicture() {
 
 func (s *story) compareUsage(limits []quota.Limit) {
 	s.tb.Helper()
-	both(s, "usage", func(l quota.Ledger) (quota.Usage, error) {
-		u, err := l.Usage(s.outer.Context(), s.credential, limits)
+	both(s, func(ctx context.Context, limits []quota.Limit) (quota.Usage, error) {
+		u, err := s.ledger.Usage(ctx, s.credential, limits)
 		for i := range u.Buckets {
 			u.Buckets[i].SuspendedBy, u.Buckets[i].Reason = "", ""
 		}
 		return u, err
-	})
+	}, s.model.Usage, limits)
 }
 
 func (s *story) compareBucket(b string) {
 	ctx := s.outer.Context()
 	s.compareUsage(s.limits[b])
-	both(s, "reservations of "+b, func(l quota.Ledger) ([]quota.Reservation, error) {
-		return l.Reservations(ctx, s.credential, b)
-	})
+	both(s, func(ctx context.Context, b string) ([]quota.Reservation, error) {
+		return s.ledger.Reservations(ctx, s.credential, b)
+	}, s.model.Reservations, b)
 	// Older entries may be trimmed by one and not yet by the other.
 	since := s.clock.Now().Add(-hours(48))
 	entries, takings := s.model.log(b, since)
@@ -138,11 +140,9 @@ func (s *story) compareBucket(b string) {
 		to = to.Add(-after / 3)
 	}
 	// Whatever has happened, a check finds nothing: what it found would deny charges.
-	if checker, ok := s.ledger.(quota.Checker); ok {
-		found, err := checker.CheckBucket(ctx, s.credential, b, false)
-		s.same("check of "+b, found, []quota.Finding{})
-		s.must(err)
-	}
+	found, err := s.ledger.Check(ctx, s.credential, b, false)
+	s.same("check of "+b, found, []quota.Finding{})
+	s.must(err)
 }
 
 func (s *story) must(err error) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
@@ -71,7 +72,7 @@ func decode(t testing.TB, text []byte, into any) {
 	}
 }
 
-func (v vector) run(t *testing.T, h Harness, l quota.Ledger) {
+func (v vector) run(t *testing.T, h Harness, l *ledger.Ledger) {
 	r := runner{t: t, ledger: l, credential: newCredential(), charges: map[string]made{}}
 	for i, s := range v.Steps {
 		r.step = fmt.Sprintf("step %d", i+1)
@@ -101,7 +102,7 @@ func (v vector) run(t *testing.T, h Harness, l quota.Ledger) {
 // runner runs the steps of one vector on a ledger.
 type runner struct {
 	t          *testing.T
-	ledger     quota.Ledger
+	ledger     *ledger.Ledger
 	credential string
 	limits     []quota.Limit
 	step       string

@@ -1,0 +1,135 @@
+package quota
+
+import "time"
+
+// Decision is a ledger's answer. A refused charge is an answer, not an error.
+type Decision struct {
+	Allowed     bool
+	Never       bool             // no waiting helps: the cost is larger than a limit
+	Observed    bool             // recorded in observe mode although it would have been denied
+	Replayed    bool             // the idempotency key was known: this is the answer given then
+	Unmetered   bool             // the ledger could not be reached; the configuration lets it pass
+	At          time.Time        // by the ledger's clock; when allowed, the stamp of its entry
+	Entry       string           // ID of the entry that was written; "" when none was
+	Units       map[string]int64 // asked for, by bucket; of Settle: booked; Adjust: may be negative
+	Remaining   map[string]int64 // by bucket with a limit: what another charge could take now
+	RetryAt     time.Time        // when denied: the earliest moment at which it would fit
+	Limit       string           // when denied: what denies longest, a limit or Suspended
+	Reservation string           // ID, when units were set aside
+	ExpiresAt   time.Time        // of the reservation
+}
+
+// Suspended, as Decision.Limit, says that the bucket is closed: the upstream said so, or a person
+// did.
+const Suspended = "suspended"
+
+// TooManyEstimates, as Decision.Limit of a reservation, says that the estimates in flight could be
+// too low by more than Slack. The same reservation of the most that the call can take may be
+// allowed.
+const TooManyEstimates = "estimates"
+
+// RunMax, as Decision.Limit, says that a run has taken all that its job may take in one run. Such a
+// denial has no RetryAt.
+const RunMax = "max"
+
+// RetryAfter is how long until the cost would fit if nobody charged meanwhile; 0 when it was
+// allowed.
+func (d Decision) RetryAfter() time.Duration {
+	if d.Allowed || d.RetryAt.IsZero() {
+		return 0
+	}
+	return max(0, d.RetryAt.Sub(d.At))
+}
+
+// BucketTotal is a bucket, or a part of one, with all that was ever taken from it.
+type BucketTotal struct {
+	Bucket string
+	Units  int64 // of all charges that were not cancelled, and of holds
+	Noted  bool  // it was suspended and not resumed, or the upstream reported that others used it
+}
+
+// BucketNames returns the names of buckets.
+func BucketNames(all []BucketTotal) []string {
+	names := make([]string, len(all))
+	for i, b := range all {
+		names[i] = b.Bucket
+	}
+	return names
+}
+
+// Usage is the standing of a credential's buckets at one moment.
+type Usage struct {
+	At      time.Time
+	Buckets []BucketUsage
+	LeftOut map[string]int // parts that are not among Buckets, by their bucket: see Budget.Listed
+}
+
+// BucketUsage is the standing of one bucket.
+type BucketUsage struct {
+	Bucket         string
+	Held           int64     // set aside by reservations, unexpired and undrawn
+	AtMost         int64     // what these can turn out to take: Held, where no call is in flight
+	SuspendedUntil time.Time // zero when the bucket is open
+	SuspendedBy    string    // with Reason and Since as in Suspension
+	Reason         string
+	SuspendedSince time.Time
+	ResetAt        time.Time // the last end of an anchored window that is known, past or to come
+	Limits         []LimitUsage
+}
+
+// Ends is when a window of the bucket ends as a whole: a calendar window, or an anchored one whose
+// end is known. It is zero for windows that never do.
+func (u BucketUsage) Ends(w Window, now time.Time) time.Time {
+	switch {
+	case w.IsCalendar():
+		_, end := w.Bounds(now)
+		return end.UTC()
+	case w.Anchored && u.ResetAt.After(now):
+		return u.ResetAt
+	}
+	return time.Time{}
+}
+
+// LimitUsage is the standing of one limit.
+type LimitUsage struct {
+	Limit      Limit
+	Used       int64
+	Others     int64     // units of Used that others used, as the upstream reported
+	Remaining  int64     // for scheduled charges: cap − used − held, at least 0
+	NextFreeAt time.Time // when the next units come free; zero when none are used or held
+}
+
+// Reservation is units of one bucket set aside.
+type Reservation struct {
+	ID        string // the same in all its buckets
+	Bucket    string
+	Units     int64 // as reserved
+	Most      int64 // what they can turn out to be; as Units when they are no estimate
+	Drawn     int64
+	Left      int64
+	CreatedAt time.Time
+	ExpiresAt time.Time
+	Lapse     Lapse
+	Manual    bool
+	Note      string
+}
+
+// Query picks entries of one bucket's log.
+type Query struct {
+	Credential string
+	Bucket     string
+	Since      time.Time // exclusive
+	Until      time.Time // inclusive; zero for the end of the log
+	Limit      int       // at most so many, the newest; 0 for all
+	First      int       // at most so many, the oldest; 0 for all. Not together with Limit
+}
+
+// Entry is one line of the log.
+type Entry struct {
+	At     time.Time
+	ID     string
+	Bucket string
+	Units  int64
+	Total  int64 // running total of the bucket after this entry
+	Labels Labels
+}
