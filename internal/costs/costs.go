@@ -45,6 +45,7 @@ type Table struct {
 	errors    errorForm
 	learn     []learning
 	refusals  []refusing
+	meters    []Meter
 
 	readsAnswers   bool // of calls whose price is known, too
 	refusesSuccess bool // a rule is about an answer with a status below 300

@@ -44,6 +44,7 @@ type fileList struct {
 	Errors                     fileErrors
 	Learn                      []fileLearn
 	Refusals                   []fileRefusal
+	Meter                      []fileMeter
 	Profiles                   entries[fileProfile]
 	Profile                    string
 }

@@ -30,6 +30,8 @@ var schemas = sync.OnceValue(func() (s struct{ list, front *grammar.Schema }) {
 		"route": checkRoute,
 		"ttl":   checkDuration(time.Second, 24*time.Hour),
 		"until": checkUntil,
+		"meter": checkMeterURL,
+		"lag":   checkDuration(0, 72*time.Hour),
 	}
 	s.list = grammar.NewSchema(quotabudget.CostsSchema, "#/$defs/list", formats)
 	s.front = grammar.NewSchema(quotabudget.CostsSchema, "#/$defs/front", formats)
@@ -90,6 +92,9 @@ func (r *reader) read(f *fileList, at grammar.Place) *Table {
 	}
 	for i, rule := range f.Refusals {
 		r.refusing(rule, at.Key("refusals").Item(i))
+	}
+	for i, m := range f.Meter {
+		r.meter(m, at.Key("meter").Item(i))
 	}
 	for i, e := range f.Profiles {
 		r.profile(e.key, e.value, at.Key("profiles").Pair(i))

@@ -53,7 +53,7 @@ func (e *RowError) Error() string {
 func (t Table) Find(key string) (row Row, listed, ok bool) {
 	key = strings.ToLower(key)
 	tail := key[strings.LastIndexByte(key, '/')+1:]
-	for _, name := range []string{key, undated(key), tail, undated(tail)} {
+	for _, name := range []string{key, Undated(key), tail, Undated(tail)} {
 		if r := t.best(func(r, _ *Row) bool { return r.Key == name }); r != nil {
 			return *r, true, true
 		}
@@ -66,7 +66,7 @@ func (t Table) Find(key string) (row Row, listed, ok bool) {
 		}
 		if r := t.best(begins); r != nil && (!ok || len(r.Key) > len(row.Key)) {
 			head := len(r.Key) - len("*")
-			row, ok, listed = *r, true, head > 0 && len(undated(name)) <= head
+			row, ok, listed = *r, true, head > 0 && len(Undated(name)) <= head
 		}
 	}
 	if ok || !t.Dearest {
@@ -92,8 +92,8 @@ func (t Table) best(better func(r, than *Row) bool) (found *Row) {
 var dateForm = regexp.MustCompile(
 	`[-_@:](latest|20\d\d-\d\d-\d\d|20\d{6}|(0[1-9]|1[0-2])([0-2]\d|3[01]))$`)
 
-// undated returns a name without the date or "latest" at its end.
-func undated(name string) string { return dateForm.ReplaceAllString(name, "") }
+// Undated returns a name without the date or "latest" at its end.
+func Undated(name string) string { return dateForm.ReplaceAllString(name, "") }
 
 // compare orders rows by their figures, column by column.
 func (t Table) compare(a, b *Row) int {

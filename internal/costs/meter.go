@@ -1,0 +1,190 @@
+package costs
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"quotabudget/internal/costs/answer"
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/grammar"
+	"quotabudget/internal/quota"
+)
+
+// Meter is a request by which the upstream reports what it has counted, and what limits it has.
+type Meter struct {
+	Name    string // of what answers; its host by default
+	Verb    string
+	URL     string // absolute, or below the upstream's endpoint; with the names of Placeholders
+	Body    string // of a POST
+	Headers map[string]string
+	Key     string        // api_key, admin_key or service_account, as a credential has them
+	Role    string        // right that the key needs
+	Times   answer.Form   // how the request names times: epoch or rfc3339
+	Lag     time.Duration // how late it counts
+
+	// Next is the path of the next page's name, Parameter the parameter that takes it, More the
+	// path of a flag without which there is none.
+	Next, Parameter, More string
+	// Periods is the path of the periods of a report, Begin that of a period's begin; "" for a
+	// report on the time asked for, or on the window in progress.
+	Periods, Begin string
+	As             answer.Form // of Begin
+	Rows           string      // path of the rows of a period; "" where it is the only one
+	Metric         string      // path in a row of the upstream's name for the bucket
+	Model          string      // path in a row of the model; what follows ", " is left out
+	Project        string      // path in a row of the project that it is about
+
+	Usage  []Figure
+	Limits []Figure
+	Source Source
+}
+
+// Figure is where a row has a number for a bucket.
+type Figure struct {
+	Bucket string   // "" for the bucket that the row's metric names
+	Paths  []string // of numbers that are added up
+	Scale  float64  // units of the bucket that one of them is
+	// Window is what was counted in, or what the limit holds in. It is zero for the upstream's own
+	// day, and a restoring window has the rate at Rate.
+	Window quota.Window
+	Rate   string
+	End    string      // path of the end of a window that is anchored
+	As     answer.Form // of End
+	Least  bool        // the bucket counts more than this figure does
+	Unit   string      // what the row must have at its key unit; "" for anything
+	Tiers  []int64     // all that the limit can be: the least of them that is no less
+}
+
+// The names that a URL may contain in braces, besides project and service.
+const (
+	From    = "{from}"    // the begin of the time to report on
+	Until   = "{until}"   // its end
+	Seconds = "{seconds}" // its length
+)
+
+// Meters lists what the upstream reports of itself.
+func (t *Table) Meters() []Meter { return t.meters }
+
+// Dated reports whether the periods of a report have their begin.
+func (m Meter) Dated() bool { return m.Begin != "" }
+
+// Ranged reports whether the request asks for any span of time, and not only for whole days.
+func (m Meter) Ranged() bool { return !m.Dated() && strings.Contains(m.URL, From) }
+
+// Current reports whether the meter reports on the window in progress alone.
+func (m Meter) Current() bool { return !m.Dated() && !m.Ranged() }
+
+// modelFact is the fact that the models of a report stand for.
+const modelFact = "model"
+
+// PartOf returns the part of a split bucket that calls of a model are charged to, or the bucket.
+func (t *Table) PartOf(bucket, model string) string {
+	b, env := t.bucketNamed(bucket), formula.Env{modelFact: model}
+	for _, f := range t.facts {
+		if f.name == modelFact || !slices.Contains(b.Split, f.name) {
+			continue
+		}
+		if text, err := f.text.String(env); err == nil {
+			env[f.name] = text
+		}
+	}
+	q := Quote{table: t, env: env, names: map[string]string{}}
+	return q.part(bucket)
+}
+
+// ModelName returns the name of a model without its date, as the label priced begins with it.
+func ModelName(model string) string {
+	return partLetters(formula.Undated(strings.ToLower(model)))
+}
+
+// fileMeter is a Meter as it is written.
+type fileMeter struct {
+	Name, Get, Post, Body, Key, Role, Times, Lag string
+	Headers                                      map[string]string
+	Next                                         struct{ Path, Parameter, More string }
+	Periods                                      struct{ At, Begin, As string }
+	Rows, Metric, Model, Project, Source         string
+	Usage                                        entries[fileFigure]
+	Limits                                       []fileFigure
+}
+
+type fileFigure struct {
+	Bucket, Window, Timezone, Rate, Unit string
+	Figure                               texts
+	Scale                                float64
+	End                                  struct{ Path, As string }
+	Least                                bool
+	Tiers                                []int64
+}
+
+func (r *reader) meter(f fileMeter, at grammar.Place) {
+	m := Meter{Name: f.Name, Verb: "GET", URL: f.Get, Body: f.Body, Headers: f.Headers, Key: f.Key,
+		Role: f.Role, Times: answer.Form(cmp.Or(f.Times, string(answer.RFC3339))),
+		Lag: duration(f.Lag, 0), Next: f.Next.Path, Parameter: f.Next.Parameter, More: f.Next.More,
+		Periods: f.Periods.At, Begin: f.Periods.Begin,
+		As:   answer.Form(cmp.Or(f.Periods.As, string(answer.RFC3339))),
+		Rows: f.Rows, Metric: f.Metric, Model: f.Model, Project: f.Project,
+		Source: r.source(f.Source, at.Key("source"))}
+	if f.Post != "" {
+		m.Verb, m.URL = "POST", f.Post
+	}
+	if (f.Get == "") == (f.Post == "") {
+		at.Add("write get or post, one of them")
+	} else if u, err := url.Parse(m.URL); err == nil && u.Host != "" {
+		m.Name = cmp.Or(m.Name, u.Host)
+	}
+	if len(f.Usage)+len(f.Limits) == 0 {
+		at.Add("write usage or limits")
+	}
+	for _, e := range f.Usage {
+		e.value.Bucket = e.key
+		at := at.Key("usage").Key(e.key)
+		m.Usage = append(m.Usage, r.figure(e.value, at, at))
+	}
+	for i, l := range f.Limits {
+		at := at.Key("limits").Item(i)
+		if l.Window == "" && l.Rate == "" {
+			at.Add("window or rate is missing")
+		}
+		if l.Bucket == "" && m.Metric == "" {
+			at.Add("bucket is missing")
+		}
+		m.Limits = append(m.Limits, r.figure(l, at, at.Key("bucket")))
+	}
+	r.table.meters = append(r.table.meters, m)
+}
+
+func (r *reader) figure(f fileFigure, at, bucket grammar.Place) Figure {
+	r.knownBucket(f.Bucket, bucket)
+	zone := f.Timezone
+	if zone == "" && quota.IsCalendarWord(f.Window) {
+		zone = time.UTC.String()
+	}
+	if f.Rate != "" {
+		f.Window = "" // it is made of the limit and the rate
+	}
+	out := Figure{Bucket: f.Bucket, Paths: f.Figure, Scale: cmp.Or(f.Scale, 1), Rate: f.Rate,
+		Window: window(f.Window, zone, at.Key("window")), End: f.End.Path,
+		As: answer.Form(cmp.Or(f.End.As, string(answer.Epoch))), Least: f.Least, Unit: f.Unit,
+		Tiers: f.Tiers}
+	if out.End != "" && !out.Window.Anchored {
+		at.Key("end").Add("it is of an anchored window: write window: anchored 1h")
+	}
+	return out
+}
+
+// checkMeterURL checks where a meter is: below the upstream, or at an address that is encrypted.
+func checkMeterURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot be read as a path or an address")
+	case u.Host == "" && strings.HasPrefix(text, "/"), u.Scheme == "https" && u.User == nil:
+		return nil
+	}
+	return fmt.Errorf("must be a path such as /v1/usage, or begin with https://")
+}
