@@ -63,8 +63,6 @@ bench: tools
 	$(GO) test -run '^$$' -bench 'Forecast$$' -benchtime 1x ./internal/forecast
 	$(GO) test -run '^$$' -bench Fair -benchtime 1x ./internal/share
 	$(GO) test -run '^$$' -bench Decision -benchtime 100x ./internal/daemon
-	$(GO) test -run '^$$' -bench 'Decision|Million' -benchtime 500ms ./internal/limit
-	$(GO) test -run '^$$' -bench Limiter -benchtime 1x ./internal/limit
 	cd bench && $(GO) test -run Boundary -v -bench . -benchtime 500ms .
 
 ## picture: draw the terminal at the top of the README from a real run, and docs/limits.svg

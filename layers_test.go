@@ -47,7 +47,7 @@ ledger/queue:
 ledger/memstore: quota
 ledger/sqlitestore: ledger/queue quota sqlite
 ledger/redisstore: ledger/queue lua quota
-limit: ledger/queue lua quota textfile words
+limit: lua quota textfile words
 ledger: ledger/redisstore ledger/sqlitestore quota sqlite
 meter: costs quota
 proxy: costs limit meter quota spell

@@ -50,7 +50,7 @@ func ours(algorithm limit.Algorithm) library {
 			known := &limit.Known{}
 			g := &limit.Guard{
 				Limits: []limit.Rule{{Policy: policy(units, window), By: limit.ByClient}},
-				Store:  limit.NewMemory(), Hash: &limit.Hash{}, Caller: known.Of,
+				Store:  limit.NewMemory(), Caller: known.Of,
 				Route: func(*http.Request) string { return "" },
 			}
 			return g.Wrap

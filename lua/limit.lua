@@ -1,13 +1,11 @@
 -- limit.lua: one decision of the limiter over all policies of a request: all are charged or none.
 -- Version 1 of the contract; lua/README.md explains it with examples.
 --
--- KEYS   one for each policy, all in one slot, then former keys, whose charges are moved unless the
---        new key has charges. A key names policy, algorithm, window and client, so that a changed
---        policy begins empty.
--- ARGV   six for each policy: algorithm (log, counter or fixed), units (1 to 2^32), window in µs,
---        cost in units (0 charges nothing), 1 if denied calls are charged too, else 0, and the
---        number of the former key in KEYS, or 0. For counter the window is whole milliseconds, and
---        units * milliseconds at most 2^53.
+-- KEYS   one for each policy, all in one slot. A key names policy, algorithm, window and client, so
+--        that a changed policy begins empty.
+-- ARGV   five for each policy: algorithm (log, counter or fixed), units (1 to 2^32), window in µs,
+--        cost in units (0 charges nothing), and 1 if denied calls are charged too, else 0. For
+--        counter the window is whole milliseconds, and units * milliseconds at most 2^53.
 -- Reply  integers: 1 allowed or 0 denied, the server's time in µs, then four for each policy:
 --        1 it allows, 0 it denies or -1 the cost exceeds the units; units remaining; µs until
 --        something fits that does not fit now, if nobody charges: the cost if it is denied, else one
@@ -158,35 +156,13 @@ local function make_log()
   return {read = read, decide = decide, record = record}
 end
 
-local n, log = #ARGV / 6, nil
-if #KEYS > n then -- move charges from former keys to keys that hold no charges
-  local function idle(key, a)
-    local algorithm, window = ARGV[a], ARGV[a + 2] + 0
-    if algorithm == 'log' then
-      local newest = call('ZRANGE', key, '-1', '-1', 'WITHSCORES')[2]
-      return not newest or newest + 0 <= clock - window
-    end
-    local state = call('GET', key)
-    if not state then return true end
-    local since = clock - clock % window - unpack_('<d', state)
-    return since >= (algorithm == 'counter' and 2 or 1) * window
-  end
-
-  for i = 1, n do
-    local a, key = 6 * i - 5, KEYS[i]
-    local former = KEYS[tonumber(ARGV[a + 5])]
-    if former and not idle(former, a) and idle(key, a) then
-      call('DEL', key)
-      call('RENAMENX', former, key)
-    end
-  end
-end
+local n, log = #KEYS, nil
 
 -- The nils make room for three policies: Lua copies a table each time it grows.
 local reply = {1, clock, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil}
 local states, afters, keeps = {nil, nil, nil}, {nil, nil, nil}, {nil, nil, nil}
 for i = 1, n do
-  local a, r, key = 6 * i - 5, 4 * i - 1, KEYS[i]
+  local a, r, key = 5 * i - 4, 4 * i - 1, KEYS[i]
   local cost, decide, state = ARGV[a + 3] + 0, decide_counter, nil
   if ARGV[a] == 'log' then
     log = log or make_log()
@@ -204,7 +180,7 @@ end
 
 local all = reply[1] == 1
 for i = 1, n do
-  local a, r, key, after = 6 * i - 5, 4 * i - 1, KEYS[i], afters[i]
+  local a, r, key, after = 5 * i - 4, 4 * i - 1, KEYS[i], afters[i]
   local allowed, kind = reply[r], ARGV[a]
   local counted = all or ARGV[a + 4] == '1' and allowed >= 0
   if counted and after then

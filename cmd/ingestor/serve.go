@@ -133,20 +133,16 @@ func limiter(ctx context.Context, cfg *config.Config) (*limit.Guard, func() erro
 	if len(own.Limits) == 0 {
 		return nil, nothing, nil
 	}
-	g := &limit.Guard{Limits: own.Limits, Caller: own.Known.Of, Hash: &limit.Hash{},
-		Stats: &limit.Stats{}}
+	g := &limit.Guard{Limits: own.Limits, Caller: own.Known.Of, Stats: &limit.Stats{}}
 	if !own.OnRedis {
-		memory := limit.NewMemory()
-		g.Store = memory
-		go memory.Run(ctx, time.Minute)
+		g.Store = limit.NewMemory()
 		return g, nothing, nil
 	}
 	client, err := redisstore.Connect(ctx, cfg.Ledger)
 	if err != nil {
 		return nil, nil, err
 	}
-	store := limit.NewRedis(client)
-	g.Store, g.Hash.Salt = store, store.Salt
+	g.Store = limit.NewRedis(client)
 	return g, client.Close, nil
 }
 

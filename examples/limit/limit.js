@@ -15,7 +15,7 @@ async function take(redis, { policy, units, seconds }, client, cost = 1) {
   const window = Math.round(seconds * 1e6);
   const digest = createHash('sha256').update(client).digest('hex').slice(0, 32);
   const key = `limit:{all}:${policy}:log:${window}:${digest}`;
-  const call = { keys: [key], arguments: ['log', units, window, cost, 0, 0].map(String) };
+  const call = { keys: [key], arguments: ['log', units, window, cost, 0].map(String) };
   const [, , allowed, left, retry] = await redis.evalSha(sha1, call).catch((err) => {
     if (!err.message.startsWith('NOSCRIPT')) throw err;
     return redis.eval(script, call);

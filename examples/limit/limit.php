@@ -18,7 +18,7 @@ class Limiter
     {
         $window = (int) round($seconds * 1e6);
         $key = "limit:{all}:$policy:log:$window:" . substr(hash('sha256', $client), 0, 32);
-        $call = [[$key, 'log', $units, $window, $cost, 0, 0], 1];
+        $call = [[$key, 'log', $units, $window, $cost, 0], 1];
         $reply = $this->redis->evalSha(sha1($this->script), ...$call)
             ?: $this->redis->eval($this->script, ...$call);
         [, , $allowed, $left, $retry] = $reply;

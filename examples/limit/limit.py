@@ -22,7 +22,7 @@ class Limiter:
         digest = hashlib.sha256(client.encode()).hexdigest()[:32]
         key = f"limit:{{all}}:{policy}:log:{window}:{digest}"
         _, _, allowed, left, retry, _ = self.script(
-            keys=[key], args=["log", units, window, cost, 0, 0])
+            keys=[key], args=["log", units, window, cost, 0])
         return allowed == 1, left, retry / 1e6
 
 

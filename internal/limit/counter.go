@@ -36,9 +36,9 @@ func (c counter) used(w, gone int64) int64 {
 	return c.current + divUp(c.previous*(w/1000-max(gone, 0)/1000), w/1000)
 }
 
-func (c counter) decide(p *Policy, now, cost int64) Decision {
+func (stored *counter) decide(p *Policy, now, cost int64) Decision {
 	w := p.window()
-	c, gone := c.at(p, now)
+	c, gone := stored.at(p, now)
 	used := c.used(w, gone)
 	d := Decision{Allowed: cost == 0 || cost <= p.Units-used, Remaining: max(0, p.Units-used)}
 	next := cost // the cost that has to wait
@@ -82,18 +82,12 @@ func fades(units, to, w int64) int64 {
 	return 1000 * divUp((units-to)*(w/1000), units)
 }
 
-// record returns the state after a charge, which need not fit.
-func (c counter) record(p *Policy, now, cost int64) counter {
-	c, _ = c.at(p, now)
+func (c *counter) record(p *Policy, now, cost int64) {
+	*c, _ = c.at(p, now)
 	c.current = min(c.current+cost, p.mostUnits())
-	return c
 }
 
-// idle reports whether the key behaves as if it were never used.
 func (c *counter) idle(p *Policy, now int64) bool {
-	if c == nil {
-		return true
-	}
 	then, _ := c.at(p, now)
 	return then.previous == 0 && then.current == 0
 }

@@ -1,12 +1,10 @@
 package limit
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 )
 
 // By says who shares a limit.
@@ -52,17 +50,15 @@ func (l *Rule) policy(c Caller) *Policy {
 //		Store:  limit.NewMemory(), // or limit.NewRedis(client)
 //		Route:  func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern },
 //		Caller: cfg.Serve.Known.Of,
-//		Hash:   &limit.Hash{},     // with Salt: store.Salt on Redis
 //	}
 //	server.Handler = g.Wrap(mux)
 //
-// A decision service calls g.Decide instead. A store in memory also needs its Run in a goroutine.
+// A decision service calls g.Decide instead.
 type Guard struct {
 	Limits []Rule
 	Store  Store
 	Route  func(*http.Request) string // the pattern that serves the request
 	Caller func(*http.Request) Caller
-	Hash   *Hash
 	Stats  *Stats // if set, counts what was decided
 	// Unreachable, if set, is called for each request that could not be decided; r is nil for a
 	// decision.
@@ -77,7 +73,6 @@ type request struct {
 	*http.Request
 	caller Caller
 	route  string
-	at     time.Time
 	limits []*Rule
 	asks   []Ask
 }
@@ -86,7 +81,7 @@ type request struct {
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	enforced, observed := g.byRoute(false), g.byRoute(true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q := request{Request: r, caller: g.Caller(r), route: g.Route(r), at: time.Now()}
+		q := request{Request: r, caller: g.Caller(r), route: g.Route(r)}
 		if !g.pass(w, q, enforced.of(q.route)) {
 			return
 		}
@@ -132,22 +127,18 @@ func (all routes) of(route string) []*Rule {
 
 // apply picks the limits that apply to the request, and makes their asks. The limits are known even
 // after an error.
-func (q *request) apply(limits []*Rule, hash *Hash) error {
+func (q *request) apply(limits []*Rule, store Store) (err error) {
 	q.limits, q.asks = make([]*Rule, 0, len(limits)), make([]Ask, 0, len(limits))
 	c := q.caller
-	var address, before Key // keys of the address for windows like the last one
-	var window time.Duration
-	var failed error
+	var salt []byte
 	for _, l := range limits {
 		a := Ask{Policy: l.policy(c), Cost: max(l.Cost, 1)}
-		var err error
 		switch {
 		case l.By == ByClient && c.Key == "":
-			if window != l.Window {
-				window = l.Window
-				address, before, err = hash.Daily(q.Context(), "address "+c.Network, q.at, window)
+			if salt == nil && err == nil {
+				salt, err = store.Salt(q.Context())
 			}
-			a.Key, a.Before = address, before
+			a.Key = saltedKey(salt, "address "+c.Network)
 		case l.By == ByClient, l.By == ByKey && c.Key != "":
 			a.Key = FixedKey("key " + c.Key)
 		case l.By == ByOrganisation && c.Organisation != "":
@@ -157,10 +148,9 @@ func (q *request) apply(limits []*Rule, hash *Hash) error {
 		case l.By != Global:
 			continue
 		}
-		failed = cmp.Or(failed, err)
 		q.limits, q.asks = append(q.limits, l), append(q.asks, a)
 	}
-	return failed
+	return err
 }
 
 // pass decides, and answers the request itself if it is denied.
@@ -168,7 +158,7 @@ func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Rule) bool {
 	if len(limits) == 0 {
 		return true
 	}
-	err := q.apply(limits, g.Hash)
+	err := q.apply(limits, g.Store)
 	allowed := true
 	if err == nil && len(q.asks) > 0 {
 		allowed, err = g.Store.Take(q.Context(), q.asks)
@@ -199,7 +189,7 @@ func (g *Guard) answer(w http.ResponseWriter, r *http.Request, p Problem) {
 
 // observe counts what would have been denied.
 func (g *Guard) observe(q request, limits []*Rule) {
-	if err := q.apply(limits, g.Hash); err != nil {
+	if err := q.apply(limits, g.Store); err != nil {
 		g.unreachable(q.Request, err)
 		return
 	}
@@ -230,8 +220,7 @@ func (e *NoPolicyError) Error() string {
 
 // Decide asks a policy by decision on behalf of another program, for a key of its choice. A key
 // exists from its first use on. A cost of 0 only looks. A nil Guard has no policies.
-func (g *Guard) Decide(ctx context.Context, policy, key string,
-	cost int64) (Decision, error) {
+func (g *Guard) Decide(ctx context.Context, policy, key string, cost int64) (Decision, error) {
 	if g == nil {
 		return Decision{}, &NoPolicyError{policy}
 	}
@@ -240,16 +229,12 @@ func (g *Guard) Decide(ctx context.Context, policy, key string,
 		if l.By != ByDecision || l.Name != policy {
 			continue
 		}
-		asks := []Ask{{Policy: &l.Policy, Key: FixedKey("decision " + key), Cost: cost}}
-		if l.Window <= aDay {
-			var err error
-			asks[0].Key, asks[0].Before, err = g.Hash.Daily(ctx, "decision "+key, time.Now(),
-				l.Window)
-			if err != nil {
-				g.unreachable(nil, err)
-				return Decision{}, err
-			}
+		salt, err := g.Store.Salt(ctx)
+		if err != nil {
+			g.unreachable(nil, err)
+			return Decision{}, err
 		}
+		asks := []Ask{{Policy: &l.Policy, Key: saltedKey(salt, "decision "+key), Cost: cost}}
 		allowed, err := g.Store.Take(ctx, asks)
 		if err == nil {
 			g.Stats.count([]*Rule{l}, Caller{}, asks, allowed)

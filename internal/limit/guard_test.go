@@ -28,7 +28,7 @@ func newServe(t *testing.T, store limit.Store, limits ...limit.Rule) *serve {
 	mux.HandleFunc("GET /search", func(w http.ResponseWriter, r *http.Request) {})
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {})
 	g := &limit.Guard{
-		Limits: limits, Store: store, Hash: &limit.Hash{},
+		Limits: limits, Store: store,
 		Route: func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern },
 		Caller: func(r *http.Request) limit.Caller {
 			key, rest, _ := strings.Cut(r.Header.Get("X-Key"), "@")
@@ -178,6 +178,8 @@ func TestObserve(t *testing.T) {
 
 type unreachable struct{}
 
+func (unreachable) Salt(context.Context) ([]byte, error) { return nil, errors.New("no store") }
+
 func (unreachable) Take(context.Context, []limit.Ask) (bool, error) {
 	return false, errors.New("no store")
 }
@@ -193,70 +195,8 @@ func TestUnreachable(t *testing.T) {
 	s.want("/search", "a", "", 503)
 }
 
-// TestMidnight is a client that comes before and after its key changes.
-func TestMidnight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // it is midnight UTC
-		s := newServe(t, limit.NewMemory(), limit.Rule{Policy: policy("p", 2), By: limit.ByClient})
-		time.Sleep(24*time.Hour - 30*time.Second)
-		s.want("/", "a", "", 200)
-		time.Sleep(31 * time.Second)
-		s.want("/", "a", "", 200)
-		s.want("/", "a", "", 429)
-		time.Sleep(29 * time.Second)
-		s.want("/", "a", "", 200)
-		s.want("/", "a", "", 429)
-	})
-}
-
-func TestHash(t *testing.T) {
-	shared := func(context.Context, int64) ([]byte, error) { return []byte("salt"), nil }
-	one, same, other := &limit.Hash{Salt: shared}, &limit.Hash{Salt: shared}, &limit.Hash{}
-	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	key := func(h *limit.Hash, who string, at time.Time) (key, before limit.Key) {
-		key, before, err := h.Daily(t.Context(), who, at, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return key, before
-	}
-	a, before := key(one, "a", noon)
-	if before != (limit.Key{}) {
-		t.Error("yesterday's key at noon")
-	}
-	if b, _ := key(one, "b", noon); a == b {
-		t.Error("two have one key")
-	}
-	if b, _ := key(same, "a", noon); a != b {
-		t.Error("with the same salt, another key")
-	}
-	today, _ := key(other, "a", noon)
-	if today == a {
-		t.Error("without the salt, the same key")
-	}
-	if next, was := key(other, "a", noon.Add(13*time.Hour)); today == next || was != today {
-		t.Error("the key of the day before is another")
-	}
-	// A store that lost its data has another salt: all who share it use that one soon.
-	lost := []byte("salt")
-	shared = func(context.Context, int64) ([]byte, error) { return lost, nil }
-	old, fresh := &limit.Hash{Salt: shared}, &limit.Hash{Salt: shared}
-	key(old, "a", noon)
-	lost = []byte("another")
-	late := noon.Add(2 * time.Minute)
-	a, _ = key(old, "a", late)
-	if b, _ := key(fresh, "a", late); a != b {
-		t.Error("two processes have different keys long after the salt was lost")
-	}
-	_, _, err := (&limit.Hash{Salt: func(context.Context, int64) ([]byte, error) {
-		return nil, errors.New("away")
-	}}).Daily(t.Context(), "a", noon, time.Hour)
-	if err == nil {
-		t.Error("a key without a salt")
-	}
-}
-
 func TestDecide(t *testing.T) {
-	g := &limit.Guard{Store: limit.NewMemory(), Hash: &limit.Hash{}, Stats: &limit.Stats{}}
+	g := &limit.Guard{Store: limit.NewMemory(), Stats: &limit.Stats{}}
 	g.Limits = []limit.Rule{
 		{Policy: policy("mail", 3), By: limit.ByDecision},
 		{Policy: policy("mine", 3), By: limit.ByClient},

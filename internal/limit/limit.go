@@ -15,8 +15,10 @@ package limit
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -49,7 +51,7 @@ type Policy struct {
 	// has been quiet for a window (two with Counter).
 	CountDenied bool
 	// Shards splits each key into parts, each with its share of the units, so that a hot key does
-	// not load a single node of a cluster (see Sharded). 0 and 1 mean one part.
+	// not load a single node of a cluster (see TakeParts). 0 and 1 mean one part.
 	Shards int
 }
 
@@ -85,13 +87,25 @@ func (p Policy) Check() error {
 // Key is the digest of a limited client, so that a store holds no addresses.
 type Key [16]byte
 
+// FixedKey returns the key of something whose name is no secret, such as a route.
+func FixedKey(name string) Key { return saltedKey(nil, name) }
+
+// saltLength is the length of a store's salt in bytes.
+const saltLength = 32
+
+// saltedKey returns the key of a client or of something that a client has named.
+func saltedKey(salt []byte, name string) (key Key) {
+	sum := sha256.Sum256(append(slices.Clip(salt), name...))
+	copy(key[:], sum[:])
+	return key
+}
+
 // Ask is a policy that a request must pass, and the decision on it.
 type Ask struct {
 	Policy *Policy
 	Key    Key
-	Before Key   // former key, whose charges move to Key; zero for none
 	Cost   int64 // units; 0 charges nothing
-	Part   int   // number of a split key's part, from 1; 0 for a whole key (see Sharded)
+	Part   int   // number of a split key's part, from 1; 0 for a whole key (see TakeParts)
 	Decision
 }
 
@@ -111,8 +125,12 @@ type Decision struct {
 	ResetAfter time.Duration
 }
 
-// Store decides and charges. *Memory is one.
+// Store decides and charges. *Memory and *Redis are the two.
 type Store interface {
+	// Salt returns what is hashed with the name of a client, so that nobody can match a key with an
+	// address by trying all addresses. Processes that share charges share a salt.
+	Salt(ctx context.Context) ([]byte, error)
+
 	// Take charges all asks, or none if one is denied, and reports which. It fills in each
 	// decision. An ask that fits but was not charged because of another gets the decision on a
 	// cost of 0. The asks of one call differ in policy or key. After an error, a charge may have

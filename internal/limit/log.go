@@ -86,9 +86,6 @@ func (h *history) stamp(now int64) int64 {
 // record appends an entry. Entries of denied calls may exceed the limit; then only the newest
 // ones that reach it matter, because older ones leave first.
 func (h *history) record(p *Policy, now, cost int64) {
-	if cost == 0 {
-		return
-	}
 	at, total := h.stamp(now), h.total()+cost
 	drop := h.inside(p.window(), now)
 	drop += sort.Search(len(h.entries)-drop,
@@ -100,7 +97,6 @@ func (h *history) record(p *Policy, now, cost int64) {
 	h.entries = append(h.entries, entry{at, total})
 }
 
-// idle reports whether the key behaves as if it were never used.
 func (h *history) idle(p *Policy, now int64) bool {
-	return h == nil || h.inside(p.window(), now) == len(h.entries)
+	return h.inside(p.window(), now) == len(h.entries)
 }

@@ -2,42 +2,64 @@ package limit
 
 import (
 	"context"
-	"math/bits"
-	"slices"
+	"crypto/rand"
 	"sync"
 	"time"
 )
 
-// Memory keeps charges in this process. Run and Sweep remove idle keys. It is safe for concurrent
-// use.
+// Memory keeps charges in this process. It is safe for concurrent use.
 type Memory struct {
-	began   time.Time
-	stripes [stripes]stripe
+	began time.Time
+	salt  [saltLength]byte
+
+	mu      sync.Mutex
+	states  map[place]*policyState
+	sweepAt int64 // Unix µs of the next sweep
 }
 
-const stripes = 64 // one bit each in TakeAt
-
-type stripe struct {
-	mu     sync.Mutex
-	tables []*table // one for each policy
-	_      [32]byte // keeps the next lock in another cache line
+// place names the charges of a key under a policy, as a key in Redis does. A policy with another
+// algorithm or window begins empty.
+type place struct {
+	policy    string
+	algorithm Algorithm
+	window    time.Duration
+	key       Key
 }
 
-// table holds the keys of one policy, in one of its maps.
-type table struct {
-	policy    *Policy
-	histories map[Key]*history
-	counters  map[Key]*counter
+type policyState struct {
+	state
+	policy *Policy // the last one that charged
+}
+
+// state is what an algorithm keeps of one key.
+type state interface {
+	decide(p *Policy, now, cost int64) Decision
+	// record charges a cost, which need not fit.
+	record(p *Policy, now, cost int64)
+	// idle reports whether the key behaves as if it were never used.
+	idle(p *Policy, now int64) bool
+}
+
+func newState(a Algorithm) state {
+	if a == Log {
+		return &history{}
+	}
+	return &counter{}
 }
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{began: time.Now()}
+	m := &Memory{began: time.Now(), states: make(map[place]*policyState)}
+	rand.Read(m.salt[:])
+	return m
 }
 
 // Now returns the time for Take in Unix microseconds: the start plus the time since, so that it
 // does not jump with the machine's clock.
 func (m *Memory) Now() int64 { return m.began.UnixMicro() + time.Since(m.began).Microseconds() }
+
+// Salt implements Store. Its error is always nil.
+func (m *Memory) Salt(context.Context) ([]byte, error) { return m.salt[:], nil }
 
 // Take implements Store. It treats a split key as a whole one, and its error is always nil.
 func (m *Memory) Take(_ context.Context, asks []Ask) (bool, error) {
@@ -46,190 +68,82 @@ func (m *Memory) Take(_ context.Context, asks []Ask) (bool, error) {
 
 // TakeAt is like Take, at a moment in Unix microseconds.
 func (m *Memory) TakeAt(now int64, asks []Ask) bool {
-	var locks uint64
-	for i := range asks {
-		locks |= 1 << stripeOf(asks[i].Key)
-		if asks[i].Before != (Key{}) {
-			locks |= 1 << stripeOf(asks[i].Before)
-		}
-	}
-	for rest := locks; rest != 0; rest &= rest - 1 {
-		m.stripes[bits.TrailingZeros64(rest)].mu.Lock()
-	}
-	for i := range asks {
-		if a := &asks[i]; a.Before != (Key{}) && a.Before != a.Key {
-			m.rename(a, now)
-		}
-	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sweep(now)
 	allowed := true
 	for i := range asks {
 		a := &asks[i]
-		a.Decision = m.table(a.Policy, a.Key).decide(a, now, a.Cost)
+		a.Decision = m.decide(a, now, a.Cost)
 		allowed = allowed && a.Allowed
 	}
 	for i := range asks {
 		a := &asks[i]
 		counted := allowed || a.Policy.CountDenied && !a.Never
 		if counted {
-			m.table(a.Policy, a.Key).record(a, now)
+			m.record(a, now)
 		}
 		switch {
 		case allowed:
 		case a.Allowed: // but another ask is denied
-			a.Decision = m.table(a.Policy, a.Key).decide(a, now, 0)
+			a.Decision = m.decide(a, now, 0)
 		case counted: // the charge makes the wait longer
-			a.Decision = m.table(a.Policy, a.Key).decide(a, now, a.Cost)
+			a.Decision = m.decide(a, now, a.Cost)
 		}
 		a.At = now
-	}
-	for rest := locks; rest != 0; rest &= rest - 1 {
-		m.stripes[bits.TrailingZeros64(rest)].mu.Unlock()
 	}
 	return allowed
 }
 
-// stripeOf puts all policies of one key into one stripe.
-func stripeOf(k Key) int { return int(k[0]) % stripes }
-
-// table finds a policy's table by linear search: there are few, and the callers of a hot key wait
-// while a stripe is locked.
-func (m *Memory) table(p *Policy, k Key) *table {
-	s := &m.stripes[stripeOf(k)]
-	for _, t := range s.tables {
-		if t.policy == p {
-			return t
-		}
-	}
-	return s.add(p)
+func (a *Ask) place() place {
+	return place{a.Policy.Name, a.Policy.Algorithm, a.Policy.Window, a.Key}
 }
 
-// add returns the policy's table. It creates one unless a policy of the same name has one.
-func (s *stripe) add(p *Policy) *table {
-	for _, t := range s.tables {
-		if t.policy.Name == p.Name {
-			if t.policy.Algorithm != p.Algorithm {
-				t.histories, t.counters = map[Key]*history{}, map[Key]*counter{}
-			}
-			t.policy = p
-			return t
-		}
-	}
-	t := &table{policy: p, histories: map[Key]*history{}, counters: map[Key]*counter{}}
-	s.tables = append(s.tables, t)
-	return t
-}
-
-// rename moves a key's charges to its new name, unless the new name has charges.
-func (m *Memory) rename(a *Ask, now int64) {
-	from, to := m.table(a.Policy, a.Before), m.table(a.Policy, a.Key)
-	if h := from.histories[a.Before]; !h.idle(a.Policy, now) &&
-		to.histories[a.Key].idle(a.Policy, now) {
-		to.histories[a.Key] = h
-		delete(from.histories, a.Before)
-	}
-	if c := from.counters[a.Before]; !c.idle(a.Policy, now) &&
-		to.counters[a.Key].idle(a.Policy, now) {
-		to.counters[a.Key] = c
-		delete(from.counters, a.Before)
-	}
-}
-
-func (t *table) decide(a *Ask, now, cost int64) Decision {
+func (m *Memory) decide(a *Ask, now, cost int64) Decision {
 	if cost > a.Policy.Units {
-		d := t.decide(a, now, 0)
+		d := m.decide(a, now, 0)
 		d.Allowed, d.Never = false, true
 		return d
 	}
-	if a.Policy.Algorithm == Log {
-		h := t.histories[a.Key]
-		if h == nil {
-			h = &history{}
-		}
-		return h.decide(a.Policy, now, cost)
+	if s := m.states[a.place()]; s != nil {
+		return s.decide(a.Policy, now, cost)
 	}
-	c := t.counters[a.Key]
-	if c == nil {
-		c = &counter{}
-	}
-	return c.decide(a.Policy, now, cost)
+	return newState(a.Policy.Algorithm).decide(a.Policy, now, cost)
 }
 
-func (t *table) record(a *Ask, now int64) {
+func (m *Memory) record(a *Ask, now int64) {
 	if a.Cost == 0 {
 		return
 	}
-	if a.Policy.Algorithm == Log {
-		h := t.histories[a.Key]
-		if h == nil {
-			h = &history{}
-			t.histories[a.Key] = h
-		}
-		h.record(a.Policy, now, a.Cost)
+	s := m.states[a.place()]
+	if s == nil {
+		s = &policyState{state: newState(a.Policy.Algorithm)}
+		m.states[a.place()] = s
+	}
+	s.policy = a.Policy
+	s.record(a.Policy, now, a.Cost)
+}
+
+// sweep drops once a minute the keys that have been idle for a minute: a clock set back by up to
+// a minute frees nothing. It copies the others, because a map never shrinks.
+func (m *Memory) sweep(now int64) {
+	if now < m.sweepAt {
 		return
 	}
-	c := t.counters[a.Key]
-	if c == nil {
-		c = &counter{}
-		t.counters[a.Key] = c
-	}
-	*c = c.record(a.Policy, now, a.Cost)
-}
-
-// Sweep removes the keys that are idle at a moment.
-func (m *Memory) Sweep(now int64) {
-	for i := range m.stripes {
-		s := &m.stripes[i]
-		s.mu.Lock()
-		s.tables = slices.DeleteFunc(s.tables, func(t *table) bool {
-			t.histories = sweep(t.histories, func(h *history) bool { return h.idle(t.policy, now) })
-			t.counters = sweep(t.counters, func(c *counter) bool { return c.idle(t.policy, now) })
-			return len(t.histories)+len(t.counters) == 0
-		})
-		s.mu.Unlock()
-	}
-}
-
-// sweep deletes idle keys. A map never shrinks, so sweep replaces one that is mostly empty.
-func sweep[S any](all map[Key]S, idle func(S) bool) map[Key]S {
-	before := len(all)
-	for key, s := range all {
-		if idle(s) {
-			delete(all, key)
+	minute := time.Minute.Microseconds()
+	m.sweepAt = now + minute
+	kept := make(map[place]*policyState)
+	for at, s := range m.states {
+		if !s.idle(s.policy, now-minute) {
+			kept[at] = s
 		}
 	}
-	if before < 1024 || len(all) > before/4 {
-		return all
-	}
-	fewer := make(map[Key]S, len(all))
-	for key, s := range all {
-		fewer[key] = s
-	}
-	return fewer
+	m.states = kept
 }
 
 // Len returns the number of keys.
-func (m *Memory) Len() (n int) {
-	for i := range m.stripes {
-		s := &m.stripes[i]
-		s.mu.Lock()
-		for _, t := range s.tables {
-			n += len(t.histories) + len(t.counters)
-		}
-		s.mu.Unlock()
-	}
-	return n
-}
-
-// Run sweeps once per period until ctx ends.
-func (m *Memory) Run(ctx context.Context, period time.Duration) {
-	ticker := time.NewTicker(period)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			m.Sweep(m.Now())
-		}
-	}
+func (m *Memory) Len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.states)
 }

@@ -3,7 +3,9 @@ package limit
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -11,21 +13,27 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"quotabudget/internal/ledger/queue"
+	"quotabudget/lua"
 )
 
-// Redis decides each request by one script, at the server's time. A lone request takes one round
-// trip; requests that arrive meanwhile share the next one, in order. Keys begin with
-// "limit:{all}:", which puts them into one slot of a cluster. Only the parts of split keys have
-// slots of their own, "limit:{1}:" and so on, and take a round trip each.
+var script = redis.NewScript(lua.Source("limit"))
+
+// Redis decides each request by one script, at the server's time. Keys begin with "limit:{all}:",
+// which puts them into one slot of a cluster. Only the parts of split keys have slots of their
+// own, "limit:{1}:" and so on, and take a round trip each.
 //
 // While the servers are unreachable, Take fails at once, and the servers are tried a few times a
 // second.
 type Redis struct {
 	client redis.UniversalClient
-	parts  Sharded
-	queues queue.Queues[int, work] // by slot: the part whose keys it holds
-	away   atomic.Int64            // Unix ns until which no call is made after a failure, or 0
+	away   atomic.Int64 // Unix ns until which no call is made after a failure, or 0
+	salt   atomic.Pointer[salt]
+}
+
+// salt is the salt of the servers, and when it was read.
+type salt struct {
+	bytes []byte
+	read  time.Time
 }
 
 // Timeout of a request, and the interval between attempts while the servers are unreachable.
@@ -37,17 +45,13 @@ const (
 var errAway = errors.New("redis was away a moment ago")
 
 // NewRedis returns a store that uses the client's servers.
-func NewRedis(client redis.UniversalClient) *Redis {
-	s := &Redis{client: client}
-	s.parts.Step = s.step
-	return s
-}
+func NewRedis(client redis.UniversalClient) *Redis { return &Redis{client: client} }
 
 // Take implements Store. After an error, a charge may have been made, and calling again
 // charges again.
 func (s *Redis) Take(ctx context.Context, asks []Ask) (bool, error) {
 	if slices.ContainsFunc(asks, func(a Ask) bool { return a.Policy.Shards > 1 }) {
-		return s.parts.Take(ctx, asks)
+		return TakeParts(ctx, asks, s.step)
 	}
 	return s.step(ctx, asks)
 }
@@ -74,13 +78,46 @@ func (s *Redis) ask(ctx context.Context, call func(context.Context) error) error
 	return err
 }
 
-// step decides once, together with other callers' requests.
-func (s *Redis) step(ctx context.Context, asks []Ask) (allowed bool, err error) {
-	err = s.ask(ctx, func(ctx context.Context) error {
-		allowed, err = s.together(ctx, asks)
+// step decides asks whose keys are in one slot.
+func (s *Redis) step(ctx context.Context, asks []Ask) (bool, error) {
+	keys, args := make([]string, len(asks)), make([]any, 0, 5*len(asks))
+	for i := range asks {
+		a, denied := &asks[i], 0
+		if a.Policy.CountDenied {
+			denied = 1
+		}
+		keys[i] = prefix(a) + hex.EncodeToString(a.Key[:])
+		args = append(args, string(a.Policy.Algorithm), a.Policy.Units,
+			a.Policy.Window.Microseconds(), a.Cost, denied)
+	}
+	var reply []int64
+	err := s.ask(ctx, func(ctx context.Context) (err error) {
+		reply, err = script.Run(ctx, s.client, keys, args...).Int64Slice()
 		return err
 	})
-	return allowed, err
+	if err != nil {
+		return false, err
+	}
+	return decisions(reply, asks)
+}
+
+// decisions stores the reply of limit.lua in the asks.
+func decisions(reply []int64, asks []Ask) (allowed bool, err error) {
+	if len(reply) != 2+4*len(asks) {
+		return false, fmt.Errorf("limit.lua returned %d numbers for %d policies",
+			len(reply), len(asks))
+	}
+	for i := range asks {
+		r := reply[2+4*i:]
+		asks[i].Decision = Decision{
+			At: reply[1], Allowed: r[0] == 1, Never: r[0] < 0, Remaining: r[1],
+			NextAfter: micros(r[2]), ResetAfter: micros(r[3]),
+		}
+		if d := &asks[i].Decision; !d.Allowed && !d.Never {
+			d.RetryAfter = d.NextAfter
+		}
+	}
+	return reply[0] == 1, nil
 }
 
 // prefix returns an ask's key without the client: slot, policy, algorithm, and window in µs.
@@ -94,21 +131,24 @@ func prefix(a *Ask) string {
 	return "limit:{" + tag + "}:" + p.Name + ":" + string(p.Algorithm) + ":" + window + ":"
 }
 
-// saltTTL is longer than a day's keys are in use.
-const saltTTL = 3 * 24 * time.Hour
-
-// Salt returns the salt of a day (counted from 1970), which all processes on these servers share.
-// The first call creates it; it expires after three days.
-func (s *Redis) Salt(ctx context.Context, day int64) (salt []byte, err error) {
-	name := "limit:{all}:salt:" + strconv.FormatInt(day, 10)
-	salt = make([]byte, 32)
-	rand.Read(salt)
-	err = s.ask(ctx, func(ctx context.Context) error {
-		made, err := s.client.SetNX(ctx, name, salt, saltTTL).Result()
-		if err == nil && !made {
-			salt, err = s.client.Get(ctx, name).Bytes()
+// Salt implements Store. All processes on these servers have the same salt, which the first call
+// creates. It is read again once a minute: servers that lost it have another one.
+func (s *Redis) Salt(ctx context.Context) ([]byte, error) {
+	if known := s.salt.Load(); known != nil && time.Since(known.read) < time.Minute {
+		return known.bytes, nil
+	}
+	const name = "limit:{all}:salt"
+	bytes := make([]byte, saltLength)
+	rand.Read(bytes)
+	err := s.ask(ctx, func(ctx context.Context) error {
+		isNew, err := s.client.SetNX(ctx, name, bytes, 0).Result()
+		if err == nil && !isNew {
+			bytes, err = s.client.Get(ctx, name).Bytes()
 		}
 		return err
 	})
-	return salt, err
+	if err == nil {
+		s.salt.Store(&salt{bytes, time.Now()})
+	}
+	return bytes, err
 }

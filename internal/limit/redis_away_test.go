@@ -23,12 +23,11 @@ func TestServerAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	store := limit.NewRedis(client)
 	policy := func(name string) limit.Policy {
 		return limit.Policy{Name: name, Units: 1 << 20, Window: time.Hour, Algorithm: limit.Log}
 	}
 	g := &limit.Guard{
-		Store: store, Hash: &limit.Hash{Salt: store.Salt}, Stats: &limit.Stats{},
+		Store: limit.NewRedis(client), Stats: &limit.Stats{},
 		Route:  func(r *http.Request) string { return r.URL.Path },
 		Caller: func(*http.Request) limit.Caller { return limit.Caller{Network: "10.0.0.1/32"} },
 		Limits: []limit.Rule{

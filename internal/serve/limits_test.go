@@ -18,8 +18,7 @@ import (
 func guarded(limits ...limit.Rule) func(*Server) {
 	return func(s *Server) {
 		known := &limit.Known{}
-		s.Guard = &limit.Guard{Limits: limits, Store: limit.NewMemory(), Caller: known.Of,
-			Hash: &limit.Hash{}}
+		s.Guard = &limit.Guard{Limits: limits, Store: limit.NewMemory(), Caller: known.Of}
 	}
 }
 
@@ -124,7 +123,7 @@ func TestSpike(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, func(s *Server) {
 		proxies := limit.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
-		s.Guard = &limit.Guard{Store: limit.NewMemory(), Hash: &limit.Hash{}, Stats: &limit.Stats{},
+		s.Guard = &limit.Guard{Store: limit.NewMemory(), Stats: &limit.Stats{},
 			Caller: (&limit.Known{Proxies: proxies}).Of,
 			Limits: []limit.Rule{{Policy: perHour("client", 20), By: limit.ByClient}}}
 	})
@@ -167,8 +166,7 @@ func TestStoreAway(t *testing.T) {
 			Routes: []string{"GET /v1/sweeps"}}
 		store := limit.NewRedis(client)
 		s.Guard = &limit.Guard{Limits: []limit.Rule{open, closed}, Store: store,
-			Hash: &limit.Hash{Salt: store.Salt}, Caller: (&limit.Known{}).Of,
-			Stats: &limit.Stats{}}
+			Caller: (&limit.Known{}).Of, Stats: &limit.Stats{}}
 	})
 	s.wants(s.get("/v1/sweeps"), 200)
 	redisServer.Kill()

@@ -1,7 +1,6 @@
 package limit_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -11,26 +10,26 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// sharded returns a Sharded with parts in memory.
-func sharded() (*limit.Sharded, *int) {
-	m, steps := limit.NewMemory(), 0
-	return &limit.Sharded{Step: func(ctx context.Context, asks []limit.Ask) (bool, error) {
-		steps++
-		return m.Take(ctx, asks)
-	}}, &steps
+// takeParts decides asks with parts in memory.
+func takeParts(t *testing.T, m *limit.Memory, asks []limit.Ask) bool {
+	t.Helper()
+	allowed, err := limit.TakeParts(t.Context(), asks, m.Take)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return allowed
 }
 
-// TestSharded: the parts of a split key together admit the limit, in any order.
-func TestSharded(t *testing.T) {
+// TestParts: the parts of a split key together admit the limit, in any order.
+func TestParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, steps := sharded()
+		m := limit.NewMemory()
 		p := &limit.Policy{
 			Name: "hot", Units: 10, Window: time.Minute, Algorithm: limit.Log, Shards: 4}
 		ask := func(cost int64) limit.Decision {
 			asks := []limit.Ask{{Policy: p, Key: somebody, Cost: cost}}
-			allowed, err := s.Take(t.Context(), asks)
-			if err != nil || allowed != asks[0].Allowed {
-				t.Fatal(allowed, err, asks[0])
+			if allowed := takeParts(t, m, asks); allowed != asks[0].Allowed {
+				t.Fatal(allowed, asks[0])
 			}
 			return asks[0].Decision
 		}
@@ -47,12 +46,7 @@ func TestSharded(t *testing.T) {
 		if d.Allowed || d.RetryAfter != 50*time.Second {
 			t.Fatalf("%+v", d)
 		}
-		*steps = 0
-		time.Sleep(500 * time.Millisecond)
-		if d := ask(1); *steps > 0 || d.Allowed || d.RetryAfter != 49500*time.Millisecond {
-			t.Errorf("asked %d parts: %+v", *steps, d)
-		}
-		time.Sleep(d.RetryAfter - 500*time.Millisecond - time.Microsecond)
+		time.Sleep(d.RetryAfter - time.Microsecond)
 		if d := ask(1); d.Allowed {
 			t.Errorf("a microsecond early: %+v", d)
 		}
@@ -63,9 +57,9 @@ func TestSharded(t *testing.T) {
 	})
 }
 
-// TestShardedBesideWholeKeys: when a whole key denies, no part is charged.
-func TestShardedBesideWholeKeys(t *testing.T) {
-	s, _ := sharded()
+// TestPartsBesideWholeKeys: when a whole key denies, no part is charged.
+func TestPartsBesideWholeKeys(t *testing.T) {
+	m := limit.NewMemory()
 	all := &limit.Policy{
 		Name: "all", Units: 10, Window: time.Minute, Algorithm: limit.Counter, Shards: 2}
 	mine := &limit.Policy{Name: "mine", Units: 3, Window: time.Minute, Algorithm: limit.Log}
@@ -73,9 +67,9 @@ func TestShardedBesideWholeKeys(t *testing.T) {
 	for i := range 40 {
 		asks := []limit.Ask{{Policy: all, Cost: 1},
 			{Policy: mine, Key: limit.Key{byte(i / 10)}, Cost: 1}}
-		ok, err := s.Take(t.Context(), asks)
-		if err != nil || ok != (asks[0].Allowed && asks[1].Allowed) {
-			t.Fatalf("%v %v %+v", ok, err, asks)
+		ok := takeParts(t, m, asks)
+		if ok != (asks[0].Allowed && asks[1].Allowed) {
+			t.Fatalf("%v %+v", ok, asks)
 		}
 		if ok {
 			allowed++
@@ -86,9 +80,9 @@ func TestShardedBesideWholeKeys(t *testing.T) {
 	}
 }
 
-// TestShardedError measures what docs/api.md bounds: the units admitted in a window, and the units
+// TestPartsError measures what docs/api.md bounds: the units admitted in a window, and the units
 // of each part that stay unused when a call is denied.
-func TestShardedError(t *testing.T) {
+func TestPartsError(t *testing.T) {
 	const units, window = 240, time.Minute
 	for _, algorithm := range algorithms {
 		for _, shards := range []int{1, 4, 16} {
@@ -118,7 +112,7 @@ func TestShardedError(t *testing.T) {
 func measureParts(t *testing.T, algorithm limit.Algorithm, shards int, cost, units int64,
 	window time.Duration) (most, unused int64) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := sharded()
+		m := limit.NewMemory()
 		p := &limit.Policy{
 			Name: "p", Units: units, Window: window, Algorithm: algorithm, Shards: shards}
 		random := rand.New(rand.NewPCG(1, uint64(shards)))
@@ -130,11 +124,7 @@ func measureParts(t *testing.T, algorithm limit.Algorithm, shards int, cost, uni
 					admitted = admitted[1:]
 				}
 				asks := []limit.Ask{{Policy: p, Key: somebody, Cost: cost}}
-				allowed, err := s.Take(t.Context(), asks)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if allowed {
+				if takeParts(t, m, asks) {
 					admitted = append(admitted, time.Now())
 					most = max(most, cost*int64(len(admitted)))
 				} else {
