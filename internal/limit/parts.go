@@ -48,8 +48,8 @@ func TakeParts(ctx context.Context, asks []Ask,
 	return allowed, nil
 }
 
-// takePart asks one part after another until one allows the cost. If none does, the decision is
-// that of the part that will allow it first.
+// takePart asks one part after another until one allows the cost. If none does, it takes over the
+// decision of the part that will allow it first.
 func (a *Ask) takePart(ctx context.Context, cost int64,
 	step func(context.Context, []Ask) (bool, error)) error {
 	n := a.Policy.Shards
