@@ -131,11 +131,10 @@ func fine(f report.Forecast) bool {
 // others. The table of status shows suspensions already.
 func (a *app) outlook(ctx context.Context) error {
 	results, err := a.forecasts(ctx, "")
-	return a.sayOutlook(results, err)
+	return sayOutlook(a.Screen(), results, err)
 }
 
-func (a *app) sayOutlook(results []report.Forecast, err error) error {
-	s := a.Screen()
+func sayOutlook(s cli.Screen, results []report.Forecast, err error) error {
 	if err != nil { // the table is printed all the same
 		return s.Say("no forecast: %v\n", err)
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,8 +14,10 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 const (
@@ -28,7 +32,7 @@ func (a *app) top() *cobra.Command {
 		Short: "Watch buckets, the latest charges, jobs and regions, live",
 		Long: `top shows every bucket with its limits, bars and resets, the latest charges, and when
 each job and region last spent anything, as it happens. Keys select a bucket and explain, suspend or
-resume it, filter, sort and pause; ? lists them. What changes anything is asked first.
+resume it; what changes anything is asked first.
 
 While the ledger cannot be reached, it shows what was there last and waits. Where standard output is
 no terminal, it prints one picture as text; with --interval, one after the other.`,
@@ -47,16 +51,17 @@ no terminal, it prints one picture as text; with --interval, one after the other
 				return cli.Usagef("--interval %s: must be from 100ms to 24h", every)
 			}
 			return a.withLedger(c.Context(), func(src report.Source) error {
-				r := &topReader{Source: src}
-				first, err := r.read(c.Context(), time.Now())
+				v := &topView{ctx: c.Context(), reader: &topReader{Source: src}, every: every,
+					screen: a.Screen()}
+				first, err := v.reader.read(c.Context())
 				if err != nil {
 					return err
 				}
-				state := topState{Every: every}.Got(first, nil, time.Now())
+				v.got(first, nil)
 				if cli.IsTerminal(a.Stdout) && a.Getenv("TERM") != "dumb" {
-					return a.topLive(c.Context(), r, state)
+					return v.run(a)
 				}
-				return a.topPlain(c.Context(), r, state, repeat)
+				return a.topPlain(c.Context(), v, repeat)
 			})
 		},
 	}
@@ -65,13 +70,10 @@ no terminal, it prints one picture as text; with --interval, one after the other
 }
 
 // topPlain prints pictures as text, until it is interrupted or nobody reads any more.
-func (a *app) topPlain(ctx context.Context, r *topReader, state topState, repeat bool) error {
-	away := new(outage)
-	for {
-		screen := a.Screen()
-		state = state.Foretold(r.outlook(ctx))
+func (a *app) topPlain(ctx context.Context, v *topView, repeat bool) error {
+	for away := new(outage); ; {
 		if away.since.IsZero() {
-			if _, err := fmt.Fprintln(a.Stdout, state.View(screen, 0, time.Now())); err != nil {
+			if _, err := fmt.Fprintln(a.Stdout, v.text(time.Now())); err != nil {
 				return err
 			}
 		}
@@ -81,167 +83,183 @@ func (a *app) topPlain(ctx context.Context, r *topReader, state topState, repeat
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(state.Every):
+		case <-time.After(v.every):
 		}
-		pic, err := r.read(ctx, time.Now())
+		pic, err := v.reader.read(ctx)
 		if ctx.Err() != nil || a.Unread() {
 			return nil
 		}
 		if failed := a.bridge(away, err); failed != nil {
 			return failed
 		}
-		state = state.Got(pic, err, time.Now())
-		if err == nil {
+		if v.got(pic, err); err == nil {
 			fmt.Fprintln(a.Stdout)
 		}
 	}
 }
 
-// topReader reads pictures.
+// topReader reads pictures. Only one goroutine may use it at a time.
 type topReader struct {
 	report.Source
-
-	last       picture
-	marks      string
-	buckets    map[string][]string // by credential
-	listedAt   time.Time
-	sums       []recentSpender
-	foretold   []string
-	foretoldAt time.Time
-	keepFor    time.Duration // what was foretold
+	outlook   []string
+	outlookAt time.Time
 }
 
-// Even where nothing has changed, windows slide: the ledger is read every few seconds. Buckets are
-// listed, and a day is added up, less often.
-const (
-	topReadEvery = 5 * time.Second
-	topListEvery = 15 * time.Second
-	topCharges   = 60
-)
+// picture is one reading of the ledger.
+type picture struct {
+	status   report.Status
+	charges  []latestCharge  // newest first
+	spenders []recentSpender // the latest first
+	outlook  []string        // the forecasts in words
+}
 
-// read returns a picture of a moment. Only one goroutine may call it.
-func (r *topReader) read(ctx context.Context, now time.Time) (picture, error) {
-	marks, err := r.mark(ctx, now)
-	if err != nil {
-		return picture{}, err
-	}
-	if marks == r.marks && now.Sub(r.last.At) < topReadEvery {
-		return r.last, nil
-	}
-	pic := picture{At: now}
-	if pic.Status, err = r.Status(ctx); err != nil {
+// latestCharge is one of the latest entries.
+type latestCharge struct {
+	quota.Entry
+	counts costs.Unit // what its units are
+}
+
+// recentSpender is the last time that a job, or a region without a job, spent units of a bucket.
+type recentSpender struct {
+	name, bucket string
+	at           time.Time
+	units        int64 // within the last 24 hours
+	counts       costs.Unit
+}
+
+const topCharges = 60
+
+func (r *topReader) read(ctx context.Context) (pic picture, err error) {
+	if pic.status, err = r.Status(ctx); err != nil {
 		return pic, err
 	}
-	for _, c := range r.Config.Credentials {
-		for _, b := range r.buckets[c.Name] {
-			q := quota.Query{Credential: c.Name, Bucket: b, Limit: topCharges}
-			entries, err := r.Ledger.Entries(ctx, q)
-			if err != nil {
-				return pic, err
-			}
-			for _, e := range entries {
-				pic.Charges = append(pic.Charges, latest{Credential: c.Name, Entry: e,
-					Counts: report.UnitOf(r.Config.Table(c), b)})
-			}
+	for i, c := range r.Config.Credentials {
+		if err := r.readLog(ctx, c, pic.status.Credentials[i].At, &pic); err != nil {
+			return pic, err
 		}
 	}
-	pic.Charges = latestOf(pic.Charges, topCharges)
-	pic.Seen = lately(r.sums, pic.Charges)
-	r.last, r.marks = pic, marks
+	slices.SortStableFunc(pic.charges, func(a, b latestCharge) int { return b.At.Compare(a.At) })
+	pic.charges = pic.charges[:min(len(pic.charges), topCharges)]
+	slices.SortStableFunc(pic.spenders, func(a, b recentSpender) int { return b.at.Compare(a.at) })
+	pic.outlook = r.forecasts(ctx)
 	return pic, nil
 }
 
-// mark returns the marks of all credentials. It also refreshes what is read less often.
-func (r *topReader) mark(ctx context.Context, now time.Time) (marks string, err error) {
-	listed := now.Sub(r.listedAt) < topListEvery
-	if !listed {
-		r.buckets, r.sums = make(map[string][]string), nil
-	}
-	for _, c := range r.Config.Credentials {
-		if !listed {
-			if err := r.list(ctx, c); err != nil {
-				return "", err
-			}
-		}
-		mark, err := r.Ledger.Mark(ctx, c.Name, r.buckets[c.Name])
-		if err != nil {
-			return "", err
-		}
-		marks += mark + "\x00"
-	}
-	if !listed {
-		r.listedAt = now
-	}
-	return marks, nil
-}
-
-// list finds the buckets of a credential, and who spent of them within a day.
-func (r *topReader) list(ctx context.Context, c config.Credential) (err error) {
-	r.listedAt = time.Time{} // until all of it is read
-	g := &gate{c.Budget(r.Ledger, r.Config.Table(c), nil), r.Ledger, r.Config, c}
-	if r.buckets[c.Name], err = g.chosen(ctx, ""); err != nil {
-		return err
-	}
-	at, err := r.Ledger.Time(ctx)
+// readLog adds the charges and the spenders of a credential.
+func (r *topReader) readLog(ctx context.Context, c config.Credential, now time.Time,
+	pic *picture) error {
+	buckets, err := r.gate(c).chosen(ctx, "")
 	if err != nil {
 		return err
 	}
-	for _, b := range r.buckets[c.Name] {
-		if report.SumsParts(c, b) {
-			continue
-		}
-		sums, err := quota.SumsAfter(ctx, r.Ledger, quota.SumQuery{Credential: c.Name,
-			Bucket: b, Since: at.Add(-24 * time.Hour)})
+	for _, b := range buckets {
+		unit := report.UnitOf(r.Config.Table(c), b)
+		entries, err := r.Ledger.Entries(ctx, quota.Query{Credential: c.Name, Bucket: b,
+			Limit: topCharges})
 		if err != nil {
 			return err
 		}
-		r.sums = addUp(r.sums, b, report.UnitOf(r.Config.Table(c), b), sums)
+		for _, e := range entries {
+			pic.charges = append(pic.charges, latestCharge{e, unit})
+		}
+		if report.SumsParts(c, b) {
+			continue
+		}
+		sums, err := quota.SumsAfter(ctx, r.Ledger, quota.SumQuery{Credential: c.Name, Bucket: b,
+			Since: now.Add(-24 * time.Hour)})
+		if err != nil {
+			return err
+		}
+		pic.spent(b, unit, sums, entries)
 	}
 	return nil
 }
 
-// outlook returns the forecasts in sentences. It makes new ones at most once a minute, less often
-// if that takes long.
-func (r *topReader) outlook(ctx context.Context) []string {
-	if began := time.Now(); began.Sub(r.foretoldAt) >= r.keepFor {
+// spent adds the spenders of a bucket. A sum has the time at which its ten minutes begin, an entry
+// its own.
+func (p *picture) spent(bucket string, unit costs.Unit, sums []quota.Sum, entries []quota.Entry) {
+	seen := make(map[string]*recentSpender)
+	add := func(labels quota.Labels, at time.Time, units int64) {
+		label := quota.LabelRegion
+		if labels[quota.LabelJob] != "" {
+			label = quota.LabelJob
+		}
+		name := label + " " + labels[label]
+		if labels[label] == "" {
+			return
+		}
+		if seen[name] == nil {
+			seen[name] = &recentSpender{name: name, bucket: bucket, counts: unit}
+		}
+		s := seen[name]
+		s.units += units
+		if at.After(s.at) {
+			s.at = at
+		}
+	}
+	for _, sum := range sums {
+		add(sum.Labels, sum.At, sum.Units)
+	}
+	for _, e := range entries {
+		add(e.Labels, e.At, 0)
+	}
+	for _, s := range seen {
+		p.spenders = append(p.spenders, *s)
+	}
+	slices.SortFunc(p.spenders, func(a, b recentSpender) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.bucket, b.bucket))
+	})
+}
+
+// forecasts returns the forecasts in sentences. It makes new ones at most once a minute, because
+// that takes longer than reading.
+func (r *topReader) forecasts(ctx context.Context) []string {
+	if time.Since(r.outlookAt) >= time.Minute {
 		var out bytes.Buffer
-		a := &app{cli.Common{Stdout: &out, Getenv: func(string) string { return "" }, UTC: true}}
 		results, err := r.Forecasts(ctx, "")
-		a.sayOutlook(results, err) // to memory
-		r.foretold = strings.Split(strings.TrimSpace(out.String()), "\n")
-		r.foretoldAt, r.keepFor = began, max(time.Minute, 50*time.Since(began))
+		sayOutlook(cli.Screen{W: &out}, results, err) // to memory
+		r.outlook, r.outlookAt = splitLines(out.String()), time.Now()
 	}
-	return r.foretold
+	return r.outlook
 }
 
-// do performs what a key requested, and returns the result in lines.
-func (r *topReader) do(ctx context.Context, w wish) []string {
-	cred, err := r.Config.Credential(w.Credential)
+func splitLines(text string) []string { return strings.Split(strings.Trim(text, "\n"), "\n") }
+
+func (r *topReader) gate(c config.Credential) *gate {
+	return &gate{c.Budget(r.Ledger, r.Config.Table(c), nil), r.Ledger, r.Config, c}
+}
+
+// deed is what a key does to a bucket.
+type deed struct{ verb, credential, bucket string }
+
+// do performs a deed, and returns the result in lines.
+func (r *topReader) do(ctx context.Context, d deed) []string {
+	cred, err := r.Config.Credential(d.credential)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	g := &gate{cred.Budget(r.Ledger, r.Config.Table(cred), nil), r.Ledger, r.Config, cred}
+	g := r.gate(cred)
 	var out bytes.Buffer
-	a := &app{cli.Common{Stdout: &out, Stderr: io.Discard, Output: "table", UTC: true,
-		Getenv: func(string) string { return "" }}}
-	switch w.Do {
-	case doSuspend:
-		of := quota.Suspension{Bucket: w.Bucket}
+	switch d.verb {
+	case "suspend":
+		of := quota.Suspension{Bucket: d.bucket}
 		if err = g.close(ctx, &of, ""); err == nil {
-			return []string{w.Bucket + " is suspended until " + a.Screen().Moment(of.Until)}
+			return []string{d.bucket + " is suspended until " + words.Moment(of.Until)}
 		}
-	case doResume:
-		if err = g.Resume(ctx, w.Bucket); err == nil {
-			return []string{w.Bucket + " is not suspended any more"}
+	case "resume":
+		if err = g.Resume(ctx, d.bucket); err == nil {
+			return []string{d.bucket + " is not suspended any more"}
 		}
-	case doExplain:
-		err = a.explainCall(ctx, g, quota.Call{Bucket: w.Bucket, Units: 1})
+	case "explain":
+		a := &app{cli.Common{Stdout: &out, Stderr: io.Discard, Output: "table", UTC: true,
+			Getenv: func(string) string { return "" }}}
+		err = a.explainCall(ctx, g, quota.Call{Bucket: d.bucket, Units: 1})
 		if out.Len() > 0 {
-			return append(strings.Split(strings.TrimSpace(out.String()), "\n"), "")
+			return append(splitLines(out.String()), "", "press any key to go back")
 		}
 	}
-	if err != nil {
-		return []string{err.Error()}
+	if err == nil {
+		return nil
 	}
-	return nil
+	return []string{err.Error()}
 }

@@ -49,7 +49,7 @@ func TestTopOnATerminal(t *testing.T) {
 	redis.Kill()
 	shows("waiting for the ledger since")
 	redis.Restart(t)
-	fmt.Fprint(watcher, "?")
+	fmt.Fprint(watcher, "e")
 	shows("press any key to go back")
 	fmt.Fprint(watcher, "xq")
 	if err := cmd.Wait(); err != nil {

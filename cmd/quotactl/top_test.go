@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"quotabudget/internal/cli"
 	"quotabudget/internal/cli/clitest"
 	"quotabudget/internal/config"
@@ -20,10 +22,7 @@ import (
 // viewed is a view of a real ledger.
 type viewed struct {
 	*testing.T
-	reader *topReader
-	state  topState
-	screen cli.Screen
-	lines  int
+	*topView
 }
 
 func watch(t *testing.T, ledgerURL string) *viewed {
@@ -36,9 +35,9 @@ func watch(t *testing.T, ledgerURL string) *viewed {
 	l, err := ledger.Open(t.Context(), ledgerURL)
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
-	v := &viewed{T: t, reader: &topReader{Source: report.Source{Config: cfg, Ledger: l}},
-		state: topState{Every: time.Second}, lines: 24,
-		screen: cli.Screen{Bars: true, Color: true, Width: 80}}
+	v := &viewed{t, &topView{ctx: t.Context(), every: time.Second, lines: 24,
+		reader: &topReader{Source: report.Source{Config: cfg, Ledger: l}},
+		screen: cli.Screen{Bars: true, Color: true, Width: 80}}}
 	v.look()
 	return v
 }
@@ -53,37 +52,38 @@ func (v *viewed) charge(bucket string, units int64, labels quota.Labels) {
 }
 
 // look reads the ledger as a tick does.
-func (v *viewed) look() {
-	v.Helper()
-	pic, err := v.reader.read(context.Background(), time.Now())
-	must(v, err)
-	v.state = v.state.Got(pic, nil, time.Now())
-}
+func (v *viewed) look() { v.run(v.read()) }
 
-// press presses keys, and does what they ask for.
-func (v *viewed) press(keys ...string) (last wish) {
-	for _, key := range keys {
-		v.state, last = v.state.Key(key)
-		if last.Do >= doSuspend && last.Do <= doExplain {
-			v.state = v.state.Done(v.reader.do(context.Background(), last)...)
-			v.look()
+// run runs commands as bubbletea does. It reports whether one of them quits.
+func (v *viewed) run(command tea.Cmd) (quits bool) {
+	for command != nil {
+		msg := command()
+		if _, quits = msg.(tea.QuitMsg); quits {
+			break
 		}
+		_, command = v.Update(msg)
 	}
-	return last
+	return quits
 }
 
-// shows wants all of words on the screen.
+// press presses keys, and reports whether the last one quits.
+func (v *viewed) press(keys ...string) (quits bool) {
+	for _, key := range keys {
+		quits = v.run(v.key(key))
+	}
+	return quits
+}
+
+// shows requires all of words on the screen.
 func (v *viewed) shows(words ...string) {
 	v.Helper()
-	text := v.text()
+	text := v.text(time.Now())
 	for _, w := range words {
 		if !strings.Contains(text, w) {
 			v.Errorf("no %q on the screen:\n%s", w, text)
 		}
 	}
 }
-
-func (v *viewed) text() string { return v.state.View(v.screen, v.lines, time.Now()) }
 
 // TestTop: what keys do, on both ledgers.
 func TestTop(t *testing.T) {
@@ -96,51 +96,24 @@ func TestTop(t *testing.T) {
 		v.charge("search_list", 7, quota.Labels{"region": "US", "team": "a"})
 		v.look()
 		v.shows("9,499", "search_list", "job=nightly", "region US", "████")
-
-		v.press("l", "t", "e", "a", "m", "=", "x", "backspace", "a", "enter")
-		v.shows("charges with team=a", "7 units")
-		if strings.Contains(v.text(), "job=nightly") {
-			t.Errorf("the filter lets it pass:\n%s", v.text())
+		for _, step := range []struct{ keys, shown string }{
+			{"s", "suspend bucket default of default? y/n"},
+			{"n", "nothing was changed"},
+			{"r", "default is not suspended"},
+			{"s y", "default is suspended until 2"},
+			{"e", "denied: 1 unit of default, but the bucket is suspended"},
+			{"x s", "default is suspended already"},
+			{"r y", "default is not suspended any more"},
+			{"e", "it fits: 1 unit of default"},
+			{"down down down down down down e", "press any key to go back"},
+			{"q", "q quit"},
+			{"p", "PAUSED"},
+		} {
+			v.press(strings.Fields(step.keys)...)
+			v.shows(step.shown)
 		}
-		v.press("esc", "b")
-		v.shows("bucket default")
-		if strings.Contains(v.text(), "search_list") {
-			t.Errorf("another bucket is shown:\n%s", v.text())
-		}
-		v.press("esc", "o")
-		v.shows("fullest first")
-		v.press("s")
-		v.shows("suspend bucket default of default? y/n")
-		v.press("n")
-		v.shows("nothing was changed")
-		v.press("r")
-		v.shows("default is not suspended")
-		v.press("s", "y")
-		v.shows("default is suspended until 2", "suspended")
-		v.press("e")
-		v.shows("denied: 1 unit of default, but the bucket is suspended", "press any key")
-		v.press("x", "s")
-		v.shows("default is suspended already")
-		v.press("r", "y")
-		v.shows("default is not suspended any more")
-		v.press("e")
-		v.shows("it fits: 1 unit of default")
-		v.press("q")
-		v.charge("default", 1, nil)
-		v.press("e")
-		v.shows("denied: 1 unit of default would not fit", "job=nightly")
-		v.press("x", "?")
-		v.shows("fullest first, next reset first")
-		v.press("x")
-		if v.press("p"); !v.state.Paused() {
-			t.Error("it is not paused")
-		}
-		v.shows("PAUSED")
-		if w := v.press("p"); w.Do != doRefresh || v.state.Paused() {
-			t.Errorf("%+v", w)
-		}
-		if w := v.press("q"); w.Do != doQuit {
-			t.Errorf("q: %+v", w)
+		if v.selected == 0 || !v.press("q") {
+			t.Errorf("row %d is selected, or q does not quit", v.selected)
 		}
 	}
 }
@@ -155,12 +128,12 @@ func TestTopFits(t *testing.T) {
 			"odd": "\u202egnp\u2066"})
 	}
 	v.look()
-	v.state = v.state.Foretold([]string{"default: " + strings.Repeat("word ", 60)})
+	v.pic.outlook = []string{"default: " + strings.Repeat("word ", 60)}
 	for _, size := range [][2]int{{80, 24}, {200, 60}, {132, 24}, {40, 12}, {60, 5}, {100, 2}} {
 		v.screen.Width, v.lines = size[0], size[1]
-		for _, keys := range [][]string{{}, {"s"}, {"n", "?"}, {"x", "l"}, {"esc", "j", "j"}} {
+		for _, keys := range [][]string{{}, {"s"}, {"n", "e"}, {"x", "j", "j"}} {
 			v.press(keys...)
-			text := v.text()
+			text := v.text(time.Now())
 			clitest.Fits(t, v.screen.Width, text)
 			if n := strings.Count(text, "\n") + 1; n > v.lines || clitest.Loud(text) != "" {
 				t.Errorf("%d lines on %d: %q\n%s", n, v.lines, clitest.Loud(text), text)
@@ -168,8 +141,8 @@ func TestTopFits(t *testing.T) {
 		}
 	}
 	v.screen.Color = false
-	if strings.Contains(v.text(), "\x1b") {
-		t.Errorf("colours:\n%q", v.text())
+	if strings.Contains(v.text(time.Now()), "\x1b") {
+		t.Errorf("colours:\n%q", v.text(time.Now()))
 	}
 }
 
@@ -177,14 +150,12 @@ func TestTopFits(t *testing.T) {
 func TestTopAway(t *testing.T) {
 	t.Parallel()
 	v := watch(t, "sqlite:"+filepath.Join(t.TempDir(), "ledger.db"))
-	since := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	for n := range 3 {
-		failed := errors.New("ledger cannot be reached: \x1b[2J")
-		v.state = v.state.Got(picture{}, failed, since.Add(time.Duration(n)*time.Second))
-	}
+	v.got(picture{}, errors.New("ledger cannot be reached: \x1b[2J"))
+	v.since = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	v.got(picture{}, errors.New("ledger cannot be reached"))
 	v.shows("waiting for the ledger since 12:00:00Z: ledger cannot be reached", "search_list")
 	v.look()
-	if strings.Contains(v.text(), "waiting") {
-		t.Errorf("it is back:\n%s", v.text())
+	if strings.Contains(v.text(time.Now()), "waiting") {
+		t.Errorf("it is back:\n%s", v.text(time.Now()))
 	}
 }

@@ -2,57 +2,244 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
 
-// View returns the screen of a moment, with at most lines lines of s.Width columns; for 0 lines
-// everything, without what only a keyboard needs.
-func (s topState) View(screen cli.Screen, lines int, now time.Time) string {
-	v := view{topState: s, screen: screen, now: now, live: lines > 0}
-	head := v.section(v.head)
-	if s.text != nil {
-		body := v.section(v.message)
-		return v.fit(lines, head, body, []string{"press any key to go back"})
-	}
-	buckets, foot := v.section(v.buckets), v.section(v.foot)
-	if lines > 0 {
-		buckets = window(buckets, s.selected+1, max(3, lines/2))
-	}
-	outlook := v.section(v.foretold)
-	body := append(append(append([]string{}, buckets...), outlook...), "")
-	room := lines - len(head) - len(body) - len(foot)
-	if lines == 0 {
-		room = 1 << 20
-	}
-	return v.fit(lines, head, append(body, v.lower(room)...), foot)
+// topView is the live view, a tea.Model. Without lines it is one picture as text.
+type topView struct {
+	ctx    context.Context
+	reader *topReader
+	every  time.Duration // between two readings
+	screen cli.Screen
+	lines  int // of the terminal; 0 for no terminal
+
+	pic      picture
+	away     error // why the last reading failed
+	since    time.Time
+	reading  bool
+	paused   bool
+	selected int
+	asked    *deed    // to be answered with y
+	message  []string // shown instead of the tables until a key is pressed; one line: at the foot
 }
 
-type view struct {
-	topState
-	screen cli.Screen
-	now    time.Time
-	live   bool
+type (
+	tickMsg    struct{}
+	pictureMsg struct {
+		picture
+		err error
+	}
+	doneMsg []string
+)
+
+// run shows the view on the terminal until the user quits.
+func (v *topView) run(a *app) error {
+	v.lines = 1
+	_, err := tea.NewProgram(v, tea.WithContext(v.ctx), tea.WithOutput(a.Stdout),
+		tea.WithoutSignalHandler()).Run()
+	if v.ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Init implements tea.Model.
+func (v *topView) Init() tea.Cmd { return tea.Batch(v.read(), v.tick()) }
+
+func (v *topView) tick() tea.Cmd {
+	return tea.Tick(v.every, func(time.Time) tea.Msg { return tickMsg{} })
+}
+
+// read reads the ledger, unless that is under way.
+func (v *topView) read() tea.Cmd {
+	if v.reading {
+		return nil
+	}
+	v.reading = true
+	return func() tea.Msg {
+		pic, err := v.reader.read(v.ctx)
+		return pictureMsg{pic, err}
+	}
+}
+
+// got takes a reading, or the error in its place: then the last one stays.
+func (v *topView) got(pic picture, err error) {
+	if err != nil && v.away == nil {
+		v.since = time.Now()
+	}
+	if v.away = err; err == nil {
+		v.pic = pic
+		v.selected = max(0, min(v.selected, len(v.rows())-1))
+	}
+}
+
+// Update implements tea.Model.
+func (v *topView) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		v.screen.Width, v.lines = msg.Width, max(1, msg.Height)
+	case tickMsg:
+		if v.paused {
+			return v, v.tick()
+		}
+		return v, tea.Batch(v.read(), v.tick())
+	case pictureMsg:
+		v.reading = false
+		v.got(msg.picture, msg.err)
+	case doneMsg:
+		v.message = msg
+		return v, v.read()
+	case tea.KeyPressMsg:
+		return v, v.key(msg.String())
+	}
+	return v, nil
+}
+
+// key handles a key as bubbletea names it: "q", "up", "ctrl+c".
+func (v *topView) key(key string) tea.Cmd {
+	asked, message := v.asked, v.message
+	v.asked, v.message = nil, nil
+	switch {
+	case key == "ctrl+c":
+		return tea.Quit
+	case asked != nil && key == "y":
+		return v.do(*asked)
+	case asked != nil:
+		v.message = []string{"nothing was changed"}
+		return nil
+	case len(message) > 1:
+		return nil
+	}
+	switch key {
+	case "q":
+		return tea.Quit
+	case "p", "space":
+		if v.paused = !v.paused; !v.paused {
+			return v.read()
+		}
+	case "up", "k":
+		v.selected = max(0, v.selected-1)
+	case "down", "j":
+		v.selected = max(0, min(v.selected+1, len(v.rows())-1))
+	case "e", "s", "r":
+		return v.deed(key)
+	}
+	return nil
+}
+
+// deed does what a key does to the selected bucket. It asks before it changes anything.
+func (v *topView) deed(key string) tea.Cmd {
+	rows := v.rows()
+	if len(rows) == 0 {
+		return nil
+	}
+	row := rows[v.selected]
+	closed := !time.Time(row.bucket.SuspendedUntil).IsZero()
+	d := deed{credential: row.credential.Credential, bucket: row.bucket.Bucket}
+	switch {
+	case key == "e":
+		d.verb = "explain"
+		return v.do(d)
+	case key == "s" && closed:
+		v.message = []string{d.bucket + " is suspended already"}
+		return nil
+	case key == "r" && !closed:
+		v.message = []string{d.bucket + " is not suspended"}
+		return nil
+	}
+	d.verb = map[string]string{"s": "suspend", "r": "resume"}[key]
+	v.asked = &d
+	return nil
+}
+
+func (v *topView) do(d deed) tea.Cmd {
+	return func() tea.Msg { return doneMsg(v.reader.do(v.ctx, d)) }
+}
+
+// View implements tea.Model.
+func (v *topView) View() tea.View {
+	view := tea.NewView(v.text(time.Now()))
+	view.AltScreen = true
+	return view
+}
+
+// topRow is a limit of a bucket, as it can be selected.
+type topRow struct {
+	credential report.CredentialStatus
+	bucket     report.BucketStatus
+	limit      report.LimitStatus
+}
+
+func (v *topView) rows() (rows []topRow) {
+	for _, c := range v.pic.status.Credentials {
+		for _, b := range c.Buckets {
+			for _, l := range b.Limits {
+				rows = append(rows, topRow{c, b, l})
+			}
+		}
+	}
+	return rows
+}
+
+// text draws the view: on a terminal v.lines lines, else all of it.
+func (v *topView) text(now time.Time) string {
+	head := v.section(func(s cli.Screen) { v.head(s, now) })
+	var foot []string
+	if v.lines > 0 {
+		foot = v.section(v.foot)
+	}
+	body, room := v.message, v.lines-len(head)-len(foot)
+	if len(body) < 2 {
+		body = v.tables(now, room)
+	} else {
+		body = v.section(func(s cli.Screen) { s.Say("\n%s", strings.Join(v.message, "\n")) })
+	}
+	if v.lines > 0 {
+		body = append(body, make([]string, max(0, room-len(body)))...)[:max(0, room)]
+	}
+	all := append(append(head, body...), foot...)
+	if v.lines > 0 {
+		all = all[:min(len(all), v.lines)]
+	}
+	return strings.TrimRight(strings.Join(all, "\n"), "\n")
+}
+
+// tables returns the tables, each cut to its part of the room on a terminal.
+func (v *topView) tables(now time.Time, room int) []string {
+	charges, spenders, outlook := topCharges, len(v.pic.spenders), v.pic.outlook
+	buckets := v.section(func(s cli.Screen) { v.buckets(s, now) })
+	if v.lines > 0 {
+		buckets = window(buckets, v.selected+1, max(3, room/2))
+		outlook = outlook[:min(len(outlook), 2)]
+		left := max(0, room-len(buckets)-len(outlook)-4) // two headings and two empty lines
+		spenders = min(spenders, left*2/5)
+		charges = left - spenders
+	}
+	all := append(buckets, v.section(func(s cli.Screen) { s.Say("%s", strings.Join(outlook, "\n")) })...)
+	all = append(append(all, ""), v.section(func(s cli.Screen) { v.charges(s, now, charges) })...)
+	return append(append(all, ""), v.section(func(s cli.Screen) { v.spenders(s, now, spenders) })...)
 }
 
 // section returns the lines that draw writes.
-func (v *view) section(draw func(cli.Screen)) []string {
+func (v *topView) section(draw func(cli.Screen)) []string {
 	var out bytes.Buffer
 	s := v.screen
 	s.W = &out
 	draw(s)
-	text := strings.TrimRight(out.String(), "\n")
-	if text == "" {
+	if out.Len() == 0 {
 		return nil
 	}
-	return strings.Split(text, "\n")
+	return strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 }
 
 // window returns the heading of a table and the lines around the selected one, at most most lines.
@@ -61,67 +248,39 @@ func window(table []string, selected, most int) []string {
 		return table
 	}
 	first := max(1, min(selected-(most-1)/2, len(table)-most+1))
-	return append(append([]string{}, table[0]), table[first:first+most-1]...)
+	return append(table[:1:1], table[first:first+most-1]...)
 }
 
-// fit joins sections; the body is cut and padded so that the foot is at the bottom.
-func (v *view) fit(lines int, head, body, foot []string) string {
-	if lines > 0 {
-		room := max(0, lines-len(head)-len(foot))
-		body = body[:min(len(body), room)]
-		for len(body) < room {
-			body = append(body, "")
-		}
-	}
-	all := append(append(append([]string{}, head...), body...), foot...)
-	if lines > 0 {
-		all = all[:min(len(all), lines)]
-	}
-	return strings.TrimRight(strings.Join(all, "\n"), "\n")
-}
-
-func (v *view) head(s cli.Screen) {
-	line := []string{"quotactl top", words.Moment(v.now.Truncate(time.Second))}
-	if v.live {
-		line = append(line, "every "+words.Span(v.Every))
+func (v *topView) head(s cli.Screen, now time.Time) {
+	line := "quotactl top  " + words.Moment(now.Truncate(time.Second))
+	if v.lines > 0 {
+		line += "  every " + words.Span(v.every)
 	}
 	if v.paused {
-		line = append(line, "PAUSED")
+		line += "  PAUSED"
 	}
-	if v.bucket != "" {
-		line = append(line, "bucket "+v.bucket)
-	}
-	if v.label != "" {
-		line = append(line, "charges with "+v.label)
-	}
-	if v.sorted() != asConfigured {
-		line = append(line, string(v.sorted()))
-	}
-	s.Say("%s\n", strings.Join(line, "  "))
-	if v.away != "" {
-		s.Say("waiting for the ledger since %s: %s\n", v.since.UTC().Format("15:04:05Z"), v.away)
+	s.Say("%s\n", line)
+	if v.away != nil {
+		s.Say("waiting for the ledger since %s: %v\n", v.since.UTC().Format("15:04:05Z"), v.away)
 	}
 }
 
-func (v *view) buckets(s cli.Screen) {
-	if !v.read {
-		s.Say("reading the ledger…\n")
-		return
-	}
+func (v *topView) buckets(s cli.Screen, now time.Time) {
 	t := s.Table("", "credential", "bucket", "window", "taken", ">used", ">held", ">limit",
 		">remaining", "next free or reset")
 	for i, r := range v.rows() {
 		mark := " "
-		if v.live && i == min(v.selected, len(v.rows())-1) {
+		if v.lines > 0 && i == v.selected {
 			mark = ">"
 		}
-		amount := func(n int64) string { return s.Amount(r.Bucket.Counts, n) }
-		t.AppendRow([]any{mark, r.Credential.Credential, r.Bucket.Bucket, cli.Window(r.Limit),
-			s.Bar(r.Limit.Used+r.Bucket.Held, r.Limit.Units, barCells), amount(r.Limit.Used),
-			amount(r.Bucket.Held), amount(r.Limit.Units), s.Remaining(r.Credential, r.Bucket, r.Limit), until(s, r, v.now)})
+		amount := func(n int64) string { return s.Amount(r.bucket.Counts, n) }
+		t.AppendRow([]any{mark, r.credential.Credential, r.bucket.Bucket, cli.Window(r.limit),
+			s.Bar(r.limit.Used+r.bucket.Held, r.limit.Units, barCells), amount(r.limit.Used),
+			amount(r.bucket.Held), amount(r.limit.Units),
+			s.Remaining(r.credential, r.bucket, r.limit), s.Until(r.ends(), now)})
 	}
 	steps := []cli.Step{cli.Shorten("next free or reset"), cli.Shorten("window")}
-	if len(v.pic.Status.Credentials) == 1 {
+	if len(v.pic.status.Credentials) == 1 {
 		steps = append(steps, cli.Drop("credential"))
 	}
 	s.Draw(t, append(steps, cli.Drop("held"), cli.Cut("bucket", 12), cli.Cut("credential", 8),
@@ -129,111 +288,38 @@ func (v *view) buckets(s cli.Screen) {
 		cli.Drop("next free or reset"), cli.Drop("credential"), cli.Drop("window"))...)
 }
 
-// until returns the end of a suspension, else of the window, else when units come free.
-func until(s cli.Screen, r topRow, now time.Time) cli.Cell {
-	at := time.Time(r.Bucket.SuspendedUntil)
-	if at.IsZero() {
-		at = r.ends()
+// ends returns the end of a suspension, else of the window, else when units come free.
+func (r topRow) ends() time.Time {
+	for _, at := range []words.Time{r.bucket.SuspendedUntil, r.limit.ResetAt} {
+		if !time.Time(at).IsZero() {
+			return time.Time(at)
+		}
 	}
-	return s.Until(at, now)
+	return time.Time(r.limit.NextFreeAt)
 }
 
-func (v *view) foretold(s cli.Screen) {
-	for i, line := range v.outlook {
-		if v.live && i == 2 {
-			break
-		}
-		s.Say("%s\n", line)
-	}
-}
-
-// lower returns the latest charges and the latest spenders in the given number of lines: side by
-// side if there is room, else one below the other.
-func (v *view) lower(lines int) []string {
-	if lines < 2 || !v.read {
-		return nil
-	}
-	const wide, right = 130, 44
-	if v.live && v.screen.Width >= wide {
-		whole := v.screen.Width
-		v.screen.Width = whole - right - 2
-		charges := v.section(func(s cli.Screen) { v.charges(s, lines-1) })
-		v.screen.Width = right
-		seen := v.section(func(s cli.Screen) { v.seen(s, lines-1) })
-		v.screen.Width = whole
-		return beside(charges, seen, whole-right)
-	}
-	part := lines
-	if v.live {
-		part = max(2, (lines-1)*3/5)
-	}
-	charges := v.section(func(s cli.Screen) { v.charges(s, part-1) })
-	if rest := lines - len(charges) - 1; rest >= 2 {
-		seen := v.section(func(s cli.Screen) { v.seen(s, rest-1) })
-		return append(append(charges, ""), seen...)
-	}
-	return charges
-}
-
-// beside puts the lines of one table to the right of another's.
-func beside(left, right []string, column int) (all []string) {
-	for i := range max(len(left), len(right)) {
-		var line string
-		if i < len(left) {
-			line = left[i]
-		}
-		if i < len(right) {
-			line += strings.Repeat(" ", max(1, column-cli.Width(line))) + right[i]
-		}
-		all = append(all, line)
-	}
-	return all
-}
-
-func (v *view) charges(s cli.Screen, most int) {
-	t := s.Table("age", "bucket", ">units", "method", "region", "labels")
-	n := 0
-	for _, c := range v.pic.Charges {
-		if !v.shows(c) || n == most {
-			continue
-		}
-		n++
-		t.AppendRow([]any{age(v.now, c.At), c.Bucket, c.Counts.Text(c.Units), c.Labels[quota.LabelMethod],
-			c.Labels[quota.LabelRegion], others(c.Labels)})
-	}
-	if n == 0 {
+func (v *topView) charges(s cli.Screen, now time.Time, most int) {
+	if len(v.pic.charges) == 0 {
 		s.Say("no charges\n")
 		return
+	}
+	t := s.Table("age", "bucket", ">units", "method", "region", "labels")
+	for _, c := range v.pic.charges[:min(len(v.pic.charges), most)] {
+		others := without(c.Labels, quota.LabelMethod, quota.LabelRegion, quota.LabelRun)
+		t.AppendRow([]any{age(now, c.At), c.Bucket, c.counts.Text(c.Units),
+			c.Labels[quota.LabelMethod], c.Labels[quota.LabelRegion], labelText(others)})
 	}
 	s.Draw(t, cli.Cut("labels", 12), cli.Cut("method", 12), cli.Cut("bucket", 8),
 		cli.Drop("labels"), cli.Drop("region"), cli.Drop("method"))
 }
 
-// others returns the labels without a column.
-func others(labels quota.Labels) string {
-	var words []string
-	shown := []string{quota.LabelMethod, quota.LabelRegion, quota.LabelRun}
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		if !slices.Contains(shown, name) {
-			words = append(words, name+"="+labels[name])
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-func (v *view) seen(s cli.Screen, most int) {
-	if len(v.pic.Seen) == 0 {
+func (v *topView) spenders(s cli.Screen, now time.Time, most int) {
+	if most == 0 {
 		return
 	}
 	t := s.Table("job or region", "bucket", "last", ">units in 24h")
-	rows := 0
-	for _, one := range v.pic.Seen {
-		if rows == most || v.bucket != "" && one.Bucket != v.bucket {
-			continue
-		}
-		rows++
-		t.AppendRow([]any{one.Label + " " + one.Value, one.Bucket, age(v.now, one.At),
-			s.Amount(one.Counts, one.Units)})
+	for _, one := range v.pic.spenders[:most] {
+		t.AppendRow([]any{one.name, one.bucket, age(now, one.at), s.Amount(one.counts, one.units)})
 	}
 	s.Draw(t, cli.Cut("job or region", 12), cli.Cut("bucket", 8))
 }
@@ -247,42 +333,26 @@ func age(now, at time.Time) string {
 	return words.Span(d.Truncate(time.Second)) + " ago"
 }
 
-func (v *view) message(s cli.Screen) {
-	s.Say("\n%s\n", strings.Join(v.text, "\n"))
-}
-
-func (v *view) foot(s cli.Screen) {
-	if !v.live {
-		return
-	}
+func (v *topView) foot(s cli.Screen) {
 	switch {
-	case v.typing:
-		s.Say("label: %s_   (enter to filter, esc to leave it)\n", v.typed)
-	case v.question != nil:
-		verb := "suspend"
-		if v.question.Do == doResume {
-			verb = "resume"
-		}
-		s.Say("%s bucket %s of %s? y/n\n", verb, v.question.Bucket, v.question.Credential)
-	case v.said != "":
-		s.Say("%s\n", v.said)
+	case v.asked != nil:
+		s.Say("%s bucket %s of %s? y/n\n", v.asked.verb, v.asked.bucket, v.asked.credential)
+	case len(v.message) == 1:
+		s.Say("%s\n", v.message[0])
 	default:
-		fmt.Fprintf(s.W, "%s\n", keysLine(s.Width))
+		fmt.Fprintln(s.W, keysLine(s.Width))
 	}
 }
 
 // keysLine names the keys, as many as fit.
 func keysLine(width int) string {
 	line := ""
-	for _, key := range []string{"q quit", "? help", "p pause", "e explain", "s suspend",
-		"r resume", "b bucket", "l label", "o sort"} {
+	for _, key := range []string{"q quit", "up, down select", "e explain", "s suspend", "r resume",
+		"p pause"} {
 		if width > 0 && len(line)+2+len(key) > width {
 			break
 		}
-		if line != "" {
-			line += "  "
-		}
-		line += key
+		line += key + "  "
 	}
-	return line
+	return strings.TrimSpace(line)
 }
