@@ -30,8 +30,8 @@ func (a *app) imports() *cobra.Command {
 }
 
 type crontabFlags struct {
-	system                  bool
-	write, source, timezone string
+	system           bool
+	source, timezone string
 }
 
 func (a *app) importCrontab() *cobra.Command {
@@ -39,7 +39,7 @@ func (a *app) importCrontab() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "crontab [FILE|-]",
 		Short: "Read the jobs that a crontab runs under quotactl exec",
-		Long: `crontab reads the lines of a crontab that run quotactl exec or ingestor once, and writes
+		Long: `crontab reads the lines of a crontab that run quotactl exec or ingestor once, and prints
 them as jobs that run elsewhere, for the section jobs: of quota.yaml: "ingestor plan" and "quotactl
 forecast" count them, "ingestor run" leaves them alone. ingestor once is the job trending.
 
@@ -47,13 +47,10 @@ Without a file, or with -, it reads standard input. Files below /etc have the us
 command; so has any other with --system. The schedule is in the time zone of this machine, unless
 --timezone or a line CRON_TZ= says another.
 
-With --write, the jobs replace those that were imported from the same source into that quota.yaml;
-everything else stays as it is.
-
 A line that cannot be read, never runs or costs more than a limit is skipped and named with its
 number, and the exit code is then 1.`,
 		Example: `  crontab -l | quotactl import crontab
-  quotactl import crontab /etc/cron.d/backfill --write quota.yaml
+  quotactl import crontab /etc/cron.d/backfill >> quota.yaml
   ssh host1 crontab -l | quotactl import crontab --source host1`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -66,7 +63,6 @@ number, and the exit code is then 1.`,
 	}
 	flags := c.Flags()
 	flags.BoolVar(&f.system, "system", false, "the lines have a user before the command")
-	flags.StringVar(&f.write, "write", "", "put the jobs into this quota.yaml `FILE`")
 	flags.StringVar(&f.source, "source", "",
 		"`NAME` of what runs the jobs (default: the file's, or crontab)")
 	flags.StringVar(&f.timezone, "timezone", "",
@@ -108,7 +104,7 @@ func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in i
 	if err != nil {
 		return err
 	}
-	return im.finish(ctx)
+	return im.finish()
 }
 
 // readAll reads a file, or with - what comes in.
@@ -119,36 +115,27 @@ func readAll(file string, in io.Reader) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// finish writes or prints the jobs, and names the lines that could not be read.
-func (im *importer) finish(ctx context.Context) error {
-	a, f := im.app, im.flags
-	file, err := im.open()
-	if err != nil {
-		return err
-	}
-	if err := im.check(ctx, &file); err != nil {
-		return err
-	}
+// finish prints the jobs, and names the lines that could not be read.
+func (im *importer) finish() error {
 	for _, p := range im.sorted() {
-		fmt.Fprintf(a.Stderr, "quotactl: %s, line %d: skipped: %s\n", words.Plain(f.source),
+		fmt.Fprintf(im.Stderr, "quotactl: %s, line %d: skipped: %s\n", words.Plain(im.flags.source),
 			p.Number, words.Plain(p.Text))
 	}
 	if len(im.jobs) == 0 && len(im.problems) == 0 {
 		return cli.Hint(errors.New("no line runs quotactl exec or ingestor once"),
 			"put it before the command of a line: quotactl exec --units 40 -- COMMAND")
 	}
-	if f.write != "" {
-		err = im.write(file)
-	} else if len(im.jobs) > 0 || a.Output != "table" {
-		err = a.Print(struct {
+	var err error
+	if len(im.jobs) > 0 || im.Output != "table" {
+		err = im.Print(struct {
 			Jobs []importedJob `json:"jobs"`
 		}{im.jobs}, func() error {
-			_, err := io.WriteString(a.Stdout, "jobs:\n"+im.text("  "))
+			_, err := io.WriteString(im.Stdout, "jobs:\n"+im.text())
 			return err
 		})
 	}
 	if err == nil && len(im.problems) > 0 {
-		return &cli.Coded{Code: 1}
+		return &cli.Coded{Code: cli.ExitFailed}
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
@@ -20,6 +21,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/textfile"
 )
 
 // importedJob is a job of a crontab, as quota.yaml has it.
@@ -66,7 +68,10 @@ func (im *importer) read(ctx context.Context, lines []schedule.CronLine) error {
 		calls, err := im.callsOf(l)
 		for _, c := range calls {
 			var j importedJob
-			if j, err = im.job(ctx, l, c); err != nil {
+			if j, err = im.job(ctx, l, c); err == nil {
+				err = im.check(ctx, j)
+			}
+			if err != nil {
 				break
 			}
 			j.Name = im.unused(j.Name)
@@ -80,6 +85,38 @@ func (im *importer) read(ctx context.Context, lines []schedule.CronLine) error {
 		}
 	}
 	return nil
+}
+
+// check returns what is wrong with a job by the rules of quota.yaml: it is read in place of the jobs
+// that are there.
+func (im *importer) check(ctx context.Context, j importedJob) error {
+	var file map[string]any
+	search := im.Search()
+	if search.Path = im.src.Config.File; search.Path == "" {
+		search.Path = initialFile
+	} else if !textfile.IsPipe(search.Path) {
+		text, err := os.ReadFile(search.Path)
+		if err == nil {
+			err = yaml.Unmarshal(text, &file)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	delete(file, "jobs")
+	others, err := yaml.Marshal(file)
+	if err != nil {
+		return err
+	}
+	search.Text = append(others, "\njobs:\n"+j.text()...)
+	if len(file) == 0 {
+		search.Text = []byte("jobs:\n" + j.text())
+	}
+	_, err = search.Load(ctx)
+	if wrong, ok := errors.AsType[*config.Error](err); ok {
+		return errors.New(wrong.Problems[0].Text)
+	}
+	return err
 }
 
 // unused returns the name, or the first of name-2, name-3 and so on that no line before has.
@@ -259,20 +296,20 @@ func shownCosts(costs []quota.Cost) []shownCost {
 }
 
 // text formats the jobs as items of a list in YAML.
-func (im *importer) text(indent string) string {
+func (im *importer) text() string {
 	var b strings.Builder
 	for _, j := range im.jobs {
-		b.WriteString(j.text(indent))
+		b.WriteString(j.text())
 	}
 	return b.String()
 }
 
-func (j importedJob) text(indent string) string {
+func (j importedJob) text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
-		fmt.Fprintf(&b, "%s  "+format+"\n", append([]any{indent}, args...)...)
+		fmt.Fprintf(&b, "    "+format+"\n", args...)
 	}
-	fmt.Fprintf(&b, "%s- name: %s\n", indent, j.Name)
+	fmt.Fprintf(&b, "  - name: %s\n", j.Name)
 	if j.Runs > 0 {
 		var means []string
 		for _, c := range j.Took {
