@@ -121,7 +121,6 @@ quotactl spend --units 1 --label job=nightly --label run=b
 quotactl spend --units 1 --label job=nightly --label run=c
 ingestor plan --days 1
 quotactl import crontab crontab --timezone UTC --credential key1
-quotactl import crontab crontab --timezone UTC --credential key1 --write copy.yaml
 quotactl suspend --bucket default --reason x --by me
 quotactl status
 quotactl forecast
@@ -190,7 +189,7 @@ func jsonCall(t *testing.T, dir string) {
 	list := strings.Replace(read(t, "costs/anthropic.yaml"), "output: min(body.max_tokens, p95)",
 		"output: {estimate: 100, most: body.max_tokens}", 1)
 	for name, text := range map[string]string{
-		"list.yaml": list, "copy.yaml": "credentials: [{name: key1}]\n",
+		"list.yaml": list,
 		"crontab": "@daily quotactl exec --units 3 -- nightly\n" +
 			"@daily quotactl exec --method youtube.videos.list --count 2 -- list.sh\n",
 		"request.http": "POST /v1/messages HTTP/1.1\nHost: api.anthropic.com\n\n" +
