@@ -21,7 +21,6 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/schedule"
-	"quotabudget/internal/textfile"
 )
 
 // importedJob is a job of a crontab, as quota.yaml has it.
@@ -94,7 +93,7 @@ func (im *importer) check(ctx context.Context, j importedJob) error {
 	search := im.Search()
 	if search.Path = im.src.Config.File; search.Path == "" {
 		search.Path = initialFile
-	} else if !textfile.IsPipe(search.Path) {
+	} else if !config.IsPipe(search.Path) {
 		text, err := os.ReadFile(search.Path)
 		if err == nil {
 			err = yaml.Unmarshal(text, &file)

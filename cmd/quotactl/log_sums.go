@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // groups adds up units by the value of a label. It reads entries where the ledger has no sums: by
@@ -45,7 +45,7 @@ func missing(q question, list report.Groups) error {
 	}
 	known := []string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob, quota.LabelSource}
 	return cli.Hint(cli.Usagef("--by %s: no entry has such a label%s", q.by,
-		spell.DidYouMean(q.by, known)),
+		words.DidYouMean(q.by, known)),
 		"write method, region, job, source, or label:%s to have it all the same", q.by)
 }
 

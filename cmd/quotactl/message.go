@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/costs/answer"
-	"quotabudget/internal/textfile"
+	"quotabudget/internal/config"
 )
 
 // maxMessage is how many bytes a file with a request or a response may have.
@@ -22,7 +22,7 @@ const maxMessage = 32 << 20
 // message reads a file with an HTTP message: the first line with the header, and the body, which is
 // the rest of the file whatever length the header declares.
 func message(ctx context.Context, path string) (head, body []byte, err error) {
-	data, err := textfile.ReadPipe(ctx, path, maxMessage)
+	data, err := config.ReadPipe(ctx, path, maxMessage)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,16 +99,19 @@ func readResponse(ctx context.Context, path string) (*http.Response, []byte, err
 	return resp, body, nil
 }
 
-// unpacked decodes a body by its Content-Encoding. Some tools save it decoded; such a body is
-// returned as it is.
+// unpacked decodes a body that is packed by gzip. Some tools save it decoded; such a body is returned
+// as it is.
 func unpacked(h http.Header, body []byte) ([]byte, error) {
-	from, err := answer.Unpack(h.Get("Content-Encoding"), bytes.NewReader(body), maxMessage)
+	if !strings.EqualFold(h.Get("Content-Encoding"), "gzip") {
+		return body, nil
+	}
+	from, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		return body, nil
 	}
-	plain, err := io.ReadAll(from)
-	if err != nil && !errors.Is(err, answer.ErrTooLong) {
-		return body, nil
+	plain, err := io.ReadAll(io.LimitReader(from, maxMessage+1))
+	if err == nil && len(plain) > maxMessage {
+		err = errors.New("the answer unpacks to more than is read")
 	}
 	return plain, err
 }

@@ -278,7 +278,7 @@ func (a *app) readCallers(path string) (*limit.Tokens, error) {
 	if path == "" {
 		return nil, nil
 	}
-	known, err := limit.ReadTokens("--token-file", path, true)
+	known, err := config.ReadTokens("--token-file", path, true)
 	if err != nil {
 		return nil, cli.Hint(err, limit.TokenAdvice)
 	}

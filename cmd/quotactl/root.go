@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 type app struct{ cli.Common }
@@ -167,7 +167,7 @@ func (g *gate) bucket(name string) error {
 	if len(buckets) > 0 {
 		hint = "credential " + g.Credential + " has limits on " + strings.Join(buckets, ", ")
 	}
-	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, spell.DidYouMean(name,
+	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, words.DidYouMean(name,
 		buckets)), "%s", hint)
 }
 

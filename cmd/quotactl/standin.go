@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/spell"
 	"quotabudget/internal/standin"
+	"quotabudget/internal/words"
 )
 
 // youtubeName is the stand-in that has a package of its own.
@@ -111,8 +111,8 @@ func (f standinFlags) server(name string) (http.Handler, func() any, error) {
 	s, err := standin.New(name)
 	if err != nil {
 		names := append(standin.Names(), youtubeName)
-		return nil, nil, cli.Usagef("no stand-in %q%s: there are %s", spell.Clip(name),
-			spell.DidYouMean(name, names), strings.Join(names, ", "))
+		return nil, nil, cli.Usagef("no stand-in %q%s: there are %s", words.Clip(name),
+			words.DidYouMean(name, names), strings.Join(names, ", "))
 	}
 	s.Limits, s.Keys, s.Latency, s.Pace, s.Rows = limits, f.keys, f.latency, f.pace, f.rows
 	s.Faults = f.faults

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // Execute runs the command of root that args name, reports its error on Stderr, and returns the
@@ -76,7 +76,7 @@ func suggestion(parent *cobra.Command, word string) string {
 	for _, c := range available(parent) {
 		names = append(names, c.Name())
 	}
-	return spell.DidYouMean(word, names)
+	return words.DidYouMean(word, names)
 }
 
 func available(parent *cobra.Command) (list []*cobra.Command) {
@@ -178,7 +178,7 @@ func FlagError(c *cobra.Command, err error) error {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		name := "--" + unknown.GetSpecifiedName()
-		return Hint(Usagef("unknown flag %s%s", name, spell.DidYouMean(name, names)),
+		return Hint(Usagef("unknown flag %s%s", name, words.DidYouMean(name, names)),
 			"%s --help lists the flags", c.CommandPath())
 	case isMissing:
 		return Usagef("--%s needs a value", missing.GetFlag().Name)

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // Config is the configuration in force.
@@ -128,7 +128,7 @@ func (c *Config) Credential(name string) (Credential, error) {
 			strings.Join(names, ", "))
 	}
 	return Credential{}, fmt.Errorf("no credential %q%s; configured: %s", name,
-		spell.DidYouMean(name, names), strings.Join(names, ", "))
+		words.DidYouMean(name, names), strings.Join(names, ", "))
 }
 
 // Load reads the configuration that a program finds without --config, or the file at path.

@@ -6,7 +6,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 const (
@@ -20,7 +20,7 @@ func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 		Observe: f.Mode == modeObserve, Open: f.WhenUnreachable.Open,
 		AtMost: f.WhenUnreachable.AtMost, Pace: f.Pace}
 	if !firstNew(r.credentials, c.Name) {
-		at.Key("name").Add("two credentials are named %s", spell.Clip(c.Name))
+		at.Key("name").Add("two credentials are named %s", words.Clip(c.Name))
 	}
 	c.APIKey.getenv, c.APIKey.File = r.getenv, r.path(c.APIKey.File)
 	c.Account.File, c.Account.Project = r.path(c.Account.File), f.Project
@@ -56,7 +56,7 @@ func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
 	l = quota.Limit{Bucket: bucket.Name, Units: f.Units, Headroom: f.Headroom,
 		Across: f.Across != "", Observe: f.Mode == modeObserve}
 	if l.Across && table != nil && bucket.Name != "" && len(bucket.Split) == 0 {
-		at.Key("across").Add("bucket %s has no parts: leave it out", spell.Clip(bucket.Name))
+		at.Key("across").Add("bucket %s has no parts: leave it out", words.Clip(bucket.Name))
 	}
 	if l.Headroom > l.Units && at.Has("headroom") && !at.Key("units").Refused() {
 		at.Key("headroom").Add("%d is more than the %d units of the limit", l.Headroom, l.Units)
@@ -97,7 +97,7 @@ func (r *reader) bucket(name string, table *costs.Table, at grammar.Place) costs
 	}
 	whole, ok := known[quota.WholeOf(name)]
 	if !ok {
-		at.Add("no method draws on %q%s", spell.Clip(name), spell.DidYouMean(name, names(known)))
+		at.Add("no method draws on %q%s", words.Clip(name), words.DidYouMean(name, names(known)))
 		return costs.Bucket{Name: name}
 	}
 	if err := quota.CheckBucket(name); err != nil {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"quotabudget/internal/grammar"
-	"quotabudget/internal/textfile"
 )
 
 // maxFileBytes is far above any configuration: what is longer is the wrong file.
@@ -35,7 +34,7 @@ func (r *reader) open(ctx context.Context, s Search) error {
 	}
 	data, err := s.Text, error(nil)
 	if data == nil {
-		data, err = textfile.ReadPipe(ctx, path, maxFileBytes)
+		data, err = ReadPipe(ctx, path, maxFileBytes)
 	}
 	switch {
 	case ctx.Err() != nil:

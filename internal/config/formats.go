@@ -18,8 +18,8 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
-	"quotabudget/internal/spell"
 	"quotabudget/internal/sqlite"
+	"quotabudget/internal/words"
 )
 
 // schema returns the schema of quota.yaml.
@@ -126,7 +126,7 @@ func checkProject(text string) error {
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" || name == "" {
-		err = fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", spell.Clip(name))
+		err = fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", words.Clip(name))
 	}
 	return zone, err
 }
@@ -152,7 +152,7 @@ func checkAddress(text string) error {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil || port == "" {
-		return fmt.Errorf("%q: write host:port, such as %s", spell.Clip(text), DefaultListen)
+		return fmt.Errorf("%q: write host:port, such as %s", words.Clip(text), DefaultListen)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	switch {
 	case err != nil:
 		return prefix, fmt.Errorf("%q is neither an address nor a network such as 10.0.0.0/8",
-			spell.Clip(text))
+			words.Clip(text))
 	case prefix.Bits() == 0:
 		return prefix, fmt.Errorf("%s trusts everybody, so anybody could make up an address: "+
 			"write the addresses of your proxies", text)
@@ -198,7 +198,7 @@ func parseDuration(text string, least, most time.Duration) (time.Duration, error
 	d, err := time.ParseDuration(text)
 	if err != nil || d < least || d > most {
 		return least, fmt.Errorf("%q is not a duration from %gs to %gh, such as 2m",
-			spell.Clip(text), least.Seconds(), most.Hours())
+			words.Clip(text), least.Seconds(), most.Hours())
 	}
 	return d, nil
 }

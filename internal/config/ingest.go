@@ -7,7 +7,7 @@ import (
 
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/regions"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 const staggerAuto = "auto"
@@ -35,8 +35,8 @@ func (r *reader) ingest(f *fileIngest, at grammar.Place) {
 		names = append(names, DefaultCredential)
 	}
 	if in.Credential != "" && !slices.Contains(names, in.Credential) {
-		at.Key("credential").Add("no credential %q%s", spell.Clip(in.Credential),
-			spell.DidYouMean(in.Credential, names))
+		at.Key("credential").Add("no credential %q%s", words.Clip(in.Credential),
+			words.DidYouMean(in.Credential, names))
 	}
 	for i, job := range f.Jobs {
 		if r.file.Full() {
@@ -113,7 +113,7 @@ func (r *reader) perRegion(numbers map[string]int64, at grammar.Place) map[regio
 
 func (r *reader) jobName(name string, at grammar.Place) {
 	if !firstNew(r.jobNames, name) {
-		at.Add("two jobs are named %s", spell.Clip(name))
+		at.Add("two jobs are named %s", words.Clip(name))
 	}
 }
 

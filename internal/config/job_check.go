@@ -8,7 +8,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // runsAny reports whether the daemon runs one of the jobs of a list.
@@ -172,7 +172,7 @@ func (r *reader) jobBucket(name string, table *costs.Table, at grammar.Place) bo
 	known := r.bucketsOf(table)
 	_, ok := known[quota.WholeOf(name)]
 	if !ok {
-		at.Add("no method draws on %q%s", spell.Clip(name), spell.DidYouMean(name, names(known)))
+		at.Add("no method draws on %q%s", words.Clip(name), words.DidYouMean(name, names(known)))
 	}
 	return ok
 }

@@ -6,8 +6,6 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
-
-	"quotabudget/internal/textfile"
 )
 
 // Live is the configuration of a process that reloads it when its files change.
@@ -66,7 +64,7 @@ func (l *Live) Reload(ctx context.Context, use func(*Config) error) error {
 // that nobody has asked for.
 func (l *Live) loadAgain(ctx context.Context, now *Config) (*loaded, error) {
 	for _, file := range []string{now.File, now.CostsFile} {
-		if textfile.IsPipe(file) {
+		if IsPipe(file) {
 			return nil, fmt.Errorf("%s: a pipe cannot be read again: restart the daemon", file)
 		}
 	}
@@ -88,7 +86,7 @@ func (l *Live) load(ctx context.Context, path string) (*loaded, error) {
 		return nil, err
 	}
 	found := look(cfg)
-	if !textfile.IsPipe(cfg.File) && !textfile.IsPipe(cfg.CostsFile) {
+	if !IsPipe(cfg.File) && !IsPipe(cfg.CostsFile) {
 		s.Path = cfg.File
 		if found.cfg, err = s.Load(ctx); err != nil {
 			return nil, err

@@ -10,7 +10,6 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/sqlite"
-	"quotabudget/internal/textfile"
 )
 
 // reader makes a configuration of a file, and checks what the schema cannot: whether names refer to
@@ -84,7 +83,7 @@ func (r *reader) configure(ctx context.Context) []fileJob {
 // crontab and a shell name the same file. That of a pipe is left alone.
 func (r *reader) fileURL(text string, at grammar.Place) string {
 	path, err := sqlite.ParseURL(text)
-	if err != nil || filepath.IsAbs(path) || textfile.IsPipe(r.cfg.File) {
+	if err != nil || filepath.IsAbs(path) || IsPipe(r.cfg.File) {
 		return text
 	}
 	if path, err = filepath.Abs(r.path(path)); err != nil {

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"quotabudget/internal/textfile"
 )
 
 // Secret says where an API key is: in an environment variable or a file. It does not hold the key,
@@ -44,7 +42,7 @@ func (s Secret) Key() (string, error) {
 		}
 		return checkKey(where, s.getenv(s.Env))
 	case s.File != "":
-		text, err := textfile.Read(s.File, maxKeyBytes)
+		text, err := ReadFile(s.File, maxKeyBytes)
 		if err != nil {
 			return "", fmt.Errorf("api key: file %s: %w", s.File, reason(err))
 		}
@@ -133,7 +131,7 @@ type ServiceAccount struct {
 
 // Key reads the file, of at most so many bytes. Errors name the file, never what it holds.
 func (s ServiceAccount) Key(most int64) ([]byte, error) {
-	text, err := textfile.Read(s.File, most)
+	text, err := ReadFile(s.File, most)
 	if err != nil {
 		return nil, fmt.Errorf("service account: file %s: %w", s.File, reason(err))
 	}

@@ -8,7 +8,7 @@ import (
 
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/limit"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // Serve is what the public is answered, and where. Without limits, no client is limited.
@@ -75,11 +75,11 @@ func keys(f *fileServe, limits []limit.Rule, at grammar.Place) map[limit.Digest]
 	for i, k := range f.Keys {
 		at := at.Item(i)
 		if !firstNew(seen, k.Name) {
-			at.Key("name").Add("there is another key called %s", spell.Clip(k.Name))
+			at.Key("name").Add("there is another key called %s", words.Clip(k.Name))
 		}
 		if k.Tier != "" && !slices.Contains(tiers, k.Tier) {
-			at.Key("tier").Add("no limit has a tier %q%s", spell.Clip(k.Tier),
-				spell.DidYouMean(k.Tier, tiers))
+			at.Key("tier").Add("no limit has a tier %q%s", words.Clip(k.Tier),
+				words.DidYouMean(k.Tier, tiers))
 		}
 		digest, err := limit.ParseDigest(k.Hash)
 		if err != nil { // the schema has refused it
@@ -98,7 +98,7 @@ func rules(f *fileServe, at grammar.Place) (all []limit.Rule) {
 	seen := map[string]bool{}
 	add := func(l fileRequestLimit, by limit.By, at grammar.Place) {
 		if !firstNew(seen, l.Name) {
-			at.Key("name").Add("there is another limit or policy called %s", spell.Clip(l.Name))
+			at.Key("name").Add("there is another limit or policy called %s", words.Clip(l.Name))
 		}
 		all = append(all, l.rule(by, f.WhenUnreachable, at))
 	}

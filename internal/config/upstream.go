@@ -13,8 +13,7 @@ import (
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/grammar"
-	"quotabudget/internal/spell"
-	"quotabudget/internal/textfile"
+	"quotabudget/internal/words"
 )
 
 // Upstream is what the configuration says about an upstream of the price list.
@@ -66,8 +65,8 @@ func (r *reader) knownUpstream(name string, at grammar.Place) {
 		return
 	}
 	if names := r.cfg.Prices.Upstreams(); !slices.Contains(names, name) {
-		at.Add("no upstream %q in the price list%s: it has %s", spell.Clip(name),
-			spell.DidYouMean(name, names), strings.Join(names, ", "))
+		at.Add("no upstream %q in the price list%s: it has %s", words.Clip(name),
+			words.DidYouMean(name, names), strings.Join(names, ", "))
 	}
 }
 
@@ -140,7 +139,7 @@ func Prices(ctx context.Context, path string) (*costs.List, error) {
 }
 
 func readPrices(ctx context.Context, path string) (*costs.List, error) {
-	data, err := textfile.ReadPipe(ctx, path, costs.MaxFile)
+	data, err := ReadPipe(ctx, path, costs.MaxFile)
 	if err != nil {
 		return nil, reason(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // Table is the price list of one upstream in one of its profiles. It never changes, so it may be
@@ -100,8 +100,7 @@ type Method struct {
 	needsBody, needsJSON bool     // to be priced
 	facts                []string // that its price depends on
 	numbers              []number // that its expressions use
-	reads                reads
-	parted               bool // what it takes is of a part that depends on the request
+	parted               bool     // what it takes is of a part that depends on the request
 }
 
 // Known reports whether a call takes the same units each time: Costs, known before it is made.
@@ -173,7 +172,7 @@ func (t *Table) Price(method string) ([]quota.Cost, error) {
 func (t *Table) Lookup(method string) (Method, error) {
 	m, ok := t.methods[method]
 	if !ok {
-		return Method{}, fmt.Errorf("%w: %q%s", quota.ErrUnpriced, spell.Clip(method),
+		return Method{}, fmt.Errorf("%w: %q%s", quota.ErrUnpriced, words.Clip(method),
 			didYouMean(method, t.methods))
 	}
 	m.Costs = slices.Clone(m.Costs)
@@ -310,5 +309,5 @@ func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m))
 
 // didYouMean is the hint at the one of the known that was meant, or "".
 func didYouMean[V any](word string, known map[string]V) string {
-	return spell.DidYouMean(word, sorted(known))
+	return words.DidYouMean(word, sorted(known))
 }

@@ -10,7 +10,7 @@ import (
 
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // Parse reads a price list that names no other files, and returns the table of its default
@@ -103,7 +103,7 @@ func (p *parser) front(name string, data []byte) {
 		}
 	}
 	if _, ok := p.list.tables[f.Default]; !ok && len(p.errs) == 0 {
-		file.Top().Key("default").Add("no upstream %q%s", spell.Clip(f.Default),
+		file.Top().Key("default").Add("no upstream %q%s", words.Clip(f.Default),
 			didYouMean(f.Default, p.list.tables))
 	}
 	p.fail("", file.Problems()...)
@@ -150,7 +150,7 @@ func (p *parser) listed(front *grammar.File, name string, u fileUpstream, at gra
 func (p *parser) open(name string, at grammar.Place) *grammar.File {
 	if p.files == nil || !fs.ValidPath(name) {
 		at.Add("%q is not a file in the folder of this one, such as costs/example.yaml",
-			spell.Clip(name))
+			words.Clip(name))
 		return nil
 	}
 	info, err := fs.Stat(p.files, name)

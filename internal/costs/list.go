@@ -10,7 +10,7 @@ import (
 
 	"quotabudget"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // List is the price lists of several upstreams. It never changes, so it may be shared.
@@ -27,7 +27,7 @@ func (l *List) Upstream(name string) (*Table, error) {
 	}
 	t, ok := l.tables[name]
 	if !ok {
-		return nil, fmt.Errorf("no upstream %q in the price list%s: it has %s", spell.Clip(name),
+		return nil, fmt.Errorf("no upstream %q in the price list%s: it has %s", words.Clip(name),
 			didYouMean(name, l.tables), strings.Join(l.Upstreams(), ", "))
 	}
 	return t(), nil
@@ -61,7 +61,7 @@ func (l *List) Lookup(method string) (*Table, Method, error) {
 			known[id] = true
 		}
 	}
-	return nil, Method{}, fmt.Errorf("%w: %q%s", quota.ErrUnpriced, spell.Clip(method),
+	return nil, Method{}, fmt.Errorf("%w: %q%s", quota.ErrUnpriced, words.Clip(method),
 		didYouMean(method, known))
 }
 

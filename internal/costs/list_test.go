@@ -139,7 +139,7 @@ func TestParseOfMeteredMethods(t *testing.T) {
 	for target, want := range map[string]string{
 		"POST /v1/chat": "x.chat", "POST /v1/t/acme/chat": "x.chat",
 		"POST /v1/models/small-2:chat": "x.chat", "POST /v1/models/small:2:chat": "x.chat",
-		"POST /v1/models/small-2%3Achat": "", "POST /v1/models/:chat": "",
+		"POST /v1/models/small-2%3Achat": "x.chat", "POST /v1/models/:chat": "",
 		"POST /v1/models/small-2": "", "GET /v2/a": "x.rest", "GET /v2/a/b/c": "x.rest",
 		"GET /v2": "", "GET /v2/a/../c": "", "PUT /upload/v1/put": "x.put",
 	} {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
@@ -23,7 +22,7 @@ type Meter struct {
 	Headers map[string]string
 	Key     string        // api_key, admin_key or service_account, as a credential has them
 	Role    string        // right that the key needs
-	Times   answer.Form   // how the request names times: epoch or rfc3339
+	Times   Form          // how the request names times: epoch or rfc3339
 	Lag     time.Duration // how late it counts
 
 	// Next is the path of the next page's name, Parameter the parameter that takes it, More the
@@ -32,11 +31,11 @@ type Meter struct {
 	// Periods is the path of the periods of a report, Begin that of a period's begin; "" for a
 	// report on the time asked for, or on the window in progress.
 	Periods, Begin string
-	As             answer.Form // of Begin
-	Rows           string      // path of the rows of a period; "" where it is the only one
-	Metric         string      // path in a row of the upstream's name for the bucket
-	Model          string      // path in a row of the model; what follows ", " is left out
-	Project        string      // path in a row of the project that it is about
+	As             Form   // of Begin
+	Rows           string // path of the rows of a period; "" where it is the only one
+	Metric         string // path in a row of the upstream's name for the bucket
+	Model          string // path in a row of the model; what follows ", " is left out
+	Project        string // path in a row of the project that it is about
 
 	Usage  []Figure
 	Limits []Figure
@@ -52,11 +51,11 @@ type Figure struct {
 	// day, and a restoring window has the rate at Rate.
 	Window quota.Window
 	Rate   string
-	End    string      // path of the end of a window that is anchored
-	As     answer.Form // of End
-	Least  bool        // the bucket counts more than this figure does
-	Unit   string      // what the row must have at its key unit; "" for anything
-	Tiers  []int64     // all that the limit can be: the least of them that is no less
+	End    string  // path of the end of a window that is anchored
+	As     Form    // of End
+	Least  bool    // the bucket counts more than this figure does
+	Unit   string  // what the row must have at its key unit; "" for anything
+	Tiers  []int64 // all that the limit can be: the least of them that is no less
 }
 
 // The names that a URL may contain in braces, besides project and service.
@@ -123,10 +122,10 @@ type fileFigure struct {
 
 func (r *reader) meter(f fileMeter, at grammar.Place) {
 	m := Meter{Name: f.Name, Verb: "GET", URL: f.Get, Body: f.Body, Headers: f.Headers, Key: f.Key,
-		Role: f.Role, Times: answer.Form(cmp.Or(f.Times, string(answer.RFC3339))),
+		Role: f.Role, Times: Form(cmp.Or(f.Times, string(FormRFC3339))),
 		Lag: duration(f.Lag, 0), Next: f.Next.Path, Parameter: f.Next.Parameter, More: f.Next.More,
 		Periods: f.Periods.At, Begin: f.Periods.Begin,
-		As:   answer.Form(cmp.Or(f.Periods.As, string(answer.RFC3339))),
+		As:   Form(cmp.Or(f.Periods.As, string(FormRFC3339))),
 		Rows: f.Rows, Metric: f.Metric, Model: f.Model, Project: f.Project,
 		Source: r.source(f.Source, at.Key("source"))}
 	if f.Post != "" {
@@ -169,7 +168,7 @@ func (r *reader) figure(f fileFigure, at, bucket grammar.Place) Figure {
 	}
 	out := Figure{Bucket: f.Bucket, Paths: f.Figure, Scale: cmp.Or(f.Scale, 1), Rate: f.Rate,
 		Window: window(f.Window, zone, at.Key("window")), End: f.End.Path,
-		As: answer.Form(cmp.Or(f.End.As, string(answer.Epoch))), Least: f.Least, Unit: f.Unit,
+		As: Form(cmp.Or(f.End.As, string(FormEpoch))), Least: f.Least, Unit: f.Unit,
 		Tiers: f.Tiers}
 	if out.End != "" && !out.Window.Anchored {
 		at.Key("end").Add("it is of an anchored window: write window: anchored 1h")

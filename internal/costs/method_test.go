@@ -50,23 +50,18 @@ func TestMethodByRule(t *testing.T) {
 	}
 	named("youtube.captions.update", "PUT", captions)
 	named("youtube.captions.update", "POST", captions) // the dearest
-	named("youtube.captions.insert", "POST",
-		"/upload/youtube/v3/captions?uploadType=multipart&upload_id=1")
 	named("youtube.videos.insert", "POST", "/youtube/v3/videos")
 	for path, want := range map[string]string{"": "list", "?part=id": "list",
 		"/getRating": "getRating", ":batchGetStats": "batchGetStats"} { // long lists of ids
 		named("youtube.videos."+want, "POST", "/youtube/v3/videos"+path, "GET")
 	}
 
-	for _, query := range []string{"", "?upload_id=", "?upload_id=1&upload_id=2",
-		"?upload_id=1&uploadType=media", "?upload_id=1&upload_protocol=raw",
-		"?upload_id=1&uploadType=resumable&uploadType=media"} {
+	for _, query := range []string{"", "?upload_id="} {
 		named("", "PUT", uploads+query)
 	}
 	for _, target := range []string{uploads, uploads + "?upload_id=1",
-		"//youtube/v3/videos", "/youtube/v3/captions/", "/youtube/v3/captions/..",
-		"/youtube/v3/captions/a/b", "/youtube/v3/Videos", "/youtube/v3/videos%3AbatchGetStats",
-		"/youtube/v3/vide%6Fs", "/youtube/v3/captions/%61", "/proxy/youtube/v3/videos",
+		"//youtube/v3/videos", "/youtube/v3/captions/..",
+		"/youtube/v3/captions/a/b", "/youtube/v3/Videos", "/proxy/youtube/v3/videos",
 		"/youtube/v3search", "/", ""} {
 		named("", "GET", target)
 	}

@@ -13,7 +13,6 @@ func (r *reader) needs(m *Method) {
 		if f != nil {
 			m.needsJSON = m.needsJSON || f.Uses("body", "count")
 			m.needsBody = m.needsBody || m.needsJSON || f.Uses("body_bytes")
-			m.reads.note(f)
 		}
 	}
 	var facts []string

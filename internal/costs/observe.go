@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/untrusted"
@@ -38,14 +37,14 @@ type Observation struct {
 	keeps   bool // the body is kept, up to a bound
 	dropped bool // it was longer than that
 	size    int  // bytes in all
-	events  *answer.Events
+	events  *eventReader
 	seen    map[string]bool // events with usage so far, by name
 	refused *Refusal        // from an event
 	cut     bool            // the answer has no end
 
-	doc     any            // the JSON of the response, or of the last event
-	usage   map[string]any // what it reports so far
-	doubled bool           // some JSON had a key twice
+	doc      any            // the JSON of the response, or of the last event
+	usage    map[string]any // what it reports so far
+	unusable error          // of JSON that is ambiguous or beyond the bounds
 }
 
 // Observe begins to read the response to the request that was quoted.
@@ -60,7 +59,7 @@ const headSize = 64
 // under other Content-Types, else by its Content-Type. Before the end it may wait for more bytes.
 func (o *Observation) begin(p []byte, end bool) {
 	o.head = append(o.head, p...)
-	head := answer.Body(o.head)
+	head := trimBody(o.head)
 	if len(head) < len("event:") && len(o.head) < headSize && !end {
 		return
 	}
@@ -75,7 +74,7 @@ func (o *Observation) begin(p []byte, end bool) {
 	case o.status >= 300:
 		o.keeps = true
 	case priced && (isJSON && lines || !isJSON && events):
-		o.events = &answer.Events{Max: maxEvent, Lines: isJSON, Handle: o.event}
+		o.events = &eventReader{max: maxEvent, lines: isJSON, handle: o.event}
 	default:
 		o.keeps = (isJSON || kind == "" || strings.Contains(kind, "json")) &&
 			(priced || o.quote.table.readsAnswers)
@@ -103,7 +102,7 @@ func (o *Observation) take(p []byte) {
 	}
 	switch {
 	case o.events != nil:
-		o.events.Write(p)
+		o.events.write(p)
 	case !o.keeps || o.dropped:
 	case len(o.kept)+len(p) > most && o.status < 300:
 		o.kept, o.dropped = nil, true
@@ -142,7 +141,7 @@ func (o *Observation) one(name string, data []byte) bool {
 	if fails {
 		o.refused = o.quote.table.refusal(o.status, o.header, data, maps.Clone(o.quote.env))
 	}
-	kind, _ := answer.Text(o.doc, "type")
+	kind, _ := formula.FindText(o.doc, "type")
 	name = cmp.Or(name, kind)
 	if len(rules.events) > 0 && name != "" && !slices.Contains(rules.events, name) {
 		return true
@@ -161,7 +160,7 @@ func (o *Observation) Close() Outcome {
 		o.begin(nil, true)
 	}
 	if o.events != nil {
-		o.events.Close()
+		o.events.close()
 		// A stream that lacks its last event ended too early, whatever it looked like.
 		if told := o.quote.rules.events; len(told) > 0 {
 			o.cut = o.cut || !o.seen[told[len(told)-1]]
@@ -174,7 +173,7 @@ func (o *Observation) Close() Outcome {
 	if o.quote.rules != nil {
 		o.addUsage()
 	}
-	o.cut = o.cut && !json.Valid(answer.Body(o.kept)) // valid JSON is complete
+	o.cut = o.cut && !json.Valid(trimBody(o.kept)) // valid JSON is complete
 	return o.outcome()
 }
 
@@ -240,9 +239,9 @@ func (l learning) lesson(h http.Header, doc any, env formula.Env) (of Lesson, un
 	var used int64
 	from := l.remaining
 	of = Lesson{Window: l.window}
-	of.Limit, wrong[0], _ = l.limit.amount(h, doc, env, answer.Limit)
-	of.Remaining, wrong[1], ok = l.remaining.amount(h, doc, env, answer.Remaining)
-	used, wrong[2], usedOK = l.used.amount(h, doc, env, answer.Used)
+	of.Limit, wrong[0], _ = l.limit.amount(h, doc, env, partLimit)
+	of.Remaining, wrong[1], ok = l.remaining.amount(h, doc, env, partRemaining)
+	used, wrong[2], usedOK = l.used.amount(h, doc, env, partUsed)
 	if !ok && usedOK && of.Limit > 0 {
 		of.Remaining, from, ok = max(of.Limit-used, 0), l.used, true
 	}
@@ -315,8 +314,8 @@ func (o *Observation) truth(held quota.Cost, env formula.Env) (int64, error) {
 	units, err := f.Units(env)
 	reads := f.Uses("answer", "count") || f.Uses("usage") && o.events == nil
 	switch {
-	case o.doubled && f.Uses("answer", "count", "usage"):
-		return 0, answer.ErrTwice
+	case o.unusable != nil && f.Uses("answer", "count", "usage"):
+		return 0, o.unusable
 	case err != nil:
 		return 0, err
 	case reads && o.size > 0 && env["answer"] == nil:
@@ -341,7 +340,7 @@ func (o *Observation) missing(err error) []string {
 			"gzip was asked for", encoding)}
 	case o.dropped:
 		return []string{fmt.Sprintf("the answer is longer than %d bytes", maxAnswer)}
-	case o.events != nil && o.events.TooLong > 0:
+	case o.events != nil && o.events.tooLong > 0:
 		return []string{fmt.Sprintf("an event is longer than %d bytes", maxEvent)}
 	}
 	if missing, ok := err.(*formula.MissingError); ok {

@@ -7,7 +7,7 @@ import (
 
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // PriceError is the error of a request whose price cannot be computed, and which is not sent. It
@@ -24,7 +24,7 @@ func (e *PriceError) Error() string {
 	if missing, ok := e.Err.(*formula.MissingError); ok {
 		what = inWords(missing.Paths) + " is missing"
 	} else if unlisted, ok := e.Err.(*formula.RowError); ok {
-		what = fmt.Sprintf("the price list has no %s for %q", unlisted.Table, spell.Clip(unlisted.Key))
+		what = fmt.Sprintf("the price list has no %s for %q", unlisted.Table, words.Clip(unlisted.Key))
 	} else if wrong, ok := e.Err.(*formula.ValueError); ok && len(wrong.Reads) > 0 {
 		what = fmt.Sprintf("its price depends on %s, and with what is there it is no number from "+
 			"0 to %s", inWords(wrong.Reads), grouped(quota.MaxUnits))

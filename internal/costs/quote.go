@@ -9,7 +9,7 @@ import (
 
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // Learned returns a quantile of what calls that were priced the same way took from a bucket beyond
@@ -25,9 +25,6 @@ type Quote struct {
 	Known bool        // Costs are final: charge them, and settle nothing
 	Lapse quota.Lapse // what happens to a hold that is never settled
 	TTL   time.Duration
-	// AsJSON is whether its body was priced as JSON although it is not called that: an upstream that
-	// goes by the Content-Type could read another thing.
-	AsJSON bool
 	// Reports is the id of a pending call whose usage the response may report; "" for none.
 	Reports string
 	// Unlisted is the facts for which the list has no row of their own.
@@ -66,7 +63,6 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 			return Quote{}, &PriceError{Method: method, Err: err}
 		}
 	}
-	q.AsJSON = q.env["body"] != nil && !namesBody(r.Header.Get("Content-Type"))
 	if m.rules == nil {
 		for _, c := range m.Costs {
 			q.Costs = append(q.Costs, quota.Cost{Bucket: q.part(c.Bucket), Units: c.Units})
@@ -103,7 +99,7 @@ func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 		}
 		value, _ := env[w.fact].(string)
 		if _, listed, _ := w.rows.Find(value); !listed {
-			all = append(all, Unlisted{w.table, w.fact, spell.Clip(value)})
+			all = append(all, Unlisted{w.table, w.fact, words.Clip(value)})
 		}
 	}
 	return all

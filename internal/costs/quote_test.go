@@ -131,14 +131,11 @@ func TestQuoteRefuses(t *testing.T) {
 	for body, want := range map[string]string{
 		"model=small":                      "cannot price x.chat: its body cannot be read: it is not JSON",
 		"{":                                "not JSON",
-		`{"model":"a","model":"b"}`:        "a key appears twice",
+		`{"model":"a","model":"b"}`:        "its body cannot be read: model is there twice",
 		`{"max":-5}`:                       "cannot price x.chat: its price depends on max in the body,",
 		`{"max":"many"}`:                   "depends on max in the body",
 		`{"max":1e300}`:                    "it is no number from 0 to 1,000,000,000,000",
 		`{"max":[1]}`:                      "depends on max in the body",
-		`{"max":1,"Max":9}`:                `its key "Max" may be taken for max`,
-		`{"MAX":9}`:                        `its key "MAX" may be taken for max`,
-		`{"max":1,"\u017f":2,"MODEL":"b"}`: `its key "MODEL" may be taken for model`,
 		strings.Repeat(" ", 32<<20) + "{}": "33554434 bytes: 33554432 at most",
 	} {
 		_, err := table.Quote("x.chat", call(t, "POST /v1/chat", ""), []byte(body), nil)

@@ -11,17 +11,16 @@ import (
 	"time"
 
 	"quotabudget"
-	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // schemas are those of a list and of the front door, which names lists.
 var schemas = sync.OnceValue(func() (s struct{ list, front *grammar.Schema }) {
 	formats := grammar.Formats{
-		"path": answer.CheckPath,
+		"path": formula.CheckPath,
 		"name": quota.CheckName,
 		"window": func(text string) error {
 			_, err := quota.ParseWindow(text, "")
@@ -102,7 +101,7 @@ func (r *reader) read(f *fileList, at grammar.Place) *Table {
 	for _, w := range t.warns {
 		if !slices.Contains(r.splits, w.fact) {
 			at.Key("tables").Key(w.table).Key("warn").Add("%q is not a fact, which split lists",
-				spell.Clip(w.fact))
+				words.Clip(w.fact))
 		}
 	}
 	t.Version = cmp.Or(f.Version, t.Date)
@@ -144,7 +143,7 @@ var headerForm = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 func (r *reader) source(name string, at grammar.Place) Source {
 	s, ok := r.sources[name]
 	if !ok && name != "" && !r.file.Full() {
-		at.Add("%q is not among the sources%s", spell.Clip(name), didYouMean(name, r.sources))
+		at.Add("%q is not among the sources%s", words.Clip(name), didYouMean(name, r.sources))
 	}
 	return s
 }
@@ -191,7 +190,7 @@ func (r *reader) expression(text string, kind formula.Kind,
 func checkDuration(least, most time.Duration) func(string) error {
 	return func(text string) error {
 		if d, err := time.ParseDuration(text); err != nil || d < least || d > most {
-			return fmt.Errorf("%q is not a duration from %gs to %gh", spell.Clip(text),
+			return fmt.Errorf("%q is not a duration from %gs to %gh", words.Clip(text),
 				least.Seconds(), most.Hours())
 		}
 		return nil
@@ -199,7 +198,7 @@ func checkDuration(least, most time.Duration) func(string) error {
 }
 
 func checkUntil(text string) error {
-	if text != "window" && checkDuration(time.Second, answer.Farthest)(text) != nil {
+	if text != "window" && checkDuration(time.Second, farthest)(text) != nil {
 		return errors.New("write window, a time such as 1m, {header: NAME, as: FORM} or " +
 			"{path: PATH, as: FORM}")
 	}

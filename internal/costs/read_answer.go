@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
@@ -17,14 +16,14 @@ import (
 type errorForm struct {
 	message []string // paths of the message, the first that is there
 	word    string   // path of the one word of an error that has nothing else
-	reasons []words
+	reasons []reasonPlace
 	found   []found
 	metric  *formula.Formula // the upstream's own name of the bucket that is empty
 	since   *formula.Formula // when the upstream's window began
 }
 
-// words are the reasons in an object, or in each item of a list.
-type words struct {
+// reasonPlace is where the reasons are: in an object, or in each item of a list.
+type reasonPlace struct {
 	items
 	name, domain string // keys of an item
 }
@@ -55,7 +54,7 @@ type learning struct {
 type place struct {
 	header, path string
 	policy       string // the item's name, in a header of several
-	as           answer.Form
+	as           Form
 	units        *formula.Formula
 	after        time.Duration // always so long
 }
@@ -78,7 +77,7 @@ func (r *reader) errorForm(f fileErrors, at grammar.Place) {
 	form := &r.table.errors
 	form.message, form.word = f.Message, f.Word
 	for i, w := range f.Reasons {
-		form.reasons = append(form.reasons, words{
+		form.reasons = append(form.reasons, reasonPlace{
 			items: r.items(w.fileItems, at.Key("reasons").Item(i)),
 			name:  cmp.Or(w.Name, "reason"), domain: cmp.Or(w.Domain, "domain")})
 	}
@@ -122,12 +121,12 @@ func (r *reader) learning(f fileLearn, at grammar.Place) {
 // amount is the place of a number: the name of a header, an expression, or a header or path with
 // the form of what is there.
 func (r *reader) amount(f filePlace, at grammar.Place) place {
-	p := place{as: answer.Number}
+	p := place{as: FormNumber}
 	switch {
 	case f == filePlace{}:
 		return place{}
 	case f.text == "":
-		return f.place(answer.Number, at)
+		return f.place(FormNumber, at)
 	case !f.number && headerForm.MatchString(f.text):
 		p.header = f.text
 	default:
@@ -138,18 +137,18 @@ func (r *reader) amount(f filePlace, at grammar.Place) place {
 
 // moment is the place of a time, whose form is required.
 func moment(f filePlace, at grammar.Place) place {
-	if f.As == "" || answer.Form(f.As) == answer.Number {
+	if f.As == "" || Form(f.As) == FormNumber {
 		at.Add("as is missing: rfc3339, epoch, duration, seconds, millis or date")
 	}
 	return f.place("", at)
 }
 
-func (f filePlace) place(usual answer.Form, at grammar.Place) place {
+func (f filePlace) place(usual Form, at grammar.Place) place {
 	if (f.Header == "") == (f.Path == "") {
 		at.Add("write header or path, one of them")
 	}
 	return place{header: f.Header, path: f.Path, policy: f.Policy,
-		as: cmp.Or(answer.Form(f.As), usual)}
+		as: cmp.Or(Form(f.As), usual)}
 }
 
 func (r *reader) refusing(f fileRefusal, at grammar.Place) {

@@ -7,7 +7,7 @@ import (
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // fact is a text about a call that chooses its bucket part or its price, such as the model.
@@ -65,7 +65,7 @@ func (r *reader) free(name string, at grammar.Place) bool {
 		!slices.Contains(r.splits, name) && !formula.Reserved(name) {
 		return true
 	}
-	at.Add("%q cannot be used as a name, or is in use", spell.Clip(name))
+	at.Add("%q cannot be used as a name, or is in use", words.Clip(name))
 	return false
 }
 
@@ -79,7 +79,7 @@ func (r *reader) bucket(name string, f fileBucket, at grammar.Place) {
 	for i, fact := range f.Split {
 		if fact != methodFact && !slices.Contains(r.splits, fact) {
 			at.Key("split").Item(i).Add("%q is not among the facts of split, nor %s%s",
-				spell.Clip(fact), methodFact, spell.DidYouMean(fact, r.splits))
+				words.Clip(fact), methodFact, words.DidYouMean(fact, r.splits))
 		}
 	}
 	switch {
@@ -130,7 +130,7 @@ func reset(f fileBucket, at grammar.Place) quota.Window {
 		word = "day"
 	}
 	if !quota.IsCalendarWord(word) {
-		at.Key("reset").Add("%q is not a calendar window such as day", spell.Clip(word))
+		at.Key("reset").Add("%q is not a calendar window such as day", words.Clip(word))
 		return quota.Window{}
 	}
 	return window(word, f.Timezone, at.Key("timezone"))

@@ -8,13 +8,13 @@ import (
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // method checks a method, and adds it to the table.
 func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 	if !idForm.MatchString(id) {
-		at.Add("%q is not the ID of a method, such as messages.create", spell.Clip(id))
+		at.Add("%q is not the ID of a method, such as messages.create", words.Clip(id))
 	}
 	m := Method{ID: id, Upload: f.Upload, Note: f.Note, OAuth: r.table.oauth,
 		Source: r.source(f.Source, at.Key("source"))}
@@ -90,7 +90,7 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 	for _, e := range f.Hold {
 		at := at.Key("hold").Key(e.key)
 		if terms[e.key] != nil {
-			at.Add("bucket %s is in take and in hold", spell.Clip(e.key))
+			at.Add("bucket %s is in take and in hold", words.Clip(e.key))
 		}
 		terms[e.key] = &Term{Bucket: e.key}
 		if h := r.holding(e.key, e.value, at); h.units != nil {
@@ -163,7 +163,7 @@ func (r *reader) holding(bucket string, f fileHold, at grammar.Place) (h holding
 
 func (r *reader) knownBucket(name string, at grammar.Place) {
 	if _, ok := r.places[name]; !ok && name != "" && !r.file.Full() {
-		at.Add("bucket %q is not among the buckets%s", spell.Clip(name), didYouMean(name, r.places))
+		at.Add("bucket %q is not among the buckets%s", words.Clip(name), didYouMean(name, r.places))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // route is a verb and a path.
@@ -26,11 +26,11 @@ func checkRoute(text string) error {
 	form := strings.TrimSuffix(path, "/")
 	if !slices.Contains(verbs[:], verb) || form == "" || !pathForm.MatchString(form) {
 		return fmt.Errorf("%q: write a verb and a path, such as GET /v1/things/{id}",
-			spell.Clip(text))
+			words.Clip(text))
 	}
 	for part := range strings.SplitSeq(form[1:], "/") {
 		if strings.Trim(part, ".") == "" {
-			return fmt.Errorf("%q can never match: a part of dots is refused", spell.Clip(text))
+			return fmt.Errorf("%q can never match: a part of dots is refused", words.Clip(text))
 		}
 	}
 	return nil

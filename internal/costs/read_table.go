@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // tableReader makes one table.
@@ -35,7 +35,7 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 		Columns: f.Columns, Prompt: f.Prompt, Dearest: f.Unknown == "dearest"}}
 	for i, column := range f.Columns {
 		if !wordForm.MatchString(column) || slices.Contains(rowKeys, column) {
-			at.Key("columns").Item(i).Add("%q cannot be used as a name", spell.Clip(column))
+			at.Key("columns").Item(i).Add("%q cannot be used as a name", words.Clip(column))
 		}
 	}
 	for i, e := range f.Rows {
@@ -52,7 +52,7 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 func (t *tableReader) check(at grammar.Place) {
 	require := func(column string, at grammar.Place) {
 		if !slices.Contains(t.Columns, column) {
-			at.Add("%q is not one of the table's columns", spell.Clip(column))
+			at.Add("%q is not one of the table's columns", words.Clip(column))
 		}
 	}
 	for _, column := range at.Key("defaults").Keys() {
@@ -140,8 +140,8 @@ func (t *tableReader) figures(row map[string]yaml.Node, at grammar.Place) map[st
 	figures := map[string]float64{}
 	for column, n := range row {
 		if !slices.Contains(t.Columns, column) {
-			at.Key(column).Add("unknown key %q%s", spell.Clip(column),
-				spell.DidYouMean(column, slices.Concat(t.Columns, rowKeys)))
+			at.Key(column).Add("unknown key %q%s", words.Clip(column),
+				words.DidYouMean(column, slices.Concat(t.Columns, rowKeys)))
 			continue
 		}
 		figures[column] = figure(&n, at.Key(column))
@@ -165,7 +165,7 @@ func (t *tableReader) complete(row map[string]float64, at grammar.Place) map[str
 			figures[column] = figure(&usual, at)
 		default:
 			if figures[column], ok = row[usual.Value]; !ok {
-				at.Add("%s is missing, and so is its default %s", column, spell.Clip(usual.Value))
+				at.Add("%s is missing, and so is its default %s", column, words.Clip(usual.Value))
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (t *tableReader) complete(row map[string]float64, at grammar.Place) map[str
 func figure(n *yaml.Node, at grammar.Place) float64 {
 	number, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
 	if n.Kind != yaml.ScalarNode || err != nil || !(number >= 0 && number <= quota.MaxUnits) {
-		at.Add("%s is not a number from 0 to %d", spell.Clip(n.Value), int64(quota.MaxUnits))
+		at.Add("%s is not a number from 0 to %d", words.Clip(n.Value), int64(quota.MaxUnits))
 	}
 	return number
 }

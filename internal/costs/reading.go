@@ -6,20 +6,26 @@ import (
 	"slices"
 	"strings"
 
-	"quotabudget/internal/costs/answer"
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/untrusted"
 )
 
-// parse decodes the response, or an event. Of a key that is there twice, the upstream may have
-// meant either value: such JSON cannot be read, so the most is booked.
+// jsonBounds limits the JSON of requests and responses. The largest batches of tokens have 300,000
+// values; each takes some hundred bytes of memory.
+var jsonBounds = untrusted.Bounds{Values: 1_000_000, Depth: 200, Items: 1_000_000, Text: maxBody}
+
+// parse decodes the response, or an event. For JSON that cannot be used the most is booked.
 func (o *Observation) parse(data []byte) bool {
-	doc, err := answer.Parse(data)
-	o.doubled = o.doubled || errors.Is(err, answer.ErrTwice)
+	doc, err := untrusted.Decode(trimBody(data), jsonBounds)
+	if bad, ok := errors.AsType[*untrusted.Unusable](err); ok {
+		o.unusable = bad
+	}
 	if err != nil {
 		return false
 	}
 	o.doc = doc
 	for _, path := range o.quote.table.zeros {
-		answer.FillZero(doc, path)
+		formula.FillZero(doc, path)
 	}
 	return true
 }
@@ -38,7 +44,7 @@ func (o *Observation) addUsage() {
 // end what they reported at its beginning. It returns whether anything was there.
 func (o *Observation) addUsageOf(doc any, paths []string) (found bool) {
 	for _, path := range paths {
-		for _, at := range answer.Values(doc, path) {
+		for _, at := range formula.Values(doc, path) {
 			object, ok := at.(map[string]any)
 			if !ok {
 				object = map[string]any{path[strings.LastIndexByte(path, '.')+1:]: at}

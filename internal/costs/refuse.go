@@ -10,11 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
 	"quotabudget/internal/untrusted"
+	"quotabudget/internal/words"
 )
 
 // Refusal says what an answer means, by the rules of the list: the first that holds. It is nil for
@@ -162,11 +161,11 @@ func lineOf(h http.Header) func(name string) string {
 // counted is how many resources are at the path; nil where there is not even the list of them.
 func counted(doc any, path string) any {
 	if before, ok := formula.Counted(path); ok {
-		if _, found := answer.Find(doc, before); !found {
+		if _, found := formula.Find(doc, before); !found {
 			return nil
 		}
 	}
-	return float64(answer.Count(doc, path))
+	return float64(formula.Count(doc, path))
 }
 
 // read reads the body of an answer as the list says. A message may repeat what the caller has sent;
@@ -176,7 +175,7 @@ func (form errorForm) read(body []byte) said {
 	for _, f := range form.found {
 		s.found[f.name] = map[string]any{}
 	}
-	body = answer.Body(body)
+	body = trimBody(body)
 	switch {
 	case len(body) >= untrusted.MaxError:
 		s.message = fmt.Sprintf("the error is longer than %d bytes", untrusted.MaxError)
@@ -188,11 +187,11 @@ func (form errorForm) read(body []byte) said {
 		s.cut = true
 		return s
 	}
-	if err := untrusted.Check(body); err != nil {
+	var err error
+	if s.doc, err = untrusted.Decode(body, jsonBounds); err != nil {
 		s.message = err.Error()
 		return s
 	}
-	json.Unmarshal(body, &s.doc)
 	if list, ok := s.doc.([]any); ok { // some front ends put the object into an array
 		if s.doc = nil; len(list) > 0 {
 			s.doc = list[0]
@@ -205,26 +204,26 @@ func (form errorForm) read(body []byte) said {
 // look finds the message, the reasons and the objects in the answer's JSON.
 func (form errorForm) look(s *said) {
 	for _, path := range form.message {
-		if s.message = answer.First(s.doc, path); s.message != "" {
+		if s.message = formula.FirstText(s.doc, path); s.message != "" {
 			s.own = true
 			break
 		}
 	}
 	if form.word != "" {
-		s.word = answer.First(s.doc, form.word)
+		s.word = formula.FirstText(s.doc, form.word)
 	}
 	for _, w := range form.reasons {
 		for _, item := range w.in(s.doc) {
-			if name := answer.First(item, w.name); name != "" {
+			if name := formula.FirstText(item, w.name); name != "" {
 				s.reasons = append(s.reasons, formula.Reason{Reason: name,
-					Domain: answer.First(item, w.domain)})
+					Domain: formula.FirstText(item, w.domain)})
 			}
 		}
 	}
 	for _, f := range form.found {
 		for _, item := range f.in(s.doc) {
 			if f.take != "" {
-				item, _ = answer.Find(item, f.take)
+				item, _ = formula.Find(item, f.take)
 			}
 			if object, ok := item.(map[string]any); ok {
 				s.found[f.name] = object
@@ -236,7 +235,7 @@ func (form errorForm) look(s *said) {
 
 // in returns the objects at the path that meet the condition.
 func (i items) in(doc any) (all []any) {
-	for _, item := range answer.Items(doc, i.at) {
+	for _, item := range formula.Items(doc, i.at) {
 		_, object := item.(map[string]any)
 		if object && (i.where == nil || i.where.Holds(formula.Env{"item": item})) {
 			all = append(all, item)
@@ -256,11 +255,11 @@ func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 		return m, ""
 	}
 	value := text
-	if param, ok := answer.Param(text, p.policy, "t", "reset"); ok {
+	if param, ok := fieldParam(text, p.policy, "t", "reset"); ok {
 		value = param
 	}
-	at, after, ok := answer.Moment(value, p.as)
-	if !ok || time.Until(at) > answer.Farthest {
+	at, after, ok := ParseMoment(value, p.as)
+	if !ok || time.Until(at) > farthest {
 		return m, p.unread(text)
 	}
 	return Moment{At: at, After: after}, ""
@@ -268,7 +267,7 @@ func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 
 // amount returns the number at the place, false if there is none, and the text there if it cannot
 // be read.
-func (p place) amount(h http.Header, doc any, env formula.Env, part answer.Part) (
+func (p place) amount(h http.Header, doc any, env formula.Env, part limitPart) (
 	n int64, unread string, ok bool) {
 	if p.units != nil {
 		value, err := p.units.Value(env)
@@ -279,18 +278,18 @@ func (p place) amount(h http.Header, doc any, env formula.Env, part answer.Part)
 		return 0, "", false
 	}
 	value := text
-	if param, ok := answer.Param(text, p.policy, paramsOf[part]...); ok {
+	if param, ok := fieldParam(text, p.policy, paramsOf[part]...); ok {
 		value = param
 	}
-	if n, ok = answer.Amount(value, part); !ok {
+	if n, ok = parseAmount(value, part); !ok {
 		unread = p.unread(text)
 	}
 	return n, unread, ok
 }
 
 // paramsOf are the parameters that a RateLimit or RateLimit-Policy header has for each part.
-var paramsOf = map[answer.Part][]string{answer.Limit: {"q", "limit"}, answer.Used: {"used"},
-	answer.Remaining: {"r", "remaining"}}
+var paramsOf = map[limitPart][]string{partLimit: {"q", "limit"}, partUsed: {"used"},
+	partRemaining: {"r", "remaining"}}
 
 // unread returns a text at the place that cannot be read; "" if it stands for nothing: a number may
 // be given as -1, and a time as 0s.
@@ -298,7 +297,7 @@ func (p place) unread(text string) string {
 	if strings.TrimSpace(text) == "-1" || strings.Trim(text, "0.smh ") == "" {
 		return ""
 	}
-	return p.String() + ": " + spell.Clip(untrusted.Plain(text))
+	return p.String() + ": " + words.Clip(untrusted.Plain(text))
 }
 
 // text returns the text of the header, or at the path.
@@ -310,7 +309,7 @@ func (p place) text(h http.Header, doc any) (string, bool) {
 	if p.path == "" {
 		return "", false
 	}
-	return answer.Text(doc, p.path)
+	return formula.FindText(doc, p.path)
 }
 
 var titleForm = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)

@@ -3,13 +3,14 @@ package costs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
 
-	"quotabudget/internal/costs/answer"
 	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/untrusted"
 )
 
 // maxBody is the maximum size in bytes of a request body that is decoded.
@@ -19,7 +20,7 @@ const maxBody = 32 << 20
 func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, error) {
 	query := map[string]string{}
 	for name, values := range r.URL.Query() {
-		query[name] = values[0]
+		query[name] = strings.Join(values, ",")
 	}
 	env := formula.Env{methodFact: m.ID, "query": query, "path": m.values(r),
 		"header": lineOf(r.Header), "body_bytes": len(body)}
@@ -30,11 +31,8 @@ func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, er
 			return nil, err
 		}
 	}
-	if err := m.reads.check(r.URL.Query(), doc); err != nil {
-		return nil, err
-	}
 	env["body"] = doc
-	env["count"] = func(path string) any { return float64(answer.Count(doc, path)) }
+	env["count"] = func(path string) any { return float64(formula.Count(doc, path)) }
 	for _, f := range t.facts {
 		if !slices.Contains(m.facts, f.name) && !slices.Contains(t.answering, f.name) {
 			continue
@@ -59,23 +57,21 @@ func parseBody(h http.Header, body []byte) (doc any, err error) {
 	}
 	kind, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	if kind == "multipart/form-data" {
-		doc, err = answer.ParseMultipart(body, params["boundary"])
+		doc, err = parseMultipart(body, params["boundary"])
 	} else {
-		doc, err = answer.ParseUnique(body)
+		doc, err = untrusted.Decode(body, jsonBounds)
+	}
+	bad, unusable := errors.AsType[*untrusted.Unusable](err)
+	switch {
+	case unusable:
+		err = fmt.Errorf("%s %s", bad.Path, bad.Problem)
+	case err == io.ErrUnexpectedEOF:
+		err = errors.New("it is not JSON")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("its body cannot be read: %w", err)
 	}
 	return doc, nil
-}
-
-// namesBody reports whether parseBody can read a body with this Content-Type.
-func namesBody(contentType string) bool {
-	kind, params, err := mime.ParseMediaType(contentType)
-	charset := params["charset"]
-	return err == nil && (kind == "multipart/form-data" ||
-		(kind == "application/json" || strings.HasSuffix(kind, "+json")) &&
-			(charset == "" || strings.EqualFold(charset, "utf-8")))
 }
 
 // values returns the values of the route's {names} in the request's path.

@@ -1,25 +1,52 @@
 package costs
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
+
+// AmbiguousError is a request that the upstream could take for another call than we do. It has no
+// price (quota.ErrUnpriced).
+type AmbiguousError struct{ What string }
+
+// Error says what is ambiguous.
+func (e *AmbiguousError) Error() string { return e.What }
+
+// Unwrap is quota.ErrUnpriced.
+func (e *AmbiguousError) Unwrap() error { return quota.ErrUnpriced }
+
+// VerbError is a request whose path is priced, but not with its verb. It is quota.ErrUnpriced.
+type VerbError struct {
+	Verb, Path string
+	Allowed    []string
+}
+
+// Error names the verbs that the path has.
+func (e *VerbError) Error() string {
+	return fmt.Sprintf("%s has no %s: it has %s", words.Clip(e.Path), words.Clip(e.Verb),
+		strings.Join(e.Allowed, ", "))
+}
+
+// Unwrap is quota.ErrUnpriced.
+func (e *VerbError) Unwrap() error { return quota.ErrUnpriced }
+
+// Override is the header by which a POST is read as a GET.
+const Override = "X-Http-Method-Override"
 
 // Method names the method that a request calls, by its verb and path, whatever its host. The rules:
 //
-//   - The whole path must match, segment by segment: no prefix, no empty segment. A letter that is
-//     escaped has no price.
+//   - The whole path must match, segment by segment, each unescaped. A path with empty segments, or
+//     with dots that climb, is ambiguous.
 //   - A literal segment goes before a {template}; the verb decides between methods on one path.
-//   - A path that servers may read in several ways, by a slash at its end or a space, is priced if
-//     every route that it may match costs the same.
-//   - A path that is another method's once its letters are small, or without .json, is ambiguous.
+//   - A slash at the end of the path counts only where a route has it.
 //   - A request that continues a resumable upload is a call of the method that Session names.
 //   - POST with X-HTTP-Method-Override: GET is that GET, if the price list says that the upstream
 //     takes it so.
@@ -27,66 +54,40 @@ import (
 // A request that no route matches is quota.ErrUnpriced; so are VerbError and AmbiguousError, which
 // say more.
 func (t *Table) Method(r *http.Request) (string, error) {
-	words, err := wordsOf(r.URL)
-	if err != nil {
-		return "", err
+	at := r.URL.EscapedPath()
+	switch plain := strings.TrimSuffix(r.URL.Path, "/"); {
+	case plain != "" && path.Clean(plain) != plain:
+		return "", &AmbiguousError{"its path has an empty part, //, or a part of dots"}
+	case CheckQuery(r.URL.RawQuery) != nil:
+		return "", CheckQuery(r.URL.RawQuery)
 	}
-	if err := CheckQuery(r.URL.RawQuery); err != nil {
-		return "", err
-	}
-	verb, overridden, err := verbOf(r)
-	if err != nil {
-		return "", err
-	}
-	path := r.URL.EscapedPath()
-	byVerb := t.routes.find(path)
-	if overridden && !t.takesOverride(byVerb[verb]) {
-		return "", ambiguous("X-HTTP-Method-Override is not taken on POST %s", spell.Clip(path))
+	verb, byVerb := cmp.Or(r.Method, http.MethodGet), t.routes.find(at)
+	if over := r.Header.Values(Override); len(over) > 0 {
+		if verb != http.MethodPost || !slices.Equal(over, []string{http.MethodGet}) ||
+			!t.takesOverride(byVerb[http.MethodGet]) {
+			return "", &AmbiguousError{"X-HTTP-Method-Override is not taken on " +
+				words.Clip(verb+" "+at)}
+		}
+		verb = http.MethodGet
 	}
 	if id, ok := t.Session(r); ok {
 		return id, nil
 	}
 	if id, ok := byVerb[verb]; ok {
-		if err := t.checkRoute(id, verb, path, words); err != nil {
-			return "", err
-		}
 		return id, nil
 	}
 	if len(byVerb) > 0 {
-		return "", &VerbError{Verb: verb, Path: path, Allowed: sorted(byVerb)}
+		return "", &VerbError{Verb: verb, Path: at, Allowed: sorted(byVerb)}
 	}
-	return "", fmt.Errorf("%s %s: %w", spell.Clip(verb), spell.Clip(path), quota.ErrUnpriced)
+	return "", fmt.Errorf("%s %s: %w", words.Clip(verb), words.Clip(at), quota.ErrUnpriced)
 }
 
-// checkRoute refuses a path that servers may read as a method with another price.
-func (t *Table) checkRoute(id, verb, path string, words []word) error {
-	// servers may accept /GraphQL and /graphql.json for it
-	plain := strings.TrimSuffix(strings.ToLower(path), ".json")
-	if other := t.routes.find(plain)[verb]; plain != path && other != "" && other != id {
-		return ambiguous("its path may be taken for %s, which is %s", spell.Clip(plain), other)
+// CheckQuery refuses a query, or a form, that servers read in different ways. It repeats no value.
+func CheckQuery(raw string) error {
+	if _, err := url.ParseQuery(raw); err != nil {
+		return &AmbiguousError{"its query is unclear: write %25 for % and %3B for ;"}
 	}
-	if !slices.ContainsFunc(words, func(w word) bool { return w.form != definite }) {
-		return nil
-	}
-	var err error
-	t.routes.each(words, func(s *segment) {
-		other := s.byVerb[verb]
-		if other != "" && other != id && !t.costSame(id, other) {
-			err = ambiguous("its path may be taken for %s or %s: write ids as letters, digits, - "+
-				"and _, without a slash at the end", id, other)
-		}
-	})
-	return err
-}
-
-// costSame reports whether calls of two methods take the same units from the same buckets.
-func (t *Table) costSame(id, other string) bool {
-	a, b := t.methods[id], t.methods[other]
-	byMethod := func(c quota.Cost) bool {
-		return slices.Contains(t.bucketNamed(c.Bucket).Split, methodFact)
-	}
-	return a.Known() && b.Known() && slices.Equal(a.Costs, b.Costs) &&
-		!slices.ContainsFunc(a.Costs, byMethod)
+	return nil
 }
 
 // takesOverride reports whether the upstream takes a call of the method as POST, too. The price
@@ -147,11 +148,16 @@ func step(steps *map[string]*segment, word string) *segment {
 	return (*steps)[word]
 }
 
-// find returns the methods at a path by their verbs: those of the literal segments, and of the
-// templates where those lead nowhere, the narrower ones first. A slash at the end of the path
-// counts only where a route has it.
+// find returns the methods at an escaped path by their verbs: those of the literal segments, and of
+// the templates where those lead nowhere, the narrower ones first.
 func (s *segment) find(path string) map[string]string {
-	return s.findParts(strings.Split(strings.TrimPrefix(path, "/"), "/"))
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, part := range parts {
+		if plain, err := url.PathUnescape(part); err == nil {
+			parts[i] = plain
+		}
+	}
+	return s.findParts(parts)
 }
 
 func (s *segment) findParts(parts []string) map[string]string {
@@ -174,67 +180,7 @@ func (s *segment) findParts(parts []string) map[string]string {
 	return nil
 }
 
-// each visits all routes that a path may match, in any way that servers may read it. It returns
-// whether one of them always matches.
-func (s *segment) each(words []word, visit func(*segment)) bool {
-	if len(words) == 0 {
-		visit(s)
-		return s.byVerb != nil
-	}
-	certain := false
-	switch w, rest := words[0], words[1:]; w.form {
-	case definite:
-		for _, next := range []*segment{s.literal[w.text], s.ending(w.text), s.any} {
-			if next != nil && next.each(rest, visit) {
-				return true
-			}
-		}
-	case empty:
-		if end := s.literal[""]; end != nil {
-			visit(end)
-			return true
-		}
-		visit(s)
-		if s.any != nil {
-			visit(s.any)
-		}
-	case unclear:
-		for _, next := range s.below() {
-			certain = next.each(rest, visit) && next == s.any || certain
-		}
-	case splits:
-		s.all(visit)
-	}
-	if !certain && s.rest != nil {
-		visit(s.rest)
-		return true
-	}
-	return certain
-}
-
-// below returns the segments that one more word may lead to.
-func (s *segment) below() []*segment {
-	next := slices.Concat(slices.Collect(maps.Values(s.literal)),
-		slices.Collect(maps.Values(s.endings)))
-	if s.any != nil {
-		next = append(next, s.any)
-	}
-	return next
-}
-
-// all visits the segment and everything below it.
-func (s *segment) all(visit func(*segment)) {
-	visit(s)
-	for _, next := range s.below() {
-		next.all(visit)
-	}
-	if s.rest != nil {
-		visit(s.rest)
-	}
-}
-
-// ending returns the node for a segment that matches {name}:word, or nil. An escaped colon is
-// ambiguous and matches none.
+// ending returns the node for a segment that matches {name}:word, or nil.
 func (s *segment) ending(part string) *segment {
 	colon := strings.LastIndexByte(part, ':')
 	if colon < 1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"go.yaml.in/yaml/v3"
 
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // Schema is a JSON Schema with messages for people: its keyword errorMessage, which editors show,
@@ -137,9 +137,9 @@ func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
 			key := at.Key(name)
 			key.name, key.node = at.name, key.key
 			if len(known) > 0 {
-				key.refuse("unknown key %q%s", spell.Clip(name), spell.DidYouMean(name, known))
+				key.refuse("unknown key %q%s", words.Clip(name), words.DidYouMean(name, known))
 			} else { // the keys have a pattern
-				key.refuse("%q: %s", spell.Clip(name), rule.message("is not a valid key"))
+				key.refuse("%q: %s", words.Clip(name), rule.message("is not a valid key"))
 			}
 		}
 	case *kind.Required:
@@ -238,11 +238,11 @@ func (r rule) wrongType(k *kind.Type) string {
 func (r rule) broken(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Enum:
-		words := make([]string, len(k.Want))
+		known := make([]string, len(k.Want))
 		for i, word := range k.Want {
-			words[i] = fmt.Sprint(word)
+			known[i] = fmt.Sprint(word)
 		}
-		return "must be " + either(words) + spell.DidYouMean(fmt.Sprint(k.Got), words)
+		return "must be " + either(known) + words.DidYouMean(fmt.Sprint(k.Got), known)
 	case *kind.Const:
 		return r.message(fmt.Sprintf("must be %v", k.Want))
 	case *kind.Format:
@@ -266,11 +266,11 @@ func (r rule) broken(k jsonschema.ErrorKind) string {
 	return r.message("is not valid")
 }
 
-// either lists words: a, b or c.
-func either(words []string) string {
-	last := len(words) - 1
+// either joins names: a, b or c.
+func either(names []string) string {
+	last := len(names) - 1
 	if last < 1 {
-		return strings.Join(words, "")
+		return strings.Join(names, "")
 	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

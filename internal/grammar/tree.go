@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // maxItems bounds all lists and mappings together, because aliases can make a small file long.
@@ -43,7 +43,7 @@ func (f *File) value(n *yaml.Node, name string) any {
 	f.tree.open[n] = true
 	defer delete(f.tree.open, n)
 	if !slices.Contains([]string{"!!map", "!!seq"}, n.ShortTag()) {
-		f.at(n, name).refuse("the tag %s cannot be used", spell.Clip(n.Tag))
+		f.at(n, name).refuse("the tag %s cannot be used", words.Clip(n.Tag))
 	}
 	if n.Kind == yaml.MappingNode {
 		return f.mapping(n, name)
@@ -66,7 +66,7 @@ func (f *File) mapping(n *yaml.Node, name string) any {
 		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
 			f.at(key, name).refuse("a key must be a word")
 		case again:
-			f.at(key, name).refuse("%s is already set on line %d", spell.Clip(key.Value), line)
+			f.at(key, name).refuse("%s is already set on line %d", words.Clip(key.Value), line)
 		default:
 			lines[key.Value] = key.Line
 			key.Tag = "!!str" // 2026 and 2026-01-01 are words, too
@@ -100,7 +100,7 @@ func (f *File) scalar(n *yaml.Node, name string) any {
 		}
 	case "!!str", "!!timestamp":
 	default:
-		f.at(n, name).refuse("the tag %s cannot be used", spell.Clip(n.Tag))
+		f.at(n, name).refuse("the tag %s cannot be used", words.Clip(n.Tag))
 	}
 	return n.Value
 }

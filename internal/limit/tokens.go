@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-
-	"quotabudget/internal/textfile"
 )
 
 // Tokens are the programs and people that may use a server, each with a token of its own. A nil
@@ -30,38 +28,17 @@ var (
 	tokenForm = regexp.MustCompile(`^[!-~]+$`)
 )
 
-const (
-	// minToken is the least length of a token: shorter ones can be guessed.
-	minToken = 16
-	maxFile  = 1 << 20 // bytes
-)
+// minToken is the least length of a token: shorter ones can be guessed.
+const minToken = 16
 
 // TokenAdvice says how to write a line.
 const TokenAdvice = "a line has a name and a token: openssl rand -hex 24 makes one"
 
-// ReadTokens returns the callers of the file at path. Each problem begins with where and path. A
-// file whose callers are named has a name in every line; otherwise a line may have a token alone.
-func ReadTokens(where, path string, named bool) (*Tokens, error) {
-	text, err := textfile.Read(path, maxFile)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", where, path, err)
-	}
-	all, problems := parseTokens(string(text), named)
-	for i, problem := range problems {
-		problems[i] = fmt.Errorf("%s %s: %w", where, path, problem)
-	}
-	return all, errors.Join(problems...)
-}
-
 // ParseTokens reads the names and tokens of callers, a line for each: name, space, token, and the
-// word manual for people, who may use the headroom. It skips empty lines and comments (#). It
-// reports every problem, by line, and repeats no token.
-func ParseTokens(text string, named bool) (*Tokens, error) {
-	all, problems := parseTokens(text, named)
-	return all, errors.Join(problems...)
-}
-
-func parseTokens(text string, named bool) (*Tokens, []error) {
+// word manual for people, who may use the headroom. It skips empty lines and comments (#). A file
+// whose callers are named has a name in every line; otherwise a line may have a token alone. It
+// reports every problem by file and line, and repeats no token.
+func ParseTokens(file, text string, named bool) (*Tokens, error) {
 	var callers Tokens
 	var problems []error
 	number := 0
@@ -75,14 +52,14 @@ func parseTokens(text string, named bool) (*Tokens, []error) {
 			words = []string{"", words[0]}
 		}
 		if err := callers.add(words); err != nil {
-			problems = append(problems, fmt.Errorf("line %d: %w", number, err))
+			problems = append(problems, fmt.Errorf("%s: line %d: %w", file, number, err))
 		}
 	}
 	if len(problems) == 0 && len(callers.all) == 0 {
-		problems = append(problems, errors.New("it has no token: write a line for each caller, "+
-			"with its name and its token"))
+		problems = append(problems, fmt.Errorf("%s: it has no token: write a line for "+
+			"each caller, with its name and its token", file))
 	}
-	return &callers, problems
+	return &callers, errors.Join(problems...)
 }
 
 func (c *Tokens) add(words []string) error {

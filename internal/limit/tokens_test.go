@@ -25,19 +25,19 @@ func TestParseTokens(t *testing.T) {
 		"a=b " + token:                        "line 1: a name has",
 		"a " + token + "\na " + token + "2":   "line 2: a has a line already",
 		"a " + token + "\n#\nb " + token:      "line 3: b has the same token as a",
-		"a x\nb y":                            "line 1" + short + "\nline 2: ",
+		"a x\nb y":                            "line 1" + short + "\ntokens: line 2: ",
 		strings.Repeat("a", 65) + " " + token: "line 1: a name has",
 		"nightly " + token + " by-hand":       "line 1: write a name",
 	} {
 		for _, named := range []bool{true, false} {
-			_, err := ParseTokens(text, named)
+			_, err := ParseTokens("tokens", text, named)
 			if err == nil || !strings.Contains(err.Error(), want) ||
 				strings.Contains(err.Error(), token) {
 				t.Errorf("%q: %v, want %s", text, err, want)
 			}
 		}
 	}
-	if _, err := ParseTokens(token+"\n", true); err == nil || strings.Contains(err.Error(), token) {
+	if _, err := ParseTokens("tokens", token+"\n", true); err == nil || strings.Contains(err.Error(), token) {
 		t.Errorf("a token without a name: %v", err)
 	}
 	for text, want := range map[string]string{
@@ -46,7 +46,7 @@ func TestParseTokens(t *testing.T) {
 		"a " + token + "\n" + token:     "line 2: it has the same token as a",
 		token + "\n\na " + token + "\n": "line 3: a has the same token as another line",
 	} {
-		if _, err := ParseTokens(text, false); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseTokens("tokens", text, false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestParseTokens(t *testing.T) {
 func TestTokensOf(t *testing.T) {
 	t.Parallel()
 	const text = "# who may call\n\nnightly " + token + "\r\n  adhoc\t" + person + " manual\n"
-	all, err := ParseTokens(text, true)
+	all, err := ParseTokens("tokens", text, true)
 	if err != nil {
 		t.Fatal(err)
 	}

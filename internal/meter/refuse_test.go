@@ -23,7 +23,7 @@ import (
 func TestRefused(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(100))
 	for reason, paths := range map[error][]string{
-		quota.ErrUnpriced: {"/youtube/v3/unknown", "/youtube/v3/captions/", "/youtube/v3//videos",
+		quota.ErrUnpriced: {"/youtube/v3/unknown", "/youtube/v3//videos",
 			"/oauth2/v1/tokeninfo", ""},
 		meter.ErrKeyInURL: {chart + "&key=" + canary, chart + "&access_token=" + canary,
 			chart + "&%6Bey=" + canary, chart + "&$key=" + canary, chart + "&key",

@@ -33,9 +33,6 @@ func (e *exchange) price() (err error) {
 		name := t.warnUnlisted(method, u)
 		e.call.Labels = e.call.Labels.With(quota.Labels{quota.LabelUnlisted: name})
 	}
-	if e.quote.AsJSON {
-		e.r.Header.Set("Content-Type", "application/json")
-	}
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/limit"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // What becomes of a request, as the log and the metrics call it.
@@ -113,8 +113,8 @@ func (x *exchange) charged() map[string]int64 {
 func (x *exchange) log() {
 	attrs := []slog.Attr{
 		slog.String("outcome", x.outcome), slog.Int("status", x.w.status),
-		slog.String("verb", spell.Clip(x.r.Method)),
-		slog.String("path", shown(spell.Clip(x.path))),
+		slog.String("verb", words.Clip(x.r.Method)),
+		slog.String("path", shown(words.Clip(x.path))),
 		slog.Duration("took", time.Since(x.began).Round(time.Microsecond)),
 	}
 	if x.method.ID != "" {

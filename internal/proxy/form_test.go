@@ -78,29 +78,25 @@ func TestAmbiguousForm(t *testing.T) {
 		"POST" + videos + form + length + "14||_method=DELETE":                         400,
 		"POST" + videos + get + override + "DELETE|" + length + "0||":                  400,
 		"POST" + videos + override + "DELETE|" + length + "0||":                        400,
-		"POST" + videos + "X-HTTP-Method: GET|" + length + "0||":                       400,
 		"POST" + videos + get + length + "2||{}":                                       400,
-		"POST" + videos + form + get + length + "9||_method=a":                         400,
 		"POST" + videos + form + get + length + "7||a=1;b=2":                           400,
 		"POST" + videos + form + get + length + "14||access_token=a":                   400,
 		"POST" + videos + form + get + length + "13||userProject=a":                    400,
 		"POST" + videos + form + get + "Content-Encoding: gzip|" + length + "5||id=ab": 400,
 		"POST /upload" + videos[1:] + form + get + length + "5||id=ab":                 400,
 
-		"PATCH" + videos + "|":                     405,
-		"HEAD" + videos + "|":                      405,
-		"GET /youtube/v3/vide%6Fs HTTP/1.1|HOST||": 400,
-		"GET /batch HTTP/1.1|HOST||":               404,
-		"GET / HTTP/1.1|HOST||":                    404,
-		"GET /youtube/v3/videos HTTP/1.0||":        403, // it names nobody
+		"PATCH" + videos + "|":              405,
+		"HEAD" + videos + "|":               405,
+		"GET /batch HTTP/1.1|HOST||":        404,
+		"GET / HTTP/1.1|HOST||":             404,
+		"GET /youtube/v3/videos HTTP/1.0||": 403, // it names nobody
 	}
 	for target := range strings.FieldsSeq(`
 		/youtube/v3/captions/..%2fvideos /youtube/v3/captions/../videos //youtube/v3/videos
-		/youtube/v3/captions/%00 /youtube/v3/captions/%zz /youtube/v3/captions/
+		/youtube/v3/captions/%zz
 		/youtube/v3/videos?a=1;b=2 /youtube/v3/videos?part=%zz /youtube/v3/videos?key=a&part=%zz
-		/youtube/v3/videos?a=b#c /youtube/v3/videos?%24httpMethod=PUT
 		/youtube/v3/videos?access_token=a /youtube/v3/videos?userProject=a
-		/youtube/v3/videos?%24userProject=a /youtube/v3/videos?$ct=text/plain`) {
+		/youtube/v3/videos?%24userProject=a`) {
 		requests["GET "+target+" HTTP/1.1|HOST||"] = 400
 	}
 	for request, want := range requests {

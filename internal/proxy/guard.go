@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // checkHost refuses a request that was not addressed to this proxy by its address or by a name
@@ -27,7 +27,7 @@ func (x *exchange) checkHost() error {
 	}
 	return refusef(http.StatusForbidden, "hostNotAllowed", "host is not allowed",
 		"the request is for host %q, which is not this proxy: use its own address, or start it "+
-			"with --host NAME", spell.Clip(x.r.Host))
+			"with --host NAME", words.Clip(x.r.Host))
 }
 
 // ownHosts are the Host headers that name the address on which a request came in. On loopback that
@@ -73,7 +73,7 @@ func (x *exchange) checkOrigin() error {
 	case len(origins) > 0:
 		return refusef(http.StatusForbidden, reason, title,
 			"a web page of %q sent the request: to allow that, start the proxy with --allow-origin",
-			spell.Clip(strings.Join(origins, ", ")))
+			words.Clip(strings.Join(origins, ", ")))
 	case slices.ContainsFunc(x.r.Header.Values("Sec-Fetch-Site"), foreign):
 		return refusef(http.StatusForbidden, reason, title,
 			"a web page of another site sent the request: only those named with --allow-origin may")

@@ -139,7 +139,7 @@ const (
 
 // withCallers asks every caller for a token.
 func withCallers(t testing.TB) func(*station) {
-	known, err := limit.ParseTokens(tokens, true)
+	known, err := limit.ParseTokens("tokens", tokens, true)
 	must(t, err)
 	return func(s *station) { s.proxy.Callers = known }
 }

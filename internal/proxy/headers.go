@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // TokenHeader is where a caller puts its token.
@@ -37,7 +37,7 @@ func (x *exchange) checkForm() error {
 	for name := range r.Header {
 		if strings.Contains(name, "_") { // some servers read X_Api_Key as X-Api-Key
 			return ambiguous("its header %s has an underscore: some servers take it for -",
-				spell.Clip(name))
+				words.Clip(name))
 		}
 	}
 	for _, name := range []string{"Authorization", "Content-Type", "Content-Encoding",

@@ -11,7 +11,7 @@ import (
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/meter"
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // Upstream is one that the proxy serves, with the credential that its Transport adds.
@@ -92,8 +92,8 @@ func (x *exchange) unnamed() error {
 	for _, u := range x.proxy.Upstreams {
 		names = append(names, u.Name)
 	}
-	what := fmt.Sprintf("no upstream %q is served here%s", spell.Clip(first),
-		spell.DidYouMean(first, names))
+	what := fmt.Sprintf("no upstream %q is served here%s", words.Clip(first),
+		words.DidYouMean(first, names))
 	if first == "" {
 		what = "the path names no upstream"
 	}

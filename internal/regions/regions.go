@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // Region is an ISO 3166-1 alpha-2 code in upper case. Parse creates it.
@@ -22,10 +22,10 @@ func Parse(code string) (Region, error) {
 		return Region(up), nil
 	}
 	if meant, ok := slip(up); ok {
-		return "", fmt.Errorf("%q is not a region: did you mean %s?", spell.Clip(code), meant)
+		return "", fmt.Errorf("%q is not a region: did you mean %s?", words.Clip(code), meant)
 	}
 	return "", fmt.Errorf("%q is not a region: write an ISO 3166-1 code of two letters, such as US",
-		spell.Clip(code))
+		words.Clip(code))
 }
 
 // ParseList reads codes in order. It reports every invalid code, and every repeated one, because

@@ -8,7 +8,6 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/forecast"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/spell"
 	"quotabudget/internal/words"
 )
 
@@ -145,7 +144,7 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 	switch {
 	case !found:
 		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket,
-			spell.DidYouMean(bucket, known))
+			words.DidYouMean(bucket, known))
 	case bucket != "" && len(list) == 0 && s.observed(bucket):
 		return nil, fmt.Errorf("%w: %q is only observed, of which nothing can be forecast",
 			quota.ErrNoBucket, bucket)

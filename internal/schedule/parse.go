@@ -8,7 +8,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
-	"quotabudget/internal/spell"
+	"quotabudget/internal/words"
 )
 
 // Parse reads a spec: five fields (minute, hour, day of the month, month, day of the week), one
@@ -20,7 +20,7 @@ import (
 func Parse(spec string, zone *time.Location) (*Schedule, error) {
 	s, err := parse(strings.TrimSpace(spec), zone)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a schedule: %w", spell.Clip(spec), err)
+		return nil, fmt.Errorf("%q is not a schedule: %w", words.Clip(spec), err)
 	}
 	s.spec = spec
 	return s, nil
@@ -48,13 +48,13 @@ func cutZone(text string, zone *time.Location) (*time.Location, string, error) {
 	if !hasZone(text) {
 		return zone, text, nil
 	}
-	words := strings.Fields(text)
-	_, name, _ := strings.Cut(words[0], "=")
-	rest := strings.Join(words[1:], " ")
+	fields := strings.Fields(text)
+	_, name, _ := strings.Cut(fields[0], "=")
+	rest := strings.Join(fields[1:], " ")
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
 		return nil,
-			"", fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", spell.Clip(name))
+			"", fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", words.Clip(name))
 	}
 	if rest == "" || hasZone(rest) {
 		return nil, "", fmt.Errorf("write a spec after the time zone, such as %q",
@@ -114,7 +114,7 @@ func explain(text string) error {
 		alone := strings.Repeat("* ", i) + field + strings.Repeat(" *", 4-i)
 		if _, err := cron.ParseStandard(alone); err != nil {
 			return fmt.Errorf("%s %q: write %s, such as 5, 1-5, 1,3 or */5", names[i],
-				spell.Clip(field), values[i])
+				words.Clip(field), values[i])
 		}
 	}
 	return errors.New("write five fields, such as \"0 */3 * * *\"")
@@ -126,7 +126,7 @@ func checkItems(text string) error {
 	for _, field := range strings.Fields(text) {
 		for item := range strings.SplitSeq(field, ",") {
 			if item == "" {
-				return fmt.Errorf("%q has an empty item: write %q", spell.Clip(field), "1,2")
+				return fmt.Errorf("%q has an empty item: write %q", words.Clip(field), "1,2")
 			}
 			if strings.HasPrefix(item, "*-") || strings.HasPrefix(item, "?-") {
 				return errors.New(`a range begins with a number, such as "0-5"`)

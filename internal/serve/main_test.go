@@ -32,7 +32,7 @@ func must(t testing.TB, err error) {
 // tokens reads a token file.
 func tokens(t testing.TB, text string) *limit.Tokens {
 	t.Helper()
-	known, err := limit.ParseTokens(text, false)
+	known, err := limit.ParseTokens("tokens", text, false)
 	must(t, err)
 	return known
 }

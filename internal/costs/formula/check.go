@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
-
-	"quotabudget/internal/costs/answer"
 )
 
 // checker rewrites an expression so that a path which breaks off is nil, collects what it refers
@@ -79,7 +77,7 @@ func (c *checker) call(n *ast.CallNode) {
 	if !ok {
 		return
 	}
-	if err := answer.CheckPath(path); err != nil {
+	if err := CheckPath(path); err != nil {
 		c.refuse("%v", err)
 	}
 	c.reads["body."+path] = true

@@ -8,9 +8,6 @@ import (
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/types"
-
-	"quotabudget/internal/costs/answer"
-	"quotabudget/internal/costs/graphql"
 )
 
 // builtins are the functions of the language that expressions may use. Each takes time in
@@ -123,7 +120,7 @@ func (s Scope) functions() (options []expr.Option) {
 			if err != nil {
 				return nil, err
 			}
-			points, err := graphql.Points(r)
+			points, err := points(r)
 			return float64(points), ofRequest(err)
 		}, new(func(any) float64)),
 		expr.Function("graphql_operation", func(params ...any) (any, error) {
@@ -131,7 +128,7 @@ func (s Scope) functions() (options []expr.Option) {
 			if err != nil {
 				return nil, err
 			}
-			operation, err := graphql.Operation(r)
+			operation, err := operation(r)
 			return operation, ofRequest(err)
 		}, new(func(any) string)))
 }
@@ -167,7 +164,7 @@ func ofRequest(err error) error {
 
 // ofQuery is the request of GraphQL that a body is. What is there of another type is an error:
 // servers make something of it, such as of variables that are a text with JSON in it.
-func ofQuery(body any) (r graphql.Request, err error) {
+func ofQuery(body any) (r graphQL, err error) {
 	fields, _ := body.(map[string]any)
 	if fields["query"] == nil {
 		return r, ofRequest(errors.New("its body has no query"))
@@ -192,7 +189,7 @@ func (e Env) has(path string) bool {
 	name, rest, _ := strings.Cut(path, ".")
 	value, ok := e[name]
 	if ok && rest != "" {
-		value, ok = answer.Find(value, rest)
+		value, ok = Find(value, rest)
 	}
 	return ok && value != nil
 }

@@ -1,11 +1,9 @@
-package graphql_test
+package formula
 
 import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"quotabudget/internal/costs/graphql"
 )
 
 const nested = `query {
@@ -48,7 +46,7 @@ func TestPoints(t *testing.T) {
 		{"the named operation", `query A{a} query B{a(first:100){b(first:5){c(first:1){id}}}}`, "B",
 			nil, 6},
 	} {
-		got, err := graphql.Points(graphql.Request{Query: c.query, Variables: c.variables,
+		got, err := points(graphQL{Query: c.query, Variables: c.variables,
 			Operation: c.operation})
 		if err != nil || got != c.points {
 			t.Errorf("%s: %d points, %v; want %d", c.name, got, err, c.points)
@@ -79,7 +77,7 @@ func TestPointsOfHostileQueries(t *testing.T) {
 		{"deep", strings.Repeat("{a", 500) + strings.Repeat("}", 500), "more than 64 deep"},
 		{"long", "{" + strings.Repeat("a ", 60_000) + "}", "cannot be read"},
 	} {
-		if _, err := graphql.Points(graphql.Request{Query: c.query}); err == nil ||
+		if _, err := points(graphQL{Query: c.query}); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %.300v, want %s", c.name, err, c.want)
 		}
@@ -90,9 +88,9 @@ func FuzzPoints(f *testing.F) {
 	f.Add(nested, 5.0)
 	f.Add(`query($n:Int=3){a(first:$n){...F}} fragment F on X {b(last:2){id}}`, 7.5)
 	f.Fuzz(func(t *testing.T, query string, n float64) {
-		points, err := graphql.Points(graphql.Request{Query: query,
+		points, err := points(graphQL{Query: query,
 			Variables: map[string]any{"n": n}})
-		if err == nil && (points < 1 || points > graphql.MaxNodes) {
+		if err == nil && (points < 1 || points > maxQueryNodes) {
 			t.Errorf("%q takes %d points", query, points)
 		}
 	})

@@ -1,4 +1,4 @@
-package answer
+package costs
 
 import (
 	"cmp"
@@ -14,40 +14,40 @@ type Form string
 
 // The forms of values.
 const (
-	Number   Form = "number"   // 1040
-	RFC3339  Form = "rfc3339"  // 2026-11-22T15:04:05Z
-	Epoch    Form = "epoch"    // 1795359845 in seconds, or as many digits as milliseconds need
-	Duration Form = "duration" // 6m0s, 12ms; a plain number is seconds
-	Seconds  Form = "seconds"  // 30, from now; or the date of HTTP, as Retry-After has it
-	Millis   Form = "millis"   // 1500, from now, as retry-after-ms has it
-	Date     Form = "date"     // the first date in a text: until 2026-12-01 at 00:00 UTC
+	FormNumber   Form = "number"   // 1040
+	FormRFC3339  Form = "rfc3339"  // 2026-11-22T15:04:05Z
+	FormEpoch    Form = "epoch"    // 1795359845 in seconds, or as many digits as milliseconds need
+	FormDuration Form = "duration" // 6m0s, 12ms; a plain number is seconds
+	FormSeconds  Form = "seconds"  // 30, from now; or the date of HTTP, as Retry-After has it
+	FormMillis   Form = "millis"   // 1500, from now, as retry-after-ms has it
+	FormDate     Form = "date"     // the first date in a text: until 2026-12-01 at 00:00 UTC
 )
 
-// Farthest is how far away a time may be. What is farther is nonsense: an epoch that was read as
+// farthest is how far away a time may be. What is farther is nonsense: an epoch that was read as
 // seconds from now, or the reverse.
-const Farthest = 400 * 24 * time.Hour
+const farthest = 400 * 24 * time.Hour
 
 const (
 	firstEpoch = 1_000_000_000 // 2001
 	lastEpoch  = 1 << 33       // 2242
 )
 
-// Part is the role of a number of units in a limit.
-type Part string
+// limitPart is the role of a number of units in a limit.
+type limitPart string
 
 // The parts of a limit.
 const (
-	Limit     Part = "limit"
-	Used      Part = "used"
-	Remaining Part = "remaining"
+	partLimit     limitPart = "limit"
+	partUsed      limitPart = "used"
+	partRemaining limitPart = "remaining"
 )
 
-// Amount reads a whole number of units, rounded down. A text such as 32/40 has the units used and
+// parseAmount reads a whole number of units, rounded down. A text such as 32/40 has the units used and
 // the limit, and so those that remain. It returns false for what is negative, missing or no number.
-func Amount(text string, part Part) (int64, bool) {
+func parseAmount(text string, part limitPart) (int64, bool) {
 	used, limit, both := strings.Cut(text, "/")
 	if !both {
-		if first, windows, ok := strings.Cut(text, ","); ok && part == Limit &&
+		if first, windows, ok := strings.Cut(text, ","); ok && part == partLimit &&
 			strings.Contains(windows, ";w=") { // RateLimit-Limit: 100, 100;w=60
 			text = first
 		}
@@ -55,7 +55,7 @@ func Amount(text string, part Part) (int64, bool) {
 	}
 	u, ok := whole(used)
 	l, also := whole(limit)
-	n := map[Part]int64{Limit: l, Used: u, Remaining: max(l-u, 0)}[part]
+	n := map[limitPart]int64{partLimit: l, partUsed: u, partRemaining: max(l-u, 0)}[part]
 	return n, ok && also
 }
 
@@ -67,14 +67,14 @@ func whole(text string) (int64, bool) {
 	return int64(n), true
 }
 
-// Moment reads a time in a form: a moment, or how long it is until then. It is false for nonsense.
-func Moment(text string, form Form) (at time.Time, after time.Duration, ok bool) {
+// ParseMoment reads a time in a form: a moment, or how long it is until then. It is false for nonsense.
+func ParseMoment(text string, as Form) (at time.Time, after time.Duration, ok bool) {
 	text = strings.TrimSpace(text)
-	switch form {
-	case RFC3339:
+	switch as {
+	case FormRFC3339:
 		at, err := time.Parse(time.RFC3339, text)
 		return at, 0, err == nil && at.Unix() >= firstEpoch && at.Unix() < lastEpoch
-	case Epoch:
+	case FormEpoch:
 		n, err := strconv.ParseFloat(text, 64)
 		for range 3 { // milli-, micro- and nanoseconds have a thousand times as many
 			if n >= 1000*firstEpoch {
@@ -86,20 +86,20 @@ func Moment(text string, form Form) (at time.Time, after time.Duration, ok bool)
 		}
 		whole, part := math.Modf(n)
 		return time.Unix(int64(whole), int64(part*1e9)).UTC(), 0, true
-	case Duration:
+	case FormDuration:
 		d, err := time.ParseDuration(text)
 		if err != nil {
 			return until(text, time.Second)
 		}
-		return at, d, d > 0 && d <= Farthest
-	case Seconds:
+		return at, d, d > 0 && d <= farthest
+	case FormSeconds:
 		if at, err := time.Parse(httpDate, text); err == nil {
 			return at, 0, true
 		}
 		return until(last(text), time.Second)
-	case Millis:
+	case FormMillis:
 		return until(last(text), time.Millisecond)
-	case Date:
+	case FormDate:
 		at, ok := dateIn(text)
 		return at, 0, ok
 	}
@@ -133,7 +133,7 @@ func last(text string) string { return strings.TrimSpace(text[strings.LastIndex(
 // until reads how many units of time it is until a moment.
 func until(text string, unit time.Duration) (at time.Time, after time.Duration, ok bool) {
 	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(n > 0 && n <= float64(Farthest/unit)) {
+	if err != nil || !(n > 0 && n <= float64(farthest/unit)) {
 		return at, 0, false
 	}
 	return at, time.Duration(n * float64(unit)), true

@@ -1,5 +1,4 @@
-// Package spell puts unknown words into messages: clipped, with the known word that was meant.
-package spell
+package words
 
 import (
 	"fmt"

@@ -1,6 +1,4 @@
-// Package answer reads the responses of an upstream within bounds: values in JSON by their paths,
-// events of a stream, typed headers, packed bodies.
-package answer
+package formula
 
 import (
 	"fmt"
@@ -95,9 +93,9 @@ func Items(value any, path string) (all []any) {
 	return all
 }
 
-// First returns the first text at a path, in which * stands for every key or place, that is not
+// FirstText returns the first text at a path, in which * stands for every key or place, that is not
 // empty.
-func First(value any, path string) string {
+func FirstText(value any, path string) string {
 	for _, found := range Values(value, path) {
 		if text, _ := found.(string); text != "" {
 			return text
@@ -106,9 +104,9 @@ func First(value any, path string) string {
 	return ""
 }
 
-// Text writes the first text or number at a path. It returns false where there is none, and for a
+// FindText returns the first text or number at a path. It returns false where there is none, and for a
 // number so large that different ones are read as the same.
-func Text(value any, path string) (string, bool) {
+func FindText(value any, path string) (string, bool) {
 	for _, found := range Values(value, path) {
 		switch v := found.(type) {
 		case string:

@@ -1,5 +1,4 @@
-// Package textfile reads the small files that people write: a configuration, a price list, a key.
-package textfile
+package config
 
 import (
 	"context"
@@ -17,9 +16,9 @@ const patience = time.Minute
 
 var errSilent = fmt.Errorf("nothing wrote to the pipe and closed it within %s", patience)
 
-// Read returns the content of the regular file at path, at most max bytes. It never blocks:
+// ReadFile returns the content of the regular file at path, at most max bytes. It never blocks:
 // directories, pipes and devices are errors. The null device is an empty file.
-func Read(path string, max int64) ([]byte, error) {
+func ReadFile(path string, max int64) ([]byte, error) {
 	// Without O_NONBLOCK, opening a pipe waits for its writer, and opening a terminal for its
 	// line.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -42,11 +41,11 @@ func Read(path string, max int64) ([]byte, error) {
 	return nil, errors.New("is a device, not a file")
 }
 
-// ReadPipe is like Read, but also reads a pipe, such as that of <(command). It waits for the
+// ReadPipe is like ReadFile, but also reads a pipe, such as that of <(command). It waits for the
 // writer until ctx ends, and at most a minute.
 func ReadPipe(ctx context.Context, path string, max int64) ([]byte, error) {
 	if !IsPipe(path) {
-		return Read(path, max)
+		return ReadFile(path, max)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
 	defer cancel()

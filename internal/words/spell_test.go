@@ -1,4 +1,4 @@
-package spell
+package words
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package answer
+package costs
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"mime/multipart"
 )
 
@@ -16,37 +15,28 @@ const (
 	maxText  = 1 << 20 // bytes of all that are no files
 )
 
-// ParseMultipart reads the fields of a multipart/form-data body, as ParseUnique would read an
-// object: numbers, true and false as such, anything else as text. Files are passed over. A field
-// that comes twice is an error, and so is one that some readers would decode first.
-func ParseMultipart(data []byte, boundary string) (map[string]any, error) {
+// parseMultipart reads the fields of a multipart/form-data body: numbers, true and false as such,
+// anything else as text. Files are skipped. A field that comes twice is an error.
+func parseMultipart(data []byte, boundary string) (map[string]any, error) {
 	if boundary == "" {
 		return nil, errors.New("its Content-Type has no boundary")
 	}
 	in := multipart.NewReader(bytes.NewReader(data), boundary)
 	all, left := map[string]any{}, maxText
 	for range maxParts {
-		part, err := in.NextRawPart()
+		part, err := in.NextPart()
 		if err == io.EOF {
 			return all, nil
 		}
 		if err != nil {
 			return nil, errors.New("it is not multipart/form-data")
 		}
-		kind, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
-		if err != nil || kind != "form-data" || params["name"] == "" ||
-			len(part.Header["Content-Disposition"]) > 1 {
-			return nil, errors.New("one of its parts has no name")
-		}
-		if _, file := params["filename"]; file {
-			continue
-		}
-		name := params["name"]
+		name := part.FormName()
 		if _, again := all[name]; again {
 			return nil, fmt.Errorf("its field %.40q comes twice", name)
 		}
-		if part.Header.Get("Content-Transfer-Encoding") != "" {
-			return nil, fmt.Errorf("its field %.40q is encoded: send it as it is", name)
+		if part.FileName() != "" {
+			continue
 		}
 		text, err := io.ReadAll(io.LimitReader(part, int64(left)+1))
 		if err != nil {

@@ -1,5 +1,4 @@
-// Package graphql counts the points that a GraphQL query takes where an API bills by its nodes.
-package graphql
+package formula
 
 import (
 	"errors"
@@ -14,27 +13,27 @@ import (
 // The bounds of a query. The first is GitHub's own; the others keep a hostile query from taking
 // long to count.
 const (
-	MaxNodes  = 500_000
-	maxTokens = 50_000
-	maxDepth  = 64
-	maxFields = 20_000 // with fragments expanded
+	maxQueryNodes  = 500_000
+	maxQueryTokens = 50_000
+	maxQueryDepth  = 64
+	maxQueryFields = 20_000 // with fragments expanded
 )
 
-// Request is the body of a GraphQL request.
-type Request struct {
+// graphQL is the body of a GraphQL request.
+type graphQL struct {
 	Query     string
 	Variables map[string]any
 	Operation string // operationName; "" where the query has one operation
 }
 
-// Points is what the query takes by GitHub's formula: for each connection one request per parent,
+// points is what the query takes by GitHub's formula: for each connection one request per parent,
 // summed, divided by 100 and rounded, and at least 1. A connection is a field with the argument
 // first or last; its parents are the product of those arguments around it. A query that could
-// return more than MaxNodes nodes is an error, as it is there.
+// return more than maxQueryNodes nodes is an error, as it is there.
 //
 // The query is not checked against a schema. A field that @skip or @include may leave out counts.
-func Points(r Request) (int64, error) {
-	doc, operation, err := parse(r)
+func points(r graphQL) (int64, error) {
+	doc, operation, err := parseQuery(r)
 	if err != nil {
 		return 0, err
 	}
@@ -46,18 +45,18 @@ func Points(r Request) (int64, error) {
 	return max(1, int64(math.Round(float64(c.requests)/100))), nil
 }
 
-// Operation is what the request asks for: query, mutation or subscription.
-func Operation(r Request) (string, error) {
-	_, operation, err := parse(r)
+// operation returns what the request asks for: query, mutation or subscription.
+func operation(r graphQL) (string, error) {
+	_, asked, err := parseQuery(r)
 	if err != nil {
 		return "", err
 	}
-	return string(operation.Operation), nil
+	return string(asked.Operation), nil
 }
 
-// parse reads the query, and finds the operation that is asked for.
-func parse(r Request) (*ast.QueryDocument, *ast.OperationDefinition, error) {
-	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxTokens)
+// parseQuery reads the query, and finds the operation that is asked for.
+func parseQuery(r graphQL) (*ast.QueryDocument, *ast.OperationDefinition, error) {
+	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxQueryTokens)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the GraphQL query cannot be read: %w", err)
 	}
@@ -82,12 +81,12 @@ type counter struct {
 
 // selections counts what is selected, depth levels down, of so many parents.
 func (c *counter) selections(set ast.SelectionSet, parents int64, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("the GraphQL query is nested more than %d deep", maxDepth)
+	if depth > maxQueryDepth {
+		return fmt.Errorf("the GraphQL query is nested more than %d deep", maxQueryDepth)
 	}
 	for _, selection := range set {
-		if c.fields++; c.fields > maxFields {
-			return fmt.Errorf("the GraphQL query has more than %d fields", maxFields)
+		if c.fields++; c.fields > maxQueryFields {
+			return fmt.Errorf("the GraphQL query has more than %d fields", maxQueryFields)
 		}
 		if err := c.selection(selection, parents, depth+1); err != nil {
 			return err
@@ -112,8 +111,8 @@ func (c *counter) selection(selection ast.Selection, parents int64, depth int) e
 			parents *= size
 			c.nodes += parents
 		}
-		if c.nodes > MaxNodes {
-			return fmt.Errorf("the GraphQL query may return more than %d nodes", MaxNodes)
+		if c.nodes > maxQueryNodes {
+			return fmt.Errorf("the GraphQL query may return more than %d nodes", maxQueryNodes)
 		}
 		return c.selections(s.SelectionSet, parents, depth)
 	}
@@ -160,7 +159,7 @@ func (c *counter) number(a *ast.Argument) (value int64, given bool, err error) {
 		return 0, false, fmt.Errorf("the argument %s of the GraphQL query is not a whole number",
 			a.Name)
 	}
-	return int64(min(n, MaxNodes+1)), true, nil
+	return int64(min(n, maxQueryNodes+1)), true, nil
 }
 
 // value returns nil for null and for a variable without a value, which is an absent argument, a

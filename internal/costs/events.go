@@ -1,0 +1,108 @@
+package costs
+
+import "bytes"
+
+// eventReader reads a stream of server-sent events or of JSON lines as it is passed on. It keeps at
+// most one event, and skips events longer than max.
+type eventReader struct {
+	max    int  // bytes of an event
+	lines  bool // each line is the data of an event
+	handle func(name string, data []byte)
+
+	tooLong int // events that were skipped
+
+	line, data, name []byte
+	length           int  // of the line, whether it is held or not
+	skip             bool // the rest of the event: it is too long
+	begun, cr        bool
+}
+
+// write reads the next bytes of the stream.
+func (e *eventReader) write(p []byte) {
+	for len(p) > 0 {
+		if e.cr && p[0] == '\n' { // the end of a line, cut in two
+			e.cr, p = false, p[1:]
+			continue
+		}
+		e.cr = false
+		end := bytes.IndexAny(p, "\r\n")
+		if end < 0 {
+			e.add(p)
+			return
+		}
+		e.add(p[:end])
+		e.cr = p[end] == '\r'
+		p = p[end+1:]
+		e.endLine()
+	}
+}
+
+// close ends the stream. The lines since the last empty line are an event, and the last line needs
+// no end: some servers leave both out.
+func (e *eventReader) close() {
+	if e.length > 0 {
+		e.endLine()
+	}
+	e.endEvent()
+}
+
+func (e *eventReader) add(p []byte) {
+	e.length += len(p)
+	if len(e.line)+len(e.data)+len(p) > e.max {
+		e.skip, e.line, e.data = true, nil, nil
+	}
+	if !e.skip {
+		e.line = append(e.line, p...)
+	}
+}
+
+func (e *eventReader) endLine() {
+	line, empty := e.line, e.length == 0
+	e.line, e.length = e.line[:0], 0
+	if !e.begun {
+		line, e.begun = bytes.TrimPrefix(line, byteOrderMark), true
+	}
+	if empty {
+		e.endEvent()
+		return
+	}
+	if e.lines {
+		e.data = append(append(e.data, line...), '\n')
+		e.endEvent()
+		return
+	}
+	field, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch {
+	case e.skip:
+	case string(field) == "event":
+		e.name = append(e.name[:0], value...)
+	case string(field) == "data":
+		e.data = append(append(e.data, value...), '\n')
+	}
+}
+
+func (e *eventReader) endEvent() {
+	if e.skip {
+		e.tooLong++
+	} else if len(e.data) > 0 {
+		e.handle(string(e.name), e.data[:len(e.data)-1])
+	}
+	e.skip, e.data, e.name = false, e.data[:0], e.name[:0]
+}
+
+// byteOrderMark is what some servers send before their text.
+var byteOrderMark = []byte("\ufeff")
+
+// separator is what application/json-seq has before each value.
+const separator = 0x1e
+
+// trimBody returns the text of a response without a byte order mark, white space around it and
+// separators.
+func trimBody(data []byte) []byte {
+	data = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(data), byteOrderMark))
+	if bytes.HasPrefix(data, []byte{separator}) {
+		data = bytes.ReplaceAll(data, []byte{separator}, []byte{' '})
+	}
+	return data
+}

@@ -1,0 +1,159 @@
+package costs
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMoments(t *testing.T) {
+	at := time.Date(2026, 11, 22, 15, 4, 5, 0, time.UTC)
+	for _, c := range []struct {
+		form  Form
+		text  string
+		at    time.Time
+		after time.Duration
+	}{
+		{FormRFC3339, "2026-11-22T15:04:05Z", at, 0},
+		{FormRFC3339, "2026-11-22T16:04:05+01:00", at, 0},
+		{FormEpoch, fmt.Sprint(at.Unix()), at, 0},
+		{FormEpoch, fmt.Sprint(at.Unix()) + ".5", at.Add(time.Second / 2), 0},
+		{FormEpoch, fmt.Sprint(at.UnixMilli()), at, 0},
+		{FormEpoch, fmt.Sprint(at.UnixMicro()), at, 0},
+		{FormEpoch, fmt.Sprint(at.UnixNano()), at, 0},
+		{FormDate, "access on 2026-11-22 at 15:04 UTC.", at.Truncate(time.Minute), 0},
+		{FormDate, "the cycle begins on 2026-11-22.", at.Truncate(24 * time.Hour), 0},
+		{FormDate, "until 2026-11-22T16:04:05.2+01:00", at, 0},
+		{FormDuration, "6m0s", time.Time{}, 6 * time.Minute},
+		{FormDuration, "12ms", time.Time{}, 12 * time.Millisecond},
+		{FormDuration, "30", time.Time{}, 30 * time.Second},
+		{FormSeconds, " 1.5 ", time.Time{}, 1500 * time.Millisecond},
+		{FormSeconds, "Sun, 22 Nov 2026 15:04:05 GMT", at, 0},
+	} {
+		got, after, ok := ParseMoment(c.text, c.form)
+		if !ok || !got.Equal(c.at) || after != c.after {
+			t.Errorf("%s %q is %v, %v, %v", c.form, c.text, got, after, ok)
+		}
+	}
+	// A number of seconds read as an epoch, and the reverse, are decades off.
+	for form, texts := range map[Form][]string{
+		FormRFC3339: {"", "soon", "1795359845", "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"},
+		FormDate:    {"", "soon", "2026-13-01", "on the 1st"},
+		FormEpoch:   {"", "-1", "0", "60", "17953598450", "NaN", "Inf", "2026-11-22T15:04:05Z"},
+		FormDuration: {"", "-1s", "0s", "-1", "1795359845", "1e99", "99999999h",
+			"9999999999999999999h"},
+		FormSeconds: {"", "-1", "0", "1795359845", "NaN", "+Inf", "tomorrow"},
+		FormNumber:  {"5"},
+		"":          {"5"},
+	} {
+		for _, text := range texts {
+			if at, after, ok := ParseMoment(text, form); ok {
+				t.Errorf("%s %q is %v, %v", form, text, at, after)
+			}
+		}
+	}
+	for text, want := range map[string]int64{"0": 0, "1040": 1040, " 7 ": 7, "990.9": 990,
+		"-1": -1, "": -1, "many": -1, "NaN": -1, "Inf": -1, "1e300": -1} {
+		got, ok := parseAmount(text, partRemaining)
+		if ok != (want >= 0) || ok && got != want {
+			t.Errorf("%q is %d, %v", text, got, ok)
+		}
+	}
+}
+
+// TestAmounts: a header may have the units used and the limit, or a limit with its window.
+func TestAmounts(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		part limitPart
+		want int64
+	}{
+		{"32/40", partRemaining, 8}, {"32/40", partUsed, 32}, {"32/40", partLimit, 40},
+		{"41/40", partRemaining, 0}, {"100, 100;w=60", partLimit, 100},
+		{"100, 100;w=60", partRemaining, -1}, {"9, 8", partLimit, -1},
+		{"a/40", partUsed, -1},
+		{"32/", partRemaining, -1}, {"-1/40", partRemaining, -1},
+	} {
+		got, ok := parseAmount(c.text, c.part)
+		if ok != (c.want >= 0) || ok && got != c.want {
+			t.Errorf("%s of %q is %d, %v", c.part, c.text, got, ok)
+		}
+	}
+}
+
+func TestFieldParam(t *testing.T) {
+	const two = `"burst";r=10;t=1, "da;i,ly" ; r=500 ; t=3600`
+	for _, c := range []struct{ text, item, want string }{
+		{`"api";r=999;t=295`, "", "999"}, {`api;r=5`, "", "5"}, {two, "", ""}, {two, "burst", "10"},
+		{two, "da;i,ly", "500"}, {two, "none", ""}, {"limit=100, remaining=50, reset=30", "", "50"},
+		{"999", "", ""}, {"", "", ""}, {`"r=5"`, "", ""},
+	} {
+		got, ok := fieldParam(c.text, c.item, "r", "remaining")
+		if got != c.want || ok != (c.want != "") {
+			t.Errorf("%q of %q is %q, %v", c.item, c.text, got, ok)
+		}
+	}
+}
+
+// events reads a stream in pieces of so many bytes.
+func events(text string, most, size int) (got []string, tooLong int) {
+	e := &eventReader{max: most, handle: func(name string, data []byte) {
+		got = append(got, name+"="+string(data))
+	}}
+	for piece := range slices.Chunk([]byte(text), size) {
+		e.write(piece)
+	}
+	e.close()
+	return got, e.tooLong
+}
+
+func TestEvents(t *testing.T) {
+	long := "data: " + strings.Repeat("x", 200) + "\n\n"
+	for _, c := range []struct {
+		text string
+		want []string
+		long int
+	}{
+		{"data: a\n\ndata: b\n\n", []string{"=a", "=b"}, 0},
+		{"event: e\r\ndata: a\r\ndata: b\r\n\r\n", []string{"e=a\nb"}, 0},
+		{"\ufeff:hello\rdata:a\r\r", []string{"=a"}, 0},
+		{"event: e\n\ndata: a\n\n", []string{"=a"}, 0},
+		{"data\n\n", []string{"="}, 0},
+		{"id: 5\nretry: 1\ndata: {\"a\":1}\n\n", []string{`={"a":1}`}, 0},
+		{"data: a\n\ndata: no newline", []string{"=a", "=no newline"}, 0},
+		{"data: a\n\n" + long + "data: b\n\n", []string{"=a", "=b"}, 1},
+		{strings.Repeat("data: 123456789\n", 30) + "\ndata: b\n\n", []string{"=b"}, 1},
+		{"", nil, 0}, {"\n\n\n", nil, 0},
+	} {
+		for size := 1; size < 9; size++ {
+			got, tooLong := events(c.text, 100, size)
+			if !slices.Equal(got, c.want) || tooLong != c.long {
+				t.Errorf("%q by %d: %q, %d too long", c.text, size, got, tooLong)
+			}
+		}
+	}
+}
+
+// TestEventsWithoutEnd: a line that never ends holds no more than one event may.
+func TestEventsWithoutEnd(t *testing.T) {
+	e := &eventReader{max: 1 << 10, handle: func(string, []byte) { t.Error("an event") }}
+	piece := bytes.Repeat([]byte("data: x"), 100)
+	if n := testing.AllocsPerRun(1000, func() { e.write(piece) }); n > 2 {
+		t.Errorf("%v allocations for each piece", n)
+	}
+}
+
+func FuzzEvents(f *testing.F) {
+	f.Add("event: a\r\ndata: x\r\n\r\n", uint8(3))
+	f.Add("data: x\n\ndata: y", uint8(1))
+	f.Fuzz(func(t *testing.T, text string, size uint8) {
+		whole, _ := events(text, 64, len(text)+1)
+		pieces, _ := events(text, 64, int(size)+1)
+		if !slices.Equal(whole, pieces) {
+			t.Errorf("%q is %q, by %d %q", text, whole, size, pieces)
+		}
+	})
+}
