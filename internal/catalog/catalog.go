@@ -21,8 +21,6 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"quotabudget/internal/sqlite"
 )
@@ -46,12 +44,6 @@ var queryFiles embed.FS
 type Catalog struct {
 	db          *sqlite.DB
 	read, write statements
-
-	writing chan struct{} // full while a transaction runs; a mutex would stop a fake clock
-	mu      sync.Mutex
-	waiting []*update // for the next transaction
-
-	sample atomic.Pointer[sample] // common words, for searches
 }
 
 // statements holds prepared statements by the names of their files.
@@ -88,7 +80,7 @@ func openBy(ctx context.Context, url string, open opening) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("catalogue %w", err)
 	}
-	c := &Catalog{db: db, writing: make(chan struct{}, 1)}
+	c := &Catalog{db: db}
 	if c.read, err = prepare(ctx, db.Read, "read"); err == nil {
 		c.write, err = prepare(ctx, db.Write, "write")
 	}
@@ -132,66 +124,21 @@ type txn struct {
 	stmt statements
 	// texts are indexed at the end of the transaction. A statement on another table in between
 	// would make SQLite flush the index, which took half of the time.
-	texts  []text
-	filled bool // the transaction wrote the filler of table room
+	texts []text
 }
 
-type update struct {
-	ctx context.Context
-	fn  func(*txn) error // runs again if a transaction it shared was rolled back
-	err error
-}
-
-var errPanicked = errors.New("another writer panicked")
-
-// update runs fn in a transaction that it shares with the other updates waiting when it begins: a
-// commit of ten pages takes little longer than a commit of one.
+// update runs fn in a transaction.
 func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
-	u := &update{ctx, fn, errPanicked}
-	c.mu.Lock()
-	c.waiting = append(c.waiting, u)
-	c.mu.Unlock()
-	c.writing <- struct{}{} // meanwhile another goroutine may have run u
-	defer func() { <-c.writing }()
-	c.mu.Lock()
-	group := c.waiting
-	c.waiting = nil
-	c.mu.Unlock()
-	c.commit(group)
-	return u.err
-}
-
-// commit runs a group in one transaction, or each in its own if one of them fails.
-func (c *Catalog) commit(group []*update) {
-	if len(group) > 1 {
-		began, err := c.run(context.Background(), group...)
-		if err == nil || !began {
-			for _, u := range group {
-				u.err = err
-			}
-			return
-		}
-	}
-	for _, u := range group {
-		_, u.err = c.run(u.ctx, u)
-	}
-}
-
-func (c *Catalog) run(ctx context.Context, group ...*update) (began bool, err error) {
-	err = c.db.Update(ctx, func(tx *sql.Tx) error {
+	return c.db.Update(ctx, func(tx *sql.Tx) error {
 		if err := c.db.Still(); err != nil {
 			return err
 		}
-		began = true
 		s := &txn{ctx: ctx, tx: tx, stmt: c.write}
-		for _, u := range group {
-			if err := u.fn(s); err != nil {
-				return err
-			}
+		if err := fn(s); err != nil {
+			return err
 		}
 		return s.index()
 	})
-	return began, err
 }
 
 func (c *Catalog) view(ctx context.Context, fn func(*txn) error) error {

@@ -73,15 +73,6 @@ func begin(t *testing.T, c *Catalog, key ChartKey, first Page) ChartID {
 	return id
 }
 
-// pageless inserts a chart without a page, as a process killed by an earlier version could leave
-// it.
-func pageless(t *testing.T, c *Catalog, key ChartKey, at time.Time) {
-	t.Helper()
-	const insert = "INSERT INTO charts (region, category, run, started_at) VALUES (?, ?, 'run1', ?)"
-	_, err := c.db.Write.Exec(insert, key.Region, key.category(), at.UnixMicro())
-	must(t, err)
-}
-
 func store(t *testing.T, c *Catalog, id ChartID, page Page) int {
 	t.Helper()
 	added, err := c.StorePage(t.Context(), id, page)
@@ -229,13 +220,10 @@ func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 	}
 }
 
-func TestCompleteNeedsAPage(t *testing.T) {
+func TestComplete(t *testing.T) {
 	c := open(t)
-	pageless(t, c, us, nine)
-	for _, id := range []ChartID{1, 99} {
-		if err := c.Complete(t.Context(), id, nine); !errors.Is(err, ErrNotFound) {
-			t.Errorf("chart %d: %v", id, err)
-		}
+	if err := c.Complete(t.Context(), 99, nine); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no chart: %v", err)
 	}
 	id := begin(t, c, us, Page{FetchedAt: nine}) // an empty page counts
 	for _, at := range []time.Time{nine.Add(time.Minute), nine.Add(time.Hour)} {
@@ -278,38 +266,6 @@ func TestResume(t *testing.T) {
 	}
 	chart(t, c, us, nine.Add(time.Hour), videos("c")...)
 	want(nine, "", false) // a newer chart is complete
-}
-
-// TestChartsWithoutAPage: a chart whose first page never arrived, left by an earlier version, is
-// ignored and hides no other chart.
-func TestChartsWithoutAPage(t *testing.T) {
-	c := open(t)
-	wantCharts := func(want int) {
-		t.Helper()
-		if charts, err := c.Charts(t.Context(), us, 0); err != nil || len(charts) != want {
-			t.Errorf("charts %+v, %v; want %d", charts, err, want)
-		}
-	}
-	pageless(t, c, us, nine)
-	wantCharts(0)
-	if got, ok, err := c.Resume(t.Context(), us, nine); ok || err != nil {
-		t.Errorf("resumes %+v, %v", got, err)
-	}
-	wantHeads(t, c, us, "none")
-	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
-	pageless(t, c, us, nine.Add(time.Minute))
-	wantCharts(1)
-	if got, ok, err := c.Resume(t.Context(), us, nine); !ok || err != nil || got.ID != id ||
-		got.NextPageToken != "2" {
-		t.Errorf("resumes %+v, %v, %v", got, ok, err)
-	}
-	store(t, c, id, Page{Token: "2", Videos: videos("b"), FetchedAt: nine, Last: true})
-	pageless(t, c, us, nine.Add(time.Hour))
-	wantHeads(t, c, us, "1:a 2:b")
-	if states, err := c.Staleness(t.Context(), []string{"US"}); err != nil ||
-		!states[0].CompletedAt.Equal(nine) {
-		t.Errorf("%+v, %v", states, err)
-	}
 }
 
 // TestPassOn: a half chart moves to another run, and only from the run that owns it.

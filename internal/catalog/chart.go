@@ -44,12 +44,10 @@ type Chart struct {
 
 // Begin begins a chart with its first page in one transaction, so there is no chart without a
 // page. It returns the number of videos, as StorePage does. Until Complete, only Charts and
-// Resume return the chart. (Catalogues of earlier versions may hold charts without a page. They
-// are ignored.)
+// Resume return the chart.
 //
 // If another process took over the run and began its chart later than the chart after, Begin
 // returns that chart and stores nothing. Pass 0 for after if no chart is known.
-// the run over, that one is returned, and nothing is stored. A caller that knows none passes 0.
 func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, after ChartID,
 	first Page) (id ChartID, added int, err error) {
 	err = c.update(ctx, func(s *txn) error {
@@ -106,8 +104,7 @@ func (c *Catalog) PassOn(ctx context.Context, id ChartID, from,
 	return passed, err
 }
 
-// Complete makes the chart, which has at least one page, the current one of its region and
-// category. It does nothing if the chart is already complete.
+// Complete makes the chart the current one of its region and category. It does nothing if the chart is already complete.
 func (c *Catalog) Complete(ctx context.Context, id ChartID, at time.Time) error {
 	return c.update(ctx, func(s *txn) error { return s.complete(id, at) })
 }
@@ -116,7 +113,7 @@ func (s *txn) complete(id ChartID, at time.Time) error {
 	var region, category string
 	err := s.row("complete_chart", id, at.UnixMicro()).Scan(&region, &category)
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("chart %d, with at least one page: %w", id, ErrNotFound)
+		return fmt.Errorf("chart %d: %w", id, ErrNotFound)
 	}
 	if err != nil {
 		return err

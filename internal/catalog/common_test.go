@@ -106,28 +106,3 @@ func TestSearchPages(t *testing.T) {
 	}
 	wantFound(t, ids(t, c, "lofi mus", 1000, 10), "")
 }
-
-// TestSearchForCommonBeginnings: of many words with a prefix, a search finds the most common
-// ones, and without a limit all of them.
-func TestSearchForCommonBeginnings(t *testing.T) {
-	t.Parallel()
-	c := crowd(t, 1500, func(i int) Video {
-		v := Video{Title: fmt.Sprintf("video%d", i), Description: strings.Repeat("мой ", 8)}
-		if i%2 == 0 {
-			v.Description += "Música"
-		}
-		for n := range 8 {
-			v.Description += fmt.Sprintf(" mus%c%d", 'a'+i%26, n)
-		}
-		return v
-	})
-	for query, want := range map[string]string{
-		"video1234 mu": "v1234", "MÚS video1234": "v1234", "mus мо video1234": "v1234",
-		"мои": "", "video1234-mus": "", "vid video1234 muss": "",
-		"mus video123": "v1238 v1236 v1234 v1232 v1230", "musn3 video1235": "v1235",
-		"mus video1235": "", "mus musn3 video1235": "",
-	} {
-		wantFound(t, ids(t, c, query, 0, 10), want)
-	}
-	wantFound(t, ids(t, c, "mus video1235", 0, 0), "v1235")
-}

@@ -15,10 +15,6 @@ const roomForPage = 512 << 10
 // disk quotas.
 func (c *Catalog) CheckRoom(ctx context.Context) error {
 	return c.update(ctx, func(s *txn) error {
-		if s.filled {
-			return nil
-		}
-		s.filled = true
 		_, err := s.exec("fill_room", roomForPage)
 		return err
 	})

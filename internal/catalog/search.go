@@ -3,17 +3,10 @@ package catalog
 import (
 	"context"
 	"encoding/json"
-	"slices"
 )
 
-const (
-	// mostRanked is how many matching videos are ranked.
-	mostRanked = 500
-	// mostBeginnings is how many of the most common words with the typed prefix are searched.
-	mostBeginnings = 8
-	// sampled is how many of the newest videos determine which words are common.
-	sampled = 300
-)
+// mostRanked is how many matching videos are ranked.
+const mostRanked = 500
 
 // Search returns the videos that have all words of query in their title, channel title, tags or
 // description, best first. Case and accents do not matter. In scripts without spaces between
@@ -23,8 +16,8 @@ const (
 // ones.
 //
 // A limit of 0 means all. With a limit, Search ranks only the newest 500 videos of each group (or
-// limit, if larger), and of very common prefixes it searches only the most common words, so that
-// a common word takes little longer than a rare one. A query without a word finds nothing.
+// limit, if larger), so that a common word takes little longer than a rare one. A query without a
+// word finds nothing.
 func (c *Catalog) Search(ctx context.Context, query string, limit int) (found []Seen, err error) {
 	return c.SearchAfter(ctx, query, 0, limit)
 }
@@ -37,7 +30,7 @@ func (c *Catalog) SearchAfter(ctx context.Context, query string, skip,
 		return nil, nil
 	}
 	err = c.view(ctx, func(s *txn) error {
-		numbers, err := c.search(s, words, skip, limit)
+		numbers, err := s.search(words, skip, limit)
 		if err != nil {
 			return err
 		}
@@ -48,7 +41,7 @@ func (c *Catalog) SearchAfter(ctx context.Context, query string, skip,
 }
 
 // search returns the row IDs of skip+limit videos.
-func (c *Catalog) search(s *txn, words []searchWord, skip, limit int) (found []int64, err error) {
+func (s *txn) search(words []searchWord, skip, limit int) (found []int64, err error) {
 	most, newest := -1, -1
 	if limit > 0 {
 		most, newest = skip+limit, max(mostRanked, limit)
@@ -57,14 +50,6 @@ func (c *Catalog) search(s *txn, words []searchWord, skip, limit int) (found []i
 	found, err = s.ranked(whole, newest, most)
 	if err != nil || len(found) == most || beginning == whole {
 		return found, err
-	}
-	if limit > 0 {
-		common, err := c.common(s)
-		if err != nil {
-			return nil, err
-		}
-		each := max(2, mostBeginnings/len(words))
-		beginning = all(words, func(w searchWord) string { return common.beginning(w, each) })
 	}
 	more, err := s.ranked(beginning, newest, most)
 	if err != nil {
@@ -80,34 +65,6 @@ func (c *Catalog) search(s *txn, words []searchWord, skip, limit int) (found []i
 		}
 	}
 	return found, nil
-}
-
-// common returns the words of the newest videos. It reads them again once there are many newer
-// ones.
-func (c *Catalog) common(s *txn) (*sample, error) {
-	var newest int64
-	if err := s.row("newest_video").Scan(&newest); err != nil {
-		return nil, err
-	}
-	if common := c.sample.Load(); common != nil && newest < common.newest+sampled/3 {
-		return common, nil
-	}
-	common := &sample{newest: newest}
-	err := s.each("newest_texts", func(row scanner) error {
-		var texts [4]string
-		err := row.Scan(&texts[0], &texts[1], &texts[2], &texts[3])
-		for _, text := range texts {
-			common.add(text)
-		}
-		common.videos++
-		return err
-	}, sampled)
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(common.words)
-	c.sample.Store(common)
-	return common, nil
 }
 
 func (s *txn) ranked(expression string, newest, limit int) (numbers []int64, err error) {

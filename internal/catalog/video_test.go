@@ -92,7 +92,6 @@ func TestDelete(t *testing.T) {
 	kept.Title, kept.Views = "A new title", number(5)
 	chart(t, c, us, day(20), kept, video("steady"))
 	begin(t, c, ChartKey{Region: "GB"}, Page{FetchedAt: day(0)})
-	pageless(t, c, ChartKey{Region: "GB"}, day(0))
 
 	if n, err := c.Delete(t.Context(), day(1)); n != 450 || err != nil {
 		t.Errorf("deleted %d, %v", n, err)

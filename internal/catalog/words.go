@@ -3,12 +3,8 @@ package catalog
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"unicode"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // segment splits text for the index, which takes everything between spaces and punctuation for a
@@ -59,8 +55,8 @@ func standsAlone(r rune) bool {
 // searchWord is one word of a query, split for the index: "rock'n'roll" is three words there, and
 // the last may be a prefix.
 type searchWord struct {
-	before, last string
-	open         bool // last may be a prefix; false for a character that stands alone
+	text string
+	open bool // it may be a prefix; false for a character that stands alone
 }
 
 // searchWords splits a query.
@@ -71,9 +67,7 @@ func searchWords(typed string) (words []searchWord) {
 		if !found {
 			continue
 		}
-		text := strings.TrimRightFunc(segment(word), betweenWords)
-		before := strings.TrimRightFunc(text, inWord)
-		words = append(words, searchWord{before, text[len(before):], !standsAlone(last)})
+		words = append(words, searchWord{segment(word), !standsAlone(last)})
 	}
 	return words
 }
@@ -88,15 +82,12 @@ func lastSearchable(word string) (last rune, found bool) {
 	return last, found
 }
 
-// ending returns the index's phrase for the word with another last part. It contains no
-// operators.
-func (w searchWord) ending(last string) string {
-	return `"` + strings.ReplaceAll(w.before+last, `"`, `""`) + `"`
+// whole returns the index's phrase for the word. It contains no operators.
+func (w searchWord) whole() string {
+	return `"` + strings.ReplaceAll(w.text, `"`, `""`) + `"`
 }
 
-func (w searchWord) whole() string { return w.ending(w.last) }
-
-// beginning matches every word with this prefix. The index reads all their entries.
+// beginning matches every word with this prefix.
 func (w searchWord) beginning() string {
 	if !w.open {
 		return w.whole()
@@ -111,75 +102,4 @@ func all(words []searchWord, phrase func(searchWord) string) string {
 		phrases[i] = phrase(w)
 	}
 	return strings.Join(phrases, " AND ")
-}
-
-// sample holds the words of the newest videos, sorted and with repeats. It estimates which words
-// with a prefix are common.
-type sample struct {
-	words  []string
-	videos int
-	newest int64 // row ID of the newest video, about the number of videos
-}
-
-func (s *sample) add(text string) {
-	for word := range strings.FieldsFuncSeq(segment(text), betweenWords) {
-		s.words = append(s.words, fold(word))
-	}
-}
-
-// beginning matches the words with the prefix w, but only the most common ones if reading all
-// would take long.
-func (s *sample) beginning(w searchWord, most int) string {
-	const mostRead = 2000 // occurrences of words; a few milliseconds
-	if !w.open {
-		return w.whole()
-	}
-	typed, counts, uses := fold(w.last), map[string]int{}, int64(0)
-	first, _ := slices.BinarySearch(s.words, typed)
-	for _, word := range s.words[first:] {
-		if !strings.HasPrefix(word, typed) {
-			break
-		}
-		counts[word]++
-		uses++
-	}
-	if uses*s.newest <= mostRead*int64(s.videos) {
-		return w.beginning()
-	}
-	delete(counts, typed)
-	common := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
-	})
-	phrases := []string{w.whole()}
-	for _, last := range common[:min(most-1, len(common))] {
-		phrases = append(phrases, w.ending(last))
-	}
-	return "(" + strings.Join(phrases, " OR ") + ")"
-}
-
-// inWord reports whether the index takes r as part of a word.
-func inWord(r rune) bool {
-	if r < 0x80 {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-	}
-	return unicode.In(r, unicode.L, unicode.N, unicode.M, unicode.Co)
-}
-
-func betweenWords(r rune) bool { return !inWord(r) }
-
-// fold returns a segmented word as the index stores it: in lower case, and Latin letters without
-// accents.
-func fold(word string) string {
-	word = strings.ToLower(word)
-	if strings.IndexFunc(word, func(r rune) bool { return r >= 0x80 }) < 0 {
-		return word
-	}
-	var last rune
-	return norm.NFC.String(strings.Map(func(r rune) rune {
-		if accent := 0x300 <= r && r < 0x370; accent && last < 0x80 {
-			return -1
-		}
-		last = r
-		return r
-	}, norm.NFD.String(word)))
 }

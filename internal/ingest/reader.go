@@ -13,15 +13,12 @@ import (
 	"quotabudget/internal/youtube"
 )
 
-// reader visits regions one after another. It requests one page at a time and stores it while it
-// requests the next, because the upstream is slower than the disk.
+// reader visits regions one after another. It requests a page once the one before is stored.
 type reader struct {
 	*Sweep
 	queue *queue
 	visit *visit // in progress
-	chart *chart // the visit's chart; belongs to the storing goroutine while storing is not nil
-
-	storing chan error // receives the error, or is closed, once the last page is stored
+	chart *chart // the visit's chart
 }
 
 // chart is the chart being read.
@@ -37,7 +34,6 @@ type chart struct {
 // sweep visits the regions it takes from the queue.
 func (r *reader) sweep(ctx context.Context) {
 	defer r.queue.catch()
-	defer r.stored() // waits for the storing goroutine even if a visit panics
 	for {
 		v := r.queue.take(ctx)
 		if v == nil {
@@ -132,16 +128,6 @@ func (r *reader) pages(ctx context.Context, token string) error {
 		ctx = context.WithoutCancel(ctx)
 		return r.queue.abort(ctx, r.Catalog.Complete(ctx, c.id, r.Now()))
 	}
-	err := r.ask(ctx, token)
-	if failed := r.stored(); failed != nil {
-		return failed
-	}
-	return err
-}
-
-// ask requests the pages starting at token, and stores each while it requests the next.
-func (r *reader) ask(ctx context.Context, token string) error {
-	c := r.chart
 	seen := make(map[string]bool)
 	for read := c.pages + 1; ; read++ {
 		if seen[token] {
@@ -159,17 +145,8 @@ func (r *reader) ask(ctx context.Context, token string) error {
 		r.queue.answered(r.visit)
 		page := catalog.Page{Token: token, Next: got.Next, Videos: videosOf(got.Videos),
 			FetchedAt: r.Now(), Last: got.Next == "" || r.enough(read)}
-		if err := r.stored(); err != nil || c.overtaken {
+		if err := r.store(ctx, page); err != nil || c.overtaken || page.Last {
 			return err
-		}
-		r.store(ctx, page)
-		if page.Last {
-			return nil
-		}
-		if r.OnlyThisRun {
-			if err := r.stored(); err != nil || c.overtaken {
-				return err
-			}
 		}
 		token = got.Next
 	}

@@ -9,26 +9,10 @@ import (
 	"quotabudget/internal/youtube"
 )
 
-// store starts storing a page. The one before must be stored.
-func (r *reader) store(ctx context.Context, page catalog.Page) {
-	ctx = context.WithoutCancel(ctx) // the page is paid for
-	done := make(chan error, 1)
-	r.storing = done
-	go func() {
-		defer close(done)
-		defer r.queue.catch()
-		done <- r.queue.abort(ctx, r.put(ctx, page))
-	}()
-}
-
-// stored waits until the last page is stored.
-func (r *reader) stored() error {
-	if r.storing == nil {
-		return nil
-	}
-	err := <-r.storing
-	r.storing = nil
-	return err
+// store stores a page, whether ctx has ended or not, because the page is paid for.
+func (r *reader) store(ctx context.Context, page catalog.Page) error {
+	ctx = context.WithoutCancel(ctx)
+	return r.queue.abort(ctx, r.put(ctx, page))
 }
 
 // put stores a page. With the last one the chart becomes its region's current chart.

@@ -7,7 +7,7 @@ CREATE TABLE charts (
     category        TEXT    NOT NULL,            -- the upstream's category id; '0' is all of them
     run             TEXT    NOT NULL,            -- id of the run that began it
     started_at      INTEGER NOT NULL,            -- µs
-    fetched_at      INTEGER,                     -- µs, of the last page; NULL before the first
+    fetched_at      INTEGER,                     -- µs, of the last page
     completed_at    INTEGER,                     -- µs; NULL until then: readers look past such a chart
     pages           INTEGER NOT NULL DEFAULT 0,  -- stored so far
     places          INTEGER NOT NULL DEFAULT 0,  -- on these pages, repeated videos included
@@ -71,22 +71,48 @@ CREATE TABLE video_counters (
     PRIMARY KEY (video, at)
 ) STRICT, WITHOUT ROWID;
 
--- What the upstream said to have no chart, when it was last asked.
+-- Charts that the upstream did not have when it was last asked.
 CREATE TABLE unavailable (
     region   TEXT    NOT NULL,
     category TEXT    NOT NULL,
     at       INTEGER NOT NULL,                   -- µs
+    invalid  INTEGER NOT NULL CHECK (invalid IN (0, 1)), -- 1: the upstream knows no such region
     PRIMARY KEY (region, category)
 ) STRICT, WITHOUT ROWID;
 
--- The words of each video, rowid = videos.id, cut up by segment.go before they come here. Only the index is kept. Words,
+-- The words of each video, rowid = videos.id, split by words.go before they come here. Only the index is kept. Words,
 -- not trigrams: a page of new videos is indexed in a quarter of the time and of the space, and queries of one or two
 -- characters, as Chinese and Japanese ones often are, need no scan.
 CREATE VIRTUAL TABLE texts USING fts5 (
     title, channel_title, tags, description,
-    content = '', contentless_delete = 1,
+    content = '', contentless_delete = 1, prefix = '2 3',
     tokenize = "unicode61 remove_diacritics 2 categories 'L* N* M* Co'"
 );
 CREATE TRIGGER videos_deleted AFTER DELETE ON videos BEGIN
     DELETE FROM texts WHERE rowid = old.id;
 END;
+
+-- One row with as many bytes as a large page takes, rewritten before a page is bought: a full
+-- disk is noticed before the page costs units.
+CREATE TABLE room (
+    id     INTEGER PRIMARY KEY CHECK (id = 1),
+    filler BLOB    NOT NULL
+) STRICT;
+
+-- Short links to what the pages show.
+CREATE TABLE links (
+    slug TEXT    PRIMARY KEY,                    -- made from the target: one link for each
+    path TEXT    NOT NULL,                       -- of this server, with its query
+    at   INTEGER NOT NULL                        -- µs, first asked for
+) STRICT, WITHOUT ROWID;
+
+-- How the last runs of each lane of a daemon ended.
+CREATE TABLE lane_runs (
+    lane      TEXT    NOT NULL,  -- trending/BR, or backfill
+    tick      TEXT    NOT NULL,  -- its ID
+    ended_at  INTEGER NOT NULL,  -- µs
+    outcome   TEXT    NOT NULL,
+    exit_code INTEGER,           -- of a command; NULL where none was started
+    units     TEXT    NOT NULL,  -- by bucket, as JSON
+    PRIMARY KEY (lane, tick)
+) STRICT, WITHOUT ROWID;
