@@ -26,6 +26,17 @@ for _ = 1, ARGV[3] do
   if (value or '') ~= ARGV[next + 2] then return 'changed' end
   next = next + 3
 end
+local counts = {HSET = 'HLEN', HINCRBY = 'HLEN', HDEL = 'HLEN', ZADD = 'ZCARD', ZREM = 'ZCARD'}
+local first, seen = next, {}
+while next <= #ARGV do -- a key of another kind refuses the script before it has written
+  local count, key = counts[ARGV[next]], ARGV[next + 1]
+  if count and not seen[key] then
+    call(count, KEYS[tonumber(key)])
+    seen[key] = true
+  end
+  next = next + 3 + ARGV[next + 2]
+end
+next = first
 if lock then call('DEL', KEYS[1]) end
 while next <= #ARGV do
   local last = next + 2 + ARGV[next + 2]

@@ -117,7 +117,9 @@ func (b *Bucket) begin(now int64) {
 	switch {
 	case !found:
 	case e.Units < 1 || e.Units > MaxUnits || e.Total < e.Units || e.Total > MaxTotal:
-		b.damaged("its newest entry has %d units and a total of %d", e.Units, e.Total)
+		b.fail(&DamagedError{Credential: b.Credential, Bucket: b.Name,
+			Lost: e.Units < 1 || e.Units > MaxUnits,
+			What: fmt.Sprintf("its newest entry has %d units and a total of %d", e.Units, e.Total)})
 	case max(e.At, b.State.Floor) > now+MaxAhead:
 		b.damaged("its newest entry is from %s and the clock shows %s",
 			utcText(max(e.At, b.State.Floor)), utcText(now))
@@ -203,6 +205,15 @@ func (b *Bucket) held(n int64) (held, atMost int64) {
 		}
 	}
 	return held, atMost
+}
+
+// Recorded returns the units that all holds can turn out to take, open or not. A store keeps the
+// number beside the holds, so that a check knows how many are missing.
+func (b *Bucket) Recorded() (units int64) {
+	for i := range b.Holds {
+		units += b.Holds[i].AtMost()
+	}
+	return units
 }
 
 // find returns the reservation if it is open at n.

@@ -73,18 +73,23 @@ func (e *CostExceedsLimitError) Error() string {
 func (e *CostExceedsLimitError) Is(target error) bool { return target == ErrCostExceedsLimit }
 
 // DamagedError says what is wrong with a bucket whose state and entries disagree: somebody changed
-// them by hand, or restored a part of them. Nothing is decided on it until it is repaired; see
-// Checker.
+// them by hand, or restored a part of them. Nothing is decided on it until it is repaired.
 type DamagedError struct {
 	Credential string
 	Bucket     string
 	What       string // "the total is 80 in its newest entry, and 90 in its state"
+	Lost       bool   // an entry whose units nobody knows: no repair helps
 }
 
 // Error names the bucket, and what repairs it.
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%v: bucket %s of %s is damaged: %s; to repair it: "+
-		"quotactl ledger check --repair", ErrLedgerUnusable, e.Bucket, e.Credential, e.What)
+	remedy := "to repair it: quotactl ledger check --repair"
+	if e.Lost {
+		remedy = "quotactl ledger check names the entry: delete it, and adjust the bucket by what it " +
+			"was (docs/operations.md)"
+	}
+	return fmt.Sprintf("%v: bucket %s of %s is damaged: %s; %s", ErrLedgerUnusable, e.Bucket,
+		e.Credential, e.What, remedy)
 }
 
 // Is makes every DamagedError an ErrLedgerUnusable.

@@ -37,9 +37,38 @@ func (f *Findings) Unread(takings int) {
 	}
 }
 
-// Unheld adds a reservation whose units no repair can determine.
-func (f *Findings) Unheld(what string) {
-	f.Add(what, "it is removed: how much it holds is unknown, and it will hold nothing", true)
+// repairedHold is how long a repair keeps a reservation at least.
+const repairedHold = 24 * time.Hour
+
+// CheckHolds replaces the holds of a bucket that are not what was written, or whose state is not.
+// A repair never makes room: what was held stays held for a day at least, and is charged then. Units
+// that are missing from recorded, the units that all holds could take when they were written last,
+// get a reservation of their own. unread is the number of holds that the store cannot read.
+func (f *Findings) CheckHolds(b *Bucket, now, recorded int64, unread int) {
+	var holds []Hold
+	var units int64
+	day := repairedHold.Microseconds()
+	for _, h := range b.Holds {
+		if h.Units < 1 || h.Drawn < 0 || h.Drawn > h.Units || h.AtMost() > MaxUnits {
+			unread++
+			continue
+		}
+		h.Created, h.Lapse = min(h.Created, now), LapseCharge
+		h.Expires = min(max(h.Expires, now+day), now+MaxWindow.Microseconds())
+		if _, err := ParseLabels(h.Labels); err != nil {
+			h.Labels = ""
+		}
+		holds, units = append(holds, h), units+h.AtMost()
+	}
+	if missing := min(recorded-units, MaxUnits); missing > 0 {
+		holds = append(holds, Hold{ID: ReservationID(NewID(stampTime(now)), b.Name), Units: missing,
+			Created: now, Expires: now + day, Lapse: LapseCharge, Note: "lost reservations"})
+		units += missing
+	}
+	b.Holds = holds
+	f.Add(fmt.Sprintf("its reservations or its state are not what was written; %d reservations "+
+		"cannot be read", unread), fmt.Sprintf("%d units stay held for at least a day and are "+
+		"charged then, unless you settle or release them (quotactl reservations)", units), true)
 }
 
 // In returns the findings with the name of the bucket.

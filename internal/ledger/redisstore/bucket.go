@@ -40,6 +40,11 @@ func (b *bucket) damaged(format string, args ...any) error {
 		What: fmt.Sprintf(format, args...)}
 }
 
+// unread returns the error of an entry that cannot be read.
+func (b *bucket) unread() error {
+	return &quota.DamagedError{Credential: b.Credential, Bucket: b.Name, What: unreadable, Lost: true}
+}
+
 const (
 	unsteady   = "the totals of its entries do not rise by their units"
 	unreadable = "one of its entries cannot be read"
@@ -73,7 +78,7 @@ func (b *bucket) parseNewest(reply any) error {
 	for pair := range slices.Chunk(list, 2) {
 		e, err := entryOf(pair)
 		if err != nil {
-			return b.damaged(unreadable)
+			return b.unread()
 		}
 		entries = append(entries, e)
 	}
@@ -116,7 +121,7 @@ func (b *bucket) parseState(holds []any) (damage error) {
 		return damage
 	}
 	state, revision, err := parseState(b.state)
-	b.State = state
+	b.State = state.State
 	if damage == nil && (err != nil || stateText(&b.Bucket, revision) != b.state) {
 		damage = b.damaged("its reservations or its state are not what was written")
 	}
@@ -175,7 +180,7 @@ func (b *bucket) lookUp(start int64) (t knownTotal, err error) {
 	}
 	both, _ := reply.([]any)
 	if len(both) != 2 {
-		return t, b.damaged(unreadable)
+		return t, b.unread()
 	}
 	t.after, t.until = -quota.Never, quota.Never
 	next, _ := both[1].([]any)
@@ -183,7 +188,7 @@ func (b *bucket) lookUp(start int64) (t knownTotal, err error) {
 	if len(before) == 2 {
 		e, err := entryOf(before)
 		if err != nil {
-			return t, b.damaged(unreadable)
+			return t, b.unread()
 		}
 		t.after, t.total = e.At, e.Total
 	}
@@ -192,7 +197,7 @@ func (b *bucket) lookUp(start int64) (t knownTotal, err error) {
 		e, err := entryOf(next[i : i+2])
 		switch {
 		case err != nil:
-			return t, b.damaged(unreadable)
+			return t, b.unread()
 		case i == 0:
 			t.until, follows = e.At, t.total
 			if len(before) == 0 {
@@ -224,7 +229,7 @@ func (b *bucket) Reached(total int64) (int64, error) {
 	text, _ := reply.(string)
 	at, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, b.damaged(unreadable)
+		return 0, b.unread()
 	}
 	return at, nil
 }

@@ -35,8 +35,12 @@ func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
 		found = c.In(of)
 		return result, err
 	})
-	if err != nil && codeOfReply(err) == wrongKind || errors.Is(err, quota.ErrLedgerUnusable) {
-		return s.foreign(ctx, credential, of, err)
+	var foreign *foreignError
+	if errors.As(err, &foreign) {
+		var f quota.Findings
+		f.Add(fmt.Sprintf("the key %s is not a %s: something else wrote it", foreign.key,
+			foreign.kind), "none: rename or delete that key, then check again", false)
+		return f.In(of), nil
 	}
 	return found, err
 }
@@ -81,16 +85,16 @@ func (c *checked) check() (result string, err error) {
 	}
 	c.bucket = snap.order[0]
 	c.state, c.total, c.last = c.bucket.state, -1, -quota.Never
-	if c.state != "" {
-		if err := c.readHolds(); err != nil {
-			return "", err
-		}
+	if err := c.checkHolds(); err != nil {
+		return "", err
 	}
 	c.checkTime()
 	if result, err = c.checkEntries(); err != nil || result != done {
 		return result, err
 	}
-	c.checkState()
+	if err := c.checkState(); err != nil {
+		return "", err
+	}
 	c.checkSums()
 	if err := c.checkNotes(); err != nil {
 		return "", err
@@ -101,25 +105,34 @@ func (c *checked) check() (result string, err error) {
 	return c.finish()
 }
 
-// readHolds reads the holds themselves: the snapshot may have those that this process wrote. Those
-// that make no sense are removed.
-func (c *checked) readHolds() error {
+// checkHolds reads the holds themselves, because the snapshot may have those that this process
+// wrote, and compares them and the state with what was written.
+func (c *checked) checkHolds() error {
 	stored, err := c.s.client.HGetAll(c.ctx, holdsKey(c.credential, c.name)).Result()
 	if err != nil {
 		return explain(err)
 	}
+	unread := 0
 	c.Holds = nil
 	for id, text := range stored {
 		h, err := parseHold(id, text)
-		switch {
-		case err != nil:
-			c.Unheld(fmt.Sprintf("the reservation %.64q cannot be read", id))
-		case h.Units < 1 || h.AtMost() > quota.MaxUnits || h.Drawn < 0 || h.Drawn > h.Units:
-			c.Unheld(fmt.Sprintf("the reservation %.64q is of %d units, %d of them drawn", id,
-				h.Units, h.Drawn))
-		default:
-			c.Holds = append(c.Holds, h)
+		if err != nil {
+			unread++
+			continue
 		}
+		c.Holds = append(c.Holds, h)
+	}
+	text := strings.TrimPrefix(c.state, underRepair)
+	was, revision, err := parseState(text)
+	c.State = was.State
+	intact := unread == 0 && err == nil && stateText(&c.Bucket, revision) == text
+	switch {
+	case c.state != "" && !intact:
+		c.CheckHolds(&c.Bucket, c.snap.now, was.Recorded, unread)
+	case unread > 0:
+		c.CheckHolds(&c.Bucket, c.snap.now, 0, unread)
+	case text != c.state:
+		c.Add("a repair of it was interrupted", "it is completed", true)
 	}
 	return nil
 }
@@ -183,11 +196,10 @@ func (c *checked) readEnd(after string) (page []any, err error) {
 	var starts []int64
 	var state *redis.StringCmd
 	var end *redis.Cmd
-	first := dayOf(c.snap.now - 2*(1000*c.keeps()+2*day))
 	_, err = c.s.client.TxPipelined(c.ctx, func(p redis.Pipeliner) error {
 		state = p.Get(c.ctx, stateKey(c.credential, c.name))
 		end = p.Do(c.ctx, "ZRANGEBYSCORE", logKey(c.credential, c.name), after, "+inf", "WITHSCORES")
-		for at := first; at <= max(c.snap.now, c.stored.At)+day; at += day {
+		for at := c.firstDay(); at <= max(c.snap.now, c.stored.At)+day; at += day {
 			starts = append(starts, at)
 			days = append(days, p.HGetAll(c.ctx, sumsKey(c.credential, c.name, at)))
 		}
@@ -274,32 +286,30 @@ func (c *checked) checkEntry(e quota.LogEntry) quota.LogEntry {
 		e.Labels = lostLabels
 		c.labels++
 	}
-	c.sums.Add(e.At, quota.CutRun(e.Labels), e.Units, 1)
+	if e.At >= c.firstDay() {
+		c.sums.Add(e.At, quota.CutRun(e.Labels), e.Units, 1)
+	}
 	return e
 }
 
-// checkState reports a state that is missing, or another than was written.
-func (c *checked) checkState() {
-	if state, revision, err := parseState(c.bucket.state); err == nil && len(c.Findings) == 0 {
-		now := c.Bucket
-		now.State = state
-		if stateText(&now, revision) == c.bucket.state {
-			return
-		}
-	}
-	switch {
-	case c.bucket.state == "" && (c.entries > 0 || len(c.Holds) > 0):
+// firstDay returns the first day of which sums are kept. An earlier entry is in no window.
+func (c *checked) firstDay() int64 { return dayOf(c.snap.now - 2*(1000*c.keeps()+2*day)) }
+
+// checkState reports a state that is missing, or that is not listed.
+func (c *checked) checkState() error {
+	if c.bucket.state == "" && (c.entries > 0 || len(c.Holds) > 0) {
 		c.Add("its state is missing", "it is written again: whether the bucket was suspended, and when "+
 			"an anchored window ends, is lost", true)
-	case c.bucket.state != "" && len(c.Findings) == 0:
-		held, atMost := int64(0), int64(0)
-		for _, h := range c.Holds {
-			held, atMost = held+h.Left(), atMost+h.AtMost()
-		}
-		c.Add("its reservations or its state are not what was written",
-			fmt.Sprintf("they are taken as they are now: %d reservations hold %d units, at most %d",
-				len(c.Holds), held, atMost), true)
+		return nil
 	}
+	err := c.s.client.ZScore(c.ctx, bucketsKey(c.credential), c.name).Err()
+	if !isNil(err) {
+		return explain(err)
+	}
+	if c.bucket.state != "" {
+		c.Add("it is not in the list of buckets", "it is listed again", true)
+	}
+	return nil
 }
 
 func (c *checked) checkSums() {
@@ -340,7 +350,7 @@ func (c *checked) finish() (result string, err error) {
 	b.State.ResetAt, b.State.Floor = max(0, b.State.ResetAt), min(b.State.Floor, c.snap.now)
 	cmds := newCommands(c.credential)
 	cmds.guard("string", stateKey(c.credential, c.name), c.state)
-	for at := dayOf(c.snap.now - 2*(1000*c.keeps()+2*day)); at <= max(c.snap.now, c.stored.At)+day; at += day {
+	for at := c.firstDay(); at <= max(c.snap.now, c.stored.At)+day; at += day {
 		cmds.add("DEL", sumsKey(c.credential, c.name, at))
 	}
 	cmds.add("DEL", holdsKey(c.credential, c.name))
@@ -356,31 +366,3 @@ func (c *checked) finish() (result string, err error) {
 }
 
 func utcText(micros int64) string { return stampTime(micros).Format(time.RFC3339) }
-
-// foreign finds the keys of a bucket that made a check fail with err because something else wrote
-// them. Any other error stays what it is.
-func (s *Store) foreign(ctx context.Context, credential, bucket string, err error) (
-	found []quota.Finding, _ error) {
-	for _, key := range []struct{ command, name, kind string }{
-		{"GET", stateKey(credential, bucket), "string"},
-		{"ZCARD", logKey(credential, bucket), "sorted set"},
-		{"HLEN", holdsKey(credential, bucket), "hash"},
-		{"ZCARD", lapsedKey(credential, bucket), "sorted set"},
-		{"ZCARD", notesKey(credential, bucket), "sorted set"},
-		{"HLEN", sumsKey(credential, bucket, s.clock().UnixMicro()), "hash"},
-	} {
-		wrong := s.client.Do(ctx, key.command, key.name).Err()
-		if wrong != nil && codeOfReply(wrong) == wrongKind {
-			found = append(found, quota.Finding{
-				Bucket: bucket,
-				What: fmt.Sprintf("the key %s is not a %s: something else wrote it", key.name,
-					key.kind),
-				Repair: "none: rename or delete that key, then check again",
-			})
-		}
-	}
-	if len(found) > 0 {
-		return found, nil
-	}
-	return nil, err
-}

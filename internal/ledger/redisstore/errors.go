@@ -22,8 +22,9 @@ var unusable = map[string]string{
 	"READONLY":  "it is a replica: name the primary, or Sentinel with redis+sentinel://",
 	"OOM":       "it is out of memory: raise maxmemory, or shorten what else it keeps",
 	"MISCONF":   "it cannot write to its disk, and therefore takes no writes",
-	wrongKind:   "a key quota:… holds something else: quotactl ledger check says which one",
-	"MOVED":     node, "ASK": node, "TRYAGAIN": node, "CLUSTERDOWN": node, "CROSSSLOT": node,
+	"EXECABORT": "it refuses a transaction, as it does when it is out of memory: raise maxmemory, " +
+		"or shorten what else it keeps",
+	"MOVED": node, "ASK": node, "TRYAGAIN": node, "CLUSTERDOWN": node, "CROSSSLOT": node,
 }
 
 const node = "it is a node of a cluster: write redis+cluster:// instead of redis://"
@@ -35,11 +36,15 @@ func explain(err error) error {
 		return nil // before pass, which is allocated
 	}
 	var pass *passingError
+	var foreign *foreignError
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err // the caller's own end
 	case errors.As(err, &pass):
 		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
+	}
+	if errors.As(err, &foreign) {
+		return fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
 	}
 	text, code := err.Error(), codeOfReply(err)
 	advice := unusable[code]
@@ -137,6 +142,3 @@ func commandsAt(hash, line string) string {
 	}
 	return ""
 }
-
-// wrongKind is how a server says that a key holds something else than a command wants.
-const wrongKind = "WRONGTYPE"

@@ -49,7 +49,7 @@ func (s *Store) readRange(ctx context.Context, credential, bucket, command, key 
 		e, err := entryOf(pair)
 		if err != nil {
 			return entries, &quota.DamagedError{Credential: credential, Bucket: bucket,
-				What: fmt.Sprintf("%s: %.64q", unreadable, pair[0])}
+				Lost: true, What: fmt.Sprintf("%s: %.64q", unreadable, pair[0])}
 		}
 		entries = append(entries, e)
 	}
@@ -163,7 +163,8 @@ func (s *Store) sums(ctx context.Context, q quota.SumQuery) (kept quota.Tally, e
 		return kept, firstError(err, err2)
 	}
 	since := micros(q.Since, -quota.Never)
-	for at := dayOf(max(oldest[0].At, since)); at <= newest[0].At; at += day {
+	longest := 2 * quota.MaxWindow.Microseconds() // an older entry is damaged
+	for at := dayOf(max(oldest[0].At, since, newest[0].At-longest)); at <= newest[0].At; at += day {
 		fields, err := s.client.HGetAll(ctx, sumsKey(q.Credential, q.Bucket, at)).Result()
 		if err != nil {
 			return kept, notExecuted(explain(err))

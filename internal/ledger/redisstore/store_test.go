@@ -124,6 +124,10 @@ func TestOutOfMemoryChangesNothing(t *testing.T) {
 			return err
 		},
 		"adjust": func() error { _, err := l.Adjust(t.Context(), adjustOf("k", -1)); return err },
+		"check": func() error {
+			_, err := l.Check(t.Context(), "k", "default", false)
+			return err
+		},
 		"suspend": func() error {
 			return l.Suspend(t.Context(), quota.Suspension{Credential: "k", Bucket: "default",
 				Until: time.Now().Add(time.Hour)})

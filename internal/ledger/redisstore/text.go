@@ -94,7 +94,7 @@ func stateText(b *quota.Bucket, revision string) string {
 	if len(b.State.Others) > 0 || b.State.ResetAt != 0 {
 		f.to = 0
 	}
-	text, err := json.Marshal(storedState{b.State, b.Digest()})
+	text, err := json.Marshal(storedState{b.State, b.Recorded(), b.Digest()})
 	if err != nil { // it consists of texts and numbers alone
 		panic(err)
 	}
@@ -110,20 +110,20 @@ func (f fixed) text() string {
 // storedState is the JSON in a state.
 type storedState struct {
 	quota.State
-	Digest int64
+	Recorded int64 // see quota.Bucket
+	Digest   int64
 }
 
 func newRevision() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 // parseState reads the state of the bucket. The caller compares it with what stateText writes.
-func parseState(text string) (state quota.State, revision string, err error) {
+func parseState(text string) (state storedState, revision string, err error) {
 	parts := strings.SplitN(strings.TrimPrefix(text, underRepair), " ", 7)
 	if len(parts) != 7 {
 		return state, "", fmt.Errorf("%d words", len(parts))
 	}
-	var stored storedState
-	err = json.Unmarshal([]byte(parts[6]), &stored)
-	return stored.State, parts[5], err
+	err = json.Unmarshal([]byte(parts[6]), &state)
+	return state, parts[5], err
 }
 
 // mark returns what changes whenever a state does.

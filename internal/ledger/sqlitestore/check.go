@@ -47,24 +47,13 @@ type checked struct {
 const lostLabels = "labels_lost=unread"
 
 func (c *checked) check() {
-	damage := c.err
-	ahead := c.checkTime()
-	c.checkEntries(ahead)
 	c.checkHolds()
+	c.checkEntries(c.checkTime())
 	c.checkSums()
 	c.checkNotes()
-	switch {
-	case !c.known && (c.entries > 0 || len(c.Holds) > 0):
+	if !c.known && (c.entries > 0 || len(c.Holds) > 0) {
 		c.Add("its row in buckets is missing", "the row is written again: whether the bucket was "+
 			"suspended, and when an anchored window ends, is lost", true)
-	case c.known && damage != nil && len(c.Findings) == 0:
-		held, atMost := int64(0), int64(0)
-		for _, h := range c.Holds {
-			held, atMost = held+h.Left(), atMost+h.AtMost()
-		}
-		c.Add("its reservations or its row in buckets are not what was written",
-			fmt.Sprintf("they are taken as they are now: %d reservations hold %d units, at most %d",
-				len(c.Holds), held, atMost), true)
 	}
 	c.State.Levels = nil // they are added up again
 	c.State.Keep = max(c.State.Keep, quota.Retention.Microseconds())
@@ -155,18 +144,21 @@ func (c *checked) checkEntries(ahead bool) {
 	c.Illegible(c.labels)
 }
 
+// checkHolds compares the holds and the row with what was written.
 func (c *checked) checkHolds() {
-	for i := len(c.Holds) - 1; i >= 0; i-- {
-		h := c.Holds[i]
-		if h.Units > 0 && h.AtMost() <= quota.MaxUnits && h.Drawn >= 0 && h.Drawn <= h.Units {
-			continue
-		}
-		c.Unheld(fmt.Sprintf("the reservation %.64q is of %d units, %d of them drawn", h.ID,
-			h.Units, h.Drawn))
-		if c.repair {
-			c.t.change("hold_remove", c.args(h.ID)...)
-		}
-		c.Holds = append(c.Holds[:i], c.Holds[i+1:]...)
+	if c.err == nil || !c.known || c.Digest() == c.digest && c.recorded == c.Recorded() {
+		return
+	}
+	was := c.Holds
+	c.CheckHolds(&c.Bucket, c.now, c.recorded, 0)
+	if !c.repair {
+		return
+	}
+	for _, h := range was {
+		c.t.change("hold_remove", c.args(h.ID)...)
+	}
+	for _, h := range c.Holds {
+		c.putHold(h)
 	}
 }
 

@@ -87,12 +87,14 @@ func (t *tx) fail(err error) {
 // bucket is one bucket as read in this transaction. It is the quota.Log of its entries.
 type bucket struct {
 	quota.Bucket
-	t       *tx
-	known   bool  // it has a row in buckets
-	dirty   bool  // that is to be written
-	trimmed bool  // old entries were removed
-	err     error // what is wrong with it
-	sums    quota.Tally
+	t        *tx
+	known    bool  // it has a row in buckets
+	recorded int64 // of the row: see quota.Bucket
+	digest   int64 // of the row
+	dirty    bool  // that is to be written
+	trimmed  bool  // old entries were removed
+	err      error // what is wrong with it
+	sums     quota.Tally
 }
 
 // account returns what the scope names. Errors: quota.DamagedError.
@@ -127,7 +129,7 @@ func (t *tx) bucket(credential, of string) *bucket {
 	}
 	b := &bucket{t: t}
 	b.Credential, b.Name, b.Log = credential, of, b
-	digest := b.read()
+	b.read()
 	_, some, err := b.Newest()
 	switch {
 	case b.err != nil:
@@ -135,7 +137,7 @@ func (t *tx) bucket(credential, of string) *bucket {
 		b.err = err
 	case !b.known && (some || len(b.Holds) > 0):
 		b.err = b.damaged("its row in buckets is missing")
-	case b.known && digest != b.Digest():
+	case b.known && (b.digest != b.Digest() || b.recorded != b.Recorded()):
 		b.err = b.damaged("its reservations or its row in buckets are not what was written")
 	}
 	if t.broken == nil {
@@ -144,13 +146,13 @@ func (t *tx) bucket(credential, of string) *bucket {
 	return b
 }
 
-// read reads the row and the holds of the bucket, and returns the digest that was stored of them.
-func (b *bucket) read() (digest int64) {
+// read reads the row and the holds of the bucket.
+func (b *bucket) read() {
 	var levels, others string
 	s := &b.State
 	b.known = b.t.find("bucket_find", b.args(), &s.SuspendedUntil, &s.SuspendedSince, &s.SuspendedBy,
 		&s.Reason, &s.ResetAt, &s.Keep, &s.Floor,
-		&levels, &others, &digest)
+		&levels, &others, &b.recorded, &b.digest)
 	if b.known {
 		err := errors.Join(json.Unmarshal([]byte(levels), &s.Levels),
 			json.Unmarshal([]byte(others), &s.Others))
@@ -167,7 +169,6 @@ func (b *bucket) read() (digest int64) {
 		b.Holds = append(b.Holds, h)
 		return err
 	})
-	return digest
 }
 
 // args are the arguments of a statement on the bucket.

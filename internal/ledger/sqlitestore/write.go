@@ -116,7 +116,7 @@ func (b *bucket) put() {
 	others, err2 := json.Marshal(s.Others)
 	b.t.failIn("bucket_put", errors.Join(err, err2))
 	b.t.change("bucket_put", b.args(s.SuspendedUntil, s.SuspendedSince, s.SuspendedBy, s.Reason, s.ResetAt, s.Keep, s.Floor, string(levels),
-		string(others), b.Digest())...)
+		string(others), b.Recorded(), b.Digest())...)
 }
 
 func (b *bucket) putHold(h quota.Hold) {

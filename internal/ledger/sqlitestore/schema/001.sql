@@ -53,6 +53,7 @@ CREATE TABLE buckets (
     floor           INTEGER NOT NULL,  -- newest stamp there was, where its entry or hold is gone; else 0
     levels          TEXT    NOT NULL,  -- of restoring windows, as JSON
     others          TEXT    NOT NULL,  -- what others used by window, as the upstream reported it, as JSON
+    recorded        INTEGER NOT NULL,  -- units that all holds of the bucket can turn out to take
     digest          INTEGER NOT NULL,  -- of this row and of the bucket's holds: damage to any of them shows
     PRIMARY KEY (credential, bucket)
 ) STRICT, WITHOUT ROWID;

@@ -1,12 +1,12 @@
 -- ?1 credential, ?2 bucket throughout.
 
 -- name: bucket_find
-SELECT suspended_until, suspended_since, suspended_by, reason, reset_at, keep, floor, levels, others, digest FROM buckets WHERE credential = ?1 AND bucket = ?2;
+SELECT suspended_until, suspended_since, suspended_by, reason, reset_at, keep, floor, levels, others, recorded, digest FROM buckets WHERE credential = ?1 AND bucket = ?2;
 
--- ?3 suspended_until, ?4 suspended_since, ?5 suspended_by, ?6 reason, ?7 reset_at, ?8 keep, ?9 floor, ?10 levels, ?11 others, ?12 digest
+-- ?3 suspended_until, ?4 suspended_since, ?5 suspended_by, ?6 reason, ?7 reset_at, ?8 keep, ?9 floor, ?10 levels, ?11 others, ?12 recorded, ?13 digest
 -- name: bucket_put
-INSERT OR REPLACE INTO buckets (credential, bucket, suspended_until, suspended_since, suspended_by, reason, reset_at, keep, floor, levels, others, digest)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
+INSERT OR REPLACE INTO buckets (credential, bucket, suspended_until, suspended_since, suspended_by, reason, reset_at, keep, floor, levels, others, recorded, digest)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13);
 
 -- ?1 credential; with all units of entries and holds, and whether it was suspended.
 -- name: bucket_list
