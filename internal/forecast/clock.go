@@ -16,8 +16,8 @@ const (
 	lead = 12
 	// lately is the number of hours used to compare today with the day before.
 	lately = 6
-	// doubt is the prior odds against spending that follows the clock.
-	doubt = 100
+	// surely is the most that the error by the clock may be of the other one.
+	surely = 0.7
 	// memory is the half-life in hours of the weight of earlier hours in the test.
 	memory = 8
 	// initial is the squared error assumed before the first test.
@@ -46,34 +46,12 @@ func trials(means []float64, o, ahead int) (all []trial) {
 	return all
 }
 
-// byClock returns the probability that the day before predicts better than the hours before. It
-// compares square roots, so that busy hours do not dominate, and adds noise, so that no exact
-// prediction does.
-func (h *habit) byClock() float64 {
-	var clock, flat, n [dayHours]float64
-	means := hourly(h.units)
-	for o := 1; o <= dayHours && o < len(means); o++ {
-		for _, t := range trials(means, o, lead) {
-			if known(t.clock) {
-				was := math.Sqrt(t.was)
-				clock[t.j] += math.Pow(was-math.Sqrt(t.clock), 2)
-				flat[t.j] += math.Pow(was-math.Sqrt(t.flat), 2)
-				n[t.j]++
-			}
-		}
-	}
-	noise := grain(h.units, h.size) / (4 * float64(hour))
-	odds, tried := 1.0/doubt, 0
-	for j := range n {
-		if n[j] > 0 {
-			odds *= math.Sqrt((noise + flat[j]/n[j]) / (noise + clock[j]/n[j]))
-			tried++
-		}
-	}
-	if tried < lead {
-		return 0
-	}
-	return odds / (1 + odds)
+// followsClock reports whether the day before predicts the hours better than the hours before do.
+// It takes a day and a half of log to tell.
+func followsClock(units []float64, size float64) bool {
+	means := hourly(units)
+	flat, clock := off(means, lead, grain(units, size))
+	return len(means) >= dayHours+lead && clock < flat*surely
 }
 
 // off returns the error of predictions over the given number of hours in the log, as the standard
@@ -157,7 +135,7 @@ func ratio(means []float64, o int) float64 {
 
 // usualAt returns the usual units of bin i's hour, from the days before and after; 0 if unknown.
 func (h *habit) usualAt(i int) float64 {
-	if h.clock < 0.5 {
+	if !h.clock {
 		return 0
 	}
 	most := 0.0

@@ -34,8 +34,8 @@ func TestByClock(t *testing.T) {
 	} {
 		b := office(t, test.at)
 		h := newHabit(b)
-		if h.clock < 0.9 || h.surge != 0 {
-			t.Errorf("%s: by the clock with %.2f, a surge of %d", test.at, h.clock, h.surge)
+		if !h.clock || h.surge != 0 {
+			t.Errorf("%s: by the clock: %v, a surge of %d", test.at, h.clock, h.surge)
 		}
 		if f := Of(b); f.Rate.Likely < test.low || f.Rate.Likely > test.high {
 			t.Errorf("%s: rate %v, want %v to %v", test.at, f.Rate, test.low, test.high)
@@ -53,8 +53,8 @@ func TestNotByClock(t *testing.T) {
 	flat := b
 	flat.Spent = flow(b.At.Add(-60*time.Hour), b.At, 7*time.Minute, 10)
 	for name, b := range map[string]Bucket{"a day": short, "flat": flat} {
-		if h := newHabit(b); h.clock > 0.1 {
-			t.Errorf("%s: by the clock with %.2f", name, h.clock)
+		if h := newHabit(b); h.clock {
+			t.Errorf("%s: by the clock", name)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type habit struct {
 	units  []float64 // by bin
 	size   float64   // average units of a charge
 	budget float64   // the least that a limit allows
-	clock  float64   // probability that spending follows the hours of the day
+	clock  bool      // spending follows the hours of the day
 	last   time.Time // when bin 0 began
 	surges
 }
@@ -64,7 +64,7 @@ func newHabit(b Bucket) habit {
 	}
 	h.size = max(1, h.size/float64(max(1, charges)))
 	h.units[0] *= float64(bin) / float64(b.At.Sub(h.last))
-	h.clock = h.byClock()
+	h.clock = followsClock(h.units, h.size)
 	h.findSurges()
 	return h
 }
@@ -100,11 +100,11 @@ func bins(b Bucket) int {
 func unscheduled(b Bucket) []float64 {
 	jobs := make(map[string]bool)
 	for _, l := range b.Lanes {
-		jobs[l.Job] = true
+		jobs[l.Job] = l.Job != ""
 	}
 	units := make([]float64, len(b.Spent))
 	for i, e := range b.Spent {
-		if !jobs[e.Labels[quota.LabelJob]] || e.Labels[quota.LabelJob] == "" {
+		if !isCorrection(e) && !jobs[e.Labels[quota.LabelJob]] {
 			units[i] = float64(e.Units)
 		}
 	}
@@ -123,6 +123,12 @@ func unscheduled(b Bucket) []float64 {
 		}
 	}
 	return units
+}
+
+// isCorrection reports whether an entry corrects the log. Nobody spent its units when it was made.
+func isCorrection(e quota.Spent) bool {
+	source := e.Labels[quota.LabelSource]
+	return source == "adjust" || source == "reconcile"
 }
 
 // grain returns the size of equal charges that would vary as much between bins: the variance per

@@ -43,7 +43,7 @@ func (h *habit) loads(n int, room float64) (low, likely, high load) {
 	for _, units := range e.units {
 		sum += units
 	}
-	if sum == 0 {
+	if sum == 0 && e.surge == 0 {
 		return make(load, n), make(load, n), make(load, n)
 	}
 	counted := max(1, min(sum, room)) // units until the bucket is dry, or until the end
@@ -98,7 +98,7 @@ func (h *habit) expect(n int) expected {
 	e.spans = max(1, float64(min(len(h.units)/hour, dayHours+lead))/float64(span))
 	level, differ := levelOf(ordinary[h.surge:], float64(hour))
 	e.level = math.Hypot(flat, differ)
-	if h.clock >= 0.5 {
+	if h.clock {
 		e.level = clocked
 	}
 	today, burst, units := ratio(hourly(h.units), 0), 0.0, 0.0
@@ -111,7 +111,7 @@ func (h *habit) expect(n int) expected {
 	burst = often * units
 	for i := range e.units {
 		same := h.sameHour(i)
-		if h.clock >= 0.5 && known(same) {
+		if h.clock && known(same) {
 			e.units[i] = today * same
 			continue
 		}
@@ -201,11 +201,12 @@ func daily(units []float64) (means []float64) {
 func (e *expected) at(part, level float64) load {
 	l := make(load, len(e.units))
 	surge := e.goesOn(part)
+	most := e.bound()
 	for i, units := range e.units {
+		l[i] = min(level*units, max(units, most))
 		if i < surge {
-			units = e.present
+			l[i] = e.present * min(level, 2)
 		}
-		l[i] = level * units
 	}
 	if begins := (1 - part) / e.strikes; begins < 1 {
 		from, to := int(begins*float64(len(l))), len(l)
@@ -217,6 +218,22 @@ func (e *expected) at(part, level float64) load {
 		}
 	}
 	return l
+}
+
+// bound returns the most units of a bin that the log makes credible: three times as many as in its
+// busiest stretch as long as the time ahead. A few large charges say so little about the
+// coming ones that the spread alone would allow many times as much.
+func (e *expected) bound() float64 {
+	log := e.habit.units
+	length := min(len(e.units), len(log))
+	sum, most := 0.0, 0.0
+	for i, units := range log {
+		if sum += units; i >= length {
+			sum -= log[i-length]
+		}
+		most = max(most, sum)
+	}
+	return 3 * most / float64(length)
 }
 
 // goesOn returns for how many bins the current surge continues on the day that a part of all days

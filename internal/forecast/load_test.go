@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"quotabudget/internal/quota"
 )
 
 // TestNoDayBefore: hours without a day before them do not count as correct predictions by the
@@ -47,6 +49,40 @@ func TestSpreadOfFewSpans(t *testing.T) {
 		if e := h.expect(hours * hour); e.spans != spans {
 			t.Errorf("%d hours to come: %v spans, want %v", hours, e.spans, spans)
 		}
+	}
+}
+
+// TestFewLargeCharges: a few large charges do not make the high rate absurd, whenever they were.
+func TestFewLargeCharges(t *testing.T) {
+	for _, window := range []string{"day", "month", "24h"} {
+		for n := range int64(5) {
+			for _, ago := range []time.Duration{5 * time.Minute, time.Hour, 5 * time.Hour} {
+				b := bucket(t, "2026-11-21 20:00:00", "50000000 "+window, "")
+				from := b.At.Add(-ago - time.Duration(n+1)*7*time.Minute)
+				b.Spent = flow(from, b.At.Add(-ago), 7*time.Minute, 400_000)
+				most := 3 * 400_000 * float64(n+1) / quiet.Hours()
+				if window == "month" { // which may have an incident, too
+					most += budgetOf(b) / empties
+				}
+				if r := Of(b).Rate; r.High > most+1 || r.Likely > r.High || r.Likely == 0 {
+					t.Errorf("%s, %d charges %v ago: %v, want at most %.0f", window, n+1, ago, r, most)
+				}
+			}
+		}
+	}
+}
+
+// TestCorrections: what adjust and reconcile add to the log is no habit.
+func TestCorrections(t *testing.T) {
+	b := bucket(t, "2026-11-21 20:00:00", "9500 day", "")
+	b.Spent = flow(b.At.Add(-24*time.Hour), b.At, 10*time.Minute, 10)
+	want := Of(b).Rate
+	for i, source := range []string{"adjust", "reconcile"} {
+		b.Spent = join(b.Spent, []quota.Spent{{At: b.At.Add(-time.Duration(i+1) * time.Hour),
+			Units: 1500, Charges: 1, Labels: quota.Labels{quota.LabelSource: source}}})
+	}
+	if got := Of(b).Rate; got != want {
+		t.Errorf("rate %v with corrections, %v without", got, want)
 	}
 }
 

@@ -124,8 +124,8 @@ func askedIn(kind string, seed uint64) (all []asked) {
 	return all
 }
 
-// TestMonths: the interval holds in eight of ten months of metered spending, over all kinds. A
-// single kind may deviate more: launches are not announced.
+// TestMonths: the interval holds in seven to nine of ten months of metered spending, over all
+// kinds. A single kind may deviate more: launches are not announced.
 func TestMonths(t *testing.T) {
 	var all []asked
 	var lock sync.Mutex
@@ -149,7 +149,7 @@ func TestMonths(t *testing.T) {
 			})
 		}
 	})
-	if part := coverage(all); math.Abs(part-0.8) > 0.06 {
+	if part := coverage(all); math.Abs(part-0.8) > 0.1 {
 		t.Errorf("it holds in %.1f %% of all months", 100*part)
 	}
 }

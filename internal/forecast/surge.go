@@ -29,6 +29,8 @@ const (
 	// least is the number of bins of a surge that may go on. A shorter one may be a single
 	// charge.
 	least = 2
+	// several is the least number of charges of a surge that may go on.
+	several = 6
 	// gap is the number of lower bins in a row that a surge may have.
 	gap = 1
 	// usual is the prior length of a burst, in bins.
@@ -51,7 +53,7 @@ func (h *habit) findSurges() {
 		case n == 0:
 			i++
 			continue
-		case i <= gap && h.surge == 0 && past == 0 && n >= least:
+		case i <= gap && h.surge == 0 && past == 0 && n >= least && h.sum(i, n) >= several*h.size:
 			h.surge = i + n
 		default:
 			past, total = past+1, total+float64(min(n, remembered))
@@ -84,6 +86,14 @@ func (h *habit) surgeAt(i int, line float64) int {
 		}
 	}
 	return length
+}
+
+// sum returns the units of n bins from bin i on.
+func (h *habit) sum(i, n int) (sum float64) {
+	for _, units := range h.units[i : i+n] {
+		sum += units
+	}
+	return sum
 }
 
 // ordinary returns the bins, with those of surges unknown.
