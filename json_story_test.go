@@ -36,8 +36,9 @@ const jsonConfig = `credentials:
   - name: key3
     upstream: anthropic
     api_key: {file: key}
+    admin_key: {file: key}
     limits: [{bucket: output, units: 8000, window: 1m, across: all}]
-upstreams: {anthropic: {endpoint: "http://127.0.0.1:9000/"}}
+upstreams: {anthropic: {endpoint: "%[4]s"}}
 ingest:
   credential: key1
   regions: [US, GB, DE]
@@ -105,6 +106,7 @@ quotactl adjust --bucket default --units 1 --reason x --by me --id adjusted
 quotactl adjust --bucket default --units 1 --reason x --by me --id adjusted
 quotactl adjust --bucket default --units -1 --reason x --by me --dry-run
 quotactl reconcile --lag 0s
+quotactl reconcile --lag 0s --credential key3
 quotactl log
 quotactl log --by job
 quotactl spend --units 55 --label job=x
@@ -142,7 +144,7 @@ func playJSON(t *testing.T, page map[string]fieldsOf) map[string]fieldsOf {
 	noon := fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12)
 	file := filepath.Join(dir, "config.yaml")
 	must(t, os.WriteFile(file, fmt.Appendf(nil, jsonConfig, noon,
-		strings.Repeat("0f", 32), upstream.URL), 0o600))
+		strings.Repeat("0f", 32), upstream.URL, billed(t, dir)), 0o600))
 	jsonCall(t, dir)
 	env := []string{"HOME=" + dir, "QUOTA_STATE_DIR=" + dir, "QUOTA_CONFIG=" + file,
 		"YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream.URL + "/"}
@@ -181,6 +183,19 @@ func cloud(t *testing.T, dir string) *standin.YouTube {
 		Accounts: []*standin.ServiceAccount{account}}}
 	s.Use(s.Yesterday(), "default", 7)
 	return s
+}
+
+// billed returns the address of a stand-in that has billed another program's tokens.
+func billed(t *testing.T, dir string) string {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(dir, "key"), []byte("any"), 0o600))
+	s, err := standin.New("anthropic")
+	must(t, err)
+	yesterday := time.Now().UTC().AddDate(0, 0, -1).Format(time.DateOnly)
+	s.Use(yesterday, "claude-sonnet-4-5", "output_tokens", 5)
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // jsonCall writes a price list, and a call with two answers.

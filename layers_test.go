@@ -37,7 +37,7 @@ costs: . costs/formula grammar quota untrusted words
 costs/formula: quota
 untrusted: quota
 catalog: sqlite
-bill: costs quota untrusted
+bill: costs costs/formula quota untrusted
 ledger/redistest: lua
 ledger/queue:
 ledger/memstore: quota

@@ -44,6 +44,7 @@ type credential struct {
 	Mode            string              `json:"mode"`
 	WhenUnreachable map[string][]string `json:"when_unreachable"`
 	Upstream        string              `json:"upstream"`
+	AdminKey        *keyShown           `json:"admin_key,omitempty"`
 	Account         *accountShown       `json:"service_account,omitempty"`
 	Project         string              `json:"project,omitempty"`
 }
@@ -218,7 +219,11 @@ func newInForce(cfg *config.Config) inForce {
 			Name: c.Name, APIKey: keyShown{c.APIKey.Env, c.APIKey.File, err == nil},
 			Mode: c.Mode(), Pace: newPace(c.Pace),
 			WhenUnreachable: map[string][]string{"open": append([]string{}, c.Open...)},
-			Upstream:        c.Upstream, Project: c.Account.Project,
+			Upstream:        c.Upstream, Project: c.Project,
+		}
+		if c.AdminKey.Placed() {
+			_, err := c.AdminKey.Key()
+			shown.AdminKey = &keyShown{c.AdminKey.Env, c.AdminKey.File, err == nil}
 		}
 		if at := c.Account; at.File != "" {
 			shown.Account = &accountShown{at.File, at.Endpoint}

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,26 +13,32 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
+	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
 
-// maxDays is how many days of the upstream the ledger surely has as a whole.
-const maxDays = 3
+// maxDays is how many days are compared at most: the ledger keeps no more, whatever the limits.
+const maxDays = 31
+
+type reconcileFlags struct {
+	apply bool
+	days  int
+	lag   time.Duration // -1: that of the price list
+}
 
 func (a *app) reconcile() *cobra.Command {
-	var apply bool
-	var days int
-	var lag time.Duration
+	var f reconcileFlags
 	c := &cobra.Command{
 		Use:   "reconcile [--apply] [--days N] [--lag D]",
-		Short: "Compare the ledger with what Google has metered",
-		Long: `reconcile compares the ledger with what Google has metered of the credential's project,
-for each bucket and each of the upstream's days, and the configured limits with Google's. It needs a
-service account.
+		Short: "Compare the ledger with what the upstream has counted",
+		Long: `reconcile compares the ledger with what the upstream itself has counted or billed, for
+each bucket, day and model that it reports, and the configured limits with the upstream's. Google's
+meter needs a service account, the bills of OpenAI and Anthropic an admin key, those of GitHub, X and
+OpenRouter the API key.
 
-Google's meter is some minutes late, so of today only what is older than --lag is compared, and less
-on Google's side counts only four times that after the end of a day.
+Meters are late. Of today only what is older than --lag is compared, where the upstream can be asked
+about a part of a day, and less on its side counts only four times that after the end of a day.
 
 With --apply, differences are corrected as quotactl adjust does. Doing so again changes nothing.
 
@@ -43,21 +49,20 @@ It exits with 0 if there is nothing to correct, or all was corrected, else with 
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
-			case days < 1 || days > maxDays:
-				return cli.Usagef("--days %d: must be from 1 to %d; entries are kept for 72h", days,
-					maxDays)
-			case lag < 0 || lag > 6*time.Hour:
-				return cli.Usagef("--lag %s: must be from 0s to 6h", lag)
+			case f.lag < 0 || f.lag > 72*time.Hour:
+				return cli.Usagef("--lag %s: must be from 0s to 72h", f.lag)
+			case !c.Flags().Changed("lag"):
+				f.lag = -1
 			}
 			return a.with(c.Context(), func(g *gate) error {
-				return a.reconciled(c.Context(), g, reconciling{days: days, apply: apply,
-					meter: bill.Meter{Lag: lag}})
+				return a.reconciled(c.Context(), g, f)
 			})
 		},
 	}
-	c.Flags().BoolVar(&apply, "apply", false, "correct the ledger")
-	c.Flags().IntVar(&days, "days", 2, "compare `N` days, today included")
-	c.Flags().DurationVar(&lag, "lag", 15*time.Minute, "how late Google's meter may be: `DURATION`")
+	c.Flags().BoolVar(&f.apply, "apply", false, "correct the ledger")
+	c.Flags().IntVar(&f.days, "days", 2, "compare `N` days, today included")
+	c.Flags().DurationVar(&f.lag, "lag", 0,
+		"how late the meter may be: `DURATION` (default: by the price list)")
 	return c
 }
 
@@ -65,39 +70,43 @@ It exits with 0 if there is nothing to correct, or all was corrected, else with 
 type reconciling struct {
 	*gate
 	client *bill.Client
-	meter  bill.Meter
-	days   int
-	apply  bool
-	shares []string // credentials of the same project, this one included
+	flags  reconcileFlags
+	kept   time.Duration // the ledger has at least the entries of this time
+	shares []string      // credentials that the upstream counts together, this one included
 	out    reconciliation
 }
 
-func (a *app) reconciled(ctx context.Context, g *gate, r reconciling) error {
-	client, err := a.cloud(g)
+func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
+	kept := quota.RetentionFor(g.Limits)
+	if most := min(maxDays, int(kept/(24*time.Hour))); f.days < 1 || f.days > most {
+		return cli.Usagef("--days %d: must be from 1 to %d; entries are kept for %.0fh", f.days, most,
+			kept.Hours())
+	}
+	client, err := a.billClient(g, func(m costs.Meter) bool { return len(m.Usage) > 0 })
 	if err != nil {
 		return err
 	}
-	r.gate, r.client = g, client
+	r := reconciling{gate: g, client: client, flags: f, kept: kept}
 	r.findShares()
 	now, err := g.Ledger.Time(ctx)
 	if err != nil {
 		return err
 	}
 	r.out = reconciliation{Credential: g.Credential, Project: client.ProjectName(),
-		Service: client.Service, At: words.Time(now), SharedWith: r.shares[1:],
-		Rows: []reconciledRow{}, Limits: []limitRow{}}
+		Service: r.service(), At: words.Time(now), SharedWith: r.shares[1:],
+		Rows: []reconciledRow{}, Limits: []limitRow{}, upstream: upstreamWord(g.prices())}
 	if err := r.compare(ctx, now); err != nil {
-		return inCloudWords(client, err)
+		return r.inBillWords(err)
 	}
 	var failed error
-	if r.apply {
+	if f.apply {
 		failed = r.correct(ctx)
 	}
 	limits, err := client.Limits(ctx)
 	if err == nil {
-		r.out.compareLimits(g, limits)
+		r.out.compareLimits(bill.Differ(g.Limits, limits))
 	}
-	failed = errors.Join(failed, inCloudWords(client, err))
+	failed = errors.Join(failed, r.inBillWords(err))
 	if err := a.Print(r.out, func() error { return r.out.show(a.Screen(), g) }); err != nil {
 		return err
 	}
@@ -107,17 +116,73 @@ func (a *app) reconciled(ctx context.Context, g *gate, r reconciling) error {
 	return failed
 }
 
-// cloud returns a client with the credential's service account.
-func (a *app) cloud(g *gate) (*bill.Client, error) {
-	service := bill.ServiceOf(g.prices())
-	if service == "" {
-		return nil, cli.Hint(cli.Usagef("%s is not metered by Google's own means",
-			g.cred.Upstream), "what its answers tell is learned as its price list says")
+// service returns the upstream's name for itself.
+func (r *reconciling) service() string {
+	return cmp.Or(r.prices().Service, r.prices().Upstream)
+}
+
+// upstreamWord returns what messages call the upstream.
+func upstreamWord(t *costs.Table) string {
+	if bill.Asks(t, "service_account") {
+		return "google"
 	}
+	return t.Upstream
+}
+
+// billClient returns a client for the requests of the price list that are needed, with the keys of
+// the credential.
+func (a *app) billClient(g *gate, needed func(costs.Meter) bool) (*bill.Client, error) {
+	table, c := g.prices(), g.cred
+	client := &bill.Client{Table: table, Endpoint: g.cfg.Endpoint(c.Upstream), Project: c.Project,
+		Cloud: c.Account.Endpoint}
+	found, project := false, false
+	for _, m := range table.Meters() {
+		if !needed(m) {
+			continue
+		}
+		found = true
+		project = project || strings.Contains(m.URL, "{project}")
+		var err error
+		switch m.Key {
+		case "service_account":
+			client.Account, err = a.account(g)
+		case "admin_key":
+			c.AdminKey.WarnExposed(a.Logger())
+			client.AdminKey, err = c.AdminKey.Key()
+			if err != nil {
+				err = broken(err, "%s reports this to %s", c.Upstream, m.Role)
+			}
+		default:
+			if _, err = c.APIKey.Key(); err != nil {
+				return nil, broken(err, "%s", c.APIKey.Advice())
+			}
+			c.APIKey.WarnExposed(a.Logger())
+			var gate *meter.Transport
+			gate, err = meter.New(client.Endpoint, table, g.Budget, c.APIKey.Key, a.Logger())
+			client.Gate = gate
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case !found:
+		return nil, cli.Hint(cli.Usagef("%s does not report this by any means that its price list "+
+			"names", c.Upstream), "what its answers tell is learned as its price list says")
+	case project && client.ProjectName() == "":
+		return nil, broken(errors.New("credential "+c.Name+" has no project"),
+			"write project: ID into quota.yaml")
+	}
+	return client, nil
+}
+
+func broken(err error, hint string, args ...any) error {
+	return cli.Hint(&cli.Coded{Code: cli.ExitConfig, Err: err}, hint, args...)
+}
+
+// account reads the credential's service account.
+func (a *app) account(g *gate) (*bill.Account, error) {
 	at := g.cred.Account
-	broken := func(err error, hint string, args ...any) error {
-		return cli.Hint(&cli.Coded{Code: cli.ExitConfig, Err: err}, hint, args...)
-	}
 	if at.File == "" {
 		return nil, broken(errors.New("credential "+g.Credential+" has no service_account"),
 			"an API key cannot read quota: write service_account: {file: PATH} into quota.yaml; "+
@@ -134,90 +199,40 @@ func (a *app) cloud(g *gate) (*bill.Client, error) {
 			"make a new key: gcloud iam service-accounts keys create FILE --iam-account EMAIL")
 	}
 	at.Secret(a.Getenv).WarnExposed(a.Logger())
-	client := &bill.Client{Account: account, Project: at.Project, Service: service,
-		Endpoint: at.Endpoint}
-	if client.ProjectName() == "" {
-		return nil, broken(errors.New("credential "+g.Credential+" has no project"),
-			"the key of its service account names none: write project: ID into quota.yaml")
-	}
-	return client, nil
+	return account, nil
 }
 
-// findShares finds the credentials that spend from the same project: Google counts them together.
+// findShares finds the credentials that the upstream counts together with this one.
 func (r *reconciling) findShares() {
 	r.shares = []string{r.Credential}
+	own := r.countedAs(r.cred)
 	for _, c := range r.cfg.Credentials {
-		same := c.Upstream == r.cred.Upstream && c.Name != r.Credential && c.Account.File != "" &&
-			projectOf(c.Account) == r.client.ProjectName()
-		if same {
+		same := c.Upstream == r.cred.Upstream && c.Name != r.Credential
+		if same && own != "" && r.countedAs(c) == own {
 			r.shares = append(r.shares, c.Name)
 		}
 	}
 }
 
-// projectOf returns the project of another credential; "" if it is unknown.
-func projectOf(s config.ServiceAccount) string {
-	if s.Project != "" {
-		return s.Project
-	}
-	text, err := s.Key(bill.MaxKey)
-	if err != nil {
-		return ""
-	}
-	account, err := bill.ParseAccount(text)
-	if err != nil {
-		return ""
-	}
-	return account.Project
-}
-
-// compare fills in the rows.
-func (r *reconciling) compare(ctx context.Context, now time.Time) error {
-	counted := make(map[[2]int64]map[string]int64) // by the ends of what was asked about
-	for _, b := range r.prices().Buckets() {
-		if !strings.HasPrefix(b.Metric, r.client.Service+"/") {
-			continue
+// countedAs returns what the upstream counts a credential's calls by: the project, else the admin
+// key or the API key; "" if that is unknown.
+func (r *reconciling) countedAs(c config.Credential) string {
+	switch t := r.prices(); {
+	case bill.Asks(t, "service_account"):
+		if c.Account.File == "" || c.Project != "" {
+			return c.Project
 		}
-		for _, day := range r.meter.Days(r.prices().Reset(b.Name), now, r.days, quota.Retention) {
-			ends := [2]int64{day.Begin.Unix(), day.Until.Unix()}
-			used, known := counted[ends]
-			if !known {
-				var err error
-				if used, err = r.client.Usage(ctx, day.Begin, day.Until); err != nil {
-					return err
-				}
-				counted[ends] = used
-			}
-			if err := r.row(ctx, b, day, used); err != nil {
-				return err
+		if text, err := c.Account.Key(bill.MaxKey); err == nil {
+			if account, err := bill.ParseAccount(text); err == nil {
+				return account.Project
 			}
 		}
-	}
-	slices.SortStableFunc(r.out.Rows, func(a, b reconciledRow) int {
-		return a.day.Begin.Compare(b.day.Begin)
-	})
-	return nil
-}
-
-func (r *reconciling) row(ctx context.Context, b costs.Bucket, day bill.Day,
-	used map[string]int64) error {
-	row := reconciledRow{Bucket: b.Name, Metric: b.Metric, From: words.Time(day.Begin),
-		To: words.Time(day.Until), Settled: day.Settled, day: day}
-	after, until := day.Span()
-	for i, credential := range r.shares {
-		units, err := r.Ledger.Between(ctx, credential, b.Name, after, until)
-		if err != nil {
-			return err
+		return ""
+	case bill.Asks(t, "admin_key"):
+		if !c.AdminKey.Placed() {
+			return ""
 		}
-		if row.Ours += units; i == 0 {
-			row.own = units
-		}
+		return c.AdminKey.String() + " " + c.Project
 	}
-	theirs, known := used[b.Metric]
-	if known {
-		row.Theirs = &theirs
-	}
-	row.Verdict, row.Correction = day.Judge(row.Ours, theirs, known)
-	r.out.Rows = append(r.out.Rows, row)
-	return nil
+	return c.APIKey.String()
 }

@@ -9,6 +9,7 @@ import (
 
 	"quotabudget/internal/bill"
 	"quotabudget/internal/cli"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
@@ -27,7 +28,7 @@ func (r *reconciling) correct(ctx context.Context) error {
 			Units: row.Correction, After: after, Until: until, Was: &row.own,
 			Limits: r.LimitsOn(row.Bucket),
 			Labels: quota.Labels{quota.LabelSource: "reconcile", quota.LabelBy: userName(),
-				quota.LabelReason: row.reason()},
+				quota.LabelReason: r.out.reason(row)},
 		})
 		if err != nil {
 			failed = errors.Join(failed, r.uncorrected(*row, err))
@@ -38,9 +39,9 @@ func (r *reconciling) correct(ctx context.Context) error {
 	return failed
 }
 
-func (row reconciledRow) reason() string {
-	return fmt.Sprintf("google counted %d units and the ledger %d, from %s to %s", *row.Theirs,
-		row.Ours, words.Moment(row.day.Begin), words.Moment(row.day.Until))
+func (r reconciliation) reason(row *reconciledRow) string {
+	return fmt.Sprintf("%s counted %d units and the ledger %d, from %s to %s", r.upstream,
+		*row.Theirs, row.Ours, words.Moment(row.day.Begin), words.Moment(row.day.Until))
 }
 
 // uncorrected adds to an error which difference was not booked, and a hint.
@@ -56,8 +57,12 @@ func (r *reconciling) uncorrected(row reconciledRow, err error) error {
 	return err
 }
 
-// inCloudWords adds exit code and hint to an error of Google.
-func inCloudWords(c *bill.Client, err error) error {
+// inBillWords adds exit code and hint to an error of the upstream.
+func (r *reconciling) inBillWords(err error) error {
+	return inBillWords(r.gate, r.client, err)
+}
+
+func inBillWords(g *gate, c *bill.Client, err error) error {
 	e, ok := errors.AsType[*bill.Error](err)
 	if !ok {
 		return err
@@ -67,21 +72,27 @@ func inCloudWords(c *bill.Client, err error) error {
 	switch e.Kind {
 	case bill.Away:
 		code, hint = cli.ExitUnavailable, "nothing was compared; try again later"
-	case bill.BadKey:
+	case bill.BadKey, bill.NotAllowed:
 		code = cli.ExitRefused
+		if c.Account == nil {
+			hint = fmt.Sprintf("credential %s: is its %s right? %s reports this to %s", g.Credential,
+				e.Meter.Key, g.cred.Upstream, cmp.Or(e.Meter.Role, "the key that spends"))
+			break
+		}
+		if e.Kind == bill.NotAllowed {
+			hint = fmt.Sprintf("gcloud projects add-iam-policy-binding %s --member "+
+				"serviceAccount:%s --role %s", project, c.Account, e.Meter.Role)
+			break
+		}
 		hint = fmt.Sprintf("the key of %s was deleted, or is another account's, or this host's "+
 			"clock is wrong: gcloud iam service-accounts keys create FILE --iam-account %s",
 			c.Account, c.Account)
-	case bill.NotAllowed:
-		code = cli.ExitRefused
-		hint = fmt.Sprintf("gcloud projects add-iam-policy-binding %s --member serviceAccount:%s "+
-			"--role %s", project, c.Account, e.Role())
 	case bill.Disabled:
 		code = cli.ExitRefused
 		hint = fmt.Sprintf("gcloud services enable %s --project %s", e.Host(), project)
 	case bill.NoProject:
 		code = cli.ExitConfig
-		hint = "is project " + project + " right? quota.yaml names it with project:"
+		hint = "is project " + cmp.Or(project, "(none)") + " right? quota.yaml names it with project:"
 	}
 	return cli.Hint(&cli.Coded{Code: code, Err: err}, "%s", hint)
 }
@@ -95,6 +106,8 @@ type reconciliation struct {
 	SharedWith []string        `json:"shared_with"`
 	Rows       []reconciledRow `json:"rows"`
 	Limits     []limitRow      `json:"limits"`
+
+	upstream string // what messages call it
 }
 
 type reconciledRow struct {
@@ -108,9 +121,12 @@ type reconciledRow struct {
 	Verdict    bill.Verdict `json:"verdict"`
 	Correction int64        `json:"correction"`
 	Applied    bool         `json:"applied"`
+	Models     []modelRow   `json:"models"`
+	Why        []string     `json:"why"`
 
-	day bill.Day
-	own int64 // of Ours, those of this credential
+	day  bill.Day
+	own  int64 // of Ours, those of this credential
+	unit costs.Unit
 }
 
 // pending returns the number of corrections that were not made.
@@ -123,7 +139,7 @@ func (r reconciliation) pending() (n int) {
 	return n
 }
 
-// limitRow is a limit that differs from Google's.
+// limitRow is a limit that differs from the upstream's.
 type limitRow struct {
 	Bucket string `json:"bucket"`
 	Window string `json:"window"`
@@ -131,9 +147,9 @@ type limitRow struct {
 	Theirs *int64 `json:"theirs"` // nil for any number
 }
 
-// compareLimits finds the limits of the configuration that differ from Google's.
-func (r *reconciliation) compareLimits(g *gate, limits []bill.Limit) {
-	for _, d := range bill.Differ(g.Limits, limits, g.prices()) {
+// compareLimits adds the limits of the configuration that differ from the upstream's.
+func (r *reconciliation) compareLimits(all []bill.Difference) {
+	for _, d := range all {
 		row := limitRow{Bucket: d.Ours.Bucket, Window: d.Ours.Window.Text(), Ours: d.Ours.Units}
 		if d.Theirs >= 0 {
 			row.Theirs = &d.Theirs
@@ -143,21 +159,24 @@ func (r *reconciliation) compareLimits(g *gate, limits []bill.Limit) {
 }
 
 func (r reconciliation) show(s cli.Screen, g *gate) error {
-	t := s.Table("from", "to", "bucket", ">ledger", ">google", ">correction", "verdict")
+	t := s.Table("from", "to", "bucket", ">ledger", ">"+r.upstream, ">correction", "verdict")
 	for _, row := range r.Rows {
 		if row.Ours == 0 && row.Theirs == nil {
 			continue
 		}
-		google := any("-")
+		theirs := any("-")
 		if row.Theirs != nil {
-			google = *row.Theirs
+			theirs = row.amount(s, *row.Theirs)
 		}
 		correction := "-"
 		if row.Correction != 0 {
 			correction = fmt.Sprintf("%+d", row.Correction)
+			if row.unit.IsMoney() {
+				correction = row.unit.Text(row.Correction)
+			}
 		}
-		t.AppendRow([]any{s.On(time.Time(row.From)), s.On(time.Time(row.To)), row.Bucket, row.Ours,
-			google, correction, row.inWords()})
+		t.AppendRow([]any{s.On(time.Time(row.From)), s.On(time.Time(row.To)), row.Bucket,
+			row.amount(s, row.Ours), theirs, correction, r.inWords(row)})
 	}
 	err := s.Draw(t, cli.Shorten("from"), cli.Shorten("to"), cli.Drop("to"), cli.Cut("bucket", 8))
 	for _, line := range r.notes(g) {
@@ -166,17 +185,25 @@ func (r reconciliation) show(s cli.Screen, g *gate) error {
 	return err
 }
 
-func (row reconciledRow) inWords() string {
+// amount returns units as a cell.
+func (row reconciledRow) amount(s cli.Screen, units int64) any {
+	if row.unit.IsMoney() {
+		return s.Amount(row.unit, units)
+	}
+	return units
+}
+
+func (r reconciliation) inWords(row reconciledRow) string {
 	switch row.Verdict {
 	case bill.More, bill.Less:
 		if row.Applied {
 			return "corrected"
 		}
-		return "google counted " + string(row.Verdict)
+		return r.upstream + " counted " + string(row.Verdict)
 	case bill.Waiting:
-		return "google has not counted all yet"
+		return r.upstream + " has not counted all yet"
 	case bill.Unknown:
-		return "google says nothing"
+		return r.upstream + " says nothing"
 	}
 	return string(row.Verdict)
 }
@@ -190,27 +217,34 @@ func (r reconciliation) notes(g *gate) (lines []string) {
 	more := false
 	for _, row := range r.Rows {
 		more = more || row.Verdict == bill.More
+		for _, line := range row.Why {
+			lines = append(lines, fmt.Sprintf("%s of %s: %s", row.Bucket,
+				row.day.Begin.Format(time.DateOnly), line))
+		}
 	}
 	if more {
-		lines = append(lines, "something else spends from project "+r.Project+
-			": another program, or another key")
+		from := "something else spends from project " + r.Project
+		if r.Project == "" {
+			from = "something else spends from " + r.upstream + "'s account"
+		}
+		lines = append(lines, from+": another program, or another key")
 	}
 	if n := r.pending(); n > 0 {
 		lines = append(lines, fmt.Sprintf("to correct: %d; quotactl reconcile --apply does it", n))
 	}
 	for _, l := range r.Limits {
-		lines = append(lines, l.advice(g.Credential))
+		lines = append(lines, l.advice(r.upstream, g.Credential))
 	}
 	return lines
 }
 
 // advice returns what to write into the configuration.
-func (l limitRow) advice(credential string) string {
+func (l limitRow) advice(upstream, credential string) string {
 	if l.Theirs == nil {
-		return fmt.Sprintf("google sets no limit on %s, and quota.yaml %d (%s) for %s", l.Bucket,
+		return fmt.Sprintf("%s sets no limit on %s, and quota.yaml %d (%s) for %s", upstream, l.Bucket,
 			l.Ours, l.Window, credential)
 	}
-	return fmt.Sprintf("google allows %d of %s, and quota.yaml %d (%s): under limits of %s, write "+
-		"{bucket: %s, units: %d, window: %s}", *l.Theirs, l.Bucket, l.Ours, l.Window, credential,
+	return fmt.Sprintf("%s allows %d of %s, and quota.yaml %d (%s): under limits of %s, write "+
+		"{bucket: %s, units: %d, window: %s}", upstream, *l.Theirs, l.Bucket, l.Ours, l.Window, credential,
 		l.Bucket, *l.Theirs, l.Window)
 }

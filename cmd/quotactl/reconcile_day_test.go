@@ -44,7 +44,7 @@ func TestReconcileEveryHour(t *testing.T) {
 		m.Use(now, "default", units)
 		billed[day(now)] += units
 	}
-	meter := bill.Meter{Lag: 15 * time.Minute}
+	flags := reconcileFlags{apply: true, days: 3, lag: 15 * time.Minute}
 	for range 300 {
 		now = now.Add(time.Duration(10+dice.IntN(10)) * time.Minute)
 		spent := 1 + dice.Int64N(9)
@@ -59,8 +59,9 @@ func TestReconcileEveryHour(t *testing.T) {
 		if dice.IntN(4) > 0 {
 			continue
 		}
-		must(t, a.reconciled(t.Context(), g, reconciling{days: 3, apply: true, meter: meter}))
-		for _, d := range meter.Days(cfg.Table(cred).Reset("default"), now, 3, quota.Retention) {
+		must(t, a.reconciled(t.Context(), g, flags))
+		for _, d := range bill.Days(cfg.Table(cred).Reset("default"), now, 3, flags.lag,
+			quota.Retention, true) {
 			after, until := d.Span()
 			ours, err := l.Between(t.Context(), "key1", "default", after, until)
 			must(t, err)

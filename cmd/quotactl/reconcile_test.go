@@ -190,9 +190,12 @@ func TestReconcileFails(t *testing.T) {
 	m.run(78, "reconcile", "credential key1 has no service_account",
 		"hint: an API key cannot read quota")
 	must(t, os.WriteFile(m.config, []byte("credentials: [{name: key1, upstream: openai}]"), 0o600))
-	m.run(64, "reconcile", "openai is not metered by Google's own means")
+	m.run(78, "reconcile", "credential key1 has no admin_key: write admin_key: {env: VARIABLE}",
+		"hint: openai reports this to an admin key")
+	must(t, os.WriteFile(m.config, []byte("credentials: [{name: key1, upstream: generic}]"), 0o600))
+	m.run(64, "reconcile", "generic does not report this by any means that its price list names")
 	m.run(64, "reconcile --days 4", "--days 4: must be from 1 to 3")
-	m.run(64, "reconcile --lag 7h", "--lag 7h0m0s: must be from 0s to 6h")
+	m.run(64, "reconcile --lag 73h", "--lag 73h0m0s: must be from 0s to 72h")
 }
 
 // Two credentials of one project: Google counts them together, and so does the comparison.

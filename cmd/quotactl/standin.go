@@ -24,6 +24,7 @@ type standinFlags struct {
 	prices        []string
 	faults        []string
 	keys          []string
+	adminKey      string
 	latency, pace time.Duration
 	rows          int
 }
@@ -84,6 +85,8 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil,
 		"accept only this `KEY`; may be repeated (default any)")
+	flags.StringVar(&f.adminKey, "admin-key", "",
+		"accept only this `KEY` for what was billed (default any)")
 }
 
 const (
@@ -115,7 +118,7 @@ func (f standinFlags) server(name string) (http.Handler, func() any, error) {
 			words.DidYouMean(name, names), strings.Join(names, ", "))
 	}
 	s.Limits, s.Keys, s.Latency, s.Pace, s.Rows = limits, f.keys, f.latency, f.pace, f.rows
-	s.Faults = f.faults
+	s.Faults, s.AdminKey = f.faults, f.adminKey
 	if s.Prices, err = standin.ParsePrices(f.prices...); err != nil {
 		return nil, nil, cli.Usagef("%w", err)
 	}
@@ -138,8 +141,8 @@ func (f standinFlags) youtube(limits map[string][]standin.Limit) (http.Handler, 
 		}
 		s.Limits[bucket] = l[0].Units
 	}
-	if len(f.prices) > 0 || f.pace > 0 || f.rows != defaultRows {
-		return nil, nil, cli.Usagef("youtube has no --price, no --pace and no --rows")
+	if len(f.prices) > 0 || f.pace > 0 || f.rows != defaultRows || f.adminKey != "" {
+		return nil, nil, cli.Usagef("youtube has no --price, no --pace, no --rows and no --admin-key")
 	}
 	if err := s.Check(); err != nil {
 		return nil, nil, cli.Usagef("%w", err)

@@ -1,137 +1,80 @@
 // Package bill compares the ledger with the upstream's own count and limits.
 //
-// The count is in Cloud Monitoring and the limits are in Service Usage. The generated clients of the
-// two APIs, with gRPC and OpenTelemetry, would enlarge the program by half. The tests compare this
-// package with them.
+// The price list of an upstream says which requests report them. Google's are in Cloud Monitoring
+// and Service Usage, whose generated clients, with gRPC and OpenTelemetry, would enlarge the program
+// by half. The tests compare this package with them.
 package bill
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"quotabudget/internal/costs"
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/untrusted"
 )
 
-// Client reads the data of one API of one project. Its fields are set before use.
+// Client asks an upstream about one account. Its fields are set before use.
 type Client struct {
-	Account  *Account
-	Project  string // "" for the account's project
-	Service  string // the API: youtube.googleapis.com
-	Endpoint string // base URL ending in a slash for all requests; "" for Google
+	Table    *costs.Table
+	Endpoint string // URL of the upstream, ending in a slash
+	Project  string // "" for that of the service account, or none
 
-	http *http.Client
+	// Account is for requests with a service account, and Cloud the URL that they are sent to in
+	// place of Google's, ending in a slash; "" for Google.
+	Account *Account
+	Cloud   string
+	// AdminKey is for requests with an admin key.
+	AdminKey string
+	// Gate sends requests with the API key, which it adds, and charges them.
+	Gate Gate
+	// Timeout is the timeout of one request; 30 seconds by default.
+	Timeout time.Duration
+
+	cloud   *http.Client
+	answers map[string][]any // by URL, the pages
 }
 
-const (
-	cloudMonitoring = "Cloud Monitoring"
-	serviceUsage    = "Service Usage"
-)
+// Gate is a meter.Transport.
+type Gate interface {
+	http.RoundTripper
+	// Open returns the number of calls that are not booked yet.
+	Open() int
+}
+
+// booked waits until the gate has booked the calls and has learned what the responses report.
+func (c *Client) booked(ctx context.Context) error {
+	for c.Gate != nil && c.Gate.Open() > 0 {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
 
 // ProjectName returns the ID of the project, or "" if it is not known.
-func (c *Client) ProjectName() string { return cmp.Or(c.Project, c.Account.Project) }
-
-// Usage returns the units of each metric counted after from and up to until, both in whole
-// seconds. A metric without data is missing, whether nothing was used or nothing is known yet.
-// The error is an *Error or that of ctx.
-func (c *Client) Usage(ctx context.Context, from, until time.Time) (map[string]int64, error) {
-	query := url.Values{
-		"filter": {fmt.Sprintf(`metric.type="serviceruntime.googleapis.com/quota/rate/net_usage"`+
-			` AND resource.type="consumer_quota" AND resource.label.service=%q`, c.Service)},
-		"interval.startTime":             {from.UTC().Format(time.RFC3339)},
-		"interval.endTime":               {until.UTC().Format(time.RFC3339)},
-		"aggregation.alignmentPeriod":    {fmt.Sprintf("%ds", int64(until.Sub(from).Seconds()))},
-		"aggregation.perSeriesAligner":   {"ALIGN_SUM"},
-		"aggregation.crossSeriesReducer": {"REDUCE_SUM"},
-		"aggregation.groupByFields":      {"metric.label.quota_metric"},
+func (c *Client) ProjectName() string {
+	if c.Project == "" && c.Account != nil {
+		return c.Account.Project
 	}
-	used := make(map[string]int64)
-	path := "v3/projects/" + url.PathEscape(c.ProjectName()) + "/timeSeries"
-	err := c.pages(ctx, cloudMonitoring, path, query, func(page []byte) (string, error) {
-		return addUsage(page, used)
-	})
-	return used, err
+	return c.Project
 }
 
-func addUsage(page []byte, used map[string]int64) (next string, err error) {
-	var answer struct {
-		Series []struct {
-			Metric struct {
-				Labels map[string]string `json:"labels"`
-			} `json:"metric"`
-			Points []struct {
-				Value struct {
-					Int64 int64 `json:"int64Value,string"`
-				} `json:"value"`
-			} `json:"points"`
-		} `json:"timeSeries"`
-		Next string `json:"nextPageToken"`
-	}
-	if err := json.Unmarshal(page, &answer); err != nil {
-		return "", err
-	}
-	for _, series := range answer.Series {
-		for _, p := range series.Points {
-			used[series.Metric.Labels["quota_metric"]] += p.Value.Int64
-		}
-	}
-	return answer.Next, nil
-}
-
-// Limit is a project's limit of a metric.
-type Limit struct {
-	Metric string // youtube.googleapis.com/default
-	Unit   string // 1/d/{project}, 1/min/{project}/{user}
-	Units  int64  // -1 for unlimited
-}
-
-// Limits returns the limits of the API, without those of a single location. The error is an
-// *Error or that of ctx.
-func (c *Client) Limits(ctx context.Context) ([]Limit, error) {
-	var limits []Limit
-	path := "v1beta1/projects/" + url.PathEscape(c.ProjectName()) + "/services/" +
-		url.PathEscape(c.Service) + "/consumerQuotaMetrics"
-	err := c.pages(ctx, serviceUsage, path, url.Values{}, func(page []byte) (string, error) {
-		next, some, err := parseLimits(page)
-		limits = append(limits, some...)
-		return next, err
-	})
-	return limits, err
-}
-
-func parseLimits(page []byte) (next string, limits []Limit, err error) {
-	var answer struct {
-		Metrics []struct {
-			Metric string `json:"metric"`
-			Limits []struct {
-				Unit    string `json:"unit"`
-				Buckets []struct {
-					Effective  int64             `json:"effectiveLimit,string"`
-					Dimensions map[string]string `json:"dimensions"`
-				} `json:"quotaBuckets"`
-			} `json:"consumerQuotaLimits"`
-		} `json:"metrics"`
-		Next string `json:"nextPageToken"`
-	}
-	if err := json.Unmarshal(page, &answer); err != nil {
-		return "", nil, err
-	}
-	for _, m := range answer.Metrics {
-		for _, l := range m.Limits {
-			for _, b := range l.Buckets {
-				if len(b.Dimensions) == 0 {
-					limits = append(limits, Limit{m.Metric, l.Unit, b.Effective})
-				}
-			}
-		}
-	}
-	return answer.Next, limits, nil
+// Asks reports whether the upstream of a price list reports something to a key of that kind.
+func Asks(t *costs.Table, key string) bool {
+	return slices.ContainsFunc(t.Meters(), func(m costs.Meter) bool { return m.Key == key })
 }
 
 // Bounds of the pages to read.
@@ -140,61 +83,137 @@ const (
 	maxPage  = 8 << 20
 )
 
-// pages reads one page after another. read parses each and returns the next page's token.
-func (c *Client) pages(ctx context.Context, api, path string, query url.Values,
-	read func(page []byte) (next string, err error)) error {
-	for range maxPages {
-		page, err := c.get(ctx, api, path+"?"+query.Encode())
-		if err != nil {
-			return err
-		}
-		next, err := read(page)
-		if err != nil {
-			return &Error{API: api, Message: "cannot parse its response", Kind: Other}
-		}
-		if next == "" {
-			return nil
-		}
-		query.Set("pageToken", next)
+var bounds = untrusted.Bounds{Values: 1 << 20, Depth: 32, Items: 100_000, Text: 64 << 10}
+
+// ask returns the pages of a report on the time from the first moment up to the second. It asks
+// for the same report once. The error is an *Error, that of ctx, or that of the gate.
+func (c *Client) ask(ctx context.Context, m costs.Meter, from, until time.Time) ([]any, error) {
+	address := c.address(m, from, until)
+	key := m.Verb + " " + address + " " + m.Body
+	if pages, ok := c.answers[key]; ok {
+		return pages, nil
 	}
-	return &Error{API: api, Message: fmt.Sprintf("more than %d pages", maxPages), Kind: Other}
+	var pages []any
+	for next, last := address, ""; ; {
+		page, err := c.page(ctx, m, next)
+		if err = cmp.Or(err, c.booked(ctx)); err != nil {
+			return nil, err
+		}
+		pages = append(pages, page)
+		token, _ := formula.FindText(page, m.Next)
+		more, _ := formula.Find(page, m.More)
+		switch {
+		case m.Next == "" || token == "" || m.More != "" && more != true:
+			if c.answers == nil {
+				c.answers = map[string][]any{}
+			}
+			c.answers[key] = pages
+			return pages, nil
+		case token == last:
+			return nil, unusable(m, "its pages do not end: one names itself as the next")
+		case len(pages) == maxPages:
+			return nil, unusable(m, fmt.Sprintf("more than %d pages", maxPages))
+		}
+		last = token
+		next = address + separator(address) + url.Values{m.Parameter: {token}}.Encode()
+	}
 }
 
-func (c *Client) get(ctx context.Context, api, path string) ([]byte, error) {
-	base := map[string]string{cloudMonitoring: "https://monitoring.googleapis.com/",
-		serviceUsage: "https://serviceusage.googleapis.com/"}[api]
-	tokenURL := c.Account.tokenURL
-	if c.Endpoint != "" {
-		base, tokenURL = c.Endpoint, c.Endpoint+"token"
+func separator(address string) string {
+	if strings.Contains(address, "?") {
+		return "&"
 	}
-	if c.http == nil {
-		c.http = c.Account.client(context.WithoutCancel(ctx), tokenURL)
+	return "?"
+}
+
+// address returns the URL of a request.
+func (c *Client) address(m costs.Meter, from, until time.Time) string {
+	moment := func(at time.Time) string {
+		if m.Times == costs.FormEpoch {
+			return strconv.FormatInt(at.Unix(), 10)
+		}
+		return at.UTC().Format(time.RFC3339)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	address := strings.NewReplacer(costs.From, moment(from), costs.Until, moment(until),
+		costs.Seconds, strconv.FormatInt(int64(until.Sub(from).Seconds()), 10),
+		"{project}", url.PathEscape(c.ProjectName()),
+		"{service}", url.PathEscape(c.Table.Service)).Replace(m.URL)
+	if strings.HasPrefix(address, "/") {
+		return c.Endpoint + address[1:]
+	}
+	if c.Cloud != "" {
+		_, rest, _ := strings.Cut(strings.TrimPrefix(address, "https://"), "/")
+		return c.Cloud + rest
+	}
+	return address
+}
+
+// page requests one page and decodes it.
+func (c *Client) page(ctx context.Context, m costs.Meter, address string) (any, error) {
+	r, err := http.NewRequestWithContext(ctx, m.Verb, address, strings.NewReader(m.Body))
 	if err != nil {
-		return nil, err
+		return nil, unusable(m, "its address is not valid")
 	}
-	answer, err := c.http.Do(r)
+	for name, value := range m.Headers {
+		r.Header.Set(name, value)
+	}
+	response, err := c.client(ctx, m, r).Do(r)
 	if err != nil {
-		return nil, away(ctx, api, err)
+		return nil, c.away(ctx, m, err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxPage+1))
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxPage+1))
 	switch {
 	case err != nil:
-		return nil, away(ctx, api, err)
+		return nil, c.away(ctx, m, err)
 	case len(body) > maxPage:
-		return nil, &Error{API: api, Message: "its response is too long", Kind: Other}
-	case answer.StatusCode != http.StatusOK:
-		return nil, refusal(api, answer.StatusCode, body)
+		return nil, unusable(m, "its response is too long")
+	case response.StatusCode != http.StatusOK:
+		return nil, c.refusal(m, response.StatusCode, body)
+	case strings.HasPrefix(strings.TrimSpace(string(body)), "<"):
+		return nil, &Error{API: m.Name, Kind: Away, Meter: m,
+			Message: "a web page came in place of its response"}
 	}
-	return body, nil
+	page, err := untrusted.Decode(body, bounds)
+	if err != nil {
+		return nil, unusable(m, "cannot parse its response")
+	}
+	return page, nil
+}
+
+// client returns the client for a request, to which it adds an admin key. It follows no redirects,
+// because a key must only go to the address that was asked.
+func (c *Client) client(ctx context.Context, m costs.Meter, r *http.Request) *http.Client {
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	out := &http.Client{Timeout: cmp.Or(c.Timeout, timeout), CheckRedirect: stay}
+	switch at := c.Table.Credential; m.Key {
+	case "service_account":
+		if c.cloud == nil {
+			tokenURL := c.Account.tokenURL
+			if c.Cloud != "" {
+				tokenURL = c.Cloud + "token"
+			}
+			c.cloud = c.Account.client(context.WithoutCancel(ctx), tokenURL)
+		}
+		return c.cloud
+	case "api_key":
+		out.Transport = c.Gate
+	default:
+		r.Header.Set(at.Header, at.Prefix+c.AdminKey)
+	}
+	return out
 }
 
 // away returns the error of a request that got no response.
-func away(ctx context.Context, api string, err error) error {
+func (c *Client) away(ctx context.Context, m costs.Meter, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
+		return denied
+	}
+	if errors.Is(err, quota.ErrUnreachable) {
+		return err
 	}
 	if e := tokenError(err); e != nil {
 		return e
@@ -203,6 +222,14 @@ func away(ctx context.Context, api string, err error) error {
 	if u, ok := err.(*url.Error); ok { // its URL is long and adds nothing
 		why = u.Err
 	}
-	text := strings.TrimPrefix(why.Error(), "oauth2: ")
-	return &Error{API: api, Message: untrusted.Plain(text), Kind: Away}
+	text := c.hide(strings.TrimPrefix(why.Error(), "oauth2: "))
+	return &Error{API: m.Name, Message: untrusted.Plain(text), Kind: Away, Meter: m}
+}
+
+// hide removes the admin key from a text: an upstream may repeat what it was sent.
+func (c *Client) hide(text string) string {
+	if c.AdminKey == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, c.AdminKey, "[key]")
 }

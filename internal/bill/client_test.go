@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/api/serviceusage/v1beta1"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/standin"
 )
 
@@ -51,10 +52,25 @@ func newEnv(t *testing.T) *env {
 }
 
 func (s *env) client() *Client {
-	return &Client{Account: s.account, Service: service, Endpoint: s.url}
+	return &Client{Table: costs.Default(), Account: s.account, Cloud: s.url}
 }
 
-// TestUsage: Usage returns the upstream's metering by metric and interval, after its lag.
+// used returns what the upstream has counted of each bucket that it reports about.
+func used(ctx context.Context, c *Client, from, until time.Time) (map[string]int64, error) {
+	units, m := map[string]int64{}, c.Table.Meters()[0]
+	for _, f := range m.Usage {
+		n, err := c.Count(ctx, m, f, Day{Begin: from, End: until, Until: until})
+		if err != nil {
+			return nil, err
+		}
+		if n.Known {
+			units[service+"/"+f.Bucket] = n.Units
+		}
+	}
+	return units, nil
+}
+
+// TestUsage: Count returns the upstream's metering by metric and interval, after its lag.
 func TestUsage(t *testing.T) {
 	s := newEnv(t)
 	s.Cloud.Lag = 7 * time.Minute
@@ -64,11 +80,11 @@ func TestUsage(t *testing.T) {
 	s.Use(s.now.Add(-5*time.Minute), "default", 100)
 	usage := func(from, until time.Duration) map[string]int64 {
 		t.Helper()
-		used, err := s.client().Usage(t.Context(), s.now.Add(-from), s.now.Add(-until))
+		units, err := used(t.Context(), s.client(), s.now.Add(-from), s.now.Add(-until))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return used
+		return units
 	}
 	const byDefault, search = service + "/default", service + "/search_list"
 	for _, c := range []struct {
@@ -94,15 +110,10 @@ func TestLimits(t *testing.T) {
 	s := newEnv(t)
 	s.YouTube.Limits, s.MinuteLimit = map[string]int64{"default": 20_000, "search_list": 0}, 300
 	got, err := s.client().Limits(t.Context())
-	want := []Limit{
-		{service + "/default", "1/d/{project}", 20_000},
-		{service + "/default", "1/min/{project}", 300},
-		{service + "/search_list", "1/d/{project}", 0},
-		{service + "/video_batch_get_stats", "1/d/{project}", 10_000},
-		{service + "/video_insert", "1/d/{project}", 100},
-	}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %v", got, err)
+	const want = "default 20000 day, default 300 1m, search_list 0 day, " +
+		"video_batch_get_stats 10000 day, video_insert 100 day"
+	if text := inWords(got); err != nil || text != want {
+		t.Errorf("%s, %v", text, err)
 	}
 }
 
@@ -137,7 +148,7 @@ func TestAsTheGeneratedClients(t *testing.T) {
 			}
 			return nil
 		})
-	ours, err2 := s.client().Usage(ctx, from, s.now)
+	ours, err2 := used(ctx, s.client(), from, s.now)
 	if err := errors.Join(err, err2); err != nil || !maps.Equal(ours, theirs) || len(ours) != 2 {
 		t.Errorf("ours %v, theirs %v, %v", ours, theirs, err)
 	}
@@ -150,15 +161,26 @@ func TestAsTheGeneratedClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var limits []Limit
+	var limits []string
 	for _, m := range answer.Metrics {
 		for _, l := range m.ConsumerQuotaLimits {
-			limits = append(limits, Limit{m.Metric, l.Unit, l.QuotaBuckets[0].EffectiveLimit})
+			bucket := strings.TrimPrefix(l.Metric, service+"/")
+			limits = append(limits, fmt.Sprint(bucket, " ", l.QuotaBuckets[0].EffectiveLimit, " day"))
 		}
 	}
-	if got, err := s.client().Limits(ctx); err != nil || !slices.Equal(got, limits) {
-		t.Errorf("ours %v, theirs %v, %v", got, limits, err)
+	got, err := s.client().Limits(ctx)
+	if text := inWords(got); err != nil || text != strings.Join(limits, ", ") {
+		t.Errorf("ours %s, theirs %v, %v", text, limits, err)
 	}
+}
+
+// inWords writes limits as "default 100 day".
+func inWords(limits []Limit) string {
+	var all []string
+	for _, l := range limits {
+		all = append(all, fmt.Sprint(l.Bucket, " ", l.Units, " ", l.Window.Text()))
+	}
+	return strings.Join(all, ", ")
 }
 
 // TestErrors: each refusal leads to the hint what to do.
@@ -176,9 +198,9 @@ func TestErrors(t *testing.T) {
 	} {
 		s := newEnv(t)
 		s.Cloud.Fault = c.fault
-		_, err := s.client().Usage(t.Context(), s.now.Add(-time.Hour), s.now)
+		_, err := used(t.Context(), s.client(), s.now.Add(-time.Hour), s.now)
 		e, ok := errors.AsType[*Error](err)
-		if !ok || e.Kind != c.kind || c.role != "" && e.Role() != c.role {
+		if !ok || e.Kind != c.kind || c.role != "" && e.Meter.Role != c.role {
 			t.Errorf("%s: %#v", c.fault, err)
 		}
 		if _, err := s.client().Limits(t.Context()); (err == nil) != c.limits {
@@ -191,7 +213,7 @@ func TestErrors(t *testing.T) {
 		s.Cloud.Fault = fault
 		_, err := s.client().Limits(t.Context())
 		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != kind ||
-			e.Role() != "roles/serviceusage.serviceUsageViewer" ||
+			e.Meter.Role != "roles/serviceusage.serviceUsageViewer" ||
 			e.Host() != "serviceusage.googleapis.com" {
 			t.Errorf("%s: %#v", fault, err)
 		}
@@ -220,7 +242,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("another project: %v", e)
 	}
 	c = s.client()
-	c.Endpoint = "http://127.0.0.1:1/"
+	c.Cloud = "http://127.0.0.1:1/"
 	if e := ask(c); e.Kind != Away || !strings.Contains(e.Error(), "cannot be reached") {
 		t.Errorf("nobody listens: %v", e)
 	}
@@ -248,7 +270,7 @@ func TestTokenStays(t *testing.T) {
 	}))
 	defer front.Close()
 	c := s.client()
-	c.Endpoint = front.URL + "/"
+	c.Cloud = front.URL + "/"
 	if _, err := c.Limits(t.Context()); err == nil || len(seen) > 0 {
 		t.Errorf("%v; elsewhere saw %q", err, seen)
 	}

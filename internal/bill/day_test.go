@@ -54,7 +54,7 @@ func TestDays(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, d := range (Meter{Lag: c.lag}).Days(pacific(t), now, c.n, c.kept) {
+		for _, d := range Days(pacific(t), now, c.n, c.lag, c.kept, true) {
 			text := fmt.Sprintf("%s %.0fh to %s", d.Begin.UTC().Format("01-02T15:04"),
 				d.End.Sub(d.Begin).Hours(), d.Until.UTC().Format("01-02T15:04"))
 			if d.Settled {
@@ -71,7 +71,7 @@ func TestDays(t *testing.T) {
 // TestSpan: every entry is in exactly one of two consecutive days.
 func TestSpan(t *testing.T) {
 	now := time.Date(2026, 6, 2, 12, 0, 0, 0, time.UTC)
-	days := Meter{}.Days(pacific(t), now, 2, 72*time.Hour)
+	days := Days(pacific(t), now, 2, 0, 72*time.Hour, true)
 	_, until := days[0].Span()
 	after, _ := days[1].Span()
 	if !until.Equal(after) || !after.Equal(days[1].Begin.Add(-time.Microsecond)) {
@@ -88,16 +88,19 @@ func TestJudge(t *testing.T) {
 		known        bool
 		want         Verdict
 		correction   int64
+		slack        int64
 	}{
-		{true, 100, 100, true, Agrees, 0}, {false, 100, 100, true, Agrees, 0},
-		{true, 100, 120, true, More, 20}, {false, 100, 120, true, More, 20},
-		{true, 0, 20, true, More, 20},
-		{true, 100, 70, true, Less, -30}, {false, 100, 70, true, Waiting, 0},
-		{true, 100, 0, true, Less, -100},
-		{true, 100, 0, false, Unknown, 0}, {false, 100, 0, false, Waiting, 0},
-		{true, 0, 0, false, Agrees, 0}, {false, 0, 0, false, Agrees, 0},
+		{true, 100, 100, true, Agrees, 0, 0}, {false, 100, 100, true, Agrees, 0, 0},
+		{true, 100, 120, true, More, 20, 0}, {false, 100, 120, true, More, 20, 0},
+		{true, 0, 20, true, More, 20, 0},
+		{true, 100, 70, true, Less, -30, 0}, {false, 100, 70, true, Waiting, 0, 0},
+		{true, 100, 0, true, Less, -100, 0},
+		{true, 100, 0, false, Unknown, 0, 0}, {false, 100, 0, false, Waiting, 0, 0},
+		{true, 100, 70, true, Agrees, 0, 30}, {true, 100, 69, true, Less, -31, 30},
+		{true, 100, 0, false, Unknown, 0, 100}, {false, 100, 120, true, More, 20, 30},
+		{true, 0, 0, false, Agrees, 0, 0}, {false, 0, 0, false, Agrees, 0, 0},
 	} {
-		v, correction := Day{Settled: c.settled}.Judge(c.ours, c.theirs, c.known)
+		v, correction := Day{Settled: c.settled}.Judge(c.ours, c.theirs, c.known, c.slack)
 		if v != c.want || correction != c.correction {
 			t.Errorf("%+v: %s, %d", c, v, correction)
 		}

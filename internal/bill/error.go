@@ -1,11 +1,13 @@
 package bill
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 
+	"quotabudget/internal/costs"
+	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/untrusted"
 )
 
@@ -24,10 +26,11 @@ const (
 
 // Error is a failed request.
 type Error struct {
-	API     string // name of the API
-	Status  int    // HTTP; 0 without a response
-	Reason  string // the API's word, or ""
-	Message string // one line
+	API     string      // name of what was asked
+	Meter   costs.Meter // zero if no token was issued
+	Status  int         // HTTP; 0 without a response
+	Reason  string      // the API's word, or ""
+	Message string      // one line
 	Kind    Kind
 }
 
@@ -49,52 +52,48 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Role returns the role that the account lacks.
-func (e *Error) Role() string {
-	if e.API == cloudMonitoring {
-		return "roles/monitoring.viewer"
-	}
-	return "roles/serviceusage.serviceUsageViewer"
-}
-
 // Host returns the API that is not enabled.
 func (e *Error) Host() string {
-	if e.API == cloudMonitoring {
-		return "monitoring.googleapis.com"
+	u, err := url.Parse(e.Meter.URL)
+	if err != nil {
+		return ""
 	}
-	return "serviceusage.googleapis.com"
+	return u.Host
 }
 
+// unusable returns the error of a response that cannot be relied on.
+func unusable(m costs.Meter, message string) error {
+	return &Error{API: m.Name, Meter: m, Kind: Other, Message: message}
+}
+
+// The places of message and reason in the errors of the upstreams.
+var (
+	messages = []string{"error.message", "message", "detail", "title", "error"}
+	reasons  = []string{"error.status", "error.type", "error.code", "title"}
+)
+
 // refusal parses an error response.
-func refusal(api string, status int, body []byte) error {
-	var answer struct {
-		Error struct {
-			Message string `json:"message"`
-			Status  string `json:"status"`
-			Errors  []struct {
-				Reason string `json:"reason"`
-			} `json:"errors"`
-			Details []struct {
-				Reason string `json:"reason"`
-			} `json:"details"`
-		} `json:"error"`
+func (c *Client) refusal(m costs.Meter, status int, body []byte) error {
+	said, _ := untrusted.Decode(body, bounds) // otherwise the status must do
+	first := func(paths []string) string {
+		for _, path := range paths {
+			if text := formula.FirstText(said, path); text != "" {
+				return untrusted.Plain(c.hide(text))
+			}
+		}
+		return ""
 	}
-	_ = json.Unmarshal(body, &answer) // otherwise the status must do
-	said := answer.Error
-	e := &Error{API: api, Status: status, Reason: untrusted.Plain(said.Status),
-		Message: untrusted.Plain(said.Message)}
-	var reasons []string
-	for _, d := range said.Details {
-		reasons = append(reasons, d.Reason)
+	e := &Error{API: m.Name, Meter: m, Status: status, Message: first(messages)}
+	if e.Reason = first(reasons); e.Reason == e.Message {
+		e.Reason = ""
 	}
-	for _, d := range said.Errors {
-		reasons = append(reasons, d.Reason)
-	}
+	details := append(formula.Values(said, "error.details.*.reason"),
+		formula.Values(said, "error.errors.*.reason")...)
 	switch {
 	case status >= 500 || status == http.StatusTooManyRequests:
 		e.Kind = Away
-	case slices.Contains(reasons, "SERVICE_DISABLED"),
-		slices.Contains(reasons, "accessNotConfigured"):
+	case slices.Contains(details, any("SERVICE_DISABLED")),
+		slices.Contains(details, any("accessNotConfigured")):
 		e.Kind = Disabled
 	case status == http.StatusUnauthorized:
 		e.Kind = BadKey

@@ -40,7 +40,9 @@ type Credential struct {
 	Name     string
 	Upstream string // whose quota it is
 	APIKey   Secret
+	AdminKey Secret // reads the upstream's own count
 	Account  ServiceAccount
+	Project  string        // "" for that of the account, or none
 	Limits   []quota.Limit // at least one
 	Observe  bool          // mode: observe
 	Open     []string      // methods that pass when the ledger cannot be reached
@@ -231,7 +233,7 @@ func (r *reader) usualCredential() {
 // keyOf is where the credential's key is; DefaultCredential has a default for it.
 func (r *reader) keyOf(c Credential) Secret {
 	switch {
-	case c.APIKey.placed():
+	case c.APIKey.Placed():
 		return c.APIKey
 	case c.Name == DefaultCredential:
 		return EnvSecret(KeyVariable, r.getenv)

@@ -16,14 +16,16 @@ const (
 
 // credential checks a credential against the price list of its upstream.
 func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
-	c := Credential{Name: f.Name, Upstream: f.Upstream, APIKey: f.APIKey, Account: f.ServiceAccount,
-		Observe: f.Mode == modeObserve, Open: f.WhenUnreachable.Open,
+	c := Credential{Name: f.Name, Upstream: f.Upstream, APIKey: f.APIKey, AdminKey: f.AdminKey,
+		Account: f.ServiceAccount, Observe: f.Mode == modeObserve, Open: f.WhenUnreachable.Open,
 		AtMost: f.WhenUnreachable.AtMost, Pace: f.Pace}
 	if !firstNew(r.credentials, c.Name) {
 		at.Key("name").Add("two credentials are named %s", words.Clip(c.Name))
 	}
 	c.APIKey.getenv, c.APIKey.File = r.getenv, r.path(c.APIKey.File)
-	c.Account.File, c.Account.Project = r.path(c.Account.File), f.Project
+	c.AdminKey.getenv, c.AdminKey.File = r.getenv, r.path(c.AdminKey.File)
+	c.AdminKey.owner, c.AdminKey.name = c.Name, adminKey
+	c.Account.File, c.Project = r.path(c.Account.File), f.Project
 	if c.Account.Endpoint != "" {
 		c.Account.Endpoint = withSlash(c.Account.Endpoint)
 	}

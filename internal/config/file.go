@@ -36,6 +36,7 @@ func (p *filePrices) UnmarshalYAML(n *yaml.Node) error {
 type fileCredential struct {
 	Name, Upstream, Mode string
 	APIKey               Secret         `yaml:"api_key"`
+	AdminKey             Secret         `yaml:"admin_key"`
 	ServiceAccount       ServiceAccount `yaml:"service_account"`
 	Project              string
 	Limits               []fileLimit

@@ -114,7 +114,7 @@ func checkNoKey(text string) error {
 }
 
 // projectForm matches a project's ID or number.
-var projectForm = regexp.MustCompile(`^(?:[a-z0-9.-]+:)?[a-z0-9-]{1,63}$`)
+var projectForm = regexp.MustCompile(`^(?:[a-z0-9.-]+:)?[A-Za-z0-9_-]{1,63}$`)
 
 func checkProject(text string) error {
 	if !projectForm.MatchString(text) {

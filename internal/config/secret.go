@@ -17,7 +17,11 @@ type Secret struct {
 
 	getenv func(string) string
 	owner  string // credential, for the error of a secret without a place
+	name   string // adminKey, or "" for an API key
 }
+
+// adminKey is the key of the configuration that names the place of an admin key.
+const adminKey = "admin_key"
 
 // FileSecret is the key in the file at path.
 func FileSecret(path string, getenv func(string) string) Secret {
@@ -38,18 +42,30 @@ func (s Secret) Key() (string, error) {
 	case s.Env != "":
 		where := "environment variable " + s.Env
 		if strings.TrimSpace(s.getenv(s.Env)) == "" {
-			return "", fmt.Errorf("api key: %s is not set or empty", where)
+			return "", fmt.Errorf("%s: %s is not set or empty", s.words(), where)
 		}
-		return checkKey(where, s.getenv(s.Env))
+		return s.check(where, s.getenv(s.Env))
 	case s.File != "":
 		text, err := ReadFile(s.File, maxKeyBytes)
 		if err != nil {
-			return "", fmt.Errorf("api key: file %s: %w", s.File, reason(err))
+			return "", fmt.Errorf("%s: file %s: %w", s.words(), s.File, reason(err))
 		}
-		return checkKey("file "+s.File, string(text))
+		return s.check("file "+s.File, string(text))
+	}
+	if s.name == adminKey {
+		return "", fmt.Errorf("credential %s has no admin_key: write admin_key: {env: VARIABLE} or "+
+			"{file: path}", s.owner)
 	}
 	return "", fmt.Errorf("credential %s has no api_key: write api_key: {env: %s} or {file: path}",
 		s.owner, KeyVariable)
+}
+
+// words returns what the secret is, for messages.
+func (s Secret) words() string {
+	if s.name == adminKey {
+		return "admin key"
+	}
+	return "api key"
 }
 
 // Advice is what to do when there is no key.
@@ -91,17 +107,18 @@ func (s Secret) underSystemd() bool {
 	return dir != "" && filepath.Dir(s.File) == filepath.Clean(dir)
 }
 
-func (s Secret) placed() bool { return s.Env != "" || s.File != "" }
+// Placed reports whether the secret names a place.
+func (s Secret) Placed() bool { return s.Env != "" || s.File != "" }
 
-func checkKey(where, text string) (string, error) {
+func (s Secret) check(where, text string) (string, error) {
 	key := strings.TrimSpace(text)
 	if key == "" {
-		return "", fmt.Errorf("api key: %s is empty", where)
+		return "", fmt.Errorf("%s: %s is empty", s.words(), where)
 	}
 	for _, r := range key {
 		if r <= ' ' || r > '~' {
-			return "", fmt.Errorf("api key: %s contains more than a key: put the key alone "+
-				"on one line", where)
+			return "", fmt.Errorf("%s: %s contains more than a key: put the key alone on one line",
+				s.words(), where)
 		}
 	}
 	return key, nil
@@ -126,7 +143,6 @@ func (s Secret) GoString() string { return s.String() }
 type ServiceAccount struct {
 	File     string // path of the JSON key; "" for no account
 	Endpoint string // URL that ends in a slash, of a stand-in; "" for Google
-	Project  string `yaml:"-"` // "" for that of the account
 }
 
 // Key reads the file, of at most so many bytes. Errors name the file, never what it holds.
@@ -148,9 +164,11 @@ func (s ServiceAccount) Secret(getenv func(string) string) Secret {
 func (c *Config) WithoutKeys(variables []string) []string {
 	names, keys := map[string]bool{KeyVariable: true}, map[string]bool{}
 	for _, cred := range c.Credentials {
-		names[cred.APIKey.Env] = true
-		if key, err := cred.APIKey.Key(); err == nil {
-			keys[key] = true
+		for _, secret := range []Secret{cred.APIKey, cred.AdminKey} {
+			names[secret.Env] = true
+			if key, err := secret.Key(); err == nil {
+				keys[key] = true
+			}
 		}
 	}
 	var kept []string

@@ -133,8 +133,8 @@ func (r *reader) meter(f fileMeter, at grammar.Place) {
 	}
 	if (f.Get == "") == (f.Post == "") {
 		at.Add("write get or post, one of them")
-	} else if u, err := url.Parse(m.URL); err == nil && u.Host != "" {
-		m.Name = cmp.Or(m.Name, u.Host)
+	} else if u, err := url.Parse(m.URL); err == nil {
+		m.Name = cmp.Or(m.Name, u.Host, r.table.Upstream)
 	}
 	if len(f.Usage)+len(f.Limits) == 0 {
 		at.Add("write usage or limits")

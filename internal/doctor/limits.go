@@ -54,8 +54,7 @@ const tooMuch = "what the upstream does not give is refused by it, and billed"
 // google compares the limits of a credential with what Google says that its project has. It reports
 // whether Google was asked.
 func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) bool {
-	service := bill.ServiceOf(t)
-	if c.Account.File == "" || service == "" {
+	if c.Account.File == "" || !bill.Asks(t, "service_account") {
 		return false
 	}
 	about := "credential " + c.Name
@@ -65,14 +64,14 @@ func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) 
 			"a user with the key can read all that its account can",
 			"chmod 600 " + c.Account.File})
 	}
-	limits, err := googleLimits(ctx, c.Account, service)
+	limits, err := googleLimits(ctx, c, t)
 	if err != nil {
 		e.add(Finding{Warning, "google", about, "Google's limits cannot be read: " + err.Error(),
 			"whether its limits are those of its project is not known",
 			"quotactl reconcile --credential " + c.Name + " says what to do"})
 		return false
 	}
-	for _, d := range bill.Differ(c.Limits, limits, t) {
+	for _, d := range bill.Differ(c.Limits, limits) {
 		if d.Theirs >= 0 && d.Theirs < d.Ours.Units {
 			e.add(Finding{Warning, "limit-google", fmt.Sprintf("limit %s of %s", d.Ours.Name(),
 				c.Name), fmt.Sprintf("it allows %d units, and Google gives its project %d",
@@ -85,8 +84,9 @@ func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) 
 
 func nobody(string) string { return "" }
 
-func googleLimits(ctx context.Context, a config.ServiceAccount, service string) (
+func googleLimits(ctx context.Context, c config.Credential, t *costs.Table) (
 	[]bill.Limit, error) {
+	a := c.Account
 	text, err := a.Key(bill.MaxKey)
 	if err != nil {
 		return nil, err
@@ -95,8 +95,7 @@ func googleLimits(ctx context.Context, a config.ServiceAccount, service string) 
 	if err != nil {
 		return nil, fmt.Errorf("file %s %w", a.File, err)
 	}
-	client := &bill.Client{Account: account, Project: a.Project, Service: service,
-		Endpoint: a.Endpoint}
+	client := &bill.Client{Table: t, Account: account, Project: c.Project, Cloud: a.Endpoint}
 	if client.ProjectName() == "" {
 		return nil, errors.New("the key of its service account names no project")
 	}

@@ -109,6 +109,11 @@ func (c *call) messages() {
 		cost{bucket: part("output", of), billed: g.output, held: g.most}, paid(c.money(g))) {
 		return
 	}
+	c.record(g.model, money, c.money(g))
+	c.record(g.model, "uncached_input_tokens", float64(g.fresh()-g.written))
+	c.record(g.model, "ephemeral_5m_input_tokens", float64(g.written))
+	c.record(g.model, "cache_read_input_tokens", float64(g.cached))
+	c.record(g.model, "output_tokens", float64(g.output))
 	c.anthropicHeaders(g.model)
 	doc := object{"id": c.id("msg_"), "type": "message", "role": "assistant", "model": g.model,
 		"content": []any{}, "stop_reason": nil, "stop_sequence": nil}

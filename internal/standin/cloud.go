@@ -231,9 +231,9 @@ func (s *YouTube) Shown(bucket string, start, end time.Time) (units int64) {
 // there is one.
 func (s *YouTube) quotaMetrics() any {
 	defer s.locked()()
-	limit := func(unit string, units int64) object {
+	limit := func(bucket, unit string, units int64) object {
 		text := strconv.FormatInt(units, 10)
-		return object{"unit": unit, "quotaBuckets": []any{
+		return object{"metric": "youtube.googleapis.com/" + bucket, "unit": unit, "quotaBuckets": []any{
 			object{"effectiveLimit": text, "defaultLimit": text}}}
 	}
 	var metrics []any
@@ -242,9 +242,9 @@ func (s *YouTube) quotaMetrics() any {
 		if bucket == minuteBucket {
 			continue
 		}
-		limits := []any{limit("1/d/{project}", all[bucket][0].Units)}
+		limits := []any{limit(bucket, "1/d/{project}", all[bucket][0].Units)}
 		if perMinute := all[minuteBucket]; bucket == "default" && len(perMinute) > 0 {
-			limits = append(limits, limit("1/min/{project}", perMinute[0].Units))
+			limits = append(limits, limit(bucket, "1/min/{project}", perMinute[0].Units))
 		}
 		metrics = append(metrics, object{"metric": "youtube.googleapis.com/" + bucket,
 			"displayName": bucket, "unit": "1", "consumerQuotaLimits": limits})

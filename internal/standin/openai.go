@@ -114,6 +114,7 @@ func (c *call) admitOpenAI(g generation, n int64) bool {
 	g.output *= n
 	ok := c.admit(one(part("requests", g.model), 1), tokens, paid(c.money(g)))
 	if ok {
+		c.record(g.model, money, c.money(g))
 		c.openAIHeaders(g.model)
 	}
 	return ok

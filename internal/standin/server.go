@@ -27,6 +27,8 @@ type Server struct {
 	Prices map[string]float64
 	// Keys are the credentials of the account. If empty, any is valid, but a request needs one.
 	Keys []string
+	// AdminKey is the key that may read what was billed. If it is "", any is valid.
+	AdminKey string
 	// Latency delays the beginning of every response, Pace each event of a stream.
 	Latency, Pace time.Duration
 	// Rows is the number of things of each kind, and the most that a list holds; 0 means 3.
@@ -42,6 +44,7 @@ type Server struct {
 	mu     sync.Mutex // guards the fields below, and Prices
 	meter  meter
 	counts Counts
+	bills  map[figure]float64
 	zone   *time.Location
 	faults []fault
 	ahead  time.Duration         // added to the clock
@@ -146,6 +149,7 @@ func (s *Server) start() {
 	}
 	s.Prices = prices
 	s.meter = meter{limits, s.api.refills, map[string][]*rate{}, map[string]int64{}}
+	s.bills = map[figure]float64{}
 	s.Rows = cmp.Or(s.Rows, 3)
 	s.zone, _ = time.LoadLocation(s.api.zone) // the zone data are embedded
 	var err error
@@ -203,14 +207,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case err != nil:
 		c.fail(http.StatusRequestEntityTooLarge, "the request is too large")
-	case !s.knows(s.api.key(r)):
+	case !s.knows(s.api.key(r), isBill(r)):
 		c.fail(http.StatusUnauthorized, "the credential is not valid")
-	case !c.failing():
+	case !c.failing() && !c.bill():
 		s.api.serve(c)
 	}
 }
 
-func (s *Server) knows(key string) bool {
+func (s *Server) knows(key string, admin bool) bool {
+	if admin && s.AdminKey != "" {
+		return key == s.AdminKey
+	}
 	return key != "" && (len(s.Keys) == 0 || slices.Contains(s.Keys, key))
 }
 
@@ -257,6 +264,8 @@ type settings struct {
 	controls
 	Limits map[string][]Limit `json:"limits"`
 	Prices map[string]float64 `json:"prices"`
+	// Used is billed for another program: by day, model and the name of a figure.
+	Used map[string]map[string]map[string]float64 `json:"used"`
 }
 
 // decode reads settings and rejects unknown fields.
@@ -280,6 +289,13 @@ func (s *Server) change(body io.Reader) error {
 			s.meter.change(bucket, limits)
 		}
 		maps.Copy(s.Prices, c.Prices)
+		for day, models := range c.Used {
+			for model, figures := range models {
+				for name, amount := range figures {
+					s.bills[figure{day, model, name}] += amount
+				}
+			}
+		}
 	})
 }
 

@@ -123,6 +123,11 @@ func serveX(c *call) {
 		c.unseen(fresh)
 		return
 	}
+	for _, id := range fresh {
+		if strings.HasPrefix(id, "post") {
+			c.record("", "posts", 1)
+		}
+	}
 	c.xHeaders(route.endpoint)
 	c.ok(xDocument(route, ids, authors))
 }

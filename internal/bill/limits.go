@@ -1,0 +1,123 @@
+package bill
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/quota"
+)
+
+// Limit is a limit that the upstream reports.
+type Limit struct {
+	Bucket string // or part of one
+	Window quota.Window
+	Units  int64 // -1 for unlimited
+}
+
+// Limits returns the limits that the upstream reports of the account.
+func (c *Client) Limits(ctx context.Context) (all []Limit, err error) {
+	for _, m := range c.Table.Meters() {
+		if len(m.Limits) == 0 {
+			continue
+		}
+		pages, err := c.ask(ctx, m, time.Time{}, time.Time{})
+		if err != nil {
+			return nil, err
+		}
+		before := len(all)
+		for _, page := range pages {
+			rows := []any{page}
+			if m.Rows != "" {
+				rows = formula.Items(page, m.Rows)
+			}
+			for _, row := range rows {
+				for _, f := range m.Limits {
+					l, ok, err := c.limit(m, f, row)
+					if err != nil {
+						return nil, err
+					}
+					if ok && !slices.Contains(all, l) {
+						all = append(all, l)
+					}
+				}
+			}
+		}
+		if len(all) == before && m.Metric == "" {
+			return nil, unusable(m, "its response has no limits")
+		}
+	}
+	return all, nil
+}
+
+// limit reads a limit in a row. It returns false if there is none that the price list knows.
+func (c *Client) limit(m costs.Meter, f costs.Figure, row any) (l Limit, ok bool, err error) {
+	l = Limit{Bucket: f.Bucket, Window: f.Window, Units: -1}
+	if unit, _ := formula.FindText(row, "unit"); f.Unit != "" && unit != f.Unit {
+		return l, false, nil
+	}
+	if f.Bucket == "" {
+		metric, _ := formula.FindText(row, m.Metric)
+		bucket, known := c.Table.BucketOfMetric(metric)
+		if l.Bucket = bucket.Name; !known {
+			return l, false, nil
+		}
+	}
+	if model, _ := formula.FindText(row, m.Model); model != "" {
+		l.Bucket = c.Table.PartOf(l.Bucket, model)
+	}
+	if text, _ := formula.FindText(row, f.Paths[0]); text == "-1" && len(f.Paths) == 1 {
+		return l, true, nil
+	}
+	n, ok, err := number(m, f, row)
+	if err != nil || !ok {
+		return l, false, err
+	}
+	l.Units = int64(n * f.Scale)
+	if i := slices.IndexFunc(f.Tiers, func(tier int64) bool { return tier >= l.Units }); i >= 0 {
+		l.Units = f.Tiers[i]
+	}
+	if f.Rate != "" {
+		rate, _ := formula.FindText(row, f.Rate)
+		if l.Window, err = quota.ParseWindow(fmt.Sprintf("restoring %s/1s", rate), ""); err != nil {
+			return l, false, unusable(m, f.Rate+" is not a rate")
+		}
+	}
+	return l, true, nil
+}
+
+// Difference is a limit that differs from the upstream's.
+type Difference struct {
+	Ours   quota.Limit
+	Theirs int64 // -1 for unlimited
+}
+
+// Differ returns our limits that differ from the upstream's.
+func Differ(ours []quota.Limit, theirs []Limit) (all []Difference) {
+	for _, their := range theirs {
+		for _, l := range ours {
+			if l.Bucket == their.Bucket && !l.Across && their.About(l.Window) &&
+				l.Units != their.Units {
+				all = append(all, Difference{l, their.Units})
+			}
+		}
+	}
+	return all
+}
+
+// About reports whether a limit of ours in that window is comparable: a sliding window of a day or
+// a minute is, to one of the calendar.
+func (l Limit) About(w quota.Window) bool {
+	short := func(w quota.Window) string {
+		text := w.Text()
+		if w.IsRestoring() {
+			return "restoring"
+		}
+		return strings.NewReplacer("24h", "day", "1m", "minute").Replace(text)
+	}
+	return short(l.Window) == short(w)
+}
