@@ -17,6 +17,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/report"
+	"quotabudget/internal/serve"
 )
 
 const maxPlanDays = 3660
@@ -191,7 +192,7 @@ func drawSVG(path string, o *planned) error {
 	if err != nil {
 		return err
 	}
-	if err := writeSVG(file, o.Report.Series, o.hours); err != nil {
+	if err := serve.DrawPlan(file, o.Planned, o.hours); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return file.Close()

@@ -2,13 +2,13 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/guptarohit/asciigraph"
 
 	"quotabudget/internal/plan"
+	"quotabudget/internal/report"
 )
 
 // pictureSize is the size of a picture on a terminal.
@@ -21,7 +21,7 @@ type pictureSize struct {
 // pictureOf draws one limit in units, with a line at its Cap. It returns "" for a series without a
 // step.
 func pictureOf(s plan.Series, size pictureSize) string {
-	use := spread(s.Use, size.Columns)
+	use := report.Peaks(s.Use, size.Columns)
 	if len(use) == 0 {
 		return ""
 	}
@@ -61,20 +61,6 @@ func pictureOf(s plan.Series, size pictureSize) string {
 		text.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
 	return text.String()
-}
-
-// spread returns the series in the given number of columns, each the peak of its steps. With
-// fewer steps than columns a step fills several columns. It is empty for a series without a step.
-func spread(use []int64, columns int) (peaks []float64) {
-	if len(use) == 0 {
-		return nil
-	}
-	for i := range columns {
-		from := i * len(use) / columns
-		to := max(from+1, (i+1)*len(use)/columns)
-		peaks = append(peaks, float64(slices.Max(use[from:to])))
-	}
-	return peaks
 }
 
 // endOf returns the end of the last step.

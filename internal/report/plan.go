@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 
 	"quotabudget/internal/costs"
@@ -222,4 +223,18 @@ func PartOf(percent float64) float64 {
 	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(percent, 'g', -1, 64)) // it is a number
 	part, _ := exact.Quo(exact, big.NewRat(100, 1)).Float64()
 	return part
+}
+
+// Peaks returns the use of a limit in the given number of columns, each the peak of its steps. With
+// fewer steps than columns a step fills several columns.
+func Peaks(use []int64, columns int) (peaks []float64) {
+	if len(use) == 0 {
+		return nil
+	}
+	for i := range columns {
+		from := i * len(use) / columns
+		to := max(from+1, (i+1)*len(use)/columns)
+		peaks = append(peaks, float64(slices.Max(use[from:to])))
+	}
+	return peaks
 }

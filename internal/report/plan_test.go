@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,5 +70,22 @@ func TestLose(t *testing.T) {
 	}
 	if out := NewPlan(o); len(out.Lost) != mostLost || out.More != 3 {
 		t.Errorf("%d listed, %d more", len(out.Lost), out.More)
+	}
+}
+
+func TestPeaks(t *testing.T) {
+	for _, c := range []struct {
+		use     []int64
+		columns int
+		want    []float64
+	}{
+		{[]int64{1, 9, 2, 3, 4}, 2, []float64{9, 4}},
+		{[]int64{1, 2}, 5, []float64{1, 1, 1, 2, 2}},
+		{[]int64{1, 2, 3}, 3, []float64{1, 2, 3}},
+		{nil, 2, nil},
+	} {
+		if got := Peaks(c.use, c.columns); !slices.Equal(got, c.want) {
+			t.Errorf("%d in %d columns: %v, want %v", c.use, c.columns, got, c.want)
+		}
 	}
 }

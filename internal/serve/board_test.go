@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"bytes"
+	"encoding/xml"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +176,19 @@ func TestPlanPage(t *testing.T) {
 	s.shows("/plan?days=8", 400, "from 1 to 7")
 	short, _ := newBudget(t, 510)
 	short.shows("/plan?days=2", 200, "lose pages", "Runs that lose pages", "its share")
+}
+
+// TestDrawPlan: the picture of a plan is XML, with a plot for each limit and the lost hours.
+func TestDrawPlan(t *testing.T) {
+	s, _ := newBudget(t, 510)
+	planned, err := s.server.Source().Plan(t.Context(), 2)
+	must(t, err)
+	var out bytes.Buffer
+	must(t, DrawPlan(&out, planned, []time.Time{planned.Report.From.Add(time.Hour)}))
+	if n := strings.Count(out.String(), `class="lost"`); n != len(planned.Report.Series) {
+		t.Errorf("%d plots with the lost hour, of %d limits", n, len(planned.Report.Series))
+	}
+	must(t, xml.Unmarshal(out.Bytes(), new(struct{})))
 }
 
 // TestLogAmounts: money and tokens are shown as what they are, and are not added up.

@@ -23,6 +23,7 @@ type planBody struct {
 type planPlot struct {
 	plan.Use
 	*plot
+	Y int // where it begins in a picture, in px
 }
 
 const (
@@ -68,7 +69,7 @@ func newPlan(planned report.Planned) *planBody {
 		if i >= len(r.Series) || use.Cap == 0 {
 			continue
 		}
-		body.Plots = append(body.Plots, planPlot{use, usePlot(i, r, r.Series[i], use)})
+		body.Plots = append(body.Plots, planPlot{use, usePlot(i, r, r.Series[i], use), 0})
 	}
 	return body
 }
@@ -83,8 +84,11 @@ func usePlot(i int, r *plan.Report, s plan.Series, use plan.Use) *plot {
 	}
 	p.between(0, float64(high))
 	var line []point
-	for n, used := range s.Use {
-		line = append(line, point{s.Start.Add(time.Duration(n) * s.Step), float64(used)})
+	length := time.Duration(len(s.Use)) * s.Step
+	peaks := report.Peaks(s.Use, points(len(s.Use), length))
+	for n, used := range peaks {
+		line = append(line, point{s.Start.Add(length * time.Duration(n) / time.Duration(len(peaks))),
+			used})
 	}
 	p.Text = "at most " + count(use.Peak) + " of " + times(use.Cap, "unit") + " are used at once"
 	if use.Peak > 0 {

@@ -24,7 +24,7 @@ type site struct {
 	alive     kept[bool] // a daemon answers
 }
 
-//go:embed templates/*.html
+//go:embed templates/*
 var templateFiles embed.FS
 
 // page is one page to be written.
