@@ -38,7 +38,7 @@ func TestPlanEndsAtASignal(t *testing.T) {
 			var out bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), "ingestor",
 				append([]string{"plan", "--config", file, "--from", "2026-11-01"}, flags...)...)
-			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm"}
+			cmd.Env = testEnv("HOME="+t.TempDir(), "TERM=xterm")
 			cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &out, screen
 			must(t, cmd.Start())
 			screen.Close()

@@ -80,7 +80,7 @@ func begin(t *testing.T, env []string, name string, args ...string) *process {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir}, env...)
+	cmd.Env = testEnv("HOME="+cmd.Dir, env...)
 	p, err := start(cmd)
 	must(t, err)
 	return p
@@ -314,7 +314,7 @@ func TestClosedOutput(t *testing.T) {
 	r.Close()
 	cmd := exec.CommandContext(t.Context(), "ingestor", "once", "--region", "US")
 	var stderr bytes.Buffer
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	cmd.Env = testEnv("", env...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), w, &stderr
 	if err := cmd.Run(); err == nil || strings.Contains(stderr.String(), "goroutine") {
 		t.Errorf("%v: %s", err, stderr.String())

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -34,8 +33,7 @@ func TestProgressOnATerminal(t *testing.T) {
 			watcher, screen := clitest.Terminal(t, 120)
 			cmd := exec.CommandContext(t.Context(), "ingestor",
 				append([]string{"once", "--region", "US,GB", "--pages", "2"}, test.flags...)...)
-			cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()},
-				env...), test.env...)
+			cmd.Env = testEnv("HOME="+t.TempDir(), append(env, test.env...)...)
 			cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), screen, screen
 			must(t, cmd.Start())
 			screen.Close()

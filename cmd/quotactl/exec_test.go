@@ -52,7 +52,7 @@ func newShell(t *testing.T, ledger, config string) *shell {
 	config = cmp.Or(config, "credentials: [{name: default}]\n")
 	must(t, os.WriteFile(filepath.Join(dir, "quota.yaml"), []byte(config), 0o600))
 	return &shell{t, dir, append(os.Environ(), "HOME="+dir, "QUOTA_STATE_DIR="+dir,
-		"GORACE=atexit_sleep_ms=0", "QUOTA_LEDGER="+ledger,
+		"QUOTA_LEDGER="+ledger,
 		"QUOTA_CONFIG="+filepath.Join(dir, "quota.yaml"))}
 }
 
@@ -117,8 +117,7 @@ const tenUnits = `credentials: [{name: key1, limits: [{bucket: default, units: 1
 // TestExecProxy: what the requests of a command took is charged, drawn from what was held, whatever
 // else is held meanwhile. The stand-in has billed the same.
 func TestExecProxy(t *testing.T) {
-	env := []string{"GORACE=atexit_sleep_ms=0"}
-	youtube := process(t, env, "standin", "youtube", "--listen", "127.0.0.1:0", "--key", "ykey")
+	youtube := process(t, nil, "standin", "youtube", "--listen", "127.0.0.1:0", "--key", "ykey")
 	onBoth(t, `
 credentials: [{name: y1, api_key: {env: YK}, limits: [{bucket: default, units: 10, window: 24h}]}]
 upstreams: {youtube: {endpoint: "`+youtube+`"}}`, func(s *shell) {
@@ -142,8 +141,7 @@ upstreams: {youtube: {endpoint: "`+youtube+`"}}`, func(s *shell) {
 // TestExecProxyOfLibraries: a program that knows only its API's library finds the proxy.
 func TestExecProxyOfLibraries(t *testing.T) {
 	t.Parallel()
-	env := []string{"GORACE=atexit_sleep_ms=0"}
-	github := process(t, env, "standin", "github", "--listen", "127.0.0.1:0", "--key", "gkey")
+	github := process(t, nil, "standin", "github", "--listen", "127.0.0.1:0", "--key", "gkey")
 	s := newShell(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"), `
 credentials: [{name: g1, upstream: github, api_key: {env: GK}}]
 upstreams: {github: {endpoint: "`+github+`"}}`)

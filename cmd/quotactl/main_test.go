@@ -19,6 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// else the race detector holds up the end of every process for a second
+	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	testscript.Main(m, map[string]func(){"quotactl": main, "request": request})
 }
 
@@ -49,8 +51,7 @@ func TestScriptsOnRedis(t *testing.T) {
 func setup(e *testscript.Env) error {
 	e.Setenv("HOME", e.WorkDir+"/home")
 	e.Setenv("QUOTA_STATE_DIR", e.WorkDir+"/state")
-	// the race detector holds every process up for a second otherwise
-	e.Setenv("GORACE", "atexit_sleep_ms=0")
+	e.Setenv("GORACE", os.Getenv("GORACE"))
 	return nil
 }
 

@@ -44,7 +44,7 @@ func process(t *testing.T, env []string, args ...string) string {
 // to its own, with its key, and in the ledger there is what the stand-ins billed.
 func TestProxyOfTwoUpstreams(t *testing.T) {
 	dir := t.TempDir()
-	env := []string{"HOME=" + dir, "QUOTA_STATE_DIR=" + dir, "GORACE=atexit_sleep_ms=0",
+	env := []string{"HOME=" + dir, "QUOTA_STATE_DIR=" + dir,
 		"QUOTA_CONFIG=" + filepath.Join(dir, "quota.yaml"), "YK=ykey", "AK=akey"}
 	claude := process(t, env, "standin", "anthropic", "--listen", "127.0.0.1:0", "--key", "akey")
 	youtube := process(t, env, "standin", "youtube", "--listen", "127.0.0.1:0", "--key", "ykey")
