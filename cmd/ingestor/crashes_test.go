@@ -277,6 +277,7 @@ func (f *fleet) expectWindows(l *ledger.Ledger, units int64) (sum int64) {
 // seconds. Every tick runs exactly once; what is bought twice are pages that were under way when
 // their buyer was killed, and nothing else.
 func TestCrashes(t *testing.T) {
+	t.Parallel()
 	const units = 10_000
 	f := launch(t, units)
 	from, to := f.crash()
@@ -398,6 +399,7 @@ func (f *fleet) expectNoneTwice(l *ledger.Ledger, charts []catalog.Chart) (again
 // TestCrashesWhenShort: as above with fewer units than the schedule wants. No limit is passed, and
 // every tick is done, be it by a denial.
 func TestCrashesWhenShort(t *testing.T) {
+	t.Parallel()
 	const units = 25 // of 40 that are wanted
 	f := launch(t, units)
 	from, to := f.crash()

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/costs"
@@ -82,10 +81,8 @@ func (g *gate) asked(ctx context.Context, manual bool, d quota.Decision) asked {
 	unit := func(bucket string) costs.Unit { return report.UnitOf(g.prices(), bucket) }
 	hasHeadroom := func(l quota.Limit) bool { return l.Headroom > 0 && d.Units[l.Bucket] > 0 }
 	of := asked{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, hasHeadroom)}
-	if room, ok := g.dayRoom(ctx, manual, d); ok {
-		of.note = fmt.Sprintf("only %s denies it: the upstream's day still has %s. To count by "+
-			"that day alone, give %s only a limit of window: day in quota.yaml (docs/concepts.md)",
-			d.Limit, of.inWords(room), slices.Collect(maps.Keys(room))[0])
+	if room, remedy := g.DayRoom(ctx, manual, d, of.amount); room != "" {
+		of.note = room + ". T" + strings.TrimPrefix(remedy, "t")
 	}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
 		if n := d.Units[l.Bucket]; n > 0 && (l.Name() == d.Limit || d.Limit == quota.Suspended) {
@@ -94,36 +91,6 @@ func (g *gate) asked(ctx context.Context, manual bool, d quota.Decision) asked {
 		}
 	}
 	return of
-}
-
-// dayRoom returns the units that the upstream's day has left for a charge that a limit of 24 hours
-// alone denies, by its bucket; false if the day denies it, too.
-func (g *gate) dayRoom(ctx context.Context, manual bool, d quota.Decision) (
-	room map[string]int64, ok bool) {
-	if d.Allowed || d.Never {
-		return nil, false
-	}
-	for bucket, units := range d.Units {
-		limits := quota.Enforced(g.LimitsOn(bucket))
-		denies := func(l quota.Limit) bool {
-			return l.Name() == d.Limit && l.Window.Length == 24*time.Hour && !l.Window.IsCalendar()
-		}
-		isDay := func(l quota.Limit) bool { return l.Window.Calendar == "day" }
-		day := slices.IndexFunc(limits, isDay)
-		if day < 0 || !slices.ContainsFunc(limits, denies) {
-			continue
-		}
-		usage, err := g.Ledger.Usage(ctx, g.Credential, limits[day:day+1])
-		if err != nil || len(usage.Buckets) == 0 || len(usage.Buckets[0].Limits) == 0 {
-			return nil, false
-		}
-		left := usage.Buckets[0].Limits[0].Remaining
-		if manual {
-			left += limits[day].Headroom
-		}
-		return map[string]int64{bucket: left}, left >= units
-	}
-	return nil, false
 }
 
 func hintFor(bucket string, units int64, manual, suspended bool) string {

@@ -60,9 +60,11 @@ lost.`,
 				case q.label != "":
 					return a.printGroups(c.Context(), g, q)
 				}
-				return a.printEntries(g.prices(), func(do func(quota.Entry) error) error {
-					return g.eachEntry(c.Context(), q, do)
-				})
+				entries, err := g.entries(c.Context(), q)
+				if err != nil {
+					return err
+				}
+				return a.printEntries(g.prices(), entries)
 			})
 		},
 	}

@@ -76,19 +76,21 @@ func (a *app) newsPrinter(g *gate) func(ledger.TailNews) error {
 			return nil
 		}
 		started = true
-		each := func(do func(report.Entry) error) (err error) {
-			for _, line := range news.Lines {
-				e := report.NewEntry(line.Entry)
-				e.TakenBack = line.TakenBack
-				err = cmp.Or(err, do(e))
+		var err error
+		for _, line := range news.Lines {
+			e := report.NewEntry(line.Entry)
+			e.TakenBack = line.TakenBack
+			if a.InLines() {
+				err = cmp.Or(err, lines.add(e))
+			} else {
+				table.add(e)
 			}
-			return err
 		}
 		if a.InLines() {
-			return cmp.Or(each(lines.add), lines.Flush())
+			return cmp.Or(err, lines.Flush())
 		}
 		table.screen = a.Screen() // the terminal may have another width
-		return cmp.Or(each(table.add), table.draw())
+		return table.draw()
 	}
 }
 

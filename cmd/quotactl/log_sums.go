@@ -18,13 +18,12 @@ import (
 func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
 	if q.limit > 0 || q.label == quota.LabelRun {
 		sums := make(report.Grouper)
-		err := g.eachEntry(ctx, q, func(e quota.Entry) error {
-			if q.bucket == "" && report.SumsParts(g.cred, e.Bucket) {
-				return nil
+		entries, err := g.entries(ctx, q)
+		for _, e := range entries {
+			if q.bucket != "" || !report.SumsParts(g.cred, e.Bucket) {
+				sums.Add(e.Labels[q.label], e.Bucket, report.UnitOf(g.prices(), e.Bucket), e.Units, 1)
 			}
-			sums.Add(e.Labels[q.label], e.Bucket, report.UnitOf(g.prices(), e.Bucket), e.Units, 1)
-			return nil
-		})
+		}
 		return sums.Groups(q.by), err
 	}
 	buckets, in, err := g.span(ctx, q)

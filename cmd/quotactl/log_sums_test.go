@@ -175,9 +175,10 @@ func (s *spending) sum(q question, by string) (units int64) {
 	case err != nil:
 	case by == "":
 		column = 3
-		err = a.printEntries(s.prices(), func(do func(quota.Entry) error) error {
-			return s.eachEntry(s.Context(), q, do)
-		})
+		var entries []quota.Entry
+		if entries, err = s.entries(s.Context(), q); err == nil {
+			err = a.printEntries(s.prices(), entries)
+		}
 	default:
 		err = a.printGroups(s.Context(), s.gate, q)
 	}

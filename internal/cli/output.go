@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"regexp"
 	"strings"
 
@@ -28,49 +26,6 @@ func (c *Common) Print(v any, table func() error) error {
 		_, err = c.Stdout.Write(data)
 	}
 	return err
-}
-
-// PrintEach prints a list that may be too long for memory, as an object whose only key is key. each
-// calls do with every item.
-func (c *Common) PrintEach(key string, each func(do func(item any) error) error,
-	table func() error) error {
-	if c.Output != "json" && c.Output != "yaml" {
-		return table()
-	}
-	out := bufio.NewWriter(c.Stdout)
-	n := 0
-	err := each(func(item any) error {
-		n++
-		data, err := listed(c.Output, key, item, n == 1)
-		out.Write(data) // Flush returns the error
-		return err
-	})
-	switch {
-	case err != nil:
-		return errors.Join(err, out.Flush())
-	case n == 0:
-		return c.Print(map[string][]any{key: {}}, table)
-	case c.Output == "json":
-		out.WriteString("]}\n")
-	}
-	return out.Flush()
-}
-
-// listed returns the next item of a list, with the text before it.
-func listed(form, key string, item any, first bool) ([]byte, error) {
-	if form == "yaml" {
-		data, err := toYAML(map[string][]any{key: {item}})
-		if !first {
-			_, data, _ = bytes.Cut(data, []byte("\n"))
-		}
-		return data, err
-	}
-	data, err := toJSON(item)
-	before := ","
-	if first {
-		before = `{"` + key + `":[`
-	}
-	return append([]byte(before), bytes.TrimSuffix(escaped(data, inJSON), []byte("\n"))...), err
 }
 
 func toJSON(v any) ([]byte, error) {

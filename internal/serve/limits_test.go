@@ -184,3 +184,28 @@ func TestStoreAway(t *testing.T) {
 		t.Error("requests without a decision are not counted")
 	}
 }
+
+// A browser that a limit denies shows a page with the same words, status and fields; a program and
+// the API get problem+json.
+func TestDenialForPeople(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t, guarded(limit.Rule{Policy: perHour("all", 1), By: limit.ByClient,
+		Routes: []string{"GET /charts", "GET /v1/regions"}}))
+	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+	s.wants(s.get("/charts", "Accept", browser), 200)
+	for _, try := range []struct{ path, accept, kind string }{
+		{"/charts", browser, "text/html; charset=utf-8"},
+		{"/charts", "*/*", "application/problem+json"},
+		{"/v1/regions", browser, "application/problem+json"},
+	} {
+		r := s.get(try.path, "Accept", try.accept)
+		s.wants(r, 429, "Too many requests", "try again in")
+		if r.header.Get("Content-Type") != try.kind || r.header.Get("Retry-After") == "" ||
+			r.header.Get("RateLimit") == "" || r.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%+v: %v", try, r.header)
+		}
+		if strings.HasPrefix(try.kind, "text") != strings.Contains(r.body, "Back to the board") {
+			t.Errorf("%+v: %s", try, r.body)
+		}
+	}
+}

@@ -77,7 +77,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	})
 	front.HandleFunc("GET /readyz", s.ready)
 	front.Handle("/", guarded)
-	return s.checked(s.guessing(front, tokenRoutes(document, route), refuse)), nil
+	return s.checked(front), nil
 }
 
 // refusal answers a request that a limit denies: outside the API, a browser gets a page.
