@@ -43,7 +43,6 @@ ledger/queue:
 ledger/memstore: quota
 ledger/sqlitestore: ledger/queue quota sqlite
 ledger/redisstore: ledger/queue lua quota
-<<<<<<< HEAD
 limit: lua quota textfile words
 =======
 limit: ledger/queue lua quota words
@@ -99,9 +98,9 @@ var owners = []struct {
 	{"golang.org/x/oauth2", "bill", false},
 	{"github.com/santhosh-tekuri/jsonschema", "grammar", false},
 	{"github.com/expr-lang/expr", "costs/formula", true},
+<<<<<<< HEAD
 	{"github.com/go-json-experiment/json", "untrusted", true},
 	{"github.com/vektah/gqlparser", "costs/formula standin", true},
-	{"github.com/guptarohit/asciigraph", "cmd/ingestor", true},
 	{"github.com/danielgtaylor/huma", "serve", false},
 	{"charm.land/bubbletea", "cmd/quotactl", true},
 	{"github.com/spf13/cobra", "cli cmd/quotactl cmd/ingestor", true},

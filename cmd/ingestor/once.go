@@ -124,8 +124,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	sum, err := sweep.Execute(ctx)
 	show.end()
 	file.look(st, sum)
-	shares := st.shares(context.WithoutCancel(ctx), work)
-	err = errors.Join(err, a.printSummary(st, sum, shares, o.demo), st.Close())
+	err = errors.Join(err, a.printSummary(st, sum, o.demo), st.Close())
 	return outcome(sum, err)
 }
 

@@ -111,17 +111,14 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 		Assumed: assumed},
 		zone: p.Reset.Zone, flags: f,
 		chartless: f.pages == 0 && absentFile(cfg.Catalog)}
-	show := a.watchPlan(p)
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
 			out.lose(r)
 		}
-		show.played(r.At)
 		return ctx.Err() == nil
 	}
 	out.Report, out.Plan = p.Execute(), p
 	if f.suggest {
-		show.searches()
 		wish := plan.Wish{Zone: cfg.Ingest.Timezone, Share: share}
 		s, ok := p.Suggest(ctx, wish)
 		if !ok && len(p.Before) > 0 {
@@ -131,7 +128,6 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 			out.Suggestion = &s
 		}
 	}
-	show.end()
 	if ctx.Err() != nil {
 		return errors.New("interrupted before the plan was complete")
 	}

@@ -3,13 +3,9 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
@@ -23,33 +19,13 @@ const (
 	firstDays     = 7
 	worstDays     = 3
 	firstOverlaps = 5 // collisions
-	plainWidth    = 72
-	pictureRows   = 8
 )
 
 func (a *app) drawPlan(o *planned) error {
 	screen := a.Screen()
-	err := cmp.Or(sayVerdict(o, screen), drawLimits(o, screen), drawDays(o, screen),
-		drawTakings(o, screen), drawLosses(o, screen), drawCollisions(o, screen))
-	if i := o.fullest(); i >= 0 {
-		size := pictureSize{Columns: columnsOf(a.Stdout), Rows: pictureRows, Color: screen.Color}
-		series := o.Report.Series[i]
-		if of := report.UnitOf(o.Costs, series.Limit.Bucket); of.IsMoney() {
-			size.Money = of.Text
-		}
-		fmt.Fprintf(screen.W, "\n%s", pictureOf(series, size))
-	}
-	return cmp.Or(err, saySuggestion(o, screen))
-}
-
-// columnsOf returns the width of a picture on w, without its axis.
-func columnsOf(w io.Writer) int {
-	if file, ok := w.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(file.Fd())); err == nil {
-			return min(max(columns-12, 20), 160)
-		}
-	}
-	return plainWidth
+	return cmp.Or(sayVerdict(o, screen), drawLimits(o, screen), drawDays(o, screen),
+		drawTakings(o, screen), drawLosses(o, screen), drawCollisions(o, screen),
+		saySuggestion(o, screen))
 }
 
 func sayVerdict(o *planned, screen cli.Screen) error {
@@ -330,17 +306,6 @@ func besides(bucket string, several bool) string {
 		return " " + bucket
 	}
 	return ""
-}
-
-// fullest returns the index of the limit that comes closest to its cap; -1 if there is none.
-func (o *planned) fullest() int {
-	best, share := -1, -1.0
-	for i, u := range o.Report.Windows {
-		if i < len(o.Report.Series) && u.Limit.Pace == nil && u.Share() > share {
-			best, share = i, u.Share()
-		}
-	}
-	return best
 }
 
 // dateOf returns the date of an upstream day in the zone of the reset.

@@ -11,7 +11,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/ingest"
-	"quotabudget/internal/plan"
 )
 
 // show reports on a sweep while it runs: with bars on a terminal, with a log line for each event
@@ -149,63 +148,4 @@ func (l logAbove) Write(line []byte) (int, error) {
 	}
 	l.bars.Log("%s", bytes.TrimRight(line, "\n"))
 	return len(line), nil
-}
-
-// playing shows how far a plan has been played, on a terminal, once that takes longer than a
-// moment.
-type playing struct {
-	bars    *bars // nil without a terminal
-	tracker *progress.Tracker
-	begun   time.Time
-	from    time.Time
-}
-
-const shownAfter = 500 * time.Millisecond
-
-func (a *app) watchPlan(p plan.Plan) *playing {
-	w := &playing{bars: a.newBars(), begun: time.Now(), from: p.From}
-	days := progress.Units{Notation: " days", Formatter: progress.FormatNumber,
-		NotationPosition: progress.UnitsNotationPositionAfter}
-	w.tracker = &progress.Tracker{Message: "playing", Total: daysOf(p.To.Sub(p.From)), Units: days}
-	return w
-}
-
-func daysOf(d time.Duration) int64 { return int64(d / (24 * time.Hour)) }
-
-func (w *playing) played(at time.Time) {
-	if w.bars == nil || time.Since(w.begun) < shownAfter {
-		return
-	}
-	w.draw()
-	w.tracker.SetValue(daysOf(at.Sub(w.from)))
-}
-
-// searches shows that the plan was played and that a better one is being searched for.
-func (w *playing) searches() {
-	if w.bars == nil {
-		return
-	}
-	w.tracker.MarkAsDone()
-	w.tracker = &progress.Tracker{Message: "suggesting", RemoveOnCompletion: true}
-	if w.bars.ended != nil {
-		w.bars.AppendTracker(w.tracker)
-	}
-	w.draw()
-}
-
-func (w *playing) draw() {
-	if w.bars.ended != nil {
-		return
-	}
-	w.tracker.RemoveOnCompletion = true
-	w.bars.AppendTracker(w.tracker)
-	w.bars.start()
-}
-
-func (w *playing) end() {
-	if w.bars == nil || w.bars.ended == nil {
-		return
-	}
-	w.tracker.MarkAsDone()
-	w.bars.stop()
 }
