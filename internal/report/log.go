@@ -147,3 +147,18 @@ func (s Source) Spent(ctx context.Context, credential string, buckets []string, 
 	}
 	return sums, nil
 }
+
+// Newest returns the newest entries of the buckets, the newest first.
+func (s Source) Newest(ctx context.Context, credential string, buckets []string, since time.Time,
+	most int) (all []quota.Entry, err error) {
+	for _, b := range buckets {
+		some, err := s.Ledger.Entries(ctx, quota.Query{Credential: credential, Bucket: b,
+			Since: since, Limit: most})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortStableFunc(all, func(a, b quota.Entry) int { return b.At.Compare(a.At) })
+	return all[:min(len(all), most)], nil
+}

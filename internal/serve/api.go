@@ -103,7 +103,7 @@ func limited(api huma.API) func(*huma.Operation) {
 }
 
 // problem returns the response to an error. Details of our own failures go to the log only.
-func (s *Server) problem(ctx context.Context, err error) error {
+func (s *Server) problem(ctx context.Context, err error) huma.StatusError {
 	var status huma.StatusError
 	switch {
 	case errors.As(err, &status):

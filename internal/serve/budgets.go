@@ -129,17 +129,10 @@ func (s *Server) entries(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	var all []quota.Entry
-	for _, b := range buckets {
-		some, err := src.Ledger.Entries(ctx,
-			quota.Query{Credential: cred.Name, Bucket: b, Limit: in.Limit})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
+	all, err := src.Newest(ctx, cred.Name, buckets, time.Time{}, in.Limit)
+	if err != nil {
+		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b quota.Entry) int { return b.At.Compare(a.At) })
-	all = all[:min(len(all), in.Limit)]
 	last := func(quota.Entry) int64 { return 0 }
 	return &output[list[report.Entry]]{Body: newList(all, len(all), report.NewEntry, last)}, nil
 }

@@ -1,9 +1,8 @@
 package serve
 
 import (
+	"context"
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -68,26 +67,13 @@ func (s *Server) measured(mux *http.ServeMux, route func(*http.Request) string,
 		}
 		scrape.ServeHTTP(w, r)
 	})
+	timed := promhttp.InstrumentHandlerDuration(requests, next, promhttp.WithLabelFromCtx("route",
+		func(ctx context.Context) string { return ctx.Value(routeKey{}).(string) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began, seen := time.Now(), &codeWriter{ResponseWriter: w, code: http.StatusOK}
-		pattern := route(r)
-		r.Pattern = pattern
-		next.ServeHTTP(seen, r)
-		requests.WithLabelValues(pattern, strconv.Itoa(seen.code)).
-			Observe(time.Since(began).Seconds())
+		r.Pattern = route(r)
+		timed.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routeKey{}, r.Pattern)))
 	})
 }
 
-// codeWriter remembers the code of an answer.
-type codeWriter struct {
-	http.ResponseWriter
-	code int
-}
-
-func (w *codeWriter) WriteHeader(code int) {
-	w.code = code
-	w.ResponseWriter.WriteHeader(code)
-}
-
-// Unwrap lets http.ResponseController reach the writer, which streams flush.
-func (w *codeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+// routeKey is the key of a request's route in its context.
+type routeKey struct{}

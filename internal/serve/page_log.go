@@ -89,17 +89,11 @@ func (p *site) log(ctx context.Context, r *http.Request, now time.Time) (page, e
 	}
 	groups := sums.Groups(body.By)
 	body.Groups, body.Totals = groups.Rows, groups.Totals()
-	for _, b := range buckets {
-		entries, err := p.Source().Ledger.Entries(ctx, quota.Query{Credential: body.Credential,
-			Bucket: b, Since: since, Limit: mostEntries})
-		if err != nil {
-			return page{}, err
-		}
-		body.Entries = append(body.Entries, entries...)
+	body.Entries, err = p.Source().Newest(ctx, body.Credential, buckets, since, mostEntries)
+	if err != nil {
+		return page{}, err
 	}
 	p.sources.readLedger()
-	slices.SortStableFunc(body.Entries, func(a, b quota.Entry) int { return b.At.Compare(a.At) })
-	body.Entries = body.Entries[:min(len(body.Entries), mostEntries)]
 	return page{Title: "Log", Section: "log", Live: true, Body: body}, nil
 }
 

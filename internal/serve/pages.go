@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
 	"time"
 
-	"quotabudget/internal/catalog"
-	"quotabudget/internal/quota"
+	"github.com/danielgtaylor/huma/v2"
+
 	"quotabudget/internal/report"
 )
 
@@ -59,20 +58,12 @@ func (p *site) routes(mux *http.ServeMux) {
 	}))
 }
 
-// problem is an error for the reader, with its status.
-type problem struct {
-	status int
-	text   string
-}
-
-func (p *problem) Error() string { return p.text }
-
 func notFound(format string, args ...any) error {
-	return &problem{http.StatusNotFound, fmt.Sprintf(format, args...)}
+	return huma.Error404NotFound(fmt.Sprintf(format, args...))
 }
 
 func badRequest(format string, args ...any) error {
-	return &problem{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+	return huma.Error400BadRequest(fmt.Sprintf(format, args...))
 }
 
 // page serves the page that make builds, or one that says what is wrong.
@@ -83,8 +74,9 @@ func (p *site) page(name string, make answer) http.Handler {
 		now, status, shown := time.Now(), http.StatusOK, layout
 		made, err := make(r.Context(), r, now)
 		if err != nil {
-			status, shown = p.status(r.Context(), err), failed
-			made = page{Title: http.StatusText(status), Body: explain(err, status)}
+			problem := p.problem(r.Context(), err)
+			status, shown = problem.GetStatus(), failed
+			made = page{Title: http.StatusText(status), Body: problem.Error()}
 		}
 		made.Now, made.Private = now, p.Source != nil && p.private(r)
 		if status == http.StatusUnauthorized { // the password is a token; the name is any
@@ -143,36 +135,5 @@ func (p *site) mayRead(r *http.Request) error {
 	if p.private(r) {
 		return nil
 	}
-	return &problem{http.StatusUnauthorized,
-		"this page needs a token of token_file, as the password"}
-}
-
-// status returns the HTTP status of an error. Details of our own failures go to the log only.
-func (p *site) status(ctx context.Context, err error) int {
-	var known *problem
-	switch {
-	case errors.As(err, &known):
-		return known.status
-	case errors.Is(err, catalog.ErrNotFound):
-		return http.StatusNotFound
-	case ctx.Err() == nil:
-		p.sources.failed(err)
-	}
-	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
-}
-
-func explain(err error, status int) string {
-	switch status {
-	case http.StatusServiceUnavailable:
-		if errors.Is(err, quota.ErrLedgerUnusable) {
-			return "the ledger cannot be used: the server's log says why"
-		}
-		return "the ledger cannot be reached now"
-	case http.StatusInternalServerError:
-		return "the catalogue or the ledger cannot be read now"
-	}
-	return err.Error()
+	return huma.Error401Unauthorized("this page needs a token of token_file, as the password")
 }

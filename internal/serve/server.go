@@ -146,12 +146,8 @@ func refusing(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// writeProblem writes the answer to an error, as the API does.
-func writeProblem(w http.ResponseWriter, err error) {
-	var problem huma.StatusError
-	if !errors.As(err, &problem) {
-		problem = huma.Error500InternalServerError("")
-	}
+// writeProblem writes the response to an error, as the API does.
+func writeProblem(w http.ResponseWriter, problem huma.StatusError) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(problem.GetStatus())
