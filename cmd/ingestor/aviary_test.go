@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 
 	"quotabudget/internal/standin"
 )
@@ -95,30 +91,3 @@ func (a *aviary) wantNoLeak(t *testing.T, p *process) {
 		}
 	}
 }
-
-// monitor listens to what a server is asked, until the function it returns is called.
-func monitor(t *testing.T, addr string) (heard func(*redis.Client) string) {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	must(t, err)
-	t.Cleanup(func() { conn.Close() })
-	lines := bufio.NewScanner(conn)
-	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil || !lines.Scan() ||
-		lines.Text() != "+OK" {
-		t.Fatal(err, lines.Text())
-	}
-	all := make(chan string, 1)
-	go func() {
-		var text strings.Builder
-		for lines.Scan() && !strings.Contains(lines.Text(), lastWord) {
-			text.WriteString(lines.Text() + "\n")
-		}
-		all <- text.String()
-	}()
-	return func(client *redis.Client) string {
-		must(t, client.Echo(t.Context(), lastWord).Err())
-		return <-all
-	}
-}
-
-const lastWord = "that was all"

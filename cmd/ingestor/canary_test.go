@@ -7,13 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
-	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
 
@@ -172,74 +167,5 @@ func TestI8_RedirectIsNotFollowed(t *testing.T) {
 	a.wantNoLeak(t, p)
 	if stranger.Counts().Requests != 0 {
 		t.Error("the redirect was followed")
-	}
-}
-
-// TestI8_DumpHasNoKey: neither a Go traceback of every goroutine nor the files have the key while a
-// request is under way.
-func TestI8_DumpHasNoKey(t *testing.T) {
-	for _, from := range []string{"variable", "file"} {
-		for _, level := range []string{"all", "system"} {
-			t.Run(from+"/"+level, func(t *testing.T) {
-				t.Parallel()
-				arrived := make(chan struct{})
-				var first sync.Once
-				a := &aviary{answer: func(_ http.ResponseWriter, r *http.Request) {
-					first.Do(func() { close(arrived) })
-					<-r.Context().Done()
-				}}
-				state := t.TempDir()
-				env := append(keyFrom(t, from), "QUOTA_STATE_DIR="+state,
-					"YOUTUBE_ENDPOINT="+listening(t, a), "GOTRACEBACK="+level)
-				p := begin(t, env, "ingestor", "once", "--region", "US", "--log-level", "debug")
-				<-arrived
-				wantNoFileWithKey(t, state) // with what is not checkpointed yet
-				p.signal(t, syscall.SIGQUIT)
-				if p.code(); !strings.Contains(p.stderr.String(), "goroutine ") {
-					t.Errorf("no dump: %s", p.stderr.String())
-				}
-				a.wantNoLeak(t, p)
-				wantNoFileWithKey(t, state)
-				wantNoFileWithKey(t, p.Dir)
-			})
-		}
-	}
-}
-
-// TestI8_RedisHasNoKey watches every command that reaches the server, and reads every value that is
-// left.
-func TestI8_RedisHasNoKey(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{Args: []string{"--rdbcompression", "no"}})
-	heard := monitor(t, server.Addr)
-	a := &aviary{}
-	a.Faults = []string{"503@2", "429-day@4"}
-	env := append(keyFrom(t, "variable"), "YOUTUBE_ENDPOINT="+listening(t, a),
-		"QUOTA_LEDGER="+server.URL())
-	for _, program := range [][]string{
-		{"ingestor", "once", "--region", "US,GB"}, {"quotactl", "status"}, {"quotactl", "log"},
-		{"quotactl", "reserve", "5", "--bucket", "search_list", "--ttl", "1h"},
-		{"quotactl", "reservations"},
-	} {
-		p := begin(t, env, program[0], program[1:]...)
-		p.code()
-		a.wantNoLeak(t, p)
-	}
-	if n := a.songs(); n != 4 {
-		t.Errorf("%d requests had the key in their header, want 4", n)
-	}
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer client.Close()
-	keys, err := client.Keys(t.Context(), "*").Result()
-	if err != nil || len(keys) == 0 {
-		t.Fatalf("keys %q: %v", keys, err)
-	}
-	for _, key := range keys {
-		value, err := client.Dump(t.Context(), key).Result()
-		if err != nil || holdsKey([]byte(key+value)) {
-			t.Errorf("%s: %v %q", key, err, value)
-		}
-	}
-	if text := heard(client); !strings.Contains(text, "evalsha") || holdsKey([]byte(text)) {
-		t.Errorf("the server was sent: %s", text)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"quotabudget/internal/ledger/redistest"
 )
 
 // everyCommand are the commands that ask the ledger, each with arguments that do something.
@@ -52,31 +50,6 @@ func TestEveryCommand_LedgerAway(t *testing.T) {
 	}
 }
 
-// TestEveryCommand_Killed: a command that is killed while it waits for the ledger leaves one that
-// is in order, and has taken one unit at most.
-func TestEveryCommand_Killed(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, redistest.Options{})
-	direct := newShell(t, server.URL(), "")
-	front, met := between(t, server.Addr)
-	s := newShell(t, "redis://"+front+"/0", "")
-	must(t, syscall.Kill(server.PID(), syscall.SIGSTOP))
-	for _, command := range everyCommand {
-		c := s.command(strings.Fields(command)...)
-		must(t, c.Start())
-		select {
-		case <-met:
-		case <-time.After(30 * time.Second):
-			t.Fatalf("%s: it does not ask the ledger", command)
-		}
-		must(t, c.Process.Kill())
-		c.Wait()
-	}
-	must(t, syscall.Kill(server.PID(), syscall.SIGCONT))
-	direct.want(0, `"ok":true`, "ledger", "check", "-o", "json")
-	direct.want(0, "", "spend", "--units", "9000")
-}
-
 // TestEveryCommand_Signals: while the ledger says nothing, a signal ends a command, which fails;
 // where the first one does not, the second does.
 func TestEveryCommand_Signals(t *testing.T) {
@@ -105,45 +78,6 @@ func TestEveryCommand_Signals(t *testing.T) {
 		status := c.ProcessState.Sys().(syscall.WaitStatus)
 		if !status.Signaled() && status.ExitStatus() == 69 { // it waited for the ledger
 			t.Errorf("%s: %v", command, c.ProcessState)
-		}
-	}
-}
-
-// between forwards connections to a server, and tells of each.
-func between(t *testing.T, to string) (address string, met <-chan struct{}) {
-	front, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { front.Close() })
-	connected := make(chan struct{}, 100)
-	go func() {
-		for {
-			client, err := front.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", to) // its kernel answers, though it is stopped
-			if err != nil {
-				client.Close()
-				continue
-			}
-			connected <- struct{}{}
-			go forward(client, server)
-			go forward(server, client)
-		}
-	}()
-	return front.Addr().String(), connected
-}
-
-func forward(from, to net.Conn) {
-	defer to.Close()
-	buffer := make([]byte, 4096)
-	for {
-		n, err := from.Read(buffer)
-		if err != nil {
-			return
-		}
-		if _, err := to.Write(buffer[:n]); err != nil {
-			return
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"quotabudget/internal/ledger"
@@ -18,9 +16,8 @@ const (
 	followNewest = 10 // to begin with, where nothing else is said
 )
 
-// follow prints entries as they come, until it is interrupted or nobody reads any more.
+// follow prints entries as they come, until it is interrupted.
 func (a *app) follow(ctx context.Context, g *gate, q question) error {
-	signal.Ignore(syscall.SIGPIPE) // to write is an error then
 	log := &ledger.Tail{Ledger: g.Ledger, Credential: g.Credential,
 		Buckets: func(ctx context.Context) ([]string, error) { return g.chosen(ctx, q.bucket) }}
 	start := ledger.TailStart{Newest: q.limit}
@@ -38,7 +35,7 @@ func (a *app) follow(ctx context.Context, g *gate, q question) error {
 	}
 	out := a.newsPrinter(g)
 	err = out(news)
-	for state := new(outage); err == nil && !a.Unread(); {
+	for state := new(outage); err == nil; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -51,9 +48,6 @@ func (a *app) follow(ctx context.Context, g *gate, q question) error {
 		if err = a.bridge(state, err); err == nil {
 			err = out(news)
 		}
-	}
-	if errors.Is(err, syscall.EPIPE) {
-		return nil
 	}
 	return err
 }

@@ -148,28 +148,6 @@ func TestFollowTable(t *testing.T) {
 	f.ended(t)
 }
 
-// TestFollowUnread: it ends soon when nobody reads any more, and says nothing.
-func TestFollowUnread(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	watcher, writer, err := os.Pipe()
-	must(t, err)
-	cmd := exec.Command("quotactl", "log", "--follow")
-	stderr := new(watched)
-	cmd.Env = append(os.Environ(), "QUOTA_STATE_DIR="+dir)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = writer, stderr, dir
-	must(t, cmd.Start())
-	t.Cleanup(func() { cmd.Process.Kill() })
-	writer.Close()
-	if line, err := bufio.NewReader(watcher).ReadString('\n'); err != nil {
-		t.Errorf("%q %v", line, err)
-	}
-	watcher.Close()
-	if err := cmd.Wait(); err != nil || stderr.String() != "" {
-		t.Errorf("%v: %s", err, stderr)
-	}
-}
-
 // TestFollowAwayLedger: it says once that Redis is away, and goes on when it is back, with all that
 // was charged, each once.
 func TestFollowAwayLedger(t *testing.T) {

@@ -69,7 +69,7 @@ no terminal, it prints one picture as text; with --interval, one after the other
 	return c
 }
 
-// topPlain prints pictures as text, until it is interrupted or nobody reads any more.
+// topPlain prints pictures as text, until it is interrupted.
 func (a *app) topPlain(ctx context.Context, v *topView, repeat bool) error {
 	for away := new(outage); ; {
 		if away.since.IsZero() {
@@ -86,7 +86,7 @@ func (a *app) topPlain(ctx context.Context, v *topView, repeat bool) error {
 		case <-time.After(v.every):
 		}
 		pic, err := v.reader.read(ctx)
-		if ctx.Err() != nil || a.Unread() {
+		if ctx.Err() != nil {
 			return nil
 		}
 		if failed := a.bridge(away, err); failed != nil {
