@@ -43,10 +43,7 @@ ledger/queue:
 ledger/memstore: quota
 ledger/sqlitestore: ledger/queue quota sqlite
 ledger/redisstore: ledger/queue lua quota
-limit: lua quota textfile words
-=======
-limit: ledger/queue lua quota words
->>>>>>> 2a539553 (Read prices in two packages, and JSON from outside in one)
+limit: lua quota words
 ledger: ledger/redisstore ledger/sqlitestore quota sqlite
 meter: costs quota
 proxy: costs limit meter quota words
@@ -98,7 +95,6 @@ var owners = []struct {
 	{"golang.org/x/oauth2", "bill", false},
 	{"github.com/santhosh-tekuri/jsonschema", "grammar", false},
 	{"github.com/expr-lang/expr", "costs/formula", true},
-<<<<<<< HEAD
 	{"github.com/go-json-experiment/json", "untrusted", true},
 	{"github.com/vektah/gqlparser", "costs/formula standin", true},
 	{"github.com/danielgtaylor/huma", "serve", false},
