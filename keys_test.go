@@ -9,7 +9,25 @@ import (
 	"testing"
 )
 
-var keyRow = regexp.MustCompile("(?m)^\\| `([a-z_.\\[\\]]+)` \\|")
+var keyRow = regexp.MustCompile("(?m)^\\| (`[a-z_.\\[\\]`, ]+`) \\|")
+
+// configurationKeys returns the keys in the tables of the page on configuration. A row may have
+// several: after `jobs[].floor`, `.weight` means `jobs[].weight`.
+func configurationKeys(t *testing.T) (keys []string) {
+	t.Helper()
+	for _, row := range keyRow.FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
+		parent := ""
+		for _, span := range codeSpan.FindAllStringSubmatch(row[1], -1) {
+			key := span[1]
+			if strings.HasPrefix(key, ".") {
+				key = parent + key
+			}
+			parent = key[:max(0, strings.LastIndexByte(key, '.'))]
+			keys = append(keys, strings.TrimSuffix(key, "[]"))
+		}
+	}
+	return keys
+}
 
 // TestEveryKeyIsDocumented: the page on configuration has the keys of the schema, and no others,
 // and the example has each of them.
@@ -19,8 +37,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	known := map[string]bool{}
 	schemaKeys(root["$defs"].(map[string]any), root, "", known)
 	documented, example := map[string]bool{}, read(t, "quota.example.yaml")
-	for _, row := range keyRow.FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
-		key := strings.TrimSuffix(row[1], "[]")
+	for _, key := range configurationKeys(t) {
 		documented[key] = true
 		if name := key[strings.LastIndexByte(key, '.')+1:]; !strings.Contains(example, name+":") {
 			t.Errorf("quota.example.yaml has no %s", key)
