@@ -4,9 +4,9 @@
 -- ARGV   the caller's name in the lock; the number of buckets; of each the state that the caller
 --        knows, '' for none; then pairs of a bucket's number and a reservation that may have lapsed
 -- Reply  the server's time in µs; 1 if another caller has the lock, else 0; for each bucket the two
---        newest members with their stamps, the state (nil for none), and the holds if the state is
---        another than the caller knows; for each pair the stamp, nil for none; the answers, nil for
---        none
+--        newest members with their stamps, the state (nil for none), and, if the state is another than
+--        the caller knows, the holds, or 'many', which the caller reads; for each pair the stamp, nil
+--        for none; the answers, nil for none
 local call = redis.call
 local time = call('TIME')
 local lock = call('GET', KEYS[1])
@@ -16,7 +16,10 @@ for n = 1, count do
   local key = 4 * n - 2
   local state = call('GET', KEYS[key + 1])
   local bucket = {call('ZREVRANGE', KEYS[key], 0, 1, 'WITHSCORES'), state}
-  if state ~= ARGV[n + 2] then bucket[3] = call('HGETALL', KEYS[key + 2]) end
+  if state ~= ARGV[n + 2] then
+    local holds = KEYS[key + 2]
+    bucket[3] = call('HLEN', holds) > 500 and 'many' or call('HGETALL', holds)
+  end
   buckets[n] = bucket
 end
 for a = count + 3, #ARGV, 2 do

@@ -100,8 +100,8 @@ type Charger interface {
 	TryCharge(ctx context.Context, c quota.Charge) (d quota.Decision, decided bool, err error)
 }
 
-// update decides until nothing is left of holds that lapse together: each step writes a bounded
-// number of entries. The store may decide after the caller has left, so that the result is in
+// update decides until nothing is left of holds that lapse together, and of entries to read for a
+// new rate: each step reads and writes a bounded number of entries. The store may decide after the caller has left, so that the result is in
 // memory of its own.
 func update[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 	decide func(*quota.Account) (T, quota.Change, error)) (result T, err error) {
@@ -112,7 +112,11 @@ func update[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 		var last T
 		var more bool
 		err := l.Update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
+			a.Bounded()
 			last, ch, err = decide(a)
+			if partial, is := a.Partial(err); is {
+				ch, err = partial, nil
+			}
 			more = err == nil && ch.More
 			return ch, err
 		})

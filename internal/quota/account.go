@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"errors"
 	"slices"
 	"time"
 )
@@ -58,7 +59,7 @@ type BucketChange struct {
 }
 
 // MaxRewritten is how many entries are written again at most when an earlier one changes.
-const MaxRewritten = 10_000
+const MaxRewritten = 3000
 
 // maxLapses is how many holds become entries in one step.
 const maxLapses = 1000
@@ -83,6 +84,38 @@ func (a *Account) decide() {
 			}
 		}
 	}
+}
+
+// Bounded has each decision read at most maxRead entries. If it needs more, Partial returns what it
+// knows by then.
+func (a *Account) Bounded() { a.bound(true) }
+
+func (a *Account) bound(bounded bool) {
+	for _, b := range a.Buckets {
+		b.bounded = bounded
+	}
+}
+
+// Partial returns the change that keeps the levels of restoring windows as far as a bounded decision
+// has read, before it failed with err; false if it failed for another reason. After the change the
+// decision goes on from there.
+func (a *Account) Partial(err error) (ch Change, is bool) {
+	if !errors.Is(err, errPartial) {
+		return ch, false
+	}
+	for _, b := range a.Buckets {
+		var change BucketChange
+		if p := b.partial; p != nil {
+			state := b.State
+			state.Levels = slices.DeleteFunc(slices.Clone(state.Levels),
+				func(l Level) bool { return l.Num == p.Num && l.Den == p.Den })
+			state.Levels = append(state.Levels, *p)
+			change.State = &state
+		}
+		ch.Buckets = append(ch.Buckets, change)
+	}
+	ch.More = true
+	return ch, true
 }
 
 // err returns the first error among the buckets.

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -93,7 +94,9 @@ type Bucket struct {
 	ordered bool     // lapses are complete
 	first   int64    // the earliest expiry among holds that become entries
 	levels  map[Rate]int64
-	broken  error // the first error of the log, or of what it contains
+	bounded bool   // a decision reads no more than maxRead entries
+	partial *Level // as far as it has read, with errPartial
+	broken  error  // the first error of the log, or of what it contains
 }
 
 // lapse is a hold that becomes an entry, and the stamp of that.
@@ -109,7 +112,7 @@ const MaxAhead = int64(24 * time.Hour / time.Microsecond)
 
 // begin reads the newest entry, for a decision at the clock's time.
 func (b *Bucket) begin(now int64) {
-	b.now, b.broken, b.levels = now, nil, nil
+	b.now, b.broken, b.levels, b.partial = now, nil, nil, nil
 	b.lapses, b.ordered, b.first = b.lapses[:0], false, Never
 	b.newest = LogEntry{}
 	e, found, err := b.Log.Newest()
@@ -322,8 +325,9 @@ func (b *Bucket) level(r Rate, n int64) int64 {
 	return r.LevelAfter(level, n-at)
 }
 
-// levelAtNewest returns the level after the newest entry of the stored log, at a time up to n. A
-// rate that is new to the bucket has it add up the log.
+// levelAtNewest returns the level after the newest entry of the stored log, at a time up to n. It
+// adds up the entries after the level that is kept, or the whole log for a rate that is new to the
+// bucket.
 func (b *Bucket) levelAtNewest(r Rate, n int64) (level, at int64) {
 	num, den := r.Terms()
 	for _, l := range b.State.Levels {
@@ -335,31 +339,48 @@ func (b *Bucket) levelAtNewest(r Rate, n int64) (level, at int64) {
 	return b.readLevel(r), b.newest.At
 }
 
-// readLevel adds up the log.
+// maxRead is how many entries a decision that may write reads at once.
+const maxRead = 10_000
+
+// errPartial reports that a level is not known up to the newest entry yet: see Account.Partial.
+var errPartial = errors.New("the log is read in several steps")
+
+// readLevel adds up the log after the level that is kept.
 func (b *Bucket) readLevel(r Rate) int64 {
 	level, known := b.levels[r]
 	if known || b.newest.Units == 0 {
 		return level
 	}
 	const page = 1000
-	at := -Never
-	for b.broken == nil && at < b.newest.At {
-		entries, err := b.Log.Since(at, page)
+	num, den := r.Terms()
+	last := Level{Num: num, Den: den, At: -Never}
+	for _, l := range b.State.Levels {
+		if l.Num == num && l.Den == den && l.At < b.newest.At && b.logBase(l.At) == l.Total {
+			last = l
+		}
+	}
+	for read := 0; b.broken == nil && last.At < b.newest.At; read += page {
+		if b.bounded && read >= maxRead {
+			b.partial = &last
+			b.fail(errPartial)
+			return last.Value
+		}
+		entries, err := b.Log.Since(last.At, page)
 		b.fail(err)
 		if len(entries) == 0 {
 			b.damaged(unsteady)
 			break
 		}
 		for _, e := range entries {
-			level = r.plus(r.LevelAfter(level, e.At-at), e.Units)
-			at = e.At
+			last.Value = r.plus(r.LevelAfter(last.Value, e.At-last.At), e.Units)
+			last.At, last.Total = e.At, e.Total
 		}
 	}
 	if b.levels == nil {
 		b.levels = make(map[Rate]int64)
 	}
-	b.levels[r] = level
-	return level
+	b.levels[r] = last.Value
+	return last.Value
 }
 
 // unsteady is said of entries whose totals contradict one another.

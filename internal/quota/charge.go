@@ -76,6 +76,9 @@ func (a *Account) Charge(c Charge) (d Decision, ch Change, err error) {
 	if d, known, err := a.recall(c.Key, request); known {
 		return d, ch, err
 	}
+	if c.DryRun { // it keeps nothing
+		a.bound(false)
+	}
 	a.decide()
 	asks := a.asks(c.Costs, InMode(c.Limits, c.Observe))
 	for i := range asks {

@@ -16,6 +16,7 @@ type bucket struct {
 	snap   *snapshot
 	damage error // what is wrong with it
 
+	apart  bool             // its holds were read after the rest
 	state  string           // as stored; "" for none
 	member string           // the newest of the stored log; "" for an empty one
 	stored quota.LogEntry   // that entry
@@ -61,7 +62,15 @@ func (b *bucket) parse(reply []any, kept keptState) {
 	var holds []any
 	if len(reply) > 2 {
 		holds, _ = reply[2].([]any)
+		b.apart = reply[2] == "many"
 	}
+	if !b.apart {
+		b.complete(holds)
+	}
+}
+
+// complete reads the state, with the holds.
+func (b *bucket) complete(holds []any) {
 	if damage := b.parseState(holds); b.damage == nil {
 		b.damage = damage
 	}

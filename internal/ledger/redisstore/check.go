@@ -55,6 +55,7 @@ type checked struct {
 
 	*bucket
 	state                          string // as it is now
+	changedHolds                   bool   // they are others than were read
 	ahead                          bool   // entries are later than the clock by far
 	entries, totals, moved, labels int    // how many, and how many of them are wrong
 	total, last                    int64  // of the entry before; total is -1 before the first
@@ -129,8 +130,10 @@ func (c *checked) checkHolds() error {
 	switch {
 	case c.state != "" && !intact:
 		c.CheckHolds(&c.Bucket, c.snap.now, was.Recorded, unread)
+		c.changedHolds = true
 	case unread > 0:
 		c.CheckHolds(&c.Bucket, c.snap.now, 0, unread)
+		c.changedHolds = true
 	case text != c.state:
 		c.Add("a repair of it was interrupted", "it is completed", true)
 	}
@@ -156,6 +159,7 @@ func (c *checked) checkTime() {
 		h := &c.Holds[i]
 		if late := h.Created - now; late > 0 {
 			h.Created, h.Expires = now, h.Expires-late
+			c.changedHolds = true
 		}
 	}
 }
@@ -234,34 +238,74 @@ func (c *checked) readEnd(after string) (page []any, err error) {
 	return page, err
 }
 
-// checkPage checks entries, and with repair writes what is wrong with them.
-func (c *checked) checkPage(page []any) (result string, err error) {
-	cmds := newCommands(c.credential)
-	log := logKey(c.credential, c.name)
-	for pair := range slices.Chunk(page, 2) {
-		c.entries++
-		e, err := entryOf(pair)
-		if err != nil || e.Units < 1 || e.Units > quota.MaxUnits {
-			c.Add(fmt.Sprintf("an entry cannot be read, at %v: %.64q", pair[1], pair[0]),
-				"none: its units are unknown. Delete it, and adjust the bucket by what it was", false)
-			c.total = -1
-			continue
-		}
-		if now := c.checkEntry(e); c.repair && now != e {
-			cmds.add("ZREM", log, pair[0])
-			cmds.add("ZADD", log, now.At, memberText(now))
-		}
-	}
-	if len(cmds.list) == 0 {
+// repairPage is how many entries or holds one script of a repair writes.
+const repairPage = 250
+
+// writeHolds writes the holds, if they are others than were read.
+func (c *checked) writeHolds() (result string, err error) {
+	if !c.changedHolds {
 		return done, nil
 	}
-	cmds.guard("string", stateKey(c.credential, c.name), c.state)
-	if !strings.HasPrefix(c.state, underRepair) {
-		c.state = underRepair + c.state
+	key := holdsKey(c.credential, c.name)
+	cmds := c.repairing()
+	cmds.add("DEL", key)
+	result, err = c.s.send(c.ctx, cmds, 0)
+	for some := range slices.Chunk(c.Holds, repairPage) {
+		if err != nil || result != done {
+			break
+		}
+		cmds = c.repairing()
+		for _, h := range some {
+			cmds.add("HSET", key, h.ID, holdText(h))
+		}
+		result, err = c.s.send(c.ctx, cmds, 0)
 	}
-	cmds.add("SET", stateKey(c.credential, c.name), c.state)
+	return result, err
+}
+
+// repairing returns commands that keep others from deciding on the bucket, and keep the lock.
+func (c *checked) repairing() *commands {
+	cmds, key := newCommands(c.credential), stateKey(c.credential, c.name)
+	cmds.guard("string", key, c.state)
+	c.state = underRepair + strings.TrimPrefix(c.state, underRepair)
+	cmds.add("SET", key, c.state)
 	cmds.add("SET", lockKey(c.credential), c.s.holder, "PX", repairTime.Milliseconds())
-	return c.s.send(c.ctx, cmds, 0)
+	return cmds
+}
+
+// checkPage checks entries, and with repair writes what is wrong with them.
+func (c *checked) checkPage(page []any) (result string, err error) {
+	log := logKey(c.credential, c.name)
+	for some := range slices.Chunk(page, 2*repairPage) {
+		var changes [][2]any // a member, and the entry that takes its place
+		for pair := range slices.Chunk(some, 2) {
+			c.entries++
+			e, err := entryOf(pair)
+			if err != nil || e.Units < 1 || e.Units > quota.MaxUnits {
+				c.Add(fmt.Sprintf("an entry cannot be read, at %v: %.64q", pair[1], pair[0]),
+					"none: its units are unknown. Delete it, and adjust the bucket by what it was",
+					false)
+				c.total = -1
+				continue
+			}
+			if now := c.checkEntry(e); c.repair && now != e {
+				changes = append(changes, [2]any{pair[0], now})
+			}
+		}
+		if len(changes) == 0 {
+			continue
+		}
+		cmds := c.repairing()
+		for _, change := range changes {
+			now := change[1].(quota.LogEntry)
+			cmds.add("ZREM", log, change[0])
+			cmds.add("ZADD", log, now.At, memberText(now))
+		}
+		if result, err := c.s.send(c.ctx, cmds, 0); err != nil || result != done {
+			return result, err
+		}
+	}
+	return done, nil
 }
 
 // checkEntry returns the entry as it should be.
@@ -348,19 +392,18 @@ func (c *checked) finish() (result string, err error) {
 	b.State.Levels = nil // they are added up again
 	b.State.Keep = max(b.State.Keep, quota.Retention.Microseconds())
 	b.State.ResetAt, b.State.Floor = max(0, b.State.ResetAt), min(b.State.Floor, c.snap.now)
+	if result, err := c.writeHolds(); err != nil || result != done {
+		return result, err
+	}
 	cmds := newCommands(c.credential)
 	cmds.guard("string", stateKey(c.credential, c.name), c.state)
 	for at := c.firstDay(); at <= max(c.snap.now, c.stored.At)+day; at += day {
 		cmds.add("DEL", sumsKey(c.credential, c.name, at))
 	}
-	cmds.add("DEL", holdsKey(c.credential, c.name))
 	b.changes = changes{written: true, renewed: true, holds: make(map[string]string)}
 	c.sums.Each(func(at int64, labels string, units, calls int64) {
 		b.sums.Add(at, labels, units, calls)
 	})
-	for _, h := range b.Holds {
-		b.holds[h.ID] = holdText(h)
-	}
 	b.write(cmds)
 	return c.s.send(c.ctx, cmds, 0)
 }

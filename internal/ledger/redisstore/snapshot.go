@@ -39,9 +39,34 @@ type lapseAsk struct {
 	reservation string
 }
 
-// snapshot reads what the scopes name. Errors of a single bucket or answer are kept for those who
-// ask for it.
+// snapshot reads what the scopes name. Errors of a single bucket or answer are kept for the
+// decisions that need it. Many holds are read after the rest, so that no script occupies the server
+// for long: they are of the same moment if they match the state.
 func (s *Store) snapshot(ctx context.Context, credential string, scopes []quota.Scope) (
+	snap *snapshot, err error) {
+	for range 1 + lostRaces {
+		if snap, err = s.readSnapshot(ctx, credential, scopes); err != nil {
+			return nil, err
+		}
+		torn := false
+		for _, b := range snap.order {
+			if b.apart {
+				fields, err := s.client.Do(ctx, "HGETALL", holdsKey(credential, b.Name)).Slice()
+				if err != nil {
+					return nil, notExecuted(explain(err))
+				}
+				b.complete(fields)
+				torn = torn || b.damage != nil
+			}
+		}
+		if !torn {
+			break
+		}
+	}
+	return snap, nil
+}
+
+func (s *Store) readSnapshot(ctx context.Context, credential string, scopes []quota.Scope) (
 	*snapshot, error) {
 	snap := &snapshot{s: s, ctx: ctx, credential: credential, buckets: make(map[string]*bucket),
 		answers: make(map[string]*answer)}

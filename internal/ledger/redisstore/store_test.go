@@ -429,3 +429,33 @@ func TestSentinelFailover(t *testing.T) {
 		t.Errorf("allowed %d after the failover, want the 50 that were left", n)
 	}
 }
+
+// TestNewRateInSteps: a charge under a rate that is new to a long log reads it in bounded steps, and
+// is decided by all of it.
+func TestNewRateInSteps(t *testing.T) {
+	t.Parallel()
+	server, l := clocked(t)
+	allow(t, l, one("k", 1))
+	const entries = 25_000
+	pipe := l.client.Pipeline()
+	for i := range int64(entries) {
+		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: float64(start.UnixMicro() + 1 + i),
+			Member: fmt.Sprintf("%d:1:e%d:", 2+i, i)})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.SetNow(t, start.Add(time.Hour))
+	window, err := quota.ParseWindow("restoring 1/1s", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	l.store.BeforeCommit(func() { steps++ })
+	c := one("k", 1)
+	c.Limits = []quota.Limit{{Bucket: "default", Units: entries, Window: window}}
+	d := allow(t, l, c)
+	if want := int64(3600 - 1 - 1); d.Remaining["default"] != want || steps != 3 {
+		t.Errorf("%d remain, want %d; %d commits", d.Remaining["default"], want, steps)
+	}
+}
