@@ -126,7 +126,7 @@ func (l *lane) parse(id string) (schedule.Tick, bool) {
 
 func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {
 	sweep, client := s.Sweep, *s.Client
-	client.Guard = l.whileLeased(l.d.breaker.guard(tick.ID()))
+	client.Guard = l.whileLeased(l.d.breaker.guard(l.Name(), tick.ID()))
 	sweep.Client = &client
 	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, int(l.Pages)
 	sweep.Job, sweep.Run, sweep.OnlyThisRun = l.Job, tick.ID(), true
