@@ -1,16 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
+	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
@@ -21,6 +25,20 @@ type priceList struct {
 	Methods  []pricing   `json:"methods"`
 	Buckets  []dailyUnit `json:"buckets"`
 	Upstream string      `json:"upstream"`
+	At       string      `json:"at"` // day whose prices these are
+	Rows     []priceRow  `json:"rows"`
+}
+
+// priceRow is a row of a table that the prices are computed with.
+type priceRow struct {
+	Table   string             `json:"table"`
+	Row     string             `json:"row"`
+	Above   float64            `json:"above"` // tokens of the prompt; 0 for any
+	Figures map[string]float64 `json:"figures"`
+	Since   *string            `json:"since"`
+	Until   *string            `json:"until"`
+	Source  string             `json:"source"`
+	Date    string             `json:"date"`
 }
 
 type pricing struct {
@@ -56,7 +74,7 @@ type dailyUnit struct {
 }
 
 func (a *app) costs() *cobra.Command {
-	var upstream string
+	var upstream, at string
 	c := &cobra.Command{
 		Use:   "costs [METHOD]",
 		Short: "Show the price list",
@@ -66,6 +84,7 @@ is known only after the call, has no number: name the method to see how it is co
 		Example: `  quotactl costs
   quotactl costs youtube.search.list
   quotactl costs --upstream anthropic
+  quotactl costs openai.chat.completions.create --at 2026-12-01
   quotactl costs -o json | jq '.methods[] | select(.cost.default > 9) | .method'`,
 		Args: cli.Optional("METHOD"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -73,21 +92,30 @@ is known only after the call, has no number: name the method to see how it is co
 			if err != nil {
 				return err
 			}
-			list, err := priced(cfg.Prices, upstream, args)
+			if _, err := time.Parse(time.DateOnly, at); err != nil && at != "" {
+				return cli.Usagef("--at %q: write a day such as 2026-12-01", at)
+			}
+			list, err := priced(cfg.Prices, upstream, at, args)
 			if err != nil {
 				return err
 			}
-			return a.Print(list, func() error { return a.priceTable(list) })
+			return a.Print(list, func() error {
+				if err := a.priceTable(list); err != nil || at == "" && len(args) == 0 {
+					return err
+				}
+				return a.rowTable(list)
+			})
 		},
 	}
 	c.Flags().StringVar(&upstream, "upstream", "", "whose prices (default: the list's default, "+
 		"or that of METHOD)")
+	c.Flags().StringVar(&at, "at", "", "`DAY` whose prices to show (default: today)")
 	c.AddCommand(a.costsCheck(), a.costsTest())
 	return c
 }
 
 // priced returns the price list of an upstream, or one method of it.
-func priced(from *costs.List, upstream string, args []string) (priceList, error) {
+func priced(from *costs.List, upstream, at string, args []string) (priceList, error) {
 	table, err := from.Upstream(upstream)
 	if err != nil {
 		return priceList{}, cli.Usagef("%w", err)
@@ -105,12 +133,17 @@ func priced(from *costs.List, upstream string, args []string) (priceList, error)
 		}
 		methods = []costs.Method{m}
 	}
-	return newPriceList(table, methods), nil
+	return newPriceList(table.At(cmp.Or(at, table.Day())), methods), nil
 }
 
 func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 	list := priceList{Version: table.Version, Profile: table.ProfileName(), Methods: []pricing{},
-		Buckets: []dailyUnit{}, Upstream: table.Upstream}
+		Buckets: []dailyUnit{}, Upstream: table.Upstream, At: table.Day(), Rows: []priceRow{}}
+	for _, prices := range table.Tables() {
+		for _, r := range prices.Rows {
+			list.addRow(table, prices.Name, r)
+		}
+	}
 	for _, m := range methods {
 		p := pricing{
 			Method: m.ID, Route: m.Verb + " " + m.Path, Cost: quota.UnitsOf(m.Costs),
@@ -129,6 +162,24 @@ func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 			b.Unit.String(), append([]string{}, b.Split...)})
 	}
 	return list
+}
+
+// addRow adds a row of figures, and one for each band of longer prompts.
+func (l *priceList) addRow(table *costs.Table, name string, r formula.Row) {
+	source := table.Source(r.Source)
+	row := priceRow{Table: name, Row: r.Key, Figures: r.Figures, Since: words.OrNull(r.Since),
+		Until: words.OrNull(r.Until), Source: source.Text, Date: source.Date}
+	if r.Figures == nil && r.Word == "" {
+		row.Figures = map[string]float64{"": r.Number}
+	}
+	if row.Figures == nil {
+		return
+	}
+	l.Rows = append(l.Rows, row)
+	for _, band := range r.Bands {
+		row.Above, row.Figures = band.Above, band.Figures
+		l.Rows = append(l.Rows, row)
+	}
 }
 
 // words returns what a call takes: the known units, and the buckets whose units depend on the call.
@@ -189,6 +240,39 @@ func (a *app) priceTable(list priceList) error {
 		}
 	}
 	return err
+}
+
+// rowTable shows the rows that the prices are computed with.
+func (a *app) rowTable(list priceList) error {
+	if len(list.Rows) == 0 {
+		return nil
+	}
+	s := a.Screen()
+	if err := s.Say("\nprices on %s\n\n", list.At); err != nil {
+		return err
+	}
+	t := s.Table("table", "row", "above", "figures", "since", "until", "date")
+	for _, r := range list.Rows {
+		var figures []string
+		for _, column := range slices.Sorted(maps.Keys(r.Figures)) {
+			figures = append(figures, strings.TrimSpace(column+" "+
+				strconv.FormatFloat(r.Figures[column], 'f', -1, 64)))
+		}
+		above := ""
+		if r.Above > 0 {
+			above = words.Count(int64(r.Above))
+		}
+		t.AppendRow([]any{r.Table, r.Row, above, strings.Join(figures, ", "), dayOf(r.Since),
+			dayOf(r.Until), r.Date})
+	}
+	return s.Draw(t, cli.Drop("date"), cli.Drop("table"), cli.Cut("figures", 20))
+}
+
+func dayOf(day *string) string {
+	if day == nil {
+		return ""
+	}
+	return *day
 }
 
 // checkedList is what a price list without a mistake has.

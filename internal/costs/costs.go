@@ -2,6 +2,7 @@
 package costs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,9 @@ type Table struct {
 	// path that belongs to it: / or /v1.
 	Environment map[string]string
 
+	day       string // for which tables are read; "" for today
+	tables    []PriceTable
+	sources   map[string]Source
 	profile   string
 	profiles  map[string]profile
 	uploads   []string // path prefixes
@@ -129,6 +133,41 @@ type Source struct {
 	Date   string // 2026-06-01 or 2026-11
 	Text   string
 }
+
+// PriceTable is a table of figures or words, such as the prices of a token by model.
+type PriceTable struct {
+	Name string
+	formula.Table
+}
+
+// At returns the same table with the prices of a day such as 2026-12-01.
+func (t *Table) At(day string) *Table {
+	view := *t
+	view.day = day
+	return &view
+}
+
+// Day returns the day whose prices count: today in UTC, unless At chose another.
+func (t *Table) Day() string {
+	return cmp.Or(t.day, time.Now().UTC().Format(time.DateOnly))
+}
+
+// Tables lists the tables of the list with the rows that count on its day.
+func (t *Table) Tables() (all []PriceTable) {
+	for _, table := range t.tables {
+		table.Rows = slices.DeleteFunc(slices.Clone(table.Rows), func(r formula.Row) bool {
+			later := func(other formula.Row) bool {
+				return other.Key == r.Key && other.Since > r.Since && other.Counts(t.Day())
+			}
+			return !r.Counts(t.Day()) || slices.ContainsFunc(table.Rows, later)
+		})
+		all = append(all, table)
+	}
+	return all
+}
+
+// Source returns the source of that name.
+func (t *Table) Source(name string) Source { return t.sources[name] }
 
 // profile replaces the costs of some methods.
 type profile struct{ prices map[string]price }

@@ -82,7 +82,7 @@ const modelFact = "model"
 
 // PartOf returns the part of a split bucket that calls of a model are charged to, or the bucket.
 func (t *Table) PartOf(bucket, model string) string {
-	b, env := t.bucketNamed(bucket), formula.Env{modelFact: model}
+	b, env := t.bucketNamed(bucket), formula.Env{formula.Day: t.Day(), modelFact: model}
 	for _, f := range t.facts {
 		if f.name == modelFact || !slices.Contains(b.Split, f.name) {
 			continue

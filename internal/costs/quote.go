@@ -98,7 +98,8 @@ func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 			continue
 		}
 		value, _ := env[w.fact].(string)
-		if _, listed, _ := w.rows.Find(value); !listed {
+		day, _ := env[formula.Day].(string)
+		if _, listed, _ := w.rows.Find(value, day); !listed {
 			all = append(all, Unlisted{w.table, w.fact, words.Clip(value)})
 		}
 	}

@@ -65,7 +65,7 @@ const usualProfile = "current"
 func (r *reader) read(f *fileList, at grammar.Place) *Table {
 	t := &r.table
 	r.upstream(f, at)
-	r.sources = f.Sources
+	r.sources, t.sources = f.Sources, f.Sources
 	for _, s := range f.Sources {
 		t.Date = max(t.Date, s.Date)
 	}

@@ -19,11 +19,12 @@ import (
 type tableReader struct {
 	*reader
 	formula.Table
-	defaults map[string]yaml.Node // by column: a figure, or another column
+	defaults    map[string]yaml.Node // by column: a figure, or another column
+	usualSource string
 }
 
 // Keys of a row with columns that are not columns.
-var rowKeys = []string{"above", "since", "source"}
+var rowKeys = []string{"above", "since", "until", "source"}
 
 // lookupTable makes a table of figures or words.
 func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
@@ -31,7 +32,7 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 		return
 	}
 	r.source(f.Source, at.Key("source"))
-	t := tableReader{reader: r, defaults: f.Defaults, Table: formula.Table{
+	t := tableReader{reader: r, defaults: f.Defaults, usualSource: f.Source, Table: formula.Table{
 		Columns: f.Columns, Prompt: f.Prompt, Dearest: f.Unknown == "dearest"}}
 	for i, column := range f.Columns {
 		if !wordForm.MatchString(column) || slices.Contains(rowKeys, column) {
@@ -43,6 +44,7 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 	}
 	t.check(at)
 	r.scope.Tables[name] = t.Table
+	r.table.tables = append(r.table.tables, PriceTable{name, t.Table})
 	if f.Warn != "" {
 		r.table.warns = append(r.table.warns, warning{name, f.Warn, t.Table})
 	}
@@ -63,10 +65,10 @@ func (t *tableReader) check(at grammar.Place) {
 	}
 	word := func(row formula.Row) bool { return row.Word != "" }
 	t.Words = slices.ContainsFunc(t.Rows, word)
-	always := func(row formula.Row) bool { return row.Since == "" }
+	always := func(row formula.Row) bool { return row.Since+row.Until == "" }
 	switch {
 	case t.Dearest && !slices.ContainsFunc(t.Rows, always):
-		at.Key("unknown").Add("dearest needs a row without since")
+		at.Key("unknown").Add("dearest needs a row without since and until")
 	case t.Words && !all(t.Rows, word):
 		at.Key("rows").Add("rows must be all numbers or all words")
 	case t.Words && t.Dearest:
@@ -92,7 +94,7 @@ func (t *tableReader) rows(key string, rows fileRows, at grammar.Place) {
 
 // row makes one row: a figure, a word, or a figure for each column.
 func (t *tableReader) row(key string, n *yaml.Node, at grammar.Place) formula.Row {
-	row := formula.Row{Key: strings.ToLower(key)}
+	row := formula.Row{Key: strings.ToLower(key), Source: t.usualSource}
 	switch {
 	case len(t.Columns) > 0:
 		t.columns(&row, n, at)
@@ -111,6 +113,7 @@ func (t *tableReader) columns(row *formula.Row, n *yaml.Node, at grammar.Place) 
 	var keys struct {
 		Above   map[string]map[string]yaml.Node
 		Since   string
+		Until   string
 		Source  string
 		Figures map[string]yaml.Node `yaml:",inline"`
 	}
@@ -118,7 +121,10 @@ func (t *tableReader) columns(row *formula.Row, n *yaml.Node, at grammar.Place) 
 		at.Add("write a figure for each column")
 		return
 	}
-	row.Since = keys.Since
+	row.Since, row.Until, row.Source = keys.Since, keys.Until, cmp.Or(keys.Source, row.Source)
+	if row.Until != "" && row.Until <= row.Since {
+		at.Key("until").Add("must be later than since")
+	}
 	t.source(keys.Source, at.Key("source"))
 	figures := t.figures(keys.Figures, at)
 	row.Figures = t.complete(figures, at)

@@ -24,7 +24,7 @@ func (t *Table) Refusal(status int, h http.Header, body []byte) *Refusal {
 
 // blank is the names of an answer to a request that is not known.
 func (t *Table) blank() formula.Env {
-	env := formula.Env{methodFact: "", "query": map[string]string{}, "path": map[string]string{},
+	env := formula.Env{formula.Day: t.Day(), methodFact: "", "query": map[string]string{}, "path": map[string]string{},
 		"held": map[string]float64{}, "usage": nil}
 	for _, f := range t.facts {
 		env[f.name] = ""

@@ -22,7 +22,7 @@ func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, er
 	for name, values := range r.URL.Query() {
 		query[name] = strings.Join(values, ",")
 	}
-	env := formula.Env{methodFact: m.ID, "query": query, "path": m.values(r),
+	env := formula.Env{formula.Day: t.Day(), methodFact: m.ID, "query": query, "path": m.values(r),
 		"header": lineOf(r.Header), "body_bytes": len(body)}
 	var doc any
 	if m.needsJSON && len(body) > 0 {

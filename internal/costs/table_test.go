@@ -161,3 +161,34 @@ func TestTableProblems(t *testing.T) {
 		}
 	}
 }
+
+// TestPricesOfADay: a call costs what its row says on the day on which it is sent, and a list shows
+// the rows of any day.
+func TestPricesOfADay(t *testing.T) {
+	table, err := costs.Parse([]byte(strings.Replace(read(t, "columns.yaml"), "coming: {",
+		"gone: {input: 3, output: 3, since: 2001-01-01, until: 2001-02-03}\n      coming: {", 1)))
+	must(t, err)
+	const body = `{"model":"%s","max":0}`
+	for _, c := range []struct{ day, model, want, unlisted string }{
+		{"2001-02-02", "timed", "tokens/timed 25, money 125", ""},
+		{"2001-02-03", "timed", "tokens/timed 25, money 150", ""},
+		{"2999-01-01", "timed", "tokens/timed 25, money 175", ""},
+		{"2001-02-02", "gone", "tokens/gone 24, money 72", ""},
+		{"2001-02-03", "gone", "tokens/gone 24, money 480", "gone"},
+		{"2000-12-31", "gone", "tokens/gone 24, money 480", "gone"},
+	} {
+		text := fmt.Sprintf(body, c.model)
+		q, err := table.At(c.day).Quote("x.ask", call(t, "POST /v1/ask", text), []byte(text), nil)
+		must(t, err)
+		if got := quoted(q.Costs); got != c.want || unlisted(q.Unlisted) != c.unlisted {
+			t.Errorf("%s on %s: %s, unlisted %v", c.model, c.day, got, q.Unlisted)
+		}
+		for _, prices := range table.At(c.day).Tables() {
+			for _, r := range prices.Rows {
+				if r.Key == c.model && c.unlisted != "" || !r.Counts(c.day) {
+					t.Errorf("on %s the rows have %+v", c.day, r)
+				}
+			}
+		}
+	}
+}

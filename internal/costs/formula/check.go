@@ -70,8 +70,11 @@ func (c *checker) call(n *ast.CallNode) {
 			c.reads["body."+key] = true
 		}
 	}
-	if name != nil && c.scope.Tables[name.Value].Rows != nil && len(n.Arguments) == 2 {
-		c.columns(name.Value, n.Arguments[1])
+	if name != nil && c.scope.Tables[name.Value].Rows != nil {
+		if len(n.Arguments) == 2 {
+			c.columns(name.Value, n.Arguments[1])
+		}
+		n.Arguments = append(n.Arguments, &ast.IdentifierNode{Value: Day})
 	}
 	path, ok := countOf(n)
 	if !ok {
@@ -157,7 +160,7 @@ func (c *checker) predicate(n *ast.PredicateNode) {
 	}
 	ast.Walk(&n.Node, visit(func(node *ast.Node) {
 		name, ok := (*node).(*ast.IdentifierNode)
-		if ok && !known[name.Value] && c.scope.Tables[name.Value].Rows == nil {
+		if ok && name.Value != Day && !known[name.Value] && c.scope.Tables[name.Value].Rows == nil {
 			c.refuse("%s is used inside a predicate: use the item (#) alone there", name.Value)
 		}
 	}))

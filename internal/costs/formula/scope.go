@@ -42,6 +42,10 @@ func Quantiles() map[string]int {
 	return map[string]int{"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 }
 
+// Day is the name of the day on which the request is sent, such as 2026-12-01, for which tables are
+// read.
+const Day = "_day"
+
 // Env is the values of the names in a scope.
 type Env map[string]any
 
@@ -57,7 +61,7 @@ func (s Scope) types() types.Map {
 		return types.Map{"item": types.Any}
 	}
 	texts := types.TypeOf(map[string]string{})
-	env := types.Map{"method": types.String, "query": texts, "path": texts,
+	env := types.Map{Day: types.String, "method": types.String, "query": texts, "path": texts,
 		"header": types.TypeOf(func(string) string { return "" }),
 		"count":  types.TypeOf(func(string) any { return 0 })}
 	for _, name := range s.Facts {

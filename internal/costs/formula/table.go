@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
@@ -30,6 +29,8 @@ type Row struct {
 	Figures map[string]float64 // by column, each of them
 	Bands   []Band             // from the shortest prompt to the longest
 	Since   string             // first day of validity: 2026-12-01; "" for always
+	Until   string             // first day after it; "" for none
+	Source  string             // name of the figures' source
 }
 
 // Band replaces the figures of a row for prompts longer than Above.
@@ -46,15 +47,15 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("the table %s has no row for %.80q", e.Table, e.Key)
 }
 
-// Find returns the row of a key, without regard to case: the row of that name, of the name without
-// its date, of what follows the last slash; else the longest row with a * that the key begins with;
-// else the dearest, if the table allows that. Listed is false where the row may be that of another
+// Find returns the row of a key on a day, without regard to case: the row of that name, of the name
+// without its date, of what follows the last slash; else the longest row with a * that the key begins
+// with; else the dearest, if the table allows that. Listed is false where the row may be that of another
 // thing: more than a date follows the row's name, or no name is left.
-func (t Table) Find(key string) (row Row, listed, ok bool) {
+func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 	key = strings.ToLower(key)
 	tail := key[strings.LastIndexByte(key, '/')+1:]
 	for _, name := range []string{key, Undated(key), tail, Undated(tail)} {
-		if r := t.best(func(r, _ *Row) bool { return r.Key == name }); r != nil {
+		if r := t.best(day, func(r, _ *Row) bool { return r.Key == name }); r != nil {
 			return *r, true, true
 		}
 	}
@@ -64,7 +65,7 @@ func (t Table) Find(key string) (row Row, listed, ok bool) {
 			return open && strings.HasPrefix(name, head) &&
 				(than == nil || len(r.Key) >= len(than.Key))
 		}
-		if r := t.best(begins); r != nil && (!ok || len(r.Key) > len(row.Key)) {
+		if r := t.best(day, begins); r != nil && (!ok || len(r.Key) > len(row.Key)) {
 			head := len(r.Key) - len("*")
 			row, ok, listed = *r, true, head > 0 && len(Undated(name)) <= head
 		}
@@ -73,20 +74,22 @@ func (t Table) Find(key string) (row Row, listed, ok bool) {
 		return row, listed, ok
 	}
 	dearer := func(r, than *Row) bool { return than == nil || t.compare(r, than) >= 0 }
-	return *t.best(dearer), false, true
+	return *t.best(day, dearer), false, true
 }
 
-// best returns the best of the rows that count today by better, which compares a row with the best
-// one so far. It returns nil if there is none.
-func (t Table) best(better func(r, than *Row) bool) (found *Row) {
-	today := time.Now().UTC().Format(time.DateOnly)
+// best returns the best of the rows that count on a day by better, which compares a row with the
+// best one so far. It returns nil if there is none.
+func (t Table) best(day string, better func(r, than *Row) bool) (found *Row) {
 	for i := range t.Rows {
-		if r := &t.Rows[i]; r.Since <= today && better(r, found) {
+		if r := &t.Rows[i]; r.Counts(day) && better(r, found) {
 			found = r
 		}
 	}
 	return found
 }
+
+// Counts reports whether the row counts on a day such as 2026-12-01.
+func (r Row) Counts(day string) bool { return r.Since <= day && (r.Until == "" || day < r.Until) }
 
 // dateForm matches the end of a name that tells versions of one thing apart.
 var dateForm = regexp.MustCompile(
@@ -163,14 +166,16 @@ func (t Table) value(row Row, params []any) (any, error) {
 	return nil, errors.New("not a column, and no amounts by column")
 }
 
-// function makes the table a function of the expressions.
+// function makes the table a function of the expressions. Its last argument is the day, which the
+// checker adds.
 func (t Table) function(name string) expr.Option {
 	find := func(params ...any) (any, error) {
 		key, ok := params[0].(string)
 		if !ok {
 			return nil, errors.New("the argument of " + name + " is not a text")
 		}
-		row, _, ok := t.Find(key)
+		day, _ := params[len(params)-1].(string)
+		row, _, ok := t.Find(key, day)
 		if !ok {
 			return nil, &RowError{name, key}
 		}
@@ -178,11 +183,11 @@ func (t Table) function(name string) expr.Option {
 	}
 	switch {
 	case t.Words:
-		return expr.Function(name, find, new(func(any) string))
+		return expr.Function(name, find, new(func(any, string) string))
 	case len(t.Columns) > 0:
-		return expr.Function(name, find, new(func(any, any) float64))
+		return expr.Function(name, find, new(func(any, any, string) float64))
 	}
-	return expr.Function(name, find, new(func(any) float64))
+	return expr.Function(name, find, new(func(any, string) float64))
 }
 
 // columns refuses columns that a table does not have, where an expression names them.
