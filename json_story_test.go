@@ -112,6 +112,7 @@ quotactl log --by job
 quotactl spend --units 55 --label job=x
 quotactl log --denied
 quotactl report observe --credential key2
+quotactl report chargeback --by job --month $month
 quotactl status
 quotactl prove
 quotactl forecast
@@ -150,7 +151,8 @@ func playJSON(t *testing.T, page map[string]fieldsOf) map[string]fieldsOf {
 		"YOUTUBE_API_KEY=any", "YOUTUBE_ENDPOINT=" + upstream.URL + "/"}
 	seen, id := make(map[string]fieldsOf), ""
 	for _, line := range jsonStory {
-		words := strings.Split(strings.ReplaceAll(line, "$id", id), "\x00")
+		words := strings.Split(strings.NewReplacer("$id", id,
+			"$month", time.Now().UTC().Format("2006-01")).Replace(line), "\x00")
 		if words[0] == "sqlite3" {
 			cmd := exec.CommandContext(t.Context(), "sqlite3", filepath.Join(dir, "ledger.db"),
 				strings.Join(words[1:], " "))

@@ -13,6 +13,9 @@ import (
 	"quotabudget/internal/report"
 )
 
+// focus is the output format of charges as FOCUS has them.
+const focus = "focus"
+
 type question struct {
 	since, until, bucket, by string
 	limit                    int
@@ -36,7 +39,9 @@ or --limit is given. Units that are taken back later are a line of their own, le
 
 With --denied it counts the charges that were denied in the last 8 days instead, by job unless --by
 says otherwise. Programs write these counts once a second; while the ledger is away, they are
-lost.`,
+lost.
+
+-o focus writes the charges in CSV with the columns of FOCUS 1.4, for tools that read cloud bills.`,
 		Example: `  quotactl log --since 1h
   quotactl log --since 48h --until 24h --by method
   quotactl log --by team --bucket default
@@ -44,6 +49,7 @@ lost.`,
   quotactl log --denied --by hour
   quotactl log --follow
   quotactl log --since 7d -o csv > week.csv
+  quotactl log --since 24h -o focus > focus.csv
   quotactl log --follow -o jsonl | jq -r 'select(.units > 50) | .labels.job'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -64,6 +70,9 @@ lost.`,
 				if err != nil {
 					return err
 				}
+				if a.Output == focus {
+					return a.printFocus(g, entries)
+				}
 				return a.printEntries(g.prices(), entries)
 			})
 		},
@@ -79,7 +88,7 @@ lost.`,
 	c.Flags().BoolVar(&q.denied, "denied", false, "count the charges that were denied, by job, hour "+
 		"or another --by")
 	c.Flags().BoolVarP(&q.follow, "follow", "f", false, "go on with new entries as they come")
-	a.PrintsLines(c)
+	a.PrintsLines(c, focus)
 	return c
 }
 
@@ -108,6 +117,8 @@ func (a *app) checkLog(q *question, by bool) (err error) {
 		return cli.Usagef("--limit %d: must be 1 or more, or 0 for all", q.limit)
 	case q.follow && q.label != "":
 		return cli.Usagef("--follow lists entries, --by adds them up: leave one of them out")
+	case a.Output == focus && (q.follow || q.denied || q.label != ""):
+		return cli.Usagef("-o focus lists entries: leave --follow, --denied and --by out")
 	case q.follow && q.until != "":
 		return cli.Usagef("--follow has no end, --until is one: leave one of them out")
 	case q.follow && a.Output == "yaml":

@@ -17,7 +17,7 @@ func (a *app) report() *cobra.Command {
 		Use:   "report",
 		Short: "Report on what was spent",
 	}
-	c.AddCommand(a.reportObserve())
+	c.AddCommand(a.reportObserve(), a.reportChargeback())
 	return c
 }
 

@@ -11,9 +11,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// PrintsLines adds the line formats to a command's --output: jsonl, one object per line, and csv.
-func (c *Common) PrintsLines(command *cobra.Command) {
-	words := []string{"table", "json", "yaml", "jsonl", "csv"}
+// PrintsLines adds the line formats to a command's --output: jsonl, one object per line, csv, and
+// what the command itself adds.
+func (c *Common) PrintsLines(command *cobra.Command, more ...string) {
+	words := append([]string{"table", "json", "yaml", "jsonl", "csv"}, more...)
 	command.Flags().VarP(&choice{&c.Output, words}, "output", "o", "format of results")
 	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 	if err := command.RegisterFlagCompletionFunc("output", complete); err != nil {

@@ -80,6 +80,11 @@ func (m Meter) Current() bool { return !m.Dated() && !m.Ranged() }
 // modelFact is the fact that the models of a report stand for.
 const modelFact = "model"
 
+// HasModels reports whether calls of the upstream name a model.
+func (t *Table) HasModels() bool {
+	return slices.ContainsFunc(t.facts, func(f fact) bool { return f.name == modelFact })
+}
+
 // PartOf returns the part of a split bucket that calls of a model are charged to, or the bucket.
 func (t *Table) PartOf(bucket, model string) string {
 	b, env := t.bucketNamed(bucket), formula.Env{formula.Day: t.Day(), modelFact: model}

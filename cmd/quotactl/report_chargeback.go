@@ -1,0 +1,100 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/report"
+	"quotabudget/internal/words"
+)
+
+func (a *app) reportChargeback() *cobra.Command {
+	var month, by string
+	c := &cobra.Command{
+		Use:   "chargeback --month M --by LABEL",
+		Short: "Show what each team or job has spent in a month",
+		Long: `chargeback adds up what was spent in a month of UTC, by the values of a label, for each
+credential and bucket: money in dollars, everything else in units.
+
+The ledger keeps entries for 72 hours, or a day longer than the longest window of a bucket's limits. A
+limit by the month therefore keeps a month until the first day of the next one. Rows of a bucket whose
+entries may be gone are marked as incomplete.`,
+		Example: `  quotactl report chargeback --month 2026-11 --by team
+  quotactl report chargeback --month 2026-11 --by job -o csv > november.csv`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if month == "" || by == "" {
+				return usagef(c, "--month or --by is missing")
+			}
+			begin, err := time.Parse("2006-01", month)
+			if err != nil || begin.After(time.Now()) {
+				return cli.Usagef("--month %s: write a month that has begun, such as 2026-11",
+					words.Plain(month))
+			}
+			label, err := report.LabelOf(by)
+			if err != nil {
+				label, err = report.LabelOf("label:" + by)
+			}
+			if err != nil {
+				return cli.Usagef("--by %s: write method, region, job, source, or the name of a label",
+					words.Plain(by))
+			}
+			return a.withLedger(c.Context(), func(src report.Source) error {
+				out, err := src.Chargeback(c.Context(), begin, by, label)
+				if err != nil {
+					return err
+				}
+				return a.printChargeback(out)
+			})
+		},
+	}
+	c.Flags().StringVar(&month, "month", "", "of this `MONTH`, such as 2026-11")
+	c.Flags().StringVar(&by, "by", "", "add up by method, region, job, source, or another "+
+		"label's `NAME`")
+	a.PrintsLines(c)
+	return c
+}
+
+func (a *app) printChargeback(out report.Chargeback) (err error) {
+	if a.InLines() {
+		lines := a.Lines("credential", "bucket", "key", "units", "entries", "share", "usd", "complete")
+		for _, r := range out.Rows {
+			usd := ""
+			if r.USD != nil {
+				usd = strconv.FormatFloat(*r.USD, 'f', -1, 64)
+			}
+			err = cmp.Or(err, lines.Add(r, r.Credential, r.Bucket, r.Key,
+				strconv.FormatInt(r.Units, 10), strconv.FormatInt(r.Entries, 10),
+				strconv.FormatFloat(r.Share, 'f', 4, 64), usd, strconv.FormatBool(r.Complete)))
+		}
+		return cmp.Or(err, lines.Flush())
+	}
+	return a.Print(out, func() error {
+		s := a.Screen()
+		if len(out.Rows) == 0 {
+			return s.Say("nothing was spent in %s\n", out.Month)
+		}
+		t := s.Table("credential", "bucket", out.By, ">spent", ">share", ">entries")
+		var gone []string
+		for _, r := range out.Rows {
+			t.AppendRow([]any{r.Credential, r.Bucket, cmp.Or(r.Key, "(none)"),
+				s.Amount(r.Counts, r.Units), words.Percent(r.Share), r.Entries})
+			if name := r.Credential + "/" + r.Bucket; !r.Complete && !slices.Contains(gone, name) {
+				gone = append(gone, name)
+			}
+		}
+		err := s.Draw(t, cli.Cut(out.By, 12), cli.Cut("bucket", 12))
+		if len(gone) > 0 {
+			err = cmp.Or(err, s.Say("%s\n", fmt.Sprintf("incomplete, because the ledger may have "+
+				"dropped entries of the month: %s", strings.Join(gone, ", "))))
+		}
+		return err
+	})
+}

@@ -1,0 +1,85 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
+)
+
+// Chargeback is what each value of a label has spent in a month.
+type Chargeback struct {
+	Month string          `json:"month"`
+	By    string          `json:"by"`
+	From  words.Time      `json:"from"`
+	Until words.Time      `json:"until"`
+	Rows  []ChargebackRow `json:"rows"`
+}
+
+// ChargebackRow is what one value of the label has spent of a bucket, "" for entries without it.
+type ChargebackRow struct {
+	Credential string   `json:"credential"`
+	Bucket     string   `json:"bucket"`
+	Key        string   `json:"key"`
+	Units      int64    `json:"units"`
+	Entries    int64    `json:"entries"`
+	Share      float64  `json:"share"` // of the credential's bucket
+	USD        *float64 `json:"usd"`   // of money; else nil
+	// Complete is false if the ledger may have dropped entries of the month.
+	Complete bool `json:"complete"`
+
+	Counts costs.Unit `json:"-"` // what Units are
+}
+
+// Chargeback adds up by a label what was spent in a month of UTC, from its first moment up to now.
+func (s Source) Chargeback(ctx context.Context, month time.Time, by, label string) (Chargeback,
+	error) {
+	now, err := s.Ledger.Time(ctx)
+	if err != nil {
+		return Chargeback{}, err
+	}
+	until := month.AddDate(0, 1, 0)
+	if until.After(now) {
+		until = now
+	}
+	out := Chargeback{month.Format("2006-01"), by, words.Time(month), words.Time(until),
+		[]ChargebackRow{}}
+	in := Span{month.Add(-time.Microsecond), until.Add(-time.Microsecond)}
+	for _, c := range s.Config.Credentials {
+		known, err := s.Ledger.BucketsOf(ctx, c.Name)
+		if err != nil {
+			return out, err
+		}
+		spent, err := s.Spent(ctx, c.Name, quota.BucketNames(known), in, label)
+		if err != nil {
+			return out, err
+		}
+		wholes := make(Grouper) // the parts of a bucket are one
+		for _, g := range spent {
+			wholes.Add(g.Key, quota.WholeOf(g.Bucket), g.Counts, g.Units, g.Entries)
+		}
+		groups := wholes.Groups(by)
+		totals := map[string]int64{}
+		for _, total := range groups.Totals() {
+			totals[total.Bucket] = total.Units
+		}
+		for _, g := range groups.Rows {
+			row := ChargebackRow{Credential: c.Name, Bucket: g.Bucket, Key: g.Key, Units: g.Units,
+				Entries: g.Entries, Counts: g.Counts,
+				Share: float64(g.Units) / float64(max(1, totals[g.Bucket]))}
+			kept := quota.RetentionFor(slices.DeleteFunc(slices.Clone(c.Limits),
+				func(l quota.Limit) bool { return quota.WholeOf(l.Bucket) != g.Bucket }))
+			row.Complete = !month.Before(now.Add(-kept))
+			if g.Counts.IsMoney() {
+				usd := float64(g.Units) / float64(cmp.Or(g.Counts.Scale, 1))
+				row.USD = &usd
+			}
+			out.Rows = append(out.Rows, row)
+		}
+	}
+	return out, nil
+}
