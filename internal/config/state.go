@@ -50,7 +50,7 @@ func sqliteURL(path string) string {
 
 // shownOptions are the options of a ledger's URL that hold no secret.
 var shownOptions = []string{"ca", "cert", "key", "server_name", "dial_timeout", "read_timeout",
-	"pool_size"}
+	"pool_size", "wait_replicas"}
 
 // HidePassword is a ledger's URL without what may be a password: the user, and the values of
 // options.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
 )
@@ -75,10 +77,10 @@ func (s *Store) chargeAll(ctx context.Context, group []*queue.Op[charge]) {
 	credential, bucket := first.of.Credential, first.of.Costs[0].Bucket
 	for range maxHot {
 		now := s.clock()
-		reply, err := s.run(ctx, "charge", []string{logKey(credential, bucket),
+		reply, err := s.change(ctx, "charge", []string{logKey(credential, bucket),
 			stateKey(credential, bucket), lockKey(credential),
 			sumsKey(credential, bucket, now.UnixMicro())},
-			chargeArgs(group, now)...).Slice()
+			chargeWrote, chargeArgs(group, now)...).Slice()
 		if err != nil {
 			for _, o := range group {
 				o.Work.err = explain(err)
@@ -100,6 +102,17 @@ func (s *Store) chargeAll(ctx context.Context, group []*queue.Op[charge]) {
 }
 
 func recorded(o *queue.Op[charge]) bool { return o.Work.decided && o.Work.decision.Allowed }
+
+// chargeWrote reports whether a run of charge.lua has allowed a charge.
+func chargeWrote(cmd *redis.Cmd) bool {
+	reply, _ := cmd.Slice()
+	for i := 1; i < len(reply); i += 4 {
+		if reply[i] == int64(1) {
+			return true
+		}
+	}
+	return false
+}
 
 // chargeArgs are the arguments of charge.lua.
 func chargeArgs(group []*queue.Op[charge], now time.Time) []any {

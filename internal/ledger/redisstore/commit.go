@@ -126,7 +126,8 @@ func (c *commands) addAll(command, key string, args []any) {
 // send runs commit.lua. at is the time of the snapshot, 0 if it does not matter.
 func (s *Store) send(ctx context.Context, c *commands, at int64) (string, error) {
 	args := append([]any{s.holder, at, c.guarded}, c.guards...)
-	result, err := s.run(ctx, "commit", c.keys, append(args, c.list...)...).Text()
+	wrote := func(cmd *redis.Cmd) bool { return len(c.list) > 0 && cmd.Val() == done }
+	result, err := s.change(ctx, "commit", c.keys, wrote, append(args, c.list...)...).Text()
 	return result, explain(err)
 }
 

@@ -29,20 +29,30 @@ func (silence) Printf(context.Context, string, ...any) {}
 // Open connects to the server or servers of a URL and makes sure that they can keep a ledger: Redis
 // 5 or newer, a primary, and nothing that evicts keys.
 func Open(ctx context.Context, ledgerURL string) (*Store, error) {
-	client, err := Connect(ctx, ledgerURL)
-	if err != nil {
-		return nil, err
-	}
-	return newStore(client), nil
-}
-
-// Connect is Open for what keeps something else on the servers of a ledger.
-func Connect(ctx context.Context, ledgerURL string) (redis.UniversalClient, error) {
-	quiet()
 	a, err := parseURL(ledgerURL)
 	if err != nil {
 		return nil, err
 	}
+	client, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := newStore(client)
+	s.replicas = a.replicas
+	return s, nil
+}
+
+// Connect is Open for what keeps something else on the servers of a ledger.
+func Connect(ctx context.Context, ledgerURL string) (redis.UniversalClient, error) {
+	a, err := parseURL(ledgerURL)
+	if err != nil {
+		return nil, err
+	}
+	return a.connect(ctx)
+}
+
+func (a *address) connect(ctx context.Context) (redis.UniversalClient, error) {
+	quiet()
 	client := connect(a)
 	if err := inspect(ctx, client, a); err != nil {
 		client.Close()

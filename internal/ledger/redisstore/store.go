@@ -8,6 +8,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,10 +26,11 @@ type Store struct {
 	// Slow has every charge decided on a snapshot. It is set before the first use or never.
 	Slow bool
 
-	client  redis.UniversalClient
-	scripts map[string]*redis.Script // by the names of lua.Names
-	holder  string                   // name of this store in locks
-	ahead   atomic.Int64             // µs by which the server's clock is ahead of ours, as last known
+	client   redis.UniversalClient
+	replicas int                      // that confirm a change before it is answered
+	scripts  map[string]*redis.Script // by the names of lua.Names
+	holder   string                   // name of this store in locks
+	ahead    atomic.Int64             // µs by which the server's clock is ahead of ours, as last known
 
 	updates queue.Queues[string, work]   // by credential
 	charges queue.Queues[string, charge] // by credential, bucket and limits
@@ -52,6 +54,33 @@ func newStore(client redis.UniversalClient) *Store {
 // run runs a script.
 func (s *Store) run(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
 	return s.scripts[script].Run(ctx, s.client, keys, args...)
+}
+
+// replicaTime is how long a change waits for the replicas.
+const replicaTime = time.Second
+
+// change runs a script, and waits until the replicas have what it wrote.
+func (s *Store) change(ctx context.Context, script string, keys []string,
+	wrote func(*redis.Cmd) bool, args ...any) *redis.Cmd {
+	client, single := s.client.(*redis.Client)
+	if s.replicas == 0 || !single {
+		return s.run(ctx, script, keys, args...)
+	}
+	conn := client.Conn() // WAIT is about what its own connection wrote
+	defer conn.Close()
+	cmd := s.scripts[script].Run(ctx, conn, keys, args...)
+	if cmd.Err() != nil || !wrote(cmd) {
+		return cmd
+	}
+	n, err := conn.Wait(ctx, s.replicas, replicaTime).Result()
+	if err == nil && int(n) < s.replicas {
+		err = fmt.Errorf("%d of %d replicas have confirmed the change within %s; it is recorded, "+
+			"and a failover may lose it", n, s.replicas, replicaTime)
+	}
+	if err != nil {
+		cmd.SetErr(err)
+	}
+	return cmd
 }
 
 // Close ends the connections.

@@ -38,14 +38,15 @@ func CheckURL(ledgerURL string) error {
 type address struct {
 	kind string // "cluster", "sentinel", or "" for one server
 	redis.UniversalOptions
-	tls *tlsFiles // nil without TLS
+	tls      *tlsFiles // nil without TLS
+	replicas int       // that confirm each change
 }
 
 // knownOptions are what may follow the ? of a URL. All others are refused: a slip of the pen must
 // not be a silent default.
 var knownOptions = []string{
 	"ca", "cert", "key", "server_name", "sentinel_user", "sentinel_password",
-	"dial_timeout", "read_timeout", "pool_size",
+	"dial_timeout", "read_timeout", "pool_size", "wait_replicas",
 }
 
 // option is where an option goes, and what it needs.
@@ -76,6 +77,11 @@ func (a *address) option(name string) (field any, err error) {
 		return &a.DialTimeout, nil
 	case "read_timeout":
 		return &a.ReadTimeout, nil
+	case "wait_replicas":
+		if a.kind == "cluster" {
+			return nil, errors.New("is not for a cluster")
+		}
+		return &a.replicas, nil
 	default:
 		return &a.PoolSize, nil
 	}

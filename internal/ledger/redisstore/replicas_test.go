@@ -1,0 +1,84 @@
+package redisstore_test
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// TestWaitReplicas: with wait_replicas, no charge that was allowed is lost when the primary is
+// killed and the replica takes its place. A change that no replica confirms is an error.
+func TestWaitReplicas(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"killed first", "promoted first"} {
+		t.Run(when, func(t *testing.T) {
+			primary := redistest.Start(t, redistest.Options{Args: []string{
+				"--repl-diskless-sync-delay", "0"}})
+			host, port, _ := net.SplitHostPort(primary.Addr)
+			replica := redistest.Start(t, redistest.Options{Args: []string{"--replicaof", host, port}})
+			r := admin(t, replica.Addr)
+			eventually(t, "the replica follows", func() bool {
+				return strings.Contains(r.Info(t.Context(), "replication").Val(), "master_link_status:up")
+			})
+			l := openEnv(t, primary.URL()+"?wait_replicas=1")
+			allowed := allowedOf(t, l, 5)
+			setAside(t, l, reserveOf("default.r", 10, time.Hour))
+			if when == "killed first" {
+				var all sync.WaitGroup
+				results := make(chan int, 8)
+				for range 8 {
+					all.Go(func() {
+						n := 0
+						for {
+							d, err := l.Charge(t.Context(), charge("k", wide, 1))
+							if err != nil || !d.Allowed {
+								break
+							}
+							n++
+						}
+						results <- n
+					})
+				}
+				eventually(t, "some are charged", func() bool {
+					return l.client.ZCard(t.Context(), logOfK).Val() > 10
+				})
+				primary.Kill()
+				all.Wait()
+				close(results)
+				for n := range results {
+					allowed += n
+				}
+				must(t, r.Do(t.Context(), "REPLICAOF", "NO", "ONE"))
+			} else {
+				must(t, r.Do(t.Context(), "REPLICAOF", "NO", "ONE"))
+				for what, err := range map[string]error{"charge": chargeErr(t, l),
+					"release": func() error {
+						_, err := l.Release(t.Context(), "k", "default.r")
+						return err
+					}()} {
+					if !errors.Is(err, quota.ErrUnreachable) || !says(err, "0 of 1 replicas") {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				if d, err := l.Charge(t.Context(), one("k", 99)); err != nil || d.Allowed {
+					t.Errorf("a denial waits for no replica: %+v, %v", d, err)
+				}
+				primary.Kill()
+			}
+			after := openEnv(t, replica.URL())
+			if n := len(entriesOf(t, after, "k")); n < allowed {
+				t.Errorf("%d charges were allowed, and the replica has %d", allowed, n)
+			}
+			list, err := after.Reservations(t.Context(), "k", "default")
+			if err != nil || len(list) != 1 {
+				t.Errorf("reservations: %v, %v", list, err)
+			}
+		})
+	}
+}
