@@ -53,12 +53,11 @@ ingest: catalog meter quota regions youtube
 job: quota
 meter/metertest: config costs ledger ledger/redistest meter quota standin
 schedule: words
-forecast: plan quota schedule share
-daemon: catalog forecast ingest job ledger quota regions report schedule share youtube
+daemon: catalog ingest job ledger plan quota regions report schedule share youtube
 plan: ledger/memstore quota schedule share
-report: catalog config costs forecast job journal ledger ledger/memstore plan quota share words
+report: catalog config costs job journal ledger ledger/memstore plan quota share words
 report: words
-serve: catalog config costs forecast limit plan quota regions report schedule words
+serve: catalog config costs limit plan quota regions report schedule words
 config: . costs grammar ledger limit quota regions schedule share words sqlite
 doctor: bill config costs ledger ledger/redisstore quota report sqlite
 journal: quota sqlite

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/forecast"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/report"
 )
 
@@ -114,9 +114,9 @@ func forecastSentence(s cli.Screen, f report.Forecast) string {
 
 func colorOf(f report.Forecast) cli.Color {
 	switch f.Verdict {
-	case forecast.Exhausted, forecast.Closed:
+	case plan.Exhausted, plan.Closed:
 		return cli.Red
-	case forecast.Suspended, forecast.RunsDry:
+	case plan.Suspended, plan.RunsDry:
 		return cli.Yellow
 	}
 	return ""
@@ -124,7 +124,7 @@ func colorOf(f report.Forecast) cli.Color {
 
 // fine reports whether status has nothing to say of the bucket.
 func fine(f report.Forecast) bool {
-	return (f.Verdict == forecast.Lasts || f.Verdict == forecast.Unused) && !f.Short()
+	return (f.Verdict == plan.Lasts || f.Verdict == plan.Unused) && !f.Short()
 }
 
 // outlook prints the forecast for status: a sentence for each bucket that is short, and one for all
@@ -145,11 +145,11 @@ func sayOutlook(s cli.Screen, results []report.Forecast, err error) error {
 			order = append(order, f.Credential)
 		}
 		if fine(f) {
-			lasts[f.Credential] = lasts[f.Credential] || f.Verdict == forecast.Lasts
+			lasts[f.Credential] = lasts[f.Credential] || f.Verdict == plan.Lasts
 			continue
 		}
 		short[f.Credential] = true
-		if f.Verdict != forecast.Suspended {
+		if f.Verdict != plan.Suspended {
 			err = cmp.Or(err, s.Say("%s\n", forecastSentence(s, f)))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/forecast"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
@@ -54,9 +54,9 @@ type Daemon struct {
 	progress map[string]progress  // by lane
 	short    map[string]time.Time // by credential: the reset of the day that was logged last
 
-	verdicts map[string]*forecast.Watch // by credential
-	refused  atomic.Pointer[error]      // set once the upstream refuses the key
-	end      context.CancelFunc         // ends Run
+	verdicts map[string]*plan.VerdictWatch // by credential
+	refused  atomic.Pointer[error]         // set once the upstream refuses the key
+	end      context.CancelFunc            // ends Run
 }
 
 // MaxRuns is the maximum number of runs at once.
@@ -94,7 +94,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	ctx, d.end = context.WithCancel(ctx)
 	defer d.end()
 	d.progress, d.short = make(map[string]progress), make(map[string]time.Time)
-	d.verdicts = make(map[string]*forecast.Watch)
+	d.verdicts = make(map[string]*plan.VerdictWatch)
 	d.describe()
 	all := &workers{d: d, byName: make(map[string]*worker)}
 	all.use(ctx, d.Config, time.Now())

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"quotabudget/internal/forecast"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 )
 
@@ -33,11 +33,11 @@ func (d *Daemon) forecast(ctx context.Context) {
 
 // report sets the metrics of one bucket. It logs a changed verdict, as a warning if the bucket is
 // short.
-func (d *Daemon) report(credential string, f forecast.Forecast) {
+func (d *Daemon) report(credential string, f plan.Forecast) {
 	d.Metrics.dryAt.WithLabelValues(credential, f.Bucket).Set(unixOrNever(f.DryAt))
 	d.Metrics.dryEarliest.WithLabelValues(credential, f.Bucket).Set(unixOrNever(f.Earliest))
 	if d.verdicts[credential] == nil {
-		d.verdicts[credential] = new(forecast.Watch)
+		d.verdicts[credential] = new(plan.VerdictWatch)
 	}
 	was, changed := d.verdicts[credential].Changed(f)
 	attrs := []any{"bucket", f.Bucket}
@@ -61,10 +61,10 @@ func unixOrNever(at time.Time) float64 {
 	return float64(at.Unix())
 }
 
-func (c *Config) forecasts(ctx context.Context, credential string) ([]forecast.Forecast, error) {
+func (c *Config) forecasts(ctx context.Context, credential string) ([]plan.Forecast, error) {
 	p, _ := c.policyOf(credential)
 	b := p.Budget
-	q := forecast.Question{
+	q := plan.Question{
 		Credential: credential, Limits: quota.Enforced(b.Limits),
 		Resets: make(map[string]quota.Window), Price: b.Prices[chartMethod],
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/forecast"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 )
@@ -57,7 +56,7 @@ func TestHistoryForetells(t *testing.T) {
 				if before.Spent, err = query.Read(w.Context(), w.look.ledger); err != nil {
 					t.Fatal(err)
 				}
-				question := forecast.Question{Credential: "key1", Limits: w.limits, Lanes: known,
+				question := plan.Question{Credential: "key1", Limits: w.limits, Lanes: known,
 					Price:  price,
 					Resets: map[string]quota.Window{quota.DefaultBucket: day}}
 				said, err := question.Ask(w.Context(), w.look.ledger)

@@ -6,14 +6,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quotabudget/internal/forecast"
 	"quotabudget/internal/ledger"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 )
 
 // Spending reads what was spent.
 type Spending interface {
-	forecast.Ledger
+	plan.Ledger
 	Between(ctx context.Context, credential, bucket string, from, to time.Time) (int64, error)
 }
 

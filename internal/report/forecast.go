@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/forecast"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
@@ -25,26 +25,26 @@ type CredentialForecast struct {
 
 // BucketForecast is when a bucket will run dry, what is lost then, and what would avoid that.
 type BucketForecast struct {
-	Bucket                string           `json:"bucket"`
-	Text                  string           `json:"text"`
-	Verdict               forecast.Verdict `json:"verdict"`
-	ResetAt               words.Time       `json:"reset_at"`
-	Remaining             int64            `json:"remaining"`
-	DryAt                 words.Time       `json:"dry_at"`
-	DryEarliest           words.Time       `json:"dry_earliest"`
-	DryLatest             words.Time       `json:"dry_latest"`
-	DryBeforeResetSeconds *int64           `json:"dry_before_reset_seconds"`
-	OpensAt               words.Time       `json:"opens_at"`
-	SuspendedUntil        words.Time       `json:"suspended_until"`
-	Limit                 *string          `json:"limit"`
-	Advice                *string          `json:"advice"`
-	UnscheduledPerHour    RateForecast     `json:"unscheduled_per_hour"`
-	Scheduled             WorkForecast     `json:"scheduled"`
-	Lost                  WorkForecast     `json:"lost"`
-	LeftOut               WorkForecast     `json:"left_out"`
-	LostRuns              []LostRun        `json:"lost_runs"`
-	Short                 int64            `json:"short"` // units too few until the reset
-	Unit                  string           `json:"unit"`
+	Bucket                string       `json:"bucket"`
+	Text                  string       `json:"text"`
+	Verdict               plan.Verdict `json:"verdict"`
+	ResetAt               words.Time   `json:"reset_at"`
+	Remaining             int64        `json:"remaining"`
+	DryAt                 words.Time   `json:"dry_at"`
+	DryEarliest           words.Time   `json:"dry_earliest"`
+	DryLatest             words.Time   `json:"dry_latest"`
+	DryBeforeResetSeconds *int64       `json:"dry_before_reset_seconds"`
+	OpensAt               words.Time   `json:"opens_at"`
+	SuspendedUntil        words.Time   `json:"suspended_until"`
+	Limit                 *string      `json:"limit"`
+	Advice                *string      `json:"advice"`
+	UnscheduledPerHour    RateForecast `json:"unscheduled_per_hour"`
+	Scheduled             WorkForecast `json:"scheduled"`
+	Lost                  WorkForecast `json:"lost"`
+	LeftOut               WorkForecast `json:"left_out"`
+	LostRuns              []LostRun    `json:"lost_runs"`
+	Short                 int64        `json:"short"` // units too few until the reset
+	Unit                  string       `json:"unit"`
 }
 
 // RateForecast is unscheduled spending in units an hour: on eight of ten days it is between Low and
@@ -115,7 +115,7 @@ func newBucketForecast(f Forecast) BucketForecast {
 type Forecast struct {
 	Credential string
 	Unit       costs.Unit
-	forecast.Forecast
+	plan.Forecast
 }
 
 // Forecasts computes when the bucket of that name will run dry, or every bucket for "". The name of
@@ -157,8 +157,8 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 
 // opensExactly corrects the times at which exhausted buckets open: a forecast reads the log in
 // steps of ten minutes, so its times may be that much too early.
-func opensExactly(ctx context.Context, b *quota.Budget, forecasts []forecast.Forecast) error {
-	exhausted := func(f forecast.Forecast) bool { return f.Verdict == forecast.Exhausted }
+func opensExactly(ctx context.Context, b *quota.Budget, forecasts []plan.Forecast) error {
+	exhausted := func(f plan.Forecast) bool { return f.Verdict == plan.Exhausted }
 	if !slices.ContainsFunc(forecasts, exhausted) {
 		return nil
 	}
@@ -190,9 +190,9 @@ func (s Source) observed(bucket string) bool {
 }
 
 func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Table,
-	bucket string) (forecast.Question, error) {
+	bucket string) (plan.Question, error) {
 	resets := make(map[string]quota.Window)
-	q := forecast.Question{Credential: b.Credential, Paces: quota.Enforced(b.Paces), Resets: resets,
+	q := plan.Question{Credential: b.Credential, Paces: quota.Enforced(b.Paces), Resets: resets,
 		Amount: func(bucket string, units int64) string {
 			return UnitOf(table, bucket).Text(units)
 		}}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"quotabudget/internal/forecast"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -21,9 +21,9 @@ type account struct {
 	Credential string // "" when there is only one
 	quota.BucketUsage
 	At       time.Time
-	Main     quota.LimitUsage  // the limit that is drawn
-	Pace     *quota.Limit      // nil when there is none
-	Forecast forecast.Forecast // zero when it is not known
+	Main     quota.LimitUsage // the limit that is drawn
+	Pace     *quota.Limit     // nil when there is none
+	Forecast plan.Forecast    // zero when it is not known
 
 	words    func(units int64) string // "1,240 tokens", "$12.40"; nil for units
 	sums     []quota.Sum
@@ -65,8 +65,8 @@ func (a *account) Binds() string {
 // Grade returns how to draw the bucket: good, warn or bad.
 func (a *account) Grade() string {
 	switch {
-	case a.Forecast.Verdict == forecast.Exhausted, a.Forecast.Verdict == forecast.Closed,
-		a.Forecast.Verdict == forecast.Suspended:
+	case a.Forecast.Verdict == plan.Exhausted, a.Forecast.Verdict == plan.Closed,
+		a.Forecast.Verdict == plan.Suspended:
 		return "bad"
 	case a.Forecast.Short():
 		return "warn"

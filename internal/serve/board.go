@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"quotabudget/internal/forecast"
 	"quotabudget/internal/limit"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/schedule"
@@ -186,10 +186,10 @@ func (b *boardBody) judge() {
 	worst := 0
 	for _, a := range b.Accounts {
 		f := a.Forecast
-		if worst == 0 && f.Verdict != forecast.Unused {
+		if worst == 0 && f.Verdict != plan.Unused {
 			b.Headline = "Every bucket lasts to its reset"
 		}
-		if !f.Short() && f.Verdict != forecast.Closed {
+		if !f.Short() && f.Verdict != plan.Closed {
 			continue
 		}
 		b.Short = append(b.Short, a.Credential+sep(a.Credential)+f.Text())
@@ -221,20 +221,20 @@ func sentence(a *account) (text string, weight int) {
 
 func wrong(a *account) (text string, weight int) {
 	switch a.Forecast.Verdict {
-	case forecast.Suspended:
+	case plan.Suspended:
 		return a.Name() + " is suspended until " + endClock(a.At, a.SuspendedUntil), 5
-	case forecast.Exhausted:
+	case plan.Exhausted:
 		return a.Name() + " is exhausted", 4
-	case forecast.RunsDry:
+	case plan.RunsDry:
 		return a.Name() + " runs dry about " + shortClock(a.At, a.Forecast.DryAt), 3
-	case forecast.Closed:
+	case plan.Closed:
 		return a.Name() + " is closed", 1
 	}
 	return "Some runs will be left out", 2
 }
 
 // leave adds up the runs that are lost, by their lanes.
-func (b *boardBody) leave(runs []forecast.LostRun) {
+func (b *boardBody) leave(runs []plan.LostRun) {
 	for _, r := range runs {
 		same := func(l leftOut) bool {
 			return l.Region == r.Region && l.Job == r.Job && l.Limit == r.Limit

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode"
 
-	"quotabudget/internal/forecast"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 )
 
@@ -28,7 +28,7 @@ type burn struct {
 	amount   func(units int64) string
 	noun     string
 	sums     []quota.Sum
-	forecast forecast.Forecast
+	forecast plan.Forecast
 }
 
 // draw makes the plot of the account, and the table of it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/forecast"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 )
 
@@ -79,9 +79,9 @@ func TestAhead(t *testing.T) {
 	l := dayOf(t, 1000, 100)
 	from, to := l.Window.Bounds(nine)
 	now := from.Add(12 * time.Hour)
-	b := burn{limit: l, from: from, to: to, now: now, left: 500, forecast: forecast.Forecast{
-		ResetAt: to, Rate: forecast.Rate{Low: 5, Likely: 10, High: 20},
-		Scheduled: forecast.Work{Units: 120}}}
+	b := burn{limit: l, from: from, to: to, now: now, left: 500, forecast: plan.Forecast{
+		ResetAt: to, Rate: plan.Rate{Low: 5, Likely: 10, High: 20},
+		Scheduled: plan.Work{Units: 120}}}
 	likely, low, high := b.ahead()
 	end := len(likely) - 1
 	got := [3]float64{low[end].value, likely[end].value, high[end].value}

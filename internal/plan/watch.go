@@ -1,17 +1,17 @@
-package forecast
+package plan
 
 import "time"
 
-// Watch detects changes of a bucket's verdict, so that each is reported once, and lost runs of a
+// VerdictWatch detects changes of a bucket's verdict, so that each is reported once, and lost runs of a
 // bucket that lasts once a day. It serves one credential, and one goroutine at a time.
-type Watch struct {
+type VerdictWatch struct {
 	said map[string]Verdict
 	lost map[string]time.Time // lost runs are reported until then
 }
 
 // Changed reports whether the verdict on the bucket has changed, or runs are lost that were not
 // reported for this reset. A first verdict counts as a change only if it is Short.
-func (w *Watch) Changed(f Forecast) (was Verdict, changed bool) {
+func (w *VerdictWatch) Changed(f Forecast) (was Verdict, changed bool) {
 	was, heard := w.said[f.Bucket]
 	now := f.Verdict
 	if now == Unused { // no news

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (q Question) Ask(ctx context.Context, l Ledger) ([]Forecast, error) {
 				b.Price = c.Units
 			}
 		}
-		forecasts = append(forecasts, Of(b))
+		forecasts = append(forecasts, ForecastOf(b))
 	}
 	return forecasts, nil
 }

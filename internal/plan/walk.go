@@ -1,11 +1,10 @@
-package forecast
+package plan
 
 import (
 	"math"
 	"slices"
 	"time"
 
-	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 )
 
@@ -22,8 +21,8 @@ const (
 	whenLost               // at the first denial, or the first run that loses a page
 )
 
-// played is the result of one play.
-type played struct {
+// playResult is the result of one play.
+type playResult struct {
 	dry        int64 // when units were used up and later missing, or never
 	scheduled  Work
 	lost       Work
@@ -59,10 +58,10 @@ func (o *outlook) isSmooth() bool {
 }
 
 // play plays the time until the reset with a load. A day with enough units for all need not be
-// played.
-func (o *outlook) play(l load, end ending) played {
+// playResult.
+func (o *outlook) play(l load, end ending) playResult {
 	if end != whenLost && (end == whenDry || o.isSmooth()) && o.isEnough(l) {
-		return played{dry: never, scheduled: o.wanted, opensFirst: o.At.UnixMicro()}
+		return playResult{dry: never, scheduled: o.wanted, opensFirst: o.At.UnixMicro()}
 	}
 	w := walker{outlook: o, play: o.plan.Play(), ending: end, empty: never}
 	w.result.dry = never
@@ -78,9 +77,9 @@ func (o *outlook) suffices(l load) bool {
 // walker walks through one play.
 type walker struct {
 	*outlook
-	play   *plan.Play
+	play   *Play
 	ending ending
-	result played
+	result playResult
 	empty  int64 // since when no units are left; never while there are some
 	short  int64 // units denied since
 }
@@ -164,7 +163,7 @@ func (w *walker) charge(at, units int64) {
 func (w *walker) run() {
 	run := w.play.Run()
 	l := &w.plan.Lanes[run.Lane]
-	waits := run.Limit == plan.ShareName || run.Limit == quota.Suspended ||
+	waits := run.Limit == ShareName || run.Limit == quota.Suspended ||
 		slices.Contains(w.brakes, run.Limit)
 	if run.Lost() && (w.ending == whenLost || !waits) {
 		w.denied(run.At.UnixMicro(), l.Price[0].Units, run.Limit)
@@ -177,7 +176,7 @@ func (w *walker) run() {
 	lost := run.Wanted - run.Pages
 	work := Work{1, lost, l.Takes(w.Name, lost, nil)}
 	r.lost = r.lost.and(work)
-	if run.Limit == plan.ShareName {
+	if run.Limit == ShareName {
 		r.leftOut = r.leftOut.and(work)
 	}
 	r.runs = append(r.runs, LostRun{run.Tick, run.Wanted, lost, run.Limit})

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 // and on about as many of each kind. BenchmarkForecast covers more months.
 func TestCoverage(t *testing.T) {
 	both := dayAnd24h(t)
-	var all []asked
+	var all []prediction
 	var lock sync.Mutex
 	t.Run("each", func(t *testing.T) {
 		for i := range 2 * len(kinds) {

@@ -1,10 +1,9 @@
-package forecast
+package plan
 
 import (
 	"slices"
 	"time"
 
-	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
@@ -17,7 +16,7 @@ const shortest = 10 * time.Minute
 // outlook is the certain part of the time until the reset.
 type outlook struct {
 	Bucket
-	plan      plan.Plan
+	plan      Plan
 	size      float64       // units of an unscheduled charge
 	long      []quota.Limit // limits without throttles
 	brakes    []string      // names of throttles and paces
@@ -36,11 +35,11 @@ func newOutlook(b Bucket) *outlook {
 	limits, throttles := split(b)
 	o.long = limits
 	o.window, o.end, o.slides = horizon(b)
-	o.plan = plan.Plan{
+	o.plan = Plan{
 		Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}}, Limits: limits, Throttles: throttles,
 		Paces: b.Paces, From: b.At.Add(time.Microsecond), // the ticks of At have run
 		To: o.end, Lanes: b.taking(), Reset: b.Reset,
-		Before: []plan.Standing{{
+		Before: []Standing{{
 			Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
 			SuspendedUntil: b.SuspendedUntil, ResetAt: b.ResetAt,
 		}},
@@ -126,9 +125,9 @@ func horizon(b Bucket) (calendar quota.Window, end time.Time, slides bool) {
 }
 
 // opensFirst returns when units are first available, in a play that looked every minute.
-func (o *outlook) opensFirst(p played) time.Time {
+func (o *outlook) opensFirst(p playResult) time.Time {
 	exact := o.plan.Play().Frees(o.At.UnixMicro())
-	looked := moment(p.opensFirst)
+	looked := timeOf(p.opensFirst)
 	if p.opensFirst == 0 || !exact.IsZero() && looked.Sub(exact) < time.Minute {
 		return exact
 	}

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"slices"
@@ -39,7 +39,7 @@ func limit(t testing.TB, units int64, text string) quota.Limit {
 }
 
 // lanes returns lanes of the default job, of 4 pages each at one unit.
-func lanes(t testing.TB, spec string, regions ...string) []share.Lane {
+func lanesOf(t testing.TB, spec string, regions ...string) []share.Lane {
 	t.Helper()
 	s, err := schedule.Parse(spec, time.UTC)
 	if err != nil {
@@ -74,7 +74,7 @@ func staggered(lanes []share.Lane, step time.Duration) []share.Lane {
 
 // bucket returns a bucket at a moment, with limits ("9500 day, 20 1h") and the lanes of a
 // schedule and its regions ("0 22 * * * BR AU").
-func bucket(t testing.TB, at, limits, schedule string, spent ...[]quota.Spent) Bucket {
+func bucketAt(t testing.TB, at, limits, schedule string, spent ...[]quota.Spent) Bucket {
 	b := Bucket{Name: "default", Price: 1, At: clock(t, at), Reset: window(t, "day"),
 		Spent: join(spent...)}
 	for _, text := range strings.Split(limits, ", ") {
@@ -87,7 +87,7 @@ func bucket(t testing.TB, at, limits, schedule string, spent ...[]quota.Spent) B
 	}
 	if words := strings.Fields(schedule); len(words) > 0 {
 		n := slices.IndexFunc(words, func(w string) bool { return len(w) == 2 && w >= "AA" })
-		b.Lanes = lanes(t, strings.Join(words[:n], " "), words[n:]...)
+		b.Lanes = lanesOf(t, strings.Join(words[:n], " "), words[n:]...)
 	}
 	return b
 }
@@ -245,14 +245,14 @@ func TestOf(t *testing.T) {
 			"search_list runs dry at 22:00Z" + before8 +
 				"AU will lose 2 of 4 pages at 22:00Z; to avoid it, set pages to 3"},
 	} {
-		b := bucket(t, "2026-11-21 20:00:00", test.limits, test.lanes)
+		b := bucketAt(t, "2026-11-21 20:00:00", test.limits, test.lanes)
 		if test.spent > 0 {
 			b.Spent = spent(on("08:30"), test.spent)
 		}
 		if test.more != nil {
 			test.more(&b)
 		}
-		if got := Of(b).Text(); got != test.want {
+		if got := ForecastOf(b).Text(); got != test.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", test.name, got, test.want)
 		}
 	}
@@ -261,10 +261,10 @@ func TestOf(t *testing.T) {
 // TestFields: the fields agree with the forecast's text.
 func TestFields(t *testing.T) {
 	at := clock(t, "2026-11-21 20:00:00")
-	f := Of(Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(t, 10, "5h")},
+	f := ForecastOf(Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(t, 10, "5h")},
 		Reset: window(t, "day"),
 		Spent: spent(clock(t, "2026-11-21 18:00:00"), 5),
-		Lanes: lanes(t, "0 21,22,23 * * *", "BR")})
+		Lanes: lanesOf(t, "0 21,22,23 * * *", "BR")})
 	if f.Verdict != RunsDry || f.Remaining != 5 || f.Limit != "default 5h" ||
 		f.Scheduled != (Work{3, 12, 12}) || f.Lost != (Work{1, 3, 3}) || f.Rate != (Rate{}) {
 		t.Errorf("%+v", f)

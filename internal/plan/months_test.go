@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"flag"
@@ -105,7 +105,7 @@ func date(month time.Month, day int) time.Time {
 }
 
 // askedIn returns forecasts during a month, every third day at noon.
-func askedIn(kind string, seed uint64) (all []asked) {
+func askedIn(kind string, seed uint64) (all []prediction) {
 	spent, limit, dry := monthly(kind, seed)
 	for _, day := range []int{4, 8, 12, 16, 20, 24} {
 		at := date(11, day).Add(13 * time.Hour)
@@ -119,7 +119,7 @@ func askedIn(kind string, seed uint64) (all []asked) {
 				b.Spent = append(b.Spent, s)
 			}
 		}
-		all = append(all, asked{percent: day, said: Of(b), actual: dry})
+		all = append(all, prediction{percent: day, said: ForecastOf(b), actual: dry})
 	}
 	return all
 }
@@ -127,13 +127,13 @@ func askedIn(kind string, seed uint64) (all []asked) {
 // TestMonths: the interval holds in seven to nine of ten months of metered spending, over all
 // kinds. A single kind may deviate more: launches are not announced.
 func TestMonths(t *testing.T) {
-	var all []asked
+	var all []prediction
 	var lock sync.Mutex
 	t.Run("each", func(t *testing.T) {
 		for kind := range monthKinds {
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
-				var of []asked
+				var of []prediction
 				for seed := range uint64(*monthsPlayed) {
 					of = append(of, askedIn(kind, 100+seed)...)
 				}
@@ -154,4 +154,4 @@ func TestMonths(t *testing.T) {
 	}
 }
 
-var monthsPlayed = flag.Int("months-played", 4, "months of each kind, for TestMonths")
+var monthsPlayed = flag.Int("months-playResult", 4, "months of each kind, for TestMonths")

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"math"
@@ -159,7 +159,7 @@ func (h *habit) sameHour(i int) float64 {
 // days predicts the bins of a week or a month by whole days of the log, because the hours of a day
 // belong together: half of it by the same weekday, where the log has one, and half by all days.
 func (e *expected) days(n int) {
-	sums := daily(e.habit.units)
+	sums := dailyMeans(e.habit.units)
 	length := min(dayBins, len(e.habit.units))
 	uneven, m := 1.0, mean(sums) // a log of less than two days tells nothing
 	if len(sums) > 1 && m > 0 {
@@ -189,7 +189,7 @@ func (e *expected) days(n int) {
 }
 
 // daily returns the mean of the bins of each whole day, back from now.
-func daily(units []float64) (means []float64) {
+func dailyMeans(units []float64) (means []float64) {
 	for day := range slices.Chunk(units[:len(units)/dayBins*dayBins], dayBins) {
 		means = append(means, mean(day))
 	}

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"flag"
@@ -32,7 +32,7 @@ func BenchmarkForecast(b *testing.B) {
 	}
 }
 
-func row(all []asked, kinds []string) string {
+func row(all []prediction, kinds []string) string {
 	text := fmt.Sprintf("%-31s %5d", strings.Join(kinds, ","), len(all))
 	for _, percent := range []int{25, 50, 75} {
 		n, ours, line := 0.0, 0.0, 0.0
@@ -47,8 +47,8 @@ func row(all []asked, kinds []string) string {
 }
 
 // replayed replays several months in parallel.
-func replayed(t testing.TB, kinds []string, limits []quota.Limit) []asked {
-	each := make([][]asked, *months)
+func replayed(t testing.TB, kinds []string, limits []quota.Limit) []prediction {
+	each := make([][]prediction, *months)
 	var wait sync.WaitGroup
 	for i := range each {
 		wait.Go(func() { each[i] = replay(t, uint64(*firstSeed+i), kinds, limits) })
@@ -78,17 +78,17 @@ func dayAnd24h(t testing.TB) []quota.Limit {
 // CPU time.
 func BenchmarkOf(b *testing.B) {
 	const at = "2026-11-21 18:00:01"
-	in := bucket(b, at, "10000 day, 10000 24h", "*/30 * * * *"+regions,
+	in := bucketAt(b, at, "10000 day, 10000 24h", "*/30 * * * *"+regions,
 		flow(clock(b, at).Add(-96*time.Hour), clock(b, at), time.Minute, 5))
 	for b.Loop() {
-		Of(in)
+		ForecastOf(in)
 	}
 }
 
 // BenchmarkManyEntries computes a forecast from 10,000 entries a day, a third of them
 // unscheduled, with two limits.
 func BenchmarkManyEntries(b *testing.B) {
-	in := bucket(b, "2026-11-21 20:00:00", "20000 day, 20000 24h", "*/5 * * * *"+regions)
+	in := bucketAt(b, "2026-11-21 20:00:00", "20000 day, 20000 24h", "*/5 * * * *"+regions)
 	at := in.At
 	from := at.Add(-Memory(in.Limits))
 	in.Spent = flow(from, at, 13*time.Second, 1)
@@ -97,16 +97,16 @@ func BenchmarkManyEntries(b *testing.B) {
 	}
 	in.Spent = join(in.Spent, flow(from, at, 26*time.Second, 1))
 	for b.Loop() {
-		Of(in)
+		ForecastOf(in)
 	}
 }
 
 // BenchmarkManyTicks computes a forecast with a schedule of every few seconds.
 func BenchmarkManyTicks(b *testing.B) {
-	in := bucket(b, "2026-11-21 08:00:01", "1000000 day", "@every 3s"+regions,
+	in := bucketAt(b, "2026-11-21 08:00:01", "1000000 day", "@every 3s"+regions,
 		flow(clock(b, "2026-11-21 00:00:00"), clock(b, "2026-11-21 08:00:00"), time.Minute, 3))
 	for b.Loop() {
-		Of(in)
+		ForecastOf(in)
 	}
 }
 
@@ -124,10 +124,10 @@ func BenchmarkShort(b *testing.B) {
 		{"crowd", "10000 day, 10000 24h", "@every 10s", some},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			in := bucket(b, at, c.limits, c.spec+regions, c.spent)
+			in := bucketAt(b, at, c.limits, c.spec+regions, c.spent)
 			staggered(in.Lanes, 30*time.Second)
 			for b.Loop() {
-				Of(in)
+				ForecastOf(in)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 // office returns three days of a user who works from 16:00Z to midnight at 600 units an hour,
 // until a moment of the last day.
 func office(t *testing.T, until string) Bucket {
-	b := bucket(t, "2026-11-21 "+until+":00", "9500 day", "")
+	b := bucketAt(t, "2026-11-21 "+until+":00", "9500 day", "")
 	for _, day := range []string{"2026-11-19", "2026-11-20", "2026-11-21"} {
 		from := clock(t, day+" 16:00:00")
 		to := from.Add(8 * time.Hour)
@@ -37,7 +37,7 @@ func TestByClock(t *testing.T) {
 		if !h.clock || h.surge != 0 {
 			t.Errorf("%s: by the clock: %v, a surge of %d", test.at, h.clock, h.surge)
 		}
-		if f := Of(b); f.Rate.Likely < test.low || f.Rate.Likely > test.high {
+		if f := ForecastOf(b); f.Rate.Likely < test.low || f.Rate.Likely > test.high {
 			t.Errorf("%s: rate %v, want %v to %v", test.at, f.Rate, test.low, test.high)
 		}
 	}

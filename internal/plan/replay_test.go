@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
@@ -38,7 +37,7 @@ type world struct {
 	days    []string // kinds
 	level   float64  // of the rate that wanders, as a logarithm
 	demands []demand
-	play    *plan.Play
+	play    *Play
 	entries []quota.Spent
 	held    quota.Reservation
 	denied  []time.Time
@@ -50,7 +49,7 @@ func newWorld(t testing.TB, seed uint64, kinds []string, limits []quota.Limit) *
 	zone := limits[0].Window.Zone
 	w := &world{zone: zone, limits: limits, start: time.Date(2026, time.May, 1, 0, 0, 0, 0, zone)}
 	for i, spec := range []string{"0 * * * *", "*/10 16-21 * * *"} {
-		l := lanes(t, "CRON_TZ="+zone.String()+" "+spec, []string{"US", "BR"}[i])[0]
+		l := lanesOf(t, "CRON_TZ="+zone.String()+" "+spec, []string{"US", "BR"}[i])[0]
 		l.Pages, l.Weight = int64(1+i), 1
 		w.lanes = append(w.lanes, l)
 	}
@@ -63,7 +62,7 @@ func newWorld(t testing.TB, seed uint64, kinds []string, limits []quota.Limit) *
 		w.demand(r, i, kind)
 	}
 	slices.SortStableFunc(w.demands, func(a, b demand) int { return a.at.Compare(b.at) })
-	p := plan.Plan{Lanes: w.lanes, Price: []quota.Cost{{Bucket: "default", Units: perPage}},
+	p := Plan{Lanes: w.lanes, Price: []quota.Cost{{Bucket: "default", Units: perPage}},
 		Limits: limits, Reset: limits[0].Window, From: w.start, To: w.day(len(w.days))}
 	w.play = p.Play()
 	return w
@@ -175,7 +174,7 @@ func (w *world) until(now time.Time) {
 					quota.Spent{At: at, Units: r.Pages * perPage, Charges: r.Pages,
 						Labels: quota.Labels{quota.LabelJob: l.Job, quota.LabelRegion: l.Region}})
 			}
-			if r.Lost() && r.Limit != plan.ShareName {
+			if r.Lost() && r.Limit != ShareName {
 				w.denied = append(w.denied, at)
 			}
 		default:
@@ -244,19 +243,19 @@ func straight(b Bucket) time.Time {
 	return time.Time{}
 }
 
-// asked is a forecast to compare with what happens.
-type asked struct {
+// prediction is a forecast to compare with what happens.
+type prediction struct {
 	percent      int
 	said         Forecast
 	line, actual time.Time
 }
 
 // replay simulates a month with its forecasts.
-func replay(t testing.TB, seed uint64, kinds []string, limits []quota.Limit) (all []asked) {
+func replay(t testing.TB, seed uint64, kinds []string, limits []quota.Limit) (all []prediction) {
 	w := newWorld(t, seed, kinds, limits)
 	w.happen(func(day, percent int, b Bucket) {
 		if day > 0 && w.room(b.At) > 0 { // the first day has no past
-			all = append(all, asked{percent: percent, said: Of(b), line: straight(b)})
+			all = append(all, prediction{percent: percent, said: ForecastOf(b), line: straight(b)})
 		}
 	})
 	for i := range all {
@@ -272,7 +271,7 @@ func replay(t testing.TB, seed uint64, kinds []string, limits []quota.Limit) (al
 }
 
 // off returns the error in minutes; never counts as the reset.
-func (a asked) off(said time.Time) float64 {
+func (a prediction) off(said time.Time) float64 {
 	or := func(t time.Time) time.Time {
 		if t.IsZero() {
 			return a.said.ResetAt
@@ -285,7 +284,7 @@ func (a asked) off(said time.Time) float64 {
 // covered returns whether the outcome lies within the interval: 1 or 0. Where nothing ran dry, and
 // the low load does not run dry either, it returns the part of such days that eight in ten of all
 // days contain.
-func (a asked) covered() float64 {
+func (a prediction) covered() float64 {
 	f := a.said
 	switch {
 	case a.actual.IsZero() && f.Earliest.IsZero():
@@ -301,7 +300,7 @@ func (a asked) covered() float64 {
 }
 
 // coverage returns the mean of covered.
-func coverage(all []asked) (sum float64) {
+func coverage(all []prediction) (sum float64) {
 	for _, a := range all {
 		sum += a.covered() / float64(len(all))
 	}

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"fmt"
@@ -16,18 +16,18 @@ func TestAdviceOnPages(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := draws{r}.scenario(t)
 		b.Reservations = nil
-		f := Of(b)
+		f := ForecastOf(b)
 		var pages int64
 		switch n, _ := fmt.Sscanf(f.Advice, "set pages to %d", &pages); {
 		case n == 1:
-			if after := Of(b.fewer(pages)); after.Short() || after.Advice != "" {
+			if after := ForecastOf(b.fewer(pages)); after.Short() || after.Advice != "" {
 				r.Fatalf("%s\nthen %s", f.Text(), after.Text())
 			}
-			if more := Of(b.fewer(pages + 1)); !more.Short() {
+			if more := ForecastOf(b.fewer(pages + 1)); !more.Short() {
 				r.Fatalf("%s\nalthough one more would do: %s", f.Text(), more.Text())
 			}
 		case f.Advice == changeSchedule:
-			if one := Of(b.fewer(1)); !one.Short() {
+			if one := ForecastOf(b.fewer(1)); !one.Short() {
 				r.Fatalf("%s\nalthough one page would do: %s", f.Text(), one.Text())
 			}
 		case f.Advice != "" || !f.Short():
@@ -35,7 +35,7 @@ func TestAdviceOnPages(t *testing.T) {
 				r.Fatal(f.Text())
 			}
 		case f.Verdict == RunsDry || f.Verdict == Lasts:
-			if one := Of(b.fewer(1)); !one.Short() {
+			if one := ForecastOf(b.fewer(1)); !one.Short() {
 				r.Fatalf("%s\nalthough one page would do: %s", f.Text(), one.Text())
 			}
 		}
@@ -49,9 +49,9 @@ func TestAdviceOnSpending(t *testing.T) {
 	start, at := clock(t, "2026-11-21 08:00:00"), clock(t, now)
 	for _, perHour := range []int64{180, 420, 900} {
 		limits := fmt.Sprintf("%d day", 18*perHour+100)
-		b := bucket(t, now, limits, "0 */3 * * * US GB DE",
+		b := bucketAt(t, now, limits, "0 */3 * * * US GB DE",
 			flow(at.Add(-30*time.Hour), at, 2*time.Minute, perHour/30))
-		f := Of(b)
+		f := ForecastOf(b)
 		var most int64
 		if n, _ := fmt.Sscanf(f.Advice, "spend at most %d units an hour", &most); n != 1 ||
 			most >= perHour {
@@ -59,9 +59,9 @@ func TestAdviceOnSpending(t *testing.T) {
 		}
 		for _, rate := range []int64{most, most + most/2} {
 			besides := flow(at.Add(-30*time.Hour), at, time.Hour/time.Duration(rate), 1)
-			b := bucket(t, now, limits, "0 */3 * * * US GB DE", besides,
+			b := bucketAt(t, now, limits, "0 */3 * * * US GB DE", besides,
 				spent(start, 12*(perHour-rate)))
-			if after := Of(b); after.Short() != (rate > most) {
+			if after := ForecastOf(b); after.Short() != (rate > most) {
 				t.Errorf("%s\nwith %d an hour: %s", f.Text(), rate, after.Text())
 			}
 		}
@@ -70,19 +70,19 @@ func TestAdviceOnSpending(t *testing.T) {
 
 // TestAdviceOnReservations: the first advice is to release a reservation that nobody draws on.
 func TestAdviceOnReservations(t *testing.T) {
-	b := bucket(t, "2026-11-21 20:00:00", "9500 day", "0 * * * * US GB",
+	b := bucketAt(t, "2026-11-21 20:00:00", "9500 day", "0 * * * * US GB",
 		spent(clock(t, "2026-11-21 09:00:00"), 9000))
 	b.Reservations = []quota.Reservation{{ID: "a", Left: 450}, {ID: "b", Left: 40, Drawn: 10}}
 	for i := range b.Reservations {
 		b.Reservations[i].CreatedAt, b.Reservations[i].ExpiresAt = b.At.Add(-time.Hour),
 			b.At.Add(10*time.Hour)
 	}
-	f := Of(b)
+	f := ForecastOf(b)
 	if f.Advice != "release reservation a" {
 		t.Fatal(f.Text())
 	}
 	b.Reservations = b.Reservations[1:]
-	if after := Of(b); after.Short() {
+	if after := ForecastOf(b); after.Short() {
 		t.Errorf("%s\nthen %s", f.Text(), after.Text())
 	}
 }

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 // TestWatch: a verdict is reported when it changes. That a bucket lasts again is reported once it
 // lasts with the most spending to expect, too.
 func TestWatch(t *testing.T) {
-	var w Watch
+	var w VerdictWatch
 	for i, step := range []struct {
 		verdict Verdict
 		unsure  bool // it may run dry
@@ -41,7 +41,7 @@ func TestWatch(t *testing.T) {
 
 // TestWatchLost: lost runs are reported once a day, however the verdict changes.
 func TestWatchLost(t *testing.T) {
-	var w Watch
+	var w VerdictWatch
 	noon := clock(t, "2026-11-21 12:00:00")
 	for i, step := range []struct {
 		after   time.Duration

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"testing"
@@ -17,8 +17,8 @@ func TestDaylight(t *testing.T) {
 		{"2026-03-07 08:00:00", 24, 23}, {"2026-03-08 08:00:00", 23, 22},
 		{"2026-11-01 07:00:00", 25, 23},
 	} {
-		b := bucket(t, test.start, "1000 day", "CRON_TZ=America/Los_Angeles 0 * * * * BR")
-		f := Of(b)
+		b := bucketAt(t, test.start, "1000 day", "CRON_TZ=America/Los_Angeles 0 * * * * BR")
+		f := ForecastOf(b)
 		if f.ResetAt.Sub(b.At).Hours() != test.hours || f.Scheduled.Runs != test.runs ||
 			f.Verdict != Lasts {
 			t.Errorf("%v h, %d runs: %s", f.ResetAt.Sub(b.At).Hours(), f.Scheduled.Runs, f.Text())
@@ -27,7 +27,7 @@ func TestDaylight(t *testing.T) {
 		// left.
 		b.Spent = flow(b.At.Add(-24*time.Hour), b.At.Add(-time.Second), 15*time.Minute, 10)
 		b.Limits[0].Units = int64(40*(test.hours-2)) + 4*(test.runs-2)
-		f = Of(b)
+		f = ForecastOf(b)
 		if before := f.ResetAt.Sub(f.DryAt); f.Verdict != RunsDry || before < 20*time.Minute ||
 			before > 5*time.Hour {
 			t.Errorf("%v: %s", test.start, f.Text())
@@ -43,9 +43,9 @@ func TestSlidingOnTheLongDay(t *testing.T) {
 		"100 day": "default is exhausted (default day America/Los_Angeles) " +
 			"until 2026-11-02 08:00Z: BR will miss 1 run at 2026-11-02 07:45Z",
 	} {
-		b := bucket(t, "2026-11-01 13:00:00", limits, "45 7 * * * BR",
+		b := bucketAt(t, "2026-11-01 13:00:00", limits, "45 7 * * * BR",
 			spent(clock(t, "2026-11-01 07:30:00"), 100))
-		if got := Of(b).Text(); got != want {
+		if got := ForecastOf(b).Text(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"reflect"
@@ -35,19 +35,19 @@ func unshared(b Bucket, name string) Bucket {
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := unshared(draws{r}.drawn(t), "search_list")
-		less := Of(b)
+		less := ForecastOf(b)
 		switch more := (draws{r}).n("more", 1, 300); (draws{r}).text("what", "spent", "aside",
-			"asked") {
+			"prediction") {
 		case "spent":
 			b.Spent = join(b.Spent, spent(b.At.Add(-time.Minute), more))
 		case "aside":
 			b.reserve(more, 3*time.Hour)
-		case "asked":
+		case "prediction":
 			for i := range b.Lanes {
 				b.Lanes[i].Pages += more
 			}
 		}
-		f := Of(b)
+		f := ForecastOf(b)
 		if dryBy(f.DryAt) > dryBy(less.DryAt) || dryBy(f.Earliest) > dryBy(less.Earliest) ||
 			f.Remaining > less.Remaining {
 			r.Fatalf("%+v, and before %+v", f, less)
@@ -59,8 +59,8 @@ func TestMonotone(t *testing.T) {
 func TestSound(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := draws{r}.drawn(t)
-		f := Of(b)
-		if !reflect.DeepEqual(f, Of(b)) {
+		f := ForecastOf(b)
+		if !reflect.DeepEqual(f, ForecastOf(b)) {
 			r.Fatal("another forecast the second time")
 		}
 		rises := slices.IsSorted([]int64{dryBy(f.Earliest), dryBy(f.DryAt), dryBy(f.Latest)})
@@ -92,7 +92,7 @@ func TestNobodyWants(t *testing.T) {
 		for i := range b.Lanes {
 			b.Lanes[i].Pages = 0
 		}
-		f := Of(b)
+		f := ForecastOf(b)
 		if f.Remaining > 0 && f.Verdict != Unused && (f.Verdict != Lasts || !f.Earliest.IsZero()) {
 			r.Fatalf("%+v", f)
 		}

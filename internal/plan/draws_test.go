@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func (r draws) minutes(what string, low, high int64) time.Duration {
 
 // drawn returns a bucket that was never empty, at a random moment of a random history.
 func (r draws) drawn(t *testing.T) Bucket {
-	b := bucket(t, "2026-11-01 00:00:00", "800 day",
+	b := bucketAt(t, "2026-11-01 00:00:00", "800 day",
 		r.text("spec", "0 */3 * * * BR AU", "*/20 * * * * BR AU", "30 7 * * * BR AU"))
 	b.At = b.At.Add(r.minutes("now", 0, 48*60) + 17*time.Second)
 	for _, text := range []string{"day", "24h", "2h"} {
@@ -59,14 +59,14 @@ func (r draws) drawn(t *testing.T) Bucket {
 // scenario returns a bucket at a random moment without unscheduled spending, with lanes that may
 // be too many for it.
 func (r draws) scenario(t *testing.T) Bucket {
-	b := bucket(t, "2026-10-31 07:00:03", "0 day", "")
+	b := bucketAt(t, "2026-10-31 07:00:03", "0 day", "")
 	b.At = b.At.Add(r.minutes("now", 0, 48*60))
 	b.Price = r.of("price", 1, 1, 3)
 	wanted := int64(0)
 	for i, region := range []string{"US", "GB", "DE", "FR"}[:r.n("lanes", 1, 4)] {
 		spec := r.text("spec", "0 */3 * * *", "*/20 * * * *", "30 7,19 * * *", "5 * * * *",
 			"*/10 9-17 * * *")
-		l := lanes(t, spec, region)[0]
+		l := lanesOf(t, spec, region)[0]
 		l.Offset = time.Duration(r.of("offset", 0, 0, 5, 15, 600)*int64(1+i)) * time.Second
 		l.Pages, l.Weight = r.n("pages", 1, 6), r.n("weight", 0, 3)
 		l.Priority, l.Floor = r.of("priority", 0, 0, 0, 1), r.of("floor", 0, 0, 20, 60)

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"fmt"
@@ -64,7 +64,7 @@ func TestMonth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(5) {
 				b := month(t, seed, c.from, c.now, 100e6/30, c.dollars*1e6)
-				f := Of(b)
+				f := ForecastOf(b)
 				if want := clock(t, c.reset); !f.ResetAt.Equal(want) {
 					t.Errorf("reset at %v, not %v", f.ResetAt, want)
 				}
@@ -99,7 +99,7 @@ func TestMonth(t *testing.T) {
 
 func TestMonth_Text(t *testing.T) {
 	b := month(t, 1, "2026-11-01 00:00:00", "2026-11-15 12:00:00", 100e6/30, 73e6)
-	f := Of(b)
+	f := ForecastOf(b)
 	want := `^the month's money lasts to the 2\d(st|nd|rd|th) \((the 2\d(st|nd|rd|th) (to the ` +
 		`\d+(st|nd|rd|th)|at the earliest, or not at all))\); ` +
 		`at this rate \$\d+\.\d\d short; to avoid it, spend at most \$\d\.\d\d ` +
@@ -110,18 +110,18 @@ func TestMonth_Text(t *testing.T) {
 	young := b
 	young.Spent = b.Spent[len(b.Spent)-40:] // about 40 hours
 	const unsure = "; too little history to rely on it: a day"
-	if text := Of(young).Text(); !strings.HasSuffix(text, unsure) {
+	if text := ForecastOf(young).Text(); !strings.HasSuffix(text, unsure) {
 		t.Error(text)
 	}
 	b.Limits[0].Units = 200e6
-	if text := Of(b).Text(); text != "the month's money lasts to the reset" {
+	if text := ForecastOf(b).Text(); text != "the month's money lasts to the reset" {
 		t.Error(text)
 	}
 	b.Limits[0].Window.Calendar, b.Limits[0].Units = "week", 18e6
 	b.At = clock(t, "2026-11-12 12:00:00")
 	b.Spent = spending(1, clock(t, "2026-11-01 00:00:00"), b.At, 100e6/30)
 	want = `^the week's money lasts to (Saturday|Sunday) \(.*\); at this rate \$\d\.\d\d short`
-	if text := Of(b).Text(); !regexp.MustCompile(want).MatchString(text) {
+	if text := ForecastOf(b).Text(); !regexp.MustCompile(want).MatchString(text) {
 		t.Error(text)
 	}
 }

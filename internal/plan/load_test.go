@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 func TestNoDayBefore(t *testing.T) {
 	now := clock(t, "2026-11-21 14:00:00")
 	for _, hours := range []time.Duration{30, 36} {
-		b := bucket(t, "2026-11-21 14:00:00", "12000 day", "",
+		b := bucketAt(t, "2026-11-21 14:00:00", "12000 day", "",
 			flow(now.Add(-hours*time.Hour), now, 10*time.Minute, 20))
 		for i := range b.Spent { // every other hour of today doubles
 			if ago := now.Sub(b.Spent[i].At); ago < dayHours*time.Hour && int(ago.Hours())%2 == 0 {
@@ -42,7 +42,7 @@ func TestSpreadOfFewSpans(t *testing.T) {
 		t.Errorf("the normal distribution's 90th percentile is at %v", z)
 	}
 	now := clock(t, "2026-11-21 14:00:00")
-	b := bucket(t, "2026-11-21 14:00:00", "12000 day", "",
+	b := bucketAt(t, "2026-11-21 14:00:00", "12000 day", "",
 		flow(now.Add(-48*time.Hour), now, 10*time.Minute, 20))
 	h := newHabit(b)
 	for hours, spans := range map[int]float64{3: 12, 6: 6, 18: 3} {
@@ -57,14 +57,14 @@ func TestFewLargeCharges(t *testing.T) {
 	for _, window := range []string{"day", "month", "24h"} {
 		for n := range int64(5) {
 			for _, ago := range []time.Duration{5 * time.Minute, time.Hour, 5 * time.Hour} {
-				b := bucket(t, "2026-11-21 20:00:00", "50000000 "+window, "")
+				b := bucketAt(t, "2026-11-21 20:00:00", "50000000 "+window, "")
 				from := b.At.Add(-ago - time.Duration(n+1)*7*time.Minute)
 				b.Spent = flow(from, b.At.Add(-ago), 7*time.Minute, 400_000)
 				most := 3 * 400_000 * float64(n+1) / quiet.Hours()
 				if window == "month" { // which may have an incident, too
 					most += budgetOf(b) / empties
 				}
-				if r := Of(b).Rate; r.High > most+1 || r.Likely > r.High || r.Likely == 0 {
+				if r := ForecastOf(b).Rate; r.High > most+1 || r.Likely > r.High || r.Likely == 0 {
 					t.Errorf("%s, %d charges %v ago: %v, want at most %.0f", window, n+1, ago, r, most)
 				}
 			}
@@ -74,14 +74,14 @@ func TestFewLargeCharges(t *testing.T) {
 
 // TestCorrections: what adjust and reconcile add to the log is no habit.
 func TestCorrections(t *testing.T) {
-	b := bucket(t, "2026-11-21 20:00:00", "9500 day", "")
+	b := bucketAt(t, "2026-11-21 20:00:00", "9500 day", "")
 	b.Spent = flow(b.At.Add(-24*time.Hour), b.At, 10*time.Minute, 10)
-	want := Of(b).Rate
+	want := ForecastOf(b).Rate
 	for i, source := range []string{"adjust", "reconcile"} {
 		b.Spent = join(b.Spent, []quota.Spent{{At: b.At.Add(-time.Duration(i+1) * time.Hour),
 			Units: 1500, Charges: 1, Labels: quota.Labels{quota.LabelSource: source}}})
 	}
-	if got := Of(b).Rate; got != want {
+	if got := ForecastOf(b).Rate; got != want {
 		t.Errorf("rate %v with corrections, %v without", got, want)
 	}
 }
@@ -103,9 +103,9 @@ func TestIncidents(t *testing.T) {
 	}
 	bins, before := 18*hour, 18*hour+1
 	for incidents, spent := range []Bucket{
-		bucket(t, "2026-11-21 14:00:00", "12000 day", "", steady),
-		bucket(t, "2026-11-21 14:00:00", "12000 day", "", steady, ran),
-		bucket(t, "2026-11-21 14:00:00", "12000 day", "", steady, ran, again),
+		bucketAt(t, "2026-11-21 14:00:00", "12000 day", "", steady),
+		bucketAt(t, "2026-11-21 14:00:00", "12000 day", "", steady, ran),
+		bucketAt(t, "2026-11-21 14:00:00", "12000 day", "", steady, ran, again),
 	} {
 		h := newHabit(spent)
 		_, likely, high := h.loads(bins, 10000)
@@ -118,12 +118,12 @@ func TestIncidents(t *testing.T) {
 	}
 }
 
-// TestEnough: a bucket with enough for all is not played. Playing it gives the same result.
+// TestEnough: a bucket with enough for all is not playResult. Playing it gives the same result.
 func TestEnough(t *testing.T) {
 	const at = "2026-11-21 20:00:01"
 	enough := 0
 	for units := 400; units <= 4000; units += 200 {
-		in := bucket(t, at, fmt.Sprintf("%d day", units), "*/30 * * * * US BR")
+		in := bucketAt(t, at, fmt.Sprintf("%d day", units), "*/30 * * * * US BR")
 		o := newOutlook(in)
 		for _, perBin := range []float64{0, 1, 7, 30} {
 			l := make(load, 12*hour)
@@ -135,7 +135,7 @@ func TestEnough(t *testing.T) {
 			}
 			enough++
 			if p := o.play(l, whenLost); p.dry != never || len(p.runs) > 0 {
-				t.Errorf("%d units, %v each 10 minutes: dry at %v", units, perBin, moment(p.dry))
+				t.Errorf("%d units, %v each 10 minutes: dry at %v", units, perBin, timeOf(p.dry))
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func TestEnough(t *testing.T) {
 	}
 	// 23 ticks of two lanes want 184 units; with one less the last run is cut off
 	for units, want := range map[int]bool{184: true, 183: false} {
-		in := bucket(t, at, fmt.Sprint(units, " day"), "*/30 * * * * US BR")
+		in := bucketAt(t, at, fmt.Sprint(units, " day"), "*/30 * * * * US BR")
 		if got := newOutlook(in).isEnough(nil); got != want {
 			t.Errorf("%d units are enough: %v, want %v", units, got, want)
 		}

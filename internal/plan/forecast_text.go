@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 )
 
@@ -94,7 +93,7 @@ func (f Forecast) losses() string {
 	by := map[string][]LostRun{}
 	for _, r := range f.LostRuns {
 		cause := ""
-		if r.Limit == plan.ShareName || slices.Contains(f.brakes, r.Limit) {
+		if r.Limit == ShareName || slices.Contains(f.brakes, r.Limit) {
 			cause = r.Limit
 		}
 		if by[cause] == nil {
@@ -106,7 +105,7 @@ func (f Forecast) losses() string {
 	for _, cause := range causes {
 		text := f.lost(by[cause])
 		switch cause {
-		case "", plan.ShareName:
+		case "", ShareName:
 		case quota.PaceName:
 			text += ", held back by the pace"
 		default:
@@ -181,7 +180,7 @@ func (f Forecast) lost(runs []LostRun) string {
 	switch n := int64(len(runs)); {
 	case lost < pages:
 		return text + fmt.Sprintf("lose %s of %s pages%s", number(lost), number(pages), when)
-	case n > 1 && runs[0].Limit == plan.ShareName:
+	case n > 1 && runs[0].Limit == ShareName:
 		return text + fmt.Sprintf("miss %s of %s runs", number(n), number(f.Scheduled.Runs))
 	case n > 1:
 		return text + fmt.Sprintf("miss %s runs%s", number(n), when)

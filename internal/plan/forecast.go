@@ -1,9 +1,18 @@
-// Package forecast computes when each bucket will run dry.
-//
-// It is not a straight line. The schedule is known, tick by tick; units leave sliding windows
+package plan
+
+import (
+	"math"
+	"time"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
+)
+
+// A forecast computes when a bucket will run dry. It is not a straight line. The schedule is known, tick by tick; units leave sliding windows
 // again; reservations count until they expire; and only the rest, the unscheduled spending, is
 // projected from the last two days of the log. Because that spending is uncertain, the plan is
-// played three times: with its median, which gives the verdict, and with its 10th and 90th
+// playResult three times: with its median, which gives the verdict, and with its 10th and 90th
 // percentile, which give the interval. The median is the usual spending of the last hours, or of
 // the same hours of the days before where spending follows the clock. The percentiles follow from
 // how far such predictions were off before, from the size of charges, from whether a surge is a
@@ -20,16 +29,6 @@
 //	120 an hour recently in addition           runs dry about 21:10
 //	1,200 units held until 14:00               exhausted until 14:00
 //	32 units every 5 minutes instead           lasts, and 844 of 1,144 runs are left out
-package forecast
-
-import (
-	"math"
-	"time"
-
-	"quotabudget/internal/quota"
-	"quotabudget/internal/schedule"
-	"quotabudget/internal/share"
-)
 
 // Bucket is the known state of one bucket at one moment.
 type Bucket struct {
@@ -120,14 +119,14 @@ type LostRun struct {
 	schedule.Tick
 	Pages int64 // pages it wants
 	Lost  int64
-	Limit string // that denies it, as in plan.Run
+	Limit string // that denies it, as in Run
 }
 
 // Short reports whether anything wanted before the reset will be denied or left out.
 func (f Forecast) Short() bool { return f.Verdict.Short() || f.Lost.Runs > 0 }
 
 // Of computes the forecast of a bucket.
-func Of(b Bucket) Forecast {
+func ForecastOf(b Bucket) Forecast {
 	o := newOutlook(b)
 	f := Forecast{
 		Bucket: b.Name, At: b.At, ResetAt: o.end, Verdict: Lasts, Remaining: max(0, o.now),
@@ -150,7 +149,7 @@ func Of(b Bucket) Forecast {
 		early = min(early, o.play(high, whenDry).dry)
 		late = max(late, o.play(low, whenDry).dry)
 	}
-	f.Earliest, f.Latest = moment(early), moment(late)
+	f.Earliest, f.Latest = timeOf(early), timeOf(late)
 	o.fill(&f, p)
 	if f.Short() && f.Verdict != Closed && f.Verdict != Suspended {
 		f.Advice = o.advise(likely)
@@ -161,8 +160,8 @@ func Of(b Bucket) Forecast {
 func oneDigit(rate float64) float64 { return math.Round(rate*10) / 10 }
 
 // fill sets the results of the play with the likely spending, and the verdict.
-func (o *outlook) fill(f *Forecast, p played) {
-	f.DryAt, f.OpensAt, f.Limit = moment(p.dry), moment(p.opens), p.limit
+func (o *outlook) fill(f *Forecast, p playResult) {
+	f.DryAt, f.OpensAt, f.Limit = timeOf(p.dry), timeOf(p.opens), p.limit
 	f.Scheduled, f.Lost, f.LeftOut, f.LostRuns = p.scheduled, p.lost, p.leftOut, p.runs
 	if p.dry != never {
 		f.Missing = o.missing(*f)
@@ -203,7 +202,7 @@ func (o *outlook) missing(f Forecast) (units int64) {
 
 const never = int64(math.MaxInt64)
 
-func moment(micros int64) time.Time {
+func timeOf(micros int64) time.Time {
 	if micros == never || micros == 0 {
 		return time.Time{}
 	}

@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"testing"
@@ -61,9 +61,9 @@ func TestUnscheduled(t *testing.T) {
 			backfill, 100, 140, "", 0},
 		{"the schedule's own runs", rest(9000), nil, 0, 0, "", 0},
 	} {
-		b := bucket(t, "2026-11-21 20:00:00", "9500 day", "0 7 * * * BR", test.entries)
+		b := bucketAt(t, "2026-11-21 20:00:00", "9500 day", "0 7 * * * BR", test.entries)
 		b.Reservations = test.held
-		f := Of(b)
+		f := ForecastOf(b)
 		if (f.Verdict == Lasts) != (test.dry == "") {
 			t.Errorf("%s: %s, want dry at %q", test.name, f.Text(), test.dry)
 		}
@@ -87,7 +87,7 @@ func TestSurge(t *testing.T) {
 	before := 0.0
 	for _, minutes := range []int{10, 20, 30, 40, 60, 120} {
 		d := time.Duration(minutes) * time.Minute
-		b := bucket(t, "2026-11-21 20:00:00", "9500 day", "",
+		b := bucketAt(t, "2026-11-21 20:00:00", "9500 day", "",
 			flow(now.Add(-20*time.Hour), now, 10*time.Minute, 10),
 			flow(now.Add(-d), now, time.Minute, 20))
 		h := newHabit(b)

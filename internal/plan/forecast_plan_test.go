@@ -1,4 +1,4 @@
-package forecast
+package plan
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
@@ -24,16 +23,16 @@ func entry(l share.Lane, at time.Time, units int64) quota.Spent {
 func lostRun(tick schedule.Tick, lost, wanted int64, limit string) string {
 	return fmt.Sprintf("%s %s: %d of %d, share %v", tick.At.Format(time.TimeOnly), tick.ID(),
 		lost, wanted,
-		limit == plan.ShareName)
+		limit == ShareName)
 }
 
 // planned returns the runs that a plan loses until a moment.
 func planned(b Bucket, to time.Time) (lost []string) {
-	p := plan.Plan{Lanes: b.Lanes, Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}},
+	p := Plan{Lanes: b.Lanes, Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}},
 		Limits: b.Limits, Paces: b.Paces, Reset: b.Reset, From: b.At, To: to,
-		Before: []plan.Standing{{Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
+		Before: []Standing{{Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
 			SuspendedUntil: b.SuspendedUntil}}}
-	p.Watch = func(r plan.Run) bool {
+	p.Watch = func(r Run) bool {
 		if r.Lost() {
 			lost = append(lost, lostRun(r.Tick, r.Wanted-r.Pages, r.Wanted, r.Limit))
 		}
@@ -56,7 +55,7 @@ func predicted(f Forecast) (lost []string) {
 func TestAsPlanned(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := draws{r}.scenario(t)
-		f := Of(b)
+		f := ForecastOf(b)
 		got, want := predicted(f), planned(b, f.ResetAt)
 		if !slices.Equal(got, want) {
 			r.Fatalf("at %v, %s\nforecast:\n%s\nplanned:\n%s", b.At, f.Text(),
@@ -66,8 +65,8 @@ func TestAsPlanned(t *testing.T) {
 }
 
 // crowd returns two lanes of a page every ten seconds, with 20 units a day.
-func crowd(t *testing.T, text string) Bucket {
-	b := bucket(t, "2026-11-21 08:30:02", "20 "+text, "@every 10s US GB")
+func forecastCrowd(t *testing.T, text string) Bucket {
+	b := bucketAt(t, "2026-11-21 08:30:02", "20 "+text, "@every 10s US GB")
 	staggered(b.Lanes, 5*time.Second)
 	for i := range b.Lanes {
 		b.Lanes[i].Pages, b.Lanes[i].Weight = 1, 1
@@ -79,10 +78,10 @@ func crowd(t *testing.T, text string) Bucket {
 // spread over the day in the same way.
 func TestCrowd(t *testing.T) {
 	for text, far := range map[string]time.Duration{"day": 2 * time.Hour, "24h": 3 * time.Hour} {
-		b := crowd(t, text)
-		f := Of(b)
+		b := forecastCrowd(t, text)
+		f := ForecastOf(b)
 		lost := planned(b, f.ResetAt)
-		shared := f.LeftOut == f.Lost && f.Verdict == Lasts && f.Limit == plan.ShareName
+		shared := f.LeftOut == f.Lost && f.Verdict == Lasts && f.Limit == ShareName
 		if int(f.LeftOut.Runs) != len(lost) || !shared {
 			t.Errorf("%s: %s; the plan leaves out %d", text, f.Text(), len(lost))
 		}
@@ -118,12 +117,12 @@ func ran(lost []LostRun, b Bucket, to time.Time) (at []time.Time) {
 // same lanes are left out as in a plan.
 func TestManyDaysAsPlanned(t *testing.T) {
 	for _, text := range []string{"day", "24h"} {
-		b := bucket(t, "2026-11-21 08:30:02", "400 "+text, "*/10 * * * * US GB DE",
+		b := bucketAt(t, "2026-11-21 08:30:02", "400 "+text, "*/10 * * * * US GB DE",
 			[]quota.Spent{{At: clock(t, "2026-11-19 10:00:00"), Units: 1}}) // unscheduled
 		for i := range b.Lanes {
 			b.Lanes[i].Weight = int64(1 + i)
 		}
-		f := Of(b)
+		f := ForecastOf(b)
 		said, want := make(map[string]int), make(map[string]int)
 		for _, r := range f.LostRuns {
 			said[r.Region]++
@@ -143,12 +142,12 @@ func TestManyDaysAsPlanned(t *testing.T) {
 // left out as is missing from then on.
 func TestShortLater(t *testing.T) {
 	at := clock(t, "2026-11-21 08:00:02")
-	b := bucket(t, "2026-11-21 08:00:02", "940 day", "*/20 * * * * US GB",
+	b := bucketAt(t, "2026-11-21 08:00:02", "940 day", "*/20 * * * * US GB",
 		flow(at.Add(-8*time.Hour), at, 10*time.Minute, 3)) // 568 scheduled, and 432 in addition
 	for i := range b.Lanes {
 		b.Lanes[i].Weight = 1
 	}
-	f := Of(b)
+	f := ForecastOf(b)
 	missing := f.Scheduled.Units + int64(24*f.Rate.Likely) - 940
 	// Unscheduled spending takes some of them too, in the last hours.
 	d := f.LeftOut.Units - missing
