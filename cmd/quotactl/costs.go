@@ -24,9 +24,9 @@ type priceList struct {
 	Profile  string      `json:"profile"`
 	Methods  []pricing   `json:"methods"`
 	Buckets  []dailyUnit `json:"buckets"`
-	Upstream string      `json:"upstream"`
 	At       string      `json:"at"` // day whose prices these are
 	Rows     []priceRow  `json:"rows"`
+	Upstream string      `json:"upstream"`
 }
 
 // priceRow is a row of a table that the prices are computed with.
