@@ -34,23 +34,6 @@ func TestLargeFiles(t *testing.T) {
 	}
 }
 
-// TestWorkGrowsWithLength: eight times the limits take about eight times the allocations, and not
-// sixty-four.
-func TestWorkGrowsWithLength(t *testing.T) {
-	work := func(n int) float64 {
-		path := write(t, lines("credentials:\n- name: default\n  limits:\n",
-			"  - {bucket: default, units: 1, window: %dms}\n", n))
-		return testing.AllocsPerRun(1, func() {
-			if _, err := Load(t.Context(), path, env("HOME", "/h")); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-	if few, many := work(250), work(2000); many > 16*few {
-		t.Errorf("250 limits take %.0f allocations, 2000 take %.0f", few, many)
-	}
-}
-
 // TestManyProblems: of many problems the first are reported, and the rest is not read.
 func TestManyProblems(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,7 @@
 package youtube_test
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -210,53 +208,5 @@ func TestRecordedErrors(t *testing.T) {
 		"429_rateLimitExceeded_daily_search_2026.json"))
 	if f.Metric != "youtube.googleapis.com/search_list" {
 		t.Errorf("the daily search limit names metric %q", f.Metric)
-	}
-}
-
-// TestRecordedStatuses: the index lists the status of each body.
-func TestRecordedStatuses(t *testing.T) {
-	dir := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
-	if dir == "" {
-		return
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "index.json"))
-	must(t, err)
-	var index []struct {
-		File   string `json:"file"`
-		Status int    `json:"http_status"`
-	}
-	must(t, json.Unmarshal(data, &index))
-	errors := 0
-	for _, entry := range index {
-		if !strings.HasPrefix(entry.File, "errors/") {
-			continue
-		}
-		errors++
-		if entry.Status != 0 && entry.Status != statusOf(entry.File) {
-			t.Errorf("%s came with %d", entry.File, entry.Status)
-		}
-	}
-	if errors != len(recordedKinds()) {
-		t.Errorf("the index has %d errors, the table %d", errors, len(recordedKinds()))
-	}
-}
-
-// TestRecordedErrorsAreReadAsEver: each recorded error still gives the same kind, reason, metric
-// and digest of the message as when the rules were Go code.
-func TestRecordedErrorsAreReadAsEver(t *testing.T) {
-	dir := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded")
-	if dir == "" {
-		return
-	}
-	lines, err := os.ReadFile(filepath.Join("testdata", "recorded.txt"))
-	must(t, err)
-	for line := range strings.Lines(string(lines)) {
-		name, want, _ := strings.Cut(strings.TrimSpace(line), "|")
-		f := classifyFile(t, filepath.Join(dir, "errors", name))
-		digest := sha256.Sum256([]byte(f.Message))
-		got := fmt.Sprintf("%v|%s|%s|%x", f.Kind, f.Reason, f.Metric, digest[:8])
-		if got != want {
-			t.Errorf("%s is %s, was %s", name, got, want)
-		}
 	}
 }
