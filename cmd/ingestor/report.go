@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -14,8 +12,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/schedule"
-	"quotabudget/internal/share"
 	"quotabudget/internal/words"
 )
 
@@ -37,15 +33,14 @@ func freshnessCommand(a *app) *cobra.Command {
 	var last int
 	c := &cobra.Command{
 		Use:   "freshness",
-		Short: "Show how much each region's chart changes per unit, and propose intervals",
+		Short: "Show how much each region's chart changes per unit",
 		Long: `freshness compares each of the last complete charts of a region with the one before:
-how many places changed, and how many videos are new, among the places that both have. It proposes
-intervals at which a unit brings the same number of new videos in each region and all regions
-together spend about as much as now; at most four times longer or shorter than now. It costs
-nothing: only the catalogue is read. docs/json.md describes -o json.`,
+how many places changed, and how many videos are new, among the places that both have. Regions with
+many new videos for each unit are worth more frequent ticks. It costs nothing: only the catalogue is
+read.`,
 		Example: `  ingestor report freshness
   ingestor report freshness --last 100 -o json |
-    jq '.regions[] | {region, proposed_seconds}'`,
+    jq '.regions[] | {region, new_videos_per_unit}'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if last < 2 || last > mostCharts {
@@ -69,16 +64,6 @@ type freshnessJSON struct {
 	New       *float64   `json:"new_videos"`
 	PerUnit   *float64   `json:"new_videos_per_unit"`
 	Units     int64      `json:"units"`
-	Interval  int64      `json:"interval_seconds"`
-	Proposed  *int64     `json:"proposed_seconds"`
-
-	change report.Freshness
-}
-
-type freshnessReport struct {
-	Regions  []freshnessJSON `json:"regions"`
-	PerDay   int64           `json:"units_per_day"`
-	Proposed int64           `json:"proposed_units_per_day"`
 }
 
 func (a *app) freshness(ctx context.Context, last int) error {
@@ -94,54 +79,27 @@ func (a *app) freshness(ctx context.Context, last int) error {
 	if err != nil {
 		return err
 	}
-	known := intervalsOf(lanes, time.Now())
+	rows := make([]freshnessJSON, len(lanes))
+	for i, l := range lanes {
+		rows[i] = freshnessJSON{Region: l.Region, Job: l.Job}
+	}
 	if !absentFile(cfg.Catalog) {
-		err = a.browse(ctx, func(c *catalog.Catalog) (err error) {
-			for i := range known {
-				if known[i].Charts,
-					err = lastCharts(ctx, c, known[i].Region, last, price); err != nil {
-					break
+		err = a.browse(ctx, func(c *catalog.Catalog) error {
+			for i := range rows {
+				charts, err := lastCharts(ctx, c, rows[i].Region, last, price)
+				if err != nil {
+					return err
 				}
+				rows[i].fill(charts)
 			}
-			return err
+			return nil
 		})
 	}
 	if err != nil {
 		return err
 	}
-	out := freshnessReport{Regions: []freshnessJSON{}}
-	var now, then float64 // units a day
-	for i, c := range report.CompareCharts(known) {
-		out.Regions = append(out.Regions, outwardChange(c, lanes[i].Job))
-		each := lanes[i].Pages * price[0].Units
-		if n := len(c.Charts); n > 0 {
-			each = c.Charts[n-1].Units
-		}
-		now += perDay(each, c.Interval)
-		if c.Proposed == 0 {
-			c.Proposed = c.Interval
-		}
-		then += perDay(each, c.Proposed)
-	}
-	out.PerDay, out.Proposed = int64(math.Round(now)), int64(math.Round(then))
-	return a.Print(out, func() error { return a.drawFreshness(out) })
-}
-
-func perDay(units int64, interval time.Duration) float64 {
-	return float64(units) * float64(24*time.Hour) / float64(interval)
-}
-
-// intervalsOf returns the lanes with the average interval between their ticks.
-func intervalsOf(lanes []share.Lane, now time.Time) []report.ReadLane {
-	average := make(map[*schedule.Schedule]time.Duration)
-	known := make([]report.ReadLane, len(lanes))
-	for i, l := range lanes {
-		if average[l.Schedule] == 0 {
-			average[l.Schedule] = l.Schedule.AverageInterval(now)
-		}
-		known[i] = report.ReadLane{Region: l.Region, Interval: average[l.Schedule]}
-	}
-	return known
+	out := map[string][]freshnessJSON{"regions": rows}
+	return a.Print(out, func() error { return a.drawFreshness(rows) })
 }
 
 // lastCharts returns the last complete charts of a region, the oldest first.
@@ -167,49 +125,37 @@ func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int
 	return charts, nil
 }
 
-func outwardChange(c report.Freshness, job string) freshnessJSON {
-	out := freshnessJSON{Region: c.Region, Job: job, Charts: len(c.Charts), Units: c.Units,
-		Interval: words.Seconds(c.Interval), change: c}
-	if n := len(c.Charts); n > 0 {
-		at := c.Charts[n-1].At
-		out.Completed, out.Age = words.Time(at), new(words.Seconds(max(0, time.Since(at))))
+// fill adds what the charts of the region say.
+func (r *freshnessJSON) fill(charts []report.ReadChart) {
+	r.Charts = len(charts)
+	if r.Charts == 0 {
+		return
 	}
-	if c.Pairs > 0 {
-		out.Gap = new(words.Seconds(c.Gap))
-		out.Moved, out.New, out.PerUnit = &c.Moved, &c.New, &c.PerUnit
+	at := charts[r.Charts-1].At
+	r.Completed, r.Age = words.Time(at), new(words.Seconds(max(0, time.Since(at))))
+	f := report.CompareCharts(charts)
+	if r.Units = f.Units; f.Pairs > 0 {
+		r.Gap = new(words.Seconds(f.Gap))
+		r.Moved, r.New, r.PerUnit = &f.Moved, &f.New, &f.PerUnit
 	}
-	if c.Proposed > 0 {
-		out.Proposed = new(words.Seconds(c.Proposed))
-	}
-	return out
 }
 
-func (a *app) drawFreshness(out freshnessReport) error {
+func (a *app) drawFreshness(rows []freshnessJSON) error {
 	screen := a.Screen()
 	table := screen.Table("region", "job", ">charts", "age", ">every", ">places changed",
-		">new videos", ">new per unit", ">now", ">proposed")
-	for _, r := range out.Regions {
-		c := r.change
-		row := []any{r.Region, r.Job, r.Charts, "none yet", "-", "-", "-", "-",
-			words.Span(c.Interval), "-"}
+		">new videos", ">new per unit")
+	span := func(seconds int64) string { return words.Span(time.Duration(seconds) * time.Second) }
+	for _, r := range rows {
+		row := []any{r.Region, r.Job, r.Charts, "none yet", "-", "-", "-", "-"}
 		if r.Age != nil {
-			row[3] = words.Span(time.Duration(*r.Age) * time.Second)
+			row[3] = span(*r.Age)
 		}
-		if c.Pairs > 0 {
-			row[4], row[5] = words.Span(c.Gap), fmt.Sprintf("%.1f%%", 100*c.Moved)
-			row[6], row[7] = fmt.Sprintf("%.1f%%", 100*c.New), fmt.Sprintf("%.2f", c.PerUnit)
-		}
-		if c.Proposed > 0 {
-			row[9] = words.Span(c.Proposed)
+		if r.Gap != nil {
+			row[4], row[5] = span(*r.Gap), fmt.Sprintf("%.1f%%", 100**r.Moved)
+			row[6], row[7] = fmt.Sprintf("%.1f%%", 100**r.New), fmt.Sprintf("%.2f", *r.PerUnit)
 		}
 		table.AppendRow(row)
 	}
-	err := screen.Draw(table, cli.Drop("charts"), cli.Drop("places changed"), cli.Cut("job", 8),
-		cli.Drop("new per unit"), cli.Drop("job"))
-	then := screen.Number(out.Proposed) + " with the intervals proposed"
-	proposes := func(r freshnessJSON) bool { return r.Proposed != nil }
-	if !slices.ContainsFunc(out.Regions, proposes) {
-		then = "no proposal yet: it takes two complete charts of a region, an interval apart"
-	}
-	return cmp.Or(err, screen.Say("\n%s units a day now, %s\n", screen.Number(out.PerDay), then))
+	return screen.Draw(table, cli.Drop("charts"), cli.Drop("places changed"), cli.Cut("job", 8),
+		cli.Drop("job"))
 }

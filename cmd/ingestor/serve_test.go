@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"syscall"
@@ -188,55 +186,4 @@ func TestServeUsage(t *testing.T) {
 	if p := begin(t, nil, "ingestor", "serve", "--listen", "8080"); p.code() != 64 {
 		t.Errorf("an address without a port: %d: %s", p.code(), p.stderr.String())
 	}
-}
-
-// The API plans as the program does: with the same configuration, ledger and catalogue.
-func TestServedPlan(t *testing.T) {
-	t.Parallel()
-	config := configFile(t, `credentials:
-  - name: one
-    limits: [{bucket: default, units: 60, window: 24h}]
-ingest: {regions: [US, GB], pages: 4, schedule: "@every 2h", listen: ''}
-`)
-	env := []string{"QUOTA_STATE_DIR=" + t.TempDir()}
-	p := begin(t, env, "ingestor", "serve", "--config", config, "--listen", "127.0.0.1:0")
-	p.stderr.await(t, "serving address=", p.ended)
-	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
-	plan := func() map[string]any {
-		c := begin(t, env, "ingestor", "plan", "--config", config, "--days", "2", "-o", "json")
-		if code := c.code(); code != 75 {
-			t.Fatalf("ended with %d: %s", code, c.stderr.String())
-		}
-		return withoutFrom(t, c.stdout.Bytes())
-	}
-	before := plan()
-	answer, err := http.Get(base + "/v1/plan?days=2")
-	must(t, err)
-	body, err := io.ReadAll(answer.Body)
-	must(t, err)
-	must(t, answer.Body.Close())
-	// A tick may have passed since the first one, but not since both.
-	got := withoutFrom(t, body)
-	if !reflect.DeepEqual(got, before) && !reflect.DeepEqual(got, plan()) {
-		t.Errorf("the API says\n%v\nand the program\n%v", got, before)
-	}
-}
-
-// withoutFrom is a plan as JSON without the moment at which it begins, which is also that of the
-// peak of a window in which nothing is spent.
-func withoutFrom(t *testing.T, text []byte) (plan map[string]any) {
-	t.Helper()
-	must(t, json.Unmarshal(text, &plan))
-	if plan["from"] == nil || plan["runs"] == 0.0 {
-		t.Errorf("no plan: %s", text)
-	}
-	delete(plan, "from")
-	for _, day := range plan["by_day"].([]any) {
-		for _, window := range day.(map[string]any)["windows"].([]any) {
-			if window := window.(map[string]any); window["peak"] == 0.0 {
-				delete(window, "peak_at")
-			}
-		}
-	}
-	return plan
 }

@@ -12,25 +12,6 @@ func (s *Schedule) Interval() time.Duration {
 	return time.Duration(s.fields.shortest()) * time.Minute
 }
 
-// AverageInterval returns the average time between the ticks of the next four weeks, or of four
-// years if there is less than one tick a week. If the ticks are evenly spread, it is exactly the
-// shortest interval.
-func (s *Schedule) AverageInterval(now time.Time) time.Duration {
-	shortest := s.Interval()
-	for _, days := range []int{28, 4*365 + 1} {
-		ticks := time.Duration(s.Count(now, now.In(s.zone).AddDate(0, 0, days)))
-		if ticks < 4 {
-			continue
-		}
-		length := time.Duration(days) * 24 * time.Hour
-		if length-ticks*shortest <= shortest+time.Hour { // an hour for a clock change
-			return shortest
-		}
-		return (length / ticks).Round(time.Second)
-	}
-	return shortest
-}
-
 // LongestInterval returns the longest time between two ticks of the next week, or of the next
 // thousand ticks if they end sooner.
 func (l Lane) LongestInterval(now time.Time) (longest time.Duration) {

@@ -154,36 +154,6 @@ func hours(s *Schedule, from, to time.Time, zone *time.Location) string {
 	return strings.Join(all, " ")
 }
 
-// TestAverageInterval counts the coming ticks. A clock change among them makes no difference.
-func TestAverageInterval(t *testing.T) {
-	const h = time.Hour
-	for spec, want := range map[string]time.Duration{
-		"0 8,9 * * *":      12 * h,
-		"0 */3 * * *":      3 * h,
-		"0 4-20 * * *":     24 * h / 17,
-		"0 9 * * mon-fri":  28 * 24 * h / 20,
-		"30 2 * * *":       24 * h,
-		"@every 5h":        5 * h,
-		"@every 1s":        time.Second,
-		"0 0 1 * *":        (4*365 + 1) * 24 * h / 48,
-		"0 0 1,2 1 *":      (4*365 + 1) * 24 * h / 8,
-		"0 0 1 1 *":        365 * 24 * h,
-		"0 0 29 2 *":       (4*365 + 1) * 24 * h,
-		"0,1 0-23/8 * * *": 4 * h,
-	} {
-		s := parsed(t, spec, "America/Los_Angeles")
-		for _, now := range []time.Time{
-			time.Date(2026, 6, 10, 12, 0, 0, 0, time.UTC),
-			time.Date(2026, 10, 20, 15, 30, 0, 0, time.UTC), // it is winter when the four weeks end
-			time.Date(2027, 3, 1, 16, 30, 0, 0, time.UTC),
-		} {
-			if got := s.AverageInterval(now); got != want.Round(time.Second) {
-				t.Errorf("%q from %s: %s, want %s", spec, now, got, want)
-			}
-		}
-	}
-}
-
 // must fails the test on an error.
 func must(t rapid.TB, err error) {
 	t.Helper()
