@@ -32,6 +32,7 @@ const (
 // key in a variable and in a file, and looks for it in all that they print and write: invariant I8.
 // Only its header may hold it.
 func TestI8_CanaryKeyIsNowhere(t *testing.T) {
+	t.Parallel()
 	if !quota.LooksSecret(canary()) || len(canary()) != 39 {
 		t.Fatal("the canary does not look like a key")
 	}
@@ -154,6 +155,7 @@ func wantNoFileWithKey(t *testing.T, dir string) {
 
 // TestI8_RedirectIsNotFollowed: the key would go to wherever a redirect points.
 func TestI8_RedirectIsNotFollowed(t *testing.T) {
+	t.Parallel()
 	stranger := &aviary{}
 	elsewhere := listening(t, stranger)
 	a := &aviary{answer: func(w http.ResponseWriter, r *http.Request) {

@@ -229,6 +229,7 @@ func sameRegions(got, want string) bool {
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	h, env := holding(t, 3)
 	p := begin(t, env, "ingestor", "once", "--region", "US", "-o", "json", "--log-level", "debug")
 	<-h.arrived
@@ -270,6 +271,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 }
 
 func TestStandinProgram(t *testing.T) {
+	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "ingestor", "standin", "--listen", "127.0.0.1:0",
 		"--units", "1")
 	out, err := cmd.StdoutPipe()
@@ -308,6 +310,7 @@ func TestStandinProgram(t *testing.T) {
 // TestClosedOutput is the program in a pipe whose reader has gone: no panic, and what was fetched
 // is kept.
 func TestClosedOutput(t *testing.T) {
+	t.Parallel()
 	h, env := holding(t, 0)
 	r, w, err := os.Pipe()
 	must(t, err)

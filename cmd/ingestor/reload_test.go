@@ -18,6 +18,7 @@ ingest: {regions: [US], schedule: "@every 1s", stagger: 0s, pages: 2, listen: "1
 
 // TestHangupWhileDraining: SIGHUP does not end a daemon that is storing its last page.
 func TestHangupWhileDraining(t *testing.T) {
+	t.Parallel()
 	h, env := holding(t, 1)
 	p := begin(t, env, "ingestor", "run", "--config", configFile(t, daemonConfig))
 	<-h.arrived
@@ -34,6 +35,7 @@ func TestHangupWhileDraining(t *testing.T) {
 
 // TestHangupWhileStarting: SIGHUP does not end a daemon that waits for its ledger.
 func TestHangupWhileStarting(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer silent.Close()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"time"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
@@ -21,51 +22,32 @@ type observed struct {
 }
 
 type observedLimit struct {
-	Credential   string           `json:"credential"`
-	Bucket       string           `json:"bucket"`
-	Window       string           `json:"window"`
-	Timezone     *string          `json:"timezone"`
-	Units        int64            `json:"units"`
-	Headroom     int64            `json:"headroom"`
-	From         words.Time       `json:"from"`
-	ChargedUnits int64            `json:"charged_units"`
-	ChargedCalls int64            `json:"charged_calls"`
-	RefusedUnits int64            `json:"refused_units"`
-	RefusedCalls int64            `json:"refused_calls"`
-	Share        float64          `json:"share"`
-	By           []observedLabels `json:"by"`
-	Hours        []observedHour   `json:"hours"`
-	Exact        bool             `json:"exact"`
-	Note         *string          `json:"note"`
-}
-
-type observedLabels struct {
-	Labels quota.Labels `json:"labels"`
-	Units  int64        `json:"units"`
-	Calls  int64        `json:"calls"`
-}
-
-type observedHour struct {
-	At    words.Time `json:"at"`
-	Units int64      `json:"units"`
-	Calls int64      `json:"calls"`
+	Credential   string               `json:"credential"`
+	Bucket       string               `json:"bucket"`
+	Window       string               `json:"window"`
+	Timezone     *string              `json:"timezone"`
+	Units        int64                `json:"units"`
+	Headroom     int64                `json:"headroom"`
+	From         words.Time           `json:"from"`
+	ChargedUnits int64                `json:"charged_units"`
+	ChargedCalls int64                `json:"charged_calls"`
+	RefusedUnits int64                `json:"refused_units"`
+	RefusedCalls int64                `json:"refused_calls"`
+	Share        float64              `json:"share"`
+	By           []report.RefusedBy   `json:"by"`
+	Hours        []report.RefusedHour `json:"hours"`
+	Exact        bool                 `json:"exact"`
+	Note         *string              `json:"note"`
 }
 
 func newObservedLimit(o observation) observedLimit {
 	l, f := o.Limit, o.Finding
-	out := observedLimit{Credential: o.credential.Name, Bucket: l.Bucket, Window: l.Window.Text(),
+	return observedLimit{Credential: o.credential.Name, Bucket: l.Bucket, Window: l.Window.Text(),
 		Timezone: words.OrNull(l.Window.ZoneName()), Units: l.Units, Headroom: l.Headroom,
 		From: words.Time(f.From), ChargedUnits: f.Charged.Units, ChargedCalls: f.Charged.Charges,
 		RefusedUnits: f.Refused.Units, RefusedCalls: f.Refused.Charges,
-		Share: math.Round(f.Share()*1e6) / 1e6, By: []observedLabels{}, Hours: []observedHour{},
+		Share: math.Round(f.Share()*1e6) / 1e6, By: f.By, Hours: f.Hours,
 		Exact: f.Exact, Note: words.OrNull(f.Note)}
-	for _, g := range f.By {
-		out.By = append(out.By, observedLabels{g.Labels, g.Units, g.Charges})
-	}
-	for _, h := range f.Hours {
-		out.Hours = append(out.Hours, observedHour{words.Time(h.At), h.Units, h.Charges})
-	}
-	return out
 }
 
 func (a *app) printObserved(cfg *config.Config, list []observation, in report.Span) error {
@@ -124,7 +106,7 @@ func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) erro
 			hours.AppendRow([]any{fmt.Sprintf("… %d more", rest)})
 			break
 		}
-		hours.AppendRow([]any{h.At.Format("2006-01-02 15:04Z"), s.Amount(unit, h.Units), h.Charges})
+		hours.AppendRow([]any{time.Time(h.At).UTC().Format("2006-01-02 15:04Z"), s.Amount(unit, h.Units), h.Charges})
 	}
 	return cmp.Or(s.Draw(by, cli.Cut("labels", 20)), s.Draw(hours))
 }

@@ -7,6 +7,7 @@ import (
 
 	"quotabudget/internal/ledger/memstore"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
 )
 
 // Finding is what a limit would have refused during a span of time.
@@ -22,7 +23,10 @@ type Finding struct {
 }
 
 // Refusals is a number of units and of charges.
-type Refusals struct{ Units, Charges int64 }
+type Refusals struct {
+	Units   int64 `json:"units"`
+	Charges int64 `json:"calls"`
+}
 
 func (r *Refusals) add(units int64) { r.Units, r.Charges = r.Units+units, r.Charges+1 }
 
@@ -36,13 +40,13 @@ func (f Finding) Share() float64 {
 
 // RefusedBy is what would have been refused of charges with the same labels.
 type RefusedBy struct {
-	Labels quota.Labels // without the run and the denying limit
+	Labels quota.Labels `json:"labels"` // without the run and the denying limit
 	Refusals
 }
 
 // RefusedHour is what would have been refused in an hour.
 type RefusedHour struct {
-	At time.Time // start, UTC
+	At words.Time `json:"at"` // start
 	Refusals
 }
 
@@ -136,7 +140,7 @@ func (r *Replay) refuse(e quota.Entry) {
 	}
 	r.by[line].add(e.Units)
 	if r.hours[hour] == nil {
-		r.hours[hour] = &RefusedHour{At: hour}
+		r.hours[hour] = &RefusedHour{At: words.Time(hour)}
 	}
 	r.hours[hour].add(e.Units)
 }
@@ -144,6 +148,7 @@ func (r *Replay) refuse(e quota.Entry) {
 // Finding returns the result.
 func (r *Replay) Finding() Finding {
 	f := r.finding
+	f.By, f.Hours = []RefusedBy{}, []RefusedHour{}
 	for _, g := range r.by {
 		f.By = append(f.By, *g)
 	}
@@ -154,7 +159,9 @@ func (r *Replay) Finding() Finding {
 	for _, h := range r.hours {
 		f.Hours = append(f.Hours, *h)
 	}
-	slices.SortFunc(f.Hours, func(a, b RefusedHour) int { return a.At.Compare(b.At) })
+	slices.SortFunc(f.Hours, func(a, b RefusedHour) int {
+		return time.Time(a.At).Compare(time.Time(b.At))
+	})
 	return f
 }
 
@@ -175,10 +182,11 @@ func (f Finding) Common(label string) string {
 // there are several.
 func (f Finding) Hour() (hour int, all bool) {
 	for i, h := range f.Hours {
-		if i > 0 && h.At.Hour() != hour {
+		of := time.Time(h.At).Hour()
+		if i > 0 && of != hour {
 			return 0, false
 		}
-		hour = h.At.Hour()
+		hour = of
 	}
 	return hour, len(f.Hours) > 0
 }

@@ -133,7 +133,7 @@ func TestFinding(t *testing.T) {
 		f.By[0].Labels.Encode() != "region=DE" || f.By[1].Units != 6 {
 		t.Errorf("by labels: %+v", f.By)
 	}
-	if len(f.Hours) != 2 || !f.Hours[0].At.Equal(at(7, 0)) || f.Hours[1].Units != 11 {
+	if len(f.Hours) != 2 || !time.Time(f.Hours[0].At).Equal(at(7, 0)) || f.Hours[1].Units != 11 {
 		t.Errorf("by hour: %+v", f.Hours)
 	}
 	if f.Common("region") != "" || f.Share() != 14.0/31 {
