@@ -12,9 +12,6 @@ import (
 	"quotabudget/internal/report"
 )
 
-// before is how many charts before the one shown are looked at, for its videos' ways.
-const before = 11
-
 // chartBody is one chart of a region, and how it differs from the one before.
 type chartBody struct {
 	catalog.Chart
@@ -27,15 +24,11 @@ type chartBody struct {
 	Earlier []catalog.Chart
 }
 
-// Ways reports whether there are enough charts to draw the ways of videos.
-func (b *chartBody) Ways() bool { return len(b.Places) > 0 && b.Places[0].Way != nil }
-
 // place is a video in a chart.
 type place struct {
 	catalog.Ranked
-	New, Known bool   // it was not in the chart before; there was one
-	Was        int    // its rank there
-	Way        *spark // its ranks in the last charts; nil when they are few
+	New, Known bool // it was not in the chart before; there was one
+	Was        int  // its rank there
 }
 
 // Up returns by how many places it went up since the chart before, negative for down.
@@ -99,42 +92,16 @@ func (p *site) chartAt(ctx context.Context, key catalog.ChartKey, at time.Time) 
 			return nil, err
 		}
 	}
-	ways, err := p.ways(ctx, body.Earlier[:min(before, len(body.Earlier))])
-	if err != nil {
-		return nil, err
-	}
-	body.compare(was, videos, ways)
+	body.compare(was, videos)
 	return body, nil
 }
 
-// ways returns the ranks of videos in some charts, the oldest first.
-func (p *site) ways(ctx context.Context, charts []catalog.Chart) ([]map[string]int, error) {
-	ways := make([]map[string]int, len(charts))
-	for i, chart := range charts {
-		videos, err := p.Catalog.Places(ctx, chart.ID)
-		if err != nil {
-			return nil, err
-		}
-		ranks := make(map[string]int, len(videos))
-		for at, id := range videos {
-			ranks[id] = at + 1
-		}
-		ways[len(charts)-1-i] = ranks
-	}
-	return ways, nil
-}
-
-func (b *chartBody) compare(was, videos []catalog.Ranked, ways []map[string]int) {
+func (b *chartBody) compare(was, videos []catalog.Ranked) {
 	wasAt, isAt := report.Ranks(was), report.Ranks(videos)
 	for _, v := range videos {
 		rank := wasAt[v.ID]
-		way := make([]int, 0, len(ways)+1)
-		for _, ranks := range ways {
-			way = append(way, ranks[v.ID])
-		}
 		entered := b.Was != nil && rank == 0
-		b.Places = append(b.Places, place{Ranked: v, New: entered, Known: b.Was != nil, Was: rank,
-			Way: newSpark(append(way, v.Rank))})
+		b.Places = append(b.Places, place{Ranked: v, New: entered, Known: b.Was != nil, Was: rank})
 		if entered {
 			b.Entered++
 		}

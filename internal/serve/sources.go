@@ -9,11 +9,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// every is how often an outage that lasts is logged.
-const every = time.Minute
-
 // sources logs outages of the catalogue and the ledger without a line for each request: the first
-// failure of each, then one a minute with the number of failures that were not logged, and the end.
+// failure of each, one a minute after that, and the end.
 type sources struct {
 	log *slog.Logger
 
@@ -25,7 +22,6 @@ type sourceState struct {
 	mu     sync.Mutex
 	away   bool      // a failure was logged, and nothing could be read since
 	logged time.Time // the last failure that was
-	more   int       // failures since then
 }
 
 // failed logs an error of either source.
@@ -47,20 +43,17 @@ func (s *sources) readLedger() { s.ledger.read(s.log, "the ledger can be read ag
 func (s *sourceState) failed(log *slog.Logger, text string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	if !s.logged.IsZero() && now.Sub(s.logged) < every {
-		s.more++
-		return
+	if now := time.Now(); now.Sub(s.logged) >= time.Minute {
+		log.Error(text, "error", err)
+		s.away, s.logged = true, now
 	}
-	log.Error(text, "error", err, "not_logged", s.more)
-	s.away, s.logged, s.more = true, now, 0
 }
 
 func (s *sourceState) read(log *slog.Logger, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
-		log.Info(text, "not_logged", s.more)
-		s.away, s.more = false, 0
+		log.Info(text)
+		s.away = false
 	}
 }
