@@ -16,8 +16,7 @@ import (
 
 // How much of a long plan is listed.
 const (
-	firstDays     = 7
-	worstDays     = 3
+	firstDays     = 10
 	firstOverlaps = 5 // collisions
 )
 
@@ -100,7 +99,7 @@ func fullColor(u plan.Use) cli.Color {
 	return ""
 }
 
-// drawDays draws the first days, the worst of the others, and the sums; each bucket by itself.
+// drawDays draws the first days and the sums; each bucket by itself.
 func drawDays(o *planned, screen cli.Screen) (err error) {
 	for _, bucket := range o.Plan.Buckets() {
 		var days []plan.Day
@@ -124,25 +123,20 @@ func drawBucket(o *planned, screen cli.Screen, bucket string, days []plan.Day) e
 		}
 	}
 	table := screen.Table(append(columns, ">collisions", "first lost")...)
-	listed := listedDays(days)
-	for i, at := range listed {
-		if i > 0 && at > listed[i-1]+1 {
-			table.AppendRow([]any{fmt.Sprintf("… %d more", at-listed[i-1]-1)})
-		}
-		d := days[at]
+	for _, d := range days[:min(len(days), firstDays)] {
 		row := []any{o.dateOf(d.Start), amount(d.Planned), amount(d.Spent), d.Runs, d.Lost()}
 		for _, u := range d.Windows {
 			row = append(row, amount(u.Peak))
 		}
 		first := ""
 		if d.First != nil {
-			first = fmt.Sprintf("%s %s: %s", o.clock(d.Start, d.First.At), d.First.Title(),
+			first = fmt.Sprintf("%s %s: %s", screen.On(d.First.At).Short, d.First.Title(),
 				d.First.Limit)
 		}
 		table.AppendRow(append(row, d.Crowded, first))
 	}
-	if n := len(listed); n > 0 && listed[n-1] < len(days)-1 {
-		table.AppendRow([]any{fmt.Sprintf("… %d more", len(days)-1-listed[n-1])})
+	if more := len(days) - firstDays; more > 0 {
+		table.AppendRow([]any{fmt.Sprintf("… %d more", more)})
 	}
 	table.AppendRow(totalRow(days, amount))
 	return screen.Draw(table, cli.Drop("collisions"), cli.Cut("first lost", 24), cli.Drop("runs"),
@@ -168,34 +162,6 @@ func totalRow(days []plan.Day, amount func(int64) string) []any {
 		row = append(row, amount(p))
 	}
 	return append(row, sum.Crowded)
-}
-
-// listedDays returns the indices of the first days and of the worst others, in order.
-func listedDays(days []plan.Day) []int {
-	places := make([]int, len(days))
-	for i := range places {
-		places[i] = i
-	}
-	if len(days) <= firstDays+worstDays {
-		return places
-	}
-	rest := places[firstDays:]
-	slices.SortStableFunc(rest, func(a, b int) int {
-		return cmp.Or(cmp.Compare(days[b].Lost(), days[a].Lost()),
-			cmp.Compare(fullness(days[b]), fullness(days[a])))
-	})
-	listed := places[:firstDays+worstDays]
-	slices.Sort(listed)
-	return listed
-}
-
-func fullness(d plan.Day) (most float64) {
-	for _, u := range d.Windows {
-		if u.Limit.Pace == nil {
-			most = max(most, u.Share())
-		}
-	}
-	return most
 }
 
 func drawLosses(o *planned, screen cli.Screen) error {
@@ -311,15 +277,6 @@ func besides(bucket string, several bool) string {
 // dateOf returns the date of an upstream day in the zone of the reset.
 func (o *planned) dateOf(start time.Time) string {
 	return start.In(o.zone).Format("2006-01-02 Mon")
-}
-
-// clock formats a moment in UTC to the minute, with its date unless it is the date of the upstream
-// day that began at start.
-func (o *planned) clock(start, at time.Time) string {
-	if at.UTC().Format(time.DateOnly) == start.In(o.zone).Format(time.DateOnly) {
-		return at.UTC().Format("15:04Z")
-	}
-	return at.UTC().Format("2006-01-02 15:04Z")
 }
 
 func columnOf(l quota.Limit) string {
