@@ -89,13 +89,13 @@ func (a *app) daemon(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	if cfg.Serve.Configured {
-		front, err := a.frontDoor(ctx, st.catalog, func() report.Source {
+		front, err := a.FrontDoor(ctx, st.catalog, func() report.Source {
 			return report.Source{Config: live.Config(), Ledger: st.ledger}
 		})
 		if err != nil {
 			return errors.Join(err, st.Close())
 		}
-		group.Go(func() error { return front.serve(ctx) })
+		group.Go(func() error { return front.Serve(ctx) })
 	}
 	if listener != nil {
 		group.Go(func() error { return serveHealth(ctx, listener, handler) })

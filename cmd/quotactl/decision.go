@@ -16,38 +16,6 @@ import (
 	"quotabudget/internal/words"
 )
 
-// decision is a quota.Decision in JSON. The keys of the first group are always there.
-type decision struct {
-	Allowed           bool             `json:"allowed"`
-	Units             map[string]int64 `json:"units"`
-	Remaining         map[string]int64 `json:"remaining"`
-	RetryAfterSeconds *int64           `json:"retry_after_seconds"`
-	RetryAt           words.Time       `json:"retry_at"`
-	Never             bool             `json:"never"`
-	Limit             *string          `json:"limit"`
-	Entry             *string          `json:"entry"`
-
-	Replayed  bool `json:"replayed,omitempty"`
-	Observed  bool `json:"observed,omitempty"`
-	Unmetered bool `json:"unmetered,omitempty"`
-	DryRun    bool `json:"dry_run,omitempty"`
-}
-
-func newDecision(d quota.Decision, dryRun bool) decision {
-	out := decision{
-		Allowed: d.Allowed, Units: d.Units, Remaining: d.Remaining, RetryAt: words.Time(d.RetryAt),
-		Never: d.Never, Limit: words.OrNull(d.Limit), Entry: words.OrNull(d.Entry),
-		Replayed: d.Replayed, Observed: d.Observed, Unmetered: d.Unmetered, DryRun: dryRun,
-	}
-	if out.Remaining == nil {
-		out.Remaining = map[string]int64{}
-	}
-	if !d.RetryAt.IsZero() {
-		out.RetryAfterSeconds = new(max(0, words.Seconds(d.RetryAt.Sub(d.At))))
-	}
-	return out
-}
-
 // answer prints a decision: printed for a program, by say for a person. It returns a denial as its
 // exit code. A charge that is never allowed is an error, which is printed for programs, too.
 func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen) error) error {
@@ -195,7 +163,7 @@ func (of asked) amount(bucket string, units int64) string {
 }
 
 func (a *app) decided(verb string, d quota.Decision, err error, of asked) error {
-	return a.answer(d, err, newDecision(d, of.dryRun), func(cli.Screen) error {
+	return a.answer(d, err, report.NewDecision(d, of.dryRun), func(cli.Screen) error {
 		return a.printDecision(verb, d, of, "")
 	})
 }

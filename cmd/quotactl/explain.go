@@ -18,7 +18,7 @@ import (
 
 // explanation is the answer that a charge would get, and who has taken the units it lacks.
 type explanation struct {
-	decision
+	report.Decision
 	By []spender `json:"by"`
 }
 
@@ -121,7 +121,7 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 const mostSpenders = 10
 
 func (a *app) explained(d quota.Decision, err error, who taken, of asked) error {
-	out := explanation{newDecision(d, true), who.by}
+	out := explanation{report.NewDecision(d, true), who.by}
 	return a.answer(d, err, out, func(s cli.Screen) error {
 		if d.Allowed && !d.Observed {
 			return s.Say("it fits: %s; it would leave %s\n", of.inWords(d.Units),

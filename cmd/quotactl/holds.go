@@ -77,10 +77,10 @@ has passed, because a call that was sent has usually been billed.`,
 
 func (a *app) setAside(d quota.Decision, err error, of asked) error {
 	printed := struct {
-		decision
+		report.Decision
 		Reservation *string    `json:"reservation"`
 		ExpiresAt   words.Time `json:"expires_at"`
-	}{newDecision(d, false), words.OrNull(d.Reservation), words.Time(d.ExpiresAt)}
+	}{report.NewDecision(d, false), words.OrNull(d.Reservation), words.Time(d.ExpiresAt)}
 	return a.answer(d, err, printed, func(s cli.Screen) error {
 		more := ""
 		if d.Allowed {

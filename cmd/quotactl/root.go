@@ -38,7 +38,7 @@ exhausted: try again later, 77 service account refused, 78 configuration.`,
 	}
 	a.Bind(root)
 	cli.Elsewhere(root, "ingestor", "once", "run", "plan", "jobs", "chart", "search", "video",
-		"purge", "serve")
+		"purge")
 	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "spend",
 		Title: "Spend:"}, &cobra.Group{ID: "settings", Title: "Settings:"})
 	add := func(group string, commands ...*cobra.Command) {
@@ -50,7 +50,7 @@ exhausted: try again later, 77 service account refused, 78 configuration.`,
 	add("look", a.status(), a.top(), a.forecast(), a.log(), a.explain(), a.report(),
 		a.reservations(), a.costs(), a.prove())
 	add("spend", a.spend(), a.exec(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
-		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.standin())
+		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.serve(), a.standin())
 	add("settings", a.config(), a.imports(), a.ledger(), a.doctor())
 	for _, c := range root.Commands() {
 		if c.GroupID == "" { // version

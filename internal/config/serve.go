@@ -13,11 +13,12 @@ import (
 
 // Serve is what the public is answered, and where. Without limits, no client is limited.
 type Serve struct {
-	Configured bool     `yaml:"-"` // there is a section serve: ingestor run serves, too
-	Listen     string   // host:port
-	Public     bool     // budgets, forecast, plan, log and decisions need a token
-	TokenFile  string   `yaml:"token_file"` // path; "" for none
-	Hosts      []string // names of the server besides the address
+	Configured bool                       `yaml:"-"` // there is a section serve: ingestor run serves, too
+	Listen     string                     // host:port
+	Public     bool                       // budgets, forecast, plan, log and decisions need a token
+	TokenFile  string                     `yaml:"token_file"` // path; "" for none
+	Hosts      []string                   // names of the server besides the address
+	TLS        struct{ Cert, Key string } // paths; "" for plain HTTP
 
 	OnRedis bool         `yaml:"-"` // charges are kept on the ledger's Redis, for all processes
 	Limits  []limit.Rule `yaml:"-"`
@@ -37,6 +38,7 @@ func (r *reader) serve(f *fileServe, at grammar.Place) {
 	s := &r.cfg.Serve
 	*s = f.Serve
 	s.Configured, s.OnRedis, s.TokenFile = true, f.Store == "redis", r.path(s.TokenFile)
+	s.TLS.Cert, s.TLS.Key = r.path(s.TLS.Cert), r.path(s.TLS.Key)
 	for i, name := range s.Hosts {
 		s.Hosts[i] = strings.ToLower(name)
 	}

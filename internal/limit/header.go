@@ -1,11 +1,14 @@
 package limit
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
 
@@ -49,6 +52,33 @@ func SetHeader(h http.Header, items []HeaderItem) {
 	}
 	h.Set("RateLimit-Policy", string(policies))
 	h.Set("RateLimit", string(limits))
+}
+
+// SetQuotaHeader sets the RateLimit fields of the limits on the buckets that a decision is about.
+// denies is the limit that denies, "" if it is allowed; only the ledger knows when the others have
+// more.
+func SetQuotaHeader(h http.Header, b *quota.Budget, d quota.Decision, manual bool, denies string) {
+	var items []HeaderItem
+	for _, bucket := range slices.Sorted(maps.Keys(d.Remaining)) {
+		for _, l := range b.LimitsOn(bucket) {
+			item := HeaderItem{Name: l.Name(), Units: l.Cap(manual),
+				Window: lengthAt(l.Window, d.At), Remaining: max(0, d.Remaining[bucket]), Next: -1}
+			if item.Name == denies {
+				item.Next = d.RetryAfter()
+			}
+			items = append(items, item)
+		}
+	}
+	SetHeader(h, items)
+}
+
+// lengthAt returns the length of a window at a moment, 0 for one that has none.
+func lengthAt(w quota.Window, at time.Time) time.Duration {
+	if w.IsCalendar() {
+		start, end := w.Bounds(at)
+		return end.Sub(start)
+	}
+	return w.Length
 }
 
 // appendName appends a name as a string of RFC 9651, which has printable ASCII only.

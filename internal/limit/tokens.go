@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"quotabudget/internal/quota"
 )
 
 // Tokens are the programs and people that may use a server, each with a token of its own. A nil
@@ -17,10 +20,42 @@ type Tokens struct{ all []TokenHolder }
 
 // TokenHolder is a line of a token file.
 type TokenHolder struct {
-	Name   string // "" where the line has only a token
-	Manual bool   // the caller is a person, who may use the headroom
+	Name    string       // "" where the line has only a token
+	Manual  bool         // the caller is a person, who may use the headroom
+	Scopes  []string     // ScopeCharge, ScopeRead and ScopeAdmin; none where the line names none
+	Buckets []string     // the only buckets that the caller may charge; none for all
+	Labels  quota.Labels // of every charge of the caller
 
 	sum [sha256.Size]byte // hash of the token
+}
+
+// LabelsOf returns the labels of the caller's charges: those of its line, and its name.
+func (h TokenHolder) LabelsOf() quota.Labels {
+	if h.Name == "" {
+		return h.Labels
+	}
+	return h.Labels.With(quota.Labels{quota.LabelCaller: h.Name})
+}
+
+// The scopes of a token. Admin includes both others.
+const (
+	ScopeCharge = "charge"
+	ScopeRead   = "read"
+	ScopeAdmin  = "admin"
+)
+
+// May reports whether the caller has a scope. A line without scopes has the one in initial.
+func (h TokenHolder) May(scope, initial string) bool {
+	if len(h.Scopes) == 0 {
+		return scope == initial
+	}
+	return slices.Contains(h.Scopes, scope) || slices.Contains(h.Scopes, ScopeAdmin)
+}
+
+// MayCharge reports whether the caller may charge a bucket, or a part of one.
+func (h TokenHolder) MayCharge(bucket string) bool {
+	return len(h.Buckets) == 0 || slices.Contains(h.Buckets, bucket) ||
+		slices.Contains(h.Buckets, quota.WholeOf(bucket))
 }
 
 var (
@@ -34,10 +69,13 @@ const minToken = 16
 // TokenAdvice says how to write a line.
 const TokenAdvice = "a line has a name and a token: openssl rand -hex 24 makes one"
 
-// ParseTokens reads the names and tokens of callers, a line for each: name, space, token, and the
-// word manual for people, who may use the headroom. It skips empty lines and comments (#). A file
-// whose callers are named has a name in every line; otherwise a line may have a token alone. It
-// reports every problem by file and line, and repeats no token.
+var errLine = errors.New("write a name and a token, separated by a space, then manual for people, " +
+	"scopes (charge, read, admin), bucket=NAME and label=NAME=VALUE")
+
+// ParseTokens reads the names and tokens of callers, a line for each: name, space, token, and words
+// about the caller (see TokenHolder): manual, scopes, bucket=NAME, label=NAME=VALUE. It skips empty
+// lines and comments (#). A file whose callers are named has a name in every line; otherwise a line
+// may have a token alone. It reports every problem by file and line, and repeats no token.
 func ParseTokens(file, text string, named bool) (*Tokens, error) {
 	var callers Tokens
 	var problems []error
@@ -63,11 +101,11 @@ func ParseTokens(file, text string, named bool) (*Tokens, error) {
 }
 
 func (c *Tokens) add(words []string) error {
-	manual := len(words) == 3 && words[2] == "manual"
-	if len(words) != 2 && !manual {
-		return errors.New("write a name and a token, separated by a space, and manual for people")
+	if len(words) < 2 {
+		return errLine
 	}
 	name, token := words[0], words[1]
+	holder := TokenHolder{Name: name, sum: sha256.Sum256([]byte(token))}
 	switch { // a name may be shown once it cannot be a token in the wrong place
 	case name != "" && !nameForm.MatchString(name):
 		return errors.New("a name has up to 64 letters, digits, . _ and -, and comes before its " +
@@ -78,17 +116,54 @@ func (c *Tokens) add(words []string) error {
 	case !tokenForm.MatchString(token):
 		return errors.New("its token has characters that are not printable ASCII")
 	}
-	sum := sha256.Sum256([]byte(token))
+	for _, word := range words[2:] {
+		if err := holder.set(word); err != nil {
+			return err
+		}
+	}
 	for _, other := range c.all {
 		if name != "" && other.Name == name {
 			return fmt.Errorf("%s has a line already", name)
 		}
-		if other.sum == sum {
+		if other.sum == holder.sum {
 			return fmt.Errorf("%s has the same token as %s", cmp.Or(name, "it"),
 				cmp.Or(other.Name, "another line"))
 		}
 	}
-	c.all = append(c.all, TokenHolder{name, manual, sum})
+	c.all = append(c.all, holder)
+	return nil
+}
+
+// set applies a word of a line. Errors repeat no word, because it may be a token.
+func (h *TokenHolder) set(word string) error {
+	key, value, _ := strings.Cut(word, "=")
+	switch key {
+	case "manual":
+		h.Manual = true
+	case ScopeCharge, ScopeRead, ScopeAdmin:
+		h.Scopes = append(h.Scopes, key)
+	case "bucket":
+		if quota.CheckBucket(value) != nil {
+			return errors.New("bucket= needs the name of a bucket")
+		}
+		h.Buckets = append(h.Buckets, value)
+		return nil
+	case "label":
+		name, value, _ := strings.Cut(value, "=")
+		if h.Labels == nil {
+			h.Labels = quota.Labels{}
+		}
+		h.Labels[name] = value
+		if value == "" || h.Labels.Check() != nil {
+			return errors.New("label= needs NAME=VALUE, such as label=team=ci")
+		}
+		return nil
+	default:
+		return errLine
+	}
+	if value != "" {
+		return errLine
+	}
 	return nil
 }
 

@@ -17,7 +17,11 @@ func TestParseTokens(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "it has no token",
 		"# nobody\n":                          "it has no token",
-		"a b " + token:                        "line 1: write a name and a token",
+		"a b " + token:                        "line 1" + short,
+		"a " + token + " wrote":               "line 1: write a name and a token",
+		"a " + token + " charge=1":            "line 1: write a name and a token",
+		"a " + token + " bucket=A":            "line 1: bucket= needs",
+		"a " + token + " label=team":          "line 1: label= needs",
 		"\na short":                           "line 2" + short,
 		token + " nightly":                    "line 1" + short,
 		"a tokentokentoken\u00e9":             "line 1: its token has characters",

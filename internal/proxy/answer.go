@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"quotabudget/internal/costs"
@@ -112,7 +111,8 @@ func (x *exchange) refuse(err error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
-		x.rateLimit(h, denied.Decision, f.limit)
+		limit.SetQuotaHeader(h, x.up.Transport.Budget, denied.Decision, x.caller.Manual,
+			f.limit)
 		if room, remedy := x.up.Transport.Budget.DayRoom(x.r.Context(), x.caller.Manual,
 			denied.Decision, x.amount); room != "" {
 			f.detail += "; " + room + "; " + remedy
@@ -205,32 +205,6 @@ func (f *refusal) problemType() string {
 		return limit.QuotaExceeded
 	}
 	return "about:blank"
-}
-
-// rateLimit sets the RateLimit fields of the limits on the buckets that a decision is about. denies
-// is the limit that denies, "" if it is allowed; only the ledger knows when the others have more.
-func (x *exchange) rateLimit(h http.Header, d quota.Decision, denies string) {
-	var items []limit.HeaderItem
-	for _, bucket := range slices.Sorted(maps.Keys(d.Remaining)) {
-		for _, l := range x.up.Transport.Budget.LimitsOn(bucket) {
-			item := limit.HeaderItem{Name: l.Name(), Units: l.Cap(x.caller.Manual),
-				Window: lengthAt(l.Window, d.At), Remaining: max(0, d.Remaining[bucket]), Next: -1}
-			if item.Name == denies {
-				item.Next = d.RetryAfter()
-			}
-			items = append(items, item)
-		}
-	}
-	limit.SetHeader(h, items)
-}
-
-// lengthAt returns the length of a window at a moment, 0 for one that has none.
-func lengthAt(w quota.Window, at time.Time) time.Duration {
-	if w.IsCalendar() {
-		start, end := w.Bounds(at)
-		return end.Sub(start)
-	}
-	return w.Length
 }
 
 // errorType is the word for a status in a plainError.

@@ -27,6 +27,11 @@ func (x *exchange) checkWord() error {
 	return nil
 }
 
+// notAllowed refuses a known caller what its line in the token file does not allow.
+func notAllowed(detail string) *refusal {
+	return refusef(http.StatusForbidden, "callerNotAllowed", "caller is not allowed", "%s", detail)
+}
+
 // keysSent returns what the caller sent in place of the upstream's API key.
 func (x *exchange) keysSent() (keys []string) {
 	prefix := x.up.table().Credential.Prefix
@@ -56,6 +61,9 @@ func (x *exchange) identify() error {
 	}
 	var ok bool
 	if x.caller, ok = known.Of(sent...); ok {
+		if !x.caller.May(limit.ScopeCharge, limit.ScopeCharge) {
+			return notAllowed("its line in the token file lacks the scope charge")
+		}
 		return nil
 	}
 	return refusef(http.StatusUnauthorized, "callerUnknown", "caller is not known",

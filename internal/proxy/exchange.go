@@ -98,8 +98,15 @@ func (x *exchange) name() error {
 	if err != nil {
 		return err
 	}
-	x.method, err = x.up.table().Lookup(id)
-	return err
+	if x.method, err = x.up.table().Lookup(id); err != nil {
+		return err
+	}
+	for _, term := range x.method.Terms {
+		if !x.caller.MayCharge(term.Bucket) {
+			return notAllowed("its line in the token file does not name bucket " + term.Bucket)
+		}
+	}
+	return nil
 }
 
 func (x *exchange) charged() map[string]int64 {

@@ -196,7 +196,7 @@ func TestCallers(t *testing.T) {
 		quota.Query{Credential: "key1", Bucket: "default"})
 	must(t, err)
 	for _, e := range entries {
-		if e.Labels[proxy.LabelCaller] != "nightly" {
+		if e.Labels[quota.LabelCaller] != "nightly" {
 			t.Errorf("labels %v", e.Labels)
 		}
 	}

@@ -54,9 +54,6 @@ func (b buffers) Get() []byte {
 // Put gives it back.
 func (b buffers) Put(buffer []byte) { b.pool.Put(&buffer) }
 
-// LabelCaller names the caller in the ledger, by its line in the file of tokens.
-const LabelCaller = "caller"
-
 // ServeHTTP checks the request, step by step, and forwards it. Whatever comes of it is one line of
 // the log.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -84,10 +81,7 @@ func (x *exchange) forward() error {
 	p := x.proxy
 	ctx, stop := x.watch(x.r.Context())
 	defer stop()
-	call := quota.Call{Manual: x.caller.Manual}
-	if x.caller.Name != "" {
-		call.Labels = quota.Labels{LabelCaller: x.caller.Name}
-	}
+	call := quota.Call{Manual: x.caller.Manual, Labels: x.caller.LabelsOf()}
 	id := x.method.ID
 	x.tally.Booked = func(units map[string]int64) { p.Metrics.booked(id, units) }
 	ctx = meter.WithCall(meter.WithTally(ctx, &x.tally), call)
@@ -107,7 +101,8 @@ func (x *exchange) forward() error {
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			keepPrivate(resp.Header)
-			x.rateLimit(resp.Header, x.tally.Last(), "")
+			limit.SetQuotaHeader(resp.Header, x.up.Transport.Budget, x.tally.Last(),
+				x.caller.Manual, "")
 			if p.Callers != nil {
 				keepUnshared(resp.Header)
 			}

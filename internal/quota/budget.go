@@ -219,7 +219,7 @@ func (b *Budget) Costs(call Call) ([]Cost, error) {
 type ReserveRequest struct {
 	Call
 	TTL   time.Duration
-	Lapse Lapse // with LapseCharge, the labels of the call are those of the entries
+	Lapse Lapse
 	Note  string
 }
 
@@ -251,10 +251,7 @@ func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
 		Credential: b.Credential, ID: c.Reservation,
 		Key: r.Key, Costs: costs, Limits: append(limits, paces...), TTL: r.TTL, Lapse: r.Lapse,
 		Note:      r.Note,
-		Unlimited: b.Unlimited, Manual: r.Manual, Observe: b.Observe,
-	}
-	if r.Lapse == LapseCharge {
-		asked.Labels = b.labelsOf(r.Call)
+		Unlimited: b.Unlimited, Manual: r.Manual, Observe: b.Observe, Labels: b.labelsOf(r.Call),
 	}
 	if d, err = b.Ledger.Reserve(ctx, asked); err == nil {
 		d = b.whenPaced(ctx, r.Call, paces, d)

@@ -194,10 +194,8 @@ func (a *Account) Hold(r Reserve) (d Decision, ch Change, err error) {
 	d.Reservation, d.ExpiresAt = r.ID, stampTime(expires)
 	for i, b := range a.Buckets {
 		h := Hold{ID: r.ID, Units: r.Costs[i].Units, Most: r.Costs[i].Most, Created: a.n,
-			Expires: expires, Lapse: r.LapseOf(b.Name), Manual: r.Manual, Note: r.Note}
-		if h.Lapse == LapseCharge {
-			h.Labels = r.Labels.Encode()
-		}
+			Expires: expires, Lapse: r.LapseOf(b.Name), Manual: r.Manual, Note: r.Note,
+			Labels: r.Labels.Encode()}
 		e := edit{Bucket: b, n: a.n}
 		e.dropExpired(a.n)
 		e.Drop = slices.DeleteFunc(e.Drop, func(id string) bool { return id == r.ID })

@@ -8,6 +8,7 @@ type Decision struct {
 	Never       bool             // no waiting helps: the cost is larger than a limit
 	Observed    bool             // recorded in observe mode although it would have been denied
 	Replayed    bool             // the idempotency key was known: this is the answer given then
+	Late        bool             `json:",omitempty"` // of Settle: the hold had become a charge
 	Unmetered   bool             // the ledger could not be reached; the configuration lets it pass
 	At          time.Time        // by the ledger's clock; when allowed, the stamp of its entry
 	Entry       string           // ID of the entry that was written; "" when none was

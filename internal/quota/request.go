@@ -39,7 +39,7 @@ type Reserve struct {
 	Limits     []Limit       // as in Charge
 	TTL        time.Duration // at least 1 ms
 	Lapse      Lapse         // "" is LapseRelease
-	Labels     Labels        // of the entries of a lapse; none without LapseCharge
+	Labels     Labels        // of the entries of a lapse and of a settlement
 	Note       string
 	Unlimited  bool // as in Charge
 	Manual     bool
@@ -68,7 +68,7 @@ type Settle struct {
 	// Once says that the caller never needs the answer again, so that it is not kept: settled again,
 	// there is no such reservation.
 	Once   bool
-	Labels Labels
+	Labels Labels  // of the entries, laid over those of the reservation
 	Limits []Limit // of the buckets, to answer what remains
 }
 

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -57,10 +58,14 @@ func (a *Account) Settle(s Settle) (d Decision, ch Change, err error) {
 			d.Entry = id
 		}
 		if more := t.units - t.keeps; more > 0 {
-			e.append(LogEntry{At: a.n, ID: s.ID, Units: more, Labels: s.Labels.Encode()})
+			labels, err := t.labels(s)
+			if err != nil {
+				return Decision{}, Change{}, err
+			}
+			e.append(LogEntry{At: a.n, ID: s.ID, Units: more, Labels: labels.Encode()})
 			d.Entry = s.ID
 		}
-		d.Units[t.Name] = t.units
+		d.Units[t.Name], d.Late = t.units, d.Late || t.late
 		change := e.done(s.Limits)
 		ch.Buckets = append(ch.Buckets, change)
 		if limits := LimitsOf(t.Name, s.Limits); len(limits) > 0 && a.err() == nil {
@@ -79,6 +84,16 @@ func (a *Account) Settle(s Settle) (d Decision, ch Change, err error) {
 		ch.Keep = answer(SettledScope(s.Reservation), request, d, until)
 	}
 	return d, ch, a.err()
+}
+
+// labels returns those of the settlement, laid over those that the reservation was made with.
+func (t settlement) labels(s Settle) (Labels, error) {
+	labels, err := ParseLabels(cmp.Or(t.hold.Labels, t.entry.Labels))
+	if err != nil {
+		t.damaged("the labels of a reservation cannot be read")
+		return nil, t.broken
+	}
+	return labels.With(s.Labels), nil
 }
 
 // settlements finds what has become of the reservation in each bucket, and whether it is open.

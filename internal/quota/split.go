@@ -46,6 +46,16 @@ func (c Cost) plus(more Cost) Cost {
 	return c
 }
 
+// Limited reports whether units can be taken from a bucket: it has a limit, or is a part of a split
+// bucket. The limits of a split bucket hold for its parts, unless one is across them.
+func (b *Budget) Limited(bucket string) bool {
+	across := func(l Limit) bool { return l.Across && l.Bucket == bucket }
+	if slices.Contains(b.Split, bucket) {
+		return slices.ContainsFunc(b.Limits, across)
+	}
+	return slices.Contains(b.Buckets(), bucket) || slices.Contains(b.Split, WholeOf(bucket))
+}
+
 // limitsOf are the limits that hold for the costs, each on the bucket or the part that is charged.
 func (b *Budget) limitsOf(costs []Cost) []Limit { return b.of(b.Limits, costs) }
 

@@ -22,7 +22,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	program, _ := report.Version()
 	config := huma.DefaultConfig("quotabudget", program)
 	config.Info.Description = "Charts and videos from the catalogue, and what is left of the " +
-		"quota. No request costs units: the upstream is never asked."
+		"quota. Charges and holds take units; no request reaches the upstream."
 	// The defaults load scripts from elsewhere, and add a $schema to each answer.
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
@@ -34,6 +34,19 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 		reflect.TypeFor[*time.Time]())
 	api := humago.New(mux, config)
 
+	if s.Catalog != nil {
+		s.catalogue(api)
+	}
+	if s.Source != nil {
+		s.budgets(api)
+		s.charges(api)
+	}
+	s.decisions(api)
+	return api
+}
+
+// catalogue registers the operations that read the catalogue, and those of short links.
+func (s *Server) catalogue(api huma.API) {
 	charts := reader{s, api, s.sources.readCatalogue}
 	get(charts, "/v1/regions", "Which regions there are, and how old their charts are", s.regions)
 	get(charts, "/v1/charts/{region}", "The chart of a region, now or at a moment", s.chart)
@@ -42,12 +55,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	get(charts, "/v1/videos/{id}", "A video, and how its names and counters changed", s.video)
 	get(charts, "/v1/search", "Find videos by title, channel, tag or description", s.search)
 	get(charts, "/v1/sweeps", "Which runs fetched charts, newest first", s.sweeps)
-	if s.Source != nil {
-		s.budgets(api)
-	}
 	s.links(api)
-	s.decisions(api)
-	return api
 }
 
 // output is an answer and its headers for caches.

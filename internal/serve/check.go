@@ -98,8 +98,8 @@ func (s *Server) mayReadPrivate(authorization string) bool {
 	if !s.Public {
 		return true
 	}
-	_, known := s.Tokens.Of(limit.SentTokens(authorization)...)
-	return known
+	caller, known := s.Tokens.Of(limit.SentTokens(authorization)...)
+	return known && caller.May(limit.ScopeRead, limit.ScopeRead)
 }
 
 // private makes an operation require a token where the server is public.

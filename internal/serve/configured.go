@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"quotabudget/internal/catalog"
 	"quotabudget/internal/config"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
@@ -32,7 +33,7 @@ func New(cfg *config.Config) (*Server, error) {
 // Check reports what of the configuration keeps the server from starting.
 func Check(cfg *config.Config) error {
 	_, wrong := New(cfg)
-	s := &Server{Guard: &limit.Guard{Limits: cfg.Serve.Limits},
+	s := &Server{Catalog: &catalog.Catalog{}, Guard: &limit.Guard{Limits: cfg.Serve.Limits},
 		Source: func() report.Source { return report.Source{Config: cfg} }}
 	_, err := s.Handler()
 	return errors.Join(wrong, err)

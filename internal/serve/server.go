@@ -3,6 +3,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,8 +23,8 @@ import (
 
 // Server is what is served, and to whom. Its fields are set before Handler is called.
 type Server struct {
-	Catalog *catalog.Catalog
-	Regions []string // those to show without a Source
+	Catalog *catalog.Catalog // nil for the ledger alone, without charts and pages
+	Regions []string         // those to show without a Source
 	// Source is the configuration in force, and the ledger; nil for no budgets.
 	Source func() report.Source
 	Hosts  []string // names of this server besides the address that it listens on
@@ -32,8 +33,9 @@ type Server struct {
 	Guard  *limit.Guard // limits requests; nil for no limits and no decisions
 	Log    *slog.Logger
 
-	sources *sources
-	site    *site
+	sources  *sources
+	site     *site
+	accounts accounts
 }
 
 // Handler answers everything that is served.
@@ -49,9 +51,12 @@ func (s *Server) Handler() (http.Handler, error) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(text)
 	})
-	s.site = &site{Server: s}
-	s.site.routes(mux)
-	refuse := refusal(s.site.refusing())
+	refuse := func(w http.ResponseWriter, _ *http.Request, p limit.Problem) { p.Write(w) }
+	if s.Catalog != nil {
+		s.site = &site{Server: s}
+		s.site.routes(mux)
+		refuse = refusal(s.site.refusing())
+	}
 	mux.HandleFunc("GET /v1/", func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, huma.Error404NotFound("the API cannot read that: see /openapi.json"))
 	})
@@ -61,7 +66,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	}
 	guarded := reading(refusing(mux))
 	if s.Guard != nil {
-		if err := checkRoutes(s.Guard.Limits, route); err != nil {
+		if err := checkRoutes(s.Guard.Limits, route); err != nil && s.Catalog != nil {
 			return nil, err
 		}
 		s.Guard.Answer = refuse
@@ -71,7 +76,9 @@ func (s *Server) Handler() (http.Handler, error) {
 	front := http.NewServeMux()
 	guarded = s.measured(front, route, guarded)
 	// without limits: a link that was given away works, and who watches the server sees it
-	front.HandleFunc("GET /s/{slug}", s.follow)
+	if s.Catalog != nil {
+		front.HandleFunc("GET /s/{slug}", s.follow)
+	}
 	front.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "alive")
 	})
@@ -116,14 +123,24 @@ func (s *Server) regionStates(ctx context.Context) ([]catalog.RegionState, error
 	return s.Catalog.Staleness(ctx, s.Regions)
 }
 
+// reads reports whether the catalogue or, without one, the ledger can be read.
+func (s *Server) reads(ctx context.Context) error {
+	if s.Catalog == nil {
+		_, err := s.Source().Ledger.Time(ctx)
+		return err
+	}
+	_, err := s.regionStates(ctx)
+	return err
+}
+
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	keepPrivate(w.Header())
-	if _, err := s.regionStates(ctx); err != nil {
+	if err := s.reads(ctx); err != nil {
 		text := err.Error() // it names files of this machine
 		if !s.mayReadPrivate(r.Header.Get("Authorization")) {
-			text = "the catalogue cannot be read now"
+			text = "the catalogue or the ledger cannot be read now"
 		}
 		http.Error(w, text, http.StatusServiceUnavailable)
 		return
@@ -154,8 +171,9 @@ func writeProblem(w http.ResponseWriter, problem huma.StatusError) {
 	json.NewEncoder(w).Encode(problem)
 }
 
-// Serve answers on the listener until ctx ends; requests under way then have grace to end.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler,
+// Serve answers on the listener until ctx ends; requests under way then have grace to end. With
+// secure it serves HTTPS.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, secure *tls.Config,
 	grace time.Duration) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
@@ -171,7 +189,12 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler,
 		}
 		ended <- err
 	})
-	err := server.Serve(listener)
+	server.TLSConfig = secure
+	serve := func() error { return server.Serve(listener) }
+	if secure != nil {
+		serve = func() error { return server.ServeTLS(listener, "", "") }
+	}
+	err := serve()
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -43,13 +43,21 @@ func (m *model) Settle(_ context.Context, s quota.Settle) (quota.Decision, error
 		return quota.Decision{}, quota.ErrReservationShort
 	}
 	d := quota.Decision{Allowed: true, At: moment(n), Units: quota.UnitsOf(costs)}
+	labels := make([]quota.Labels, len(buckets))
 	for i, b := range buckets {
+		if h := b.find(s.Reservation, n); h != nil {
+			labels[i] = h.labels
+		} else if at := b.lapsedAt(s.Reservation); at >= 0 {
+			labels[i] = b.entries[at].Labels
+		}
+		open := b.find(s.Reservation, n) != nil
+		d.Late = d.Late || !open && b.lapsedAt(s.Reservation) >= 0
 		stays := b.settle(s.Reservation, costs[i].Units, n)
 		if stays > 0 && d.Entry == "" {
 			d.Entry, _, _ = quota.ParseReservation(s.Reservation)
 		}
 		if more := costs[i].Units - stays; more > 0 {
-			b.write(n, s.ID, more, s.Labels, s.Limits)
+			b.write(n, s.ID, more, labels[i].With(s.Labels), s.Limits)
 			d.Entry = s.ID
 		}
 	}

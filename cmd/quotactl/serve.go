@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/report"
+)
+
+func (a *app) serve() *cobra.Command {
+	var address string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the ledger over HTTP",
+		Long: `serve lets programs in any language charge, hold and settle over HTTP, and read the budgets.
+/openapi.json describes the API. ingestor serve has the same API, and the catalogue and pages.
+
+It listens on this machine alone unless serve: in quota.yaml says otherwise. Programs on other
+machines need a token of token_file: with the scope charge.`,
+		Example: `  quotactl serve
+  curl -s http://127.0.0.1:8080/v1/charges -H 'Content-Type: application/json' \
+    -H "Idempotency-Key: $(uuidgen)" -d '{"method":"youtube.videos.list"}'`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.serveLedger(c.Context(), address)
+		},
+	}
+	c.Flags().StringVar(&address, "listen", "", "`ADDR` to listen on instead of that of serve:")
+	return c
+}
+
+func (a *app) serveLedger(ctx context.Context, address string) error {
+	if address != "" && !cli.Addressable(address) {
+		return cli.Usagef("--listen %q: write host:port, such as %s", address, config.DefaultServe)
+	}
+	cfg, err := a.Load(ctx)
+	if err != nil {
+		return err
+	}
+	if address != "" {
+		cfg.Serve.Listen = address
+	}
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return err
+	}
+	src := report.Source{Config: cfg, Ledger: l}
+	door, err := a.FrontDoor(ctx, nil, func() report.Source { return src })
+	if err == nil {
+		fmt.Fprintln(a.Stdout, door.URL())
+		err = door.Serve(ctx)
+	}
+	return errors.Join(err, l.Close())
+}

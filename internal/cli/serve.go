@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger/redisstore"
+	"quotabudget/internal/limit"
+	"quotabudget/internal/report"
+	"quotabudget/internal/serve"
+)
+
+// Door is where requests come in, and what answers them.
+type Door struct {
+	net.Listener
+	handler http.Handler
+	secure  *tls.Config // nil for plain HTTP
+	grace   time.Duration
+	close   func() error
+}
+
+// URL returns the address of the door.
+func (d *Door) URL() string {
+	if d.secure != nil {
+		return "https://" + d.Addr().String() + "/"
+	}
+	return "http://" + d.Addr().String() + "/"
+}
+
+// Serve answers requests until ctx ends.
+func (d *Door) Serve(ctx context.Context) error {
+	return errors.Join(serve.Serve(ctx, d.Listener, d.handler, d.secure, d.grace), d.close())
+}
+
+// FrontDoor opens the configured address, and serves the ledger there, and the catalogue if it is not
+// nil. Later changes of serve: take effect at the next start.
+func (c *Common) FrontDoor(ctx context.Context, charts *catalog.Catalog,
+	source func() report.Source) (*Door, error) {
+	cfg := source().Config
+	server, err := serve.New(cfg)
+	if err != nil {
+		return nil, &Coded{Code: ExitConfig, Err: err}
+	}
+	config.FileSecret(cfg.Serve.TokenFile, c.Getenv).WarnExposed(c.Logger())
+	server.Catalog, server.Log, server.Source = charts, c.Logger(), source
+	secure, err := serve.Secure(cfg.Serve.TLS.Cert, cfg.Serve.TLS.Key, c.Logger())
+	if err != nil {
+		return nil, &Coded{Code: ExitConfig, Err: err}
+	}
+	var closeStore func() error
+	if server.Guard, closeStore, err = limiter(ctx, cfg); err != nil {
+		return nil, err
+	}
+	if server.Guard != nil {
+		server.Guard.Unreachable = undecided(server.Log)
+	}
+	handler, err := server.Handler()
+	if err != nil {
+		return nil, errors.Join(&Coded{Code: ExitConfig, Err: err}, closeStore())
+	}
+	listener, err := net.Listen("tcp", cfg.Serve.Listen)
+	if err != nil {
+		err = Hint(err, "another program is listening there: choose another address with "+
+			"listen: under serve: or --listen; port 0 picks a free one")
+		return nil, errors.Join(err, closeStore())
+	}
+	bound := listener.Addr().(*net.TCPAddr)
+	if !bound.IP.IsLoopback() && !server.Public {
+		server.Log.Warn("other machines can read the budgets: with public: true under serve: they "+
+			"need a token", "address", bound.String())
+	}
+	server.Log.Info("serving", "address", bound.String())
+	return &Door{listener, handler, secure, cfg.Daemon.Grace, closeStore}, nil
+}
+
+// limiter returns the guard with the configured limits, nil for none, and what closes its store.
+func limiter(ctx context.Context, cfg *config.Config) (*limit.Guard, func() error, error) {
+	own, nothing := &cfg.Serve, func() error { return nil }
+	if len(own.Limits) == 0 {
+		return nil, nothing, nil
+	}
+	g := &limit.Guard{Limits: own.Limits, Caller: own.Known.Of, Stats: &limit.Stats{}}
+	if !own.OnRedis {
+		g.Store = limit.NewMemory()
+		return g, nothing, nil
+	}
+	client, err := redisstore.Connect(ctx, cfg.Ledger)
+	if err != nil {
+		return nil, nil, err
+	}
+	g.Store = limit.NewRedis(client)
+	return g, client.Close, nil
+}
+
+// undecided logs that limits cannot be checked, once a minute while that lasts.
+func undecided(log *slog.Logger) func(*http.Request, error) {
+	var logged atomic.Int64
+	return func(_ *http.Request, err error) {
+		now, last := time.Now().Unix(), logged.Load()
+		if now-last >= 60 && logged.CompareAndSwap(last, now) {
+			log.Error("limits cannot be checked: when_unreachable says which requests pass",
+				"error", err, "hint", "check the Redis server of the ledger")
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/words"
+)
+
+// charges registers the operations that change the ledger.
+func (s *Server) charges(api huma.API) {
+	charging := s.charging(api)
+	huma.Post(api, "/v1/charges", s.charge, charging, func(o *huma.Operation) {
+		o.Summary = "Charge units before a call, as quotactl spend does"
+	})
+	huma.Post(api, "/v1/holds", s.hold, charging, func(o *huma.Operation) {
+		o.Summary, o.DefaultStatus = "Set units aside, as quotactl reserve does", 201
+	})
+	huma.Patch(api, "/v1/holds/{hold}", s.extend, charging, func(o *huma.Operation) {
+		o.Summary = "Extend a hold; it is never shortened"
+	})
+	huma.Post(api, "/v1/holds/{hold}/settlements", s.settle, charging, func(o *huma.Operation) {
+		o.Summary = "Book what a call used of a hold, as quotactl settle does"
+	})
+	huma.Delete(api, "/v1/holds/{hold}", s.release, charging, func(o *huma.Operation) {
+		o.Summary = "Give back what is left of a hold, as quotactl release does"
+	})
+	for _, path := range []string{"/v1/charges", "/v1/holds"} { // the library has its own 422
+		never := either(api, reflect.TypeFor[denial](), reflect.TypeFor[huma.ErrorModel]())
+		never.Description = "the request is malformed, or the cost never fits (never is true)"
+		api.OpenAPI().Paths[path].Post.Responses["422"] = never
+	}
+}
+
+// CostInput is what a caller wants to take: calls of a method, units of a bucket, or units by
+// bucket.
+type CostInput struct {
+	Credential string `json:"credential,omitempty" maxLength:"64" doc:"needed if there are several"`
+
+	Method string           `json:"method,omitempty" maxLength:"128" doc:"sets the costs"`
+	Count  int64            `json:"count,omitempty" minimum:"1" doc:"calls of the method; 1 if left out"`
+	Bucket string           `json:"bucket,omitempty" maxLength:"128" doc:"default if left out"`
+	Units  int64            `json:"units,omitempty" minimum:"1" doc:"units to take from the bucket"`
+	Costs  map[string]int64 `json:"costs,omitempty" doc:"units by bucket"`
+
+	Labels map[string]string `json:"labels,omitempty" doc:"kept with the entry in the log"`
+	Manual bool              `json:"manual,omitempty" doc:"a person asks: the headroom may be used"`
+}
+
+// call returns the call that the input describes.
+func (in CostInput) call(key string) (quota.Call, error) {
+	call := quota.Call{Method: in.Method, Count: in.Count, Bucket: in.Bucket, Units: in.Units,
+		Manual: in.Manual, Labels: in.Labels, Key: key}
+	for _, bucket := range slices.Sorted(maps.Keys(in.Costs)) {
+		call.Costs = append(call.Costs, quota.Cost{Bucket: bucket, Units: in.Costs[bucket]})
+	}
+	ways := 0
+	for _, given := range []bool{in.Method != "", in.Units > 0, in.Costs != nil} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1 || in.Costs != nil && len(in.Costs) == 0:
+		return call, huma.Error422UnprocessableEntity("send one of method, units and costs")
+	case in.Bucket != "" && in.Units == 0:
+		return call, huma.Error422UnprocessableEntity("bucket needs units")
+	case in.Count > 0 && in.Method == "":
+		return call, huma.Error422UnprocessableEntity("count needs method")
+	}
+	return call, nil
+}
+
+// KeyHeader is the idempotency key of a request.
+type KeyHeader struct {
+	Key string `header:"Idempotency-Key" maxLength:"256" doc:"the same key again gets the same answer and takes nothing"`
+}
+
+type chargeInput struct {
+	KeyHeader
+	Body struct {
+		CostInput
+		DryRun bool `json:"dry_run,omitempty" doc:"decide, but charge nothing"`
+	}
+}
+
+// charged is the response to a charge. Its name keeps its schema apart from that of POST
+// /v1/decisions.
+type charged struct{ report.Decision }
+
+type chargeOutput struct{ Body charged }
+
+func (s *Server) charge(ctx context.Context, in *chargeInput) (*chargeOutput, error) {
+	b, call, err := s.budgetFor(ctx, in.Body.CostInput, in.Key)
+	if err != nil {
+		return nil, s.refused(ctx, err)
+	}
+	call.DryRun = in.Body.DryRun
+	d, err := b.Charge(ctx, call)
+	if err := s.denied(ctx, b, d, call, err); err != nil {
+		return nil, err
+	}
+	return &chargeOutput{charged{report.NewDecision(d, call.DryRun)}}, nil
+}
+
+type holdInput struct {
+	KeyHeader
+	Body struct {
+		CostInput
+		TTL   string `json:"ttl" example:"10m" doc:"how long the hold lasts: 90s, 10m, 2d"`
+		Lapse string `json:"lapse,omitempty" enum:"charge,release" doc:"what becomes of a hold that is never settled; release if left out"`
+		Note  string `json:"note,omitempty" maxLength:"256"`
+	}
+}
+
+type holdOutput struct {
+	Location string `header:"Location"`
+	Body     struct {
+		Hold      string           `json:"hold"`
+		ExpiresAt words.Time       `json:"expires_at"`
+		Units     map[string]int64 `json:"units"`
+		Remaining map[string]int64 `json:"remaining"`
+	}
+}
+
+func (s *Server) hold(ctx context.Context, in *holdInput) (*holdOutput, error) {
+	ttl, err := parseTTL(in.Body.TTL)
+	if err != nil {
+		return nil, err
+	}
+	b, call, err := s.budgetFor(ctx, in.Body.CostInput, in.Key)
+	if err != nil {
+		return nil, s.refused(ctx, err)
+	}
+	d, err := b.Reserve(ctx, quota.ReserveRequest{Call: call, TTL: ttl,
+		Lapse: quota.Lapse(in.Body.Lapse), Note: in.Body.Note})
+	if err := s.denied(ctx, b, d, call, err); err != nil {
+		return nil, err
+	}
+	out := &holdOutput{Location: "/v1/holds/" + pathEscape(d.Reservation)}
+	out.Body.Hold, out.Body.ExpiresAt = d.Reservation, words.Time(d.ExpiresAt)
+	out.Body.Units, out.Body.Remaining = d.Units, report.NewDecision(d, false).Remaining
+	return out, nil
+}
+
+// HoldPath names a hold in a path. Slashes of its buckets are escaped there.
+type HoldPath struct {
+	Hold string `path:"hold" maxLength:"1200"`
+}
+
+type extendInput struct {
+	HoldPath
+	Body struct {
+		TTL string `json:"ttl" example:"10m" doc:"how long the hold lasts from now"`
+	}
+}
+
+type extendOutput struct {
+	Body struct {
+		Hold      string     `json:"hold"`
+		ExpiresAt words.Time `json:"expires_at"`
+	}
+}
+
+func (s *Server) extend(ctx context.Context, in *extendInput) (*extendOutput, error) {
+	ttl, err := parseTTL(in.Body.TTL)
+	if err != nil {
+		return nil, err
+	}
+	out := &extendOutput{}
+	out.Body.Hold = in.Hold
+	return out, s.withHold(ctx, in.Hold, func(b *quota.Budget) error {
+		until, err := b.Extend(ctx, in.Hold, ttl)
+		out.Body.ExpiresAt = words.Time(until)
+		return err
+	})
+}
+
+type settleInput struct {
+	HoldPath
+	Body struct {
+		Costs  map[string]int64  `json:"costs" doc:"units used by bucket; a bucket that is left out used what was held"`
+		Labels map[string]string `json:"labels,omitempty" doc:"kept with the entries in the log"`
+	}
+}
+
+type settleOutput struct {
+	Body struct {
+		Units     map[string]int64 `json:"units" doc:"booked, by bucket"`
+		Remaining map[string]int64 `json:"remaining"`
+		Late      bool             `json:"late" doc:"the hold had lapsed into a charge, which was corrected"`
+	}
+}
+
+func (s *Server) settle(ctx context.Context, in *settleInput) (*settleOutput, error) {
+	call := quota.Call{Labels: quota.Labels(in.Body.Labels).With(holder(ctx).LabelsOf())}
+	for _, bucket := range slices.Sorted(maps.Keys(in.Body.Costs)) {
+		call.Costs = append(call.Costs, quota.Cost{Bucket: bucket, Units: in.Body.Costs[bucket]})
+		if in.Body.Costs[bucket] < 0 {
+			return nil, huma.Error422UnprocessableEntity(fmt.Sprintf(
+				"costs: %s: must be 0 or more units", bucket))
+		}
+	}
+	out := &settleOutput{}
+	return out, s.withHold(ctx, in.Hold, func(b *quota.Budget) error {
+		d, err := b.Settle(ctx, in.Hold, call)
+		out.Body.Units, out.Body.Late = d.Units, d.Late
+		out.Body.Remaining = report.NewDecision(d, false).Remaining
+		return err
+	})
+}
+
+type releaseOutput struct {
+	Body struct {
+		Released map[string]int64 `json:"released" doc:"units by bucket"`
+	}
+}
+
+func (s *Server) release(ctx context.Context, in *HoldPath) (*releaseOutput, error) {
+	out := &releaseOutput{}
+	return out, s.withHold(ctx, in.Hold, func(b *quota.Budget) (err error) {
+		out.Body.Released, err = b.Release(ctx, in.Hold)
+		return err
+	})
+}
+
+// pathEscape escapes a hold for a path: only the / of parts needs it.
+func pathEscape(hold string) string { return strings.ReplaceAll(hold, "/", "%2F") }

@@ -1,0 +1,226 @@
+package serve
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/report"
+)
+
+// limitedTo serves a ledger alone, under limits.
+func limitedTo(t *testing.T, limits string) func(*Server) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "quota.yaml")
+	must(t, os.WriteFile(path, []byte("ledger: sqlite://"+filepath.Join(dir, "ledger.db")+
+		"\ncredentials:\n  - {name: a1, limits: ["+limits+"]}\n"), 0o600))
+	cfg, err := config.Load(t.Context(), path, func(name string) string {
+		return map[string]string{"QUOTA_STATE_DIR": dir}[name]
+	})
+	must(t, err)
+	l, err := ledger.Open(t.Context(), cfg.Ledger)
+	must(t, err)
+	t.Cleanup(func() { must(t, l.Close()) })
+	return func(s *Server) {
+		s.Catalog, s.Source = nil, func() report.Source { return report.Source{Config: cfg, Ledger: l} }
+	}
+}
+
+const hourly = "{bucket: default, units: 100, window: 1h, headroom: 10}"
+
+// TestCharges holds each response of the charges to its status, its words and the document.
+func TestCharges(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, limitedTo(t, hourly))
+	once := []string{"Idempotency-Key", "k1"}
+	for _, step := range []struct {
+		path, body string
+		headers    []string
+		status     int
+		words      string
+	}{
+		{"charges", `{"method":"youtube.videos.list"}`, once, 200, `"remaining":{"default":89}`},
+		{"charges", `{"method":"youtube.videos.list"}`, once, 200, `"replayed":true`},
+		{"charges", `{"units":2}`, once, 409, "key was used before"},
+		{"charges", `{"units":90}`, nil, 429, `"limit":"default 1h"`},
+		{"charges", `{"units":91}`, nil, 422, `"never":true`},
+		{"charges", `{"units":95,"manual":true}`, nil, 200, `"allowed":true`},
+		{"charges", `{"costs":{"default":1},"dry_run":true}`, nil, 429, `"dry_run":true`},
+		{"charges", `{"units":1,"bucket":"other"}`, nil, 404, "it has limits on default"},
+		{"charges", `{"method":"youtube.videos.lst"}`, nil, 404, "did you mean youtube.videos.list"},
+		{"charges", `{"units":1,"credential":"b"}`, nil, 404, "no credential"},
+		{"charges", `{}`, nil, 422, "send one of method, units and costs"},
+		{"charges", `{"costs":{}}`, nil, 422, "send one of method, units and costs"},
+		{"charges", `{"costs":{"default":-1}}`, nil, 422, "units"},
+		{"charges", `{"units":1,"costs":{"default":1}}`, nil, 422, "send one of"},
+		{"charges", `{"bucket":"default"}`, nil, 422, "send one of"},
+		{"charges", `{"units":1,"count":2}`, nil, 422, "count needs method"},
+		{"charges", `{"units":1,"labels":{"Team":"x"}}`, nil, 422, "label name"},
+		{"charges", `{"units":1,"extra":1}`, nil, 422, "body.extra"},
+		{"charges", `{"units":1e30}`, nil, 422, "validation failed"},
+		{"charges", `{"units":`, nil, 400, ""},
+		{"charges", `{"units":1}`, []string{"Idempotency-Key", strings.Repeat("k", 257)}, 422, "header"},
+		{"holds", `{"units":5,"ttl":"soon"}`, nil, 422, "ttl: must be a duration"},
+		{"holds", `{"units":5,"ttl":"1h","lapse":"never"}`, nil, 422, "body.lapse"},
+		{"holds", `{"units":5,"ttl":"1h"}`, nil, 429, "retry_at"},
+		{"holds/default.06fmjq2kx4a9bc/settlements", `{"costs":{"default":1}}`, nil, 404, "no such"},
+		{"holds/nonsense/settlements", `{"costs":{"default":1}}`, nil, 404, "not a reservation"},
+	} {
+		s.wants(s.send(http.MethodPost, "/v1/"+step.path, step.body, step.headers...), step.status,
+			step.words)
+	}
+	denied := s.send(http.MethodPost, "/v1/charges", `{"units":90}`)
+	for name, want := range map[string]string{"Retry-After": "3", "RateLimit": `"default 1h";r=0;t=3`,
+		"Content-Type": problemJSON} {
+		if got := denied.header.Get(name); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q and more", name, got, want)
+		}
+	}
+	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`, "Content-Type", "text/plain"), 415)
+	s.wants(s.get("/v1/budgets"), 200, `"used":96`)
+	s.wants(s.get("/readyz"), 200)
+	s.wants(s.get("/"), 404)
+}
+
+// TestHolds follows a hold to its settlement, and another to its release.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, limitedTo(t, hourly))
+	hold := func(body string) string {
+		t.Helper()
+		r := s.send(http.MethodPost, "/v1/holds", body)
+		s.wants(r, 201, `"units":{"default":20}`, `"remaining":{"default":`)
+		path := r.header.Get("Location")
+		var made struct{ Hold string }
+		must(t, json.Unmarshal([]byte(r.body), &made))
+		if path != "/v1/holds/"+url.PathEscape(made.Hold) {
+			t.Errorf("Location is %q of %s", path, made.Hold)
+		}
+		return path
+	}
+	path := hold(`{"units":20,"ttl":"1m","labels":{"team":"ci"},"note":"n"}`)
+	s.wants(s.send(http.MethodPatch, path, `{"ttl":"2h"}`), 200, `"expires_at"`)
+	for range 2 { // sent again, it is answered the same
+		s.wants(s.send(http.MethodPost, path+"/settlements", `{"costs":{"default":33}}`), 200,
+			`{"units":{"default":33},"remaining":{"default":57},"late":false}`)
+	}
+	s.wants(s.send(http.MethodPost, path+"/settlements", `{"costs":{"default":34}}`), 409)
+	s.wants(s.send(http.MethodPost, path+"/settlements", `{"costs":{"default":-1}}`), 422,
+		"must be 0 or more")
+	s.wants(s.send(http.MethodDelete, path, ""), 404)
+	s.wants(s.get("/v1/log/entries"), 200, `"units":33`, `"team":"ci"`) // of the hold
+	path = hold(`{"units":20,"ttl":"1m"}`)
+	s.wants(s.send(http.MethodDelete, path, ""), 200, `{"released":{"default":20}}`)
+	s.wants(s.send(http.MethodPatch, path, `{"ttl":"2h"}`), 404, "no such reservation")
+}
+
+// TestLateSettlement corrects the charge that a hold has lapsed into.
+func TestLateSettlement(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, limitedTo(t, hourly))
+	r := s.send(http.MethodPost, "/v1/holds", `{"units":20,"ttl":"1ms","lapse":"charge"}`)
+	s.wants(r, 201)
+	path := r.header.Get("Location") + "/settlements"
+	for r = s.get("/v1/budgets"); !strings.Contains(r.body, `"used":20`); r = s.get("/v1/budgets") {
+	} // until it has lapsed
+	s.wants(s.send(http.MethodPost, path, `{"costs":{"default":3}}`), 200, `"late":true`)
+	s.wants(s.get("/v1/budgets"), 200, `"used":3`)
+}
+
+// TestTokenScopes requires that each token can do what its line says and nothing else.
+func TestTokenScopes(t *testing.T) {
+	t.Parallel()
+	serve := limitedTo(t, hourly+", {bucket: search_list, units: 50, window: 1h}")
+	s := newStation(t, func(srv *Server) {
+		serve(srv)
+		srv.Public = true
+		srv.Tokens = tokens(t, `
+reader reader-token-0123456
+ci     ci-token-0123456789ab charge bucket=search_list label=team=ci
+boss   boss-token-0123456789 admin manual
+`)
+	})
+	as := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
+	const reader, ci, boss = "reader-token-0123456", "ci-token-0123456789ab", "boss-token-0123456789"
+	for _, step := range []struct {
+		token, body string
+		status      int
+		words       string
+	}{
+		{"wrong-token-012345678", `{"bucket":"search_list","units":1}`, 401, "send a token"},
+		{reader, `{"bucket":"search_list","units":1}`, 403, "lacks the scope charge"},
+		{ci, `{"bucket":"search_list","units":1}`, 200, "allowed"},
+		{ci, `{"bucket":"default","units":1}`, 403, "may not charge default"},
+		{ci, `{"costs":{"search_list":1,"default":1}}`, 403, "may not charge default"},
+		{ci, `{"method":"youtube.videos.list"}`, 403, "may not charge default"},
+		{ci, `{"bucket":"search_list","units":1,"manual":true}`, 403, "manual"},
+		{boss, `{"bucket":"default","units":95,"manual":true}`, 200, "allowed"},
+	} {
+		s.wants(s.send(http.MethodPost, "/v1/charges", step.body, as(step.token)...), step.status,
+			step.words)
+	}
+	s.wants(s.get("/v1/budgets", as(ci)...), 401)
+	s.wants(s.get("/v1/budgets", as(reader)...), 200)
+	s.wants(s.get("/v1/log/entries?bucket=search_list", as(boss)...), 200, `"team":"ci"`, `"caller":"ci"`)
+	r := s.send(http.MethodPost, "/v1/holds", `{"units":1,"ttl":"1h"}`, as(boss)...)
+	s.wants(r, 429)
+	r = s.send(http.MethodPost, "/v1/holds", `{"units":1,"ttl":"1h","manual":true}`, as(boss)...)
+	s.wants(r, 201)
+	s.wants(s.send(http.MethodDelete, r.header.Get("Location"), "", as(ci)...), 403)
+	s.wants(s.send(http.MethodDelete, r.header.Get("Location"), "", as(boss)...), 200)
+	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`), 401)
+}
+
+// TestPublicWithoutTokens lets nobody charge through a public server that knows no tokens: behind a
+// reverse proxy, every request comes from this machine.
+func TestPublicWithoutTokens(t *testing.T) {
+	t.Parallel()
+	serve := limitedTo(t, hourly)
+	s := newStation(t, func(srv *Server) {
+		serve(srv)
+		srv.Public = true
+	})
+	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`), 403, "set token_file:")
+	s.wants(s.get("/openapi.json"), 200)
+}
+
+// TestChargesTogether sends more charges at once than fit: exactly the limit is allowed.
+func TestChargesTogether(t *testing.T) {
+	t.Parallel()
+	s := newStation(t, limitedTo(t, hourly))
+	var allowed, denied atomic.Int64
+	var callers sync.WaitGroup
+	for i := range 150 {
+		callers.Go(func() {
+			r, err := http.Post(s.url+"/v1/charges", "application/json",
+				strings.NewReader(fmt.Sprintf(`{"units":1,"labels":{"n":"%d"}}`, i)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer r.Body.Close()
+			switch r.StatusCode {
+			case 200:
+				allowed.Add(1)
+			case 429:
+				denied.Add(1)
+			default:
+				t.Error(r.Status)
+			}
+		})
+	}
+	callers.Wait()
+	if allowed.Load() != 90 || denied.Load() != 60 {
+		t.Errorf("%d allowed and %d denied of 150 under 90", allowed.Load(), denied.Load())
+	}
+}

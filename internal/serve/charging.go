@@ -1,0 +1,249 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/limit"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/words"
+)
+
+// charging makes an operation require the scope charge, and documents how it is refused.
+func (s *Server) charging(api huma.API) func(*huma.Operation) {
+	tooMuch := either(api, reflect.TypeFor[denial](), reflect.TypeFor[tooMany]())
+	tooMuch.Description = "a limit denies the charge or the request; Retry-After says when it fits"
+	return func(o *huma.Operation) {
+		o.MaxBodyBytes = 64 << 10
+		o.Errors = append(o.Errors, 400, 401, 403, 404, 409, 500, 503)
+		o.Responses = map[string]*huma.Response{"429": tooMuch}
+		o.Middlewares = append(o.Middlewares, func(ctx huma.Context, next func(huma.Context)) {
+			ctx.SetHeader("Cache-Control", "no-store")
+			caller, status, text := s.charger(ctx)
+			if status == 0 {
+				next(huma.WithValue(ctx, holderKey{}, caller))
+				return
+			}
+			if status == http.StatusUnauthorized {
+				ctx.SetHeader("WWW-Authenticate", "Bearer")
+			}
+			huma.WriteErr(api, ctx, status, text)
+		})
+	}
+}
+
+// either returns a response that is a problem of one of the types.
+func either(api huma.API, types ...reflect.Type) *huma.Response {
+	schema := &huma.Schema{}
+	for _, t := range types {
+		schema.AnyOf = append(schema.AnyOf, api.OpenAPI().Components.Schemas.Schema(t, true, ""))
+	}
+	return &huma.Response{Content: map[string]*huma.MediaType{problemJSON: {Schema: schema}}}
+}
+
+const problemJSON = "application/problem+json"
+
+// charger returns the caller that may charge, or why it may not.
+func (s *Server) charger(ctx huma.Context) (caller limit.TokenHolder, status int, text string) {
+	if s.Tokens == nil {
+		local, _ := ctx.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+		if s.Public || local == nil || !local.IP.IsLoopback() {
+			return caller, http.StatusForbidden,
+				"only a caller with a token may charge here: set token_file: under serve:"
+		}
+		return limit.TokenHolder{Manual: true}, 0, ""
+	}
+	caller, known := s.Tokens.Of(limit.SentTokens(ctx.Header("Authorization"))...)
+	switch {
+	case !known:
+		return caller, http.StatusUnauthorized,
+			"send a token of token_file as Authorization: Bearer TOKEN"
+	case !caller.May(limit.ScopeCharge, limit.ScopeRead):
+		return caller, http.StatusForbidden,
+			"this token may not charge: its line in the token file lacks the scope charge"
+	}
+	return caller, 0, ""
+}
+
+// holderKey is the key of the caller in the context of a request.
+type holderKey struct{}
+
+func holder(ctx context.Context) limit.TokenHolder {
+	caller, _ := ctx.Value(holderKey{}).(limit.TokenHolder)
+	return caller
+}
+
+// accounts are the budgets of the configuration in force.
+type accounts struct {
+	mu      sync.Mutex
+	cfg     *config.Config
+	budgets map[string]*quota.Budget // by credential
+}
+
+// budgetOf returns the budget of a credential.
+func (s *Server) budgetOf(cred config.Credential) *quota.Budget {
+	src, a := s.Source(), &s.accounts
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cfg != src.Config { // the first request, or a reload
+		a.cfg, a.budgets = src.Config, make(map[string]*quota.Budget)
+	}
+	if a.budgets[cred.Name] == nil {
+		a.budgets[cred.Name] = report.Journaled(cred.Budget(src.Ledger, src.Config.Table(cred), s.Log),
+			src.Config, cred)
+	}
+	return a.budgets[cred.Name]
+}
+
+// budgetFor returns the budget that is asked for units, and the call with the caller's labels.
+func (s *Server) budgetFor(ctx context.Context, in CostInput, key string) (
+	*quota.Budget, quota.Call, error) {
+	call, err := in.call(key)
+	if err != nil {
+		return nil, call, err
+	}
+	cfg := s.Source().Config
+	cred, err := cfg.Credential(in.Credential)
+	switch {
+	case err != nil && in.Credential == "":
+		return nil, call, huma.Error422UnprocessableEntity("credential is missing: " + err.Error())
+	case err != nil:
+		return nil, call, huma.Error404NotFound(err.Error())
+	}
+	b, caller := s.budgetOf(cred), holder(ctx)
+	if call.Manual && !caller.Manual {
+		return nil, call, huma.Error403Forbidden(
+			"this token may not charge manually: its line in the token file lacks the word manual")
+	}
+	if call.Method != "" {
+		if m, err := cfg.Table(cred).Lookup(call.Method); err != nil {
+			return nil, call, err
+		} else if !m.Known() {
+			return nil, call, huma.Error422UnprocessableEntity(fmt.Sprintf(
+				"what %s takes depends on the call: send costs", call.Method))
+		}
+	}
+	costs, err := b.Costs(call)
+	if err != nil {
+		return nil, call, err
+	}
+	for _, c := range costs {
+		if !caller.MayCharge(c.Bucket) {
+			return nil, call, huma.Error403Forbidden("this token may not charge " + c.Bucket +
+				": its line in the token file does not name that bucket")
+		}
+		if call.Method == "" && !b.Limited(c.Bucket) {
+			return nil, call, huma.Error404NotFound(fmt.Sprintf(
+				"no limit of %s is on bucket %q: it has limits on %s", cred.Name, c.Bucket,
+				strings.Join(b.Buckets(), ", ")))
+		}
+	}
+	call.Labels = call.Labels.With(caller.LabelsOf())
+	return b, call, nil
+}
+
+// withHold runs work on the budget whose ledger has the hold.
+func (s *Server) withHold(ctx context.Context, hold string, work func(*quota.Budget) error) error {
+	_, buckets, err := quota.ParseReservation(hold)
+	if err != nil {
+		return huma.Error404NotFound(err.Error())
+	}
+	for _, bucket := range buckets {
+		if !holder(ctx).MayCharge(bucket) {
+			return huma.Error403Forbidden("this token may not charge " + bucket)
+		}
+	}
+	for _, cred := range s.Source().Config.Credentials {
+		if err = work(s.budgetOf(cred)); !errors.Is(err, quota.ErrNoReservation) {
+			break
+		}
+	}
+	if err != nil {
+		return s.refused(ctx, err)
+	}
+	return nil
+}
+
+// parseTTL reads how long a hold lasts.
+func parseTTL(text string) (time.Duration, error) {
+	ttl, err := words.ParseSpan(text)
+	if err != nil || ttl < time.Millisecond {
+		return 0, huma.Error422UnprocessableEntity("ttl: must be a duration such as 90s, 10m or 2d")
+	}
+	return ttl, nil
+}
+
+// denial is a denied charge: a problem (RFC 9457) with the fields of the decision.
+type denial struct {
+	limit.Problem
+	report.Decision
+}
+
+func (d *denial) Error() string { return d.Detail }
+
+// GetStatus implements huma.StatusError.
+func (d *denial) GetStatus() int { return d.Status }
+
+// ContentType implements huma.ContentTypeFilter.
+func (d *denial) ContentType(string) string { return problemJSON }
+
+// denied returns the response to a charge that was denied or failed; nil if it was allowed.
+func (s *Server) denied(ctx context.Context, b *quota.Budget, d quota.Decision, call quota.Call,
+	err error) error {
+	out := &denial{Decision: report.NewDecision(d, call.DryRun), Problem: limit.Problem{
+		Type: limit.QuotaExceeded, Title: "Quota exhausted", Status: http.StatusTooManyRequests}}
+	switch {
+	case err != nil && d.Never:
+		out.Title, out.Status = "Cost exceeds a limit", http.StatusUnprocessableEntity
+		out.Detail = err.Error()
+		return out
+	case err != nil:
+		return s.refused(ctx, err)
+	case d.Allowed:
+		return nil
+	}
+	out.Detail, out.Violated = (&quota.DeniedError{Decision: d}).Error(), []string{d.Limit}
+	header := http.Header{}
+	limit.SetQuotaHeader(header, b, d, call.Manual, d.Limit)
+	if !d.RetryAt.IsZero() {
+		header.Set("Retry-After", strconv.FormatInt(words.Seconds(d.RetryAfter()), 10))
+	}
+	return huma.ErrorWithHeaders(out, header)
+}
+
+// refused returns the response to a request that was not decided.
+func (s *Server) refused(ctx context.Context, err error) error {
+	for _, known := range []struct {
+		err    error
+		status int
+	}{
+		{quota.ErrUnpriced, http.StatusNotFound},
+		{quota.ErrNoBucket, http.StatusNotFound},
+		{quota.ErrNoReservation, http.StatusNotFound},
+		{quota.ErrKeyReused, http.StatusConflict},
+		{quota.ErrSettledLate, http.StatusConflict},
+		{quota.ErrMalformed, http.StatusUnprocessableEntity},
+	} {
+		if errors.Is(err, known.err) {
+			return huma.NewError(known.status, err.Error())
+		}
+	}
+	err = s.problem(ctx, err)
+	if status := huma.StatusError(nil); errors.As(err, &status) &&
+		status.GetStatus() == http.StatusServiceUnavailable {
+		return huma.ErrorWithHeaders(err, http.Header{"Retry-After": {"5"}})
+	}
+	return err
+}
