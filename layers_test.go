@@ -61,7 +61,8 @@ serve: catalog config costs limit plan quota regions report schedule words
 config: . costs grammar ledger limit quota regions schedule share words sqlite
 doctor: bill config costs ledger ledger/redisstore quota report sqlite
 journal: quota sqlite
-cli: config costs ledger meter proxy quota report sqlite words
+cli: catalog config costs ledger ledger/redisstore limit meter proxy quota report serve
+cli: sqlite words
 cli/clitest:
 deploy:
 cmd/quotactl: *

@@ -41,7 +41,7 @@ const hourly = "{bucket: default, units: 100, window: 1h, headroom: 10}"
 // TestCharges holds each response of the charges to its status, its words and the document.
 func TestCharges(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, limitedTo(t, hourly))
+	s := newEnv(t, limitedTo(t, hourly))
 	once := []string{"Idempotency-Key", "k1"}
 	for _, step := range []struct {
 		path, body string
@@ -95,7 +95,7 @@ func TestCharges(t *testing.T) {
 // TestHolds follows a hold to its settlement, and another to its release.
 func TestHolds(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, limitedTo(t, hourly))
+	s := newEnv(t, limitedTo(t, hourly))
 	hold := func(body string) string {
 		t.Helper()
 		r := s.send(http.MethodPost, "/v1/holds", body)
@@ -127,7 +127,7 @@ func TestHolds(t *testing.T) {
 // TestLateSettlement corrects the charge that a hold has lapsed into.
 func TestLateSettlement(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, limitedTo(t, hourly))
+	s := newEnv(t, limitedTo(t, hourly))
 	r := s.send(http.MethodPost, "/v1/holds", `{"units":20,"ttl":"1ms","lapse":"charge"}`)
 	s.wants(r, 201)
 	path := r.header.Get("Location") + "/settlements"
@@ -141,7 +141,7 @@ func TestLateSettlement(t *testing.T) {
 func TestTokenScopes(t *testing.T) {
 	t.Parallel()
 	serve := limitedTo(t, hourly+", {bucket: search_list, units: 50, window: 1h}")
-	s := newStation(t, func(srv *Server) {
+	s := newEnv(t, func(srv *Server) {
 		serve(srv)
 		srv.Public = true
 		srv.Tokens = tokens(t, `
@@ -186,7 +186,7 @@ boss   boss-token-0123456789 admin manual
 func TestPublicWithoutTokens(t *testing.T) {
 	t.Parallel()
 	serve := limitedTo(t, hourly)
-	s := newStation(t, func(srv *Server) {
+	s := newEnv(t, func(srv *Server) {
 		serve(srv)
 		srv.Public = true
 	})
@@ -197,7 +197,7 @@ func TestPublicWithoutTokens(t *testing.T) {
 // TestChargesTogether sends more charges at once than fit: exactly the limit is allowed.
 func TestChargesTogether(t *testing.T) {
 	t.Parallel()
-	s := newStation(t, limitedTo(t, hourly))
+	s := newEnv(t, limitedTo(t, hourly))
 	var allowed, denied atomic.Int64
 	var callers sync.WaitGroup
 	for i := range 150 {
