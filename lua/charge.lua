@@ -10,7 +10,7 @@
 --        each charge: 1 allowed, units remaining (-1 without a limit), its stamp, 0
 --                     0 denied, units remaining, the time to retry, the number of the limit
 --                     2 left to Go, 0, 0, 0
-local call, format, match, floor = redis.call, string.format, string.match, math.floor
+local call, format, match, sub, floor = redis.call, string.format, string.match, string.sub, math.floor
 local log, HOUR, GRAIN = KEYS[1], 3600000000, 600000000 -- µs
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -27,12 +27,12 @@ local function leave()
 end
 
 if not strings[1] or not newest[1] then return leave() end
-local check, fixed, held, from, to, keep = match(strings[1],
-  '^(%x+) ((%d+) (%d+) (%d+) (%d+) %x+) ')
+local held, from, to, keep, again = match(strings[1], '^(%d+) (%d+) (%d+) (%d+) %x+ ()')
 local total, units = match(newest[1], '^(%d+):(%d+):')
 local stamp = newest[2] + 1
-if not check or string.sub(redis.sha1hex(fixed), 1, 10) ~= check or keep + 0 < ARGV[2] + 0 or
-    not total or newest[3] and total - units ~= tonumber(match(newest[3], '^(%d+):')) or
+if not held or sub(strings[1], 1, again - 1) ~= sub(strings[1], again, 2 * again - 2) or
+    keep + 0 < ARGV[2] + 0 or not total or
+    newest[3] and total - units ~= tonumber(match(newest[3], '^(%d+):')) or
     stamp > now + 24 * HOUR or stamp <= now - now % HOUR then
   return leave()
 end
@@ -57,16 +57,37 @@ local function total_at(start)
   return sum and sum - units
 end
 
--- the stamp of the stored entry with which the running total reached a sum, nil if one is damaged
+-- the stamp of the stored entry with which the running total reached a sum, nil if one is damaged. The
+-- totals rise, so it guesses the rank from those around it, a little too low and a little too high, and
+-- halves what is left.
 local function reached(sum)
   local low, high = 0, call('ZCARD', log) - 1
+  local below, above = nil, logged
+  local function at(rank)
+    return tonumber(match(call('ZRANGE', log, rank, rank)[1], '^(%d+):'))
+  end
+  local step = 0
   while low < high do
     local middle = floor((low + high) / 2)
-    local total = tonumber(match(call('ZRANGE', log, middle, middle)[1], '^(%d+):'))
+    if below and high - low > 16 and step % 3 < 2 then
+      local guess = low + floor((high - low) * (sum - below) / (above - below))
+      local far = floor((high - low) ^ 0.5)
+      middle = guess + (step % 3 == 0 and -far or far)
+      if middle < low then middle = low elseif middle >= high then middle = high - 1 end
+    elseif not below then
+      middle = 0
+    end
+    step = below and step + 1 or 0
+    local total = at(middle)
     if not total then return nil end
-    if total >= sum then high = middle else low = middle + 1 end
+    if total >= sum then
+      high, above = middle, total
+    else
+      low, below = middle + 1, total
+    end
+    if not below then break end -- the first entry
   end
-  return tonumber(call('ZRANGE', log, low, low, 'WITHSCORES')[2])
+  return tonumber(call('ZRANGE', log, high, high, 'WITHSCORES')[2])
 end
 
 local before, moves = {}, {}

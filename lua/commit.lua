@@ -20,14 +20,15 @@ local values = {
   oldest = function(key) return call('ZRANGE', key, 0, 0)[1] end,
   string = function(key) return call('GET', key) end,
 }
-local next = 4
+local next, seen = 4, {}
 for _ = 1, ARGV[3] do
+  seen[ARGV[next + 1]] = true
   local value = values[ARGV[next]](KEYS[tonumber(ARGV[next + 1])])
   if (value or '') ~= ARGV[next + 2] then return 'changed' end
   next = next + 3
 end
 local counts = {HSET = 'HLEN', HINCRBY = 'HLEN', HDEL = 'HLEN', ZADD = 'ZCARD', ZREM = 'ZCARD'}
-local first, seen = next, {}
+local first = next
 while next <= #ARGV do -- a key of another kind refuses the script before it has written
   local count, key = counts[ARGV[next]], ARGV[next + 1]
   if count and not seen[key] then

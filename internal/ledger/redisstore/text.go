@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"crypto/sha1"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,10 +74,10 @@ type fixed struct {
 
 // stateText writes the state of a bucket:
 //
-//	<check> <held> <from> <to> <keep> <revision> <JSON>
+//	<held> <from> <to> <keep> <revision> <the same five words> <JSON>
 //
-// The check is of the five words after it, and the JSON has a digest of all there is, so that
-// damage to any of it shows. The revision is another one each time: a counter could repeat after a
+// The words stand twice, and the JSON has a digest of all there is, so that damage to any of it
+// shows. The revision is another one each time: a counter could repeat after a
 // failover.
 func stateText(b *quota.Bucket, revision string) string {
 	f := fixed{to: never, keep: b.State.Keep, revision: revision}
@@ -103,8 +101,7 @@ func stateText(b *quota.Bucket, revision string) string {
 
 func (f fixed) text() string {
 	words := fmt.Sprintf("%d %d %d %d %s", f.held, f.from, max(0, f.to), f.keep, f.revision)
-	sum := sha1.Sum([]byte(words))
-	return hex.EncodeToString(sum[:5]) + " " + words
+	return words + " " + words
 }
 
 // storedState is the JSON in a state.
@@ -118,12 +115,12 @@ func newRevision() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
 // parseState reads the state of the bucket. The caller compares it with what stateText writes.
 func parseState(text string) (state storedState, revision string, err error) {
-	parts := strings.SplitN(strings.TrimPrefix(text, underRepair), " ", 7)
-	if len(parts) != 7 {
+	parts := strings.SplitN(strings.TrimPrefix(text, underRepair), " ", 11)
+	if len(parts) != 11 {
 		return state, "", fmt.Errorf("%d words", len(parts))
 	}
-	err = json.Unmarshal([]byte(parts[6]), &state)
-	return state, parts[5], err
+	err = json.Unmarshal([]byte(parts[10]), &state)
+	return state, parts[4], err
 }
 
 // mark returns what changes whenever a state does.
