@@ -107,6 +107,7 @@ quotactl adjust --bucket default --units 1 --reason x --by me --id adjusted
 quotactl adjust --bucket default --units -1 --reason x --by me --dry-run
 quotactl reconcile --lag 0s
 quotactl reconcile --lag 0s --credential key3
+quotactl limits import --credential key1
 quotactl log
 quotactl log --by job
 quotactl spend --units 55 --label job=x

@@ -51,7 +51,7 @@ exhausted: try again later, 77 service account refused, 78 configuration.`,
 		a.reservations(), a.costs(), a.prove())
 	add("spend", a.spend(), a.exec(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
 		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.serve(), a.standin())
-	add("settings", a.config(), a.imports(), a.ledger(), a.doctor())
+	add("settings", a.config(), a.imports(), a.limits(), a.ledger(), a.doctor())
 	for _, c := range root.Commands() {
 		if c.GroupID == "" { // version
 			c.GroupID = "settings"

@@ -209,18 +209,15 @@ func (c *Client) away(ctx context.Context, m costs.Meter, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
-		return denied
-	}
-	if errors.Is(err, quota.ErrUnreachable) {
-		return err
-	}
 	if e := tokenError(err); e != nil {
 		return e
 	}
 	why := err
 	if u, ok := err.(*url.Error); ok { // its URL is long and adds nothing
 		why = u.Err
+	}
+	if errors.Is(why, quota.ErrNotSent) { // by the gate, which denied it or has no ledger
+		return why
 	}
 	text := c.hide(strings.TrimPrefix(why.Error(), "oauth2: "))
 	return &Error{API: m.Name, Message: untrusted.Plain(text), Kind: Away, Meter: m}

@@ -22,7 +22,7 @@ type Limit struct {
 // Limits returns the limits that the upstream reports of the account.
 func (c *Client) Limits(ctx context.Context) (all []Limit, err error) {
 	for _, m := range c.Table.Meters() {
-		if len(m.Limits) == 0 {
+		if len(m.Limits) == 0 || !c.can(m) {
 			continue
 		}
 		pages, err := c.ask(ctx, m, time.Time{}, time.Time{})
@@ -52,6 +52,19 @@ func (c *Client) Limits(ctx context.Context) (all []Limit, err error) {
 		}
 	}
 	return all, nil
+}
+
+// can reports whether the client has what a request needs.
+func (c *Client) can(m costs.Meter) bool {
+	switch {
+	case strings.Contains(m.URL, "{project}") && c.ProjectName() == "":
+		return false
+	case m.Key == "service_account":
+		return c.Account != nil
+	case m.Key == "api_key":
+		return c.Gate != nil
+	}
+	return c.AdminKey != ""
 }
 
 // limit reads a limit in a row. It returns false if there is none that the price list knows.

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/bill"
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
+)
+
+func (a *app) limits() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "limits",
+		Short: "Take over the limits that an upstream reports",
+		Args:  cli.Args(),
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.limitsImport())
+	return c
+}
+
+func (a *app) limitsImport() *cobra.Command {
+	var write bool
+	c := &cobra.Command{
+		Use:   "import [--write]",
+		Short: "Read an account's own limits from the upstream",
+		Long: `import reads the limits that the upstream gives the account, where its API reports them, and
+shows which limits of quota.yaml they change. Asking can take a request or some points, which are
+charged.
+
+With --write, it changes the units of those limits in quota.yaml, and adds what is missing;
+everything else stays as it is, with its comments. A limit that the upstream does not report is never
+removed.`,
+		Example: `  quotactl limits import
+  quotactl limits import --credential o1 --write`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(g *gate) error {
+				return a.importLimits(c.Context(), g, write)
+			})
+		},
+	}
+	c.Flags().BoolVar(&write, "write", false, "change quota.yaml")
+	return c
+}
+
+// importedLimits is the result, as it is printed.
+type importedLimits struct {
+	Credential string          `json:"credential"`
+	File       *string         `json:"file"`
+	Limits     []importedLimit `json:"limits"`
+	Written    bool            `json:"written"`
+}
+
+// importedLimit is a limit that the upstream reports and quota.yaml has not.
+type importedLimit struct {
+	Bucket   string  `json:"bucket"`
+	Window   string  `json:"window"`
+	Timezone *string `json:"timezone"`
+	Before   *int64  `json:"before"` // nil where there is no such limit
+	After    int64   `json:"after"`
+
+	limit quota.Limit
+	unit  costs.Unit
+}
+
+func (a *app) importLimits(ctx context.Context, g *gate, write bool) error {
+	client, err := a.billClient(g, func(m costs.Meter) bool { return len(m.Limits) > 0 })
+	if err != nil {
+		return err
+	}
+	reported, err := client.Limits(ctx)
+	if err != nil {
+		return inBillWords(g, client, err)
+	}
+	out := importedLimits{Credential: g.Credential, File: words.OrNull(g.cfg.File),
+		Limits: []importedLimit{}}
+	for _, l := range reported {
+		for _, change := range changed(g.cred.Limits, l) {
+			b, _ := g.prices().Bucket(l.Bucket)
+			change.unit = b.Unit
+			out.Limits = append(out.Limits, change)
+		}
+	}
+	if write && len(out.Limits) > 0 {
+		if err := a.writeLimits(ctx, g, out.Limits); err != nil {
+			return err
+		}
+		out.Written = true
+	}
+	return a.Print(out, func() error { return out.show(a.Screen(), len(reported)) })
+}
+
+// changed returns how a limit that the upstream reports changes ours. One of a day may be two of ours.
+func changed(ours []quota.Limit, theirs bill.Limit) (all []importedLimit) {
+	if theirs.Units < 0 { // no limit
+		return nil
+	}
+	found := false
+	for _, l := range ours {
+		if l.Bucket == theirs.Bucket && !l.Across && theirs.About(l.Window) {
+			found = true
+			rate := l.Window.Restore != theirs.Window.Restore
+			if before := l.Units; before != theirs.Units || rate {
+				if rate {
+					l.Window = theirs.Window
+				}
+				l.Units, l.Headroom = theirs.Units, min(l.Headroom, theirs.Units)
+				all = append(all, newChange(l, &before))
+			}
+		}
+	}
+	if !found {
+		all = append(all, newChange(quota.Limit{Bucket: theirs.Bucket, Units: theirs.Units,
+			Window: theirs.Window}, nil))
+	}
+	return all
+}
+
+func newChange(l quota.Limit, before *int64) importedLimit {
+	return importedLimit{Bucket: l.Bucket, Window: l.Window.Text(),
+		Timezone: words.OrNull(l.Window.ZoneName()), Before: before, After: l.Units, limit: l}
+}
+
+func (r importedLimits) show(s cli.Screen, reported int) error {
+	if len(r.Limits) == 0 {
+		return s.Say("the %d limits that the upstream reports are in force already\n", reported)
+	}
+	t := s.Table("bucket", "window", ">quota.yaml", ">upstream")
+	for _, l := range r.Limits {
+		before := any("-")
+		if l.Before != nil {
+			before = s.Amount(l.unit, *l.Before)
+		}
+		t.AppendRow([]any{l.Bucket, l.Window, before, s.Amount(l.unit, l.After)})
+	}
+	err := s.Draw(t, cli.Cut("bucket", 16))
+	if r.Written {
+		return cmp.Or(err, s.Say("wrote %d limits of %s to %s\n", len(r.Limits), r.Credential, *r.File))
+	}
+	return cmp.Or(err, s.Say("to change: %d; quotactl limits import --write does it\n", len(r.Limits)))
+}
+
+// writeLimits changes the file of the configuration in one step, if the result is valid.
+func (a *app) writeLimits(ctx context.Context, g *gate, changes []importedLimit) error {
+	if g.cfg.File == "" {
+		return cli.Hint(errors.New("there is no quota.yaml to write to"),
+			"quotactl config init writes one")
+	}
+	path, err := filepath.EvalSymlinks(g.cfg.File) // a link stays one
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return cmp.Or(err, fmt.Errorf("%s is not a file that can be written", path))
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	next, err := spliceLimits(string(text), g.cred, changes)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	search := config.Search{Getenv: a.Getenv, Path: path, Text: []byte(next)}
+	if _, err := search.Load(ctx); err != nil {
+		return cli.Hint(err, "%s is left as it was", path)
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".quota-*.yaml")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name()) // if it was not renamed
+	_, err = temporary.WriteString(next)
+	if err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(),
+		temporary.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), path)
+}
