@@ -30,7 +30,7 @@ type Chart struct {
 	ID       ChartID
 	Region   string
 	Category string // never ""
-	Run      string // the run that began it, or took it over
+	Run      string // the run that began it
 
 	StartedAt   time.Time // when its first page was fetched
 	FetchedAt   time.Time // when its last page was fetched
@@ -90,18 +90,6 @@ func (c *Catalog) Resume(ctx context.Context, key ChartKey,
 	ok = err == nil && chart.CompletedAt.IsZero() &&
 		!chart.StartedAt.Before(notBefore.Truncate(time.Microsecond))
 	return chart, ok, err
-}
-
-// PassOn moves a half chart from one run to another. It reports whether it did; it does not if
-// the chart is complete or no longer belongs to the first run.
-func (c *Catalog) PassOn(ctx context.Context, id ChartID, from,
-	to string) (passed bool, err error) {
-	err = c.update(ctx, func(s *txn) error {
-		n, err := s.affect("pass_on", id, from, to)
-		passed = n > 0
-		return err
-	})
-	return passed, err
 }
 
 // Complete makes the chart the current one of its region and category. It does nothing if the chart is already complete.

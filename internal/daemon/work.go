@@ -32,8 +32,7 @@ type Work interface {
 	// known returns what is stored about the lane's ticks besides their marks in the ledger.
 	known(ctx context.Context, l *lane) (known, error)
 	// run runs an admitted tick, logs and counts how it ended, and returns whether it is done.
-	// begun means that the tick only has to be finished.
-	run(ctx context.Context, l *lane, tick schedule.Tick, begun bool) result
+	run(ctx context.Context, l *lane, tick schedule.Tick) result
 }
 
 // Policy holds the settings of one kind of lane.
