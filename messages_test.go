@@ -7,9 +7,9 @@ import (
 )
 
 var (
-	messageRow = regexp.MustCompile(`(?m)^\| (.*?) \|`)
-	varies     = regexp.MustCompile(`…|: |\bdefault\b.*|\bkey1\b|YOUTUBE_API_KEY|\bGB\b|\bpace\b`)
-	concat     = regexp.MustCompile("[\"`]\\s*\\+\\s*[\"`]")
+	messageItem = regexp.MustCompile("(?m)^- ((?:`[^`]*`|[^`:])*):")
+	varies      = regexp.MustCompile(`…|: |\bdefault\b.*|\bkey1\b|YOUTUBE_API_KEY|\bGB\b|\bpace\b`)
+	concat      = regexp.MustCompile("[\"`]\\s*\\+\\s*[\"`]")
 )
 
 // foreign are messages of others that the programs pass on.
@@ -18,14 +18,14 @@ var foreign = map[string]bool{"file is not a database": true, "address already i
 // What the page on troubleshooting quotes is what the programs say.
 func TestMessagesAreReal(t *testing.T) {
 	said := sources(t)
-	rows := messageRow.FindAllStringSubmatch(read(t, "docs/troubleshooting.md"), -1)
+	rows := messageItem.FindAllStringSubmatch(read(t, "docs/troubleshooting.md"), -1)
 	if len(rows) < 50 {
 		t.Fatalf("%d rows", len(rows))
 	}
 	for _, row := range rows {
 		for _, message := range codeSpan.FindAllStringSubmatch(row[1], -1) {
 			for _, part := range varies.Split(message[1], -1) {
-				part = strings.TrimSpace(part)
+				part = strings.Join(strings.Fields(part), " ")
 				if !foreign[part] && !strings.Contains(said, part) {
 					t.Errorf("docs/troubleshooting.md: no program says %q, of %q", part, message[1])
 				}
