@@ -34,8 +34,8 @@ func (a *app) reconcile() *cobra.Command {
 		Short: "Compare the ledger with what the upstream has counted",
 		Long: `reconcile compares the ledger with what the upstream itself has counted or billed, for
 each bucket, day and model that it reports, and the configured limits with the upstream's. Google's
-meter needs a service account, the bills of OpenAI and Anthropic an admin key, those of GitHub, X and
-OpenRouter the API key.
+meter needs a service account, the bills of OpenAI and Anthropic an admin key, what GitHub and X
+report the API key.
 
 Meters are late. Of today only what is older than --lag is compared, where the upstream can be asked
 about a part of a day, and less on its side counts only four times that after the end of a day.

@@ -133,6 +133,42 @@ func TestReconcileGitHub(t *testing.T) {
 	}
 }
 
+// routerList is the price list of an API that reports only what its key has spent today.
+const routerList = `hosts: [openrouter.example]
+credential: bearer
+sources: {page: {status: unverified, date: 2026-11, text: a test}}
+buckets: {money: {unit: usd/1000000, reset: month, timezone: UTC}}
+methods:
+  openrouter.chat:
+    route: POST /api/v1/chat/completions
+    hold: {money: p95}
+    settle: {money: usage.cost * 1000000}
+    source: page
+  openrouter.key: {route: GET /api/v1/key, take: {money: 1}, free: status == 200, source: page}
+meter:
+  - get: /api/v1/key
+    key: api_key
+    usage: {money: {figure: data.usage_daily, scale: 1000000, window: day}}
+    source: page
+`
+
+// TestReconcileOpenRouter: a list alone says how the day in progress of one more API is compared.
+func TestReconcileOpenRouter(t *testing.T) {
+	m, s := newBilled(t, "openrouter", aMonth)
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(m.config), "openrouter.yaml"),
+		[]byte(routerList), 0o600))
+	m.change("credentials:", "costs: openrouter.yaml\ncredentials:")
+	s.Prices = map[string]float64{"output": 2}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	m.run(0, "reconcile")
+	send(t, "POST", server.URL+"/api/v1/chat/completions", `{"model": "openai/gpt-5", "messages": `+
+		`[{"role": "user", "content": "[[output:250]]"}]}`)
+	m.run(1, "reconcile -o json", `"ours":0,"theirs":500,"verdict":"more","correction":500`)
+	m.run(0, "reconcile --apply")
+	m.run(0, "reconcile -o json", `"ours":500,"theirs":500,"verdict":"agrees"`)
+}
+
 // TestBillFails: each problem has its exit code and a hint, and no output has the key.
 func TestBillFails(t *testing.T) {
 	m, s := newBilled(t, "openai", aMonth)

@@ -42,7 +42,14 @@ func (c *call) model() string {
 	var named struct {
 		Model string `json:"model"`
 	}
-	if json.Unmarshal(c.body, &named) != nil || !modelName.MatchString(named.Model) {
+	if json.Unmarshal(c.body, &named) != nil {
+		return ""
+	}
+	if vendor, model, ok := strings.Cut(named.Model, "/"); ok && c.s.name == "openrouter" &&
+		modelName.MatchString(vendor) && modelName.MatchString(model) {
+		return named.Model
+	}
+	if !modelName.MatchString(named.Model) {
 		return ""
 	}
 	return named.Model

@@ -144,9 +144,14 @@ func (c *call) usage(g generation, n int64) any {
 		return nil
 	}
 	out := n * g.output
-	return object{"prompt_tokens": g.input, "completion_tokens": out, "total_tokens": g.input + out,
+	usage := object{"prompt_tokens": g.input, "completion_tokens": out, "total_tokens": g.input + out,
 		"prompt_tokens_details":     object{"cached_tokens": g.cached, "audio_tokens": 0},
 		"completion_tokens_details": object{"reasoning_tokens": g.reasoning, "audio_tokens": 0}}
+	if c.s.name == "openrouter" {
+		g.output = out
+		usage["cost"] = c.money(g) / 1e6
+	}
+	return usage
 }
 
 func (c *call) chat() {

@@ -101,6 +101,7 @@ var apis = map[string]api{
 	"google-analytics": analytics,
 	"google-maps":      googleMaps,
 	"openai":           openai,
+	"openrouter":       openRouter,
 	"shopify":          shopify,
 	"x":                x,
 }
