@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -195,7 +194,6 @@ func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 		group.Go(func() error { return handler.ServeAdmin(ctx, admin) })
 	}
 	handler.Post(ctx)
-	defer runtime.KeepAlive(proxy.Ballast())
 	fmt.Fprintln(a.Stdout, proxyURL(listener.Addr()))
 	group.Go(func() error { return handler.Serve(ctx, listener) })
 	return group.Wait()

@@ -88,7 +88,7 @@ func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick) result {
 		}
 		wait := min(time.Duration(attempt)*l.cfg.retryAfter(), time.Minute)
 		l.d.Log.Info("run failed, retrying", "tick", tick.ID(), "attempt", attempt, "wait", wait)
-		if !pause(ctx, wait) {
+		if !quota.Pause(ctx, wait) {
 			return retry
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"quotabudget/internal/quota"
 )
 
 // dependency is something every tick needs: ledger, upstream or catalogue. It logs an outage when
@@ -178,7 +180,7 @@ func (d *Daemon) describe() {
 
 // askLedger polls the ledger during an outage, because the next tick may be hours away.
 func (d *Daemon) askLedger(ctx context.Context) {
-	for c := d.inForce.Load(); pause(ctx, c.retryAfter()); c = d.inForce.Load() {
+	for c := d.inForce.Load(); quota.Pause(ctx, c.retryAfter()); c = d.inForce.Load() {
 		if _, cause := d.ledger.away(); cause == nil || d.uncharged.Load() { // a run will find out
 			continue
 		}

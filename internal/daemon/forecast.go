@@ -13,7 +13,7 @@ import (
 // changed.
 func (d *Daemon) forecast(ctx context.Context) {
 	c := d.inForce.Load()
-	for wait := time.Duration(0); c.ForecastEvery > 0 && pause(ctx, wait); wait = c.ForecastEvery {
+	for wait := time.Duration(0); c.ForecastEvery > 0 && quota.Pause(ctx, wait); wait = c.ForecastEvery {
 		if now := d.inForce.Load(); now != c {
 			c = now
 			d.Metrics.dryAt.Reset() // a bucket may have been removed

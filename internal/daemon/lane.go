@@ -213,22 +213,10 @@ func pauseUntil(ctx context.Context, at time.Time, now func() time.Time) bool {
 	for {
 		left := at.Sub(now().Round(0)) // by the wall clock
 		if left <= lookAgain {
-			return pause(ctx, left)
+			return quota.Pause(ctx, left)
 		}
-		if !pause(ctx, lookAgain) {
+		if !quota.Pause(ctx, lookAgain) {
 			return false
 		}
-	}
-}
-
-// pause waits for a while. It returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -38,7 +38,7 @@ func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bo
 		case held:
 			waited = true
 		}
-		if !pause(ticks, l.cfg.retryAfter()) {
+		if !quota.Pause(ticks, l.cfg.retryAfter()) {
 			return false
 		}
 	}
@@ -201,7 +201,7 @@ func (l *lane) release(ctx context.Context) {
 // renew renews the lease until ctx ends. If that fails for the length of a lease, or another
 // daemon holds it, renew ends the run.
 func (l *lane) renew(ctx context.Context, end context.CancelCauseFunc) {
-	for pause(ctx, l.cfg.Lease/3) {
+	for quota.Pause(ctx, l.cfg.Lease/3) {
 		ask, cancel := context.WithDeadline(ctx, l.leasedUntil())
 		state, err := l.lease(ask)
 		cancel()

@@ -146,7 +146,6 @@ func (c *child) signal(sig syscall.Signal) {
 // wait passes signals on until the command has ended. When ctx ends or timeout has passed, it is
 // asked to end, and killed after grace.
 func (c *child) wait(ctx context.Context, r *run) {
-	go c.followStops()
 	go func() { c.ended <- c.cmd.Wait() }()
 	var timeout, kill <-chan time.Time
 	if r.Timeout > 0 {

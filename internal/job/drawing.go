@@ -107,7 +107,7 @@ func (l *Drawing) draw(ctx context.Context, c quota.Charge, others map[string]in
 	d, err := l.BudgetLedger.Charge(ctx, c)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil && !away(err) || !d.Allowed || d.Replayed {
+	if err != nil && !quota.IsAway(err) || !d.Allowed || d.Replayed {
 		addTo(l.beyond, others, -1)
 	}
 	l.drawn[c.ID] = true
@@ -147,7 +147,7 @@ func (l *Drawing) take(ctx context.Context, units map[string]int64, used bool,
 		}
 		d, err = ask()
 		// The charge may have been made although the ledger's response was lost.
-		if err == nil && d.Allowed && !d.Replayed || away(err) {
+		if err == nil && d.Allowed && !d.Replayed || quota.IsAway(err) {
 			return d, err
 		}
 		l.add(units, -1)

@@ -79,7 +79,7 @@ func (r *run) heartbeat(ctx context.Context) {
 	}
 	round := r.leases.renewed
 	for wait := every; extends || len(r.leases.held()) > 0; {
-		if !sleep(ctx, wait) {
+		if !quota.Pause(ctx, wait) {
 			return
 		}
 		now := wallClock()
@@ -116,15 +116,4 @@ func (r *run) extend(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return true, err
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

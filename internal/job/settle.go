@@ -14,21 +14,7 @@ const askTime = 10 * time.Second
 
 // patiently asks the ledger again while it is away, for a time; once at least.
 func patiently(patience time.Duration, ask func(context.Context) error) error {
-	end := time.Now().Add(patience)
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		ctx, cancel := context.WithTimeout(context.Background(), askTime)
-		err := ask(ctx)
-		cancel()
-		left := time.Until(end)
-		if !away(err) || left <= 0 {
-			return err
-		}
-		time.Sleep(min(wait, left))
-	}
-}
-
-func away(err error) bool {
-	return errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable)
+	return quota.Patience{Total: patience, Attempt: askTime}.Retry(context.Background(), ask)
 }
 
 // patience is how long the settlement is tried for: if it does not come, the hold lapses.
@@ -162,13 +148,9 @@ func (r *run) lateOrSettled(used []quota.Cost) {
 // lapsed reports whether the hold, which is gone, may have lapsed. The ledger's clock says so: this
 // machine's may be slow. While the ledger cannot say it, it may have.
 func (r *run) lapsed(ctx context.Context) bool {
-	var now time.Time
-	err := patiently(0, func(context.Context) (err error) {
-		ask, cancel := context.WithTimeout(ctx, askTime)
-		defer cancel()
-		now, err = r.budget.Ledger.Time(ask)
-		return err
-	})
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	now, err := r.budget.Ledger.Time(ctx)
 	return err != nil || !now.Before(r.out.ExpiresAt)
 }
 

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Notify returns the signals that Job.Signals should have: all that a command may
-// handle, except those that are ignored, as after nohup(1).
+// Notify returns the signals that Job.Signals should have: all that a command may handle, except
+// those that are ignored, as after nohup(1). SIGTSTP and SIGCONT are not among them: Ctrl-Z stops
+// this process and the command alike, and the shell continues both.
 func Notify() chan os.Signal {
 	signals := make(chan os.Signal, 16)
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
-		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH,
-		syscall.SIGTSTP, syscall.SIGCONT} {
+		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH} {
 		if !signal.Ignored(sig) {
 			signal.Notify(signals, sig)
 		}
@@ -25,43 +25,27 @@ func Notify() chan os.Signal {
 }
 
 // ends reports whether a signal ends a program that does not know it.
-func ends(sig os.Signal) bool {
-	return !slices.Contains([]os.Signal{syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT}, sig)
-}
+func ends(sig os.Signal) bool { return sig != syscall.SIGWINCH }
 
 // pass passes a signal on. Those that a key of the terminal, or a change of its size, sends to all
 // of a foreground job have reached the command already.
 func (c *child) pass(sig os.Signal) {
-	keys := []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGWINCH}
+	keys := []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH}
 	if !c.group && slices.Contains(keys, sig) && foreground() {
 		return
 	}
 	c.signal(sig.(syscall.Signal))
 }
 
-func openTerminal() (*os.File, error) {
-	return os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
-}
-
 // foreground reports whether this process is of the job that has the terminal.
 func foreground() bool {
-	terminal, err := openTerminal()
+	terminal, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		return false
 	}
 	defer terminal.Close()
 	group, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
-}
-
-// stopSelf stops this process until it is continued. Only SIGSTOP does: the others are Go's by now.
-// Without a terminal there is no shell that would continue it.
-func stopSelf() {
-	if terminal, err := openTerminal(); err == nil {
-		terminal.Close()
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(time.Millisecond) // another thread may be the one that it reaches
-	}
 }
 
 // DieOf ends this process by a signal, as the command was: a shell, cron and timeout(1) see how it

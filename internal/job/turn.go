@@ -31,11 +31,11 @@ func (r *run) inTurn(ctx context.Context, things []string,
 	defer p.leave()
 	var denied *DeniedError
 	for tries := 0; ; {
-		if err := r.stillHeld(ctx); err != nil && !away(err) {
+		if err := r.stillHeld(ctx); err != nil && !quota.IsAway(err) {
 			return err
 		}
 		ahead, err := p.stand(ctx)
-		if away(err) { // what passes without the ledger passes without a place, too
+		if quota.IsAway(err) { // what passes without the ledger passes without a place, too
 			ahead, err = 0, nil
 		}
 		if err == nil && ahead == 0 {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 )
@@ -22,11 +20,11 @@ const (
 	unread          // we did
 )
 
-const (
-	patience = 250 * time.Millisecond // that the caller waits for the ledger
-	retried  = 2 * time.Minute        // that the ledger is asked again
-	longest  = 5 * time.Second        // between two attempts
-)
+// patience is how long the caller waits for the ledger.
+const patience = 250 * time.Millisecond
+
+// booking bounds how long the ledger is asked to record something.
+var booking = quota.Patience{Total: 2 * time.Minute, Attempt: settleTime}
 
 // begin takes the response: its body is read by the caller, and observed as it passes.
 func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
@@ -180,7 +178,8 @@ func (e *exchange) book(record func(context.Context) error) {
 	go func() {
 		defer booked()
 		defer close(done)
-		if err := e.retry(record); err != nil {
+		ctx := context.WithoutCancel(e.ctx)
+		if err := booking.Retry(ctx, record); err != nil {
 			e.log().Error("cannot book what a call took: what is set aside for it lapses",
 				"error", err)
 		}
@@ -191,26 +190,6 @@ func (e *exchange) book(record func(context.Context) error) {
 	case <-done:
 	case <-timer.C:
 	}
-}
-
-// retry records, and retries for a while if the ledger cannot be reached.
-func (e *exchange) retry(record func(context.Context) error) error {
-	ctx := context.WithoutCancel(e.ctx)
-	waits := &backoff.ExponentialBackOff{InitialInterval: 100 * time.Millisecond,
-		RandomizationFactor: 0.2, Multiplier: 2, MaxInterval: longest}
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		attempt, done := context.WithTimeout(ctx, settleTime)
-		defer done()
-		err := record(attempt)
-		if err != nil && !quota.IsAway(err) {
-			err = backoff.Permanent(err)
-		}
-		return struct{}{}, err
-	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(retried),
-		backoff.WithNotify(func(err error, wait time.Duration) {
-			e.log().Debug("cannot book what a call took, retrying", "error", err, "wait", wait)
-		}))
-	return err
 }
 
 // warnMissing logs, once for each method, that its responses lack a path of the price list. Such a

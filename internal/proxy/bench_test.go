@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +17,6 @@ import (
 
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
-	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
 )
 
@@ -27,7 +25,6 @@ import (
 // ledger. Of calls one after the other, the latency is little more than how many are under way by
 // how many are answered in a second: so there is a row of 3,000 a second, however long each takes.
 func BenchmarkProxy(b *testing.B) {
-	defer runtime.KeepAlive(proxy.Ballast()) // as in quotactl proxy, and for both
 	web := httptest.NewServer(http.HandlerFunc(answerChat))
 	defer web.Close()
 	to, err := url.Parse(web.URL)

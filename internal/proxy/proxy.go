@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
-	"sync"
 	"sync/atomic"
 
 	"quotabudget/internal/limit"
@@ -37,22 +36,7 @@ type Proxy struct {
 	word     string       // that the path of each request begins with; "" for none
 	underWay atomic.Int64 // those that have a slot
 	kept     atomic.Int64 // bytes of bodies in memory, beyond what each may have anyway
-	buffers  sync.Pool    // of *[]byte
 }
-
-// buffers are what answers are copied by: 32 KiB for each would be most of what a call allocates.
-type buffers struct{ pool *sync.Pool }
-
-// Get takes one.
-func (b buffers) Get() []byte {
-	if buffer, ok := b.pool.Get().(*[]byte); ok {
-		return *buffer
-	}
-	return make([]byte, 32<<10)
-}
-
-// Put gives it back.
-func (b buffers) Put(buffer []byte) { b.pool.Put(&buffer) }
 
 // ServeHTTP checks the request, step by step, and forwards it. Whatever comes of it is one line of
 // the log.
@@ -92,8 +76,7 @@ func (x *exchange) forward() error {
 	var failed error
 	reverse := &httputil.ReverseProxy{
 		// streams are passed on as they come: what has no length is flushed at once
-		Transport:  timed{x.up.Transport, x},
-		BufferPool: buffers{&p.buffers},
+		Transport: timed{x.up.Transport, x},
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(x.up.Endpoint)
 			r.Out.URL.RawQuery = x.up.withoutKeys(r.In.URL.RawQuery)

@@ -94,7 +94,7 @@ func (s *Store) chargeAll(ctx context.Context, group []*queue.Op[charge]) {
 			}
 			return
 		case locked:
-			if !pause(ctx, time.Millisecond) {
+			if !quota.Pause(ctx, time.Millisecond) {
 				return
 			}
 		}

@@ -64,7 +64,7 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			if time.Since(began)+wait > patience {
 				return r.inVain(err, why)
 			}
-			if ctx.Err() != nil || !pause(ctx, wait) {
+			if ctx.Err() != nil || !quota.Pause(ctx, wait) {
 				return ctx.Err()
 			}
 		}
@@ -76,7 +76,7 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (r *resend) giveUp(ctx context.Context, err error) error {
 	if r.reload != nil && !isReply(err) {
 		r.reload(ctx)
-		pause(ctx, reloadWait)
+		quota.Pause(ctx, reloadWait)
 	}
 	return err
 }
@@ -192,15 +192,3 @@ type passingError struct {
 func (e *passingError) Error() string        { return e.why + " (" + e.err.Error() + ")" }
 func (e *passingError) Unwrap() error        { return e.err }
 func (e *passingError) Is(target error) bool { return target == quota.ErrNotExecuted }
-
-// pause waits; false when ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

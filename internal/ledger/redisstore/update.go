@@ -130,7 +130,7 @@ func (s *Store) race(ctx context.Context, credential string, try func() (string,
 
 // wait waits until another process has probably written.
 func wait(ctx context.Context) error {
-	if !pause(ctx, time.Millisecond+rand.N(2*time.Millisecond)) {
+	if !quota.Pause(ctx, time.Millisecond+rand.N(2*time.Millisecond)) {
 		return explain(ctx.Err())
 	}
 	return nil
