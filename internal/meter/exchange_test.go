@@ -26,58 +26,6 @@ var ways = map[string]struct {
 	"anthropic": {(*metered).message, []string{"requests", "input", "output"}},
 }
 
-// TestStreamsCutByTheCaller: of fifty streams side by side a third is cut by who asked, at its
-// beginning or in its middle. The upstream bills all of them, and so does the ledger, to the unit.
-func TestStreamsCutByTheCaller(t *testing.T) {
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := openMetered(t, name)
-			m.standin.Pace = time.Millisecond
-			var tally meter.Tally
-			var wg sync.WaitGroup
-			for i := range 50 {
-				wg.Go(func() {
-					ctx, cancel := context.WithCancel(meter.WithTally(context.Background(), &tally))
-					defer cancel()
-					resp, err := m.RoundTrip(way.ask(m, ctx, 20+i, true))
-					if err != nil || resp.StatusCode != 200 {
-						t.Error(resp, err)
-						return
-					}
-					if i%3 != 0 {
-						if err := discard(resp); err != nil {
-							t.Error(err)
-						}
-						return
-					}
-					io.ReadFull(resp.Body, make([]byte, 300*(i%2)))
-					if i%2 == 0 {
-						cancel()
-					}
-					resp.Body.Close()
-				})
-			}
-			wg.Wait()
-			m.agrees(t, way.buckets...)
-			if c := m.standin.Counts(); c.Cut != 0 || c.Requests != 50 {
-				t.Errorf("the upstream saw %+v", c)
-			}
-			for _, bucket := range way.buckets {
-				var sum int64
-				for part, units := range tally.Units() {
-					if quota.WholeOf(part) == bucket {
-						sum += units
-					}
-				}
-				if booked := m.booked(t, bucket); sum != booked {
-					t.Errorf("%s: the tally has %d units, the ledger %d", bucket, sum, booked)
-				}
-			}
-		})
-	}
-}
-
 // TestCancelledBeforeTheAnswer: who gives up while the upstream thinks has his error at once, and
 // what the upstream billed is booked all the same.
 func TestCancelledBeforeTheAnswer(t *testing.T) {
@@ -96,28 +44,6 @@ func TestCancelledBeforeTheAnswer(t *testing.T) {
 		close(answer)
 		m.agrees(t, way.buckets...)
 	}
-}
-
-// TestStreamsPassAtOnce: an event reaches the caller before the upstream goes on.
-func TestStreamsPassAtOnce(t *testing.T) {
-	m := openMetered(t, "anthropic")
-	next := make(chan bool)
-	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for range 3 {
-			io.WriteString(w, "event: ping\ndata: {}\n\n")
-			http.NewResponseController(w).Flush()
-			<-next
-		}
-	})
-	resp, err := m.RoundTrip(m.message(t.Context(), 1, true))
-	must(t, err)
-	for range 3 {
-		_, err := io.ReadFull(resp.Body, make([]byte, len("event: ping\ndata: {}\n\n")))
-		must(t, err)
-		next <- true
-	}
-	must(t, discard(resp))
 }
 
 // TestAnswersThatDoNotTell: where the answer broke off, or does not say what the call took, what

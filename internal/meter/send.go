@@ -70,7 +70,7 @@ func (e *exchange) body() ([]byte, error) {
 // take charges what the call takes, or sets aside what it may take.
 func (e *exchange) take() (err error) {
 	ctx, t := e.r.Context(), e.gate
-	e.part = t.partOf(e.r, e.key)
+	e.part = t.partOf(e.r)
 	switch {
 	case e.free:
 		e.decision, e.quote.Known = quota.Decision{Allowed: true, Replayed: true}, true

@@ -46,7 +46,7 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	default:
 		resp.Body = &answer{body: resp.Body, exchange: e}
 	}
-	e.gate.signSession(e.r, resp, e.part, e.key)
+	e.gate.markSession(e.r, resp, e.part)
 	return resp, nil
 }
 

@@ -155,7 +155,7 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 		},
 	}
 	out := r.Clone(httptrace.WithClientTrace(ctx, trace))
-	out.URL.RawQuery = withoutSignature(r.URL.RawQuery)
+	out.URL.RawQuery = withoutMark(r.URL.RawQuery)
 	t.addCredential(out, e.key)
 	// net/http asks for gzip by itself and unpacks it, so that the key can be found in the response.
 	out.Header.Del("Accept-Encoding")

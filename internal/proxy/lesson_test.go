@@ -8,39 +8,7 @@ import (
 	"time"
 
 	"quotabudget/internal/meter"
-	"quotabudget/internal/quota"
-	"quotabudget/internal/standin"
 )
-
-// TestMonthlyCap: a monthly cap, unlike a minute's throttle, suspends the money until the month
-// ends, so the next call is not sent.
-func TestMonthlyCap(t *testing.T) {
-	t.Parallel()
-	month, err := quota.ParseWindow("month", "UTC")
-	must(t, err)
-	m := meteredOn(t, onFile(t), limited{"anthropic": {{Bucket: "money", Units: 1 << 40,
-		Window: month}}}, quiet, func(m *metered) {
-		m.standins["anthropic"].Limits["money"] = []standin.Limit{{Units: 1, Calendar: "month"}}
-	})
-	for range 3 {
-		resp, err := m.post(t.Context(), "/anthropic/v1/messages", message(1, 30))
-		must(t, err)
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-	}
-	m.settled(t)
-	usage, err := m.gate("anthropic").Budget.Usage(t.Context())
-	must(t, err)
-	_, end := month.Bounds(usage.At)
-	for _, b := range usage.Buckets {
-		if b.Bucket == "money" && !b.SuspendedUntil.Equal(end) {
-			t.Errorf("money is suspended until %v, the month ends %v", b.SuspendedUntil, end)
-		}
-	}
-	if c := m.standins["anthropic"].Counts(); c.Requests > 2 || c.Denied != 1 {
-		t.Errorf("%+v: a call was sent while the money was suspended", c)
-	}
-}
 
 // TestLearned: once enough calls are known, by the ledger's entries too, an estimate is what most
 // of them took.
