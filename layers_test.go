@@ -55,12 +55,11 @@ meter/metertest: config costs ledger ledger/redistest meter quota standin
 schedule: words
 daemon: catalog ingest job ledger plan quota regions report schedule share youtube
 plan: ledger/memstore quota schedule share
-report: catalog config costs job journal ledger ledger/memstore plan quota share words
+report: catalog config costs job ledger ledger/memstore plan quota share words
 report: words
 serve: catalog config costs limit plan quota regions report schedule words
 config: . costs grammar ledger limit quota regions schedule share words sqlite
 doctor: bill config costs ledger ledger/redisstore quota report sqlite
-journal: quota sqlite
 cli: catalog config costs ledger ledger/redisstore limit meter proxy quota report serve
 cli: sqlite words
 cli/clitest:

@@ -21,7 +21,6 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/daemon"
-	"quotabudget/internal/journal"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
@@ -159,7 +158,7 @@ func TestJournalOfABudget(t *testing.T) {
 	budget.Open, budget.Log = []string{"list"}, slog.New(slog.DiscardHandler)
 	budget.Prices = map[string][]quota.Cost{"list": {{Bucket: "default", Units: 2}}}
 	budget.AtMost = 9
-	budget.Journal = &journal.Journal{Path: filepath.Join(t.TempDir(), "journal.db"),
+	budget.Journal = &ledger.Journal{Path: filepath.Join(t.TempDir(), "journal.db"),
 		Credential: "key1"}
 	registry := prometheus.NewRegistry()
 	of := func() []*quota.Budget { return []*quota.Budget{budget} }

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"quotabudget/internal/config"
-	"quotabudget/internal/journal"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
 
 // Journaled gives a budget the journal of this host, where there is a folder for it.
 func Journaled(b *quota.Budget, cfg *config.Config, cred config.Credential) *quota.Budget {
 	if cfg.StateDir != "" {
-		b.Journal = &journal.Journal{Path: filepath.Join(cfg.StateDir, "journal.db"),
+		b.Journal = &ledger.Journal{Path: filepath.Join(cfg.StateDir, "journal.db"),
 			Ledger: config.HidePassword(cfg.Ledger), Credential: cred.Name}
 	}
 	return b
@@ -39,7 +39,7 @@ func (s Source) Outages(ctx context.Context) (all []Outage, err error) {
 			continue
 		}
 		now, err := b.Outage(ctx)
-		b.Journal.(*journal.Journal).Close()
+		b.Journal.(*ledger.Journal).Close()
 		if err != nil {
 			return all, err
 		}

@@ -48,7 +48,6 @@ type Server struct {
 	zone   *time.Location
 	faults []fault
 	ahead  time.Duration         // added to the clock
-	seen   seen                  // for x
 	begun  map[string]generation // for openai: background responses not fetched yet
 }
 

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // once sends a request on a new connection, so that the HTTP client cannot retry.
@@ -90,23 +88,6 @@ func TestDropIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestHang(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	s := &YouTube{Faults: []string{"hang"}, Now: func() time.Time {
-		cancel() // the client disconnects while its request is being charged
-		return time.Now()
-	}}
-	upstream := httptest.NewServer(s)
-	_, _, err := once(ctx, t, upstream.URL+chartQuery+"US")
-	upstream.Close() // waits for the handler
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	if c := s.Counts(); c.Units["default"] != 1 {
-		t.Errorf("counts %+v", c)
-	}
-}
-
 func TestRepeatedID(t *testing.T) {
 	s := &YouTube{Faults: []string{"repeat:US#1"}}
 	page := readChart(t, client(t, start(t, s)), "US", 50)[0]
@@ -144,16 +125,6 @@ func TestWhenYouTubeFaultsStrike(t *testing.T) {
 		}
 		if got != test.want {
 			t.Errorf("%s on %s: %s, want %s", test.faults, test.calls, got, test.want)
-		}
-	}
-}
-
-func TestParseFaultsRefuses(t *testing.T) {
-	for _, wrong := range []string{"", "505", "503@", "503@x", "503@3-x", "503/0", "503#-1",
-		"503*many"} {
-		f, err := parseFaults(youTubeName, []string{wrong})
-		if err == nil || !strings.Contains(err.Error(), "fault ") {
-			t.Errorf("%q: %+v, %v", wrong, f, err)
 		}
 	}
 }

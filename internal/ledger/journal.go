@@ -1,5 +1,4 @@
-// Package journal keeps what the ledger does not have yet on this host's disk.
-package journal
+package ledger
 
 import (
 	"context"
@@ -20,15 +19,16 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-//go:embed schema/*.sql
-var schemaFiles embed.FS
+//go:embed journal/*.sql
+var journalSchema embed.FS
 
-const applicationID = 0x514a524e // "QJRN"
+const journalID = 0x514a524e // "QJRN"
 
 // lookAgain is how often a process looks for lines of others.
 const lookAgain = time.Minute
 
-// Journal is the quota.Journal of one credential. Its fields are set before the first use. It is
+// Journal keeps the calls that the ledger does not have yet on this host's disk. It is the
+// quota.Journal of one credential. Its fields are set before the first use. It is
 // safe for concurrent use, and other processes may use the same file. The file is made by the first
 // line.
 type Journal struct {
@@ -54,12 +54,12 @@ func (j *Journal) open(ctx context.Context) (*sqlite.DB, error) {
 	if j.db != nil && j.db.Still() == nil {
 		return j.db, nil
 	}
-	migrations, err := fs.Sub(schemaFiles, "schema")
+	migrations, err := fs.Sub(journalSchema, "journal")
 	if err != nil {
 		return nil, err
 	}
 	db, err := sqlite.Open(ctx, j.Path, sqlite.Schema{Name: "journal",
-		ApplicationID: applicationID, Migrations: migrations}, sqlite.Options{})
+		ApplicationID: journalID, Migrations: migrations}, sqlite.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (j *Journal) earlier(ctx context.Context, tx *sql.Tx, b quota.Booking) (str
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
-	before, err := parse(text, err)
+	before, err := parseBooking(text, err)
 	if err == nil && !slices.Equal(before.Call.Costs, b.Call.Costs) {
 		err = fmt.Errorf("%w: %q", quota.ErrKeyReused, b.Call.Key)
 	}
@@ -227,7 +227,7 @@ func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) er
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("%w: it has been recorded meanwhile", quota.ErrNoEntry)
 		}
-		b, err := parse(text, err)
+		b, err := parseBooking(text, err)
 		if err != nil || len(costs) == 0 {
 			return err
 		}
@@ -276,7 +276,7 @@ func (j *Journal) Lines(ctx context.Context) (all []quota.Booking, err error) {
 		for rows.Next() {
 			var text string
 			err := rows.Scan(&text)
-			b, err := parse(text, err)
+			b, err := parseBooking(text, err)
 			if err != nil {
 				return err
 			}
@@ -287,7 +287,7 @@ func (j *Journal) Lines(ctx context.Context) (all []quota.Booking, err error) {
 	return all, err
 }
 
-func parse(text string, err error) (b quota.Booking, _ error) {
+func parseBooking(text string, err error) (b quota.Booking, _ error) {
 	if err != nil {
 		return b, err
 	}

@@ -1,4 +1,4 @@
-package journal_test
+package ledger_test
 
 import (
 	"bufio"
@@ -10,12 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"quotabudget/internal/journal"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
@@ -31,7 +29,7 @@ func host(ctx context.Context, url, path string) (*quota.Budget, error) {
 	return &quota.Budget{Ledger: l, Credential: "key1", Limits: []quota.Limit{limit},
 		Prices: map[string][]quota.Cost{method: {{Bucket: "default", Units: 1}}},
 		Open:   []string{method}, AtMost: 10, Log: slog.New(slog.DiscardHandler),
-		Journal: &journal.Journal{Path: path, Ledger: url, Credential: "key1"}}, err
+		Journal: &ledger.Journal{Path: path, Ledger: url, Credential: "key1"}}, err
 }
 
 // env is a budget on a Redis server behind a breaker.
@@ -54,7 +52,7 @@ func open(t *testing.T) *env {
 	e.must(err)
 	t.Cleanup(func() {
 		e.Budget.Ledger.(*ledger.Ledger).Close()
-		e.Budget.Journal.(*journal.Journal).Close()
+		e.Budget.Journal.(*ledger.Journal).Close()
 	})
 	return e
 }
@@ -415,15 +413,11 @@ func (e *env) empty() {
 	}
 }
 
-const child = "JOURNAL_TEST_CHILD"
+const journalChild = "JOURNAL_TEST_CHILD"
 
-// TestMain lets the binary stand for a process: it opens the ledger, waits for the end of its input,
-// calls until nothing passes any more, and prints how many calls did.
-func TestMain(m *testing.M) {
-	url, path, is := strings.Cut(os.Getenv(child), " ")
-	if !is {
-		os.Exit(m.Run())
-	}
+// spendOnHost is a process of TestHostsTimesAtMost: it opens the ledger, waits for the end of its
+// input, calls until nothing passes any more, and prints how many calls did.
+func spendOnHost(url, path string) {
 	b, err := host(context.Background(), url, path)
 	fmt.Println("ready")
 	io.Copy(io.Discard, os.Stdin)
@@ -448,7 +442,7 @@ func TestHostsTimesAtMost(t *testing.T) {
 	var outputs []*bufio.Scanner
 	for i := range 9 {
 		c := exec.CommandContext(t.Context(), os.Args[0])
-		c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", child, e.server.URL(), path(i)))
+		c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", journalChild, e.server.URL(), path(i)))
 		c.Stderr = os.Stderr
 		in, err := c.StdinPipe()
 		e.must(err)
@@ -476,7 +470,7 @@ func TestHostsTimesAtMost(t *testing.T) {
 		t.Errorf("%d calls passed on 3 hosts, want 10 on each", passed)
 	}
 	for i := range 3 {
-		e.Budget.Journal = &journal.Journal{Path: path(i), Ledger: e.server.URL(),
+		e.Budget.Journal = &ledger.Journal{Path: path(i), Ledger: e.server.URL(),
 			Credential: "key1"}
 		e.post()
 	}
