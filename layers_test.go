@@ -25,6 +25,7 @@ const module = "quotabudget"
 var layers = table(`
 .:
 lua:
+client:
 quota:
 quota/quotatest: ledger quota
 regions: words

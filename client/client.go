@@ -1,0 +1,242 @@
+// Package client charges a quota ledger over HTTP: the API of quotactl serve and ingestor serve. It
+// needs only the standard library.
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Client calls one server. Its fields are set once before use.
+type Client struct {
+	URL   string // such as http://127.0.0.1:8080
+	Token string // of the server's token_file; "" for none
+	// HTTP sends the requests; nil for one with a timeout of 10 seconds.
+	HTTP *http.Client
+	// Journal keeps what calls used until it is settled, so that a crash loses nothing. Nil keeps
+	// nothing.
+	Journal *Journal
+}
+
+// Cost is what a call takes: Count calls of Method, Units of Bucket, or Costs, units by bucket.
+type Cost struct {
+	Credential string            `json:"credential,omitempty"` // needed if the server has several
+	Method     string            `json:"method,omitempty"`
+	Count      int64             `json:"count,omitempty"`
+	Bucket     string            `json:"bucket,omitempty"`
+	Units      int64             `json:"units,omitempty"`
+	Costs      map[string]int64  `json:"costs,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Manual     bool              `json:"manual,omitempty"` // the headroom may be used
+}
+
+// Decision is the ledger's answer to a charge.
+type Decision struct {
+	Allowed   bool             `json:"allowed"`
+	Units     map[string]int64 `json:"units"`
+	Remaining map[string]int64 `json:"remaining"`
+	RetryAt   time.Time        `json:"retry_at"` // when the cost fits; zero if it was allowed
+	Never     bool             `json:"never"`    // the cost is larger than a limit
+	Limit     string           `json:"limit"`    // that denies
+	Entry     string           `json:"entry"`    // ID of the entry in the log
+	Replayed  bool             `json:"replayed"`
+}
+
+// Held is a hold: units that are set aside.
+type Held struct {
+	ID        string           `json:"hold"`
+	ExpiresAt time.Time        `json:"expires_at"`
+	Units     map[string]int64 `json:"units"`
+	Remaining map[string]int64 `json:"remaining"`
+}
+
+// Settled is the answer to a settlement.
+type Settled struct {
+	Units     map[string]int64 `json:"units"`
+	Remaining map[string]int64 `json:"remaining"`
+	Late      bool             `json:"late"` // the hold had lapsed into a charge before
+}
+
+// DeniedError is a charge that does not fit now, or never.
+type DeniedError struct{ Decision }
+
+// Error returns the limit that denies, and when to try again.
+func (e *DeniedError) Error() string {
+	if e.Never {
+		return "quota: the cost is larger than " + e.Limit
+	}
+	return fmt.Sprintf("quota: denied by %s, retry at %s", e.Limit, e.RetryAt.Format(time.RFC3339))
+}
+
+// StatusError is any other refusal of the server.
+type StatusError struct {
+	Status int
+	Detail string
+}
+
+// Error returns the status and its reason.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("quota: %d %s: %s", e.Status, http.StatusText(e.Status), e.Detail)
+}
+
+// Charge takes the cost before a call. key makes it happen once, however often it is sent; "" for a
+// new one. A denial is a *DeniedError.
+func (c *Client) Charge(ctx context.Context, cost Cost, key string) (d Decision, err error) {
+	return d, c.send(ctx, http.MethodPost, "/v1/charges", key, cost, &d)
+}
+
+// Hold sets the cost aside for a call whose price is known only after it. A hold that is not
+// settled within ttl becomes a charge, because a call that was sent has usually been billed. A
+// denial is a *DeniedError.
+func (c *Client) Hold(ctx context.Context, cost Cost, ttl time.Duration, key string) (h Held,
+	err error) {
+	body := struct {
+		Cost
+		TTL   string `json:"ttl"`
+		Lapse string `json:"lapse"`
+	}{cost, ttl.String(), "charge"}
+	return h, c.send(ctx, http.MethodPost, "/v1/holds", key, body, &h)
+}
+
+// Extend lets a hold last until ttl from now, unless it lasts longer, and returns when it expires.
+func (c *Client) Extend(ctx context.Context, hold string, ttl time.Duration) (time.Time, error) {
+	var h Held
+	body := map[string]string{"ttl": ttl.String()}
+	err := c.send(ctx, http.MethodPatch, holdPath(hold), "", body, &h)
+	return h.ExpiresAt, err
+}
+
+// Settle books what a call used of a hold, by bucket. The journal has it first, and until the
+// server has booked it.
+func (c *Client) Settle(ctx context.Context, hold string, used map[string]int64) (s Settled,
+	err error) {
+	if c.Journal != nil {
+		if err := c.Journal.keep(hold, used); err != nil {
+			return s, err
+		}
+	}
+	return c.settle(ctx, hold, used)
+}
+
+func (c *Client) settle(ctx context.Context, hold string, used map[string]int64) (s Settled,
+	err error) {
+	err = c.send(ctx, http.MethodPost, holdPath(hold)+"/settlements", "",
+		map[string]any{"costs": used}, &s)
+	if c.Journal != nil && final(err) {
+		err = errors.Join(err, c.Journal.drop(hold))
+	}
+	return s, err
+}
+
+// final reports whether sending a settlement again cannot book more: it is booked, or the server
+// refuses it for good.
+func final(err error) bool {
+	var refused *StatusError
+	return err == nil || errors.As(err, &refused) && refused.Status/100 == 4 &&
+		refused.Status != http.StatusUnauthorized && refused.Status != http.StatusForbidden &&
+		refused.Status != http.StatusTooManyRequests
+}
+
+// Release gives back what is left of a hold, for a call that was never sent.
+func (c *Client) Release(ctx context.Context, hold string) (map[string]int64, error) {
+	var out struct {
+		Released map[string]int64 `json:"released"`
+	}
+	return out.Released, c.send(ctx, http.MethodDelete, holdPath(hold), "", nil, &out)
+}
+
+// Replay settles what the journal kept when an earlier process ended. Call it at the start.
+func (c *Client) Replay(ctx context.Context) error {
+	if c.Journal == nil {
+		return nil
+	}
+	lines, err := c.Journal.open()
+	for _, l := range lines {
+		_, failed := c.settle(ctx, l.Hold, l.Used)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+func holdPath(hold string) string { return "/v1/holds/" + url.PathEscape(hold) }
+
+// tries is how often a request is sent whose answer was lost.
+const tries = 3
+
+// send sends a request, again with the same key while its answer is lost or the ledger is away.
+func (c *Client) send(ctx context.Context, method, path, key string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	if key == "" {
+		key = rand.Text()
+	}
+	for try := 1; ; try++ {
+		again, err := c.once(ctx, method, path, key, body, out)
+		if !again || try == tries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Duration(try) * 200 * time.Millisecond):
+		}
+	}
+}
+
+// once sends a request. again reports whether another try may help.
+func (c *Client) once(ctx context.Context, method, path, key string, body []byte, out any) (
+	again bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path,
+		bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Idempotency-Key", key)
+	if c.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	sender := c.HTTP
+	if sender == nil {
+		sender = &http.Client{Timeout: 10 * time.Second}
+	}
+	response, err := sender.Do(r)
+	if err != nil {
+		return true, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return true, err
+	}
+	if response.StatusCode/100 == 2 {
+		return false, json.Unmarshal(text, out)
+	}
+	return response.StatusCode == http.StatusServiceUnavailable, refusal(response.StatusCode, text)
+}
+
+func refusal(status int, text []byte) error {
+	var problem struct {
+		Decision
+		Detail string `json:"detail"`
+	}
+	json.Unmarshal(text, &problem) // a proxy in front of the server may answer anything
+	if problem.Limit != "" {
+		return &DeniedError{problem.Decision}
+	}
+	return &StatusError{status, problem.Detail}
+}

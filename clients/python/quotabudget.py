@@ -1,0 +1,201 @@
+"""Charges a quota ledger over HTTP: the API of quotactl serve. Needs only the standard library.
+
+    ledger = Ledger("http://127.0.0.1:8080", journal="night.journal")
+    ledger.replay()
+    ledger.charge(method="youtube.videos.list")
+    with ledger.hold(bucket="tokens", units=4096) as hold:
+        hold.used = {"tokens": call_the_model()}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+from typing import Any, Optional
+
+TRIES = 3  # of a request whose answer was lost
+
+
+class QuotaError(Exception):
+    """A refusal of the server. status is 0 if the server could not be reached."""
+
+    def __init__(self, status: int, detail: str):
+        super().__init__(f"quota: {status} {detail}" if status else f"quota: {detail}")
+        self.status, self.detail = status, detail
+
+
+class Denied(QuotaError):
+    """A charge that does not fit now, or never. decision has the fields of quotactl spend."""
+
+    def __init__(self, status: int, decision: dict[str, Any]):
+        super().__init__(status, decision.get("detail", ""))
+        self.decision = decision
+        self.never: bool = bool(decision.get("never"))
+        self.retry_at: Optional[str] = decision.get("retry_at")
+        self.retry_after: Optional[int] = decision.get("retry_after_seconds")  # seconds
+
+
+class Ledger:
+    """The ledger of one server. It may be used by several threads."""
+
+    def __init__(self, url: str, token: str = "", journal: str = "", timeout: float = 10.0):
+        """journal is a file that keeps what calls used until it is settled, "" for none; each
+        process needs one of its own. timeout is in seconds."""
+        self.url, self.token, self.timeout = url.rstrip("/"), token, timeout
+        self._journal = _Journal(journal) if journal else None
+
+    def charge(self, *, key: str = "", dry_run: bool = False, **cost: Any) -> dict[str, Any]:
+        """Takes the cost before a call: method and count, bucket and units, or costs (units by
+        bucket); labels, manual, credential. key makes it happen once. Raises Denied."""
+        return self._send("POST", "/v1/charges", {**cost, "dry_run": dry_run}, key)
+
+    def hold(self, *, ttl: str = "15m", key: str = "", note: str = "", **cost: Any) -> Hold:
+        """Sets the cost aside for a call whose price is known only after it. A hold that is not
+        settled within ttl becomes a charge. Raises Denied."""
+        body = {**cost, "ttl": ttl, "lapse": "charge", "note": note}
+        return Hold(self, self._send("POST", "/v1/holds", body, key))
+
+    def extend(self, hold: str, ttl: str) -> dict[str, Any]:
+        """Lets a hold last until ttl from now, unless it lasts longer."""
+        return self._send("PATCH", _path(hold), {"ttl": ttl})
+
+    def settle(self, hold: str, used: dict[str, int]) -> dict[str, Any]:
+        """Books what a call used, by bucket. The journal has it first, and until it is booked."""
+        if self._journal:
+            self._journal.keep(hold, used)
+        return self._settle(hold, used)
+
+    def release(self, hold: str) -> dict[str, int]:
+        """Gives back what is left of a hold, for a call that was never sent."""
+        return self._send("DELETE", _path(hold))["released"]
+
+    def replay(self) -> int:
+        """Settles what the journal kept when an earlier process ended, and returns how many calls
+        that were. Call it at the start."""
+        waiting = self._journal.load() if self._journal else []
+        for hold, used in waiting:
+            self._settle(hold, used)
+        return len(waiting)
+
+    def _settle(self, hold: str, used: dict[str, int]) -> dict[str, Any]:
+        try:
+            settled = self._send("POST", _path(hold) + "/settlements", {"costs": used})
+        except QuotaError as e:
+            # booked or refused for good: sending it again cannot book more
+            if self._journal and e.status // 100 == 4 and e.status not in (401, 403, 429):
+                self._journal.drop(hold)
+            raise
+        if self._journal:
+            self._journal.drop(hold)
+        return settled
+
+    def _send(self, method: str, path: str, body: Any = None, key: str = "") -> Any:
+        key = key or uuid.uuid4().hex
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._once(method, path, body, key)
+            except QuotaError as e:
+                if e.status not in (0, 503) or attempt == TRIES:
+                    raise
+            time.sleep(0.2 * attempt)
+
+    def _once(self, method: str, path: str, body: Any, key: str) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        if self.token:
+            headers["Authorization"] = "Bearer " + self.token
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=self.timeout) as response:
+                return json.loads(response.read())
+        except urllib.error.HTTPError as e:
+            try:
+                problem = json.loads(e.read())
+            except ValueError:  # a proxy in front of the server may answer anything
+                problem = {}
+            if problem.get("limit"):
+                raise Denied(e.code, problem) from None
+            raise QuotaError(e.code, problem.get("detail", e.reason)) from None
+        except (OSError, ValueError) as e:
+            raise QuotaError(0, str(e)) from e
+
+
+class Hold:
+    """Units that are set aside. As a context manager it settles what is in used at the end; without
+    that, or after an exception, it lapses into a charge."""
+
+    def __init__(self, ledger: Ledger, made: dict[str, Any]):
+        self.id: str = made["hold"]
+        self.expires_at: str = made["expires_at"]
+        self.units: dict[str, int] = made["units"]
+        self.remaining: dict[str, int] = made["remaining"]
+        self.used: Optional[dict[str, int]] = None
+        self._ledger = ledger
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.used is not None:
+            self._ledger.settle(self.id, self.used)
+
+
+class _Journal:
+    """A file with a line of JSON for each settlement, and another once it is booked."""
+
+    def __init__(self, path: str):
+        self._path, self._lock = path, threading.Lock()
+        self._waiting = len(self.load())
+
+    def load(self) -> list[tuple[str, dict[str, int]]]:
+        """Returns what waits, oldest first. A line that a crash cut off is skipped: its settlement
+        was never sent, and the hold lapses into a charge."""
+        waiting: dict[str, dict[str, int]] = {}
+        try:
+            with open(self._path, encoding="utf-8", errors="replace") as file:
+                rows = file.readlines()
+        except FileNotFoundError:
+            return []
+        for row in rows:
+            try:
+                line = json.loads(row)
+                hold = line["hold"]
+            except (ValueError, TypeError, KeyError):
+                continue
+            if line.get("done"):
+                waiting.pop(hold, None)
+            else:
+                waiting[hold] = line.get("used", {})
+        return list(waiting.items())
+
+    def keep(self, hold: str, used: dict[str, int]) -> None:
+        with self._lock:
+            self._waiting += 1
+            self._write({"hold": hold, "used": used})
+
+    def drop(self, hold: str) -> None:
+        with self._lock:
+            self._waiting -= 1
+            if self._waiting <= 0:
+                self._waiting = 0
+                os.truncate(self._path, 0)
+            else:
+                self._write({"hold": hold, "done": True})
+
+    def _write(self, line: dict[str, Any]) -> None:
+        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(fd, ("\n" + json.dumps(line) + "\n").encode())
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _path(hold: str) -> str:
+    return "/v1/holds/" + urllib.parse.quote(hold, safe="")
