@@ -46,10 +46,11 @@ const endless = "endless"
 
 // mix is what every process charges, over and over, until nothing of it fits.
 type mix struct {
-	limits  []quota.Limit
-	costs   [][]quota.Cost
-	callers int  // goroutines of each process; 0 for inFlight
-	holds   bool // what takes more than one unit is held and settled
+	limits   []quota.Limit
+	costs    [][]quota.Cost
+	callers  int  // goroutines of each process; 0 for inFlight
+	holds    bool // what takes more than one unit is held and settled
+	corrects bool // every tenth round takes units off the log
 }
 
 func mixes() map[string]mix {
@@ -74,6 +75,13 @@ func mixes() map[string]mix {
 			callers: 5,
 			holds:   true,
 		},
+		"charges, holds and corrections": {
+			limits:   []quota.Limit{{Bucket: "default", Units: 1500, Window: day}},
+			costs:    [][]quota.Cost{{{Bucket: "default", Units: 3}}, {{Bucket: "default", Units: 1}}},
+			callers:  2,
+			holds:    true,
+			corrects: true,
+		},
 		endless: {
 			limits: []quota.Limit{{Bucket: "default", Units: 1_000_000, Window: day}},
 			costs:  [][]quota.Cost{{{Bucket: "default", Units: 1}}},
@@ -96,7 +104,7 @@ func mixes() map[string]mix {
 }
 
 // child waits for the end of its input, then charges until it is denied everything, and prints each
-// charge that it was told is allowed: its ID, and its units of each bucket.
+// charge that is allowed: its ID, and its units of each bucket.
 func child(ledgerURL string, m mix) error {
 	l, err := ledger.Open(context.Background(), ledgerURL)
 	if err != nil {
@@ -117,8 +125,13 @@ func child(ledgerURL string, m mix) error {
 
 // spend charges each of the costs in turn, until none of them is allowed any more.
 func (m mix) spend(l *ledger.Ledger) error {
-	for denied := 0; denied < len(m.costs); {
+	for denied, round := 0, 0; denied < len(m.costs); round++ {
 		denied = 0
+		if m.corrects && round%10 == 5 {
+			if err := m.correct(l); err != nil {
+				return err
+			}
+		}
 		for _, costs := range m.costs {
 			c := quota.Charge{Credential: "key1", ID: quota.NewID(time.Now()), Costs: costs}
 			for _, cost := range costs {
@@ -148,6 +161,17 @@ func (m mix) spend(l *ledger.Ledger) error {
 		}
 	}
 	return nil
+}
+
+// correct takes two units off the newest entries, which makes room for others.
+func (m mix) correct(l *ledger.Ledger) error {
+	a := quota.Adjust{Credential: "key1", ID: quota.NewID(time.Now()), Bucket: "default", Units: -2,
+		Limits: m.limits}
+	_, err := l.Adjust(context.Background(), a)
+	if err == nil {
+		_, err = os.Stdout.WriteString(a.ID + " default=-2\n")
+	}
+	return err
 }
 
 // hold takes what a charge would, in two steps.

@@ -92,8 +92,8 @@ func isID(text string) bool {
 // MaxBuckets is the most buckets that one charge or reservation may take from.
 const MaxBuckets = 16
 
-// ReservationID joins an ID and the buckets that a reservation is of, in their order: whoever has
-// it knows them.
+// ReservationID joins an ID and the buckets that a reservation is of, in their order, so that the
+// name is enough to find them.
 func ReservationID(id string, buckets ...string) string {
 	return strings.Join(buckets, "+") + "." + id
 }

@@ -9,7 +9,7 @@ type Others struct {
 	Window string `json:"window"` // as Window.String writes it
 	At     int64  `json:"at"`     // Unix µs
 	Units  int64  `json:"units"`
-	// Level is that of a restoring window at At, with these units: see Rate.
+	// Level is the level of a restoring window at At, with these units: see Rate.
 	Level int64 `json:"level,omitempty"`
 }
 

@@ -72,8 +72,8 @@ func TestNextReset(t *testing.T) {
 		return now.Add(time.Duration(n) * time.Minute).UnixMicro()
 	}
 	for _, c := range []struct {
-		what              string
-		known, told, want int // minutes from now; 0 for none
+		what                  string
+		known, reported, want int // minutes from now; 0 for none
 	}{
 		{"the first", 0, 30, 30},
 		{"past", 30, -1, 30},
@@ -91,7 +91,7 @@ func TestNextReset(t *testing.T) {
 		{"after a long pause", -600, 20, 20},
 	} {
 		w := window(t, "anchored 1h", "")
-		got := w.NextReset(minutes(c.known), minutes(c.told), now.UnixMicro())
+		got := w.NextReset(minutes(c.known), minutes(c.reported), now.UnixMicro())
 		if got != minutes(c.want) {
 			t.Errorf("%s: %s, want %d minutes from now", c.what,
 				time.UnixMicro(got).Sub(now), c.want)

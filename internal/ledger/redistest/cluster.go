@@ -100,7 +100,7 @@ func (c *Cluster) Owner(slot int64) int {
 }
 
 // Move moves a slot from one master to another, one key at a time, as redis-cli --cluster reshard
-// does. It waits until a client was told that a part of its keys has gone, and until one was sent
+// does. It waits until a client has met a slot in two parts, and until one was sent
 // on to the other node.
 func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
 	t.Helper()
@@ -110,7 +110,7 @@ func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
 	}
 	c.do(t, to, "cluster", "setslot", slot, "importing", c.ID(t, from))
 	c.do(t, from, "cluster", "setslot", slot, "migrating", c.ID(t, to))
-	told := func(code string) int {
+	replies := func(code string) int {
 		count := func(s *redis.Client) int {
 			return strings.Count(s.Info(ctx, "errorstats").Val(), "errorstat_"+code)
 		}
@@ -125,11 +125,11 @@ func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
 		}
 		check(t, source.Migrate(ctx, host, port, keys[0], 0, 5*time.Second).Err())
 		if moved == 0 {
-			split := func() bool { return told("TRYAGAIN") > 0 }
+			split := func() bool { return replies("TRYAGAIN") > 0 }
 			c.await(t, "a client met a slot in two parts", split)
 		}
 	}
-	c.await(t, "a client was sent on", func() bool { return told("ASK") > 0 })
+	c.await(t, "a client was sent on", func() bool { return replies("ASK") > 0 })
 	for _, s := range []*Server{to, from} {
 		c.do(t, s, "cluster", "setslot", slot, "node", c.ID(t, to))
 	}
