@@ -1,0 +1,90 @@
+package serve
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// writeCertificate writes a certificate of its own with a serial number, and its key. at is the
+// files' time.
+func writeCertificate(t *testing.T, cert, key string, serial int64, at time.Time) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial),
+		Subject:  pkix.Name{CommonName: "quota.lan"},
+		NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	must(t, err)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	must(t, err)
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der},
+		key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		must(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+		must(t, os.Chtimes(path, at, at))
+	}
+}
+
+// TestSecure serves the certificate of the files, also after they change. Files that cannot be read
+// keep the last one in force.
+func TestSecure(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
+	log := slog.New(slog.DiscardHandler)
+	if _, err := Secure(cert, key, log); err == nil {
+		t.Error("files that are missing are no error")
+	}
+	if config, err := Secure("", "", log); config != nil || err != nil {
+		t.Errorf("without files: %v, %v", config, err)
+	}
+	at := time.Now().Add(-time.Hour)
+	writeCertificate(t, cert, key, 1, at)
+	config, err := Secure(cert, key, log)
+	must(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	ended := make(chan error, 1)
+	ctx := t.Context()
+	go func() { ended <- Serve(ctx, listener, http.NotFoundHandler(), config, time.Second) }()
+	serial := func() int64 {
+		t.Helper()
+		conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		must(t, err)
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	if got := serial(); got != 1 {
+		t.Errorf("certificate %d, want 1", got)
+	}
+	writeCertificate(t, cert, key, 2, at.Add(time.Minute))
+	if got := serial(); got != 2 {
+		t.Errorf("certificate %d after a change, want 2", got)
+	}
+	must(t, os.WriteFile(cert, []byte("torn"), 0o600))
+	if got := serial(); got != 2 {
+		t.Errorf("certificate %d after a torn write, want 2", got)
+	}
+	writeCertificate(t, cert, key, 3, at.Add(2*time.Minute))
+	if got := serial(); got != 3 {
+		t.Errorf("certificate %d once it is whole again, want 3", got)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("the server ended: %v", err)
+	default:
+	}
+}
