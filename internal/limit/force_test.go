@@ -60,7 +60,7 @@ func TestNoWindowHasMore(t *testing.T) {
 	})
 }
 
-// TestCounterError checks the error bound in docs/api.md. The estimate is too low by at most
+// TestCounterError checks the error bound of the counter. The estimate is too low by at most
 // the previous window's units times the part of it that has left, and too high by at most its
 // units times the other part.
 func TestCounterError(t *testing.T) {
