@@ -76,6 +76,7 @@ quotactl config init
 quotactl costs
 quotactl costs anthropic.messages.create
 quotactl costs check list.yaml
+quotactl costs import feed.json --into prices.yaml
 quotactl costs test list.yaml --request request.http
 quotactl costs test list.yaml --request request.http --response response.http
 quotactl costs test list.yaml --request request.http --response refused.http
@@ -207,7 +208,7 @@ func jsonCall(t *testing.T, dir string) {
 	list := strings.Replace(read(t, "costs/anthropic.yaml"), "output: min(body.max_tokens, p95)",
 		"output: {estimate: 100, most: body.max_tokens}", 1)
 	for name, text := range map[string]string{
-		"list.yaml": list,
+		"list.yaml": list, "prices.yaml": pricesText, "feed.json": feedText,
 		"crontab": "@daily quotactl exec --units 3 -- nightly\n" +
 			"@daily quotactl exec --method youtube.videos.list --count 2 -- list.sh\n",
 		"request.http": "POST /v1/messages HTTP/1.1\nHost: api.anthropic.com\n\n" +
@@ -260,3 +261,25 @@ func titleOf(page map[string]fieldsOf, command string) string {
 	}
 	return found
 }
+
+// pricesText and feedText are a price list and a data set that changes, adds and drops a row of it.
+const (
+	pricesText = `hosts: [api.example.test]
+credential: bearer
+sources: {page: {status: official, date: 2026-06, text: the price page}}
+split: {model: body.model}
+tables:
+  price:
+    source: page
+    columns: [output, input]
+    rows:
+      a: {input: 1, output: 4}
+      b: {input: 1, output: 4}
+buckets: {money: {unit: usd/1000000}}
+methods:
+  x.ask: {route: POST /ask, source: page, take: {money: "price(model, {input: len(body)})"}}
+`
+	feedText = `[{"id":"prices","models":[
+{"id":"a","prices":[{"constraint":{"start_date":"2026-01-01"},"prices":{"input_mtok":2,"output_mtok":8}}]},
+{"id":"c","prices":{"input_mtok":2,"output_mtok":8}}]}]`
+)

@@ -36,6 +36,7 @@ grammar: words
 sqlite:
 costs: . costs/formula grammar quota untrusted words
 costs/formula: quota
+costs/feed: costs costs/formula untrusted words
 untrusted: quota
 catalog: sqlite
 bill: costs costs/formula quota untrusted

@@ -110,7 +110,7 @@ is known only after the call, has no number: name the method to see how it is co
 	c.Flags().StringVar(&upstream, "upstream", "", "whose prices (default: the list's default, "+
 		"or that of METHOD)")
 	c.Flags().StringVar(&at, "at", "", "`DAY` whose prices to show (default: today)")
-	c.AddCommand(a.costsCheck(), a.costsTest())
+	c.AddCommand(a.costsCheck(), a.costsTest(), a.costsImport(), a.costsUpdate())
 	return c
 }
 
@@ -140,7 +140,7 @@ func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 	list := priceList{Version: table.Version, Profile: table.ProfileName(), Methods: []pricing{},
 		Buckets: []dailyUnit{}, Upstream: table.Upstream, At: table.Day(), Rows: []priceRow{}}
 	for _, prices := range table.Tables() {
-		for _, r := range prices.Rows {
+		for _, r := range prices.On(table.Day()) {
 			list.addRow(table, prices.Name, r)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -17,17 +19,24 @@ type Live struct {
 // loaded is a configuration, and what its files looked like before they were last read, even if
 // what they held then was refused.
 type loaded struct {
-	cfg         *Config
-	file, costs stamp
+	cfg   *Config
+	files []stamp
 }
 
 // look is the configuration with its files as they look now.
 func look(cfg *Config) *loaded {
-	return &loaded{cfg, stampOf(cfg.File), stampOf(cfg.CostsFile)}
+	l := &loaded{cfg, []stamp{stampOf(cfg.File), stampOf(cfg.CostsFile)}}
+	if cfg.CostsFile != "" && cfg.Prices != nil {
+		for _, name := range cfg.Prices.Files() {
+			path := filepath.Join(filepath.Dir(cfg.CostsFile), name)
+			l.files = append(l.files, stampOf(path))
+		}
+	}
+	return l
 }
 
 // same reports whether the files look alike.
-func (l *loaded) same(m *loaded) bool { return l.file.same(m.file) && l.costs.same(m.costs) }
+func (l *loaded) same(m *loaded) bool { return slices.EqualFunc(l.files, m.files, stamp.same) }
 
 // LoadLive is Load for a daemon, which reloads the configuration later and follows the default
 // schedule if none is configured.

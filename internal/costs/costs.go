@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
@@ -138,6 +141,28 @@ type Source struct {
 type PriceTable struct {
 	Name string
 	formula.Table
+	Feed     Feed
+	defaults map[string]yaml.Node
+}
+
+// Feed is where the rows of a table come from.
+type Feed struct {
+	URL       string
+	Format    string
+	Providers []string // what feeds call the upstream; its name by default
+}
+
+// Usual returns the figure of a column that a row leaves out, if there is one.
+func (t PriceTable) Usual(column string, row map[string]float64) (figure float64, ok bool) {
+	usual, ok := t.defaults[column]
+	if !ok {
+		return 0, false
+	}
+	if figure, err := strconv.ParseFloat(usual.Value, 64); err == nil {
+		return figure, true
+	}
+	figure, ok = row[usual.Value]
+	return figure, ok
 }
 
 // At returns the same table with the prices of a day such as 2026-12-01.
@@ -152,18 +177,17 @@ func (t *Table) Day() string {
 	return cmp.Or(t.day, time.Now().UTC().Format(time.DateOnly))
 }
 
-// Tables lists the tables of the list with the rows that count on its day.
-func (t *Table) Tables() (all []PriceTable) {
-	for _, table := range t.tables {
-		table.Rows = slices.DeleteFunc(slices.Clone(table.Rows), func(r formula.Row) bool {
-			later := func(other formula.Row) bool {
-				return other.Key == r.Key && other.Since > r.Since && other.Counts(t.Day())
-			}
-			return !r.Counts(t.Day()) || slices.ContainsFunc(table.Rows, later)
-		})
-		all = append(all, table)
-	}
-	return all
+// Tables lists the tables of the list.
+func (t *Table) Tables() []PriceTable { return t.tables }
+
+// On returns the rows that count on a day.
+func (t PriceTable) On(day string) []formula.Row {
+	return slices.DeleteFunc(slices.Clone(t.Rows), func(r formula.Row) bool {
+		later := func(other formula.Row) bool {
+			return other.Key == r.Key && other.Since > r.Since && other.Counts(day)
+		}
+		return !r.Counts(day) || slices.ContainsFunc(t.Rows, later)
+	})
 }
 
 // Source returns the source of that name.

@@ -63,6 +63,7 @@ type fileTable struct {
 	Columns, Prompt       []string
 	Defaults              map[string]yaml.Node
 	Unknown, Warn, Source string
+	Feed                  Feed
 	Rows                  entries[fileRows]
 }
 

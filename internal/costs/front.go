@@ -139,6 +139,9 @@ func (p *parser) listed(front *grammar.File, name string, u fileUpstream, at gra
 		}
 		return t
 	}
+	if u.list == nil {
+		p.list.files = append(p.list.files, u.path)
+	}
 	if p.shipped {
 		p.list.tables[name] = sync.OnceValue(read)
 	} else if t := read(); t != nil {

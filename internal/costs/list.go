@@ -17,6 +17,7 @@ import (
 type List struct {
 	tables map[string]func() *Table
 	usual  string
+	files  []string
 }
 
 // Upstream is the price list of the upstream of that name, in the profile that the list chooses; ""
@@ -36,12 +37,15 @@ func (l *List) Upstream(name string) (*Table, error) {
 // Upstreams lists the names that Upstream takes.
 func (l *List) Upstreams() []string { return sorted(l.tables) }
 
+// Files lists the files that the list names, relative to its folder.
+func (l *List) Files() []string { return l.files }
+
 // Usual is the table of the upstream that is meant where none is named.
 func (l *List) Usual() *Table { return l.tables[l.usual]() }
 
 // With is the same list with another table of one of its upstreams: another profile.
 func (l *List) With(t *Table) *List {
-	view := List{tables: maps.Clone(l.tables), usual: l.usual}
+	view := List{tables: maps.Clone(l.tables), usual: l.usual, files: l.files}
 	view.tables[t.Upstream] = func() *Table { return t }
 	return &view
 }

@@ -44,7 +44,8 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 	}
 	t.check(at)
 	r.scope.Tables[name] = t.Table
-	r.table.tables = append(r.table.tables, PriceTable{name, t.Table})
+	r.table.tables = append(r.table.tables, PriceTable{name, t.Table, f.Feed,
+		f.Defaults})
 	if f.Warn != "" {
 		r.table.warns = append(r.table.warns, warning{name, f.Warn, t.Table})
 	}

@@ -183,8 +183,8 @@ func TestPricesOfADay(t *testing.T) {
 		if got := quoted(q.Costs); got != c.want || unlisted(q.Unlisted) != c.unlisted {
 			t.Errorf("%s on %s: %s, unlisted %v", c.model, c.day, got, q.Unlisted)
 		}
-		for _, prices := range table.At(c.day).Tables() {
-			for _, r := range prices.Rows {
+		for _, prices := range table.Tables() {
+			for _, r := range prices.On(c.day) {
 				if r.Key == c.model && c.unlisted != "" || !r.Counts(c.day) {
 					t.Errorf("on %s the rows have %+v", c.day, r)
 				}

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget"
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/costs/feed"
+	"quotabudget/internal/words"
+)
+
+// feedChanges is what a feed changes, adds and drops in price lists.
+type feedChanges struct {
+	Changed []changedRow `json:"changed"`
+	Added   []changedRow `json:"added"`
+	Dropped []changedRow `json:"dropped"`
+	Refused []refusedRow `json:"refused"`
+}
+
+type changedRow struct {
+	Upstream string             `json:"upstream"`
+	Row      string             `json:"row"`
+	Before   map[string]float64 `json:"before"`
+	After    map[string]float64 `json:"after"`
+	Since    *string            `json:"since"`
+	Source   string             `json:"source"`
+	Date     string             `json:"date"`
+}
+
+type refusedRow struct {
+	Upstream string `json:"upstream"`
+	Row      string `json:"row"`
+	Reason   string `json:"reason"`
+}
+
+// importFlags are the flags of costs import and costs update.
+type importFlags struct {
+	format, upstream, into string
+	write, yes             bool
+}
+
+func (f *importFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.upstream, "upstream", "", "`NAME` of the upstream (default: the list's default)")
+	c.Flags().StringVar(&f.into, "into", "", "`FILE` of the price list (default: that in force)")
+	c.Flags().BoolVar(&f.write, "write", false, "write the rows into the list")
+	c.Flags().BoolVar(&f.yes, "yes", false, "drop rows, and change prices more than threefold, too")
+}
+
+func (a *app) costsImport() *cobra.Command {
+	var f importFlags
+	c := &cobra.Command{
+		Use:   "import FILE|URL",
+		Short: "Compare a price list with a public data set, or rewrite its rows",
+		Long: `import reads the prices of a data set, shows in what the table of a price list differs, the
+largest change first, and writes the rows with --write. Formulas, comments and all other lines stay.
+It refuses to drop rows, and to change a price more than threefold, unless --yes is given, and exits
+with 1 then.`,
+		Example: `  quotactl costs import data.json --upstream openai --into costs/openai.yaml
+  quotactl costs import https://models.dev/api.json --upstream anthropic --write`,
+		Args: cli.Args("FILE|URL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if f.format != "" && !slices.Contains(feed.Formats, f.format) {
+				return cli.Usagef("--format must be one of %s", strings.Join(feed.Formats, ", "))
+			}
+			list, err := a.listFile(c.Context(), f)
+			if err != nil {
+				return err
+			}
+			if f.format != "" {
+				list.table.Feed.Format = f.format
+			}
+			list.data, list.day, err = readFeed(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.importFeeds(c.Context(), f, []*listFile{list})
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&f.format, "format", "", "`NAME` of the format: genai-prices, models.dev or "+
+		"litellm (default: detected)")
+	return c
+}
+
+func (a *app) costsUpdate() *cobra.Command {
+	var f importFlags
+	c := &cobra.Command{
+		Use:   "update",
+		Short: "Compare the price lists with the data sets that they name",
+		Long: `update does what import does, for each table of the price lists in force that names its
+feed. A feed that has not changed since its rows were written is not compared again. If a feed cannot
+be fetched, the rows stay as they are, and the command exits with 69.`,
+		Example: `  quotactl costs update
+  quotactl costs update --write   # from cron`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			lists, err := a.feedLists(c.Context(), f)
+			if err != nil {
+				return err
+			}
+			return a.update(c.Context(), f, lists)
+		},
+	}
+	f.add(c)
+	return c
+}
+
+// listFile is the file of one upstream's price list, its table of model prices, and a feed.
+type listFile struct {
+	path  string // "" for a list that ships
+	text  string
+	list  *costs.Table
+	table costs.PriceTable
+	data  []byte
+	day   string // of the feed
+}
+
+// listFile reads the price list that the flags name, or the one in force.
+func (a *app) listFile(ctx context.Context, f importFlags) (*listFile, error) {
+	path := f.into
+	if path == "" {
+		cfg, err := a.Load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		path = cfg.CostsFile
+	}
+	if path == "" {
+		return shippedFile(cmp.Or(f.upstream, costs.Shipped().Usual().Upstream), f.write)
+	}
+	list, err := config.Prices(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	name := f.upstream
+	if all := list.Upstreams(); len(all) == 1 {
+		name = all[0]
+	}
+	table, err := list.Upstream(name)
+	if err != nil {
+		return nil, cli.Usagef("%w", err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if of, ok := fileOf(text, table.Upstream); ok {
+		path = filepath.Join(filepath.Dir(path), of)
+		if text, err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+	}
+	return newListFile(path, string(text), table, f.upstream)
+}
+
+// fileOf returns the file of an upstream that an index of price lists names.
+func fileOf(index []byte, upstream string) (path string, ok bool) {
+	var front struct{ Upstreams map[string]yaml.Node }
+	if yaml.Unmarshal(index, &front) != nil {
+		return "", false
+	}
+	n, ok := front.Upstreams[upstream]
+	return n.Value, ok && n.Kind == yaml.ScalarNode
+}
+
+// shippedFile returns a list that ships, which only a copy of the lists can replace.
+func shippedFile(upstream string, write bool) (*listFile, error) {
+	if write {
+		return nil, cli.Hint(cli.Usagef("the price lists that ship cannot be written"),
+			"name a file with --into, or with costs: in quota.yaml")
+	}
+	table, err := costs.Shipped().Upstream(upstream)
+	if err != nil {
+		return nil, cli.Usagef("%w", err)
+	}
+	text, err := fs.ReadFile(quotabudget.Costs(), "costs/"+upstream+".yaml")
+	if err != nil {
+		return nil, err
+	}
+	return newListFile("", string(text), table, upstream)
+}
+
+func newListFile(path, text string, list *costs.Table, provider string) (*listFile, error) {
+	for _, table := range list.Tables() {
+		if slices.Contains(table.Columns, "input") && slices.Contains(table.Columns, "output") {
+			if len(table.Feed.Providers) == 0 {
+				table.Feed.Providers = []string{cmp.Or(provider, list.Upstream)}
+			}
+			return &listFile{path: path, text: text, list: list, table: table}, nil
+		}
+	}
+	return nil, fmt.Errorf("the price list of %s has no table with the columns input and output",
+		list.Upstream)
+}
+
+// importFeeds compares the lists with their feeds, writes them if asked to, and prints the result.
+func (a *app) importFeeds(ctx context.Context, f importFlags, lists []*listFile) error {
+	out := feedChanges{[]changedRow{}, []changedRow{}, []changedRow{}, []refusedRow{}}
+	for _, l := range lists {
+		if err := a.importFeed(ctx, f, l, &out); err != nil {
+			return err
+		}
+	}
+	err := a.Print(out, func() error { return a.sayChanges(out, f.write) })
+	if err == nil && len(out.Refused) > 0 {
+		err = cli.Hint(fmt.Errorf("%s refused", words.Plural(int64(len(out.Refused)), "change")),
+			"--yes accepts them")
+	}
+	return err
+}
+
+func (a *app) importFeed(ctx context.Context, f importFlags, l *listFile, out *feedChanges) error {
+	models, format, err := feed.Parse(l.data, l.table.Feed.Format, l.table.Feed.Providers...)
+	if err != nil {
+		return fmt.Errorf("the feed of %s cannot be used: %w; its rows stay as they are", l.list.Upstream, err)
+	}
+	var accepted []feed.Difference
+	for _, d := range feed.Compare(l.table, models, format, l.list.Day()) {
+		out.add(l, d, f.yes)
+		if d.Refused == "" || f.yes {
+			accepted = append(accepted, d)
+		}
+	}
+	if !f.write || len(accepted) == 0 {
+		return nil
+	}
+	next, err := feed.Rewrite(l.text, l.table, accepted, format,
+		"the prices of the data set "+format, l.day)
+	if err == nil {
+		_, err = costs.ParseList(l.list.Upstream+".yaml", []byte(next), nil)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is left as it was: %w", l.path, err)
+	}
+	return replaceFile(l.path, next)
+}
+
+func (c *feedChanges) add(l *listFile, d feed.Difference, consent bool) {
+	row := changedRow{Upstream: l.list.Upstream, Row: d.Row, Before: d.Before, After: d.After,
+		Since: words.OrNull(d.Since), Source: d.Source, Date: l.day}
+	switch {
+	case d.After == nil:
+		source := l.list.Source(d.Source)
+		row.Source, row.Date = source.Text, source.Date
+		c.Dropped = append(c.Dropped, row)
+	case d.Before == nil:
+		c.Added = append(c.Added, row)
+	default:
+		c.Changed = append(c.Changed, row)
+	}
+	if d.Refused != "" && !consent {
+		c.Refused = append(c.Refused, refusedRow{l.list.Upstream, d.Row, d.Refused})
+	}
+}
+
+// replaceFile replaces a file in one step.
+func replaceFile(path, text string) error {
+	path, err := filepath.EvalSymlinks(path) // a link stays one
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".costs-*.yaml")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name()) // if it was not renamed
+	_, err = temporary.WriteString(text)
+	err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(), temporary.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(temporary.Name(), path)
+}
+
+func (a *app) sayChanges(c feedChanges, wrote bool) error {
+	s := a.Screen()
+	refused := map[refusedRow]string{}
+	for _, r := range c.Refused {
+		refused[refusedRow{r.Upstream, r.Row, ""}] = r.Reason
+	}
+	t := s.Table("upstream", "row", "change", "refused")
+	for _, r := range slices.Concat(c.Changed, c.Added, c.Dropped) {
+		t.AppendRow([]any{r.Upstream, r.Row, r.words(),
+			refused[refusedRow{r.Upstream, r.Row, ""}]})
+	}
+	if len(c.Changed)+len(c.Added)+len(c.Dropped) > 0 {
+		if err := s.Draw(t, cli.Cut("change", 30), cli.Drop("upstream")); err != nil {
+			return err
+		}
+	}
+	done := "nothing is written without --write"
+	if wrote {
+		done = "what is not refused is written"
+	}
+	return s.Say("%d changed, %d added, %d dropped, %d refused: %s\n", len(c.Changed), len(c.Added),
+		len(c.Dropped), len(c.Refused), done)
+}
+
+// words returns the figures that change: "input 2 to 3".
+func (r changedRow) words() string {
+	switch {
+	case r.After == nil:
+		return "dropped"
+	case r.Before == nil:
+		return "added: input " + figure(r.After["input"]) + ", output " + figure(r.After["output"])
+	}
+	var parts []string
+	for _, column := range slices.Sorted(maps.Keys(r.After)) {
+		if before, after := r.Before[column], r.After[column]; before != after {
+			parts = append(parts, column+" "+figure(before)+" to "+figure(after))
+		}
+	}
+	return cmp.Or(strings.Join(parts, ", "), "prices of longer prompts")
+}
+
+func figure(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// today is the day of a feed that is fetched.
+func today() string { return time.Now().UTC().Format(time.DateOnly) }

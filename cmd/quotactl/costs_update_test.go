@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// TestCostsUpdate fetches the feed that a list names: once while it stays the same, and nothing
+// that it redirects to. Whatever the server returns, the rows stay unless they are good.
+func TestCostsUpdate(t *testing.T) {
+	var feed atomic.Value
+	var full atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text := feed.Load().(string)
+		tag := fmt.Sprintf("\"%x\"", text)
+		switch {
+		case text == "redirect":
+			http.Redirect(w, r, "/else", http.StatusFound)
+		case r.Header.Get("If-None-Match") == tag:
+			w.WriteHeader(http.StatusNotModified)
+		default:
+			full.Add(1)
+			w.Header().Set("ETag", tag)
+			fmt.Fprint(w, text)
+		}
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "maker.yaml")
+	must(t, os.WriteFile(path, []byte(`hosts: [api.example.test]
+credential: bearer
+sources:
+  page: {status: official, date: 2026-06, text: the price page}
+split: {model: body.model}
+tables:
+  price:
+    source: page
+    feed: {url: `+server.URL+`/prices.json}
+    columns: [output, input]
+    rows:
+      a: {input: 1, output: 4}
+buckets: {money: {unit: usd/1000000}}
+methods:
+  x.ask: {route: POST /ask, source: page, take: {money: "price(model, {input: len(body)})"}}
+`), 0o600))
+	row := func(input string) string {
+		return `[{"id":"maker","models":[{"id":"a","prices":{"input_mtok":` + input +
+			`,"output_mtok":4}}]}]`
+	}
+	for _, c := range []struct {
+		feed    string
+		code    int
+		input   string // in the file
+		fetched int64  // responses with prices so far
+	}{
+		{row("2"), 0, "input: 2,", 1},
+		{row("2"), 0, "input: 2,", 1},
+		{row("2.5"), 0, "input: 2.5,", 2},
+		{row("250"), 1, "input: 2.5,", 3},
+		{row("-1"), 1, "input: 2.5,", 4},
+		{"<html>", 1, "input: 2.5,", 5},
+		{"redirect", 69, "input: 2.5,", 5},
+		{row("3.25"), 0, "input: 3.25,", 6},
+	} {
+		feed.Store(c.feed)
+		code, _, stderr := call(t, []string{"costs", "update", "--into", path, "--write"},
+			"QUOTA_STATE_DIR", dir)
+		text, err := os.ReadFile(path)
+		must(t, err)
+		if code != c.code || !strings.Contains(string(text), c.input) || full.Load() != c.fetched {
+			t.Errorf("%.40s: exit %d, %s, fetched %d\n%s", c.feed, code, stderr, full.Load(), text)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package feed
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/costs/formula"
+)
+
+// columnNames are what the columns of a table are called in feeds.
+var columnNames = map[string]string{"input": "input", "output": "output", "cached": "cache_read",
+	"read": "cache_read", "cache_read": "cache_read", "write": "cache_write",
+	"cache_write": "cache_write", "write_1h": "cache_write_1h", "audio": "input_audio",
+	"audio_output": "output_audio", "context": "context", "max_output": "max_output"}
+
+// threefold is the factor by which a price may change without a person's consent.
+const threefold = 3
+
+// Difference is a row that a feed would change, add or drop.
+type Difference struct {
+	Row           string
+	Since         string              // day from which After counts; "" for always
+	Before, After figures             // by column; nil of what is added or dropped
+	Bands         map[float64]figures // of After
+	Refused       string              // why the difference needs consent; "" if it does not
+	Ratio         float64             // of the price that changes most; 1 or more
+	Source        string              // name of the source of the figures
+	append        bool                // a row by its date is added to those of the key
+}
+
+type figures = map[string]float64
+
+// Compare returns what a feed would change in a table, the largest change first. Source is the
+// name that the feed has in the list, and today the day of the comparison. Rows that the list has
+// from a newer source than the feed's day stay.
+func Compare(table costs.PriceTable, models []Model, source, today string) (all []Difference) {
+	c := comparison{table: table, source: source}
+	byRow := c.byRow(models)
+	inFeed := map[string]bool{}
+	for _, m := range models {
+		key := m.ID
+		if undated := formula.Undated(key); byRow[undated].ID == m.ID {
+			key = undated
+		}
+		inFeed[key], inFeed[m.ID] = true, true
+		latest := -1
+		for i, p := range m.Prices {
+			if p.Since <= today {
+				latest = i
+			}
+		}
+		for i, p := range m.Prices {
+			if i >= latest {
+				all = c.compare(all, key, p, today)
+			}
+		}
+	}
+	return append(c.sorted(all), c.dropped(inFeed, today)...)
+}
+
+type comparison struct {
+	table  costs.PriceTable
+	source string
+}
+
+// byRow returns the models that rows without a date stand for: the one of that name, else the newest
+// with a date behind it.
+func (c comparison) byRow(models []Model) map[string]Model {
+	all := map[string]Model{}
+	for _, m := range models {
+		if key := formula.Undated(m.ID); all[key].ID != key {
+			all[key] = m
+		}
+	}
+	for _, m := range models {
+		if all[m.ID].ID != "" {
+			all[m.ID] = m
+		}
+	}
+	maps.DeleteFunc(all, func(key string, _ Model) bool { return !c.has(key) })
+	return all
+}
+
+func (c comparison) has(key string) bool {
+	return slices.ContainsFunc(c.table.Rows, func(r formula.Row) bool { return r.Key == key })
+}
+
+// rowOf returns the row of a key that counts on a day.
+func (c comparison) rowOf(key, day string) (row formula.Row, ok bool) {
+	for _, r := range c.table.Rows {
+		if r.Key == key && r.Counts(day) {
+			row, ok = r, true
+		}
+	}
+	return row, ok
+}
+
+// compare adds the difference between a row and a price of the feed, if there is one.
+func (c comparison) compare(all []Difference, key string, p Price, today string) []Difference {
+	row, ok := c.rowOf(key, max(p.Since, today))
+	if !ok {
+		after := c.newRow(p)
+		if same, found := c.rowOf(formula.Undated(key), today); found && after != nil &&
+			maps.Equal(same.Figures, c.merged(same.Figures, p.Figures)) {
+			return all // that row is for it, too
+		}
+		if after != nil {
+			all = append(all, Difference{Row: key, Since: p.Since, After: after, Ratio: 1,
+				Bands: c.bands(p, after), Source: c.source})
+		}
+		return all
+	}
+	d := Difference{Row: key, Before: row.Figures, After: c.merged(row.Figures, p.Figures), Ratio: 1,
+		Source: c.source, append: p.Since > row.Since}
+	if d.append {
+		d.Since = p.Since
+	}
+	for above, prices := range p.Bands {
+		if d.Bands == nil {
+			d.Bands = map[float64]figures{}
+		}
+		d.Bands[above] = c.merged(d.After, prices)
+	}
+	before := map[float64]figures{}
+	for _, band := range row.Bands {
+		before[band.Above] = band.Figures
+	}
+	d.measure(c.table, d.Before, d.After)
+	for above, prices := range d.Bands {
+		d.measure(c.table, orElse(before[above], d.Before), prices)
+	}
+	same := maps.Equal(d.Before, d.After) && (len(d.Bands) == 0 ||
+		maps.EqualFunc(before, d.Bands, maps.Equal[figures, figures]))
+	switch {
+	case same:
+		return all
+	case len(before) > 0 && len(d.Bands) == 0 && d.Ratio > 1:
+		d.Refused = "the feed has no prices of its longer prompts"
+	case len(before) > 0 && len(d.Bands) == 0:
+		d.Bands = before
+	case math.IsInf(d.Ratio, 1):
+		d.Refused = "a price changes from or to 0"
+	case d.Ratio > threefold:
+		d.Refused = fmt.Sprintf("a price changes %.3g-fold", d.Ratio)
+	}
+	return append(all, d)
+}
+
+func orElse(a, b figures) figures {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// merged returns the figures of a row with those of the feed. A price that the feed does not have
+// changes with the input's.
+func (c comparison) merged(row, feed figures) figures {
+	after := maps.Clone(row)
+	factor := 1.0
+	if input, ok := feed["input"]; ok && row["input"] > 0 {
+		factor = input / row["input"]
+	}
+	for _, column := range c.table.Columns {
+		name := columnNames[column]
+		if figure, ok := feed[name]; ok && (name == "context" || name == "max_output") {
+			after[column] = max(figure, row[column]) // the most that a call can take
+		} else if ok {
+			after[column] = figure
+		} else if slices.Contains(c.table.Prompt, column) {
+			after[column] = rounded(row[column] * factor)
+		}
+	}
+	for _, column := range c.table.Columns {
+		_, known := feed[columnNames[column]]
+		if usual, ok := c.table.Usual(column, row); ok && !known && usual == row[column] {
+			after[column], _ = c.table.Usual(column, after)
+		}
+	}
+	return after
+}
+
+// newRow returns the figures of a row that the table lacks, nil without the main prices. A price
+// that the feed does not have is the most by what other rows have, compared with their input.
+func (c comparison) newRow(p Price) figures {
+	input, ok := p.Figures["input"]
+	if _, priced := p.Figures["output"]; !ok || !priced {
+		return nil
+	}
+	after := figures{}
+	for _, column := range c.table.Columns {
+		name, usual := columnNames[column], 0.0
+		if figure, ok := p.Figures[name]; ok {
+			after[column] = figure
+			continue
+		}
+		for _, r := range c.table.Rows {
+			switch {
+			case slices.Contains(c.table.Prompt, column) && r.Figures["input"] > 0:
+				usual = max(usual, rounded(input*r.Figures[column]/r.Figures["input"]))
+			case name == "context":
+				usual = max(usual, r.Figures[column])
+			}
+		}
+		switch {
+		case c.usual(column, after):
+		case name == "max_output":
+			after[column] = after["context"]
+		default:
+			after[column] = usual
+		}
+	}
+	return after
+}
+
+// usual sets a column to its default, if it has one.
+func (c comparison) usual(column string, row figures) bool {
+	figure, ok := c.table.Usual(column, row)
+	if ok {
+		row[column] = figure
+	}
+	return ok
+}
+
+func (c comparison) bands(p Price, row figures) (all map[float64]figures) {
+	for above, prices := range p.Bands {
+		if all == nil {
+			all = map[float64]figures{}
+		}
+		all[above] = c.merged(row, prices)
+	}
+	return all
+}
+
+// measure raises the ratio to that of the price that changes most.
+func (d *Difference) measure(table costs.PriceTable, before, after figures) {
+	for _, column := range table.Columns {
+		a, b := before[column], after[column]
+		name := columnNames[column]
+		price := name != "" || slices.Contains(table.Prompt, column)
+		switch {
+		case a == b, !price, name == "context", name == "max_output":
+		case a == 0 || b == 0:
+			d.Ratio = math.Inf(1)
+		default:
+			d.Ratio = max(d.Ratio, a/b, b/a)
+		}
+	}
+}
+
+// sorted orders changes by size, and then by name; what is added comes last.
+func (c comparison) sorted(all []Difference) []Difference {
+	slices.SortFunc(all, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), strings.Compare(a.Row, b.Row))
+	})
+	return all
+}
+
+// dropped returns the rows that the feed does not have: of those that it has written before, else of
+// all.
+func (c comparison) dropped(inFeed map[string]bool, today string) (all []Difference) {
+	own := func(r formula.Row) bool { return r.Source == c.source }
+	some := slices.ContainsFunc(c.table.Rows, own)
+	for _, r := range c.table.Rows {
+		if inFeed[r.Key] || strings.HasSuffix(r.Key, "*") || some && !own(r) || !r.Counts(today) {
+			continue
+		}
+		all = append(all, Difference{Row: r.Key, Before: r.Figures, Ratio: 1, Source: r.Source,
+			Refused: "the feed does not have it"})
+	}
+	return all
+}

@@ -1,0 +1,185 @@
+package feed_test
+
+import (
+	"strings"
+	"testing"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/costs/feed"
+)
+
+const list = `# prices of a model maker
+hosts: [api.example.test]
+credential: bearer
+sources:
+  page:   {status: official, date: 2026-06, text: "the price page"}   # read by hand
+split: {model: body.model}
+tables:
+  price:
+    source: page
+    unknown: dearest
+    columns: [output, input, cached, write_1h, context, max_output]
+    defaults: {cached: input}
+    prompt: [input, cached, write_1h]
+    rows:
+      # the small ones
+      small: {input: 1, output: 4, cached: 0.1, write_1h: 2, context: 1000, max_output: 100}   # since spring
+      "large": {input: 5, output: 30, write_1h: 10, context: 1000, max_output: 100,
+        above: {500: {input: 10, output: 45}}}
+      timed: {input: 2, output: 8, write_1h: 4, context: 1000, max_output: 100}
+      old: {input: 1, output: 1, write_1h: 2, context: 1000, max_output: 100}
+buckets: {money: {unit: usd/1000000}}
+methods:
+  x.ask: {route: POST /ask, source: page, take: {money: "price(model, {input: len(body)})"}}
+`
+
+// The same prices in each format: small costs twice as much, large as before but for its long
+// prompts, timed more from a day on, new is new, and old is gone.
+const (
+	genAI = `[{"id":"other","models":[]},{"id":"maker","models":[
+{"id":"small","context_window":2000,"prices":{"input_mtok":2,"output_mtok":8,"cache_read_mtok":0.2}},
+{"id":"large-20260101","context_window":1000,"prices":{"input_mtok":{"base":5,"tiers":[{"start":500,"price":11}]},
+"output_mtok":{"base":30,"tiers":[{"start":500,"price":45}]}}},
+{"id":"timed","prices":[{"prices":{"input_mtok":2,"output_mtok":8}},
+{"constraint":{"start_date":"2026-12-01"},"prices":{"input_mtok":3,"output_mtok":8}}]},
+{"id":"New:1","prices":{"input_mtok":3,"output_mtok":6}}]}]`
+	modelsDev = `{"maker":{"id":"maker","models":{
+"small":{"cost":{"input":2,"output":8,"cache_read":0.2},"limit":{"context":2000,"output":100}},
+"large-20260101":{"cost":{"input":5,"output":30,"tiers":[{"tier":{"size":500},"input":11,"output":45}]},
+"limit":{"context":1000,"output":100}},
+"timed":{"cost":{"input":2,"output":8}},
+"New:1":{"cost":{"input":3,"output":6}}}}}`
+	liteLLM = `{"sample_spec":{"litellm_provider":"one of many"},
+"small":{"litellm_provider":"maker","input_cost_per_token":2e-06,"output_cost_per_token":8e-06,
+"cache_read_input_token_cost":2e-07,"max_input_tokens":2000},
+"maker/large-20260101":{"litellm_provider":"maker","input_cost_per_token":5e-06,
+"output_cost_per_token":3e-05,"input_cost_per_token_above_1k_tokens":1.1e-05,
+"output_cost_per_token_above_1k_tokens":4.5e-05},
+"timed":{"litellm_provider":"maker","input_cost_per_token":2e-06,"output_cost_per_token":8e-06},
+"New:1":{"litellm_provider":"maker","input_cost_per_token":3e-06,"output_cost_per_token":6e-06}}`
+)
+
+const (
+	day      = "2026-11-26"
+	smallNew = `{output: 8, input: 2, cached: 0.2, write_1h: 4, context: 2000, max_output: 100, source: SOURCE}`
+	largeNew = `{output: 30, input: 5, write_1h: 10, context: 1000, max_output: 100, source: SOURCE, ` +
+		`above: {500: {output: 45, input: 11, cached: 11, write_1h: 22}}}`
+	timedNew = `[{input: 2, output: 8, write_1h: 4, context: 1000, max_output: 100}, ` +
+		`{output: 8, input: 3, write_1h: 6, context: 1000, max_output: 100, since: 2026-12-01, source: SOURCE}]`
+	added = `
+      "new:1": {output: 6, input: 3, write_1h: 6, context: 1000, max_output: 1000, source: SOURCE}`
+)
+
+// edited is the list with the new rows, and nothing else changed.
+func edited(source string, pairs ...string) string {
+	text := list
+	for i := 0; i+1 < len(pairs); i += 2 {
+		text = strings.Replace(text, pairs[i], strings.ReplaceAll(pairs[i+1], "SOURCE", source), 1)
+	}
+	return text
+}
+
+func tableOf(t *testing.T, text string) costs.PriceTable {
+	t.Helper()
+	table, err := costs.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table.Tables()[0]
+}
+
+// TestFormats: each format changes the same rows, keeps every other byte, and changes nothing when it
+// is imported again.
+func TestFormats(t *testing.T) {
+	const (
+		small = `{input: 1, output: 4, cached: 0.1, write_1h: 2, context: 1000, max_output: 100}`
+		large = "{input: 5, output: 30, write_1h: 10, context: 1000, max_output: 100,\n        above: {500: {input: 10, output: 45}}}"
+		timed = `{input: 2, output: 8, write_1h: 4, context: 1000, max_output: 100}`
+		page  = `"the price page"}   # read by hand`
+		old   = "      old: {input: 1, output: 1, write_1h: 2, context: 1000, max_output: 100}\n"
+	)
+	for format, data := range map[string]string{"genai-prices": genAI, "models.dev": modelsDev,
+		"litellm": strings.ReplaceAll(liteLLM, "above_1k", "above_500k")} {
+		models, detected, err := feed.Parse([]byte(data), "", "maker")
+		if err != nil || detected != format {
+			t.Fatalf("%s is %s, %v", format, detected, err)
+		}
+		table := tableOf(t, list)
+		all := feed.Compare(table, models, format, day)
+		var names []string
+		for _, d := range all {
+			names = append(names, d.Row+" "+d.Refused)
+		}
+		wantLarge := largeNew
+		if format == "litellm" {
+			wantLarge = strings.Replace(largeNew, "above: {500:", "above: {500000:", 1)
+		}
+		wantTimed := timed
+		want := "large ,small ,new:1 ,old the feed does not have it"
+		if format == "genai-prices" {
+			wantTimed, want = timedNew, "large ,small ,timed ,new:1 ,old the feed does not have it"
+		}
+		if got := strings.Join(names, ","); got != want {
+			t.Errorf("%s: %s, want %s", format, got, want)
+		}
+		next, err := feed.Rewrite(list, table, all, format, "the data set", day)
+		expected := edited(format, small, smallNew, large, wantLarge, timed, wantTimed, old, "",
+			page, page+"\n  SOURCE: {status: secondary, date: "+day+`, text: "the data set"}`)
+		before, after, _ := strings.Cut(expected, "\nbuckets:")
+		expected = before + strings.ReplaceAll(added, "SOURCE", format) + "\nbuckets:" + after
+		if err != nil || next != expected {
+			t.Fatalf("%s: %v\n%s\nwant\n%s", format, err, next, expected)
+		}
+		if again := feed.Compare(tableOf(t, next), models, format, day); len(again) > 0 {
+			t.Errorf("%s again: %+v", format, again)
+		}
+	}
+}
+
+// TestRefused: what a person has to accept.
+func TestRefused(t *testing.T) {
+	for change, want := range map[string]string{
+		`"input_mtok":2,`:        "",
+		`"input_mtok":3,`:        "",
+		`"input_mtok":3.1,`:      "a price changes 3.1-fold",
+		`"input_mtok":0.3,`:      "a price changes 3.33-fold",
+		`"input_mtok":0,`:        "a price changes from or to 0",
+		`"output_mtok":1,"x":1,`: "a price changes 4-fold",
+	} {
+		data := `[{"id":"maker","models":[{"id":"small","prices":{"output_mtok":4,` + change
+		data = strings.TrimSuffix(data, ",") + `}}]}]`
+		if strings.Contains(change, "output") {
+			data = strings.Replace(data, `"output_mtok":4,`, "", 1)
+		}
+		models, _, err := feed.Parse([]byte(data), "", "maker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := feed.Compare(tableOf(t, list), models, "genai-prices", day)[0]
+		if got.Row != "small" || got.Refused != want {
+			t.Errorf("%s: %+v, want %s", change, got, want)
+		}
+	}
+}
+
+// TestBadFeeds: a feed that cannot be used says why.
+func TestBadFeeds(t *testing.T) {
+	entry := `{"id":"a","prices":{"input_mtok":1,"output_mtok":1}}`
+	for data, want := range map[string]string{
+		"<!doctype html><title>404</title>": "it is not JSON",
+		genAI[:200]:                         "it is not JSON",
+		`{}`:                                "its format is not one of genai-prices, models.dev, litellm",
+		`[{"id":"makers","models":[]}]`:     "it has no prices of maker (did you mean makers?)",
+		`[{"id":"maker","models":[` + entry + `,` + entry + `]}]`: "a is there twice",
+		`{"maker":{"models":{"a":{},"a":{}}}}`:                    "maker.models.a is there twice",
+		`[{"id":"maker","models":[` + strings.Replace(entry, `"input_mtok":1`, `"input_mtok":-1`, 1) +
+			`]}]`: "a: input is -1",
+		`[{"id":"maker","models":[` + strings.Replace(entry, `"a"`, `"`+strings.Repeat("a", 10<<20)+`"`,
+			1) + `]}]`: "10485760 bytes long, 65536 at most",
+	} {
+		_, _, err := feed.Parse([]byte(data), "", "maker")
+		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
+			t.Errorf("%.60q: %v, want %s", data, err, want)
+		}
+	}
+}
