@@ -60,7 +60,7 @@ It exits with 0 if there is nothing to correct, or all was corrected, else with 
 		},
 	}
 	c.Flags().BoolVar(&f.apply, "apply", false, "correct the ledger")
-	c.Flags().IntVar(&f.days, "days", 2, "compare `N` days, today included")
+	c.Flags().IntVar(&f.days, "days", 3, "compare `N` days, today included")
 	c.Flags().DurationVar(&f.lag, "lag", 0,
 		"how late the meter may be: `DURATION` (default: by the price list)")
 	return c

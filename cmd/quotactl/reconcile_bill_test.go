@@ -61,7 +61,11 @@ func TestReconcileOpenAI(t *testing.T) {
 	m.run(0, "spend --bucket money --units 100 --label priced=gpt-5-mini/auto")
 	s.Use(today, "gpt-5-mini-2025-08-07", "money", 249.6)
 	s.Use(today, "gpt-4o", "money", 50)
-	m.run(1, "reconcile -o json", `"verdict":"waiting","correction":0`) // six hours late
+	earlier, before := dayBefore(2)
+	m.run(0, "adjust --bucket money --units 10 --reason test --at "+before)
+	s.Use(earlier, "gpt-4o", "money", 9.2)                              // rounded up by one call
+	m.run(1, "reconcile -o json", `"verdict":"waiting","correction":0`, // six hours late
+		`"settled":true,"ours":10,"theirs":9,"verdict":"agrees"`)
 	m.run(1, "reconcile --lag 0s -o json",
 		`"bucket":"money","metric":"","from":"`+yesterday+`T00:00:00.000000Z"`,
 		`"settled":true,"ours":1000,"theirs":700,"verdict":"less","correction":-300`,
