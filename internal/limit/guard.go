@@ -79,50 +79,28 @@ type request struct {
 
 // Wrap returns a handler that asks before next does anything.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
-	enforced, observed := g.byRoute(false), g.byRoute(true)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := request{Request: r, caller: g.Caller(r), route: g.Route(r)}
-		if !g.pass(w, q, enforced.of(q.route)) {
+		if !g.pass(w, q, g.limitsOf(q.route, false)) {
 			return
 		}
-		if limits := observed.of(q.route); len(limits) > 0 {
+		if limits := g.limitsOf(q.route, true); len(limits) > 0 {
 			g.observe(q, limits)
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// routes is the limits of each route; those of "" are for every other route.
-type routes map[string][]*Rule
-
-func (g *Guard) byRoute(observed bool) routes {
-	all := routes{}
-	add := func(route string, l *Rule) { all[route] = append(all[route], l) }
+// limitsOf returns the limits of a route that are enforced, or those that are only observed.
+func (g *Guard) limitsOf(route string, observed bool) (limits []*Rule) {
 	for i := range g.Limits {
 		l := &g.Limits[i]
-		if l.Observe != observed || l.By == ByDecision {
-			continue
-		}
-		for _, route := range l.Routes {
-			add(route, l)
-		}
-		if len(l.Routes) == 0 {
-			add("", l)
+		if l.Observe == observed && l.By != ByDecision &&
+			(len(l.Routes) == 0 || slices.Contains(l.Routes, route)) {
+			limits = append(limits, l)
 		}
 	}
-	for route := range all {
-		if route != "" {
-			all[route] = slices.Concat(all[""], all[route])
-		}
-	}
-	return all
-}
-
-func (all routes) of(route string) []*Rule {
-	if limits, ok := all[route]; ok {
-		return limits
-	}
-	return all[""]
+	return limits
 }
 
 // apply picks the limits that apply to the request, and makes their asks. The limits are known even

@@ -1,7 +1,6 @@
 package youtube
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -16,16 +15,13 @@ const MaxPage = 50
 // ChartRequest names one page of a region's chart.
 type ChartRequest struct {
 	Region    string // ISO 3166-1 alpha-2
-	Category  string // "" for all
 	PageToken string // "" for the first page
-	PageSize  int    // 1 to MaxPage; 0 for MaxPage
 }
 
 // Page is one page of a chart, in the order of rank.
 type Page struct {
 	Videos []Video
-	Next   string // token of the next page; "" on the last page, whatever Total is
-	Total  int64  // length of the chart according to the upstream
+	Next   string // token of the next page; "" on the last page
 }
 
 // Chart reads one page of the chart of the most popular videos. It costs one call of
@@ -51,9 +47,6 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 			return err
 		}
 		page.Next = res.NextPageToken
-		if res.PageInfo != nil {
-			page.Total = res.PageInfo.TotalResults
-		}
 		return nil
 	})
 	return page, err
@@ -62,10 +55,7 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 // list returns the official client's call.
 func (c *Client) list(r ChartRequest) *api.VideosListCall {
 	call := c.service.Videos.List([]string{"snippet", "contentDetails", "statistics"}).
-		Chart("mostPopular").RegionCode(r.Region).MaxResults(int64(cmp.Or(r.PageSize, MaxPage)))
-	if r.Category != "" {
-		call.VideoCategoryId(r.Category)
-	}
+		Chart("mostPopular").RegionCode(r.Region).MaxResults(MaxPage)
 	if r.PageToken != "" {
 		call.PageToken(r.PageToken)
 	}

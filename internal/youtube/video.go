@@ -21,7 +21,6 @@ type Video struct {
 	Description  string
 	Tags         []string      // unchanged, repeated and empty ones included
 	Duration     time.Duration // 0 if missing, and for a live broadcast
-	Thumbnail    string        // URL of about 480 by 360 if there is one, else smaller
 
 	// Counters are nil if the upstream omits them, which is not zero.
 	Views    *int64
@@ -74,24 +73,11 @@ func videoOf(item *api.Video) Video {
 		v.Title, v.Description, v.Tags = s.Title, s.Description, s.Tags
 		v.ChannelID, v.ChannelTitle, v.CategoryID = s.ChannelId, s.ChannelTitle, s.CategoryId
 		v.PublishedAt, _ = time.Parse(time.RFC3339, s.PublishedAt)
-		v.Thumbnail = thumbnail(s.Thumbnails)
 	}
 	if d := item.ContentDetails; d != nil {
 		v.Duration = parseDuration(d.Duration)
 	}
 	return v
-}
-
-func thumbnail(t *api.ThumbnailDetails) string {
-	if t == nil {
-		return ""
-	}
-	for _, size := range []*api.Thumbnail{t.High, t.Medium, t.Default} {
-		if size != nil && size.Url != "" {
-			return size.Url
-		}
-	}
-	return ""
 }
 
 var isoDuration = regexp.MustCompile(
