@@ -124,7 +124,7 @@ func (s *station) catalog() *catalog.Catalog {
 // store stores a chart that is complete at a moment.
 func store(t *testing.T, c *catalog.Catalog, region string, at time.Time, videos []catalog.Video) {
 	t.Helper()
-	_, _, err := c.Begin(t.Context(), catalog.ChartKey{Region: region}, at.Format("run-0215"), 0,
+	_, _, err := c.Begin(t.Context(), region, at.Format("run-0215"), 0,
 		catalog.Page{Videos: videos, FetchedAt: at, Last: true})
 	must(t, err)
 }

@@ -80,7 +80,7 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 		return cli.Usagef("%w", err)
 	}
 	return a.browse(ctx, func(c *catalog.Catalog) error {
-		chart, videos, err := c.Current(ctx, catalog.ChartKey{Region: string(region)}, top)
+		chart, videos, err := c.Current(ctx, string(region), top)
 		if err != nil {
 			return err
 		}

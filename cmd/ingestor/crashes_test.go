@@ -202,7 +202,7 @@ func (f *fleet) open() (*ledger.Ledger, *catalog.Catalog) {
 func (f *fleet) charts(c *catalog.Catalog) (all []catalog.Chart) {
 	f.Helper()
 	for _, region := range f.cfg.Ingest.Regions {
-		charts, err := c.Charts(context.Background(), catalog.ChartKey{Region: string(region)}, 0)
+		charts, err := c.Charts(context.Background(), string(region), 0)
 		must(f, err)
 		all = append(all, charts...)
 	}

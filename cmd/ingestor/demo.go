@@ -85,7 +85,7 @@ func (a *app) printHeads(c *catalog.Catalog, sum ingest.Summary) error {
 	screen := a.Screen()
 	table := screen.Table("chart", ">place", "title", "channel", ">views")
 	for _, r := range sum.Regions {
-		_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region},
+		_, videos, err := c.Current(context.Background(), r.Region,
 			headPlaces)
 		if err != nil {
 			continue // no complete chart yet

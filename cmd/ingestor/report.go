@@ -105,7 +105,7 @@ func (a *app) freshness(ctx context.Context, last int) error {
 // lastCharts returns the last complete charts of a region, the oldest first.
 func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int,
 	price []quota.Cost) ([]report.ReadChart, error) {
-	list, err := c.Charts(ctx, catalog.ChartKey{Region: region}, 2*last+halfCharts)
+	list, err := c.Charts(ctx, region, 2*last+halfCharts)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func TestStalledDaemon(t *testing.T) {
 			c, err := catalog.Open(t.Context(), cfg.Catalog)
 			must(t, err)
 			defer c.Close()
-			charts, err := c.Charts(t.Context(), catalog.ChartKey{Region: "US"}, 0)
+			charts, err := c.Charts(t.Context(), "US", 0)
 			must(t, err)
 			if len(charts) != 1 || charts[0].Pages != 3 || charts[0].CompletedAt.IsZero() {
 				t.Errorf("charts %+v", charts)

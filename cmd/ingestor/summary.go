@@ -125,7 +125,7 @@ func colorOf(o ingest.Outcome) cli.Color {
 }
 
 func firstPlace(c *catalog.Catalog, r ingest.Region) string {
-	_, videos, err := c.Current(context.Background(), catalog.ChartKey{Region: r.Region}, 1)
+	_, videos, err := c.Current(context.Background(), r.Region, 1)
 	if err != nil || len(videos) == 0 || r.Outcome != ingest.Complete {
 		return ""
 	}

@@ -28,9 +28,6 @@ import (
 // applicationID marks a SQLite file as a catalogue ("qcat").
 const applicationID = 0x71636174
 
-// AllCategories is the category of a chart of all categories; "" means the same.
-const AllCategories = "0"
-
 // ErrNotFound is wrapped by the error of a look-up that finds nothing.
 var ErrNotFound = errors.New("not in the catalogue")
 

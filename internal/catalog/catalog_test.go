@@ -16,7 +16,7 @@ import (
 
 var (
 	nine = time.Date(2026, 11, 21, 9, 0, 0, 123456000, time.UTC)
-	us   = ChartKey{Region: "US"}
+	us   = "US"
 )
 
 func open(t testing.TB) *Catalog {
@@ -59,9 +59,9 @@ func videos(ids ...string) []Video {
 }
 
 // begin begins a chart whose first page has only videos that are new in it.
-func begin(t *testing.T, c *Catalog, key ChartKey, first Page) ChartID {
+func begin(t *testing.T, c *Catalog, region string, first Page) ChartID {
 	t.Helper()
-	id, added, err := c.Begin(t.Context(), key, "run1", noOther, first)
+	id, added, err := c.Begin(t.Context(), region, "run1", noOther, first)
 	must(t, err)
 	ids := make(map[string]bool)
 	for _, v := range first.Videos {
@@ -81,15 +81,15 @@ func store(t *testing.T, c *Catalog, id ChartID, page Page) int {
 }
 
 // chart stores a complete chart of one page.
-func chart(t *testing.T, c *Catalog, key ChartKey, at time.Time, list ...Video) ChartID {
+func chart(t *testing.T, c *Catalog, region string, at time.Time, list ...Video) ChartID {
 	t.Helper()
-	return begin(t, c, key, Page{Videos: list, FetchedAt: at, Last: true})
+	return begin(t, c, region, Page{Videos: list, FetchedAt: at, Last: true})
 }
 
 // heads returns the ranks and IDs of the current chart: "1:a 2:b".
-func heads(t *testing.T, c *Catalog, key ChartKey) string {
+func heads(t *testing.T, c *Catalog, region string) string {
 	t.Helper()
-	_, ranked, err := c.Current(t.Context(), key, 0)
+	_, ranked, err := c.Current(t.Context(), region, 0)
 	if errors.Is(err, ErrNotFound) {
 		return "none"
 	}
@@ -101,10 +101,10 @@ func heads(t *testing.T, c *Catalog, key ChartKey) string {
 	return strings.Join(places, " ")
 }
 
-func wantHeads(t *testing.T, c *Catalog, key ChartKey, want string) {
+func wantHeads(t *testing.T, c *Catalog, region string, want string) {
 	t.Helper()
-	if got := heads(t, c, key); got != want {
-		t.Errorf("current chart of %s is %q, want %q", key.Region, got, want)
+	if got := heads(t, c, region); got != want {
+		t.Errorf("current chart of %s is %q, want %q", region, got, want)
 	}
 }
 
@@ -121,16 +121,14 @@ func TestHalfChartsAreInvisible(t *testing.T) {
 	later := begin(t, c, us, Page{Next: "CDIQAA", Videos: videos("x"),
 		FetchedAt: nine.Add(3 * time.Hour)})
 	wantHeads(t, c, us, "1:a 2:b 3:c")
-	wantHeads(t, c, ChartKey{Region: "GB"}, "none")
-	wantHeads(t, c, ChartKey{Region: "US", Category: "10"}, "none")
-	wantHeads(t, c, ChartKey{Region: "US", Category: AllCategories}, "1:a 2:b 3:c")
+	wantHeads(t, c, "GB", "none")
 
 	all, err := c.Charts(t.Context(), us, 0)
 	must(t, err)
 	want := []Chart{
-		{ID: later, Region: "US", Category: "0", Run: "run1", StartedAt: nine.Add(3 * time.Hour),
+		{ID: later, Region: "US", Run: "run1", StartedAt: nine.Add(3 * time.Hour),
 			FetchedAt: nine.Add(3 * time.Hour), Pages: 1, Videos: 1, NextPageToken: "CDIQAA"},
-		{ID: id, Region: "US", Category: "0", Run: "run1", StartedAt: nine,
+		{ID: id, Region: "US", Run: "run1", StartedAt: nine,
 			FetchedAt:   nine.Add(time.Second),
 			CompletedAt: nine.Add(2 * time.Second), Pages: 2, Videos: 3},
 	}
@@ -258,8 +256,7 @@ func TestResume(t *testing.T) {
 	store(t, c, id, Page{Token: "3", Videos: videos("c"), FetchedAt: nine.Add(2 * time.Minute)})
 	want(nine, "", true) // all pages are stored, Complete is missing
 
-	begin(t, c, ChartKey{Region: "GB"}, Page{FetchedAt: nine})
-	begin(t, c, ChartKey{Region: "US", Category: "10"}, Page{FetchedAt: nine})
+	begin(t, c, "GB", Page{FetchedAt: nine})
 	got, _, err := c.Resume(t.Context(), us, nine)
 	if err != nil || got.ID != id || got.Pages != 3 {
 		t.Errorf("%+v, %v", got, err)
@@ -274,9 +271,9 @@ func TestResume(t *testing.T) {
 func TestBegunOnce(t *testing.T) {
 	c := open(t)
 	before := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
-	want := func(key ChartKey, run string, after, want ChartID, videos int) {
+	want := func(region string, run string, after, want ChartID, videos int) {
 		t.Helper()
-		id, added, err := c.Begin(t.Context(), key, run, after, page("b"))
+		id, added, err := c.Begin(t.Context(), region, run, after, page("b"))
 		if err != nil || id != want || added != videos {
 			t.Errorf("chart %d with %d, %v; want %d with %d", id, added, err, want, videos)
 		}
@@ -284,7 +281,7 @@ func TestBegunOnce(t *testing.T) {
 	want(us, "run1", before, before+1, 1)
 	want(us, "run1", before, before+1, 0)
 	want(us, "run2", before, before+2, 1)
-	want(ChartKey{Region: "GB"}, "run1", before, before+3, 1)
+	want("GB", "run1", before, before+3, 1)
 	want(us, "run1", before, before+1, 0)
 	want(us, "run1", before+1, before+4, 1)
 }
@@ -293,11 +290,10 @@ func page(id string) Page { return Page{Next: "2", Videos: videos(id), FetchedAt
 
 func TestStaleness(t *testing.T) {
 	c := open(t)
-	au := ChartKey{Region: "AU"}
+	au := "AU"
 	chart(t, c, us, nine, videos("a")...)
 	chart(t, c, us, nine.Add(time.Hour), videos("a")...)
 	begin(t, c, us, Page{FetchedAt: nine.Add(2 * time.Hour)})
-	chart(t, c, ChartKey{Region: "GB", Category: "10"}, nine, videos("a")...)
 	mark := func(at time.Time) {
 		t.Helper()
 		must(t, c.MarkUnavailable(t.Context(), au, at, false))

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,27 +9,14 @@ import (
 	"time"
 )
 
-// ChartKey names a chart of the upstream.
-type ChartKey struct {
-	// Region is an ISO 3166-1 alpha-2 country.
-	Region string
-	// Category is the upstream's category id; "" and AllCategories mean all of them.
-	Category string
-}
-
-func (k ChartKey) category() string {
-	return cmp.Or(k.Category, AllCategories)
-}
-
 // ChartID is a fetched chart's number in the catalogue. Later charts have larger ones.
 type ChartID int64
 
 // Chart is one chart as it was fetched at one time, without its videos.
 type Chart struct {
-	ID       ChartID
-	Region   string
-	Category string // never ""
-	Run      string // the run that began it
+	ID     ChartID
+	Region string
+	Run    string // the run that began it
 
 	StartedAt   time.Time // when its first page was fetched
 	FetchedAt   time.Time // when its last page was fetched
@@ -48,14 +34,14 @@ type Chart struct {
 //
 // If another process took over the run and began its chart later than the chart after, Begin
 // returns that chart and stores nothing. Pass 0 for after if no chart is known.
-func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, after ChartID,
+func (c *Catalog) Begin(ctx context.Context, region string, run string, after ChartID,
 	first Page) (id ChartID, added int, err error) {
 	err = c.update(ctx, func(s *txn) error {
-		err := s.row("run_chart", key.Region, key.category(), run, after).Scan(&id)
+		err := s.row("run_chart", region, run, after).Scan(&id)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		result, err := s.exec("begin_chart", key.Region, key.category(), run,
+		result, err := s.exec("begin_chart", region, run,
 			first.FetchedAt.UnixMicro())
 		if err != nil {
 			return err
@@ -69,19 +55,19 @@ func (c *Catalog) Begin(ctx context.Context, key ChartKey, run string, after Cha
 		return err
 	})
 	if err != nil {
-		return 0, 0, fmt.Errorf("first page %q of a chart of %s: %w", first.Token, key.Region, err)
+		return 0, 0, fmt.Errorf("first page %q of a chart of %s: %w", first.Token, region, err)
 	}
 	return id, added, nil
 }
 
-// Resume returns the newest chart of key. ok reports whether to resume it: it is incomplete, and
+// Resume returns the newest chart of a region. ok reports whether to resume it: it is incomplete, and
 // was begun at or after notBefore, so that the pages of a chart are of about the same time.
 // Otherwise the caller begins a new one. An incomplete chart without a NextPageToken has all its
 // pages and lacks only Complete.
-func (c *Catalog) Resume(ctx context.Context, key ChartKey,
+func (c *Catalog) Resume(ctx context.Context, region string,
 	notBefore time.Time) (chart Chart, ok bool, err error) {
 	err = c.view(ctx, func(s *txn) error {
-		chart, err = scanChart(s.row("newest_chart", key.Region, key.category()))
+		chart, err = scanChart(s.row("newest_chart", region))
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -92,30 +78,30 @@ func (c *Catalog) Resume(ctx context.Context, key ChartKey,
 	return chart, ok, err
 }
 
-// Complete makes the chart the current one of its region and category. It does nothing if the chart is already complete.
+// Complete makes the chart the current one of its region. It does nothing if the chart is already complete.
 func (c *Catalog) Complete(ctx context.Context, id ChartID, at time.Time) error {
 	return c.update(ctx, func(s *txn) error { return s.complete(id, at) })
 }
 
 func (s *txn) complete(id ChartID, at time.Time) error {
-	var region, category string
-	err := s.row("complete_chart", id, at.UnixMicro()).Scan(&region, &category)
+	var region string
+	err := s.row("complete_chart", id, at.UnixMicro()).Scan(&region)
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("chart %d: %w", id, ErrNotFound)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = s.exec("forget_unavailable", region, category)
+	_, err = s.exec("forget_unavailable", region)
 	return err
 }
 
 // MarkUnavailable records that the upstream had no such chart at that moment, or refused the
 // region as invalid. A complete chart removes the record.
-func (c *Catalog) MarkUnavailable(ctx context.Context, key ChartKey, at time.Time,
+func (c *Catalog) MarkUnavailable(ctx context.Context, region string, at time.Time,
 	invalid bool) error {
 	return c.update(ctx, func(s *txn) error {
-		_, err := s.exec("put_unavailable", key.Region, key.category(), at.UnixMicro(), invalid)
+		_, err := s.exec("put_unavailable", region, at.UnixMicro(), invalid)
 		return err
 	})
 }
@@ -123,7 +109,7 @@ func (c *Catalog) MarkUnavailable(ctx context.Context, key ChartKey, at time.Tim
 // RegionState describes how recent the catalogue's data of a region is.
 type RegionState struct {
 	Region string
-	// CompletedAt is when the last chart of all categories was completed, or zero.
+	// CompletedAt is when the last chart was completed, or zero.
 	CompletedAt time.Time
 	// UnavailableAt is when the upstream last reported that there is no chart, or zero if it has
 	// returned one since.
@@ -139,7 +125,7 @@ func (c *Catalog) Staleness(ctx context.Context, regions []string) ([]RegionStat
 		for i, region := range regions {
 			var completed, unavailable sql.NullInt64
 			var invalid bool
-			err := s.row("staleness", region, AllCategories).Scan(&completed, &unavailable,
+			err := s.row("staleness", region).Scan(&completed, &unavailable,
 				&invalid)
 			if err != nil {
 				return err
@@ -151,15 +137,15 @@ func (c *Catalog) Staleness(ctx context.Context, regions []string) ([]RegionStat
 	return states, err
 }
 
-// Charts returns the charts of key, incomplete ones included, newest first. A limit of 0 means
+// Charts returns the charts of a region, incomplete ones included, newest first. A limit of 0 means
 // all.
-func (c *Catalog) Charts(ctx context.Context, key ChartKey, limit int) (charts []Chart, err error) {
+func (c *Catalog) Charts(ctx context.Context, region string, limit int) (charts []Chart, err error) {
 	err = c.view(ctx, func(s *txn) error {
 		return s.each("charts", func(row scanner) error {
 			chart, err := scanChart(row)
 			charts = append(charts, chart)
 			return err
-		}, key.Region, key.category(), limitOrAll(limit))
+		}, region, limitOrAll(limit))
 	})
 	return charts, err
 }
@@ -170,21 +156,21 @@ type Ranked struct {
 	Seen
 }
 
-// Current returns the last complete chart of key and its first videos, with their most recent
-// names and counters. A limit of 0 means all. The error wraps ErrNotFound if no chart of key was
+// Current returns the last complete chart of a region and its first videos, with their most recent
+// names and counters. A limit of 0 means all. The error wraps ErrNotFound if no chart of it was
 // ever complete.
-func (c *Catalog) Current(ctx context.Context, key ChartKey,
+func (c *Catalog) Current(ctx context.Context, region string,
 	limit int) (chart Chart, videos []Ranked, err error) {
-	return c.At(ctx, key, lastMoment, limit)
+	return c.At(ctx, region, lastMoment, limit)
 }
 
 var lastMoment = time.UnixMicro(math.MaxInt64)
 
 // At is like Current, for the chart that was current at a given moment.
-func (c *Catalog) At(ctx context.Context, key ChartKey, at time.Time,
+func (c *Catalog) At(ctx context.Context, region string, at time.Time,
 	limit int) (chart Chart, videos []Ranked, err error) {
 	err = c.view(ctx, func(s *txn) error {
-		chart, err = scanChart(s.row("chart_at", key.Region, key.category(), at.UnixMicro()))
+		chart, err = scanChart(s.row("chart_at", region, at.UnixMicro()))
 		if err != nil {
 			return err
 		}
@@ -197,14 +183,14 @@ func (c *Catalog) At(ctx context.Context, key ChartKey, at time.Time,
 		}, chart.ID, limitOrAll(limit))
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("a complete chart of %s: %w", key.Region, ErrNotFound)
+		err = fmt.Errorf("a complete chart of %s: %w", region, ErrNotFound)
 	}
 	return chart, videos, err
 }
 
-// History returns the complete charts of key begun before the given one, newest first. A chart of
+// History returns the complete charts of a region begun before the given one, newest first. A chart of
 // 0 and a limit of 0 mean all.
-func (c *Catalog) History(ctx context.Context, key ChartKey, before ChartID,
+func (c *Catalog) History(ctx context.Context, region string, before ChartID,
 	limit int) (charts []Chart, err error) {
 	if before == 0 {
 		before = math.MaxInt64
@@ -214,7 +200,7 @@ func (c *Catalog) History(ctx context.Context, key ChartKey, before ChartID,
 			chart, err := scanChart(row)
 			charts = append(charts, chart)
 			return err
-		}, key.Region, key.category(), before, limitOrAll(limit))
+		}, region, before, limitOrAll(limit))
 	})
 	return charts, err
 }
@@ -243,7 +229,7 @@ func scanChart(row scanner) (Chart, error) {
 	var chart Chart
 	var started int64
 	var fetched, completed sql.NullInt64
-	err := row.Scan(&chart.ID, &chart.Region, &chart.Category, &chart.Run, &started, &fetched,
+	err := row.Scan(&chart.ID, &chart.Region, &chart.Run, &started, &fetched,
 		&completed, &chart.Pages, &chart.Videos, &chart.NextPageToken)
 	chart.StartedAt = micros(started)
 	chart.FetchedAt, chart.CompletedAt = moment(fetched), moment(completed)

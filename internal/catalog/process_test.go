@@ -54,7 +54,7 @@ func sweepChart(ctx context.Context, c *Catalog, region string, at time.Time) er
 		}
 		var err error
 		if n == 0 {
-			id, _, err = c.Begin(ctx, ChartKey{Region: region}, "run", noOther, page)
+			id, _, err = c.Begin(ctx, region, "run", noOther, page)
 		} else {
 			_, err = c.StorePage(ctx, id, page)
 		}
@@ -88,7 +88,7 @@ func TestProcessesSweepAtOnce(t *testing.T) {
 	wait.Wait()
 	c := openAt(t, path)
 	for _, region := range regions {
-		charts, err := c.Charts(t.Context(), ChartKey{Region: region}, 0)
+		charts, err := c.Charts(t.Context(), region, 0)
 		if err != nil || len(charts) != sweepCharts {
 			t.Fatalf("%s: %d charts, %v", region, len(charts), err)
 		}
@@ -105,7 +105,7 @@ func TestProcessesSweepAtOnce(t *testing.T) {
 // wholeChart checks that the current chart has every place.
 func wholeChart(t *testing.T, c *Catalog, region string) {
 	t.Helper()
-	chart, ranked, err := c.Current(t.Context(), ChartKey{Region: region}, 0)
+	chart, ranked, err := c.Current(t.Context(), region, 0)
 	if errors.Is(err, ErrNotFound) {
 		return // none is complete yet
 	}

@@ -12,8 +12,7 @@ import (
 func (c *Catalog) PagesWanted(ctx context.Context, region string, most int64) (int64, error) {
 	var chart Chart
 	err := c.view(ctx, func(s *txn) (err error) {
-		chart, err = scanChart(s.row("chart_at", region, AllCategories,
-			lastMoment.UnixMicro()))
+		chart, err = scanChart(s.row("chart_at", region, lastMoment.UnixMicro()))
 		return err
 	})
 	switch {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
@@ -72,7 +71,7 @@ func (w *world) runs(regions string) map[string]int {
 	w.Helper()
 	runs := make(map[string]int)
 	for region := range strings.FieldsSeq(regions) {
-		key := catalog.ChartKey{Region: region}
+		key := region
 		charts, err := w.look.catalog.Charts(context.Background(), key, 0)
 		must(w, err)
 		for _, c := range charts {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
@@ -38,7 +37,7 @@ func (w *world) expectAsked(want string) {
 // "trending/JP/2026-06-01T19:00:00Z 3".
 func (w *world) halves() string {
 	w.Helper()
-	charts, err := w.look.catalog.Charts(context.Background(), catalog.ChartKey{Region: "JP"}, 0)
+	charts, err := w.look.catalog.Charts(context.Background(), "JP", 0)
 	must(w, err)
 	var halves []string
 	for _, c := range charts {

@@ -145,7 +145,7 @@ func TestRunsCostTheirCharts(t *testing.T) {
 		chart := func(region string, pages int, complete bool) {
 			t.Helper()
 			page := catalog.Page{Next: "1", FetchedAt: time.Now(), Last: complete && pages == 1}
-			key := catalog.ChartKey{Region: region}
+			key := region
 			id, _, err := w.look.catalog.Begin(w.Context(), key, "run", 0, page)
 			for n := 1; err == nil && n < pages; n++ {
 				page.Token, page.Next = page.Next, fmt.Sprint(n+1)

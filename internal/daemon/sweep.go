@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
@@ -63,8 +62,7 @@ const chartsRead = 50
 // known finds the charts of ticks: another daemon may have begun one, or crashed between its last
 // page and the mark. A tick that resumed the chart of an earlier one has none, but is marked done.
 func (s *Sweep) known(ctx context.Context, l *lane) (known, error) {
-	key := catalog.ChartKey{Region: l.Region}
-	charts, err := s.Catalog.Charts(context.WithoutCancel(ctx), key, chartsRead)
+	charts, err := s.Catalog.Charts(context.WithoutCancel(ctx), l.Region, chartsRead)
 	k := known{runs: make(map[string]bool)}
 	for _, c := range charts {
 		k.runs[c.Run] = k.runs[c.Run] || !c.CompletedAt.IsZero()

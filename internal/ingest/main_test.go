@@ -271,7 +271,7 @@ func (s *env) balanced(t testing.TB) {
 // current returns the video IDs of a region's current chart, nil without one.
 func (s *env) current(t testing.TB, region string) []string {
 	t.Helper()
-	_, places, err := s.catalog.Current(context.Background(), catalog.ChartKey{Region: region}, 0)
+	_, places, err := s.catalog.Current(context.Background(), region, 0)
 	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 		t.Error(err)
 	}

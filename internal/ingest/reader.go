@@ -23,7 +23,7 @@ type reader struct {
 
 // chart is the chart being read.
 type chart struct {
-	key       catalog.ChartKey
+	region    string
 	id        catalog.ChartID // 0 until its first page is stored
 	after     catalog.ChartID // the newest chart before it
 	pages     int
@@ -69,7 +69,7 @@ func (r *reader) read(ctx context.Context, region string) error {
 	err = r.pages(ctx, token)
 	if kind, ok := youtube.KindOf(err); ok && kind == youtube.BadPageToken {
 		r.Log.Warn("page token expired: reading the chart again from its start", "region", region)
-		r.chart = &chart{key: r.chart.key, after: r.chart.id}
+		r.chart = &chart{region: r.chart.region, after: r.chart.id}
 		err = r.pages(ctx, "")
 	}
 	return err
@@ -78,9 +78,8 @@ func (r *reader) read(ctx context.Context, region string) error {
 // resume returns where to begin: the next page of a recently interrupted chart, or the first page
 // of a new one.
 func (r *reader) resume(ctx context.Context, region string) (token string, err error) {
-	key := catalog.ChartKey{Region: region}
-	old, ok, err := r.Catalog.Resume(ctx, key, r.Now().Add(-cmp.Or(r.Resume, DefaultResume)))
-	r.chart = &chart{key: key, after: old.ID}
+	old, ok, err := r.Catalog.Resume(ctx, region, r.Now().Add(-cmp.Or(r.Resume, DefaultResume)))
+	r.chart = &chart{region: region, after: old.ID}
 	if err != nil || !ok {
 		return "", err
 	}
@@ -114,7 +113,7 @@ func (r *reader) pages(ctx context.Context, token string) error {
 		if err := r.queue.ask(r.visit); err != nil {
 			return err
 		}
-		request := youtube.ChartRequest{Region: c.key.Region, PageToken: token}
+		request := youtube.ChartRequest{Region: c.region, PageToken: token}
 		got, err := r.Client.Chart(ctx, request)
 		if err != nil {
 			return err

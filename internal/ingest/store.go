@@ -20,7 +20,7 @@ func (r *reader) put(ctx context.Context, page catalog.Page) (err error) {
 	c := r.chart
 	var added int
 	if c.id == 0 {
-		if c.id, added, err = r.Catalog.Begin(ctx, c.key, r.Run, c.after, page); err != nil {
+		if c.id, added, err = r.Catalog.Begin(ctx, c.region, r.Run, c.after, page); err != nil {
 			return err
 		}
 	} else {
@@ -30,8 +30,8 @@ func (r *reader) put(ctx context.Context, page catalog.Page) (err error) {
 		return r.shared(ctx, page, err)
 	}
 	r.count(c.pages+1, c.videos+added)
-	r.Log.Debug("page stored", "region", c.key.Region, "page", c.pages, "videos", added)
-	r.report(Event{Region: c.key.Region, Pages: c.pages, Videos: c.videos})
+	r.Log.Debug("page stored", "region", c.region, "page", c.pages, "videos", added)
+	r.report(Event{Region: c.region, Pages: c.pages, Videos: c.videos})
 	return nil
 }
 
@@ -40,7 +40,7 @@ func (r *reader) put(ctx context.Context, page catalog.Page) (err error) {
 // fewer pages than this sweep would read.
 func (r *reader) shared(ctx context.Context, page catalog.Page, refusal error) error {
 	c := r.chart
-	charts, err := r.Catalog.Charts(ctx, c.key, 10)
+	charts, err := r.Catalog.Charts(ctx, c.region, 10)
 	i := slices.IndexFunc(charts, func(known catalog.Chart) bool { return known.ID == c.id })
 	if err != nil || i < 0 {
 		return errors.Join(refusal, err)
@@ -54,7 +54,7 @@ func (r *reader) shared(ctx context.Context, page catalog.Page, refusal error) e
 		refusal = r.Catalog.Complete(ctx, c.id, r.Now())
 	}
 	if refusal == nil {
-		r.report(Event{Region: c.key.Region, Pages: c.pages, Videos: c.videos})
+		r.report(Event{Region: c.region, Pages: c.pages, Videos: c.videos})
 	}
 	return refusal
 }
@@ -70,8 +70,8 @@ func (r *reader) end(ctx context.Context, v *visit) {
 	}
 	kind, _ := youtube.KindOf(v.err)
 	if invalid := kind == youtube.BadRegion; !v.Known && (invalid || kind == youtube.NoChart) {
-		ctx, key := context.WithoutCancel(ctx), catalog.ChartKey{Region: v.Region.Region}
-		r.queue.abort(ctx, r.Catalog.MarkUnavailable(ctx, key, r.Now(), invalid))
+		ctx, region := context.WithoutCancel(ctx), v.Region.Region
+		r.queue.abort(ctx, r.Catalog.MarkUnavailable(ctx, region, r.Now(), invalid))
 	}
 	attrs := []any{"region", v.Region.Region, "outcome", v.Outcome, "pages", v.Pages,
 		"videos", v.Videos, "units", v.Units}

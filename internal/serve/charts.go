@@ -45,12 +45,12 @@ type RegionInput struct {
 	Region string `path:"region" maxLength:"20" doc:"ISO 3166-1 alpha-2" example:"US"`
 }
 
-func (in RegionInput) key() (catalog.ChartKey, error) {
+func (in RegionInput) code() (string, error) {
 	region, err := regions.Parse(in.Region)
 	if err != nil {
-		return catalog.ChartKey{}, huma.Error400BadRequest(err.Error())
+		return "", huma.Error400BadRequest(err.Error())
 	}
-	return catalog.ChartKey{Region: string(region)}, nil
+	return string(region), nil
 }
 
 func (s *Server) regions(ctx context.Context, _ *struct{}) (*output[list[report.Region]], error) {
@@ -70,11 +70,11 @@ type chartInput struct {
 }
 
 func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Chart], error) {
-	key, err := in.key()
+	region, err := in.code()
 	if err != nil {
 		return nil, err
 	}
-	chart, videos, err := s.Catalog.At(ctx, key, in.At.or(time.Now()), in.Limit)
+	chart, videos, err := s.Catalog.At(ctx, region, in.At.or(time.Now()), in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ type chartItem struct {
 }
 
 func (s *Server) history(ctx context.Context, in *historyInput) (*output[list[chartItem]], error) {
-	key, err := in.key()
+	region, err := in.code()
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *Server) history(ctx context.Context, in *historyInput) (*output[list[ch
 	if err != nil {
 		return nil, err
 	}
-	charts, err := s.Catalog.History(ctx, key, catalog.ChartID(before), in.Limit+1)
+	charts, err := s.Catalog.History(ctx, region, catalog.ChartID(before), in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -134,18 +134,18 @@ type changesInput struct {
 }
 
 func (s *Server) changes(ctx context.Context, in *changesInput) (*output[report.Changes], error) {
-	key, err := in.key()
+	region, err := in.code()
 	if err != nil {
 		return nil, err
 	}
-	newer, after, err := s.Catalog.At(ctx, key, in.To.or(time.Now()), 0)
+	newer, after, err := s.Catalog.At(ctx, region, in.To.or(time.Now()), 0)
 	if err != nil {
 		return nil, err
 	}
 	from := in.From.or(newer.CompletedAt.Add(-time.Microsecond))
-	older, before, err := s.Catalog.At(ctx, key, from, 0)
+	older, before, err := s.Catalog.At(ctx, region, from, 0)
 	if !in.From.given && errors.Is(err, catalog.ErrNotFound) {
-		return nil, huma.Error404NotFound("the first chart of " + key.Region +
+		return nil, huma.Error404NotFound("the first chart of " + region +
 			" has none before it to compare it with")
 	}
 	if err != nil {

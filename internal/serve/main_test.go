@@ -86,7 +86,7 @@ func (s *env) fill(region string, at time.Time, ids ...string) {
 // store stores a complete chart of one page.
 func (s *env) store(region, run string, at time.Time, videos ...catalog.Video) {
 	s.Helper()
-	_, _, err := s.server.Catalog.Begin(s.Context(), catalog.ChartKey{Region: region}, run, 0,
+	_, _, err := s.server.Catalog.Begin(s.Context(), region, run, 0,
 		catalog.Page{FetchedAt: at, Last: true, Videos: videos})
 	must(s, err)
 }

@@ -48,7 +48,7 @@ func (p *site) chart(ctx context.Context, r *http.Request, now time.Time) (page,
 			return page{}, err
 		}
 	}
-	body, err := p.chartAt(ctx, catalog.ChartKey{Region: string(region)}, at)
+	body, err := p.chartAt(ctx, string(region), at)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound) && given == "":
 		return page{}, notFound("there is no complete chart of %s yet", region)
@@ -74,21 +74,21 @@ func parseMoment(text string) (time.Time, error) {
 	return time.Time{}, badRequest("at: write a time in UTC, such as 2026-07-01T09:00")
 }
 
-func (p *site) chartAt(ctx context.Context, key catalog.ChartKey, at time.Time) (*chartBody,
+func (p *site) chartAt(ctx context.Context, region string, at time.Time) (*chartBody,
 	error) {
-	chart, videos, err := p.Catalog.At(ctx, key, at, 0)
+	chart, videos, err := p.Catalog.At(ctx, region, at, 0)
 	if err != nil {
 		return nil, err
 	}
 	p.sources.readCatalogue()
 	body := &chartBody{Chart: chart}
-	if body.Earlier, err = p.Catalog.History(ctx, key, chart.ID, 24); err != nil {
+	if body.Earlier, err = p.Catalog.History(ctx, region, chart.ID, 24); err != nil {
 		return nil, err
 	}
 	var was []catalog.Ranked
 	if len(body.Earlier) > 0 {
 		body.Was = &body.Earlier[0]
-		if _, was, err = p.Catalog.At(ctx, key, body.Was.CompletedAt, 0); err != nil {
+		if _, was, err = p.Catalog.At(ctx, region, body.Was.CompletedAt, 0); err != nil {
 			return nil, err
 		}
 	}

@@ -34,14 +34,13 @@ func (p *site) tiles(ctx context.Context, heads int) ([]regionTile, error) {
 	tiles := make([]regionTile, len(states))
 	for i, state := range states {
 		tile := regionTile{RegionState: state}
-		key := catalog.ChartKey{Region: state.Region}
-		last, err := p.Catalog.Charts(ctx, key, 1)
+		last, err := p.Catalog.Charts(ctx, state.Region, 1)
 		if err != nil {
 			return nil, err
 		}
 		tile.judge(last)
 		if heads > 0 {
-			_, tile.Heads, err = p.Catalog.Current(ctx, key, heads)
+			_, tile.Heads, err = p.Catalog.Current(ctx, state.Region, heads)
 			if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 				return nil, err
 			}

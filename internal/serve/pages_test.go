@@ -52,11 +52,11 @@ func TestEmptyChart(t *testing.T) {
 func TestRegionsPage(t *testing.T) {
 	s := newEnv(t, nil)
 	s.store("US", "run1", nine, named("a", "First", 1), named("b", "Second", 1))
-	key := catalog.ChartKey{Region: "DE"}
+	key := "DE"
 	_, _, err := s.server.Catalog.Begin(t.Context(), key, "run1", 0, catalog.Page{Next: "more",
 		FetchedAt: nine, Videos: []catalog.Video{named("c", "Half", 1)}})
 	must(t, err)
-	fr := catalog.ChartKey{Region: "FR"}
+	fr := "FR"
 	must(t, s.server.Catalog.MarkUnavailable(t.Context(), fr, nine, false))
 	s.shows("/charts", 200, "First Second", "GB not fetched yet", "DE incomplete", "FR no chart")
 }

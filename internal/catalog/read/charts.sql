@@ -1,3 +1,3 @@
--- ?1 region, ?2 category, ?3 limit: newest first, incomplete ones included
-SELECT id, region, category, run, started_at, fetched_at, completed_at, pages, videos, next_page_token
-FROM charts WHERE region = ?1 AND category = ?2 ORDER BY id DESC LIMIT ?3;
+-- ?1 region, ?2 limit: newest first, incomplete ones included
+SELECT id, region, run, started_at, fetched_at, completed_at, pages, videos, next_page_token
+FROM charts WHERE region = ?1 ORDER BY id DESC LIMIT ?2;

@@ -4,7 +4,6 @@
 CREATE TABLE charts (
     id              INTEGER PRIMARY KEY,         -- later charts have larger ids
     region          TEXT    NOT NULL,            -- ISO 3166-1 alpha-2
-    category        TEXT    NOT NULL,            -- the upstream's category id; '0' is all of them
     run             TEXT    NOT NULL,            -- id of the run that began it
     started_at      INTEGER NOT NULL,            -- µs
     fetched_at      INTEGER,                     -- µs, of the last page
@@ -14,7 +13,7 @@ CREATE TABLE charts (
     videos          INTEGER NOT NULL DEFAULT 0,  -- on these pages, each counted once
     next_page_token TEXT    NOT NULL DEFAULT ''  -- '' before the first page and after the last
 ) STRICT;
-CREATE INDEX charts_by_key ON charts (region, category, completed_at);
+CREATE INDEX charts_by_key ON charts (region, completed_at);
 CREATE INDEX charts_by_start ON charts (started_at);
 
 -- One row for each stored page: what is stored once is not stored again.
@@ -74,10 +73,9 @@ CREATE TABLE video_counters (
 -- Charts that the upstream did not have when it was last asked.
 CREATE TABLE unavailable (
     region   TEXT    NOT NULL,
-    category TEXT    NOT NULL,
     at       INTEGER NOT NULL,                   -- µs
     invalid  INTEGER NOT NULL CHECK (invalid IN (0, 1)), -- 1: the upstream knows no such region
-    PRIMARY KEY (region, category)
+    PRIMARY KEY (region)
 ) STRICT, WITHOUT ROWID;
 
 -- The words of each video, rowid = videos.id, split by words.go before they come here. Only the index is kept. Words,

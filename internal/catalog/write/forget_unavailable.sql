@@ -1,2 +1,2 @@
--- ?1 region, ?2 category
-DELETE FROM unavailable WHERE region = ?1 AND category = ?2;
+-- ?1 region
+DELETE FROM unavailable WHERE region = ?1;
