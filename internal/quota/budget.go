@@ -125,7 +125,7 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	return c, d, err
 }
 
-// pacesOn are the paces that hold the call back.
+// pacesOn returns the paces that hold the call back.
 func (b *Budget) pacesOn(call Call, costs []Cost) []Limit {
 	if call.Unpaced {
 		return nil
@@ -175,7 +175,7 @@ func (b *Budget) whenPaced(ctx context.Context, call Call, lines []Limit, d Deci
 	return d
 }
 
-// taken is what is used in the window of l, and what is held in its bucket.
+// taken returns the units used in the window of l, and those held in its bucket.
 func taken(usage Usage, l Limit) (used, held int64) {
 	for _, bucket := range usage.Buckets {
 		for _, u := range bucket.Limits {
@@ -187,7 +187,7 @@ func taken(usage Usage, l Limit) (used, held int64) {
 	return used, held
 }
 
-// Costs is what the call takes from which buckets. Errors: ErrUnpriced, ErrMalformed.
+// Costs returns what the call takes from which buckets. Errors: ErrUnpriced, ErrMalformed.
 func (b *Budget) Costs(call Call) ([]Cost, error) {
 	if len(call.Costs) > 0 {
 		return slices.Clone(call.Costs), nil
@@ -364,8 +364,8 @@ func (b *Budget) Resume(ctx context.Context, bucket string) error {
 	return b.Ledger.Suspend(ctx, Suspension{Credential: b.Credential, Bucket: bucket})
 }
 
-// Usage is the standing of the credential's limits, those of split buckets for each part that was
-// ever used.
+// Usage returns the standing of the credential's limits, those of split buckets for each part that
+// was ever used.
 func (b *Budget) Usage(ctx context.Context) (Usage, error) {
 	limits, leftOut, err := b.Listed(ctx)
 	if err != nil {
@@ -376,7 +376,7 @@ func (b *Budget) Usage(ctx context.Context) (Usage, error) {
 	return usage, err
 }
 
-// Buckets are the buckets that have a limit, in the order of the limits.
+// Buckets returns the buckets that have a limit, in the order of the limits.
 func (b *Budget) Buckets() []string {
 	var buckets []string
 	for _, l := range b.Limits {

@@ -129,7 +129,7 @@ func (r Reserve) TooLow(c Cost) int64 {
 	return max(0, c.Most-c.Units)
 }
 
-// LapseOf is what becomes of the units of one bucket if nobody settles them.
+// LapseOf returns what becomes of the units of one bucket if they are not settled.
 func (r Reserve) LapseOf(bucket string) Lapse {
 	if r.Lapse != LapseCharge || OnlyConcurrent(LimitsOf(bucket, r.Limits)) {
 		return LapseRelease
@@ -170,7 +170,7 @@ func (s Settle) Check() error {
 	return checkEntry(s.ID, s.Labels, s.Credential, "")
 }
 
-// UnitsIn is what the settlement says of one bucket: units, or AllUnits.
+// UnitsIn returns what the settlement states of one bucket: units, or AllUnits.
 func (s Settle) UnitsIn(bucket string) int64 {
 	for _, c := range s.Costs {
 		if c.Bucket == bucket {
@@ -183,7 +183,7 @@ func (s Settle) UnitsIn(bucket string) int64 {
 	return AllUnits
 }
 
-// withoutLimits is the same settlement for a caller that need not know what remains.
+// withoutLimits returns the same settlement for a caller that need not know what remains.
 func (s Settle) withoutLimits() Settle {
 	_, buckets, _ := ParseReservation(s.Reservation)
 	costs := make([]Cost, len(buckets))
@@ -217,7 +217,7 @@ func (a Adjust) Check() error {
 	return cmp.Or(CheckBucket(a.Bucket), checkEntry(a.ID, a.Labels, a.Credential, a.Key))
 }
 
-// Span is the span in Unix µs at n, the time of the decision: after the first, up to the second.
+// Span returns the span in Unix µs at n, the time of the decision: after the first, up to the second.
 func (a Adjust) Span(n int64) (after, until int64) {
 	after, until = -1, n
 	if !a.After.IsZero() {
@@ -229,7 +229,7 @@ func (a Adjust) Span(n int64) (after, until int64) {
 	return after, until
 }
 
-// Refuses says why the span, which holds so many units, is not corrected.
+// Refuses reports why the span, which holds so many units, is not corrected.
 func (a Adjust) Refuses(holds int64) error {
 	switch {
 	case a.Was != nil && *a.Was != holds:
@@ -242,13 +242,13 @@ func (a Adjust) Refuses(holds int64) error {
 	return nil
 }
 
-// Fingerprint tells this correction from others under the same idempotency key.
+// Fingerprint distinguishes this correction from others under the same idempotency key.
 func (a Adjust) Fingerprint() string {
 	after, until := a.Span(MaxTotal)
 	return fmt.Sprintf("adjust %s=%d %d %d", a.Bucket, a.Units, after, until)
 }
 
-// Done is the answer to a correction that was made at a time; id is "" if no entry was added.
+// Done returns the answer to a correction that was made at a time; id is "" if no entry was added.
 func (a Adjust) Done(id string, at time.Time) Decision {
 	d := Decision{Allowed: true, At: at, Units: map[string]int64{a.Bucket: a.Units},
 		Remaining: map[string]int64{}}
@@ -354,7 +354,7 @@ func LimitsOf(bucket string, limits []Limit) (of []Limit) {
 	return of
 }
 
-// Refused is err with the decision that goes with it: one that says Never with a
+// Refused returns err with the decision that goes with it: one that says Never with a
 // CostExceedsLimitError, and none otherwise.
 func Refused(costs []Cost, err error) (Decision, error) {
 	exceeds, never := errors.AsType[*CostExceedsLimitError](err)
@@ -365,7 +365,7 @@ func Refused(costs []Cost, err error) (Decision, error) {
 		Limit: exceeds.Limit.Name()}, err
 }
 
-// UnitsOf is the costs by bucket.
+// UnitsOf returns the costs by bucket.
 func UnitsOf(costs []Cost) map[string]int64 {
 	units := make(map[string]int64, len(costs))
 	for _, c := range costs {

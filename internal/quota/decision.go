@@ -33,7 +33,7 @@ const TooManyEstimates = "estimates"
 // denial has no RetryAt.
 const RunMax = "max"
 
-// RetryAfter is how long until the cost would fit if nobody charged meanwhile; 0 when it was
+// RetryAfter returns how long until the cost would fit if no caller charged meanwhile; 0 if it was
 // allowed.
 func (d Decision) RetryAfter() time.Duration {
 	if d.Allowed || d.RetryAt.IsZero() {
@@ -46,7 +46,7 @@ func (d Decision) RetryAfter() time.Duration {
 type BucketTotal struct {
 	Bucket string
 	Units  int64 // of all charges that were not cancelled, and of holds
-	Noted  bool  // it was suspended and not resumed, or the upstream reported that others used it
+	Noted  bool  // it was suspended and not resumed, or the upstream reported use by other programs
 }
 
 // BucketNames returns the names of buckets.
@@ -78,8 +78,8 @@ type BucketUsage struct {
 	Limits         []LimitUsage
 }
 
-// Ends is when a window of the bucket ends as a whole: a calendar window, or an anchored one whose
-// end is known. It is zero for windows that never do.
+// Ends returns when a window of the bucket ends as a whole: a calendar window, or an anchored one
+// whose end is known. It is zero for windows that never do.
 func (u BucketUsage) Ends(w Window, now time.Time) time.Time {
 	switch {
 	case w.IsCalendar():
@@ -95,7 +95,7 @@ func (u BucketUsage) Ends(w Window, now time.Time) time.Time {
 type LimitUsage struct {
 	Limit      Limit
 	Used       int64
-	Others     int64     // units of Used that others used, as the upstream reported
+	Others     int64     // units of Used that other programs used, as the upstream reported
 	Remaining  int64     // for scheduled charges: cap − used − held, at least 0
 	NextFreeAt time.Time // when the next units come free; zero when none are used or held
 }

@@ -2,7 +2,7 @@ package quota
 
 import "slices"
 
-// Others is what others used in one window of a bucket, as the upstream reported it. It counts in
+// Others is what other programs used in one window of a bucket, as the upstream reported it. It counts in
 // that window alone, as an entry stamped At would: what a response says of one limit says nothing
 // of another.
 type Others struct {

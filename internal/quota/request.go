@@ -2,7 +2,7 @@ package quota
 
 import "time"
 
-// Charge asks for units before a call.
+// Charge is a request for units before a call.
 type Charge struct {
 	Credential  string
 	ID          string  // of the entry; made by the caller with NewID
@@ -17,11 +17,11 @@ type Charge struct {
 	Reservation string // draw the units of its bucket from what was set aside; "" to charge freely
 }
 
-// Lapse is what becomes of a reservation that nobody settles.
+// Lapse names what a ledger does with a reservation that expires before it is settled.
 type Lapse string
 
 const (
-	// LapseRelease gives the units back, as for those that a person set aside.
+	// LapseRelease gives the units back. It suits units that a person set aside.
 	LapseRelease Lapse = "release"
 	// LapseCharge makes entries of them, with the reservation's ID and labels, stamped when it
 	// expires: a call that was sent has usually been billed, whatever became of the caller. Of an
@@ -30,7 +30,7 @@ const (
 	LapseCharge Lapse = "charge"
 )
 
-// Reserve asks to set units aside.
+// Reserve is a request to set units aside.
 type Reserve struct {
 	Credential string
 	ID         string        // from ReservationID, with the buckets of Costs in order
@@ -46,17 +46,17 @@ type Reserve struct {
 	Observe    bool
 }
 
-// Extend asks that a reservation does not expire yet: who holds it is still at work.
+// Extend is a request that a reservation lasts longer, because its caller is still at work.
 type Extend struct {
 	Credential  string
 	Reservation string
 	TTL         time.Duration // from now; as in Reserve
 }
 
-// AllUnits, as the units of a settled cost, is all that is left of the reservation.
+// AllUnits, as the units of a settled cost, means all that is left of the reservation.
 const AllUnits = -1
 
-// Settle says what was used of a reservation.
+// Settle reports what was used of a reservation.
 type Settle struct {
 	Credential  string
 	Reservation string
@@ -65,25 +65,25 @@ type Settle struct {
 	// is meant for a bucket that is not named. Where all limits are concurrent, 0 is meant.
 	Costs  []Cost
 	Within bool // refuse more units than are left
-	// Once says that the caller never needs the answer again, so that it is not kept: settled again,
-	// there is no such reservation.
+	// Once has the ledger not keep the answer, because the caller never needs it again. A second
+	// settlement then gets ErrNoReservation.
 	Once   bool
 	Labels Labels  // of the entries, laid over those of the reservation
 	Limits []Limit // of the buckets, to answer what remains
 }
 
-// Learn is what a response of the upstream says about a limit.
+// Learn is what a response of the upstream reports about a limit.
 type Learn struct {
 	Credential string
 	Limit      Limit
 	Remaining  int64     // units that are left; -1 when it does not say
 	Reset      time.Time // when the window ends; zero when it does not say
-	// AskedAt is when the call was charged, by the ledger's clock: the answer tells of no earlier
+	// AskedAt is when the call was charged, by the ledger's clock. The response reports no earlier
 	// moment.
 	AskedAt time.Time
 }
 
-// Asked is AskedAt in Unix µs; n, the time of the decision, when it is not known.
+// Asked returns AskedAt in Unix µs, or n, the time of the decision, if it is not known.
 func (l Learn) Asked(n int64) int64 {
 	if l.AskedAt.IsZero() {
 		return n
@@ -115,11 +115,11 @@ func (l Learn) Stale(reset, n int64) bool {
 	return false
 }
 
-// Learned is what a ledger made of it.
+// Learned is a ledger's answer to a Learn.
 type Learned struct {
 	At      time.Time
 	Thought int64     // units that were left by the ledger's own count, if all that is held is used
-	Units   int64     // that others used and the ledger had not counted in this window; 0 for none
+	Units   int64     // used by other programs, not counted in this window before; 0 for none
 	Reset   time.Time // when the anchored window ends, as far as is known
 }
 

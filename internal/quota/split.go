@@ -33,7 +33,7 @@ func (b *Budget) across(costs []Cost) []Cost {
 	return all
 }
 
-// plus is the sum of two costs; all that is left of one and some of another are all that is left.
+// plus returns the sum of two costs; all that is left of one and some of another are all that is left.
 func (c Cost) plus(more Cost) Cost {
 	if c.Units == AllUnits || more.Units == AllUnits {
 		c.Units = AllUnits
@@ -56,10 +56,10 @@ func (b *Budget) Limited(bucket string) bool {
 	return slices.Contains(b.Buckets(), bucket) || slices.Contains(b.Split, WholeOf(bucket))
 }
 
-// limitsOf are the limits that hold for the costs, each on the bucket or the part that is charged.
+// limitsOf returns the limits that hold for the costs, each on the bucket or the part that is charged.
 func (b *Budget) limitsOf(costs []Cost) []Limit { return b.of(b.Limits, costs) }
 
-// of are those among all that hold for the costs.
+// of returns the limits among all that hold for the costs.
 func (b *Budget) of(all []Limit, costs []Cost) (limits []Limit) {
 	for _, l := range all {
 		for _, c := range costs {
@@ -84,7 +84,7 @@ func (b *Budget) holdsFor(l Limit, bucket string) bool {
 	return !l.Across && l.Bucket == WholeOf(bucket) && !slices.ContainsFunc(b.Limits, own)
 }
 
-// on is the limit on another bucket.
+// on returns the limit on another bucket.
 func (l Limit) on(bucket string) Limit {
 	l.Bucket = bucket
 	return l

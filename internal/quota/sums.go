@@ -29,13 +29,13 @@ type Sum struct {
 	Charges int64 // how many entries
 }
 
-// GrainOf is the start of the grain that at lies in.
+// GrainOf returns the start of the grain that at lies in.
 func GrainOf(at time.Time) time.Time { return at.UTC().Truncate(Grain) }
 
-// Grained is the start of the grain that a time lies in, both in Unix µs.
+// Grained returns the start of the grain that a time lies in, both in Unix µs.
 func Grained(at int64) int64 { return at - at%Grain.Microseconds() }
 
-// AddUp is the sums of entries, by grain and then by labels.
+// AddUp returns the sums of entries, by grain and then by labels.
 func AddUp(entries []Entry) []Sum {
 	var t Tally
 	for _, e := range entries {
@@ -77,7 +77,7 @@ func (t *Tally) Add(at int64, labels string, units, charges int64) {
 	}
 }
 
-// from is the index of the first grain that begins at a time or later.
+// from returns the index of the first grain that begins at a time or later.
 func (t *Tally) from(at int64) int {
 	i, _ := slices.BinarySearchFunc(t.grains, at, func(g grain, at int64) int {
 		return cmp.Compare(g.at, at)
@@ -85,7 +85,7 @@ func (t *Tally) from(at int64) int {
 	return i
 }
 
-// in is the grain in which a time lies, if there is any.
+// in returns the grain in which a time lies, if there is any.
 func (t *Tally) in(at int64) []grain {
 	return t.grains[t.from(Grained(at)):t.from(Grained(at)+1)]
 }
@@ -129,7 +129,7 @@ func (t *Tally) Each(do func(at int64, labels string, units, charges int64)) {
 	}
 }
 
-// Sums is what was added up. It fails when a line of labels cannot be read.
+// Sums returns what was added up. It fails when a line of labels cannot be read.
 func (t *Tally) Sums() (sums []Sum, err error) {
 	parsed := make(map[string]Labels)
 	t.Each(func(at int64, line string, units, charges int64) {
@@ -141,7 +141,7 @@ func (t *Tally) Sums() (sums []Sum, err error) {
 	return sums, err
 }
 
-// Differs says, for a check, where the sums that a ledger keeps are others than those of its
+// Differs finds, for a check, where the sums that a ledger keeps are others than those of its
 // entries.
 func (t *Tally) Differs(kept Tally) (found Findings) {
 	t.DropZero()
@@ -170,7 +170,7 @@ type SumReader interface {
 	Sums(ctx context.Context, q SumQuery) ([]Sum, error)
 }
 
-// SumsAfter is the sums of the entries stamped after q.Since, which may lie in the middle of a
+// SumsAfter returns the sums of the entries stamped after q.Since, which may lie in the middle of a
 // grain: of that grain the entries are read, of all others the sums.
 func SumsAfter(ctx context.Context, l SumReader, q SumQuery) ([]Sum, error) {
 	if q.Since.IsZero() {
@@ -187,8 +187,8 @@ func SumsAfter(ctx context.Context, l SumReader, q SumQuery) ([]Sum, error) {
 	return append(AddUp(begun), sums...), err
 }
 
-// SumsBetween is SumsAfter without the entries stamped after until; a zero one is the end of the
-// log.
+// SumsBetween returns the sums of SumsAfter without the entries stamped after until; a zero time is
+// the end of the log.
 func SumsBetween(ctx context.Context, l SumReader, q SumQuery, until time.Time) ([]Sum, error) {
 	sums, err := SumsAfter(ctx, l, q)
 	if err != nil || until.IsZero() {
