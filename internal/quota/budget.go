@@ -223,7 +223,7 @@ type ReserveRequest struct {
 	Note  string
 }
 
-// Reserve sets units aside. Paces do not hold it back, as little as what is drawn on it later.
+// Reserve holds units for later. Paces delay neither it nor what is drawn on it.
 // Errors are those of Ledger.Reserve, and ErrUnpriced.
 func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
 	r.Unpaced = true
