@@ -54,15 +54,15 @@ both.`,
 				return err
 			}
 			return a.with(c.Context(), func(g *gate) error {
-				asked, err := g.correcting(c.Context(), q)
+				adjustment, err := g.correcting(c.Context(), q)
 				if err != nil {
 					return err
 				}
-				d, err := g.Ledger.Adjust(c.Context(), asked)
+				d, err := g.Ledger.Adjust(c.Context(), adjustment)
 				if err != nil {
-					return g.inWords(asked, err)
+					return g.inWords(adjustment, err)
 				}
-				return a.adjusted(asked, d, g.asked(c.Context(), false, d))
+				return a.adjusted(adjustment, d, g.phrasing(c.Context(), false, d))
 			})
 		},
 	}
@@ -158,7 +158,7 @@ func (g *gate) inWords(a quota.Adjust, err error) error {
 	return err
 }
 
-func (a *app) adjusted(q quota.Adjust, d quota.Decision, of asked) error {
+func (a *app) adjusted(q quota.Adjust, d quota.Decision, of phrasing) error {
 	out := adjusted{q.Bucket, q.Units, words.Time(d.At), words.OrNull(d.Entry),
 		q.Labels[quota.LabelBy], q.Labels[quota.LabelReason], d.Replayed, q.DryRun}
 	return a.Print(out, func() error {

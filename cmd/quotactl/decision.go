@@ -34,8 +34,8 @@ func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Scre
 	return err
 }
 
-// asked says how a decision is put into words.
-type asked struct {
+// phrasing says how a decision is put into words.
+type phrasing struct {
 	dryRun   bool
 	quiet    bool   // print no text when it is allowed
 	headroom bool   // there is some, and it may be used
@@ -45,10 +45,10 @@ type asked struct {
 	unit func(bucket string) costs.Unit // nil for units
 }
 
-func (g *gate) asked(ctx context.Context, manual bool, d quota.Decision) asked {
+func (g *gate) phrasing(ctx context.Context, manual bool, d quota.Decision) phrasing {
 	unit := func(bucket string) costs.Unit { return report.UnitOf(g.prices(), bucket) }
 	hasHeadroom := func(l quota.Limit) bool { return l.Headroom > 0 && d.Units[l.Bucket] > 0 }
-	of := asked{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, hasHeadroom)}
+	of := phrasing{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, hasHeadroom)}
 	if room, remedy := g.DayRoom(ctx, manual, d, of.amount); room != "" {
 		of.note = room + ". T" + strings.TrimPrefix(remedy, "t")
 	}
@@ -73,14 +73,14 @@ func hintFor(bucket string, units int64, manual, suspended bool) string {
 }
 
 // sentence returns what was done, or why it was denied.
-func sentence(s cli.Screen, verb string, d quota.Decision, of asked) string {
+func sentence(s cli.Screen, verb string, d quota.Decision, of phrasing) string {
 	if d.Allowed {
 		return allowed(s, verb, d, of)
 	}
 	return denied(s, d, of)
 }
 
-func denied(s cli.Screen, d quota.Decision, of asked) string {
+func denied(s cli.Screen, d quota.Decision, of phrasing) string {
 	if d.Limit == quota.RunMax {
 		return "denied: " + of.inWords(d.Units) + ": beyond the ceiling of this run (--max)"
 	}
@@ -102,7 +102,7 @@ func denied(s cli.Screen, d quota.Decision, of asked) string {
 	return text
 }
 
-func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
+func allowed(s cli.Screen, verb string, d quota.Decision, of phrasing) string {
 	text := verb + " " + of.inWords(d.Units)
 	switch {
 	case d.Unmetered && d.Entry != "":
@@ -128,7 +128,7 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of asked) string {
 
 // left returns what remains for another charge of this kind: for a person's, the headroom is
 // included.
-func left(d quota.Decision, of asked) string {
+func left(d quota.Decision, of phrasing) string {
 	text := "left: " + of.inWords(d.Remaining)
 	if of.headroom {
 		text += ", the headroom included"
@@ -137,7 +137,7 @@ func left(d quota.Decision, of asked) string {
 }
 
 // inWords returns "30 units of default, 1 unit of search_list, $12.40 of money".
-func (of asked) inWords(units map[string]int64) string {
+func (of phrasing) inWords(units map[string]int64) string {
 	var parts []string
 	for _, bucket := range slices.Sorted(maps.Keys(units)) {
 		n, unit := units[bucket], costs.Unit{}
@@ -158,11 +158,11 @@ func (of asked) inWords(units map[string]int64) string {
 }
 
 // amount is inWords of one bucket.
-func (of asked) amount(bucket string, units int64) string {
+func (of phrasing) amount(bucket string, units int64) string {
 	return of.inWords(map[string]int64{bucket: units})
 }
 
-func (a *app) decided(verb string, d quota.Decision, err error, of asked) error {
+func (a *app) decided(verb string, d quota.Decision, err error, of phrasing) error {
 	return a.answer(d, err, report.NewDecision(d, of.dryRun), func(cli.Screen) error {
 		return a.printDecision(verb, d, of, "")
 	})
@@ -170,7 +170,7 @@ func (a *app) decided(verb string, d quota.Decision, err error, of asked) error 
 
 // printDecision prints a decision in words: a charge that was made to standard output, with more
 // text about it, a denial to standard error.
-func (a *app) printDecision(verb string, d quota.Decision, of asked, more string) error {
+func (a *app) printDecision(verb string, d quota.Decision, of phrasing, more string) error {
 	if d.Allowed && of.quiet {
 		return nil
 	}

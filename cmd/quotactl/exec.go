@@ -162,7 +162,7 @@ func own(err error) error {
 // notStarted returns an error that says in one line why the command was not started, and when to
 // come back.
 func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.DeniedError) error {
-	text, d, of := "", e.Decision, g.asked(ctx, false, e.Decision)
+	text, d, of := "", e.Decision, g.phrasing(ctx, false, e.Decision)
 	switch {
 	case e.Why == job.DeniedKey:
 		text = fmt.Sprintf("a run with --id %s is under way", f.key)

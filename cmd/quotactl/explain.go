@@ -67,7 +67,7 @@ func (a *app) explainCall(ctx context.Context, g *gate, call quota.Call) error {
 	if failed != nil {
 		return failed
 	}
-	of := g.asked(ctx, call.Manual, d)
+	of := g.phrasing(ctx, call.Manual, d)
 	if d.Limit != quota.Suspended {
 		of.hint = "" // it would name this command
 	}
@@ -120,7 +120,7 @@ func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (take
 
 const mostSpenders = 10
 
-func (a *app) explained(d quota.Decision, err error, who taken, of asked) error {
+func (a *app) explained(d quota.Decision, err error, who taken, of phrasing) error {
 	out := explanation{report.NewDecision(d, true), who.by}
 	return a.answer(d, err, out, func(s cli.Screen) error {
 		if d.Allowed && !d.Observed {

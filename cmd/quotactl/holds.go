@@ -55,7 +55,7 @@ has passed, because a call that was sent has usually been billed.`,
 					return err
 				}
 				d, err := g.Reserve(c.Context(), request)
-				of := g.asked(c.Context(), request.Manual, d)
+				of := g.phrasing(c.Context(), request.Manual, d)
 				of.quiet = quiet
 				return a.setAside(d, err, of)
 			})
@@ -75,7 +75,7 @@ has passed, because a call that was sent has usually been billed.`,
 	return c
 }
 
-func (a *app) setAside(d quota.Decision, err error, of asked) error {
+func (a *app) setAside(d quota.Decision, err error, of phrasing) error {
 	printed := struct {
 		report.Decision
 		Reservation *string    `json:"reservation"`
@@ -115,7 +115,7 @@ func (a *app) draw() *cobra.Command {
 				if errors.Is(err, quota.ErrReservationShort) && a.Getenv(job.EnvMax) != "" {
 					d, err = ceilingDenies(args[0], units), nil
 				}
-				of := g.asked(c.Context(), false, d)
+				of := g.phrasing(c.Context(), false, d)
 				of.quiet = quiet
 				return a.decided("drew", d, err, of)
 			})
@@ -151,7 +151,7 @@ func (a *app) commit() *cobra.Command {
 			return a.with(c.Context(), func(g *gate) error {
 				g.Labels = g.Labels.With(labels)
 				d, err := g.Commit(c.Context(), args[0], units)
-				return a.settled("committed", g.asked(c.Context(), false, d), d, err)
+				return a.settled("committed", g.phrasing(c.Context(), false, d), d, err)
 			})
 		},
 	}
@@ -187,7 +187,7 @@ not used is taken off that charge. commit is for reservations that may not be ex
 			}
 			return a.with(c.Context(), func(g *gate) error {
 				d, err := g.Settle(c.Context(), args[0], quota.Call{Costs: costs, Labels: labels})
-				return a.settled("settled", g.asked(c.Context(), false, d), d, err)
+				return a.settled("settled", g.phrasing(c.Context(), false, d), d, err)
 			})
 		},
 	}
@@ -195,7 +195,7 @@ not used is taken off that charge. commit is for reservations that may not be ex
 	return c
 }
 
-func (a *app) settled(verb string, of asked, d quota.Decision, err error) error {
+func (a *app) settled(verb string, of phrasing, d quota.Decision, err error) error {
 	if errors.Is(err, quota.ErrKeyReused) {
 		err = cli.Hint(err, "it was settled with other units or labels, which quotactl log shows")
 	}

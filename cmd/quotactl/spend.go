@@ -43,7 +43,7 @@ used up.`,
 					return err
 				}
 				d, err := g.Charge(c.Context(), call)
-				of, verb := g.asked(c.Context(), call.Manual, d), "charged"
+				of, verb := g.phrasing(c.Context(), call.Manual, d), "charged"
 				of.dryRun, of.quiet = call.DryRun, quiet
 				if call.DryRun && !d.Replayed && !d.Unmetered {
 					verb = "dry run, nothing charged; it would take"

@@ -29,7 +29,7 @@ type topView struct {
 	reading  bool
 	paused   bool
 	selected int
-	asked    *deed    // to be answered with y
+	question *deed    // to be answered with y
 	message  []string // shown instead of the tables until a key is pressed; one line: at the foot
 }
 
@@ -107,14 +107,14 @@ func (v *topView) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // key handles a key as bubbletea names it: "q", "up", "ctrl+c".
 func (v *topView) key(key string) tea.Cmd {
-	asked, message := v.asked, v.message
-	v.asked, v.message = nil, nil
+	question, message := v.question, v.message
+	v.question, v.message = nil, nil
 	switch {
 	case key == "ctrl+c":
 		return tea.Quit
-	case asked != nil && key == "y":
-		return v.do(*asked)
-	case asked != nil:
+	case question != nil && key == "y":
+		return v.do(*question)
+	case question != nil:
 		v.message = []string{"nothing was changed"}
 		return nil
 	case len(message) > 1:
@@ -158,7 +158,7 @@ func (v *topView) deed(key string) tea.Cmd {
 		return nil
 	}
 	d.verb = map[string]string{"s": "suspend", "r": "resume"}[key]
-	v.asked = &d
+	v.question = &d
 	return nil
 }
 
@@ -335,8 +335,8 @@ func age(now, at time.Time) string {
 
 func (v *topView) foot(s cli.Screen) {
 	switch {
-	case v.asked != nil:
-		s.Say("%s bucket %s of %s? y/n\n", v.asked.verb, v.asked.bucket, v.asked.credential)
+	case v.question != nil:
+		s.Say("%s bucket %s of %s? y/n\n", v.question.verb, v.question.bucket, v.question.credential)
 	case len(v.message) == 1:
 		s.Say("%s\n", v.message[0])
 	default:

@@ -260,24 +260,24 @@ func spenders(sums []quota.Sum, since time.Time) []spender {
 	return all
 }
 
-// kept caches a value that takes a while to make.
-type kept[T any] struct {
+// cached holds a value that takes a while to make.
+type cached[T any] struct {
 	mu    sync.Mutex
 	value T
 	at    time.Time
 }
 
-func (k *kept[T]) get(ctx context.Context, age time.Duration,
+func (c *cached[T]) get(ctx context.Context, age time.Duration,
 	make func(context.Context) (T, error)) (T, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.at.IsZero() && time.Since(k.at) < age {
-		return k.value, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.at.IsZero() && time.Since(c.at) < age {
+		return c.value, nil
 	}
 	value, err := make(ctx)
 	if err != nil {
 		return value, err
 	}
-	k.value, k.at = value, time.Now()
+	c.value, c.at = value, time.Now()
 	return value, nil
 }

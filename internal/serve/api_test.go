@@ -51,7 +51,6 @@ func TestChart(t *testing.T) {
 	s.wants(s.get("/v1/charts/BR"), 404, "a complete chart of BR")
 	s.wants(s.get("/v1/charts/US?at=2026-07-01T08:59:59Z"), 404)
 	s.wants(s.get("/v1/charts/ZZ"), 400, "not a region")
-	s.wants(s.get("/v1/charts/US?at=0001-01-01T00:00:00Z"), 404, "a complete chart of US")
 	s.wants(s.get("/charts/US?at=0001-01-01T00:00:00Z"), 404, "from before 1 Jan 0001")
 	s.wants(s.get("/v1/charts/US?at=yesterday"), 422, "query.at")
 	s.wants(s.get("/v1/charts/US?limit=0"), 422, "query.limit")
@@ -83,10 +82,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("a chart differs from itself: %+v", same)
 	}
 	s.wants(s.get("/v1/charts/US/changes?to=2026-07-01T09:00:00Z"), 404, "the first chart of US")
-	for _, query := range []string{"from=2026-07-01T08:00:00Z", "from=0001-01-01T00:00:00Z",
-		"to=0001-01-01T00:00:00Z"} {
-		s.wants(s.get("/v1/charts/US/changes?"+query), 404, "not in the catalogue")
-	}
+	s.wants(s.get("/v1/charts/US/changes?from=2026-07-01T08:00:00Z"), 404, "not in the catalogue")
 }
 
 // Every item of a list is on exactly one page, whatever the size of the pages.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,29 +14,12 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Moment is a time that a request may leave out. Every time is one, the zero time too.
-type Moment struct {
-	time  time.Time
-	given bool
-}
-
-// Receiver implements huma.ParamWrapper: where the time goes.
-func (m *Moment) Receiver() reflect.Value { return reflect.ValueOf(&m.time).Elem() }
-
-// OnParamSet implements huma.ParamReactor.
-func (m *Moment) OnParamSet(given bool, _ any) { m.given = given }
-
-// Schema implements huma.SchemaProvider.
-func (Moment) Schema(r huma.Registry) *huma.Schema {
-	return huma.SchemaFromType(r, reflect.TypeFor[time.Time]())
-}
-
-// or returns other if the request has no time.
-func (m Moment) or(other time.Time) time.Time {
-	if m.given {
-		return m.time
+// or returns the time of a request, or other if it has none.
+func or(at, other time.Time) time.Time {
+	if at.IsZero() {
+		return other
 	}
-	return other
+	return at
 }
 
 // RegionInput names a region.
@@ -65,8 +47,8 @@ func (s *Server) regions(ctx context.Context, _ *struct{}) (*output[list[report.
 
 type chartInput struct {
 	RegionInput
-	At    Moment `query:"at" doc:"the chart that was current then; now if left out"`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
+	At    time.Time `query:"at" doc:"the chart that was current then; now if left out"`
+	Limit int       `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
 }
 
 func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Chart], error) {
@@ -74,7 +56,7 @@ func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Char
 	if err != nil {
 		return nil, err
 	}
-	chart, videos, err := s.Catalog.At(ctx, region, in.At.or(time.Now()), in.Limit)
+	chart, videos, err := s.Catalog.At(ctx, region, or(in.At, time.Now()), in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +111,8 @@ func (s *Server) history(ctx context.Context, in *historyInput) (*output[list[ch
 
 type changesInput struct {
 	RegionInput
-	From Moment `query:"from" doc:"the chart that was current then; if left out, the one before to"`
-	To   Moment `query:"to" doc:"the chart that was current then; now if left out"`
+	From time.Time `query:"from" doc:"the chart that was current then; if left out, the one before to"`
+	To   time.Time `query:"to" doc:"the chart that was current then; now if left out"`
 }
 
 func (s *Server) changes(ctx context.Context, in *changesInput) (*output[report.Changes], error) {
@@ -138,13 +120,13 @@ func (s *Server) changes(ctx context.Context, in *changesInput) (*output[report.
 	if err != nil {
 		return nil, err
 	}
-	newer, after, err := s.Catalog.At(ctx, region, in.To.or(time.Now()), 0)
+	newer, after, err := s.Catalog.At(ctx, region, or(in.To, time.Now()), 0)
 	if err != nil {
 		return nil, err
 	}
-	from := in.From.or(newer.CompletedAt.Add(-time.Microsecond))
+	from := or(in.From, newer.CompletedAt.Add(-time.Microsecond))
 	older, before, err := s.Catalog.At(ctx, region, from, 0)
-	if !in.From.given && errors.Is(err, catalog.ErrNotFound) {
+	if in.From.IsZero() && errors.Is(err, catalog.ErrNotFound) {
 		return nil, huma.Error404NotFound("the first chart of " + region +
 			" has none before it to compare it with")
 	}

@@ -18,9 +18,9 @@ import (
 // With them, a page that stays open is read again every few seconds.
 type site struct {
 	*Server
-	forecasts kept[[]report.Forecast]
-	plans     [mostDays]kept[report.Planned]
-	alive     kept[bool] // a daemon answers
+	forecasts cached[[]report.Forecast]
+	plans     [mostDays]cached[report.Planned]
+	alive     cached[bool] // a daemon answers
 }
 
 //go:embed templates/*
