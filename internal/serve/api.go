@@ -37,10 +37,8 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	if s.Catalog != nil {
 		s.catalogue(api)
 	}
-	if s.Source != nil {
-		s.budgets(api)
-		s.charges(api)
-	}
+	s.budgets(api)
+	s.charges(api)
 	s.decisions(api)
 	return api
 }

@@ -19,7 +19,7 @@ import (
 type boardBody struct {
 	Headline string
 	Grade    string
-	Budgets  bool // the reader may see them, and there are some
+	Budgets  bool // the reader may see them
 	Trouble  string
 	Outages  []report.Outage // of this host: while the ledger is away, and until it knows all
 	Accounts []*account
@@ -73,7 +73,7 @@ func (p *site) board(ctx context.Context, r *http.Request, now time.Time) (page,
 	if p.Guard != nil && p.Guard.Stats != nil && p.private(r) {
 		body.Limits, body.Denied = p.Guard.Stats.Counts(), p.Guard.Stats.TopDenied(mostDenied)
 	}
-	if p.Source != nil && p.private(r) {
+	if p.private(r) {
 		body.Budgets = true
 		if err := p.fillBoard(ctx, body, now); err != nil {
 			if ctx.Err() == nil { // else the client has disconnected

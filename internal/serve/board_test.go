@@ -130,9 +130,8 @@ func TestBoard_Journal(t *testing.T) {
 		"without the ledger; 2 calls wait in the journal, the oldest of 20")
 }
 
-// Without a token the public sees charts alone, as does everybody where there is no ledger.
+// Without a token the public sees charts alone.
 func TestPublic(t *testing.T) {
-	newEnv(t, nil).shows("/", 200, "Regions US")
 	s, _ := newBudget(t, 10_000)
 	s.server.Public, s.server.Tokens = true, tokens(t, "a-secret-token-0")
 	page := s.shows("/", 200, "Regions US")

@@ -1,32 +1,12 @@
 package serve
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
-	"quotabudget/internal/config"
-	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
-
-// withLedger adds the default configuration and an empty ledger.
-func withLedger(t *testing.T) func(*Server) {
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	getenv := func(name string) string {
-		return map[string]string{"QUOTA_LEDGER": "sqlite://" + path, "QUOTA_CONFIG": "/dev/null",
-			"QUOTA_STATE_DIR": filepath.Dir(path)}[name]
-	}
-	cfg, err := config.Load(t.Context(), "", getenv)
-	must(t, err)
-	l, err := ledger.Open(t.Context(), cfg.Ledger)
-	must(t, err)
-	t.Cleanup(func() { must(t, l.Close()) })
-	return func(s *Server) {
-		s.Source = func() report.Source { return report.Source{Config: cfg, Ledger: l} }
-	}
-}
 
 func (s *env) spend(method, id string) {
 	s.Helper()
@@ -43,7 +23,8 @@ func (s *env) spend(method, id string) {
 // TestRegionsWithoutSchedule requires that default regions are shown only once they have a chart.
 func TestRegionsWithoutSchedule(t *testing.T) {
 	t.Parallel()
-	s := newEnv(t, withLedger(t))
+	s := newEnv(t, nil)
+	s.server.Source().Config.Ingest.Scheduled = false
 	s.wants(s.get("/charts"), 200, "No region is configured")
 	s.wants(s.get("/readyz"), 200, "ready")
 	s.fill("US", nine, "a")
@@ -57,7 +38,7 @@ func TestRegionsWithoutSchedule(t *testing.T) {
 // The API says of the budgets what the programs say.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
-	s := newEnv(t, withLedger(t))
+	s := newEnv(t, nil)
 	for _, id := range []string{"1", "2", "3"} {
 		s.spend("youtube.videos.list", id)
 	}
@@ -102,9 +83,7 @@ func TestBudgets(t *testing.T) {
 // On a public server all of it needs a token.
 func TestBudgetsArePrivate(t *testing.T) {
 	t.Parallel()
-	add := withLedger(t)
 	s := newEnv(t, func(s *Server) {
-		add(s)
 		s.Public, s.Tokens = true, tokens(t, "a-secret-token-0")
 	})
 	for _, path := range []string{"/v1/budgets", "/v1/forecast", "/v1/plan", "/v1/log",

@@ -70,9 +70,7 @@ func nginx(t *testing.T, url string) *http.Client {
 // A cache in front of a public server gives nobody what needs a token, whatever the route.
 func TestSharedCachesKeepNothingPrivate(t *testing.T) {
 	t.Parallel()
-	add := withLedger(t)
 	s := newEnv(t, func(s *Server) {
-		add(s)
 		s.Public, s.Tokens = true, tokens(t, "a-secret-token-0")
 		guarded(limit.Rule{Policy: perHour("rlaas", 1000), By: limit.ByDecision})(s)
 	})

@@ -148,7 +148,6 @@ func TestLedgerAway(t *testing.T) {
 	t.Cleanup(func() { l.Close() })
 	var logged logLines
 	s := newEnv(t, func(s *Server) {
-		withLedger(t)(s)
 		cfg := s.Source().Config
 		s.Source = func() report.Source { return report.Source{Config: cfg, Ledger: l} }
 		s.Log = slog.New(slog.NewTextHandler(&logged, nil))
@@ -195,7 +194,7 @@ func (l *logLines) text() string {
 // go by. When the file is back, so are the budgets.
 func TestLedgerMoved(t *testing.T) {
 	t.Parallel()
-	s := newEnv(t, withLedger(t))
+	s := newEnv(t, nil)
 	path := strings.TrimPrefix(s.server.Source().Config.Ledger, "sqlite://")
 	s.spend("youtube.videos.list", "1")
 	s.wants(s.get("/v1/log"), 200, `"units":1`)

@@ -19,7 +19,10 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/limit"
+	"quotabudget/internal/report"
 )
 
 func must(t testing.TB, err error) {
@@ -49,8 +52,7 @@ func newEnv(t *testing.T, change func(*Server)) *env {
 	t.Helper()
 	c, err := catalog.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "catalog.db"))
 	must(t, err)
-	server := &Server{Catalog: c, Log: slog.New(slog.DiscardHandler),
-		Regions: []string{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}}
+	server := &Server{Catalog: c, Log: slog.New(slog.DiscardHandler), Source: usual(t)}
 	if change != nil {
 		change(server)
 	}
@@ -68,6 +70,22 @@ func newEnv(t *testing.T, change func(*Server)) *env {
 	s.routes, err = gorillamux.NewRouter(document)
 	must(t, err)
 	return s
+}
+
+// usual returns the default configuration, scheduled, and an empty ledger.
+func usual(t *testing.T) func() report.Source {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	cfg, err := config.Load(t.Context(), "", func(name string) string {
+		return map[string]string{"QUOTA_LEDGER": "sqlite://" + path, "QUOTA_CONFIG": "/dev/null",
+			"QUOTA_STATE_DIR": filepath.Dir(path)}[name]
+	})
+	must(t, err)
+	cfg.Ingest.Scheduled = true
+	l, err := ledger.Open(t.Context(), cfg.Ledger)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	return func() report.Source { return report.Source{Config: cfg, Ledger: l} }
 }
 
 // fill stores a complete chart of made-up videos.

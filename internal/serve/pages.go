@@ -43,10 +43,8 @@ type answer func(ctx context.Context, r *http.Request, now time.Time) (page, err
 // routes adds the pages to mux: this is their table of contents.
 func (p *site) routes(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", p.page("board", p.board))
-	if p.Source != nil {
-		mux.Handle("GET /log", p.page("log", p.log))
-		mux.Handle("GET /plan", p.page("plan", p.plan))
-	}
+	mux.Handle("GET /log", p.page("log", p.log))
+	mux.Handle("GET /plan", p.page("plan", p.plan))
 	mux.Handle("GET /charts", p.page("regions", p.regions))
 	mux.Handle("GET /charts/{region}", p.page("chart", p.chart))
 	mux.Handle("GET /videos/{id}", p.page("video", p.video))
@@ -78,7 +76,7 @@ func (p *site) page(name string, make answer) http.Handler {
 			status, shown = problem.GetStatus(), failed
 			made = page{Title: http.StatusText(status), Body: problem.Error()}
 		}
-		made.Now, made.Private = now, p.Source != nil && p.private(r)
+		made.Now, made.Private = now, p.private(r)
 		if status == http.StatusUnauthorized { // the password is a token; the name is any
 			w.Header().Set("WWW-Authenticate", `Basic realm="quotabudget", charset="UTF-8"`)
 		}

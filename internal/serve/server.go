@@ -23,15 +23,13 @@ import (
 
 // Server is what is served, and to whom. Its fields are set before Handler is called.
 type Server struct {
-	Catalog *catalog.Catalog // nil for the ledger alone, without charts and pages
-	Regions []string         // those to show without a Source
-	// Source is the configuration in force, and the ledger; nil for no budgets.
-	Source func() report.Source
-	Hosts  []string // names of this server besides the address that it listens on
-	Public bool     // budgets, forecast, plan, log and decisions need one of Tokens
-	Tokens *limit.Tokens
-	Guard  *limit.Guard // limits requests; nil for no limits and no decisions
-	Log    *slog.Logger
+	Catalog *catalog.Catalog     // nil for the ledger alone, without charts and pages
+	Source  func() report.Source // the configuration in force, and the ledger
+	Hosts   []string             // names of this server besides the address that it listens on
+	Public  bool                 // budgets, forecast, plan, log and decisions need one of Tokens
+	Tokens  *limit.Tokens
+	Guard   *limit.Guard // limits requests; nil for no limits and no decisions
+	Log     *slog.Logger
 
 	sources  *sources
 	site     *site
@@ -117,10 +115,7 @@ func checkRoutes(limits []limit.Rule, route func(*http.Request) string) error {
 
 // regionStates returns the states of the regions to show. A reload may change them.
 func (s *Server) regionStates(ctx context.Context) ([]catalog.RegionState, error) {
-	if s.Source != nil {
-		return s.Source().RegionStates(ctx, s.Catalog)
-	}
-	return s.Catalog.Staleness(ctx, s.Regions)
+	return s.Source().RegionStates(ctx, s.Catalog)
 }
 
 // reads reports whether the catalogue or, without one, the ledger can be read.
