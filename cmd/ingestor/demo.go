@@ -26,20 +26,27 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 		cfg, err := a.Load(ctx)
 		return cfg, func() {}, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, stop, err := serveHere(&standin.YouTube{Latency: demoLatency})
 	if err != nil {
 		return nil, nil, err
 	}
-	server := &http.Server{Handler: &standin.YouTube{Latency: demoLatency},
-		ReadHeaderTimeout: time.Minute}
-	go server.Serve(listener)
-	stop := func() { server.Close() }
-	cfg, err := a.demoConfig(ctx, listener.Addr().String())
+	cfg, err := a.demoConfig(ctx, address)
 	if err != nil {
 		stop()
 		return nil, nil, err
 	}
 	return cfg, stop, nil
+}
+
+// serveHere serves a stand-in on a free port of this machine, until stop is called.
+func serveHere(standin http.Handler) (address string, stop func(), err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: standin, ReadHeaderTimeout: time.Minute}
+	go server.Serve(listener)
+	return "http://" + listener.Addr().String() + "/", func() { server.Close() }, nil
 }
 
 // demoConfig returns a configuration that spends nothing real and keeps made-up data apart: the
@@ -49,7 +56,7 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, error) {
 	own := map[string]string{
 		"QUOTA_CONFIG": "/dev/null", "QUOTA_LEDGER": "", "QUOTA_CATALOG": "",
-		"YOUTUBE_ENDPOINT": "http://" + address + "/", config.KeyVariable: "demo",
+		"YOUTUBE_ENDPOINT": address, config.KeyVariable: "demo",
 	}
 	getenv := func(name string) string {
 		if value, ok := own[name]; ok {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -92,14 +91,12 @@ func (a *app) demoTrouble(ctx context.Context, cfg *config.Config) error {
 // demoTick sweeps a stand-in as if it were then.
 func (a *app) demoTick(ctx context.Context, cfg config.Config, standin http.Handler,
 	then time.Time) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, stop, err := serveHere(standin)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: standin, ReadHeaderTimeout: time.Minute}
-	go server.Serve(listener)
-	defer server.Close()
-	cfg.YouTube.Endpoint = "http://" + listener.Addr().String() + "/"
+	defer stop()
+	cfg.YouTube.Endpoint = address
 	st, err := a.open(ctx, &cfg, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return err

@@ -18,70 +18,36 @@ import (
 type show struct {
 	log      *slog.Logger
 	stderr   io.Writer
-	bars     *bars // nil without a terminal
+	bars     progress.Writer // nil without a terminal, or where lines of a log are wanted
+	ended    chan struct{}   // closed when the bars are drawn for the last time
 	trackers map[string]*progress.Tracker
 	pages    int
 }
 
-// bars are drawn on standard error from start to stop.
-type bars struct {
-	progress.Writer
-	ended chan struct{} // nil before start
-}
-
 func newProgress(a *app, cfg *config.Config) *show {
-	s := &show{log: a.Logger(), stderr: a.Stderr, pages: cfg.Ingest.Pages}
-	if s.bars = a.newBars(); s.bars == nil {
+	s := &show{log: a.Logger(), stderr: a.Stderr, pages: cfg.Ingest.Pages,
+		ended: make(chan struct{}), trackers: make(map[string]*progress.Tracker)}
+	if !cli.IsTerminal(a.Stderr) || a.LogFormat == "json" || a.LogLevel == "debug" ||
+		a.Getenv("TERM") == "dumb" {
 		return s
 	}
+	s.bars = progress.NewWriter()
+	s.bars.SetOutputWriter(a.Stderr)
+	s.bars.SetStyle(progress.StyleBlocks)
+	s.bars.SetTrackerLength(20)
+	s.bars.SetTrackerPosition(progress.PositionRight)
+	s.bars.SetMessageLength(16)
+	s.bars.SetUpdateFrequency(50 * time.Millisecond)
 	s.bars.SetNumTrackersExpected(len(cfg.Ingest.Regions))
 	s.bars.Style().Visibility.ETA = false
 	s.bars.Style().Visibility.Percentage = false
-	s.trackers = make(map[string]*progress.Tracker)
 	common := a.Common
 	common.Stderr = logAbove{s.bars, a.Stderr}
 	if common.LogLevel == "info" {
-		common.LogLevel = "warn" // the bars say the rest
+		common.LogLevel = "warn" // the bars show the rest
 	}
 	s.log = common.Logger()
 	return s
-}
-
-// newBars draws on standard error; nil where nobody looks at it, or where lines of a log are
-// wanted.
-func (a *app) newBars() *bars {
-	if !cli.IsTerminal(a.Stderr) || a.LogFormat == "json" || a.LogLevel == "debug" ||
-		a.Getenv("TERM") == "dumb" {
-		return nil
-	}
-	bars := &bars{Writer: progress.NewWriter()}
-	bars.SetOutputWriter(a.Stderr)
-	bars.SetStyle(progress.StyleBlocks)
-	bars.SetTrackerLength(20)
-	bars.SetTrackerPosition(progress.PositionRight)
-	bars.SetMessageLength(16)
-	bars.SetUpdateFrequency(50 * time.Millisecond)
-	return bars
-}
-
-func (b *bars) start() {
-	b.ended = make(chan struct{})
-	go func() {
-		defer close(b.ended)
-		b.Render()
-	}()
-}
-
-// stop draws the last state, and waits until it is drawn.
-func (b *bars) stop() {
-	for { // a Stop before the drawing has begun is not heard
-		b.Stop()
-		select {
-		case <-b.ended:
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }
 
 var pageUnits = progress.Units{Notation: " pages",
@@ -89,7 +55,10 @@ var pageUnits = progress.Units{Notation: " pages",
 
 func (s *show) begin() {
 	if s.bars != nil {
-		s.bars.start()
+		go func() {
+			defer close(s.ended)
+			s.bars.Render()
+		}()
 	}
 }
 
@@ -125,6 +94,7 @@ func (s *show) interrupted() {
 	s.bars.SetPinnedMessages(text)
 }
 
+// end draws the last state, and waits until it is drawn.
 func (s *show) end() {
 	if s.bars == nil {
 		return
@@ -134,11 +104,18 @@ func (s *show) end() {
 			t.MarkAsErrored()
 		}
 	}
-	s.bars.stop()
+	for { // a Stop before the drawing has begun does nothing
+		s.bars.Stop()
+		select {
+		case <-s.ended:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 type logAbove struct {
-	bars   *bars
+	bars   progress.Writer
 	stderr io.Writer
 }
 
