@@ -56,7 +56,7 @@ job: quota
 meter/metertest: config costs ledger ledger/redistest meter quota standin
 schedule: words
 daemon: catalog ingest job ledger plan quota regions report schedule share youtube
-plan: ledger/memstore quota schedule share
+plan: ledger/memstore quota schedule share words
 report: catalog config costs job ledger ledger/memstore plan quota share words
 report: words
 serve: catalog config costs limit plan quota regions report schedule words

@@ -7,6 +7,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
+	"quotabudget/internal/words"
 )
 
 // A forecast computes when a bucket will run dry. It is not a straight line. The schedule is known, tick by tick; units leave sliding windows
@@ -52,7 +53,7 @@ type Amount func(units int64) string
 
 func (a Amount) of(units int64) string {
 	if a == nil {
-		return number(units) + " units"
+		return words.Count(units) + " units"
 	}
 	return a(units)
 }

@@ -3,11 +3,11 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
 )
 
 // Text returns the forecast in a sentence without a full stop: "default runs dry at 16:40Z
@@ -179,11 +179,11 @@ func (f Forecast) lost(runs []LostRun) string {
 	text := list(regions) + " will "
 	switch n := int64(len(runs)); {
 	case lost < pages:
-		return text + fmt.Sprintf("lose %s of %s pages%s", number(lost), number(pages), when)
+		return text + fmt.Sprintf("lose %s of %s pages%s", words.Count(lost), words.Count(pages), when)
 	case n > 1 && runs[0].Limit == ShareName:
-		return text + fmt.Sprintf("miss %s of %s runs", number(n), number(f.Scheduled.Runs))
+		return text + fmt.Sprintf("miss %s of %s runs", words.Count(n), words.Count(f.Scheduled.Runs))
 	case n > 1:
-		return text + fmt.Sprintf("miss %s runs%s", number(n), when)
+		return text + fmt.Sprintf("miss %s runs%s", words.Count(n), when)
 	}
 	return text + "miss 1 run" + when
 }
@@ -198,15 +198,6 @@ func list(names []string) string {
 	default:
 		return fmt.Sprintf("%s, %s and %d more", names[0], names[1], n-2)
 	}
-}
-
-// number formats a number in groups of three digits.
-func number(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }
 
 // clock formats a time in UTC to the minute, with the date unless it is the forecast's.

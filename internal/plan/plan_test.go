@@ -123,7 +123,7 @@ func TestExecute(t *testing.T) {
 			var lost []string
 			for _, run := range runs {
 				if run.Lost() {
-					lost = append(lost, words(run))
+					lost = append(lost, describe(run))
 				}
 			}
 			if !slices.Equal(lost, c.want) {
@@ -140,14 +140,14 @@ func TestExecute(t *testing.T) {
 				r.Fits() != (len(c.want) == 0) {
 				t.Errorf("%d runs, %d lost, %d days", r.Runs, r.Lost(), len(r.Days))
 			}
-			if r.First != nil && (len(c.want) == 0 || words(*r.First) != c.want[0]) {
-				t.Errorf("first %s", words(*r.First))
+			if r.First != nil && (len(c.want) == 0 || describe(*r.First) != c.want[0]) {
+				t.Errorf("first %s", describe(*r.First))
 			}
 		})
 	}
 }
 
-func words(r Run) string {
+func describe(r Run) string {
 	text := fmt.Sprintf("%s %s %s %d %s", r.At.Format("02T15:04"), r.Region, r.Outcome, r.Pages,
 		r.Limit)
 	if !r.RetryAt.IsZero() {
