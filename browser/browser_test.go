@@ -25,7 +25,7 @@ import (
 // root is where the module is.
 const root = ".."
 
-// tab is one page of a real browser. What its console says is an error of the test.
+// tab is one page of a real browser. Output in its console fails the test.
 type tab struct {
 	*testing.T
 	ctx context.Context
@@ -66,7 +66,7 @@ func get[T any](b *tab, action chromedp.Action[T]) T {
 	return result
 }
 
-// listen notes what the console says and what goes wrong in scripts.
+// listen records the output of the console and the errors of scripts.
 func (b *tab) listen(event any) {
 	text := ""
 	switch e := event.(type) {
@@ -126,7 +126,7 @@ func (b *tab) click(selector string) {
 	}
 }
 
-// says waits until an element says something.
+// says waits until an element contains a text.
 func (b *tab) says(selector, text string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)

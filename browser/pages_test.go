@@ -179,7 +179,7 @@ credentials:
 ingest: {schedule: "@every 5m", stagger: 10s} # so that ticks are left out late in the day, too
 `
 
-// A board on which something is wrong says what, and can be used as well.
+// A board with a problem names it, and can still be used.
 func TestShort(t *testing.T) {
 	s := newStation(t, "YOUTUBE_API_KEY=any")
 	config := filepath.Join(t.TempDir(), "quota.yaml")
