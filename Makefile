@@ -4,7 +4,7 @@ GO ?= go
 # Strip local paths, symbols and debug information.
 SMALL = -trimpath -ldflags "-s -w"
 
-.PHONY: demo test soak check fuzz interop build install bench vuln fmt tools clean notices picture pictures browser
+.PHONY: prices-check demo test soak check fuzz interop build install bench vuln fmt tools clean notices picture pictures browser
 
 ## demo: one sweep of eight regions against the built-in stand-in, on SQLite
 demo:
@@ -78,6 +78,13 @@ pictures:
 ## notices: write the licences of all linked modules to THIRD_PARTY_NOTICES
 notices:
 	$(GO) test ./deploy -run '^TestNotices$$' -count 1 -update
+
+## prices-check: compare the model prices with data sets: make prices-check SNAPSHOTS="api.json"
+prices-check:
+	@for file in $(SNAPSHOTS); do for name in anthropic gemini mistral openai openrouter; do \
+		echo "$$name and $$file"; \
+		$(GO) run ./cmd/quotactl costs import $$file --upstream $$name --into costs/$$name.yaml; \
+	done; done; true
 
 ## vuln: list known vulnerabilities of the dependencies (needs the network)
 vuln:

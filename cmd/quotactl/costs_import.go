@@ -82,9 +82,7 @@ with 1 then.`,
 			if err != nil {
 				return err
 			}
-			if f.format != "" {
-				list.table.Feed.Format = f.format
-			}
+			list.table.Feed.Format = f.format
 			list.data, list.day, err = readFeed(c.Context(), args[0])
 			if err != nil {
 				return err

@@ -63,6 +63,9 @@ func Parse(data []byte, format string, providers ...string) (models []Model, det
 	default:
 		err = fmt.Errorf("its format is not one of %s", strings.Join(Formats, ", "))
 	}
+	if _, other := errors.AsType[*json.UnmarshalTypeError](err); other {
+		err = errors.New("it is not a feed of the format " + format)
+	}
 	if err == nil && len(models) == 0 {
 		slices.Sort(known)
 		err = fmt.Errorf("it has no prices of %s%s", strings.Join(providers, " or "),

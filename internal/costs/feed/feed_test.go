@@ -169,6 +169,7 @@ func TestBadFeeds(t *testing.T) {
 		"<!doctype html><title>404</title>": "it is not JSON",
 		genAI[:200]:                         "it is not JSON",
 		`{}`:                                "its format is not one of genai-prices, models.dev, litellm",
+		`[{"id":5}]`:                        "it is not a feed of the format genai-prices",
 		`[{"id":"makers","models":[]}]`:     "it has no prices of maker (did you mean makers?)",
 		`[{"id":"maker","models":[` + entry + `,` + entry + `]}]`: "a is there twice",
 		`{"maker":{"models":{"a":{},"a":{}}}}`:                    "maker.models.a is there twice",
