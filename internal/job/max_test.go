@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotabudget/internal/job"
+	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
 
@@ -118,5 +119,55 @@ func TestMaxOfABucket(t *testing.T) {
 		}
 		b.wantSpent("search_list", 2)
 		b.wantSpent("default", 54)
+	})
+}
+
+// TestMaxAfterALostAnswer: a charge whose answer was lost counts against the ceiling, because the
+// ledger may have made it.
+func TestMaxAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	breaker := redistest.NewBreaker(t)
+	breaker.Forward(redistest.Start(t, redistest.Options{}).Addr)
+	b := open(t, "redis://"+breaker.Addr)
+	j := b.job("true")
+	j.Call, j.Max = quota.Call{}, job.Ceiling{Units: 3}
+	requests(t, b, j, func(budget *quota.Budget) {
+		charge := func() (quota.Decision, error) {
+			return budget.Charge(t.Context(), quota.Call{Units: 1})
+		}
+		_, err := charge()
+		must(t, err)
+		breaker.LoseNext()
+		if _, err = charge(); !quota.IsAway(err) {
+			t.Errorf("the answer was not lost: %v", err)
+		}
+		d, err := charge()
+		must(t, err)
+		beyond, err := charge()
+		must(t, err)
+		if !d.Allowed || beyond.Limit != quota.RunMax {
+			t.Errorf("the third is %+v, the fourth %+v", d, beyond)
+		}
+	})
+	b.run(j)
+}
+
+// TestCancelledDraw: what a cancelled request has drawn is in the hold again.
+func TestCancelledDraw(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bench) {
+		j := b.job("true")
+		j.Call = quota.Call{Units: 4}
+		requests(t, b, j, func(budget *quota.Budget) {
+			_, cancel, err := budget.Spend(t.Context(), quota.Call{Units: 3})
+			must(t, err)
+			must(t, cancel(t.Context()))
+			usage, err := j.Budget.Usage(t.Context())
+			must(t, err)
+			if held := usage.Buckets[0].Held; held != 4 {
+				t.Errorf("%d units are held, want 4", held)
+			}
+		})
+		b.run(j)
+		b.wantSpent("default", 0)
 	})
 }

@@ -311,12 +311,34 @@ func TestBookedOnce(t *testing.T) {
 				t.Errorf("the first attempt: %v", err)
 			} else if lost {
 				e.lines(1)
+			} else {
+				e.lines(0)
 			}
 			e.must(e.Budget.Journal.Keep(t.Context(), line)) // as if it had died before it removed it
 			e.post()
 			e.standing(truth, 0)
 		})
 	}
+}
+
+// TestSettledBehindAPage: the entry of a settlement whose answer was lost comes after more entries
+// than one page of the log has.
+func TestSettledBehindAPage(t *testing.T) {
+	t.Parallel()
+	const others = 1001
+	e := open(t)
+	e.Limits = []quota.Limit{{Bucket: "default", Units: 2 * others, Window: limit.Window}}
+	line := e.used(e.hold(8), 5)
+	for range others {
+		_, err := e.spend("", 1)
+		e.must(err)
+	}
+	e.breaker.LoseNext()
+	if _, err := e.Book(t.Context(), line); err == nil {
+		t.Error("the answer was not lost")
+	}
+	e.post()
+	e.standing(5+others, 0)
 }
 
 // TestBookingOfALostHoldIsLost: the hold is lost, and so is the answer to its booking.

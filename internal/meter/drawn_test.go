@@ -125,10 +125,16 @@ func TestDrawsBesideConcurrent(t *testing.T) {
 	if held := m.held(t, "concurrent"); held != 0 || m.booked(t, "core") != 3 {
 		t.Errorf("%d are under way, %d booked", held, m.booked(t, "core"))
 	}
+	m.faults(t, "drop")
+	if _, err := send(); err == nil || m.held(t, "concurrent") != 0 || m.booked(t, "core") != 4 {
+		t.Errorf("without a response: %v, %d are under way, %d booked", err,
+			m.held(t, "concurrent"), m.booked(t, "core"))
+	}
+	m.faults(t)
 	_, err = m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
 		Call: quota.Call{Bucket: "concurrent", Units: 1}})
 	must(t, err)
-	if _, err := send(); !errors.Is(err, quota.ErrExhausted) || m.booked(t, "core") != 3 {
+	if _, err := send(); !errors.Is(err, quota.ErrExhausted) || m.booked(t, "core") != 4 {
 		t.Errorf("beside one that is under way: %v", err)
 	}
 }

@@ -131,7 +131,7 @@ func (e *exchange) lapses(why string) {
 		}
 	}
 	charged := e.quote.Lapse != quota.LapseRelease && !e.decision.Unmetered
-	booked := charged && places > 0 && e.call.Reservation == ""
+	booked := charged && places > 0
 	switch {
 	case why == "":
 	case booked:
