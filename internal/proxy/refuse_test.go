@@ -110,9 +110,11 @@ func TestDenialOf24Hours(t *testing.T) {
 	const note = "only default 24h denies it: the upstream's day still has 1 unit of default; to "
 	for at, want := range map[time.Time]bool{noon: false, noon.Add(13 * time.Hour): true} {
 		s.SetNow(at)
-		p := s.get(t, chart).refused(t, http.StatusTooManyRequests)
-		if strings.Contains(p.Detail, note) != want {
-			t.Errorf("%s: %s", at, p.Detail)
+		a := s.get(t, chart)
+		p := a.refused(t, http.StatusTooManyRequests)
+		if strings.Contains(p.Detail, note) != want ||
+			a.header.Get("X-Should-Retry") != "false" { // clients would try again after a minute
+			t.Errorf("%s: %s %v", at, p.Detail, a.header)
 		}
 	}
 }
