@@ -81,7 +81,7 @@ notices:
 
 ## prices-check: compare the model prices with data sets: make prices-check SNAPSHOTS="api.json"
 prices-check:
-	@for file in $(SNAPSHOTS); do for name in anthropic gemini mistral openai openrouter; do \
+	@for file in $(SNAPSHOTS); do for name in anthropic azure-openai bedrock gemini mistral openai openrouter; do \
 		echo "$$name and $$file"; \
 		$(GO) run ./cmd/quotactl costs import $$file --upstream $$name --into costs/$$name.yaml; \
 	done; done; true

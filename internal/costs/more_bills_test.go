@@ -40,6 +40,11 @@ func TestMoreBills(t *testing.T) {
 		{"openrouter", "POST /api/v1/chat/completions", `{"model":"openai/gpt-4o"}`, 402,
 			`{"error":{"code":402,"message":"more credits are needed"}}`,
 			"tokens/openai-gpt-4o 0, money 0", costs.Exhausted, "money"},
+		{"azure-openai", "POST /openai/deployments/mine/chat/completions?api-version=1", `{}`, 200,
+			`{"model":"gpt-4o-2024-11-20",` + chat + `}}`, "tokens/mine 1100, money 3500", "", ""},
+		{"bedrock", "POST /model/anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse", `{}`, 200,
+			`{"usage":{"inputTokens":1000,"outputTokens":100,"cacheReadInputTokens":1000}}`,
+			"tokens/anthropic.claude-sonnet-4-5-20250929-v1-0 2100, money 4800", "", ""},
 		{"reddit", "GET /r/golang/new", "", 200, `{}`, "requests 1", "", ""},
 		{"reddit", "GET /r/golang/new", "", 429, `{}`, "requests 1", costs.Exhausted, "requests"},
 		{"notion", "POST /v1/search", `{}`, 529, `{"code":"service_overload"}`, "requests 1",
@@ -50,6 +55,8 @@ func TestMoreBills(t *testing.T) {
 			"messages/c1 1", "", ""},
 		{"slack", "GET /api/users.list", "", 200, `{"ok":false,"error":"invalid_auth"}`,
 			"tier2/users.list 1", costs.BadCredential, ""},
+		{"slack", "GET /api/users.list", "", 200, `{"ok":false,"error":"ratelimited"}`,
+			"tier2/users.list 1", costs.Throttled, ""},
 	} {
 		table, err := costs.Shipped().Upstream(c.upstream)
 		must(t, err)

@@ -233,9 +233,13 @@ func (form errorForm) look(s *said) {
 	}
 }
 
-// in returns the objects at the path that meet the condition.
+// in returns the objects at the path that meet the condition. Without a path that is the response.
 func (i items) in(doc any) (all []any) {
-	for _, item := range formula.Items(doc, i.at) {
+	found := []any{doc}
+	if i.at != "" {
+		found = formula.Items(doc, i.at)
+	}
+	for _, item := range found {
 		_, object := item.(map[string]any)
 		if object && (i.where == nil || i.where.Holds(formula.Env{"item": item})) {
 			all = append(all, item)
