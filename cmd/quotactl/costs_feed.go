@@ -136,16 +136,25 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 		}
 	}
 	var changed []*listFile
+	type response struct {
+		data []byte
+		fetched
+	}
+	responses := map[string]response{} // by URL and ETag: several lists may have one feed
 	for _, l := range lists {
 		key := l.path + " " + l.table.Feed.URL
-		data, next, err := fetchFeed(ctx, l.table.Feed.URL, known[key].ETag)
-		if err != nil {
-			return err
+		request := l.table.Feed.URL + " " + known[key].ETag
+		r, ok := responses[request]
+		if !ok {
+			if r.data, r.fetched, err = fetchFeed(ctx, l.table.Feed.URL, known[key].ETag); err != nil {
+				return err
+			}
+			responses[request] = r
 		}
-		if data != nil && next.Sum != known[key].Sum {
-			l.data, l.day = data, today()
+		if r.data != nil && r.Sum != known[key].Sum {
+			l.data, l.day = r.data, today()
 			changed = append(changed, l)
-			known[key] = next
+			known[key] = r.fetched
 		}
 	}
 	if err := a.importFeeds(ctx, f, changed); err != nil || !f.write || path == "" {

@@ -98,3 +98,27 @@ func TestChangedWhileLoading(t *testing.T) {
 		t.Errorf("%d pages, the file looks as it did: %t", now.cfg.Ingest.Pages, as)
 	}
 }
+
+// TestListedFiles: the files that an index of price lists names are looked at, too.
+func TestListedFiles(t *testing.T) {
+	dir := t.TempDir()
+	index, list := filepath.Join(dir, "costs.yaml"), filepath.Join(dir, "one.yaml")
+	must(t, os.WriteFile(index, []byte("default: one\nupstreams: {one: one.yaml}\n"), 0o600))
+	const text = `hosts: [a.test]
+sources: {page: {status: verified, date: 2026-11, text: a page}}
+buckets: {units: {}}
+methods: {x.get: {route: GET /a, cost: {units: 1}, source: page}}
+`
+	must(t, os.WriteFile(list, []byte(text), 0o600))
+	prices, err := Prices(t.Context(), index)
+	must(t, err)
+	cfg := &Config{CostsFile: index, Prices: prices}
+	before := look(cfg)
+	if !look(cfg).same(before) {
+		t.Error("a change is seen where there is none")
+	}
+	must(t, os.WriteFile(list, []byte(text+"note: changed\n"), 0o600))
+	if look(cfg).same(before) {
+		t.Error("the change of a listed file is not seen")
+	}
+}
