@@ -171,3 +171,20 @@ func TestCancelledDraw(t *testing.T) {
 		b.wantSpent("default", 0)
 	})
 }
+
+// TestReportOfDrawnUnits: a report counts what the requests have drawn, which is booked already.
+func TestReportOfDrawnUnits(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bench) {
+		j := b.job("echo units=5 >&3")
+		j.Call = quota.Call{Units: 8}
+		requests(t, b, j, func(budget *quota.Budget) {
+			_, err := budget.Charge(t.Context(), quota.Call{Units: 3})
+			must(t, err)
+		})
+		j.Settle = job.SettleReport
+		if out := b.run(j); out.Took["default"] != 5 {
+			t.Errorf("took %v", out.Took)
+		}
+		b.wantSpent("default", 5)
+	})
+}

@@ -220,6 +220,22 @@ func TestWithoutLedger(t *testing.T) {
 	}
 }
 
+// TestPostedByTheNextCall: the first call that the ledger answers after an outage posts the journal.
+func TestPostedByTheNextCall(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	spend := func() {
+		_, err := e.spend("", 1)
+		e.must(err)
+	}
+	spend()
+	e.away(spend)
+	e.answers()
+	spend()
+	e.lines(0)
+	e.standing(3, 0)
+}
+
 // TestUsedBeyondAPostedLine: what a call used beyond a line that was posted meanwhile is booked
 // besides, and only once.
 func TestUsedBeyondAPostedLine(t *testing.T) {
@@ -430,6 +446,11 @@ func (e *env) empty() {
 	e.breaker.Forward(fresh.Addr)
 	e.server.Kill()
 	e.server = fresh
+	e.answers()
+}
+
+// answers waits until the client has found the server again.
+func (e *env) answers() {
 	for _, err := e.Ledger.Time(e.Context()); err != nil; {
 		_, err = e.Ledger.Time(e.Context())
 	}
