@@ -187,12 +187,7 @@ func newLossy(t *testing.T, address string) *lossy {
 	to, err := url.Parse(address)
 	must(t, err)
 	l := &lossy{}
-	forward := httputil.NewSingleHostReverseProxy(to)
-	direct := forward.Director
-	forward.Director = func(r *http.Request) {
-		direct(r)
-		r.Host = to.Host
-	}
+	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, l.after) && l.lost.Add(-1) >= 0 {
 			if !l.dropped {
