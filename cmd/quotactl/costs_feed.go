@@ -122,7 +122,8 @@ func (a *app) feedLists(ctx context.Context, f importFlags) (lists []*listFile, 
 	return lists, nil
 }
 
-// update fetches the feeds of the lists, and imports those that have changed.
+// update fetches the feeds of the lists, and imports those that have changed. A feed that cannot be
+// fetched holds up no other.
 func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) error {
 	cfg, err := a.Load(ctx)
 	if err != nil {
@@ -136,6 +137,7 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 		}
 	}
 	var changed []*listFile
+	var failed error
 	type response struct {
 		data []byte
 		fetched
@@ -147,7 +149,7 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 		r, ok := responses[request]
 		if !ok {
 			if r.data, r.fetched, err = fetchFeed(ctx, l.table.Feed.URL, known[key].ETag); err != nil {
-				return err
+				failed = errors.Join(failed, err)
 			}
 			responses[request] = r
 		}
@@ -157,7 +159,8 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 			known[key] = r.fetched
 		}
 	}
-	if err := a.importFeeds(ctx, f, changed); err != nil || !f.write || path == "" {
+	err = errors.Join(a.importFeeds(f, changed), failed)
+	if err != nil || !f.write || path == "" {
 		return err
 	}
 	text, err := json.Marshal(known)

@@ -87,7 +87,7 @@ with 1 then.`,
 			if err != nil {
 				return err
 			}
-			return a.importFeeds(c.Context(), f, []*listFile{list})
+			return a.importFeeds(f, []*listFile{list})
 		},
 	}
 	f.add(c)
@@ -208,14 +208,16 @@ func newListFile(path, text string, list *costs.Table, provider string) (*listFi
 }
 
 // importFeeds compares the lists with their feeds, writes them if asked to, and prints the result.
-func (a *app) importFeeds(ctx context.Context, f importFlags, lists []*listFile) error {
+func (a *app) importFeeds(f importFlags, lists []*listFile) error {
 	out := feedChanges{[]changedRow{}, []changedRow{}, []changedRow{}, []refusedRow{}}
+	var failed error
 	for _, l := range lists {
-		if err := a.importFeed(ctx, f, l, &out); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, a.importFeed(f, l, &out))
 	}
-	err := a.Print(out, func() error { return a.sayChanges(out, f.write) })
+	if failed != nil && len(lists) == 1 { // there is nothing else to print
+		return failed
+	}
+	err := errors.Join(a.Print(out, func() error { return a.sayChanges(out, f.write) }), failed)
 	if err == nil && len(out.Refused) > 0 {
 		err = cli.Hint(fmt.Errorf("%s refused", words.Plural(int64(len(out.Refused)), "change")),
 			"--yes accepts them")
@@ -223,7 +225,7 @@ func (a *app) importFeeds(ctx context.Context, f importFlags, lists []*listFile)
 	return err
 }
 
-func (a *app) importFeed(ctx context.Context, f importFlags, l *listFile, out *feedChanges) error {
+func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 	models, format, err := feed.Parse(l.data, l.table.Feed.Format, l.table.Feed.Providers...)
 	if err != nil {
 		return fmt.Errorf("the feed of %s cannot be used: %w; its rows stay as they are", l.list.Upstream, err)

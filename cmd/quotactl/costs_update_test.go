@@ -11,6 +11,49 @@ import (
 	"testing"
 )
 
+// fedList is a price list whose table names its feed, on the server at %s.
+const fedList = `hosts: [api.example.test]
+credential: bearer
+sources:
+  page: {status: official, date: 2026-06, text: the price page}
+split: {model: body.model}
+tables:
+  price:
+    source: page
+    feed: {url: %s/prices.json, providers: [maker]}
+    columns: [output, input]
+    rows:
+      a: {input: 1, output: 4}
+buckets: {money: {unit: usd/1000000}}
+methods:
+  x.ask: {route: POST /ask, source: page, take: {money: "price(model, {input: len(body)})"}}
+`
+
+// TestCostsUpdateOthers updates one list although the feed of another cannot be fetched.
+func TestCostsUpdateOthers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, `[{"id":"maker","models":[{"id":"a","prices":{"input_mtok":2,"output_mtok":4}}]}]`)
+	}))
+	defer server.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	dir := t.TempDir()
+	for file, text := range map[string]string{
+		"quota.yaml": "costs: costs.yaml\ncredentials: [{name: a, upstream: b}]\n",
+		"costs.yaml": "default: b\nupstreams: {a: a.yaml, b: b.yaml}\n",
+		"a.yaml":     fmt.Sprintf(fedList, gone.URL), "b.yaml": fmt.Sprintf(fedList, server.URL),
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	code, _, stderr := call(t, []string{"costs", "update", "--write", "--config",
+		filepath.Join(dir, "quota.yaml")}, "QUOTA_STATE_DIR", dir)
+	text, err := os.ReadFile(filepath.Join(dir, "b.yaml"))
+	must(t, err)
+	if code != 69 || !strings.Contains(string(text), "input: 2,") {
+		t.Errorf("exit %d, %s\n%s", code, stderr, text)
+	}
+}
+
 // TestCostsUpdate fetches the feed that a list names: once while it stays the same, and nothing
 // that it redirects to. Whatever the server returns, the rows stay unless they are good.
 func TestCostsUpdate(t *testing.T) {
@@ -33,22 +76,7 @@ func TestCostsUpdate(t *testing.T) {
 	defer server.Close()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "maker.yaml")
-	must(t, os.WriteFile(path, []byte(`hosts: [api.example.test]
-credential: bearer
-sources:
-  page: {status: official, date: 2026-06, text: the price page}
-split: {model: body.model}
-tables:
-  price:
-    source: page
-    feed: {url: `+server.URL+`/prices.json}
-    columns: [output, input]
-    rows:
-      a: {input: 1, output: 4}
-buckets: {money: {unit: usd/1000000}}
-methods:
-  x.ask: {route: POST /ask, source: page, take: {money: "price(model, {input: len(body)})"}}
-`), 0o600))
+	must(t, os.WriteFile(path, []byte(fmt.Sprintf(fedList, server.URL)), 0o600))
 	row := func(input string) string {
 		return `[{"id":"maker","models":[{"id":"a","prices":{"input_mtok":` + input +
 			`,"output_mtok":4}}]}]`
