@@ -34,10 +34,10 @@ const enough = 4
 // down.
 var errDown = errors.New("the upstream is down")
 
-// guard returns the youtube.Client's Guard for one run of a lane.
-func (b *breaker) guard(lane, run string) func(context.Context, func() error) error {
+// guard returns the youtube.Client's Guard for one run.
+func (b *breaker) guard(run string) func(context.Context, func() error) error {
 	return func(ctx context.Context, attempt func() error) error {
-		if !b.upstream.take(lane) {
+		if !b.upstream.take() {
 			return errDown
 		}
 		err := attempt()

@@ -93,14 +93,14 @@ var ErrGrace = errors.New("runs did not end within the grace period")
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, d.end = context.WithCancel(ctx)
 	defer d.end()
+	d.turns.free = MaxRuns
 	d.progress, d.short = make(map[string]progress), make(map[string]time.Time)
 	d.verdicts = make(map[string]*plan.VerdictWatch)
 	d.describe()
+	defer d.upstream.stop()
+	defer d.catalogue.stop()
 	all := &workers{d: d, byName: make(map[string]*worker)}
 	all.use(ctx, d.Config, time.Now())
-	for range MaxRuns { // the lanes that catch up have joined, so the stalest goes first
-		d.turns.give()
-	}
 	all.all.Go(func() { d.forecast(ctx) })
 	all.all.Go(func() { d.askLedger(ctx) })
 	for c, since := d.next(ctx); c != nil; c, since = d.next(ctx) {

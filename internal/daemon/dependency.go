@@ -14,8 +14,8 @@ import (
 // it begins, once an hour, and when it ends. Lanes that run into the outage log at debug level
 // only.
 //
-// If it has probes, one lane at a time calls it during an outage, after waits that grow. The other
-// lanes' ticks wait and cost nothing.
+// If it has probes, no lane gets a turn during an outage, except one now and then that finds out
+// whether the dependency is back. The other lanes' ticks wait and cost nothing.
 type dependency struct {
 	mu   sync.Mutex
 	d    *Daemon
@@ -26,9 +26,10 @@ type dependency struct {
 	first        time.Time // start of the first in a row of outages less than an hour apart
 	logged       time.Time
 	cause        error
-	wait         time.Duration // between the last probe and the next
+	wait         time.Duration // until the next probe
 	next         time.Time     // time of the next probe
-	prober       string        // lane of the last probe
+	timer        *time.Timer   // runs the next probe
+	permit       bool          // a probe may be made and has not been yet
 }
 
 type dependencyText struct {
@@ -38,28 +39,27 @@ type dependencyText struct {
 	first, longest time.Duration
 }
 
-const (
-	// stillAway is how often a lasting outage is logged again.
-	stillAway = time.Hour
-	// othersFirst is how long the lane of the last probe leaves the next one to others: if its
-	// region always fails, that says nothing about the upstream. It exceeds Config.retryAfter.
-	othersFirst = 15 * time.Second
-)
+// stillAway is how often a lasting outage is logged again.
+const stillAway = time.Hour
 
 // failed records that a call failed.
 func (o *dependency) failed(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	o.cause = err
+	o.cause, o.permit = err, false
 	switch {
 	case !o.lasts():
 		if o.since.IsZero() || now.Sub(o.ended) > stillAway {
 			o.first = now
 		}
 		o.since, o.ended, o.logged = now, time.Time{}, now
-		o.wait, o.next, o.prober = o.text.first, now.Add(o.text.first), ""
 		o.d.Log.Error(o.text.begins, "effect", o.text.effect, "error", err, "hint", o.text.hint)
+		if o.text.first > 0 {
+			o.d.turns.shut()
+			o.timer = time.AfterFunc(o.text.first, o.probe)
+			o.probeAfter(o.text.first)
+		}
 	case now.Sub(o.logged) >= stillAway:
 		o.logged = now
 		o.d.Log.Error(o.text.lasts, "since", o.since.UTC().Truncate(time.Second),
@@ -73,9 +73,21 @@ func (o *dependency) works() {
 	if !o.lasts() {
 		return
 	}
-	o.ended, o.cause = time.Now(), nil
+	o.ended, o.cause, o.permit = time.Now(), nil, false
 	o.d.Log.Info(o.text.ends, "since", o.since.UTC().Truncate(time.Second),
 		"away", o.ended.Sub(o.since).Round(time.Second), "ticks_waiting", o.d.waiting())
+	if o.timer != nil {
+		o.timer.Stop()
+		o.d.turns.open()
+	}
+}
+
+func (o *dependency) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.timer != nil {
+		o.timer.Stop()
+	}
 }
 
 // hasten makes the next probe an early one, because a new configuration may have ended the
@@ -84,41 +96,53 @@ func (o *dependency) hasten() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.lasts() && time.Until(o.next) > o.text.first {
-		o.wait, o.next = o.text.first, time.Now().Add(o.text.first)
+		o.probeAfter(o.text.first)
 	}
 }
 
-// ready reports whether a lane may call the dependency now: there is no outage, or a probe is due.
-func (o *dependency) ready(lane string) bool {
+// probe gives a turn to one lane.
+func (o *dependency) probe() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.isReady(lane)
-}
-
-func (o *dependency) isReady(lane string) bool {
-	late := time.Since(o.next)
-	return !o.lasts() || late >= 0 && (lane != o.prober || late >= othersFirst)
-}
-
-// take is ready, and makes the call the last one until the next probe is due.
-func (o *dependency) take(lane string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.isReady(lane) {
-		return false
-	}
 	if o.lasts() {
-		o.wait = min(2*o.wait, o.text.longest)
-		o.next, o.prober = time.Now().Add(o.wait), lane
+		o.permit = true
+		o.d.turns.probe()
+		o.probeAfter(min(2*o.wait, o.text.longest))
 	}
-	return true
 }
 
-// untake leaves the probe to another lane, because the call was not made.
+func (o *dependency) probeAfter(wait time.Duration) {
+	o.wait, o.next = wait, time.Now().Add(wait)
+	o.timer.Reset(wait)
+}
+
+// pass lets another lane probe if the one with the turn made no attempt.
+func (o *dependency) pass() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lasts() && o.permit {
+		o.d.turns.probe()
+	}
+}
+
+// take reports whether the dependency may be called. During an outage it returns true once per
+// probe.
+func (o *dependency) take() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.lasts() {
+		return true
+	}
+	taken := o.permit
+	o.permit = false
+	return taken
+}
+
+// untake returns the permit to the other lanes, because the call was not made.
 func (o *dependency) untake() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.next = time.Now()
+	o.permit = o.lasts()
 }
 
 // lasts reports whether an outage lasts. The caller holds the lock.
@@ -166,7 +190,7 @@ func (d *Daemon) describe() {
 		ends:   "the upstream answers again",
 		effect: "ticks wait; one request now and then finds out whether it is back, and is charged",
 		hint: "check the network and the upstream's status; each region runs when it is back; " +
-			"SIGHUP makes the daemon ask within a minute",
+			"SIGHUP makes the daemon ask within 30s",
 		first: 30 * time.Second, longest: 10 * time.Minute,
 	}
 	d.catalogue.text = dependencyText{
@@ -191,5 +215,17 @@ func (d *Daemon) askLedger(ctx context.Context) {
 		if err == nil {
 			d.ledger.works()
 		}
+	}
+}
+
+// passProbes lets another lane probe if this one made no attempt. It does nothing while upstream
+// and catalogue are both away, because then no lane can probe the upstream, and all would try and
+// log it.
+func (d *Daemon) passProbes() {
+	_, noUpstream := d.upstream.away()
+	_, noCatalogue := d.catalogue.away()
+	if noUpstream == nil || noCatalogue == nil {
+		d.upstream.pass()
+		d.catalogue.pass()
 	}
 }

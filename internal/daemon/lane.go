@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,9 +19,14 @@ type lane struct {
 	cfg    *Config
 	since  time.Time // when its ticks came into force
 	begun  bool
-	missed []missed                  // runs first
-	turn   *turn                     // joined in begin; nil from the first attempt on
-	leased atomic.Pointer[time.Time] // when the lane was last claimed successfully
+	missed []missed // runs first
+	// queue of the lanes that missed ticks: one at a time runs them
+	catchUp *turns
+	turn    *turn                     // in catchUp, until the first attempt
+	leased  atomic.Pointer[time.Time] // when the lane was last claimed successfully
+	marked  atomic.Int64              // the newest marked tick, in Unix ns
+	// the current tick came while no daemon ran, and is marked only when it is done
+	unmarked bool
 }
 
 type missed struct {
@@ -51,7 +57,7 @@ func (l *lane) begin(ctx context.Context) {
 	if len(l.missed) > 0 {
 		l.d.recordDone(l.Lane.Lane, l.missed[0].At.Add(-time.Nanosecond))
 		if l.policy().Queued {
-			l.turn = l.d.turns.join(l.Work.served(ctx, &l.Lane.Lane))
+			l.turn = l.catchUp.join(l.Work.served(ctx, &l.Lane.Lane))
 		}
 	}
 }
@@ -104,7 +110,15 @@ const looksBack = 50
 // run runs the lane's ticks until ticks ends. Runs in progress finish, or end soon after ctx has
 // ended.
 func (l *lane) run(ticks, ctx context.Context) {
+	from := l.until()
+	if len(l.missed) > 0 { // missed ticks are marked, or came while no daemon ran
+		from = l.since
+	}
+	var marking sync.WaitGroup
+	configured := l.Lane
+	marking.Go(func() { l.d.markTicks(ticks, configured, from, &l.marked) })
 	l.loop(ticks, ctx)
+	marking.Wait()
 	l.forget()
 }
 
@@ -132,8 +146,8 @@ func (l *lane) loop(ticks, ctx context.Context) {
 				"tick", tick.ID())
 			l.d.Metrics.ended(l, overtaken)
 		case !l.runTick(ticks, ctx, tick, false):
-			if ctx.Err() != nil && l.superseded(tick) {
-				l.leaveOut(ctx, tick)
+			if ctx.Err() != nil {
+				l.leaveOutWaiting(tick)
 			}
 			return
 		}
@@ -154,13 +168,9 @@ func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	}
 	waiting, cancel := context.WithDeadline(ticks, l.Next(l.since).At)
 	defer cancel()
-	if l.runTick(waiting, ctx, tick.Tick, true) {
-		return true
-	}
-	if ticks.Err() == nil {
-		l.leaveOut(ctx, tick.Tick)
-	}
-	return ticks.Err() == nil
+	l.unmarked = true
+	defer func() { l.unmarked = false }()
+	return l.runTick(waiting, ctx, tick.Tick, true) || ticks.Err() == nil
 }
 
 // await waits for the tick, and for its jitter. It returns false if ticks ends first.
@@ -196,10 +206,21 @@ func (l *lane) leaveOut(ctx context.Context, tick schedule.Tick) {
 	if time.Since(tick.At) > maxLate*l.cfg.Lease { // beyond what findMissed checks
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
-	defer cancel()
 	if state, err := l.mark(ctx, tick); err == nil && state == quota.ClaimWon {
 		l.markDone(ctx, tick)
+	}
+}
+
+// leaveOutWaiting leaves out the superseded ticks when the daemon ends during an outage.
+func (l *lane) leaveOutWaiting(tick schedule.Tick) {
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	for ctx.Err() == nil && l.superseded(tick) {
+		if _, cause := l.d.ledger.away(); cause != nil {
+			return
+		}
+		l.leaveOut(ctx, tick)
+		tick = l.Next(tick.At)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -16,7 +17,11 @@ const anyDaemon = "any"
 // asksForMark is the holder used to read a mark without setting it.
 const asksForMark = "asks"
 
-// markClaim returns the mark of a tick that a daemon has begun. It outlasts findMissed.
+// markAfter is how long a tick may wait for its turn before it is marked. Most ticks run at once
+// and are marked then.
+const markAfter = time.Second
+
+// markClaim returns the mark of a tick that came while a daemon ran. It outlasts findMissed.
 func (c *Config) markClaim(l Lane, tick schedule.Tick) quota.Claim {
 	gap := l.Next(tick.At).At.Sub(tick.At)
 	ttl := min(2*gap+2*maxLate*c.Lease+time.Hour, quota.MaxWindow)
@@ -26,7 +31,18 @@ func (c *Config) markClaim(l Lane, tick schedule.Tick) quota.Claim {
 // mark sets a tick's mark. It returns ClaimDone if the tick is done, else ClaimWon, or ClaimHeld
 // for a moment while another daemon reads the mark.
 func (l *lane) mark(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
-	return l.cfg.Claims.Claim(ctx, l.cfg.markClaim(l.Lane, tick))
+	if l.unmarked {
+		state, err := l.markOf(ctx, tick)
+		if state == quota.ClaimHeld { // marked already; this daemon has leased the lane
+			state = quota.ClaimWon
+		}
+		return state, err
+	}
+	state, err := l.cfg.Claims.Claim(ctx, l.cfg.markClaim(l.Lane, tick))
+	if err == nil && state != quota.ClaimHeld {
+		l.marked.Store(tick.At.UnixNano())
+	}
+	return state, err
 }
 
 // markDone marks the tick done, and reports whether the ledger recorded it.
@@ -52,6 +68,27 @@ func (l *lane) markDone(ctx context.Context, tick schedule.Tick) bool {
 	return false
 }
 
+// markTicks marks each tick of a lane that comes while this daemon runs, whatever the lane is
+// doing. Without the marks a daemon that starts after a crash could not tell the ticks that
+// waited from those that came while no daemon ran. It begins after from, and ends with ctx.
+func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
+	marked *atomic.Int64) {
+	for tick := l.Next(from); pauseUntil(ctx, tick.At.Add(markAfter), time.Now); {
+		c := d.inForce.Load()
+		if marked.Load() < tick.At.UnixNano() {
+			state, err := c.Claims.Claim(ctx, c.markClaim(l, tick))
+			if err != nil || state == quota.ClaimHeld {
+				d.Log.Debug("tick was not marked, retrying", "tick", tick.ID(), "error", err)
+				if !quota.Pause(ctx, c.retryAfter()) {
+					return
+				}
+				continue
+			}
+		}
+		tick = l.Next(tick.At)
+	}
+}
+
 // markOf reads the mark of a tick: ClaimDone, ClaimHeld if it came and is not done, or ClaimWon
 // if it is not marked. Daemons that start together use the same holder for reading, so none takes
 // another's reading for a mark.
@@ -67,13 +104,13 @@ func (l *lane) markOf(ctx context.Context, tick schedule.Tick) (quota.ClaimState
 	return state, err
 }
 
-// wasMarked reports whether a daemon has begun the tick. It returns false if the ledger does not
-// answer.
+// wasMarked reports whether a daemon ran when the tick came. It returns false if the ledger does
+// not answer.
 func (l *lane) wasMarked(ctx context.Context, tick schedule.Tick) bool {
 	state, err := l.markOf(ctx, tick)
 	if err != nil {
 		l.d.ledger.failed(err)
-		l.d.Log.Debug("cannot find whether a daemon has begun the tick",
+		l.d.Log.Debug("cannot find whether a daemon ran when the tick came",
 			"tick", tick.ID(), "error", err)
 		return false
 	}

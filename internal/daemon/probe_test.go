@@ -49,7 +49,7 @@ func TestUpstreamAway_Reload(t *testing.T) {
 		time.Sleep(50 * time.Minute)
 		back()
 		p.reload <- struct{}{}
-		time.Sleep(55 * time.Second)
+		time.Sleep(31 * time.Second)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
 		p.end()
 	})

@@ -76,7 +76,7 @@ func (s *Sweep) known(ctx context.Context, l *lane) (known, error) {
 // run fetches the chart of a tick, or the rest of a fresh one that was cut short.
 func (s *Sweep) run(ctx context.Context, l *lane, tick schedule.Tick) result {
 	sweep, client := s.Sweep, *s.Client
-	client.Guard = l.whileLeased(l.d.breaker.guard(l.Name(), tick.ID()))
+	client.Guard = l.whileLeased(l.d.breaker.guard(tick.ID()))
 	sweep.Client = &client
 	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, int(l.Pages)
 	sweep.Job, sweep.Run = l.Job, tick.ID()

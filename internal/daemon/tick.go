@@ -47,14 +47,11 @@ func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bo
 // attempt runs a tick when it is the lane's turn, unless another daemon holds the lane or has
 // done the tick.
 func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, waited bool) result {
-	give, ok := l.turnFor(ticks, ctx)
+	give, ok := l.turnFor(ticks, ctx, missed)
 	if !ok {
 		return retry
 	}
 	defer give()
-	if l.policy().Queued && !(l.d.upstream.ready(l.Name()) && l.d.catalogue.take(l.Name())) {
-		return retry
-	}
 	if !missed && l.superseded(tick) {
 		l.leaveOut(ctx, tick)
 		return done
@@ -101,15 +98,38 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 
 // turnFor waits until the lane may run. The caller calls give when it has. It returns false if
 // ticks ends first.
-func (l *lane) turnFor(ticks, ctx context.Context) (give func(), ok bool) {
+func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok bool) {
 	if !l.policy().Queued {
 		return func() {}, ticks.Err() == nil
 	}
-	mine := l.turn
-	if l.turn = nil; mine == nil {
-		mine = l.d.turns.join(l.Work.served(ctx, &l.Lane.Lane))
+	back, ok := l.queue(ticks, ctx, missed)
+	if !ok {
+		l.d.passProbes() // the turn may have come just when ticks ended
+		return nil, false
 	}
-	return l.d.turns.give, l.d.turns.await(ticks, mine)
+	return func() { back(); l.d.passProbes() }, true
+}
+
+func (l *lane) queue(ticks, ctx context.Context, missed bool) (give func(), ok bool) {
+	stale := l.Work.served(ctx, &l.Lane.Lane)
+	give = l.d.turns.give
+	if missed {
+		mine := l.turn
+		if l.turn = nil; mine == nil {
+			mine = l.catchUp.join(stale)
+		}
+		if !l.catchUp.await(ticks, mine) {
+			return nil, false
+		}
+		give = func() { l.d.turns.give(); l.catchUp.give() }
+	}
+	if !l.d.turns.await(ticks, l.d.turns.join(stale)) {
+		if missed {
+			l.catchUp.give()
+		}
+		return nil, false
+	}
+	return give, true
 }
 
 // runLeased runs a tick while it renews the lane's lease, and marks the tick done.

@@ -7,11 +7,15 @@ import (
 	"time"
 )
 
-// turns lets a few runs go at once. When several wait, the stalest region goes first.
+// turns lets a few runs go at once. When several wait, the stalest region goes first. While turns
+// are shut, only probes get one, and the most recently served region goes first: a region that
+// always fails is the stalest, and its failure would say nothing about the upstream.
 type turns struct {
 	mu      sync.Mutex
 	free    int
 	waiting []*turn // stalest first
+	closed  int     // number of outages that shut them
+	probes  int     // number of probes that may go all the same
 }
 
 type turn struct {
@@ -61,10 +65,39 @@ func (t *turns) give() {
 	t.hand()
 }
 
+// shut withholds all turns but those of probes, until open has been called as often.
+func (t *turns) shut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed++
+}
+
+func (t *turns) open() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed--; t.closed == 0 {
+		t.probes = 0
+	}
+	t.hand()
+}
+
+// probe lets one lane go although turns are shut.
+func (t *turns) probe() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.probes = 1
+	t.hand()
+}
+
 func (t *turns) hand() {
-	for t.free > 0 && len(t.waiting) > 0 {
+	for t.free > 0 && len(t.waiting) > 0 && (t.closed == 0 || t.probes > 0) {
+		next := 0
+		if t.closed > 0 {
+			next = len(t.waiting) - 1
+			t.probes--
+		}
 		t.free--
-		close(t.waiting[0].given)
-		t.waiting = t.waiting[1:]
+		close(t.waiting[next].given)
+		t.waiting = slices.Delete(t.waiting, next, next+1)
 	}
 }

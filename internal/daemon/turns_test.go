@@ -34,3 +34,41 @@ func TestTurnsGoToTheStalest(t *testing.T) {
 		}
 	})
 }
+
+// TestTurnsShut: while turns are shut, a probe goes to the most recently served region. After
+// that the others go as usual.
+func TestTurnsShut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := turns{free: 1}
+		all.shut()
+		all.shut() // by another outage
+		got := make(chan string, 4)
+		now := time.Now()
+		for name, age := range map[string]time.Duration{"b": 2, "a": 3, "c": 1} {
+			mine := all.join(now.Add(-age * time.Hour))
+			go func() {
+				all.await(t.Context(), mine)
+				got <- name
+				all.give()
+			}()
+		}
+		expect := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			order := ""
+			for len(got) > 0 {
+				order += <-got
+			}
+			if order != want {
+				t.Errorf("order %q, want %q", order, want)
+			}
+		}
+		expect("")
+		all.probe()
+		expect("c")
+		all.open()
+		expect("")
+		all.open()
+		expect("ab")
+	})
+}

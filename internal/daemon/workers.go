@@ -50,6 +50,7 @@ func (s *workers) use(ctx context.Context, c *Config, since time.Time) {
 	s.d.Metrics.inForce(c, since)
 	s.d.upstream.hasten()
 	s.d.catalogue.hasten()
+	catchUp := new(turns) // shut until all new lanes have joined, so that the stalest goes first
 	named := make(map[string]bool)
 	var changed []*lane
 	for _, l := range c.Lanes {
@@ -58,7 +59,7 @@ func (s *workers) use(ctx context.Context, c *Config, since time.Time) {
 		if r != nil && !r.stopped && r.lane.SameTicks(l.Lane) {
 			continue
 		}
-		next := &lane{Lane: l, d: s.d, cfg: c, since: since}
+		next := &lane{Lane: l, d: s.d, cfg: c, since: since, catchUp: catchUp}
 		if r.running() == nil {
 			next.begin(ctx)
 		}
@@ -75,6 +76,7 @@ func (s *workers) use(ctx context.Context, c *Config, since time.Time) {
 	for _, l := range changed {
 		s.replace(ctx, l)
 	}
+	catchUp.give()
 	s.d.Log.Info("lanes run", "lanes", len(c.Lanes), "unchanged", len(c.Lanes)-len(changed),
 		"holder", s.d.Holder)
 }
