@@ -52,12 +52,14 @@ func TestTurns(t *testing.T) {
 func TestTurnDoesNotCome(t *testing.T) {
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
 	end := mustTake(t, newTurn(db.turn.path), time.Hour)
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
+	gone, leave := context.WithCancel(t.Context())
+	go func() {
+		isAsked(db.turn, true) // a caller that leaves earlier asks for nothing
+		leave()
+	}()
 	if _, err := db.turn.take(gone, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that leaves: %v", err)
 	}
-	mustTake(t, db.turn, time.Nanosecond)()
 	db.patience = 10 * time.Hour // it does not wait again
 	if err := db.Update(t.Context(), insert("x")); err != nil {
 		t.Error(err)
@@ -97,10 +99,13 @@ func mustTake(t *testing.T, of *turn, patience time.Duration) (end func()) {
 }
 
 // cameBack waits until the turn that was asked for has come.
-func cameBack(of *turn) {
-	for pending := true; pending; runtime.Gosched() {
+func cameBack(of *turn) { isAsked(of, false) }
+
+// isAsked waits until a turn is asked for, or none is.
+func isAsked(of *turn, want bool) {
+	for asked := !want; asked != want; runtime.Gosched() {
 		of.mu.Lock()
-		pending = of.asked != nil
+		asked = of.asked != nil
 		of.mu.Unlock()
 	}
 }
