@@ -265,6 +265,37 @@ func TestResume(t *testing.T) {
 	want(nine, "", false) // a newer chart is complete
 }
 
+// TestPassOn: a half chart moves to another run, and only from the run that owns it.
+func TestPassOn(t *testing.T) {
+	c := open(t)
+	id := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
+	other := begin(t, c, us, Page{Next: "2", Videos: videos("a"), FetchedAt: nine})
+	pass := func(id ChartID, from, to string, want bool) {
+		t.Helper()
+		if got, err := c.PassOn(t.Context(), id, from, to); err != nil || got != want {
+			t.Errorf("from %s to %s: %v, %v", from, to, got, err)
+		}
+	}
+	want := func(run string) {
+		t.Helper()
+		charts, err := c.Charts(t.Context(), us, 0)
+		if err != nil || len(charts) != 2 || charts[0].ID != other || charts[0].Run != "run1" ||
+			charts[1].Run != run {
+			t.Errorf("%+v, %v; want %s", charts, err, run)
+		}
+	}
+	pass(id, "run2", "run3", false)
+	pass(99, "run1", "run3", false)
+	want("run1")
+	pass(id, "run1", "run2", true)
+	want("run2")
+	pass(id, "run1", "run3", false) // asked at the same moment as run2
+	want("run2")
+	store(t, c, id, Page{Token: "2", Videos: videos("b"), FetchedAt: nine, Last: true})
+	pass(id, "run2", "run3", false)
+	want("run2")
+}
+
 // TestBegunOnce: two processes with the first page of one run's chart begin a single chart. A
 // process that passes that chart's ID, because the upstream refused its next page, begins
 // another.

@@ -16,7 +16,7 @@ type ChartID int64
 type Chart struct {
 	ID     ChartID
 	Region string
-	Run    string // the run that began it
+	Run    string // the run that began it, or took it over
 
 	StartedAt   time.Time // when its first page was fetched
 	FetchedAt   time.Time // when its last page was fetched
@@ -78,7 +78,20 @@ func (c *Catalog) Resume(ctx context.Context, region string,
 	return chart, ok, err
 }
 
-// Complete makes the chart the current one of its region. It does nothing if the chart is already complete.
+// PassOn moves a half chart from one run to another. It reports whether it did; it does not if
+// the chart is complete or no longer belongs to the first run.
+func (c *Catalog) PassOn(ctx context.Context, id ChartID, from,
+	to string) (passed bool, err error) {
+	err = c.update(ctx, func(s *txn) error {
+		n, err := s.affect("pass_on", id, from, to)
+		passed = n > 0
+		return err
+	})
+	return passed, err
+}
+
+// Complete makes the chart the current one of its region. It does nothing if the chart is already
+// complete.
 func (c *Catalog) Complete(ctx context.Context, id ChartID, at time.Time) error {
 	return c.update(ctx, func(s *txn) error { return s.complete(id, at) })
 }

@@ -67,7 +67,7 @@ func (c *Command) served(context.Context, *share.Lane) time.Time { return time.T
 func (c *Command) known(context.Context, *lane) (known, error) { return known{}, nil }
 
 // run runs the command, and again as long as it fails and Retry allows.
-func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick) result {
+func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) result {
 	if c.Retry == 0 {
 		first, err := c.begins(ctx, l, tick)
 		if err != nil {

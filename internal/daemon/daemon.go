@@ -30,7 +30,7 @@ import (
 //	10:02:10  b leases the lane, fetches pages 3 and 4, and marks the tick done
 //
 // A tick whose chart is cut short by a denial is done too. The lane's next tick resumes that
-// chart while it is fresh (ingest.DefaultResume).
+// chart while it is fresh (ingest.DefaultResume), and owns it from then on.
 //
 //	10:00:00  trending/BR/2026-06-01T10:00:00Z gets pages 1 and 2, and is denied
 //	10:10:00  trending/BR/2026-06-01T10:10:00Z gets pages 3 and 4

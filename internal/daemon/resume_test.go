@@ -3,10 +3,12 @@ package daemon_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
@@ -49,7 +51,8 @@ func (w *world) halves() string {
 }
 
 // TestResume: within a quarter of an hour of its first page, the next tick resumes a chart that
-// was cut short; after that it begins a new one. Neither tick runs again.
+// was cut short; after that it begins a new one. The chart belongs to the tick that completes it,
+// and neither tick runs again.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -61,20 +64,20 @@ func TestResume(t *testing.T) {
 		halves      string
 	}{
 		{"five minutes", "0,5 19 * * *", 3, 4 * time.Minute,
-			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:05:00 JP 4", "19:00", ""},
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:05:00 JP 4", "19:05", ""},
 		{"a quarter of an hour", "0,15 19 * * *", 3, 4 * time.Minute,
-			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:15:00 JP 4", "19:00", ""},
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:15:00 JP 4", "19:15", ""},
 		{"a minute more", "0,16 19 * * *", 3, 10 * time.Minute,
 			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3",
 			"19:16:00 JP 1, 19:16:00 JP 2, 19:16:00 JP 3", "",
 			"trending/JP/2026-06-01T19:16:00Z 3, trending/JP/2026-06-01T19:00:00Z 3"},
 		{"from tick to tick", "0,5,10,15 19 * * *", 1, 4 * time.Minute,
-			"19:00:00 JP 1", "19:05:00 JP 2, 19:10:00 JP 3, 19:15:00 JP 4", "19:00", ""},
+			"19:00:00 JP 1", "19:05:00 JP 2, 19:10:00 JP 3, 19:15:00 JP 4", "19:15", ""},
 		{"but not for ever", "0,6,12,18 19 * * *", 1, 4 * time.Minute,
 			"19:00:00 JP 1", "19:06:00 JP 2, 19:12:00 JP 3, 19:18:00 JP 1", "",
-			"trending/JP/2026-06-01T19:18:00Z 1, trending/JP/2026-06-01T19:00:00Z 3"},
+			"trending/JP/2026-06-01T19:18:00Z 1, trending/JP/2026-06-01T19:12:00Z 3"},
 		{"past one that gets nothing", "0,5,10 19 * * *", 3, 9 * time.Minute,
-			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:10:00 JP 4", "19:00", ""},
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:10:00 JP 4", "19:10", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			atNoon(t, func(w *world) {
@@ -103,7 +106,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumedIsNotRunAgain: a daemon that starts just then finds the ticks done that share a chart.
+// TestResumedIsNotRunAgain: a daemon that starts just then finds the ticks done whose chart was
+// passed on.
 func TestResumedIsNotRunAgain(t *testing.T) {
 	atNoon(t, func(w *world) {
 		w.narrow(2, 100*time.Second)
@@ -114,8 +118,100 @@ func TestResumedIsNotRunAgain(t *testing.T) {
 		again := w.restart(all...)
 		again.stopAfter(80 * time.Second)
 		w.expectAsked("")
-		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-01T19:00:00Z"] != 1 {
+		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-01T19:02:00Z"] != 1 {
 			t.Errorf("complete: %v", runs)
+		}
+	})
+}
+
+// TestLostKeepsItsChart: a tick that was lost in a crash still runs with the pages it has. A
+// later tick begins its own chart, and does not change the other's mark.
+func TestLostKeepsItsChart(t *testing.T) {
+	atNoon(t, func(w *world) {
+		lost := "trending/JP/2026-06-01T19:00:00Z"
+		all := four(t, "*/5 19 * * *")
+		a := w.open(all...)
+		w.set(func(p *proc, r *http.Request) {
+			if p == a && r.URL.Query().Has("pageToken") {
+				p.crash() // with the first page stored
+			}
+		})
+		a.start().stopAfter(11 * time.Minute) // beyond what findMissed checks
+		w.open(all...).start().stopAfter(5 * time.Minute)
+		w.expectAsked("19:00:00 JP 1, 19:15:00 JP 1, 19:15:00 JP 2, 19:15:00 JP 3, 19:15:00 JP 4")
+		if halves := w.halves(); halves != lost+" 1" {
+			t.Errorf("half: %s", halves)
+		}
+		if state := w.claim(lost, time.Hour); state != quota.ClaimHeld {
+			t.Errorf("the mark of the lost tick: %v", state)
+		}
+	})
+}
+
+// TestOthersKeepTheirCharts: a tick resumes only charts of earlier ticks of its lane, even if all
+// ticks are done.
+func TestOthersKeepTheirCharts(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]string{
+		"a sweep by hand": "6ag00hkqk7ex2k", "another job": "other/JP/2026-06-01T18:55:00Z",
+		"a later tick": "trending/JP/2026-06-01T19:10:00Z",
+		"no tick":      "trending/JP/yesterday",
+	} {
+		t.Run(name, func(t *testing.T) {
+			at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
+				page := catalog.Page{Next: "CAMQAA", FetchedAt: time.Now()}
+				if _, _, err := w.look.catalog.Begin(w.Context(), "JP",
+					run, 0, page); err != nil {
+					t.Fatal(err)
+				}
+				w.done(run)
+				p := w.open(four(t, "0 19 * * *")...)
+				p.start().stopAfter(2 * time.Minute)
+				w.expectAsked("19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3, 19:00:00 JP 4")
+				if halves := w.halves(); halves != run+" 1" {
+					t.Errorf("half: %s", halves)
+				}
+			})
+		})
+	}
+}
+
+// TestTakeoverOfAResumed: a daemon that takes over a tick resumes the chart that the tick had
+// resumed. The share of the day was asked when the tick first ran, and by now would deny it: 8
+// units are two runs of six ticks, one in three, and the tick that resumes the chart has used
+// them up.
+func TestTakeoverOfAResumed(t *testing.T) {
+	at(t, midnight.Add(-time.Second), 8, func(w *world) {
+		w.narrow(2, time.Minute)
+		all := four(t, "0-29/5 7 * * *")
+		var both [2]*proc
+		crashed := false
+		w.set(func(p *proc, r *http.Request) {
+			if !crashed && pageOf[r.URL.Query().Get("pageToken")] == 4 {
+				crashed = true
+				p.crash() // with the third page stored
+			}
+		})
+		for i := range both {
+			both[i] = w.open(all...)
+			both[i].start()
+		}
+		time.Sleep(11 * time.Minute)
+		w.expectAsked("07:00:00 JP 1, 07:00:00 JP 2, 07:10:00 JP 3")
+		if halves := w.halves(); halves != "trending/JP/2026-06-02T07:10:00Z 3" {
+			t.Errorf("half: %s", halves)
+		}
+		time.Sleep(3 * time.Minute)
+		asked := w.taken()
+		if len(asked) != 1 || !strings.HasSuffix(asked[0], " JP 4") ||
+			w.logged("tick taken over", "T07:10:00Z") != 1 {
+			t.Errorf("taken over: %v\n%s", asked, strings.Join(w.log, ""))
+		}
+		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-02T07:10:00Z"] != 1 {
+			t.Errorf("complete: %v", runs)
+		}
+		for _, p := range both {
+			p.end()
 		}
 	})
 }

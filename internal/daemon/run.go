@@ -44,7 +44,7 @@ func (l *lane) process(ctx context.Context, tick schedule.Tick) (result result) 
 		l.d.Log.Info("tick done: its chart is already complete", "tick", tick.ID())
 		return done
 	case begun: // by a crashed daemon, or by this one before a pause; it was admitted then
-		return l.Work.run(ctx, l, tick)
+		return l.Work.run(ctx, l, tick, true)
 	}
 	// A tick that resumes a chart asks for the share of a whole run, like any other. Otherwise a
 	// lane that is interrupted again and again would run at every tick, whatever its weight.
@@ -55,7 +55,7 @@ func (l *lane) process(ctx context.Context, tick schedule.Tick) (result result) 
 	if !runs {
 		return done
 	}
-	return l.Work.run(ctx, l, tick)
+	return l.Work.run(ctx, l, tick, false)
 }
 
 // retry leaves the tick to be run again soon, because the ledger or the catalogue failed before

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"quotabudget/internal/ingest"
@@ -60,7 +61,7 @@ func (s *Sweep) served(ctx context.Context, l *share.Lane) time.Time {
 const chartsRead = 50
 
 // known finds the charts of ticks: another daemon may have begun one, or crashed between its last
-// page and the mark. A tick that resumed the chart of an earlier one has none, but is marked done.
+// page and the mark. A tick whose chart a later one resumed has no chart, but is marked done.
 func (s *Sweep) known(ctx context.Context, l *lane) (known, error) {
 	charts, err := s.Catalog.Charts(context.WithoutCancel(ctx), l.Region, chartsRead)
 	k := known{runs: make(map[string]bool)}
@@ -73,13 +74,60 @@ func (s *Sweep) known(ctx context.Context, l *lane) (known, error) {
 	return k, err
 }
 
-// run fetches the chart of a tick, or the rest of a fresh one that was cut short.
-func (s *Sweep) run(ctx context.Context, l *lane, tick schedule.Tick) result {
+// run fetches the chart of a tick, or the rest of it.
+func (s *Sweep) run(ctx context.Context, l *lane, tick schedule.Tick, begun bool) result {
+	if !begun {
+		switch err := s.resume(ctx, l, tick); {
+		case err != nil && ctx.Err() != nil:
+			return retry
+		case err != nil:
+			return l.retry(tick, err)
+		}
+	}
+	return s.sweep(ctx, l, tick)
+}
+
+// resume moves a half chart of an earlier tick of the lane to this tick, if it is still fresh, so
+// that the sweep only buys the missing pages. It is called when the tick is admitted; a tick that
+// has a chart is already.
+//
+// The earlier tick must be done, even by a denial. One that was lost in a crash is still to run,
+// and keeps its chart.
+func (s *Sweep) resume(ctx context.Context, l *lane, tick schedule.Tick) error {
+	ctx = context.WithoutCancel(ctx)
+	chart, ok, err := s.Catalog.Resume(ctx, l.Region,
+		time.Now().Add(-ingest.DefaultResume))
+	if err != nil || !ok {
+		return err
+	}
+	earlier, ok := l.parse(chart.Run)
+	if !ok || !earlier.Scheduled.Before(tick.Scheduled) {
+		return nil
+	}
+	if state, err := l.markOf(ctx, earlier); err != nil || state != quota.ClaimDone {
+		return err
+	}
+	passed, err := s.Catalog.PassOn(ctx, chart.ID, chart.Run, tick.ID())
+	if passed {
+		l.d.Log.Info("resuming the chart of an earlier tick", "tick", tick.ID(),
+			"earlier", earlier.ID(), "pages", chart.Pages)
+	}
+	return err
+}
+
+// parse reads the ID of a tick of the lane, possibly one of an earlier schedule.
+func (l *lane) parse(id string) (schedule.Tick, bool) {
+	scheduled, err := time.Parse(time.RFC3339, strings.TrimPrefix(id, l.Name()+"/"))
+	return schedule.Tick{Job: l.Job, Region: l.Region, Scheduled: scheduled,
+		At: scheduled.Add(l.Offset)}, err == nil
+}
+
+func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {
 	sweep, client := s.Sweep, *s.Client
 	client.Guard = l.whileLeased(l.d.breaker.guard(tick.ID()))
 	sweep.Client = &client
 	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, int(l.Pages)
-	sweep.Job, sweep.Run = l.Job, tick.ID()
+	sweep.Job, sweep.Run, sweep.OnlyThisRun = l.Job, tick.ID(), true
 	sweep.Grace = l.cfg.Grace * 3 / 4 // the rest is for the mark and the lease
 	unpaced := l.unpaced(ctx, tick)
 	sweep.Unpaced = func(string) bool { return unpaced }

@@ -32,7 +32,8 @@ type Work interface {
 	// known returns what is stored about the lane's ticks besides their marks in the ledger.
 	known(ctx context.Context, l *lane) (known, error)
 	// run runs an admitted tick, logs and counts how it ended, and returns whether it is done.
-	run(ctx context.Context, l *lane, tick schedule.Tick) result
+	// begun means that the tick only has to be finished.
+	run(ctx context.Context, l *lane, tick schedule.Tick, begun bool) result
 }
 
 // Policy holds the settings of one kind of lane.

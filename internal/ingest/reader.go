@@ -78,7 +78,7 @@ func (r *reader) read(ctx context.Context, region string) error {
 // resume returns where to begin: the next page of a recently interrupted chart, or the first page
 // of a new one.
 func (r *reader) resume(ctx context.Context, region string) (token string, err error) {
-	old, ok, err := r.Catalog.Resume(ctx, region, r.Now().Add(-cmp.Or(r.Resume, DefaultResume)))
+	old, ok, err := r.interrupted(ctx, region, r.Now().Add(-cmp.Or(r.Resume, DefaultResume)))
 	r.chart = &chart{region: region, after: old.ID}
 	if err != nil || !ok {
 		return "", err
@@ -94,6 +94,29 @@ func (r *reader) count(pages, videos int) {
 	r.chart.pages, r.chart.videos = pages, videos
 	r.visit.Pages, r.visit.Videos = pages, videos
 }
+
+// interrupted returns the chart to resume, begun at or after notBefore, or else the newest one.
+func (r *reader) interrupted(ctx context.Context, region string, notBefore time.Time) (
+	catalog.Chart, bool, error) {
+	if !r.OnlyThisRun {
+		return r.Catalog.Resume(ctx, region, notBefore)
+	}
+	charts, err := r.Catalog.Charts(ctx, region, ownCharts)
+	notBefore = notBefore.Truncate(time.Microsecond)
+	for _, c := range charts {
+		if c.Run == r.Run && c.CompletedAt.IsZero() && !c.StartedAt.Before(notBefore) {
+			return c, true, nil
+		}
+	}
+	if len(charts) > 0 {
+		return charts[0], false, err
+	}
+	return catalog.Chart{}, false, err
+}
+
+// ownCharts is how many of a region's newest charts are searched for one of Run. Later runs may
+// have begun newer ones.
+const ownCharts = 50
 
 var errLoop = errors.New("a page token leads back to a page that was read before")
 

@@ -47,6 +47,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	sweep := s.sweep(t, "US,GB", 4)
+	sweep.OnlyThisRun = true // one page after another, as a daemon sweeps
 	sum, err = sweep.Execute(t.Context())
 	if !errors.Is(err, ingest.ErrCatalogue) {
 		t.Errorf("got %v", err)

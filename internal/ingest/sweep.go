@@ -20,13 +20,14 @@ import (
 // Sweep is one pass over the regions, stalest first: the one whose last complete chart is oldest.
 // Its fields are set before Execute and not changed afterwards.
 type Sweep struct {
-	Client   *youtube.Client // uses a meter.Transport
-	Catalog  *catalog.Catalog
-	Budget   *quota.Budget // asked when a suspended bucket opens
-	Regions  []regions.Region
-	Parallel int           // maximum regions read at once; 0 for 1
-	Pages    int           // maximum pages of each chart; 0 for all
-	Resume   time.Duration // maximum age of a chart to resume; 0 for DefaultResume
+	Client      *youtube.Client // uses a meter.Transport
+	Catalog     *catalog.Catalog
+	Budget      *quota.Budget // asked when a suspended bucket opens
+	Regions     []regions.Region
+	Parallel    int           // maximum regions read at once; 0 for 1
+	Pages       int           // maximum pages of each chart; 0 for all
+	OnlyThisRun bool          // resumes only charts of Run
+	Resume      time.Duration // maximum age of a chart to resume; 0 for DefaultResume
 	// Grace is how long the pages in progress, with their retries, may take after ctx has ended;
 	// 0 for DefaultGrace.
 	Grace   time.Duration
