@@ -56,7 +56,8 @@ type importFlags struct {
 }
 
 func (f *importFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.upstream, "upstream", "", "`NAME` of the upstream (default: the list's default)")
+	c.Flags().StringVar(&f.upstream, "upstream", "",
+		"`NAME` of the upstream (default: the list's default)")
 	c.Flags().StringVar(&f.into, "into", "", "`FILE` of the price list (default: that in force)")
 	c.Flags().BoolVar(&f.write, "write", false, "write the rows into the list")
 	c.Flags().BoolVar(&f.yes, "yes", false, "drop rows, and change prices more than threefold, too")
@@ -228,7 +229,8 @@ func (a *app) importFeeds(f importFlags, lists []*listFile) error {
 func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 	models, format, err := feed.Parse(l.data, l.table.Feed.Format, l.table.Feed.Providers...)
 	if err != nil {
-		return fmt.Errorf("the feed of %s cannot be used: %w; its rows stay as they are", l.list.Upstream, err)
+		return fmt.Errorf("the feed of %s cannot be used: %w; its rows stay as they are",
+			l.list.Upstream, err)
 	}
 	var accepted []feed.Difference
 	for _, d := range feed.Compare(l.table, models, format, l.list.Day()) {

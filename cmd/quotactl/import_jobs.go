@@ -86,8 +86,8 @@ func (im *importer) read(ctx context.Context, lines []schedule.CronLine) error {
 	return nil
 }
 
-// check returns what is wrong with a job by the rules of quota.yaml: it is read in place of the jobs
-// that are there.
+// check returns what is wrong with a job by the rules of quota.yaml: it is read in place of the
+// jobs that are there.
 func (im *importer) check(ctx context.Context, j importedJob) error {
 	var file map[string]any
 	search := im.Search()

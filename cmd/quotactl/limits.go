@@ -101,7 +101,8 @@ func (a *app) importLimits(ctx context.Context, g *gate, write bool) error {
 	return a.Print(out, func() error { return out.show(a.Screen(), len(reported)) })
 }
 
-// changed returns how a limit that the upstream reports changes ours. One of a day may be two of ours.
+// changed returns how a limit that the upstream reports changes ours. One of a day may be two of
+// ours.
 func changed(ours []quota.Limit, theirs bill.Limit) (all []importedLimit) {
 	if theirs.Units < 0 { // no limit
 		return nil

@@ -14,8 +14,8 @@ import (
 )
 
 // focusColumns are the mandatory columns of FOCUS 1.4's Cost and Usage dataset and those others of
-// it that a ledger can fill, in the order of the specification, then two of our own. A ledger has no
-// invoices.
+// it that a ledger can fill, in the order of the specification, then two of our own. A ledger has
+// no invoices.
 var focusColumns = strings.Fields(`BilledCost BillingAccountId BillingAccountName BillingCurrency
 BillingPeriodEnd BillingPeriodStart ChargeCategory ChargeClass ChargeDescription ChargeFrequency
 ChargePeriodEnd ChargePeriodStart ConsumedQuantity ConsumedUnit ContractedCost EffectiveCost

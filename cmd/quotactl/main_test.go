@@ -29,8 +29,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: setup, Cmds: commands()})
 }
 
-// TestScriptsOnRedis runs the scripts that change the ledger again, each on a database of its own of
-// one Redis server.
+// TestScriptsOnRedis runs the scripts that change the ledger again, each on a database of its own
+// of one Redis server.
 func TestScriptsOnRedis(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Args: []string{"--databases", "64"}})
 	var database atomic.Int64

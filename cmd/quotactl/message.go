@@ -99,8 +99,8 @@ func readResponse(ctx context.Context, path string) (*http.Response, []byte, err
 	return resp, body, nil
 }
 
-// unpacked decodes a body that is packed by gzip. Some tools save it decoded; such a body is returned
-// as it is.
+// unpacked decodes a body that is packed by gzip. Some tools save it decoded; such a body is
+// returned as it is.
 func unpacked(h http.Header, body []byte) ([]byte, error) {
 	if !strings.EqualFold(h.Get("Content-Encoding"), "gzip") {
 		return body, nil

@@ -1,8 +1,8 @@
 // Package bill compares the ledger with the upstream's own count and limits.
 //
 // The price list of an upstream says which requests report them. Google's are in Cloud Monitoring
-// and Service Usage, whose generated clients, with gRPC and OpenTelemetry, would enlarge the program
-// by half. The tests compare this package with them.
+// and Service Usage, whose generated clients, with gRPC and OpenTelemetry, would enlarge the
+// program by half. The tests compare this package with them.
 package bill
 
 import (

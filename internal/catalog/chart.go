@@ -60,8 +60,8 @@ func (c *Catalog) Begin(ctx context.Context, region string, run string, after Ch
 	return id, added, nil
 }
 
-// Resume returns the newest chart of a region. ok reports whether to resume it: it is incomplete, and
-// was begun at or after notBefore, so that the pages of a chart are of about the same time.
+// Resume returns the newest chart of a region. ok reports whether to resume it: it is incomplete,
+// and was begun at or after notBefore, so that the pages of a chart are of about the same time.
 // Otherwise the caller begins a new one. An incomplete chart without a NextPageToken has all its
 // pages and lacks only Complete.
 func (c *Catalog) Resume(ctx context.Context, region string,
@@ -201,8 +201,8 @@ func (c *Catalog) At(ctx context.Context, region string, at time.Time,
 	return chart, videos, err
 }
 
-// History returns the complete charts of a region begun before the given one, newest first. A chart of
-// 0 and a limit of 0 mean all.
+// History returns the complete charts of a region begun before the given one, newest first. A chart
+// of 0 and a limit of 0 mean all.
 func (c *Catalog) History(ctx context.Context, region string, before ChartID,
 	limit int) (charts []Chart, err error) {
 	if before == 0 {

@@ -40,8 +40,8 @@ func (d *Door) Serve(ctx context.Context) error {
 	return errors.Join(serve.Serve(ctx, d.Listener, d.handler, d.secure, d.grace), d.close())
 }
 
-// FrontDoor opens the configured address, and serves the ledger there, and the catalogue if it is not
-// nil. Later changes of serve: take effect at the next start.
+// FrontDoor opens the configured address, and serves the ledger there, and the catalogue if it is
+// not nil. Later changes of serve: take effect at the next start.
 func (c *Common) FrontDoor(ctx context.Context, charts *catalog.Catalog,
 	source func() report.Source) (*Door, error) {
 	cfg := source().Config

@@ -42,8 +42,9 @@ const (
 	partRemaining limitPart = "remaining"
 )
 
-// parseAmount reads a whole number of units, rounded down. A text such as 32/40 has the units used and
-// the limit, and so those that remain. It returns false for what is negative, missing or no number.
+// parseAmount reads a whole number of units, rounded down. A text such as 32/40 has the units used
+// and the limit, and so those that remain. It returns false for what is negative, missing or no
+// number.
 func parseAmount(text string, part limitPart) (int64, bool) {
 	used, limit, both := strings.Cut(text, "/")
 	if !both {
@@ -67,7 +68,8 @@ func whole(text string) (int64, bool) {
 	return int64(n), true
 }
 
-// ParseMoment reads a time in a form: a moment, or how long it is until then. It is false for nonsense.
+// ParseMoment reads a time in a form: a moment, or how long it is until then. It is false for
+// nonsense.
 func ParseMoment(text string, as Form) (at time.Time, after time.Duration, ok bool) {
 	text = strings.TrimSpace(text)
 	switch as {

@@ -7,8 +7,8 @@ import (
 )
 
 // Session reports whether a request continues a resumable upload, and names the method that the
-// upload is a call of: the dearest of those that upload to the path. Such a request is a PUT, POST or
-// DELETE below one of the upload paths, whatever verb started the upload, and has an upload_id.
+// upload is a call of: the dearest of those that upload to the path. Such a request is a PUT, POST
+// or DELETE below one of the upload paths, whatever verb started the upload, and has an upload_id.
 func (t *Table) Session(r *http.Request) (method string, ok bool) {
 	verbs := []string{http.MethodPut, http.MethodPost, http.MethodDelete}
 	if !slices.Contains(verbs, r.Method) || r.URL.Query().Get("upload_id") == "" {

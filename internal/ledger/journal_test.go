@@ -220,7 +220,8 @@ func TestWithoutLedger(t *testing.T) {
 	}
 }
 
-// TestPostedByTheNextCall: the first call that the ledger answers after an outage posts the journal.
+// TestPostedByTheNextCall: the first call that the ledger answers after an outage posts the
+// journal.
 func TestPostedByTheNextCall(t *testing.T) {
 	t.Parallel()
 	e := open(t)

@@ -40,8 +40,8 @@ type Store interface {
 	Close() error
 }
 
-// Ledger is the log of charges: the rule of package quota, over a store. Each method that changes it
-// is one atomic step, decided at the time of the ledger's own clock. Errors are
+// Ledger is the log of charges: the rule of package quota, over a store. Each method that changes
+// it is one atomic step, decided at the time of the ledger's own clock. Errors are
 // quota.ErrUnreachable when the ledger could not be asked (or its answer was lost),
 // quota.ErrLedgerUnusable when a person must set it right first, quota.ErrMalformed for a request
 // that its Check refuses, and otherwise as stated. quotatest is the contract.
@@ -101,8 +101,8 @@ type Charger interface {
 }
 
 // update decides until nothing is left of holds that lapse together, and of entries to read for a
-// new rate: each step reads and writes a bounded number of entries. The store may decide after the caller has left, so that the result is in
-// memory of its own.
+// new rate: each step reads and writes a bounded number of entries. The store may decide after the
+// caller has left, so that the result is in memory of its own.
 func update[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 	decide func(*quota.Account) (T, quota.Change, error)) (result T, err error) {
 	for {
@@ -211,9 +211,9 @@ func of(credential, reservation string) (quota.Scope, error) {
 }
 
 // Settle ends a reservation: in each bucket it writes an entry of what was used, now, and gives the
-// rest back. It checks no limit, since the upstream has billed what was used beyond the reservation.
-// Of a reservation that lapsed into entries (LapseCharge) it takes off what was not used, and
-// appends what was used beyond. A second settlement gets the answer of the first. Errors:
+// rest back. It checks no limit, since the upstream has billed what was used beyond the
+// reservation. Of a reservation that lapsed into entries (LapseCharge) it takes off what was not
+// used, and appends what was used beyond. A second settlement gets the answer of the first. Errors:
 // ErrNoReservation, ErrReservationShort with s.Within, ErrKeyReused when it was settled with other
 // costs, ErrSettledLate when too many entries came after those of the lapse.
 func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, err error) {

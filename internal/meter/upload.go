@@ -17,8 +17,8 @@ import (
 // A resumable upload is one call in many requests. The first is charged, and the upstream answers
 // with a Location for the media. That URL is marked as paid before the client gets it, and requests
 // to a marked URL are not charged: nothing has to be stored. A request of an upload without the
-// mark, because it was started elsewhere, is charged as a new upload, once: its idempotency key is a
-// digest of the URL.
+// mark, because it was started elsewhere, is charged as a new upload, once: its idempotency key is
+// a digest of the URL.
 
 // paidParam is the parameter that marks the URL of an upload that was charged when it began.
 const paidParam = "quota_paid"

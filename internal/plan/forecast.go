@@ -10,14 +10,14 @@ import (
 	"quotabudget/internal/words"
 )
 
-// A forecast computes when a bucket will run dry. It is not a straight line. The schedule is known, tick by tick; units leave sliding windows
-// again; reservations count until they expire; and only the rest, the unscheduled spending, is
-// projected from the last two days of the log. Because that spending is uncertain, the plan is
-// playResult three times: with its median, which gives the verdict, and with its 10th and 90th
-// percentile, which give the interval. The median is the usual spending of the last hours, or of
-// the same hours of the days before where spending follows the clock. The percentiles follow from
-// how far such predictions were off before, from the size of charges, from whether a surge is a
-// burst or a runaway job, and from how often jobs run away.
+// A forecast computes when a bucket will run dry. It is not a straight line. The schedule is known,
+// tick by tick; units leave sliding windows again; reservations count until they expire; and only
+// the rest, the unscheduled spending, is projected from the last two days of the log. Because that
+// spending is uncertain, the plan is playResult three times: with its median, which gives the
+// verdict, and with its 10th and 90th percentile, which give the interval. The median is the usual
+// spending of the last hours, or of the same hours of the days before where spending follows the
+// clock. The percentiles follow from how far such predictions were off before, from the size of
+// charges, from whether a surge is a burst or a runaway job, and from how often jobs run away.
 //
 // Scheduled runs are those of a plan: without unscheduled spending, the same runs are
 // lost. A run that is left out, or held back by a pace or a limit on less than ten minutes, is

@@ -1,5 +1,6 @@
 // Package plan plays the ticks of a schedule against limits, without a ledger, a clock or waiting.
-// It reports what the schedule will spend, which schedule would fit, and when a bucket will run dry.
+// It reports what the schedule will spend, which schedule would fit, and when a bucket will run
+// dry.
 //
 // Worked example: two lanes of 4 pages every hour, 30 units in any 4 h, from midnight.
 //

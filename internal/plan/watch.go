@@ -2,8 +2,8 @@ package plan
 
 import "time"
 
-// VerdictWatch detects changes of a bucket's verdict, so that each is reported once, and lost runs of a
-// bucket that lasts once a day. It serves one credential, and one goroutine at a time.
+// VerdictWatch detects changes of a bucket's verdict, so that each is reported once, and lost runs
+// of a bucket that lasts once a day. It serves one credential, and one goroutine at a time.
 type VerdictWatch struct {
 	said map[string]Verdict
 	lost map[string]time.Time // lost runs are reported until then

@@ -96,9 +96,9 @@ func (a *Account) bound(bounded bool) {
 	}
 }
 
-// Partial returns the change that keeps the levels of restoring windows as far as a bounded decision
-// has read, before it failed with err; false if it failed for another reason. After the change the
-// decision goes on from there.
+// Partial returns the change that keeps the levels of restoring windows as far as a bounded
+// decision has read, before it failed with err; false if it failed for another reason. After the
+// change the decision goes on from there.
 func (a *Account) Partial(err error) (ch Change, is bool) {
 	if !errors.Is(err, errPartial) {
 		return ch, false

@@ -217,7 +217,8 @@ func (a Adjust) Check() error {
 	return cmp.Or(CheckBucket(a.Bucket), checkEntry(a.ID, a.Labels, a.Credential, a.Key))
 }
 
-// Span returns the span in Unix µs at n, the time of the decision: after the first, up to the second.
+// Span returns the span in Unix µs at n, the time of the decision: after the first, up to the
+// second.
 func (a Adjust) Span(n int64) (after, until int64) {
 	after, until = -1, n
 	if !a.After.IsZero() {

@@ -40,8 +40,8 @@ func (f *Findings) Unread(takings int) {
 // repairedHold is how long a repair keeps a reservation at least.
 const repairedHold = 24 * time.Hour
 
-// CheckHolds replaces the holds of a bucket that are not what was written, or whose state is not.
-// A repair never makes room: what was held stays held for a day at least, and is charged then. Units
+// CheckHolds replaces the holds of a bucket that are not what was written, or whose state is not. A
+// repair never makes room: what was held stays held for a day at least, and is charged then. Units
 // that are missing from recorded, the units that all holds could take when they were written last,
 // get a reservation of their own. unread is the number of holds that the store cannot read.
 func (f *Findings) CheckHolds(b *Bucket, now, recorded int64, unread int) {

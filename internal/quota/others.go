@@ -2,9 +2,9 @@ package quota
 
 import "slices"
 
-// Others is what other programs used in one window of a bucket, as the upstream reported it. It counts in
-// that window alone, as an entry stamped At would: what a response says of one limit says nothing
-// of another.
+// Others is what other programs used in one window of a bucket, as the upstream reported it. It
+// counts in that window alone, as an entry stamped At would: what a response says of one limit says
+// nothing of another.
 type Others struct {
 	Window string `json:"window"` // as Window.String writes it
 	At     int64  `json:"at"`     // Unix µs

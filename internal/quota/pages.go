@@ -13,8 +13,8 @@ type EntryReader interface {
 // pageOfEntries is how many entries All has in memory at once.
 const pageOfEntries = 2000
 
-// All returns the entries that q picks, oldest first. They are read in pages, so that a long log takes
-// little memory. An error is the last that it yields. q.Limit and q.First must be 0.
+// All returns the entries that q picks, oldest first. They are read in pages, so that a long log
+// takes little memory. An error is the last that it yields. q.Limit and q.First must be 0.
 func All(ctx context.Context, l EntryReader, q Query) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		q.First = pageOfEntries

@@ -33,7 +33,8 @@ func (b *Budget) across(costs []Cost) []Cost {
 	return all
 }
 
-// plus returns the sum of two costs; all that is left of one and some of another are all that is left.
+// plus returns the sum of two costs; all that is left of one and some of another are all that is
+// left.
 func (c Cost) plus(more Cost) Cost {
 	if c.Units == AllUnits || more.Units == AllUnits {
 		c.Units = AllUnits
@@ -56,7 +57,8 @@ func (b *Budget) Limited(bucket string) bool {
 	return slices.Contains(b.Buckets(), bucket) || slices.Contains(b.Split, WholeOf(bucket))
 }
 
-// limitsOf returns the limits that hold for the costs, each on the bucket or the part that is charged.
+// limitsOf returns the limits that hold for the costs, each on the bucket or the part that is
+// charged.
 func (b *Budget) limitsOf(costs []Cost) []Limit { return b.of(b.Limits, costs) }
 
 // of returns the limits among all that hold for the costs.

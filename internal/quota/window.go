@@ -46,11 +46,11 @@ func (r Rate) LevelAfter(level, micros int64) int64 {
 	return level - num*micros
 }
 
-// NextReset returns when an anchored window ends, in Unix µs, after the upstream has reported an end
-// at the time now. It stays as known unless a new window has begun: an end that is reported again
-// and again at a fixed distance (the end of a sliding window) moves it only when it is over. An end
-// that is past, or too far away to be of this window, changes nothing. Two clocks differ: ends
-// reported by up to a sixtieth of the length earlier than known are of the next window.
+// NextReset returns when an anchored window ends, in Unix µs, after the upstream has reported an
+// end at the time now. It stays as known unless a new window has begun: an end that is reported
+// again and again at a fixed distance (the end of a sliding window) moves it only when it is over.
+// An end that is past, or too far away to be of this window, changes nothing. Two clocks differ:
+// ends reported by up to a sixtieth of the length earlier than known are of the next window.
 func (w Window) NextReset(known, reported, now int64) int64 {
 	length := w.Length.Microseconds()
 	if !w.Anchored || reported <= now || reported > now+2*length {

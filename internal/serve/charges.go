@@ -46,7 +46,7 @@ type CostInput struct {
 	Credential string `json:"credential,omitempty" maxLength:"64" doc:"needed if there are several"`
 
 	Method string           `json:"method,omitempty" maxLength:"128" doc:"sets the costs"`
-	Count  int64            `json:"count,omitempty" minimum:"1" doc:"calls of the method; 1 if left out"`
+	Count  int64            `json:"count,omitempty" minimum:"1" doc:"calls; 1 if left out"`
 	Bucket string           `json:"bucket,omitempty" maxLength:"128" doc:"default if left out"`
 	Units  int64            `json:"units,omitempty" minimum:"1" doc:"units to take from the bucket"`
 	Costs  map[string]int64 `json:"costs,omitempty" doc:"units by bucket"`
@@ -81,7 +81,7 @@ func (in CostInput) call(key string) (quota.Call, error) {
 
 // KeyHeader is the idempotency key of a request.
 type KeyHeader struct {
-	Key string `header:"Idempotency-Key" maxLength:"256" doc:"the same key again gets the same answer and takes nothing"`
+	Key string `header:"Idempotency-Key" maxLength:"256" doc:"once for each key"`
 }
 
 type chargeInput struct {
@@ -116,7 +116,7 @@ type holdInput struct {
 	Body struct {
 		CostInput
 		TTL   string `json:"ttl" example:"10m" doc:"how long the hold lasts: 90s, 10m, 2d"`
-		Lapse string `json:"lapse,omitempty" enum:"charge,release" doc:"what becomes of a hold that is never settled; release if left out"`
+		Lapse string `json:"lapse,omitempty" enum:"charge,release" doc:"if never settled; release if left out"`
 		Note  string `json:"note,omitempty" maxLength:"256"`
 	}
 }
@@ -187,7 +187,7 @@ func (s *Server) extend(ctx context.Context, in *extendInput) (*extendOutput, er
 type settleInput struct {
 	HoldPath
 	Body struct {
-		Costs  map[string]int64  `json:"costs" doc:"units used by bucket; a bucket that is left out used what was held"`
+		Costs  map[string]int64  `json:"costs" doc:"units used by bucket; what was held if left out"`
 		Labels map[string]string `json:"labels,omitempty" doc:"kept with the entries in the log"`
 	}
 }
@@ -196,7 +196,7 @@ type settleOutput struct {
 	Body struct {
 		Units     map[string]int64 `json:"units" doc:"booked, by bucket"`
 		Remaining map[string]int64 `json:"remaining"`
-		Late      bool             `json:"late" doc:"the hold had lapsed into a charge, which was corrected"`
+		Late      bool             `json:"late" doc:"the hold had become a charge"`
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"quotabudget/internal/report"
 )
 
-// site is the web pages. A page is made on the server, plots included, and complete without scripts.
-// With them, a page that stays open is read again every few seconds.
+// site is the web pages. A page is made on the server, plots included, and complete without
+// scripts. With them, a page that stays open is read again every few seconds.
 type site struct {
 	*Server
 	forecasts cached[[]report.Forecast]

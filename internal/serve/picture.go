@@ -16,8 +16,8 @@ const aDay = 60 * 24 * time.Hour
 // pictureMargin is the space around a picture, and pictureHead that above each of its plots, in px.
 const pictureMargin, pictureHead = 20, 30
 
-// DrawPlan writes the use of each limit in a plan as a picture in SVG, with the hours in which a run
-// gets less than it wants.
+// DrawPlan writes the use of each limit in a plan as a picture in SVG, with the hours in which a
+// run gets less than it wants.
 func DrawPlan(w io.Writer, planned report.Planned, lost []time.Time) error {
 	body := newPlan(planned)
 	out := struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 )
 
-// reading answers GET and HEAD: each response has an ETag, and is compressed for clients that accept
-// gzip.
+// reading answers GET and HEAD: each response has an ETag, and is compressed for clients that
+// accept gzip.
 func reading(next http.Handler) http.Handler {
 	return gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// openRouter answers chats as openai does, for models of many vendors, with their cost in the usage,
-// and reports what its key has spent today.
+// openRouter answers chats as openai does, for models of many vendors, with their cost in the
+// usage, and reports what its key has spent today.
 var openRouter = api{
 	limits:  map[string][]Limit{"requests": {{Units: 500, Window: time.Minute}}, money: nil},
 	prices:  map[string]float64{"input": 0, "cached": 0, "output": 0, "written": 0, "search": 0},

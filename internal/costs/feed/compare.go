@@ -68,8 +68,8 @@ type comparison struct {
 	source string
 }
 
-// byRow returns the models that rows without a date stand for: the one of that name, else the newest
-// with a date behind it.
+// byRow returns the models that rows without a date stand for: the one of that name, else the
+// newest with a date behind it.
 func (c comparison) byRow(models []Model) map[string]Model {
 	all := map[string]Model{}
 	for _, m := range models {
@@ -261,8 +261,8 @@ func (c comparison) sorted(all []Difference) []Difference {
 	return all
 }
 
-// dropped returns the rows that the feed does not have: of those that it has written before, else of
-// all.
+// dropped returns the rows that the feed does not have: of those that it has written before, else
+// of all.
 func (c comparison) dropped(inFeed map[string]bool, today string) (all []Difference) {
 	own := func(r formula.Row) bool { return r.Source == c.source }
 	some := slices.ContainsFunc(c.table.Rows, own)

@@ -1,5 +1,5 @@
-// Package feed reads public data sets of model prices, and rewrites the rows of a price list's table
-// by them.
+// Package feed reads public data sets of model prices, and rewrites the rows of a price list's
+// table by them.
 package feed
 
 import (

@@ -88,8 +88,8 @@ func tableOf(t *testing.T, text string) costs.PriceTable {
 	return table.Tables()[0]
 }
 
-// TestFormats: each format changes the same rows, keeps every other byte, and changes nothing when it
-// is imported again.
+// TestFormats: each format changes the same rows, keeps every other byte, and changes nothing when
+// it is imported again.
 func TestFormats(t *testing.T) {
 	const (
 		small = `{input: 1, output: 4, cached: 0.1, write_1h: 2, context: 1000, max_output: 100}`

@@ -104,8 +104,8 @@ func FirstText(value any, path string) string {
 	return ""
 }
 
-// FindText returns the first text or number at a path. It returns false where there is none, and for a
-// number so large that different ones are read as the same.
+// FindText returns the first text or number at a path. It returns false where there is none, and
+// for a number so large that different ones are read as the same.
 func FindText(value any, path string) (string, bool) {
 	for _, found := range Values(value, path) {
 		switch v := found.(type) {

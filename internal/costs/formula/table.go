@@ -48,9 +48,9 @@ func (e *RowError) Error() string {
 }
 
 // Find returns the row of a key on a day, without regard to case: the row of that name, of the name
-// without its date, of what follows the last slash; else the longest row with a * that the key begins
-// with; else the dearest, if the table allows that. Listed is false where the row may be that of another
-// thing: more than a date follows the row's name, or no name is left.
+// without its date, of what follows the last slash; else the longest row with a * that the key
+// begins with; else the dearest, if the table allows that. Listed is false where the row may be
+// that of another thing: more than a date follows the row's name, or no name is left.
 func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 	key = strings.ToLower(key)
 	tail := key[strings.LastIndexByte(key, '/')+1:]

@@ -164,8 +164,8 @@ func (c *checked) checkTime() {
 	}
 }
 
-// checkEntries reads the entries, and with the last of them the sums, in one step. Totals begin with
-// what the first one that can be read says.
+// checkEntries reads the entries, and with the last of them the sums, in one step. Totals begin
+// with what the first one that can be read says.
 func (c *checked) checkEntries() (result string, err error) {
 	for after := "-inf"; ; {
 		page, err := c.s.client.Do(c.ctx, "ZRANGEBYSCORE", logKey(c.credential, c.name), after, "+inf",

@@ -129,8 +129,8 @@ func TestDamageDenies(t *testing.T) {
 	}
 }
 
-// TestFlippedBitsMakeNoRoom: a flipped bit of any stored value but the entries allows no charge that
-// was denied, whether charge.lua decides or the rule.
+// TestFlippedBitsMakeNoRoom: a flipped bit of any stored value but the entries allows no charge
+// that was denied, whether charge.lua decides or the rule.
 func TestFlippedBitsMakeNoRoom(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{Clock: true})

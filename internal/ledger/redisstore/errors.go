@@ -29,8 +29,8 @@ var unusable = map[string]string{
 
 const node = "it is a node of a cluster: write redis+cluster:// instead of redis://"
 
-// explain returns what an error of the client means for the caller of the ledger. A cancelled context
-// stays what it is.
+// explain returns what an error of the client means for the caller of the ledger. A cancelled
+// context stays what it is.
 func explain(err error) error {
 	if err == nil {
 		return nil // before pass, which is allocated

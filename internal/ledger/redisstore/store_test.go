@@ -430,8 +430,8 @@ func TestSentinelFailover(t *testing.T) {
 	}
 }
 
-// TestNewRateInSteps: a charge under a rate that is new to a long log reads it in bounded steps, and
-// is decided by all of it.
+// TestNewRateInSteps: a charge under a rate that is new to a long log reads it in bounded steps,
+// and is decided by all of it.
 func TestNewRateInSteps(t *testing.T) {
 	t.Parallel()
 	server, l := clocked(t)

@@ -45,8 +45,8 @@ func testRetention(t *testing.T, h Harness) {
 	}
 }
 
-// testFarBack: a charge is taken back, a lapse settled and a span corrected while at most MaxRewritten
-// entries came after it, on every ledger.
+// testFarBack: a charge is taken back, a lapse settled and a span corrected while at most
+// MaxRewritten entries came after it, on every ledger.
 func testFarBack(t *testing.T, h Harness) {
 	s := newSubject(t, h, within(100_000, hours(24)))
 	for _, id := range []string{"default.a", "default.b"} {
