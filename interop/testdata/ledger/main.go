@@ -22,6 +22,10 @@ func main() {
 		verb, number, _ := strings.Cut(step, "=")
 		n, _ := strconv.ParseInt(number, 10, 64)
 		var err error
+		if verb == "settle" && held.ID == "" {
+			fmt.Println("none")
+			continue
+		}
 		switch verb {
 		case "charge":
 			_, err = l.Charge(ctx, client.Cost{Units: n}, "")

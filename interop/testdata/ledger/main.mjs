@@ -6,6 +6,11 @@ const ledger = new Ledger(url, {token: process.env.TOKEN, journal})
 let hold
 for (const step of steps) {
   const [verb, n] = step.split('=')
+  if (verb === 'settle' && !hold) {
+    console.log('none')
+    continue
+  }
+  if (verb === 'hold') hold = undefined
   try {
     if (verb === 'charge') await ledger.charge({units: Number(n)})
     if (verb === 'hold') hold = (await ledger.hold({units: Number(n)}, {ttl: '1m'})).hold

@@ -11,9 +11,13 @@ hold = None
 for step in sys.argv[3:]:
     verb, _, n = step.partition("=")
     try:
+        if verb == "settle" and hold is None:
+            print("none")
+            continue
         if verb == "charge":
             ledger.charge(units=int(n))
         elif verb == "hold":
+            hold = None
             hold = ledger.hold(units=int(n), ttl="1m")
         elif verb == "settle":
             with hold:
