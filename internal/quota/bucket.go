@@ -211,7 +211,7 @@ func (b *Bucket) held(n int64) (held, atMost int64) {
 }
 
 // Recorded returns the units that all holds can turn out to take, open or not. A store keeps the
-// number beside the holds, so that a check knows how many are missing.
+// number apart from the holds, so that a check knows how many are missing.
 func (b *Bucket) Recorded() (units int64) {
 	for i := range b.Holds {
 		units += b.Holds[i].AtMost()
