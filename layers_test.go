@@ -59,7 +59,7 @@ daemon: catalog ingest job ledger plan quota regions report schedule share youtu
 plan: ledger/memstore quota schedule share words
 report: catalog config costs job ledger ledger/memstore plan quota share words
 report: words
-serve: catalog config costs limit plan quota regions report schedule words
+serve: catalog config costs limit plan quota regions report schedule untrusted words
 config: . costs grammar ledger limit quota regions schedule share words sqlite
 doctor: bill config costs ledger ledger/redisstore quota report sqlite
 cli: catalog config costs ledger ledger/redisstore limit meter proxy quota report serve

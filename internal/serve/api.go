@@ -13,6 +13,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/untrusted"
 	"quotabudget/internal/words"
 )
 
@@ -26,8 +27,9 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	// The defaults load scripts from elsewhere, and add a $schema to each answer.
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
-	config.Formats = map[string]huma.Format{
-		"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
+	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal,
+		Unmarshal: untrusted.Unmarshal}
+	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
 	config.DefaultFormat = "application/json"
 	config.RejectUnknownQueryParameters = true
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[words.Time](),

@@ -67,6 +67,7 @@ func TestCharges(t *testing.T) {
 		{"charges", `{"units":1,"count":2}`, nil, 422, "count needs method"},
 		{"charges", `{"units":1,"labels":{"Team":"x"}}`, nil, 422, "label name"},
 		{"charges", `{"units":1,"extra":1}`, nil, 422, "body.extra"},
+		{"charges", `{"units":1,"units":2}`, nil, 400, "duplicate object member name"},
 		{"charges", `{"units":1e30}`, nil, 422, "validation failed"},
 		{"charges", `{"units":`, nil, 400, ""},
 		{"charges", `{"units":1}`, []string{"Idempotency-Key", strings.Repeat("k", 257)}, 422, "header"},

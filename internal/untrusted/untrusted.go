@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -56,6 +57,10 @@ func Read(success bool, body io.Reader) ([]byte, error) {
 	_, err = Decode(data, client)
 	return data, err
 }
+
+// Unmarshal decodes JSON into v. A key that appears twice in one object is an error, because the
+// sender may have meant the other value.
+func Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
 // Decode decodes JSON. Values that follow one another, such as one a line, are a list of them. It
 // returns an Unusable for JSON beyond the bounds, or with a key twice in one object, whose meaning
