@@ -53,7 +53,7 @@ func crowd(t *testing.T, two bool) {
 		}()
 	}
 	var all sync.WaitGroup
-	var told, lost atomic.Int64
+	var succeeded, lost atomic.Int64
 	var answers sync.Map
 	for caller := range 40 {
 		all.Go(func() {
@@ -69,7 +69,7 @@ func crowd(t *testing.T, two bool) {
 					lost.Add(o.Work.units)
 					continue
 				}
-				told.Add(o.Work.units)
+				succeeded.Add(o.Work.units)
 				if _, twice := answers.LoadOrStore(o.Work.answer, caller); twice {
 					t.Error("two have the same answer")
 				}
@@ -78,7 +78,7 @@ func crowd(t *testing.T, two bool) {
 	}
 	all.Wait()
 	q.Close()
-	if n := counted.Load(); n < told.Load() || n > told.Load()+lost.Load() {
-		t.Errorf("counted %d, answered %d, and %d may have left", n, told.Load(), lost.Load())
+	if n := counted.Load(); n < succeeded.Load() || n > succeeded.Load()+lost.Load() {
+		t.Errorf("counted %d, answered %d, and %d may have left", n, succeeded.Load(), lost.Load())
 	}
 }

@@ -144,7 +144,6 @@ func (q *Queue[W]) Lead(ctx context.Context, o *Op[W], most int,
 		return
 	}
 	go func() {
-		makeRoom(new([8 << 10]byte))
 		for ctx := context.WithoutCancel(ctx); len(group) > 0; {
 			send(ctx, group)
 			runtime.Gosched()
@@ -152,12 +151,6 @@ func (q *Queue[W]) Lead(ctx context.Context, o *Op[W], most int,
 		}
 	}()
 }
-
-// makeRoom grows the stack of a new goroutine at once, because growing it in steps would copy the
-// many calls of a client each time.
-//
-//go:noinline
-func makeRoom(*[8 << 10]byte) {}
 
 // Take takes the first operations, at most most of them, or a single one that goes alone. Only
 // the leader may call it.

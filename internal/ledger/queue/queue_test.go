@@ -64,10 +64,10 @@ func names(group []*Op[string]) (all []string) {
 
 // ask queues an operation, and waits until it is queued. The channel receives Ask's result.
 func (d *desk) ask(ctx context.Context, o *Op[string], wait bool) <-chan error {
-	told := make(chan error, 1)
-	go func() { told <- d.Ask(ctx, o, wait, d.lead) }()
+	succeeded := make(chan error, 1)
+	go func() { succeeded <- d.Ask(ctx, o, wait, d.lead) }()
 	synctest.Wait()
-	return told
+	return succeeded
 }
 
 // have lets the first leader continue, and checks in which groups the others are taken.
@@ -150,20 +150,20 @@ func TestLeaves(t *testing.T) {
 				ctx, cancel := context.WithCancel(d.Context())
 				own := &Op[string]{Work: "own"}
 				var group []*Op[string]
-				told := d.ask(ctx, own, c.wait)
+				succeeded := d.ask(ctx, own, c.wait)
 				d.ask(d.Context(), &Op[string]{Work: "other"}, false)
 				if c.taken { // by the leader, which is the test here
 					group = d.Take(1)
 				}
 				cancel()
 				synctest.Wait()
-				if left := len(told) == 1; left != (c.want != nil) {
+				if left := len(succeeded) == 1; left != (c.want != nil) {
 					d.Errorf("left: %v", left)
 				}
 				for _, o := range group {
 					o.answer()
 				}
-				if err := <-told; !errors.Is(err, c.want) {
+				if err := <-succeeded; !errors.Is(err, c.want) {
 					d.Errorf("got %v", err)
 				}
 				d.have("[other]")
@@ -202,14 +202,14 @@ func TestLeaderLeaves(t *testing.T) {
 func TestResign(t *testing.T) {
 	atDesk(t, func(d *desk) {
 		own := &Op[string]{Work: "resigns"}
-		told := make(chan error, 1)
+		succeeded := make(chan error, 1)
 		go func() {
-			told <- d.Ask(d.Context(), own, true, func() { d.Resign(own) })
+			succeeded <- d.Ask(d.Context(), own, true, func() { d.Resign(own) })
 		}()
 		synctest.Wait()
 		d.ask(d.Context(), &Op[string]{Work: "next"}, true)
 		d.have("[next]")
-		if err := <-told; err != nil {
+		if err := <-succeeded; err != nil {
 			d.Error(err)
 		}
 	})
@@ -230,18 +230,18 @@ func TestNext(t *testing.T) {
 				}
 			}()
 		}
-		told := make(chan error)
+		succeeded := make(chan error)
 		for i := range 5 {
 			if i > 0 {
 				lead = func() { t.Errorf("%d leads", i) }
 			}
-			go func() { told <- q.Ask(t.Context(), &Op[string]{Work: fmt.Sprint(i)}, false, lead) }()
+			go func() { succeeded <- q.Ask(t.Context(), &Op[string]{Work: fmt.Sprint(i)}, false, lead) }()
 			synctest.Wait()
 		}
 		for _, answers := range []int{1, 2, 2} {
 			goOn <- struct{}{}
 			for range answers {
-				if err := <-told; err != nil {
+				if err := <-succeeded; err != nil {
 					t.Error(err)
 				}
 			}
@@ -355,7 +355,7 @@ func TestLeaderOfAnother(t *testing.T) {
 // TestClose: Close refuses new operations, and waits for the current ones.
 func TestClose(t *testing.T) {
 	atDesk(t, func(d *desk) {
-		told := d.ask(d.Context(), &Op[string]{Work: "waits"}, false)
+		succeeded := d.ask(d.Context(), &Op[string]{Work: "waits"}, false)
 		var closed atomic.Bool
 		go func() {
 			d.Close()
@@ -366,11 +366,11 @@ func TestClose(t *testing.T) {
 		if err := <-late; !errors.Is(err, ErrClosed) {
 			d.Errorf("the later caller got %v", err)
 		}
-		if closed.Load() || len(told) > 0 {
+		if closed.Load() || len(succeeded) > 0 {
 			d.Error("closed while somebody waits")
 		}
 		d.have("[waits]")
-		if err := <-told; err != nil || !closed.Load() {
+		if err := <-succeeded; err != nil || !closed.Load() {
 			d.Errorf("the waiting caller got %v, closed %v", err, closed.Load())
 		}
 	})
