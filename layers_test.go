@@ -99,7 +99,6 @@ var owners = []struct {
 	{"github.com/go-json-experiment/json", "untrusted", true},
 	{"github.com/vektah/gqlparser", "costs/formula standin", true},
 	{"github.com/danielgtaylor/huma", "serve", false},
-	{"charm.land/bubbletea", "cmd/quotactl", true},
 	{"github.com/spf13/cobra", "cli cmd/quotactl cmd/ingestor", true},
 }
 

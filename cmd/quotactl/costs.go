@@ -50,15 +50,15 @@ type pricing struct {
 	Date   string           `json:"date"`
 	Note   *string          `json:"note"`
 	Known  bool             `json:"known"` // cost is all that a call takes
-	Terms  []term           `json:"terms"`
+	Terms  []costTerm       `json:"terms"`
 	// Numbers are the expressions that the terms refer to, by name.
 	Numbers map[string]string `json:"numbers"`
 
 	costs []quota.Cost
 }
 
-// term is what a call takes from one bucket, as the list writes it.
-type term struct {
+// costTerm is what a call takes from one bucket, as the list writes it.
+type costTerm struct {
 	Bucket string  `json:"bucket"`
 	Take   *string `json:"take"`
 	Hold   *string `json:"hold"`
@@ -148,11 +148,11 @@ func newPriceList(table *costs.Table, methods []costs.Method) priceList {
 		p := pricing{
 			Method: m.ID, Route: m.Verb + " " + m.Path, Cost: quota.UnitsOf(m.Costs),
 			Status: m.Source.Status, Source: m.Source.Text, Date: m.Source.Date,
-			Note: words.OrNull(m.Note), Known: m.Known(), Terms: []term{}, costs: m.Costs,
+			Note: words.OrNull(m.Note), Known: m.Known(), Terms: []costTerm{}, costs: m.Costs,
 			Numbers: m.Numbers(),
 		}
 		for _, of := range m.Terms {
-			p.Terms = append(p.Terms, term{of.Bucket, words.OrNull(of.Take),
+			p.Terms = append(p.Terms, costTerm{of.Bucket, words.OrNull(of.Take),
 				words.OrNull(of.Hold), words.OrNull(of.Settle)})
 		}
 		list.Methods = append(list.Methods, p)

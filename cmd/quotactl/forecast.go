@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -44,31 +43,25 @@ docs/json.md describes the fields of -o json.`,
   quotactl forecast -o json | jq -r '.credentials[].buckets[].text'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			results, err := a.forecasts(c.Context(), bucket)
-			if err != nil {
+			return a.withLedger(c.Context(), func(src report.Source) error {
+				results, err := src.Forecasts(c.Context(), bucket)
+				if err != nil {
+					return err
+				}
+				table := func() error { return a.forecastTable(results) }
+				err = a.Print(report.NewForecastList(results), table)
+				short := func(f report.Forecast) bool { return f.Short() }
+				if err == nil && fail && slices.ContainsFunc(results, short) {
+					return &cli.Coded{Code: cli.ExitExhausted}
+				}
 				return err
-			}
-			table := func() error { return a.forecastTable(results) }
-			err = a.Print(report.NewForecastList(results), table)
-			short := func(f report.Forecast) bool { return f.Short() }
-			if err == nil && fail && slices.ContainsFunc(results, short) {
-				return &cli.Coded{Code: cli.ExitExhausted}
-			}
-			return err
+			})
 		},
 	}
 	c.Flags().StringVar(&bucket, "bucket", "", "only of this `BUCKET`")
 	c.Flags().BoolVar(&fail, "fail", false,
 		"exit with 75 when a bucket is short, or scheduled runs are lost")
 	return c
-}
-
-func (a *app) forecasts(ctx context.Context, bucket string) (list []report.Forecast, err error) {
-	err = a.withLedger(ctx, func(src report.Source) error {
-		list, err = src.Forecasts(ctx, bucket)
-		return err
-	})
-	return list, err
 }
 
 func (a *app) forecastTable(results []report.Forecast) error {
@@ -127,13 +120,8 @@ func fine(f report.Forecast) bool {
 	return (f.Verdict == plan.Lasts || f.Verdict == plan.Unused) && !f.Short()
 }
 
-// outlook prints the forecast for status: a sentence for each bucket that is short, and one for all
-// others. The table of status shows suspensions already.
-func (a *app) outlook(ctx context.Context) error {
-	results, err := a.forecasts(ctx, "")
-	return sayOutlook(a.Screen(), results, err)
-}
-
+// sayOutlook prints the forecast for status: a sentence for each bucket that is short, and one for
+// all others. The table of status shows suspensions already.
 func sayOutlook(s cli.Screen, results []report.Forecast, err error) error {
 	if err != nil { // the table is printed all the same
 		return s.Say("no forecast: %v\n", err)

@@ -33,16 +33,24 @@ last lines name the ledger and the configuration file.`,
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			list, err := a.usage(c.Context())
+			err := a.withLedger(c.Context(), func(src report.Source) error {
+				list, err := src.Status(c.Context())
+				if err != nil {
+					return err
+				}
+				return a.Print(list, func() error {
+					s := a.Screen()
+					if err := statusTable(s, list); err != nil {
+						return err
+					}
+					results, err := src.Forecasts(c.Context(), "")
+					return cmp.Or(sayOutlook(s, results, err), sayOrigin(s, list))
+				})
+			})
 			if errors.Is(err, quota.ErrUnreachable) {
 				return a.withoutLedger(c.Context(), err)
 			}
-			if err != nil {
-				return err
-			}
-			return a.Print(list, func() error {
-				return cmp.Or(a.statusTable(list), a.outlook(c.Context()), a.origin(list))
-			})
+			return err
 		},
 	}
 }
@@ -64,28 +72,19 @@ func (a *app) withoutLedger(ctx context.Context, why error) error {
 	return cli.Hint(why, "%s", strings.Join(known, "; "))
 }
 
-func (a *app) usage(ctx context.Context) (list report.Status, err error) {
-	err = a.withLedger(ctx, func(src report.Source) error {
-		list, err = src.Status(ctx)
-		return err
-	})
-	return list, err
-}
-
-// origin prints the ledger and the configuration file: under cron, without the environment of a
+// sayOrigin prints the ledger and the configuration file: under cron, without the environment of a
 // shell, they may not be the expected ones.
-func (a *app) origin(list report.Status) error {
+func sayOrigin(s cli.Screen, list report.Status) error {
 	file := "no configuration file: defaults"
 	if list.Config != nil {
 		file = "configuration " + *list.Config
 	}
-	return a.Screen().Say("ledger %s\n%s\n", list.Ledger, file)
+	return s.Say("ledger %s\n%s\n", list.Ledger, file)
 }
 
 // statusTable draws the table, and a note for each bucket that is suspended, or of which what is
 // held can turn out to be more, and for each anchored window whose end is known.
-func (a *app) statusTable(list report.Status) error {
-	s := a.Screen()
+func statusTable(s cli.Screen, list report.Status) error {
 	err := drawStatus(s, list)
 	for _, c := range list.Credentials {
 		var all []string

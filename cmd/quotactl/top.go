@@ -4,35 +4,30 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/config"
-	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/words"
-)
-
-const (
-	topEvery     = time.Second // where --interval does not say otherwise
-	topEveryMost = 24 * time.Hour
 )
 
 func (a *app) top() *cobra.Command {
 	var every time.Duration
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "Watch buckets, the latest charges, jobs and regions, live",
-		Long: `top shows every bucket with its limits, bars and resets, the latest charges, and when
-each job and region last spent anything, as it happens. Keys select a bucket and explain, suspend or
-resume it; what changes anything is asked first.
+		Short: "Watch the tables of status and log, live",
+		Long: `top shows the tables of status and the latest charges, the newest first, and reads the
+ledger again every second. q or Ctrl-C ends it.
 
 While the ledger cannot be reached, it shows what was there last and waits. Where standard output is
 no terminal, it prints one picture as text; with --interval, one after the other.`,
@@ -42,224 +37,164 @@ no terminal, it prints one picture as text; with --interval, one after the other
   quotactl top --interval 1m >> pictures.log`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			repeat := c.Flags().Changed("interval")
 			switch {
 			case a.Output != "table":
 				return cli.Hint(cli.Usagef("top is for people"), "quotactl status -o %s and "+
 					"quotactl log -o jsonl are for programs", a.Output)
-			case every < 100*time.Millisecond || every > topEveryMost:
+			case every < 100*time.Millisecond || every > 24*time.Hour:
 				return cli.Usagef("--interval %s: must be from 100ms to 24h", every)
 			}
 			return a.withLedger(c.Context(), func(src report.Source) error {
-				v := &topView{ctx: c.Context(), reader: &topReader{Source: src}, every: every,
-					screen: a.Screen()}
-				first, err := v.reader.read(c.Context())
-				if err != nil {
-					return err
-				}
-				v.got(first, nil)
 				if cli.IsTerminal(a.Stdout) && a.Getenv("TERM") != "dumb" {
-					return v.run(a)
+					return a.topOnTerminal(c.Context(), src, every, c.InOrStdin())
 				}
-				return a.topPlain(c.Context(), v, repeat)
+				if !c.Flags().Changed("interval") {
+					every = 0
+				}
+				state := new(outage)
+				return a.pictures(c.Context(), src, every, func(p []byte, away error) error {
+					if err := a.bridge(state, away); err != nil || away != nil {
+						return err
+					}
+					_, err := a.Stdout.Write(p)
+					return err
+				})
 			})
 		},
 	}
-	c.Flags().DurationVar(&every, "interval", topEvery, "`TIME` between two readings of the ledger")
+	c.Flags().DurationVar(&every, "interval", time.Second,
+		"`TIME` between two readings of the ledger")
 	return c
 }
 
-// topPlain prints pictures as text, until it is interrupted.
-func (a *app) topPlain(ctx context.Context, v *topView, repeat bool) error {
-	for away := new(outage); ; {
-		if away.since.IsZero() {
-			if _, err := fmt.Fprintln(a.Stdout, v.text(time.Now())); err != nil {
-				return err
-			}
-		}
-		if !repeat {
+// pictures passes pictures to show, one each interval until ctx ends; a single one if every is 0.
+// While the ledger is away, show gets the last picture with the error.
+func (a *app) pictures(ctx context.Context, src report.Source, every time.Duration,
+	show func(picture []byte, away error) error) error {
+	var last []byte
+	for outlook := new(topOutlook); ; {
+		next, err := a.picture(ctx, src, outlook)
+		if ctx.Err() != nil {
 			return nil
+		}
+		if err == nil {
+			last = next
+		} else if last == nil || !errors.Is(err, quota.ErrUnreachable) {
+			return err
+		}
+		if err = show(last, err); err != nil || every == 0 {
+			return err
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(v.every):
-		}
-		pic, err := v.reader.read(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if failed := a.bridge(away, err); failed != nil {
-			return failed
-		}
-		if v.got(pic, err); err == nil {
-			fmt.Fprintln(a.Stdout)
+		case <-time.After(every):
 		}
 	}
 }
 
-// topReader reads pictures. Only one goroutine may use it at a time.
-type topReader struct {
-	report.Source
-	outlook   []string
-	outlookAt time.Time
-}
-
-// picture is one reading of the ledger.
-type picture struct {
-	status   report.Status
-	charges  []latestCharge  // newest first
-	spenders []recentSpender // the latest first
-	outlook  []string        // the forecasts in words
-}
-
-// latestCharge is one of the latest entries.
-type latestCharge struct {
-	quota.Entry
-	counts costs.Unit // what its units are
-}
-
-// recentSpender is the last time that a job, or a region without a job, spent units of a bucket.
-type recentSpender struct {
-	name, bucket string
-	at           time.Time
-	units        int64 // within the last 24 hours
-	counts       costs.Unit
-}
-
+// topCharges is how many of the latest charges of a credential a picture has.
 const topCharges = 60
 
-func (r *topReader) read(ctx context.Context) (pic picture, err error) {
-	if pic.status, err = r.Status(ctx); err != nil {
-		return pic, err
-	}
-	for i, c := range r.Config.Credentials {
-		if err := r.readLog(ctx, c, pic.status.Credentials[i].At, &pic); err != nil {
-			return pic, err
-		}
-	}
-	slices.SortStableFunc(pic.charges, func(a, b latestCharge) int { return b.At.Compare(a.At) })
-	pic.charges = pic.charges[:min(len(pic.charges), topCharges)]
-	slices.SortStableFunc(pic.spenders, func(a, b recentSpender) int { return b.at.Compare(a.at) })
-	pic.outlook = r.forecasts(ctx)
-	return pic, nil
-}
-
-// readLog adds the charges and the spenders of a credential.
-func (r *topReader) readLog(ctx context.Context, c config.Credential, now time.Time,
-	pic *picture) error {
-	buckets, err := r.gate(c).chosen(ctx, "")
+// picture draws the tables.
+func (a *app) picture(ctx context.Context, src report.Source, outlook *topOutlook) ([]byte, error) {
+	list, err := src.Status(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, b := range buckets {
-		unit := report.UnitOf(r.Config.Table(c), b)
-		entries, err := r.Ledger.Entries(ctx, quota.Query{Credential: c.Name, Bucket: b,
-			Limit: topCharges})
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			pic.charges = append(pic.charges, latestCharge{e, unit})
-		}
-		if report.SumsParts(c, b) {
-			continue
-		}
-		sums, err := quota.SumsAfter(ctx, r.Ledger, quota.SumQuery{Credential: c.Name, Bucket: b,
-			Since: now.Add(-24 * time.Hour)})
-		if err != nil {
-			return err
-		}
-		pic.spent(b, unit, sums, entries)
-	}
-	return nil
-}
-
-// spent adds the spenders of a bucket. A sum has the time at which its ten minutes begin, an entry
-// its own.
-func (p *picture) spent(bucket string, unit costs.Unit, sums []quota.Sum, entries []quota.Entry) {
-	seen := make(map[string]*recentSpender)
-	add := func(labels quota.Labels, at time.Time, units int64) {
-		label := quota.LabelRegion
-		if labels[quota.LabelJob] != "" {
-			label = quota.LabelJob
-		}
-		name := label + " " + labels[label]
-		if labels[label] == "" {
-			return
-		}
-		if seen[name] == nil {
-			seen[name] = &recentSpender{name: name, bucket: bucket, counts: unit}
-		}
-		s := seen[name]
-		s.units += units
-		if at.After(s.at) {
-			s.at = at
-		}
-	}
-	for _, sum := range sums {
-		add(sum.Labels, sum.At, sum.Units)
-	}
-	for _, e := range entries {
-		add(e.Labels, e.At, 0)
-	}
-	for _, s := range seen {
-		p.spenders = append(p.spenders, *s)
-	}
-	slices.SortFunc(p.spenders, func(a, b recentSpender) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.bucket, b.bucket))
-	})
-}
-
-// forecasts returns the forecasts in sentences. It makes new ones at most once a minute, because
-// that takes longer than reading.
-func (r *topReader) forecasts(ctx context.Context) []string {
-	if time.Since(r.outlookAt) >= time.Minute {
-		var out bytes.Buffer
-		results, err := r.Forecasts(ctx, "")
-		sayOutlook(cli.Screen{W: &out}, results, err) // to memory
-		r.outlook, r.outlookAt = splitLines(out.String()), time.Now()
-	}
-	return r.outlook
-}
-
-func splitLines(text string) []string { return strings.Split(strings.Trim(text, "\n"), "\n") }
-
-func (r *topReader) gate(c config.Credential) *gate {
-	return &gate{c.Budget(r.Ledger, r.Config.Table(c), nil), r.Ledger, r.Config, c}
-}
-
-// deed is what a key does to a bucket.
-type deed struct{ verb, credential, bucket string }
-
-// do performs a deed, and returns the result in lines.
-func (r *topReader) do(ctx context.Context, d deed) []string {
-	cred, err := r.Config.Credential(d.credential)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	g := r.gate(cred)
 	var out bytes.Buffer
-	switch d.verb {
-	case "suspend":
-		of := quota.Suspension{Bucket: d.bucket}
-		if err = g.close(ctx, &of, ""); err == nil {
-			return []string{d.bucket + " is suspended until " + words.Moment(of.Until)}
+	s := a.Screen()
+	s.W = &out
+	s.Say("quotactl top  %s\n", words.Moment(time.Now().Truncate(time.Second)))
+	if err := cmp.Or(statusTable(s, list), outlook.say(ctx, s, src)); err != nil {
+		return nil, err
+	}
+	for _, c := range src.Config.Credentials {
+		table := src.Config.Table(c)
+		g := &gate{c.Budget(src.Ledger, table, nil), src.Ledger, src.Config, c}
+		entries, err := g.entries(ctx, question{limit: topCharges})
+		if err != nil {
+			return nil, err
 		}
-	case "resume":
-		if err = g.Resume(ctx, d.bucket); err == nil {
-			return []string{d.bucket + " is not suspended any more"}
+		if len(src.Config.Credentials) > 1 {
+			s.Say("\nlatest charges of %s", c.Name)
 		}
-	case "explain":
-		a := &app{cli.Common{Stdout: &out, Stderr: io.Discard, Output: "table", UTC: true,
-			Getenv: func(string) string { return "" }}}
-		err = a.explainCall(ctx, g, quota.Call{Bucket: d.bucket, Units: 1})
-		if out.Len() > 0 {
-			return append(splitLines(out.String()), "", "press any key to go back")
+		s.Say("\n")
+		t := newEntryTable(s, table)
+		for _, e := range slices.Backward(entries) {
+			t.add(report.NewEntry(e))
+		}
+		if err := t.draw(); err != nil {
+			return nil, err
 		}
 	}
-	if err == nil {
-		return nil
+	return append(out.Bytes(), '\n'), nil
+}
+
+// topOutlook keeps the forecast for a minute, because making one takes longer than reading.
+type topOutlook struct {
+	text string
+	at   time.Time
+}
+
+func (o *topOutlook) say(ctx context.Context, s cli.Screen, src report.Source) error {
+	if time.Since(o.at) >= time.Minute {
+		var out strings.Builder
+		of := s
+		of.W = &out
+		results, err := src.Forecasts(ctx, "")
+		if err := sayOutlook(of, results, err); err != nil {
+			return err
+		}
+		o.text, o.at = out.String(), time.Now()
 	}
-	return []string{err.Error()}
+	_, err := io.WriteString(s.W, o.text)
+	return err
+}
+
+// topOnTerminal shows pictures on a screen of their own, as many lines as there are, until the user
+// types q or Ctrl-C.
+func (a *app) topOnTerminal(ctx context.Context, src report.Source, every time.Duration,
+	in io.Reader) error {
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
+	if keys, ok := in.(*os.File); ok && cli.IsTerminal(keys) {
+		state, err := term.MakeRaw(int(keys.Fd()))
+		if err != nil {
+			return err
+		}
+		defer term.Restore(int(keys.Fd()), state)
+		go func() { // ends with the program
+			for key := []byte{0}; ; {
+				if n, err := keys.Read(key); err != nil || n == 1 && strings.ContainsAny("q\x03",
+					string(key)) {
+					quit()
+					return
+				}
+			}
+		}()
+	}
+	fmt.Fprint(a.Stdout, "\x1b[?1049h\x1b[?25l") // the other screen, without a cursor
+	defer fmt.Fprint(a.Stdout, "\x1b[?25h\x1b[?1049l")
+	var since time.Time
+	return a.pictures(ctx, src, every, func(picture []byte, away error) error {
+		s, lines := a.Screen(), strings.Split(string(picture), "\n")
+		if away == nil {
+			since = time.Time{}
+		} else {
+			if since.IsZero() {
+				since = time.Now()
+			}
+			var head strings.Builder
+			of := s
+			of.W = &head
+			of.Say("waiting for the ledger since %s: %v", since.UTC().Format("15:04:05Z"), away)
+			lines = append(strings.Split(head.String(), "\n"), lines[1:]...)
+		}
+		if s.Height > 0 {
+			lines = lines[:min(len(lines), s.Height)]
+		}
+		_, err := io.WriteString(a.Stdout, "\x1b[H"+strings.Join(lines, "\x1b[K\r\n")+"\x1b[J")
+		return err
+	})
 }

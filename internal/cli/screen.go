@@ -17,11 +17,12 @@ import (
 // Screen is the output for tables and sentences. On a terminal, tables have bars and colours and
 // fit its width; in a file or a pipe they are plain and complete.
 type Screen struct {
-	W     io.Writer
-	Bars  bool
-	Color bool
-	Width int            // columns of the terminal; 0 if unknown or no terminal
-	Zone  *time.Location // shown in addition to UTC; nil for UTC alone
+	W      io.Writer
+	Bars   bool
+	Color  bool
+	Width  int            // columns of the terminal; 0 if unknown or no terminal
+	Height int            // its lines; 0 likewise
+	Zone   *time.Location // shown in addition to UTC; nil for UTC alone
 }
 
 // Screen returns the screen for results, according to --color, --utc, NO_COLOR, TERM and TZ.
@@ -29,7 +30,10 @@ func (c *Common) Screen() Screen { return c.ScreenOn(c.Stdout) }
 
 // ScreenOn returns the same for w.
 func (c *Common) ScreenOn(w io.Writer) Screen {
-	s := Screen{W: w, Bars: IsTerminal(w), Width: widthOf(w)}
+	s := Screen{W: w, Bars: IsTerminal(w)}
+	if file, ok := w.(*os.File); ok {
+		s.Width, s.Height, _ = term.GetSize(int(file.Fd())) // 0 on an error
+	}
 	s.Color = s.Bars && c.Getenv("NO_COLOR") == "" && c.Getenv("TERM") != "dumb"
 	switch c.Color {
 	case "always":
@@ -58,15 +62,6 @@ func readersZone(name string) *time.Location {
 		return nil
 	}
 	return zone
-}
-
-func widthOf(w io.Writer) int {
-	file, ok := w.(*os.File)
-	if !ok {
-		return 0
-	}
-	width, _, _ := term.GetSize(int(file.Fd())) // 0 on an error
-	return width
 }
 
 // IsTerminal reports whether w is a terminal.
