@@ -65,9 +65,8 @@ bench: tools
 	$(GO) test -run '^$$' -bench Decision -benchtime 100x ./internal/daemon
 	cd bench && $(GO) test -run Boundary -v -bench . -benchtime 500ms .
 
-## picture: draw the terminal at the top of the README from a real run, and docs/limits.svg
+## picture: draw the terminal at the top of the README from a real run
 picture:
-	$(GO) run ./cmd/quotactl prove --seed 7 --svg docs/limits.svg
 	$(GO) test . -run '^TestPicture$$' -count 1 -update
 
 ## pictures: draw the pictures of docs/api.md from the demo in a real browser

@@ -25,8 +25,8 @@ var scenes = []string{"boundary", "counter", "retry", "all"}
 
 // proof is what to prove, and how.
 type proof struct {
-	scene, on, svg string
-	seed           uint64
+	scene, on string
+	seed      uint64
 }
 
 func (a *app) prove() *cobra.Command {
@@ -47,7 +47,7 @@ memory.
 prove exits with 1 if a promise was broken.`,
 		Example: `  quotactl prove
   quotactl prove boundary --on redis
-  quotactl prove counter --seed 7 --svg counter.svg -o json`,
+  quotactl prove counter --seed 7 -o json`,
 		ValidArgs: scenes,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && !slices.Contains(scenes, args[0]) {
@@ -60,9 +60,6 @@ prove exits with 1 if a promise was broken.`,
 			if len(args) == 1 {
 				p.scene = args[0]
 			}
-			if c.Flags().Changed("svg") && p.svg == "" {
-				return cli.Usagef("--svg is given, but empty: give it a value, or leave it out")
-			}
 			if !c.Flags().Changed("seed") {
 				p.seed = rand.Uint64() >> 11 // a JSON number that is exact
 			}
@@ -72,7 +69,6 @@ prove exits with 1 if a promise was broken.`,
 	c.Flags().StringVar(&p.on, "on", "memory", "`STORE` to play on: memory, sqlite or redis")
 	c.Flags().Uint64Var(&p.seed, "seed", 0,
 		"`N` makes the random calls repeatable; if not given, they differ each time")
-	c.Flags().StringVar(&p.svg, "svg", "", "draw the result to `FILE`")
 	return c
 }
 
@@ -85,11 +81,6 @@ func (a *app) runProof(ctx context.Context, p proof) error {
 	r, err := play(ctx, stage, p)
 	if err != nil {
 		return err
-	}
-	if p.svg != "" {
-		if err := drawProof(p.svg, r); err != nil {
-			return err
-		}
 	}
 	if err := a.Print(r, func() error { return a.proven(r) }); err != nil {
 		return err
@@ -115,14 +106,6 @@ func play(ctx context.Context, s limit.Stage, p proof) (*limit.Proof, error) {
 	}
 	r.Judge()
 	return r, err
-}
-
-func drawProof(path string, r *limit.Proof) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(limit.DrawProof(file, r), file.Close())
 }
 
 // stage opens what to play on. Call end when it is over.

@@ -17,14 +17,6 @@ type Traffic struct {
 	Counter Admitted `json:"counter"`
 	Over    int64    `json:"estimate_over"`  // largest overestimate, in units
 	Under   int64    `json:"estimate_under"` // largest underestimate, in units
-
-	Curve []TrafficPoint `json:"-"` // of the counter, one point per call
-}
-
-// TrafficPoint is the counter's estimate before a call, and the true count.
-type TrafficPoint struct {
-	At              time.Duration // since the scene began
-	Estimate, Truth int64
 }
 
 // Admitted compares an algorithm's decisions with the true count in the window.
@@ -100,20 +92,14 @@ func (t *Traffic) play(ctx context.Context, s Stage, moments []time.Duration) er
 		if err != nil {
 			return err
 		}
-		t.compare(TrafficPoint{time.UnixMicro(look.At).Sub(begin), trafficLimit - look.Remaining,
-			inCounter.at(look.At)})
+		off := trafficLimit - look.Remaining - inCounter.at(look.At)
+		t.Over, t.Under = max(t.Over, off), max(t.Under, -off)
 		if d, err = s.Take(ctx, counter, at, 1); err != nil {
 			return err
 		}
 		t.Counter.count(d, &inCounter)
 	}
 	return nil
-}
-
-func (t *Traffic) compare(p TrafficPoint) {
-	t.Over = max(t.Over, p.Estimate-p.Truth)
-	t.Under = max(t.Under, p.Truth-p.Estimate)
-	t.Curve = append(t.Curve, p)
 }
 
 // truth holds the moments, in µs, of the allowed calls that are still in the window.
