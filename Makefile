@@ -78,12 +78,14 @@ pictures:
 notices:
 	$(GO) test ./deploy -run '^TestNotices$$' -count 1 -update
 
-## prices-check: compare the model prices with data sets: make prices-check SNAPSHOTS="api.json"
+## prices-check: compare the model prices with data sets: make prices-check SNAPSHOTS="data.json";
+## fails if a row differs whose source is not newer than its data set, which is as old as its file
 prices-check:
 	@for file in $(SNAPSHOTS); do for name in anthropic azure-openai bedrock gemini mistral openai openrouter; do \
 		echo "$$name and $$file"; \
-		$(GO) run ./cmd/quotactl costs import $$file --upstream $$name --into costs/$$name.yaml; \
-	done; done; true
+		out=$$($(GO) run ./cmd/quotactl costs import $$file --upstream $$name --into costs/$$name.yaml); \
+		echo "$$out"; echo "$$out" | grep -q '^0 changed' || bad=1; \
+	done; done; test -z "$$bad"
 
 ## vuln: list known vulnerabilities of the dependencies (needs the network)
 vuln:

@@ -233,7 +233,7 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 			l.list.Upstream, err)
 	}
 	var accepted []feed.Difference
-	for _, d := range feed.Compare(l.table, models, format, l.list.Day()) {
+	for _, d := range feed.Compare(l.list, l.table, models, format, l.day) {
 		out.add(l, d, f.yes)
 		if d.Refused == "" || f.yes {
 			accepted = append(accepted, d)

@@ -15,8 +15,8 @@ import (
 // columnNames are what the columns of a table are called in feeds.
 var columnNames = map[string]string{"input": "input", "output": "output", "cached": "cache_read",
 	"read": "cache_read", "cache_read": "cache_read", "write": "cache_write",
-	"cache_write": "cache_write", "write_1h": "cache_write_1h", "audio": "input_audio",
-	"audio_output": "output_audio", "context": "context", "max_output": "max_output"}
+	"cache_write": "cache_write", "write_1h": "cache_write_1h", "image": "input_image",
+	"audio": "input_audio", "audio_output": "output_audio", "context": "context", "max_output": "max_output"}
 
 // threefold is the factor by which a price may change without a person's consent.
 const threefold = 3
@@ -31,41 +31,67 @@ type Difference struct {
 	Ratio         float64             // of the price that changes most; 1 or more
 	Source        string              // name of the source of the figures
 	append        bool                // a row by its date is added to those of the key
+	replaced      string              // Since of the row that is replaced
 }
 
-type figures = map[string]float64
-
-// Compare returns what a feed would change in a table, the largest change first. Source is the
-// name that the feed has in the list, and today the day of the comparison. Rows that the list has
-// from a newer source than the feed's day stay.
-func Compare(table costs.PriceTable, models []Model, source, today string) (all []Difference) {
-	c := comparison{table: table, source: source}
+// Compare returns what a feed would change in a table of a list, the largest change first. Source
+// is the name that the feed has in the list, and day the date of its prices. Rows of a source that
+// is newer stay.
+func Compare(list *costs.Table, table costs.PriceTable, models []Model, source, day string) (
+	all []Difference) {
+	c := comparison{table: table, source: source, today: list.Day()}
+	newer := func(r formula.Row) bool { return r.Source != source && list.Source(r.Source).Date > day }
 	byRow := c.byRow(models)
 	inFeed := map[string]bool{}
 	for _, m := range models {
-		key := m.ID
-		if undated := formula.Undated(key); byRow[undated].ID == m.ID {
-			key = undated
+		keys := []string{m.ID}
+		if undated := formula.Undated(m.ID); byRow[undated].ID == m.ID {
+			keys[0] = undated
 		}
-		inFeed[key], inFeed[m.ID] = true, true
-		latest := -1
-		for i, p := range m.Prices {
-			if p.Since <= today {
-				latest = i
+		for _, name := range m.Names {
+			inFeed[name] = true
+			// a row with a date is there because its figures differ
+			if formula.Undated(name) == name && !slices.Contains(keys, name) &&
+				c.has(name, anyRow) && byRow[name].ID == "" {
+				keys = append(keys, name)
 			}
 		}
-		for i, p := range m.Prices {
-			if i >= latest {
-				all = c.compare(all, key, p, today)
+		inFeed[m.ID] = true
+		for _, key := range keys {
+			if inFeed[key] = true; !c.has(key, newer) {
+				all = append(all, c.model(key, m)...)
 			}
 		}
 	}
-	return append(c.sorted(all), c.dropped(inFeed, today)...)
+	dropped := c.dropped(inFeed)
+	return append(c.sorted(all), slices.DeleteFunc(dropped, func(d Difference) bool {
+		return c.has(d.Row, newer)
+	})...)
+}
+
+// model returns what the prices of a model change from today on.
+func (c comparison) model(key string, m Model) (all []Difference) {
+	var before formula.Row // as the previous price leaves it
+	listed := false
+	for i, p := range m.Prices {
+		if i+1 < len(m.Prices) && m.Prices[i+1].Since <= c.today {
+			continue // it counts no longer
+		}
+		if row, ok := c.rowOf(key, max(p.Since, c.today)); ok && (!listed || row.Since > before.Since) {
+			before, listed = row, true
+		}
+		d, differs := c.compare(key, before, listed, p)
+		if differs {
+			all = append(all, d)
+			before, listed = d.row(before), true
+		}
+	}
+	return all
 }
 
 type comparison struct {
-	table  costs.PriceTable
-	source string
+	table         costs.PriceTable
+	source, today string
 }
 
 // byRow returns the models that rows without a date stand for: the one of that name, else the
@@ -82,13 +108,15 @@ func (c comparison) byRow(models []Model) map[string]Model {
 			all[m.ID] = m
 		}
 	}
-	maps.DeleteFunc(all, func(key string, _ Model) bool { return !c.has(key) })
+	maps.DeleteFunc(all, func(key string, _ Model) bool { return !c.has(key, anyRow) })
 	return all
 }
 
-func (c comparison) has(key string) bool {
-	return slices.ContainsFunc(c.table.Rows, func(r formula.Row) bool { return r.Key == key })
+func (c comparison) has(key string, of func(formula.Row) bool) bool {
+	return slices.ContainsFunc(c.table.Rows, func(r formula.Row) bool { return r.Key == key && of(r) })
 }
+
+func anyRow(formula.Row) bool { return true }
 
 // rowOf returns the row of a key that counts on a day.
 func (c comparison) rowOf(key, day string) (row formula.Row, ok bool) {
@@ -100,32 +128,24 @@ func (c comparison) rowOf(key, day string) (row formula.Row, ok bool) {
 	return row, ok
 }
 
-// compare adds the difference between a row and a price of the feed, if there is one.
-func (c comparison) compare(all []Difference, key string, p Price, today string) []Difference {
-	row, ok := c.rowOf(key, max(p.Since, today))
-	if !ok {
+// compare returns how a price of the feed differs from the row that the list has.
+func (c comparison) compare(key string, row formula.Row, listed bool, p Price) (d Difference,
+	differs bool) {
+	if !listed {
 		after := c.newRow(p)
-		if same, found := c.rowOf(formula.Undated(key), today); found && after != nil &&
-			maps.Equal(same.Figures, c.merged(same.Figures, p.Figures)) {
-			return all // that row is for it, too
+		same, found := c.rowOf(formula.Undated(key), c.today)
+		if after == nil || found && maps.Equal(same.Figures, c.merged(same.Figures, p.Figures)) {
+			return d, false // without the main prices, or that row is for it, too
 		}
-		if after != nil {
-			all = append(all, Difference{Row: key, Since: p.Since, After: after, Ratio: 1,
-				Bands: c.bands(p, after), Source: c.source})
-		}
-		return all
+		return Difference{Row: key, Since: p.Since, After: after, Ratio: 1, Bands: c.bands(p, after),
+			Source: c.source}, true
 	}
-	d := Difference{Row: key, Before: row.Figures, After: c.merged(row.Figures, p.Figures), Ratio: 1,
-		Source: c.source, append: p.Since > row.Since}
+	d = Difference{Row: key, Before: row.Figures, After: c.merged(row.Figures, p.Figures), Ratio: 1,
+		Source: c.source, append: p.Since > row.Since, replaced: row.Since}
 	if d.append {
 		d.Since = p.Since
 	}
-	for above, prices := range p.Bands {
-		if d.Bands == nil {
-			d.Bands = map[float64]figures{}
-		}
-		d.Bands[above] = c.merged(d.After, prices)
-	}
+	d.Bands = c.bands(p, d.After)
 	before := map[float64]figures{}
 	for _, band := range row.Bands {
 		before[band.Above] = band.Figures
@@ -138,7 +158,7 @@ func (c comparison) compare(all []Difference, key string, p Price, today string)
 		maps.EqualFunc(before, d.Bands, maps.Equal[figures, figures]))
 	switch {
 	case same:
-		return all
+		return d, false
 	case len(before) > 0 && len(d.Bands) == 0 && d.Ratio > 1:
 		d.Refused = "the feed has no prices of its longer prompts"
 	case len(before) > 0 && len(d.Bands) == 0:
@@ -148,7 +168,17 @@ func (c comparison) compare(all []Difference, key string, p Price, today string)
 	case d.Ratio > threefold:
 		d.Refused = fmt.Sprintf("a price changes %.3g-fold", d.Ratio)
 	}
-	return append(all, d)
+	return d, true
+}
+
+// row returns the row of the list with the difference.
+func (d Difference) row(before formula.Row) formula.Row {
+	before.Key, before.Figures, before.Bands = d.Row, d.After, nil
+	before.Since = max(before.Since, d.Since)
+	for _, above := range slices.Sorted(maps.Keys(d.Bands)) {
+		before.Bands = append(before.Bands, formula.Band{Above: above, Figures: d.Bands[above]})
+	}
+	return before
 }
 
 func orElse(a, b figures) figures {
@@ -263,11 +293,11 @@ func (c comparison) sorted(all []Difference) []Difference {
 
 // dropped returns the rows that the feed does not have: of those that it has written before, else
 // of all.
-func (c comparison) dropped(inFeed map[string]bool, today string) (all []Difference) {
+func (c comparison) dropped(inFeed map[string]bool) (all []Difference) {
 	own := func(r formula.Row) bool { return r.Source == c.source }
 	some := slices.ContainsFunc(c.table.Rows, own)
 	for _, r := range c.table.Rows {
-		if inFeed[r.Key] || strings.HasSuffix(r.Key, "*") || some && !own(r) || !r.Counts(today) {
+		if inFeed[r.Key] || strings.HasSuffix(r.Key, "*") || some && !own(r) || !r.Counts(c.today) {
 			continue
 		}
 		all = append(all, Difference{Row: r.Key, Before: r.Figures, Ratio: 1, Source: r.Source,

@@ -24,7 +24,8 @@ var bounds = untrusted.Bounds{Values: 1_000_000, Depth: 30, Items: 100_000, Text
 
 // Model is the prices of one model, from the oldest to the newest.
 type Model struct {
-	ID     string // in lower case
+	ID     string   // in lower case
+	Names  []string // other names of it
 	Prices []Price
 }
 
@@ -32,14 +33,25 @@ type Model struct {
 // the names of columnNames.
 type Price struct {
 	Since   string // 2026-12-01; "" for always
-	Figures map[string]float64
-	Bands   map[float64]map[string]float64 // of prompts that are longer than so many tokens
+	Figures figures
+	Bands   map[float64]figures // of prompts that are longer than so many tokens
+}
+
+type figures map[string]float64
+
+// raise sets a figure to a price. If kinds of tokens that a table does not tell apart have several
+// prices, such as texts and images, the highest counts.
+func (f figures) raise(name string, price float64) {
+	price = rounded(price)
+	if before, ok := f[name]; !ok || price > before || price < 0 {
+		f[name] = price
+	}
 }
 
 // Formats are the data sets that Parse knows.
 var Formats = []string{"genai-prices", "models.dev", "litellm"}
 
-// Parse reads the models of the first of the providers that a feed has. Format "" is detected.
+// Parse reads the models of the providers that a feed has. Format "" is detected.
 func Parse(data []byte, format string, providers ...string) (models []Model, detected string, err error) {
 	value, err := untrusted.Decode(data, bounds)
 	bad, unusable := errors.AsType[*untrusted.Unusable](err)
@@ -119,7 +131,7 @@ func (m Model) check() error {
 	return nil
 }
 
-// rounded drops the noise of a figure that was multiplied.
+// rounded drops the noise of figures such as 0.049999999999999996.
 func rounded(figure float64) float64 {
 	if figure == 0 || math.IsInf(figure, 0) {
 		return figure
@@ -144,7 +156,9 @@ func (t *tiered) UnmarshalJSON(data []byte) error {
 
 var genAINames = map[string]string{"input_mtok": "input", "output_mtok": "output",
 	"cache_read_mtok": "cache_read", "cache_write_mtok": "cache_write",
-	"input_audio_mtok": "input_audio", "output_audio_mtok": "output_audio"}
+	"cache_write_1h_mtok": "cache_write_1h", "input_image_mtok": "input_image",
+	"input_audio_mtok": "input_audio", "output_audio_mtok": "output_audio",
+	"output_image_mtok": "output", "output_video_mtok": "output", "output_reasoning_mtok": "output"}
 
 func parseGenAI(data []byte, providers []string) (models []Model, known []string, err error) {
 	var feed []struct {
@@ -152,6 +166,7 @@ func parseGenAI(data []byte, providers []string) (models []Model, known []string
 		Models []struct {
 			ID            string
 			ContextWindow float64 `json:"context_window"`
+			Match         any
 			Prices        json.RawMessage
 		}
 	}
@@ -164,7 +179,7 @@ func parseGenAI(data []byte, providers []string) (models []Model, known []string
 			continue
 		}
 		for _, m := range provider.Models {
-			model := Model{ID: strings.ToLower(m.ID)}
+			model := Model{ID: strings.ToLower(m.ID), Names: genAIMatches(m.Match)}
 			var dated []struct {
 				Constraint map[string]any
 				Prices     map[string]tiered
@@ -188,14 +203,33 @@ func parseGenAI(data []byte, providers []string) (models []Model, known []string
 	return models, known, nil
 }
 
+// genAIMatches returns the names that a rule such as {"or": [{"equals": "a"}]} matches.
+func genAIMatches(rule any) (names []string) {
+	switch of := rule.(type) {
+	case []any:
+		for _, item := range of {
+			names = append(names, genAIMatches(item)...)
+		}
+	case map[string]any:
+		for key, value := range of {
+			if name, ok := value.(string); ok && (key == "equals" || key == "starts_with") {
+				names = append(names, strings.ToLower(name))
+			} else if key == "or" {
+				names = append(names, genAIMatches(value)...)
+			}
+		}
+	}
+	return names
+}
+
 func genAIPrice(since string, context float64, prices map[string]tiered) Price {
 	p := newPrice(since)
 	p.limit("context", context)
 	for key, name := range genAINames {
 		if price, ok := prices[key]; ok {
-			p.Figures[name] = price.Base
+			p.Figures.raise(name, price.Base)
 			for _, tier := range price.Tiers {
-				p.band(tier.Start)[name] = tier.Price
+				p.band(tier.Start).raise(name, tier.Price)
 			}
 		}
 	}
@@ -203,12 +237,12 @@ func genAIPrice(since string, context float64, prices map[string]tiered) Price {
 }
 
 func newPrice(since string) Price {
-	return Price{since, map[string]float64{}, map[float64]map[string]float64{}}
+	return Price{since, figures{}, map[float64]figures{}}
 }
 
-func (p *Price) band(above float64) map[string]float64 {
+func (p *Price) band(above float64) figures {
 	if p.Bands[above] == nil {
-		p.Bands[above] = map[string]float64{}
+		p.Bands[above] = figures{}
 	}
 	return p.Bands[above]
 }
@@ -228,12 +262,12 @@ type modelCost struct {
 	OutputAudio   *float64 `json:"output_audio"`
 }
 
-func (c modelCost) put(into map[string]float64) {
+func (c modelCost) put(into figures) {
 	for name, figure := range map[string]*float64{"input": c.Input, "output": c.Output,
 		"cache_read": c.CacheRead, "cache_write": c.CacheWrite, "input_audio": c.InputAudio,
 		"output_audio": c.OutputAudio} {
 		if figure != nil {
-			into[name] = *figure
+			into.raise(name, *figure)
 		}
 	}
 }
@@ -274,7 +308,7 @@ func parseModelsDev(data []byte, providers []string) (models []Model, known []st
 			if m.Cost.Over200k != nil && len(m.Cost.Tiers) == 0 {
 				m.Cost.Over200k.put(p.band(200_000))
 			}
-			models = append(models, Model{strings.ToLower(id), []Price{p}})
+			models = append(models, Model{ID: strings.ToLower(id), Prices: []Price{p}})
 		}
 	}
 	return models, known, nil
@@ -284,21 +318,25 @@ func parseModelsDev(data []byte, providers []string) (models []Model, known []st
 var liteLLMForm = regexp.MustCompile(`^(input_cost_per_token|output_cost_per_token|` +
 	`cache_read_input_token_cost|cache_creation_input_token_cost|` +
 	`cache_creation_input_token_cost_above_1hr|input_cost_per_audio_token|` +
-	`output_cost_per_audio_token)(?:_above_(\d+)k_tokens)?$`)
+	`output_cost_per_audio_token|input_cost_per_image_token|output_cost_per_image_token)(?:_above_(\d+)k_tokens)?$`)
 
 var liteLLMNames = map[string]string{"input_cost_per_token": "input",
 	"output_cost_per_token": "output", "cache_read_input_token_cost": "cache_read",
 	"cache_creation_input_token_cost":           "cache_write",
 	"cache_creation_input_token_cost_above_1hr": "cache_write_1h",
 	"input_cost_per_audio_token":                "input_audio",
-	"output_cost_per_audio_token":               "output_audio"}
+	"output_cost_per_audio_token":               "output_audio",
+	"input_cost_per_image_token":                "input_image",
+	"output_cost_per_image_token":               "output"}
 
 func parseLiteLLM(data []byte, providers []string) (models []Model, known []string, err error) {
 	var feed map[string]map[string]any
 	if err := json.Unmarshal(data, &feed); err != nil {
 		return nil, nil, err
 	}
-	for id, m := range feed {
+	byID := map[string]Price{}
+	for _, id := range slices.Sorted(maps.Keys(feed)) {
+		m := feed[id]
 		provider, _ := m["litellm_provider"].(string)
 		known = append(known, provider)
 		if !slices.Contains(providers, provider) || m["input_cost_per_token"] == nil ||
@@ -316,14 +354,21 @@ func parseLiteLLM(data []byte, providers []string) (models []Model, known []stri
 				thousands, _ := strconv.ParseFloat(name[2], 64)
 				into = p.band(1000 * thousands)
 			}
-			into[liteLLMNames[name[1]]] = rounded(figure * 1e6)
+			into.raise(liteLLMNames[name[1]], figure*1e6)
 		}
 		for key, name := range map[string]string{"max_input_tokens": "context",
 			"max_output_tokens": "max_output"} {
 			tokens, _ := m[key].(float64)
 			p.limit(name, tokens)
 		}
-		models = append(models, Model{strings.ToLower(strings.TrimPrefix(id, provider+"/")), []Price{p}})
+		// it has some models as a, maker/a and other-maker/a
+		id = strings.ToLower(strings.TrimPrefix(id, provider+"/"))
+		if same, ok := byID[id]; !ok || p.Figures["input"] > same.Figures["input"] {
+			byID[id] = p
+		}
+	}
+	for id, p := range byID {
+		models = append(models, Model{ID: id, Prices: []Price{p}})
 	}
 	return models, known, nil
 }

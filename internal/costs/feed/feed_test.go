@@ -1,6 +1,7 @@
 package feed_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,13 +80,20 @@ func edited(source string, pairs ...string) string {
 	return text
 }
 
-func tableOf(t *testing.T, text string) costs.PriceTable {
+func parse(t *testing.T, text string) (*costs.Table, costs.PriceTable) {
 	t.Helper()
 	table, err := costs.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table.Tables()[0]
+	return table.At(day), table.Tables()[0]
+}
+
+// compare compares a list with a feed of the day.
+func compare(t *testing.T, text string, models []feed.Model, source string) []feed.Difference {
+	t.Helper()
+	of, table := parse(t, text)
+	return feed.Compare(of, table, models, source, day)
 }
 
 // TestFormats: each format changes the same rows, keeps every other byte, and changes nothing when
@@ -104,8 +112,8 @@ func TestFormats(t *testing.T) {
 		if err != nil || detected != format {
 			t.Fatalf("%s is %s, %v", format, detected, err)
 		}
-		table := tableOf(t, list)
-		all := feed.Compare(table, models, format, day)
+		_, table := parse(t, list)
+		all := compare(t, list, models, format)
 		var names []string
 		for _, d := range all {
 			names = append(names, d.Row+" "+d.Refused)
@@ -130,8 +138,57 @@ func TestFormats(t *testing.T) {
 		if err != nil || next != expected {
 			t.Fatalf("%s: %v\n%s\nwant\n%s", format, err, next, expected)
 		}
-		if again := feed.Compare(tableOf(t, next), models, format, day); len(again) > 0 {
+		if again := compare(t, next, models, format); len(again) > 0 {
 			t.Errorf("%s again: %+v", format, again)
+		}
+	}
+}
+
+// TestRealForms rewrites a list by forms that the published data sets have.
+func TestRealForms(t *testing.T) {
+	genAI := func(models string) string { return `[{"id":"maker","models":[` + models + `]}]` }
+	model := func(name, prices string) string {
+		return `{"id":"` + name + `","prices":` + prices + `}`
+	}
+	const twice = `{"input_mtok":2,"output_mtok":8}`
+	const dated = `[{"prices":` + twice + `},{"constraint":{"start_date":"2027-01-01"},` +
+		`"prices":{"input_mtok":4,"output_mtok":8}}]`
+	for _, c := range []struct{ form, feed, day, want string }{
+		{"an introductory price", genAI(model("small", dated)), day,
+			`small: [{output: 8, input: 2, cached: 0.2, write_1h: 4, context: 1000, max_output: 100, ` +
+				`source: genai-prices}, {output: 8, input: 4, cached: 0.4, write_1h: 8, context: 1000, ` +
+				`max_output: 100, since: 2027-01-01, source: genai-prices}]`},
+		{"of a new model", genAI(model("new", dated)), day,
+			`new: [{output: 8, input: 2, write_1h: 4, context: 1000, max_output: 1000, ` +
+				`source: genai-prices}, {output: 8, input: 4, write_1h: 8, context: 1000, ` +
+				`max_output: 1000, since: 2027-01-01, source: genai-prices}]`},
+		{"an older feed", genAI(model("small", twice)), "2026-05-31", "small: {input: 1,"},
+		{"another name", genAI(`{"id":"tiny","match":{"or":[{"starts_with":"small"}]},"prices":` + twice +
+			`}`), day, "small: {output: 8, input: 2,"},
+		{"images", genAI(model("small", `{"input_mtok":2,"output_mtok":6,"output_image_mtok":8}`)), day,
+			"small: {output: 8, input: 2,"},
+		{"several makers", `{"small":{"litellm_provider":"maker","input_cost_per_token":1e-06,` +
+			`"output_cost_per_token":4e-06},"maker/small":{"litellm_provider":"maker",` +
+			`"input_cost_per_token":2e-06,"output_cost_per_token":8e-06}}`, day,
+			"small: {output: 8, input: 2,"},
+	} {
+		models, format, err := feed.Parse([]byte(c.feed), "", "maker")
+		if err != nil {
+			t.Fatalf("%s: %v", c.form, err)
+		}
+		of, table := parse(t, list)
+		all := slices.DeleteFunc(feed.Compare(of, table, models, format, c.day),
+			func(d feed.Difference) bool { return d.Refused != "" })
+		next, err := feed.Rewrite(list, table, all, format, "the data set", c.day)
+		if err != nil || !strings.Contains(next, "\n      "+c.want) {
+			t.Errorf("%s: %v\n%s\nwant %s", c.form, err, next, c.want)
+		}
+		if of, table = parse(t, next); c.day == day {
+			for _, d := range feed.Compare(of, table, models, format, day) {
+				if d.Refused == "" {
+					t.Errorf("%s again: %+v", c.form, d)
+				}
+			}
 		}
 	}
 }
@@ -155,7 +212,7 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := feed.Compare(tableOf(t, list), models, "genai-prices", day)[0]
+		got := compare(t, list, models, "genai-prices")[0]
 		if got.Row != "small" || got.Refused != want {
 			t.Errorf("%s: %+v, want %s", change, got, want)
 		}

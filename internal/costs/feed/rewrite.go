@@ -46,14 +46,28 @@ func Rewrite(text string, table costs.PriceTable, all []Difference, source, titl
 	if rows == nil || rows.Style&yaml.FlowStyle != 0 || len(rows.Content) == 0 {
 		return "", fmt.Errorf("the rows of %s must stand on lines of their own", table.Name)
 	}
+	byRow := map[string][]Difference{}
+	for _, d := range all {
+		byRow[d.Row] = append(byRow[d.Row], d)
+	}
 	var added strings.Builder
 	indent := strings.Repeat(" ", rows.Content[0].Column-1)
 	for _, d := range all {
-		if d.Before == nil && d.Since == "" || child(rows, d.Row) == nil {
-			fmt.Fprintf(&added, "\n%s%s: %s", indent, keyText(d.Row), d.row(table, nil))
-			continue
+		of := byRow[d.Row]
+		if of == nil {
+			continue // written with the first difference of the row
 		}
-		f.change(rows, table, d)
+		delete(byRow, d.Row)
+		key, value := pair(rows, d.Row)
+		switch {
+		case of[0].After == nil:
+			f.edits = append(f.edits, edit{f.lines[key.Line-1],
+				min(f.lineEnd(f.end(value))+1, len(f.text)), ""})
+		case value == nil:
+			fmt.Fprintf(&added, "\n%s%s: %s", indent, keyText(d.Row), f.rows(table, nil, of))
+		default:
+			f.edits = append(f.edits, edit{f.offset(value), f.end(value), f.rows(table, value, of)})
+		}
 	}
 	if added.Len() > 0 {
 		end := f.lineEnd(f.end(rows.Content[len(rows.Content)-1]))
@@ -69,24 +83,34 @@ func Rewrite(text string, table costs.PriceTable, all []Difference, source, titl
 	return text, nil
 }
 
-// change replaces the row of a difference, adds one by its date, or removes it.
-func (f *file) change(rows *yaml.Node, table costs.PriceTable, d Difference) {
-	key, value := pair(rows, d.Row)
-	at, end := f.offset(value), f.end(value)
-	switch {
-	case d.After == nil:
-		f.edits = append(f.edits, edit{f.lines[key.Line-1], min(f.lineEnd(end)+1, len(f.text)), ""})
-	case d.append && value.Kind == yaml.SequenceNode:
-		last := f.end(value.Content[len(value.Content)-1])
-		f.edits = append(f.edits, edit{last, last, ", " + d.row(table, nil)})
-	case d.append:
-		f.edits = append(f.edits, edit{at, end, "[" + f.text[at:end] + ", " + d.row(table, nil) + "]"})
-	case value.Kind == yaml.SequenceNode:
-		value = value.Content[len(value.Content)-1]
-		f.edits = append(f.edits, edit{f.offset(value), f.end(value), d.row(table, value)})
-	default:
-		f.edits = append(f.edits, edit{at, end, d.row(table, value)})
+// rows writes the rows of one key, by their dates, with the differences.
+func (f *file) rows(table costs.PriceTable, value *yaml.Node, all []Difference) string {
+	before := []*yaml.Node{value}
+	if value == nil {
+		before = nil
+	} else if value.Kind == yaml.SequenceNode {
+		before = value.Content
 	}
+	var texts []string
+	for _, n := range before {
+		texts = append(texts, f.text[f.offset(n):f.end(n)])
+	}
+	slices.SortStableFunc(all, func(a, b Difference) int { return strings.Compare(a.Since, b.Since) })
+	for _, d := range all {
+		i := slices.IndexFunc(before, func(n *yaml.Node) bool {
+			since := child(n, "since")
+			return !d.append && (since == nil && d.replaced == "" || since != nil && since.Value == d.replaced)
+		})
+		if i >= 0 {
+			texts[i] = d.text(table, before[i])
+		} else {
+			texts = append(texts, d.text(table, nil))
+		}
+	}
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
 }
 
 // date gives the feed's source its day, or adds the source to the list.
@@ -194,9 +218,9 @@ func keyText(key string) string {
 	return strconv.Quote(key)
 }
 
-// row writes the figures of a row as a flow mapping. Of the columns with defaults it has those that
+// text writes the figures of a row as a flow mapping. Of the columns with defaults it has those that
 // the row had, or that differ from the default.
-func (d Difference) row(table costs.PriceTable, before *yaml.Node) string {
+func (d Difference) text(table costs.PriceTable, before *yaml.Node) string {
 	has := func(column string, figures map[string]float64) bool {
 		usual, ok := table.Usual(column, figures)
 		return child(before, column) != nil || !ok || usual != figures[column]
