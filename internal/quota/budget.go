@@ -39,6 +39,7 @@ type Budget struct {
 	Ledger     BudgetLedger
 	Credential string
 	Limits     []Limit
+	PerLabel   []LabelLimit      // besides Limits
 	Paces      []Limit           // each with a Pace; they hold for scheduled charges besides Limits
 	Prices     map[string][]Cost // of one call of each method
 	Observe    bool              // record what would have been denied and let it pass
@@ -71,7 +72,7 @@ type Call struct {
 // ErrUnpriced.
 func (b *Budget) Charge(ctx context.Context, call Call) (Decision, error) {
 	_, d, err := b.charge(ctx, call)
-	return d, err
+	return d.unlabelled(), err
 }
 
 // Spend charges like Charge and returns a way to take the charge back, for a call that surely never
@@ -79,6 +80,7 @@ func (b *Budget) Charge(ctx context.Context, call Call) (Decision, error) {
 func (b *Budget) Spend(ctx context.Context, call Call) (
 	d Decision, cancel func(context.Context) error, err error) {
 	c, d, err := b.charge(ctx, call)
+	d = d.unlabelled()
 	if err == nil && !d.Allowed {
 		err = &DeniedError{Decision: d}
 	}
@@ -101,20 +103,21 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	if err != nil {
 		return Charge{}, Decision{}, err
 	}
-	costs, limits := b.spread(costs)
+	labels := b.labelsOf(call)
+	costs, limits := b.spread(costs, labels)
 	paces := b.pacesOn(call, costs)
 	c := Charge{
 		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs,
-		Limits: append(limits, paces...), Unlimited: b.Unlimited, Labels: b.labelsOf(call),
+		Limits: append(limits, paces...), Unlimited: b.Unlimited, Labels: labels,
 		Manual: call.Manual, Observe: b.Observe, DryRun: call.DryRun,
 		Reservation: call.Reservation,
 	}
-	d, err := b.Ledger.Charge(ctx, c)
+	d, err := b.askCharge(ctx, &c)
 	switch {
 	case err == nil:
 		d = b.whenPaced(ctx, call, paces, d)
 		if !d.Allowed && !call.DryRun && !call.Again {
-			b.countDenial(costs, c.Labels, d)
+			b.countDenial(c.Costs, labels, d)
 		}
 		if !call.DryRun {
 			b.reached(ctx)
@@ -190,11 +193,11 @@ func taken(usage Usage, l Limit) (used, held int64) {
 // Costs returns what the call takes from which buckets. Errors: ErrUnpriced, ErrMalformed.
 func (b *Budget) Costs(call Call) ([]Cost, error) {
 	if len(call.Costs) > 0 {
-		return slices.Clone(call.Costs), nil
+		return slices.Clone(call.Costs), checkUnlabelled(call.Costs...)
 	}
 	if call.Method == "" {
-		bucket := cmp.Or(call.Bucket, DefaultBucket)
-		return []Cost{{Bucket: bucket, Units: call.Units}}, checkUnits(call.Units)
+		cost := Cost{Bucket: cmp.Or(call.Bucket, DefaultBucket), Units: call.Units}
+		return []Cost{cost}, cmp.Or(checkUnlabelled(cost), checkUnits(call.Units))
 	}
 	price, ok := b.Prices[call.Method]
 	if !ok {
@@ -232,7 +235,7 @@ func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error
 
 func (b *Budget) reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
 	_, d, err := b.reserveAs(ctx, r)
-	return d, err
+	return d.unlabelled(), err
 }
 
 // reserveAs is reserve, and returns the charge that stands for it where the ledger cannot answer.
@@ -242,21 +245,24 @@ func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
 	if err != nil {
 		return c, d, err
 	}
-	costs, limits := b.spread(costs)
+	labels := b.labelsOf(r.Call)
+	costs, limits := b.spread(costs, labels)
 	paces := b.pacesOn(r.Call, costs)
 	c = Charge{ID: NewID(time.Now()), Credential: b.Credential, Key: r.Key, Costs: costs,
-		Labels: b.labelsOf(r.Call)}
-	c.Reservation = ReservationID(c.ID, bucketsOf(costs)...)
+		Limits: append(limits, paces...), Labels: labels, Observe: b.Observe}
 	asked := Reserve{
-		Credential: b.Credential, ID: c.Reservation,
-		Key: r.Key, Costs: costs, Limits: append(limits, paces...), TTL: r.TTL, Lapse: r.Lapse,
-		Note:      r.Note,
-		Unlimited: b.Unlimited, Manual: r.Manual, Observe: b.Observe, Labels: b.labelsOf(r.Call),
+		Credential: b.Credential, Key: r.Key, Limits: c.Limits, TTL: r.TTL, Lapse: r.Lapse,
+		Note: r.Note, Unlimited: b.Unlimited, Manual: r.Manual, Observe: b.Observe, Labels: labels,
 	}
-	if d, err = b.Ledger.Reserve(ctx, asked); err == nil {
+	d, err = b.withNewValues(ctx, &c, func() (Decision, error) {
+		c.Reservation = ReservationID(c.ID, bucketsOf(c.Costs)...)
+		asked.ID, asked.Costs, asked.NewValues = c.Reservation, c.Costs, c.NewValues
+		return b.Ledger.Reserve(ctx, asked)
+	})
+	if err == nil {
 		d = b.whenPaced(ctx, r.Call, paces, d)
 		if !d.Allowed && !r.DryRun && !r.Again {
-			b.countDenial(costs, c.Labels, d)
+			b.countDenial(c.Costs, labels, d)
 		}
 	}
 	return c, d, err
@@ -273,7 +279,7 @@ func (b *Budget) labelsOf(call Call) Labels {
 // Draw charges units that were set aside. Errors are those of Ledger.Charge.
 func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labels Labels) (
 	Decision, error) {
-	_, buckets, err := ParseReservation(reservation)
+	buckets, err := HeldBuckets(reservation)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -284,7 +290,7 @@ func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labe
 // Commit settles a reservation of one bucket: units of it were used, no more than are left
 // (AllUnits for all, of one of several buckets, too). Errors are those of Ledger.Settle.
 func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (Decision, error) {
-	_, buckets, err := ParseReservation(reservation)
+	buckets, err := HeldBuckets(reservation)
 	s := Settle{Reservation: reservation, Within: true, Labels: b.Labels}
 	switch {
 	case err != nil:
@@ -296,7 +302,8 @@ func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (D
 	default:
 		s.Costs = []Cost{{Bucket: buckets[0], Units: units}}
 	}
-	return b.Ledger.Settle(ctx, b.settlement(s, buckets))
+	d, err := b.Ledger.Settle(ctx, b.settlement(s))
+	return d.unlabelled(), err
 }
 
 // Settle books what a call took for which units were reserved: call.Costs, more or less than that.
@@ -306,17 +313,20 @@ func (b *Budget) Settle(ctx context.Context, reservation string, call Call) (Dec
 	if err != nil {
 		return Decision{}, err
 	}
-	return b.Ledger.Settle(ctx, s)
+	d, err := b.Ledger.Settle(ctx, s)
+	return d.unlabelled(), err
 }
 
 func (b *Budget) settlementOf(reservation string, call Call) (Settle, error) {
-	_, buckets, err := ParseReservation(reservation)
+	_, err := HeldBuckets(reservation)
 	s := Settle{Reservation: reservation, Costs: b.across(call.Costs), Labels: b.labelsOf(call)}
-	return b.settlement(s, buckets), err
+	return b.settlement(s), err
 }
 
-// settlement is s of a reservation in buckets, under the limits that hold there.
-func (b *Budget) settlement(s Settle, buckets []string) Settle {
+// settlement is s in all buckets of the reservation, under the limits that hold there.
+func (b *Budget) settlement(s Settle) Settle {
+	_, buckets, _ := ParseReservation(s.Reservation)
+	s.Costs = labelledAs(buckets, s.Costs)
 	held := make([]Cost, len(buckets))
 	for i, bucket := range buckets {
 		held[i].Bucket = bucket
@@ -334,7 +344,8 @@ func (b *Budget) Extend(ctx context.Context, reservation string, ttl time.Durati
 
 // Release gives back what is left of a reservation, by bucket. Errors: ErrNoReservation.
 func (b *Budget) Release(ctx context.Context, reservation string) (map[string]int64, error) {
-	return b.Ledger.Release(ctx, b.Credential, reservation)
+	given, err := b.Ledger.Release(ctx, b.Credential, reservation)
+	return UnlabelledUnits(given), err
 }
 
 // Learn keeps what the upstream says of one of the limits: see Ledger.Learn.

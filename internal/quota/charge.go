@@ -80,6 +80,9 @@ func (a *Account) Charge(c Charge) (d Decision, ch Change, err error) {
 		a.bound(false)
 	}
 	a.decide()
+	if err := a.checkNew(); err != nil && !c.NewValues {
+		return d, ch, err
+	}
 	asks := a.asks(c.Costs, InMode(c.Limits, c.Observe))
 	for i := range asks {
 		q := &asks[i]
@@ -168,6 +171,9 @@ func (a *Account) Hold(r Reserve) (d Decision, ch Change, err error) {
 		return d, ch, err
 	}
 	a.decide()
+	if err := a.checkNew(); err != nil && !r.NewValues {
+		return d, ch, err
+	}
 	if err := r.CheckCost(); err != nil {
 		d, err = Refused(r.Costs, err)
 		return d, ch, err

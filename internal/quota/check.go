@@ -23,7 +23,7 @@ func (c Charge) Check() error {
 		if err != nil {
 			return err
 		}
-		if len(buckets) > 1 {
+		if buckets = withoutLabels(buckets); len(buckets) > 1 {
 			return malformed("reservation %s is of %d buckets: draw from one of a single bucket, "+
 				"and settle this", c.Reservation, len(buckets))
 		}
@@ -87,7 +87,7 @@ func (c Charge) Draws(bucket string) bool {
 		return false
 	}
 	_, of, err := ParseReservation(c.Reservation)
-	return err == nil && of[0] == bucket
+	return err == nil && slices.Contains(of, bucket)
 }
 
 // Check does for a reservation what Charge.Check does for a charge.
@@ -319,7 +319,7 @@ func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 	}
 	for _, c := range costs {
 		if unlimited {
-			if err := CheckBucket(c.Bucket); err != nil {
+			if err := checkLogName(c.Bucket); err != nil {
 				return malformed("%w", err)
 			}
 			continue

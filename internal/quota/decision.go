@@ -45,8 +45,9 @@ func (d Decision) RetryAfter() time.Duration {
 // BucketTotal is a bucket, or a part of one, with all that was ever taken from it.
 type BucketTotal struct {
 	Bucket string
-	Units  int64 // of all charges that were not cancelled, and of holds
-	Noted  bool  // it was suspended and not resumed, or the upstream reported use by other programs
+	Units  int64     // of all charges that were not cancelled, and of holds
+	Noted  bool      // it was suspended and not resumed, or the upstream reported use by other programs
+	LastAt time.Time // of the newest entry or hold
 }
 
 // BucketNames returns the names of buckets.

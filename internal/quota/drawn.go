@@ -76,6 +76,7 @@ func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error 
 	for _, bucket := range slices.Sorted(maps.Keys(drawn.Units)) {
 		c.Costs = append(c.Costs, Cost{Bucket: bucket, Units: drawn.Units[bucket]})
 	}
+	c.Costs = b.labelled(c.Costs, b.labelsOf(call))
 	err := b.Ledger.Cancel(ctx, c, drawn)
 	if errors.Is(err, ErrNoEntry) { // it was taken back before
 		return nil
@@ -88,7 +89,7 @@ func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error 
 // beside what was drawn, it gets this back before: there, units count as long as they are set
 // aside. It may be asked again when it could not be answered: no step is taken twice.
 func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (Decision, error) {
-	_, of, err := ParseReservation(call.Reservation)
+	of, err := HeldBuckets(call.Reservation)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -142,11 +143,12 @@ func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision
 		return nil
 	}
 	c.Credential, c.ID, c.Labels = b.Credential, cmp.Or(c.ID, NewID(time.Now())), b.labelsOf(call)
+	c.Costs = b.labelled(c.Costs, c.Labels)
 	// the call is over, so it takes no place among those at once
 	c.Limits = slices.DeleteFunc(slices.Clone(b.limitsOf(c.Costs)),
 		func(l Limit) bool { return l.Window.Concurrent })
 	c.Unlimited, c.Manual, c.Observe = b.Unlimited, true, true
-	booked, err := b.Ledger.Charge(ctx, c)
+	booked, err := b.askCharge(ctx, &c)
 	if err == nil {
 		d.At, d.Entry = booked.At, booked.Entry
 		if d.Units == nil {

@@ -26,6 +26,7 @@ func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 		r.Costs = atMost(r.Costs)
 		c, d, err = b.reserveAs(ctx, r)
 	}
+	d = d.unlabelled()
 	switch {
 	case err != nil && b.failsOpen(r.Call, err):
 		return b.unmetered(ctx, c, c.Reservation, err)
@@ -61,13 +62,15 @@ func (b *Budget) NewBooking(held Decision, call Call, lapse Lapse) Booking {
 // booking once. The decision has the units that are booked.
 func (b *Budget) Book(ctx context.Context, l Booking) (Decision, error) {
 	if b.Journal == nil || l.Held.Unmetered {
-		return b.book(ctx, l)
+		d, err := b.book(ctx, l)
+		return d.unlabelled(), err
 	}
 	if err := b.Journal.Keep(ctx, l); err != nil {
 		b.Log.Warn("cannot write to the journal: a crash would lose what a call used",
 			"error", err)
 	}
 	d, err := b.book(ctx, l)
+	d = d.unlabelled()
 	if err != nil {
 		return d, err
 	}

@@ -62,10 +62,12 @@ func CheckBucket(bucket string) error {
 	return CheckName(name)
 }
 
-// WholeOf is the bucket that a part is of, and the bucket itself otherwise.
+// WholeOf is the bucket that a part, or the value of a label, is of, and the bucket itself otherwise.
 func WholeOf(bucket string) string {
-	name, _, _ := strings.Cut(bucket, "/")
-	return name
+	if end := strings.IndexAny(bucket, "/@"); end >= 0 {
+		return bucket[:end]
+	}
+	return bucket
 }
 
 // CheckName reports what is wrong with the name of a credential or a bucket.
@@ -106,7 +108,7 @@ func ParseReservation(reservation string) (id string, buckets []string, err erro
 	}
 	buckets = strings.Split(reservation[:dot], "+")
 	for i, bucket := range buckets {
-		if CheckBucket(bucket) != nil || slices.Contains(buckets[:i], bucket) || i == MaxBuckets {
+		if checkLogName(bucket) != nil || slices.Contains(buckets[:i], bucket) || i == MaxBuckets {
 			return "", nil, notReservation(reservation)
 		}
 	}

@@ -16,6 +16,7 @@ package quota
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -90,6 +91,9 @@ type Limit struct {
 func (l Limit) Name() string {
 	if l.Pace != nil {
 		return PaceName
+	}
+	if IsLabelBucket(l.Bucket) && strings.HasSuffix(l.Bucket, "=") {
+		return l.Bucket + "(none) " + l.Window.String()
 	}
 	return l.Bucket + " " + l.Window.String()
 }

@@ -15,6 +15,7 @@ type Charge struct {
 	Observe     bool   // record the charge even where it would be denied
 	DryRun      bool   // decide and answer, but write nothing: the answer has no Entry
 	Reservation string // draw the units of its bucket from what was set aside; "" to charge freely
+	NewValues   bool   // may begin the log of a label's value; else that is ErrNewValue
 }
 
 // Lapse names what a ledger does with a reservation that expires before it is settled.
@@ -44,6 +45,7 @@ type Reserve struct {
 	Unlimited  bool // as in Charge
 	Manual     bool
 	Observe    bool
+	NewValues  bool
 }
 
 // Extend is a request that a reservation lasts longer, because its caller is still at work.

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// spread adds the sums over the parts of split buckets that have a limit across them, and finds all
-// limits that the costs touch.
-func (b *Budget) spread(costs []Cost) ([]Cost, []Limit) {
-	costs = b.across(costs)
+// spread adds the sums over the parts of split buckets that have a limit across them, and what the
+// labels' values take, and finds all limits that the costs touch.
+func (b *Budget) spread(costs []Cost, labels Labels) ([]Cost, []Limit) {
+	costs = b.labelled(b.across(costs), labels)
 	return costs, b.limitsOf(costs)
 }
 
@@ -22,13 +22,8 @@ func (b *Budget) across(costs []Cost) []Cost {
 		if whole == c.Bucket || !slices.ContainsFunc(b.Limits, is) {
 			continue
 		}
-		i := slices.IndexFunc(all, func(c Cost) bool { return c.Bucket == whole })
-		if i < 0 {
-			c.Bucket = whole
-			all = append(all, c)
-			continue
-		}
-		all[i] = all[i].plus(c)
+		c.Bucket = whole
+		all = addCost(all, c)
 	}
 	return all
 }
@@ -59,13 +54,24 @@ func (b *Budget) Limited(bucket string) bool {
 
 // limitsOf returns the limits that hold for the costs, each on the bucket or the part that is
 // charged.
-func (b *Budget) limitsOf(costs []Cost) []Limit { return b.of(b.Limits, costs) }
+func (b *Budget) limitsOf(costs []Cost) []Limit {
+	limits := b.of(b.Limits, costs)
+	for _, c := range costs {
+		of, label, _, derived := ParseLabelBucket(c.Bucket)
+		for _, l := range b.PerLabel {
+			if derived && l.Label == label && b.labelHolds(l, of) {
+				limits = append(limits, l.of(c.Bucket))
+			}
+		}
+	}
+	return limits
+}
 
 // of returns the limits among all that hold for the costs.
 func (b *Budget) of(all []Limit, costs []Cost) (limits []Limit) {
 	for _, l := range all {
 		for _, c := range costs {
-			if b.holdsFor(l, c.Bucket) {
+			if b.holdsFor(l, c.Bucket, b.Limits) {
 				limits = append(limits, l.on(c.Bucket))
 			}
 		}
@@ -74,16 +80,20 @@ func (b *Budget) of(all []Limit, costs []Cost) (limits []Limit) {
 }
 
 // holdsFor reports whether the limit is on the bucket: one across parts on their sum; another one
-// on a split bucket on each part that has none of its own in such a window, and not on the sum.
-func (b *Budget) holdsFor(l Limit, bucket string) bool {
-	if bucket == l.Bucket {
+// on a split bucket on each part that has none of its own among all in such a window, and not on
+// the sum.
+func (b *Budget) holdsFor(l Limit, bucket string, all []Limit) bool {
+	switch {
+	case IsLabelBucket(bucket):
+		return false
+	case bucket == l.Bucket:
 		return l.Across || !slices.Contains(b.Split, bucket)
 	}
 	own := func(of Limit) bool {
 		return of.Bucket == bucket && of.Window.String() == l.Window.String() &&
 			of.Observe == l.Observe // one that denies nothing takes no other's place
 	}
-	return !l.Across && l.Bucket == WholeOf(bucket) && !slices.ContainsFunc(b.Limits, own)
+	return !l.Across && l.Bucket == WholeOf(bucket) && !slices.ContainsFunc(all, own)
 }
 
 // on returns the limit on another bucket.
@@ -147,7 +157,7 @@ func (b *Budget) standing(parts []string) (limits []Limit) {
 			continue
 		}
 		for _, part := range parts {
-			if b.holdsFor(l, part) {
+			if b.holdsFor(l, part, b.Limits) {
 				limits = append(limits, l.on(part))
 			}
 		}

@@ -61,9 +61,11 @@ func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, wh
 
 // mostOf returns the most that the costs can turn out to be.
 func mostOf(costs []Cost) []Cost {
-	most := make([]Cost, len(costs))
-	for i, c := range costs {
-		most[i] = Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)}
+	var most []Cost
+	for _, c := range costs {
+		if !IsLabelBucket(c.Bucket) { // labels are known when it is booked, too
+			most = append(most, Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)})
+		}
 	}
 	return most
 }

@@ -153,12 +153,15 @@ func (s *Store) BucketsOf(_ context.Context, credential string) (all []quota.Buc
 		b := buckets[name]
 		of := quota.BucketTotal{Bucket: name,
 			Noted: b.State.SuspendedUntil != 0 || len(b.State.Others) > 0}
+		var last int64
 		if n := len(b.entries); n > 0 {
-			of.Units = b.entries[n-1].Total
+			of.Units, last = b.entries[n-1].Total, b.entries[n-1].At
 		}
 		for _, h := range b.Holds {
 			of.Units += h.Left()
+			last = max(last, h.Created)
 		}
+		of.LastAt = time.UnixMicro(last).UTC()
 		all = append(all, of)
 	}
 	return all, nil

@@ -216,9 +216,12 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) ([]quota.Bucke
 			}
 			of := quota.BucketTotal{Bucket: b.Name, Units: b.stored.Total,
 				Noted: b.State.SuspendedUntil != 0 || len(b.State.Others) > 0}
+			last := b.stored.At
 			for _, h := range b.Holds {
 				of.Units += h.Left()
+				last = max(last, h.Created)
 			}
+			of.LastAt = stampTime(last)
 			all = append(all, of)
 		}
 	}

@@ -16,6 +16,7 @@ func TestContract(t *testing.T) {
 	var clock quotatest.Clock
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	quotatest.Run(t, quotatest.Harness{
+		Forgets: true,
 		Open: func(t testing.TB) *ledger.Ledger {
 			s := open(t, path)
 			// The contract is not about a loss of power.

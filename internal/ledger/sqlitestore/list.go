@@ -113,7 +113,9 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) (all []quota.B
 	err = s.view(ctx, func(t *tx) error {
 		t.each("bucket_list", []any{credential}, func(row *sql.Rows) error {
 			var b quota.BucketTotal
-			err := row.Scan(&b.Bucket, &b.Units, &b.Noted)
+			var last int64
+			err := row.Scan(&b.Bucket, &b.Units, &b.Noted, &last)
+			b.LastAt = time.UnixMicro(last).UTC()
 			all = append(all, b)
 			return err
 		})

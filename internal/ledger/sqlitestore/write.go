@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 
@@ -13,6 +14,8 @@ const (
 	trimLapsed  = 256
 	trimNotes   = 64
 	trimAnswers = 4
+	trimValues  = 4
+	trimIdle    = 10_000 // entries of a value that nothing counts of any more
 )
 
 // write writes a change of what the scope names.
@@ -59,6 +62,9 @@ func (b *bucket) write(ch quota.BucketChange) {
 	if ch.Keep > 0 && !b.trimmed {
 		b.trim(ch.Keep)
 	}
+	if !b.known && quota.IsLabelBucket(b.Name) {
+		b.forgetIdle()
+	}
 	b.dirty = b.dirty || ch.State != nil || len(ch.Drop)+len(ch.Put) > 0 || !b.known
 	b.Apply(ch)
 }
@@ -89,6 +95,34 @@ func (b *bucket) trim(until int64) {
 	b.remove(-quota.Never, until, trimEntries)
 	b.t.change("lapsed_trim", b.args(until, trimLapsed)...)
 	b.t.change("note_trim", b.args(until, trimNotes)...)
+}
+
+// forgetIdle forgets other values of labels of which nothing counts any more, with a bounded number
+// of entries. It runs when a value begins its log, so the file does not grow with all values there
+// ever were. It makes no room even if the clock is set back, because the value is charged together
+// with the whole bucket, after the newest entry of that.
+func (b *bucket) forgetIdle() {
+	of := quota.WholeOf(b.Name)
+	args := []any{b.Credential, of, of + "~", b.t.clock().UnixMicro(), trimValues}
+	var idle []string
+	b.t.each("bucket_idle", args, func(row *sql.Rows) error {
+		idle = append(idle, "")
+		return row.Scan(&idle[len(idle)-1])
+	})
+	for _, name := range idle {
+		gone := b.t.bucket(b.Credential, name)
+		if gone.err != nil {
+			continue // ledger check reports it
+		}
+		gone.remove(-quota.Never, quota.Never, trimIdle)
+		if _, left, err := gone.Newest(); left || err != nil {
+			return
+		}
+		b.t.change("holds_remove", gone.args()...)
+		b.t.change("lapsed_trim", gone.args(quota.Never, trimIdle)...)
+		b.t.change("bucket_remove", gone.args()...)
+		gone.known, gone.Holds, gone.State = false, nil, quota.State{}
+	}
 }
 
 // flush writes what is written once for all changes of the transaction.

@@ -43,6 +43,9 @@ type Harness struct {
 	// Dump returns everything that the store holds of the credential, as text, to see that nothing
 	// changed. If it is nil, only what the ledger itself returns is compared.
 	Dump func(t testing.TB, credential string) string
+	// Forgets has a store forget idle values of labels when new ones come. Redis expires them, by a
+	// clock that SetNow does not move.
+	Forgets bool
 }
 
 // Call is a charge or, if Reserve is not nil, a reservation.
@@ -72,6 +75,8 @@ func Run(t *testing.T, h Harness) {
 		{"ManyHolds", testManyHolds}, {"Mark", testMark}, {"Denials", testDenials},
 		{"Claims", testClaims}, {"Order", testOrder}, {"ExactlyTheLimit", testExactlyTheLimit},
 		{"OneKeyOnce", testOneKeyOnce}, {"DrawsAtOnce", testDrawsAtOnce},
+		{"LabelSteps", testLabelSteps}, {"LabelsAtOnce", testLabelsAtOnce},
+		{"LabelValues", testLabelValues},
 		{"Random", testRandom}, {"RandomHolds", testRandomHolds},
 		{"RandomLevels", testRandomLevels},
 	} {

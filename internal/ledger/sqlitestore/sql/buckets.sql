@@ -8,7 +8,7 @@ SELECT suspended_until, suspended_since, suspended_by, reason, reset_at, keep, f
 INSERT OR REPLACE INTO buckets (credential, bucket, suspended_until, suspended_since, suspended_by, reason, reset_at, keep, floor, levels, others, recorded, digest)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13);
 
--- ?1 credential; with all units of entries and holds, and whether it was suspended.
+-- ?1 credential; with all units of entries and holds, whether it was suspended, and the time of the newest entry or hold.
 -- name: bucket_list
 WITH names AS (
     SELECT bucket FROM buckets WHERE credential = ?1
@@ -17,8 +17,23 @@ WITH names AS (
 SELECT n.bucket,
     coalesce((SELECT total FROM entries WHERE credential = ?1 AND bucket = n.bucket ORDER BY at DESC LIMIT 1), 0) +
     coalesce((SELECT sum(units - drawn) FROM holds WHERE credential = ?1 AND bucket = n.bucket), 0),
-    coalesce((SELECT suspended_until <> 0 OR others NOT IN ('null', '[]') FROM buckets WHERE credential = ?1 AND bucket = n.bucket), 0)
+    coalesce((SELECT suspended_until <> 0 OR others NOT IN ('null', '[]') FROM buckets WHERE credential = ?1 AND bucket = n.bucket), 0),
+    max(coalesce((SELECT max(at) FROM entries WHERE credential = ?1 AND bucket = n.bucket), 0),
+        coalesce((SELECT max(created_at) FROM holds WHERE credential = ?1 AND bucket = n.bucket), 0))
 FROM names n ORDER BY n.bucket;
+
+-- ?2 first name, ?3 last name, ?4 now, ?5 most; values of labels of which nothing counts any more.
+-- name: bucket_idle
+SELECT bucket FROM buckets b WHERE credential = ?1 AND bucket BETWEEN ?2 AND ?3 AND instr(bucket, '@') AND
+    coalesce((SELECT max(at) FROM entries e WHERE e.credential = ?1 AND e.bucket = b.bucket), 0) + keep < ?4 AND
+    coalesce((SELECT max(expires_at) FROM holds h WHERE h.credential = ?1 AND h.bucket = b.bucket), 0) + keep < ?4
+LIMIT ?5;
+
+-- name: bucket_remove
+DELETE FROM buckets WHERE credential = ?1 AND bucket = ?2;
+
+-- name: holds_remove
+DELETE FROM holds WHERE credential = ?1 AND bucket = ?2;
 
 -- name: hold_list
 SELECT id, units, most, drawn, created_at, expires_at, lapse, labels, manual, note FROM holds WHERE credential = ?1 AND bucket = ?2;

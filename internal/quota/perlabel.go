@@ -1,0 +1,303 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// LabelLimit is a limit on what each value of a label takes of a bucket. Each value has a bucket of
+// its own (LabelBucket), which is charged, held and settled in one step with the bucket itself.
+// Corrections and what an upstream reports concern the bucket itself alone.
+type LabelLimit struct {
+	Limit                  // of each value without a row in Parts
+	Label string           // a call without it counts as the value ""
+	Parts map[string]int64 // units by value
+}
+
+// Name identifies the limit in messages about the configuration: "money per label:team month UTC".
+func (l LabelLimit) Name() string {
+	return l.Bucket + " per label:" + l.Label + " " + l.Window.String()
+}
+
+// of returns the limit of the value that the bucket is of.
+func (l LabelLimit) of(bucket string) Limit {
+	limit := l.on(bucket)
+	_, _, value, _ := ParseLabelBucket(bucket)
+	if units, ok := l.Parts[value]; ok {
+		limit.Units, limit.Headroom = units, min(l.Headroom, units)
+	}
+	return limit
+}
+
+// MaxValueBytes is how many bytes of a label's value tell its bucket from others.
+const MaxValueBytes = 64
+
+// LabelBucket returns the bucket of what one value of a label takes of a bucket: money@team=ci. No
+// bucket of a price list has such a name. Bytes of the value other than ASCII letters, digits, and
+// _-.@ are written as ~ and two hexadecimal digits. Values with the same first 64 bytes share one.
+func LabelBucket(bucket, label, value string) string {
+	name := []byte(bucket + "@" + label + "=")
+	for _, c := range []byte(value[:min(len(value), MaxValueBytes)]) {
+		if isValueByte(c) {
+			name = append(name, c)
+		} else {
+			name = fmt.Appendf(name, "~%02x", c)
+		}
+	}
+	return string(name)
+}
+
+func isValueByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		strings.IndexByte("_-.@", c) >= 0
+}
+
+// ParseLabelBucket takes a name of LabelBucket apart; ok is false for any other bucket.
+func ParseLabelBucket(name string) (bucket, label, value string, ok bool) {
+	bucket, rest, is := strings.Cut(name, "@")
+	label, text, has := strings.Cut(rest, "=")
+	if !is || !has {
+		return name, "", "", false
+	}
+	var plain []byte
+	for i := 0; i < len(text); i++ {
+		if text[i] != '~' {
+			plain = append(plain, text[i])
+			continue
+		}
+		code, err := strconv.ParseUint(text[i+1:min(i+3, len(text))], 16, 8)
+		if err != nil {
+			return name, "", "", false
+		}
+		plain = append(plain, byte(code))
+		i += 2
+	}
+	value = string(plain)
+	ok = CheckBucket(bucket) == nil && isLabel(label) &&
+		LabelBucket(bucket, label, value) == name
+	return bucket, label, value, ok
+}
+
+// IsLabelBucket reports whether a bucket that a ledger has is one of LabelBucket.
+func IsLabelBucket(bucket string) bool { return strings.Contains(bucket, "@") }
+
+// checkLogName reports what is wrong with the name of a bucket in a ledger.
+func checkLogName(bucket string) error {
+	if _, _, _, ok := ParseLabelBucket(bucket); ok {
+		return nil
+	}
+	return CheckBucket(bucket)
+}
+
+// withoutLabels returns the buckets that are not of a label's value.
+func withoutLabels(buckets []string) []string {
+	return slices.DeleteFunc(slices.Clone(buckets), IsLabelBucket)
+}
+
+// HeldBuckets returns the buckets of a price list that a reservation is of. Errors: ErrMalformed.
+func HeldBuckets(reservation string) ([]string, error) {
+	_, buckets, err := ParseReservation(reservation)
+	return withoutLabels(buckets), err
+}
+
+// UnlabelledUnits returns units without those of buckets of labels' values, which are parts of the
+// others.
+func UnlabelledUnits(units map[string]int64) map[string]int64 {
+	real := maps.Clone(units)
+	maps.DeleteFunc(real, func(bucket string, _ int64) bool { return IsLabelBucket(bucket) })
+	return real
+}
+
+// unlabelled returns the decision for the caller: of the buckets of a price list. What remains of
+// one is the least that any of its limits leaves.
+func (d Decision) unlabelled() Decision {
+	remaining := UnlabelledUnits(d.Remaining)
+	for name, left := range d.Remaining {
+		of, _, _ := strings.Cut(name, "@")
+		for bucket := range d.Units {
+			if of == name || IsLabelBucket(bucket) || bucket != of && WholeOf(bucket) != of {
+				continue
+			}
+			if least, ok := remaining[bucket]; !ok || left < least {
+				remaining[bucket] = left
+			}
+		}
+	}
+	d.Units, d.Remaining = UnlabelledUnits(d.Units), remaining
+	return d
+}
+
+// labelled adds to costs what they take from the buckets of the labels' values.
+func (b *Budget) labelled(costs []Cost, labels Labels) []Cost {
+	all := slices.Clone(costs)
+	for _, c := range costs {
+		var counted []string // c counts once in a bucket, however many limits are on it
+		for _, l := range b.PerLabel {
+			of, whole := c, WholeOf(c.Bucket)
+			switch {
+			case IsLabelBucket(c.Bucket):
+				continue
+			case l.Across && whole == l.Bucket && whole != c.Bucket:
+				of.Bucket = whole
+			case l.Across && slices.Contains(b.Split, l.Bucket), !b.labelHolds(l, c.Bucket):
+				continue
+			}
+			of.Bucket = LabelBucket(of.Bucket, l.Label, labels[l.Label])
+			if !slices.Contains(counted, of.Bucket) {
+				all, counted = addCost(all, of), append(counted, of.Bucket)
+			}
+		}
+	}
+	return all
+}
+
+// labelHolds reports whether the limit is on what the values of its label take of the bucket.
+func (b *Budget) labelHolds(l LabelLimit, bucket string) bool {
+	var same []Limit
+	for _, other := range b.PerLabel {
+		if other.Label == l.Label {
+			same = append(same, other.Limit)
+		}
+	}
+	return b.holdsFor(l.Limit, bucket, same)
+}
+
+// labelledAs adds to costs of a settlement what they take from those of the reservation's buckets
+// that are of labels' values. A reservation keeps its labels, whatever the settlement's are.
+func labelledAs(buckets []string, costs []Cost) []Cost {
+	all := slices.Clone(costs)
+	for _, name := range buckets {
+		of, _, derived := strings.Cut(name, "@")
+		if !derived {
+			continue
+		}
+		own := func(c Cost) bool { return c.Bucket == of }
+		whole := slices.ContainsFunc(costs, own)
+		for _, c := range costs {
+			if own(c) || !whole && WholeOf(c.Bucket) == of {
+				c.Bucket = name
+				all = addCost(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// addCost adds c to the cost of its bucket.
+func addCost(costs []Cost, c Cost) []Cost {
+	i := slices.IndexFunc(costs, func(old Cost) bool { return old.Bucket == c.Bucket })
+	if i < 0 {
+		return append(costs, c)
+	}
+	costs[i] = costs[i].plus(c)
+	return costs
+}
+
+// ErrNewValue reports that a request would begin the log of a label's value without NewValues.
+var ErrNewValue = errors.New("the value of a label has no log")
+
+// checkNew refuses to begin the log of a label's value.
+func (a *Account) checkNew() error {
+	for _, b := range a.Buckets {
+		if b.newest.Units == 0 && len(b.Holds) == 0 && IsLabelBucket(b.Name) {
+			return fmt.Errorf("%s: %w", b.Name, ErrNewValue)
+		}
+	}
+	return nil
+}
+
+// checkUnlabelled refuses the buckets of labels' values: only calls with such labels charge them.
+func checkUnlabelled(costs ...Cost) error {
+	for _, c := range costs {
+		if of, label, value, ok := ParseLabelBucket(c.Bucket); ok {
+			return malformed("bucket %s counts calls with the label %s=%s: charge %s", c.Bucket,
+				label, value, of)
+		}
+	}
+	return nil
+}
+
+// MaxValues is how many values of a label may be active under one limit: charged or held in its
+// window, or in the last hour if that is longer.
+const MaxValues = 1000
+
+// askCharge asks the ledger for a charge.
+func (b *Budget) askCharge(ctx context.Context, c *Charge) (Decision, error) {
+	return b.withNewValues(ctx, c, func() (Decision, error) { return b.Ledger.Charge(ctx, *c) })
+}
+
+// withNewValues asks for the charge. If it would begin the log of a label's value, it first counts
+// the active values of the limit, and denies one too many. What is only observed or booked is not
+// counted for such a value.
+func (b *Budget) withNewValues(ctx context.Context, c *Charge, ask func() (Decision, error)) (
+	Decision, error) {
+	d, err := ask()
+	if !errors.Is(err, ErrNewValue) {
+		return d, err
+	}
+	now, err := b.Ledger.Time(ctx)
+	if err != nil {
+		return Decision{}, err
+	}
+	known, err := b.Ledger.BucketsOf(ctx, b.Credential)
+	if err != nil {
+		return Decision{}, err
+	}
+	c.NewValues = true
+	full := Decision{At: now, Units: UnitsOf(c.Costs), Remaining: map[string]int64{}}
+	c.Costs = slices.DeleteFunc(slices.Clone(c.Costs), func(cost Cost) bool {
+		limit, retryAt := b.crowded(cost.Bucket, known, now)
+		observed := c.Observe || limit.Observe
+		if retryAt.After(full.RetryAt) && !observed {
+			full.RetryAt, full.Limit = retryAt, fmt.Sprintf("%d values per label:%s of %s",
+				MaxValues, limit.Label, limit.Bucket)
+		}
+		return limit.Label != "" && observed
+	})
+	if full.Limit != "" {
+		return full, nil
+	}
+	return ask()
+}
+
+// crowded returns a limit of which the bucket would be one active value too many, and when another
+// one is idle. The limit is the zero one if there is none.
+func (b *Budget) crowded(bucket string, known []BucketTotal, now time.Time) (
+	crowded LabelLimit, retryAt time.Time) {
+	of, label, _, derived := ParseLabelBucket(bucket)
+	prefix := of + "@" + label + "="
+	for _, l := range b.PerLabel {
+		if !derived || l.Label != label || !b.labelHolds(l, of) {
+			continue
+		}
+		since := l.Since(now, time.Time{})
+		if hour := now.Add(-time.Hour); hour.Before(since) {
+			since = hour
+		}
+		var active []time.Time
+		for _, k := range known {
+			if strings.HasPrefix(k.Bucket, prefix) && k.Bucket != bucket && k.LastAt.After(since) {
+				active = append(active, k.LastAt)
+			}
+		}
+		if len(active) < MaxValues {
+			continue
+		}
+		idleAt := slices.MinFunc(active, time.Time.Compare).Add(now.Sub(since))
+		if l.Window.IsCalendar() {
+			if _, end := l.Window.Bounds(now); end.After(idleAt) {
+				idleAt = end
+			}
+		}
+		if idleAt.After(retryAt) {
+			crowded, retryAt = l, idleAt
+		}
+	}
+	return crowded, retryAt
+}
