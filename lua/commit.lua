@@ -15,15 +15,16 @@ if lock and lock ~= ARGV[1] then return 'locked' end
 local time, was = call('TIME'), tonumber(ARGV[2])
 if was > 0 and math.abs(time[1] * 1000000 + time[2] - was) > 1000000 then return 'late' end
 
-local values = {
-  newest = function(key) return call('ZREVRANGE', key, 0, 0)[1] end,
-  oldest = function(key) return call('ZRANGE', key, 0, 0)[1] end,
-  string = function(key) return call('GET', key) end,
-}
 local next, seen = 4, {}
 for _ = 1, ARGV[3] do
-  seen[ARGV[next + 1]] = true
-  local value = values[ARGV[next]](KEYS[tonumber(ARGV[next + 1])])
+  local what, key, value = ARGV[next], ARGV[next + 1]
+  seen[key] = true
+  key = KEYS[tonumber(key)]
+  if what == 'string' then
+    value = call('GET', key)
+  else
+    value = call(what == 'newest' and 'ZREVRANGE' or 'ZRANGE', key, '0', '0')[1]
+  end
   if (value or '') ~= ARGV[next + 2] then return 'changed' end
   next = next + 3
 end

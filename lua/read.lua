@@ -2,28 +2,44 @@
 --
 -- KEYS   the lock; log, state, holds and lapsed of each bucket; answers
 -- ARGV   the caller's name in the lock; the number of buckets; of each the state that the caller
---        knows, '' for none; then pairs of a bucket's number and a reservation that may have lapsed
+--        knows, '' for none; the number of windows, and of each the bucket's number, its length in µs
+--        (0 for a calendar window) and its start; then pairs of a bucket's number and a reservation
+--        that may have lapsed
 -- Reply  the server's time in µs; 1 if another caller has the lock, else 0; for each bucket the two
 --        newest members with their stamps, the state (nil for none), and, if the state is another than
---        the caller knows, the holds, or 'many', which the caller reads; for each pair the stamp, nil
---        for none; the answers, nil for none
-local call = redis.call
+--        the caller knows, the holds, or 'many', which the caller reads; for each window its start, and
+--        its first two members with their stamps; for each pair the stamp, nil for none; the answers,
+--        nil for none
+local call, format = redis.call, string.format
 local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
 local lock = call('GET', KEYS[1])
-local buckets, asked, answers = {}, {}, {}
+local buckets, windows, lapsed, answers = {}, {}, {}, {}
 local count = tonumber(ARGV[2])
 for n = 1, count do
   local key = 4 * n - 2
   local state = call('GET', KEYS[key + 1])
-  local bucket = {call('ZREVRANGE', KEYS[key], 0, 1, 'WITHSCORES'), state}
+  local bucket = {call('ZREVRANGE', KEYS[key], '0', '1', 'WITHSCORES'), state}
   if state ~= ARGV[n + 2] then
     local holds = KEYS[key + 2]
     bucket[3] = call('HLEN', holds) > 500 and 'many' or call('HGETALL', holds)
   end
   buckets[n] = bucket
 end
-for a = count + 3, #ARGV, 2 do
-  asked[#asked + 1] = call('ZSCORE', KEYS[4 * ARGV[a] + 1], ARGV[a + 1])
+local arg = count + 4
+for w = 1, ARGV[count + 3] do
+  local n, length, start = tonumber(ARGV[arg]), tonumber(ARGV[arg + 1]), ARGV[arg + 2]
+  if length > 0 then
+    local stamp = (buckets[n][1][2] or now - 1) + 1
+    if stamp < now then stamp = now end
+    start = format('%d', stamp - length + 1)
+  end
+  windows[w] = {start, call('ZRANGEBYSCORE', KEYS[4 * n - 2], start, '+inf', 'WITHSCORES',
+    'LIMIT', '0', '2')}
+  arg = arg + 3
+end
+for a = arg, #ARGV, 2 do
+  lapsed[#lapsed + 1] = call('ZSCORE', KEYS[4 * ARGV[a] + 1], ARGV[a + 1])
 end
 for key = 4 * count + 2, #KEYS do answers[#answers + 1] = call('GET', KEYS[key]) end
-return {time[1] * 1000000 + time[2], lock and lock ~= ARGV[1] and 1 or 0, buckets, asked, answers}
+return {now, lock and lock ~= ARGV[1] and 1 or 0, buckets, windows, lapsed, answers}

@@ -174,7 +174,7 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (d quota.Decision, 
 		}
 	}
 	scope := quota.Scope{Credential: c.Credential, Buckets: bucketsOf(c.Costs),
-		Answer: quota.KeyScope(c.Key)}
+		Answer: quota.KeyScope(c.Key), Limits: c.Limits}
 	d, err = update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
 		return a.Charge(c)
 	})
@@ -193,7 +193,7 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (d quota.Decision
 		return quota.Refused(r.Costs, err)
 	}
 	scope := quota.Scope{Credential: r.Credential, Buckets: bucketsOf(r.Costs),
-		Answer: quota.KeyScope(r.Key)}
+		Answer: quota.KeyScope(r.Key), Limits: r.Limits}
 	d, err = update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
 		return a.Hold(r)
 	})
@@ -226,6 +226,7 @@ func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, 
 	if err != nil {
 		return d, err
 	}
+	scope.Limits = s.Limits
 	return update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
 		return a.Settle(s)
 	})
@@ -317,7 +318,7 @@ func (l *Ledger) Suspend(ctx context.Context, of quota.Suspension) (err error) {
 func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (
 	usage quota.Usage, err error) {
 	defer l.done(Operation{Name: "usage", Credential: credential}, time.Now(), nil, &err)
-	scope := quota.Scope{Credential: credential}
+	scope := quota.Scope{Credential: credential, Limits: limits}
 	for _, limit := range limits {
 		if !slices.Contains(scope.Buckets, limit.Bucket) {
 			scope.Buckets = append(scope.Buckets, limit.Bucket)

@@ -12,6 +12,9 @@ type Scope struct {
 	Buckets     []string
 	Answer      string // name of a kept answer; "" for none
 	Reservation string // whose entry is needed if it has lapsed; "" for none
+	// Limits are those whose windows the decision probably reads, so that a store can read how they
+	// begin together with the rest.
+	Limits []Limit
 }
 
 // Account is what one decision sees of a credential, all of one moment. Its methods decide; they

@@ -59,15 +59,16 @@ func (h Hold) charges() bool { return h.Lapse == LapseCharge && h.Left() > 0 }
 
 // State is what a bucket has besides its entries and holds. None of it counts units.
 type State struct {
-	SuspendedUntil int64 // 0 when the bucket is open
-	SuspendedSince int64
-	SuspendedBy    string // as in Suspension
-	Reason         string
-	ResetAt        int64 // last end of an anchored window that the upstream reported; 0 for none
-	Keep           int64 // µs that entries are kept
-	Floor          int64 // the newest stamp there was, where its entry or hold is gone
-	Levels         []Level
-	Others         []Others // what others used, by window
+	SuspendedUntil int64  `json:",omitzero"` // 0 when the bucket is open
+	SuspendedSince int64  `json:",omitzero"`
+	SuspendedBy    string `json:",omitzero"` // as in Suspension
+	Reason         string `json:",omitzero"`
+	// ResetAt is the last end of an anchored window that the upstream reported; 0 for none.
+	ResetAt int64    `json:",omitzero"`
+	Keep    int64    `json:",omitzero"` // µs that entries are kept
+	Floor   int64    `json:",omitzero"` // the newest stamp there was, where its entry or hold is gone
+	Levels  []Level  `json:",omitzero"`
+	Others  []Others `json:",omitzero"` // what others used, by window
 }
 
 // Level is the level of a restoring window after the newest entry: see Rate. It is kept so that a

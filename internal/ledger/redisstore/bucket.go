@@ -170,49 +170,30 @@ func (b *bucket) addedFrom(at int64) int {
 	return sort.Search(len(b.added), func(i int) bool { return b.added[i].At >= at })
 }
 
-// search runs search.lua.
-func (b *bucket) search(what string, n int64) (any, error) {
+// lookUp reads the total before a stamp that is not later than the newest entry's.
+func (b *bucket) lookUp(start int64) (knownTotal, error) {
 	b.snap.searched = true
-	reply, err := b.snap.s.run(b.snap.ctx, "search", []string{logKey(b.Credential, b.Name)}, what,
-		n).Result()
-	if isNil(err) {
-		return nil, nil
+	reply, err := b.snap.s.client.Do(b.snap.ctx, "ZRANGEBYSCORE", logKey(b.Credential, b.Name), start,
+		"+inf", "WITHSCORES", "LIMIT", 0, 2).Slice()
+	if err != nil {
+		return knownTotal{}, notExecuted(explain(err))
 	}
-	return reply, notExecuted(explain(err))
+	return b.totalBefore(start, reply)
 }
 
-// lookUp reads the total before a stamp that is not later than the newest entry's.
-func (b *bucket) lookUp(start int64) (t knownTotal, err error) {
-	reply, err := b.search("before", start)
-	if err != nil {
-		return t, err
-	}
-	both, _ := reply.([]any)
-	if len(both) != 2 {
-		return t, b.unread()
-	}
-	t.after, t.until = -quota.Never, quota.Never
-	next, _ := both[1].([]any)
-	before, _ := both[0].([]any)
-	if len(before) == 2 {
-		e, err := entryOf(before)
-		if err != nil {
-			return t, b.unread()
-		}
-		t.after, t.total = e.At, e.Total
-	}
-	var follows int64
-	for i := 0; i+1 < len(next); i += 2 {
-		e, err := entryOf(next[i : i+2])
+// totalBefore returns the total before a stamp, by the first two entries from then on, with their
+// stamps.
+func (b *bucket) totalBefore(start int64, entries []any) (t knownTotal, err error) {
+	t = knownTotal{after: start - 1, until: quota.Never, total: b.stored.Total}
+	follows := t.total
+	for pair := range slices.Chunk(entries, 2) {
+		e, err := entryOf(pair)
 		switch {
 		case err != nil:
 			return t, b.unread()
-		case i == 0:
-			t.until, follows = e.At, t.total
-			if len(before) == 0 {
-				t.total = e.Total - e.Units
-				follows = t.total
-			}
+		case t.until == quota.Never:
+			t.until, t.total = e.At, e.Total-e.Units
+			follows = t.total
 		}
 		if e.Units < 1 || e.Total-e.Units != follows {
 			return t, b.damaged(unsteady)
@@ -231,11 +212,12 @@ func (b *bucket) Reached(total int64) (int64, error) {
 		}
 		return b.added[i].At, nil
 	}
-	reply, err := b.search("reached", total)
-	if err != nil {
-		return 0, err
+	b.snap.searched = true
+	text, err := b.snap.s.run(b.snap.ctx, "search", []string{logKey(b.Credential, b.Name)},
+		total).Text()
+	if err != nil && !isNil(err) {
+		return 0, notExecuted(explain(err))
 	}
-	text, _ := reply.(string)
 	at, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return 0, b.unread()

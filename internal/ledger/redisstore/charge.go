@@ -2,7 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,29 +116,42 @@ func chargeWrote(cmd *redis.Cmd) bool {
 	return false
 }
 
-// chargeArgs are the arguments of charge.lua.
+// chargeArgs returns the arguments of charge.lua.
 func chargeArgs(group []*queue.Op[charge], now time.Time) []any {
 	limits := group[0].Work.limits
-	args := make([]any, 0, 3+5*len(limits)+4*len(group))
-	args = append(args, dayOf(now.UnixMicro()), quota.RetentionFor(limits).Microseconds(),
-		len(limits))
+	numbers := []int64{dayOf(now.UnixMicro()), quota.RetentionFor(limits).Microseconds(),
+		int64(len(limits)), int64(len(group))}
 	for _, l := range limits {
 		var start, end int64
 		if l.Window.IsCalendar() {
 			from, to := l.Window.Bounds(now)
 			start, end = from.UnixMicro(), to.UnixMicro()
 		}
-		args = append(args, l.Window.Length.Microseconds(), start, end, l.Cap(false), l.Cap(true))
+		numbers = append(numbers, l.Window.Length.Microseconds(), start, end, l.Cap(false),
+			l.Cap(true))
 	}
+	args := make([]any, 1, 2+len(group))
+	var lines []any
 	for _, o := range group {
-		c, line := o.Work.of, o.Work.of.Labels.Encode()
-		manual := 0
+		c, labels := o.Work.of, o.Work.of.Labels.Encode()
+		line := quota.CutRun(labels)
+		if !slices.Contains(lines, any(line)) {
+			lines = append(lines, line)
+		}
+		manual := int64(0)
 		if c.Manual {
 			manual = 1
 		}
-		args = append(args, c.Costs[0].Units, manual, c.ID+":"+line, quota.CutRun(line))
+		units := c.Costs[0].Units
+		numbers = append(numbers, units, manual, int64(1+slices.Index(lines, any(line))))
+		args = append(args, strconv.FormatInt(units, 10)+":"+c.ID+":"+labels)
 	}
-	return args
+	var packed []byte
+	for _, n := range numbers {
+		packed = binary.LittleEndian.AppendUint64(packed, math.Float64bits(float64(n)))
+	}
+	args[0] = packed
+	return append(args, lines...)
 }
 
 // chargeReply reads the reply of charge.lua.

@@ -221,11 +221,7 @@ func (c *checked) readEnd(after string) (page []any, err error) {
 			if err != nil {
 				at, n = starts[i], 1
 			}
-			if what == "units" {
-				c.kept.Add(at, labels, n, 0)
-			} else {
-				c.kept.Add(at, labels, 0, n)
-			}
+			c.kept.Add(at, labels, n, calls(what, n))
 		}
 	}
 	page, err = end.Slice()
@@ -405,6 +401,7 @@ func (c *checked) finish() (result string, err error) {
 		b.sums.Add(at, labels, units, calls)
 	})
 	b.write(cmds)
+	b.list(cmds)
 	return c.s.send(c.ctx, cmds, 0)
 }
 

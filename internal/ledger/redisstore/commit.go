@@ -135,10 +135,13 @@ func (s *Store) send(ctx context.Context, c *commands, at int64) (string, error)
 func (b *bucket) write(c *commands) {
 	log, state := logKey(b.Credential, b.Name), stateKey(b.Credential, b.Name)
 	keeps, lasts := b.keeps(), b.lasts(b.snap.now)
+	hourly := b.hourly()
 	if b.renewed {
 		b.newState = stateText(&b.Bucket, newRevision())
 		c.add("SET", state, b.newState, "PX", lasts)
-		c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+lasts, b.Name)
+	}
+	if b.state == "" || hourly {
+		b.list(c)
 	}
 	b.writeSums(c)
 	b.writeHolds(c, lasts)
@@ -154,13 +157,24 @@ func (b *bucket) write(c *commands) {
 		members = append(members, e.At, memberText(e))
 	}
 	c.addAll("ZADD", log, members)
-	if len(b.added) > 0 {
+	if hourly {
 		c.add("PEXPIRE", log, keeps+dayMillis)
 		if !b.renewed {
 			c.add("PEXPIRE", state, lasts)
-			c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+lasts, b.Name)
 		}
 	}
+}
+
+// list adds the command that lists the bucket.
+func (b *bucket) list(c *commands) {
+	c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+b.lasts(b.snap.now), b.Name)
+}
+
+// hourly reports whether the changes are to renew the keys that expire with the log: with the first
+// entry of each hour, and where older entries change.
+func (b *bucket) hourly() bool {
+	return len(b.added) > 0 && (b.from != 0 || b.keep != 0 ||
+		b.stored.At/(day/24) != b.added[0].At/(day/24))
 }
 
 // writeSums adds what is added to the sums and taken off them, and how long they last: until their
@@ -168,14 +182,17 @@ func (b *bucket) write(c *commands) {
 func (b *bucket) writeSums(c *commands) {
 	days := make(map[string]bool)
 	b.sums.Each(func(at int64, labels string, units, calls int64) {
-		if units|calls == 0 {
-			return
-		}
 		key := sumsKey(b.Credential, b.Name, at)
-		days[key] = true
-		c.add("HINCRBY", key, sumField(at, "units", labels), units)
-		c.add("HINCRBY", key, sumField(at, "calls", labels), calls)
+		for what, n := range map[string]int64{sumCalls: calls, sumBeyond: units - calls} {
+			if n != 0 {
+				days[key] = true
+				c.add("HINCRBY", key, sumField(at, what, labels), n)
+			}
+		}
 	})
+	if len(b.added) > 0 && !b.hourly() {
+		delete(days, sumsKey(b.Credential, b.Name, b.stored.At))
+	}
 	if b.keep != 0 { // those of earlier entries last longer, too
 		for at := b.snap.now - 2*(b.keep+2*day); at < b.snap.now; at += day {
 			days[sumsKey(b.Credential, b.Name, at)] = true

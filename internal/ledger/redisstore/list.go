@@ -175,11 +175,8 @@ func (s *Store) sums(ctx context.Context, q quota.SumQuery) (kept quota.Tally, e
 			case err != nil:
 				return kept, &quota.DamagedError{Credential: q.Credential, Bucket: q.Bucket,
 					What: fmt.Sprintf("the sum %.64q cannot be read", field)}
-			case start < since:
-			case what == "units":
-				kept.Add(start, labels, n, 0)
-			default:
-				kept.Add(start, labels, 0, n)
+			case start >= since:
+				kept.Add(start, labels, n, calls(what, n))
 			}
 		}
 	}

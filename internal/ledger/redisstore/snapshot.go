@@ -33,6 +33,12 @@ type answer struct {
 	unread bool // it is forgotten, whatever it is
 }
 
+// windowAsk asks for the total before the first entry in a window.
+type windowAsk struct {
+	bucket        *bucket
+	length, start int64 // in µs; a window of the calendar has no length
+}
+
 // lapseAsk asks for the entry of a reservation.
 type lapseAsk struct {
 	bucket      *bucket
@@ -71,11 +77,16 @@ func (s *Store) readSnapshot(ctx context.Context, credential string, scopes []qu
 	snap := &snapshot{s: s, ctx: ctx, credential: credential, buckets: make(map[string]*bucket),
 		answers: make(map[string]*answer)}
 	keys, asks, names := snap.plan(scopes)
+	windows := snap.windows(scopes)
 	args := []any{s.holder, len(snap.order)}
 	kept := make([]keptState, len(snap.order))
 	for i, b := range snap.order {
 		kept[i] = s.keptState(stateKey(credential, b.Name))
 		args = append(args, kept[i].text)
+	}
+	args = append(args, len(windows))
+	for _, w := range windows {
+		args = append(args, slices.Index(snap.order, w.bucket)+1, w.length, w.start)
 	}
 	for _, a := range asks {
 		args = append(args, slices.Index(snap.order, a.bucket)+1, a.reservation)
@@ -84,7 +95,7 @@ func (s *Store) readSnapshot(ctx context.Context, credential string, scopes []qu
 	if err != nil {
 		return nil, notExecuted(explain(err))
 	}
-	if err := snap.parse(reply, kept, asks, names); err != nil {
+	if err := snap.parse(reply, kept, windows, asks, names); err != nil {
 		return nil, fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
 	}
 	return snap, nil
@@ -116,18 +127,42 @@ func (snap *snapshot) plan(scopes []quota.Scope) (keys []string, asks []lapseAsk
 	return keys, asks, names
 }
 
+// windows returns the windows of the scopes' limits that begin at a known distance from now, or at
+// a known time.
+func (snap *snapshot) windows(scopes []quota.Scope) (asks []windowAsk) {
+	for _, scope := range scopes {
+		for _, l := range scope.Limits {
+			ask := windowAsk{bucket: snap.buckets[l.Bucket], length: l.Window.Length.Microseconds()}
+			switch {
+			case l.Window.IsCalendar():
+				start, _ := l.Window.Bounds(snap.s.clock())
+				ask.start = start.UnixMicro()
+			case !l.Window.IsSliding():
+				continue
+			}
+			if ask.bucket != nil && !slices.Contains(asks, ask) {
+				asks = append(asks, ask)
+			}
+		}
+	}
+	return asks
+}
+
 // parse reads the reply of read.lua.
-func (snap *snapshot) parse(reply []any, kept []keptState, asks []lapseAsk, names []string) error {
-	if len(reply) != 5 {
+func (snap *snapshot) parse(reply []any, kept []keptState, windows []windowAsk, asks []lapseAsk,
+	names []string) error {
+	if len(reply) != 6 {
 		return fmt.Errorf("read.lua: %d values", len(reply))
 	}
 	now, isNow := reply[0].(int64)
 	locked, isLocked := reply[1].(int64)
 	buckets, isBuckets := reply[2].([]any)
-	stamps, isStamps := reply[3].([]any)
-	answers, isAnswers := reply[4].([]any)
-	if !isNow || !isLocked || !isBuckets || !isStamps || !isAnswers ||
-		len(buckets) != len(snap.order) || len(stamps) != len(asks) || len(answers) != len(names) {
+	totals, isTotals := reply[3].([]any)
+	stamps, isStamps := reply[4].([]any)
+	answers, isAnswers := reply[5].([]any)
+	if !isNow || !isLocked || !isBuckets || !isTotals || !isStamps || !isAnswers ||
+		len(buckets) != len(snap.order) || len(totals) != len(windows) || len(stamps) != len(asks) ||
+		len(answers) != len(names) {
 		return fmt.Errorf("read.lua: %v", reply)
 	}
 	snap.now, snap.locked = now, locked != 0
@@ -139,6 +174,12 @@ func (snap *snapshot) parse(reply []any, kept []keptState, asks []lapseAsk, name
 		}
 		b.parse(of, kept[i])
 	}
+	for i, w := range windows {
+		of, _ := totals[i].([]any)
+		if err := w.bucket.parseWindow(of); err != nil {
+			return err
+		}
+	}
 	for i, a := range asks {
 		if text, some := stamps[i].(string); some {
 			a.bucket.lapsed[a.reservation], _ = strconv.ParseInt(text, 10, 64)
@@ -149,6 +190,24 @@ func (snap *snapshot) parse(reply []any, kept []keptState, asks []lapseAsk, name
 		if a.stored, _ = answers[i].(string); a.stored != "" {
 			a.now, a.err = parseAnswer(name, a.stored)
 		}
+	}
+	return nil
+}
+
+// parseWindow reads the start of a window, and its first two entries.
+func (b *bucket) parseWindow(of []any) error {
+	if len(of) != 2 {
+		return fmt.Errorf("read.lua: %v", of)
+	}
+	text, _ := of[0].(string)
+	start, err := strconv.ParseInt(text, 10, 64)
+	entries, _ := of[1].([]any)
+	if err != nil {
+		return fmt.Errorf("read.lua: %v", of)
+	}
+	t, err := b.totalBefore(start, entries)
+	if b.totals = append(b.totals, t); b.damage == nil {
+		b.damage = err
 	}
 	return nil
 }

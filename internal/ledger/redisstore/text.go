@@ -107,7 +107,7 @@ func (f fixed) text() string {
 // storedState is the JSON in a state.
 type storedState struct {
 	quota.State
-	Recorded int64 // see quota.Bucket
+	Recorded int64 `json:",omitzero"` // see quota.Bucket
 	Digest   int64
 }
 
@@ -146,7 +146,22 @@ func parseAnswer(name, text string) (*quota.Answer, error) {
 	return &quota.Answer{Name: name, Request: request, Decision: decision, Expires: at}, nil
 }
 
-// sumField names a field of the sums of a day: "13:40 units method=m".
+// What a sum counts: calls, and the units beyond one for each. Most calls take one unit, so that most
+// charges change one sum.
+const (
+	sumCalls  = "calls"
+	sumBeyond = "beyond"
+)
+
+// calls returns how many calls a sum counts.
+func calls(what string, n int64) int64 {
+	if what == sumCalls {
+		return n
+	}
+	return 0
+}
+
+// sumField names a field of the sums of a day: "13:40 calls method=m".
 func sumField(at int64, what, labels string) string {
 	return stampTime(at-mod(at, grain)).Format("15:04") + " " + what + " " + labels
 }
