@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -105,6 +106,7 @@ type Charger interface {
 // caller has left, so that the result is in memory of its own.
 func update[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 	decide func(*quota.Account) (T, quota.Change, error)) (result T, err error) {
+	read := make(quota.Reading)
 	for {
 		if err := ctx.Err(); err != nil {
 			return result, fmt.Errorf("ledger not asked: %w", err)
@@ -112,12 +114,12 @@ func update[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 		var last T
 		var more bool
 		err := l.Update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
-			a.Bounded()
+			a.Bounded(read)
 			last, ch, err = decide(a)
-			if partial, is := a.Partial(err); is {
-				ch, err = partial, nil
+			more = ch.More && err == nil || errors.Is(err, quota.ErrPartial)
+			if more && err != nil {
+				return quota.Change{}, nil
 			}
-			more = err == nil && ch.More
 			return ch, err
 		})
 		if err != nil || !more {

@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"errors"
 	"slices"
 	"time"
 )
@@ -89,36 +88,19 @@ func (a *Account) decide() {
 	}
 }
 
-// Bounded has each decision read at most maxRead entries. If it needs more, Partial returns what it
-// knows by then.
-func (a *Account) Bounded() { a.bound(true) }
+// Reading is how far the steps of one decision have read the logs of buckets, by their names: the
+// levels of restoring windows by then.
+type Reading map[string]map[Rate]Level
 
-func (a *Account) bound(bounded bool) {
+// Bounded has the decision read at most maxRead entries, after those that earlier steps have read.
+// If it needs more, it fails with ErrPartial, and the next step goes on from there.
+func (a *Account) Bounded(read Reading) {
 	for _, b := range a.Buckets {
-		b.bounded = bounded
-	}
-}
-
-// Partial returns the change that keeps the levels of restoring windows as far as a bounded
-// decision has read, before it failed with err; false if it failed for another reason. After the
-// change the decision goes on from there.
-func (a *Account) Partial(err error) (ch Change, is bool) {
-	if !errors.Is(err, errPartial) {
-		return ch, false
-	}
-	for _, b := range a.Buckets {
-		var change BucketChange
-		if p := b.partial; p != nil {
-			state := b.State
-			state.Levels = slices.DeleteFunc(slices.Clone(state.Levels),
-				func(l Level) bool { return l.Num == p.Num && l.Den == p.Den })
-			state.Levels = append(state.Levels, *p)
-			change.State = &state
+		if read[b.Name] == nil {
+			read[b.Name] = make(map[Rate]Level)
 		}
-		ch.Buckets = append(ch.Buckets, change)
+		b.read = read[b.Name]
 	}
-	ch.More = true
-	return ch, true
 }
 
 // err returns the first error among the buckets.

@@ -95,9 +95,8 @@ type Bucket struct {
 	ordered bool     // lapses are complete
 	first   int64    // the earliest expiry among holds that become entries
 	levels  map[Rate]int64
-	bounded bool   // a decision reads no more than maxRead entries
-	partial *Level // as far as it has read, with errPartial
-	broken  error  // the first error of the log, or of what it contains
+	read    map[Rate]Level // what earlier steps have read; nil if the decision is not bounded
+	broken  error          // the first error of the log, or of what it contains
 }
 
 // lapse is a hold that becomes an entry, and the stamp of that.
@@ -113,7 +112,7 @@ const MaxAhead = int64(24 * time.Hour / time.Microsecond)
 
 // begin reads the newest entry, for a decision at the clock's time.
 func (b *Bucket) begin(now int64) {
-	b.now, b.broken, b.levels, b.partial = now, nil, nil, nil
+	b.now, b.broken, b.levels = now, nil, nil
 	b.lapses, b.ordered, b.first = b.lapses[:0], false, Never
 	b.newest = LogEntry{}
 	e, found, err := b.Log.Newest()
@@ -343,8 +342,8 @@ func (b *Bucket) levelAtNewest(r Rate, n int64) (level, at int64) {
 // maxRead is how many entries a decision that may write reads at once.
 const maxRead = 10_000
 
-// errPartial reports that a level is not known up to the newest entry yet: see Account.Partial.
-var errPartial = errors.New("the log is read in several steps")
+// ErrPartial reports that a level is not known up to the newest entry yet: see Account.Bounded.
+var ErrPartial = errors.New("the log is read in several steps")
 
 // readLevel adds up the log after the level that is kept.
 func (b *Bucket) readLevel(r Rate) int64 {
@@ -355,15 +354,16 @@ func (b *Bucket) readLevel(r Rate) int64 {
 	const page = 1000
 	num, den := r.Terms()
 	last := Level{Num: num, Den: den, At: -Never}
-	for _, l := range b.State.Levels {
-		if l.Num == num && l.Den == den && l.At < b.newest.At && b.logBase(l.At) == l.Total {
+	for _, l := range append(slices.Clone(b.State.Levels), b.read[r]) {
+		if l.Num == num && l.Den == den && l.At > last.At && l.At < b.newest.At &&
+			b.logBase(l.At) == l.Total {
 			last = l
 		}
 	}
 	for read := 0; b.broken == nil && last.At < b.newest.At; read += page {
-		if b.bounded && read >= maxRead {
-			b.partial = &last
-			b.fail(errPartial)
+		if b.read != nil && read >= maxRead {
+			b.read[r] = last
+			b.fail(ErrPartial)
 			return last.Value
 		}
 		entries, err := b.Log.Since(last.At, page)

@@ -37,7 +37,7 @@ func (b *Bucket) after(ch BucketChange) *Bucket {
 	later := *b
 	later.Holds = slices.Clone(b.Holds)
 	later.Log = &writtenLog{Log: b.Log, from: ch.From, end: slices.Concat(ch.Entries, ch.Append)}
-	later.lapses, later.bounded = nil, false
+	later.lapses, later.read = nil, nil
 	later.Apply(ch)
 	later.begin(b.now)
 	return &later

@@ -76,9 +76,6 @@ func (a *Account) Charge(c Charge) (d Decision, ch Change, err error) {
 	if d, known, err := a.recall(c.Key, request); known {
 		return d, ch, err
 	}
-	if c.DryRun { // it keeps nothing
-		a.bound(false)
-	}
 	a.decide()
 	if err := a.checkNew(); err != nil && !c.NewValues {
 		return d, ch, err

@@ -95,21 +95,25 @@ func TestGroupsDecideAsTheRule(t *testing.T) {
 	}
 }
 
-// TestEntriesLeaveWithinAGroup: each charge of a group is decided at its own stamp.
+// TestEntriesLeaveWithinAGroup: each charge of a group is decided at its own stamp, whether an entry
+// leaves the window at each of them or only at the last.
 func TestEntriesLeaveWithinAGroup(t *testing.T) {
 	t.Parallel()
-	s, l := clocked(t)
-	group := make([]quota.Charge, 5)
-	for i := range group {
-		group[i] = one("k", 10)
-		group[i].Limits = []quota.Limit{{Bucket: "default", Units: 50, Window: quota.Sliding(time.Minute)}}
-		allow(t, l, group[i])
-	}
-	s.SetNow(t, start.Add(time.Minute))
-	decisions, err := l.store.ChargeTogether(t.Context(), group)
-	for i, d := range decisions {
-		if err != nil || d == nil || !d.Allowed || d.Remaining["default"] != 0 {
-			t.Errorf("charge %d: %+v, %v", i, d, err)
+	for units, at := range map[int64]time.Duration{50: time.Minute,
+		90: time.Minute - 4*time.Microsecond} {
+		s, l := clocked(t)
+		group := make([]quota.Charge, 5)
+		for i := range group {
+			group[i] = one("k", 10)
+			group[i].Limits = []quota.Limit{{Bucket: "default", Units: units,
+				Window: quota.Sliding(time.Minute)}}
+			allow(t, l, group[i])
+		}
+		s.SetNow(t, start.Add(at))
+		decisions, err := l.store.ChargeTogether(t.Context(), group)
+		last := decisions[len(decisions)-1]
+		if err != nil || last == nil || !last.Allowed || last.Remaining["default"] != 0 {
+			t.Errorf("%d units: %+v, %v", units, last, err)
 		}
 	}
 }
