@@ -308,7 +308,7 @@ func (a *app) sayTried(out tried) error {
 // lines returns what else the list makes of the response.
 func (out tried) lines(s cli.Screen) (lines []string) {
 	if out.Pending != nil {
-		lines = append(lines, "stays held until another call reports the usage of "+*out.Pending)
+		lines = append(lines, "stays held until a GET of "+*out.Pending+" reports the end")
 	}
 	for _, text := range out.Unlisted {
 		lines = append(lines, "no row of its own, so another row sets the price: "+text)

@@ -3,6 +3,7 @@ package costs
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,9 +55,10 @@ type Table struct {
 	refusals  []refusing
 	meters    []Meter
 
+	files func(ctx context.Context, name string) (Lines, error) // that were sent before; or nil
+
 	readsAnswers   bool // of calls whose price is known, too
 	refusesSuccess bool // a rule is about an answer with a status below 300
-	reports        bool // a method's responses report the usage of other calls
 }
 
 // Place is where a request carries the credential: a header, or a parameter of the query. The zero
@@ -100,9 +102,9 @@ type Method struct {
 	Source Source
 	Note   string
 
-	routes  []route
-	rules   *rules           // nil if the price is fixed
-	reports *formula.Formula // id of the pending call whose usage the response reports; or nil
+	routes []route
+	rules  *rules // nil if the price is fixed
+	lines  *calls // that the request carries; or nil
 
 	needsBody, needsJSON bool     // to be priced
 	facts                []string // that its price depends on
@@ -294,8 +296,8 @@ func (t *Table) bucketNamed(name string) Bucket {
 }
 
 // Learns reports whether responses to calls of a known price have to be read: they report what is
-// left of limits, refuse, or report the usage of other calls.
-func (t *Table) Learns() bool { return len(t.learn) > 0 || t.refusesSuccess || t.reports }
+// left of limits, or refuse.
+func (t *Table) Learns() bool { return len(t.learn) > 0 || t.refusesSuccess }
 
 // Estimated reports whether some method sets an estimate aside in the bucket, or the part of one.
 func (t *Table) Estimated(bucket string) bool {

@@ -97,16 +97,22 @@ type fileLimit struct {
 }
 
 type fileMethod struct {
-	Route                     texts
-	Cost                      entries[int64]
-	Take, Settle, Failed      entries[string]
-	Hold                      entries[fileHold]
-	Usage, Events             []string
-	Free, Reports, Lapse, TTL string
-	Pending                   *struct{ Where, ID string }
-	Source, Note              string
-	Upload                    bool
-	OAuth                     *bool
+	Route                texts
+	Cost                 entries[int64]
+	Take, Settle, Failed entries[string]
+	Hold                 entries[fileHold]
+	Usage, Events        []string
+	Free, Lapse, TTL     string
+	Lines                *struct{ File, Sent, List, Route, Body string }
+	Async                *fileAsync
+	Source, Note         string
+	Upload               bool
+	OAuth                *bool
+}
+
+type fileAsync struct {
+	Poll, Done, Results, Lapse string
+	Headers                    map[string]string
 }
 
 // fileHold is an estimate, or {estimate, most, certain}.

@@ -19,6 +19,11 @@ func (r *reader) needs(m *Method) {
 	for _, term := range m.Terms {
 		facts = append(facts, r.table.buckets[r.places[term.Bucket]].Split...)
 	}
+	if m.lines != nil {
+		note(m.lines.sent)
+		m.needsJSON = m.needsJSON || m.lines.list != ""
+		m.needsBody = m.needsBody || m.needsJSON
+	}
 	m.parted = slices.ContainsFunc(facts, func(name string) bool { return name != methodFact })
 	if p := m.rules; p != nil {
 		var used []*formula.Formula
@@ -37,8 +42,8 @@ func (r *reader) needs(m *Method) {
 			note(f)
 		}
 		used = append(used, p.free)
-		if p.pending != nil {
-			used = append(used, p.pending.where, p.pending.id)
+		if p.async != nil {
+			used = append(used, p.async.poll, p.async.done, p.async.results)
 		}
 		used = slices.AppendSeq(used, maps.Values(p.settles))
 		used = slices.AppendSeq(used, maps.Values(p.failed))

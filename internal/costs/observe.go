@@ -42,9 +42,14 @@ type Observation struct {
 	refused *Refusal        // from an event
 	cut     bool            // the answer has no end
 
-	doc      any            // the JSON of the response, or of the last event
-	usage    map[string]any // what it reports so far
-	unusable error          // of JSON that is ambiguous or beyond the bounds
+	doc   any            // the JSON of the response, or of the last event
+	usage map[string]any // what it reports so far
+	// Of the results of an asynchronous call: what the lines so far add up to, by bucket, why one
+	// cannot be read, and the facts in them without a row.
+	sums     map[string]float64
+	unread   error
+	unlisted []Unlisted
+	unusable error // of JSON that is ambiguous or beyond the bounds
 }
 
 // Observe begins to read the response to the request that was quoted.
@@ -167,6 +172,9 @@ func (o *Observation) Close() Outcome {
 		}
 	}
 	o.doc = nil // of an event
+	if o.sums != nil && o.events.tooLong > 0 {
+		o.unread = fmt.Errorf("a line is longer than %d bytes", maxAnswer)
+	}
 	if len(o.kept) > 0 {
 		o.parse(o.kept)
 	}
@@ -273,10 +281,10 @@ func (o *Observation) settle(out *Outcome, env formula.Env) {
 		out.Costs = slices.Clone(o.quote.Costs)
 		return
 	}
-	if p := rules.pending; p != nil && o.status < 300 && p.where.Holds(env) {
-		out.Pending, _ = p.id.String(env)
+	if p := rules.async; p != nil && o.status < 300 {
+		o.end(out, env)
 	}
-	free := rules.free != nil && rules.free.Holds(env)
+	free := rules.free != nil && o.sums == nil && rules.free.Holds(env)
 	for _, held := range o.quote.Costs {
 		cost := quota.Cost{Bucket: held.Bucket, Units: held.Units}
 		if free {
@@ -311,14 +319,19 @@ func (o *Observation) truth(held quota.Cost, env formula.Env) (int64, error) {
 	if f == nil {
 		return held.Units, nil
 	}
-	units, err := f.Units(env)
+	units, err := int64(0), o.unread
+	if o.sums != nil && err == nil {
+		units, err = f.Round(o.sums[whole])
+	} else if err == nil {
+		units, err = f.Units(env)
+	}
 	reads := f.Uses("answer", "count") || f.Uses("usage") && o.events == nil
 	switch {
 	case o.unusable != nil && f.Uses("answer", "count", "usage"):
 		return 0, o.unusable
 	case err != nil:
 		return 0, err
-	case reads && o.size > 0 && env["answer"] == nil:
+	case reads && o.size > 0 && env["answer"] == nil && o.sums == nil:
 		return 0, errNoJSON
 	case o.cut && units < max(held.Units, held.Most) && readsEnd(f):
 		return 0, errNoEnd

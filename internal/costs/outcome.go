@@ -10,7 +10,9 @@ import (
 type Outcome struct {
 	Costs   []quota.Cost // the truth, by bucket; the most where the answer does not say
 	Missing []string     // what the answer should have said and did not
-	Pending string       // id of a call whose usage a later response reports; Costs are none yet
+	Pending string       // path of a request for the end of the call; Costs are none yet
+	Done    bool         // the response is about the end of a call that another response began
+	Results string       // then, path of a request for what it used, line by line; or ""
 	Lessons []Lesson
 	// Unlisted is what the response names, where that differs from the request, and the list has no
 	// row for.

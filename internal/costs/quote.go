@@ -1,6 +1,8 @@
 package costs
 
 import (
+	"context"
+	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -25,8 +27,6 @@ type Quote struct {
 	Known bool        // Costs are final: charge them, and settle nothing
 	Lapse quota.Lapse // what happens to a hold that is never settled
 	TTL   time.Duration
-	// Reports is the id of a pending call whose usage the response may report; "" for none.
-	Reports string
 	// Unlisted is the facts for which the list has no row of their own.
 	Unlisted []Unlisted
 	// Priced names the facts of the request that set the price, such as the model and the tier. It is
@@ -52,16 +52,32 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 		_, err := t.Lookup(method)
 		return Quote{}, err
 	}
-	q := Quote{Method: method, Known: m.rules == nil, table: t, rules: m.rules,
-		names: map[string]string{}}
-	var err error
-	if q.env, err = t.request(m, r, body); err != nil {
-		return Quote{}, &PriceError{Method: method, Err: err}
-	}
-	if m.reports != nil {
-		if q.Reports, err = m.reports.String(q.env); err != nil {
+	var doc any
+	if m.needsJSON && len(body) > 0 {
+		var err error
+		if doc, err = parseBody(r.Header, body); err != nil {
 			return Quote{}, &PriceError{Method: method, Err: err}
 		}
+	}
+	q, err := t.quote(r.Context(), m, r, doc, len(body), learned)
+	if err != nil {
+		return Quote{}, err
+	}
+	q.keep()
+	return q, nil
+}
+
+// quote is Quote of a body that was read, with all names of the request.
+func (t *Table) quote(ctx context.Context, m Method, r *http.Request, doc any, size int,
+	learned Learned) (q Quote, err error) {
+	q = Quote{Method: m.ID, Known: m.rules == nil, table: t, rules: m.rules,
+		names: map[string]string{}}
+	lines, err := t.linesOf(ctx, m, doc)
+	if err == nil {
+		q.env, err = t.request(m, r, doc, size, lines)
+	}
+	if err != nil {
+		return Quote{}, &PriceError{Method: m.ID, Err: err}
 	}
 	if m.rules == nil {
 		for _, c := range m.Costs {
@@ -72,10 +88,12 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 		q.Unlisted = q.unlisted(q.env, "")
 		q.Priced, q.Certain = q.priced(m.facts), map[string]int64{}
 		if bucket, err := q.price(m, learned); err != nil {
-			return Quote{}, &PriceError{method, bucket, err}
+			if lines.Refused != "" {
+				err = errors.New(lines.Refused)
+			}
+			return Quote{}, &PriceError{m.ID, bucket, err}
 		}
 	}
-	q.keep()
 	return q, nil
 }
 
@@ -99,7 +117,7 @@ func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 		}
 		value, _ := env[w.fact].(string)
 		day, _ := env[formula.Day].(string)
-		if _, listed, _ := w.rows.Find(value, day); !listed {
+		if _, listed, _ := w.rows.Find(value, day); !listed && value != "" {
 			all = append(all, Unlisted{w.table, w.fact, words.Clip(value)})
 		}
 	}
@@ -241,7 +259,7 @@ func (q *Quote) keep() {
 	for _, n := range q.table.numbers {
 		delete(q.env, n.name)
 	}
-	for _, name := range []string{"body", "count", "header"} {
+	for _, name := range []string{"body", "count", "header", "lines"} {
 		delete(q.env, name)
 	}
 	q.env["held"] = held

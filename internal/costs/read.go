@@ -29,6 +29,7 @@ var schemas = sync.OnceValue(func() (s struct{ list, front *grammar.Schema }) {
 		"route": checkRoute,
 		"ttl":   checkDuration(time.Second, 24*time.Hour),
 		"until": checkUntil,
+		"lapse": checkDuration(time.Minute, 30*24*time.Hour),
 		"meter": checkMeterURL,
 		"lag":   checkDuration(0, 72*time.Hour),
 	}

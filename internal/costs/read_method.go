@@ -26,8 +26,13 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 			m.routes = append(m.routes, route{verb, path})
 		}
 	}
-	m.reports = r.expression(f.Reports, formula.Request, formula.Text, at.Key("reports"))
-	r.table.reports = r.table.reports || m.reports != nil
+	if f.Lines != nil {
+		at := at.Key("lines")
+		m.lines = &calls{list: f.Lines.List, body: f.Lines.Body,
+			file:  r.expression(f.Lines.File, formula.Answer, formula.Text, at.Key("file")),
+			sent:  r.expression(f.Lines.Sent, formula.Request, formula.Text, at.Key("sent")),
+			route: r.expression(f.Lines.Route, formula.Item, formula.Text, at.Key("route"))}
+	}
 	r.price(&m, f, at, list)
 	if len(m.routes) > 0 {
 		m.Verb, m.Path = m.routes[0].verb, m.routes[0].path
@@ -44,7 +49,7 @@ func (r *reader) price(m *Method, f fileMethod, at, list grammar.Place) {
 		m.Costs = r.costs(f.Cost, at.Key("cost"))
 		m.Terms = termsOf(m.Costs)
 		for _, other := range []string{"take", "hold", "settle", "failed", "usage", "events",
-			"free", "pending", "lapse", "ttl"} {
+			"free", "async", "lapse", "ttl"} {
 			if at.Has(other) {
 				at.Key(other).Add("a method with a cost takes no more than that: write take in " +
 					"place of cost")
@@ -108,11 +113,12 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 		p.failed = r.truth(r.failed, terms, list.Key("failed"), false)
 	}
 	p.free = r.expression(f.Free, formula.Answer, formula.Condition, at.Key("free"))
-	if f.Pending != nil {
-		at := at.Key("pending")
-		p.pending = &pending{
-			r.expression(f.Pending.Where, formula.Answer, formula.Condition, at.Key("where")),
-			r.expression(f.Pending.ID, formula.Answer, formula.Text, at.Key("id"))}
+	if f.Async != nil {
+		at := at.Key("async")
+		p.async = &async{headers: f.Async.Headers, lapse: duration(f.Async.Lapse, 0),
+			poll:    r.expression(f.Async.Poll, formula.Answer, formula.Text, at.Key("poll")),
+			done:    r.expression(f.Async.Done, formula.Answer, formula.Condition, at.Key("done")),
+			results: r.expression(f.Async.Results, formula.Answer, formula.Text, at.Key("results"))}
 	}
 	r.sortCosts(m.Costs)
 	for _, term := range terms {

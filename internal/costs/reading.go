@@ -93,14 +93,21 @@ func believed(value any) any {
 	return value
 }
 
-// outcome returns what the response means.
-func (o *Observation) outcome() (out Outcome) {
+// names returns the names of the response, and those of the request that are needed after it.
+func (o *Observation) names() formula.Env {
 	env := maps.Clone(o.quote.env)
 	answerNames(env, o.status, o.header, o.doc, o.size)
 	env["usage"] = nil
 	if o.usage != nil {
 		env["usage"] = o.usage
 	}
+	return env
+}
+
+// outcome returns what the response means.
+func (o *Observation) outcome() (out Outcome) {
+	env := o.names()
+	out.Unlisted = o.unlisted
 	o.quote.useResponse(env, &out)
 	out.Refusal = o.refusal(env)
 	out.Lessons, out.Unread = o.lessons(o.doc, env)

@@ -185,8 +185,8 @@ func TestStreamInBackground(t *testing.T) {
 	}
 	const background, usage = `,"background":true`, `,"usage":{"input_tokens":3,"output_tokens":4}`
 	for stream, want := range map[string]string{
-		event("queued", background):                                         "resp_1",
-		event("queued", background) + event("in_progress", background):      "resp_1",
+		event("queued", background):                                         "/v1/responses/resp_1",
+		event("queued", background) + event("in_progress", background):      "/v1/responses/resp_1",
 		event("queued", background) + event("completed", background+usage):  "",
 		event("queued", "") + event("in_progress", `,"background":false`):   "",
 		event("queued", background) + event("incomplete", background+usage): "",

@@ -16,23 +16,17 @@ import (
 // maxBody is the maximum size in bytes of a request body that is decoded.
 const maxBody = 32 << 20
 
-// request returns the names of a request that the method uses.
-func (t *Table) request(m Method, r *http.Request, body []byte) (formula.Env, error) {
+// request returns the names of a request that the method uses. Its body is doc, of so many bytes.
+func (t *Table) request(m Method, r *http.Request, doc any, size int, lines Lines) (
+	formula.Env, error) {
 	query := map[string]string{}
 	for name, values := range r.URL.Query() {
 		query[name] = strings.Join(values, ",")
 	}
 	env := formula.Env{formula.Day: t.Day(), methodFact: m.ID, "query": query, "path": m.values(r),
-		"header": lineOf(r.Header), "body_bytes": len(body)}
-	var doc any
-	if m.needsJSON && len(body) > 0 {
-		var err error
-		if doc, err = parseBody(r.Header, body); err != nil {
-			return nil, err
-		}
-	}
-	env["body"] = doc
-	env["count"] = func(path string) any { return float64(formula.Count(doc, path)) }
+		"header": lineOf(r.Header), "body_bytes": size, "body": doc,
+		"count": func(path string) any { return float64(formula.Count(doc, path)) },
+		"lines": lines.names()}
 	for _, f := range t.facts {
 		if !slices.Contains(m.facts, f.name) && !slices.Contains(t.answering, f.name) {
 			continue

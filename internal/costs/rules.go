@@ -19,7 +19,7 @@ type rules struct {
 	usage   []string                    // paths of the object that expressions call usage
 	events  []string                    // of a stream, that may hold it; empty: any
 	free    *formula.Formula
-	pending *pending
+	async   *async // or nil
 	lapse   quota.Lapse
 	ttl     time.Duration
 }
@@ -33,9 +33,6 @@ func (p *rules) use(table string) bool {
 	}
 	return false
 }
-
-// pending matches responses whose usage a later response reports, and finds their id.
-type pending struct{ where, id *formula.Formula }
 
 type amount struct {
 	bucket string

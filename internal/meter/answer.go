@@ -38,6 +38,7 @@ func (a *answer) read(p []byte) (int, error) {
 	case err == nil:
 		return n, nil
 	case err == io.EOF:
+		a.exchange.report()
 		a.exchange.end(complete)
 	case a.exchange.ctx.Err() != nil:
 		a.exchange.end(unread)

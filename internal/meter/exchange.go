@@ -46,9 +46,10 @@ type exchange struct {
 	ctx      context.Context             // does not end with the caller's
 	stop     context.CancelFunc
 	seen     *costs.Observation
-	early    []costs.Lesson // learned from the headers already
-	awaited  *awaited       // a pending call that the response may be about; or nil
-	open     atomic.Int32   // goroutines that work on the call
+	early    []costs.Lesson   // learned from the headers already
+	awaited  *awaited         // a call that the response may be about; or nil
+	lines    chan costs.Lines // of the file in the request; or nil
+	open     atomic.Int32     // goroutines that work on the call
 }
 
 func (e *exchange) reach(p phase)        { e.phase.Store(int32(p)) }

@@ -26,8 +26,10 @@ func New(address string, table *costs.Table, budget *quota.Budget, key func() (s
 	if slices.ContainsFunc(table.Methods(), func(m costs.Method) bool { return !m.Known() }) {
 		base.ResponseHeaderTimeout = slow
 	}
-	return &Transport{
-		Base: base, Budget: budget, Table: table, Scheme: u.Scheme, Host: u.Host,
+	t := &Transport{
+		Base: base, Budget: budget, Scheme: u.Scheme, Host: u.Host,
 		Method: table.Method, Key: key, Log: log,
-	}, nil
+	}
+	t.Table = table.WithFiles(t.file)
+	return t, nil
 }

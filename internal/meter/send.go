@@ -102,6 +102,7 @@ var errKeyPaid = fmt.Errorf("%w: one key pays for one request", quota.ErrKeyReus
 // sendKnown sends a request whose price is known: its response only has something to teach.
 func (e *exchange) sendKnown() (*http.Response, error) {
 	e.ctx, e.stop = context.WithoutCancel(e.r.Context()), func() {}
+	e.readFile()
 	resp, err := e.transmit(e.r.Context())
 	if err == nil {
 		return e.begin(resp)

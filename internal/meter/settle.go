@@ -41,6 +41,10 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
+	case e.beginsMore(resp):
+		if err := e.readFirst(resp); err != nil {
+			return nil, err
+		}
 	case e.r.Method == http.MethodHead || resp.Body == http.NoBody:
 		e.end(complete)
 	default:
@@ -90,7 +94,6 @@ func (e *exchange) end(how ending) {
 		t.warnUnlisted(e.call.Method, u)
 	}
 	if how == complete {
-		e.report()
 		t.warnMissing(e.call.Method, out.Missing)
 		t.warnUnread(e.call.Method, out.Unread)
 		// A user's token may be of another project, whose quota says nothing of ours.
@@ -100,7 +103,7 @@ func (e *exchange) end(how ending) {
 	}
 	switch {
 	case how == complete && out.Pending != "":
-		t.pendings.keep(out.Pending, e)
+		e.note(out.Pending)
 		fallthrough
 	case e.quote.Known:
 		e.teach(e.late(out.Lessons))

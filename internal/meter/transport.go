@@ -57,7 +57,6 @@ type Transport struct {
 	reading  atomic.Int64 // responses read for callers that disconnected
 	unlisted atomic.Int64 // facts without a row that were logged
 	samples  samples
-	pendings pendings
 	warned   sync.Map // warnings already logged, by their subject; and resets by limit
 }
 

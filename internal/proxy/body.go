@@ -157,7 +157,7 @@ func (x *exchange) receive() error {
 	if !slices.Contains(bodied, x.method.Verb) && !overridden {
 		return ambiguous("%s takes no body", r.Method)
 	}
-	upload := x.method.Upload && r.URL.Path != x.method.Path
+	upload := x.method.Upload && r.URL.Path != x.method.Path || x.method.File()
 	form := strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), formType)
 	most := int64(maxCall)
 	if !x.method.Known() {

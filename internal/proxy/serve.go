@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,6 +19,13 @@ import (
 
 // Serve answers on the listener until ctx ends, and then ends what is under way.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
+	watching, stop := context.WithCancel(ctx)
+	var watches sync.WaitGroup
+	for _, u := range p.Upstreams {
+		watches.Go(func() { u.Transport.Watch(watching) })
+	}
+	defer watches.Wait()
+	defer stop()
 	until, err := p.serve(ctx, listener, &http.Server{
 		Handler: p, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,

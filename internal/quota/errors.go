@@ -13,6 +13,7 @@ var (
 	ErrUnreachable      = errors.New("ledger cannot be reached") // or its answer was lost
 	ErrNotExecuted      = errors.New("not executed")             // and so no answer was lost
 	ErrOutageSpent      = errors.New("at_most is spent: this host lets no more calls pass")
+	ErrNoNote           = errors.New("there is no such note in the journal")
 	ErrNoJournal        = errors.New("there is no folder for the journal: set QUOTA_STATE_DIR")
 	ErrNotSent          = errors.New("not sent")            // refused by the gate
 	ErrUnpriced         = errors.New("method has no price") // refused, never guessed

@@ -30,6 +30,24 @@ type Journal interface {
 	// Due reports whether it is time to look for lines that wait: at the first call, after a line
 	// was added that may stay, and once a minute.
 	Due() bool
+	// Note keeps a text for later requests, in the place of one with that name.
+	Note(ctx context.Context, n Note) error
+	// Noted returns the note with that name. Errors: ErrNoNote.
+	Noted(ctx context.Context, name string) (Note, error)
+	// DueNote returns a note that is due, and makes it due again later: the older it is, the later.
+	// Errors: ErrNoNote.
+	DueNote(ctx context.Context, now time.Time) (Note, error)
+	// Resolve replaces a note by a line, or by another note. Errors: ErrNoNote if another process
+	// has done so.
+	Resolve(ctx context.Context, name string, l *Booking, next *Note) error
+}
+
+// Note is what a host keeps of a call until a later one refers to it.
+type Note struct {
+	Name  string
+	Text  string
+	Due   time.Time // when to look after it; zero for never
+	Until time.Time // when it may be forgotten
 }
 
 // Booking is a call whose units are to be booked, as a line of a Journal.

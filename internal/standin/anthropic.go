@@ -17,6 +17,7 @@ var anthropic = api{
 		"input":    {{Units: 50_000, Window: time.Minute}},
 		"output":   {{Units: 10_000, Window: time.Minute}},
 		money:      nil,
+		"batched":  nil,
 	},
 	prices:  map[string]float64{"input": 0, "cached": 0, "written": 0, "output": 0, "search": 0},
 	refills: true,
@@ -58,6 +59,10 @@ func serveAnthropic(c *call) {
 		}
 	case route == "POST /v1/messages":
 		c.messages()
+	case route == "POST /v1/messages/batches":
+		c.messageBatch()
+	case strings.HasPrefix(c.r.URL.Path, "/v1/messages/batches/"):
+		c.begunBatch()
 	default:
 		c.fail(http.StatusNotFound, "Not found")
 	}

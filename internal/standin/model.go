@@ -27,7 +27,6 @@ type generation struct {
 	searches        int64
 	tier            string // of processing
 	stopped         bool   // at the output that the request allows
-	fetched         bool   // by the client, while it was made in the background
 	seed            uint64
 	most            int64 // output that the request allows; 0 where it sets no bound
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -16,8 +15,11 @@ var openai = api{
 		"tokens":   {{Units: 200_000, Window: time.Minute}},
 		money:      nil,
 		"free":     nil,
+
+		"batch_tokens": nil,
 	},
-	prices:  map[string]float64{"input": 0, "cached": 0, "output": 0, "written": 0, "search": 0},
+	prices: map[string]float64{"input": 0, "cached": 0, "output": 0, "written": 0, "search": 0,
+		"training": 0},
 	refills: true,
 	key:     bearer,
 	serve:   serveOpenAI,
@@ -52,11 +54,9 @@ func serveOpenAI(c *call) {
 	case "POST /v1/embeddings":
 		c.embeddings()
 	default:
-		if strings.HasPrefix(route, "GET /v1/responses/") {
-			c.begunResponse()
-			return
+		if !c.jobs(route) {
+			c.fail(http.StatusNotFound, "Invalid URL (%s %s)", c.r.Method, c.r.URL.Path)
 		}
-		c.fail(http.StatusNotFound, "Invalid URL (%s %s)", c.r.Method, c.r.URL.Path)
 	}
 }
 

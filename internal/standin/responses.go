@@ -1,10 +1,5 @@
 package standin
 
-import (
-	"net/http"
-	"strings"
-)
-
 // responses serves POST /v1/responses of OpenAI.
 func (c *call) responses() {
 	var q openAIRequest
@@ -20,48 +15,12 @@ func (c *call) responses() {
 	case !c.admitOpenAI(g, 1):
 	case q.Background:
 		doc := c.response(g, "queued")
-		c.keepBegun(doc["id"].(string), g)
+		c.addJob(doc["id"].(string), responseTime, job{calls: []batchCall{{generation: g}}})
 		c.ok(doc)
 	case q.Stream:
 		c.responseStream(g)
 	default:
 		c.ok(c.response(g, g.finish("completed", "incomplete")))
-	}
-}
-
-// maxBegun bounds the background responses.
-const maxBegun = 1000
-
-func (c *call) keepBegun(id string, g generation) {
-	defer c.s.locked()()
-	if c.s.begun == nil || len(c.s.begun) >= maxBegun {
-		c.s.begun = map[string]generation{}
-	}
-	c.s.begun[id] = g
-}
-
-// begunResponse serves GET /v1/responses/{id}: a background response is in progress at the first
-// request, and complete at the second.
-func (c *call) begunResponse() {
-	id := strings.TrimPrefix(c.r.URL.Path, "/v1/responses/")
-	unlock := c.s.locked()
-	g, ok := c.s.begun[id]
-	status := "in_progress"
-	if g.fetched {
-		status = g.finish("completed", "incomplete")
-	}
-	if g.fetched = true; ok {
-		c.s.begun[id] = g
-	}
-	unlock()
-	if !ok {
-		c.fail(http.StatusNotFound, "Response with id '%s' not found.", id)
-		return
-	}
-	if c.admit(one("free", 1)) {
-		doc := c.response(g, status)
-		doc["id"] = id
-		c.ok(doc)
 	}
 }
 
@@ -85,12 +44,16 @@ func (c *call) response(g generation, status string) object {
 	}
 	doc["service_tier"], doc["output"] = g.tier, append(output, c.message(g.text(), status))
 	if c.fault != "no-usage" {
-		doc["usage"] = object{"input_tokens": g.input, "output_tokens": g.output,
-			"total_tokens":          g.input + g.output,
-			"input_tokens_details":  object{"cached_tokens": g.cached},
-			"output_tokens_details": object{"reasoning_tokens": g.reasoning}}
+		doc["usage"] = g.responseUsage()
 	}
 	return doc
+}
+
+func (g generation) responseUsage() object {
+	return object{"input_tokens": g.input, "output_tokens": g.output,
+		"total_tokens":          g.input + g.output,
+		"input_tokens_details":  object{"cached_tokens": g.cached},
+		"output_tokens_details": object{"reasoning_tokens": g.reasoning}}
 }
 
 func (c *call) message(text, status string) object {

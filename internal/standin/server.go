@@ -47,8 +47,9 @@ type Server struct {
 	bills  map[figure]float64
 	zone   *time.Location
 	faults []fault
-	ahead  time.Duration         // added to the clock
-	begun  map[string]generation // for openai: background responses not fetched yet
+	ahead  time.Duration   // added to the clock
+	jobs   map[string]*job // that go on after their response
+	files  map[string]*upload
 }
 
 // Counts is what a stand-in has counted.
@@ -199,7 +200,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var body []byte
+	var err error
+	if r.Method+" "+r.URL.Path != "POST /v1/files" { // which is read as it comes
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	}
 	switch c.body = body; {
 	case err != nil && !errors.As(err, new(*http.MaxBytesError)):
 		return // the client has disconnected

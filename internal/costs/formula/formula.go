@@ -126,9 +126,15 @@ func (f *Formula) wrong(format string, args ...any) error {
 // millionth of a unit is the noise of fractions, and is not rounded up.
 func (f *Formula) Units(env Env) (int64, error) {
 	value, err := f.Value(env)
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, err
+	}
+	return f.Round(value)
+}
+
+// Round returns a value of the formula, or a sum of several, as units.
+func (f *Formula) Round(value float64) (int64, error) {
+	switch {
 	case math.IsNaN(value) || math.IsInf(value, 0):
 		return 0, f.wrong("is not a finite number")
 	case value < 0:

@@ -50,7 +50,8 @@ const Day = "_day"
 type Env map[string]any
 
 // Roots are the names of JSON, whose paths are known only when an expression is evaluated.
-var roots = map[string]bool{"body": true, "answer": true, "usage": true, "item": true}
+var roots = map[string]bool{"body": true, "answer": true, "usage": true, "item": true,
+	"lines": true}
 
 // sizes are the names that len of a body stands for.
 var sizes = map[string]string{"body": "body_bytes", "answer": "answer_bytes"}
@@ -74,7 +75,7 @@ func (s Scope) types() types.Map {
 		}
 		fallthrough
 	case Request:
-		env["body"], env["body_bytes"] = types.Any, types.Int
+		env["body"], env["body_bytes"], env["lines"] = types.Any, types.Int, types.Any
 		for _, name := range s.Numbers {
 			env[name] = types.Float64
 		}

@@ -16,3 +16,15 @@ CREATE TABLE spent (
     units  INTEGER NOT NULL,
     PRIMARY KEY (id, bucket)
 ) STRICT, WITHOUT ROWID;
+
+-- Calls that have not ended yet, by the path of the request for their state, and files that later
+-- calls refer to, by their IDs. Times are Unix seconds.
+CREATE TABLE notes (
+    account TEXT NOT NULL,
+    name    TEXT NOT NULL,
+    text    TEXT NOT NULL,    -- JSON
+    made    INTEGER NOT NULL,
+    due     INTEGER NOT NULL, -- 0: never
+    until   INTEGER NOT NULL, -- may be forgotten then
+    PRIMARY KEY (account, name)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,219 @@
+package costs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/untrusted"
+)
+
+// calls finds the calls that one request carries: the lines of the file in its body, of a file that
+// was sent before, or the items of a list.
+type calls struct {
+	file  *formula.Formula // of an upload: name of the file in the response
+	sent  *formula.Formula // name of a file that was sent before
+	list  string           // path of a list in the body
+	route *formula.Formula // of an item: POST /v1/chat
+	body  string           // path in an item
+}
+
+// Lines adds up what several calls can take that are sent as one request.
+type Lines struct {
+	// Sums are the most that the calls can take, by bucket, and the sums of the numbers of their
+	// prices, with count and bytes.
+	Sums    map[string]float64
+	Facts   map[string]string // of the calls; "" where they differ
+	Refused string            // why one of them has no price; "" for none
+}
+
+// newLines returns the lines of no calls.
+func newLines() Lines {
+	return Lines{Sums: map[string]float64{"count": 0, "bytes": 0}, Facts: map[string]string{}}
+}
+
+// names returns the values by their names in expressions. If a call has no price, only the count
+// and the bytes have a value.
+func (l Lines) names() map[string]any {
+	all := map[string]any{"count": l.Sums["count"], "bytes": l.Sums["bytes"]}
+	if l.Refused != "" {
+		return all
+	}
+	for name, fact := range l.Facts {
+		if fact != "" {
+			all[name] = fact
+		}
+	}
+	for name, sum := range l.Sums {
+		all[name] = sum
+	}
+	return all
+}
+
+// WithFiles returns the same table, which gets the lines of a file that was sent before from read.
+func (t *Table) WithFiles(read func(ctx context.Context, name string) (Lines, error)) *Table {
+	view := *t
+	view.files = read
+	return &view
+}
+
+// linesOf returns the lines of a request that carries calls, apart from an upload.
+func (t *Table) linesOf(ctx context.Context, m Method, body any) (Lines, error) {
+	if m.lines == nil || m.File() {
+		return Lines{}, nil
+	}
+	if m.lines.list != "" {
+		lines := newLines()
+		for _, item := range formula.Items(body, m.lines.list) {
+			text, err := json.Marshal(item)
+			if err != nil {
+				return lines, err
+			}
+			t.addCall(&lines, m.lines, item, len(text))
+		}
+		return lines, nil
+	}
+	name, err := m.lines.sent.String(formula.Env{"body": body})
+	switch {
+	case err != nil:
+		return Lines{}, err
+	case name == "":
+		return Lines{}, errors.New("it names no file")
+	case t.files == nil:
+		return Lines{}, fmt.Errorf("the lines of file %.100q are not known", name)
+	}
+	return t.files(ctx, name)
+}
+
+// ReadFile adds up the lines of the first file in a multipart/form-data body, which it reads to its
+// end, one line at a time.
+func (t *Table) ReadFile(method string, h http.Header, body io.Reader) Lines {
+	lines, spec := newLines(), t.methods[method].lines
+	_, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	parts := multipart.NewReader(body, params["boundary"])
+	for range maxParts {
+		part, err := parts.NextPart()
+		if err != nil {
+			lines.Refused = "the request has no file"
+			break
+		}
+		if part.FileName() == "" {
+			continue
+		}
+		r := &eventReader{max: maxAnswer, lines: true, handle: func(_ string, data []byte) {
+			doc, err := any(nil), error(nil)
+			if lines.Refused == "" {
+				if doc, err = untrusted.Decode(trimBody(data), jsonBounds); err != nil {
+					lines.refuse(errors.New("it is not JSON, or not unambiguous"))
+				}
+			}
+			t.addCall(&lines, spec, doc, len(data))
+		}}
+		_, err = io.Copy(writerFunc(r.write), part)
+		r.close()
+		switch {
+		case err != nil:
+			lines.Refused = "the file broke off"
+		case r.tooLong > 0:
+			lines.Refused = fmt.Sprintf("a line is longer than %d bytes", maxAnswer)
+		}
+		break
+	}
+	_, _ = io.Copy(io.Discard, body)
+	return lines
+}
+
+// writerFunc is an io.Writer that never fails.
+type writerFunc func([]byte)
+
+// Write passes the bytes on.
+func (w writerFunc) Write(p []byte) (int, error) {
+	w(p)
+	return len(p), nil
+}
+
+// refuse notes the first call without a price.
+func (l *Lines) refuse(err error) {
+	if l.Refused == "" {
+		l.Refused = fmt.Sprintf("call %.0f: %v", l.Sums["count"]+1, err)
+	}
+}
+
+// addCall adds one call of so many bytes.
+func (t *Table) addCall(l *Lines, spec *calls, item any, size int) {
+	if l.Refused == "" {
+		if err := t.priceCall(l, spec, item, size); err != nil {
+			l.refuse(err)
+		}
+	}
+	l.Sums["count"]++
+	l.Sums["bytes"] += float64(size)
+}
+
+// priceCall adds the most that a call can take.
+func (t *Table) priceCall(l *Lines, spec *calls, item any, size int) error {
+	route, err := spec.route.String(formula.Env{"item": item})
+	verb, path, ok := strings.Cut(route, " ")
+	to, err2 := url.ParseRequestURI(path)
+	body, found := formula.Find(item, spec.body)
+	if err != nil || !ok || err2 != nil || !found {
+		return errors.New("it names no call")
+	}
+	r := &http.Request{Method: verb, URL: to, Header: http.Header{}}
+	id, err := t.Method(r)
+	if err != nil {
+		return err
+	}
+	m := t.methods[id]
+	if m.lines != nil {
+		return fmt.Errorf("%s cannot be part of another call", id)
+	}
+	q, err := t.quote(context.Background(), m, r, body, size, nil)
+	if err != nil {
+		return err
+	}
+	for _, c := range q.Costs {
+		l.Sums[quota.WholeOf(c.Bucket)] += float64(max(c.Units, c.Most))
+	}
+	for _, n := range m.numbers {
+		value, _ := q.env[n.name].(float64)
+		l.Sums[n.name] += value
+	}
+	for _, name := range m.facts {
+		fact, _ := q.env[name].(string)
+		if before, ok := l.Facts[name]; ok && before != fact {
+			fact = ""
+		}
+		l.Facts[name] = fact
+	}
+	return nil
+}
+
+// FileName returns the name that a successful response gives to the file of an upload, or "".
+func (t *Table) FileName(method string, answer []byte) string {
+	m := t.methods[method]
+	doc, err := untrusted.Decode(bytes.TrimSpace(answer), jsonBounds)
+	if !m.File() || err != nil {
+		return ""
+	}
+	env := formula.Env{}
+	answerNames(env, http.StatusOK, nil, doc, len(answer))
+	name, _ := m.lines.file.String(env)
+	return name
+}
+
+// File reports whether requests of the method have a file, see Method.File.
+func (t *Table) File(method string) bool { return t.methods[method].File() }
+
+// File reports whether the body has a file, whose lines later calls refer to.
+func (m Method) File() bool { return m.lines != nil && m.lines.file != nil }

@@ -1,0 +1,238 @@
+package meter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+)
+
+// A call that ends after its response, such as a batch, is noted in the journal of the host until a
+// response to another request reports the end: one of a client, or one of Watch. The note's name is
+// the path of that request. The process that replaces the note by a line of what the call used
+// settles it, under the ID in the note. Without a settlement, the hold lapses.
+
+// ongoing is a note of a call that has not ended yet.
+type ongoing struct {
+	Booking quota.Booking // of what is held
+	Quote   costs.Saved
+	Results bool // the call has ended, and its results are to be read line by line
+}
+
+// note notes the call whose end a request for the path reports, and extends its hold until then.
+func (e *exchange) note(path string) {
+	t := e.gate
+	lapse, _ := e.quote.Pending()
+	call := ongoing{Booking: t.Budget.NewBooking(e.decision, e.call, e.quote.Lapse),
+		Quote: e.quote.Save()}
+	text, err := json.Marshal(call)
+	ctx, done := context.WithTimeout(context.WithoutCancel(e.ctx), settleTime)
+	defer done()
+	if err == nil && t.Budget.Journal == nil {
+		err = quota.ErrNoJournal
+	}
+	now := time.Now()
+	if err == nil {
+		err = t.Budget.Journal.Note(ctx, quota.Note{Name: path, Text: string(text), Due: now,
+			Until: now.Add(2 * lapse)}) // a settlement is still booked after the lapse
+	}
+	if err != nil {
+		e.log().Error("cannot note a call that goes on: the most that it can take is booked when "+
+			"its hold lapses", "poll", path, "error", err)
+	}
+	if e.decision.Reservation == "" || e.decision.Unmetered {
+		return
+	}
+	if _, err = t.Budget.Extend(ctx, e.decision.Reservation, lapse); err != nil {
+		e.log().Warn("cannot extend the hold of a call that goes on", "error", err)
+	}
+}
+
+// beginsMore reports whether later calls refer to what the response names: a call that goes on, or
+// a file.
+func (e *exchange) beginsMore(resp *http.Response) bool {
+	return (e.lines != nil || e.quote.Async()) &&
+		strings.Contains(resp.Header.Get("Content-Type"), "json")
+}
+
+// readFirst reads a response before the caller does, so that a process that is killed then has
+// noted what the caller knows. Of a response that is too long, the caller reads as usual.
+func (e *exchange) readFirst(resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFirst))
+	if err == nil && len(body) == maxFirst {
+		resp.Body = &answer{exchange: e, body: struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(body), resp.Body), resp.Body}}
+		return nil
+	}
+	resp.Body.Close()
+	e.observe(body)
+	if err != nil {
+		e.end(broken)
+		return fmt.Errorf("the answer of the upstream broke off: %w", err)
+	}
+	e.noteFile(body)
+	e.end(complete)
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+const maxFirst = 8 << 20 // bytes
+
+// awaited observes a response that may report the end of a call in the journal.
+type awaited struct {
+	call ongoing
+	name string // of the note
+	seen *costs.Observation
+}
+
+// await starts to observe a response for the call that it is about.
+func (e *exchange) await(resp *http.Response) {
+	t := e.gate
+	if !t.Table.Async() || t.Budget.Journal == nil || e.r.Method != http.MethodGet ||
+		resp.StatusCode != http.StatusOK {
+		return
+	}
+	a := awaited{name: strings.TrimSuffix(e.r.URL.Path, "/")}
+	note, err := t.Budget.Journal.Noted(e.ctx, a.name)
+	var quote costs.Quote
+	if err == nil {
+		if err = json.Unmarshal([]byte(note.Text), &a.call); err == nil {
+			quote, err = t.Table.Resume(a.call.Quote)
+		}
+	}
+	switch {
+	case errors.Is(err, quota.ErrNoNote):
+		return
+	case err != nil:
+		t.Log.Warn("cannot read the note of a call that goes on", "poll", a.name, "error", err)
+		return
+	case a.call.Results:
+		a.seen = quote.ObserveLines(resp.Header)
+	default:
+		a.seen = quote.Observe(resp.StatusCode, resp.Header)
+	}
+	e.awaited = &a
+}
+
+// observe reads the next bytes of the response.
+func (e *exchange) observe(p []byte) {
+	e.seen.Write(p)
+	if e.awaited != nil {
+		e.awaited.seen.Write(p)
+	}
+}
+
+// report settles the call that the response, which is complete, is about, if it has ended. If the
+// usage is not in the response, the results are read next.
+func (e *exchange) report() {
+	if e.awaited == nil {
+		return
+	}
+	a, t := e.awaited, e.gate
+	out := a.seen.Close()
+	if !out.Done {
+		return
+	}
+	line := a.call.Booking
+	line.Call.Costs = out.Costs
+	var next *quota.Note
+	if len(out.Missing) > 0 && out.Results != "" && !a.call.Results {
+		a.call.Results = true
+		text, err := json.Marshal(a.call)
+		if err == nil {
+			now := time.Now()
+			next = &quota.Note{Name: out.Results, Text: string(text), Due: now,
+				Until: now.Add(resultsTime)}
+		}
+	} else {
+		t.warnMissing(line.Call.Method, out.Missing)
+	}
+	err := t.Budget.Journal.Resolve(e.ctx, a.name, &line, next)
+	switch {
+	case err == nil && next == nil:
+		e.book(func(ctx context.Context) error {
+			_, err := t.Budget.Book(ctx, line)
+			return err
+		})
+	case err != nil && !errors.Is(err, quota.ErrNoNote):
+		t.Log.Warn("cannot settle a call that has ended, retrying later", "poll", a.name,
+			"error", err)
+	}
+}
+
+const (
+	resultsTime = 48 * time.Hour   // after which nobody reads the results of a call
+	pollTime    = 10 * time.Minute // for one response
+	lookAfter   = 5 * time.Second
+)
+
+// Watch asks the upstream for the state of noted calls, until ctx ends. Each request is charged
+// like any other. Of several processes with one journal, one asks.
+func (t *Transport) Watch(ctx context.Context) {
+	if !t.Table.Async() || t.Budget.Journal == nil {
+		return
+	}
+	for t.Poll(ctx, time.Now()); quota.Pause(ctx, lookAfter); {
+		t.Poll(ctx, time.Now())
+	}
+}
+
+// Poll asks once for the state of each noted call that is due.
+func (t *Transport) Poll(ctx context.Context, now time.Time) {
+	for ctx.Err() == nil {
+		note, err := t.Budget.Journal.DueNote(ctx, now)
+		if err == nil {
+			err = t.ask(ctx, note)
+		}
+		switch {
+		case errors.Is(err, quota.ErrNoNote):
+			return
+		case err != nil && ctx.Err() == nil:
+			t.Log.Info("cannot ask for the state of a call, retrying later", "poll", note.Name,
+				"error", err)
+			if note.Name == "" {
+				return
+			}
+		}
+	}
+}
+
+// ask sends the request for the state of a call. The response is observed as any other.
+func (t *Transport) ask(ctx context.Context, note quota.Note) error {
+	ctx, done := context.WithTimeout(ctx, pollTime)
+	defer done()
+	var call ongoing
+	if err := json.Unmarshal([]byte(note.Text), &call); err != nil {
+		return err
+	}
+	quote, err := t.Table.Resume(call.Quote)
+	if err != nil {
+		return err
+	}
+	to := url.URL{Scheme: t.Scheme, Host: t.Host, Path: note.Name}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
+	if err != nil {
+		return err
+	}
+	_, headers := quote.Pending()
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	resp, err := t.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
+}

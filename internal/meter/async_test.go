@@ -1,0 +1,369 @@
+package meter_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/quota"
+)
+
+// later is a clock that was put forward far enough for every note to be due.
+func later() time.Time { return time.Now().Add(time.Hour) }
+
+// openJobs wires a gate with a journal.
+func openJobs(t testing.TB, name string) *metered {
+	t.Helper()
+	m := openMetered(t, name, limitOn("tokens", 1e9), quota.Limit{Bucket: "money",
+		Units: 1e11, Window: quota.Window{Calendar: "month", Zone: time.UTC}},
+		quota.Limit{Bucket: "batch_tokens", Units: 1e11, Window: quota.Sliding(24 * time.Hour)},
+		quota.Limit{Bucket: "batched", Units: 1e6, Window: quota.Sliding(24 * time.Hour)})
+	m.standin.Prices = map[string]float64{"input": 0.25, "output": 2, "cached": 0.025, "training": 1.5}
+	if name == "anthropic" {
+		m.standin.Prices = map[string]float64{"input": 3, "output": 15, "cached": 0.3}
+	}
+	m.journal(t, filepath.Join(t.TempDir(), "journal.db"))
+	return m
+}
+
+func (m *metered) journal(t testing.TB, path string) {
+	j := &ledger.Journal{Path: path, Ledger: "ledger", Credential: "key1"}
+	t.Cleanup(func() { j.Close() })
+	m.Budget.Journal = j
+}
+
+// restarted is another process on the same host and ledger.
+func (m *metered) restarted(t testing.TB) *metered {
+	t.Helper()
+	table, err := costs.Shipped().Upstream(m.Table.Upstream)
+	must(t, err)
+	next := &metered{standin: m.standin, server: m.server, log: m.log}
+	next.gate(t, table, m.Budget.Ledger, m.Budget.Limits)
+	next.journal(t, m.Budget.Journal.(*ledger.Journal).Path)
+	return next
+}
+
+// advance puts the stand-in's clock forward.
+func (m *metered) advance(t testing.TB, by string) {
+	t.Helper()
+	resp, err := http.Post(m.server.URL+"/standin/settings", "application/json",
+		strings.NewReader(fmt.Sprintf(`{"advance":%q}`, by)))
+	must(t, err)
+	resp.Body.Close()
+}
+
+// get returns a document.
+func (m *metered) get(t testing.TB, path string) map[string]any {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", m.server.URL+path, nil)
+	must(t, err)
+	r.Header.Set("Anthropic-Version", "2023-06-01")
+	return m.document(t, r)
+}
+
+func (m *metered) document(t testing.TB, r *http.Request) (doc map[string]any) {
+	t.Helper()
+	status, body, err := m.send(r)
+	must(t, err)
+	m.settled(t)
+	_ = json.Unmarshal([]byte(body), &doc) // results are several
+	if status >= 400 {
+		t.Logf("%s %s: %d %s", r.Method, r.URL.Path, status, body)
+	}
+	return doc
+}
+
+// upload uploads a file and returns its ID.
+func (m *metered) upload(t testing.TB, purpose, lines string) string {
+	t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	file, err := form.CreateFormFile("file", "lines.jsonl")
+	must(t, err)
+	_, _ = io.WriteString(file, lines)
+	must(t, form.WriteField("purpose", purpose))
+	must(t, form.Close())
+	r := m.post(t.Context(), "/v1/files", body.String())
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	id, _ := m.document(t, r)["id"].(string)
+	return id
+}
+
+const (
+	chatLine = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-5-mini",` +
+		`"max_completion_tokens":200,"messages":[{"role":"user","content":"[[output:40]][[cached:9]]"}]}}` + "\n"
+	responseLine = `{"custom_id":"b","method":"POST","url":"/v1/responses","body":{"model":"gpt-5-mini",` +
+		`"max_output_tokens":200,"input":"[[output:31]]"}}` + "\n"
+	message = `{"custom_id":"c","params":{"model":"claude-sonnet-4-5","max_tokens":200,` +
+		`"messages":[{"role":"user","content":"[[output:40]][[cached:7]]"}]}}`
+	tuning = `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]}` + "\n"
+)
+
+// work is what goes on after its response, by what begins it.
+type work struct {
+	api, name, path, buckets string
+	begin                    func(t testing.TB, m *metered) (id string)
+}
+
+func (w work) get() string { return "/v1/" + w.path + "/" }
+
+var works = []work{
+	{"openai", "response", "responses", "tokens money", func(t testing.TB, m *metered) string {
+		doc := m.document(t, m.post(t.Context(), "/v1/responses",
+			`{"model":"gpt-5-mini","input":"[[output:50]]","background":true}`))
+		return doc["id"].(string)
+	}},
+	{"openai", "batch", "batches", "batch_tokens money", func(t testing.TB, m *metered) string {
+		file := m.upload(t, "batch", strings.Repeat(chatLine, 3)+responseLine)
+		doc := m.document(t, m.post(t.Context(), "/v1/batches", fmt.Sprintf(
+			`{"input_file_id":%q,"endpoint":"/v1/responses","completion_window":"24h"}`, file)))
+		return doc["id"].(string)
+	}},
+	{"openai", "fine-tuning", "fine_tuning/jobs", "money", func(t testing.TB, m *metered) string {
+		file := m.upload(t, "fine-tune", strings.Repeat(tuning, 40))
+		doc := m.document(t, m.post(t.Context(), "/v1/fine_tuning/jobs", fmt.Sprintf(
+			`{"training_file":%q,"model":"gpt-4.1-nano-2025-04-14"}`, file)))
+		return doc["id"].(string)
+	}},
+	{"anthropic", "messages", "messages/batches", "batched money", func(t testing.TB, m *metered) string {
+		doc := m.document(t, m.post(t.Context(), "/v1/messages/batches",
+			`{"requests":[`+message+`,`+message+`,`+message+`]}`))
+		return doc["id"].(string)
+	}},
+}
+
+func onWorks(t *testing.T, test func(*testing.T, work, *metered)) {
+	for _, w := range works {
+		t.Run(w.name, func(t *testing.T) { test(t, w, openJobs(t, w.api)) })
+	}
+}
+
+// TestWorkThatEndsLater: what such a call can take is held until its end is reported, and booked
+// once, however often that is asked for, in any process.
+func TestWorkThatEndsLater(t *testing.T) {
+	onWorks(t, func(t *testing.T, w work, m *metered) {
+		id := w.begin(t, m)
+		held := m.held(t, "money")
+		m.get(t, w.get()+id)
+		m.get(t, w.get()+"none")
+		if held == 0 || m.held(t, "money") != held || m.booked(t, "money") != 0 {
+			t.Errorf("%d are held, %d after a look at it, %d booked", held, m.held(t, "money"),
+				m.booked(t, "money"))
+		}
+		m.advance(t, "1h")
+		next := m.restarted(t)
+		next.get(t, w.get()+id)
+		next.get(t, w.get()+id)
+		next.Poll(t.Context(), later()) // reads Anthropic's results
+		next.agrees(t, strings.Fields(w.buckets)...)
+		m.Poll(t.Context(), later())
+		m.get(t, w.get()+id)
+		m.agrees(t, strings.Fields(w.buckets)...)
+		if billed := m.standin.Counts().Units["money"]; billed == 0 || billed > held {
+			t.Errorf("the stand-in billed %d, %d were held", billed, held)
+		}
+		if log := m.log.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, "level=ERROR") {
+			t.Error(log)
+		}
+	})
+}
+
+// TestPoll: nobody but the gate asks for the end.
+func TestPoll(t *testing.T) {
+	onWorks(t, func(t *testing.T, w work, m *metered) {
+		w.begin(t, m)
+		m.Poll(t.Context(), later())
+		if m.held(t, "money") == 0 {
+			t.Error("nothing is held before the end")
+		}
+		m.advance(t, "1h")
+		m.Poll(t.Context(), later().Add(time.Hour))
+		m.agrees(t, strings.Fields(w.buckets)...)
+	})
+}
+
+// TestTwoProcessesSeeTheEnd: both get the same response at once, and one of them settles it.
+func TestTwoProcessesSeeTheEnd(t *testing.T) {
+	onWorks(t, func(t *testing.T, w work, m *metered) {
+		id := w.begin(t, m)
+		m.advance(t, "1h")
+		both := []*metered{m, m.restarted(t), m.restarted(t), m.restarted(t)}
+		var arrived sync.WaitGroup
+		arrived.Add(len(both))
+		var asked atomic.Int32
+		m.server.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			recorded := httptest.NewRecorder()
+			m.standin.ServeHTTP(recorded, r)
+			if asked.Add(1) <= int32(len(both)) {
+				arrived.Done()
+				arrived.Wait()
+			}
+			for name, values := range recorded.Header() {
+				rw.Header()[name] = values
+			}
+			rw.WriteHeader(recorded.Code)
+			rw.Write(recorded.Body.Bytes())
+		})
+		var all sync.WaitGroup
+		for _, of := range both {
+			all.Go(func() { of.get(t, w.get()+id) })
+		}
+		all.Wait()
+		for _, of := range both {
+			of.Poll(t.Context(), later())
+			of.settled(t)
+		}
+		m.agrees(t, "money")
+	})
+}
+
+// TestCancelledWork: what was done before is booked.
+func TestCancelledWork(t *testing.T) {
+	for _, w := range works[1:] {
+		t.Run(w.name, func(t *testing.T) {
+			m := openJobs(t, w.api)
+			id := w.begin(t, m)
+			m.document(t, m.post(t.Context(), w.get()+id+"/cancel", ""))
+			m.Poll(t.Context(), later())
+			m.Poll(t.Context(), later().Add(time.Hour))
+			m.agrees(t, "money")
+			if m.standin.Counts().Units["money"] == 0 {
+				t.Error("the stand-in billed nothing")
+			}
+		})
+	}
+}
+
+// TestResultsOfABatch: where the batch does not report its usage, the lines of its output do; and
+// where nothing does, the most is booked.
+func TestResultsOfABatch(t *testing.T) {
+	m := openJobs(t, "openai")
+	id := works[1].begin(t, m)
+	m.advance(t, "1h")
+	m.faults(t, "no-usage@3")
+	m.get(t, "/v1/batches/"+id)
+	m.faults(t)
+	m.Poll(t.Context(), later())
+	m.agrees(t, "money", "batch_tokens")
+
+	m = openJobs(t, "openai")
+	id = works[1].begin(t, m)
+	held := m.held(t, "money")
+	m.advance(t, "1h")
+	m.faults(t, "no-usage")
+	m.get(t, "/v1/batches/"+id)
+	m.Poll(t.Context(), later())
+	if m.held(t, "money") != 0 || m.booked(t, "money") != held {
+		t.Errorf("%d are held, %d booked, want %d", m.held(t, "money"), m.booked(t, "money"), held)
+	}
+}
+
+// TestResponsesThatAreNoEnd: a response that is cut short, an error or anything else settles
+// nothing, and is asked for again.
+func TestResponsesThatAreNoEnd(t *testing.T) {
+	onWorks(t, func(t *testing.T, w work, m *metered) {
+		id := w.begin(t, m)
+		held := m.held(t, "money")
+		m.advance(t, "1h")
+		for _, fault := range []string{"401", "429", "500", "html", "drop", "cut", "truncated"} {
+			m.faults(t, fault)
+			r, err := http.NewRequestWithContext(t.Context(), "GET", m.server.URL+w.get()+id, nil)
+			must(t, err)
+			r.Header.Set("Anthropic-Version", "2023-06-01")
+			_, _, _ = m.send(r)
+			m.settled(t)
+			if m.held(t, "money") != held || m.booked(t, "money") != 0 {
+				t.Errorf("%s: %d are held, %d booked", fault, m.held(t, "money"), m.booked(t, "money"))
+			}
+			for _, bucket := range m.Table.BucketNames() {
+				_ = m.Budget.Resume(t.Context(), bucket)
+			}
+		}
+		m.faults(t)
+		m.get(t, w.get()+id)
+		m.Poll(t.Context(), later())
+		m.agrees(t, "money")
+	})
+}
+
+// TestWorkOnALostLedger: the ledger has lost the hold, and gets what the call used all the same.
+func TestWorkOnALostLedger(t *testing.T) {
+	onWorks(t, func(t *testing.T, w work, m *metered) {
+		id := w.begin(t, m)
+		holds, err := m.Budget.Ledger.Reservations(t.Context(), "key1", "money")
+		must(t, err)
+		_, err = m.Budget.Release(t.Context(), holds[0].ID)
+		must(t, err)
+		m.advance(t, "1h")
+		for range 2 {
+			m.get(t, w.get()+id)
+			m.Poll(t.Context(), later())
+			m.settled(t)
+		}
+		m.agrees(t, "money")
+	})
+}
+
+// TestRefusedLines: calls that have no price are refused, and files that are unknown.
+func TestRefusedLines(t *testing.T) {
+	m := openJobs(t, "openai")
+	for lines, why := range map[string]string{
+		chatLine + "no JSON\n":                                           "call 2: it is not JSON",
+		chatLine + `{"custom_id":"b"}` + "\n":                            "call 2: it names no call",
+		strings.Replace(chatLine, "chat", "cat", 1):                      "call 1: POST",
+		strings.Replace(chatLine, `"body":{`, `"body":{"model":"a",`, 1): "call 1: it is not JSON",
+		strings.Replace(chatLine, "chat/completions", "moderations", 1):  "money in the lines is missing",
+	} {
+		file := m.upload(t, "batch", lines)
+		_, _, err := m.send(m.post(t.Context(), "/v1/batches",
+			fmt.Sprintf(`{"input_file_id":%q}`, file)))
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v, want %s", lines, err, why)
+		}
+	}
+	for _, file := range []string{"file-of-another", ""} {
+		_, _, err := m.send(m.post(t.Context(), "/v1/batches",
+			fmt.Sprintf(`{"input_file_id":%q}`, file)))
+		refused(t, err, quota.ErrUnpriced)
+	}
+	_, _, err := m.send(m.post(t.Context(), "/v1/fine_tuning/jobs", fmt.Sprintf(
+		`{"training_file":%q,"model":"gpt-4.1","method":{"type":"reinforcement"}}`,
+		m.upload(t, "fine-tune", tuning))))
+	refused(t, err, quota.ErrUnpriced)
+}
+
+// TestCreationWithoutAResponse: the hold stays, so the most is booked when it lapses.
+func TestCreationWithoutAResponse(t *testing.T) {
+	for _, fault := range []string{"drop", "cut"} {
+		m := openJobs(t, "openai")
+		file := m.upload(t, "batch", chatLine)
+		m.faults(t, fault)
+		_, _, err := m.send(m.post(t.Context(), "/v1/batches", fmt.Sprintf(`{"input_file_id":%q}`, file)))
+		m.settled(t)
+		if err == nil || m.held(t, "money")+m.booked(t, "money") == 0 {
+			t.Errorf("%s: %v, %d are held, %d booked", fault, err, m.held(t, "money"),
+				m.booked(t, "money"))
+		}
+	}
+}
+
+// TestWatchEnds with its context.
+func TestWatchEnds(t *testing.T) {
+	m := openJobs(t, "openai")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m.Watch(ctx)
+}

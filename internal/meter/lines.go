@@ -1,0 +1,95 @@
+package meter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"quotabudget/internal/costs"
+	"quotabudget/internal/quota"
+)
+
+// fileTime is how long the lines of an uploaded file are kept: batches need no older ones.
+const fileTime = 30 * 24 * time.Hour
+
+// readFile adds up the lines of an uploaded file while its request is sent.
+func (e *exchange) readFile() {
+	if e.r.Body == nil || !e.gate.Table.File(e.call.Method) {
+		return
+	}
+	in, out := io.Pipe()
+	e.lines = make(chan costs.Lines, 1)
+	header := e.r.Header
+	go func() {
+		e.lines <- e.gate.Table.ReadFile(e.call.Method, header, in)
+		in.Close()
+	}()
+	e.r = e.r.Clone(e.r.Context())
+	e.r.Body = &tee{e.r.Body, out}
+}
+
+// tee is the body of a request that another reader reads, too.
+type tee struct {
+	io.ReadCloser
+	copy *io.PipeWriter
+}
+
+// Read reads for both. The other reader cannot fail.
+func (t *tee) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	_, _ = t.copy.Write(p[:n])
+	if err != nil {
+		t.copy.CloseWithError(err)
+	}
+	return n, err
+}
+
+// Close ends the other reader, too.
+func (t *tee) Close() error {
+	t.copy.CloseWithError(io.ErrUnexpectedEOF) // unless it has ended
+	return t.ReadCloser.Close()
+}
+
+// noteFile notes the lines of an uploaded file under the name that the response gives to it.
+func (e *exchange) noteFile(answer []byte) {
+	t := e.gate
+	name := t.Table.FileName(e.call.Method, answer)
+	if e.lines == nil || name == "" || t.Budget.Journal == nil {
+		return
+	}
+	var lines costs.Lines
+	select {
+	case lines = <-e.lines:
+	case <-e.ctx.Done():
+		return
+	}
+	text, err := json.Marshal(lines)
+	if err == nil {
+		err = t.Budget.Journal.Note(e.ctx, quota.Note{Name: name, Text: string(text),
+			Until: time.Now().Add(fileTime)})
+	}
+	if err != nil {
+		e.log().Error("cannot note an uploaded file: calls that refer to it will be refused",
+			"file", name, "error", err)
+	}
+}
+
+// file returns the lines of a file that was uploaded before.
+func (t *Transport) file(ctx context.Context, name string) (lines costs.Lines, err error) {
+	err = quota.ErrNoNote
+	var note quota.Note
+	if t.Budget.Journal != nil {
+		note, err = t.Budget.Journal.Noted(ctx, name)
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(note.Text), &lines)
+	}
+	if errors.Is(err, quota.ErrNoNote) {
+		err = fmt.Errorf("file %.100q was not uploaded through a proxy of this host in the last "+
+			"30 days: upload it again", name)
+	}
+	return lines, err
+}

@@ -1,0 +1,76 @@
+package standin
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// messageBatch serves POST /v1/messages/batches.
+func (c *call) messageBatch() {
+	var q struct {
+		Requests []struct {
+			ID     string `json:"custom_id"`
+			Params json.RawMessage
+		}
+	}
+	if !c.parse(&q) {
+		return
+	}
+	var calls []batchCall
+	for _, r := range q.Requests {
+		of, ok := c.part(r.ID, "/v1/messages", r.Params)
+		if !ok {
+			c.invalid("requests: params are not valid")
+			return
+		}
+		calls = append(calls, of)
+	}
+	if len(calls) == 0 {
+		c.invalid("requests: at least one is required")
+		return
+	}
+	if c.admit(one("counting", 1)) {
+		c.ok(c.messageBatchOf(c.addJob(c.id("msgbatch_"), batchTime, job{calls: calls})))
+	}
+}
+
+// begunBatch serves a batch, its results and its cancellation.
+func (c *call) begunBatch() {
+	const prefix = "/v1/messages/batches/"
+	j, rest := c.job(prefix)
+	switch {
+	case j == nil:
+	case rest == "results" && c.now.Before(j.ends):
+		c.fail(http.StatusNotFound, "No results are available yet.")
+	case !c.admit(one("counting", 1)):
+	case rest == "results":
+		c.batchLines(j.calls, func(i int, of batchCall) object {
+			result := object{"type": "canceled"}
+			if i < len(j.done()) {
+				usage := of.anthropicUsage(of.output)
+				usage["service_tier"] = "batch"
+				result = object{"type": "succeeded",
+					"message": object{"model": of.model, "usage": usage}}
+			}
+			return object{"custom_id": of.name, "result": result}
+		})
+	default:
+		c.ok(c.messageBatchOf(j))
+	}
+}
+
+// messageBatchOf returns a batch object.
+func (c *call) messageBatchOf(j *job) object {
+	ended := c.ended(j, func(done []batchCall) []cost {
+		return []cost{c.batchMoney(done), one("batched", int64(len(j.calls)))}
+	})
+	doc := object{"id": j.id, "type": "message_batch", "processing_status": "in_progress",
+		"request_counts": object{"processing": len(j.calls)}, "results_url": nil}
+	if ended {
+		doc["processing_status"] = "ended"
+		doc["request_counts"] = object{"succeeded": len(j.done()),
+			"canceled": len(j.calls) - len(j.done())}
+		doc["results_url"] = "https://api.anthropic.com/v1/messages/batches/" + j.id + "/results"
+	}
+	return doc
+}
