@@ -99,6 +99,7 @@ var owners = []struct {
 	{"github.com/go-json-experiment/json", "untrusted", true},
 	{"github.com/vektah/gqlparser", "costs/formula standin", true},
 	{"github.com/danielgtaylor/huma", "serve", false},
+	{"github.com/modelcontextprotocol/go-sdk", "cmd/quotactl", true},
 	{"github.com/spf13/cobra", "cli cmd/quotactl cmd/ingestor", true},
 }
 

@@ -53,7 +53,8 @@ configuration.`,
 	a.Bind(root)
 	cli.Elsewhere(root, "quotactl", "status", "top", "forecast", "log", "explain", "reservations",
 		"costs", "prove", "spend", "exec", "reserve", "draw", "commit", "settle", "release", "adjust",
-		"reconcile", "suspend", "resume", "proxy", "config", "import", "limits", "ledger", "doctor")
+		"reconcile", "suspend", "resume", "proxy", "mcp", "config", "import", "limits", "ledger",
+		"doctor")
 	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a),
 		requestCommand(a), jobsCommand(a), standinCommand(a), serveCommand(a), chartCommand(a),
 		searchCommand(a), videoCommand(a), purgeCommand(a))

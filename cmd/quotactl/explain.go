@@ -55,23 +55,33 @@ It exits like spend: with 0 if the charge fits, 75 if it does not fit now, 64 if
 
 // explainCall prints what would become of a call.
 func (a *app) explainCall(ctx context.Context, g *gate, call quota.Call) error {
-	if err := g.charged(call.Bucket); err != nil {
-		return err
-	}
-	call.DryRun = true
-	d, err := g.Charge(ctx, call)
+	d, who, err := g.outcome(ctx, call)
 	if err != nil && !d.Never {
 		return err
-	}
-	who, failed := g.taken(ctx, call.Bucket, d)
-	if failed != nil {
-		return failed
 	}
 	of := g.phrasing(ctx, call.Manual, d)
 	if d.Limit != quota.Suspended {
 		of.hint = "" // it would name this command
 	}
 	return a.explained(d, err, who, of)
+}
+
+// outcome returns what would become of a call, and who has taken what it lacks. The decision is
+// valid with an error, too, if the call never fits.
+func (g *gate) outcome(ctx context.Context, call quota.Call) (d quota.Decision, who taken,
+	err error) {
+	if err := g.charged(call.Bucket); err != nil {
+		return d, who, err
+	}
+	call.DryRun = true
+	if d, err = g.Charge(ctx, call); err != nil && !d.Never {
+		return d, who, err
+	}
+	who, failed := g.taken(ctx, call.Bucket, d)
+	if failed != nil {
+		return quota.Decision{}, who, failed
+	}
+	return d, who, err
 }
 
 // taken is who has taken the units of a limit.

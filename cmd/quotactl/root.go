@@ -50,7 +50,8 @@ exhausted: try again later, 77 service account refused, 78 configuration.`,
 	add("look", a.status(), a.top(), a.forecast(), a.log(), a.explain(), a.report(),
 		a.reservations(), a.costs(), a.prove())
 	add("spend", a.spend(), a.exec(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
-		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.serve(), a.standin())
+		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.serve(), a.mcp(),
+		a.standin())
 	add("settings", a.config(), a.imports(), a.limits(), a.ledger(), a.doctor())
 	for _, c := range root.Commands() {
 		if c.GroupID == "" { // version
@@ -86,8 +87,12 @@ func (a *app) open(ctx context.Context) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	budget := report.Journaled(chosen.Budget(l, cfg.Table(chosen), log), cfg, chosen)
-	return &gate{budget, l, cfg, chosen}, nil
+	return a.gate(cfg, l, chosen), nil
+}
+
+func (a *app) gate(cfg *config.Config, l *ledger.Ledger, cred config.Credential) *gate {
+	budget := cred.Budget(l, cfg.Table(cred), a.Logger())
+	return &gate{report.Journaled(budget, cfg, cred), l, cfg, cred}
 }
 
 // with runs work on the open gate, and closes it.
@@ -115,19 +120,11 @@ func (a *app) withBucket(c *cobra.Command, bucket string, work func(*gate) error
 	})
 }
 
-// withLedger runs work on the open ledger, with only the credentials to look at in the
-// configuration: that of --credential, or all.
+// withLedger runs work on the open ledger and the credentials to look at.
 func (a *app) withLedger(ctx context.Context, work func(report.Source) error) error {
-	cfg, err := a.Load(ctx)
+	cfg, err := a.loadChosen(ctx)
 	if err != nil {
 		return err
-	}
-	if a.Credential != "" {
-		chosen, err := a.Chosen(cfg)
-		if err != nil {
-			return err
-		}
-		cfg.Credentials = []config.Credential{chosen}
 	}
 	l, err := ledger.Open(ctx, cfg.Ledger)
 	if err != nil {
@@ -135,6 +132,21 @@ func (a *app) withLedger(ctx context.Context, work func(report.Source) error) er
 	}
 	defer l.Close()
 	return work(report.Source{Config: cfg, Ledger: l})
+}
+
+// loadChosen reads the configuration, with only the credentials to look at: that of --credential,
+// or all.
+func (a *app) loadChosen(ctx context.Context) (*config.Config, error) {
+	cfg, err := a.Load(ctx)
+	if err != nil || a.Credential == "" {
+		return cfg, err
+	}
+	chosen, err := a.Chosen(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Credentials = []config.Credential{chosen}
+	return cfg, nil
 }
 
 // charged refuses a bucket of which no units can be taken: one without a limit, or a split one,

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/serve"
+)
+
+func (a *app) mcp() *cobra.Command {
+	var allowSpend bool
+	c := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the budget to AI agents, over standard input and output",
+		Long: `mcp is a server of the Model Context Protocol on standard input and output. Its tools
+status, explain and forecast read the budget. With --allow-spend, hold sets units aside before a
+call, and settle books what the call used.
+
+It ends with its input, or at Ctrl-C.`,
+		Example: `  quotactl mcp
+  claude mcp add quota -- quotactl mcp --allow-spend`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.serveAgent(c.Context(), c.InOrStdin(), allowSpend)
+		},
+	}
+	c.Flags().BoolVar(&allowSpend, "allow-spend", false, "offer hold and settle, too")
+	return c
+}
+
+func (a *app) serveAgent(ctx context.Context, in io.Reader, allowSpend bool) error {
+	cfg, err := a.loadChosen(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return err
+	}
+	desk := &agentDesk{app: a, Source: report.Source{Config: cfg, Ledger: l}}
+	server, err := desk.server(allowSpend)
+	if err == nil {
+		err = server.Run(ctx, newLines(in, a.Stdout))
+		if ctx.Err() != nil {
+			err = nil
+		}
+	}
+	return errors.Join(err, l.Close())
+}
+
+// agentDesk answers the tools of an agent.
+type agentDesk struct {
+	*app
+	report.Source
+	api http.Handler // of the ledger over HTTP
+}
+
+func (d *agentDesk) server(allowSpend bool) (*mcp.Server, error) {
+	version, _ := report.Version()
+	instructions := "Budgets of API quotas. Times are UTC, units are whole numbers by bucket."
+	if !allowSpend {
+		instructions += " This server only reads: quotactl mcp --allow-spend offers hold and settle."
+	}
+	s := mcp.NewServer(&mcp.Implementation{Name: "quotactl", Version: version},
+		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
+			Tools: &mcp.ToolCapabilities{}}}) // the list of tools never changes
+	addTool(s, "status", "How much of each limit is used, held and left, and when units come free",
+		true, func(ctx context.Context, _ struct{}) (any, error) { return d.Status(ctx) })
+	addTool(s, "forecast", "Whether each bucket lasts to its reset, or when it runs dry", true,
+		func(ctx context.Context, in forecastInput) (any, error) {
+			forecasts, err := d.Forecasts(ctx, in.Bucket)
+			return report.NewForecastList(forecasts), err
+		})
+	addTool(s, "explain", "Whether a call fits now, when it will, and who has taken the units",
+		true, d.explainTo)
+	if !allowSpend {
+		return s, nil
+	}
+	charging := &serve.Server{Source: func() report.Source { return d.Source }, Log: d.Logger()}
+	var err error
+	d.api, err = charging.Handler()
+	addTool(s, "hold", "Set aside the most that a call can take, before it is sent. Do not send the "+
+		"call if this is denied. A hold that is not settled in time becomes a charge", false, d.hold)
+	addTool(s, "settle", "Book what a call used of a hold: 0 units if it was never sent", false,
+		d.settle)
+	return s, err
+}
+
+// addTool adds a tool whose result is JSON.
+func addTool[In any](s *mcp.Server, name, description string, reads bool,
+	answer func(context.Context, In) (any, error)) {
+	harmless := false
+	tool := &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{
+		ReadOnlyHint: reads, DestructiveHint: &harmless}}
+	mcp.AddTool(s, tool, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (
+		*mcp.CallToolResult, any, error) {
+		out, err := answer(ctx, in)
+		if refused := (*refusedCall)(nil); errors.As(err, &refused) {
+			return &mcp.CallToolResult{IsError: true}, refused.problem, nil
+		}
+		return nil, out, err
+	})
+}
+
+type forecastInput struct {
+	Bucket string `json:"bucket,omitempty" jsonschema:"only this bucket; all if left out"`
+}
+
+type explainInput struct {
+	Credential string `json:"credential,omitempty" jsonschema:"needed if there are several"`
+	Bucket     string `json:"bucket,omitempty" jsonschema:"default if left out"`
+	Units      int64  `json:"units,omitempty" jsonschema:"units to take; 1 if left out"`
+}
+
+func (d *agentDesk) explainTo(ctx context.Context, in explainInput) (any, error) {
+	cred, err := d.Config.Credential(in.Credential)
+	if err != nil {
+		return nil, err
+	}
+	call := quota.Call{Bucket: in.Bucket, Units: in.Units}
+	if in.Bucket == "" {
+		call.Bucket = quota.DefaultBucket
+	}
+	if in.Units == 0 {
+		call.Units = 1
+	}
+	decision, who, err := d.gate(d.Config, d.Ledger, cred).outcome(ctx, call)
+	if err != nil && !decision.Never {
+		return nil, err
+	}
+	return explanation{report.NewDecision(decision, true), who.by}, nil
+}
+
+type agentHold struct {
+	Credential string            `json:"credential,omitempty" jsonschema:"needed if there are several"`
+	Method     string            `json:"method,omitempty" jsonschema:"sets the costs"`
+	Count      int64             `json:"count,omitempty" jsonschema:"calls of method; 1 if left out"`
+	Bucket     string            `json:"bucket,omitempty" jsonschema:"default if left out"`
+	Units      int64             `json:"units,omitempty" jsonschema:"units of bucket"`
+	Costs      map[string]int64  `json:"costs,omitempty" jsonschema:"units by bucket"`
+	TTL        string            `json:"ttl" jsonschema:"how long the hold lasts: 90s, 10m, 2h"`
+	Labels     map[string]string `json:"labels,omitempty" jsonschema:"kept in the log"`
+	Note       string            `json:"note,omitempty"`
+	ID         string            `json:"id,omitempty" jsonschema:"the same id again: the same hold"`
+}
+
+func (d *agentDesk) hold(ctx context.Context, in agentHold) (any, error) {
+	id := in.ID
+	in.ID = ""
+	return d.post(ctx, "/v1/holds", id, struct {
+		agentHold
+		Lapse quota.Lapse `json:"lapse"`
+	}{in, quota.LapseCharge})
+}
+
+type agentSettlement struct {
+	Hold  string           `json:"hold" jsonschema:"as hold returned it"`
+	Costs map[string]int64 `json:"costs" jsonschema:"units used, by bucket"`
+}
+
+func (d *agentDesk) settle(ctx context.Context, in agentSettlement) (any, error) {
+	return d.post(ctx, "/v1/holds/"+url.PathEscape(in.Hold)+"/settlements", "",
+		map[string]any{"costs": in.Costs})
+}
+
+// post sends a request to the API of the ledger, whose refusal is a *refusedCall.
+func (d *agentDesk) post(ctx context.Context, path, key string, body any) (any, error) {
+	status, text, err := serve.Call(ctx, d.api, path, key, body)
+	if err == nil && status/100 != 2 {
+		err = &refusedCall{text}
+	}
+	return json.RawMessage(text), err
+}
+
+// refusedCall is a problem that the API answers with.
+type refusedCall struct{ problem json.RawMessage }
+
+func (r *refusedCall) Error() string { return string(r.problem) }
