@@ -72,13 +72,19 @@ func runPython(t *testing.T, proxy, media string) []byte {
 	return run(t, dir, python, program, media)
 }
 
+// modules lets programs of Node in a folder import what npm has installed.
+func modules(t *testing.T, dir string) {
+	t.Helper()
+	installed, err := filepath.Abs("node/node_modules")
+	must(t, err)
+	must(t, os.Symlink(installed, filepath.Join(dir, "node_modules")))
+}
+
 func runNode(t *testing.T, proxy, media string) []byte {
 	dir := t.TempDir()
 	program := write(t, dir, "client.js",
 		snippet(t, manual, "js", proxy)+read(t, "testdata/client.js"))
-	modules, err := filepath.Abs("node/node_modules")
-	must(t, err)
-	must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	modules(t, dir)
 	need(t, dir, "node", "-e", "require('@googleapis/youtube')")
 	return run(t, dir, "node", program, media)
 }

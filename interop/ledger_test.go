@@ -17,19 +17,21 @@ import (
 	"testing"
 )
 
-// ledgerServer is quotactl serve on a ledger with 100 units an hour.
+// ledgerServer is quotactl serve on a ledger with one limit.
 type ledgerServer struct {
 	*station
 	server   *process
 	goClient string // the program of the Go client
 }
 
-func startLedger(t *testing.T, token string) *ledgerServer {
+const hourly = "{bucket: default, units: 100, window: 1h}"
+
+func startLedger(t *testing.T, limit, token string) *ledgerServer {
 	t.Helper()
 	bin := build(t)
 	run(t, root, "go", "build", "-o", filepath.Join(bin, "ledger"), "./interop/testdata/ledger")
 	dir := t.TempDir()
-	text := "credentials: [{name: a1, limits: [{bucket: default, units: 100, window: 1h}]}]\n"
+	text := "credentials: [{name: a1, limits: [" + limit + "]}]\n"
 	if token != "" {
 		must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("it "+token+" charge\n"), 0o600))
 		text += "serve: {token_file: tokens}\n"
@@ -83,7 +85,7 @@ var languages = []string{"go", "python", "node"}
 // TestLedgerClients plays each scenario of recovery with each client: what is in the ledger at its
 // end is what the calls used, once.
 func TestLedgerClients(t *testing.T) {
-	s := startLedger(t, "a-token-of-some-length")
+	s := startLedger(t, hourly, "a-token-of-some-length")
 	front := newLossy(t, s.server.address)
 	total := 0
 	for _, language := range languages {
@@ -121,7 +123,7 @@ func TestLedgerClients(t *testing.T) {
 // TestLedgerClientsAway loses every answer to a settlement, or every settlement itself, and
 // restarts the server: the journal has what was used, and the client's next process books it once.
 func TestLedgerClientsAway(t *testing.T) {
-	s := startLedger(t, "")
+	s := startLedger(t, hourly, "")
 	total := 0
 	for _, language := range languages {
 		for _, arrives := range []bool{true, false} {
@@ -152,7 +154,7 @@ func TestLedgerClientsAway(t *testing.T) {
 // TestLedgerTogether has callers in three languages: together they get the limit,
 // exactly.
 func TestLedgerTogether(t *testing.T) {
-	s := startLedger(t, "")
+	s := startLedger(t, hourly, "")
 	var allowed atomic.Int64
 	var callers sync.WaitGroup
 	for i := range 12 {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -192,9 +191,7 @@ func (m *metered) node(t *testing.T, proxy *process, p plan) *client {
 	task, err := json.Marshal(p)
 	must(t, err)
 	dir := t.TempDir()
-	modules, err := filepath.Abs("node/node_modules")
-	must(t, err)
-	must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	modules(t, dir)
 	need(t, dir, "node", "-e", "import('openai')")
 	program := write(t, dir, "client.mjs",
 		snippet(t, guide, "js", proxy.address)+read(t, "testdata/metered.mjs"))
