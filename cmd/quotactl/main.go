@@ -29,5 +29,5 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 	getenv func(string) string) int {
 	a := &app{cli.Common{Stdout: stdout, Stderr: stderr, Getenv: getenv}}
-	return a.Execute(ctx, a.root(), args)
+	return a.Execute(ctx, a.root(args), args)
 }

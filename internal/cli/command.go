@@ -24,7 +24,7 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd(args...)
 	groups(root)
-	help(root)
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetUsageTemplate(usageTemplate(root))
 	root.SetHelpFunc(printHelp)
 	err := run(ctx, root, args)

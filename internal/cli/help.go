@@ -9,19 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const helpColumns = 80
-
-// help wraps the help of a command and its subcommands at helpColumns, and keeps the shell from
-// completing file names.
-func help(c *cobra.Command) {
-	for _, sub := range c.Commands() {
-		help(sub)
-	}
-	c.Long = wrap(c.Long, helpColumns)
-	if c.ValidArgsFunction == nil && !c.HasSubCommands() {
-		c.ValidArgsFunction = cobra.NoFileCompletions
-	}
-}
+const helpColumns = 80 // width of help
 
 func usageTemplate(root *cobra.Command) string {
 	return strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ",
@@ -31,7 +19,8 @@ func usageTemplate(root *cobra.Command) string {
 // printHelp prints the help of a command. Lines that neither wrap nor the template could break,
 // such as items of a list, are broken within their column.
 func printHelp(c *cobra.Command, _ []string) {
-	text := strings.TrimRight(cmp.Or(c.Long, c.Short), " \n") + "\n\n" + c.UsageString()
+	text := strings.TrimRight(cmp.Or(wrap(c.Long, helpColumns), c.Short), " \n") + "\n\n" +
+		c.UsageString()
 	for line := range strings.Lines(text) {
 		io.WriteString(c.OutOrStdout(), hang(strings.TrimSuffix(line, "\n"), helpColumns)+"\n")
 	}

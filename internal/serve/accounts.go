@@ -179,7 +179,6 @@ func (p *site) accounts(ctx context.Context) (all []*account, more []string, err
 			all = append(all, a)
 		}
 	}
-	p.sources.readLedger()
 	return all, more, nil
 }
 

@@ -47,14 +47,13 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 
 // catalogue registers the operations that read the catalogue, and those of short links.
 func (s *Server) catalogue(api huma.API) {
-	charts := reader{s, api, s.sources.readCatalogue}
-	get(charts, "/v1/regions", "Which regions there are, and how old their charts are", s.regions)
-	get(charts, "/v1/charts/{region}", "The chart of a region, now or at a moment", s.chart)
-	get(charts, "/v1/charts/{region}/history", "The charts of a region, newest first", s.history)
-	get(charts, "/v1/charts/{region}/changes", "What changed between two charts", s.changes)
-	get(charts, "/v1/videos/{id}", "A video, and how its names and counters changed", s.video)
-	get(charts, "/v1/search", "Find videos by title, channel, tag or description", s.search)
-	get(charts, "/v1/sweeps", "Which runs fetched charts, newest first", s.sweeps)
+	get(s, api, "/v1/regions", "Which regions there are, and how old their charts are", s.regions)
+	get(s, api, "/v1/charts/{region}", "The chart of a region, now or at a moment", s.chart)
+	get(s, api, "/v1/charts/{region}/history", "The charts of a region, newest first", s.history)
+	get(s, api, "/v1/charts/{region}/changes", "What changed between two charts", s.changes)
+	get(s, api, "/v1/videos/{id}", "A video, and how its names and counters changed", s.video)
+	get(s, api, "/v1/search", "Find videos by title, channel, tag or description", s.search)
+	get(s, api, "/v1/sweeps", "Which runs fetched charts, newest first", s.sweeps)
 	s.links(api)
 }
 
@@ -68,24 +67,16 @@ type output[T any] struct {
 // lastModified formats the time of a change for the header.
 func lastModified(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
 
-// reader is what methods read.
-type reader struct {
-	*Server
-	api  huma.API
-	read func() // notes that it could be read
-}
-
-// get registers a method that reads a source.
-func get[I, O any](s reader, path, summary string,
+// get registers an operation that reads the catalogue or the ledger.
+func get[I, O any](s *Server, api huma.API, path, summary string,
 	answer func(context.Context, *I) (*output[O], error), more ...func(*huma.Operation)) {
-	huma.Get(s.api, path, func(ctx context.Context, in *I) (*output[O], error) {
+	huma.Get(api, path, func(ctx context.Context, in *I) (*output[O], error) {
 		out, err := answer(ctx, in)
 		if err != nil {
 			return nil, s.problem(ctx, err)
 		}
-		s.read()
 		return out, nil
-	}, append([]func(*huma.Operation){limited(s.api), func(o *huma.Operation) {
+	}, append([]func(*huma.Operation){limited(api), func(o *huma.Operation) {
 		o.Summary, o.Errors = summary, []int{400, 404, 422, 500}
 	}}, more...)...)
 }
@@ -119,7 +110,7 @@ func (s *Server) problem(ctx context.Context, err error) huma.StatusError {
 	case errors.Is(err, catalog.ErrNotFound):
 		return huma.Error404NotFound(err.Error())
 	case ctx.Err() == nil:
-		s.sources.failed(err)
+		s.logFailure(err)
 	}
 	switch {
 	case errors.Is(err, quota.ErrUnreachable):
@@ -128,4 +119,13 @@ func (s *Server) problem(ctx context.Context, err error) huma.StatusError {
 		return huma.Error503ServiceUnavailable("the ledger cannot be used: the server's log says why")
 	}
 	return huma.Error500InternalServerError("the catalogue or the ledger cannot be read now")
+}
+
+// logFailure logs that the ledger or the catalogue cannot be read, each at most once a minute.
+func (s *Server) logFailure(err error) {
+	sometimes, text := &s.catalogFailed, "cannot read the catalogue"
+	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {
+		sometimes, text = &s.ledgerFailed, "cannot read the ledger"
+	}
+	sometimes.Do(func() { s.Log.Error(text, "error", err) })
 }

@@ -77,7 +77,7 @@ func (p *site) board(ctx context.Context, r *http.Request, now time.Time) (page,
 		body.Budgets = true
 		if err := p.fillBoard(ctx, body, now); err != nil {
 			if ctx.Err() == nil { // else the client has disconnected
-				p.sources.failed(err)
+				p.logFailure(err)
 			}
 			body.Headline, body.Grade = "The ledger cannot be read", "bad"
 			body.Trouble = "Budgets, forecast and ticks are missing here; " +

@@ -16,17 +16,17 @@ import (
 
 // budgets registers the operations that are private on a public server.
 func (s *Server) budgets(api huma.API) {
-	private, ledger := s.private(api), reader{s, api, s.sources.readLedger}
-	get(ledger, "/v1/budgets", "What is left of each quota, as quotactl status says it", s.status,
+	private := s.private(api)
+	get(s, api, "/v1/budgets", "What is left of each quota, as quotactl status says it", s.status,
 		private)
-	get(ledger, "/v1/forecast", "When each bucket will run dry, as quotactl forecast says it",
+	get(s, api, "/v1/forecast", "When each bucket will run dry, as quotactl forecast says it",
 		s.forecast, private)
-	get(ledger, "/v1/plan", "What the schedule will spend from now on, as ingestor plan says it",
+	get(s, api, "/v1/plan", "What the schedule will spend from now on, as ingestor plan says it",
 		s.plan, private)
 	orNull(api, "Plan", "first_lost", "suggestion")
 	orNull(api, "DayPlan", "first_lost")
-	get(ledger, "/v1/log", "Who spent units, added up by a label", s.log, private)
-	get(ledger, "/v1/log/entries", "The newest charges, newest first", s.entries, private)
+	get(s, api, "/v1/log", "Who spent units, added up by a label", s.log, private)
+	get(s, api, "/v1/log/entries", "The newest charges, newest first", s.entries, private)
 }
 
 // orNull documents that properties which are objects may be null: the library does not see that

@@ -80,7 +80,6 @@ func (p *site) chartAt(ctx context.Context, region string, at time.Time) (*chart
 	if err != nil {
 		return nil, err
 	}
-	p.sources.readCatalogue()
 	body := &chartBody{Chart: chart}
 	if body.Earlier, err = p.Catalog.History(ctx, region, chart.ID, 24); err != nil {
 		return nil, err

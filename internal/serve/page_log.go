@@ -93,7 +93,6 @@ func (p *site) log(ctx context.Context, r *http.Request, now time.Time) (page, e
 	if err != nil {
 		return page{}, err
 	}
-	p.sources.readLedger()
 	return page{Title: "Log", Section: "log", Live: true, Body: body}, nil
 }
 

@@ -30,7 +30,6 @@ func (p *site) tiles(ctx context.Context, heads int) ([]regionTile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.sources.readCatalogue()
 	tiles := make([]regionTile, len(states))
 	for i, state := range states {
 		tile := regionTile{RegionState: state}

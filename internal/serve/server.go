@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/time/rate"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/limit"
@@ -31,15 +32,16 @@ type Server struct {
 	Guard   *limit.Guard // limits requests; nil for no limits and no decisions
 	Log     *slog.Logger
 
-	sources  *sources
 	site     *site
 	accounts accounts
+
+	ledgerFailed, catalogFailed rate.Sometimes
 }
 
 // Handler answers everything that is served.
 func (s *Server) Handler() (http.Handler, error) {
 	mux := http.NewServeMux()
-	s.sources = &sources{log: s.Log}
+	s.ledgerFailed.Interval, s.catalogFailed.Interval = time.Minute, time.Minute
 	document := s.api(mux).OpenAPI()
 	text, err := document.MarshalJSON()
 	if err != nil {
