@@ -120,7 +120,6 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 			"error", err)
 	}
 	defer context.AfterFunc(ctx, show.interrupted)()
-	show.begin()
 	sum, err := sweep.Execute(ctx)
 	show.end()
 	file.look(st, sum)

@@ -1,128 +1,70 @@
 package main
 
 import (
-	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
-	"time"
-
-	"github.com/jedib0t/go-pretty/v6/progress"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/ingest"
+	"quotabudget/internal/words"
 )
 
-// show reports on a sweep while it runs: with bars on a terminal, with a log line for each event
-// otherwise.
-type show struct {
-	log      *slog.Logger
-	stderr   io.Writer
-	bars     progress.Writer // nil without a terminal, or where lines of a log are wanted
-	ended    chan struct{}   // closed when the bars are drawn for the last time
-	trackers map[string]*progress.Tracker
-	pages    int
+// progress reports on a sweep while it runs: on a terminal with a line for each region and one for
+// the page under way, else with a log line for each event.
+type progress struct {
+	log   *slog.Logger
+	w     io.Writer // nil without a terminal, or if a log is wanted
+	pages int
 }
 
-func newProgress(a *app, cfg *config.Config) *show {
-	s := &show{log: a.Logger(), stderr: a.Stderr, pages: cfg.Ingest.Pages,
-		ended: make(chan struct{}), trackers: make(map[string]*progress.Tracker)}
+// clearLine moves to the beginning of the line and clears it.
+const clearLine = "\r\x1b[K"
+
+func newProgress(a *app, cfg *config.Config) *progress {
+	p := &progress{log: a.Logger(), pages: cfg.Ingest.Pages}
 	if !cli.IsTerminal(a.Stderr) || a.LogFormat == "json" || a.LogLevel == "debug" ||
 		a.Getenv("TERM") == "dumb" {
-		return s
+		return p
 	}
-	s.bars = progress.NewWriter()
-	s.bars.SetOutputWriter(a.Stderr)
-	s.bars.SetStyle(progress.StyleBlocks)
-	s.bars.SetTrackerLength(20)
-	s.bars.SetTrackerPosition(progress.PositionRight)
-	s.bars.SetMessageLength(16)
-	s.bars.SetUpdateFrequency(50 * time.Millisecond)
-	s.bars.SetNumTrackersExpected(len(cfg.Ingest.Regions))
-	s.bars.Style().Visibility.ETA = false
-	s.bars.Style().Visibility.Percentage = false
+	p.w = a.Stderr
 	common := a.Common
-	common.Stderr = logAbove{s.bars, a.Stderr}
+	common.Stderr = logAbove{a.Stderr}
 	if common.LogLevel == "info" {
-		common.LogLevel = "warn" // the bars show the rest
+		common.LogLevel = "warn" // the lines of the regions show the rest
 	}
-	s.log = common.Logger()
-	return s
+	p.log = common.Logger()
+	return p
 }
 
-var pageUnits = progress.Units{Notation: " pages",
-	NotationPosition: progress.UnitsNotationPositionAfter, Formatter: progress.FormatNumber}
-
-func (s *show) begin() {
-	if s.bars != nil {
-		go func() {
-			defer close(s.ended)
-			s.bars.Render()
-		}()
-	}
-}
-
-func (s *show) watch(e ingest.Event) {
-	if s.bars == nil {
-		return
-	}
-	t := s.trackers[e.Region]
-	if t == nil {
-		t = &progress.Tracker{Message: e.Region, Total: int64(s.pages), Units: pageUnits}
-		s.trackers[e.Region] = t
-		s.bars.AppendTracker(t)
-	}
-	t.SetValue(int64(e.Pages))
-	switch e.Outcome {
-	case "":
-	case ingest.Complete:
-		t.UpdateTotal(int64(e.Pages)) // it may have had fewer pages than could be read
-		t.MarkAsDone()
+func (p *progress) watch(e ingest.Event) {
+	switch {
+	case p.w == nil:
+	case e.Outcome == "":
+		fmt.Fprintf(p.w, "%s%s: page %d of %d", clearLine, e.Region, e.Pages, p.pages)
 	default:
-		t.UpdateMessage(e.Region + " " + string(e.Outcome))
-		t.MarkAsErrored()
+		fmt.Fprintf(p.w, "%s%s: %s, %s\n", clearLine, e.Region, e.Outcome,
+			words.Plural(int64(e.Pages), "page"))
 	}
 }
 
-func (s *show) interrupted() {
-	const text = "ending after the page under way; a second signal ends at once"
-	if s.bars == nil {
-		s.log.Warn(text)
-		return
-	}
-	io.WriteString(s.stderr, "\r") // over the ^C of the terminal, which would shift the bars
-	s.bars.SetPinnedMessages(text)
+func (p *progress) interrupted() {
+	p.log.Warn("ending after the page under way; a second signal ends at once")
 }
 
-// end draws the last state, and waits until it is drawn.
-func (s *show) end() {
-	if s.bars == nil {
-		return
-	}
-	for _, t := range s.trackers {
-		if !t.IsDone() {
-			t.MarkAsErrored()
-		}
-	}
-	for { // a Stop before the drawing has begun does nothing
-		s.bars.Stop()
-		select {
-		case <-s.ended:
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
+func (p *progress) end() {
+	if p.w != nil {
+		io.WriteString(p.w, clearLine)
 	}
 }
 
-type logAbove struct {
-	bars   progress.Writer
-	stderr io.Writer
-}
+// logAbove writes log lines over the line of the page under way.
+type logAbove struct{ w io.Writer }
 
 func (l logAbove) Write(line []byte) (int, error) {
-	if !l.bars.IsRenderInProgress() {
-		return l.stderr.Write(line)
+	if _, err := fmt.Fprintf(l.w, "%s%s", clearLine, line); err != nil {
+		return 0, err
 	}
-	l.bars.Log("%s", bytes.TrimRight(line, "\n"))
 	return len(line), nil
 }

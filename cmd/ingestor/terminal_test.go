@@ -20,14 +20,14 @@ func TestProgressOnATerminal(t *testing.T) {
 		shows string
 		hides string
 	}{
-		{"bars", []string{"TERM=xterm"}, nil, "GB               ... done! [2 pages in ",
+		{"lines", []string{"TERM=xterm"}, nil, "GB: complete, 2 pages\r\n",
 			"level=INFO"},
-		{"no colour", []string{"TERM=xterm", "NO_COLOR=1"}, nil, "... done! [2 pages in ", "[2m"},
+		{"no colour", []string{"TERM=xterm", "NO_COLOR=1"}, nil, "page 1 of 2", "[2m"},
 		{"a ledger that is none", []string{"TERM=xterm", "QUOTA_LEDGER=sqlite:/dev/null/x"}, nil,
-			"... fail! [0 pages in ", "goroutine"},
-		{"a dumb one", []string{"TERM=dumb"}, nil, "level=INFO", "done!"},
+			"cannot be reached", "goroutine"},
+		{"a dumb one", []string{"TERM=dumb"}, nil, "level=INFO", "page 1"},
 		{"logs as JSON", []string{"TERM=xterm"}, []string{"--log-format", "json"},
-			`"msg":"region done"`, "done!"},
+			`"msg":"region done"`, "page 1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			watcher, screen := clitest.Terminal(t, 120)

@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,8 +22,8 @@ const fetchTimeout = 30 * time.Second
 // readFeed reads a file or fetches a URL, and returns its day.
 func readFeed(ctx context.Context, source string) (data []byte, day string, err error) {
 	if strings.HasPrefix(source, "http://") || strings.HasPrefix(source, "https://") {
-		got, err := fetchFeed(ctx, source, "")
-		return got.Data, today(), err
+		data, err = fetchFeed(ctx, source)
+		return data, today(), err
 	}
 	data, err = config.ReadPipe(ctx, source, feed.MaxBytes)
 	if err != nil {
@@ -37,18 +36,18 @@ func readFeed(ctx context.Context, source string) (data []byte, day string, err 
 	return data, day, nil
 }
 
-// fetchFeed fetches a feed, unless it has the ETag still.
-func fetchFeed(ctx context.Context, address, tag string) (feed.Fetched, error) {
+// fetchFeed fetches a feed.
+func fetchFeed(ctx context.Context, address string) ([]byte, error) {
 	where, err := url.Parse(address)
 	if err != nil {
-		return feed.Fetched{}, cli.Usagef("%w", err)
+		return nil, cli.Usagef("%w", err)
 	}
-	got, err := feed.Fetch(ctx, &http.Client{Timeout: fetchTimeout}, where, tag)
+	data, err := feed.Fetch(ctx, &http.Client{Timeout: fetchTimeout}, where)
 	if err != nil {
 		err = &cli.Coded{Code: cli.ExitUnavailable, Err: fmt.Errorf(
 			"cannot fetch prices from %s: %w; the rows stay as they are", where.Host, err)}
 	}
-	return got, err
+	return data, err
 }
 
 // feedLists returns the lists in force, or of --into, with a table that names its feed.
@@ -78,49 +77,20 @@ func (a *app) feedLists(ctx context.Context, f importFlags) (lists []*listFile, 
 	return lists, nil
 }
 
-// update fetches the feeds of the lists, and imports those that have changed. A feed that cannot be
-// fetched holds up no other.
+// update fetches the feeds of the lists and imports them. A feed that cannot be fetched holds up no
+// other.
 func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) error {
-	cfg, err := a.Load(ctx)
-	if err != nil {
-		return err
-	}
-	known, path := map[string]feed.Fetched{}, "" // as of the last --write
-	if cfg.StateDir != "" {
-		path = filepath.Join(cfg.StateDir, "feeds.json")
-		if text, err := os.ReadFile(path); err == nil {
-			json.Unmarshal(text, &known) // without it, every feed is compared
-		}
-	}
-	var changed []*listFile
 	var failed error
-	responses := map[string]feed.Fetched{} // by URL and ETag: several lists may have one feed
-	for _, l := range lists {
-		key := l.path + " " + l.table.Feed.URL
-		request := l.table.Feed.URL + " " + known[key].ETag
-		r, ok := responses[request]
-		if !ok {
-			if r, err = fetchFeed(ctx, l.table.Feed.URL, known[key].ETag); err != nil {
-				failed = errors.Join(failed, err)
-			}
-			responses[request] = r
+	feeds := map[string][]byte{} // by URL: several lists may have one feed
+	fetched := slices.DeleteFunc(lists, func(l *listFile) bool {
+		data, known := feeds[l.table.Feed.URL]
+		if !known {
+			var err error
+			data, err = fetchFeed(ctx, l.table.Feed.URL)
+			failed, feeds[l.table.Feed.URL] = errors.Join(failed, err), data
 		}
-		if r.Data != nil && r.Sum != known[key].Sum {
-			l.data, l.day = r.Data, today()
-			changed = append(changed, l)
-			known[key] = r
-		}
-	}
-	err = errors.Join(a.importFeeds(f, changed), failed)
-	if err != nil || !f.write || path == "" {
-		return err
-	}
-	text, err := json.Marshal(known)
-	if err == nil {
-		err = os.MkdirAll(cfg.StateDir, 0o700)
-	}
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, text, 0o600)
+		l.data, l.day = data, today()
+		return data == nil
+	})
+	return errors.Join(a.importFeeds(f, fetched), failed)
 }

@@ -103,8 +103,7 @@ func (a *app) costsUpdate() *cobra.Command {
 		Use:   "update",
 		Short: "Compare the price lists with the data sets that they name",
 		Long: `update does what import does, for each table of the price lists in force that names its
-feed. A feed that has not changed since its rows were written is not compared again. If a feed cannot
-be fetched, the rows stay as they are, and the command exits with 69.`,
+feed. If a feed cannot be fetched, the rows stay as they are, and the command exits with 69.`,
 		Example: `  quotactl costs update
   quotactl costs update --write   # from cron`,
 		Args: cli.Args(),
@@ -269,29 +268,6 @@ func (c *feedChanges) add(l *listFile, d feed.Difference, consent bool) {
 	if d.Refused != "" && !consent {
 		c.Refused = append(c.Refused, refusedRow{l.list.Upstream, d.Row, d.Refused})
 	}
-}
-
-// replaceFile replaces a file in one step.
-func replaceFile(path, text string) error {
-	path, err := filepath.EvalSymlinks(path) // a link stays one
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".costs-*.yaml")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name()) // if it was not renamed
-	_, err = temporary.WriteString(text)
-	err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(), temporary.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), path)
 }
 
 func (a *app) sayChanges(c feedChanges, wrote bool) error {

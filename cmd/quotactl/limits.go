@@ -158,14 +158,7 @@ func (a *app) writeLimits(ctx context.Context, g *gate, changes []importedLimit)
 		return cli.Hint(errors.New("there is no quota.yaml to write to"),
 			"quotactl config init writes one")
 	}
-	path, err := filepath.EvalSymlinks(g.cfg.File) // a link stays one
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return cmp.Or(err, fmt.Errorf("%s is not a file that can be written", path))
-	}
+	path := g.cfg.File
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -178,14 +171,27 @@ func (a *app) writeLimits(ctx context.Context, g *gate, changes []importedLimit)
 	if _, err := search.Load(ctx); err != nil {
 		return cli.Hint(err, "%s is left as it was", path)
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".quota-*.yaml")
+	return replaceFile(path, next)
+}
+
+// replaceFile replaces a regular file in one step. A link stays one.
+func replaceFile(path, text string) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return cmp.Or(err, fmt.Errorf("%s is not a file that can be written", path))
+	}
+	temporary, err := os.CreateTemp(filepath.Dir(path), ".quotactl-*.yaml")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temporary.Name()) // if it was not renamed
-	_, err = temporary.WriteString(next)
-	if err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(),
-		temporary.Close()); err != nil {
+	_, err = temporary.WriteString(text)
+	err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(), temporary.Close())
+	if err != nil {
 		return err
 	}
 	return os.Rename(temporary.Name(), path)
