@@ -96,7 +96,11 @@ func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in i
 	}
 	lines, problems := schedule.ParseCrontab(string(text), system)
 	im := importer{app: a, flags: f, jobs: []importedJob{}}
-	im.unread(problems)
+	for _, p := range problems { // others than ours may have any schedule
+		if len(im.callsOf(p.CronLine)) > 0 {
+			im.problems = append(im.problems, p)
+		}
+	}
 	err = a.withLedger(ctx, func(src report.Source) error {
 		im.src = src
 		return im.read(ctx, lines)
@@ -117,7 +121,7 @@ func readAll(file string, in io.Reader) ([]byte, error) {
 
 // finish prints the jobs, and names the lines that could not be read.
 func (im *importer) finish() error {
-	for _, p := range im.sorted() {
+	for _, p := range im.problems {
 		fmt.Fprintf(im.Stderr, "quotactl: %s, line %d: skipped: %s\n", words.Plain(im.flags.source),
 			p.Number, words.Plain(p.Text))
 	}
@@ -130,7 +134,11 @@ func (im *importer) finish() error {
 		err = im.Print(struct {
 			Jobs []importedJob `json:"jobs"`
 		}{im.jobs}, func() error {
-			_, err := io.WriteString(im.Stdout, "jobs:\n"+im.text())
+			text := "jobs:\n"
+			for _, j := range im.jobs {
+				text += j.text()
+			}
+			_, err := io.WriteString(im.Stdout, text)
 			return err
 		})
 	}

@@ -55,34 +55,28 @@ type importer struct {
 	problems []schedule.CronProblem
 }
 
-func (im *importer) sorted() []schedule.CronProblem {
-	slices.SortStableFunc(im.problems, func(a, b schedule.CronProblem) int {
-		return cmp.Compare(a.Number, b.Number)
-	})
-	return im.problems
-}
-
 func (im *importer) read(ctx context.Context, lines []schedule.CronLine) error {
 	for _, l := range lines {
-		calls, err := im.callsOf(l)
-		for _, c := range calls {
-			var j importedJob
-			if j, err = im.job(ctx, l, c); err == nil {
+		for _, c := range im.callsOf(l) {
+			j, err := im.job(ctx, l, c)
+			if err == nil {
 				err = im.check(ctx, j)
 			}
+			if away, ok := errors.AsType[*ledgerError](err); ok {
+				return away.error
+			}
 			if err != nil {
+				im.problems = append(im.problems,
+					schedule.CronProblem{CronLine: l, Text: err.Error()})
 				break
 			}
 			j.Name = im.unused(j.Name)
 			im.jobs = append(im.jobs, j)
 		}
-		if away, ok := errors.AsType[*ledgerError](err); ok {
-			return away.error
-		}
-		if err != nil {
-			im.problems = append(im.problems, schedule.CronProblem{CronLine: l, Text: err.Error()})
-		}
 	}
+	slices.SortStableFunc(im.problems, func(a, b schedule.CronProblem) int {
+		return cmp.Compare(a.Number, b.Number)
+	})
 	return nil
 }
 
@@ -130,15 +124,6 @@ func (im *importer) unused(name string) string {
 	return free
 }
 
-// unread adds the lines without a schedule that run a metered command, and ignores others.
-func (im *importer) unread(problems []schedule.CronProblem) {
-	for _, p := range problems {
-		if calls, err := im.callsOf(p.CronLine); len(calls) > 0 || err != nil {
-			im.problems = append(im.problems, p)
-		}
-	}
-}
-
 // ledgerError is an error of the ledger, not of a line.
 type ledgerError struct{ error }
 
@@ -157,7 +142,7 @@ func (im *importer) job(ctx context.Context, l schedule.CronLine,
 func (im *importer) exec(ctx context.Context, j *importedJob, call invocation) error {
 	sub := &app{cli.Common{Stdout: io.Discard, Stderr: io.Discard,
 		Getenv: func(name string) string { return call.env[name] }}}
-	root := sub.root(nil)
+	root := sub.root([]string{"exec"})
 	root.SetFlagErrorFunc(cli.FlagError)
 	c, rest, err := root.Find(call.words)
 	if err != nil || c.Name() != "exec" {
@@ -239,19 +224,12 @@ func (im *importer) credential(flags cli.Common, c invocation, usual string) (co
 // sameFile reports whether two paths name one file. cron starts a command in the home folder, to
 // which its paths are relative.
 func sameFile(own, ours, home string) bool {
-	ours, _ = filepath.Abs(ours)
-	found, _ := os.Stat(ours)
-	for _, folder := range []string{home, ""} {
-		path := own
-		if !filepath.IsAbs(path) {
-			path, _ = filepath.Abs(filepath.Join(folder, own))
-		}
-		info, err := os.Stat(path)
-		if filepath.Clean(path) == ours || err == nil && os.SameFile(info, found) {
-			return true
-		}
+	if !filepath.IsAbs(own) {
+		own = filepath.Join(home, own)
 	}
-	return false
+	a, err := os.Stat(own)
+	b, failed := os.Stat(ours)
+	return err == nil && failed == nil && os.SameFile(a, b)
 }
 
 // learn adds what the log says of a job, and what it holds where only the log does.
@@ -294,15 +272,7 @@ func shownCosts(costs []quota.Cost) []shownCost {
 	return shown
 }
 
-// text formats the jobs as items of a list in YAML.
-func (im *importer) text() string {
-	var b strings.Builder
-	for _, j := range im.jobs {
-		b.WriteString(j.text())
-	}
-	return b.String()
-}
-
+// text formats a job as an item of a list in YAML.
 func (j importedJob) text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
