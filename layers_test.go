@@ -29,7 +29,6 @@ client:
 quota:
 quota/quotatest: ledger quota
 regions: words
-retryafter:
 share: quota schedule
 words:
 grammar: words
