@@ -160,7 +160,7 @@ func (d *Daemon) waiting() (n int64) {
 
 // logShares logs the lanes' shares, once for each of the upstream's days on which units are
 // short.
-func (d *Daemon) logShares(p Policy, shares share.Shares) {
+func (d *Daemon) logShares(p Policy, shares []share.Share, until time.Time) {
 	_, reset := p.Day.Bounds(time.Now())
 	credential := p.Budget.Credential
 	d.mu.Lock()
@@ -170,14 +170,10 @@ func (d *Daemon) logShares(p Policy, shares share.Shares) {
 	if logged {
 		return
 	}
-	until := shares.Until.UTC().Truncate(time.Second)
-	for _, s := range shares.Lanes {
-		d.Log.Warn("units are short", "until", until, "region", s.Title(), "weight", s.Weight,
-			"priority", s.Priority, "entitled", s.Entitled, "spent", s.Spent, "wants", s.Wants,
-			"runs", s.Runs, "remaining", s.Remaining)
-	}
-	for _, loan := range share.Loans(shares.Lanes) {
-		d.Log.Info("units are left to another region", "from", loan.From, "to", loan.To,
-			"units", loan.Units)
+	for _, s := range shares {
+		d.Log.Warn("units are short", "until", until.UTC().Truncate(time.Second),
+			"region", s.Title(), "weight", s.Weight, "priority", s.Priority,
+			"entitled", s.Entitled, "spent", s.Spent, "wants", s.Wants, "runs", s.Runs,
+			"remaining", s.Remaining)
 	}
 }

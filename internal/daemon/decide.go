@@ -10,25 +10,6 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Shares returns what each lane of a credential may take of the tightest limit. It is false while
-// enough is left for every coming tick, or if no lane spends from the credential.
-func (c *Config) Shares(ctx context.Context, credential string) (share.Shares, bool, error) {
-	p, ok := c.policyOf(credential)
-	if !ok {
-		return share.Shares{}, false, nil
-	}
-	s, err := c.snapshot(ctx, p, "")
-	if err != nil {
-		return share.Shares{}, false, err
-	}
-	book, err := s.book(ctx)
-	if err != nil {
-		return share.Shares{}, false, err
-	}
-	shares, short := book.Shares(s.at.UnixMicro(), s.left)
-	return shares, short, nil
-}
-
 // policyOf returns the policy of the first lane that spends from a credential.
 func (c *Config) policyOf(credential string) (Policy, bool) {
 	for _, l := range c.Lanes {

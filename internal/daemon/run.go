@@ -86,9 +86,8 @@ func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
 		return false, err
 	}
 	if decision.Short {
-		if shares, short := book.Shares(s.at.UnixMicro(), s.left); short {
-			l.d.logShares(s.Policy, shares)
-		}
+		shares, until := book.Shares(s.at.UnixMicro(), s.left)
+		l.d.logShares(s.Policy, shares, until)
 	}
 	switch {
 	case decision.Run:

@@ -30,7 +30,7 @@ const Soon = time.Second
 //
 // Do not ask again for a tick that has begun and is only resumed.
 func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
-	d := Decision{Run: true, Lane: &b.rule.Lanes[lane], Cost: b.rule.Cost(lane)}
+	d := Decision{Run: true, Lane: &b.rule.Lanes[lane], Cost: b.lanes[lane].cost}
 	d.Free = math.MaxInt64
 	for i := range b.limits {
 		l := &b.limits[i]
@@ -61,42 +61,6 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 		}
 	}
 	return d
-}
-
-// short divides what is left, and reports whether a limit leaves too little for all coming ticks.
-func (b *Book) short(d *division, at, left int64) bool {
-	d.left = left
-	enough := b.plenty(d, at, left)
-	if !enough {
-		b.moveTo(at)
-		b.open(d)
-		enough = !d.window.slides && d.window.wanted-b.past <= left
-	}
-	if enough != d.enough {
-		d.enough = enough
-		b.changes++
-	}
-	if enough {
-		return false
-	}
-	b.divide(d, at, left)
-	return d.cut.short
-}
-
-// plenty reports whether left covers more ticks than can come until the reset, or within the
-// length of a sliding window. Then the ticks need not be counted.
-func (b *Book) plenty(d *division, at, left int64) bool {
-	ahead := d.limit.Window.Length.Microseconds()
-	if d.limit.Window.IsCalendar() {
-		_, end := d.day(at)
-		ahead = end - at
-	}
-	for _, r := range b.rates {
-		if left -= min(mulDiv(ahead/r.every+2, r.units, 1), never/4); left < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // room returns the units free at until for a run of cost units at the moment at, if nothing else

@@ -15,8 +15,8 @@ const Memory = quota.Retention
 const (
 	grain  = int64(quota.Grain / time.Microsecond)
 	memory = int64(Memory / time.Microsecond)
-	// forget is the age at which charges may be dropped. It exceeds the longest window.
-	forget = 40 * 24 * int64(time.Hour/time.Microsecond)
+	// mostGrains is more than the longest window has.
+	mostGrains = 40 * 144
 )
 
 // Others stands for all charges that no lane made.
@@ -30,13 +30,11 @@ type Book struct {
 	all    record // charges of all lanes
 	others record
 
-	costs int64    // one run of each lane, in units
-	unit  int64    // a divisor of every lane's cost
-	rates []demand // the lanes' costs by the time between two ticks
+	costs int64 // one run of each lane, in units
+	unit  int64 // a divisor of every lane's cost
 
 	// Ticks are counted from one decision to the next.
 	now     int64 // µs; ticks up to then are counted
-	soonest int64 // µs; the first tick after now
 	past    int64 // units wanted by the ticks before now, from an arbitrary start
 	present int64 // units wanted by the ticks at now
 	changes int64 // number of changed divisions so far
@@ -45,14 +43,12 @@ type Book struct {
 // laneBook is a book's record of one lane.
 type laneBook struct {
 	record
+	cost  int64 // of a run, in units
 	every int64 // µs; the shortest time between two ticks
 	next  int64 // µs; the first tick after Book.now
 	ticks int64 // ticks up to Book.now, from an arbitrary start
 	turn  turn
 }
-
-// demand is a number of units wanted once per interval.
-type demand struct{ every, units int64 }
 
 // Charge records units of the shared bucket charged by a lane or by Others. Charges are in order
 // of time; at is in Unix microseconds.
@@ -75,65 +71,27 @@ func (b *Book) Charge(lane int, at, units int64) {
 // moment is before the last one or long after it.
 func (b *Book) moveTo(at int64) {
 	if at < b.now || at > b.now+memory {
-		b.restart(at)
-		return
+		b.now, b.past, b.present = at, 0, 0
+		for i := range b.lanes {
+			b.lanes[i].next, b.lanes[i].ticks, b.lanes[i].turn.until = at, 0, math.MinInt64
+		}
+		for i := range b.limits {
+			b.limits[i].window = nil
+		}
 	}
 	if at > b.now {
 		b.past, b.present, b.now = b.past+b.present, 0, at
 	}
-	if at < b.soonest {
-		return
-	}
-	b.soonest = math.MaxInt64
 	for i := range b.lanes {
-		if l := &b.lanes[i]; l.next <= at {
-			b.pass(i)
+		l, lane := &b.lanes[i], &b.rule.Lanes[i]
+		if l.next > at {
+			continue
 		}
-		b.soonest = min(b.soonest, b.lanes[i].next)
-	}
-}
-
-// pass counts the next tick of a lane and any others up to now.
-func (b *Book) pass(lane int) {
-	l, r := &b.lanes[lane], &b.rule.Lanes[lane]
-	passed, last := int64(1), l.next
-	for l.skip(r, l.next); l.next <= b.now && b.now-l.next < 1000*l.every; l.skip(r, l.next) {
-		passed, last = passed+1, l.next
-	}
-	if l.next <= b.now {
-		passed += r.Count(before(l.next), before(b.now+1))
-		last = l.next
-		if r.Count(before(b.now), before(b.now+1)) > 0 {
-			last = b.now
-		}
-		l.skip(r, b.now)
-	}
-	l.ticks += passed
-	cost := b.rule.Cost(lane)
-	if last == b.now {
-		b.present, passed = b.present+cost, passed-1
-	}
-	b.past += passed * cost
-}
-
-// skip moves to the first tick after a moment. It may be a fraction of a µs after it.
-func (l *laneBook) skip(lane *Lane, after int64) {
-	l.next = lane.Next(before(after + 1)).At.UnixMicro()
-}
-
-// restart starts the counts over at a moment.
-func (b *Book) restart(at int64) {
-	b.now, b.past, b.present, b.soonest = at, 0, 0, math.MaxInt64
-	for i := range b.lanes {
-		l, r := &b.lanes[i], &b.rule.Lanes[i]
-		l.ticks = 0
-		l.skip(r, at)
-		l.turn.until = math.MinInt64
-		b.present += r.Count(before(at), before(at+1)) * b.rule.Cost(i)
-		b.soonest = min(b.soonest, l.next)
-	}
-	for i := range b.limits {
-		b.limits[i].window = nil
+		now := lane.Count(before(at), before(at+1))
+		ticks := lane.Count(before(l.next), before(at+1))
+		l.ticks += ticks
+		b.past, b.present = b.past+(ticks-now)*l.cost, b.present+now*l.cost
+		l.next = lane.Next(before(at + 1)).At.UnixMicro()
 	}
 }
 
@@ -169,8 +127,11 @@ func floorGrain(at int64) int64 {
 
 func (r *record) add(at, units int64) {
 	at = floorGrain(at)
-	if len(r.at) == 0 || at > r.newest() {
-		r.drop(at - forget)
+	if n := len(r.at); n == 0 || at > r.newest() {
+		if n > 2*mostGrains {
+			r.at = slices.Delete(r.at, 0, mostGrains)
+			r.before = slices.Delete(r.before, 0, mostGrains)
+		}
 		r.at, r.before = append(r.at, at), append(r.before, r.total)
 	}
 	r.total += units
@@ -179,25 +140,10 @@ func (r *record) add(at, units int64) {
 // newest returns the start of the newest grain.
 func (r *record) newest() int64 { return r.at[len(r.at)-1] }
 
-// drop removes charges older than t, once they are half of all and the slices are full.
-func (r *record) drop(t int64) {
-	n := len(r.at)
-	if n < 64 || n < cap(r.at) || r.at[n/2] >= t {
-		return
-	}
-	r.at, r.before = slices.Clone(r.at[n/2:]), slices.Clone(r.before[n/2:])
-}
-
-// from returns the index of the first grain that begins at t or later. The search starts at the
-// end, because the result is usually near it.
+// from returns the index of the first grain that begins at t or later.
 func (r *record) from(t int64) int {
 	t = floorGrain(t)
-	low, high := len(r.at)-1, len(r.at) // low is before t, high is not
-	for step := 1; low >= 0 && r.at[low] >= t; step *= 2 {
-		low, high = low-step, low
-	}
-	low = max(low, -1)
-	return low + 1 + sort.Search(high-low-1, func(i int) bool { return r.at[low+1+i] >= t })
+	return sort.Search(len(r.at), func(i int) bool { return r.at[i] >= t })
 }
 
 // since returns the units charged from t on, to the grain.

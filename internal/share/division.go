@@ -8,14 +8,13 @@ import (
 )
 
 // never is the interval of a lane that gets no run.
-const never = math.MaxInt64
+const never = math.MaxInt64 / 2
 
 // division is one limit's capacity, divided among the lanes.
 type division struct {
-	limit      quota.Limit
-	index      int     // index in Rule.Limits
-	window     *window // current window; nil before the first decision
-	start, end int64   // the calendar window asked for last
+	limit  quota.Limit
+	index  int     // index in Rule.Limits
+	window *window // current window; nil before the first decision
 
 	left     int64 // units left at the last decision
 	enough   bool  // enough for every coming tick
@@ -26,9 +25,10 @@ type division struct {
 // cut is how a capacity is divided.
 type cut struct {
 	of        int64
-	intervals []int64 // between two runs, in parts of a tick; 0: each tick runs
-	floored   []bool  // the lane's share is no more than its floor
-	short     bool    // some lane's interval is not 0
+	units     []float64 // each lane's share
+	intervals []int64   // between two runs, in parts of a tick; 0: each tick runs
+	floored   []bool    // the lane's share is no more than its floor
+	short     bool      // some lane's interval is not 0
 }
 
 // window is the time whose ticks are counted, in Unix microseconds. A sliding window counts the
@@ -44,7 +44,7 @@ type window struct {
 	wanted     int64   // Book.past after the last tick
 }
 
-// open makes the window that contains now the current one.
+// open makes the window that contains now the current one, and counts its ticks.
 func (b *Book) open(d *division) {
 	at := b.now
 	if w := d.window; w != nil && at < w.until && at >= w.begin {
@@ -52,39 +52,30 @@ func (b *Book) open(d *division) {
 	}
 	w := &window{slides: !d.limit.Window.IsCalendar()}
 	if w.slides {
-		start, end := b.rule.Reset.Bounds(moment(at))
-		w.begin, w.until = start.UnixMicro(), end.UnixMicro()
+		w.begin, w.until = bounds(b.rule.Reset, at)
 		w.start, w.end = w.begin, w.begin+d.limit.Window.Length.Microseconds()
 	} else {
-		w.start, w.end = d.day(at)
+		w.start, w.end = bounds(d.limit.Window, at)
 		w.until = w.end
 		if w.begin = b.firstRun(w.start, at); w.begin == at {
 			w.until = at + 1 // until a lane runs, the window starts over each time
 		}
 	}
-	b.count(w)
-	d.window, d.cut = w, nil
-}
-
-// day returns the calendar day, week or month that contains a moment.
-func (d *division) day(at int64) (start, end int64) {
-	if at < d.start || at >= d.end {
-		start, end := d.limit.Window.Bounds(moment(at))
-		d.start, d.end = start.UnixMicro(), end.UnixMicro()
-	}
-	return d.start, d.end
-}
-
-// count counts the ticks of a window.
-func (b *Book) count(w *window) {
 	w.length, w.wanted = w.end-w.begin, b.past
 	for i := range b.rule.Lanes {
-		l, cost := &b.rule.Lanes[i], b.rule.Cost(i)
+		l, cost := &b.rule.Lanes[i], b.lanes[i].cost
 		n := l.Count(before(w.begin), before(w.end))
 		w.ticks = append(w.ticks, n)
 		w.wants += n * cost
-		w.wanted += l.Count(before(b.now), before(w.end)) * cost
+		w.wanted += l.Count(before(at), before(w.end)) * cost
 	}
+	d.window, d.cut = w, nil
+}
+
+// bounds returns the calendar day, week or month that contains a moment.
+func bounds(w quota.Window, at int64) (start, end int64) {
+	from, to := w.Bounds(moment(at))
+	return from.UnixMicro(), to.UnixMicro()
 }
 
 // firstRun returns when the lanes began to use a day: its start, if any lane ran before the day.
@@ -110,14 +101,28 @@ func (w *window) since(at int64) int64 {
 	return w.start
 }
 
+// short divides what is left, and reports whether a limit leaves too little for all coming ticks.
+func (b *Book) short(d *division, at, left int64) bool {
+	b.moveTo(at)
+	b.open(d)
+	enough := !d.window.slides && d.window.wanted-b.past <= left
+	if enough != d.enough {
+		d.enough = enough
+		b.changes++
+	}
+	d.left = left
+	b.divide(d, at, left)
+	return !enough && d.cut.short
+}
+
 // divide computes each lane's interval. The capacity excludes what others have charged or hold,
 // and any remainder that makes no run.
 func (b *Book) divide(d *division, at, left int64) {
 	w := d.window
 	from := w.since(at)
-	others, lanes := b.others.since(from), b.all.since(from)
+	others := b.others.since(from)
 	capacity := d.limit.Cap(false)
-	held := max(0, capacity-left-others-lanes)
+	held := max(0, capacity-left-others-b.all.since(from))
 	if w.slides { // treat units that leave within a grain as gone
 		others = b.others.since(from + grain)
 	}
@@ -132,46 +137,33 @@ func (b *Book) divide(d *division, at, left int64) {
 
 // cut divides a capacity of a window.
 func (b *Book) cut(w *window, capacity int64) *cut {
-	n := len(b.lanes)
-	c := &cut{of: capacity, intervals: make([]int64, n), floored: make([]bool, n)}
-	claimants, scale := b.claimants(w, capacity)
-	for i, units := range MaxMin(capacity*scale, claimants) {
-		claim := &claimants[i]
-		c.floored[i] = units > 0 && units <= claim.Floor
-		switch cost := b.rule.Cost(i); {
-		case cost > capacity && w.ticks[i] > 0, units == 0 && claim.Demand > 0:
-			c.intervals[i] = never
-		case units >= claim.Demand && claim.Demand <= capacity*scale:
-		default:
-			c.intervals[i] = mulDiv(w.ticks[i]*parts, cost*scale, units)
-			if c.intervals[i] > never/8 {
-				c.intervals[i] = never
+	c := &cut{of: capacity}
+	var claims []claim
+	for i, l := range b.rule.Lanes {
+		demand := float64(w.ticks[i] * b.lanes[i].cost)
+		if b.lanes[i].cost > capacity {
+			demand = 0 // its run does not fit
+		}
+		claims = append(claims, claim{demand, float64(max(l.Weight, 0)), l.Priority,
+			float64(l.floorOf(w))})
+	}
+	c.units = maxMin(float64(capacity), claims)
+	for i, units := range c.units {
+		interval, cost := int64(0), b.lanes[i].cost
+		switch {
+		case cost > capacity && w.ticks[i] > 0, units == 0 && claims[i].demand > 0:
+			interval = never
+		case units < claims[i].demand:
+			interval = int64(min(float64(w.ticks[i]*parts*cost)/units, never))
+			if interval > never/8 {
+				interval = never
 			}
 		}
-		c.short = c.short || c.intervals[i] > 0
+		c.intervals = append(c.intervals, interval)
+		c.floored = append(c.floored, units > 0 && units <= claims[i].floor)
+		c.short = c.short || interval > 0
 	}
 	return c
-}
-
-// claimants returns the lanes' claims for MaxMin, scaled so that a share can be a fraction of a
-// unit.
-func (b *Book) claimants(w *window, capacity int64) (all []Claimant, scale int64) {
-	scale = 1 << 20
-	if capacity >= 1<<40 {
-		scale = 1
-	}
-	for i, l := range b.rule.Lanes {
-		demand := capacity + 1 // any larger demand has the same effect
-		switch cost := b.rule.Cost(i); {
-		case cost > capacity:
-			demand = 0 // its run does not fit
-		case cost == 0 || w.ticks[i] <= capacity/cost:
-			demand = w.ticks[i] * cost
-		}
-		floor := min(l.floorOf(w), capacity)
-		all = append(all, Claimant{demand * scale, l.Weight, l.Priority, floor * scale})
-	}
-	return all, scale
 }
 
 func moment(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

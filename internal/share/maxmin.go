@@ -2,77 +2,90 @@ package share
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
-// Claimant is a claim on the shared units. Negative numbers count as 0.
-type Claimant struct {
-	Demand int64 // units it wants in all, and the most it gets
-	// Weight is its proportion, at most MaxWeight. With 0 it gets only what the others leave.
-	Weight   int64
-	Priority int64 // above the floors, higher priorities are served first
-	Floor    int64 // units it gets first, up to its demand
+// claim is a lane's claim on the shared units.
+type claim struct {
+	demand   float64 // units it wants in all, and the most it gets
+	weight   float64 // its proportion. With 0 it gets only what the others leave.
+	priority int64   // above the floors, higher priorities are served first
+	floor    float64 // units it gets first, up to its demand
 }
 
-// MaxWeight is the largest weight that counts.
-const MaxWeight = 1 << 31
-
-// MaxMin divides capacity among the claimants and returns their units in order. It deals out
-// min(capacity, total demand).
+// maxMin divides capacity among the claims, and returns the units of each.
 //
-// A floor is the least a claimant gets, not an extra: if its weight brings it more, the floor
-// adds nothing. Floors that together exceed the capacity are divided equally, so that the
-// smallest are met first. Units a claimant does not want go to the others by weight. Indivisible
-// units go to the largest remainders, then by order. As with every method of largest remainders,
-// more capacity can cost a claimant one unit when weights differ.
-func MaxMin(capacity int64, claimants []Claimant) []int64 {
-	spans := make([]span, len(claimants))
-	for i, c := range claimants {
-		spans[i] = span{high: max(0, min(c.Floor, c.Demand)), weight: 1}
+// A floor is the least a claim gets, not an extra: if its weight brings it more, the floor adds
+// nothing. Floors that together exceed the capacity are divided equally, so that the smallest are
+// met first. Units that one claim does not want go to the others by weight.
+func maxMin(capacity float64, claims []claim) []float64 {
+	spans := make([]span, len(claims))
+	for i, c := range claims {
+		spans[i] = span{high: min(c.floor, c.demand), weight: 1}
 	}
-	got := fill(capacity, spans)
-	for _, r := range ranks(claimants) {
-		got = fill(capacity, widen(spans, claimants, got, r))
-	}
-	return got
-}
-
-// rank is the order of service: by priority, and claimants without a weight last.
-type rank struct {
-	weighty  bool
-	priority int64
-}
-
-func (c Claimant) rank() rank { return rank{c.Weight > 0, c.Priority} }
-
-// ranks returns the claimants' distinct ranks in order of service.
-func ranks(claimants []Claimant) []rank {
-	all := make([]rank, 0, len(claimants))
-	for _, c := range claimants {
-		if r := c.rank(); !slices.Contains(all, r) {
-			all = append(all, r)
-		}
-	}
-	slices.SortFunc(all, func(a, b rank) int {
-		if a.weighty != b.weighty {
-			if a.weighty {
-				return -1
+	units := fill(capacity, spans)
+	inOrder := slices.SortedFunc(slices.Values(claims), claim.compare)
+	for _, rank := range slices.CompactFunc(inOrder,
+		func(a, b claim) bool { return a.compare(b) == 0 }) {
+		for i, c := range claims {
+			spans[i] = span{low: units[i], high: units[i], weight: c.weight}
+			if c.weight == 0 {
+				spans[i].weight = 1
 			}
-			return 1
+			if c.compare(rank) == 0 {
+				spans[i].high = max(units[i], c.demand)
+			}
 		}
-		return cmp.Compare(b.priority, a.priority)
-	})
-	return all
+		units = fill(capacity, spans)
+	}
+	return units
 }
 
-// widen sets each claimant's lower bound to what it got, and lets the claimants of one rank rise
-// to their demand.
-func widen(spans []span, claimants []Claimant, got []int64, r rank) []span {
-	for i, c := range claimants {
-		spans[i] = span{low: got[i], high: got[i], weight: min(max(c.Weight, 1), MaxWeight)}
-		if c.rank() == r {
-			spans[i].high = max(got[i], c.Demand)
+// compare orders claims by priority, those without a weight last.
+func (c claim) compare(other claim) int {
+	switch {
+	case c.weight > 0 && other.weight == 0:
+		return -1
+	case c.weight == 0 && other.weight > 0:
+		return 1
+	}
+	return cmp.Compare(other.priority, c.priority)
+}
+
+// span is the range of units that one claim can get.
+type span struct{ low, high, weight float64 }
+
+// fill raises all spans together like water, in proportion to their weights, until capacity is
+// used up.
+func fill(capacity float64, spans []span) []float64 {
+	units := make([]float64, len(spans))
+	raise := func(level float64) (sum float64) {
+		for i, s := range spans {
+			units[i] = max(s.low, min(s.high, level*s.weight))
+			sum += units[i]
+		}
+		return sum
+	}
+	low, high := 0.0, 0.0
+	for _, s := range spans {
+		high = max(high, s.high/s.weight)
+	}
+	if raise(high) <= capacity {
+		return units
+	}
+	for range 100 { // more than the bits of a number
+		if middle := (low + high) / 2; raise(middle) <= capacity {
+			low = middle
+		} else {
+			high = middle
 		}
 	}
-	return spans
+	raise(low)
+	return units
+}
+
+// mulDiv returns a*b/c for non-negative numbers, capped at half of math.MaxInt64.
+func mulDiv(a, b, c int64) int64 {
+	return int64(min(float64(a)*float64(b)/float64(c), math.MaxInt64/2))
 }

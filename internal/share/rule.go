@@ -1,7 +1,7 @@
 // Package share decides which ticks run while units are short.
 //
 // A tick runs when enough is left for every coming tick. Otherwise each lane runs at an interval.
-// Its share of a window follows from demand, weight, priority and floor (MaxMin), and
+// Its share of a window follows from demand, weight, priority and floor (maxMin), and
 //
 //	interval = window * cost of a run / share
 //
@@ -21,7 +21,6 @@ package share
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -41,7 +40,7 @@ type Lane struct {
 	// Elsewhere reports whether another program runs the lane without asking for a share. Only
 	// its charges are known.
 	Elsewhere bool
-	Weight    int64 // for these three see Claimant
+	Weight    int64 // for these three see claim
 	Priority  int64
 	Floor     int64 // units a day, or per window if it is shorter
 }
@@ -119,33 +118,42 @@ func (r *Rule) Cost(lane int) int64 {
 		return 0
 	}
 	if l.Price != nil {
-		price = sharedUnits(l.Price)
+		price = quota.UnitsOf(l.Price)[quota.DefaultBucket]
 	}
 	return max(l.Pages, 0) * max(price, 0)
 }
 
-func sharedUnits(price []quota.Cost) int64 {
-	for _, cost := range price {
-		if cost.Bucket == quota.DefaultBucket {
-			return cost.Units
+// LaneOf returns the lane that an entry with these labels belongs to: the lane of its job and
+// region, of a job without regions, or the first lane of the region for another job. It returns
+// Others if there is none.
+func (r *Rule) LaneOf(labels quota.Labels) int {
+	job, region := labels[quota.LabelJob], labels[quota.LabelRegion]
+	ours, first := false, Others
+	for i := range r.Lanes {
+		l := &r.Lanes[i]
+		if l.Job == job && (l.Region == region || l.Region == "") {
+			return i
 		}
+		if l.Region == region && region != "" && first == Others {
+			first = i
+		}
+		ours = ours || l.Job == job
 	}
-	return 0
+	if !ours {
+		return Others
+	}
+	return first
 }
 
 // Begin returns the book of an empty ledger.
 func (r Rule) Begin() *Book {
 	b := &Book{rule: &r, lanes: make([]laneBook, len(r.Lanes)), now: math.MinInt64}
 	for i := range r.Lanes {
-		every, cost := r.Lanes[i].Schedule.Interval().Microseconds(), r.Cost(i)
-		b.lanes[i].every = every
+		cost := r.Cost(i)
+		b.lanes[i].cost = cost
+		b.lanes[i].every = r.Lanes[i].Schedule.Interval().Microseconds()
 		b.costs += cost
 		b.unit = gcd(b.unit, cost)
-		same := slices.IndexFunc(b.rates, func(d demand) bool { return d.every == every })
-		if same < 0 {
-			same, b.rates = len(b.rates), append(b.rates, demand{every: every})
-		}
-		b.rates[same].units += cost
 	}
 	b.unit = max(b.unit, 1)
 	for i, l := range r.Limits {

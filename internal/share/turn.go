@@ -45,7 +45,9 @@ const (
 func (t *turn) wait() int64 { return max(0, t.due-t.now) / parts * t.every }
 
 // waited returns how long the run has been due, in microseconds.
-func (t *turn) waited() int64 { return mulDivSigned(t.now-t.order-t.interval, t.every) }
+func (t *turn) waited() int64 {
+	return int64(float64(t.now-t.order-t.interval) / parts * float64(t.every))
+}
 
 func (t *turn) before(o *turn) bool {
 	return cmp.Or(cmp.Compare(o.class, t.class), cmp.Compare(o.priority, t.priority),
@@ -101,7 +103,7 @@ func (b *Book) findTurn(lane int) {
 		last := b.tickOf(lane, l.newest()) * parts
 		reach := min(memory, max(reachesBack, looksBack*min(apart, memory)))
 		i := min(l.from(at-reach), len(l.at)-1)
-		covered := mulDiv(t.interval, l.total-l.before[i], b.rule.Cost(lane))
+		covered := mulDiv(t.interval, l.total-l.before[i], b.lanes[lane].cost)
 		paid := b.tickOf(lane, l.at[i])*parts + min(covered, never/4)
 		// last may be up to a grain too early, however often the lane ticks
 		t.order = min(paid, last+t.interval+max(t.interval/4, parts, mulDiv(grain, parts, t.every)))
@@ -123,7 +125,7 @@ func (b *Book) ahead(lane int, mine *turn) (units, first int64) {
 		}
 		// t.order is after now if the run of a coming tick is already charged
 		if t := b.turnOf(i); max(t.due, t.order) <= t.now && t.before(mine) {
-			units += b.rule.Cost(i)
+			units += b.lanes[i].cost
 			first = min(first, b.lanes[i].next)
 		}
 	}

@@ -1,0 +1,23 @@
+package daemon
+
+import (
+	"context"
+
+	"quotabudget/internal/share"
+)
+
+// Shares returns what each lane of a credential may take of the tightest limit; none while enough is
+// left for every coming tick.
+func (c *Config) Shares(ctx context.Context, credential string) ([]share.Share, error) {
+	p, _ := c.policyOf(credential)
+	s, err := c.snapshot(ctx, p, "")
+	if err != nil {
+		return nil, err
+	}
+	book, err := s.book(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shares, _ := book.Shares(s.at.UnixMicro(), s.left)
+	return shares, nil
+}
