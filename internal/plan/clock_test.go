@@ -33,28 +33,11 @@ func TestByClock(t *testing.T) {
 		{"23:50", 50, 90},
 	} {
 		b := office(t, test.at)
-		h := newHabit(b)
-		if !h.clock || h.surge != 0 {
-			t.Errorf("%s: by the clock: %v, a surge of %d", test.at, h.clock, h.surge)
+		if h := newHabit(b); h.surge != 0 {
+			t.Errorf("%s: a surge of %d", test.at, h.surge)
 		}
 		if f := ForecastOf(b); f.Rate.Likely < test.low || f.Rate.Likely > test.high {
 			t.Errorf("%s: rate %v, want %v to %v", test.at, f.Rate, test.low, test.high)
-		}
-	}
-}
-
-// TestNotByClock: one day of log is no evidence, nor is the same habit day and night.
-func TestNotByClock(t *testing.T) {
-	b := office(t, "20:00")
-	short := b
-	for short.Spent[0].At.Before(b.At.Add(-26 * time.Hour)) {
-		short.Spent = short.Spent[1:]
-	}
-	flat := b
-	flat.Spent = flow(b.At.Add(-60*time.Hour), b.At, 7*time.Minute, 10)
-	for name, b := range map[string]Bucket{"a day": short, "flat": flat} {
-		if h := newHabit(b); h.clock {
-			t.Errorf("%s: by the clock", name)
 		}
 	}
 }

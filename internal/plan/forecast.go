@@ -13,11 +13,11 @@ import (
 // A forecast computes when a bucket will run dry. It is not a straight line. The schedule is known,
 // tick by tick; units leave sliding windows again; reservations count until they expire; and only
 // the rest, the unscheduled spending, is projected from the last two days of the log. Because that
-// spending is uncertain, the plan is playResult three times: with its median, which gives the
-// verdict, and with its 10th and 90th percentile, which give the interval. The median is the usual
-// spending of the last hours, or of the same hours of the days before where spending follows the
-// clock. The percentiles follow from how far such predictions were off before, from the size of
-// charges, from whether a surge is a burst or a runaway job, and from how often jobs run away.
+// spending is uncertain, the plan is played three times: with its median, which gives the verdict,
+// and with its 10th and 90th percentile, which give the interval. The median is the usual spending
+// of the last hours, or of the same hours of the days before where spending follows the clock. The
+// percentiles follow from how far such predictions were off before, from whether a surge is a burst
+// or a runaway job, and from earlier runaway jobs.
 //
 // Scheduled runs are those of a plan: without unscheduled spending, the same runs are
 // lost. A run that is left out, or held back by a pace or a limit on less than ten minutes, is
@@ -126,7 +126,7 @@ type LostRun struct {
 // Short reports whether anything wanted before the reset will be denied or left out.
 func (f Forecast) Short() bool { return f.Verdict.Short() || f.Lost.Runs > 0 }
 
-// Of computes the forecast of a bucket.
+// ForecastOf computes the forecast of a bucket.
 func ForecastOf(b Bucket) Forecast {
 	o := newOutlook(b)
 	f := Forecast{
@@ -142,7 +142,7 @@ func ForecastOf(b Bucket) Forecast {
 	h := newHabit(b)
 	o.size = h.size
 	bins := int((o.end.Sub(o.At) + bin - 1) / bin)
-	low, likely, high := h.loads(bins, float64(o.now-o.wanted.Units))
+	low, likely, high := h.loads(bins)
 	f.Rate = Rate{oneDigit(low.perHour()), oneDigit(likely.perHour()), oneDigit(high.perHour())}
 	p := o.play(likely, atReset)
 	early, late := p.dry, p.dry

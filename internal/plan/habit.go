@@ -39,12 +39,16 @@ func history(ahead time.Duration) time.Duration {
 
 // habit describes recent unscheduled spending. Bins are counted backwards from now.
 type habit struct {
-	units  []float64 // by bin
-	size   float64   // average units of a charge
-	budget float64   // the least that a limit allows
-	clock  bool      // spending follows the hours of the day
-	last   time.Time // when bin 0 began
-	surges
+	units    []float64 // by bin
+	ordinary []float64 // units, or NaN in the current surge and in incidents
+	size     float64   // average units of a charge
+	budget   float64   // the least that a limit allows
+	last     time.Time // when bin 0 began
+
+	surge     int     // bins that the current surge has lasted; 0 if there is none
+	present   float64 // units of a bin of the current surge
+	runaway   float64 // probability that the current surge goes on
+	incidents int     // number of earlier surges of more than an hour
 }
 
 // newHabit counts the unscheduled spending of the bucket. Its bins are the grains of the ledger's
@@ -64,7 +68,6 @@ func newHabit(b Bucket) habit {
 	}
 	h.size = max(1, h.size/float64(max(1, charges)))
 	h.units[0] *= float64(bin) / float64(b.At.Sub(h.last))
-	h.clock = followsClock(h.units, h.size)
 	h.findSurges()
 	return h
 }
@@ -129,21 +132,6 @@ func unscheduled(b Bucket) []float64 {
 func isCorrection(e quota.Spent) bool {
 	source := e.Labels[quota.LabelSource]
 	return source == "adjust" || source == "reconcile"
-}
-
-// grain returns the size of equal charges that would vary as much between bins: the variance per
-// unit of the mean, from one bin to the next, so that a slow change does not count. It is at
-// least the size of a charge.
-func grain(units []float64, charge float64) float64 {
-	square, sum := 0.0, 0.0
-	for i := 1; i < len(units); i++ {
-		step := units[i] - units[i-1]
-		square, sum = square+step*step/2, sum+units[i]
-	}
-	if sum > 0 {
-		return max(charge, square/sum)
-	}
-	return charge
 }
 
 // budgetOf returns the least that a limit allows, for a week or a month per day.

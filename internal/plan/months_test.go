@@ -154,4 +154,4 @@ func TestMonths(t *testing.T) {
 	}
 }
 
-var monthsPlayed = flag.Int("months-playResult", 4, "months of each kind, for TestMonths")
+var monthsPlayed = flag.Int("months-played", 4, "months of each kind, for TestMonths")

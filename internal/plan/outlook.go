@@ -102,7 +102,6 @@ func split(b Bucket) (limits, throttles []quota.Limit) {
 // horizon returns the upstream's day, or a limit's longer calendar window, and its end. Without
 // either, the end comes from the longest window that the upstream reported, or else is one
 // longest window from now.
-// window from now.
 func horizon(b Bucket) (calendar quota.Window, end time.Time, slides bool) {
 	calendar = b.Reset
 	var longest quota.Limit

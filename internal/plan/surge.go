@@ -3,112 +3,80 @@ package plan
 import (
 	"math"
 	"slices"
-	"time"
 )
 
-// surges finds runs of bins with far more unscheduled spending than usual. The current one may be
-// a burst, which ends by itself, or a runaway job, which does not. The longer it lasts, the less
-// it looks like a burst.
-type surges struct {
-	surge     int     // bins the current surge has lasted; 0 if there is none
-	high      []bool  // bins of earlier surges
-	bursts    []burst // those that were bursts
-	incidents int     // number of those that were not
-	length    float64 // average bins of a burst
-	runaway   float64 // probability that the current surge lasts until the reset
-}
-
-// burst is its last bin, and the number of its bins.
-type burst struct{ last, bins int }
+// A surge is a run of bins with far more unscheduled spending than usual. The current one may be a
+// burst, which ends by itself, or a runaway job, which does not. The longer it lasts, compared with
+// earlier ones, the less it looks like a burst. An earlier one of more than an hour, such as a
+// stopped job or a backfill, was an incident.
 
 const (
-	// factor is the least ratio of a surge's bin to the median.
+	// factor is the least ratio of a surge's bin to the usual one.
 	factor = 3
 	// tall is the least part of the budget in a surge's bin, because less is no danger.
 	tall = 1.0 / 500
-	// least is the number of bins of a surge that may go on. A shorter one may be a single
-	// charge.
-	least = 2
-	// several is the least number of charges of a surge that may go on.
-	several = 6
-	// gap is the number of lower bins in a row that a surge may have.
-	gap = 1
+	// least and several are the least number of bins and charges of a surge that may go on.
+	least, several = 2, 6
 	// usual is the prior length of a burst, in bins.
 	usual = 2
 	// oneIn is the prior number of surges per runaway.
 	oneIn = 4
-	// remembered is the most bins of a past surge that counts as a burst, which will recur. A
-	// longer one, such as a stopped job or a backfill, was an incident.
-	remembered = int(time.Hour / bin)
+	// noticed is the number of bins after which somebody stops a runaway job, if many days are ahead.
+	noticed = dayBins
+	// empties is the typical time in which an incident uses up the bucket, in hours.
+	empties = 6
 )
 
-// findSurges finds the current surge and earlier ones.
+// findSurges finds the current surge and earlier ones. It takes the current one and incidents out of
+// the ordinary spending.
 func (h *habit) findSurges() {
-	h.high = make([]bool, len(h.units))
-	line := max(factor*h.median(), tall*h.budget, 1)
-	past, total := 0.0, 0.0
+	h.ordinary = slices.Clone(h.units)
+	sorted := slices.Sorted(slices.Values(h.units))
+	line := max(factor*sorted[len(sorted)/2], tall*h.budget, 1)
+	past, length := 0.0, 0.0 // of earlier surges
 	for i := 0; i < len(h.units); {
 		n := h.surgeAt(i, line)
+		total := 0.0
+		for _, u := range h.units[i : i+n] {
+			total += u
+		}
+		current := i <= 1 && past == 0 && n >= least && total >= several*h.size
 		switch {
-		case n == 0:
-			i++
-			continue
-		case i <= gap && h.surge == 0 && past == 0 && n >= least && h.sum(i, n) >= several*h.size:
+		case current:
 			h.surge = i + n
-		default:
-			past, total = past+1, total+float64(min(n, remembered))
+			h.present = mean(h.units[:i+n-1]) // it may have begun in the middle of a bin
+		case n > 0:
+			past, length = past+1, length+float64(min(n, hour))
+		}
+		if !current && n > hour {
+			h.incidents++
+		}
+		if current || n > hour {
 			for j := i; j < i+n; j++ {
-				h.high[j] = true
-			}
-			if n <= remembered {
-				h.bursts = append(h.bursts, burst{i, n})
-			} else {
-				h.incidents++
+				h.ordinary[j] = math.NaN()
 			}
 		}
-		i += n
+		i += max(n, 1)
 	}
-	h.length = (total + 2*usual) / (past + 2)
-	odds := 1 / (oneIn - 1 + past) * math.Exp(float64(h.surge)/h.length)
-	h.runaway = odds / (1 + odds)
+	if h.surge > 0 {
+		length = (length + 2*usual) / (past + 2)
+		odds := 1 / (oneIn - 1 + past) * math.Exp(float64(h.surge)/length)
+		h.runaway = odds / (1 + odds)
+	}
 }
 
-// surgeAt returns the number of bins of the surge whose last bin is i.
-func (h *habit) surgeAt(i int, line float64) int {
-	isHigh := func(i int) bool { return h.units[i] >= max(line, factor*h.usualAt(i)) }
-	if !isHigh(i) {
-		return 0
-	}
-	length := 1
-	for n := 1; i+n < len(h.units) && n-length <= gap; n++ {
-		if isHigh(i + n) {
+// surgeAt returns the number of bins of the surge whose last bin is i. It may have a gap of one.
+func (h *habit) surgeAt(i int, line float64) (length int) {
+	for n := 0; i+n < len(h.units) && n-length < 2 && (n == 0 || length > 0); n++ {
+		usual := line
+		for _, other := range []int{i + n + dayBins, i + n - dayBins} {
+			if same := h.around(other); known(same) {
+				usual = max(usual, factor*same)
+			}
+		}
+		if h.units[i+n] >= usual {
 			length = n + 1
 		}
 	}
 	return length
-}
-
-// sum returns the units of n bins from bin i on.
-func (h *habit) sum(i, n int) (sum float64) {
-	for _, units := range h.units[i : i+n] {
-		sum += units
-	}
-	return sum
-}
-
-// ordinary returns the bins, with those of surges unknown.
-func (h *habit) ordinary() []float64 {
-	units := slices.Clone(h.units)
-	for i := range units {
-		if i < h.surge || h.high[i] {
-			units[i] = math.NaN()
-		}
-	}
-	return units
-}
-
-// median returns the median of the bins.
-func (h *habit) median() float64 {
-	sorted := slices.Sorted(slices.Values(h.units))
-	return sorted[len(sorted)/2]
 }

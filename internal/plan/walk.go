@@ -58,7 +58,7 @@ func (o *outlook) isSmooth() bool {
 }
 
 // play plays the time until the reset with a load. A day with enough units for all need not be
-// playResult.
+// played.
 func (o *outlook) play(l load, end ending) playResult {
 	if end != whenLost && (end == whenDry || o.isSmooth()) && o.isEnough(l) {
 		return playResult{dry: never, scheduled: o.wanted, opensFirst: o.At.UnixMicro()}
