@@ -26,6 +26,9 @@ const (
 	// wider is the ratio of the spread of coming days to that of the hours in the log. It was chosen
 	// so that the interval holds in eight of ten days (see TestCoverage).
 	wider = 1.4
+	// credible is the most that the high load can be of the expected one, because a few large
+	// charges say little about coming ones.
+	credible = 3
 	// initial is the squared error assumed before the first comparison.
 	initial = 0.01
 	// shift is the standard deviation, as a logarithm, of a coming month's level beyond the
@@ -49,7 +52,7 @@ func (h *habit) loads(n int) (low, likely, high load) {
 		l := make(load, n)
 		z := math.Sqrt2 * math.Erfinv(2*part-1) // of the normal distribution
 		z += z * (z*z + 1) / (4 * spans)        // of Student's (Cornish and Fisher)
-		level := math.Exp(spread * z)
+		level := min(math.Exp(spread*z), credible)
 		for i := range l {
 			l[i] = level * units[i]
 			if h.runaway > 1-part && (i < noticed || n <= 2*dayBins) {
