@@ -34,6 +34,7 @@ require (
 	golang.org/x/time v0.16.0
 	google.golang.org/api v0.309.0
 	modernc.org/sqlite v1.61.1
+	mvdan.cc/sh/v3 v3.12.0
 	pgregory.net/rapid v1.3.0
 )
 

@@ -88,6 +88,7 @@ var owners = []struct {
 	tests        bool
 }{
 	{"github.com/robfig/cron", "schedule", false},
+	{"mvdan.cc/sh", "cmd/quotactl", false},
 	{"github.com/redis/go-redis", "ledger/redisstore ledger/redistest limit", false},
 	{"modernc.org/sqlite", "sqlite", true},
 	{"google.golang.org/api", "youtube", false},

@@ -97,7 +97,7 @@ func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in i
 	lines, problems := schedule.ParseCrontab(string(text), system)
 	im := importer{app: a, flags: f, jobs: []importedJob{}}
 	for _, p := range problems { // others than ours may have any schedule
-		if len(im.callsOf(p.CronLine)) > 0 {
+		if calls, err := im.callsOf(p.CronLine); len(calls) > 0 || err != nil {
 			im.problems = append(im.problems, p)
 		}
 	}

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"maps"
-	"os"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
 
 	"quotabudget/internal/schedule"
 )
@@ -19,30 +21,18 @@ type invocation struct {
 	env     map[string]string // of cron, and set on the line
 }
 
-var (
-	ourPrograms = regexp.MustCompile("(?:^|[\\s/'\"`(;&|])(quotactl|ingestor)\\s")
-	assignments = regexp.MustCompile(`([A-Za-z_]\w*)=("[^"]*"|'[^']*'|[^\s;&|"']*)`)
-	wordParts   = regexp.MustCompile(`^(?:'[^']*'|"(?:\\.|[^"\\])*"|\$\([^)]*\)|\\.|` +
-		"[^\\s'\"\\\\;|&()<>`]+)")
-)
-
-// callsOf returns the calls of "quotactl exec" and "ingestor once" in a line, also in the quotes of
-// sh -c.
-func (im *importer) callsOf(l schedule.CronLine) (calls []invocation) {
-	env := map[string]string{"HOME": im.homeOf(l.User), "LOGNAME": l.User}
-	maps.Copy(env, l.Env)
-	for _, at := range ourPrograms.FindAllStringSubmatchIndex(l.Command, -1) {
-		c := invocation{l.Command[at[2]:at[3]], nil, maps.Clone(env)}
-		for _, set := range assignments.FindAllStringSubmatch(l.Command[:at[2]], -1) {
-			c.env[set[1]] = unquotedPart(set[2], c.env)
-		}
-		c.words = wordsOf(l.Command[at[1]:], c.env)
-		if c.program == "quotactl" && slices.Contains(c.words, "exec") ||
-			c.program == "ingestor" && slices.Contains(c.words, "once") {
-			calls = append(calls, c)
-		}
+// callsOf returns the calls of "quotactl exec" and "ingestor once" in a line.
+func (im *importer) callsOf(l schedule.CronLine) ([]invocation, error) {
+	if !strings.Contains(l.Command, "quotactl") && !strings.Contains(l.Command, "ingestor") {
+		return nil, nil
 	}
-	return calls
+	s := shellReader{env: map[string]string{"HOME": im.homeOf(l.User), "LOGNAME": l.User}}
+	maps.Copy(s.env, l.Env)
+	err := s.read(l.Command, l.Env["SHELL"])
+	if err != nil && !strings.Contains(l.Command, "exec") && !strings.Contains(l.Command, "once") {
+		return nil, nil
+	}
+	return s.calls, err
 }
 
 // homeOf returns the home folder of a crontab's user; "" is the current user.
@@ -53,36 +43,107 @@ func (im *importer) homeOf(name string) string {
 	return im.Getenv("HOME")
 }
 
-// wordsOf splits a text into words as a shell does, up to the end of the command, or of the quotes
-// that it is in.
-func wordsOf(text string, env map[string]string) (words []string) {
-	for {
-		text = strings.TrimLeft(text, " \t")
-		word, found := "", false
-		for part := wordParts.FindString(text); part != ""; part = wordParts.FindString(text) {
-			word, found, text = word+unquotedPart(part, env), true, text[len(part):]
+// shellReader finds calls in commands.
+type shellReader struct {
+	env   map[string]string
+	calls []invocation
+}
+
+// read reads a command in the language of a shell, that of /bin/sh by default.
+func (s *shellReader) read(command, shell string) error {
+	variant := syntax.LangPOSIX
+	switch filepath.Base(shell) {
+	case "bash", "zsh":
+		variant = syntax.LangBash
+	case "ksh", "mksh":
+		variant = syntax.LangMirBSDKorn
+	}
+	file, err := syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(command), "")
+	if err != nil {
+		return fmt.Errorf("the command cannot be read: %w", err)
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.DeclClause: // export A=1
+			s.assign(s.env, n.Args)
+		case *syntax.CallExpr:
+			env := s.env
+			if len(n.Args) > 0 { // else the variables are set for what follows
+				env = maps.Clone(s.env)
+			}
+			s.assign(env, n.Assigns)
+			if found := s.call(n.Args, env); found != nil {
+				err = found
+			}
 		}
-		if rest, ok := strings.CutPrefix(word, "~/"); ok {
-			word = filepath.Join(env["HOME"], rest)
-		}
-		if found {
-			words = append(words, word)
-		}
-		if text == "" || text[0] != ' ' && text[0] != '\t' {
-			return words
+		return true
+	})
+	return err
+}
+
+func (s *shellReader) assign(env map[string]string, list []*syntax.Assign) {
+	for _, a := range list {
+		if a.Name != nil && a.Value != nil {
+			env[a.Name.Value] = literal(a.Value, env)
 		}
 	}
 }
 
-// unquotedPart returns a part of a word without quotes, with its variables replaced. A part that
-// depends on the output of a command stays as it is.
-func unquotedPart(part string, env map[string]string) string {
-	if strings.HasPrefix(part, "'") {
-		return strings.Trim(part, "'")
+// call records a call of quotactl or ingestor. It looks behind wrappers such as nice, and into the
+// code of "sh -c" and "su -c".
+func (s *shellReader) call(args []*syntax.Word, env map[string]string) error {
+	words := make([]string, len(args))
+	for i, w := range args {
+		words[i] = literal(w, env)
 	}
-	part = strings.Trim(part, `"`)
-	if !strings.Contains(part, "$(") {
-		part = os.Expand(part, func(name string) string { return env[name] })
+	for i, w := range words {
+		if name, value, ok := strings.Cut(w, "="); ok { // of env
+			env[name] = value
+			continue
+		}
+		switch filepath.Base(w) {
+		case "quotactl", "ingestor":
+			c := invocation{filepath.Base(w), words[i+1:], env}
+			if c.program == "quotactl" && slices.Contains(c.words, "exec") ||
+				c.program == "ingestor" && slices.Contains(c.words, "once") {
+				s.calls = append(s.calls, c)
+			}
+			return nil
+		case "sh", "bash", "dash", "ksh", "zsh", "su", "runuser":
+			if code := codeOf(words[i+1:]); code != "" {
+				inner := shellReader{env: maps.Clone(env)}
+				err := inner.read(code, w)
+				s.calls = append(s.calls, inner.calls...)
+				return err
+			}
+		}
 	}
-	return strings.ReplaceAll(part, `\`, "")
+	return nil
+}
+
+// codeOf returns the argument of -c, also of -lc, "" where there is none.
+func codeOf(words []string) string {
+	for i, w := range words[:max(0, len(words)-1)] {
+		short := strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--")
+		if w == "--command" || short && strings.HasSuffix(w, "c") {
+			return words[i+1]
+		}
+	}
+	return ""
+}
+
+// literal returns a word as the shell expands it, or as written if that depends on the output of a
+// command.
+func literal(w *syntax.Word, env map[string]string) string {
+	cfg := &expand.Config{Env: expand.FuncEnviron(func(name string) string { return env[name] })}
+	text, err := expand.Literal(cfg, w)
+	if err != nil {
+		var b strings.Builder
+		syntax.NewPrinter().Print(&b, w)
+		text = b.String()
+	}
+	if rest, ok := strings.CutPrefix(text, "~/"); ok {
+		text = filepath.Join(env["HOME"], rest)
+	}
+	return text
 }

@@ -57,21 +57,23 @@ type importer struct {
 
 func (im *importer) read(ctx context.Context, lines []schedule.CronLine) error {
 	for _, l := range lines {
-		for _, c := range im.callsOf(l) {
-			j, err := im.job(ctx, l, c)
-			if err == nil {
+		calls, err := im.callsOf(l)
+		for _, c := range calls {
+			var j importedJob
+			if j, err = im.job(ctx, l, c); err == nil {
 				err = im.check(ctx, j)
 			}
-			if away, ok := errors.AsType[*ledgerError](err); ok {
-				return away.error
-			}
 			if err != nil {
-				im.problems = append(im.problems,
-					schedule.CronProblem{CronLine: l, Text: err.Error()})
 				break
 			}
 			j.Name = im.unused(j.Name)
 			im.jobs = append(im.jobs, j)
+		}
+		if away, ok := errors.AsType[*ledgerError](err); ok {
+			return away.error
+		}
+		if err != nil {
+			im.problems = append(im.problems, schedule.CronProblem{CronLine: l, Text: err.Error()})
 		}
 	}
 	slices.SortStableFunc(im.problems, func(a, b schedule.CronProblem) int {
