@@ -31,7 +31,8 @@ const jsonConfig = `credentials:
   - name: key2
     api_key: {file: key}
     service_account: {file: reader.json}
-    limits: [{bucket: default, units: 1, window: 1h}]
+    limits: [{bucket: default, units: 1, window: 1h},
+      {bucket: default, per: label:team, units: 1, window: 1h}]
     mode: observe
   - name: key3
     upstream: anthropic

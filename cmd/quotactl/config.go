@@ -8,6 +8,7 @@ import (
 	"quotabudget"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve"
@@ -70,6 +71,19 @@ type limitShown struct {
 	Timezone *string `json:"timezone"`
 	Across   string  `json:"across,omitempty"`
 	Mode     string  `json:"mode,omitempty"`
+	Per      string  `json:"per,omitempty"`
+
+	Parts map[string]int64 `json:"parts,omitempty"`
+}
+
+func newLimitShown(l quota.Limit) limitShown {
+	limit := limitShown{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom,
+		Window: l.Window.Text(), Timezone: words.OrNull(l.Window.ZoneName()),
+		Mode: report.LimitMode(l)}
+	if l.Across {
+		limit.Across = "all"
+	}
+	return limit
 }
 
 // paceShown is null where units may be spent at any time of the day.
@@ -200,6 +214,9 @@ func (a *app) warn(cfg *config.Config) {
 				"error", err)
 		}
 		c.APIKey.WarnExposed(log)
+		for _, text := range c.PartsAboveWhole() {
+			log.Warn(text, "credential", c.Name)
+		}
 	}
 	config.FileSecret(cfg.Serve.TokenFile, a.Getenv).WarnExposed(log)
 }
@@ -229,12 +246,11 @@ func newInForce(cfg *config.Config) inForce {
 			shown.Account = &accountShown{at.File, at.Endpoint}
 		}
 		for _, l := range c.Limits {
-			limit := limitShown{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom,
-				Window: l.Window.Text(), Timezone: words.OrNull(l.Window.ZoneName()),
-				Mode: report.LimitMode(l)}
-			if l.Across {
-				limit.Across = "all"
-			}
+			shown.Limits = append(shown.Limits, newLimitShown(l))
+		}
+		for _, l := range c.PerLabel {
+			limit := newLimitShown(l.Limit)
+			limit.Per, limit.Parts = "label:"+l.Label, l.Parts
 			shown.Limits = append(shown.Limits, limit)
 		}
 		out.Credentials = append(out.Credentials, shown)

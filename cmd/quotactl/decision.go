@@ -58,10 +58,17 @@ func (g *gate) phrasing(ctx context.Context, manual bool, d quota.Decision) phra
 			break
 		}
 	}
+	name, _, _ := strings.Cut(d.Limit, " ")
+	name = strings.TrimSuffix(name, "(none)")
+	if bucket, label, value, ok := quota.ParseLabelBucket(name); ok && value != "" {
+		of.hint = hintFor(bucket, d.Units[bucket], manual, false, "--label "+label+"="+value)
+	} else if ok {
+		of.hint = hintFor(bucket, d.Units[bucket], manual, false)
+	}
 	return of
 }
 
-func hintFor(bucket string, units int64, manual, suspended bool) string {
+func hintFor(bucket string, units int64, manual, suspended bool, flags ...string) string {
 	if suspended {
 		return "if its quota is back: quotactl resume --bucket " + bucket
 	}
@@ -69,6 +76,7 @@ func hintFor(bucket string, units int64, manual, suspended bool) string {
 	if manual {
 		command += " --manual"
 	}
+	command = strings.Join(append([]string{command}, flags...), " ")
 	return command + " says who has taken the units"
 }
 

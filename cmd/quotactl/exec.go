@@ -245,7 +245,7 @@ func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, 
 
 func bucketsOf(limits []quota.Limit) (buckets []string) {
 	for _, l := range limits {
-		if !slices.Contains(buckets, l.Bucket) {
+		if !slices.Contains(buckets, l.Bucket) && !quota.IsLabelBucket(l.Bucket) {
 			buckets = append(buckets, l.Bucket)
 		}
 	}

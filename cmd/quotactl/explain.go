@@ -50,6 +50,7 @@ It exits like spend: with 0 if the charge fits, 75 if it does not fit now, 64 if
 		"`BUCKET` to take the units from")
 	c.Flags().Int64Var(&call.Units, "units", 1, "`N` units to take")
 	bindManual(c.Flags(), &call.Manual)
+	bindLabels(c.Flags(), &call.Labels)
 	return c
 }
 
@@ -77,7 +78,7 @@ func (g *gate) outcome(ctx context.Context, call quota.Call) (d quota.Decision, 
 	if d, err = g.Charge(ctx, call); err != nil && !d.Never {
 		return d, who, err
 	}
-	who, failed := g.taken(ctx, call.Bucket, d)
+	who, failed := g.taken(ctx, call, d)
 	if failed != nil {
 		return quota.Decision{}, who, failed
 	}
@@ -92,15 +93,16 @@ type taken struct {
 	by    []spender
 }
 
-func (g *gate) taken(ctx context.Context, bucket string, d quota.Decision) (taken, error) {
+func (g *gate) taken(ctx context.Context, call quota.Call, d quota.Decision) (taken, error) {
+	bucket := call.Bucket
 	if d.Limit == "" || d.Never {
 		return taken{by: []spender{}}, nil
 	}
 	who := taken{of: "the upstream's day, in this ledger", unit: report.UnitOf(g.prices(), bucket),
 		limit: quota.Limit{Window: g.prices().Reset(bucket)}}
-	for _, l := range slices.Concat(g.LimitsOn(bucket), g.Paces) {
-		if l.Bucket == bucket && l.Name() == d.Limit {
-			who.of, who.limit = bucket+" "+l.Window.String(), l
+	for _, l := range slices.Concat(g.LimitsOf(call), g.Paces) {
+		if l.Name() == d.Limit && quota.WholeOf(l.Bucket) == quota.WholeOf(bucket) {
+			who.of, who.limit, bucket = quota.ShownBucket(l.Bucket)+" "+l.Window.String(), l, l.Bucket
 		}
 	}
 	var reset time.Time

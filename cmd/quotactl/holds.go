@@ -71,6 +71,7 @@ has passed, because a call that was sent has usually been billed.`,
 	flags.StringVar(&request.Key, "id", "",
 		"idempotency `KEY`: the same key again gets the same reservation")
 	bindManual(flags, &request.Manual)
+	bindLabels(flags, &request.Labels)
 	bindQuiet(flags, &quiet)
 	return c
 }

@@ -136,7 +136,7 @@ func (g *gate) chosen(ctx context.Context, bucket string) ([]string, error) {
 		return nil, err
 	}
 	for _, b := range quota.BucketNames(known) {
-		if !slices.Contains(all, b) {
+		if !slices.Contains(all, b) && (b == bucket || !quota.IsLabelBucket(b)) {
 			all = append(slices.Clip(all), b)
 		}
 	}

@@ -36,7 +36,7 @@ func TestScriptsOnRedis(t *testing.T) {
 	var database atomic.Int64
 	var files []string
 	for _, name := range []string{"spend", "denied", "reserve", "log", "suspend", "ledger_check",
-		"exec", "exec_once", "adjust"} {
+		"exec", "exec_once", "adjust", "labels"} {
 		files = append(files, filepath.Join("testdata", name+".txt"))
 	}
 	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(),

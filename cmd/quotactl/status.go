@@ -154,7 +154,7 @@ func drawStatus(s cli.Screen, list report.Status) error {
 			amount := func(n int64) string { return s.Amount(b.Counts, n) }
 			for _, l := range b.Limits {
 				remaining := s.Remaining(c, b, l)
-				t.AppendColored(remaining.Color, []any{named(c), b.Bucket, cli.Window(l),
+				t.AppendColored(remaining.Color, []any{named(c), quota.ShownBucket(b.Bucket), cli.Window(l),
 					s.Bar(l.Used+b.Held, l.Units, barCells), amount(l.Used),
 					limitCell(amount, l), amount(l.Headroom), amount(b.Held), remaining,
 					s.Until(time.Time(l.NextFreeAt), c.At)})

@@ -44,10 +44,11 @@ type Credential struct {
 	Account  ServiceAccount
 	Project  string        // "" for that of the account, or none
 	Limits   []quota.Limit // at least one
-	Observe  bool          // mode: observe
-	Open     []string      // methods that pass when the ledger cannot be reached
-	AtMost   int64         // units of each bucket that a host may spend so; 0 for no bound
-	Pace     *Pace         // nil: units may be spent at any time of the day
+	PerLabel []quota.LabelLimit
+	Observe  bool     // mode: observe
+	Open     []string // methods that pass when the ledger cannot be reached
+	AtMost   int64    // units of each bucket that a host may spend so; 0 for no bound
+	Pace     *Pace    // nil: units may be spent at any time of the day
 }
 
 // Mode is the word of the configuration for Observe.
@@ -67,7 +68,7 @@ func (c Credential) Budget(l quota.BudgetLedger, table *costs.Table, log *slog.L
 		}
 	}
 	b := &quota.Budget{
-		Ledger: l, Credential: c.Name, Limits: c.Limits, Paces: c.Pace.lines(c.Limits),
+		Ledger: l, Credential: c.Name, Limits: c.Limits, PerLabel: c.PerLabel, Paces: c.Pace.lines(c.Limits),
 		Prices: prices, Unlimited: table.Unlimited(), Observe: c.Observe,
 		Open: c.Open, AtMost: c.AtMost, Log: log,
 	}

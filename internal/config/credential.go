@@ -1,6 +1,9 @@
 package config
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"quotabudget/internal/costs"
@@ -35,8 +38,11 @@ func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 		if r.file.Full() {
 			break
 		}
-		if limit, ok := r.limit(l, table, at.Key("limits").Item(i), seen); ok {
-			c.Limits = append(c.Limits, limit)
+		switch limit, ok := r.limit(l, table, at.Key("limits").Item(i), seen); {
+		case ok && limit.Label != "":
+			c.PerLabel = append(c.PerLabel, limit)
+		case ok:
+			c.Limits = append(c.Limits, limit.Limit)
 		}
 	}
 	for i, method := range c.Open {
@@ -51,12 +57,13 @@ func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 	return c
 }
 
-// limit checks a limit; it is false when its window cannot be read.
+// limit checks a limit; it is false when its window cannot be read. One for all has no label.
 func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
-	seen map[string]bool) (l quota.Limit, ok bool) {
+	seen map[string]bool) (l quota.LabelLimit, ok bool) {
 	bucket := r.bucket(f.Bucket, table, at.Key("bucket"))
-	l = quota.Limit{Bucket: bucket.Name, Units: f.Units, Headroom: f.Headroom,
+	l.Limit = quota.Limit{Bucket: bucket.Name, Units: f.Units, Headroom: f.Headroom,
 		Across: f.Across != "", Observe: f.Mode == modeObserve}
+	l.Label, l.Parts = strings.TrimPrefix(f.Per, "label:"), f.Parts
 	if l.Across && table != nil && bucket.Name != "" && len(bucket.Split) == 0 {
 		at.Key("across").Add("bucket %s has no parts: leave it out", words.Clip(bucket.Name))
 	}
@@ -78,7 +85,13 @@ func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
 		at.Key("window").Add("%s",
 			strings.TrimPrefix(err.Error(), quota.ErrMalformed.Error()+": "))
 	}
-	name := l.Name()
+	name := l.Limit.Name()
+	if l.Label != "" {
+		name = l.Name()
+		checkPerLabel(l, at)
+	} else if l.Parts != nil {
+		at.Key("parts").Add("is for a limit with per: label:NAME")
+	}
 	if l.Across {
 		name += " across all"
 	}
@@ -86,6 +99,45 @@ func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
 		at.Add("%s is limited twice", name)
 	}
 	return l, true
+}
+
+// checkPerLabel checks what only a limit per label has.
+func checkPerLabel(l quota.LabelLimit, at grammar.Place) {
+	if l.Window.Anchored || l.Window.Concurrent {
+		at.Key("window").Add("%s is for all of a bucket: with per, write a window that slides, "+
+			"is restored or follows the calendar", l.Window.Text())
+	}
+	for _, value := range slices.Sorted(maps.Keys(l.Parts)) {
+		flaw := quota.Labels{l.Label: value}.Check()
+		if len(value) > quota.MaxValueBytes {
+			flaw = fmt.Errorf("it has more than %d bytes", quota.MaxValueBytes)
+		}
+		if flaw != nil {
+			at.Key("parts").Add("%s: %v", words.Clip(value), flaw)
+		}
+	}
+}
+
+// PartsAboveWhole returns a sentence for each part that can never be used up, because the limit for
+// all in the same window is lower. Parts that are more than that together are legitimate: then the
+// limit for all denies some of them.
+func (c Credential) PartsAboveWhole() (all []string) {
+	for _, l := range c.PerLabel {
+		units, of := l.Units, "each value"
+		for _, value := range slices.Sorted(maps.Keys(l.Parts)) {
+			if l.Parts[value] > units {
+				units, of = l.Parts[value], value
+			}
+		}
+		for _, whole := range c.Limits {
+			if whole.Bucket == l.Bucket && whole.Window.Text() == l.Window.Text() &&
+				units > whole.Units {
+				all = append(all, fmt.Sprintf("%s: %s may take %d units, and all together only %d",
+					l.Name(), of, units, whole.Units))
+			}
+		}
+	}
+	return all
 }
 
 // bucket finds a bucket of the price list, or a part of one.

@@ -48,8 +48,9 @@ type fileCredential struct {
 }
 
 type fileLimit struct {
-	Bucket, Window, Timezone, Across, Mode string
-	Units, Headroom                        int64
+	Bucket, Window, Timezone, Across, Mode, Per string
+	Units, Headroom                             int64
+	Parts                                       map[string]int64
 }
 
 // UnmarshalYAML reads none, even, or {curve: even, slack: 10%} with even or 24 weights.

@@ -35,17 +35,17 @@ func (m *Metrics) Observe(op ledger.Operation) {
 		addUnits(m.spent, op)
 	case op.Name != "charge" && op.Name != "reserve":
 	case !d.Allowed:
-		m.denials.WithLabelValues(op.Credential, d.Limit).Inc()
+		m.denials.WithLabelValues(op.Credential, d.LimitKind()).Inc()
 	case op.Name == "charge": // what was reserved is counted when it is settled
 		addUnits(m.spent, op)
 		if d.Observed {
-			m.observed.WithLabelValues(op.Credential, d.Limit).Inc()
+			m.observed.WithLabelValues(op.Credential, d.LimitKind()).Inc()
 		}
 	}
 }
 
 func addUnits(vec *prometheus.CounterVec, op ledger.Operation) {
-	for bucket, units := range op.Decision.Units {
+	for bucket, units := range quota.UnlabelledUnits(op.Decision.Units) {
 		vec.WithLabelValues(op.Credential, bucket, op.Labels[quota.LabelMethod],
 			op.Labels[quota.LabelRegion]).Add(float64(units))
 	}

@@ -70,7 +70,7 @@ func (r *run) newDrawing() *Drawing {
 	if d.reservation != "" {
 		maps.Copy(d.held, r.out.Held)
 	}
-	_, buckets, err := quota.ParseReservation(d.reservation)
+	buckets, err := quota.HeldBuckets(d.reservation)
 	if err == nil && len(buckets) == 1 { // nothing can be drawn from one of several
 		d.bucket = buckets[0]
 	}
@@ -82,7 +82,7 @@ func (l *Drawing) Charge(ctx context.Context, c quota.Charge) (quota.Decision, e
 	if c.Credential != l.credential || c.Reservation != "" || c.DryRun {
 		return l.BudgetLedger.Charge(ctx, c)
 	}
-	units := quota.UnitsOf(c.Costs)
+	units := quota.UnlabelledUnits(quota.UnitsOf(c.Costs))
 	if _, ok := units[l.bucket]; ok {
 		d, err := l.draw(ctx, c, without(units, l.bucket))
 		if !errors.Is(err, quota.ErrReservationShort) && !errors.Is(err, quota.ErrNoReservation) {
@@ -119,7 +119,7 @@ func (l *Drawing) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision,
 	if r.Credential != l.credential {
 		return l.BudgetLedger.Reserve(ctx, r)
 	}
-	units := quota.UnitsOf(r.Costs)
+	units := quota.UnlabelledUnits(quota.UnitsOf(r.Costs))
 	d, err := l.take(ctx, units, false, func() (quota.Decision, error) {
 		return l.BudgetLedger.Reserve(ctx, r)
 	})
@@ -200,7 +200,7 @@ func (l *Drawing) giveBack(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	addTo(l.held, given, -1)
+	addTo(l.held, quota.UnlabelledUnits(given), -1)
 	return nil
 }
 
@@ -208,7 +208,7 @@ func (l *Drawing) giveBack(ctx context.Context) error {
 func (l *Drawing) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
 	d, err := l.BudgetLedger.Settle(ctx, s)
 	if err == nil {
-		l.settled(s.Reservation, d.Units)
+		l.settled(s.Reservation, quota.UnlabelledUnits(d.Units))
 	}
 	return d, err
 }

@@ -56,7 +56,7 @@ func atLeast(costs []quota.Cost, bucket string, units int64) []quota.Cost {
 // twice rather than not at all.
 func (r *run) drawn() map[string]int64 {
 	drawn := make(map[string]int64)
-	_, buckets, _ := quota.ParseReservation(r.out.Reservation)
+	buckets, _ := quota.HeldBuckets(r.out.Reservation)
 	if len(buckets) != 1 { // nothing can be drawn from one of several
 		return nil
 	}

@@ -186,7 +186,7 @@ func (r *run) bookBeyond(costs []quota.Cost) {
 // split parts what was used into what the reservation settles and what is beyond its buckets. What
 // the command drew is booked already.
 func (r *run) split(used usage) (within, beyond []quota.Cost) {
-	_, buckets, err := quota.ParseReservation(r.out.Reservation)
+	buckets, err := quota.HeldBuckets(r.out.Reservation)
 	if err != nil {
 		return nil, nil
 	}

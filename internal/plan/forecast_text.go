@@ -15,12 +15,12 @@ import (
 // 17:00Z on; to avoid it, set pages to 2".
 func (f Forecast) Text() string {
 	if f.Verdict == Closed {
-		return f.Bucket + " is closed: one of its limits allows no units"
+		return quota.ShownBucket(f.Bucket) + " is closed: one of its limits allows no units"
 	}
 	if f.Verdict == Unused {
-		return f.Bucket + " is unused: nothing is spent or scheduled that a forecast could count"
+		return quota.ShownBucket(f.Bucket) + " is unused: nothing is spent or scheduled that a forecast could count"
 	}
-	text, lost, joined := f.Bucket+" ", f.losses(), ": "
+	text, lost, joined := quota.ShownBucket(f.Bucket)+" ", f.losses(), ": "
 	if f.isLong() {
 		text = "the " + f.window.Calendar + "'s " + text
 	}

@@ -46,6 +46,9 @@ func (q Question) Ask(ctx context.Context, l Ledger) ([]Forecast, error) {
 			ResetAt: u.ResetAt, Limits: of(u.Bucket, q.Limits), Paces: of(u.Bucket, q.Paces),
 			Reset: q.Resets[u.Bucket],
 		}
+		if quota.IsLabelBucket(u.Bucket) {
+			b.Lanes = nil // their runs are forecast by what was spent under the label
+		}
 		if q.Amount != nil {
 			b.Amount = func(units int64) string { return q.Amount(u.Bucket, units) }
 		}

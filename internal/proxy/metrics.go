@@ -77,7 +77,7 @@ func (m *Metrics) end(x *exchange) {
 	m.inFlight.Dec()
 	m.requests.WithLabelValues(x.method.ID, x.outcome).Inc()
 	if d := x.tally.Last(); d.Observed {
-		m.observed.WithLabelValues(d.Limit).Inc()
+		m.observed.WithLabelValues(d.LimitKind()).Inc()
 	}
 	if !x.tally.Held() {
 		m.booked(x.method.ID, x.charged())

@@ -103,7 +103,7 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	if err != nil {
 		return Charge{}, Decision{}, err
 	}
-	labels := b.labelsOf(call)
+	labels := b.labelsOf(call).With(heldLabels(call.Reservation))
 	costs, limits := b.spread(costs, labels)
 	paces := b.pacesOn(call, costs)
 	c := Charge{
@@ -326,7 +326,7 @@ func (b *Budget) settlementOf(reservation string, call Call) (Settle, error) {
 // settlement is s in all buckets of the reservation, under the limits that hold there.
 func (b *Budget) settlement(s Settle) Settle {
 	_, buckets, _ := ParseReservation(s.Reservation)
-	s.Costs = labelledAs(buckets, s.Costs)
+	s.Costs, s.Labels = labelledAs(buckets, s.Costs), s.Labels.With(heldLabels(s.Reservation))
 	held := make([]Cost, len(buckets))
 	for i, bucket := range buckets {
 		held[i].Bucket = bucket

@@ -1,6 +1,9 @@
 package quota
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Decision is a ledger's answer. A refused charge is an answer, not an error.
 type Decision struct {
@@ -32,6 +35,16 @@ const TooManyEstimates = "estimates"
 // RunMax, as Decision.Limit, says that a run has taken all that its job may take in one run. Such a
 // denial has no RetryAt.
 const RunMax = "max"
+
+// LimitKind returns Limit for a metric: of a limit per label without the value, of which there are
+// many.
+func (d Decision) LimitKind() string {
+	if IsLabelBucket(d.Limit) {
+		kind, _, _ := strings.Cut(d.Limit, "=")
+		return kind
+	}
+	return d.Limit
+}
 
 // RetryAfter returns how long until the cost would fit if no caller charged meanwhile; 0 if it was
 // allowed.

@@ -76,7 +76,7 @@ func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error 
 	for _, bucket := range slices.Sorted(maps.Keys(drawn.Units)) {
 		c.Costs = append(c.Costs, Cost{Bucket: bucket, Units: drawn.Units[bucket]})
 	}
-	c.Costs = b.labelled(c.Costs, b.labelsOf(call))
+	c.Costs = b.labelled(c.Costs, b.labelsOf(call).With(heldLabels(call.Reservation)))
 	err := b.Ledger.Cancel(ctx, c, drawn)
 	if errors.Is(err, ErrNoEntry) { // it was taken back before
 		return nil
@@ -142,7 +142,8 @@ func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision
 	if len(c.Costs) == 0 {
 		return nil
 	}
-	c.Credential, c.ID, c.Labels = b.Credential, cmp.Or(c.ID, NewID(time.Now())), b.labelsOf(call)
+	c.Credential, c.ID = b.Credential, cmp.Or(c.ID, NewID(time.Now()))
+	c.Labels = b.labelsOf(call).With(heldLabels(call.Reservation))
 	c.Costs = b.labelled(c.Costs, c.Labels)
 	// the call is over, so it takes no place among those at once
 	c.Limits = slices.DeleteFunc(slices.Clone(b.limitsOf(c.Costs)),

@@ -178,6 +178,16 @@ func (b *Budget) GiveBack(ctx context.Context, held Decision, call Call) error {
 	return err
 }
 
+// LimitsOf returns the limits that hold for the call, those of its labels' values included.
+func (b *Budget) LimitsOf(call Call) []Limit {
+	costs, err := b.Costs(call)
+	if err != nil {
+		return nil
+	}
+	_, limits := b.spread(costs, b.labelsOf(call))
+	return limits
+}
+
 // LimitsOn are the limits that hold for the bucket, or the part of one.
 func (b *Budget) LimitsOn(bucket string) []Limit {
 	return b.limitsOf([]Cost{{Bucket: bucket}})

@@ -87,6 +87,14 @@ func ParseLabelBucket(name string) (bucket, label, value string, ok bool) {
 // IsLabelBucket reports whether a bucket that a ledger has is one of LabelBucket.
 func IsLabelBucket(bucket string) bool { return strings.Contains(bucket, "@") }
 
+// ShownBucket returns the name of a bucket for people: calls without a label are money@team=(none).
+func ShownBucket(bucket string) string {
+	if IsLabelBucket(bucket) && strings.HasSuffix(bucket, "=") {
+		return bucket + "(none)"
+	}
+	return bucket
+}
+
 // checkLogName reports what is wrong with the name of a bucket in a ledger.
 func checkLogName(bucket string) error {
 	if _, _, _, ok := ParseLabelBucket(bucket); ok {
@@ -104,6 +112,19 @@ func withoutLabels(buckets []string) []string {
 func HeldBuckets(reservation string) ([]string, error) {
 	_, buckets, err := ParseReservation(reservation)
 	return withoutLabels(buckets), err
+}
+
+// heldLabels returns the labels whose values the reservation's buckets are of. They outrank those of
+// what draws on it and settles it.
+func heldLabels(reservation string) Labels {
+	held := Labels{}
+	_, buckets, _ := ParseReservation(reservation)
+	for _, bucket := range buckets {
+		if _, label, value, ok := ParseLabelBucket(bucket); ok {
+			held[label] = value
+		}
+	}
+	return held
 }
 
 // UnlabelledUnits returns units without those of buckets of labels' values, which are parts of the
@@ -155,6 +176,27 @@ func (b *Budget) labelled(costs []Cost, labels Labels) []Cost {
 		}
 	}
 	return all
+}
+
+// standingValues returns the limits of the values of labels that are among buckets, or that have a
+// row in the configuration.
+func (b *Budget) standingValues(buckets []string) []Limit {
+	values := slices.DeleteFunc(slices.Clone(buckets), func(of string) bool {
+		return !IsLabelBucket(of)
+	})
+	for _, l := range b.PerLabel {
+		for value := range l.Parts {
+			if l.Across || !slices.Contains(b.Split, l.Bucket) {
+				values = append(values, LabelBucket(l.Bucket, l.Label, value))
+			}
+		}
+	}
+	slices.Sort(values)
+	var costs []Cost
+	for _, bucket := range slices.Compact(values) {
+		costs = append(costs, Cost{Bucket: bucket})
+	}
+	return b.limitsOf(costs)
 }
 
 // labelHolds reports whether the limit is on what the values of its label take of the bucket.

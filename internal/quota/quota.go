@@ -16,7 +16,6 @@ package quota
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -92,10 +91,7 @@ func (l Limit) Name() string {
 	if l.Pace != nil {
 		return PaceName
 	}
-	if IsLabelBucket(l.Bucket) && strings.HasSuffix(l.Bucket, "=") {
-		return l.Bucket + "(none) " + l.Window.String()
-	}
-	return l.Bucket + " " + l.Window.String()
+	return ShownBucket(l.Bucket) + " " + l.Window.String()
 }
 
 // Cap is how many units a charge may bring the window up to.

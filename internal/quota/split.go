@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 )
 
 // spread adds the sums over the parts of split buckets that have a limit across them, and what the
@@ -106,15 +107,16 @@ func (l Limit) on(bucket string) Limit {
 // model that they send is one, whether or not the upstream knows it.
 const MaxParts = 20
 
-// Standing returns the limits of all buckets, those of split ones for each part in the ledger.
-// Errors are the ledger's.
+// Standing returns the limits of all buckets, those of split ones for each part in the ledger, and
+// those per label for each value in the ledger or the configuration. Errors are the ledger's.
 func (b *Budget) Standing(ctx context.Context) ([]Limit, error) {
 	parts, err := b.parts(ctx)
 	return b.standing(BucketNames(parts)), err
 }
 
 // Listed returns the limits of all buckets, those of split ones for the parts that took the most
-// units, and how many parts of each bucket are left out. A part that never took any is not counted.
+// units, those per label for the values that did, and how many parts of each bucket, or values of
+// its label, are left out. One that never took any is not counted.
 func (b *Budget) Listed(ctx context.Context) ([]Limit, map[string]int, error) {
 	parts, err := b.parts(ctx)
 	if err != nil {
@@ -124,12 +126,16 @@ func (b *Budget) Listed(ctx context.Context) ([]Limit, map[string]int, error) {
 	var listed []string
 	counts, leftOut := make(map[string]int), make(map[string]int)
 	for _, part := range parts {
-		switch whole := WholeOf(part.Bucket); {
+		of, _, label := strings.Cut(part.Bucket, "=") // money@team
+		if !label {
+			of = WholeOf(of)
+		}
+		switch {
 		case part.Units == 0 && !part.Noted:
-		case counts[whole] == MaxParts:
-			leftOut[whole]++
+		case counts[of] == MaxParts:
+			leftOut[of]++
 		default:
-			counts[whole]++
+			counts[of]++
 			listed = append(listed, part.Bucket)
 		}
 	}
@@ -137,19 +143,23 @@ func (b *Budget) Listed(ctx context.Context) ([]Limit, map[string]int, error) {
 	return b.standing(listed), leftOut, nil
 }
 
-// parts returns the parts of split buckets that the ledger has.
+// parts returns the parts of split buckets, and the values of labels, that the ledger has.
 func (b *Budget) parts(ctx context.Context) ([]BucketTotal, error) {
-	if len(b.Split) == 0 {
+	if len(b.Split)+len(b.PerLabel) == 0 {
 		return nil, nil
 	}
 	all, err := b.Ledger.BucketsOf(ctx, b.Credential)
 	return slices.DeleteFunc(all, func(of BucketTotal) bool {
+		if IsLabelBucket(of.Bucket) {
+			return len(b.LimitsOn(of.Bucket)) == 0
+		}
 		whole := WholeOf(of.Bucket)
 		return whole == of.Bucket || !slices.Contains(b.Split, whole)
 	}), err
 }
 
-// standing returns the limits of all buckets, those of split ones for each of the parts.
+// standing returns the limits of all buckets, those of split ones for each of the parts, and those
+// per label for each of the values among parts.
 func (b *Budget) standing(parts []string) (limits []Limit) {
 	for _, l := range b.Limits {
 		if l.Across || !slices.Contains(b.Split, l.Bucket) {
@@ -162,7 +172,7 @@ func (b *Budget) standing(parts []string) (limits []Limit) {
 			}
 		}
 	}
-	return limits
+	return append(limits, b.standingValues(parts)...)
 }
 
 func bucketsOf(costs []Cost) []string {

@@ -133,7 +133,7 @@ func (s Source) Spent(ctx context.Context, credential string, buckets []string, 
 	}
 	table := s.Config.Table(cred)
 	for _, b := range buckets {
-		if len(buckets) > 1 && SumsParts(cred, b) {
+		if len(buckets) > 1 && (SumsParts(cred, b) || quota.IsLabelBucket(b)) {
 			continue
 		}
 		found, err := quota.SumsBetween(ctx, s.Ledger,

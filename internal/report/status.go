@@ -36,7 +36,10 @@ type CredentialStatus struct {
 // while it is suspended.
 type BucketStatus struct {
 	Bucket string `json:"bucket"`
-	Held   int64  `json:"held"`
+	// Per and Value are of a bucket of what one value of a label takes: label:team, ci.
+	Per   string  `json:"per,omitempty"`
+	Value *string `json:"value,omitempty"`
+	Held  int64   `json:"held"`
 	Suspension
 	Limits []LimitStatus `json:"limits"`
 	Unit   string        `json:"unit"`    // units, tokens, usd/1000000
@@ -101,6 +104,9 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 		bucket := BucketStatus{Bucket: b.Bucket, Held: b.Held, AtMost: b.AtMost,
 			Suspension: NewSuspension(b), Limits: []LimitStatus{}, Unit: unit.String(),
 			Counts: unit, Overshoot: overshoot(c, table, b)}
+		if _, label, value, ok := quota.ParseLabelBucket(b.Bucket); ok {
+			bucket.Per, bucket.Value = "label:"+label, &value
+		}
 		for _, l := range b.Limits {
 			bucket.Limits = append(bucket.Limits, LimitStatus{
 				Window: l.Limit.Window.Text(), Timezone: words.OrNull(l.Limit.Window.ZoneName()),

@@ -156,7 +156,7 @@ func (s *Server) budgetFor(ctx context.Context, in CostInput, key string) (
 
 // withHold runs work on the budget whose ledger has the hold.
 func (s *Server) withHold(ctx context.Context, hold string, work func(*quota.Budget) error) error {
-	_, buckets, err := quota.ParseReservation(hold)
+	buckets, err := quota.HeldBuckets(hold)
 	if err != nil {
 		return huma.Error404NotFound(err.Error())
 	}
