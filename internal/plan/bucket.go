@@ -88,7 +88,7 @@ func (b *bucket) expiring(at int64) (holds []quota.Expiring) {
 // take charges units regardless of limits.
 func (b *bucket) take(at, units int64) {
 	if units > 0 {
-		memstore.Charge(at, []*memstore.Bucket{b.Bucket}, quota.Charge{Observe: true,
+		memstore.Charge(at, []*memstore.Bucket{b.Bucket}, quota.Charge{Observe: true, NewValues: true,
 			Limits: b.limits, Costs: []quota.Cost{{Bucket: b.Name, Units: units}}})
 	}
 }
@@ -132,7 +132,7 @@ func (g *Play) Room(at int64) (room int64, limit string) {
 // charged; zero if none does.
 func (g *Play) Frees(at int64) time.Time {
 	b := g.buckets[0]
-	d, _ := memstore.Charge(at, []*memstore.Bucket{b.Bucket}, quota.Charge{DryRun: true,
+	d, _ := memstore.Charge(at, []*memstore.Bucket{b.Bucket}, quota.Charge{DryRun: true, NewValues: true,
 		Limits: b.limits[:b.firm], Costs: []quota.Cost{{Bucket: b.Name, Units: 1}}})
 	if d.Allowed {
 		return moment(at)

@@ -121,7 +121,7 @@ func (r *Replay) charge(e quota.Entry) (fits bool, err error) {
 		r.bucket.State.ResetAt = r.reset.UnixMicro()
 	}
 	l.Observe = e.Labels[quota.LabelSource] != ""
-	c := quota.Charge{Costs: []quota.Cost{{Bucket: l.Bucket, Units: e.Units}},
+	c := quota.Charge{NewValues: true, Costs: []quota.Cost{{Bucket: l.Bucket, Units: e.Units}},
 		Limits: []quota.Limit{l}}
 	d, err := memstore.Charge(e.At.UnixMicro(), []*memstore.Bucket{r.bucket}, c)
 	if d.Never {
