@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -15,6 +12,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/untrusted"
 )
 
 // A job with a url is run as this program, so that there is one way in which jobs are run. The
@@ -47,7 +45,7 @@ func requestCommand(a *app) *cobra.Command {
 }
 
 // request sends a request and writes the response. It returns an error unless the status is in
-// r.Success or, if that is empty, is 2xx. No redirect is followed: it could lead to another host.
+// r.Success or, if that is empty, is 2xx. A redirect is not followed.
 func (a *app) request(ctx context.Context, r config.Request) error {
 	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, strings.NewReader(r.Body))
 	if err != nil {
@@ -58,19 +56,14 @@ func (a *app) request(ctx context.Context, r config.Request) error {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	host := request.URL.Host
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
-	response, err := client.Do(request)
-	if err != nil {
-		var of *url.Error // which would repeat the URL, with what is secret in it
-		if errors.As(err, &of) {
-			err = of.Err
-		}
+	response, body, err := untrusted.Fetch(request, mostAnswer)
+	if response == nil {
 		return &cli.Coded{Code: cli.ExitUnavailable, Err: fmt.Errorf("%s: %w", host, err)}
 	}
-	defer response.Body.Close()
-	if _, err := io.Copy(a.Stdout, io.LimitReader(response.Body, mostAnswer)); err != nil {
+	if _, failed := a.Stdout.Write(body); err == nil {
+		err = failed
+	}
+	if err != nil {
 		return err
 	}
 	if slices.Contains(r.Success, response.StatusCode) ||
