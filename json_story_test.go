@@ -59,6 +59,7 @@ jobs:
      cost: {bucket: default, units: 3}}
   - {name: capped, command: [sh], schedule: "@daily", credential: key1, max: 9,
      cost: {bucket: default, units: 3}}
+notify: {command: [/bin/cat], at: [50%%]}
 serve:
   hosts: [board.lan]
   trusted_proxies: [10.0.0.0/8]
@@ -71,6 +72,7 @@ serve:
 // jsonStory has each command print all that it can. $id is the newest reservation.
 var jsonStory = strings.Fields(strings.ReplaceAll(strings.TrimSpace(`
 quotactl version
+quotactl notify test
 ingestor version
 quotactl config check
 quotactl config init

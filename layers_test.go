@@ -37,6 +37,7 @@ costs: . costs/formula grammar quota untrusted words
 costs/formula: quota
 costs/feed: costs costs/formula untrusted words
 untrusted: quota
+notify: config plan quota report share untrusted words
 catalog: sqlite
 bill: costs costs/formula quota untrusted
 ledger/redistest: lua
@@ -65,6 +66,7 @@ cli: catalog config costs ledger ledger/redisstore limit meter proxy quota repor
 cli: sqlite words
 cli/clitest:
 deploy:
+examples/webhook:
 cmd/quotactl: *
 cmd/ingestor: *
 `)
@@ -283,8 +285,9 @@ func TestFrontDoor(t *testing.T) {
 	}
 }
 
-// frontDoor says which packages may look at the environment: the programs, and the one that starts
+// frontDoor says which packages may look at the environment: programs, and the one that starts
 // servers for tests.
 func frontDoor(path string) bool {
-	return strings.HasPrefix(path, "cmd/") || path == "ledger/redistest"
+	return strings.HasPrefix(path, "cmd/") || strings.HasPrefix(path, "examples/") ||
+		path == "ledger/redistest"
 }

@@ -54,7 +54,7 @@ configuration.`,
 	cli.Elsewhere(root, "quotactl", "status", "top", "forecast", "log", "explain", "reservations",
 		"costs", "prove", "spend", "exec", "reserve", "draw", "commit", "settle", "release", "adjust",
 		"reconcile", "suspend", "resume", "proxy", "mcp", "config", "import", "limits", "ledger",
-		"doctor")
+		"doctor", "notify")
 	root.AddCommand(onceCommand(a), runCommand(a), planCommand(a), reportCommand(a),
 		requestCommand(a), jobsCommand(a), standinCommand(a), serveCommand(a), chartCommand(a),
 		searchCommand(a), videoCommand(a), purgeCommand(a))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
+	"quotabudget/internal/notify"
 	"quotabudget/internal/regions"
+	"quotabudget/internal/report"
 	"quotabudget/internal/youtube"
 )
 
@@ -123,8 +126,20 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	sum, err := sweep.Execute(ctx)
 	show.end()
 	file.look(st, sum)
-	err = errors.Join(err, a.printSummary(st, sum, o.demo), st.Close())
+	err = errors.Join(err, a.printSummary(st, sum, o.demo))
+	a.notice(ctx, st)
+	err = errors.Join(err, st.Close())
 	return outcome(sum, err)
+}
+
+// noticeTime bounds what once spends on notifications after its work.
+const noticeTime = 5 * time.Second
+
+// notice sends what this sweep has made worth knowing. It changes nothing about the result.
+func (a *app) notice(ctx context.Context, st *deps) {
+	src := report.Source{Config: st.cfg, Ledger: st.ledger}
+	n := notify.New(func() report.Source { return src }, os.Environ(), st.log)
+	n.Look(context.WithoutCancel(ctx), noticeTime, false)
 }
 
 func outcome(sum ingest.Summary, err error) error {

@@ -20,6 +20,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
+	"quotabudget/internal/notify"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/share"
@@ -79,6 +80,9 @@ func (a *app) daemon(ctx context.Context) error {
 	d := &daemon.Daemon{
 		Config: w, Reload: reload, Holder: quota.NewID(time.Now()), Log: log, Metrics: metrics,
 	}
+	source := func() report.Source { return report.Source{Config: live.Config(), Ledger: st.ledger} }
+	n := notify.New(source, os.Environ(), log)
+	d.Missed = n.Missed
 	d.Load = func(ctx context.Context) (*daemon.Config, error) { return a.reload(ctx, st, live) }
 	handler := d.Handler()
 	listener, err := listen(cfg.Daemon.Listen, log)
@@ -89,9 +93,7 @@ func (a *app) daemon(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	if cfg.Serve.Configured {
-		front, err := a.FrontDoor(ctx, st.catalog, func() report.Source {
-			return report.Source{Config: live.Config(), Ledger: st.ledger}
-		})
+		front, err := a.FrontDoor(ctx, st.catalog, source)
 		if err != nil {
 			return errors.Join(err, st.Close())
 		}
@@ -105,7 +107,7 @@ func (a *app) daemon(ctx context.Context) error {
 		defer end()
 		return d.Run(ctx)
 	})
-	if err = group.Wait(); err == nil {
+	if err = n.During(ctx, group.Wait); err == nil {
 		log.Info("ended")
 	}
 	return errors.Join(err, st.Close())

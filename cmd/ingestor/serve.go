@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/notify"
 	"quotabudget/internal/report"
 )
 
@@ -70,7 +72,8 @@ func (a *app) serve(ctx context.Context, address string, demo bool) error {
 	door, err := a.FrontDoor(ctx, c, func() report.Source { return src })
 	if err == nil {
 		fmt.Fprintln(a.Stdout, door.URL())
-		err = door.Serve(ctx)
+		n := notify.New(func() report.Source { return src }, os.Environ(), a.Logger())
+		err = n.During(ctx, func() error { return door.Serve(ctx) })
 	}
 	return errors.Join(err, l.Close(), c.Close())
 }

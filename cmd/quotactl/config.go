@@ -29,6 +29,7 @@ type inForce struct {
 	Ingest    ingestShown                `json:"ingest"`
 	Jobs      []ownJobShown              `json:"jobs,omitempty"`
 	Serve     *serveShown                `json:"serve,omitempty"`
+	Notify    *notifyShown               `json:"notify,omitempty"`
 }
 
 type costsShown struct {
@@ -219,6 +220,7 @@ func (a *app) warn(cfg *config.Config) {
 		}
 	}
 	config.FileSecret(cfg.Serve.TokenFile, a.Getenv).WarnExposed(log)
+	cfg.Notify.Secret.WarnExposed(log)
 }
 
 func newInForce(cfg *config.Config) inForce {
@@ -228,7 +230,7 @@ func newInForce(cfg *config.Config) inForce {
 		Costs: costsShown{words.OrNull(cfg.CostsFile), cfg.Costs.ProfileName(),
 			cfg.Costs.Version},
 		YouTube: cfg.YouTube, Upstreams: cfg.Upstreams, Ingest: newIngest(cfg),
-		Jobs: newOwnJobs(cfg), Serve: newServe(cfg.Serve),
+		Jobs: newOwnJobs(cfg), Serve: newServe(cfg.Serve), Notify: newNotify(cfg.Notify),
 	}
 	for _, c := range cfg.Credentials {
 		_, err := c.APIKey.Key()

@@ -100,6 +100,9 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 		}
 		// a signal is passed to the command
 		out, err = j.Run(context.WithoutCancel(ctx))
+		if !errors.Is(err, quota.ErrUnreachable) {
+			defer a.notice(ctx, g, false)
+		}
 		if denied, ok := errors.AsType[*job.DeniedError](err); ok {
 			if f.quiet || reported(ctx, j, denied) {
 				return &cli.Coded{Code: cli.ExitExhausted}

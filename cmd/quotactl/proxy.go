@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,7 +20,9 @@ import (
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/meter"
+	"quotabudget/internal/notify"
 	"quotabudget/internal/proxy"
+	"quotabudget/internal/report"
 )
 
 type proxyFlags struct {
@@ -196,7 +199,9 @@ func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 	handler.Post(ctx)
 	fmt.Fprintln(a.Stdout, proxyURL(listener.Addr()))
 	group.Go(func() error { return handler.Serve(ctx, listener) })
-	return group.Wait()
+	src := report.Source{Config: cfg, Ledger: l}
+	n := notify.New(func() report.Source { return src }, os.Environ(), handler.Log)
+	return n.During(ctx, group.Wait)
 }
 
 func listenError(err error) error {

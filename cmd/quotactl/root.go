@@ -57,7 +57,7 @@ exhausted: try again later, 77 service account refused, 78 configuration.`,
 			"reconcile": a.reconcile, "suspend": a.suspend, "resume": a.resume, "proxy": a.proxy,
 			"serve": a.serve, "mcp": a.mcp, "standin": a.standin}},
 		{settings, makers{"config": a.config, "import": a.imports, "limits": a.limits,
-			"ledger": a.ledger, "doctor": a.doctor}},
+			"ledger": a.ledger, "notify": a.notify, "doctor": a.doctor}},
 	}
 	alone := slices.ContainsFunc(groups, func(g group) bool { // the other commands are not needed
 		return len(args) > 0 && g.commands[args[0]] != nil

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/notify"
 	"quotabudget/internal/report"
 )
 
@@ -53,7 +55,8 @@ func (a *app) serveLedger(ctx context.Context, address string) error {
 	door, err := a.FrontDoor(ctx, nil, func() report.Source { return src })
 	if err == nil {
 		fmt.Fprintln(a.Stdout, door.URL())
-		err = door.Serve(ctx)
+		n := notify.New(func() report.Source { return src }, os.Environ(), a.Logger())
+		err = n.During(ctx, func() error { return door.Serve(ctx) })
 	}
 	return errors.Join(err, l.Close())
 }

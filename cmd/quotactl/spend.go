@@ -48,7 +48,11 @@ used up.`,
 				if call.DryRun && !d.Replayed && !d.Unmetered {
 					verb = "dry run, nothing charged; it would take"
 				}
-				return a.decided(verb, d, err, of)
+				asked := err == nil && !d.Unmetered // the ledger answers
+				if err = a.decided(verb, d, err, of); asked && !call.DryRun {
+					a.notice(c.Context(), g, true)
+				}
+				return err
 			})
 		},
 	}

@@ -33,6 +33,7 @@ type Config struct {
 	Daemon      Daemon
 	Jobs        []OwnJob // besides the sweeps of a daemon
 	Serve       Serve
+	Notify      Notify
 }
 
 // Credential is the named owner of an upstream quota, and how it is spent.

@@ -20,6 +20,7 @@ type file struct {
 	Ingest          *fileIngest
 	Jobs            []fileJob
 	Serve           *fileServe
+	Notify          *fileNotify
 }
 
 // filePrices is {file, profile}, or the file alone.

@@ -35,6 +35,7 @@ var schema = sync.OnceValue(func() *grammar.Schema {
 		"key file":                 checkKeyFile,
 		"no key":                   checkNoKey,
 		"project":                  checkProject,
+		"mail":                     checkMail,
 		"region":                   discard(regions.Parse),
 		"timezone":                 discard(parseZone),
 		"schedule":                 checkSchedule,

@@ -76,6 +76,9 @@ func (r *reader) configure(ctx context.Context) []fileJob {
 	if top.Has("serve") {
 		r.serve(f.Serve, top.Key("serve"))
 	}
+	if f.Notify != nil {
+		r.notify(*f.Notify, top.Key("notify"))
+	}
 	return f.Jobs
 }
 

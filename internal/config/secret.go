@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -9,7 +10,7 @@ import (
 	"strings"
 )
 
-// Secret says where an API key is: in an environment variable or a file. It does not hold the key,
+// Secret says where an API key, or the like, is: in an environment variable or a file. It does not hold the key,
 // so that nothing that prints a Secret can print the key. The zero Secret names no place.
 type Secret struct {
 	Env  string // variable
@@ -17,11 +18,15 @@ type Secret struct {
 
 	getenv func(string) string
 	owner  string // credential, for the error of a secret without a place
-	name   string // adminKey, or "" for an API key
+	name   string // adminKey or notifySecret, "" for an API key
 }
 
-// adminKey is the key of the configuration that names the place of an admin key.
-const adminKey = "admin_key"
+// The keys of the configuration that name the places of an admin key, and of what signs
+// notifications.
+const (
+	adminKey     = "admin_key"
+	notifySecret = "secret"
+)
 
 // FileSecret is the key in the file at path.
 func FileSecret(path string, getenv func(string) string) Secret {
@@ -62,8 +67,11 @@ func (s Secret) Key() (string, error) {
 
 // words returns what the secret is, for messages.
 func (s Secret) words() string {
-	if s.name == adminKey {
+	switch s.name {
+	case adminKey:
 		return "admin key"
+	case notifySecret:
+		return "secret of notify"
 	}
 	return "api key"
 }
@@ -73,7 +81,7 @@ func (s Secret) Advice() string {
 	switch {
 	case s.Env != "":
 		return "export " + s.Env + " where this program runs (cron and systemd read no profile), " +
-			"or name a file: api_key: {file: path}"
+			"or name a file: " + cmp.Or(s.name, "api_key") + ": {file: path}"
 	case s.File != "":
 		return "write the key into that file, readable by the user that runs this program"
 	}
@@ -160,15 +168,18 @@ func (s ServiceAccount) Secret(getenv func(string) string) Secret {
 }
 
 // WithoutKeys removes the variables, written NAME=VALUE, that a credential reads its key from or
-// that contain such a key: a command that spends through the proxy needs none.
+// that contain such a key: a command that spends through the proxy needs none. The secret of
+// notify: is removed, too.
 func (c *Config) WithoutKeys(variables []string) []string {
 	names, keys := map[string]bool{KeyVariable: true}, map[string]bool{}
+	secrets := []Secret{c.Notify.Secret}
 	for _, cred := range c.Credentials {
-		for _, secret := range []Secret{cred.APIKey, cred.AdminKey} {
-			names[secret.Env] = true
-			if key, err := secret.Key(); err == nil {
-				keys[key] = true
-			}
+		secrets = append(secrets, cred.APIKey, cred.AdminKey)
+	}
+	for _, secret := range secrets {
+		names[secret.Env] = true
+		if key, err := secret.Key(); secret.Placed() && err == nil {
+			keys[key] = true
 		}
 	}
 	var kept []string

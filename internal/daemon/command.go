@@ -76,6 +76,7 @@ func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) 
 		if !first {
 			l.d.Log.Warn("tick left out: its run was lost in a crash, and retry: is 0",
 				"tick", tick.ID())
+			l.missedTick(1, tick, "its run was lost in a crash, and retry: is 0")
 			l.ended(ctx, tick, ending{outcome: lost})
 			return done
 		}

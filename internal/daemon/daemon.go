@@ -42,6 +42,8 @@ type Daemon struct {
 	Holder  string                                 // of the leases: a quota.NewID
 	Log     *slog.Logger
 	Metrics *Metrics
+	// Missed is called with ticks of a lane that did not run; may be nil.
+	Missed func(credential string, l share.Lane, ticks int64, last time.Time, why string)
 
 	// State shared by the lanes.
 	inForce                     atomic.Pointer[Config]

@@ -54,6 +54,9 @@ func (l *lane) begin(ctx context.Context) {
 		l.d.Log.Debug("cannot find which ticks were missed: none is made up for",
 			"lane", l.Name(), "error", err)
 	}
+	if l.d.Missed != nil {
+		l.reportMissed(ctx)
+	}
 	if len(l.missed) > 0 {
 		l.d.recordDone(l.Lane.Lane, l.missed[0].At.Add(-time.Nanosecond))
 		if l.policy().Queued {
@@ -145,6 +148,7 @@ func (l *lane) loop(ticks, ctx context.Context) {
 			l.d.Log.Warn("tick left out: the lane is behind and a later one is due",
 				"tick", tick.ID())
 			l.d.Metrics.ended(l, overtaken)
+			l.missedTick(1, tick, "the lane was behind, and a later one was due")
 		case !l.runTick(ticks, ctx, tick, false):
 			if ctx.Err() != nil {
 				l.leaveOutWaiting(tick)
@@ -202,6 +206,7 @@ func (l *lane) superseded(tick schedule.Tick) bool {
 // leaveOut marks a superseded tick done, so that it is not taken for one lost in a crash.
 func (l *lane) leaveOut(ctx context.Context, tick schedule.Tick) {
 	l.d.Metrics.ended(l, overtaken)
+	l.missedTick(1, tick, "ledger, upstream or catalogue was away")
 	l.d.Log.Debug("tick left out: a later one came during an outage", "tick", tick.ID())
 	if time.Since(tick.At) > maxLate*l.cfg.Lease { // beyond what findMissed checks
 		return

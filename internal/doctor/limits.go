@@ -110,7 +110,7 @@ func (e *exam) unmetered(ctx context.Context) {
 	for _, c := range e.Config.Credentials {
 		if len(c.Open) > 0 && c.AtMost == 0 {
 			e.add(Finding{Warning, "unmetered", "credential " + c.Name,
-				few(c.Open) + " may pass without the ledger, and nothing bounds them",
+				report.Few(c.Open) + " may pass without the ledger, and nothing bounds them",
 				"an outage can spend the budget many times over",
 				"add at_most: N beside open under when_unreachable, the units that each host may " +
 					"spend"})

@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 )
 
 // tokens checks the rights of the token file of a public server.
@@ -126,10 +125,6 @@ func (e *exam) endpoints() {
 	}
 }
 
-// staleAfter is the greatest age of a price list's newest figure: upstreams change prices several
-// times a year.
-const staleAfter = 45 * 24 * time.Hour
-
 // prices looks at the price lists of the credentials.
 func (e *exam) prices() {
 	var seen []string
@@ -140,7 +135,7 @@ func (e *exam) prices() {
 		}
 		seen = append(seen, t.Upstream)
 		about := "price list of " + t.Upstream
-		if e.stale(t.Date) {
+		if report.StalePrices(t, e.Now) {
 			e.add(Finding{Warning, "price-age", about, "its newest figure is of " + t.Date,
 				"upstreams change their prices",
 				"compare it with the upstream's own page, and update " +
@@ -148,24 +143,11 @@ func (e *exam) prices() {
 		}
 		if lacks := e.lacking(t); len(lacks) > 0 {
 			e.add(Finding{Warning, "price-methods", about,
-				fmt.Sprintf("it lacks %d methods of the upstream: %s", len(lacks), few(lacks)),
+				fmt.Sprintf("it lacks %d methods of the upstream: %s", len(lacks),
+					report.Few(lacks)),
 				"a call of these has no price and is refused", "add them to " + e.Config.CostsFile})
 		}
 	}
-}
-
-// stale reports whether a date such as 2026-06-01 or 2026-11 is too long ago.
-func (e *exam) stale(date string) bool {
-	now := e.Now
-	if now.IsZero() {
-		now = time.Now()
-	}
-	for _, form := range []string{"2006-01-02", "2006-01"} {
-		if at, err := time.Parse(form, date); err == nil {
-			return now.Sub(at) > staleAfter
-		}
-	}
-	return false
 }
 
 // unlisted reports facts, such as models, of last week's calls without a row in the price list.
@@ -175,29 +157,14 @@ func (e *exam) unlisted(ctx context.Context) {
 		return
 	}
 	for _, c := range e.Config.Credentials {
-		if names := e.unlistedOf(ctx, c.Name, now.AddDate(0, 0, -7)); len(names) > 0 {
+		if names := e.Unlisted(ctx, c.Name, now.AddDate(0, 0, -7)); len(names) > 0 {
 			e.add(Finding{Warning, "price-unlisted", "credential " + c.Name, fmt.Sprintf(
 				"calls of the last 7 days were priced by another row: the price list of %s "+
-					"has no row for %s", e.Config.Table(c).Upstream, few(names)),
+					"has no row for %s", e.Config.Table(c).Upstream, report.Few(names)),
 				"a limit on money ends too early or too late",
 				"add rows to a copy of the price list, and name it in quota.yaml: costs: FILE"})
 		}
 	}
-}
-
-// unlistedOf returns the labels of the calls of a credential that were priced so.
-func (e *exam) unlistedOf(ctx context.Context, credential string, since time.Time) []string {
-	names := map[string]bool{}
-	buckets, _ := e.Ledger.BucketsOf(ctx, credential)
-	for _, bucket := range quota.BucketNames(buckets) {
-		sums, _ := e.Ledger.Sums(ctx, quota.SumQuery{Credential: credential, Bucket: bucket,
-			Since: quota.GrainOf(since)})
-		for _, s := range sums {
-			names[s.Labels[quota.LabelUnlisted]] = true
-		}
-	}
-	delete(names, "")
-	return slices.Sorted(maps.Keys(names))
 }
 
 // lacking returns the methods that the shipped list has, which follows the upstream's discovery
@@ -218,14 +185,6 @@ func (e *exam) lacking(own *costs.Table) (names []string) {
 		}
 	}
 	return names
-}
-
-// few is the beginning of a list of names.
-func few(names []string) string {
-	if len(names) > 3 {
-		return strings.Join(names[:3], ", ") + " …"
-	}
-	return strings.Join(names, ", ")
 }
 
 // zones notices that the system has no time zones, so that those of the program's build are used.

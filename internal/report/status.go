@@ -156,15 +156,10 @@ func (s Source) Status(ctx context.Context) (out Status, err error) {
 		out.Config = &file
 	}
 	for _, c := range s.Config.Credentials {
-		usage, err := s.budget(c).Usage(ctx)
+		usage, err := s.Usage(ctx, c)
 		if err != nil {
 			return out, err
 		}
-		closed, err := s.suspendedWithoutLimit(ctx, c, usage)
-		if err != nil {
-			return out, err
-		}
-		usage.Buckets = append(usage.Buckets, closed...)
 		status := newCredentialStatus(c, s.Config.Table(c), usage)
 		denied, err := s.Denied(ctx, c.Name, "", quota.LabelJob,
 			Span{Since: usage.At.Add(-24 * time.Hour)})
@@ -175,6 +170,18 @@ func (s Source) Status(ctx context.Context) (out Status, err error) {
 		out.Credentials = append(out.Credentials, status)
 	}
 	return out, nil
+}
+
+// Usage asks the ledger what is used of a credential's limits. It includes suspended buckets
+// without a limit.
+func (s Source) Usage(ctx context.Context, c config.Credential) (quota.Usage, error) {
+	usage, err := s.budget(c).Usage(ctx)
+	if err != nil {
+		return usage, err
+	}
+	closed, err := s.suspendedWithoutLimit(ctx, c, usage)
+	usage.Buckets = append(usage.Buckets, closed...)
+	return usage, err
 }
 
 // suspendedWithoutLimit returns the buckets of the price list that are suspended and have no limit.

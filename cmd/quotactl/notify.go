@@ -1,0 +1,109 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/notify"
+	"quotabudget/internal/report"
+	"quotabudget/internal/words"
+)
+
+// noticeTime bounds what a command spends on notifications after its work.
+const noticeTime = 5 * time.Second
+
+func (a *app) notify() *cobra.Command {
+	c := &cobra.Command{Use: "notify", Short: "Try the notifications"}
+	c.AddCommand(&cobra.Command{
+		Use:   "test",
+		Short: "Send a test notification to each target of notify:",
+		Long: `test sends one notification to each target of notify: in quota.yaml, the url, the mail
+address and the command, and prints what came back. It exits with 69 if one of them was not sent.`,
+		Example: `  quotactl notify test
+  quotactl notify test -o json | jq '.targets[] | select(.sent | not)'`,
+		Args: cli.Args(),
+		RunE: func(c *cobra.Command, _ []string) error { return a.notifyTest(c.Context()) },
+	})
+	return c
+}
+
+func (a *app) notifyTest(ctx context.Context) error {
+	cfg, err := a.Load(ctx)
+	if err != nil {
+		return err
+	}
+	if !cfg.Notify.Set() {
+		return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(errors.New("nobody is notified"),
+			"set url, mail or command under notify: in quota.yaml")}
+	}
+	cfg.Notify.Secret.WarnExposed(a.Logger())
+	results := notify.Test(ctx, cfg, os.Environ())
+	err = a.Print(map[string]any{"targets": results}, func() (err error) {
+		s := a.Screen()
+		for _, r := range results {
+			to, what := words.Plain(r.To), "sent "+r.ID
+			if !r.Sent {
+				what = "not sent: " + *r.Error
+			}
+			err = cmp.Or(err, s.Say("%s %s: %s\n", r.Target, to, what))
+			if r.Sent && r.Answer != "" {
+				err = cmp.Or(err, s.Say("  answer: %s\n", r.Answer))
+			}
+		}
+		return err
+	})
+	for _, r := range results {
+		if !r.Sent && err == nil {
+			err = &cli.Coded{Code: cli.ExitUnavailable, Err: cli.Hint(
+				errors.New("a notification was not sent"), "correct %s under notify:", r.Target)}
+		}
+	}
+	return err
+}
+
+// notice sends what a charge of this command has made worth knowing. It changes nothing about the
+// result of the command.
+func (a *app) notice(ctx context.Context, g *gate, quick bool) {
+	cfg := *g.cfg
+	cfg.Credentials = []config.Credential{g.cred}
+	src := report.Source{Config: &cfg, Ledger: g.Ledger}
+	n := notify.New(func() report.Source { return src }, os.Environ(), a.Logger())
+	n.Look(context.WithoutCancel(ctx), noticeTime, quick)
+}
+
+// notifyShown is the section notify of the configuration in force, without the path of the URL.
+type notifyShown struct {
+	URL     string    `json:"url,omitempty"`
+	Secret  *keyShown `json:"secret,omitempty"`
+	Mail    string    `json:"mail,omitempty"`
+	Command []string  `json:"command,omitempty"`
+	At      []string  `json:"at"`
+	On      []string  `json:"on"`
+}
+
+// newNotify returns the section notify in JSON; nil if it is not configured.
+func newNotify(n config.Notify) *notifyShown {
+	if !n.Set() {
+		return nil
+	}
+	out := &notifyShown{Mail: n.Mail, Command: n.Command, At: []string{}, On: append([]string{}, n.On...)}
+	if n.URL != "" {
+		out.URL = n.Host()
+	}
+	if n.Secret.Placed() {
+		_, err := n.Secret.Key()
+		out.Secret = &keyShown{n.Secret.Env, n.Secret.File, err == nil}
+	}
+	for _, percent := range n.At {
+		out.At = append(out.At, fmt.Sprintf("%d%%", percent))
+	}
+	return out
+}

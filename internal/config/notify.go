@@ -1,0 +1,80 @@
+package config
+
+import (
+	"errors"
+	"net/mail"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"quotabudget/internal/grammar"
+)
+
+// Notify is whom to notify of what. The zero Notify notifies nobody.
+type Notify struct {
+	URL     string // of a webhook, which may be a secret: print its host
+	Secret  Secret // signs what is sent to URL
+	Mail    string // address
+	Command []string
+	At      []int64 `yaml:"-"` // percent of a limit, ascending
+	On      []string
+}
+
+// The conditions of Notify.On.
+const (
+	OnForecast    = "forecast"
+	OnSuspended   = "suspended"
+	OnUnpriced    = "unpriced"
+	OnStalePrices = "stale_prices"
+	OnMissedTicks = "missed_ticks"
+)
+
+// Set reports whether anybody is notified.
+func (n Notify) Set() bool { return n.URL != "" || n.Mail != "" || len(n.Command) > 0 }
+
+// Host returns the URL without its path, which may be a secret.
+func (n Notify) Host() string {
+	u, err := url.Parse(n.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host + "/…"
+}
+
+type fileNotify struct {
+	Notify `yaml:",inline"`
+	At     []string
+}
+
+// notify takes over whom to notify. Without at and on, that is of everything.
+func (r *reader) notify(f fileNotify, at grammar.Place) {
+	n := f.Notify
+	n.Secret.getenv, n.Secret.File, n.Secret.name = r.getenv, r.path(n.Secret.File), notifySecret
+	for _, text := range f.At {
+		percent, _ := strconv.ParseInt(strings.TrimSuffix(text, "%"), 10, 64)
+		n.At = append(n.At, percent)
+	}
+	slices.Sort(n.At)
+	if !at.Has("at") && !at.Has("on") {
+		n.At = []int64{80, 100}
+		n.On = []string{OnForecast, OnSuspended, OnUnpriced, OnStalePrices, OnMissedTicks}
+	}
+	switch {
+	case !n.Set():
+		at.Add("url, mail or command is missing")
+	case n.Secret.Placed() && n.URL == "":
+		at.Key("secret").Add("it signs what is sent to a url")
+	case len(n.Command) > 0 && n.Command[0] == "":
+		at.Key("command").Add("name a program")
+	}
+	r.cfg.Notify = n
+}
+
+func checkMail(text string) error {
+	address, err := mail.ParseAddress(text)
+	if err != nil || address.Address != text || strings.HasPrefix(text, "-") {
+		return errors.New("write an address alone, such as ops@example.org")
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package notify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/plan"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/words"
+)
+
+// Event is something that a person should know of.
+type Event struct {
+	Name       string // "limit", or a condition of config.Notify.On
+	Credential string // whose ledger keeps the claim
+	Bucket     string
+	Limit      string
+	Percent    int64 // of the limit
+	Text       string
+
+	at    time.Time     // by the ledger's clock
+	lasts time.Duration // until it may be sent again
+	ends  time.Time     // of its window; zero for one that slides
+	about string        // tells it from other events of its name
+	lower []Event       // smaller shares of the same limit, which it stands for
+}
+
+// once is the least time between two notifications of the same event: a limit for a minute would
+// otherwise send one each minute.
+const once = time.Hour
+
+// claim is the name of the event's claim for one target.
+func (e Event) claim(target string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{e.Name, e.Bucket, e.Limit, e.about,
+		fmt.Sprint(e.Percent)}, "\x00")))
+	return "notify/" + target + "/" + hex.EncodeToString(sum[:12])
+}
+
+// id identifies the notification at its receiver. It is the same on each host and for each attempt
+// in one window, so that a receiver can drop what it got twice.
+func (e Event) id() string {
+	window := e.ends
+	if window.IsZero() {
+		window = e.at.Truncate(e.lasts)
+	}
+	text := e.Credential + "\x00" + e.claim("") + "\x00" + window.UTC().String()
+	sum := sha256.Sum256([]byte(text))
+	return "msg_" + hex.EncodeToString(sum[:12])
+}
+
+// events returns what a person should know now. Those that are quick to find need the usage of the
+// buckets alone.
+func events(ctx context.Context, src report.Source, quick bool) (all []Event, err error) {
+	n := src.Config.Notify
+	wants := func(name string) bool { return slices.Contains(n.On, name) }
+	for _, c := range src.Config.Credentials {
+		usage, err := src.Usage(ctx, c)
+		if err != nil {
+			return all, err
+		}
+		for _, b := range usage.Buckets {
+			for _, l := range b.Limits {
+				all = append(all, reached(src, c, b, l, usage.At)...)
+			}
+			if b.SuspendedUntil.After(usage.At) && wants(config.OnSuspended) {
+				all = append(all, suspended(c, b, usage.At))
+			}
+		}
+		if !quick && wants(config.OnUnpriced) {
+			all = append(all, unpriced(ctx, src, c, usage.At)...)
+		}
+	}
+	if !quick && wants(config.OnStalePrices) {
+		all = append(all, stalePrices(src)...)
+	}
+	if !quick && wants(config.OnForecast) {
+		short, err := forecasts(ctx, src)
+		return append(all, short...), err
+	}
+	return all, nil
+}
+
+// reached returns the greatest configured share of a limit that is used, if any. All that scheduled
+// charges may take is 100 %, although the headroom is left.
+func reached(src report.Source, c config.Credential, b quota.BucketUsage, l quota.LimitUsage,
+	now time.Time) []Event {
+	room := l.Limit.Cap(false)
+	if room <= 0 || l.Limit.Window.Concurrent {
+		return nil
+	}
+	var lower []Event
+	for _, percent := range src.Config.Notify.At {
+		if l.Used*100 < percent*l.Limit.Units && l.Used < room {
+			break
+		}
+		lower = append(lower, Event{Name: "limit", Credential: c.Name, Bucket: b.Bucket,
+			Limit: l.Limit.Name(), Percent: percent, at: now, lasts: max(l.Limit.Reach(), once)})
+	}
+	if len(lower) == 0 {
+		return nil
+	}
+	e := lower[len(lower)-1]
+	amount := report.UnitOf(src.Config.Table(c), b.Bucket).Text
+	e.Text = fmt.Sprintf("%s: %d%% of %s is used, %s; scheduled charges have %s left", c.Name,
+		e.Percent, e.Limit, amount(l.Used), amount(l.Remaining))
+	ends := b.Ends(l.Limit.Window, now)
+	if !ends.IsZero() {
+		e.Text += "; it resets at " + words.Moment(ends)
+	}
+	if l.Limit.Observe || c.Observe {
+		e.Text += "; it is only observed"
+	}
+	if !ends.IsZero() && e.lasts > once {
+		e.ends, e.lasts = ends, ends.Sub(now)
+	}
+	for i := range lower {
+		lower[i].ends, lower[i].lasts = e.ends, e.lasts
+	}
+	e.lower = lower[:len(lower)-1]
+	return []Event{e}
+}
+
+func suspended(c config.Credential, b quota.BucketUsage, now time.Time) Event {
+	// an upstream that suspends again and again, for a minute each time, is one event an hour
+	until := b.SuspendedUntil.Truncate(once).UTC()
+	text := report.NewSuspension(b).Text(words.Moment(b.SuspendedUntil), words.Moment)
+	return Event{Name: config.OnSuspended, Credential: c.Name, Bucket: b.Bucket,
+		Text: fmt.Sprintf("%s: bucket %s is suspended %s; quotactl resume --bucket %s ends that",
+			c.Name, b.Bucket, text, b.Bucket),
+		at: now, lasts: max(b.SuspendedUntil.Sub(now), once), ends: until, about: until.String()}
+}
+
+// unpriced returns the event of calls of the last day that the price list has no row for.
+func unpriced(ctx context.Context, src report.Source, c config.Credential, now time.Time) []Event {
+	const day = 24 * time.Hour
+	names := src.Unlisted(ctx, c.Name, now.Add(-day))
+	if len(names) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("%s: calls of the last day were priced by another row: the price list of "+
+		"%s has no row for %s; add rows to a copy, and name it in quota.yaml: costs: FILE",
+		c.Name, src.Config.Table(c).Upstream, report.Few(names))
+	return []Event{{Name: config.OnUnpriced, Credential: c.Name, Text: text, at: now, lasts: day}}
+}
+
+// stalePrices returns an event for each upstream whose prices are too old, once a month.
+func stalePrices(src report.Source) (all []Event) {
+	var seen []string
+	for _, c := range src.Config.Credentials {
+		t := src.Config.Table(c)
+		if slices.Contains(seen, t.Upstream) || !report.StalePrices(t, time.Time{}) {
+			continue
+		}
+		seen = append(seen, t.Upstream)
+		all = append(all, Event{Name: config.OnStalePrices, Credential: c.Name,
+			Text: fmt.Sprintf("the newest price of %s is of %s: compare the list with the upstream's "+
+				"page; quotactl doctor says which list it is", t.Upstream, t.Date),
+			at: time.Now(), lasts: 30 * 24 * time.Hour, about: t.Upstream + " " + t.Date})
+	}
+	return all
+}
+
+// forecasts returns the buckets that will run dry, or will lose runs, before their reset.
+func forecasts(ctx context.Context, src report.Source) (all []Event, err error) {
+	list, err := src.Forecasts(ctx, "")
+	for _, f := range list {
+		loses := f.Verdict == plan.RunsDry || f.Verdict == plan.Lasts && f.Short()
+		if loses && f.ResetAt.After(f.At) {
+			all = append(all, Event{Name: config.OnForecast, Credential: f.Credential,
+				Bucket: f.Bucket, Text: f.Credential + ": " + f.Text(), at: f.At,
+				lasts: f.ResetAt.Sub(f.At)})
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,256 @@
+// Package notify sends people what they should know of their quota, each thing once in its window
+// however many hosts find it.
+package notify
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/share"
+	"quotabudget/internal/words"
+)
+
+// Notifier sends notifications. There is no queue: what holds and is not marked as sent in the
+// ledger is sent at the next look.
+//
+// For each target, a notification has a claim in the ledger. It is leased before the notification
+// is sent and marked done after the target has accepted it, until the event's window ends:
+//
+//	10:00:00  a finds 80 % used, leases the claim for a minute, and is killed
+//	10:00:10  b finds the claim leased
+//	10:01:00  the lease lapses; b leases the claim, sends, and marks it done until the reset
+//
+// A process that is killed between sending and marking leaves the lease, too, so the notification
+// is sent again, with the same ID. If sending fails, the lease lapses, and a later look sends it.
+type Notifier struct {
+	Source  func() report.Source // with the configuration in force
+	Environ []string             // of commands
+	Log     *slog.Logger
+
+	holder string
+	level  slog.Level // of the line about what was sent
+	mu     sync.Mutex
+	sent   map[string]time.Time // claims known to be done, until when that is not looked up again
+	pauses map[string]*pause    // of targets that failed
+	missed map[string][]missed  // by credential, of the last hour
+}
+
+type missed struct {
+	at   time.Time // when that was found
+	text string
+}
+
+// pause keeps a target that failed from being tried at each look.
+type pause struct {
+	until time.Time
+	waits *backoff.ExponentialBackOff
+}
+
+const (
+	lookEvery = 10 * time.Second
+	slowEvery = 18               // looks: the forecast and the like need more than the buckets
+	lookTime  = 45 * time.Second // of one look with all that it sends
+	lease     = time.Minute      // longer than a look
+	doneTime  = 5 * time.Second  // of marking what was sent
+	tries     = 3                // of one notification in one look
+	perLook   = 10               // notifications to a target in one look
+	maxMissed = 20               // lanes listed
+	recheck   = 5 * time.Minute
+)
+
+// New returns a notifier of the sources that source returns.
+func New(source func() report.Source, environ []string, log *slog.Logger) *Notifier {
+	return &Notifier{Source: source, Environ: environ, Log: log, level: slog.LevelDebug,
+		holder: quota.NewID(time.Now()),
+		sent:   make(map[string]time.Time), pauses: make(map[string]*pause),
+		missed: make(map[string][]missed)}
+}
+
+// Watch looks and sends until ctx ends, and logs what it has sent.
+func (n *Notifier) Watch(ctx context.Context) {
+	n.level = slog.LevelInfo
+	for looks := 0; quota.Pause(ctx, min(time.Duration(looks), 1)*lookEvery); looks++ {
+		n.Look(ctx, lookTime, looks%slowEvery != 0)
+	}
+}
+
+// During watches while work runs.
+func (n *Notifier) During(ctx context.Context, work func() error) error {
+	ctx, end := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { n.Watch(ctx) })
+	err := work()
+	end()
+	watching.Wait()
+	return err
+}
+
+// Look sends what has to be sent, and takes at most that long. A quick look needs the usage of the
+// buckets alone. A failure is logged: nothing else depends on notifications.
+func (n *Notifier) Look(ctx context.Context, most time.Duration, quick bool) {
+	src := n.Source()
+	if !src.Config.Notify.Set() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	all, err := events(ctx, src, quick)
+	if err != nil {
+		n.Log.Debug("cannot find what to notify of", "error", err)
+	}
+	all = append(all, n.missedTicks(src)...)
+	var sending sync.WaitGroup
+	for _, t := range targets(src.Config, n.Environ) {
+		sending.Go(func() { n.sendAll(ctx, src.Ledger, t, all) })
+	}
+	sending.Wait()
+}
+
+func (n *Notifier) sendAll(ctx context.Context, claims quota.Claims, t target, all []Event) {
+	for count := 0; len(all) > 0 && count < perLook && ctx.Err() == nil && !n.paused(t); all = all[1:] {
+		tried, err := n.send(ctx, claims, t, all[0])
+		if tried {
+			count++
+			n.tried(t, err)
+		}
+	}
+}
+
+// send sends an event to a target unless that is done or under way elsewhere.
+func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Event) (bool, error) {
+	c := quota.Claim{Credential: e.Credential, Name: e.claim(t.name()), Holder: n.holder, TTL: lease}
+	key := c.Credential + "/" + c.Name
+	if n.isSent(key) {
+		return false, nil
+	}
+	state, err := claims.Claim(ctx, c)
+	if state == quota.ClaimDone && err == nil {
+		n.markSent(key, min(recheck, e.lasts))
+	}
+	if err != nil || state != quota.ClaimWon {
+		return false, nil
+	}
+	if _, err = retried(ctx, func() (string, error) { return t.deliver(ctx, e) }); err != nil {
+		return true, fmt.Errorf("%s: %w", e.Name, err)
+	}
+	n.markSent(key, min(recheck, e.lasts))
+	n.Log.Log(ctx, n.level, "notification sent", "to", t.name(), "event", e.Name, "credential", e.Credential,
+		"id", e.id())
+	n.done(ctx, claims, c, e.lasts)
+	for _, lower := range e.lower {
+		c.Name = lower.claim(t.name())
+		n.done(ctx, claims, c, e.lasts)
+	}
+	return true, nil
+}
+
+// retried does something a few times, until it succeeds or an error is permanent.
+func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	waits := backoff.NewExponentialBackOff()
+	return backoff.Retry(ctx, do, backoff.WithBackOff(waits), backoff.WithMaxTries(tries))
+}
+
+// done marks an event as sent. If the lease has lapsed, or there was none, it is claimed again.
+func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim, lasts time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTime)
+	defer cancel()
+	lasts = min(max(lasts, time.Second), quota.MaxWindow)
+	_, err := retried(ctx, func() (struct{}, error) {
+		state, err := claims.Claim(ctx, c) // which renews a lease
+		if err == nil && state == quota.ClaimWon {
+			c := c
+			c.TTL = lasts
+			err = claims.Finish(ctx, c, true)
+		}
+		return struct{}{}, err
+	})
+	if err != nil {
+		n.Log.Warn("a notification was sent and could not be marked: it may be sent again",
+			"error", err)
+	}
+}
+
+func (n *Notifier) isSent(key string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := time.Now()
+	if until, ok := n.sent[key]; ok && !now.Before(until) {
+		delete(n.sent, key)
+	}
+	_, ok := n.sent[key]
+	return ok
+}
+
+func (n *Notifier) markSent(key string, lasts time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.sent[key] = time.Now().Add(lasts)
+}
+
+func (n *Notifier) paused(t target) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.pauses[t.name()]
+	return p != nil && time.Now().Before(p.until)
+}
+
+// tried records whether a target accepted a notification. The pause after a failure doubles from
+// one minute to one hour.
+func (n *Notifier) tried(t target, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil {
+		delete(n.pauses, t.name())
+		return
+	}
+	p := n.pauses[t.name()]
+	if p == nil {
+		p = &pause{waits: &backoff.ExponentialBackOff{InitialInterval: lease,
+			RandomizationFactor: 0.1, Multiplier: 2, MaxInterval: time.Hour}}
+		n.pauses[t.name()] = p
+	}
+	wait := p.waits.NextBackOff()
+	p.until = time.Now().Add(wait)
+	n.Log.Warn("notification not sent, retrying later", "to", t.name(), "error", err,
+		"wait", wait.Round(time.Second), "hint", "quotactl notify test sends one now")
+}
+
+// Missed records that ticks of a lane did not run.
+func (n *Notifier) Missed(credential string, l share.Lane, ticks int64, last time.Time, why string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.missed[credential]) < maxMissed {
+		n.missed[credential] = append(n.missed[credential], missed{time.Now(), fmt.Sprintf(
+			"%s of %s, the last at %s: %s", words.Plural(ticks, "tick"), l.Name(),
+			words.Moment(last), why)})
+	}
+}
+
+// missedTicks returns what Missed has recorded in the last hour, an event for each credential.
+func (n *Notifier) missedTicks(src report.Source) (all []Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for credential, list := range n.missed {
+		list = slices.DeleteFunc(list, func(m missed) bool { return time.Since(m.at) > once })
+		n.missed[credential] = list
+		if len(list) == 0 || !slices.Contains(src.Config.Notify.On, config.OnMissedTicks) {
+			continue
+		}
+		text := credential + ": missed " + list[0].text
+		for _, m := range list[1:] {
+			text += "; " + m.text
+		}
+		all = append(all, Event{Name: config.OnMissedTicks, Credential: credential, Text: text,
+			at: time.Now(), lasts: once})
+	}
+	return all
+}

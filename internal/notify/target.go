@@ -1,0 +1,233 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/untrusted"
+	"quotabudget/internal/words"
+)
+
+// target is what notifications are sent to.
+type target interface {
+	name() string // of the key of notify:, which is part of the claim
+	to() string   // for people; no secret
+	// deliver sends an event and returns the response. Errors that are not backoff.Permanent may
+	// go away in seconds.
+	deliver(context.Context, Event) (string, error)
+}
+
+// attemptTime bounds one attempt to send.
+const attemptTime = 10 * time.Second
+
+// targets returns those that are configured.
+func targets(cfg *config.Config, environ []string) (all []target) {
+	n := cfg.Notify
+	if n.URL != "" {
+		all = append(all, webhook{n})
+	}
+	if n.Mail != "" {
+		all = append(all, sendmail{n.Mail})
+	}
+	if len(n.Command) > 0 {
+		all = append(all, command{n.Command, cfg.WithoutKeys(environ)})
+	}
+	return all
+}
+
+// message is the JSON of an event. Slack and Mattermost show text; Mattermost would take a key
+// called type for one of its own.
+type message struct {
+	Text       string     `json:"text"`
+	ID         string     `json:"id"`
+	Event      string     `json:"event"`
+	At         words.Time `json:"at"`
+	Credential string     `json:"credential,omitempty"`
+	Bucket     string     `json:"bucket,omitempty"`
+	Limit      string     `json:"limit,omitempty"`
+	Percent    int64      `json:"percent,omitempty"`
+	Until      words.Time `json:"until"` // it is not sent again before
+}
+
+// inert replaces the characters by which Slack and Mattermost find mentions and links: names of
+// models and reasons of suspensions come from outside.
+var inert = strings.NewReplacer("<", "‹", ">", "›", "@", "＠")
+
+func (e Event) json() []byte {
+	until := e.ends
+	if until.IsZero() {
+		until = e.at.Add(e.lasts)
+	}
+	m := message{Text: inert.Replace(words.Plain(e.Text)), ID: e.id(), Event: e.Name,
+		At: words.Time(e.at), Credential: e.Credential, Bucket: e.Bucket, Limit: e.Limit,
+		Percent: e.Percent, Until: words.Time(until)}
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // texts, times and a number
+	}
+	return text
+}
+
+// webhook sends JSON to a URL, signed as Standard Webhooks says.
+type webhook struct{ config.Notify }
+
+func (webhook) name() string { return "url" }
+
+func (w webhook) to() string { return w.Host() }
+
+func (w webhook) deliver(ctx context.Context, e Event) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, attemptTime, errSlow)
+	defer cancel()
+	body := e.json()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
+	if err != nil {
+		return "", backoff.Permanent(errors.New("url under notify: is not valid"))
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "quotabudget")
+	if err := w.sign(r.Header, e.id(), time.Now(), body); err != nil {
+		return "", backoff.Permanent(err)
+	}
+	response, text, err := untrusted.Fetch(r, 4<<10)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if response == nil {
+		return "", fmt.Errorf("%s: %w", r.URL.Host, err)
+	}
+	answer := w.clean(response.Status + " " + string(text))
+	switch code := response.StatusCode; {
+	case code/100 == 2:
+		return answer, nil
+	case code/100 == 3:
+		return answer, backoff.Permanent(fmt.Errorf("%s redirects (%s): write the address that it "+
+			"redirects to", r.URL.Host, response.Status))
+	case code/100 == 4 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests:
+		return answer, backoff.Permanent(fmt.Errorf("%s responds with %s: check url and secret",
+			r.URL.Host, answer))
+	}
+	return answer, fmt.Errorf("%s responds with %s", r.URL.Host, answer)
+}
+
+var errSlow = fmt.Errorf("no response within %s", attemptTime)
+
+// sign sets the headers of Standard Webhooks. Without a secret, none has a signature.
+func (w webhook) sign(h http.Header, id string, now time.Time, body []byte) error {
+	at := strconv.FormatInt(now.Unix(), 10)
+	h.Set("webhook-id", id)
+	h.Set("webhook-timestamp", at)
+	if !w.Secret.Placed() {
+		return nil
+	}
+	text, err := w.Secret.Key()
+	if err != nil {
+		return err
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
+	if err != nil || len(key) == 0 {
+		return fmt.Errorf("secret of notify: %s must be whsec_ and base64, such as "+
+			`"whsec_$(openssl rand -base64 32)"`, w.Secret)
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
+	h.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	return nil
+}
+
+// clean returns a response as it may be shown: a receiver can repeat the path of the URL.
+func (w webhook) clean(text string) string {
+	if u, err := url.Parse(w.URL); err == nil {
+		for _, part := range strings.FieldsFunc(u.RequestURI(), isDelimiter) {
+			if len(part) >= 6 {
+				text = strings.ReplaceAll(text, part, "…")
+			}
+		}
+	}
+	return strings.TrimSpace(words.Clip(words.Plain(text)))
+}
+
+func isDelimiter(r rune) bool { return strings.ContainsRune("/?&=", r) }
+
+// sendmail sends mail through the program of that name.
+type sendmail struct{ address string }
+
+func (sendmail) name() string   { return "mail" }
+func (s sendmail) to() string   { return s.address }
+func (s sendmail) find() string { return find("sendmail", "/usr/sbin/sendmail", "/usr/lib/sendmail") }
+
+// find returns the first program that is there: the PATH of cron lacks /usr/sbin.
+func find(name string, elsewhere ...string) string {
+	for _, path := range append([]string{name}, elsewhere...) {
+		if found, err := exec.LookPath(path); err == nil {
+			return found
+		}
+	}
+	return name
+}
+
+func (s sendmail) deliver(ctx context.Context, e Event) (string, error) {
+	text := words.Plain(e.Text)
+	subject, _, _ := strings.Cut(text, ";")
+	mail := fmt.Sprintf("To: %s\nSubject: %s\nMessage-ID: <%s@quotabudget>\n"+
+		"Auto-Submitted: auto-generated\nMIME-Version: 1.0\n"+
+		"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n%s\n",
+		s.address, mime.QEncoding.Encode("utf-8", subject), e.id(), text)
+	return run(ctx, []string{s.find(), "-i", s.address}, nil, []byte(mail))
+}
+
+// command runs a program, which reads the JSON of an event.
+type command struct{ args, environ []string }
+
+func (command) name() string { return "command" }
+func (c command) to() string { return c.args[0] }
+
+func (c command) deliver(ctx context.Context, e Event) (string, error) {
+	return run(ctx, c.args, c.environ, append(e.json(), '\n'))
+}
+
+// run runs a program, and returns the end of its output.
+func run(ctx context.Context, args, environ []string, input []byte) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, attemptTime, errSlow)
+	defer cancel()
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
+	var out tail
+	c.Stdin, c.Stdout, c.Stderr, c.Env = bytes.NewReader(input), &out, &out, environ
+	c.WaitDelay = time.Second // a child of it may keep the pipes open
+	err := c.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil
+	}
+	if ctx.Err() != nil && err != nil {
+		err = context.Cause(ctx)
+	}
+	text := words.Clip(words.Plain(string(out)))
+	if err != nil {
+		err = errors.New(strings.TrimSuffix(fmt.Sprintf("%s: %v: %s", args[0], err, text), ": "))
+	}
+	return text, err
+}
+
+// tail keeps the end of what is written to it.
+type tail []byte
+
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	*t = (*t)[max(0, len(*t)-1024):]
+	return len(p), nil
+}
