@@ -64,6 +64,7 @@ type world struct {
 	hook  func(p *proc, r *http.Request) // runs before the stand-in sees a request
 	asked []string                       // "15:04:05 US 1" for each answered request
 	log   []string
+	lost  []string // "2 trending/US 21:00: why" for ticks that were reported as missed
 }
 
 // noon in Los Angeles is five hours after the upstream's reset, and seven or eight before UTC's
@@ -158,7 +159,7 @@ func (p *proc) start() *proc {
 	p.stop = stop
 	d := &daemon.Daemon{Config: p.config, Reload: p.reload, Load: p.load,
 		Holder: quota.NewID(time.Now()),
-		Log:    slog.New(slog.NewTextHandler(p, nil)), Metrics: p.metrics}
+		Log:    slog.New(slog.NewTextHandler(p, nil)), Metrics: p.metrics, Missed: p.addMissed}
 	p.handler = d.Handler()
 	go func() { p.ended <- d.Run(ctx) }()
 	return p

@@ -1,0 +1,341 @@
+package notify_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/notify"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+)
+
+// secret signs what the receivers get. Its bytes are "twenty-four bytes of key".
+const secret = "whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5"
+
+// look is longer than any look of a test takes.
+const look = 30 * time.Second
+
+// env is a ledger, a receiver of notifications, and hosts that share them.
+type env struct {
+	*testing.T
+	ledger   *ledger.Ledger
+	redis    *redistest.Server // nil on SQLite
+	cfg      *config.Config
+	receiver *httptest.Server
+	log      lines
+
+	mu      sync.Mutex
+	answers []func(http.ResponseWriter, *http.Request) // for the next requests; 200 after them
+	texts   []string
+	ids     []string
+}
+
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(text)
+}
+
+// newEnv starts a receiver, and reads a configuration that names it.
+func newEnv(t *testing.T, redis bool, rest string) *env {
+	e := &env{T: t}
+	e.receiver = httptest.NewServer(http.HandlerFunc(e.receive))
+	t.Cleanup(e.receiver.Close)
+	dir := t.TempDir()
+	url := "sqlite:" + filepath.Join(dir, "ledger.db")
+	if redis {
+		e.redis = redistest.Start(t, redistest.Options{Clock: true})
+		e.redis.SetNow(t, time.Now())
+		url = e.redis.URL()
+	}
+	text := fmt.Sprintf("ledger: %s\ncredentials:\n"+
+		"  - {name: key1, limits: [{bucket: default, units: 100, window: 24h}]}\n"+
+		"notify:\n  url: %s/services/T012345\n  secret: {env: SECRET}\n%s", url, e.receiver.URL, rest)
+	file := filepath.Join(dir, "quota.yaml")
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	var err error
+	e.cfg, err = config.Load(t.Context(), file, func(name string) string {
+		return map[string]string{"SECRET": secret, "HOME": dir}[name]
+	})
+	must(t, err)
+	e.ledger, err = ledger.Open(t.Context(), url)
+	must(t, err)
+	t.Cleanup(func() { e.ledger.Close() })
+	return e
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *env) receive(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var m struct{ Text, ID string }
+	if err != nil || json.Unmarshal(body, &m) != nil || m.ID != r.Header.Get("webhook-id") ||
+		r.Header.Get("webhook-signature") != signature(r.Header, body) {
+		e.Errorf("unsigned or malformed: %v %s", r.Header, body)
+	}
+	e.mu.Lock()
+	e.ids = append(e.ids, m.ID)
+	var answer func(http.ResponseWriter, *http.Request)
+	if len(e.answers) > 0 {
+		answer, e.answers = e.answers[0], e.answers[1:]
+	} else {
+		e.texts = append(e.texts, m.Text)
+	}
+	e.mu.Unlock()
+	if answer != nil {
+		answer(w, r)
+	}
+}
+
+// host returns the notifier of another process.
+func (e *env) host() *notify.Notifier {
+	src := report.Source{Config: e.cfg, Ledger: e.ledger}
+	return notify.New(func() report.Source { return src }, []string{"PATH=" + os.Getenv("PATH")},
+		slog.New(slog.NewTextHandler(&e.log, nil)))
+}
+
+func (e *env) spend(units int64) {
+	e.Helper()
+	cred := e.cfg.Credentials[0]
+	b := cred.Budget(e.ledger, e.cfg.Table(cred), slog.New(slog.DiscardHandler))
+	d, err := b.Charge(e.Context(), quota.Call{Bucket: "default", Units: units})
+	if err != nil || !d.Allowed {
+		e.Fatalf("%d units: %+v, %v", units, d, err)
+	}
+}
+
+// sent checks which notifications the receiver has accepted, by words in them.
+func (e *env) sent(want ...string) {
+	e.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	contains := func(text, words string) bool { return strings.Contains(text, words) }
+	if !slices.EqualFunc(e.texts, want, contains) {
+		e.Fatalf("sent %q, not %q; log:\n%s", e.texts, want, &e.log)
+	}
+}
+
+func answer(status int) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+}
+
+// Hosts that look at the same time send one notification, of the greatest share. What falls back
+// to a smaller share afterwards is not new.
+func TestOnceAcrossHosts(t *testing.T) {
+	t.Parallel()
+	for _, redis := range []bool{false, true} {
+		t.Run(map[bool]string{false: "sqlite", true: "redis"}[redis], func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t, redis, "  at: [50%, 80%, 100%]")
+			all := func() {
+				var looking sync.WaitGroup
+				for range 3 {
+					n := e.host()
+					looking.Go(func() { n.Look(t.Context(), look, true); n.Look(t.Context(), look, true) })
+				}
+				looking.Wait()
+			}
+			e.spend(49)
+			all()
+			e.sent()
+			e.spend(31)
+			all()
+			e.sent("80% of default 24h")
+			e.cfg.Notify.At = []int64{50}
+			all()
+			e.sent("80% of default 24h")
+			e.cfg.Notify.At = []int64{50, 80, 100}
+			e.spend(20)
+			all()
+			e.sent("80% of default 24h", "100% of default 24h")
+			if redis {
+				e.redis.SetNow(t, time.Now().Add(25*time.Hour))
+				e.spend(50)
+				all()
+				e.sent("80%", "100%", "50% of default 24h")
+			}
+		})
+	}
+}
+
+// A receiver that fails gets the notification again, with the same ID: within seconds if that may
+// help, else from the next look after the lease.
+func TestReceiverFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answers  []func(http.ResponseWriter, *http.Request)
+		requests int // of the first look
+		log      string
+	}{
+		"500 twice": {[]func(http.ResponseWriter, *http.Request){answer(500), answer(503)}, 3, ""},
+		"redirect": {[]func(http.ResponseWriter, *http.Request){func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}}, 1, "write the address that it redirects to"},
+		"refused": {[]func(http.ResponseWriter, *http.Request){answer(401)}, 1, "check url and secret"},
+		"hangs": {[]func(http.ResponseWriter, *http.Request){
+			func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, 1, "deadline"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t, true, "  at: [80%]")
+			e.answers = c.answers
+			e.spend(80)
+			most := look
+			if name == "hangs" {
+				most = time.Second
+			}
+			e.host().Look(t.Context(), most, true)
+			if len(e.ids) != c.requests || !strings.Contains(e.log.String(), c.log) {
+				t.Fatalf("%d requests, not %d; log:\n%s", len(e.ids), c.requests, &e.log)
+			}
+			if c.log != "" {
+				e.host().Look(t.Context(), look, true)
+				e.sent() // the lease is still held
+				e.redis.SetNow(t, time.Now().Add(61*time.Second))
+				e.host().Look(t.Context(), look, true)
+			}
+			e.sent("80%")
+			if len(slices.Compact(e.ids)) != 1 {
+				t.Errorf("IDs %q", e.ids)
+			}
+		})
+	}
+}
+
+// Each target has its own claim: one that fails does not repeat the others.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	e := newEnv(t, true, "  command: [sh, -c, 'cat >> "+out+"; env | grep SECRET >> "+out+"; true']\n"+
+		"  at: [80%]")
+	e.answers = []func(http.ResponseWriter, *http.Request){answer(404)}
+	e.spend(80)
+	e.host().Look(t.Context(), look, true)
+	e.redis.SetNow(t, time.Now().Add(61*time.Second))
+	e.host().Look(t.Context(), look, true)
+	e.sent("80%")
+	text, err := os.ReadFile(out)
+	must(t, err)
+	if strings.Count(string(text), "\n") != 1 || !strings.Contains(string(text), `"percent":80`) {
+		t.Errorf("the command got %s", text)
+	}
+}
+
+// Each condition is one event.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, false, "  on: [forecast, suspended, unpriced, stale_prices, missed_ticks]")
+	ctx, l := t.Context(), e.ledger
+	now, err := l.Time(ctx)
+	must(t, err)
+	must(t, l.Suspend(ctx, quota.Suspension{Credential: "key1", Bucket: "default",
+		Until: now.Add(2 * time.Hour), By: "alice", Reason: "key <!channel> @here"}))
+	e.host().Look(ctx, look, true)
+	e.host().Look(ctx, look, true)
+	e.sent("suspended until")
+	if text := e.texts[0]; strings.ContainsAny(text, "<>@") || !strings.Contains(text, "by alice") {
+		t.Errorf("mentions somebody: %s", text)
+	}
+	must(t, l.Suspend(ctx, quota.Suspension{Credential: "key1", Bucket: "default", Until: now}))
+	_, err = l.Charge(ctx, quota.Charge{ID: quota.NewID(now), Credential: "key1",
+		Limits: e.cfg.Credentials[0].Limits, Costs: []quota.Cost{{Bucket: "default", Units: 1}},
+		Labels: quota.Labels{quota.LabelUnlisted: "model-9"}})
+	must(t, err)
+	n := e.host()
+	n.Look(ctx, look, false)
+	e.host().Look(ctx, look, false)
+	e.mu.Lock()
+	text := strings.Join(e.texts, "\n")
+	e.mu.Unlock()
+	if strings.Count(text, "no row for model-9") != 1 {
+		t.Errorf("sent %s", text)
+	}
+}
+
+func (e *env) results() string {
+	var all strings.Builder
+	for _, r := range notify.Test(e.Context(), e.cfg, os.Environ()) {
+		text, err := json.Marshal(r)
+		must(e, err)
+		all.Write(append(text, '\n'))
+	}
+	return all.String()
+}
+
+// TestSecretsAreNotShown: a receiver that repeats what it got shows neither the path of the URL nor
+// the secret.
+func TestSecretsAreNotShown(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, false, "")
+	e.answers = []func(http.ResponseWriter, *http.Request){
+		func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "no such path: "+r.URL.Path, http.StatusNotFound)
+		}}
+	got := e.results()
+	if strings.Contains(got, "T012345") || strings.Contains(got, secret) ||
+		!strings.Contains(got, "responds with 404") {
+		t.Error(got)
+	}
+	e.receiver.Close()
+	if got := e.results(); strings.Contains(got, "T012345") || !strings.Contains(got, "refused") {
+		t.Error(got)
+	}
+}
+
+func TestMail(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\n{ echo \"$@\"; cat; } > " + dir + "/mail\n"
+	must(t, os.WriteFile(filepath.Join(dir, "sendmail"), []byte(script), 0o700))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	e := newEnv(t, false, "  mail: ops@example.org\n  at: [80%]")
+	e.spend(80)
+	e.host().Look(t.Context(), look, true)
+	text, err := os.ReadFile(filepath.Join(dir, "mail"))
+	must(t, err)
+	head, body, _ := strings.Cut(string(text), "\n\n")
+	if !strings.HasPrefix(head, "-i ops@example.org\nTo: ops@example.org\nSubject: key1: 80%") ||
+		!strings.Contains(body, "scheduled charges have 20 units left") {
+		t.Errorf("%s", text)
+	}
+}
+
+// Missed ticks are one notification an hour, with all lanes.
+func TestMissedTicks(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, false, "  on: [missed_ticks]")
+	n := e.host()
+	lanes, err := e.cfg.Lanes()
+	must(t, err)
+	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	n.Missed("key1", lanes[0], 3, at, "no daemon ran")
+	n.Missed("key1", lanes[1], 1, at, "no daemon ran")
+	n.Look(context.Background(), look, true)
+	n.Look(context.Background(), look, true)
+	e.sent("3 ticks of " + lanes[0].Name() + ", the last at 2026-06-01 12:00:00Z: no daemon ran; 1 tick of")
+}
