@@ -56,7 +56,7 @@ func (a *app) request(ctx context.Context, r config.Request) error {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	host := request.URL.Host
-	response, body, err := untrusted.Fetch(request, mostAnswer)
+	response, body, err := untrusted.Fetch(http.Client{}, request, mostAnswer)
 	if response == nil {
 		return &cli.Coded{Code: cli.ExitUnavailable, Err: fmt.Errorf("%s: %w", host, err)}
 	}

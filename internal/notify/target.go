@@ -104,7 +104,7 @@ func (w webhook) deliver(ctx context.Context, e Event) (string, error) {
 	if err := w.sign(r.Header, e.id(), time.Now(), body); err != nil {
 		return "", backoff.Permanent(err)
 	}
-	response, text, err := untrusted.Fetch(r, 4<<10)
+	response, text, err := untrusted.Fetch(http.Client{}, r, 4<<10)
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -9,11 +9,12 @@ import (
 
 // Fetch sends a request and returns the response, with the first max bytes of its body. It follows
 // no redirect, which could lead to another host, and an error does not contain the URL, which may
-// hold a secret. The body is what came of it, also with an error.
-func Fetch(r *http.Request, max int64) (*http.Response, []byte, error) {
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+// hold a secret. The body is what came of it, also with an error. The client's timeout bounds it,
+// too.
+func Fetch(client http.Client, r *http.Request, max int64) (*http.Response, []byte, error) {
+	client.CheckRedirect = func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
-	}}
+	}
 	response, err := client.Do(r)
 	if about, ok := errors.AsType[*url.Error](err); ok {
 		err = about.Err
