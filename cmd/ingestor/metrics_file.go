@@ -20,9 +20,10 @@ import (
 // metricsFile is where a single sweep leaves its metrics, for the textfile collector of
 // Prometheus's node exporter.
 type metricsFile struct {
-	path  string // "" for none
-	began time.Time
-	sum   ingest.Summary
+	path    string // "" for none
+	exports bool   // the metrics are also sent to an OpenTelemetry collector
+	began   time.Time
+	sum     ingest.Summary
 	// how budget and charts stood in the end; nil when they were never open
 	rest prometheus.Gatherer
 }
@@ -42,7 +43,7 @@ func (m *metricsFile) check() error {
 // look reads the state at the end of a sweep, while ledger and catalogue are open.
 func (m *metricsFile) look(st *deps, sum ingest.Summary) {
 	m.sum = sum
-	if m.path == "" {
+	if m.path == "" && !m.exports {
 		return
 	}
 	registry := prometheus.NewRegistry()
@@ -57,6 +58,16 @@ func again[T any](gathered T, err error) func() (T, error) {
 	return func() (T, error) { return gathered, err }
 }
 
+// all returns the metrics of the sweep, which ended with that error.
+func (m *metricsFile) all(ended error) prometheus.Gatherers {
+	once := daemon.OnceMetrics{Began: m.began, ExitCode: cli.Code(ended), Summary: m.sum}
+	all := prometheus.Gatherers{once.Registry()}
+	if m.rest != nil {
+		all = append(all, m.rest)
+	}
+	return all
+}
+
 // write replaces the file in one step, whatever the sweep came to. It returns the error that the
 // program ends with: a file that cannot be written is one that a person must see to, even where the
 // sweep itself has ended as it should.
@@ -64,12 +75,7 @@ func (m *metricsFile) write(ended error) error {
 	if m.path == "" {
 		return ended
 	}
-	once := daemon.OnceMetrics{Began: m.began, ExitCode: cli.Code(ended), Summary: m.sum}
-	all := prometheus.Gatherers{once.Registry()}
-	if m.rest != nil {
-		all = append(all, m.rest)
-	}
-	err := prometheus.WriteToTextfile(m.path, all)
+	err := prometheus.WriteToTextfile(m.path, m.all(ended))
 	if err == nil {
 		return ended
 	}

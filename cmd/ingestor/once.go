@@ -71,12 +71,16 @@ type onceOptions struct {
 
 // once sweeps, and leaves its metrics whatever that came to.
 func (a *app) once(ctx context.Context, o onceOptions) error {
-	file := &metricsFile{path: o.metrics, began: time.Now()}
+	file := &metricsFile{path: o.metrics, exports: a.Exports(), began: time.Now()}
 	file.sum.Outcome = ingest.Failed
 	if err := file.check(); err != nil {
 		return err
 	}
-	return file.write(a.sweepOnce(ctx, o, file))
+	err := a.sweepOnce(ctx, o, file)
+	if file.exports {
+		a.ExportOnce(ctx, "ingestor-once", file.all(err))
+	}
+	return file.write(err)
 }
 
 func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) error {

@@ -104,6 +104,10 @@ func (a *app) daemon(ctx context.Context) error {
 	}
 	group.Go(func() error { return live.Watch(ctx, hangup, reload) })
 	group.Go(func() error {
+		a.ExportMetrics(ctx, "ingestor", metrics.Registry)
+		return nil
+	})
+	group.Go(func() error {
 		defer end()
 		return d.Run(ctx)
 	})

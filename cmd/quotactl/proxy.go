@@ -196,6 +196,10 @@ func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 		handler.Log.Info("health and metrics are served", "address", admin.Addr().String())
 		group.Go(func() error { return handler.ServeAdmin(ctx, admin) })
 	}
+	group.Go(func() error {
+		a.ExportMetrics(ctx, "quota-proxy", handler.Metrics.Registry)
+		return nil
+	})
 	handler.Post(ctx)
 	fmt.Fprintln(a.Stdout, proxyURL(listener.Addr()))
 	group.Go(func() error { return handler.Serve(ctx, listener) })

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,8 @@ import (
 type Door struct {
 	net.Listener
 	handler http.Handler
-	secure  *tls.Config // nil for plain HTTP
+	export  func(context.Context) // sends its metrics until the context ends
+	secure  *tls.Config           // nil for plain HTTP
 	grace   time.Duration
 	close   func() error
 }
@@ -37,7 +39,13 @@ func (d *Door) URL() string {
 
 // Serve answers requests until ctx ends.
 func (d *Door) Serve(ctx context.Context) error {
-	return errors.Join(serve.Serve(ctx, d.Listener, d.handler, d.secure, d.grace), d.close())
+	exporting, end := context.WithCancel(ctx)
+	var exports sync.WaitGroup
+	exports.Go(func() { d.export(exporting) })
+	err := serve.Serve(ctx, d.Listener, d.handler, d.secure, d.grace)
+	end()
+	exports.Wait()
+	return errors.Join(err, d.close())
 }
 
 // FrontDoor opens the configured address, and serves the ledger there, and the catalogue if it is
@@ -78,7 +86,8 @@ func (c *Common) FrontDoor(ctx context.Context, charts *catalog.Catalog,
 			"need a token", "address", bound.String())
 	}
 	server.Log.Info("serving", "address", bound.String())
-	return &Door{listener, handler, secure, cfg.Daemon.Grace, closeStore}, nil
+	export := func(ctx context.Context) { c.ExportMetrics(ctx, "quota-serve", server.Metrics) }
+	return &Door{listener, handler, export, secure, cfg.Daemon.Grace, closeStore}, nil
 }
 
 // limiter returns the guard with the configured limits, nil for none, and what closes its store.

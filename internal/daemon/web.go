@@ -23,7 +23,7 @@ func (d *Daemon) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", d.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(d.Metrics.Registry, promhttp.HandlerOpts{
 		Registry: d.Metrics.Registry, ErrorHandling: promhttp.ContinueOnError,
-		MaxRequestsInFlight: 4,
+		MaxRequestsInFlight: 4, EnableOpenMetrics: true,
 	}))
 	return mux
 }

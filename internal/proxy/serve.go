@@ -119,7 +119,7 @@ func (p *Proxy) ServeAdmin(ctx context.Context, listener net.Listener) error {
 	})
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics.Registry,
-		promhttp.HandlerOpts{Registry: p.Metrics.Registry}))
+		promhttp.HandlerOpts{Registry: p.Metrics.Registry, EnableOpenMetrics: true}))
 	_, err := p.serve(ctx, listener, &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,

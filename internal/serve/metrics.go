@@ -53,10 +53,12 @@ func (s *Server) measured(mux *http.ServeMux, route func(*http.Request) string,
 	}, []string{"route", "code"})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(requests)
+	s.Metrics = registry
 	if s.Guard != nil && s.Guard.Stats != nil {
 		registry.MustRegister(limits{s.Guard.Stats})
 	}
-	scrape := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	scrape := promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4,
+		EnableOpenMetrics: true})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		keepPrivate(w.Header())
 		if !s.mayReadPrivate(r.Header.Get("Authorization")) {

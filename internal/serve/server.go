@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
 	"quotabudget/internal/catalog"
@@ -31,6 +32,7 @@ type Server struct {
 	Tokens  *limit.Tokens
 	Guard   *limit.Guard // limits requests; nil for no limits and no decisions
 	Log     *slog.Logger
+	Metrics prometheus.Gatherer // set by Handler
 
 	site     *site
 	accounts accounts
