@@ -14,9 +14,9 @@ import (
 )
 
 // groups adds up units by the value of a label. It reads entries where the ledger has no sums: by
-// run, and of the newest N entries.
+// run or trace, and of the newest N entries.
 func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
-	if q.limit > 0 || q.label == quota.LabelRun {
+	if q.limit > 0 || !quota.IsSummed(q.label) {
 		sums := make(report.Grouper)
 		entries, err := g.entries(ctx, q)
 		for _, e := range entries {

@@ -206,6 +206,21 @@ func TestCallers(t *testing.T) {
 	}
 }
 
+// TestTrace: the trace of a request is a label of its entry.
+func TestTrace(t *testing.T) {
+	s := open(t, units(10))
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	if a := s.get(t, chart, "Traceparent", "00-"+trace+"-00f067aa0ba902b7-01"); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	entries, err := s.Ledger.Entries(t.Context(),
+		quota.Query{Credential: "key1", Bucket: "default"})
+	must(t, err)
+	if len(entries) != 1 || entries[0].Labels[quota.LabelTrace] != trace {
+		t.Errorf("%+v", entries)
+	}
+}
+
 // TestManualCallers: the headroom is for callers who are people.
 func TestManualCallers(t *testing.T) {
 	limits := units(10)

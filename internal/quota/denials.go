@@ -43,8 +43,7 @@ type denialKey struct{ credential, hour, bucket, limit, labels string }
 
 // Denied counts a denial.
 func (d *DenialCounter) Denied(credential string, of Denial) {
-	of.Labels = of.Labels.With(nil)
-	delete(of.Labels, LabelRun)
+	of.Labels = of.Labels.With(nil).WithoutRun()
 	of.Hour = of.LastAt.UTC().Truncate(time.Hour)
 	key := denialKey{credential, of.Hour.Format(time.RFC3339), of.Bucket, of.Limit,
 		of.Labels.Encode()}

@@ -27,6 +27,8 @@ const (
 	LabelReason = "reason" // of a correction
 	LabelBy     = "by"     // who made it
 
+	LabelTrace = "trace" // the trace that the HTTP request of the call belongs to
+
 	LabelUnlisted = "unlisted" // the model or the like that the price list has no row for
 )
 
@@ -137,12 +139,35 @@ func (l Labels) With(more Labels) Labels {
 	return all
 }
 
-// WithoutRun returns the labels without the run, which is another one for every run.
+// WithoutRun returns the labels without the run and the trace, which have a value for every run and
+// every request.
 func (l Labels) WithoutRun() Labels {
 	others := maps.Clone(l)
 	delete(others, LabelRun)
+	delete(others, LabelTrace)
 	return others
 }
+
+// IsSummed reports whether a ledger has sums by the label.
+func IsSummed(label string) bool { return label != LabelRun && label != LabelTrace }
+
+// WithTrace returns the labels with the trace of a traceparent header (W3C Trace Context), unless
+// that is malformed or there is no room for another label.
+func (l Labels) WithTrace(traceparent string) Labels {
+	parts := traceForm.FindStringSubmatch(traceparent)
+	if parts == nil || strings.Trim(parts[2], "0") == "" || parts[1] == "00" && parts[3] != "" {
+		return l
+	}
+	if all := l.With(Labels{LabelTrace: parts[2]}); all.Check() == nil {
+		return all
+	}
+	return l
+}
+
+// traceForm is the version, the trace, the caller's span and its flags. Later versions may have
+// more.
+var traceForm = regexp.MustCompile(
+	`^([0-9a-e][0-9a-f]|f[0-9a-e])-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.{0,200})?$`)
 
 // Encode writes the labels in one canonical line: name=value pairs in the order of names, escaped
 // as in a URL query, so that it holds neither colons nor spaces. Labels without a value are left
@@ -167,9 +192,11 @@ func (l Labels) Encode() string {
 	return string(line)
 }
 
-// CutRun cuts the run out of a line that Encode wrote.
-func CutRun(line string) string {
-	before, after, found := strings.Cut("&"+line, "&"+LabelRun+"=")
+// CutRun cuts the run and the trace out of a line that Encode wrote.
+func CutRun(line string) string { return cutLabel(cutLabel(line, LabelRun), LabelTrace) }
+
+func cutLabel(line, name string) string {
+	before, after, found := strings.Cut("&"+line, "&"+name+"=")
 	if !found {
 		return line
 	}

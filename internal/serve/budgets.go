@@ -104,7 +104,7 @@ type groupInput struct {
 
 func (s *Server) log(ctx context.Context, in *groupInput) (*output[report.Groups], error) {
 	label, err := report.LabelOf(in.By)
-	if err != nil || label == quota.LabelRun { // there are no sums by run
+	if err != nil || !quota.IsSummed(label) {
 		return nil, huma.Error400BadRequest("by: write method, region, job, source or label:NAME")
 	}
 	src := s.Source()

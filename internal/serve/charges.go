@@ -201,7 +201,7 @@ type settleOutput struct {
 }
 
 func (s *Server) settle(ctx context.Context, in *settleInput) (*settleOutput, error) {
-	call := quota.Call{Labels: quota.Labels(in.Body.Labels).With(holder(ctx).LabelsOf())}
+	call := quota.Call{Labels: labelled(ctx, in.Body.Labels)}
 	for _, bucket := range slices.Sorted(maps.Keys(in.Body.Costs)) {
 		call.Costs = append(call.Costs, quota.Cost{Bucket: bucket, Units: in.Body.Costs[bucket]})
 		if in.Body.Costs[bucket] < 0 {

@@ -14,6 +14,7 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
 
@@ -224,4 +225,22 @@ func TestChargesTogether(t *testing.T) {
 	if allowed.Load() != 90 || denied.Load() != 60 {
 		t.Errorf("%d allowed and %d denied of 150 under 90", allowed.Load(), denied.Load())
 	}
+}
+
+// TestTraceOfACharge: the trace of a request is a label of the entries of a charge and of a hold.
+func TestTraceOfACharge(t *testing.T) {
+	t.Parallel()
+	var src report.Source
+	set := limitedTo(t, hourly)
+	s := newEnv(t, func(s *Server) { set(s); src = s.Source() })
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	header := []string{"Traceparent", "00-" + trace + "-00f067aa0ba902b7-01"}
+	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`, header...), 200)
+	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`, "Traceparent", "00-1-1-1"), 200)
+	entries, err := src.Ledger.Entries(t.Context(), quota.Query{Credential: "a1", Bucket: "default"})
+	must(t, err)
+	if len(entries) != 2 || entries[0].Labels[quota.LabelTrace]+entries[1].Labels[quota.LabelTrace] != trace {
+		t.Errorf("%+v", entries)
+	}
+	s.wants(s.get("/v1/log?by=label:trace"), 400)
 }

@@ -33,6 +33,7 @@ func (s *Server) charging(api huma.API) func(*huma.Operation) {
 			ctx.SetHeader("Cache-Control", "no-store")
 			caller, status, text := s.charger(ctx)
 			if status == 0 {
+				ctx = huma.WithValue(ctx, traceKey{}, ctx.Header("Traceparent"))
 				next(huma.WithValue(ctx, holderKey{}, caller))
 				return
 			}
@@ -83,6 +84,15 @@ type holderKey struct{}
 func holder(ctx context.Context) limit.TokenHolder {
 	caller, _ := ctx.Value(holderKey{}).(limit.TokenHolder)
 	return caller
+}
+
+// traceKey is the key of a request's traceparent in its context.
+type traceKey struct{}
+
+// labelled returns the labels of a request with those of its caller and its trace.
+func labelled(ctx context.Context, labels quota.Labels) quota.Labels {
+	trace, _ := ctx.Value(traceKey{}).(string)
+	return labels.With(holder(ctx).LabelsOf()).WithTrace(trace)
 }
 
 // accounts are the budgets of the configuration in force.
@@ -150,7 +160,7 @@ func (s *Server) budgetFor(ctx context.Context, in CostInput, key string) (
 				strings.Join(b.Buckets(), ", ")))
 		}
 	}
-	call.Labels = call.Labels.With(caller.LabelsOf())
+	call.Labels = labelled(ctx, call.Labels)
 	return b, call, nil
 }
 

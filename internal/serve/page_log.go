@@ -104,7 +104,7 @@ func (p *site) newLog(r *http.Request) (*logBody, error) {
 		Credential: cmp.Or(r.FormValue("credential"), cfg.Credentials[0].Name)}
 	b.Labels = choices(b.By, "job", "job", "region", "region", "method", "method")
 	if !slices.ContainsFunc(b.Labels, func(c choice) bool { return c.Chosen }) {
-		if err := (quota.Labels{b.By: "x"}).Check(); err != nil || b.By == quota.LabelRun {
+		if err := (quota.Labels{b.By: "x"}).Check(); err != nil || !quota.IsSummed(b.By) {
 			return nil, badRequest("by: write job, region, method or the name of another label")
 		}
 		b.Labels = append(b.Labels, choice{b.By, b.By, true})
