@@ -65,7 +65,7 @@ func TestAdapters(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
-			s := startLedger(t, "{bucket: default, units: 1, window: 20s}", "")
+			s := startLedger(t, "", "{bucket: default, units: 1, window: 20s}", "")
 			dir := t.TempDir()
 			c := a.program(t, dir, s.server.address)
 			var log strings.Builder

@@ -11,7 +11,7 @@ import (
 
 // TestAgent has the official client of the Model Context Protocol use quotactl mcp.
 func TestAgent(t *testing.T) {
-	s := startLedger(t, hourly, "")
+	s := startLedger(t, "", hourly, "")
 	dir := t.TempDir()
 	modules(t, dir)
 	need(t, dir, "node", "-e", "import('@modelcontextprotocol/sdk/client/index.js')")

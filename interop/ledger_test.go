@@ -3,14 +3,12 @@
 package interop
 
 import (
+	"context"
 	"encoding/json"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +24,8 @@ type ledgerServer struct {
 
 const hourly = "{bucket: default, units: 100, window: 1h}"
 
-func startLedger(t *testing.T, limit, token string) *ledgerServer {
+// startLedger starts a server. The URL of its ledger may be "" for a SQLite file of its own.
+func startLedger(t *testing.T, ledger, limit, token string) *ledgerServer {
 	t.Helper()
 	bin := build(t)
 	run(t, root, "go", "build", "-o", filepath.Join(bin, "ledger"), "./interop/testdata/ledger")
@@ -39,7 +38,8 @@ func startLedger(t *testing.T, limit, token string) *ledgerServer {
 	config := filepath.Join(dir, "quota.yaml")
 	must(t, os.WriteFile(config, []byte(text), 0o600))
 	s := &ledgerServer{station: &station{bin: bin}, goClient: filepath.Join(bin, "ledger")}
-	s.env = []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir, "TOKEN=" + token}
+	s.env = []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir, "TOKEN=" + token,
+		"QUOTA_LEDGER=" + ledger}
 	s.start(t, "127.0.0.1:0")
 	return s
 }
@@ -65,103 +65,41 @@ func (s *ledgerServer) used(t *testing.T) (used, held int) {
 	return b.Limits[0].Used, b.Held
 }
 
-// client runs a client's steps and returns their words.
-func (s *ledgerServer) client(t *testing.T, language, url, journal string, steps ...string) string {
-	t.Helper()
-	command := map[string][]string{"go": {s.goClient}, "python": {"/usr/bin/python3",
+// player is a run of a client, which prints a word for each of its steps.
+type player struct{ *exec.Cmd }
+
+func (s *ledgerServer) player(language, url, journal string, steps ...string) *player {
+	command := map[string][]string{"go": {s.goClient}, "python": {python,
 		"testdata/ledger/main.py"}, "node": {"node", "testdata/ledger/main.mjs"}}[language]
 	c := exec.Command(command[0], append(append(command[1:], url, journal), steps...)...)
-	c.Env = append(os.Environ(), s.env...)
-	c.Stderr = os.Stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Errorf("%s: %v", language, err)
-	}
-	return strings.Join(strings.Fields(string(out)), " ")
+	c.Env, c.Stderr = append(os.Environ(), s.env...), os.Stderr
+	return &player{c}
 }
+
+// words runs the client.
+func (p *player) words() (string, error) {
+	out, err := p.Output()
+	return strings.Join(strings.Fields(string(out)), " "), err
+}
+
+// kill ends it as kill -9 does.
+func (p *player) kill() { p.Process.Kill() }
 
 var languages = []string{"go", "python", "node"}
 
-// TestLedgerClients plays each scenario of recovery with each client: what is in the ledger at its
-// end is what the calls used, once.
-func TestLedgerClients(t *testing.T) {
-	s := startLedger(t, hourly, "a-token-of-some-length")
-	front := newLossy(t, s.server.address)
-	total := 0
-	for _, language := range languages {
-		dir := t.TempDir()
-		for _, scenario := range []struct {
-			name, steps, words string
-			lost               int32 // answers that never arrive
-			units              int
-		}{
-			{"plain", "charge=2 hold=5 extend settle=3", "ok ok ok ok", 0, 5},
-			{"a call that was never sent", "hold=5 release", "ok ok", 0, 0},
-			{"more than was held", "hold=1 settle=2", "ok ok", 0, 2},
-			{"larger than the limit", "charge=101 hold=101", "never never", 0, 0},
-			{"lost answer of a charge", "charge=1", "ok", 1, 1},
-			{"lost answers of a hold", "hold=4", "ok", 2, 0},
-			{"nothing to replay", "replay", "ok", 0, 0},
-		} {
-			front.lost.Store(scenario.lost)
-			got := s.client(t, language, front.URL, filepath.Join(dir, "journal"),
-				strings.Fields(scenario.steps)...)
-			if got != scenario.words {
-				t.Errorf("%s: %s: %s, want %s", language, scenario.name, got, scenario.words)
-			}
-			total += scenario.units
-			if used, _ := s.used(t); used != total {
-				t.Fatalf("%s: %s: %d units are used, want %d", language, scenario.name, used, total)
-			}
-		}
-	}
-	if words := s.client(t, "python", s.server.address, "", "charge=90"); words != "denied" {
-		t.Errorf("a charge that does not fit: %s", words)
-	}
-}
-
-// TestLedgerClientsAway loses every answer to a settlement, or every settlement itself, and
-// restarts the server: the journal has what was used, and the client's next process books it once.
-func TestLedgerClientsAway(t *testing.T) {
-	s := startLedger(t, hourly, "")
-	total := 0
-	for _, language := range languages {
-		for _, arrives := range []bool{true, false} {
-			journal := filepath.Join(t.TempDir(), "journal")
-			front := newLossy(t, s.server.address)
-			front.after, front.dropped = "/settlements", !arrives
-			front.lost.Store(100)
-			if got := s.client(t, language, front.URL, journal, "hold=9", "settle=4"); got != "ok failed" {
-				t.Errorf("%s: %s", language, got)
-			}
-			s.server.kill()
-			s.start(t, strings.Trim(strings.TrimPrefix(s.server.address, "http:"), "/"))
-			if got := s.client(t, language, s.server.address, journal, "replay"); got != "ok" {
-				t.Errorf("%s: replay: %s", language, got)
-			}
-			total += 4
-			if used, held := s.used(t); used != total || held != 0 {
-				t.Errorf("%s, settlements arrive %v: %d units are used and %d held, want %d", language,
-					arrives, used, held, total)
-			}
-			if text, err := os.ReadFile(journal); err != nil || len(text) > 0 {
-				t.Errorf("%s: the journal is %q, %v", language, text, err)
-			}
-		}
-	}
-}
-
-// TestLedgerTogether has callers in three languages: together they get the limit,
-// exactly.
-func TestLedgerTogether(t *testing.T) {
-	s := startLedger(t, hourly, "")
+// TestTogether has callers in three languages: together they get the limit, exactly.
+func TestTogether(t *testing.T) {
+	s := startLedger(t, "", hourly, "")
 	var allowed atomic.Int64
 	var callers sync.WaitGroup
 	for i := range 12 {
-		language := languages[i%3]
+		journal := filepath.Join(t.TempDir(), "j")
 		callers.Go(func() {
 			steps := strings.Fields(strings.Repeat("charge=1 ", 6) + strings.Repeat("hold=2 settle=1 ", 3))
-			words := s.client(t, language, s.server.address, filepath.Join(t.TempDir(), "j"), steps...)
+			words, err := s.player(languages[i%3], s.server.address, journal, steps...).words()
+			if err != nil {
+				t.Error(err)
+			}
 			for k, word := range strings.Fields(words) {
 				if word == "ok" && !strings.HasPrefix(steps[k], "hold") {
 					allowed.Add(1)
@@ -176,29 +114,56 @@ func TestLedgerTogether(t *testing.T) {
 	}
 }
 
-// lossy is a way to the server that loses answers.
-type lossy struct {
-	*httptest.Server
-	lost    atomic.Int32 // answers that are still to be lost
-	after   string       // only answers to these paths are lost; "" for all
-	dropped bool         // the requests do not arrive, either
-}
-
-func newLossy(t *testing.T, address string) *lossy {
-	t.Helper()
-	to, err := url.Parse(address)
-	must(t, err)
-	l := &lossy{}
-	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
-	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, l.after) && l.lost.Add(-1) >= 0 {
-			if !l.dropped {
-				forward.ServeHTTP(httptest.NewRecorder(), r)
-			}
-			panic(http.ErrAbortHandler)
+// TestServerKilled kills the server ten times while callers in three languages settle. Once each has
+// replayed its journal, the ledger has every settlement.
+func TestServerKilled(t *testing.T) {
+	s := startLedger(t, "", "{bucket: default, units: 100000, window: 1h}", "")
+	address := s.server.address
+	play := func(language, journal string, steps ...string) (words []string) {
+		text, err := s.player(language, address, journal, steps...).words()
+		if err != nil {
+			t.Errorf("%s: %v", language, err)
 		}
-		forward.ServeHTTP(w, r)
-	}))
-	t.Cleanup(l.Close)
-	return l
+		return strings.Fields(text)
+	}
+	var settled, failed atomic.Int64
+	var callers sync.WaitGroup
+	ended, end := context.WithCancel(t.Context())
+	defer end()
+	journals := make(map[string]string) // of a language
+	for _, language := range languages {
+		journal := filepath.Join(t.TempDir(), "journal")
+		journals[language] = journal
+		callers.Go(func() {
+			for ended.Err() == nil {
+				words := play(language, journal, strings.Fields(strings.Repeat("hold=2 settle=1 ", 10))...)
+				for i := 1; i < len(words); i += 2 { // what failed is in the journal
+					switch words[i] {
+					case "ok":
+						settled.Add(1)
+					case "failed":
+						failed.Add(1)
+					}
+				}
+			}
+		})
+	}
+	for range 10 {
+		s.used(t) // some of them are under way
+		s.server.kill()
+		s.used(t) // some of them give up
+		s.start(t, strings.Trim(strings.TrimPrefix(address, "http:"), "/"))
+	}
+	end()
+	callers.Wait()
+	for language, journal := range journals {
+		if words := play(language, journal, "replay"); !slices.Equal(words, []string{"ok"}) {
+			t.Errorf("%s: replay: %s", language, words)
+		}
+	}
+	used, _ := s.used(t)
+	t.Logf("%d settlements, %d of them replayed", used, failed.Load())
+	if want := settled.Load() + failed.Load(); int64(used) != want || settled.Load() == 0 {
+		t.Errorf("%d units are used, and %d calls were settled", used, want)
+	}
 }

@@ -51,4 +51,5 @@ func launch(t *testing.T, bin string, env []string, program string, args ...stri
 func (p *process) kill() {
 	p.killed = true
 	p.cmd.Process.Kill()
+	p.cmd.Process.Wait()
 }

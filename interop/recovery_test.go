@@ -1,0 +1,188 @@
+//go:build interop
+
+package interop
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/ledger/redistest"
+)
+
+// scenario is one of testdata/ledger/recovery.yaml.
+type scenario struct {
+	Name, Fault, At, Steps, Words, Next string
+	Times, Used, Held                   int
+}
+
+// TestRecovery plays each scenario with each client: in the end the ledger has what the calls used,
+// once.
+func TestRecovery(t *testing.T) {
+	file, err := os.Open("testdata/ledger/recovery.yaml")
+	must(t, err)
+	defer file.Close()
+	var scenarios []scenario
+	in := yaml.NewDecoder(file)
+	in.KnownFields(true)
+	must(t, in.Decode(&scenarios))
+	redis := redistest.Start(t, redistest.Options{AOF: true})
+	s := startLedger(t, redis.URL(), "{bucket: default, units: 1000, window: 1h}",
+		"a-token-of-some-length")
+	f := newFaulty(t, s, redis)
+	var used, held int
+	for _, c := range scenarios {
+		for _, language := range languages {
+			journal := filepath.Join(t.TempDir(), "journal")
+			f.begin(c)
+			if got := f.play(t, language, journal, strings.Fields(c.Steps)...); got != c.Words {
+				t.Errorf("%s: %s: %q, want %q", language, c.Name, got, c.Words)
+			}
+			f.end(t)
+			if c.Next != "" {
+				got := f.play(t, language, journal, "replay")
+				for c.Fault == "away" && got == "failed" { // until the server has dialed again
+					got = f.play(t, language, journal, "replay")
+				}
+				if text, err := os.ReadFile(journal); got != c.Next || len(text) > 0 {
+					t.Errorf("%s: %s: replay: %q; the journal is %q, %v", language, c.Name, got, text, err)
+				}
+			}
+			used, held = used+c.Used, held+c.Held
+			if u, h := s.used(t); u != used || h != held {
+				t.Fatalf("%s: %s: %d units are used and %d held, want %d and %d", language, c.Name, u, h,
+					used, held)
+			}
+		}
+	}
+}
+
+// faulty is a way to the server with the faults of a scenario.
+type faulty struct {
+	*httptest.Server
+	ledger *ledgerServer
+	redis  *redistest.Server
+
+	mu      sync.Mutex
+	forward http.Handler // to the server that runs
+	now     scenario
+	left    int // requests that the fault still happens to
+	player  *player
+}
+
+func newFaulty(t *testing.T, s *ledgerServer, redis *redistest.Server) *faulty {
+	t.Helper()
+	f := &faulty{ledger: s, redis: redis}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.left == 0 || !strings.HasSuffix(r.URL.Path, f.now.At) {
+			f.forward.ServeHTTP(w, r)
+			return
+		}
+		f.left--
+		f.fail(t, w, r)
+	}))
+	t.Cleanup(f.Close)
+	f.aim(t)
+	return f
+}
+
+// aim forwards to the server that runs.
+func (f *faulty) aim(t *testing.T) {
+	to, err := url.Parse(f.ledger.server.address)
+	must(t, err)
+	f.forward = &httputil.ReverseProxy{
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+}
+
+func (f *faulty) begin(c scenario) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now, f.left = c, max(c.Times, 1)
+	if c.Fault == "" {
+		f.left = 0
+	}
+}
+
+// end ends the scenario's fault, which must have happened.
+func (f *faulty) end(t *testing.T) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.now.Fault != "" && f.left == max(f.now.Times, 1) {
+		t.Errorf("%s: the fault did not happen", f.now.Name)
+	}
+	f.left = 0
+	if f.now.Fault == "away" {
+		f.redis.Restart(t)
+	}
+}
+
+func (f *faulty) play(t *testing.T, language, journal string, steps ...string) string {
+	t.Helper()
+	p := f.ledger.player(language, f.URL, journal, steps...)
+	f.mu.Lock()
+	f.player = p
+	f.mu.Unlock()
+	words, err := p.words()
+	if killed := f.now.Fault == "client" || f.now.Fault == "booked"; err != nil && !killed {
+		t.Errorf("%s: %s: %v", language, f.now.Name, err)
+	}
+	return words
+}
+
+// fail has the scenario's fault happen to a request.
+func (f *faulty) fail(t *testing.T, w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	must(t, err)
+	send := func(w http.ResponseWriter) {
+		again := r.Clone(r.Context())
+		again.Body = io.NopCloser(bytes.NewReader(body))
+		f.forward.ServeHTTP(w, again)
+	}
+	switch f.now.Fault {
+	case "answer":
+		send(httptest.NewRecorder())
+	case "twice":
+		send(httptest.NewRecorder())
+		send(w)
+		return
+	case "restart":
+		f.ledger.server.kill()
+		f.ledger.start(t, "127.0.0.1:0")
+		f.aim(t)
+	case "killed":
+		var done sync.WaitGroup
+		done.Go(func() {
+			defer func() { _ = recover() }() // the answer that is cut off
+			send(httptest.NewRecorder())
+		})
+		f.ledger.server.kill()
+		done.Wait()
+		f.ledger.start(t, "127.0.0.1:0")
+		f.aim(t)
+	case "client":
+		f.player.kill()
+	case "booked":
+		send(httptest.NewRecorder())
+		f.player.kill()
+	case "away":
+		f.redis.Kill()
+		f.left = 0
+		send(w)
+		return
+	}
+	panic(http.ErrAbortHandler)
+}
