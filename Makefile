@@ -56,6 +56,7 @@ bench: tools
 	$(GO) test -run '^$$' -bench 'Ledger|Reservations' -benchtime 1x ./internal/ledger/redisstore
 	$(GO) test -run '^$$' -bench . -benchtime 3s ./internal/ledger/sqlitestore
 	$(GO) test -run '^$$' -bench Proxy -benchtime 1x ./internal/proxy
+	$(GO) test -run '^$$' -bench Charges -benchtime 5x ./internal/serve
 	$(GO) test -run '^$$' -bench 'Sweep/8x' -benchtime 5x ./internal/ingest
 	$(GO) test -run '^$$' -bench 'Sweep/110x' -benchtime 1x ./internal/ingest
 	$(GO) test -run '^$$' -bench 'Year|Suggest' -benchtime 1x ./internal/plan

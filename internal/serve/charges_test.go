@@ -21,9 +21,15 @@ import (
 // limitedTo serves a ledger alone, under limits.
 func limitedTo(t *testing.T, limits string) func(*Server) {
 	t.Helper()
+	return limitedOn(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"), limits)
+}
+
+// limitedOn is limitedTo with the URL of a ledger.
+func limitedOn(t testing.TB, url, limits string) func(*Server) {
+	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "quota.yaml")
-	must(t, os.WriteFile(path, []byte("ledger: sqlite://"+filepath.Join(dir, "ledger.db")+
+	must(t, os.WriteFile(path, []byte("ledger: "+url+
 		"\ncredentials:\n  - {name: a1, limits: ["+limits+"]}\n"), 0o600))
 	cfg, err := config.Load(t.Context(), path, func(name string) string {
 		return map[string]string{"QUOTA_STATE_DIR": dir}[name]
