@@ -172,7 +172,8 @@ func holdPath(hold string) string { return "/v1/holds/" + url.PathEscape(hold) }
 // tries is how often a request is sent whose answer was lost.
 const tries = 3
 
-// send sends a request, again with the same key while its answer is lost or the ledger is away.
+// send sends a request, again with the same key while its answer is lost or the ledger, or the
+// server behind a gateway, is away.
 func (c *Client) send(ctx context.Context, method, path, key string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -226,7 +227,11 @@ func (c *Client) once(ctx context.Context, method, path, key string, body []byte
 	if response.StatusCode/100 == 2 {
 		return false, json.Unmarshal(text, out)
 	}
-	return response.StatusCode == http.StatusServiceUnavailable, refusal(response.StatusCode, text)
+	switch response.StatusCode {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		again = true
+	}
+	return again, refusal(response.StatusCode, text)
 }
 
 func refusal(status int, text []byte) error {

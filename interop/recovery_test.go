@@ -159,6 +159,10 @@ func (f *faulty) fail(t *testing.T, w http.ResponseWriter, r *http.Request) {
 		send(httptest.NewRecorder())
 		send(w)
 		return
+	case "gateway":
+		w.WriteHeader(http.StatusBadGateway)
+		io.WriteString(w, "null")
+		return
 	case "restart":
 		f.ledger.server.kill()
 		f.ledger.start(t, "127.0.0.1:0")

@@ -10,6 +10,7 @@ import {randomUUID} from 'node:crypto'
 import {closeSync, fsyncSync, openSync, readFileSync, truncateSync, writeSync} from 'node:fs'
 
 const tries = 3 // of a request whose answer was lost
+const again = [0, 502, 503, 504] // the ledger, or the server behind a gateway, is away
 
 /** A refusal of the server. status is 0 if the server could not be reached. */
 export class QuotaError extends Error {
@@ -126,7 +127,7 @@ export class Ledger {
       try {
         return await this.#once(method, path, body, key)
       } catch (e) {
-        if (![0, 503].includes(e.status) || attempt === tries) throw e
+        if (!again.includes(e.status) || attempt === tries) throw e
       }
       await new Promise((done) => setTimeout(done, 200 * attempt))
     }
@@ -145,8 +146,8 @@ export class Ledger {
     }
     let answer = {}
     try {
-      answer = JSON.parse(text)
-    } catch { // a proxy in front of the server may answer anything
+      answer = JSON.parse(text) ?? {}
+    } catch { // a gateway may answer anything
       if (response.ok) throw new QuotaError(0, 'the answer is not JSON')
     }
     if (response.ok) return answer

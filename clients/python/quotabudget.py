@@ -20,6 +20,7 @@ import uuid
 from typing import Any, Optional
 
 TRIES = 3  # of a request whose answer was lost
+AGAIN = (0, 502, 503, 504)  # the ledger, or the server behind a gateway, is away
 
 
 class QuotaError(Exception):
@@ -101,7 +102,7 @@ class Ledger:
             try:
                 return self._once(method, path, body, key)
             except QuotaError as e:
-                if e.status not in (0, 503) or attempt == TRIES:
+                if e.status not in AGAIN or attempt == TRIES:
                     raise
             time.sleep(0.2 * attempt)
 
@@ -117,7 +118,9 @@ class Ledger:
         except urllib.error.HTTPError as e:
             try:
                 problem = json.loads(e.read())
-            except ValueError:  # a proxy in front of the server may answer anything
+            except ValueError:
+                problem = None
+            if not isinstance(problem, dict):  # a gateway may answer anything
                 problem = {}
             if problem.get("limit"):
                 raise Denied(e.code, problem) from None

@@ -21,7 +21,7 @@ export function charged(ledger, cost) {
         if (!e.never) response.set('Retry-After', String(e.retryAfter))
         return refuse(response, e.never ? 422 : 429, e.detail)
       }
-      if (e.status !== 0 && e.status !== 503) return next(e) // a mistake of this program
+      if (e.status > 0 && e.status < 500) return next(e) // a mistake of this program
       return refuse(response, 503, 'the quota ledger cannot be reached now')
     }
     next()

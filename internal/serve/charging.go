@@ -58,6 +58,15 @@ const problemJSON = "application/problem+json"
 
 // charger returns the caller that may charge, or why it may not.
 func (s *Server) charger(ctx huma.Context) (caller limit.TokenHolder, status int, text string) {
+	keys := 0
+	ctx.EachHeader(func(name, _ string) {
+		if strings.EqualFold(name, "Idempotency-Key") {
+			keys++
+		}
+	})
+	if keys > 1 { // sent again with the other one first, the request would charge twice
+		return caller, http.StatusBadRequest, "send one Idempotency-Key"
+	}
 	if s.Tokens == nil {
 		local, _ := ctx.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 		if s.Public || local == nil || !local.IP.IsLoopback() {

@@ -59,8 +59,11 @@ func Read(success bool, body io.Reader) ([]byte, error) {
 }
 
 // Unmarshal decodes JSON into v. A key that appears twice in one object is an error, because the
-// sender may have meant the other value.
-func Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
+// sender may have meant the other value, and so is one that v does not have in this spelling: a
+// Count in place of count would be one call.
+func Unmarshal(data []byte, v any) error {
+	return json.Unmarshal(data, v, json.RejectUnknownMembers(true))
+}
 
 // Decode decodes JSON. Values that follow one another, such as one a line, are a list of them. It
 // returns an Unusable for JSON beyond the bounds, or with a key twice in one object, whose meaning
