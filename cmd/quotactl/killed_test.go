@@ -86,7 +86,10 @@ type killable struct {
 
 const killedBucket = "tokens/gpt-5-mini"
 
-func newKillable(t *testing.T) *killable {
+func newKillable(t *testing.T) *killable { return newKillableBefore(t, nil) }
+
+// newKillableBefore returns a proxy before another upstream.
+func newKillableBefore(t *testing.T, answer http.HandlerFunc) *killable {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{})
 	l, err := ledger.Open(t.Context(), server.URL())
@@ -94,13 +97,17 @@ func newKillable(t *testing.T) *killable {
 	t.Cleanup(func() { l.Close() })
 	g := &killable{T: t, ledger: l, wire: newWire(t, server.Addr), arrives: func() {},
 		halfway: func() {}}
-	upstream := httptest.NewServer(http.HandlerFunc(g.answer))
+	if answer == nil {
+		answer = g.answer
+	}
+	upstream := httptest.NewServer(answer)
 	t.Cleanup(upstream.CloseClientConnections)
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "quota.yaml"), []byte(fmt.Sprintf(
 		"ledger: redis://%s/0\nupstreams: {openai: {endpoint: %s/}}\ncredentials:\n"+
 			"  - {name: o1, upstream: openai, api_key: {env: KEY}, limits: "+
-			"[{bucket: tokens, units: 100000, window: 24h}]}\n", g.wire.at, upstream.URL)), 0o600))
+			"[{bucket: tokens, units: 100000, window: 24h}, "+
+			"{bucket: money, units: 100000000000, window: 24h}]}\n", g.wire.at, upstream.URL)), 0o600))
 	g.env = append(os.Environ(), "KEY=a-key-of-the-upstream", "QUOTA_STATE_DIR="+dir,
 		"QUOTA_CONFIG="+filepath.Join(dir, "quota.yaml"))
 	return g
@@ -159,15 +166,16 @@ func (g *killable) kill() {
 }
 
 // standing is what the ledger has booked and, at most, what it holds.
-func (g *killable) standing() (booked, held int64) {
+func (g *killable) standing() (booked, held int64) { return g.standingOf(killedBucket) }
+
+func (g *killable) standingOf(bucket string) (booked, held int64) {
 	g.Helper()
-	entries, err := g.ledger.Entries(g.Context(), quota.Query{Credential: "o1",
-		Bucket: killedBucket})
+	entries, err := g.ledger.Entries(g.Context(), quota.Query{Credential: "o1", Bucket: bucket})
 	must(g.T, err)
 	for _, e := range entries {
 		booked += e.Units
 	}
-	holds, err := g.ledger.Reservations(g.Context(), "o1", killedBucket)
+	holds, err := g.ledger.Reservations(g.Context(), "o1", bucket)
 	must(g.T, err)
 	for _, h := range holds {
 		held += max(h.Left, h.Most)

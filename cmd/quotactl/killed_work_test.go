@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotabudget/internal/standin"
+)
+
+// worker is a proxy that is a process of its own, before the stand-in of OpenAI.
+type worker struct {
+	*killable
+	api   *standin.Server
+	ahead atomic.Int64                                                // of the stand-in's clock
+	sends atomic.Pointer[func(r *http.Request, response string) bool] // before a response is sent
+}
+
+func newWorker(t *testing.T) *worker {
+	t.Helper()
+	api, err := standin.New("openai")
+	must(t, err)
+	api.Prices = map[string]float64{"input": 0.25, "output": 2, "training": 1.5}
+	w := &worker{api: api}
+	api.Now = func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+	w.killable = newKillableBefore(t, func(out http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Accept-Encoding")
+		recorded := httptest.NewRecorder()
+		api.ServeHTTP(recorded, r)
+		text := recorded.Body.String()
+		if sends := w.sends.Load(); sends != nil && !(*sends)(r, text) {
+			panic(http.ErrAbortHandler)
+		}
+		for name, values := range recorded.Header() {
+			out.Header()[name] = values
+		}
+		out.WriteHeader(recorded.Code)
+		io.WriteString(out, text)
+	})
+	w.start()
+	return w
+}
+
+// post sends a request and returns the ID in its response.
+func (w *worker) post(path, kind string, body io.Reader) string {
+	w.Helper()
+	resp, err := http.Post(w.address+"openai/v1/"+path, kind, body)
+	must(w.T, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	must(w.T, err)
+	var doc struct{ ID string }
+	if err := json.Unmarshal(text, &doc); err != nil || doc.ID == "" {
+		w.Fatalf("%s %s", resp.Status, text)
+	}
+	return doc.ID
+}
+
+// upload uploads a file that write writes.
+func (w *worker) upload(purpose string, write func(io.Writer)) string {
+	w.Helper()
+	body, in := io.Pipe()
+	form := multipart.NewWriter(in)
+	go func() {
+		form.WriteField("purpose", purpose)
+		file, _ := form.CreateFormFile("file", "lines.jsonl")
+		write(file)
+		form.Close()
+		in.Close()
+	}()
+	return w.post("files", form.FormDataContentType(), body)
+}
+
+// restart kills the proxy with SIGKILL and starts another one.
+func (w *worker) restart() {
+	w.Helper()
+	w.kill()
+	w.wire.noRequests.Store(false)
+	w.wire.noAnswers.Store(false)
+	w.start()
+}
+
+// agrees waits until the ledger has the money that the stand-in billed, and holds nothing.
+func (w *worker) agrees() {
+	w.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		booked, held := w.standingOf("money")
+		billed := w.api.Counts().Units["money"]
+		if booked == billed && billed > 0 && held == 0 {
+			return
+		} else if time.Now().After(deadline) {
+			w.Fatalf("%d booked and %d held, %d were billed", booked, held, billed)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+const batchLine = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":` +
+	`{"model":"gpt-5-mini","max_completion_tokens":50,"messages":[{"role":"user","content":"%s"}]}}` + "\n"
+
+// TestKilledWork kills a proxy after the upload, after each creation, and when it knows the end.
+// The next ones settle what the stand-in billed, once.
+func TestKilledWork(t *testing.T) {
+	for name, stop := range map[string]func(w *worker){
+		"before the settlement": func(w *worker) { w.wire.noRequests.Store(true) },
+		"settled, before the answer of the ledger": func(w *worker) {
+			w.wire.noAnswers.Store(true)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorker(t)
+			file := w.upload("batch", func(to io.Writer) { fmt.Fprintf(to, batchLine+batchLine, "a", "b") })
+			w.restart()
+			w.post("batches", "application/json", strings.NewReader(`{"input_file_id":"`+file+`"}`))
+			w.restart()
+			w.post("responses", "application/json", strings.NewReader(
+				`{"model":"gpt-5-mini","input":"a","background":true,"max_output_tokens":50}`))
+			w.restart()
+			file = w.upload("fine-tune", func(to io.Writer) {
+				io.WriteString(to, strings.Repeat(`{"messages":[]}`+"\n", 40))
+			})
+			w.restart()
+			w.post("fine_tuning/jobs", "application/json", strings.NewReader(
+				`{"training_file":"`+file+`","model":"gpt-4.1-nano"}`))
+			if booked, held := w.standingOf("money"); booked != 0 || held == 0 {
+				t.Errorf("%d booked and %d held before the end", booked, held)
+			}
+			ended := make(chan bool, 10)
+			sends := func(r *http.Request, response string) bool {
+				if strings.Contains(response, `"status":"completed"`) && len(ended) == 0 {
+					stop(w)
+					ended <- true
+				}
+				return true
+			}
+			w.sends.Store(&sends)
+			w.ahead.Store(int64(time.Hour))
+			<-ended // by the proxy's own request
+			<-w.wire.heldBack
+			w.restart()
+			w.agrees()
+			w.kill()
+		})
+	}
+}
+
+// TestLostCreation: of work whose ID nobody knows, the most is held.
+func TestLostCreation(t *testing.T) {
+	t.Parallel()
+	w := newWorker(t)
+	file := w.upload("batch", func(to io.Writer) { fmt.Fprintf(to, batchLine, "a") })
+	reached := make(chan bool)
+	sends := func(*http.Request, string) bool { reached <- true; <-t.Context().Done(); return false }
+	w.sends.Store(&sends)
+	go http.Post(w.address+"openai/v1/batches", "application/json",
+		strings.NewReader(`{"input_file_id":"`+file+`"}`))
+	<-reached
+	w.restart()
+	if booked, held := w.standingOf("money"); booked != 0 || held == 0 {
+		t.Errorf("%d booked and %d held", booked, held)
+	}
+	w.kill()
+}
+
+// TestHugeFile: the proxy needs little memory for a file of 200 MB.
+func TestHugeFile(t *testing.T) {
+	t.Parallel()
+	w := newWorker(t)
+	const lines, length = 2000, 100_000 // bytes
+	file := w.upload("batch", func(to io.Writer) {
+		long := strings.Repeat("word ", length/5)
+		for range lines {
+			fmt.Fprintf(to, batchLine, long)
+		}
+	})
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.process.Process.Pid))
+	must(t, err)
+	_, most, _ := strings.Cut(string(status), "VmHWM:")
+	kilobytes, err := strconv.Atoi(strings.Fields(most)[0])
+	must(t, err)
+	if kilobytes > 150_000 {
+		t.Errorf("the proxy took %d kB", kilobytes)
+	}
+	w.post("batches", "application/json", strings.NewReader(`{"input_file_id":"`+file+`"}`))
+	// the prompt has at most a token for each byte, at 0.25 millionths of a dollar, and half of that
+	if _, held := w.standingOf("money"); held < lines*length/8 || held > lines*length/4 {
+		t.Errorf("%d held", held)
+	}
+	w.kill()
+}
