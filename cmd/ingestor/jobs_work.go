@@ -137,3 +137,21 @@ func (s *deps) jobProxy(cred config.Credential) func(context.Context,
 		return append(handler.Environment(address), job.EnvProxy+"="+address), stop, err
 	}
 }
+
+// watchCalls asks for the end of calls that proxies of this host have left, until ctx ends.
+func (s *deps) watchCalls(ctx context.Context) {
+	var p proxy.Proxy
+	for _, cred := range s.cfg.Credentials {
+		_, err := cred.APIKey.Key()
+		if err != nil || !s.cfg.Table(cred).Async() {
+			continue
+		}
+		up, err := cli.Upstream(s.cfg, cred, s.ledger, s.log)
+		if err != nil {
+			s.log.Warn("cannot ask for the end of calls", "credential", cred.Name, "error", err)
+			continue
+		}
+		p.Upstreams = append(p.Upstreams, up)
+	}
+	p.Watch(ctx)
+}

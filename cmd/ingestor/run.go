@@ -108,6 +108,10 @@ func (a *app) daemon(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error {
+		st.watchCalls(ctx)
+		return nil
+	})
+	group.Go(func() error {
 		defer end()
 		return d.Run(ctx)
 	})

@@ -202,6 +202,10 @@ func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 	})
 	handler.Post(ctx)
 	fmt.Fprintln(a.Stdout, proxyURL(listener.Addr()))
+	group.Go(func() error {
+		handler.Watch(ctx)
+		return nil
+	})
 	group.Go(func() error { return handler.Serve(ctx, listener) })
 	src := report.Source{Config: cfg, Ledger: l}
 	n := notify.New(func() report.Source { return src }, os.Environ(), handler.Log)

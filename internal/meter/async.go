@@ -161,8 +161,10 @@ func (e *exchange) report() {
 	err := t.Budget.Journal.Resolve(e.ctx, a.name, &line, next)
 	switch {
 	case err == nil && next == nil:
+		budget := *t.Budget
+		budget.Labels = nil // the line has its own
 		e.book(func(ctx context.Context) error {
-			_, err := t.Budget.Book(ctx, line)
+			_, err := budget.Book(ctx, line)
 			return err
 		})
 	case err != nil && !errors.Is(err, quota.ErrNoNote):

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -366,4 +367,31 @@ func TestWatchEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m.Watch(ctx)
+}
+
+// TestLapseOfWork: without a settlement the hold lasts for its time, and then the most is booked. A
+// response that reports the end later still puts the truth in its place.
+func TestLapseOfWork(t *testing.T) {
+	for name, lapse := range map[string]time.Duration{"response": 2 * time.Hour,
+		"batch": 26 * time.Hour, "fine-tuning": 72 * time.Hour, "messages": 26 * time.Hour} {
+		i := slices.IndexFunc(works, func(w work) bool { return w.name == name })
+		w, m := works[i], openJobs(t, works[i].api)
+		var ahead time.Duration
+		m.Budget.Ledger.(*ledger.Ledger).Now = func() time.Time { return time.Now().Add(ahead) }
+		id := w.begin(t, m)
+		ahead = lapse - time.Minute
+		held := m.held(t, "money")
+		if held == 0 || m.booked(t, "money") != 0 {
+			t.Errorf("%s: %d are held after %s", name, held, ahead)
+		}
+		ahead = lapse + time.Minute
+		most := m.booked(t, "money")
+		if m.held(t, "money") != 0 || most < held {
+			t.Errorf("%s: %d are booked after %s", name, most, ahead)
+		}
+		m.advance(t, "1h")
+		m.get(t, w.get()+id)
+		m.Poll(t.Context(), later())
+		m.agrees(t, "money")
+	}
 }

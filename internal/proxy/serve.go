@@ -19,13 +19,6 @@ import (
 
 // Serve answers on the listener until ctx ends, and then ends what is under way.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
-	watching, stop := context.WithCancel(ctx)
-	var watches sync.WaitGroup
-	for _, u := range p.Upstreams {
-		watches.Go(func() { u.Transport.Watch(watching) })
-	}
-	defer watches.Wait()
-	defer stop()
 	until, err := p.serve(ctx, listener, &http.Server{
 		Handler: p, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
@@ -49,6 +42,15 @@ func (p *Proxy) Post(ctx context.Context) {
 			p.Log.Warn("cannot post the journal, retrying later", "upstream", u.Name, "error", err)
 		}
 	}
+}
+
+// Watch asks the upstreams for the end of calls that go on after their response, until ctx ends.
+func (p *Proxy) Watch(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, u := range p.Upstreams {
+		all.Go(func() { u.Transport.Watch(ctx) })
+	}
+	all.Wait()
 }
 
 // ServeLocally answers on a free port of this machine until stop is called. It returns its address,
