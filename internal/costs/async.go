@@ -51,8 +51,7 @@ func (o *Observation) end(out *Outcome, env formula.Env) {
 		}
 		return ""
 	}
-	readable := (o.doc != nil || o.events != nil) && o.unusable == nil
-	if out.Done = o.sums != nil || readable && p.done.Holds(env); out.Done {
+	if out.Done = o.sums != nil || p.done.Holds(env); out.Done {
 		out.Results = path(p.results)
 	} else {
 		out.Pending = path(p.poll)
