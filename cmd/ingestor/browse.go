@@ -13,7 +13,6 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
-	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
@@ -75,7 +74,7 @@ nothing: only the catalogue is read.`,
 }
 
 func (a *app) chart(ctx context.Context, code string, top int) error {
-	region, err := regions.Parse(code)
+	region, err := catalog.ParseRegion(code)
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}

@@ -23,7 +23,6 @@ import (
 	"quotabudget/internal/meter"
 	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/regions"
 	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube"
 )
@@ -203,7 +202,7 @@ func (s *env) SetNow(now time.Time) {
 // sweep returns a sweep of regions given as "US,GB".
 func (s *env) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
 	t.Helper()
-	parsed, err := regions.ParseList(strings.Split(list, ","))
+	parsed, err := catalog.ParseRegions(strings.Split(list, ","))
 	must(t, err)
 	return &ingest.Sweep{
 		Client: s.client, Catalog: s.catalog, Budget: s.budget, Regions: parsed, Pages: pages,

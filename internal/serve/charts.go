@@ -9,7 +9,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
@@ -28,7 +27,7 @@ type RegionInput struct {
 }
 
 func (in RegionInput) code() (string, error) {
-	region, err := regions.Parse(in.Region)
+	region, err := catalog.ParseRegion(in.Region)
 	if err != nil {
 		return "", huma.Error400BadRequest(err.Error())
 	}

@@ -1,5 +1,4 @@
-// Package regions validates region codes, and orders the regions of a sweep.
-package regions
+package catalog
 
 import (
 	"errors"
@@ -11,12 +10,12 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Region is an ISO 3166-1 alpha-2 code in upper case. Parse creates it.
+// Region is an ISO 3166-1 alpha-2 code in upper case. ParseRegion creates it.
 type Region string
 
-// Parse reads one code, in upper or lower case and trimmed. The error for a common mistake
+// ParseRegion reads one code, in upper or lower case and trimmed. The error for a common mistake
 // suggests the right code.
-func Parse(code string) (Region, error) {
+func ParseRegion(code string) (Region, error) {
 	up := strings.ToUpper(strings.TrimSpace(code))
 	if len(up) == 2 && strings.Contains(assigned, up+" ") {
 		return Region(up), nil
@@ -28,13 +27,13 @@ func Parse(code string) (Region, error) {
 		words.Clip(code))
 }
 
-// ParseList reads codes in order. It reports every invalid code, and every repeated one, because
+// ParseRegions reads codes in order. It reports every invalid code, and every repeated one, because
 // a sweep visits a region once.
-func ParseList(codes []string) ([]Region, error) {
+func ParseRegions(codes []string) ([]Region, error) {
 	var list []Region
 	var errs []error
 	for _, code := range codes {
-		r, err := Parse(code)
+		r, err := ParseRegion(code)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -53,17 +52,17 @@ func ParseList(codes []string) ([]Region, error) {
 	return list, nil
 }
 
-// Order returns the regions in the order of a sweep: those without a complete chart first, then
+// SweepOrder returns the regions in the order of a sweep: those without a complete chart first, then
 // by the age of the last complete chart, oldest first. Ties keep the order of the list. It does
 // not change the list.
-func Order(list []Region, lastComplete map[Region]time.Time) []Region {
+func SweepOrder(list []Region, lastComplete map[Region]time.Time) []Region {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b Region) int {
 		return lastComplete[a].Compare(lastComplete[b]) // a missing one is the zero time
 	})
 }
 
-// All returns the codes that ISO assigns, in order.
-func All() []Region {
+// AllRegions returns the codes that ISO assigns, in order.
+func AllRegions() []Region {
 	var list []Region
 	for code := range strings.FieldsSeq(assigned) {
 		list = append(list, Region(code))

@@ -1,4 +1,4 @@
-package regions
+package catalog
 
 import "strings"
 
