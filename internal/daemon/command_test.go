@@ -279,36 +279,6 @@ func TestCommand_CatchUp(t *testing.T) {
 	})
 }
 
-// TestCommand_ShortDay: with 60 % of the units that three jobs want, each gets runs in proportion
-// to its weight, until the end of the day.
-func TestCommand_ShortDay(t *testing.T) {
-	const ticks = 72             // of each job: every 20 minutes
-	const units = 3 * ticks * 10 // wanted by all
-	at(t, midnight.Add(-time.Second), units*6/10, func(w *world) {
-		weights := map[string]int64{"one": 1, "two": 2, "three": 3}
-		p := w.run(nil, func(p *proc) (all []daemon.Lane) {
-			for _, name := range []string{"one", "two", "three"} {
-				l := p.jobOf(name, "*/20 * * * *", 10, "")
-				l.Weight = weights[name]
-				all = append(all, l)
-			}
-			return all
-		}).start()
-		p.stopAfter(24 * time.Hour)
-		got := w.spentBy(quota.LabelJob)
-		// 129 runs: three is served in full (64.5 of 72), two has 43, one 21.5
-		for name, want := range map[string]int64{"one": 215, "two": 430, "three": 645} {
-			if off := got[name] - want; off < -15 || off > 15 {
-				t.Errorf("%s got %d units, want about %d: %v", name, got[name], want, got)
-			}
-		}
-		// less than one run of each is left
-		if sum := got["one"] + got["two"] + got["three"]; sum > units*6/10 || sum < units*6/10-30 {
-			t.Errorf("%d units spent of %d", sum, units*6/10)
-		}
-	})
-}
-
 // TestCommand_Runaway: a job that uses far more than it holds is held back by its pace, and the
 // others run on.
 func TestCommand_Runaway(t *testing.T) {

@@ -22,44 +22,6 @@ func inside(all []charge, window, now int64) (sum int64) {
 	return sum
 }
 
-// TestNoWindowHasMore plays random histories on a jumping clock and counts by brute force: the
-// log never admits more than its limit in any window, fixed and counter at most twice as much.
-func TestNoWindowHasMore(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		const window = 10_000 // µs
-		p := &limit.Policy{Name: "p", Units: rapid.Int64Range(1, 40).Draw(t, "units"),
-			Window:      window * time.Microsecond,
-			Algorithm:   rapid.SampledFrom(algorithms).Draw(t, "algorithm"),
-			CountDenied: rapid.Bool().Draw(t, "count denied")}
-		m := limit.NewMemory()
-		var all []charge
-		now, latest := int64(1_000_000), int64(0)
-		for range rapid.IntRange(1, 120).Draw(t, "calls") {
-			switch rapid.IntRange(0, 20).Draw(t, "clock") {
-			case 0:
-				now -= rapid.Int64Range(0, 3*window).Draw(t, "back")
-			case 1:
-				now += rapid.Int64Range(0, 3*window).Draw(t, "forth")
-			default:
-				now += rapid.Int64Range(0, window/8).Draw(t, "later")
-			}
-			cost := rapid.Int64Range(0, p.Units).Draw(t, "cost")
-			if d := take(m, p, now, cost); !d.Allowed || cost == 0 {
-				continue
-			}
-			latest = max(latest, now)
-			all = append(all, charge{latest, cost})
-			most := p.Units
-			if p.Algorithm != limit.Log {
-				most *= 2
-			}
-			if sum := inside(all, window, latest); sum > most {
-				t.Fatalf("%s: %d units in the window that ends at %d", p.Algorithm, sum, latest)
-			}
-		}
-	})
-}
-
 // TestCounterError checks the error bound of the counter. The estimate is too low by at most
 // the previous window's units times the part of it that has left, and too high by at most its
 // units times the other part.

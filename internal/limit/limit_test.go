@@ -219,20 +219,6 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestHammering: denied calls that count keep a client out until it has been quiet.
-func TestHammering(t *testing.T) {
-	p := &limit.Policy{
-		Name: "p", Units: 10, Window: time.Minute, Algorithm: limit.Log, CountDenied: true}
-	m, now := limit.NewMemory(), int64(0)
-	for range 20_000 {
-		now++
-		take(m, p, now, 1)
-	}
-	if d := take(m, p, now, 1); d.RetryAfter != time.Minute-8*time.Microsecond {
-		t.Errorf("free after %s", d.RetryAfter)
-	}
-}
-
 // TestSweep drops the keys that have been idle for a minute, and no others.
 func TestSweep(t *testing.T) {
 	for _, algorithm := range algorithms {

@@ -18,8 +18,8 @@ var (
 )
 
 // BenchmarkForecast replays months. For each kind of day, with one limit and with two, it prints
-// the error of the forecast in minutes (in brackets that of a straight line) at 25, 50 and 75 %
-// of the day, and how many of the days lay in the eight-in-ten interval.
+// the error of the forecast in minutes at 25, 50 and 75 % of the day, and how many of the days
+// lay in the eight-in-ten interval.
 func BenchmarkForecast(b *testing.B) {
 	both := dayAnd24h(b)
 	for range b.N {
@@ -35,13 +35,13 @@ func BenchmarkForecast(b *testing.B) {
 func row(all []prediction, kinds []string) string {
 	text := fmt.Sprintf("%-31s %5d", strings.Join(kinds, ","), len(all))
 	for _, percent := range []int{25, 50, 75} {
-		n, ours, line := 0.0, 0.0, 0.0
+		n, off := 0.0, 0.0
 		for _, a := range all {
 			if a.percent == percent {
-				n, ours, line = n+1, ours+a.off(a.said.DryAt), line+a.off(a.line)
+				n, off = n+1, off+a.off(a.said.DryAt)
 			}
 		}
-		text += fmt.Sprintf(" %4.0f (%.0f)", ours/n, line/n)
+		text += fmt.Sprintf(" %4.0f", off/n)
 	}
 	return text + fmt.Sprintf("   %.0f %%", 100*coverage(all))
 }
@@ -80,31 +80,6 @@ func BenchmarkOf(b *testing.B) {
 	const at = "2026-11-21 18:00:01"
 	in := bucketAt(b, at, "10000 day, 10000 24h", "*/30 * * * *"+regions,
 		flow(clock(b, at).Add(-96*time.Hour), clock(b, at), time.Minute, 5))
-	for b.Loop() {
-		ForecastOf(in)
-	}
-}
-
-// BenchmarkManyEntries computes a forecast from 10,000 entries a day, a third of them
-// unscheduled, with two limits.
-func BenchmarkManyEntries(b *testing.B) {
-	in := bucketAt(b, "2026-11-21 20:00:00", "20000 day, 20000 24h", "*/5 * * * *"+regions)
-	at := in.At
-	from := at.Add(-Memory(in.Limits))
-	in.Spent = flow(from, at, 13*time.Second, 1)
-	for i := range in.Spent {
-		in.Spent[i].Labels = quota.Labels{quota.LabelJob: "trending"}
-	}
-	in.Spent = join(in.Spent, flow(from, at, 26*time.Second, 1))
-	for b.Loop() {
-		ForecastOf(in)
-	}
-}
-
-// BenchmarkManyTicks computes a forecast with a schedule of every few seconds.
-func BenchmarkManyTicks(b *testing.B) {
-	in := bucketAt(b, "2026-11-21 08:00:01", "1000000 day", "@every 3s"+regions,
-		flow(clock(b, "2026-11-21 00:00:00"), clock(b, "2026-11-21 08:00:00"), time.Minute, 3))
 	for b.Loop() {
 		ForecastOf(in)
 	}

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"slices"
-	"testing"
 	"time"
 
 	"pgregory.net/rapid"
@@ -81,130 +79,6 @@ func drawn(t *rapid.T) Plan {
 			Window: p.Reset, Pace: pace}}
 	}
 	return p
-}
-
-// TestExecute_Random checks by a count page by page that allowed pages never exceed a window and
-// denied ones would have, and that the report adds up its runs. A run wants what its chart lacks,
-// and is complete when it gets that.
-func TestExecute_Random(t *testing.T) {
-	resumed := 0
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawn(t)
-		runs, r := played(p)
-		var stamps []int64
-		var pages, wanted, lost int64
-		used := func(l quota.Limit, n int64) (units int64) {
-			if l.Window.IsRestoring() {
-				return restored(l.Window.Restore, stamps, n)
-			}
-			from := n - l.Window.Length.Microseconds()
-			if l.Window.IsCalendar() {
-				start, _ := l.Window.Bounds(moment(n))
-				from = start.UnixMicro() - 1
-			}
-			for _, s := range stamps {
-				if s > from {
-					units++
-				}
-			}
-			return units
-		}
-		most := make([]int64, len(p.Limits))
-		for i, run := range runs {
-			lane := laneOf(p, run)
-			if m := missing(lane, runs[:i], run.At); run.Wanted != m || run.Pages > m ||
-				run.Lost() == (run.Pages == m) {
-				t.Fatalf("%v: %d pages are missing", run, m)
-			}
-			floored := belowFloor(p, lane, runs[:i], run.At)
-			if wanted += run.Wanted; run.Pages > 0 && run.Wanted < lane.Pages {
-				resumed++
-			}
-			if n := after(stamps, run.At); run.Wanted > 1 && wholeFits(p, run, n, floored, used) {
-				for i, l := range p.Limits {
-					most[i] = max(most[i], used(l, n)+run.Wanted)
-				}
-				stamps = append(stamps, slices.Repeat([]int64{n}, int(run.Wanted))...)
-				if run.Lost() {
-					t.Fatalf("%v: all pages would have fitted", run)
-				}
-				pages += run.Pages
-				continue
-			}
-			for page := range run.Pages + 1 {
-				n := after(stamps, run.At)
-				fits := true
-				for i, l := range p.Limits {
-					u := used(l, n) + 1
-					fits = fits && u <= l.CapAt(moment(n), false, false)
-					if page < run.Pages {
-						most[i] = max(most[i], u)
-					}
-				}
-				for _, l := range p.Paces {
-					fits = fits && (floored || used(l, n)+1 <= l.CapAt(moment(n), false, false))
-				}
-				switch {
-				case page < run.Pages && !fits:
-					t.Fatalf("%v: page %d passes a limit", run, page)
-				case page < run.Pages:
-					stamps = append(stamps, n)
-				case (run.Outcome == Partial || run.Outcome == Denied) && fits:
-					t.Fatalf("%v: page %d would have fitted", run, page)
-				}
-			}
-			pages += run.Pages
-			if run.Lost() {
-				lost++
-			}
-		}
-		for i, u := range r.Windows[:len(p.Limits)] {
-			if u.Peak != most[i] || u.Peak > u.Cap {
-				t.Fatalf("%s: peak %d of %d, counted %d", u.Limit.Name(), u.Peak, u.Cap, most[i])
-			}
-		}
-		var planned int64
-		for _, d := range r.Days {
-			planned += d.Planned
-		}
-		if r.Pages != pages || r.Wanted != wanted || planned != wanted || r.Lost() != lost ||
-			r.Runs != int64(len(runs)) {
-			t.Fatalf("%+v, planned %d, counted %d of %d pages, %d lost of %d", r.Counts, planned,
-				pages, wanted, lost, len(runs))
-		}
-	})
-	t.Logf("%d runs have resumed a chart", resumed)
-}
-
-// after returns when a ledger stamps a charge at a moment: after all entries before.
-func after(stamps []int64, at time.Time) int64 {
-	if k := len(stamps); k > 0 {
-		return max(at.UnixMicro(), stamps[k-1]+1)
-	}
-	return at.UnixMicro()
-}
-
-// wholeFits reports whether all pages of a run fit at once, unless its share leaves it out.
-func wholeFits(p Plan, run Run, n int64, floored bool,
-	used func(l quota.Limit, n int64) int64) bool {
-	limits := p.Limits
-	if !floored {
-		limits = slices.Concat(limits, p.Paces)
-	}
-	exceeds := func(l quota.Limit) bool {
-		return used(l, n)+run.Wanted > l.CapAt(moment(n), false, false)
-	}
-	return run.Outcome != LeftOut && !slices.ContainsFunc(limits, exceeds)
-}
-
-// restored returns the level of a restoring bucket: the pages charged, less what has come back
-// since.
-func restored(r quota.Rate, stamps []int64, n int64) (level int64) {
-	num, den := r.Terms()
-	for i, s := range stamps {
-		level = max(level, int64(len(stamps)-i)*den-num*(n-s))
-	}
-	return (level + den - 1) / den
 }
 
 // belowFloor counts whether a lane has not had its floor of the day, with pages of one unit.

@@ -226,28 +226,11 @@ func (w *world) bucket(now time.Time) Bucket {
 	return b
 }
 
-// straight returns the forecast of a straight line: spending continues at the day's average rate.
-func straight(b Bucket) time.Time {
-	l := b.Limits[0]
-	start, end := l.Window.Bounds(b.At)
-	spent := 0.0
-	for _, e := range b.Spent {
-		if !e.At.Before(start) {
-			spent += float64(e.Units)
-		}
-	}
-	rest := float64(l.Cap(false)) - spent
-	if at := b.At.Add(time.Duration(rest / spent * float64(b.At.Sub(start)))); at.Before(end) {
-		return at
-	}
-	return time.Time{}
-}
-
 // prediction is a forecast to compare with what happens.
 type prediction struct {
-	percent      int
-	said         Forecast
-	line, actual time.Time
+	percent int
+	said    Forecast
+	actual  time.Time
 }
 
 // replay simulates a month with its forecasts.
@@ -255,7 +238,7 @@ func replay(t testing.TB, seed uint64, kinds []string, limits []quota.Limit) (al
 	w := newWorld(t, seed, kinds, limits)
 	w.happen(func(day, percent int, b Bucket) {
 		if day > 0 && w.room(b.At) > 0 { // the first day has no past
-			all = append(all, prediction{percent: percent, said: ForecastOf(b), line: straight(b)})
+			all = append(all, prediction{percent: percent, said: ForecastOf(b)})
 		}
 	})
 	for i := range all {
