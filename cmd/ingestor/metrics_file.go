@@ -50,7 +50,7 @@ func (m *metricsFile) look(st *deps, sum ingest.Summary) {
 	charts := func() (*catalog.Catalog, []string) { return st.catalog, regionNames(st.cfg) }
 	registry.MustRegister(daemon.BuildInfo("ingestor"),
 		daemon.NewBudgetMetrics(func() []*quota.Budget { return []*quota.Budget{st.budget} }, st.log),
-		daemon.NewChartMetrics(charts, st.log).Lasting())
+		daemon.NewChartMetrics(charts, false, st.log))
 	m.rest = prometheus.GathererFunc(again(registry.Gather()))
 }
 

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"net/http"
 	"slices"
 	"time"
 
@@ -27,7 +26,7 @@ type Metrics struct {
 	panics, takeovers                   prometheus.Counter
 	dryAt, dryEarliest                  *prometheus.GaugeVec
 	reload                              reloadMetrics
-	upstream                            *UpstreamMetrics
+	upstream                            *prometheus.HistogramVec
 }
 
 // NewMetrics returns metrics without values.
@@ -96,7 +95,7 @@ func NewMetrics() *Metrics {
 			succeeded: gauge("ingest_config_last_reload_success_timestamp_seconds",
 				"When the configuration in force was loaded."),
 		},
-		upstream: NewUpstreamMetrics(chartMethod),
+		upstream: newUpstreamTime(),
 	}
 	registry.MustRegister(m.upstream, BuildInfo("ingestor"), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -179,12 +178,6 @@ func (m *Metrics) ended(l *lane, outcome string) {
 	}
 }
 
-// Measure returns a RoundTripper that measures every request to the upstream. name returns a
-// request's priced method.
-func (m *Metrics) Measure(base http.RoundTripper, name Namer) http.RoundTripper {
-	return m.upstream.Measure(base, name)
-}
-
 // register adds metrics that are read from ledger and catalogue at each scrape.
 func (d *Daemon) register() {
 	d.Metrics.Registry.MustRegister(d.ledger.gauge("ledger"), d.upstream.gauge("upstream"),
@@ -205,7 +198,7 @@ func (d *Daemon) register() {
 				}
 			}
 			return nil, nil
-		}, d.Log))
+		}, true, d.Log))
 }
 
 // reloadMetrics have the names of Prometheus' own metrics of its configuration. The first

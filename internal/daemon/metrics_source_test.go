@@ -89,7 +89,7 @@ func TestLedgerThatHangs(t *testing.T) {
 	budgets := func() []*quota.Budget { return []*quota.Budget{budget} }
 	registry.MustRegister(daemon.NewBudgetMetrics(budgets, logger),
 		daemon.NewChartMetrics(func() (*catalog.Catalog, []string) { return kept, []string{"US"} },
-			logger))
+			true, logger))
 	up := []string{"quota_ledger_up 1", "ingest_catalog_up 1",
 		`quota_limit_units{bucket="default",credential="key1",timezone="",window="24h"} 500`,
 		`quota_remaining_units` + day + `1000`,
@@ -181,12 +181,10 @@ func TestJournalOfABudget(t *testing.T) {
 // without an answer counts too.
 func TestUpstreamMeasured(t *testing.T) {
 	t.Parallel()
-	upstream := daemon.NewUpstreamMetrics("youtube.videos.list")
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(upstream)
+	metrics := daemon.NewMetrics()
 	status := 200
 	broken := errors.New("connection reset")
-	transport := upstream.Measure(answer(func() (*http.Response, error) {
+	transport := metrics.Measure(answer(func() (*http.Response, error) {
 		if status == 0 {
 			return nil, broken
 		}
@@ -204,7 +202,7 @@ func TestUpstreamMeasured(t *testing.T) {
 		return `upstream_request_duration_seconds_count{code="` + code +
 			`",method="youtube.videos.list"} `
 	}
-	want(t, scrape(t, registry), count("200")+"2", count("503")+"1", count("other")+"1",
+	want(t, scrape(t, metrics.Registry), count("200")+"2", count("503")+"1", count("other")+"1",
 		count("none")+"1", count("429")+"0")
 }
 
