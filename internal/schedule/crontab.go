@@ -110,31 +110,22 @@ func commandOf(text string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// field is one of the five of a schedule.
-type field struct {
-	name     string
-	low, top int
-	names    []string // of the numbers from low on
-}
+// item is one of a list in a field, as cron reads it: a step needs a range or a star before it.
+var item = regexp.MustCompile(`^(\*(/[1-9]\d*)?|\w+(-\w+(/[1-9]\d*)?)?)$`)
 
-var fieldsOfCron = []field{
-	{name: "minute", top: 59}, {name: "hour", top: 23}, {name: "day of the month", low: 1, top: 31},
-	{name: "month", low: 1, top: 12, names: strings.Fields(
-		"jan feb mar apr may jun jul aug sep oct nov dec")},
-	{name: "day of the week", top: 7, names: strings.Fields("sun mon tue wed thu fri sat")},
-}
-
-// specOf checks the five fields as cron does, and writes them as the library for cron specs reads
-// them: the two differ in Sunday, which is 0 or 7 here, and in which days a step stands for.
+// specOf writes the five fields as the library for cron specs reads them. The two differ in Sunday,
+// which is 0 or 7 here, in what a step may follow, and in which days a step stands for.
 func specOf(fields []string) (string, error) {
-	for i, f := range fieldsOfCron {
-		fields[i] = strings.ToLower(fields[i])
+	for i, text := range fields {
 		var items []string
-		for item := range strings.SplitSeq(fields[i], ",") {
-			if err := f.check(item); err != nil {
-				return "", err
+		for part := range strings.SplitSeq(strings.ToLower(text), ",") {
+			if !item.MatchString(part) {
+				return "", fmt.Errorf("%q: cron takes *, 5, 1-5, or */5 and 1-30/5", part)
 			}
-			items = append(items, f.sunday(item)...)
+			if i == 4 {
+				part = sunday(part)
+			}
+			items = append(items, part)
 		}
 		fields[i] = strings.Join(items, ",")
 	}
@@ -144,7 +135,9 @@ func specOf(fields []string) (string, error) {
 		return "", fmt.Errorf("day of the month %s with day of the week %s: "+
 			"cron runs it on other days than a schedule here would", day, weekday)
 	}
-	return strings.Join(fields, " "), nil
+	spec := strings.Join(fields, " ")
+	_, err := Parse(spec, nil)
+	return spec, err
 }
 
 // isStar reports whether a field restricts nothing, by the library for cron specs.
@@ -157,55 +150,21 @@ func isStar(text string) bool {
 	return false
 }
 
-func (f field) check(item string) error {
-	wrong := fmt.Errorf("%s %q: cron takes *, 5, 1-5, or */5 and 1-30/5, from %d to %d", f.name,
-		item, f.low, f.top)
-	values, step, stepped := strings.Cut(item, "/")
-	if n, err := strconv.Atoi(step); stepped && (err != nil || n < 1) {
-		return wrong
-	}
-	if values == "*" {
-		return nil
-	}
-	from, to, isRange := strings.Cut(values, "-")
-	low, high := f.number(from), f.number(from)
-	if isRange {
-		high = f.number(to)
-	}
-	if low < f.low || high > f.top || high < low || stepped && !isRange {
-		return wrong
-	}
-	return nil
-}
-
-// number returns the value of a number or a name; -1 for anything else.
-func (f field) number(text string) int {
-	for i, name := range f.names {
-		if text == name {
-			return f.low + i
-		}
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || text[0] == '+' {
-		return -1
-	}
-	return n
-}
-
 // sunday writes the day 7 of the week as 0.
-func (f field) sunday(item string) []string {
-	values, text, _ := strings.Cut(item, "/")
+func sunday(item string) string {
+	values, step, _ := strings.Cut(item, "/")
 	from, to, isRange := strings.Cut(values, "-")
-	if !isRange {
-		to = from
+	first, err := strconv.Atoi(from)
+	switch {
+	case values == "7":
+		return "0"
+	case !isRange || to != "7" || err != nil:
+		return item
 	}
-	if f.top != 7 || f.number(to) != 7 {
-		return []string{item}
-	}
-	step, _ := strconv.Atoi(text)
+	every, _ := strconv.Atoi(step)
 	var days []string
-	for day := f.number(from); day <= 7; day += max(1, step) {
+	for day := first; day <= 7; day += max(1, every) {
 		days = append(days, strconv.Itoa(day%7))
 	}
-	return days
+	return strings.Join(days, ",")
 }
