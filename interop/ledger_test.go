@@ -28,7 +28,6 @@ const hourly = "{bucket: default, units: 100, window: 1h}"
 func startLedger(t *testing.T, ledger, limit, token string) *ledgerServer {
 	t.Helper()
 	bin := build(t)
-	run(t, root, "go", "build", "-o", filepath.Join(bin, "ledger"), "./interop/testdata/ledger")
 	dir := t.TempDir()
 	text := "credentials: [{name: a1, limits: [" + limit + "]}]\n"
 	if token != "" {

@@ -4,8 +4,12 @@ package interop
 
 import (
 	"encoding/json"
+	"log"
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -16,12 +20,34 @@ type station struct {
 	env            []string
 }
 
-// build is the folder of both programs, as they are now.
+// programs is the folder of both programs and of the Go client of the ledger.
+var programs string
+
+func TestMain(m *testing.M) {
+	var err error
+	if programs, err = os.MkdirTemp("", "interop"); err != nil {
+		log.Fatal(err)
+	}
+	code := m.Run()
+	os.RemoveAll(programs)
+	os.Exit(code)
+}
+
+// built builds the programs once for all tests.
+var built = sync.OnceValues(func() ([]byte, error) {
+	c := exec.Command("go", "build", "-o", programs, "./cmd/quotactl", "./cmd/ingestor",
+		"./interop/testdata/ledger")
+	c.Dir = root
+	return c.CombinedOutput()
+})
+
+// build returns the folder of the programs, as they are now.
 func build(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	run(t, root, "go", "build", "-o", dir, "./cmd/quotactl", "./cmd/ingestor")
-	return dir
+	if out, err := built(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return programs
 }
 
 // root is where the module is.
