@@ -71,6 +71,7 @@ func Examine(ctx context.Context, cfg *config.Config, o Options) (Result, error)
 	}
 	e.keys()
 	e.tokens()
+	e.notify()
 	e.files()
 	e.endpoints()
 	e.limits(ctx)

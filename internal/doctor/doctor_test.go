@@ -326,6 +326,8 @@ var faults = []struct {
 	}},
 	{"disk", doctor.Warning, func(_ *testing.T, p *plant) { p.options.MinFree = 1 << 60 }},
 	{"key-missing", doctor.Error, says("\ncredentials: [{name: a, api_key: {file: none}}]\n")},
+	{"notify-secret", doctor.Warning,
+		says(healthy + "notify: {url: 'https://h/', secret: {file: none}}\n")},
 	{"key-exposed", doctor.Warning, func(t *testing.T, p *plant) {
 		p.write(t, "key", "AIza-of-nobody", 0o644)
 	}},

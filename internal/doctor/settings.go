@@ -25,6 +25,20 @@ func (e *exam) tokens() {
 	}
 }
 
+// notify looks at the secret that signs notifications.
+func (e *exam) notify() {
+	secret := e.Config.Notify.Secret
+	if _, err := secret.Key(); secret.Placed() && err != nil {
+		e.add(Finding{Warning, "notify-secret", "url of notify:", err.Error(),
+			"nothing is sent to it", secret.Advice()})
+	}
+	if mode, exposed := secret.Exposed(); exposed {
+		e.add(Finding{Warning, "key-exposed", "secret of notify:",
+			fmt.Sprintf("other users can read %s (mode %04o)", secret.File, mode),
+			"a user with it can make up notifications", "chmod 600 " + secret.File})
+	}
+}
+
 // keys looks at the API keys of the credentials. What a key is appears nowhere.
 func (e *exam) keys() {
 	type account struct{ upstream, key string }
