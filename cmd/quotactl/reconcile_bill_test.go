@@ -137,31 +137,9 @@ func TestReconcileGitHub(t *testing.T) {
 	}
 }
 
-// routerList is the price list of an API that reports only what its key has spent today.
-const routerList = `hosts: [openrouter.example]
-credential: bearer
-sources: {page: {status: unverified, date: 2026-11, text: a test}}
-buckets: {money: {unit: usd/1000000, reset: month, timezone: UTC}}
-methods:
-  openrouter.chat:
-    route: POST /api/v1/chat/completions
-    hold: {money: p95}
-    settle: {money: usage.cost * 1000000}
-    source: page
-  openrouter.key: {route: GET /api/v1/key, take: {money: 1}, free: status == 200, source: page}
-meter:
-  - get: /api/v1/key
-    key: api_key
-    usage: {money: {figure: data.usage_daily, scale: 1000000, window: day}}
-    source: page
-`
-
-// TestReconcileOpenRouter: a list alone says how the day in progress of one more API is compared.
+// TestReconcileOpenRouter compares the day in progress with what the key has spent.
 func TestReconcileOpenRouter(t *testing.T) {
 	m, s := newBilled(t, "openrouter", aMonth)
-	must(t, os.WriteFile(filepath.Join(filepath.Dir(m.config), "openrouter.yaml"),
-		[]byte(routerList), 0o600))
-	m.change("credentials:", "costs: openrouter.yaml\ncredentials:")
 	s.Prices = map[string]float64{"output": 2}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)

@@ -95,6 +95,7 @@ type Method struct {
 	Path   string // /v3/captions/{id}; a name in braces stands for one segment
 	Upload bool   // also reached below the upload paths
 	OAuth  bool   // takes the token of a user in place of an API key
+	Form   bool   // takes fields as application/x-www-form-urlencoded, too
 	// what one call takes, in the order of the table's buckets; of a method whose price depends on
 	// the request or on the answer, what does not
 	Costs  []quota.Cost

@@ -106,7 +106,7 @@ type fileMethod struct {
 	Lines                *struct{ File, Sent, List, Route, Body string }
 	Async                *fileAsync
 	Source, Note         string
-	Upload               bool
+	Upload, Form         bool
 	OAuth                *bool
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net/url"
 )
 
 // The bounds of a multipart body.
@@ -48,6 +49,25 @@ func parseMultipart(data []byte, boundary string) (map[string]any, error) {
 		all[name] = fieldOf(text)
 	}
 	return nil, fmt.Errorf("it has more than %d parts", maxParts)
+}
+
+// parseForm reads the fields of an application/x-www-form-urlencoded body, as parseMultipart does.
+func parseForm(data []byte) (map[string]any, error) {
+	if len(data) > maxText {
+		return nil, fmt.Errorf("its fields have more than %d bytes", maxText)
+	}
+	fields, err := url.ParseQuery(string(data))
+	if err != nil {
+		return nil, errors.New("it is not application/x-www-form-urlencoded")
+	}
+	all := map[string]any{}
+	for name, values := range fields {
+		if len(values) > 1 {
+			return nil, fmt.Errorf("its field %.40q comes twice", name)
+		}
+		all[name] = fieldOf([]byte(values[0]))
+	}
+	return all, nil
 }
 
 // fieldOf is a field as an expression knows it.

@@ -48,3 +48,22 @@ func TestParseMultipart(t *testing.T) {
 		t.Error("a body without a boundary is read")
 	}
 }
+
+func TestParseForm(t *testing.T) {
+	for body, want := range map[string]string{
+		"channel=C1&text=a%26b+c&n=4&stream=true": `{"channel":"C1","n":4,"stream":true,"text":"a\u0026b c"}`,
+		"":                             `{}`,
+		"a=1&a=2":                      `its field "a" comes twice`,
+		"a=%zz":                        "it is not application/x-www-form-urlencoded",
+		strings.Repeat("x", maxText+1): "its fields have more than 1048576 bytes",
+	} {
+		got, err := parseForm([]byte(body))
+		text, _ := json.Marshal(got)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		if string(text) != want {
+			t.Errorf("%.60q: %s, want %s", body, text, want)
+		}
+	}
+}

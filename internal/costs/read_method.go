@@ -16,7 +16,7 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 	if !idForm.MatchString(id) {
 		at.Add("%q is not the ID of a method, such as messages.create", words.Clip(id))
 	}
-	m := Method{ID: id, Upload: f.Upload, Note: f.Note, OAuth: r.table.oauth,
+	m := Method{ID: id, Upload: f.Upload, Form: f.Form, Note: f.Note, OAuth: r.table.oauth,
 		Source: r.source(f.Source, at.Key("source"))}
 	if f.OAuth != nil {
 		m.OAuth = *f.OAuth

@@ -40,7 +40,7 @@ func (t *Table) request(m Method, r *http.Request, doc any, size int, lines Line
 	return env, nil
 }
 
-// parseBody reads a body of JSON, or the fields of a form in parts.
+// parseBody reads a body of JSON, or the fields of a form.
 func parseBody(h http.Header, body []byte) (doc any, err error) {
 	encoding := h.Get("Content-Encoding")
 	switch {
@@ -50,9 +50,12 @@ func parseBody(h http.Header, body []byte) (doc any, err error) {
 		return nil, fmt.Errorf("its body has %d bytes: %d at most", len(body), maxBody)
 	}
 	kind, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	if kind == "multipart/form-data" {
+	switch kind {
+	case "multipart/form-data":
 		doc, err = parseMultipart(body, params["boundary"])
-	} else {
+	case "application/x-www-form-urlencoded":
+		doc, err = parseForm(body)
+	default:
 		doc, err = untrusted.Decode(body, jsonBounds)
 	}
 	bad, unusable := errors.AsType[*untrusted.Unusable](err)

@@ -120,10 +120,22 @@ const (
 		`"content":"[[output:40]][[cached:9]][[written:4]]"}],"max_tokens":100}`
 	searching = `POST /v1/messages {"model":"claude-sonnet-4-5","messages":[{"role":"user",` +
 		`"content":"[[output:40]][[search:2]]"}],"max_tokens":100}`
-	includeUsage = `"stream_options":{"include_usage":true}`
-	webSearch    = `"user":"[[search:3]]","tools":[{"type":"web_search"}]`
-	shop         = `POST /admin/api/2026-01/graphql.json {"query":"{products(first:5){edges{node{id}}}}"}`
-	metrics      = `POST /v1beta/properties/1:runReport {"metrics":[{"name":"users"}],` +
+	includeUsage  = `"stream_options":{"include_usage":true}`
+	webSearch     = `"user":"[[search:3]]","tools":[{"type":"web_search"}]`
+	geminiContent = `POST /v1beta/models/gemini-2.5-flash:generateContent {"contents":[{"parts":[` +
+		`{"text":"[[output:40]][[cached:9]][[reasoning:3]]"}]}]}`
+	azureChat = `POST /openai/deployments/gpt-5-mini/chat/completions?api-version=2025-01-01 {` +
+		`"model":"gpt-5-mini","messages":[{"role":"user","content":"[[output:40]][[cached:9]]"}],` +
+		`"max_completion_tokens":100}`
+	mistralChat = `POST /v1/chat/completions {"model":"mistral-large-latest","messages":[{` +
+		`"role":"user","content":"[[output:40]]"}],"max_tokens":100}`
+	routerChat = `POST /api/v1/chat/completions {"model":"openai/gpt-4o","messages":[{` +
+		`"role":"user","content":"[[output:40]]"}],"max_tokens":100}`
+	converse = `POST /model/anthropic.claude-opus-4-6-v1/converse {"messages":[{"role":"user",` +
+		`"content":[{"text":"[[output:40]][[cached:9]][[written:4]]"}]}],` +
+		`"inferenceConfig":{"maxTokens":100}}`
+	shop    = `POST /admin/api/2026-01/graphql.json {"query":"{products(first:5){edges{node{id}}}}"}`
+	metrics = `POST /v1beta/properties/1:runReport {"metrics":[{"name":"users"}],` +
 		`"returnPropertyQuota":true}`
 	places = `POST /v1/places:searchText {"textQuery":"bakery"}`
 	route  = `POST /directions/v2:computeRoutes `
@@ -281,6 +293,28 @@ func TestStandinsAgree(t *testing.T) {
 			requests: []string{"GET /a", "GET /a"}},
 		{name: "generic", faults: "no-usage@1 503@2", over: "units=9",
 			requests: []string{"GET /a", "GET /a"}},
+		// the other model APIs, and a response that does not report its usage
+		{name: "gemini", prices: map[string]float64{"input": 0.3, "cached": 0.03, "output": 2.5},
+			requests: []string{geminiContent, "GET /v1beta/models"}},
+		{name: "mistral", prices: map[string]float64{"input": 0.5, "cached": 0.5, "output": 1.5},
+			requests: []string{mistralChat, mistralChat}},
+		{name: "mistral", faults: "no-usage@1", over: "tokens/mistral-large-latest=1138 money=629",
+			prices:   map[string]float64{"input": 0.5, "cached": 0.5, "output": 1.5},
+			requests: []string{mistralChat}},
+		{name: "openrouter", prices: map[string]float64{"input": 2.5, "cached": 1.25, "output": 10},
+			requests: []string{routerChat, with(withStream(routerChat), includeUsage),
+				"GET /api/v1/key", "GET /api/v1/models"}},
+		{name: "azure-openai", prices: map[string]float64{"input": 0.25, "cached": 0.025, "output": 2},
+			requests: []string{azureChat}},
+		{name: "bedrock", prices: map[string]float64{"input": 5, "cached": 0.5, "written": 6.25,
+			"output": 25}, requests: []string{converse}},
+		{name: "slack", requests: []string{"POST /api/auth.test", "GET /api/users.list",
+			"GET /api/conversations.history?channel=C1", "GET /api/users.info?user=U1",
+			`POST /api/chat.postMessage {"channel":"C1","text":"a"}`,
+			"POST /api/chat.postMessage channel=C2&text=b | Content-Type: " +
+				"application/x-www-form-urlencoded"}},
+		{name: "notion", requests: []string{"GET /v1/users/me", "POST /v1/search {}"}},
+		{name: "reddit", requests: []string{"GET /api/v1/me", "POST /api/submit {}"}},
 	} {
 		j := judge(t, test.name, strings.Fields(test.limits)...)
 		j.standin.Prices = test.prices
@@ -323,6 +357,15 @@ func TestStandinsRefuse(t *testing.T) {
 			"15m"},
 		{"x", "money=1/month", "GET /2/users/1", 1, costs.Exhausted, "money", true, ""},
 		{"generic", "requests=1/1m", "GET /", 2, costs.Throttled, "", false, "1m"},
+		{"gemini", "requests=1/1m", geminiContent, 2, costs.Throttled, "", false, ""},
+		{"mistral", "requests=1/1m", mistralChat, 2, costs.Throttled, "", false, "1m"},
+		{"mistral", "money=1/month", mistralChat, 1, costs.Exhausted, "money", true, ""},
+		{"openrouter", "requests=1/1m", routerChat, 2, costs.Throttled, "", false, "1m"},
+		{"openrouter", "money=1/month", routerChat, 1, costs.Exhausted, "money", true, ""},
+		{"bedrock", "requests=1/1m", converse, 2, costs.Throttled, "", false, ""},
+		{"slack", "tier2=1/1m", "GET /api/users.list", 2, costs.Throttled, "", false, "1m"},
+		{"notion", "requests=1/1m", "GET /v1/users/me", 2, costs.Throttled, "", false, "1m"},
+		{"reddit", "requests=1/10m", "GET /api/v1/me", 2, costs.Exhausted, "requests", false, "10m"},
 	} {
 		j := judge(t, test.name, test.limit)
 		j.standin.Prices = map[string]float64{}
@@ -368,6 +411,8 @@ func TestStandinsTell(t *testing.T) {
 		{"google-maps", "GET /v1/places/a", ""},
 		{"x", "GET /2/users/1", "requests/x.users.get 299 of 300"},
 		{"generic", "GET /", "requests 99 of 100"},
+		{"azure-openai", azureChat, "requests/gpt-5-mini 499 of 500, tokens/gpt-5-mini 199870 of 200000"},
+		{"reddit", "GET /api/v1/me", "requests 999 of 0"},
 	} {
 		for _, fault := range []string{"", "no-headers", "minus-one", "nonsense"} {
 			j := judge(t, test.name)

@@ -154,7 +154,7 @@ func (x *exchange) receive() error {
 	if r.ContentLength == 0 {
 		return nil
 	}
-	if !slices.Contains(bodied, x.method.Verb) && !overridden {
+	if !slices.Contains(bodied, r.Method) {
 		return ambiguous("%s takes no body", r.Method)
 	}
 	upload := x.method.Upload && r.URL.Path != x.method.Path || x.method.File()
@@ -165,7 +165,7 @@ func (x *exchange) receive() error {
 	}
 	if upload {
 		most = x.proxy.Limits.Upload
-	} else if form && !overridden {
+	} else if form && !overridden && !x.method.Form {
 		return ambiguous("its body is a form: send JSON, with Content-Type: application/json")
 	}
 	x.body = &body{ReadCloser: http.MaxBytesReader(x.w.ResponseWriter, r.Body, most),

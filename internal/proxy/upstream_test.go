@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,6 +34,7 @@ const (
 
 // claude is the second upstream of a station.
 type claude struct {
+	name    string // in place of anthropic
 	standin *standin.Server
 	answer  http.Handler // in place of the stand-in
 	asked   atomic.Pointer[http.Request]
@@ -43,7 +45,8 @@ type claude struct {
 func withClaude(t testing.TB, c *claude) func(*station) {
 	t.Helper()
 	return func(s *station) {
-		api, err := standin.New("anthropic")
+		name := cmp.Or(c.name, "anthropic")
+		api, err := standin.New(name)
 		must(t, err)
 		api.Keys, c.standin = []string{claudeKey}, api
 		if c.answer == nil {
@@ -55,9 +58,12 @@ func withClaude(t testing.TB, c *claude) func(*station) {
 				c.answer.ServeHTTP(w, r)
 			}))
 		t.Cleanup(server.Close)
-		table, err := costs.Shipped().Upstream("anthropic")
+		table, err := costs.Shipped().Upstream(name)
 		must(t, err)
 		limits := []quota.Limit{{Bucket: "output", Units: 1000, Window: quota.Sliding(time.Hour)}}
+		if c.name != "" {
+			limits = table.DefaultLimits()
+		}
 		c.budget = config.Credential{Name: "a1", Limits: limits}.Budget(s.Ledger, table,
 			s.Transport.Log)
 		transport, err := meter.New(server.URL, table, c.budget,
@@ -66,7 +72,7 @@ func withClaude(t testing.TB, c *claude) func(*station) {
 		to, err := url.Parse(server.URL)
 		must(t, err)
 		s.proxy.Upstreams = append(s.proxy.Upstreams,
-			&proxy.Upstream{Name: "anthropic", Transport: transport, Endpoint: to})
+			&proxy.Upstream{Name: name, Transport: transport, Endpoint: to})
 	}
 }
 
@@ -122,6 +128,28 @@ func TestTwoUpstreams(t *testing.T) {
 	if log := s.Log.String(); strings.Contains(log, "sk-own") ||
 		strings.Contains(log, claudeKey) || !strings.Contains(log, "path="+messages) {
 		t.Errorf("log: %s", log)
+	}
+}
+
+// TestBodies: a method with several verbs takes bodies, and forms if its list says so.
+func TestBodies(t *testing.T) {
+	const form, text = "application/x-www-form-urlencoded", "application/json"
+	for _, c := range []struct {
+		upstream, verb, path, kind, body string
+		want                             int
+	}{
+		{"notion", "POST", "/notion/v1/search", text, `{"query":"a"}`, 200},
+		{"notion", "POST", "/notion/v1/search", form, "query=a", 400},
+		{"notion", "GET", "/notion/v1/search", text, `{"query":"a"}`, 400},
+		{"slack", "POST", "/slack/api/chat.postMessage", form, "channel=C1&text=a", 200},
+		{"slack", "POST", "/slack/api/chat.postMessage", form, "channel=C1&channel=C2", 400},
+		{"reddit", "POST", "/reddit/api/submit", form, "title=a", 200},
+		{"generic", "PATCH", "/generic/a", text, `{"a":1}`, 200},
+	} {
+		s := open(t, units(10), withClaude(t, &claude{name: c.upstream}))
+		if a := s.do(t, c.verb, c.path, c.body, "Content-Type", c.kind); a.status != c.want {
+			t.Errorf("%s %s: %d, want %d: %s", c.path, c.kind, a.status, c.want, a.body)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -25,7 +26,7 @@ var openai = api{
 	serve:   serveOpenAI,
 	fail:    failOpenAI,
 	deny:    denyOpenAI,
-	failed:  func(c *call) string { return part("requests", c.model()) },
+	failed:  func(c *call) string { return c.bucketOf("requests", c.model()) },
 	every:   true,
 }
 
@@ -35,6 +36,14 @@ func part(bucket, model string) string {
 		return ""
 	}
 	return bucket + "/" + model
+}
+
+// bucketOf returns the bucket of a model, or the one that all models share.
+func (c *call) bucketOf(bucket, model string) string {
+	if bucket == c.s.api.undivided {
+		return bucket
+	}
+	return part(bucket, strings.ReplaceAll(model, "/", "-"))
 }
 
 func serveOpenAI(c *call) {
@@ -109,10 +118,10 @@ const maxOutput = 1_000_000
 
 // admitOpenAI bills a generation of n choices, and sets the headers.
 func (c *call) admitOpenAI(g generation, n int64) bool {
-	tokens := cost{bucket: part("tokens", g.model), billed: g.input + n*g.output,
+	tokens := cost{bucket: c.bucketOf("tokens", g.model), billed: g.input + n*g.output,
 		held: g.input + n*max(g.most, g.output)}
 	g.output *= n
-	ok := c.admit(one(part("requests", g.model), 1), tokens, paid(c.money(g)))
+	ok := c.admit(one(c.bucketOf("requests", g.model), 1), tokens, paid(c.money(g)))
 	if ok {
 		c.record(g.model, money, c.money(g))
 		c.openAIHeaders(g.model)
@@ -122,7 +131,7 @@ func (c *call) admitOpenAI(g generation, n int64) bool {
 
 func (c *call) openAIHeaders(model string) {
 	for _, bucket := range []string{"requests", "tokens"} {
-		if g, ok := c.gauge(part(bucket, model), 0); ok {
+		if g, ok := c.gauge(c.bucketOf(bucket, model), 0); ok {
 			c.report("X-Ratelimit-Limit-"+bucket, decimal(g.limit),
 				"X-Ratelimit-Remaining-"+bucket, c.left(g),
 				"X-Ratelimit-Reset-"+bucket, inWords(g.reset.Sub(c.now)))
@@ -165,7 +174,7 @@ func (c *call) chat() {
 		return
 	}
 	doc := object{"id": c.id("chatcmpl-"), "object": "chat.completion", "created": c.now.Unix(),
-		"model": g.model, "service_tier": g.tier}
+		"model": g.model, "service_tier": g.tier, "system_fingerprint": "fp_standin"}
 	if q.Stream {
 		c.chatStream(q, g, doc)
 		return

@@ -68,11 +68,13 @@ type Counts struct {
 
 // api is how one API meters, responds and refuses.
 type api struct {
-	limits  map[string][]Limit
-	prices  map[string]float64
-	refills bool   // limits of a duration refill all the time
-	zone    string // of calendar windows; "" is UTC
-	plain   bool   // bodies are never packed
+	limits map[string][]Limit
+	prices map[string]float64
+	// undivided is a bucket that all models share, of an API whose other buckets are by model.
+	undivided string
+	refills   bool   // limits of a duration refill all the time
+	zone      string // of calendar windows; "" is UTC
+	plain     bool   // bodies are never packed
 	// key returns the credential of a request. If it is nil, serve checks credentials and faults,
 	// and reads the body.
 	key   func(*http.Request) string
@@ -96,13 +98,20 @@ const youTubeName = "youtube"
 
 var apis = map[string]api{
 	"anthropic":        anthropic,
+	"azure-openai":     azure,
+	"bedrock":          bedrock,
+	"gemini":           gemini,
 	"generic":          generic,
 	"github":           github,
 	"google-analytics": analytics,
 	"google-maps":      googleMaps,
+	"mistral":          mistral,
+	"notion":           notion,
 	"openai":           openai,
 	"openrouter":       openRouter,
+	"reddit":           reddit,
 	"shopify":          shopify,
+	"slack":            slack,
 	"x":                x,
 }
 
