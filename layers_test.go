@@ -28,6 +28,7 @@ lua:
 client:
 quota:
 quota/quotatest: ledger quota
+regions: words
 share: quota schedule
 words:
 grammar: words
@@ -37,7 +38,7 @@ costs/formula: quota
 costs/feed: costs costs/formula untrusted words
 untrusted: quota
 notify: config plan quota report share untrusted words
-catalog: sqlite words
+catalog: sqlite
 bill: costs costs/formula quota untrusted
 ledger/redistest: lua
 ledger/queue:
@@ -50,16 +51,16 @@ meter: costs quota
 proxy: costs limit meter quota words
 youtube: costs quota untrusted
 standin:
-ingest: catalog meter quota youtube
+ingest: catalog meter quota regions youtube
 job: quota
 meter/metertest: config costs ledger ledger/redistest meter quota standin
 schedule: words
-daemon: catalog ingest job ledger plan quota report schedule share youtube
+daemon: catalog ingest job ledger plan quota regions report schedule share youtube
 plan: ledger/memstore quota schedule share words
 report: catalog config costs job ledger ledger/memstore plan quota share words
 report: words
-serve: catalog config costs limit plan quota report schedule untrusted words
-config: . catalog costs grammar ledger limit quota schedule share sqlite words
+serve: catalog config costs limit plan quota regions report schedule untrusted words
+config: . costs grammar ledger limit quota regions schedule share words sqlite
 doctor: bill config costs ledger ledger/redisstore quota report sqlite
 cli: catalog config costs ledger ledger/redisstore limit meter proxy quota report serve
 cli: sqlite untrusted words

@@ -13,6 +13,7 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
@@ -74,7 +75,7 @@ nothing: only the catalogue is read.`,
 }
 
 func (a *app) chart(ctx context.Context, code string, top int) error {
-	region, err := catalog.ParseRegion(code)
+	region, err := regions.Parse(code)
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}

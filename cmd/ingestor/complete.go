@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotabudget/internal/catalog"
+	"quotabudget/internal/regions"
 )
 
 // completeRegions offers the configured regions, or those of the world when none of them begins so.
@@ -20,11 +20,11 @@ func (a *app) completeRegions(c *cobra.Command, args []string,
 	if at := strings.LastIndex(word, ","); at >= 0 {
 		before, begun = word[:at+1], begun[at+1:]
 	}
-	var configured []catalog.Region
+	var configured []regions.Region
 	if cfg, err := a.Load(c.Context()); err == nil {
 		configured = cfg.Ingest.Regions
 	}
-	for _, list := range [][]catalog.Region{configured, catalog.AllRegions()} {
+	for _, list := range [][]regions.Region{configured, regions.All()} {
 		var words []string
 		for _, r := range list {
 			if strings.HasPrefix(string(r), begun) &&

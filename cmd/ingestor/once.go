@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/notify"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
 	"quotabudget/internal/youtube"
 )
@@ -84,10 +84,10 @@ func (a *app) once(ctx context.Context, o onceOptions) error {
 }
 
 func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) error {
-	var list []catalog.Region
+	var list []regions.Region
 	if o.codes != nil {
 		var err error
-		if list, err = catalog.ParseRegions(o.codes); err != nil {
+		if list, err = regions.ParseList(o.codes); err != nil {
 			return cli.Usagef("%w", err)
 		}
 	}

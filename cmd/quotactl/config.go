@@ -6,10 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget"
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve"
 	"quotabudget/internal/words"
@@ -95,7 +95,7 @@ type paceShown struct {
 
 type ingestShown struct {
 	Credential *string                  `json:"credential"`
-	Regions    []catalog.Region         `json:"regions"`
+	Regions    []regions.Region         `json:"regions"`
 	Pages      int                      `json:"pages"`
 	Parallel   int                      `json:"parallel"`
 	Schedule   string                   `json:"schedule"`
@@ -105,9 +105,9 @@ type ingestShown struct {
 	Jitter     string                   `json:"jitter"`
 	JitterS    int64                    `json:"jitter_seconds"`
 	CatchUp    bool                     `json:"catch_up"`
-	Weights    map[catalog.Region]int64 `json:"weights"`
-	Priorities map[catalog.Region]int64 `json:"priorities"`
-	Floors     map[catalog.Region]int64 `json:"floors"`
+	Weights    map[regions.Region]int64 `json:"weights"`
+	Priorities map[regions.Region]int64 `json:"priorities"`
+	Floors     map[regions.Region]int64 `json:"floors"`
 	Jobs       []jobShown               `json:"jobs"`
 	Lease      string                   `json:"lease"`
 	LeaseS     int64                    `json:"lease_seconds"`
@@ -118,7 +118,7 @@ type ingestShown struct {
 
 type jobShown struct {
 	Name     string           `json:"name"`
-	Regions  []catalog.Region `json:"regions"`
+	Regions  []regions.Region `json:"regions"`
 	Schedule string           `json:"schedule"`
 	Timezone string           `json:"timezone"`
 	Pages    int              `json:"pages"`
@@ -128,7 +128,7 @@ func newIngest(cfg *config.Config) ingestShown {
 	in, d := cfg.Ingest, cfg.Daemon
 	out := ingestShown{
 		Credential: words.OrNull(in.Credential),
-		Regions:    append([]catalog.Region{}, in.Regions...),
+		Regions:    append([]regions.Region{}, in.Regions...),
 		Pages:      in.Pages, Parallel: in.Parallel,
 		Schedule: in.Schedule, Timezone: in.Timezone.String(), Stagger: in.Stagger.String(),
 		Jitter: d.Jitter.String(), JitterS: words.Seconds(d.Jitter),
@@ -148,9 +148,9 @@ func newIngest(cfg *config.Config) ingestShown {
 }
 
 // orEmpty returns an empty map for nil, which JSON would write as null.
-func orEmpty(m map[catalog.Region]int64) map[catalog.Region]int64 {
+func orEmpty(m map[regions.Region]int64) map[regions.Region]int64 {
 	if m == nil {
-		m = make(map[catalog.Region]int64)
+		m = make(map[regions.Region]int64)
 	}
 	return m
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/words"
 )
 
@@ -89,7 +89,7 @@ type YouTube struct {
 // Ingest is what a sweep fetches, and when.
 type Ingest struct {
 	Credential string           // "" when there are several and none was chosen
-	Regions    []catalog.Region `yaml:"-"` // each once
+	Regions    []regions.Region `yaml:"-"` // each once
 	Pages      int              // of each chart, at most; 1 or more
 	Parallel   int              // regions that ingestor once reads side by side; 1 or more
 	Schedule   string           // cron spec, as robfig/cron reads it
@@ -108,8 +108,8 @@ const (
 )
 
 // DefaultRegions are the regions of a sweep when none are configured.
-func DefaultRegions() []catalog.Region {
-	return []catalog.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
+func DefaultRegions() []regions.Region {
+	return []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
 }
 
 // DefaultCredential is the name of the credential where none is configured.
@@ -161,7 +161,7 @@ func newReader(getenv func(string) string) *reader {
 		Daemon: defaultDaemon(),
 		Serve:  Serve{Listen: DefaultServe},
 	}, buckets: make(map[string]map[string]costs.Bucket), credentials: make(map[string]bool),
-		jobNames: make(map[string]bool), jobOf: make(map[catalog.Region]string)}
+		jobNames: make(map[string]bool), jobOf: make(map[regions.Region]string)}
 }
 
 func (r *reader) read(ctx context.Context) (*Config, error) {

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
 )
 
 // env is an environment of its own.
@@ -50,7 +50,7 @@ func TestDefaults(t *testing.T) {
 		cfg.Catalog != "sqlite:///home/x/.local/state/quota/catalog.db" {
 		t.Errorf("ledger %s, catalog %s", cfg.Ledger, cfg.Catalog)
 	}
-	want := Ingest{"default", []catalog.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"},
+	want := Ingest{"default", []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"},
 		4, 4, "0 */3 * * *", time.UTC, 5 * time.Minute, false}
 	if !reflect.DeepEqual(cfg.Ingest, want) {
 		t.Errorf("ingest %+v", cfg.Ingest)
@@ -142,7 +142,7 @@ func TestEverything(t *testing.T) {
 		t.Errorf("a credential without limits has %d", len(two.Limits))
 	}
 	berlin, _ := time.LoadLocation("Europe/Berlin")
-	in := Ingest{"key2", []catalog.Region{"NO", "US"}, 2, 8, "@every 3h", berlin, 90 * time.Second,
+	in := Ingest{"key2", []regions.Region{"NO", "US"}, 2, 8, "@every 3h", berlin, 90 * time.Second,
 		true}
 	if !reflect.DeepEqual(cfg.Ingest, in) {
 		t.Errorf("ingest %+v", cfg.Ingest)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"quotabudget/internal/catalog"
+	"quotabudget/internal/regions"
 )
 
 // Daemon is how a daemon runs the sweeps. Its keys are under ingest, too.
@@ -13,9 +13,9 @@ type Daemon struct {
 	StaggerAuto bool  `yaml:"-"` // offsets derived from the names; Ingest.Stagger is 0 then
 	Jitter      time.Duration
 	CatchUp     bool                     `yaml:"catch_up"` // run what was missed, once at start
-	Weights     map[catalog.Region]int64 `yaml:"-"`
-	Priorities  map[catalog.Region]int64 `yaml:"-"`
-	Floors      map[catalog.Region]int64 `yaml:"-"` // units a day
+	Weights     map[regions.Region]int64 `yaml:"-"`
+	Priorities  map[regions.Region]int64 `yaml:"-"`
+	Floors      map[regions.Region]int64 `yaml:"-"` // units a day
 	Lease       time.Duration            // of the claim on a tick
 	Grace       time.Duration            // from the signal to the end
 	Listen      string                   // for health and metrics; "" for nothing
@@ -24,7 +24,7 @@ type Daemon struct {
 // Job is regions with a schedule of their own.
 type Job struct {
 	Name     string
-	Regions  []catalog.Region
+	Regions  []regions.Region
 	Schedule string
 	Timezone *time.Location
 	Pages    int
@@ -63,7 +63,7 @@ func (c *Config) AllJobs() []Job {
 }
 
 // Weight is the part of a region when units are short; 1 unless it is configured.
-func (d Daemon) Weight(region catalog.Region) int64 {
+func (d Daemon) Weight(region regions.Region) int64 {
 	if w, ok := d.Weights[region]; ok {
 		return w
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/catalog"
+	"quotabudget/internal/regions"
 )
 
 func TestDaemon(t *testing.T) {
@@ -40,19 +40,19 @@ ingest:
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	must(t, err)
 	want := []Job{
-		{"trending", []catalog.Region{"US", "BR"}, DefaultSchedule, time.UTC, 3},
-		{"asia", []catalog.Region{"JP", "KR", "IN"}, "30 * * * *", tokyo, 2},
+		{"trending", []regions.Region{"US", "BR"}, DefaultSchedule, time.UTC, 3},
+		{"asia", []regions.Region{"JP", "KR", "IN"}, "30 * * * *", tokyo, 2},
 	}
 	if got := cfg.AllJobs(); !reflect.DeepEqual(got, want) {
 		t.Errorf("jobs %+v", got)
 	}
-	all := []catalog.Region{"US", "IN", "BR", "JP", "KR"}
+	all := []regions.Region{"US", "IN", "BR", "JP", "KR"}
 	if !reflect.DeepEqual(cfg.Ingest.Regions, all) {
 		t.Errorf("regions %v", cfg.Ingest.Regions)
 	}
 	if !reflect.DeepEqual(d, Daemon{Jobs: want[1:], StaggerAuto: true, Jitter: 5 * time.Second,
-		Weights:    map[catalog.Region]int64{"US": 3, "KR": 2},
-		Priorities: map[catalog.Region]int64{"IN": 7}, Floors: map[catalog.Region]int64{"BR": 4},
+		Weights:    map[regions.Region]int64{"US": 3, "KR": 2},
+		Priorities: map[regions.Region]int64{"IN": 7}, Floors: map[regions.Region]int64{"BR": 4},
 		Lease: time.Minute, Grace: 30 * time.Second}) {
 		t.Errorf("%+v", d)
 	}

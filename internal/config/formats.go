@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"quotabudget"
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/sqlite"
 	"quotabudget/internal/words"
@@ -36,7 +36,7 @@ var schema = sync.OnceValue(func() *grammar.Schema {
 		"no key":                   checkNoKey,
 		"project":                  checkProject,
 		"mail":                     checkMail,
-		"region":                   discard(catalog.ParseRegion),
+		"region":                   discard(regions.Parse),
 		"timezone":                 discard(parseZone),
 		"schedule":                 checkSchedule,
 		"window":                   checkWindow,

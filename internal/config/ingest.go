@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/grammar"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/words"
 )
 
@@ -73,10 +73,10 @@ func (r *reader) sweep(f fileSweep, at grammar.Place) {
 	r.cfg.Daemon.Jobs = append(r.cfg.Daemon.Jobs, j)
 }
 
-func (r *reader) regions(codes []string, at grammar.Place) []catalog.Region {
-	var list []catalog.Region
+func (r *reader) regions(codes []string, at grammar.Place) []regions.Region {
+	var list []regions.Region
 	for i, code := range codes {
-		region, err := catalog.ParseRegion(code)
+		region, err := regions.Parse(code)
 		switch {
 		case err != nil: // the schema has refused it
 		case slices.Contains(list, region):
@@ -89,13 +89,13 @@ func (r *reader) regions(codes []string, at grammar.Place) []catalog.Region {
 }
 
 // perRegion checks that numbers are for regions that are fetched.
-func (r *reader) perRegion(numbers map[string]int64, at grammar.Place) map[catalog.Region]int64 {
+func (r *reader) perRegion(numbers map[string]int64, at grammar.Place) map[regions.Region]int64 {
 	if numbers == nil {
 		return nil
 	}
-	byRegion := make(map[catalog.Region]int64)
+	byRegion := make(map[regions.Region]int64)
 	for _, code := range at.Keys() {
-		region, err := catalog.ParseRegion(code)
+		region, err := regions.Parse(code)
 		_, again := byRegion[region]
 		switch {
 		case err != nil:

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"quotabudget/internal/catalog"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
 )
 
@@ -53,11 +53,11 @@ func (o Overrides) regions(cfg *Config) error {
 	if o.Regions == nil {
 		return nil
 	}
-	list, err := catalog.ParseRegions(o.Regions)
+	list, err := regions.ParseList(o.Regions)
 	if err != nil {
 		return fmt.Errorf("regions: %w", err)
 	}
-	other := func(r catalog.Region) bool { return !slices.Contains(list, r) }
+	other := func(r regions.Region) bool { return !slices.Contains(list, r) }
 	var jobs []Job
 	for _, j := range cfg.Daemon.Jobs {
 		j.Regions = slices.DeleteFunc(slices.Clone(j.Regions), other)

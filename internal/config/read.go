@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/sqlite"
 )
 
@@ -24,7 +24,7 @@ type reader struct {
 	buckets     map[string]map[string]costs.Bucket // by upstream and name
 	credentials map[string]bool                    // names
 	jobNames    map[string]bool
-	jobOf       map[catalog.Region]string
+	jobOf       map[regions.Region]string
 }
 
 const rotate = "delete it here, make a new key to replace it, and name the variable or file that " +

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
 	"quotabudget/internal/youtube"
@@ -126,7 +126,7 @@ func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {
 	sweep, client := s.Sweep, *s.Client
 	client.Guard = l.whileLeased(l.d.breaker.guard(tick.ID()))
 	sweep.Client = &client
-	sweep.Regions, sweep.Pages = []catalog.Region{catalog.Region(l.Region)}, int(l.Pages)
+	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, int(l.Pages)
 	sweep.Job, sweep.Run, sweep.OnlyThisRun = l.Job, tick.ID(), true
 	sweep.Grace = l.cfg.Grace * 3 / 4 // the rest is for the mark and the lease
 	unpaced := l.unpaced(ctx, tick)

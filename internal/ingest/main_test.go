@@ -23,6 +23,7 @@ import (
 	"quotabudget/internal/meter"
 	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/standin"
 	"quotabudget/internal/youtube"
 )
@@ -202,7 +203,7 @@ func (s *env) SetNow(now time.Time) {
 // sweep returns a sweep of regions given as "US,GB".
 func (s *env) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
 	t.Helper()
-	parsed, err := catalog.ParseRegions(strings.Split(list, ","))
+	parsed, err := regions.ParseList(strings.Split(list, ","))
 	must(t, err)
 	return &ingest.Sweep{
 		Client: s.client, Catalog: s.catalog, Budget: s.budget, Regions: parsed, Pages: pages,

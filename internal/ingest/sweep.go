@@ -13,6 +13,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/youtube"
 )
 
@@ -22,7 +23,7 @@ type Sweep struct {
 	Client      *youtube.Client // uses a meter.Transport
 	Catalog     *catalog.Catalog
 	Budget      *quota.Budget // asked when a suspended bucket opens
-	Regions     []catalog.Region
+	Regions     []regions.Region
 	Parallel    int           // maximum regions read at once; 0 for 1
 	Pages       int           // maximum pages of each chart; 0 for all
 	OnlyThisRun bool          // resumes only charts of Run
@@ -120,14 +121,14 @@ func (s *Sweep) order(ctx context.Context) ([]*visit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCatalogue, err)
 	}
-	complete := make(map[catalog.Region]time.Time, len(states))
-	visits := make(map[catalog.Region]*visit, len(states))
+	complete := make(map[regions.Region]time.Time, len(states))
+	visits := make(map[regions.Region]*visit, len(states))
 	for _, state := range states {
-		region := catalog.Region(state.Region)
+		region := regions.Region(state.Region)
 		complete[region], visits[region] = state.CompletedAt, &visit{Region: s.known(state)}
 	}
 	var order []*visit
-	for _, r := range catalog.SweepOrder(s.Regions, complete) {
+	for _, r := range regions.Order(s.Regions, complete) {
 		order = append(order, visits[r])
 	}
 	return order, nil

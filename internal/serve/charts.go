@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
@@ -27,7 +28,7 @@ type RegionInput struct {
 }
 
 func (in RegionInput) code() (string, error) {
-	region, err := catalog.ParseRegion(in.Region)
+	region, err := regions.Parse(in.Region)
 	if err != nil {
 		return "", huma.Error400BadRequest(err.Error())
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/regions"
 	"quotabudget/internal/report"
 )
 
@@ -37,7 +38,7 @@ func (p place) Up() int { return p.Was - p.Rank }
 func (p place) Down() int { return -p.Up() }
 
 func (p *site) chart(ctx context.Context, r *http.Request, now time.Time) (page, error) {
-	region, err := catalog.ParseRegion(r.PathValue("region"))
+	region, err := regions.Parse(r.PathValue("region"))
 	if err != nil {
 		return page{}, notFound("%v", err)
 	}

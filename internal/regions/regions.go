@@ -1,4 +1,5 @@
-package catalog
+// Package regions validates region codes, and orders the regions of a sweep.
+package regions
 
 import (
 	"errors"
@@ -10,12 +11,12 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Region is an ISO 3166-1 alpha-2 code in upper case. ParseRegion creates it.
+// Region is an ISO 3166-1 alpha-2 code in upper case. Parse creates it.
 type Region string
 
-// ParseRegion reads one code, in upper or lower case and trimmed. The error for a common mistake
+// Parse reads one code, in upper or lower case and trimmed. The error for a common mistake
 // suggests the right code.
-func ParseRegion(code string) (Region, error) {
+func Parse(code string) (Region, error) {
 	up := strings.ToUpper(strings.TrimSpace(code))
 	if len(up) == 2 && strings.Contains(assigned, up+" ") {
 		return Region(up), nil
@@ -27,13 +28,13 @@ func ParseRegion(code string) (Region, error) {
 		words.Clip(code))
 }
 
-// ParseRegions reads codes in order. It reports every invalid code, and every repeated one, because
+// ParseList reads codes in order. It reports every invalid code, and every repeated one, because
 // a sweep visits a region once.
-func ParseRegions(codes []string) ([]Region, error) {
+func ParseList(codes []string) ([]Region, error) {
 	var list []Region
 	var errs []error
 	for _, code := range codes {
-		r, err := ParseRegion(code)
+		r, err := Parse(code)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -52,17 +53,17 @@ func ParseRegions(codes []string) ([]Region, error) {
 	return list, nil
 }
 
-// SweepOrder returns the regions in the order of a sweep: those without a complete chart first, then
+// Order returns the regions in the order of a sweep: those without a complete chart first, then
 // by the age of the last complete chart, oldest first. Ties keep the order of the list. It does
 // not change the list.
-func SweepOrder(list []Region, lastComplete map[Region]time.Time) []Region {
+func Order(list []Region, lastComplete map[Region]time.Time) []Region {
 	return slices.SortedStableFunc(slices.Values(list), func(a, b Region) int {
 		return lastComplete[a].Compare(lastComplete[b]) // a missing one is the zero time
 	})
 }
 
-// AllRegions returns the codes that ISO assigns, in order.
-func AllRegions() []Region {
+// All returns the codes that ISO assigns, in order.
+func All() []Region {
 	var list []Region
 	for code := range strings.FieldsSeq(assigned) {
 		list = append(list, Region(code))
