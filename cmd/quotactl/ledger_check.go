@@ -14,7 +14,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
 
@@ -109,11 +108,10 @@ func checkLedger(ctx context.Context, cfg *config.Config, l *ledger.Ledger,
 	repair bool) (checkResult, error) {
 	out := checkResult{OK: true, Findings: []finding{}}
 	for _, c := range cfg.Credentials {
-		buckets, err := l.BucketsOf(ctx, c.Name)
+		names, err := l.AllBuckets(ctx, c.Name)
 		if err != nil {
 			return out, err
 		}
-		names := quota.BucketNames(buckets)
 		out.buckets += len(names)
 		for _, l := range c.Limits { // one that the ledger's list lacks may be damaged, too
 			if !slices.Contains(names, l.Bucket) {

@@ -393,6 +393,21 @@ func (l *Ledger) Between(ctx context.Context, credential, bucket string, from, t
 	return units, err
 }
 
+// AllBuckets returns the names of the buckets that the store has anything of, also of those that
+// its list lacks, which takes longer.
+func (l *Ledger) AllBuckets(ctx context.Context, credential string) ([]string, error) {
+	buckets, err := l.BucketsOf(ctx, credential)
+	names := quota.BucketNames(buckets)
+	s, ok := l.Store.(interface {
+		Unlisted(ctx context.Context, credential string) ([]string, error)
+	})
+	if err != nil || !ok {
+		return names, err
+	}
+	unlisted, err := s.Unlisted(ctx, credential)
+	return append(names, unlisted...), err
+}
+
 // Claim leases a piece of work: see quota.Claims.
 func (l *Ledger) Claim(ctx context.Context, c quota.Claim) (state quota.ClaimState, err error) {
 	defer l.done(Operation{Name: "claim", Credential: c.Credential}, time.Now(), nil, &err)

@@ -21,14 +21,6 @@ func (f *Findings) Add(what, repair string, mends bool) {
 	*f = append(*f, Finding{What: what, Repair: repair, Mends: mends})
 }
 
-// Illegible adds the number of entries whose labels cannot be read.
-func (f *Findings) Illegible(entries int) {
-	if entries > 0 {
-		f.Add(fmt.Sprintf("the labels of %d entries cannot be read", entries),
-			"they are marked as lost; the units count all the same", true)
-	}
-}
-
 // Unread adds the number of notes of corrections that cannot be read.
 func (f *Findings) Unread(takings int) {
 	if takings > 0 {
@@ -40,11 +32,11 @@ func (f *Findings) Unread(takings int) {
 // repairedHold is how long a repair keeps a reservation at least.
 const repairedHold = 24 * time.Hour
 
-// CheckHolds replaces the holds of a bucket that are not what was written, or whose state is not. A
+// replaceHolds replaces the holds of a bucket that are not what was written, or whose state is not. A
 // repair never makes room: what was held stays held for a day at least, and is charged then. Units
 // that are missing from recorded, the units that all holds could take when they were written last,
 // get a reservation of their own. unread is the number of holds that the store cannot read.
-func (f *Findings) CheckHolds(b *Bucket, now, recorded int64, unread int) {
+func (f *Findings) replaceHolds(b *Bucket, now, recorded int64, unread int) {
 	var holds []Hold
 	var units int64
 	day := repairedHold.Microseconds()

@@ -20,13 +20,14 @@ import (
 func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
 	found []quota.Finding, err error) {
 	err = s.race(ctx, credential, func() (string, error) {
-		c := &checked{s: s, ctx: ctx, credential: credential, name: of}
+		c := &checked{Audit: new(quota.Audit), s: s, ctx: ctx, credential: credential, name: of}
 		result, err := c.check()
 		found = c.In(of)
 		if err != nil || result != done || !repair || len(found) == 0 {
 			return result, err
 		}
-		c = &checked{s: s, ctx: ctx, credential: credential, name: of, repair: true}
+		c = &checked{Audit: new(quota.Audit), s: s, ctx: ctx, credential: credential, name: of,
+			repair: true}
 		defer c.unlock()
 		if !c.lock() {
 			return locked, nil
@@ -47,24 +48,18 @@ func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
 
 // checked is a bucket with what is wrong with it.
 type checked struct {
-	quota.Findings
+	*quota.Audit
 	s                *Store
 	ctx              context.Context
 	credential, name string
 	repair           bool
 
 	*bucket
-	state                          string // as it is now
-	changedHolds                   bool   // they are others than were read
-	ahead                          bool   // entries are later than the clock by far
-	entries, totals, moved, labels int    // how many, and how many of them are wrong
-	total, last                    int64  // of the entry before; total is -1 before the first
-	sums, kept                     quota.Tally
+	state string // as it is now
+	kept  quota.Tally
 }
 
 const (
-	// lostLabels stand for labels that cannot be read.
-	lostLabels = "labels_lost=unread"
 	// underRepair stands before the state of a bucket while its entries are written again: nothing
 	// decides on such a state.
 	underRepair = "repair "
@@ -85,18 +80,19 @@ func (c *checked) check() (result string, err error) {
 		return "", err
 	}
 	c.bucket = snap.order[0]
-	c.state, c.total, c.last = c.bucket.state, -1, -quota.Never
+	c.state = c.bucket.state
+	c.Audit = quota.NewAudit(&c.bucket.Bucket, snap.now, c.firstDay())
 	if err := c.checkHolds(); err != nil {
 		return "", err
 	}
-	c.checkTime()
+	c.CheckTime(c.stored.At)
 	if result, err = c.checkEntries(); err != nil || result != done {
 		return result, err
 	}
 	if err := c.checkState(); err != nil {
 		return "", err
 	}
-	c.checkSums()
+	c.End(c.kept)
 	if err := c.checkNotes(); err != nil {
 		return "", err
 	}
@@ -126,42 +122,11 @@ func (c *checked) checkHolds() error {
 	text := strings.TrimPrefix(c.state, underRepair)
 	was, revision, err := parseState(text)
 	c.State = was.State
-	intact := unread == 0 && err == nil && stateText(&c.Bucket, revision) == text
-	switch {
-	case c.state != "" && !intact:
-		c.CheckHolds(&c.Bucket, c.snap.now, was.Recorded, unread)
-		c.changedHolds = true
-	case unread > 0:
-		c.CheckHolds(&c.Bucket, c.snap.now, 0, unread)
-		c.changedHolds = true
-	case text != c.state:
-		c.Add("a repair of it was interrupted", "it is completed", true)
+	intact := c.state == "" || err == nil && unread == 0 && stateText(&c.Bucket, revision) == text
+	if c.CheckHolds(intact, was.Recorded, unread); intact && text != c.state {
+		c.Interrupted()
 	}
 	return nil
-}
-
-// checkTime reports a time that the clock has not reached by far. What is ahead then counts from
-// now.
-func (c *checked) checkTime() {
-	now := c.snap.now
-	latest := max(c.State.Floor, c.stored.At)
-	for _, h := range c.Holds {
-		latest = max(latest, h.Created)
-	}
-	c.ahead = latest > now+quota.MaxAhead
-	if !c.ahead {
-		return
-	}
-	c.Add(fmt.Sprintf("its newest time is %s, and the clock shows %s", utcText(latest), utcText(now)),
-		"what is later than the clock is moved to now, if the clock is right; the units count from "+
-			"now on", true)
-	for i := range c.Holds {
-		h := &c.Holds[i]
-		if late := h.Created - now; late > 0 {
-			h.Created, h.Expires = now, h.Expires-late
-			c.changedHolds = true
-		}
-	}
 }
 
 // checkEntries reads the entries, and with the last of them the sums, in one step. Totals begin
@@ -185,11 +150,6 @@ func (c *checked) checkEntries() (result string, err error) {
 		stamp, _ := page[len(page)-1].(string)
 		after = "(" + stamp
 	}
-	if c.totals > 0 {
-		c.Add(fmt.Sprintf("%d of %d running totals do not follow from the entries before",
-			c.totals, c.entries), "they are added up again", true)
-	}
-	c.Illegible(c.labels)
 	return done, nil
 }
 
@@ -239,7 +199,7 @@ const repairPage = 250
 
 // writeHolds writes the holds, if they are others than were read.
 func (c *checked) writeHolds() (result string, err error) {
-	if !c.changedHolds {
+	if !c.ChangedHolds {
 		return done, nil
 	}
 	key := holdsKey(c.credential, c.name)
@@ -275,16 +235,12 @@ func (c *checked) checkPage(page []any) (result string, err error) {
 	for some := range slices.Chunk(page, 2*repairPage) {
 		var changes [][2]any // a member, and the entry that takes its place
 		for pair := range slices.Chunk(some, 2) {
-			c.entries++
 			e, err := entryOf(pair)
-			if err != nil || e.Units < 1 || e.Units > quota.MaxUnits {
-				c.Add(fmt.Sprintf("an entry cannot be read, at %v: %.64q", pair[1], pair[0]),
-					"none: its units are unknown. Delete it, and adjust the bucket by what it was",
-					false)
-				c.total = -1
-				continue
+			if err != nil {
+				e = quota.LogEntry{}
 			}
-			if now := c.checkEntry(e); c.repair && now != e {
+			now, is := c.CheckEntry(e, fmt.Sprintf("%v: %.64q", pair[1], pair[0]))
+			if is && c.repair && now != e {
 				changes = append(changes, [2]any{pair[0], now})
 			}
 		}
@@ -304,59 +260,21 @@ func (c *checked) checkPage(page []any) (result string, err error) {
 	return done, nil
 }
 
-// checkEntry returns the entry as it should be.
-func (c *checked) checkEntry(e quota.LogEntry) quota.LogEntry {
-	if c.total < 0 {
-		c.total = e.Total - e.Units
-		if c.total < 0 || e.Total > quota.MaxTotal/2 {
-			c.total = 0
-		}
-	}
-	c.total += e.Units
-	if e.Total != c.total {
-		e.Total = c.total
-		c.totals++
-	}
-	if c.ahead && e.At > c.snap.now {
-		e.At = max(c.snap.now, c.last+1)
-		c.moved++
-	}
-	c.last = e.At
-	if _, err := quota.ParseLabels(e.Labels); err != nil {
-		e.Labels = lostLabels
-		c.labels++
-	}
-	if e.At >= c.firstDay() {
-		c.sums.Add(e.At, quota.CutRun(e.Labels), e.Units, 1)
-	}
-	return e
-}
-
 // firstDay returns the first day of which sums are kept. An earlier entry is in no window.
 func (c *checked) firstDay() int64 { return dayOf(c.snap.now - 2*(1000*c.keeps()+2*day)) }
 
 // checkState reports a state that is missing, or that is not listed.
 func (c *checked) checkState() error {
-	if c.bucket.state == "" && (c.entries > 0 || len(c.Holds) > 0) {
-		c.Add("its state is missing", "it is written again: whether the bucket was suspended, and when "+
-			"an anchored window ends, is lost", true)
+	if c.bucket.state == "" {
+		c.Missing("state")
 		return nil
 	}
 	err := c.s.client.ZScore(c.ctx, bucketsKey(c.credential), c.name).Err()
 	if !isNil(err) {
 		return explain(err)
 	}
-	if c.bucket.state != "" {
-		c.Add("it is not in the list of buckets", "it is listed again", true)
-	}
+	c.Add("it is not in the list of buckets", "it is listed again", true)
 	return nil
-}
-
-func (c *checked) checkSums() {
-	if c.moved > 0 {
-		return
-	}
-	c.Findings = append(c.Findings, c.sums.Differs(c.kept)...)
 }
 
 func (c *checked) checkNotes() error {
@@ -385,9 +303,6 @@ func (c *checked) checkNotes() error {
 // finish writes the holds, the sums and the state as they should be.
 func (c *checked) finish() (result string, err error) {
 	b := c.bucket
-	b.State.Levels = nil // they are added up again
-	b.State.Keep = max(b.State.Keep, quota.Retention.Microseconds())
-	b.State.ResetAt, b.State.Floor = max(0, b.State.ResetAt), min(b.State.Floor, c.snap.now)
 	if result, err := c.writeHolds(); err != nil || result != done {
 		return result, err
 	}
@@ -397,12 +312,8 @@ func (c *checked) finish() (result string, err error) {
 		cmds.add("DEL", sumsKey(c.credential, c.name, at))
 	}
 	b.changes = changes{written: true, renewed: true, holds: make(map[string]string)}
-	c.sums.Each(func(at int64, labels string, units, calls int64) {
-		b.sums.Add(at, labels, units, calls)
-	})
+	c.Sums.Each(b.sums.Add)
 	b.write(cmds)
 	b.list(cmds)
 	return c.s.send(c.ctx, cmds, 0)
 }
-
-func utcText(micros int64) string { return stampTime(micros).Format(time.RFC3339) }

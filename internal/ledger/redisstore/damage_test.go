@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -246,6 +247,35 @@ func TestForeignListOfBuckets(t *testing.T) {
 	must(t, l.client.Del(t.Context(), list))
 	allow(t, l, one("k", 1))
 	sound(t, l)
+}
+
+// TestLostListOfBuckets: a check finds the parts of a split bucket although the list of buckets is
+// lost, and a repair lists them.
+func TestLostListOfBuckets(t *testing.T) {
+	t.Parallel()
+	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+	var parts []string
+	for _, part := range []string{"model/a", "model/b"} {
+		c := one("k", 1)
+		c.Costs[0].Bucket, c.Unlimited, c.Limits = part, true, nil
+		allow(t, l, c)
+		parts = append(parts, part)
+	}
+	must(t, l.client.Del(t.Context(), "quota:{k}::buckets"))
+	must(t, l.client.Set(t.Context(), "quota:{kk}:other:state", "x", 0))
+	if names, err := l.AllBuckets(t.Context(), "k"); err != nil || !slices.Equal(names, parts) {
+		t.Errorf("%v, %v", names, err)
+	}
+	for _, part := range parts {
+		found, err := l.Check(t.Context(), "k", part, true)
+		if err != nil || len(found) != 1 || !strings.Contains(found[0].What, "list of buckets") {
+			t.Errorf("%+v, %v", found, err)
+		}
+	}
+	all, err := l.BucketsOf(t.Context(), "k")
+	if err != nil || !slices.Equal(quota.BucketNames(all), parts) {
+		t.Errorf("listed: %+v, %v", all, err)
+	}
 }
 
 // TestEntryOf1970: a repair ends, and leaves sound books, when the stamp of an entry was changed to

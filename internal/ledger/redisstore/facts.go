@@ -44,7 +44,7 @@ type Facts struct {
 // CLUSTER|SLOTS and ASKING besides.
 var Rights = strings.Fields("EVAL EVALSHA MULTI EXEC TIME INFO GET MGET SET DEL PTTL PEXPIRE " +
 	"PEXPIREAT HSET HINCRBY HDEL HLEN HGETALL ZADD ZREM ZCARD ZSCORE ZRANGE ZREVRANGE " +
-	"ZRANGEBYSCORE ZREVRANGEBYSCORE ZREMRANGEBYSCORE")
+	"ZRANGEBYSCORE ZREVRANGEBYSCORE ZREMRANGEBYSCORE SCAN")
 
 // Examine looks at the server that keeps the ledger of a credential. Unlike Open it takes any
 // server that answers. It writes one key, which expires at once.
@@ -173,7 +173,7 @@ try('HDEL', key, 'f') try('HLEN', key) try('HGETALL', key)
 try('ZADD', key, 1, 'm') try('ZREM', key, 'm') try('ZCARD', key)
 try('ZSCORE', key, 'm') try('ZRANGE', key, 0, 1) try('ZREVRANGE', key, 0, 1)
 try('ZRANGEBYSCORE', key, 0, 1) try('ZREVRANGEBYSCORE', key, 1, 0)
-try('ZREMRANGEBYSCORE', key, 0, 1)
+try('ZREMRANGEBYSCORE', key, 0, 1) try('SCAN', 0)
 try('PEXPIRE', key, 1000) try('PEXPIREAT', key, 1) try('DEL', key)
 return lacks`
 

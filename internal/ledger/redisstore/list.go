@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -223,6 +224,31 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) ([]quota.Bucke
 		}
 	}
 	return all, nil
+}
+
+// Unlisted returns the buckets that have a state and are not in the list of buckets. It looks at
+// every key of the server.
+func (s *Store) Unlisted(ctx context.Context, credential string) (names []string, err error) {
+	var node redis.Cmdable = s.client
+	if cluster, is := s.client.(*redis.ClusterClient); is {
+		if node, err = cluster.MasterForKey(ctx, bucketsKey(credential)); err != nil {
+			return nil, explain(err)
+		}
+	}
+	listed, err := s.client.ZRangeByScore(ctx, bucketsKey(credential),
+		&redis.ZRangeBy{Min: "-inf", Max: "+inf"}).Result()
+	if err != nil {
+		return nil, explain(err)
+	}
+	keys := node.Scan(ctx, 0, stateKey(credential, "*"), maxPage).Iterator()
+	for keys.Next(ctx) {
+		name, _ := strings.CutPrefix(strings.TrimSuffix(keys.Val(), ":state"), prefix(credential))
+		if !slices.Contains(listed, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, explain(keys.Err())
 }
 
 // Mark implements ledger.Store: the newest entry and the revision of each bucket.

@@ -2,195 +2,188 @@ package sqlitestore
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
 )
 
-// Check compares a bucket with its own entries. With repair it writes what follows from these, in
-// one transaction with what it reads. It reads the entries in pages.
+// repairStep is how many entries or sums one transaction of a repair changes.
+const repairStep = 10_000
+
+// errRaced reports that another repair has finished, and the bucket has been used since.
+var errRaced = errors.New("the bucket was changed meanwhile")
+
+// Check compares a bucket with its own entries, which it reads in pages. A repair writes what
+// follows from them in several transactions: the first marks the bucket so that nothing is decided
+// on it until the last.
 func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
 	found []quota.Finding, err error) {
-	check := func(t *tx) error {
-		t.flush()
-		clear(t.buckets)
-		defer clear(t.buckets)
-		c := &checked{bucket: t.bucket(credential, of), repair: repair, now: t.clock().UnixMicro()}
-		c.check()
-		found = c.In(of)
-		if t.broken == nil && repair && len(found) > 0 {
-			c.put()
+	for {
+		c := &checked{Audit: new(quota.Audit), s: s, ctx: ctx, name: name{credential, of}}
+		err = s.view(ctx, c.check)
+		if err != nil || !repair || len(c.Findings) == 0 {
+			return c.In(of), err
 		}
-		return t.broken
+		found = c.In(of)
+		c.repair = true
+		if err = s.update(ctx, c.begin); err == nil {
+			err = s.view(ctx, c.check)
+		}
+		if err == nil {
+			err = c.finish()
+		}
+		if !errors.Is(err, errRaced) {
+			return found, err
+		}
 	}
-	if repair {
-		err = s.update(ctx, check)
-	} else {
-		err = s.view(ctx, check)
-	}
-	return found, err
 }
 
 // checked is a bucket with what is wrong with it.
 type checked struct {
-	quota.Findings
-	*bucket
-	repair bool
-	now    int64
+	*quota.Audit
+	s    *Store
+	ctx  context.Context
+	name name
 
-	entries, totals, moved, labels int // how many, and how many of them are wrong
-	sums                           quota.Tally
+	repair  bool
+	bucket  *bucket
+	changes [][2]quota.LogEntry // of a repair that are yet to be written: an entry and its new form
 }
 
-// lostLabels stand for labels that cannot be read.
-const lostLabels = "labels_lost=unread"
-
-func (c *checked) check() {
-	c.checkHolds()
-	c.checkEntries(c.checkTime())
-	c.checkSums()
-	c.checkNotes()
-	if !c.known && (c.entries > 0 || len(c.Holds) > 0) {
-		c.Add("its row in buckets is missing", "the row is written again: whether the bucket was "+
-			"suspended, and when an anchored window ends, is lost", true)
+// read reads the bucket, and checks its row, its holds and its times.
+func (c *checked) read(t *tx) {
+	b := c.fresh(t)
+	c.bucket = b
+	c.Audit = quota.NewAudit(&b.Bucket, t.clock().UnixMicro(), -quota.Never)
+	marked := b.known && b.digest == ^b.Digest()
+	if marked {
+		c.Interrupted()
 	}
-	c.State.Levels = nil // they are added up again
-	c.State.Keep = max(c.State.Keep, quota.Retention.Microseconds())
-	c.State.ResetAt, c.State.Floor = max(0, c.State.ResetAt), min(c.State.Floor, c.now)
+	intact := b.digest == b.Digest() && b.recorded == b.Recorded()
+	c.CheckHolds(!b.known || marked || intact, b.recorded, 0)
+	newest, _, _ := b.Newest()
+	c.CheckTime(newest.At)
 }
 
-// checkTime reports a stamp that the clock has not reached by far, and returns whether one is. The
-// entries that are ahead then count from now.
-func (c *checked) checkTime() (ahead bool) {
-	latest := c.State.Floor
-	var newest []quota.LogEntry
-	c.t.each("entry_newest", c.args(), scanEntries(&newest))
-	if len(newest) > 0 {
-		latest = max(latest, newest[0].At)
-	}
-	for _, h := range c.Holds {
-		latest = max(latest, h.Created)
-	}
-	if latest <= c.now+quota.MaxAhead {
-		return false
-	}
-	c.Add(fmt.Sprintf("its newest time is %s, and the clock shows %s", text(latest), text(c.now)),
-		"what is later than the clock is moved to now, if the clock is right; the units count from "+
-			"now on", true)
-	c.State.Floor = min(c.State.Floor, c.now)
-	for i := range c.Holds {
-		h := &c.Holds[i]
-		if late := h.Created - c.now; late > 0 {
-			h.Created, h.Expires = c.now, h.Expires-late
-			if c.repair {
-				c.putHold(*h)
-			}
-		}
-	}
-	return true
+// fresh reads the bucket, after what other callers have written in the same transaction.
+func (c *checked) fresh(t *tx) *bucket {
+	t.flush()
+	clear(t.buckets)
+	defer clear(t.buckets)
+	return t.bucket(c.name.credential, c.name.bucket)
 }
 
-// checkEntries reads the entries. Totals begin with what the first one that can be read says.
-func (c *checked) checkEntries(ahead bool) {
-	const page = 1000
-	total, last := int64(-1), int64(-1)<<62
-	for after := last; c.t.broken == nil; {
+// check reads all there is. A repair writes what is wrong with the entries.
+func (c *checked) check(t *tx) error {
+	c.read(t)
+	for after, full := -quota.Never, true; full && t.broken == nil; {
+		const page = 1000
 		var entries []quota.LogEntry
-		c.t.each("entry_page", c.args(after, quota.Never, page), scanEntries(&entries))
+		t.each("entry_page", c.bucket.args(after, quota.Never, page), scanEntries(&entries))
 		for _, e := range entries {
 			after = e.At
-			c.entries++
-			if e.Units < 1 || e.Units > quota.MaxUnits {
-				c.Add("an entry cannot be read, at "+text(e.At), "none: its units are unknown. "+
-					"Delete it, and adjust the bucket by what it was", false)
-				total = -1
-				continue
-			}
-			was := e
-			if total < 0 {
-				total = e.Total - e.Units
-				if total < 0 || e.Total > quota.MaxTotal/2 {
-					total = 0
-				}
-			}
-			total += e.Units
-			if e.Total = total; e.Total != was.Total {
-				c.totals++
-			}
-			if ahead && e.At > c.now {
-				e.At = max(c.now, last+1)
-				c.moved++
-			}
-			last = e.At
-			if _, err := quota.ParseLabels(e.Labels); err != nil {
-				e.Labels = lostLabels
-				c.labels++
-			}
-			c.sums.Add(e.At, quota.CutRun(e.Labels), e.Units, 1)
-			if c.repair && e != was {
-				c.t.change("entry_remove", c.args(was.At-1, was.At)...)
-				c.t.change("entry_add", c.args(e.At, e.ID, e.Units, e.Total, e.Labels)...)
+			if now, is := c.CheckEntry(e, text(e.At)); is && c.repair && now != e {
+				c.changes = append(c.changes, [2]quota.LogEntry{e, now})
 			}
 		}
-		if len(entries) < page {
-			break
+		if full = len(entries) == page; len(c.changes) > repairStep-page || !full {
+			if err := c.writeEntries(); err != nil {
+				return err
+			}
 		}
 	}
-	if c.totals > 0 {
-		c.Add(fmt.Sprintf("%d of %d running totals do not follow from the entries before",
-			c.totals, c.entries), "they are added up again", true)
+	if !c.bucket.known {
+		c.Missing("row in buckets")
 	}
-	c.Illegible(c.labels)
-}
-
-// checkHolds compares the holds and the row with what was written.
-func (c *checked) checkHolds() {
-	if c.err == nil || !c.known || c.Digest() == c.digest && c.recorded == c.Recorded() {
-		return
-	}
-	was := c.Holds
-	c.CheckHolds(&c.Bucket, c.now, c.recorded, 0)
-	if !c.repair {
-		return
-	}
-	for _, h := range was {
-		c.t.change("hold_remove", c.args(h.ID)...)
-	}
-	for _, h := range c.Holds {
-		c.putHold(h)
-	}
-}
-
-func (c *checked) checkSums() {
 	var kept quota.Tally
-	c.t.sums(quota.SumQuery{Credential: c.Credential, Bucket: c.Name}, &kept)
-	var differs quota.Findings
-	if c.moved == 0 {
-		differs = c.sums.Differs(kept)
+	t.sums(quota.SumQuery{Credential: c.name.credential, Bucket: c.name.bucket}, &kept)
+	c.End(kept)
+	var notes []quota.LogEntry
+	t.each("note_list", c.bucket.args(-quota.Never, quota.Never, -1), scanEntries(&notes))
+	c.Unread(len(slices.DeleteFunc(notes, legible)))
+	return t.broken
+}
+
+func legible(e quota.LogEntry) bool {
+	_, err := quota.ParseLabels(e.Labels)
+	return err == nil
+}
+
+// begin corrects the holds, and marks the bucket.
+func (c *checked) begin(t *tx) error {
+	was := c.fresh(t).Holds
+	c.read(t)
+	if c.ChangedHolds {
+		for _, h := range was {
+			t.change("hold_remove", c.bucket.args(h.ID)...)
+		}
+		for _, h := range c.bucket.Holds {
+			c.bucket.putHold(h)
+		}
 	}
-	c.Findings = append(c.Findings, differs...)
-	if c.repair && (len(differs) > 0 || c.moved+c.labels > 0) {
-		c.t.change("sum_clear", c.args()...)
-		c.sums.Each(func(at int64, labels string, units, charges int64) {
-			c.t.change("sum_add", c.args(at, labels, units, charges)...)
+	c.bucket.put(^c.bucket.Digest())
+	return t.broken
+}
+
+// step changes the bucket in a transaction, if it is still marked.
+func (c *checked) step(change func(t *tx, b *bucket)) error {
+	return c.s.update(c.ctx, func(t *tx) error {
+		b := c.fresh(t)
+		if t.broken == nil && b.digest != ^b.Digest() {
+			return errRaced
+		}
+		change(t, b)
+		return t.broken
+	})
+}
+
+func (c *checked) writeEntries() error {
+	if len(c.changes) == 0 {
+		return nil
+	}
+	err := c.step(func(t *tx, b *bucket) {
+		for _, change := range c.changes {
+			was, now := change[0], change[1]
+			t.change("entry_remove", b.args(was.At-1, was.At)...)
+			t.change("entry_remove", b.args(now.At-1, now.At)...)
+			t.change("entry_add", b.args(now.At, now.ID, now.Units, now.Total, now.Labels)...)
+		}
+	})
+	c.changes = nil
+	return err
+}
+
+// finish writes the sums, removes notes that cannot be read, and takes the mark off.
+func (c *checked) finish() error {
+	var rows [][]any
+	c.Sums.Each(func(at int64, labels string, units, charges int64) {
+		rows = append(rows, c.bucket.args(at, labels, units, charges))
+	})
+	err := c.step(func(t *tx, b *bucket) { t.change("sum_clear", b.args()...) })
+	for some := range slices.Chunk(rows, repairStep) {
+		if err != nil {
+			return err
+		}
+		err = c.step(func(t *tx, _ *bucket) {
+			for _, row := range some {
+				t.change("sum_add", row...)
+			}
 		})
 	}
-}
-
-func (c *checked) checkNotes() {
-	var notes []quota.LogEntry
-	c.t.each("note_list", c.args(-quota.Never, quota.Never, -1), scanEntries(&notes))
-	unread := 0
-	for _, n := range notes {
-		if _, err := quota.ParseLabels(n.Labels); err != nil {
-			unread++
-			if c.repair {
-				c.t.change("note_remove", c.args(n.At, n.ID)...)
-			}
-		}
+	if err != nil {
+		return err
 	}
-	c.Unread(unread)
+	return c.step(func(t *tx, b *bucket) {
+		var notes []quota.LogEntry
+		t.each("note_list", b.args(-quota.Never, quota.Never, -1), scanEntries(&notes))
+		for _, n := range slices.DeleteFunc(notes, legible) {
+			t.change("note_remove", b.args(n.At, n.ID)...)
+		}
+		b.State = c.bucket.State
+		b.put(b.Digest())
+	})
 }
 
 func text(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339) }

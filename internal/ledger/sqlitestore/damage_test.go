@@ -228,3 +228,37 @@ func TestManyLapseTogether(t *testing.T) {
 	entries(t, l, holds+1)
 	sound(t, l)
 }
+
+// TestRepairInSteps: a repair changes at most 10,000 entries in one transaction. One that ends
+// before it is done leaves the bucket denied, and the next completes it.
+func TestRepairInSteps(t *testing.T) {
+	l, _ := clocked(t)
+	const entries, limit = 25_000, 30_000
+	mustCharge(t, l, 1, day(limit))
+	exec(t, l, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d)
+		INSERT INTO entries (credential, bucket, at, id, units, total, labels)
+		SELECT credential, bucket, at + i, id || i, 1, 7 + i, labels FROM entries, n`, entries-1))
+	exec(t, l, `CREATE TRIGGER stop BEFORE INSERT ON entries WHEN NEW.total = 15000
+		BEGIN SELECT raise(ABORT, 'stopped'); END`)
+	if _, err := l.Check(t.Context(), "key1", "default", true); err == nil {
+		t.Error("the repair was not stopped")
+	}
+	right := number(t, l, `SELECT count(*) FROM entries
+		WHERE total = at + 1 - (SELECT min(at) FROM entries)`)
+	if right < 8000 || right > 10_001 {
+		t.Errorf("%d entries were repaired before it was stopped", right)
+	}
+	if d, err := l.Charge(t.Context(), aCharge(1, day(limit))); d.Allowed ||
+		!errors.Is(err, quota.ErrLedgerUnusable) {
+		t.Errorf("in the middle of a repair: %+v, %v", d, err)
+	}
+	exec(t, l, "DROP TRIGGER stop")
+	if found := check(t, l, true); !strings.Contains(found, "a repair of it was interrupted") {
+		t.Error(found)
+	}
+	sound(t, l)
+	if d, err := l.Charge(t.Context(), aCharge(limit-entries+1, day(limit))); err != nil || d.Allowed {
+		t.Errorf("beyond the limit: %+v, %v", d, err)
+	}
+	mustCharge(t, l, limit-entries, day(limit))
+}

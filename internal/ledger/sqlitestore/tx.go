@@ -206,8 +206,6 @@ func scanEntries(into *[]quota.LogEntry) func(*sql.Rows) error {
 
 // TotalAt implements quota.Log.
 func (b *bucket) TotalAt(start int64) (int64, error) {
-	var at, total int64
-	before := b.t.find("entry_before", b.args(start), &at, &total)
 	var next []quota.LogEntry
 	b.t.each("entry_from", b.args(start), func(row *sql.Rows) error {
 		var e quota.LogEntry
@@ -215,9 +213,11 @@ func (b *bucket) TotalAt(start int64) (int64, error) {
 		next = append(next, e)
 		return err
 	})
-	if !before && len(next) > 0 {
-		total = next[0].Total - next[0].Units
+	if len(next) == 0 {
+		newest, _, err := b.Newest()
+		return newest.Total, err
 	}
+	total := next[0].Total - next[0].Units
 	follows := total
 	for _, e := range next {
 		if e.Units < 1 || e.Total-e.Units != follows {

@@ -138,19 +138,20 @@ func (t *tx) flush() {
 			}
 		})
 		if b.dirty {
-			b.put()
+			b.put(b.Digest())
 		}
 	}
 }
 
-// put writes the row of the bucket.
-func (b *bucket) put() {
+// put writes the row of the bucket. Nothing is decided on it while the digest is another one than
+// its own.
+func (b *bucket) put(digest int64) {
 	s := b.State
 	levels, err := json.Marshal(s.Levels)
 	others, err2 := json.Marshal(s.Others)
 	b.t.failIn("bucket_put", errors.Join(err, err2))
-	b.t.change("bucket_put", b.args(s.SuspendedUntil, s.SuspendedSince, s.SuspendedBy, s.Reason, s.ResetAt, s.Keep, s.Floor, string(levels),
-		string(others), b.Recorded(), b.Digest())...)
+	b.t.change("bucket_put", b.args(s.SuspendedUntil, s.SuspendedSince, s.SuspendedBy, s.Reason,
+		s.ResetAt, s.Keep, s.Floor, string(levels), string(others), b.Recorded(), digest)...)
 }
 
 func (b *bucket) putHold(h quota.Hold) {

@@ -1,0 +1,131 @@
+package quota
+
+import (
+	"fmt"
+	"time"
+)
+
+// Audit compares a bucket with its own entries, which the store passes to it one after the other.
+// It finds what is wrong, and computes what a repair writes: holds and state of the bucket, each
+// entry, and the sums.
+type Audit struct {
+	Findings
+	Sums         Tally // of the entries since the time that NewAudit was given
+	Entries      int   // how many were passed
+	ChangedHolds bool  // the store has other holds
+
+	bucket *Bucket
+	now    int64
+	since  int64
+
+	ahead                 bool  // a time is later than the clock by far
+	totals, moved, labels int   // how many entries are wrong
+	total, last           int64 // of the entry before; total is -1 before the first
+}
+
+// NewAudit begins an audit of a bucket as its store has read it, with sums from a time on.
+func NewAudit(b *Bucket, now, since int64) *Audit {
+	return &Audit{bucket: b, now: now, since: since, total: -1, last: -Never}
+}
+
+// LostLabels stand for labels that cannot be read.
+const LostLabels = "labels_lost=unread"
+
+// CheckHolds audits holds and state. intact reports whether they are what was written; recorded is the
+// number of units that all holds could take then, and unread the number of holds that the store
+// cannot read.
+func (a *Audit) CheckHolds(intact bool, recorded int64, unread int) {
+	if !intact || unread > 0 {
+		a.replaceHolds(a.bucket, a.now, recorded, unread)
+		a.ChangedHolds = true
+	}
+}
+
+// Interrupted reports a repair that ended before it was done.
+func (a *Audit) Interrupted() { a.Add("a repair of it was interrupted", "it is completed", true) }
+
+// Missing reports that the store lacks the state of the bucket, by its name for that.
+func (a *Audit) Missing(state string) {
+	if a.Entries > 0 || len(a.bucket.Holds) > 0 {
+		a.Add("its "+state+" is missing", "it is written again: whether the bucket was suspended, and "+
+			"when an anchored window ends, is lost", true)
+	}
+}
+
+// CheckTime reports times that the clock has not reached by far. What is ahead then counts from now.
+func (a *Audit) CheckTime(newest int64) {
+	b := a.bucket
+	latest := max(b.State.Floor, newest)
+	for _, h := range b.Holds {
+		latest = max(latest, h.Created)
+	}
+	if a.ahead = latest > a.now+MaxAhead; !a.ahead {
+		return
+	}
+	a.Add(fmt.Sprintf("its newest time is %s, and the clock shows %s", shortTime(latest),
+		shortTime(a.now)), "what is later than the clock is moved to now, if the clock is right; the "+
+		"units count from now on", true)
+	for i := range b.Holds {
+		h := &b.Holds[i]
+		if late := h.Created - a.now; late > 0 {
+			h.Created, h.Expires = a.now, h.Expires-late
+			a.ChangedHolds = true
+		}
+	}
+}
+
+// CheckEntry audits the next entry and returns it as it should be; false if its units are unknown. text
+// describes it.
+func (a *Audit) CheckEntry(e LogEntry, text string) (LogEntry, bool) {
+	a.Entries++
+	if e.Units < 1 || e.Units > MaxUnits {
+		a.Add("an entry cannot be read, at "+text, "none: its units are unknown. Delete it, and "+
+			"adjust the bucket by what it was", false)
+		a.total = -1
+		return e, false
+	}
+	if a.total < 0 { // the first entry that can be read is right
+		if a.total = e.Total - e.Units; a.total < 0 || e.Total > MaxTotal/2 {
+			a.total = 0
+		}
+	}
+	if a.total += e.Units; e.Total != a.total {
+		e.Total = a.total
+		a.totals++
+	}
+	if a.ahead && e.At > a.now {
+		e.At = max(a.now, a.last+1)
+		a.moved++
+	}
+	a.last = e.At
+	if _, err := ParseLabels(e.Labels); err != nil {
+		e.Labels = LostLabels
+		a.labels++
+	}
+	if e.At >= a.since {
+		a.Sums.Add(e.At, CutRun(e.Labels), e.Units, 1)
+	}
+	return e, true
+}
+
+// End reports what is wrong with all entries, and with the sums that the store keeps of them. The
+// state of the bucket is then what a repair writes.
+func (a *Audit) End(kept Tally) {
+	if a.totals > 0 {
+		a.Add(fmt.Sprintf("%d of %d running totals do not follow from the entries before",
+			a.totals, a.Entries), "they are added up again", true)
+	}
+	if a.labels > 0 {
+		a.Add(fmt.Sprintf("the labels of %d entries cannot be read", a.labels),
+			"they are marked as lost; the units count all the same", true)
+	}
+	if a.moved == 0 {
+		a.Findings = append(a.Findings, a.Sums.Differs(kept)...)
+	}
+	s := &a.bucket.State
+	s.Levels = nil // they are added up again
+	s.Keep = max(s.Keep, Retention.Microseconds())
+	s.ResetAt, s.Floor = max(0, s.ResetAt), min(s.Floor, a.now)
+}
+
+func shortTime(micros int64) string { return stampTime(micros).Format(time.RFC3339) }
