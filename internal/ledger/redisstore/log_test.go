@@ -28,6 +28,34 @@ func TestReadableLog(t *testing.T) {
 	}
 }
 
+// TestKeysRenewed: within one hour, a log that is written again and one that is to be kept longer
+// last as long as they must.
+func TestKeysRenewed(t *testing.T) {
+	t.Parallel()
+	_, l := clocked(t)
+	c := one("k", 1)
+	d := allow(t, l, c)
+	allow(t, l, one("k", 1))
+	if err := l.Cancel(t.Context(), c, d); err != nil {
+		t.Fatal(err)
+	}
+	keys := []string{logOfK, stateOfK, "quota:{k}:default:sums:2026-06-01"}
+	lasts := func(least time.Duration) {
+		t.Helper()
+		for _, key := range keys {
+			if left := l.client.TTL(t.Context(), key).Val(); left < least {
+				t.Errorf("%s lapses in %v, want %v at least", key, left, least)
+			}
+		}
+	}
+	lasts(quota.Retention)
+	c = one("k", 1)
+	c.Limits = append(hundred[:1:1], quota.Limit{Bucket: "default", Units: 1000,
+		Window: quota.Sliding(60 * 24 * time.Hour)})
+	allow(t, l, c)
+	lasts(60 * 24 * time.Hour)
+}
+
 // TestKeysLapse: no key outlives its use, and none of what a bucket still needs goes first.
 func TestKeysLapse(t *testing.T) {
 	t.Parallel()
