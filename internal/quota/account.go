@@ -150,5 +150,5 @@ func (a *Account) lapse() (Change, error) {
 	return ch, a.err()
 }
 
-// stampTime is a time of the rule as a time.Time.
+// stampTime converts Unix µs to a time.Time.
 func stampTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

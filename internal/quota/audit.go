@@ -31,9 +31,9 @@ func NewAudit(b *Bucket, now, since int64) *Audit {
 // LostLabels stand for labels that cannot be read.
 const LostLabels = "labels_lost=unread"
 
-// CheckHolds audits holds and state. intact reports whether they are what was written; recorded is the
-// number of units that all holds could take then, and unread the number of holds that the store
-// cannot read.
+// CheckHolds audits holds and state. intact reports whether they are what was written, recorded is
+// the number of units that all holds could take then, and unread is the number of holds that the
+// store cannot read.
 func (a *Audit) CheckHolds(intact bool, recorded int64, unread int) {
 	if !intact || unread > 0 {
 		a.replaceHolds(a.bucket, a.now, recorded, unread)
@@ -47,12 +47,12 @@ func (a *Audit) Interrupted() { a.Add("a repair of it was interrupted", "it is c
 // Missing reports that the store lacks the state of the bucket, by its name for that.
 func (a *Audit) Missing(state string) {
 	if a.Entries > 0 || len(a.bucket.Holds) > 0 {
-		a.Add("its "+state+" is missing", "it is written again: whether the bucket was suspended, and "+
-			"when an anchored window ends, is lost", true)
+		a.Add("its "+state+" is missing", "it is written again: whether the bucket was suspended, "+
+			"and when an anchored window ends, is lost", true)
 	}
 }
 
-// CheckTime reports times that the clock has not reached by far. What is ahead then counts from now.
+// CheckTime reports times that are later than the clock by far. A repair moves them to now.
 func (a *Audit) CheckTime(newest int64) {
 	b := a.bucket
 	latest := max(b.State.Floor, newest)
@@ -63,8 +63,8 @@ func (a *Audit) CheckTime(newest int64) {
 		return
 	}
 	a.Add(fmt.Sprintf("its newest time is %s, and the clock shows %s", shortTime(latest),
-		shortTime(a.now)), "what is later than the clock is moved to now, if the clock is right; the "+
-		"units count from now on", true)
+		shortTime(a.now)), "what is later than the clock is moved to now, if the clock is right; "+
+		"the units count from now on", true)
 	for i := range b.Holds {
 		h := &b.Holds[i]
 		if late := h.Created - a.now; late > 0 {
@@ -74,8 +74,8 @@ func (a *Audit) CheckTime(newest int64) {
 	}
 }
 
-// CheckEntry audits the next entry and returns it as it should be; false if its units are unknown. text
-// describes it.
+// CheckEntry audits the next entry, which text describes, and returns it as a repair writes it. It
+// returns false if the units are unknown.
 func (a *Audit) CheckEntry(e LogEntry, text string) (LogEntry, bool) {
 	a.Entries++
 	if e.Units < 1 || e.Units > MaxUnits {

@@ -57,7 +57,7 @@ func (h Hold) AtMost() int64 { return max(h.Left(), h.Most-h.Drawn) }
 // charges reports whether the hold becomes an entry when it expires.
 func (h Hold) charges() bool { return h.Lapse == LapseCharge && h.Left() > 0 }
 
-// State is what a bucket has besides its entries and holds. None of it counts units.
+// State is the rest of a bucket, without its entries and holds. None of it counts units.
 type State struct {
 	SuspendedUntil int64  `json:",omitzero"` // 0 when the bucket is open
 	SuspendedSince int64  `json:",omitzero"`
@@ -266,8 +266,8 @@ func (b *Bucket) own(w Window, n int64) int64 {
 	return b.charged(w.after(n, b.State.ResetAt), n)
 }
 
-// used returns the units used in the window of the limit at n, with what others used. A pace is
-// about our own spending.
+// used returns the units used in the window of the limit at n, with those of other programs. A
+// pace counts the units of the log alone.
 func (b *Bucket) used(l Limit, n int64) int64 {
 	w := l.Window
 	o := b.othersOf(l)
@@ -384,10 +384,10 @@ func (b *Bucket) readLevel(r Rate) int64 {
 	return last.Value
 }
 
-// unsteady is said of entries whose totals contradict one another.
+// unsteady describes entries whose totals contradict one another.
 const unsteady = "the totals of its entries do not rise by their units"
 
-// fail keeps the first error; what is decided after it does not count.
+// fail keeps the first error, after which no decision counts.
 func (b *Bucket) fail(err error) {
 	if b.broken == nil && err != nil {
 		b.broken = err

@@ -226,7 +226,7 @@ type ReserveRequest struct {
 	Note  string
 }
 
-// Reserve holds units for later. Paces delay neither it nor what is drawn on it.
+// Reserve holds units for later. Paces delay neither a reservation nor charges that draw on it.
 // Errors are those of Ledger.Reserve, and ErrUnpriced.
 func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
 	r.Unpaced = true
@@ -238,7 +238,8 @@ func (b *Budget) reserve(ctx context.Context, r ReserveRequest) (Decision, error
 	return d.unlabelled(), err
 }
 
-// reserveAs is reserve, and returns the charge that stands for it where the ledger cannot answer.
+// reserveAs does what reserve does, and also returns the charge that replaces the reservation if
+// the ledger cannot be reached.
 func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
 	c Charge, d Decision, err error) {
 	costs, err := b.Costs(r.Call)
@@ -323,7 +324,7 @@ func (b *Budget) settlementOf(reservation string, call Call) (Settle, error) {
 	return b.settlement(s), err
 }
 
-// settlement is s in all buckets of the reservation, under the limits that hold there.
+// settlement returns s in all buckets of the reservation, under the limits that hold there.
 func (b *Budget) settlement(s Settle) Settle {
 	_, buckets, _ := ParseReservation(s.Reservation)
 	s.Costs, s.Labels = labelledAs(buckets, s.Costs), s.Labels.With(heldLabels(s.Reservation))

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// KeyScope is the name of the answer to an idempotency key, "" for none.
+// KeyScope returns the name of the answer to an idempotency key, "" for none.
 func KeyScope(key string) string {
 	if key == "" {
 		return ""
@@ -16,11 +16,11 @@ func KeyScope(key string) string {
 	return "key " + key
 }
 
-// SettledScope is the name of the answer to the settlement of a reservation.
+// SettledScope returns the name of the answer to the settlement of a reservation.
 func SettledScope(reservation string) string { return "settled " + reservation }
 
-// requestText is what must be the same for an answer to be given again: verb, costs and
-// reservation, whatever their order.
+// requestText returns the text by which requests under one idempotency key are compared: verb,
+// sorted costs and reservation.
 func requestText(verb string, costs []Cost, reservation string) string {
 	words := make([]string, len(costs))
 	for i, c := range costs {
@@ -33,7 +33,7 @@ func requestText(verb string, costs []Cost, reservation string) string {
 	return strings.TrimSpace(verb + " " + strings.Join(words, " ") + " " + reservation)
 }
 
-// recall returns the answer that was given to the same request before, and whether there is one.
+// recall returns the stored answer to the same request, and whether there is one.
 func (a *Account) recall(key, request string) (d Decision, known bool, err error) {
 	was := a.Answer
 	if key == "" || was == nil || a.Now >= was.Expires {
@@ -53,7 +53,7 @@ func (a *Account) recall(key, request string) (d Decision, known bool, err error
 	return d, true, nil
 }
 
-// answer returns what is kept of a decision until a time, nil without a name.
+// answer returns the stored form of a decision that expires at a time, nil without a name.
 func answer(name, request string, d Decision, until int64) *Answer {
 	if name == "" {
 		return nil
@@ -65,7 +65,7 @@ func answer(name, request string, d Decision, until int64) *Answer {
 	return &Answer{Name: name, Request: request, Decision: string(text), Expires: until}
 }
 
-// keepAnswer returns how long answers are kept under limits.
+// keepAnswer returns the time until which answers are stored under limits.
 func (a *Account) keepAnswer(limits []Limit) int64 {
 	return a.Now + RetentionFor(limits).Microseconds()
 }
@@ -103,7 +103,7 @@ func (a *Account) Charge(c Charge) (d Decision, ch Change, err error) {
 		return d, ch, err
 	}
 	labels := c.Labels
-	if d.Observed { // it tells the entry apart
+	if d.Observed { // the label distinguishes the entry
 		labels = labels.With(Labels{LabelDenied: d.Limit})
 	}
 	line := labels.Encode()

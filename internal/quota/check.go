@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Check is what every ledger does before it asks its store: it refuses what no ledger takes, and
-// answers "never" for a cost above a limit, here at the call site, without a round trip. The
-// scripts check again.
+// Check reports what no ledger accepts. A cost above a limit is a CostExceedsLimitError: the caller
+// gets it without a round trip. The rule checks again.
 func (c Charge) Check() error {
 	if err := checkCosts("charge", c.Costs); err != nil {
 		return err
@@ -44,7 +43,7 @@ func (c Charge) Check() error {
 	return c.CheckCost()
 }
 
-// checkCosts is about costs that are all taken or none.
+// checkCosts reports costs that no ledger accepts together.
 func checkCosts(what string, costs []Cost) error {
 	if len(costs) == 0 {
 		return malformed("a %s without a cost", what)
@@ -68,9 +67,8 @@ func checkCosts(what string, costs []Cost) error {
 	return nil
 }
 
-// CheckCost is the part of Check that answers "never". With an idempotency key a ledger asks it
-// only after it has looked for the answer to the key: that stays the same, even if a limit is lower
-// by now.
+// CheckCost reports a cost above a limit. With an idempotency key, a ledger calls it only after it
+// has looked for the answer to the key, which stays the same even if a limit is lower by now.
 func (c Charge) CheckCost() error {
 	for _, cost := range c.Costs {
 		manual := c.Manual || c.Draws(cost.Bucket)
@@ -110,7 +108,7 @@ func (r Reserve) Check() error {
 	return r.CheckCost()
 }
 
-// CheckCost is as Charge.CheckCost.
+// CheckCost does for a reservation what Charge.CheckCost does for a charge.
 func (r Reserve) CheckCost() error {
 	for _, cost := range r.Costs {
 		if err := checkLimits(cost, r.Limits, r.Manual, r.Observe); err != nil {
@@ -137,8 +135,7 @@ func (r Reserve) LapseOf(bucket string) Lapse {
 	return LapseCharge
 }
 
-// OnlyConcurrent reports whether limits are on what is held at once, and on nothing else: then no
-// entry counts.
+// OnlyConcurrent reports whether all limits are concurrent, so that no entry counts.
 func OnlyConcurrent(limits []Limit) bool {
 	counts := func(l Limit) bool { return !l.Window.Concurrent }
 	return len(limits) > 0 && !slices.ContainsFunc(limits, counts)
@@ -183,7 +180,7 @@ func (s Settle) UnitsIn(bucket string) int64 {
 	return AllUnits
 }
 
-// withoutLimits returns the same settlement for a caller that need not know what remains.
+// withoutLimits returns the same settlement for a caller that does not need the remaining units.
 func (s Settle) withoutLimits() Settle {
 	_, buckets, _ := ParseReservation(s.Reservation)
 	costs := make([]Cost, len(buckets))
@@ -194,7 +191,7 @@ func (s Settle) withoutLimits() Settle {
 	return s
 }
 
-// Check does for what the upstream says what Charge.Check does for a charge.
+// Check does for a report of the upstream what Charge.Check does for a charge.
 func (l Learn) Check() error {
 	switch {
 	case l.Limit.Window.Concurrent, l.Limit.Pace != nil:
@@ -355,8 +352,7 @@ func LimitsOf(bucket string, limits []Limit) (of []Limit) {
 	return of
 }
 
-// Refused returns err with the decision that goes with it: one that says Never with a
-// CostExceedsLimitError, and none otherwise.
+// Refused returns err with its decision: Never for a CostExceedsLimitError, otherwise a zero one.
 func Refused(costs []Cost, err error) (Decision, error) {
 	exceeds, never := errors.AsType[*CostExceedsLimitError](err)
 	if !never {

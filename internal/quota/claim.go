@@ -10,15 +10,15 @@ import (
 // Claims shares work among the processes that spend from one ledger: a claim is a lease on a name,
 // such as the tick of a job. Leases run by the ledger's clock. Both ledgers implement it.
 type Claims interface {
-	// Claim leases the name to holder for ttl, renews the lease if holder has it already, and says
-	// how the name stands.
+	// Claim leases the name to the holder for the TTL, or renews the holder's lease, and returns the
+	// state of the name.
 	Claim(ctx context.Context, c Claim) (ClaimState, error)
-	// Finish marks the holder's claim as done, which is remembered for c.TTL, or gives it back for
-	// others to take. Errors: ErrNoClaim when somebody else holds it by now, or nobody.
+	// Finish marks the holder's claim as done for c.TTL, or ends it so that another process can
+	// claim the name. Errors: ErrNoClaim when the lease has ended.
 	Finish(ctx context.Context, c Claim, done bool) error
 }
 
-// Claim names a piece of work and who wants to do it.
+// Claim names a piece of work and the process that is to do it.
 type Claim struct {
 	Credential string
 	Name       string        // of the work, up to 256 bytes
@@ -26,20 +26,20 @@ type Claim struct {
 	TTL        time.Duration // of the lease, at least 1 ms; for Finish: until done is forgotten
 }
 
-// ClaimState is how a name stands.
+// ClaimState is the state of a name.
 type ClaimState int
 
 // The states of a claim.
 const (
-	ClaimHeld ClaimState = iota // by another
-	ClaimWon                    // by the asker, until its TTL
+	ClaimHeld ClaimState = iota // by another process
+	ClaimWon                    // by the caller, until its TTL
 	ClaimDone                   // the work is done
 )
 
-// ErrNoClaim says that the holder's lease has lapsed, so that another may have taken the work over.
+// ErrNoClaim reports that the holder's lease has lapsed: another process may do the work.
 var ErrNoClaim = errors.New("claim is not held")
 
-// Check reports what no ledger takes.
+// Check reports what no ledger accepts.
 func (c Claim) Check() error {
 	if err := CheckNames(c.Credential); err != nil {
 		return err
@@ -53,10 +53,10 @@ func (c Claim) Check() error {
 	return checkTTL("claim", c.TTL)
 }
 
-// ClaimScope is the name of the answer that stands for a claim.
+// ClaimScope returns the name of the answer that stands for a claim.
 func ClaimScope(name string) string { return "claim " + name }
 
-// claimDone stands in the place of a holder.
+// claimDone is the holder of a name whose work is done.
 const claimDone = ""
 
 // Claim leases a piece of work: see Claims.Claim.

@@ -23,17 +23,16 @@ type Decision struct {
 	ExpiresAt   time.Time        // of the reservation
 }
 
-// Suspended, as Decision.Limit, says that the bucket is closed: the upstream said so, or a person
-// did.
+// Suspended, as Decision.Limit, means that the upstream or a person has closed the bucket.
 const Suspended = "suspended"
 
-// TooManyEstimates, as Decision.Limit of a reservation, says that the estimates in flight could be
+// TooManyEstimates, as Decision.Limit of a reservation, means that the estimates in flight could be
 // too low by more than Slack. The same reservation of the most that the call can take may be
 // allowed.
 const TooManyEstimates = "estimates"
 
-// RunMax, as Decision.Limit, says that a run has taken all that its job may take in one run. Such a
-// denial has no RetryAt.
+// RunMax, as Decision.Limit, means that a run has taken all that its job may take in one run. Such
+// a denial has no RetryAt.
 const RunMax = "max"
 
 // LimitKind returns Limit for a metric: of a limit per label without the value, of which there are

@@ -11,11 +11,11 @@ import (
 // Denial is the charges of one hour that one limit denied under one line of labels.
 type Denial struct {
 	Hour   time.Time // its beginning, by the ledger's clock
-	Bucket string    // that the limit is on
+	Bucket string    // of the limit
 	Limit  string    // as Decision.Limit
 	Labels Labels    // without the run
 	Count  int64
-	Units  int64 // asked for in the bucket
+	Units  int64 // requested of the bucket
 	LastAt time.Time
 }
 
@@ -28,7 +28,7 @@ const MaxDenials = 2000
 
 // DenialCounter collects the denials of one process. A denial changes nothing in the ledger, so
 // they are written apart: at most once a second and when the ledger is closed. No charge waits for
-// that, and what cannot be written is lost. Both ledgers have one.
+// that, and rows that cannot be written are lost.
 type DenialCounter struct {
 	// Write adds to what the ledger keeps of a credential.
 	Write func(ctx context.Context, credential string, denials []Denial) error
@@ -64,7 +64,7 @@ func (d *DenialCounter) Denied(credential string, of Denial) {
 	}
 }
 
-// Flush writes what was collected.
+// Flush writes the collected rows.
 func (d *DenialCounter) Flush(patience time.Duration) {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -83,7 +83,7 @@ func (d *DenialCounter) Flush(patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for credential, denials := range by {
-		_ = d.Write(ctx, credential, denials) // lost: the counts are no part of any decision
+		_ = d.Write(ctx, credential, denials) // an error loses counts, which no decision reads
 	}
 }
 

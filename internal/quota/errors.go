@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What callers branch on. Each comes wrapped in words about the case at hand.
+// Callers branch on these errors, which come wrapped with the details.
 var (
 	ErrExhausted        = errors.New("quota exhausted")          // see DeniedError
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit")   // this cost will never fit
@@ -26,15 +26,15 @@ var (
 	ErrSpanShort        = errors.New("fewer units are in the log")      // than were to be taken off
 	ErrKeyReused        = errors.New("idempotency key was used before") // for a different charge
 	ErrMalformed        = errors.New("malformed")                       // not valid in any ledger
-	ErrLedgerUnusable   = errors.New("ledger cannot be used")           // until somebody acts
+	ErrLedgerUnusable   = errors.New("ledger cannot be used")           // until a person acts
 )
 
 // DeniedError is a denial on its way through code that can only return errors, such as an
 // http.RoundTripper.
 type DeniedError struct{ Decision Decision }
 
-// Error says which limit denied (a pace is no exhaustion: units are left, for later) and when the
-// cost would fit, rounded up to the second.
+// Error names the limit that denied, and when the cost would fit, rounded up to the second. A pace
+// is no exhaustion: units are left, for later.
 func (e *DeniedError) Error() string {
 	if e.Decision.Limit == RunMax {
 		return "the job may take no more in this run (max)"
@@ -53,7 +53,7 @@ func (e *DeniedError) Error() string {
 // Is makes every DeniedError an ErrExhausted.
 func (e *DeniedError) Is(target error) bool { return target == ErrExhausted }
 
-// CostExceedsLimitError says which limit a cost can never fit under.
+// CostExceedsLimitError reports the limit under which a cost can never fit.
 type CostExceedsLimitError struct {
 	Limit Limit
 	Units int64 // asked for
@@ -73,13 +73,13 @@ func (e *CostExceedsLimitError) Error() string {
 // Is makes every CostExceedsLimitError an ErrCostExceedsLimit.
 func (e *CostExceedsLimitError) Is(target error) bool { return target == ErrCostExceedsLimit }
 
-// DamagedError says what is wrong with a bucket whose state and entries disagree: somebody changed
-// them by hand, or restored a part of them. Nothing is decided on it until it is repaired.
+// DamagedError reports a bucket whose state and entries disagree: a person changed them by hand, or
+// restored a part of them. A ledger decides nothing on it until it is repaired.
 type DamagedError struct {
 	Credential string
 	Bucket     string
 	What       string // "the total is 80 in its newest entry, and 90 in its state"
-	Lost       bool   // an entry whose units nobody knows: no repair helps
+	Lost       bool   // the units of an entry are unknown: no repair helps
 }
 
 // Error names the bucket, and what repairs it.
@@ -96,7 +96,7 @@ func (e *DamagedError) Error() string {
 // Is makes every DamagedError an ErrLedgerUnusable.
 func (e *DamagedError) Is(target error) bool { return target == ErrLedgerUnusable }
 
-// malformed is an ErrMalformed that says what is wrong.
+// malformed returns an ErrMalformed with the details.
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrMalformed, fmt.Errorf(format, args...))
 }

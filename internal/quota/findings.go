@@ -32,10 +32,10 @@ func (f *Findings) Unread(takings int) {
 // repairedHold is how long a repair keeps a reservation at least.
 const repairedHold = 24 * time.Hour
 
-// replaceHolds replaces the holds of a bucket that are not what was written, or whose state is not. A
-// repair never makes room: what was held stays held for a day at least, and is charged then. Units
-// that are missing from recorded, the units that all holds could take when they were written last,
-// get a reservation of their own. unread is the number of holds that the store cannot read.
+// replaceHolds replaces holds that are not what was written, or whose state is not. A repair never
+// makes room: held units stay held for a day at least, and are charged then. Units that are missing
+// from recorded, the units that all holds could take when they were written last, get a reservation
+// of their own. unread is the number of holds that the store cannot read.
 func (f *Findings) replaceHolds(b *Bucket, now, recorded int64, unread int) {
 	var holds []Hold
 	var units int64

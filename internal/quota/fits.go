@@ -12,7 +12,7 @@ type step struct {
 	entry int64 // units of the entry that they become, 0 for none
 }
 
-// steps lists what becomes of the holds after from, if nobody settles them. Holds that become
+// steps lists what becomes of the holds after from, if no caller settles them. Holds that become
 // entries do so at the stamp of these: the moments in between are never decided at.
 func (b *Bucket) steps(from int64) (steps []step) {
 	for i := range b.Holds {
@@ -32,8 +32,8 @@ func (b *Bucket) steps(from int64) (steps []step) {
 }
 
 // fits returns the earliest moment, from a time on, at which units more stay within most under the
-// limit: Never if they cannot. Nobody is taken to charge meanwhile. Draws are of units that are
-// held already, so that what is held does not matter to them.
+// limit if no caller charges meanwhile: Never if they cannot. Draws take units that are held
+// already, so held units do not count against them.
 func (b *Bucket) fits(l Limit, from, units, most int64, draws bool) int64 {
 	if units > most {
 		return Never
@@ -58,7 +58,7 @@ func (b *Bucket) fits(l Limit, from, units, most int64, draws bool) int64 {
 	return b.left(l, from, room, held, steps)
 }
 
-// restored is fits for a restoring window: its level falls between the steps.
+// restored does for a restoring window what fits does: the level falls between the steps.
 func (b *Bucket) restored(l Limit, from, room, held int64, steps []step) int64 {
 	r := l.Window.Restore
 	num, den := r.Terms()
@@ -88,7 +88,8 @@ func (b *Bucket) restored(l Limit, from, room, held int64, steps []step) int64 {
 	}
 }
 
-// left is fits for the other windows: entries leave them, the stored ones and those of lapses.
+// left does for the other windows what fits does: entries leave them, stored ones and those of
+// lapses.
 func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 	w, reset := l.Window, b.State.ResetAt
 	after := w.after(from, reset)

@@ -188,7 +188,7 @@ func (b *Budget) LimitsOf(call Call) []Limit {
 	return limits
 }
 
-// LimitsOn are the limits that hold for the bucket, or the part of one.
+// LimitsOn returns the limits that hold for the bucket, or the part of one.
 func (b *Budget) LimitsOn(bucket string) []Limit {
 	return b.limitsOf([]Cost{{Bucket: bucket}})
 }

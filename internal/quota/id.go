@@ -32,11 +32,11 @@ func NewID(now time.Time) string {
 	return string(id)
 }
 
-// isName reports whether a credential or a bucket may be called so, since names become part of
-// keys; isPart is the same of a part of a split bucket. Every decision asks, so they are no
-// patterns.
+// isName reports whether text can name a credential or a bucket. Names become part of keys. It
+// runs in every decision, so it is no regular expression.
 func isName(text string) bool { return isPart(text) && !strings.Contains(text, ".") }
 
+// isPart reports whether text can name a part of a split bucket.
 func isPart(text string) bool {
 	if text == "" || len(text) > 63 || strings.IndexByte("._-", text[0]) >= 0 {
 		return false
@@ -49,7 +49,7 @@ func isPart(text string) bool {
 	return true
 }
 
-// SplitBucket is the bucket of one part of a split bucket: output/claude-sonnet-4-5.
+// SplitBucket returns the bucket of one part of a split bucket: output/claude-sonnet-4-5.
 func SplitBucket(bucket, part string) string { return bucket + "/" + part }
 
 // CheckBucket reports what is wrong with the name of a bucket or of a part of one.
@@ -62,7 +62,8 @@ func CheckBucket(bucket string) error {
 	return CheckName(name)
 }
 
-// WholeOf is the bucket that a part, or the value of a label, is of, and the bucket itself otherwise.
+// WholeOf returns the bucket to which a part or the value of a label belongs; any other bucket is
+// returned as it is.
 func WholeOf(bucket string) string {
 	if end := strings.IndexAny(bucket, "/@"); end >= 0 {
 		return bucket[:end]
@@ -79,8 +80,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// isID is of what NewID returns, and of IDs that others have made: up to 64 letters, digits, _ and
-// -.
+// isID reports whether text is an ID of NewID or of another program: up to 64 letters, digits, _
+// and -.
 func isID(text string) bool {
 	for _, c := range []byte(text) {
 		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
@@ -94,8 +95,8 @@ func isID(text string) bool {
 // MaxBuckets is the most buckets that one charge or reservation may take from.
 const MaxBuckets = 16
 
-// ReservationID joins an ID and the buckets that a reservation is of, in their order, so that the
-// name is enough to find them.
+// ReservationID joins an ID and the buckets of a reservation, in their order, so that a program
+// can find the buckets by the name alone.
 func ReservationID(id string, buckets ...string) string {
 	return strings.Join(buckets, "+") + "." + id
 }

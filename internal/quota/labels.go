@@ -106,7 +106,7 @@ func CheckText(what, text string) error {
 // maxText is the most bytes of a text that a ledger takes.
 const maxText = 256
 
-// flawOf is what is wrong with a text, "" for nothing.
+// flawOf describes what is wrong with a text, "" for nothing.
 func flawOf(text string) string {
 	switch plain := isPlain(text); {
 	case len(text) > maxText:

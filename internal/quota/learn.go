@@ -1,6 +1,7 @@
 package quota
 
-// Learn keeps what others used in one window according to the upstream: see Ledger.Learn.
+// Learn records what other programs used in one window according to the upstream: see
+// Ledger.Learn.
 func (a *Account) Learn(l Learn) (learned Learned, ch Change, err error) {
 	a.decide()
 	if a.due() {
@@ -29,8 +30,7 @@ func (a *Account) Learn(l Learn) (learned Learned, ch Change, err error) {
 	return learned, ch, a.err()
 }
 
-// reported returns what others used in the window of the limit once so many more units are
-// reported.
+// reported returns what other programs used in the window of the limit, with units more.
 func (b *Bucket) reported(l Limit, n, units int64) Others {
 	o := Others{Window: l.Window.String(), At: n, Units: b.used(l, n) - b.own(l.Window, n) + units}
 	if l.Window.IsRestoring() {
@@ -40,8 +40,8 @@ func (b *Bucket) reported(l Limit, n, units int64) Others {
 	return o
 }
 
-// usedWhenAsked returns what is used at n, with all that has left the window since the upstream was
-// asked.
+// usedWhenAsked returns the units used at n, with those that have left the window since the call
+// was charged.
 func (b *Bucket) usedWhenAsked(l Learn, n int64) int64 {
 	at, w := l.Asked(n), l.Limit.Window
 	switch {

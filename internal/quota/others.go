@@ -3,8 +3,7 @@ package quota
 import "slices"
 
 // Others is what other programs used in one window of a bucket, as the upstream reported it. It
-// counts in that window alone, as an entry stamped At would: what a response says of one limit says
-// nothing of another.
+// counts in that window alone, as an entry stamped At would, because a response reports one limit.
 type Others struct {
 	Window string `json:"window"` // as Window.String writes it
 	At     int64  `json:"at"`     // Unix µs
@@ -13,7 +12,7 @@ type Others struct {
 	Level int64 `json:"level,omitempty"`
 }
 
-// OthersIn picks what others used in a window; it has no units where nothing was reported.
+// OthersIn returns the element for a window, or one without units.
 func OthersIn(w Window, all []Others) (o Others) {
 	if len(all) == 0 {
 		return o
@@ -24,14 +23,14 @@ func OthersIn(w Window, all []Others) (o Others) {
 	return o
 }
 
-// Replace returns all with o in the place of what was known of its window.
+// Replace returns all with o in the place of the element for the same window.
 func (o Others) Replace(all []Others) []Others {
 	all = slices.DeleteFunc(slices.Clone(all),
 		func(old Others) bool { return old.Window == o.Window })
 	return append(all, o)
 }
 
-// levelAt returns the level at n by what was reported and what was charged since.
+// levelAt returns the level at n that follows from the report and the units charged since.
 func (o Others) levelAt(r Rate, charged, n int64) int64 {
 	const most = Never
 	_, den := r.Terms()

@@ -24,16 +24,16 @@ type Pace struct {
 	Slack int64
 }
 
-// Expiring is the units that one reservation still sets aside, until it expires in Unix µs.
+// Expiring is what one reservation still sets aside.
 type Expiring struct {
 	Units     int64
-	ExpiresAt int64
+	ExpiresAt int64 // Unix µs
 }
 
 // PaceName is the name of a limit that is a pace.
 const PaceName = "pace"
 
-// Check reports a curve that is none.
+// Check reports an invalid curve or slack.
 func (p Pace) Check() error {
 	var sum int64
 	for _, w := range p.Curve {
@@ -53,15 +53,14 @@ func (p Pace) Check() error {
 	return nil
 }
 
-// Line is how many of units, which is what the whole day may have, may be used by now, in the
-// calendar window w.
+// Line returns how many of the day's units may be used by now, in the calendar window w.
 func (p Pace) Line(units int64, w Window, now time.Time) int64 {
 	start, end := w.Bounds(now)
 	part, whole := p.weight(w, start, now), p.weight(w, start, end)
 	return min(units, p.Slack+int64(float64(units)*part/whole))
 }
 
-// When is the first second of the window that holds now, not before now, at which the line has
+// When returns the first second of the window that holds now, not before now, at which the line has
 // reached used units; the window's end when it does not.
 func (p Pace) When(units, used int64, w Window, now time.Time) time.Time {
 	start, end := w.Bounds(now)
@@ -76,10 +75,10 @@ func (p Pace) When(units, used int64, w Window, now time.Time) time.Time {
 	return at
 }
 
-// PacedAt is the first second, not before from, at which units more stay behind the line of l,
-// which has a Pace, if nobody charges meanwhile and holds lapse as they expire; used is of the
-// window that holds now. A zero from is now. The end of a day is the answer where no day's line
-// will ever be high enough.
+// PacedAt returns the first second, not before from, at which units more stay behind the line of l,
+// which has a Pace, if no caller charges meanwhile and holds lapse as they expire. used counts in
+// the window that contains now. A zero from means now. If no day's line is ever high enough, the
+// result is the end of a day.
 func (l Limit) PacedAt(used int64, holds []Expiring, units int64, now, from time.Time) time.Time {
 	if from.Before(now) {
 		from = now
@@ -112,7 +111,7 @@ func (l Limit) PacedAt(used int64, holds []Expiring, units int64, now, from time
 	}
 }
 
-// weight is the area below the curve between two moments of one day.
+// weight returns the area below the curve between two moments of one day.
 func (p Pace) weight(w Window, from, to time.Time) float64 {
 	if len(p.Curve) == 0 {
 		return to.Sub(from).Seconds()

@@ -31,8 +31,8 @@ const Retention = 72 * time.Hour
 // round.
 const MaxUnits = 1_000_000_000_000
 
-// MaxTotal is the highest running total of a bucket: the largest whole number that a double tells
-// from its neighbours.
+// MaxTotal is the highest running total of a bucket: the largest whole number that a double can
+// distinguish from its neighbours.
 const MaxTotal = 1<<53 - 1
 
 // Cost is what one call takes from one bucket.
@@ -94,7 +94,7 @@ func (l Limit) Name() string {
 	return ShownBucket(l.Bucket) + " " + l.Window.String()
 }
 
-// Cap is how many units a charge may bring the window up to.
+// Cap returns how many units a charge may bring the window up to.
 func (l Limit) Cap(manual bool) int64 {
 	if manual {
 		return l.Units
@@ -102,8 +102,8 @@ func (l Limit) Cap(manual bool) int64 {
 	return max(0, l.Units-l.Headroom)
 }
 
-// CapAt is how many units a charge at now may bring the window up to. Draws, of units that were set
-// aside, have the whole limit.
+// CapAt returns how many units a charge at now may bring the window up to. Draws take units that
+// were set aside, and have the whole limit.
 func (l Limit) CapAt(now time.Time, manual, draws bool) int64 {
 	switch {
 	case l.Pace != nil && (manual || draws):
@@ -114,8 +114,8 @@ func (l Limit) CapAt(now time.Time, manual, draws bool) int64 {
 	return l.Cap(manual || draws)
 }
 
-// Reach is how far back entries matter to the limit: the length of its window, or how long a full
-// bucket takes to be restored.
+// Reach returns how far back entries matter to the limit: the length of its window, or the time in
+// which a full bucket is restored.
 func (l Limit) Reach() time.Duration {
 	if !l.Window.IsRestoring() {
 		return l.Window.Longest()
@@ -124,8 +124,8 @@ func (l Limit) Reach() time.Duration {
 	return time.Duration(min(MaxWindow.Microseconds(), l.Units*den/num+1)) * time.Microsecond
 }
 
-// Since is the time after which entries count at now, where reset is the last end of an anchored
-// window that is known (zero for none). Of a restoring window these are all that may count.
+// Since returns the time after which entries count at now. reset is the last known end of an
+// anchored window, zero for none. In a restoring window, no earlier entry can count.
 func (l Limit) Since(now, reset time.Time) time.Time {
 	if l.Window.IsRestoring() {
 		return now.Add(-l.Reach())
@@ -137,12 +137,13 @@ func (l Limit) Since(now, reset time.Time) time.Time {
 	return stampTime(l.Window.after(now.UnixMicro(), end))
 }
 
-// Enforced are the limits that deny.
+// Enforced returns the limits that deny.
 func Enforced(limits []Limit) []Limit {
 	return slices.DeleteFunc(slices.Clone(limits), func(l Limit) bool { return l.Observe })
 }
 
-// InMode is limits for one decision: where all of it is only observed, none is by itself.
+// InMode returns the limits for one decision. In observe mode all of them deny, because the
+// decision as a whole is only observed.
 func InMode(limits []Limit, observe bool) []Limit {
 	if !observe {
 		return limits
@@ -171,8 +172,8 @@ func (l Limit) Check() error {
 	return nil
 }
 
-// RetentionFor is how long entries must be kept to decide on limits: Retention, or a day more than
-// the farthest reach.
+// RetentionFor returns how long entries must be kept to decide on limits: Retention, or a day more
+// than the farthest reach.
 func RetentionFor(limits []Limit) time.Duration {
 	keep := Retention
 	for _, l := range limits {

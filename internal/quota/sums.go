@@ -45,8 +45,8 @@ func AddUp(entries []Entry) []Sum {
 	return sums
 }
 
-// Tally adds up what is given to it by grains and by lines of labels. Times are Unix µs.
-type Tally struct{ grains []grain } // in order
+// Tally adds up entries by grains and by lines of labels. Times are Unix µs.
+type Tally struct{ grains []grain } // by time
 
 // grain is what was spent in one grain.
 type grain struct {
@@ -107,7 +107,7 @@ func (g *grain) merge() {
 	g.spent, g.merged = kept, len(kept)
 }
 
-// DropZero forgets the sums of nothing, which are left where all that was added was taken out.
+// DropZero removes sums of 0, which remain where every entry was removed.
 func (t *Tally) DropZero() {
 	for i := range t.grains {
 		g := &t.grains[i]
@@ -118,7 +118,7 @@ func (t *Tally) DropZero() {
 	t.grains = slices.DeleteFunc(t.grains, func(g grain) bool { return g.merged == 0 })
 }
 
-// Each calls do for what was added up, in order.
+// Each calls do for each sum, in order.
 func (t *Tally) Each(do func(at int64, labels string, units, charges int64)) {
 	for i := range t.grains {
 		g := &t.grains[i]
@@ -129,7 +129,7 @@ func (t *Tally) Each(do func(at int64, labels string, units, charges int64)) {
 	}
 }
 
-// Sums returns what was added up. It fails when a line of labels cannot be read.
+// Sums returns the sums in order. It fails when a line of labels cannot be read.
 func (t *Tally) Sums() (sums []Sum, err error) {
 	parsed := make(map[string]Labels)
 	t.Each(func(at int64, line string, units, charges int64) {
@@ -141,8 +141,7 @@ func (t *Tally) Sums() (sums []Sum, err error) {
 	return sums, err
 }
 
-// Differs finds, for a check, where the sums that a ledger keeps are others than those of its
-// entries.
+// Differs returns a finding if the sums that a store keeps are not those of its entries.
 func (t *Tally) Differs(kept Tally) (found Findings) {
 	t.DropZero()
 	kept.DropZero()

@@ -17,7 +17,7 @@ type ask struct {
 	tooLow   int64 // units by which the bounded estimate of a hold may be too low
 }
 
-// asks are the requests of one decision.
+// asks returns the requests of one decision, one for each bucket.
 func (a *Account) asks(costs []Cost, limits []Limit) []ask {
 	asks := make([]ask, len(costs))
 	for i, b := range a.Buckets {
@@ -42,9 +42,9 @@ func (v *verdict) later(at int64, limit string) {
 	}
 }
 
-// judge returns the verdict of the limits that deny, or of those that are only observed. On a tie,
-// the first in the order asked for is named, the suspension of a bucket before its limits. A pace
-// is named only where nothing else denies; the Budget knows when its line is high enough.
+// judge returns the verdict of the limits that deny, or of those that are only observed. On a tie
+// it names the first in the order of the request, the suspension of a bucket before its limits. It
+// names a pace only where nothing else denies; the Budget computes when the line is high enough.
 func (a *Account) judge(asks []ask, observed bool) verdict {
 	v, paced := verdict{at: a.n}, false
 	for {
@@ -123,7 +123,7 @@ func (a *Account) reachable(n int64) (clock, at int64) {
 	return n, n
 }
 
-// decision is the answer, of which an allowed one is yet to be written.
+// decision returns the answer. The caller writes the change of an allowed one.
 func (a *Account) decision(asks []ask, observe bool) Decision {
 	v := a.judge(asks, false)
 	if v.limit == "" {

@@ -12,11 +12,11 @@ import (
 //
 //   - A sliding window of length w at time n holds the entries stamped after n−w.
 //   - A calendar window holds those stamped since its start.
-//   - An anchored one is fixed by the upstream, which tells when it ends. It slides, and never
-//     holds what was stamped before the last end that is known.
-//   - A restoring one is a bucket that regains units all the time, until it is full: what is used
-//     is the level of a leaky bucket.
-//   - A concurrent one holds no entry: only what is reserved counts.
+//   - An anchored one is fixed by the upstream, which reports when it ends. It slides, and never
+//     holds an entry stamped before the last known end.
+//   - A restoring one regains units all the time, until it is full: the used units are the level
+//     of a leaky bucket.
+//   - A concurrent one holds no entry: only reserved units count.
 type Window struct {
 	Length     time.Duration  // of a sliding or an anchored window
 	Calendar   string         // "minute", "hour", "day", "week" or "month"; "" for the others
@@ -37,7 +37,7 @@ type Rate struct {
 	Per   time.Duration
 }
 
-// LevelAfter is the level after some µs in which nothing was charged.
+// LevelAfter returns the level after some µs in which nothing was charged.
 func (r Rate) LevelAfter(level, micros int64) int64 {
 	num, _ := r.Terms()
 	if micros > level/num {
@@ -63,7 +63,7 @@ func (w Window) NextReset(known, reported, now int64) int64 {
 	return reported
 }
 
-// Restored is how many units come back in some µs, rounded up, and at most MaxUnits.
+// Restored returns how many units come back in some µs, rounded up, and at most MaxUnits.
 func (r Rate) Restored(micros int64) int64 {
 	num, den := r.Terms()
 	if micros > (MaxTotal-den)/num {
@@ -72,7 +72,7 @@ func (r Rate) Restored(micros int64) int64 {
 	return min(MaxUnits, (max(0, micros)*num+den-1)/den)
 }
 
-// Terms are the rate in lowest terms: num units in den µs.
+// Terms returns the rate in lowest terms: num units in den µs.
 func (r Rate) Terms() (num, den int64) {
 	num, den = r.Units, r.Per.Microseconds()
 	a, b := num, den
@@ -152,13 +152,13 @@ func parseRate(text string) (r Rate, err error) {
 // IsCalendar reports whether the window follows the calendar.
 func (w Window) IsCalendar() bool { return w.Calendar != "" }
 
-// IsSliding reports whether the window holds the last Length, whatever the upstream says.
+// IsSliding reports whether the window holds the last Length, whatever the upstream reports.
 func (w Window) IsSliding() bool { return w.Length > 0 && !w.Anchored }
 
 // IsRestoring reports whether the window is a bucket that regains units.
 func (w Window) IsRestoring() bool { return w.Restore.Units > 0 }
 
-// String is the window as the configuration writes it, followed by the zone of a calendar window.
+// String returns the window as in the configuration, followed by the zone of a calendar window.
 func (w Window) String() string {
 	if w.IsCalendar() {
 		return w.Calendar + " " + w.Zone.String()
@@ -166,7 +166,7 @@ func (w Window) String() string {
 	return w.Text()
 }
 
-// Text is the window without its zone: "24h", "day", "anchored 1h".
+// Text returns the window without its zone: "24h", "day", "anchored 1h".
 func (w Window) Text() string {
 	switch {
 	case w.IsCalendar():
@@ -181,7 +181,7 @@ func (w Window) Text() string {
 	return shortDuration(w.Length)
 }
 
-// ZoneName is the IANA name of a calendar window's zone, "" for a sliding window.
+// ZoneName returns the IANA name of a calendar window's zone, "" for a sliding window.
 func (w Window) ZoneName() string {
 	if w.IsCalendar() {
 		return w.Zone.String()
@@ -220,8 +220,8 @@ func (w Window) departs(t, reset int64) int64 {
 	return t + length
 }
 
-// Longest is an upper bound of the window's length; a local day can have 25 hours, and a little
-// more in history. Of a restoring window it says nothing: see Limit.Reach.
+// Longest returns an upper bound of the window's length. A local day can have 25 hours, and had a
+// little more in history. For a restoring window it is 0: see Limit.Reach.
 func (w Window) Longest() time.Duration {
 	const day, shift = 24 * time.Hour, 3 * time.Hour
 	switch w.Calendar {
@@ -271,7 +271,7 @@ func (w Window) Bounds(now time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// roundOf is the hour or the minute of the local clock.
+// roundOf returns the hour or the minute of the local clock.
 func roundOf(local time.Time, length time.Duration) (start, end time.Time) {
 	offset := offsetOf(local)
 	into := into(local, length)
@@ -285,7 +285,7 @@ func roundOf(local time.Time, length time.Duration) (start, end time.Time) {
 	return start, end
 }
 
-// into is how long the hour or the minute of the local clock has lasted.
+// into returns how long the hour or the minute of the local clock has lasted.
 func into(local time.Time, length time.Duration) time.Duration {
 	seconds := (local.Unix() + int64(offsetOf(local))) % int64(length/time.Second)
 	return time.Duration(seconds)*time.Second + time.Duration(local.Nanosecond())
@@ -296,10 +296,10 @@ func offsetOf(t time.Time) int {
 	return offset
 }
 
-// dayStart is the second at which the local date in zone becomes y-m-d or later. time.Date is not
-// enough: where a clock change skips midnight it may answer with the hour before, and of a day that
-// was skipped with another. Nor is ZoneBounds: on the last day of a leap year it can end before the
-// moment it was asked about.
+// dayStart returns the second at which the local date in zone becomes y-m-d or later. time.Date is
+// not enough: where a clock change skips midnight it may return the hour before, and for a skipped
+// day another day. Nor is ZoneBounds: on the last day of a leap year its end can be before the time
+// that was passed.
 func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	midnight := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	want := civil(midnight)
@@ -311,8 +311,8 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	return firstSecond(lo, hi, func(t time.Time) bool { return civil(t) >= want })
 }
 
-// firstSecond is the full second after lo, and not after hi, from which is holds. It does not hold
-// at lo and does at hi.
+// firstSecond returns the full second after lo, and not after hi, from which on is returns true. It
+// returns false at lo and true at hi.
 func firstSecond(lo, hi time.Time, is func(time.Time) bool) time.Time {
 	from, to := lo.Unix(), hi.Unix()
 	for to-from > 1 {
