@@ -49,6 +49,14 @@ type credential struct {
 	AdminKey        *keyShown           `json:"admin_key,omitempty"`
 	Account         *accountShown       `json:"service_account,omitempty"`
 	Project         string              `json:"project,omitempty"`
+	Allow           []allowShown        `json:"allow,omitempty"`
+}
+
+type allowShown struct {
+	Label   string           `json:"label"`
+	Methods []string         `json:"methods,omitempty"`
+	Models  []string         `json:"models,omitempty"`
+	Most    map[string]int64 `json:"most,omitempty"`
 }
 
 // accountShown says where the key of a service account is; never what it is.
@@ -249,6 +257,10 @@ func newInForce(cfg *config.Config) inForce {
 		}
 		for _, l := range c.Limits {
 			shown.Limits = append(shown.Limits, newLimitShown(l))
+		}
+		for _, of := range c.Allow {
+			shown.Allow = append(shown.Allow,
+				allowShown{of.Label + "=" + of.Value, of.Methods, of.Models, of.Most})
 		}
 		for _, l := range c.PerLabel {
 			limit := newLimitShown(l.Limit)

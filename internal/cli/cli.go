@@ -50,6 +50,7 @@ func answers() []answer {
 			"it has expired or is settled; quotactl reservations lists what is set aside"},
 		{quota.ErrKeyReused, ExitUsage, "a key belongs to one charge: use another key"},
 		{quota.ErrSpanShort, ExitUsage, "quotactl log shows what was charged"},
+		{quota.ErrNotAllowed, ExitUsage, "see allow: in quota.yaml"},
 		{quota.ErrMalformed, ExitUsage, ""},
 		{quota.ErrUnreachable, ExitUnavailable,
 			"no call is allowed without the ledger; quotactl doctor looks at its server"},

@@ -46,6 +46,7 @@ type Credential struct {
 	Project  string        // "" for that of the account, or none
 	Limits   []quota.Limit // at least one
 	PerLabel []quota.LabelLimit
+	Allow    []quota.LabelAllowance
 	Observe  bool     // mode: observe
 	Open     []string // methods that pass when the ledger cannot be reached
 	AtMost   int64    // units of each bucket that a host may spend so; 0 for no bound
@@ -69,7 +70,7 @@ func (c Credential) Budget(l quota.BudgetLedger, table *costs.Table, log *slog.L
 		}
 	}
 	b := &quota.Budget{
-		Ledger: l, Credential: c.Name, Limits: c.Limits, PerLabel: c.PerLabel, Paces: c.Pace.lines(c.Limits),
+		Ledger: l, Credential: c.Name, Limits: c.Limits, PerLabel: c.PerLabel, Allow: c.Allow, Paces: c.Pace.lines(c.Limits),
 		Prices: prices, Unlimited: table.Unlimited(), Observe: c.Observe,
 		Open: c.Open, AtMost: c.AtMost, Log: log,
 	}

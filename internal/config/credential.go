@@ -45,6 +45,9 @@ func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 			c.Limits = append(c.Limits, limit.Limit)
 		}
 	}
+	for i, allow := range f.Allow {
+		c.Allow = append(c.Allow, r.allowance(allow, table, at.Key("allow").Item(i)))
+	}
 	for i, method := range c.Open {
 		if table == nil || r.file.Full() {
 			break
@@ -116,6 +119,22 @@ func checkPerLabel(l quota.LabelLimit, at grammar.Place) {
 			at.Key("parts").Add("%s: %v", words.Clip(value), flaw)
 		}
 	}
+}
+
+// allowance checks what calls with a value of a label may do.
+func (r *reader) allowance(f fileAllowance, table *costs.Table, at grammar.Place) quota.LabelAllowance {
+	a := quota.LabelAllowance{Allowance: quota.Allowance{Methods: f.Methods, Models: f.Models, Most: f.Most}}
+	a.Label, a.Value, _ = strings.Cut(f.Label, "=")
+	if err := (quota.Labels{a.Label: a.Value}).Check(); err != nil && f.Label != "" {
+		at.Key("label").Add("%v", err)
+	}
+	if err := a.CheckPatterns(); err != nil {
+		at.Add("%v", err)
+	}
+	for _, bucket := range slices.Sorted(maps.Keys(f.Most)) {
+		r.bucket(bucket, table, at.Key("most"))
+	}
+	return a
 }
 
 // PartsAboveWhole returns a sentence for each part that can never be used up, because the limit for

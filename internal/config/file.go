@@ -45,7 +45,14 @@ type fileCredential struct {
 		Open   []string
 		AtMost int64 `yaml:"at_most"`
 	} `yaml:"when_unreachable"`
-	Pace *Pace
+	Pace  *Pace
+	Allow []fileAllowance
+}
+
+type fileAllowance struct {
+	Label           string
+	Methods, Models []string
+	Most            map[string]int64
 }
 
 type fileLimit struct {

@@ -30,6 +30,12 @@ func (q *Quote) priced(facts []string) string {
 	return name
 }
 
+// Model returns the model that the request names, "" if its price does not depend on one.
+func (q Quote) Model() string {
+	model, _ := q.env[modelFact].(string)
+	return model
+}
+
 // part returns the bucket, or the part of it that the request is charged to.
 func (q *Quote) part(bucket string) string {
 	b := q.table.bucketNamed(bucket)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"quotabudget/internal/quota"
@@ -25,6 +26,7 @@ type TokenHolder struct {
 	Scopes  []string     // ScopeCharge, ScopeRead and ScopeAdmin; none where the line names none
 	Buckets []string     // the only buckets that the caller may charge; none for all
 	Labels  quota.Labels // of every charge of the caller
+	Allow   quota.Allowance
 
 	sum [sha256.Size]byte // hash of the token
 }
@@ -70,11 +72,12 @@ const minToken = 16
 const TokenAdvice = "a line has a name and a token: openssl rand -hex 24 makes one"
 
 var errLine = errors.New("write a name and a token, separated by a space, then manual for people, " +
-	"scopes (charge, read, admin), bucket=NAME and label=NAME=VALUE")
+	"scopes (charge, read, admin), bucket=NAME, label=NAME=VALUE, method=PATTERN, " +
+	"model=PATTERN and most=BUCKET=UNITS")
 
 // ParseTokens reads the names and tokens of callers, a line for each: name, space, token, and words
-// about the caller (see TokenHolder): manual, scopes, bucket=NAME, label=NAME=VALUE. It skips empty
-// lines and comments (#). A file whose callers are named has a name in every line; otherwise a line
+// about the caller (see TokenHolder): manual, scopes, bucket=NAME, label=NAME=VALUE,
+// method=PATTERN, model=PATTERN, most=BUCKET=UNITS. It skips empty lines and comments (#). A file whose callers are named has a name in every line; otherwise a line
 // may have a token alone. It reports every problem by file and line, and repeats no token.
 func ParseTokens(file, text string, named bool) (*Tokens, error) {
 	var callers Tokens
@@ -157,6 +160,27 @@ func (h *TokenHolder) set(word string) error {
 		if value == "" || h.Labels.Check() != nil {
 			return errors.New("label= needs NAME=VALUE, such as label=team=ci")
 		}
+		return nil
+	case "method", "model":
+		list := &h.Allow.Methods
+		if key == "model" {
+			list = &h.Allow.Models
+		}
+		*list = append(*list, value)
+		if h.Allow.CheckPatterns() != nil {
+			return fmt.Errorf("%s= needs a pattern, such as openai.chat.* or gpt-5-mini*", key)
+		}
+		return nil
+	case "most":
+		bucket, text, _ := strings.Cut(value, "=")
+		units, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || units < 0 || quota.CheckBucket(bucket) != nil {
+			return errors.New("most= needs BUCKET=UNITS, such as most=money=200000")
+		}
+		if h.Allow.Most == nil {
+			h.Allow.Most = map[string]int64{}
+		}
+		h.Allow.Most[bucket] = units
 		return nil
 	default:
 		return errLine

@@ -41,6 +41,7 @@ func (e *exchange) price() (err error) {
 		e.call.Costs = e.quote.Held()
 		e.free = len(e.call.Costs) == 0
 	}
+	e.call.Model = e.quote.Model()
 	if e.quote.Priced != "" {
 		e.call.Labels = e.call.Labels.With(quota.Labels{quota.LabelPriced: e.quote.Priced})
 	}

@@ -289,6 +289,7 @@ var gateErrors = []struct {
 		"cost exceeds the limit", ": ask for less, of a model by max_tokens"},
 	{meter.ErrBodyTooLarge, http.StatusRequestEntityTooLarge, "bodyTooLarge",
 		"request is too large", ""},
+	{quota.ErrNotAllowed, http.StatusForbidden, "callerNotAllowed", "caller is not allowed", ""},
 	{quota.ErrUnpriced, http.StatusNotFound, "unpriced", "method has no price",
 		": quotactl costs lists the methods with their paths"},
 	{quota.ErrNoBucket, http.StatusNotFound, "noBucket", "bucket has no limit", ""},

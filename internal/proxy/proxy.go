@@ -65,8 +65,8 @@ func (x *exchange) forward() error {
 	p := x.proxy
 	ctx, stop := x.watch(x.r.Context())
 	defer stop()
-	call := quota.Call{Manual: x.caller.Manual, Labels: x.caller.LabelsOf().WithTrace(
-		x.r.Header.Get("Traceparent"))}
+	labels := x.caller.LabelsOf().WithTrace(x.r.Header.Get("Traceparent"))
+	call := quota.Call{Manual: x.caller.Manual, Labels: labels, Allow: x.caller.Allow}
 	id := x.method.ID
 	x.tally.Booked = func(units map[string]int64) { p.Metrics.booked(id, units) }
 	ctx = meter.WithCall(meter.WithTally(ctx, &x.tally), call)

@@ -39,7 +39,8 @@ type Budget struct {
 	Ledger     BudgetLedger
 	Credential string
 	Limits     []Limit
-	PerLabel   []LabelLimit      // besides Limits
+	PerLabel   []LabelLimit // besides Limits
+	Allow      []LabelAllowance
 	Paces      []Limit           // each with a Pace; they hold for scheduled charges besides Limits
 	Prices     map[string][]Cost // of one call of each method
 	Observe    bool              // record what would have been denied and let it pass
@@ -65,7 +66,9 @@ type Call struct {
 	DryRun      bool   // decide, but charge nothing
 	Again       bool   // a denial is not counted: the caller waits, and an earlier one was
 	Labels      Labels
-	Reservation string // draw on it
+	Model       string    // that the request names; the label model otherwise
+	Allow       Allowance `json:"-"` // of the caller's token
+	Reservation string    // draw on it
 }
 
 // Charge takes what the call costs. A denial is an answer; errors are those of Ledger.Charge, and
@@ -104,6 +107,9 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 		return Charge{}, Decision{}, err
 	}
 	labels := b.labelsOf(call).With(heldLabels(call.Reservation))
+	if err := b.allowed(call, costs, labels); err != nil {
+		return Charge{}, Decision{}, err
+	}
 	costs, limits := b.spread(costs, labels)
 	paces := b.pacesOn(call, costs)
 	c := Charge{
@@ -247,6 +253,9 @@ func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
 		return c, d, err
 	}
 	labels := b.labelsOf(r.Call)
+	if err := b.allowed(r.Call, costs, labels); err != nil {
+		return c, d, err
+	}
 	costs, limits := b.spread(costs, labels)
 	paces := b.pacesOn(r.Call, costs)
 	c = Charge{ID: NewID(time.Now()), Credential: b.Credential, Key: r.Key, Costs: costs,

@@ -17,6 +17,7 @@ var (
 	ErrNoJournal        = errors.New("there is no folder for the journal: set QUOTA_STATE_DIR")
 	ErrNotSent          = errors.New("not sent")            // refused by the gate
 	ErrUnpriced         = errors.New("method has no price") // refused, never guessed
+	ErrNotAllowed       = errors.New("not allowed")         // see Allowance
 	ErrNoBucket         = errors.New("bucket has no limit") // unknown to the credential
 	ErrNoReservation    = errors.New("no such reservation") // or no longer
 	ErrReservationShort = errors.New("reservation holds fewer units")

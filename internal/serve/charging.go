@@ -169,7 +169,7 @@ func (s *Server) budgetFor(ctx context.Context, in CostInput, key string) (
 				strings.Join(b.Buckets(), ", ")))
 		}
 	}
-	call.Labels = labelled(ctx, call.Labels)
+	call.Labels, call.Allow = labelled(ctx, call.Labels), caller.Allow
 	return b, call, nil
 }
 
@@ -248,6 +248,7 @@ func (s *Server) refused(ctx context.Context, err error) error {
 		err    error
 		status int
 	}{
+		{quota.ErrNotAllowed, http.StatusForbidden},
 		{quota.ErrUnpriced, http.StatusNotFound},
 		{quota.ErrNoBucket, http.StatusNotFound},
 		{quota.ErrNoReservation, http.StatusNotFound},

@@ -1,0 +1,82 @@
+package quota
+
+import (
+	"fmt"
+	"path"
+	"slices"
+)
+
+// Allowance is what a caller may charge and hold. The zero Allowance allows everything. Patterns
+// are those of path.Match.
+type Allowance struct {
+	Methods []string         // patterns of methods; none for all, and for calls without a method
+	Models  []string         // patterns of models; none for all
+	Most    map[string]int64 // units that one call can take of a bucket, or of a part of one
+}
+
+// LabelAllowance is the Allowance of calls with a value of a label.
+type LabelAllowance struct {
+	Label, Value string
+	Allowance
+}
+
+// LabelModel is the label that names a call's model, where no request does.
+const LabelModel = "model"
+
+// Check reports what a call that takes costs is not allowed. Errors: ErrNotAllowed.
+func (a Allowance) Check(method, model string, costs []Cost) error {
+	matches := func(name string) func(string) bool {
+		return func(pattern string) bool { ok, err := path.Match(pattern, name); return ok && err == nil }
+	}
+	switch {
+	case len(a.Methods) > 0 && !slices.ContainsFunc(a.Methods, matches(method)):
+		if method == "" {
+			method = "a charge without a method"
+		}
+		return fmt.Errorf("%w: %s", ErrNotAllowed, method)
+	case len(a.Models) > 0 && model != "" && !slices.ContainsFunc(a.Models, matches(model)):
+		return fmt.Errorf("%w: model %s", ErrNotAllowed, model)
+	}
+	for _, c := range costs {
+		most, ok := a.Most[c.Bucket]
+		if !ok {
+			most, ok = a.Most[WholeOf(c.Bucket)]
+		}
+		if units := max(c.Units, c.Most); ok && units > most {
+			return fmt.Errorf("%w: %d units of %s in one call, and at most %d are", ErrNotAllowed,
+				units, c.Bucket, most)
+		}
+	}
+	return nil
+}
+
+// CheckPatterns reports a pattern that cannot be read.
+func (a Allowance) CheckPatterns() error {
+	for _, pattern := range slices.Concat(a.Methods, a.Models) {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return malformed("%q is not a pattern such as openai.chat.*", pattern)
+		}
+	}
+	return nil
+}
+
+// allowed reports what the token or the labels of the call do not allow. What is drawn was allowed
+// when it was held.
+func (b *Budget) allowed(call Call, costs []Cost, labels Labels) error {
+	if call.Reservation != "" {
+		return nil
+	}
+	model := call.Model
+	if model == "" {
+		model = labels[LabelModel]
+	}
+	for _, of := range b.Allow {
+		if labels[of.Label] != of.Value {
+			continue
+		}
+		if err := of.Check(call.Method, model, costs); err != nil {
+			return fmt.Errorf("%s=%s: %w", of.Label, of.Value, err)
+		}
+	}
+	return call.Allow.Check(call.Method, model, costs)
+}
