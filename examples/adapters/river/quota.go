@@ -30,7 +30,8 @@ func (q *quota) Work(ctx context.Context, job *rivertype.JobRow,
 	case errors.As(err, &denied) && denied.Never:
 		return river.JobCancel(err)
 	case errors.As(err, &denied):
-		return river.JobSnooze(max(0, time.Until(denied.RetryAt)))
+		// River keeps milliseconds on SQLite, and rounds them down
+		return river.JobSnooze(max(0, time.Until(denied.RetryAt)) + time.Millisecond)
 	case err != nil:
 		return err // the ledger is away: River tries again
 	}
