@@ -141,6 +141,12 @@ func (e *env) sent(want ...string) {
 	}
 }
 
+func (e *env) requests() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.ids)
+}
+
 func answer(status int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
@@ -210,8 +216,8 @@ func TestReceiverFails(t *testing.T) {
 				most = time.Second
 			}
 			e.host().Look(t.Context(), most, true)
-			if len(e.ids) != c.requests || !strings.Contains(e.log.String(), c.log) {
-				t.Fatalf("%d requests, not %d; log:\n%s", len(e.ids), c.requests, &e.log)
+			if e.requests() != c.requests || !strings.Contains(e.log.String(), c.log) {
+				t.Fatalf("%d requests, not %d; log:\n%s", e.requests(), c.requests, &e.log)
 			}
 			if c.log != "" {
 				e.host().Look(t.Context(), look, true)
