@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,8 +17,7 @@ type crowd struct {
 	known   map[string]int // index of a collision by its lanes
 	found   []Collision
 	minute  int64
-	ticking []int32 // lanes of the minute
-	key     []byte
+	ticking []int // lanes of the minute
 }
 
 const minuteLength = int64(time.Minute / time.Microsecond)
@@ -29,7 +28,7 @@ func (c *crowd) add(r Run, days []Day) {
 		c.flush(days)
 		c.minute = minute
 	}
-	c.ticking = append(c.ticking, int32(r.Lane))
+	c.ticking = append(c.ticking, r.Lane)
 }
 
 func (c *crowd) flush(days []Day) {
@@ -49,11 +48,8 @@ func (c *crowd) note(days []Day) {
 		}
 	}
 	slices.Sort(c.ticking)
-	c.key = c.key[:0]
-	for _, lane := range c.ticking {
-		c.key = binary.LittleEndian.AppendUint32(c.key, uint32(lane))
-	}
-	if i, ok := c.known[string(c.key)]; ok {
+	key := fmt.Sprint(c.ticking)
+	if i, ok := c.known[key]; ok {
 		c.found[i].Times++
 		return
 	}
@@ -64,7 +60,7 @@ func (c *crowd) note(days []Day) {
 	for _, lane := range slices.Compact(c.ticking) {
 		n.Lanes = append(n.Lanes, c.lanes[lane].Name())
 	}
-	c.known[string(c.key)] = len(c.found)
+	c.known[key] = len(c.found)
 	c.found = append(c.found, n)
 }
 

@@ -25,8 +25,8 @@ type Page struct {
 }
 
 // Chart reads one page of the chart of the most popular videos. It costs one call of
-// youtube.videos.list per attempt. The error is a *fault.Error (see fault.KindOf), an error of
-// the RoundTripper, or that of ctx.
+// youtube.videos.list per attempt. The error is an *Error (see KindOf), an error of the
+// RoundTripper, or that of ctx.
 func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err error) {
 	err = c.call(ctx, func(ctx context.Context) error {
 		page = Page{}

@@ -23,7 +23,7 @@ type Client struct {
 	Retry   Retry
 	Timeout time.Duration // of one attempt, until its response is read
 	// Guard runs each attempt, or returns an error instead. Such an error is not retried unless
-	// it is a fault.Error. nil runs them all.
+	// it is an Error. nil runs them all.
 	Guard func(ctx context.Context, attempt func() error) error
 
 	service *api.Service
