@@ -4,6 +4,8 @@ go 1.26.0
 
 toolchain go1.26.8
 
+ignore ./interop/node/node_modules
+
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/cenkalti/backoff/v5 v5.0.3
