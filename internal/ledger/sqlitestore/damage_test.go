@@ -233,12 +233,12 @@ func TestManyLapseTogether(t *testing.T) {
 // before it is done leaves the bucket denied, and the next completes it.
 func TestRepairInSteps(t *testing.T) {
 	l, _ := clocked(t)
-	const entries, limit = 25_000, 30_000
+	const entries, limit = 12_000, 15_000
 	mustCharge(t, l, 1, day(limit))
 	exec(t, l, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d)
 		INSERT INTO entries (credential, bucket, at, id, units, total, labels)
 		SELECT credential, bucket, at + i, id || i, 1, 7 + i, labels FROM entries, n`, entries-1))
-	exec(t, l, `CREATE TRIGGER stop BEFORE INSERT ON entries WHEN NEW.total = 15000
+	exec(t, l, `CREATE TRIGGER stop BEFORE INSERT ON entries WHEN NEW.total = 11500
 		BEGIN SELECT raise(ABORT, 'stopped'); END`)
 	if _, err := l.Check(t.Context(), "key1", "default", true); err == nil {
 		t.Error("the repair was not stopped")

@@ -1,0 +1,145 @@
+package redisstore_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+)
+
+// TestTouchedEntries: no script and no command reads or writes more than 10,000 entries, fields or
+// members, with 50,000 entries and 5,000 holds in a bucket.
+func TestTouchedEntries(t *testing.T) {
+	t.Parallel()
+	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+	limits := []quota.Limit{{Bucket: "default", Units: 1_000_000, Window: quota.Sliding(24 * time.Hour)}}
+	charge := func(units int64) (quota.Charge, quota.Decision) {
+		c := one("k", units)
+		c.Limits = limits
+		d, err := l.Charge(t.Context(), c)
+		if err != nil {
+			t.Error(err)
+		}
+		return c, d
+	}
+	charge(1)
+	now := time.Now().UnixMicro()
+	pipe := l.client.Pipeline()
+	for i := range int64(50_000) {
+		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: float64(now + 1 + i),
+			Member: fmt.Sprintf("%d:1:e%d:method=m", 2+i, i)})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reserve := func(id string) {
+		r := reserveOf("default."+id, 1, time.Hour)
+		r.Limits, r.Lapse = limits, quota.LapseCharge
+		setAside(t, l, r)
+	}
+	var all sync.WaitGroup
+	for caller := range 50 {
+		all.Go(func() {
+			for i := range 100 {
+				reserve(fmt.Sprintf("r%d-%d", caller, i))
+			}
+		})
+	}
+	all.Wait()
+	monitor, err := net.Dial("tcp", l.client.(*redis.Client).Options().Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer monitor.Close()
+	lines := bufio.NewReader(monitor)
+	fmt.Fprint(monitor, "MONITOR\r\n")
+	if ok, err := lines.ReadString('\n'); err != nil || ok != "+OK\r\n" {
+		t.Fatal(ok, err)
+	}
+	l = openEnv(t, "redis://"+l.client.(*redis.Client).Options().Addr) // has read nothing before
+	c, d := charge(1)
+	charge(999_999)
+	reserve("last")
+	_, err = l.Settle(t.Context(), settleOf("default.last", 1))
+	_, err2 := l.Extend(t.Context(), extendOf("default.r1-1"))
+	_, err3 := l.Usage(t.Context(), "k", limits)
+	_, err4 := l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"})
+	_, err5 := l.Adjust(t.Context(), adjustOf("k", 20))
+	for _, err := range []error{l.Cancel(t.Context(), c, d), err, err2, err3, err4, err5} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	check(t, l, false)
+	must(t, l.client.Echo(t.Context(), "end"))
+	script, touched, largest := "", 0, 0
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := word.FindAllString(line, -1)
+		for i := range words {
+			words[i] = strings.ToUpper(strings.Trim(words[i], `"`))
+		}
+		switch {
+		case len(words) == 0:
+			continue
+		case words[0] == "ECHO" && words[1] == "END":
+			if largest < 5000 { // the holds were read
+				t.Errorf("at most %d were touched", largest)
+			}
+			return
+		case !strings.Contains(line, " lua]"):
+			script, touched = strings.Join(words[:min(3, len(words))], " "), 0
+		}
+		touched += l.touches(t, words)
+		if largest = max(largest, touched); touched > 10_000 {
+			t.Errorf("%s: %s touches %d", script, words, touched)
+		}
+	}
+}
+
+var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// touches returns how many entries, fields or members a command reads or writes at most.
+func (l *env) touches(t *testing.T, words []string) int {
+	number := func(i int) int {
+		n, err := strconv.Atoi(words[i])
+		if err != nil {
+			t.Errorf("%q", words)
+		}
+		return n
+	}
+	switch words[0] {
+	case "ZRANGE", "ZREVRANGE":
+		if number(3) < 0 {
+			return int(l.client.ZCard(t.Context(), strings.ToLower(words[1])).Val())
+		}
+		return number(3) - number(2) + 1
+	case "ZRANGEBYSCORE", "ZREVRANGEBYSCORE":
+		if i := slices.Index(words, "LIMIT"); i > 0 {
+			return number(i + 2)
+		}
+		from, to := strings.ToLower(words[2]), strings.ToLower(words[3])
+		return int(l.client.ZCount(t.Context(), strings.ToLower(words[1]), from, to).Val())
+	case "HGETALL":
+		return int(l.client.HLen(t.Context(), strings.ToLower(words[1])).Val())
+	case "ZREMRANGEBYSCORE":
+		return quota.MaxRewritten + 1
+	case "EVALSHA", "EVAL":
+		return 0
+	}
+	return len(words) - 2
+}
