@@ -1,81 +1,192 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/limit"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
 
-// ownJobShown is a job without what may be secret: the values of its variables, and what a request
-// carries.
-type ownJobShown struct {
-	Name        string      `json:"name"`
-	Command     []string    `json:"command,omitempty"`
-	URL         string      `json:"url,omitempty"`
-	Elsewhere   string      `json:"elsewhere,omitempty"`
-	Method      string      `json:"method,omitempty"`
-	Success     []int       `json:"success,omitempty"`
-	Schedule    string      `json:"schedule"`
-	Timezone    string      `json:"timezone"`
-	Jitter      string      `json:"jitter"`
-	JitterS     int64       `json:"jitter_seconds"`
-	Timeout     string      `json:"timeout"`
-	TimeoutS    int64       `json:"timeout_seconds"`
-	Cost        []shownCost `json:"cost"`
-	Learned     bool        `json:"learned"`
-	Max         *shownCost  `json:"max,omitempty"`
-	Settle      string      `json:"settle"`
-	Weight      int64       `json:"weight"`
-	Priority    int64       `json:"priority"`
-	Floor       int64       `json:"floor"`
-	Pace        *paceShown  `json:"pace"`
-	Credential  string      `json:"credential"`
-	Environment []string    `json:"environment"`
-	Directory   string      `json:"directory,omitempty"`
-	User        string      `json:"user,omitempty"`
-	Overlap     string      `json:"overlap"`
-	Retry       int         `json:"retry"`
-	CatchUp     bool        `json:"catch_up"`
+// object is a JSON object, as its keys and values by turns.
+type object []any
+
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	to := json.NewEncoder(&out)
+	to.SetEscapeHTML(false)
+	out.WriteByte('{')
+	for i, part := range o {
+		switch {
+		case i%2 == 1:
+			out.WriteByte(':')
+		case i > 0:
+			out.WriteByte(',')
+		}
+		if err := to.Encode(part); err != nil {
+			return nil, err
+		}
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
 }
 
-func newOwnJobs(cfg *config.Config) (shown []ownJobShown) {
-	for _, j := range cfg.Jobs {
-		out := ownJobShown{
-			Name: j.Name, Command: j.Command, URL: withoutQuery(j.Request.URL),
-			Elsewhere: j.Elsewhere,
-			Method:    j.Request.Method, Success: j.Request.Success, Schedule: j.Schedule, Timezone: j.Timezone.String(),
-			Jitter: j.Jitter.String(), JitterS: words.Seconds(j.Jitter),
-			Timeout: j.Timeout.String(), TimeoutS: words.Seconds(j.Timeout),
-			Cost: shownCosts(j.Cost.Costs), Learned: j.Cost.Learned, Settle: j.Settle,
-			Weight: j.Weight, Priority: j.Priority, Floor: j.Floor, Pace: paceOf(cfg, j),
-			Credential: j.Credential, Directory: j.Directory, User: j.User, Overlap: "skip",
-			Environment: append([]string{}, slices.Sorted(maps.Keys(j.Environment))...),
-			Retry:       j.Retry, CatchUp: j.CatchUp,
-		}
-		if j.Max.Units > 0 {
-			out.Max = &shownCost{j.Max.Bucket, j.Max.Units}
-		}
-		if j.Queue {
-			out.Overlap = "queue"
-		}
-		shown = append(shown, out)
+// with adds a key if it has a value.
+func (o object) with(key string, value any, has bool) object {
+	if has {
+		return append(o, key, value)
+	}
+	return o
+}
+
+// duration adds a duration as a text and in seconds.
+func (o object) duration(key string, d time.Duration) object {
+	return append(o, key, d.String(), key+"_seconds", words.Seconds(d))
+}
+
+// shownConfig returns the configuration with the keys of quota.yaml, without secrets.
+func shownConfig(cfg *config.Config) object {
+	o := object{"file", words.OrNull(cfg.File), "environment", list(cfg.Environment),
+		"ledger", config.HidePassword(cfg.Ledger), "catalog", cfg.Catalog,
+		"costs", object{"file", words.OrNull(cfg.CostsFile), "profile", cfg.Costs.ProfileName(),
+			"version", cfg.Costs.Version},
+		"credentials", each(cfg.Credentials, shownCredential), "youtube", cfg.YouTube}
+	o = o.with("upstreams", cfg.Upstreams, len(cfg.Upstreams) > 0)
+	o = append(o, "ingest", shownIngest(cfg))
+	job := func(j config.OwnJob) object { return shownJob(cfg, j) }
+	o = o.with("jobs", each(cfg.Jobs, job), len(cfg.Jobs) > 0)
+	o = o.with("serve", shownServe(cfg.Serve), cfg.Serve.Configured)
+	return o.with("notify", shownNotify(cfg.Notify), cfg.Notify.Set())
+}
+
+// list returns an empty list for nil, which JSON would write as null.
+func list[T any](all []T) []T { return append([]T{}, all...) }
+
+// orEmpty returns an empty map for nil.
+func orEmpty[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		m = map[K]V{}
+	}
+	return m
+}
+
+func each[T any](all []T, show func(T) object) []object {
+	shown := []object{}
+	for _, one := range all {
+		shown = append(shown, show(one))
 	}
 	return shown
 }
 
-// paceOf returns the pace of a job, by default that of its credential.
-func paceOf(cfg *config.Config, j config.OwnJob) *paceShown {
-	if j.Pace != nil || j.Unpaced {
-		return newPace(j.Pace)
+func shownCredential(c config.Credential) object {
+	perLabel := each(c.PerLabel, func(l quota.LabelLimit) object {
+		return append(shownLimit(l.Limit), "per", "label:"+l.Label).
+			with("parts", l.Parts, len(l.Parts) > 0)
+	})
+	o := object{"name", c.Name, "api_key", shownKey(c.APIKey),
+		"limits", append(each(c.Limits, shownLimit), perLabel...),
+		"pace", shownPace(c.Pace), "mode", c.Mode(),
+		"when_unreachable", object{"open", list(c.Open)}.with("at_most", c.AtMost, c.AtMost > 0),
+		"upstream", c.Upstream}
+	o = o.with("admin_key", shownKey(c.AdminKey), c.AdminKey.Placed())
+	account := object{"file", c.Account.File}
+	o = o.with("service_account",
+		account.with("endpoint", c.Account.Endpoint, c.Account.Endpoint != ""), c.Account.File != "")
+	o = o.with("project", c.Project, c.Project != "")
+	return o.with("allow", each(c.Allow, shownAllowed), len(c.Allow) > 0)
+}
+
+func shownAllowed(a quota.LabelAllowance) object {
+	o := object{"label", a.Label + "=" + a.Value}.with("methods", a.Methods, len(a.Methods) > 0)
+	o = o.with("models", a.Models, len(a.Models) > 0)
+	return o.with("most", a.Most, len(a.Most) > 0)
+}
+
+// shownKey says where a key is, and whether there is one; never what it is.
+func shownKey(s config.Secret) object {
+	_, err := s.Key()
+	o := object{}.with("env", s.Env, s.Env != "").with("file", s.File, s.File != "")
+	return append(o, "set", err == nil)
+}
+
+func shownLimit(l quota.Limit) object {
+	mode := report.LimitMode(l)
+	return object{"bucket", l.Bucket, "units", l.Units, "headroom", l.Headroom,
+		"window", l.Window.Text(), "timezone", words.OrNull(l.Window.ZoneName()),
+	}.with("across", "all", l.Across).with("mode", mode, mode != "")
+}
+
+// shownPace returns nil if units may be spent at any time of the day.
+func shownPace(p *config.Pace) any {
+	if p == nil {
+		return nil
 	}
-	cred, _ := cfg.Credential(j.Credential) // the file was checked
-	return newPace(cred.Pace)
+	curve := any("even")
+	if len(p.Curve) > 0 {
+		curve = p.Curve
+	}
+	return object{"curve", curve, "slack", fmt.Sprintf("%d%%", p.Slack)}
+}
+
+func shownIngest(cfg *config.Config) object {
+	in, d := cfg.Ingest, cfg.Daemon
+	o := object{"credential", words.OrNull(in.Credential), "regions", list(in.Regions),
+		"pages", in.Pages, "parallel", in.Parallel, "schedule", in.Schedule,
+		"timezone", in.Timezone.String()}
+	if d.StaggerAuto {
+		o = append(o, "stagger", "auto", "stagger_seconds", nil)
+	} else {
+		o = o.duration("stagger", in.Stagger)
+	}
+	o = append(o.duration("jitter", d.Jitter), "catch_up", d.CatchUp, "weights", orEmpty(d.Weights),
+		"priorities", orEmpty(d.Priorities), "floors", orEmpty(d.Floors),
+		"jobs", each(d.Jobs, func(j config.Job) object {
+			return object{"name", j.Name, "regions", j.Regions, "schedule", j.Schedule,
+				"timezone", j.Timezone.String(), "pages", j.Pages}
+		}))
+	return append(o.duration("lease", d.Lease).duration("grace", d.Grace), "listen", d.Listen)
+}
+
+// shownJob leaves out what may be secret: the values of variables, and what a request carries.
+func shownJob(cfg *config.Config, j config.OwnJob) object {
+	o := object{"name", j.Name}.with("command", j.Command, len(j.Command) > 0)
+	o = o.with("url", withoutQuery(j.Request.URL), j.Request.URL != "")
+	o = o.with("elsewhere", j.Elsewhere, j.Elsewhere != "")
+	o = o.with("method", j.Request.Method, j.Request.Method != "")
+	o = o.with("success", j.Request.Success, len(j.Request.Success) > 0)
+	o = append(o, "schedule", j.Schedule, "timezone", j.Timezone.String())
+	o = append(o.duration("jitter", j.Jitter).duration("timeout", j.Timeout),
+		"cost", shownCosts(j.Cost.Costs), "learned", j.Cost.Learned)
+	o = o.with("max", shownCost{j.Max.Bucket, j.Max.Units}, j.Max.Units > 0)
+	pace := j.Pace
+	if pace == nil && !j.Unpaced {
+		cred, _ := cfg.Credential(j.Credential) // the file was checked
+		pace = cred.Pace
+	}
+	o = append(o, "settle", j.Settle, "weight", j.Weight, "priority", j.Priority, "floor", j.Floor,
+		"pace", shownPace(pace), "credential", j.Credential,
+		"environment", list(slices.Sorted(maps.Keys(j.Environment))))
+	o = o.with("directory", j.Directory, j.Directory != "").with("user", j.User, j.User != "")
+	return append(o, "overlap", choose(j.Queue, "queue", "skip"), "retry", j.Retry,
+		"catch_up", j.CatchUp)
+}
+
+func choose(condition bool, yes, no string) string {
+	if condition {
+		return yes
+	}
+	return no
 }
 
 // withoutQuery leaves out where a token may be.
@@ -86,79 +197,36 @@ func withoutQuery(url string) string {
 	return url
 }
 
-// serveShown is the section serve of the configuration in force.
-type serveShown struct {
-	Listen    string         `json:"listen"`
-	Public    bool           `json:"public"`
-	TokenFile *string        `json:"token_file"`
-	Hosts     []string       `json:"hosts"`
-	Store     string         `json:"store"`
-	Proxies   []netip.Prefix `json:"trusted_proxies"`
-	Keys      []callerShown  `json:"keys"` // without their hashes
-	Limits    []guardShown   `json:"limits"`
-	Policies  []guardShown   `json:"policies"`
-}
-
-type callerShown struct {
-	Name         string `json:"name"`
-	Organisation string `json:"organisation,omitempty"`
-	Tier         string `json:"tier,omitempty"`
-}
-
-// guardShown is a limit on callers, or a policy for decisions, which has no per.
-type guardShown struct {
-	Name            string           `json:"name"`
-	Per             limit.By         `json:"per,omitempty"`
-	Route           []string         `json:"route,omitempty"`
-	Requests        int64            `json:"requests"`
-	Window          string           `json:"window"`
-	WindowS         int64            `json:"window_seconds"`
-	Algorithm       limit.Algorithm  `json:"algorithm"`
-	Cost            int64            `json:"cost"`
-	Tiers           map[string]int64 `json:"tiers,omitempty"`
-	CountDenied     bool             `json:"count_denied"`
-	Observe         bool             `json:"observe"`
-	Shards          int              `json:"shards"`
-	WhenUnreachable string           `json:"when_unreachable"`
-}
-
-// newServe returns the section serve in JSON; nil if it is not configured.
-func newServe(s config.Serve) *serveShown {
-	if !s.Configured {
-		return nil
-	}
-	out := &serveShown{Listen: s.Listen, Public: s.Public, TokenFile: words.OrNull(s.TokenFile),
-		Hosts: append([]string{}, s.Hosts...), Store: "memory",
-		Proxies: append([]netip.Prefix{}, s.Known.Proxies...),
-		Keys:    []callerShown{}, Limits: []guardShown{}, Policies: []guardShown{}}
-	if s.OnRedis {
-		out.Store = "redis"
-	}
+// shownServe leaves out the hashes of keys.
+func shownServe(s config.Serve) object {
 	byName := func(a, b limit.APIKey) int { return cmp.Compare(a.Name, b.Name) }
-	for _, k := range slices.SortedFunc(maps.Values(s.Known.Keys), byName) {
-		out.Keys = append(out.Keys, callerShown(k))
-	}
+	keys := each(slices.SortedFunc(maps.Values(s.Known.Keys), byName), func(k limit.APIKey) object {
+		return object{"name", k.Name}.with("organisation", k.Organisation, k.Organisation != "").
+			with("tier", k.Tier, k.Tier != "")
+	})
+	limits, policies := []object{}, []object{}
 	for _, l := range s.Limits {
-		if shown := newGuard(l); l.By == limit.ByDecision {
-			shown.Per = ""
-			out.Policies = append(out.Policies, shown)
+		if l.By == limit.ByDecision {
+			policies = append(policies, shownRule(l))
 		} else {
-			out.Limits = append(out.Limits, shown)
+			limits = append(limits, shownRule(l))
 		}
 	}
-	return out
+	return object{"listen", s.Listen, "public", s.Public, "token_file", words.OrNull(s.TokenFile),
+		"hosts", list(s.Hosts), "store", choose(s.OnRedis, "redis", "memory"),
+		"trusted_proxies", append([]netip.Prefix{}, s.Known.Proxies...), "keys", keys,
+		"limits", limits, "policies", policies}
 }
 
-func newGuard(l limit.Rule) guardShown {
-	out := guardShown{Name: l.Name, Per: l.By, Route: l.Routes, Requests: l.Units,
-		Window: l.Window.String(), WindowS: words.Seconds(l.Window), Algorithm: l.Algorithm,
-		Cost: l.Cost, Tiers: make(map[string]int64), CountDenied: l.CountDenied,
-		Observe: l.Observe, Shards: max(l.Shards, 1), WhenUnreachable: "closed"}
-	if l.Open {
-		out.WhenUnreachable = "open"
-	}
+func shownRule(l limit.Rule) object {
+	tiers := make(map[string]int64)
 	for tier, p := range l.Tiers {
-		out.Tiers[tier] = p.Units
+		tiers[tier] = p.Units
 	}
-	return out
+	o := object{"name", l.Name}.with("per", l.By, l.By != limit.ByDecision)
+	o = o.with("route", l.Routes, len(l.Routes) > 0)
+	o = append(o, "requests", l.Units).duration("window", l.Window)
+	o = append(o, "algorithm", l.Algorithm, "cost", l.Cost).with("tiers", tiers, len(tiers) > 0)
+	return append(o, "count_denied", l.CountDenied, "observe", l.Observe,
+		"shards", max(l.Shards, 1), "when_unreachable", choose(l.Open, "open", "closed"))
 }

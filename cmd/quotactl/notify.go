@@ -79,31 +79,17 @@ func (a *app) notice(ctx context.Context, g *gate, quick bool) {
 	n.Look(context.WithoutCancel(ctx), noticeTime, quick)
 }
 
-// notifyShown is the section notify of the configuration in force, without the path of the URL.
-type notifyShown struct {
-	URL     string    `json:"url,omitempty"`
-	Secret  *keyShown `json:"secret,omitempty"`
-	Mail    string    `json:"mail,omitempty"`
-	Command []string  `json:"command,omitempty"`
-	At      []string  `json:"at"`
-	On      []string  `json:"on"`
-}
-
-// newNotify returns the section notify in JSON; nil if it is not configured.
-func newNotify(n config.Notify) *notifyShown {
-	if !n.Set() {
-		return nil
-	}
-	out := &notifyShown{Mail: n.Mail, Command: n.Command, At: []string{}, On: append([]string{}, n.On...)}
-	if n.URL != "" {
-		out.URL = n.Host()
-	}
-	if n.Secret.Placed() {
-		_, err := n.Secret.Key()
-		out.Secret = &keyShown{n.Secret.Env, n.Secret.File, err == nil}
-	}
+// shownNotify leaves out the path of the URL.
+func shownNotify(n config.Notify) object {
+	at := []string{}
 	for _, percent := range n.At {
-		out.At = append(out.At, fmt.Sprintf("%d%%", percent))
+		at = append(at, fmt.Sprintf("%d%%", percent))
 	}
-	return out
+	o := object{}
+	if n.URL != "" {
+		o = append(o, "url", n.Host())
+	}
+	o = o.with("secret", shownKey(n.Secret), n.Secret.Placed()).with("mail", n.Mail, n.Mail != "")
+	o = o.with("command", n.Command, len(n.Command) > 0)
+	return append(o, "at", at, "on", list(n.On))
 }
