@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -11,8 +10,6 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/notify"
-	"quotabudget/internal/report"
 )
 
 func serveCommand(a *app) *cobra.Command {
@@ -64,18 +61,7 @@ func (a *app) serve(ctx context.Context, address string, demo bool) error {
 	if err != nil {
 		return err
 	}
-	l, err := cli.OpenLedger(ctx, cfg.Ledger)
-	if err != nil {
-		return errors.Join(err, c.Close())
-	}
-	src := report.Source{Config: cfg, Ledger: l}
-	door, err := a.FrontDoor(ctx, c, func() report.Source { return src })
-	if err == nil {
-		fmt.Fprintln(a.Stdout, door.URL())
-		n := notify.New(func() report.Source { return src }, os.Environ(), a.Logger())
-		err = n.During(ctx, func() error { return door.Serve(ctx) })
-	}
-	return errors.Join(err, l.Close(), c.Close())
+	return errors.Join(a.ServeLedger(ctx, cfg, c, os.Environ()), c.Close())
 }
 
 // demoSweep fills the catalogue of the demo from its stand-in.

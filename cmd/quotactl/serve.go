@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/notify"
-	"quotabudget/internal/report"
 )
 
 func (a *app) serve() *cobra.Command {
@@ -47,16 +43,5 @@ func (a *app) serveLedger(ctx context.Context, address string) error {
 	if address != "" {
 		cfg.Serve.Listen = address
 	}
-	l, err := cli.OpenLedger(ctx, cfg.Ledger)
-	if err != nil {
-		return err
-	}
-	src := report.Source{Config: cfg, Ledger: l}
-	door, err := a.FrontDoor(ctx, nil, func() report.Source { return src })
-	if err == nil {
-		fmt.Fprintln(a.Stdout, door.URL())
-		n := notify.New(func() report.Source { return src }, os.Environ(), a.Logger())
-		err = n.During(ctx, func() error { return door.Serve(ctx) })
-	}
-	return errors.Join(err, l.Close())
+	return a.ServeLedger(ctx, cfg, nil, os.Environ())
 }

@@ -4,17 +4,19 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"log/slog"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/limit"
+	"quotabudget/internal/notify"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve"
 )
@@ -48,6 +50,24 @@ func (d *Door) Serve(ctx context.Context) error {
 	return errors.Join(err, d.close())
 }
 
+// ServeLedger serves the ledger, and the catalogue if it is not nil, until ctx ends, and sends
+// notifications meanwhile, to commands with the variables environ. It prints the address.
+func (c *Common) ServeLedger(ctx context.Context, cfg *config.Config, charts *catalog.Catalog,
+	environ []string) error {
+	l, err := OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return err
+	}
+	src := report.Source{Config: cfg, Ledger: l}
+	door, err := c.FrontDoor(ctx, charts, func() report.Source { return src })
+	if err == nil {
+		fmt.Fprintln(c.Stdout, door.URL())
+		n := notify.New(func() report.Source { return src }, environ, c.Logger())
+		err = n.During(ctx, func() error { return door.Serve(ctx) })
+	}
+	return errors.Join(err, l.Close())
+}
+
 // FrontDoor opens the configured address, and serves the ledger there, and the catalogue if it is
 // not nil. Later changes of serve: take effect at the next start.
 func (c *Common) FrontDoor(ctx context.Context, charts *catalog.Catalog,
@@ -68,7 +88,13 @@ func (c *Common) FrontDoor(ctx context.Context, charts *catalog.Catalog,
 		return nil, err
 	}
 	if server.Guard != nil {
-		server.Guard.Unreachable = undecided(server.Log)
+		sometimes := rate.Sometimes{Interval: time.Minute}
+		server.Guard.Unreachable = func(_ *http.Request, err error) {
+			sometimes.Do(func() {
+				server.Log.Error("limits cannot be checked: when_unreachable says which requests "+
+					"pass", "error", err, "hint", "check the Redis server of the ledger")
+			})
+		}
 	}
 	handler, err := server.Handler()
 	if err != nil {
@@ -107,16 +133,4 @@ func limiter(ctx context.Context, cfg *config.Config) (*limit.Guard, func() erro
 	}
 	g.Store = limit.NewRedis(client)
 	return g, client.Close, nil
-}
-
-// undecided logs that limits cannot be checked, once a minute while that lasts.
-func undecided(log *slog.Logger) func(*http.Request, error) {
-	var logged atomic.Int64
-	return func(_ *http.Request, err error) {
-		now, last := time.Now().Unix(), logged.Load()
-		if now-last >= 60 && logged.CompareAndSwap(last, now) {
-			log.Error("limits cannot be checked: when_unreachable says which requests pass",
-				"error", err, "hint", "check the Redis server of the ledger")
-		}
-	}
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -20,23 +20,26 @@ type Live struct {
 // what they held then was refused.
 type loaded struct {
 	cfg   *Config
-	files []stamp
+	files string // path, inode, size and time of each
 }
 
 // look is the configuration with its files as they look now.
 func look(cfg *Config) *loaded {
-	l := &loaded{cfg, []stamp{stampOf(cfg.File), stampOf(cfg.CostsFile)}}
+	paths := []string{cfg.File, cfg.CostsFile}
 	if cfg.CostsFile != "" && cfg.Prices != nil {
 		for _, name := range cfg.Prices.Files() {
-			path := filepath.Join(filepath.Dir(cfg.CostsFile), name)
-			l.files = append(l.files, stampOf(path))
+			paths = append(paths, filepath.Join(filepath.Dir(cfg.CostsFile), name))
+		}
+	}
+	l := &loaded{cfg: cfg}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			file, _ := info.Sys().(*syscall.Stat_t)
+			l.files += fmt.Sprintln(path, file.Ino, info.Size(), info.ModTime().UnixNano())
 		}
 	}
 	return l
 }
-
-// same reports whether the files look alike.
-func (l *loaded) same(m *loaded) bool { return slices.EqualFunc(l.files, m.files, stamp.same) }
 
 // LoadLive is Load for a daemon, which reloads the configuration later and follows the default
 // schedule if none is configured.
@@ -132,8 +135,8 @@ func (l *Live) Watch(ctx context.Context, hangup <-chan os.Signal, reload chan<-
 			known := l.now.Load()
 			now, wait := look(known.cfg), lookAtFiles
 			switch {
-			case now.same(known):
-			case now.same(last):
+			case now.files == known.files:
+			case now.files == last.files:
 				ask()
 			default:
 				wait = lookAgain
@@ -142,26 +145,4 @@ func (l *Live) Watch(ctx context.Context, hangup <-chan os.Signal, reload chan<-
 			timer.Reset(wait)
 		}
 	}
-}
-
-// stamp is what a file looks like from outside.
-type stamp struct {
-	path string      // "" for none
-	info os.FileInfo // nil when it is missing
-}
-
-func stampOf(path string) stamp {
-	if path == "" {
-		return stamp{}
-	}
-	info, _ := os.Stat(path) // nil with an error
-	return stamp{path, info}
-}
-
-func (s stamp) same(t stamp) bool {
-	if s.path != t.path || s.info == nil || t.info == nil {
-		return s.path == t.path && s.info == nil && t.info == nil
-	}
-	return s.info.ModTime().Equal(t.info.ModTime()) && s.info.Size() == t.info.Size() &&
-		os.SameFile(s.info, t.info)
 }
