@@ -20,50 +20,11 @@ import (
 
 // tried is what a price list makes of one call.
 type tried struct {
-	Upstream string         `json:"upstream"`
-	Method   string         `json:"method"`
-	Known    bool           `json:"known"` // the price, before the call
-	Lapse    *string        `json:"lapse"`
-	TTL      *int64         `json:"ttl_seconds"`
-	Units    []triedUnits   `json:"units"`
-	Unlisted []string       `json:"unlisted"`
-	Missing  []string       `json:"missing"`
-	Pending  *string        `json:"pending"`
-	Lessons  []triedLesson  `json:"lessons"`
-	Unread   []string       `json:"unread"`
-	Refusal  *triedRefusal  `json:"refusal"`
-	table    *costs.Table   // of the upstream
-	answered *costs.Outcome // nil without a response
-}
-
-type triedUnits struct {
-	Bucket  string `json:"bucket"`
-	Unit    string `json:"unit"`
-	Before  int64  `json:"before"`
-	Most    *int64 `json:"most"`
-	Settled *int64 `json:"settled"`
-}
-
-type triedLesson struct {
-	Bucket    string      `json:"bucket"`
-	Window    *string     `json:"window"`
-	Limit     *int64      `json:"limit"`
-	Remaining *int64      `json:"remaining"`
-	ResetAt   *words.Time `json:"reset_at"`
-	ResetIn   *int64      `json:"reset_in_seconds"`
-	From      string      `json:"from"`
-}
-
-type triedRefusal struct {
-	Kind    string      `json:"kind"`
-	As      *string     `json:"as"`
-	Reason  *string     `json:"reason"`
-	Message *string     `json:"message"`
-	Bucket  *string     `json:"bucket"`
-	Metric  *string     `json:"metric"`
-	Window  bool        `json:"until_window_ends"`
-	UntilAt *words.Time `json:"until_at"`
-	UntilIn *int64      `json:"until_in_seconds"`
+	method        string
+	table         *costs.Table // of the upstream
+	quote         costs.Quote
+	answered      bool
+	costs.Outcome // zero without a response
 }
 
 // tryFlags are the files of one call, and what it is where they do not say.
@@ -97,7 +58,7 @@ the method of such a request with --method.`,
 			if err != nil {
 				return err
 			}
-			return a.Print(out, func() error { return a.sayTried(out) })
+			return a.Print(out.shown(), func() error { return a.sayTried(out) })
 		},
 	}
 	c.Flags().StringVar(&f.request, "request", "", "`FILE` with the request")
@@ -122,8 +83,8 @@ func (f tryFlags) try(ctx context.Context, list *costs.List) (out tried, err err
 	if out.table, err = f.table(list, r.Host); err != nil {
 		return out, err
 	}
-	if out.Method = f.method; out.Method == "" {
-		out.Method, err = out.table.Method(r)
+	if out.method = f.method; out.method == "" {
+		out.method, err = out.table.Method(r)
 		if errors.Is(err, quota.ErrUnpriced) && f.upstream == "" && r.Host != "" &&
 			!hasHost(out.table, r.Host) {
 			err = fmt.Errorf("%w; %w", err, unknownHost(r.Host))
@@ -132,14 +93,13 @@ func (f tryFlags) try(ctx context.Context, list *costs.List) (out tried, err err
 			return out, err
 		}
 	}
-	quote, err := out.table.Quote(out.Method, r, body, nil)
+	out.quote, err = out.table.Quote(out.method, r, body, nil)
 	if unclear, ok := errors.AsType[*costs.PriceError](err); ok && unclear.Formula() != "" {
 		err = fmt.Errorf("%w (%s)", err, unclear.Formula())
 	}
 	if err != nil {
 		return out, err
 	}
-	out.quoted(quote)
 	if f.response == "" {
 		return out, nil
 	}
@@ -147,9 +107,9 @@ func (f tryFlags) try(ctx context.Context, list *costs.List) (out tried, err err
 	if err != nil {
 		return out, err
 	}
-	observed := quote.Observe(resp.StatusCode, resp.Header)
+	observed := out.quote.Observe(resp.StatusCode, resp.Header)
 	observed.Write(body)
-	out.observed(observed.Close())
+	out.Outcome, out.answered = observed.Close(), true
 	return out, nil
 }
 
@@ -209,92 +169,96 @@ func unknownHost(host string) error {
 	return cli.Usagef("no upstream of the price list has the host %s", words.Plain(host))
 }
 
-func (out *tried) quoted(q costs.Quote) {
-	out.Upstream, out.Known = out.table.Upstream, q.Known
-	out.Missing, out.Lessons, out.Unread = []string{}, []triedLesson{}, []string{}
-	if !q.Known {
-		out.Lapse, out.TTL = new(string(q.Lapse)), new(words.Seconds(q.TTL))
+// shown returns the JSON of a tried call.
+func (out tried) shown() object {
+	var lapse, ttl, refusal any
+	if !out.quote.Known {
+		lapse, ttl = out.quote.Lapse, words.Seconds(out.quote.TTL)
 	}
-	out.Unlisted = []string{}
-	out.unlisted(q.Unlisted)
-	for _, c := range q.Costs {
+	units := []object{}
+	for i, c := range out.quote.Costs {
 		b, _ := out.table.Bucket(c.Bucket)
-		units := triedUnits{Bucket: c.Bucket, Unit: b.Unit.String(), Before: c.Units}
-		if c.Most > 0 {
-			units.Most = new(c.Most)
-		}
-		out.Units = append(out.Units, units)
+		units = append(units, object{"bucket", c.Bucket, "unit", b.Unit.String(), "before", c.Units,
+			"most", atLeast(c.Most, 1), "settled", out.settled(i)})
 	}
-}
-
-func (out *tried) unlisted(all []costs.Unlisted) {
-	for _, u := range all {
-		out.Unlisted = append(out.Unlisted, fmt.Sprintf("%s %s in %s", u.Fact, u.Value, u.Table))
+	if r := out.Refusal; r != nil {
+		until := object{"kind", r.Kind, "as", words.OrNull(r.As), "reason", words.OrNull(r.Reason),
+			"message", words.OrNull(r.Message), "bucket", words.OrNull(r.Bucket),
+			"metric", words.OrNull(r.Metric), "until_window_ends", r.Window}
+		refusal = until.moment("until", r.Until)
 	}
-}
-
-func (out *tried) observed(o costs.Outcome) {
-	out.answered = &o
-	out.unlisted(o.Unlisted)
-	out.Pending = words.OrNull(o.Pending)
-	for i, c := range o.Costs {
-		if o.Pending == "" {
-			out.Units[i].Settled = new(c.Units)
-		}
-	}
-	out.Missing, out.Unread = append(out.Missing, o.Missing...), append(out.Unread, o.Unread...)
-	for _, l := range o.Lessons {
-		lesson := triedLesson{Bucket: l.Bucket, From: l.Why}
+	lessons := each(out.Lessons, func(l costs.Lesson) object {
+		window := ""
 		if l.Window != (quota.Window{}) {
-			lesson.Window = new(l.Window.String())
+			window = l.Window.String()
 		}
-		if l.Limit > 0 {
-			lesson.Limit = new(l.Limit)
-		}
-		if l.Remaining >= 0 {
-			lesson.Remaining = new(l.Remaining)
-		}
-		lesson.ResetAt, lesson.ResetIn = moment(l.Reset)
-		out.Lessons = append(out.Lessons, lesson)
-	}
-	if r := o.Refusal; r != nil {
-		out.Refusal = &triedRefusal{Kind: string(r.Kind), As: words.OrNull(r.As),
-			Reason: words.OrNull(r.Reason), Message: words.OrNull(r.Message),
-			Bucket: words.OrNull(r.Bucket), Metric: words.OrNull(r.Metric), Window: r.Window}
-		out.Refusal.UntilAt, out.Refusal.UntilIn = moment(r.Until)
-	}
+		o := object{"bucket", l.Bucket, "window", words.OrNull(window), "limit", atLeast(l.Limit, 1),
+			"remaining", atLeast(l.Remaining, 0)}
+		return append(o.moment("reset", l.Reset), "from", l.Why)
+	})
+	return object{"upstream", out.table.Upstream, "method", out.method, "known", out.quote.Known,
+		"lapse", lapse, "ttl_seconds", ttl, "units", units, "unlisted", out.unlisted(),
+		"missing", list(out.Missing), "pending", words.OrNull(out.Pending), "lessons", lessons,
+		"unread", list(out.Unread), "refusal", refusal}
 }
 
-// moment returns a time that a response reports: a moment, a duration, or neither.
-func moment(m costs.Moment) (at *words.Time, in *int64) {
-	if m.After > 0 {
-		return nil, new(words.Seconds(m.After))
+// settled returns what is settled of the i-th cost; nil without a response, or before the end of
+// the call is reported.
+func (out tried) settled(i int) *int64 {
+	if !out.answered || out.Pending != "" {
+		return nil
 	}
-	if !m.At.IsZero() {
-		at = new(words.Time(m.At))
+	return &out.Costs[i].Units
+}
+
+func (out tried) unlisted() []string {
+	lines := []string{}
+	for _, u := range slices.Concat(out.quote.Unlisted, out.Unlisted) {
+		lines = append(lines, fmt.Sprintf("%s %s in %s", u.Fact, u.Value, u.Table))
 	}
-	return at, nil
+	return lines
+}
+
+// atLeast returns nil for a number that is smaller.
+func atLeast(n, least int64) *int64 {
+	if n < least {
+		return nil
+	}
+	return &n
+}
+
+// moment adds a time that a response reports: a moment, a duration, or neither.
+func (o object) moment(key string, m costs.Moment) object {
+	var at, in any
+	switch {
+	case m.After > 0:
+		in = words.Seconds(m.After)
+	case !m.At.IsZero():
+		at = words.Time(m.At)
+	}
+	return append(o, key+"_at", at, key+"_in_seconds", in)
 }
 
 func (a *app) sayTried(out tried) error {
 	s := a.Screen()
 	price := "held before the call, settled after it"
-	if out.Known {
+	if out.quote.Known {
 		price = "known before the call"
 	}
-	if err := s.Say("%s of %s: %s\n\n", out.Method, out.Upstream, price); err != nil {
+	if err := s.Say("%s of %s: %s\n\n", out.method, out.table.Upstream, price); err != nil {
 		return err
 	}
 	t := s.Table("bucket", "before", "at most", "after")
-	for _, u := range out.Units {
-		b, _ := out.table.Bucket(u.Bucket)
+	for i, c := range out.quote.Costs {
+		b, _ := out.table.Bucket(c.Bucket)
 		text := func(units *int64) string {
 			if units == nil {
 				return ""
 			}
 			return b.Unit.Text(*units)
 		}
-		t.AppendRow([]any{u.Bucket, text(&u.Before), text(u.Most), text(u.Settled)})
+		t.AppendRow([]any{c.Bucket, b.Unit.Text(c.Units), text(atLeast(c.Most, 1)),
+			text(out.settled(i))})
 	}
 	if err := s.Draw(t); err != nil {
 		return err
@@ -307,20 +271,17 @@ func (a *app) sayTried(out tried) error {
 
 // lines returns what else the list makes of the response.
 func (out tried) lines(s cli.Screen) (lines []string) {
-	if out.Pending != nil {
-		lines = append(lines, "stays held until a GET of "+*out.Pending+" reports the end")
+	if out.Pending != "" {
+		lines = append(lines, "stays held until a GET of "+out.Pending+" reports the end")
 	}
-	for _, text := range out.Unlisted {
+	for _, text := range out.unlisted() {
 		lines = append(lines, "no row of its own, so another row sets the price: "+text)
 	}
 	for _, path := range out.Missing {
-		lines = append(lines, "not in the answer, so the most is booked: "+path)
+		lines = append(lines, "not in the response, so the most is booked: "+path)
 	}
 	for _, text := range out.Unread {
-		lines = append(lines, "cannot be read, so it tells nothing: "+text)
-	}
-	if out.answered == nil {
-		return lines
+		lines = append(lines, "cannot be read, so it is ignored: "+text)
 	}
 	until := func(m costs.Moment) string {
 		switch {
@@ -331,8 +292,8 @@ func (out tried) lines(s cli.Screen) (lines []string) {
 		}
 		return ""
 	}
-	for _, l := range out.answered.Lessons {
-		line := "the answer tells of " + l.Bucket
+	for _, l := range out.Lessons {
+		line := "the response reports " + l.Bucket
 		if l.Remaining >= 0 {
 			line += fmt.Sprintf(": %d left", l.Remaining)
 		}
@@ -341,7 +302,7 @@ func (out tried) lines(s cli.Screen) (lines []string) {
 		}
 		lines = append(lines, line+" ("+l.Why+")")
 	}
-	if r := out.answered.Refusal; r != nil {
+	if r := out.Refusal; r != nil {
 		line := "refused: " + cmp.Or(r.As, string(r.Kind))
 		if r.Bucket != "" {
 			line += " (" + r.Bucket + ")"
