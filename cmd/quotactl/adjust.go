@@ -20,18 +20,6 @@ type correction struct {
 	dryRun                      bool
 }
 
-// adjusted is what it did, as it is printed.
-type adjusted struct {
-	Bucket   string     `json:"bucket"`
-	Units    int64      `json:"units"`
-	At       words.Time `json:"at"`
-	Entry    *string    `json:"entry"`
-	By       string     `json:"by"`
-	Reason   string     `json:"reason"`
-	Replayed bool       `json:"replayed,omitempty"`
-	DryRun   bool       `json:"dry_run,omitempty"`
-}
-
 func (a *app) adjust() *cobra.Command {
 	var q correction
 	c := &cobra.Command{
@@ -159,8 +147,10 @@ func (g *gate) inWords(a quota.Adjust, err error) error {
 }
 
 func (a *app) adjusted(q quota.Adjust, d quota.Decision, of phrasing) error {
-	out := adjusted{q.Bucket, q.Units, words.Time(d.At), words.OrNull(d.Entry),
-		q.Labels[quota.LabelBy], q.Labels[quota.LabelReason], d.Replayed, q.DryRun}
+	out := object{"bucket", q.Bucket, "units", q.Units, "at", words.Time(d.At),
+		"entry", words.OrNull(d.Entry), "by", q.Labels[quota.LabelBy],
+		"reason", q.Labels[quota.LabelReason]}
+	out = out.with("replayed", true, d.Replayed).with("dry_run", true, q.DryRun)
 	return a.Print(out, func() error {
 		s := a.Screen()
 		verb, units := "added ", q.Units

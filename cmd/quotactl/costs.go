@@ -19,14 +19,11 @@ import (
 	"quotabudget/internal/words"
 )
 
+// priceList is the prices of an upstream on a day: of all methods, or of one.
 type priceList struct {
-	Version  string      `json:"version"`
-	Profile  string      `json:"profile"`
-	Methods  []pricing   `json:"methods"`
-	Buckets  []dailyUnit `json:"buckets"`
-	At       string      `json:"at"` // day whose prices these are
-	Rows     []priceRow  `json:"rows"`
-	Upstream string      `json:"upstream"`
+	*costs.Table
+	methods []costs.Method
+	rows    []priceRow
 }
 
 // priceRow is a row of a table that the prices are computed with.
@@ -39,38 +36,6 @@ type priceRow struct {
 	Until   *string            `json:"until"`
 	Source  string             `json:"source"`
 	Date    string             `json:"date"`
-}
-
-type pricing struct {
-	Method string           `json:"method"`
-	Route  string           `json:"route"`
-	Cost   map[string]int64 `json:"cost"` // what is the same for each call
-	Status string           `json:"status"`
-	Source string           `json:"source"`
-	Date   string           `json:"date"`
-	Note   *string          `json:"note"`
-	Known  bool             `json:"known"` // cost is all that a call takes
-	Terms  []costTerm       `json:"terms"`
-	// Numbers are the expressions that the terms refer to, by name.
-	Numbers map[string]string `json:"numbers"`
-
-	costs []quota.Cost
-}
-
-// costTerm is what a call takes from one bucket, as the list writes it.
-type costTerm struct {
-	Bucket string  `json:"bucket"`
-	Take   *string `json:"take"`
-	Hold   *string `json:"hold"`
-	Settle *string `json:"settle"`
-}
-
-type dailyUnit struct {
-	Bucket   string   `json:"bucket"`
-	Units    int64    `json:"units"`
-	Timezone string   `json:"timezone"`
-	Unit     string   `json:"unit"`
-	Split    []string `json:"split"`
 }
 
 func (a *app) costs() *cobra.Command {
@@ -99,7 +64,7 @@ is known only after the call, has no number: name the method to see how it is co
 			if err != nil {
 				return err
 			}
-			return a.Print(list, func() error {
+			return a.Print(list.shown(), func() error {
 				if err := a.priceTable(list); err != nil || at == "" && len(args) == 0 {
 					return err
 				}
@@ -137,36 +102,37 @@ func priced(from *costs.List, upstream, at string, args []string) (priceList, er
 }
 
 func newPriceList(table *costs.Table, methods []costs.Method) priceList {
-	list := priceList{Version: table.Version, Profile: table.ProfileName(), Methods: []pricing{},
-		Buckets: []dailyUnit{}, Upstream: table.Upstream, At: table.Day(), Rows: []priceRow{}}
+	list := priceList{table, methods, []priceRow{}}
 	for _, prices := range table.Tables() {
 		for _, r := range prices.On(table.Day()) {
-			list.addRow(table, prices.Name, r)
+			list.addRow(prices.Name, r)
 		}
-	}
-	for _, m := range methods {
-		p := pricing{
-			Method: m.ID, Route: m.Verb + " " + m.Path, Cost: quota.UnitsOf(m.Costs),
-			Status: m.Source.Status, Source: m.Source.Text, Date: m.Source.Date,
-			Note: words.OrNull(m.Note), Known: m.Known(), Terms: []costTerm{}, costs: m.Costs,
-			Numbers: m.Numbers(),
-		}
-		for _, of := range m.Terms {
-			p.Terms = append(p.Terms, costTerm{of.Bucket, words.OrNull(of.Take),
-				words.OrNull(of.Hold), words.OrNull(of.Settle)})
-		}
-		list.Methods = append(list.Methods, p)
-	}
-	for _, b := range table.Buckets() {
-		list.Buckets = append(list.Buckets, dailyUnit{b.Name, b.Daily, b.Reset.ZoneName(),
-			b.Unit.String(), append([]string{}, b.Split...)})
 	}
 	return list
 }
 
+func (l priceList) shown() object {
+	methods := each(l.methods, func(m costs.Method) object {
+		terms := each(m.Terms, func(t costs.Term) object {
+			return object{"bucket", t.Bucket, "take", words.OrNull(t.Take),
+				"hold", words.OrNull(t.Hold), "settle", words.OrNull(t.Settle)}
+		})
+		return object{"method", m.ID, "route", m.Verb + " " + m.Path,
+			"cost", quota.UnitsOf(m.Costs), "status", m.Source.Status, "source", m.Source.Text,
+			"date", m.Source.Date, "note", words.OrNull(m.Note), "known", m.Known(),
+			"terms", terms, "numbers", m.Numbers()}
+	})
+	buckets := each(l.Buckets(), func(b costs.Bucket) object {
+		return object{"bucket", b.Name, "units", b.Daily, "timezone", b.Reset.ZoneName(),
+			"unit", b.Unit.String(), "split", list(b.Split)}
+	})
+	return object{"version", l.Version, "profile", l.ProfileName(), "methods", methods,
+		"buckets", buckets, "at", l.Day(), "rows", l.rows, "upstream", l.Upstream}
+}
+
 // addRow adds a row of figures, and one for each band of longer prompts.
-func (l *priceList) addRow(table *costs.Table, name string, r formula.Row) {
-	source := table.Source(r.Source)
+func (l *priceList) addRow(name string, r formula.Row) {
+	source := l.Source(r.Source)
 	row := priceRow{Table: name, Row: r.Key, Figures: r.Figures, Since: words.OrNull(r.Since),
 		Until: words.OrNull(r.Until), Source: source.Text, Date: source.Date}
 	if r.Figures == nil && r.Word == "" {
@@ -175,23 +141,23 @@ func (l *priceList) addRow(table *costs.Table, name string, r formula.Row) {
 	if row.Figures == nil {
 		return
 	}
-	l.Rows = append(l.Rows, row)
+	l.rows = append(l.rows, row)
 	for _, band := range r.Bands {
 		row.Above, row.Figures = band.Above, band.Figures
-		l.Rows = append(l.Rows, row)
+		l.rows = append(l.rows, row)
 	}
 }
 
-// words returns what a call takes: the known units, and the buckets whose units depend on the call.
-func (p pricing) words() string {
+// costText returns what a call takes: the known units, and the buckets whose units depend on the
+// call.
+func costText(m costs.Method) string {
 	var parts []string
 	fixed := map[string]bool{}
-	for _, c := range p.costs {
+	for _, c := range m.Costs {
 		parts = append(parts, fmt.Sprintf("%d %s", c.Units, c.Bucket))
-		whole, _, _ := strings.Cut(c.Bucket, "/")
-		fixed[whole] = true
+		fixed[quota.WholeOf(c.Bucket)] = true
 	}
-	for _, t := range p.Terms {
+	for _, t := range m.Terms {
 		if !fixed[t.Bucket] {
 			parts = append(parts, t.Bucket)
 		}
@@ -199,20 +165,17 @@ func (p pricing) words() string {
 	return strings.Join(parts, " + ")
 }
 
-// lines returns how the units that depend on the call are computed.
-func (p pricing) lines() (lines []string) {
-	for _, t := range p.Terms {
-		for _, of := range []struct {
-			what string
-			text *string
-		}{{"take", t.Take}, {"hold", t.Hold}, {"settle", t.Settle}} {
-			if of.text != nil {
-				lines = append(lines, fmt.Sprintf("%s %s: %s", of.what, t.Bucket, *of.text))
+// formulas returns how the units that depend on the call are computed.
+func formulas(m costs.Method) (lines []string) {
+	for _, t := range m.Terms {
+		for _, of := range [][2]string{{"take", t.Take}, {"hold", t.Hold}, {"settle", t.Settle}} {
+			if of[1] != "" {
+				lines = append(lines, fmt.Sprintf("%s %s: %s", of[0], t.Bucket, of[1]))
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Numbers)) {
-		lines = append(lines, fmt.Sprintf("%s is %s", name, p.Numbers[name]))
+	for _, name := range slices.Sorted(maps.Keys(m.Numbers())) {
+		lines = append(lines, fmt.Sprintf("%s is %s", name, m.Numbers()[name]))
 	}
 	return lines
 }
@@ -220,23 +183,26 @@ func (p pricing) lines() (lines []string) {
 func (a *app) priceTable(list priceList) error {
 	s := a.Screen()
 	t := s.Table("method", "cost", "status", "date", "source")
-	for _, m := range list.Methods {
-		source := m.Source
-		if m.Note != nil {
-			source += "; " + *m.Note
+	for _, m := range list.methods {
+		source := m.Source.Text
+		if m.Note != "" {
+			source += "; " + m.Note
 		}
-		t.AppendRow([]any{m.Method, m.words(), m.Status, m.Date, source})
+		t.AppendRow([]any{m.ID, costText(m), m.Source.Status, m.Source.Date, source})
 	}
 	err := s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 16),
 		cli.Drop("source"))
-	if err == nil && len(list.Methods) == 1 && !list.Methods[0].Known {
-		err = s.Say("\n%s\n", strings.Join(list.Methods[0].lines(), "\n"))
+	if err != nil || len(list.methods) != 1 {
+		return err
 	}
-	// whole, since the table may have cut it
-	if err == nil && len(list.Methods) == 1 && s.Width > 0 {
-		err = s.Say("\nsource: %s\n", list.Methods[0].Source)
-		if note := list.Methods[0].Note; note != nil && err == nil {
-			err = s.Say("note: %s\n", *note)
+	m := list.methods[0]
+	if !m.Known() {
+		err = s.Say("\n%s\n", strings.Join(formulas(m), "\n"))
+	}
+	if s.Width > 0 { // whole, since the table may have cut it
+		err = cmp.Or(err, s.Say("\nsource: %s\n", m.Source.Text))
+		if m.Note != "" {
+			err = cmp.Or(err, s.Say("note: %s\n", m.Note))
 		}
 	}
 	return err
@@ -244,15 +210,15 @@ func (a *app) priceTable(list priceList) error {
 
 // rowTable shows the rows that the prices are computed with.
 func (a *app) rowTable(list priceList) error {
-	if len(list.Rows) == 0 {
+	if len(list.rows) == 0 {
 		return nil
 	}
 	s := a.Screen()
-	if err := s.Say("\nprices on %s\n\n", list.At); err != nil {
+	if err := s.Say("\nprices on %s\n\n", list.Day()); err != nil {
 		return err
 	}
 	t := s.Table("table", "row", "above", "figures", "since", "until", "date")
-	for _, r := range list.Rows {
+	for _, r := range list.rows {
 		var figures []string
 		for _, column := range slices.Sorted(maps.Keys(r.Figures)) {
 			figures = append(figures, strings.TrimSpace(column+" "+

@@ -215,34 +215,17 @@ func (a *app) release() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				out := struct {
-					Reservation string           `json:"reservation"`
-					Released    int64            `json:"released"` // in all buckets
-					Units       map[string]int64 `json:"units"`    // by bucket
-				}{Reservation: args[0], Units: units}
+				var all int64
 				for _, n := range units {
-					out.Released += n
+					all += n
 				}
+				out := object{"reservation", args[0], "released", all, "units", units}
 				return a.Print(out, func() error {
-					return a.Screen().Say("released %d units of %s\n", out.Released, args[0])
+					return a.Screen().Say("released %d units of %s\n", all, args[0])
 				})
 			})
 		},
 	}
-}
-
-type reservation struct {
-	Reservation string     `json:"reservation"`
-	Bucket      string     `json:"bucket"`
-	Units       int64      `json:"units"`
-	Drawn       int64      `json:"drawn"`
-	Left        int64      `json:"left"`
-	CreatedAt   words.Time `json:"created_at"`
-	ExpiresAt   words.Time `json:"expires_at"`
-	Manual      bool       `json:"manual"`
-	Note        string     `json:"note"`
-	Most        int64      `json:"most"`  // what an estimate can turn out to be
-	Lapse       string     `json:"lapse"` // release or charge
 }
 
 func (a *app) reservations() *cobra.Command {
@@ -259,17 +242,15 @@ func (a *app) reservations() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				list := []reservation{}
+				var list []quota.Reservation
 				for _, b := range buckets {
 					some, err := g.Ledger.Reservations(c.Context(), g.Credential, b)
 					if err != nil {
 						return err
 					}
-					for _, r := range some {
-						list = append(list, newReservation(r))
-					}
+					list = append(list, some...)
 				}
-				out := map[string][]reservation{"reservations": list}
+				out := object{"reservations", each(list, shownReservation)}
 				return a.Print(out, func() error { return a.reservationTable(g.prices(), list) })
 			})
 		},
@@ -278,13 +259,16 @@ func (a *app) reservations() *cobra.Command {
 	return c
 }
 
-func newReservation(r quota.Reservation) reservation {
-	return reservation{r.ID, r.Bucket, r.Units, r.Drawn, r.Left, words.Time(r.CreatedAt),
-		words.Time(r.ExpiresAt), r.Manual, r.Note, r.Most,
-		string(cmp.Or(r.Lapse, quota.LapseRelease))}
+// shownReservation returns the JSON of a reservation. Its most is what an estimate can turn out to
+// be.
+func shownReservation(r quota.Reservation) object {
+	return object{"reservation", r.ID, "bucket", r.Bucket, "units", r.Units, "drawn", r.Drawn,
+		"left", r.Left, "created_at", words.Time(r.CreatedAt), "expires_at", words.Time(r.ExpiresAt),
+		"manual", r.Manual, "note", r.Note, "most", r.Most,
+		"lapse", cmp.Or(r.Lapse, quota.LapseRelease)}
 }
 
-func (a *app) reservationTable(prices *costs.Table, list []reservation) error {
+func (a *app) reservationTable(prices *costs.Table, list []quota.Reservation) error {
 	s := a.Screen()
 	if len(list) == 0 {
 		return s.Say("no reservations\n")
@@ -292,8 +276,8 @@ func (a *app) reservationTable(prices *costs.Table, list []reservation) error {
 	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")
 	for _, r := range list {
 		amount := func(n int64) string { return s.Amount(report.UnitOf(prices, r.Bucket), n) }
-		t.AppendRow([]any{r.Reservation, amount(r.Units), amount(r.Drawn), amount(r.Left),
-			s.At(r.ExpiresAt), r.Note})
+		t.AppendRow([]any{r.ID, amount(r.Units), amount(r.Drawn), amount(r.Left),
+			s.At(words.Time(r.ExpiresAt)), r.Note})
 	}
 	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"),
 		cli.Drop("units"), cli.Cut("note", 4))

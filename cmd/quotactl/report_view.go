@@ -14,47 +14,19 @@ import (
 	"quotabudget/internal/words"
 )
 
-// observed is the outward form of what limits would have refused.
-type observed struct {
-	Since  words.Time      `json:"since"`
-	Until  words.Time      `json:"until"`
-	Limits []observedLimit `json:"limits"`
-}
-
-type observedLimit struct {
-	Credential   string               `json:"credential"`
-	Bucket       string               `json:"bucket"`
-	Window       string               `json:"window"`
-	Timezone     *string              `json:"timezone"`
-	Units        int64                `json:"units"`
-	Headroom     int64                `json:"headroom"`
-	From         words.Time           `json:"from"`
-	ChargedUnits int64                `json:"charged_units"`
-	ChargedCalls int64                `json:"charged_calls"`
-	RefusedUnits int64                `json:"refused_units"`
-	RefusedCalls int64                `json:"refused_calls"`
-	Share        float64              `json:"share"`
-	By           []report.RefusedBy   `json:"by"`
-	Hours        []report.RefusedHour `json:"hours"`
-	Exact        bool                 `json:"exact"`
-	Note         *string              `json:"note"`
-}
-
-func newObservedLimit(o observation) observedLimit {
+func shownObservation(o observation) object {
 	l, f := o.Limit, o.Finding
-	return observedLimit{Credential: o.credential.Name, Bucket: l.Bucket, Window: l.Window.Text(),
-		Timezone: words.OrNull(l.Window.ZoneName()), Units: l.Units, Headroom: l.Headroom,
-		From: words.Time(f.From), ChargedUnits: f.Charged.Units, ChargedCalls: f.Charged.Charges,
-		RefusedUnits: f.Refused.Units, RefusedCalls: f.Refused.Charges,
-		Share: math.Round(f.Share()*1e6) / 1e6, By: f.By, Hours: f.Hours,
-		Exact: f.Exact, Note: words.OrNull(f.Note)}
+	return object{"credential", o.credential.Name, "bucket", l.Bucket, "window", l.Window.Text(),
+		"timezone", words.OrNull(l.Window.ZoneName()), "units", l.Units, "headroom", l.Headroom,
+		"from", words.Time(f.From), "charged_units", f.Charged.Units,
+		"charged_calls", f.Charged.Charges, "refused_units", f.Refused.Units,
+		"refused_calls", f.Refused.Charges, "share", math.Round(f.Share()*1e6) / 1e6, "by", f.By,
+		"hours", f.Hours, "exact", f.Exact, "note", words.OrNull(f.Note)}
 }
 
 func (a *app) printObserved(cfg *config.Config, list []observation, in report.Span) error {
-	out := observed{words.Time(in.Since), words.Time(in.Until), []observedLimit{}}
-	for _, o := range list {
-		out.Limits = append(out.Limits, newObservedLimit(o))
-	}
+	out := object{"since", words.Time(in.Since), "until", words.Time(in.Until),
+		"limits", each(list, shownObservation)}
 	return a.Print(out, func() error {
 		s := a.Screen()
 		if len(list) == 0 {
@@ -106,7 +78,8 @@ func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) erro
 			hours.AppendRow([]any{fmt.Sprintf("… %d more", rest)})
 			break
 		}
-		hours.AppendRow([]any{time.Time(h.At).UTC().Format("2006-01-02 15:04Z"), s.Amount(unit, h.Units), h.Charges})
+		hours.AppendRow([]any{time.Time(h.At).UTC().Format("2006-01-02 15:04Z"),
+			s.Amount(unit, h.Units), h.Charges})
 	}
 	return cmp.Or(s.Draw(by, cli.Cut("labels", 20)), s.Draw(hours))
 }

@@ -54,7 +54,6 @@ func TestTopOnATerminal(t *testing.T) {
 		"\x1b[?1049h\x1b[?25l\x1b[H", "")
 	clitest.Fits(t, 100, moves.Replace(seen.String()))
 	fmt.Fprint(watcher, "q")
-	if err := cmd.Wait(); err != nil || !strings.HasSuffix(seen.String(), "\x1b[?1049l") {
-		t.Errorf("%v\n%q", err, seen)
-	}
+	shows("\x1b[?1049l")
+	must(t, cmd.Wait())
 }
