@@ -50,7 +50,11 @@ func spoilRedis(ledger, what string) error {
 	defer c.Close()
 	ctx, key := context.Background(), "quota:{default}:default:"
 	if what == "state" {
-		return c.SetRange(ctx, key+"state", 12, "9").Err()
+		digit := "9"
+		if c.GetRange(ctx, key+"state", 12, 12).Val() == digit {
+			digit = "8"
+		}
+		return c.SetRange(ctx, key+"state", 12, digit).Err()
 	}
 	newest, err := c.ZPopMax(ctx, key+"log").Result()
 	if err != nil {
