@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +24,8 @@ const fetchTimeout = 30 * time.Second
 // readFeed reads a file or fetches a URL, and returns its day.
 func readFeed(ctx context.Context, source string) (data []byte, day string, err error) {
 	if strings.HasPrefix(source, "http://") || strings.HasPrefix(source, "https://") {
-		data, err = fetchFeed(ctx, source)
-		return data, today(), err
+		fetched, err := fetchFeed(ctx, source, "")
+		return fetched.Data, today(), err
 	}
 	data, err = config.ReadPipe(ctx, source, feed.MaxBytes)
 	if err != nil {
@@ -36,18 +38,18 @@ func readFeed(ctx context.Context, source string) (data []byte, day string, err 
 	return data, day, nil
 }
 
-// fetchFeed fetches a feed.
-func fetchFeed(ctx context.Context, address string) ([]byte, error) {
+// fetchFeed fetches a feed, unless it still has the ETag.
+func fetchFeed(ctx context.Context, address, etag string) (feed.Fetched, error) {
 	where, err := url.Parse(address)
 	if err != nil {
-		return nil, cli.Usagef("%w", err)
+		return feed.Fetched{}, cli.Usagef("%w", err)
 	}
-	data, err := feed.Fetch(ctx, &http.Client{Timeout: fetchTimeout}, where)
+	fetched, err := feed.Fetch(ctx, &http.Client{Timeout: fetchTimeout}, where, etag)
 	if err != nil {
 		err = &cli.Coded{Code: cli.ExitUnavailable, Err: fmt.Errorf(
 			"cannot fetch prices from %s: %w; the rows stay as they are", where.Host, err)}
 	}
-	return data, err
+	return fetched, err
 }
 
 // feedLists returns the lists in force, or of --into, with a table that names its feed.
@@ -77,20 +79,44 @@ func (a *app) feedLists(ctx context.Context, f importFlags) (lists []*listFile, 
 	return lists, nil
 }
 
-// update fetches the feeds of the lists and imports them. A feed that cannot be fetched holds up no
-// other.
+// update fetches the feeds of the lists and imports those that have changed since the last --write.
+// A feed that cannot be fetched holds up no other.
 func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) error {
+	cfg, err := a.Load(ctx)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(cfg.StateDir, "feeds.json")
+	written := map[string]feed.Fetched{} // by list and URL: a change of the list's URL counts
+	if text, err := os.ReadFile(path); err == nil && cfg.StateDir != "" {
+		json.Unmarshal(text, &written) // if it is damaged, every feed is compared
+	}
 	var failed error
-	feeds := map[string][]byte{} // by URL: several lists may have one feed
-	fetched := slices.DeleteFunc(lists, func(l *listFile) bool {
-		data, known := feeds[l.table.Feed.URL]
-		if !known {
-			var err error
-			data, err = fetchFeed(ctx, l.table.Feed.URL)
-			failed, feeds[l.table.Feed.URL] = errors.Join(failed, err), data
+	responses := map[string]feed.Fetched{} // by URL and ETag: several lists may have one feed
+	changed := slices.DeleteFunc(lists, func(l *listFile) bool {
+		address, name := l.table.Feed.URL, l.path+" "+l.table.Feed.URL
+		request := address + " " + written[name].ETag
+		r, asked := responses[request]
+		if !asked {
+			r, err = fetchFeed(ctx, address, written[name].ETag)
+			failed, responses[request] = errors.Join(failed, err), r
 		}
-		l.data, l.day = data, today()
-		return data == nil
+		if r.Data == nil || r.Sum == written[name].Sum {
+			return true
+		}
+		l.data, l.day, written[name] = r.Data, today(), r
+		return false
 	})
-	return errors.Join(a.importFeeds(f, fetched), failed)
+	err = errors.Join(a.importFeeds(f, changed), failed)
+	if err != nil || !f.write || cfg.StateDir == "" {
+		return err
+	}
+	text, err := json.Marshal(written)
+	if err == nil {
+		err = os.MkdirAll(cfg.StateDir, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
 }

@@ -103,7 +103,8 @@ func (a *app) costsUpdate() *cobra.Command {
 		Use:   "update",
 		Short: "Compare the price lists with the data sets that they name",
 		Long: `update does what import does, for each table of the price lists in force that names its
-feed. If a feed cannot be fetched, the rows stay as they are, and the command exits with 69.`,
+feed. A feed that has not changed since --write is not compared again. If a feed cannot be fetched,
+the rows stay as they are, and the command exits with 69.`,
 		Example: `  quotactl costs update
   quotactl costs update --write   # from cron`,
 		Args: cli.Args(),

@@ -54,14 +54,22 @@ func TestCostsUpdateOthers(t *testing.T) {
 	}
 }
 
-// TestCostsUpdate fetches the feed that a list names, and nothing that it redirects to. Whatever
-// the server returns, the rows stay unless they are good.
+// TestCostsUpdate fetches the feed that a list names: once while it stays the same, and nothing
+// that it redirects to. Whatever the server returns, the rows stay unless they are good.
 func TestCostsUpdate(t *testing.T) {
 	var feed atomic.Value
+	var full atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if text := feed.Load().(string); text == "redirect" {
+		text := feed.Load().(string)
+		etag := fmt.Sprintf("\"%x\"", text)
+		switch {
+		case text == "redirect":
 			http.Redirect(w, r, "/else", http.StatusFound)
-		} else {
+		case r.Header.Get("If-None-Match") == etag:
+			w.WriteHeader(http.StatusNotModified)
+		default:
+			full.Add(1)
+			w.Header().Set("ETag", etag)
 			fmt.Fprint(w, text)
 		}
 	}))
@@ -74,26 +82,27 @@ func TestCostsUpdate(t *testing.T) {
 			`,"output_mtok":4}}]}]`
 	}
 	for _, c := range []struct {
-		feed  string
-		code  int
-		input string // in the file
+		feed    string
+		code    int
+		input   string // in the file
+		fetched int64  // responses with prices so far
 	}{
-		{row("2"), 0, "input: 2,"},
-		{row("2"), 0, "input: 2,"},
-		{row("2.5"), 0, "input: 2.5,"},
-		{row("250"), 1, "input: 2.5,"},
-		{row("-1"), 1, "input: 2.5,"},
-		{"<html>", 1, "input: 2.5,"},
-		{"redirect", 69, "input: 2.5,"},
-		{row("3.25"), 0, "input: 3.25,"},
+		{row("2"), 0, "input: 2,", 1},
+		{row("2"), 0, "input: 2,", 1},
+		{row("2.5"), 0, "input: 2.5,", 2},
+		{row("250"), 1, "input: 2.5,", 3},
+		{row("-1"), 1, "input: 2.5,", 4},
+		{"<html>", 1, "input: 2.5,", 5},
+		{"redirect", 69, "input: 2.5,", 5},
+		{row("3.25"), 0, "input: 3.25,", 6},
 	} {
 		feed.Store(c.feed)
 		code, _, stderr := call(t, []string{"costs", "update", "--into", path, "--write"},
 			"QUOTA_STATE_DIR", dir)
 		text, err := os.ReadFile(path)
 		must(t, err)
-		if code != c.code || !strings.Contains(string(text), c.input) {
-			t.Errorf("%.40s: exit %d, %s\n%s", c.feed, code, stderr, text)
+		if code != c.code || !strings.Contains(string(text), c.input) || full.Load() != c.fetched {
+			t.Errorf("%.40s: exit %d, %s, fetched %d\n%s", c.feed, code, stderr, full.Load(), text)
 		}
 	}
 }

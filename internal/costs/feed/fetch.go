@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -11,23 +12,35 @@ import (
 	"quotabudget/internal/untrusted"
 )
 
-// Fetch fetches a feed. It follows no redirect. The client has a timeout, which bounds the body,
-// too.
-func Fetch(ctx context.Context, client *http.Client, address *url.URL) ([]byte, error) {
+// Fetched is a feed as its server returned it.
+type Fetched struct {
+	Data []byte `json:"-"` // nil if the feed still has the ETag of the request
+	ETag string
+	Sum  string // SHA-256 of Data, in hexadecimal digits
+}
+
+// Fetch fetches a feed, unless it still has the ETag. It follows no redirect. The client has a
+// timeout, which bounds the body, too.
+func Fetch(ctx context.Context, client *http.Client, address *url.URL, etag string) (Fetched, error) {
 	r := (&http.Request{URL: address, Header: http.Header{"User-Agent": {"quotactl"}}}).WithContext(ctx)
+	if etag != "" {
+		r.Header.Set("If-None-Match", etag)
+	}
 	resp, data, err := untrusted.Fetch(*client, r, MaxBytes+1)
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
 		err = fmt.Errorf("no response within %s", client.Timeout)
 	}
 	switch {
 	case err != nil:
-		return nil, err
+		return Fetched{}, err
+	case resp.StatusCode == http.StatusNotModified && etag != "":
+		return Fetched{}, nil
 	case resp.StatusCode/100 == 3:
-		return nil, errors.New("it redirects: name the address that it redirects to")
+		return Fetched{}, errors.New("it redirects: name the address that it redirects to")
 	case resp.StatusCode != http.StatusOK:
-		return nil, errors.New(resp.Status)
+		return Fetched{}, errors.New(resp.Status)
 	case len(data) > MaxBytes:
-		return nil, fmt.Errorf("it is longer than %d bytes", MaxBytes)
+		return Fetched{}, fmt.Errorf("it is longer than %d bytes", MaxBytes)
 	}
-	return data, nil
+	return Fetched{data, resp.Header.Get("ETag"), fmt.Sprintf("%x", sha256.Sum256(data))}, nil
 }

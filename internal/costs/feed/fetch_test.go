@@ -16,6 +16,7 @@ import (
 func TestFetch(t *testing.T) {
 	done := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
 		switch r.URL.Path {
 		case "/silent":
 			<-done
@@ -28,30 +29,35 @@ func TestFetch(t *testing.T) {
 		case "/long":
 			w.Write(make([]byte, feed.MaxBytes+1))
 		case "/good":
+			if r.Header.Get("If-None-Match") == `"1"` {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
 			fmt.Fprint(w, "[]")
 		}
 	}))
 	defer server.Close()
 	defer close(done)
 	for _, c := range []struct {
-		path      string
-		timeout   time.Duration
-		data, err string
+		path, etag string
+		timeout    time.Duration
+		data, err  string
 	}{
-		{"/silent", time.Millisecond, "", "no response within 1ms"},
-		{"/half", 100 * time.Millisecond, "", "no response within 100ms"},
-		{"/moved", time.Minute, "", "it redirects"},
-		{"/long", time.Minute, "", "it is longer than 16777216 bytes"},
-		{"/good", time.Minute, "[]", ""},
+		{"/silent", "", time.Millisecond, "", "no response within 1ms"},
+		{"/half", "", 100 * time.Millisecond, "", "no response within 100ms"},
+		{"/moved", "", time.Minute, "", "it redirects"},
+		{"/long", "", time.Minute, "", "it is longer than 16777216 bytes"},
+		{"/good", "", time.Minute, "[]", ""},
+		{"/good", `"1"`, time.Minute, "", ""},
 	} {
 		address, err := url.Parse(server.URL + c.path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := feed.Fetch(t.Context(), &http.Client{Timeout: c.timeout}, address)
-		if string(got) != c.data || (err != nil) != (c.err != "") ||
+		got, err := feed.Fetch(t.Context(), &http.Client{Timeout: c.timeout}, address, c.etag)
+		if string(got.Data) != c.data || (err != nil) != (c.err != "") ||
 			err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: %q, %v", c.path, got, err)
+			t.Errorf("%s: %q, %v", c.path, got.Data, err)
 		}
 	}
 }
