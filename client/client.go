@@ -19,24 +19,24 @@ import (
 // Client calls one server. Its fields are set once before use.
 type Client struct {
 	URL   string // such as http://127.0.0.1:8080
-	Token string // of the server's token_file; "" for none
-	// HTTP sends the requests; nil for one with a timeout of 10 seconds.
+	Token string // a token of the server's token_file; "" for none
+	// HTTP sends the requests. Nil uses a client with a timeout of 10 seconds.
 	HTTP *http.Client
-	// Journal keeps what calls used until it is settled, so that a crash loses nothing. Nil keeps
-	// nothing.
+	// Journal keeps the usage of calls until it is settled, so that a crash loses nothing. Nil
+	// keeps nothing.
 	Journal *Journal
 }
 
-// Cost is what a call takes: Count calls of Method, Units of Bucket, or Costs, units by bucket.
+// Cost is the cost of a call: Count calls of Method, Units of Bucket, or Costs, units by bucket.
 type Cost struct {
-	Credential string            `json:"credential,omitempty"` // needed if the server has several
+	Credential string            `json:"credential,omitempty"` // required if the server has several
 	Method     string            `json:"method,omitempty"`
 	Count      int64             `json:"count,omitempty"`
 	Bucket     string            `json:"bucket,omitempty"`
 	Units      int64             `json:"units,omitempty"`
 	Costs      map[string]int64  `json:"costs,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Manual     bool              `json:"manual,omitempty"` // the headroom may be used
+	Manual     bool              `json:"manual,omitempty"` // may use the headroom
 }
 
 // Decision is the ledger's answer to a charge.
@@ -44,14 +44,14 @@ type Decision struct {
 	Allowed   bool             `json:"allowed"`
 	Units     map[string]int64 `json:"units"`
 	Remaining map[string]int64 `json:"remaining"`
-	RetryAt   time.Time        `json:"retry_at"` // when the cost fits; zero if it was allowed
+	RetryAt   time.Time        `json:"retry_at"` // when the cost will fit; zero if it was allowed
 	Never     bool             `json:"never"`    // the cost is larger than a limit
-	Limit     string           `json:"limit"`    // that denies
+	Limit     string           `json:"limit"`    // the limit that denies
 	Entry     string           `json:"entry"`    // ID of the entry in the log
 	Replayed  bool             `json:"replayed"`
 }
 
-// Held is a hold: units that are set aside.
+// Held is a hold: units set aside for a call.
 type Held struct {
 	ID        string           `json:"hold"`
 	ExpiresAt time.Time        `json:"expires_at"`
@@ -59,17 +59,17 @@ type Held struct {
 	Remaining map[string]int64 `json:"remaining"`
 }
 
-// Settled is the answer to a settlement.
+// Settled is the response to a settlement.
 type Settled struct {
 	Units     map[string]int64 `json:"units"`
 	Remaining map[string]int64 `json:"remaining"`
-	Late      bool             `json:"late"` // the hold had lapsed into a charge before
+	Late      bool             `json:"late"` // the hold had already lapsed into a charge
 }
 
-// DeniedError is a charge that does not fit now, or never.
+// DeniedError is the error of a charge that does not fit now, or never will.
 type DeniedError struct{ Decision }
 
-// Error returns the limit that denies, and when to try again.
+// Error returns the limit that denies and the time to try again.
 func (e *DeniedError) Error() string {
 	if e.Never {
 		return "quota: the cost is larger than " + e.Limit
@@ -77,7 +77,7 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("quota: denied by %s, retry at %s", e.Limit, e.RetryAt.Format(time.RFC3339))
 }
 
-// StatusError is any other refusal of the server.
+// StatusError is the error of any other refusal.
 type StatusError struct {
 	Status int
 	Detail string
@@ -88,13 +88,13 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("quota: %d %s: %s", e.Status, http.StatusText(e.Status), e.Detail)
 }
 
-// Charge takes the cost before a call. key makes it happen once, however often it is sent; "" for a
-// new one. A denial is a *DeniedError.
+// Charge takes the cost before a call. However often the same key is sent, it charges once; ""
+// makes a new key. A denial is a *DeniedError.
 func (c *Client) Charge(ctx context.Context, cost Cost, key string) (d Decision, err error) {
 	return d, c.send(ctx, http.MethodPost, "/v1/charges", key, cost, &d)
 }
 
-// Hold sets the cost aside for a call whose price is known only after it. A hold that is not
+// Hold sets the cost aside for a call whose price is known only afterwards. A hold that is not
 // settled within ttl becomes a charge, because a call that was sent has usually been billed. A
 // denial is a *DeniedError.
 func (c *Client) Hold(ctx context.Context, cost Cost, ttl time.Duration, key string) (h Held,
@@ -107,7 +107,7 @@ func (c *Client) Hold(ctx context.Context, cost Cost, ttl time.Duration, key str
 	return h, c.send(ctx, http.MethodPost, "/v1/holds", key, body, &h)
 }
 
-// Extend lets a hold last until ttl from now, unless it lasts longer, and returns when it expires.
+// Extend extends a hold to ttl from now, unless it already lasts longer, and returns its expiry.
 func (c *Client) Extend(ctx context.Context, hold string, ttl time.Duration) (time.Time, error) {
 	var h Held
 	body := map[string]string{"ttl": ttl.String()}
@@ -115,8 +115,8 @@ func (c *Client) Extend(ctx context.Context, hold string, ttl time.Duration) (ti
 	return h.ExpiresAt, err
 }
 
-// Settle books what a call used of a hold, by bucket. The journal has it first, and until the
-// server has booked it.
+// Settle books the units a call used of a hold, by bucket. The journal keeps them until the server
+// has booked them.
 func (c *Client) Settle(ctx context.Context, hold string, used map[string]int64) (s Settled,
 	err error) {
 	if c.Journal != nil {
@@ -137,8 +137,8 @@ func (c *Client) settle(ctx context.Context, hold string, used map[string]int64)
 	return s, err
 }
 
-// final reports whether sending a settlement again cannot book more: it is booked, or the server
-// refuses it for good.
+// final reports whether retrying a settlement is pointless: it is booked, or the server refuses it
+// for good.
 func final(err error) bool {
 	var refused *StatusError
 	return err == nil || errors.As(err, &refused) && refused.Status/100 == 4 &&
@@ -146,7 +146,7 @@ func final(err error) bool {
 		refused.Status != http.StatusTooManyRequests
 }
 
-// Release gives back what is left of a hold, for a call that was never sent.
+// Release returns the rest of a hold, for a call that was never sent.
 func (c *Client) Release(ctx context.Context, hold string) (map[string]int64, error) {
 	var out struct {
 		Released map[string]int64 `json:"released"`
@@ -154,7 +154,7 @@ func (c *Client) Release(ctx context.Context, hold string) (map[string]int64, er
 	return out.Released, c.send(ctx, http.MethodDelete, holdPath(hold), "", nil, &out)
 }
 
-// Replay settles what the journal kept when an earlier process ended. Call it at the start.
+// Replay settles the journal entries of an earlier process. Call it at the start.
 func (c *Client) Replay(ctx context.Context) error {
 	if c.Journal == nil {
 		return nil
@@ -169,11 +169,11 @@ func (c *Client) Replay(ctx context.Context) error {
 
 func holdPath(hold string) string { return "/v1/holds/" + url.PathEscape(hold) }
 
-// tries is how often a request is sent whose answer was lost.
+// tries is the number of attempts at a request.
 const tries = 3
 
-// send sends a request, again with the same key while its answer is lost or the ledger, or the
-// server behind a gateway, is away.
+// send sends a request. It retries with the same key if the response is lost, or if the ledger or
+// the server behind a gateway is unavailable.
 func (c *Client) send(ctx context.Context, method, path, key string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -198,7 +198,7 @@ func (c *Client) send(ctx context.Context, method, path, key string, in, out any
 	}
 }
 
-// once sends a request. again reports whether another try may help.
+// once sends a request once. again reports whether a retry may help.
 func (c *Client) once(ctx context.Context, method, path, key string, body []byte, out any) (
 	again bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path,
@@ -239,7 +239,7 @@ func refusal(status int, text []byte) error {
 		Decision
 		Detail string `json:"detail"`
 	}
-	json.Unmarshal(text, &problem) // a proxy in front of the server may answer anything
+	json.Unmarshal(text, &problem) // a proxy in front of the server may send any body
 	if problem.Limit != "" {
 		return &DeniedError{problem.Decision}
 	}

@@ -11,13 +11,13 @@ import (
 )
 
 // Journal is a file of settlements that the server may not have booked yet: a line of JSON for
-// each, and another once it is booked. Each process needs a file of its own.
+// each, and another line once it is booked. Each process needs its own file.
 type Journal struct {
 	Path string
 
 	mu      sync.Mutex
-	read    bool // waiting is right
-	waiting int  // settlements without an end
+	read    bool // waiting is valid
+	waiting int  // settlements not yet booked
 }
 
 type line struct {
@@ -26,7 +26,7 @@ type line struct {
 	Done bool             `json:"done,omitempty"`
 }
 
-// keep writes what a call used, and returns once it is on the disk.
+// keep writes the usage of a call, and returns once it is on disk.
 func (j *Journal) keep(hold string, used map[string]int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -39,7 +39,7 @@ func (j *Journal) keep(hold string, used map[string]int64) error {
 	return j.write(line{Hold: hold, Used: used})
 }
 
-// drop notes that the server has booked it. Once nothing waits, the file is emptied.
+// drop records that the server has booked a settlement. It empties the file once nothing waits.
 func (j *Journal) drop(hold string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -67,7 +67,7 @@ func (j *Journal) write(l line) (err error) {
 	return file.Sync()
 }
 
-// open returns the lines that wait, oldest first. A line that a crash cut off is skipped: its
+// open returns the waiting lines, oldest first. It skips a line that a crash cut off: its
 // settlement was never sent, and the hold lapses into a charge.
 func (j *Journal) open() ([]line, error) {
 	j.mu.Lock()

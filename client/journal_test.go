@@ -14,7 +14,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// holds returns what waits in the journal at path, as the next process reads it.
+// holds returns the holds waiting in the journal at path, as the next process reads it.
 func holds(t *testing.T, path string) (names []string) {
 	t.Helper()
 	lines, err := (&Journal{Path: path}).open()
@@ -25,8 +25,8 @@ func holds(t *testing.T, path string) (names []string) {
 	return names
 }
 
-// TestJournal keeps what is not booked, whatever a crash has cut off, and whether or not a process
-// replays what an earlier one left.
+// TestJournal requires that unbooked settlements survive a crash, whether or not a process replays
+// the lines of an earlier one.
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal")

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Transport is an http.RoundTripper that holds what a request may take before it is sent, and
-// settles what it used after the response has come. Its fields are set once before use.
+// Transport is an http.RoundTripper that holds a request's maximum cost before sending it, and
+// settles its usage after the response. Its fields are set once before use.
 type Transport struct {
 	Client *Client
 	Base   http.RoundTripper // sends the requests; nil for http.DefaultTransport
-	// Most returns the most that a request can take. A request that takes nothing is sent as it is.
+	// Most returns the maximum cost of a request. A request that costs nothing is sent as it is.
 	Most func(*http.Request) Cost
-	// Used returns what the call took, by bucket, from its response, whose body it may read and must
-	// then replace; nil leaves the hold to lapse into a charge of the most.
+	// Used returns the usage of the call, by bucket, from its response. It may read the body, and
+	// must then replace it. If it returns nil, the hold lapses into a charge of the maximum.
 	Used func(*http.Response) map[string]int64
 	TTL  time.Duration // of the holds; 0 for 15 minutes
 }
@@ -39,7 +39,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if used := t.Used(response); used != nil {
-		// booked even if the caller gives up; what fails stays in the journal
+		// booked even if the caller gives up; a failed settlement stays in the journal
 		t.Client.Settle(context.WithoutCancel(r.Context()), held.ID, used)
 	}
 	return response, nil

@@ -55,8 +55,8 @@ func (p Proxies) Addr(r *http.Request) netip.Addr {
 	return found
 }
 
-// nearest follows the hops from the right to the first one that is not trusted. It stops at a hop
-// that is no address, and returns the address before it.
+// nearest follows the hops from the right to the first untrusted one. At a hop that is not an
+// address it stops, and returns the address before it.
 func (p Proxies) nearest(peer netip.Addr, hops []string) netip.Addr {
 	for i, hop := range slices.Backward(hops) {
 		addr := parse(hop)
@@ -74,8 +74,8 @@ func (p Proxies) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(a) })
 }
 
-// Network returns the network that is limited as one client: an IPv4 address, or the /64 of an
-// IPv6 address, which is what one subscriber has.
+// Network returns the network that is limited as one client: an IPv4 address, or the /64 of an IPv6
+// address, the usual size for one subscriber.
 func Network(a netip.Addr) netip.Prefix {
 	bits := a.BitLen()
 	if a.Is6() {

@@ -9,7 +9,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Problem is why a request is not answered; Write sends it as problem+json (RFC 9457).
+// Problem is the reason why a request is refused; Write sends it as problem+json (RFC 9457).
 type Problem struct {
 	Type     string   `json:"type"`
 	Title    string   `json:"title"`
@@ -18,15 +18,15 @@ type Problem struct {
 	Violated []string `json:"violated-policies,omitempty"`
 }
 
-// fields sets the RateLimit fields of all policies, and X-RateLimit-* of the one with the least
-// left.
+// fields sets the RateLimit fields of all policies, and X-RateLimit-* of the policy with the fewest
+// units left.
 func fields(h http.Header, asks []Ask, allowed bool) {
 	items := make([]HeaderItem, len(asks))
 	tightest := 0
 	for i, a := range asks {
 		items[i] = HeaderItem{Name: a.Policy.Name, Units: a.Policy.Units,
 			Window: a.Policy.Window, Remaining: a.Remaining, Next: a.NextAfter}
-		if !allowed && a.Allowed { // it is not what the caller has to wait for
+		if !allowed && a.Allowed { // the caller does not wait for this one
 			items[i].Next = -1
 		}
 		if a.Remaining < asks[tightest].Remaining {
@@ -42,7 +42,7 @@ func fields(h http.Header, asks []Ask, allowed bool) {
 	}
 }
 
-// TooMany is the denial by the policy that denies for longest. It sets Retry-After.
+// TooMany returns the problem of the policy that denies for longest. It sets Retry-After.
 func TooMany(h http.Header, asks []Ask) Problem {
 	p := Problem{Type: QuotaExceeded, Title: "Too many requests",
 		Status: http.StatusTooManyRequests}
@@ -61,7 +61,7 @@ func TooMany(h http.Header, asks []Ask) Problem {
 	return p
 }
 
-// unavailable is the answer when nothing could be decided. It sets Retry-After.
+// unavailable returns the problem of a request that could not be decided. It sets Retry-After.
 func unavailable(h http.Header) Problem {
 	h.Set("Retry-After", "5")
 	return Problem{Type: ReducedCapacity, Title: "Limits cannot be checked",
@@ -70,7 +70,7 @@ func unavailable(h http.Header) Problem {
 	}
 }
 
-// Write answers with the problem.
+// Write sends the problem.
 func (p Problem) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")

@@ -11,8 +11,8 @@ type counter struct {
 // maxProduct bounds units times milliseconds to integers that Lua represents exactly.
 const maxProduct = 1 << 53
 
-// at returns the state at a moment, and the µs of its window that have passed. They are negative
-// if the clock was set back, which frees nothing.
+// at returns the state at a moment, and the µs of its window that have passed: negative if the
+// clock was set back, which frees nothing.
 func (c counter) at(p *Policy, now int64) (counter, int64) {
 	w := p.window()
 	begin := max(now-now%w, c.begin)
@@ -41,7 +41,7 @@ func (stored *counter) decide(p *Policy, now, cost int64) Decision {
 	c, gone := stored.at(p, now)
 	used := c.used(w, gone)
 	d := Decision{Allowed: cost == 0 || cost <= p.Units-used, Remaining: max(0, p.Units-used)}
-	next := cost // the cost that has to wait
+	next := cost // the cost to wait for
 	if d.Allowed {
 		d.Remaining -= cost
 		c.current += cost
@@ -62,7 +62,7 @@ func (stored *counter) decide(p *Policy, now, cost int64) Decision {
 	return d
 }
 
-// fits returns how long it takes until a cost fits that does not fit now.
+// fits returns how long until a cost fits that does not fit now.
 func (c counter) fits(p *Policy, gone, cost int64) int64 {
 	w, room := p.window(), p.Units-cost
 	switch {

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// By says who shares a limit.
+// By names the callers that share a limit.
 type By string
 
 // A client is an API key or, without one, an address (see Network). A limit by key or by
-// organisation applies only to requests with an API key, and one by decision to none: only Decide
-// asks it.
+// organisation applies only to requests with an API key. A limit by decision applies to no request:
+// only Decide uses it.
 const (
 	ByClient       By = "client"
 	ByRoute        By = "route"
@@ -29,11 +29,11 @@ type Rule struct {
 	Routes  []string           // patterns of http.ServeMux; none means all requests
 	By      By
 	Cost    int64 // units of a request; 0 counts as 1
-	Observe bool  // counts what it would deny, and lets it pass
-	Open    bool  // requests pass that cannot be decided
+	Observe bool  // counts denials, but lets requests pass
+	Open    bool  // lets undecided requests pass
 }
 
-// policy is the one that applies to a caller.
+// policy returns the policy that applies to a caller.
 func (l *Rule) policy(c Caller) *Policy {
 	if p, ok := l.Tiers[c.Tier]; ok && c.Key != "" {
 		return p
@@ -41,8 +41,8 @@ func (l *Rule) policy(c Caller) *Policy {
 	return &l.Policy
 }
 
-// Guard is a middleware that lets requests through to an http.Handler as far as limits allow. Its
-// fields are set once. A server wraps its handler:
+// Guard is HTTP middleware that passes requests on to a handler as far as limits allow. Its fields
+// are set once. A server wraps its handler:
 //
 //	mux := http.NewServeMux() // with the routes
 //	g := &limit.Guard{
@@ -57,18 +57,18 @@ func (l *Rule) policy(c Caller) *Policy {
 type Guard struct {
 	Limits []Rule
 	Store  Store
-	Route  func(*http.Request) string // the pattern that serves the request
+	Route  func(*http.Request) string // returns the pattern that serves the request
 	Caller func(*http.Request) Caller
-	Stats  *Stats // if set, counts what was decided
-	// Unreachable, if set, is called for each request that could not be decided; r is nil for a
-	// decision.
+	Stats  *Stats // counts decisions, if set
+	// Unreachable, if set, is called for each request that could not be decided; r is nil in a call
+	// of Decide.
 	Unreachable func(r *http.Request, err error)
-	// Answer, if set, writes the answer to a request that may not pass, instead of Problem.Write.
-	// The fields about limits are set by then.
+	// Answer, if set, writes the response to a refused request instead of Problem.Write. The
+	// RateLimit fields are set by then.
 	Answer func(w http.ResponseWriter, r *http.Request, p Problem)
 }
 
-// request is one to decide: who sent it, the limits that apply to it, and what each is asked.
+// request is a request to decide: its caller, the limits that apply, and the ask of each.
 type request struct {
 	*http.Request
 	caller Caller
@@ -77,7 +77,7 @@ type request struct {
 	asks   []Ask
 }
 
-// Wrap returns a handler that asks before next does anything.
+// Wrap returns a handler that decides each request before next serves it.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := request{Request: r, caller: g.Caller(r), route: g.Route(r)}
@@ -91,7 +91,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// limitsOf returns the limits of a route that are enforced, or those that are only observed.
+// limitsOf returns the limits of a route that are enforced, or those only observed.
 func (g *Guard) limitsOf(route string, observed bool) (limits []*Rule) {
 	for i := range g.Limits {
 		l := &g.Limits[i]
@@ -103,8 +103,8 @@ func (g *Guard) limitsOf(route string, observed bool) (limits []*Rule) {
 	return limits
 }
 
-// apply picks the limits that apply to the request, and makes their asks. The limits are known even
-// after an error.
+// apply selects the limits of the request and makes their asks. It sets the limits even if it
+// fails.
 func (q *request) apply(limits []*Rule, store Store) (err error) {
 	q.limits, q.asks = make([]*Rule, 0, len(limits)), make([]Ask, 0, len(limits))
 	c := q.caller
@@ -131,7 +131,7 @@ func (q *request) apply(limits []*Rule, store Store) (err error) {
 	return err
 }
 
-// pass decides, and answers the request itself if it is denied.
+// pass decides the request, and answers it if it is denied.
 func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Rule) bool {
 	if len(limits) == 0 {
 		return true
@@ -165,13 +165,13 @@ func (g *Guard) answer(w http.ResponseWriter, r *http.Request, p Problem) {
 	p.Write(w)
 }
 
-// observe counts what would have been denied.
+// observe counts requests that an observed limit would deny.
 func (g *Guard) observe(q request, limits []*Rule) {
 	if err := q.apply(limits, g.Store); err != nil {
 		g.unreachable(q.Request, err)
 		return
 	}
-	for i := range q.asks { // each by itself: one that denies must not keep another from counting
+	for i := range q.asks { // each by itself, so that a denial keeps no other limit from counting
 		one := q.asks[i : i+1]
 		allowed, err := g.Store.Take(q.Context(), one)
 		if err != nil {
@@ -189,7 +189,7 @@ func (g *Guard) unreachable(r *http.Request, err error) {
 	}
 }
 
-// NoPolicyError says that no limit by decision has the name that was asked for.
+// NoPolicyError reports that no limit by decision has the requested name.
 type NoPolicyError struct{ Policy string }
 
 func (e *NoPolicyError) Error() string {
@@ -197,7 +197,7 @@ func (e *NoPolicyError) Error() string {
 }
 
 // Decide asks a policy by decision on behalf of another program, for a key of its choice. A key
-// exists from its first use on. A cost of 0 only looks. A nil Guard has no policies.
+// exists from its first use. A cost of 0 only reads. A nil Guard has no policies.
 func (g *Guard) Decide(ctx context.Context, policy, key string, cost int64) (Decision, error) {
 	if g == nil {
 		return Decision{}, &NoPolicyError{policy}

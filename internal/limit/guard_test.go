@@ -42,7 +42,7 @@ func newServe(t *testing.T, store limit.Store, limits ...limit.Rule) *serve {
 	return s
 }
 
-// denials are how often each limit denied, or would have denied.
+// denials returns how often each limit denied, or would have denied.
 func (s *serve) denials() string {
 	var all []string
 	for _, c := range s.stats.Counts() {
@@ -81,13 +81,13 @@ func TestWhoSharesALimit(t *testing.T) {
 			limit.Rule{Policy: policy("company", 3), By: limit.ByOrganisation})
 		s.want("/search", "a", "", 200)
 		s.want("/search", "a", "", 200)
-		s.want("/search", "a", "", 429) // mine
+		s.want("/search", "a", "", 429) // the same caller
 		s.want("/", "b", "", 200)       // another address
 		s.want("/search", "b", "", 200)
-		s.want("/search", "c", "", 429) // the route
-		s.want("/", "c", "", 200)       // not this one
+		s.want("/search", "c", "", 429) // the same route
+		s.want("/", "c", "", 200)       // another route
 		s.want("/", "a", "k1@acme", 200)
-		s.want("/", "b", "k1@acme", 200) // the key counts, whatever its address
+		s.want("/", "b", "k1@acme", 200) // the key counts, not the address
 		s.want("/", "c", "k1@acme", 429)
 		s.want("/", "c", "k2@acme", 200)
 		s.want("/", "c", "k2@acme", 429) // the organisation
@@ -141,8 +141,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// TestTightest is a request under several limits, of which a later one has the least left, and the
-// tier of its key counts.
+// TestTightest makes a request under several limits, of which a later one has the least left, with
+// an API key that has a tier.
 func TestTightest(t *testing.T) {
 	gold, hour := policy("mine", 700), policy("hour", 40)
 	hour.Window = time.Hour
@@ -190,7 +190,7 @@ func TestUnreachable(t *testing.T) {
 		{Policy: policy("closed", 1), By: limit.Global, Routes: []string{"GET /search"}},
 		{Policy: policy("key", 1), By: limit.ByKey}}
 	s := newServe(t, unreachable{}, limits...)
-	s.want("/", "a", "", 200) // no limit that is closed is for somebody without a key
+	s.want("/", "a", "", 200) // no closed limit applies without an API key
 	s.want("/", "a", "key", 503)
 	s.want("/search", "a", "", 503)
 }
@@ -245,7 +245,7 @@ func TestTiersAndStats(t *testing.T) {
 	}
 }
 
-// TestTopDenied is one that is denied often among thousands that are denied once.
+// TestTopDenied finds a caller denied often among thousands denied once.
 func TestTopDenied(t *testing.T) {
 	s := newServe(t, limit.NewMemory(), limit.Rule{Policy: policy("none", 1), By: limit.Global})
 	s.want("/", "first", "", 200)
@@ -260,8 +260,8 @@ func TestTopDenied(t *testing.T) {
 	}
 }
 
-// TestSpike is one address that asks ten thousand times: what it is denied takes nothing from the
-// limit of all, so nobody else is.
+// TestSpike makes ten thousand requests from one address. Its denials take nothing from the shared
+// limit, so other callers pass.
 func TestSpike(t *testing.T) {
 	s := newServe(t, limit.NewMemory(),
 		limit.Rule{Policy: policy("mine", 10), By: limit.ByClient},

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// The problem types of a denial, and of a server that cannot decide or has to wait.
+// The problem types of a denial, and of a server that cannot decide or is overloaded.
 const (
 	QuotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	ReducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
@@ -54,8 +54,8 @@ func SetHeader(h http.Header, items []HeaderItem) {
 	h.Set("RateLimit", string(limits))
 }
 
-// SetQuotaHeader sets the RateLimit fields of the limits on the buckets that a decision is about.
-// denies is the limit that denies, "" if it is allowed; only the ledger knows when the others have
+// SetQuotaHeader sets the RateLimit fields of the limits on a decision's buckets. denies is the
+// limit that denies, "" if the decision allows; only the ledger can compute when the others have
 // more.
 func SetQuotaHeader(h http.Header, b *quota.Budget, d quota.Decision, manual bool, denies string) {
 	var items []HeaderItem
@@ -72,7 +72,7 @@ func SetQuotaHeader(h http.Header, b *quota.Budget, d quota.Decision, manual boo
 	SetHeader(h, items)
 }
 
-// lengthAt returns the length of a window at a moment, 0 for one that has none.
+// lengthAt returns the length of a window at a moment, 0 if it has none.
 func lengthAt(w quota.Window, at time.Time) time.Duration {
 	if w.IsCalendar() {
 		start, end := w.Bounds(at)

@@ -25,9 +25,9 @@ import (
 // Algorithm is a way to count units.
 type Algorithm string
 
-// Log keeps the time and the units of each charge, and is exact. Counter keeps two numbers per
-// key and assumes that the previous window's charges were spread evenly. Fixed keeps one number
-// per window of the clock, and is there for comparison.
+// Log keeps the time and the units of each charge, and is exact. Counter keeps two numbers per key
+// and assumes that the previous window's charges were spread evenly. Fixed keeps one number per
+// window of the clock; it exists for comparison.
 const (
 	Log     Algorithm = "log"
 	Counter Algorithm = "counter"
@@ -87,20 +87,20 @@ func (p Policy) Check() error {
 // Key is the digest of a limited client, so that a store holds no addresses.
 type Key [16]byte
 
-// FixedKey returns the key of something whose name is no secret, such as a route.
+// FixedKey returns the key of a public name, such as a route.
 func FixedKey(name string) Key { return saltedKey(nil, name) }
 
 // saltLength is the length of a store's salt in bytes.
 const saltLength = 32
 
-// saltedKey returns the key of a client or of something that a client has named.
+// saltedKey returns the key of a client, or of a name that a client chose.
 func saltedKey(salt []byte, name string) (key Key) {
 	sum := sha256.Sum256(append(slices.Clip(salt), name...))
 	copy(key[:], sum[:])
 	return key
 }
 
-// Ask is a policy that a request must pass, and the decision on it.
+// Ask is a request to one policy, with its decision.
 type Ask struct {
 	Policy *Policy
 	Key    Key
@@ -115,20 +115,20 @@ type Decision struct {
 	Allowed   bool
 	Never     bool  // the cost exceeds the limit
 	Remaining int64 // units left after this charge if allowed; of one part if the key is split
-	// RetryAfter is how long until this cost would be allowed if nothing else were charged. It is
-	// 0 if the cost is allowed or never will be.
+	// RetryAfter is how long until this cost would be allowed if nothing else were charged. It is 0
+	// if the cost is allowed now or never.
 	RetryAfter time.Duration
-	// NextAfter is how long until something fits that does not fit now, if nobody charged: the cost
-	// if it is denied, otherwise one unit more than Remaining. It is 0 if the whole limit is free.
+	// NextAfter is how long until more would fit if nothing else were charged: the cost if it is
+	// denied, otherwise one unit more than Remaining. It is 0 if the whole limit is free.
 	NextAfter time.Duration
-	// ResetAfter is how long until the whole limit would be free, if nobody charged.
+	// ResetAfter is how long until the whole limit would be free if nothing else were charged.
 	ResetAfter time.Duration
 }
 
-// Store decides and charges. *Memory and *Redis are the two.
+// Store decides and charges: *Memory or *Redis.
 type Store interface {
-	// Salt returns what is hashed with the name of a client, so that nobody can match a key with an
-	// address by trying all addresses. Processes that share charges share a salt.
+	// Salt returns the salt hashed with client names, so that keys cannot be matched with addresses
+	// by trying all addresses. Processes that share charges share a salt.
 	Salt(ctx context.Context) ([]byte, error)
 
 	// Take charges all asks, or none if one is denied, and reports which. It fills in each

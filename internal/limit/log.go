@@ -49,7 +49,7 @@ func (h *history) decide(p *Policy, now, cost int64) Decision {
 	if n := len(h.entries); n > first {
 		reset = h.entries[n-1].at + w
 	}
-	next := cost // the cost that has to wait
+	next := cost // the cost to wait for
 	if d.Allowed {
 		d.Remaining -= cost
 		used += cost
@@ -59,7 +59,7 @@ func (h *history) decide(p *Policy, now, cost int64) Decision {
 		}
 	}
 	if next <= p.Units {
-		// It fits once the entries up to this total have left, which may be the one of this charge.
+		// fits once the entries up to this total have left, which may include this charge
 		missing, leaves := base+used+next-p.Units, reset
 		i := first + sort.Search(len(h.entries)-first,
 			func(i int) bool { return h.entries[first+i].total >= missing })

@@ -17,8 +17,8 @@ type Memory struct {
 	sweepAt int64 // Unix µs of the next sweep
 }
 
-// place names the charges of a key under a policy, as a key in Redis does. A policy with another
-// algorithm or window begins empty.
+// place identifies the charges of a key under a policy, like a key in Redis. A policy with another
+// algorithm or window starts empty.
 type place struct {
 	policy    string
 	algorithm Algorithm
@@ -28,15 +28,15 @@ type place struct {
 
 type policyState struct {
 	state
-	policy *Policy // the last one that charged
+	policy *Policy // the last policy that charged
 }
 
-// state is what an algorithm keeps of one key.
+// state is an algorithm's state of one key.
 type state interface {
 	decide(p *Policy, now, cost int64) Decision
 	// record charges a cost, which need not fit.
 	record(p *Policy, now, cost int64)
-	// idle reports whether the key behaves as if it were never used.
+	// idle reports whether the key behaves like one that was never used.
 	idle(p *Policy, now int64) bool
 }
 
@@ -54,8 +54,8 @@ func NewMemory() *Memory {
 	return m
 }
 
-// Now returns the time for Take in Unix microseconds: the start plus the time since, so that it
-// does not jump with the machine's clock.
+// Now returns the time for Take in Unix microseconds. It is monotonic: jumps of the machine's clock
+// do not change it.
 func (m *Memory) Now() int64 { return m.began.UnixMicro() + time.Since(m.began).Microseconds() }
 
 // Salt implements Store. Its error is always nil.
@@ -124,8 +124,8 @@ func (m *Memory) record(a *Ask, now int64) {
 	s.record(a.Policy, now, a.Cost)
 }
 
-// sweep drops once a minute the keys that have been idle for a minute: a clock set back by up to
-// a minute frees nothing. It copies the others, because a map never shrinks.
+// sweep drops keys that have been idle for a minute, once a minute, so that a clock set back by up
+// to a minute frees nothing. It copies the others, because a map never shrinks.
 func (m *Memory) sweep(now int64) {
 	if now < m.sweepAt {
 		return

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// TakeParts splits the keys of policies with Shards into parts, and decides each part by a step of
-// its own. The units are split too, so the parts together never admit more than the limit.
+// TakeParts splits the keys of policies with Shards into parts, and decides each part in a separate
+// step. The units are split too, so the parts together never admit more than the limit.
 //
 // A call starts at a random part, and while it is denied borrows from the others, one after
 // another. It fits if one part has room for its whole cost. So with a cost of 1 no unit stays
@@ -48,8 +48,8 @@ func TakeParts(ctx context.Context, asks []Ask,
 	return allowed, nil
 }
 
-// takePart asks one part after another until one allows the cost. If none does, it takes over the
-// decision of the part that will allow it first.
+// takePart asks one part after another until one allows the cost. If none does, it returns the
+// decision of the part that will allow the cost first.
 func (a *Ask) takePart(ctx context.Context, cost int64,
 	step func(context.Context, []Ask) (bool, error)) error {
 	n := a.Policy.Shards

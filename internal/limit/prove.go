@@ -7,7 +7,7 @@ import (
 )
 
 // Proof holds the results of scenes that test the guarantees of the algorithms on a real store. A
-// scene that was not played is nil.
+// scene that was not run is nil.
 type Proof struct {
 	On       string    `json:"on"`
 	Seed     uint64    `json:"seed"`
@@ -115,7 +115,7 @@ func PlayRetry(ctx context.Context, s Stage, seed uint64) (*Retry, error) {
 // again retries a denied call before the promised moment, until an attempt is no longer early.
 func (r *Retry) again(ctx context.Context, s Stage, p *Policy, promised time.Time,
 	cost int64) error {
-	early := int64(0) // by how much the last denied attempt was early
+	early := int64(0) // how early the last denied attempt was
 	for at := promised.Add(-s.Early); ; {
 		d, err := s.Take(ctx, p, at, cost)
 		if err != nil {

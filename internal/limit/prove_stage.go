@@ -75,7 +75,7 @@ func LedgerStage(on string, l charger, setNow func(time.Time)) Stage {
 // RedisStage returns the limiter on a server, in real time. Nothing else may use the key.
 func RedisStage(store Store, key Key,
 	clock func(ctx context.Context) (time.Time, error)) Stage {
-	var ahead time.Duration // by how much the server's clock is ahead of ours
+	var ahead time.Duration // how far the server's clock is ahead of ours
 	s := Stage{On: "redis", Window: 500 * time.Millisecond, Windows: 4, Denials: 5,
 		Around: 200 * time.Millisecond, Early: 20 * time.Millisecond, Waits: true}
 	s.Begin = func(ctx context.Context) (time.Time, error) {

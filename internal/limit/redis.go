@@ -18,19 +18,19 @@ import (
 
 var script = redis.NewScript(lua.Source("limit"))
 
-// Redis decides each request by one script, at the server's time. Keys begin with "limit:{all}:",
-// which puts them into one slot of a cluster. Only the parts of split keys have slots of their
-// own, "limit:{1}:" and so on, and take a round trip each.
+// Redis decides each request with one script, at the server's time. Keys begin with "limit:{all}:",
+// which puts them into one slot of a cluster. Only the parts of split keys have separate slots,
+// "limit:{1}:" and so on, and cost a round trip each.
 //
 // While the servers are unreachable, Take fails at once, and the servers are tried a few times a
 // second.
 type Redis struct {
 	client redis.UniversalClient
-	away   atomic.Int64 // Unix ns until which no call is made after a failure, or 0
+	away   atomic.Int64 // Unix ns until which no call is made after a failure; 0 if reachable
 	salt   atomic.Pointer[salt]
 }
 
-// salt is the salt of the servers, and when it was read.
+// salt is the servers' salt, with the time it was read.
 type salt struct {
 	bytes []byte
 	read  time.Time
@@ -72,7 +72,7 @@ func (s *Redis) ask(ctx context.Context, call func(context.Context) error) error
 		if away != 0 {
 			s.away.Store(0)
 		}
-	case ctx.Err() == nil && !errors.As(err, &reply): // neither ctx ended nor did the server answer
+	case ctx.Err() == nil && !errors.As(err, &reply): // ctx has not ended, and no server replied
 		s.away.Store(time.Now().Add(retryEvery).UnixNano())
 	}
 	return err
@@ -131,8 +131,8 @@ func prefix(a *Ask) string {
 	return "limit:{" + tag + "}:" + p.Name + ":" + string(p.Algorithm) + ":" + window + ":"
 }
 
-// Salt implements Store. All processes on these servers have the same salt, which the first call
-// creates. It is read again once a minute: servers that lost it have another one.
+// Salt implements Store. All processes on these servers share a salt, which the first call creates.
+// It is reread once a minute, because servers that lost it create another one.
 func (s *Redis) Salt(ctx context.Context) ([]byte, error) {
 	if known := s.salt.Load(); known != nil && time.Since(known.read) < time.Minute {
 		return known.bytes, nil

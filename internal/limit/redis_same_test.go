@@ -16,7 +16,7 @@ import (
 
 var long = flag.Bool("long", false, "compare Redis with memory for minutes")
 
-// both asks Redis and memory at the same moments.
+// both is the same limiter on Redis and in memory.
 type both struct {
 	server *redistest.Server
 	store  *limit.Redis
@@ -32,7 +32,7 @@ func startBoth(t *testing.T) *both {
 		memory: limit.NewMemory()}
 }
 
-// take decides the asks on both, and describes how the answers of memory differ.
+// take decides the asks on both, and describes how they differ.
 func (b *both) take(t *testing.T, now time.Time, asks []limit.Ask) (difference string) {
 	t.Helper()
 	b.server.SetNow(t, now)
@@ -55,8 +55,8 @@ func (b *both) take(t *testing.T, now time.Time, asks []limit.Ask) (difference s
 	return difference
 }
 
-// TestSameAsMemory plays random requests, with changing limits and a clock set back by up to a
-// minute: every answer of Redis equals memory's.
+// TestSameAsMemory makes random requests, with changing limits and a clock set back by up to a
+// minute: every decision of Redis equals memory's.
 func TestSameAsMemory(t *testing.T) {
 	t.Parallel()
 	b, histories := startBoth(t), uint64(150)

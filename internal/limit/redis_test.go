@@ -116,7 +116,7 @@ func TestRights(t *testing.T) {
 	user := regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`).FindSubmatch(text)
 	more := regexp.MustCompile("A limiter .* needs `([^`]*)`").FindSubmatch(text)
 	if user == nil || more == nil {
-		t.Fatal("docs/redis.md makes no user, or does not say what a limiter needs")
+		t.Fatal("docs/redis.md creates no user, or does not list the rights of a limiter")
 	}
 	server := redistest.Start(t, redistest.Options{})
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -153,7 +153,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestSalt: two processes have the same salt, and another one a minute after it was lost.
+// TestSalt requires that processes share a salt, and get a new one within a minute of its loss.
 func TestSalt(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -170,7 +170,7 @@ func TestSalt(t *testing.T) {
 		salts[string(salt)] = true
 	}
 	if len(salts) != 2 {
-		t.Errorf("%d salts of three processes, of which the last came after a loss", len(salts))
+		t.Errorf("%d salts of three processes, the last of which started after a loss", len(salts))
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Stats counts what a guard decided since the start. Its zero value is ready; nil counts nothing.
+// Stats counts the decisions of a guard since the start. Its zero value is ready; nil counts
+// nothing.
 type Stats struct {
 	mu      sync.Mutex
 	counts  map[string]*Counts
@@ -14,26 +15,26 @@ type Stats struct {
 	offline int64
 }
 
-// Counts is what was decided under a policy.
+// Counts holds the decisions under a policy.
 type Counts struct {
 	Policy   string
 	Allowed  int64
-	NearMiss int64 // of the allowed: less than a tenth of the limit was left
+	NearMiss int64 // allowed with less than a tenth of the limit left
 	Denied   int64
 	Observed int64 // would have been denied
 }
 
-// Denied is how often somebody was denied.
+// Denied is a caller and its number of denials.
 type Denied struct {
 	Who   string // the name of an API key, or a network
 	Times int64
 }
 
-// mostDenied bounds how many callers are counted. The rarest makes room for a new one, which
+// mostDenied is the maximum number of callers counted. A new caller replaces the rarest one and
 // inherits its count, so that no caller that is denied often is missed.
 const mostDenied = 100
 
-// count counts a request: each limit and the answer to its ask.
+// count counts a request: each limit and its decision.
 func (s *Stats) count(limits []*Rule, c Caller, asks []Ask, allowed bool) {
 	if s == nil {
 		return
@@ -109,15 +110,14 @@ func (s *Stats) Counts() []Counts {
 	return all
 }
 
-// Undecided is how many requests could not be decided, because the store was unreachable.
+// Undecided returns how many requests could not be decided because the store was unreachable.
 func (s *Stats) Undecided() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.offline
 }
 
-// TopDenied are the callers that were denied most often, at most n. Counts of rare ones may be too
-// high.
+// TopDenied returns the callers denied most often, at most n. Counts of rare ones may be too high.
 func (s *Stats) TopDenied(n int) []Denied {
 	s.mu.Lock()
 	all := make([]Denied, 0, len(s.denied))

@@ -15,23 +15,23 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Tokens are the programs and people that may use a server, each with a token of its own. A nil
-// Tokens has none.
+// Tokens are the programs and people that may use a server, each with its own token. A nil Tokens
+// is empty.
 type Tokens struct{ all []TokenHolder }
 
 // TokenHolder is a line of a token file.
 type TokenHolder struct {
-	Name    string       // "" where the line has only a token
-	Manual  bool         // the caller is a person, who may use the headroom
-	Scopes  []string     // ScopeCharge, ScopeRead and ScopeAdmin; none where the line names none
-	Buckets []string     // the only buckets that the caller may charge; none for all
-	Labels  quota.Labels // of every charge of the caller
+	Name    string       // "" if the line has only a token
+	Manual  bool         // the caller is a person, and may use the headroom
+	Scopes  []string     // ScopeCharge, ScopeRead, ScopeAdmin; nil if the line has none
+	Buckets []string     // the only buckets the caller may charge; nil for all
+	Labels  quota.Labels // added to every charge of the caller
 	Allow   quota.Allowance
 
 	sum [sha256.Size]byte // hash of the token
 }
 
-// LabelsOf returns the labels of the caller's charges: those of its line, and its name.
+// LabelsOf returns the labels of the caller's charges: the labels of its line, and its name.
 func (h TokenHolder) LabelsOf() quota.Labels {
 	if h.Name == "" {
 		return h.Labels
@@ -39,14 +39,14 @@ func (h TokenHolder) LabelsOf() quota.Labels {
 	return h.Labels.With(quota.Labels{quota.LabelCaller: h.Name})
 }
 
-// The scopes of a token. Admin includes both others.
+// The scopes of a token. Admin includes the other two.
 const (
 	ScopeCharge = "charge"
 	ScopeRead   = "read"
 	ScopeAdmin  = "admin"
 )
 
-// May reports whether the caller has a scope. A line without scopes has the one in initial.
+// May reports whether the caller has a scope. A line without scopes has the scope initial.
 func (h TokenHolder) May(scope, initial string) bool {
 	if len(h.Scopes) == 0 {
 		return scope == initial
@@ -65,10 +65,10 @@ var (
 	tokenForm = regexp.MustCompile(`^[!-~]+$`)
 )
 
-// minToken is the least length of a token: shorter ones can be guessed.
+// minToken is the minimum length of a token: shorter ones can be guessed.
 const minToken = 16
 
-// TokenAdvice says how to write a line.
+// TokenAdvice explains how to write a line.
 const TokenAdvice = "a line has a name and a token: openssl rand -hex 24 makes one"
 
 var errLine = errors.New("write a name and a token, separated by a space, then manual for people, " +
@@ -77,8 +77,9 @@ var errLine = errors.New("write a name and a token, separated by a space, then m
 
 // ParseTokens reads the names and tokens of callers, a line for each: name, space, token, and words
 // about the caller (see TokenHolder): manual, scopes, bucket=NAME, label=NAME=VALUE,
-// method=PATTERN, model=PATTERN, most=BUCKET=UNITS. It skips empty lines and comments (#). A file whose callers are named has a name in every line; otherwise a line
-// may have a token alone. It reports every problem by file and line, and repeats no token.
+// method=PATTERN, model=PATTERN, most=BUCKET=UNITS. It skips empty lines and comments (#). If the
+// file names its callers, every line has a name; otherwise a line may have only a token. It reports
+// every problem by file and line, and repeats no token.
 func ParseTokens(file, text string, named bool) (*Tokens, error) {
 	var callers Tokens
 	var problems []error
@@ -109,7 +110,7 @@ func (c *Tokens) add(words []string) error {
 	}
 	name, token := words[0], words[1]
 	holder := TokenHolder{Name: name, sum: sha256.Sum256([]byte(token))}
-	switch { // a name may be shown once it cannot be a token in the wrong place
+	switch { // a name may be shown once it cannot be a misplaced token
 	case name != "" && !nameForm.MatchString(name):
 		return errors.New("a name has up to 64 letters, digits, . _ and -, and comes before its " +
 			"token")
@@ -137,7 +138,7 @@ func (c *Tokens) add(words []string) error {
 	return nil
 }
 
-// set applies a word of a line. Errors repeat no word, because it may be a token.
+// set applies a word of a line. Errors never repeat a word, because it may be a token.
 func (h *TokenHolder) set(word string) error {
 	key, value, _ := strings.Cut(word, "=")
 	switch key {
@@ -191,7 +192,7 @@ func (h *TokenHolder) set(word string) error {
 	return nil
 }
 
-// Of returns the caller that has one of the tokens. A wrong token takes as long as a right one.
+// Of returns the caller with one of the tokens. A wrong token takes as long as a right one.
 func (c *Tokens) Of(tokens ...string) (found TokenHolder, ok bool) {
 	if c == nil {
 		return TokenHolder{}, false

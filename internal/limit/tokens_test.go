@@ -10,7 +10,7 @@ const (
 	person = "fedcba9876543210"
 )
 
-// Every problem names its line, and no token is repeated.
+// Every problem has its line number, and no token is repeated.
 func TestParseTokens(t *testing.T) {
 	t.Parallel()
 	const short = ": its token is shorter than 16 characters: a line has a name, then a token"

@@ -16,35 +16,35 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Event is something that a person should know of.
+// Event is a condition that people are notified of.
 type Event struct {
 	Name       string // "limit", or a condition of config.Notify.On
-	Credential string // whose ledger keeps the claim
+	Credential string // its ledger keeps the claim
 	Bucket     string
 	Limit      string
-	Percent    int64 // of the limit
+	Percent    int64 // share of the limit
 	Text       string
 
-	at    time.Time     // by the ledger's clock
-	lasts time.Duration // until it may be sent again
-	ends  time.Time     // of its window; zero for one that slides
-	about string        // tells it from other events of its name
-	lower []Event       // smaller shares of the same limit, which it stands for
+	at    time.Time     // ledger time
+	lasts time.Duration // time until it may be sent again
+	ends  time.Time     // end of its window; zero for a sliding one
+	about string        // distinguishes it from other events of its name
+	lower []Event       // smaller shares of the same limit, which this event replaces
 }
 
-// once is the least time between two notifications of the same event: a limit for a minute would
-// otherwise send one each minute.
+// once is the shortest time between two notifications of the same event. Without it, a limit per
+// minute could send one every minute.
 const once = time.Hour
 
-// claim is the name of the event's claim for one target.
+// claim returns the name of the event's claim for a target.
 func (e Event) claim(target string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{e.Name, e.Bucket, e.Limit, e.about,
 		fmt.Sprint(e.Percent)}, "\x00")))
 	return "notify/" + target + "/" + hex.EncodeToString(sum[:12])
 }
 
-// id identifies the notification at its receiver. It is the same on each host and for each attempt
-// in one window, so that a receiver can drop what it got twice.
+// id returns the ID of the notification. It is the same on every host and for every attempt in one
+// window, so that a receiver can drop duplicates.
 func (e Event) id() string {
 	window := e.ends
 	if window.IsZero() {
@@ -55,8 +55,8 @@ func (e Event) id() string {
 	return "msg_" + hex.EncodeToString(sum[:12])
 }
 
-// events returns what a person should know now. Those that are quick to find need the usage of the
-// buckets alone.
+// events returns the events that hold now. A quick look returns only those that need nothing but
+// the usage of the buckets.
 func events(ctx context.Context, src report.Source, quick bool) (all []Event, err error) {
 	n := src.Config.Notify
 	wants := func(name string) bool { return slices.Contains(n.On, name) }
@@ -87,8 +87,8 @@ func events(ctx context.Context, src report.Source, quick bool) (all []Event, er
 	return all, nil
 }
 
-// reached returns the greatest configured share of a limit that is used, if any. All that scheduled
-// charges may take is 100 %, although the headroom is left.
+// reached returns the largest configured share of a limit that is used, if any. Using all units
+// open to scheduled charges counts as 100 %, even if the headroom is left.
 func reached(src report.Source, c config.Credential, b quota.BucketUsage, l quota.LimitUsage,
 	now time.Time) []Event {
 	room := l.Limit.Cap(false)
@@ -128,7 +128,7 @@ func reached(src report.Source, c config.Credential, b quota.BucketUsage, l quot
 }
 
 func suspended(c config.Credential, b quota.BucketUsage, now time.Time) Event {
-	// an upstream that suspends again and again, for a minute each time, is one event an hour
+	// repeated suspensions of a minute each are one event per hour
 	until := b.SuspendedUntil.Truncate(once).UTC()
 	text := report.NewSuspension(b).Text(words.Moment(b.SuspendedUntil), words.Moment)
 	return Event{Name: config.OnSuspended, Credential: c.Name, Bucket: b.Bucket,
@@ -137,7 +137,7 @@ func suspended(c config.Credential, b quota.BucketUsage, now time.Time) Event {
 		at: now, lasts: max(b.SuspendedUntil.Sub(now), once), ends: until, about: until.String()}
 }
 
-// unpriced returns the event of calls of the last day that the price list has no row for.
+// unpriced returns the event of calls in the last day that the price list has no row for.
 func unpriced(ctx context.Context, src report.Source, c config.Credential, now time.Time) []Event {
 	const day = 24 * time.Hour
 	names := src.Unlisted(ctx, c.Name, now.Add(-day))
@@ -167,7 +167,7 @@ func stalePrices(src report.Source) (all []Event) {
 	return all
 }
 
-// forecasts returns the buckets that will run dry, or will lose runs, before their reset.
+// forecasts returns an event for each bucket that will run dry or lose runs before its reset.
 func forecasts(ctx context.Context, src report.Source) (all []Event, err error) {
 	list, err := src.Forecasts(ctx, "")
 	for _, f := range list {

@@ -1,5 +1,5 @@
-// Package notify sends people what they should know of their quota, each thing once in its window
-// however many hosts find it.
+// Package notify notifies people of the state of their quotas: once per event and window, however
+// many hosts find the event.
 package notify
 
 import (
@@ -19,8 +19,8 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Notifier sends notifications. There is no queue: what holds and is not marked as sent in the
-// ledger is sent at the next look.
+// Notifier sends notifications. There is no queue: each look sends every event that holds and is
+// not marked as sent in the ledger.
 //
 // For each target, a notification has a claim in the ledger. It is leased before the notification
 // is sent and marked done after the target has accepted it, until the event's window ends:
@@ -29,27 +29,27 @@ import (
 //	10:00:10  b finds the claim leased
 //	10:01:00  the lease lapses; b leases the claim, sends, and marks it done until the reset
 //
-// A process that is killed between sending and marking leaves the lease, too, so the notification
-// is sent again, with the same ID. If sending fails, the lease lapses, and a later look sends it.
+// A process killed between sending and marking also leaves the lease, so the notification is sent
+// again, with the same ID. If sending fails, the lease lapses, and a later look retries.
 type Notifier struct {
-	Source  func() report.Source // with the configuration in force
-	Environ []string             // of commands
+	Source  func() report.Source // returns the configuration in force
+	Environ []string             // environment of commands
 	Log     *slog.Logger
 
 	holder string
-	level  slog.Level // of the line about what was sent
+	level  slog.Level // level of the "notification sent" line
 	mu     sync.Mutex
-	sent   map[string]time.Time // claims known to be done, until when that is not looked up again
-	pauses map[string]*pause    // of targets that failed
-	missed map[string][]missed  // by credential, of the last hour
+	sent   map[string]time.Time // done claims, with the time to check each again
+	pauses map[string]*pause    // by target that failed
+	missed map[string][]missed  // by credential; those of the last hour
 }
 
 type missed struct {
-	at   time.Time // when that was found
+	at   time.Time // time of the report
 	text string
 }
 
-// pause keeps a target that failed from being tried at each look.
+// pause delays the next attempt at a target that failed.
 type pause struct {
 	until time.Time
 	waits *backoff.ExponentialBackOff
@@ -57,17 +57,17 @@ type pause struct {
 
 const (
 	lookEvery = 10 * time.Second
-	slowEvery = 18               // looks: the forecast and the like need more than the buckets
-	lookTime  = 45 * time.Second // of one look with all that it sends
+	slowEvery = 18               // looks between two full ones, which compute forecasts
+	lookTime  = 45 * time.Second // of one look and all it sends
 	lease     = time.Minute      // longer than a look
-	doneTime  = 5 * time.Second  // of marking what was sent
-	tries     = 3                // of one notification in one look
-	perLook   = 10               // notifications to a target in one look
+	doneTime  = 5 * time.Second  // of marking an event as sent
+	tries     = 3                // attempts per notification and look
+	perLook   = 10               // notifications per target and look
 	maxMissed = 20               // lanes listed
 	recheck   = 5 * time.Minute
 )
 
-// New returns a notifier of the sources that source returns.
+// New returns a notifier for the source that source returns.
 func New(source func() report.Source, environ []string, log *slog.Logger) *Notifier {
 	return &Notifier{Source: source, Environ: environ, Log: log, level: slog.LevelDebug,
 		holder: quota.NewID(time.Now()),
@@ -75,7 +75,7 @@ func New(source func() report.Source, environ []string, log *slog.Logger) *Notif
 		missed: make(map[string][]missed)}
 }
 
-// Watch looks and sends until ctx ends, and logs what it has sent.
+// Watch looks and sends until ctx ends, and logs what it sends.
 func (n *Notifier) Watch(ctx context.Context) {
 	n.level = slog.LevelInfo
 	for looks := 0; quota.Pause(ctx, min(time.Duration(looks), 1)*lookEvery); looks++ {
@@ -83,7 +83,7 @@ func (n *Notifier) Watch(ctx context.Context) {
 	}
 }
 
-// During watches while work runs.
+// During runs Watch while work runs.
 func (n *Notifier) During(ctx context.Context, work func() error) error {
 	ctx, end := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -94,8 +94,8 @@ func (n *Notifier) During(ctx context.Context, work func() error) error {
 	return err
 }
 
-// Look sends what has to be sent, and takes at most that long. A quick look needs the usage of the
-// buckets alone. A failure is logged: nothing else depends on notifications.
+// Look sends what is due, and takes at most most. A quick look reads only the usage of the buckets.
+// Failures are logged: nothing else depends on notifications.
 func (n *Notifier) Look(ctx context.Context, most time.Duration, quick bool) {
 	src := n.Source()
 	if !src.Config.Notify.Set() {
@@ -105,7 +105,7 @@ func (n *Notifier) Look(ctx context.Context, most time.Duration, quick bool) {
 	defer cancel()
 	all, err := events(ctx, src, quick)
 	if err != nil {
-		n.Log.Debug("cannot find what to notify of", "error", err)
+		n.Log.Debug("cannot find all events to notify of", "error", err)
 	}
 	all = append(all, n.missedTicks(src)...)
 	var sending sync.WaitGroup
@@ -125,7 +125,7 @@ func (n *Notifier) sendAll(ctx context.Context, claims quota.Claims, t target, a
 	}
 }
 
-// send sends an event to a target unless that is done or under way elsewhere.
+// send sends an event to a target, unless it has been sent or another process is sending it.
 func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Event) (bool, error) {
 	c := quota.Claim{Credential: e.Credential, Name: e.claim(t.name()), Holder: n.holder, TTL: lease}
 	key := c.Credential + "/" + c.Name
@@ -153,19 +153,19 @@ func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Ev
 	return true, nil
 }
 
-// retried does something a few times, until it succeeds or an error is permanent.
+// retried calls do up to tries times, until it succeeds or fails permanently.
 func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	waits := backoff.NewExponentialBackOff()
 	return backoff.Retry(ctx, do, backoff.WithBackOff(waits), backoff.WithMaxTries(tries))
 }
 
-// done marks an event as sent. If the lease has lapsed, or there was none, it is claimed again.
+// done marks an event as sent. It claims the event again if the lease has lapsed or never existed.
 func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim, lasts time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTime)
 	defer cancel()
 	lasts = min(max(lasts, time.Second), quota.MaxWindow)
 	_, err := retried(ctx, func() (struct{}, error) {
-		state, err := claims.Claim(ctx, c) // which renews a lease
+		state, err := claims.Claim(ctx, c) // renews a lease
 		if err == nil && state == quota.ClaimWon {
 			c := c
 			c.TTL = lasts
@@ -174,7 +174,7 @@ func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
 		return struct{}{}, err
 	})
 	if err != nil {
-		n.Log.Warn("a notification was sent and could not be marked: it may be sent again",
+		n.Log.Warn("cannot mark a notification as sent; it may be sent again",
 			"error", err)
 	}
 }
@@ -224,7 +224,7 @@ func (n *Notifier) tried(t target, err error) {
 		"wait", wait.Round(time.Second), "hint", "quotactl notify test sends one now")
 }
 
-// Missed records that ticks of a lane did not run.
+// Missed records ticks of a lane that did not run.
 func (n *Notifier) Missed(credential string, l share.Lane, ticks int64, last time.Time, why string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -235,7 +235,7 @@ func (n *Notifier) Missed(credential string, l share.Lane, ticks int64, last tim
 	}
 }
 
-// missedTicks returns what Missed has recorded in the last hour, an event for each credential.
+// missedTicks returns an event for each credential with the ticks missed in the last hour.
 func (n *Notifier) missedTicks(src report.Source) (all []Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -25,10 +25,10 @@ import (
 	"quotabudget/internal/report"
 )
 
-// secret signs what the receivers get. Its bytes are "twenty-four bytes of key".
+// secret is the signing key of the receivers. Its bytes are "twenty-four bytes of key".
 const secret = "whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5"
 
-// look is longer than any look of a test takes.
+// look is longer than any look of these tests takes.
 const look = 30 * time.Second
 
 // env is a ledger, a receiver of notifications, and hosts that share them.
@@ -41,7 +41,7 @@ type env struct {
 	log      lines
 
 	mu      sync.Mutex
-	answers []func(http.ResponseWriter, *http.Request) // for the next requests; 200 after them
+	answers []func(http.ResponseWriter, *http.Request) // responses to the next requests; 200 after them
 	texts   []string
 	ids     []string
 }
@@ -57,7 +57,7 @@ func (l *lines) Write(text []byte) (int, error) {
 	return l.Buffer.Write(text)
 }
 
-// newEnv starts a receiver, and reads a configuration that names it.
+// newEnv starts a receiver and reads a configuration that names it.
 func newEnv(t *testing.T, redis bool, rest string) *env {
 	e := &env{T: t}
 	e.receiver = httptest.NewServer(http.HandlerFunc(e.receive))
@@ -130,7 +130,7 @@ func (e *env) spend(units int64) {
 	}
 }
 
-// sent checks which notifications the receiver has accepted, by words in them.
+// sent checks which notifications the receiver has accepted, by words they contain.
 func (e *env) sent(want ...string) {
 	e.Helper()
 	e.mu.Lock()
@@ -151,8 +151,8 @@ func answer(status int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
-// Hosts that look at the same time send one notification, of the greatest share. What falls back
-// to a smaller share afterwards is not new.
+// Hosts that look at the same time send one notification, for the largest share. Falling back to a
+// smaller share sends nothing.
 func TestOnceAcrossHosts(t *testing.T) {
 	t.Parallel()
 	for _, redis := range []bool{false, true} {
@@ -190,8 +190,8 @@ func TestOnceAcrossHosts(t *testing.T) {
 	}
 }
 
-// A receiver that fails gets the notification again, with the same ID: within seconds if that may
-// help, else from the next look after the lease.
+// A receiver that fails gets the notification again, with the same ID: within seconds if a retry
+// may help, otherwise at the first look after the lease.
 func TestReceiverFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -233,7 +233,7 @@ func TestReceiverFails(t *testing.T) {
 	}
 }
 
-// Each target has its own claim: one that fails does not repeat the others.
+// Each target has its own claim: a failing target does not repeat the others.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -331,7 +331,7 @@ func TestMail(t *testing.T) {
 	}
 }
 
-// Missed ticks are one notification an hour, with all lanes.
+// All missed ticks of an hour are one notification, whatever the lane.
 func TestMissedTicks(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false, "  on: [missed_ticks]")

@@ -24,19 +24,19 @@ import (
 	"quotabudget/internal/words"
 )
 
-// target is what notifications are sent to.
+// target is a receiver of notifications.
 type target interface {
-	name() string // of the key of notify:, which is part of the claim
-	to() string   // for people; no secret
-	// deliver sends an event and returns the response. Errors that are not backoff.Permanent may
-	// go away in seconds.
+	name() string // its key under notify:, part of the claim
+	to() string   // where notifications go, without secrets
+	// deliver sends an event and returns the response. An error that is not a backoff.Permanent may
+	// pass within seconds.
 	deliver(context.Context, Event) (string, error)
 }
 
 // attemptTime bounds one attempt to send.
 const attemptTime = 10 * time.Second
 
-// targets returns those that are configured.
+// targets returns the configured targets.
 func targets(cfg *config.Config, environ []string) (all []target) {
 	n := cfg.Notify
 	if n.URL != "" {
@@ -51,8 +51,8 @@ func targets(cfg *config.Config, environ []string) (all []target) {
 	return all
 }
 
-// message is the JSON of an event. Slack and Mattermost show text; Mattermost would take a key
-// called type for one of its own.
+// message is the JSON of an event. Slack and Mattermost show text. No key is called type, because
+// Mattermost gives that one a meaning of its own.
 type message struct {
 	Text       string     `json:"text"`
 	ID         string     `json:"id"`
@@ -62,11 +62,11 @@ type message struct {
 	Bucket     string     `json:"bucket,omitempty"`
 	Limit      string     `json:"limit,omitempty"`
 	Percent    int64      `json:"percent,omitempty"`
-	Until      words.Time `json:"until"` // it is not sent again before
+	Until      words.Time `json:"until"` // not sent again before
 }
 
-// inert replaces the characters by which Slack and Mattermost find mentions and links: names of
-// models and reasons of suspensions come from outside.
+// inert replaces the characters that start mentions and links in Slack and Mattermost: model names
+// and suspension reasons come from outside.
 var inert = strings.NewReplacer("<", "‹", ">", "›", "@", "＠")
 
 func (e Event) json() []byte {
@@ -79,12 +79,12 @@ func (e Event) json() []byte {
 		Percent: e.Percent, Until: words.Time(until)}
 	text, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // texts, times and a number
+		panic(err) // cannot happen: only texts, times and a number
 	}
 	return text
 }
 
-// webhook sends JSON to a URL, signed as Standard Webhooks says.
+// webhook posts JSON to a URL, signed as Standard Webhooks requires.
 type webhook struct{ config.Notify }
 
 func (webhook) name() string { return "url" }
@@ -127,7 +127,7 @@ func (w webhook) deliver(ctx context.Context, e Event) (string, error) {
 
 var errSlow = fmt.Errorf("no response within %s", attemptTime)
 
-// sign sets the headers of Standard Webhooks. Without a secret, none has a signature.
+// sign sets the headers of Standard Webhooks. Without a secret there is no signature.
 func (w webhook) sign(h http.Header, id string, now time.Time, body []byte) error {
 	at := strconv.FormatInt(now.Unix(), 10)
 	h.Set("webhook-id", id)
@@ -150,7 +150,7 @@ func (w webhook) sign(h http.Header, id string, now time.Time, body []byte) erro
 	return nil
 }
 
-// clean returns a response as it may be shown: a receiver can repeat the path of the URL.
+// clean makes a response safe to show: a receiver can repeat the path of the URL.
 func (w webhook) clean(text string) string {
 	if u, err := url.Parse(w.URL); err == nil {
 		for _, part := range strings.FieldsFunc(u.RequestURI(), isDelimiter) {
@@ -164,14 +164,14 @@ func (w webhook) clean(text string) string {
 
 func isDelimiter(r rune) bool { return strings.ContainsRune("/?&=", r) }
 
-// sendmail sends mail through the program of that name.
+// sendmail sends mail through the sendmail program.
 type sendmail struct{ address string }
 
 func (sendmail) name() string   { return "mail" }
 func (s sendmail) to() string   { return s.address }
 func (s sendmail) find() string { return find("sendmail", "/usr/sbin/sendmail", "/usr/lib/sendmail") }
 
-// find returns the first program that is there: the PATH of cron lacks /usr/sbin.
+// find returns the first program that exists: cron's PATH lacks /usr/sbin.
 func find(name string, elsewhere ...string) string {
 	for _, path := range append([]string{name}, elsewhere...) {
 		if found, err := exec.LookPath(path); err == nil {
@@ -191,7 +191,7 @@ func (s sendmail) deliver(ctx context.Context, e Event) (string, error) {
 	return run(ctx, []string{s.find(), "-i", s.address}, nil, []byte(mail))
 }
 
-// command runs a program, which reads the JSON of an event.
+// command runs a program, which reads the event as JSON from its input.
 type command struct{ args, environ []string }
 
 func (command) name() string { return "command" }
@@ -208,7 +208,7 @@ func run(ctx context.Context, args, environ []string, input []byte) (string, err
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	var out tail
 	c.Stdin, c.Stdout, c.Stderr, c.Env = bytes.NewReader(input), &out, &out, environ
-	c.WaitDelay = time.Second // a child of it may keep the pipes open
+	c.WaitDelay = time.Second // its children may keep the pipes open
 	err := c.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil
@@ -223,7 +223,7 @@ func run(ctx context.Context, args, environ []string, input []byte) (string, err
 	return text, err
 }
 
-// tail keeps the end of what is written to it.
+// tail is an io.Writer that keeps the end of its input.
 type tail []byte
 
 func (t *tail) Write(p []byte) (int, error) {

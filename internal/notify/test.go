@@ -7,17 +7,17 @@ import (
 	"quotabudget/internal/config"
 )
 
-// Result is what came of a notification that was sent to try a target.
+// Result is the result of a test notification.
 type Result struct {
 	Target string  `json:"target"` // url, mail or command
-	To     string  `json:"to"`     // without what may be secret
+	To     string  `json:"to"`     // without secrets
 	ID     string  `json:"id"`
 	Sent   bool    `json:"sent"`
-	Answer string  `json:"answer"` // of the receiver, or the output of the program
-	Error  *string `json:"error"`  // why it was not sent
+	Answer string  `json:"answer"` // response of the receiver, or output of the program
+	Error  *string `json:"error"`  // nil if it was sent
 }
 
-// Test sends a notification to each target, once.
+// Test sends one notification to each target.
 func Test(ctx context.Context, cfg *config.Config, environ []string) (all []Result) {
 	now := time.Now()
 	e := Event{Name: "test", Text: "this is a test: quotactl notify test has sent it", at: now,

@@ -16,14 +16,14 @@ import (
 	"quotabudget/internal/report"
 )
 
-// account is one bucket of a credential: what is left of it, who spent it, and what will come.
+// account is a bucket of a credential: its units left, its spenders and its forecast.
 type account struct {
 	Credential string // "" when there is only one
 	quota.BucketUsage
 	At       time.Time
 	Main     quota.LimitUsage // the limit that is drawn
-	Pace     *quota.Limit     // nil when there is none
-	Forecast plan.Forecast    // zero when it is not known
+	Pace     *quota.Limit     // nil if there is none
+	Forecast plan.Forecast    // zero if unknown
 
 	words    func(units int64) string // "1,240 tokens", "$12.40"; nil for units
 	sums     []quota.Sum
@@ -54,7 +54,7 @@ func (a *account) Left() int64 {
 	return a.Binding().Remaining
 }
 
-// Binds names what Left follows from.
+// Binds names the limit that determines Left.
 func (a *account) Binds() string {
 	if a.Suspended() {
 		return "suspended until " + endClock(a.At, a.SuspendedUntil)
@@ -82,15 +82,16 @@ func (a *account) Name() string {
 	return a.Credential + " " + a.Bucket
 }
 
-// Busy reports whether something of the bucket was spent, is set aside or is missing.
+// Busy reports whether units of the bucket are spent, held or missing.
 func (a *account) Busy() bool {
 	return len(a.Spenders) > 0 || a.Held > 0 || a.Main.Used > 0 || a.Grade() != "good"
 }
 
-// Calendar reports whether the main limit follows the calendar, or ends when the upstream says.
+// Calendar reports whether the main limit follows the calendar or a reset that the upstream
+// reports.
 func (a *account) Calendar() bool { return !a.ResetsAt().IsZero() }
 
-// ResetsAt returns when the main limit's window ends as a whole; zero if it does not.
+// ResetsAt returns when the main limit's window ends as a whole; zero if it slides.
 func (a *account) ResetsAt() time.Time { return a.Ends(a.Main.Limit.Window, a.At) }
 
 // Counts describes a window that does not end.
@@ -107,7 +108,7 @@ func (a *account) Counts() string {
 	}
 }
 
-// In formats an amount without the name of its unit, which is Noun. Money has no noun.
+// In formats an amount without its unit, which Noun returns. Money has no noun.
 func (a *account) In(units int64) string {
 	if a.words == nil {
 		return count(units)
@@ -116,7 +117,7 @@ func (a *account) In(units int64) string {
 	return amount
 }
 
-// Noun returns the name of the unit, with a blank before it.
+// Noun returns the name of the unit, after a space.
 func (a *account) Noun() string {
 	if a.words == nil {
 		return " units"
@@ -130,22 +131,22 @@ func (a *account) Noun() string {
 // Suspended reports whether the bucket is suspended now.
 func (a *account) Suspended() bool { return a.SuspendedUntil.After(a.At) }
 
-// spender is who spent units of a bucket.
+// spender is a caller or lane that spent units of a bucket.
 type spender struct {
 	Name  string
 	Units int64
-	Part  int64 // percent of all that was spent
+	Part  int64 // percent of all units spent
 }
 
 const (
-	// mostSpenders are named; the others are summed up.
+	// the spenders named; the others are summed up
 	mostSpenders = 6
-	// forecastFor is how long a forecast is kept: making it takes longer than making the page.
+	// forecastFor is how long a forecast is cached: making it takes longer than making the page
 	forecastFor = 20 * time.Second
 )
 
-// accounts returns those of all buckets that have a limit, and a sentence for each split bucket
-// that has more parts.
+// accounts returns an account for each bucket with a limit, and a sentence for each split bucket
+// with parts that are not shown.
 func (p *site) accounts(ctx context.Context) (all []*account, more []string, err error) {
 	from := p.Source()
 	forecasts, err := p.forecasts.get(ctx, forecastFor,
@@ -182,7 +183,7 @@ func (p *site) accounts(ctx context.Context) (all []*account, more []string, err
 	return all, more, nil
 }
 
-// know finds the bucket's forecast and pace, if there are any.
+// know sets the account's forecast and pace, if there are any.
 func (a *account) know(credential string, forecasts []report.Forecast, paces []quota.Limit) {
 	for _, f := range forecasts {
 		if f.Credential == credential && f.Bucket == a.Bucket {
@@ -196,7 +197,7 @@ func (a *account) know(credential string, forecasts []report.Forecast, paces []q
 	}
 }
 
-// mainLimit returns the limit to draw: of the day, unless another one leaves much less. Limits on a
+// mainLimit returns the limit to draw: the day's, unless another one leaves much less. Limits per
 // few minutes are drawn only if there is no other.
 func mainLimit(limits []quota.LimitUsage) quota.LimitUsage {
 	weight := func(l quota.LimitUsage) float64 {
@@ -213,17 +214,18 @@ func mainLimit(limits []quota.LimitUsage) quota.LimitUsage {
 	})
 }
 
-// since returns the first moment whose spending matters for what is drawn.
+// since returns the earliest time whose spending matters for the plot.
 func (a *account) since() time.Time {
 	window := a.Main.Limit.Window
 	if window.IsCalendar() {
 		start, _ := window.Bounds(a.At)
 		return start
 	}
-	return a.At.Add(-2 * lengthOf(a.Main.Limit)) // what left the window by now did count before
+	return a.At.Add(-2 * lengthOf(a.Main.Limit)) // units that have left the window by now did count before
 }
 
-// spenders adds up who spent what since a moment: lanes by job and region, others by what they say.
+// spenders sums the units spent since a moment: lanes by job and region, other callers by their
+// labels.
 func spenders(sums []quota.Sum, since time.Time) []spender {
 	units := make(map[string]int64)
 	total := int64(0)
@@ -259,7 +261,7 @@ func spenders(sums []quota.Sum, since time.Time) []spender {
 	return all
 }
 
-// cached holds a value that takes a while to make.
+// cached holds a value that is slow to compute.
 type cached[T any] struct {
 	mu    sync.Mutex
 	value T

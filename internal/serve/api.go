@@ -17,14 +17,14 @@ import (
 	"quotabudget/internal/words"
 )
 
-// api adds the methods of /v1: this is their table of contents. The OpenAPI document is made from
-// the types of the responses.
+// api registers the operations of /v1; this function is their table of contents. The OpenAPI
+// document is made from the response types.
 func (s *Server) api(mux *http.ServeMux) huma.API {
 	program, _ := report.Version()
 	config := huma.DefaultConfig("quotabudget", program)
 	config.Info.Description = "Charts and videos from the catalogue, and what is left of the " +
 		"quota. Charges and holds take units; no request reaches the upstream."
-	// The defaults load scripts from elsewhere, and add a $schema to each answer.
+	// The defaults load scripts from other sites, and add a $schema to each response.
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
 	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal,
@@ -45,7 +45,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	return api
 }
 
-// catalogue registers the operations that read the catalogue, and those of short links.
+// catalogue registers the operations on the catalogue and on short links.
 func (s *Server) catalogue(api huma.API) {
 	get(s, api, "/v1/regions", "Which regions there are, and how old their charts are", s.regions)
 	get(s, api, "/v1/charts/{region}", "The chart of a region, now or at a moment", s.chart)
@@ -57,14 +57,14 @@ func (s *Server) catalogue(api huma.API) {
 	s.links(api)
 }
 
-// output is an answer and its headers for caches.
+// output is a response with its caching headers.
 type output[T any] struct {
 	CacheControl string `header:"Cache-Control"`
 	LastModified string `header:"Last-Modified"`
 	Body         T
 }
 
-// lastModified formats the time of a change for the header.
+// lastModified formats a time for the Last-Modified header.
 func lastModified(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
 
 // get registers an operation that reads the catalogue or the ledger.
@@ -81,7 +81,7 @@ func get[I, O any](s *Server, api huma.API, path, summary string,
 	}}, more...)...)
 }
 
-// tooMany is the body of a denial; package guard writes it.
+// tooMany is the body of a denial; package limit writes it.
 type tooMany struct {
 	Type     string   `json:"type"`
 	Title    string   `json:"title"`
@@ -101,7 +101,7 @@ func limited(api huma.API) func(*huma.Operation) {
 	}
 }
 
-// problem returns the response to an error. Details of our own failures go to the log only.
+// problem returns the response to an error. It logs internal failures and hides their details.
 func (s *Server) problem(ctx context.Context, err error) huma.StatusError {
 	var status huma.StatusError
 	switch {
@@ -121,7 +121,7 @@ func (s *Server) problem(ctx context.Context, err error) huma.StatusError {
 	return huma.Error500InternalServerError("the catalogue or the ledger cannot be read now")
 }
 
-// logFailure logs that the ledger or the catalogue cannot be read, each at most once a minute.
+// logFailure logs a failure of the ledger or the catalogue, each at most once a minute.
 func (s *Server) logFailure(err error) {
 	sometimes, text := &s.catalogFailed, "cannot read the catalogue"
 	if errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable) {

@@ -29,7 +29,7 @@ func ids(videos []report.Video) string {
 	return strings.Join(all, " ")
 }
 
-// The chart of a region is the current one, and with at= the one of that moment.
+// The chart of a region is the current one or, with at=, the one of that moment.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	s := filled(t)
@@ -143,7 +143,7 @@ func TestVideoAndSearch(t *testing.T) {
 	s.wants(s.get("/v1/regions"), 200, `"region":"BR","completed_at":null`)
 }
 
-// An answer is not sent again to one who has it, whatever form its ETag is sent in.
+// A client that has a response does not get it again, whatever form its ETag is sent in.
 func TestETag(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, nil)
@@ -169,7 +169,7 @@ func TestETag(t *testing.T) {
 	}
 }
 
-// A short link leads where it was made to, and nowhere else.
+// A short link leads to the page it was made for, and nowhere else.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	s := filled(t)
@@ -205,7 +205,7 @@ func TestLinks(t *testing.T) {
 	s.wants(s.get("/s/none"), 404)
 }
 
-// What is not meant for this server is refused; what is public may be read by any page.
+// Requests to foreign host names are refused; public data may be read by any page.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, func(s *Server) { s.Hosts = []string{"board.lan"} })
@@ -231,7 +231,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A catalogue that is gone is said in general words; what it is goes to the log.
+// A broken catalogue is reported in general words; the details go to the log.
 func TestBrokenCatalogue(t *testing.T) {
 	t.Parallel()
 	s := filled(t)
@@ -239,7 +239,7 @@ func TestBrokenCatalogue(t *testing.T) {
 	r := s.get("/v1/charts/US")
 	s.wants(r, 500, "cannot be read now")
 	if strings.Contains(r.body, "sql") {
-		t.Errorf("it says too much: %s", r.body)
+		t.Errorf("details in the response: %s", r.body)
 	}
 	s.wants(s.get("/readyz"), 503)
 	s.wants(s.get("/healthz"), 200)

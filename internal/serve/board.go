@@ -15,16 +15,16 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// boardBody is the board.
+// boardBody is the content of the board.
 type boardBody struct {
 	Headline string
 	Grade    string
-	Budgets  bool // the reader may see them
+	Budgets  bool // whether the reader may see budgets
 	Trouble  string
-	Outages  []report.Outage // of this host: while the ledger is away, and until it knows all
+	Outages  []report.Outage // of this host, while the ledger is away or the journal has lines
 	Accounts []*account
-	More     []string // a sentence for each split bucket with parts that are not among Accounts
-	Daemon   string   // whether a daemon answers; "" if none is expected
+	More     []string // a sentence for each split bucket with parts not in Accounts
+	Daemon   string   // whether a daemon responds; "" if none is expected
 	DaemonOK bool
 	Refused  []string // a sentence for each credential that denied jobs in the last 24 hours
 	Short    []string // a sentence for each bucket that is short
@@ -32,10 +32,10 @@ type boardBody struct {
 	Ticks    []schedule.Tick
 	Regions  []regionTile
 	Limits   []limit.Counts // of this server
-	Denied   []limit.Denied // callers that these limits denied most often
+	Denied   []limit.Denied // callers these limits denied most often
 }
 
-// Busy returns the buckets to draw: something of them was spent, is set aside or is missing.
+// Busy returns the buckets to draw: units of them are spent, held or missing.
 func (b *boardBody) Busy() []*account { return b.of(true) }
 
 // Idle returns the other buckets.
@@ -50,7 +50,7 @@ func (b *boardBody) of(busy bool) (some []*account) {
 	return some
 }
 
-// leftOut is a region that loses runs before the reset.
+// leftOut is a region that will lose runs before the reset.
 type leftOut struct {
 	Region, Job string
 	Runs        int
@@ -76,7 +76,7 @@ func (p *site) board(ctx context.Context, r *http.Request, now time.Time) (page,
 	if p.private(r) {
 		body.Budgets = true
 		if err := p.fillBoard(ctx, body, now); err != nil {
-			if ctx.Err() == nil { // else the client has disconnected
+			if ctx.Err() == nil { // otherwise the client has disconnected
 				p.logFailure(err)
 			}
 			body.Headline, body.Grade = "The ledger cannot be read", "bad"
@@ -88,8 +88,7 @@ func (p *site) board(ctx context.Context, r *http.Request, now time.Time) (page,
 	return page{Title: body.Headline, Section: "board", Live: true, Body: body}, nil
 }
 
-// outages are those of this host that matter: while the ledger is away, and while the journal has
-// lines.
+// outages returns this host's current outages: the ledger is away, or the journal has lines.
 func (p *site) outages(ctx context.Context, away bool) []report.Outage {
 	all, err := p.Source().Outages(ctx)
 	if err != nil {
@@ -135,7 +134,7 @@ func (p *site) fillBoard(ctx context.Context, body *boardBody, now time.Time) (e
 	return nil
 }
 
-// deniedJobs returns a sentence for each credential that denied charges in the last 24 hours.
+// deniedJobs returns a sentence for each credential whose jobs were denied in the last 24 hours.
 func (p *site) deniedJobs(ctx context.Context, now time.Time) (all []string, err error) {
 	from := p.Source()
 	for _, c := range from.Config.Credentials {
@@ -151,8 +150,7 @@ func (p *site) deniedJobs(ctx context.Context, now time.Time) (all []string, err
 	return all, nil
 }
 
-// lookFor reports on the board whether a daemon of this machine answers at the address of its
-// health checks.
+// lookFor sets on the board whether this machine's daemon responds at its health-check address.
 func (p *site) lookFor(ctx context.Context, body *boardBody, address string) {
 	const answered, patience = 10 * time.Second, 500 * time.Millisecond
 	host, port, _ := net.SplitHostPort(address)
@@ -180,7 +178,7 @@ func (p *site) lookFor(ctx context.Context, body *boardBody, address string) {
 // Title returns the title of the lane.
 func (l leftOut) Title() string { return schedule.Title(l.Job, l.Region) }
 
-// judge finds what is short and which runs are left out, and sets the headline.
+// judge finds short buckets and lost runs, and sets the headline.
 func (b *boardBody) judge() {
 	b.Headline = "Nothing is spent or scheduled yet"
 	worst := 0
@@ -209,8 +207,8 @@ func sep(credential string) string {
 	return ": "
 }
 
-// sentence returns in a few words what is wrong with a bucket, and a weight: what loses runs weighs
-// more than what nobody uses.
+// sentence returns the problem of a bucket in a few words, and its weight: lost runs weigh more
+// than a bucket that nothing uses.
 func sentence(a *account) (text string, weight int) {
 	text, weight = wrong(a)
 	if a.Forecast.Lost.Runs > 0 {
@@ -233,7 +231,7 @@ func wrong(a *account) (text string, weight int) {
 	return "Some runs will be left out", 2
 }
 
-// leave adds up the runs that are lost, by their lanes.
+// leave counts the lost runs by lane.
 func (b *boardBody) leave(runs []plan.LostRun) {
 	for _, r := range runs {
 		same := func(l leftOut) bool {

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// The board says that all is well, who spent what, and what comes next.
+// The board shows that all is well, the spenders and the next runs.
 func TestBoard(t *testing.T) {
 	s, b := newBudget(t, 10_000)
 	now := time.Now()
@@ -31,17 +31,18 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// TestBoard_Short: the headline names the short bucket, and the board lists what is left out.
+// TestBoard_Short requires that the headline names the short bucket and that the board lists the
+// lost runs.
 func TestBoard_Short(t *testing.T) {
 	s, b := newBudget(t, 560)
-	ingest := &s.server.Source().Config.Ingest // so often that some are left out at any time of day
+	ingest := &s.server.Source().Config.Ingest // so frequent that some runs are lost at any time of day
 	ingest.Schedule, ingest.Stagger = "@every 20s", time.Second
 	b.charge(time.Now().Add(-time.Second), "youtube.videos.list", 60, "job=backfill")
 	s.shows("/", 200, "default is exhausted", "Left out until the reset", "0 of 60 units left",
 		"backfill 60")
 	must(t, b.Ledger.Suspend(t.Context(), quota.Suspension{Credential: "key1",
 		Bucket: "search_list", Until: time.Now().Add(2 * time.Hour)}))
-	s.server.site.forecasts.at = time.Time{} // it is old
+	s.server.site.forecasts.at = time.Time{} // expired
 	page := s.shows("/", 200, "default is exhausted default is exhausted (",
 		"search_list is suspended until")
 	if !strings.Contains(page.body, `class="suspended"`) {
@@ -49,7 +50,7 @@ func TestBoard_Short(t *testing.T) {
 	}
 }
 
-// The large number is what can be spent now, by the limit that binds, although another is drawn.
+// The large number is the units left under the limit that binds, although another limit is drawn.
 func TestBoard_Binds(t *testing.T) {
 	s, b := newBudget(t, 10_000)
 	cred := &s.server.Source().Config.Credentials[0]
@@ -63,13 +64,13 @@ func TestBoard_Binds(t *testing.T) {
 	}
 	must(t, b.Ledger.Suspend(t.Context(), quota.Suspension{Credential: "key1", Bucket: "default",
 		Until: time.Now().Add(2 * time.Hour)}))
-	s.server.site.forecasts.at = time.Time{} // it is old
+	s.server.site.forecasts.at = time.Time{} // expired
 	s.shows("/", 200, "0 of 5,500 units left now (suspended until ")
 }
 
 // TestBoard_Denied checks that the board names the jobs that were denied today.
 func TestBoard_Denied(t *testing.T) {
-	s, b := newBudget(t, 560) // 60 without the headroom
+	s, b := newBudget(t, 560) // 60 units without the headroom
 	for range 2 {
 		d, err := b.Charge(t.Context(), quota.Call{Bucket: "default", Units: 60,
 			Labels: quota.Labels{quota.LabelJob: "backfill"}})
@@ -88,12 +89,12 @@ func TestBoard_Daemon(t *testing.T) {
 	daemon := newEnv(t, nil) // serves /healthz, too
 	s.server.Source().Config.Daemon.Listen = strings.TrimPrefix(daemon.url, "http://")
 	s.shows("/", 200, "The daemon is alive")
-	s.server.site.alive.at = time.Time{} // it is old
+	s.server.site.alive.at = time.Time{} // expired
 	s.server.Source().Config.Daemon.Listen = "127.0.0.1:1"
 	s.shows("/", 200, "No daemon answers at 127.0.0.1:1")
 }
 
-// A ledger that cannot be read takes nothing from the charts.
+// If the ledger cannot be read, the charts are complete nevertheless.
 func TestBoard_NoLedger(t *testing.T) {
 	s, b := newBudget(t, 10_000)
 	s.store("US", "run1", time.Now(), named("a", "First", 1))
@@ -101,8 +102,8 @@ func TestBoard_NoLedger(t *testing.T) {
 	s.shows("/", 200, "The ledger cannot be read", "US just now complete")
 }
 
-// While the ledger is away, the board says what may be spent without it, and what waits to be
-// recorded.
+// While the ledger is away, the board shows the units that may be spent without it and the entries
+// waiting to be recorded.
 func TestBoard_Journal(t *testing.T) {
 	s, b := newBudget(t, 10_000)
 	from := s.server.Source()
@@ -130,7 +131,7 @@ func TestBoard_Journal(t *testing.T) {
 		"without the ledger; 2 calls wait in the journal, the oldest of 20")
 }
 
-// Without a token the public sees charts alone.
+// Without a token, the public sees only charts.
 func TestPublic(t *testing.T) {
 	s, _ := newBudget(t, 10_000)
 	s.server.Public, s.server.Tokens = true, tokens(t, "a-secret-token-0")
@@ -177,7 +178,7 @@ func TestPlanPage(t *testing.T) {
 	short.shows("/plan?days=2", 200, "lose pages", "Runs that lose pages", "its share")
 }
 
-// TestDrawPlan: the picture of a plan is XML, with a plot for each limit and the lost hours.
+// TestDrawPlan requires valid XML with a plot for each limit and the lost hours.
 func TestDrawPlan(t *testing.T) {
 	s, _ := newBudget(t, 510)
 	planned, err := s.server.Source().Plan(t.Context(), 2)
@@ -190,7 +191,7 @@ func TestDrawPlan(t *testing.T) {
 	must(t, xml.Unmarshal(out.Bytes(), new(struct{})))
 }
 
-// TestLogAmounts: money and tokens are shown as what they are, and are not added up.
+// TestLogAmounts requires that money and tokens are shown in their units and not added up.
 func TestLogAmounts(t *testing.T) {
 	table, err := costs.Shipped().Upstream("openai")
 	must(t, err)

@@ -29,8 +29,8 @@ func (s *Server) budgets(api huma.API) {
 	get(s, api, "/v1/log/entries", "The newest charges, newest first", s.entries, private)
 }
 
-// orNull documents that properties which are objects may be null: the library does not see that
-// from a pointer.
+// orNull documents that object properties may be null, which the library does not infer from a
+// pointer.
 func orNull(api huma.API, schema string, properties ...string) {
 	in := api.OpenAPI().Components.Schemas.Map()[schema]
 	for _, name := range properties {
@@ -69,13 +69,13 @@ func (s *Server) plan(ctx context.Context, in *planInput) (*output[report.Plan],
 	return &output[report.Plan]{Body: report.NewPlan(planned)}, nil
 }
 
-// LogInput chooses a log.
+// LogInput selects entries of the log.
 type LogInput struct {
 	Credential string `query:"credential" maxLength:"64" doc:"if left out, the one that ingest uses"`
 	Bucket     string `query:"bucket" maxLength:"128" doc:"or a part: output/small; all if left out"`
 }
 
-// log returns the credential and the buckets that are asked for.
+// log returns the requested credential and buckets.
 func (in LogInput) log(cfg *config.Config) (config.Credential, []string, error) {
 	name := in.Credential
 	if name == "" {

@@ -30,12 +30,12 @@ func TestRegionsWithoutSchedule(t *testing.T) {
 	s.fill("US", nine, "a")
 	s.wants(s.get("/v1/regions"), 200, `"items":[{"region":"US"`)
 	s.server.Source().Config.Ingest.Scheduled = true
-	if all, err := s.server.regionStates(t.Context()); len(all) != 8 { // the answer is kept a while
+	if all, err := s.server.regionStates(t.Context()); len(all) != 8 { // the response is cached
 		t.Errorf("%d regions of a schedule, %v", len(all), err)
 	}
 }
 
-// The API says of the budgets what the programs say.
+// The API returns the same budgets as the programs.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, nil)
@@ -80,7 +80,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// On a public server all of it needs a token.
+// On a public server, every budget needs a token.
 func TestBudgetsArePrivate(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, func(s *Server) {
@@ -90,6 +90,6 @@ func TestBudgetsArePrivate(t *testing.T) {
 		"/v1/log/entries"} {
 		s.wants(s.get(path), 401, "token_file")
 		s.wants(s.get(path, "Authorization", "Bearer a-secret-token-0"), 200)
-		s.wants(s.get(path), 401) // what was opened by a token is not kept for others
+		s.wants(s.get(path), 401) // a page read with a token is not cached for other readers
 	}
 }

@@ -10,20 +10,20 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// burnt is a row of the table that says the same as the plot.
+// burnt is a row of the table that shows the same as the plot.
 type burnt struct {
 	At    time.Time
-	Spent int64 // since the row before
-	Left  int64 // then
+	Spent int64 // since the previous row
+	Left  int64 // at the row's time
 }
 
-// burn computes what was left of a limit, and what may be left. Times are of one window that ends
-// as a whole, or of a window that slides, as a restoring one is drawn, too.
+// burn computes the units left of a limit, past and future. A restoring window is drawn like a
+// sliding one.
 type burn struct {
 	limit    quota.Limit
 	from, to time.Time
 	now      time.Time
-	fixed    bool  // the window is from from to to
+	fixed    bool  // the window is a fixed one, between from and to
 	left     int64 // now
 	amount   func(units int64) string
 	noun     string
@@ -31,7 +31,7 @@ type burn struct {
 	forecast plan.Forecast
 }
 
-// draw makes the plot of the account, and the table of it.
+// draw makes the account's plot and table.
 func (a *account) draw() {
 	b := burn{limit: a.Main.Limit, now: a.At, left: a.Main.Remaining, amount: a.In, noun: a.Noun(),
 		sums: byGrain(a.sums), forecast: a.Forecast}
@@ -78,10 +78,10 @@ func (a *account) draw() {
 	a.Plot = p
 }
 
-// lengthOf returns how far back a window that follows no calendar is drawn.
+// lengthOf returns how far back to draw a window that follows no calendar.
 func lengthOf(l quota.Limit) time.Duration { return max(l.Reach(), quota.Grain) }
 
-// byGrain adds up the sums of each grain, whosever they are.
+// byGrain adds up the sums of each grain, whatever their labels.
 func byGrain(sums []quota.Sum) (all []quota.Sum) {
 	for _, s := range sums {
 		if n := len(all); n > 0 && all[n-1].At.Equal(s.At) {
@@ -93,7 +93,7 @@ func byGrain(sums []quota.Sum) (all []quota.Sum) {
 	return all
 }
 
-// plotID replaces what may not be in an id.
+// plotID replaces characters that an HTML id may not have.
 func plotID(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' {
@@ -105,8 +105,8 @@ func plotID(name string) string {
 
 func (b *burn) cap() int64 { return b.limit.Cap(false) }
 
-// spent returns the units charged between two moments. A grain counts by the part of it, or of its
-// time until now, that lies between them.
+// spent returns the units charged between two moments. A grain counts in proportion to its overlap
+// with them; the current grain ends now.
 func (b *burn) spent(from, to time.Time) (units float64) {
 	for _, s := range b.sums {
 		start, end := s.At, minTime(s.At.Add(quota.Grain), b.now)
@@ -122,7 +122,7 @@ func (b *burn) spent(from, to time.Time) (units float64) {
 	return units
 }
 
-// leftAt returns the units that were left at a moment, by what was spent alone.
+// leftAt returns the units left at a moment, from spending alone.
 func (b *burn) leftAt(at time.Time) float64 {
 	if b.limit.Window.Concurrent {
 		return float64(b.left)
@@ -134,7 +134,7 @@ func (b *burn) leftAt(at time.Time) float64 {
 	return max(0, float64(b.cap())-b.spent(since, minTime(at, b.now)))
 }
 
-// steps returns moments from one to another, at most some hundreds.
+// steps returns up to some hundred moments between two.
 func steps(from, to time.Time, most time.Duration) (all []time.Time) {
 	step := max(most, to.Sub(from)/200)
 	for at := from; at.Before(to); at = at.Add(step) {
@@ -147,12 +147,12 @@ func (b *burn) past() (line []point) {
 	for _, at := range steps(b.from, b.now, quota.Grain) {
 		line = append(line, point{at, b.leftAt(at)})
 	}
-	line[len(line)-1].value = float64(b.left) // what is set aside is not left either
+	line[len(line)-1].value = float64(b.left) // held units are not left either
 	return line
 }
 
-// ahead returns what will be left: on the likely day, on one of ten that take most, and on one of
-// ten that take least.
+// ahead returns the units that will be left on the likely day, on the day at the highest tenth of
+// spending, and on the day at the lowest.
 func (b *burn) ahead() (likely, low, high []point) {
 	f := b.forecast
 	until := f.ResetAt.Sub(b.now)
@@ -171,7 +171,7 @@ func (b *burn) ahead() (likely, low, high []point) {
 	return line(f.Rate.Likely, f.DryAt), line(f.Rate.High, f.Earliest), line(f.Rate.Low, f.Latest)
 }
 
-// even returns the line of spending at an even pace, or the line that the pace sets.
+// even returns the line of even spending, or the line that the pace sets.
 func (b *burn) even(pace *quota.Limit) (line []point) {
 	if !b.fixed {
 		return []point{{b.from, float64(b.cap())}, {b.to, float64(b.cap())}}
@@ -185,7 +185,7 @@ func (b *burn) even(pace *quota.Limit) (line []point) {
 	return line
 }
 
-// rows returns a row for each hour until now, or for each of some 24 parts of a longer window.
+// rows returns a row for each hour until now, or about 24 rows for a longer window.
 func (b *burn) rows() (rows []burnt) {
 	part := max(time.Hour, (b.to.Sub(b.from) / 24).Truncate(time.Hour))
 	before := b.from
@@ -225,10 +225,10 @@ func minTime(a, b time.Time) time.Time {
 	return b
 }
 
-// shortClock formats a moment to the minute, with its day unless that is today.
+// shortClock formats a moment to the minute, with the day unless it is today.
 func shortClock(now, at time.Time) string { return at.UTC().Format(clockForm(now, at)) }
 
-// endClock is shortClock for the end of a period: rounded up, as in the forecast's text.
+// endClock is shortClock rounded up, for the end of a period, as in the forecast's text.
 func endClock(now, at time.Time) string {
 	return shortClock(now, at.Add(time.Minute-time.Nanosecond).Truncate(time.Minute))
 }

@@ -19,7 +19,7 @@ func dayOf(t *testing.T, units, headroom int64) quota.Limit {
 
 func sum(at time.Time, units int64) quota.Sum { return quota.Sum{At: at, Units: units} }
 
-// What is left falls when units are spent, and in the middle of ten minutes by its part of them.
+// The units left fall when units are spent, and within ten minutes in proportion.
 func TestBurn(t *testing.T) {
 	l := dayOf(t, 1000, 100)
 	from, to := l.Window.Bounds(nine)
@@ -34,7 +34,7 @@ func TestBurn(t *testing.T) {
 	}
 	past := b.past()
 	if last := past[len(past)-1]; !last.at.Equal(b.now) || last.value != 550 {
-		t.Errorf("now: %v: units that are set aside are not left", last)
+		t.Errorf("now: %v: held units count as left", last)
 	}
 	spent := int64(0)
 	rows := b.rows()
@@ -46,7 +46,7 @@ func TestBurn(t *testing.T) {
 	}
 }
 
-// For a window that slides, what is left is what the ledger would have said at each moment.
+// In a sliding window, the units left equal the ledger's answer at each moment.
 func TestBurn_Ledger(t *testing.T) {
 	_, b := newBudget(t, 10_000)
 	dice := rand.New(rand.NewPCG(1, 2))
@@ -54,7 +54,7 @@ func TestBurn_Ledger(t *testing.T) {
 		Window: quota.Sliding(24 * time.Hour)}
 	left := make(map[time.Time]float64)
 	for at := nine.Add(-47 * time.Hour); !at.After(nine); at = at.Add(quota.Grain) {
-		b.now = at.Add(-time.Microsecond) // what is charged at the moment itself is not yet
+		b.now = at.Add(-time.Microsecond) // a charge at the moment itself does not count yet
 		usage, err := b.Ledger.Usage(t.Context(), "key1", []quota.Limit{limit})
 		must(t, err)
 		left[at] = float64(usage.Buckets[0].Limits[0].Remaining)
@@ -68,13 +68,13 @@ func TestBurn_Ledger(t *testing.T) {
 		sums: byGrain(sums)}
 	for at := drawn.from; !at.After(nine); at = at.Add(quota.Grain) {
 		if got := drawn.leftAt(at); math.Abs(got-left[at]) > 1e-6 {
-			t.Fatalf("at %s: %g, the ledger said %g", at, got, left[at])
+			t.Fatalf("at %s: %g, the ledger returned %g", at, got, left[at])
 		}
 	}
 }
 
-// The forecast begins with what is left, ends at nothing where the bucket runs dry, and the days
-// that take more are below those that take less.
+// The forecast begins with the units left and ends at zero where the bucket runs dry; days of high
+// spending are below days of low spending.
 func TestAhead(t *testing.T) {
 	l := dayOf(t, 1000, 100)
 	from, to := l.Window.Bounds(nine)

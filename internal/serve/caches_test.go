@@ -34,15 +34,15 @@ http {
 }
 `
 
-// nginx starts a caching nginx in front of a server and returns what sends requests through it.
-// It caches every response that does not forbid it, and its cache ignores Authorization.
+// nginx starts a caching nginx in front of a server and returns a function that sends requests
+// through it. The cache keeps every response that does not forbid it, and ignores Authorization.
 func nginx(t *testing.T, url string) *http.Client {
 	t.Helper()
 	program, err := exec.LookPath("nginx")
 	if err != nil {
-		program = "/usr/sbin/nginx" // which is not in the PATH of every user
+		program = "/usr/sbin/nginx" // not in every user's PATH
 	}
-	dir, err := os.MkdirTemp("", "nginx") // the path of a socket is short
+	dir, err := os.MkdirTemp("", "nginx") // a socket's path must be short
 	must(t, err)
 	conf := fmt.Sprintf(nginxConf, dir, url)
 	if os.Geteuid() != 0 {
@@ -56,7 +56,7 @@ func nginx(t *testing.T, url string) *http.Client {
 			t.Fatalf("nginx (scripts/install-test-tools installs it): %v\n%s", err, out)
 		}
 	}
-	run() // it returns once it listens
+	run() // it returns once nginx listens
 	t.Cleanup(func() {
 		run("-s", "stop")
 		must(t, os.RemoveAll(dir))
@@ -67,7 +67,7 @@ func nginx(t *testing.T, url string) *http.Client {
 		}}}
 }
 
-// A cache in front of a public server gives nobody what needs a token, whatever the route.
+// A cache in front of a public server never serves private responses to clients without a token.
 func TestSharedCachesKeepNothingPrivate(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, func(s *Server) {
@@ -103,7 +103,7 @@ func TestSharedCachesKeepNothingPrivate(t *testing.T) {
 		{"GET", "/none", ""}, {"GET", "/readyz", ""},
 		{"POST", "/v1/decisions", decide},
 	} {
-		for _, token := range []string{"a-secret-token-0", ""} { // each would find what the other left
+		for _, token := range []string{"a-secret-token-0", ""} { // each would find the response cached for the other
 			r := ask(test.method, test.path, test.body, token)
 			if hit := r.Header.Get("X-Cache"); hit != "MISS" {
 				t.Errorf("%s %s with token %q: %s", test.method, test.path, token, hit)

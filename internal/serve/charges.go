@@ -33,15 +33,14 @@ func (s *Server) charges(api huma.API) {
 	huma.Delete(api, "/v1/holds/{hold}", s.release, charging, func(o *huma.Operation) {
 		o.Summary = "Give back what is left of a hold, as quotactl release does"
 	})
-	for _, path := range []string{"/v1/charges", "/v1/holds"} { // the library has its own 422
+	for _, path := range []string{"/v1/charges", "/v1/holds"} { // the library documents a 422 of its own
 		never := either(api, reflect.TypeFor[denial](), reflect.TypeFor[huma.ErrorModel]())
 		never.Description = "the request is malformed, or the cost never fits (never is true)"
 		api.OpenAPI().Paths[path].Post.Responses["422"] = never
 	}
 }
 
-// CostInput is what a caller wants to take: calls of a method, units of a bucket, or units by
-// bucket.
+// CostInput is a cost: calls of a method, units of a bucket, or units by bucket.
 type CostInput struct {
 	Credential string `json:"credential,omitempty" maxLength:"64" doc:"needed if there are several"`
 
@@ -92,7 +91,7 @@ type chargeInput struct {
 	}
 }
 
-// charged is the response to a charge. Its name keeps its schema apart from that of POST
+// charged is the response to a charge. Its name keeps its schema separate from the one of POST
 // /v1/decisions.
 type charged struct{ report.Decision }
 
@@ -151,7 +150,7 @@ func (s *Server) hold(ctx context.Context, in *holdInput) (*holdOutput, error) {
 	return out, nil
 }
 
-// HoldPath names a hold in a path. Slashes of its buckets are escaped there.
+// HoldPath is the hold in a path. Slashes of its buckets are escaped there.
 type HoldPath struct {
 	Hold string `path:"hold" maxLength:"1200"`
 }
@@ -232,5 +231,5 @@ func (s *Server) release(ctx context.Context, in *HoldPath) (*releaseOutput, err
 	})
 }
 
-// pathEscape escapes a hold for a path: only the / of parts needs it.
+// pathEscape escapes a hold for a path: only the slashes of parts need it.
 func pathEscape(hold string) string { return strings.ReplaceAll(hold, "/", "%2F") }

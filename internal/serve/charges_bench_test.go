@@ -16,8 +16,8 @@ import (
 )
 
 // BenchmarkCharges makes charges over HTTP with the Go client, 64 callers at once, on each ledger,
-// and compares them with requests that a handler answers at once. Callers, server and ledger share
-// the machine's cores.
+// and compares them with requests answered without a ledger. Callers, server and ledger share the
+// machine's cores.
 func BenchmarkCharges(b *testing.B) {
 	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -47,7 +47,7 @@ func BenchmarkCharges(b *testing.B) {
 	}
 }
 
-// charges is how long charges took: together, and each.
+// charges holds the total and the individual durations of charges.
 type charges struct {
 	took  time.Duration
 	waits []time.Duration

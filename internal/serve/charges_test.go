@@ -18,13 +18,13 @@ import (
 	"quotabudget/internal/report"
 )
 
-// limitedTo serves a ledger alone, under limits.
+// limitedTo serves only a ledger, under limits.
 func limitedTo(t *testing.T, limits string) func(*Server) {
 	t.Helper()
 	return limitedOn(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"), limits)
 }
 
-// limitedOn is limitedTo with the URL of a ledger.
+// limitedOn is limitedTo with a ledger URL.
 func limitedOn(t testing.TB, url, limits string) func(*Server) {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func limitedOn(t testing.TB, url, limits string) func(*Server) {
 
 const hourly = "{bucket: default, units: 100, window: 1h, headroom: 10}"
 
-// TestCharges holds each response of the charges to its status, its words and the document.
+// TestCharges checks the status, the words and the schema of each response to a charge.
 func TestCharges(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, limitedTo(t, hourly))
@@ -104,7 +104,7 @@ func TestCharges(t *testing.T) {
 	s.wants(s.get("/"), 404)
 }
 
-// TestHolds follows a hold to its settlement, and another to its release.
+// TestHolds settles one hold and releases another.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, limitedTo(t, hourly))
@@ -122,7 +122,7 @@ func TestHolds(t *testing.T) {
 	}
 	path := hold(`{"units":20,"ttl":"1m","labels":{"team":"ci"},"note":"n"}`)
 	s.wants(s.send(http.MethodPatch, path, `{"ttl":"2h"}`), 200, `"expires_at"`)
-	for range 2 { // sent again, it is answered the same
+	for range 2 { // a repeat gets the same response
 		s.wants(s.send(http.MethodPost, path+"/settlements", `{"costs":{"default":33}}`), 200,
 			`{"units":{"default":33},"remaining":{"default":57},"late":false}`)
 	}
@@ -136,7 +136,7 @@ func TestHolds(t *testing.T) {
 	s.wants(s.send(http.MethodPatch, path, `{"ttl":"2h"}`), 404, "no such reservation")
 }
 
-// TestLateSettlement corrects the charge that a hold has lapsed into.
+// TestLateSettlement corrects the charge made when a hold lapsed.
 func TestLateSettlement(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, limitedTo(t, hourly))
@@ -144,12 +144,12 @@ func TestLateSettlement(t *testing.T) {
 	s.wants(r, 201)
 	path := r.header.Get("Location") + "/settlements"
 	for r = s.get("/v1/budgets"); !strings.Contains(r.body, `"used":20`); r = s.get("/v1/budgets") {
-	} // until it has lapsed
+	} // wait until it lapses
 	s.wants(s.send(http.MethodPost, path, `{"costs":{"default":3}}`), 200, `"late":true`)
 	s.wants(s.get("/v1/budgets"), 200, `"used":3`)
 }
 
-// TestTokenScopes requires that each token can do what its line says and nothing else.
+// TestTokenScopes requires that each token permits what its line grants and nothing else.
 func TestTokenScopes(t *testing.T) {
 	t.Parallel()
 	serve := limitedTo(t, hourly+", {bucket: search_list, units: 50, window: 1h}")
@@ -193,7 +193,7 @@ boss   boss-token-0123456789 admin manual
 	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`), 401)
 }
 
-// TestPublicWithoutTokens lets nobody charge through a public server that knows no tokens: behind a
+// TestPublicWithoutTokens requires that a public server without tokens refuses charges: behind a
 // reverse proxy, every request comes from this machine.
 func TestPublicWithoutTokens(t *testing.T) {
 	t.Parallel()
@@ -206,7 +206,7 @@ func TestPublicWithoutTokens(t *testing.T) {
 	s.wants(s.get("/openapi.json"), 200)
 }
 
-// TestChargesTogether sends more charges at once than fit: exactly the limit is allowed.
+// TestChargesTogether sends more concurrent charges than fit: exactly the limit is allowed.
 func TestChargesTogether(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, limitedTo(t, hourly))
@@ -237,7 +237,7 @@ func TestChargesTogether(t *testing.T) {
 	}
 }
 
-// TestTraceOfACharge: the trace of a request is a label of the entries of a charge and of a hold.
+// TestTraceOfACharge requires that a request's trace labels the entries of its charge and its hold.
 func TestTraceOfACharge(t *testing.T) {
 	t.Parallel()
 	var src report.Source

@@ -21,7 +21,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// charging makes an operation require the scope charge, and documents how it is refused.
+// charging makes an operation require the scope charge, and documents its refusals.
 func (s *Server) charging(api huma.API) func(*huma.Operation) {
 	tooMuch := either(api, reflect.TypeFor[denial](), reflect.TypeFor[tooMany]())
 	tooMuch.Description = "a limit denies the charge or the request; Retry-After says when it fits"
@@ -45,7 +45,7 @@ func (s *Server) charging(api huma.API) func(*huma.Operation) {
 	}
 }
 
-// either returns a response that is a problem of one of the types.
+// either returns a response whose body is a problem of one of the types.
 func either(api huma.API, types ...reflect.Type) *huma.Response {
 	schema := &huma.Schema{}
 	for _, t := range types {
@@ -56,7 +56,7 @@ func either(api huma.API, types ...reflect.Type) *huma.Response {
 
 const problemJSON = "application/problem+json"
 
-// charger returns the caller that may charge, or why it may not.
+// charger returns the caller if it may charge, or the error that refuses it.
 func (s *Server) charger(ctx huma.Context) (caller limit.TokenHolder, status int, text string) {
 	keys := 0
 	ctx.EachHeader(func(name, _ string) {
@@ -64,7 +64,7 @@ func (s *Server) charger(ctx huma.Context) (caller limit.TokenHolder, status int
 			keys++
 		}
 	})
-	if keys > 1 { // sent again with the other one first, the request would charge twice
+	if keys > 1 { // repeated with the keys swapped, the request would charge twice
 		return caller, http.StatusBadRequest, "send one Idempotency-Key"
 	}
 	if s.Tokens == nil {
@@ -98,13 +98,13 @@ func holder(ctx context.Context) limit.TokenHolder {
 // traceKey is the key of a request's traceparent in its context.
 type traceKey struct{}
 
-// labelled returns the labels of a request with those of its caller and its trace.
+// labelled returns the labels of a request, of its caller and of its trace.
 func labelled(ctx context.Context, labels quota.Labels) quota.Labels {
 	trace, _ := ctx.Value(traceKey{}).(string)
 	return labels.With(holder(ctx).LabelsOf()).WithTrace(trace)
 }
 
-// accounts are the budgets of the configuration in force.
+// accounts holds the budgets of the current configuration.
 type accounts struct {
 	mu      sync.Mutex
 	cfg     *config.Config
@@ -116,7 +116,7 @@ func (s *Server) budgetOf(cred config.Credential) *quota.Budget {
 	src, a := s.Source(), &s.accounts
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.cfg != src.Config { // the first request, or a reload
+	if a.cfg != src.Config { // first request, or a reload
 		a.cfg, a.budgets = src.Config, make(map[string]*quota.Budget)
 	}
 	if a.budgets[cred.Name] == nil {
@@ -126,7 +126,7 @@ func (s *Server) budgetOf(cred config.Credential) *quota.Budget {
 	return a.budgets[cred.Name]
 }
 
-// budgetFor returns the budget that is asked for units, and the call with the caller's labels.
+// budgetFor returns the budget of a cost, and the call with the caller's labels.
 func (s *Server) budgetFor(ctx context.Context, in CostInput, key string) (
 	*quota.Budget, quota.Call, error) {
 	call, err := in.call(key)
@@ -173,7 +173,7 @@ func (s *Server) budgetFor(ctx context.Context, in CostInput, key string) (
 	return b, call, nil
 }
 
-// withHold runs work on the budget whose ledger has the hold.
+// withHold runs work on the budget whose ledger holds the hold.
 func (s *Server) withHold(ctx context.Context, hold string, work func(*quota.Budget) error) error {
 	buckets, err := quota.HeldBuckets(hold)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *Server) withHold(ctx context.Context, hold string, work func(*quota.Bud
 	return nil
 }
 
-// parseTTL reads how long a hold lasts.
+// parseTTL parses the lifetime of a hold.
 func parseTTL(text string) (time.Duration, error) {
 	ttl, err := words.ParseSpan(text)
 	if err != nil || ttl < time.Millisecond {
@@ -204,7 +204,7 @@ func parseTTL(text string) (time.Duration, error) {
 	return ttl, nil
 }
 
-// denial is a denied charge: a problem (RFC 9457) with the fields of the decision.
+// denial is the response to a denied charge: a problem (RFC 9457) with the fields of the decision.
 type denial struct {
 	limit.Problem
 	report.Decision
@@ -218,7 +218,7 @@ func (d *denial) GetStatus() int { return d.Status }
 // ContentType implements huma.ContentTypeFilter.
 func (d *denial) ContentType(string) string { return problemJSON }
 
-// denied returns the response to a charge that was denied or failed; nil if it was allowed.
+// denied returns the response to a charge that was denied or failed, or nil if it was allowed.
 func (s *Server) denied(ctx context.Context, b *quota.Budget, d quota.Decision, call quota.Call,
 	err error) error {
 	out := &denial{Decision: report.NewDecision(d, call.DryRun), Problem: limit.Problem{
@@ -242,7 +242,7 @@ func (s *Server) denied(ctx context.Context, b *quota.Budget, d quota.Decision, 
 	return huma.ErrorWithHeaders(out, header)
 }
 
-// refused returns the response to a request that was not decided.
+// refused returns the response to a request that could not be decided.
 func (s *Server) refused(ctx context.Context, err error) error {
 	for _, known := range []struct {
 		err    error

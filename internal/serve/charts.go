@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// or returns the time of a request, or other if it has none.
+// or returns the time of a request, or other if it has no time.
 func or(at, other time.Time) time.Time {
 	if at.IsZero() {
 		return other
@@ -67,8 +67,8 @@ func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Char
 	}, nil
 }
 
-// maxAge returns how long caches may keep a chart of some age: a tenth of it (RFC 9111, 4.2.2),
-// from five seconds to five minutes.
+// maxAge returns how long caches may keep a chart: a tenth of its age (RFC 9111, 4.2.2), between
+// five seconds and five minutes.
 func maxAge(age time.Duration) string {
 	keep := min(max(age/10, 5*time.Second), 5*time.Minute)
 	return fmt.Sprintf("max-age=%d", int(keep.Seconds()))

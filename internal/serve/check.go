@@ -12,9 +12,9 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// securityHeaders are sent with every answer, and pageHeaders with all but those of the API, which
-// no browser shows as a page: a page loads only what this server has, in files of their own, and no
-// other page may frame it. (Each further header costs an answer about a microsecond.)
+// securityHeaders are sent with every response, pageHeaders with every response outside the API. A
+// page loads only files of this server, and no other page may frame it. Each further header costs
+// about a microsecond.
 var (
 	securityHeaders = http.Header{
 		"Content-Security-Policy": {"default-src 'none'; script-src 'self'; style-src 'self'; " +
@@ -28,7 +28,7 @@ var (
 	}
 )
 
-// checked refuses what is not for this server, and tells browsers what a page may do.
+// checked refuses requests to foreign hosts, and sets the security headers.
 func (s *Server) checked(next http.Handler) http.Handler {
 	browsers := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,8 +59,8 @@ func (s *Server) checked(next http.Handler) http.Handler {
 	})
 }
 
-// mayRead tells browsers what a page of another site may send: an API key, or a token. They ask
-// again after two hours, the longest that all of them keep it for.
+// mayRead sets which headers a page of another site may send: an API key or a token. Browsers may
+// cache that for two hours, the longest that all of them accept.
 var mayRead = http.Header{
 	"Access-Control-Allow-Methods": {"GET, HEAD"},
 	"Access-Control-Allow-Headers": {"Authorization, X-API-Key, If-None-Match"},
@@ -68,7 +68,7 @@ var mayRead = http.Header{
 	"Vary":                         {"Access-Control-Request-Method"},
 }
 
-// preflight reports whether a browser asks if a page of another site may read the API.
+// preflight reports whether the request is a browser's CORS preflight for reading the API.
 func preflight(r *http.Request) bool {
 	asked := r.Header.Get("Access-Control-Request-Method")
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
@@ -76,8 +76,8 @@ func preflight(r *http.Request) bool {
 		(strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/openapi.json")
 }
 
-// named reports whether the request is for a name of this server. A page elsewhere whose own name
-// was made to point here (DNS rebinding) sends that name. What is public needs no such care.
+// named reports whether the request's host is a name of this server. In a DNS rebinding attack, a
+// foreign name points here, and the browser sends that name. Public data needs no such check.
 func (s *Server) named(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Server) named(r *http.Request) bool {
 }
 
 // mayReadPrivate reports whether a request with this Authorization may read budgets, forecast, plan
-// and log. A browser that asks a person for a name and a password sends the token as the password.
+// and log. A browser that prompts for a name and a password sends the token as the password.
 func (s *Server) mayReadPrivate(authorization string) bool {
 	if !s.Public {
 		return true
@@ -102,7 +102,7 @@ func (s *Server) mayReadPrivate(authorization string) bool {
 	return known && caller.May(limit.ScopeRead, limit.ScopeRead)
 }
 
-// private makes an operation require a token where the server is public.
+// private makes an operation require a token if the server is public.
 func (s *Server) private(api huma.API) func(*huma.Operation) {
 	return func(o *huma.Operation) {
 		o.Errors = append(o.Errors, http.StatusUnauthorized)

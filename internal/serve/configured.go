@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// New returns the configured server, without what it shows and its limits.
+// New returns the configured server, without its data sources and limits.
 func New(cfg *config.Config) (*Server, error) {
 	own := &cfg.Serve
 	s := &Server{Hosts: own.Hosts, Public: own.Public}
@@ -30,7 +30,7 @@ func New(cfg *config.Config) (*Server, error) {
 	return s, nil
 }
 
-// Check reports what of the configuration keeps the server from starting.
+// Check reports configuration errors that keep the server from starting.
 func Check(cfg *config.Config) error {
 	_, wrong := New(cfg)
 	s := &Server{Catalog: &catalog.Catalog{}, Guard: &limit.Guard{Limits: cfg.Serve.Limits},

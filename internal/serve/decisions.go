@@ -29,12 +29,12 @@ type decision struct {
 
 type decisionOutput struct{ Body decision }
 
-// decisions registers the service for other programs. A denial is an answer, too: 200.
+// decisions registers the decision service. A denial is a normal response, too: 200.
 func (s *Server) decisions(api huma.API) {
 	huma.Post(api, "/v1/decisions", func(ctx context.Context, in *decisionInput) (*decisionOutput,
 		error) {
 		cost := int64(1)
-		if in.Body.Cost != nil { // 0 is not the same as none
+		if in.Body.Cost != nil { // 0 differs from no cost
 			cost = *in.Body.Cost
 		}
 		d, err := s.Guard.Decide(ctx, in.Body.Policy, in.Body.Key, cost)
