@@ -16,29 +16,14 @@ import (
 var dialect = regexp.MustCompile(`(?i)\b(told|whoever|anew|of\s+late|in\s+vain|one's\s+own|` +
 	`is\s+none\s+of|is\s+that\s+of|who\s+asks|who\s+comes|as\s+little\s+as)\b`)
 
-// unwritten lists the folders, without those inside them, whose prose is still to be rewritten. The
-// test fails for a folder that no longer needs to be listed.
-var unwritten = strings.Fields(`
-internal/job
-`)
-
 // TestProse looks for dialect in the comments and string literals of Go files, and in the whole
 // text of the other kinds.
 func TestProse(t *testing.T) {
-	hits := map[string]int{}
 	for _, path := range proseFiles(t) {
 		text := prose(path, read(t, path))
-		folder := filepath.ToSlash(filepath.Dir(path))
 		for _, at := range dialect.FindAllStringIndex(text, -1) {
-			if hits[folder]++; !slices.Contains(unwritten, folder) {
-				line := 1 + strings.Count(text[:at[0]], "\n")
-				t.Errorf("%s:%d: write the sentence without %q", path, line, text[at[0]:at[1]])
-			}
-		}
-	}
-	for _, folder := range unwritten {
-		if hits[folder] == 0 {
-			t.Errorf("%s has none of the words: remove it from the list", folder)
+			line := 1 + strings.Count(text[:at[0]], "\n")
+			t.Errorf("%s:%d: write the sentence without %q", path, line, text[at[0]:at[1]])
 		}
 	}
 }

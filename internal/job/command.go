@@ -17,20 +17,20 @@ import (
 
 // Command is what a job runs.
 type Command struct {
-	Args []string // at least the program: a path, or a name that is looked for in PATH
-	Dir  string   // "" for the present one
-	Env  []string // NAME=VALUE, all of them, with a PATH
-	// Files are passed on as they are. Other readers and writers are copied from and to, and
-	// awaited for a moment where something that the command started keeps them open.
+	Args []string // the program, by path or by name in PATH, and its arguments
+	Dir  string   // "" for the current folder
+	Env  []string // NAME=VALUE; the complete environment, including PATH
+	// Files are passed to the command. Other readers and writers are copied. If a descendant of the
+	// command keeps them open, copying ends after copyTime.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	User           *syscall.Credential // nil for the present one
-	// Group gives the command a process group of its own, which is ended as a whole. Without it
-	// the command stays in the group of this process, as a terminal and a pipeline expect.
+	User           *syscall.Credential // nil for the current user
+	// Group starts the command in a new process group, which is ended as a whole. Otherwise the
+	// command stays in this process's group, as terminals and pipelines expect.
 	Group bool
 }
 
-// copyTime is how long what a command started may keep its output open.
+// copyTime is how long descendants of a command may keep its output open.
 const copyTime = 2 * time.Second
 
 const (
@@ -45,7 +45,7 @@ type child struct {
 	ended chan error // of cmd.Wait
 }
 
-// start looks for the command and starts it with more variables and files. Errors: StartError.
+// start finds the command and starts it with additional variables and files. Errors: StartError.
 func (c Command) start(env []string, extra []*os.File) (*child, error) {
 	path, err := c.find()
 	if err != nil {
@@ -72,8 +72,8 @@ func (c Command) prepared(path string, args, env []string, extra []*os.File) *ex
 	}
 }
 
-// find is the path of the program. As env(1) does, it tells what was not found from what cannot be
-// run.
+// find returns the path of the program. Like env(1), it distinguishes a program that does not exist
+// from one that cannot be run.
 func (c Command) find() (string, error) {
 	name := c.Args[0]
 	if strings.Contains(name, "/") {
@@ -96,8 +96,8 @@ func (c Command) find() (string, error) {
 	return "", found
 }
 
-// check reports a file that is not there, and one that cannot be run. A relative path is as seen
-// from the command's folder.
+// check returns an error for a file that does not exist or cannot be run. A relative path is
+// relative to the command's folder.
 func (c Command) check(path string) error {
 	at := path
 	if c.Dir != "" && !filepath.IsAbs(path) {
@@ -126,7 +126,7 @@ func (c Command) variable(name string) (value string) {
 	return value
 }
 
-// cause is what the system said, without the names of our calls.
+// cause returns the system's error, without the names of our calls.
 func cause(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
@@ -134,7 +134,7 @@ func cause(err error) error {
 	return err
 }
 
-// signal sends a signal to the command; it does not matter if it has just ended.
+// signal sends a signal to the command, or does nothing if it has just ended.
 func (c *child) signal(sig syscall.Signal) {
 	if c.group {
 		_ = syscall.Kill(-c.cmd.Process.Pid, sig)
@@ -143,8 +143,8 @@ func (c *child) signal(sig syscall.Signal) {
 	_ = c.cmd.Process.Signal(sig)
 }
 
-// wait passes signals on until the command has ended. When ctx ends or timeout has passed, it is
-// asked to end, and killed after grace.
+// wait passes signals on until the command ends. When ctx ends or the timeout has passed, it ends
+// the command with SIGTERM, and with SIGKILL after the grace period.
 func (c *child) wait(ctx context.Context, r *run) {
 	go func() { c.ended <- c.cmd.Wait() }()
 	var timeout, kill <-chan time.Time
@@ -179,7 +179,7 @@ func (c *child) wait(ctx context.Context, r *run) {
 	}
 }
 
-// result is how the command ended.
+// result sets how the command ended.
 func (c *child) result(out *Outcome) {
 	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {

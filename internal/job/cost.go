@@ -2,8 +2,8 @@ package job
 
 import "quotabudget/internal/quota"
 
-// LearnedOr is Learned of the buckets of some costs, and these while the runs are too few, or take
-// nothing.
+// LearnedOr returns Learned for the buckets of costs, or costs themselves if there are too few runs
+// or the runs take nothing.
 func (h History) LearnedOr(job string, costs []quota.Cost) []quota.Cost {
 	var buckets []string
 	for _, c := range costs {

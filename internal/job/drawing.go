@@ -10,14 +10,14 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Ceiling is the most units that one run may take in all. The zero Ceiling limits nothing.
+// Ceiling limits the units of one run. The zero Ceiling limits nothing.
 type Ceiling struct {
 	Units  int64
 	Bucket string // counts this bucket and its parts only; "" counts every bucket
 }
 
-// count returns the units that the ceiling counts. What is booked in a split bucket and in one of
-// its parts, because a limit is across them, counts once.
+// count returns the units that the ceiling counts. Units booked in both a split bucket and one of
+// its parts, because a limit spans the parts, count once.
 func (c Ceiling) count(units map[string]int64) (sum int64) {
 	for bucket, n := range units {
 		whole := quota.WholeOf(bucket)
@@ -30,7 +30,7 @@ func (c Ceiling) count(units map[string]int64) (sum int64) {
 	return sum
 }
 
-// lower reduces costs until the ceiling allows them. A bucket of which nothing is left is dropped.
+// lower reduces costs until the ceiling allows them. A bucket with no units left is dropped.
 func (c Ceiling) lower(costs []quota.Cost) (lowered []quota.Cost) {
 	left := c.Units
 	for _, cost := range costs {
@@ -45,19 +45,19 @@ func (c Ceiling) lower(costs []quota.Cost) (lowered []quota.Cost) {
 	return lowered
 }
 
-// Drawing is the ledger of a command's requests. It draws what they take from the reservation of
-// the run while that lasts, charges the rest like anything else, and denies what the ceiling of the
-// run does not allow. Calls for other credentials pass through.
+// Drawing is the ledger of a command's requests. It draws their units from the run's reservation
+// while that lasts, charges the rest like any call, and denies units beyond the run's ceiling.
+// Calls for other credentials pass through.
 type Drawing struct {
 	quota.BudgetLedger
 	credential, reservation string
-	bucket                  string // of the reservation; "" if it has several or there is none
+	bucket                  string // the reservation's only bucket; or ""
 	ceiling                 Ceiling
 
 	mu     sync.Mutex
-	held   map[string]int64            // of the reservation, drawn or not
-	beyond map[string]int64            // charged or held for calls, besides the reservation
-	open   map[string]map[string]int64 // of beyond, what is held for calls, by reservation
+	held   map[string]int64            // in the reservation, drawn or not
+	beyond map[string]int64            // charged or held outside the reservation
+	open   map[string]map[string]int64 // the part of beyond that is held, by reservation
 	drawn  map[string]bool             // IDs of the charges that were drawn
 	denied int                         // calls denied by the ceiling
 }
@@ -71,13 +71,13 @@ func (r *run) newDrawing() *Drawing {
 		maps.Copy(d.held, r.out.Held)
 	}
 	buckets, err := quota.HeldBuckets(d.reservation)
-	if err == nil && len(buckets) == 1 { // nothing can be drawn from one of several
+	if err == nil && len(buckets) == 1 { // a reservation of several buckets cannot be drawn on
 		d.bucket = buckets[0]
 	}
 	return d
 }
 
-// Charge draws what it can, and charges the rest.
+// Charge draws the units that the reservation covers, and charges the rest.
 func (l *Drawing) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
 	if c.Credential != l.credential || c.Reservation != "" || c.DryRun {
 		return l.BudgetLedger.Charge(ctx, c)
@@ -96,8 +96,8 @@ func (l *Drawing) Charge(ctx context.Context, c quota.Charge) (quota.Decision, e
 	})
 }
 
-// draw draws the units of the reservation's bucket, and charges those of other buckets. It returns
-// ErrReservationShort where the ceiling does not allow these.
+// draw draws the units of the reservation's bucket, and charges the units of other buckets. It
+// returns ErrReservationShort if the ceiling denies the latter.
 func (l *Drawing) draw(ctx context.Context, c quota.Charge, others map[string]int64) (
 	quota.Decision, error) {
 	if !l.admit(others) {
@@ -114,7 +114,7 @@ func (l *Drawing) draw(ctx context.Context, c quota.Charge, others map[string]in
 	return d, err
 }
 
-// Reserve sets aside what a call of an unknown price may take.
+// Reserve sets aside units for a call of an unknown price.
 func (l *Drawing) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
 	if r.Credential != l.credential {
 		return l.BudgetLedger.Reserve(ctx, r)
@@ -131,7 +131,7 @@ func (l *Drawing) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision,
 	return d, err
 }
 
-// take charges units that are not drawn. If the ceiling or a limit denies them, it returns the
+// take charges units that are not drawn. If the ceiling or a limit denies them, take gives back the
 // run's reservation, which is meant for these requests, and retries.
 func (l *Drawing) take(ctx context.Context, units map[string]int64, used bool,
 	ask func() (quota.Decision, error)) (d quota.Decision, err error) {
@@ -188,11 +188,10 @@ func (l *Drawing) deny(ctx context.Context, units map[string]int64) (quota.Decis
 	return d, nil
 }
 
-// free gives the reservation back where it stands in the way of the requests that it is for, and
-// that cannot draw on it.
+// free gives the reservation back to make room for its own requests, which cannot draw on it.
 func (l *Drawing) free(ctx context.Context) bool { return l.giveBack(ctx) == nil }
 
-// giveBack gives back what is left of the reservation.
+// giveBack releases the rest of the reservation.
 func (l *Drawing) giveBack(ctx context.Context) error {
 	given, err := l.BudgetLedger.Release(ctx, l.credential, l.reservation)
 	if err != nil {
@@ -204,7 +203,7 @@ func (l *Drawing) giveBack(ctx context.Context) error {
 	return nil
 }
 
-// Settle books what a call used in the place of what was held for it.
+// Settle books the usage of a call in place of its hold.
 func (l *Drawing) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
 	d, err := l.BudgetLedger.Settle(ctx, s)
 	if err == nil {
@@ -213,7 +212,7 @@ func (l *Drawing) Settle(ctx context.Context, s quota.Settle) (quota.Decision, e
 	return d, err
 }
 
-// Release gives back what was held for a call.
+// Release releases the hold of a call.
 func (l *Drawing) Release(ctx context.Context, credential, id string) (map[string]int64, error) {
 	given, err := l.BudgetLedger.Release(ctx, credential, id)
 	if err == nil {
@@ -232,7 +231,7 @@ func (l *Drawing) settled(reservation string, units map[string]int64) {
 	}
 }
 
-// Cancel takes a charge back. What was drawn is in the reservation again.
+// Cancel cancels a charge. Drawn units return to the reservation.
 func (l *Drawing) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
 	l.mu.Lock()
 	drawn := l.drawn[c.ID]
@@ -248,8 +247,8 @@ func (l *Drawing) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) 
 	return err
 }
 
-// outcome returns what the requests took, with what was drawn of the reservation by any process,
-// and how many requests the ceiling denied.
+// outcome returns the units of the requests, including units that any process drew from the
+// reservation, and the number of requests that the ceiling denied.
 func (l *Drawing) outcome() (took map[string]int64, denied int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -264,7 +263,7 @@ func (l *Drawing) add(units map[string]int64, sign int64) {
 	addTo(l.beyond, units, sign)
 }
 
-// addTo adds units, sign times, to sum.
+// addTo adds sign times units to sum.
 func addTo(sum, units map[string]int64, sign int64) {
 	for bucket, n := range units {
 		sum[bucket] += sign * n

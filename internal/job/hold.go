@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// take claims the key and the lock, and holds the units. Out.Done says that there is nothing to do.
+// take claims the key and the lock, and holds the units. It sets out.Done if there is nothing to
+// do.
 func (r *run) take(ctx context.Context) error {
 	if err := r.takeKey(ctx); err != nil || r.out.Done {
 		return err
@@ -46,7 +47,7 @@ func (r *run) takeKey(ctx context.Context) error {
 	})
 }
 
-// stillHeld renews the key and the lock where the run has waited for units since it has them.
+// stillHeld renews the key and the lock if the run has waited for units since claiming them.
 func (r *run) stillHeld(ctx context.Context) error {
 	if len(r.leases.held()) == 0 || wallClock().Sub(r.leases.renewed) < r.leases.ttl/3 {
 		return nil
@@ -78,7 +79,7 @@ func (r *run) takeLock(ctx context.Context) error {
 	})
 }
 
-// hold sets the units aside, in turn with others who wait for the same buckets.
+// hold sets the units aside, in turn with other runs that wait for the same buckets.
 func (r *run) hold(ctx context.Context, key string) error {
 	call := r.call()
 	call.Key = key
@@ -116,7 +117,7 @@ func (r *run) holds(d quota.Decision) {
 	}
 }
 
-// note says in a list of reservations what this one is for.
+// note returns the text that describes the reservation in lists.
 func (r *run) note() string {
 	note := "job " + r.Name + ", run " + r.out.Run
 	if quota.CheckText("note", note) != nil {
@@ -125,9 +126,9 @@ func (r *run) note() string {
 	return note
 }
 
-// holdOnce holds the units of a key. An earlier run with the key has failed or died, or there would
-// be nothing to do. What it left held is taken over. What was booked for it is not paid again,
-// unless runs book what they really took: then each has its own hold.
+// holdOnce holds the units of a key. Any earlier run with the key has failed or died. Its hold is
+// taken over. Units booked for it are not charged again, unless runs book their actual usage: then
+// each run has its own hold.
 func (r *run) holdOnce(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		key := r.Key
@@ -151,7 +152,7 @@ func (r *run) holdOnce(ctx context.Context) error {
 			continue
 		}
 		switch _, err = r.budget.Settle(ctx, id, quota.Call{Labels: r.budget.Labels}); {
-		case err == nil: // it was booked
+		case err == nil: // the earlier run was booked
 			return nil
 		case !errors.Is(err, quota.ErrNoReservation) && !errors.Is(err, quota.ErrKeyReused):
 			return err

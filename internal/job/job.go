@@ -1,9 +1,9 @@
-// Package job runs one command as a metered job: what it may take is held before it starts, kept
-// held while it runs, and settled when it has ended.
+// Package job runs one command as a metered job: it holds units before the command starts, extends
+// the hold while the command runs, and settles it afterwards.
 //
-// The steps of a run: the key and the lock are claimed, if there are any; the units are held, which
-// may mean to wait in line for them; the command is started, and the hold is extended while it
-// runs; what it took is booked, as Settle says.
+// A run claims its key and its lock, if it has any. It holds the units, and may wait in line for
+// them. It starts the command and extends the hold while the command runs. Then it books the usage
+// according to Job.Settle.
 package job
 
 import (
@@ -20,100 +20,104 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Settlement says how it is found out what a command took.
+// Settlement is the way to determine the usage of a command.
 type Settlement string
 
-// The settlements.
+// Kinds of settlement.
 const (
-	// SettleAll books what was held.
+	// SettleAll books the units held.
 	SettleAll Settlement = "all"
-	// SettleExit books what was held, but gives it back when the command ends with another exit
-	// code than 0. One that was killed by a signal may have been at work: it is booked.
+	// SettleExit books the units held if the command exits with 0 or is killed by a signal, because
+	// it may have been at work, and releases them otherwise.
 	SettleExit Settlement = "exit"
-	// SettleReport books what the command writes to the descriptor $QUOTA_REPORT_FD. See Report.
+	// SettleReport books the usage that the command writes to the descriptor $QUOTA_REPORT_FD. See
+	// reportTotal.
 	SettleReport Settlement = "report"
-	// SettleProxy gives back what is left: the requests of the command have drawn what they took.
+	// SettleProxy releases the rest of the hold: the requests of the command have drawn their
+	// units.
 	SettleProxy Settlement = "proxy"
 )
 
-// Job is a command and what it may take. Its fields are set once before Run.
+// Job is a command and its units. Its fields are set once before Run.
 type Job struct {
 	Command Command
 	Budget  *quota.Budget
 	Claims  quota.Claims // required with a Key or a Lock
-	Buckets []string     // of the price list, besides those of Budget: a report may name them
+	Buckets []string     // more buckets that a report may name, from the price list
 
-	// Name is the label job of what it takes, and RunID the label run: a new one if it is "".
+	// Name and RunID are the labels job and run of the entries. An empty RunID is replaced by a new
+	// ID.
 	Name, RunID string
-	// Call is what is held before the command starts, with its labels. One without a method, units
-	// and costs holds nothing.
+	// Call is held before the command starts. A call without a method, units and costs holds
+	// nothing.
 	Call quota.Call
 	TTL  time.Duration // of the hold, which is extended while the command runs; at least 1 s
-	// Lapse is what becomes of the hold if this process is killed: quota.LapseCharge, if it is "".
+	// Lapse is what happens to the hold if this process is killed. The default is
+	// quota.LapseCharge.
 	Lapse  quota.Lapse
-	Settle Settlement // SettleAll, if it is ""
-	Max    Ceiling    // lowers what is held, and denies requests and draws of the command beyond it
-	// Key names the run, such as the job and the scheduled time: one that has succeeded is not
-	// started again, and what was booked for one that has failed is not booked again. See holdOnce.
+	Settle Settlement // default SettleAll
+	Max    Ceiling    // lowers the hold, and denies further requests of the command
+	// Key identifies the run, for instance by the job and the scheduled time. A run that has
+	// succeeded is not started again, and units booked for a failed run are not booked again. See
+	// holdOnce.
 	Key  string
-	Lock string        // only one job that has it runs at a time
-	Wait time.Duration // how long to wait for the key, the lock and the units; 0 not at all
-	// Lease is how long the key and the lock stay with a job that has died, or that was stopped:
-	// when it wakes after that, its command is ended. It is a minute, if it is 0.
+	Lock string        // only one run with the lock is under way at a time
+	Wait time.Duration // maximum wait for the key, the lock and the units
+	// Lease is how long the key and the lock stay with a process that died or was stopped. If it
+	// continues later, it ends its command. The default is a minute.
 	Lease time.Duration
 
-	// Prepare, if it is set, is called between the hold and the start. It returns variables for the
-	// command, and what to call when it has ended.
+	// Prepare, if set, is called between the hold and the start. It returns variables for the
+	// command, and a function to call after its end.
 	Prepare func(context.Context, Prepared) (env []string, end func(), err error)
-	// Signals are passed to the command: those of Notify. One that comes before the start ends the
-	// run.
+	// Signals, from Notify, are passed to the command. A signal before the start ends the run.
 	Signals chan os.Signal
-	Timeout time.Duration // after which the command is ended; 0 for none
-	Grace   time.Duration // between SIGTERM and SIGKILL; 10 s, if it is 0
+	Timeout time.Duration // maximum duration of the command; 0 for none
+	Grace   time.Duration // between SIGTERM and SIGKILL; default 10 s
 	Log     *slog.Logger
 }
 
 // Prepared is a run that is about to start.
 type Prepared struct {
-	Ledger quota.BudgetLedger // for the requests of the command, see Drawing
-	Labels quota.Labels       // of all that the run takes
+	Ledger quota.BudgetLedger // for the requests of the command; see Drawing
+	Labels quota.Labels       // of all entries of the run
 }
 
-// Outcome is what became of a run.
+// Outcome is the result of a run.
 type Outcome struct {
 	Run     string
 	Started bool
-	Done    bool           // a run with this key has succeeded before: not started
-	Code    int            // of the command; 128 + the signal that ended it
-	Signal  syscall.Signal // that ended the command; 0 for none
-	Timeout bool           // it was ended because it took longer than Timeout
+	Done    bool           // a run with this key succeeded before; not started
+	Code    int            // exit code of the command; 128 + the signal that ended it
+	Signal  syscall.Signal // the signal that ended the command; 0 for none
+	Timeout bool           // the command was ended after Timeout
 
 	Reservation string           // "" if nothing was held
 	Held        map[string]int64 // by bucket
-	// Took is the units booked by bucket, including drawn ones. It is nil if the settlement failed:
-	// the hold then lapses at ExpiresAt.
+	// Took is the units booked by bucket, including drawn units. It is nil if the settlement
+	// failed; the hold then lapses at ExpiresAt.
 	Took      map[string]int64
 	ExpiresAt time.Time
 	Denied    int // requests of the command that Max denied
 }
 
-// OK reports whether the command ended as one that did what it should.
+// OK reports whether the command succeeded, now or in an earlier run with the key.
 func (o Outcome) OK() bool { return o.Done || o.Started && o.Code == 0 }
 
-// What denies a run, besides units.
+// Reasons to deny a run, other than units.
 const (
 	DeniedKey  = "key"  // a run with the same key is under way
 	DeniedLock = "lock" // another job has the lock
 )
 
-// DeniedError says that the command was not started, and when to come back.
+// DeniedError reports that the command was not started, and when to retry.
 type DeniedError struct {
-	Decision quota.Decision // of the units; its RetryAt is zero where nobody knows
+	Decision quota.Decision // on the units; RetryAt is zero if the time is unknown
 	Why      string         // DeniedKey, DeniedLock, or "" for units
-	Ahead    int            // how many others are waiting for the same, before this one
+	Ahead    int            // number of runs waiting before this one
 }
 
-// Error says what denied.
+// Error returns what denied the run.
 func (e *DeniedError) Error() string {
 	switch {
 	case e.Why == DeniedKey:
@@ -130,16 +134,16 @@ func (e *DeniedError) Error() string {
 // Is makes every DeniedError a quota.ErrExhausted: try again later.
 func (e *DeniedError) Is(target error) bool { return target == quota.ErrExhausted }
 
-// StartError says that the command could not be started.
+// StartError reports that the command could not be started.
 type StartError struct {
-	Code int // 127: it was not found; 126: it was found, and cannot be run
+	Code int // 127: not found; 126: found, but cannot be run
 	Err  error
 }
 
 // Error names the command.
 func (e *StartError) Error() string { return e.Err.Error() }
 
-// Unwrap is why.
+// Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
 // LostError reports that the command was ended because another run may have its key or lock: this
@@ -152,15 +156,15 @@ func (e *LostError) Error() string {
 		"of its lock or id (%v), and another run may have taken them", e.Lease)
 }
 
-// SignalError says that a signal came before the command was started.
+// SignalError reports a signal before the start of the command.
 type SignalError struct{ Signal syscall.Signal }
 
 // Error names the signal.
 func (e *SignalError) Error() string { return fmt.Sprintf("%v before the start", e.Signal) }
 
-// Run runs the command and waits for its end. When ctx ends, the command is ended, too. Errors:
-// DeniedError, StartError and SignalError, and those of Budget.Reserve; then the command was not
-// started, and nothing is held. LostError: it was started and ended, and is settled.
+// Run runs the command and waits for its end. When ctx ends, Run ends the command. After a
+// DeniedError, StartError, SignalError or an error of Budget.Reserve, the command was not started
+// and nothing is held. After a LostError, the command was started, ended and settled.
 func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	r, err := j.begin(ctx)
 	if err != nil {
@@ -202,14 +206,14 @@ func (j *Job) Run(ctx context.Context) (Outcome, error) {
 type run struct {
 	*Job
 	out      Outcome
-	until    time.Time // when waiting ends
+	until    time.Time // deadline of waiting
 	budget   quota.Budget
 	leases   leases
 	report   *reportPipe
 	requests *Drawing
 	replayed bool           // an earlier run with the key made the hold
-	passed   quota.Decision // without the ledger, which was away; the journal has it
-	end      func()         // of Prepare
+	passed   quota.Decision // held in the journal, because the ledger was unreachable
+	end      func()         // returned by Prepare
 	child    *child
 }
 
@@ -235,7 +239,7 @@ func (j *Job) begin(ctx context.Context) (*run, error) {
 	return r, ctx.Err()
 }
 
-// call is what is held.
+// call returns the call to hold.
 func (r *run) call() quota.Call {
 	call := r.Call
 	call.Labels = maps.Clone(r.budget.Labels)
@@ -249,7 +253,8 @@ func (r *run) lapse() quota.Lapse {
 	return r.Lapse
 }
 
-// untilSignal is ctx until a signal comes. stop ends that, with the signal if one came.
+// untilSignal returns a context that a signal ends. stop ends the watch and returns the signal, if
+// any, as an error.
 func (r *run) untilSignal(ctx context.Context) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over, ended := make(chan struct{}), make(chan struct{})

@@ -10,37 +10,36 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// What is learned from: the newest runs, as far as they are among so many entries of a bucket, if
-// there are enough of them.
+// Bounds of the runs to learn from.
 const (
 	learnRuns    = 100
 	learnEntries = 20_000
-	// LearnLeast is how many runs there must be.
+	// LearnLeast is the minimum number of runs.
 	LearnLeast = 3
-	// LearnPercent is the share of the runs, in percent, that took no more than what is learned.
+	// LearnPercent is the percentile of the runs' units that is learned.
 	LearnPercent = 95
-	// learnFor is the time whose runs make a mean: each hour and each day of the week is in it.
-	// Where there are too few in it, the newest runs do.
+	// learnFor is the period of the runs in a mean. It includes each hour and each day of the week.
+	// If it has too few runs, the newest ones are used.
 	learnFor = 7 * 24 * time.Hour
 )
 
-// TooFewRunsError says that a job has not run often enough to learn from.
+// TooFewRunsError reports that a job has not run often enough to learn from.
 type TooFewRunsError struct {
 	Job  string
 	Runs int
 }
 
-// Error says how many there are, and how many are needed.
+// Error returns the number of runs and the number required.
 func (e *TooFewRunsError) Error() string {
 	runs := fmt.Sprintf("%d runs", e.Runs)
 	if e.Runs == 1 {
 		runs = "1 run"
 	}
-	return fmt.Sprintf("the log has %s of job %s: %d are needed to learn what it takes", runs,
+	return fmt.Sprintf("the log has %s of job %s: %d are needed to learn its cost", runs,
 		e.Job, LearnLeast)
 }
 
-// History is what the log tells of the runs of all jobs that spend from some buckets.
+// History is the log of all jobs' runs in some buckets.
 type History struct {
 	At      time.Time // by the ledger's clock
 	entries map[string][]quota.Entry
@@ -62,14 +61,14 @@ func ReadHistory(ctx context.Context, b *quota.Budget, buckets []string) (h Hist
 	return h, nil
 }
 
-// took is what one run took.
+// took is the units of one run.
 type took struct {
 	run   string
 	at    time.Time // of its last entry
 	units map[string]int64
 }
 
-// of lists the runs of a job, the oldest first. name says by its label what is one run.
+// of returns the runs of a job, oldest first. Labels with the same name belong to one run.
 func (h History) of(job string, buckets []string, name func(run string) string) (runs []*took) {
 	byRun := make(map[string]*took)
 	for _, bucket := range buckets {
@@ -93,8 +92,8 @@ func (h History) of(job string, buckets []string, name func(run string) string) 
 	return runs
 }
 
-// Learned is what most runs of the job took of each of the buckets: LearnPercent of the newest took
-// no more. The error is a TooFewRunsError.
+// Learned returns the LearnPercent percentile of the units that the newest runs of the job took
+// from each bucket. The error is a TooFewRunsError.
 func (h History) Learned(job string, buckets []string) (costs []quota.Cost, err error) {
 	runs := h.of(job, buckets, func(run string) string { return run })
 	runs = runs[max(0, len(runs)-learnRuns):]
@@ -114,9 +113,9 @@ func (h History) Learned(job string, buckets []string) (costs []quota.Cost, err 
 	return costs, nil
 }
 
-// Took is what runs of the job took together, of every bucket, and how many these are: those of the
-// last week. The attempts of one tick are one run, and a run that took nothing is not in the log.
-// The runs are 0 where there are too few to learn from.
+// Took returns the total units of the job's runs of the last week, by bucket, and the number of
+// runs. The attempts of one tick are one run, and a run that took nothing is not in the log. It
+// returns 0 runs if there are too few to learn from.
 func (h History) Took(job string) (total []quota.Cost, runs int64) {
 	var buckets []string
 	for bucket := range h.entries {
@@ -147,7 +146,7 @@ func (h History) Took(job string) (total []quota.Cost, runs int64) {
 	return total, int64(len(late))
 }
 
-// Learned is History.Learned of the log as it is now. Errors are those of the ledger, too.
+// Learned returns History.Learned of the current log. Errors include the ledger's.
 func Learned(ctx context.Context, b *quota.Budget, job string, buckets []string) ([]quota.Cost,
 	error) {
 	h, err := ReadHistory(ctx, b, buckets)

@@ -12,18 +12,18 @@ import (
 // leaseTime is how long a key or a lock stays with a job that has died.
 const leaseTime = time.Minute
 
-// leases are the claims of a run: they are renewed while it lasts.
+// leases are the claims of a run, renewed while it is under way.
 type leases struct {
 	claims     quota.Claims
 	credential string
 	holder     string
-	keep       time.Duration // how long it is remembered that a run with a key has succeeded
+	keep       time.Duration // how long the success of a run with a key is remembered
 	log        *slog.Logger
 
 	key, lock string // names of claims; "" while they are not held
 
 	ttl     time.Duration // of the claims
-	renewed time.Time     // when they were renewed last, by the wall clock
+	renewed time.Time     // time of the last renewal, by the wall clock
 	lost    chan struct{} // closed when a claim may be with another run
 }
 
@@ -43,7 +43,7 @@ func (l *leases) held() (names []string) {
 	return names
 }
 
-// renew renews what is held, or loses it. Errors are those of the ledger.
+// renew renews the claims, or gives them up if another run has one. Errors are the ledger's.
 func (l *leases) renew(ctx context.Context) error {
 	now := wallClock()
 	for _, name := range l.held() {
@@ -78,7 +78,7 @@ func (l *leases) isLost() bool {
 // wallClock returns a time that also passes while the machine sleeps.
 func wallClock() time.Time { return time.Now().Round(0) }
 
-// done marks the key as that of a run that has succeeded.
+// done records that the run with the key has succeeded.
 func (l *leases) done() {
 	if l.key == "" {
 		return
@@ -87,7 +87,7 @@ func (l *leases) done() {
 	l.key = ""
 }
 
-// end gives back what is held.
+// end releases the claims.
 func (l *leases) end() {
 	for _, name := range l.held() {
 		l.finish(name, false)

@@ -9,7 +9,7 @@ import (
 var (
 	scriptWord = regexp.MustCompile(
 		`([^/]+)\.(py|pl|rb|php|[cm]?js|ts|sh|bash|zsh|lua|jar|R)$`)
-	// optionWord matches words that name no program: options, assignments, numbers, durations.
+	// optionWord matches words that are not a program: options, assignments, numbers, durations.
 	optionWord = regexp.MustCompile(`^(-|[A-Za-z_][A-Za-z0-9_]*=|[0-9])`)
 )
 
@@ -19,8 +19,8 @@ var wrappers = map[string]int{"env": 0, "nice": 0, "ionice": 0, "nohup": 0, "set
 	"taskset": 0, "chrt": 0, "chroot": 1, "uv": 0, "uvx": 0, "pipx": 0, "pipenv": 0, "poetry": 0,
 	"npx": 0, "npm": 0, "pnpm": 0, "yarn": 0, "bundle": 0, "deno": 0, "bun": 0, "run": 0, "tool": 0}
 
-// NameOf returns the name of a job from its command line: that of the first script in it, else that
-// of the program, without folder and ending. "python3 -u /srv/a.py" and "nice sh -c 'cd /srv &&
+// NameOf returns the name of a job from its command line: the name of the first script, or else of
+// the program, without folder and extension. "python3 -u /srv/a.py" and "nice sh -c 'cd /srv &&
 // ./a.sh'" are both a.
 func NameOf(args []string) string {
 	words := strings.FieldsFunc(strings.Join(args, "\n"), func(r rune) bool {
@@ -51,8 +51,8 @@ func NameOf(args []string) string {
 	return base(args[0])
 }
 
-// base returns the name of a file without folder and ending. A name that begins with a dot has
-// none.
+// base returns the name of a file without folder and extension. A name that begins with a dot has
+// no extension.
 func base(path string) string {
 	name := filepath.Base(path)
 	return strings.TrimSuffix(name, filepath.Ext(strings.TrimLeft(name, ".")))

@@ -17,13 +17,13 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// usage is what a command took.
+// usage is the units that a command used.
 type usage struct {
-	costs []quota.Cost     // what is known; a bucket that is not named took what was held
-	drawn map[string]int64 // of costs, what is booked already
+	costs []quota.Cost     // by bucket; buckets not listed used all that was held
+	drawn map[string]int64 // the part of costs that is already booked
 }
 
-// used is what the command took, as far as it has said so.
+// used returns the units that the command has reported so far.
 func (r *run) used() (u usage) {
 	if r.report == nil {
 		return u
@@ -43,7 +43,7 @@ func (r *run) used() (u usage) {
 	return u
 }
 
-// atLeast raises what is known of a bucket.
+// atLeast raises the cost of a bucket to units, if it is lower.
 func atLeast(costs []quota.Cost, bucket string, units int64) []quota.Cost {
 	at := slices.IndexFunc(costs, func(c quota.Cost) bool { return c.Bucket == bucket })
 	if at >= 0 {
@@ -52,12 +52,12 @@ func atLeast(costs []quota.Cost, bucket string, units int64) []quota.Cost {
 	return costs
 }
 
-// drawn is what the command drew from the reservation. If the ledger cannot say so, that is booked
-// twice rather than not at all.
+// drawn returns the units that the command drew from the reservation. If the ledger cannot report
+// them, they are booked twice rather than not at all.
 func (r *run) drawn() map[string]int64 {
 	drawn := make(map[string]int64)
 	buckets, _ := quota.HeldBuckets(r.out.Reservation)
-	if len(buckets) != 1 { // nothing can be drawn from one of several
+	if len(buckets) != 1 { // a reservation of several buckets cannot be drawn on
 		return nil
 	}
 	err := patiently(0, func(ctx context.Context) error {
@@ -70,7 +70,7 @@ func (r *run) drawn() map[string]int64 {
 		return err
 	})
 	if err != nil {
-		r.Log.Debug("it is not known what the command drew", "error", err)
+		r.Log.Debug("cannot read what the command drew from the reservation", "error", err)
 	}
 	return drawn
 }
@@ -84,7 +84,7 @@ type reportTotal struct {
 	first string // first bad line, with its number
 }
 
-// add adds what one line says.
+// add adds the units of one line.
 func (t *reportTotal) add(r *run, line string) {
 	t.lines++
 	if strings.TrimSpace(line) == "" {
@@ -115,7 +115,7 @@ func plus(costs []quota.Cost, more quota.Cost) ([]quota.Cost, error) {
 	return costs, nil
 }
 
-// parseLine is what one line says.
+// parseLine returns the costs in one line.
 func (r *run) parseLine(line string) ([]quota.Cost, error) {
 	values := make(map[string]string)
 	for _, word := range strings.Fields(line) {
@@ -129,7 +129,7 @@ func (r *run) parseLine(line string) ([]quota.Cost, error) {
 	number := func(name string) (int64, error) {
 		n, err := strconv.ParseInt(values[name], 10, 64)
 		if err != nil || n < 0 || n > quota.MaxUnits {
-			return 0, fmt.Errorf("%s=%.40s is not a number of them", name, values[name])
+			return 0, fmt.Errorf("%s=%.40s: must be a whole number", name, values[name])
 		}
 		return n, nil
 	}
@@ -149,7 +149,7 @@ func (r *run) parseLine(line string) ([]quota.Cost, error) {
 	return []quota.Cost{{Bucket: bucket, Units: units}}, err
 }
 
-// priced is what calls of a method take.
+// priced returns the costs of calls of a method.
 func (r *run) priced(method string, counted bool,
 	number func(string) (int64, error)) ([]quota.Cost, error) {
 	count := int64(1)
@@ -168,7 +168,7 @@ func (r *run) priced(method string, counted bool,
 	return costs, err
 }
 
-// bucketOf is the bucket that a line means: the only one that is held, if it names none.
+// bucketOf returns the bucket of a line. Without a name, it is the only bucket held.
 func (r *run) bucketOf(name string) (string, error) {
 	if name != "" {
 		if err := quota.CheckBucket(name); err != nil || r.knowsBucket(name) {
@@ -187,8 +187,8 @@ func (r *run) bucketOf(name string) (string, error) {
 	return "", errors.New("several buckets are held: write bucket=B units=N")
 }
 
-// knowsBucket reports whether a bucket, or the one that it is a part of, is held, has a limit or is
-// in the price list.
+// knowsBucket reports whether a bucket, or the bucket that it is a part of, is held, has a limit or
+// is in the price list.
 func (r *run) knowsBucket(name string) bool {
 	known := slices.Concat(r.Buckets, r.Budget.Split, r.Budget.Buckets(),
 		slices.Collect(maps.Keys(r.out.Held)))
@@ -197,16 +197,16 @@ func (r *run) knowsBucket(name string) bool {
 		slices.Contains(r.Budget.Split, whole) && slices.Contains(known, whole)
 }
 
-// maxLine is how long a line of a report may be: a longer one cannot be read.
+// maxLine is the maximum length of a line of a report, in bytes.
 const maxLine = 4 << 10
 
-// reportPipe is where a command writes its report to. What it writes is read and added up as it
-// comes, so that it never waits, and may write as much as it likes.
+// reportPipe is the pipe for a command's report. Lines are read and added up as they arrive, so the
+// command never blocks, however much it writes.
 type reportPipe struct {
 	read, write *os.File
 	run         *run
 	told        reportTotal
-	line        []byte // the last one, as far as it has come
+	line        []byte // the last line, not yet complete
 	ended       chan struct{}
 }
 
@@ -215,8 +215,8 @@ func (r *run) newReportPipe() (*reportPipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Opened for reading, too, it outlives this process: the command is not killed by its own
-	// report (SIGPIPE) if this process is.
+	// Open for reading, too, the pipe outlives this process: if this process is killed, the command
+	// does not get a SIGPIPE.
 	if both, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", write.Fd()), os.O_RDWR,
 		0); err == nil {
 		write.Close()
@@ -225,12 +225,12 @@ func (r *run) newReportPipe() (*reportPipe, error) {
 	p := &reportPipe{read: read, write: write, run: r, ended: make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		_, _ = io.Copy(p, p.read) // until all ends are closed, or all stops it
+		_, _ = io.Copy(p, p.read) // until the write ends are closed, or all stops it
 	}()
 	return p, nil
 }
 
-// Write adds up the lines that are complete. Of one that is too long, it keeps enough to see that.
+// Write adds up the complete lines. It keeps only the start of a line that is too long.
 func (p *reportPipe) Write(text []byte) (int, error) {
 	for rest := text; len(rest) > 0; {
 		part, after, complete := bytes.Cut(rest, []byte("\n"))
@@ -244,14 +244,14 @@ func (p *reportPipe) Write(text []byte) (int, error) {
 
 func (p *reportPipe) endLine() {
 	line := string(p.line)
-	if len(line) > maxLine { // it may say anything after this: the mark is no word of a report
+	if len(line) > maxLine { // the mark makes the line unreadable
 		line = line[:80] + " …"
 	}
 	p.told.add(p.run, line)
 	p.line = p.line[:0]
 }
 
-// all is what was written until now. What the command has started may still have it open.
+// all returns the total so far. Descendants of the command may still have the pipe open.
 func (p *reportPipe) all() reportTotal {
 	_ = p.read.SetReadDeadline(time.Now())
 	<-p.ended
@@ -262,11 +262,11 @@ func (p *reportPipe) all() reportTotal {
 	return p.told
 }
 
-// maxPipe is the most that a pipe holds, unless root has made it larger.
+// maxPipe is the maximum size of a pipe in bytes, unless root has raised it.
 const maxPipe = 1 << 20
 
-// drain reads what is in the pipe, and does not wait for more. It ends also if something that the
-// command has started writes on without a pause.
+// drain reads the contents of the pipe without waiting for more. It stops at maxPipe, even if a
+// descendant of the command keeps writing.
 func (p *reportPipe) drain() {
 	raw, err := p.read.SyscallConn()
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// The variables that a command finds.
+// Environment variables of a command.
 const (
-	EnvReservation = "QUOTA_RESERVATION" // the reservation, to draw on
-	EnvLabels      = "QUOTA_LABELS"      // of what is booked, as quota.ParseLabels reads them
+	EnvReservation = "QUOTA_RESERVATION" // ID of the reservation to draw on
+	EnvLabels      = "QUOTA_LABELS"      // labels of the entries, as quota.ParseLabels reads them
 	EnvReport      = "QUOTA_REPORT_FD"   // the descriptor for lines such as units=3
 	EnvProxy       = "QUOTA_PROXY"       // the address of the proxy
 	EnvMax         = "QUOTA_MAX"         // ceiling of the command in units, if it has one
@@ -57,7 +57,7 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-// wait waits for the command's end, and has what is held last as long.
+// wait waits for the command's end, and extends the hold until then.
 func (r *run) wait(ctx context.Context) {
 	beats, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var beating sync.WaitGroup
@@ -68,9 +68,9 @@ func (r *run) wait(ctx context.Context) {
 	r.end()
 }
 
-// heartbeat extends the hold and renews the leases until ctx ends. While the ledger is away, it
-// asks more often: the command runs on. A round takes less than a lease, so one that took longer
-// was stopped in between: the command is ended before anything else happens.
+// heartbeat extends the hold and renews the leases until ctx ends. While the ledger is unreachable,
+// the command continues, and heartbeat retries more often. If a round takes longer than a lease,
+// this process was stopped in between, and the command is ended first of all.
 func (r *run) heartbeat(ctx context.Context) {
 	extends := r.out.Reservation != ""
 	every := r.TTL / 3
@@ -96,13 +96,13 @@ func (r *run) heartbeat(ctx context.Context) {
 		cancel()
 		wait = every
 		if err != nil && ctx.Err() == nil {
-			r.Log.Debug("the hold cannot be extended, retrying", "error", err)
+			r.Log.Debug("cannot extend the hold, retrying", "error", err)
 			wait = min(every, 2*time.Second)
 		}
 	}
 }
 
-// extend has the hold last for another TTL, and reports whether there still is one.
+// extend extends the hold by another TTL, and reports whether it still exists.
 func (r *run) extend(ctx context.Context) (bool, error) {
 	until, err := r.budget.Extend(ctx, r.out.Reservation, r.TTL)
 	switch {

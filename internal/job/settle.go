@@ -9,22 +9,23 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// askTime is how long one question to the ledger may take.
+// askTime is the timeout of one request to the ledger.
 const askTime = 10 * time.Second
 
-// patiently asks the ledger again while it is away, for a time; once at least.
+// patiently retries ask while the ledger is unreachable, until patience runs out. It always tries
+// once.
 func patiently(patience time.Duration, ask func(context.Context) error) error {
 	return quota.Patience{Total: patience, Attempt: askTime}.Retry(context.Background(), ask)
 }
 
-// patience is how long the settlement is tried for: if it does not come, the hold lapses.
+// patience returns how long to retry the settlement. After that the hold lapses.
 func (r *run) patience() time.Duration { return min(time.Minute, r.TTL) }
 
-// giveBack gives back what is left of the hold.
+// giveBack releases the rest of the hold.
 func (r *run) giveBack() {
 	if r.passed.Entry != "" {
 		if err := r.budget.GiveBack(context.Background(), r.passed, quota.Call{}); err != nil {
-			r.Log.Error("the run is booked: the journal cannot give it back", "units", r.out.Held,
+			r.Log.Error("cannot remove the run from the journal: it stays booked", "units", r.out.Held,
 				"error", err)
 		}
 	}
@@ -49,7 +50,7 @@ func (r *run) lapses(err error) {
 		r.out.Reservation, "units", r.out.Held, "lapses_at", r.out.ExpiresAt.UTC(), "error", err)
 }
 
-// settle books what the command took.
+// settle books the usage of the command.
 func (r *run) settle() {
 	used := r.used()
 	failed := r.out.Code != 0 && r.out.Signal == 0
@@ -87,11 +88,11 @@ func (r *run) settle() {
 	r.bookBeyond(beyond)
 }
 
-// settlePassed books a run that was held in the journal, because the ledger was away.
+// settlePassed books a run that was held in the journal because the ledger was unreachable.
 func (r *run) settlePassed(used []quota.Cost) {
 	took := quota.UnitsOf(used)
 	var costs []quota.Cost
-	for bucket, units := range r.out.Held { // what the command did not report took all
+	for bucket, units := range r.out.Held { // a bucket without a report used all that was held
 		if n, reported := took[bucket]; reported {
 			units = n
 		}
@@ -106,15 +107,15 @@ func (r *run) settlePassed(used []quota.Cost) {
 	_, err := r.budget.Book(context.Background(),
 		r.budget.NewBooking(r.passed, quota.Call{Costs: costs}, r.lapse()))
 	if err != nil {
-		r.Log.Error("the run is booked as it was held: the journal cannot be corrected", "units",
+		r.Log.Error("cannot correct the journal: all that was held for the run is booked", "units",
 			r.out.Held, "error", err)
 		return
 	}
 	r.out.Took = took
 }
 
-// tookOf returns what a settled run took: a bucket that the command did not report took all that
-// was held, drawn or not.
+// tookOf returns the units of a settled run. A bucket without a report used all that was held,
+// drawn or not.
 func (r *run) tookOf(used usage, settled quota.Decision) map[string]int64 {
 	took := maps.Clone(r.out.Held)
 	for _, c := range used.costs {
@@ -125,8 +126,8 @@ func (r *run) tookOf(used usage, settled quota.Decision) map[string]int64 {
 	return took
 }
 
-// lateOrSettled books what was used of a hold that is gone: it has lapsed and was given back,
-// unless the command has ended it itself.
+// lateOrSettled books the usage of a hold that no longer exists. The hold has lapsed and was
+// released, unless the command settled it.
 func (r *run) lateOrSettled(used []quota.Cost) {
 	if r.lapse() != quota.LapseRelease || !r.lapsed(context.Background()) {
 		r.Log.Debug("the command has ended the reservation itself",
@@ -145,8 +146,8 @@ func (r *run) lateOrSettled(used []quota.Cost) {
 	r.bookBeyond(used)
 }
 
-// lapsed reports whether the hold, which is gone, may have lapsed. The ledger's clock says so: this
-// machine's may be slow. While the ledger cannot say it, it may have.
+// lapsed reports whether a hold that no longer exists may have lapsed, by the ledger's clock,
+// because this machine's may be slow. It returns true if the ledger is unreachable.
 func (r *run) lapsed(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -154,7 +155,7 @@ func (r *run) lapsed(ctx context.Context) bool {
 	return err != nil || !now.Before(r.out.ExpiresAt)
 }
 
-// bookBeyond books what was used and was not held: it has been billed, whatever the limits say.
+// bookBeyond books usage beyond the hold. The upstream has billed it, so no limit applies.
 func (r *run) bookBeyond(costs []quota.Cost) {
 	var some []quota.Cost
 	for _, c := range costs {
@@ -173,7 +174,7 @@ func (r *run) bookBeyond(costs []quota.Cost) {
 		return err
 	})
 	if err != nil {
-		r.Log.Error("what the run took beyond its hold is not booked", "units",
+		r.Log.Error("cannot book what the run took beyond its hold", "units",
 			quota.UnitsOf(some), "error", err)
 		return
 	}
@@ -183,8 +184,8 @@ func (r *run) bookBeyond(costs []quota.Cost) {
 	addTo(r.out.Took, d.Units, 1)
 }
 
-// split parts what was used into what the reservation settles and what is beyond its buckets. What
-// the command drew is booked already.
+// split divides the usage into units that the reservation settles and units beyond its buckets.
+// Drawn units are already booked.
 func (r *run) split(used usage) (within, beyond []quota.Cost) {
 	buckets, err := quota.HeldBuckets(r.out.Reservation)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Notify returns the signals that Job.Signals should have: all that a command may handle, except
-// those that are ignored, as after nohup(1). SIGTSTP and SIGCONT are not among them: Ctrl-Z stops
-// this process and the command alike, and the shell continues both.
+// Notify returns a channel for Job.Signals. It receives all signals that a command may handle,
+// except ignored ones, as after nohup(1). SIGTSTP and SIGCONT are not included: Ctrl-Z stops this
+// process and the command alike, and the shell continues both.
 func Notify() chan os.Signal {
 	signals := make(chan os.Signal, 16)
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
@@ -24,11 +24,11 @@ func Notify() chan os.Signal {
 	return signals
 }
 
-// ends reports whether a signal ends a program that does not know it.
+// ends reports whether a signal ends a program that does not handle it.
 func ends(sig os.Signal) bool { return sig != syscall.SIGWINCH }
 
-// pass passes a signal on. Those that a key of the terminal, or a change of its size, sends to all
-// of a foreground job have reached the command already.
+// pass passes a signal to the command, unless the terminal has already sent it to the whole
+// foreground job, for a key or a change of its size.
 func (c *child) pass(sig os.Signal) {
 	keys := []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH}
 	if !c.group && slices.Contains(keys, sig) && foreground() {
@@ -37,7 +37,7 @@ func (c *child) pass(sig os.Signal) {
 	c.signal(sig.(syscall.Signal))
 }
 
-// foreground reports whether this process is of the job that has the terminal.
+// foreground reports whether this process belongs to the terminal's foreground job.
 func foreground() bool {
 	terminal, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -48,13 +48,13 @@ func foreground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// DieOf ends this process by a signal, as the command was: a shell, cron and timeout(1) see how it
-// ended. It returns if that is not possible: exit with 128 + the signal then.
+// DieOf ends this process by the signal that ended the command, so that a shell, cron and
+// timeout(1) see it. If DieOf returns, the caller should exit with 128 + the signal.
 func DieOf(sig syscall.Signal) {
 	if slices.Contains([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
-		syscall.SIGKILL}, sig) { // the others are Go's
+		syscall.SIGKILL}, sig) { // Go handles the others
 		signal.Reset(sig)
 		_ = syscall.Kill(os.Getpid(), sig)
-		time.Sleep(time.Second) // another thread may be the one that it reaches
+		time.Sleep(time.Second) // the signal may reach another thread
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// inTurn tries until it is not denied, or until the time to wait is over. Those who wait for one of
-// the same things try in the order in which they came, whatever process they are in: only the first
-// in line asks, and the others look how many are ahead, the less often the more there are. Who does
-// not wait at all tries once, and has no place.
+// inTurn calls try until it is not denied, or until the time to wait is over. Runs that wait for
+// the same things, in any process, try in order of arrival. Only the first in line tries. The
+// others check how many are ahead, less often the more there are. A run with no time to wait tries
+// once and does not queue.
 func (r *run) inTurn(ctx context.Context, things []string,
 	try func(context.Context) (*DeniedError, error)) error {
 	if r.Wait <= 0 {
@@ -35,7 +35,7 @@ func (r *run) inTurn(ctx context.Context, things []string,
 			return err
 		}
 		ahead, err := p.stand(ctx)
-		if quota.IsAway(err) { // what passes without the ledger passes without a place, too
+		if quota.IsAway(err) { // a call that may pass without the ledger needs no place
 			ahead, err = 0, nil
 		}
 		if err == nil && ahead == 0 {
@@ -59,7 +59,7 @@ func (r *run) inTurn(ctx context.Context, things []string,
 	}
 }
 
-// cmpError is err, or that it was denied.
+// cmpError returns err, or the denial if err is nil.
 func cmpError(err error, denied *DeniedError) error {
 	if err == nil && denied != nil {
 		return denied
@@ -82,13 +82,14 @@ func pause(ahead, tries int, denied *DeniedError) time.Duration {
 	return wait - time.Duration(rand.Int64N(int64(wait)/4))
 }
 
-// tooLate is what denies at the end of the wait. One who never came first has not asked yet.
+// tooLate returns the denial at the end of the wait. A run that was never first in line has not
+// tried yet.
 func (r *run) tooLate(ctx context.Context, denied *DeniedError, ahead int) error {
 	if denied == nil {
 		denied = &DeniedError{}
 		call := r.call()
 		call.DryRun = true
-		// without an answer, nobody knows
+		// without a response, RetryAt stays unknown
 		if d, err := r.budget.Charge(ctx, call); err == nil {
 			denied.Decision = d
 		}
@@ -97,7 +98,7 @@ func (r *run) tooLate(ctx context.Context, denied *DeniedError, ahead int) error
 	return denied
 }
 
-// queueBucket is the bucket in which those who wait for something have a place. It has no limit.
+// queueBucket returns the bucket, without a limit, for the places of runs that wait for a thing.
 func queueBucket(what string) string {
 	const longest = 63
 	part := strings.Map(func(c rune) rune {
@@ -113,18 +114,18 @@ func queueBucket(what string) string {
 	return quota.SplitBucket("waiting", part)
 }
 
-// place is a place in line: a reservation of one unit in each bucket of the queues. It expires
-// soon, so that one who has died is not waited for.
+// place is a place in line: a reservation of one unit in the bucket of each queue. It expires soon,
+// so that no run waits for a dead one.
 type place struct {
 	run    *run
 	queues []string
 	id     string
-	until  time.Time // of this machine's clock
+	until  time.Time // by this machine's clock
 }
 
 const placeTime = 15 * time.Second
 
-// stand takes the last place, or keeps the one that there is, and returns how many are before it.
+// stand takes the last place, or keeps the present one, and returns the number of places ahead.
 func (p *place) stand(ctx context.Context) (ahead int, err error) {
 	for {
 		if err = p.take(ctx); err == nil {
@@ -133,7 +134,7 @@ func (p *place) stand(ctx context.Context) (ahead int, err error) {
 		if err != nil || ahead >= 0 {
 			return ahead, err
 		}
-		p.id = "" // it has expired, while this process slept
+		p.id = "" // the place expired while this process was stopped
 	}
 }
 
@@ -165,7 +166,8 @@ func (p *place) take(ctx context.Context) error {
 	return err
 }
 
-// ahead is how many are before this place, in the queue where most are. -1: the place is lost.
+// ahead returns the number of places before this one in the longest queue, or -1 if the place is
+// lost.
 func (p *place) ahead(ctx context.Context) (most int, err error) {
 	b := &p.run.budget
 	for _, q := range p.queues {
@@ -192,6 +194,6 @@ func (p *place) leave() {
 		return err
 	})
 	if err != nil && !errors.Is(err, quota.ErrNoReservation) {
-		p.run.Log.Debug("a place in line was not given back: it expires by itself", "error", err)
+		p.run.Log.Debug("cannot give back a place in line: it will expire", "error", err)
 	}
 }

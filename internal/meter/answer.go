@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// answer is the body of an answer, on its way to the caller through the observation.
+// answer is a response body that is observed while the caller reads it.
 type answer struct {
 	body     io.ReadCloser
 	exchange *exchange
@@ -17,7 +17,7 @@ type answer struct {
 	closed atomic.Bool
 }
 
-// Read reads for the caller.
+// Read reads the body, or fails once the caller has closed it.
 func (a *answer) Read(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -27,7 +27,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	return a.read(p)
 }
 
-// read reads on, and books what the call took when the answer ends.
+// read reads and observes the body, and books what the call used when the body ends.
 func (a *answer) read(p []byte) (int, error) {
 	n, err := a.body.Read(p)
 	if a.exchange.reached(settled) {
@@ -48,8 +48,7 @@ func (a *answer) read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the reading of the caller. Where the answer has not said yet what the call took, it is
-// read on.
+// Close ends the caller's reading. The rest is still read if it may report what the call used.
 func (a *answer) Close() error {
 	if a.closed.Swap(true) {
 		return nil
@@ -59,11 +58,11 @@ func (a *answer) Close() error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if !e.reached(settled) {
-			e.end(complete) // its headers have something to tell
+			e.end(complete) // its headers may report the limits
 		}
 		return a.body.Close()
 	}
-	if a.mu.TryLock() { // nobody reads
+	if a.mu.TryLock() { // no Read is in progress
 		a.mu.Unlock()
 		if e.reached(settled) {
 			e.stop()
@@ -71,13 +70,13 @@ func (a *answer) Close() error {
 		}
 	}
 	if !e.abandoned(a.drain) {
-		e.stop() // and reading ends at once
+		e.stop() // ends a Read in progress
 		a.drain()
 	}
 	return nil
 }
 
-// drain reads the rest of the answer, up to a bound.
+// drain reads the rest of the body, within the bounds of Drain.
 func (a *answer) drain() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

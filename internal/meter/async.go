@@ -16,19 +16,19 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// A call that ends after its response, such as a batch, is noted in the journal of the host until a
-// response to another request reports the end: one of a client, or one of Watch. The note's name is
-// the path of that request. The process that replaces the note by a line of what the call used
-// settles it, under the ID in the note. Without a settlement, the hold lapses.
+// Some calls, such as batches, end after their response. The host's journal keeps a note of such a
+// call until a response to another request, from a client or from Watch, reports its end. The
+// note's name is the path of that request. The process that replaces the note by a line of what the
+// call used settles the call, under the ID in the note. Without a settlement, the hold lapses.
 
 // ongoing is a note of a call that has not ended yet.
 type ongoing struct {
-	Booking quota.Booking // of what is held
+	Booking quota.Booking // of the hold
 	Quote   costs.Saved
 	Results bool // the call has ended, and its results are to be read line by line
 }
 
-// note notes the call whose end a request for the path reports, and extends its hold until then.
+// note writes a note of the call, whose end a request for the path reports, and extends its hold.
 func (e *exchange) note(path string) {
 	t := e.gate
 	lapse, _ := e.quote.Pending()
@@ -57,15 +57,15 @@ func (e *exchange) note(path string) {
 	}
 }
 
-// beginsMore reports whether later calls refer to what the response names: a call that goes on, or
-// a file.
+// beginsMore reports whether the response names something that later calls refer to: a call that
+// goes on, or a file.
 func (e *exchange) beginsMore(resp *http.Response) bool {
 	return (e.lines != nil || e.quote.Async()) &&
 		strings.Contains(resp.Header.Get("Content-Type"), "json")
 }
 
-// readFirst reads a response before the caller does, so that a process that is killed then has
-// noted what the caller knows. Of a response that is too long, the caller reads as usual.
+// readFirst reads a response before the caller does, so that its note is written even if the
+// process is killed right after. A response that is too long is left to the caller.
 func (e *exchange) readFirst(resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFirst))
 	if err == nil && len(body) == maxFirst {
@@ -96,7 +96,7 @@ type awaited struct {
 	seen *costs.Observation
 }
 
-// await starts to observe a response for the call that it is about.
+// await starts to observe a response that may report the end of a noted call.
 func (e *exchange) await(resp *http.Response) {
 	t := e.gate
 	if !t.Table.Async() || t.Budget.Journal == nil || e.r.Method != http.MethodGet ||
@@ -133,8 +133,8 @@ func (e *exchange) observe(p []byte) {
 	}
 }
 
-// report settles the call that the response, which is complete, is about, if it has ended. If the
-// usage is not in the response, the results are read next.
+// report settles the noted call if the complete response reports its end. If the response lacks the
+// usage, the results are read next.
 func (e *exchange) report() {
 	if e.awaited == nil {
 		return
@@ -174,13 +174,13 @@ func (e *exchange) report() {
 }
 
 const (
-	resultsTime = 48 * time.Hour   // after which nobody reads the results of a call
+	resultsTime = 48 * time.Hour   // for reading the results of a call
 	pollTime    = 10 * time.Minute // for one response
 	lookAfter   = 5 * time.Second
 )
 
-// Watch asks the upstream for the state of noted calls, until ctx ends. Each request is charged
-// like any other. Of several processes with one journal, one asks.
+// Watch polls the upstream for the state of noted calls, until ctx ends. Each request is charged
+// like any other. Of several processes with one journal, only one polls a call.
 func (t *Transport) Watch(ctx context.Context) {
 	if !t.Table.Async() || t.Budget.Journal == nil {
 		return
@@ -190,7 +190,7 @@ func (t *Transport) Watch(ctx context.Context) {
 	}
 }
 
-// Poll asks once for the state of each noted call that is due.
+// Poll requests the state of each noted call that is due, once.
 func (t *Transport) Poll(ctx context.Context, now time.Time) {
 	for ctx.Err() == nil {
 		note, err := t.Budget.Journal.DueNote(ctx, now)
@@ -210,7 +210,7 @@ func (t *Transport) Poll(ctx context.Context, now time.Time) {
 	}
 }
 
-// ask sends the request for the state of a call. The response is observed as any other.
+// ask requests the state of a call. The response is observed like any other.
 func (t *Transport) ask(ctx context.Context, note quota.Note) error {
 	ctx, done := context.WithTimeout(ctx, pollTime)
 	defer done()

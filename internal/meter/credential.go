@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// authorized reports whether the request carries a credential of a user, and so goes without ours.
-// Where the upstream takes its credential in Authorization, what a caller has there is replaced.
+// authorized reports whether the request carries a user's credential, which is sent in place of
+// ours. If the upstream takes its credential in Authorization, the caller's value is replaced
+// instead.
 func (t *Transport) authorized(r *http.Request) bool {
 	const name = "Authorization"
 	at := t.Table.Credential
@@ -17,8 +18,8 @@ func (t *Transport) authorized(r *http.Request) bool {
 		!slices.ContainsFunc(at.Headers, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
-// addCredential puts the credential where the upstream takes it, in place of any that the caller
-// sent.
+// addCredential adds the credential where the upstream expects it, and replaces any from the
+// caller.
 func (t *Transport) addCredential(out *http.Request, key string) {
 	at, authorized := t.Table.Credential, t.authorized(out)
 	for _, name := range at.Headers {
@@ -40,7 +41,7 @@ func (t *Transport) addCredential(out *http.Request, key string) {
 	}
 }
 
-// secretParams are the parameters of a URL in which the upstream takes a credential.
+// secretParams returns the URL parameters in which the upstream takes a credential.
 func (t *Transport) secretParams() []string {
 	at := t.Table.Credential
 	if at.Query == "" {
@@ -49,8 +50,8 @@ func (t *Transport) secretParams() []string {
 	return append(slices.Clone(at.Params), at.Query)
 }
 
-// checkQuery refuses a credential, and what cannot be read and might hold one. It repeats nothing
-// of the query.
+// checkQuery refuses a query that contains a credential, or that cannot be parsed and may contain
+// one. Its error repeats nothing of the query.
 func (t *Transport) checkQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
@@ -65,7 +66,7 @@ func (t *Transport) checkQuery(raw string) error {
 
 const hidden = "(not shown)"
 
-// withoutKey returns a text of the upstream without the key, as it is and as URLs write it.
+// withoutKey removes the key from a text of the upstream, plain or escaped for a URL.
 func withoutKey(text, key string) string {
 	if key == "" {
 		return text
@@ -76,7 +77,7 @@ func withoutKey(text, key string) string {
 	return text
 }
 
-// hideKey takes the key out of the headers of a response that repeats it.
+// hideKey removes the key from the headers of a response.
 func hideKey(h http.Header, key string) {
 	for _, values := range h {
 		for i := range values {
@@ -85,7 +86,7 @@ func hideKey(h http.Header, key string) {
 	}
 }
 
-// hideIn takes the key out of the text of an error, in which the answer may be repeated.
+// hideIn removes the key from the text of an error, which may quote the response.
 func hideIn(err error, key string) error {
 	text := err.Error()
 	if without := withoutKey(text, key); without != text {

@@ -13,19 +13,20 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Estimate says how much is set aside for a call whose price is known only after it.
+// Estimate limits how much is set aside for a call whose price is known only after it.
 type Estimate struct {
-	Worst bool  // the most that it can take, whatever calls have taken so far
-	Most  int64 // no more than this; 0 for no cap
+	Worst bool  // the most that the call can take; earlier calls do not matter
+	Most  int64 // maximum units; 0 for no maximum
 }
 
-// Estimates are by method, or by method and bucket (openai.responses.create/tokens); "" is all
-// others.
+// Estimates maps a method, or a method and bucket (openai.responses.create/tokens), to its
+// estimate. The key "" is for all others.
 type Estimates map[string]Estimate
 
-// ParseEstimates reads words such as worst, learned, METHOD=worst and METHOD/BUCKET=2000: the most
-// that a call can take; the least of that and of what calls have taken so far, as the price list
-// says; and that, but no more than so many units. table has the methods.
+// ParseEstimates parses words such as worst, learned, METHOD=worst and METHOD/BUCKET=2000. With
+// worst, the most that a call can take is held; with learned, what the price list learns from
+// earlier calls, if that is less; with a number, the learned units, but at most so many. known
+// returns an error for a method or bucket that the price list lacks.
 func ParseEstimates(words []string, known func(method, bucket string) error) (Estimates, error) {
 	all := Estimates{}
 	for _, word := range words {
@@ -54,7 +55,7 @@ func ParseEstimates(words []string, known func(method, bucket string) error) (Es
 	return all, nil
 }
 
-// of is the policy for a bucket of the method.
+// of returns the estimate for a bucket of the method.
 func (all Estimates) of(method, bucket string) Estimate {
 	for _, name := range []string{method + "/" + quota.WholeOf(bucket), method, ""} {
 		if e, ok := all[name]; ok {
@@ -64,8 +65,8 @@ func (all Estimates) of(method, bucket string) Estimate {
 	return Estimate{}
 }
 
-// apply raises what is held to the most that a call can take, or sets it to a number of units that
-// the user chose, which need not keep to the bound on estimates. The most stays what it is.
+// apply raises the hold to the most that a call can take, or sets it to the user's number of units,
+// which may be below the bound on estimates. The most itself is not changed.
 func (all Estimates) apply(m costs.Method, q costs.Quote) {
 	for i, c := range q.Costs {
 		whole, most := quota.WholeOf(c.Bucket), max(c.Units, c.Most)
@@ -85,11 +86,11 @@ func (all Estimates) apply(m costs.Method, q costs.Quote) {
 
 const (
 	sampleSize  = 200 // calls, the newest
-	sampleLeast = 20  // calls, before a quantile says anything
+	sampleLeast = 20  // calls, the fewest for a quantile
 )
 
-// samples holds what the newest calls took beyond their certain units, by method, bucket and the
-// facts that set their price.
+// samples holds the units that the newest calls used beyond their certain units, by method, bucket
+// and the facts that set their price.
 type samples struct {
 	mu  sync.Mutex
 	all map[sampled]*sample
@@ -99,7 +100,7 @@ type samples struct {
 type sampled struct{ method, bucket, priced string }
 
 type sample struct {
-	once  sync.Once // asks the ledger
+	once  sync.Once // reads the ledger
 	mu    sync.Mutex
 	units []int64
 	next  int
@@ -114,7 +115,7 @@ func (s *samples) of(name sampled) *sample {
 	}
 	if s.all[name] == nil {
 		if len(s.all) >= maxSamples {
-			clear(s.all) // somebody makes up names of models
+			clear(s.all) // a caller makes up names of models
 		}
 		s.all[name] = &sample{}
 	}
@@ -138,7 +139,7 @@ func (s *sample) add(units int64) {
 	s.order = slices.Insert(s.order, i, units)
 }
 
-// quantile is the least that at least so many percent of the calls took no more than.
+// quantile returns the percentile of the units that the calls used, or false if there are too few.
 func (s *sample) quantile(percentile int) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +149,8 @@ func (s *sample) quantile(percentile int) (int64, bool) {
 	return s.order[(len(s.order)*percentile+99)/100-1], true
 }
 
-// learned returns quantiles of what calls of the method took: first by the ledger's newest entries,
-// then by what this process has booked.
+// learned returns quantiles of the units that calls of the method used, from the ledger's newest
+// entries and then from what this process has booked.
 func (t *Transport) learned(ctx context.Context, method string) costs.Learned {
 	return func(priced, bucket string, percentile int) (int64, bool) {
 		if t.Estimates.of(method, bucket).Worst {
@@ -162,8 +163,8 @@ func (t *Transport) learned(ctx context.Context, method string) costs.Learned {
 	}
 }
 
-// seed fills the sample with the ledger's entries, which do not say what of their units was
-// certain: all of them count. Without entries the sample begins empty.
+// seed fills the sample with the ledger's entries. They do not say how many of their units were
+// certain, so all units count.
 func (t *Transport) seed(ctx context.Context, name sampled, s *sample) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()
@@ -182,7 +183,7 @@ func (t *Transport) seed(ctx context.Context, name sampled, s *sample) {
 	}
 }
 
-// remember adds what a call took to the samples of calls like it.
+// remember adds the units that a call used to the samples of calls like it.
 func (e *exchange) remember(took []quota.Cost) {
 	for _, c := range took {
 		name := sampled{e.call.Method, c.Bucket, e.quote.Priced}

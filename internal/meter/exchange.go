@@ -12,42 +12,43 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// phase says how far a call has come. It only rises.
+// phase is the progress of a call. It only increases.
 type phase int32
 
 const (
-	priced   phase = iota // what the call takes, or may take, is known
-	held                  // that is charged, or set aside
+	priced   phase = iota // the price list has priced the call
+	held                  // the units are charged or set aside
 	sent                  // some of the request may have left this machine
 	answered              // the headers of the response have come
-	settled               // the response has ended: what the call used is decided
+	settled               // the response has ended and the usage is decided
 )
 
 // exchange is a call to the upstream: one request and its response.
 //
-// What is held for a call of an unknown price stays so until the response reports what it took: the
-// upstream bills a call that its caller has given up, too. So the request is not ended with its
-// caller, and its response is read on, within the bounds of Drain. Only if that is not enough, the
-// hold lapses into a charge of the most that the call may take.
+// A call of an unknown price is held until its response reports the usage. The upstream also bills
+// a call that its caller has given up, so the request outlives its caller, and its response is read
+// within the bounds of Drain. If that is not enough, the hold lapses into a charge of the most that
+// the call can take.
 //
-// send.go has the phases before the request leaves, settle.go those after the response has come.
+// send.go has the phases before the request leaves, settle.go the phases after the response
+// arrives.
 type exchange struct {
 	gate  *Transport
 	r     *http.Request // the caller's
 	call  quota.Call
-	part  part // of an upload
+	part  part // in a resumable upload
 	key   string
 	quote costs.Quote
 	free  bool         // the call takes nothing
 	phase atomic.Int32 // a phase
 
 	decision quota.Decision              // of the charge or the hold
-	cancel   func(context.Context) error // takes a charge back
-	ctx      context.Context             // does not end with the caller's
+	cancel   func(context.Context) error // cancels the charge
+	ctx      context.Context             // outlives the caller's context
 	stop     context.CancelFunc
 	seen     *costs.Observation
-	early    []costs.Lesson   // learned from the headers already
-	awaited  *awaited         // a call that the response may be about; or nil
+	early    []costs.Lesson   // already learned from the headers
+	awaited  *awaited         // the noted call that the response may settle; or nil
 	lines    chan costs.Lines // of the file in the request; or nil
 	open     atomic.Int32     // goroutines that work on the call
 }
@@ -55,7 +56,8 @@ type exchange struct {
 func (e *exchange) reach(p phase)        { e.phase.Store(int32(p)) }
 func (e *exchange) reached(p phase) bool { return phase(e.phase.Load()) >= p }
 
-// Drain bounds how much of a response is read after its caller has gone. Zero is the default.
+// Drain bounds how much of a response is read after its caller has disconnected. A zero field means
+// its default.
 type Drain struct {
 	Time  time.Duration // 2 min
 	Bytes int64         // unpacked; 64 MiB
@@ -80,8 +82,8 @@ func (e *exchange) opened() (done func()) {
 	}
 }
 
-// abandoned runs read for a caller that has gone, if fewer others are running than Drain allows. It
-// reports whether there was room.
+// abandoned runs read for a caller that has disconnected, unless Drain.Calls others are running. It
+// reports whether it ran.
 func (e *exchange) abandoned(read func()) bool {
 	t := e.gate
 	if int(t.reading.Add(1)) > t.Drain.orDefault().Calls {
@@ -97,7 +99,7 @@ func (e *exchange) abandoned(read func()) bool {
 	return true
 }
 
-// log names the call, and where its units are set aside.
+// log returns a logger with the call's method and reservation.
 func (e *exchange) log() *slog.Logger {
 	return e.gate.Log.With("method", e.call.Method, "reservation",
 		cmp.Or(e.decision.Reservation, e.call.Reservation))

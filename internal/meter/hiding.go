@@ -5,15 +5,15 @@ import (
 	"net/http"
 )
 
-// hiding is the body of a response whose trailers and errors are without the key. The body itself
-// passes as it is.
+// hiding is a response body that removes the key from trailers and errors. The body itself is not
+// changed.
 type hiding struct {
 	io.ReadCloser
 	resp *http.Response
 	key  string
 }
 
-// Read reads on. The trailers are known at the end.
+// Read reads the body, and hides the key in the trailers, which are complete at its end.
 func (h hiding) Read(p []byte) (n int, err error) {
 	n, err = h.ReadCloser.Read(p)
 	if err == io.EOF {

@@ -19,8 +19,8 @@ import (
 // maxAnswer is how many bytes of an error body are read; the rest is dropped.
 const maxAnswer = 1 << 20
 
-// errorBody reads the body of an answer that is an error. It is put back for the client to read,
-// without the key: some errors name it, as in "Consumer 'api_key:…' has been suspended".
+// errorBody reads the body of an error response and puts it back for the client without the key,
+// which some errors contain, as in "Consumer 'api_key:XYZ' has been suspended".
 func errorBody(resp *http.Response, key string) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	resp.Body.Close()
@@ -40,7 +40,7 @@ func (t *Transport) refused(ctx context.Context, asked quota.Decision, r *costs.
 	switch {
 	case r == nil:
 	case r.Kind == costs.Exhausted && r.Bucket == "" && r.Metric != "":
-		// it says nothing about the bucket that our price list took the units from
+		// it does not concern the bucket that our price list charged
 		t.Log.Warn("the upstream reports an exhausted quota that the price list lacks",
 			"metric", r.Metric)
 	case r.Kind == costs.Exhausted:
@@ -55,8 +55,8 @@ func (t *Transport) refused(ctx context.Context, asked quota.Decision, r *costs.
 	}
 }
 
-// closes returns the bucket that a refusal concerns. If the response does not name one, it is the
-// default bucket if the request was charged to it, else the first that was charged.
+// closes returns the bucket that a refusal concerns. If the response names none, that is the
+// default bucket if the request was charged to it, else the first bucket charged.
 func closes(r *costs.Refusal, d quota.Decision) string {
 	_, byDefault := d.Units[quota.DefaultBucket]
 	switch {
@@ -68,10 +68,9 @@ func closes(r *costs.Refusal, d quota.Decision) string {
 	return slices.Min(slices.Collect(maps.Keys(d.Units)))
 }
 
-// throttles returns the buckets that a throttle holds back: the one that the rule names, else those
-// that the call was charged to and that have limits, because status shows only these; all of them
-// if none has limits. Money is left out: a rate does not limit it, and other calls may still spend
-// it.
+// throttles returns the buckets that a throttle suspends: the bucket that the rule names, else the
+// charged buckets that have limits, because status shows only these, or all charged buckets if none
+// has limits. Money is left out: a rate does not limit it, and other calls may still spend it.
 func (t *Transport) throttles(r *costs.Refusal, d quota.Decision) (buckets []string) {
 	if r.Bucket != "" {
 		return []string{r.Bucket}
@@ -90,7 +89,7 @@ func (t *Transport) throttles(r *costs.Refusal, d quota.Decision) (buckets []str
 
 // suspend closes the buckets until the time that the upstream named, else until the end of the
 // window in which the request was charged. A response that arrives after that must not close the
-// new window, and none shortens a suspension that there is.
+// new window, and no response shortens an existing suspension.
 func (t *Transport) suspend(ctx context.Context, asked quota.Decision, r *costs.Refusal,
 	buckets ...string) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
@@ -107,7 +106,7 @@ func (t *Transport) suspend(ctx context.Context, asked quota.Decision, r *costs.
 func (t *Transport) suspendAt(ctx context.Context, asked quota.Decision, r *costs.Refusal,
 	bucket string, now time.Time) {
 	at := asked.At
-	if at.IsZero() { // the request was charged with another
+	if at.IsZero() { // the charge of another request counted
 		at = now
 	}
 	until := r.Until.Time(now)
@@ -139,7 +138,7 @@ func (t *Transport) suspendAt(ctx context.Context, asked quota.Decision, r *cost
 	log.Warn("the upstream reports an exhausted bucket: suspended until its reset")
 }
 
-// reasonOf returns what the upstream gave as the reason of a refusal.
+// reasonOf returns the upstream's reason for a refusal.
 func reasonOf(r *costs.Refusal) string {
 	return strings.Trim(r.Reason+": "+r.Message, ": ")
 }
@@ -161,8 +160,8 @@ func (t *Transport) window(bucket string, configured bool) quota.Window {
 	return reset
 }
 
-// farthest is until when a bucket is closed at most, whatever the upstream says: for two of its
-// longest windows, of which the day is one.
+// farthest returns the latest time until which a bucket may be suspended, whatever the upstream
+// reports: two of its longest windows, at least two days.
 func (t *Transport) farthest(bucket string, now time.Time) time.Time {
 	longest := t.Table.Reset(bucket).Longest()
 	for _, l := range t.Budget.LimitsOn(bucket) {
@@ -172,7 +171,7 @@ func (t *Transport) farthest(bucket string, now time.Time) time.Time {
 }
 
 // learn records in the ledger what the response reports about limits. after is the decision on the
-// booked units: a figure above our own count is ignored.
+// booked units. A figure above our own count is ignored.
 func (t *Transport) learn(ctx context.Context, asked quota.Decision, after quota.Decision,
 	lessons []costs.Lesson) {
 	for _, lesson := range lessons {
@@ -186,7 +185,7 @@ func (t *Transport) learn(ctx context.Context, asked quota.Decision, after quota
 }
 
 // about reports whether the lesson is about a limit with the window w. A list that names no window
-// means the bucket's only limit, or the one whose state the upstream reports.
+// means the bucket's only limit, or the limit whose state the upstream reports.
 func about(l costs.Lesson, w quota.Window, only bool) bool {
 	switch {
 	case l.Window == (quota.Window{}):
@@ -200,8 +199,7 @@ func about(l costs.Lesson, w quota.Window, only bool) bool {
 	return length > 0 && length == lengthOf(l.Window)
 }
 
-// lengthOf returns how long a window lasts, whether it follows the calendar or not; 0 for those
-// whose zone matters.
+// lengthOf returns the length of a sliding or calendar window; 0 if the length depends on the zone.
 func lengthOf(w quota.Window) time.Duration {
 	switch w.Calendar {
 	case "":
@@ -217,11 +215,11 @@ func lengthOf(w quota.Window) time.Duration {
 func (t *Transport) learnOf(ctx context.Context, asked quota.Decision, after quota.Decision,
 	lesson costs.Lesson, limit quota.Limit, only bool) {
 	now := time.Now()
-	if !after.At.IsZero() { // by the ledger's clock, and since the response came
+	if !after.At.IsZero() { // read after the response, by the ledger's clock
 		now = after.At
 	}
 	reset := lesson.Reset.Time(now)
-	if reset.After(t.farthest(lesson.Bucket, now)) { // of no window that there is
+	if reset.After(t.farthest(lesson.Bucket, now)) { // no window is that long
 		if limit.Window.Anchored {
 			return
 		}
@@ -250,9 +248,9 @@ func (t *Transport) learnOf(ctx context.Context, asked quota.Decision, after quo
 	}
 }
 
-// remaining returns what a response reports as left, of the limit in force; -1 where it reports
-// nothing. Of an account with a lower limit, what is left says how much was used of that: only if
-// nothing is left, nothing is left of ours either.
+// remaining returns the units that a response reports as left of the limit in force, or -1 if it
+// reports none. If the account's limit is lower than ours, its remaining units say nothing of ours,
+// unless none are left.
 func (t *Transport) remaining(lesson costs.Lesson, limit quota.Limit) int64 {
 	lower := limit.Units - lesson.Limit
 	if lesson.Limit <= 0 || lower <= 0 {

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// fileTime is how long the lines of an uploaded file are kept: batches need no older ones.
+// fileTime is how long the lines of an uploaded file are kept. Batches refer to no older files.
 const fileTime = 30 * 24 * time.Hour
 
 // readFile adds up the lines of an uploaded file while its request is sent.
@@ -31,13 +31,13 @@ func (e *exchange) readFile() {
 	e.r.Body = &tee{e.r.Body, out}
 }
 
-// tee is the body of a request that another reader reads, too.
+// tee is a request body that is copied to a second reader.
 type tee struct {
 	io.ReadCloser
 	copy *io.PipeWriter
 }
 
-// Read reads for both. The other reader cannot fail.
+// Read reads for both readers. The second reader cannot fail.
 func (t *tee) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
 	_, _ = t.copy.Write(p[:n])
@@ -47,13 +47,13 @@ func (t *tee) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the other reader, too.
+// Close closes the body and ends the second reader.
 func (t *tee) Close() error {
-	t.copy.CloseWithError(io.ErrUnexpectedEOF) // unless it has ended
+	t.copy.CloseWithError(io.ErrUnexpectedEOF) // no effect if the copy is complete
 	return t.ReadCloser.Close()
 }
 
-// noteFile notes the lines of an uploaded file under the name that the response gives to it.
+// noteFile writes a note of the lines of an uploaded file, under its name in the response.
 func (e *exchange) noteFile(answer []byte) {
 	t := e.gate
 	name := t.Table.FileName(e.call.Method, answer)

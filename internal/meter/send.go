@@ -12,10 +12,10 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// MaxBody is how many bytes the body of a request may have whose price depends on it.
+// MaxBody is the maximum size in bytes of a request body on which the price depends.
 const MaxBody = 32 << 20
 
-// price reads the body if need be, and asks the price list what the call takes.
+// price prices the call by the price list, and reads the body if the price depends on it.
 func (e *exchange) price() (err error) {
 	t, method := e.gate, e.call.Method
 	m, err := t.Table.Lookup(method)
@@ -37,7 +37,7 @@ func (e *exchange) price() (err error) {
 		return err
 	}
 	t.Estimates.apply(m, e.quote)
-	if !m.Known() || t.Table.Learns() { // others are priced by the budget
+	if !m.Known() || t.Table.Learns() { // the budget prices all others
 		e.call.Costs = e.quote.Held()
 		e.free = len(e.call.Costs) == 0
 	}
@@ -48,7 +48,7 @@ func (e *exchange) price() (err error) {
 	return nil
 }
 
-// body reads the request's body, which is sent from memory then, whatever becomes of the caller.
+// body reads the request's body into memory, so that it is sent even if the caller disconnects.
 func (e *exchange) body() ([]byte, error) {
 	r := e.r
 	if r.Body == nil || r.Body == http.NoBody {
@@ -68,7 +68,7 @@ func (e *exchange) body() ([]byte, error) {
 	return body, nil
 }
 
-// take charges what the call takes, or sets aside what it may take.
+// take charges a known price, or sets aside an estimate of an unknown one.
 func (e *exchange) take() (err error) {
 	ctx, t := e.r.Context(), e.gate
 	e.part = t.partOf(e.r)
@@ -100,7 +100,8 @@ func (e *exchange) take() (err error) {
 // errKeyPaid refuses a second request under an idempotency key.
 var errKeyPaid = fmt.Errorf("%w: one key pays for one request", quota.ErrKeyReused)
 
-// sendKnown sends a request whose price is known: its response only has something to teach.
+// sendKnown sends a request whose price is known. Its response is read only for what it reports of
+// the limits.
 func (e *exchange) sendKnown() (*http.Response, error) {
 	e.ctx, e.stop = context.WithoutCancel(e.r.Context()), func() {}
 	e.readFile()
@@ -114,13 +115,13 @@ func (e *exchange) sendKnown() (*http.Response, error) {
 	return nil, err
 }
 
-// response is what the upstream answered.
+// response is a response of the upstream, or an error.
 type response struct {
 	*http.Response
 	err error
 }
 
-// sendHeld sends a request that goes on without its caller once it can have left this machine.
+// sendHeld sends a request that outlives its caller once it may have left this machine.
 func (e *exchange) sendHeld() (*http.Response, error) {
 	caller := e.r.Context()
 	e.detach(caller)
@@ -143,7 +144,7 @@ func (e *exchange) sendHeld() (*http.Response, error) {
 	}
 	discard := func() {
 		if a := <-arrived; a.Response != nil {
-			a.Body.Close() // which reads on
+			a.Body.Close() // reads the rest of the body
 		}
 	}
 	if !e.reached(sent) || !e.abandoned(discard) {
@@ -153,7 +154,7 @@ func (e *exchange) sendHeld() (*http.Response, error) {
 	return nil, context.Cause(caller)
 }
 
-// detach makes the context of a call that outlasts its caller, by the time of Drain.
+// detach makes the context of a call that may outlive its caller by Drain.Time.
 func (e *exchange) detach(caller context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 	patience := e.gate.Drain.orDefault().Time
@@ -167,8 +168,8 @@ func (e *exchange) detach(caller context.Context) {
 	}
 }
 
-// failed gives back what was held for a request that never left. What may have left stays held, and
-// lapses into a charge unless the list says otherwise.
+// failed releases the hold of a request that never left. The hold of a request that may have left
+// lapses into a charge, unless the price list says otherwise.
 func (e *exchange) failed(err error) {
 	e.stop()
 	switch {
@@ -181,7 +182,7 @@ func (e *exchange) failed(err error) {
 	}
 }
 
-// takeBack cancels the charge, or gives back the hold, of a request that never left, because no
+// takeBack cancels the charge, or releases the hold, of a request that never left because no
 // connection was made.
 func (e *exchange) takeBack() {
 	ctx, done := context.WithTimeout(context.WithoutCancel(e.ctx), settleTime)

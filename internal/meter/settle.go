@@ -17,19 +17,19 @@ type ending int
 const (
 	complete ending = iota
 	broken          // the upstream ended it early
-	unread          // we did
+	unread          // we stopped reading
 )
 
-// patience is how long the caller waits for the ledger.
+// patience is how long the caller waits for a booking.
 const patience = 250 * time.Millisecond
 
-// booking bounds how long the ledger is asked to record something.
+// booking bounds the attempts to record something in the ledger.
 var booking = quota.Patience{Total: 2 * time.Minute, Attempt: settleTime}
 
-// begin takes the response: its body is read by the caller, and observed as it passes.
+// begin returns the response to the caller. Its body is observed while the caller reads it.
 func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	e.reach(answered)
-	resp.Request = e.r // the one that was sent holds the key
+	resp.Request = e.r // the request that was sent contains the key
 	e.seen = e.quote.Observe(resp.StatusCode, resp.Header)
 	e.await(resp)
 	e.learnEarly(resp.StatusCode)
@@ -54,9 +54,9 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	return resp, nil
 }
 
-// learnEarly learns from the headers of a success while the call is still held: some upstreams
-// count there the most that each call in flight can take, and so does the ledger at that moment. A
-// refused call never counted at the upstream, so its headers are read once it is settled.
+// learnEarly learns from the headers of a success while the call is still held. Some upstreams
+// count the most that each call in flight can take, as the ledger does at that moment. The upstream
+// never counted a refused call, so its headers are read once it is settled.
 func (e *exchange) learnEarly(status int) {
 	if status < 400 {
 		e.early = e.seen.Early()
@@ -96,7 +96,7 @@ func (e *exchange) end(how ending) {
 	if how == complete {
 		t.warnMissing(e.call.Method, out.Missing)
 		t.warnUnread(e.call.Method, out.Unread)
-		// A user's token may be of another project, whose quota says nothing of ours.
+		// A user's token may belong to another project with another quota.
 		if !t.authorized(e.r) {
 			t.refused(e.ctx, e.decision, out.Refusal)
 		}
@@ -117,10 +117,10 @@ func (e *exchange) end(how ending) {
 	}
 }
 
-// lapses leaves the hold to lapse, and counts the most that the call can take as charged: that is
-// what a lapse books. It logs why, unless that is "".
+// lapses leaves the hold to lapse, and counts the most that the call can take as charged, as the
+// lapse will. It logs why, unless that is "".
 //
-// The call no longer counts against a limit on concurrent calls: its place is freed at once.
+// The call's place in a limit on concurrent calls is freed at once.
 func (e *exchange) lapses(why string) {
 	took, places := slices.Clone(e.quote.Costs), 0
 	for i, c := range took {
@@ -152,7 +152,7 @@ func (e *exchange) lapses(why string) {
 
 func ofPlaces(l quota.Limit) bool { return l.Window.Concurrent }
 
-// settle books what the call took. Every attempt books the same line of the journal.
+// settle books the usage of the call. Every attempt books the same line of the journal.
 func (e *exchange) settle(took []quota.Cost, lessons []costs.Lesson) {
 	call := e.call
 	call.Costs = took
@@ -173,9 +173,9 @@ func (e *exchange) settle(took []quota.Cost, lessons []costs.Lesson) {
 	})
 }
 
-// book asks the ledger to record something. The caller waits a moment for it; while the ledger is
-// away, or has no space left, it is asked again for a while. After that the line of the journal
-// waits for the next process, and what is held lapses.
+// book calls record and waits a moment for it. While the ledger is unreachable or full, book
+// retries in the background for a while. After that, the journal's line is left to the next
+// process, and holds lapse.
 func (e *exchange) book(record func(context.Context) error) {
 	done, booked := make(chan struct{}), e.opened()
 	go func() {

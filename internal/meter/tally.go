@@ -8,7 +8,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Tally adds up what the requests under one context were charged, by bucket. It is safe for
+// Tally adds up the units charged to the requests under one context, by bucket. It is safe for
 // concurrent use.
 type Tally struct {
 	// Booked, if not nil, is called with the units booked by bucket for a call of an unknown price,
@@ -22,14 +22,14 @@ type Tally struct {
 	open  int // holds that are not settled
 }
 
-// Open reports whether some of the units are held yet, and what is charged may be less or more.
+// Open reports whether some units are still held, so that the final charge may differ.
 func (t *Tally) Open() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.open > 0
 }
 
-// Held reports whether what the requests are charged is known only after them: see Booked.
+// Held reports whether any request had an unknown price. See Booked.
 func (t *Tally) Held() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,14 +46,14 @@ func (t *Tally) hold() {
 	t.open++
 }
 
-// Units is a copy of what has been charged so far.
+// Units returns a copy of the units charged so far, by bucket.
 func (t *Tally) Units() map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.units)
 }
 
-// Sum is what has been charged so far over all buckets.
+// Sum returns the units charged so far in all buckets.
 func (t *Tally) Sum() (sum int64) {
 	for _, units := range t.Units() {
 		sum += units
@@ -61,7 +61,7 @@ func (t *Tally) Sum() (sum int64) {
 	return sum
 }
 
-// Last is the decision on the latest charge, the zero one if there was none.
+// Last returns the decision on the latest charge, or the zero Decision if there was none.
 func (t *Tally) Last() quota.Decision {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,14 +86,14 @@ func (t *Tally) add(d quota.Decision, sign int64) {
 	}
 }
 
-// book tells Booked.
+// book calls Booked, if it is set.
 func (t *Tally) book(units map[string]int64) {
 	if t != nil && t.Booked != nil {
 		t.Booked(units)
 	}
 }
 
-// correct puts what was booked in place of what was held.
+// correct replaces the held units by the booked units.
 func (t *Tally) correct(held, booked map[string]int64) {
 	if t == nil {
 		return
@@ -108,7 +108,7 @@ func (t *Tally) correct(held, booked map[string]int64) {
 
 type tallyKey struct{}
 
-// WithTally adds what requests under the context are charged to t.
+// WithTally returns a context whose requests add their charges to t.
 func WithTally(ctx context.Context, t *Tally) context.Context {
 	return context.WithValue(ctx, tallyKey{}, t)
 }

@@ -1,5 +1,4 @@
-// Package meter is the gate on HTTP: what a request takes is charged, or set aside, before it is
-// sent.
+// Package meter charges HTTP requests, or sets units aside for them, before they are sent.
 package meter
 
 import (
@@ -24,30 +23,30 @@ import (
 )
 
 // Transport is an http.RoundTripper that names the method of each request, charges it, adds the
-// credential and sends it. Client libraries run on it unmodified; since every attempt and every
-// page is a request, none goes uncounted. Its fields are set once before use.
+// credential and sends it. Client libraries work with it unmodified. Every attempt and every page
+// is a request, so each is counted. Its fields are set once before use.
 //
-// Where the price is known only after the call, what it may take is set aside instead, and the
-// response is read as it passes: at its end the truth is booked. See exchange.
+// If the price is known only after the call, an estimate is set aside instead. The response is
+// observed while the caller reads it, and at its end the actual usage is booked. See exchange.
 //
-// A request with an Authorization, the OAuth token of a user, is charged all the same and goes
-// without the credential, unless the upstream takes its credential there.
+// A request with an Authorization header, the OAuth token of a user, is also charged, but is sent
+// without the credential, unless the upstream takes its credential in that header.
 //
-// What it refuses comes through *url.Error as quota.ErrNotSent together with the reason:
+// A refusal is an error that wraps quota.ErrNotSent and the reason, inside the client's *url.Error:
 // quota.ErrExhausted (with a DeniedError), quota.ErrUnpriced, quota.ErrUnreachable and the other
 // errors of Budget.Charge, ErrForeignHost, ErrInTheClear, ErrKeyInURL, ErrBodyTooLarge.
 type Transport struct {
 	Base   http.RoundTripper // sends: NewBase
 	Budget *quota.Budget
 	Table  *costs.Table // the upstream's price list
-	Host   string       // the only host[:port] that is sent to, and given the credential
-	Scheme string       // the only scheme for it; "" for any that nobody on the way can read
+	Host   string       // the only host[:port] to send requests and the credential to
+	Scheme string       // the only scheme to use; "" for any that keeps the key private
 	// Method names the priced operation that a request is, by the Table unless it says otherwise.
 	Method    func(*http.Request) (string, error)
-	Key       func() (string, error) // the credential; it goes to its place, and nowhere else
+	Key       func() (string, error) // returns the credential, for each request
 	Estimates Estimates              // of calls whose price is known only after them
 	Drain     Drain
-	Missed    func(method string) // counts answers that do not say what they took; may be nil
+	Missed    func(method string) // counts responses without usage; may be nil
 	// Proxied means that callers never see our key: a refused key is logged here, because callers
 	// would suspect their own.
 	Proxied bool
@@ -60,7 +59,7 @@ type Transport struct {
 	warned   sync.Map // warnings already logged, by their subject; and resets by limit
 }
 
-// What Transport refuses by itself.
+// Errors of requests that Transport refuses.
 var (
 	ErrForeignHost  = errors.New("request is not for the upstream")
 	ErrInTheClear   = errors.New("request would send the key unencrypted")
@@ -70,8 +69,9 @@ var (
 
 const settleTime = 5 * time.Second // for one settlement after the request has ended
 
-// NewBase is the transport that sends for us. It speaks HTTP/1.1 only: an HTTP/2 client sends
-// requests again by itself when a server refuses a stream, and each would have to be charged.
+// NewBase returns the transport that sends the requests. It uses HTTP/1.1 only, because an HTTP/2
+// client resends a request by itself when the server refuses a stream, and each would have to be
+// charged.
 func NewBase() *http.Transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.ForceAttemptHTTP2 = false
@@ -85,8 +85,8 @@ func NewBase() *http.Transport {
 	return base
 }
 
-// RoundTrip charges the request and sends it once. A request that continues an upload is not
-// charged if the upload was.
+// RoundTrip charges the request and sends it once. A request that continues a charged upload is not
+// charged again.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	e, err := t.admit(r)
 	if err != nil {
@@ -104,7 +104,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return e.sendHeld()
 }
 
-// closing ends a request that is not sent: a RoundTripper must close the body whatever happens.
+// closing closes the body of a request that is not sent, as a RoundTripper must.
 func closing(r *http.Request, err error) error {
 	if r.Body != nil {
 		r.Body.Close()
@@ -112,7 +112,7 @@ func closing(r *http.Request, err error) error {
 	return err
 }
 
-// admit decides what a request is, before anything is charged.
+// admit checks a request and names its method, before anything is charged.
 func (t *Transport) admit(r *http.Request) (*exchange, error) {
 	scheme, host := r.URL.Scheme, r.URL.Host
 	e := &exchange{gate: t, r: r}
@@ -137,10 +137,10 @@ func (t *Transport) admit(r *http.Request) (*exchange, error) {
 	return e, err
 }
 
-// maxHints is how many answers with a status of 1xx may come before the answer.
+// maxHints is the maximum number of 1xx responses before the final one.
 const maxHints = 10
 
-// transmit sends the request once, and notes when any of it can have left this machine.
+// transmit sends the request once, and records when any of it may have left this machine.
 func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 	t, r, hints := e.gate, e.r, 0
 	trace := &httptrace.ClientTrace{
@@ -156,9 +156,9 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 	out := r.Clone(httptrace.WithClientTrace(ctx, trace))
 	out.URL.RawQuery = withoutMark(r.URL.RawQuery)
 	t.addCredential(out, e.key)
-	// net/http asks for gzip by itself and unpacks it, so that the key can be found in the response.
+	// Without this header, net/http requests gzip and unpacks it, so that the key can be found.
 	out.Header.Del("Accept-Encoding")
-	if out.Method == http.MethodHead || out.Header.Get("Range") != "" { // here it does not
+	if out.Method == http.MethodHead || out.Header.Get("Range") != "" { // net/http does not here
 		out.Header.Set("Accept-Encoding", "identity")
 	}
 	once(out)
@@ -166,7 +166,7 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 	switch {
 	case err != nil:
 		return nil, hideIn(err, e.key)
-	// nobody has asked it to switch protocols, and such a connection would have no end
+	// no request asks to switch protocols, and such a connection would have no end
 	case resp.StatusCode <= 101 || resp.StatusCode > 999:
 		resp.Body.Close()
 		return nil, fmt.Errorf("the upstream answered with the status %d", resp.StatusCode)
@@ -177,10 +177,10 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 	return resp, nil
 }
 
-// once keeps net/http from sending the request a second time when a kept connection turns out to be
-// dead: one charge, two requests on the wire. It does so if there is no body or it can get another,
-// so such a request is given a body that is empty but not known to be; with the identity encoding,
-// nothing of it reaches the wire.
+// once keeps net/http from resending the request, uncharged, when an idle connection turns out to
+// be dead. net/http resends a request that has no body or whose body it can get again. Such a
+// request gets a body that is empty without net/http knowing it; with the identity encoding, it
+// does not change the bytes on the wire.
 func once(r *http.Request) {
 	r.GetBody = nil
 	_, keyed := r.Header["Idempotency-Key"]
@@ -196,9 +196,9 @@ func once(r *http.Request) {
 
 type callKey struct{}
 
-// WithCall makes requests under ctx be charged as call says: its labels, whether a person asks, a
-// reservation to draw on. The method is named from each request; an idempotency key must not be
-// given to more than one request.
+// WithCall returns a context whose requests are charged with the call's labels, priority and
+// reservation. The method is found from each request. An idempotency key must be used for one
+// request only.
 func WithCall(ctx context.Context, call quota.Call) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }

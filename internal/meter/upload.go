@@ -14,25 +14,24 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// A resumable upload is one call in many requests. The first is charged, and the upstream answers
-// with a Location for the media. That URL is marked as paid before the client gets it, and requests
-// to a marked URL are not charged: nothing has to be stored. A request of an upload without the
-// mark, because it was started elsewhere, is charged as a new upload, once: its idempotency key is
-// a digest of the URL.
+// A resumable upload is one call in many requests. The first is charged, and its response has a
+// Location for the media. That URL is marked as paid before the client gets it, and requests to a
+// marked URL are not charged, so nothing has to be stored. An upload that was started elsewhere has
+// no mark. It is charged as a new upload, once, because its idempotency key is a digest of the URL.
 
 // paidParam is the parameter that marks the URL of an upload that was charged when it began.
 const paidParam = "quota_paid"
 
-// part is what a request has to do with a resumable upload.
+// part is the role of a request in a resumable upload.
 type part int
 
 const (
-	whole  part = iota // nothing, or it begins one
-	unpaid             // it continues one that was started elsewhere
-	paid               // it continues one that was charged when it began
+	whole  part = iota // begins an upload, or is unrelated
+	unpaid             // continues an upload that was started elsewhere
+	paid               // continues an upload that was charged at its start
 )
 
-// partOf looks at a request before it is charged.
+// partOf returns the role of a request that has not been charged yet.
 func (t *Transport) partOf(r *http.Request) part {
 	_, continues := t.Table.Session(r)
 	switch {
@@ -41,7 +40,7 @@ func (t *Transport) partOf(r *http.Request) part {
 	case continues && costs.Resumable(r):
 		return unpaid
 	}
-	return whole // it may begin an upload, under an ID that the client chose
+	return whole // it may begin an upload with an ID chosen by the client
 }
 
 // charge charges a request, unless it continues an upload that was charged when it started.
@@ -60,13 +59,13 @@ func (t *Transport) charge(r *http.Request, call quota.Call, p part) (d quota.De
 		err = errKeyPaid
 	}
 	if d.Replayed {
-		d.At = time.Time{} // what the upstream says of it is of now
+		d.At = time.Time{} // the response describes the present, not the first charge
 	}
 	return d, cancel, err
 }
 
-// markSession marks the Location of a response that starts or moves an upload, and points it at the
-// upstream that requests are sent to.
+// markSession marks the Location of a response that starts or moves an upload, and changes its host
+// to the upstream's.
 func (t *Transport) markSession(r *http.Request, resp *http.Response, p part) {
 	location := resp.Header.Get("Location")
 	to, err := r.URL.Parse(location)
@@ -89,7 +88,7 @@ func (t *Transport) markSession(r *http.Request, resp *http.Response, p part) {
 	resp.Header.Set("Location", to.String())
 }
 
-// addressDigest is a digest of an upload's path and parameters.
+// addressDigest returns a digest of an upload's path and parameters.
 func addressDigest(to *url.URL) string {
 	query := to.Query()
 	query.Del(paidParam)
@@ -97,7 +96,7 @@ func addressDigest(to *url.URL) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// withoutMark is a query as the upstream gave it.
+// withoutMark removes our mark from a query.
 func withoutMark(raw string) string {
 	pairs := slices.DeleteFunc(strings.Split(raw, "&"), func(pair string) bool {
 		return strings.HasPrefix(pair, paidParam+"=")
