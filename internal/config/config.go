@@ -15,23 +15,23 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Config is the configuration in force.
+// Config is the configuration of a process.
 type Config struct {
-	File        string       // that was read; "" when there is none
-	Empty       bool         // the file says nothing
-	Environment []string     // names of the variables that override it
+	File        string       // path of the file read; "" if there is none
+	Empty       bool         // the file sets nothing
+	Environment []string     // names of the variables that override the file
 	Ledger      string       // URL, which may hold a password: print HidePassword of it
 	Catalog     string       // sqlite: URL
-	StateDir    string       // where other files go; "" when no variable names a folder
+	StateDir    string       // folder of other files; "" if no variable names one
 	Prices      *costs.List  // of all upstreams
-	Costs       *costs.Table // of the default upstream, in the profile chosen
-	CostsFile   string       // their file; "" for the price lists that ship
+	Costs       *costs.Table // of the default upstream, in its chosen profile
+	CostsFile   string       // its path; "" for the built-in price lists
 	Upstreams   map[string]Upstream
-	Credentials []Credential // at least one, of different names
+	Credentials []Credential // at least one, with distinct names
 	YouTube     YouTube
 	Ingest      Ingest
 	Daemon      Daemon
-	Jobs        []OwnJob // besides the sweeps of a daemon
+	Jobs        []OwnJob // in addition to a daemon's sweeps
 	Serve       Serve
 	Notify      Notify
 }
@@ -39,21 +39,21 @@ type Config struct {
 // Credential is the named owner of an upstream quota, and how it is spent.
 type Credential struct {
 	Name     string
-	Upstream string // whose quota it is
+	Upstream string // the upstream of the quota
 	APIKey   Secret
-	AdminKey Secret // reads the upstream's own count
+	AdminKey Secret // reads the upstream's own usage figures
 	Account  ServiceAccount
-	Project  string        // "" for that of the account, or none
+	Project  string        // "" for the project of the account, or none
 	Limits   []quota.Limit // at least one
 	PerLabel []quota.LabelLimit
 	Allow    []quota.LabelAllowance
 	Observe  bool     // mode: observe
-	Open     []string // methods that pass when the ledger cannot be reached
-	AtMost   int64    // units of each bucket that a host may spend so; 0 for no bound
-	Pace     *Pace    // nil: units may be spent at any time of the day
+	Open     []string // methods allowed while the ledger is unreachable
+	AtMost   int64    // units per bucket a host may spend then; 0 for no bound
+	Pace     *Pace    // nil if units may be spent at any time of day
 }
 
-// Mode is the word of the configuration for Observe.
+// Mode returns the configuration's word for Observe.
 func (c Credential) Mode() string {
 	if c.Observe {
 		return modeObserve
@@ -61,7 +61,7 @@ func (c Credential) Mode() string {
 	return modeEnforce
 }
 
-// Budget is the gate in front of the credential's quota, on an open ledger.
+// Budget returns the gate in front of the credential's quota, on an open ledger.
 func (c Credential) Budget(l quota.BudgetLedger, table *costs.Table, log *slog.Logger) *quota.Budget {
 	prices := make(map[string][]quota.Cost)
 	for _, m := range table.Methods() {
@@ -82,20 +82,20 @@ func (c Credential) Budget(l quota.BudgetLedger, table *costs.Table, log *slog.L
 	return b
 }
 
-// YouTube is where the upstream answers.
+// YouTube configures the YouTube upstream.
 type YouTube struct {
 	Endpoint string `json:"endpoint"` // URL that ends in a slash
 }
 
-// Ingest is what a sweep fetches, and when.
+// Ingest configures what a sweep fetches, and when.
 type Ingest struct {
-	Credential string           // "" when there are several and none was chosen
-	Regions    []regions.Region `yaml:"-"` // each once
-	Pages      int              // of each chart, at most; 1 or more
-	Parallel   int              // regions that ingestor once reads side by side; 1 or more
+	Credential string           // "" if several exist and none is chosen
+	Regions    []regions.Region `yaml:"-"` // without duplicates
+	Pages      int              // maximum pages per chart; at least 1
+	Parallel   int              // regions that ingestor once reads in parallel; at least 1
 	Schedule   string           // cron spec, as robfig/cron reads it
 	Timezone   *time.Location   `yaml:"-"` // of the schedule
-	Stagger    time.Duration    `yaml:"-"` // between the regions' beginnings; 0 for none
+	Stagger    time.Duration    `yaml:"-"` // between the starts of regions; 0 for none
 	Scheduled  bool             `yaml:"-"` // the file has ingest:, or a daemon reads it
 }
 
@@ -108,15 +108,15 @@ const (
 	DefaultStagger  = 5 * time.Minute
 )
 
-// DefaultRegions are the regions of a sweep when none are configured.
+// DefaultRegions are the regions of a sweep if none are configured.
 func DefaultRegions() []regions.Region {
 	return []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
 }
 
-// DefaultCredential is the name of the credential where none is configured.
+// DefaultCredential is the name of the credential if none is configured.
 const DefaultCredential = "default"
 
-// KeyVariable is the environment variable that holds the key of DefaultCredential.
+// KeyVariable is the environment variable that contains the key of DefaultCredential.
 const KeyVariable = "YOUTUBE_API_KEY"
 
 // Credential finds a credential by its name; "" means the only one.
@@ -136,14 +136,14 @@ func (c *Config) Credential(name string) (Credential, error) {
 		words.DidYouMean(name, names), strings.Join(names, ", "))
 }
 
-// Load reads the configuration that a program finds without --config, or the file at path.
+// Load reads the file at path or, without --config, the file that Search finds.
 func Load(ctx context.Context, path string, getenv func(string) string) (*Config, error) {
 	return Search{Path: path, Getenv: getenv}.Load(ctx)
 }
 
-// Load reads the file that the search finds, if there is one. The environment overrides it, and
-// defaults fill it up. Every error is an *Error with all problems at once, except when ctx ends,
-// which ends the wait for a file that is a pipe.
+// Load reads the file that the search finds, if any. The environment overrides it, and defaults
+// fill the gaps. Every error is an *Error with all problems at once, unless ctx ends while Load
+// waits for a pipe.
 func (s Search) Load(ctx context.Context) (*Config, error) {
 	r := newReader(s.Getenv)
 	if err := r.open(ctx, s); err != nil {
@@ -167,7 +167,7 @@ func newReader(getenv func(string) string) *reader {
 
 func (r *reader) read(ctx context.Context) (*Config, error) {
 	jobs := r.configure(ctx)
-	if ctx.Err() != nil { // while it waited for the price list
+	if ctx.Err() != nil { // while waiting for the price list
 		return nil, context.Cause(ctx)
 	}
 	r.cfg.Empty = r.cfg.File != "" && r.file.Empty()
@@ -200,8 +200,8 @@ func (r *reader) defaults() {
 	r.usualCredential()
 }
 
-// limitsOf are the limits of a credential: those configured, else those of the list. Where other
-// buckets need no limit, one that is required has the list's own if none is configured.
+// limitsOf returns a credential's limits: the configured ones, otherwise the price list's. A bucket
+// that requires a limit gets the list's own if none is configured.
 func limitsOf(c Credential, table *costs.Table) []quota.Limit {
 	if c.Limits != nil && !table.Unlimited() {
 		return c.Limits
@@ -216,7 +216,7 @@ func limitsOf(c Credential, table *costs.Table) []quota.Limit {
 	return limits
 }
 
-// usualCredential chooses the only one of the default upstream, where none is chosen.
+// usualCredential returns the only credential of the default upstream if none is chosen.
 func (r *reader) usualCredential() {
 	c := r.cfg
 	if c.Ingest.Credential != "" || c.Costs == nil {
@@ -233,7 +233,7 @@ func (r *reader) usualCredential() {
 	}
 }
 
-// keyOf is where the credential's key is; DefaultCredential has a default for it.
+// keyOf returns the place of the credential's key; only DefaultCredential has a default.
 func (r *reader) keyOf(c Credential) Secret {
 	switch {
 	case c.APIKey.Placed():

@@ -17,7 +17,7 @@ const (
 	modeObserve = "observe"
 )
 
-// credential checks a credential against the price list of its upstream.
+// credential checks a credential against its upstream's price list.
 func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 	c := Credential{Name: f.Name, Upstream: f.Upstream, APIKey: f.APIKey, AdminKey: f.AdminKey,
 		Account: f.ServiceAccount, Observe: f.Mode == modeObserve, Open: f.WhenUnreachable.Open,
@@ -60,7 +60,8 @@ func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 	return c
 }
 
-// limit checks a limit; it is false when its window cannot be read. One for all has no label.
+// limit checks a limit. It returns false if the window cannot be parsed. A limit for all has no
+// label.
 func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
 	seen map[string]bool) (l quota.LabelLimit, ok bool) {
 	bucket := r.bucket(f.Bucket, table, at.Key("bucket"))
@@ -75,7 +76,7 @@ func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
 	}
 	zone := f.Timezone
 	if zone == "" && bucket.Reset.IsCalendar() && quota.IsCalendarWord(f.Window) {
-		zone = bucket.Reset.ZoneName() // that of the bucket's own reset
+		zone = bucket.Reset.ZoneName() // the zone of the bucket's own reset
 	}
 	var err error
 	if l.Window, err = quota.ParseWindow(f.Window, zone); err != nil {
@@ -104,7 +105,7 @@ func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
 	return l, true
 }
 
-// checkPerLabel checks what only a limit per label has.
+// checkPerLabel checks the keys that only a limit per label has.
 func checkPerLabel(l quota.LabelLimit, at grammar.Place) {
 	if l.Window.Anchored || l.Window.Concurrent {
 		at.Key("window").Add("%s is for all of a bucket: with per, write a window that slides, "+
@@ -121,7 +122,7 @@ func checkPerLabel(l quota.LabelLimit, at grammar.Place) {
 	}
 }
 
-// allowance checks what calls with a value of a label may do.
+// allowance checks the restrictions on calls with a label's value.
 func (r *reader) allowance(f fileAllowance, table *costs.Table, at grammar.Place) quota.LabelAllowance {
 	a := quota.LabelAllowance{Allowance: quota.Allowance{Methods: f.Methods, Models: f.Models, Most: f.Most}}
 	a.Label, a.Value, _ = strings.Cut(f.Label, "=")
@@ -138,8 +139,8 @@ func (r *reader) allowance(f fileAllowance, table *costs.Table, at grammar.Place
 }
 
 // PartsAboveWhole returns a sentence for each part that can never be used up, because the limit for
-// all in the same window is lower. Parts that are more than that together are legitimate: then the
-// limit for all denies some of them.
+// all in the same window is lower. Parts may add up to more than the limit for all, which then
+// denies some of them.
 func (c Credential) PartsAboveWhole() (all []string) {
 	for _, l := range c.PerLabel {
 		units, of := l.Units, "each value"
@@ -159,7 +160,7 @@ func (c Credential) PartsAboveWhole() (all []string) {
 	return all
 }
 
-// bucket finds a bucket of the price list, or a part of one.
+// bucket looks up a bucket of the price list, or a part of one.
 func (r *reader) bucket(name string, table *costs.Table, at grammar.Place) costs.Bucket {
 	known := r.bucketsOf(table)
 	if name == "" || known == nil {
@@ -182,7 +183,7 @@ func (r *reader) bucket(name string, table *costs.Table, at grammar.Place) costs
 	return whole
 }
 
-// checkPace reports a pace without a limit for a day.
+// checkPace reports a pace without a daily limit.
 func (r *reader) checkPace(c Credential, at grammar.Place) {
 	if c.Pace != nil && len(c.Limits) > 0 && len(c.Pace.lines(c.Limits)) == 0 {
 		at.Add("it spreads the units of a day, but no limit has window: day")

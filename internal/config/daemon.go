@@ -7,21 +7,21 @@ import (
 	"quotabudget/internal/regions"
 )
 
-// Daemon is how a daemon runs the sweeps. Its keys are under ingest, too.
+// Daemon configures how a daemon runs the sweeps. Its keys are under ingest, too.
 type Daemon struct {
-	Jobs        []Job `yaml:"-"` // the configured ones; AllJobs lists all
-	StaggerAuto bool  `yaml:"-"` // offsets derived from the names; Ingest.Stagger is 0 then
+	Jobs        []Job `yaml:"-"` // configured sweeps; AllJobs returns all
+	StaggerAuto bool  `yaml:"-"` // offsets are derived from the names; Ingest.Stagger is 0 then
 	Jitter      time.Duration
-	CatchUp     bool                     `yaml:"catch_up"` // run what was missed, once at start
+	CatchUp     bool                     `yaml:"catch_up"` // run missed ticks once at start
 	Weights     map[regions.Region]int64 `yaml:"-"`
 	Priorities  map[regions.Region]int64 `yaml:"-"`
-	Floors      map[regions.Region]int64 `yaml:"-"` // units a day
+	Floors      map[regions.Region]int64 `yaml:"-"` // units per day
 	Lease       time.Duration            // of the claim on a tick
-	Grace       time.Duration            // from the signal to the end
-	Listen      string                   // for health and metrics; "" for nothing
+	Grace       time.Duration            // from the signal to the forced end
+	Listen      string                   // of health checks and metrics; "" for none
 }
 
-// Job is regions with a schedule of their own.
+// Job is a set of regions with its own schedule.
 type Job struct {
 	Name     string
 	Regions  []regions.Region
@@ -30,7 +30,7 @@ type Job struct {
 	Pages    int
 }
 
-// The defaults of Daemon.
+// Defaults of Daemon.
 const (
 	DefaultJob    = "trending"
 	DefaultLease  = 2 * time.Minute
@@ -42,8 +42,8 @@ func defaultDaemon() Daemon {
 	return Daemon{CatchUp: true, Lease: DefaultLease, Grace: DefaultGrace, Listen: DefaultListen}
 }
 
-// AllJobs returns the sweeps of the schedule: the configured ones, and before them DefaultJob with
-// the regions that are in none, unless a job of that name is run elsewhere.
+// AllJobs returns the sweeps of the schedule: DefaultJob with the regions that are in no other
+// sweep, unless another program runs a job of that name, then the configured ones.
 func (c *Config) AllJobs() []Job {
 	if slices.ContainsFunc(c.Jobs, OwnJob.IsSweep) {
 		return c.Daemon.Jobs
@@ -62,7 +62,7 @@ func (c *Config) AllJobs() []Job {
 	return append([]Job{rest}, c.Daemon.Jobs...)
 }
 
-// Weight is the part of a region when units are short; 1 unless it is configured.
+// Weight returns a region's share when units are short; 1 unless it is configured.
 func (d Daemon) Weight(region regions.Region) int64 {
 	if w, ok := d.Weights[region]; ok {
 		return w

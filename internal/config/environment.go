@@ -2,7 +2,8 @@ package config
 
 import "quotabudget/internal/ledger"
 
-// environment overrides the file by variables. A key's variable is read when the key is needed.
+// environment applies the variables that override the file. The variable of a key is read when the
+// key is needed.
 func (r *reader) environment() {
 	r.over("QUOTA_LEDGER", &r.cfg.Ledger, ledger.CheckURL)
 	r.over("QUOTA_CATALOG", &r.cfg.Catalog, checkCatalog)

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Error is everything that is wrong with the configuration.
+// Error lists all problems of a configuration.
 type Error struct{ Problems []Problem }
 
-// Problem is one thing that is wrong, and where.
+// Problem is one problem and its place.
 type Problem struct {
 	Where string // file or environment variable
-	Line  int    // 0 when there is none
+	Line  int    // 0 if unknown
 	Text  string
 }
 
-// Error lists the problems, one a line.
+// Error returns the problems, one per line.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -24,7 +24,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// String is the problem with its place before it.
+// String returns the problem after its place.
 func (p Problem) String() string {
 	if p.Line == 0 {
 		return fmt.Sprintf("%s: %s", p.Where, p.Text)

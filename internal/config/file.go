@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// file is quota.yaml as it is written. quota.schema.json has its rules.
+// file is the content of quota.yaml; quota.schema.json has its rules.
 type file struct {
 	Ledger, Catalog string
 	Costs           filePrices
@@ -23,7 +23,7 @@ type file struct {
 	Notify          *fileNotify
 }
 
-// filePrices is {file, profile}, or the file alone.
+// filePrices is {file, profile}, or only the file.
 type filePrices struct{ File, Profile string }
 
 func (p *filePrices) UnmarshalYAML(n *yaml.Node) error {
@@ -119,8 +119,8 @@ func (j *fileJob) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
-// fileCost is {bucket, units}, {method, count} or {learned, bucket}. The ceiling of a job may be
-// its units alone.
+// fileCost is {bucket, units}, {method, count} or {learned, bucket}. The ceiling of a job may be a
+// number of units.
 type fileCost struct {
 	Bucket, Method string
 	Units, Count   int64
@@ -135,17 +135,17 @@ func (c *fileCost) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*plain)(c))
 }
 
-// fileCosts is a cost or a list of them.
+// fileCosts is one cost or a list of costs.
 type fileCosts []fileCost
 
 func (c *fileCosts) UnmarshalYAML(n *yaml.Node) error { return decodeList(n, (*[]fileCost)(c)) }
 
-// texts is a text or a list of them.
+// texts is one string or a list of strings.
 type texts []string
 
 func (t *texts) UnmarshalYAML(n *yaml.Node) error { return decodeList(n, (*[]string)(t)) }
 
-// decodeList decodes a list, or a value that stands for a list of one.
+// decodeList decodes a list, or a single value as a list of one.
 func decodeList[T any](n *yaml.Node, list *[]T) error {
 	if n.Kind == yaml.SequenceNode {
 		return n.Decode(list)
@@ -176,5 +176,5 @@ type fileRequestLimit struct {
 	WhenUnreachable      string `yaml:"when_unreachable"`
 }
 
-// cost is the units in the bucket.
+// cost returns the units in the bucket.
 func (c fileCost) cost() quota.Cost { return quota.Cost{Bucket: c.Bucket, Units: c.Units} }

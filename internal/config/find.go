@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/grammar"
 )
 
-// maxFileBytes is far above any configuration: what is longer is the wrong file.
+// maxFileBytes is far larger than any configuration: a longer file is the wrong one.
 const maxFileBytes = 1 << 20
 
 // SystemFile is the configuration of a whole machine.
@@ -48,7 +48,7 @@ func (r *reader) open(ctx context.Context, s Search) error {
 	return r.parse(data)
 }
 
-// find returns the path of the file to read, or "". A file that was named or cannot be examined
+// find returns the path of the file to read, or "". A file that is named or cannot be examined
 // counts as found, so that no other file takes its place.
 func (r *reader) find(s Search) string {
 	if named := cmp.Or(s.Path, r.getenv("QUOTA_CONFIG")); named != "" {
@@ -66,10 +66,10 @@ func (r *reader) find(s Search) string {
 	return ""
 }
 
-// xdg is a directory of the XDG base directory specification; "" when there is no home to find it
-// in.
+// xdg returns a directory of the XDG base directory specification; "" if there is no home
+// directory.
 func (r *reader) xdg(variable, below string) string {
-	if dir := r.getenv(variable); filepath.IsAbs(dir) { // a relative one is to be ignored
+	if dir := r.getenv(variable); filepath.IsAbs(dir) { // the specification ignores relative paths
 		return dir
 	}
 	if home := r.getenv("HOME"); filepath.IsAbs(home) {
@@ -78,7 +78,7 @@ func (r *reader) xdg(variable, below string) string {
 	return ""
 }
 
-// reason is the error without the path, which the message begins with.
+// reason returns the error without the path, which begins the message.
 func reason(err error) error {
 	if about, ok := errors.AsType[*fs.PathError](err); ok {
 		return about.Err

@@ -22,7 +22,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// schema returns the schema of quota.yaml.
+// schema returns the JSON Schema of quota.yaml.
 var schema = sync.OnceValue(func() *grammar.Schema {
 	return grammar.NewSchema(quotabudget.Schema, "", grammar.Formats{
 		"ledger":                   ledger.CheckURL,
@@ -50,7 +50,7 @@ var schema = sync.OnceValue(func() *grammar.Schema {
 	})
 })
 
-// discard makes a check of a parser.
+// discard turns a parser into a check.
 func discard[T any](parse func(string) (T, error)) func(string) error {
 	return func(text string) error {
 		_, err := parse(text)
@@ -137,13 +137,13 @@ func checkSchedule(text string) error {
 	return err
 }
 
-// checkWindow leaves the zone aside, which is a key of its own.
+// checkWindow ignores the zone, which has a key of its own.
 func checkWindow(text string) error {
 	_, err := quota.ParseWindow(text, "")
 	return err
 }
 
-// checkAddress accepts "" for none.
+// checkAddress accepts "", which means no address.
 func checkAddress(text string) error {
 	if text == "" {
 		return nil

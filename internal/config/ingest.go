@@ -12,7 +12,7 @@ import (
 
 const staggerAuto = "auto"
 
-// ingest takes over the sweep and the daemon.
+// ingest sets the sweep and the daemon.
 func (r *reader) ingest(f *fileIngest, at grammar.Place) {
 	in, d := &r.cfg.Ingest, &r.cfg.Daemon
 	known := in.Regions
@@ -49,7 +49,7 @@ func (r *reader) ingest(f *fileIngest, at grammar.Place) {
 	d.Floors = r.perRegion(f.Floors, at.Key("floors"))
 }
 
-// sweep takes over regions with a schedule of their own. Its defaults are the keys of ingest.
+// sweep sets regions with their own schedule. Its defaults are the keys of ingest.
 func (r *reader) sweep(f fileSweep, at grammar.Place) {
 	in := &r.cfg.Ingest
 	j := Job{Name: f.Name, Schedule: cmp.Or(f.Schedule, in.Schedule), Timezone: in.Timezone,
@@ -78,7 +78,7 @@ func (r *reader) regions(codes []string, at grammar.Place) []regions.Region {
 	for i, code := range codes {
 		region, err := regions.Parse(code)
 		switch {
-		case err != nil: // the schema has refused it
+		case err != nil: // reported by the schema
 		case slices.Contains(list, region):
 			at.Item(i).Add("%s is listed twice", region)
 		default:
@@ -88,7 +88,7 @@ func (r *reader) regions(codes []string, at grammar.Place) []regions.Region {
 	return list
 }
 
-// perRegion checks that numbers are for regions that are fetched.
+// perRegion requires that numbers are for regions that are fetched.
 func (r *reader) perRegion(numbers map[string]int64, at grammar.Place) map[regions.Region]int64 {
 	if numbers == nil {
 		return nil

@@ -10,65 +10,65 @@ import (
 	"quotabudget/internal/share"
 )
 
-// OwnJob is a command or a request on a schedule of its own, and what it may take.
+// OwnJob is a command or a request with its own schedule and cost.
 type OwnJob struct {
 	Name       string
-	Command    []string // with its arguments; empty for a request
+	Command    []string // with arguments; empty for a request
 	Request    Request  `yaml:",inline"`
 	Schedule   string
 	Timezone   *time.Location `yaml:"-"`
 	Jitter     time.Duration
 	Timeout    time.Duration
 	Cost       JobCost    `yaml:"-"`
-	Max        quota.Cost `yaml:"-"` // ceiling of one run; Bucket "" is all, 0 is no ceiling
+	Max        quota.Cost `yaml:"-"` // ceiling of one run; Bucket "" means all, 0 means none
 	Settle     string     // one of Settlements
 	Weight     int64
 	Priority   int64
-	Floor      int64 // units a day
-	Pace       *Pace `yaml:"-"` // instead of the credential's
+	Floor      int64 // units per day
+	Pace       *Pace `yaml:"-"` // replaces the credential's
 	Unpaced    bool  `yaml:"-"` // pace: none
 	Credential string
-	// Environment is added to that of the daemon.
+	// Environment is added to the daemon's.
 	Environment map[string]string
 	Directory   string // "" for the daemon's
 	User        string // "" for the daemon's
 	Queue       bool   `yaml:"-"` // overlap: queue
-	Retry       int    // how often a run that failed, or was lost in a crash, is run again
+	Retry       int    // how often to rerun a run that failed or was lost in a crash
 	CatchUp     bool   `yaml:"catch_up"`
-	// Elsewhere says what runs the job, such as a crontab, and is "" for the daemon. What it takes
-	// is planned with, and it has no other keys but the schedule, the cost, settle and credential.
+	// Elsewhere names the program that runs the job, such as a crontab; "" means the daemon. Such a
+	// job is only planned with. It has no keys but the schedule, the cost, settle and credential.
 	Elsewhere string
 }
 
-// Request is what a job sends in place of running a command.
+// Request is the HTTP request of a job without a command.
 type Request struct {
-	Method, URL, Body string // URL is "" for none
-	Success           []int  // statuses that are a success; empty for 2xx without a redirect
+	Method, URL, Body string // URL is "" for no request
+	Success           []int  // statuses that count as success; empty for 2xx without a redirect
 }
 
-// JobCost is what a run holds.
+// JobCost is the cost that a run holds.
 type JobCost struct {
-	Costs  []quota.Cost // where it is learned, until something is known
-	Method string       // whose price that is, Count times; "" for none
+	Costs  []quota.Cost // if learned, used until there is a history
+	Method string       // priced Count times; "" for none
 	Count  int64
-	// Learned is whether the hold follows from what earlier runs took.
+	// Learned sets the hold from the usage of earlier runs.
 	Learned bool
 }
 
-// Settlements are how it is found out what a run took.
+// Settlements are the ways to find out what a run used.
 func Settlements() []string { return []string{"all", "exit", "report", "proxy"} }
 
-// DefaultTimeout is how long a run may take where nothing else is configured.
+// DefaultTimeout is the maximum duration of a run if none is configured.
 const DefaultTimeout = time.Hour
 
-// IsSweep reports whether the job stands for sweeps of ingestor once, run by something else.
+// IsSweep reports whether the job is ingestor once, run by another program.
 func (j OwnJob) IsSweep() bool { return j.Name == DefaultJob }
 
-// Learns reports whether what a run takes is known only by those before it.
+// Learns reports whether the cost of a run is estimated from earlier runs.
 func (j OwnJob) Learns() bool { return j.Cost.Learned || j.Settle != Settlements()[0] }
 
-// Lane is the job's, where b is the budget of its credential. What is learned has the cost that is
-// configured. An error is one of the schedule.
+// Lane returns the job's lane; b is the budget of its credential. A learned cost starts as the
+// configured one. An error is about the schedule.
 func (j OwnJob) Lane(b *quota.Budget) (share.Lane, error) {
 	s, err := schedule.Parse(j.Schedule, j.Timezone)
 	if err != nil {
@@ -85,7 +85,7 @@ func (j OwnJob) Lane(b *quota.Budget) (share.Lane, error) {
 	return l, nil
 }
 
-// Budget is the gate of a job's runs: that of its credential, with the job's own pace.
+// Budget returns the gate of a job's runs: its credential's budget, with the job's own pace.
 func (j OwnJob) Budget(b *quota.Budget) *quota.Budget {
 	own := *b
 	switch {
@@ -97,7 +97,7 @@ func (j OwnJob) Budget(b *quota.Budget) *quota.Budget {
 	return &own
 }
 
-// Variables are Environment as NAME=VALUE, in the order of the names.
+// Variables returns Environment as NAME=VALUE, sorted by name.
 func (j OwnJob) Variables() (pairs []string) {
 	for _, name := range slices.Sorted(maps.Keys(j.Environment)) {
 		pairs = append(pairs, name+"="+j.Environment[name])

@@ -11,14 +11,14 @@ import (
 	"quotabudget/internal/words"
 )
 
-// runsAny reports whether the daemon runs one of the jobs of a list.
+// runsAny reports whether the daemon runs any of the jobs.
 func runsAny(jobs []fileJob) bool {
 	return len(jobs) == 0 || slices.ContainsFunc(jobs, func(j fileJob) bool {
 		return j.Elsewhere == ""
 	})
 }
 
-// ownJob checks a job. The credentials and their limits are known.
+// ownJob checks a job. The credentials and their limits are read by then.
 func (r *reader) ownJob(f fileJob, at grammar.Place) OwnJob {
 	j := f.OwnJob
 	if j.Timezone = time.UTC; f.Timezone != "" {
@@ -80,7 +80,7 @@ func checkAction(j OwnJob, at grammar.Place) {
 	}
 }
 
-// checkElsewhere refuses the keys of a job that only the daemon could heed.
+// checkElsewhere refuses keys that only affect jobs of the daemon.
 func checkElsewhere(at grammar.Place) {
 	heeded := []string{"name", "elsewhere", "schedule", "timezone", "cost", "settle", "credential"}
 	for _, key := range at.Keys() {
@@ -90,7 +90,7 @@ func checkElsewhere(at grammar.Place) {
 	}
 }
 
-// jobCosts checks what a run holds: a list of buckets and units, or one cost of another kind.
+// jobCosts checks the cost of a run: a list of buckets and units, or a single cost of another kind.
 func (r *reader) jobCosts(list fileCosts, cred Credential, at grammar.Place) (all JobCost) {
 	table := r.cfg.Table(cred)
 	all.Count = 1
@@ -114,7 +114,7 @@ func (r *reader) jobCosts(list fileCosts, cred Credential, at grammar.Place) (al
 	return all
 }
 
-// jobCost checks one cost. It returns its units by bucket, and the whole ID of its method.
+// jobCost checks one cost. It returns the units by bucket, and the full ID of the method.
 func (r *reader) jobCost(f fileCost, table *costs.Table, at grammar.Place) (
 	units []quota.Cost, id string, ok bool) {
 	switch {
@@ -130,15 +130,15 @@ func (r *reader) jobCost(f fileCost, table *costs.Table, at grammar.Place) (
 	case f.Count != 0:
 		at.Key("count").Add("it is for a method")
 	default:
-		f.Units = cmp.Or(f.Units, 1) // of a job that is learned, until something is known
+		f.Units = cmp.Or(f.Units, 1) // of a learned cost, until there is a history
 		ok = r.jobBucket(f.Bucket, table, at.Key("bucket"))
 		return []quota.Cost{f.cost()}, "", ok
 	}
 	return nil, "", false
 }
 
-// methodCost looks up a method whose price is known beforehand; its upstream's name may be left
-// out.
+// methodCost looks up a method whose price does not depend on the response. The upstream's name is
+// optional.
 func methodCost(f fileCost, table *costs.Table, at grammar.Place) (
 	units []quota.Cost, id string, ok bool) {
 	id = f.Method
@@ -177,7 +177,7 @@ func (r *reader) jobBucket(name string, table *costs.Table, at grammar.Place) bo
 	return ok
 }
 
-// checkLimited reports a bucket of which nothing could be held, and a cost that never fits.
+// checkLimited reports a bucket without a limit, and a cost that never fits.
 func checkLimited(costs []quota.Cost, cred Credential, table *costs.Table, at grammar.Place) {
 	for _, c := range costs {
 		limited := false

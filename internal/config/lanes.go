@@ -5,8 +5,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Lanes are those of all jobs, in the order of the jobs and their regions. An error is one of a
-// schedule.
+// Lanes returns the lanes of all jobs, in the order of the jobs and their regions. An error is
+// about a schedule.
 func (c *Config) Lanes() ([]share.Lane, error) {
 	var lanes []share.Lane
 	for _, job := range c.AllJobs() {

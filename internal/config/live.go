@@ -16,14 +16,14 @@ type Live struct {
 	now    atomic.Pointer[loaded]
 }
 
-// loaded is a configuration, and what its files looked like before they were last read, even if
-// what they held then was refused.
+// loaded is a configuration with the stamp its files had before they were last read, even if that
+// content was refused.
 type loaded struct {
 	cfg   *Config
 	files string // path, inode, size and time of each
 }
 
-// look is the configuration with its files as they look now.
+// look returns the configuration with the current stamp of its files.
 func look(cfg *Config) *loaded {
 	paths := []string{cfg.File, cfg.CostsFile}
 	if cfg.CostsFile != "" && cfg.Prices != nil {
@@ -41,7 +41,7 @@ func look(cfg *Config) *loaded {
 	return l
 }
 
-// LoadLive is Load for a daemon, which reloads the configuration later and follows the default
+// LoadLive is Load for a daemon, which later reloads the configuration, and uses the default
 // schedule if none is configured.
 func (s Search) LoadLive(ctx context.Context) (*Live, error) {
 	l := &Live{search: s}
@@ -53,10 +53,10 @@ func (s Search) LoadLive(ctx context.Context) (*Live, error) {
 	return l, nil
 }
 
-// Config is the configuration in force.
+// Config returns the current configuration.
 func (l *Live) Config() *Config { return l.now.Load().cfg }
 
-// Reload reads the files in force again. What it reads is in force from then on if use takes it.
+// Reload reads the current files again. The new configuration becomes current if use accepts it.
 func (l *Live) Reload(ctx context.Context, use func(*Config) error) error {
 	was := l.Config()
 	l.now.Store(look(was))
@@ -71,9 +71,9 @@ func (l *Live) Reload(ctx context.Context, use func(*Config) error) error {
 	return nil
 }
 
-// loadAgain reads the same file as before, or looks for one where there was none. Looking elsewhere
-// after the file was moved away, or accepting an empty one, would put the defaults in force: limits
-// that nobody has asked for.
+// loadAgain reads the same file as before, or searches for one if there was none. Searching again
+// after the file was moved, or accepting an empty file, would apply the default limits without
+// warning.
 func (l *Live) loadAgain(ctx context.Context, now *Config) (*loaded, error) {
 	for _, file := range []string{now.File, now.CostsFile} {
 		if IsPipe(file) {
@@ -87,9 +87,9 @@ func (l *Live) loadAgain(ctx context.Context, now *Config) (*loaded, error) {
 	return next, err
 }
 
-// load reads the configuration, and returns what its files looked like before that, so that a
-// change while they are read shows later. Which files they are is known only afterwards, so they
-// are read twice, except for a pipe.
+// load reads the configuration, and returns the stamp its files had before that, so that a change
+// during reading is noticed later. The files are known only after reading, so load reads them
+// twice, except for a pipe.
 func (l *Live) load(ctx context.Context, path string) (*loaded, error) {
 	s := l.search
 	s.Path = path
@@ -109,18 +109,18 @@ func (l *Live) load(ctx context.Context, path string) (*loaded, error) {
 }
 
 const (
-	lookAtFiles = 5 * time.Second // how often the files of the configuration are looked at
-	lookAgain   = time.Second     // after they were found changed
+	lookAtFiles = 5 * time.Second // interval between two looks at the files
+	lookAgain   = time.Second     // interval after a change
 )
 
-// Watch asks for a reload on each hangup, and when the files are not what they were when they were
-// last read. A changed file counts once it is the same on two looks in a row: its writer may not be
-// done. Watch returns when ctx ends.
+// Watch asks for a reload on each hangup signal, and when the files differ from those last read. A
+// change counts once two looks in a row find the same stamp: the writer may not have finished
+// before. Watch returns when ctx ends.
 func (l *Live) Watch(ctx context.Context, hangup <-chan os.Signal, reload chan<- struct{}) error {
 	ask := func() {
 		select {
 		case reload <- struct{}{}:
-		default: // asked for already
+		default: // a reload is pending
 		}
 	}
 	timer := time.NewTimer(lookAtFiles)

@@ -11,13 +11,13 @@ import (
 	"quotabudget/internal/grammar"
 )
 
-// Notify is whom to notify of what. The zero Notify notifies nobody.
+// Notify configures who is notified of what. The zero Notify notifies nobody.
 type Notify struct {
-	URL     string // of a webhook, which may be a secret: print its host
-	Secret  Secret // signs what is sent to URL
+	URL     string // of a webhook; may be a secret: print Host
+	Secret  Secret // signs requests to URL
 	Mail    string // address
 	Command []string
-	At      []int64 `yaml:"-"` // percent of a limit, ascending
+	At      []int64 `yaml:"-"` // percentages of a limit, ascending
 	On      []string
 }
 
@@ -30,7 +30,7 @@ const (
 	OnMissedTicks = "missed_ticks"
 )
 
-// Set reports whether anybody is notified.
+// Set reports whether there is a target.
 func (n Notify) Set() bool { return n.URL != "" || n.Mail != "" || len(n.Command) > 0 }
 
 // Host returns the URL without its path, which may be a secret.
@@ -47,7 +47,7 @@ type fileNotify struct {
 	At     []string
 }
 
-// notify takes over whom to notify. Without at and on, that is of everything.
+// notify sets the targets and events. Without at and on, all events are sent.
 func (r *reader) notify(f fileNotify, at grammar.Place) {
 	n := f.Notify
 	n.Secret.getenv, n.Secret.File, n.Secret.name = r.getenv, r.path(n.Secret.File), notifySecret

@@ -8,15 +8,15 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// Overrides are settings to try in place of those of all jobs. A zero field changes nothing.
+// Overrides are settings to try instead of those of all jobs. A zero field changes nothing.
 type Overrides struct {
 	Schedule string
 	Timezone string   // IANA name
 	Stagger  string   // auto, or a duration
-	Regions  []string // a region that is in a job stays there; the others are in DefaultJob
+	Regions  []string // a region of a job stays in it; others go to DefaultJob
 }
 
-// Apply changes cfg. An error begins with the name of the setting.
+// Apply changes cfg. An error starts with the name of the setting.
 func (o Overrides) Apply(cfg *Config) (err error) {
 	in, jobs := &cfg.Ingest, cfg.Daemon.Jobs
 	in.Scheduled = in.Scheduled || o.Schedule != "" || o.Timezone != "" || o.Stagger != "" ||

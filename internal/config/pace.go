@@ -2,20 +2,20 @@ package config
 
 import "quotabudget/internal/quota"
 
-// Pace is how a credential's day is spread.
+// Pace spreads a credential's spending over the day.
 type Pace struct {
-	Curve []int64 // weights of the 24 hours; none for an even pace
-	Slack int64   // per cent of a limit's units for scheduled charges
+	Curve []int64 // weights of the 24 hours; nil for an even pace
+	Slack int64   // percent of a limit's units for scheduled charges
 
 	none bool // a job's pace: none
 }
 
 const paceNone = "none"
 
-// DefaultSlack is how far spending may run ahead of the line, in per cent of the day's units.
+// DefaultSlack is how far spending may run ahead of the line, in percent of the day's units.
 const DefaultSlack = 5
 
-// lines are the paces of limits: one for each that is a calendar day.
+// lines returns a pace for each limit whose window is a calendar day.
 func (p *Pace) lines(limits []quota.Limit) []quota.Limit {
 	if p == nil {
 		return nil

@@ -12,14 +12,14 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// reader makes a configuration of a file, and checks what the schema cannot: whether names refer to
-// something.
+// reader builds a configuration from a file. It checks what the schema cannot, such as references
+// to names.
 type reader struct {
 	cfg     *Config
 	getenv  func(string) string
 	dir     string // of the file
 	file    *grammar.File
-	outside []Problem // of the environment
+	outside []Problem // problems of the environment
 
 	buckets     map[string]map[string]costs.Bucket // by upstream and name
 	credentials map[string]bool                    // names
@@ -30,8 +30,8 @@ type reader struct {
 const rotate = "delete it here, make a new key to replace it, and name the variable or file that " +
 	"holds that one: api_key: {env: " + KeyVariable + "}"
 
-// allProblems returns the problems of the environment and the file. No text that looks like a key
-// is repeated.
+// allProblems returns the problems of the environment and of the file. It never repeats text that
+// looks like a key.
 func (r *reader) allProblems() []Problem {
 	all := r.outside
 	for _, p := range r.file.Problems() {
@@ -43,8 +43,8 @@ func (r *reader) allProblems() []Problem {
 	return all
 }
 
-// configure takes over the content of the file. Each section refers to those before it. It returns
-// the jobs, which refer to defaults, too.
+// configure applies the content of the file. Each section may refer to earlier ones. It returns the
+// jobs, which refer to defaults, too.
 func (r *reader) configure(ctx context.Context) []fileJob {
 	f := file{Ingest: &fileIngest{Ingest: r.cfg.Ingest, Daemon: r.cfg.Daemon},
 		Serve: &fileServe{Serve: r.cfg.Serve}}
@@ -70,7 +70,7 @@ func (r *reader) configure(ctx context.Context) []fileJob {
 	case top.Has("ingest"):
 		c.Ingest.Scheduled = true
 		r.ingest(f.Ingest, top.Key("ingest"))
-	case top.Has("jobs") && runsAny(f.Jobs): // a file without ingest: has jobs alone
+	case top.Has("jobs") && runsAny(f.Jobs): // without ingest:, the file has only jobs
 		c.Ingest.Regions = nil
 	}
 	if top.Has("serve") {
@@ -82,8 +82,8 @@ func (r *reader) configure(ctx context.Context) []fileJob {
 	return f.Jobs
 }
 
-// fileURL makes the path of a SQLite file absolute: it is relative to the configuration, so that a
-// crontab and a shell name the same file. That of a pipe is left alone.
+// fileURL makes the path of a SQLite file absolute. It is relative to the configuration, so that a
+// crontab and a shell name the same file. A pipe's configuration keeps its path.
 func (r *reader) fileURL(text string, at grammar.Place) string {
 	path, err := sqlite.ParseURL(text)
 	if err != nil || filepath.IsAbs(path) || IsPipe(r.cfg.File) {
@@ -95,7 +95,7 @@ func (r *reader) fileURL(text string, at grammar.Place) string {
 	return sqliteURL(path)
 }
 
-// path is relative to the directory of the file.
+// path resolves a path relative to the file's directory.
 func (r *reader) path(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -105,7 +105,7 @@ func (r *reader) path(path string) string {
 
 func withSlash(endpoint string) string { return strings.TrimSuffix(endpoint, "/") + "/" }
 
-// firstNew adds a name to those of its kind, and reports whether it was not there yet.
+// firstNew adds a name to its kind, and reports whether it was new.
 func firstNew(names map[string]bool, name string) bool {
 	if name == "" || names[name] {
 		return name == ""

@@ -10,38 +10,38 @@ import (
 	"strings"
 )
 
-// Secret says where an API key, or the like, is: in an environment variable or a file. It does not hold the key,
-// so that nothing that prints a Secret can print the key. The zero Secret names no place.
+// Secret is the place of an API key or another secret: an environment variable or a file. It does
+// not contain the key, so nothing that prints a Secret can leak it. The zero Secret names no place.
 type Secret struct {
 	Env  string // variable
 	File string // path
 
 	getenv func(string) string
-	owner  string // credential, for the error of a secret without a place
-	name   string // adminKey or notifySecret, "" for an API key
+	owner  string // credential, for the error about a secret without a place
+	name   string // adminKey or notifySecret; "" for an API key
 }
 
-// The keys of the configuration that name the places of an admin key, and of what signs
+// Keys of the configuration that name the place of an admin key, or of the secret that signs
 // notifications.
 const (
 	adminKey     = "admin_key"
 	notifySecret = "secret"
 )
 
-// FileSecret is the key in the file at path.
+// FileSecret returns the secret in the file at path.
 func FileSecret(path string, getenv func(string) string) Secret {
 	return Secret{File: path, getenv: getenv}
 }
 
-// EnvSecret is the key in the variable name of the environment.
+// EnvSecret returns the secret in an environment variable.
 func EnvSecret(name string, getenv func(string) string) Secret {
 	return Secret{Env: name, getenv: getenv}
 }
 
-// maxKeyBytes is far above any API key: what is longer is the wrong file.
+// maxKeyBytes is far longer than any API key: a longer file is the wrong one.
 const maxKeyBytes = 4096
 
-// Key reads the key. Errors name the variable or the file, never what it holds.
+// Key reads the key. Errors name the variable or the file, never its content.
 func (s Secret) Key() (string, error) {
 	switch {
 	case s.Env != "":
@@ -65,7 +65,7 @@ func (s Secret) Key() (string, error) {
 		s.owner, KeyVariable)
 }
 
-// words returns what the secret is, for messages.
+// words returns the kind of the secret, for messages.
 func (s Secret) words() string {
 	switch s.name {
 	case adminKey:
@@ -76,7 +76,7 @@ func (s Secret) words() string {
 	return "api key"
 }
 
-// Advice is what to do when there is no key.
+// Advice returns what to do if there is no key.
 func (s Secret) Advice() string {
 	switch {
 	case s.Env != "":
@@ -108,8 +108,8 @@ func (s Secret) WarnExposed(log *slog.Logger) {
 	}
 }
 
-// underSystemd reports whether the file is one of systemd's credentials: it lets its one reader in
-// by an access control list, which shows as a mode that lets the group in.
+// underSystemd reports whether the file is a systemd credential. An access control list lets its
+// one reader in, which looks like a mode that lets the group in.
 func (s Secret) underSystemd() bool {
 	dir := s.getenv("CREDENTIALS_DIRECTORY")
 	return dir != "" && filepath.Dir(s.File) == filepath.Clean(dir)
@@ -132,7 +132,7 @@ func (s Secret) check(where, text string) (string, error) {
 	return key, nil
 }
 
-// String says where the key is.
+// String returns the place of the key.
 func (s Secret) String() string {
 	switch {
 	case s.Env != "":
@@ -146,14 +146,14 @@ func (s Secret) String() string {
 // GoString is String, for %#v.
 func (s Secret) GoString() string { return s.String() }
 
-// ServiceAccount reads what Google itself has counted of a credential's quota. Like a Secret, it
-// says where the key is, and does not hold it.
+// ServiceAccount is the account that reads Google's own usage figures. Like a Secret, it contains
+// the place of the key, not the key.
 type ServiceAccount struct {
-	File     string // path of the JSON key; "" for no account
-	Endpoint string // URL that ends in a slash, of a stand-in; "" for Google
+	File     string // path of the JSON key; "" for none
+	Endpoint string // URL of a stand-in, ending in a slash; "" for Google
 }
 
-// Key reads the file, of at most so many bytes. Errors name the file, never what it holds.
+// Key reads the file, up to the given number of bytes. Errors name the file, never its content.
 func (s ServiceAccount) Key(most int64) ([]byte, error) {
 	text, err := ReadFile(s.File, most)
 	if err != nil {
@@ -162,14 +162,14 @@ func (s ServiceAccount) Key(most int64) ([]byte, error) {
 	return text, nil
 }
 
-// Secret is the file as a secret, which other users should not be able to read.
+// Secret returns the file as a secret, which other users should not be able to read.
 func (s ServiceAccount) Secret(getenv func(string) string) Secret {
 	return FileSecret(s.File, getenv)
 }
 
-// WithoutKeys removes the variables, written NAME=VALUE, that a credential reads its key from or
-// that contain such a key: a command that spends through the proxy needs none. The secret of
-// notify: is removed, too.
+// WithoutKeys removes from NAME=VALUE pairs each variable that is the place of a credential's key,
+// contains such a key or is the secret of notify. A command that spends through the proxy needs
+// none of them.
 func (c *Config) WithoutKeys(variables []string) []string {
 	names, keys := map[string]bool{KeyVariable: true}, map[string]bool{}
 	secrets := []Secret{c.Notify.Secret}

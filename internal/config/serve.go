@@ -11,21 +11,21 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Serve is what the public is answered, and where. Without limits, no client is limited.
+// Serve configures the HTTP server. Without limits, no client is limited.
 type Serve struct {
 	Configured bool                       `yaml:"-"` // there is a section serve: ingestor run serves, too
 	Listen     string                     // host:port
 	Public     bool                       // budgets, forecast, plan, log and decisions need a token
 	TokenFile  string                     `yaml:"token_file"` // path; "" for none
-	Hosts      []string                   // names of the server besides the address
+	Hosts      []string                   // names of the server in addition to its address
 	TLS        struct{ Cert, Key string } // paths; "" for plain HTTP
 
-	OnRedis bool         `yaml:"-"` // charges are kept on the ledger's Redis, for all processes
+	OnRedis bool         `yaml:"-"` // charges are stored on the ledger's Redis, for all processes
 	Limits  []limit.Rule `yaml:"-"`
 	Known   limit.Known  `yaml:"-"`
 }
 
-// DefaultServe is where ingestor serve listens.
+// DefaultServe is the default address of ingestor serve.
 const DefaultServe = "127.0.0.1:8080"
 
 // linksRoute creates short links, which are stored permanently.
@@ -33,7 +33,7 @@ const linksRoute = "POST /v1/links"
 
 const whenOpen = "open"
 
-// serve takes over the server, and its limits of callers.
+// serve sets the server and the limits of its callers.
 func (r *reader) serve(f *fileServe, at grammar.Place) {
 	s := &r.cfg.Serve
 	*s = f.Serve
@@ -58,13 +58,13 @@ func (r *reader) serve(f *fileServe, at grammar.Place) {
 	}
 }
 
-// limitsLinks reports whether a limit holds for the short links of every client.
+// limitsLinks reports whether a limit covers every client's short links.
 func limitsLinks(l limit.Rule) bool {
 	return slices.Contains(l.Routes, linksRoute) && l.By != limit.ByKey &&
 		l.By != limit.ByOrganisation
 }
 
-// keys takes over the API keys of callers.
+// keys sets the API keys of callers.
 func keys(f *fileServe, limits []limit.Rule, at grammar.Place) map[limit.Digest]limit.APIKey {
 	if len(f.Keys) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func keys(f *fileServe, limits []limit.Rule, at grammar.Place) map[limit.Digest]
 				words.DidYouMean(k.Tier, tiers))
 		}
 		digest, err := limit.ParseDigest(k.Hash)
-		if err != nil { // the schema has refused it
+		if err != nil { // reported by the schema
 			continue
 		}
 		if other, ok := known[digest]; ok {
@@ -95,7 +95,7 @@ func keys(f *fileServe, limits []limit.Rule, at grammar.Place) map[limit.Digest]
 	return known
 }
 
-// rules takes over the limits of the server's requests, and the policies of decisions.
+// rules sets the limits of requests and the policies of decisions.
 func rules(f *fileServe, at grammar.Place) (all []limit.Rule) {
 	seen := map[string]bool{}
 	add := func(l fileRequestLimit, by limit.By, at grammar.Place) {
@@ -113,7 +113,7 @@ func rules(f *fileServe, at grammar.Place) (all []limit.Rule) {
 	return all
 }
 
-// rule makes a limit, and checks what its keys mean together.
+// rule builds a limit, and checks its keys against each other.
 func (f fileRequestLimit) rule(by limit.By, unreachable string, at grammar.Place) limit.Rule {
 	l := limit.Rule{
 		Policy: limit.Policy{Name: f.Name, Units: f.Requests, Window: f.Window,
@@ -143,7 +143,7 @@ func (f fileRequestLimit) rule(by limit.By, unreachable string, at grammar.Place
 }
 
 func check(p limit.Policy, cost int64, at grammar.Place) {
-	if p.Units < 1 || p.Window <= 0 { // which the schema has refused
+	if p.Units < 1 || p.Window <= 0 { // reported by the schema
 		return
 	}
 	if err := p.Check(); err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// stateDefaults puts the ledger and the catalogue into the state directory: QUOTA_STATE_DIR, else
-// quota below XDG_STATE_HOME (~/.local/state). The directory is needed, and made, only where one of
+// stateDefaults puts the ledger and the catalogue into the state directory: QUOTA_STATE_DIR,
+// otherwise quota below XDG_STATE_HOME (~/.local/state). It creates the directory only if one of
 // the two is not configured.
 func (r *reader) stateDefaults() {
 	c := r.cfg
@@ -42,24 +42,24 @@ func (r *reader) stateDefaults() {
 	}
 }
 
-// sqliteURL writes an absolute path as sqlite.ParseURL reads it.
+// sqliteURL returns the URL of an absolute path, for sqlite.ParseURL.
 func sqliteURL(path string) string {
 	return "sqlite://" + strings.NewReplacer("%", "%25", "?", "%3F", "#",
 		"%23").Replace(filepath.ToSlash(path))
 }
 
-// shownOptions are the options of a ledger's URL that hold no secret.
+// shownOptions are the options of a ledger URL that contain no secret.
 var shownOptions = []string{"ca", "cert", "key", "server_name", "dial_timeout", "read_timeout",
 	"pool_size", "wait_replicas"}
 
-// HidePassword is a ledger's URL without what may be a password: the user, and the values of
+// HidePassword returns a ledger URL without its possible secrets: the user, and the values of
 // options.
 func HidePassword(ledgerURL string) string {
 	scheme, rest, ok := strings.Cut(ledgerURL, "://")
 	if !ok || scheme == "sqlite" {
 		return ledgerURL
 	}
-	// no ledger's URL has one, so it stands in a password, and who knows where that ends
+	// no ledger URL contains one, so it belongs to a password whose end is unknown
 	if strings.Contains(rest, "#") {
 		return scheme + "://***"
 	}

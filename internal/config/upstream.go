@@ -16,23 +16,24 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Upstream is what the configuration says about an upstream of the price list.
+// Upstream configures an upstream of the price list.
 type Upstream struct {
 	Endpoint string `json:"endpoint"` // URL that ends in a slash
 }
 
-// usualUpstream is the one that the sections youtube and ingest are about.
+// usualUpstream is the upstream of the sections youtube and ingest.
 const usualUpstream = "youtube"
 
-// Table is the price list of the credential's upstream.
+// Table returns the price list of the credential's upstream.
 func (c *Config) Table(of Credential) *costs.Table {
 	if t, err := c.Prices.Upstream(of.Upstream); err == nil {
 		return t
 	}
-	return c.Costs // a credential that nobody configured
+	return c.Costs // a credential that is not configured
 }
 
-// Endpoint is where requests to an upstream are sent: the configured place, else the list's.
+// Endpoint returns where to send requests to an upstream: the configured URL, otherwise the price
+// list's.
 func (c *Config) Endpoint(upstream string) string {
 	t, err := c.Prices.Upstream(upstream)
 	switch {
@@ -44,7 +45,7 @@ func (c *Config) Endpoint(upstream string) string {
 	return cmp.Or(c.Upstreams[t.Upstream].Endpoint, t.Endpoint)
 }
 
-// upstreams takes over addresses of upstreams.
+// upstreams sets the endpoints of upstreams.
 func (r *reader) upstreams(all map[string]Upstream, at grammar.Place) {
 	if all == nil {
 		return
@@ -70,8 +71,7 @@ func (r *reader) knownUpstream(name string, at grammar.Place) {
 	}
 }
 
-// tableOf returns the price list of a credential's upstream; nil where there is none to check
-// against.
+// tableOf returns the price list of a credential's upstream, nil if there is none to check against.
 func (r *reader) tableOf(c *Credential, at grammar.Place) *costs.Table {
 	r.knownUpstream(c.Upstream, at)
 	if r.cfg.Prices == nil {
@@ -85,8 +85,8 @@ func (r *reader) tableOf(c *Credential, at grammar.Place) *costs.Table {
 	return t
 }
 
-// prices reads another price list, and chooses a profile. A list that cannot be read leaves none:
-// what refers to it is not checked then.
+// prices reads another price list, and selects a profile. If the list cannot be read, references to
+// it are not checked.
 func (r *reader) prices(ctx context.Context, f filePrices, at grammar.Place) {
 	if f.File != "" {
 		path := r.path(f.File)
@@ -113,7 +113,7 @@ func (r *reader) prices(ctx context.Context, f filePrices, at grammar.Place) {
 func (r *reader) setPrices(list *costs.List) { r.cfg.Prices, r.cfg.Costs = list, list.Usual() }
 
 // Prices reads the price list at path, and the files in its folder that it names. An error is an
-// *Error with all that is wrong.
+// *Error with all problems.
 func Prices(ctx context.Context, path string) (*costs.List, error) {
 	list, err := readPrices(ctx, path)
 	if err == nil {
@@ -151,12 +151,12 @@ func readPrices(ctx context.Context, path string) (*costs.List, error) {
 	return costs.ParseList(filepath.Base(path), data, files)
 }
 
-// bucketsOf are the buckets of a price list by their names.
+// bucketsOf returns the buckets of a price list by name.
 func (r *reader) bucketsOf(table *costs.Table) map[string]costs.Bucket {
 	if table == nil {
 		return nil
 	}
-	if known := r.buckets[table.Upstream]; known != nil { // a list does not change any more
+	if known := r.buckets[table.Upstream]; known != nil { // price lists never change
 		return known
 	}
 	known := map[string]costs.Bucket{}
@@ -167,5 +167,5 @@ func (r *reader) bucketsOf(table *costs.Table) map[string]costs.Bucket {
 	return known
 }
 
-// names are the sorted keys.
+// names returns the sorted keys.
 func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskOf looks at the file system of a folder, or of the one that it will be made in.
+// diskOf examines the file system of a folder, or the one it will be created in.
 func diskOf(dir string) (disk, bool) {
 	var at unix.Statfs_t
 	for unix.Statfs(dir, &at) != nil {
@@ -18,8 +18,8 @@ func diskOf(dir string) (disk, bool) {
 	return disk{int64(at.Bavail) * int64(at.Bsize), network(int64(at.Type))}, true
 }
 
-// network names a file system on which locks do not hold between machines, by the number that the
-// kernel gives it (statfs(2)).
+// network returns the name of a network file system, on which locks do not hold between machines,
+// by its magic number (statfs(2)).
 func network(kind int64) string {
 	return map[int64]string{
 		unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB",

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNetwork: file systems between machines are recognized by name, and a missing folder by the
-// file system of the folder above.
+// TestNetwork recognizes network file systems by name, and a missing folder by its parent's file
+// system.
 func TestNetwork(t *testing.T) {
 	for kind, want := range map[int64]string{unix.NFS_SUPER_MAGIC: "NFS",
 		unix.SMB2_SUPER_MAGIC: "SMB", -(1<<32 - unix.SMB2_SUPER_MAGIC): "SMB", // of 32 bits

@@ -2,5 +2,5 @@
 
 package doctor
 
-// diskOf knows no other systems.
+// diskOf supports no other systems.
 func diskOf(string) (disk, bool) { return disk{}, false }

@@ -1,5 +1,5 @@
-// Package doctor looks for what will go wrong: in the ledger and the server or file that keeps it,
-// in the price lists, keys, limits and schedule.
+// Package doctor finds faults of a setup: in the ledger and its server or file, in price lists,
+// keys, limits and schedule.
 package doctor
 
 import (
@@ -13,53 +13,53 @@ import (
 	"quotabudget/internal/report"
 )
 
-// Level is how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
-// An Error keeps charges from being decided, or lets more be spent than was meant. A Warning will
-// be one of these some day, or may not be what was meant.
+// An Error keeps charges from being decided, or lets more be spent than intended. A Warning will
+// become an error some day, or may not be intended.
 const (
 	Error   Level = "error"
 	Warning Level = "warning"
 )
 
-// Finding is one thing that will go wrong.
+// Finding is one fault.
 type Finding struct {
 	Level Level  `json:"level"`
-	Check string `json:"check"` // what was looked at, by a name that never changes
+	Check string `json:"check"` // name of the check, which never changes
 	About string `json:"about"` // the ledger, credential, bucket or file
 	What  string `json:"what"`
-	Why   string `json:"why"` // what comes of it
+	Why   string `json:"why"` // the consequence
 	Do    string `json:"do"`  // what to type or write
 }
 
-// Result is what an examination found, the errors first.
+// Result is the result of an examination, errors first.
 type Result struct {
 	OK       bool      `json:"ok"`
 	Findings []Finding `json:"findings"`
-	Facts    []string  `json:"facts"` // what is in order, and worth knowing
+	Facts    []string  `json:"facts"` // what is in order
 }
 
-// Options say what counts as too little or too much.
+// Options set the thresholds of an examination.
 type Options struct {
-	MinFree int64     // bytes of disk beside a ledger in a file
+	MinFree int64     // bytes of disk next to a ledger file
 	Days    int       // days of the schedule to plan
 	Now     time.Time // reference for the age of prices; zero is the current time
 }
 
-// exam is an examination that is under way.
+// exam is an examination in progress.
 type exam struct {
 	report.Source
 	Options
 	Result
 }
 
-// Examine looks at everything that the configuration names. It returns ctx's error if that ends
-// first; all else is a finding.
+// Examine checks everything that the configuration names. It returns ctx's error if ctx ends first;
+// every other fault is a finding.
 func Examine(ctx context.Context, cfg *config.Config, o Options) (Result, error) {
 	e := &exam{Source: report.Source{Config: cfg}, Options: o}
 	e.Findings, e.Facts = []Finding{}, []string{}
-	e.store(ctx) // before the ledger is opened, which mends some things
+	e.store(ctx) // before the ledger is opened, which repairs some things
 	if l, err := ledger.Open(ctx, cfg.Ledger); err != nil {
 		e.unopened(err)
 	} else {
@@ -86,7 +86,7 @@ func Examine(ctx context.Context, cfg *config.Config, o Options) (Result, error)
 	return e.Result, ctx.Err()
 }
 
-// Unreadable is the result for a configuration with mistakes: nothing else can be looked at.
+// Unreadable returns the result for a configuration with mistakes, which allows no other checks.
 func Unreadable(err *config.Error) Result {
 	r := Result{Findings: []Finding{}, Facts: []string{}}
 	for _, p := range err.Problems {
@@ -99,7 +99,7 @@ func Unreadable(err *config.Error) Result {
 
 func (e *exam) add(f Finding) { e.Findings = append(e.Findings, f) }
 
-// Worst is the level of the worst finding, "" if there is none.
+// Worst returns the highest level of the findings, "" if there are none.
 func (r Result) Worst() Level {
 	if len(r.Findings) == 0 {
 		return ""

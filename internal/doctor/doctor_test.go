@@ -20,11 +20,11 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// plant is a setup with one fault, or none: a quota.yaml, the environment, and a ledger.
+// plant is a setup with at most one fault: a quota.yaml, the environment, and a ledger.
 type plant struct {
-	variable string // of the ledger, over the file
+	variable string // ledger in the environment, which overrides the file
 	dir      string
-	yaml     string // after the line of the ledger
+	yaml     string // the file after its ledger line
 	ledger   string // URL; "" for a file in dir
 	options  doctor.Options
 	mode     os.FileMode // of quota.yaml
@@ -50,7 +50,7 @@ func (p *plant) write(t *testing.T, name, text string, mode os.FileMode) string 
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask
+	if err := os.Chmod(path, mode); err != nil { // regardless of the umask
 		t.Fatal(err)
 	}
 	return path
@@ -58,7 +58,7 @@ func (p *plant) write(t *testing.T, name, text string, mode os.FileMode) string 
 
 func (p *plant) file() string { return filepath.Join(p.dir, "ledger.db") }
 
-// examine does what the command does.
+// examine runs the examination that the command runs.
 func (p *plant) examine(t *testing.T) doctor.Result {
 	t.Helper()
 	if p.ledger == "" {
@@ -81,8 +81,8 @@ func (p *plant) examine(t *testing.T) doctor.Result {
 	return r
 }
 
-// TestSharedKey: credentials with one key are no fault if their limits add up to what the account
-// has in each bucket.
+// TestSharedKey: credentials may share a key if their limits add up to the account's limits in each
+// bucket.
 func TestSharedKey(t *testing.T) {
 	for _, c := range []struct {
 		one, two string // limits
@@ -99,7 +99,7 @@ func TestSharedKey(t *testing.T) {
 			true},
 		{"{bucket: default, units: 1000, window: 24h}",
 			"{bucket: search_list, units: 100, window: 24h}",
-			false}, // neither may take from the other's bucket
+			false}, // neither may use the other's bucket
 		{"{bucket: default, units: 1, window: 24h}, {bucket: search_list, units: 10, window: 24h}",
 			"{bucket: default, units: 1, window: 24h}, {bucket: search_list, units: 91, window: 24h}",
 			true},
@@ -144,7 +144,7 @@ func do(t *testing.T, s *redistest.Server, command ...any) {
 	}
 }
 
-// onRedis plants a fault in a server that would be fine without.
+// onRedis plants a fault in a server that is otherwise fine.
 func onRedis(fault func(*testing.T, *plant, *redistest.Server)) func(*testing.T, *plant) {
 	return func(t *testing.T, p *plant) {
 		s := redistest.Start(t, redistest.Options{AOF: true})
@@ -153,7 +153,7 @@ func onRedis(fault func(*testing.T, *plant, *redistest.Server)) func(*testing.T,
 	}
 }
 
-// redisDoes plants a fault by one command to the server.
+// redisDoes plants a fault with one command to the server.
 func redisDoes(command string) func(*testing.T, *plant) {
 	return onRedis(func(t *testing.T, _ *plant, s *redistest.Server) {
 		var words []any
@@ -164,7 +164,7 @@ func redisDoes(command string) func(*testing.T, *plant) {
 	})
 }
 
-// charge records 10 units of default by a ledger whose clock is so far ahead.
+// charge records 10 units of default through a ledger whose clock is ahead by the given time.
 func charge(t *testing.T, p *plant, ahead time.Duration) {
 	t.Helper()
 	spend(t, p, "default", 10, ahead)
@@ -202,7 +202,7 @@ func says(yaml string) func(*testing.T, *plant) {
 	return func(_ *testing.T, p *plant) { p.yaml = yaml }
 }
 
-// faults are setups with one fault each, by the check that must find it.
+// faults are setups with one fault each, and the check that must find it.
 var faults = []struct {
 	check string
 	level doctor.Level
@@ -236,7 +236,7 @@ var faults = []struct {
 			do(t, s, "config", "set", "maxmemory-policy", "allkeys-lru")
 			do(t, s, "set", "cache:page", strings.Repeat("x", 1<<20))
 			do(t, s, "config", "set", "maxmemory", "1kb")
-			do(t, s, "eval", "return redis.call('DBSIZE')", "0") // what is too much is evicted now
+			do(t, s, "eval", "return redis.call('DBSIZE')", "0") // excess keys are evicted now
 			do(t, s, "config", "set", "maxmemory", "0")
 			do(t, s, "config", "set", "maxmemory-policy", "noeviction")
 		})},
@@ -291,7 +291,7 @@ var faults = []struct {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.variable = "sqlite:" + path // one in the file is relative to that
+		p.variable = "sqlite:" + path // a path in the file is relative to it
 	}},
 	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) {
 		charge(t, p, 0)
@@ -302,7 +302,7 @@ var faults = []struct {
 	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) { p.mode = 0o666 }},
 	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) { chmod(t, p.dir, 0o777) }},
 	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) {
-		chmod(t, p.dir, 0o777|os.ModeSticky) // a file that is not there yet can be made
+		chmod(t, p.dir, 0o777|os.ModeSticky) // a missing file can still be created
 	}},
 	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) { // a folder above it
 		must(t, os.Mkdir(p.dir+"/open", 0o700))
@@ -398,8 +398,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A folder and a ledger that several users share by their group are as they should be, and a folder
-// of which each user can delete only its own files is no reason to distrust what is below it.
+// A folder and a ledger that a group shares are fine. So is a file below a folder in which each
+// user can delete only their own files.
 func TestSharedByGroup(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
@@ -414,7 +414,7 @@ func TestSharedByGroup(t *testing.T) {
 	wantChecks(t, p.examine(t))
 }
 
-// Every planted fault is found, at its level, and nothing else is.
+// Every planted fault is found at its level, and there is no other finding.
 func TestFaults(t *testing.T) {
 	for i, f := range faults {
 		t.Run(fmt.Sprint(i+1, " ", f.check), func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// file looks at the file that keeps the ledger, and at its disk.
+// file checks the ledger's file and its disk.
 func (e *exam) file(path string) {
 	about := path
 	if whole, err := filepath.Abs(path); err == nil && whole != path {
@@ -40,11 +40,11 @@ func (e *exam) file(path string) {
 		"ledger: SQLite file %s; %s free; a crash forgets nothing", path, size(disk.free)))
 }
 
-// full is the free space, in bytes, below which a charge may not find room: a transaction writes
-// some pages of 4 KiB, and the files around it grow.
+// full is the free space, in bytes, below which a charge may fail: a transaction writes some pages
+// of 4 KiB, and the files next to it grow.
 const full = 1 << 20
 
-// lowDisk reports whether too little is free, and how bad that is.
+// lowDisk reports whether too little space is free, and the level of that.
 func lowDisk(free, minimum int64) (Level, bool) {
 	if free < full {
 		return Error, true
@@ -52,10 +52,10 @@ func lowDisk(free, minimum int64) (Level, bool) {
 	return Warning, free < minimum
 }
 
-// disk is where a file is kept.
+// disk is the disk of a file.
 type disk struct {
 	free    int64  // bytes
-	network string // the kind of file system, of one between machines
+	network string // kind of network file system, "" if it is local
 }
 
 // legacyJournal reads the journal mode in the header of an SQLite file: 2 is WAL.

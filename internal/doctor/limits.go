@@ -13,8 +13,8 @@ import (
 	"quotabudget/internal/report"
 )
 
-// limits compares the limits with what the upstream gives: by its own account, where a service
-// account can ask for that, else by default.
+// limits compares the limits with the upstream's: the real ones if a service account can read them,
+// otherwise the defaults.
 func (e *exam) limits(ctx context.Context) {
 	for _, c := range e.Config.Credentials {
 		if c.Observe {
@@ -51,7 +51,7 @@ func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table, asked b
 
 const tooMuch = "what the upstream does not give is refused by it, and billed"
 
-// google compares the limits of a credential with what Google says that its project has. It reports
+// google compares the limits of a credential with those Google reports for its project. It returns
 // whether Google was asked.
 func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) bool {
 	if c.Account.File == "" || !bill.Asks(t, "service_account") {
@@ -104,8 +104,8 @@ func googleLimits(ctx context.Context, c config.Credential, t *costs.Table) (
 	return client.Limits(ctx)
 }
 
-// unmetered finds methods that may pass without the ledger and without a bound, and what waits to
-// be booked.
+// unmetered reports methods that may pass without the ledger and without a bound, and charges
+// waiting to be booked.
 func (e *exam) unmetered(ctx context.Context) {
 	for _, c := range e.Config.Credentials {
 		if len(c.Open) > 0 && c.AtMost == 0 {

@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// checks are the names of what was found, once each.
+// checks returns the checks with findings, without duplicates.
 func checks(r doctor.Result) []string {
 	var names []string
 	for _, f := range r.Findings {
@@ -32,7 +32,7 @@ func wantChecks(t *testing.T, r doctor.Result, want ...string) {
 	}
 }
 
-// slowed answers for a server, so much later.
+// slowed returns the address of a proxy to a server, which delays every response.
 func slowed(t *testing.T, addr string, by time.Duration) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func slowed(t *testing.T, addr string, by time.Duration) string {
 					if err != nil {
 						return
 					}
-					time.Sleep(by) // a server that is far away
+					time.Sleep(by) // a distant server
 					if _, err := client.Write(buffer[:n]); err != nil {
 						return
 					}
@@ -83,8 +83,8 @@ func TestSlowServer(t *testing.T) {
 	wantChecks(t, p.examine(t), "ledger-speed")
 }
 
-// Each master of a cluster is looked at, since each has settings of its own. A cluster of which a
-// part has no server is an error.
+// Each master of a cluster is examined, since each has its own settings. A cluster with unserved
+// slots is an error.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3)
@@ -114,7 +114,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// With a service account, Google's own limits count, not what it gives by default.
+// With a service account, Google's reported limits count, not its defaults.
 func TestGoogleLimits(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
@@ -151,7 +151,7 @@ func TestGoogleLimits(t *testing.T) {
 	wantChecks(t, p.examine(t), "google", "key-exposed", "limit-default")
 }
 
-// What may pass without the ledger and without a bound is found.
+// A method that may pass without the ledger and without a bound is reported.
 func TestUnmetered(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	slow      = 20 * time.Millisecond // for a round trip: a charge is one, and a page waits for it
+	slow      = 20 * time.Millisecond // for a round trip: a charge takes one, and a page waits for it
 	clockSlip = 2 * time.Second       // between this host and the server
 )
 
-// redis adds what is wrong with a server.
+// redis adds the faults of a server.
 func (e *exam) redis(f redisstore.Facts) {
 	e.Facts = append(e.Facts, redisFact(f))
 	about := "redis " + f.Address
@@ -42,14 +42,14 @@ func (e *exam) redis(f redisstore.Facts) {
 	if len(f.Masters) == 0 {
 		e.redisNode(f, add)
 	}
-	for _, node := range f.Masters { // each has settings of its own
+	for _, node := range f.Masters { // each has its own settings
 		e.redisNode(node, func(level Level, check, what, why, do string) {
 			e.add(Finding{level, check, "redis " + node.Address, what, why, do})
 		})
 	}
 }
 
-// redisNode adds what is wrong with one server, alone or of a cluster.
+// redisNode adds the faults of one server, alone or in a cluster.
 func (e *exam) redisNode(f redisstore.Facts, add adder) {
 	if f.WriteError != "" {
 		add(Error, "redis-writing", f.WriteError, "Redis refuses to write until that is over, "+
@@ -141,7 +141,7 @@ func (e *exam) redisAccess(f redisstore.Facts, add adder) {
 	}
 }
 
-// local reports whether a host is this one.
+// local reports whether a host is this machine.
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

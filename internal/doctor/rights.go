@@ -40,8 +40,8 @@ func (e *exam) rights(path, can string) {
 		dir := filepath.Dir(file)
 		for at := dir; !seen[at]; at = filepath.Dir(at) {
 			seen[at] = true
-			// In a folder with the sticky bit nobody can rename what is another user's; a file that
-			// is not there yet can be made all the same.
+			// with the sticky bit, users cannot rename other users' files, but can create a missing
+			// one
 			mode, open := writable(at)
 			if sticky := mode&fs.ModeSticky != 0; open && (at == dir || !sticky) {
 				e.add(Finding{Warning, "file-rights", about, fmt.Sprintf("other users can write "+
@@ -51,8 +51,8 @@ func (e *exam) rights(path, can string) {
 	}
 }
 
-// writable reports whether users that are neither the owner nor of its group can write a file or a
-// folder. A group may: several users share a ledger by one.
+// writable reports whether users other than the owner and the group can write a file or folder. A
+// group may: several users share a ledger by it.
 func writable(path string) (fs.FileMode, bool) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -25,7 +25,7 @@ func (e *exam) tokens() {
 	}
 }
 
-// notify looks at the secret that signs notifications.
+// notify checks the secret that signs notifications.
 func (e *exam) notify() {
 	secret := e.Config.Notify.Secret
 	if _, err := secret.Key(); secret.Placed() && err != nil {
@@ -39,7 +39,7 @@ func (e *exam) notify() {
 	}
 }
 
-// keys looks at the API keys of the credentials. What a key is appears nowhere.
+// keys checks the API keys of the credentials, and never shows one.
 func (e *exam) keys() {
 	type account struct{ upstream, key string }
 	owners := map[account][]config.Credential{}
@@ -78,8 +78,8 @@ func (e *exam) keys() {
 	}
 }
 
-// shareQuota reports whether the limits of credentials with one key add up to no more than the
-// account's limits in the price list, in every bucket.
+// shareQuota reports whether the limits of credentials with one key add up to at most the account's
+// limits in the price list, in every bucket.
 func shareQuota(all []config.Credential, table *costs.Table) bool {
 	for _, c := range all {
 		for _, own := range c.Limits {
@@ -98,7 +98,7 @@ func shareQuota(all []config.Credential, table *costs.Table) bool {
 }
 
 // sumUnder returns the units that the credentials may take together in a window. A limit with a
-// longer window limits shorter ones, too. A day counts as 24 hours.
+// longer window also bounds shorter windows. A day counts as 24 hours.
 func sumUnder(all []config.Credential, b costs.Bucket, w quota.Window) (sum int64, bounded bool) {
 	length := w.Longest()
 	if w.Calendar == "day" {
@@ -123,7 +123,7 @@ func sumUnder(all []config.Credential, b costs.Bucket, w quota.Window) (sum int6
 	return sum, true
 }
 
-// endpoints notices upstreams that are stand-ins.
+// endpoints reports upstreams that are stand-ins.
 func (e *exam) endpoints() {
 	var seen []string
 	for _, c := range e.Config.Credentials {
@@ -139,7 +139,7 @@ func (e *exam) endpoints() {
 	}
 }
 
-// prices looks at the price lists of the credentials.
+// prices checks the price lists of the credentials.
 func (e *exam) prices() {
 	var seen []string
 	for _, c := range e.Config.Credentials {
@@ -167,7 +167,7 @@ func (e *exam) prices() {
 // unlisted reports facts, such as models, of last week's calls without a row in the price list.
 func (e *exam) unlisted(ctx context.Context) {
 	now, err := e.Ledger.Time(ctx)
-	if err != nil { // entries has reported that
+	if err != nil { // reported by entries
 		return
 	}
 	for _, c := range e.Config.Credentials {
@@ -181,8 +181,8 @@ func (e *exam) unlisted(ctx context.Context) {
 	}
 }
 
-// lacking returns the methods that the shipped list has, which follows the upstream's discovery
-// document, and the configured list lacks.
+// lacking returns the methods that the configured list lacks. The shipped list has them from the
+// upstream's discovery document.
 func (e *exam) lacking(own *costs.Table) (names []string) {
 	if e.Config.CostsFile == "" || own.Service == "" {
 		return nil
@@ -201,7 +201,7 @@ func (e *exam) lacking(own *costs.Table) (names []string) {
 	return names
 }
 
-// zones notices that the system has no time zones, so that those of the program's build are used.
+// zones reports a system without time zones, which uses the zones of the program's build.
 func (e *exam) zones() {
 	for _, dir := range []string{"/usr/share/zoneinfo", "/usr/share/lib/zoneinfo",
 		"/usr/lib/locale/TZ", "/etc/zoneinfo"} { // where package time looks
@@ -220,7 +220,7 @@ func (e *exam) schedule(ctx context.Context) {
 		return
 	}
 	p, err := e.Plan(ctx, e.Days)
-	if err != nil { // no sweep is configured, or the ledger went away
+	if err != nil { // no sweep is configured, or the ledger is unreachable
 		return
 	}
 	if lost := p.Report.Counts.Lost(); lost > 0 {

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// store looks at the server or file that keeps the ledger.
+// store checks the server or file of the ledger.
 func (e *exam) store(ctx context.Context) {
 	if path, err := sqlite.ParseURL(e.Config.Ledger); err == nil {
 		e.file(path)
@@ -21,10 +21,10 @@ func (e *exam) store(ctx context.Context) {
 	f, err := redisstore.Examine(ctx, e.Config.Ledger, e.Config.Credentials[0].Name)
 	if err == nil {
 		e.redis(f)
-	} // opening the ledger has reported the error
+	} // opening the ledger reports the error
 }
 
-// unopened adds why there is no ledger, unless that has been found already.
+// unopened adds the reason why the ledger cannot be opened, unless another finding has it.
 func (e *exam) unopened(why error) {
 	for _, f := range e.Findings {
 		if f.Level == Error {
@@ -39,10 +39,10 @@ func (e *exam) unopened(why error) {
 		"without a ledger nothing may be spent", do})
 }
 
-// aheadBy is how much newer than the ledger's clock an entry may be.
+// aheadBy is how far an entry may be ahead of the ledger's clock.
 const aheadBy = time.Second
 
-// entries compares what the ledger has stored with itself, and with its clock.
+// entries checks the ledger's entries for consistency, and against its clock.
 func (e *exam) entries(ctx context.Context) {
 	now, err := e.Ledger.Time(ctx)
 	if err != nil {
@@ -86,11 +86,11 @@ func (e *exam) bucket(ctx context.Context, credential, bucket string, now time.T
 	e.suspension(ctx, credential, bucket, now)
 }
 
-// exhausted finds limits that have nothing left for scheduled charges.
+// exhausted reports limits with no units left for scheduled charges.
 func (e *exam) exhausted(ctx context.Context, c config.Credential) {
 	usage, err := c.Budget(e.Ledger, e.Config.Table(c), nil).Usage(ctx)
 	if err != nil {
-		return // which entries has found, or a suspension will
+		return // reported by entries, or by a suspension
 	}
 	for _, b := range usage.Buckets {
 		for _, l := range b.Limits {
