@@ -13,14 +13,14 @@ import (
 )
 
 // aviary is an upstream that looks for the canary in every request, and misbehaves as a test
-// wishes.
+// requires.
 type aviary struct {
 	standin.YouTube
-	answer http.HandlerFunc // instead of the stand-in; nil for the stand-in
+	answer http.HandlerFunc // nil for the stand-in
 
 	mu       sync.Mutex
-	sung     int      // requests that carried the key in its header
-	sighting []string // where else it was
+	sung     int      // requests with the key in its header
+	sighting []string // other places of the key
 }
 
 func (a *aviary) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +47,7 @@ func (a *aviary) look(r *http.Request) {
 	}
 }
 
-// songs is how many requests had the key in their header.
+// songs returns how many requests had the key in its header.
 func (a *aviary) songs() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +63,7 @@ func listening(t *testing.T, h http.Handler) string {
 	return web.URL + "/"
 }
 
-// echo answers with a status and a body that repeats the key.
+// echo returns a handler whose body repeats the key.
 func echo(status int, kind, form string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -73,7 +73,7 @@ func echo(status int, kind, form string) http.HandlerFunc {
 	}
 }
 
-// wantNoLeak looks at what the upstream was sent, and at what a program that has ended has printed.
+// wantNoLeak checks what the upstream received and what an ended program printed.
 func (a *aviary) wantNoLeak(t *testing.T, p *process) {
 	t.Helper()
 	a.mu.Lock()

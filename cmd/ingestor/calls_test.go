@@ -18,7 +18,8 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestDaemonSettlesCalls: the daemon asks for the end of a call that a proxy of its host has left.
+// TestDaemonSettlesCalls: the daemon reads the end of a call that a proxy on its host has left
+// open.
 func TestDaemonSettlesCalls(t *testing.T) {
 	t.Parallel()
 	api, err := standin.New("openai")

@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// canary is a key of the real form. It is put together here, so that no scanner takes this file for
-// a leak.
+// canary returns a key of the real form, joined here so that no scanner reports a leak in this
+// file.
 func canary() string { return "AI" + "za" + "Sy" + strings.Repeat("Canary-_", 4) + "9" }
 
 const (
@@ -28,9 +28,9 @@ const (
 		`"details":[{"metadata":{"quota_metric":"%[1]s"}}]}}`
 )
 
-// TestI8_CanaryKeyIsNowhere runs the programs in every way that could give the key away, with the
-// key in a variable and in a file, and looks for it in all that they print and write: invariant I8.
-// Only its header may hold it.
+// TestI8_CanaryKeyIsNowhere runs the programs in every way that could leak the key, with the key in
+// a variable and in a file, and looks for it in everything they print and write: invariant I8. Only
+// its header may contain it.
 func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 	t.Parallel()
 	if !quota.LooksSecret(canary()) || len(canary()) != 39 {
@@ -42,10 +42,10 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 	for name, test := range map[string]struct {
 		program string
 		code    int
-		answer  http.HandlerFunc // nil for the stand-in's, or for programs that ask nothing
+		answer  http.HandlerFunc // nil for the stand-in, or for programs without requests
 		faults  string
-		env     string // more of it
-		asks    bool   // requests come
+		env     string // additional variables
+		asks    bool   // the program sends requests
 	}{
 		"complete":            {program: once, asks: true},
 		"complete as JSON":    {program: once + " -o json", asks: true},
@@ -87,7 +87,7 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 	} {
 		for _, from := range []string{"variable", "file"} {
 			if from == "file" && test.code >= 64 && !test.asks {
-				continue // nobody gets as far as to read it
+				continue // the program ends before it reads the key
 			}
 			a := &aviary{answer: test.answer}
 			if test.faults != "" {
@@ -102,7 +102,7 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 			format := map[string]string{"variable": "text", "file": "json"}[from]
 			args := append(strings.Fields(test.program), "--log-level", "debug",
 				"--log-format", format)
-			// all at once: most of them wait before they ask again
+			// all at once: most wait before they retry
 			p := begin(t, env, args[0], args[1:]...)
 			checks[name+"/"+from] = func(t *testing.T) {
 				if code := p.code(); code != test.code {
@@ -121,8 +121,7 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 	}
 }
 
-// keyFrom is an environment in which the key comes from a variable, or from a file that quota.yaml
-// names.
+// keyFrom returns an environment whose key is in a variable, or in a file that quota.yaml names.
 func keyFrom(t *testing.T, from string) []string {
 	t.Helper()
 	if from == "variable" {
@@ -134,10 +133,10 @@ func keyFrom(t *testing.T, from string) []string {
 	return []string{"QUOTA_CONFIG=" + file}
 }
 
-// holdsKey finds the key and what is left of it when a text was cut in its middle.
+// holdsKey finds the key, also one that was cut off.
 func holdsKey(text []byte) bool { return bytes.Contains(text, []byte(canary()[:20])) }
 
-// wantNoFileWithKey reads the ledger, the catalogue and what lies beside them, byte by byte.
+// wantNoFileWithKey reads the ledger, the catalogue and the files next to them, byte by byte.
 func wantNoFileWithKey(t *testing.T, dir string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -153,7 +152,7 @@ func wantNoFileWithKey(t *testing.T, dir string) {
 	must(t, err)
 }
 
-// TestI8_RedirectIsNotFollowed: the key would go to wherever a redirect points.
+// TestI8_RedirectIsNotFollowed: following a redirect would send the key to its target.
 func TestI8_RedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	stranger := &aviary{}

@@ -9,8 +9,8 @@ import (
 	"quotabudget/internal/regions"
 )
 
-// completeRegions offers the configured regions, or those of the world when none of them begins so.
-// Of a list with commas it completes the last.
+// completeRegions offers the configured regions, or all regions if no configured one has the
+// prefix. In a list with commas it completes the last item.
 func (a *app) completeRegions(c *cobra.Command, args []string,
 	word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

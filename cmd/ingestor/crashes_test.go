@@ -25,7 +25,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// long makes the daemons die for two minutes instead of some seconds: make soak.
+// long makes the daemons crash for two minutes instead of some seconds: make soak.
 var long = flag.Bool("long", false, "let the daemons die for two minutes")
 
 const crashing = `
@@ -46,7 +46,7 @@ ingest:
   listen: ""
 `
 
-// fleet is three daemons on one Redis, of which one at a time is killed.
+// fleet is three daemons on one Redis, one of which is killed at a time.
 type fleet struct {
 	*testing.T
 	cfg     *config.Config
@@ -60,14 +60,14 @@ type fleet struct {
 	sent []request
 }
 
-// request is one page of a chart that was asked for.
+// request is a request for one page of a chart.
 type request struct {
 	at     time.Time
 	region string
-	first  bool // page, else the second
+	first  bool // the first page, not the second
 }
 
-// ServeHTTP notes the request and lets the stand-in answer it.
+// ServeHTTP records the request and passes it to the stand-in.
 func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	f.mu.Lock()
@@ -76,14 +76,14 @@ func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.standin.ServeHTTP(w, r)
 }
 
-// asked is what was asked for so far, in its order.
+// asked returns the requests so far, in order.
 func (f *fleet) asked() []request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.sent)
 }
 
-// launch starts the daemons with so many units in any five seconds.
+// launch starts the daemons with the given units in any five seconds.
 func launch(t *testing.T, units int64) *fleet {
 	t.Helper()
 	f := &fleet{T: t, standin: &standin.YouTube{Latency: 250 * time.Millisecond,
@@ -104,8 +104,8 @@ func launch(t *testing.T, units int64) *fleet {
 	return f
 }
 
-// start starts the daemon of that number, in the place of one that was killed, too. At this level
-// it also says when it finds a tick done.
+// start starts a daemon by its number, also in place of a killed one. Its log level includes ticks
+// found done.
 func (f *fleet) start(i int) {
 	f.Helper()
 	if i == len(f.procs) {
@@ -114,9 +114,9 @@ func (f *fleet) start(i int) {
 	f.procs[i] = begin(f.T, f.env, "ingestor", "run", "--log-level", "debug")
 }
 
-// crash waits until the first daemon has done a tick, then kills one daemon after another for a
-// while, each at a random moment, and starts it again. It returns the moments from and to which all
-// ticks are done.
+// crash waits until the first daemon has done a tick, then for a while kills one daemon after
+// another, each at a random moment, and restarts it. It returns the period within which all ticks
+// must be done.
 func (f *fleet) crash() (from, to time.Time) {
 	f.Helper()
 	late := make(chan struct{})
@@ -143,8 +143,8 @@ func (f *fleet) crash() (from, to time.Time) {
 	return from, f.rest()
 }
 
-// rest waits until every tick of the next lease, and before it, has come to its end, those of the
-// dead too, then ends the daemons. It returns the end of that time.
+// rest waits until every tick up to the end of the next lease has ended, including those of killed
+// daemons, then stops the daemons. It returns the end of that lease.
 func (f *fleet) rest() time.Time {
 	settled := time.Now().Add(f.cfg.Daemon.Lease)
 	f.awaitOutcomes(settled)
@@ -159,13 +159,13 @@ func (f *fleet) rest() time.Time {
 	return settled
 }
 
-// tickEnd is the line that a daemon logs at the end of a tick.
+// tickEnd matches the line that a daemon logs at the end of a tick.
 var tickEnd = regexp.MustCompile(
 	`msg="tick (?:done|denied|failed|left out|is done)[^"]*" tick=trending/([A-Z]+)/(\S+)`)
 
-// awaitOutcomes waits until each lane of each daemon has come to the end of a tick at a moment or
-// later: it sees its ticks through in their order, and a tick that was lost in a crash may be known
-// to one of them only. A busy machine may need long.
+// awaitOutcomes waits until each lane of each daemon has ended a tick at or after a moment. A lane
+// runs its ticks in order, and only one daemon may know of a tick lost in a crash. A busy machine
+// may need long.
 func (f *fleet) awaitOutcomes(at time.Time) {
 	f.Helper()
 	end := time.Now().Add(5 * time.Minute)
@@ -186,7 +186,7 @@ func (f *fleet) awaitOutcomes(at time.Time) {
 	}
 }
 
-// open is the ledger and the catalogue that the daemons shared.
+// open opens the ledger and the catalogue that the daemons share.
 func (f *fleet) open() (*ledger.Ledger, *catalog.Catalog) {
 	f.Helper()
 	l, err := ledger.Open(f.Context(), f.cfg.Ledger)
@@ -198,7 +198,7 @@ func (f *fleet) open() (*ledger.Ledger, *catalog.Catalog) {
 	return l, c
 }
 
-// charts are all charts of the regions, whole or not.
+// charts returns all charts of the regions, also incomplete ones.
 func (f *fleet) charts(c *catalog.Catalog) (all []catalog.Chart) {
 	f.Helper()
 	for _, region := range f.cfg.Ingest.Regions {
@@ -209,8 +209,8 @@ func (f *fleet) charts(c *catalog.Catalog) (all []catalog.Chart) {
 	return all
 }
 
-// expectDone holds every tick between two moments against the claims, and calls check with each. It
-// is done, or its chart is whole: who was killed then could not mark it.
+// expectDone checks the claim of every tick between two moments, and calls check with each. The
+// tick is done, or its chart is complete: a daemon killed then could not mark it.
 func (f *fleet) expectDone(l quota.Claims, charts []catalog.Chart, from, to time.Time,
 	check func(tick string)) (ticks int) {
 	f.Helper()
@@ -237,13 +237,13 @@ func (f *fleet) expectDone(l quota.Claims, charts []catalog.Chart, from, to time
 	return ticks
 }
 
-// overtaken reports whether a daemon left the tick out because its lane was five leases late, as it
-// can be on a machine that has other things to do.
+// overtaken reports whether a daemon skipped the tick because its lane was five leases late, as can
+// happen on a busy machine.
 func (f *fleet) overtaken(tick string) bool {
 	return f.logged(`a later one is due" tick=` + regexp.QuoteMeta(tick) + "\n")
 }
 
-// logged reports whether one of the daemons has logged what a pattern matches.
+// logged reports whether a daemon has logged a line that matches a pattern.
 func (f *fleet) logged(pattern string) bool {
 	line := regexp.MustCompile(pattern)
 	return slices.ContainsFunc(slices.Concat(f.procs, f.dead), func(p *process) bool {
@@ -251,7 +251,7 @@ func (f *fleet) logged(pattern string) bool {
 	})
 }
 
-// expectWindows holds the entries of the ledger against the limit of any five seconds, and returns
+// expectWindows checks the ledger's entries against the limit of any five seconds, and returns
 // their sum.
 func (f *fleet) expectWindows(l *ledger.Ledger, units int64) (sum int64) {
 	f.Helper()
@@ -274,8 +274,8 @@ func (f *fleet) expectWindows(l *ledger.Ledger, units int64) (sum int64) {
 }
 
 // TestCrashes: three daemons on one Redis and one catalogue, one of them killed every one to three
-// seconds. Every tick runs exactly once; what is bought twice are pages that were under way when
-// their buyer was killed, and nothing else.
+// seconds. Every tick runs exactly once. The only pages bought twice are those in flight when their
+// buyer was killed.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	const units = 10_000
@@ -310,12 +310,12 @@ func TestCrashes(t *testing.T) {
 		"%d pages asked for, %d billed, %d asked for again after a kill", len(f.kills),
 		f.takeovers(), ticks, whole, stored, charged, asked, bought, again)
 	if asked != stored+int64(again+len(lost)) || bought < stored || bought > asked {
-		t.Errorf("%d pages were asked for, %d of them again; %d were billed, %d are stored", asked,
+		t.Errorf("%d pages were requested, %d of them again; %d were billed, %d are stored", asked,
 			again, bought, stored)
 	}
-	// One that was is of a tick that was not due to be done yet, or none; a lane is up to three
-	// seconds behind the schedule. Or of a tick missed before the start, which the next one makes
-	// up for.
+	// A lost page may belong to a tick that was not due to be done yet, because a lane is up to
+	// three seconds behind the schedule, or to one missed before the start, which the next tick
+	// makes up for.
 	for _, p := range lost {
 		scheduled := p.tick[strings.LastIndex(p.tick, "/")+1:]
 		if scheduled >= from.UTC().Format(time.RFC3339) &&
@@ -323,8 +323,7 @@ func TestCrashes(t *testing.T) {
 			t.Errorf("%v was asked for and is not there", p)
 		}
 	}
-	// A kill takes one process, which has at most daemon.MaxRuns runs, each with one page under
-	// way.
+	// a kill ends one process with at most daemon.MaxRuns runs, each with one page in flight
 	if most := int64(len(f.kills)) * daemon.MaxRuns; int64(again) > most || charged < asked ||
 		charged-asked > most {
 		t.Errorf("%d units were charged, %d pages were asked for", charged, asked)
@@ -334,7 +333,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// takeovers is how often a tick was taken over, by the logs of the dead and of those who were left.
+// takeovers returns how often a tick was taken over, by the logs of all daemons.
 func (f *fleet) takeovers() (n int) {
 	for _, p := range slices.Concat(f.procs, f.dead) {
 		n += strings.Count(p.stderr.String(), "tick taken over")
@@ -342,18 +341,17 @@ func (f *fleet) takeovers() (n int) {
 	return n
 }
 
-// page is one of the two of a tick's chart.
+// page is one of the two pages of a tick's chart.
 type page struct {
 	tick  string
 	first bool
 }
 
-// expectNoneTwice holds every page that was asked for against the catalogue: a page of a tick that
-// is stored is not asked for again, and one that is not stored is asked for again only after a
-// kill, or where a daemon that came to a standstill on a busy machine has lost its lease. It
-// returns how many were, and those that were asked for and are not there. A request is of the tick
-// that was charged for it: lanes do not overlap themselves, so that is the last one charged in its
-// region.
+// expectNoneTwice checks every requested page against the catalogue. A stored page is not requested
+// again. A page that is not stored is requested again only after a kill, or if a daemon that
+// stalled on a busy machine lost its lease. It returns the number of repeated requests, and of
+// requested pages that are not stored. A request belongs to the last tick charged in its region,
+// because lanes do not overlap themselves.
 func (f *fleet) expectNoneTwice(l *ledger.Ledger, charts []catalog.Chart) (again int, lost []page) {
 	f.Helper()
 	entries, err := l.Entries(f.Context(), quota.Query{Credential: "key1",
@@ -375,14 +373,14 @@ func (f *fleet) expectNoneTwice(l *ledger.Ledger, charts []catalog.Chart) (again
 			}
 		}
 		if since, there := stored[p]; there && r.at.After(since) {
-			f.Errorf("%v: asked for at %v, there since %v", p, r.at, since)
+			f.Errorf("%v: requested at %v, stored since %v", p, r.at, since)
 		}
 		if before, ok := asked[p]; ok {
 			again++
 			if !slices.ContainsFunc(f.kills, func(kill time.Time) bool {
 				return kill.After(before) && kill.Before(r.at)
 			}) && !f.logged(regexp.QuoteMeta(p.tick)+` .*cause="the lease was lost"`) {
-				f.Errorf("%v: asked for at %v and at %v, and nobody was killed between", p, before,
+				f.Errorf("%v: requested at %v and at %v without a kill in between", p, before,
 					r.at)
 			}
 		}
@@ -396,11 +394,11 @@ func (f *fleet) expectNoneTwice(l *ledger.Ledger, charts []catalog.Chart) (again
 	return again, lost
 }
 
-// TestCrashesWhenShort: as above with fewer units than the schedule wants. No limit is passed, and
-// every tick is done, be it by a denial.
+// TestCrashesWhenShort is TestCrashes with fewer units than the schedule needs. No limit is
+// exceeded, and every tick is done, possibly by a denial.
 func TestCrashesWhenShort(t *testing.T) {
 	t.Parallel()
-	const units = 25 // of 40 that are wanted
+	const units = 25 // of 40 that the schedule needs
 	f := launch(t, units)
 	from, to := f.crash()
 	l, c := f.open()

@@ -15,7 +15,7 @@ import (
 
 type daemonKey struct{}
 
-// daemonCmd starts ingestor run and waits until it answers. What it prints is in daemon.err when it
+// daemonCmd starts ingestor run and waits until it responds. Its output is in daemon.err once it
 // has ended.
 func daemonCmd(ts *testscript.TestScript, _ bool, _ []string) {
 	cmd := exec.Command("ingestor", "run")
@@ -42,7 +42,7 @@ func daemonCmd(ts *testscript.TestScript, _ bool, _ []string) {
 
 func daemonOf(ts *testscript.TestScript) *process { return *ts.Value(daemonKey{}).(**process) }
 
-// fetchCmd prints what the daemon answers: fetch PATH.
+// fetchCmd prints a response of the daemon: fetch PATH.
 func fetchCmd(ts *testscript.TestScript, _ bool, args []string) {
 	text, err := daemonOf(ts).get(args[0])
 	ts.Check(err)
@@ -50,7 +50,7 @@ func fetchCmd(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 }
 
-// awaitCmd asks until the daemon's answer matches, and prints it: await PATH PATTERN.
+// awaitCmd repeats a request until the response matches, and prints it: await PATH PATTERN.
 func awaitCmd(ts *testscript.TestScript, _ bool, args []string) {
 	pattern := regexp.MustCompile(args[1])
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {

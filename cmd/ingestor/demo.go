@@ -17,10 +17,10 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// demoLatency makes the stand-in of the demo about as slow as an answer from nearby.
+// demoLatency makes the demo's stand-in about as slow as a nearby server.
 const demoLatency = 40 * time.Millisecond
 
-// loadOrDemo returns the configuration in force, or that of the demo.
+// loadOrDemo returns the configuration, or the demo's.
 func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func(), error) {
 	if !demo {
 		cfg, err := a.Load(ctx)
@@ -38,7 +38,7 @@ func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func()
 	return cfg, stop, nil
 }
 
-// serveHere serves a stand-in on a free port of this machine, until stop is called.
+// serveHere serves a stand-in on a free local port until stop is called.
 func serveHere(standin http.Handler) (address string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,9 +50,9 @@ func serveHere(standin http.Handler) (address string, stop func(), err error) {
 }
 
 // demoConfig returns a configuration that spends nothing real and keeps made-up data apart: the
-// stand-in as upstream, a key that is none, no configuration file, and a state folder of its own.
-// That is the folder of QUOTA_STATE_DIR if it has no ledger and no catalogue and neither key nor
-// configuration is set, else the folder demo within the usual one.
+// stand-in as upstream, a made-up key, no configuration file, and its own state folder. That is the
+// folder of QUOTA_STATE_DIR if it has no ledger and no catalogue and neither key nor configuration
+// is set, otherwise the folder demo within the usual one.
 func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, error) {
 	own := map[string]string{
 		"QUOTA_CONFIG": "/dev/null", "QUOTA_LEDGER": "", "QUOTA_CATALOG": "",
@@ -80,7 +80,7 @@ func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, e
 	return config.Load(ctx, "", getenv)
 }
 
-// configured reports whether there is a configuration, be it a broken one.
+// configured reports whether there is a configuration, even an invalid one.
 func (a *app) configured(ctx context.Context) bool {
 	cfg, err := a.Load(ctx)
 	return err != nil || cfg.File != "" && cfg.File != os.DevNull || len(cfg.Environment) > 0

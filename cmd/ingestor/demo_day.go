@@ -15,17 +15,16 @@ import (
 )
 
 const (
-	// demoTicks sweeps are a day of the demo, the last one a few minutes ago.
+	// demoTicks is the number of sweeps in a day of the demo, the last one a few minutes ago.
 	demoTicks = 8
 	demoEvery = 3 * time.Hour
-	// demoSpeed is how fast the clock of the demo's past runs: a sweep takes some minutes by it.
+	// demoSpeed is the speed of the demo's past clock: a sweep takes some minutes by it.
 	demoSpeed = 400
 )
 
-// demoDay plays the last day: a sweep every three hours, and what others spend between them. The
-// sweeps are real ones of a stand-in; only the clock of the ledger and of the catalogue is set
-// back. A demo that was begun before gets one more sweep instead, because a ledger's clock never
-// runs backwards.
+// demoDay plays the last day: a sweep every three hours, and other spending between them. The
+// sweeps really read a stand-in; only the clocks of the ledger and the catalogue are set back. An
+// existing demo gets one more sweep instead, because a ledger's clock never runs backwards.
 func (a *app) demoDay(ctx context.Context, cfg *config.Config) error {
 	c, err := catalog.Open(ctx, cfg.Catalog)
 	if err != nil {
@@ -47,8 +46,8 @@ func (a *app) demoDay(ctx context.Context, cfg *config.Config) error {
 	return err
 }
 
-// demoTrouble makes the day a bad one, so that a newcomer sees what that looks like: a job that has
-// used up a bucket, one that is denied because of it, and a bucket that the upstream has suspended.
+// demoTrouble adds faults to the day, so that a newcomer sees how they look: a job that exhausted a
+// bucket, a job denied because of it, and a bucket suspended by the upstream.
 func (a *app) demoTrouble(ctx context.Context, cfg *config.Config) error {
 	const searches, uploads = "search_list", "video_insert"
 	cred := cfg.Credentials[0]
@@ -88,7 +87,7 @@ func (a *app) demoTrouble(ctx context.Context, cfg *config.Config) error {
 		Until: until, By: quota.ByUpstream, Reason: "quotaExceeded"}))
 }
 
-// demoTick sweeps a stand-in as if it were then.
+// demoTick sweeps a stand-in at a past time.
 func (a *app) demoTick(ctx context.Context, cfg config.Config, standin http.Handler,
 	then time.Time) error {
 	address, stop, err := serveHere(standin)

@@ -20,8 +20,8 @@ import (
 	"quotabudget/internal/youtube"
 )
 
-// deps is everything that a sweep or a daemon needs, wired together. Where nothing is swept, there
-// is no credential, budget or client.
+// deps is what a sweep or a daemon needs, wired together. Without sweeps, there is no credential,
+// budget or client.
 type deps struct {
 	cfg     *config.Config
 	ledger  *ledger.Ledger
@@ -29,13 +29,13 @@ type deps struct {
 	budget  *quota.Budget
 	catalog *catalog.Catalog
 	client  *youtube.Client
-	metrics *daemon.Metrics // nil where nobody reads them
+	metrics *daemon.Metrics // nil if nothing reads them
 	log     *slog.Logger
 }
 
-// open wires deps. The key must be there before: a sweep without one would only be refused.
-// Without metrics, a ledger that is not there is opened all the same (see cli.OpenLedger); with
-// them it is one that daemons share, and it is counted.
+// open wires deps. It requires the key: the upstream would refuse a sweep without one. Without
+// metrics, it opens even an unreachable ledger (see cli.OpenLedger). With metrics, the ledger is
+// shared by daemons, and its calls are counted.
 func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	metrics *daemon.Metrics) (*deps, error) {
 	s := &deps{cfg: cfg, metrics: metrics, log: log}
@@ -66,7 +66,7 @@ func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger,
 // sweeps reports whether there are regions to sweep.
 func (s *deps) sweeps() bool { return len(s.cfg.Ingest.Regions) > 0 }
 
-// wire makes what a sweep charges and asks by.
+// wire makes the budget and the client of a sweep.
 func (s *deps) wire(ctx context.Context) (err error) {
 	if !s.sweeps() {
 		return nil
@@ -76,7 +76,7 @@ func (s *deps) wire(ctx context.Context) (err error) {
 	return err
 }
 
-// swept returns the credential for sweeps. Its key need not be there.
+// swept returns the credential of sweeps. Its key may be missing.
 func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 	name := a.Credential
 	if name == "" {
@@ -114,7 +114,7 @@ func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
 	}
 	if _, err := cred.APIKey.Key(); err != nil {
 		advice := cred.APIKey.Advice()
-		if cfg.File == "" { // nobody has set anything up
+		if cfg.File == "" { // nothing is set up yet
 			advice += "; ingestor once --demo needs no key"
 		}
 		return cred, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "%s", advice)}

@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/ledger/redistest"
 )
 
-// fileSize lets no file of the process grow beyond so many bytes, as a full disk would not.
+// fileSize limits the size of the process's files, like a full disk.
 func (p *process) fileSize(t *testing.T, most uint64) {
 	t.Helper()
 	const unlimited = ^uint64(0)
@@ -25,8 +25,8 @@ func (p *process) fileSize(t *testing.T, most uint64) {
 	}
 }
 
-// TestDaemonOnAFullDisk: it buys nothing that it cannot store, says so once and on /readyz, and
-// continues when there is room.
+// TestDaemonOnAFullDisk: the daemon buys nothing that it cannot store, reports that once and on
+// /readyz, and continues when there is room.
 func TestDaemonOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	h, env := holding(t, 0)
@@ -55,7 +55,7 @@ func TestDaemonOnAFullDisk(t *testing.T) {
 	if body := ready(http.StatusServiceUnavailable); !strings.Contains(body, "catalogue: ") {
 		t.Errorf("not ready because of %q", body)
 	}
-	time.Sleep(2 * time.Second) // more ticks come
+	time.Sleep(2 * time.Second) // more ticks are due
 	if n := h.Counts().Requests; n > bought {
 		t.Errorf("%d pages bought while nothing could be stored", n-bought)
 	}

@@ -19,15 +19,15 @@ import (
 	"quotabudget/internal/cli/clitest"
 )
 
-// hostileText is what a terminal would obey: it clears the screen, writes to the clipboard, links
-// to elsewhere, turns the direction of writing around, and hides.
+// hostileText contains codes that a terminal obeys: it clears the screen, writes to the clipboard,
+// links to another site, reverses the writing direction, and hides.
 const hostileText = "\x1b[2J\x1b]52;c;AAAA\x07\x1b]8;;http://evil\x1b\\x" +
 	"\u009b31m\u202egnp\u2066\u2028\u200b\ufeff\r\n\x00\x7fend"
 
 const wideTitle = "東京の夜景を四時間かけて歩いてみた【公式ミュージックビデオ】👩‍👩‍👧‍👦🇯🇵❤️ שלום سلام नमस्ते e\u0301 " +
 	"and a good deal more than fits into any cell of a table"
 
-// hostile is an environment in which everything that the upstream says is hostile or wide.
+// hostile is an environment in which every text of the upstream is hostile or wide.
 type hostile struct {
 	env []string
 	dir string
@@ -39,8 +39,8 @@ func (h hostile) command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// hostileUpstream answers for US with a chart, of which everything is hostile or wide, and refuses
-// GB in hostile words.
+// hostileUpstream serves a chart of US with hostile or wide texts, and refuses GB with a hostile
+// reason.
 func hostileUpstream(t *testing.T) hostile {
 	t.Helper()
 	video := func(id, title string, views int) map[string]any {
@@ -70,8 +70,8 @@ func hostileUpstream(t *testing.T) hostile {
 		"HOME=" + t.TempDir(), "TERM=dumb", "TZ=Africa/Algiers"}, t.TempDir()}
 }
 
-// TestHostileText: nothing that an upstream writes commands the terminal of who reads it, and every
-// format can be read.
+// TestHostileText: no text of the upstream controls the reader's terminal, and every format can be
+// parsed.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	h := hostileUpstream(t)
@@ -95,7 +95,7 @@ func TestHostileText(t *testing.T) {
 			}
 			var v any
 			if format != "table" && stdout.Len() > 0 {
-				// JSON is YAML, too
+				// JSON is also YAML
 				if err := yaml.Unmarshal([]byte(stdout.String()), &v); err != nil {
 					t.Errorf("%q -o %s: %v", args, format, err)
 				}
@@ -116,7 +116,8 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestTablesFitTheTerminal: on 80 columns and on 120 no line is longer, whatever the titles.
+// TestTablesFitTheTerminal: no line is wider than a terminal of 80 or 120 columns, whatever the
+// titles.
 func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	h := hostileUpstream(t)
@@ -138,7 +139,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 				words[i] = strings.ReplaceAll(words[i], "_", " ")
 			}
 			cmd := h.command(t, words...)
-			if strings.Contains(line, "spend") { // its denial goes to standard error
+			if strings.Contains(line, "spend") { // its denial is on standard error
 				cmd.Stderr = os.Stdout
 			}
 			seen, _ := clitest.Seen(t, columns, cmd)
@@ -160,8 +161,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// TestTimesAndColors: only a terminal shows the reader's zone and colours, unless flags turn them
-// off.
+// TestTimesAndColors: only a terminal shows the reader's zone and colours, unless flags say
+// otherwise.
 func TestTimesAndColors(t *testing.T) {
 	t.Parallel()
 	h := hostileUpstream(t)

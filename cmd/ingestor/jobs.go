@@ -20,7 +20,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// jobsJSON are the lanes of the schedule, and how their last runs ended.
+// jobsJSON is the JSON of the schedule's lanes, with the results of their last runs.
 type jobsJSON struct {
 	Jobs []jobJSON `json:"jobs"`
 }
@@ -94,8 +94,8 @@ func (a *app) jobs(ctx context.Context) error {
 	return a.Print(out, func() error { return a.drawJobs(out) })
 }
 
-// lastRuns returns the last runs that the daemons of this machine have recorded; none if there is
-// no catalogue yet.
+// lastRuns returns the last runs recorded by this machine's daemons; none if there is no catalogue
+// yet.
 func lastRuns(ctx context.Context, url string) (map[string][]catalog.LaneRun, error) {
 	c, err := catalog.OpenReading(ctx, url)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +116,7 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 	if tick := l.Next(time.Now()); !tick.At.IsZero() {
 		out.Next = words.Time(tick.At)
 	}
-	price, _ := cfg.Costs.Price(report.PageMethod) // a list without it sweeps nothing
+	price, _ := cfg.Costs.Price(report.PageMethod) // a list without the method has no sweeps
 	for _, c := range l.PriceOr(price) {
 		out.Cost[c.Bucket] = c.Units * l.Pages
 	}
@@ -145,7 +145,7 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 	return out
 }
 
-// shownRuns is how many of the last runs' costs a table shows, of those that took something.
+// shownRuns is how many of the last runs with a cost a table shows.
 const shownRuns = 5
 
 func (a *app) drawJobs(out jobsJSON) error {

@@ -17,11 +17,11 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// holdTime is how long a hold lasts after the daemon has died.
+// holdTime is how long a hold outlives a crashed daemon.
 const holdTime = 10 * time.Minute
 
-// jobLanes returns the lanes of the configured jobs, with what their ticks do. Without toRun they
-// cannot be run, and need no right to run as another user.
+// jobLanes returns the lanes of the configured jobs, with the work of their ticks. Without toRun,
+// they cannot run, and need no right to run as another user.
 func (s *deps) jobLanes(toRun bool) (lanes []daemon.Lane, err error) {
 	for _, j := range s.cfg.Jobs {
 		if j.Elsewhere != "" {
@@ -43,7 +43,7 @@ func (s *deps) jobLanes(toRun bool) (lanes []daemon.Lane, err error) {
 	return lanes, nil
 }
 
-// command returns what the ticks of a job do.
+// command returns the work of a job's ticks.
 func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 	cred, err := s.cfg.Credential(j.Credential)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *deps) jobCommand(j config.OwnJob) (job.Command, error) {
 		return c, err
 	}
 	c.Env = append(c.Env, "HOME="+who.HomeDir, "USER="+who.Username, "LOGNAME="+who.Username)
-	c.Env = append(c.Env, j.Variables()...) // over these
+	c.Env = append(c.Env, j.Variables()...) // the job's variables override the others
 	return c, nil
 }
 
@@ -117,9 +117,9 @@ func credentialOf(who *user.User) (*syscall.Credential, error) {
 	return c, nil
 }
 
-// jobProxy starts a proxy for the time of one run of a job, in front of the upstream of its
-// credential, and returns the variables that lead to it. Its requests have the labels of the run,
-// and draw on what it holds.
+// jobProxy starts a proxy for one run of a job, in front of its credential's upstream, and returns
+// the variables that point to it. Its requests have the labels of the run, and draw on the run's
+// hold.
 func (s *deps) jobProxy(cred config.Credential) func(context.Context,
 	job.Prepared) ([]string, func(), error) {
 	return func(ctx context.Context, p job.Prepared) ([]string, func(), error) {
@@ -138,7 +138,7 @@ func (s *deps) jobProxy(cred config.Credential) func(context.Context,
 	}
 }
 
-// watchCalls asks for the end of calls that proxies of this host have left, until ctx ends.
+// watchCalls reads the end of calls that proxies on this host have left open, until ctx ends.
 func (s *deps) watchCalls(ctx context.Context) {
 	var p proxy.Proxy
 	for _, cred := range s.cfg.Credentials {

@@ -1,4 +1,4 @@
-// Command ingestor fetches the charts of YouTube's regions under a budget: once for cron, or as a
+// Command ingestor fetches YouTube's regional charts within a budget: once for cron, or as a
 // daemon.
 package main
 
@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // the upstream's day must be known where no zones are installed
+	_ "time/tzdata" // the upstream's day needs a time zone even where none is installed
 
 	"github.com/spf13/cobra"
 
@@ -17,9 +17,9 @@ import (
 )
 
 func main() {
-	log.SetOutput(io.Discard) // where net/http repeats what an upstream sent unasked
-	// The first signal asks to end after the page under way; the second ends at once, as signals
-	// do.
+	log.SetOutput(io.Discard) // net/http logs unsolicited data of an upstream there
+	// The first signal ends the program after the current page; the second ends it at once, as
+	// usual.
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, restore)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv))

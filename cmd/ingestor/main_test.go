@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(programs{m}, map[string]func(){"ingestor": main})
 }
 
-// programs puts quotactl beside the ingestor, on the PATH of the tests.
+// programs builds quotactl next to ingestor, on the PATH of the tests.
 type programs struct{ *testing.M }
 
 // Run builds quotactl, then runs the tests.
@@ -81,8 +81,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// lintCmd wants metrics in a file, or in stdout, to be such as promtool finds nothing to say of:
-// lint FILE.
+// lintCmd requires that promtool finds no fault in the metrics of a file or of stdout: lint FILE.
 func lintCmd(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command("promtool", "check", "metrics")
 	cmd.Stdin = strings.NewReader(ts.ReadFile(args[0]))
@@ -91,8 +90,8 @@ func lintCmd(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// redisAhead starts a server: redis, or redis DURATION for one whose clock stands still, so much
-// ahead of this machine's.
+// redisAhead starts a server: redis, or redis DURATION for one whose stopped clock is ahead of this
+// machine's by that much.
 func redisAhead(ts *testscript.TestScript, t *testing.T, args []string) *redistest.Server {
 	if len(args) == 0 {
 		return redistest.Start(t, redistest.Options{})
@@ -104,7 +103,7 @@ func redisAhead(ts *testscript.TestScript, t *testing.T, args []string) *rediste
 	return server
 }
 
-// exitsCmd runs a program and wants a certain exit code: exits CODE PROGRAM [ARG…].
+// exitsCmd requires an exit code of a program: exits CODE PROGRAM [ARG…].
 func exitsCmd(ts *testscript.TestScript, _ bool, args []string) {
 	var code int
 	if _, err := fmt.Sscan(args[0], &code); err != nil {
@@ -123,7 +122,7 @@ func exitsCmd(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// must ends a test that cannot go on after an error.
+// must ends a test after an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -17,18 +17,18 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// metricsFile is where a single sweep leaves its metrics, for the textfile collector of
+// metricsFile is the metrics of a single sweep, in a file for the textfile collector of
 // Prometheus's node exporter.
 type metricsFile struct {
 	path    string // "" for none
 	exports bool   // the metrics are also sent to an OpenTelemetry collector
 	began   time.Time
 	sum     ingest.Summary
-	// how budget and charts stood in the end; nil when they were never open
+	// final state of budget and charts; nil if they were never open
 	rest prometheus.Gatherer
 }
 
-// check tries whether the file can be made, before anything is spent.
+// check checks that the file can be created, before anything is spent.
 func (m *metricsFile) check() error {
 	if m.path == "" {
 		return nil
@@ -58,7 +58,7 @@ func again[T any](gathered T, err error) func() (T, error) {
 	return func() (T, error) { return gathered, err }
 }
 
-// all returns the metrics of the sweep, which ended with that error.
+// all returns the metrics of the sweep, which ended with err.
 func (m *metricsFile) all(ended error) prometheus.Gatherers {
 	once := daemon.OnceMetrics{Began: m.began, ExitCode: cli.Code(ended), Summary: m.sum}
 	all := prometheus.Gatherers{once.Registry()}
@@ -68,9 +68,8 @@ func (m *metricsFile) all(ended error) prometheus.Gatherers {
 	return all
 }
 
-// write replaces the file in one step, whatever the sweep came to. It returns the error that the
-// program ends with: a file that cannot be written is one that a person must see to, even where the
-// sweep itself has ended as it should.
+// write replaces the file in one step, whatever the result of the sweep. It returns the program's
+// error: a file that cannot be written needs attention even if the sweep succeeded.
 func (m *metricsFile) write(ended error) error {
 	if m.path == "" {
 		return ended

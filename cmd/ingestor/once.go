@@ -53,7 +53,7 @@ the pages under way. docs/operations.md has the lines for a crontab.`,
 	c.Flags().StringSliceVar(&o.codes, "region", nil,
 		"`REGIONS` to sweep instead of the configured ones, such as US,GB")
 	if err := c.RegisterFlagCompletionFunc("region", a.completeRegions); err != nil {
-		panic(err) // the flag is bound above
+		panic(err) // cannot happen: the flag is bound above
 	}
 	c.Flags().StringVar(&o.metrics, "metrics-file", "",
 		"leave metrics in `FILE` for Prometheus's textfile collector")
@@ -64,12 +64,12 @@ the pages under way. docs/operations.md has the lines for a crontab.`,
 
 type onceOptions struct {
 	demo    bool
-	codes   []string // of regions
+	codes   []string // regions
 	pages   int
 	metrics string // file
 }
 
-// once sweeps, and leaves its metrics whatever that came to.
+// once sweeps and writes its metrics, whatever the outcome.
 func (a *app) once(ctx context.Context, o onceOptions) error {
 	file := &metricsFile{path: o.metrics, exports: a.Exports(), began: time.Now()}
 	file.sum.Outcome = ingest.Failed
@@ -97,7 +97,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	}
 	defer closeDemo()
 	configured := *cfg
-	configured.Jobs = slices.DeleteFunc(slices.Clone(cfg.Jobs), config.OwnJob.IsSweep) // this one
+	configured.Jobs = slices.DeleteFunc(slices.Clone(cfg.Jobs), config.OwnJob.IsSweep) // not this
 	if list != nil {
 		cfg.Ingest.Regions = list
 	}
@@ -117,7 +117,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	sweep := st.sweep()
 	sweep.Watch = show.watch
 	work := &daemon.Config{Spending: st.ledger}
-	all := *st // with all regions
+	all := *st // the state of all regions
 	all.cfg = &configured
 	if work.Lanes, err = all.lanes(sweep, false); err != nil {
 		return errors.Join(err, st.Close())
@@ -139,7 +139,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 // noticeTime bounds what once spends on notifications after its work.
 const noticeTime = 5 * time.Second
 
-// notice sends what this sweep has made worth knowing. It changes nothing about the result.
+// notice notifies people of events of this sweep. It does not change the result.
 func (a *app) notice(ctx context.Context, st *deps) {
 	src := report.Source{Config: st.cfg, Ledger: st.ledger}
 	n := notify.New(func() report.Source { return src }, os.Environ(), st.log)
@@ -167,7 +167,7 @@ func incomplete(sum ingest.Summary) error {
 			continue
 		}
 		missing++
-		kind, _ := youtube.KindOf(r.Err()) // Permanent, a failure, if not the upstream's
+		kind, _ := youtube.KindOf(r.Err()) // Permanent, a failure, if the error is not the upstream's
 		if regional := cli.KindCode(kind); code == 0 || code == regional {
 			code = regional
 		} else {

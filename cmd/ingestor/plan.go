@@ -80,8 +80,8 @@ limit's peak is above it (in per cent of its units less its headroom).
 	return c
 }
 
-// nothingEmpty refuses flags that are given without a value, as by a variable that is not set: what
-// is meant is not the default.
+// nothingEmpty refuses flags with an empty value, such as that of an unset variable, because the
+// default is not intended.
 func nothingEmpty(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if text := f.Value.String(); f.Changed && (text == "" || text == "[]") {
@@ -150,8 +150,8 @@ type planned struct {
 	report.Planned
 	zone      *time.Location // of the upstream's day
 	flags     planFlags
-	chartless bool        // there is no catalogue yet to say how many pages a chart has
-	hours     []time.Time // in which runs are lost
+	chartless bool        // no catalogue yet to count a chart's pages
+	hours     []time.Time // with lost runs
 }
 
 func (o *planned) lose(r plan.Run) {
@@ -163,9 +163,9 @@ func (o *planned) lose(r plan.Run) {
 
 func (o *planned) passes() bool { return o.Report.Fits() && len(o.Report.Over(o.Share)) == 0 }
 
-// share reads the flags that need no configuration, and returns the part of each limit that peaks
-// may reach: any without --fail-over. Charges of people may stand above what scheduled ones may
-// have, and yet every run gets its pages.
+// share parses the flags that need no configuration, and returns the share of each limit that peaks
+// may reach: unbounded without --fail-over. Manual charges may exceed the share of scheduled ones
+// without costing any run its pages.
 func (f planFlags) share(pagesGiven bool) (float64, error) {
 	if f.days < 1 || f.days > maxPlanDays {
 		return 0, cli.Usagef("--days %d: must be 1 to %d", f.days, maxPlanDays)

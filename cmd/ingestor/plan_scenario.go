@@ -17,8 +17,8 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// scenario returns the plan that the configuration and the flags describe, and whether it assumes
-// the default schedule.
+// scenario returns the plan of the configuration and the flags, and whether it assumes the default
+// schedule.
 func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (p plan.Plan,
 	assumed bool, err error) {
 	src := report.Source{Config: cfg}
@@ -71,7 +71,7 @@ func parseFrom(text string, reset quota.Window) (time.Time, error) {
 	return t, nil
 }
 
-// planLanes returns the lanes, with the given number of pages or, for 0, what the catalogue has.
+// planLanes returns the lanes with the given number of pages; 0 means the catalogue's numbers.
 func planLanes(ctx context.Context, src report.Source, cred config.Credential,
 	pages int) ([]share.Lane, error) {
 	if pages == 0 {
@@ -91,8 +91,8 @@ func planLanes(ctx context.Context, src report.Source, cred config.Credential,
 	return append(lanes, jobs...), err
 }
 
-// planned returns the credential to plan: the chosen one, else that of the sweep, else that of the
-// first job. The sweep is tried with any credential that has no jobs.
+// planned returns the credential to plan: the chosen one, otherwise the sweep's, otherwise the
+// first job's. If no credential is named, the sweep may be tried with any that has no jobs.
 func (a *app) planned(cfg *config.Config) (*config.Config, config.Credential, error) {
 	spends := func(j config.OwnJob) bool { return j.Credential == a.Credential }
 	own := *cfg
@@ -110,8 +110,7 @@ func (a *app) planned(cfg *config.Config) (*config.Config, config.Credential, er
 	return &own, cred, err
 }
 
-// absentFile reports whether the URL names a SQLite file that is not there. Opening it would make
-// it.
+// absentFile reports whether the URL names a missing SQLite file. Opening it would create the file.
 func absentFile(url string) bool {
 	path, err := sqlite.ParseURL(url)
 	if err != nil {

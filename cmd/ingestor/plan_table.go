@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// How much of a long plan is listed.
+// Numbers of rows listed of a long plan.
 const (
 	firstDays     = 10
 	firstOverlaps = 5 // collisions
@@ -99,7 +99,7 @@ func fullColor(u plan.Use) cli.Color {
 	return ""
 }
 
-// drawDays draws the first days and the sums; each bucket by itself.
+// drawDays draws the first days and the totals, separately for each bucket.
 func drawDays(o *planned, screen cli.Screen) (err error) {
 	for _, bucket := range o.Plan.Buckets() {
 		var days []plan.Day
@@ -233,7 +233,7 @@ func (o *planned) jobs() (names []string) {
 	return names
 }
 
-// drawTakings draws what a run of each job is planned to take, and the source of that figure.
+// drawTakings draws the planned cost of a run of each job, and the source of that figure.
 func drawTakings(o *planned, screen cli.Screen) error {
 	table := screen.Table("job", "a run holds", "takes", "known from")
 	jobs := 0
@@ -266,7 +266,7 @@ func drawTakings(o *planned, screen cli.Screen) error {
 	return cmp.Or(screen.Say("\nWhat a run takes\n"), screen.Draw(table, cli.Cut("job", 16)))
 }
 
-// besides names a bucket where there are several.
+// besides names the bucket if there are several.
 func besides(bucket string, several bool) string {
 	if several {
 		return " " + bucket

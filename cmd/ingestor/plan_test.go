@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// interrupted is a context that ends when it has been asked many times.
+// interrupted is a context that ends after many calls of Err.
 type interrupted struct {
 	context.Context
 	asked atomic.Int64
@@ -22,7 +22,7 @@ func (c *interrupted) Err() error {
 	return nil
 }
 
-// TestPlanInterrupted: a plan that is interrupted prints nothing of it.
+// TestPlanInterrupted: an interrupted plan prints no part of it.
 func TestPlanInterrupted(t *testing.T) {
 	file := configFile(t, `
 credentials:

@@ -21,7 +21,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// process is a running program whose standard error can be waited for.
+// process is a running program on whose standard error a test can wait.
 type process struct {
 	*exec.Cmd
 	stdout bytes.Buffer
@@ -29,7 +29,7 @@ type process struct {
 	ended  chan struct{}
 }
 
-// watched keeps what is written, and wakes who waits for a text.
+// watched is a buffer that signals each write.
 type watched struct {
 	mu   sync.Mutex
 	more chan struct{} // closed by the next write
@@ -107,7 +107,7 @@ func configFile(t *testing.T, text string) string {
 
 var served = regexp.MustCompile(`health and metrics are served" address=(\S+)`)
 
-// url is where a daemon answers; "" before it does.
+// url returns the daemon's address; "" until it responds.
 func (p *process) url() string {
 	if found := served.FindStringSubmatch(p.stderr.String()); found != nil {
 		return "http://" + found[1] + "/"
@@ -128,21 +128,21 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// held is a stand-in that keeps some requests waiting.
+// held is a stand-in that delays some requests.
 type held struct {
 	standin.YouTube
-	first, last int64         // that wait, by their numbers
-	arrived     chan struct{} // closed when the last has come
-	proceed     chan struct{} // closed to answer them
+	first, last int64         // numbers of the delayed requests
+	arrived     chan struct{} // closed when the last one arrives
+	proceed     chan struct{} // closed to release them
 	seen        atomic.Int64
 }
 
-// holding keeps one request waiting.
+// holding delays one request.
 func holding(t *testing.T, number int64) (h *held, env []string) {
 	return holdingAll(t, number, number)
 }
 
-// holdingAll keeps the requests from first to last waiting.
+// holdingAll delays the requests from first to last.
 func holdingAll(t *testing.T, first, last int64) (h *held, env []string) {
 	h = &held{first: first, last: last, arrived: make(chan struct{}), proceed: make(chan struct{})}
 	web := httptest.NewServer(h)
@@ -175,9 +175,9 @@ func TestSignalEndsBetweenPages(t *testing.T) {
 	for _, c := range []struct {
 		parallel    string
 		signal      os.Signal
-		first, last int64 // requests that are under way when the signal comes
+		first, last int64 // requests in flight at the signal
 		want        string
-		all         int64 // requests, with those of the next sweep
+		all         int64 // requests, including the next sweep's
 	}{
 		{"1", syscall.SIGINT, 6, 6, "US complete 4 200, GB partial 2 100, DE skipped 0 0", 16},
 		{"1", syscall.SIGTERM, 6, 6, "US complete 4 200, GB partial 2 100, DE skipped 0 0", 16},
@@ -220,7 +220,7 @@ func TestSignalEndsBetweenPages(t *testing.T) {
 	}
 }
 
-// sameRegions compares what regions came to, in whatever order.
+// sameRegions compares the results of regions in any order.
 func sameRegions(got, want string) bool {
 	a, b := strings.Split(got, ", "), strings.Split(want, ", ")
 	slices.Sort(a)
@@ -233,11 +233,10 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	h, env := holding(t, 3)
 	p := begin(t, env, "ingestor", "once", "--region", "US", "-o", "json", "--log-level", "debug")
 	<-h.arrived
-	p.stderr.await(t, "region=US page=2 ", p.ended) // is stored
+	p.stderr.await(t, "region=US page=2 ", p.ended) // the page is stored
 	p.signal(t, syscall.SIGINT)
 	p.stderr.await(t, goodbye, p.ended)
-	// The first signal is still being dealt with for a moment, in which a second one says nothing
-	// new.
+	// while the first signal is being handled, a second one has no effect
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for begun := time.Now(); ; {
@@ -257,7 +256,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		t.Errorf("ended by %v", p.ProcessState)
 	}
 
-	// What was charged stays charged (I3), and the next sweep resumes there.
+	// charged units stay charged (I3), and the next sweep resumes there
 	status := begin(t, env, "quotactl", "status", "-o", "json")
 	status.code()
 	if !strings.Contains(status.stdout.String(), `"used":3,`) {
@@ -307,8 +306,8 @@ func TestStandinProgram(t *testing.T) {
 	}
 }
 
-// TestClosedOutput is the program in a pipe whose reader has gone: no panic, and what was fetched
-// is kept.
+// TestClosedOutput runs the program into a closed pipe: it does not panic, and keeps the fetched
+// pages.
 func TestClosedOutput(t *testing.T) {
 	t.Parallel()
 	h, env := holding(t, 0)
@@ -348,7 +347,7 @@ func sweepOf(t *testing.T, p *process) (s swept) {
 	return s
 }
 
-// text is what the regions came to, in short.
+// text returns a summary of the regions' results.
 func (s swept) text() string {
 	var all []string
 	for _, r := range s.Regions {

@@ -11,11 +11,11 @@ import (
 	"quotabudget/internal/words"
 )
 
-// progress reports on a sweep while it runs: on a terminal with a line for each region and one for
-// the page under way, else with a log line for each event.
+// progress reports on a sweep while it runs: on a terminal, a line for each region and one for the
+// current page; otherwise, a log line for each event.
 type progress struct {
 	log   *slog.Logger
-	w     io.Writer // nil without a terminal, or if a log is wanted
+	w     io.Writer // nil without a terminal, or if logs are on
 	pages int
 }
 
@@ -59,7 +59,7 @@ func (p *progress) end() {
 	}
 }
 
-// logAbove writes log lines over the line of the page under way.
+// logAbove writes log lines above the line of the current page.
 type logAbove struct{ w io.Writer }
 
 func (l logAbove) Write(line []byte) (int, error) {

@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/daemon"
 )
 
-// reload reads the configuration in force again, for the ledger and the catalogue that are open.
+// reload rereads the configuration for the open ledger and catalogue.
 func (a *app) reload(ctx context.Context, open *deps,
 	live *config.Live) (c *daemon.Config, err error) {
 	err = live.Reload(ctx, func(cfg *config.Config) error {
@@ -23,7 +23,7 @@ func (a *app) reload(ctx context.Context, open *deps,
 	return c, err
 }
 
-// rewire wires what is open by another configuration.
+// rewire applies another configuration to the open ledger and catalogue.
 func (a *app) rewire(ctx context.Context, open *deps, cfg *config.Config) (*deps, error) {
 	was := open.cfg
 	if cfg.Ledger != was.Ledger || cfg.Catalog != was.Catalog ||

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// daemonConfig is a file for a daemon that runs one region's ticks, one of which is due at once.
+// daemonConfig configures a daemon with one region, of which a tick is due at once.
 const daemonConfig = `
 credentials:
   - name: key1
@@ -23,7 +23,7 @@ func TestHangupWhileDraining(t *testing.T) {
 	p := begin(t, env, "ingestor", "run", "--config", configFile(t, daemonConfig))
 	<-h.arrived
 	p.signal(t, syscall.SIGTERM)
-	for err := error(nil); err == nil; { // health is not served any more when it drains
+	for err := error(nil); err == nil; { // a draining daemon no longer serves health checks
 		_, err = p.get("healthz")
 	}
 	p.signal(t, syscall.SIGHUP)

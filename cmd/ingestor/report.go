@@ -26,7 +26,7 @@ func reportCommand(a *app) *cobra.Command {
 
 const mostCharts = 1000
 
-// halfCharts is how many charts that are not complete it looks past.
+// halfCharts is how many incomplete charts a report skips.
 const halfCharts = 50
 
 func freshnessCommand(a *app) *cobra.Command {
@@ -102,7 +102,7 @@ func (a *app) freshness(ctx context.Context, last int) error {
 	return a.Print(out, func() error { return a.drawFreshness(rows) })
 }
 
-// lastCharts returns the last complete charts of a region, the oldest first.
+// lastCharts returns the last complete charts of a region, oldest first.
 func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int,
 	price []quota.Cost) ([]report.ReadChart, error) {
 	list, err := c.Charts(ctx, region, 2*last+halfCharts)
@@ -125,7 +125,7 @@ func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int
 	return charts, nil
 }
 
-// fill adds what the charts of the region say.
+// fill adds the data of the region's charts.
 func (r *freshnessJSON) fill(charts []report.ReadChart) {
 	r.Charts = len(charts)
 	if r.Charts == 0 {

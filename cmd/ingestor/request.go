@@ -15,18 +15,18 @@ import (
 	"quotabudget/internal/untrusted"
 )
 
-// A job with a url is run as this program, so that there is one way in which jobs are run. The
-// request is in a variable: others can read arguments.
+// A job with a url runs as this program, so that all jobs run in the same way. The request is in a
+// variable, because other users can read arguments.
 const (
 	requestName     = "request"
 	requestVariable = "INGESTOR_REQUEST"
-	mostAnswer      = 64 << 10 // bytes of an answer that are written
+	mostAnswer      = 64 << 10 // bytes of a response that are printed
 )
 
 func encodeRequest(r config.Request) string {
 	text, err := json.Marshal(r)
 	if err != nil {
-		panic(err) // three texts
+		panic(err) // cannot happen: three strings
 	}
 	return string(text)
 }

@@ -91,8 +91,8 @@ func Unreadable(err *config.Error) Result {
 	r := Result{Findings: []Finding{}, Facts: []string{}}
 	for _, p := range err.Problems {
 		r.Findings = append(r.Findings, Finding{Error, "config", p.Where,
-			p.String(), "no program starts with it",
-			"quotactl config check shows whether it is mended"})
+			p.String(), "no program can start with it",
+			"quotactl config check shows whether it is fixed"})
 	}
 	return r
 }

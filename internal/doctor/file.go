@@ -10,12 +10,12 @@ import (
 func (e *exam) file(path string) {
 	about := path
 	if whole, err := filepath.Abs(path); err == nil && whole != path {
-		e.add(Finding{Warning, "ledger-relative", about, "its path depends on the folder that a " +
-			"program is started in: from here it is " + whole,
+		e.add(Finding{Warning, "ledger-relative", about, "its path depends on the folder in which a " +
+			"program starts: from here it is " + whole,
 			"cron and systemd start programs elsewhere, where they would find another file, or " +
-				"make one, in which nothing is spent", "ledger: sqlite://" + whole})
+				"create an empty one", "ledger: sqlite://" + whole})
 	}
-	e.rights(path, "can change what was spent, or put an empty ledger in its place")
+	e.rights(path, "can change the spending, or replace the ledger with an empty one")
 	if legacyJournal(path) {
 		e.add(Finding{Warning, "sqlite-journal", about,
 			"its journal mode is not WAL: another program changed it",

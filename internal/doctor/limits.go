@@ -19,13 +19,13 @@ func (e *exam) limits(ctx context.Context) {
 	for _, c := range e.Config.Credentials {
 		if c.Observe {
 			e.add(Finding{Warning, "observe", "credential " + c.Name, "its mode is observe",
-				"what its limits would deny is allowed",
-				"mode: enforce, when you have seen enough"})
+				"charges over its limits are allowed",
+				"set mode: enforce when you have seen enough"})
 		}
 		if len(c.Limits) == 0 {
 			e.add(Finding{Warning, "limit-missing", "credential " + c.Name, "it has no limits",
-				"whatever it spends is recorded, and nothing is denied",
-				"write those of your account: limits: [{bucket: …, units: …, window: …}]"})
+				"its spending is recorded, and nothing is denied",
+				"write your account's limits: [{bucket: …, units: …, window: …}]"})
 		}
 		t := e.Config.Table(c)
 		asked := e.google(ctx, c, t)
@@ -41,7 +41,7 @@ func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table, asked b
 	if !asked && ok && b.Daily > 0 && l.Units > b.Daily && l.Window.Longest() <= 25*time.Hour {
 		e.add(Finding{Warning, "limit-default", about, fmt.Sprintf(
 			"it allows %d units, and a new account is given %d a day", l.Units, b.Daily), tooMuch,
-			"look up what your account is given; if it is less, lower units in quota.yaml"})
+			"look up your account's quota; if it is less, lower units in quota.yaml"})
 	}
 	if l.Units > 0 && l.Headroom >= l.Units {
 		e.add(Finding{Warning, "limit-headroom", about, "its headroom is all of it",
@@ -49,7 +49,7 @@ func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table, asked b
 	}
 }
 
-const tooMuch = "what the upstream does not give is refused by it, and billed"
+const tooMuch = "the upstream refuses calls over its quota, and bills them"
 
 // google compares the limits of a credential with those Google reports for its project. It returns
 // whether Google was asked.
@@ -67,7 +67,7 @@ func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) 
 	limits, err := googleLimits(ctx, c, t)
 	if err != nil {
 		e.add(Finding{Warning, "google", about, "Google's limits cannot be read: " + err.Error(),
-			"whether its limits are those of its project is not known",
+			"its limits may differ from its project's",
 			"quotactl reconcile --credential " + c.Name + " says what to do"})
 		return false
 	}
@@ -97,7 +97,7 @@ func googleLimits(ctx context.Context, c config.Credential, t *costs.Table) (
 	}
 	client := &bill.Client{Table: t, Account: account, Project: c.Project, Cloud: a.Endpoint}
 	if client.ProjectName() == "" {
-		return nil, errors.New("the key of its service account names no project")
+		return nil, errors.New("the key of its service account has no project")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -123,7 +123,7 @@ func (e *exam) unmetered(ctx context.Context) {
 	}
 	for _, o := range report.Unposted(all) {
 		e.add(Finding{Warning, "journal", "credential " + o.Credential, o.Text(),
-			"the ledger does not have them yet",
+			"the ledger has not recorded them yet",
 			"the next call books them, once the ledger can be reached"})
 	}
 }

@@ -35,7 +35,7 @@ func (e *exam) redis(f redisstore.Facts) {
 	}
 	if f.Cluster != "" && f.Cluster != "ok" {
 		add(Error, "redis-cluster", "the cluster's state is "+f.Cluster+
-			": some slots are served by nobody", "credentials in these slots can spend nothing",
+			": no server has some of the slots", "credentials in these slots can spend nothing",
 			"redis-cli --cluster check "+f.Address)
 	}
 	e.redisAccess(f, add)
@@ -52,8 +52,8 @@ func (e *exam) redis(f redisstore.Facts) {
 // redisNode adds the faults of one server, alone or in a cluster.
 func (e *exam) redisNode(f redisstore.Facts, add adder) {
 	if f.WriteError != "" {
-		add(Error, "redis-writing", f.WriteError, "Redis refuses to write until that is over, "+
-			"or a crash forgets what it could not save",
+		add(Error, "redis-writing", f.WriteError, "until that is fixed, Redis refuses to write, "+
+			"or loses unsaved charges in a crash",
 			"look at its log and its disk; then: redis-cli bgsave")
 	}
 	e.redisMemory(f, add)
@@ -61,7 +61,7 @@ func (e *exam) redisNode(f redisstore.Facts, add adder) {
 	if f.Clock.Abs() > clockSlip {
 		add(Warning, "clock", fmt.Sprintf("its clock is %s %s this host's", f.Clock.Abs().Round(
 			time.Second), map[bool]string{true: "ahead of", false: "behind"}[f.Clock > 0]),
-			"windows of the calendar turn by its clock, and the upstream's by the true time",
+			"calendar windows end by its clock, and the upstream's by the true time",
 			"find out which is wrong (timedatectl), and set it by NTP")
 	}
 	if f.Trip > slow {
@@ -77,16 +77,16 @@ func (e *exam) redisMemory(f redisstore.Facts, add adder) {
 	switch {
 	case evicts && f.MaxMemory > 0:
 		add(Error, "redis-eviction", "it evicts keys when memory is short (maxmemory-policy "+
-			f.Policy+")", "what was spent would be forgotten, so the ledger is not opened there",
+			f.Policy+")", "charges would be lost, so the ledger is not opened there",
 			"redis-cli config set maxmemory-policy noeviction; and in redis.conf")
 	case evicts:
 		add(Warning, "redis-eviction", "it would evict keys if maxmemory were set "+
-			"(maxmemory-policy "+f.Policy+")", "what was spent would be forgotten",
+			"(maxmemory-policy "+f.Policy+")", "charges would be lost",
 			"redis-cli config set maxmemory-policy noeviction; and in redis.conf")
 	}
 	if f.Evicted > 0 {
 		add(Warning, "redis-evicted", fmt.Sprintf("it has evicted %d keys since it started",
-			f.Evicted), "if keys of the ledger were among them, units that were spent can be "+
+			f.Evicted), "if keys of the ledger were among them, spent units can be "+
 			"spent again", "compare quotactl status with what the upstream counts, and book the "+
 			"rest: quotactl adjust; then: redis-cli config resetstat")
 	}
@@ -106,10 +106,10 @@ func (e *exam) redisDurability(f redisstore.Facts, add adder) {
 	case f.Version != "" && !f.AOF:
 		add(Warning, "redis-persistence", fmt.Sprintf(
 			"it keeps no append-only file; %d changes are in no snapshot", f.Unsaved),
-			"a crash forgets what was spent since the last snapshot, and it can be spent again",
+			"a crash loses the charges since the last snapshot, and their units can be spent again",
 			"redis-cli config set appendonly yes; and in redis.conf")
 	case f.AOF && f.Fsync == "no":
-		add(Warning, "redis-fsync", "it leaves the append-only file to the system (appendfsync no)",
+		add(Warning, "redis-fsync", "it lets the system sync the append-only file (appendfsync no)",
 			"a crash of the machine forgets up to half a minute of charges",
 			"redis-cli config set appendfsync everysec; and in redis.conf")
 	}
@@ -124,7 +124,7 @@ func (e *exam) redisDurability(f redisstore.Facts, add adder) {
 func (e *exam) redisAccess(f redisstore.Facts, add adder) {
 	if len(f.Lacks) > 0 {
 		add(Error, "redis-rights", "its ACL does not let this user call "+
-			strings.Join(f.Lacks, ", "), "what needs these commands fails",
+			strings.Join(f.Lacks, ", "), "operations that need these commands fail",
 			redisstore.RightsLine(f.Cluster != ""))
 	}
 	host, _, _ := net.SplitHostPort(f.Address)
@@ -134,10 +134,10 @@ func (e *exam) redisAccess(f redisstore.Facts, add adder) {
 	switch {
 	case !f.Password:
 		add(Warning, "redis-access", "no password is needed",
-			"anyone who can connect can change what was spent", redisstore.RightsLine(f.Cluster != ""))
+			"anyone who can connect can change the spending", redisstore.RightsLine(f.Cluster != ""))
 	case !f.TLS:
 		add(Warning, "redis-access", "the password crosses the network in the clear",
-			"anyone who can read the traffic can change what was spent", "use TLS: rediss:// (docs/redis.md)")
+			"anyone who can read the traffic can change the spending", "use TLS: rediss:// (docs/redis.md)")
 	}
 }
 
@@ -157,7 +157,7 @@ func redisFact(f redisstore.Facts) string {
 		fact += "; a crash of the machine forgets up to two seconds of charges"
 	}
 	if len(f.Hidden) > 0 {
-		fact += "; not asked, for want of rights: " + strings.Join(f.Hidden, ", ")
+		fact += "; not checked, because the user lacks the rights: " + strings.Join(f.Hidden, ", ")
 	}
 	return fact
 }

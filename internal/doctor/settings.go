@@ -71,9 +71,9 @@ func (e *exam) keys() {
 		for _, other := range all[1:] {
 			e.add(Finding{Warning, "key-shared", "credential " + other.Name,
 				"it has the same API key as " + all[0].Name,
-				"the upstream has one quota for both, and each is counted as if it had its own",
-				"make one credential of them, or let their limits add up to no more than " +
-					"the account has"})
+				"the upstream has one quota for both, but each is counted separately",
+				"merge them into one credential, or let their limits add up to at most " +
+					"the account's quota"})
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (e *exam) prices() {
 		seen = append(seen, t.Upstream)
 		about := "price list of " + t.Upstream
 		if report.StalePrices(t, e.Now) {
-			e.add(Finding{Warning, "price-age", about, "its newest figure is of " + t.Date,
+			e.add(Finding{Warning, "price-age", about, "its newest price dates from " + t.Date,
 				"upstreams change their prices",
 				"compare it with the upstream's own page, and update " +
 					cmp.Or(e.Config.CostsFile, "this program")})
@@ -210,7 +210,7 @@ func (e *exam) zones() {
 		}
 	}
 	e.add(Finding{Warning, "zones", "this host", "it has no time zone database",
-		"the zones are those of this program's build; when a country changes its summer time, " +
+		"the program uses the zones of its build; when a country changes its summer time, " +
 			"windows end at the wrong hour", "install the package tzdata"})
 }
 

@@ -36,7 +36,7 @@ func (e *exam) unopened(why error) {
 		do = "see docs/troubleshooting.md, or name another ledger in quota.yaml"
 	}
 	e.add(Finding{Error, "ledger", config.HidePassword(e.Config.Ledger), why.Error(),
-		"without a ledger nothing may be spent", do})
+		"without a ledger, every charge is denied", do})
 }
 
 // aheadBy is how far an entry may be ahead of the ledger's clock.
@@ -66,7 +66,7 @@ func (e *exam) bucket(ctx context.Context, credential, bucket string, now time.T
 	about := "bucket " + bucket + " of " + credential
 	found, err := e.Ledger.Check(ctx, credential, bucket, false)
 	if err != nil {
-		e.add(Finding{Error, "entries", about, err.Error(), "what was spent is not known",
+		e.add(Finding{Error, "entries", about, err.Error(), "the spending is unknown",
 			"quotactl ledger check"})
 		return
 	}
@@ -80,8 +80,8 @@ func (e *exam) bucket(ctx context.Context, credential, bucket string, now time.T
 		last := newest[len(newest)-1].At
 		e.add(Finding{Error, "clock-entries", about, fmt.Sprintf(
 			"its newest entry is %s ahead of the ledger's clock", last.Sub(now).Round(time.Second)),
-			"the clock was set back; until it catches up, charges are stamped with that time and " +
-				"what was spent stays in the windows", "set the clock of the ledger's host by NTP"})
+			"the clock was set back; until it catches up, charges get that time, and " +
+				"spent units stay in the windows", "set the clock of the ledger's host by NTP"})
 	}
 	e.suspension(ctx, credential, bucket, now)
 }
