@@ -10,6 +10,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/plan"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
 
@@ -80,7 +81,8 @@ func (a *app) forecastTable(results []report.Forecast) error {
 		if f.Rate.High > f.Rate.Low {
 			hourly += " (" + rate(f.Rate.Low) + "-" + rate(f.Rate.High) + ")"
 		}
-		t.AppendColored(colorOf(f), []any{f.Credential, f.Bucket, f.Verdict, amount(f.Remaining),
+		t.AppendColored(colorOf(f), []any{f.Credential, quota.ShownBucket(f.Bucket),
+			f.Verdict, amount(f.Remaining),
 			amount(f.Scheduled.Units), hourly, s.On(f.DryAt.Truncate(time.Second)),
 			s.On(f.Earliest.Truncate(time.Second)), s.On(f.Latest.Truncate(time.Second)),
 			s.On(f.ResetAt)})
