@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// correction is what adjust is asked to do.
+// correction is a correction that the flags of adjust describe.
 type correction struct {
 	bucket, reason, by, at, key string
 	units                       int64
@@ -95,8 +95,8 @@ func userName() string {
 	return me.Username
 }
 
-// correcting returns the correction to ask the ledger for. It is limited to the upstream's day of
-// its time.
+// correcting returns the correction to request from the ledger. It covers only entries of the same
+// upstream day as its time.
 func (g *gate) correcting(ctx context.Context, q correction) (quota.Adjust, error) {
 	if _, err := g.chosen(ctx, q.bucket); err != nil {
 		return quota.Adjust{}, err

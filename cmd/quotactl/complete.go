@@ -16,8 +16,8 @@ const completeWithin = 2 * time.Second
 
 type completion func(context.Context) []string
 
-// complete registers what the shell offers for methods, buckets, credentials and reservations, from
-// the configuration and the ledger; nothing if these cannot be read.
+// complete registers shell completions of methods, buckets, credentials and reservations, from the
+// configuration and the ledger. If these cannot be read, it offers nothing.
 func (a *app) complete(root *cobra.Command) {
 	methods := a.configured(func(cfg *config.Config) (names []string) {
 		for _, m := range cfg.Costs.Methods() {
@@ -66,7 +66,7 @@ func flag(c *cobra.Command, name string, complete completion) {
 	}
 }
 
-// offer completes while there are fewer arguments than most, if the words are found in time.
+// offer completes up to most arguments, if the words are found in time.
 func offer(complete completion, most int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, done := context.WithTimeout(c.Context(), completeWithin)
@@ -89,7 +89,7 @@ func (a *app) configured(words func(*config.Config) []string) completion {
 }
 
 func (a *app) reservationIDs(ctx context.Context) (ids []string) {
-	// What was found before an error is offered.
+	// words found before an error are offered
 	_ = a.with(ctx, func(g *gate) error {
 		for _, b := range g.Buckets() {
 			list, err := g.Ledger.Reservations(ctx, g.Credential, b)

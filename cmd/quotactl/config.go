@@ -49,7 +49,7 @@ func (a *app) config() *cobra.Command {
 	return c
 }
 
-// warn logs what is no error, but probably not what was meant.
+// warn logs valid settings that are probably not intended.
 func (a *app) warn(cfg *config.Config) {
 	log := a.Logger()
 	for _, c := range cfg.Credentials {

@@ -17,7 +17,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// initial is the configuration that init writes, but for the place of the key.
+// initial is the configuration that init writes, without the place of the key.
 //
 //go:embed init.yaml
 var initial string
@@ -53,7 +53,7 @@ func (a *app) initialise(key string) error {
 	case quota.LooksSecret(key):
 		return cli.Usagef("--key-file takes the name of a file, not the key itself")
 	}
-	quoted, err := json.Marshal(key) // which YAML reads, too
+	quoted, err := json.Marshal(key) // also valid YAML
 	if err != nil {
 		return err
 	}
@@ -88,8 +88,7 @@ next:
 	})
 }
 
-// create writes a file that is not there yet. One that could not be written whole is taken away
-// again.
+// create writes a new file. It removes a file that it could not write completely.
 func create(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {

@@ -18,7 +18,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// object is a JSON object, as its keys and values by turns.
+// object is a JSON object: keys and values alternate.
 type object []any
 
 // MarshalJSON implements json.Marshaler.
@@ -113,7 +113,7 @@ func shownAllowed(a quota.LabelAllowance) object {
 	return o.with("most", a.Most, len(a.Most) > 0)
 }
 
-// shownKey says where a key is, and whether there is one; never what it is.
+// shownKey returns the place of a key, and whether there is one; never the key.
 func shownKey(s config.Secret) object {
 	_, err := s.Key()
 	o := object{}.with("env", s.Env, s.Env != "").with("file", s.File, s.File != "")
@@ -127,7 +127,7 @@ func shownLimit(l quota.Limit) object {
 	}.with("across", "all", l.Across).with("mode", mode, mode != "")
 }
 
-// shownPace returns nil if units may be spent at any time of the day.
+// shownPace returns nil if units may be spent at any time of day.
 func shownPace(p *config.Pace) any {
 	if p == nil {
 		return nil
@@ -158,7 +158,7 @@ func shownIngest(cfg *config.Config) object {
 	return append(o.duration("lease", d.Lease).duration("grace", d.Grace), "listen", d.Listen)
 }
 
-// shownJob leaves out what may be secret: the values of variables, and what a request carries.
+// shownJob omits possible secrets: the values of variables, and the content of a request.
 func shownJob(cfg *config.Config, j config.OwnJob) object {
 	o := object{"name", j.Name}.with("command", j.Command, len(j.Command) > 0)
 	o = o.with("url", withoutQuery(j.Request.URL), j.Request.URL != "")
@@ -189,7 +189,7 @@ func choose(condition bool, yes, no string) string {
 	return no
 }
 
-// withoutQuery leaves out where a token may be.
+// withoutQuery removes the part of a URL that may contain a token.
 func withoutQuery(url string) string {
 	if before, _, cut := strings.Cut(url, "?"); cut {
 		return before + "?…"
@@ -197,7 +197,7 @@ func withoutQuery(url string) string {
 	return url
 }
 
-// shownServe leaves out the hashes of keys.
+// shownServe omits the hashes of keys.
 func shownServe(s config.Serve) object {
 	byName := func(a, b limit.APIKey) int { return cmp.Compare(a.Name, b.Name) }
 	keys := each(slices.SortedFunc(maps.Values(s.Known.Keys), byName), func(k limit.APIKey) object {

@@ -19,14 +19,14 @@ import (
 	"quotabudget/internal/words"
 )
 
-// priceList is the prices of an upstream on a day: of all methods, or of one.
+// priceList is the prices of an upstream on a day: of all methods, or of one method.
 type priceList struct {
 	*costs.Table
 	methods []costs.Method
 	rows    []priceRow
 }
 
-// priceRow is a row of a table that the prices are computed with.
+// priceRow is a row of a price table.
 type priceRow struct {
 	Table   string             `json:"table"`
 	Row     string             `json:"row"`
@@ -130,7 +130,7 @@ func (l priceList) shown() object {
 		"buckets", buckets, "at", l.Day(), "rows", l.rows, "upstream", l.Upstream}
 }
 
-// addRow adds a row of figures, and one for each band of longer prompts.
+// addRow adds a row of figures, and one row for each band of longer prompts.
 func (l *priceList) addRow(name string, r formula.Row) {
 	source := l.Source(r.Source)
 	row := priceRow{Table: name, Row: r.Key, Figures: r.Figures, Since: words.OrNull(r.Since),
@@ -148,7 +148,7 @@ func (l *priceList) addRow(name string, r formula.Row) {
 	}
 }
 
-// costText returns what a call takes: the known units, and the buckets whose units depend on the
+// costText returns the cost of a call: the fixed units, and the buckets whose units depend on the
 // call.
 func costText(m costs.Method) string {
 	var parts []string
@@ -165,7 +165,7 @@ func costText(m costs.Method) string {
 	return strings.Join(parts, " + ")
 }
 
-// formulas returns how the units that depend on the call are computed.
+// formulas returns the formulas of units that depend on the call.
 func formulas(m costs.Method) (lines []string) {
 	for _, t := range m.Terms {
 		for _, of := range [][2]string{{"take", t.Take}, {"hold", t.Hold}, {"settle", t.Settle}} {
@@ -199,7 +199,7 @@ func (a *app) priceTable(list priceList) error {
 	if !m.Known() {
 		err = s.Say("\n%s\n", strings.Join(formulas(m), "\n"))
 	}
-	if s.Width > 0 { // whole, since the table may have cut it
+	if s.Width > 0 { // in full, since the table may have cut it
 		err = cmp.Or(err, s.Say("\nsource: %s\n", m.Source.Text))
 		if m.Note != "" {
 			err = cmp.Or(err, s.Say("note: %s\n", m.Note))
@@ -208,7 +208,7 @@ func (a *app) priceTable(list priceList) error {
 	return err
 }
 
-// rowTable shows the rows that the prices are computed with.
+// rowTable prints the rows of the price tables.
 func (a *app) rowTable(list priceList) error {
 	if len(list.rows) == 0 {
 		return nil
@@ -241,7 +241,7 @@ func dayOf(day *string) string {
 	return *day
 }
 
-// checkedList is what a price list without a mistake has.
+// checkedList is the summary of a valid price list.
 type checkedList struct {
 	File      string          `json:"file"`
 	Upstreams []checkedPrices `json:"upstreams"`
@@ -281,7 +281,7 @@ methods share, figures without a source. It exits with 78 then.`,
 func checkedTable(list *costs.List, name string) checkedPrices {
 	table, err := list.Upstream(name)
 	if err != nil {
-		return checkedPrices{Upstream: name} // it is one of the list's own names
+		return checkedPrices{Upstream: name} // cannot fail: the name is in the list
 	}
 	out := checkedPrices{Upstream: name, Methods: len(table.Methods()),
 		Buckets: len(table.Buckets())}

@@ -18,7 +18,7 @@ import (
 	"quotabudget/internal/costs/feed"
 )
 
-// fetchTimeout is how long a feed may take.
+// fetchTimeout bounds the fetch of a feed.
 const fetchTimeout = 30 * time.Second
 
 // readFeed reads a file or fetches a URL, and returns its day.
@@ -79,8 +79,8 @@ func (a *app) feedLists(ctx context.Context, f importFlags) (lists []*listFile, 
 	return lists, nil
 }
 
-// update fetches the feeds of the lists and imports those that have changed since the last --write.
-// A feed that cannot be fetched holds up no other.
+// update fetches the lists' feeds and imports those that have changed since the last --write. A
+// failed fetch does not affect the other feeds.
 func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) error {
 	cfg, err := a.Load(ctx)
 	if err != nil {

@@ -122,7 +122,7 @@ the rows stay as they are, and the command exits with 69.`,
 
 // listFile is the file of one upstream's price list, its table of model prices, and a feed.
 type listFile struct {
-	path  string // "" for a list that ships
+	path  string // "" for a built-in list
 	text  string
 	list  *costs.Table
 	table costs.PriceTable
@@ -168,7 +168,7 @@ func (a *app) listFile(ctx context.Context, f importFlags) (*listFile, error) {
 	return newListFile(path, string(text), table, f.upstream)
 }
 
-// fileOf returns the file of an upstream that an index of price lists names.
+// fileOf returns the file of an upstream in an index of price lists.
 func fileOf(index []byte, upstream string) (path string, ok bool) {
 	var front struct{ Upstreams map[string]yaml.Node }
 	if yaml.Unmarshal(index, &front) != nil {
@@ -178,7 +178,7 @@ func fileOf(index []byte, upstream string) (path string, ok bool) {
 	return n.Value, ok && n.Kind == yaml.ScalarNode
 }
 
-// shippedFile returns a list that ships, which only a copy of the lists can replace.
+// shippedFile returns a built-in list, which only a copy of the lists can replace.
 func shippedFile(upstream string, write bool) (*listFile, error) {
 	if write {
 		return nil, cli.Hint(cli.Usagef("the price lists that ship cannot be written"),
@@ -208,14 +208,15 @@ func newListFile(path, text string, list *costs.Table, provider string) (*listFi
 		list.Upstream)
 }
 
-// importFeeds compares the lists with their feeds, writes them if asked to, and prints the result.
+// importFeeds compares the lists with their feeds, writes them if a flag says so, and prints the
+// result.
 func (a *app) importFeeds(f importFlags, lists []*listFile) error {
 	out := feedChanges{[]changedRow{}, []changedRow{}, []changedRow{}, []refusedRow{}}
 	var failed error
 	for _, l := range lists {
 		failed = errors.Join(failed, a.importFeed(f, l, &out))
 	}
-	if failed != nil && len(lists) == 1 { // there is nothing else to print
+	if failed != nil && len(lists) == 1 { // nothing else to print
 		return failed
 	}
 	err := errors.Join(a.Print(out, func() error { return a.sayChanges(out, f.write) }), failed)
@@ -295,7 +296,7 @@ func (a *app) sayChanges(c feedChanges, wrote bool) error {
 		len(c.Dropped), len(c.Refused), done)
 }
 
-// words returns the figures that change: "input 2 to 3".
+// words returns the changed figures: "input 2 to 3".
 func (r changedRow) words() string {
 	switch {
 	case r.After == nil:
@@ -314,5 +315,5 @@ func (r changedRow) words() string {
 
 func figure(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// today is the day of a feed that is fetched.
+// today returns the day of a fetched feed.
 func today() string { return time.Now().UTC().Format(time.DateOnly) }

@@ -18,7 +18,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// tried is what a price list makes of one call.
+// tried is the result of pricing one call.
 type tried struct {
 	method        string
 	table         *costs.Table // of the upstream
@@ -27,7 +27,7 @@ type tried struct {
 	costs.Outcome // zero without a response
 }
 
-// tryFlags are the files of one call, and what it is where they do not say.
+// tryFlags are the files of one call, and details that the files lack.
 type tryFlags struct{ request, response, upstream, method string }
 
 func (a *app) costsTest() *cobra.Command {
@@ -127,8 +127,8 @@ func (f tryFlags) route(list *costs.List) (verb, target string, err error) {
 	return m.Verb, templates.ReplaceAllString(m.Path, "x"), nil
 }
 
-// table returns the price list of the named upstream, else of the named method's, else of the
-// host's.
+// table returns the price list of the named upstream, otherwise of the named method's, otherwise of
+// the host's.
 func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
 	if f.upstream != "" || f.method == "" {
 		name := f.upstream
@@ -149,7 +149,7 @@ func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
 	return t, err
 }
 
-// upstreamAt returns the name of the upstream that has a host, "" if there is none.
+// upstreamAt returns the name of the upstream with a host, "" if none has it.
 func upstreamAt(list *costs.List, host string) string {
 	for _, name := range list.Upstreams() {
 		if t, err := list.Upstream(name); err == nil && hasHost(t, host) {
@@ -202,8 +202,8 @@ func (out tried) shown() object {
 		"unread", list(out.Unread), "refusal", refusal}
 }
 
-// settled returns what is settled of the i-th cost; nil without a response, or before the end of
-// the call is reported.
+// settled returns the settled units of the i-th cost; nil without a response, or while the call's
+// end is unreported.
 func (out tried) settled(i int) *int64 {
 	if !out.answered || out.Pending != "" {
 		return nil
@@ -269,7 +269,7 @@ func (a *app) sayTried(out tried) error {
 	return nil
 }
 
-// lines returns what else the list makes of the response.
+// lines returns the other results of the response.
 func (out tried) lines(s cli.Screen) (lines []string) {
 	if out.Pending != "" {
 		lines = append(lines, "stays held until a GET of "+out.Pending+" reports the end")

@@ -54,8 +54,8 @@ func TestCostsUpdateOthers(t *testing.T) {
 	}
 }
 
-// TestCostsUpdate fetches the feed that a list names: once while it stays the same, and nothing
-// that it redirects to. Whatever the server returns, the rows stay unless they are good.
+// TestCostsUpdate fetches a list's feed, once while it stays the same, and follows no redirect. The
+// rows change only if the response is valid.
 func TestCostsUpdate(t *testing.T) {
 	var feed atomic.Value
 	var full atomic.Int64

@@ -16,8 +16,8 @@ import (
 	"quotabudget/internal/words"
 )
 
-// answer prints a decision: printed for a program, by say for a person. It returns a denial as its
-// exit code. A charge that is never allowed is an error, which is printed for programs, too.
+// answer prints a decision: printed for a program, in words for a person. It returns a denial as
+// its exit code. A charge that can never fit is an error, which is also printed for programs.
 func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen) error) error {
 	if err == nil || d.Never && a.Output != "table" {
 		if err := a.Print(printed, func() error { return say(a.Screen()) }); err != nil {
@@ -34,13 +34,13 @@ func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Scre
 	return err
 }
 
-// phrasing says how a decision is put into words.
+// phrasing holds the parts of a decision's sentence.
 type phrasing struct {
 	dryRun   bool
-	quiet    bool   // print no text when it is allowed
-	headroom bool   // there is some, and it may be used
-	hint     string // what to type after a denial; "" for nothing
-	note     string // why it is denied although the upstream's day has room; or ""
+	quiet    bool   // print no text if the charge is allowed
+	headroom bool   // the caller may use a headroom that exists
+	hint     string // command to type after a denial; "" for none
+	note     string // why the charge is denied although the upstream's day has room; or ""
 
 	unit func(bucket string) costs.Unit // nil for units
 }
@@ -80,7 +80,7 @@ func hintFor(bucket string, units int64, manual, suspended bool, flags ...string
 	return command + " says who has taken the units"
 }
 
-// sentence returns what was done, or why it was denied.
+// sentence returns the result, or the reason of a denial.
 func sentence(s cli.Screen, verb string, d quota.Decision, of phrasing) string {
 	if d.Allowed {
 		return allowed(s, verb, d, of)
@@ -134,8 +134,8 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of phrasing) string {
 	return text
 }
 
-// left returns what remains for another charge of this kind: for a person's, the headroom is
-// included.
+// left returns the units that remain for another charge of this kind: with the headroom for a
+// manual one.
 func left(d quota.Decision, of phrasing) string {
 	text := "left: " + of.inWords(d.Remaining)
 	if of.headroom {
@@ -165,7 +165,7 @@ func (of phrasing) inWords(units map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// amount is inWords of one bucket.
+// amount returns the units of one bucket in words.
 func (of phrasing) amount(bucket string, units int64) string {
 	return of.inWords(map[string]int64{bucket: units})
 }
@@ -176,8 +176,8 @@ func (a *app) decided(verb string, d quota.Decision, err error, of phrasing) err
 	})
 }
 
-// printDecision prints a decision in words: a charge that was made to standard output, with more
-// text about it, a denial to standard error.
+// printDecision prints a decision in words: a charge on standard output, with more text about it, a
+// denial on standard error.
 func (a *app) printDecision(verb string, d quota.Decision, of phrasing, more string) error {
 	if d.Allowed && of.quiet {
 		return nil

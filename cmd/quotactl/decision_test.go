@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// A denial on a terminal names the command that helps: for a suspended bucket that is not the one
-// that says who has taken the units.
+// A denial on a terminal names the command that helps. For a suspended bucket that is not the
+// command that shows the spenders.
 func TestDenialSaysWhatToType(t *testing.T) {
 	day := quota.Limit{Bucket: "default", Units: 10, Window: quota.Window{Length: 1}}
 	g := &gate{Budget: &quota.Budget{Limits: []quota.Limit{day}},

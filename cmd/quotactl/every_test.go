@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// everyCommand are the commands that ask the ledger, each with arguments that do something.
+// everyCommand lists the commands that use the ledger, with arguments.
 var everyCommand = []string{
 	"adjust --bucket default --units 1 --reason test",
 	"commit default.06fmjq2kx4a9bc",
@@ -33,8 +33,8 @@ var everyCommand = []string{
 	"top",
 }
 
-// TestEveryCommand_LedgerAway: each command says that the ledger is away and what to do, and ends
-// with 69. For doctor it is a finding.
+// TestEveryCommand_LedgerAway: each command reports that the ledger is unreachable and what to do,
+// and exits with 69. For doctor it is a finding.
 func TestEveryCommand_LedgerAway(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "redis://127.0.0.1:1/0", "")
@@ -50,8 +50,8 @@ func TestEveryCommand_LedgerAway(t *testing.T) {
 	}
 }
 
-// TestEveryCommand_Signals: while the ledger says nothing, a signal ends a command, which fails;
-// where the first one does not, the second does.
+// TestEveryCommand_Signals: while the ledger does not respond, a first or second signal ends a
+// command, which fails.
 func TestEveryCommand_Signals(t *testing.T) {
 	t.Parallel()
 	mute, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -62,7 +62,7 @@ func TestEveryCommand_Signals(t *testing.T) {
 		c := s.command(strings.Fields(command)...)
 		must(t, c.Start())
 		must(t, mute.SetDeadline(time.Now().Add(30*time.Second)))
-		conn, err := mute.Accept() // and nothing is ever said to it
+		conn, err := mute.Accept() // and never write to it
 		must(t, err)
 		ended := make(chan error, 1)
 		go func() { ended <- c.Wait() }()

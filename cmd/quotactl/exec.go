@@ -19,7 +19,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// exitOwn is the exit code of a failure of exec itself, as coreutils has it.
+// exitOwn is the exit code of a failure of exec itself, as in coreutils.
 const exitOwn = 125
 
 func (a *app) exec() *cobra.Command {
@@ -85,11 +85,11 @@ cannot be run; 127 it was not found; otherwise the command's.`,
 		return own(c.Parent().FlagErrorFunc()(c, err))
 	})
 	f.bind(c.Flags())
-	c.Flags().SetInterspersed(false) // what follows the command is the command's
+	c.Flags().SetInterspersed(false) // flags after the command belong to the command
 	return c
 }
 
-// execute runs the command and returns what became of it, or an error with its exit code.
+// execute runs the command and returns its result, or an error with its exit code.
 func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 	out job.Outcome, err error,
 ) {
@@ -124,8 +124,8 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 }
 
 // reported reports whether an earlier process has printed that the job is exhausted, in the window
-// that denies it. The mark of that is a claim in the ledger, which lasts until the cost fits, or
-// for as long as a sliding window.
+// that denies it. A claim in the ledger marks that, until the cost fits or for the length of a
+// sliding window.
 func reported(ctx context.Context, j *job.Job, e *job.DeniedError) bool {
 	d := e.Decision
 	if j.Claims == nil || e.Why != "" || d.RetryAt.IsZero() {
@@ -144,7 +144,7 @@ func reported(ctx context.Context, j *job.Job, e *job.DeniedError) bool {
 	return err == nil && state != quota.ClaimWon
 }
 
-// own gives an error the exit code that it has here.
+// own sets the exit code of an error of exec itself.
 func own(err error) error {
 	if err == nil {
 		return nil
@@ -162,8 +162,8 @@ func own(err error) error {
 	return &cli.Coded{Code: code, Err: err}
 }
 
-// notStarted returns an error that says in one line why the command was not started, and when to
-// come back.
+// notStarted returns an error that explains in one line why the command was not started, and when
+// to retry.
 func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.DeniedError) error {
 	text, d, of := "", e.Decision, g.phrasing(ctx, false, e.Decision)
 	switch {
@@ -191,7 +191,7 @@ func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.Denie
 	return &cli.Coded{Code: cli.ExitExhausted, Err: cli.Hint(errors.New("not started: "+text), "")}
 }
 
-// newJob returns the job that the flags describe.
+// newJob returns the job of the flags.
 func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (*job.Job, error) {
 	name := cmp.Or(f.call.Labels[quota.LabelJob], job.NameOf(args))
 	call, err := g.held(ctx, f, name)
@@ -217,7 +217,7 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 	return j, nil
 }
 
-// held returns what to hold before the command starts.
+// held returns the cost to hold before the command starts.
 func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, error) {
 	call := f.call
 	if f.learned {
@@ -255,8 +255,8 @@ func bucketsOf(limits []quota.Limit) (buckets []string) {
 	return buckets
 }
 
-// environment returns the variables of this process without API keys and without those that another
-// exec has set, and with the configuration, for a command that draws on the reservation.
+// environment returns this process's variables for a command that draws on the reservation: with
+// the configuration, without API keys and without the variables of an outer exec.
 func (a *app) environment(g *gate) []string {
 	env := slices.DeleteFunc(g.cfg.WithoutKeys(os.Environ()), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")

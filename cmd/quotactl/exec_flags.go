@@ -72,8 +72,8 @@ func (f *execFlags) check(given func(string) bool) error {
 	return nil
 }
 
-// ownProxy starts a proxy for the time of one command, and returns the variables that lead to it.
-// Its requests have the labels of the run, and draw on the reservation.
+// ownProxy starts a proxy for one command, and returns the variables that point to it. Its requests
+// have the labels of the run, and draw on the reservation.
 func (a *app) ownProxy(g *gate) func(context.Context, job.Prepared) ([]string, func(), error) {
 	return func(ctx context.Context, p job.Prepared) ([]string, func(), error) {
 		handler, err := a.proxyOf(g, p)
@@ -83,7 +83,7 @@ func (a *app) ownProxy(g *gate) func(context.Context, job.Prepared) ([]string, f
 		address, stop, err := handler.ServeLocally(ctx)
 		env := append(handler.Environment(address), job.EnvProxy+"="+address)
 		for _, cred := range g.cfg.Credentials {
-			if cred.APIKey.Env != "" { // libraries need a key to start; the proxy adds the real one
+			if cred.APIKey.Env != "" { // libraries require a key at start; the proxy adds the real one
 				env = append(env, cred.APIKey.Env+"=any")
 			}
 		}
@@ -115,8 +115,8 @@ func (a *app) proxyOf(g *gate, p job.Prepared) (*proxy.Proxy, error) {
 	return handler, nil
 }
 
-// quiet logs no line for each request, and none for upstreams without a key: standard error is the
-// command's.
+// quiet drops the log lines of requests and of upstreams without a key: standard error belongs to
+// the command.
 func (a *app) quiet() *app {
 	quiet := *a
 	if quiet.LogLevel == "info" {

@@ -14,8 +14,7 @@ import (
 	"quotabudget/internal/ledger/redistest"
 )
 
-// TestExecSignals: a signal that the wrapper gets is passed on, and one that ends the command ends
-// the wrapper, too.
+// TestExecSignals: the wrapper passes on its signals, and ends by a signal that ended the command.
 func TestExecSignals(t *testing.T) {
 	t.Parallel()
 	// Under nohup and in the background these are ignored, and children would inherit that.
@@ -44,7 +43,7 @@ func TestExecSignals(t *testing.T) {
 	// killed, too
 	s.want(-1, "", "exec", "--units", "1", "--", "timeout", "-s", "KILL", "0.1", "sleep", "300")
 	s.want(131, "", "exec", "--units", "1", "--", "sh", "-c", "kill -QUIT $$")
-	s.want(0, `"used":12,`, "status", "-o", "json") // whatever ended it
+	s.want(0, `"used":12,`, "status", "-o", "json") // whatever ended the command
 	s.want(0, `"held":0,`, "status", "-o", "json")
 }
 
@@ -58,8 +57,8 @@ func (s *shell) started(line string) *exec.Cmd {
 	return c
 }
 
-// TestExecWaiting: those who wait for units get them in the order in which they came, and one that
-// is interrupted leaves the line.
+// TestExecWaiting: callers waiting for units get them in order of arrival; an interrupted caller
+// leaves the queue.
 func TestExecWaiting(t *testing.T) {
 	onBoth(t, tenUnits, func(s *shell) {
 		first := s.command("exec", "--units", "8", "--settle", "exit", "--", "sh", "-c",
@@ -79,7 +78,7 @@ func TestExecWaiting(t *testing.T) {
 		}
 		s.want(75, "waiting before it: 4", "exec", "--units", "1", "--wait", "100ms", "--", "true")
 		s.want(0, "", "exec", "--units", "1", "--settle", "report", "--", "sh", "-c",
-			"echo units=0 >&3") // it does not wait
+			"echo units=0 >&3") // the command does not wait
 		must(s, line[1].Process.Signal(syscall.SIGTERM))
 		must(s, line[1].Process.Signal(syscall.SIGCONT))
 		line[1].Wait()
@@ -110,8 +109,8 @@ func (s *shell) until(want string, args ...string) {
 	s.Fatalf("%q does not print %q: %s", args, want, out)
 }
 
-// TestExecLedgerGone: a command runs on while the ledger is gone. It is settled when the ledger is
-// back in time, and one line says so if it is not.
+// TestExecLedgerGone: a command keeps running during a ledger outage. It is settled if the ledger
+// returns in time; otherwise one line reports that it is not.
 func TestExecLedgerGone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{Args: []string{"--appendonly", "yes"}})
@@ -141,7 +140,7 @@ func TestExecLedgerGone(t *testing.T) {
 		text != "" {
 		t.Errorf("%v %s", patient.ProcessState, text)
 	}
-	s.until(`"used":8,`, "status", "-o", "json") // 3, and 5 that were held until they lapsed
+	s.until(`"used":8,`, "status", "-o", "json") // 3, and 5 held until they lapsed
 	server.Kill()
 	s.want(125, "ledger cannot be reached", "exec", "--units", "1", "--", "touch", "started")
 	if _, err := os.Stat(filepath.Join(s.dir, "started")); err == nil {

@@ -16,13 +16,13 @@ import (
 	"quotabudget/internal/cli/clitest"
 )
 
-// terminal is a shell on a terminal, as somebody types into it.
+// terminal is a shell on a terminal.
 type terminal struct {
 	*shell
 	keys *os.File
 	mu   sync.Mutex
 	seen bytes.Buffer
-	from int // of what was seen, what awaits has not matched yet
+	from int // start of the output that awaits has not matched yet
 }
 
 func newTerminal(t *testing.T) *terminal {
@@ -75,7 +75,7 @@ func (term *terminal) types(keys, want string) {
 	term.Fatalf("no %q on the terminal after %q:\n%s", want, keys, term.seen.String())
 }
 
-// TestExecTerminal: keys of the terminal, job control, pipes and input are as without exec.
+// TestExecTerminal: terminal keys, job control, pipes and input work as without exec.
 func TestExecTerminal(t *testing.T) {
 	t.Parallel()
 	term := newTerminal(t)
@@ -96,7 +96,7 @@ func TestExecTerminal(t *testing.T) {
 	term.types("\x1a", "Stopped")
 	term.types("fg\n", "quotactl")
 	term.types("a line\n", "got a line")
-	// a pipe whose reader has gone
+	// a pipe with a closed reader
 	term.types("\n"+exec+"yes li''ne | head -2; echo en''d\n", "line\r\nline\r\nend")
 	term.types(exec+"tty\n", "/dev/pts/")
 	term.types("", "prompt ")

@@ -19,8 +19,8 @@ import (
 	"quotabudget/internal/ledger/redistest"
 )
 
-// request is a program for tests that knows nothing of quotas: it gets $1 so many times as $2 says,
-// and ends with 1 at the first answer other than 200.
+// request is a test program that knows nothing of quotas: it requests $1 the number of times in $2,
+// and exits with 1 at the first response other than 200.
 func request() {
 	times, err := strconv.Atoi(os.Args[2])
 	for range times {
@@ -76,7 +76,7 @@ func (s *shell) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// run runs quotactl, and returns its exit code and all that it printed.
+// run runs quotactl, and returns its exit code and all its output.
 func (s *shell) run(args ...string) (int, string) {
 	s.Helper()
 	out, err := s.command(args...).CombinedOutput()
@@ -97,7 +97,7 @@ func (s *shell) want(code int, words string, args ...string) {
 	}
 }
 
-// exists waits until a file is there, and returns what it holds.
+// exists waits until a file exists, and returns its content.
 func (s *shell) exists(name string) string {
 	s.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
@@ -114,8 +114,8 @@ func (s *shell) exists(name string) string {
 const tenUnits = `credentials: [{name: key1, limits: [{bucket: default, units: 10, window: 24h},
   {bucket: search_list, units: 5, window: 24h}]}]`
 
-// TestExecProxy: what the requests of a command took is charged, drawn from what was held, whatever
-// else is held meanwhile. The stand-in has billed the same.
+// TestExecProxy: the requests of a command are charged from its hold, whatever else is held
+// meanwhile. The stand-in bills the same.
 func TestExecProxy(t *testing.T) {
 	youtube := process(t, nil, "standin", "youtube", "--listen", "127.0.0.1:0", "--key", "ykey")
 	onBoth(t, `
@@ -132,13 +132,13 @@ upstreams: {youtube: {endpoint: "`+youtube+`"}}`, func(s *shell) {
 			"request $QUOTA_PROXY'"+path+"' 9")
 		s.want(0, `"used":10,`, "status", "-o", "json")
 		s.want(0, "", "exec", "--settle", "proxy", "--", "true") // nothing held
-		// another user of the machine knows the port alone
+		// another user of the machine knows only the port
 		s.want(1, "403", "exec", "--settle", "proxy", "--", "sh", "-c",
 			"request ${QUOTA_PROXY%/*}'"+path+"' 1")
 	})
 }
 
-// TestExecProxyOfLibraries: a program that knows only its API's library finds the proxy.
+// TestExecProxyOfLibraries: a program that only uses its API's library reaches the proxy.
 func TestExecProxyOfLibraries(t *testing.T) {
 	t.Parallel()
 	github := process(t, nil, "standin", "github", "--listen", "127.0.0.1:0", "--key", "gkey")
@@ -152,8 +152,8 @@ upstreams: {github: {endpoint: "`+github+`"}}`)
 		"-o", "json")
 }
 
-// TestExecKilled: a wrapper that is killed leaves its command running, and its hold, which lapses
-// into a charge. A later run with its id takes the hold over before that.
+// TestExecKilled: a killed wrapper leaves its command running. Its hold lapses into a charge unless
+// a later run with the same id takes it over.
 func TestExecKilled(t *testing.T) {
 	onBoth(t, tenUnits, func(s *shell) {
 		const wait = "echo $$ > pid.new; mv pid.new pid; while ! test -e go; do sleep 0.02; done"
@@ -163,7 +163,7 @@ func TestExecKilled(t *testing.T) {
 		child := s.exists("pid")
 		must(s, c.Process.Kill())
 		c.Wait()
-		must(s, syscall.Kill(number(child), 0)) // it is alive
+		must(s, syscall.Kill(number(child), 0)) // still running
 		s.want(75, "a run with --id tick is under way", "exec", "--units", "6", "--id", "tick",
 			"--", "true")
 		s.want(75, "would not fit", "exec", "--units", "5", "--", "true")
@@ -187,9 +187,8 @@ func number(text string) int {
 	return n
 }
 
-// TestExecMany: of twenty wrappers at once on a budget of ten, five run, and of the others one
-// prints when to come back; of those that wait for one another's lock, each runs, and none beside
-// another.
+// TestExecMany: of twenty concurrent wrappers on a budget of ten, five run, and one of the others
+// prints when to retry. Wrappers that wait for a common lock all run, never two at a time.
 func TestExecMany(t *testing.T) {
 	onBoth(t, tenUnits, func(s *shell) {
 		codes, printed := map[int]int{}, 0

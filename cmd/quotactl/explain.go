@@ -16,7 +16,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// explanation is the answer that a charge would get, and who has taken the units it lacks.
+// explanation is the decision on a charge, with the spenders of the units it lacks.
 type explanation struct {
 	report.Decision
 	By []spender `json:"by"`
@@ -54,7 +54,7 @@ It exits like spend: with 0 if the charge fits, 75 if it does not fit now, 64 if
 	return c
 }
 
-// explainCall prints what would become of a call.
+// explainCall prints the decision on a call.
 func (a *app) explainCall(ctx context.Context, g *gate, call quota.Call) error {
 	d, who, err := g.outcome(ctx, call)
 	if err != nil && !d.Never {
@@ -62,13 +62,13 @@ func (a *app) explainCall(ctx context.Context, g *gate, call quota.Call) error {
 	}
 	of := g.phrasing(ctx, call.Manual, d)
 	if d.Limit != quota.Suspended {
-		of.hint = "" // it would name this command
+		of.hint = "" // the hint would name this command
 	}
 	return a.explained(d, err, who, of)
 }
 
-// outcome returns what would become of a call, and who has taken what it lacks. The decision is
-// valid with an error, too, if the call never fits.
+// outcome returns the decision on a call, and the spenders of the units it lacks. If the call never
+// fits, the decision is valid despite the error.
 func (g *gate) outcome(ctx context.Context, call quota.Call) (d quota.Decision, who taken,
 	err error) {
 	if err := g.charged(call.Bucket); err != nil {
@@ -85,10 +85,10 @@ func (g *gate) outcome(ctx context.Context, call quota.Call) (d quota.Decision, 
 	return d, who, err
 }
 
-// taken is who has taken the units of a limit.
+// taken is the spending under a limit.
 type taken struct {
 	of    string      // the window, in words
-	limit quota.Limit // its units are 0 for none
+	limit quota.Limit // Units is 0 for none
 	unit  costs.Unit
 	by    []spender
 }
@@ -143,7 +143,7 @@ func (a *app) explained(d quota.Decision, err error, who taken, of phrasing) err
 	})
 }
 
-// noun follows a figure: money has a sign.
+// noun returns the unit after a figure; money has a sign instead.
 func (t taken) noun() string {
 	if t.unit.IsMoney() {
 		return ""
@@ -184,19 +184,19 @@ func (t taken) draw(s cli.Screen) error {
 	return s.Draw(table, cli.Cut("labels", 20))
 }
 
-// spender is a job that took units, or the entries with the same labels if they name no job.
+// spender is a job that spent units, or entries with the same labels but no job.
 type spender struct {
 	Labels quota.Labels `json:"labels"` // shared by all of its entries
 	Units  int64        `json:"units"`
 }
 
-// The labels of what a reservation holds.
+// Labels of the units that a reservation holds.
 const (
 	labelReservation = "reservation"
 	labelNote        = "note"
 )
 
-// sumUp adds up what was spent by job, and adds what reservations hold; the largest sum first.
+// sumUp sums the units spent by job, and the units reservations hold; the largest sum first.
 func sumUp(spent []quota.Sum, held []quota.Reservation) []spender {
 	sums := make(map[string]*spender)
 	add := func(labels quota.Labels, units int64) {

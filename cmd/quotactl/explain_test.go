@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/ledger/redistest"
 )
 
-// TestExplainCountsTheWindow: who spent before the window of what denies is not named, to the
+// TestExplainCountsTheWindow: spending before the window of the denying limit is not listed, to the
 // microsecond.
 func TestExplainCountsTheWindow(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
@@ -60,8 +60,8 @@ func TestExplainCountsTheWindow(t *testing.T) {
 	}
 }
 
-// TestExplainNamesTheRunaway: three jobs share a day that goes by evenly. One of them takes far
-// more than it declared, and is held back by the pace. explain lists it first, with its units.
+// TestExplainNamesTheRunaway: three jobs share an evenly paced day. One of them uses far more than
+// it declared, and the pace denies it. explain lists it first, with its units.
 func TestExplainNamesTheRunaway(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	server.SetNow(t, time.Date(2026, 6, 1, 6, 0, 0, 0, time.UTC))

@@ -22,7 +22,7 @@ func usagef(c *cobra.Command, format string, args ...any) error {
 	return cli.Hint(cli.Usagef(format, args...), "usage: %s", c.UseLine())
 }
 
-// bindCall adds the flags that name what to charge.
+// bindCall adds the flags that describe a charge.
 func bindCall(flags *pflag.FlagSet, call *quota.Call) {
 	flags.StringVar(&call.Method, "method", "", "`METHOD` to call, which sets the cost")
 	flags.Int64Var(&call.Count, "count", 1, "`N` calls of the method")
@@ -32,8 +32,8 @@ func bindCall(flags *pflag.FlagSet, call *quota.Call) {
 	bindLabels(flags, &call.Labels)
 }
 
-// checkCall returns what is wrong with the flags of bindCall and --id, key. given reports whether a
-// flag was given.
+// checkCall validates the flags of bindCall and the key of --id. given reports whether a flag was
+// given.
 func checkCall(call quota.Call, key string, given func(string) bool) error {
 	switch {
 	case given("method") && (given("bucket") || given("units")):
@@ -95,7 +95,7 @@ func bindQuiet(flags *pflag.FlagSet, quiet *bool) {
 	flags.BoolVarP(quiet, "quiet", "q", false, "print nothing if the units are charged or held")
 }
 
-// spanFlag is a duration that may have days.
+// spanFlag is a duration in which days are allowed.
 type spanFlag struct{ value *time.Duration }
 
 func spanVar(flags *pflag.FlagSet, value *time.Duration, name string, initial time.Duration,

@@ -117,15 +117,15 @@ func colorOf(f report.Forecast) cli.Color {
 	return ""
 }
 
-// fine reports whether status has nothing to say of the bucket.
+// fine reports whether status has no sentence about the bucket.
 func fine(f report.Forecast) bool {
 	return (f.Verdict == plan.Lasts || f.Verdict == plan.Unused) && !f.Short()
 }
 
-// sayOutlook prints the forecast for status: a sentence for each bucket that is short, and one for
-// all others. The table of status shows suspensions already.
+// sayOutlook prints the forecast for status: a sentence for each short bucket, and one for all
+// others. The table of status already shows suspensions.
 func sayOutlook(s cli.Screen, results []report.Forecast, err error) error {
-	if err != nil { // the table is printed all the same
+	if err != nil { // the table is printed nevertheless
 		return s.Say("no forecast: %v\n", err)
 	}
 	var order []string
@@ -150,7 +150,7 @@ func sayOutlook(s cli.Screen, results []report.Forecast, err error) error {
 			text = "every other bucket lasts to the reset"
 		case lasts[c]:
 			text = "every bucket lasts to the reset"
-		case short[c]: // what is left is unused
+		case short[c]: // only unused units are left
 			continue
 		default:
 			text = "no forecast yet: nothing is spent or scheduled"

@@ -106,7 +106,7 @@ func (a *app) draw() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ofJob, err := quota.ParseLabels(a.Getenv(job.EnvLabels)) // whose command draws
+			ofJob, err := quota.ParseLabels(a.Getenv(job.EnvLabels)) // labels of the run whose command draws
 			if err != nil {
 				return cli.Usagef("%s: %w", job.EnvLabels, err)
 			}
@@ -259,8 +259,8 @@ func (a *app) reservations() *cobra.Command {
 	return c
 }
 
-// shownReservation returns the JSON of a reservation. Its most is what an estimate can turn out to
-// be.
+// shownReservation returns the JSON of a reservation. Its most is the most that an estimate can
+// become.
 func shownReservation(r quota.Reservation) object {
 	return object{"reservation", r.ID, "bucket", r.Bucket, "units", r.Units, "drawn", r.Drawn,
 		"left", r.Left, "created_at", words.Time(r.CreatedAt), "expires_at", words.Time(r.ExpiresAt),

@@ -13,8 +13,7 @@ import (
 	"quotabudget/internal/cli/clitest"
 )
 
-// TestHostileLedger: whatever another program has written into the ledger, it commands no terminal,
-// and every format can be read.
+// TestHostileLedger: no text in the ledger controls the terminal, and every format can be parsed.
 func TestHostileLedger(t *testing.T) {
 	const loud = "\x1b[2J\x1b]52;c;AAAA\x07\u009b31m\u202egnp\u2066\u2028\u200b\r\nend"
 	ledger := filepath.Join(t.TempDir(), "ledger.db")
@@ -67,7 +66,7 @@ func TestHostileLedger(t *testing.T) {
 			if format == "table" {
 				continue
 			}
-			if err := yaml.Unmarshal([]byte(out), new(any)); err != nil { // JSON is YAML, too
+			if err := yaml.Unmarshal([]byte(out), new(any)); err != nil { // JSON is also YAML
 				t.Errorf("%q -o %s: %v\n%s", line, format, err, out)
 			}
 		}

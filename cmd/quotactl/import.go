@@ -96,7 +96,7 @@ func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in i
 	}
 	lines, problems := schedule.ParseCrontab(string(text), system)
 	im := importer{app: a, flags: f, jobs: []importedJob{}}
-	for _, p := range problems { // others than ours may have any schedule
+	for _, p := range problems { // foreign lines may have any schedule
 		if calls, err := im.callsOf(p.CronLine); len(calls) > 0 || err != nil {
 			im.problems = append(im.problems, p)
 		}
@@ -111,7 +111,7 @@ func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in i
 	return im.finish()
 }
 
-// readAll reads a file, or with - what comes in.
+// readAll reads a file, or standard input for -.
 func readAll(file string, in io.Reader) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(in)
@@ -119,7 +119,7 @@ func readAll(file string, in io.Reader) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// finish prints the jobs, and names the lines that could not be read.
+// finish prints the jobs, and reports the lines that could not be read.
 func (im *importer) finish() error {
 	for _, p := range im.problems {
 		fmt.Fprintf(im.Stderr, "quotactl: %s, line %d: skipped: %s\n", words.Plain(im.flags.source),

@@ -18,7 +18,7 @@ import (
 type invocation struct {
 	program string            // quotactl or ingestor
 	words   []string          // after the program
-	env     map[string]string // of cron, and set on the line
+	env     map[string]string // variables of cron, and of the line
 }
 
 // callsOf returns the calls of "quotactl exec" and "ingestor once" in a line.
@@ -68,7 +68,7 @@ func (s *shellReader) read(command, shell string) error {
 			s.assign(s.env, n.Args)
 		case *syntax.CallExpr:
 			env := s.env
-			if len(n.Args) > 0 { // else the variables are set for what follows
+			if len(n.Args) > 0 { // otherwise the variables apply to later commands
 				env = maps.Clone(s.env)
 			}
 			s.assign(env, n.Assigns)
@@ -89,7 +89,7 @@ func (s *shellReader) assign(env map[string]string, list []*syntax.Assign) {
 	}
 }
 
-// call records a call of quotactl or ingestor. It looks behind wrappers such as nice, and into the
+// call records a call of quotactl or ingestor. It looks through wrappers such as nice, and into the
 // code of "sh -c" and "su -c".
 func (s *shellReader) call(args []*syntax.Word, env map[string]string) error {
 	words := make([]string, len(args))
@@ -121,7 +121,7 @@ func (s *shellReader) call(args []*syntax.Word, env map[string]string) error {
 	return nil
 }
 
-// codeOf returns the argument of -c, also of -lc, "" where there is none.
+// codeOf returns the argument of -c or of -lc, "" if there is none.
 func codeOf(words []string) string {
 	for i, w := range words[:max(0, len(words)-1)] {
 		short := strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--")

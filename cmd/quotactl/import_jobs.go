@@ -23,7 +23,7 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// importedJob is a job of a crontab, as quota.yaml has it.
+// importedJob is a job of a crontab in the form of quota.yaml.
 type importedJob struct {
 	Name       string      `json:"name"`
 	Elsewhere  string      `json:"elsewhere"`
@@ -36,8 +36,8 @@ type importedJob struct {
 	Settle     string      `json:"settle"`
 	Credential string      `json:"credential"`
 	Line       int         `json:"line"`
-	Runs       int64       `json:"runs"` // in the log
-	Took       []shownCost `json:"took"` // by them together
+	Runs       int64       `json:"runs"` // runs in the log
+	Took       []shownCost `json:"took"` // their total cost
 }
 
 // shownCost is a cost in JSON.
@@ -82,8 +82,7 @@ func (im *importer) read(ctx context.Context, lines []schedule.CronLine) error {
 	return nil
 }
 
-// check returns what is wrong with a job by the rules of quota.yaml: it is read in place of the
-// jobs that are there.
+// check validates a job by the rules of quota.yaml: it replaces the configured jobs with it.
 func (im *importer) check(ctx context.Context, j importedJob) error {
 	var file map[string]any
 	search := im.Search()
@@ -114,7 +113,7 @@ func (im *importer) check(ctx context.Context, j importedJob) error {
 	return err
 }
 
-// unused returns the name, or the first of name-2, name-3 and so on that no line before has.
+// unused returns the name, or the first of name-2, name-3 and so on that no earlier line has.
 func (im *importer) unused(name string) string {
 	taken := func(name string) bool {
 		return slices.ContainsFunc(im.jobs, func(j importedJob) bool { return j.Name == name })
@@ -126,10 +125,10 @@ func (im *importer) unused(name string) string {
 	return free
 }
 
-// ledgerError is an error of the ledger, not of a line.
+// ledgerError is an error of the ledger, as opposed to a line's.
 type ledgerError struct{ error }
 
-// job returns the job that a call stands for.
+// job returns the job of a call.
 func (im *importer) job(ctx context.Context, l schedule.CronLine,
 	c invocation) (importedJob, error) {
 	j := importedJob{Cost: []shownCost{}, Elsewhere: im.flags.source, Schedule: l.Spec,
@@ -234,7 +233,7 @@ func sameFile(own, ours, home string) bool {
 	return err == nil && failed == nil && os.SameFile(a, b)
 }
 
-// learn adds what the log says of a job, and what it holds where only the log does.
+// learn adds the job's history from the log and, if nothing else says what it holds, its hold.
 func (im *importer) learn(ctx context.Context, j *importedJob, cred config.Credential,
 	bucket string) error {
 	b := cred.Budget(im.src.Ledger, im.src.Config.Table(cred), im.Logger())
@@ -247,7 +246,7 @@ func (im *importer) learn(ctx context.Context, j *importedJob, cred config.Crede
 	if !j.Learned && (j.Method != "" || len(j.Cost) > 0) {
 		return nil
 	}
-	j.Learned = true // a proxy that holds nothing, too: what its requests took is all that is known
+	j.Learned = true // also for a proxy that holds nothing: only the usage of its requests is known
 	buckets := b.Buckets()
 	if bucket != "" {
 		buckets = []string{bucket}
@@ -315,8 +314,8 @@ func (j importedJob) cost() string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-// quoted quotes a text as JSON does, which YAML reads, too.
+// quoted quotes a string as JSON does, which is valid YAML, too.
 func quoted(text string) string {
-	b, _ := json.Marshal(text) // a text
+	b, _ := json.Marshal(text) // cannot fail: a string
 	return string(b)
 }

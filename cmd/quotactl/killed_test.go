@@ -20,11 +20,11 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// wire forwards to a server, and can hold back requests or answers.
+// wire forwards to a server, and can hold back requests or responses.
 type wire struct {
 	at                    string
 	noRequests, noAnswers atomic.Bool
-	heldBack              chan bool // one for each part that was held back
+	heldBack              chan bool // one value for each part held back
 }
 
 func newWire(t *testing.T, server string) *wire {
@@ -69,16 +69,14 @@ func (w *wire) pass(from, to net.Conn, stopped *atomic.Bool) {
 	}
 }
 
-// killable is a quotactl proxy that is a process of its own, before an upstream that bills 5 tokens
-// for each call.
+// killable is a quotactl proxy in its own process, before an upstream that bills 5 tokens per call.
 type killable struct {
 	*testing.T
 	env    []string
 	ledger *ledger.Ledger
 	wire   *wire
 	billed atomic.Int64
-	// What happens when the upstream has a request, before it answers and in the middle of its
-	// answer.
+	// called when the upstream has a request, before its response and in the middle of it
 	arrives, halfway func()
 	process          *exec.Cmd
 	address          string
@@ -126,7 +124,7 @@ func (g *killable) answer(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, text[20:])
 }
 
-// start starts the proxy, which posts what an earlier one has left before it serves.
+// start starts the proxy, which first posts the entries that an earlier one has left.
 func (g *killable) start() {
 	g.Helper()
 	binary, err := exec.LookPath("quotactl")
@@ -144,7 +142,7 @@ func (g *killable) start() {
 	g.address = strings.TrimSpace(line)
 }
 
-// call sends a call of the most 50 tokens, without waiting for it.
+// call sends a call of at most 50 tokens, without waiting for it.
 func (g *killable) call() (ended chan bool) {
 	ended = make(chan bool)
 	go func() {
@@ -165,7 +163,7 @@ func (g *killable) kill() {
 	g.process.Wait()
 }
 
-// standing is what the ledger has booked and, at most, what it holds.
+// standing is the booked units of the ledger, and the most that it holds.
 func (g *killable) standing() (booked, held int64) { return g.standingOf(killedBucket) }
 
 func (g *killable) standingOf(bucket string) (booked, held int64) {
@@ -184,13 +182,13 @@ func (g *killable) standingOf(bucket string) (booked, held int64) {
 }
 
 // TestKilledAtEachStep kills a proxy at each step of a held call. Once it has restarted, the ledger
-// has what the upstream billed. Before the response has come nobody knows that: the hold stands,
-// and lapses into the most that the call may have taken.
+// has the billed units. Before the response these are unknown: the hold stands, and lapses into the
+// maximum of the call.
 func TestKilledAtEachStep(t *testing.T) {
 	for _, step := range []struct {
 		name  string
 		until func(g *killable, reached chan bool) // arranges for the kill
-		holds bool                                 // what was set aside stands
+		holds bool                                 // the hold stands
 	}{
 		{"priced, before the hold", func(g *killable, reached chan bool) {
 			g.wire.noRequests.Store(true)
@@ -224,7 +222,7 @@ func TestKilledAtEachStep(t *testing.T) {
 			t.Parallel()
 			g := newKillable(t)
 			g.start()
-			<-g.call() // so that the connection is there, and the scripts are known
+			<-g.call() // so that the connection exists, and the scripts are loaded
 			for deadline := time.Now().Add(time.Minute); ; {
 				if booked, _ := g.standing(); booked == 5 {
 					break

@@ -17,7 +17,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// worker is a proxy that is a process of its own, before the stand-in of OpenAI.
+// worker is a proxy in its own process, before the stand-in of OpenAI.
 type worker struct {
 	*killable
 	api   *standin.Server
@@ -108,7 +108,7 @@ const batchLine = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions"
 	`{"model":"gpt-5-mini","max_completion_tokens":50,"messages":[{"role":"user","content":"%s"}]}}` + "\n"
 
 // TestKilledWork kills a proxy after the upload, after each creation, and when it knows the end.
-// The next ones settle what the stand-in billed, once.
+// Later ones settle the billed units once.
 func TestKilledWork(t *testing.T) {
 	for name, stop := range map[string]func(w *worker){
 		"before the settlement": func(w *worker) { w.wire.noRequests.Store(true) },
@@ -154,7 +154,7 @@ func TestKilledWork(t *testing.T) {
 	}
 }
 
-// TestLostCreation: of work whose ID nobody knows, the most is held.
+// TestLostCreation: if the ID of created work is lost, the maximum is held.
 func TestLostCreation(t *testing.T) {
 	t.Parallel()
 	w := newWorker(t)
@@ -192,7 +192,7 @@ func TestHugeFile(t *testing.T) {
 		t.Errorf("the proxy took %d kB", kilobytes)
 	}
 	w.post("batches", "application/json", strings.NewReader(`{"input_file_id":"`+file+`"}`))
-	// the prompt has at most a token for each byte, at 0.25 millionths of a dollar, and half of that
+	// the prompt has at most one token per byte, at 0.25 millionths of a dollar, and half of that
 	if _, held := w.standingOf("money"); held < lines*length/8 || held > lines*length/4 {
 		t.Errorf("%d held", held)
 	}

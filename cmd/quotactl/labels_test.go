@@ -22,7 +22,7 @@ docs docs-token-of-24-characters  charge label=team=docs
 new  new-token-of-24-characters   charge label=team=docs method=youtube.videos.* most=default=3
 `
 
-// floor is a shell with a server and a proxy, which three teams use.
+// floor is a shell with a server and a proxy used by three teams.
 type floor struct {
 	*shell
 	server, proxy string
@@ -52,7 +52,7 @@ func (f floor) viaProxy(name, path string) int {
 	return resp.StatusCode
 }
 
-// taken returns what is used and held of the bucket, and by each team.
+// taken returns the used and held units of the bucket, and of each team.
 func (f floor) taken() map[string]int64 {
 	f.Helper()
 	_, out := f.run("status", "-o", "json")
@@ -69,12 +69,12 @@ func (f floor) taken() map[string]int64 {
 	return taken
 }
 
-// lateCharged matches what team late has charged, with nothing held.
+// lateCharged matches the output when team late's units are charged and nothing is held.
 var lateCharged = regexp.MustCompile(`"value":"late","held":0,.*?"used":6,`)
 
 const pageOfRegions = "/youtube/v3/i18nRegions?part=snippet"
 
-// crowd lets a hundred callers of three teams ask for more than there is, in every way there is.
+// crowd makes a hundred callers of three teams request more than there is, through every interface.
 func (f floor) crowd() {
 	var callers sync.WaitGroup
 	for _, team := range []string{"ci", "web", "docs"} {
@@ -123,8 +123,8 @@ func (f floor) fill(team string) {
 	}
 }
 
-// TestTeams: callers of three teams, in any way there is to charge, take exactly their parts or, if
-// the whole is less, exactly the whole.
+// TestTeams: callers of three teams, through any interface, get exactly their parts or, if the
+// whole limit is smaller, exactly the whole.
 func TestTeams(t *testing.T) {
 	youtube := process(t, nil, "standin", "youtube", "--listen", "127.0.0.1:0", "--key", "ykey")
 	for whole, name := range map[int64]string{60: "parts", 30: "whole"} {
@@ -159,8 +159,8 @@ serve: {token_file: tokens}
 	}
 }
 
-// alone tests what needs no crowd: a key is for one team, a token allows only some calls, and a
-// killed holder's units lapse into a charge of its team.
+// alone tests the cases without concurrency: a key is for one team, a token allows only some calls,
+// and a killed holder's units lapse into a charge of its team.
 func (f floor) alone() {
 	cost := client.Cost{Units: 1, Labels: map[string]string{"team": "a"}}
 	_, err := f.client("ci").Charge(f.Context(), client.Cost{Units: 1}, "k")
@@ -171,7 +171,7 @@ func (f floor) alone() {
 		cost   client.Cost
 		status int
 	}{
-		{"web", cost, 409}, // the key is team late's
+		{"web", cost, 409}, // the key belongs to team late
 		{"new", cost, 403},
 		{"new", client.Cost{Method: "youtube.videos.list", Count: 4}, 403},
 		{"new", client.Cost{Method: "youtube.search.list"}, 403},

@@ -17,12 +17,12 @@ import (
 	"quotabudget/internal/report"
 )
 
-// checkResult is what is wrong with the ledger; after a repair, what was.
+// checkResult is the faults of the ledger; after a repair, its repaired faults.
 type checkResult struct {
 	OK       bool      `json:"ok"`
 	Findings []finding `json:"findings"`
 
-	buckets int // looked at
+	buckets int // examined buckets
 }
 
 type finding struct {
@@ -113,7 +113,7 @@ func checkLedger(ctx context.Context, cfg *config.Config, l *ledger.Ledger,
 			return out, err
 		}
 		out.buckets += len(names)
-		for _, l := range c.Limits { // one that the ledger's list lacks may be damaged, too
+		for _, l := range c.Limits { // a bucket missing from the ledger's list may be damaged, too
 			if !slices.Contains(names, l.Bucket) {
 				names = append(names, l.Bucket)
 			}
@@ -178,7 +178,7 @@ func (r checkResult) end(err error) error {
 	return err
 }
 
-// confirm shows what a repair would change, and asks. Anything but a yes is a no.
+// confirm prints the changes of a repair, and asks for confirmation. Any answer but yes declines.
 func (a *app) confirm(in io.Reader, r checkResult) error {
 	s := a.ScreenOn(a.Stderr)
 	err := cmp.Or(r.list(s), s.Say("\nwrite these changes (%d of %d findings)? [y/N] ",

@@ -66,7 +66,7 @@ func spoilRedis(ledger, what string) error {
 	return c.ZAdd(ctx, key+"log", newest[0]).Err()
 }
 
-// On a terminal a repair shows what it would change, and asks. Only a yes is one.
+// On a terminal, a repair prints its changes and asks. Only yes confirms.
 func TestRepairAsks(t *testing.T) {
 	dir := t.TempDir()
 	env := append(os.Environ(), "QUOTA_STATE_DIR="+dir, "HOME="+dir, "TERM=dumb")

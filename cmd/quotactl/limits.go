@@ -54,7 +54,7 @@ removed.`,
 	return c
 }
 
-// importedLimits is the result, as it is printed.
+// importedLimits is the printed result.
 type importedLimits struct {
 	Credential string          `json:"credential"`
 	File       *string         `json:"file"`
@@ -62,12 +62,12 @@ type importedLimits struct {
 	Written    bool            `json:"written"`
 }
 
-// importedLimit is a limit that the upstream reports and quota.yaml has not.
+// importedLimit is a limit that the upstream reports and quota.yaml lacks.
 type importedLimit struct {
 	Bucket   string  `json:"bucket"`
 	Window   string  `json:"window"`
 	Timezone *string `json:"timezone"`
-	Before   *int64  `json:"before"` // nil where there is no such limit
+	Before   *int64  `json:"before"` // nil if there was no such limit
 	After    int64   `json:"after"`
 
 	limit quota.Limit
@@ -101,8 +101,8 @@ func (a *app) importLimits(ctx context.Context, g *gate, write bool) error {
 	return a.Print(out, func() error { return out.show(a.Screen(), len(reported)) })
 }
 
-// changed returns how a limit that the upstream reports changes ours. One of a day may be two of
-// ours.
+// changed returns how the upstream's limit changes the configured ones. One daily limit may
+// correspond to two configured limits.
 func changed(ours []quota.Limit, theirs bill.Limit) (all []importedLimit) {
 	if theirs.Units < 0 { // no limit
 		return nil
@@ -152,7 +152,7 @@ func (r importedLimits) show(s cli.Screen, reported int) error {
 	return cmp.Or(err, s.Say("to change: %d; quotactl limits import --write does it\n", len(r.Limits)))
 }
 
-// writeLimits changes the file of the configuration in one step, if the result is valid.
+// writeLimits changes the configuration file in one step, if the result is valid.
 func (a *app) writeLimits(ctx context.Context, g *gate, changes []importedLimit) error {
 	if g.cfg.File == "" {
 		return cli.Hint(errors.New("there is no quota.yaml to write to"),
@@ -174,7 +174,7 @@ func (a *app) writeLimits(ctx context.Context, g *gate, changes []importedLimit)
 	return replaceFile(path, next)
 }
 
-// replaceFile replaces a regular file in one step. A link stays one.
+// replaceFile replaces a regular file in one step. A link remains a link.
 func replaceFile(path, text string) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -188,7 +188,7 @@ func replaceFile(path, text string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name()) // if it was not renamed
+	defer os.Remove(temporary.Name()) // in case it was not renamed
 	_, err = temporary.WriteString(text)
 	err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(), temporary.Close())
 	if err != nil {

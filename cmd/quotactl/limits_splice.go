@@ -14,8 +14,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// spliceLimits changes and adds limits of a credential in the text of a quota.yaml. All other text
-// stays as it is, with its comments.
+// spliceLimits changes and adds limits of a credential in the text of a quota.yaml. All other text,
+// comments included, stays the same.
 func spliceLimits(text string, c config.Credential, changes []importedLimit) (string, error) {
 	var file yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
@@ -28,7 +28,7 @@ func spliceLimits(text string, c config.Credential, changes []importedLimit) (st
 	}
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n")+"\n", "\n")
 	list := valueAt(credential, "limits")
-	if list == nil { // the new list replaces the defaults, so that it needs those, too
+	if list == nil { // the new list replaces the defaults, so it must include them
 		indent := strings.Repeat(" ", credential.Column-1)
 		all := indent + "limits:\n"
 		for _, l := range merged(c.Limits, changes) {
@@ -59,13 +59,13 @@ func spliceLimits(text string, c config.Credential, changes []importedLimit) (st
 	return insert(lines, lastLine(list), added), nil
 }
 
-// scalar is a value in the file, and the text to put in its place.
+// scalar is a value in the file, with its new text.
 type scalar struct {
 	node *yaml.Node
 	text string
 }
 
-// replace puts texts in the places of values, the last one of a line first.
+// replace replaces values by their new texts, the last one of a line first.
 func replace(lines []string, values []scalar) {
 	slices.SortFunc(values, func(a, b scalar) int { return b.node.Column - a.node.Column })
 	for _, v := range values {
@@ -78,7 +78,7 @@ func replace(lines []string, values []scalar) {
 	}
 }
 
-// insert puts text behind a line, from 1.
+// insert inserts text after a line, counted from 1.
 func insert(lines []string, line int, text string) string {
 	return strings.Join(slices.Insert(lines, line, text), "")
 }
@@ -130,7 +130,7 @@ func credentialNode(file *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// limitNode returns the limit in a list that is another's, or nil.
+// limitNode returns the limit in a list that matches another one, or nil.
 func limitNode(list *yaml.Node, l quota.Limit) *yaml.Node {
 	for _, node := range list.Content {
 		bucket, window := valueAt(node, "bucket"), valueAt(node, "window")

@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// change puts another text in the place of one in the configuration.
+// change replaces a text in the configuration.
 func (m *metered) change(old, text string) {
 	m.Helper()
 	config, err := os.ReadFile(m.config)
@@ -21,7 +21,7 @@ func (m *metered) change(old, text string) {
 	must(m, os.WriteFile(m.config, []byte(strings.Replace(string(config), old, text, 1)), 0o600))
 }
 
-// TestLimitsImport: units are changed in place, what is missing is added, and all other text stays.
+// TestLimitsImport: units are changed in place, missing limits are added, and all other text stays.
 func TestLimitsImport(t *testing.T) {
 	m, s := newBilled(t, "openai", `      # of the account
       - {bucket: money, units: 50000000, window: month, timezone: UTC}   # a comment
@@ -85,7 +85,7 @@ func TestLimitsImportGitHub(t *testing.T) {
 	}
 }
 
-// TestLimitsImportByUse: where only a call reports the limits, it is charged.
+// TestLimitsImportByUse: if only a call reports the limits, that call is charged.
 func TestLimitsImportByUse(t *testing.T) {
 	m, _ := newBilled(t, "shopify", `
       - {bucket: points, units: 1000, window: "restoring 50/1s"}`)
@@ -109,7 +109,7 @@ func TestLimitsImportByUse(t *testing.T) {
 	m.run(69, "limits import", "google-analytics cannot be reached")
 }
 
-// TestLimitsImportGoogle: a day that is limited twice is changed twice.
+// TestLimitsImportGoogle: a day with two limits is changed twice.
 func TestLimitsImportGoogle(t *testing.T) {
 	m := newMetered(t, "")
 	m.SetLimit("default", 20_000)

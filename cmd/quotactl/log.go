@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// focus is the output format of charges as FOCUS has them.
+// focus is the output format for charges in the FOCUS format.
 const focus = "focus"
 
 type question struct {
@@ -92,7 +92,7 @@ lost.
 	return c
 }
 
-// checkLog checks what can be checked without a ledger.
+// checkLog checks the flags as far as possible without a ledger.
 func (a *app) checkLog(q *question, by bool) (err error) {
 	if q.denied && !by {
 		q.by, by = quota.LabelJob, true
@@ -127,8 +127,8 @@ func (a *app) checkLog(q *question, by bool) (err error) {
 	return nil
 }
 
-// chosen returns the named bucket or, for "", all: those with a limit, then other buckets of the
-// price list, then those that only the ledger has.
+// chosen returns the named bucket or, for "", all buckets: first those with a limit, then the rest
+// of the price list's, then those only in the ledger.
 func (g *gate) chosen(ctx context.Context, bucket string) ([]string, error) {
 	all := report.LogBuckets(g.cfg, g.cred, g.Buckets())
 	known, err := g.Ledger.BucketsOf(ctx, g.Credential)
@@ -149,7 +149,7 @@ func (g *gate) chosen(ctx context.Context, bucket string) ([]string, error) {
 	return nil, g.bucket(bucket)
 }
 
-// span returns the buckets to read, and the time that --since and --until limit entries to.
+// span returns the buckets to read, and the period of --since and --until.
 func (g *gate) span(ctx context.Context, q question) (buckets []string, in report.Span,
 	err error) {
 	if buckets, err = g.chosen(ctx, q.bucket); err != nil || cmp.Or(q.since, q.until) == "" {

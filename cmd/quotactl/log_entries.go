@@ -101,7 +101,7 @@ func without(labels quota.Labels, names ...string) quota.Labels {
 // entryLines prints entries in lines.
 type entryLines struct{ *cli.Lines }
 
-// columned are the labels with a column of their own in CSV.
+// columned are the labels with their own column in CSV.
 var columned = []string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob, quota.LabelSource}
 
 func (a *app) entryLines() entryLines {
@@ -119,8 +119,8 @@ func (l entryLines) add(e report.Entry) error {
 	return l.Add(e, append(cells, without(e.Labels, columned...).Encode())...)
 }
 
-// labelTakenOff is the label, in the log as it is shown, of units that a correction has taken off
-// entries. These have none of them any more, so the line itself is of 0 units.
+// labelTakenOff labels, in the printed log, a correction that took units off earlier entries. Those
+// entries already lack the units, so the correction's line has 0 units.
 const labelTakenOff = "taken_off"
 
 // takings returns the corrections of a bucket as entries of its log.

@@ -13,9 +13,9 @@ import (
 	"quotabudget/internal/report"
 )
 
-// focusColumns are the mandatory columns of FOCUS 1.4's Cost and Usage dataset and those others of
-// it that a ledger can fill, in the order of the specification, then two of our own. A ledger has
-// no invoices.
+// focusColumns are the mandatory columns of FOCUS 1.4's Cost and Usage dataset and the optional
+// ones that a ledger can fill, in the order of the specification, then two columns of our own. A
+// ledger has no invoices.
 var focusColumns = strings.Fields(`BilledCost BillingAccountId BillingAccountName BillingCurrency
 BillingPeriodEnd BillingPeriodStart ChargeCategory ChargeClass ChargeDescription ChargeFrequency
 ChargePeriodEnd ChargePeriodStart ConsumedQuantity ConsumedUnit ContractedCost EffectiveCost
@@ -28,7 +28,7 @@ func (a *app) printFocus(g *gate, entries []quota.Entry) (err error) {
 	a.Output = "csv"
 	out := a.Lines(focusColumns...)
 	for _, e := range entries {
-		if e.Labels[labelTakenOff] != "" { // the entries lack those units already
+		if e.Labels[labelTakenOff] != "" { // the entries already lack those units
 			continue
 		}
 		row := g.focusRow(e)
@@ -41,8 +41,8 @@ func (a *app) printFocus(g *gate, entries []quota.Entry) (err error) {
 	return cmp.Or(err, out.Flush())
 }
 
-// focusRow returns an entry by column; a column that is missing is null. An entry of money is the
-// cost of one call. Other entries measure the use that this money is for, and cost nothing more.
+// focusRow returns an entry by column; a missing column is null. An entry of money is the cost of
+// one call. Other entries measure the usage that this money pays for, and have no further cost.
 func (g *gate) focusRow(e quota.Entry) map[string]string {
 	table, at := g.prices(), e.At.UTC()
 	month := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
@@ -79,7 +79,7 @@ func (g *gate) focusRow(e quota.Entry) map[string]string {
 	return row
 }
 
-// focusTime writes a moment in whole seconds, as FOCUS does.
+// focusTime formats a moment in whole seconds, as FOCUS requires.
 func focusTime(at time.Time) string { return at.Truncate(time.Second).Format(time.RFC3339) }
 
 // focusText describes an entry by its labels.
@@ -97,5 +97,5 @@ func focusText(e quota.Entry) string {
 	return strings.Join(slices.Compact(words), " ")
 }
 
-// unitTitle writes a unit as FOCUS does: Tokens.
+// unitTitle capitalizes a unit as FOCUS does: Tokens.
 func unitTitle(u costs.Unit) string { return strings.ToUpper(u.Name[:1]) + u.Name[1:] }

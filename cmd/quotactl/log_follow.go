@@ -13,10 +13,10 @@ import (
 
 const (
 	followEvery  = 500 * time.Millisecond
-	followNewest = 10 // to begin with, where nothing else is said
+	followNewest = 10 // initial entries if no flag sets their number
 )
 
-// follow prints entries as they come, until it is interrupted.
+// follow prints entries as they are charged, until it is interrupted.
 func (a *app) follow(ctx context.Context, g *gate, q question) error {
 	log := &ledger.Tail{Ledger: g.Ledger, Credential: g.Credential,
 		Buckets: func(ctx context.Context) ([]string, error) { return g.chosen(ctx, q.bucket) }}
@@ -52,7 +52,7 @@ func (a *app) follow(ctx context.Context, g *gate, q question) error {
 	return err
 }
 
-// newsPrinter prints what is new, each batch at once.
+// newsPrinter prints new entries, batch by batch.
 func (a *app) newsPrinter(g *gate) func(ledger.TailNews) error {
 	if a.Output == "json" {
 		a.Output = "jsonl"
@@ -83,16 +83,16 @@ func (a *app) newsPrinter(g *gate) func(ledger.TailNews) error {
 		if a.InLines() {
 			return cmp.Or(err, lines.Flush())
 		}
-		table.screen = a.Screen() // the terminal may have another width
+		table.screen = a.Screen() // the terminal may have been resized
 		return table.draw()
 	}
 }
 
-// outage is whether the ledger is away, and since when.
+// outage is the state of a ledger outage.
 type outage struct{ since time.Time }
 
-// bridge logs once that the ledger cannot be reached, and once that it is back. It returns any
-// other error.
+// bridge logs once that the ledger is unreachable, and once that it is reachable again. It returns
+// any other error.
 func (a *app) bridge(o *outage, err error) error {
 	switch away := !o.since.IsZero(); {
 	case errors.Is(err, quota.ErrUnreachable):

@@ -27,7 +27,7 @@ type follower struct {
 	env    []string
 }
 
-// watched is what a process has written so far.
+// watched is the output of a process so far.
 type watched struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -80,7 +80,7 @@ func (f *follower) spend(t *testing.T, args ...string) {
 	}
 }
 
-// next is the next line of standard output.
+// next returns the next line of standard output.
 func (f *follower) next(t *testing.T) string {
 	t.Helper()
 	select {
@@ -95,7 +95,7 @@ func (f *follower) next(t *testing.T) string {
 	}
 }
 
-// ended is how it ended.
+// ended waits for the process and returns its error.
 func (f *follower) ended(t *testing.T) {
 	t.Helper()
 	for range f.lines {
@@ -105,7 +105,7 @@ func (f *follower) ended(t *testing.T) {
 	}
 }
 
-// TestFollowEntries: entries come as they are charged, and an interrupt ends with 0.
+// TestFollowEntries: entries are printed as they are charged, and an interrupt exits with 0.
 func TestFollowEntries(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.Options{})
@@ -133,7 +133,7 @@ func TestFollowEntries(t *testing.T) {
 	}
 }
 
-// TestFollowTable: below one heading, for people.
+// TestFollowTable: for people, entries are printed below one heading.
 func TestFollowTable(t *testing.T) {
 	t.Parallel()
 	f := startFollower(t, "", "--limit", "1")
@@ -148,8 +148,8 @@ func TestFollowTable(t *testing.T) {
 	f.ended(t)
 }
 
-// TestFollowAwayLedger: it says once that Redis is away, and goes on when it is back, with all that
-// was charged, each once.
+// TestFollowAwayLedger: the command reports an outage of Redis once, and resumes afterwards,
+// printing each charge once.
 func TestFollowAwayLedger(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.Options{AOF: true})
@@ -173,7 +173,7 @@ func TestFollowAwayLedger(t *testing.T) {
 	}
 }
 
-// says waits until standard error has a text so many times.
+// says waits until standard error contains a text the given number of times.
 func (f *follower) says(t *testing.T, text string, times int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {

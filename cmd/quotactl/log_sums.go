@@ -13,8 +13,8 @@ import (
 	"quotabudget/internal/words"
 )
 
-// groups adds up units by the value of a label. It reads entries where the ledger has no sums: by
-// run or trace, and of the newest N entries.
+// groups sums units by the value of a label. It reads entries if the ledger has no sums: by run or
+// trace, and for the newest N entries.
 func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
 	if q.limit > 0 || !quota.IsSummed(q.label) {
 		sums := make(report.Grouper)
@@ -35,8 +35,8 @@ func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
 	return sums.Groups(q.by), err
 }
 
-// missing returns an error if there are entries and none has the label: its name is probably a
-// mistake.
+// missing returns an error if there are entries and none has the label, because its name is
+// probably mistyped.
 func missing(q question, list report.Groups) error {
 	has := func(row report.Group) bool { return row.Key != "" }
 	if !q.bare || len(list.Rows) == 0 || slices.ContainsFunc(list.Rows, has) {
@@ -84,7 +84,7 @@ func groupCells(s cli.Screen, row report.Group) []any {
 	return []any{cmp.Or(row.Key, "(none)"), row.Bucket, s.Amount(row.Counts, row.Units), row.Entries}
 }
 
-// printDenials prints the charges that were denied, added up.
+// printDenials prints the counts of denied charges.
 func (a *app) printDenials(ctx context.Context, g *gate, q question) error {
 	_, in, err := g.span(ctx, q)
 	if err != nil {

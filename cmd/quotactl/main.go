@@ -1,4 +1,4 @@
-// Command quotactl looks at a quota budget and spends from it.
+// Command quotactl shows a quota budget and spends from it.
 package main
 
 import (
@@ -8,19 +8,19 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // zones are needed where the system has none
+	_ "time/tzdata" // zones for systems without any
 
 	"quotabudget/internal/cli"
 )
 
 func main() {
-	log.SetOutput(io.Discard) // where net/http repeats what an upstream sent unasked
-	// exec must not turn a signal that is ignored into one that ends its command
+	log.SetOutput(io.Discard) // net/http logs unsolicited data of an upstream there
+	// an ignored signal must stay ignored: exec would end its command otherwise
 	signals := []os.Signal{syscall.SIGTERM}
 	if !signal.Ignored(os.Interrupt) {
 		signals = append(signals, os.Interrupt)
 	}
-	// The first signal asks to end; the second ends at once, as signals do.
+	// The first signal ends the program in an orderly way; the second ends it at once, as usual.
 	ctx, restore := signal.NotifyContext(context.Background(), signals...)
 	context.AfterFunc(ctx, restore)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv))

@@ -24,13 +24,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"quotactl": main, "request": request})
 }
 
-// TestScripts runs every script on a SQLite ledger of its own.
+// TestScripts runs every script on its own SQLite ledger.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: setup, Cmds: commands()})
 }
 
-// TestScriptsOnRedis runs the scripts that change the ledger again, each on a database of its own
-// of one Redis server.
+// TestScriptsOnRedis runs the scripts that change the ledger again, each on its own database of one
+// Redis server.
 func TestScriptsOnRedis(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Args: []string{"--databases", "64"}})
 	var database atomic.Int64
@@ -91,8 +91,8 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// newer FILE: the ledger looks as if a later version had migrated it. The driver is in the program
-// already.
+// newer FILE: marks the ledger as migrated by a later version. The program already contains the
+// driver.
 func newer(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -100,8 +100,7 @@ func newer(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(errors.Join(err, db.Close()))
 }
 
-// TestServersThatWillNotDo: each server that cannot keep a ledger is named with what to do, and
-// exits with 69.
+// TestServersThatWillNotDo: an unsuitable server is reported with what to do, and exits with 69.
 func TestServersThatWillNotDo(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -125,7 +124,7 @@ func TestServersThatWillNotDo(t *testing.T) {
 	}
 }
 
-// TestWrongPassword: the password that was tried appears nowhere.
+// TestWrongPassword: the tried password appears nowhere.
 func TestWrongPassword(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "right"}})
 	for _, args := range [][]string{{"status"}, {"status", "--log-level", "debug"},
@@ -139,7 +138,7 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// call runs the program in this process, with an environment of its own.
+// call runs the program in this process, with its own environment.
 func call(t *testing.T, args []string, pairs ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	home := t.TempDir()
@@ -177,7 +176,7 @@ func TestOutputFails(t *testing.T) {
 	}
 }
 
-// must ends a test that cannot go on after an error.
+// must ends a test after an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -62,7 +62,7 @@ func (a *app) serveAgent(ctx context.Context, in io.Reader, allowSpend bool) err
 type agentDesk struct {
 	*app
 	report.Source
-	api http.Handler // of the ledger over HTTP
+	api http.Handler // the ledger's HTTP API
 }
 
 func (d *agentDesk) server(allowSpend bool) (*mcp.Server, error) {
@@ -173,7 +173,7 @@ func (d *agentDesk) settle(ctx context.Context, in agentSettlement) (any, error)
 		map[string]any{"costs": in.Costs})
 }
 
-// post sends a request to the API of the ledger, whose refusal is a *refusedCall.
+// post sends a request to the ledger's API. A refusal is a *refusedCall.
 func (d *agentDesk) post(ctx context.Context, path, key string, body any) (any, error) {
 	status, text, err := serve.Call(ctx, d.api, path, key, body)
 	if err == nil && status/100 != 2 {
@@ -182,7 +182,7 @@ func (d *agentDesk) post(ctx context.Context, path, key string, body any) (any, 
 	return json.RawMessage(text), err
 }
 
-// refusedCall is a problem that the API answers with.
+// refusedCall is a problem that the API returned.
 type refusedCall struct{ problem json.RawMessage }
 
 func (r *refusedCall) Error() string { return string(r.problem) }

@@ -12,12 +12,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxLine is the length from which a line of an agent is refused, in bytes.
+// maxLine is the length in bytes at which an agent's line is refused.
 const maxLine = 1 << 20
 
-// lines passes messages between an agent and the library, one call at a time. The library alone
-// would end the session at a line that is no message, and drop the calls that it has not answered
-// when its input ends.
+// lines passes messages between an agent and the library, one call at a time. On its own, the
+// library would end the session at a line that is not a message, and drop unanswered calls when its
+// input ends.
 type lines struct {
 	in       io.Reader
 	out      io.Writer
@@ -62,7 +62,7 @@ func (l *lines) filter(messages io.Writer) error {
 	}
 }
 
-// pass passes on one line, and waits for the answer if it is a call.
+// pass forwards one line and, if it is a call, waits for the response.
 func (l *lines) pass(messages io.Writer, line []byte, long bool) error {
 	message, wrong := jsonrpc.DecodeMessage(line)
 	switch {

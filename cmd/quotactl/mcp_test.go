@@ -16,7 +16,7 @@ import (
 	"quotabudget/internal/ledger/redistest"
 )
 
-// agent is a client of quotactl mcp, which is a process of its own.
+// agent is a client of quotactl mcp, which runs in its own process.
 type agent struct {
 	*testing.T
 	env     []string
@@ -61,7 +61,7 @@ func (a *agent) tools() (names []string) {
 	return names
 }
 
-// call calls a tool. Its text is the same JSON as its structured content, if it has that.
+// call calls a tool. Its text must be the JSON of its structured content, if any.
 func (a *agent) call(tool, arguments string) (text string, failed bool) {
 	a.Helper()
 	result, err := a.session.CallTool(a.Context(), &mcp.CallToolParams{Name: tool,
@@ -82,7 +82,7 @@ func (a *agent) call(tool, arguments string) (text string, failed bool) {
 	return text, result.IsError
 }
 
-// TestAgent holds each answer of the tools to its words.
+// TestAgent compares each response of the tools with its expected words.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{AOF: true})
@@ -149,7 +149,7 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// TestAgentReads offers nothing that spends, unless the flag allows it.
+// TestAgentReads: without the flag, no tool spends.
 func TestAgentReads(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, "sqlite://"+filepath.Join(t.TempDir(), "l.db"))
@@ -162,8 +162,8 @@ func TestAgentReads(t *testing.T) {
 	}
 }
 
-// TestAgentLines answers every call before the end of the input, refuses lines that are no message,
-// and ends at an interrupt.
+// TestAgentLines: every call before the end of the input is answered, invalid lines are refused,
+// and an interrupt ends the program.
 func TestAgentLines(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, "sqlite://"+filepath.Join(t.TempDir(), "l.db"))

@@ -16,11 +16,11 @@ import (
 	"quotabudget/internal/config"
 )
 
-// maxMessage is how many bytes a file with a request or a response may have.
+// maxMessage is the maximum size in bytes of a file with a request or a response.
 const maxMessage = 32 << 20
 
-// message reads a file with an HTTP message: the first line with the header, and the body, which is
-// the rest of the file whatever length the header declares.
+// message reads a file with an HTTP message: the first line, the header, and the rest as the body,
+// whatever length the header declares.
 func message(ctx context.Context, path string) (head, body []byte, err error) {
 	data, err := config.ReadPipe(ctx, path, maxMessage)
 	if err != nil {
@@ -40,8 +40,8 @@ func message(ctx context.Context, path string) (head, body []byte, err error) {
 	return data[:at], data[at+length:], nil
 }
 
-// readRequest reads a file with a request. A .json file has the body alone; verb and path are then
-// those of the method.
+// readRequest reads a file with a request. A .json file has only the body; verb and path are then
+// the method's.
 func readRequest(ctx context.Context, path, verb, target string) (*http.Request, []byte, error) {
 	head, body, err := message(ctx, path)
 	if err != nil {
@@ -71,7 +71,7 @@ func readRequest(ctx context.Context, path, verb, target string) (*http.Request,
 	return r, body, nil
 }
 
-// readResponse reads a file with a response. A .json file has the body of a success alone.
+// readResponse reads a file with a response. A .json file has only the body of a success.
 func readResponse(ctx context.Context, path string) (*http.Response, []byte, error) {
 	head, body, err := message(ctx, path)
 	if err != nil {
@@ -99,8 +99,8 @@ func readResponse(ctx context.Context, path string) (*http.Response, []byte, err
 	return resp, body, nil
 }
 
-// unpacked decodes a body that is packed by gzip. Some tools save it decoded; such a body is
-// returned as it is.
+// unpacked decodes a body compressed with gzip. Some tools save a decoded body, which is returned
+// as it is.
 func unpacked(h http.Header, body []byte) ([]byte, error) {
 	if !strings.EqualFold(h.Get("Content-Encoding"), "gzip") {
 		return body, nil

@@ -69,8 +69,8 @@ func (a *app) notifyTest(ctx context.Context) error {
 	return err
 }
 
-// notice sends what a charge of this command has made worth knowing. It changes nothing about the
-// result of the command.
+// notice notifies people of events that a charge of this command caused. It does not change the
+// command's result.
 func (a *app) notice(ctx context.Context, g *gate, quick bool) {
 	cfg := *g.cfg
 	cfg.Credentials = []config.Credential{g.cred}
@@ -79,7 +79,7 @@ func (a *app) notice(ctx context.Context, g *gate, quick bool) {
 	n.Look(context.WithoutCancel(ctx), noticeTime, quick)
 }
 
-// shownNotify leaves out the path of the URL.
+// shownNotify omits the path of the URL.
 func shownNotify(n config.Notify) object {
 	at := []string{}
 	for _, percent := range n.At {

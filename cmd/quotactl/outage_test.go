@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/ledger/redistest"
 )
 
-// Without the ledger, a person sees what may still be spent and what waits to be recorded; with it
-// again, the next call records that.
+// Without the ledger, a person sees the units that may still be spent and the entries waiting to be
+// recorded. The next call with the ledger records these.
 func TestWithoutLedger(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{AOF: true})
@@ -53,8 +53,8 @@ func TestWithoutLedger(t *testing.T) {
 	step(0, `"used":5,`, "status", "-o", "json")
 }
 
-// TestWithoutJournal: with at_most nothing passes that is not in the journal, without it each call
-// says that it is not metered. A ledger that was never reached makes no difference.
+// TestWithoutJournal: with at_most, nothing passes that is not in the journal. Without it, each
+// call reports that it is not metered, also if the ledger was never reached.
 func TestWithoutJournal(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -23,7 +23,7 @@ import (
 
 var scenes = []string{"boundary", "counter", "retry", "all"}
 
-// proof is what to prove, and how.
+// proof holds what to prove, and on which store.
 type proof struct {
 	scene, on string
 	seed      uint64
@@ -108,7 +108,7 @@ func play(ctx context.Context, s limit.Stage, p proof) (*limit.Proof, error) {
 	return r, err
 }
 
-// stage opens what to play on. Call end when it is over.
+// stage opens the store to test. Call end afterwards.
 func (a *app) stage(ctx context.Context, on string) (s limit.Stage, end func(), err error) {
 	switch on {
 	case "memory":
@@ -159,7 +159,7 @@ func (a *app) redisStage(ctx context.Context) (s limit.Stage, end func(), err er
 	return limit.RedisStage(limit.NewRedis(client), key, clock), func() { client.Close() }, nil
 }
 
-// proven prints what was found.
+// proven prints the results.
 func (a *app) proven(r *limit.Proof) error {
 	s := a.Screen()
 	if b := r.Boundary; b != nil {

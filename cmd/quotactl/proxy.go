@@ -81,7 +81,7 @@ key; its name becomes the label caller.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			// such as "$TOKENS" if that is not set
+			// such as an unset "$TOKENS"
 			if f.tokens == "" && c.Flags().Changed("token-file") {
 				return cli.Hint(cli.Usagef("--token-file is empty"),
 					"leave it out to serve everyone who can connect")
@@ -100,7 +100,7 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	limits := proxy.DefaultLimits()
 	flags.StringVar(&f.listen, "listen", "",
 		"`ADDR` to listen on, such as 127.0.0.1:8090, or unix:PATH; port 0 picks a free one")
-	flags.StringArrayVar(&f.names, "credential", nil, // in the place of every command's
+	flags.StringArrayVar(&f.names, "credential", nil, // replaces the flag of all commands
 		"`NAME` of the credential of an upstream that has several; may be repeated, one for each")
 	flags.StringArrayVar(&f.hosts, "host", nil,
 		"also answer to this `NAME` in the Host header; may be repeated")
@@ -134,7 +134,7 @@ func (f *proxyFlags) check() error {
 		return cli.Usagef("--drain-time and --drain-size must be more than 0")
 	case f.requests < 1, f.uploadMiB < 1, f.uploadMiB > 1<<40:
 		return cli.Usagef("--max-requests and --max-upload must be at least 1")
-	case f.bodiesMiB < meter.MaxBody>>20, f.bodiesMiB > 1<<40: // else one could never come
+	case f.bodiesMiB < meter.MaxBody>>20, f.bodiesMiB > 1<<40: // otherwise some body could never fit
 		return cli.Usagef("--max-bodies must be at least %d", meter.MaxBody>>20)
 	}
 	for _, host := range f.hosts {
@@ -182,7 +182,7 @@ func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 		return cli.Hint(cli.Usagef("--listen %s: other machines could connect and spend your quota",
 			f.listen), "listen on 127.0.0.1 or unix:PATH, or name the callers with --token-file")
 	}
-	// browsers name the page's origin only to loopback addresses
+	// browsers send the page's origin only to loopback addresses
 	if len(f.hosts) > 0 && handler.Callers == nil {
 		handler.Log.Warn("web pages may spend quota through a --host name: not every browser says "+
 			"that a page sent the request", "hint", "name the callers with --token-file")
@@ -249,7 +249,7 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger
 	limits.Requests, limits.Upload, limits.Bodies = f.requests, f.uploadMiB<<20, f.bodiesMiB<<20
 	p := &proxy.Proxy{Hosts: f.hosts, Origins: f.origins, Callers: known, Limits: limits,
 		Metrics: proxy.NewMetrics(), Log: log}
-	// who has chosen a credential, or has but one, means it where a path names no upstream
+	// a chosen credential, or the only one, serves paths that name no upstream
 	p.NamedOnly = served[0].Upstream != cfg.Costs.Upstream && len(served) > 1 && len(f.names) == 0
 	for _, cred := range served {
 		up, err := newUpstream(cfg, cred, l, log)
@@ -275,7 +275,7 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger
 	return p, nil
 }
 
-// unserved returns the upstreams of the price list for which no credential is served.
+// unserved returns the upstreams of the price list that have no served credential.
 func unserved(cfg *config.Config, served []config.Credential) []string {
 	return slices.DeleteFunc(cfg.Prices.Upstreams(), func(name string) bool {
 		return slices.ContainsFunc(served, func(c config.Credential) bool {
@@ -284,7 +284,7 @@ func unserved(cfg *config.Config, served []config.Credential) []string {
 	})
 }
 
-// readCallers reads the token file; without one it returns nil: every program may call.
+// readCallers reads the token file. Without one it returns nil: every program may call.
 func (a *app) readCallers(path string) (*limit.Tokens, error) {
 	if path == "" {
 		return nil, nil

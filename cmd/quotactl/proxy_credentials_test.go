@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// TestProxyOfTwoCredentials: two upstreams have two credentials each, and one for each is chosen.
-// Without that, and with two of the same upstream, the proxy does not start, and says why.
+// TestProxyOfTwoCredentials: of two upstreams with two credentials each, one credential per
+// upstream is chosen. Without a choice, or with two of one upstream, the proxy reports why it does
+// not start.
 func TestProxyOfTwoCredentials(t *testing.T) {
 	dir := t.TempDir()
 	keys := make(chan string, 10)

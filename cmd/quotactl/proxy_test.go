@@ -13,8 +13,8 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// A program that knows nothing of quota spends through the proxy: two units are there, the third
-// request is not sent. A name without tokens is warned of.
+// A program without knowledge of quotas spends through the proxy: two units are left, and the third
+// request is not sent. A --host name without tokens causes a warning.
 func TestProxy(t *testing.T) {
 	standin := &standin.YouTube{Keys: []string{"right"}}
 	upstream := httptest.NewServer(standin)

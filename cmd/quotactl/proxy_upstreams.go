@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/proxy"
 )
 
-// servedCredentials returns the credentials to serve, one for each upstream that has one: of the
-// default upstream first, then the chosen ones.
+// servedCredentials returns the credentials to serve, one for each upstream that has any: the
+// default upstream's first, then the chosen ones.
 func (a *app) servedCredentials(cfg *config.Config, names []string) (
 	served []config.Credential, err error) {
 	chosen, err := a.chosenCredentials(cfg, names)
@@ -60,8 +60,8 @@ func (a *app) servedCredentials(cfg *config.Config, names []string) (
 	return served, nil
 }
 
-// chosenCredentials returns the credentials named by flags, by upstream; without flags the only
-// one, or that of the ingestor.
+// chosenCredentials returns the credentials of the flags, by upstream; without flags the only one,
+// or the ingestor's.
 func (a *app) chosenCredentials(cfg *config.Config, names []string) (map[string]string, error) {
 	switch {
 	case len(names) > 0:

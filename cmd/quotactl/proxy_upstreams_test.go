@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// process starts the program as one of its own, and returns the line that it prints first. It is
-// interrupted at the end of the test, and must then end with 0.
+// process starts the program in its own process, and returns its first line. It is interrupted at
+// the end of the test, and must then exit with 0.
 func process(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	c := exec.Command("quotactl", args...)
@@ -40,8 +40,8 @@ func process(t *testing.T, env []string, args ...string) string {
 	return lines.Text()
 }
 
-// TestProxyOfTwoUpstreams: one proxy in front of two stand-ins, each a process. Each call is sent
-// to its own, with its key, and in the ledger there is what the stand-ins billed.
+// TestProxyOfTwoUpstreams: one proxy in front of two stand-in processes. Each call goes to its
+// upstream, with its key, and the ledger equals the bills of the stand-ins.
 func TestProxyOfTwoUpstreams(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"HOME=" + dir, "QUOTA_STATE_DIR=" + dir,

@@ -18,13 +18,13 @@ import (
 	"quotabudget/internal/words"
 )
 
-// maxDays is how many days are compared at most: the ledger keeps no more, whatever the limits.
+// maxDays is the maximum number of days compared: the ledger keeps no more, whatever the limits.
 const maxDays = 31
 
 type reconcileFlags struct {
 	apply bool
 	days  int
-	lag   time.Duration // -1: that of the price list
+	lag   time.Duration // -1 for the price list's
 }
 
 func (a *app) reconcile() *cobra.Command {
@@ -66,13 +66,13 @@ It exits with 0 if there is nothing to correct, or all was corrected, else with 
 	return c
 }
 
-// reconciling is a comparison that is being made.
+// reconciling is a comparison in progress.
 type reconciling struct {
 	*gate
 	client *bill.Client
 	flags  reconcileFlags
-	kept   time.Duration // the ledger has at least the entries of this time
-	shares []string      // credentials that the upstream counts together, this one included
+	kept   time.Duration // how long the ledger keeps entries, at least
+	shares []string      // credentials that the upstream counts together, including this one
 	out    reconciliation
 }
 
@@ -129,8 +129,8 @@ func upstreamWord(t *costs.Table) string {
 	return t.Upstream
 }
 
-// billClient returns a client for the requests of the price list that are needed, with the keys of
-// the credential.
+// billClient returns a client for the required requests of the price list, with the credential's
+// keys.
 func (a *app) billClient(g *gate, needed func(costs.Meter) bool) (*bill.Client, error) {
 	table, c := g.prices(), g.cred
 	client := &bill.Client{Table: table, Endpoint: g.cfg.Endpoint(c.Upstream), Project: c.Project,
@@ -214,8 +214,8 @@ func (r *reconciling) findShares() {
 	}
 }
 
-// countedAs returns what the upstream counts a credential's calls by: the project, else the admin
-// key or the API key; "" if that is unknown.
+// countedAs returns the key by which the upstream counts a credential's calls: the project,
+// otherwise the admin key or the API key; "" if unknown.
 func (r *reconciling) countedAs(c config.Credential) string {
 	switch t := r.prices(); {
 	case bill.Asks(t, "service_account"):

@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// correct books the differences, each only if the ledger is still as it was read.
+// correct books each difference, if the ledger has not changed since it was read.
 func (r *reconciling) correct(ctx context.Context) error {
 	var failed error
 	for i := range r.out.Rows {
@@ -44,7 +44,7 @@ func (r reconciliation) reason(row *reconciledRow) string {
 		*row.Theirs, row.Ours, words.Moment(row.day.Begin), words.Moment(row.day.Until))
 }
 
-// uncorrected adds to an error which difference was not booked, and a hint.
+// uncorrected adds the difference that was not booked, and a hint, to an error.
 func (r *reconciling) uncorrected(row reconciledRow, err error) error {
 	err = fmt.Errorf("%s from %s: %w", row.Bucket, words.Moment(row.day.Begin), err)
 	switch {
@@ -57,7 +57,7 @@ func (r *reconciling) uncorrected(row reconciledRow, err error) error {
 	return err
 }
 
-// inBillWords adds exit code and hint to an error of the upstream.
+// inBillWords adds an exit code and a hint to an error of the upstream.
 func (r *reconciling) inBillWords(err error) error {
 	return inBillWords(r.gate, r.client, err)
 }
@@ -97,7 +97,7 @@ func inBillWords(g *gate, c *bill.Client, err error) error {
 	return cli.Hint(&cli.Coded{Code: code, Err: err}, "%s", hint)
 }
 
-// reconciliation is the result, as it is printed.
+// reconciliation is the printed result.
 type reconciliation struct {
 	Credential string          `json:"credential"`
 	Project    string          `json:"project"`
@@ -107,7 +107,7 @@ type reconciliation struct {
 	Rows       []reconciledRow `json:"rows"`
 	Limits     []limitRow      `json:"limits"`
 
-	upstream string // what messages call it
+	upstream string // its name in messages
 }
 
 type reconciledRow struct {
@@ -125,11 +125,11 @@ type reconciledRow struct {
 	Why        []string     `json:"why"`
 
 	day  bill.Day
-	own  int64 // of Ours, those of this credential
+	own  int64 // this credential's part of Ours
 	unit costs.Unit
 }
 
-// pending returns the number of corrections that were not made.
+// pending returns the number of corrections not yet made.
 func (r reconciliation) pending() (n int) {
 	for _, row := range r.Rows {
 		if row.Correction != 0 && !row.Applied {
@@ -144,10 +144,10 @@ type limitRow struct {
 	Bucket string `json:"bucket"`
 	Window string `json:"window"`
 	Ours   int64  `json:"ours"`
-	Theirs *int64 `json:"theirs"` // nil for any number
+	Theirs *int64 `json:"theirs"` // nil for unlimited
 }
 
-// compareLimits adds the limits of the configuration that differ from the upstream's.
+// compareLimits adds the configured limits that differ from the upstream's.
 func (r *reconciliation) compareLimits(all []bill.Difference) {
 	for _, d := range all {
 		row := limitRow{Bucket: d.Ours.Bucket, Window: d.Ours.Window.Text(), Ours: d.Ours.Units}
@@ -238,7 +238,7 @@ func (r reconciliation) notes(g *gate) (lines []string) {
 	return lines
 }
 
-// advice returns what to write into the configuration.
+// advice returns the lines to write into the configuration.
 func (l limitRow) advice(upstream, credential string) string {
 	if l.Theirs == nil {
 		return fmt.Sprintf("%s sets no limit on %s, and quota.yaml %d (%s) for %s", upstream, l.Bucket,

@@ -15,7 +15,7 @@ import (
 
 const adminKey = "sk-admin-0123456789"
 
-// newBilled is a stand-in of an API that reports what it has billed, and a configuration for it.
+// newBilled returns a stand-in of an API that reports its bills, and a configuration for it.
 func newBilled(t *testing.T, name, limits string) (*metered, *standin.Server) {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func dayBefore(n int) (day, noon string) {
 	return at.Format(time.DateOnly), at.Format(time.DateOnly) + "T12:00:00Z"
 }
 
-// TestReconcileOpenAI: money by day and model, of which the two newest days are in three states.
+// TestReconcileOpenAI: money by day and model, with the two newest days in three states.
 func TestReconcileOpenAI(t *testing.T) {
 	m, s := newBilled(t, "openai", aMonth)
 	yesterday, noon := dayBefore(1)
@@ -102,7 +102,7 @@ func TestReconcileAnthropic(t *testing.T) {
 	m.run(0, "reconcile --lag 0s")
 }
 
-// TestReconcileX: the posts are the least that X can bill, so less on its side is no difference.
+// TestReconcileX: the posts are X's minimum bill, so a lower bill is no difference.
 func TestReconcileX(t *testing.T) {
 	m, s := newBilled(t, "x", aMonth)
 	yesterday, noon := dayBefore(1)
@@ -114,9 +114,9 @@ func TestReconcileX(t *testing.T) {
 		`"ours":90000,"theirs":100000,"verdict":"more","correction":10000`)
 }
 
-// TestReconcileGitHub: of the windows in progress, others' requests are learned where the headers
-// report them (one less, because the request that asks is only known to be free after it), and
-// booked where they do not. A limit that differs is named.
+// TestReconcileGitHub: in windows in progress, other callers' requests are learned if the headers
+// report them (one less, because only afterwards is the asking request known to be free), otherwise
+// booked. A limit that differs is reported.
 func TestReconcileGitHub(t *testing.T) {
 	m, s := newBilled(t, "github", `
       - {bucket: core, units: 5000, window: anchored 1h}
@@ -137,7 +137,7 @@ func TestReconcileGitHub(t *testing.T) {
 	}
 }
 
-// TestReconcileOpenRouter compares the day in progress with what the key has spent.
+// TestReconcileOpenRouter compares the day in progress with the key's spending.
 func TestReconcileOpenRouter(t *testing.T) {
 	m, s := newBilled(t, "openrouter", aMonth)
 	s.Prices = map[string]float64{"output": 2}
@@ -151,7 +151,7 @@ func TestReconcileOpenRouter(t *testing.T) {
 	m.run(0, "reconcile -o json", `"ours":500,"theirs":500,"verdict":"agrees"`)
 }
 
-// TestBillFails: each problem has its exit code and a hint, and no output has the key.
+// TestBillFails: each problem has its exit code and a hint, and no output contains the key.
 func TestBillFails(t *testing.T) {
 	m, s := newBilled(t, "openai", aMonth)
 	faults := httptest.NewServer(s)

@@ -15,10 +15,10 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestReconcileEveryHour plays three days over the end of summer time, one of 25 hours. Programs
-// spend through the gate, others beside it, some calls are never billed, and the meter is late.
-// Each hour the ledger is corrected. It never has less than the meter shows, and in the end it has
-// what was billed on each day.
+// TestReconcileEveryHour simulates three days over the end of summer time, one of 25 hours. Some
+// programs spend through the gate and some past it, some calls are never billed, and the meter is
+// late. The ledger is corrected every hour. It never has less than the meter shows, and finally has
+// each day's bill.
 func TestReconcileEveryHour(t *testing.T) {
 	t.Parallel()
 	m := newMetered(t, "")
@@ -50,7 +50,7 @@ func TestReconcileEveryHour(t *testing.T) {
 		spent := 1 + dice.Int64N(9)
 		_, err := g.Charge(t.Context(), quota.Call{Bucket: "default", Units: spent})
 		must(t, err)
-		if dice.IntN(5) > 0 { // else it was never billed
+		if dice.IntN(5) > 0 { // otherwise it was never billed
 			use(spent)
 		}
 		if dice.IntN(4) == 0 {

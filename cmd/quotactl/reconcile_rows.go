@@ -47,7 +47,7 @@ func (r *reconciling) compare(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// compareDay adds the row of a bucket and a day, or those of the bucket's parts.
+// compareDay adds the row of a bucket and a day, or the rows of the bucket's parts.
 func (r *reconciling) compareDay(ctx context.Context, b costs.Bucket, f costs.Figure, day bill.Day,
 	count bill.Count) error {
 	counts := map[string]bill.Count{b.Name: count}
@@ -127,8 +127,8 @@ func (r *reconciling) fill(ctx context.Context, row *reconciledRow, f costs.Figu
 	return nil
 }
 
-// others returns the units of a window in progress that the ledger has learned others have used,
-// without an entry.
+// others returns the units of a window in progress that other callers used, as far as the ledger
+// has learned of them without an entry.
 func (r *reconciling) others(ctx context.Context, bucket string, w quota.Window) (int64, error) {
 	if !w.Anchored {
 		return 0, nil
@@ -141,7 +141,7 @@ func (r *reconciling) others(ctx context.Context, bucket string, w quota.Window)
 	return usage.Buckets[0].Limits[0].Others, nil
 }
 
-// ledgerCount is what the ledger has counted of a row.
+// ledgerCount is the ledger's count for a row.
 type ledgerCount struct {
 	entries  int64
 	models   map[string]int64 // by the names in the label priced, without dates
@@ -161,15 +161,15 @@ func (c *ledgerCount) add(sums []quota.Sum) {
 	}
 }
 
-// modelRow is what both have counted of a model.
+// modelRow is both counts of a model.
 type modelRow struct {
 	Model  string `json:"model"`
 	Ours   int64  `json:"ours"`
 	Theirs int64  `json:"theirs"`
 }
 
-// modelRows returns the models by the difference, largest first. It returns none if the upstream
-// names no models.
+// modelRows returns the models, the largest difference first; none if the upstream reports no
+// models.
 func modelRows(ours, theirs map[string]int64) []modelRow {
 	rows := []modelRow{}
 	if _, unnamed := theirs[""]; len(theirs) == 0 || unnamed && len(theirs) == 1 {
@@ -191,7 +191,7 @@ func modelRows(ours, theirs map[string]int64) []modelRow {
 	return rows
 }
 
-// why returns what explains the difference of a row, as far as the figures show it.
+// why returns the explanation of a row's difference, as far as the figures show it.
 func (c ledgerCount) why(row reconciledRow) []string {
 	lines := []string{}
 	if row.Correction == 0 {

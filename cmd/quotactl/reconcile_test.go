@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// metered is a stand-in that tells what it has metered, and a configuration for it.
+// metered is a stand-in that reports its meter, and a configuration for it.
 type metered struct {
 	*testing.T
 	*standin.YouTube
@@ -57,7 +57,7 @@ func (m *metered) configure(endpoint, project string) {
 	must(m, os.WriteFile(m.config, []byte(text), 0o600))
 }
 
-// run runs the program, which must end with the code and say all of want.
+// run runs the program, which must exit with the code and print all of want.
 func (m *metered) run(code int, command string, want ...string) (out string) {
 	m.Helper()
 	args := append(strings.Fields(command), "--log-level", "debug")
@@ -78,7 +78,7 @@ func (m *metered) run(code int, command string, want ...string) (out string) {
 	return stdout
 }
 
-// spent books units in the ledger on the upstream's day before.
+// spent books units in the ledger on the previous upstream day.
 func (m *metered) spent(bucket string, units int64) {
 	m.Helper()
 	m.run(0, fmt.Sprintf("adjust --bucket %s --units %d --reason test --at %s", bucket, units,
@@ -125,7 +125,7 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// What is not settled, or not known, takes nothing off.
+// Unsettled or unknown figures reduce nothing.
 func TestReconcileWaits(t *testing.T) {
 	m := newMetered(t, "")
 	m.spent("default", 100)
@@ -151,7 +151,7 @@ func TestReconcileLimits(t *testing.T) {
 		"--role roles/serviceusage.serviceUsageViewer")
 }
 
-// Each problem is reported with a command to type and has its exit code.
+// Each problem is reported with a command to type, and has its exit code.
 func TestReconcileFails(t *testing.T) {
 	m := newMetered(t, "")
 	const email = "quota-reader@p1.iam.gserviceaccount.com"
@@ -198,7 +198,7 @@ func TestReconcileFails(t *testing.T) {
 	m.run(64, "reconcile --lag 73h", "--lag 73h0m0s: must be from 0s to 72h")
 }
 
-// Two credentials of one project: Google counts them together, and so does the comparison.
+// Two credentials of one project: Google counts them together, and reconcile does, too.
 func TestReconcileShared(t *testing.T) {
 	m := newMetered(t, "")
 	text, err := os.ReadFile(m.config)

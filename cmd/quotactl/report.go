@@ -23,7 +23,7 @@ func (a *app) report() *cobra.Command {
 
 type observeQuestion struct{ since, until, bucket string }
 
-// observation is what a limit of a credential would have refused.
+// observation is the calls that a limit of a credential would have refused.
 type observation struct {
 	credential config.Credential
 	report.Finding
@@ -72,7 +72,7 @@ the log does not name those of people. A note says where the figures are not exa
 	return c
 }
 
-// observe plays the log of each credential through its limits that are only observed.
+// observe replays the log of each credential against its observed limits.
 func observe(ctx context.Context, src report.Source, bucket string, in report.Span) (
 	list []observation, err error) {
 	for _, c := range src.Config.Credentials {
@@ -137,7 +137,7 @@ func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in repor
 	return found, nil
 }
 
-// settled reports whether some calls take units of a bucket that are known only after them.
+// settled reports whether the units of some calls in a bucket are known only afterwards.
 func settled(t *costs.Table, bucket string) bool {
 	for _, m := range t.Methods() {
 		for _, term := range m.Terms {

@@ -47,7 +47,7 @@ func (a *app) printObserved(cfg *config.Config, list []observation, in report.Sp
 	})
 }
 
-// draw writes a sentence about a limit, and who and when below it.
+// draw writes a sentence about a limit, and the callers and times below it.
 func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) error {
 	unit := report.UnitOf(cfg.Table(o.credential), o.Limit.Bucket)
 	name := o.Limit.Name()
@@ -86,8 +86,8 @@ func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) erro
 
 const mostHours = 24
 
-// sentence returns how much the limit would have refused, with the job, region, method and hour if
-// all had the same.
+// sentence returns the amount the limit would have refused, with the job, region, method and hour
+// if all calls share them.
 func (o observation) sentence(s cli.Screen, unit costs.Unit) string {
 	switch {
 	case o.Limit.Window.Concurrent:

@@ -19,10 +19,10 @@ import (
 
 type app struct{ cli.Common }
 
-// settings is the group of commands that also has version.
+// settings is the group of commands that includes version.
 const settings = "Settings:"
 
-// root makes the command that runs args.
+// root returns the command tree for args.
 func (a *app) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quotactl",
@@ -140,7 +140,7 @@ func (a *app) withBucket(c *cobra.Command, bucket string, work func(*gate) error
 	})
 }
 
-// withLedger runs work on the open ledger and the credentials to look at.
+// withLedger runs work on the open ledger and the selected credentials.
 func (a *app) withLedger(ctx context.Context, work func(report.Source) error) error {
 	cfg, err := a.loadChosen(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (a *app) withLedger(ctx context.Context, work func(report.Source) error) er
 	return work(report.Source{Config: cfg, Ledger: l})
 }
 
-// loadChosen reads the configuration, with only the credentials to look at: that of --credential,
+// loadChosen reads the configuration with only the selected credentials: the one of --credential,
 // or all.
 func (a *app) loadChosen(ctx context.Context) (*config.Config, error) {
 	cfg, err := a.Load(ctx)
@@ -169,8 +169,8 @@ func (a *app) loadChosen(ctx context.Context) (*config.Config, error) {
 	return cfg, nil
 }
 
-// charged refuses a bucket of which no units can be taken: one without a limit, or a split one,
-// whose limits hold for its parts, unless there is one across them.
+// charged refuses a bucket that cannot be charged: one without a limit, or a split one, whose
+// limits hold for its parts, unless it also has a limit across them.
 func (g *gate) charged(name string) error {
 	if err := g.whole(name); err != nil {
 		return err
@@ -178,8 +178,8 @@ func (g *gate) charged(name string) error {
 	return g.bucket(name)
 }
 
-// whole refuses a split bucket that no limit is across: what is done to it is done to none of its
-// parts.
+// whole refuses a split bucket without a limit across its parts: an action on it would affect no
+// part.
 func (g *gate) whole(name string) error {
 	across := func(l quota.Limit) bool { return l.Across && l.Bucket == name }
 	if slices.Contains(g.Split, name) && !slices.ContainsFunc(g.Limits, across) {

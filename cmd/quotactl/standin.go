@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// youtubeName is the stand-in that has a package of its own.
+// youtubeName is the stand-in that has its own package.
 const youtubeName = "youtube"
 
 type standinFlags struct {
@@ -128,7 +128,7 @@ func (f standinFlags) server(name string) (http.Handler, func() any, error) {
 	return s, func() any { return s.Counts() }, nil
 }
 
-// youtube returns the stand-in of the YouTube Data API, whose limits are by the Pacific day.
+// youtube returns the stand-in of the YouTube Data API, whose limits follow the Pacific day.
 func (f standinFlags) youtube(limits map[string][]standin.Limit) (http.Handler, func() any, error) {
 	buckets := strings.Fields("default search_list video_batch_get_stats video_insert")
 	s := &standin.YouTube{Limits: map[string]int64{}, Keys: f.keys, Latency: f.latency,

@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestStandins: each stand-in listens, refuses who has no credential, says its counts without
-// counting that, and prints them at its end.
+// TestStandins: each stand-in listens, refuses calls without a credential, reports its counts
+// without counting that request, and prints them at its end.
 func TestStandins(t *testing.T) {
 	home := func(name string) string { return map[string]string{"HOME": t.TempDir()}[name] }
 	for _, name := range append(standin.Names(), youtubeName) {
@@ -34,7 +34,7 @@ func TestStandins(t *testing.T) {
 			must(t, err)
 			body, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
-			// YouTube requires no key for that, and Slack refuses with 200
+			// here YouTube requires no key, and Slack refuses with 200
 			refused := name == youtubeName || strings.Contains(string(body), "invalid_auth")
 			if err != nil || resp.StatusCode != status && !refused ||
 				status == 200 && !strings.Contains(string(body), `"units":`) {

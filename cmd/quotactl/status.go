@@ -55,7 +55,7 @@ last lines name the ledger and the configuration file.`,
 	}
 }
 
-// withoutLedger adds to an error what may be spent without the ledger, where that is anything.
+// withoutLedger adds to an error the units that may be spent without the ledger, if any.
 func (a *app) withoutLedger(ctx context.Context, why error) error {
 	cfg, err := a.Load(ctx)
 	if err != nil {
@@ -72,8 +72,8 @@ func (a *app) withoutLedger(ctx context.Context, why error) error {
 	return cli.Hint(why, "%s", strings.Join(known, "; "))
 }
 
-// sayOrigin prints the ledger and the configuration file: under cron, without the environment of a
-// shell, they may not be the expected ones.
+// sayOrigin prints the ledger and the configuration file: under cron, without a shell's
+// environment, they may differ from the expected ones.
 func sayOrigin(s cli.Screen, list report.Status) error {
 	file := "no configuration file: defaults"
 	if list.Config != nil {
@@ -82,8 +82,8 @@ func sayOrigin(s cli.Screen, list report.Status) error {
 	return s.Say("ledger %s\n%s\n", list.Ledger, file)
 }
 
-// statusTable draws the table, and a note for each bucket that is suspended, or of which what is
-// held can turn out to be more, and for each anchored window whose end is known.
+// statusTable draws the table, and a note for each suspended bucket, for each estimate that may
+// grow, and for each anchored window with a known end.
 func statusTable(s cli.Screen, list report.Status) error {
 	err := drawStatus(s, list)
 	for _, c := range list.Credentials {
@@ -144,8 +144,8 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 
 const barCells = 12
 
-// drawStatus draws the table. The headroom is never left out: without it used and remaining do not
-// add up to the limit. Where its column does not fit, it is part of the limit's.
+// drawStatus draws the table. The headroom is always shown: without it, used and remaining would
+// not add up to the limit. If its column does not fit, it moves into the limit's.
 func drawStatus(s cli.Screen, list report.Status) error {
 	t := s.Table("credential", "bucket", "window", "", ">used", ">limit", ">headroom", ">held",
 		">remaining", "next free")
@@ -181,7 +181,7 @@ func named(c report.CredentialStatus) string {
 	return c.Credential + " (" + c.Mode + ")"
 }
 
-// alone reports whether one credential says nothing that its reader does not know.
+// alone reports whether a single credential needs no name in the output.
 func alone(l report.Status) bool {
 	return len(l.Credentials) == 1 && l.Credentials[0].Mode == "enforce"
 }
@@ -193,7 +193,8 @@ func holds(l report.Status) bool {
 	})
 }
 
-// limitCell returns the limit; the short form is what scheduled charges may use, and the headroom.
+// limitCell returns the limit; the short form has the units for scheduled charges, and the
+// headroom.
 func limitCell(amount func(int64) string, l report.LimitStatus) cli.Cell {
 	out := cli.Cell{Text: amount(l.Units)}
 	if l.Headroom > 0 {

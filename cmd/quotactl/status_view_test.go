@@ -13,8 +13,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// The narrower the terminal, the less is drawn; but the headroom is always there, and a word says
-// why nothing remains.
+// A narrower terminal shows less, but always the headroom, and a word for why nothing remains.
 func TestStatusFitsTheTerminal(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	zone := "America/Los_Angeles"
@@ -73,8 +72,8 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestSystemLedger: a command without a configuration of its own, such as one that cron starts,
-// charges the ledger of the machine's configuration, and status names both.
+// TestSystemLedger: a command without its own configuration, such as one started by cron, charges
+// the ledger of the machine's configuration, and status shows both.
 func TestSystemLedger(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

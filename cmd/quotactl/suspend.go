@@ -101,7 +101,7 @@ each was suspended, by whom and why.`,
 	return c
 }
 
-// lift opens the bucket and its parts, and returns those that were suspended.
+// lift ends the suspension of the bucket and its parts, and returns those that were suspended.
 func (g *gate) lift(ctx context.Context, bucket string) ([]suspension, error) {
 	lifted := []suspension{}
 	totals, err := g.Ledger.BucketsOf(ctx, g.Credential)

@@ -67,8 +67,8 @@ no terminal, it prints one picture as text; with --interval, one after the other
 	return c
 }
 
-// pictures passes pictures to show, one each interval until ctx ends; a single one if every is 0.
-// While the ledger is away, show gets the last picture with the error.
+// pictures calls show with a picture per interval until ctx ends, or once if every is 0. During a
+// ledger outage, show gets the last picture with the error.
 func (a *app) pictures(ctx context.Context, src report.Source, every time.Duration,
 	show func(picture []byte, away error) error) error {
 	var last []byte
@@ -93,7 +93,7 @@ func (a *app) pictures(ctx context.Context, src report.Source, every time.Durati
 	}
 }
 
-// topCharges is how many of the latest charges of a credential a picture has.
+// topCharges is the number of latest charges per credential in a picture.
 const topCharges = 60
 
 // picture draws the tables.
@@ -131,7 +131,7 @@ func (a *app) picture(ctx context.Context, src report.Source, outlook *topOutloo
 	return append(out.Bytes(), '\n'), nil
 }
 
-// topOutlook keeps the forecast for a minute, because making one takes longer than reading.
+// topOutlook caches the forecast for a minute, because making one takes longer than reading.
 type topOutlook struct {
 	text string
 	at   time.Time
@@ -152,8 +152,8 @@ func (o *topOutlook) say(ctx context.Context, s cli.Screen, src report.Source) e
 	return err
 }
 
-// topOnTerminal shows pictures on a screen of their own, as many lines as there are, until the user
-// types q or Ctrl-C.
+// topOnTerminal shows pictures on the alternate screen, cut to its lines, until the user types q or
+// Ctrl-C.
 func (a *app) topOnTerminal(ctx context.Context, src report.Source, every time.Duration,
 	in io.Reader) error {
 	ctx, quit := context.WithCancel(ctx)
@@ -174,7 +174,7 @@ func (a *app) topOnTerminal(ctx context.Context, src report.Source, every time.D
 			}
 		}()
 	}
-	fmt.Fprint(a.Stdout, "\x1b[?1049h\x1b[?25l") // the other screen, without a cursor
+	fmt.Fprint(a.Stdout, "\x1b[?1049h\x1b[?25l") // the alternate screen, without a cursor
 	defer fmt.Fprint(a.Stdout, "\x1b[?25h\x1b[?1049l")
 	var since time.Time
 	return a.pictures(ctx, src, every, func(picture []byte, away error) error {
