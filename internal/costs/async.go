@@ -14,9 +14,9 @@ import (
 
 // async describes calls that end after their response. Another response reports the end.
 type async struct {
-	poll    *formula.Formula // path of the request for the state of the call
-	done    *formula.Formula // whether the response is about the end
-	results *formula.Formula // path of the request for what the call used, by line; or nil
+	poll    *formula.Formula // path of the request that polls the call
+	done    *formula.Formula // whether the response reports the end
+	results *formula.Formula // path of the results, one per line; or nil
 	lapse   time.Duration    // of the hold, from the response on
 	headers map[string]string
 }
@@ -35,12 +35,13 @@ func (t *Table) Async() bool {
 func (q Quote) Async() bool { return q.rules != nil && q.rules.async != nil }
 
 // Pending returns how long the hold of a call lasts whose end another response reports, and the
-// headers of requests for that.
+// headers of requests that poll for it.
 func (q Quote) Pending() (lapse time.Duration, headers map[string]string) {
 	return q.rules.async.lapse, maps.Clone(q.rules.async.headers)
 }
 
-// end finds out whether the call has ended, and where its usage is reported if not here.
+// end determines whether the call has ended, and where its usage is reported if not in this
+// response.
 func (o *Observation) end(out *Outcome, env formula.Env) {
 	p := o.quote.rules.async
 	path := func(f *formula.Formula) string {
@@ -58,7 +59,8 @@ func (o *Observation) end(out *Outcome, env formula.Env) {
 	}
 }
 
-// ObserveLines begins to read the results of an asynchronous call: each line is a response.
+// ObserveLines returns an Observation of the results of an asynchronous call, in which each line is
+// a response.
 func (q Quote) ObserveLines(h http.Header) *Observation {
 	o := q.Observe(http.StatusOK, h)
 	o.begun, o.sums = true, map[string]float64{}
@@ -66,7 +68,7 @@ func (q Quote) ObserveLines(h http.Header) *Observation {
 	return o
 }
 
-// line adds up what the call took by one line of results.
+// line adds the usage in one line of results.
 func (o *Observation) line(_ string, data []byte) {
 	o.usage, o.doc = nil, nil
 	if !o.parse(data) {
@@ -92,14 +94,14 @@ func (o *Observation) line(_ string, data []byte) {
 	}
 }
 
-// Saved is a quote to be continued by another process.
+// Saved is a quote that another process can resume.
 type Saved struct {
 	Quote
 	Facts, Query, Path, Names map[string]string
 	Day                       string
 }
 
-// Save returns what the settlement of the call needs.
+// Save returns the parts of the quote that settle the call.
 func (q Quote) Save() Saved {
 	s := Saved{Quote: q, Facts: map[string]string{}, Names: q.names}
 	s.Query, _ = q.env["query"].(map[string]string)
@@ -113,7 +115,7 @@ func (q Quote) Save() Saved {
 	return s
 }
 
-// Resume returns a quote that was saved. Errors: quota.ErrUnpriced, if the list has lost the method.
+// Resume returns a saved quote. Errors: quota.ErrUnpriced, if the list has lost the method.
 func (t *Table) Resume(s Saved) (Quote, error) {
 	m, ok := t.methods[s.Method]
 	if !ok || m.rules == nil || m.rules.async == nil {

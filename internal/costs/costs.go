@@ -1,4 +1,4 @@
-// Package costs reads the price list: which request is which method, and what a call of it costs.
+// Package costs reads price lists, which define the methods of an API and their costs.
 package costs
 
 import (
@@ -18,58 +18,57 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Table is the price list of one upstream in one of its profiles. It never changes, so it may be
+// Table is the price list of one upstream, with one of its profiles. It is immutable and may be
 // shared.
 type Table struct {
 	Upstream   string   // its name in the list
 	Version    string   // version of the list; Date by default
 	Date       string   // date of the newest figure: 2026-11-17 or 2026-11
-	Service    string   // the upstream's own name for itself; "" where it has none
-	Hosts      []string // where the upstream answers
-	Endpoint   string   // URL that requests are sent to, which ends in a slash
+	Service    string   // the upstream's own name for itself; or ""
+	Hosts      []string // host names of the upstream
+	Endpoint   string   // URL to send requests to, ending in a slash
 	Credential Place
-	// Environment is the variables in which libraries of the API look for its address, with the
-	// path that belongs to it: / or /v1.
+	// Environment maps the variables in which libraries of the API look for its address to the path
+	// of that address: / or /v1.
 	Environment map[string]string
 
-	day       string // for which tables are read; "" for today
+	day       string // day whose prices count; "" for today
 	tables    []PriceTable
 	sources   map[string]Source
 	profile   string
 	profiles  map[string]profile
 	uploads   []string // path prefixes
-	overrides []string // last words of the methods that may come as POST, too
-	oauth     bool     // of methods that do not say otherwise
+	overrides []string // last words of methods that also accept POST
+	oauth     bool     // default of the methods
 	buckets   []Bucket
-	listed    map[string]Method // as the file lists them
+	listed    map[string]Method // with the prices of the file
 	methods   map[string]Method // with the prices of the profile
 	routes    *segment
 
 	facts     []fact // facts of a call that split buckets
 	numbers   []number
 	warns     []warning
-	answering []string // facts by which answers are read
-	zeros     []string // paths of numbers that answers leave out when they are 0
+	answering []string // facts needed to read responses
+	zeros     []string // paths of numbers that responses omit when 0
 	errors    errorForm
 	learn     []learning
 	refusals  []refusing
 	meters    []Meter
 
-	files func(ctx context.Context, name string) (Lines, error) // that were sent before; or nil
+	files func(ctx context.Context, name string) (Lines, error) // reads an uploaded file; or nil
 
-	readsAnswers   bool // of calls whose price is known, too
-	refusesSuccess bool // a rule is about an answer with a status below 300
+	readsAnswers   bool // also reads responses to calls of a known price
+	refusesSuccess bool // a rule applies to a status below 300
 }
 
-// Place is where a request carries the credential: a header, or a parameter of the query. The zero
-// Place is a bearer token.
+// Place is the header or query parameter for the credential. The zero Place is a bearer token.
 type Place struct {
 	Header string // Authorization
-	Prefix string // what comes before the credential in the header: "Bearer "
-	Query  string // name of the parameter; "" when it is a header
+	Prefix string // text before the credential in the header: "Bearer "
+	Query  string // name of the parameter; "" for a header
 
-	// What else may hold a credential: a request that has one of its own there is not for us to
-	// send on.
+	// Params and Headers may also contain a credential. Requests with a credential of their own
+	// there are refused.
 	Params  []string
 	Headers []string
 }
@@ -77,12 +76,12 @@ type Place struct {
 // Bucket is a pool of the upstream's quota.
 type Bucket struct {
 	Name     string
-	Metric   string       // the upstream's name for it: example.com/default; "" for none
-	Unit     Unit         // what it counts
-	Daily    int64        // units that a new account is given each day; 0 where the list has limits
-	Reset    quota.Window // the upstream's day; zero where it has none
-	Split    []string     // facts of a request, for each of which it has a part of its own
-	Required bool         // its limits hold where none are configured
+	Metric   string // the upstream's name for it: example.com/default; "" for none
+	Unit     Unit
+	Daily    int64        // units of a new account each day; 0 if the list has limits
+	Reset    quota.Window // the upstream's day; zero if it has none
+	Split    []string     // facts of a request whose values split the bucket into parts
+	Required bool         // its limits apply if none are configured
 	Limits   []quota.Limit
 	Source   Source // of the limits
 	Note     string
@@ -93,30 +92,29 @@ type Method struct {
 	ID     string // as in the discovery document: things.list
 	Verb   string // GET
 	Path   string // /v3/captions/{id}; a name in braces stands for one segment
-	Upload bool   // also reached below the upload paths
-	OAuth  bool   // takes the token of a user in place of an API key
-	Form   bool   // takes fields as application/x-www-form-urlencoded, too
-	// what one call takes, in the order of the table's buckets; of a method whose price depends on
-	// the request or on the answer, what does not
+	Upload bool   // also served below the upload paths
+	OAuth  bool   // accepts a user's token in place of an API key
+	Form   bool   // also accepts application/x-www-form-urlencoded
+	// Costs is the fixed part of a call's price, in the order of the table's buckets.
 	Costs  []quota.Cost
-	Terms  []Term // all that it takes, by bucket
+	Terms  []Term // all prices, by bucket
 	Source Source
 	Note   string
 
 	routes []route
 	rules  *rules // nil if the price is fixed
-	lines  *calls // that the request carries; or nil
+	lines  *calls // calls in the request; or nil
 
-	needsBody, needsJSON bool     // to be priced
-	facts                []string // that its price depends on
-	numbers              []number // that its expressions use
-	parted               bool     // what it takes is of a part that depends on the request
+	needsBody, needsJSON bool     // required to price the request
+	facts                []string // facts that set the price
+	numbers              []number // numbers that the expressions use
+	parted               bool     // the bucket's part depends on the request
 }
 
-// Known reports whether a call takes the same units each time: Costs, known before it is made.
+// Known reports whether every call has the same price: Costs.
 func (m Method) Known() bool { return m.rules == nil && !m.needsBody && !m.parted }
 
-// Numbers returns the expressions of the named numbers that the method's prices are made of.
+// Numbers returns the expressions of the named numbers in the method's prices.
 func (m Method) Numbers() map[string]string {
 	all := map[string]string{}
 	for _, n := range m.numbers {
@@ -125,15 +123,15 @@ func (m Method) Numbers() map[string]string {
 	return all
 }
 
-// Term is what a call takes from one bucket, as the list writes it.
+// Term is the price of a call in one bucket, as written in the list.
 type Term struct {
 	Bucket string
-	Take   string // known when the call is made: "1", "len(body.items)"
-	Hold   string // estimated when it is made
-	Settle string // known after it
+	Take   string // known before the call: "1", "len(body.items)"
+	Hold   string // estimated before the call
+	Settle string // known after the call
 }
 
-// Source is where a figure comes from.
+// Source is the source of a figure.
 type Source struct {
 	Status string // official, secondary or unverified
 	Date   string // 2026-06-01 or 2026-11
@@ -148,14 +146,14 @@ type PriceTable struct {
 	defaults map[string]yaml.Node
 }
 
-// Feed is where the rows of a table come from.
+// Feed is the data set that the rows of a table come from.
 type Feed struct {
 	URL       string
 	Format    string
-	Providers []string // what feeds call the upstream; its name by default
+	Providers []string // the upstream's names in feeds; default its name
 }
 
-// Usual returns the figure of a column that a row leaves out, if there is one.
+// Usual returns the default figure of a column that a row omits, if it has one.
 func (t PriceTable) Usual(column string, row map[string]float64) (figure float64, ok bool) {
 	usual, ok := t.defaults[column]
 	if !ok {
@@ -168,7 +166,7 @@ func (t PriceTable) Usual(column string, row map[string]float64) (figure float64
 	return figure, ok
 }
 
-// At returns the same table with the prices of a day such as 2026-12-01.
+// At returns the table with the prices of a day such as 2026-12-01.
 func (t *Table) At(day string) *Table {
 	view := *t
 	view.day = day
@@ -183,7 +181,7 @@ func (t *Table) Day() string {
 // Tables lists the tables of the list.
 func (t *Table) Tables() []PriceTable { return t.tables }
 
-// On returns the rows that count on a day.
+// On returns the rows that are valid on a day.
 func (t PriceTable) On(day string) []formula.Row {
 	return slices.DeleteFunc(slices.Clone(t.Rows), func(r formula.Row) bool {
 		later := func(other formula.Row) bool {
@@ -204,7 +202,7 @@ type price struct {
 	source Source
 }
 
-// Profile is the same table with the prices of the named profile.
+// Profile returns the table with the prices of the named profile.
 func (t *Table) Profile(name string) (*Table, error) {
 	p, ok := t.profiles[name]
 	if !ok {
@@ -221,20 +219,20 @@ func (t *Table) Profile(name string) (*Table, error) {
 	return &view, nil
 }
 
-// Profiles lists the names that Profile takes.
+// Profiles returns the names of the profiles.
 func (t *Table) Profiles() []string { return sorted(t.profiles) }
 
-// ProfileName is the profile whose prices the table shows.
+// ProfileName returns the name of the table's profile.
 func (t *Table) ProfileName() string { return t.profile }
 
-// Price is what one call of the method takes.
+// Price returns the fixed costs of one call of the method.
 func (t *Table) Price(method string) ([]quota.Cost, error) {
 	m, err := t.Lookup(method)
 	return m.Costs, err
 }
 
-// Lookup is the method of that ID. A method that is not in the table is quota.ErrUnpriced: no price
-// is guessed.
+// Lookup returns the method with that ID, or quota.ErrUnpriced if the table lacks it. It never
+// guesses a price.
 func (t *Table) Lookup(method string) (Method, error) {
 	m, ok := t.methods[method]
 	if !ok {
@@ -245,7 +243,7 @@ func (t *Table) Lookup(method string) (Method, error) {
 	return m, nil
 }
 
-// Methods lists every method in the order of their IDs.
+// Methods returns all methods, in the order of their IDs.
 func (t *Table) Methods() []Method {
 	all := make([]Method, 0, len(t.methods))
 	for _, id := range sorted(t.methods) {
@@ -255,7 +253,7 @@ func (t *Table) Methods() []Method {
 	return all
 }
 
-// Buckets lists the buckets that the profile's methods draw on, in the order of the file.
+// Buckets returns the buckets that the profile's methods draw on, in the order of the file.
 func (t *Table) Buckets() []Bucket {
 	drawn := map[string]bool{}
 	for _, m := range t.methods {
@@ -274,8 +272,8 @@ func (t *Table) BucketNames() (names []string) {
 	return names
 }
 
-// Bucket is the bucket of the profile with that name, or the one that a part such as output/small
-// is of, if there is one.
+// Bucket returns the profile's bucket with that name, or the bucket of a part such as output/small.
+// It returns false if there is none.
 func (t *Table) Bucket(name string) (Bucket, bool) {
 	name, _, _ = strings.Cut(name, "/")
 	for _, b := range t.Buckets() {
@@ -286,7 +284,7 @@ func (t *Table) Bucket(name string) (Bucket, bool) {
 	return Bucket{}, false
 }
 
-// bucketNamed is the bucket of that name, in whatever profile.
+// bucketNamed returns the bucket with that name, in any profile.
 func (t *Table) bucketNamed(name string) Bucket {
 	for _, b := range t.buckets {
 		if b.Name == name {
@@ -296,11 +294,11 @@ func (t *Table) bucketNamed(name string) Bucket {
 	return Bucket{}
 }
 
-// Learns reports whether responses to calls of a known price have to be read: they report what is
-// left of limits, or refuse.
+// Learns reports whether responses to calls of a known price must be read, because they may report
+// limits or refuse the call.
 func (t *Table) Learns() bool { return len(t.learn) > 0 || t.refusesSuccess }
 
-// Estimated reports whether some method sets an estimate aside in the bucket, or the part of one.
+// Estimated reports whether any method sets an estimate aside in the bucket or part.
 func (t *Table) Estimated(bucket string) bool {
 	whole := quota.WholeOf(bucket)
 	for _, m := range t.methods {
@@ -313,8 +311,8 @@ func (t *Table) Estimated(bucket string) bool {
 	return false
 }
 
-// Reset is the window in which the upstream fills a bucket up again. Where the list gives none, it
-// is the longest of the list's limits on it that is a calendar's, and else the day in UTC.
+// Reset returns the window after which the upstream refills a bucket. The default is the longest
+// calendar window of its limits in the list, or else the day in UTC.
 func (t *Table) Reset(bucket string) quota.Window {
 	b, _ := t.Bucket(bucket)
 	reset := b.Reset
@@ -329,8 +327,7 @@ func (t *Table) Reset(bucket string) quota.Window {
 	return reset
 }
 
-// BucketOfMetric is the bucket of the profile that the upstream calls by this metric, if there is
-// one.
+// BucketOfMetric returns the profile's bucket with this metric of the upstream, if there is one.
 func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
 	for _, b := range t.Buckets() {
 		if b.Metric == metric && metric != "" {
@@ -340,12 +337,12 @@ func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
 	return Bucket{}, false
 }
 
-// defaultHeadroom is the share of a limit kept for people where nothing is configured, in percent.
+// defaultHeadroom is the share of a default limit that is kept for people, in percent.
 const defaultHeadroom = 5
 
-// DefaultLimits is what applies where nothing is configured: the limits of the buckets that are
-// required. Daily units limit twice, in any 24 hours and in the upstream's calendar day, with a
-// headroom of 5 %, rounded down so that a small limit is not all headroom.
+// DefaultLimits returns the limits of the required buckets, which apply if none are configured.
+// Daily units make two limits, in any 24 hours and in the upstream's calendar day, with a headroom
+// of 5 %, rounded down so that a small limit is not all headroom.
 func (t *Table) DefaultLimits() []quota.Limit {
 	var limits []quota.Limit
 	for _, b := range t.Buckets() {
@@ -356,13 +353,12 @@ func (t *Table) DefaultLimits() []quota.Limit {
 	return limits
 }
 
-// Unlimited reports whether the list has buckets that need no limit: what is taken from them is
-// recorded.
+// Unlimited reports whether the list has buckets that need no limit. Their use is only recorded.
 func (t *Table) Unlimited() bool {
 	return slices.ContainsFunc(t.Buckets(), func(b Bucket) bool { return !b.Required })
 }
 
-// dailyLimits are the limits of a bucket of so many units a day.
+// dailyLimits returns the limits of a bucket with daily units.
 func (b Bucket) dailyLimits() (limits []quota.Limit) {
 	for _, w := range []quota.Window{quota.Sliding(24 * time.Hour), b.Reset} {
 		limits = append(limits, quota.Limit{Bucket: b.Name, Units: b.Daily,
@@ -373,7 +369,7 @@ func (b Bucket) dailyLimits() (limits []quota.Limit) {
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// didYouMean is the hint at the one of the known that was meant, or "".
+// didYouMean returns a hint at the known word that was probably meant, or "".
 func didYouMean[V any](word string, known map[string]V) string {
 	return words.DidYouMean(word, sorted(known))
 }

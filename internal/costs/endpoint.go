@@ -15,8 +15,8 @@ var (
 		"http:// is for a stand-in on 127.0.0.1, ::1 or localhost")
 )
 
-// ParseEndpoint reads the address of an upstream, such as https://api.example.com/. Its path
-// ends in a slash. Errors do not repeat the text, which may be a misplaced secret.
+// ParseEndpoint parses the address of an upstream, such as https://api.example.com/. Its path ends
+// in a slash. Errors do not repeat the text, which may be a misplaced secret.
 func ParseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {

@@ -2,18 +2,18 @@ package costs
 
 import "bytes"
 
-// eventReader reads a stream of server-sent events or of JSON lines as it is passed on. It keeps at
-// most one event, and skips events longer than max.
+// eventReader reads a stream of server-sent events or JSON lines as it passes. It keeps at most one
+// event in memory, and skips events longer than max.
 type eventReader struct {
 	max    int  // bytes of an event
 	lines  bool // each line is the data of an event
 	handle func(name string, data []byte)
 
-	tooLong int // events that were skipped
+	tooLong int // number of skipped events
 
 	line, data, name []byte
-	length           int  // of the line, whether it is held or not
-	skip             bool // the rest of the event: it is too long
+	length           int  // of the line, including dropped bytes
+	skip             bool // the rest of the event, because it is too long
 	begun, cr        bool
 }
 
@@ -38,7 +38,7 @@ func (e *eventReader) write(p []byte) {
 }
 
 // close ends the stream. The lines since the last empty line are an event, and the last line needs
-// no end: some servers leave both out.
+// no line end, because some servers omit both.
 func (e *eventReader) close() {
 	if e.length > 0 {
 		e.endLine()
@@ -91,10 +91,10 @@ func (e *eventReader) endEvent() {
 	e.skip, e.data, e.name = false, e.data[:0], e.name[:0]
 }
 
-// byteOrderMark is what some servers send before their text.
+// byteOrderMark is sent by some servers before their text.
 var byteOrderMark = []byte("\ufeff")
 
-// separator is what application/json-seq has before each value.
+// separator precedes each value of application/json-seq.
 const separator = 0x1e
 
 // trimBody returns the text of a response without a byte order mark, white space around it and

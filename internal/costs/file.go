@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// frontFile is the file that names upstreams.
+// frontFile is an index of upstreams.
 type frontFile struct {
 	Default   string
 	Upstreams entries[fileUpstream]
@@ -25,7 +25,7 @@ func (u *fileUpstream) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode(&u.list)
 }
 
-// fileList is the price list of an upstream as it is written. costs/schema.json has its rules.
+// fileList is the price list of an upstream, as written in its file. See costs/schema.json.
 type fileList struct {
 	Service, Version, Endpoint string
 	Hosts                      []string
@@ -176,7 +176,7 @@ type fileProfile struct {
 	}]
 }
 
-// entries is a mapping in the order of the file.
+// entries is a YAML mapping in the order of the file.
 type entries[T any] []entry[T]
 
 type entry[T any] struct {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Form is how a value is written.
+// Form is a notation of values.
 type Form string
 
-// The forms of values.
+// Forms of values.
 const (
 	FormNumber   Form = "number"   // 1040
 	FormRFC3339  Form = "rfc3339"  // 2026-11-22T15:04:05Z
@@ -23,8 +23,8 @@ const (
 	FormDate     Form = "date"     // the first date in a text: until 2026-12-01 at 00:00 UTC
 )
 
-// farthest is how far away a time may be. What is farther is nonsense: an epoch that was read as
-// seconds from now, or the reverse.
+// farthest is the maximum distance of a time. A time beyond it was misread: an epoch as seconds
+// from now, or the reverse.
 const farthest = 400 * 24 * time.Hour
 
 const (
@@ -42,9 +42,9 @@ const (
 	partRemaining limitPart = "remaining"
 )
 
-// parseAmount reads a whole number of units, rounded down. A text such as 32/40 has the units used
-// and the limit, and so those that remain. It returns false for what is negative, missing or no
-// number.
+// parseAmount reads a whole number of units, rounded down. A text such as 32/40 contains the units
+// used and the limit, which also gives the remaining units. It returns false if the number is
+// negative, missing or not a number.
 func parseAmount(text string, part limitPart) (int64, bool) {
 	used, limit, both := strings.Cut(text, "/")
 	if !both {
@@ -68,8 +68,8 @@ func whole(text string) (int64, bool) {
 	return int64(n), true
 }
 
-// ParseMoment reads a time in a form: a moment, or how long it is until then. It is false for
-// nonsense.
+// ParseMoment parses a time in a form, as a moment or a duration from now. It returns false if it
+// is unreadable or too far away.
 func ParseMoment(text string, as Form) (at time.Time, after time.Duration, ok bool) {
 	text = strings.TrimSpace(text)
 	switch as {
@@ -78,7 +78,7 @@ func ParseMoment(text string, as Form) (at time.Time, after time.Duration, ok bo
 		return at, 0, err == nil && at.Unix() >= firstEpoch && at.Unix() < lastEpoch
 	case FormEpoch:
 		n, err := strconv.ParseFloat(text, 64)
-		for range 3 { // milli-, micro- and nanoseconds have a thousand times as many
+		for range 3 { // seconds, milli-, micro- or nanoseconds
 			if n >= 1000*firstEpoch {
 				n /= 1000
 			}
@@ -108,7 +108,7 @@ func ParseMoment(text string, as Form) (at time.Time, after time.Duration, ok bo
 	return at, 0, false
 }
 
-// dateForm matches a day, with or without a time of it: 2026-12-01 at 00:00 UTC.
+// dateForm matches a day, with or without a time of day: 2026-12-01 at 00:00 UTC.
 var dateForm = regexp.MustCompile(`(\d{4}-\d\d-\d\d)(?:(?:T|,? (?:at )?)` +
 	`(\d\d:\d\d)(:\d\d)?(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?)?`)
 
@@ -129,7 +129,7 @@ func dateIn(text string) (at time.Time, ok bool) {
 // httpDate is the form of dates in headers.
 const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// last returns the last item of a list, which a header that comes twice is.
+// last returns the last item of a list, such as a repeated header.
 func last(text string) string { return strings.TrimSpace(text[strings.LastIndex(text, ",")+1:]) }
 
 // until reads how many units of time it is until a moment.

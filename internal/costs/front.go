@@ -23,12 +23,12 @@ func Parse(data []byte) (*Table, error) {
 	return l.Usual(), nil
 }
 
-// MaxFile is how many bytes a file of a price list may have.
+// MaxFile is the maximum size of a price list's file, in bytes.
 const MaxFile = 4 << 20
 
-// ParseList reads a price list, whose file has that name: the front door, which names upstreams, or
-// the list of one upstream. The files that it names are read from files, the folder that it is in.
-// Its error joins a *Problem for each mistake.
+// ParseList parses the price list in a file of that name: an index of upstreams, or the list of one
+// upstream. It reads the lists that an index names from files, the index's folder. Its error joins
+// a *Problem for each mistake.
 func ParseList(name string, data []byte, files fs.FS) (*List, error) {
 	p := &parser{files: files, list: &List{tables: map[string]func() *Table{}}}
 	p.front(name, data)
@@ -43,18 +43,18 @@ type parser struct {
 	files fs.FS
 	list  *List
 	errs  []error
-	// shipped files are read when their upstream is asked for, and not checked against the schema:
-	// a test does that.
+	// shipped files are read when their upstream is requested. A test checks them against the
+	// schema.
 	shipped bool
 }
 
-// Problem is one thing that is wrong with a price list.
+// Problem is a mistake in a price list.
 type Problem struct {
-	File string // that the list names; "" for the list itself
+	File string // named by the list; "" for the list itself
 	grammar.Problem
 }
 
-// Error is the problem with its place before it.
+// Error returns the problem after its place.
 func (p *Problem) Error() string {
 	if p.File != "" {
 		return p.File + ": " + p.Problem.String()
@@ -62,14 +62,14 @@ func (p *Problem) Error() string {
 	return p.Problem.String()
 }
 
-// fail adds problems of a file; "" is the front door's.
+// fail adds problems of a file; "" is the index.
 func (p *parser) fail(file string, problems ...grammar.Problem) {
 	for _, problem := range problems {
 		p.errs = append(p.errs, &Problem{file, problem})
 	}
 }
 
-// parse returns a file with content; nil if there is none.
+// parse returns a file with content, or nil.
 func (p *parser) parse(name string, data []byte) *grammar.File {
 	file, problem := grammar.Parse(data)
 	if problem == nil && file.Empty() {
@@ -82,7 +82,7 @@ func (p *parser) parse(name string, data []byte) *grammar.File {
 	return file
 }
 
-// front reads the file that the list begins with.
+// front reads the main file of the list.
 func (p *parser) front(name string, data []byte) {
 	file := p.parse("", data)
 	if file == nil {
@@ -109,7 +109,7 @@ func (p *parser) front(name string, data []byte) {
 	p.fail("", file.Problems()...)
 }
 
-// decode decodes a file by the schema of the front door or of a list.
+// decode decodes a file by the schema of an index or of a list.
 func (p *parser) decode(file *grammar.File, front bool, into any) bool {
 	var schema *grammar.Schema
 	switch {
@@ -122,7 +122,7 @@ func (p *parser) decode(file *grammar.File, front bool, into any) bool {
 	return file.Decode(schema, into)
 }
 
-// listed reads one of the front door's upstreams: a file, or the list itself.
+// listed reads an upstream of an index: its file, or a list inside the index.
 func (p *parser) listed(front *grammar.File, name string, u fileUpstream, at grammar.Place) {
 	if err := quota.CheckName(name); err != nil {
 		at.Add("%v", err)
@@ -177,7 +177,7 @@ func (p *parser) open(name string, at grammar.Place) *grammar.File {
 	return p.parse(name, data)
 }
 
-// upstream reads the price list of one upstream; nil when something is wrong with it.
+// upstream reads the price list of one upstream, or returns nil if it has mistakes.
 func (p *parser) upstream(name string, file *grammar.File, upstream string) *Table {
 	var f fileList
 	var t *Table

@@ -30,7 +30,7 @@ func (q *Quote) priced(facts []string) string {
 	return name
 }
 
-// Model returns the model that the request names, "" if its price does not depend on one.
+// Model returns the model in the request, or "" if its price does not depend on a model.
 func (q Quote) Model() string {
 	model, _ := q.env[modelFact].(string)
 	return model

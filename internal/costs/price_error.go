@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/words"
 )
 
-// PriceError is the error of a request whose price cannot be computed, and which is not sent. It
-// is a quota.ErrUnpriced.
+// PriceError reports that a request is not sent, because its price cannot be computed. It is a
+// quota.ErrUnpriced.
 type PriceError struct {
 	Method, Bucket string
 	Err            error
@@ -32,7 +32,7 @@ func (e *PriceError) Error() string {
 	return fmt.Sprintf("cannot price %s: %s", e.Method, what)
 }
 
-// Formula returns the expression without a result, for the author of the list; "" if the error has
+// Formula returns the failing expression for the author of the price list, or "" if the error has
 // another cause.
 func (e *PriceError) Formula() string {
 	wrong, ok := errors.AsType[*formula.ValueError](e.Err)
@@ -57,7 +57,7 @@ func (e *factError) Error() string {
 	return "what its price depends on is there in another form than it should be"
 }
 
-// inWords names what a formula reads: max_tokens in the body.
+// inWords returns the inputs of a formula in words: max_tokens in the body.
 func inWords(reads []string) string {
 	var all []string
 	for _, path := range reads {

@@ -14,38 +14,38 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Learned returns a quantile of what calls that were priced the same way took from a bucket beyond
-// what was certain. It returns false while too few are known.
+// Learned returns a quantile of the units that calls priced the same way used from a bucket, beyond
+// the certain units. It returns false while too few calls are known.
 type Learned func(priced, bucket string, percentile int) (units int64, ok bool)
 
-// Quote is what a request takes, as far as that is known before it is sent.
+// Quote is the price of a request, as far as it is known before the request is sent.
 type Quote struct {
 	Method string
-	// Costs are by bucket or part of one. Units may be an estimate, see quota.Cost, and are 0 where
-	// the call can take nothing from a bucket that other calls of the method take from.
+	// Costs are by bucket or part. Units may be an estimate (see quota.Cost). They are 0 if the
+	// call takes nothing from a bucket that the method's other calls take from.
 	Costs []quota.Cost
-	Known bool        // Costs are final: charge them, and settle nothing
+	Known bool        // Costs are final: charge them, do not settle
 	Lapse quota.Lapse // what happens to a hold that is never settled
 	TTL   time.Duration
-	// Unlisted is the facts for which the list has no row of their own.
+	// Unlisted are the facts without their own row in the list.
 	Unlisted []Unlisted
 	// Priced names the facts of the request that set the price, such as the model and the tier. It is
 	// empty if there are none.
 	Priced string
-	// Certain is the least that the call takes, by bucket.
+	// Certain is the minimum cost of the call, by bucket.
 	Certain map[string]int64
 
 	table *Table
-	rules *rules            // nil of a price that is known
-	env   formula.Env       // names of the request
+	rules *rules            // nil if the price is known
+	env   formula.Env       // variables from the request
 	names map[string]string // of the parts, by bucket
 }
 
 // NeedsBody reports whether the price of the method depends on the body of its request.
 func (t *Table) NeedsBody(method string) bool { return t.methods[method].needsBody }
 
-// Quote is what a request takes that calls the method. Its body is read if NeedsBody says so, and
-// may be nil otherwise; learned may be nil.
+// Quote returns the price of a request that calls the method. The body may be nil unless NeedsBody.
+// learned may be nil.
 func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learned) (Quote, error) {
 	m, ok := t.methods[method]
 	if !ok {
@@ -67,7 +67,7 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 	return q, nil
 }
 
-// quote is Quote of a body that was read, with all names of the request.
+// quote prices a request with a parsed body.
 func (t *Table) quote(ctx context.Context, m Method, r *http.Request, doc any, size int,
 	learned Learned) (q Quote, err error) {
 	q = Quote{Method: m.ID, Known: m.rules == nil, table: t, rules: m.rules,
@@ -109,7 +109,8 @@ type warning struct {
 	rows        formula.Table
 }
 
-// unlisted returns the facts in env, or the named one, without a row in the tables of the price.
+// unlisted returns the facts in env, or the named fact, that have no row in the tables of the
+// price.
 func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 	for _, w := range q.table.warns {
 		if fact != "" && fact != w.fact || q.rules == nil || !q.rules.use(w.table) {
@@ -124,8 +125,9 @@ func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 	return all
 }
 
-// useResponse replaces facts of the request by those of the response, which names the billed model.
-// A name without a row does not replace one with a row: it may be another spelling of it.
+// useResponse replaces facts of the request by facts of the response, which names the billed model.
+// A name without a row does not replace a name with a row, because it may be another spelling of
+// it.
 func (q *Quote) useResponse(env formula.Env, out *Outcome) {
 	for _, f := range q.table.facts {
 		asked, used := env[f.name].(string)
@@ -145,7 +147,7 @@ func (q *Quote) useResponse(env formula.Env, out *Outcome) {
 	}
 }
 
-// price evaluates the costs of a request. On an error it names the bucket, or the number.
+// price evaluates the costs of a request. On an error it returns the bucket or number that failed.
 func (q *Quote) price(m Method, learned Learned) (bucket string, err error) {
 	for _, n := range m.numbers {
 		if q.env[n.name], err = n.value.Value(q.env); err != nil {
@@ -191,8 +193,8 @@ func (q *Quote) Held() []quota.Cost {
 	return slices.DeleteFunc(slices.Clone(q.Costs), func(c quota.Cost) bool { return c.Units == 0 })
 }
 
-// estimate returns what a hold sets aside: at least 1, unless the call can take nothing. It is the
-// most that the call can take, until enough calls that were priced the same way are known.
+// estimate returns the units to hold: at least 1, unless the call can take nothing. Until enough
+// calls priced the same way are known, it is the most that the call can take.
 func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error) {
 	cost.Bucket = q.part(h.bucket)
 	for name := range formula.Quantiles() {
@@ -227,8 +229,8 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 	return cost, nil
 }
 
-// learn puts the quantiles that a hold uses into the environment. It returns false if one of them
-// is not known yet.
+// learn adds the quantiles that a hold uses to the environment. It returns false if one is not
+// known yet.
 func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) bool {
 	for name, percentile := range formula.Quantiles() {
 		if !h.units.Uses(name) {
@@ -246,7 +248,7 @@ func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) 
 	return true
 }
 
-// keep lets go of what is not needed after the request.
+// keep drops the variables that are only needed while the request is priced.
 func (q *Quote) keep() {
 	held := map[string]float64{}
 	for _, c := range q.Costs {

@@ -4,8 +4,8 @@ import "strings"
 
 // fieldParam returns the first of the named parameters of an item in a text of structured fields,
 // such as r of `"daily";r=50;t=30` (RateLimit) or limit of `limit=100, remaining=50`. Of several
-// items it is the one of that name. It returns false where there is no such text, item or
-// parameter, and where several items have no name to choose by.
+// items it reads the item of that name. It returns false if there is no such text, item or
+// parameter, or if there are several items and no name is given.
 func fieldParam(text, item string, names ...string) (string, bool) {
 	var found []string
 	for _, member := range splitOutside(text, ',') {

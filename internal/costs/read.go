@@ -17,7 +17,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// schemas are those of a list and of the front door, which names lists.
+// schemas returns the schemas of a list and of an index of lists.
 var schemas = sync.OnceValue(func() (s struct{ list, front *grammar.Schema }) {
 	formats := grammar.Formats{
 		"path": formula.CheckPath,
@@ -38,17 +38,17 @@ var schemas = sync.OnceValue(func() (s struct{ list, front *grammar.Schema }) {
 	return s
 })
 
-// reader makes the table of one upstream, and checks what the schema cannot: whether names refer
-// to something, and whether expressions have the right types.
+// reader makes the table of one upstream. It checks references and the types of expressions, which
+// the schema cannot.
 type reader struct {
 	file    *grammar.File
 	table   Table
 	sources map[string]Source
 	metrics map[string]string // buckets by their metrics
-	places  map[string]int    // of the buckets in the table, by name
-	scope   formula.Scope     // of the names that every expression may use
-	failed  entries[string]   // what a failed call takes where its method does not say
-	splits  []string          // names of the facts, those with a mistake too
+	places  map[string]int    // indexes of the table's buckets, by name
+	scope   formula.Scope     // names that every expression may use
+	failed  entries[string]   // default price of a failed call
+	splits  []string          // names of the facts, including invalid ones
 }
 
 func newReader(file *grammar.File, name string) *reader {
@@ -58,11 +58,11 @@ func newReader(file *grammar.File, name string) *reader {
 			routes: &segment{}}}
 }
 
-// usualProfile is the profile of a list that names none.
+// usualProfile is the default profile.
 const usualProfile = "current"
 
-// read makes the table of a list; nil when the profile in use is missing. Each section refers to
-// those before it.
+// read makes the table of a list, or returns nil if the profile in use is missing. Each section may
+// refer to earlier ones.
 func (r *reader) read(f *fileList, at grammar.Place) *Table {
 	t := &r.table
 	r.upstream(f, at)
@@ -119,7 +119,7 @@ func (r *reader) read(f *fileList, at grammar.Place) *Table {
 	return view
 }
 
-// upstream takes over where the upstream is, and how it takes requests.
+// upstream reads the addresses, the credential and the other properties of the upstream.
 func (r *reader) upstream(f *fileList, at grammar.Place) {
 	t := &r.table
 	t.Service, t.Hosts, t.uploads, t.overrides = f.Service, f.Hosts, f.Uploads, f.Override
@@ -140,7 +140,7 @@ func bearer() Place { return Place{Header: "Authorization", Prefix: "Bearer "} }
 
 var headerForm = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
-// source finds a source of figures; "" is none, which the schema refuses where one is required.
+// source returns the named source of figures. "" is none; the schema requires one where needed.
 func (r *reader) source(name string, at grammar.Place) Source {
 	s, ok := r.sources[name]
 	if !ok && name != "" && !r.file.Full() {
@@ -149,7 +149,7 @@ func (r *reader) source(name string, at grammar.Place) Source {
 	return s
 }
 
-// window reads a window and its zone; "" is none.
+// window parses a window and its zone; "" is none.
 func window(text, zone string, at grammar.Place) (w quota.Window) {
 	if text == "" {
 		return w
@@ -161,8 +161,8 @@ func window(text, zone string, at grammar.Place) (w quota.Window) {
 	return w
 }
 
-// expression compiles an expression; nil where it has a mistake, or where there is none. A number
-// without a name in it is evaluated, too.
+// expression compiles an expression. It returns nil if there is none or it is invalid. A constant
+// number is also evaluated.
 func (r *reader) expression(text string, kind formula.Kind,
 	compile func(string, formula.Scope) (*formula.Formula, error),
 	at grammar.Place) *formula.Formula {
@@ -206,7 +206,7 @@ func checkUntil(text string) error {
 	return nil
 }
 
-// duration returns a duration that the schema has checked, or the usual one.
+// duration returns a duration that the schema has checked, or the default.
 func duration(text string, usual time.Duration) time.Duration {
 	if d, err := time.ParseDuration(text); err == nil {
 		return d

@@ -12,56 +12,55 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// errorForm is where an answer that is no success says what is wrong.
+// errorForm locates the reason in an error response.
 type errorForm struct {
-	message []string // paths of the message, the first that is there
-	word    string   // path of the one word of an error that has nothing else
+	message []string // paths of the message; the first that exists counts
+	word    string   // path of the word of an error without a reason
 	reasons []reasonPlace
 	found   []found
-	metric  *formula.Formula // the upstream's own name of the bucket that is empty
+	metric  *formula.Formula // the upstream's name of the exhausted bucket
 	since   *formula.Formula // when the upstream's window began
 }
 
-// reasonPlace is where the reasons are: in an object, or in each item of a list.
+// reasonPlace locates the reasons in an object, or in each item of a list.
 type reasonPlace struct {
 	items
 	name, domain string // keys of an item
 }
 
-// items are those at a path that a condition holds of; nil is no condition.
+// items locates the objects at a path that meet a condition; nil is no condition.
 type items struct {
 	at    string
 	where *formula.Formula
 }
 
-// found is an object that expressions know by its name: what is at take in the first of the items.
+// found is a named object in expressions: the value at take in the first of the items.
 type found struct {
 	items
 	name, take string
 }
 
-// learning is what answers tell about a bucket.
+// learning is a rule for what responses report about a bucket.
 type learning struct {
 	bucket string
 	where  *formula.Formula
-	window quota.Window // of the limit; zero where the list does not say
+	window quota.Window // of the limit; zero if the list has none
 
 	limit, used, remaining, reset place
 }
 
-// place is where a value of a response is: in a header, at a path in its JSON, or what an
-// expression makes of them.
+// place locates a value in a response: in a header, at a path in its JSON, or by an expression.
 type place struct {
 	header, path string
-	policy       string // the item's name, in a header of several
+	policy       string // name of the item, in a header with several
 	as           Form
 	units        *formula.Formula
-	after        time.Duration // always so long
+	after        time.Duration // fixed duration
 }
 
-// refusing is a rule on answers that refuse.
+// refusing is a rule for responses that refuse a call.
 type refusing struct {
-	statuses []statusRange // any of them; empty: any that is no success
+	statuses []statusRange // empty: any from 300 on
 	where    *formula.Formula
 	kind     Kind
 	as       string
@@ -70,7 +69,7 @@ type refusing struct {
 	window   bool // until the end of the bucket's window
 }
 
-// statusRange is 429, or 5xx.
+// statusRange is a status or a class of them, such as 429 or 5xx.
 type statusRange struct{ least, most int }
 
 func (r *reader) errorForm(f fileErrors, at grammar.Place) {
@@ -118,8 +117,7 @@ func (r *reader) learning(f fileLearn, at grammar.Place) {
 	r.table.learn = append(r.table.learn, l)
 }
 
-// amount is the place of a number: the name of a header, an expression, or a header or path with
-// the form of what is there.
+// amount returns the place of a number: a header, an expression, or a header or path with a form.
 func (r *reader) amount(f filePlace, at grammar.Place) place {
 	p := place{as: FormNumber}
 	switch {
@@ -135,7 +133,7 @@ func (r *reader) amount(f filePlace, at grammar.Place) place {
 	return p
 }
 
-// moment is the place of a time, whose form is required.
+// moment returns the place of a time, whose form is required.
 func moment(f filePlace, at grammar.Place) place {
 	if f.As == "" || Form(f.As) == FormNumber {
 		at.Add("as is missing: rfc3339, epoch, duration, seconds, millis or date")
@@ -174,7 +172,7 @@ func (r *reader) refusing(f fileRefusal, at grammar.Place) {
 	r.table.refusals = append(r.table.refusals, rule)
 }
 
-// covers reports whether a rule holds for every response that a later one is for.
+// covers reports whether a rule applies to every response to which a later one applies.
 func (f refusing) covers(later refusing) bool {
 	if f.where != nil {
 		return false
@@ -189,7 +187,7 @@ func (f refusing) covers(later refusing) bool {
 		len(later.statuses) > 0 && !slices.ContainsFunc(later.statuses, outside)
 }
 
-// statuses reads 429, or 5xx. The schema has refused anything else.
+// statuses parses texts such as 429 and 5xx. The schema allows nothing else.
 func statuses(list []string) (all []statusRange) {
 	for _, text := range list {
 		digits := strings.TrimSuffix(text, "xx")

@@ -24,10 +24,10 @@ type number struct {
 	value *formula.Formula
 }
 
-// wordForm is what facts and tables may be called: their names stand in expressions.
+// wordForm matches names of facts and tables, which are used in expressions.
 var wordForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// methodFact is the fact that each request has: the method that it calls.
+// methodFact is a fact of every request: the method that it calls.
 const methodFact = "method"
 
 func (r *reader) fact(name string, f fileFact, at grammar.Place) {
@@ -114,7 +114,7 @@ func (r *reader) bucket(name string, f fileBucket, at grammar.Place) {
 	r.table.buckets = append(r.table.buckets, b)
 }
 
-// limit checks what a new account is given.
+// limit checks a limit of a new account.
 func limit(f fileLimit, b Bucket, at grammar.Place) quota.Limit {
 	if f.Headroom > f.Units {
 		at.Key("headroom").Add("%d is more than the %d units of the limit", f.Headroom, f.Units)
@@ -123,7 +123,7 @@ func limit(f fileLimit, b Bucket, at grammar.Place) quota.Limit {
 		Window: window(f.Window, f.Timezone, at.Key("window"))}
 }
 
-// reset returns the calendar window by which the upstream counts a bucket: a day by default.
+// reset returns the calendar window in which the upstream counts a bucket, by default a day.
 func reset(f fileBucket, at grammar.Place) quota.Window {
 	word := f.Reset
 	if word == "" {

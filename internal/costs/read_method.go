@@ -42,7 +42,7 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 	r.table.listed[id] = m
 }
 
-// price checks what a method takes.
+// price checks the price of a method.
 func (r *reader) price(m *Method, f fileMethod, at, list grammar.Place) {
 	switch {
 	case f.Cost != nil:
@@ -68,7 +68,7 @@ func (r *reader) price(m *Method, f fileMethod, at, list grammar.Place) {
 	}
 }
 
-// rules reads the parts of a method whose price depends on the request or on the answer.
+// rules reads a price that depends on the request or on the response.
 func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 	p := &rules{lapse: quota.LapseCharge, ttl: duration(f.TTL, defaultTTL), events: f.Events,
 		usage: []string{"usage"}}
@@ -128,8 +128,8 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 	return p
 }
 
-// truth reads what a call took, by bucket. A method's own expressions are for the buckets that it
-// takes or holds.
+// truth reads the expressions for the usage of a call, by bucket. A method's own expressions may
+// only name buckets that it takes or holds.
 func (r *reader) truth(list entries[string], terms map[string]*Term, at grammar.Place,
 	own bool) map[string]*formula.Formula {
 	all := map[string]*formula.Formula{}
@@ -143,7 +143,7 @@ func (r *reader) truth(list entries[string], terms map[string]*Term, at grammar.
 	return all
 }
 
-// amounts compiles expressions by bucket, and leaves out those with a mistake.
+// amounts compiles expressions by bucket, and omits invalid ones.
 func (r *reader) amounts(list entries[string], kind formula.Kind, at grammar.Place) (all []amount) {
 	for _, e := range list {
 		r.knownBucket(e.key, at.Key(e.key))
@@ -173,7 +173,7 @@ func (r *reader) knownBucket(name string, at grammar.Place) {
 	}
 }
 
-// costs puts units by bucket in the order of the buckets.
+// costs sorts units by bucket into the order of the buckets.
 func (r *reader) costs(list entries[int64], at grammar.Place) (costs []quota.Cost) {
 	for _, e := range list {
 		r.knownBucket(e.key, at.Key(e.key))
@@ -189,7 +189,7 @@ func (r *reader) sortCosts(costs []quota.Cost) {
 	})
 }
 
-// termsOf are the terms of a price that is known.
+// termsOf returns the terms of a fixed price.
 func termsOf(costs []quota.Cost) (terms []Term) {
 	for _, c := range costs {
 		terms = append(terms, Term{Bucket: c.Bucket, Take: strconv.FormatInt(c.Units, 10)})
@@ -197,7 +197,7 @@ func termsOf(costs []quota.Cost) (terms []Term) {
 	return terms
 }
 
-// addRoutes puts the routes of a method into the tree, below the upload paths, too.
+// addRoutes adds the routes of a method to the tree, also below the upload paths.
 func (r *reader) addRoutes(m *Method, at grammar.Place) {
 	if m.Upload {
 		for _, of := range slices.Clone(m.routes) {

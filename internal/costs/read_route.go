@@ -12,8 +12,8 @@ import (
 // route is a verb and a path.
 type route struct{ verb, path string }
 
-// pathForm is a path: words, {name} for one segment, {name}:word for one that ends so, and
-// {name...} for the rest.
+// pathForm matches a path of words, {name} for one segment, {name}:word for a segment that ends in
+// :word, and {name...} for the rest.
 var (
 	pathForm = regexp.MustCompile(`^(/[A-Za-z0-9_.:-]+|/\{[A-Za-z0-9_]+\}(:[A-Za-z0-9_.-]+)?)*` +
 		`(/\{[A-Za-z0-9_]+\.\.\.\})?$`)

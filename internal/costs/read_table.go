@@ -23,7 +23,7 @@ type tableReader struct {
 	usualSource string
 }
 
-// Keys of a row with columns that are not columns.
+// rowKeys are the keys of a row with columns that are not columns.
 var rowKeys = []string{"above", "since", "until", "source"}
 
 // lookupTable makes a table of figures or words.
@@ -81,7 +81,7 @@ func all[T any](list []T, holds func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(v T) bool { return !holds(v) })
 }
 
-// rows makes the row of a key, or its rows by date.
+// rows reads the row of a key, or its rows by date.
 func (t *tableReader) rows(key string, rows fileRows, at grammar.Place) {
 	first := len(t.Rows)
 	for i, n := range rows {
@@ -93,7 +93,7 @@ func (t *tableReader) rows(key string, rows fileRows, at grammar.Place) {
 	}
 }
 
-// row makes one row: a figure, a word, or a figure for each column.
+// row reads one row: a figure, a word, or a figure for each column.
 func (t *tableReader) row(key string, n *yaml.Node, at grammar.Place) formula.Row {
 	row := formula.Row{Key: strings.ToLower(key), Source: t.usualSource}
 	switch {
@@ -142,7 +142,7 @@ func (t *tableReader) columns(row *formula.Row, n *yaml.Node, at grammar.Place) 
 	slices.SortFunc(row.Bands, func(a, b formula.Band) int { return cmp.Compare(a.Above, b.Above) })
 }
 
-// figures reads the figures that a row has.
+// figures reads the figures of a row.
 func (t *tableReader) figures(row map[string]yaml.Node, at grammar.Place) map[string]float64 {
 	figures := map[string]float64{}
 	for column, n := range row {
@@ -156,8 +156,8 @@ func (t *tableReader) figures(row map[string]yaml.Node, at grammar.Place) map[st
 	return figures
 }
 
-// complete returns the figures of a row, with the defaults of the columns that it leaves out: a
-// figure, or that of another column.
+// complete returns the figures of a row with the defaults of omitted columns: a figure, or another
+// column's figure.
 func (t *tableReader) complete(row map[string]float64, at grammar.Place) map[string]float64 {
 	figures := maps.Clone(row)
 	for _, column := range t.Columns {

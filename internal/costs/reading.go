@@ -14,7 +14,7 @@ import (
 // values; each takes some hundred bytes of memory.
 var jsonBounds = untrusted.Bounds{Values: 1_000_000, Depth: 200, Items: 1_000_000, Text: maxBody}
 
-// parse decodes the response, or an event. For JSON that cannot be used the most is booked.
+// parse decodes the response or an event. If the JSON is unusable, the most is booked.
 func (o *Observation) parse(data []byte) bool {
 	doc, err := untrusted.Decode(trimBody(data), jsonBounds)
 	if bad, ok := errors.AsType[*untrusted.Unusable](err); ok {
@@ -32,16 +32,16 @@ func (o *Observation) parse(data []byte) bool {
 
 func (o *Observation) addUsage() {
 	found := o.addUsageOf(o.doc, o.quote.rules.usage)
-	if list, ok := o.doc.([]any); ok && !found { // a stream as one list, or a line an event
+	if list, ok := o.doc.([]any); ok && !found { // a stream as one list, or an event per line
 		for _, event := range list {
 			o.addUsageOf(event, o.quote.rules.usage)
 		}
 	}
 }
 
-// addUsageOf lays what is at the paths of usage over what is known: the keys of an object, anything
-// else by the last word of its path. The last value of a stream wins: some upstreams correct at its
-// end what they reported at its beginning. It returns whether anything was there.
+// addUsageOf merges the values at the paths into the usage: the keys of an object, other values
+// under the last word of the path. The last value of a stream wins, because some upstreams correct
+// their first report at its end. It returns whether there was any value.
 func (o *Observation) addUsageOf(doc any, paths []string) (found bool) {
 	for _, path := range paths {
 		for _, at := range formula.Values(doc, path) {
@@ -57,8 +57,8 @@ func (o *Observation) addUsageOf(doc any, paths []string) (found bool) {
 	return found
 }
 
-// set notes a value of usage, if there is one. A 0 does not replace a number: some gateways end
-// their streams with zeros instead of leaving out what they do not know.
+// set records a value of usage, if there is one. A 0 does not replace a number, because some
+// gateways end their streams with zeros for unknown values.
 func (o *Observation) set(key string, value any) bool {
 	before, known := o.usage[key]
 	if value == nil || !known && len(o.usage) >= maxUsage {
@@ -74,7 +74,7 @@ func (o *Observation) set(key string, value any) bool {
 	return true
 }
 
-// believed is a value of usage without what is less than nothing: it would make up for the rest.
+// believed returns a value of usage without negative numbers, which would reduce a sum.
 func believed(value any) any {
 	switch v := value.(type) {
 	case float64:
@@ -93,7 +93,8 @@ func believed(value any) any {
 	return value
 }
 
-// names returns the names of the response, and those of the request that are needed after it.
+// names returns the variables of the response, and the variables of the request that settling
+// needs.
 func (o *Observation) names() formula.Env {
 	env := maps.Clone(o.quote.env)
 	answerNames(env, o.status, o.header, o.doc, o.size)
@@ -104,7 +105,7 @@ func (o *Observation) names() formula.Env {
 	return env
 }
 
-// outcome returns what the response means.
+// outcome returns the outcome of the call.
 func (o *Observation) outcome() (out Outcome) {
 	env := o.names()
 	out.Unlisted = o.unlisted
@@ -118,7 +119,7 @@ func (o *Observation) outcome() (out Outcome) {
 	return out
 }
 
-// union is a list with what it lacks of more.
+// union appends to a list the items of more that it lacks.
 func union[T comparable](list, more []T) []T {
 	for _, v := range more {
 		if !slices.Contains(list, v) {

@@ -16,13 +16,13 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Refusal says what an answer means, by the rules of the list: the first that holds. It is nil for
-// a status below 300 that no rule names. What a rule has on the request does not hold here.
+// Refusal classifies a response by the first rule of the list that applies. It returns nil for a
+// status below 300 without a rule. Conditions on the request are false here.
 func (t *Table) Refusal(status int, h http.Header, body []byte) *Refusal {
 	return t.refusal(status, h, body, t.blank())
 }
 
-// blank is the names of an answer to a request that is not known.
+// blank returns the variables for a response to an unknown request.
 func (t *Table) blank() formula.Env {
 	env := formula.Env{formula.Day: t.Day(), methodFact: "", "query": map[string]string{}, "path": map[string]string{},
 		"held": map[string]float64{}, "usage": nil}
@@ -46,7 +46,7 @@ func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env)
 	return said.refusal(usualKind(status))
 }
 
-// usualKind is what a status means where no rule holds.
+// usualKind returns the kind of a status to which no rule applies.
 func usualKind(status int) Kind {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -59,7 +59,7 @@ func usualKind(status int) Kind {
 	return Permanent
 }
 
-// holds reports whether the rule is about the answer.
+// holds reports whether the rule applies to the response.
 func (f refusing) holds(status int, env formula.Env) bool {
 	in := func(s statusRange) bool { return s.least <= status && status <= s.most }
 	if len(f.statuses) == 0 && status < 300 ||
@@ -69,19 +69,19 @@ func (f refusing) holds(status int, env formula.Env) bool {
 	return f.where == nil || f.where.Holds(env)
 }
 
-// ofSuccess reports whether the rule is asked of an answer with a status below 300.
+// ofSuccess reports whether the rule applies to a status below 300.
 func (f refusing) ofSuccess() bool {
 	return slices.ContainsFunc(f.statuses, func(s statusRange) bool { return s.least < 300 })
 }
 
-// readsBody reports whether what is learned is in the body of an answer.
+// readsBody reports whether the rule reads the body of a response.
 func (l learning) readsBody() bool {
 	inBody := func(f *formula.Formula) bool { return f != nil && f.Uses("answer", "count", "usage") }
 	return l.limit.path+l.used.path+l.remaining.path+l.reset.path != "" || inBody(l.where) ||
 		inBody(l.limit.units) || inBody(l.used.units) || inBody(l.remaining.units)
 }
 
-// refused is what the rule makes of the answer.
+// refused returns the refusal that the rule makes of the response.
 func (t *Table) refused(rule refusing, said said, env formula.Env, h http.Header) *Refusal {
 	r := said.refusal(rule.kind)
 	r.As = rule.as
@@ -103,11 +103,11 @@ func (t *Table) refused(rule refusing, said said, env formula.Env, h http.Header
 	return r
 }
 
-// said is what an answer says is wrong.
+// said is the reason for an error, as the response states it.
 type said struct {
 	doc     any
 	message string
-	own     bool // the message is the API's, not a page's or a front end's
+	own     bool // the message is the API's, not a web page's or a front end's
 	reasons []formula.Reason
 	word    string
 	found   map[string]any
@@ -122,7 +122,7 @@ func (s said) refusal(kind Kind) *Refusal {
 	return &Refusal{Kind: kind, Reason: untrusted.Plain(reason), Message: untrusted.Plain(s.message)}
 }
 
-// fill puts what the answer says into the names of expressions.
+// fill adds the reason and the response to the variables of expressions.
 func (s said) fill(env formula.Env, status int, h http.Header, size int) {
 	says := func(words ...string) bool {
 		return slices.ContainsFunc(s.reasons, func(r formula.Reason) bool {
@@ -145,20 +145,20 @@ func (s said) fill(env formula.Env, status int, h http.Header, size int) {
 	answerNames(env, status, h, s.doc, size)
 }
 
-// answerNames puts an answer into the names of expressions.
+// answerNames adds a response to the variables of expressions.
 func answerNames(env formula.Env, status int, h http.Header, doc any, size int) {
 	env["status"], env["answer"], env["answer_bytes"] = status, doc, size
 	env["header"] = lineOf(h)
 	env["count"] = func(path string) any { return counted(doc, path) }
 }
 
-// lineOf returns what a header says, to an expression. One that comes more than once says all its
-// values in one line (RFC 9110, section 5.3): none of them hides behind the first.
+// lineOf returns the function header of expressions. It joins the values of a repeated header (RFC
+// 9110, section 5.3), so that none hides behind the first.
 func lineOf(h http.Header) func(name string) string {
 	return func(name string) string { return strings.Join(h.Values(name), ", ") }
 }
 
-// counted is how many resources are at the path; nil where there is not even the list of them.
+// counted returns the number of resources at the path, or nil if their list does not exist.
 func counted(doc any, path string) any {
 	if before, ok := formula.Counted(path); ok {
 		if _, found := formula.Find(doc, before); !found {
@@ -168,8 +168,8 @@ func counted(doc any, path string) any {
 	return float64(formula.Count(doc, path))
 }
 
-// read reads the body of an answer as the list says. A message may repeat what the caller has sent;
-// so what is not the upstream's own form, or could be read in two ways, says nothing.
+// read reads the reason in an error body by the rules of the list. A message may repeat the
+// caller's words, so a body in another form, or one with two readings, gives no reason.
 func (form errorForm) read(body []byte) said {
 	s := said{reasons: []formula.Reason{}, found: map[string]any{}}
 	for _, f := range form.found {
@@ -201,7 +201,7 @@ func (form errorForm) read(body []byte) said {
 	return s
 }
 
-// look finds the message, the reasons and the objects in the answer's JSON.
+// look finds the message, the reasons and the objects in the response's JSON.
 func (form errorForm) look(s *said) {
 	for _, path := range form.message {
 		if s.message = formula.FirstText(s.doc, path); s.message != "" {
@@ -233,7 +233,8 @@ func (form errorForm) look(s *said) {
 	}
 }
 
-// in returns the objects at the path that meet the condition. Without a path that is the response.
+// in returns the objects at the path that meet the condition. Without a path it returns the
+// response.
 func (i items) in(doc any) (all []any) {
 	found := []any{doc}
 	if i.at != "" {
@@ -269,8 +270,8 @@ func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 	return Moment{At: at, After: after}, ""
 }
 
-// amount returns the number at the place, false if there is none, and the text there if it cannot
-// be read.
+// amount returns the number at the place, false if there is none, and the text there if it is
+// unreadable.
 func (p place) amount(h http.Header, doc any, env formula.Env, part limitPart) (
 	n int64, unread string, ok bool) {
 	if p.units != nil {
@@ -291,12 +292,12 @@ func (p place) amount(h http.Header, doc any, env formula.Env, part limitPart) (
 	return n, unread, ok
 }
 
-// paramsOf are the parameters that a RateLimit or RateLimit-Policy header has for each part.
+// paramsOf lists the parameters of a RateLimit or RateLimit-Policy header for each part.
 var paramsOf = map[limitPart][]string{partLimit: {"q", "limit"}, partUsed: {"used"},
 	partRemaining: {"r", "remaining"}}
 
-// unread returns a text at the place that cannot be read; "" if it stands for nothing: a number may
-// be given as -1, and a time as 0s.
+// unread returns an unreadable text at the place. It returns "" for a number of -1 and a time of
+// 0s, which mean none.
 func (p place) unread(text string) string {
 	if strings.TrimSpace(text) == "-1" || strings.Trim(text, "0.smh ") == "" {
 		return ""
@@ -318,7 +319,7 @@ func (p place) text(h http.Header, doc any) (string, bool) {
 
 var titleForm = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
-// title is what a body that is not JSON says: the title of a page, or a line of text.
+// title returns the message of a body that is not JSON: the title of a page, or a line of text.
 func title(body []byte) string {
 	if m := titleForm.FindSubmatch(body); m != nil {
 		return string(m[1])

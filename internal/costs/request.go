@@ -16,7 +16,7 @@ import (
 // maxBody is the maximum size in bytes of a request body that is decoded.
 const maxBody = 32 << 20
 
-// request returns the names of a request that the method uses. Its body is doc, of so many bytes.
+// request returns the variables of a request that the method uses. Its body is doc, of size bytes.
 func (t *Table) request(m Method, r *http.Request, doc any, size int, lines Lines) (
 	formula.Env, error) {
 	query := map[string]string{}

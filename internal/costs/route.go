@@ -13,35 +13,37 @@ import (
 	"quotabudget/internal/words"
 )
 
-// AmbiguousError is a request that the upstream could take for another call than we do. It has no
-// price (quota.ErrUnpriced).
+// AmbiguousError reports a request that the upstream could read as another call. It is a
+// quota.ErrUnpriced.
 type AmbiguousError struct{ What string }
 
-// Error says what is ambiguous.
+// Error returns what is ambiguous.
 func (e *AmbiguousError) Error() string { return e.What }
 
-// Unwrap is quota.ErrUnpriced.
+// Unwrap returns quota.ErrUnpriced.
 func (e *AmbiguousError) Unwrap() error { return quota.ErrUnpriced }
 
-// VerbError is a request whose path is priced, but not with its verb. It is quota.ErrUnpriced.
+// VerbError reports a request whose path is priced, but not with its verb. It is a
+// quota.ErrUnpriced.
 type VerbError struct {
 	Verb, Path string
 	Allowed    []string
 }
 
-// Error names the verbs that the path has.
+// Error returns the verbs of the path.
 func (e *VerbError) Error() string {
 	return fmt.Sprintf("%s has no %s: it has %s", words.Clip(e.Path), words.Clip(e.Verb),
 		strings.Join(e.Allowed, ", "))
 }
 
-// Unwrap is quota.ErrUnpriced.
+// Unwrap returns quota.ErrUnpriced.
 func (e *VerbError) Unwrap() error { return quota.ErrUnpriced }
 
-// Override is the header by which a POST is read as a GET.
+// Override is the header that makes a POST a GET.
 const Override = "X-Http-Method-Override"
 
-// Method names the method that a request calls, by its verb and path, whatever its host. The rules:
+// Method returns the method that a request calls, by its verb and path. It ignores the host. The
+// rules:
 //
 //   - The whole path must match, segment by segment, each unescaped. A path with empty segments, or
 //     with dots that climb, is ambiguous.
@@ -51,8 +53,7 @@ const Override = "X-Http-Method-Override"
 //   - POST with X-HTTP-Method-Override: GET is that GET, if the price list says that the upstream
 //     takes it so.
 //
-// A request that no route matches is quota.ErrUnpriced; so are VerbError and AmbiguousError, which
-// say more.
+// A request that no route matches is a quota.ErrUnpriced, perhaps as a VerbError or AmbiguousError.
 func (t *Table) Method(r *http.Request) (string, error) {
 	at := r.URL.EscapedPath()
 	switch plain := strings.TrimSuffix(r.URL.Path, "/"); {
@@ -82,7 +83,8 @@ func (t *Table) Method(r *http.Request) (string, error) {
 	return "", fmt.Errorf("%s %s: %w", words.Clip(verb), words.Clip(at), quota.ErrUnpriced)
 }
 
-// CheckQuery refuses a query, or a form, that servers read in different ways. It repeats no value.
+// CheckQuery refuses a query or form that servers read in different ways. Its error contains no
+// value.
 func CheckQuery(raw string) error {
 	if _, err := url.ParseQuery(raw); err != nil {
 		return &AmbiguousError{"its query is unclear: write %25 for % and %3B for ;"}
@@ -90,8 +92,8 @@ func CheckQuery(raw string) error {
 	return nil
 }
 
-// takesOverride reports whether the upstream takes a call of the method as POST, too. The price
-// list goes by the last word of the method's ID.
+// takesOverride reports whether the upstream also accepts a call of the method as POST, by the last
+// word of the method's ID.
 func (t *Table) takesOverride(id string) bool {
 	return id != "" && slices.Contains(t.overrides, id[strings.LastIndex(id, ".")+1:])
 }
@@ -102,10 +104,10 @@ type segment struct {
 	endings map[string]*segment // for {name}:word, by the word
 	any     *segment            // for {name}
 	rest    *segment            // for {name...}
-	byVerb  map[string]string   // the methods that end here
+	byVerb  map[string]string   // methods of the routes that end here
 }
 
-// add puts a route into the tree. It returns the method that has the route already, or "".
+// add adds a route to the tree. It returns the method that already has the route, or "".
 func (s *segment) add(verb, path, method string) string {
 	for part := range strings.SplitSeq(path[1:], "/") {
 		s = s.child(part)
@@ -148,8 +150,8 @@ func step(steps *map[string]*segment, word string) *segment {
 	return (*steps)[word]
 }
 
-// find returns the methods at an escaped path by their verbs: those of the literal segments, and of
-// the templates where those lead nowhere, the narrower ones first.
+// find returns the methods at an escaped path, by verb. Literal segments come first, then the
+// templates, the narrowest first.
 func (s *segment) find(path string) map[string]string {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, part := range parts {

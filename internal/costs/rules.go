@@ -10,14 +10,14 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// rules are what a method takes where that depends on the request or on the answer.
+// rules is a price that depends on the request or on the response.
 type rules struct {
-	takes   []amount // known when the call is made
+	takes   []amount // known before the call
 	holds   []holding
-	settles map[string]*formula.Formula // the truth, by bucket
-	failed  map[string]*formula.Formula // the truth of a call that failed
-	usage   []string                    // paths of the object that expressions call usage
-	events  []string                    // of a stream, that may hold it; empty: any
+	settles map[string]*formula.Formula // usage, by bucket
+	failed  map[string]*formula.Formula // usage of a failed call
+	usage   []string                    // paths of the object usage in expressions
+	events  []string                    // events of a stream with the usage; empty: any
 	free    *formula.Formula
 	async   *async // or nil
 	lapse   quota.Lapse
@@ -39,19 +39,19 @@ type amount struct {
 	units  *formula.Formula
 }
 
-// holding is an estimate of what a call takes. most is its upper bound, nil if the estimate implies
-// it; certain is its lower bound, nil if unknown.
+// holding is an estimate of a call's cost. most is its upper bound, or nil if the estimate implies
+// it; certain is its lower bound, or nil if unknown.
 type holding struct {
 	amount
 	most, certain *formula.Formula
 }
 
-// estimates reports whether it may hold less than the most.
+// estimates reports whether it may hold less than the upper bound.
 func (h holding) estimates() bool {
 	return h.most != nil || h.units.Uses(slices.Collect(maps.Keys(formula.Quantiles()))...)
 }
 
-// What holds of a method that does not say otherwise.
+// Defaults of a method.
 const defaultTTL = 10 * time.Minute
 
 var idForm = regexp.MustCompile(`^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)+$`)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Session reports whether a request continues a resumable upload, and names the method that the
-// upload is a call of: the dearest of those that upload to the path. Such a request is a PUT, POST
-// or DELETE below one of the upload paths, whatever verb started the upload, and has an upload_id.
+// Session reports whether a request continues a resumable upload, and returns the upload's method:
+// the dearest one that uploads to the path. Such a request is a PUT, POST or DELETE below an upload
+// path with an upload_id, whatever verb started the upload.
 func (t *Table) Session(r *http.Request) (method string, ok bool) {
 	verbs := []string{http.MethodPut, http.MethodPost, http.MethodDelete}
 	if !slices.Contains(verbs, r.Method) || r.URL.Query().Get("upload_id") == "" {
@@ -23,7 +23,7 @@ func Resumable(r *http.Request) bool {
 	return query.Has("uploadType") || query.Has("upload_protocol")
 }
 
-// dearestUpload is the method that takes the most units of those that upload to a path.
+// dearestUpload returns the method with the highest cost among those that upload to a path.
 func (t *Table) dearestUpload(path string) (id string, ok bool) {
 	below := func(prefix string) bool { return strings.HasPrefix(path, prefix+"/") }
 	if !slices.ContainsFunc(t.uploads, below) {

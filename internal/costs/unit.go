@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Unit is what a bucket counts: so many units are one of Name. Buckets of money count millionths of
-// a dollar.
+// Unit is the unit of a bucket: Scale units are one of Name. Buckets of money count millionths of a
+// dollar.
 type Unit struct {
 	Name  string // units, requests, tokens, points, bytes or usd
 	Scale int64  // 1, or 1,000,000 of usd
@@ -16,7 +16,7 @@ type Unit struct {
 
 const dollar = "usd"
 
-// unitOf returns the unit that a list writes as tokens, or usd/1000000; "" is units.
+// unitOf parses the unit in a list, such as tokens or usd/1000000; "" is units.
 func unitOf(text string) Unit {
 	name, scale, _ := strings.Cut(cmp.Or(text, "units"), "/")
 	u := Unit{Name: name, Scale: 1}
@@ -26,7 +26,7 @@ func unitOf(text string) Unit {
 	return u
 }
 
-// String is the unit as a list writes it.
+// String returns the unit as written in a list.
 func (u Unit) String() string {
 	if u.Scale > 1 {
 		return fmt.Sprintf("%s/%d", u.Name, u.Scale)
@@ -34,8 +34,8 @@ func (u Unit) String() string {
 	return u.Name
 }
 
-// Text is an amount as people read it: "$12.40", and "1,240 tokens" of what has no sign. Fractions
-// of a cent are rounded up, except in what is less than a dollar: "$0.003092".
+// Text returns an amount for people: "$12.40" or "1,240 tokens". Fractions of a cent are rounded
+// up, except below a dollar: "$0.003092".
 func (u Unit) Text(units int64) string {
 	if u.IsMoney() {
 		return u.money(units)
@@ -47,7 +47,7 @@ func (u Unit) Text(units int64) string {
 	return grouped(units) + " " + name
 }
 
-// IsMoney reports whether amounts have the sign of a currency.
+// IsMoney reports whether amounts have a currency sign.
 func (u Unit) IsMoney() bool { return u.Name == dollar }
 
 func (u Unit) money(units int64) string {
@@ -63,7 +63,7 @@ func (u Unit) money(units int64) string {
 	return fmt.Sprintf("%s$%s.%02d", sign, grouped(cents/100), cents%100)
 }
 
-// grouped is a figure in groups of three digits.
+// grouped returns a figure in groups of three digits.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {

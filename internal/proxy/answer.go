@@ -22,18 +22,18 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// domain is whose errors these are, as Google's clients show it.
+// domain is the ErrorInfo domain of our errors, which Google's clients show.
 const domain = "quotabudget"
 
-// refusal is the reason why a request was not answered by the upstream, for its sender.
+// refusal is the error response to a request that the upstream did not answer.
 type refusal struct {
 	status int
 	reason string // for programs, in Google's spelling: quotaExceeded
 	title  string
 	detail string      // what happened, and what to do
-	header http.Header // to be sent with it
+	header http.Header // sent with the refusal
 	limit  string      // of a denial
-	retry  string      // of a denial: when
+	retry  string      // of a denial: when to retry
 }
 
 func refusef(status int, reason, title, format string, args ...any) *refusal {
@@ -41,13 +41,13 @@ func refusef(status int, reason, title, format string, args ...any) *refusal {
 		detail: fmt.Sprintf(format, args...)}
 }
 
-// with sets a header to be sent with the refusal.
+// with sets a header of the refusal.
 func (f *refusal) with(name, value string) *refusal {
 	f.header = http.Header{name: {value}}
 	return f
 }
 
-// Error is the detail.
+// Error returns the detail.
 func (f *refusal) Error() string { return f.detail }
 
 // document is the body of a refusal: an error in the form that clients of the upstream look for,
@@ -63,7 +63,7 @@ type document struct {
 	Limit   string           `json:"limit,omitempty"`
 	Retry   string           `json:"retry_at,omitempty"`
 	After   int64            `json:"retry_after_seconds,omitempty"`
-	Charged map[string]int64 `json:"charged"` // units by bucket that the request took all the same
+	Charged map[string]int64 `json:"charged"` // units by bucket that were charged nevertheless
 }
 
 // googleError is the form of Google's APIs.
@@ -75,7 +75,7 @@ type googleError struct {
 	Details []errorDetail `json:"details"`
 }
 
-// plainError is the form that most others have, with the words of OpenAI's and Anthropic's.
+// plainError is the form of most other APIs, with the words of OpenAI and Anthropic.
 type plainError struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
@@ -131,10 +131,10 @@ func (x *exchange) amount(bucket string, units int64) string {
 	return b.Unit.Text(units) + " of " + bucket
 }
 
-// statusGone is logged where there is nobody to answer.
+// statusGone is logged for a request whose caller has disconnected.
 const statusGone = 499
 
-// outcome is what the log and the metrics call it.
+// outcome returns the outcome for the log and the metrics.
 func (f *refusal) outcome() string {
 	switch {
 	case f.limit != "":
@@ -147,11 +147,11 @@ func (f *refusal) outcome() string {
 	return outcomeRefused
 }
 
-// patientSDK is how many seconds clients of OpenAI and Anthropic wait at most, because we say so.
-// Then they ask again, sooner.
+// patientSDK is the maximum Retry-After, in seconds, that the clients of OpenAI and Anthropic obey.
+// If it is longer, they retry earlier.
 const patientSDK = 60
 
-// after is the Retry-After in seconds, 0 for none.
+// after returns the Retry-After in seconds, 0 for none.
 func (f *refusal) after() int64 {
 	n, _ := strconv.ParseInt(f.header.Get("Retry-After"), 10, 64)
 	return n
@@ -196,7 +196,7 @@ func (f *refusal) document(charged map[string]int64, google bool) document {
 	return d
 }
 
-// problemType returns the type of the problem: that of a denial, or of one that is over by itself.
+// problemType returns the type of the problem: for a denial, or for a temporary problem.
 func (f *refusal) problemType() string {
 	switch {
 	case f.limit == quota.Suspended, f.status == http.StatusServiceUnavailable:
@@ -207,7 +207,7 @@ func (f *refusal) problemType() string {
 	return "about:blank"
 }
 
-// errorType is the word for a status in a plainError.
+// errorType returns the word for a status in a plainError.
 func errorType(status int) string {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -235,7 +235,7 @@ func wantsProblem(r *http.Request) bool {
 	return false
 }
 
-// refusalOf puts an error into words. One that it does not know is one of the way to the upstream.
+// refusalOf returns the refusal for an error. An unknown error is a failure to reach the upstream.
 func refusalOf(err error) *refusal {
 	if f, ok := errors.AsType[*refusal](err); ok {
 		return f
@@ -248,8 +248,8 @@ func refusalOf(err error) *refusal {
 			"%v", wrong).with("Allow", strings.Join(wrong.Allowed, ", "))
 	}
 	if errors.Is(err, context.Canceled) {
-		return refusef(statusGone, "callerGone", "caller went away",
-			"the caller went away before there was an answer")
+		return refusef(statusGone, "callerGone", "caller disconnected",
+			"the caller disconnected before the response")
 	}
 	if unclear, ok := errors.AsType[*costs.AmbiguousError](err); ok {
 		return ambiguous("%v", unclear)
@@ -271,15 +271,15 @@ func refusalOf(err error) *refusal {
 		"%v", err)
 }
 
-// ambiguous refuses what the upstream could take for another request than we do.
+// ambiguous refuses a request that the upstream could read differently than the proxy.
 func ambiguous(format string, args ...any) *refusal {
 	return refusef(http.StatusBadRequest, "ambiguousRequest", "request is ambiguous",
 		"the upstream could read the request differently than it would be charged: "+format,
 		args...)
 }
 
-// gateErrors are the errors of the gate, and the hint that is added to their words. The first that
-// matches counts.
+// gateErrors maps errors of the gate to refusals, with a hint for the message. The first match
+// counts.
 var gateErrors = []struct {
 	err                 error
 	status              int
@@ -300,8 +300,8 @@ var gateErrors = []struct {
 	{quota.ErrNotSent, http.StatusInternalServerError, "notSent", "request was not sent", ""},
 }
 
-// denial is the refusal of a charge that does not fit now. Its reason is the one that Google's
-// clients take for a day that is spent, after which they do not retry at once.
+// denial returns the refusal of a charge that does not fit now. Google's clients take its reason
+// for an exhausted day, and do not retry at once.
 func denial(d quota.Decision, err error) *refusal {
 	f := refusef(http.StatusTooManyRequests, "quotaExceeded", "quota exhausted", "%v", err)
 	f.limit = d.Limit
@@ -315,7 +315,7 @@ func denial(d quota.Decision, err error) *refusal {
 	return f
 }
 
-// rpcStatus is the name of a google.rpc code that goes with a status of HTTP.
+// rpcStatus returns the name of the google.rpc code for an HTTP status.
 func rpcStatus(status int) string {
 	return cmp.Or(map[int]string{
 		http.StatusUnauthorized:        "UNAUTHENTICATED",

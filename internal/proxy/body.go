@@ -15,30 +15,30 @@ import (
 	"quotabudget/internal/meter"
 )
 
-// maxCall is how large the body of a call may be that is no upload.
+// maxCall is the maximum size in bytes of a body that is not an upload.
 const maxCall = 1 << 20
 
-// body reads what the caller sends, as long as it does not pause for too long.
+// body reads the caller's request body, unless the caller pauses for too long.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
 	pause   time.Duration
-	length  int64 // as announced; -1 if it was not
+	length  int64 // by Content-Length; -1 without it
 	moved   func()
 
 	// Set by the reader: the transport may still read when the handler ends.
 	read     atomic.Int64
 	ended    atomic.Bool
 	released atomic.Bool
-	failed   atomic.Pointer[refusal] // once the caller has broken a bound
+	failed   atomic.Pointer[refusal] // set when the caller breaks a bound
 }
 
-// Read waits for the caller.
+// Read reads from the caller, and limits its pauses.
 func (b *body) Read(p []byte) (int, error) {
 	b.control.SetReadDeadline(time.Now().Add(b.pause))
 	n, err := b.ReadCloser.Read(p)
 	if !b.released.Load() {
-		// or the server would take its passing for the caller's leaving
+		// or the server would take the expired deadline for a disconnect
 		b.control.SetReadDeadline(time.Time{})
 	}
 	b.read.Add(int64(n))
@@ -59,11 +59,10 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// freeBody is how many bytes of each body may be in memory, however many bodies there are.
+// freeBody is the number of bytes of each body that do not count against Limits.Bodies.
 const freeBody = 64 << 10
 
-// keeper counts the bytes of a body that is kept in memory, and refuses them where there is no
-// room.
+// keeper counts the bytes of a body in memory, and refuses bytes beyond Limits.Bodies.
 type keeper struct {
 	proxy *Proxy
 	bytes int64
@@ -71,22 +70,22 @@ type keeper struct {
 
 func (k *keeper) counted() int64 { return max(0, k.bytes-freeBody) }
 
-// Write counts.
+// Write counts the bytes.
 func (k *keeper) Write(p []byte) (int, error) {
 	before := k.counted()
 	k.bytes += int64(len(p))
 	most := k.proxy.Limits.Bodies
 	if k.proxy.kept.Add(k.counted()-before) > most && k.counted() > before {
-		k.release() // at once, or bodies of which one has room would refuse each other
+		k.release() // release at once, or two bodies with room for only one would refuse each other
 		return 0, refusef(http.StatusServiceUnavailable, "tooManyRequests",
 			"too many requests at once",
-			"the bodies of the requests that are under way have %d MiB, as many as the proxy "+
-				"takes at once (--max-bodies)", most>>20).with("Retry-After", "1")
+			"the bodies of the requests under way have %d MiB, the maximum (--max-bodies)",
+			most>>20).with("Retry-After", "1")
 	}
 	return len(p), nil
 }
 
-// release forgets the bytes.
+// release stops counting the bytes.
 func (k *keeper) release() {
 	k.proxy.kept.Add(-k.counted())
 	k.bytes = 0
@@ -97,7 +96,7 @@ func (b *body) fail(f *refusal) error {
 	return f
 }
 
-// failure is why the body could not be read, or nil.
+// failure returns why the body could not be read, or nil.
 func (b *body) failure() error {
 	if b == nil || b.failed.Load() == nil {
 		return nil
@@ -115,11 +114,11 @@ func (b *body) done() bool {
 	return b != nil && (b.ended.Load() || b.length >= 0 && b.read.Load() >= b.length)
 }
 
-// linger is how long a caller may go on sending when it has been answered.
+// linger is how long a caller may keep sending after it got the response.
 const linger = 5 * time.Second
 
-// stopReading is called before an answer: a server would first wait for the rest of the request's
-// body, however slowly it comes.
+// stopReading is called before a response, because the server would first wait for the rest of the
+// request's body, however slow.
 func (x *exchange) stopReading() {
 	if x.length == 0 || x.body.done() {
 		return
@@ -132,8 +131,8 @@ func (x *exchange) stopReading() {
 	x.w.control.SetReadDeadline(time.Now().Add(linger))
 }
 
-// drain lets a caller finish sending for a while, because most look for the answer only then, and a
-// connection that is closed before takes the answer with it.
+// drain lets a caller finish sending for a while. Most callers read the response only then, and
+// lose it if the connection is closed before.
 func (x *exchange) drain() {
 	// a client with Expect sends nothing before it gets 100 Continue
 	if !x.cut || x.body == nil && x.r.Header.Get("Expect") != "" {
@@ -143,11 +142,11 @@ func (x *exchange) drain() {
 	io.Copy(io.Discard, x.incoming)
 }
 
-// bodied are the verbs of requests that have a body.
+// bodied lists the verbs of requests with a body.
 var bodied = []string{http.MethodPost, http.MethodPut, http.MethodPatch}
 
-// receive waits for the first byte of an upload's body, and for the whole of any other: nothing is
-// charged for a request whose caller never sends it.
+// receive waits for the first byte of an upload's body, and for the whole of any other, so that a
+// request that is never sent is not charged.
 func (x *exchange) receive() error {
 	r := x.r
 	overridden := r.Header.Get(costs.Override) != ""
@@ -207,6 +206,6 @@ func (x *exchange) receiveAll(overridden bool) error {
 	}
 	x.r.Body, x.r.ContentLength, x.r.TransferEncoding = io.NopCloser(bytes.NewReader(all)),
 		int64(len(all)), nil
-	x.r.Header.Del("Content-Length") // it may be shorter now
+	x.r.Header.Del("Content-Length") // the body may be shorter now
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// checkWord refuses a request that does not know the word of a proxy that is for one command: other
-// users of this machine can reach its port.
+// checkWord refuses a request without the secret word in the path of a proxy for one command,
+// because other users of this machine can reach its port.
 func (x *exchange) checkWord() error {
 	word := x.proxy.word
 	if word == "" {
@@ -18,8 +18,8 @@ func (x *exchange) checkWord() error {
 	given, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
 	if subtle.ConstantTimeCompare([]byte(given), []byte(word)) != 1 {
 		return refusef(http.StatusForbidden, "callerUnknown", "caller is not known",
-			"this proxy is for the command that it was started with: send requests to the whole "+
-				"of $QUOTA_PROXY, which ends with a word of its own")
+			"this proxy only serves the command that it was started with: send requests to the "+
+				"address in $QUOTA_PROXY, including its path")
 	}
 	x.word = "/" + word
 	x.takeOff(x.word)
@@ -27,12 +27,12 @@ func (x *exchange) checkWord() error {
 	return nil
 }
 
-// notAllowed refuses a known caller what its line in the token file does not allow.
+// notAllowed refuses a request that the caller's line in the token file does not allow.
 func notAllowed(detail string) *refusal {
 	return refusef(http.StatusForbidden, "callerNotAllowed", "caller is not allowed", "%s", detail)
 }
 
-// keysSent returns what the caller sent in place of the upstream's API key.
+// keysSent returns the values that the caller sent as the upstream's API key.
 func (x *exchange) keysSent() (keys []string) {
 	prefix := x.up.table().Credential.Prefix
 	for _, name := range x.up.secretHeaders() {
@@ -45,7 +45,7 @@ func (x *exchange) keysSent() (keys []string) {
 	return keys
 }
 
-// identify finds the caller, if callers must be known. A token comes in a header of its own, in
+// identify finds the caller by its token, if tokens are required. The token is in TokenHeader, in
 // Authorization, or in place of the API key.
 func (x *exchange) identify() error {
 	known, r := x.proxy.Callers, x.r
@@ -53,7 +53,7 @@ func (x *exchange) identify() error {
 		return nil
 	}
 	sent := limit.SentTokens(r.Header.Get("Authorization"))
-	_, x.ownToken = known.Of(sent...) // the upstream never gets it, whatever else the caller sends
+	_, x.ownToken = known.Of(sent...) // the upstream never gets the token
 	if token := r.Header.Get(TokenHeader); token != "" {
 		sent = []string{token}
 	} else {

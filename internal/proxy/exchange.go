@@ -16,28 +16,28 @@ import (
 	"quotabudget/internal/words"
 )
 
-// What becomes of a request, as the log and the metrics call it.
+// Outcomes of a request, in the log and the metrics.
 const (
 	outcomeServed    = "served"
 	outcomePreflight = "preflight"
-	outcomeDenied    = "denied"         // it does not fit the budget now
-	outcomeRefused   = "refused"        // it is not such as we forward
-	outcomeFailed    = "failed"         // there is no answer of the upstream
+	outcomeDenied    = "denied"         // does not fit the budget now
+	outcomeRefused   = "refused"        // not forwarded, because of its form or caller
+	outcomeFailed    = "failed"         // no response from the upstream
 	outcomeUpstream  = "upstream error" // the upstream answered with 400 or more
-	outcomeBroken    = "broken off"     // the answer did not arrive whole
+	outcomeBroken    = "broken off"     // the response did not arrive whole
 )
 
-// exchange is one request and what becomes of it.
+// exchange is one request and its outcome.
 type exchange struct {
 	proxy *Proxy
 	r     *http.Request
 	w     *writer
 	began time.Time
-	path  string // that was asked for
+	path  string // as requested
 
-	up     *Upstream // nil until it is known
-	prefix string    // of the path that names it, and was taken off
-	word   string    // of the path before that, too
+	up     *Upstream // nil until route finds it
+	prefix string    // removed from the path, because it names the upstream
+	word   string    // removed from the path before that
 
 	caller   limit.TokenHolder // zero if no token is required
 	ownToken bool              // the Authorization header contained a token of the proxy
@@ -45,13 +45,13 @@ type exchange struct {
 	body     *body             // nil without a body
 	incoming io.ReadCloser     // the request body as it arrives
 	length   int64
-	cut      bool // it was answered before all of the body came
-	slot     bool // it holds one
+	cut      bool // answered before the whole body arrived
+	slot     bool // holds one of Limits.Requests
 	keeps    keeper
 	tally    meter.Tally
 	answered bool
 	outcome  string
-	failure  error // behind the outcome
+	failure  error // cause of the outcome
 }
 
 func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
@@ -112,11 +112,11 @@ func (x *exchange) name() error {
 func (x *exchange) charged() map[string]int64 {
 	units := map[string]int64{}
 	maps.Copy(units, x.tally.Units())
-	maps.DeleteFunc(units, func(_ string, n int64) bool { return n == 0 }) // what was taken back
+	maps.DeleteFunc(units, func(_ string, n int64) bool { return n == 0 }) // cancelled units
 	return units
 }
 
-// log writes the line of the request: nothing of its query, of its headers or of its body.
+// log logs the request without its query, headers and body.
 func (x *exchange) log() {
 	attrs := []slog.Attr{
 		slog.String("outcome", x.outcome), slog.Int("status", x.w.status),
@@ -128,7 +128,7 @@ func (x *exchange) log() {
 		attrs = append(attrs, slog.String("method", x.method.ID))
 	}
 	charged, key := x.charged(), "units."
-	if x.tally.Open() { // whatever is read on of the answer will say what it took
+	if x.tally.Open() { // the rest of the response will report the usage
 		key = "held."
 	}
 	for _, bucket := range slices.Sorted(maps.Keys(charged)) {
@@ -147,7 +147,7 @@ func (x *exchange) log() {
 	x.proxy.Log.LogAttrs(x.r.Context(), level, "request", attrs...)
 }
 
-// shown is a text from outside as it may be logged.
+// shown returns a text from outside in a form that may be logged.
 func shown(text string) string {
 	if quota.LooksSecret(text) {
 		return "(not shown: it holds what looks like a key)"

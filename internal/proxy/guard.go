@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/words"
 )
 
-// checkHost refuses a request that was not addressed to this proxy by its address or by a name
-// given to it. A web page whose own name was made to point here (DNS rebinding) sends that name.
+// checkHost refuses a request whose Host is not the proxy's address or one of its names. A web page
+// whose own name points here (DNS rebinding) sends that name.
 func (x *exchange) checkHost() error {
 	host := plainHost(x.r.Host)
 	name, _, err := net.SplitHostPort(host)
@@ -30,8 +30,8 @@ func (x *exchange) checkHost() error {
 			"with --host NAME", words.Clip(x.r.Host))
 }
 
-// ownHosts are the Host headers that name the address on which a request came in. On loopback that
-// is localhost, too; a unix socket has no other name.
+// ownHosts returns the Host headers for the address on which a request arrived. On loopback
+// localhost is one of them; a unix socket has no other name.
 func ownHosts(r *http.Request) []string {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	tcp, ok := local.(*net.TCPAddr)
@@ -52,8 +52,8 @@ func ownHosts(r *http.Request) []string {
 	return hosts
 }
 
-// plainHost is a Host header in the one form in which it is compared: lower case, and without the
-// dot of the root.
+// plainHost returns a Host header in the form in which it is compared: lower case, without the dot
+// of the root.
 func plainHost(host string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *Proxy) allows(origin string) bool {
 	return slices.ContainsFunc(p.Origins, same)
 }
 
-// CheckOrigin reports what is wrong with an origin as a person writes it.
+// CheckOrigin returns an error for a text that is not an origin.
 func CheckOrigin(origin string) error {
 	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin || u.User != nil ||
@@ -99,7 +99,7 @@ func CheckOrigin(origin string) error {
 
 var hostForm = regexp.MustCompile(`^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?$`)
 
-// CheckHost reports whether a name, as a person writes it, could be that of a Host header.
+// CheckHost returns an error for a name that cannot be a Host header.
 func CheckHost(name string) error {
 	if !hostForm.MatchString(name) {
 		return fmt.Errorf("%q is not a name such as gate.lan or gate.lan:8090", name)
@@ -107,8 +107,8 @@ func CheckHost(name string) error {
 	return nil
 }
 
-// share tells a web page of p.Origins that it may use the answer, and answers the preflight of its
-// browser, which costs nothing.
+// share adds the headers that let a web page of p.Origins read the response, and answers the
+// preflight of its browser, which costs nothing.
 func (x *exchange) share() error {
 	h, r := x.w.Header(), x.r
 	if len(x.proxy.Origins) > 0 {

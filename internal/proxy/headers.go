@@ -10,10 +10,10 @@ import (
 	"quotabudget/internal/words"
 )
 
-// TokenHeader is where a caller puts its token.
+// TokenHeader is the header for a caller's token.
 const TokenHeader = "X-Quota-Token"
 
-// checkForm refuses a request whose outward form is not that of a plain call.
+// checkForm refuses a request in an unusual form.
 func (x *exchange) checkForm() error {
 	r := x.r
 	switch {
@@ -49,7 +49,7 @@ func (x *exchange) checkForm() error {
 	return nil
 }
 
-// onlyTokens reports whether a header lists none but the known words.
+// onlyTokens reports whether a header lists only known words.
 func onlyTokens(values []string, known ...string) bool {
 	for _, value := range values {
 		for word := range strings.SplitSeq(value, ",") {
@@ -62,8 +62,8 @@ func onlyTokens(values []string, known ...string) bool {
 	return true
 }
 
-// checkAuthorization refuses a credential that would have to be dropped: the caller sent it for a
-// reason.
+// checkAuthorization refuses a credential that the proxy would have to drop, because the caller
+// sent it for a reason.
 func (x *exchange) checkAuthorization() error {
 	if err := x.up.checkParameters(x.r.URL.Query()); err != nil {
 		return err
@@ -85,8 +85,8 @@ func (x *exchange) checkAuthorization() error {
 	return nil
 }
 
-// checkParameters refuses an OAuth token in a query, and a project that is to be billed in place of
-// the key's.
+// checkParameters refuses a query with an OAuth token, or with a project to bill in place of the
+// key's.
 func (u *Upstream) checkParameters(query url.Values) error {
 	if query.Has("userProject") || query.Has("$userProject") {
 		return ambiguous("the parameter userProject bills another project: leave it out")
@@ -100,8 +100,8 @@ func (u *Upstream) checkParameters(query url.Values) error {
 	return nil
 }
 
-// withoutKeys is a query without the parameters in which a program sends an API key of its own. All
-// others stay as they are.
+// withoutKeys removes the parameters with a program's own API key from a query. All others stay as
+// they are.
 func (u *Upstream) withoutKeys(raw string) string {
 	keys := u.keyParams()
 	pairs := slices.DeleteFunc(strings.Split(raw, "&"), func(pair string) bool {
@@ -112,8 +112,7 @@ func (u *Upstream) withoutKeys(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// dropHeaders takes out of a request what is meant for the proxy, or tells the upstream about the
-// caller's browser.
+// dropHeaders removes headers that are for the proxy, or that describe the caller's browser.
 func (x *exchange) dropHeaders(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Sec-") || strings.HasPrefix(name, "Access-Control-") {
@@ -121,13 +120,13 @@ func (x *exchange) dropHeaders(h http.Header) {
 		}
 	}
 	for _, name := range []string{"Origin", "Referer", "Cookie", "Expect", TokenHeader,
-		"X-Api-Key", "Api-Key"} { // of whatever API: the caller's are never the upstream's
+		"X-Api-Key", "Api-Key"} { // a caller's key is never the upstream's
 		h.Del(name)
 	}
 	for _, name := range x.up.secretHeaders() {
 		h.Del(name)
 	}
-	if !x.method.Known() { // a part of the answer does not say what the call took
+	if !x.method.Known() { // a part of the response may lack the usage
 		h.Del("Range")
 		h.Del("If-Range")
 	}
@@ -136,8 +135,8 @@ func (x *exchange) dropHeaders(h http.Header) {
 	}
 }
 
-// keepPrivate takes out of an answer what the upstream would allow web pages, since the proxy has
-// its own list of them, and what the upstream tells browsers about its own address.
+// keepPrivate removes the upstream's permissions for web pages from a response, because the proxy
+// has its own list, and headers by which browsers remember things about the upstream's address.
 func keepPrivate(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Access-Control-") {
@@ -159,8 +158,8 @@ func keepUnshared(h http.Header) {
 	}
 }
 
-// keepUpload makes clients continue an upload through the proxy: a Location on the upstream becomes
-// one on the proxy.
+// keepUpload makes clients continue an upload through the proxy: it replaces the upstream in a
+// Location by the proxy.
 func (x *exchange) keepUpload(resp *http.Response) {
 	r := x.r
 	to, err := url.Parse(resp.Header.Get("Location"))
@@ -177,7 +176,7 @@ func (x *exchange) keepUpload(resp *http.Response) {
 	resp.Header.Set("Location", to.String())
 }
 
-// checkOverride reads the form that a call carries in its body when it was too long for a URL, and
+// checkOverride reads a query that was sent as a form because it was too long for a URL, and
 // returns it without keys.
 func (u *Upstream) checkOverride(r *http.Request, form string) (string, error) {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")

@@ -8,62 +8,62 @@ import (
 	"quotabudget/internal/meter"
 )
 
-// Limits are what the proxy gives one caller at most, so that it has enough for the others.
+// Limits bounds what one caller can use, so that enough is left for others.
 type Limits struct {
-	Requests int           // under way at once, whose bodies have come
+	Requests int           // under way at once, with their bodies received
 	Upload   int64         // bytes of an upload's body
-	Bodies   int64         // bytes of all other bodies together, of which 64 KiB of each are free
-	Pause    time.Duration // how long a caller may send, or take, nothing at all
-	// how long nothing at all may move in either direction once the request is on its way; of a call
-	// whose price is known only afterwards, whose upstream may think for a while
+	Bodies   int64         // bytes of all other bodies together, except 64 KiB of each
+	Pause    time.Duration // maximum time in which a caller sends, or takes, nothing
+	// Silence is the maximum time in which no byte moves in either direction once the request is
+	// sent. Thinking replaces it for calls of an unknown price, because models think.
 	Silence, Thinking time.Duration
-	// Ending is how long the proxy may take to end: three quarters of it for the requests under way,
-	// the rest for reading what is left of their responses. Orchestrators kill after 30 s.
+	// Ending is the maximum time for shutting down: three quarters of it for the requests under
+	// way, the rest for reading their responses to the end. Orchestrators kill after 30 s.
 	Ending time.Duration
 }
 
-// DefaultLimits suit a program's calls and the uploads of large videos.
+// DefaultLimits returns limits for a program's calls and uploads of large videos.
 func DefaultLimits() Limits {
 	return Limits{Requests: 256, Upload: 64 << 30, Bodies: 256 << 20, Pause: 30 * time.Second,
 		Silence: 5 * time.Minute, Thinking: 15 * time.Minute, Ending: 20 * time.Second}
 }
 
-// takeSlot makes the request one of those under way, if there is room. Its body has come by then,
-// so callers that send slowly keep no slot from others.
+// takeSlot takes one of the Limits.Requests slots, if one is free. By then the body has arrived, so
+// slow callers do not block slots.
 func (x *exchange) takeSlot() error {
 	p := x.proxy
 	if int(p.underWay.Add(1)) > p.Limits.Requests {
 		p.underWay.Add(-1)
 		return refusef(http.StatusServiceUnavailable, "tooManyRequests",
 			"too many requests at once",
-			"%d requests are under way, as many as the proxy takes at once (--max-requests)",
+			"%d requests are under way, the maximum (--max-requests)",
 			p.Limits.Requests).with("Retry-After", "1")
 	}
 	x.slot = true
 	return nil
 }
 
-// writer sends the response, as long as the caller does not stop taking it.
+// writer sends the response, unless the caller stops reading it.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	pause   time.Duration
-	status  int // that was answered; 200 until then
+	status  int // of the response; 200 until WriteHeader
 	moved   func()
-	before  func() // the answer begins
+	before  func() // called before the response begins
 }
 
 func newWriter(w http.ResponseWriter, pause time.Duration) *writer {
 	control := http.NewResponseController(w)
-	control.SetWriteDeadline(time.Time{}) // it may have one from the request before
+	control.SetWriteDeadline(time.Time{}) // the previous request may have set one
 	return &writer{ResponseWriter: w, control: control, pause: pause, status: http.StatusOK,
 		moved: func() {}}
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader notes the status.
+// WriteHeader sends and records the status.
 func (w *writer) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		w.status = status
@@ -73,7 +73,7 @@ func (w *writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write waits for the caller.
+// Write sends the bytes, and limits how long the caller may take.
 func (w *writer) Write(p []byte) (int, error) {
 	w.expect()
 	n, err := w.ResponseWriter.Write(p)
@@ -81,11 +81,11 @@ func (w *writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// expect bounds how long the caller may take for what is sent next.
+// expect sets the deadline for the caller to read the next bytes.
 func (w *writer) expect() { w.control.SetWriteDeadline(time.Now().Add(w.pause)) }
 
-// watch ends the context when nothing has moved for as long as Limits allow: no byte of the request
-// read, no byte of the answer written.
+// watch returns a context that ends when no byte of the request or response has moved for as long
+// as Limits allows.
 func (x *exchange) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	silence := x.proxy.Limits.Silence
@@ -107,7 +107,7 @@ func (x *exchange) watch(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// timed observes how long the upstream takes to answer.
+// timed measures how long the upstream takes to respond.
 type timed struct {
 	transport *meter.Transport
 	x         *exchange
@@ -121,5 +121,5 @@ func (t timed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// UnderWay is how many requests the proxy is answering.
+// UnderWay returns the number of requests under way.
 func (p *Proxy) UnderWay() int { return int(p.underWay.Load()) }

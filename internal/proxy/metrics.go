@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Metrics is what a proxy counts, in a registry of its own. NewMetrics makes it.
+// Metrics holds the metrics of a proxy, in a separate registry. NewMetrics makes it.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -26,14 +26,14 @@ type Metrics struct {
 	missed   *prometheus.CounterVec
 
 	mu    sync.Mutex
-	parts map[string]bool // of buckets, that have series
+	parts map[string]bool // parts of buckets with their own series
 }
 
-// maxParts is how many parts of buckets have series of their own: callers can make parts up, as
-// names of models. Of what is beyond them there is one for each bucket, BUCKET/other.
+// maxParts is the maximum number of parts with their own series, because callers can make up names
+// of models. Further parts of a bucket share one series, BUCKET/other.
 const maxParts = 1000
 
-// NewMetrics makes an empty set of metrics.
+// NewMetrics returns an empty set of metrics.
 func NewMetrics() *Metrics {
 	registry := prometheus.NewRegistry()
 	auto := promauto.With(registry)
@@ -46,31 +46,31 @@ func NewMetrics() *Metrics {
 		Registry: registry,
 		parts:    make(map[string]bool),
 		requests: counters("proxy_requests_total",
-			"Requests by priced method and by what became of them.", "method", "outcome"),
-		units: counters("proxy_units_total", "Units that the requests were charged.",
+			"Requests by priced method and outcome.", "method", "outcome"),
+		units: counters("proxy_units_total", "Units charged for requests.",
 			"bucket", "method"),
 		observed: counters("proxy_observed_total",
-			"Requests that a limit would have denied, were it not only observed.", "limit"),
+			"Requests beyond a limit that is only observed.", "limit"),
 		missed: counters("proxy_answers_without_cost_total",
-			"Answers that do not say what the call took: the worst case is booked.", "method"),
+			"Responses without the usage of the call: the worst case is booked.", "method"),
 		inFlight: auto.NewGauge(prometheus.GaugeOpts{
-			Name: "proxy_requests_in_flight", Help: "Requests that are being answered."}),
+			Name: "proxy_requests_in_flight", Help: "Requests under way."}),
 		answers: counters("proxy_upstream_responses_total",
-			"Answers of the upstream by their status; none is one that did not come.", "code"),
+			"Responses of the upstream by status; none if there was no response.", "code"),
 		waited: auto.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "proxy_upstream_duration_seconds",
-			Help:    "How long the upstream took to begin its answer, the charge included.",
+			Help:    "How long the upstream took to begin its response, including the charge.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"method"}),
 	}
 	m.observed.WithLabelValues(quota.Suspended) // the limits are not known here
 	return m
 }
 
-// Expect makes the series of a method whose answers say what a call took: a rate does not see the
-// first increase of one that appears with it.
+// Expect creates the series of a method whose responses report usage, because a rate misses the
+// first increase of a series that appears with it.
 func (m *Metrics) Expect(method string) { m.missed.WithLabelValues(method) }
 
-// Missed counts an answer that does not say what the call took.
+// Missed counts a response without the usage of the call.
 func (m *Metrics) Missed(method string) { m.missed.WithLabelValues(method).Inc() }
 
 func (m *Metrics) end(x *exchange) {
@@ -84,7 +84,7 @@ func (m *Metrics) end(x *exchange) {
 	}
 }
 
-// booked counts what calls of the method were charged.
+// booked counts units charged for calls of the method.
 func (m *Metrics) booked(method string, units map[string]int64) {
 	for bucket, n := range units {
 		if n > 0 {
@@ -93,7 +93,7 @@ func (m *Metrics) booked(method string, units map[string]int64) {
 	}
 }
 
-// series is the bucket, or what stands for the parts that are too many.
+// series returns the bucket, or BUCKET/other beyond maxParts.
 func (m *Metrics) series(bucket string) string {
 	whole := quota.WholeOf(bucket)
 	m.mu.Lock()
@@ -108,7 +108,7 @@ func (m *Metrics) series(bucket string) string {
 	return bucket
 }
 
-// answered counts an answer of the upstream, nil for none, to a request that was sent.
+// answered counts the response, nil for none, to a request that was sent.
 func (m *Metrics) answered(x *exchange, resp *http.Response, took time.Duration) {
 	if resp == nil && len(x.charged()) == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package proxy meters programs that know nothing of quotas: they send their requests here instead
-// of to the upstream.
+// Package proxy meters unmodified programs, which send their requests to it instead of to the
+// upstream.
 package proxy
 
 import (
@@ -18,13 +18,13 @@ import (
 // Proxy is an http.Handler that forwards requests to upstreams through a meter.Transport of each,
 // which charges them and adds the credential. Its fields are set once before use.
 //
-// It refuses what a web page in somebody's browser could send without being asked to, and what the
-// upstream might read as another call than the one that is charged. What it refuses costs nothing.
+// It refuses requests that a web page in a browser could send on its own, and requests that the
+// upstream might read as another call than the one charged. A refused request costs nothing.
 type Proxy struct {
 	Upstreams []*Upstream // at least one; the first also without its name, unless NamedOnly
 	NamedOnly bool
 	Unserved  []string // names of further ones, for which there is no key
-	// names by which callers may address it, besides the address that it listens on
+	// Hosts are additional names by which callers may address the proxy.
 	Hosts   []string
 	Origins []string      // web pages that may use it, such as https://dashboard.example
 	Callers *limit.Tokens // callers with tokens; nil if no token is required
@@ -33,20 +33,19 @@ type Proxy struct {
 	Log     *slog.Logger
 
 	serving  atomic.Int64 // requests, from their first to their last step
-	word     string       // that the path of each request begins with; "" for none
-	underWay atomic.Int64 // those that have a slot
+	word     string       // first segment of every request's path; "" for none
+	underWay atomic.Int64 // requests with a slot
 	kept     atomic.Int64 // bytes of bodies in memory, beyond what each may have anyway
 }
 
-// ServeHTTP checks the request, step by step, and forwards it. Whatever comes of it is one line of
-// the log.
+// ServeHTTP checks the request, step by step, and forwards it. It logs one line per request.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := p.begin(w, r)
 	defer x.end()
 	for _, step := range []func() error{
 		x.checkWord, x.checkHost, x.checkOrigin, x.share, // the caller
 		x.checkForm, x.route, x.identify, x.name, x.checkAuthorization, // the request
-		x.receive, x.takeSlot, // does the body come, and is there room: in this order
+		x.receive, x.takeSlot, // the body arrives before it takes a slot
 		x.forward,
 	} {
 		if err := step(); err != nil {
@@ -70,13 +69,13 @@ func (x *exchange) forward() error {
 	id := x.method.ID
 	x.tally.Booked = func(units map[string]int64) { p.Metrics.booked(id, units) }
 	ctx = meter.WithCall(meter.WithTally(ctx, &x.tally), call)
-	// which a ReverseProxy would send on
+	// a ReverseProxy would forward these
 	for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
 		x.r.Header.Del(name)
 	}
 	var failed error
 	reverse := &httputil.ReverseProxy{
-		// streams are passed on as they come: what has no length is flushed at once
+		// ReverseProxy flushes a response without a length at once, so streams are not delayed
 		Transport: timed{x.up.Transport, x},
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(x.up.Endpoint)
@@ -97,7 +96,7 @@ func (x *exchange) forward() error {
 		ErrorLog:     slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
 	}
 	reverse.ServeHTTP(x.w, x.r.WithContext(ctx))
-	// the caller's doing, whatever it looked like to the transport
+	// the caller's fault, though the transport reports another error
 	if err := x.body.failure(); err != nil {
 		return err
 	}

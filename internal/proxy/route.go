@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Upstream is one that the proxy serves, with the credential that its Transport adds.
+// Upstream is an upstream that the proxy serves. Its Transport adds the credential.
 type Upstream struct {
 	Name      string // its requests come to /NAME/…, or with one of its hosts in Host
 	Transport *meter.Transport
@@ -26,15 +26,15 @@ type Upstream struct {
 
 func (u *Upstream) table() *costs.Table { return u.Transport.Table }
 
-// named reports whether paths begin with /NAME/ in the upstream's own list: they stay as they are.
+// named reports whether the upstream's own paths begin with /NAME/. They are not changed.
 func (u *Upstream) named() bool {
 	own := func(m costs.Method) bool { return strings.HasPrefix(m.Path, "/"+u.Name+"/") }
 	u.form.Do(func() { u.ownPrefix = slices.ContainsFunc(u.table().Methods(), own) })
 	return u.ownPrefix
 }
 
-// hosted is the upstream whose own host a request is for, nil for none. The first one is not
-// addressed so where it is where requests go that name none.
+// hosted returns the upstream with that host, or nil. The default upstream is not addressed by
+// host.
 func (p *Proxy) hosted(host string) *Upstream {
 	name := plainHost(host)
 	if bare, _, err := net.SplitHostPort(name); err == nil {
@@ -52,8 +52,8 @@ func (p *Proxy) hosted(host string) *Upstream {
 	return nil
 }
 
-// route finds the upstream that a request is for: by its host, by the first segment of its path,
-// which is taken off, and else the first, if it is served so.
+// route finds the upstream of a request: by its host, by the first segment of its path, which it
+// removes, or else the default, if there is one.
 func (x *exchange) route() error {
 	p := x.proxy
 	if !p.NamedOnly {
@@ -81,8 +81,8 @@ func (x *exchange) route() error {
 	return nil
 }
 
-// unnamed refuses a path that names no upstream: with a mistake in its name, a request would go to
-// another one, and be paid for there.
+// unnamed refuses a path that names no upstream, because a request with a misspelled name would go
+// to another upstream and be billed there.
 func (x *exchange) unnamed() error {
 	first, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
 	if slices.Contains(x.proxy.Unserved, first) {
@@ -107,7 +107,7 @@ func notServed(name string) error {
 			"an api_key, and restart it", name)
 }
 
-// enter chooses the upstream, and takes its name off the path.
+// enter chooses the upstream, and removes its name from the path.
 func (x *exchange) enter(u *Upstream) {
 	x.up = u
 	if u.named() {
@@ -117,7 +117,7 @@ func (x *exchange) enter(u *Upstream) {
 	x.takeOff(x.prefix)
 }
 
-// takeOff takes the beginning off the path.
+// takeOff removes a prefix from the path.
 func (x *exchange) takeOff(prefix string) {
 	x.r = x.r.WithContext(x.r.Context())
 	to := *x.r.URL
@@ -126,7 +126,7 @@ func (x *exchange) takeOff(prefix string) {
 	x.r.URL = &to
 }
 
-// secretHeaders are the headers in which the upstream, or another one like it, takes a credential.
+// secretHeaders returns the headers in which this or a similar upstream takes a credential.
 func (u *Upstream) secretHeaders() []string {
 	at := u.table().Credential
 	if at.Header == "" {
@@ -135,14 +135,13 @@ func (u *Upstream) secretHeaders() []string {
 	return append([]string{at.Header}, at.Headers...)
 }
 
-// takes reports whether the header holds the upstream's own credential: a caller's is replaced.
+// takes reports whether the header contains the upstream's credential, which replaces a caller's.
 func (u *Upstream) takes(header string) bool {
 	same := func(name string) bool { return strings.EqualFold(name, header) }
 	return slices.ContainsFunc(u.secretHeaders(), same)
 }
 
-// keyParams are the parameters in which a program sends a key of its own, which is dropped;
-// tokenParams those for a token, which is refused.
+// keyParams returns the parameters for a program's own key, which is dropped.
 func (u *Upstream) keyParams() []string {
 	return slices.DeleteFunc(u.secretParams(), isToken)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Serve answers on the listener until ctx ends, and then ends what is under way.
+// Serve serves on the listener until ctx ends, and then shuts down.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 	until, err := p.serve(ctx, listener, &http.Server{
 		Handler: p, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute,
@@ -33,7 +33,7 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 // postTime bounds how long a proxy waits for the ledger before it serves.
 const postTime = 10 * time.Second
 
-// Post books what an earlier process of this host has left in its journal.
+// Post books the calls that an earlier process left in the host's journal.
 func (p *Proxy) Post(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, postTime)
 	defer done()
@@ -44,7 +44,7 @@ func (p *Proxy) Post(ctx context.Context) {
 	}
 }
 
-// Watch asks the upstreams for the end of calls that go on after their response, until ctx ends.
+// Watch polls the upstreams for the end of calls that go on after their response, until ctx ends.
 func (p *Proxy) Watch(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, u := range p.Upstreams {
@@ -53,8 +53,8 @@ func (p *Proxy) Watch(ctx context.Context) {
 	all.Wait()
 }
 
-// ServeLocally answers on a free port of this machine until stop is called. It returns its address,
-// such as http://127.0.0.1:40123/WORD, once it listens there. Who does not know the word is
+// ServeLocally serves on a free port of this machine until stop is called. It returns its address,
+// such as http://127.0.0.1:40123/WORD, once it listens there. Requests without the word are
 // refused.
 func (p *Proxy) ServeLocally(ctx context.Context) (address string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +73,7 @@ func (p *Proxy) ServeLocally(ctx context.Context) (address string, stop func(), 
 	}, nil
 }
 
-// Environment is the variables by which the libraries of the APIs find a proxy at the address.
+// Environment returns the variables by which API libraries find a proxy at the address.
 func (p *Proxy) Environment(address string) (env []string) {
 	for _, up := range p.Upstreams {
 		for name, path := range up.Transport.Table.Environment {
@@ -83,7 +83,7 @@ func (p *Proxy) Environment(address string) (env []string) {
 	return env
 }
 
-// finish waits, at most until until, for responses to be read and booked. Later holds lapse into
+// finish waits until a deadline for responses to be read and booked. Remaining holds lapse into
 // charges.
 func (p *Proxy) finish(until time.Time) {
 	ctx, done := context.WithDeadline(context.Background(), until)
@@ -99,7 +99,7 @@ func (p *Proxy) finish(until time.Time) {
 	}
 }
 
-// await reports whether it held before ctx ended.
+// await waits for a condition, and reports whether it held before ctx ended.
 func await(ctx context.Context, holds func() bool) bool {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -113,7 +113,7 @@ func await(ctx context.Context, holds func() bool) bool {
 	return true
 }
 
-// ServeAdmin answers /healthz, /readyz and /metrics on the listener until ctx ends.
+// ServeAdmin serves /healthz, /readyz and /metrics on the listener until ctx ends.
 func (p *Proxy) ServeAdmin(ctx context.Context, listener net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -129,12 +129,12 @@ func (p *Proxy) ServeAdmin(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// ready answers whether a request could be charged and given the key.
+// ready reports whether a request could be charged and sent with the key.
 func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
 	defer cancel()
 	for _, u := range p.Upstreams {
-		b := u.Transport.Budget // of its limits as they stand, not of each part that was ever used
+		b := u.Transport.Budget // only the configured limits, not every part ever used
 		_, err := b.Ledger.Usage(ctx, b.Credential, b.Limits)
 		if err == nil {
 			_, err = u.Transport.Key()
@@ -147,8 +147,8 @@ func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// serve answers on the listener until ctx ends. It then leaves the requests under way three
-// quarters of Limits.Ending, and returns the moment at which all of it is over.
+// serve serves on the listener until ctx ends. It then gives the requests under way three quarters
+// of Limits.Ending, and returns the end of all of it.
 func (p *Proxy) serve(ctx context.Context, listener net.Listener,
 	server *http.Server) (until time.Time, err error) {
 	served := make(chan error, 1)
@@ -170,7 +170,7 @@ func (p *Proxy) serve(ctx context.Context, listener net.Listener,
 }
 
 // Listen listens on an address: host:port, or unix:PATH for a socket that only its user can reach.
-// A socket that a process has left behind is replaced, one that answers is not.
+// A stale socket is replaced; a socket that answers is not.
 func Listen(address string) (net.Listener, error) {
 	path, ok := strings.CutPrefix(address, "unix:")
 	if !ok {
@@ -182,7 +182,7 @@ func Listen(address string) (net.Listener, error) {
 	if err := clear(path); err != nil {
 		return nil, err
 	}
-	mask := syscall.Umask(0o177) // so that nobody can connect before its mode is set
+	mask := syscall.Umask(0o177) // so that other users cannot connect before the mode is set
 	defer syscall.Umask(mask)
 	return net.Listen("unix", path)
 }
@@ -208,7 +208,7 @@ func clear(path string) error {
 	return os.Remove(path)
 }
 
-// Exposed reports whether others than this machine can reach an address that is listened on.
+// Exposed reports whether other machines can reach an address that the proxy listens on.
 func Exposed(at net.Addr) bool {
 	tcp, ok := at.(*net.TCPAddr)
 	return ok && !tcp.IP.IsLoopback()

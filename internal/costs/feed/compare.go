@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/costs/formula"
 )
 
-// columnNames are what the columns of a table are called in feeds.
+// columnNames maps columns of a table to their names in feeds.
 var columnNames = map[string]string{"input": "input", "output": "output", "cached": "cache_read",
 	"read": "cache_read", "cache_read": "cache_read", "write": "cache_write",
 	"cache_write": "cache_write", "write_1h": "cache_write_1h", "image": "input_image",
@@ -25,18 +25,18 @@ const threefold = 3
 type Difference struct {
 	Row           string
 	Since         string              // day from which After counts; "" for always
-	Before, After figures             // by column; nil of what is added or dropped
+	Before, After figures             // by column; nil for an added or dropped row
 	Bands         map[float64]figures // of After
 	Refused       string              // why the difference needs consent; "" if it does not
-	Ratio         float64             // of the price that changes most; 1 or more
+	Ratio         float64             // of the largest change of a price; at least 1
 	Source        string              // name of the source of the figures
-	append        bool                // a row by its date is added to those of the key
-	replaced      string              // Since of the row that is replaced
+	append        bool                // adds a row by date to the key
+	replaced      string              // Since of the replaced row
 }
 
-// Compare returns what a feed would change in a table of a list, the largest change first. Source
-// is the name that the feed has in the list, and day the date of its prices. Rows of a source that
-// is newer stay.
+// Compare returns the changes that a feed would make to a table of a list, the largest first.
+// Source is the feed's name in the list, and day the date of its prices. Rows of a newer source
+// stay.
 func Compare(list *costs.Table, table costs.PriceTable, models []Model, source, day string) (
 	all []Difference) {
 	c := comparison{table: table, source: source, today: list.Day()}
@@ -69,13 +69,13 @@ func Compare(list *costs.Table, table costs.PriceTable, models []Model, source, 
 	})...)
 }
 
-// model returns what the prices of a model change from today on.
+// model returns the changes from today on by the prices of a model.
 func (c comparison) model(key string, m Model) (all []Difference) {
-	var before formula.Row // as the previous price leaves it
+	var before formula.Row // after the previous price
 	listed := false
 	for i, p := range m.Prices {
 		if i+1 < len(m.Prices) && m.Prices[i+1].Since <= c.today {
-			continue // it counts no longer
+			continue // no longer valid
 		}
 		if row, ok := c.rowOf(key, max(p.Since, c.today)); ok && (!listed || row.Since > before.Since) {
 			before, listed = row, true
@@ -94,8 +94,8 @@ type comparison struct {
 	source, today string
 }
 
-// byRow returns the models that rows without a date stand for: the one of that name, else the
-// newest with a date behind it.
+// byRow returns the model for each row without a date: the model of that name, else the newest one
+// with a date appended.
 func (c comparison) byRow(models []Model) map[string]Model {
 	all := map[string]Model{}
 	for _, m := range models {
@@ -118,7 +118,7 @@ func (c comparison) has(key string, of func(formula.Row) bool) bool {
 
 func anyRow(formula.Row) bool { return true }
 
-// rowOf returns the row of a key that counts on a day.
+// rowOf returns the row of a key that is valid on a day.
 func (c comparison) rowOf(key, day string) (row formula.Row, ok bool) {
 	for _, r := range c.table.Rows {
 		if r.Key == key && r.Counts(day) {
@@ -128,14 +128,14 @@ func (c comparison) rowOf(key, day string) (row formula.Row, ok bool) {
 	return row, ok
 }
 
-// compare returns how a price of the feed differs from the row that the list has.
+// compare returns the difference between a price of the feed and the list's row.
 func (c comparison) compare(key string, row formula.Row, listed bool, p Price) (d Difference,
 	differs bool) {
 	if !listed {
 		after := c.newRow(p)
 		same, found := c.rowOf(formula.Undated(key), c.today)
 		if after == nil || found && maps.Equal(same.Figures, c.merged(same.Figures, p.Figures)) {
-			return d, false // without the main prices, or that row is for it, too
+			return d, false // without the main prices, or the same row applies
 		}
 		return Difference{Row: key, Since: p.Since, After: after, Ratio: 1, Bands: c.bands(p, after),
 			Source: c.source}, true
@@ -188,8 +188,8 @@ func orElse(a, b figures) figures {
 	return b
 }
 
-// merged returns the figures of a row with those of the feed. A price that the feed does not have
-// changes with the input's.
+// merged returns the figures of a row with the feed's. A price that the feed lacks changes in
+// proportion to the input's.
 func (c comparison) merged(row, feed figures) figures {
 	after := maps.Clone(row)
 	factor := 1.0
@@ -215,8 +215,8 @@ func (c comparison) merged(row, feed figures) figures {
 	return after
 }
 
-// newRow returns the figures of a row that the table lacks, nil without the main prices. A price
-// that the feed does not have is the most by what other rows have, compared with their input.
+// newRow returns the figures of a row that the table lacks, or nil without the main prices. For a
+// price that the feed lacks, it uses the highest ratio to the input in other rows.
 func (c comparison) newRow(p Price) figures {
 	input, ok := p.Figures["input"]
 	if _, priced := p.Figures["output"]; !ok || !priced {
@@ -267,7 +267,7 @@ func (c comparison) bands(p Price, row figures) (all map[float64]figures) {
 	return all
 }
 
-// measure raises the ratio to that of the price that changes most.
+// measure raises the ratio to the largest change of a price.
 func (d *Difference) measure(table costs.PriceTable, before, after figures) {
 	for _, column := range table.Columns {
 		a, b := before[column], after[column]
@@ -283,7 +283,7 @@ func (d *Difference) measure(table costs.PriceTable, before, after figures) {
 	}
 }
 
-// sorted orders changes by size, and then by name; what is added comes last.
+// sorted orders changes by size, then by name; additions come last.
 func (c comparison) sorted(all []Difference) []Difference {
 	slices.SortFunc(all, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), strings.Compare(a.Row, b.Row))
@@ -291,8 +291,8 @@ func (c comparison) sorted(all []Difference) []Difference {
 	return all
 }
 
-// dropped returns the rows that the feed does not have: of those that it has written before, else
-// of all.
+// dropped returns the rows that the feed lacks: among those that it wrote before, or else among
+// all.
 func (c comparison) dropped(inFeed map[string]bool) (all []Difference) {
 	own := func(r formula.Row) bool { return r.Source == c.source }
 	some := slices.ContainsFunc(c.table.Rows, own)

@@ -1,5 +1,4 @@
-// Package feed reads public data sets of model prices, and rewrites the rows of a price list's
-// table by them.
+// Package feed updates the rows of a price list's table from public data sets of model prices.
 package feed
 
 import (
@@ -25,7 +24,7 @@ var bounds = untrusted.Bounds{Values: 1_000_000, Depth: 30, Items: 100_000, Text
 // Model is the prices of one model, from the oldest to the newest.
 type Model struct {
 	ID     string   // in lower case
-	Names  []string // other names of it
+	Names  []string // its other names
 	Prices []Price
 }
 
@@ -39,8 +38,8 @@ type Price struct {
 
 type figures map[string]float64
 
-// raise sets a figure to a price. If kinds of tokens that a table does not tell apart have several
-// prices, such as texts and images, the highest counts.
+// raise sets a figure to a price, unless it is higher. A table has one price for several kinds of
+// tokens, such as texts and images, and the highest counts.
 func (f figures) raise(name string, price float64) {
 	price = rounded(price)
 	if before, ok := f[name]; !ok || price > before || price < 0 {
@@ -51,7 +50,7 @@ func (f figures) raise(name string, price float64) {
 // Formats are the data sets that Parse knows.
 var Formats = []string{"genai-prices", "models.dev", "litellm"}
 
-// Parse reads the models of the providers that a feed has. Format "" is detected.
+// Parse reads a feed's models of the given providers. Format "" is detected.
 func Parse(data []byte, format string, providers ...string) (models []Model, detected string, err error) {
 	value, err := untrusted.Decode(data, bounds)
 	bad, unusable := errors.AsType[*untrusted.Unusable](err)
@@ -98,7 +97,7 @@ func Parse(data []byte, format string, providers ...string) (models []Model, det
 	return models, format, nil
 }
 
-// detect names the format of a feed by its top.
+// detect returns the format of a feed, by its first keys.
 func detect(value any) string {
 	object, _ := value.(map[string]any)
 	for _, entry := range object {
@@ -140,7 +139,7 @@ func rounded(figure float64) float64 {
 	return math.Round(figure*scale) / scale
 }
 
-// tiered is a price, or a base price with those of longer prompts.
+// tiered is a price, or a base price with prices of longer prompts.
 type tiered struct {
 	Base  float64
 	Tiers []struct{ Start, Price float64 }
@@ -314,7 +313,7 @@ func parseModelsDev(data []byte, providers []string) (models []Model, known []st
 	return models, known, nil
 }
 
-// liteLLMForm matches the names of prices a token, of prompts of any length or of longer ones.
+// liteLLMForm matches the names of prices per token, for all prompts or only long ones.
 var liteLLMForm = regexp.MustCompile(`^(input_cost_per_token|output_cost_per_token|` +
 	`cache_read_input_token_cost|cache_creation_input_token_cost|` +
 	`cache_creation_input_token_cost_above_1hr|input_cost_per_audio_token|` +

@@ -20,7 +20,7 @@ type edit struct {
 	text       string
 }
 
-// file is a price list as it is written.
+// file is the text of a price list.
 type file struct {
 	text  string
 	lines []int // offsets of their begins
@@ -113,7 +113,7 @@ func (f *file) rows(table costs.PriceTable, value *yaml.Node, all []Difference) 
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// date gives the feed's source its day, or adds the source to the list.
+// date sets the day of the feed's source, or adds the source to the list.
 func (f *file) date(source, title, day string) error {
 	sources := child(f.top, "sources")
 	if sources == nil || sources.Style&yaml.FlowStyle != 0 {

@@ -1,9 +1,8 @@
 // Package formula compiles the expressions of a price list and evaluates them within bounds.
 //
-// An expression is of the language of github.com/expr-lang/expr, less what could take long: it has
-// no loops of its own, no patterns and no variables. Names are checked when it is compiled; what a
-// request or an answer holds is known only when it is evaluated. A path into JSON that does not
-// exist is nil, wherever it breaks off, and only ?? can count with that.
+// The language is that of github.com/expr-lang/expr without its slow parts: loops, patterns and
+// variables. Names are checked at compile time. The contents of requests and responses are known
+// only at evaluation. A missing path into JSON is nil, and an error except before ??.
 package formula
 
 import (
@@ -20,21 +19,21 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// The bounds of an expression.
+// Bounds of an expression.
 const (
 	maxText  = 2000 // bytes
 	maxShown = 100  // bytes in an error
 	maxNodes = 300
 )
 
-// Formula is a compiled expression. It never changes, so it may be shared.
+// Formula is a compiled expression. It is immutable and may be shared.
 type Formula struct {
 	Text string
 
 	program *vm.Program
 	number  bool
-	names   map[string]bool // that it refers to
-	paths   []string        // into JSON, that must exist
+	names   map[string]bool // names in the expression
+	paths   []string        // paths into JSON that must exist
 	reads   []string
 }
 
@@ -81,8 +80,8 @@ func compile(text string, scope Scope, options ...expr.Option) (*Formula, error)
 		reads: slices.Sorted(maps.Keys(check.reads))}, nil
 }
 
-// Reads are what it looks at in JSON and in a query: body.max_tokens, query.ids. Of what it looks
-// at in each item of a list, it knows nothing.
+// Reads returns the paths that the expression reads in JSON and in the query: body.max_tokens,
+// query.ids. It does not include paths inside the items of a list.
 func (f *Formula) Reads() []string { return f.reads }
 
 // Uses reports whether the expression refers to one of the names.
@@ -90,26 +89,26 @@ func (f *Formula) Uses(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.names[name] })
 }
 
-// Constant reports whether the result is the same each time.
+// Constant reports whether the result never changes.
 func (f *Formula) Constant() bool { return len(f.names) == 0 }
 
 // IsNumber reports whether the result is a number.
 func (f *Formula) IsNumber() bool { return f.number }
 
-// MissingError is an expression that needs paths which the JSON does not have.
+// MissingError reports paths that an expression needs and the JSON lacks.
 type MissingError struct{ Paths []string }
 
 // Error names the paths.
 func (e *MissingError) Error() string { return strings.Join(e.Paths, ", ") + " is missing" }
 
-// ValueError is an expression that makes no number of units of what it was given.
+// ValueError reports an expression whose result is not usable.
 type ValueError struct {
 	Text  string   // of the expression
 	Reads []string // see Formula.Reads
 	What  string
 }
 
-// Error begins with the start of the expression, for the author of the list.
+// Error returns a message that begins with the expression, for the author of the list.
 func (e *ValueError) Error() string {
 	text := strings.Join(strings.Fields(e.Text), " ")
 	if len(text) > maxShown {
@@ -122,8 +121,8 @@ func (f *Formula) wrong(format string, args ...any) error {
 	return &ValueError{f.Text, f.reads, fmt.Sprintf(format, args...)}
 }
 
-// Units evaluates a Number as units: whole, rounded up, from 0 to quota.MaxUnits. Less than a
-// millionth of a unit is the noise of fractions, and is not rounded up.
+// Units evaluates a Number as units: whole, rounded up, from 0 to quota.MaxUnits. A fraction below
+// a millionth of a unit is rounding noise and is not rounded up.
 func (f *Formula) Units(env Env) (int64, error) {
 	value, err := f.Value(env)
 	if err != nil {
@@ -159,15 +158,15 @@ func (f *Formula) Value(env Env) (float64, error) {
 	return value, nil
 }
 
-// Holds evaluates a Condition. One that cannot be evaluated does not hold.
+// Holds evaluates a Condition. A condition that cannot be evaluated is false.
 func (f *Formula) Holds(env Env) bool {
 	result, err := f.run(env)
 	holds, ok := result.(bool)
 	return err == nil && ok && holds
 }
 
-// String evaluates a Text. It is "" where what it looks at is missing, and an error where that is
-// there and makes no text, such as a list.
+// String evaluates a Text. It returns "" if its path is missing, and an error if the value is not a
+// text.
 func (f *Formula) String(env Env) (string, error) {
 	result, err := f.run(env)
 	wrong, _ := errors.AsType[*ValueError](err)
@@ -215,7 +214,7 @@ func (f *Formula) run(env Env) (any, error) {
 	return nil, f.wrong("cannot be computed: %s", firstLine(err))
 }
 
-// firstLine is the message of the library without the drawing below it.
+// firstLine returns the library's message without the drawing below it.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Find returns the value at a path of keys and places, such as data.0.usage. It returns false where
-// the path breaks off.
+// Find returns the value at a path of keys and indexes, such as data.0.usage. It returns false if
+// the path does not exist.
 func Find(value any, path string) (any, bool) {
 	for step := range strings.SplitSeq(path, ".") {
 		switch v := value.(type) {
@@ -33,7 +33,7 @@ func Find(value any, path string) (any, bool) {
 	return value, true
 }
 
-// CheckPath returns an error for a path that can never match: one in JSONPath or JSON Pointer, or
+// CheckPath returns an error for a path that can never match: a JSONPath, a JSON Pointer, or a path
 // with an empty step.
 func CheckPath(path string) error {
 	switch {
@@ -48,8 +48,8 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// Values returns the values at a path in which * stands for every key or place, in the order of
-// the places, or of the keys' names.
+// Values returns the values at a path in which * matches every key or index, in the order of the
+// indexes or of the sorted keys.
 func Values(value any, path string) []any { return values(nil, value, path) }
 
 func values(all []any, value any, path string) []any {
@@ -78,8 +78,8 @@ func values(all []any, value any, path string) []any {
 // Count returns how many resources there are at a path: see Items.
 func Count(value any, path string) int { return len(Items(value, path)) }
 
-// Items returns the resources at a path, in which * stands for every key or place: the items of a
-// list, an object or another value as the only one, none for null and where the path breaks off.
+// Items returns the resources at a path, in which * matches every key or index: the items of a
+// list, or any other value as the only item. It returns none for null and for a missing path.
 func Items(value any, path string) (all []any) {
 	for _, found := range Values(value, path) {
 		switch v := found.(type) {
@@ -93,8 +93,7 @@ func Items(value any, path string) (all []any) {
 	return all
 }
 
-// FirstText returns the first text at a path, in which * stands for every key or place, that is not
-// empty.
+// FirstText returns the first non-empty text at a path, in which * matches every key or index.
 func FirstText(value any, path string) string {
 	for _, found := range Values(value, path) {
 		if text, _ := found.(string); text != "" {
@@ -104,8 +103,8 @@ func FirstText(value any, path string) string {
 	return ""
 }
 
-// FindText returns the first text or number at a path. It returns false where there is none, and
-// for a number so large that different ones are read as the same.
+// FindText returns the first text or number at a path. It returns false if there is none, or if the
+// number is too large to be exact.
 func FindText(value any, path string) (string, bool) {
 	for _, found := range Values(value, path) {
 		switch v := found.(type) {
@@ -122,7 +121,7 @@ func FindText(value any, path string) (string, bool) {
 }
 
 // FillZero sets a path to 0 if only its last key is missing: some upstreams omit numbers that are
-// 0. In the path * stands for every key or index.
+// 0. In the path, * matches every key or index.
 func FillZero(value any, path string) {
 	objects, key := []any{value}, path
 	if end := strings.LastIndexByte(path, '.'); end >= 0 {

@@ -10,8 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/parser"
 )
 
-// The bounds of a query. The first is GitHub's own; the others keep a hostile query from taking
-// long to count.
+// Bounds of a query. The first is GitHub's; the others limit the time for a hostile query.
 const (
 	maxQueryNodes  = 500_000
 	maxQueryTokens = 50_000
@@ -26,10 +25,10 @@ type graphQL struct {
 	Operation string // operationName; "" where the query has one operation
 }
 
-// points is what the query takes by GitHub's formula: for each connection one request per parent,
-// summed, divided by 100 and rounded, and at least 1. A connection is a field with the argument
-// first or last; its parents are the product of those arguments around it. A query that could
-// return more than maxQueryNodes nodes is an error, as it is there.
+// points returns the cost of the query by GitHub's formula: for each connection one request per
+// parent, summed, divided by 100 and rounded, and at least 1. A connection is a field with the
+// argument first or last; its parents are the product of those arguments around it. A query that
+// could return more than maxQueryNodes nodes is an error, as at GitHub.
 //
 // The query is not checked against a schema. A field that @skip or @include may leave out counts.
 func points(r graphQL) (int64, error) {
@@ -45,7 +44,7 @@ func points(r graphQL) (int64, error) {
 	return max(1, int64(math.Round(float64(c.requests)/100))), nil
 }
 
-// operation returns what the request asks for: query, mutation or subscription.
+// operation returns the kind of the operation: query, mutation or subscription.
 func operation(r graphQL) (string, error) {
 	_, asked, err := parseQuery(r)
 	if err != nil {
@@ -54,7 +53,7 @@ func operation(r graphQL) (string, error) {
 	return string(asked.Operation), nil
 }
 
-// parseQuery reads the query, and finds the operation that is asked for.
+// parseQuery parses the query, and finds the requested operation.
 func parseQuery(r graphQL) (*ast.QueryDocument, *ast.OperationDefinition, error) {
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxQueryTokens)
 	if err != nil {
@@ -79,7 +78,7 @@ type counter struct {
 	fields          int
 }
 
-// selections counts what is selected, depth levels down, of so many parents.
+// selections counts the selected fields at a depth, for a number of parents.
 func (c *counter) selections(set ast.SelectionSet, parents int64, depth int) error {
 	if depth > maxQueryDepth {
 		return fmt.Errorf("the GraphQL query is nested more than %d deep", maxQueryDepth)
@@ -132,7 +131,7 @@ func (c *counter) spread(name string, parents int64, depth int) error {
 	return c.selections(fragment.SelectionSet, parents, depth)
 }
 
-// size is the larger of a field's arguments first and last, if it has one of them.
+// size returns the larger of a field's arguments first and last, if it has one of them.
 func (c *counter) size(f *ast.Field) (size int64, connection bool, err error) {
 	for _, argument := range f.Arguments {
 		if argument.Name != "first" && argument.Name != "last" {
@@ -148,7 +147,7 @@ func (c *counter) size(f *ast.Field) (size int64, connection bool, err error) {
 	return size, connection, nil
 }
 
-// number is the value of first or last: a literal or a variable. One that is null is not given.
+// number returns the value of first or last, a literal or a variable. A null value is not given.
 func (c *counter) number(a *ast.Argument) (value int64, given bool, err error) {
 	raw, err := c.value(a.Value)
 	if err != nil || raw == nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/expr-lang/expr/types"
 )
 
-// builtins are the functions of the language that expressions may use. Each takes time in
-// proportion to what it is given.
+// builtins returns the functions of the language that expressions may use. Each takes time
+// proportional to its input.
 func builtins() []string {
 	return strings.Fields("min max abs ceil floor round int float len lower upper trim split " +
 		"any all none filter map sum first last")
 }
 
-// Scope is which names an expression may use.
+// Scope is the set of names that an expression may use.
 type Scope struct {
 	Kind    Kind
 	Facts   []string         // texts about a request: model
@@ -26,37 +26,37 @@ type Scope struct {
 	Found   []string         // objects of an error
 }
 
-// Kind is where an expression stands.
+// Kind is the moment at which an expression is evaluated.
 type Kind int
 
 const (
 	Request Kind = iota // before the request is sent
-	Hold                // the same, and what was learned: p95
-	Answer              // after it
-	Refused             // after it, of an answer that says what is wrong
-	Item                // of one item of a list in an answer
+	Hold                // before the request is sent, with quantiles: p95
+	Answer              // after the response
+	Refused             // after an error response
+	Item                // for one item of a list in a response
 )
 
-// Quantiles are the names in a Hold, by their percentile.
+// Quantiles returns the percentiles of the names in a Hold.
 func Quantiles() map[string]int {
 	return map[string]int{"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 }
 
-// Day is the name of the day on which the request is sent, such as 2026-12-01, for which tables are
-// read.
+// Day is the variable for the day on which the request is sent, such as 2026-12-01. Tables use the
+// prices of that day.
 const Day = "_day"
 
-// Env is the values of the names in a scope.
+// Env maps the names in a scope to their values.
 type Env map[string]any
 
-// Roots are the names of JSON, whose paths are known only when an expression is evaluated.
+// roots are the names of JSON values, whose paths are known only at evaluation.
 var roots = map[string]bool{"body": true, "answer": true, "usage": true, "item": true,
 	"lines": true}
 
-// sizes are the names that len of a body stands for.
+// sizes maps a body to the variable that replaces its len.
 var sizes = map[string]string{"body": "body_bytes", "answer": "answer_bytes"}
 
-// types are the names of the scope; what JSON holds is of any type.
+// types returns the types of the names in the scope; JSON may have any type.
 func (s Scope) types() types.Map {
 	if s.Kind == Item {
 		return types.Map{"item": types.Any}
@@ -94,7 +94,7 @@ func (s Scope) types() types.Map {
 	return env
 }
 
-// Reserved reports whether a name means something in an expression already.
+// Reserved reports whether a name already has a meaning in expressions.
 func Reserved(name string) bool {
 	known := append(builtins(), "distinct", "graphql_operation", "graphql_points", "true", "false",
 		"nil", "let", "if", "else", "in", "not", "and", "or", "matches", "contains")
@@ -104,13 +104,13 @@ func Reserved(name string) bool {
 	return slices.Contains(known, name)
 }
 
-// Reason is one of the words by which an error says what is wrong.
+// Reason is a word in an error response that says what is wrong.
 type Reason struct {
 	Reason string `expr:"reason"`
 	Domain string `expr:"domain"`
 }
 
-// functions are those that do not depend on the request.
+// functions returns the functions that do not depend on the request.
 func (s Scope) functions() (options []expr.Option) {
 	for name, table := range s.Tables {
 		options = append(options, table.function(name))
@@ -157,7 +157,7 @@ func distinct(params ...any) (any, error) {
 // RequestError describes a problem of a request, for its sender.
 type RequestError struct{ err error }
 
-// Error says it.
+// Error returns the problem.
 func (e *RequestError) Error() string { return e.err.Error() }
 
 func ofRequest(err error) error {
@@ -167,8 +167,8 @@ func ofRequest(err error) error {
 	return &RequestError{err}
 }
 
-// ofQuery is the request of GraphQL that a body is. What is there of another type is an error:
-// servers make something of it, such as of variables that are a text with JSON in it.
+// ofQuery returns the GraphQL request in a body. A value of another type is an error, because
+// servers may accept it, such as variables in a text of JSON.
 func ofQuery(body any) (r graphQL, err error) {
 	fields, _ := body.(map[string]any)
 	if fields["query"] == nil {
@@ -189,7 +189,7 @@ func ofQuery(body any) (r graphQL, err error) {
 	return r, ofRequest(err)
 }
 
-// has reports whether the path, which begins with a name of the environment, leads to a value.
+// has reports whether there is a value at the path, which begins with a variable.
 func (e Env) has(path string) bool {
 	name, rest, _ := strings.Cut(path, ".")
 	value, ok := e[name]

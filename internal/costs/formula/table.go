@@ -49,8 +49,8 @@ func (e *RowError) Error() string {
 
 // Find returns the row of a key on a day, without regard to case: the row of that name, of the name
 // without its date, of what follows the last slash; else the longest row with a * that the key
-// begins with; else the dearest, if the table allows that. Listed is false where the row may be
-// that of another thing: more than a date follows the row's name, or no name is left.
+// begins with; else the dearest, if the table allows that. Listed is false if the row may be for
+// something else: more than a date follows the row's name, or no name is left.
 func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 	key = strings.ToLower(key)
 	tail := key[strings.LastIndexByte(key, '/')+1:]
@@ -77,8 +77,8 @@ func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 	return *t.best(day, dearer), false, true
 }
 
-// best returns the best of the rows that count on a day by better, which compares a row with the
-// best one so far. It returns nil if there is none.
+// best returns the best of the rows valid on a day, where better compares a row with the best so
+// far. It returns nil if there is none.
 func (t Table) best(day string, better func(r, than *Row) bool) (found *Row) {
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.Counts(day) && better(r, found) {
@@ -88,10 +88,10 @@ func (t Table) best(day string, better func(r, than *Row) bool) (found *Row) {
 	return found
 }
 
-// Counts reports whether the row counts on a day such as 2026-12-01.
+// Counts reports whether the row is valid on a day such as 2026-12-01.
 func (r Row) Counts(day string) bool { return r.Since <= day && (r.Until == "" || day < r.Until) }
 
-// dateForm matches the end of a name that tells versions of one thing apart.
+// dateForm matches the end of a name that distinguishes versions.
 var dateForm = regexp.MustCompile(
 	`[-_@:](latest|20\d\d-\d\d-\d\d|20\d{6}|(0[1-9]|1[0-2])([0-2]\d|3[01]))$`)
 
@@ -190,7 +190,7 @@ func (t Table) function(name string) expr.Option {
 	return expr.Function(name, find, new(func(any, string) float64))
 }
 
-// columns refuses columns that a table does not have, where an expression names them.
+// columns refuses columns in an expression that the table lacks.
 func (c *checker) columns(name string, of ast.Node) {
 	var names []string
 	switch n := of.(type) {
