@@ -9,10 +9,10 @@ import (
 	"quotabudget/internal/youtube"
 )
 
-// breaker keeps the lanes from calling an upstream that is down, by what other lanes have found.
-// The upstream is down after several attempts in a row, of at least two runs, without an answer
-// (a server error, a network failure, a timeout). Any answer, even a refusal, ends that. One run
-// is not enough, because a region may fail by itself.
+// breaker keeps lanes from calling an upstream that other lanes have found to be down. The upstream
+// is down after several attempts in a row, of at least two runs, without an answer (a server error,
+// a network failure, a timeout). Any answer, even a refusal, resets the count. One run is not
+// enough, because a region may fail by itself.
 //
 //	10:00:00  US fails four times: its tick has failed, as it would alone
 //	10:05:00  GB fails once: the upstream is down, and GB's tick waits
@@ -27,11 +27,10 @@ type breaker struct {
 	several  bool   // more than one run failed
 }
 
-// enough is how many failures in a row mean that the upstream is down.
+// enough is the number of failures in a row after which the upstream counts as down.
 const enough = 4
 
-// errDown is returned without a call while the upstream is down, and when an attempt finds it
-// down.
+// errDown reports that the upstream is down: no call was made, or the call found it down.
 var errDown = errors.New("the upstream is down")
 
 // guard returns the youtube.Client's Guard for one run.

@@ -16,21 +16,21 @@ import (
 
 // Command is the work of a lane that runs a command. Its fields are set once.
 type Command struct {
-	Job     job.Job      // of every run, but for its names, key and costs
+	Job     job.Job      // template for every run, without names, key and costs
 	Day     quota.Window // the upstream's
 	Jitter  time.Duration
 	CatchUp bool
-	Queue   bool // ticks that come while a run lasts run afterwards; else they are left out
-	Retry   int  // how often a run that failed, or was lost in a crash, is run again
-	Learn   bool // what a run holds, from what earlier ones took; until there are some, the price
+	Queue   bool // run ticks that come during a run after it; otherwise leave them out
+	Retry   int  // retries of a run that failed or was lost in a crash
+	Learn   bool // hold what earlier runs used, or the price if there are none
 	Output  *slog.Logger
 
 	mu      sync.Mutex
-	learned share.Lane // what earlier runs say of the lane
+	learned share.Lane // the lane with the costs of earlier runs
 	asked   time.Time  // when it was learned
 }
 
-// relearn is how long what was learned is good for: a decision asks for the costs of all lanes.
+// relearn is how long learned costs are cached, because each decision needs those of all lanes.
 const relearn = 10 * time.Minute
 
 func (c *Command) policy() Policy {
@@ -38,7 +38,7 @@ func (c *Command) policy() Policy {
 		SkipOverlap: !c.Queue}
 }
 
-// wants sets what a run holds, where that is learned, and what earlier ones took.
+// wants sets the units that a run holds, if they are learned, and those that earlier runs used.
 func (c *Command) wants(ctx context.Context, l *share.Lane) error {
 	if !c.Learn && c.Job.Settle == job.SettleAll {
 		return nil
@@ -63,10 +63,10 @@ func (c *Command) wants(ctx context.Context, l *share.Lane) error {
 
 func (c *Command) served(context.Context, *share.Lane) time.Time { return time.Time{} }
 
-// known is nothing: the marks say which ticks are done.
+// known returns nothing, because the marks record which ticks are done.
 func (c *Command) known(context.Context, *lane) (known, error) { return known{}, nil }
 
-// run runs the command, and again as long as it fails and Retry allows.
+// run runs the command, and repeats it while it fails and Retry allows.
 func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) result {
 	if c.Retry == 0 {
 		first, err := c.begins(ctx, l, tick)
@@ -95,8 +95,8 @@ func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) 
 	}
 }
 
-// begins notes that the tick's run begins, and reports whether it is the first. Where a crash came
-// between this and the end, nobody knows what the command has done.
+// begins records that the tick's run begins, and reports whether it is the first. After a crash
+// between this record and the end, it is unknown what the command did.
 func (c *Command) begins(ctx context.Context, l *lane, tick schedule.Tick) (bool, error) {
 	claim := l.cfg.markClaim(l.Lane, tick)
 	claim.Name, claim.Holder = "begun/"+tick.ID(), l.d.Holder
@@ -111,7 +111,7 @@ func (c *Command) once(ctx context.Context, l *lane, tick schedule.Tick,
 		return job.Outcome{}, err
 	}
 	j.Name, j.RunID, j.Key = l.Job, tick.ID(), tick.ID()
-	if attempt > 1 { // each has its own in the log
+	if attempt > 1 { // each attempt has its own name in the log
 		j.RunID = fmt.Sprintf("%s#%d", tick.ID(), attempt)
 	}
 	j.Call.Costs, j.Call.Unpaced = lane.Price, l.unpaced(ctx, tick)
@@ -122,7 +122,7 @@ func (c *Command) once(ctx context.Context, l *lane, tick schedule.Tick,
 	return j.Run(ctx)
 }
 
-// ended logs how a run ended, and returns whether its tick is done, and whether it has failed.
+// ended logs how a run ended, and returns whether its tick is done and whether the run failed.
 func (c *Command) ended(ctx context.Context, l *lane, tick schedule.Tick, r job.Outcome,
 	err error) (result result, failed bool) {
 	e := ending{outcome: "complete", units: r.Took}

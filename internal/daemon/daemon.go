@@ -18,11 +18,11 @@ import (
 
 // Daemon runs every tick of its lanes. Its fields are set before Run.
 //
-// Daemons share the work by claims in the ledger. One claim is a lease on the lane: its holder
-// runs the lane's ticks and renews it meanwhile, so a lane never overlaps itself. The other is a
-// mark on the tick: first that it came, in the end that it is done. A daemon that finds the lane
-// leased tries again until the tick is done, or takes over when the lease lapses. The tick's ID
-// is the run of its chart, so a takeover begins at the first page that is not stored.
+// Daemons share the work by claims in the ledger. One claim is a lease on the lane: its holder runs
+// the lane's ticks and renews it meanwhile, so a lane never overlaps itself. The other is a mark on
+// the tick: first that the tick came, later that it is done. A daemon that finds the lane leased
+// tries again until the tick is done, or takes over when the lease lapses. The tick's ID is the run
+// of its chart, so a takeover begins at the first page that is not stored.
 //
 //	10:00:00  a leases trending/BR and marks trending/BR/2026-06-01T10:00:00Z; b finds it leased
 //	10:00:01  a stores pages 1 and 2, and is killed
@@ -39,10 +39,10 @@ type Daemon struct {
 	Config  *Config                                // the first configuration
 	Load    func(context.Context) (*Config, error) // reads the configuration again
 	Reload  <-chan struct{}                        // triggers Load; nil for never
-	Holder  string                                 // of the leases: a quota.NewID
+	Holder  string                                 // holder of the leases: a quota.NewID
 	Log     *slog.Logger
 	Metrics *Metrics
-	// Missed is called with ticks of a lane that did not run; may be nil.
+	// Missed is called when ticks of a lane did not run; may be nil.
 	Missed func(credential string, l share.Lane, ticks int64, last time.Time, why string)
 
 	// State shared by the lanes.
@@ -67,7 +67,7 @@ const MaxRuns = 4
 // Config is a loaded configuration. Its fields do not change.
 type Config struct {
 	Lanes []Lane
-	// Claims and Spending are the ledger of all their budgets.
+	// Claims and Spending are the ledger that all the lanes' budgets share.
 	Claims   quota.Claims
 	Spending Spending
 	// Catalog stores how the last ticks of each lane ended; may be nil.
@@ -82,16 +82,16 @@ type Config struct {
 }
 
 type progress struct {
-	until time.Time  // the ticks up to then are done
-	lane  share.Lane // as it was then
+	until time.Time  // ticks up to this time are done
+	lane  share.Lane // the lane at that time
 }
 
 // ErrGrace is returned by Run if runs had not ended when the grace period was over.
 var ErrGrace = errors.New("runs did not end within the grace period")
 
-// Run runs the lanes until ctx ends. Then it fetches no further page, stores the ones in flight,
-// and releases the leases. It returns nil, or ErrGrace. If the upstream refuses the key, Run ends
-// and returns that error, because every further tick would be charged and refused.
+// Run runs the lanes until ctx ends. Then it requests no further page, stores those in flight, and
+// releases the leases. It returns nil, or ErrGrace. If the upstream refuses the key, Run ends and
+// returns that error, because every further tick would be charged and refused.
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, d.end = context.WithCancel(ctx)
 	defer d.end()
@@ -135,7 +135,7 @@ func (d *Daemon) next(ctx context.Context) (*Config, time.Time) {
 	}
 }
 
-// recordDone records that the ticks of a lane are done up to a moment.
+// recordDone records that a lane's ticks up to a moment are done.
 func (d *Daemon) recordDone(l share.Lane, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -149,7 +149,7 @@ func (d *Daemon) progressOf(l share.Lane) (progress, bool) {
 	return p, ok
 }
 
-// waiting returns the number of ticks that have come and are not done.
+// waiting returns the number of ticks that are due and not done.
 func (d *Daemon) waiting() (n int64) {
 	now := time.Now()
 	for _, l := range d.inForce.Load().Lanes {

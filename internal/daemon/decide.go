@@ -63,7 +63,7 @@ type snapshot struct {
 	usage    []quota.LimitUsage
 }
 
-// snapshot reads what is left, and what a run of each lane takes.
+// snapshot reads the units left and the cost of a run of each lane.
 func (c *Config) snapshot(ctx context.Context, p Policy, name string) (*snapshot, error) {
 	usage, err := p.Budget.Usage(context.WithoutCancel(ctx))
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *Config) snapshot(ctx context.Context, p Policy, name string) (*snapshot
 	return s, err
 }
 
-// find returns the index of a lane among those that share.
+// find returns the index of a lane in the rule.
 func (s *snapshot) find(name string) int {
 	return slices.IndexFunc(s.rule.Lanes, func(l share.Lane) bool { return l.Name() == name })
 }
@@ -101,10 +101,10 @@ func skew(ledger time.Time) time.Duration {
 	return 0
 }
 
-// left returns what a limit leaves for scheduled charges.
+// left returns the units that a limit leaves for scheduled charges.
 func (s *snapshot) left(limit int) int64 { return s.usage[limit].Remaining }
 
-// lookAhead adds the units that will leave sliding windows soon to what is left of them.
+// lookAhead adds to the units left those that will leave the sliding windows soon.
 func (s *snapshot) lookAhead(ctx context.Context) error {
 	for i := range s.usage {
 		l := &s.usage[i]
@@ -155,7 +155,7 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 	if tick = tick.Add(skew(s.at)); at.Sub(tick).Abs() < time.Minute {
 		at = tick // decide for the tick's moment, as a plan does
 	}
-	// Reading the charges is not necessary while enough is left.
+	// While enough is left, the charges need not be read.
 	book := s.rule.Begin()
 	d := book.Admit(lane, at.UnixMicro(), s.left)
 	if !d.Short {
@@ -168,9 +168,9 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 	return book.Admit(lane, at.UnixMicro(), s.left), book, nil
 }
 
-// Unpaced returns a function that reports, by title, which lanes of a credential have not had
-// their floor of the upstream's day yet and so are not held back by a pace. It returns nil if
-// there is no pace or no floor.
+// Unpaced returns a function that reports whether the lane with a title has not yet had its floor
+// of the upstream's day, so that no pace holds it back. It returns nil if there is no pace or no
+// floor.
 func (c *Config) Unpaced(ctx context.Context, credential string) (func(title string) bool, error) {
 	p, ok := c.policyOf(credential)
 	if !ok || len(p.Budget.Paces) == 0 {

@@ -14,22 +14,22 @@ import (
 // it begins, once an hour, and when it ends. Lanes that run into the outage log at debug level
 // only.
 //
-// If it has probes, no lane gets a turn during an outage, except one now and then that finds out
-// whether the dependency is back. The other lanes' ticks wait and cost nothing.
+// If it has probes, only one lane at a time gets a turn during an outage, to check whether the
+// dependency is back. The other lanes' ticks wait and cost nothing.
 type dependency struct {
 	mu   sync.Mutex
 	d    *Daemon
 	text dependencyText
 
-	// of the last outage: since is zero if there was none, ended while it lasts
+	// the last outage; since is zero if there was none, ended is zero while it lasts
 	since, ended time.Time
-	first        time.Time // start of the first in a row of outages less than an hour apart
+	first        time.Time // start of the first of several outages less than an hour apart
 	logged       time.Time
 	cause        error
 	wait         time.Duration // until the next probe
 	next         time.Time     // time of the next probe
 	timer        *time.Timer   // runs the next probe
-	permit       bool          // a probe may be made and has not been yet
+	permit       bool          // the next probe is allowed and has not been made
 }
 
 type dependencyText struct {
@@ -39,7 +39,7 @@ type dependencyText struct {
 	first, longest time.Duration
 }
 
-// stillAway is how often a lasting outage is logged again.
+// stillAway is the interval at which a lasting outage is logged again.
 const stillAway = time.Hour
 
 // failed records that a call failed.
@@ -90,8 +90,8 @@ func (o *dependency) stop() {
 	}
 }
 
-// hasten makes the next probe an early one, because a new configuration may have ended the
-// outage. It never delays a probe.
+// hasten moves the next probe forward, because a new configuration may have ended the outage. It
+// never delays a probe.
 func (o *dependency) hasten() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -145,7 +145,7 @@ func (o *dependency) untake() {
 	o.permit = o.lasts()
 }
 
-// lasts reports whether an outage lasts. The caller holds the lock.
+// lasts reports whether there is an outage now. The caller holds the lock.
 func (o *dependency) lasts() bool { return !o.since.IsZero() && o.ended.IsZero() }
 
 // away returns the start and the cause of the current outage. cause is nil if there is none.
@@ -155,8 +155,8 @@ func (o *dependency) away() (since time.Time, cause error) {
 	return o.since, o.cause
 }
 
-// covers reports whether a moment lies in an outage, or between two in a row: lanes may not have
-// reached the ticks they missed in the first before the second began.
+// covers reports whether a moment lies in an outage, or between two in a row: when the second
+// began, lanes may not have reached the ticks they missed in the first.
 func (o *dependency) covers(at time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -205,7 +205,7 @@ func (d *Daemon) describe() {
 // askLedger polls the ledger during an outage, because the next tick may be hours away.
 func (d *Daemon) askLedger(ctx context.Context) {
 	for c := d.inForce.Load(); quota.Pause(ctx, c.retryAfter()); c = d.inForce.Load() {
-		if _, cause := d.ledger.away(); cause == nil || d.uncharged.Load() { // a run will find out
+		if _, cause := d.ledger.away(); cause == nil || d.uncharged.Load() { // the next run will find out
 			continue
 		}
 		if len(c.Lanes) == 0 {
@@ -219,8 +219,8 @@ func (d *Daemon) askLedger(ctx context.Context) {
 }
 
 // passProbes lets another lane probe if this one made no attempt. It does nothing while upstream
-// and catalogue are both away, because then no lane can probe the upstream, and all would try and
-// log it.
+// and catalogue are both away, because then no lane can probe the upstream, but every lane would
+// try and log its failure.
 func (d *Daemon) passProbes() {
 	_, noUpstream := d.upstream.away()
 	_, noCatalogue := d.catalogue.away()

@@ -29,7 +29,7 @@ func (e ending) attrs() []any {
 	return attrs
 }
 
-// recordTime bounds the time for storing an ending. Nothing depends on it.
+// recordTime bounds the time for storing an ending, because no other work needs the record.
 const recordTime = time.Second
 
 // ended counts how a tick ended, and stores it for the list of recent runs.

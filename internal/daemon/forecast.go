@@ -9,8 +9,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// forecast periodically computes when each bucket will run dry, and warns when the answer has
-// changed.
+// forecast periodically computes when each bucket will run dry, and logs changes.
 func (d *Daemon) forecast(ctx context.Context) {
 	c := d.inForce.Load()
 	for wait := time.Duration(0); c.ForecastEvery > 0 && quota.Pause(ctx, wait); wait = c.ForecastEvery {
@@ -52,8 +51,7 @@ func (d *Daemon) report(credential string, f plan.Forecast) {
 	}
 }
 
-// unixOrNever returns +Inf for the zero time, which needs no special case in comparisons and
-// minima.
+// unixOrNever returns +Inf for the zero time, so that comparisons and minima need no special case.
 func unixOrNever(at time.Time) float64 {
 	if at.IsZero() {
 		return math.Inf(1)

@@ -17,30 +17,29 @@ type lane struct {
 	Lane
 	d      *Daemon
 	cfg    *Config
-	since  time.Time // when its ticks came into force
+	since  time.Time // when its schedule came into force
 	begun  bool
 	missed []missed // runs first
-	// queue of the lanes that missed ticks: one at a time runs them
+	// queue of the lanes that missed ticks, which run one at a time
 	catchUp *turns
 	turn    *turn                     // in catchUp, until the first attempt
 	leased  atomic.Pointer[time.Time] // when the lane was last claimed successfully
 	marked  atomic.Int64              // the newest marked tick, in Unix ns
-	// the current tick came while no daemon ran, and is marked only when it is done
+	// the current tick came while no daemon ran, so it is marked only when done
 	unmarked bool
 }
 
 type missed struct {
 	schedule.Tick
-	lost bool // lost in a crash; if false, it stands for all ticks missed while no daemon ran
+	lost bool // lost in a crash; if false, stands for all ticks missed while no daemon ran
 }
 
-// maxLate is how many leases late a tick may run although a later one is due. A crash, followed
-// by a crash of the daemon that took over, delays a tick by two.
+// maxLate is the number of leases by which a tick may be late and still run although the next is
+// due. A crash, followed by a crash of the daemon that took over, delays a tick by two.
 const maxLate = 5
 
-// begin sets where the lane starts: after the last tick this process has done, or after the
-// missed ones. It runs for one lane after another, so that each knows how many ticks of the
-// others are waiting.
+// begin sets where the lane starts: after the last tick this process has done, or after the missed
+// ones. The lanes begin one after another, so that each can count the waiting ticks of the others.
 func (l *lane) begin(ctx context.Context) {
 	l.begun = true
 	if p, ok := l.d.progressOf(l.Lane.Lane); ok {
@@ -67,14 +66,14 @@ func (l *lane) begin(ctx context.Context) {
 
 func (l *lane) policy() Policy { return l.Work.policy() }
 
-// succeed starts where the lane of the previous configuration ended.
+// succeed continues where the lane of the previous configuration ended.
 func (l *lane) succeed(before progress) {
 	if before.lane.Spec() == l.Spec() { // the same ticks of the schedule
 		l.d.recordDone(l.Lane.Lane, before.until.Add(l.Offset-before.lane.Offset))
 		return
 	}
-	// A tick of the old schedule that came and waits for its turn is kept. Ticks of the new
-	// schedule before now never applied.
+	// A tick of the old schedule that is waiting for its turn still runs. Earlier ticks of the new
+	// schedule do not, because it was not in force.
 	if tick := before.lane.Next(before.until); !tick.At.After(l.since) {
 		l.missed = []missed{{tick, true}}
 	}
@@ -82,9 +81,9 @@ func (l *lane) succeed(before progress) {
 }
 
 // findMissed returns the ticks before now that are to run. The last one stands for all that were
-// missed while no daemon ran, unless a newer one is complete. Recent ticks that came while a
-// daemon ran run each, because they may have been lost in a crash, unless they are known to be
-// complete or marked done.
+// missed while no daemon ran, unless a newer one is complete. Recent ticks that came while a daemon
+// ran may have been lost in a crash. Each of them runs, unless it is known to be complete or is
+// marked done.
 func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) {
 	known, err := l.Work.known(ctx, l)
 	if err != nil {
@@ -107,14 +106,13 @@ func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) 
 	return ticks, nil
 }
 
-// looksBack is the maximum number of ticks checked for a loss.
+// looksBack is the maximum number of ticks that findMissed checks.
 const looksBack = 50
 
-// run runs the lane's ticks until ticks ends. Runs in progress finish, or end soon after ctx has
-// ended.
+// run runs the lane's ticks until ticks ends. A run in progress finishes, or ends soon after ctx.
 func (l *lane) run(ticks, ctx context.Context) {
 	from := l.until()
-	if len(l.missed) > 0 { // missed ticks are marked, or came while no daemon ran
+	if len(l.missed) > 0 { // missed ticks need no mark: they have one, or came while no daemon ran
 		from = l.since
 	}
 	var marking sync.WaitGroup
@@ -164,8 +162,9 @@ func (l *lane) until() time.Time {
 	return p.until
 }
 
-// runLate runs a missed tick. One that stands for many is given up when the lane's next tick
-// comes, which fetches the same: a region that hangs must not keep the others from catching up.
+// runLate runs a missed tick. A tick that stands for many is given up when the lane's next tick
+// comes, which fetches the same chart. So a region that hangs does not keep the others from
+// catching up.
 func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	if tick.lost {
 		return l.runTick(ticks, ctx, tick.Tick, true)
@@ -203,7 +202,7 @@ func (l *lane) superseded(tick schedule.Tick) bool {
 	return away && !next.After(time.Now())
 }
 
-// leaveOut marks a superseded tick done, so that it is not taken for one lost in a crash.
+// leaveOut marks a superseded tick done, so that no daemon takes it for one lost in a crash.
 func (l *lane) leaveOut(ctx context.Context, tick schedule.Tick) {
 	l.d.Metrics.ended(l, overtaken)
 	l.missedTick(1, tick, "ledger, upstream or catalogue was away")
@@ -229,12 +228,12 @@ func (l *lane) leaveOutWaiting(tick schedule.Tick) {
 	}
 }
 
-// lookAgain is how often a pause checks the clock.
+// lookAgain is the interval at which a pause checks the clock.
 const lookAgain = 30 * time.Second
 
-// pauseUntil waits until the clock reaches at. A timer alone would be late, by hours in the
-// morning, because it stops while the machine sleeps and does not notice a clock that is set. It
-// returns false if ctx ends first.
+// pauseUntil waits until the clock reaches at. A timer alone could be hours late: it stops while
+// the machine sleeps, and does not notice when the clock is set. It returns false if ctx ends
+// first.
 func pauseUntil(ctx context.Context, at time.Time, now func() time.Time) bool {
 	for {
 		left := at.Sub(now().Round(0)) // by the wall clock

@@ -36,7 +36,7 @@ func (m *Metrics) Observe(op ledger.Operation) {
 	case op.Name != "charge" && op.Name != "reserve":
 	case !d.Allowed:
 		m.denials.WithLabelValues(op.Credential, d.LimitKind()).Inc()
-	case op.Name == "charge": // what was reserved is counted when it is settled
+	case op.Name == "charge": // reserved units are counted when they are settled
 		addUnits(m.spent, op)
 		if d.Observed {
 			m.observed.WithLabelValues(op.Credential, d.LimitKind()).Inc()

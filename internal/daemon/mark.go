@@ -68,9 +68,9 @@ func (l *lane) markDone(ctx context.Context, tick schedule.Tick) bool {
 	return false
 }
 
-// markTicks marks each tick of a lane that comes while this daemon runs, whatever the lane is
-// doing. Without the marks a daemon that starts after a crash could not tell the ticks that
-// waited from those that came while no daemon ran. It begins after from, and ends with ctx.
+// markTicks marks each tick of a lane that comes while this daemon runs, even during a run. Without
+// the marks, a daemon that starts after a crash could not distinguish waiting ticks from ticks that
+// came while no daemon ran. It begins after from, and ends with ctx.
 func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
 	marked *atomic.Int64) {
 	for tick := l.Next(from); pauseUntil(ctx, tick.At.Add(markAfter), time.Now); {
@@ -89,9 +89,9 @@ func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
 	}
 }
 
-// markOf reads the mark of a tick: ClaimDone, ClaimHeld if it came and is not done, or ClaimWon
-// if it is not marked. Daemons that start together use the same holder for reading, so none takes
-// another's reading for a mark.
+// markOf reads the mark of a tick: ClaimDone, ClaimHeld if it came and is not done, or ClaimWon if
+// it is not marked. All daemons read with the same holder, so that daemons that start together do
+// not take each other's reads for marks.
 func (l *lane) markOf(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
 	question := l.claim(tick.ID(), asksForMark, time.Second)
 	state, err := l.cfg.Claims.Claim(ctx, question)

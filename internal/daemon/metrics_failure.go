@@ -11,12 +11,12 @@ import (
 
 // Kinds of failure that are not the upstream's.
 const (
-	ledgerFailure    = "ledger"    // it could not be reached, or used
-	catalogueFailure = "catalogue" // it could not be read, or took no pages
+	ledgerFailure    = "ledger"    // the ledger could not be reached or used
+	catalogueFailure = "catalogue" // the catalogue could not be read, or stored no pages
 	ownFailure       = "internal"
 )
 
-// failureKind returns why a run failed, in one word of failureKinds.
+// failureKind returns the reason for a failed run, one of failureKinds.
 func failureKind(err error) string {
 	if kind, upstream := youtube.KindOf(err); upstream {
 		return kindWord(kind)

@@ -8,15 +8,15 @@ import (
 	"quotabudget/internal/ingest"
 )
 
-// OnceMetrics is the result of a process that sweeps once. Each process overwrites the file of the
-// one before, so its metrics are gauges: counters would start from 0 every time.
+// OnceMetrics is the result of a process that sweeps once. Each process overwrites the previous
+// one's file, so the metrics are gauges: counters would start from 0 every time.
 type OnceMetrics struct {
 	Began    time.Time
 	ExitCode int
-	Summary  ingest.Summary // of a sweep that never began: an Outcome of Failed, and nothing else
+	Summary  ingest.Summary // for a sweep that never began, only an Outcome of Failed
 }
 
-// Registry has its metrics, as of now.
+// Registry returns a registry with the current metrics.
 func (o OnceMetrics) Registry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	one := func(name, help string, value float64) {

@@ -14,17 +14,17 @@ import (
 	"quotabudget/internal/report"
 )
 
-// readTime is how long a ledger or a catalogue may take at a scrape. Prometheus gives up after 10
+// readTime bounds a read of the ledger or the catalogue at a scrape. Prometheus gives up after 10
 // seconds by default, and then loses every other metric, too.
 const readTime = 2 * time.Second
 
-// source is a collector of what is read at each scrape. If that fails or takes too long, the gauge
-// up is 0, and other metrics are exported without it.
+// source is a collector that reads its values at each scrape. If a read fails or takes too long,
+// the gauge up is 0, and the other metrics are exported without them.
 type source struct {
 	name string
 	up   gauge
 	log  *slog.Logger
-	// read exports what it reads. It returns false if there is nothing to read yet.
+	// read reads and exports the values. It returns false if there is nothing to read yet.
 	read func(ctx context.Context, out scrape) (bool, error)
 	down atomic.Bool // the last read failed
 }
@@ -43,8 +43,8 @@ func (s scrape) set(g gauge, value float64, labels ...string) {
 		prometheus.GaugeValue, value, labels...)
 }
 
-// Describe implements prometheus.Collector. It describes nothing, because the metrics depend on what
-// is read.
+// Describe implements prometheus.Collector. It describes nothing, because the metrics depend on the
+// values read.
 func (s *source) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -72,7 +72,7 @@ func truth(is bool) float64 {
 	return 0
 }
 
-// timestamp formats a time as Prometheus writes it, 0 for none.
+// timestamp returns a time in Unix seconds, as Prometheus has it, or 0 for the zero time.
 func timestamp(at time.Time) float64 {
 	if at.IsZero() {
 		return 0
@@ -90,7 +90,8 @@ func BuildInfo(program string) prometheus.Collector {
 }
 
 // NewChartMetrics returns a collector of the age of the regions' charts. of returns the catalogue,
-// nil for none yet, and the regions. Metrics that are written once and read later are without ages.
+// or nil if there is none yet, and the regions. Set ages to false for metrics that are written once
+// and read later.
 func NewChartMetrics(of func() (*catalog.Catalog, []string), ages bool,
 	log *slog.Logger) prometheus.Collector {
 	region := []string{"region"}
@@ -151,8 +152,8 @@ var (
 		"Calls in this host's journal, which the ledger does not have yet.", perBucket[:1]}
 )
 
-// NewBudgetMetrics returns a collector of the usage of budgets. of returns the budgets, each of
-// another credential.
+// NewBudgetMetrics returns a collector of the usage of budgets. of returns the budgets, one per
+// credential.
 func NewBudgetMetrics(of func() []*quota.Budget, log *slog.Logger) prometheus.Collector {
 	read := func(ctx context.Context, out scrape) (bool, error) {
 		budgets := of()
@@ -180,7 +181,7 @@ func NewBudgetMetrics(of func() []*quota.Budget, log *slog.Logger) prometheus.Co
 	return &source{name: "ledger", up: up, log: log, read: read}
 }
 
-// journal exports what is known without the ledger.
+// journal exports the values that need no ledger.
 func (s scrape) journal(b *quota.Budget) error {
 	if b.Journal == nil {
 		return nil
@@ -219,7 +220,8 @@ func (s scrape) bucket(credential string, now time.Time, u quota.BucketUsage) {
 	}
 }
 
-// tightest returns the limit of each window that leaves least: two would be the same series.
+// tightest returns, for each window, the limit with the fewest units left. Two limits of one window
+// would be the same series.
 func tightest(limits []quota.LimitUsage) map[string]quota.LimitUsage {
 	picked := make(map[string]quota.LimitUsage)
 	for _, l := range limits {

@@ -8,11 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// noAnswer, as a code, is a request that was not answered.
+// noAnswer is the code of a request that got no answer.
 const noAnswer = "none"
 
-// newUpstreamTime returns a histogram of how soon the upstream answers, by method and code. The
-// series of a chart's pages are there before the first request, so that a rate sees it.
+// newUpstreamTime returns a histogram of the upstream's response times, by method and code. The
+// series of a chart's pages exist before the first request, so that a rate includes it.
 func newUpstreamTime() *prometheus.HistogramVec {
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "upstream_request_duration_seconds",
@@ -36,13 +36,13 @@ func (m *Metrics) Measure(base http.RoundTripper,
 		code, took := noAnswer, time.Since(asked)
 		switch {
 		case err != nil:
-		case http.StatusText(resp.StatusCode) == "": // an upstream cannot make new labels
+		case http.StatusText(resp.StatusCode) == "": // an unknown code must not create a new label
 			code = "other"
 		default:
 			code = strconv.Itoa(resp.StatusCode)
 		}
 		method, unknown := name(r)
-		if unknown != nil { // the gate sends nothing that has no price
+		if unknown != nil { // the gate sends no request without a price
 			method = "other"
 		}
 		m.upstream.WithLabelValues(method, code).Observe(took.Seconds())

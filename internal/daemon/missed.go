@@ -15,8 +15,8 @@ func (l *lane) missedTick(ticks int64, last schedule.Tick, why string) {
 	}
 }
 
-// reportMissed reports the ticks that came while no daemon ran: the last one is not marked,
-// although the lane ran before. That the lane ran is known from the catalogue of this host.
+// reportMissed reports the ticks that came while no daemon ran: the last tick is not marked,
+// although this host's catalogue shows that the lane ran before.
 func (l *lane) reportMissed(ctx context.Context) {
 	last, ok := l.Prev(l.since)
 	if !ok || l.cfg.Catalog == nil {

@@ -12,10 +12,10 @@ import (
 
 // Outcomes of ticks that are not outcomes of a sweep.
 const (
-	leftOut   = "left_out"  // denied by its share of the day
+	leftOut   = "left_out"  // denied by the lane's share of the day
 	paced     = "paced"     // denied by a pace: units are left for later
 	overtaken = "overtaken" // too late
-	overlaps  = "overlap"   // the run before it had not ended
+	overlaps  = "overlap"   // the previous run had not ended
 	lost      = "lost"      // lost in a crash
 	panicked  = "panicked"
 )
@@ -43,11 +43,11 @@ func (l *lane) process(ctx context.Context, tick schedule.Tick) (result result) 
 	case complete:
 		l.d.Log.Info("tick done: its chart is already complete", "tick", tick.ID())
 		return done
-	case begun: // by a crashed daemon, or by this one before a pause; it was admitted then
+	case begun: // begun and admitted by a crashed daemon, or by this one before a pause
 		return l.Work.run(ctx, l, tick, true)
 	}
-	// A tick that resumes a chart asks for the share of a whole run, like any other. Otherwise a
-	// lane that is interrupted again and again would run at every tick, whatever its weight.
+	// A tick that resumes a chart needs the share of a whole run, like any other tick. Otherwise a
+	// lane that is often interrupted would run at every tick, whatever its weight.
 	runs, err := l.admitted(ctx, tick)
 	if err != nil {
 		return l.retry(tick, err)
@@ -58,8 +58,8 @@ func (l *lane) process(ctx context.Context, tick schedule.Tick) (result result) 
 	return l.Work.run(ctx, l, tick, false)
 }
 
-// retry leaves the tick to be run again soon, because the ledger or the catalogue failed before
-// anything was bought.
+// retry schedules the tick for another attempt soon, because the ledger or the catalogue failed
+// before any page was bought.
 func (l *lane) retry(tick schedule.Tick, err error) result {
 	if fromLedger(err) {
 		l.d.uncharged.Store(true)
@@ -75,7 +75,8 @@ func fromLedger(err error) bool {
 	return errors.Is(err, quota.ErrUnreachable) || errors.Is(err, quota.ErrLedgerUnusable)
 }
 
-// admitted decides by the shares while units are short, and logs the decision.
+// admitted reports whether the lane's share admits the tick while units are short. It logs the
+// decision.
 func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
 	s, err := l.cfg.snapshot(ctx, l.policy(), l.Name())
 	if err != nil {

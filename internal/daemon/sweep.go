@@ -39,7 +39,7 @@ func (s *Sweep) policy() Policy {
 	return Policy{Budget: s.Budget, Day: s.Day, Jitter: s.Jitter, CatchUp: s.CatchUp, Queued: true}
 }
 
-// wants sets the pages that a run wants, by its region's last chart.
+// wants sets the pages that a run wants to the number in its region's last chart.
 func (s *Sweep) wants(ctx context.Context, l *share.Lane) error {
 	l.Price = s.Budget.Prices[chartMethod]
 	pages, err := s.Catalog.PagesWanted(context.WithoutCancel(ctx), l.Region, l.Pages)
@@ -61,7 +61,7 @@ func (s *Sweep) served(ctx context.Context, l *share.Lane) time.Time {
 const chartsRead = 50
 
 // known finds the charts of ticks: another daemon may have begun one, or crashed between its last
-// page and the mark. A tick whose chart a later one resumed has no chart, but is marked done.
+// page and the mark. A tick whose chart a later tick resumed has no chart, but is marked done.
 func (s *Sweep) known(ctx context.Context, l *lane) (known, error) {
 	charts, err := s.Catalog.Charts(context.WithoutCancel(ctx), l.Region, chartsRead)
 	k := known{runs: make(map[string]bool)}
@@ -88,11 +88,11 @@ func (s *Sweep) run(ctx context.Context, l *lane, tick schedule.Tick, begun bool
 }
 
 // resume moves a half chart of an earlier tick of the lane to this tick, if it is still fresh, so
-// that the sweep only buys the missing pages. It is called when the tick is admitted; a tick that
-// has a chart is already.
+// that the sweep only buys the missing pages. It is called once the tick is admitted; a tick with a
+// chart has been admitted before.
 //
-// The earlier tick must be done, even by a denial. One that was lost in a crash is still to run,
-// and keeps its chart.
+// The earlier tick must be done, if only by a denial. A tick that was lost in a crash will still
+// run, and keeps its chart.
 func (s *Sweep) resume(ctx context.Context, l *lane, tick schedule.Tick) error {
 	ctx = context.WithoutCancel(ctx)
 	chart, ok, err := s.Catalog.Resume(ctx, l.Region,
@@ -215,7 +215,7 @@ func (s *Sweep) refused(l *lane, r swept) result {
 	return retry
 }
 
-// heardFrom records what a run has found out about ledger and catalogue, and reports whether it
+// heardFrom records whether the run reached the ledger and the catalogue, and reports whether it
 // ended because one of them, or the upstream, is away.
 func (s *Sweep) heardFrom(cut bool, d *Daemon, r swept) (away bool) {
 	_, upstream := youtube.KindOf(r.err)
@@ -227,7 +227,7 @@ func (s *Sweep) heardFrom(cut bool, d *Daemon, r swept) (away bool) {
 	case errors.Is(r.err, ingest.ErrCatalogue):
 		d.catalogue.failed(r.err)
 		return true
-	case !cut && len(r.sum.Regions) == 1 && !r.sum.Regions[0].Known: // the run used both
+	case !cut && len(r.sum.Regions) == 1 && !r.sum.Regions[0].Known: // the run used both stores
 		d.uncharged.Store(false)
 		d.ledger.works()
 		d.catalogue.works()

@@ -20,9 +20,9 @@ const settleTime = 5 * time.Second
 type result int
 
 const (
-	retry result = iota // soon: no daemon is known to run it
+	retry result = iota // try again soon: no daemon is known to run the tick
 	held                // another daemon holds the lane
-	done                // by any daemon
+	done                // some daemon has done the tick
 )
 
 // retryAfter returns the wait between two attempts.
@@ -58,7 +58,7 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	}
 	var state quota.ClaimState
 	var err error
-	if waited { // after a wait it is probably done, which needs no lease to see
+	if waited { // after a wait the tick is probably done, which shows without a lease
 		state, err = l.mark(ctx, tick)
 	}
 	if err != nil || state != quota.ClaimDone {
@@ -96,7 +96,7 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	return l.runLeased(ctx, tick)
 }
 
-// turnFor waits until the lane may run. The caller calls give when it has. It returns false if
+// turnFor waits until the lane may run. The caller calls give after the run. It returns false if
 // ticks ends first.
 func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok bool) {
 	if !l.policy().Queued {
@@ -104,7 +104,7 @@ func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok
 	}
 	back, ok := l.queue(ticks, ctx, missed)
 	if !ok {
-		l.d.passProbes() // the turn may have come just when ticks ended
+		l.d.passProbes() // the turn may have come at the moment ticks ended
 		return nil, false
 	}
 	return func() { back(); l.d.passProbes() }, true
@@ -160,7 +160,7 @@ func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 }
 
 // skipOverlapped marks the ticks that came during a run as done. The lane is still leased, so no
-// other daemon takes one of them for a waiting tick.
+// other daemon mistakes them for waiting ticks.
 func (l *lane) skipOverlapped(ctx context.Context, after schedule.Tick) {
 	now := time.Now()
 	for tick := l.Next(after.At); !tick.At.After(now); tick = l.Next(tick.At) {
@@ -196,8 +196,8 @@ func (l *lane) lease(ctx context.Context) (quota.ClaimState, error) {
 func (l *lane) leasedUntil() time.Time { return l.leased.Load().Add(l.cfg.Lease) }
 
 // whileLeased keeps a run from making an attempt after its lease has ended. If the process or the
-// machine stood still, so did the renewal, and it may notice later than the run. Only the wall
-// clock goes on while a machine sleeps.
+// machine stood still, so did the renewal, and the run may continue before renew notices. Only the
+// wall clock advances while a machine sleeps.
 func (l *lane) whileLeased(guard func(context.Context, func() error) error) func(context.Context,
 	func() error) error {
 	return func(ctx context.Context, attempt func() error) error {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// turns lets a few runs go at once. When several wait, the stalest region goes first. While turns
-// are shut, only probes get one, and the most recently served region goes first: a region that
-// always fails is the stalest, and its failure would say nothing about the upstream.
+// turns lets a few runs proceed at once. When several wait, the stalest region goes first. While
+// turns are shut, only probes get one, and the most recently served region goes first: a region
+// that always fails is the stalest, and its failure would say nothing about the upstream.
 type turns struct {
 	mu      sync.Mutex
 	free    int
 	waiting []*turn // stalest first
-	closed  int     // number of outages that shut them
-	probes  int     // number of probes that may go all the same
+	closed  int     // outages that keep turns shut
+	probes  int     // probes that may still run
 }
 
 type turn struct {
@@ -65,7 +65,7 @@ func (t *turns) give() {
 	t.hand()
 }
 
-// shut withholds all turns but those of probes, until open has been called as often.
+// shut withholds all turns but those of probes, until open has been called as many times.
 func (t *turns) shut() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +81,7 @@ func (t *turns) open() {
 	t.hand()
 }
 
-// probe lets one lane go although turns are shut.
+// probe lets one lane run although turns are shut.
 func (t *turns) probe() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

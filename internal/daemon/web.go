@@ -57,8 +57,8 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stores returns why the catalogue cannot be read or cannot store a page. It only tests writing
-// after a known failure, to show the recovery before the next tick does.
+// stores returns why the catalogue cannot be read or cannot store a page. It tests writing only
+// after a known failure, to show a recovery before the next tick.
 func (d *Daemon) stores(ctx context.Context, c *Config) error {
 	sweep, regions := c.sweep()
 	if sweep == nil {
@@ -72,7 +72,7 @@ func (d *Daemon) stores(ctx context.Context, c *Config) error {
 		return nil
 	}
 	if sweep.Catalog.CheckRoom(ctx) != nil {
-		return why // the lanes' error: this one may be only a timeout
+		return why // return the lanes' error, because err may be only a timeout
 	}
 	d.catalogue.works()
 	return nil
@@ -85,7 +85,7 @@ func asked(ctx context.Context, ask func(context.Context) error) error {
 	return ask(ctx)
 }
 
-// askLedger reads the usage of what the lanes spend from.
+// askLedger reads the usage of the credentials that the lanes spend from.
 func (c *Config) askLedger(ctx context.Context) error {
 	for _, name := range c.credentials() {
 		p, _ := c.policyOf(name)

@@ -16,16 +16,16 @@ type Lane struct {
 }
 
 // Work is what the ticks of a lane do: one type for each kind of job. Everything else is the same
-// for all kinds: the ticks, which daemon runs them, their shares while units are short, and what
-// happens to missed ones.
+// for all kinds: the ticks, the choice of the daemon, the shares while units are short, and the
+// handling of missed ticks.
 //
 // Sweep (sweep.go) and Command (command.go) are the two kinds. To add one, implement this
 // interface and create the type from the configuration (cmd/ingestor/run.go).
 type Work interface {
-	// policy returns what the lane spends from, and how its ticks are run.
+	// policy returns the lane's budget, and how its ticks run.
 	policy() Policy
-	// wants sets what a run is expected to take: pages, and their price. The lane arrives with
-	// the configured values.
+	// wants sets the pages and the price that a run is expected to take. The lane has the
+	// configured values before.
 	wants(ctx context.Context, l *share.Lane) error
 	// served returns when the lane last got all it wants; zero for never or unknown.
 	served(ctx context.Context, l *share.Lane) time.Time
@@ -38,10 +38,10 @@ type Work interface {
 
 // Policy holds the settings of one kind of lane.
 type Policy struct {
-	Budget  *quota.Budget // what the runs spend from
+	Budget  *quota.Budget // the runs spend from it
 	Day     quota.Window  // the upstream's
 	Jitter  time.Duration
-	CatchUp bool // make up at the start for ticks missed while no daemon ran, once per lane
+	CatchUp bool // at the start, run one tick per lane for those missed while no daemon ran
 	// SkipOverlap leaves out ticks that come during a run; otherwise they run after it.
 	SkipOverlap bool
 	// Queued makes runs wait for each other: at most MaxRuns at once, the lane served longest ago
@@ -49,8 +49,8 @@ type Policy struct {
 	Queued bool
 }
 
-// known is what is known of a lane's ticks.
+// known describes a lane's earlier ticks.
 type known struct {
-	runs   map[string]bool // ticks that were begun, by ID; true if all their work is done
+	runs   map[string]bool // begun ticks by ID; true if all the work is done
 	newest time.Time       // when a run last got all it wants; zero for never
 }

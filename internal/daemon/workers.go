@@ -11,8 +11,8 @@ import (
 )
 
 // workers are the lanes' goroutines, across configurations. A lane whose ticks stay the same
-// continues, and uses its other new settings from its next attempt on. A lane that is gone or
-// whose ticks have changed gets no further tick; its successor begins when its run has finished.
+// continues, and applies other new settings at its next attempt. A lane that is gone or whose ticks
+// have changed gets no further tick; its successor begins when its run has finished.
 type workers struct {
 	d      *Daemon
 	byName map[string]*worker // includes lanes that are gone, until their last run ends
