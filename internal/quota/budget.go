@@ -33,53 +33,53 @@ type BudgetLedger interface {
 	Time(ctx context.Context) (time.Time, error)
 }
 
-// Budget asks a ledger on behalf of a job: it knows whose quota is spent, what each method costs
-// and which limits there are. Its fields are set once before use.
+// Budget charges a ledger on behalf of a job. It holds the credential, the price of each method and
+// the limits. Its fields are set once before use.
 type Budget struct {
 	Ledger     BudgetLedger
 	Credential string
 	Limits     []Limit
-	PerLabel   []LabelLimit // besides Limits
+	PerLabel   []LabelLimit // in addition to Limits
 	Allow      []LabelAllowance
-	Paces      []Limit           // each with a Pace; they hold for scheduled charges besides Limits
+	Paces      []Limit           // each with a Pace; for scheduled charges only
 	Prices     map[string][]Cost // of one call of each method
-	Observe    bool              // record what would have been denied and let it pass
+	Observe    bool              // allow and record charges that would be denied
 	Open       []string          // methods that pass when the ledger cannot be reached
-	Unlimited  bool              // buckets without a limit are recorded; else they are ErrNoBucket
-	Split      []string          // buckets that come in parts
+	Unlimited  bool              // record buckets without a limit; otherwise they are ErrNoBucket
+	Split      []string          // buckets that are split into parts
 	Labels     Labels            // of every charge
 	Log        *slog.Logger      // required with Open, Journal and Book
-	AtMost     int64             // units of each bucket that calls of Open take meanwhile; 0: any
+	AtMost     int64             // units per bucket for calls of Open in an outage; 0: any
 	Journal    Journal           // of what the ledger does not have yet; may be nil
 }
 
-// Call is what a job wants to do.
+// Call describes what a job wants to do.
 type Call struct {
 	Method      string // priced by the budget; or
 	Bucket      string // a bucket, with
 	Units       int64  // the units to take from it; or
-	Costs       []Cost // what the caller knows that the method takes
-	Count       int64  // how many calls of the method; 0 is one
+	Costs       []Cost // the method's costs, if the caller knows them
+	Count       int64  // number of calls of the method; 0 means 1
 	Key         string // idempotency key
-	Manual      bool   // a person asks: the headroom may be used
-	Unpaced     bool   // the paces do not hold it back, the limits do
+	Manual      bool   // requested by a person: may use the headroom
+	Unpaced     bool   // exempt from the paces, not from the limits
 	DryRun      bool   // decide, but charge nothing
-	Again       bool   // a denial is not counted: the caller waits, and an earlier one was
+	Again       bool   // do not count a denial: the caller waits, and its first one was counted
 	Labels      Labels
-	Model       string    // that the request names; the label model otherwise
+	Model       string    // named by the request; otherwise the label model
 	Allow       Allowance `json:"-"` // of the caller's token
-	Reservation string    // draw on it
+	Reservation string    // to draw on
 }
 
-// Charge takes what the call costs. A denial is an answer; errors are those of Ledger.Charge, and
-// ErrUnpriced.
+// Charge takes what the call costs. A denial is a Decision, not an error. Errors are those of
+// Ledger.Charge, and ErrUnpriced.
 func (b *Budget) Charge(ctx context.Context, call Call) (Decision, error) {
 	_, d, err := b.charge(ctx, call)
 	return d.unlabelled(), err
 }
 
-// Spend charges like Charge and returns a way to take the charge back, for a call that surely never
-// left. A denial is a DeniedError here.
+// Spend charges like Charge and returns a function that undoes the charge, for a call that
+// certainly was not sent. Unlike Charge, it returns a denial as a DeniedError.
 func (b *Budget) Spend(ctx context.Context, call Call) (
 	d Decision, cancel func(context.Context) error, err error) {
 	c, d, err := b.charge(ctx, call)
@@ -134,7 +134,7 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	return c, d, err
 }
 
-// pacesOn returns the paces that hold the call back.
+// pacesOn returns the paces that apply to the call.
 func (b *Budget) pacesOn(call Call, costs []Cost) []Limit {
 	if call.Unpaced {
 		return nil
@@ -142,11 +142,11 @@ func (b *Budget) pacesOn(call Call, costs []Cost) []Limit {
 	return b.of(b.Paces, costs)
 }
 
-// whenPaced puts a denial's time off to when the lines of the paces are where the call needs them,
-// if that is later. Should the ledger be gone by now, the denial stands without it.
+// whenPaced postpones a denial's RetryAt until the paces, too, allow the call. If the ledger cannot
+// be reached by now, the denial is returned unchanged.
 func (b *Budget) whenPaced(ctx context.Context, call Call, lines []Limit, d Decision) Decision {
 	if !d.Allowed {
-		lines = Enforced(lines) // no other one denies it
+		lines = Enforced(lines) // a pace that is only observed denies nothing
 	}
 	if len(lines) == 0 || d.Limit == RunMax || call.Manual || call.Reservation != "" || d.Allowed && !d.Observed {
 		return d
@@ -173,11 +173,11 @@ func (b *Budget) whenPaced(ctx context.Context, call Call, lines []Limit, d Deci
 				}
 			}
 		}
-		if d.Entry != "" { // observed: it is among them already
+		if d.Entry != "" { // an observed charge is already counted
 			used -= d.Units[l.Bucket]
 		}
 		at := l.PacedAt(used, holds, d.Units[l.Bucket], usage.At, d.RetryAt)
-		if at.After(d.RetryAt) { // where units are gone too, that is what denies
+		if at.After(d.RetryAt) { // if units are used up too, they are the reason for the denial
 			d.RetryAt = at.UTC()
 		}
 	}
@@ -196,7 +196,7 @@ func taken(usage Usage, l Limit) (used, held int64) {
 	return used, held
 }
 
-// Costs returns what the call takes from which buckets. Errors: ErrUnpriced, ErrMalformed.
+// Costs returns the units that the call takes from each bucket. Errors: ErrUnpriced, ErrMalformed.
 func (b *Budget) Costs(call Call) ([]Cost, error) {
 	if len(call.Costs) > 0 {
 		return slices.Clone(call.Costs), checkUnlabelled(call.Costs...)
@@ -224,7 +224,7 @@ func (b *Budget) Costs(call Call) ([]Cost, error) {
 	return costs, nil
 }
 
-// ReserveRequest asks to set the costs of a call aside.
+// ReserveRequest is a request to set the costs of a call aside.
 type ReserveRequest struct {
 	Call
 	TTL   time.Duration
@@ -297,8 +297,8 @@ func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labe
 	return b.Charge(ctx, call)
 }
 
-// Commit settles a reservation of one bucket: units of it were used, no more than are left
-// (AllUnits for all, of one of several buckets, too). Errors are those of Ledger.Settle.
+// Commit settles a reservation of one bucket with the units used, at most those left. AllUnits
+// settles all, of several buckets too. Errors are those of Ledger.Settle.
 func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (Decision, error) {
 	buckets, err := HeldBuckets(reservation)
 	s := Settle{Reservation: reservation, Within: true, Labels: b.Labels}
@@ -316,8 +316,8 @@ func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (D
 	return d.unlabelled(), err
 }
 
-// Settle books what a call took for which units were reserved: call.Costs, more or less than that.
-// Errors are those of Ledger.Settle.
+// Settle books call.Costs, what a call actually used, in place of its reservation; that may be more
+// or less than was reserved. Errors are those of Ledger.Settle.
 func (b *Budget) Settle(ctx context.Context, reservation string, call Call) (Decision, error) {
 	s, err := b.settlementOf(reservation, call)
 	if err != nil {
@@ -333,7 +333,7 @@ func (b *Budget) settlementOf(reservation string, call Call) (Settle, error) {
 	return b.settlement(s), err
 }
 
-// settlement returns s in all buckets of the reservation, under the limits that hold there.
+// settlement returns s with all buckets of the reservation and their limits.
 func (b *Budget) settlement(s Settle) Settle {
 	_, buckets, _ := ParseReservation(s.Reservation)
 	s.Costs, s.Labels = labelledAs(buckets, s.Costs), s.Labels.With(heldLabels(s.Reservation))
@@ -345,8 +345,8 @@ func (b *Budget) settlement(s Settle) Settle {
 	return s
 }
 
-// Extend has an open reservation last until ttl from now, unless it lasts longer, and returns when
-// it expires then. Errors: ErrNoReservation.
+// Extend prolongs an open reservation to ttl from now, unless it already lasts longer, and returns
+// its expiry. Errors: ErrNoReservation.
 func (b *Budget) Extend(ctx context.Context, reservation string, ttl time.Duration) (
 	time.Time, error) {
 	return b.Ledger.Extend(ctx, Extend{b.Credential, reservation, ttl})
@@ -358,15 +358,15 @@ func (b *Budget) Release(ctx context.Context, reservation string) (map[string]in
 	return UnlabelledUnits(given), err
 }
 
-// Learn keeps what the upstream says of one of the limits: see Ledger.Learn.
+// Learn records what the upstream reports about one of the limits: see Ledger.Learn.
 func (b *Budget) Learn(ctx context.Context, l Learn) (Learned, error) {
 	l.Credential = b.Credential
 	return b.Ledger.Learn(ctx, l)
 }
 
-// BucketUsage returns how a bucket stands, whether it has a limit or not.
+// BucketUsage returns the usage of a bucket, with or without a limit.
 func (b *Budget) BucketUsage(ctx context.Context, bucket string) (BucketUsage, error) {
-	some := Limit{Bucket: bucket, Units: 1, Window: Sliding(time.Minute)} // Usage goes by limits
+	some := Limit{Bucket: bucket, Units: 1, Window: Sliding(time.Minute)} // Usage needs a limit
 	usage, err := b.Ledger.Usage(ctx, b.Credential, []Limit{some})
 	if err != nil {
 		return BucketUsage{}, err
@@ -374,19 +374,19 @@ func (b *Budget) BucketUsage(ctx context.Context, bucket string) (BucketUsage, e
 	return usage.Buckets[0], nil
 }
 
-// SuspendedUntil returns until when a bucket is suspended, zero if it is open.
+// SuspendedUntil returns when the suspension of a bucket ends, zero if it is open.
 func (b *Budget) SuspendedUntil(ctx context.Context, bucket string) (time.Time, error) {
 	u, err := b.BucketUsage(ctx, bucket)
 	return u.SuspendedUntil, err
 }
 
-// Resume opens a suspended bucket again.
+// Resume lifts the suspension of a bucket.
 func (b *Budget) Resume(ctx context.Context, bucket string) error {
 	return b.Ledger.Suspend(ctx, Suspension{Credential: b.Credential, Bucket: bucket})
 }
 
-// Usage returns the standing of the credential's limits, those of split buckets for each part that
-// was ever used.
+// Usage returns the usage of the credential's limits; a split bucket has one for each part that was
+// ever used.
 func (b *Budget) Usage(ctx context.Context) (Usage, error) {
 	limits, leftOut, err := b.Listed(ctx)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Cancel takes a charge out of the log in every bucket: see Ledger.Cancel.
+// Cancel removes a charge from the log of every bucket: see Ledger.Cancel.
 func (a *Account) Cancel(c Charge, at int64) (ch Change, err error) {
 	a.decide()
 	for _, b := range a.Buckets {
@@ -22,7 +22,7 @@ func (a *Account) Cancel(c Charge, at int64) (ch Change, err error) {
 		if err := e.lower(at, entry.Units, ErrNoEntry); err != nil {
 			return Change{}, fmt.Errorf("%s in bucket %s: %w", c.ID, b.Name, err)
 		}
-		if c.Draws(b.Name) { // an expired one may be deleted or an entry by now
+		if c.Draws(b.Name) { // an expired one may have been deleted or become an entry
 			h, err := b.find(c.Reservation, a.n)
 			if err == nil && h.Drawn >= entry.Units {
 				h.Drawn -= entry.Units
@@ -35,7 +35,7 @@ func (a *Account) Cancel(c Charge, at int64) (ch Change, err error) {
 	return ch, a.err()
 }
 
-// Adjust corrects what the log of the one bucket says was used: see Ledger.Adjust.
+// Adjust corrects the units used in the log of its bucket: see Ledger.Adjust.
 func (a *Account) Adjust(x Adjust) (d Decision, ch Change, err error) {
 	if d, known, err := a.recall(x.Key, x.Fingerprint()); known {
 		return d, ch, err
@@ -73,7 +73,7 @@ func (a *Account) Adjust(x Adjust) (d Decision, ch Change, err error) {
 	return d, ch, a.err()
 }
 
-// insert adds an entry at the end of a span, or as shortly before as no other entry is stamped.
+// insert adds an entry at the end of a span, or shortly before if another entry has that stamp.
 func (e *edit) insert(x Adjust, after, until int64) (at int64, err error) {
 	entry := LogEntry{At: e.n, ID: x.ID, Units: x.Units, Labels: x.Labels.Encode()}
 	if entry.At = min(e.n, until); entry.At > e.newest.At {
@@ -104,14 +104,14 @@ func (e *edit) insert(x Adjust, after, until int64) (at int64, err error) {
 	return entry.At, nil
 }
 
-// far reports whether more entries are later than would be written again.
+// far reports whether too many entries are later than at to rewrite them.
 func (e *edit) far(at int64) bool {
 	later, err := e.Log.Since(at, MaxRewritten+1)
 	e.fail(err)
 	return len(later) > MaxRewritten || e.broken != nil
 }
 
-// takeOff takes units off the newest entries up to a time, at which the running total is end.
+// takeOff takes units off the newest entries up to a time; end is the running total at that time.
 func (e *edit) takeOff(units, end, until int64) error {
 	first, err := e.Log.Reached(end - units + 1)
 	e.fail(err)

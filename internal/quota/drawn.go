@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A call of an unknown price that names a reservation draws the most that it may take: what others
-// do meanwhile is no matter to it. That is charged at once, so a crash leaves it charged. Once the
-// truth is known, it takes that place, and the rest is in the reservation again.
+// A call of an unknown price that names a reservation draws the most that it may cost, so other
+// calls do not affect it. The draw is charged at once, so it survives a crash. Once the actual
+// units are known, they replace the draw, and the rest returns to the reservation.
 
-// drawMost charges the most that the call may take. What counts only while it is under way cannot
-// be charged: that is set aside until the call ends.
+// drawMost charges the most that the call may cost. Units that count only while the call is under
+// way cannot be charged: they are held until it ends.
 func (b *Budget) drawMost(ctx context.Context, r ReserveRequest) (Decision, error) {
 	call := r.Call
 	costs, err := b.Costs(call)
@@ -53,19 +53,19 @@ func (b *Budget) onlyUnderWay(c Cost) bool {
 	return OnlyConcurrent(LimitsOf(c.Bucket, b.limitsOf([]Cost{c})))
 }
 
-// endSlots gives back what was set aside while a drawn call was under way.
+// endSlots releases the units held while a drawn call was under way.
 func (b *Budget) endSlots(ctx context.Context, of Decision) error {
 	if of.Reservation == "" {
 		return nil
 	}
 	_, err := b.Release(ctx, of.Reservation)
-	if errors.Is(err, ErrNoReservation) { // it has been, or has lapsed
+	if errors.Is(err, ErrNoReservation) { // already released, or lapsed
 		return nil
 	}
 	return err
 }
 
-// giveBack takes back a charge of drawMost.
+// giveBack undoes a charge of drawMost.
 func (b *Budget) giveBack(ctx context.Context, drawn Decision, call Call) error {
 	return cmp.Or(b.takeBack(ctx, drawn, call), b.endSlots(ctx, drawn))
 }
@@ -78,16 +78,16 @@ func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error 
 	}
 	c.Costs = b.labelled(c.Costs, b.labelsOf(call).With(heldLabels(call.Reservation)))
 	err := b.Ledger.Cancel(ctx, c, drawn)
-	if errors.Is(err, ErrNoEntry) { // it was taken back before
+	if errors.Is(err, ErrNoEntry) { // already given back
 		return nil
 	}
 	return err
 }
 
-// settleDrawn books call.Costs in the place of a charge of drawMost. The truth is booked first, so
-// that no window counts too little in between. Where the reservation has not enough left for that
-// beside what was drawn, it gets this back before: there, units count as long as they are set
-// aside. It may be asked again when it could not be answered: no step is taken twice.
+// settleDrawn replaces a charge of drawMost by call.Costs. It books the actual units first, so that
+// no window counts too little in between. If the reservation has too little left for both, the draw
+// is returned to it first, where units count while they are held. Retries are safe: no step is
+// taken twice.
 func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (Decision, error) {
 	of, err := HeldBuckets(call.Reservation)
 	if err != nil {
@@ -115,7 +115,7 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 	if err == nil {
 		err = b.bookTruth(ctx, call, own, &d)
 	}
-	if errors.Is(err, ErrKeyReused) { // an earlier attempt has booked it without the reservation
+	if errors.Is(err, ErrKeyReused) { // an earlier attempt booked it without the reservation
 		maps.Copy(d.Units, UnitsOf(own.Costs))
 		err = nil
 	}
@@ -130,14 +130,14 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 	if short {
 		err = b.bookTruth(ctx, call, own, &d)
 	}
-	if gone || errors.Is(err, ErrReservationShort) { // it took more than the most
+	if gone || errors.Is(err, ErrReservationShort) { // the call used more than its maximum
 		own.Reservation = ""
 		err = b.bookTruth(ctx, call, own, &d)
 	}
 	return d, err
 }
 
-// bookTruth charges what was billed, whatever the limits, and adds it to d.
+// bookTruth charges the billed units, regardless of the limits, and adds them to d.
 func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision) error {
 	if len(c.Costs) == 0 {
 		return nil
@@ -145,7 +145,7 @@ func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision
 	c.Credential, c.ID = b.Credential, cmp.Or(c.ID, NewID(time.Now()))
 	c.Labels = b.labelsOf(call).With(heldLabels(call.Reservation))
 	c.Costs = b.labelled(c.Costs, c.Labels)
-	// the call is over, so it takes no place among those at once
+	// the call is over, so it does not count as concurrent
 	c.Limits = slices.DeleteFunc(slices.Clone(b.limitsOf(c.Costs)),
 		func(l Limit) bool { return l.Window.Concurrent })
 	c.Unlimited, c.Manual, c.Observe = b.Unlimited, true, true

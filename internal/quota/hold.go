@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// Hold sets aside what a call may take, as Reserve does, before the call is sent. Like a charge, it
-// is held back by the paces, by what it holds. Where the estimates in flight could be too low by
-// too much, it sets aside the most that the call can take. Of a call that names a reservation, the
-// most that it may take is drawn on that instead. Book books the truth, GiveBack is for a call that
-// never left. A denial is a DeniedError here. Where the ledger cannot be reached and the method
-// passes all the same, the decision is Unmetered.
+// Hold sets aside what a call may use, as Reserve does, before the call is sent. The paces delay it
+// by the units it holds, like a charge. If the estimates in flight may be too low by too much, Hold
+// sets the call's maximum aside. A call that names a reservation draws its maximum on that instead.
+// Book books the actual units; GiveBack is for a call that was not sent. A denial is a DeniedError.
+// If the ledger cannot be reached but the method passes all the same, the decision is Unmetered.
 func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 	if r.Reservation != "" {
 		d, err := b.drawMost(ctx, r)
@@ -38,7 +37,7 @@ func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 	return d, err
 }
 
-// atMost returns the costs with the most of each bounded estimate in its place.
+// atMost returns the costs with each bounded estimate raised to its maximum.
 func atMost(costs []Cost) []Cost {
 	costs = slices.Clone(costs)
 	for i, c := range costs {
@@ -49,17 +48,17 @@ func atMost(costs []Cost) []Cost {
 	return costs
 }
 
-// NewBooking returns the line of what a call used, for which Hold answered held. Its ID stays the
-// same in all attempts to book it.
+// NewBooking returns the line for the usage of a call that Hold held. Its ID stays the same in
+// every attempt to book it.
 func (b *Budget) NewBooking(held Decision, call Call, lapse Lapse) Booking {
 	now := time.Now()
 	call.Labels = b.labelsOf(call)
 	return Booking{ID: NewID(now), At: now.UTC(), Call: call, Held: held, Lapse: lapse}
 }
 
-// Book books what a call used, past all limits, since the upstream has billed it. The line is in
-// the journal before the ledger is asked, and until it is booked. Booking twice is the same as
-// booking once. The decision has the units that are booked.
+// Book books what a call used, regardless of the limits, since the upstream has billed it. The
+// journal has the line before the ledger is asked, and until it is booked. Booking a line twice has
+// no further effect. The decision has the booked units.
 func (b *Budget) Book(ctx context.Context, l Booking) (Decision, error) {
 	if b.Journal == nil || l.Held.Unmetered {
 		d, err := b.book(ctx, l)
@@ -74,7 +73,7 @@ func (b *Budget) Book(ctx context.Context, l Booking) (Decision, error) {
 	if err != nil {
 		return d, err
 	}
-	if err := b.Journal.Remove(ctx, l.ID); err != nil { // it would be found booked
+	if err := b.Journal.Remove(ctx, l.ID); err != nil { // harmless: Post will find it booked
 		b.Log.Debug("cannot remove a line of the journal", "id", l.ID, "error", err)
 	}
 	return d, nil
@@ -107,9 +106,9 @@ func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 	return d, b.bookUnheld(ctx, l)
 }
 
-// settledBefore reports whether an earlier attempt, whose answer was lost, has settled a hold that
-// is gone: then the log has an entry of the line, or of the lapsed hold. Otherwise the ledger has
-// lost the hold, or it has lapsed and was given back.
+// settledBefore reports whether an earlier attempt, whose reply was lost, settled a hold that is
+// gone: the log then has an entry of the line, or of the lapsed hold. Otherwise the ledger has lost
+// the hold, or released it when it lapsed.
 func (b *Budget) settledBefore(ctx context.Context, l Booking, costs []Cost) (bool, error) {
 	id, _, err := ParseReservation(l.Held.Reservation)
 	if err != nil {
@@ -118,7 +117,7 @@ func (b *Budget) settledBefore(ctx context.Context, l Booking, costs []Cost) (bo
 	return b.hasEntry(ctx, costs, l.Held.At.Add(-time.Microsecond), l.ID, id)
 }
 
-// settledUnits returns the units that a settlement has booked, by bucket.
+// settledUnits returns the units that a settlement booked, by bucket.
 func settledUnits(l Booking, costs []Cost) map[string]int64 {
 	units := UnitsOf(costs)
 	for bucket, n := range units {
@@ -129,7 +128,7 @@ func settledUnits(l Booking, costs []Cost) map[string]int64 {
 	return units
 }
 
-// bookLost books what a call used whose hold the ledger has lost.
+// bookLost books the usage of a call whose hold the ledger has lost.
 func (b *Budget) bookLost(ctx context.Context, l Booking) (Decision, error) {
 	id, _, err := ParseReservation(l.Held.Reservation)
 	if err != nil {
@@ -147,7 +146,7 @@ func (b *Budget) bookLost(ctx context.Context, l Booking) (Decision, error) {
 	return d, b.bookTruth(ctx, l.Call, truth, &d)
 }
 
-// bookUnheld books what a call took from buckets in which nothing was held for it.
+// bookUnheld books the usage of a call in buckets where nothing was held for it.
 func (b *Budget) bookUnheld(ctx context.Context, l Booking) error {
 	id, held, err := ParseReservation(l.Held.Reservation)
 	if err != nil {
@@ -163,7 +162,7 @@ func (b *Budget) bookUnheld(ctx context.Context, l Booking) error {
 	return b.bookTruth(ctx, l.Call, unheld, &d)
 }
 
-// GiveBack gives back what Hold set aside or drew, for a call that surely never left.
+// GiveBack releases what Hold set aside or drew, for a call that certainly was not sent.
 func (b *Budget) GiveBack(ctx context.Context, held Decision, call Call) error {
 	switch {
 	case held.Unmetered:
@@ -172,13 +171,13 @@ func (b *Budget) GiveBack(ctx context.Context, held Decision, call Call) error {
 		return b.giveBack(ctx, held, call)
 	}
 	_, err := b.Release(ctx, held.Reservation)
-	if errors.Is(err, ErrNoReservation) { // it has been
+	if errors.Is(err, ErrNoReservation) { // already released
 		return nil
 	}
 	return err
 }
 
-// LimitsOf returns the limits that hold for the call, those of its labels' values included.
+// LimitsOf returns the limits that apply to the call, including those of its labels' values.
 func (b *Budget) LimitsOf(call Call) []Limit {
 	costs, err := b.Costs(call)
 	if err != nil {
@@ -188,7 +187,7 @@ func (b *Budget) LimitsOf(call Call) []Limit {
 	return limits
 }
 
-// LimitsOn returns the limits that hold for the bucket, or the part of one.
+// LimitsOn returns the limits that apply to the bucket, or to the part of a split one.
 func (b *Budget) LimitsOn(bucket string) []Limit {
 	return b.limitsOf([]Cost{{Bucket: bucket}})
 }

@@ -9,63 +9,63 @@ import (
 )
 
 // Journal keeps on this host's disk what the ledger does not have yet: calls that passed while it
-// could not be reached, and what calls used until that is booked. A process that is killed loses
-// none of it: the next one posts the lines, see Budget.Post.
+// could not be reached, and the usage of calls until it is booked. A killed process loses nothing:
+// the next one posts the lines (Budget.Post).
 type Journal interface {
-	// Spend adds a line of a call that passes without the ledger, and returns once it is on the
-	// disk. Where atMost is above 0, the lines that wait may have no more units of a bucket
-	// together: ErrOutageSpent. It returns the units that are left by bucket, and the ID of an
-	// earlier line with the same key, which is not added again.
+	// Spend adds a line for a call that passes without the ledger, and returns once it is on disk.
+	// If atMost is above 0 and the waiting lines would exceed it in a bucket, Spend returns
+	// ErrOutageSpent. It returns the units left by bucket. If a line with the same key exists, it
+	// adds none and returns that line's ID.
 	Spend(ctx context.Context, l Booking, atMost int64) (left map[string]int64, earlier string,
 		err error)
-	// Correct replaces the costs of a spent line; without costs it removes the line. Errors:
-	// ErrNoEntry when the line was posted.
+	// Correct replaces the costs of a spent line; without costs it removes the line. It returns
+	// ErrNoEntry if the line was posted.
 	Correct(ctx context.Context, id string, costs []Cost) error
-	// Keep adds a line of what a call used, before the ledger is asked to book it.
+	// Keep adds a line for the usage of a call, before the ledger is asked to book it.
 	Keep(ctx context.Context, l Booking) error
 	// Remove removes a line that was booked.
 	Remove(ctx context.Context, id string) error
-	// Lines returns the lines that wait, oldest first.
+	// Lines returns the waiting lines, oldest first.
 	Lines(ctx context.Context) ([]Booking, error)
-	// Due reports whether it is time to look for lines that wait: at the first call, after a line
-	// was added that may stay, and once a minute.
+	// Due reports whether it is time to look for waiting lines: at the first call, after adding a
+	// line that may stay, and once a minute.
 	Due() bool
-	// Note keeps a text for later requests, in the place of one with that name.
+	// Note stores a text for later requests, and replaces a note of the same name.
 	Note(ctx context.Context, n Note) error
-	// Noted returns the note with that name. Errors: ErrNoNote.
+	// Noted returns the note with that name, or ErrNoNote.
 	Noted(ctx context.Context, name string) (Note, error)
-	// DueNote returns a note that is due, and makes it due again later: the older it is, the later.
-	// Errors: ErrNoNote.
+	// DueNote returns a due note and postpones it: the older the note, the longer. It returns
+	// ErrNoNote if none is due.
 	DueNote(ctx context.Context, now time.Time) (Note, error)
-	// Resolve replaces a note by a line, or by another note. Errors: ErrNoNote if another process
-	// has done so.
+	// Resolve replaces a note by a line, or by another note. It returns ErrNoNote if another
+	// process has already done so.
 	Resolve(ctx context.Context, name string, l *Booking, next *Note) error
 }
 
-// Note is what a host keeps of a call until a later one refers to it.
+// Note is what a host stores about a call until a later one refers to it.
 type Note struct {
 	Name  string
 	Text  string
-	Due   time.Time // when to look after it; zero for never
-	Until time.Time // when it may be forgotten
+	Due   time.Time // when to check on the call; zero for never
+	Until time.Time // when the note may be deleted
 }
 
-// Booking is a call whose units are to be booked, as a line of a Journal.
+// Booking is a line of a Journal: a call whose units are still to be booked.
 type Booking struct {
-	ID    string    // of the entry; made once, so that every attempt books the same
+	ID    string    // of the entry; the same in every attempt, so that it is booked once
 	At    time.Time // by this host's clock
 	Spent bool      // the call passed without the ledger
-	Lost  bool      // of a spent line: the ledger may have recorded it, and its answer was lost
+	Lost  bool      // of a spent line: the ledger may have recorded it, but its reply was lost
 	Call  Call      // with the costs to be booked
-	Held  Decision  // the answer of Hold
+	Held  Decision  // the decision of Hold
 	Lapse Lapse     // of that hold
 }
 
-// answerTime bounds how long before a line of the journal the ledger may have recorded its call.
+// answerTime is how much older than its journal line a call's entry in the ledger may be.
 const answerTime = 5 * time.Minute
 
-// Post books the lines of the journal, each once, however often it is tried and by how many
-// processes. It stops when the ledger cannot be reached.
+// Post books each line of the journal once, however many processes try and however often. It stops
+// when the ledger cannot be reached.
 func (b *Budget) Post(ctx context.Context) error {
 	if b.Journal == nil {
 		return nil
@@ -81,7 +81,7 @@ func (b *Budget) Post(ctx context.Context) error {
 		switch {
 		case IsAway(err) || ctx.Err() != nil:
 			return fmt.Errorf("%d lines of the journal wait to be booked: %w", len(lines)-i, err)
-		case err != nil && !errors.Is(err, ErrSettledLate): // it stands as it was held
+		case err != nil && !errors.Is(err, ErrSettledLate): // the entry stays as it was held
 			b.Log.Error("cannot book a line of the journal: dropping it", "id", l.ID,
 				"units", UnitsOf(l.Call.Costs), "error", err)
 		}
@@ -96,7 +96,7 @@ func (b *Budget) Post(ctx context.Context) error {
 	return nil
 }
 
-// reached posts the journal, if that is due, since the ledger has just answered.
+// reached posts the journal if it is due. It is called after the ledger has answered.
 func (b *Budget) reached(ctx context.Context) {
 	if b.Journal == nil || !b.Journal.Due() {
 		return
@@ -124,15 +124,15 @@ func (b *Budget) post(ctx context.Context, l Booking) error {
 	l.Call.Labels = l.Call.Labels.With(Labels{LabelSource: "journal"})
 	var d Decision
 	err := b.bookTruth(ctx, l.Call, Charge{ID: l.ID, Key: key, Costs: l.Call.Costs}, &d)
-	if errors.Is(err, ErrKeyReused) { // the caller's key has paid for another call meanwhile
+	if errors.Is(err, ErrKeyReused) { // the key has meanwhile paid for another call
 		return b.bookTruth(ctx, l.Call, Charge{ID: l.ID, Key: "journal " + l.ID,
 			Costs: l.Call.Costs}, &d)
 	}
 	return err
 }
 
-// recorded reports whether the ledger has the call of a spent line: it was asked first, and only
-// its answer was lost. A reservation that it made for the call is given back.
+// recorded reports whether the ledger has the call of a spent line, because only the reply was
+// lost. It releases a reservation that the ledger made for the call.
 func (b *Budget) recorded(ctx context.Context, l Booking) (bool, error) {
 	id := l.ID
 	if l.Held.Reservation != "" {
@@ -150,7 +150,7 @@ func (b *Budget) recorded(ctx context.Context, l Booking) (bool, error) {
 	return b.hasEntry(ctx, l.Call.Costs, since, id)
 }
 
-// hasEntry reports whether one of the costs' buckets has an entry since then with one of the IDs.
+// hasEntry reports whether a bucket of the costs has an entry since then with one of the IDs.
 func (b *Budget) hasEntry(ctx context.Context, costs []Cost, since time.Time, ids ...string) (
 	bool, error) {
 	const page = 1000
@@ -174,10 +174,10 @@ func (b *Budget) hasEntry(ctx context.Context, costs []Cost, since time.Time, id
 type Outage struct {
 	Left    []Cost    // units by bucket of the methods that may pass; none without AtMost
 	Waiting int       // lines of the journal
-	Oldest  time.Time // of these, by this host's clock; zero without any
+	Oldest  time.Time // time of the oldest line, by this host's clock; zero without lines
 }
 
-// Outage reads the journal. It does not need the ledger.
+// Outage reads the journal; it does not need the ledger.
 func (b *Budget) Outage(ctx context.Context) (o Outage, err error) {
 	lines, err := b.Journal.Lines(ctx)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// LabelLimit is a limit on what each value of a label takes of a bucket. Each value has a bucket of
-// its own (LabelBucket), which is charged, held and settled in one step with the bucket itself.
-// Corrections and what an upstream reports concern the bucket itself alone.
+// LabelLimit limits what each value of a label uses of a bucket. Each value has its own bucket
+// (LabelBucket), charged, held and settled in one step with the bucket itself. Corrections and
+// upstream reports concern only the bucket itself.
 type LabelLimit struct {
 	Limit                  // of each value without a row in Parts
 	Label string           // a call without it counts as the value ""
@@ -25,7 +25,7 @@ func (l LabelLimit) Name() string {
 	return l.Bucket + " per label:" + l.Label + " " + l.Window.String()
 }
 
-// of returns the limit of the value that the bucket is of.
+// of returns the limit of the value that the bucket belongs to.
 func (l LabelLimit) of(bucket string) Limit {
 	limit := l.on(bucket)
 	_, _, value, _ := ParseLabelBucket(bucket)
@@ -35,12 +35,12 @@ func (l LabelLimit) of(bucket string) Limit {
 	return limit
 }
 
-// MaxValueBytes is how many bytes of a label's value tell its bucket from others.
+// MaxValueBytes is how many bytes of a label's value are part of its bucket's name.
 const MaxValueBytes = 64
 
-// LabelBucket returns the bucket of what one value of a label takes of a bucket: money@team=ci. No
-// bucket of a price list has such a name. Bytes of the value other than ASCII letters, digits, and
-// _-.@ are written as ~ and two hexadecimal digits. Values with the same first 64 bytes share one.
+// LabelBucket returns the bucket for the usage of one value of a label: money@team=ci. No bucket of
+// a price list has such a name. Bytes of the value other than ASCII letters, digits, and _-.@ are
+// written as ~ and two hexadecimal digits. Values with the same first 64 bytes share a bucket.
 func LabelBucket(bucket, label, value string) string {
 	name := []byte(bucket + "@" + label + "=")
 	for _, c := range []byte(value[:min(len(value), MaxValueBytes)]) {
@@ -58,7 +58,7 @@ func isValueByte(c byte) bool {
 		strings.IndexByte("_-.@", c) >= 0
 }
 
-// ParseLabelBucket takes a name of LabelBucket apart; ok is false for any other bucket.
+// ParseLabelBucket splits a name of LabelBucket; ok is false for any other bucket.
 func ParseLabelBucket(name string) (bucket, label, value string, ok bool) {
 	bucket, rest, is := strings.Cut(name, "@")
 	label, text, has := strings.Cut(rest, "=")
@@ -84,10 +84,10 @@ func ParseLabelBucket(name string) (bucket, label, value string, ok bool) {
 	return bucket, label, value, ok
 }
 
-// IsLabelBucket reports whether a bucket that a ledger has is one of LabelBucket.
+// IsLabelBucket reports whether the bucket belongs to a label's value (LabelBucket).
 func IsLabelBucket(bucket string) bool { return strings.Contains(bucket, "@") }
 
-// ShownBucket returns the name of a bucket for people: calls without a label are money@team=(none).
+// ShownBucket returns a bucket's name for people: money@team=(none) for calls without a label.
 func ShownBucket(bucket string) string {
 	if IsLabelBucket(bucket) && strings.HasSuffix(bucket, "=") {
 		return bucket + "(none)"
@@ -103,19 +103,19 @@ func checkLogName(bucket string) error {
 	return CheckBucket(bucket)
 }
 
-// withoutLabels returns the buckets that are not of a label's value.
+// withoutLabels returns the buckets that do not belong to a label's value.
 func withoutLabels(buckets []string) []string {
 	return slices.DeleteFunc(slices.Clone(buckets), IsLabelBucket)
 }
 
-// HeldBuckets returns the buckets of a price list that a reservation is of. Errors: ErrMalformed.
+// HeldBuckets returns the price-list buckets of a reservation. Errors: ErrMalformed.
 func HeldBuckets(reservation string) ([]string, error) {
 	_, buckets, err := ParseReservation(reservation)
 	return withoutLabels(buckets), err
 }
 
-// heldLabels returns the labels whose values the reservation's buckets are of. They outrank those of
-// what draws on it and settles it.
+// heldLabels returns the labels whose values have buckets in the reservation. They override those
+// of draws and settlements.
 func heldLabels(reservation string) Labels {
 	held := Labels{}
 	_, buckets, _ := ParseReservation(reservation)
@@ -127,16 +127,16 @@ func heldLabels(reservation string) Labels {
 	return held
 }
 
-// UnlabelledUnits returns units without those of buckets of labels' values, which are parts of the
-// others.
+// UnlabelledUnits returns units without the buckets of labels' values, whose units the other
+// buckets already include.
 func UnlabelledUnits(units map[string]int64) map[string]int64 {
 	real := maps.Clone(units)
 	maps.DeleteFunc(real, func(bucket string, _ int64) bool { return IsLabelBucket(bucket) })
 	return real
 }
 
-// unlabelled returns the decision for the caller: of the buckets of a price list. What remains of
-// one is the least that any of its limits leaves.
+// unlabelled returns the decision for the caller, with price-list buckets only. Remaining is the
+// least that any limit of the bucket leaves.
 func (d Decision) unlabelled() Decision {
 	remaining := UnlabelledUnits(d.Remaining)
 	for name, left := range d.Remaining {
@@ -154,11 +154,11 @@ func (d Decision) unlabelled() Decision {
 	return d
 }
 
-// labelled adds to costs what they take from the buckets of the labels' values.
+// labelled adds what costs take from the buckets of the labels' values.
 func (b *Budget) labelled(costs []Cost, labels Labels) []Cost {
 	all := slices.Clone(costs)
 	for _, c := range costs {
-		var counted []string // c counts once in a bucket, however many limits are on it
+		var counted []string // a cost counts once in a bucket, however many limits the bucket has
 		for _, l := range b.PerLabel {
 			of, whole := c, WholeOf(c.Bucket)
 			switch {
@@ -178,8 +178,8 @@ func (b *Budget) labelled(costs []Cost, labels Labels) []Cost {
 	return all
 }
 
-// standingValues returns the limits of the values of labels that are among buckets, or that have a
-// row in the configuration.
+// standingValues returns the limits of label values that are among buckets or have a row in the
+// configuration.
 func (b *Budget) standingValues(buckets []string) []Limit {
 	values := slices.DeleteFunc(slices.Clone(buckets), func(of string) bool {
 		return !IsLabelBucket(of)
@@ -199,7 +199,7 @@ func (b *Budget) standingValues(buckets []string) []Limit {
 	return b.limitsOf(costs)
 }
 
-// labelHolds reports whether the limit is on what the values of its label take of the bucket.
+// labelHolds reports whether the limit applies to label values of the bucket.
 func (b *Budget) labelHolds(l LabelLimit, bucket string) bool {
 	var same []Limit
 	for _, other := range b.PerLabel {
@@ -210,8 +210,8 @@ func (b *Budget) labelHolds(l LabelLimit, bucket string) bool {
 	return b.holdsFor(l.Limit, bucket, same)
 }
 
-// labelledAs adds to costs of a settlement what they take from those of the reservation's buckets
-// that are of labels' values. A reservation keeps its labels, whatever the settlement's are.
+// labelledAs adds to a settlement's costs what they take from the reservation's buckets of label
+// values. A reservation keeps its labels, whatever the settlement's are.
 func labelledAs(buckets []string, costs []Cost) []Cost {
 	all := slices.Clone(costs)
 	for _, name := range buckets {
@@ -265,8 +265,8 @@ func checkUnlabelled(costs ...Cost) error {
 	return nil
 }
 
-// MaxValues is how many values of a label may be active under one limit: charged or held in its
-// window, or in the last hour if that is longer.
+// MaxValues is how many values of a label may be active under one limit. A value is active if it
+// was charged or held in the limit's window, or in the last hour if that is longer.
 const MaxValues = 1000
 
 // askCharge asks the ledger for a charge.
@@ -274,9 +274,9 @@ func (b *Budget) askCharge(ctx context.Context, c *Charge) (Decision, error) {
 	return b.withNewValues(ctx, c, func() (Decision, error) { return b.Ledger.Charge(ctx, *c) })
 }
 
-// withNewValues asks for the charge. If it would begin the log of a label's value, it first counts
-// the active values of the limit, and denies one too many. What is only observed or booked is not
-// counted for such a value.
+// withNewValues asks for the charge. If it would begin the log of a label's value, withNewValues
+// first counts the limit's active values and denies one too many. Beyond that number, an observed
+// or booked charge is not counted for the value.
 func (b *Budget) withNewValues(ctx context.Context, c *Charge, ask func() (Decision, error)) (
 	Decision, error) {
 	d, err := ask()
@@ -308,8 +308,8 @@ func (b *Budget) withNewValues(ctx context.Context, c *Charge, ask func() (Decis
 	return ask()
 }
 
-// crowded returns a limit of which the bucket would be one active value too many, and when another
-// one is idle. The limit is the zero one if there is none.
+// crowded returns a limit for which the bucket would be one active value too many, and when one of
+// the others becomes idle. It returns the zero Limit if there is none.
 func (b *Budget) crowded(bucket string, known []BucketTotal, now time.Time) (
 	crowded LabelLimit, retryAt time.Time) {
 	of, label, _, derived := ParseLabelBucket(bucket)

@@ -12,8 +12,8 @@ type settlement struct {
 	*Bucket
 	units int64 // used
 	open  bool
-	hold  Hold // if it is open
-	late  bool // it has become
+	hold  Hold // if open
+	late  bool // the hold has lapsed into entry
 	entry LogEntry
 	keeps int64 // units of the entry that stay
 }
@@ -86,7 +86,7 @@ func (a *Account) Settle(s Settle) (d Decision, ch Change, err error) {
 	return d, ch, a.err()
 }
 
-// labels returns those of the settlement, laid over those that the reservation was made with.
+// labels returns the labels of the settlement, which override those of the reservation.
 func (t settlement) labels(s Settle) (Labels, error) {
 	labels, err := ParseLabels(cmp.Or(t.hold.Labels, t.entry.Labels))
 	if err != nil {
@@ -96,7 +96,7 @@ func (t settlement) labels(s Settle) (Labels, error) {
 	return labels.With(s.Labels), nil
 }
 
-// settlements finds what has become of the reservation in each bucket, and whether it is open.
+// settlements finds the state of the reservation in each bucket, and reports whether it is open.
 func (a *Account) settlements(costs []Cost, reservation string) (list []settlement, open bool) {
 	for i, b := range a.Buckets {
 		t := settlement{Bucket: b, units: costs[i].Units}
@@ -106,7 +106,7 @@ func (a *Account) settlements(costs []Cost, reservation string) (list []settleme
 			id, _, _ := ParseReservation(reservation)
 			t.entry, t.late = b.entryAt(b.Lapsed.LapsedAt)
 			t.late = t.late && t.entry.ID == id
-			if !t.late { // it was trimmed or corrected, perhaps with another in its place
+			if !t.late { // trimmed or corrected; another entry may have its stamp
 				t.entry = LogEntry{}
 			}
 		}
@@ -125,8 +125,8 @@ func (b *Bucket) entryAt(stamp int64) (LogEntry, bool) {
 	return entries[0], true
 }
 
-// checkSettlements finds the units of each. Errors: ErrNoReservation when there is nothing in any
-// bucket, ErrReservationShort.
+// checkSettlements sets the units of each settlement. Errors: ErrNoReservation if no bucket has the
+// reservation, ErrReservationShort.
 func checkSettlements(list []settlement, s Settle) error {
 	if !slices.ContainsFunc(list, func(t settlement) bool { return t.open || t.late }) {
 		return fmt.Errorf("%s: %w", s.Reservation, ErrNoReservation)
@@ -149,8 +149,8 @@ func checkSettlements(list []settlement, s Settle) error {
 	return nil
 }
 
-// end removes the reservation, and of an entry that it has become all but t.keeps units. Errors:
-// ErrSettledLate.
+// end removes the reservation. If it has lapsed, end takes all but t.keeps units off its entry.
+// Errors: ErrSettledLate.
 func (t *settlement) end(e *edit) error {
 	switch {
 	case t.open:
@@ -169,8 +169,8 @@ func (t *settlement) end(e *edit) error {
 	return nil
 }
 
-// lower takes units off the entry at a stamp, and the totals of all later ones. It is an error if
-// more than MaxRewritten are later.
+// lower takes units off the entry at a stamp, and off the totals of all later entries. It returns
+// late if more than MaxRewritten entries are later.
 func (e *edit) lower(stamp, units int64, late error) error {
 	entries, err := e.Log.Since(stamp-1, MaxRewritten+2)
 	e.fail(err)
@@ -192,7 +192,7 @@ func (e *edit) lower(stamp, units int64, late error) error {
 	return nil
 }
 
-// rewrite writes the newest entries of the log again, with off(i) units taken off the ith.
+// rewrite rewrites the newest entries of the log, with off(i) units taken off the ith.
 func (e *edit) rewrite(entries []LogEntry, off func(i int) int64) {
 	e.From = entries[0].At
 	for i, entry := range entries {
@@ -208,7 +208,7 @@ func (e *edit) rewrite(entries []LogEntry, off func(i int) int64) {
 	}
 }
 
-// Extend has an open reservation last longer: see Ledger.Extend.
+// Extend prolongs an open reservation: see Ledger.Extend.
 func (a *Account) Extend(x Extend) (until time.Time, ch Change, err error) {
 	a.decide()
 	if a.due() {

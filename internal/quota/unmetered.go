@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// IsAway reports whether the ledger could not be asked, or may have lost its answer: asking again
-// later may help.
+// IsAway reports whether the ledger could not be reached, or its reply may have been lost: a retry
+// may help.
 func IsAway(err error) bool {
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrLedgerUnusable) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// failsOpen reports whether a call passes that the ledger could not decide, for that reason.
+// failsOpen reports whether a call may pass although the ledger returned err.
 func (b *Budget) failsOpen(call Call, err error) bool {
 	unreachable := errors.Is(err, ErrUnreachable) || errors.Is(err, ErrLedgerUnusable)
 	return unreachable && slices.Contains(b.Open, call.Method)
 }
 
-// unmetered lets a charge pass that the ledger could not decide, for that reason, once it is in the
-// journal. With AtMost, nothing passes that is not. reservation is what the ledger was asked for.
+// unmetered lets a charge pass that the ledger could not decide because of why, once it is in the
+// journal. With AtMost, nothing passes without a line. reservation is the one the ledger was asked
+// for.
 func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, why error) (
 	Decision, error) {
 	most := mostOf(c.Costs)
@@ -59,20 +60,19 @@ func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, wh
 	return d, nil
 }
 
-// mostOf returns the most that the costs can turn out to be.
+// mostOf returns the most that the call can turn out to cost.
 func mostOf(costs []Cost) []Cost {
 	var most []Cost
 	for _, c := range costs {
-		if !IsLabelBucket(c.Bucket) { // labels are known when it is booked, too
+		if !IsLabelBucket(c.Bucket) { // booking adds those of the labels, too
 			most = append(most, Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)})
 		}
 	}
 	return most
 }
 
-// correct replaces what the journal has of a call that passed without the ledger by what it used,
-// nothing for a call that never left. Once the line is posted it stands, and what was used beyond
-// it is booked.
+// correct replaces the journal line of a call that passed without the ledger with what it used; a
+// call that was not sent has no costs. A posted line stays, and only the usage beyond it is booked.
 func (b *Budget) correct(ctx context.Context, passed Decision, used Call) error {
 	if b.Journal == nil || passed.Entry == "" || passed.Replayed {
 		return nil
@@ -91,7 +91,7 @@ func (b *Budget) correct(ctx context.Context, passed Decision, used Call) error 
 	return b.bookTruth(ctx, used, beyond, &d)
 }
 
-// SuspendUntil closes a bucket until then, because the upstream gave that reason.
+// SuspendUntil closes a bucket until then, for the reason the upstream gave.
 func (b *Budget) SuspendUntil(ctx context.Context, bucket string, until time.Time,
 	reason string) error {
 	if len(reason) > maxText || CheckText("reason", reason) != nil {
