@@ -18,8 +18,8 @@ import (
 	"quotabudget/internal/untrusted"
 )
 
-// calls finds the calls that one request carries: the lines of the file in its body, of a file that
-// was sent before, or the items of a list.
+// calls locates the calls inside one request: lines of the file in its body or of an earlier
+// upload, or items of a list.
 type calls struct {
 	file  *formula.Formula // of an upload: name of the file in the response
 	sent  *formula.Formula // name of a file that was sent before
@@ -28,16 +28,16 @@ type calls struct {
 	body  string           // path in an item
 }
 
-// Lines adds up what several calls can take that are sent as one request.
+// Lines adds up the maximum cost of several calls in one request.
 type Lines struct {
-	// Sums are the most that the calls can take, by bucket, and the sums of the numbers of their
-	// prices, with count and bytes.
+	// Sums are the maximum units of the calls by bucket, the sums of the numbers in their prices,
+	// count and bytes.
 	Sums    map[string]float64
-	Facts   map[string]string // of the calls; "" where they differ
+	Facts   map[string]string // facts of the calls; "" if they differ
 	Refused string            // why one of them has no price; "" for none
 }
 
-// newLines returns the lines of no calls.
+// newLines returns Lines without calls.
 func newLines() Lines {
 	return Lines{Sums: map[string]float64{"count": 0, "bytes": 0}, Facts: map[string]string{}}
 }
@@ -60,14 +60,14 @@ func (l Lines) names() map[string]any {
 	return all
 }
 
-// WithFiles returns the same table, which gets the lines of a file that was sent before from read.
+// WithFiles returns the table with read as its source of earlier uploads.
 func (t *Table) WithFiles(read func(ctx context.Context, name string) (Lines, error)) *Table {
 	view := *t
 	view.files = read
 	return &view
 }
 
-// linesOf returns the lines of a request that carries calls, apart from an upload.
+// linesOf returns the lines of a request with calls, except an upload.
 func (t *Table) linesOf(ctx context.Context, m Method, body any) (Lines, error) {
 	if m.lines == nil || m.File() {
 		return Lines{}, nil
@@ -136,13 +136,13 @@ func (t *Table) ReadFile(method string, h http.Header, body io.Reader) Lines {
 // writerFunc is an io.Writer that never fails.
 type writerFunc func([]byte)
 
-// Write passes the bytes on.
+// Write calls the function.
 func (w writerFunc) Write(p []byte) (int, error) {
 	w(p)
 	return len(p), nil
 }
 
-// refuse notes the first call without a price.
+// refuse records the first call without a price.
 func (l *Lines) refuse(err error) {
 	if l.Refused == "" {
 		l.Refused = fmt.Sprintf("call %.0f: %v", l.Sums["count"]+1, err)

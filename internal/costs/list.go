@@ -13,15 +13,14 @@ import (
 	"quotabudget/internal/words"
 )
 
-// List is the price lists of several upstreams. It never changes, so it may be shared.
+// List is the price lists of several upstreams. It is immutable and may be shared.
 type List struct {
 	tables map[string]func() *Table
 	usual  string
 	files  []string
 }
 
-// Upstream is the price list of the upstream of that name, in the profile that the list chooses; ""
-// is the default one.
+// Upstream returns the table of an upstream in its chosen profile; "" is the default upstream.
 func (l *List) Upstream(name string) (*Table, error) {
 	if name == "" {
 		name = l.usual
@@ -34,23 +33,23 @@ func (l *List) Upstream(name string) (*Table, error) {
 	return t(), nil
 }
 
-// Upstreams lists the names that Upstream takes.
+// Upstreams returns the names of the upstreams.
 func (l *List) Upstreams() []string { return sorted(l.tables) }
 
-// Files lists the files that the list names, relative to its folder.
+// Files returns the files that the list names, relative to its folder.
 func (l *List) Files() []string { return l.files }
 
-// Usual is the table of the upstream that is meant where none is named.
+// Usual returns the table of the default upstream.
 func (l *List) Usual() *Table { return l.tables[l.usual]() }
 
-// With is the same list with another table of one of its upstreams: another profile.
+// With returns the list with another table of one upstream, such as another profile.
 func (l *List) With(t *Table) *List {
 	view := List{tables: maps.Clone(l.tables), usual: l.usual, files: l.files}
 	view.tables[t.Upstream] = func() *Table { return t }
 	return &view
 }
 
-// Lookup is the method of that ID, and the table that has it. The default upstream goes first.
+// Lookup returns the method with that ID and its table. It tries the default upstream first.
 func (l *List) Lookup(method string) (*Table, Method, error) {
 	names := append([]string{l.usual}, l.Upstreams()...)
 	for _, name := range names {
@@ -69,13 +68,13 @@ func (l *List) Lookup(method string) (*Table, Method, error) {
 		didYouMean(method, known))
 }
 
-// Default is the table of the default upstream that ships with the programs.
+// Default returns the shipped table of the default upstream.
 func Default() *Table { return Shipped().Usual() }
 
-// Shipped is the list that ships with the programs.
+// Shipped returns the list that ships with the programs.
 func Shipped() *List { return shipped() }
 
-// shipped reads the front door, and each upstream's list when it is asked for.
+// shipped reads the index, and each upstream's list on its first use.
 var shipped = sync.OnceValue(func() *List {
 	data, err := fs.ReadFile(quotabudget.Costs(), "costs.yaml")
 	if err == nil {

@@ -15,7 +15,7 @@ import (
 
 // Meter is a request by which the upstream reports what it has counted, and what limits it has.
 type Meter struct {
-	Name    string // of what answers; its host by default
+	Name    string // of the API that answers; its host by default
 	Verb    string
 	URL     string // absolute, or below the upstream's endpoint; with the names of Placeholders
 	Body    string // of a POST
@@ -42,7 +42,7 @@ type Meter struct {
 	Source Source
 }
 
-// Figure is where a row has a number for a bucket.
+// Figure locates a bucket's number in a row.
 type Figure struct {
 	Bucket string   // "" for the bucket that the row's metric names
 	Paths  []string // of numbers that are added up
@@ -54,8 +54,8 @@ type Figure struct {
 	End    string  // path of the end of a window that is anchored
 	As     Form    // of End
 	Least  bool    // the bucket counts more than this figure does
-	Unit   string  // what the row must have at its key unit; "" for anything
-	Tiers  []int64 // all that the limit can be: the least of them that is no less
+	Unit   string  // required value at the row's key unit; "" for any
+	Tiers  []int64 // possible limits: the smallest that is not below the figure
 }
 
 // The names that a URL may contain in braces, besides project and service.
@@ -68,7 +68,7 @@ const (
 // Meters lists what the upstream reports of itself.
 func (t *Table) Meters() []Meter { return t.meters }
 
-// Dated reports whether the periods of a report have their begin.
+// Dated reports whether the periods of a report have a begin.
 func (m Meter) Dated() bool { return m.Begin != "" }
 
 // Ranged reports whether the request asks for any span of time, and not only for whole days.
@@ -77,7 +77,7 @@ func (m Meter) Ranged() bool { return !m.Dated() && strings.Contains(m.URL, From
 // Current reports whether the meter reports on the window in progress alone.
 func (m Meter) Current() bool { return !m.Dated() && !m.Ranged() }
 
-// modelFact is the fact that the models of a report stand for.
+// modelFact is the fact to which the models of a report correspond.
 const modelFact = "model"
 
 // HasModels reports whether calls of the upstream name a model.
@@ -105,7 +105,7 @@ func ModelName(model string) string {
 	return partLetters(formula.Undated(strings.ToLower(model)))
 }
 
-// fileMeter is a Meter as it is written.
+// fileMeter is a Meter as written in a list.
 type fileMeter struct {
 	Name, Get, Post, Body, Key, Role, Times, Lag string
 	Headers                                      map[string]string
@@ -181,7 +181,7 @@ func (r *reader) figure(f fileFigure, at, bucket grammar.Place) Figure {
 	return out
 }
 
-// checkMeterURL checks where a meter is: below the upstream, or at an address that is encrypted.
+// checkMeterURL checks that a meter is below the upstream, or at an https address.
 func checkMeterURL(text string) error {
 	u, err := url.Parse(text)
 	switch {

@@ -10,10 +10,10 @@ import (
 	"net/url"
 )
 
-// The bounds of a multipart body.
+// Bounds of a multipart body.
 const (
 	maxParts = 1000
-	maxText  = 1 << 20 // bytes of all that are no files
+	maxText  = 1 << 20 // bytes of all fields except files
 )
 
 // parseMultipart reads the fields of a multipart/form-data body: numbers, true and false as such,
@@ -51,7 +51,7 @@ func parseMultipart(data []byte, boundary string) (map[string]any, error) {
 	return nil, fmt.Errorf("it has more than %d parts", maxParts)
 }
 
-// parseForm reads the fields of an application/x-www-form-urlencoded body, as parseMultipart does.
+// parseForm reads the fields of an application/x-www-form-urlencoded body like parseMultipart.
 func parseForm(data []byte) (map[string]any, error) {
 	if len(data) > maxText {
 		return nil, fmt.Errorf("its fields have more than %d bytes", maxText)
@@ -70,7 +70,7 @@ func parseForm(data []byte) (map[string]any, error) {
 	return all, nil
 }
 
-// fieldOf is a field as an expression knows it.
+// fieldOf returns the value of a field in expressions.
 func fieldOf(text []byte) any {
 	var value any
 	if json.Unmarshal(text, &value) == nil {

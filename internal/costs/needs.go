@@ -7,7 +7,7 @@ import (
 	"quotabudget/internal/costs/formula"
 )
 
-// needs notes what of a request must be read to price a call of the method.
+// needs records which parts of a request must be read to price a call of the method.
 func (r *reader) needs(m *Method) {
 	note := func(f *formula.Formula) {
 		if f != nil {
@@ -87,7 +87,7 @@ func anyUses(all []*formula.Formula, name string) bool {
 	})
 }
 
-// withUsed adds the facts that facts use, which come before them.
+// withUsed adds the facts that facts use, in front of them.
 func (r *reader) withUsed(facts []string) []string {
 	for _, f := range slices.Backward(r.table.facts) {
 		for _, before := range r.table.facts {

@@ -17,7 +17,7 @@ import (
 	"quotabudget/internal/untrusted"
 )
 
-// The bounds of what is kept of an answer.
+// Bounds of the memory for a response.
 const (
 	maxAnswer = 8 << 20 // bytes of JSON
 	maxEvent  = 1 << 20 // bytes of an event of a stream
@@ -35,29 +35,29 @@ type Observation struct {
 	begun   bool   // the format is known
 	kept    []byte
 	keeps   bool // the body is kept, up to a bound
-	dropped bool // it was longer than that
+	dropped bool // the body was longer than the bound
 	size    int  // bytes in all
 	events  *eventReader
 	seen    map[string]bool // events with usage so far, by name
 	refused *Refusal        // from an event
-	cut     bool            // the answer has no end
+	cut     bool            // the response broke off
 
 	doc   any            // the JSON of the response, or of the last event
-	usage map[string]any // what it reports so far
-	// Of the results of an asynchronous call: what the lines so far add up to, by bucket, why one
-	// cannot be read, and the facts in them without a row.
+	usage map[string]any // usage reported so far
+	// Results of an asynchronous call: the units in the lines so far, by bucket, why a line is
+	// unreadable, and facts in them without a row.
 	sums     map[string]float64
 	unread   error
 	unlisted []Unlisted
 	unusable error // of JSON that is ambiguous or beyond the bounds
 }
 
-// Observe begins to read the response to the request that was quoted.
+// Observe returns an Observation of the response to the quoted request.
 func (q Quote) Observe(status int, h http.Header) *Observation {
 	return &Observation{quote: q, status: status, header: h}
 }
 
-// headSize is how many bytes of a body are enough to see its format.
+// headSize is how many bytes of a body show its format.
 const headSize = 64
 
 // begin chooses how to read the body: by its first bytes, because servers send JSON and events
@@ -119,7 +119,7 @@ func (o *Observation) take(p []byte) {
 // Cut reports that the response broke off: the usage so far may be too low.
 func (o *Observation) Cut() { o.cut = true }
 
-// event reads an event of a stream. Servers that leave the empty lines out send several as one.
+// event reads an event of a stream. Servers that omit the empty lines send several events as one.
 func (o *Observation) event(name string, data []byte) {
 	if o.one(name, data) || !bytes.ContainsRune(data, '\n') {
 		return
@@ -159,7 +159,7 @@ func (o *Observation) one(name string, data []byte) bool {
 	return true
 }
 
-// Close ends the response, whether it was read to its end or not.
+// Close ends the response, which may be incomplete.
 func (o *Observation) Close() Outcome {
 	if !o.begun {
 		o.begin(nil, true)
@@ -203,7 +203,7 @@ func (o *Observation) refusal(env formula.Env) *Refusal {
 }
 
 // Early returns what the headers report about the limits. An upstream writes them before it knows
-// what the call takes.
+// the usage of the call.
 func (o *Observation) Early() []Lesson {
 	if len(o.quote.table.learn) == 0 {
 		return nil
@@ -215,8 +215,8 @@ func (o *Observation) Early() []Lesson {
 	return slices.DeleteFunc(all, func(l Lesson) bool { return !l.Header })
 }
 
-// lessons are what the answer tells about the buckets, and what of that cannot be read. Of a bucket
-// that is split, it tells of the part that the request was charged to.
+// lessons returns what the response reports about the buckets, and its unreadable values. For a
+// split bucket, it reports about the part that the request was charged to.
 func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []string) {
 	for _, rule := range o.quote.table.learn {
 		b := o.quote.table.bucketNamed(rule.bucket)
@@ -265,7 +265,7 @@ func (l learning) lesson(h http.Header, doc any, env formula.Env) (of Lesson, un
 	return of, unread
 }
 
-// String is the header, the path or the expression.
+// String returns the header, the path or the expression.
 func (p place) String() string {
 	if p.units != nil {
 		return p.units.Text
@@ -273,8 +273,8 @@ func (p place) String() string {
 	return p.header + p.path
 }
 
-// settle says what the call took. Where the answer does not say, that is the most that it can have
-// taken: were it an estimate, by what other calls took, a caller could choose to pay no more.
+// settle sets the usage of the call. If the response does not report it, settle uses the most that
+// the call can take. With an estimate, a caller could choose to pay less than the upstream bills.
 func (o *Observation) settle(out *Outcome, env formula.Env) {
 	rules := o.quote.rules
 	if rules == nil {
@@ -341,10 +341,10 @@ func (o *Observation) truth(held quota.Cost, env formula.Env) (int64, error) {
 	return units, nil
 }
 
-// readsEnd reports whether a price depends on the body of the answer, and so on its end.
+// readsEnd reports whether a price depends on the body of the response, and so on its end.
 func readsEnd(f *formula.Formula) bool { return f.Uses("usage", "answer", "count", "answer_bytes") }
 
-// missing says why the truth is not known.
+// missing returns why the usage is not known.
 func (o *Observation) missing(err error) []string {
 	encoding := o.header.Get("Content-Encoding")
 	switch {

@@ -6,9 +6,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Outcome is what an answer says about a call.
+// Outcome is what a response reports about a call.
 type Outcome struct {
-	Costs   []quota.Cost // the truth, by bucket; the most where the answer does not say
+	Costs   []quota.Cost // usage by bucket; the maximum if the response does not report it
 	Missing []string     // what the answer should have said and did not
 	Pending string       // path of a request for the end of the call; Costs are none yet
 	Done    bool         // the response is about the end of a call that another response began

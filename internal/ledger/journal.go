@@ -24,7 +24,7 @@ var journalSchema embed.FS
 
 const journalID = 0x514a524e // "QJRN"
 
-// lookAgain is how often a process looks for lines of others.
+// lookAgain is how often a process looks for other processes' lines.
 const lookAgain = time.Minute
 
 // Journal keeps the calls that the ledger does not have yet on this host's disk. It is the
@@ -33,12 +33,12 @@ const lookAgain = time.Minute
 // line.
 type Journal struct {
 	Path       string // of the file
-	Ledger     string // URL of the ledger: another ledger has other lines
+	Ledger     string // URL of the ledger; lines belong to one ledger
 	Credential string
 
 	mu   sync.Mutex
 	db   *sqlite.DB
-	next time.Time // when lines that wait are to be looked for
+	next time.Time // time of the next look for waiting lines
 }
 
 // account returns the name of the journal's lines in the file.
@@ -104,7 +104,7 @@ func (j *Journal) Due() bool {
 	return true
 }
 
-// lookSoon makes the next answer of the ledger the time to look for lines.
+// lookSoon makes the journal look for lines after the ledger's next response.
 func (j *Journal) lookSoon() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -19,7 +19,7 @@ func (j *Journal) Note(ctx context.Context, n quota.Note) error {
 	return db.Update(ctx, func(tx *sql.Tx) error { return j.note(ctx, tx, n) })
 }
 
-// note writes a note, and deletes those of every account that may be forgotten.
+// note writes a note, and deletes the expired notes of all accounts.
 func (j *Journal) note(ctx context.Context, tx *sql.Tx, n quota.Note) error {
 	now, due := time.Now().Unix(), int64(0)
 	if !n.Due.IsZero() {

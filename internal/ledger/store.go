@@ -11,14 +11,14 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Store keeps what a ledger consists of, and decides nothing.
+// Store stores the data of a ledger. It makes no decisions.
 type Store interface {
-	// Update calls decide with what the scope names, and writes the change that it returns, in one
+	// Update calls decide with the data in scope, and writes the change that it returns, in one
 	// atomic step. An error of decide is returned, and nothing is written. decide may be called
 	// again.
 	Update(ctx context.Context, scope quota.Scope,
 		decide func(*quota.Account) (quota.Change, error)) error
-	// View calls read with what the scope names, all of one moment.
+	// View calls read with a consistent snapshot of the data in scope.
 	View(ctx context.Context, scope quota.Scope, read func(*quota.Account) error) error
 	// Scan lists the entries of one bucket, oldest first.
 	Scan(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error]
@@ -26,15 +26,16 @@ type Store interface {
 	Notes(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error]
 	// Sums adds up the entries of one bucket.
 	Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error)
-	// BucketsOf lists the buckets that it has anything of.
+	// BucketsOf lists the buckets with any data.
 	BucketsOf(ctx context.Context, credential string) ([]quota.BucketTotal, error)
-	// Check compares a bucket with its own entries, and with repair writes what follows from them.
+	// Check compares a bucket's totals with its entries. With repair, it rewrites the totals from
+	// the entries.
 	Check(ctx context.Context, credential, bucket string, repair bool) ([]quota.Finding, error)
 	// Mark returns a text that changes whenever anything in the buckets does.
 	Mark(ctx context.Context, credential string, buckets []string) (string, error)
-	// AddDenials adds to what the store keeps of denials.
+	// AddDenials adds to the stored denials.
 	AddDenials(ctx context.Context, credential string, denials []quota.Denial) error
-	// Denials lists what was denied in the hours since then, oldest first.
+	// Denials lists the denials in the hours since a time, oldest first.
 	Denials(ctx context.Context, credential string, since time.Time) ([]quota.Denial, error)
 	// Time returns the store's clock.
 	Time(ctx context.Context) (time.Time, error)
@@ -43,9 +44,9 @@ type Store interface {
 
 // Ledger is the log of charges: the rule of package quota, over a store. Each method that changes
 // it is one atomic step, decided at the time of the ledger's own clock. Errors are
-// quota.ErrUnreachable when the ledger could not be asked (or its answer was lost),
-// quota.ErrLedgerUnusable when a person must set it right first, quota.ErrMalformed for a request
-// that its Check refuses, and otherwise as stated. quotatest is the contract.
+// quota.ErrUnreachable when the ledger did not respond, quota.ErrLedgerUnusable when a person must
+// repair it first, quota.ErrMalformed for a request that its Check refuses, and otherwise as
+// stated. quotatest is the contract.
 type Ledger struct {
 	Store
 	quota.DenialCounter
@@ -77,7 +78,7 @@ func (l *Ledger) done(op Operation, began time.Time, d *quota.Decision, err *err
 	l.Observe(op)
 }
 
-// New returns the ledger that a store keeps.
+// New returns the ledger in a store.
 func New(s Store) *Ledger {
 	l := &Ledger{Store: s}
 	l.Write = s.AddDenials
@@ -97,13 +98,13 @@ var (
 
 // Charger is a store that decides some charges itself, as the rule would.
 type Charger interface {
-	// TryCharge returns false if it has decided nothing, and the charge is left to Update.
+	// TryCharge returns false if it leaves the charge to Update.
 	TryCharge(ctx context.Context, c quota.Charge) (d quota.Decision, decided bool, err error)
 }
 
-// update decides until nothing is left of holds that lapse together, and of entries to read for a
-// new rate: each step reads and writes a bounded number of entries. The store may decide after the
-// caller has left, so that the result is in memory of its own.
+// update repeats the step until all holds that lapse together are written and all entries for a new
+// rate are read, because each step handles a bounded number of entries. The store may decide after
+// the caller has returned, so the result is a copy.
 func update[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 	decide func(*quota.Account) (T, quota.Change, error)) (result T, err error) {
 	read := make(quota.Reading)
@@ -131,7 +132,7 @@ func update[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 	}
 }
 
-// nothing is the result of what has none.
+// nothing is the result of a step without one.
 type nothing = struct{}
 
 // lapsed writes the entries of holds in a bucket that have lapsed, before the log is read.
@@ -205,7 +206,7 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (d quota.Decision
 	return d, nil
 }
 
-// of is the scope of a reservation.
+// of returns the scope of a reservation.
 func of(credential, reservation string) (quota.Scope, error) {
 	_, buckets, err := quota.ParseReservation(reservation)
 	return quota.Scope{Credential: credential, Buckets: buckets,
@@ -234,8 +235,8 @@ func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, 
 	})
 }
 
-// Extend has an open reservation last until e.TTL from now, in all its buckets, and returns when it
-// expires then. It never shortens one. Errors: ErrNoReservation.
+// Extend extends an open reservation to e.TTL from now, in all its buckets, and returns its new
+// expiry. It never shortens one. Errors: ErrNoReservation.
 func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, err error) {
 	if err := e.Check(); err != nil {
 		return until, err
@@ -249,8 +250,8 @@ func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, e
 	})
 }
 
-// Release gives back what is left of a reservation and returns how many units that was, by bucket.
-// Errors: ErrNoReservation.
+// Release releases the rest of a reservation and returns its units by bucket. Errors:
+// ErrNoReservation.
 func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
 	given map[string]int64, err error) {
 	scope, err := of(credential, reservation)
@@ -262,9 +263,9 @@ func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
 	})
 }
 
-// Learn keeps what others used in the window of one limit according to the upstream, and moves the
-// end of an anchored window. It changes no other limit of the bucket, and never frees units, except
-// at the end of such a window.
+// Learn records the units that other programs used in the window of one limit, as the upstream
+// reports them, and moves the end of an anchored window. It changes no other limit of the bucket,
+// and never frees units, except at the end of such a window.
 func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learned, err error) {
 	if err := q.Check(); err != nil {
 		return learned, err
@@ -275,8 +276,8 @@ func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learne
 	})
 }
 
-// Cancel takes back the charge c that was allowed by d, in every bucket, as if it had never been
-// made, and forgets its idempotency key. Errors: ErrNoEntry.
+// Cancel removes the charge c that d allowed from every bucket, along with its idempotency key.
+// Errors: ErrNoEntry.
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) (err error) {
 	op := Operation{Name: "cancel", Credential: c.Credential, Labels: c.Labels}
 	defer l.done(op, time.Now(), &d, &err)
@@ -288,10 +289,9 @@ func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) (
 	return err
 }
 
-// Adjust corrects what the log says was used: it adds an entry, or takes units off the newest
-// entries, as if they had never been more, and keeps a note of that. All or nothing; it checks no
-// limit. Errors: ErrSpanChanged, ErrSpanShort, ErrKeyReused, and ErrNoEntry when too many entries
-// came after those that it would change.
+// Adjust corrects the log: it adds an entry, or takes units off the newest entries and records a
+// note. It is atomic and checks no limit. Errors: ErrSpanChanged, ErrSpanShort, ErrKeyReused, and
+// ErrNoEntry when too many entries came after those that it would change.
 func (l *Ledger) Adjust(ctx context.Context, x quota.Adjust) (d quota.Decision, err error) {
 	if err := x.Check(); err != nil {
 		return d, err
@@ -370,8 +370,8 @@ func (l *Ledger) Takings(ctx context.Context, q quota.Query) (takings []quota.Ta
 	return takings, nil
 }
 
-// Sums adds up the log of one bucket by grains of time and by labels, oldest first. It equals AddUp
-// of the entries, and takes as long for a log of a million entries as for a short one.
+// Sums adds up the log of one bucket by time and labels, oldest first. The result equals AddUp of
+// the entries. The time it takes does not depend on the length of the log.
 func (l *Ledger) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, err error) {
 	defer l.done(Operation{Name: "sums", Credential: q.Credential}, time.Now(), nil, &err)
 	if err := l.lapsed(ctx, q.Credential, q.Bucket); err != nil {
@@ -380,8 +380,8 @@ func (l *Ledger) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, 
 	return l.Store.Sums(ctx, q)
 }
 
-// Between returns the units of the entries of one bucket stamped after from and not after to. It
-// takes as long however many there are.
+// Between returns the units of the entries of one bucket stamped after from and not after to. The
+// time it takes does not depend on their number.
 func (l *Ledger) Between(ctx context.Context, credential, bucket string, from, to time.Time) (
 	units int64, err error) {
 	defer l.done(Operation{Name: "between", Credential: credential}, time.Now(), nil, &err)
@@ -393,8 +393,8 @@ func (l *Ledger) Between(ctx context.Context, credential, bucket string, from, t
 	return units, err
 }
 
-// AllBuckets returns the names of the buckets that the store has anything of, also of those that
-// its list lacks, which takes longer.
+// AllBuckets returns the names of all buckets with data, including buckets missing from the store's
+// list. It is slower than BucketsOf.
 func (l *Ledger) AllBuckets(ctx context.Context, credential string) ([]string, error) {
 	buckets, err := l.BucketsOf(ctx, credential)
 	names := quota.BucketNames(buckets)

@@ -20,7 +20,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// later is a clock that was put forward far enough for every note to be due.
+// later returns a time at which every note is due.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
 // openJobs wires a gate with a journal.
@@ -44,7 +44,7 @@ func (m *metered) journal(t testing.TB, path string) {
 	m.Budget.Journal = j
 }
 
-// restarted is another process on the same host and ledger.
+// restarted returns the gate of another process on the same host and ledger.
 func (m *metered) restarted(t testing.TB) *metered {
 	t.Helper()
 	table, err := costs.Shipped().Upstream(m.Table.Upstream)
@@ -111,7 +111,7 @@ const (
 	tuning = `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]}` + "\n"
 )
 
-// work is what goes on after its response, by what begins it.
+// work lists the kinds of calls that end after their response.
 type work struct {
 	api, name, path, buckets string
 	begin                    func(t testing.TB, m *metered) (id string)
@@ -150,8 +150,8 @@ func onWorks(t *testing.T, test func(*testing.T, work, *metered)) {
 	}
 }
 
-// TestWorkThatEndsLater: what such a call can take is held until its end is reported, and booked
-// once, however often that is asked for, in any process.
+// TestWorkThatEndsLater: the most that such a call can take is held until a response reports its
+// end. Its usage is booked once, however many polls in any process report it.
 func TestWorkThatEndsLater(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		id := w.begin(t, m)
@@ -180,7 +180,7 @@ func TestWorkThatEndsLater(t *testing.T) {
 	})
 }
 
-// TestPoll: nobody but the gate asks for the end.
+// TestPoll: only the gate polls for the end.
 func TestPoll(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		w.begin(t, m)
@@ -194,7 +194,7 @@ func TestPoll(t *testing.T) {
 	})
 }
 
-// TestProcessesSeeTheEnd: each gets the response before another has read it, and one settles it.
+// TestProcessesSeeTheEnd: several processes get the response at once, and one settles the call.
 func TestProcessesSeeTheEnd(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		id := w.begin(t, m)
@@ -224,7 +224,7 @@ func TestProcessesSeeTheEnd(t *testing.T) {
 	})
 }
 
-// TestCancelledWork: what was done before is booked.
+// TestCancelledWork: the work before a cancellation is booked.
 func TestCancelledWork(t *testing.T) {
 	for _, w := range works[1:] {
 		t.Run(w.name, func(t *testing.T) {
@@ -241,8 +241,8 @@ func TestCancelledWork(t *testing.T) {
 	}
 }
 
-// TestResultsOfABatch: where the batch does not report its usage, the lines of its output do; and
-// where nothing does, the most is booked.
+// TestResultsOfABatch: if the batch does not report its usage, the lines of its output are used. If
+// they lack it, too, the most is booked.
 func TestResultsOfABatch(t *testing.T) {
 	m := openJobs(t, "openai")
 	id := works[1].begin(t, m)
@@ -265,8 +265,8 @@ func TestResultsOfABatch(t *testing.T) {
 	}
 }
 
-// TestResponsesThatAreNoEnd: a response that is cut short, an error or anything else settles
-// nothing, and is asked for again.
+// TestResponsesThatAreNoEnd: a truncated response, an error or another document settles nothing,
+// and the gate polls again.
 func TestResponsesThatAreNoEnd(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		id := w.begin(t, m)
@@ -293,7 +293,7 @@ func TestResponsesThatAreNoEnd(t *testing.T) {
 	})
 }
 
-// TestWorkOnALostLedger: the ledger has lost the hold, and gets what the call used all the same.
+// TestWorkOnALostLedger: the usage is booked although the ledger has lost the hold.
 func TestWorkOnALostLedger(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		id := w.begin(t, m)
@@ -311,7 +311,7 @@ func TestWorkOnALostLedger(t *testing.T) {
 	})
 }
 
-// TestRefusedLines: calls that have no price are refused, and files that are unknown.
+// TestRefusedLines: calls without a price and unknown files are refused.
 func TestRefusedLines(t *testing.T) {
 	m := openJobs(t, "openai")
 	for lines, why := range map[string]string{

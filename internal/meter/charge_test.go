@@ -19,7 +19,7 @@ import (
 func TestChargedBeforeSent(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
 		s := open(t, &standin.YouTube{}, units(3))
-		s.Standin.Now = func() time.Time { // asked as the request is being counted
+		s.Standin.Now = func() time.Time { // called while the stand-in counts the request
 			if used, n := s.used(t, quota.DefaultBucket), s.Served.Load(); used < n {
 				t.Errorf("request %d was counted with %d units charged", n, used)
 			}
@@ -50,8 +50,7 @@ func TestChargedBeforeSent(t *testing.T) {
 	})
 }
 
-// TestEveryAttemptAndPage: the official client's pages and the retries of ours are requests like
-// any other.
+// TestEveryAttemptAndPage: each page of the official client and each retry of ours is charged.
 func TestEveryAttemptAndPage(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
 		trouble := []string{"503@2-3", "drop@5", "truncated@6"}
@@ -110,8 +109,8 @@ func TestObserve(t *testing.T) {
 	s.Counted(t, 3, 3)
 }
 
-// TestCall: labels reach the log, a person may use the headroom, and what was set aside can be
-// drawn on.
+// TestCall: labels reach the log, a person may use the headroom, and a call can draw on a
+// reservation.
 func TestCall(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(10))
 	s.Budget.Limits[0].Headroom = 4
@@ -149,7 +148,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: however many ask at once, the upstream sees no more requests than there are
+// TestManyAtOnce: with many concurrent callers, the upstream gets no more requests than there are
 // units.
 func TestManyAtOnce(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {

@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestWhatClosesABucket: a bucket is closed by an answer that says so of it, and not by one that
-// repeats the caller's words or speaks of another quota.
+// TestWhatClosesABucket: a response that reports a bucket exhausted suspends it. A response that
+// repeats the caller's words or concerns another quota does not.
 func TestWhatClosesABucket(t *testing.T) {
 	const echo = `{"error":{"code":%d,"errors":[{"reason":"invalidParameter"}],` +
 		`"message":"Invalid value at 'region_code': \"units per day\""}}`

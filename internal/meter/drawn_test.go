@@ -13,9 +13,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestDrawsMost: a call of an unknown price that names a reservation draws on it, whatever else is
-// left, and leaves there what it did not take. It is denied once the most that it may take is not
-// in there; a call that never left gives all of it back.
+// TestDrawsMost: a call of an unknown price that names a reservation draws on it and returns the
+// units that it did not use. It is denied if the reservation has less than the most that it can
+// take. A call that never left returns all units.
 func TestDrawsMost(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -57,11 +57,11 @@ func testDrawsMost(t *testing.T, m *metered) {
 		t.Errorf("%d are left of 4000, %d were taken", held, took)
 	}
 	base := m.Host
-	m.Host = "127.0.0.1:1" // where nobody listens
+	m.Host = "127.0.0.1:1" // a closed port
 	r := m.chat(ctx, 5, false)
 	r.URL.Host = m.Host
 	if _, _, err := m.send(r); err == nil {
-		t.Error("an answer came from nowhere")
+		t.Error("got a response from a closed port")
 	}
 	m.settled(t)
 	if held := m.held(t, "tokens"); held != 4000-took || m.booked(t, "tokens") != took {
@@ -100,8 +100,8 @@ func testDrawsMost(t *testing.T, m *metered) {
 	}
 }
 
-// TestDrawsBesideConcurrent: a drawn call of a list that bounds what is under way draws its points,
-// and counts as under way until its answer has ended.
+// TestDrawsBesideConcurrent: under a list with a limit on concurrent calls, a drawn call draws its
+// points, and counts as under way until its response ends.
 func TestDrawsBesideConcurrent(t *testing.T) {
 	t.Parallel()
 	m := openMetered(t, "github", limitOn("core", 100), quota.Limit{Bucket: "concurrent", Units: 1,

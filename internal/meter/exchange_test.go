@@ -17,7 +17,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// ways are the APIs that stream, and the buckets in which the ledger must agree with them.
+// ways lists the streaming APIs, and the buckets in which the ledger must agree with them.
 var ways = map[string]struct {
 	ask     func(*metered, context.Context, int, bool) *http.Request
 	buckets []string
@@ -26,8 +26,8 @@ var ways = map[string]struct {
 	"anthropic": {(*metered).message, []string{"requests", "input", "output"}},
 }
 
-// TestCancelledBeforeTheAnswer: who gives up while the upstream thinks has his error at once, and
-// what the upstream billed is booked all the same.
+// TestCancelledBeforeTheAnswer: a caller that gives up while the upstream thinks gets an error at
+// once, and the upstream's bill is booked nevertheless.
 func TestCancelledBeforeTheAnswer(t *testing.T) {
 	for name, way := range ways {
 		m := openMetered(t, name)
@@ -46,8 +46,8 @@ func TestCancelledBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswersThatDoNotTell: where the answer broke off, or does not say what the call took, what
-// was set aside is booked, at once. An error of the upstream takes the request alone.
+// TestAnswersThatDoNotTell: if a response breaks off or lacks the usage, the hold is booked at
+// once. An error of the upstream costs only the request.
 func TestAnswersThatDoNotTell(t *testing.T) {
 	for _, c := range []struct {
 		fault, told string
@@ -98,8 +98,8 @@ func TestAnswersThatDoNotTell(t *testing.T) {
 	}
 }
 
-// TestWithoutEnd: the rest of an answer without end is read for a while only, by time and by bytes;
-// what was set aside stays so, and lapses into a charge.
+// TestWithoutEnd: an endless response is read up to a bound on time and bytes. The hold stays and
+// lapses into a charge.
 func TestWithoutEnd(t *testing.T) {
 	for fault, bounds := range map[string]meter.Drain{
 		"endless": {Time: 50 * time.Millisecond}, "bomb": {Bytes: 1 << 20},
@@ -126,7 +126,8 @@ func TestWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestHeldBeforeSent: what would not fit is not sent, and at no time is more in flight than fits.
+// TestHeldBeforeSent: a call that does not fit is not sent, and the calls in flight always fit
+// together.
 func TestHeldBeforeSent(t *testing.T) {
 	m := openMetered(t, "anthropic", limitOn("output", 500))
 	var open sync.WaitGroup
@@ -151,8 +152,8 @@ func TestHeldBeforeSent(t *testing.T) {
 	m.agrees(t, "requests", "output")
 }
 
-// TestNeverLeftIsReleased: nothing stays set aside for a request that no connection was made for,
-// and nobody pays who gives up before there is one.
+// TestNeverLeftIsReleased: the hold of a request without a connection is released, also if its
+// caller gave up before.
 func TestNeverLeftIsReleased(t *testing.T) {
 	m := openMetered(t, "openai")
 	base := m.Base.(*http.Transport)
@@ -182,7 +183,7 @@ func TestNeverLeftIsReleased(t *testing.T) {
 	}
 }
 
-// TestFree: an answer that was not modified takes nothing, and the tally says so.
+// TestFree: a 304 response costs nothing, also in the tally.
 func TestFree(t *testing.T) {
 	m := openMetered(t, "github", quota.Limit{Bucket: "concurrent", Units: 1,
 		Window: quota.Window{Concurrent: true}})
@@ -205,8 +206,8 @@ func TestFree(t *testing.T) {
 	m.agrees(t, "core", "points", "concurrent")
 }
 
-// TestPlaceIsFree: a call whose answer never came, or was not read to its end, leaves its place to
-// others at once. The rest of what it may have taken is booked.
+// TestPlaceIsFree: a call without a complete response frees its place at once. The most that it can
+// have taken is booked.
 func TestPlaceIsFree(t *testing.T) {
 	m := openMetered(t, "github", limitOn("core", 100), quota.Limit{Bucket: "concurrent", Units: 1,
 		Window: quota.Window{Concurrent: true}})
@@ -232,7 +233,7 @@ func TestPlaceIsFree(t *testing.T) {
 	}
 }
 
-// TestPlaceAndWindow: of a bucket that has a window, too, the call that broke off is booked in it.
+// TestPlaceAndWindow: in a bucket that also has a window, a call that broke off is booked.
 func TestPlaceAndWindow(t *testing.T) {
 	m := openMetered(t, "anthropic", limitOn("requests", 100),
 		quota.Limit{Bucket: "requests", Units: 5, Window: quota.Window{Concurrent: true}})
@@ -246,8 +247,7 @@ func TestPlaceAndWindow(t *testing.T) {
 	}
 }
 
-// TestUnmeteredHold: a call whose method may pass when the ledger is away passes, and any other
-// does not.
+// TestUnmeteredHold: without the ledger, only methods that may pass unmetered pass.
 func TestUnmeteredHold(t *testing.T) {
 	t.Parallel()
 	m := openMetered(t, "anthropic")

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// chatting answers chats with 17 tokens, or a status, and headers given as names and values.
+// chatting answers chats with 17 tokens or a status, and with headers, given as names and values.
 func (m *metered) chatting(status int, headers ...string) {
 	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)

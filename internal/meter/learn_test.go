@@ -22,8 +22,8 @@ func moment(t testing.TB, text string) time.Time {
 	return at
 }
 
-// TestSuspended: what the upstream says is gone is not asked for again before its reset, on days of
-// 24, 23 and 25 hours, and then by itself.
+// TestSuspended: an exhausted bucket is suspended until its reset, on days of 24, 23 and 25 hours,
+// and then usable again.
 func TestSuspended(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
 		s := open(t, &standin.YouTube{}, append(units(1000), costs.Default().DefaultLimits()...))
@@ -76,7 +76,7 @@ func denialOf(t testing.TB, err error) quota.Decision {
 	return denied.Decision
 }
 
-// TestNotSuspended: what passes within a minute, and what is no matter of quota, closes nothing.
+// TestNotSuspended: throttles of a minute and errors that do not concern quota suspend nothing.
 func TestNotSuspended(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(100))
 	for _, fault := range []string{"429", "429-bare", "500", "503", "500-html", "404-chart",
@@ -91,7 +91,7 @@ func TestNotSuspended(t *testing.T) {
 	}
 }
 
-// TestLateAnswer: an answer of a day that has ended neither closes the new day nor opens it.
+// TestLateAnswer: a response from yesterday neither suspends a bucket today nor resumes it.
 func TestLateAnswer(t *testing.T) {
 	s := open(t, &standin.YouTube{Faults: []string{"403-quota"}}, units(100))
 	s.SetNow(moment(t, "2026-06-02T06:59:59.999Z"))
@@ -115,8 +115,8 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestWhichBucket: an answer that names no bucket means the default one where it was charged, and
-// always the same elsewhere.
+// TestWhichBucket: a response that names no bucket means the default one if the call was charged to
+// it, and otherwise always the same one.
 func TestWhichBucket(t *testing.T) {
 	for _, test := range []struct{ charged, want string }{
 		{"a default z", "default"},
@@ -155,8 +155,8 @@ func status(code int, body string) http.HandlerFunc {
 	}
 }
 
-// TestErrorBodies: they are learnt from and still whole for the client, up to 1 MiB; one that
-// breaks off is no answer.
+// TestErrorBodies: the gate learns from error bodies, and the client still gets them whole, up to 1
+// MiB. A body that breaks off is an error.
 func TestErrorBodies(t *testing.T) {
 	const gone = `{"error":{"code":403,"errors":[{"reason":"quotaExceeded"}]}}`
 	var packed bytes.Buffer

@@ -13,8 +13,8 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestLessons: what others spent of the same quota is booked when an answer tells of it, downward
-// only, and not again.
+// TestLessons: use of the same quota by other programs is recorded once a response reports it, only
+// downward and only once.
 func TestLessons(t *testing.T) {
 	m := openMetered(t, "anthropic", limitOn("output", 2000))
 	m.standin.Limits["output"] = []standin.Limit{{Units: 2000, Window: time.Minute}}
@@ -54,9 +54,9 @@ func TestLessons(t *testing.T) {
 	}
 }
 
-// TestLessonsInFlight: the upstream counts the most that calls in flight may take, and tells that
-// less is left when a call begins. Once they have ended, that is no lesson: neither what the call
-// itself did not take, nor what others did not. What others spent elsewhere is one, all the same.
+// TestLessonsInFlight: the upstream counts the most that calls in flight can take, and reports less
+// left when a call begins. After their end, their unused units do not count as use by other
+// programs. Use elsewhere still does.
 func TestLessonsInFlight(t *testing.T) {
 	t.Parallel()
 	for _, elsewhere := range []int{0, 10} {
@@ -98,7 +98,7 @@ func TestLessonsInFlight(t *testing.T) {
 	}
 }
 
-// TestLessonsOfKnownPrices: an answer to a call whose price is known teaches as well.
+// TestLessonsOfKnownPrices: the gate also learns from a response to a call of a known price.
 func TestLessonsOfKnownPrices(t *testing.T) {
 	m := openMetered(t, "generic")
 	table, err := costs.Parse([]byte(`
@@ -128,8 +128,8 @@ learn:
 	}
 }
 
-// TestMonthIsSpent: a monthly cap looks like a throttle of a minute, and closes the money until the
-// month's end; the throttle holds calls back until the moment it names.
+// TestMonthIsSpent: a monthly cap looks like a throttle of a minute. It suspends the money until
+// the month's end; the throttle suspends calls until the moment that it names.
 func TestMonthIsSpent(t *testing.T) {
 	for fault, closed := range map[string]bool{"spend": true, "429": false} {
 		m := openMetered(t, "anthropic", quota.Limit{Bucket: "money", Units: 1e9,
@@ -159,8 +159,7 @@ func TestMonthIsSpent(t *testing.T) {
 	}
 }
 
-// TestResetFarAway: an answer that names a reset months ahead closes no bucket of an hour until
-// then.
+// TestResetFarAway: a reset months ahead does not suspend a bucket of an hour until then.
 func TestResetFarAway(t *testing.T) {
 	m := openMetered(t, "github", quota.Limit{Bucket: "core", Units: 100,
 		Window: quota.Window{Length: time.Hour, Anchored: true}})
@@ -189,8 +188,8 @@ func TestResetFarAway(t *testing.T) {
 	}
 }
 
-// TestThrottleHoldsBack: a Retry-After without a bucket holds back what the call was charged to,
-// and no more: not the money, nor another model. It shortens no suspension that there is.
+// TestThrottleHoldsBack: a Retry-After without a bucket suspends only the buckets that the call was
+// charged to, not the money or another model. It does not shorten an existing suspension.
 func TestThrottleHoldsBack(t *testing.T) {
 	m := openMetered(t, "anthropic", limitOn("requests", 100), quota.Limit{Bucket: "money",
 		Units: 1e9, Window: quota.Window{Calendar: "month", Zone: time.UTC}})
@@ -223,7 +222,7 @@ func TestThrottleHoldsBack(t *testing.T) {
 	if d.Limit != quota.Suspended || d.RetryAfter() > 30*time.Second || d.RetryAfter() < time.Second {
 		t.Errorf("%s for %s, want 30 s", d.Limit, d.RetryAfter())
 	}
-	// status shows no bucket without a limit, so it would be suspended without anybody seeing it
+	// status shows no bucket without a limit, so its suspension would be invisible
 	until, err := m.Budget.SuspendedUntil(t.Context(), "input/sonnet-4")
 	if must(t, err); !until.IsZero() {
 		t.Errorf("a bucket without limits is suspended until %s", until)

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// away is a ledger that is out of reach for one settlement: after it was done, or because the
+// away is a ledger that is unreachable for one settlement: after the settlement, or because the
 // reservation was lost with a server.
 type away struct {
 	*ledger.Ledger
@@ -50,8 +50,8 @@ func (l *away) Settle(ctx context.Context, s quota.Settle) (quota.Decision, erro
 	return d, err
 }
 
-// TestHoldInDoubt: a request is not sent if the answer to its hold was lost. What may be set aside
-// stays so, and lapses into a charge.
+// TestHoldInDoubt: a request is not sent if the response to its hold was lost. The hold, if made,
+// lapses into a charge.
 func TestHoldInDoubt(t *testing.T) {
 	t.Parallel()
 	of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
@@ -70,8 +70,8 @@ func TestHoldInDoubt(t *testing.T) {
 	}
 }
 
-// TestLostHold: what a call took is booked, once, though the ledger has lost what was set aside for
-// it, and is out of reach for a while then.
+// TestLostHold: the usage of a call is booked once, although the ledger has lost its hold and is
+// then unreachable for a while.
 func TestLostHold(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))

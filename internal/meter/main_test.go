@@ -40,7 +40,7 @@ func onRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *stat
 	return &station{metertest.OpenOnRedis(t, standin, limits)}
 }
 
-// opener is how a test gets its station.
+// opener opens a station for a test.
 type opener func(testing.TB, *standin.YouTube, []quota.Limit) *station
 
 // onLedgers runs a test on each kind of ledger.
@@ -49,13 +49,13 @@ func onLedgers(t *testing.T, test func(*testing.T, opener)) {
 	t.Run("redis", func(t *testing.T) { test(t, onRedis) })
 }
 
-// get asks the upstream through the gate and returns the status and the body.
+// get sends a GET through the gate and returns the status and the body.
 func (s *station) get(t testing.TB, path string) (int, string, error) {
 	t.Helper()
 	return s.ask(t.Context(), path)
 }
 
-// ask is get under a context.
+// ask is get with a context.
 func (s *station) ask(ctx context.Context, path string) (int, string, error) {
 	return s.send(s.request(ctx, http.MethodGet, path, nil))
 }
@@ -64,7 +64,7 @@ func (s *station) send(r *http.Request) (int, string, error) {
 	return read((&http.Client{Transport: s}).Do(r))
 }
 
-// request is one for the upstream, or for another address if that is given whole.
+// request returns a request for a path of the upstream, or for an absolute URL.
 func (s *station) request(ctx context.Context, verb, to string, body io.Reader) *http.Request {
 	if strings.HasPrefix(to, "/") || to == "" {
 		to = s.Server.URL + to
@@ -85,7 +85,7 @@ func read(resp *http.Response, err error) (int, string, error) {
 	return resp.StatusCode, string(body), err
 }
 
-// entries are the ledger's of the default bucket.
+// entries returns the ledger's entries of the default bucket.
 func (s *station) entries(t testing.TB) []quota.Entry {
 	t.Helper()
 	entries, err := s.Ledger.Entries(t.Context(),
@@ -94,7 +94,7 @@ func (s *station) entries(t testing.TB) []quota.Entry {
 	return entries
 }
 
-// used is what the ledger has on a bucket.
+// used returns the units of a bucket in the ledger.
 func (s *station) used(t testing.TB, bucket string) int64 {
 	t.Helper()
 	return s.usage(t, bucket).Limits[0].Used
@@ -113,7 +113,7 @@ func (s *station) usage(t testing.TB, bucket string) quota.BucketUsage {
 	return quota.BucketUsage{}
 }
 
-// refused wants an error of the gate, for that reason, that says nothing of the key.
+// refused checks that an error of the gate has a reason and does not contain the key.
 func refused(t testing.TB, err, reason error) {
 	t.Helper()
 	if !errors.Is(err, quota.ErrNotSent) || !errors.Is(err, reason) {

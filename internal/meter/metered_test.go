@@ -23,7 +23,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// metered is a gate before the stand-in of an API whose prices are known after the call.
+// metered is a gate in front of the stand-in of an API whose prices are known after the call.
 type metered struct {
 	*meter.Transport
 	standin *standin.Server
@@ -31,7 +31,7 @@ type metered struct {
 	log     *metertest.Log
 }
 
-// openMetered wires one on a ledger in SQLite.
+// openMetered opens one on a ledger in SQLite.
 func openMetered(t testing.TB, name string, limits ...quota.Limit) *metered {
 	t.Helper()
 	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
@@ -80,7 +80,7 @@ func (m *metered) gate(t testing.TB, table *costs.Table, ledger quota.BudgetLedg
 	t.Cleanup(func() { m.settled(t) })
 }
 
-// settled waits until everything is.
+// settled waits until all calls are settled.
 func (m *metered) settled(t testing.TB) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); m.Open() > 0; time.Sleep(time.Millisecond) {
@@ -153,7 +153,7 @@ func (m *metered) booked(t testing.TB, bucket string) (sum int64) {
 	return sum
 }
 
-// others returns the units of a bucket and its parts that others used, by what the upstream
+// others returns the units of a bucket and its parts that other programs used, as the upstream
 // reported.
 func (m *metered) others(t testing.TB, bucket string) (sum int64) {
 	t.Helper()
@@ -169,7 +169,7 @@ func (m *metered) others(t testing.TB, bucket string) (sum int64) {
 	return sum
 }
 
-// held is what is set aside in a bucket and its parts.
+// held returns the units held in a bucket and its parts.
 func (m *metered) held(t testing.TB, bucket string) (sum int64) {
 	t.Helper()
 	names, err := m.Budget.Ledger.BucketsOf(t.Context(), "key1")
@@ -187,7 +187,7 @@ func (m *metered) held(t testing.TB, bucket string) (sum int64) {
 	return sum
 }
 
-// agrees wants the ledger to have what the stand-in billed, and nothing set aside.
+// agrees checks that the ledger has what the stand-in billed, and no holds.
 func (m *metered) agrees(t testing.TB, buckets ...string) {
 	t.Helper()
 	m.settled(t)

@@ -19,7 +19,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestRefused: what has no price (I6), or a key in its URL, is not sent.
+// TestRefused: a request without a price (I6), or with a key in its URL, is not sent.
 func TestRefused(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(100))
 	for reason, paths := range map[error][]string{
@@ -84,7 +84,7 @@ func TestKeyGoesToTheUpstreamOnly(t *testing.T) {
 	_, _, err := s.get(t, chart)
 	refused(t, err, meter.ErrForeignHost)
 	if strangers.Load() != 0 {
-		t.Error("a stranger was asked")
+		t.Error("another host got a request")
 	}
 	s.Counted(t, 0, 1) // the request that was redirected
 }
@@ -114,8 +114,7 @@ func TestKeyShowsNowhere(t *testing.T) {
 	}
 }
 
-// TestKeyIsNotRepeated: the upstream names the key in some of its errors. Who asked does not see
-// it.
+// TestKeyIsNotRepeated: the caller does not see the key that the upstream repeats in some errors.
 func TestKeyIsNotRepeated(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(100))
 	const suspended = `{"error":{"message":"Consumer 'api_key:%s' has been suspended."}}`
@@ -139,7 +138,8 @@ func TestKeyIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestKeyIsNotToldAround: nor in what is no answer, before it, or behind it.
+// TestKeyIsNotToldAround: the key is not in transport errors, informational responses or trailers
+// either.
 func TestKeyIsNotToldAround(t *testing.T) {
 	const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
 	const empty = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -209,7 +209,7 @@ func TestKeyIsNotToldEscaped(t *testing.T) {
 	}
 }
 
-// TestHintsWithoutEnd: an upstream that sends hints for ever is one that does not answer.
+// TestHintsWithoutEnd: an upstream that keeps sending hints counts as not responding.
 func TestHintsWithoutEnd(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(100))
 	ended := make(chan bool)
@@ -227,7 +227,7 @@ func TestHintsWithoutEnd(t *testing.T) {
 	s.Counted(t, 0, 1) // it was sent, though not to the stand-in
 }
 
-// TestLongHeader: an answer whose header is longer than any real one takes no memory.
+// TestLongHeader: a response with an excessive header is not read into memory.
 func TestLongHeader(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(100))
 	s.Answering(func(w http.ResponseWriter, _ *http.Request) {
@@ -241,7 +241,7 @@ func TestLongHeader(t *testing.T) {
 	s.Counted(t, 0, 1) // it was sent, though not to the stand-in
 }
 
-// body tells whether it was closed.
+// body records whether it was closed.
 type body struct {
 	*strings.Reader
 	closed bool
@@ -249,8 +249,7 @@ type body struct {
 
 func (b *body) Close() error { b.closed = true; return nil }
 
-// TestWithoutKey: nothing is charged for what cannot be sent, and the body is closed as a
-// RoundTripper must.
+// TestWithoutKey: a request that cannot be sent is not charged, and its body is closed.
 func TestWithoutKey(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(100))
 	missing := errors.New("no such file")

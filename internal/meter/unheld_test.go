@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// rare is a list whose call holds words only if it asks for them, and may take them all the same.
+// rare is a list whose calls hold words only if they request them, but may use them anyway.
 const rare = `hosts: [api.example.test]
 credential: bearer
 sources: {page: {status: official, date: 2026-11, text: a page}}
@@ -24,8 +24,8 @@ methods:
     settle: {words: usage.completion_tokens}
 `
 
-// TestHoldOfNothing: a bucket from which a call can take nothing may be empty. What the call takes
-// from it in spite of that is booked.
+// TestHoldOfNothing: a bucket from which a call holds nothing may be empty. Units that the call
+// uses from it anyway are booked.
 func TestHoldOfNothing(t *testing.T) {
 	empty := quota.Limit{Bucket: "letters", Units: 0, Window: quota.Sliding(quota.MaxWindow)}
 	m := openMetered(t, "openai")

@@ -19,7 +19,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestNeverLeft: the charge of a request for which no connection came about is taken back, exactly.
+// TestNeverLeft: the charge of a request without a connection is cancelled exactly.
 func TestNeverLeft(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open opener) {
 		s := open(t, &standin.YouTube{}, units(100))
@@ -28,7 +28,7 @@ func TestNeverLeft(t *testing.T) {
 		}
 		stranger := httptest.NewUnstartedServer(s.Standin)
 		stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
-		stranger.StartTLS() // with a certificate that nobody trusts
+		stranger.StartTLS() // with an untrusted certificate
 		t.Cleanup(stranger.Close)
 		closed, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
@@ -52,7 +52,7 @@ func TestNeverLeft(t *testing.T) {
 	})
 }
 
-// TestCancelledWhileDialling: who gives up before there is a connection pays nothing.
+// TestCancelledWhileDialling: a caller that gives up before the connection is made is not charged.
 func TestCancelledWhileDialling(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(100))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +90,7 @@ func TestCancelFails(t *testing.T) {
 	}
 }
 
-// TestSentStaysCharged: once a request may have left, what it cost stays charged.
+// TestSentStaysCharged: a request that may have left stays charged.
 func TestSentStaysCharged(t *testing.T) {
 	for _, kind := range []string{"drop", "cut", "hang", "503", "403-quota"} {
 		s := open(t, &standin.YouTube{Faults: []string{kind}}, units(100))
@@ -157,7 +157,7 @@ func TestNeverSentTwice(t *testing.T) {
 	}
 }
 
-// TestOnTheWire: the guard against a second sending leaves no trace in the request.
+// TestOnTheWire: the guard against resending does not change the request on the wire.
 func TestOnTheWire(t *testing.T) {
 	for _, test := range []struct{ verb, path, body, want string }{
 		{"GET", chart, "", ""},
@@ -218,7 +218,7 @@ func readRequest(conn net.Conn) string {
 	return all.String()
 }
 
-// TestSpeaksHTTP1: an HTTP/2 client would send again what a server refuses.
+// TestSpeaksHTTP1: an HTTP/2 client would resend requests that a server refuses.
 func TestSpeaksHTTP1(t *testing.T) {
 	upstream := httptest.NewUnstartedServer(http.HandlerFunc(
 		func(_ http.ResponseWriter, r *http.Request) {

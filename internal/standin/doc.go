@@ -1,8 +1,8 @@
 // Package standin plays the metered APIs of the price lists over HTTP.
 //
-// A stand-in is the judge in tests: it meters by itself, on its own clock and with its own code,
-// and shares none with what it judges. It answers with the real shapes (headers, usage, streams,
-// throttle status), and it refuses as the real API does.
+// A stand-in is the judge in tests. It meters on its own clock and shares no code with the programs
+// under test. It answers with the real shapes (headers, usage, streams, throttle status), and it
+// refuses as the real API does.
 //
 //	s, _ := standin.New("anthropic")
 //	s.Limits = map[string][]standin.Limit{"output": {{Units: 4000, Window: time.Minute}}}

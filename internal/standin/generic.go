@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// generic is an API like many: every path answers, a request is a request, and the answer says in
-// X-Request-Cost how many units it took, which the caller chooses (?cost=7).
+// generic counts requests and units. Every path answers. The caller chooses the units (?cost=7),
+// and the response reports them in X-Request-Cost.
 var generic = api{
 	limits: map[string][]Limit{
 		"requests": {{Units: 100, Window: time.Minute}},

@@ -28,7 +28,7 @@ type generation struct {
 	tier            string // of processing
 	stopped         bool   // at the output that the request allows
 	seed            uint64
-	most            int64 // output that the request allows; 0 where it sets no bound
+	most            int64 // output that the request allows; 0 for no bound
 }
 
 var (
@@ -36,7 +36,7 @@ var (
 	marker    = regexp.MustCompile(`\[\[(output|cached|written|search|reasoning):(\d{1,7})\]\]`)
 )
 
-// model is the name of the model in the body, "" where it has none.
+// model returns the name of the model in the body, or "".
 func (c *call) model() string {
 	var named struct {
 		Model string `json:"model"`
@@ -54,7 +54,7 @@ func (c *call) model() string {
 	return named.Model
 }
 
-// generate says what a model makes of the request.
+// generate returns a model's output for the request.
 func (c *call) generate(most int64) generation {
 	g := generation{model: c.model(), seed: c.hash(), most: most,
 		input: (int64(len(c.body)) + 3) / 4}
@@ -72,10 +72,10 @@ func (c *call) generate(most int64) generation {
 	return g
 }
 
-// fresh is the input that was not read from a cache.
+// fresh returns the input that was not read from a cache.
 func (g generation) fresh() int64 { return g.input - g.cached }
 
-// money is what the generation takes.
+// money returns the price of the generation.
 func (c *call) money(g generation) float64 {
 	tokens := c.price("input", g.fresh()-g.written) + c.price("written", g.written) +
 		c.price("cached", g.cached) + c.price("output", g.output)
@@ -94,7 +94,7 @@ var wordList = strings.Fields("the quota of a month is spent by those who wake f
 // maxPieces bounds the events of a stream.
 const maxPieces = 256
 
-// pieces are the text of the answer, one word a token, in the pieces that a stream sends.
+// pieces returns the text of the response, one word per token, in the pieces that a stream sends.
 func (g generation) pieces() []string {
 	n := min(g.output, maxPieces)
 	all := make([]string, 0, n)
@@ -110,7 +110,7 @@ func (g generation) pieces() []string {
 
 func (g generation) text() string { return strings.Join(g.pieces(), "") }
 
-// bearer is the token of Authorization: Bearer.
+// bearer returns the token of Authorization: Bearer.
 func bearer(r *http.Request) string {
 	for _, scheme := range []string{"Bearer ", "bearer ", "token "} {
 		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), scheme); ok {

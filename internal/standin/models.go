@@ -8,7 +8,7 @@ import (
 )
 
 // modelAPI returns an API that bills a model's call as openai does, with its own path and response.
-// Path matches "POST /path"; its group, if there is one, is the model, which the body has else.
+// Path matches "POST /path". Its group, if any, is the model; otherwise the body names it.
 func modelAPI(key func(*http.Request) string, path string,
 	reply func(c *call, g generation) object) api {
 	form := regexp.MustCompile("^" + path + "$")
@@ -73,7 +73,7 @@ func header(name string) func(*http.Request) string {
 	return func(r *http.Request) string { return r.Header.Get(name) }
 }
 
-// free answers a call that takes nothing.
+// free answers a call that costs nothing.
 func (c *call) free() {
 	if !c.admit(one("free", 1)) {
 		return

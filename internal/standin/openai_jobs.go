@@ -41,7 +41,7 @@ func (c *call) jobs(route string) bool {
 	return true
 }
 
-// noCosts is of a job that was billed when it began.
+// noCosts returns no costs, for a job that was billed when it began.
 func noCosts([]batchCall) []cost { return nil }
 
 func (c *call) createBatch() {
@@ -134,7 +134,7 @@ func (c *call) tune() {
 	}
 }
 
-// epochs is how often fine-tuning reads its file, whatever the request asks for.
+// epochs is how often fine-tuning reads its file, regardless of the request.
 const epochs = 3
 
 // tuning returns a fine-tuning job. One that was cancelled has read its file once.

@@ -9,8 +9,8 @@ import (
 
 // Fetch sends a request and returns the response, with the first max bytes of its body. It follows
 // no redirect, which could lead to another host, and an error does not contain the URL, which may
-// hold a secret. The body is what came of it, also with an error. The client's timeout bounds it,
-// too.
+// hold a secret. With an error it returns the part of the body that was read. The client's timeout
+// includes the body.
 func Fetch(client http.Client, r *http.Request, max int64) (*http.Response, []byte, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse

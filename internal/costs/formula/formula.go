@@ -1,8 +1,8 @@
 // Package formula compiles the expressions of a price list and evaluates them within bounds.
 //
-// The language is that of github.com/expr-lang/expr without its slow parts: loops, patterns and
-// variables. Names are checked at compile time. The contents of requests and responses are known
-// only at evaluation. A missing path into JSON is nil, and an error except before ??.
+// The language is github.com/expr-lang/expr without its slow parts: loops, patterns and variables.
+// Names are checked at compile time. The contents of requests and responses are known only at
+// evaluation. A missing path into JSON is nil, and an error except before ??.
 package formula
 
 import (

@@ -37,7 +37,7 @@ const (
 var Noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 
 // Station is a gate for the credential key1 between a program and the stand-in. The stand-in and
-// the ledger have one clock, which stands still until it is set.
+// the ledger share a clock, which SetNow sets.
 type Station struct {
 	*meter.Transport
 	Ledger  *ledger.Ledger
@@ -45,10 +45,10 @@ type Station struct {
 	Server  *httptest.Server // the stand-in's
 	Log     *Log
 	Asked   atomic.Pointer[http.Request] // the last request that reached the stand-in
-	Served  atomic.Int64                 // how many did
+	Served  atomic.Int64                 // number of requests that reached it
 
 	now  atomic.Pointer[time.Time]
-	tell func(time.Time) // tells Redis the time; nil without
+	tell func(time.Time) // sets the clock of Redis; nil without Redis
 }
 
 // Open wires a station on a ledger in SQLite.
@@ -106,10 +106,10 @@ func (s *Station) SetNow(now time.Time) {
 	}
 }
 
-// Answering makes the upstream answer so, in place of the stand-in.
+// Answering replaces the stand-in by a handler.
 func (s *Station) Answering(answer http.HandlerFunc) { s.Server.Config.Handler = answer }
 
-// Counted wants so many requests at the stand-in, and so many units in the ledger.
+// Counted checks the number of requests at the stand-in and of units in the ledger.
 func (s *Station) Counted(t testing.TB, requests, charged int64) {
 	t.Helper()
 	if c := s.Standin.Counts(); c.Requests != requests || c.KeyInURL != 0 || c.Refused != 0 {
@@ -120,7 +120,7 @@ func (s *Station) Counted(t testing.TB, requests, charged int64) {
 	}
 }
 
-// Used is the units of all entries in the ledger.
+// Used returns the units of all entries in the ledger.
 func (s *Station) Used(t testing.TB) (sum int64) {
 	t.Helper()
 	for _, bucket := range s.Budget.Buckets() {
@@ -134,7 +134,7 @@ func (s *Station) Used(t testing.TB) (sum int64) {
 	return sum
 }
 
-// Units is a limit of so many units of the default bucket in any 24 hours.
+// Units returns a limit of the default bucket in any 24 hours.
 func Units(n int64) []quota.Limit {
 	window := quota.Sliding(24 * time.Hour)
 	return []quota.Limit{{Bucket: quota.DefaultBucket, Units: n, Window: window}}
