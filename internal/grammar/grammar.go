@@ -24,7 +24,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("line %d: %s", p.Line, p.Text)
 }
 
-// MaxProblems bounds the reported problems; a person fixes these first.
+// MaxProblems bounds the reported problems. A person fixes the first ones first.
 const MaxProblems = 100
 
 // File is a YAML file and the problems found in it.
@@ -53,9 +53,9 @@ func Parse(data []byte) (*File, *Problem) {
 // Empty reports whether the file has no content besides comments.
 func (f *File) Empty() bool { return f.root == nil || isNull(f.root) }
 
-// Decode checks the file against the schema, if there is one, and decodes it into a struct. Problems are added to
-// the file; what has none is decoded nevertheless, so that more checks can follow. It returns false
-// if the file is too broken for that.
+// Decode checks the file against the schema, if there is one, and decodes it into a struct. It adds
+// problems to the file, and still decodes the valid values, so that more checks can follow. It
+// returns false if the file is too broken for that.
 func (f *File) Decode(schema *Schema, into any) bool {
 	if f.Empty() {
 		return true

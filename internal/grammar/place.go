@@ -11,7 +11,7 @@ import (
 type Place struct {
 	file    *File
 	node    *yaml.Node // the value; its parent if the value is missing
-	key     *yaml.Node // that names the value; nil for the items of a list
+	key     *yaml.Node // the key of the value; nil for the items of a list
 	name    string     // the last two keys, such as limits.units
 	missing string     // the key, if there is no value
 }
@@ -38,7 +38,7 @@ func below(path, key string) string {
 	return strings.TrimPrefix(path[strings.LastIndexByte(path, '.')+1:]+"."+key, ".")
 }
 
-// Item returns the place of an item of a list. A value that stands for a list of one is its item.
+// Item returns the place of an item of a list. A single value in place of a list is its only item.
 func (p Place) Item(i int) Place {
 	if p.missing != "" || p.node == nil || p.node.Kind != yaml.SequenceNode ||
 		i >= len(p.node.Content) {
@@ -80,7 +80,7 @@ func (p Place) Add(format string, args ...any) {
 	}
 }
 
-// Schema problems are not bounded when they are added: they come in no order.
+// refuse adds a schema problem. It has no bound, because schema problems come in no order.
 func (p Place) refuse(format string, args ...any) {
 	if !p.Refused() {
 		p.file.add(p.line(), "%s", p.message(format, args...))

@@ -18,15 +18,15 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Schema is a JSON Schema with messages for people: its keyword errorMessage, which editors show,
-// too, states the rule of a value.
+// Schema is a JSON Schema with messages for people. Its keyword errorMessage, which editors show
+// too, states the rule for a value.
 type Schema struct {
 	compiled *jsonschema.Schema
 	source   any // the parsed JSON
 }
 
-// Formats check texts, by the name that the schema's keyword format has for them. An error states
-// the rule.
+// Formats maps the names used by the schema's keyword format to functions that check a string.
+// Their errors state the rule.
 type Formats map[string]func(string) error
 
 // NewSchema compiles a schema, or the part of it that a pointer such as #/$defs/list names. It
@@ -41,7 +41,7 @@ func NewSchema(data []byte, pointer string, formats Formats) *Schema {
 	for name, check := range formats {
 		c.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(v any) error {
 			switch v.(type) {
-			case nil, []any, map[string]any: // the type is wrong, which is a problem of its own
+			case nil, []any, map[string]any: // the schema reports the wrong type
 				return nil
 			}
 			return check(fmt.Sprint(v))
@@ -54,7 +54,7 @@ func NewSchema(data []byte, pointer string, formats Formats) *Schema {
 	return &Schema{c.MustCompile(name + pointer), source}
 }
 
-// check adds what the schema refuses to the problems of a file.
+// check adds the schema's errors to the problems of a file.
 func (s *Schema) check(f *File, value any) {
 	invalid, ok := errors.AsType[*jsonschema.ValidationError](s.compiled.Validate(value))
 	if !ok {
@@ -73,7 +73,7 @@ func (s *Schema) check(f *File, value any) {
 	}
 }
 
-// formatLast orders the errors at one value: of an empty text, the format is the lesser problem.
+// formatLast orders the errors at one value. For an empty string, the format is the lesser problem.
 func formatLast(e *jsonschema.ValidationError) int {
 	if _, ok := e.ErrorKind.(*kind.Format); ok {
 		return 1
@@ -90,8 +90,8 @@ func (p Place) step(name string) Place {
 	return p.Item(i)
 }
 
-// leaves returns the innermost errors. Of alternatives it follows the one whose type the value has;
-// without such an alternative, the choice itself is the error.
+// leaves returns the innermost errors. Among alternatives it follows the one that matches the
+// value's type. If none does, the choice itself is the error.
 func leaves(e *jsonschema.ValidationError) (all []*jsonschema.ValidationError) {
 	causes := e.Causes
 	switch e.ErrorKind.(type) {
@@ -112,7 +112,7 @@ func leaves(e *jsonschema.ValidationError) (all []*jsonschema.ValidationError) {
 	return all
 }
 
-// mistyped reports whether an alternative refuses the value at that depth itself, and not something
+// mistyped reports whether an alternative refuses the value at that depth itself, and not a value
 // below it.
 func mistyped(e *jsonschema.ValidationError, depth int) bool {
 	for _, leaf := range leaves(e) {
@@ -127,7 +127,7 @@ func mistyped(e *jsonschema.ValidationError, depth int) bool {
 	return false
 }
 
-// report adds the problem that an error stands for.
+// report adds an error to the problems.
 func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
 	rule := s.rule(e.SchemaURL)
 	switch k := e.ErrorKind.(type) {
@@ -158,7 +158,8 @@ func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
 	}
 }
 
-// blank replaces a value of a wrong type by an empty one of a right type, which the decoder takes.
+// blank replaces a value of a wrong type with an empty value of a right type, so that decoding
+// succeeds.
 func (p Place) blank(types []string) {
 	empty := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: p.node.Line}
 	switch {
@@ -218,7 +219,7 @@ var typeNames = map[string]string{"string": "a text", "integer": "a whole number
 func (r rule) wrongType(k *kind.Type) string {
 	var names []string
 	for _, t := range k.Want {
-		// a text may look like a number or a condition
+		// a string may look like a number or a boolean
 		if t != "null" && (t == "string" || !slices.Contains(k.Want, "string") ||
 			t == "object" || t == "array") {
 			names = append(names, typeNames[t])

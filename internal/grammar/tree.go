@@ -20,11 +20,11 @@ const maxItems = 200_000
 type tree struct {
 	items  int
 	open   map[*yaml.Node]bool // lists and mappings around the current node
-	broken bool                // the nodes must not be visited again
+	broken bool                // the nodes must not be walked again
 }
 
-// value converts a node to what a JSON parser returns. It replaces aliases by what they refer to,
-// and drops pairs that no mapping can hold. Name is the path for messages.
+// value converts a node to what a JSON parser returns. It resolves aliases, and drops pairs that a
+// JSON object cannot hold. Name is the path for messages.
 func (f *File) value(n *yaml.Node, name string) any {
 	if f.tree.items++; f.tree.items >= maxItems && !f.tree.broken {
 		f.tree.broken = true
@@ -69,7 +69,7 @@ func (f *File) mapping(n *yaml.Node, name string) any {
 			f.at(key, name).refuse("%s is already set on line %d", words.Clip(key.Value), line)
 		default:
 			lines[key.Value] = key.Line
-			key.Tag = "!!str" // 2026 and 2026-01-01 are words, too
+			key.Tag = "!!str" // 2026 and 2026-01-01 are strings, too
 			kept = append(kept, key, value)
 			values[key.Value] = f.value(value, below(name, key.Value))
 		}
@@ -78,10 +78,10 @@ func (f *File) mapping(n *yaml.Node, name string) any {
 	return values
 }
 
-// decimal matches the whole numbers that all readers of YAML agree on: 010 is 8 to some.
+// decimal matches the integers that all YAML parsers read alike. Some read 010 as 8.
 var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9_]*)$`)
 
-// scalar returns a number only for decimal digits. Anything else is a text.
+// scalar returns a number only for decimal digits, and a string for anything else.
 func (f *File) scalar(n *yaml.Node, name string) any {
 	digits := strings.TrimPrefix(strings.ReplaceAll(n.Value, "_", ""), "+")
 	switch n.ShortTag() {

@@ -10,10 +10,10 @@ import (
 
 const changeSchedule = "change the schedule (ingestor plan --suggest finds one that fits)"
 
-// advise returns what a person can do to lose nothing, most certain first: release reservations
-// nobody draws on, request fewer pages, or spend less besides the schedule. It tries each
-// with the likely spending. If the schedule does not fit even without
-// a pace, the schedule must change. It returns "" if nothing helps.
+// advise returns steps to lose nothing, most certain first: release reservations that no job draws
+// on, request fewer pages, or spend less outside the schedule. It tries each step with the likely
+// spending. If the schedule alone does not fit, and no pace causes that, the schedule must change.
+// It returns "" if nothing helps.
 func (o *outlook) advise(likely load) string {
 	for i, r := range o.Reservations {
 		b := o.Bucket

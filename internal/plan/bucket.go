@@ -13,7 +13,7 @@ import (
 // Standing is the ledger's initial state of one bucket.
 type Standing struct {
 	Bucket         string
-	Spent          []quota.Spent // oldest first; as far back as the longest window
+	Spent          []quota.Spent // oldest first; reaches back over the longest window
 	Reservations   []quota.Reservation
 	SuspendedUntil time.Time // zero if the bucket is open
 	ResetAt        time.Time // the last known end of an anchored window; zero for none
@@ -47,7 +47,7 @@ func limitsOf(bucket string, limits []quota.Limit) []quota.Limit {
 		func(l quota.Limit) bool { return l.Bucket != bucket || l.Window.Concurrent })
 }
 
-// load makes the bucket what the ledger holds.
+// load sets the bucket to the ledger's state.
 func (b *bucket) load(s Standing) {
 	for _, e := range s.Spent {
 		b.Add(e.At.UnixMicro(), e.Units)
@@ -116,7 +116,8 @@ func (g *Play) Used(at int64, into []int64) []int64 {
 }
 
 // Room returns the units the first bucket has left at a moment, and the limit that leaves the
-// least. It ignores suspension, throttles and paces, and is negative if people use the headroom.
+// least. It ignores suspensions, throttles and paces, and is negative if unscheduled charges use
+// the headroom.
 func (g *Play) Room(at int64) (room int64, limit string) {
 	b := g.buckets[0]
 	room = math.MaxInt64 / 4
@@ -128,8 +129,8 @@ func (g *Play) Room(at int64) (room int64, limit string) {
 	return room, limit
 }
 
-// Frees returns when a unit of the first bucket comes free, at a moment or later, if nothing is
-// charged; zero if none does.
+// Frees returns the first time from a moment on at which the first bucket has a free unit, if
+// nothing is charged; zero if there is none.
 func (g *Play) Frees(at int64) time.Time {
 	b := g.buckets[0]
 	d, _ := memstore.Charge(at, []*memstore.Bucket{b.Bucket}, quota.Charge{DryRun: true, NewValues: true,

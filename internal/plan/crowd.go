@@ -8,7 +8,7 @@ import (
 	"quotabudget/internal/share"
 )
 
-// mostCollisions bounds the different sets of lanes in the report.
+// mostCollisions bounds the number of different sets of lanes in the report.
 const mostCollisions = 1000
 
 // crowd finds the lanes that tick in one minute.
@@ -17,7 +17,7 @@ type crowd struct {
 	known   map[string]int // index of a collision by its lanes
 	found   []Collision
 	minute  int64
-	ticking []int // lanes of the minute
+	ticking []int // lanes that tick in the current minute
 }
 
 const minuteLength = int64(time.Minute / time.Microsecond)

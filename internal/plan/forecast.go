@@ -10,18 +10,18 @@ import (
 	"quotabudget/internal/words"
 )
 
-// A forecast computes when a bucket will run dry. It is not a straight line. The schedule is known,
-// tick by tick; units leave sliding windows again; reservations count until they expire; and only
-// the rest, the unscheduled spending, is projected from the last two days of the log. Because that
-// spending is uncertain, the plan is played three times: with its median, which gives the verdict,
-// and with its 10th and 90th percentile, which give the interval. The median is the usual spending
-// of the last hours, or of the same hours of the days before where spending follows the clock. The
-// percentiles follow from how far such predictions were off before, from whether a surge is a burst
-// or a runaway job, and from earlier runaway jobs.
+// A forecast computes when a bucket will run dry. It does not extrapolate a straight line. The
+// schedule is known, tick by tick; units leave sliding windows again; reservations count until they
+// expire; and only the rest, the unscheduled spending, is projected from the last two days of the
+// log. Because that spending is uncertain, the plan is played three times: with its median, which
+// gives the verdict, and with its 10th and 90th percentile, which give the interval. The median is
+// the usual spending of the last hours, or of the same hours of the days before where spending
+// follows the clock. The percentiles depend on the errors of earlier predictions, on whether a
+// surge is a burst or a runaway job, and on earlier runaway jobs.
 //
-// Scheduled runs are those of a plan: without unscheduled spending, the same runs are
-// lost. A run that is left out, or held back by a pace or a limit on less than ten minutes, is
-// lost, but the bucket does not run dry because of it.
+// Scheduled runs are those of a plan: without unscheduled spending, a forecast and a plan lose the
+// same runs. A run that is left out, or held back by a pace or a limit on less than ten minutes, is
+// lost, but does not mean that the bucket runs dry.
 //
 // Worked example, a day's limit of 9,500 units for scheduled charges, at 12:00, 12 h before the
 // reset, 8,300 spent:
@@ -63,7 +63,7 @@ type Verdict string
 
 // Verdicts.
 const (
-	Lasts     Verdict = "lasts"     // to the reset
+	Lasts     Verdict = "lasts"     // the units last until the reset
 	RunsDry   Verdict = "runs_dry"  // before the reset
 	Exhausted Verdict = "exhausted" // now
 	Suspended Verdict = "suspended" // the upstream, or a person, has closed the bucket
@@ -74,18 +74,19 @@ const (
 // Short reports whether units will be missing before the reset.
 func (v Verdict) Short() bool { return v == RunsDry || v == Exhausted || v == Suspended }
 
-// Forecast is when a bucket runs dry, and what is lost. Times at or after ResetAt are zero.
+// Forecast holds the time when a bucket runs dry, and the lost runs. Times at or after ResetAt are
+// zero.
 type Forecast struct {
 	Bucket         string
 	At             time.Time
 	ResetAt        time.Time // the next reset; if all windows slide, one window from now
 	Verdict        Verdict
-	DryAt          time.Time // when something will be denied, with the likely spending
-	Earliest       time.Time // the same, with more spending than on nine of ten days
-	Latest         time.Time // the same, with less spending than on nine of ten days
+	DryAt          time.Time // first denial with the likely spending
+	Earliest       time.Time // DryAt with more spending than on nine of ten days
+	Latest         time.Time // DryAt with less spending than on nine of ten days
 	OpensAt        time.Time // when units come free after DryAt; for Exhausted even after ResetAt
 	SuspendedUntil time.Time
-	Limit          string    // limit that is short, or that loses the first run; "" if none
+	Limit          string    // limit that runs out, or that denies the first lost run; "" if none
 	Advice         string    // how to avoid every loss; "" if nothing is lost or nothing helps
 	Remaining      int64     // units left now for scheduled charges
 	Rate           Rate      // of unscheduled spending
@@ -103,11 +104,11 @@ type Forecast struct {
 	zone    *time.Location // the reader's; nil for UTC only
 }
 
-// Rate is in units per hour until the reset. One in ten days has less than Low, and one in ten more
-// than High.
+// Rate is in units per hour until the reset. One day in ten is below Low, and one in ten above
+// High.
 type Rate struct{ Low, Likely, High float64 }
 
-// Work is what runs use.
+// Work counts runs, their pages and their units.
 type Work struct{ Runs, Pages, Units int64 }
 
 // and returns the sum.
@@ -120,7 +121,7 @@ type LostRun struct {
 	schedule.Tick
 	Pages int64 // pages it wants
 	Lost  int64
-	Limit string // that denies it, as in Run
+	Limit string // limit that denies it, as in Run
 }
 
 // Short reports whether anything wanted before the reset will be denied or left out.

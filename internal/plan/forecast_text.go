@@ -78,7 +78,7 @@ func days(history time.Duration) string {
 	}
 }
 
-// fewDays is the log needed to forecast a week or a month.
+// fewDays is the length of log needed to forecast a week or a month.
 const fewDays = 7 * 24 * time.Hour
 
 // TextIn is like Text, with the important times in the reader's zone too.
@@ -211,7 +211,7 @@ func (f Forecast) moment(t time.Time) string {
 	return f.clock(t) + ", " + f.on(t, f.zone, "15:04 MST")
 }
 
-// minuteUp rounds up to the minute: at a time that is given as an end, it has ended.
+// minuteUp rounds up to the minute, so that a period has ended by the end shown.
 func minuteUp(t time.Time) time.Time {
 	return t.Add(time.Minute - time.Nanosecond).Truncate(time.Minute)
 }

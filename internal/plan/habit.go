@@ -6,17 +6,16 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// bin is the interval by which unscheduled spending is counted.
+// bin is the interval over which unscheduled spending is summed.
 const bin = quota.Grain
 
 const (
-	// remembers is the length of the history used: two days, so that it contains each coming hour
-	// twice.
+	// remembers is the length of the history used. Two days contain each hour of the day twice.
 	remembers = 48 * time.Hour
-	// mostRemembered is the history for a week or a month ahead, which contains each weekday
-	// twice.
+	// mostRemembered is the length of the history for a week or a month ahead. It contains each
+	// weekday twice.
 	mostRemembered = 14 * 24 * time.Hour
-	// quiet is the time without spending assumed before a younger ledger began.
+	// quiet is the time without spending assumed before the start of a younger ledger.
 	quiet = 6 * time.Hour
 )
 
@@ -42,17 +41,17 @@ type habit struct {
 	units    []float64 // by bin
 	ordinary []float64 // units, or NaN in the current surge and in incidents
 	size     float64   // average units of a charge
-	budget   float64   // the least that a limit allows
+	budget   float64   // units that the tightest limit allows
 	last     time.Time // when bin 0 began
 
-	surge     int     // bins that the current surge has lasted; 0 if there is none
+	surge     int     // length of the current surge in bins; 0 if there is none
 	present   float64 // units of a bin of the current surge
 	runaway   float64 // probability that the current surge goes on
 	incidents int     // number of earlier surges of more than an hour
 }
 
 // newHabit counts the unscheduled spending of the bucket. Its bins are the grains of the ledger's
-// sums, except the last, which is the elapsed part of the current grain, plus a whole one if that
+// sums. The last bin is the elapsed part of the current grain, plus the grain before if that part
 // is short.
 func newHabit(b Bucket) habit {
 	free := unscheduled(b)
@@ -98,8 +97,8 @@ func bins(b Bucket) int {
 	return int(length / bin)
 }
 
-// unscheduled returns the units by bin that no lane's job spent, without what was drawn on open
-// reservations, whose units count as held.
+// unscheduled returns, by bin, the units that no lane's job spent. It omits units drawn on open
+// reservations, which count as held.
 func unscheduled(b Bucket) []float64 {
 	jobs := make(map[string]bool)
 	for _, l := range b.Lanes {
@@ -128,13 +127,15 @@ func unscheduled(b Bucket) []float64 {
 	return units
 }
 
-// isCorrection reports whether an entry corrects the log. Nobody spent its units when it was made.
+// isCorrection reports whether an entry corrects the log, so that its units were not spent at its
+// time.
 func isCorrection(e quota.Spent) bool {
 	source := e.Labels[quota.LabelSource]
 	return source == "adjust" || source == "reconcile"
 }
 
-// budgetOf returns the least that a limit allows, for a week or a month per day.
+// budgetOf returns the units that the tightest limit allows; for a week or a month, the units per
+// day.
 func budgetOf(b Bucket) float64 {
 	least := float64(quota.MaxUnits)
 	limits, _ := split(b)

@@ -6,34 +6,35 @@ import (
 	"time"
 )
 
-// Unscheduled spending is predicted by the hours just before, or by the same hours of the day
-// before, whichever was closer in the log. How far such predictions were off gives the low and the
-// high load.
+// Unscheduled spending is predicted from the hours just before, or from the same hours of the day
+// before, whichever was closer in the log. The errors of such predictions give the low and the high
+// load.
 
 const (
-	// hour is the number of bins in an hour, and dayBins that in a day.
+	// hour and dayBins are the numbers of bins in an hour and in a day.
 	hour    = int(time.Hour / bin)
 	dayBins = 24 * hour
-	// lead is the most bins ahead that predictions are compared with the log.
+	// lead is the maximum number of bins ahead for which predictions are compared with the log.
 	lead = 12 * hour
-	// half is the half-life of the weight of earlier bins, and halfDay the same in days.
+	// half is the half-life of the weight of earlier bins; halfDay is the half-life in days.
 	half    = 6 * hour
 	halfDay = 6
-	// tail is the part of the days that spend less than the low load, and more than the high one.
+	// tail is the fraction of days that spend less than the low load, and of those that spend more
+	// than the high one.
 	tail = 0.1
-	// surely is the most that the error by the clock may be of the other one.
+	// surely is the maximum ratio of the error by the clock to the other error.
 	surely = 0.7
 	// wider is the ratio of the spread of coming days to that of the hours in the log. It was chosen
 	// so that the interval holds in eight of ten days (see TestCoverage).
 	wider = 1.4
-	// credible is the most that the high load can be of the expected one, because a few large
-	// charges say little about coming ones.
+	// credible is the maximum ratio of the high load to the expected one, because a few large
+	// charges predict little.
 	credible = 3
 	// initial is the squared error assumed before the first comparison.
 	initial = 0.01
 	// shift is the standard deviation, as a logarithm, of a coming month's level beyond the
-	// variation in the log: people start and stop things. It was chosen so that the interval
-	// holds in eight of ten months (see TestMonths).
+	// variation in the log: people start and stop jobs. It was chosen so that the interval holds in
+	// eight of ten months (see TestMonths).
 	shift = 0.35
 )
 
@@ -50,8 +51,8 @@ func (h *habit) loads(n int) (low, likely, high load) {
 	spans := max(1, float64(len(h.units))/float64(2*n))
 	at := func(part float64) load {
 		l := make(load, n)
-		z := math.Sqrt2 * math.Erfinv(2*part-1) // of the normal distribution
-		z += z * (z*z + 1) / (4 * spans)        // of Student's (Cornish and Fisher)
+		z := math.Sqrt2 * math.Erfinv(2*part-1) // quantile of the normal distribution
+		z += z * (z*z + 1) / (4 * spans)        // of Student's t (Cornish and Fisher)
 		level := min(math.Exp(spread*z), credible)
 		for i := range l {
 			l[i] = level * units[i]
@@ -67,8 +68,7 @@ func (h *habit) loads(n int) (low, likely, high load) {
 	return at(tail), at(0.5), at(1 - tail)
 }
 
-// expect predicts the next n bins, and by how much that may be off, as the standard deviation of a
-// logarithm.
+// expect predicts the next n bins. spread is the standard deviation of the logarithm of the error.
 func (h *habit) expect(n int) (units []float64, spread float64) {
 	if n > 2*dayBins {
 		return h.days(n)
@@ -87,8 +87,8 @@ func (h *habit) expect(n int) (units []float64, spread float64) {
 	return units, wider * h.off(min(n, lead), clock)
 }
 
-// predict predicts the n bins after bin o from the log before them. By the clock, it is NaN where the
-// log has no day before.
+// predict predicts the n bins after bin o from the log before them. By the clock, a bin is NaN if
+// the log does not contain the day before.
 func (h *habit) predict(o, n int, clock bool) []float64 {
 	units := make([]float64, n)
 	if clock {
@@ -116,8 +116,8 @@ func (h *habit) around(i int) float64 {
 	return mean(h.units[from:to])
 }
 
-// ratio returns how the six hours before bin o compare with the day before. Three average hours on
-// both sides keep a few hours from having much effect.
+// ratio returns how the six hours before bin o compare with the day before. Adding three average
+// hours to both sides limits the effect of a few hours.
 func (h *habit) ratio(o int) float64 {
 	now := 3 * float64(hour) * mean(h.units)
 	then := now
@@ -133,7 +133,7 @@ func (h *habit) ratio(o int) float64 {
 }
 
 // off returns the error of predictions of n bins in the log, as the standard deviation of a
-// logarithm. An average hour on both sides keeps few units from having much effect.
+// logarithm. Adding an average hour to both sides limits the effect of a few units.
 func (h *habit) off(n int, clock bool) float64 {
 	few := float64(hour) * mean(h.ordinary)
 	square, count := initial, 1.0
@@ -150,7 +150,8 @@ func (h *habit) off(n int, clock bool) float64 {
 }
 
 // days predicts the bins of a week or a month by whole days of the log, because the hours of a day
-// belong together: half of it by the same weekday, where the log has one, and half by all days.
+// belong together: half the weight is on the same weekday, if the log has one, and half on all
+// days.
 func (h *habit) days(n int) (units []float64, spread float64) {
 	units = make([]float64, n)
 	length := min(dayBins, len(h.units))
@@ -171,7 +172,7 @@ func (h *habit) days(n int) (units []float64, spread float64) {
 	for day := range slices.Chunk(h.units[:len(h.units)/length*length], length) {
 		sums = append(sums, mean(day))
 	}
-	uneven, m := 1.0, mean(sums) // a log of less than two days tells nothing
+	uneven, m := 1.0, mean(sums) // a log of less than two days shows no variation
 	if len(sums) > 1 && m > 0 {
 		uneven = 0
 		for _, sum := range sums {

@@ -8,12 +8,12 @@ import (
 	"quotabudget/internal/share"
 )
 
-// shortest is the shortest window that makes a bucket run dry. A limit on less is a throttle,
-// which only delays spending; but a scheduled run does not wait, and loses what a throttle
-// denies.
+// shortest is the shortest window that makes a bucket run dry. A limit with a shorter window is a
+// throttle, which only delays spending. A scheduled run does not wait, so it loses the pages that a
+// throttle denies.
 const shortest = 10 * time.Minute
 
-// outlook is the certain part of the time until the reset.
+// outlook holds the certain facts about the time until the reset.
 type outlook struct {
 	Bucket
 	plan      Plan
@@ -21,12 +21,12 @@ type outlook struct {
 	long      []quota.Limit // limits without throttles
 	brakes    []string      // names of throttles and paces
 	end       time.Time
-	window    quota.Window // the window that ends then; zero if none does
+	window    quota.Window // the window that ends at end; zero if none does
 	slides    bool         // end is not a reset
 	now       int64        // units left for scheduled charges, ignoring a suspension
 	suspended int64        // end of the suspension
-	wanted    Work         // by the runs until end
-	beyond    int64        // the most units that a page must find in addition to its cost
+	wanted    Work         // wanted by the runs until end
+	beyond    int64        // the most units that must be free in addition to a page's cost
 }
 
 // newOutlook prepares a bucket.
@@ -37,7 +37,7 @@ func newOutlook(b Bucket) *outlook {
 	o.window, o.end, o.slides = horizon(b)
 	o.plan = Plan{
 		Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}}, Limits: limits, Throttles: throttles,
-		Paces: b.Paces, From: b.At.Add(time.Microsecond), // the ticks of At have run
+		Paces: b.Paces, From: b.At.Add(time.Microsecond), // the ticks at At have run
 		To: o.end, Lanes: b.taking(), Reset: b.Reset,
 		Before: []Standing{{
 			Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
@@ -69,7 +69,7 @@ func newOutlook(b Bucket) *outlook {
 	return o
 }
 
-// taking returns the lanes that take from the bucket, with their prices of it only.
+// taking returns the lanes that spend from the bucket, with their prices in this bucket only.
 func (b Bucket) taking() (lanes []share.Lane) {
 	usual := []quota.Cost{{Bucket: b.Name, Units: b.Price}}
 	for _, l := range b.Lanes {
@@ -100,8 +100,8 @@ func split(b Bucket) (limits, throttles []quota.Limit) {
 }
 
 // horizon returns the upstream's day, or a limit's longer calendar window, and its end. Without
-// either, the end comes from the longest window that the upstream reported, or else is one
-// longest window from now.
+// either, the end is that of the longest window that the upstream reported, or else one longest
+// window from now.
 func horizon(b Bucket) (calendar quota.Window, end time.Time, slides bool) {
 	calendar = b.Reset
 	var longest quota.Limit
@@ -123,7 +123,7 @@ func horizon(b Bucket) (calendar quota.Window, end time.Time, slides bool) {
 	return calendar, b.At.Add(max(time.Hour, longest.Reach())).UTC(), true
 }
 
-// opensFirst returns when units are first available, in a play that looked every minute.
+// opensFirst returns when units are first available in a play that checked every minute.
 func (o *outlook) opensFirst(p playResult) time.Time {
 	exact := o.plan.Play().Frees(o.At.UnixMicro())
 	looked := timeOf(p.opensFirst)

@@ -1,6 +1,5 @@
-// Package plan plays the ticks of a schedule against limits, without a ledger, a clock or waiting.
-// It reports what the schedule will spend, which schedule would fit, and when a bucket will run
-// dry.
+// Package plan simulates a schedule under limits, without a ledger, a clock or waiting. It reports
+// what the schedule will spend, which schedule would fit, and when a bucket will run dry.
 //
 // Worked example: two lanes of 4 pages every hour, 30 units in any 4 h, from midnight.
 //
@@ -8,17 +7,17 @@
 //	03:00 US 28  BR: 2 pages, then denied
 //	04:00 the 4 + 4 of midnight leave at this very moment, US 26, BR 30
 //
-// A denied run leaves its chart to the lane's next run. That one wants only the missing pages if
-// it comes within a quarter of an hour of the first page; otherwise it begins a new chart. If BR
+// A denied run leaves its chart to the lane's next run. The next run wants only the missing pages
+// if it comes within a quarter of an hour of the first page; otherwise it begins a new chart. If BR
 // above had ticks every 10 minutes:
 //
 //	18:00 BR: 2 pages, then denied
 //	18:10 wants the other 2, and is denied
 //	18:20 begins again, and wants 4
 //
-// The rule of package quota decides, on buckets in memory. Of an anchored window a plan knows the
-// end last reported by the upstream; after that the window slides. While units are short, package
-// share decides which ticks run, as in a daemon. A plan cannot know about slow responses, or
+// The rule of package quota decides, on buckets in memory. For an anchored window, a plan uses the
+// end that the upstream last reported; after that end, the window slides. While units are short,
+// package share decides which ticks run, as in a daemon. A plan does not include slow responses, or
 // charts interrupted before it begins. Runs take no time, so concurrent limits do not apply. Of
 // lanes that tick at one moment, the one served longest ago goes first.
 package plan
@@ -34,16 +33,16 @@ import (
 // Plan is a schedule with its budget and a start. Its fields are set before use.
 type Plan struct {
 	Lanes  []share.Lane
-	Price  []quota.Cost  // of a page of lanes without a price
-	Limits []quota.Limit // those of buckets without a price are ignored
+	Price  []quota.Cost  // cost of a page for lanes without a price
+	Limits []quota.Limit // limits of buckets without a price are ignored
 	// Throttles and Paces only hold runs back. A pace does not hold back a run below its lane's
 	// floor of the day.
 	Throttles []quota.Limit
 	Paces     []quota.Limit // each with a Pace
 	Reset     quota.Window  // the upstream's day
 	From      time.Time     // ticks at From or later
-	To        time.Time     // and before To
-	Before    []Standing    // the ledger's state; none if it is empty
+	To        time.Time     // ticks before To
+	Before    []Standing    // the ledger's state; nil if the ledger is empty
 
 	Step  time.Duration  // between the points of the series; 0 for no series
 	Watch func(Run) bool // called with each run in order; false ends the plan. May be nil
@@ -140,7 +139,7 @@ func (r *recorder) record(from, to time.Time, day Day) {
 	r.close(days)
 }
 
-// see updates the peaks of the day to the use at a moment.
+// see updates the day's peaks with the use at a moment.
 func (r *recorder) see(at int64) {
 	r.used = r.play.Used(at, r.used)
 	for i, use := range r.used {

@@ -20,7 +20,7 @@ const (
 	Complete Outcome = iota // all pages it wants
 	Partial                 // some pages, then denied
 	Denied                  // no page
-	LeftOut                 // its share denied it
+	LeftOut                 // denied by the lane's share
 )
 
 // String returns the outcome's word.
@@ -37,7 +37,7 @@ type Run struct {
 	Lane    int // index in Plan.Lanes
 	Outcome Outcome
 	Pages   int64     // pages it gets
-	Wanted  int64     // pages of the chart, less those an earlier run got
+	Wanted  int64     // pages of the chart, without those that an earlier run got
 	Limit   string    // what denied more: a limit's name, quota.PaceName, quota.Suspended or ShareName
 	RetryAt time.Time // when the next page would fit; zero if not known
 }
@@ -45,7 +45,7 @@ type Run struct {
 // Lost reports whether the run gets less than it wants.
 func (r Run) Lost() bool { return r.Outcome != Complete }
 
-// freshness is the maximum age of an interrupted chart to resume, as in package ingest.
+// freshness is the maximum age of an interrupted chart that a run resumes, as in package ingest.
 const freshness = 15 * time.Minute
 
 // Play plays the runs of a plan one after another, with other charges in between. Times are Unix
@@ -73,15 +73,15 @@ type lane struct {
 	buckets []*bucket        // that a page is charged to
 	costs   []quota.Cost     // of a page, by bucket
 	limits  [2][]quota.Limit // of these buckets; the second without paces
-	took    []took           // what runs take instead of the costs, if earlier runs show that
+	took    []took           // units that runs take instead of the costs, if learned
 	served  int64            // when it last got all it wanted; MinInt64 for never
 	pages   int64            // of the interrupted chart; 0 for none
 	begun   int64            // when its first page arrived
 	spent   int64            // units of the shared bucket in the upstream's day
 }
 
-// took is what earlier runs of a lane took from a bucket. Each coming run takes the units that keep
-// the sum closest to the mean.
+// took holds the units that earlier runs of a lane took from a bucket. Each coming run takes the
+// units that keep the sum closest to the mean.
 type took struct {
 	*bucket
 	units, runs, rest int64
@@ -93,7 +93,7 @@ func (t *took) next() int64 {
 	return sum / t.runs
 }
 
-// Play begins to play the plan.
+// Play returns a play at the plan's start.
 func (p *Plan) Play() *Play {
 	g := &Play{Plan: p, from: p.From}
 	for _, name := range p.Buckets() {
@@ -306,7 +306,7 @@ func (g *Play) read(run *Run, at int64) (shared int64) {
 	return shared
 }
 
-// charge decides on the costs of pages. It charges them if they fit, unless the lane takes other
+// charge decides whether the costs of pages fit. If so it charges them, unless the lane takes other
 // units than its costs.
 func (s *lane) charge(at, pages int64, limits []quota.Limit) (quota.Decision, error) {
 	c := quota.Charge{Limits: limits, DryRun: len(s.took) > 0, Costs: slices.Clone(s.costs)}
@@ -320,8 +320,8 @@ func (s *lane) charge(at, pages int64, limits []quota.Limit) (quota.Decision, er
 	return memstore.Charge(at, buckets, c)
 }
 
-// book books what pages take, if that differs from their costs. It returns the units taken from
-// the shared bucket.
+// book charges the units that pages take, if they differ from the costs. It returns the units taken
+// from the shared bucket.
 func (s *lane) book(at, pages int64) (shared int64) {
 	if len(s.took) == 0 {
 		return pages * quota.UnitsOf(s.costs)[quota.DefaultBucket]
@@ -339,8 +339,7 @@ func (s *lane) book(at, pages int64) (shared int64) {
 	return shared
 }
 
-// whenPaced puts off a denial's time to when the lines of the paces allow a page, as a budget
-// does.
+// whenPaced moves a denial's retry time to the time when the paces allow a page, as a budget does.
 func (s *lane) whenPaced(at int64, limits []quota.Limit, retry time.Time) time.Time {
 	units := quota.UnitsOf(s.costs)
 	for _, b := range s.buckets {

@@ -11,7 +11,7 @@ import (
 // Question names a credential whose buckets to forecast.
 type Question struct {
 	Credential string
-	Limits     []quota.Limit           // for each part of a split bucket
+	Limits     []quota.Limit           // one for each part of a split bucket
 	Paces      []quota.Limit           // hold back scheduled runs
 	Resets     map[string]quota.Window // the upstream's day, by bucket
 	Lanes      []share.Lane            // lanes that spend from the credential
@@ -47,7 +47,7 @@ func (q Question) Ask(ctx context.Context, l Ledger) ([]Forecast, error) {
 			Reset: q.Resets[u.Bucket],
 		}
 		if quota.IsLabelBucket(u.Bucket) {
-			b.Lanes = nil // their runs are forecast by what was spent under the label
+			b.Lanes = nil // their runs are forecast from the spending under the label
 		}
 		if q.Amount != nil {
 			b.Amount = func(units int64) string { return q.Amount(u.Bucket, units) }

@@ -34,7 +34,7 @@ func newSeries(r *recorder) series {
 	return s
 }
 
-// begin begins the steps up to at with the use at their start, before the charges at at.
+// begin adds the steps up to at, each with the use at its start, before any charge at at.
 func (s *series) begin(p *Play, at int64) {
 	for ; s.next <= at && s.next < s.end; s.next += s.step {
 		s.used = p.Used(s.next, s.used)

@@ -24,7 +24,8 @@ type Suggestion struct {
 // Wish describes the suggestion wanted.
 type Wish struct {
 	Zone *time.Location // of its spec
-	// Share is the part of each limit's Cap that peaks may reach; +Inf: only lost runs matter.
+	// Share is the fraction of each limit's Cap that peaks may reach; with +Inf only lost runs
+	// matter.
 	Share float64
 }
 
@@ -65,7 +66,7 @@ func (p Plan) AfterReset() Plan {
 	return p
 }
 
-// isFixed reports whether a lane keeps its schedule, because it belongs to a command job.
+// isFixed reports whether a lane belongs to a command job, and so keeps its schedule.
 func isFixed(l share.Lane) bool { return l.Region == "" }
 
 func (p *Plan) fixed() (n int) {
@@ -118,8 +119,8 @@ func intervals() (all []time.Duration) {
 	return all
 }
 
-// tooMuch reports whether a day takes more than a limit of at least a day has. Such a schedule
-// need not be simulated.
+// tooMuch reports whether a day's runs take more than a limit of at least a day allows. Such a
+// schedule need not be simulated.
 func (p *Plan) tooMuch(every time.Duration, share float64) bool {
 	var perDay int64
 	for _, l := range p.Lanes {
@@ -165,8 +166,8 @@ func (p *Plan) try(ctx context.Context, every time.Duration, wish Wish) (Suggest
 	return s, fits && len(s.Report.Over(wish.Share)) == 0
 }
 
-// places returns the lanes' indices in their jobs, because staggering restarts in each job, and
-// the size of the largest job.
+// places returns each lane's index in its job, because staggering restarts with each job. It also
+// returns the size of the largest job.
 func (p *Plan) places() (places []int, largest int) {
 	lanes := make(map[string]int)
 	for _, l := range p.Lanes {
@@ -177,7 +178,7 @@ func (p *Plan) places() (places []int, largest int) {
 	return places, largest
 }
 
-// specOf returns the spec for an interval: a cron spec if possible, or else real time.
+// specOf returns the spec for an interval: a cron spec if possible, or else "@every".
 func specOf(every time.Duration) string {
 	switch {
 	case every == 24*time.Hour:

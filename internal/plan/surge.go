@@ -11,24 +11,25 @@ import (
 // stopped job or a backfill, was an incident.
 
 const (
-	// factor is the least ratio of a surge's bin to the usual one.
+	// factor is the minimum ratio of a surge's bin to a usual bin.
 	factor = 3
-	// tall is the least part of the budget in a surge's bin, because less is no danger.
+	// tall is the minimum fraction of the budget in a surge's bin. Less is harmless.
 	tall = 1.0 / 500
-	// least and several are the least number of bins and charges of a surge that may go on.
+	// least and several are the minimum numbers of bins and charges of a surge that may go on.
 	least, several = 2, 6
 	// usual is the prior length of a burst, in bins.
 	usual = 2
 	// oneIn is the prior number of surges per runaway.
 	oneIn = 4
-	// noticed is the number of bins after which somebody stops a runaway job, if many days are ahead.
+	// noticed is the number of bins after which a person stops a runaway job, if many days are
+	// ahead.
 	noticed = dayBins
 	// empties is the typical time in which an incident uses up the bucket, in hours.
 	empties = 6
 )
 
-// findSurges finds the current surge and earlier ones. It takes the current one and incidents out of
-// the ordinary spending.
+// findSurges finds the current surge and earlier ones. It removes the current surge and incidents
+// from the ordinary spending.
 func (h *habit) findSurges() {
 	h.ordinary = slices.Clone(h.units)
 	sorted := slices.Sorted(slices.Values(h.units))
@@ -44,7 +45,7 @@ func (h *habit) findSurges() {
 		switch {
 		case current:
 			h.surge = i + n
-			h.present = mean(h.units[:i+n-1]) // it may have begun in the middle of a bin
+			h.present = mean(h.units[:i+n-1]) // the surge may have begun in the middle of a bin
 		case n > 0:
 			past, length = past+1, length+float64(min(n, hour))
 		}

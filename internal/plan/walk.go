@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// mostSteps bounds the moments at which unscheduled spending is charged in one play. They are at
-// least a minute apart.
+// mostSteps bounds the moments at which unscheduled spending is charged in one play. The moments
+// are at least a minute apart.
 const mostSteps = 1500
 
 // ending is when a play ends.
@@ -23,15 +23,15 @@ const (
 
 // playResult is the result of one play.
 type playResult struct {
-	dry        int64 // when units were used up and later missing, or never
+	dry        int64 // when the units were used up, if some were missing later; else never
 	scheduled  Work
 	lost       Work
-	leftOut    Work // of lost, by the shares
+	leftOut    Work // lost runs that their shares left out
 	runs       []LostRun
 	limit      string // limit that was short when the units were used up
 	tightest   string // the tightest limit now
-	opens      int64  // when units came free after that; 0 if they do not
-	opensFirst int64  // when there were units first; 0 if there are none
+	opens      int64  // when units came free after dry; 0 if never
+	opensFirst int64  // when there were first units; 0 if never
 }
 
 // isEnough reports whether the units left now cover all runs and the load.
@@ -43,8 +43,8 @@ func (o *outlook) isEnough(l load) bool {
 	return rest >= 0
 }
 
-// isSmooth reports whether a day with enough units loses nothing by a suspension, a throttle, a
-// pace or shares. For shares the units must cover the window even if it is longer than the day.
+// isSmooth reports whether a day with enough units loses nothing to a suspension, a throttle, a
+// pace or shares. For shares, the units must cover the window even if it is longer than the day.
 func (o *outlook) isSmooth() bool {
 	longer := func(l quota.Limit) bool {
 		if !l.Window.IsCalendar() {
@@ -57,8 +57,7 @@ func (o *outlook) isSmooth() bool {
 		!slices.ContainsFunc(o.long, longer)
 }
 
-// play plays the time until the reset with a load. A day with enough units for all need not be
-// played.
+// play plays the time until the reset with a load. It skips a day with enough units for everything.
 func (o *outlook) play(l load, end ending) playResult {
 	if end != whenLost && (end == whenDry || o.isSmooth()) && o.isEnough(l) {
 		return playResult{dry: never, scheduled: o.wanted, opensFirst: o.At.UnixMicro()}
@@ -80,8 +79,8 @@ type walker struct {
 	play   *Play
 	ending ending
 	result playResult
-	empty  int64 // since when no units are left; never while there are some
-	short  int64 // units denied since
+	empty  int64 // start of the time without units; never while units are left
+	short  int64 // units denied since empty
 }
 
 // walk plays runs and charges in the order of time.
@@ -127,7 +126,7 @@ func (w *walker) left(at int64) (units int64, limit string) {
 	return units, limit
 }
 
-// look records whether there are units at a moment.
+// look records whether units are left at a moment.
 func (w *walker) look(at int64) {
 	left, limit := w.left(at)
 	r := &w.result

@@ -3,10 +3,11 @@ package plan
 import "time"
 
 // VerdictWatch detects changes of a bucket's verdict, so that each is reported once, and lost runs
-// of a bucket that lasts once a day. It serves one credential, and one goroutine at a time.
+// of a bucket that lasts once a day. A VerdictWatch is for one credential, and for one goroutine at
+// a time.
 type VerdictWatch struct {
 	said map[string]Verdict
-	lost map[string]time.Time // lost runs are reported until then
+	lost map[string]time.Time // time up to which lost runs have been reported
 }
 
 // Changed reports whether the verdict on the bucket has changed, or runs are lost that were not
@@ -20,7 +21,7 @@ func (w *VerdictWatch) Changed(f Forecast) (was Verdict, changed bool) {
 	lost := f.Lost.Runs > 0
 	news := lost && !f.At.Before(w.lost[f.Bucket])
 	switch {
-	case was == RunsDry && now == Lasts && !f.Earliest.IsZero(), // so that it does not flip
+	case was == RunsDry && now == Lasts && !f.Earliest.IsZero(), // so that the verdict does not flip
 		was == Exhausted && now == Lasts && lost && !news: // units come free one by one
 		now = was
 	}

@@ -21,7 +21,7 @@ const assigned = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ " +
 const slips = " UK EN GBR ENG =GB EL GRC =GR JA JPN =JP KO KOR =KR ZH CHN =CN USA =US " +
 	"DEU GER D =DE FRA F =FR BRA =BR IND =IN AUS =AU CAN =CA MEX =MX RUS =RU ESP =ES ITA =IT "
 
-// slip returns the region meant by a common mistake.
+// slip returns the region that a common mistake stands for.
 func slip(code string) (region string, ok bool) {
 	if strings.ContainsAny(code, " =") {
 		return "", false

@@ -15,7 +15,7 @@ type Changes struct {
 	Moved   []Move     `json:"moved" doc:"in both, on different places"`
 }
 
-// Move is a video that changed its place.
+// Move is a video whose rank changed.
 type Move struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`

@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Chargeback is what each value of a label has spent in a month.
+// Chargeback holds the units that each value of a label has spent in a month.
 type Chargeback struct {
 	Month string          `json:"month"`
 	By    string          `json:"by"`
@@ -20,7 +20,8 @@ type Chargeback struct {
 	Rows  []ChargebackRow `json:"rows"`
 }
 
-// ChargebackRow is what one value of the label has spent of a bucket, "" for entries without it.
+// ChargebackRow holds the units that one value of the label has spent from a bucket; "" for entries
+// without the label.
 type ChargebackRow struct {
 	Credential string   `json:"credential"`
 	Bucket     string   `json:"bucket"`
@@ -28,14 +29,14 @@ type ChargebackRow struct {
 	Units      int64    `json:"units"`
 	Entries    int64    `json:"entries"`
 	Share      float64  `json:"share"` // of the credential's bucket
-	USD        *float64 `json:"usd"`   // of money; else nil
+	USD        *float64 `json:"usd"`   // nil if the bucket does not count money
 	// Complete is false if the ledger may have dropped entries of the month.
 	Complete bool `json:"complete"`
 
-	Counts costs.Unit `json:"-"` // what Units are
+	Counts costs.Unit `json:"-"` // the unit of Units
 }
 
-// Chargeback adds up by a label what was spent in a month of UTC, from its first moment up to now.
+// Chargeback sums the spending of a UTC month by a label, up to now at most.
 func (s Source) Chargeback(ctx context.Context, month time.Time, by, label string) (Chargeback,
 	error) {
 	now, err := s.Ledger.Time(ctx)
@@ -58,7 +59,7 @@ func (s Source) Chargeback(ctx context.Context, month time.Time, by, label strin
 		if err != nil {
 			return out, err
 		}
-		wholes := make(Grouper) // the parts of a bucket are one
+		wholes := make(Grouper) // sums the parts of a bucket
 		for _, g := range spent {
 			wholes.Add(g.Key, quota.WholeOf(g.Bucket), g.Counts, g.Units, g.Entries)
 		}

@@ -1,4 +1,4 @@
-// Package report computes what the programs and the HTTP API show, and has the types of its JSON.
+// Package report computes the data that the programs and the HTTP API show, and defines their JSON.
 package report
 
 import (
@@ -6,7 +6,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Video is a video as it was last seen. A counter that the upstream left out is null.
+// Video is the last known state of a video. A counter that the upstream left out is null.
 type Video struct {
 	Rank        int        `json:"rank,omitempty" doc:"its place in the chart"`
 	ID          string     `json:"id"`
@@ -24,7 +24,7 @@ type Video struct {
 	FetchedAt   words.Time `json:"fetched_at"`
 }
 
-// NewVideo returns the video at a place of a chart; rank 0 is none.
+// NewVideo returns the video at a rank of a chart; rank 0 means no rank.
 func NewVideo(v catalog.Seen, rank int) Video {
 	return Video{
 		Rank: rank, ID: v.ID, Title: v.Title, Channel: v.ChannelTitle, ChannelID: v.ChannelID,
@@ -52,7 +52,7 @@ func NewChart(c catalog.Chart, videos []catalog.Ranked) Chart {
 	return out
 }
 
-// Region says how old the chart of a region is.
+// Region holds the age of a region's chart.
 type Region struct {
 	Region        string     `json:"region"`
 	CompletedAt   words.Time `json:"completed_at" doc:"of its last complete chart; null if none"`
@@ -73,7 +73,7 @@ type History struct {
 	Counters    []Counters `json:"counters"`
 }
 
-// Names are what a video was called from a moment on.
+// Names are a video's names from a moment on.
 type Names struct {
 	At        words.Time `json:"at"`
 	Title     string     `json:"title"`

@@ -5,7 +5,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Decision is a quota.Decision in JSON. The keys of the first group are always there.
+// Decision is a quota.Decision in JSON. The keys of the first group are always present.
 type Decision struct {
 	Allowed           bool             `json:"allowed"`
 	Units             map[string]int64 `json:"units"`

@@ -12,26 +12,26 @@ import (
 	"quotabudget/internal/words"
 )
 
-// ByHour adds denials up by the hour instead of by a label.
+// ByHour groups denials by the hour instead of by a label.
 const ByHour = "hour"
 
-// Denials are charges that were denied, added up by a label or by the hour.
+// Denials are denied charges, summed by a label or by the hour.
 type Denials struct {
 	By   string      `json:"by"`
 	Rows []DenialRow `json:"rows"`
 }
 
-// DenialRow is the denials with one key in one bucket.
+// DenialRow sums the denials with one key in one bucket.
 type DenialRow struct {
-	Key     string     `json:"key"` // the value of the label, "" for none; or when the hour begins
+	Key     string     `json:"key"` // the label's value, "" for none; or the start of the hour
 	Bucket  string     `json:"bucket"`
 	Denials int64      `json:"denials"`
-	Units   int64      `json:"units"` // that were asked for
-	Limit   string     `json:"limit"` // that denied the last one
+	Units   int64      `json:"units"` // units that were requested
+	Limit   string     `json:"limit"` // limit of the last denial
 	LastAt  words.Time `json:"last_at"`
 }
 
-// DenialsBy adds denials up: hours in their order, other keys with the most denials first.
+// DenialsBy sums denials: hours in order of time, other keys with the most denials first.
 func DenialsBy(by string, all []quota.Denial) Denials {
 	type key struct{ key, bucket string }
 	sums := make(map[key]*DenialRow)
@@ -65,7 +65,7 @@ func DenialsBy(by string, all []quota.Denial) Denials {
 	return out
 }
 
-// Denied adds up what was denied to a credential in a span of time.
+// Denied sums the denials of a credential in a span of time.
 func (s Source) Denied(ctx context.Context, credential, bucket, by string, in Span) (
 	Denials, error) {
 	all, err := s.Ledger.Denials(ctx, credential, in.Since)

@@ -11,19 +11,19 @@ import (
 	"quotabudget/internal/words"
 )
 
-// ForecastList is when each bucket of each credential will run dry.
+// ForecastList holds the forecasts of all credentials.
 type ForecastList struct {
 	Credentials []CredentialForecast `json:"credentials"`
 }
 
-// CredentialForecast is when one credential's buckets will run dry.
+// CredentialForecast holds the forecasts of one credential's buckets.
 type CredentialForecast struct {
 	Credential string           `json:"credential"`
 	At         words.Time       `json:"at"`
 	Buckets    []BucketForecast `json:"buckets"`
 }
 
-// BucketForecast is when a bucket will run dry, what is lost then, and what would avoid that.
+// BucketForecast holds when a bucket will run dry, the lost runs, and advice that avoids the loss.
 type BucketForecast struct {
 	Bucket                string       `json:"bucket"`
 	Text                  string       `json:"text"`
@@ -43,19 +43,19 @@ type BucketForecast struct {
 	Lost                  WorkForecast `json:"lost"`
 	LeftOut               WorkForecast `json:"left_out"`
 	LostRuns              []LostRun    `json:"lost_runs"`
-	Short                 int64        `json:"short"` // units too few until the reset
+	Short                 int64        `json:"short"` // units missing until the reset
 	Unit                  string       `json:"unit"`
 }
 
-// RateForecast is unscheduled spending in units an hour: on eight of ten days it is between Low and
-// High.
+// RateForecast is the unscheduled spending in units an hour. On eight of ten days it is between Low
+// and High.
 type RateForecast struct {
 	Low    float64 `json:"low"`
 	Likely float64 `json:"likely"`
 	High   float64 `json:"high"`
 }
 
-// WorkForecast is what runs spend or lose until the reset.
+// WorkForecast counts the work that runs do or lose until the reset.
 type WorkForecast struct {
 	Runs  int64 `json:"runs"`
 	Pages int64 `json:"pages"`
@@ -73,7 +73,7 @@ type LostRun struct {
 	Limit     string     `json:"limit"`
 }
 
-// NewForecastList is the outward form of forecasts, which are in the order of their credentials.
+// NewForecastList returns the JSON form of forecasts, which are in the order of their credentials.
 func NewForecastList(results []Forecast) ForecastList {
 	list := ForecastList{Credentials: []CredentialForecast{}}
 	for _, f := range results {
@@ -111,15 +111,15 @@ func newBucketForecast(f Forecast) BucketForecast {
 	return out
 }
 
-// Forecast is one bucket's, with its credential.
+// Forecast is the forecast of one bucket, with its credential.
 type Forecast struct {
 	Credential string
 	Unit       costs.Unit
 	plan.Forecast
 }
 
-// Forecasts computes when the bucket of that name will run dry, or every bucket for "". The name of
-// a split bucket means all of its parts. A bucket without a limit is quota.ErrNoBucket.
+// Forecasts computes when the named bucket will run dry; "" means every bucket. The name of a split
+// bucket means all of its parts. For a bucket without a limit it returns quota.ErrNoBucket.
 func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, err error) {
 	found, known := bucket == "", []string{}
 	for _, c := range s.Config.Credentials {
@@ -156,7 +156,7 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 }
 
 // opensExactly corrects the times at which exhausted buckets open: a forecast reads the log in
-// steps of ten minutes, so its times may be that much too early.
+// steps of ten minutes, so its times may be up to ten minutes early.
 func opensExactly(ctx context.Context, b *quota.Budget, forecasts []plan.Forecast) error {
 	exhausted := func(f plan.Forecast) bool { return f.Verdict == plan.Exhausted }
 	if !slices.ContainsFunc(forecasts, exhausted) {
@@ -197,7 +197,7 @@ func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Tabl
 			return UnitOf(table, bucket).Text(units)
 		}}
 	limits, _, err := b.Listed(ctx)
-	if bucket != quota.WholeOf(bucket) { // which may not be among the listed ones
+	if bucket != quota.WholeOf(bucket) { // the whole bucket may not be listed
 		limits, err = b.Standing(ctx)
 	}
 	if err != nil {
@@ -215,7 +215,7 @@ func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Tabl
 	if err != nil {
 		return q, err
 	}
-	if q.Price, err = s.Config.Costs.Price(PageMethod); err != nil { // no run can charge for a page
+	if q.Price, err = s.Config.Costs.Price(PageMethod); err != nil { // no run can charge a page
 		q.Lanes, err = s.JobLanes(ctx, cred)
 		return q, err
 	}

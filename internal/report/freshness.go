@@ -2,11 +2,11 @@ package report
 
 import "time"
 
-// ReadChart is one complete chart, as a sweep has read it. Two charts are compared in the places
-// that both have: of a chart of 4 pages and one of 1, the first page.
+// ReadChart is one complete chart, as read by a sweep. Two charts are compared in the places that
+// both have: a chart of 4 pages and one of 1, in the first page.
 type ReadChart struct {
 	At     time.Time // when it was complete
-	Units  int64     // that it took
+	Units  int64     // units that it took
 	Places []string  // videos, the first place first; "" for none
 }
 

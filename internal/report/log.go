@@ -22,7 +22,7 @@ type Entry struct {
 	Units  int64        `json:"units"`
 	Total  int64        `json:"total"`
 	Labels quota.Labels `json:"labels"`
-	// TakenBack says that the units, less than 0, are those that an entry shown before has lost.
+	// TakenBack reports that Units, which is negative, was removed from an entry shown before.
 	TakenBack bool `json:"taken_back,omitempty"`
 }
 
@@ -32,13 +32,13 @@ func NewEntry(e quota.Entry) Entry {
 		Labels: e.Labels.With(nil)}
 }
 
-// Groups are charges added up by a label.
+// Groups are charges summed by a label.
 type Groups struct {
 	By   string  `json:"by"`
 	Rows []Group `json:"rows"`
 }
 
-// LabelOf returns the label to add up by: method, region, job, source or label:NAME.
+// LabelOf returns the label to sum by: method, region, job, source or label:NAME.
 func LabelOf(by string) (string, error) {
 	if name, ok := strings.CutPrefix(by, "label:"); ok {
 		if err := (quota.Labels{name: "x"}).Check(); err != nil {
@@ -53,7 +53,7 @@ func LabelOf(by string) (string, error) {
 	return by, nil
 }
 
-// Group is the charges to one bucket with one value of a label; "" for those without it.
+// Group sums the charges to one bucket with one value of a label; "" for charges without the label.
 type Group struct {
 	Key     string `json:"key"`
 	Units   int64  `json:"units"`
@@ -63,8 +63,8 @@ type Group struct {
 	Counts costs.Unit `json:"-"` // what Units are
 }
 
-// Grouper adds up charges by the value of a label and the bucket: units of different buckets have
-// different limits, and do not add up.
+// Grouper sums charges by the value of a label and by bucket, because units of different buckets
+// cannot be added.
 type Grouper map[[2]string]Group
 
 // Add adds charges to a bucket with a value of the label.
@@ -112,7 +112,7 @@ func LogBuckets(cfg *config.Config, of config.Credential, limited []string) []st
 	return limited
 }
 
-// SumsParts reports whether what was spent of the bucket was spent of its parts: it is limited
+// SumsParts reports whether a bucket's spending is the sum of its parts', because a limit applies
 // across them.
 func SumsParts(c config.Credential, bucket string) bool {
 	return slices.ContainsFunc(c.Limits, func(l quota.Limit) bool {
@@ -120,10 +120,10 @@ func SumsParts(c config.Credential, bucket string) bool {
 	})
 }
 
-// Span is the time after Since and up to Until; a zero one has no such end.
+// Span is the time after Since and up to Until. A zero bound leaves that end open.
 type Span struct{ Since, Until time.Time }
 
-// Spent adds up by a label what was spent of the buckets in a span of time.
+// Spent sums by a label the units that were spent from the buckets in a span of time.
 func (s Source) Spent(ctx context.Context, credential string, buckets []string, in Span,
 	label string) (Grouper, error) {
 	sums := make(Grouper)

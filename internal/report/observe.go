@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Finding is what a limit would have refused during a span of time.
+// Finding holds the charges that a limit would have refused during a span of time.
 type Finding struct {
 	Limit   quota.Limit
 	From    time.Time // the first entry of the log; zero if there is none
@@ -19,7 +19,7 @@ type Finding struct {
 	By      []RefusedBy   // refused units by labels, most first
 	Hours   []RefusedHour // refused units by hour in UTC, in order
 	Exact   bool
-	Note    string // why it is not exact, or ""
+	Note    string // why the finding is not exact, or ""
 }
 
 // Refusals is a number of units and of charges.
@@ -38,13 +38,13 @@ func (f Finding) Share() float64 {
 	return float64(f.Refused.Units) / float64(f.Charged.Units)
 }
 
-// RefusedBy is what would have been refused of charges with the same labels.
+// RefusedBy counts the charges with the same labels that would have been refused.
 type RefusedBy struct {
 	Labels quota.Labels `json:"labels"` // without the run and the denying limit
 	Refusals
 }
 
-// RefusedHour is what would have been refused in an hour.
+// RefusedHour counts the charges that would have been refused in an hour.
 type RefusedHour struct {
 	At words.Time `json:"at"` // start
 	Refusals
@@ -83,8 +83,8 @@ func NewReplay(l quota.Limit, reset, since, until time.Time) *Replay {
 	return r
 }
 
-// Settled records that calls are booked when they have ended, although the limit would have been
-// asked when they began, for an estimate.
+// Settled records that calls are booked when they end, although the limit would have decided on an
+// estimate when they began.
 func (r *Replay) Settled() {
 	if r.finding.Exact {
 		r.finding.Exact, r.finding.Note = false, "calls whose price is known after them are "+
@@ -110,8 +110,8 @@ func (r *Replay) Add(e quota.Entry) error {
 	return nil
 }
 
-// charge reports whether an entry fits. Units that were spent elsewhere or booked by hand count,
-// but cannot be refused.
+// charge reports whether an entry fits. Units that were spent elsewhere or booked by a person
+// count, but cannot be refused.
 func (r *Replay) charge(e quota.Entry) (fits bool, err error) {
 	l := r.finding.Limit
 	if l.Window.Concurrent {
@@ -178,8 +178,8 @@ func (f Finding) Common(label string) string {
 	return value
 }
 
-// Hour returns the hour of the day, UTC, in which all refused charges were. It returns false if
-// there are several.
+// Hour returns the UTC hour of the day that contains all refused charges. It returns false if there
+// are several.
 func (f Finding) Hour() (hour int, all bool) {
 	for i, h := range f.Hours {
 		of := time.Time(h.At).Hour()

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Journaled gives a budget the journal of this host, where there is a folder for it.
+// Journaled sets a budget's journal to that of this host, if a folder for journals is configured.
 func Journaled(b *quota.Budget, cfg *config.Config, cred config.Credential) *quota.Budget {
 	if cfg.StateDir != "" {
 		b.Journal = &ledger.Journal{Path: filepath.Join(cfg.StateDir, "journal.db"),
@@ -22,16 +22,16 @@ func Journaled(b *quota.Budget, cfg *config.Config, cred config.Credential) *quo
 	return b
 }
 
-// Outage is what a credential may still spend on this host without the ledger, and what its journal
-// holds.
+// Outage holds the units that a credential may still spend on this host without the ledger, and the
+// state of its journal.
 type Outage struct {
 	Credential string
 	AtMost     int64
 	quota.Outage
 }
 
-// Outages are those of this host whose journals have lines, and those with at_most. None needs the
-// ledger.
+// Outages returns the outages of this host that have lines in the journal or an at_most. It needs
+// no ledger.
 func (s Source) Outages(ctx context.Context) (all []Outage, err error) {
 	for _, cred := range s.Config.Credentials {
 		b := Journaled(s.budget(cred), s.Config, cred)
@@ -50,8 +50,8 @@ func (s Source) Outages(ctx context.Context) (all []Outage, err error) {
 	return all, nil
 }
 
-// Text says what is left, and what waits: "key1 may spend 7 of 10 units of default without the
-// ledger; 3 calls wait in the journal, the oldest of 2026-03-04 12:00:00Z".
+// Text returns the units left and the waiting calls: "key1 may spend 7 of 10 units of default
+// without the ledger; 3 calls wait in the journal, the oldest of 2026-03-04 12:00:00Z".
 func (o Outage) Text() string {
 	var left []string
 	for _, u := range o.Left {
@@ -75,7 +75,7 @@ func (o Outage) Text() string {
 	return text + "; " + waits
 }
 
-// Unposted keeps the outages whose journals have lines.
+// Unposted returns the outages whose journals have lines.
 func Unposted(all []Outage) []Outage {
 	return slices.DeleteFunc(all, func(o Outage) bool { return o.Waiting == 0 })
 }

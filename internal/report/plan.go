@@ -12,22 +12,22 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Planned is a plan that was played.
+// Planned is a plan with its results.
 type Planned struct {
 	Plan       plan.Plan
 	Report     plan.Report
 	Days       int
-	Share      float64 // of a limit that peaks may reach; +Inf for any
+	Share      float64 // fraction of a limit that peaks may reach; +Inf for any
 	Lost       []plan.Run
 	More       int // lost runs that are not in Lost
 	Suggestion *plan.Suggestion
-	Costs      *costs.Table // names what the buckets count
-	Assumed    bool         // the schedule is the default one, and nothing follows it
+	Costs      *costs.Table // names the buckets' units
+	Assumed    bool         // the schedule is the default one, and nothing runs by it
 }
 
 const mostLost = 1000
 
-// Lose notes a lost run.
+// Lose records a lost run.
 func (o *Planned) Lose(r plan.Run) {
 	if len(o.Lost) == mostLost {
 		o.More++
@@ -66,8 +66,8 @@ func newLimitUses(table *costs.Table, uses []plan.Use) []LimitUse {
 	return out
 }
 
-// percentOf is the peak in per cent of the limit's cap. Given to --fail-over it lets that very peak
-// pass.
+// percentOf returns the peak in per cent of the limit's cap. Passed to --fail-over, it accepts
+// exactly that peak.
 func percentOf(u plan.Use) float64 {
 	percent := 100 * float64(u.Peak) / float64(u.Cap)
 	for PartOf(percent) < u.Share() {
@@ -97,18 +97,18 @@ func newLostTick(r *plan.Run) *LostTick {
 		words.Time(r.RetryAt), r.Pages, r.Wanted}
 }
 
-// LanePlan is what becomes of the runs of one region.
+// LanePlan holds the outcomes of the runs of one region.
 type LanePlan struct {
 	Job    string `json:"job"`
 	Region string `json:"region"`
 	Each   int64  `json:"pages_per_run,omitempty"`
-	// Learned is how many earlier runs say what a run takes: the mean units of each bucket.
+	// Learned is the number of earlier runs whose mean units are the cost of a run.
 	Learned int64              `json:"learned_runs,omitempty"`
 	Took    map[string]float64 `json:"units_per_run,omitempty"`
 	plan.Counts
 }
 
-// DayPlan is what becomes of the runs of one upstream day.
+// DayPlan holds the outcomes of the runs of one upstream day.
 type DayPlan struct {
 	Bucket  string     `json:"bucket"`
 	Start   words.Time `json:"start"`
@@ -124,7 +124,7 @@ type DayPlan struct {
 	Ticks   int        `json:"busiest_ticks"`
 }
 
-// Collision is regions whose ticks coincide.
+// Collision is a set of regions whose ticks coincide.
 type Collision struct {
 	Lanes []string   `json:"lanes"`
 	Ticks int        `json:"ticks"`
@@ -138,12 +138,12 @@ type Suggestion struct {
 	Timezone string     `json:"timezone"`
 	Stagger  string     `json:"stagger"`
 	StaggerS int64      `json:"stagger_seconds"`
-	Pages    *int64     `json:"pages"` // null when the charts keep theirs, and these differ
+	Pages    *int64     `json:"pages"` // null if the charts keep different numbers of pages
 	PerDay   int64      `json:"runs_per_day"`
 	Windows  []LimitUse `json:"windows"`
 }
 
-// Plan is what a schedule will spend, and which runs are lost.
+// Plan holds the units that a schedule will spend, and the lost runs.
 type Plan struct {
 	From words.Time `json:"from"`
 	To   words.Time `json:"to"`
@@ -163,7 +163,7 @@ type Plan struct {
 	Suggestion *Suggestion `json:"suggestion"`
 }
 
-// NewPlan is the outward form of a plan that was played.
+// NewPlan returns the JSON form of a plan.
 func NewPlan(o Planned) Plan {
 	r := &o.Report
 	out := Plan{From: words.Time(r.From), To: words.Time(r.To), Days: o.Days, Assumed: o.Assumed,
@@ -205,7 +205,7 @@ func NewPlan(o Planned) Plan {
 	return out
 }
 
-// meanOf is what earlier runs of a lane took on the average; nil where none are known.
+// meanOf returns the mean units of a lane's earlier runs by bucket; nil if there are none.
 func meanOf(l *share.Lane) map[string]float64 {
 	if l.Runs == 0 {
 		return nil
@@ -217,16 +217,16 @@ func meanOf(l *share.Lane) map[string]float64 {
 	return mean
 }
 
-// PartOf is a part in per cent as the float64 closest to it, as plan.Use has it: 2.9 is 0.029,
-// although 2.9/100 comes out less.
+// PartOf converts per cent to the closest float64 fraction, to compare with plan.Use: 2.9 gives
+// 0.029, although 2.9/100 is slightly less.
 func PartOf(percent float64) float64 {
-	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(percent, 'g', -1, 64)) // it is a number
+	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(percent, 'g', -1, 64)) // never fails
 	part, _ := exact.Quo(exact, big.NewRat(100, 1)).Float64()
 	return part
 }
 
-// Peaks returns the use of a limit in the given number of columns, each the peak of its steps. With
-// fewer steps than columns a step fills several columns.
+// Peaks returns the use of a limit in the given number of columns, each the peak of its steps. If
+// there are fewer steps than columns, a step fills several columns.
 func Peaks(use []int64, columns int) (peaks []float64) {
 	if len(use) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// staleAfter is the greatest age of a price list's newest figure: upstreams change prices several
-// times a year.
+// staleAfter is the maximum age of a price list's newest price, because upstreams change prices
+// several times a year.
 const staleAfter = 45 * 24 * time.Hour
 
 // StalePrices reports whether the newest figure of a price list is too old. The zero time is now.
@@ -28,8 +28,8 @@ func StalePrices(t *costs.Table, now time.Time) bool {
 	return false
 }
 
-// Unlisted returns facts, such as models, of a credential's calls since then for which the price
-// list has no row.
+// Unlisted returns the facts, such as models, of a credential's calls since a moment that have no
+// row in the price list.
 func (s Source) Unlisted(ctx context.Context, credential string, since time.Time) []string {
 	names := map[string]bool{}
 	buckets, _ := s.Ledger.BucketsOf(ctx, credential)
@@ -44,7 +44,7 @@ func (s Source) Unlisted(ctx context.Context, credential string, since time.Time
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Few is the beginning of a list of names.
+// Few returns the beginning of a list of names.
 func Few(names []string) string {
 	if len(names) > 3 {
 		return strings.Join(names[:3], ", ") + " …"

@@ -13,7 +13,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Scenario is a plan of the lanes under the limits of the credential, still without a time.
+// Scenario returns a plan of the lanes under the limits of the credential, without a start or an
+// end.
 func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (plan.Plan, error) {
 	table := cfg.Table(cred)
 	budget := cred.Budget(nil, table, nil)
@@ -34,7 +35,7 @@ func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (p
 	return p, nil
 }
 
-// Until ends a plan with the upstream day that is the days-th from its beginning.
+// Until sets the end of a plan to that of its days-th upstream day.
 func Until(p *plan.Plan, days int) {
 	p.To = p.From
 	for range days {
@@ -46,7 +47,7 @@ func Until(p *plan.Plan, days int) {
 	}
 }
 
-// Plan plays the configured schedule from now on, with what the ledger holds.
+// Plan plays the configured schedule from now on, starting with the ledger's state.
 func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
 	s, assumed, err := s.Assumed(ctx)
 	if err != nil {
@@ -84,7 +85,7 @@ func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
 	return out, ctx.Err()
 }
 
-// Standings is the ledger's time, and what it holds of a credential that matters to a plan.
+// Standings returns the ledger's time and the state of a credential that a plan needs.
 func Standings(ctx context.Context, l *ledger.Ledger, credential string, p plan.Plan) (now time.Time,
 	known []plan.Standing, err error) {
 	usage, err := l.Usage(ctx, credential, p.Limits)

@@ -16,10 +16,10 @@ import (
 	"quotabudget/internal/share"
 )
 
-// PageMethod is what a page of a chart is charged as.
+// PageMethod is the method that a page of a chart is charged as.
 const PageMethod = "youtube.videos.list"
 
-// Source is what reports are made from.
+// Source holds the inputs of reports.
 type Source struct {
 	Config *config.Config
 	Ledger *ledger.Ledger
@@ -31,13 +31,13 @@ func (s Source) budget(c config.Credential) *quota.Budget {
 }
 
 // Scheduled reports whether the regions are swept by a schedule: because one is configured, or
-// because the log has a run of a daemon. It has none where the ledger is not open.
+// because the log contains a daemon's run. Without an open ledger, only the configuration counts.
 func (s Source) Scheduled(ctx context.Context) (bool, error) {
 	if s.Config.Ingest.Scheduled || s.Ledger == nil || s.Config.Ingest.Credential == "" {
 		return s.Config.Ingest.Scheduled, nil
 	}
 	price, err := s.Config.Costs.Price(PageMethod)
-	if err != nil { // nothing can be swept
+	if err != nil { // no region can be swept
 		return false, nil
 	}
 	for _, c := range price {
@@ -53,7 +53,7 @@ func (s Source) Scheduled(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// newestEntries is how many entries are searched for a run of a daemon.
+// newestEntries is the number of entries searched for a daemon's run.
 const newestEntries = 1000
 
 // ofDaemon reports whether the entry is a daemon's sweep: its run is named after the tick.
@@ -61,8 +61,8 @@ func ofDaemon(e quota.Entry) bool {
 	return strings.HasPrefix(e.Labels[quota.LabelRun], config.DefaultJob+"/")
 }
 
-// Assumed returns the source that a plan is made of, and whether it assumes the default schedule.
-// That is so only where nothing at all is scheduled.
+// Assumed returns the source for a plan, and whether it assumes the default schedule, which it does
+// only if nothing is scheduled.
 func (s Source) Assumed(ctx context.Context) (Source, bool, error) {
 	scheduled, err := s.Scheduled(ctx)
 	if err != nil || scheduled {
@@ -92,7 +92,7 @@ func (s Source) RegionStates(ctx context.Context, c *catalog.Catalog) ([]catalog
 	if err != nil {
 		return nil, err
 	}
-	// A ledger that cannot be read hides no region.
+	// If the ledger cannot be read, show all configured regions.
 	if scheduled, err := s.Scheduled(ctx); err != nil || scheduled {
 		return states, nil
 	}
@@ -118,7 +118,7 @@ func (s Source) Lanes(ctx context.Context, cred config.Credential) ([]share.Lane
 
 // AllLanes returns the lanes of all credentials.
 func (s Source) AllLanes(ctx context.Context) (all []share.Lane, err error) {
-	if s.Config.Ingest.Credential == "" { // it is swept when one is chosen
+	if s.Config.Ingest.Credential == "" { // a sweep needs a credential
 		if all, err = s.sweepLanes(ctx); err != nil {
 			return nil, err
 		}

@@ -23,35 +23,35 @@ type CredentialStatus struct {
 	Credential string         `json:"credential"`
 	Mode       string         `json:"mode"`
 	Buckets    []BucketStatus `json:"buckets"`
-	// LeftOut counts the parts of split buckets that took less than those listed.
+	// LeftOut counts, by bucket, the parts that used less than the listed ones.
 	LeftOut map[string]int `json:"left_out,omitempty" doc:"parts that are not listed, by bucket"`
 
-	// Denied is what was denied in the last 24 hours, by job.
+	// Denied holds the denials of the last 24 hours by job.
 	Denied []DenialRow `json:"denied,omitempty"`
 
 	At time.Time `json:"-"` // by the ledger's clock
 }
 
-// BucketStatus is what is left of a bucket, under each of its limits. One without limits is there
-// while it is suspended.
+// BucketStatus holds the units left in a bucket, under each of its limits. A bucket without limits
+// is included while it is suspended.
 type BucketStatus struct {
 	Bucket string `json:"bucket"`
-	// Per and Value are of a bucket of what one value of a label takes: label:team, ci.
+	// Per and Value name the label and the value of a split bucket's part: label:team, ci.
 	Per   string  `json:"per,omitempty"`
 	Value *string `json:"value,omitempty"`
 	Held  int64   `json:"held"`
 	Suspension
 	Limits []LimitStatus `json:"limits"`
 	Unit   string        `json:"unit"`    // units, tokens, usd/1000000
-	AtMost int64         `json:"at_most"` // what is held can turn out to be
+	AtMost int64         `json:"at_most"` // units that the open holds can use at most
 	// Overshoot is the units by which estimated calls in flight can pass the limits together.
 	Overshoot int64 `json:"overshoot"`
 
 	Counts costs.Unit `json:"-"` // Unit
 }
 
-// Suspension says until when a bucket is suspended, and who did that, when and why. The latter are
-// left out of one that is not suspended.
+// Suspension holds the end, author, time and reason of a bucket's suspension. All but the end are
+// left out if the bucket is not suspended.
 type Suspension struct {
 	SuspendedUntil words.Time `json:"suspended_until"`
 	SuspendedBy    string     `json:"suspended_by,omitempty"` // upstream, or the name of a person
@@ -80,7 +80,7 @@ func (s Suspension) Text(until string, moment func(time.Time) string) string {
 	return text
 }
 
-// LimitStatus is what is left under one limit, now.
+// LimitStatus holds the units left now under one limit.
 type LimitStatus struct {
 	Window     string     `json:"window"`
 	Timezone   *string    `json:"timezone"`
@@ -89,9 +89,9 @@ type LimitStatus struct {
 	Used       int64      `json:"used"`
 	Remaining  int64      `json:"remaining"`
 	NextFreeAt words.Time `json:"next_free_at"`
-	Others     int64      `json:"others"`   // of Used, those that others used, as the upstream reported
+	Others     int64      `json:"others"`   // units of Used by others, as the upstream reported
 	ResetAt    words.Time `json:"reset_at"` // null for a window that does not end as a whole
-	// Mode is observe for a limit that by itself is only observed: it denies nothing.
+	// Mode is observe for a limit that is only observed, and so denies nothing.
 	Mode string `json:"mode,omitempty"`
 }
 
@@ -145,7 +145,7 @@ func LimitMode(l quota.Limit) string {
 	return ""
 }
 
-// Status asks the ledger what is left.
+// Status reads the remaining quota from the ledger.
 func (s Source) Status(ctx context.Context) (out Status, err error) {
 	out.Ledger = config.HidePassword(s.Config.Ledger)
 	if s.Config.File != "" {
@@ -172,7 +172,7 @@ func (s Source) Status(ctx context.Context) (out Status, err error) {
 	return out, nil
 }
 
-// Usage asks the ledger what is used of a credential's limits. It includes suspended buckets
+// Usage reads the usage of a credential's limits from the ledger. It includes suspended buckets
 // without a limit.
 func (s Source) Usage(ctx context.Context, c config.Credential) (quota.Usage, error) {
 	usage, err := s.budget(c).Usage(ctx)
@@ -191,7 +191,7 @@ func (s Source) suspendedWithoutLimit(ctx context.Context, c config.Credential, 
 	for _, b := range known.Buckets {
 		limited = append(limited, b.Bucket)
 	}
-	var limits []quota.Limit // which the ledger wants to be asked about
+	var limits []quota.Limit // limits through which the buckets' usage is read
 	for _, bucket := range LogBuckets(s.Config, c, limited)[len(limited):] {
 		limits = append(limits,
 			quota.Limit{Bucket: bucket, Units: quota.MaxUnits, Window: quota.Sliding(time.Hour)})

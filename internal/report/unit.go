@@ -2,7 +2,7 @@ package report
 
 import "quotabudget/internal/costs"
 
-// UnitOf returns what a bucket, or a part of one, counts; "units" if the price list names nothing.
+// UnitOf returns the unit of a bucket or of a part; "units" if the price list names none.
 func UnitOf(t *costs.Table, bucket string) costs.Unit {
 	if b, ok := t.Bucket(bucket); ok {
 		return b.Unit

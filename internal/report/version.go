@@ -6,7 +6,7 @@ import "runtime/debug"
 // repository to read it from.
 var stamped string
 
-// Version returns the version of the program, and that of the Go it was built with.
+// Version returns the version of the program, and the Go version that built it.
 func Version() (program, toolchain string) {
 	program, toolchain = "unknown", "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -7,9 +7,9 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// cronFields finds the moments of a cron spec on a wall clock without a zone. A wall moment is
-// the Unix time of the UTC moment that reads the same. The cron library could do this only in a
-// zone, with its own daylight-saving rules and more slowly.
+// cronFields finds the moments of a cron spec on a wall clock without a zone. A wall moment is the
+// Unix time of the UTC moment that reads the same. The cron library works only in a zone, with its
+// own daylight-saving rules, and is slower.
 type cronFields struct {
 	minute, hour, day, month, weekday uint64 // one bit per number
 	// both the day of the month and the day of the week must match, not either

@@ -11,15 +11,15 @@ import (
 // CronLine is a line that runs a command.
 type CronLine struct {
 	Number  int
-	Spec    string // when, as package schedule reads it
-	Zone    string // of CRON_TZ; "" for that of the machine
-	User    string // in a system's crontab
-	Command string // for the shell: without what % makes standard input
+	Spec    string // the spec, in the form of package schedule
+	Zone    string // value of CRON_TZ; "" for the machine's zone
+	User    string // only in a system crontab
+	Command string // for the shell: without the text after %, which is standard input
 	Env     map[string]string
 }
 
-// CronProblem is a line whose schedule cannot be read, or that package schedule does not know. The
-// line has its command, if that can be found.
+// CronProblem is a line whose schedule cannot be read, or is unknown to package schedule. It
+// includes the command, if it can be found.
 type CronProblem struct {
 	CronLine
 	Text string
@@ -31,7 +31,7 @@ var (
 	nickname = regexp.MustCompile(`^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$`)
 )
 
-// ParseCrontab reads a crontab. That of a system has the user before each command.
+// ParseCrontab reads a crontab. A system crontab has the user before each command.
 func ParseCrontab(text string, system bool) (lines []CronLine, problems []CronProblem) {
 	env := make(map[string]string)
 	number := 0
@@ -95,7 +95,7 @@ func word(text string) (first, rest string) {
 	return text[:end], strings.TrimLeft(text[end:], " \t")
 }
 
-// commandOf is what the shell gets: what follows a % is standard input, and \% is a %.
+// commandOf returns the shell's command: text after a % is standard input, and \% is a %.
 func commandOf(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -110,11 +110,11 @@ func commandOf(text string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// item is one of a list in a field, as cron reads it: a step needs a range or a star before it.
+// item matches one item of a field's list, as cron reads it: a step must follow a range or a star.
 var item = regexp.MustCompile(`^(\*(/[1-9]\d*)?|\w+(-\w+(/[1-9]\d*)?)?)$`)
 
-// specOf writes the five fields as the library for cron specs reads them. The two differ in Sunday,
-// which is 0 or 7 here, in what a step may follow, and in which days a step stands for.
+// specOf translates five fields for the cron library. Crontabs differ from the library in Sunday,
+// which is 0 or 7 here, in what a step may follow, and in which days a step matches.
 func specOf(fields []string) (string, error) {
 	for i, text := range fields {
 		var items []string
@@ -130,7 +130,7 @@ func specOf(fields []string) (string, error) {
 		fields[i] = strings.Join(items, ",")
 	}
 	day, weekday := fields[2], fields[4]
-	both := strings.HasPrefix(day, "*") || strings.HasPrefix(weekday, "*") // in cron
+	both := strings.HasPrefix(day, "*") || strings.HasPrefix(weekday, "*") // cron needs both
 	if both != (isStar(day) || isStar(weekday)) {
 		return "", fmt.Errorf("day of the month %s with day of the week %s: "+
 			"cron runs it on other days than a schedule here would", day, weekday)
@@ -140,7 +140,7 @@ func specOf(fields []string) (string, error) {
 	return spec, err
 }
 
-// isStar reports whether a field restricts nothing, by the library for cron specs.
+// isStar reports whether a field restricts nothing in the cron library.
 func isStar(text string) bool {
 	for item := range strings.SplitSeq(text, ",") {
 		if item == "*" || item == "*/1" {
@@ -150,7 +150,7 @@ func isStar(text string) bool {
 	return false
 }
 
-// sunday writes the day 7 of the week as 0.
+// sunday rewrites weekday 7 as 0.
 func sunday(item string) string {
 	values, step, _ := strings.Cut(item, "/")
 	from, to, isRange := strings.Cut(values, "-")

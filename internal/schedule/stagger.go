@@ -14,9 +14,9 @@ type Stagger struct {
 }
 
 // Offsets returns each region's delay after the schedule's tick. With Step the i-th region runs i
-// steps later. With Auto each gets a moment within the schedule's Interval, in whole seconds,
-// that depends only on the region and the spec. So it stays when the process restarts and when
-// regions come or go.
+// steps later. With Auto each gets a moment within the schedule's Interval, in whole seconds, that
+// depends only on the region and the spec. So the delay stays the same after a restart, and when
+// other regions come or go.
 func (g Stagger) Offsets(regions []string, s *Schedule) []time.Duration {
 	offsets := make([]time.Duration, len(regions))
 	for i, region := range regions {

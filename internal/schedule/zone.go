@@ -8,9 +8,9 @@ import (
 // span is a time during which a zone keeps one offset from UTC, in Unix seconds. At u the wall
 // clock shows u+offset.
 type span struct {
-	start, end int64 // the end is exclusive
+	start, end int64 // end is exclusive
 	offset     int64
-	// the latest wall time shown before start; moments up to it are past
+	// the latest wall time shown before start; wall times up to it have passed
 	seen int64
 }
 
@@ -24,7 +24,7 @@ func (s *Schedule) first(u int64) int64 {
 		if s.skipped(in, u) {
 			return u
 		}
-		// after the clock went back it repeats times, which have had their ticks
+		// after the clock went back it repeats wall times that have had their ticks
 		wall := s.fields.next(max(u+in.offset, in.seen))
 		if tick := wall - in.offset; tick < in.end {
 			return tick
@@ -48,8 +48,7 @@ func (s *Schedule) spanOf(u int64) *span {
 	return in
 }
 
-// twoDays is more than any two offsets differ by, so what the wall clock showed earlier does not
-// matter.
+// twoDays is more than any two offsets differ by, so earlier wall times do not matter.
 const twoDays = 48 * 60 * 60
 
 // spanAt returns the span that contains u. It begins two days before the preceding clock change:

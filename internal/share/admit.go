@@ -9,26 +9,26 @@ import (
 // Decision is whether a lane runs at a tick, and why.
 type Decision struct {
 	Run   bool
-	Short bool // false: enough is left for every coming tick, so nothing is shared
+	Short bool // units are shared; false if enough is left for every coming tick
 	Lane  *Lane
 
 	Interval time.Duration // between two runs; 0: a run at each tick; negative: no run
 	Due      time.Time     // when the lane's next run is due; zero: now
 	Free     int64         // units left now
 	Cost     int64         // units of the lane's run
-	Ahead    int64         // units of other lanes' runs that go first
+	Ahead    int64         // units of the other lanes' runs that go first
 	Early    bool          // the lanes together have already used their units of the day until now
 }
 
-// Soon is how far ahead units count as free: the charges of one run are a little apart, and so
-// they leave a sliding window a little apart.
+// Soon is how far ahead units count as free. The charges of one run are a little apart, so they
+// also leave a sliding window a little apart.
 const Soon = time.Second
 
 // Admit decides whether a lane runs at its tick. left returns the units that a limit of
 // Rule.Limits leaves for scheduled charges Soon. at is in Unix microseconds, and not before the
 // latest charge.
 //
-// Do not ask again for a tick that has begun and is only resumed.
+// Do not call it again for a tick that has begun and is only resumed.
 func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 	d := Decision{Run: true, Lane: &b.rule.Lanes[lane], Cost: b.lanes[lane].cost}
 	d.Free = math.MaxInt64
@@ -48,13 +48,13 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 	} else if turn.class != unknown {
 		d.Due = moment(at + turn.wait())
 	}
-	isDue := turn.due <= turn.now+parts // or will be before the next tick
+	isDue := turn.due <= turn.now+parts // or will be due before the next tick
 	room := b.room(turn, d.Cost, at, at)
 	if !isDue || d.Cost > room {
 		d.Run, d.Early = false, isDue && d.Cost <= d.Free
 		return d
 	}
-	if room < b.costs { // not enough for one run of each
+	if room < b.costs { // not enough for one run of each lane
 		units, tick := b.ahead(lane, turn)
 		if d.Cost+units > b.room(turn, d.Cost, at, tick) {
 			d.Run, d.Ahead = false, units

@@ -9,17 +9,17 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Memory is how far back a decision looks, which is as far as every ledger keeps entries.
+// Memory is how far back a decision looks: as far as every ledger keeps entries.
 const Memory = quota.Retention
 
 const (
 	grain  = int64(quota.Grain / time.Microsecond)
 	memory = int64(Memory / time.Microsecond)
-	// mostGrains is more than the longest window has.
+	// mostGrains is more than the number of grains in the longest window.
 	mostGrains = 40 * 144
 )
 
-// Others stands for all charges that no lane made.
+// Others is the lane index of charges that no lane made.
 const Others = -1
 
 // Book records the charges to the shared bucket by lane. It is not safe for concurrent use.

@@ -27,7 +27,7 @@ type cut struct {
 	of        int64
 	units     []float64 // each lane's share
 	intervals []int64   // between two runs, in parts of a tick; 0: each tick runs
-	floored   []bool    // the lane's share is no more than its floor
+	floored   []bool    // the lane's share is at most its floor
 	short     bool      // some lane's interval is not 0
 }
 
@@ -58,7 +58,7 @@ func (b *Book) open(d *division) {
 		w.start, w.end = bounds(d.limit.Window, at)
 		w.until = w.end
 		if w.begin = b.firstRun(w.start, at); w.begin == at {
-			w.until = at + 1 // until a lane runs, the window starts over each time
+			w.until = at + 1 // until a lane runs, the window starts again at each decision
 		}
 	}
 	w.length, w.wanted = w.end-w.begin, b.past
@@ -78,8 +78,8 @@ func bounds(w quota.Window, at int64) (start, end int64) {
 	return from.UnixMicro(), to.UnixMicro()
 }
 
-// firstRun returns when the lanes began to use a day: its start, if any lane ran before the day.
-// If no lane has run yet today, the rest of the day is divided.
+// firstRun returns when the lanes began to use a day: its start, if any lane ran before the day. If
+// no lane has run yet today, it returns at, so that the rest of the day is divided.
 func (b *Book) firstRun(start, at int64) int64 {
 	if len(b.all.at) > 0 && b.all.at[0] < start {
 		return start
@@ -90,7 +90,7 @@ func (b *Book) firstRun(start, at int64) int64 {
 	return max(start, at)
 }
 
-// before returns the moment just before, so that ticks at micros come after it.
+// before returns the moment just before micros, so that ticks at micros come after it.
 func before(micros int64) time.Time { return moment(micros).Add(-time.Nanosecond) }
 
 // since returns the moment from which charges count at a moment of the window.
@@ -115,20 +115,20 @@ func (b *Book) short(d *division, at, left int64) bool {
 	return !enough && d.cut.short
 }
 
-// divide computes each lane's interval. The capacity excludes what others have charged or hold,
-// and any remainder that makes no run.
+// divide computes each lane's interval. The capacity excludes what others have charged or hold, and
+// any remainder too small for a run.
 func (b *Book) divide(d *division, at, left int64) {
 	w := d.window
 	from := w.since(at)
 	others := b.others.since(from)
 	capacity := d.limit.Cap(false)
 	held := max(0, capacity-left-others-b.all.since(from))
-	if w.slides { // treat units that leave within a grain as gone
+	if w.slides { // count units that leave within a grain as gone
 		others = b.others.since(from + grain)
 	}
 	capacity = max(0, capacity-others-held)
 	d.capacity = capacity - capacity%b.unit
-	capacity = min(d.capacity, w.wants) // more capacity gives the same division
+	capacity = min(d.capacity, w.wants) // a larger capacity gives the same division
 	if d.cut == nil || d.cut.of != capacity {
 		d.cut = b.cut(w, capacity)
 		b.changes++
@@ -142,7 +142,7 @@ func (b *Book) cut(w *window, capacity int64) *cut {
 	for i, l := range b.rule.Lanes {
 		demand := float64(w.ticks[i] * b.lanes[i].cost)
 		if b.lanes[i].cost > capacity {
-			demand = 0 // its run does not fit
+			demand = 0 // not even one run fits
 		}
 		claims = append(claims, claim{demand, float64(max(l.Weight, 0)), l.Priority,
 			float64(l.floorOf(w))})

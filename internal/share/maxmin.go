@@ -9,16 +9,16 @@ import (
 // claim is a lane's claim on the shared units.
 type claim struct {
 	demand   float64 // units it wants in all, and the most it gets
-	weight   float64 // its proportion. With 0 it gets only what the others leave.
+	weight   float64 // its proportion. With 0 it gets only units that the others leave.
 	priority int64   // above the floors, higher priorities are served first
 	floor    float64 // units it gets first, up to its demand
 }
 
 // maxMin divides capacity among the claims, and returns the units of each.
 //
-// A floor is the least a claim gets, not an extra: if its weight brings it more, the floor adds
-// nothing. Floors that together exceed the capacity are divided equally, so that the smallest are
-// met first. Units that one claim does not want go to the others by weight.
+// A floor is a minimum, not an extra: if a claim gets more by its weight, the floor adds nothing.
+// If the floors together exceed the capacity, each claim gets the same up to its floor, so that the
+// smallest floors are met first. Units that one claim does not want go to the others by weight.
 func maxMin(capacity float64, claims []claim) []float64 {
 	spans := make([]span, len(claims))
 	for i, c := range claims {
@@ -74,7 +74,7 @@ func fill(capacity float64, spans []span) []float64 {
 	if raise(high) <= capacity {
 		return units
 	}
-	for range 100 { // more than the bits of a number
+	for range 100 { // more than the bits of a float64
 		if middle := (low + high) / 2; raise(middle) <= capacity {
 			low = middle
 		} else {

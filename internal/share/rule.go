@@ -1,7 +1,7 @@
 // Package share decides which ticks run while units are short.
 //
 // A tick runs when enough is left for every coming tick. Otherwise each lane runs at an interval.
-// Its share of a window follows from demand, weight, priority and floor (maxMin), and
+// Its share of a window depends on its demand, weight, priority and floor (maxMin), and
 //
 //	interval = window * cost of a run / share
 //
@@ -33,14 +33,14 @@ type Lane struct {
 	Zone  *time.Location // of the schedule
 	Pages int64          // pages of a run; 1 if a run is charged as a whole
 	Price []quota.Cost   // of a page; nil for the price most lanes pay
-	// Took is what Runs earlier runs used together, by bucket. If empty, a run costs its price.
+	// Took is the total that Runs earlier runs used, by bucket. If empty, a run costs its price.
 	Took []quota.Cost
 	Runs int64
-	Own  *Paces // paces instead of the credential's; nil for those
+	Own  *Paces // replaces the credential's paces; nil to use them
 	// Elsewhere reports whether another program runs the lane without asking for a share. Only
 	// its charges are known.
 	Elsewhere bool
-	Weight    int64 // for these three see claim
+	Weight    int64 // proportion among the lanes; see claim
 	Priority  int64
 	Floor     int64 // units a day, or per window if it is shorter
 }
@@ -88,12 +88,12 @@ func (l Lane) Spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }
 // Rule is how lanes share a bucket. Its fields are not changed after Begin.
 type Rule struct {
 	Lanes  []Lane
-	Price  int64         // units of the shared bucket per page, unless a lane has a price
+	Price  int64         // units of the shared bucket per page of a lane without a price
 	Limits []quota.Limit // limits of that bucket; see Shared for which are shared
 	Reset  quota.Window  // the upstream's day
 }
 
-// Shortest is the shortest sliding window that is shared. A call that a shorter one denies fits
+// Shortest is the shortest sliding window that is shared. A call denied under a shorter window fits
 // again soon.
 const Shortest = 6 * time.Hour
 

@@ -11,7 +11,7 @@ type Share struct {
 	Wants     int64 // units of all its ticks in the window
 	Entitled  int64 // units
 	Spent     int64 // units, in the current window
-	Runs      int64 // whole runs that Entitled leaves
+	Runs      int64 // whole runs that Entitled still allows
 	Remaining int64 // coming ticks
 }
 

@@ -22,7 +22,7 @@ type turn struct {
 	interval int64 // between two runs; 0: at each tick
 	now      int64
 	due      int64
-	order    int64 // since when it waits; in one class and priority the longest wait goes first
+	order    int64 // start of its wait; in one class and priority the longest wait goes first
 	every    int64 // µs between two ticks
 	class    class
 	priority int64
@@ -105,7 +105,7 @@ func (b *Book) findTurn(lane int) {
 		i := min(l.from(at-reach), len(l.at)-1)
 		covered := mulDiv(t.interval, l.total-l.before[i], b.lanes[lane].cost)
 		paid := b.tickOf(lane, l.at[i])*parts + min(covered, never/4)
-		// last may be up to a grain too early, however often the lane ticks
+		// last may be up to a grain too early, whatever the lane's interval
 		t.order = min(paid, last+t.interval+max(t.interval/4, parts, mulDiv(grain, parts, t.every)))
 		t.due = max(t.order, last+t.interval/4*3)
 		t.until = min(l.newest()+memory+1, l.at[i]+grain+reach)
