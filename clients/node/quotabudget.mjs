@@ -9,8 +9,8 @@
 import {randomUUID} from 'node:crypto'
 import {closeSync, fsyncSync, openSync, readFileSync, truncateSync, writeSync} from 'node:fs'
 
-const tries = 3 // of a request whose answer was lost
-const again = [0, 502, 503, 504] // the ledger, or the server behind a gateway, is away
+const tries = 3 // attempts at a request whose response is lost
+const again = [0, 502, 503, 504] // the ledger, or the server behind a gateway, is unavailable
 
 /** A refusal of the server. status is 0 if the server could not be reached. */
 export class QuotaError extends Error {
@@ -36,7 +36,7 @@ export class Denied extends QuotaError {
 }
 
 /**
- * What a call takes: count calls of method, units of bucket, or costs, units by bucket.
+ * The cost of a call: count calls of method, units of bucket, or costs, units by bucket.
  * @typedef {{credential?: string, method?: string, count?: number, bucket?: string, units?: number,
  *   costs?: Record<string, number>, labels?: Record<string, string>, manual?: boolean}} Cost
  * @typedef {{allowed: boolean, units: Record<string, number>, remaining: Record<string, number>,
@@ -51,7 +51,7 @@ export class Denied extends QuotaError {
 /** The ledger of one server. */
 export class Ledger {
   /**
-   * journal is a file that keeps what calls used until it is settled; each process needs one of its
+   * journal is a file that keeps the usage of calls until it is settled; each process needs its
    * own. timeout is in milliseconds.
    * @param {string} url @param {{token?: string, journal?: string, timeout?: number}} [options]
    */
@@ -80,28 +80,28 @@ export class Ledger {
     return this.#send('POST', '/v1/holds', {...cost, ttl, lapse: 'charge'}, key)
   }
 
-  /** Lets a hold last until ttl from now, unless it lasts longer.
+  /** Extends a hold to ttl from now, unless it already lasts longer.
    * @param {string} hold @param {string} ttl
    * @returns {Promise<{hold: string, expires_at: string}>} */
   extend(hold, ttl) {
     return this.#send('PATCH', path(hold), {ttl})
   }
 
-  /** Books what a call used, by bucket. The journal has it first, and until it is booked.
+  /** Books the usage of a call, by bucket. The journal keeps it until it is booked.
    * @param {string} hold @param {Record<string, number>} used @returns {Promise<Settled>} */
   async settle(hold, used) {
     this.journal?.keep(hold, used)
     return this.#settle(hold, used)
   }
 
-  /** Gives back what is left of a hold, for a call that was never sent.
+  /** Returns the rest of a hold, for a call that was never sent.
    * @param {string} hold @returns {Promise<Record<string, number>>} units by bucket */
   async release(hold) {
     return (await this.#send('DELETE', path(hold))).released
   }
 
-  /** Settles what the journal kept when an earlier process ended, and returns how many calls that
-   * were. Call it at the start. @returns {Promise<number>} */
+  /** Settles the journal entries of an earlier process, and returns their number. Call it at the
+   * start. @returns {Promise<number>} */
   async replay() {
     const waiting = this.journal?.load() ?? []
     for (const [hold, used] of waiting) await this.#settle(hold, used)
@@ -114,7 +114,7 @@ export class Ledger {
       this.journal?.drop(hold)
       return settled
     } catch (e) {
-      // booked or refused for good: sending it again cannot book more
+      // booked or refused for good: a retry cannot book more
       if (e.status >= 400 && e.status < 500 && ![401, 403, 429].includes(e.status)) {
         this.journal?.drop(hold)
       }
@@ -147,7 +147,7 @@ export class Ledger {
     let answer = {}
     try {
       answer = JSON.parse(text) ?? {}
-    } catch { // a gateway may answer anything
+    } catch { // a gateway may send any body
       if (response.ok) throw new QuotaError(0, 'the answer is not JSON')
     }
     if (response.ok) return answer
@@ -163,8 +163,8 @@ class Journal {
     this.waiting = this.load().length
   }
 
-  /** Returns what waits, oldest first. A line that a crash cut off is skipped: its settlement was
-   * never sent, and the hold lapses into a charge. */
+  /** Returns the waiting lines, oldest first. A line that a crash cut off is skipped: its
+   * settlement was never sent, and the hold lapses into a charge. */
   load() {
     let text = ''
     try {

@@ -19,8 +19,8 @@ import urllib.request
 import uuid
 from typing import Any, Optional
 
-TRIES = 3  # of a request whose answer was lost
-AGAIN = (0, 502, 503, 504)  # the ledger, or the server behind a gateway, is away
+TRIES = 3  # attempts at a request whose response is lost
+AGAIN = (0, 502, 503, 504)  # the ledger, or the server behind a gateway, is unavailable
 
 
 class QuotaError(Exception):
@@ -46,8 +46,8 @@ class Ledger:
     """The ledger of one server. It may be used by several threads."""
 
     def __init__(self, url: str, token: str = "", journal: str = "", timeout: float = 10.0):
-        """journal is a file that keeps what calls used until it is settled, "" for none; each
-        process needs one of its own. timeout is in seconds."""
+        """journal is a file that keeps the usage of calls until it is settled, "" for none; each
+        process needs its own. timeout is in seconds."""
         self.url, self.token, self.timeout = url.rstrip("/"), token, timeout
         self._journal = _Journal(journal) if journal else None
 
@@ -63,22 +63,22 @@ class Ledger:
         return Hold(self, self._send("POST", "/v1/holds", body, key))
 
     def extend(self, hold: str, ttl: str) -> dict[str, Any]:
-        """Lets a hold last until ttl from now, unless it lasts longer."""
+        """Extends a hold to ttl from now, unless it already lasts longer."""
         return self._send("PATCH", _path(hold), {"ttl": ttl})
 
     def settle(self, hold: str, used: dict[str, int]) -> dict[str, Any]:
-        """Books what a call used, by bucket. The journal has it first, and until it is booked."""
+        """Books the usage of a call, by bucket. The journal keeps it until it is booked."""
         if self._journal:
             self._journal.keep(hold, used)
         return self._settle(hold, used)
 
     def release(self, hold: str) -> dict[str, int]:
-        """Gives back what is left of a hold, for a call that was never sent."""
+        """Returns the rest of a hold, for a call that was never sent."""
         return self._send("DELETE", _path(hold))["released"]
 
     def replay(self) -> int:
-        """Settles what the journal kept when an earlier process ended, and returns how many calls
-        that were. Call it at the start."""
+        """Settles the journal entries of an earlier process, and returns their number. Call it at
+        the start."""
         waiting = self._journal.load() if self._journal else []
         for hold, used in waiting:
             self._settle(hold, used)
@@ -88,7 +88,7 @@ class Ledger:
         try:
             settled = self._send("POST", _path(hold) + "/settlements", {"costs": used})
         except QuotaError as e:
-            # booked or refused for good: sending it again cannot book more
+            # booked or refused for good: a retry cannot book more
             if self._journal and e.status // 100 == 4 and e.status not in (401, 403, 429):
                 self._journal.drop(hold)
             raise
@@ -120,7 +120,7 @@ class Ledger:
                 problem = json.loads(e.read())
             except ValueError:
                 problem = None
-            if not isinstance(problem, dict):  # a gateway may answer anything
+            if not isinstance(problem, dict):  # a gateway may send any body
                 problem = {}
             if problem.get("limit"):
                 raise Denied(e.code, problem) from None
@@ -130,8 +130,8 @@ class Ledger:
 
 
 class Hold:
-    """Units that are set aside. As a context manager it settles what is in used at the end; without
-    that, or after an exception, it lapses into a charge."""
+    """Units set aside for a call. As a context manager it settles the units in used at the end;
+    without them, or after an exception, it lapses into a charge."""
 
     def __init__(self, ledger: Ledger, made: dict[str, Any]):
         self.id: str = made["hold"]
@@ -157,8 +157,8 @@ class _Journal:
         self._waiting = len(self.load())
 
     def load(self) -> list[tuple[str, dict[str, int]]]:
-        """Returns what waits, oldest first. A line that a crash cut off is skipped: its settlement
-        was never sent, and the hold lapses into a charge."""
+        """Returns the waiting lines, oldest first. A line that a crash cut off is skipped: its
+        settlement was never sent, and the hold lapses into a charge."""
         waiting: dict[str, dict[str, int]] = {}
         try:
             with open(self._path, encoding="utf-8", errors="replace") as file:

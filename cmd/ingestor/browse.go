@@ -41,8 +41,8 @@ func (a *app) withCatalog(ctx context.Context, do func(*catalog.Catalog) error,
 	}
 	err = errors.Join(do(c), c.Close())
 	if errors.Is(err, catalog.ErrNotFound) {
-		return cli.Hint(err, "ingestor once fetches charts; ingestor chart lists those that are "+
-			"there")
+		return cli.Hint(err, "ingestor once fetches charts; ingestor chart lists "+
+			"the fetched ones")
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func (a *app) jobs(ctx context.Context) error {
 	}
 	runs, err := lastRuns(ctx, cfg.Catalog)
 	if err != nil {
-		a.Logger().Warn("cannot read how the last runs ended", "error", err)
+		a.Logger().Warn("cannot read the results of the last runs", "error", err)
 	}
 	out := jobsJSON{Jobs: []jobJSON{}}
 	for _, l := range lanes {

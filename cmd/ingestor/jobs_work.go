@@ -148,7 +148,7 @@ func (s *deps) watchCalls(ctx context.Context) {
 		}
 		up, err := cli.Upstream(s.cfg, cred, s.ledger, s.log)
 		if err != nil {
-			s.log.Warn("cannot ask for the end of calls", "credential", cred.Name, "error", err)
+			s.log.Warn("cannot read the end of open calls", "credential", cred.Name, "error", err)
 			continue
 		}
 		p.Upstreams = append(p.Upstreams, up)

@@ -89,5 +89,5 @@ func (m *metricsFile) problem(err error) error {
 		err = about.Err
 	}
 	return cli.Hint(fmt.Errorf("metrics file %s cannot be written: %w", m.path, err),
-		"its folder must exist, and be writable for the user that runs this")
+		"its folder must exist and be writable by the user that runs this")
 }

@@ -49,14 +49,14 @@ the pages under way. docs/operations.md has the lines for a crontab.`,
 			return a.once(c.Context(), o)
 		},
 	}
-	c.Flags().BoolVar(&o.demo, "demo", false, "sweep the built-in stand-in, in a folder of its own")
+	c.Flags().BoolVar(&o.demo, "demo", false, "sweep the built-in stand-in, in a separate folder")
 	c.Flags().StringSliceVar(&o.codes, "region", nil,
 		"`REGIONS` to sweep instead of the configured ones, such as US,GB")
 	if err := c.RegisterFlagCompletionFunc("region", a.completeRegions); err != nil {
 		panic(err) // cannot happen: the flag is bound above
 	}
 	c.Flags().StringVar(&o.metrics, "metrics-file", "",
-		"leave metrics in `FILE` for Prometheus's textfile collector")
+		"write metrics to `FILE` for Prometheus's textfile collector")
 	c.Flags().IntVar(&o.pages, "pages", 0,
 		"read at most `N` pages of each chart (default as configured: 4)")
 	return c
@@ -123,7 +123,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 		return errors.Join(err, st.Close())
 	}
 	if sweep.Unpaced, err = work.Unpaced(ctx, st.cred.Name); err != nil {
-		show.log.Warn("cannot find which regions have had their floors: all are paced",
+		show.log.Warn("cannot read which regions have had their floors; pacing all",
 			"error", err)
 	}
 	defer context.AfterFunc(ctx, show.interrupted)()
@@ -176,5 +176,5 @@ func incomplete(sum ingest.Summary) error {
 	}
 	err := fmt.Errorf("%d of %d regions are not complete", missing, len(sum.Regions))
 	return &cli.Coded{Code: code, Err: cli.Hint(err,
-		"the result says why; what was fetched is kept, and the next sweep resumes there")}
+		"the result shows why; fetched pages are kept, and the next sweep resumes there")}
 }

@@ -76,7 +76,7 @@ limit's peak is above it (in per cent of its units less its headroom).
 	flags.StringVar(&f.try.Timezone, "timezone", "", "try this `ZONE` for all jobs")
 	flags.StringVar(&f.try.Stagger, "stagger", "", "try this `DURATION` between regions, or auto")
 	flags.StringSliceVar(&f.try.Regions, "regions", nil, "try these `REGIONS`, such as US,GB")
-	flags.IntVar(&f.pages, "pages", 0, "try charts of `N` pages, whatever the catalogue says")
+	flags.IntVar(&f.pages, "pages", 0, "try charts of `N` pages instead of the catalogue's numbers")
 	return c
 }
 

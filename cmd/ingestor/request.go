@@ -72,7 +72,7 @@ func (a *app) request(ctx context.Context, r config.Request) error {
 	}
 	err = fmt.Errorf("%s responds with %s", host, response.Status)
 	if response.StatusCode/100 == 3 {
-		err = cli.Hint(err, "write the address that it redirects to, or list the status in success:")
+		err = cli.Hint(err, "write the redirect's target, or list the status in success:")
 	}
 	return err
 }

@@ -171,7 +171,7 @@ func listen(address string, log *slog.Logger) (net.Listener, error) {
 	}
 	bound := listener.Addr().(*net.TCPAddr)
 	if !bound.IP.IsLoopback() {
-		log.Warn("health and metrics can be read by other machines", "address", bound.String())
+		log.Warn("other machines can read health and metrics", "address", bound.String())
 	}
 	log.Info("health and metrics are served", "address", bound.String())
 	return listener, nil

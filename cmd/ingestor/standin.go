@@ -66,7 +66,7 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.units, "units", 10_000, "`N` units a day in the default bucket")
 	flags.Int64Var(&f.minute, "minute-units", 0,
 		"`N` units a minute over all buckets; 0 for no such limit")
-	flags.DurationVar(&f.latency, "latency", 0, "every answer takes this `DURATION`")
+	flags.DurationVar(&f.latency, "latency", 0, "delay every response by `DURATION`")
 	flags.IntVar(&f.move, "page-move", 0, "charts move down by `N` places from page to page")
 	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil,
@@ -90,7 +90,7 @@ func (f standinFlags) server(limited bool) (*standin.YouTube, error) {
 		return nil, err
 	}
 	if f.units < 0 || f.minute < 0 || f.latency < 0 || f.move < 0 {
-		return nil, cli.Usagef("--units, --minute-units, --latency and --page-move are 0 or more")
+		return nil, cli.Usagef("--units, --minute-units, --latency and --page-move must be at least 0")
 	}
 	s := &standin.YouTube{MinuteLimit: f.minute, Latency: f.latency, PageMove: f.move,
 		Keys: f.keys, Tokens: f.tokens, Faults: f.faults}

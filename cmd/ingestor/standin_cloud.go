@@ -28,14 +28,14 @@ type cloudFlags struct {
 const standinProject = "standin-project"
 
 func (f *cloudFlags) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&f.account, "service-account", "", "answer what Google's meter has counted, "+
+	flags.StringVar(&f.account, "service-account", "", "serve Google's meter "+
 		"to the service account whose JSON key is `FILE`; made if there is none")
 	flags.DurationVar(&f.lag, "meter-lag", 0,
-		"that meter shows what is so old or older: a `DURATION`")
-	flags.StringArrayVar(&f.used, "used", nil, "what others have used before, as `BUCKET=N@WHEN`: "+
+		"delay of that meter: a `DURATION`")
+	flags.StringArrayVar(&f.used, "used", nil, "earlier use by other programs, as `BUCKET=N@WHEN`: "+
 		"RFC 3339, a duration ago, or yesterday; may be repeated")
 	flags.StringVar(&f.fault, "meter-fault", "",
-		"what is wrong with that meter, as `KIND`: "+strings.Join(standin.CloudFaults(), ", "))
+		"a fault of that meter, as `KIND`: "+strings.Join(standin.CloudFaults(), ", "))
 }
 
 func (f cloudFlags) apply(s *standin.YouTube) error {

@@ -61,7 +61,7 @@ both.`,
 	flags.StringVar(&q.at, "at", "",
 		"`TIME` at which they were used: RFC 3339, or a duration before now (default now)")
 	flags.StringVar(&q.by, "by", "", "`NAME` to keep in the log: who (default you)")
-	flags.StringVar(&q.key, "id", "", "idempotency `KEY`: the same key again corrects nothing more")
+	flags.StringVar(&q.key, "id", "", "idempotency `KEY`: repeating the key corrects nothing")
 	flags.BoolVar(&q.dryRun, "dry-run", false, "check, but change nothing")
 	return c
 }

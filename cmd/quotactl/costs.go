@@ -72,7 +72,7 @@ is known only after the call, has no number: name the method to see how it is co
 			})
 		},
 	}
-	c.Flags().StringVar(&upstream, "upstream", "", "whose prices (default: the list's default, "+
+	c.Flags().StringVar(&upstream, "upstream", "", "upstream of the prices (default: the list's default, "+
 		"or that of METHOD)")
 	c.Flags().StringVar(&at, "at", "", "`DAY` whose prices to show (default: today)")
 	c.AddCommand(a.costsCheck(), a.costsTest(), a.costsImport(), a.costsUpdate())

@@ -48,7 +48,7 @@ charges from being decided, or lets more be spent than was meant.`,
 		},
 	}
 	c.Flags().Int64Var(&free, "min-free", 256,
-		"warn if less `MiB` are free on the disk of a ledger in a file")
+		"warn if fewer `MiB` are free on the disk of a ledger file")
 	c.Flags().IntVar(&o.Days, "days", 2, "plan the schedule for so many days")
 	return c
 }

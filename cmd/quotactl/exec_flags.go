@@ -34,14 +34,14 @@ func (f *execFlags) bind(flags *pflag.FlagSet) {
 		"`HOW` to find out what it took: all, exit, report or proxy")
 	flags.StringVar(&f.lapse, "lapse", string(quota.LapseCharge),
 		"`WHAT` becomes of the hold if exec is killed: charge or release")
-	spanVar(flags, &f.wait, "wait", 0, "wait for the units up to `DURATION`, in line with others")
+	spanVar(flags, &f.wait, "wait", 0, "wait up to `DURATION` for the units, in order of arrival")
 	flags.StringVar(&f.key, "id", "", "`KEY` of this run, such as the job and its scheduled time: "+
-		"it is not started again once it has succeeded, and not charged again if it is repeated")
+		"no second start after a success, and no second charge for a repeat")
 	flags.StringVar(&f.lock, "lock", "",
 		"run only if no other run, on any machine, has the lock `NAME`")
 	flags.Int64Var(&f.max, "max", 0, "deny requests and draws beyond `N` units in all; with "+
 		"--bucket, of that bucket")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing when units are denied")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if units are denied")
 }
 
 func (f *execFlags) check(given func(string) bool) error {
@@ -55,7 +55,7 @@ func (f *execFlags) check(given func(string) bool) error {
 		return cli.Usagef("--bucket needs --units, --max or --learned")
 	case !given("method") && !given("units") && !f.learned && f.settle != string(job.SettleProxy):
 		return cli.Hint(cli.Usagef("give --method, --units or --learned"),
-			"they say what is held before the command starts")
+			"they set the hold before the command starts")
 	case !slices.Contains([]string{"all", "exit", "report", "proxy"}, f.settle):
 		return cli.Usagef("--settle %s: write all, exit, report or proxy", f.settle)
 	case f.lapse != string(quota.LapseCharge) && f.lapse != string(quota.LapseRelease):

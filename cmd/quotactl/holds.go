@@ -41,7 +41,7 @@ has passed, because a call that was sent has usually been billed.`,
 			}
 			if ttl == "" {
 				return cli.Hint(cli.Usagef("--ttl is missing"),
-					"say how long the units are needed: --ttl 1h")
+					"set how long the units are needed: --ttl 1h")
 			}
 			if request.TTL, err = words.ParseSpan(ttl); err != nil {
 				return cli.Usagef("--ttl %s: not a duration such as 90s, 1h or 2d", ttl)
@@ -69,7 +69,7 @@ has passed, because a call that was sent has usually been billed.`,
 		"`WHAT` becomes of units that nobody settles: release or charge")
 	flags.StringVar(&request.Note, "note", "", "`TEXT` that says what it is for")
 	flags.StringVar(&request.Key, "id", "",
-		"idempotency `KEY`: the same key again gets the same reservation")
+		"idempotency `KEY`: repeating the key returns the same reservation")
 	bindManual(flags, &request.Manual)
 	bindLabels(flags, &request.Labels)
 	bindQuiet(flags, &quiet)

@@ -147,7 +147,7 @@ func (im *importer) exec(ctx context.Context, j *importedJob, call invocation) e
 	root.SetFlagErrorFunc(cli.FlagError)
 	c, rest, err := root.Find(call.words)
 	if err != nil || c.Name() != "exec" {
-		return errors.New("it does not run quotactl exec")
+		return errors.New("does not run quotactl exec")
 	}
 	if err := c.ParseFlags(rest); err != nil {
 		return c.FlagErrorFunc()(c, err)

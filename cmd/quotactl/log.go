@@ -80,14 +80,14 @@ lost.
 	c.Flags().StringVar(&q.since, "since", "",
 		"only entries after this `TIME`: a duration before now (1h, 7d), a day, or RFC 3339 "+
 			"(default all)")
-	c.Flags().StringVar(&q.until, "until", "", "only entries up to this `TIME`, written as above")
+	c.Flags().StringVar(&q.until, "until", "", "only entries up to this `TIME`, in the same formats")
 	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
 	c.Flags().StringVar(&q.by, "by", "", "add up by method, region, job, source, or another "+
 		"label's `NAME`; label:NAME if no entry may have it")
 	c.Flags().IntVar(&q.limit, "limit", 0, "only the newest `N` entries; 0 for all")
 	c.Flags().BoolVar(&q.denied, "denied", false, "count the charges that were denied, by job, hour "+
 		"or another --by")
-	c.Flags().BoolVarP(&q.follow, "follow", "f", false, "go on with new entries as they come")
+	c.Flags().BoolVarP(&q.follow, "follow", "f", false, "keep printing new entries")
 	a.PrintsLines(c, focus)
 	return c
 }
@@ -112,15 +112,15 @@ func (a *app) checkLog(q *question, by bool) (err error) {
 	}
 	switch {
 	case q.denied && (q.follow || q.limit != 0):
-		return cli.Usagef("--denied counts, --follow and --limit list entries: leave these out")
+		return cli.Usagef("--denied counts entries: leave out --follow and --limit")
 	case q.limit < 0:
 		return cli.Usagef("--limit %d: must be 1 or more, or 0 for all", q.limit)
 	case q.follow && q.label != "":
-		return cli.Usagef("--follow lists entries, --by adds them up: leave one of them out")
+		return cli.Usagef("--follow lists entries and --by sums them: use one of them")
 	case a.Output == focus && (q.follow || q.denied || q.label != ""):
 		return cli.Usagef("-o focus lists entries: leave --follow, --denied and --by out")
 	case q.follow && q.until != "":
-		return cli.Usagef("--follow has no end, --until is one: leave one of them out")
+		return cli.Usagef("--follow never ends: leave out --until")
 	case q.follow && a.Output == "yaml":
 		return cli.Usagef("--follow has no end, a list in YAML has: use -o jsonl or -o csv")
 	}

@@ -52,7 +52,7 @@ func readRequest(ctx context.Context, path, verb, target string) (*http.Request,
 			return nil, nil, fmt.Errorf("request: %s is empty", path)
 		}
 		if verb == "" {
-			return nil, nil, cli.Hint(cli.Usagef("%s has a body alone", path),
+			return nil, nil, cli.Hint(cli.Usagef("%s has only a body", path),
 				"say what it is the body of: --method ID")
 		}
 		head = fmt.Appendf(nil, "%s %s\r\nContent-Type: application/json", verb, target)
@@ -111,7 +111,7 @@ func unpacked(h http.Header, body []byte) ([]byte, error) {
 	}
 	plain, err := io.ReadAll(io.LimitReader(from, maxMessage+1))
 	if err == nil && len(plain) > maxMessage {
-		err = errors.New("the answer unpacks to more than is read")
+		err = errors.New("the decompressed response exceeds the maximum size")
 	}
 	return plain, err
 }

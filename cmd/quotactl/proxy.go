@@ -113,17 +113,17 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&f.requests, "max-requests", limits.Requests,
 		"answer 503 to more than `N` requests at once")
 	flags.StringArrayVar(&f.estimates, "estimate", nil,
-		"set aside for calls of an unknown price by `POLICY`: worst, learned (default), N units "+
+		"hold units for calls of unknown price by `POLICY`: worst, learned (default), N units "+
 			"at most, or METHOD=POLICY, METHOD/BUCKET=POLICY; may be repeated")
 	flags.DurationVar(&f.drain.Time, "drain-time", 2*time.Minute,
-		"read answers for `DURATION` at most whose caller has gone")
+		"read a response for at most `DURATION` after its caller disconnects")
 	flags.Int64Var(&f.drainMiB, "drain-size", 64,
-		"read `N` MiB at most of an answer whose caller has gone")
+		"read at most `N` MiB of a response after its caller disconnects")
 	flags.Int64Var(&f.uploadMiB, "max-upload", limits.Upload>>20,
 		"refuse uploads of more than `N` MiB; other bodies may be 1 MiB, or 32 where the price "+
 			"depends on them")
 	flags.Int64Var(&f.bodiesMiB, "max-bodies", limits.Bodies>>20,
-		"answer 503 to bodies, of calls that are no uploads, of more than `N` MiB together")
+		"answer 503 once bodies in memory, uploads aside, exceed `N` MiB")
 }
 
 func (f *proxyFlags) check() error {
@@ -184,7 +184,7 @@ func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 	}
 	// browsers send the page's origin only to loopback addresses
 	if len(f.hosts) > 0 && handler.Callers == nil {
-		handler.Log.Warn("web pages may spend quota through a --host name: not every browser says "+
+		handler.Log.Warn("web pages may spend quota through a --host name: not every browser reports "+
 			"that a page sent the request", "hint", "name the callers with --token-file")
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -260,7 +260,7 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger
 		if len(t.Budget.Limits) == 0 {
 			log.Warn("a credential has no limits: whatever is sent with it is recorded, and "+
 				"nothing is denied", "upstream", up.Name, "credential", cred.Name,
-				"hint", "write those of your account into quota.yaml, under limits:")
+				"hint", "write your account's limits into quota.yaml, under limits:")
 		}
 		t.Estimates, t.Missed = estimates, p.Metrics.Missed
 		for _, m := range cfg.Table(cred).Methods() {

@@ -168,7 +168,7 @@ func (a *app) billClient(g *gate, needed func(costs.Meter) bool) (*bill.Client, 
 	switch {
 	case !found:
 		return nil, cli.Hint(cli.Usagef("%s does not report this by any means that its price list "+
-			"names", c.Upstream), "what its answers tell is learned as its price list says")
+			"names", c.Upstream), "the ledger learns from its responses, as its price list says")
 	case project && client.ProjectName() == "":
 		return nil, broken(errors.New("credential "+c.Name+" has no project"),
 			"write project: ID into quota.yaml")

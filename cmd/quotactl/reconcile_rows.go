@@ -198,7 +198,7 @@ func (c ledgerCount) why(row reconciledRow) []string {
 		return lines
 	}
 	for _, m := range row.Models {
-		name := cmp.Or(m.Model, "what is of no model")
+		name := cmp.Or(m.Model, "usage without a model")
 		switch apart := m.Theirs - m.Ours; {
 		case m.Ours == 0 && m.Theirs > 0:
 			lines = append(lines, fmt.Sprintf("%s: %s that no program has spent by the gate", name,

@@ -66,8 +66,8 @@ the log does not name those of people. A note says where the figures are not exa
 		},
 	}
 	c.Flags().StringVar(&q.since, "since", "7d",
-		"from this `TIME` on: a duration before now, a day, or RFC 3339")
-	c.Flags().StringVar(&q.until, "until", "", "up to this `TIME` (default now)")
+		"start `TIME`: a duration before now, a day, or RFC 3339")
+	c.Flags().StringVar(&q.until, "until", "", "end `TIME` (default now)")
 	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
 	return c
 }

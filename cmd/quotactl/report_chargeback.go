@@ -55,7 +55,7 @@ entries may be gone are marked as incomplete.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&month, "month", "", "of this `MONTH`, such as 2026-11")
+	c.Flags().StringVar(&month, "month", "", "`MONTH` to report, such as 2026-11")
 	c.Flags().StringVar(&by, "by", "", "add up by method, region, job, source, or another "+
 		"label's `NAME`")
 	a.PrintsLines(c)

@@ -59,7 +59,7 @@ used up.`,
 	flags := c.Flags()
 	bindCall(flags, &call)
 	flags.StringVar(&call.Key, "id", "",
-		"idempotency `KEY`: the same key again gets the same answer and charges nothing")
+		"idempotency `KEY`: repeating the key returns the same decision and charges nothing")
 	flags.BoolVar(&call.DryRun, "dry-run", false, "decide, but charge nothing")
 	bindManual(flags, &call.Manual)
 	bindQuiet(flags, &quiet)

@@ -78,15 +78,15 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 		"a limit of a bucket, as `SPEC`, such as output=4000/1m; may be repeated")
 	flags.StringArrayVar(&f.prices, "price", nil,
 		"`NAME=N` millionths of a dollar for one, such as output=15; may be repeated")
-	flags.DurationVar(&f.latency, "latency", 0, "every answer takes this `DURATION` to begin")
-	flags.DurationVar(&f.pace, "pace", 0, "each event of a stream takes this `DURATION`")
+	flags.DurationVar(&f.latency, "latency", 0, "delay every response by `DURATION`")
+	flags.DurationVar(&f.pace, "pace", 0, "delay each event of a stream by `DURATION`")
 	flags.IntVar(&f.rows, "rows", defaultRows,
-		"there are `N` things of each kind, so lists hold no more")
+		"serve `N` items of each kind")
 	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil,
 		"accept only this `KEY`; may be repeated (default any)")
 	flags.StringVar(&f.adminKey, "admin-key", "",
-		"accept only this `KEY` for what was billed (default any)")
+		"accept only this `KEY` for the billing API (default any)")
 }
 
 const (

@@ -14,15 +14,15 @@ from quotabudget import Denied, Ledger
 
 
 class QuotaSensor(BaseSensorOperator):
-    """Charges what the next task takes. Until that fits, it waits without a worker. It is a sensor
-    because Airflow heeds the time of a reschedule only for sensors."""
+    """Charges the cost of the next task. Until it fits, the sensor waits without a worker. It is a
+    sensor because Airflow supports reschedule times only for sensors."""
 
     def __init__(self, *, url: str, cost: dict, token: str = "", **kwargs):
         super().__init__(mode="reschedule", **kwargs)
         self.url, self.cost, self.token = url, cost, token
 
     def poke(self, context) -> bool:
-        """Charges, or waits until the moment at which the cost fits."""
+        """Charges, or waits until the cost fits."""
         try:
             Ledger(self.url, self.token).charge(**self.cost)
         except Denied as denied:

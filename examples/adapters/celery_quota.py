@@ -14,14 +14,14 @@ from quotabudget import Denied, Ledger
 
 
 def charged(ledger: Ledger, **cost):
-    """Charges the cost before the task runs. A task that does not fit is retried at the moment when
-    it does, and that uses up none of its retries."""
+    """Charges the cost before the task runs. A denied task is retried as soon as it fits, which uses up
+    none of its retries."""
 
     def decorate(task):
         @functools.wraps(task)
         def run(self, *args, **kwargs):
             try:
-                # without a key of the task: a run that was cut off may have sent its call
+                # without a task key: an interrupted run may have sent its call
                 ledger.charge(**cost)
             except Denied as denied:
                 if denied.never:

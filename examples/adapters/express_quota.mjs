@@ -1,4 +1,4 @@
-// Has Express charge a quota ledger before a handler that calls a metered API.
+// Makes Express charge a quota ledger before a handler that calls a metered API.
 //
 //   const ledger = new Ledger('http://127.0.0.1:8080')
 //   app.get('/videos/:id', charged(ledger, () => ({method: 'youtube.videos.list'})), handler)
@@ -21,7 +21,7 @@ export function charged(ledger, cost) {
         if (!e.never) response.set('Retry-After', String(e.retryAfter))
         return refuse(response, e.never ? 422 : 429, e.detail)
       }
-      if (e.status > 0 && e.status < 500) return next(e) // a mistake of this program
+      if (e.status > 0 && e.status < 500) return next(e) // an error of this program
       return refuse(response, 503, 'the quota ledger cannot be reached now')
     }
     next()

@@ -56,7 +56,7 @@ func receive(key []byte) http.HandlerFunc {
 	}
 }
 
-// signed checks the signature, and that it is not an old one that somebody sends again.
+// signed checks the signature, and that it is recent, so that it cannot be replayed later.
 func signed(key []byte, h http.Header, body []byte) bool {
 	at, err := strconv.ParseInt(h.Get("webhook-timestamp"), 10, 64)
 	if err != nil || time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute {

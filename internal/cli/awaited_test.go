@@ -9,7 +9,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestAwaitedLedger: a ledger that is away when a program starts is used once it can be reached.
+// TestAwaitedLedger: a ledger that is unreachable when a program starts is used once it can be
+// reached.
 func TestAwaitedLedger(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	s.Kill()

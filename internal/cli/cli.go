@@ -28,32 +28,32 @@ const (
 	ExitConfig      = 78
 )
 
-// answer is an error's exit code and hint.
+// answer is the exit code and the hint of an error.
 type answer struct {
 	err  error
 	code int
 	hint string
 }
 
-// answers returns the table of errors. The first match counts.
+// answers returns the table of errors. The first match applies.
 func answers() []answer {
 	return []answer{
 		{quota.ErrExhausted, ExitExhausted, "status says when units come free"},
 		{quota.ErrCostExceedsLimit, ExitUsage,
 			"ask for fewer units at once, or raise the limit in quota.yaml"},
 		{quota.ErrUnpriced, ExitUsage,
-			"quotactl costs lists every method and its price; no price is guessed"},
+			"quotactl costs lists every method and its price"},
 		{quota.ErrNoBucket, ExitUsage, "quotactl status lists the buckets that have a limit"},
 		{quota.ErrReservationShort, ExitUsage,
 			"quotactl reservations says how much is left of each"},
 		{quota.ErrNoReservation, ExitUsage,
-			"it has expired or is settled; quotactl reservations lists what is set aside"},
+			"it has expired or is settled; quotactl reservations lists the others"},
 		{quota.ErrKeyReused, ExitUsage, "a key belongs to one charge: use another key"},
 		{quota.ErrSpanShort, ExitUsage, "quotactl log shows what was charged"},
 		{quota.ErrNotAllowed, ExitUsage, "see allow: in quota.yaml"},
 		{quota.ErrMalformed, ExitUsage, ""},
 		{quota.ErrUnreachable, ExitUnavailable,
-			"no call is allowed without the ledger; quotactl doctor looks at its server"},
+			"no call is allowed without the ledger; quotactl doctor examines its server"},
 		{quota.ErrLedgerUnusable, ExitUnavailable, ""},
 		{sqlite.ErrNotDatabase, ExitUnavailable, ""},
 		{sqlite.ErrReadOnly, ExitUnavailable, ""},
@@ -66,7 +66,7 @@ func answers() []answer {
 	}
 }
 
-// kinds returns the answers for the upstream's errors. Any other kind exits with ExitFailed.
+// kinds returns the answers of the upstream's errors. Any other kind exits with ExitFailed.
 func kinds() map[costs.Kind]answer {
 	const trouble = "the upstream or the network is failing; what was fetched is kept, and " +
 		"the next sweep resumes from there"
@@ -80,7 +80,7 @@ func kinds() map[costs.Kind]answer {
 	}
 }
 
-// refusalOf returns the kind of an error of an upstream's client, such as youtube.Error.
+// refusalOf returns the kind of an error from an upstream's client, such as youtube.Error.
 func refusalOf(err error) (costs.Kind, bool) {
 	if e, ok := errors.AsType[interface {
 		error

@@ -36,7 +36,7 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 
 func run(ctx context.Context, root *cobra.Command, args []string) error {
 	for _, arg := range args {
-		if arg == "--" { // the rest belongs to another program
+		if arg == "--" { // the other arguments belong to another program
 			break
 		}
 		if quota.LooksSecret(arg) {

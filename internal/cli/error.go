@@ -20,7 +20,7 @@ func (e *UsageError) Unwrap() error { return e.error }
 // Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// HintError is an error with a hint what to do about it.
+// HintError is an error with a hint on what to do.
 type HintError struct {
 	error
 	Hint string
@@ -34,8 +34,8 @@ func Hint(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
 }
 
-// Coded sets the exit code. If Err is nil nothing is printed, because standard output has the
-// result.
+// Coded sets the exit code. If Err is nil, nothing is printed, because the result is on standard
+// output.
 type Coded struct {
 	Code int
 	Err  error
@@ -88,7 +88,7 @@ func inWords(err error) (text, hint string) {
 	return text, hintFor(err)
 }
 
-// hintFor returns the error's own hint, or else the table's.
+// hintFor returns the error's own hint, otherwise the table's.
 func hintFor(err error) string {
 	if hinted, ok := errors.AsType[*HintError](err); ok {
 		return hinted.Hint

@@ -14,19 +14,19 @@ import (
 	"quotabudget/internal/config"
 )
 
-// Common is what every command is given: where to write, the environment, and the common flags.
+// Common holds what every command needs: outputs, environment, and the common flags.
 type Common struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
 
-	Config     string // path; "" to look for it
-	System     string // the last place where Load looks; "" for config.SystemFile
+	Config     string // path; "" to search
+	System     string // the last place that Load searches; "" for config.SystemFile
 	Output     string // table, json or yaml
 	LogLevel   string
 	LogFormat  string
 	Credential string // "" for the only one
 	Color      string // auto, always or never
-	UTC        bool   // no times but in UTC
+	UTC        bool   // show times only in UTC
 }
 
 // Bind adds the flags, and the command version, to the root command.
@@ -44,14 +44,14 @@ func (c *Common) Bind(root *cobra.Command) {
 	pick(root, &c.Color, "color", "", "when to use colours; auto: on a terminal, unless NO_COLOR "+
 		"is set", "auto", "always", "never")
 	flags.BoolVar(&c.UTC, "utc", false,
-		"show times in UTC only; a terminal also shows your own zone otherwise")
+		"show times only in UTC, not also in your own zone")
 	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
 		panic(err) // the flag is bound above
 	}
 	c.version(root)
 }
 
-// pick adds a flag that takes one of a few words, the first by default, and completes them.
+// pick adds a flag that accepts one of a few words, the first by default, and completes them.
 func pick(root *cobra.Command, field *string, name, short, usage string, words ...string) {
 	*field = words[0]
 	root.PersistentFlags().VarP(&choice{field, words}, name, short, usage)
@@ -79,17 +79,17 @@ func (c *choice) Set(word string) error {
 }
 
 // Load reads the configuration that the flags and the environment name. It warns of an empty file,
-// which may have been cut short, or be the pipe of a program that failed.
+// which may be truncated, or the output of a failed program.
 func (c *Common) Load(ctx context.Context) (*config.Config, error) {
 	cfg, err := c.Search().Load(ctx)
-	if err == nil && cfg.Empty && cfg.File != os.DevNull { // naming that is deliberate
-		c.Logger().Warn("the configuration file is empty: the defaults are in force", "file",
+	if err == nil && cfg.Empty && cfg.File != os.DevNull { // naming the null device is deliberate
+		c.Logger().Warn("the configuration file is empty; using the defaults", "file",
 			cfg.File)
 	}
 	return cfg, err
 }
 
-// Search returns where Load looks for the configuration.
+// Search returns the places where Load searches.
 func (c *Common) Search() config.Search {
 	return config.Search{Path: c.Config, System: c.System, Getenv: c.Getenv}
 }
@@ -106,7 +106,7 @@ func (c *Common) Chosen(cfg *config.Config) (config.Credential, error) {
 	return cred, &UsageError{err}
 }
 
-// Logger writes to Stderr in the format and from the level that the flags say.
+// Logger returns a logger to Stderr with the format and the level of the flags.
 func (c *Common) Logger() *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {

@@ -16,8 +16,8 @@ func usageTemplate(root *cobra.Command) string {
 		fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns))
 }
 
-// printHelp prints the help of a command. Lines that neither wrap nor the template could break,
-// such as items of a list, are broken within their column.
+// printHelp prints the help of a command. It breaks lines that cobra's template and wrap leave too
+// long, such as list items, within their column.
 func printHelp(c *cobra.Command, _ []string) {
 	text := strings.TrimRight(cmp.Or(wrap(c.Long, helpColumns), c.Short), " \n") + "\n\n" +
 		c.UsageString()
@@ -26,11 +26,11 @@ func printHelp(c *cobra.Command, _ []string) {
 	}
 }
 
-// wrap fills every paragraph, and every item of a list: an indented line, and those after it that
+// wrap fills every paragraph and every list item: an indented line, and the following lines that
 // begin in its last column.
 func wrap(text string, width int) string {
 	var lines []string
-	column := -1 // where a line that goes on begins
+	column := -1 // column in which a continued line begins
 	for line := range strings.SplitSeq(text, "\n") {
 		words := strings.TrimLeft(line, " ")
 		if indent := len(line) - len(words); words != "" && indent == column {
@@ -60,8 +60,7 @@ func columnOf(line string) int {
 // maxColumn bounds the last column of a list.
 const maxColumn = 50
 
-// hang folds a line that is too wide, and indents what follows the first line as its last column
-// is.
+// hang folds a line that is too wide, and indents the rest to its last column.
 func hang(line string, most int) string {
 	if Width(line) <= most {
 		return line

@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// OpenLedger opens the ledger of a URL. If the ledger cannot be reached or used, the methods of the
-// one that it returns fail with that error until it can. So a Budget can still allow what the
+// OpenLedger opens the ledger of a URL. If the ledger cannot be reached or used, the returned
+// ledger's methods fail with that error until it can, so that a Budget can still allow what the
 // configuration allows without a ledger.
 func OpenLedger(ctx context.Context, ledgerURL string) (*ledger.Ledger, error) {
 	l, err := ledger.Open(ctx, ledgerURL)
@@ -30,7 +30,7 @@ type awaited struct {
 
 	mu    sync.Mutex
 	store ledger.Store // nil until it is open
-	err   error        // why it could not be opened
+	err   error        // why the store could not be opened
 	tried time.Time
 }
 
@@ -85,7 +85,7 @@ func (a *awaited) Update(ctx context.Context, scope quota.Scope,
 	return a.do(ctx, func(s ledger.Store) error { return s.Update(ctx, scope, decide) })
 }
 
-// TryCharge leaves the charge to Update if the store decides none itself.
+// TryCharge leaves the charge to Update if the store does not decide itself.
 func (a *awaited) TryCharge(ctx context.Context, c quota.Charge) (
 	d quota.Decision, decided bool, err error) {
 	err = a.do(ctx, func(s ledger.Store) error {

@@ -12,7 +12,7 @@ import (
 )
 
 // PrintsLines adds the line formats to a command's --output: jsonl, one object per line, csv, and
-// what the command itself adds.
+// the command's own formats.
 func (c *Common) PrintsLines(command *cobra.Command, more ...string) {
 	words := append([]string{"table", "json", "yaml", "jsonl", "csv"}, more...)
 	command.Flags().VarP(&choice{&c.Output, words}, "output", "o", "format of results")
@@ -63,8 +63,8 @@ func (l *Lines) Flush() error {
 	return errors.Join(l.csv.Error(), l.out.Flush())
 }
 
-// inSheet returns a text for CSV, without terminal sequences and with an apostrophe before
-// anything that a spreadsheet would read as a formula.
+// inSheet makes text safe for CSV: without terminal sequences, and with an apostrophe before
+// anything that a spreadsheet would evaluate as a formula.
 func inSheet(text string) string {
 	text = words.Plain(text)
 	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) &&

@@ -20,7 +20,7 @@ func Addressable(text string) bool {
 	return err == nil
 }
 
-// CheckListen returns what is wrong with a required --listen.
+// CheckListen validates a required --listen.
 func CheckListen(address, usage string) error {
 	switch {
 	case address == "":

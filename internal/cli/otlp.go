@@ -21,8 +21,8 @@ import (
 	"quotabudget/internal/untrusted"
 )
 
-// otlp sends metrics to an OpenTelemetry collector, as the JSON of OTLP over HTTP. The SDK would
-// add megabytes to the programs for this one request.
+// otlp sends metrics to an OpenTelemetry collector, as OTLP JSON over HTTP. The SDK would add
+// megabytes to the programs for this one request.
 type otlp struct {
 	url      string
 	headers  http.Header
@@ -30,7 +30,7 @@ type otlp struct {
 	start    time.Time // of the counters
 }
 
-// object is an object of the JSON.
+// object is a JSON object.
 type object map[string]any
 
 const (
@@ -64,8 +64,8 @@ func (c *Common) newOTLP(program string) *otlp {
 	return o
 }
 
-// ExportMetrics sends the metrics to the collector of the environment, if it names one, each minute
-// until ctx ends, and once more then.
+// ExportMetrics sends the metrics to the environment's collector, if any, every minute until ctx
+// ends, and once more at the end.
 func (c *Common) ExportMetrics(ctx context.Context, program string, from prometheus.Gatherer) {
 	o := c.newOTLP(program)
 	if o == nil {
@@ -83,7 +83,7 @@ func (c *Common) ExportMetrics(ctx context.Context, program string, from prometh
 			log.Warn("cannot send metrics to OTEL_EXPORTER_OTLP_ENDPOINT, retrying", "error", err)
 			away = true
 		case err == nil && away:
-			log.Info("metrics are sent again")
+			log.Info("sending metrics again")
 			away = false
 		}
 	}
@@ -98,7 +98,7 @@ func (c *Common) ExportOnce(ctx context.Context, program string, from prometheus
 	}
 }
 
-// send sends what can be gathered.
+// send sends the metrics that can be gathered.
 func (o *otlp) send(ctx context.Context, from prometheus.Gatherer) error {
 	families, err := from.Gather()
 	if len(families) == 0 {
@@ -115,7 +115,7 @@ func (o *otlp) send(ctx context.Context, from prometheus.Gatherer) error {
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url, bytes.NewReader(body))
 	if err != nil {
-		return errors.New("it is not a URL")
+		return errors.New("must be a URL")
 	}
 	r.Header = o.headers
 	response, _, err := untrusted.Fetch(http.Client{Timeout: otlpTime}, r, 4<<10)
@@ -164,7 +164,7 @@ func (o *otlp) metric(f *dto.MetricFamily, now time.Time) object {
 	return out
 }
 
-// buckets sets the counts of a histogram: Prometheus adds up the buckets below, OTLP does not.
+// buckets sets the counts of a histogram. Prometheus buckets are cumulative, OTLP's are not.
 func buckets(point object, h *dto.Histogram) {
 	counts, bounds, below := []string{}, []number{}, uint64(0)
 	for _, b := range h.Bucket {
@@ -184,10 +184,10 @@ func attribute(name, value string) object {
 	return object{"key": name, "value": object{"stringValue": value}}
 }
 
-// nanos is a time in the JSON of OTLP, which writes 64-bit integers as strings.
+// nanos is a time in OTLP JSON, in which 64-bit integers are strings.
 func nanos(at time.Time) string { return strconv.FormatInt(at.UnixNano(), 10) }
 
-// number is a double in the JSON of OTLP: "Infinity" is a string.
+// number is a double in OTLP JSON, in which "Infinity" is a string.
 type number float64
 
 func (n number) MarshalJSON() ([]byte, error) {

@@ -10,9 +10,8 @@ import (
 	"quotabudget/internal/words"
 )
 
-// escaped escapes characters in JSON, or in YAML with such text in double quotes, that a terminal
-// may obey and encoding/json does not escape. The meaning stays the same. spell formats one
-// character.
+// escaped escapes, in JSON or double-quoted YAML, the characters that a terminal may obey and
+// encoding/json does not escape. The value stays the same. spell formats one character.
 func escaped(data []byte, spell func(rune) string) []byte {
 	if bytes.IndexFunc(data, acts) < 0 {
 		return data
@@ -48,8 +47,7 @@ func inYAML(r rune) string {
 	return fmt.Sprintf(`\u%04X`, r)
 }
 
-// escaper escapes log lines on their way to w. Each Write must have whole lines, as those of
-// log/slog do.
+// escaper escapes log lines on their way to w. Each Write must be whole lines, as log/slog's are.
 type escaper struct{ w io.Writer }
 
 func (e escaper) Write(data []byte) (int, error) {

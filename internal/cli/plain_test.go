@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// hostile lists what an upstream or a job's name may try to send to a terminal.
+// hostile lists texts by which an upstream or a job's name may control a terminal.
 var hostile = []string{
 	"\x1b[31mred", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;Y3VybA==\x07", "a\rb",
 	"a\nb", "a\tb", "\x00", "\x7f", "\u009b31m", "\u0085next", "\u202egnp.exe", "ab\u200dcd",
@@ -31,8 +31,8 @@ func quiet(text string) bool {
 	}) < 0
 }
 
-// TestOutputIsQuiet: for any text, JSON and YAML contain nothing that a terminal would obey, and
-// decode to the same text.
+// TestOutputIsQuiet: for any text, JSON and YAML contain nothing that a terminal obeys, and decode
+// to the same text.
 func TestOutputIsQuiet(t *testing.T) {
 	for _, text := range hostile {
 		v := map[string]any{"k": text, text: []string{text, "x" + text + "y"}}

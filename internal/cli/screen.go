@@ -22,7 +22,7 @@ type Screen struct {
 	Color  bool
 	Width  int            // columns of the terminal; 0 if unknown or no terminal
 	Height int            // its lines; 0 likewise
-	Zone   *time.Location // shown in addition to UTC; nil for UTC alone
+	Zone   *time.Location // zone shown in addition to UTC; nil for none
 }
 
 // Screen returns the screen for results, according to --color, --utc, NO_COLOR, TERM and TZ.
@@ -70,7 +70,7 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Say prints a text; its arguments may come from outside. On a terminal, lines are broken between
+// Say prints a text whose arguments may come from outside. On a terminal, it breaks lines between
 // words.
 func (s Screen) Say(format string, args ...any) error {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")

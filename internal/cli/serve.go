@@ -21,11 +21,11 @@ import (
 	"quotabudget/internal/serve"
 )
 
-// Door is where requests come in, and what answers them.
+// Door is an open address and its handler.
 type Door struct {
 	net.Listener
 	handler http.Handler
-	export  func(context.Context) // sends its metrics until the context ends
+	export  func(context.Context) // sends the metrics until the context ends
 	secure  *tls.Config           // nil for plain HTTP
 	grace   time.Duration
 	close   func() error
@@ -50,8 +50,8 @@ func (d *Door) Serve(ctx context.Context) error {
 	return errors.Join(err, d.close())
 }
 
-// ServeLedger serves the ledger, and the catalogue if it is not nil, until ctx ends, and sends
-// notifications meanwhile, to commands with the variables environ. It prints the address.
+// ServeLedger serves the ledger, and the catalogue unless it is nil, until ctx ends, and prints the
+// address. Meanwhile it sends notifications; commands get the variables environ.
 func (c *Common) ServeLedger(ctx context.Context, cfg *config.Config, charts *catalog.Catalog,
 	environ []string) error {
 	l, err := OpenLedger(ctx, cfg.Ledger)
@@ -68,8 +68,8 @@ func (c *Common) ServeLedger(ctx context.Context, cfg *config.Config, charts *ca
 	return errors.Join(err, l.Close())
 }
 
-// FrontDoor opens the configured address, and serves the ledger there, and the catalogue if it is
-// not nil. Later changes of serve: take effect at the next start.
+// FrontDoor opens the configured address, and serves the ledger and, unless it is nil, the
+// catalogue. Later changes of serve: take effect at the next start.
 func (c *Common) FrontDoor(ctx context.Context, charts *catalog.Catalog,
 	source func() report.Source) (*Door, error) {
 	cfg := source().Config
@@ -91,7 +91,7 @@ func (c *Common) FrontDoor(ctx context.Context, charts *catalog.Catalog,
 		sometimes := rate.Sometimes{Interval: time.Minute}
 		server.Guard.Unreachable = func(_ *http.Request, err error) {
 			sometimes.Do(func() {
-				server.Log.Error("limits cannot be checked: when_unreachable says which requests "+
+				server.Log.Error("limits cannot be checked: when_unreachable sets which requests "+
 					"pass", "error", err, "hint", "check the Redis server of the ledger")
 			})
 		}
@@ -116,7 +116,8 @@ func (c *Common) FrontDoor(ctx context.Context, charts *catalog.Catalog,
 	return &Door{listener, handler, export, secure, cfg.Daemon.Grace, closeStore}, nil
 }
 
-// limiter returns the guard with the configured limits, nil for none, and what closes its store.
+// limiter returns the guard of the configured limits, nil for none, and a function that closes its
+// store.
 func limiter(ctx context.Context, cfg *config.Config) (*limit.Guard, func() error, error) {
 	own, nothing := &cfg.Serve, func() error { return nil }
 	if len(own.Limits) == 0 {

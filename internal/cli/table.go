@@ -23,11 +23,11 @@ const (
 	Yellow Color = "33"
 )
 
-// Cell is a text in a table. An int64 is formatted by Screen.Number, a nil *int64 as "-", and
-// other values by fmt.Sprint.
+// Cell is a table cell. An int64 is formatted by Screen.Number, a nil *int64 as "-", and other
+// values by fmt.Sprint.
 type Cell struct {
 	Text  string
-	Short string // text for a shortened column; "" if it is the same
+	Short string // text for a narrow column; "" for the same
 	Color Color
 }
 
@@ -36,10 +36,10 @@ type Table struct {
 	number  func(int64) string
 	columns []column
 	rows    [][]Cell
-	headed  bool // the heading is drawn
+	headed  bool // the heading has been drawn
 }
 
-// column is a column with its name in the heading, its place and its width.
+// column is a column: its name, position and width.
 type column struct {
 	table.ColumnConfig
 	short bool // show the short form
@@ -61,7 +61,7 @@ func (s Screen) Table(names ...string) *Table {
 	return t
 }
 
-// AppendRow adds a row of cells with any text. It may have fewer cells than there are columns.
+// AppendRow adds a row of cells with any text. Missing cells are empty.
 func (t *Table) AppendRow(cells []any) { t.AppendColored("", cells) }
 
 // AppendColored adds a row in one colour, except for cells with a colour.
@@ -89,8 +89,8 @@ func (t *Table) AppendColored(color Color, cells []any) {
 	t.rows = append(t.rows, row)
 }
 
-// inCell returns a text that is safe to show. It drops the selectors of emoji, because terminals do
-// not agree on how wide these make a character.
+// inCell makes text safe to show. It drops emoji selectors, because terminals disagree on their
+// width.
 func inCell(text string) string { return strings.ReplaceAll(words.Plain(text), "\ufe0f", "") }
 
 // Step narrows a table that is excess cells too wide.
@@ -127,7 +127,7 @@ func (t *Table) find(name string) *column {
 	return &t.columns[i]
 }
 
-// width returns the cells that a column takes.
+// width returns the width of a column in cells.
 func (t *Table) width(c *column) int {
 	widest := max(Width(c.Name), c.WidthMin)
 	for _, row := range t.rows {
@@ -208,5 +208,5 @@ func (t *Table) render(colored bool) string {
 	return w.Render() + "\n"
 }
 
-// Width returns the cells that a text takes on a terminal, colours excluded.
+// Width returns the width of a text on a terminal, without colours.
 func Width(line string) int { return text.StringWidthWithoutEscSequences(line) }

@@ -118,7 +118,7 @@ func (r *reader) interrupted(ctx context.Context, region string, notBefore time.
 // have begun newer ones.
 const ownCharts = 50
 
-var errLoop = errors.New("a page token leads back to a page that was read before")
+var errLoop = errors.New("a page token leads back to an earlier page")
 
 // pages reads and stores the chart, starting at token. It returns nil once the chart is complete.
 func (r *reader) pages(ctx context.Context, token string) error {

@@ -78,7 +78,7 @@ func (s *Sweep) opensAt() (at time.Time, after time.Duration) {
 	if err != nil {
 		now := s.Now()
 		_, reset := s.Day.Bounds(now)
-		s.Log.Warn("cannot ask when the bucket opens again: assuming the upstream's reset",
+		s.Log.Warn("cannot read when the bucket opens again; assuming the upstream's reset",
 			"reset", reset, "error", err)
 		return reset, reset.Sub(now)
 	}

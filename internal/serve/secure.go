@@ -22,7 +22,7 @@ func Secure(cert, key string, log *slog.Logger) (*tls.Config, error) {
 	inForce.Store(&first)
 	get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if next, err := tls.LoadX509KeyPair(cert, key); err != nil {
-			log.Error("cannot read the certificate; the last one stays in force", "error", err)
+			log.Error("cannot read the certificate; keeping the last one", "error", err)
 		} else {
 			inForce.Store(&next)
 		}

@@ -158,7 +158,7 @@ func refusing(mux *http.ServeMux) http.Handler {
 		refusal := &recorder{header: w.Header()} // it has Allow
 		handler.ServeHTTP(refusal, r)
 		writeProblem(w, huma.NewError(refusal.status,
-			"there is no such method here: see /openapi.json"))
+			"no such method: see /openapi.json"))
 	})
 }
 

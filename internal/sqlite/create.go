@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// create makes a file of the kind at path unless there is a file. The new one is complete before it
-// has its name: one that is empty was cut short, and is never taken for new.
+// create creates a file of the kind at path unless one exists. The new file is complete before it
+// gets its name; an empty file was cut short, and is never treated as new.
 func create(ctx context.Context, path string, schema Schema, migrations []string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -36,7 +36,7 @@ func create(ctx context.Context, path string, schema Schema, migrations []string
 	if err != nil {
 		return explainSystem(path, err)
 	}
-	defer func() { // on a full disk SQLite leaves the log and its index
+	defer func() { // on a full disk, SQLite leaves the log and its index
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			os.Remove(file.Name() + suffix)
 		}
@@ -60,8 +60,8 @@ func create(ctx context.Context, path string, schema Schema, migrations []string
 	return nil
 }
 
-// rename gives a file its name without replacing another one. A process that opens the file in
-// between finds an empty one, which is an error.
+// rename renames a file without replacing another one. A process that opens the file in between
+// finds an empty file, which is an error.
 func rename(old, path string) error {
 	claim, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -76,11 +76,11 @@ func rename(old, path string) error {
 	return nil
 }
 
-// creation is longer than it takes to make a file.
+// creation is longer than the creation of a file takes.
 const creation = time.Hour
 
-// removeOld removes what processes left that were killed while they made a file. Errors do not
-// matter: such files are in nobody's way.
+// removeOld removes the temporary files of processes killed during creation. It ignores errors,
+// because these files are harmless.
 func removeOld(pattern string) {
 	left, _ := filepath.Glob(pattern)
 	for _, name := range left {
@@ -100,7 +100,8 @@ func orphaned(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// fill makes an empty file one of the kind, in WAL mode and up to date. No other process knows it.
+// fill turns an empty file into one of the kind, in WAL mode and migrated. No other process uses it
+// yet.
 func fill(ctx context.Context, path string, schema Schema, migrations []string) error {
 	write, err := openPool(writeDSN(path), 1)
 	if err != nil {

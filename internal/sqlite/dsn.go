@@ -12,8 +12,8 @@ func uriPath(path string) string {
 	return strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
 }
 
-// writeDSN has no journal_mode: it is a property of the file, which is only changed once it is
-// known to be ours.
+// writeDSN has no journal_mode: it is a property of the file, which is changed only after its kind
+// is checked.
 func writeDSN(path string) string {
 	q := commonParams(0) // see Lock
 	q.Set("mode", "rw")
@@ -36,7 +36,7 @@ func immutableDSN(path string, opts Options) string { return readDSN(path, opts)
 
 func commonParams(busyTimeout time.Duration) url.Values {
 	return url.Values{
-		"_error_rc": {"1"}, // no stale text of an earlier statement in an error
+		"_error_rc": {"1"}, // errors contain no stale text of earlier statements
 		"_dqs":      {"0"}, // "x" is a name, never a string
 		"_pragma": {
 			fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),

@@ -10,21 +10,20 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// Errors that a person can act on. Each text ends in what to do; Open and DB.Explain put the path
+// Errors that a person can act on. Each text ends with what to do; Open and DB.Explain add the path
 // before it.
 var (
 	// ErrNotDatabase: the file is no SQLite database, or belongs to another program or purpose.
 	ErrNotDatabase = errors.New("not a file of this kind; name another file, or move this one away")
 	// ErrReadOnly: the file or its directory cannot be written.
 	ErrReadOnly = errors.New("cannot be written; check the permissions of the file and directory")
-	// ErrNewer: the file has migrations that this program does not know.
+	// ErrNewer: the file has migrations that this program lacks.
 	ErrNewer = errors.New("written by a newer version; use that version, or name another file")
 	// ErrDamaged: the file is a database, but broken or truncated.
 	ErrDamaged = errors.New("damaged; restore a copy, or move it away to start with an empty one")
 	// ErrFull: the disk is full; the transaction was rolled back.
 	ErrFull = errors.New("no space left on the disk; free some and try again")
-	// ErrGone: the file was moved or replaced after it was opened, so what is written to it is
-	// lost.
+	// ErrGone: the file was moved or replaced after it was opened, so writes to it are lost.
 	ErrGone = errors.New("moved, deleted or replaced; put it back, or restart the program")
 	// ErrBusy: another process held the write lock for longer than the busy timeout.
 	ErrBusy = errors.New("another process is writing; try again when it is done")

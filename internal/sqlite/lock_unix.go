@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lockFile locks f until it is closed. Without wait it returns an error if it would have to.
+// lockFile locks f until it is closed. Without wait, it returns an error instead of waiting.
 func lockFile(f *os.File, wait bool) error {
 	how := syscall.LOCK_EX
 	if !wait {

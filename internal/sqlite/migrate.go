@@ -106,8 +106,8 @@ func setWAL(ctx context.Context, write *sql.DB) error {
 	return err
 }
 
-// step applies the next migration inside tx, and returns the version after it. It reads the
-// version again, because another process may have been faster.
+// step applies the next migration inside tx, and returns the new version. It rereads the version,
+// because another process may have migrated the file.
 func step(ctx context.Context, tx *sql.Tx, schema Schema, migrations []string) (int, error) {
 	version, err := checkKind(ctx, tx, schema, len(migrations))
 	if err != nil || version == len(migrations) {

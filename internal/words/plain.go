@@ -12,13 +12,13 @@ const (
 	blackFlag = '\U0001f3f4'
 )
 
-// Plain returns text from outside (titles, labels, notes, IDs, messages of the upstream) in one line
-// that a terminal or browser can show. A terminal would otherwise obey codes that move the cursor
-// or write to the clipboard, and marks that turn the direction of writing around. A control
-// character becomes �, a line break a space; invisible characters are left out. Letters of every
+// Plain returns text from outside (titles, labels, notes, IDs, messages of the upstream) as one
+// line that is safe for a terminal or browser. A terminal would otherwise obey codes that move the
+// cursor or write to the clipboard, and marks that reverse the writing direction. A control
+// character becomes �, a line break a space; invisible characters are dropped. Letters of every
 // script stay, with their marks, and so do emoji.
 func Plain(text string) string {
-	before, flag := rune(0), false // flag: the letters of a region's flag may follow
+	before, flag := rune(0), false // flag: letters of a flag emoji may follow
 	return strings.Map(func(r rune) rune {
 		last := before
 		before = r
@@ -42,16 +42,16 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Joins reports whether a character is one of the two invisible ones that emoji and letters need
-// between them.
+// Joins reports whether a character is one of the two invisible joiners that emoji and letters
+// need.
 func Joins(r rune) bool { return r == joiner || r == nonJoiner }
 
 func isTag(r rune) bool { return r >= 0xe0020 && r <= 0xe007f }
 
 // Hidden reports whether a character is invisible and may be obeyed: a formatting character or a
-// separator of lines.
+// line separator.
 func Hidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) &&
 		!unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||
-		r&0xfffe == 0xfffe // no character at all
+		r&0xfffe == 0xfffe // not a character
 }

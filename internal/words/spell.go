@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxWord is longer than any name there is: what is longer is no slip.
+// maxWord is longer than any name: a longer word is not a typo.
 const maxWord = 100
 
-// DidYouMean is " (did you mean …?)" with the known name that word was meant to be, or "" when none
-// is near.
+// DidYouMean returns " (did you mean …?)" with the known name closest to word, or "" if none is
+// close.
 func DidYouMean(word string, known []string) string {
 	if meant := nearest(word, known); meant != "" {
 		return fmt.Sprintf(" (did you mean %s?)", meant)
@@ -18,7 +18,7 @@ func DidYouMean(word string, known []string) string {
 	return ""
 }
 
-// Clip keeps a text from outside short enough for a message.
+// Clip shortens text from outside for a message.
 func Clip(text string) string {
 	if len(text) > maxWord {
 		return strings.ToValidUTF8(text[:maxWord], "") + "…"
@@ -26,15 +26,15 @@ func Clip(text string) string {
 	return text
 }
 
-// nearest is the name of which the word is the end (videos.list of youtube.videos.list), else the
-// one with the fewest slips.
+// nearest returns the name that ends in word (videos.list of youtube.videos.list), otherwise the
+// name with the fewest typos.
 func nearest(word string, known []string) string {
 	if word == "" || len(word) > maxWord {
 		return ""
 	}
 	best, least := "", len(word)/3+1
 	if len(word) > 3 {
-		least++ // two letters that changed places
+		least++ // two swapped letters
 	}
 	for _, name := range slices.Sorted(slices.Values(known)) {
 		if strings.HasSuffix(name, "."+word) {
@@ -47,7 +47,7 @@ func nearest(word string, known []string) string {
 	return best
 }
 
-// distance is how many bytes must be put in, left out or replaced to make b of a.
+// distance returns how many bytes must be inserted, deleted or replaced to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -41,8 +41,8 @@ func Span(d time.Duration) string {
 	return strings.Join(parts, " ")
 }
 
-// Age formats how long ago something was in its largest unit, rounded down: "3 min". The first
-// minute is "just now".
+// Age formats the age of something in its largest unit, rounded down: "3 min". The first minute is
+// "just now".
 func Age(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -71,7 +71,7 @@ func Ceil(t time.Time) time.Time {
 	return t
 }
 
-// ParseSpan reads a duration as time.ParseDuration does, and days: "7d", "1d12h".
+// ParseSpan parses a duration like time.ParseDuration, also with days: "7d", "1d12h".
 func ParseSpan(text string) (time.Duration, error) {
 	days, rest, found := strings.Cut(text, "d")
 	if !found {

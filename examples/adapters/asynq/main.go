@@ -1,5 +1,5 @@
-// Command asynq has asynq work off one task whose call is charged to a quota ledger: URL REDIS. It
-// prints when a denied task is to run again, and a line once it has run.
+// Command asynq makes asynq process one task whose call is charged to a quota ledger: URL REDIS. It
+// prints when a denied task will run again, and a line once it has run.
 package main
 
 import (

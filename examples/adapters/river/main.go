@@ -1,5 +1,5 @@
-// Command river has River work off one job whose call is charged to a quota ledger: URL DATABASE.
-// It prints when a denied job is to run again, and a line once it has run.
+// Command river makes River process one job whose call is charged to a quota ledger: URL DATABASE.
+// It prints when a denied job will run again, and a line once it has run.
 package main
 
 import (
