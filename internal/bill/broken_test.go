@@ -33,7 +33,7 @@ func countOf(t *testing.T, serve http.HandlerFunc) (Count, error) {
 	return c.Count(t.Context(), m, m.Usage[0], day)
 }
 
-// TestBroken: what cannot be relied on is an error of a kind, and repeats no key.
+// TestBroken: an unreliable response is an error of a kind, and repeats no key.
 func TestBroken(t *testing.T) {
 	const begin = `{"data": [{"start_time": 1795478400, "results": [`
 	for name, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestHangs: a server that does not answer is away, and one with a page after each page is left.
+// TestHangs: a server that does not respond is away, and reading endless pages stops.
 func TestHangs(t *testing.T) {
 	_, err := countOf(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	if e, ok := errors.AsType[*Error](err); !ok || e.Kind != Away {
@@ -92,8 +92,8 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// TestCount: pages are added up, the rows of other projects and days are left out, and a day that
-// is missing is not known.
+// TestCount: pages are added up without the rows of other projects and days, and a missing day is
+// unknown.
 func TestCount(t *testing.T) {
 	row := func(project, item, value string) string {
 		return `{"project_id": "` + project + `", "line_item": "` + item + `", "amount": {"value": ` +

@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// FuzzParseList puts texts into a list that has every key. One that is taken must price each of its
-// methods, or say why not, and read any answer.
+// FuzzParseList puts texts into a list that has every key. An accepted list must price each of its
+// methods, or return an error, and read any response.
 func FuzzParseList(f *testing.F) {
 	all := read(f, "all-keys.yaml")
 	for _, seed := range []struct{ at, cut, text string }{

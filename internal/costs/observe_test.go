@@ -123,7 +123,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestHeaderThatComesTwice: of two costs none is taken for the truth, and of two limits none.
+// TestHeaderThatComesTwice: a repeated cost or limit is not used.
 func TestHeaderThatComesTwice(t *testing.T) {
 	table, err := costs.Shipped().Upstream("generic")
 	must(t, err)
@@ -148,7 +148,7 @@ func TestHeaderThatComesTwice(t *testing.T) {
 	}
 }
 
-// TestRefusedCalls: what a refused call took, and why it was refused. A monthly cap and a minute's
+// TestRefusedCalls checks the usage of refused calls, and the reasons. A monthly cap and a minute's
 // throttle are both a 429.
 func TestRefusedCalls(t *testing.T) {
 	said := func(kind, more string) string {
@@ -228,7 +228,7 @@ methods: {x.get: {route: GET /a, cost: {money: 1}, source: page}}`, text)))
 	}
 }
 
-// TestLessons: what headers tell is of the part that was charged, and nonsense is no lesson.
+// TestLessons: headers report about the charged part, and nonsense is ignored.
 func TestLessons(t *testing.T) {
 	const head = "anthropic-ratelimit-output-tokens-"
 	for _, c := range []struct {
@@ -350,7 +350,7 @@ func TestEachRule(t *testing.T) {
 	}
 }
 
-// FuzzObserve looks for an answer that frees units without saying so, or holds too much.
+// FuzzObserve looks for a response that frees units without reporting usage, or holds too much.
 func FuzzObserve(f *testing.F) {
 	f.Add(200, "text/event-stream", stream, uint8(3))
 	f.Add(200, "application/json", usage, uint8(50))
@@ -369,7 +369,7 @@ func FuzzObserve(f *testing.F) {
 	})
 }
 
-// TestStreamThatBreaks: figures that a stream tells on its way are not those of its end.
+// TestStreamThatBreaks: figures from the middle of a stream are not final.
 func TestStreamThatBreaks(t *testing.T) {
 	const told = `event: message_start
 data: {"type":"message_start","message":{"usage":{"input_tokens":15,"output_tokens":1}}}
@@ -391,7 +391,7 @@ data: {"type":"message_delta","usage":{"output_tokens":15}}
 	}
 }
 
-// TestLinkInDoubt: an answer that does not show a post is booked as one with a link.
+// TestLinkInDoubt: a response that does not show its post is booked as a post with a link.
 func TestLinkInDoubt(t *testing.T) {
 	table, err := costs.Shipped().Upstream("x")
 	must(t, err)
@@ -410,7 +410,8 @@ func TestLinkInDoubt(t *testing.T) {
 	}
 }
 
-// TestFactsOfFacts: a rule on answers goes by a fact that goes by another, though no price does.
+// TestFactsOfFacts: a rule on responses may use a fact that uses another fact, though no price
+// does.
 func TestFactsOfFacts(t *testing.T) {
 	table, err := costs.Parse([]byte(`hosts: [a.test]
 sources: {page: {status: verified, date: 2026-11, text: a page}}

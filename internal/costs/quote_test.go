@@ -125,7 +125,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestQuoteRefuses: what cannot be priced is not sent.
+// TestQuoteRefuses: a request that cannot be priced is refused.
 func TestQuoteRefuses(t *testing.T) {
 	table := all(t)
 	for body, want := range map[string]string{
@@ -199,7 +199,7 @@ func TestEstimateAboveTheWorstCase(t *testing.T) {
 	}
 }
 
-// TestPartNames: what a request says becomes a name that a ledger takes.
+// TestPartNames: a fact of a request becomes a valid name of a part.
 func TestPartNames(t *testing.T) {
 	table := all(t)
 	form := func(name string) bool { return len(name) > 0 && len(name) <= 63 }

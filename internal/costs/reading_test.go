@@ -9,8 +9,8 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// TestTwice: of a key that appears twice the upstream may have meant either, so the most that the
-// call can take is booked.
+// TestTwice: if a key appears twice, either value may be right, so the most that the call can take
+// is booked.
 func TestTwice(t *testing.T) {
 	const more, less = `"output_tokens":150`, `"output_tokens":2`
 	const twice = "the answer cannot be used: usage.output_tokens is there twice"

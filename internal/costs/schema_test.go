@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// TestShippedListsFollowTheSchema: the programs read what ships without checking it.
+// TestShippedListsFollowTheSchema: the programs do not check the shipped lists.
 func TestShippedListsFollowTheSchema(t *testing.T) {
 	data, err := fs.ReadFile(quotabudget.Costs(), "costs.yaml")
 	must(t, err)
@@ -20,7 +20,7 @@ func TestShippedListsFollowTheSchema(t *testing.T) {
 	}
 }
 
-// TestNoAPIIsSpecial: what an API is like is said by its list, and not in Go.
+// TestNoAPIIsSpecial: lists describe APIs, Go code does not.
 func TestNoAPIIsSpecial(t *testing.T) {
 	for _, dir := range strings.Fields(". answer formula graphql") {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))

@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// judged is a stand-in, and what its price list says of the requests that are sent to it.
+// judged is a stand-in, with the results of its price list for the requests that it gets.
 type judged struct {
 	*testing.T
 	standin *standin.Server
@@ -93,7 +93,7 @@ func (j *judged) answer(r *http.Request, quote costs.Quote) costs.Outcome {
 	return out
 }
 
-// agree wants the list to have booked what the stand-in billed, and over besides.
+// agree checks that the list has booked what the stand-in billed, plus over.
 func (j *judged) agree(over string) {
 	j.Helper()
 	billed := j.standin.Counts().Units
@@ -148,8 +148,8 @@ func with(request, fields string) string {
 	return strings.TrimSuffix(request, "}") + "," + fields + "}"
 }
 
-// TestStandinsAgree: what each list makes of request and answer is what its stand-in bills, to the
-// unit. What a list books in doubt is named here.
+// TestStandinsAgree: each list books exactly what its stand-in bills. The rows name what a list
+// books beyond that, in doubt.
 func TestStandinsAgree(t *testing.T) {
 	for _, test := range []struct {
 		name, limits, faults string
@@ -327,7 +327,7 @@ func TestStandinsAgree(t *testing.T) {
 	}
 }
 
-// TestStandinsRefuse: what each list makes of a refusal.
+// TestStandinsRefuse checks what each list reads in a refusal.
 func TestStandinsRefuse(t *testing.T) {
 	for _, test := range []struct {
 		name, limit, request string
@@ -395,7 +395,8 @@ func TestStandinsRefuse(t *testing.T) {
 	}
 }
 
-// TestStandinsTell: what is left, as each answer tells it, and what is not believed.
+// TestStandinsTell checks the remaining units that each response reports, and that nonsense is
+// ignored.
 func TestStandinsTell(t *testing.T) {
 	for _, test := range []struct{ name, request, lessons string }{
 		{"openai", openAIChat, "requests/gpt-5-mini 499 of 500, tokens/gpt-5-mini 199870 of 200000"},

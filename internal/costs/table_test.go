@@ -60,7 +60,7 @@ func TestTableHolds(t *testing.T) {
 	}
 }
 
-// TestTableSettles: what is billed goes by what the response names, in the band of its prompt.
+// TestTableSettles: the bill follows the model in the response, in the band of its prompt.
 func TestTableSettles(t *testing.T) {
 	for _, c := range []struct{ model, response, want, unlisted string }{
 		{"small-2", `"usage":{"in":10,"out":1,"cached":4}`, "money 22", ""},   // 6×2 + 4×0.5 + 8
@@ -98,7 +98,7 @@ func TestTableSettles(t *testing.T) {
 	}
 }
 
-// TestTableRefuses: where a table refuses what it does not list, the call is not sent.
+// TestTableRefuses: if a table refuses unlisted keys, the call is not sent.
 func TestTableRefuses(t *testing.T) {
 	table, err := costs.Parse([]byte(read(t, "columns.yaml")))
 	must(t, err)

@@ -21,8 +21,8 @@ import (
 // the job: the URL of its ledger.
 const frozenJob = "QUOTA_TEST_FROZEN_JOB"
 
-// TestFrozen: a run that was stopped for longer than its lease, so that another has its lock, ends
-// its command when it goes on, and does nothing else before.
+// TestFrozen: a run that was stopped for longer than its lease, so that another run has its lock,
+// ends its command first when it continues.
 func TestFrozen(t *testing.T) {
 	if url := os.Getenv(frozenJob); url != "" {
 		runFrozen(t, url)

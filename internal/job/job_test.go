@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestSettlements: what is booked after each way to end, by each way to settle.
+// TestSettlements lists what each kind of settlement books after each kind of end.
 func TestSettlements(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.limits[0].Units = 1000
@@ -28,16 +28,16 @@ func TestSettlements(t *testing.T) {
 			{job.SettleAll, "exit 3", 3, 4},
 			{job.SettleExit, "exit 0", 0, 4},
 			{job.SettleExit, "exit 3", 3, 0},
-			{job.SettleExit, "kill -TERM $$", 143, 4}, // it may have been at work
+			{job.SettleExit, "kill -TERM $$", 143, 4}, // may have been at work
 			{job.SettleProxy, "exit 0", 0, 0},
-			{job.SettleReport, "exit 0", 0, 4}, // it says nothing
+			{job.SettleReport, "exit 0", 0, 4}, // no report
 			{job.SettleReport, "echo units=3 >&3", 0, 3},
 			{job.SettleReport, "echo units=0 >&3", 0, 0},
 			{job.SettleReport, "echo units=3 >&3; echo bucket=default units=4 >&3; exit 2", 2, 7},
 			{job.SettleReport, "echo units=2 >/dev/fd/3; echo method=search count=3 >&3", 0, 8},
 			{job.SettleReport, "echo units=3 >&3; echo units=-1 >&3; echo nonsense >&3", 0, 4},
 			{job.SettleReport, "echo units=7 >&3; echo nonsense >&3", 0, 7},
-			{job.SettleReport, "echo bucket=defualt units=500 >&3", 0, 4}, // it has no such bucket
+			{job.SettleReport, "echo bucket=defualt units=500 >&3", 0, 4}, // unknown bucket
 			{job.SettleReport, "printf units=3 >&3; (sleep 300 & echo $! > pid)", 0, 3},
 		} {
 			j := b.job(c.line)
@@ -94,7 +94,7 @@ func TestBooked(t *testing.T) {
 	})
 }
 
-// TestNotStarted: a command that cannot be started takes nothing.
+// TestNotStarted: a command that cannot be started costs nothing.
 func TestNotStarted(t *testing.T) {
 	t.Parallel()
 	b := open(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
@@ -123,8 +123,8 @@ func TestNotStarted(t *testing.T) {
 	}
 }
 
-// TestTimeout: a command that takes too long is asked to end, and killed if it does not, with
-// everything that it started.
+// TestTimeout: a command that takes too long gets SIGTERM and then SIGKILL, together with its
+// descendants.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	b := open(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
@@ -135,7 +135,7 @@ func TestTimeout(t *testing.T) {
 	if !out.Timeout || out.Signal != syscall.SIGKILL || out.Code != 137 {
 		t.Errorf("%+v", out)
 	}
-	b.wantSpent("default", 4) // it was at work
+	b.wantSpent("default", 4) // it had been at work
 }
 
 func kill(pid string) error {

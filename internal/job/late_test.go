@@ -15,8 +15,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestLongReport: a report is added up to its last line, however long it is, and a line that is too
-// long says nothing.
+// TestLongReport: a report of any length is added up to its last line. A line that is too long is
+// ignored.
 func TestLongReport(t *testing.T) {
 	t.Parallel()
 	b := open(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
@@ -38,8 +38,7 @@ func TestLongReport(t *testing.T) {
 	}
 }
 
-// TestReportOfOneWhoStays: what a command leaves behind may write on for ever, and is not waited
-// for.
+// TestReportOfOneWhoStays: the run does not wait for a descendant that keeps writing a report.
 func TestReportOfOneWhoStays(t *testing.T) {
 	t.Parallel()
 	b := open(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
@@ -51,8 +50,8 @@ func TestReportOfOneWhoStays(t *testing.T) {
 	b.wantSpent("default", 3)
 }
 
-// TestSettledLate: what a command has taken is booked, also when its hold has lapsed before, and
-// the clock of this machine does not know that. It is booked once.
+// TestSettledLate: the usage of a command is booked once, even if its hold has lapsed and this
+// machine's clock is too slow to show it.
 func TestSettledLate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -87,7 +86,7 @@ func TestSettledLate(t *testing.T) {
 	}
 }
 
-// TestAsAnotherUser: a command runs with the rights of its user alone, and can write its report.
+// TestAsAnotherUser: a command runs only with the rights of its user, and can write its report.
 func TestAsAnotherUser(t *testing.T) {
 	t.Parallel()
 	who, err := user.Lookup("nobody")
@@ -97,7 +96,7 @@ func TestAsAnotherUser(t *testing.T) {
 	gid, err := strconv.Atoi(who.Gid)
 	must(t, err)
 	if syscall.Geteuid() != 0 {
-		return // only root may be somebody else
+		return // only root can change its user
 	}
 	b := open(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
 	j := b.job("id -u; id -G; echo units=2 >&3")

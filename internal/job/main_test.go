@@ -23,7 +23,7 @@ type bench struct {
 	log    *lines
 }
 
-// lines collects what is logged.
+// lines collects log lines.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -64,7 +64,7 @@ func open(t *testing.T, url string) *bench {
 	}}
 }
 
-// job is a job that runs a line of shell for 4 units.
+// job returns a job that runs a line of shell for 4 units.
 func (b *bench) job(line string) *job.Job {
 	return &job.Job{
 		Command: job.Command{Args: []string{"sh", "-c", line}, Env: os.Environ(), Stderr: b.log},
@@ -76,7 +76,7 @@ func (b *bench) job(line string) *job.Job {
 	}
 }
 
-// spent is the sum of a bucket's entries, and held what is set aside.
+// spent returns the sum of a bucket's entries and the units held.
 func (b *bench) spent(bucket string) (spent, held int64) {
 	b.Helper()
 	usage, err := b.ledger.Usage(b.Context(), "key1", b.limits)

@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// requests has a job send requests through its ledger, each of so many units of default.
+// requests makes a job send requests through its ledger, each of the same units of default.
 func requests(t *testing.T, b *bench, j *job.Job, send func(*quota.Budget)) {
 	j.Settle = job.SettleProxy
 	j.Prepare = func(_ context.Context, p job.Prepared) ([]string, func(), error) {
@@ -21,8 +21,8 @@ func requests(t *testing.T, b *bench, j *job.Job, send func(*quota.Budget)) {
 	}
 }
 
-// TestMax: what a run's requests take stays within its ceiling, whether they draw on the hold, are
-// charged beyond it, or hold an estimate; the outcome has what the ledger booked.
+// TestMax: a run's requests stay within its ceiling, whether they draw on the hold, are charged
+// beyond it, or hold an estimate. The outcome has the units that the ledger booked.
 func TestMax(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.limits[0].Units = 1000
@@ -152,7 +152,7 @@ func TestMaxAfterALostAnswer(t *testing.T) {
 	b.run(j)
 }
 
-// TestCancelledDraw: what a cancelled request has drawn is in the hold again.
+// TestCancelledDraw: the units that a cancelled request has drawn return to the hold.
 func TestCancelledDraw(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		j := b.job("true")
@@ -172,7 +172,8 @@ func TestCancelledDraw(t *testing.T) {
 	})
 }
 
-// TestReportOfDrawnUnits: a report counts what the requests have drawn, which is booked already.
+// TestReportOfDrawnUnits: a report includes the units that the requests have drawn, which are
+// already booked.
 func TestReportOfDrawnUnits(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		j := b.job("echo units=5 >&3")

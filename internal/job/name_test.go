@@ -2,7 +2,7 @@ package job
 
 import "testing"
 
-// TestNameOf: a job is named after what runs, not after what runs it.
+// TestNameOf: a job is named after its program, not after the program's wrapper.
 func TestNameOf(t *testing.T) {
 	for _, c := range []struct {
 		want string

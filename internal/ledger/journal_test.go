@@ -94,7 +94,7 @@ func (e *env) lines(want int) {
 	}
 }
 
-// standing wants so many units of the ledger to be used and held.
+// standing checks the units used and held in the ledger.
 func (e *env) standing(used, held int64) {
 	e.Helper()
 	u, err := e.Usage(e.Context())
@@ -237,8 +237,8 @@ func TestPostedByTheNextCall(t *testing.T) {
 	e.standing(3, 0)
 }
 
-// TestUsedBeyondAPostedLine: what a call used beyond a line that was posted meanwhile is booked
-// besides, and only once.
+// TestUsedBeyondAPostedLine: usage beyond a line that was posted meanwhile is booked in addition,
+// once.
 func TestUsedBeyondAPostedLine(t *testing.T) {
 	t.Parallel()
 	e := open(t)

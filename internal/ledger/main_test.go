@@ -103,8 +103,8 @@ func mixes() map[string]mix {
 	}
 }
 
-// child waits for the end of its input, then charges until it is denied everything, and prints each
-// charge that is allowed: its ID, and its units of each bucket.
+// child waits for the end of its input, then charges until everything is denied, and prints the ID
+// and the units by bucket of each allowed charge.
 func child(ledgerURL string, m mix) error {
 	l, err := ledger.Open(context.Background(), ledgerURL)
 	if err != nil {
@@ -174,7 +174,7 @@ func (m mix) correct(l *ledger.Ledger) error {
 	return err
 }
 
-// hold takes what a charge would, in two steps.
+// hold holds and settles the units of a charge.
 func hold(ctx context.Context, l *ledger.Ledger, c quota.Charge) (quota.Decision, error) {
 	id := quota.ReservationID(c.ID, c.Costs[0].Bucket)
 	d, err := l.Reserve(ctx, quota.Reserve{Credential: c.Credential, ID: id, Costs: c.Costs,

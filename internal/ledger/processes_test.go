@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Twenty processes that charge at once are allowed exactly the limit between them, on each ledger:
-// invariant I2, and none of it is left over either.
+// Twenty processes that charge at once are together allowed exactly the limit, on each ledger:
+// invariant I2, without units left over.
 func TestI2_TwentyProcessesAreAllowedExactlyTheLimit(t *testing.T) {
 	for name, m := range mixes() {
 		if name == endless {

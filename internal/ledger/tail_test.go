@@ -56,7 +56,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s *store)) {
 	})
 }
 
-// failer is what a test and one of its random cases have in common.
+// failer is implemented by a test and by its random cases.
 type failer interface {
 	Helper()
 	Fatal(...any)
@@ -94,7 +94,7 @@ func follow(s *store, credential string) *ledger.Tail {
 		}}
 }
 
-// show is news as text: "default 3, default -3 taken back".
+// show returns news as text: "default 3, default -3 taken back".
 func show(n ledger.TailNews) string {
 	var words []string
 	for _, l := range n.Lines {
@@ -162,7 +162,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// cancelled is a charge that nobody sees.
+// cancelled makes and cancels a charge that is never reported.
 func (s *store) cancelled(t *testing.T, units int64, bucket string) {
 	t.Helper()
 	c, d := s.charge(t, "k", units, bucket)

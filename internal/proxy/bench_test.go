@@ -21,9 +21,9 @@ import (
 )
 
 // BenchmarkProxy compares the proxy with a bare httputil.ReverseProxy in front of the same server:
-// calls whose price is known, calls that are held and settled, and streams of those, on each
-// ledger. Of calls one after the other, the latency is little more than how many are under way by
-// how many are answered in a second: so there is a row of 3,000 a second, however long each takes.
+// calls of a known price, calls that are held and settled, and streams of the latter, on each
+// ledger. In a closed loop, the latency follows from the concurrency and the throughput, so one row
+// sends 3,000 calls a second regardless of their latency.
 func BenchmarkProxy(b *testing.B) {
 	web := httptest.NewServer(http.HandlerFunc(answerChat))
 	defer web.Close()
@@ -65,7 +65,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// answerChat answers as a model does: at once, or by 20 events that come 2 ms after one another.
+// answerChat answers like a model: at once, or with 20 events 2 ms apart.
 func answerChat(w http.ResponseWriter, r *http.Request) {
 	const usage = `"usage":{"prompt_tokens":20,"completion_tokens":9,"total_tokens":29}}`
 	body, _ := io.ReadAll(r.Body)
@@ -85,11 +85,11 @@ func answerChat(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "data: {\"id\":\"a\",\"choices\":[],%s\n\ndata: [DONE]\n\n", usage)
 }
 
-// pair is a call that is made both ways: so many in a burst, and so many of them at once at most.
+// pair is a call to make both ways, with the size and the maximum concurrency of a burst.
 type pair struct {
 	path, body  string
 	calls, side int
-	rate        int // of calls a second; 0 for each when the one before has ended
+	rate        int // calls per second; 0 for a closed loop
 }
 
 // compare makes the calls both ways, in turns so that both meet the same machine. The processor's
@@ -113,7 +113,8 @@ func (c pair) compare(b *testing.B, bare, proxied string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// burst is what calls took: in all, of the processor, and each until its first byte and its last.
+// burst is the duration of a burst: in all, of the processor, and of each call to its first and
+// last byte.
 type burst struct {
 	took, cpu     time.Duration
 	firsts, waits []time.Duration
@@ -145,7 +146,7 @@ func (t *burst) run(b *testing.B, to string, c pair) {
 	t.firsts, t.waits = append(t.firsts, firsts...), append(t.waits, waits...)
 }
 
-// time makes the call, and says how long after a moment its first byte came, and its last.
+// time makes the call, and returns the times from a moment to its first and last byte.
 func (c pair) time(client *http.Client, to string, at time.Time) (first, last time.Duration,
 	err error) {
 	body, err := c.call(client, to)
@@ -161,7 +162,7 @@ func (c pair) time(client *http.Client, to string, at time.Time) (first, last ti
 	return first, time.Since(at), err
 }
 
-// call makes the call, and wants a success.
+// call makes the call, which must succeed.
 func (c pair) call(client *http.Client, to string) (io.ReadCloser, error) {
 	verb := "POST"
 	if c.body == "" {
@@ -185,14 +186,14 @@ func (c pair) call(client *http.Client, to string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// processor is the time that this process has had of it.
+// processor returns the processor time of this process.
 func processor(b *testing.B) time.Duration {
 	var used syscall.Rusage
 	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// at is a percentile.
+// at returns a percentile.
 func at(all []time.Duration, percent int) time.Duration {
 	slices.Sort(all)
 	return all[len(all)*percent/100]

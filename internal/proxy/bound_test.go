@@ -11,9 +11,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestUpstreamThatStops: an upstream that stops in the middle of an answer, and keeps the
-// connection open, is waited for as long as a model may think, and no longer. What the call may
-// take stays set aside, to lapse into a charge.
+// TestUpstreamThatStops: if an upstream stops in the middle of a response and keeps the connection
+// open, the proxy waits for Limits.Thinking. The hold stays and lapses into a charge.
 func TestUpstreamThatStops(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})

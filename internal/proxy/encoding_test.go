@@ -22,9 +22,9 @@ var packed = map[string]string{
 		"tURL0r71DiZG5Y91zhcc+h5f",
 }
 
-// TestPackedAnswers: the upstream is asked for what can be read, whatever the caller could read. If
-// it packs its answer in another way all the same, the caller has it as it is, the most that the
-// call can take is booked, and the log says why.
+// TestPackedAnswers: the proxy requests an encoding that it can read, whatever the caller accepts.
+// If the response has another encoding anyway, the caller gets it unchanged, the most that the call
+// can take is booked, and the log says why.
 func TestPackedAnswers(t *testing.T) {
 	for encoding, text := range packed {
 		t.Run(encoding, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestPackedAnswers(t *testing.T) {
 	}
 }
 
-// send makes an upstream's requests go to another address.
+// send redirects an upstream's requests to another address.
 func (m *metered) send(t testing.TB, name, address string) {
 	t.Helper()
 	to, err := url.Parse(address)

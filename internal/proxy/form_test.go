@@ -13,8 +13,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// raw sends bytes as they are, but for | as the end of a line and HOST as that header, and returns
-// the status of the first answer; 0 for none.
+// raw sends a text in which | is a line end and HOST the Host header, and returns the status of the
+// first response, or 0.
 func (s *station) raw(t testing.TB, request string) int {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.local())
@@ -35,8 +35,8 @@ func (s *station) raw(t testing.TB, request string) int {
 	}
 }
 
-// TestAmbiguousForm: what the upstream could read differently than it is charged is refused. It
-// costs nothing, and nothing of it leaves: nothing is dropped or mended on the way.
+// TestAmbiguousForm: a request that the upstream could read differently is refused, for free and
+// unsent. The proxy does not drop or repair parts of it.
 func TestAmbiguousForm(t *testing.T) {
 	s := open(t, units(1000))
 	const videos = " /youtube/v3/videos HTTP/1.1|HOST|"
@@ -109,8 +109,7 @@ func TestAmbiguousForm(t *testing.T) {
 	}
 }
 
-// TestPlainForm: what looks odd and means one thing alone is forwarded as it came, and charged
-// once.
+// TestPlainForm: an odd but unambiguous request is forwarded unchanged and charged once.
 func TestPlainForm(t *testing.T) {
 	s := open(t, units(1000))
 	const videos = " /youtube/v3/videos?part=id&id=a HTTP/1.1|HOST|"
@@ -149,9 +148,8 @@ func TestPlainForm(t *testing.T) {
 	}
 }
 
-// FuzzRaw sends bytes to the proxy, on a connection as real as any. Whatever they are, the upstream
-// has billed no more for what reached it than the ledger was charged, by its own reading of what it
-// was sent.
+// FuzzRaw sends bytes to the proxy on a real connection. The upstream, by its own reading, must not
+// bill more than the ledger was charged.
 func FuzzRaw(f *testing.F) {
 	const videos = " /youtube/v3/videos?part=id HTTP/1.1|Host: H|"
 	const rate = "POST /youtube/v3/videos/rate?id=a HTTP/1."
@@ -191,7 +189,7 @@ func FuzzRaw(f *testing.F) {
 			s.Standin.Limits[l.Bucket] = quota.MaxUnits
 		}
 	})
-	billed := map[string]int64{} // each run begins where the last ended
+	billed := map[string]int64{} // counts of earlier runs
 	charged := map[string]int64{}
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "quota_paid") { // a mark that the proxy gives is not signed
@@ -225,7 +223,7 @@ func FuzzRaw(f *testing.F) {
 	})
 }
 
-// checkAsked holds the last request that reached the upstream to what the proxy promises of all.
+// checkAsked checks the guarantees of the proxy for the last request that reached the upstream.
 func checkAsked(t *testing.T, text string, asked *http.Request) {
 	t.Helper()
 	for _, name := range []string{"Upgrade", "Origin", "Referer", "Cookie", "Trailer",

@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestHost: only who names the proxy as itself is served. A page whose own name was made to point
+// TestHost: only requests with the proxy's own Host are served. A web page whose own name points
 // here sends that name.
 func TestHost(t *testing.T) {
 	hosts := []string{"Proxy.lan", "gate.lan:8080"}
@@ -40,8 +40,8 @@ func TestHost(t *testing.T) {
 	s.Counted(t, served, served)
 }
 
-// TestOrigin: a web page is refused, whatever it can make a browser send, and costs nothing; one
-// that was named is served.
+// TestOrigin: web pages are refused for free, whatever they can make a browser send. Pages of an
+// allowed origin are served.
 func TestOrigin(t *testing.T) {
 	s := open(t, units(100), origins)
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestOrigin(t *testing.T) {
 	s.Counted(t, 5, 5)
 }
 
-// TestPreflight: a browser that asks beforehand pays nothing, and may then do what it asked for.
+// TestPreflight: a preflight is free, and the request after it is served.
 func TestPreflight(t *testing.T) {
 	s := open(t, units(1), origins)
 	ask := func(origin string) answer {
@@ -137,15 +137,15 @@ const (
 	tokens = "# who may call\n\nnightly " + token + "\r\n  adhoc\t" + person + " manual\n"
 )
 
-// withCallers asks every caller for a token.
+// withCallers requires tokens.
 func withCallers(t testing.TB) func(*station) {
 	known, err := limit.ParseTokens("tokens", tokens, true)
 	must(t, err)
 	return func(s *station) { s.proxy.Callers = known }
 }
 
-// TestCallers: who has a token is served and named in the ledger, wherever it carries it; everybody
-// else is refused, for nothing.
+// TestCallers: a caller with a token in any place is served and named in the ledger. Any other is
+// refused for free.
 func TestCallers(t *testing.T) {
 	s := open(t, units(100), withCallers(t))
 	for _, header := range [][]string{
@@ -221,7 +221,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestManualCallers: the headroom is for callers who are people.
+// TestManualCallers: only callers marked as people may use the headroom.
 func TestManualCallers(t *testing.T) {
 	limits := units(10)
 	limits[0].Headroom = 9
@@ -239,8 +239,7 @@ func TestManualCallers(t *testing.T) {
 	s.Counted(t, 10, 10)
 }
 
-// TestOAuth: a user's token goes to the upstream where the method takes one, and the key stays
-// here.
+// TestOAuth: a user's token is forwarded if the method takes one, and the key is not sent.
 func TestOAuth(t *testing.T) {
 	s := open(t, units(1000), withCallers(t), func(s *station) { s.Standin.Keys = nil })
 	a := s.get(t, chart, "X-Quota-Token", token, "Authorization", "Bearer ya29.user",
@@ -273,8 +272,8 @@ func TestOAuth(t *testing.T) {
 	}
 }
 
-// TestOAuthTeachesNothing: the token may be of a project whose quota is gone. That closes no bucket
-// of ours.
+// TestOAuthTeachesNothing: a refusal of a user's token suspends no bucket, because it may be about
+// another project's quota.
 func TestOAuthTeachesNothing(t *testing.T) {
 	s := open(t, units(10), func(s *station) {
 		s.Standin.Keys, s.Standin.Faults = nil, []string{"403-quota@1"}

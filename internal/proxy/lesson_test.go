@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/meter"
 )
 
-// TestLearned: once enough calls are known, by the ledger's entries too, an estimate is what most
-// of them took.
+// TestLearned: once enough calls are known, also from the ledger's entries, the estimate is what
+// most of them used.
 func TestLearned(t *testing.T) {
 	t.Parallel()
 	l := onFile(t)
@@ -43,7 +43,7 @@ func TestLearned(t *testing.T) {
 	}
 }
 
-// TestParseEstimates: words that are none of the policies are refused.
+// TestParseEstimates: unknown policies are refused.
 func TestParseEstimates(t *testing.T) {
 	known := func(method, bucket string) error {
 		if method != "a.b" {

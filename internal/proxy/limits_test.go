@@ -16,14 +16,13 @@ import (
 
 const upload = "/upload/youtube/v3/videos?uploadType=media&part=id"
 
-// drip begins a POST whose body is said to have so many bytes, sends some of them, and leaves it at
-// that.
+// drip begins a POST with a Content-Length, sends only part of the body, and stops.
 func (s *station) drip(t testing.TB, path, sent string, said int) *bufio.Reader {
 	t.Helper()
 	return bufio.NewReader(s.stall(t, path, sent, said))
 }
 
-// stall is drip, for who wants to hang up.
+// stall is drip for a test that closes the connection itself.
 func (s *station) stall(t testing.TB, path, sent string, said int) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.local())
@@ -46,8 +45,8 @@ func status(t testing.TB, in *bufio.Reader) int {
 	return resp.StatusCode
 }
 
-// TestSlowBodies: callers that never send what they announced hold nothing for ever, and pay
-// nothing before their first byte; of a call that is no upload, before the last.
+// TestSlowBodies: callers that never send their whole body are disconnected. They are not charged
+// before the last byte, or before the first byte of an upload.
 func TestSlowBodies(t *testing.T) {
 	s := open(t, uploads(1000), func(s *station) {
 		limits := &s.proxy.Limits
@@ -80,8 +79,8 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestStalledBodies: bodies that do not come take no place from requests that have come, and no
-// more memory than all may have together. What they have is free when their callers have gone.
+// TestStalledBodies: stalled bodies take no slots, and no more memory than Limits.Bodies. Their
+// memory is free once their callers disconnect.
 func TestStalledBodies(t *testing.T) {
 	s := open(t, units(1<<20), func(s *station) {
 		s.proxy.Limits.Requests, s.proxy.Limits.Bodies = 1, 128<<10
@@ -104,8 +103,8 @@ func TestStalledBodies(t *testing.T) {
 	await(t, func() bool { return send(100<<10) == 200 })
 }
 
-// TestSizes: a body that is too large is refused before anything is charged, if it says so, and
-// ends where it goes too far.
+// TestSizes: a body with a Content-Length beyond the bound is refused before it is charged, and any
+// other body is cut off at the bound.
 func TestSizes(t *testing.T) {
 	s := open(t, uploads(1000), func(s *station) { s.proxy.Limits.Upload = 2 << 20 })
 	if a := s.do(t, "POST", upload, strings.Repeat("f", 2<<20)); a.status != 200 {
@@ -147,7 +146,8 @@ func TestManyAtOnce(t *testing.T) {
 	s.awaitUsed(t, 2)
 }
 
-// TestSilentUpstream: one that does not answer is 504, and says that the request was charged.
+// TestSilentUpstream: if the upstream does not respond, the caller gets a 504 that says that the
+// request was charged.
 func TestSilentUpstream(t *testing.T) {
 	s := open(t, units(100), func(s *station) {
 		s.Base.(*http.Transport).ResponseHeaderTimeout = 50 * time.Millisecond
@@ -165,7 +165,7 @@ func TestSilentUpstream(t *testing.T) {
 	s.Server.CloseClientConnections()
 }
 
-// TestStalledCaller: one that does not take its answer does not hold the request for ever.
+// TestStalledCaller: a caller that does not read its response is disconnected.
 func TestStalledCaller(t *testing.T) {
 	s := open(t, units(100), func(s *station) {
 		s.proxy.Limits.Pause = 100 * time.Millisecond
@@ -184,7 +184,7 @@ func TestStalledCaller(t *testing.T) {
 	await(t, func() bool { return strings.Contains(s.Log.String(), `outcome="broken off"`) })
 }
 
-// TestUpstreamProtocol: an upstream that changes the protocol by itself opens no tunnel.
+// TestUpstreamProtocol: an upstream cannot open a tunnel by switching protocols.
 func TestUpstreamProtocol(t *testing.T) {
 	s := open(t, units(100))
 	header := ""

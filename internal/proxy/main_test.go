@@ -53,7 +53,7 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station
 	return s
 }
 
-// front is where the proxy listens.
+// front is the address of the proxy.
 type front struct {
 	URL      string
 	Listener net.Listener
@@ -80,13 +80,13 @@ func serve(t testing.TB, p *proxy.Proxy, address string) front {
 // origins allows a web page.
 func origins(s *station) { s.proxy.Origins = []string{"https://dashboard.example"} }
 
-// get asks the proxy, with pairs of header names and values.
+// get sends a GET to the proxy, with pairs of header names and values.
 func (s *station) get(t testing.TB, path string, header ...string) answer {
 	t.Helper()
 	return s.do(t, http.MethodGet, path, "", header...)
 }
 
-// do asks the proxy. A header Host is the request's.
+// do sends a request to the proxy. A header Host sets the request's Host.
 func (s *station) do(t testing.TB, verb, path, body string, header ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), verb, s.front.URL+path,
@@ -101,7 +101,7 @@ func (s *station) do(t testing.TB, verb, path, body string, header ...string) an
 	return read(t, r)
 }
 
-// answer is what the proxy answered.
+// answer is a response of the proxy.
 type answer struct {
 	status int
 	header http.Header
@@ -148,7 +148,7 @@ func (a answer) limits(t testing.TB, policies, limits string) {
 	}
 }
 
-// refused wants a refusal with this status, and returns what it says.
+// refused checks that the response is a refusal with this status, and returns its problem.
 func (a answer) refused(t testing.TB, status int) (p problem) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil {
@@ -164,10 +164,10 @@ func (a answer) refused(t testing.TB, status int) (p problem) {
 	return p
 }
 
-// local is the address on which the proxy listens.
+// local returns the address on which the proxy listens.
 func (s *station) local() string { return s.front.Listener.Addr().(*net.TCPAddr).String() }
 
-// awaitUsed waits until the ledger has so many units.
+// awaitUsed waits until the ledger has that many units.
 func (s *station) awaitUsed(t testing.TB, want int64) {
 	t.Helper()
 	await(t, func() bool { return s.Used(t) >= want })
@@ -176,12 +176,12 @@ func (s *station) awaitUsed(t testing.TB, want int64) {
 	}
 }
 
-// await waits until it holds.
+// await waits until a condition holds.
 func await(t testing.TB, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it never came about")
+			t.Fatal("the condition never held")
 		}
 	}
 }

@@ -83,8 +83,7 @@ func meteredOn(t testing.TB, l *ledger.Ledger, limits limited, change ...func(*m
 	return m
 }
 
-// TestOneName: of a path one name is taken off. The rest is the upstream's, whatever it begins
-// with.
+// TestOneName: only one name is removed from a path. The rest is the upstream's path.
 func TestOneName(t *testing.T) {
 	m := meteredOn(t, onFile(t), limited{})
 	resp, err := http.Get(m.URL + "/generic/openai/v1/models")
@@ -95,7 +94,7 @@ func TestOneName(t *testing.T) {
 	}
 }
 
-// TestNamedOnly: without a default, a path that names no upstream goes to none of them.
+// TestNamedOnly: without a default, a path that names no upstream is refused.
 func TestNamedOnly(t *testing.T) {
 	m := meteredOn(t, onFile(t), limited{}, func(m *metered) {
 		m.proxy.NamedOnly, m.proxy.Unserved = true, []string{"x"}
@@ -169,7 +168,8 @@ func (m *metered) settled(t testing.TB) {
 	}
 }
 
-// booked are the units in the ledger by bucket, without what was learned, and what is still held.
+// booked returns the units in the ledger by bucket, without use by other programs, and the units
+// still held.
 func (m *metered) booked(t testing.TB, credential string) (units map[string]int64, held int64) {
 	t.Helper()
 	units = map[string]int64{}
@@ -193,7 +193,7 @@ func (m *metered) booked(t testing.TB, credential string) (units map[string]int6
 	return units, held
 }
 
-// agree wants the ledger to have what the stand-in billed, to the unit, and nothing held.
+// agree checks that the ledger has exactly what the stand-in billed, and no holds.
 func (m *metered) agree(t testing.TB, name string) {
 	t.Helper()
 	m.settled(t)
@@ -226,7 +226,7 @@ func message(n, output int) string {
 		"messages":[{"role":"user","content":"%d [[output:%d]]"}]}`, n, output)
 }
 
-// quiet gives the stand-ins limits that nothing meets, and the prices of their lists.
+// quiet gives the stand-ins limits that are never reached, and the prices of their lists.
 func quiet(m *metered) {
 	many := []standin.Limit{{Units: 1 << 40, Window: time.Minute}}
 	o, a := m.standins["openai"], m.standins["anthropic"]
@@ -236,8 +236,8 @@ func quiet(m *metered) {
 	a.Prices["input"], a.Prices["output"] = 15, 75
 }
 
-// TestStreams: 50 streams side by side, of two upstreams, a third of them cut by the caller, and
-// some refused by a server that fails. In the end the ledger has what was billed, to the unit.
+// TestStreams: 50 concurrent streams of two upstreams; callers cut a third of them, and a failing
+// server refuses some. In the end the ledger has exactly what was billed.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), limited{"openai": {{Bucket: "tokens", Units: 1 << 40,
@@ -264,7 +264,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// streams sends n of them side by side.
+// streams sends n concurrent requests.
 func (m *metered) streams(t testing.TB, n int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -294,8 +294,8 @@ func (m *metered) streams(t testing.TB, n int) {
 	all.Wait()
 }
 
-// TestStreamsWithoutRedis: the ledger's server is gone, or takes no writes, while streams are under
-// way. What they took is booked once it is back.
+// TestStreamsWithoutRedis: while streams are under way, the ledger's server is down or read-only.
+// Their usage is booked once it is back.
 func TestStreamsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	t.Run("gone", func(t *testing.T) {
@@ -354,8 +354,8 @@ func streamsWithout(t *testing.T, end, back func(*redistest.Server)) {
 	m.agree(t, "openai")
 }
 
-// TestCredentials: what a caller has in the place of the credential is replaced, wherever the
-// upstream takes it, and requests come by path and by the upstream's own host.
+// TestCredentials: the credential replaces the caller's, wherever the upstream takes it, for
+// requests by path and by host.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet)

@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestMissing: an answer that does not say what it took is booked as the most that it can be, and
-// that is said once.
+// TestMissing: for a response without usage, the most that the call can take is booked, and logged
+// once.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet)
@@ -76,14 +76,14 @@ func TestUnlistedModel(t *testing.T) {
 		must(t, err)
 		labels[e.Labels[quota.LabelUnlisted]]++
 	}
-	// those of which the log speaks have their names
+	// logged models are labelled by name
 	if labels["gpt-9"] != 2 || labels["made-up-0"] != 1 || labels["others"] != 102 ||
 		len(labels) != 101 {
 		t.Errorf("%d labels: %v", len(labels), labels)
 	}
 }
 
-// metric is the value of a metric; after its name come values that its labels have.
+// metric returns the value of a metric with the given values of its labels.
 func (m *metered) metric(t testing.TB, name string) int64 {
 	t.Helper()
 	words := strings.Fields(name)
@@ -103,7 +103,7 @@ func (m *metered) metric(t testing.TB, name string) int64 {
 	return -1
 }
 
-// TestWholeAnswers: what tells its price in the answer is asked for as a whole.
+// TestWholeAnswers: a response that reports the price is requested without a Range.
 func TestWholeAnswers(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet)

@@ -16,8 +16,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// slow is an upstream whose answers wait until they are let go. It bills what each says that it
-// took.
+// slow is an upstream that holds responses back until the test releases them. It bills the usage
+// that each reports.
 type slow struct {
 	mu     sync.Mutex
 	open   []chan int64 // of the calls in flight: what each is to take
@@ -46,7 +46,7 @@ func (s *slow) inFlight() int {
 	return len(s.open)
 }
 
-// answerOne lets one of the calls end.
+// answerOne ends one of the calls.
 func (s *slow) answerOne(nth int, units int64) {
 	s.mu.Lock()
 	one := s.open[nth]
@@ -55,9 +55,9 @@ func (s *slow) answerOne(nth int, units int64) {
 	one <- units
 }
 
-// TestBoundOnOvershoot: calls come while others are in flight, and end in any order, with less or
-// more than was set aside for them. Never is more billed than the limit and the bound that status
-// prints: what is in flight at most, beyond what is set aside for it.
+// TestBoundOnOvershoot: calls begin while others are in flight, and end in any order, with less or
+// more than their holds. The bill never exceeds the limit plus the bound that status prints: the
+// most that the calls in flight can take beyond their holds.
 func TestBoundOnOvershoot(t *testing.T) {
 	t.Parallel()
 	var beyond atomic.Int64
@@ -73,7 +73,7 @@ func TestBoundOnOvershoot(t *testing.T) {
 	}
 }
 
-// overshoot is how much more was billed than the limit.
+// overshoot returns how much more than the limit was billed.
 func overshoot(t *testing.T, random *rand.Rand) int64 {
 	const limit, estimate, most = 3000, 150, 400
 	api := new(slow)
@@ -139,7 +139,7 @@ func overshoot(t *testing.T, random *rand.Rand) int64 {
 	return max(0, api.billed-limit)
 }
 
-// bound is how much the calls in flight can pass limits by, as status prints it.
+// bound returns by how much the calls in flight can exceed limits, as status prints it.
 func (m *metered) bound(t testing.TB) int64 {
 	t.Helper()
 	usage, err := m.gate("openai").Budget.Usage(t.Context())

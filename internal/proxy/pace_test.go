@@ -22,8 +22,8 @@ func morning(t testing.TB) quota.Window {
 	return day
 }
 
-// TestPace: a call of an unknown price is held back by the pace, by what it may take. It passes
-// where the line leaves that much.
+// TestPace: the pace delays a call of an unknown price by the most that it can take. The call
+// passes once the pace allows that much.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	day := quota.Limit{Bucket: "tokens", Units: 100_000, Window: morning(t)}

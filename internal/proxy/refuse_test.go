@@ -13,8 +13,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestForwards: a program of any language is metered by pointing it at the proxy; the key that it
-// sends is dropped.
+// TestForwards: a program is metered by pointing it at the proxy, which drops the program's key.
 func TestForwards(t *testing.T) {
 	s := open(t, units(100))
 	for _, query := range []string{"", "&key=own", "&$key=own", "&%6Bey=own"} {
@@ -36,7 +35,7 @@ func TestForwards(t *testing.T) {
 }
 
 // TestRefuses: each refusal says what happened, in Google's form and as a problem, and a denial
-// when to come back.
+// also when to retry.
 func TestRefuses(t *testing.T) {
 	s := open(t, units(1))
 	a := s.get(t, chart)
@@ -91,7 +90,7 @@ func TestRefuses(t *testing.T) {
 		t.Errorf("Allow %q", allowed)
 	}
 	s.Server.Close()
-	// What never left is not charged, and says so.
+	// A request that never left is not charged, and its response says so.
 	p = s.get(t, chart).refused(t, http.StatusBadGateway)
 	if used := s.Used(t); used != 1 || len(p.Charged) != 0 ||
 		strings.Contains(p.Detail, "charged") {
@@ -119,8 +118,8 @@ func TestDenialOf24Hours(t *testing.T) {
 	}
 }
 
-// TestAnswersKeepToThemselves: what the upstream tells browsers about its own address does not
-// become true of the proxy's, and which pages may use the proxy is not for the upstream to say.
+// TestAnswersKeepToThemselves: the upstream's headers for browsers, about its own address and about
+// web pages, are not passed on.
 func TestAnswersKeepToThemselves(t *testing.T) {
 	s := open(t, units(10))
 	of := []string{"Set-Cookie", "Access-Control-Allow-Origin", "Alt-Svc",

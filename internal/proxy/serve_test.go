@@ -15,8 +15,8 @@ import (
 	"quotabudget/internal/proxy"
 )
 
-// TestGoogleClientShowsWhy: who uses the upstream's own client reads why a call was refused, and
-// the client does not send it again.
+// TestGoogleClientShowsWhy: the upstream's own client shows why a call was refused, and does not
+// retry it.
 func TestGoogleClientShowsWhy(t *testing.T) {
 	s := open(t, units(1))
 	client := s.googleClient(t, option.WithAPIKey("own"))
@@ -36,8 +36,8 @@ func TestGoogleClientShowsWhy(t *testing.T) {
 	}
 }
 
-// TestLog: each request is one line that says what became of it and what it took, and nothing of
-// its query, headers or keys.
+// TestLog: each request is one line with its outcome and its units, without its query, headers or
+// keys.
 func TestLog(t *testing.T) {
 	s := open(t, units(2), func(s *station) { s.Standin.Faults = []string{"500@2"} })
 	const videos = "verb=GET path=/youtube/v3/videos "
@@ -65,7 +65,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestAdmin: the metrics count what became of the requests, and /readyz says whether one could be
+// TestAdmin: the metrics count requests by outcome, and /readyz reports whether a request could be
 // charged.
 func TestAdmin(t *testing.T) {
 	s := open(t, units(1))
@@ -112,8 +112,8 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// TestUnixSocket: only its user reaches it; one that was left behind is replaced, one that answers
-// is not, and what is no socket stays.
+// TestUnixSocket: only its user can connect. A stale socket is replaced, but not one that answers,
+// nor another file.
 func TestUnixSocket(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "proxy.sock")

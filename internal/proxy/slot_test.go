@@ -15,9 +15,9 @@ import (
 	"quotabudget/internal/proxy"
 )
 
-// TestSlotOfCallerGone: a caller that goes away before the upstream answers gives its place back at
-// once, though its answer may still be read. That is so for a bounded number of calls: what others
-// may take stays set aside.
+// TestSlotOfCallerGone: a caller that disconnects before the response frees its slot at once,
+// though the proxy may still read the response. It reads a bounded number of them; the holds of
+// others stay.
 func TestSlotOfCallerGone(t *testing.T) {
 	t.Parallel()
 	const reads = 2
@@ -71,7 +71,7 @@ func TestSlotOfCallerGone(t *testing.T) {
 }
 
 // TestEndsDuringStream ends a proxy while one caller reads a stream without end, one has left such
-// a stream, and one waits for a response that never comes. It logs what became of the requests, and
+// a stream, and one waits for a response that never comes. It logs the outcome of each request, and
 // how many holds lapse: each call counts once.
 func TestEndsDuringStream(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 
 const granule = 256 << 10 // the least that a chunk may have
 
-// uploads is a limit of so many uploads, and as many units of the default bucket.
+// uploads returns limits of n uploads and n units of the default bucket.
 func uploads(n int64) []quota.Limit {
 	of := units(n)
 	return append(of, quota.Limit{Bucket: "video_insert", Units: n, Window: of[0].Window})
@@ -65,8 +65,8 @@ func TestUploadIsOneCharge(t *testing.T) {
 	}
 }
 
-// An upload that was begun through one proxy goes on through any with that key, whatever its ledger
-// knows and has left; it can be asked after and cancelled for nothing.
+// An upload that began through one proxy continues through any proxy with that key, whatever its
+// ledger has left. Queries and cancellation are free.
 func TestUploadGoesOn(t *testing.T) {
 	s := open(t, uploads(1))
 	to := s.begin(t)
@@ -97,7 +97,7 @@ func TestUploadGoesOn(t *testing.T) {
 	}
 }
 
-// another is a proxy with a ledger of its own in front of the same upstream.
+// another returns a proxy with a separate ledger in front of the same upstream.
 func (s *station) another(t *testing.T, key, credential string) *station {
 	t.Helper()
 	return open(t, uploads(1), func(o *station) {
@@ -107,8 +107,8 @@ func (s *station) another(t *testing.T, key, credential string) *station {
 	})
 }
 
-// A session that was started elsewhere is charged once. What is not surely a session is charged
-// every time.
+// A session that was started elsewhere is charged once. A request that may not belong to a session
+// is charged every time.
 func TestUploadUnknown(t *testing.T) {
 	s := open(t, uploads(100))
 	paid := s.begin(t)
@@ -174,8 +174,8 @@ func TestUploadMarked(t *testing.T) {
 	}
 }
 
-// When the upstream says in the middle of an upload that the quota is gone, its bucket is closed,
-// for the day in which it said so.
+// When the upstream reports an exhausted quota in the middle of an upload, the bucket is suspended
+// for the day of that response.
 func TestUploadLearns(t *testing.T) {
 	for name, marked := range map[string]bool{"paid for when it began": true, "unknown": false} {
 		t.Run(name, func(t *testing.T) {

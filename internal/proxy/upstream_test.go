@@ -76,7 +76,7 @@ func withClaude(t testing.TB, c *claude) func(*station) {
 	}
 }
 
-// used are the units of a bucket in the ledger, held or spent.
+// used returns the units of a bucket in the ledger, held or spent.
 func (c *claude) used(t testing.TB, bucket string) (units int64) {
 	t.Helper()
 	entries, err := c.budget.Ledger.Entries(t.Context(),
@@ -88,8 +88,8 @@ func (c *claude) used(t testing.TB, bucket string) (units int64) {
 	return units
 }
 
-// TestTwoUpstreams: each is served under its name or its host, with its own key and price list,
-// whatever key the program sends; the default one stays at its own paths.
+// TestTwoUpstreams: each upstream is served under its name or host, with its own key and price
+// list, whatever key the program sends. The default one stays at its own paths.
 func TestTwoUpstreams(t *testing.T) {
 	var c claude
 	s := open(t, units(10), withClaude(t, &c))

@@ -193,7 +193,7 @@ func TestRealForms(t *testing.T) {
 	}
 }
 
-// TestRefused: what a person has to accept.
+// TestRefused checks which changes a person must accept.
 func TestRefused(t *testing.T) {
 	for change, want := range map[string]string{
 		`"input_mtok":2,`:        "",
@@ -219,7 +219,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBadFeeds: a feed that cannot be used says why.
+// TestBadFeeds: the error of an unusable feed says why.
 func TestBadFeeds(t *testing.T) {
 	entry := `{"id":"a","prices":{"input_mtok":1,"output_mtok":1}}`
 	for data, want := range map[string]string{

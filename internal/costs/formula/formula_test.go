@@ -98,7 +98,7 @@ func TestUnitsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestMissing: what an answer lacks is named, and what may be missing is not.
+// TestMissing: the error names missing paths, except optional ones.
 func TestMissing(t *testing.T) {
 	f, err := formula.Number("usage.a + usage.b.c + (usage.d ?? 0)", scope(formula.Answer))
 	if err != nil {
