@@ -76,7 +76,7 @@ func TestSettleCheck(t *testing.T) {
 	}
 }
 
-// What is not named is all that was left; where only what is held counts, nothing.
+// A bucket that is not named settles all that was left, or nothing if only held units count.
 func TestSettleUnitsIn(t *testing.T) {
 	held := Limit{Bucket: "open", Units: 10, Window: Window{Concurrent: true}}
 	s := Settle{Costs: []Cost{{Bucket: "default", Units: 7}}, Limits: append(sound().Limits, held)}
@@ -107,7 +107,7 @@ func TestLearnCheck(t *testing.T) {
 	}
 }
 
-// What remains is believed only of the window that is now.
+// Remaining counts only if it belongs to the current window.
 func TestLearnStale(t *testing.T) {
 	now := at(t, "2026-06-01T12:00:30Z").UnixMicro()
 	when := func(text string) time.Time {
@@ -166,8 +166,8 @@ func TestParseReservation(t *testing.T) {
 	}
 }
 
-// A settlement that does not ask what remains books the same: nothing where the limits are of calls
-// under way alone.
+// A settlement that does not need the remaining units books the same: nothing under concurrent
+// limits alone.
 func TestSettleWithoutLimits(t *testing.T) {
 	slots := Limit{Bucket: "slots", Units: 3, Window: Window{Concurrent: true}}
 	s := Settle{Reservation: "default+slots+search.r", Costs: []Cost{{Bucket: "search", Units: 4}},

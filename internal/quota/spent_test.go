@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestSpent: what is read from the ledger's sums is all that was spent, as much in each window as
-// the ledger counts, and in a few lines.
+// TestSpent: the ledger's sums return everything spent, as much in each window as the ledger
+// counts, in a few lines.
 func TestSpent(t *testing.T) {
 	var now time.Time
 	ledger := ledger.New(&memstore.Store{Now: func() time.Time { return now }})

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// splitBudget has a limit of 100 on each part of output, and of 150 on all parts, beside one on
+// splitBudget has a limit of 100 on each part of output, one of 150 on all parts, and one on
 // requests.
 func splitBudget(t *testing.T) *quota.Budget {
 	t.Helper()
@@ -32,7 +32,7 @@ func splitBudget(t *testing.T) *quota.Budget {
 		}}
 }
 
-// standings are the figures of each limit: "output/a 1h 60+0/100" is used, held and the limit.
+// standings returns the figures of each limit: "output/a 1h 60+0/100" is used, held and the limit.
 func standings(t *testing.T, b *quota.Budget) (text string) {
 	t.Helper()
 	u, err := b.Usage(t.Context())
@@ -55,7 +55,7 @@ func wantStandings(t *testing.T, b *quota.Budget, want string) {
 	}
 }
 
-// Each part has the limit for itself, and all of them the limit across: one charge takes from both.
+// Each part has the limit for itself, and all share the limit across: one charge takes from both.
 func TestSplitBucket(t *testing.T) {
 	b := splitBudget(t)
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput 1h 0+0/150\n")
@@ -78,7 +78,7 @@ func TestSplitBucket(t *testing.T) {
 		"output/c 1h 10+0/100\noutput 1h 150+0/150\n")
 }
 
-// counted counts what is asked of a ledger: calls, and buckets whose standing is read.
+// counted counts requests to a ledger: calls, and buckets whose standing is read.
 type counted struct {
 	quota.BudgetLedger
 	calls, buckets int
@@ -115,7 +115,7 @@ func TestPartsThatAreListed(t *testing.T) {
 		charge(fmt.Sprintf("none-%02d", i), 1)
 	}
 	charge("zz-real", 2)
-	for i, part := range []string{"given-back", "denied", "closed"} { // these took nothing
+	for i, part := range []string{"given-back", "denied", "closed"} { // these used nothing
 		call := quota.Call{Costs: []quota.Cost{{Bucket: "output/" + part, Units: 100 + int64(i%2)}}}
 		d, err := b.Hold(t.Context(), quota.ReserveRequest{Call: call, TTL: time.Hour})
 		if err == nil {
@@ -205,7 +205,7 @@ func TestCostsAcrossParts(t *testing.T) {
 	}
 }
 
-// The part that nobody named settles as all that is left, and with it the sum across.
+// A part that the call does not name settles as all that is left, and with it the sum across.
 func TestCommitOfSeveral(t *testing.T) {
 	b := splitBudget(t)
 	d, err := b.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Minute, Call: quota.Call{
@@ -222,8 +222,8 @@ func TestCommitOfSeveral(t *testing.T) {
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput/a 1h 40+0/100\noutput 1h 40+0/150\n")
 }
 
-// A part may have a limit of its own: in the place of the one that each part has in such a window,
-// and beside those in other windows.
+// A part may have a limit of its own: it replaces the limit of each part in such a window, and adds
+// to those in other windows.
 func TestLimitOnAPart(t *testing.T) {
 	b := splitBudget(t)
 	day := quota.Window{Calendar: "day", Zone: time.UTC}

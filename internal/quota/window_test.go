@@ -61,8 +61,7 @@ func TestParseWindow(t *testing.T) {
 	}
 }
 
-// The end of an anchored window moves to what the upstream tells of a new window, and not
-// otherwise: now is 12:00.
+// The end of an anchored window moves only when the upstream reports a new window. Now is 12:00.
 func TestNextReset(t *testing.T) {
 	now := at(t, "2026-06-01T12:00:00Z")
 	minutes := func(n int) int64 {
@@ -216,8 +215,8 @@ func TestPaceWhen(t *testing.T) {
 	}
 }
 
-// TestDeniedByPace: units are left, so it is not called exhausted; who looks for ErrExhausted finds
-// it all the same.
+// TestDeniedByPace: a pace's denial leaves units, so its text does not say exhausted, but errors.Is
+// still finds ErrExhausted.
 func TestDeniedByPace(t *testing.T) {
 	at := time.Date(2026, time.June, 1, 12, 0, 0, 1000, time.UTC)
 	for limit, want := range map[string]string{

@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// always are the fields of an answer that are compared whether they are stated or not, absent
-// meaning none; of all others only those that are stated.
+// always lists the fields of an answer that are always compared: a field the vector leaves out must
+// be empty. Other fields are compared only if the vector states them.
 var always = map[string]string{
 	"charge":       "error allowed never observed replayed limit retry_at reservation",
 	"buckets":      "held suspended_until limits",
@@ -27,11 +27,11 @@ var always = map[string]string{
 	"buckets_of":   "bucket units noted",
 }
 
-// sameAs are the verbs that are answered like others.
+// sameAs maps verbs to others with the same kind of answer.
 var sameAs = map[string]string{"reserve": "charge", "settle": "charge", "adjust": "charge",
 	"takings": "entries", "sums_after": "sums"}
 
-// check compares an answer with what is wanted.
+// check compares an answer with the wanted one.
 func (r *runner) check(verb string, want json.RawMessage, answer any, err error) {
 	r.t.Helper()
 	got := shown(reflect.ValueOf(answer))
@@ -56,7 +56,7 @@ func (r *runner) check(verb string, want json.RawMessage, answer any, err error)
 	r.compare(verb, verb, got, wanted)
 }
 
-// compare compares what a kind of answer has at one place.
+// compare compares one place of an answer.
 func (r *runner) compare(kind, at string, got, want any) {
 	r.t.Helper()
 	list, _ := want.([]any)
@@ -98,7 +98,7 @@ func empty(v any) bool {
 
 var capital = regexp.MustCompile(`([a-z])([A-Z])`)
 
-// shown is a value as JSON shows it, with the names of the vectors, numbers being float64.
+// shown returns a value as JSON decodes it, with the names of the vectors and float64 numbers.
 func shown(v reflect.Value) any {
 	if v.IsValid() && v.CanInterface() {
 		if t, ok := v.Interface().(time.Time); ok {
@@ -140,7 +140,7 @@ func shown(v reflect.Value) any {
 	return v.Interface()
 }
 
-// errorNames is what the vectors call the errors.
+// errorNames maps the names of errors in the vectors to the errors.
 var errorNames = map[string]error{
 	"cost_exceeds_limit": quota.ErrCostExceedsLimit, "no_bucket": quota.ErrNoBucket,
 	"no_reservation": quota.ErrNoReservation, "reservation_short": quota.ErrReservationShort,

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// testRetention: many old entries go in a few steps, their sums with them, and none that counts.
+// testRetention: many old entries and their sums are removed in a few steps, but none that counts.
 func testRetention(t *testing.T, h Harness) {
 	s := newSubject(t, h, within(200, hours(24)))
 	check := func(what string, least, most int) (list []quota.Entry) {
@@ -45,8 +45,8 @@ func testRetention(t *testing.T, h Harness) {
 	}
 }
 
-// testFarBack: a charge is taken back, a lapse settled and a span corrected while at most
-// MaxRewritten entries came after it, on every ledger.
+// testFarBack: every ledger cancels a charge, settles a lapse and corrects a span while at most
+// MaxRewritten entries came after it.
 func testFarBack(t *testing.T, h Harness) {
 	s := newSubject(t, h, within(100_000, hours(24)))
 	for _, id := range []string{"default.a", "default.b"} {
@@ -105,8 +105,8 @@ func testFarBack(t *testing.T, h Harness) {
 	}
 }
 
-// testManyHolds: what 1,500 reservations hold is known exactly, while they are open, while they
-// expire one after the other, and when more have expired than one call may forget.
+// testManyHolds: the units held by 1,500 reservations are exact while they are open, while they
+// expire in turn, and after more have expired than one call may remove.
 func testManyHolds(t *testing.T, h Harness) {
 	s := newStory(t, t, h, h.Open(t))
 	limits := []quota.Limit{within(5000, hours(24)), within(4950, hours(48))}
@@ -122,7 +122,7 @@ func testManyHolds(t *testing.T, h Harness) {
 		}
 	}
 	var all sync.WaitGroup
-	for worker := range 50 { // in any order: the time does not move
+	for worker := range 50 { // in any order: the clock stands still
 		all.Go(func() {
 			for i := worker; i < 1500; i += 50 {
 				hold(s.ledger.Reserve, i)
@@ -150,8 +150,8 @@ func testManyHolds(t *testing.T, h Harness) {
 	}
 }
 
-// testMark: whatever changes a bucket changes its mark, also through another handle, and reading
-// does not.
+// testMark: every change of a bucket changes its mark, also through another handle; reading does
+// not.
 func testMark(t *testing.T, h Harness) {
 	s := newSubject(t, h, dayLimit)
 	watcher := h.Open(t)
@@ -194,8 +194,8 @@ func testMark(t *testing.T, h Harness) {
 	changed("a charge in a cancelled context", false)
 }
 
-// testDenials: denials of two processes add up, by hour, limit and labels without the run; a day
-// has so many rows at most, and they are kept for DenialTime.
+// testDenials: denials of two processes add up by hour, limit and labels without the run. A day has
+// at most MaxDenials rows, which are kept for DenialTime.
 func testDenials(t *testing.T, h Harness) {
 	s := newSubject(t, h, dayLimit)
 	start := epoch.Truncate(hours(24)).Add(hours(34)) // ten o'clock of the next day

@@ -16,12 +16,12 @@ import (
 
 const (
 	handles = 3
-	callers = 5 // on each handle: who is under way at once decides how long porcupine searches
+	callers = 5 // on each handle: more concurrent calls make porcupine search longer
 	each    = 24
 )
 
-// crowd has every handle make charges from several goroutines, as change makes each of them.
-// outcome is called with one answer at a time.
+// crowd makes charges from several goroutines on each handle; change prepares each charge. It calls
+// outcome with one answer at a time.
 func crowd(t *testing.T, h Harness, change func(c *quota.Charge),
 	outcome func(op porcupine.Operation, c quota.Charge, d quota.Decision, err error)) *subject {
 	first := newSubject(t, h, dayLimit)
@@ -52,7 +52,7 @@ func crowd(t *testing.T, h Harness, change func(c *quota.Charge),
 	return first
 }
 
-// spent is an answer to a charge of so many units.
+// spent is the answer to a charge of some units.
 type spent struct {
 	allowed   bool
 	remaining int64
@@ -71,7 +71,7 @@ var spending = porcupine.Model{
 	},
 }
 
-// testOrder: for the answers of callers in several processes there is an order that explains all.
+// testOrder: some order of the calls of several processes explains all answers.
 func testOrder(t *testing.T, h Harness) {
 	var history []porcupine.Operation
 	s := crowd(t, h, func(c *quota.Charge) {
@@ -163,11 +163,11 @@ func testDrawsAtOnce(t *testing.T, h Harness) {
 	}
 }
 
-// testClaims: one holder at a time, by the ledger's clock; done stays done.
+// testClaims: one holder at a time, by the ledger's clock; a finished claim stays done.
 func testClaims(t *testing.T, h Harness) {
 	handles := []*ledger.Ledger{h.Open(t), h.Open(t)}
 	c := quota.Claim{Credential: newCredential(), Name: "trending/US/2026-06-01T06:00:00Z"}
-	const second, done, free = time.Second, 1, -1 // finished as done, or given back
+	const second, done, free = time.Second, 1, -1 // finished as done, or released
 	for i, step := range []struct {
 		at     time.Duration
 		holder string
@@ -187,7 +187,7 @@ func testClaims(t *testing.T, h Harness) {
 		{120 * second, "a", done, 0, nil},
 		{121 * second, "b", 0, quota.ClaimDone, nil},
 		{121 * second, "a", 0, quota.ClaimDone, nil},
-		{181 * second, "b", 0, quota.ClaimWon, nil}, // that it was done is forgotten
+		{181 * second, "b", 0, quota.ClaimWon, nil}, // done is forgotten
 		{181 * second, "no holder", 0, 0, quota.ErrMalformed},
 	} {
 		h.SetNow(t, epoch.Add(step.at))

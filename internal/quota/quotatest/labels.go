@@ -21,7 +21,7 @@ func (s *subject) teams(units int64, parts map[string]int64) *quota.Budget {
 		PerLabel: []quota.LabelLimit{{Limit: each, Label: "team", Parts: parts}}}
 }
 
-// testLabelSteps books in the bucket of a label's value what it books in the bucket itself.
+// testLabelSteps: a label value's bucket has the same bookings as the bucket itself.
 func testLabelSteps(t *testing.T, h Harness) {
 	s := newSubject(t, h)
 	b := s.teams(100, map[string]int64{"ci": 50})
@@ -40,14 +40,14 @@ func testLabelSteps(t *testing.T, h Harness) {
 	}
 	cost := func(units int64) quota.Call {
 		return quota.Call{Costs: []quota.Cost{{Bucket: "default", Units: units}},
-			Labels: quota.Labels{"team": "web"}} // which the hold's labels outrank
+			Labels: quota.Labels{"team": "web"}} // the hold's labels override these
 	}
 	for _, step := range []struct {
 		what string
 		at   time.Duration
 		do   func() (quota.Decision, error)
 		want string // "", the limit that denies, or an error
-		used string // with what is held: all, ci, web, and calls without a team
+		used string // including held units: all, ci, web, and calls without a team
 		left int64  // of what is allowed
 	}{
 		{"a charge counts for all and for the team", 0,
@@ -108,7 +108,7 @@ func testLabelSteps(t *testing.T, h Harness) {
 				if err != nil {
 					return quota.Decision{}, err
 				}
-				return b.Draw(ctx, held, 4, nil) // the hold's labels count
+				return b.Draw(ctx, held, 4, nil) // the hold's labels apply
 			}, "", "75 45 0 30", 5},
 		{"and the rest is committed", hours(4),
 			func() (quota.Decision, error) { return b.Commit(ctx, held, 1) },
@@ -164,7 +164,7 @@ func testLabelSteps(t *testing.T, h Harness) {
 	}
 }
 
-// takenOf returns what is used and held of the bucket "default", and of values of its label.
+// takenOf returns the units used and held of the bucket "default", and of values of its label.
 func (s *subject) takenOf(b *quota.Budget, values ...string) string {
 	s.Helper()
 	names := []string{"default"}
@@ -218,7 +218,7 @@ func testLabelsAtOnce(t *testing.T, h Harness) {
 	}
 }
 
-// testLabelValues denies a value too many, and forgets those that are idle.
+// testLabelValues denies one value too many, and forgets idle values.
 func testLabelValues(t *testing.T, h Harness) {
 	s := newSubject(t, h)
 	b := s.teams(100_000, nil)
@@ -231,7 +231,7 @@ func testLabelValues(t *testing.T, h Harness) {
 		return d
 	}
 	some := quota.Charge{Credential: s.credential, Limits: b.Limits, NewValues: true}
-	for i := range quota.MaxValues { // as many together as one charge may have
+	for i := range quota.MaxValues { // as many at once as one charge may have
 		some.Costs = append(some.Costs, quota.Cost{Units: 1,
 			Bucket: quota.LabelBucket("default", "team", fmt.Sprint("t", i))})
 		if len(some.Costs) == quota.MaxBuckets-1 || i == quota.MaxValues-1 {
@@ -266,11 +266,11 @@ func testLabelValues(t *testing.T, h Harness) {
 	if n := len(names()); n != quota.MaxValues {
 		t.Errorf("%d values are kept", n)
 	}
-	s.at(2 * time.Hour) // those but t7 are idle
+	s.at(2 * time.Hour) // all but t7 are idle
 	if d := charge(b, "new"); !d.Allowed {
 		t.Errorf("after the window: %+v", d)
 	}
-	s.at(100 * time.Hour) // and not kept any more
+	s.at(100 * time.Hour) // and have been forgotten
 	for i := range 3 {
 		if d := charge(b, fmt.Sprint("later", i)); !d.Allowed {
 			t.Errorf("%+v", d)

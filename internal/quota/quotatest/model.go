@@ -12,15 +12,15 @@ import (
 )
 
 // model is one credential of a ledger by brute force: a plain slice of entries for each bucket,
-// summed by looping, with no running totals. It is what ledgers are compared with, so it is written
-// to be seen to be right and not to be fast.
+// summed by looping, with no running totals. Ledgers are compared with it, so it is written to be
+// obviously right, not fast.
 type model struct {
 	clock   *Clock
 	buckets map[string]*bucket
 	answers map[string]answer // by kind and key
 }
 
-// bucket is what is known of one bucket. Numbers are units, and Unix microseconds.
+// bucket is the state of one bucket. Numbers are units, and Unix microseconds.
 type bucket struct {
 	name                string
 	entries             []quota.Entry // without totals
@@ -28,7 +28,7 @@ type bucket struct {
 	newest, keep, reset int64
 	suspension          quota.Suspension
 	holds               []hold
-	lapsed              map[string][]int64 // stamps of the entries that reservations have become
+	lapsed              map[string][]int64 // stamps of the entries of lapsed reservations
 	takings             []quota.Taking
 	others              map[string]others // by Window.String
 }
@@ -40,7 +40,7 @@ type hold struct {
 
 type others struct{ at, units, level int64 }
 
-// answer is a decision that is given again to the same question, until a time.
+// answer is a decision that is repeated for the same request until it expires.
 type answer struct {
 	question string
 	decision quota.Decision
@@ -68,8 +68,8 @@ func (b *bucket) clone() *bucket {
 	return &same
 }
 
-// lapse has the holds that expire up to now become entries where they are charged, and finds the
-// moment at which to decide: now, but after every entry that any of the buckets ever had.
+// lapse turns holds that expired up to now into entries where they are charged, and finds the
+// moment of the decision: now, but after every entry that any of the buckets ever had.
 func lapse(now int64, buckets []*bucket) (n int64) {
 	for more := true; more; {
 		n, more = now, false
@@ -83,8 +83,8 @@ func lapse(now int64, buckets []*bucket) (n int64) {
 	return n
 }
 
-// lapseOne writes the entry of the hold that is the first to have expired by n, if there is one: of
-// the most that it can have taken.
+// lapseOne writes the entry of the earliest hold that has expired by n, if any, with the most units
+// that it can have used.
 func (b *bucket) lapseOne(n int64) bool {
 	first := -1
 	for i, h := range b.holds {
@@ -126,7 +126,7 @@ func (h hold) open(n int64) bool { return n < h.ExpiresAt.UnixMicro() }
 
 func (h hold) atMost() int64 { return max(h.Left, h.Most-h.Drawn) }
 
-// find is the open hold of a reservation at n, or nil.
+// find returns the open hold of a reservation at n, or nil.
 func (b *bucket) find(reservation string, n int64) *hold {
 	for i := range b.holds {
 		if h := &b.holds[i]; h.ID == reservation && h.open(n) {
@@ -140,12 +140,12 @@ func (b *bucket) drop(reservation string) {
 	b.holds = slices.DeleteFunc(b.holds, func(h hold) bool { return h.ID == reservation })
 }
 
-// entryAt is the index of the entry with that stamp, or -1.
+// entryAt returns the index of the entry with that stamp, or -1.
 func (b *bucket) entryAt(stamp int64) int {
 	return slices.IndexFunc(b.entries, func(e quota.Entry) bool { return e.At.UnixMicro() == stamp })
 }
 
-// held adds up what the holds set aside at n, and what they can turn out to take.
+// held adds up the units held at n, and the most that the holds can turn out to use.
 func (b *bucket) held(n int64) (held, atMost int64) {
 	for _, h := range b.holds {
 		if h.open(n) {
@@ -155,7 +155,7 @@ func (b *bucket) held(n int64) (held, atMost int64) {
 	return held, atMost
 }
 
-// since is the first stamp that is inside the window at n.
+// since returns the first stamp that is inside the window at n.
 func (b *bucket) since(w quota.Window, n int64) int64 {
 	first := n - w.Length.Microseconds() + 1
 	switch {
@@ -172,7 +172,7 @@ func (b *bucket) since(w quota.Window, n int64) int64 {
 	return first
 }
 
-// used adds up the entries inside the window at n, and what others used in it.
+// used adds up the entries inside the window at n, and the units other programs used in it.
 func (b *bucket) used(w quota.Window, n int64) int64 {
 	if w.IsRestoring() {
 		_, den := w.Restore.Terms()
@@ -196,7 +196,7 @@ func (b *bucket) sum(after, until int64) (sum int64) {
 	return sum
 }
 
-// level adds up what was charged from each entry on, less what was restored since.
+// level adds up the charges from each entry on, less the units restored since.
 func (b *bucket) level(w quota.Window, n int64) (most int64) {
 	num, den := w.Restore.Terms()
 	var sum int64
@@ -210,14 +210,14 @@ func (b *bucket) level(w quota.Window, n int64) (most int64) {
 	return most
 }
 
-// alone is the bucket without what others used.
+// alone returns the bucket without the units of other programs.
 func (b *bucket) alone() *bucket {
 	own := *b
 	own.others = nil
 	return &own
 }
 
-// future is some buckets as they will be, if nobody does anything and holds lapse.
+// future computes buckets at later times, if no caller acts and holds lapse.
 type future struct {
 	now      int64 // the clock
 	buckets  []*bucket
@@ -226,7 +226,7 @@ type future struct {
 	seen     map[int][]*bucket // by how many of the lapses are past
 }
 
-// farAhead is later than anything that is decided on: twenty years in µs.
+// farAhead, in µs, is twenty years: later than any decision.
 const farAhead = 20 * 366 * 24 * 3_600_000_000
 
 func (m *model) future(names ...string) *future {
@@ -246,8 +246,8 @@ func (m *model) future(names ...string) *future {
 	return f
 }
 
-// at returns the buckets at a time of the clock, and the moment at which to decide then. What has
-// lapsed stays the same from one lapse to the next.
+// at returns the buckets at a time of the clock, and the moment of a decision then. It computes
+// lapsed entries once between two lapses.
 func (f *future) at(clock int64) (buckets []*bucket, n int64) {
 	past := sort.Search(len(f.lapses), func(i int) bool { return f.lapses[i] > clock })
 	if f.seen[past] == nil {
@@ -258,9 +258,8 @@ func (f *future) at(clock int64) (buckets []*bucket, n int64) {
 	return f.seen[past], lapse(clock, f.seen[past])
 }
 
-// first is the first time of the clock, from one on, at which something is the case; quota.Never
-// for none. Units only come free while no hold expires, so it is enough to look at the end of each
-// such span of time.
+// first returns the first time of the clock, from one on, at which a condition is true; quota.Never
+// for none. While no hold expires, units only come free, so it checks the end of each such span.
 func (f *future) first(from int64, is func(buckets []*bucket, n int64) bool) int64 {
 	if is(f.at(from)) {
 		return from
@@ -276,8 +275,8 @@ func (f *future) first(from int64, is func(buckets []*bucket, n int64) bool) int
 	return quota.Never
 }
 
-// begin returns the buckets now, after their holds have lapsed, and the moment at which to decide.
-// Only what is committed stays.
+// begin returns the buckets now, after their holds have lapsed, and the moment of the decision.
+// Changes are kept only by a commit.
 func (m *model) begin(names ...string) (buckets []*bucket, n int64) {
 	return m.future(names...).at(m.now())
 }
@@ -339,7 +338,7 @@ func (m *model) Reservations(_ context.Context, name string) ([]quota.Reservatio
 	return list, nil
 }
 
-// log is the entries and takings stamped after a time. What has lapsed is written first.
+// log returns the entries and takings stamped after a time, after writing lapsed holds.
 func (m *model) log(name string, after time.Time) (entries []quota.Entry, takings []quota.Taking) {
 	buckets, _ := m.begin(name)
 	m.commit(buckets)
@@ -356,14 +355,14 @@ func (m *model) log(name string, after time.Time) (entries []quota.Entry, taking
 	return entries, takings
 }
 
-// named is a copy of the labels that have a value.
+// named returns a copy of the labels that have a value.
 func named(l quota.Labels) quota.Labels {
 	l = l.With(nil)
 	maps.DeleteFunc(l, func(_, v string) bool { return v == "" })
 	return l
 }
 
-// moment is the time of a stamp; none for 0 and for quota.Never.
+// moment returns the time of a stamp; the zero time for 0 and quota.Never.
 func moment(micros int64) time.Time {
 	if micros == 0 || micros == quota.Never {
 		return time.Time{}

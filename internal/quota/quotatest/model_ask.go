@@ -18,7 +18,7 @@ type request struct {
 	n      int64
 }
 
-// Charge decides by asking of each limit when it would admit the cost.
+// Charge decides by computing for each limit when it would admit the cost.
 func (m *model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error) {
 	if err := c.Check(); err != nil {
 		return quota.Refused(c.Costs, err)
@@ -115,7 +115,7 @@ func (r *request) hold(buckets []*bucket, d *quota.Decision) error {
 		}
 		b.drop(r.ID) // an expired one
 		b.holds = append(b.holds, h)
-		b.newest = max(b.newest, r.n-1) // time does not run backwards, even where no entry shows it
+		b.newest = max(b.newest, r.n-1) // time does not run backwards, even if no entry shows it
 		b.keep = max(b.keep, quota.RetentionFor(r.Limits).Microseconds())
 	}
 	return nil
@@ -161,7 +161,7 @@ func (r *request) verdict(now []*bucket, observed bool) (at int64, limit string)
 	return at, limit
 }
 
-// fits is whether the cost of the ith bucket fits under the limit.
+// fits reports whether the cost of the ith bucket fits under the limit.
 func (r *request) fits(i int, l quota.Limit) func([]*bucket, int64) bool {
 	draws := r.charge.Draws(l.Bucket)
 	most := l.CapAt(moment(r.n), r.Manual, draws)
@@ -175,7 +175,7 @@ func (r *request) fits(i int, l quota.Limit) func([]*bucket, int64) bool {
 	}
 }
 
-// taken is what is used and held under the limit. A pace is about our own spending.
+// taken returns the units used and held under the limit. A pace counts only our own spending.
 func (b *bucket) taken(l quota.Limit, n int64) int64 {
 	held, _ := b.held(n)
 	if l.Pace != nil {
@@ -184,7 +184,7 @@ func (b *bucket) taken(l quota.Limit, n int64) int64 {
 	return b.used(l.Window, n) + held
 }
 
-// remaining is what still fits at n, by bucket. A settlement does not look at suspensions.
+// remaining returns the units that still fit at n, by bucket. A settlement ignores suspensions.
 func remaining(buckets []*bucket, limits []quota.Limit, n int64, manual,
 	settles bool) map[string]int64 {
 	left := map[string]int64{}
@@ -202,7 +202,7 @@ func remaining(buckets []*bucket, limits []quota.Limit, n int64, manual,
 	return left
 }
 
-// canDraw reports why so many units of the reservation are not there.
+// canDraw reports why so many units of the reservation cannot be drawn.
 func (b *bucket) canDraw(reservation string, units, n int64) error {
 	h := b.find(reservation, n)
 	switch {
@@ -214,7 +214,7 @@ func (b *bucket) canDraw(reservation string, units, n int64) error {
 	return nil
 }
 
-// replay is the answer that was given to the key, if it was used before.
+// replay returns the earlier answer to the key, if the key was used before.
 func (m *model) replay(key, asked string) (quota.Decision, error, bool) {
 	was, known := m.answers[key]
 	switch {
@@ -231,8 +231,8 @@ func (m *model) keep(key, asked string, d quota.Decision, limits []quota.Limit) 
 	m.answers[key] = answer{asked, d, m.now() + quota.RetentionFor(limits).Microseconds()}
 }
 
-// question is what must be the same for the same key: a reservation is no charge, nor are costs in
-// another order other ones.
+// question returns what must be equal under one key. A reservation differs from a charge; the order
+// of the costs does not matter.
 func question(id string, costs []quota.Cost, reservation string) string {
 	costs = slices.Clone(costs)
 	slices.SortFunc(costs, func(a, b quota.Cost) int { return strings.Compare(a.Bucket, b.Bucket) })

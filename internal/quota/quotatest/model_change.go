@@ -8,7 +8,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// resume is the buckets of a reservation, with what lapsed until now written, and when to decide.
+// resume returns the buckets of a reservation, with lapsed holds written, and the time to decide.
 func (m *model) resume(reservation string) (buckets []*bucket, n int64) {
 	_, names, _ := quota.ParseReservation(reservation)
 	buckets, n = m.begin(names...)
@@ -16,7 +16,7 @@ func (m *model) resume(reservation string) (buckets []*bucket, n int64) {
 	return buckets, n
 }
 
-// Settle turns holds into entries of what was used.
+// Settle turns holds into entries of the units used.
 func (m *model) Settle(_ context.Context, s quota.Settle) (quota.Decision, error) {
 	if err := s.Check(); err != nil {
 		return quota.Decision{}, err
@@ -68,7 +68,7 @@ func (m *model) Settle(_ context.Context, s quota.Settle) (quota.Decision, error
 	return d, nil
 }
 
-// setAside is how many units are left of a reservation, or became an entry when it lapsed.
+// setAside returns the units left of a reservation, or of the entry that it became.
 func (b *bucket) setAside(reservation string, n int64) (units int64, ok bool) {
 	if h := b.find(reservation, n); h != nil {
 		return h.Left, true
@@ -79,7 +79,7 @@ func (b *bucket) setAside(reservation string, n int64) (units int64, ok bool) {
 	return 0, false
 }
 
-// lapsedAt is the index of the entry that a reservation has become, or -1.
+// lapsedAt returns the index of the entry of a lapsed reservation, or -1.
 func (b *bucket) lapsedAt(reservation string) int {
 	b.lapsed[reservation] = slices.DeleteFunc(slices.Clone(b.lapsed[reservation]),
 		func(at int64) bool { return b.entryAt(at) < 0 })
@@ -89,8 +89,8 @@ func (b *bucket) lapsedAt(reservation string) int {
 	return b.entryAt(b.lapsed[reservation][0])
 }
 
-// settle ends a hold. Of an entry that it lapsed into it leaves no more than units, and returns how
-// many that are.
+// settle ends a hold. If the hold has lapsed, settle leaves at most units of its entry, and returns
+// how many stay.
 func (b *bucket) settle(reservation string, units, n int64) (stays int64) {
 	if b.find(reservation, n) != nil {
 		b.drop(reservation)
@@ -111,7 +111,7 @@ func (b *bucket) dropEmpty() {
 	b.entries = slices.DeleteFunc(b.entries, func(e quota.Entry) bool { return e.Units == 0 })
 }
 
-// Extend has a hold last longer.
+// Extend prolongs a hold.
 func (m *model) Extend(_ context.Context, e quota.Extend) (until time.Time, err error) {
 	buckets, n := m.resume(e.Reservation)
 	for _, b := range buckets {
@@ -124,7 +124,7 @@ func (m *model) Extend(_ context.Context, e quota.Extend) (until time.Time, err 
 		if until = moment(n + e.TTL.Microseconds()); until.Before(h.ExpiresAt) {
 			until = h.ExpiresAt
 		}
-		h.ExpiresAt = until // the same in all of them
+		h.ExpiresAt = until // the same in all buckets
 	}
 	return until, nil
 }
@@ -145,7 +145,7 @@ func (m *model) Release(_ context.Context, reservation string) (map[string]int64
 	return given, nil
 }
 
-// Cancel takes the entries out.
+// Cancel removes the entries.
 func (m *model) Cancel(_ context.Context, of made) (any, error) {
 	c, at := of.charge, of.decision.At.UnixMicro()
 	for _, name := range names(c.Costs) {
@@ -225,7 +225,7 @@ func (m *model) Suspend(_ context.Context, s quota.Suspension) (any, error) {
 	return nil, nil
 }
 
-// Learn keeps what others used in one window according to the upstream.
+// Learn records the units that other programs used in one window, as the upstream reported.
 func (m *model) Learn(_ context.Context, l quota.Learn) (quota.Learned, error) {
 	if err := l.Check(); err != nil {
 		return quota.Learned{}, err
@@ -233,7 +233,7 @@ func (m *model) Learn(_ context.Context, l quota.Learn) (quota.Learned, error) {
 	buckets, n := m.begin(l.Limit.Bucket)
 	b, w := m.commit(buckets).bucket(l.Limit.Bucket), l.Limit.Window
 	b.reset = w.NextReset(b.reset, l.ResetMicros(), n)
-	was := b.used(w, n) // with what has left the window since the upstream was asked
+	was := b.used(w, n) // including units that have left the window since the call
 	switch {
 	case w.IsRestoring():
 		was += w.Restore.Restored(n - l.Asked(n))

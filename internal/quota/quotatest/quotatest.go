@@ -29,7 +29,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Harness is how the suite gets at a ledger.
+// Harness gives the suite access to a ledger.
 type Harness struct {
 	// Open returns another handle on the one store that all handles share, and closes it when the
 	// test ends.
@@ -40,11 +40,11 @@ type Harness struct {
 	// Histories is the number of random histories of each kind without the flag -rapid.checks; 0 is
 	// rapid's default. Each run draws new ones.
 	Histories int
-	// Dump returns everything that the store holds of the credential, as text, to see that nothing
-	// changed. If it is nil, only what the ledger itself returns is compared.
+	// Dump returns everything that the store holds of the credential, as text, to check that
+	// nothing changed. If it is nil, only the ledger's own answers are compared.
 	Dump func(t testing.TB, credential string) string
-	// Forgets has a store forget idle values of labels when new ones come. Redis expires them, by a
-	// clock that SetNow does not move.
+	// Forgets means that the store forgets idle values of labels when new ones come. Redis expires
+	// them by a clock that SetNow does not move.
 	Forgets bool
 }
 
@@ -64,7 +64,7 @@ func (c Call) ask(ctx context.Context, l interface {
 	return l.Charge(ctx, c.Charge)
 }
 
-// Run holds a ledger to the contract.
+// Run tests a ledger against the contract.
 func Run(t *testing.T, h Harness) {
 	h.limitHistories()
 	for _, c := range []struct {
@@ -95,7 +95,7 @@ func (h Harness) limitHistories() {
 // Clock is a clock that stands still until it is set. Its zero value shows the beginning of 1970.
 type Clock struct{ micros atomic.Int64 }
 
-// Now is the moment the clock was last set to.
+// Now returns the moment the clock was last set to.
 func (c *Clock) Now() time.Time { return time.UnixMicro(c.micros.Load()).UTC() }
 
 // Set moves the clock.
@@ -106,13 +106,13 @@ var credentials atomic.Int64
 // newCredential names a credential that no other case of this process uses.
 func newCredential() string { return fmt.Sprintf("case-%d", credentials.Add(1)) }
 
-// epoch is when the cases that do not care begin: a Monday noon in summer, far from any clock
-// change.
+// epoch is the start of cases that need no special time: a Monday noon in summer, far from any
+// clock change.
 var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 func hours(n int64) time.Duration { return time.Duration(n) * time.Hour }
 
-// within is a limit on the bucket "default".
+// within returns a limit on the bucket "default".
 func within(units int64, window time.Duration) quota.Limit {
 	return quota.Limit{Bucket: "default", Units: units, Window: quota.Sliding(window)}
 }
@@ -140,7 +140,7 @@ func newSubject(t testing.TB, h Harness, limits ...quota.Limit) *subject {
 // at sets the clock.
 func (s *subject) at(after time.Duration) { s.h.SetNow(s, epoch.Add(after)) }
 
-// newCharge is of the bucket "default".
+// newCharge returns a charge of the bucket "default".
 func (s *subject) newCharge(units int64) quota.Charge {
 	return quota.Charge{
 		Credential: s.credential, ID: quota.NewID(time.Now()), Limits: s.limits,
@@ -194,7 +194,7 @@ func (s *subject) reserve(id string, units int64, ttl time.Duration) {
 	}
 }
 
-// log is the entries of a bucket.
+// log returns the entries of a bucket.
 func (s *subject) log(bucket string) []quota.Entry {
 	s.Helper()
 	q := quota.Query{Credential: s.credential, Bucket: bucket}
@@ -205,7 +205,7 @@ func (s *subject) log(bucket string) []quota.Entry {
 	return entries
 }
 
-// used is what is used of each of the limits.
+// used returns the units used under each of the limits.
 func (s *subject) used(limits ...quota.Limit) (used []int64) {
 	s.Helper()
 	u, err := s.ledger.Usage(s.Context(), s.credential, limits)

@@ -14,9 +14,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Each of these plays random histories on the ledger and on the model and compares every answer.
-// rapid's flags set how many (-rapid.checks, 100 by default); a failure prints its seed and the
-// shortest history that shows it.
+// Each of these tests plays random histories on the ledger and on the model and compares every
+// answer. rapid's flags set how many (-rapid.checks, 100 by default); a failure prints its seed and
+// the shortest failing history.
 
 func testRandom(t *testing.T, h Harness) {
 	random(t, h, kind{steps: 60, windows: storyWindows, units: 1, actions: `ask ask ask ask ask move
@@ -24,14 +24,13 @@ func testRandom(t *testing.T, h Harness) {
 		adjust crowd crowd`})
 }
 
-// testRandomHolds has many reservations, of which many expire at once, and not every one after the
-// one before.
+// testRandomHolds makes many reservations, of which many expire at once, and out of order.
 func testRandomHolds(t *testing.T, h Harness) {
 	random(t, h, kind{steps: 40, windows: storyWindows, units: 10, holds: true, actions: `crowd ask
 		ask ask commit release extend extend cancel move jump jump relimit compare`})
 }
 
-// testRandomLevels has long logs under restoring windows, whose levels a ledger keeps.
+// testRandomLevels makes long logs under restoring windows, whose levels a ledger keeps.
 func testRandomLevels(t *testing.T, h Harness) {
 	random(t, h, kind{steps: 150, windows: []string{"restoring 7/1s", "restoring 1/3s",
 		"restoring 1/1m"}, units: 10, actions: `ask ask ask ask ask move cancel adjust learn commit
@@ -76,9 +75,9 @@ type story struct {
 	serial     int
 	lapses     bool // holds that become entries were made
 	dumps      bool // what the store holds is looked at
-	parted     bool // the ledger has named another limit in an entry: the story ends
+	parted     bool // the ledger has named another limit in an entry, so the story ends
 
-	floor   time.Time // the clock does not go back past what has lapsed
+	floor   time.Time // the clock does not go back past the last lapse
 	idle    time.Duration
 	ends    []time.Time // expiries and suspensions
 	charges []made
@@ -152,7 +151,7 @@ func (s *story) play() {
 	names := strings.Fields(s.actions)
 	for range rapid.IntRange(1, s.steps).Draw(s.t, "steps") {
 		if s.idle > hours(40) {
-			s.touchAll() // a ledger may forget what is left alone for longer than it keeps entries
+			s.touchAll() // a ledger may forget buckets idle for longer than it keeps entries
 		}
 		actions[rapid.SampledFrom(names).Draw(s.t, "do")](s)
 		if s.parted {
@@ -191,7 +190,7 @@ func (s *story) key() string {
 	return fmt.Sprintf("%s %d", s.clock.Now().Format(time.DateOnly), nth)
 }
 
-// limitsOf are the limits of the costs; for a charge not those on what is held at once.
+// limitsOf returns the limits of the costs; for a charge, without concurrent limits.
 func (s *story) limitsOf(costs []quota.Cost, charge bool) (all []quota.Limit) {
 	for _, b := range storyBuckets {
 		if slices.Contains(names(costs), b) {

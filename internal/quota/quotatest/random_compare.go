@@ -42,7 +42,7 @@ func decide[Q any](s *story, ledger, model func(context.Context, Q) (quota.Decis
 	return got, err
 }
 
-// dump is everything in the store, if the harness can tell and no lapse may have been written.
+// dump returns everything in the store, if the harness has Dump and no lapse may have been written.
 func (s *story) dump() string {
 	if s.h.Dump == nil || s.lapses || !s.dumps {
 		return ""
@@ -66,7 +66,7 @@ func (s *story) sameDecision(what string, got, want quota.Decision, err, wantErr
 	}
 }
 
-// same compares what is printed of both: no map is as good as an empty one.
+// same compares the printed forms of both: a nil map equals an empty one.
 func (s *story) same(what string, got, want any) {
 	s.tb.Helper()
 	if a, b := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); a != b {
@@ -139,7 +139,7 @@ func (s *story) compareBucket(b string) {
 		s.must(err)
 		to = to.Add(-after / 3)
 	}
-	// Whatever has happened, a check finds nothing: what it found would deny charges.
+	// Whatever has happened, a check finds nothing: a finding would deny charges.
 	found, err := s.ledger.Check(ctx, s.credential, b, false)
 	s.same("check of "+b, found, []quota.Finding{})
 	s.must(err)
@@ -159,7 +159,8 @@ func (s *story) log(bucket string) []quota.Entry {
 	return entries
 }
 
-// without is the entries after a time, without their totals: where these begin is the ledger's
+// without returns the entries after a time, without their totals: a ledger may begin these
+// anywhere.
 // affair.
 func without(all []quota.Entry, since time.Time) (list []quota.Entry) {
 	for _, e := range all {

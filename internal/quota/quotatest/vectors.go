@@ -19,7 +19,7 @@ import (
 //go:embed vectors/*.json
 var vectorFiles embed.FS
 
-// vector is one story: limits, and what is asked and answered at which moment. vectors/README.md
+// vector is one story: limits, and the requests and answers at each moment. vectors/README.md
 // describes the format.
 type vector struct {
 	Case   string  `json:"case"`
@@ -33,7 +33,7 @@ type limit struct {
 	Timezone string
 }
 
-// step sets the clock, and asks one thing, which is under the name of a verb.
+// step sets the clock and makes one request, in the field named after its verb.
 type step map[string]json.RawMessage
 
 // testVectors runs the step tables.
@@ -115,7 +115,7 @@ type made struct {
 	decision quota.Decision
 }
 
-// do asks what the step asks, and compares the answer.
+// do makes the request of the step, and compares the answer.
 func (r *runner) do(s step) {
 	for verb, text := range s {
 		do, ok := verbs[verb]
