@@ -61,7 +61,7 @@ func BenchmarkDecision(b *testing.B) {
 	}
 }
 
-// onRedis returns a ledger on a server, and a daemon's work on it.
+// onRedis returns a ledger on a Redis server, and a daemon's work on it.
 func onRedis(t testing.TB, server *redistest.Server,
 	limits ...quota.Limit) (*ledger.Ledger, *daemon.Sweep) {
 	t.Helper()

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestBreaker: the upstream is down after four failures in a row of two runs, and not before.
+// TestBreaker: the upstream counts as down after four failures in a row from two runs, and not
+// before.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	for fault, down := range map[string]int{"503*3": 0, "503*4": 1, "503:US": 0} {
@@ -29,7 +30,7 @@ func TestBreaker_Answered(t *testing.T) {
 		all := append(lanes(t, "*/5 * * * *", "UTC", "US", 0),
 			lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
-		w.faults("503*2") // once for each
+		w.faults("503*2") // once for each lane
 		p.start()
 		time.Sleep(time.Minute)
 		if len(w.runs("US GB")) != 2 || w.logged("tick done") != 2 {

@@ -106,7 +106,7 @@ func TestCommand(t *testing.T) {
 	})
 }
 
-// TestCommand_Denied: a job whose hold does not fit is not started, and the sweep goes on.
+// TestCommand_Denied: a job whose hold does not fit is not started, and the sweep continues.
 func TestCommand_Denied(t *testing.T) {
 	at(t, noon.Add(-time.Second), 30, func(w *world) {
 		w.limits[0].Window = quota.Sliding(5 * time.Hour) // too short to be shared
@@ -126,7 +126,7 @@ func TestCommand_Denied(t *testing.T) {
 }
 
 // TestCommand_Retry: a failed run is repeated as often as retry allows. Units that are booked
-// whatever a run does are booked once.
+// regardless of the outcome are booked once.
 func TestCommand_Retry(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
@@ -227,7 +227,7 @@ func TestCommand_Crash(t *testing.T) {
 				}
 				if held, err := w.look.ledger.Reservations(context.Background(), "key1",
 					quota.DefaultBucket); err != nil || len(held) != 1-retry {
-					t.Errorf("%v are held, %v", held, err) // until the hold lapses and is charged
+					t.Errorf("held: %v, %v", held, err) // the hold lapsed and was charged
 				}
 				if got := w.spentBy(quota.LabelJob)["backfill"]; got != int64(9*retry) {
 					t.Errorf("%d units spent", got)
@@ -237,8 +237,7 @@ func TestCommand_Crash(t *testing.T) {
 	}
 }
 
-// TestCommand_Reload: an added job runs from then on, a removed one stops, and the others are not
-// disturbed.
+// TestCommand_Reload: an added job runs from then on, a removed one stops, and the others continue.
 func TestCommand_Reload(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.run(lanes(t, "*/10 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
@@ -263,8 +262,8 @@ func TestCommand_Reload(t *testing.T) {
 	})
 }
 
-// TestCommand_CatchUp: ticks missed while no daemon ran are made up for once at the start, if
-// that is configured.
+// TestCommand_CatchUp: if so configured, one run at the start makes up for the ticks missed while
+// no daemon ran.
 func TestCommand_CatchUp(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
@@ -280,7 +279,7 @@ func TestCommand_CatchUp(t *testing.T) {
 }
 
 // TestCommand_Runaway: a job that uses far more than it holds is held back by its pace, and the
-// others run on.
+// others keep running.
 func TestCommand_Runaway(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 2400, func(w *world) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {

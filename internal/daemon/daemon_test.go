@@ -254,13 +254,13 @@ func TestTwoDaemons(t *testing.T) {
 			t.Errorf("%d requests for 8 charts of two pages: %v", n, asked)
 		}
 		if w.logged("tick taken over") == 0 {
-			t.Error("nothing was taken over")
+			t.Error("the other daemon did not take over")
 		}
 		late := slices.ContainsFunc(asked, func(line string) bool {
 			return line > "20:02:20" && line < "20:10:00"
 		})
 		if late {
-			t.Errorf("taken over later than the lease and a look: %v", asked)
+			t.Errorf("takeover later than the lease and one retry: %v", asked)
 		}
 		for _, p := range []*proc{a, b} {
 			p.end()

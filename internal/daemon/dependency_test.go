@@ -31,14 +31,13 @@ func (w *world) units() (n int64) {
 	return n
 }
 
-// TestUpstreamAway: an upstream that is down costs a few units in total, not each lane its
-// attempts. Ticks wait. When the upstream is back each lane runs only its last tick, the stalest
-// region first.
+// TestUpstreamAway: an upstream that is down costs a few units in total, not a few per lane. Ticks
+// wait. When the upstream is back each lane runs only its last tick, the stalest region first.
 func TestUpstreamAway(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "*/30 * * * *", "UTC", eight, time.Minute)
 		p := w.open(all...).start()
-		time.Sleep(20 * time.Minute) // each has a chart of 19:00
+		time.Sleep(20 * time.Minute) // each lane has a chart of 19:00
 		before := w.units()
 		back := w.away()
 		time.Sleep(3*time.Hour + 30*time.Minute) // 22:50
@@ -139,7 +138,7 @@ func TestRegionFailsAlone(t *testing.T) {
 		if n := len(w.runs("GB")); n != 4 {
 			t.Errorf("GB ran %d times: %s", n, strings.Join(w.log, ""))
 		}
-		if n := w.spent()["US"]; n > 60 { // without sharing it would be 4 a minute
+		if n := w.spent()["US"]; n > 60 { // without the breaker it would be 4 a minute
 			t.Errorf("US was charged %d units", n)
 		}
 	})
@@ -185,7 +184,7 @@ func (w *world) lock() (unlock func()) {
 }
 
 // TestCatalogueLocked: nothing is bought for a catalogue that cannot store pages. Ticks wait, and
-// it is logged once.
+// the outage is logged once.
 func TestCatalogueLocked(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)

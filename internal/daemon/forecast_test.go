@@ -31,8 +31,8 @@ func TestForecast(t *testing.T) {
 	})
 }
 
-// TestForecast_OwnPace: the pace of one job holds back that job alone. The forecast includes what
-// cron runs.
+// TestForecast_OwnPace: the pace of one job holds back that job alone. The forecast includes jobs
+// that cron runs.
 func TestForecast_OwnPace(t *testing.T) {
 	at(t, midnight.Add(10*time.Minute), 1000, func(w *world) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {

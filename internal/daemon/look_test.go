@@ -37,7 +37,7 @@ func (p *proc) expectMetrics(lines ...string) {
 	_, metrics := p.scrape("/metrics")
 	for _, want := range lines {
 		if !strings.Contains(metrics, want+"\n") {
-			p.Errorf("metrics are without %s", want)
+			p.Errorf("metrics lack %s", want)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (p *proc) expectMetrics(lines ...string) {
 func (p *proc) expectReadyz(code int, text string) {
 	p.Helper()
 	if got, body := p.scrape("/readyz"); got != code || !strings.Contains(body, text) {
-		p.Errorf("/readyz answers %d %s, want %d %q", got, body, code, text)
+		p.Errorf("/readyz: got %d %s, want %d %q", got, body, code, text)
 	}
 }
 

@@ -30,8 +30,8 @@ import (
 
 const eight = "US GB DE FR IN BR AU CA"
 
-// perPage is the number of videos per page. These tests check who gets which page and when, not
-// its content.
+// perPage is the number of videos per page. These tests check which lane gets which page and when,
+// not the page's content.
 const perPage = "3"
 
 // pageOf returns the page number of a page token, for pages of perPage videos.
@@ -41,7 +41,7 @@ var pageOf = map[string]int{"": 1, "CAMQAA": 2, "CAYQAA": 3, "CAkQAA": 4}
 var chartPages = map[string]int{"US": 2, "GB": 2, "DE": 2, "FR": 2, "IN": 2, "BR": 2, "AU": 2,
 	"CA": 2, "JP": 4, "KR": 4}
 
-// small returns such charts.
+// small returns charts with chartPages pages.
 var small = sync.OnceValue(func() *standin.Charts {
 	totals := make(map[string]int)
 	for region, pages := range chartPages {
@@ -58,7 +58,7 @@ type world struct {
 	limits  []quota.Limit
 	paces   []quota.Limit
 	standin standin.YouTube
-	look    *proc // a process for checks, which never dies
+	look    *proc // a process for checks, never killed
 
 	mu    sync.Mutex
 	hook  func(p *proc, r *http.Request) // runs before the stand-in sees a request
@@ -101,7 +101,7 @@ type proc struct {
 	ledger  *ledger.Ledger
 	catalog *catalog.Catalog
 	config  *daemon.Config
-	sweep   *daemon.Sweep // the work of its lanes
+	sweep   *daemon.Sweep // work of the process's lanes
 	metrics *daemon.Metrics
 	handler http.Handler
 	mute    atomic.Bool // its claims do not reach the ledger

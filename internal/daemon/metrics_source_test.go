@@ -26,7 +26,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// scrape is what the collectors say, in the text form, without comments.
+// scrape returns the collectors' metrics in the text format, without comments.
 func scrape(t *testing.T, registry *prometheus.Registry) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "metrics.prom")
@@ -45,7 +45,7 @@ func want(t *testing.T, text string, lines ...string) {
 	}
 }
 
-// value is what stands behind the name of a series.
+// value returns the value of a series.
 func value(t *testing.T, text, series string) float64 {
 	t.Helper()
 	_, rest, found := strings.Cut(text, "\n"+series)
@@ -57,7 +57,7 @@ func value(t *testing.T, text, series string) float64 {
 	return number
 }
 
-// day are the labels of a limit.
+// day holds the labels of a limit.
 const day = `{bucket="default",credential="key1",timezone="America/Los_Angeles",window="day"} `
 
 func budgetOn(t *testing.T, url string) *quota.Budget {
@@ -74,8 +74,8 @@ func budgetOn(t *testing.T, url string) *quota.Budget {
 	}}
 }
 
-// TestLedgerThatHangs: a ledger that accepts a question and never answers costs a scrape its own
-// metrics, not the others, and they are back when it is.
+// TestLedgerThatHangs: a ledger that accepts a request and never responds removes its own metrics
+// from a scrape, and no others. They return when the ledger does.
 func TestLedgerThatHangs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -104,7 +104,7 @@ func TestLedgerThatHangs(t *testing.T) {
 		want(t, text, "quota_ledger_up 0", "ingest_catalog_up 1",
 			`ingest_last_success_timestamp_seconds{region="US"} 0`)
 		if strings.Contains(text, "quota_limit_units{") {
-			t.Errorf("limits of a ledger that does not answer:\n%s", text)
+			t.Errorf("limits exported although the ledger does not respond:\n%s", text)
 		}
 	}
 	must(t, syscall.Kill(server.PID(), syscall.SIGCONT))
@@ -117,7 +117,7 @@ func TestLedgerThatHangs(t *testing.T) {
 	want(t, scrape(t, registry), "quota_ledger_up 1", "ingest_catalog_up 0")
 }
 
-// TestStandingOfABudget is each gauge of a bucket that is charged, reserved from and suspended.
+// TestStandingOfABudget checks each gauge of a bucket with charges, a reservation and a suspension.
 func TestStandingOfABudget(t *testing.T) {
 	t.Parallel()
 	budget := budgetOn(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
@@ -149,8 +149,8 @@ func TestStandingOfABudget(t *testing.T) {
 	}
 }
 
-// TestJournalOfABudget: what may be spent without the ledger, and what waits to be booked, is there
-// while the ledger is away.
+// TestJournalOfABudget: the units that may be spent without the ledger, and the calls that wait to
+// be booked, are exported while the ledger is away.
 func TestJournalOfABudget(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
@@ -177,8 +177,8 @@ func TestJournalOfABudget(t *testing.T) {
 	}
 }
 
-// TestUpstreamMeasured: the codes that an upstream can make labels of are few, and a request
-// without an answer counts too.
+// TestUpstreamMeasured: an upstream can create only a few code labels, and a request without an
+// answer counts too.
 func TestUpstreamMeasured(t *testing.T) {
 	t.Parallel()
 	metrics := daemon.NewMetrics()
@@ -210,4 +210,4 @@ type answer func() (*http.Response, error)
 
 func (a answer) RoundTrip(*http.Request) (*http.Response, error) { return a() }
 
-// must ends a test that cannot go on after an error.
+// must fails the test on an error.

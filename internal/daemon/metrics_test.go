@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestMetricsFromTheBeginning: the series that a schedule implies exist before its first tick.
-// The interval is the longest of the week, so that a region is not stale every night.
+// TestMetricsFromTheBeginning: the series that a schedule implies exist before its first tick. The
+// interval is the longest of the week, so that no region counts as stale every night.
 func TestMetricsFromTheBeginning(t *testing.T) {
 	at(t, noon, 10_000, func(w *world) {
 		lanes := slices.Concat(lanes(t, "*/10 9-17 * * *", "America/Los_Angeles", "US", 0),

@@ -16,7 +16,8 @@ func (w *world) addMissed(_ string, l share.Lane, ticks int64, last time.Time, w
 }
 
 // TestMissedTicks: ticks that came while no daemon ran are reported at the next start, once, and
-// those of an outage when it ends. The first start misses none, nor does one while another runs.
+// those of an outage when it ends. No tick is missed at the first start, or at a start while
+// another daemon runs.
 func TestMissedTicks(t *testing.T) {
 	atNoon(t, func(w *world) {
 		open := func() *proc {

@@ -129,19 +129,19 @@ func TestPlanForetells(t *testing.T) {
 				if done := w.outcomes(); !maps.Equal(foretold, done) {
 					for _, id := range slices.Sorted(maps.Keys(foretold)) {
 						if foretold[id] != done[id] {
-							t.Errorf("%s: foretold %s, done %s", id, foretold[id], done[id])
+							t.Errorf("%s: predicted %s, got %s", id, foretold[id], done[id])
 						}
 					}
 				}
-				for id, outcome := range foretold { // a tick that is left out takes no chart over
+				for id, outcome := range foretold { // a tick that is left out resumes no chart
 					if strings.HasPrefix(outcome, plan.LeftOut.String()) &&
 						w.logged("resuming the chart of an earlier tick", "tick="+id+" ") > 0 {
-						t.Errorf("%s has taken a chart, and is left out", id)
+						t.Errorf("%s resumed a chart although it was left out", id)
 					}
 				}
 				for want := range strings.FieldsSeq(c.want) {
 					if outcomes[want] == 0 {
-						t.Errorf("no run foretold is %s: %v", want, outcomes)
+						t.Errorf("no predicted run is %s: %v", want, outcomes)
 					}
 				}
 				t.Log(outcomes)
@@ -150,7 +150,7 @@ func TestPlanForetells(t *testing.T) {
 	}
 }
 
-// someJobs returns jobs of different costs and weights, at ticks of their own.
+// someJobs returns jobs with different costs, weights and ticks.
 func someJobs(p *proc) []daemon.Lane {
 	a := p.jobOf("backfill", "7 * * * *", 6, "")
 	b := p.jobOf("search", "*/20 * * * *", 3, "")
@@ -181,7 +181,7 @@ var (
 	unitsOf = regexp.MustCompile(`units\.default=(\d+)`)
 )
 
-// said returns the match of a pattern in a log line, or "".
+// said returns the match of a pattern in a line, or "".
 func said(pattern *regexp.Regexp, line string) string {
 	if found := pattern.FindStringSubmatch(line); found != nil {
 		return strings.Trim(found[1], `"`)

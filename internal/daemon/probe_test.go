@@ -56,7 +56,7 @@ func TestUpstreamAway_Reload(t *testing.T) {
 }
 
 // TestUpstreamAway_Catalogue: while the catalogue is away too, the lanes do not queue up to probe
-// the upstream, which none of them can.
+// the upstream, because no lane can.
 func TestUpstreamAway_Catalogue(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
@@ -78,7 +78,7 @@ func TestUpstreamAway_Catalogue(t *testing.T) {
 }
 
 // TestUpstreamAway_Again: if the upstream goes down again before all lanes have run, they do not
-// run what they missed the first time.
+// run the ticks missed in the first outage.
 func TestUpstreamAway_Again(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
@@ -156,7 +156,7 @@ func TestUpstreamAway_OthersTicks(t *testing.T) {
 }
 
 // TestUpstreamAway_Restart: a daemon restarted during an outage runs one tick per region for all
-// that waited, as the one before it would have.
+// waiting ones, as the previous daemon would have.
 func TestUpstreamAway_Restart(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)

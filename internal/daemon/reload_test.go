@@ -69,7 +69,7 @@ func TestReload_Hanging(t *testing.T) {
 			t.Errorf("US had %d runs at once", runs.most.Load())
 		}
 		us := strings.Fields(ran(w, "US"))
-		for _, minute := range strings.Fields("00 01 02 03 04 05 06 07 08 09") { // none is lost
+		for _, minute := range strings.Fields("00 01 02 03 04 05 06 07 08 09") { // no tick is lost
 			if !slices.Contains(us, "trending/US/2026-06-01T19:"+minute+":00Z") {
 				t.Errorf("US ran %v", us)
 			}
@@ -81,8 +81,8 @@ func TestReload_Hanging(t *testing.T) {
 }
 
 // TestReload_BackAgain: a region that is removed and added again during its last run does not run
-// twice at once. One that was removed for a while is caught up as after a restart, not with every
-// tick it missed.
+// twice at once. A region that was removed for a while catches up as after a restart, not with
+// every missed tick.
 func TestReload_BackAgain(t *testing.T) {
 	atNoon(t, func(w *world) {
 		both, one := lanes(t, "* * * * *", "UTC", "GB US", 0), lanes(t, "* * * * *", "UTC", "GB", 0)

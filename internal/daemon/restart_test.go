@@ -92,7 +92,7 @@ func TestRestart_Waiting(t *testing.T) {
 	})
 }
 
-// TestRestart_Turn: neither is the tick of one of five lanes that waits for one of four turns.
+// TestRestart_Turn: with five lanes and four turns, the tick that waits for a turn is not lost.
 func TestRestart_Turn(t *testing.T) {
 	atNoon(t, func(w *world) {
 		all := lanes(t, "* * * * *", "UTC", "US GB DE FR IN", 0)
@@ -120,9 +120,9 @@ func TestRestart_Turn(t *testing.T) {
 	})
 }
 
-// TestReload_Offsets: removing a region moves those behind it to earlier moments. A tick whose
-// old moment was still to come and whose new one has passed runs; a tick that has run does not
-// run again.
+// TestReload_Offsets: removing a region moves later regions' ticks to earlier moments. A tick whose
+// old moment was still to come and whose new one has passed runs; a tick that has run does not run
+// again.
 func TestReload_Offsets(t *testing.T) {
 	atNoon(t, func(w *world) {
 		p := w.open(lanes(t, "*/10 * * * *", "UTC", "US GB DE", 3*time.Minute)...)
@@ -189,15 +189,15 @@ func TestEnd_Lease(t *testing.T) {
 		}
 		other.stopAfter(30 * time.Second)
 		got := strings.Join(w.taken(), ", ")
-		// the other daemon looks every second
+		// the other daemon tries every second
 		if got != "19:00:09 US 1, 19:00:18 US 2" && got != "19:00:09 US 1, 19:00:19 US 2" {
 			t.Errorf("asked for %s", got)
 		}
 	})
 }
 
-// TestRestart_Hanging: a region that hangs while it is caught up delays the others until their
-// next tick and no longer.
+// TestRestart_Hanging: a region that hangs while it catches up delays the others until their next
+// tick at most.
 func TestRestart_Hanging(t *testing.T) {
 	at(t, noon.Add(5*time.Second), 1_000_000, func(w *world) {
 		p := w.open(lanes(t, "@every 10s", "UTC", "US GB", 0)...)
@@ -226,8 +226,8 @@ func TestObserved(t *testing.T) {
 	})
 }
 
-// TestFloorUnpaced: a region that has not had its floor of the day is not held back by a pace
-// that others have used up.
+// TestFloorUnpaced: a pace that other regions have used up does not hold back a region that has not
+// had its floor of the day.
 func TestFloorUnpaced(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 240, func(w *world) {
 		line := w.limits[0]
@@ -251,8 +251,8 @@ func TestFloorUnpaced(t *testing.T) {
 	})
 }
 
-// TestShares_LedgerAhead: with a ledger whose clock is a day ahead, what is left of its day is
-// compared with the ticks until its reset, which follow this host's clock.
+// TestShares_LedgerAhead: with a ledger whose clock is a day ahead, the units left in the ledger's
+// day are compared with the ticks until its reset, which follow this host's clock.
 func TestShares_LedgerAhead(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	now := time.Now().Add(26 * time.Hour)

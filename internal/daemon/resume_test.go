@@ -106,8 +106,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumedIsNotRunAgain: a daemon that starts just then finds the ticks done whose chart was
-// passed on.
+// TestResumedIsNotRunAgain: a daemon that starts at that moment finds that the ticks whose chart a
+// later tick resumed are done.
 func TestResumedIsNotRunAgain(t *testing.T) {
 	atNoon(t, func(w *world) {
 		w.narrow(2, 100*time.Second)
@@ -177,9 +177,8 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 }
 
 // TestTakeoverOfAResumed: a daemon that takes over a tick resumes the chart that the tick had
-// resumed. The share of the day was asked when the tick first ran, and by now would deny it: 8
-// units are two runs of six ticks, one in three, and the tick that resumes the chart has used
-// them up.
+// resumed. The share of the day admitted the tick when it first ran, but would deny it now: 8 units
+// are two runs of six ticks, one in three, and the tick that resumes the chart has used them up.
 func TestTakeoverOfAResumed(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 8, func(w *world) {
 		w.narrow(2, time.Minute)

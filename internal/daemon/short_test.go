@@ -96,14 +96,14 @@ func TestShortDay(t *testing.T) {
 			}
 			if w.logged("units are short", "region=US", "weight=2") == 0 ||
 				w.logged("tick left out", "share=") == 0 {
-				t.Error("it was not logged")
+				t.Error("the shares were not logged")
 			}
 		})
 	})
 	t.Run("first come, first served", func(t *testing.T) {
 		day(t, true, func(w *world, all []share.Lane) {
 			if len(unfair(w, all)) == 0 {
-				t.Error("the check finds nothing wrong with it")
+				t.Error("the check accepts first come, first served")
 			}
 		})
 	})
@@ -122,7 +122,7 @@ func TestPaced(t *testing.T) {
 		line := w.limits[0]
 		line.Pace = &quota.Pace{Slack: 4}
 		w.paces = []quota.Limit{line}
-		// 12 units an hour, of 10; enough for the day
+		// 12 units an hour under a pace of 10; enough for the day
 		p := w.open(lanes(t, "*/10 0-5 * * *", "America/Los_Angeles", "US", 0)...)
 		p.start()
 		time.Sleep(6 * time.Hour)
@@ -150,7 +150,7 @@ func TestRunsCostTheirCharts(t *testing.T) {
 			for n := 1; err == nil && n < pages; n++ {
 				page.Token, page.Next = page.Next, fmt.Sprint(n+1)
 				page.Last = complete && n == pages-1
-				if region == "US" && page.Last { // the others have more
+				if region == "US" && page.Last { // the other charts have more pages
 					page.Next = ""
 				}
 				_, err = w.look.catalog.StorePage(w.Context(), id, page)

@@ -36,7 +36,7 @@ func TestPauseFollowsTheClock(t *testing.T) {
 	for _, c := range []struct{ jump, want time.Duration }{
 		{0, 8 * time.Hour},
 		{7 * time.Hour, time.Hour},
-		{9 * time.Hour, 90 * time.Second}, // the next look after the jump
+		{9 * time.Hour, 90 * time.Second}, // the next check after the jump
 		{-time.Hour, 9 * time.Hour},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -44,8 +44,8 @@ func (s slowly) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, err
 	return state, err
 }
 
-// TestCommand_StartTogether: a tick from before any daemon ran is run by none of several daemons
-// that start at once.
+// TestCommand_StartTogether: if several daemons start at once, they do not run a tick that came
+// before any daemon ran.
 func TestCommand_StartTogether(t *testing.T) {
 	atNoon(t, func(w *world) {
 		var all []*proc
@@ -99,7 +99,7 @@ func TestCommand_Stalled(t *testing.T) {
 				first.config.Claims = &stalls{Claims: first.config.Claims, after: after}
 				command(first.config.Lanes[0]).Job.Claims = first.config.Claims
 				first.start()
-				time.Sleep(1500 * time.Millisecond) // it is the first to claim the tick
+				time.Sleep(1500 * time.Millisecond) // a is the first to claim the tick
 				second := w.run(nil, jobs).start()
 				time.Sleep(20 * time.Minute)
 				first.end()

@@ -29,7 +29,7 @@ func TestFourAtOnce(t *testing.T) {
 			t.Errorf("%d runs in twenty minutes that have time for 12 of each lane", n)
 		}
 		if w.logged("tick left out: the lane is behind") == 0 {
-			t.Error("what cannot be run was not logged")
+			t.Error("the ticks that could not run were not logged")
 		}
 	})
 }
@@ -53,7 +53,7 @@ func TestLostClaim(t *testing.T) {
 		})
 		a.start()
 		time.Sleep(10 * time.Second)
-		b := w.restart(all...) // it makes up for the tick
+		b := w.restart(all...) // b makes up for the tick
 		time.Sleep(10 * time.Minute)
 		if late.Load() != 0 || w.logged("lease lost") != 1 || w.logged("tick taken over") != 1 {
 			t.Errorf("%d pages asked for after the lease: %s", late.Load(), strings.Join(w.log, ""))
@@ -97,7 +97,7 @@ func TestDeathBeforeDone(t *testing.T) {
 		a.start()
 		time.Sleep(time.Minute)
 		b := w.open(all...)
-		// finds the chart, and leaves the tick to no other
+		// later finds the chart, and leaves the tick to no other daemon
 		later := w.open(all...)
 		b.sweep.CatchUp, later.sweep.CatchUp = true, true
 		b.start()
@@ -148,7 +148,7 @@ func TestRefusedKey(t *testing.T) {
 		p.start()
 		err := <-p.ended
 		if kind, ok := youtube.KindOf(err); !ok || kind != youtube.BadCredential {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("Run returned %v", err)
 		}
 		if time.Since(noon) > time.Second || w.logged("refuses the key") != 1 ||
 			w.logged("tick given back") != 1 {

@@ -22,10 +22,10 @@ func TestTurnsGoToTheStalest(t *testing.T) {
 			}()
 		}
 		gone, leave := context.WithCancel(t.Context())
-		impatient := all.join(time.Time{}) // the stalest of all, and it does not wait
+		impatient := all.join(time.Time{}) // the stalest lane, which does not wait
 		go leave()
 		if all.await(gone, impatient) {
-			t.Error("a turn that nobody gave")
+			t.Error("got a turn without waiting")
 		}
 		all.give()
 		synctest.Wait()

@@ -84,7 +84,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestProblems has a line for each kind of problem.
+// TestProblems checks one line for each kind of problem.
 func TestProblems(t *testing.T) {
 	bomb := "name: a\nlist:\n- &a0 {name: b}\n"
 	for i := range 30 {
@@ -142,7 +142,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestPlace: a check reports at the line of a value, not where the schema has refused it already.
+// TestPlace: a check reports at the line of a value, unless the schema has already refused the
+// value.
 func TestPlace(t *testing.T) {
 	f, problem := Parse([]byte("name: a\nunits: x\nlist:\n- name: b\n- name: c\n"))
 	if problem != nil {

@@ -68,7 +68,7 @@ func TestAdviceOnSpending(t *testing.T) {
 	}
 }
 
-// TestAdviceOnReservations: the first advice is to release a reservation that nobody draws on.
+// TestAdviceOnReservations: the first advice is to release a reservation without draws.
 func TestAdviceOnReservations(t *testing.T) {
 	b := bucketAt(t, "2026-11-21 20:00:00", "9500 day", "0 * * * * US GB",
 		spent(clock(t, "2026-11-21 09:00:00"), 9000))

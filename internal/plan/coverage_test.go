@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCoverage: the eight-in-ten interval holds on seven to nine of ten days of all kinds together,
-// and on about as many of each kind. BenchmarkForecast covers more months.
+// TestCoverage: the eight-in-ten interval holds on seven to nine of ten days over all kinds, and on
+// about as many of each kind. BenchmarkForecast covers more months.
 func TestCoverage(t *testing.T) {
 	both := dayAnd24h(t)
 	var all []prediction
@@ -20,7 +20,7 @@ func TestCoverage(t *testing.T) {
 				t.Parallel()
 				of := replay(t, uint64(1000+i/2), kinds, limits)
 				if part := coverage(of); math.Abs(part-0.8) > 0.15 {
-					t.Errorf("it holds in %.0f %% of the days", 100*part)
+					t.Errorf("the interval holds on %.0f %% of the days", 100*part)
 				}
 				lock.Lock()
 				defer lock.Unlock()
@@ -29,6 +29,6 @@ func TestCoverage(t *testing.T) {
 		}
 	})
 	if part := coverage(all); math.Abs(part-0.8) > 0.1 {
-		t.Errorf("it holds in %.1f %% of all days", 100*part)
+		t.Errorf("the interval holds on %.1f %% of all days", 100*part)
 	}
 }

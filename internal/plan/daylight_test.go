@@ -23,8 +23,8 @@ func TestDaylight(t *testing.T) {
 			f.Verdict != Lasts {
 			t.Errorf("%v h, %d runs: %s", f.ResetAt.Sub(b.At).Hours(), f.Scheduled.Runs, f.Text())
 		}
-		// 40 an hour and 4 for each run: the last run of the day gets what the hours before it
-		// left.
+		// 40 an hour and 4 for each run: the last run of the day gets the units that the earlier
+		// hours left.
 		b.Spent = flow(b.At.Add(-24*time.Hour), b.At.Add(-time.Second), 15*time.Minute, 10)
 		b.Limits[0].Units = int64(40*(test.hours-2)) + 4*(test.runs-2)
 		f = ForecastOf(b)

@@ -57,7 +57,7 @@ func (r draws) drawn(t *testing.T) Bucket {
 }
 
 // scenario returns a bucket at a random moment without unscheduled spending, with lanes that may
-// be too many for it.
+// want too many units.
 func (r draws) scenario(t *testing.T) Bucket {
 	b := bucketAt(t, "2026-10-31 07:00:03", "0 day", "")
 	b.At = b.At.Add(r.minutes("now", 0, 48*60))
@@ -110,7 +110,7 @@ func (r draws) scenario(t *testing.T) Bucket {
 	return b
 }
 
-// reserve adds a reservation that nobody draws on.
+// reserve adds a reservation without draws.
 func (b *Bucket) reserve(units int64, ttl time.Duration) {
 	b.Reservations = append(b.Reservations, quota.Reservation{
 		ID: fmt.Sprint("r", 1+len(b.Reservations)), Units: units, Left: units,

@@ -7,8 +7,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestWorkedExample is the example of the package comment. The reset is at 08:00Z, midnight in
-// Los Angeles.
+// TestWorkedExample checks the example in the package. The reset is at 08:00Z, midnight in Los
+// Angeles.
 func TestWorkedExample(t *testing.T) {
 	start, noon := clock(t, "2026-11-21 08:00:00"), "2026-11-21 20:00:00"
 	b := bucketAt(t, noon, "9500 day", "0 2-23/3 * * *"+regions, spent(start, 8300))
@@ -25,12 +25,12 @@ func TestWorkedExample(t *testing.T) {
 	besides.Spent = join(spent(start, 8300-1440), flow(start, b.At, 5*time.Minute, 10))
 	f := ForecastOf(besides)
 	if f.DryAt.Sub(clock(t, "2026-11-22 05:10:00")).Abs() > 20*time.Minute {
-		t.Errorf("and 120 an hour besides: %s", f.Text())
+		t.Errorf("120 an hour in addition: %s", f.Text())
 	}
 	until := b.At.Add(2 * time.Hour)
 	b.Reservations = []quota.Reservation{{Units: 1200, Left: 1200, CreatedAt: start,
 		ExpiresAt: until}}
 	if f := ForecastOf(b); f.Verdict != Exhausted || !f.OpensAt.Equal(until) {
-		t.Errorf("set aside: %s", f.Text())
+		t.Errorf("with a reservation: %s", f.Text())
 	}
 }

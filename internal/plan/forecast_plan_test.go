@@ -64,8 +64,8 @@ func TestAsPlanned(t *testing.T) {
 	})
 }
 
-// TestShortLater: on a day that becomes short because of unscheduled spending, about as much is
-// left out as is missing from then on.
+// TestShortLater: on a day that becomes short because of unscheduled spending, the runs left out
+// from then on are worth about the missing units.
 func TestShortLater(t *testing.T) {
 	at := clock(t, "2026-11-21 08:00:02")
 	b := bucketAt(t, "2026-11-21 08:00:02", "940 day", "*/20 * * * * US GB",

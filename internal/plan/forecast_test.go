@@ -114,7 +114,7 @@ func join(parts ...[]quota.Spent) []quota.Spent {
 	return all
 }
 
-// TestOf has worked examples at 20:00Z, when the day in Los Angeles ends at 08:00Z. Without
+// TestOf checks worked examples at 20:00Z, when the day in Los Angeles ends at 08:00Z. Without
 // unscheduled spending, the forecast is certain.
 func TestOf(t *testing.T) {
 	on := func(clockTime string) time.Time { return clock(t, "2026-11-21 "+clockTime+":00") }

@@ -74,7 +74,7 @@ func TestOwnPace(t *testing.T) {
 }
 
 // TestTook: runs are charged the mean of earlier runs, to the unit in the sum; a run's hold must
-// be left.
+// fit.
 func TestTook(t *testing.T) {
 	l := jobLane(t, "0 * * * *", 40)
 	l.Took, l.Runs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 25}}, 10
@@ -87,7 +87,7 @@ func TestTook(t *testing.T) {
 	pair[1].Job = "other"
 	ends, _ = playedDay(pair, minute, nil)
 	if ends[0][0] != "00:00 complete" || ends[1][0] != "00:00 denied default 1m" {
-		t.Errorf("40 units, of which 2 are gone, are not enough for one who holds 40: %q", ends)
+		t.Errorf("a hold of 40 does not fit into 40 units with 2 used: %q", ends)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestExecute_Ledger(t *testing.T) {
 	defer ledger.Close()
 	var now time.Time
 	ledger.Now = func() time.Time { return now }
-	credentials := 0 // each plan uses another one
+	credentials := 0 // each plan uses a new credential
 	budget := func(p Plan) *quota.Budget {
 		credentials++
 		return &quota.Budget{Ledger: ledger, Credential: fmt.Sprint("key", credentials),

@@ -9,7 +9,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestFewLargeCharges: a few large charges do not make the high rate absurd, whenever they were.
+// TestFewLargeCharges: a few large charges do not make the high rate absurd, at any age.
 func TestFewLargeCharges(t *testing.T) {
 	for _, window := range []string{"day", "month", "24h"} {
 		for n := range int64(5) {
@@ -26,7 +26,7 @@ func TestFewLargeCharges(t *testing.T) {
 	}
 }
 
-// TestCorrections: what adjust and reconcile add to the log is no habit.
+// TestCorrections: entries by adjust and reconcile do not count as past spending.
 func TestCorrections(t *testing.T) {
 	b := bucketAt(t, "2026-11-21 20:00:00", "9500 day", "")
 	b.Spent = flow(b.At.Add(-24*time.Hour), b.At, 10*time.Minute, 10)
@@ -40,7 +40,8 @@ func TestCorrections(t *testing.T) {
 	}
 }
 
-// TestIncidents: where a job ran away before, the high load has another one, and the likely does not.
+// TestIncidents: after earlier runaway jobs, the high load includes another one, and the likely
+// load does not.
 func TestIncidents(t *testing.T) {
 	now := clock(t, "2026-11-21 14:00:00")
 	steady := flow(now.Add(-60*time.Hour), now, 10*time.Minute, 5)

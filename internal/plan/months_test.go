@@ -150,7 +150,7 @@ func TestMonths(t *testing.T) {
 		}
 	})
 	if part := coverage(all); math.Abs(part-0.8) > 0.1 {
-		t.Errorf("it holds in %.1f %% of all months", 100*part)
+		t.Errorf("the interval holds in %.1f %% of all months", 100*part)
 	}
 }
 

@@ -19,8 +19,8 @@ func dryBy(at time.Time) int64 {
 	return at.UnixMicro()
 }
 
-// unshared returns the bucket under a name of which nothing is shared, because with shares fewer
-// units may last longer.
+// unshared returns the bucket under a name that no lanes share, because with shares fewer units may
+// last longer.
 func unshared(b Bucket, name string) Bucket {
 	b.Name = name
 	for i := range b.Limits {
@@ -29,9 +29,9 @@ func unshared(b Bucket, name string) Bucket {
 	return b
 }
 
-// TestMonotone: more past, held or future spending never makes the bucket run dry later. The latest
-// time is left out: the fewer units there are, the fewer charges are averaged until they are spent,
-// so that the interval is wider.
+// TestMonotone: more past, held or future spending never makes the bucket run dry later. Latest is
+// not checked: with fewer units, fewer charges are averaged until the bucket is dry, so the
+// interval is wider.
 func TestMonotone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := unshared(draws{r}.drawn(t), "search_list")
@@ -50,7 +50,7 @@ func TestMonotone(t *testing.T) {
 		f := ForecastOf(b)
 		if dryBy(f.DryAt) > dryBy(less.DryAt) || dryBy(f.Earliest) > dryBy(less.Earliest) ||
 			f.Remaining > less.Remaining {
-			r.Fatalf("%+v, and before %+v", f, less)
+			r.Fatalf("got %+v, with less spending %+v", f, less)
 		}
 	})
 }
@@ -61,7 +61,7 @@ func TestSound(t *testing.T) {
 		b := draws{r}.drawn(t)
 		f := ForecastOf(b)
 		if !reflect.DeepEqual(f, ForecastOf(b)) {
-			r.Fatal("another forecast the second time")
+			r.Fatal("a second forecast of the same bucket differs")
 		}
 		rises := slices.IsSorted([]int64{dryBy(f.Earliest), dryBy(f.DryAt), dryBy(f.Latest)})
 		if !rises {

@@ -24,7 +24,7 @@ var kinds = [][]string{
 type demand struct {
 	at    time.Time
 	units int64
-	aside time.Duration // how long to hold the units
+	aside time.Duration // how long the units are held
 	draw  bool          // draw on the reservation
 }
 
@@ -141,7 +141,7 @@ func (w *world) demand(r *rand.Rand, i int, kind string) {
 	}
 }
 
-// happen calls each at 25, 50 and 75 % of every day.
+// happen calls each at 25, 50 and 75 % of each day.
 func (w *world) happen(each func(day, percent int, b Bucket)) {
 	for day := range w.days {
 		for _, percent := range []int{25, 50, 75} {
@@ -264,9 +264,9 @@ func (a prediction) off(said time.Time) float64 {
 	return or(said).Sub(or(a.actual)).Abs().Minutes()
 }
 
-// covered returns whether the outcome lies within the interval: 1 or 0. Where nothing ran dry, and
-// the low load does not run dry either, it returns the part of such days that eight in ten of all
-// days contain.
+// covered returns whether the outcome lies within the interval: 1 or 0. If neither the bucket nor
+// the forecast with the low load ran dry, it returns the fraction of such days that an eight-in-ten
+// interval contains.
 func (a prediction) covered() float64 {
 	f := a.said
 	switch {

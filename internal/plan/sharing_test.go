@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// TestExecute_Shares: a run is left out if package share says so, given the ledger at that
-// moment. The test rebuilds the book and recounts what is left for each run.
+// TestExecute_Shares: a run is left out if package share decides so from the ledger at that moment.
+// The test rebuilds the book and recounts what is left for each run.
 func TestExecute_Shares(t *testing.T) {
 	leftOut := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,7 +35,7 @@ func TestExecute_Shares(t *testing.T) {
 		log := known.Spent
 		for _, run := range runs {
 			if admitted := asked(p, log, run); admitted == (run.Outcome == LeftOut) {
-				t.Fatalf("%v: it is to run: %v", run, admitted)
+				t.Fatalf("%v: admitted by the rule: %v", run, admitted)
 			}
 			if run.Outcome == LeftOut {
 				leftOut++
@@ -51,7 +51,7 @@ func TestExecute_Shares(t *testing.T) {
 	}
 }
 
-// asked asks the rule whether a run is admitted, from the log alone.
+// asked reports whether the rule admits a run, from the log alone.
 func asked(p Plan, log []quota.Spent, run Run) bool {
 	rule := share.Rule{Lanes: p.Lanes, Price: p.Price[0].Units, Limits: p.Limits, Reset: p.Reset}
 	book := rule.Begin()

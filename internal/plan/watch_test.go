@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// TestWatch: a verdict is reported when it changes. That a bucket lasts again is reported once it
-// lasts with the most spending to expect, too.
+// TestWatch: a verdict is reported when it changes. A return to Lasts is reported once the bucket
+// also lasts with the high load.
 func TestWatch(t *testing.T) {
 	var w VerdictWatch
 	for i, step := range []struct {
 		verdict Verdict
-		unsure  bool // it may run dry
+		unsure  bool // the bucket may run dry with the high load
 		was     Verdict
 		changed bool
 	}{
@@ -35,7 +35,7 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	if _, changed := w.Changed(Forecast{Bucket: "search_list", Verdict: Exhausted}); !changed {
-		t.Error("a bucket that is short from the first is not reported")
+		t.Error("a bucket that is short at the start is not reported")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestWatchLost(t *testing.T) {
 	}
 	if !(Forecast{Verdict: Lasts, Lost: Work{Runs: 1}}).Short() ||
 		(Forecast{Verdict: Lasts}).Short() {
-		t.Error("a bucket that lasts is short when runs are lost, and only then")
+		t.Error("a bucket that lasts must be short if and only if runs are lost")
 	}
 }
 

@@ -47,10 +47,10 @@ func TestEveryCodeOnce(t *testing.T) {
 		all[0] != "AD" {
 		t.Errorf("%d codes are known, ISO 3166-1 assigns 249: %v", seen, all)
 	}
-	// What a search over pairs of blank and letter must not find.
+	// A search in the list must not find pairs of blank and letter.
 	for _, code := range []string{"D ", " A", "  "} {
 		if r, err := regions.Parse(code); err == nil {
-			t.Errorf("%q was taken for %s", code, r)
+			t.Errorf("%q was accepted as %s", code, r)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestParseList(t *testing.T) {
 		}
 	}
 	if _, err := regions.ParseList(nil); err == nil {
-		t.Error("an empty list was taken")
+		t.Error("an empty list was accepted")
 	}
 }
 

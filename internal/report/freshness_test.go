@@ -21,7 +21,7 @@ func TestCompareCharts(t *testing.T) {
 	}
 }
 
-// TestCompareCharts_Depth: the same chart, read to another depth, has not changed.
+// TestCompareCharts_Depth: a chart that is read to another depth has not changed.
 func TestCompareCharts_Depth(t *testing.T) {
 	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	all := []string{"a", "b", "c", "d"}

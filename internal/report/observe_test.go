@@ -30,7 +30,7 @@ func TestReplayIsWhatEnforcingDoes(t *testing.T) {
 func window(text, zone string) quota.Window {
 	w, err := quota.ParseWindow(text, zone)
 	if err != nil {
-		panic(err) // one of those below
+		panic(err) // fails only on a limit listed below
 	}
 	return w
 }
@@ -140,7 +140,7 @@ func TestFinding(t *testing.T) {
 		t.Errorf("%q, %f", f.Common("region"), f.Share())
 	}
 	if _, all := f.Hour(); all {
-		t.Error("it was in two hours")
+		t.Error("Hour found one hour, want two")
 	}
 }
 

@@ -20,8 +20,8 @@ const planned = `credentials:
 ingest: {regions: [US, GB], pages: 4, schedule: "0 */6 * * *", stagger: 0s}
 `
 
-// The plan begins at the ledger's time with what was spent: 8 of 20 units are gone, so of the eight
-// runs until the reset, which want 32 pages, 12 pages are left.
+// TestPlanBeginsWithTheLedger: a plan begins at the ledger's time and usage. 8 of 20 units are
+// spent, so the eight runs until the reset, which want 32 pages, get 12.
 func TestPlanBeginsWithTheLedger(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "quota.yaml")
@@ -54,7 +54,7 @@ func TestPlanBeginsWithTheLedger(t *testing.T) {
 		len(out.Lost) != int(out.Partial+out.Denied+out.LeftOut) || out.First == nil {
 		t.Errorf("%+v", out)
 	}
-	now = now.Add(24 * time.Hour) // the eight belong to yesterday
+	now = now.Add(24 * time.Hour) // the 8 units belong to yesterday
 	got, err = Source{Config: cfg, Ledger: l}.Plan(t.Context(), 1)
 	must(t, err)
 	if pages := got.Report.Pages; pages <= 12 || got.Report.Windows[0].Peak != pages {
@@ -62,7 +62,7 @@ func TestPlanBeginsWithTheLedger(t *testing.T) {
 	}
 }
 
-// Lost runs beyond the bound are counted.
+// TestLose: lost runs beyond the bound are counted.
 func TestLose(t *testing.T) {
 	o := Planned{Share: math.Inf(1)}
 	for range mostLost + 3 {

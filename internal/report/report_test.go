@@ -18,7 +18,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// charted is a chart with a video at each place; "" is the gap that a repeated video leaves.
+// charted returns a chart with a video at each place; "" is the gap that a repeated video leaves.
 func charted(ids ...string) (videos []catalog.Ranked) {
 	for i, id := range ids {
 		if id != "" {
@@ -71,7 +71,8 @@ func places(videos []Video) (all []string) {
 	return all
 }
 
-// Each bucket has its own sums. The largest comes first; equal ones are in the order of their keys.
+// TestGrouper: each bucket has its own sums. The largest comes first; equal sums are in the order
+// of their keys.
 func TestGrouper(t *testing.T) {
 	sums, units := Grouper{}, costs.Unit{Name: "units", Scale: 1}
 	for _, charge := range []struct {
@@ -93,7 +94,7 @@ func TestGrouper(t *testing.T) {
 		t.Errorf("%+v, totals %+v", got, got.Totals())
 	}
 	if got := (Grouper{}).Groups("job"); got.Rows == nil {
-		t.Error("no rows are written as null")
+		t.Error("an empty list of rows is written as null")
 	}
 }
 

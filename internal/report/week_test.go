@@ -28,7 +28,7 @@ jobs:
      cost: {bucket: default, units: 7}}
 `
 
-// took is what a run of one of these jobs takes, which nobody knows before.
+// took returns the units that a run of a job takes, which are unknown beforehand.
 func (w *week) took(name string) int64 {
 	switch name {
 	case "shell":
@@ -49,7 +49,7 @@ type week struct {
 	random *rand.Rand
 }
 
-// play runs the jobs from now until a moment, and returns what they took.
+// play runs the jobs from now until a moment, and returns the units they took.
 func (w *week) play(until time.Time) (units int64) {
 	for ; w.now.Before(until); w.now = w.now.Add(time.Minute) {
 		for _, j := range w.src.Config.Jobs {
@@ -74,8 +74,8 @@ func (w *week) play(until time.Time) (units int64) {
 	return units
 }
 
-// TestPlan_LearnsFromAWeek: after a week in which jobs took much less than they held, the plan of
-// the next day is what they then take, to 5 %, and so is the forecast.
+// TestPlan_LearnsFromAWeek: after a week in which jobs took much less than they held, the plan and
+// the forecast of the next day are within 5 % of the units the jobs then take.
 func TestPlan_LearnsFromAWeek(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -96,7 +96,7 @@ func TestPlan_LearnsFromAWeek(t *testing.T) {
 	untaught, err := w.src.Plan(t.Context(), 1)
 	must(t, err)
 	if got := untaught.Report.Days[0].Planned; got != 24*3+48*40+17*100+7 {
-		t.Errorf("without a log, %d units are planned: not what is held", got)
+		t.Errorf("without a log, %d units are planned, want the units held", got)
 	}
 	w.play(begin.AddDate(0, 0, 7))
 	got, err := w.src.Plan(t.Context(), 1)

@@ -43,7 +43,7 @@ CRON_TZ=Asia/Tokyo
 	}
 }
 
-// TestSpecs: what is read is a schedule, and it ticks when Debian's cron does.
+// TestSpecs: each spec parses as a schedule, and ticks when Debian's cron does.
 func TestSpecs(t *testing.T) {
 	for spec, want := range map[string]string{
 		"* * * * *":         "Mon 1 00:00",
@@ -54,7 +54,7 @@ func TestSpecs(t *testing.T) {
 		"0 0 */2 * *":       "Mon 1 00:00",
 		"23 0-23/2 * * *":   "Mon 1 00:23",
 		"5 4 * jun-aug mon": "Mon 1 04:05",
-		"0 0 31 * */2":      "Tue 2 00:00", // */2 begins with a star: both in cron
+		"0 0 31 * */2":      "Tue 2 00:00", // */2 begins with a star: cron needs both
 	} {
 		lines, problems := ParseCrontab(spec+" true", false)
 		if spec == "0 0 31 * */2" {

@@ -53,7 +53,7 @@ func TestTickID(t *testing.T) {
 	}
 	late.Scheduled = late.Scheduled.In(zone(t, "Asia/Tokyo"))
 	if late.ID() != early.ID() {
-		t.Errorf("held in Tokyo it is %s", late.ID())
+		t.Errorf("with a time in Tokyo: %s", late.ID())
 	}
 }
 

@@ -57,7 +57,7 @@ func TestParseRefuses(t *testing.T) {
 		}
 		if !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), "is not a schedule") {
-			t.Errorf("%q: %v, want it to say %q", spec, err, want)
+			t.Errorf("%q: %v, want %q in it", spec, err, want)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func walked(w cronFields, z *time.Location, from, to time.Time) []time.Time {
 	for u := start + 60; u <= to.Unix(); u += 60 {
 		wall := shown(u)
 		tick := false
-		// all the clock passed in this minute, including wall
+		// all times that the clock passed in this minute, including wall
 		for ; latest < wall; latest += 60 {
 			tick = tick || named(latest+60)
 		}

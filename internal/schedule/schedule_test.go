@@ -83,7 +83,7 @@ func TestPrev(t *testing.T) {
 		{"* * * 1 *", "UTC", "2026-12-31T00:00:00Z", "2026-01-31T23:59:00Z"},
 		// the first moment after the gap
 		{"30 2 * * *", "America/Los_Angeles", "2026-03-08T12:00:00Z", "2026-03-08T10:00:00Z"},
-		// the first of the two
+		// the first of the two 01:30
 		{"30 1 * * *", "America/Los_Angeles", "2026-11-01T09:30:00Z", "2026-11-01T08:30:00Z"},
 		{"@every 90s", "UTC", "1970-01-01T00:01:29Z", "1970-01-01T00:00:00Z"},
 		// 366 days less a second
@@ -115,7 +115,7 @@ func TestTicks(t *testing.T) {
 		t.Errorf("%s, want %s: after the beginning, up to the end", got, want)
 	}
 	if got := hours(s, from, from, time.UTC); got != "" {
-		t.Errorf("%s in no time", got)
+		t.Errorf("%s in an empty span", got)
 	}
 	for tick := range s.Ticks(from, to) {
 		if tick.Location() != time.UTC {

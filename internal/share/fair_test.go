@@ -160,11 +160,12 @@ func TestFair_ManyLanes(t *testing.T) {
 	}
 }
 
-// TestFair_Newcomer: a lane that never ran goes first as soon as its cost is free.
+// TestFair_Newcomer: a lane that has never run goes first as soon as the units for its run are
+// free.
 func TestFair_Newcomer(t *testing.T) {
 	s := scene{lanes: eight(), limits: both[:1]}
 	book := s.rule().Begin()
-	for i := range 7 { // all but the last ran an interval ago
+	for i := range 7 { // all lanes but the last ran an interval ago
 		book.Charge(i, midnight.Add(time.Duration(i)*time.Hour).UnixMicro(), 4)
 	}
 	at := midnight.Add(23 * time.Hour)
@@ -240,7 +241,7 @@ func TestAdmit_ClockJumps(t *testing.T) {
 
 // TestAdmit_TicksBetweenMicroseconds: two clocks may differ by any number of nanoseconds.
 func TestAdmit_TicksBetweenMicroseconds(t *testing.T) {
-	// 10 minutes divided by 11 is no whole number of µs
+	// 10 minutes divided by 11 is not a whole number of µs
 	s := scene{lanes: lanes(11, 10*time.Minute, 4), limits: both, days: 2}
 	p := s.play()
 	if p.all() < 49 || slices.Min(p.runs) < 4 {

@@ -168,7 +168,7 @@ func (p played) String() string {
 		p.all(), p.runs, longest, p.perDay[:min(10, len(p.perDay))], p.denied)
 }
 
-// unfair lists what is unfair in a play of steady lanes.
+// unfair lists the unfair results in a play of steady lanes.
 func (p played) unfair(runs int, parts []int64, tick time.Duration) (complaints []string) {
 	complain := func(format string, args ...any) {
 		complaints = append(complaints, fmt.Sprintf(format, args...))
