@@ -100,8 +100,8 @@ func split(b Bucket) (limits, throttles []quota.Limit) {
 }
 
 // horizon returns the upstream's day, or a limit's longer calendar window, and its end. Without
-// either, the end is that of the longest window that the upstream reported, or else one longest
-// window from now.
+// either, it ends with the longest window that the upstream reported, or else one longest window
+// from now.
 func horizon(b Bucket) (calendar quota.Window, end time.Time, slides bool) {
 	calendar = b.Reset
 	var longest quota.Limit
