@@ -27,6 +27,8 @@ func TestMissedTicks(t *testing.T) {
 		}
 		expect := func(want ...string) {
 			t.Helper()
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			if !slices.Equal(w.lost, want) {
 				t.Errorf("missed %q, want %q", w.lost, want)
 			}

@@ -22,9 +22,9 @@ func TestWaitReplicas(t *testing.T) {
 				"--repl-diskless-sync-delay", "0"}})
 			host, port, _ := net.SplitHostPort(primary.Addr)
 			replica := redistest.Start(t, redistest.Options{Args: []string{"--replicaof", host, port}})
-			r := admin(t, replica.Addr)
-			eventually(t, "the replica follows", func() bool {
-				return strings.Contains(r.Info(t.Context(), "replication").Val(), "master_link_status:up")
+			r, p := admin(t, replica.Addr), admin(t, primary.Addr)
+			eventually(t, "the primary counts the replica", func() bool {
+				return strings.Contains(p.Info(t.Context(), "replication").Val(), "state=online")
 			})
 			l := openEnv(t, primary.URL()+"?wait_replicas=1")
 			allowed := allowedOf(t, l, 5)
