@@ -70,7 +70,8 @@ func (c Credential) Budget(l quota.BudgetLedger, table *costs.Table, log *slog.L
 		}
 	}
 	b := &quota.Budget{
-		Ledger: l, Credential: c.Name, Limits: c.Limits, PerLabel: c.PerLabel, Allow: c.Allow, Paces: c.Pace.lines(c.Limits),
+		Ledger: l, Credential: c.Name, Limits: c.Limits, PerLabel: c.PerLabel,
+		Allow: c.Allow, Paces: c.Pace.lines(c.Limits),
 		Prices: prices, Unlimited: table.Unlimited(), Observe: c.Observe,
 		Open: c.Open, AtMost: c.AtMost, Log: log,
 	}

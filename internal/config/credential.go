@@ -123,8 +123,10 @@ func checkPerLabel(l quota.LabelLimit, at grammar.Place) {
 }
 
 // allowance checks the restrictions on calls with a label's value.
-func (r *reader) allowance(f fileAllowance, table *costs.Table, at grammar.Place) quota.LabelAllowance {
-	a := quota.LabelAllowance{Allowance: quota.Allowance{Methods: f.Methods, Models: f.Models, Most: f.Most}}
+func (r *reader) allowance(f fileAllowance, table *costs.Table,
+	at grammar.Place) quota.LabelAllowance {
+	a := quota.LabelAllowance{Allowance: quota.Allowance{Methods: f.Methods, Models: f.Models,
+		Most: f.Most}}
 	a.Label, a.Value, _ = strings.Cut(f.Label, "=")
 	if err := (quota.Labels{a.Label: a.Value}).Check(); err != nil && f.Label != "" {
 		at.Key("label").Add("%v", err)

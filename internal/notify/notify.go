@@ -143,7 +143,8 @@ func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Ev
 		return true, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	n.markSent(key, min(recheck, e.lasts))
-	n.Log.Log(ctx, n.level, "notification sent", "to", t.name(), "event", e.Name, "credential", e.Credential,
+	n.Log.Log(ctx, n.level, "notification sent", "to", t.name(), "event", e.Name,
+		"credential", e.Credential,
 		"id", e.id())
 	n.done(ctx, claims, c, e.lasts)
 	for _, lower := range e.lower {
@@ -160,7 +161,8 @@ func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
 }
 
 // done marks an event as sent. It claims the event again if the lease has lapsed or never existed.
-func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim, lasts time.Duration) {
+func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
+	lasts time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTime)
 	defer cancel()
 	lasts = min(max(lasts, time.Second), quota.MaxWindow)
@@ -225,7 +227,8 @@ func (n *Notifier) tried(t target, err error) {
 }
 
 // Missed records ticks of a lane that did not run.
-func (n *Notifier) Missed(credential string, l share.Lane, ticks int64, last time.Time, why string) {
+func (n *Notifier) Missed(credential string, l share.Lane, ticks int64, last time.Time,
+	why string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.missed[credential]) < maxMissed {

@@ -167,9 +167,11 @@ func isDelimiter(r rune) bool { return strings.ContainsRune("/?&=", r) }
 // sendmail sends mail through the sendmail program.
 type sendmail struct{ address string }
 
-func (sendmail) name() string   { return "mail" }
-func (s sendmail) to() string   { return s.address }
-func (s sendmail) find() string { return find("sendmail", "/usr/sbin/sendmail", "/usr/lib/sendmail") }
+func (sendmail) name() string { return "mail" }
+func (s sendmail) to() string { return s.address }
+func (s sendmail) find() string {
+	return find("sendmail", "/usr/sbin/sendmail", "/usr/lib/sendmail")
+}
 
 // find returns the first program that exists: cron's PATH lacks /usr/sbin.
 func find(name string, elsewhere ...string) string {

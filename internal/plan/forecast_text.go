@@ -18,7 +18,8 @@ func (f Forecast) Text() string {
 		return quota.ShownBucket(f.Bucket) + " is closed: one of its limits allows no units"
 	}
 	if f.Verdict == Unused {
-		return quota.ShownBucket(f.Bucket) + " is unused: nothing is spent or scheduled that a forecast could count"
+		return quota.ShownBucket(f.Bucket) +
+			" is unused: nothing is spent or scheduled that a forecast could count"
 	}
 	text, lost, joined := quota.ShownBucket(f.Bucket)+" ", f.losses(), ": "
 	if f.isLong() {

@@ -21,8 +21,10 @@ type Fetched struct {
 
 // Fetch fetches a feed, unless it still has the ETag. It follows no redirect. The client has a
 // timeout, which bounds the body, too.
-func Fetch(ctx context.Context, client *http.Client, address *url.URL, etag string) (Fetched, error) {
-	r := (&http.Request{URL: address, Header: http.Header{"User-Agent": {"quotactl"}}}).WithContext(ctx)
+func Fetch(ctx context.Context, client *http.Client, address *url.URL, etag string) (
+	Fetched, error) {
+	header := http.Header{"User-Agent": {"quotactl"}}
+	r := (&http.Request{URL: address, Header: header}).WithContext(ctx)
 	if etag != "" {
 		r.Header.Set("If-None-Match", etag)
 	}
