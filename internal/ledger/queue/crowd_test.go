@@ -11,7 +11,7 @@ import (
 // sum is an operation of the crowd, and its answer.
 type sum struct{ units, answer int64 }
 
-// TestCrowd: each answered caller gets its own answer, no more than one or two lead at a time,
+// TestCrowd: each answered caller gets its own answer, no more than one or two workers run at a time,
 // and operations that left before they were taken are not counted.
 func TestCrowd(t *testing.T) {
 	t.Run("one", func(t *testing.T) { crowd(t, false) })
@@ -24,46 +24,32 @@ func crowd(t *testing.T, two bool) {
 	if two {
 		most = 2
 	}
-	var total, leaders, counted atomic.Int64
-	add := func(group []*Op[sum]) {
+	var total, workers, counted atomic.Int64
+	add := func(_ context.Context, group []*Op[sum]) {
 		for _, o := range group {
 			o.Work.answer = total.Add(o.Work.units)
 			counted.Add(o.Work.units)
 		}
 	}
-	lead := func() {
-		if n := leaders.Add(1); n > most {
-			t.Errorf("%d lead", n)
+	work := func() {
+		if n := workers.Add(1); n > most {
+			t.Errorf("%d workers", n)
 		}
-		group := q.Take(7)
-		if len(group) == 1 {
-			add(group)
-			leaders.Add(-1)
-			q.Finish(nil, group)
-			return
-		}
-		go func() {
-			for len(group) > 0 {
-				add(group)
-				leaders.Add(-1)
-				if group = q.Next(group, 7); len(group) > 0 {
-					leaders.Add(1)
-				}
-			}
-		}()
+		q.Send(7, add)
+		workers.Add(-1)
 	}
 	var all sync.WaitGroup
 	var succeeded, lost atomic.Int64
 	var answers sync.Map
 	for caller := range 40 {
 		all.Go(func() {
-			for i := range 200 {
+			for range 200 {
 				ctx, cancel := context.WithCancel(context.Background())
 				if rand.IntN(4) == 0 {
 					go cancel()
 				}
-				o := &Op[sum]{Work: sum{units: int64(1 + caller)}, Alone: i%17 == 0}
-				err := q.Ask(ctx, o, caller%2 == 0, lead)
+				o := &Op[sum]{Work: sum{units: int64(1 + caller)}}
+				err := q.Ask(ctx, o, caller%2 == 0, work)
 				cancel()
 				if err != nil {
 					lost.Add(o.Work.units)

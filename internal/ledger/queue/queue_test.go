@@ -5,133 +5,103 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
 
-// desk is a queue whose first leader holds the lead until the test continues, so that others
+// desk is a queue whose first worker waits for the test with the first operation, so that others
 // queue up.
 type desk struct {
 	*testing.T
 	Queue[string]
-	goOn  chan struct{}
-	taken []string // the groups taken, in order
-	again int      // number of operations that the next leader takes and puts back
+	proceed chan struct{}
+	batches []string // taken by the other workers, in order
+	again   int      // number of operations that the next worker takes and puts back
 }
 
-// atDesk runs a test while the first leader of a desk is at work, and lets that one finish.
+// atDesk runs a test while the first worker of a desk waits.
 func atDesk(t *testing.T, test func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{T: t, goOn: make(chan struct{})}
-		go func() {
-			err := d.Ask(t.Context(), &Op[string]{Work: "first"}, true, func() {
-				group := d.Take(1)
-				<-d.goOn
-				d.Finish(nil, group)
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		}()
+		d := &desk{T: t, proceed: make(chan struct{})}
+		first := &Op[string]{Work: "first"}
+		go d.Ask(t.Context(), first, true, func() { d.work(first) })
 		synctest.Wait()
 		test(d)
-		close(d.goOn)
+		close(d.proceed)
 		synctest.Wait()
+		d.Close()
 	})
 }
 
-// lead takes the queued operations and answers them.
-func (d *desk) lead() {
-	if n := d.again; n > 0 {
-		d.again = 0
-		group := d.Take(n)
-		d.taken = append(d.taken, fmt.Sprint(names(group))+" again")
-		d.Finish(group, nil)
+// work takes the queued operations and answers them, or puts them back.
+func (d *desk) work(first *Op[string]) {
+	if d.First() == first {
+		batch := d.Take(1)
+		<-d.proceed
+		d.Answer(batch)
 		return
 	}
-	group := d.Take(10)
-	d.taken = append(d.taken, fmt.Sprint(names(group)))
-	d.Finish(nil, group)
+	most := 10
+	if d.again > 0 {
+		most = d.again
+	}
+	batch := d.Take(most)
+	d.batches = append(d.batches, fmt.Sprint(names(batch)))
+	if d.again > 0 {
+		d.again = 0
+		d.Answer(nil, batch...)
+		return
+	}
+	d.Answer(batch)
 }
 
-func names(group []*Op[string]) (all []string) {
-	for _, o := range group {
+func names(batch []*Op[string]) (all []string) {
+	for _, o := range batch {
 		all = append(all, o.Work)
 	}
 	return all
 }
 
 // ask queues an operation, and waits until it is queued. The channel receives Ask's result.
-func (d *desk) ask(ctx context.Context, o *Op[string], wait bool) <-chan error {
-	succeeded := make(chan error, 1)
-	go func() { succeeded <- d.Ask(ctx, o, wait, d.lead) }()
+func (d *desk) ask(ctx context.Context, name string, wait bool) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		result <- d.Ask(ctx, &Op[string]{Work: name}, wait, func() { d.Error("a second worker") })
+	}()
 	synctest.Wait()
-	return succeeded
+	return result
 }
 
-// have lets the first leader continue, and checks in which groups the others are taken.
-func (d *desk) have(groups ...string) {
+// have lets the first worker proceed, and checks in which batches the others are taken.
+func (d *desk) have(batches ...string) {
 	d.Helper()
-	d.goOn <- struct{}{}
+	d.proceed <- struct{}{}
 	synctest.Wait()
-	if !slices.Equal(d.taken, groups) {
-		d.Errorf("taken together: %q, want %q", d.taken, groups)
+	if !slices.Equal(d.batches, batches) {
+		d.Errorf("taken together: %q, want %q", d.batches, batches)
 	}
-	if waiting, _ := d.State(); waiting != 0 || d.leaders != 0 {
-		d.Errorf("%d wait, %d lead", waiting, d.leaders)
+	if waiting, _ := d.State(); waiting != 0 || d.workers != 0 || d.taken != 0 {
+		d.Errorf("%d wait, %d workers, %d taken", waiting, d.workers, d.taken)
 	}
 }
 
 func TestTakenInTheOrderOfAsking(t *testing.T) {
 	atDesk(t, func(d *desk) {
 		for i := range 12 {
-			d.ask(d.Context(), &Op[string]{Work: fmt.Sprint(i)}, false)
+			d.ask(d.Context(), fmt.Sprint(i), false)
 		}
 		d.have("[0 1 2 3 4 5 6 7 8 9]", "[10 11]")
 	})
 }
 
-// TestAlone: an operation that goes alone comes before waiting ones, after others like it, and is
-// taken alone.
-func TestAlone(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		for i := range 5 {
-			d.ask(d.Context(), &Op[string]{Work: fmt.Sprint(i), Alone: i == 1 || i == 3}, false)
-		}
-		d.have("[1]", "[3]", "[0 2 4]")
-	})
-}
-
-// TestAloneBehindItsLeader: an operation that goes alone comes after a leader that has not taken
-// any yet, and not together with it.
-func TestAloneBehindItsLeader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := &desk{T: t}
-		goOn := make(chan struct{})
-		go d.Ask(t.Context(), &Op[string]{Work: "leader"}, true, func() {
-			<-goOn
-			d.lead()
-		})
-		synctest.Wait()
-		d.ask(t.Context(), &Op[string]{Work: "other"}, true)
-		d.ask(t.Context(), &Op[string]{Work: "alone", Alone: true}, true)
-		close(goOn)
-		synctest.Wait()
-		if want := []string{"[leader]", "[alone]", "[other]"}; !slices.Equal(d.taken, want) {
-			t.Errorf("taken together: %q, want %q", d.taken, want)
-		}
-	})
-}
-
-// TestAgain: operations put back are at the front of the queue, and the first of them leads.
+// TestAgain: operations put back are at the front of the queue.
 func TestAgain(t *testing.T) {
 	atDesk(t, func(d *desk) {
 		for i := range 3 {
-			d.ask(d.Context(), &Op[string]{Work: fmt.Sprint(i)}, true)
+			d.ask(d.Context(), fmt.Sprint(i), true)
 		}
 		d.again = 2
-		d.have("[0 1] again", "[0 1 2]")
+		d.have("[0 1]", "[0 1 2]")
 	})
 }
 
@@ -148,22 +118,19 @@ func TestLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			atDesk(t, func(d *desk) {
 				ctx, cancel := context.WithCancel(d.Context())
-				own := &Op[string]{Work: "own"}
-				var group []*Op[string]
-				succeeded := d.ask(ctx, own, c.wait)
-				d.ask(d.Context(), &Op[string]{Work: "other"}, false)
-				if c.taken { // by the leader, which is the test here
-					group = d.Take(1)
+				var batch []*Op[string]
+				result := d.ask(ctx, "own", c.wait)
+				d.ask(d.Context(), "other", false)
+				if c.taken { // by a worker, which is the test here
+					batch = d.Take(1)
 				}
 				cancel()
 				synctest.Wait()
-				if left := len(succeeded) == 1; left != (c.want != nil) {
+				if left := len(result) == 1; left != (c.want != nil) {
 					d.Errorf("left: %v", left)
 				}
-				for _, o := range group {
-					o.answer()
-				}
-				if err := <-succeeded; !errors.Is(err, c.want) {
+				d.Answer(batch)
+				if err := <-result; !errors.Is(err, c.want) {
 					d.Errorf("got %v", err)
 				}
 				d.have("[other]")
@@ -172,97 +139,70 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestLeaderLeaves: if a caller leaves just when it should lead, the next one leads.
-func TestLeaderLeaves(t *testing.T) {
-	for range 100 {
-		atDesk(t, func(d *desk) {
-			ctx, cancel := context.WithCancel(d.Context())
-			left := d.ask(ctx, &Op[string]{Work: "leaves"}, false)
-			stays := d.ask(d.Context(), &Op[string]{Work: "stays"}, false)
-			d.mu.Lock()
-			d.passOn()
-			cancel() // ctx has ended before it can lead
-			d.mu.Unlock()
-			if err := <-stays; err != nil {
-				d.Error(err)
-			}
-			if err := <-left; err != nil && !errors.Is(err, context.Canceled) {
-				d.Error(err)
+// TestAllLeave: a worker that finds an empty queue ends, and the next operation starts another.
+func TestAllLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue[string]
+		proceed := make(chan struct{})
+		work := func() {
+			<-proceed
+			q.Send(10, func(context.Context, []*Op[string]) {})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		result := make(chan error, 2)
+		go func() { result <- q.Ask(ctx, &Op[string]{}, true, work) }()
+		synctest.Wait()
+		cancel()
+		close(proceed)
+		if err := <-result; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if err := q.Ask(t.Context(), &Op[string]{}, true, work); err != nil {
+			t.Error(err)
+		}
+		q.Close()
+	})
+}
+
+// TestSend: a lone operation is sent in its caller's context, and others in one without an end.
+func TestSend(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			var q Queue[string]
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			proceed := make(chan struct{})
+			for range n {
+				go q.Ask(ctx, &Op[string]{}, true, func() {
+					<-proceed
+					q.Send(10, func(ctx context.Context, batch []*Op[string]) {
+						cancel()
+						if ended := ctx.Err() != nil; ended != (n == 1) || len(batch) != n {
+							t.Errorf("%d of %d sent, ended %v", len(batch), n, ended)
+						}
+					})
+				})
 			}
 			synctest.Wait()
-			if waiting, _ := d.State(); waiting != 0 || d.leaders != 0 {
-				d.Errorf("%d wait, %d lead", waiting, d.leaders)
-			}
-			d.leaders = 1 // the first leader, which continues
+			close(proceed)
+			synctest.Wait()
+			q.Close()
 		})
 	}
 }
 
-// TestResign: a leader that cannot work is answered, and the next one leads.
-func TestResign(t *testing.T) {
-	atDesk(t, func(d *desk) {
-		own := &Op[string]{Work: "resigns"}
-		succeeded := make(chan error, 1)
-		go func() {
-			succeeded <- d.Ask(d.Context(), own, true, func() { d.Resign(own) })
-		}()
-		synctest.Wait()
-		d.ask(d.Context(), &Op[string]{Work: "next"}, true)
-		d.have("[next]")
-		if err := <-succeeded; err != nil {
-			d.Error(err)
-		}
-	})
-}
-
-// TestNext: a leader continues with operations that arrived meanwhile, so their callers do not
-// lead.
-func TestNext(t *testing.T) {
+// TestTwoWorkers: a second worker starts once eight operations wait and as many as the first has
+// taken, and a finished worker begins again if as many wait.
+func TestTwoWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q Queue[string]
-		goOn := make(chan struct{})
-		var taken []string
-		lead := func() {
-			go func() {
-				for group := q.Take(2); len(group) > 0; group = q.Next(group, 2) {
-					taken = append(taken, fmt.Sprint(names(group)))
-					<-goOn
-				}
-			}()
-		}
-		succeeded := make(chan error)
-		for i := range 5 {
-			if i > 0 {
-				lead = func() { t.Errorf("%d leads", i) }
-			}
-			go func() { succeeded <- q.Ask(t.Context(), &Op[string]{Work: fmt.Sprint(i)}, false, lead) }()
-			synctest.Wait()
-		}
-		for _, answers := range []int{1, 2, 2} {
-			goOn <- struct{}{}
-			for range answers {
-				if err := <-succeeded; err != nil {
-					t.Error(err)
-				}
-			}
-			synctest.Wait()
-		}
-		if want := []string{"[0]", "[1 2]", "[3 4]"}; !slices.Equal(taken, want) || q.leaders != 0 {
-			t.Errorf("taken together: %q, %d lead", taken, q.leaders)
-		}
-		q.Close() // no caller leads
-	})
-}
-
-// TestTwoLead: a second leader starts once eight operations wait and as many as the first has
-// taken, and a finished leader continues if as many wait.
-func TestTwoLead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := Queue[string]{Two: true}
+		all := Queues[string, string]{}
+		q := all.Get("a")
 		underWay := make(map[string]chan struct{})
 		var taken []string
-		send := func(_ context.Context, group []*Op[string]) {
-			name := group[0].Work + "-" + group[len(group)-1].Work
+		send := func(_ context.Context, batch []*Op[string]) {
+			name := batch[0].Work + "-" + batch[len(batch)-1].Work
 			taken, underWay[name] = append(taken, name), make(chan struct{})
 			<-underWay[name]
 		}
@@ -271,7 +211,7 @@ func TestTwoLead(t *testing.T) {
 			for range n {
 				o := &Op[string]{Work: fmt.Sprint(asked)}
 				asked++
-				go q.Ask(t.Context(), o, false, func() { q.Lead(t.Context(), o, 12, send) })
+				go q.Ask(t.Context(), o, false, func() { q.Send(12, send) })
 				synctest.Wait()
 			}
 		}
@@ -290,7 +230,7 @@ func TestTwoLead(t *testing.T) {
 		ask(1)
 		have("0-0", "1-8")
 		ask(10)
-		have("0-0", "1-8") // there is no third leader
+		have("0-0", "1-8") // there is no third worker
 		end("0-0")
 		have("0-0", "1-8", "9-18")
 		ask(9)
@@ -302,76 +242,35 @@ func TestTwoLead(t *testing.T) {
 		ask(1)
 		end("9-18")
 		have("0-0", "1-8", "9-18", "19-28", "29-29")
-		ask(8)
-		have("0-0", "1-8", "9-18", "19-28", "29-29", "30-37")
 		end("29-29")
-		end("30-37")
 		q.Close()
-	})
-}
-
-// TestLeaderOfAnother: a leader behind an operation that goes alone sends that one, and the end
-// of its ctx does not stop it.
-func TestLeaderOfAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := Queue[string]{Two: true}
-		goOn := make(chan struct{})
-		ended := make(chan string, 3)
-		send := func(ctx context.Context, group []*Op[string]) {
-			<-goOn
-			ended <- fmt.Sprint(names(group), ctx.Err())
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		start := make(chan struct{})
-		ask := func(ctx context.Context, o *Op[string]) {
-			go q.Ask(ctx, o, false, func() {
-				<-start
-				q.Lead(ctx, o, 10, send)
-			})
-			synctest.Wait()
-		}
-		ask(t.Context(), &Op[string]{Work: "first"})
-		ask(t.Context(), &Op[string]{Work: "second"})
-		close(start)
-		synctest.Wait()
-		ask(t.Context(), &Op[string]{Work: "alone", Alone: true})
-		for range 6 {
-			ask(t.Context(), &Op[string]{Work: "waits"})
-		}
-		ask(ctx, &Op[string]{Work: "leads"})
-		cancel()
-		synctest.Wait()
-		close(goOn)
-		synctest.Wait()
-		q.Close()
-		sent := []string{<-ended, <-ended}
-		slices.Sort(sent)
-		if want := []string{"[alone] <nil>", "[first second] <nil>"}; !slices.Equal(sent, want) {
-			t.Errorf("sent %q, want %q", sent, want)
-		}
 	})
 }
 
 // TestClose: Close refuses new operations, and waits for the current ones.
 func TestClose(t *testing.T) {
 	atDesk(t, func(d *desk) {
-		succeeded := d.ask(d.Context(), &Op[string]{Work: "waits"}, false)
-		var closed atomic.Bool
+		result, closed := d.ask(d.Context(), "waits", false), make(chan struct{})
 		go func() {
 			d.Close()
-			closed.Store(true)
+			close(closed)
 		}()
 		synctest.Wait()
-		late := d.ask(d.Context(), &Op[string]{Work: "late"}, false)
-		if err := <-late; !errors.Is(err, ErrClosed) {
+		if err := <-d.ask(d.Context(), "late", false); !errors.Is(err, ErrClosed) {
 			d.Errorf("the later caller got %v", err)
 		}
-		if closed.Load() || len(succeeded) > 0 {
-			d.Error("closed while somebody waits")
+		if len(result) > 0 {
+			d.Error("answered before the worker proceeds")
+		}
+		select {
+		case <-closed:
+			d.Error("closed while an operation waits")
+		default:
 		}
 		d.have("[waits]")
-		if err := <-succeeded; err != nil || !closed.Load() {
-			d.Errorf("the waiting caller got %v, closed %v", err, closed.Load())
+		<-closed
+		if err := <-result; err != nil {
+			d.Errorf("the waiting caller got %v", err)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (s *Store) TryCharge(ctx context.Context, c quota.Charge) (quota.Decision, 
 	}
 	q := s.charges.Get(audience(c, limits))
 	o := &queue.Op[charge]{Work: charge{of: c, limits: limits}}
-	if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, o, maxGroup, s.chargeAll) }); err != nil {
+	if err := q.Ask(ctx, o, false, func() { q.Send(maxGroup, s.chargeAll) }); err != nil {
 		return quota.Decision{}, true, explain(err)
 	}
 	return o.Work.decision, o.Work.decided || o.Work.err != nil, o.Work.err

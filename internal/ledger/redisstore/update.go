@@ -41,7 +41,7 @@ type work struct {
 func (s *Store) Update(ctx context.Context, scope quota.Scope,
 	decide func(*quota.Account) (quota.Change, error)) error {
 	q, o := s.updates.Get(scope.Credential), &operation{Work: work{scope: scope, decide: decide}}
-	if err := q.Ask(ctx, o, false, func() { q.Lead(ctx, o, maxBatch, s.decideAll) }); err != nil {
+	if err := q.Ask(ctx, o, false, func() { q.Send(maxBatch, s.decideAll) }); err != nil {
 		return explain(err)
 	}
 	if o.Work.panicked != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 
 	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
@@ -63,7 +62,7 @@ func (s *Store) update(ctx context.Context, do func(*tx) error) error {
 		return inWords(err)
 	}
 	o := &operation{Work: work{do: do}}
-	err := s.queue.Ask(ctx, o, true, func() { s.lead(ctx, o) })
+	err := s.queue.Ask(ctx, o, true, s.work)
 	switch {
 	case errors.Is(err, queue.ErrClosed):
 		return fmt.Errorf("%w: %w", quota.ErrUnreachable, err)
@@ -75,18 +74,26 @@ func (s *Store) update(ctx context.Context, do func(*tx) error) error {
 	return o.Work.err
 }
 
-// lead runs one transaction with the operations that are queued and those that come while it runs.
-// own is the leader's, the first of them.
-func (s *Store) lead(ctx context.Context, own *operation) {
-	runtime.Gosched() // a caller that is about to ask joins the group
-	end, err := s.begin(ctx)
-	if err != nil {
-		s.notBegun(ctx, own, err)
+// work runs one transaction with the operations that are queued and those that come while it runs.
+// It waits for the file as long as the first caller does.
+func (s *Store) work() {
+	first := s.queue.First()
+	if first == nil {
 		return
 	}
-	again, done := s.transact()
-	end()
-	s.queue.Finish(again, done)
+	end, err := s.begin(first.Context())
+	switch {
+	case err == nil:
+		again, done := s.transact()
+		end()
+		s.queue.Answer(done, again...)
+	case first.Context().Err() == nil:
+		refused := s.queue.Take(math.MaxInt)
+		for _, o := range refused {
+			o.Work.err = err
+		}
+		s.queue.Answer(refused)
+	}
 }
 
 // transact does what is queued in the transaction that has begun, and ends it. It returns what is
@@ -119,21 +126,6 @@ func (s *Store) transact() (again, done []*operation) {
 		}
 	}
 	return nil, done
-}
-
-// notBegun answers when there is no transaction: the leader alone if it was its ctx that ended,
-// otherwise all callers.
-func (s *Store) notBegun(ctx context.Context, own *operation, err error) {
-	if ctx.Err() != nil {
-		own.Work.err = err
-		s.queue.Resign(own)
-		return
-	}
-	refused := s.queue.Take(math.MaxInt)
-	for _, o := range refused {
-		o.Work.err = err
-	}
-	s.queue.Finish(nil, refused)
 }
 
 // begin waits for the write lock of the file; the caller calls end when the transaction is over.
