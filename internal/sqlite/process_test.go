@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,8 +20,8 @@ import (
 )
 
 // TestMain turns the test binary into another process of the program. With NOTEBOOK set it opens
-// that file, writes one note and reports the result; with NOTEBOOK_READ it only reads, and with
-// NOTEBOOK_HOLD its transaction does not end.
+// that file, writes one note and reports the result; with NOTEBOOK_READ it only reads, with
+// NOTEBOOK_HOLD its transaction does not end, and with NOTEBOOK_LOOP it writes until it is killed.
 func TestMain(m *testing.M) {
 	path := os.Getenv("NOTEBOOK")
 	if path == "" {
@@ -31,6 +32,9 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv("NOTEBOOK_HOLD") != "" {
 		os.Exit(hold(path))
+	}
+	if name := os.Getenv("NOTEBOOK_LOOP"); name != "" {
+		os.Exit(loop(path, name))
 	}
 	io.Copy(io.Discard, os.Stdin) // the start signal is the end of the input
 	os.Exit(writeOne(path))
@@ -91,6 +95,67 @@ func hold(path string) int {
 	}
 	fmt.Println(err)
 	return writeFailed
+}
+
+// loop writes notes of the text without a pause.
+func loop(path, text string) int {
+	db, err := Open(context.Background(), path, notes(), Options{})
+	for err == nil {
+		err = db.Update(context.Background(), insert(text))
+	}
+	fmt.Println(err)
+	return writeFailed
+}
+
+// TestTurnsAreFair: 16 processes that write without a pause come to their turns. One of them is
+// killed in between, which may happen during its turn.
+func TestTurnsAreFair(t *testing.T) {
+	const processes, each = 16, 100
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	var running []*exec.Cmd
+	defer func() {
+		for _, cmd := range running {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	}()
+	for i := range processes {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), "NOTEBOOK="+db.Path(), fmt.Sprint("NOTEBOOK_LOOP=", i))
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		running = append(running, cmd)
+	}
+	// until waits for notes of so many processes, and so many notes after one.
+	until := func(authors, notes, after int) (newest int) {
+		for {
+			var a, n int
+			if err := db.Read.QueryRow("SELECT count(DISTINCT text), count(*), "+
+				"coalesce(max(id), 0) FROM notes WHERE id > ?", after).Scan(&a, &n, &newest); err != nil {
+				t.Fatal(err)
+			}
+			if a >= authors && n >= notes {
+				return newest
+			}
+			runtime.Gosched()
+		}
+	}
+	start := until(processes, processes, 1) // the first note is from the migration
+	if err := running[0].Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	end := until(1, (processes-1)*each, start)
+	for i := 1; i < processes; i++ {
+		var n int
+		if err := db.Read.QueryRow("SELECT count(*) FROM notes WHERE text = ? AND id > ? AND id <= ?",
+			fmt.Sprint(i), start, end).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n < each/4 {
+			t.Errorf("process %d wrote %d of %d notes", i, n, end-start)
+		}
+	}
 }
 
 // TestHolderIsStopped: while a writer is stopped, others time out, and may give up earlier. When

@@ -43,7 +43,7 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 		return Open(ctx, path, schema, opts)
 	}
 	return &DB{Write: read, Read: read, path: path, file: info, patience: opts.busyTimeout(),
-		turn: turnOf(logOf(path))}, nil
+		turn: turn{log: logOf(path)}}, nil
 }
 
 // openReader opens read-only connections, and returns the number of migrations applied to the

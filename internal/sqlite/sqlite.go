@@ -55,7 +55,7 @@ type DB struct {
 	path     string
 	file     os.FileInfo // as it was when opened
 	patience time.Duration
-	turn     *turn
+	turn     turn
 }
 
 // Open opens the file at path, and applies the missing migrations of schema. It creates the file
@@ -75,7 +75,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err := create(ctx, path, schema, migrations); err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, patience: opts.busyTimeout(), turn: turnOf(logOf(path))}
+	db := &DB{path: path, patience: opts.busyTimeout(), turn: turn{log: logOf(path)}}
 	if db.file, err = os.Stat(path); err != nil {
 		return nil, explainSystem(path, err)
 	}

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// TestTurns: a writer comes to its turns while others write all the time, and nothing is left
-// behind.
+// TestTurns: a handle comes to its turns while others of its process write all the time, and nothing
+// is left behind.
 func TestTurns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	for range 3 { // locks of one process keep its own handles apart, too
+	for range 3 {
 		db := openAs(t, path, notes())
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -48,65 +48,26 @@ func TestTurns(t *testing.T) {
 }
 
 // TestTurnDoesNotCome: a writer waits once for the turn of a process that never ends it, and gets
-// it when it comes.
+// it when it comes. Until then it keeps no turn from other processes.
 func TestTurnDoesNotCome(t *testing.T) {
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
-	end := mustTake(t, newTurn(db.turn.path), time.Hour)
+	log := db.turn.log
+	end := (&turn{log: log}).take(t.Context(), time.Hour)
 	gone, leave := context.WithCancel(t.Context())
-	go func() {
-		isAsked(db.turn, true) // a caller that leaves earlier asks for nothing
-		leave()
-	}()
-	if _, err := db.turn.take(gone, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller that leaves: %v", err)
-	}
+	leave()
+	db.turn.take(gone, time.Hour)()
 	db.patience = 10 * time.Hour // it does not wait again
 	if err := db.Update(t.Context(), insert("x")); err != nil {
 		t.Error(err)
 	}
 	end()
-	cameBack(db.turn)
-	mustTake(t, db.turn, time.Hour)()
-	if err := db.Update(t.Context(), insert("y")); err != nil {
-		t.Error(err)
+	for db.turn.late.Load() {
+		runtime.Gosched()
 	}
-}
-
-// TestTurnIsGivenBack: a turn that comes after its caller has left does not stay with the process.
-func TestTurnIsGivenBack(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
-	end := mustTake(t, newTurn(db.turn.path), time.Hour)
-	mustTake(t, db.turn, time.Millisecond)()
-	end()
-	cameBack(db.turn)
-	f, err := os.OpenFile(db.turn.path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := lockFile(f, false); err != nil {
-		t.Errorf("the turn stays with a process that does not want it: %v", err)
-	}
-}
-
-func mustTake(t *testing.T, of *turn, patience time.Duration) (end func()) {
-	t.Helper()
-	end, err := of.take(t.Context(), patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return end
-}
-
-// cameBack waits until the turn that was asked for has come.
-func cameBack(of *turn) { isAsked(of, false) }
-
-// isAsked waits until a turn is asked for, or none is.
-func isAsked(of *turn, want bool) {
-	for asked := !want; asked != want; runtime.Gosched() {
-		of.mu.Lock()
-		asked = of.asked != nil
-		of.mu.Unlock()
+	(&turn{log: log}).take(t.Context(), time.Hour)()
+	db.turn.take(t.Context(), time.Hour)()
+	if db.turn.late.Load() {
+		t.Error("a writer does not wait after the turn has come")
 	}
 }
 
