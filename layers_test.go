@@ -49,7 +49,7 @@ limit: lua quota words
 ledger: ledger/redisstore ledger/sqlitestore quota sqlite
 meter: costs quota
 proxy: costs limit meter quota words
-youtube: costs quota untrusted
+youtube: catalog costs quota untrusted
 standin:
 ingest: catalog meter quota regions youtube
 job: quota

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"quotabudget/internal/catalog"
@@ -142,7 +141,7 @@ func (r *reader) pages(ctx context.Context, token string) error {
 			return err
 		}
 		r.queue.answered(r.visit)
-		page := catalog.Page{Token: token, Next: got.Next, Videos: videosOf(got.Videos),
+		page := catalog.Page{Token: token, Next: got.Next, Videos: got.Videos,
 			FetchedAt: r.Now(), Last: got.Next == "" || r.enough(read)}
 		if err := r.store(ctx, page); err != nil || c.overtaken || page.Last {
 			return err
@@ -172,24 +171,4 @@ func outcomeOf(err error) Outcome {
 		return Skipped
 	}
 	return Failed
-}
-
-func videosOf(list []youtube.Video) []catalog.Video {
-	videos := make([]catalog.Video, len(list))
-	for i, v := range list {
-		videos[i] = catalog.Video{
-			ID: v.ID, Title: v.Title, ChannelID: v.ChannelID, ChannelTitle: v.ChannelTitle,
-			Category: v.CategoryID, Description: v.Description, Duration: isoDuration(v.Duration),
-			Tags: v.Tags, PublishedAt: v.PublishedAt,
-			Views: v.Views, Likes: v.Likes, Comments: v.Comments,
-		}
-	}
-	return videos
-}
-
-func isoDuration(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return fmt.Sprintf("PT%dS", int64(d.Seconds()))
 }

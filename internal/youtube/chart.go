@@ -6,6 +6,7 @@ import (
 
 	api "google.golang.org/api/youtube/v3"
 
+	"quotabudget/internal/catalog"
 	"quotabudget/internal/untrusted"
 )
 
@@ -20,7 +21,7 @@ type ChartRequest struct {
 
 // Page is one page of a chart, in the order of rank.
 type Page struct {
-	Videos []Video
+	Videos []catalog.Video
 	Next   string // token of the next page; "" on the last page
 }
 

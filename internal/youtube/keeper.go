@@ -9,8 +9,7 @@ import (
 )
 
 // keeper reads the responses for the official client, within bounds, and hands the body to
-// callers that ask for it: the client's types do not distinguish a counter of zero from a missing
-// one.
+// callers that ask for it.
 type keeper struct{ next http.RoundTripper }
 
 // bodyKey is the context key of a *[]byte that receives the body.

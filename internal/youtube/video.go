@@ -2,35 +2,18 @@ package youtube
 
 import (
 	"encoding/json"
-	"math"
 	"regexp"
 	"strconv"
 	"time"
 
 	api "google.golang.org/api/youtube/v3"
+
+	"quotabudget/internal/catalog"
 )
 
-// Video is a video as the upstream describes it. Text is kept byte for byte.
-type Video struct {
-	ID           string
-	Title        string
-	ChannelID    string
-	ChannelTitle string
-	CategoryID   string
-	PublishedAt  time.Time // zero if missing
-	Description  string
-	Tags         []string      // unchanged, repeated and empty ones included
-	Duration     time.Duration // 0 if missing, and for a live broadcast
-
-	// Counters are nil if the upstream omits them, which is not zero.
-	Views    *int64
-	Likes    *int64
-	Comments *int64
-}
-
-// videos joins the official client's items with the counters in the body. It skips items without
-// an ID.
-func videos(items []*api.Video, body []byte) ([]Video, error) {
+// videos joins the official client's items with the counters in the body, because the client's
+// types do not distinguish a counter of zero from a missing one. It skips items without an ID.
+func videos(items []*api.Video, body []byte) ([]catalog.Video, error) {
 	var counted struct {
 		Items []struct {
 			Statistics struct{ ViewCount, LikeCount, CommentCount *string }
@@ -39,7 +22,7 @@ func videos(items []*api.Video, body []byte) ([]Video, error) {
 	if err := json.Unmarshal(body, &counted); err != nil {
 		return nil, err
 	}
-	all := make([]Video, 0, len(items))
+	all := make([]catalog.Video, 0, len(items))
 	for i, item := range items {
 		if item == nil || item.Id == "" {
 			continue
@@ -67,36 +50,21 @@ func number(text *string) *int64 {
 	return &n
 }
 
-func videoOf(item *api.Video) Video {
-	v := Video{ID: item.Id}
+var isoDuration = regexp.MustCompile(`^P[0-9WDTHMS]{2,40}$`)
+
+// liveDuration is the duration of a live broadcast, which has none.
+const liveDuration = "P0D"
+
+func videoOf(item *api.Video) catalog.Video {
+	v := catalog.Video{ID: item.Id}
 	if s := item.Snippet; s != nil {
 		v.Title, v.Description, v.Tags = s.Title, s.Description, s.Tags
-		v.ChannelID, v.ChannelTitle, v.CategoryID = s.ChannelId, s.ChannelTitle, s.CategoryId
+		v.ChannelID, v.ChannelTitle, v.Category = s.ChannelId, s.ChannelTitle, s.CategoryId
 		v.PublishedAt, _ = time.Parse(time.RFC3339, s.PublishedAt)
 	}
-	if d := item.ContentDetails; d != nil {
-		v.Duration = parseDuration(d.Duration)
+	d := item.ContentDetails
+	if d != nil && isoDuration.MatchString(d.Duration) && d.Duration != liveDuration {
+		v.Duration = d.Duration
 	}
 	return v
-}
-
-var isoDuration = regexp.MustCompile(
-	`^P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,6})S)?)?$`)
-
-// parseDuration reads the upstream's ISO 8601 durations, such as PT1H2M3S and P1DT2S. It returns
-// 0 for anything else.
-func parseDuration(text string) time.Duration {
-	amounts := isoDuration.FindStringSubmatch(text)
-	if amounts == nil {
-		return 0
-	}
-	var sum int64
-	for i, seconds := range []int64{7 * 24 * 3600, 24 * 3600, 3600, 60, 1} {
-		n, _ := strconv.ParseInt(amounts[i+1], 10, 64) // 0 for a missing part
-		sum += n * seconds
-	}
-	if sum > int64(math.MaxInt64/time.Second) {
-		return 0
-	}
-	return time.Duration(sum) * time.Second
 }
