@@ -126,7 +126,7 @@ func TestDocumentsNameRealCommands(t *testing.T) {
 var (
 	pathForm = regexp.MustCompile(`^(?:\.ci|cmd|deploy|docs|internal|lua|scripts)` +
 		`(?:/[\w.*-]+)*/?$|^[\w.-]+\.(?:go|md|mod|lua|sql)$`)
-	makeForm = regexp.MustCompile(`\bmake ([a-z]+)`)
+	makeForm = regexp.MustCompile(`\bmake ([a-z-]+)`)
 	testForm = regexp.MustCompile(`^(?:Test|Benchmark)[A-Z]\w*$`)
 )
 
