@@ -70,11 +70,11 @@ func exported(text string) map[string]string {
 	return all
 }
 
-// listed are the metrics in the tables of a page. "same" means the labels of the row above.
+// listed returns the metrics in the lists of a page. "same" means the labels of the item above.
 func listed(section string) map[string]string {
 	all, above := make(map[string]string), ""
-	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]*)\\|")
-	for _, r := range row.FindAllStringSubmatch(section, -1) {
+	item := regexp.MustCompile("(?m)^- `(\\w+)`(?: \\(([^)]*)\\))?(?::|$)")
+	for _, r := range item.FindAllStringSubmatch(section, -1) {
 		if labels := strings.TrimSpace(r[2]); labels != "same" {
 			above = joined(regexp.MustCompile(`\w+`).FindAllString(labels, -1))
 		}
