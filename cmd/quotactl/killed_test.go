@@ -84,10 +84,10 @@ type killable struct {
 
 const killedBucket = "tokens/gpt-5-mini"
 
-func newKillable(t *testing.T) *killable { return newKillableBefore(t, nil) }
+func newKillable(t *testing.T) *killable { return newKillableBefore(t, "openai", nil) }
 
-// newKillableBefore returns a proxy before another upstream.
-func newKillableBefore(t *testing.T, answer http.HandlerFunc) *killable {
+// newKillableBefore returns a proxy before another upstream of an API.
+func newKillableBefore(t *testing.T, api string, answer http.HandlerFunc) *killable {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{})
 	l, err := ledger.Open(t.Context(), server.URL())
@@ -102,10 +102,10 @@ func newKillableBefore(t *testing.T, answer http.HandlerFunc) *killable {
 	t.Cleanup(upstream.CloseClientConnections)
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "quota.yaml"), []byte(fmt.Sprintf(
-		"ledger: redis://%s/0\nupstreams: {openai: {endpoint: %s/}}\ncredentials:\n"+
-			"  - {name: o1, upstream: openai, api_key: {env: KEY}, limits: "+
-			"[{bucket: tokens, units: 100000, window: 24h}, "+
-			"{bucket: money, units: 100000000000, window: 24h}]}\n", g.wire.at, upstream.URL)), 0o600))
+		"ledger: redis://%s/0\nupstreams: {%s: {endpoint: %s/}}\ncredentials:\n"+
+			"  - {name: o1, upstream: %[2]s, api_key: {env: KEY}, limits: "+
+			"[{bucket: money, units: 100000000000, window: 24h}]}\n",
+		g.wire.at, api, upstream.URL)), 0o600))
 	g.env = append(os.Environ(), "KEY=a-key-of-the-upstream", "QUOTA_STATE_DIR="+dir,
 		"QUOTA_CONFIG="+filepath.Join(dir, "quota.yaml"))
 	return g

@@ -17,22 +17,26 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// worker is a proxy in its own process, before the stand-in of OpenAI.
+// worker is a proxy in its own process, before the stand-in of an API.
 type worker struct {
 	*killable
+	name  string // of the API
 	api   *standin.Server
 	ahead atomic.Int64                                                // of the stand-in's clock
 	sends atomic.Pointer[func(r *http.Request, response string) bool] // before a response is sent
 }
 
-func newWorker(t *testing.T) *worker {
+func newWorker(t *testing.T, name string) *worker {
 	t.Helper()
-	api, err := standin.New("openai")
+	api, err := standin.New(name)
 	must(t, err)
-	api.Prices = map[string]float64{"input": 0.25, "output": 2, "training": 1.5}
-	w := &worker{api: api}
+	api.Prices = map[string]map[string]float64{
+		"openai":    {"input": 0.25, "output": 2, "training": 1.5},
+		"anthropic": {"input": 3, "output": 15},
+	}[name]
+	w := &worker{name: name, api: api}
 	api.Now = func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
-	w.killable = newKillableBefore(t, func(out http.ResponseWriter, r *http.Request) {
+	w.killable = newKillableBefore(t, name, func(out http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Accept-Encoding")
 		recorded := httptest.NewRecorder()
 		api.ServeHTTP(recorded, r)
@@ -53,7 +57,11 @@ func newWorker(t *testing.T) *worker {
 // post sends a request and returns the ID in its response.
 func (w *worker) post(path, kind string, body io.Reader) string {
 	w.Helper()
-	resp, err := http.Post(w.address+"openai/v1/"+path, kind, body)
+	r, err := http.NewRequestWithContext(w.Context(), "POST", w.address+w.name+"/v1/"+path, body)
+	must(w.T, err)
+	r.Header.Set("Content-Type", kind)
+	r.Header.Set("Anthropic-Version", "2023-06-01")
+	resp, err := http.DefaultClient.Do(r)
 	must(w.T, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -107,57 +115,83 @@ func (w *worker) agrees() {
 const batchLine = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":` +
 	`{"model":"gpt-5-mini","max_completion_tokens":50,"messages":[{"role":"user","content":"%s"}]}}` + "\n"
 
+// beginOpenAI begins work of each kind, and kills the proxy after each request.
+func (w *worker) beginOpenAI() {
+	w.Helper()
+	file := w.upload("batch", func(to io.Writer) { fmt.Fprintf(to, batchLine+batchLine, "a", "b") })
+	w.restart()
+	w.post("batches", "application/json", strings.NewReader(`{"input_file_id":"`+file+`"}`))
+	w.restart()
+	w.post("responses", "application/json", strings.NewReader(
+		`{"model":"gpt-5-mini","input":"a","background":true,"max_output_tokens":50}`))
+	w.restart()
+	file = w.upload("fine-tune", func(to io.Writer) {
+		io.WriteString(to, strings.Repeat(`{"messages":[]}`+"\n", 40))
+	})
+	w.restart()
+	w.post("fine_tuning/jobs", "application/json", strings.NewReader(
+		`{"training_file":"`+file+`","model":"gpt-4.1-nano"}`))
+}
+
+func (w *worker) beginAnthropic() {
+	w.Helper()
+	const request = `{"custom_id":"a","params":{"model":"claude-sonnet-4-5","max_tokens":50,` +
+		`"messages":[{"role":"user","content":"a"}]}}`
+	w.post("messages/batches", "application/json",
+		strings.NewReader(`{"requests":[`+request+`,`+request+`]}`))
+	w.restart()
+}
+
 // TestKilledWork kills a proxy after the upload, after each creation, and when it knows the end.
 // Later ones settle the billed units once.
 func TestKilledWork(t *testing.T) {
-	for name, stop := range map[string]func(w *worker){
+	stops := map[string]func(w *worker){
 		"before the settlement": func(w *worker) { w.wire.noRequests.Store(true) },
 		"settled, before the answer of the ledger": func(w *worker) {
 			w.wire.noAnswers.Store(true)
 		},
+	}
+	for name, work := range map[string]struct {
+		api   string
+		begin func(*worker)
+		end   string // in the response after which the proxy is killed
+	}{
+		"openai":                          {"openai", (*worker).beginOpenAI, `"status":"completed"`},
+		"anthropic, ended":                {"anthropic", (*worker).beginAnthropic, `"ended"`},
+		"anthropic, results of the batch": {"anthropic", (*worker).beginAnthropic, `"type":"succeeded"`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorker(t)
-			file := w.upload("batch", func(to io.Writer) { fmt.Fprintf(to, batchLine+batchLine, "a", "b") })
-			w.restart()
-			w.post("batches", "application/json", strings.NewReader(`{"input_file_id":"`+file+`"}`))
-			w.restart()
-			w.post("responses", "application/json", strings.NewReader(
-				`{"model":"gpt-5-mini","input":"a","background":true,"max_output_tokens":50}`))
-			w.restart()
-			file = w.upload("fine-tune", func(to io.Writer) {
-				io.WriteString(to, strings.Repeat(`{"messages":[]}`+"\n", 40))
-			})
-			w.restart()
-			w.post("fine_tuning/jobs", "application/json", strings.NewReader(
-				`{"training_file":"`+file+`","model":"gpt-4.1-nano"}`))
-			if booked, held := w.standingOf("money"); booked != 0 || held == 0 {
-				t.Errorf("%d booked and %d held before the end", booked, held)
-			}
-			ended := make(chan bool, 10)
-			sends := func(r *http.Request, response string) bool {
-				if strings.Contains(response, `"status":"completed"`) && len(ended) == 0 {
-					stop(w)
-					ended <- true
+		for when, stop := range stops {
+			t.Run(name+"/"+when, func(t *testing.T) {
+				t.Parallel()
+				w := newWorker(t, work.api)
+				work.begin(w)
+				if booked, held := w.standingOf("money"); booked != 0 || held == 0 {
+					t.Errorf("%d booked and %d held before the end", booked, held)
 				}
-				return true
-			}
-			w.sends.Store(&sends)
-			w.ahead.Store(int64(time.Hour))
-			<-ended // by the proxy's own request
-			<-w.wire.heldBack
-			w.restart()
-			w.agrees()
-			w.kill()
-		})
+				ended := make(chan bool, 10)
+				sends := func(r *http.Request, response string) bool {
+					if strings.Contains(response, work.end) && len(ended) == 0 {
+						stop(w)
+						ended <- true
+					}
+					return true
+				}
+				w.sends.Store(&sends)
+				w.ahead.Store(int64(time.Hour))
+				<-ended // by the proxy's own request
+				<-w.wire.heldBack
+				w.restart()
+				w.agrees()
+				w.kill()
+			})
+		}
 	}
 }
 
 // TestLostCreation: if the ID of created work is lost, the maximum is held.
 func TestLostCreation(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t)
+	w := newWorker(t, "openai")
 	file := w.upload("batch", func(to io.Writer) { fmt.Fprintf(to, batchLine, "a") })
 	reached := make(chan bool)
 	sends := func(*http.Request, string) bool { reached <- true; <-t.Context().Done(); return false }
@@ -175,7 +209,7 @@ func TestLostCreation(t *testing.T) {
 // TestHugeFile: the proxy needs little memory for a file of 200 MB.
 func TestHugeFile(t *testing.T) {
 	t.Parallel()
-	w := newWorker(t)
+	w := newWorker(t, "openai")
 	const lines, length = 2000, 100_000 // bytes
 	file := w.upload("batch", func(to io.Writer) {
 		long := strings.Repeat("word ", length/5)

@@ -2,6 +2,7 @@ package meter_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,16 +17,25 @@ import (
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
 
 // later returns a time at which every note is due.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
-// openJobs wires a gate with a journal.
+// openJobs wires a gate with a journal and a ledger in SQLite.
 func openJobs(t testing.TB, name string) *metered {
 	t.Helper()
-	m := openMetered(t, name, limitOn("tokens", 1e9), quota.Limit{Bucket: "money",
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	return openJobsOn(t, name, l)
+}
+
+func openJobsOn(t testing.TB, name string, l *ledger.Ledger) *metered {
+	t.Helper()
+	m := onLedger(t, name, l, limitOn("tokens", 1e9), quota.Limit{Bucket: "money",
 		Units: 1e11, Window: quota.Window{Calendar: "month", Zone: time.UTC}},
 		quota.Limit{Bucket: "batch_tokens", Units: 1e11, Window: quota.Sliding(24 * time.Hour)},
 		quota.Limit{Bucket: "batched", Units: 1e6, Window: quota.Sliding(24 * time.Hour)})
@@ -108,7 +117,8 @@ const (
 		`"max_output_tokens":200,"input":"[[output:31]]"}}` + "\n"
 	message = `{"custom_id":"c","params":{"model":"claude-sonnet-4-5","max_tokens":200,` +
 		`"messages":[{"role":"user","content":"[[output:40]][[cached:7]]"}]}}`
-	tuning = `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]}` + "\n"
+	expires = "[[expires:1]]" // in a prompt: the batch expires before this call
+	tuning  = `{"messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"}]}` + "\n"
 )
 
 // work lists the kinds of calls that end after their response.
@@ -125,23 +135,37 @@ var works = []work{
 			`{"model":"gpt-5-mini","input":"[[output:50]]","background":true}`))
 		return doc["id"].(string)
 	}},
-	{"openai", "batch", "batches", "batch_tokens money", func(t testing.TB, m *metered) string {
-		file := m.upload(t, "batch", strings.Repeat(chatLine, 3)+responseLine)
-		doc := m.document(t, m.post(t.Context(), "/v1/batches", fmt.Sprintf(
-			`{"input_file_id":%q,"endpoint":"/v1/responses","completion_window":"24h"}`, file)))
-		return doc["id"].(string)
-	}},
+	{"openai", "batch", "batches", "batch_tokens money",
+		batchOf(strings.Repeat(chatLine, 3) + responseLine)},
+	{"openai", "batch that expires", "batches", "batch_tokens money",
+		batchOf(chatLine + strings.Replace(chatLine, "[[", expires+"[[", 1) + responseLine)},
 	{"openai", "fine-tuning", "fine_tuning/jobs", "money", func(t testing.TB, m *metered) string {
 		file := m.upload(t, "fine-tune", strings.Repeat(tuning, 40))
 		doc := m.document(t, m.post(t.Context(), "/v1/fine_tuning/jobs", fmt.Sprintf(
 			`{"training_file":%q,"model":"gpt-4.1-nano-2025-04-14"}`, file)))
 		return doc["id"].(string)
 	}},
-	{"anthropic", "messages", "messages/batches", "batched money", func(t testing.TB, m *metered) string {
-		doc := m.document(t, m.post(t.Context(), "/v1/messages/batches",
-			`{"requests":[`+message+`,`+message+`,`+message+`]}`))
+	{"anthropic", "messages", "messages/batches", "batched money",
+		messagesOf(message, message, message)},
+	{"anthropic", "messages that expire", "messages/batches", "batched money",
+		messagesOf(message, strings.Replace(message, "[[", expires+"[[", 1), message)},
+}
+
+func batchOf(lines string) func(testing.TB, *metered) string {
+	return func(t testing.TB, m *metered) string {
+		doc := m.document(t, m.post(t.Context(), "/v1/batches", fmt.Sprintf(
+			`{"input_file_id":%q,"endpoint":"/v1/responses","completion_window":"24h"}`,
+			m.upload(t, "batch", lines))))
 		return doc["id"].(string)
-	}},
+	}
+}
+
+func messagesOf(requests ...string) func(testing.TB, *metered) string {
+	return func(t testing.TB, m *metered) string {
+		doc := m.document(t, m.post(t.Context(), "/v1/messages/batches",
+			`{"requests":[`+strings.Join(requests, ",")+`]}`))
+		return doc["id"].(string)
+	}
 }
 
 func onWorks(t *testing.T, test func(*testing.T, work, *metered)) {
@@ -162,7 +186,7 @@ func TestWorkThatEndsLater(t *testing.T) {
 			t.Errorf("%d are held, %d after a look at it, %d booked", held, m.held(t, "money"),
 				m.booked(t, "money"))
 		}
-		m.advance(t, "1h")
+		m.advance(t, "25h")
 		next := m.restarted(t)
 		next.get(t, w.get()+id)
 		next.get(t, w.get()+id)
@@ -188,7 +212,7 @@ func TestPoll(t *testing.T) {
 		if m.held(t, "money") == 0 {
 			t.Error("nothing is held before the end")
 		}
-		m.advance(t, "1h")
+		m.advance(t, "25h")
 		m.Poll(t.Context(), later().Add(time.Hour))
 		m.agrees(t, strings.Fields(w.buckets)...)
 	})
@@ -198,7 +222,7 @@ func TestPoll(t *testing.T) {
 func TestProcessesSeeTheEnd(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		id := w.begin(t, m)
-		m.advance(t, "1h")
+		m.advance(t, "25h")
 		if w.api == "anthropic" {
 			m.get(t, w.get()+id)
 			id += "/results"
@@ -246,7 +270,7 @@ func TestCancelledWork(t *testing.T) {
 func TestResultsOfABatch(t *testing.T) {
 	m := openJobs(t, "openai")
 	id := works[1].begin(t, m)
-	m.advance(t, "1h")
+	m.advance(t, "25h")
 	m.faults(t, "no-usage@3")
 	m.get(t, "/v1/batches/"+id)
 	m.faults(t)
@@ -256,7 +280,7 @@ func TestResultsOfABatch(t *testing.T) {
 	m = openJobs(t, "openai")
 	id = works[1].begin(t, m)
 	held := m.held(t, "money")
-	m.advance(t, "1h")
+	m.advance(t, "25h")
 	m.faults(t, "no-usage")
 	m.get(t, "/v1/batches/"+id)
 	m.Poll(t.Context(), later())
@@ -271,7 +295,7 @@ func TestResponsesThatAreNoEnd(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		id := w.begin(t, m)
 		held := m.held(t, "money")
-		m.advance(t, "1h")
+		m.advance(t, "25h")
 		for _, fault := range []string{"401", "429", "500", "html", "drop", "cut", "truncated"} {
 			m.faults(t, fault)
 			r, err := http.NewRequestWithContext(t.Context(), "GET", m.server.URL+w.get()+id, nil)
@@ -301,7 +325,7 @@ func TestWorkOnALostLedger(t *testing.T) {
 		must(t, err)
 		_, err = m.Budget.Release(t.Context(), holds[0].ID)
 		must(t, err)
-		m.advance(t, "1h")
+		m.advance(t, "25h")
 		for range 2 {
 			m.get(t, w.get()+id)
 			m.Poll(t.Context(), later())
@@ -362,29 +386,53 @@ func TestWatchEnds(t *testing.T) {
 	m.Watch(ctx)
 }
 
+// ledgersWithClock opens ledgers, each with a function that sets its clock.
+var ledgersWithClock = map[string]func(testing.TB) (*ledger.Ledger, func(time.Time)){
+	"sqlite": func(t testing.TB) (*ledger.Ledger, func(time.Time)) {
+		l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+		must(t, err)
+		var now time.Time
+		l.Now = func() time.Time { return now }
+		return l, func(at time.Time) { now = at }
+	},
+	"redis": func(t testing.TB) (*ledger.Ledger, func(time.Time)) {
+		server := redistest.Start(t, redistest.Options{Clock: true})
+		l, err := ledger.Open(t.Context(), server.URL())
+		must(t, err)
+		return l, func(at time.Time) { server.SetNow(t, at) }
+	},
+}
+
 // TestLapseOfWork: without a settlement the hold lasts for its time, and then the most is booked. A
 // response that reports the end later still puts the truth in its place.
 func TestLapseOfWork(t *testing.T) {
-	for name, lapse := range map[string]time.Duration{"response": 2 * time.Hour,
-		"batch": 26 * time.Hour, "fine-tuning": 72 * time.Hour, "messages": 26 * time.Hour} {
-		i := slices.IndexFunc(works, func(w work) bool { return w.name == name })
-		w, m := works[i], openJobs(t, works[i].api)
-		var ahead time.Duration
-		m.Budget.Ledger.(*ledger.Ledger).Now = func() time.Time { return time.Now().Add(ahead) }
-		id := w.begin(t, m)
-		ahead = lapse - time.Minute
-		held := m.held(t, "money")
-		if held == 0 || m.booked(t, "money") != 0 {
-			t.Errorf("%s: %d are held after %s", name, held, ahead)
+	for name, open := range ledgersWithClock {
+		for _, w := range works {
+			t.Run(name+"/"+w.name, func(t *testing.T) {
+				lapse := map[string]time.Duration{"response": 2 * time.Hour,
+					"fine-tuning": 72 * time.Hour}[w.name]
+				lapse = cmp.Or(lapse, 26*time.Hour)
+				l, set := open(t)
+				t.Cleanup(func() { l.Close() })
+				begin := time.Now()
+				set(begin)
+				m := openJobsOn(t, w.api, l)
+				id := w.begin(t, m)
+				set(begin.Add(lapse - time.Minute))
+				held := m.held(t, "money")
+				if held == 0 || m.booked(t, "money") != 0 {
+					t.Errorf("%d are held a minute before the lapse", held)
+				}
+				set(begin.Add(lapse + time.Minute))
+				most := m.booked(t, "money")
+				if m.held(t, "money") != 0 || most < held {
+					t.Errorf("%d are booked a minute after the lapse, %d were held", most, held)
+				}
+				m.advance(t, "25h")
+				m.get(t, w.get()+id)
+				m.Poll(t.Context(), later())
+				m.agrees(t, "money")
+			})
 		}
-		ahead = lapse + time.Minute
-		most := m.booked(t, "money")
-		if m.held(t, "money") != 0 || most < held {
-			t.Errorf("%s: %d are booked after %s", name, most, ahead)
-		}
-		m.advance(t, "1h")
-		m.get(t, w.get()+id)
-		m.Poll(t.Context(), later())
-		m.agrees(t, "money")
 	}
 }

@@ -30,7 +30,8 @@ func (c *call) messageBatch() {
 		return
 	}
 	if c.admit(one("counting", 1)) {
-		c.ok(c.messageBatchOf(c.addJob(c.id("msgbatch_"), batchTime, job{calls: calls})))
+		c.ok(c.messageBatchOf(c.addJob(c.id("msgbatch_"), batchLasts(calls),
+			job{calls: calls})))
 	}
 }
 
@@ -45,8 +46,8 @@ func (c *call) begunBatch() {
 	case !c.admit(one("counting", 1)):
 	case rest == "results":
 		c.batchLines(j.calls, func(i int, of batchCall) object {
-			result := object{"type": "canceled"}
-			if i < len(j.done()) {
+			result := object{"type": j.unmade(i)}
+			if j.unmade(i) == "" {
 				usage := of.anthropicUsage(of.output)
 				usage["service_tier"] = "batch"
 				result = object{"type": "succeeded",
@@ -68,8 +69,12 @@ func (c *call) messageBatchOf(j *job) object {
 		"request_counts": object{"processing": len(j.calls)}, "results_url": nil}
 	if ended {
 		doc["processing_status"] = "ended"
-		doc["request_counts"] = object{"succeeded": len(j.done()),
-			"canceled": len(j.calls) - len(j.done())}
+		counts := map[string]int{"": 0, "canceled": 0, "expired": 0}
+		for i := range j.calls {
+			counts[j.unmade(i)]++
+		}
+		doc["request_counts"] = object{"succeeded": counts[""], "canceled": counts["canceled"],
+			"expired": counts["expired"]}
 		doc["results_url"] = "https://api.anthropic.com/v1/messages/batches/" + j.id + "/results"
 	}
 	return doc

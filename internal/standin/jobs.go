@@ -7,6 +7,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -87,15 +88,33 @@ func (c *call) ended(j *job, costs func(done []batchCall) []cost) bool {
 	return true
 }
 
-// done returns the calls that the job has made when it ends.
-func (j *job) done() []batchCall {
-	switch {
-	case j.failed:
-		return nil
-	case j.partly:
-		return j.calls[:len(j.calls)/2]
+// batchLasts returns how long a batch of the calls lasts.
+func batchLasts(calls []batchCall) time.Duration {
+	if slices.ContainsFunc(calls, func(of batchCall) bool { return of.expires }) {
+		return 24 * time.Hour
 	}
-	return j.calls
+	return batchTime
+}
+
+// unmade returns why the call is not made before the job ends, or "".
+func (j *job) unmade(i int) string {
+	switch {
+	case j.failed, j.partly && i >= len(j.calls)/2:
+		return "canceled"
+	case j.calls[i].expires:
+		return "expired"
+	}
+	return ""
+}
+
+// done returns the calls that the job has made when it ends.
+func (j *job) done() (calls []batchCall) {
+	for i, of := range j.calls {
+		if j.unmade(i) == "" {
+			calls = append(calls, of)
+		}
+	}
+	return calls
 }
 
 // state returns how the job stands.
@@ -107,6 +126,8 @@ func (j *job) state(ended bool, words ...string) string {
 		return "failed"
 	case j.partly:
 		return "cancelled"
+	case len(j.done()) < len(j.calls):
+		return "expired"
 	}
 	return words[1]
 }

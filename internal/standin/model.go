@@ -16,8 +16,9 @@ import (
 //
 // A request can ask for more exactly, anywhere in its text: [[output:250]] is an answer of 250
 // tokens, [[cached:100]] says that 100 of the input were read from a cache, [[written:50]] that 50
-// of it were written to one, [[search:2]] that it searched the web twice, where the API can, and
-// [[reasoning:40]] that 40 tokens of the output are not shown.
+// of it were written to one, [[search:2]] that it searched the web twice, where the API can,
+// [[reasoning:40]] that 40 tokens of the output are not shown, and [[expires:1]] that its batch
+// expires before it.
 type generation struct {
 	model           string
 	input           int64 // all of it
@@ -29,11 +30,12 @@ type generation struct {
 	stopped         bool   // at the output that the request allows
 	seed            uint64
 	most            int64 // output that the request allows; 0 for no bound
+	expires         bool
 }
 
 var (
 	modelName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-	marker    = regexp.MustCompile(`\[\[(output|cached|written|search|reasoning):(\d{1,7})\]\]`)
+	marker    = regexp.MustCompile(`\[\[(output|cached|written|search|reasoning|expires):(\d{1,7})\]\]`)
 )
 
 // model returns the name of the model in the body, or "".
@@ -69,6 +71,7 @@ func (c *call) generate(most int64) generation {
 	g.cached = min(marked["cached"], g.input)
 	g.written = min(marked["written"], g.input-g.cached)
 	g.searches, g.reasoning = marked["search"], min(marked["reasoning"], g.output)
+	g.expires = marked["expires"] > 0
 	return g
 }
 

@@ -57,8 +57,8 @@ func (c *call) createBatch() {
 		return
 	}
 	if c.admit(one("free", 1)) {
-		c.ok(c.batch(c.addJob(c.id("batch_"), batchTime, job{input: input, calls: input.calls,
-			failed: input.invalid})))
+		c.ok(c.batch(c.addJob(c.id("batch_"), batchLasts(input.calls),
+			job{input: input, calls: input.calls, failed: input.invalid})))
 	}
 }
 
@@ -83,7 +83,8 @@ func (c *call) batch(j *job) object {
 		sum.output, sum.reasoning = sum.output+of.output, sum.reasoning+of.reasoning
 		doc["model"] = of.model
 	}
-	doc["request_counts"] = object{"total": len(j.calls), "completed": len(j.done()), "failed": 0}
+	doc["request_counts"] = object{"total": len(j.calls), "completed": len(j.done()),
+		"failed": len(j.calls) - len(j.done())}
 	if len(j.done()) > 0 {
 		doc["output_file_id"] = "file-out-" + j.id
 	}
