@@ -31,6 +31,7 @@ type feedChanges struct {
 	Added   []changedRow `json:"added"`
 	Dropped []changedRow `json:"dropped"`
 	Refused []refusedRow `json:"refused"`
+	own     []string     // rows that differ from the feed that is their source
 }
 
 type changedRow struct {
@@ -52,7 +53,7 @@ type refusedRow struct {
 // importFlags are the flags of costs import and costs update.
 type importFlags struct {
 	format, upstream, into string
-	write, yes             bool
+	write, yes, check      bool
 }
 
 func (f *importFlags) add(c *cobra.Command) {
@@ -61,6 +62,8 @@ func (f *importFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.into, "into", "", "`FILE` of the price list (default: that in force)")
 	c.Flags().BoolVar(&f.write, "write", false, "write the rows into the list")
 	c.Flags().BoolVar(&f.yes, "yes", false, "drop rows, and change prices more than threefold, too")
+	c.Flags().BoolVar(&f.check, "check", false,
+		"fail if a row differs from the data set that is its source; others may differ")
 }
 
 func (a *app) costsImport() *cobra.Command {
@@ -211,7 +214,10 @@ func newListFile(path, text string, list *costs.Table, provider string) (*listFi
 // importFeeds compares the lists with their feeds, writes them if a flag says so, and prints the
 // result.
 func (a *app) importFeeds(f importFlags, lists []*listFile) error {
-	out := feedChanges{[]changedRow{}, []changedRow{}, []changedRow{}, []refusedRow{}}
+	if f.check && (f.write || f.yes) {
+		return cli.Usagef("--check goes with neither --write nor --yes")
+	}
+	out := feedChanges{[]changedRow{}, []changedRow{}, []changedRow{}, []refusedRow{}, nil}
 	var failed error
 	for _, l := range lists {
 		failed = errors.Join(failed, a.importFeed(f, l, &out))
@@ -220,7 +226,12 @@ func (a *app) importFeeds(f importFlags, lists []*listFile) error {
 		return failed
 	}
 	err := errors.Join(a.Print(out, func() error { return a.sayChanges(out, f.write) }), failed)
-	if err == nil && len(out.Refused) > 0 {
+	switch {
+	case err != nil:
+	case f.check && len(out.own) > 0:
+		err = fmt.Errorf("%s not as in the data set that is the source: %s",
+			words.Plural(int64(len(out.own)), "row"), words.Clip(strings.Join(out.own, ", ")))
+	case !f.check && len(out.Refused) > 0:
 		err = cli.Hint(fmt.Errorf("%s refused", words.Plural(int64(len(out.Refused)), "change")),
 			"--yes accepts them")
 	}
@@ -257,6 +268,9 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 func (c *feedChanges) add(l *listFile, d feed.Difference, consent bool) {
 	row := changedRow{Upstream: l.list.Upstream, Row: d.Row, Before: d.Before, After: d.After,
 		Since: words.OrNull(d.Since), Source: d.Source, Date: l.day}
+	if d.Own {
+		c.own = append(c.own, d.Row)
+	}
 	switch {
 	case d.After == nil:
 		source := l.list.Source(d.Source)

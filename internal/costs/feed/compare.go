@@ -30,6 +30,7 @@ type Difference struct {
 	Refused       string              // why the difference needs consent; "" if it does not
 	Ratio         float64             // of the largest change of a price; at least 1
 	Source        string              // name of the source of the figures
+	Own           bool                // the feed is the source of the row in the list
 	append        bool                // adds a row by date to the key
 	replaced      string              // Since of the replaced row
 }
@@ -141,7 +142,8 @@ func (c comparison) compare(key string, row formula.Row, listed bool, p Price) (
 			Source: c.source}, true
 	}
 	d = Difference{Row: key, Before: row.Figures, After: c.merged(row.Figures, p.Figures), Ratio: 1,
-		Source: c.source, append: p.Since > row.Since, replaced: row.Since}
+		Source: c.source, Own: row.Source == c.source, append: p.Since > row.Since,
+		replaced: row.Since}
 	if d.append {
 		d.Since = p.Since
 	}
@@ -301,7 +303,7 @@ func (c comparison) dropped(inFeed map[string]bool) (all []Difference) {
 			continue
 		}
 		all = append(all, Difference{Row: r.Key, Before: r.Figures, Ratio: 1, Source: r.Source,
-			Refused: "the feed does not have it"})
+			Own: own(r), Refused: "the feed does not have it"})
 	}
 	return all
 }
