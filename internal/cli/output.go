@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -57,27 +56,17 @@ func toYAML(v any) ([]byte, error) {
 	return escaped(text.Bytes(), inYAML), err
 }
 
-// unfold removes braces and quotes that no YAML reader needs.
+// unfold removes braces and quotes that no YAML reader needs. The encoder quotes strings that YAML
+// 1.1 reads as another type, such as NO, except "=" and numbers with commas.
 func unfold(n *yaml.Node) {
-	n.Style = 0
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && (olderForm.MatchString(n.Value) ||
-		strings.ContainsFunc(n.Value, acts)) {
-		n.Style = yaml.DoubleQuotedStyle
+	if n.Style = 0; n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		text := n.Value
+		n.Encode(text)
+		if strings.ContainsFunc(text, acts) || strings.Trim(text, "=,0123456789") == "" {
+			n.Style = yaml.DoubleQuotedStyle
+		}
 	}
 	for _, below := range n.Content {
 		unfold(below)
 	}
 }
-
-// olderForm matches strings that the many YAML 1.1 readers take for another type: NO for a
-// boolean, 1:30 for ninety. The encoder follows YAML 1.2 and would not quote them.
-var olderForm = regexp.MustCompile(`^(?:` + strings.Join([]string{
-	`(?i:y|n|yes|no|on|off|true|false)`,
-	`~|(?i:null)|=|<<`,
-	`[-+]?0[bB][01_]+`,
-	`[-+]?0[xX][0-9a-fA-F_]+`,
-	`[-+]?[0-9][0-9_,]*(?::[0-5]?[0-9])*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?`,
-	`[-+]?\.[0-9_.]+(?:[eE][-+]?[0-9]+)?`,
-	`[-+]?\.(?i:inf|nan)`,
-	`[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?`,
-}, `|`) + `)$`)
