@@ -61,7 +61,7 @@ func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 		Queue: j.Queue, Retry: j.Retry, Learn: j.Cost.Learned, Output: s.log,
 	}
 	if c.Job.Settle == job.SettleProxy {
-		c.Job.Prepare = s.jobProxy(cred)
+		c.Job.Prepare = cli.JobProxy(s.cfg, []config.Credential{cred}, s.ledger, s.log)
 	}
 	return c, nil
 }
@@ -115,27 +115,6 @@ func credentialOf(who *user.User) (*syscall.Credential, error) {
 		}
 	}
 	return c, nil
-}
-
-// jobProxy starts a proxy for one run of a job, in front of its credential's upstream, and returns
-// the variables that point to it. Its requests have the labels of the run, and draw on the run's
-// hold.
-func (s *deps) jobProxy(cred config.Credential) func(context.Context,
-	job.Prepared) ([]string, func(), error) {
-	return func(ctx context.Context, p job.Prepared) ([]string, func(), error) {
-		up, err := cli.Upstream(s.cfg, cred, s.ledger, s.log)
-		if err != nil {
-			return nil, nil, err
-		}
-		gate := up.Transport
-		gate.Budget.Ledger = p.Ledger
-		gate.Budget.Labels = p.Labels
-		handler := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(),
-			Log: s.log, Upstreams: []*proxy.Upstream{up}}
-		gate.Missed = handler.Metrics.Missed
-		address, stop, err := handler.ServeLocally(ctx)
-		return append(handler.Environment(address), job.EnvProxy+"="+address), stop, err
-	}
 }
 
 // watchCalls reads the end of calls that proxies on this host have left open, until ctx ends.

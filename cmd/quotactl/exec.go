@@ -212,7 +212,15 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 		Max: job.Ceiling{Units: f.max, Bucket: f.call.Bucket},
 	}
 	if j.Settle == job.SettleProxy {
-		j.Prepare = a.ownProxy(g)
+		quiet := *a // standard error belongs to the command
+		if quiet.LogLevel == "info" {
+			quiet.LogLevel = "error"
+		}
+		served, err := quiet.servedCredentials(g.cfg, []string{g.Credential})
+		if err != nil {
+			return nil, err
+		}
+		j.Prepare = cli.JobProxy(g.cfg, served, g.Ledger, quiet.Logger())
 	}
 	return j, nil
 }

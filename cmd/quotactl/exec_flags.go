@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/job"
-	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
 )
 
@@ -70,57 +68,4 @@ func (f *execFlags) check(given func(string) bool) error {
 		return cli.Usagef("--id and --lock: at most 200 bytes")
 	}
 	return nil
-}
-
-// ownProxy starts a proxy for one command, and returns the variables that point to it. Its requests
-// have the labels of the run, and draw on the reservation.
-func (a *app) ownProxy(g *gate) func(context.Context, job.Prepared) ([]string, func(), error) {
-	return func(ctx context.Context, p job.Prepared) ([]string, func(), error) {
-		handler, err := a.proxyOf(g, p)
-		if err != nil {
-			return nil, nil, err
-		}
-		address, stop, err := handler.ServeLocally(ctx)
-		env := append(handler.Environment(address), job.EnvProxy+"="+address)
-		for _, cred := range g.cfg.Credentials {
-			if cred.APIKey.Env != "" { // libraries require a key at start; the proxy adds the real one
-				env = append(env, cred.APIKey.Env+"=any")
-			}
-		}
-		return env, stop, err
-	}
-}
-
-// proxyOf returns the proxy of one run, with its upstreams.
-func (a *app) proxyOf(g *gate, p job.Prepared) (*proxy.Proxy, error) {
-	quiet := a.quiet()
-	log := quiet.Logger()
-	served, err := quiet.servedCredentials(g.cfg, []string{g.Credential})
-	if err != nil {
-		return nil, err
-	}
-	handler := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: log,
-		NamedOnly: served[0].Upstream != g.cfg.Costs.Upstream && len(served) > 1,
-		Unserved:  unserved(g.cfg, served)}
-	for _, cred := range served {
-		up, err := newUpstream(g.cfg, cred, g.Ledger, log)
-		if err != nil {
-			return nil, err
-		}
-		up.Transport.Budget.Ledger = p.Ledger
-		up.Transport.Budget.Labels = p.Labels
-		up.Transport.Missed = handler.Metrics.Missed
-		handler.Upstreams = append(handler.Upstreams, up)
-	}
-	return handler, nil
-}
-
-// quiet drops the log lines of requests and of upstreams without a key: standard error belongs to
-// the command.
-func (a *app) quiet() *app {
-	quiet := *a
-	if quiet.LogLevel == "info" {
-		quiet.LogLevel = "error"
-	}
-	return &quiet
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -252,9 +251,9 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger
 	// a chosen credential, or the only one, serves paths that name no upstream
 	p.NamedOnly = served[0].Upstream != cfg.Costs.Upstream && len(served) > 1 && len(f.names) == 0
 	for _, cred := range served {
-		up, err := newUpstream(cfg, cred, l, log)
+		up, err := cli.Upstream(cfg, cred, l, log)
 		if err != nil {
-			return nil, err
+			return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 		}
 		t := up.Transport
 		if len(t.Budget.Limits) == 0 {
@@ -271,17 +270,8 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger
 		t.Drain = meter.Drain{Time: f.drain.Time, Bytes: f.drainMiB << 20, Calls: f.requests}
 		p.Upstreams = append(p.Upstreams, up)
 	}
-	p.Unserved = unserved(cfg, served)
+	p.Unserved = cli.Unserved(cfg, served)
 	return p, nil
-}
-
-// unserved returns the upstreams of the price list that have no served credential.
-func unserved(cfg *config.Config, served []config.Credential) []string {
-	return slices.DeleteFunc(cfg.Prices.Upstreams(), func(name string) bool {
-		return slices.ContainsFunc(served, func(c config.Credential) bool {
-			return c.Upstream == name
-		})
-	})
 }
 
 // readCallers reads the token file. Without one it returns nil: every program may call.

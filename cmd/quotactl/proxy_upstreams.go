@@ -2,13 +2,10 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/ledger"
-	"quotabudget/internal/proxy"
 )
 
 // servedCredentials returns the credentials to serve, one for each upstream that has any: the
@@ -83,15 +80,6 @@ func (a *app) chosenCredentials(cfg *config.Config, names []string) (map[string]
 		chosen[cred.Upstream] = name
 	}
 	return chosen, nil
-}
-
-func newUpstream(cfg *config.Config, cred config.Credential, l *ledger.Ledger,
-	log *slog.Logger) (*proxy.Upstream, error) {
-	up, err := cli.Upstream(cfg, cred, l, log)
-	if err != nil {
-		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
-	}
-	return up, nil
 }
 
 // checkEstimate reports a method or a bucket that no price list has.
