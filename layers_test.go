@@ -63,7 +63,7 @@ serve: catalog config costs limit plan quota regions report schedule untrusted w
 config: . costs grammar ledger limit quota regions schedule share words sqlite
 doctor: bill config costs ledger ledger/redisstore quota report sqlite
 cli: catalog config costs ledger ledger/redisstore limit meter proxy quota report serve
-cli: notify sqlite untrusted words
+cli: job notify sqlite untrusted words
 cli/clitest:
 deploy:
 examples/webhook:

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -103,33 +102,17 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 	if err := f.try.Apply(cfg); err != nil {
 		return cli.Usagef("--%w", err)
 	}
-	p, assumed, err := a.scenario(ctx, cfg, f)
-	if err != nil {
-		return err
-	}
-	out := planned{Planned: report.Planned{Days: f.days, Share: share, Costs: cfg.Costs,
-		Assumed: assumed},
-		zone: p.Reset.Zone, flags: f,
-		chartless: f.pages == 0 && absentFile(cfg.Catalog)}
-	p.Watch = func(r plan.Run) bool {
-		if r.Lost() {
-			out.lose(r)
-		}
-		return ctx.Err() == nil
-	}
-	out.Report, out.Plan = p.Execute(), p
-	if f.suggest {
-		wish := plan.Wish{Zone: cfg.Ingest.Timezone, Share: share}
-		s, ok := p.Suggest(ctx, wish)
-		if !ok && len(p.Before) > 0 {
-			s, ok = p.AfterReset().Suggest(ctx, wish)
-		}
-		if ok {
-			out.Suggestion = &s
-		}
+	out := planned{flags: f, chartless: f.pages == 0 && absentFile(cfg.Catalog)}
+	out.Planned, err = a.play(ctx, cfg, f)
+	out.Share = share
+	if err == nil && f.suggest {
+		out.suggest(ctx, plan.Wish{Zone: cfg.Ingest.Timezone, Share: share})
 	}
 	if ctx.Err() != nil {
 		return errors.New("interrupted before the plan was complete")
+	}
+	if err != nil {
+		return err
 	}
 	if f.svg != "" {
 		if err := drawSVG(f.svg, &out); err != nil {
@@ -148,17 +131,19 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 
 type planned struct {
 	report.Planned
-	zone      *time.Location // of the upstream's day
 	flags     planFlags
-	chartless bool        // no catalogue yet to count a chart's pages
-	hours     []time.Time // with lost runs
+	chartless bool // no catalogue yet to count a chart's pages
 }
 
-func (o *planned) lose(r plan.Run) {
-	if hour := r.At.Truncate(time.Hour); len(o.hours) == 0 || hour.After(o.hours[len(o.hours)-1]) {
-		o.hours = append(o.hours, hour)
+// suggest looks for a schedule that fits from now on, otherwise from the next reset.
+func (o *planned) suggest(ctx context.Context, wish plan.Wish) {
+	s, ok := o.Plan.Suggest(ctx, wish)
+	if !ok && len(o.Plan.Before) > 0 {
+		s, ok = o.Plan.AfterReset().Suggest(ctx, wish)
 	}
-	o.Lose(r)
+	if ok {
+		o.Suggestion = &s
+	}
 }
 
 func (o *planned) passes() bool { return o.Report.Fits() && len(o.Report.Over(o.Share)) == 0 }
@@ -188,7 +173,7 @@ func drawSVG(path string, o *planned) error {
 	if err != nil {
 		return err
 	}
-	if err := serve.DrawPlan(file, o.Planned, o.hours); err != nil {
+	if err := serve.DrawPlan(file, o.Planned); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return file.Close()

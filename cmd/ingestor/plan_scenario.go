@@ -10,51 +10,25 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
-	"quotabudget/internal/share"
 	"quotabudget/internal/sqlite"
 )
 
-// scenario returns the plan of the configuration and the flags, and whether it assumes the default
-// schedule.
-func (a *app) scenario(ctx context.Context, cfg *config.Config, f planFlags) (p plan.Plan,
-	assumed bool, err error) {
+// play plays the plan of the configuration and the flags.
+func (a *app) play(ctx context.Context, cfg *config.Config, f planFlags) (out report.Planned,
+	err error) {
 	src := report.Source{Config: cfg}
-	if f.from == "" && !absentFile(cfg.Ledger) {
+	q := report.PlanQuery{Days: f.days, Pages: int64(f.pages), Choose: a.planned}
+	if f.from != "" {
+		q.From = func(reset quota.Window) (time.Time, error) { return parseFrom(f.from, reset) }
+	} else if !absentFile(cfg.Ledger) {
 		if src.Ledger, err = cli.OpenLedger(ctx, cfg.Ledger); err != nil {
-			return p, false, err
+			return out, err
 		}
 		defer src.Ledger.Close()
 	}
-	if src, assumed, err = src.Assumed(ctx); err != nil {
-		return p, assumed, err
-	}
-	var cred config.Credential
-	if src.Config, cred, err = a.planned(src.Config); err != nil {
-		return p, assumed, err
-	}
-	lanes, err := planLanes(ctx, src, cred, f.pages)
-	if err != nil {
-		return p, assumed, err
-	}
-	if p, err = report.Scenario(src.Config, cred, lanes); err != nil {
-		return p, assumed, err
-	}
-	switch {
-	case f.from != "":
-		p.From, err = parseFrom(f.from, p.Reset)
-	case src.Ledger == nil:
-		p.From = time.Now().UTC()
-	default:
-		p.From, p.Before, err = report.Standings(ctx, src.Ledger, cred.Name, p)
-	}
-	if err != nil {
-		return p, assumed, err
-	}
-	report.Until(&p, f.days)
-	return p, assumed, nil
+	return src.Plan(ctx, q)
 }
 
 func parseFrom(text string, reset quota.Window) (time.Time, error) {
@@ -69,26 +43,6 @@ func parseFrom(text string, reset quota.Window) (time.Time, error) {
 			text)
 	}
 	return t, nil
-}
-
-// planLanes returns the lanes with the given number of pages; 0 means the catalogue's numbers.
-func planLanes(ctx context.Context, src report.Source, cred config.Credential,
-	pages int) ([]share.Lane, error) {
-	if pages == 0 {
-		return src.Lanes(ctx, cred)
-	}
-	if src.Config.Ingest.Credential != cred.Name {
-		return src.JobLanes(ctx, cred)
-	}
-	lanes, err := src.Config.Lanes()
-	if err != nil {
-		return nil, err
-	}
-	for i := range lanes {
-		lanes[i].Pages = int64(pages)
-	}
-	jobs, err := src.JobLanes(ctx, cred)
-	return append(lanes, jobs...), err
 }
 
 // planned returns the credential to plan: the chosen one, otherwise the sweep's, otherwise the

@@ -276,7 +276,7 @@ func besides(bucket string, several bool) string {
 
 // dateOf returns the date of an upstream day in the zone of the reset.
 func (o *planned) dateOf(start time.Time) string {
-	return start.In(o.zone).Format("2006-01-02 Mon")
+	return start.In(o.Plan.Reset.Zone).Format("2006-01-02 Mon")
 }
 
 func columnOf(l quota.Limit) string {

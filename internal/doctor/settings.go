@@ -219,7 +219,7 @@ func (e *exam) schedule(ctx context.Context) {
 	if _, assumed, err := e.Assumed(ctx); err != nil || assumed {
 		return
 	}
-	p, err := e.Plan(ctx, e.Days)
+	p, err := e.Plan(ctx, report.PlanQuery{Days: e.Days})
 	if err != nil { // no sweep is configured, or the ledger is unreachable
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"time"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/plan"
@@ -19,7 +20,8 @@ type Planned struct {
 	Days       int
 	Share      float64 // fraction of a limit that peaks may reach; +Inf for any
 	Lost       []plan.Run
-	More       int // lost runs that are not in Lost
+	More       int         // lost runs that are not in Lost
+	LostHours  []time.Time // the hours with lost runs
 	Suggestion *plan.Suggestion
 	Costs      *costs.Table // names the buckets' units
 	Assumed    bool         // the schedule is the default one, and nothing runs by it
@@ -27,8 +29,12 @@ type Planned struct {
 
 const mostLost = 1000
 
-// Lose records a lost run.
+// Lose records a lost run. Runs are in order of time.
 func (o *Planned) Lose(r plan.Run) {
+	if hour, n := r.At.Truncate(time.Hour), len(o.LostHours); n == 0 ||
+		hour.After(o.LostHours[n-1]) {
+		o.LostHours = append(o.LostHours, hour)
+	}
 	if len(o.Lost) == mostLost {
 		o.More++
 		return

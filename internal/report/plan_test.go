@@ -43,7 +43,7 @@ func TestPlanBeginsWithTheLedger(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	now = now.Add(30 * time.Minute)
-	got, err := Source{Config: cfg, Ledger: l}.Plan(t.Context(), 1)
+	got, err := Source{Config: cfg, Ledger: l}.Plan(t.Context(), PlanQuery{Days: 1})
 	must(t, err)
 	out := NewPlan(got)
 	if !time.Time(out.From).Equal(now) || out.To.String() != "2026-07-02T07:00:00.000000Z" {
@@ -55,7 +55,7 @@ func TestPlanBeginsWithTheLedger(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	now = now.Add(24 * time.Hour) // the 8 units belong to yesterday
-	got, err = Source{Config: cfg, Ledger: l}.Plan(t.Context(), 1)
+	got, err = Source{Config: cfg, Ledger: l}.Plan(t.Context(), PlanQuery{Days: 1})
 	must(t, err)
 	if pages := got.Report.Pages; pages <= 12 || got.Report.Windows[0].Peak != pages {
 		t.Errorf("%d pages of a new day; %+v", pages, got.Report.Windows)

@@ -35,8 +35,8 @@ func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (p
 	return p, nil
 }
 
-// Until sets the end of a plan to that of its days-th upstream day.
-func Until(p *plan.Plan, days int) {
+// until sets the end of a plan to that of its days-th upstream day.
+func until(p *plan.Plan, days int) {
 	p.To = p.From
 	for range days {
 		_, p.To = p.Reset.Bounds(p.To)
@@ -47,34 +47,64 @@ func Until(p *plan.Plan, days int) {
 	}
 }
 
-// Plan plays the configured schedule from now on, starting with the ledger's state.
-func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
-	s, assumed, err := s.Assumed(ctx)
-	if err != nil {
+// PlanQuery selects what a plan plays.
+type PlanQuery struct {
+	Days  int
+	Pages int64 // of each chart; 0 for the numbers of the catalogue
+	// From returns the start of a plan on an empty ledger, by the reset of the first bucket. If it is
+	// nil, the plan starts now, with the ledger's state.
+	From func(reset quota.Window) (time.Time, error)
+	// Choose returns the credential that is planned, and the configuration to plan it with. If it is
+	// nil, the credential of the sweep or, without regions, that of the first job is planned.
+	Choose func(*config.Config) (*config.Config, config.Credential, error)
+}
+
+// usualPlan chooses the credential of the sweep or, without regions, that of the first job.
+func usualPlan(cfg *config.Config) (*config.Config, config.Credential, error) {
+	name := cfg.Ingest.Credential
+	if len(cfg.Ingest.Regions) == 0 && len(cfg.Jobs) > 0 {
+		name = cfg.Jobs[0].Credential
+	}
+	cred, err := cfg.Credential(name)
+	return cfg, cred, err
+}
+
+// Plan plays the configured schedule.
+func (s Source) Plan(ctx context.Context, q PlanQuery) (out Planned, err error) {
+	out.Days, out.Share, out.Costs = q.Days, math.Inf(1), s.Config.Costs
+	if s, out.Assumed, err = s.Assumed(ctx); err != nil {
 		return out, err
 	}
-	name := s.Config.Ingest.Credential
-	if len(s.Config.Ingest.Regions) == 0 && len(s.Config.Jobs) > 0 {
-		name = s.Config.Jobs[0].Credential
+	if q.Choose == nil {
+		q.Choose = usualPlan
 	}
-	cred, err := s.Config.Credential(name)
-	if err != nil {
+	var cred config.Credential
+	if s.Config, cred, err = q.Choose(s.Config); err != nil {
 		return out, err
 	}
 	lanes, err := s.Lanes(ctx, cred)
 	if err != nil {
 		return out, err
 	}
+	for i := range lanes {
+		if lanes[i].Region != "" && q.Pages > 0 {
+			lanes[i].Pages = q.Pages
+		}
+	}
 	p, err := Scenario(s.Config, cred, lanes)
+	switch {
+	case err != nil:
+	case q.From != nil:
+		p.From, err = q.From(p.Reset)
+	case s.Ledger == nil:
+		p.From = time.Now().UTC()
+	default:
+		p.From, p.Before, err = Standings(ctx, s.Ledger, cred.Name, p)
+	}
 	if err != nil {
 		return out, err
 	}
-	if p.From, p.Before, err = Standings(ctx, s.Ledger, cred.Name, p); err != nil {
-		return out, err
-	}
-	Until(&p, days)
-	out = Planned{Days: days, Share: math.Inf(1), Costs: s.Config.Costs,
-		Assumed: assumed}
+	until(&p, q.Days)
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
 			out.Lose(r)
@@ -87,7 +117,7 @@ func (s Source) Plan(ctx context.Context, days int) (out Planned, err error) {
 
 // Standings returns the ledger's time and the state of a credential that a plan needs.
 func Standings(ctx context.Context, l *ledger.Ledger, credential string, p plan.Plan) (now time.Time,
-	known []plan.Standing, err error) {
+	all []plan.Standing, err error) {
 	usage, err := l.Usage(ctx, credential, p.Limits)
 	if err != nil {
 		return now, nil, err
@@ -111,7 +141,7 @@ func Standings(ctx context.Context, l *ledger.Ledger, credential string, p plan.
 		if s.Reservations, err = l.Reservations(ctx, credential, bucket); err != nil {
 			return now, nil, err
 		}
-		known = append(known, s)
+		all = append(all, s)
 	}
-	return usage.At, known, nil
+	return usage.At, all, nil
 }

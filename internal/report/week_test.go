@@ -93,13 +93,13 @@ func TestPlan_LearnsFromAWeek(t *testing.T) {
 		random: rand.New(rand.NewPCG(1, 2))}
 	l.Now = func() time.Time { return w.now }
 	w.budget = w.src.budget(cfg.Credentials[0])
-	untaught, err := w.src.Plan(t.Context(), 1)
+	untaught, err := w.src.Plan(t.Context(), PlanQuery{Days: 1})
 	must(t, err)
 	if got := untaught.Report.Days[0].Planned; got != 24*3+48*40+17*100+7 {
 		t.Errorf("without a log, %d units are planned, want the units held", got)
 	}
 	w.play(begin.AddDate(0, 0, 7))
-	got, err := w.src.Plan(t.Context(), 1)
+	got, err := w.src.Plan(t.Context(), PlanQuery{Days: 1})
 	must(t, err)
 	forecasts, err := w.src.Forecasts(t.Context(), quota.DefaultBucket)
 	must(t, err)

@@ -181,10 +181,11 @@ func TestPlanPage(t *testing.T) {
 // TestDrawPlan requires valid XML with a plot for each limit and the lost hours.
 func TestDrawPlan(t *testing.T) {
 	s, _ := newBudget(t, 510)
-	planned, err := s.server.Source().Plan(t.Context(), 2)
+	planned, err := s.server.Source().Plan(t.Context(), report.PlanQuery{Days: 2})
 	must(t, err)
 	var out bytes.Buffer
-	must(t, DrawPlan(&out, planned, []time.Time{planned.Report.From.Add(time.Hour)}))
+	planned.LostHours = []time.Time{planned.Report.From.Add(time.Hour)}
+	must(t, DrawPlan(&out, planned))
 	if n := strings.Count(out.String(), `class="lost"`); n != len(planned.Report.Series) {
 		t.Errorf("%d plots with the lost hour, of %d limits", n, len(planned.Report.Series))
 	}

@@ -62,7 +62,7 @@ type planInput struct {
 }
 
 func (s *Server) plan(ctx context.Context, in *planInput) (*output[report.Plan], error) {
-	planned, err := s.Source().Plan(ctx, in.Days)
+	planned, err := s.Source().Plan(ctx, report.PlanQuery{Days: in.Days})
 	if err != nil {
 		return nil, err
 	}

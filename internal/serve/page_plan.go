@@ -46,7 +46,7 @@ func (p *site) plan(ctx context.Context, r *http.Request, now time.Time) (page, 
 	}
 	planned, err := p.plans[days-1].get(ctx, planFor, func(ctx context.Context) (report.Planned,
 		error) {
-		return p.Source().Plan(ctx, days)
+		return p.Source().Plan(ctx, report.PlanQuery{Days: days})
 	})
 	if err != nil {
 		return page{}, err

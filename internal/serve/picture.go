@@ -18,7 +18,7 @@ const pictureMargin, pictureHead = 20, 30
 
 // DrawPlan writes the use of each limit in a plan as a picture in SVG, with the hours in which a
 // run gets less than it wants.
-func DrawPlan(w io.Writer, planned report.Planned, lost []time.Time) error {
+func DrawPlan(w io.Writer, planned report.Planned) error {
 	body := newPlan(planned)
 	out := struct {
 		Title         string
@@ -32,7 +32,7 @@ func DrawPlan(w io.Writer, planned report.Planned, lost []time.Time) error {
 	for i := range out.Plots {
 		p := &out.Plots[i]
 		p.Y = out.Height
-		for _, hour := range lost {
+		for _, hour := range planned.LostHours {
 			p.bar("lost", hour, hour.Add(time.Hour))
 		}
 		out.Height += pictureHead + p.Full()
