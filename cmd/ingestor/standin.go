@@ -1,9 +1,8 @@
 package main
 
 import (
-	"context"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,21 +11,16 @@ import (
 	"quotabudget/internal/standin"
 )
 
+// standinFlags are the flags that are no fields of the stand-in.
 type standinFlags struct {
-	listen  string
-	data    string
-	units   int64
-	minute  int64
-	latency time.Duration
-	move    int
-	faults  []string
-	keys    []string
-	tokens  []string
-	cloud   cloudFlags
+	listen, data, account string
+	units                 int64
+	used                  []string
 }
 
 func standinCommand(a *app) *cobra.Command {
 	var f standinFlags
+	api := new(standin.YouTube)
 	c := &cobra.Command{
 		Use:   "standin --listen ADDR",
 		Short: "Serve a stand-in for the YouTube Data API",
@@ -48,65 +42,83 @@ US). KIND is one of ` +
   YOUTUBE_ENDPOINT=http://127.0.0.1:8080/ YOUTUBE_API_KEY=any ingestor once`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.standin(c.Context(), f, c.Flags().Changed("units"))
+			if err := f.apply(api, c.Flags().Changed("units")); err != nil {
+				return err
+			}
+			return a.ServeStandin(c.Context(), f.listen, api, func() any { return api.Counts() })
 		},
 	}
-	f.bind(c.Flags())
+	f.bind(c.Flags(), api)
 	if err := c.MarkFlagDirname("data"); err != nil {
 		panic(err) // the flag is bound above
 	}
 	return c
 }
 
-func (f *standinFlags) bind(flags *pflag.FlagSet) {
+func (f *standinFlags) bind(flags *pflag.FlagSet, api *standin.YouTube) {
 	flags.StringVar(&f.listen, "listen", "",
 		"`ADDR` to listen on, such as 127.0.0.1:8080; port 0 picks a free one")
 	flags.StringVar(&f.data, "data", "",
 		"serve the charts of `DIR`/*.jsonl.gz instead of generated ones")
 	flags.Int64Var(&f.units, "units", 10_000, "`N` units a day in the default bucket")
-	flags.Int64Var(&f.minute, "minute-units", 0,
+	flags.Int64Var(&api.MinuteLimit, "minute-units", 0,
 		"`N` units a minute over all buckets; 0 for no such limit")
-	flags.DurationVar(&f.latency, "latency", 0, "delay every response by `DURATION`")
-	flags.IntVar(&f.move, "page-move", 0, "charts move down by `N` places from page to page")
-	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
-	flags.StringArrayVar(&f.keys, "key", nil,
+	flags.DurationVar(&api.Latency, "latency", 0, "delay every response by `DURATION`")
+	flags.IntVar(&api.PageMove, "page-move", 0,
+		"charts move down by `N` places from page to page")
+	flags.StringArrayVar(&api.Faults, "fault", nil,
+		"what goes wrong, as `SPEC`; may be repeated")
+	flags.StringArrayVar(&api.Keys, "key", nil,
 		"accept only this `KEY`; may be repeated (default any)")
-	f.cloud.bind(flags)
-	flags.StringArrayVar(&f.tokens, "token", nil,
+	flags.StringVar(&f.account, "service-account", "", "serve Google's meter "+
+		"to the service account whose JSON key is `FILE`; made if there is none")
+	flags.DurationVar(&api.Cloud.Lag, "meter-lag", 0,
+		"delay of that meter: a `DURATION`")
+	flags.StringArrayVar(&f.used, "used", nil, "earlier use by other programs, as `BUCKET=N@WHEN`: "+
+		"RFC 3339, a duration ago, or yesterday; may be repeated")
+	flags.StringVar(&api.Cloud.Fault, "meter-fault", "",
+		"a fault of that meter, as `KIND`: "+strings.Join(standin.CloudFaults(), ", "))
+	flags.StringArrayVar(&api.Tokens, "token", nil,
 		"accept only this OAuth `TOKEN`, and require it for writing; may be repeated (default any)")
 }
 
-func (a *app) standin(ctx context.Context, f standinFlags, limited bool) error {
-	server, err := f.server(limited)
-	if err != nil {
-		return err
-	}
-	return a.ServeStandin(ctx, f.listen, server, func() any { return server.Counts() })
-}
-
-func (f standinFlags) server(limited bool) (*standin.YouTube, error) {
+// apply checks the flags, and applies those that are no fields of the stand-in. limited reports
+// whether --units is given.
+func (f *standinFlags) apply(api *standin.YouTube, limited bool) error {
 	err := cli.CheckListen(f.listen, "ingestor standin --listen 127.0.0.1:8080")
-	if err != nil {
-		return nil, err
+	switch fault := api.Cloud.Fault; {
+	case err != nil:
+		return err
+	case min(f.units, api.MinuteLimit, int64(api.Latency), int64(api.PageMove),
+		int64(api.Cloud.Lag)) < 0:
+		return cli.Usagef("--units, --minute-units, --latency, --page-move and --meter-lag must be " +
+			"at least 0")
+	case fault != "" && !slices.Contains(standin.CloudFaults(), fault):
+		return cli.Usagef("--meter-fault %s: write one of %s", fault,
+			strings.Join(standin.CloudFaults(), ", "))
 	}
-	if f.units < 0 || f.minute < 0 || f.latency < 0 || f.move < 0 {
-		return nil, cli.Usagef("--units, --minute-units, --latency and --page-move must be at least 0")
+	if err := api.Check(); err != nil {
+		return cli.Usagef("%w", err)
 	}
-	s := &standin.YouTube{MinuteLimit: f.minute, Latency: f.latency, PageMove: f.move,
-		Keys: f.keys, Tokens: f.tokens, Faults: f.faults}
 	if limited {
-		s.Limits = map[string]int64{"default": f.units}
+		api.Limits = map[string]int64{"default": f.units}
 	}
-	if err := s.Check(); err != nil {
-		return nil, cli.Usagef("%w", err)
-	}
-	if err := f.cloud.apply(s); err != nil {
-		return nil, err
+	if f.account != "" {
+		account, err := accountIn(f.account)
+		if err != nil {
+			return err
+		}
+		api.Cloud.Accounts = append(api.Cloud.Accounts, account)
 	}
 	if f.data != "" {
-		if s.Charts, err = standin.LoadDir(f.data); err != nil {
-			return nil, err
+		if api.Charts, err = standin.LoadDir(f.data); err != nil {
+			return err
 		}
 	}
-	return s, nil
+	for _, spec := range f.used {
+		if err := use(api, spec); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,65 +4,19 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/pflag"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/standin"
 	"quotabudget/internal/words"
 )
 
-// cloudFlags are those about what the stand-in says of its own metering.
-type cloudFlags struct {
-	account string
-	lag     time.Duration
-	used    []string
-	fault   string
-}
-
-// standinProject is the project of the account that is made.
+// standinProject is the project of a new service account.
 const standinProject = "standin-project"
 
-func (f *cloudFlags) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&f.account, "service-account", "", "serve Google's meter "+
-		"to the service account whose JSON key is `FILE`; made if there is none")
-	flags.DurationVar(&f.lag, "meter-lag", 0,
-		"delay of that meter: a `DURATION`")
-	flags.StringArrayVar(&f.used, "used", nil, "earlier use by other programs, as `BUCKET=N@WHEN`: "+
-		"RFC 3339, a duration ago, or yesterday; may be repeated")
-	flags.StringVar(&f.fault, "meter-fault", "",
-		"a fault of that meter, as `KIND`: "+strings.Join(standin.CloudFaults(), ", "))
-}
-
-func (f cloudFlags) apply(s *standin.YouTube) error {
-	if f.lag < 0 {
-		return cli.Usagef("--meter-lag is 0 or more")
-	}
-	if f.fault != "" && !slices.Contains(standin.CloudFaults(), f.fault) {
-		return cli.Usagef("--meter-fault %s: write one of %s", f.fault,
-			strings.Join(standin.CloudFaults(), ", "))
-	}
-	s.Cloud.Lag, s.Cloud.Fault = f.lag, f.fault
-	if f.account != "" {
-		account, err := accountIn(f.account)
-		if err != nil {
-			return err
-		}
-		s.Cloud.Accounts = append(s.Cloud.Accounts, account)
-	}
-	for _, spec := range f.used {
-		if err := use(s, spec); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// accountIn returns the service account whose key is in a file, and makes both if there is no such
+// accountIn returns the service account whose key is in a file. It creates both if there is no such
 // file.
 func accountIn(path string) (*standin.ServiceAccount, error) {
 	text, err := os.ReadFile(path)
@@ -84,10 +38,10 @@ func accountIn(path string) (*standin.ServiceAccount, error) {
 	return account, nil
 }
 
-// use meters what a --used says.
+// use meters the units of a --used.
 func use(s *standin.YouTube, spec string) error {
-	bucket, rest, ok := strings.Cut(spec, "=")
-	amount, when, ok2 := strings.Cut(rest, "@")
+	bucket, figures, ok := strings.Cut(spec, "=")
+	amount, when, ok2 := strings.Cut(figures, "@")
 	units, err := strconv.ParseInt(amount, 10, 64)
 	if !ok || !ok2 || err != nil || units < 1 {
 		return cli.Usagef("--used %s: write BUCKET=N@WHEN, such as default=40@2h", spec)

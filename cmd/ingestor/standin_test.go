@@ -15,6 +15,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/pflag"
+
+	"quotabudget/internal/standin"
 )
 
 // standinCmd starts a stand-in on a free port and points the programs at it: standin [FLAG…], as
@@ -22,14 +24,14 @@ import (
 func standinCmd(ts *testscript.TestScript, _ bool, args []string) {
 	var f standinFlags
 	flags := pflag.NewFlagSet("standin", pflag.ContinueOnError)
-	f.bind(flags)
+	server := new(standin.YouTube)
+	f.bind(flags, server)
 	ts.Check(flags.Parse(args))
 	f.listen = "127.0.0.1:0"
 	if f.data != "" {
 		f.data = ts.MkAbs(f.data)
 	}
-	server, err := f.server(flags.Changed("units"))
-	ts.Check(err)
+	ts.Check(f.apply(server, flags.Changed("units")))
 	web := httptest.NewServer(server)
 	ts.Defer(func() {
 		web.CloseClientConnections()
