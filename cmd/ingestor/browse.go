@@ -163,7 +163,7 @@ func age(at time.Time) string {
 }
 
 func searchCommand(a *app) *cobra.Command {
-	var most int
+	var limit int
 	c := &cobra.Command{
 		Use:   "search WORDS",
 		Short: "Find videos by title, channel, tag or description",
@@ -180,22 +180,22 @@ It costs nothing: only the catalogue is read.`,
 			switch {
 			case words == "":
 				return cli.Usagef("no words to search for")
-			case most < 0:
-				return cli.Usagef("--limit %d: must be 0 or more", most)
+			case limit < 0:
+				return cli.Usagef("--limit %d: must be 0 or more", limit)
 			}
 			return a.browse(c.Context(), func(cat *catalog.Catalog) error {
-				found, err := cat.Search(c.Context(), words, most)
+				matches, err := cat.Search(c.Context(), words, limit)
 				if err != nil {
 					return err
 				}
 				out := struct {
 					Videos []report.Video `json:"videos"`
 				}{[]report.Video{}}
-				for _, v := range found {
+				for _, v := range matches {
 					out.Videos = append(out.Videos, report.NewVideo(v, 0))
 				}
 				return a.Print(out, func() error {
-					if len(found) == 0 {
+					if len(matches) == 0 {
 						return a.Screen().Say("no video found\n")
 					}
 					return a.drawVideos(out.Videos, false)
@@ -203,7 +203,7 @@ It costs nothing: only the catalogue is read.`,
 			})
 		},
 	}
-	c.Flags().IntVar(&most, "limit", 20, "at most `N` videos; 0 for all")
+	c.Flags().IntVar(&limit, "limit", 20, "at most `N` videos; 0 for all")
 	return c
 }
 

@@ -80,32 +80,33 @@ func (s *deps) jobCommand(j config.OwnJob) (job.Command, error) {
 	if j.User == "" {
 		return c, nil
 	}
-	who, err := user.Lookup(j.User)
+	account, err := user.Lookup(j.User)
 	if err != nil {
 		return c, err
 	}
-	if c.User, err = credentialOf(who); err != nil {
+	if c.User, err = credentialOf(account); err != nil {
 		return c, err
 	}
-	c.Env = append(c.Env, "HOME="+who.HomeDir, "USER="+who.Username, "LOGNAME="+who.Username)
+	c.Env = append(c.Env, "HOME="+account.HomeDir, "USER="+account.Username,
+		"LOGNAME="+account.Username)
 	c.Env = append(c.Env, j.Variables()...) // the job's variables override the others
 	return c, nil
 }
 
-func credentialOf(who *user.User) (*syscall.Credential, error) {
-	uid, err := strconv.ParseUint(who.Uid, 10, 32)
+func credentialOf(account *user.User) (*syscall.Credential, error) {
+	uid, err := strconv.ParseUint(account.Uid, 10, 32)
 	if err != nil {
 		return nil, err
 	}
-	gid, err := strconv.ParseUint(who.Gid, 10, 32)
+	gid, err := strconv.ParseUint(account.Gid, 10, 32)
 	if err != nil {
 		return nil, err
 	}
 	if os.Geteuid() != 0 && int(uid) != os.Geteuid() {
-		return nil, fmt.Errorf("to run as %s the daemon must run as root", who.Username)
+		return nil, fmt.Errorf("to run as %s the daemon must run as root", account.Username)
 	}
 	c := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), NoSetGroups: os.Geteuid() != 0}
-	groups, err := who.GroupIds()
+	groups, err := account.GroupIds()
 	if err != nil {
 		return nil, err
 	}

@@ -88,8 +88,8 @@ func drawLimits(o *planned, screen cli.Screen) error {
 
 // amount writes units of a bucket.
 func (o *planned) amount(screen cli.Screen, bucket string) func(int64) string {
-	of := report.UnitOf(o.Costs, bucket)
-	return func(n int64) string { return screen.Amount(of, n) }
+	unit := report.UnitOf(o.Costs, bucket)
+	return func(n int64) string { return screen.Amount(unit, n) }
 }
 
 func fullColor(u plan.Use) cli.Color {
@@ -145,11 +145,11 @@ func drawBucket(o *planned, screen cli.Screen, bucket string, days []plan.Day) e
 
 func totalRow(days []plan.Day, amount func(int64) string) []any {
 	var sum plan.Day
-	var lost int64
+	var lostRuns int64
 	var peaks []int64
 	for _, d := range days {
 		sum.Planned, sum.Spent, sum.Runs = sum.Planned+d.Planned, sum.Spent+d.Spent, sum.Runs+d.Runs
-		sum.Crowded, lost = sum.Crowded+d.Crowded, lost+d.Lost()
+		sum.Crowded, lostRuns = sum.Crowded+d.Crowded, lostRuns+d.Lost()
 		for i, u := range d.Windows {
 			if i == len(peaks) {
 				peaks = append(peaks, 0)
@@ -157,7 +157,7 @@ func totalRow(days []plan.Day, amount func(int64) string) []any {
 			peaks[i] = max(peaks[i], u.Peak)
 		}
 	}
-	row := []any{"total, peak", amount(sum.Planned), amount(sum.Spent), sum.Runs, lost}
+	row := []any{"total, peak", amount(sum.Planned), amount(sum.Spent), sum.Runs, lostRuns}
 	for _, p := range peaks {
 		row = append(row, amount(p))
 	}
@@ -251,14 +251,14 @@ func drawTakings(o *planned, screen cli.Screen) error {
 			takes = append(takes, fmt.Sprintf("%.4g", float64(c.Units)/float64(l.Runs))+
 				besides(c.Bucket, len(l.Took) > 1))
 		}
-		known := "the configuration"
+		source := "the configuration"
 		if takes == nil && l.Runs == 0 {
 			takes = holds
 		}
 		if l.Runs > 0 {
-			known = fmt.Sprintf("its last %d runs", l.Runs)
+			source = fmt.Sprintf("its last %d runs", l.Runs)
 		}
-		table.AppendRow([]any{l.Job, strings.Join(holds, " + "), strings.Join(takes, " + "), known})
+		table.AppendRow([]any{l.Job, strings.Join(holds, " + "), strings.Join(takes, " + "), source})
 	}
 	if jobs == 0 {
 		return nil

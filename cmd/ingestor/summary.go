@@ -96,20 +96,20 @@ func why(r ingest.Region) string {
 // reasons returns why regions failed or were interrupted, a line for each reason.
 func reasons(sum ingest.Summary) (text string) {
 	var order []string
-	of := make(map[string][]string)
+	regions := make(map[string][]string)
 	for _, r := range sum.Regions {
 		reason := words.Plain(why(r))
 		ended := r.Outcome == ingest.Failed || r.Outcome == ingest.Partial
 		if !ended || reason == "" || errors.Is(r.Err(), quota.ErrExhausted) {
 			continue
 		}
-		if of[reason] == nil {
+		if regions[reason] == nil {
 			order = append(order, reason)
 		}
-		of[reason] = append(of[reason], r.Region)
+		regions[reason] = append(regions[reason], r.Region)
 	}
 	for _, reason := range order {
-		text += strings.Join(of[reason], ", ") + ": " + reason + "\n"
+		text += strings.Join(regions[reason], ", ") + ": " + reason + "\n"
 	}
 	return text
 }
@@ -152,14 +152,14 @@ func sentence(screen cli.Screen, sum ingest.Summary) string {
 		text += fmt.Sprintf(", no chart: %d", unavailable)
 	}
 	if sum.Outcome == ingest.Exhausted {
-		by := "denied by " + sum.Limit
+		cause := "denied by " + sum.Limit
 		switch sum.Limit {
 		case quota.PaceName:
-			by = "held back by the pace"
+			cause = "held back by the pace"
 		case quota.Suspended:
-			by = "the upstream says the quota is gone"
+			cause = "the upstream says the quota is gone"
 		}
-		text += fmt.Sprintf("; %s, come back at %s (in %s)", by, screen.Moment(sum.RetryAt),
+		text += fmt.Sprintf("; %s, come back at %s (in %s)", cause, screen.Moment(sum.RetryAt),
 			words.Span(sum.RetryAfter))
 	}
 	return text

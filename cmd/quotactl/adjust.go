@@ -146,7 +146,7 @@ func (g *gate) inWords(a quota.Adjust, err error) error {
 	return err
 }
 
-func (a *app) adjusted(q quota.Adjust, d quota.Decision, of phrasing) error {
+func (a *app) adjusted(q quota.Adjust, d quota.Decision, p phrasing) error {
 	out := object{"bucket", q.Bucket, "units", q.Units, "at", words.Time(d.At),
 		"entry", words.OrNull(d.Entry), "by", q.Labels[quota.LabelBy],
 		"reason", q.Labels[quota.LabelReason]}
@@ -163,7 +163,7 @@ func (a *app) adjusted(q quota.Adjust, d quota.Decision, of phrasing) error {
 		case q.DryRun:
 			verb = "dry run, nothing changed; it would be " + verb
 		}
-		text := verb + of.inWords(map[string]int64{q.Bucket: units})
+		text := verb + p.inWords(map[string]int64{q.Bucket: units})
 		if d.Entry != "" {
 			text += ", at " + s.Moment(d.At) + "\nentry " + d.Entry
 		}

@@ -67,11 +67,11 @@ func flag(c *cobra.Command, name string, complete completion) {
 }
 
 // offer completes up to most arguments, if the words are found in time.
-func offer(complete completion, most int) cobra.CompletionFunc {
+func offer(complete completion, maxArgs int) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, done := context.WithTimeout(c.Context(), completeWithin)
 		defer done()
-		if len(args) >= most {
+		if len(args) >= maxArgs {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return complete(ctx), cobra.ShellCompDirectiveNoFileComp

@@ -48,24 +48,24 @@ type phrasing struct {
 func (g *gate) phrasing(ctx context.Context, manual bool, d quota.Decision) phrasing {
 	unit := func(bucket string) costs.Unit { return report.UnitOf(g.prices(), bucket) }
 	hasHeadroom := func(l quota.Limit) bool { return l.Headroom > 0 && d.Units[l.Bucket] > 0 }
-	of := phrasing{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, hasHeadroom)}
-	if room, remedy := g.DayRoom(ctx, manual, d, of.amount); room != "" {
-		of.note = room + ". T" + strings.TrimPrefix(remedy, "t")
+	p := phrasing{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, hasHeadroom)}
+	if room, remedy := g.DayRoom(ctx, manual, d, p.amount); room != "" {
+		p.note = room + ". T" + strings.TrimPrefix(remedy, "t")
 	}
 	for _, l := range slices.Concat(g.Limits, g.Paces) {
 		if n := d.Units[l.Bucket]; n > 0 && (l.Name() == d.Limit || d.Limit == quota.Suspended) {
-			of.hint = hintFor(l.Bucket, n, manual, d.Limit == quota.Suspended)
+			p.hint = hintFor(l.Bucket, n, manual, d.Limit == quota.Suspended)
 			break
 		}
 	}
 	name, _, _ := strings.Cut(d.Limit, " ")
 	name = strings.TrimSuffix(name, "(none)")
 	if bucket, label, value, ok := quota.ParseLabelBucket(name); ok && value != "" {
-		of.hint = hintFor(bucket, d.Units[bucket], manual, false, "--label "+label+"="+value)
+		p.hint = hintFor(bucket, d.Units[bucket], manual, false, "--label "+label+"="+value)
 	} else if ok {
-		of.hint = hintFor(bucket, d.Units[bucket], manual, false)
+		p.hint = hintFor(bucket, d.Units[bucket], manual, false)
 	}
-	return of
+	return p
 }
 
 func hintFor(bucket string, units int64, manual, suspended bool, flags ...string) string {
@@ -81,37 +81,37 @@ func hintFor(bucket string, units int64, manual, suspended bool, flags ...string
 }
 
 // sentence returns the result, or the reason of a denial.
-func sentence(s cli.Screen, verb string, d quota.Decision, of phrasing) string {
+func sentence(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
 	if d.Allowed {
-		return allowed(s, verb, d, of)
+		return allowed(s, verb, d, p)
 	}
-	return denied(s, d, of)
+	return denied(s, d, p)
 }
 
-func denied(s cli.Screen, d quota.Decision, of phrasing) string {
+func denied(s cli.Screen, d quota.Decision, p phrasing) string {
 	if d.Limit == quota.RunMax {
-		return "denied: " + of.inWords(d.Units) + ": beyond the ceiling of this run (--max)"
+		return "denied: " + p.inWords(d.Units) + ": beyond the ceiling of this run (--max)"
 	}
-	text := "denied: " + of.inWords(d.Units) + " would not fit under " + d.Limit
+	text := "denied: " + p.inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
-		text = "denied: " + of.inWords(d.Units) +
+		text = "denied: " + p.inWords(d.Units) +
 			", but the bucket is suspended (quotactl status says by whom and why)"
 	}
-	text += "; " + left(d, of)
+	text += "; " + left(d, p)
 	if !d.RetryAt.IsZero() {
 		text += fmt.Sprintf("\nretry in %s, at %s", words.Span(d.RetryAfter()), s.Moment(d.RetryAt))
 	}
-	if of.note != "" {
-		text += "\n" + of.note
+	if p.note != "" {
+		text += "\n" + p.note
 	}
-	if of.hint != "" && s.Bars {
-		text += "\nhint: " + of.hint
+	if p.hint != "" && s.Bars {
+		text += "\nhint: " + p.hint
 	}
 	return text
 }
 
-func allowed(s cli.Screen, verb string, d quota.Decision, of phrasing) string {
-	text := verb + " " + of.inWords(d.Units)
+func allowed(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
+	text := verb + " " + p.inWords(d.Units)
 	switch {
 	case d.Unmetered && d.Entry != "":
 		return text + " without the ledger, which cannot be reached: the journal of this host " +
@@ -126,7 +126,7 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of phrasing) string {
 			s.Moment(d.RetryAt) + ")"
 	}
 	if len(d.Remaining) > 0 {
-		text += "; " + left(d, of)
+		text += "; " + left(d, p)
 	}
 	if d.Entry != "" {
 		text += "\nentry " + d.Entry
@@ -136,21 +136,21 @@ func allowed(s cli.Screen, verb string, d quota.Decision, of phrasing) string {
 
 // left returns the units that remain for another charge of this kind: with the headroom for a
 // manual one.
-func left(d quota.Decision, of phrasing) string {
-	text := "left: " + of.inWords(d.Remaining)
-	if of.headroom {
+func left(d quota.Decision, p phrasing) string {
+	text := "left: " + p.inWords(d.Remaining)
+	if p.headroom {
 		text += ", the headroom included"
 	}
 	return text
 }
 
 // inWords returns "30 units of default, 1 unit of search_list, $12.40 of money".
-func (of phrasing) inWords(units map[string]int64) string {
+func (p phrasing) inWords(units map[string]int64) string {
 	var parts []string
 	for _, bucket := range slices.Sorted(maps.Keys(units)) {
 		n, unit := units[bucket], costs.Unit{}
-		if of.unit != nil {
-			unit = of.unit(bucket)
+		if p.unit != nil {
+			unit = p.unit(bucket)
 		}
 		amount := unit.Text(n)
 		if !unit.IsMoney() {
@@ -166,25 +166,25 @@ func (of phrasing) inWords(units map[string]int64) string {
 }
 
 // amount returns the units of one bucket in words.
-func (of phrasing) amount(bucket string, units int64) string {
-	return of.inWords(map[string]int64{bucket: units})
+func (p phrasing) amount(bucket string, units int64) string {
+	return p.inWords(map[string]int64{bucket: units})
 }
 
-func (a *app) decided(verb string, d quota.Decision, err error, of phrasing) error {
-	return a.answer(d, err, report.NewDecision(d, of.dryRun), func(cli.Screen) error {
-		return a.printDecision(verb, d, of, "")
+func (a *app) decided(verb string, d quota.Decision, err error, p phrasing) error {
+	return a.answer(d, err, report.NewDecision(d, p.dryRun), func(cli.Screen) error {
+		return a.printDecision(verb, d, p, "")
 	})
 }
 
 // printDecision prints a decision in words: a charge on standard output, with more text about it, a
 // denial on standard error.
-func (a *app) printDecision(verb string, d quota.Decision, of phrasing, more string) error {
-	if d.Allowed && of.quiet {
+func (a *app) printDecision(verb string, d quota.Decision, p phrasing, more string) error {
+	if d.Allowed && p.quiet {
 		return nil
 	}
 	s := a.Screen()
 	if !d.Allowed {
 		s = a.ScreenOn(a.Stderr)
 	}
-	return s.Say("%s%s\n", sentence(s, verb, d, of), more)
+	return s.Say("%s%s\n", sentence(s, verb, d, p), more)
 }

@@ -165,17 +165,17 @@ func own(err error) error {
 // notStarted returns an error that explains in one line why the command was not started, and when
 // to retry.
 func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.DeniedError) error {
-	text, d, of := "", e.Decision, g.phrasing(ctx, false, e.Decision)
+	text, d, p := "", e.Decision, g.phrasing(ctx, false, e.Decision)
 	switch {
 	case e.Why == job.DeniedKey:
 		text = fmt.Sprintf("a run with --id %s is under way", f.key)
 	case e.Why == job.DeniedLock:
 		text = fmt.Sprintf("another run has the lock %s; retry when it has ended", f.lock)
 	case d.Limit == quota.Suspended:
-		text = of.inWords(d.Units) + " asked for, but the bucket is suspended"
+		text = p.inWords(d.Units) + " asked for, but the bucket is suspended"
 	case d.Limit != "":
-		text = fmt.Sprintf("%s would not fit under %s", of.inWords(d.Units), d.Limit)
-		if room, _ := g.DayRoom(ctx, false, d, of.amount); room != "" {
+		text = fmt.Sprintf("%s would not fit under %s", p.inWords(d.Units), d.Limit)
+		if room, _ := g.DayRoom(ctx, false, d, p.amount); room != "" {
 			text += "; " + room
 		}
 	default:
@@ -198,7 +198,7 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 	if err != nil {
 		return nil, err
 	}
-	if _, known := g.prices().Bucket(quota.WholeOf(f.call.Bucket)); f.buckets && !known {
+	if _, listed := g.prices().Bucket(quota.WholeOf(f.call.Bucket)); f.buckets && !listed {
 		if err := g.bucket(f.call.Bucket); err != nil {
 			return nil, err
 		}
@@ -206,9 +206,9 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 	j := &job.Job{
 		Command: job.Command{Args: args, Env: a.environment(g), Stdin: os.Stdin,
 			Stdout: os.Stdout, Stderr: os.Stderr},
-		Budget: g.Budget, Claims: g.Ledger, Buckets: g.prices().BucketNames(), Name: name, Call: call, TTL: f.ttl,
-		Lapse: quota.Lapse(f.lapse), Settle: job.Settlement(f.settle), Key: f.key, Lock: f.lock,
-		Wait: f.wait, Signals: job.Notify(), Log: a.Logger(),
+		Budget: g.Budget, Claims: g.Ledger, Buckets: g.prices().BucketNames(), Name: name, Call: call,
+		TTL: f.ttl, Lapse: quota.Lapse(f.lapse), Settle: job.Settlement(f.settle), Key: f.key,
+		Lock: f.lock, Wait: f.wait, Signals: job.Notify(), Log: a.Logger(),
 		Max: job.Ceiling{Units: f.max, Bucket: f.call.Bucket},
 	}
 	if j.Settle == job.SettleProxy {

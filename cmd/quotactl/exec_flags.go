@@ -42,16 +42,16 @@ func (f *execFlags) bind(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if units are denied")
 }
 
-func (f *execFlags) check(given func(string) bool) error {
-	if err := checkCall(f.call, f.key, given); err != nil {
+func (f *execFlags) check(changed func(string) bool) error {
+	if err := checkCall(f.call, f.key, changed); err != nil {
 		return err
 	}
 	switch {
-	case given("max") && f.max < 1:
+	case changed("max") && f.max < 1:
 		return cli.Usagef("--max %d: must be at least 1", f.max)
-	case given("bucket") && !given("units") && !given("max") && !f.learned:
+	case changed("bucket") && !changed("units") && !changed("max") && !f.learned:
 		return cli.Usagef("--bucket needs --units, --max or --learned")
-	case !given("method") && !given("units") && !f.learned && f.settle != string(job.SettleProxy):
+	case !changed("method") && !changed("units") && !f.learned && f.settle != string(job.SettleProxy):
 		return cli.Hint(cli.Usagef("give --method, --units or --learned"),
 			"they set the hold before the command starts")
 	case !slices.Contains([]string{"all", "exit", "report", "proxy"}, f.settle):
@@ -62,7 +62,7 @@ func (f *execFlags) check(given func(string) bool) error {
 		return cli.Usagef("--ttl %s: must be at least 1s", f.ttl)
 	case f.wait < 0:
 		return cli.Usagef("--wait %s: must not be negative", f.wait)
-	case given("lock") && f.lock == "":
+	case changed("lock") && f.lock == "":
 		return cli.Usagef("--lock is empty: leave it out, or give a name")
 	case len(f.key) > 200 || len(f.lock) > 200:
 		return cli.Usagef("--id and --lock: at most 200 bytes")

@@ -56,108 +56,111 @@ It exits like spend: with 0 if the charge fits, 75 if it does not fit now, 64 if
 
 // explainCall prints the decision on a call.
 func (a *app) explainCall(ctx context.Context, g *gate, call quota.Call) error {
-	d, who, err := g.outcome(ctx, call)
+	d, spent, err := g.outcome(ctx, call)
 	if err != nil && !d.Never {
 		return err
 	}
-	of := g.phrasing(ctx, call.Manual, d)
+	p := g.phrasing(ctx, call.Manual, d)
 	if d.Limit != quota.Suspended {
-		of.hint = "" // the hint would name this command
+		p.hint = "" // the hint would name this command
 	}
-	return a.explained(d, err, who, of)
+	return a.explained(d, err, spent, p)
 }
 
 // outcome returns the decision on a call, and the spenders of the units it lacks. If the call never
 // fits, the decision is valid despite the error.
-func (g *gate) outcome(ctx context.Context, call quota.Call) (d quota.Decision, who taken,
+func (g *gate) outcome(ctx context.Context, call quota.Call) (d quota.Decision, spent spending,
 	err error) {
 	if err := g.charged(call.Bucket); err != nil {
-		return d, who, err
+		return d, spent, err
 	}
 	call.DryRun = true
 	if d, err = g.Charge(ctx, call); err != nil && !d.Never {
-		return d, who, err
+		return d, spent, err
 	}
-	who, failed := g.taken(ctx, call, d)
+	spent, failed := g.spending(ctx, call, d)
 	if failed != nil {
-		return quota.Decision{}, who, failed
+		return quota.Decision{}, spent, failed
 	}
-	return d, who, err
+	return d, spent, err
 }
 
-// taken is the spending under a limit.
-type taken struct {
-	of    string      // the window, in words
+// spending is the units spent and held under a limit.
+type spending struct {
+	name  string      // of the window
 	limit quota.Limit // Units is 0 for none
 	unit  costs.Unit
 	by    []spender
 }
 
-func (g *gate) taken(ctx context.Context, call quota.Call, d quota.Decision) (taken, error) {
+// spending returns the spending under the limit that denies a call.
+func (g *gate) spending(ctx context.Context, call quota.Call, d quota.Decision) (spending, error) {
 	bucket := call.Bucket
 	if d.Limit == "" || d.Never {
-		return taken{by: []spender{}}, nil
+		return spending{by: []spender{}}, nil
 	}
-	who := taken{of: "the upstream's day, in this ledger", unit: report.UnitOf(g.prices(), bucket),
+	spent := spending{name: "the upstream's day, in this ledger",
+		unit:  report.UnitOf(g.prices(), bucket),
 		limit: quota.Limit{Window: g.prices().Reset(bucket)}}
 	for _, l := range slices.Concat(g.LimitsOf(call), g.Paces) {
 		if l.Name() == d.Limit && quota.WholeOf(l.Bucket) == quota.WholeOf(bucket) {
-			who.of, who.limit, bucket = quota.ShownBucket(l.Bucket)+" "+l.Window.String(), l, l.Bucket
+			spent.name = quota.ShownBucket(l.Bucket) + " " + l.Window.String()
+			spent.limit, bucket = l, l.Bucket
 		}
 	}
 	var reset time.Time
 	var others int64
-	if who.limit.Bucket != "" {
-		usage, err := g.Ledger.Usage(ctx, g.Credential, []quota.Limit{who.limit})
+	if spent.limit.Bucket != "" {
+		usage, err := g.Ledger.Usage(ctx, g.Credential, []quota.Limit{spent.limit})
 		if err != nil {
-			return who, err
+			return spent, err
 		}
 		reset, others = usage.Buckets[0].ResetAt, usage.Buckets[0].Limits[0].Others
 	}
-	since := who.limit.Since(d.At, reset)
+	since := spent.limit.Since(d.At, reset)
 	sums, err := quota.SumsAfter(ctx, g.Ledger, quota.SumQuery{
 		Credential: g.Credential, Bucket: bucket, Since: since,
 	})
 	if err != nil {
-		return who, err
+		return spent, err
 	}
 	if others > 0 {
 		sums = append(sums, quota.Sum{Units: others,
 			Labels: quota.Labels{quota.LabelSource: "upstream"}})
 	}
 	held, err := g.Ledger.Reservations(ctx, g.Credential, bucket)
-	who.by = sumUp(sums, held)
-	return who, err
+	spent.by = sumUp(sums, held)
+	return spent, err
 }
 
 const mostSpenders = 10
 
-func (a *app) explained(d quota.Decision, err error, who taken, of phrasing) error {
-	out := explanation{report.NewDecision(d, true), who.by}
+func (a *app) explained(d quota.Decision, err error, spent spending, p phrasing) error {
+	out := explanation{report.NewDecision(d, true), spent.by}
 	return a.answer(d, err, out, func(s cli.Screen) error {
 		if d.Allowed && !d.Observed {
-			return s.Say("it fits: %s; it would leave %s\n", of.inWords(d.Units),
-				of.inWords(d.Remaining))
+			return s.Say("it fits: %s; it would leave %s\n", p.inWords(d.Units),
+				p.inWords(d.Remaining))
 		}
-		return cmp.Or(s.Say("%s\n\n", sentence(s, "it would pass:", d, of)), who.draw(s))
+		return cmp.Or(s.Say("%s\n\n", sentence(s, "it would pass:", d, p)), spent.draw(s))
 	})
 }
 
 // noun returns the unit after a figure; money has a sign instead.
-func (t taken) noun() string {
+func (t spending) noun() string {
 	if t.unit.IsMoney() {
 		return ""
 	}
 	return " " + cmp.Or(t.unit.Name, "units")
 }
 
-func (t taken) draw(s cli.Screen) error {
+func (t spending) draw(s cli.Screen) error {
 	var sum int64
 	for _, one := range t.by {
 		sum += one.Units
 	}
 	amount := func(n int64) string { return s.Amount(t.unit, n) }
-	text := t.of + ": " + amount(sum)
+	text := t.name + ": " + amount(sum)
 	switch limit := t.limit; {
 	case limit.Window.IsRestoring():
 		text += " taken or held, of which some were restored"
@@ -207,9 +210,9 @@ func sumUp(spent []quota.Sum, held []quota.Reservation) []spender {
 		if sums[line] == nil {
 			sums[line] = &spender{Labels: labels}
 		}
-		of := sums[line]
-		of.Units += units
-		maps.DeleteFunc(of.Labels, func(name, value string) bool { return labels[name] != value })
+		sum := sums[line]
+		sum.Units += units
+		maps.DeleteFunc(sum.Labels, func(name, value string) bool { return labels[name] != value })
 	}
 	for _, s := range spent {
 		labels := s.Labels.With(nil)
@@ -225,15 +228,15 @@ func sumUp(spent []quota.Sum, held []quota.Reservation) []spender {
 			add(labels, r.Left)
 		}
 	}
-	by := []spender{}
+	spenders := []spender{}
 	for _, s := range sums {
-		by = append(by, *s)
+		spenders = append(spenders, *s)
 	}
-	slices.SortFunc(by, func(a, b spender) int {
+	slices.SortFunc(spenders, func(a, b spender) int {
 		return cmp.Or(cmp.Compare(b.Units, a.Units),
 			cmp.Compare(a.Labels.Encode(), b.Labels.Encode()))
 	})
-	return by
+	return spenders
 }
 
 func (s spender) text() string { return cmp.Or(labelText(s.Labels), "(none)") }

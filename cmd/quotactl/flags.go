@@ -34,21 +34,21 @@ func bindCall(flags *pflag.FlagSet, call *quota.Call) {
 
 // checkCall validates the flags of bindCall and the key of --id. given reports whether a flag was
 // given.
-func checkCall(call quota.Call, key string, given func(string) bool) error {
+func checkCall(call quota.Call, key string, changed func(string) bool) error {
 	switch {
-	case given("method") && (given("bucket") || given("units")):
+	case changed("method") && (changed("bucket") || changed("units")):
 		return cli.Usagef("--method sets the cost: leave out --bucket and --units")
-	case given("method") && call.Method == "":
+	case changed("method") && call.Method == "":
 		return cli.Usagef("--method is empty")
-	case given("count") && !given("method"):
+	case changed("count") && !changed("method"):
 		return cli.Usagef("--count needs --method")
 	case call.Count < 1:
 		return cli.Usagef("--count %d: must be at least 1", call.Count)
-	case given("units") && call.Units < 1:
+	case changed("units") && call.Units < 1:
 		return cli.Usagef("--units %d: must be at least 1", call.Units)
-	case given("bucket") && call.Bucket == "":
+	case changed("bucket") && call.Bucket == "":
 		return cli.Usagef("--bucket is empty")
-	case given("id") && key == "":
+	case changed("id") && key == "":
 		return cli.Usagef("--id is empty: leave it out, or give a key")
 	}
 	return nil

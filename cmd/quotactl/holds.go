@@ -55,9 +55,9 @@ has passed, because a call that was sent has usually been billed.`,
 					return err
 				}
 				d, err := g.Reserve(c.Context(), request)
-				of := g.phrasing(c.Context(), request.Manual, d)
-				of.quiet = quiet
-				return a.setAside(d, err, of)
+				p := g.phrasing(c.Context(), request.Manual, d)
+				p.quiet = quiet
+				return a.setAside(d, err, p)
 			})
 		},
 	}
@@ -76,7 +76,7 @@ has passed, because a call that was sent has usually been billed.`,
 	return c
 }
 
-func (a *app) setAside(d quota.Decision, err error, of phrasing) error {
+func (a *app) setAside(d quota.Decision, err error, p phrasing) error {
 	printed := struct {
 		report.Decision
 		Reservation *string    `json:"reservation"`
@@ -88,7 +88,7 @@ func (a *app) setAside(d quota.Decision, err error, of phrasing) error {
 			more = fmt.Sprintf("\nreservation %s, until %s", d.Reservation,
 				s.At(words.Time(d.ExpiresAt)).Text)
 		}
-		return a.printDecision("set aside", d, of, more)
+		return a.printDecision("set aside", d, p, more)
 	})
 }
 
@@ -116,9 +116,9 @@ func (a *app) draw() *cobra.Command {
 				if errors.Is(err, quota.ErrReservationShort) && a.Getenv(job.EnvMax) != "" {
 					d, err = ceilingDenies(args[0], units), nil
 				}
-				of := g.phrasing(c.Context(), false, d)
-				of.quiet = quiet
-				return a.decided("drew", d, err, of)
+				p := g.phrasing(c.Context(), false, d)
+				p.quiet = quiet
+				return a.decided("drew", d, err, p)
 			})
 		},
 	}
@@ -196,11 +196,11 @@ not used is taken off that charge. commit is for reservations that may not be ex
 	return c
 }
 
-func (a *app) settled(verb string, of phrasing, d quota.Decision, err error) error {
+func (a *app) settled(verb string, p phrasing, d quota.Decision, err error) error {
 	if errors.Is(err, quota.ErrKeyReused) {
 		err = cli.Hint(err, "it was settled with other units or labels, which quotactl log shows")
 	}
-	return a.decided(verb, d, err, of)
+	return a.decided(verb, d, err, p)
 }
 
 func (a *app) release() *cobra.Command {

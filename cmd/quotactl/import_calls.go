@@ -37,8 +37,8 @@ func (im *importer) callsOf(l schedule.CronLine) ([]invocation, error) {
 
 // homeOf returns the home folder of a crontab's user; "" is the current user.
 func (im *importer) homeOf(name string) string {
-	if who, err := user.Lookup(name); name != "" && err == nil {
-		return who.HomeDir
+	if account, err := user.Lookup(name); name != "" && err == nil {
+		return account.HomeDir
 	}
 	return im.Getenv("HOME")
 }
@@ -72,8 +72,8 @@ func (s *shellReader) read(command, shell string) error {
 				env = maps.Clone(s.env)
 			}
 			s.assign(env, n.Assigns)
-			if found := s.call(n.Args, env); found != nil {
-				err = found
+			if failed := s.call(n.Args, env); failed != nil {
+				err = failed
 			}
 		}
 		return true
@@ -142,8 +142,8 @@ func literal(w *syntax.Word, env map[string]string) string {
 		syntax.NewPrinter().Print(&b, w)
 		text = b.String()
 	}
-	if rest, ok := strings.CutPrefix(text, "~/"); ok {
-		text = filepath.Join(env["HOME"], rest)
+	if path, ok := strings.CutPrefix(text, "~/"); ok {
+		text = filepath.Join(env["HOME"], path)
 	}
 	return text
 }

@@ -115,11 +115,11 @@ func (im *importer) check(ctx context.Context, j importedJob) error {
 
 // unused returns the name, or the first of name-2, name-3 and so on that no earlier line has.
 func (im *importer) unused(name string) string {
-	taken := func(name string) bool {
+	isUsed := func(name string) bool {
 		return slices.ContainsFunc(im.jobs, func(j importedJob) bool { return j.Name == name })
 	}
 	free := name
-	for n := 2; taken(free); n++ {
+	for n := 2; isUsed(free); n++ {
 		free = fmt.Sprintf("%s-%d", name, n)
 	}
 	return free
@@ -145,11 +145,11 @@ func (im *importer) exec(ctx context.Context, j *importedJob, call invocation) e
 		Getenv: func(name string) string { return call.env[name] }}}
 	root := sub.root([]string{"exec"})
 	root.SetFlagErrorFunc(cli.FlagError)
-	c, rest, err := root.Find(call.words)
+	c, args, err := root.Find(call.words)
 	if err != nil || c.Name() != "exec" {
 		return errors.New("does not run quotactl exec")
 	}
-	if err := c.ParseFlags(rest); err != nil {
+	if err := c.ParseFlags(args); err != nil {
 		return c.FlagErrorFunc()(c, err)
 	}
 	command := c.Flags().Args()
@@ -213,7 +213,8 @@ func (im *importer) sweep(ctx context.Context, j *importedJob, call invocation) 
 }
 
 // credential returns the credential that a call spends from. It must be in the configuration.
-func (im *importer) credential(flags cli.Common, c invocation, usual string) (config.Credential, error) {
+func (im *importer) credential(flags cli.Common, c invocation, usual string) (config.Credential,
+	error) {
 	own := cmp.Or(flags.Config, c.env["QUOTA_CONFIG"])
 	if own != "" && !sameFile(own, im.src.Config.File, c.env["HOME"]) {
 		return config.Credential{}, fmt.Errorf(
@@ -224,12 +225,12 @@ func (im *importer) credential(flags cli.Common, c invocation, usual string) (co
 
 // sameFile reports whether two paths name one file. cron starts a command in the home folder, to
 // which its paths are relative.
-func sameFile(own, ours, home string) bool {
+func sameFile(own, configured, home string) bool {
 	if !filepath.IsAbs(own) {
 		own = filepath.Join(home, own)
 	}
 	a, err := os.Stat(own)
-	b, failed := os.Stat(ours)
+	b, failed := os.Stat(configured)
 	return err == nil && failed == nil && os.SameFile(a, b)
 }
 

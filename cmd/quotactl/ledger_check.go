@@ -119,11 +119,11 @@ func checkLedger(ctx context.Context, cfg *config.Config, l *ledger.Ledger,
 			}
 		}
 		for _, bucket := range names {
-			found, err := l.Check(ctx, c.Name, bucket, repair)
+			faults, err := l.Check(ctx, c.Name, bucket, repair)
 			if err != nil {
 				return out, err
 			}
-			for _, f := range found {
+			for _, f := range faults {
 				shown := finding{Bucket: f.Bucket, What: f.What, Repair: f.Repair,
 					of: c.Name, mends: f.Mends}
 				if len(cfg.Credentials) > 1 {

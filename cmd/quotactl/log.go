@@ -93,14 +93,14 @@ lost.
 }
 
 // checkLog checks the flags as far as possible without a ledger.
-func (a *app) checkLog(q *question, by bool) (err error) {
-	if q.denied && !by {
-		q.by, by = quota.LabelJob, true
+func (a *app) checkLog(q *question, grouped bool) (err error) {
+	if q.denied && !grouped {
+		q.by, grouped = quota.LabelJob, true
 	}
 	if q.denied && q.by == report.ByHour {
-		q.label, by = report.ByHour, false
+		q.label, grouped = report.ByHour, false
 	}
-	if by {
+	if grouped {
 		if q.label, err = report.LabelOf(q.by); err != nil && q.by != "" {
 			q.bare = true
 			q.label, err = report.LabelOf("label:" + q.by)
@@ -131,11 +131,11 @@ func (a *app) checkLog(q *question, by bool) (err error) {
 // of the price list's, then those only in the ledger.
 func (g *gate) chosen(ctx context.Context, bucket string) ([]string, error) {
 	all := report.LogBuckets(g.cfg, g.cred, g.Buckets())
-	known, err := g.Ledger.BucketsOf(ctx, g.Credential)
+	totals, err := g.Ledger.BucketsOf(ctx, g.Credential)
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range quota.BucketNames(known) {
+	for _, b := range quota.BucketNames(totals) {
 		if !slices.Contains(all, b) && (b == bucket || !quota.IsLabelBucket(b)) {
 			all = append(slices.Clip(all), b)
 		}

@@ -26,11 +26,11 @@ func (g *gate) entries(ctx context.Context, q question) ([]quota.Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		taken, err := g.takings(ctx, query)
+		corrections, err := g.takings(ctx, query)
 		if err != nil {
 			return nil, err
 		}
-		all = slices.Concat(all, some, taken)
+		all = slices.Concat(all, some, corrections)
 	}
 	slices.SortStableFunc(all, func(a, b quota.Entry) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))

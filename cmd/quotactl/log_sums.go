@@ -42,9 +42,9 @@ func missing(q question, list report.Groups) error {
 	if !q.bare || len(list.Rows) == 0 || slices.ContainsFunc(list.Rows, has) {
 		return nil
 	}
-	known := []string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob, quota.LabelSource}
+	labels := []string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob, quota.LabelSource}
 	return cli.Hint(cli.Usagef("--by %s: no entry has such a label%s", q.by,
-		words.DidYouMean(q.by, known)),
+		words.DidYouMean(q.by, labels)),
 		"write method, region, job, source, or label:%s to have it all the same", q.by)
 }
 

@@ -57,13 +57,13 @@ func readRequest(ctx context.Context, path, verb, target string) (*http.Request,
 		}
 		head = fmt.Appendf(nil, "%s %s\r\nContent-Type: application/json", verb, target)
 	}
-	first, rest, _ := strings.Cut(string(head), "\n")
+	first, headers, _ := strings.Cut(string(head), "\n")
 	words := strings.Fields(first)
 	if len(words) < 2 {
 		return nil, nil, fmt.Errorf("request: %s begins with no request line, such as "+
 			"POST /v1/things", path)
 	}
-	text := fmt.Sprintf("%s %s HTTP/1.1\r\n%s\r\n\r\n", words[0], words[1], strings.TrimSpace(rest))
+	text := fmt.Sprintf("%s %s HTTP/1.1\r\n%s\r\n\r\n", words[0], words[1], strings.TrimSpace(headers))
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("request: %s: %w", path, err)
@@ -80,14 +80,14 @@ func readResponse(ctx context.Context, path string) (*http.Response, []byte, err
 	if head == nil {
 		head = []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json")
 	}
-	first, rest, _ := strings.Cut(string(head), "\n")
+	first, headers, _ := strings.Cut(string(head), "\n")
 	words := strings.Fields(first)
 	if len(words) < 2 || !strings.HasPrefix(words[0], "HTTP/") {
 		return nil, nil, fmt.Errorf("response: %s begins with no status line, such as "+
 			"HTTP/1.1 200 OK", path)
 	}
 	text := fmt.Sprintf("HTTP/1.1 %s\r\n%s\r\n\r\n", strings.Join(words[1:], " "),
-		strings.TrimSpace(rest))
+		strings.TrimSpace(headers))
 	resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(text)), nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("response: %s: %w", path, err)

@@ -93,15 +93,15 @@ func (a *app) runProof(ctx context.Context, p proof) error {
 
 func play(ctx context.Context, s limit.Stage, p proof) (*limit.Proof, error) {
 	r := &limit.Proof{On: s.On, Seed: p.seed}
-	asked := func(scene string) bool { return p.scene == scene || p.scene == "all" }
+	selected := func(scene string) bool { return p.scene == scene || p.scene == "all" }
 	var err error
-	if asked("boundary") {
+	if selected("boundary") {
 		r.Boundary, err = limit.PlayBoundary(ctx, s)
 	}
-	if err == nil && asked("counter") {
+	if err == nil && selected("counter") {
 		r.Traffic, err = limit.PlayTraffic(ctx, s, p.seed)
 	}
-	if err == nil && asked("retry") {
+	if err == nil && selected("retry") {
 		r.Retry, err = limit.PlayRetry(ctx, s, p.seed)
 	}
 	r.Judge()
@@ -109,8 +109,8 @@ func play(ctx context.Context, s limit.Stage, p proof) (*limit.Proof, error) {
 }
 
 // stage opens the store to test. Call end afterwards.
-func (a *app) stage(ctx context.Context, on string) (s limit.Stage, end func(), err error) {
-	switch on {
+func (a *app) stage(ctx context.Context, store string) (s limit.Stage, end func(), err error) {
+	switch store {
 	case "memory":
 		return limit.MemoryStage(), func() {}, nil
 	case "sqlite":
@@ -118,7 +118,7 @@ func (a *app) stage(ctx context.Context, on string) (s limit.Stage, end func(), 
 	case "redis":
 		return a.redisStage(ctx)
 	}
-	return s, nil, cli.Usagef("--on %s: write memory, sqlite or redis", on)
+	return s, nil, cli.Usagef("--on %s: write memory, sqlite or redis", store)
 }
 
 func sqliteStage(ctx context.Context) (s limit.Stage, end func(), err error) {
@@ -201,13 +201,13 @@ func provenTraffic(s cli.Screen, r *limit.Proof) error {
 		">allowed over limit", ">estimate off by")
 	for _, row := range r.Traffic {
 		off := fmt.Sprintf("-%d +%d", row.Under, row.Over)
-		for _, by := range []struct {
+		for _, result := range []struct {
 			name string
 			limit.Admitted
 			off string
 		}{{"log", row.Log, "0"}, {"counter", row.Counter, off}} {
-			table.AppendRow([]any{row.Traffic, by.name, by.Calls, by.Most, by.DeniedWithRoom,
-				by.AllowedOverfull, by.off})
+			table.AppendRow([]any{row.Traffic, result.name, result.Calls, result.Most, result.DeniedWithRoom,
+				result.AllowedOverfull, result.off})
 		}
 	}
 	return cmp.Or(s.Draw(table), s.Say("\n"))

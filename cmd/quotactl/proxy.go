@@ -228,7 +228,7 @@ func proxyURL(at net.Addr) string {
 func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger.Ledger,
 	f proxyFlags) (*proxy.Proxy, error) {
 	log := a.Logger()
-	known, err := a.readCallers(f.tokens)
+	callers, err := a.readCallers(f.tokens)
 	if err != nil {
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}
@@ -238,15 +238,15 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger
 	if err != nil {
 		return nil, cli.Usagef("--estimate: %w", err)
 	}
-	for of, e := range estimates {
+	for method, e := range estimates {
 		if e.Most > 0 {
 			log.Warn("--estimate sets the units to hold: calls in flight can pass a limit by more "+
-				"than status prints", "of", of, "units", e.Most)
+				"than status prints", "of", method, "units", e.Most)
 		}
 	}
 	limits := proxy.DefaultLimits()
 	limits.Requests, limits.Upload, limits.Bodies = f.requests, f.uploadMiB<<20, f.bodiesMiB<<20
-	p := &proxy.Proxy{Hosts: f.hosts, Origins: f.origins, Callers: known, Limits: limits,
+	p := &proxy.Proxy{Hosts: f.hosts, Origins: f.origins, Callers: callers, Limits: limits,
 		Metrics: proxy.NewMetrics(), Log: log}
 	// a chosen credential, or the only one, serves paths that name no upstream
 	p.NamedOnly = served[0].Upstream != cfg.Costs.Upstream && len(served) > 1 && len(f.names) == 0
@@ -279,10 +279,10 @@ func (a *app) readCallers(path string) (*limit.Tokens, error) {
 	if path == "" {
 		return nil, nil
 	}
-	known, err := config.ReadTokens("--token-file", path, true)
+	callers, err := config.ReadTokens("--token-file", path, true)
 	if err != nil {
 		return nil, cli.Hint(err, limit.TokenAdvice)
 	}
 	config.FileSecret(path, a.Getenv).WarnExposed(a.Logger())
-	return known, nil
+	return callers, nil
 }

@@ -16,19 +16,19 @@ func (a *app) servedCredentials(cfg *config.Config, names []string) (
 	if err != nil {
 		return nil, err
 	}
-	log, of := a.Logger(), map[string]string{}
+	log, servedBy := a.Logger(), map[string]string{}
 	for _, cred := range cfg.Credentials {
-		by, found := chosen[cred.Upstream]
-		if found && by != cred.Name {
+		name, isChosen := chosen[cred.Upstream]
+		if isChosen && name != cred.Name {
 			continue
 		}
-		if other := of[cred.Upstream]; other != "" {
+		if other := servedBy[cred.Upstream]; other != "" {
 			return nil, cli.Hint(cli.Usagef("%s has several credentials: %s and %s", cred.Upstream,
 				other, cred.Name), "choose one with --credential, which may be repeated: one for "+
 				"each upstream")
 		}
 		if _, err := cred.APIKey.Key(); err != nil {
-			if found {
+			if isChosen {
 				return nil, &cli.Coded{Code: cli.ExitConfig,
 					Err: cli.Hint(err, "%s", cred.APIKey.Advice())}
 			}
@@ -36,7 +36,7 @@ func (a *app) servedCredentials(cfg *config.Config, names []string) (
 				"upstream", cred.Upstream, "credential", cred.Name, "error", err)
 			continue
 		}
-		of[cred.Upstream] = cred.Name
+		servedBy[cred.Upstream] = cred.Name
 		cred.APIKey.WarnExposed(log)
 		served = append(served, cred)
 	}

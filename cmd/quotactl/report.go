@@ -83,16 +83,16 @@ func observe(ctx context.Context, src report.Source, bucket string, in report.Sp
 		}
 		var watched []quota.Limit
 		for _, l := range limits {
-			of := bucket == "" || l.Bucket == bucket || quota.WholeOf(l.Bucket) == bucket
-			if of && (c.Observe || l.Observe) {
+			isNamed := bucket == "" || l.Bucket == bucket || quota.WholeOf(l.Bucket) == bucket
+			if isNamed && (c.Observe || l.Observe) {
 				watched = append(watched, l)
 			}
 		}
-		found, err := replay(ctx, budget, watched, in, src.Config.Table(c))
+		findings, err := replay(ctx, budget, watched, in, src.Config.Table(c))
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range found {
+		for _, f := range findings {
 			list = append(list, observation{c, f})
 		}
 	}
@@ -109,7 +109,7 @@ func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in repor
 	if err != nil {
 		return nil, err
 	}
-	var found []report.Finding
+	var findings []report.Finding
 	for _, u := range usage.Buckets {
 		var plays []*report.Replay
 		for _, l := range u.Limits {
@@ -131,10 +131,10 @@ func replay(ctx context.Context, b *quota.Budget, limits []quota.Limit, in repor
 			}
 		}
 		for _, p := range plays {
-			found = append(found, p.Finding())
+			findings = append(findings, p.Finding())
 		}
 	}
-	return found, nil
+	return findings, nil
 }
 
 // settled reports whether the units of some calls in a bucket are known only afterwards.

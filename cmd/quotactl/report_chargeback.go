@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) reportChargeback() *cobra.Command {
-	var month, by string
+	var month, label string
 	c := &cobra.Command{
 		Use:   "chargeback --month M --by LABEL",
 		Short: "Show what each team or job has spent in a month",
@@ -30,7 +30,7 @@ entries may be gone are marked as incomplete.`,
   quotactl report chargeback --month 2026-11 --by job -o csv > november.csv`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if month == "" || by == "" {
+			if month == "" || label == "" {
 				return usagef(c, "--month or --by is missing")
 			}
 			begin, err := time.Parse("2006-01", month)
@@ -38,16 +38,16 @@ entries may be gone are marked as incomplete.`,
 				return cli.Usagef("--month %s: write a month that has begun, such as 2026-11",
 					words.Plain(month))
 			}
-			label, err := report.LabelOf(by)
+			label, err := report.LabelOf(label)
 			if err != nil {
-				label, err = report.LabelOf("label:" + by)
+				label, err = report.LabelOf("label:" + label)
 			}
 			if err != nil {
 				return cli.Usagef("--by %s: write method, region, job, source, or the name of a label",
-					words.Plain(by))
+					words.Plain(label))
 			}
 			return a.withLedger(c.Context(), func(src report.Source) error {
-				out, err := src.Chargeback(c.Context(), begin, by, label)
+				out, err := src.Chargeback(c.Context(), begin, label, label)
 				if err != nil {
 					return err
 				}
@@ -56,7 +56,7 @@ entries may be gone are marked as incomplete.`,
 		},
 	}
 	c.Flags().StringVar(&month, "month", "", "`MONTH` to report, such as 2026-11")
-	c.Flags().StringVar(&by, "by", "", "add up by method, region, job, source, or another "+
+	c.Flags().StringVar(&label, "by", "", "add up by method, region, job, source, or another "+
 		"label's `NAME`")
 	a.PrintsLines(c)
 	return c
@@ -82,18 +82,18 @@ func (a *app) printChargeback(out report.Chargeback) (err error) {
 			return s.Say("nothing was spent in %s\n", out.Month)
 		}
 		t := s.Table("credential", "bucket", out.By, ">spent", ">share", ">entries")
-		var gone []string
+		var incomplete []string
 		for _, r := range out.Rows {
 			t.AppendRow([]any{r.Credential, r.Bucket, cmp.Or(r.Key, "(none)"),
 				s.Amount(r.Counts, r.Units), words.Percent(r.Share), r.Entries})
-			if name := r.Credential + "/" + r.Bucket; !r.Complete && !slices.Contains(gone, name) {
-				gone = append(gone, name)
+			if name := r.Credential + "/" + r.Bucket; !r.Complete && !slices.Contains(incomplete, name) {
+				incomplete = append(incomplete, name)
 			}
 		}
 		err := s.Draw(t, cli.Cut(out.By, 12), cli.Cut("bucket", 12))
-		if len(gone) > 0 {
+		if len(incomplete) > 0 {
 			err = cmp.Or(err, s.Say("%s\n", fmt.Sprintf("incomplete, because the ledger may have "+
-				"dropped entries of the month: %s", strings.Join(gone, ", "))))
+				"dropped entries of the month: %s", strings.Join(incomplete, ", "))))
 		}
 		return err
 	})

@@ -64,24 +64,24 @@ func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) erro
 	if err != nil || len(o.By) == 0 {
 		return err
 	}
-	by := s.Table(">refused", ">calls", "labels")
+	callers := s.Table(">refused", ">calls", "labels")
 	for i, g := range o.By {
 		if i == mostSpenders {
-			by.AppendRow([]any{"", "", fmt.Sprintf("… %d more", len(o.By)-i)})
+			callers.AppendRow([]any{"", "", fmt.Sprintf("… %d more", len(o.By)-i)})
 			break
 		}
-		by.AppendRow([]any{s.Amount(unit, g.Units), g.Charges, spender{Labels: g.Labels}.text()})
+		callers.AppendRow([]any{s.Amount(unit, g.Units), g.Charges, spender{Labels: g.Labels}.text()})
 	}
 	hours := s.Table("hour", ">refused", ">calls")
 	for i, h := range o.Hours {
-		if rest := len(o.Hours) - i; i == mostHours && rest > 1 {
-			hours.AppendRow([]any{fmt.Sprintf("… %d more", rest)})
+		if more := len(o.Hours) - i; i == mostHours && more > 1 {
+			hours.AppendRow([]any{fmt.Sprintf("… %d more", more)})
 			break
 		}
 		hours.AppendRow([]any{time.Time(h.At).UTC().Format("2006-01-02 15:04Z"),
 			s.Amount(unit, h.Units), h.Charges})
 	}
-	return cmp.Or(s.Draw(by, cli.Cut("labels", 20)), s.Draw(hours))
+	return cmp.Or(s.Draw(callers, cli.Cut("labels", 20)), s.Draw(hours))
 }
 
 const mostHours = 24

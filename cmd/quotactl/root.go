@@ -131,7 +131,7 @@ func (a *app) withBucket(c *cobra.Command, bucket string, work func(*gate) error
 		return usagef(c, "--bucket is missing")
 	}
 	return a.with(c.Context(), func(g *gate) error {
-		if known, ok := g.prices().Bucket(bucket); !ok || known.Required { // it may need no limit
+		if listed, ok := g.prices().Bucket(bucket); !ok || listed.Required { // it may need no limit
 			if err := g.bucket(bucket); err != nil {
 				return err
 			}

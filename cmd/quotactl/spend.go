@@ -27,15 +27,15 @@ used up.`,
   quotactl spend --method youtube.videos.list -o json | jq .retry_after_seconds`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			given := c.Flags().Changed
-			err := checkCall(call, call.Key, given)
-			if err == nil && !given("method") && !given("units") {
+			changed := c.Flags().Changed
+			err := checkCall(call, call.Key, changed)
+			if err == nil && !changed("method") && !changed("units") {
 				err = cli.Usagef("give --method or --units")
 			}
 			if err != nil {
 				return cli.Hint(err, "usage: %s", c.UseLine())
 			}
-			if !given("method") && !given("bucket") {
+			if !changed("method") && !changed("bucket") {
 				call.Bucket = quota.DefaultBucket
 			}
 			return a.with(c.Context(), func(g *gate) error {
@@ -43,13 +43,13 @@ used up.`,
 					return err
 				}
 				d, err := g.Charge(c.Context(), call)
-				of, verb := g.phrasing(c.Context(), call.Manual, d), "charged"
-				of.dryRun, of.quiet = call.DryRun, quiet
+				p, verb := g.phrasing(c.Context(), call.Manual, d), "charged"
+				p.dryRun, p.quiet = call.DryRun, quiet
 				if call.DryRun && !d.Replayed && !d.Unmetered {
 					verb = "dry run, nothing charged; it would take"
 				}
-				asked := err == nil && !d.Unmetered // the ledger answers
-				if err = a.decided(verb, d, err, of); asked && !call.DryRun {
+				decided := err == nil && !d.Unmetered // the ledger answers
+				if err = a.decided(verb, d, err, p); decided && !call.DryRun {
 					a.notice(c.Context(), g, true)
 				}
 				return err

@@ -65,11 +65,11 @@ func (a *app) withoutLedger(ctx context.Context, why error) error {
 	if err != nil || len(outages) == 0 {
 		return errors.Join(why, err)
 	}
-	var known []string
-	for _, of := range outages {
-		known = append(known, of.Text())
+	var sentences []string
+	for _, outage := range outages {
+		sentences = append(sentences, outage.Text())
 	}
-	return cli.Hint(why, "%s", strings.Join(known, "; "))
+	return cli.Hint(why, "%s", strings.Join(sentences, "; "))
 }
 
 // sayOrigin prints the ledger and the configuration file: under cron, without a shell's

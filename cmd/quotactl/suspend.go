@@ -20,7 +20,7 @@ type suspension struct {
 
 func (a *app) suspend() *cobra.Command {
 	var until string
-	var of quota.Suspension
+	var order quota.Suspension
 	c := &cobra.Command{
 		Use:   "suspend --bucket B [--until T] [--reason TEXT]",
 		Short: "Deny every charge on a bucket until its reset",
@@ -31,51 +31,51 @@ or with resume. status shows who made it, when and why.`,
   quotactl suspend --bucket search_list --until 2026-11-22T08:00:00Z`,
 		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withBucket(c, of.Bucket, func(g *gate) error {
-				if err := g.whole(of.Bucket); err != nil {
+			return a.withBucket(c, order.Bucket, func(g *gate) error {
+				if err := g.whole(order.Bucket); err != nil {
 					return err
 				}
-				if err := g.close(c.Context(), &of, until); err != nil {
+				if err := g.close(c.Context(), &order, until); err != nil {
 					return err
 				}
-				u, err := g.BucketUsage(c.Context(), of.Bucket)
+				u, err := g.BucketUsage(c.Context(), order.Bucket)
 				if err != nil {
 					return err
 				}
-				return a.Print(suspension{of.Bucket, report.NewSuspension(u)}, func() error {
+				return a.Print(suspension{order.Bucket, report.NewSuspension(u)}, func() error {
 					s := a.Screen()
-					return s.Say("%s is suspended %s\n", of.Bucket,
+					return s.Say("%s is suspended %s\n", order.Bucket,
 						report.NewSuspension(u).Text(s.Moment(u.SuspendedUntil), s.Moment))
 				})
 			})
 		},
 	}
-	c.Flags().StringVar(&of.Bucket, "bucket", "", "`BUCKET` to suspend")
+	c.Flags().StringVar(&order.Bucket, "bucket", "", "`BUCKET` to suspend")
 	c.Flags().StringVar(&until, "until", "",
 		"`TIME` in RFC 3339, a day (2026-11-22, in UTC) or a duration from now "+
 			"(default the bucket's reset)")
-	c.Flags().StringVar(&of.Reason, "reason", "", "reason, shown by status: `TEXT`")
-	c.Flags().StringVar(&of.By, "by", "", "`NAME` of the person who suspends it (default you)")
+	c.Flags().StringVar(&order.Reason, "reason", "", "reason, shown by status: `TEXT`")
+	c.Flags().StringVar(&order.By, "by", "", "`NAME` of the person who suspends it (default you)")
 	return c
 }
 
 // close suspends a bucket until its reset, or until --until.
-func (g *gate) close(ctx context.Context, of *quota.Suspension, until string) error {
+func (g *gate) close(ctx context.Context, s *quota.Suspension, until string) error {
 	now, err := g.Ledger.Time(ctx)
 	if err != nil {
 		return err
 	}
-	of.Credential, of.By = g.Credential, cmp.Or(of.By, userName())
+	s.Credential, s.By = g.Credential, cmp.Or(s.By, userName())
 	if until == "" {
-		_, of.Until = g.cfg.Table(g.cred).Reset(of.Bucket).Bounds(now)
-	} else if of.Until, err = parseTime(until, now, +1); err != nil {
+		_, s.Until = g.cfg.Table(g.cred).Reset(s.Bucket).Bounds(now)
+	} else if s.Until, err = parseTime(until, now, +1); err != nil {
 		return cli.Usagef("--until %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a "+
 			"duration such as 2h", until)
 	}
-	if !of.Until.After(now) {
+	if !s.Until.After(now) {
 		return cli.Usagef("--until %s is in the past", until)
 	}
-	return g.Ledger.Suspend(ctx, *of)
+	return g.Ledger.Suspend(ctx, *s)
 }
 
 func (a *app) resume() *cobra.Command {

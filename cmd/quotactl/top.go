@@ -140,10 +140,10 @@ type topOutlook struct {
 func (o *topOutlook) say(ctx context.Context, s cli.Screen, src report.Source) error {
 	if time.Since(o.at) >= time.Minute {
 		var out strings.Builder
-		of := s
-		of.W = &out
+		onto := s
+		onto.W = &out
 		results, err := src.Forecasts(ctx, "")
-		if err := sayOutlook(of, results, err); err != nil {
+		if err := sayOutlook(onto, results, err); err != nil {
 			return err
 		}
 		o.text, o.at = out.String(), time.Now()
@@ -186,9 +186,9 @@ func (a *app) topOnTerminal(ctx context.Context, src report.Source, every time.D
 				since = time.Now()
 			}
 			var head strings.Builder
-			of := s
-			of.W = &head
-			of.Say("waiting for the ledger since %s: %v", since.UTC().Format("15:04:05Z"), away)
+			onto := s
+			onto.W = &head
+			onto.Say("waiting for the ledger since %s: %v", since.UTC().Format("15:04:05Z"), away)
 			lines = append(strings.Split(head.String(), "\n"), lines[1:]...)
 		}
 		if s.Height > 0 {

@@ -9,9 +9,9 @@ import (
 
 // Amount formats n of a unit for a table whose heading does not name the unit: "$12.40", or as
 // Number does.
-func (s Screen) Amount(of costs.Unit, n int64) string {
-	if of.IsMoney() {
-		return of.Text(n)
+func (s Screen) Amount(unit costs.Unit, n int64) string {
+	if unit.IsMoney() {
+		return unit.Text(n)
 	}
 	return s.Number(n)
 }

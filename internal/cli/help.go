@@ -61,11 +61,11 @@ func columnOf(line string) int {
 const maxColumn = 50
 
 // hang folds a line that is too wide, and indents the rest to its last column.
-func hang(line string, most int) string {
-	if Width(line) <= most {
+func hang(line string, width int) string {
+	if Width(line) <= width {
 		return line
 	}
 	column := columnOf(line)
-	folded := fold(line[column:], most-column)
+	folded := fold(line[column:], width-column)
 	return line[:column] + strings.ReplaceAll(folded, "\n", "\n"+strings.Repeat(" ", column))
 }

@@ -114,12 +114,12 @@ func (a *awaited) BucketsOf(ctx context.Context, credential string) (
 }
 
 func (a *awaited) Check(ctx context.Context, credential, bucket string, repair bool) (
-	found []quota.Finding, err error) {
+	faults []quota.Finding, err error) {
 	err = a.do(ctx, func(s ledger.Store) error {
-		found, err = s.Check(ctx, credential, bucket, repair)
+		faults, err = s.Check(ctx, credential, bucket, repair)
 		return err
 	})
-	return found, err
+	return faults, err
 }
 
 func (a *awaited) Mark(ctx context.Context, credential string, buckets []string) (

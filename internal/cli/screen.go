@@ -82,8 +82,8 @@ func (s Screen) Say(format string, args ...any) error {
 }
 
 // fold breaks a line between words if it is wider than most cells; 0 keeps it whole.
-func fold(line string, most int) string {
-	if most <= 0 || Width(line) <= most {
+func fold(line string, width int) string {
+	if width <= 0 || Width(line) <= width {
 		return line
 	}
 	var out strings.Builder
@@ -92,7 +92,7 @@ func fold(line string, most int) string {
 		n := Width(word)
 		switch {
 		case i == 0:
-		case used+1+n > most:
+		case used+1+n > width:
 			out.WriteByte('\n')
 			used = 0
 		default:

@@ -55,7 +55,7 @@ func (s Screen) Table(names ...string) *Table {
 			c.Align, c.Name = text.AlignRight, name
 		}
 		c.AlignHeader = c.Align
-		c.WidthMaxEnforcer = func(cell string, most int) string { return text.Snip(cell, most, "…") }
+		c.WidthMaxEnforcer = func(cell string, width int) string { return text.Snip(cell, width, "…") }
 		t.columns = append(t.columns, c)
 	}
 	return t

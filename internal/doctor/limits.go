@@ -28,17 +28,17 @@ func (e *exam) limits(ctx context.Context) {
 				"write your account's limits: [{bucket: …, units: …, window: …}]"})
 		}
 		t := e.Config.Table(c)
-		asked := e.google(ctx, c, t)
+		compared := e.google(ctx, c, t)
 		for _, l := range c.Limits {
-			e.limit(c, l, t, asked)
+			e.limit(c, l, t, compared)
 		}
 	}
 }
 
-func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table, asked bool) {
+func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table, compared bool) {
 	about := fmt.Sprintf("limit %s of %s", l.Name(), c.Name)
 	b, ok := t.Bucket(l.Bucket)
-	if !asked && ok && b.Daily > 0 && l.Units > b.Daily && l.Window.Longest() <= 25*time.Hour {
+	if !compared && ok && b.Daily > 0 && l.Units > b.Daily && l.Window.Longest() <= 25*time.Hour {
 		e.add(Finding{Warning, "limit-default", about, fmt.Sprintf(
 			"it allows %d units, and a new account is given %d a day", l.Units, b.Daily), tooMuch,
 			"look up your account's quota; if it is less, lower units in quota.yaml"})

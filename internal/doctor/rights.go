@@ -35,11 +35,11 @@ func (e *exam) rights(path, can string) {
 	if err != nil {
 		target = about
 	}
-	seen := map[string]bool{}
+	checked := map[string]bool{}
 	for _, file := range []string{about, target} {
 		dir := filepath.Dir(file)
-		for at := dir; !seen[at]; at = filepath.Dir(at) {
-			seen[at] = true
+		for at := dir; !checked[at]; at = filepath.Dir(at) {
+			checked[at] = true
 			// with the sticky bit, users cannot rename other users' files, but can create a missing
 			// one
 			mode, open := writable(at)

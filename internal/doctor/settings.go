@@ -51,21 +51,21 @@ func (e *exam) keys() {
 				"a user with the key can spend its quota", "chmod 600 " + c.APIKey.File})
 		}
 		key, err := c.APIKey.Key()
-		of := account{c.Upstream, key}
+		owner := account{c.Upstream, key}
 		switch {
 		case err != nil:
 			e.add(Finding{Error, "key-missing", about, err.Error(),
 				"its calls are refused without a key",
 				"put the key there, or name its place: api_key: {file: path}"})
 		default:
-			owners[of] = append(owners[of], c)
+			owners[owner] = append(owners[owner], c)
 		}
 	}
 	for _, c := range e.Config.Credentials {
 		key, _ := c.APIKey.Key()
-		of := account{c.Upstream, key}
-		all := owners[of]
-		if delete(owners, of); len(all) < 2 || shareQuota(all, e.Config.Table(c)) {
+		owner := account{c.Upstream, key}
+		all := owners[owner]
+		if delete(owners, owner); len(all) < 2 || shareQuota(all, e.Config.Table(c)) {
 			continue
 		}
 		for _, other := range all[1:] {
@@ -125,14 +125,14 @@ func sumUnder(all []config.Credential, b costs.Bucket, w quota.Window) (sum int6
 
 // endpoints reports upstreams that are stand-ins.
 func (e *exam) endpoints() {
-	var seen []string
+	var checked []string
 	for _, c := range e.Config.Credentials {
 		endpoint := e.Config.Endpoint(c.Upstream)
 		u, err := url.Parse(endpoint)
-		if err != nil || !local(u.Hostname()) || slices.Contains(seen, endpoint) {
+		if err != nil || !local(u.Hostname()) || slices.Contains(checked, endpoint) {
 			continue
 		}
-		seen = append(seen, endpoint)
+		checked = append(checked, endpoint)
 		e.add(Finding{Warning, "endpoint", "upstream " + c.Upstream, "its endpoint is " + endpoint +
 			", on this machine", "a stand-in answers instead of the upstream",
 			"once you are done with it, remove endpoint from quota.yaml"})
@@ -141,13 +141,13 @@ func (e *exam) endpoints() {
 
 // prices checks the price lists of the credentials.
 func (e *exam) prices() {
-	var seen []string
+	var checked []string
 	for _, c := range e.Config.Credentials {
 		t := e.Config.Table(c)
-		if slices.Contains(seen, t.Upstream) {
+		if slices.Contains(checked, t.Upstream) {
 			continue
 		}
-		seen = append(seen, t.Upstream)
+		checked = append(checked, t.Upstream)
 		about := "price list of " + t.Upstream
 		if report.StalePrices(t, e.Now) {
 			e.add(Finding{Warning, "price-age", about, "its newest price dates from " + t.Date,
@@ -188,11 +188,11 @@ func (e *exam) lacking(own *costs.Table) (names []string) {
 		return nil
 	}
 	for _, name := range costs.Shipped().Upstreams() {
-		ours, err := costs.Shipped().Upstream(name)
-		if err != nil || ours.Service != own.Service {
+		shipped, err := costs.Shipped().Upstream(name)
+		if err != nil || shipped.Service != own.Service {
 			continue
 		}
-		for _, m := range ours.Methods() {
+		for _, m := range shipped.Methods() {
 			if _, err := own.Lookup(m.ID); err != nil {
 				names = append(names, m.ID)
 			}
@@ -223,9 +223,9 @@ func (e *exam) schedule(ctx context.Context) {
 	if err != nil { // no sweep is configured, or the ledger is unreachable
 		return
 	}
-	if lost := p.Report.Counts.Lost(); lost > 0 {
+	if lostRuns := p.Report.Counts.Lost(); lostRuns > 0 {
 		e.add(Finding{Warning, "schedule", "the schedule", fmt.Sprintf(
-			"%d of its %d runs in the next %d days will not get all their pages", lost,
+			"%d of its %d runs in the next %d days will not get all their pages", lostRuns,
 			p.Report.Counts.Runs, e.Days), "charts will be missing or cut short",
 			"quotactl forecast says when; ingestor plan --suggest finds a schedule that fits"})
 	}

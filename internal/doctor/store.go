@@ -64,13 +64,13 @@ func (e *exam) entries(ctx context.Context) {
 
 func (e *exam) bucket(ctx context.Context, credential, bucket string, now time.Time) {
 	about := "bucket " + bucket + " of " + credential
-	found, err := e.Ledger.Check(ctx, credential, bucket, false)
+	faults, err := e.Ledger.Check(ctx, credential, bucket, false)
 	if err != nil {
 		e.add(Finding{Error, "entries", about, err.Error(), "the spending is unknown",
 			"quotactl ledger check"})
 		return
 	}
-	for _, f := range found {
+	for _, f := range faults {
 		e.add(Finding{Error, "entries", about, f.What, "charges that need it are denied",
 			"quotactl ledger check --repair"})
 	}

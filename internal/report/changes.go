@@ -28,7 +28,7 @@ func NewChanges(older catalog.Chart, before []catalog.Ranked, newer catalog.Char
 	after []catalog.Ranked) Changes {
 	out := Changes{newer.Region, words.Time(older.CompletedAt), words.Time(newer.CompletedAt),
 		[]Video{}, []Video{}, []Move{}}
-	was, is := Ranks(before), Ranks(after)
+	was, now := Ranks(before), Ranks(after)
 	for _, v := range after {
 		switch rank := was[v.ID]; {
 		case rank == 0:
@@ -38,7 +38,7 @@ func NewChanges(older catalog.Chart, before []catalog.Ranked, newer catalog.Char
 		}
 	}
 	for _, v := range before {
-		if is[v.ID] == 0 {
+		if now[v.ID] == 0 {
 			out.Left = append(out.Left, NewVideo(v.Seen, v.Rank))
 		}
 	}

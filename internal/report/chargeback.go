@@ -51,11 +51,11 @@ func (s Source) Chargeback(ctx context.Context, month time.Time, by, label strin
 		[]ChargebackRow{}}
 	in := Span{month.Add(-time.Microsecond), until.Add(-time.Microsecond)}
 	for _, c := range s.Config.Credentials {
-		known, err := s.Ledger.BucketsOf(ctx, c.Name)
+		logged, err := s.Ledger.BucketsOf(ctx, c.Name)
 		if err != nil {
 			return out, err
 		}
-		spent, err := s.Spent(ctx, c.Name, quota.BucketNames(known), in, label)
+		spent, err := s.Spent(ctx, c.Name, quota.BucketNames(logged), in, label)
 		if err != nil {
 			return out, err
 		}
@@ -72,9 +72,9 @@ func (s Source) Chargeback(ctx context.Context, month time.Time, by, label strin
 			row := ChargebackRow{Credential: c.Name, Bucket: g.Bucket, Key: g.Key, Units: g.Units,
 				Entries: g.Entries, Counts: g.Counts,
 				Share: float64(g.Units) / float64(max(1, totals[g.Bucket]))}
-			kept := quota.RetentionFor(slices.DeleteFunc(slices.Clone(c.Limits),
+			retention := quota.RetentionFor(slices.DeleteFunc(slices.Clone(c.Limits),
 				func(l quota.Limit) bool { return quota.WholeOf(l.Bucket) != g.Bucket }))
-			row.Complete = !month.Before(now.Add(-kept))
+			row.Complete = !month.Before(now.Add(-retention))
 			if g.Counts.IsMoney() {
 				usd := float64(g.Units) / float64(cmp.Or(g.Counts.Scale, 1))
 				row.USD = &usd

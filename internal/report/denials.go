@@ -56,11 +56,11 @@ func DenialsBy(by string, all []quota.Denial) Denials {
 		out.Rows = append(out.Rows, *row)
 	}
 	slices.SortFunc(out.Rows, func(a, b DenialRow) int {
-		most := cmp.Compare(b.Denials, a.Denials)
+		order := cmp.Compare(b.Denials, a.Denials)
 		if by == ByHour {
-			most = 0
+			order = 0
 		}
-		return cmp.Or(most, cmp.Compare(a.Key, b.Key), cmp.Compare(a.Bucket, b.Bucket))
+		return cmp.Or(order, cmp.Compare(a.Key, b.Key), cmp.Compare(a.Bucket, b.Bucket))
 	})
 	return out
 }

@@ -121,15 +121,15 @@ type Forecast struct {
 // Forecasts computes when the named bucket will run dry; "" means every bucket. The name of a split
 // bucket means all of its parts. For a bucket without a limit it returns quota.ErrNoBucket.
 func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, err error) {
-	found, known := bucket == "", []string{}
+	isKnown, buckets := bucket == "", []string{}
 	for _, c := range s.Config.Credentials {
 		budget := s.budget(c)
 		q, err := s.question(ctx, budget, s.Config.Table(c), bucket)
 		if err != nil {
 			return nil, err
 		}
-		known, found = append(known, budget.Buckets()...),
-			found || len(q.Limits) > 0 || slices.Contains(budget.Buckets(), bucket)
+		buckets, isKnown = append(buckets, budget.Buckets()...),
+			isKnown || len(q.Limits) > 0 || slices.Contains(budget.Buckets(), bucket)
 		forecasts, err := q.Ask(ctx, s.Ledger)
 		if err != nil {
 			return nil, err
@@ -142,9 +142,9 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 		}
 	}
 	switch {
-	case !found:
+	case !isKnown:
 		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket,
-			words.DidYouMean(bucket, known))
+			words.DidYouMean(bucket, buckets))
 	case bucket != "" && len(list) == 0 && s.observed(bucket):
 		return nil, fmt.Errorf("%w: %q is only observed, of which nothing can be forecast",
 			quota.ErrNoBucket, bucket)
@@ -206,8 +206,8 @@ func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Tabl
 	for _, l := range quota.Enforced(limits) {
 		if bucket == "" || l.Bucket == bucket || quota.WholeOf(l.Bucket) == bucket {
 			q.Limits = append(q.Limits, l)
-			if of, ok := table.Bucket(l.Bucket); ok {
-				resets[l.Bucket] = of.Reset
+			if listed, ok := table.Bucket(l.Bucket); ok {
+				resets[l.Bucket] = listed.Reset
 			}
 		}
 	}

@@ -1,6 +1,9 @@
 package report
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ReadChart is one complete chart, as read by a sweep. Two charts are compared in the places that
 // both have: a chart of 4 pages and one of 1, in the first page.
@@ -48,15 +51,11 @@ func CompareCharts(charts []ReadChart) (f Freshness) {
 // differ counts the places that hold another video than before, and the videos that are new. Both
 // charts have the same number of places.
 func differ(before, after []string) (moved, fresh float64) {
-	known := make(map[string]bool, len(before))
-	for _, v := range before {
-		known[v] = true
-	}
 	for i, v := range after {
 		if before[i] != v {
 			moved++
 		}
-		if v != "" && !known[v] {
+		if v != "" && !slices.Contains(before, v) {
 			fresh++
 		}
 	}

@@ -68,10 +68,10 @@ type Group struct {
 type Grouper map[[2]string]Group
 
 // Add adds charges to a bucket with a value of the label.
-func (g Grouper) Add(key, bucket string, of costs.Unit, units, entries int64) {
+func (g Grouper) Add(key, bucket string, unit costs.Unit, units, entries int64) {
 	at := [2]string{key, bucket}
 	sum := g[at]
-	g[at] = Group{key, sum.Units + units, sum.Entries + entries, bucket, of}
+	g[at] = Group{key, sum.Units + units, sum.Entries + entries, bucket, unit}
 }
 
 // Groups returns the sums bucket by bucket, the largest first.
@@ -103,8 +103,8 @@ func (g Groups) Totals() (totals []Group) {
 
 // LogBuckets returns the buckets of a credential that may have a log: those with a limit, then the
 // others of the price list.
-func LogBuckets(cfg *config.Config, of config.Credential, limited []string) []string {
-	for _, b := range cfg.Table(of).Buckets() {
+func LogBuckets(cfg *config.Config, cred config.Credential, limited []string) []string {
+	for _, b := range cfg.Table(cred).Buckets() {
 		if !slices.Contains(limited, b.Name) {
 			limited = append(slices.Clip(limited), b.Name)
 		}
@@ -136,12 +136,12 @@ func (s Source) Spent(ctx context.Context, credential string, buckets []string, 
 		if len(buckets) > 1 && (SumsParts(cred, b) || quota.IsLabelBucket(b)) {
 			continue
 		}
-		found, err := quota.SumsBetween(ctx, s.Ledger,
+		spent, err := quota.SumsBetween(ctx, s.Ledger,
 			quota.SumQuery{Credential: credential, Bucket: b, Since: in.Since}, in.Until)
 		if err != nil {
 			return nil, err
 		}
-		for _, sum := range found {
+		for _, sum := range spent {
 			sums.Add(sum.Labels[label], b, UnitOf(table, b), sum.Units, sum.Charges)
 		}
 	}
@@ -150,15 +150,15 @@ func (s Source) Spent(ctx context.Context, credential string, buckets []string, 
 
 // Newest returns the newest entries of the buckets, the newest first.
 func (s Source) Newest(ctx context.Context, credential string, buckets []string, since time.Time,
-	most int) (all []quota.Entry, err error) {
+	limit int) (all []quota.Entry, err error) {
 	for _, b := range buckets {
 		some, err := s.Ledger.Entries(ctx, quota.Query{Credential: credential, Bucket: b,
-			Since: since, Limit: most})
+			Since: since, Limit: limit})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
 	}
 	slices.SortStableFunc(all, func(a, b quota.Entry) int { return b.At.Compare(a.At) })
-	return all[:min(len(all), most)], nil
+	return all[:min(len(all), limit)], nil
 }

@@ -182,11 +182,11 @@ func (f Finding) Common(label string) string {
 // are several.
 func (f Finding) Hour() (hour int, all bool) {
 	for i, h := range f.Hours {
-		of := time.Time(h.At).Hour()
-		if i > 0 && of != hour {
+		other := time.Time(h.At).Hour()
+		if i > 0 && other != hour {
 			return 0, false
 		}
-		hour = of
+		hour = other
 	}
 	return hour, len(f.Hours) > 0
 }

@@ -185,10 +185,10 @@ func (s Source) Usage(ctx context.Context, c config.Credential) (quota.Usage, er
 }
 
 // suspendedWithoutLimit returns the buckets of the price list that are suspended and have no limit.
-func (s Source) suspendedWithoutLimit(ctx context.Context, c config.Credential, known quota.Usage) (
-	closed []quota.BucketUsage, err error) {
+func (s Source) suspendedWithoutLimit(ctx context.Context, c config.Credential,
+	listed quota.Usage) (closed []quota.BucketUsage, err error) {
 	var limited []string
-	for _, b := range known.Buckets {
+	for _, b := range listed.Buckets {
 		limited = append(limited, b.Bucket)
 	}
 	var limits []quota.Limit // limits through which the buckets' usage is read

@@ -135,8 +135,8 @@ func (b *burn) leftAt(at time.Time) float64 {
 }
 
 // steps returns up to some hundred moments between two.
-func steps(from, to time.Time, most time.Duration) (all []time.Time) {
-	step := max(most, to.Sub(from)/200)
+func steps(from, to time.Time, least time.Duration) (all []time.Time) {
+	step := max(least, to.Sub(from)/200)
 	for at := from; at.Before(to); at = at.Add(step) {
 		all = append(all, at)
 	}
@@ -159,8 +159,8 @@ func (b *burn) ahead() (likely, low, high []point) {
 	line := func(rate float64, dry time.Time) (line []point) {
 		for _, at := range steps(b.now, b.to, 30*time.Minute) {
 			hours := at.Sub(b.now).Hours()
-			taken := rate*hours + float64(f.Scheduled.Units)*hours/until.Hours()
-			value := float64(b.left) + b.leftAt(at) - b.leftAt(b.now) - taken
+			spent := rate*hours + float64(f.Scheduled.Units)*hours/until.Hours()
+			value := float64(b.left) + b.leftAt(at) - b.leftAt(b.now) - spent
 			if dry.After(b.now) && dry.Before(b.to) {
 				value = float64(b.left) * float64(dry.Sub(at)) / float64(dry.Sub(b.now))
 			}

@@ -70,9 +70,9 @@ var mayRead = http.Header{
 
 // preflight reports whether the request is a browser's CORS preflight for reading the API.
 func preflight(r *http.Request) bool {
-	asked := r.Header.Get("Access-Control-Request-Method")
+	method := r.Header.Get("Access-Control-Request-Method")
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
-		(asked == http.MethodGet || asked == http.MethodHead) &&
+		(method == http.MethodGet || method == http.MethodHead) &&
 		(strings.HasPrefix(r.URL.Path, "/v1/") || r.URL.Path == "/openapi.json")
 }
 
@@ -98,8 +98,8 @@ func (s *Server) mayReadPrivate(authorization string) bool {
 	if !s.Public {
 		return true
 	}
-	caller, known := s.Tokens.Of(limit.SentTokens(authorization)...)
-	return known && caller.May(limit.ScopeRead, limit.ScopeRead)
+	caller, isKnown := s.Tokens.Of(limit.SentTokens(authorization)...)
+	return isKnown && caller.May(limit.ScopeRead, limit.ScopeRead)
 }
 
 // private makes an operation require a token if the server is public.

@@ -42,15 +42,15 @@ func (p *site) chart(ctx context.Context, r *http.Request, now time.Time) (page,
 	if err != nil {
 		return page{}, notFound("%v", err)
 	}
-	at, given := now, r.FormValue("at")
-	if given != "" {
-		if at, err = parseMoment(given); err != nil {
+	at, text := now, r.FormValue("at")
+	if text != "" {
+		if at, err = parseMoment(text); err != nil {
 			return page{}, err
 		}
 	}
 	body, err := p.chartAt(ctx, string(region), at)
 	switch {
-	case errors.Is(err, catalog.ErrNotFound) && given == "":
+	case errors.Is(err, catalog.ErrNotFound) && text == "":
 		return page{}, notFound("there is no complete chart of %s yet", region)
 	case errors.Is(err, catalog.ErrNotFound):
 		return page{}, notFound("there is no complete chart of %s from before %s", region,
@@ -58,7 +58,7 @@ func (p *site) chart(ctx context.Context, r *http.Request, now time.Time) (page,
 	case err != nil:
 		return page{}, err
 	}
-	body.Current, body.At = given == "", at.UTC().Format("2006-01-02T15:04")
+	body.Current, body.At = text == "", at.UTC().Format("2006-01-02T15:04")
 	return page{Title: "Chart of " + string(region), Section: "charts", Live: body.Current,
 		Body: body}, nil
 }

@@ -39,11 +39,11 @@ func (b *logBody) Part(g report.Group) int64 {
 	return 0
 }
 
-func amount(of costs.Unit, units int64) string {
-	if of.Name == "units" {
+func amount(unit costs.Unit, units int64) string {
+	if unit.Name == "units" {
 		return count(units)
 	}
-	return of.Text(units)
+	return unit.Text(units)
 }
 
 // choice is one value of a form's field.
@@ -122,13 +122,13 @@ func (p *site) newLog(r *http.Request) (*logBody, error) {
 		return nil, badRequest("credential: %v", err)
 	}
 	b.table = cfg.Table(cred)
-	known := p.buckets(b.Credential)
+	buckets := p.buckets(b.Credential)
 	b.Buckets = []choice{{"", "all buckets", b.Bucket == ""}}
-	for _, name := range known {
+	for _, name := range buckets {
 		b.Buckets = append(b.Buckets, choice{name, name, name == b.Bucket})
 	}
 	part := func(name string) bool { return quota.WholeOf(name) == quota.WholeOf(b.Bucket) }
-	if b.Bucket != "" && !slices.ContainsFunc(known, part) {
+	if b.Bucket != "" && !slices.ContainsFunc(buckets, part) {
 		return nil, badRequest("bucket: no such bucket")
 	}
 	return b, nil

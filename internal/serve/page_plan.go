@@ -60,8 +60,8 @@ func (p *site) plan(ctx context.Context, r *http.Request, now time.Time) (page, 
 func newPlan(planned report.Planned) *planBody {
 	body := &planBody{Planned: planned, Headline: "Every run gets its pages"}
 	r := &planned.Report
-	if lost := r.Lost(); lost > 0 {
-		body.Headline = count(lost) + " of " + times(r.Runs, "run") + " lose pages"
+	if lostRuns := r.Lost(); lostRuns > 0 {
+		body.Headline = count(lostRuns) + " of " + times(r.Runs, "run") + " lose pages"
 	}
 	body.Lost = planned.Lost[:min(len(planned.Lost), mostLost)]
 	body.More = len(planned.Lost) - len(body.Lost) + planned.More

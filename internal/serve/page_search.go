@@ -41,12 +41,12 @@ func (p *site) search(ctx context.Context, r *http.Request, now time.Time) (page
 		}
 		body.Page = n
 	}
-	found, err := p.Catalog.SearchAfter(ctx, body.Query, (body.Page-1)*perPage, perPage+1)
+	matches, err := p.Catalog.SearchAfter(ctx, body.Query, (body.Page-1)*perPage, perPage+1)
 	if err != nil {
 		return page{}, err
 	}
-	if len(found) > perPage {
-		found = found[:perPage]
+	if len(matches) > perPage {
+		matches = matches[:perPage]
 		if body.Page < mostPages {
 			body.Next = searchPage(body.Query, body.Page+1)
 		}
@@ -54,7 +54,7 @@ func (p *site) search(ctx context.Context, r *http.Request, now time.Time) (page
 	if body.Page > 1 {
 		body.Previous = searchPage(body.Query, body.Page-1)
 	}
-	body.Found = found
+	body.Found = matches
 	return page{Title: "Search", Section: "search", Query: body.Query, Body: body}, nil
 }
 

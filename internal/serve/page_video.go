@@ -36,23 +36,23 @@ func (p *site) video(ctx context.Context, r *http.Request, now time.Time) (page,
 	}
 	body := videoBody{History: history}
 	for _, c := range []struct {
-		name string
-		of   func(catalog.Counters) *int64
+		name  string
+		value func(catalog.Counters) *int64
 	}{
 		{"Views", func(c catalog.Counters) *int64 { return c.Views }},
 		{"Likes", func(c catalog.Counters) *int64 { return c.Likes }},
 		{"Comments", func(c catalog.Counters) *int64 { return c.Comments }},
 	} {
-		body.Plots = append(body.Plots, counterPlot(c.name, &history, c.of))
+		body.Plots = append(body.Plots, counterPlot(c.name, &history, c.value))
 	}
 	return page{Title: title(history.Title), Section: "charts", Live: true, Body: body}, nil
 }
 
 // counterPlot draws a counter from the first time that the video was seen to the last one.
-func counterPlot(name string, h *catalog.History, of func(catalog.Counters) *int64) *plot {
+func counterPlot(name string, h *catalog.History, value func(catalog.Counters) *int64) *plot {
 	var line []point
 	for _, c := range h.Counters {
-		if n := of(c); n != nil {
+		if n := value(c); n != nil {
 			line = append(line, point{c.At, float64(*n)})
 		}
 	}

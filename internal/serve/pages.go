@@ -70,21 +70,21 @@ func (p *site) page(name string, make answer) http.Handler {
 	failed := p.parse("error")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now, status, shown := time.Now(), http.StatusOK, layout
-		made, err := make(r.Context(), r, now)
+		content, err := make(r.Context(), r, now)
 		if err != nil {
 			problem := p.problem(r.Context(), err)
 			status, shown = problem.GetStatus(), failed
-			made = page{Title: http.StatusText(status), Body: problem.Error()}
+			content = page{Title: http.StatusText(status), Body: problem.Error()}
 		}
-		made.Now, made.Private = now, p.private(r)
+		content.Now, content.Private = now, p.private(r)
 		if status == http.StatusUnauthorized { // the password is a token; the name is any
 			w.Header().Set("WWW-Authenticate", `Basic realm="quotabudget", charset="UTF-8"`)
 		}
 		keepPrivate(w.Header())
-		if status == http.StatusOK && !made.Private {
+		if status == http.StatusOK && !content.Private {
 			w.Header().Set("Cache-Control", "no-cache") // it has an ETag
 		}
-		p.write(w, shown, status, made)
+		p.write(w, shown, status, content)
 	})
 }
 
@@ -107,10 +107,10 @@ func (p *site) refusing() func(w http.ResponseWriter, status int, title, text st
 	}
 }
 
-func (p *site) write(w http.ResponseWriter, layout *template.Template, status int, made page) {
+func (p *site) write(w http.ResponseWriter, layout *template.Template, status int, content page) {
 	var out bytes.Buffer
-	if err := layout.ExecuteTemplate(&out, "layout.html", made); err != nil {
-		p.Log.Error("cannot write page", "page", made.Title, "error", err)
+	if err := layout.ExecuteTemplate(&out, "layout.html", content); err != nil {
+		p.Log.Error("cannot write page", "page", content.Title, "error", err)
 		http.Error(w, "this page cannot be shown", http.StatusInternalServerError)
 		return
 	}

@@ -107,8 +107,8 @@ func checkRoutes(limits []limit.Rule, route func(*http.Request) string) error {
 	for _, l := range limits {
 		for _, pattern := range l.Routes {
 			method, path, _ := strings.Cut(pattern, " ")
-			asked := &http.Request{Method: method, URL: &url.URL{Path: path}}
-			if route(asked) != pattern {
+			request := &http.Request{Method: method, URL: &url.URL{Path: path}}
+			if route(request) != pattern {
 				return fmt.Errorf("serve: limit %s: there is no route %q to limit, as in "+
 					"/openapi.json: GET /v1/charts/{region}", l.Name, pattern)
 			}

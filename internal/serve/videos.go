@@ -45,14 +45,14 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[repo
 		return nil, huma.Error400BadRequest("cursor: a search shows 500 videos at most: " +
 			"add a word to q")
 	}
-	found, err := s.Catalog.SearchAfter(ctx, in.Query, int(skip), in.Limit+1)
+	matches, err := s.Catalog.SearchAfter(ctx, in.Query, int(skip), in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
 	show := func(v catalog.Seen) report.Video { return report.NewVideo(v, 0) }
 	after := func(catalog.Seen) int64 { return skip + int64(in.Limit) }
 	return &output[list[report.Video]]{CacheControl: "max-age=30",
-		Body: newList(found, in.Limit, show, after)}, nil
+		Body: newList(matches, in.Limit, show, after)}, nil
 }
 
 type sweep struct {

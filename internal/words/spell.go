@@ -11,9 +11,9 @@ const maxWord = 100
 
 // DidYouMean returns " (did you mean …?)" with the known name closest to word, or "" if none is
 // close.
-func DidYouMean(word string, known []string) string {
-	if meant := nearest(word, known); meant != "" {
-		return fmt.Sprintf(" (did you mean %s?)", meant)
+func DidYouMean(word string, names []string) string {
+	if name := nearest(word, names); name != "" {
+		return fmt.Sprintf(" (did you mean %s?)", name)
 	}
 	return ""
 }
@@ -28,7 +28,7 @@ func Clip(text string) string {
 
 // nearest returns the name that ends in word (videos.list of youtube.videos.list), otherwise the
 // name with the fewest typos.
-func nearest(word string, known []string) string {
+func nearest(word string, names []string) string {
 	if word == "" || len(word) > maxWord {
 		return ""
 	}
@@ -36,7 +36,7 @@ func nearest(word string, known []string) string {
 	if len(word) > 3 {
 		least++ // two swapped letters
 	}
-	for _, name := range slices.Sorted(slices.Values(known)) {
+	for _, name := range slices.Sorted(slices.Values(names)) {
 		if strings.HasSuffix(name, "."+word) {
 			return name
 		}

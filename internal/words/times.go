@@ -7,8 +7,8 @@ import (
 )
 
 func roundUp(d, unit time.Duration) time.Duration {
-	if rest := d % unit; rest > 0 {
-		return d - rest + unit
+	if excess := d % unit; excess > 0 {
+		return d - excess + unit
 	}
 	return d - d%unit
 }
@@ -65,16 +65,16 @@ func Moment(t time.Time) string {
 
 // Ceil rounds a time up to the second.
 func Ceil(t time.Time) time.Time {
-	if rest := t.Nanosecond(); rest > 0 {
-		t = t.Add(time.Second - time.Duration(rest))
+	if fraction := t.Nanosecond(); fraction > 0 {
+		t = t.Add(time.Second - time.Duration(fraction))
 	}
 	return t
 }
 
 // ParseSpan parses a duration like time.ParseDuration, also with days: "7d", "1d12h".
 func ParseSpan(text string) (time.Duration, error) {
-	days, rest, found := strings.Cut(text, "d")
-	if !found {
+	days, tail, hasDays := strings.Cut(text, "d")
+	if !hasDays {
 		return time.ParseDuration(text)
 	}
 	hours, err := time.ParseDuration(days + "h")
@@ -82,8 +82,8 @@ func ParseSpan(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a duration", text)
 	}
 	more := time.Duration(0)
-	if rest != "" {
-		if more, err = time.ParseDuration(rest); err != nil {
+	if tail != "" {
+		if more, err = time.ParseDuration(tail); err != nil {
 			return 0, err
 		}
 	}

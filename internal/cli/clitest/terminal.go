@@ -49,7 +49,7 @@ func Seen(t *testing.T, columns int, cmd *exec.Cmd) (string, error) {
 		t.Fatal(err)
 	}
 	screen.Close()
-	var seen bytes.Buffer
-	seen.ReadFrom(watcher) // fails when the last handle of the terminal is closed
-	return seen.String(), cmd.Wait()
+	var output bytes.Buffer
+	output.ReadFrom(watcher) // fails when the last handle of the terminal is closed
+	return output.String(), cmd.Wait()
 }
