@@ -14,6 +14,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
 
@@ -137,6 +138,19 @@ func parseCosts(args []string) (costs []quota.Cost, err error) {
 		costs = append(costs, quota.Cost{Bucket: bucket, Units: units})
 	}
 	return costs, nil
+}
+
+// parseBy returns the label of --by. bare reports whether it is not one of the usual labels, and
+// written without label:.
+func parseBy(text string) (label string, bare bool, err error) {
+	if label, err = report.LabelOf(text); err != nil && text != "" {
+		bare = true
+		label, err = report.LabelOf("label:" + text)
+	}
+	if err != nil {
+		err = cli.Usagef("--by %s: write method, region, job, source, or the name of a label", text)
+	}
+	return label, bare, err
 }
 
 // parseTime reads RFC 3339, a day in UTC, or a duration before (sign −1) or after (+1) now, to

@@ -101,13 +101,8 @@ func (a *app) checkLog(q *question, grouped bool) (err error) {
 		q.label, grouped = report.ByHour, false
 	}
 	if grouped {
-		if q.label, err = report.LabelOf(q.by); err != nil && q.by != "" {
-			q.bare = true
-			q.label, err = report.LabelOf("label:" + q.by)
-		}
-		if err != nil {
-			return cli.Usagef("--by %s: write method, region, job, source, or the name of a label",
-				q.by)
+		if q.label, q.bare, err = parseBy(q.by); err != nil {
+			return err
 		}
 	}
 	switch {

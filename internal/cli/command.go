@@ -128,8 +128,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			c, args, err := root.Find(args)
-			if err != nil || c == nil || len(args) > 0 {
+			c, extra, err := root.Find(args)
+			if err != nil || c == nil || len(extra) > 0 {
 				words := strings.Join(args, " ")
 				return Usagef("no command %q%s", words, suggestion(root, words))
 			}
