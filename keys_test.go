@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-var keyRow = regexp.MustCompile("(?m)^\\| (`[a-z_.\\[\\]`, ]+`) \\|")
+var keyItem = regexp.MustCompile("(?m)^- (`[a-z_.\\[\\]]+`(?:,\\s+`[a-z_.\\[\\]]+`)*)")
 
-// configurationKeys returns the keys in the tables of the page on configuration. A row may have
+// configurationKeys returns the keys in the lists of the page on configuration. An item may have
 // several: after `jobs[].floor`, `.weight` means `jobs[].weight`.
 func configurationKeys(t *testing.T) (keys []string) {
 	t.Helper()
-	for _, row := range keyRow.FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
+	for _, item := range keyItem.FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
 		parent := ""
-		for _, span := range codeSpan.FindAllStringSubmatch(row[1], -1) {
+		for _, span := range codeSpan.FindAllStringSubmatch(item[1], -1) {
 			key := span[1]
 			if strings.HasPrefix(key, ".") {
 				key = parent + key
