@@ -197,7 +197,7 @@ func fits(value, kind string) bool {
 func (f fieldsOf) gather(path string, value any, kinds fieldsOf) {
 	switch value := value.(type) {
 	case map[string]any:
-		if kinds[path] != "map" {
+		if !strings.HasPrefix(kinds[path], "map") {
 			for key, below := range value {
 				f.gather(strings.TrimPrefix(path+"."+key, "."), below, kinds)
 			}
