@@ -67,7 +67,7 @@ func TestFair(t *testing.T) {
 	}
 }
 
-// BenchmarkFair prints the table of docs/daemon.md.
+// BenchmarkFair prints the figures of docs/daemon.md.
 func BenchmarkFair(b *testing.B) {
 	for b.Loop() {
 		for _, s := range steady {
