@@ -1,36 +1,10 @@
 package standin
 
 import (
-	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
-	"time"
 )
-
-// analytics counts the tokens of reports: by the Pacific day, by the hour, and by the hour for one
-// project.
-var analytics = api{
-	limits: map[string][]Limit{
-		"tokens": {{Units: 200_000, Calendar: "day"}, {Units: 40_000, Window: time.Hour},
-			{Units: 14_000, Window: time.Hour}},
-		"chat_tokens":   {{Units: 3_750_000, Calendar: "day"}, {Units: 500_000, Window: time.Hour}},
-		"concurrent":    {{Units: 10}},
-		"server_errors": {{Units: 10, Window: time.Hour}},
-	},
-	zone:   "America/Los_Angeles",
-	key:    googleKey,
-	serve:  serveAnalytics,
-	fail:   failGoogle,
-	deny:   denyAnalytics,
-	failed: func(c *call) string { return c.analyticsPart("server_errors") },
-}
-
-// googleKey is the API key or the token of a request.
-func googleKey(r *http.Request) string {
-	return cmp.Or(r.Header.Get("X-Goog-Api-Key"), r.URL.Query().Get("key"), bearer(r))
-}
 
 var reportPath = regexp.MustCompile(`^/v1(?:beta|alpha)/properties/(\d+):(runReport|` +
 	`runPivotReport|batchRunReports|batchRunPivotReports|runRealtimeReport|runFunnelReport|chat)$`)
@@ -69,6 +43,8 @@ func (r report) tokens(seed uint64) int64 {
 	return int64(1+len(r.Dimensions)+len(r.Metrics)+len(r.DateRanges)) + int64(seed%6)
 }
 
+// serveAnalytics counts the tokens of reports: by the Pacific day, by the hour, and by the hour for
+// one project.
 func serveAnalytics(c *call) {
 	path := reportPath.FindStringSubmatch(c.r.URL.Path)
 	var q report
@@ -81,8 +57,7 @@ func serveAnalytics(c *call) {
 	}
 	if path[2] == "chat" {
 		if c.admit(one(c.analyticsPart(""), int64(len(q.UserQuery)))) {
-			c.ok(object{"blocks": []any{},
-				"propertyQuota": c.propertyQuota(int64(len(q.UserQuery)))})
+			c.ok(c.doc("chat", object{"quota": c.propertyQuota(int64(len(q.UserQuery)))}))
 		}
 		return
 	}
@@ -130,9 +105,8 @@ func (c *call) reportOf(r report, tokens int64) object {
 	values := func(n int, text string) []any { return slices.Repeat([]any{object{"value": text}}, n) }
 	rows := slices.Repeat([]any{object{"dimensionValues": values(len(r.Dimensions), "Berlin"),
 		"metricValues": values(len(r.Metrics), "42")}}, c.s.Rows)
-	doc := object{"kind": "analyticsData#runReport", "rowCount": len(rows), "rows": rows,
-		"dimensionHeaders": names(r.Dimensions), "metricHeaders": names(r.Metrics),
-		"metadata": object{"currencyCode": "USD", "timeZone": "America/Los_Angeles"}}
+	doc := c.doc("report", object{"count": len(rows), "rows": rows,
+		"dimensions": names(r.Dimensions), "metrics": names(r.Metrics)})
 	if r.ReturnPropertyQuota && c.fault != "no-usage" {
 		doc["propertyQuota"] = c.propertyQuota(tokens)
 	}
@@ -163,32 +137,4 @@ func (c *call) propertyQuota(tokens int64) object {
 		doc[q.name] = entry
 	}
 	return doc
-}
-
-func failGoogle(c *call, status int, message string) {
-	name := map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND",
-		413: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL",
-		503: "UNAVAILABLE"}[status]
-	if status == http.StatusUnauthorized {
-		message = "Request had invalid authentication credentials. Expected OAuth 2 access token, " +
-			"login cookie or other valid authentication credential."
-	}
-	c.json(status, object{"error": object{"code": status, "message": message,
-		"status": cmp.Or(name, "UNKNOWN")}})
-}
-
-func denyAnalytics(c *call, d denial) {
-	message := "Exhausted property tokens for a project per hour. These quota tokens will return " +
-		"in under an hour."
-	switch bucket, _, _ := strings.Cut(d.bucket, "/"); {
-	case bucket == "concurrent":
-		message = "Exhausted concurrent requests quota. Please send fewer requests concurrently."
-	case bucket == "server_errors":
-		message = "Exhausted server errors quota for a project per hour."
-	case d.limit.Calendar == "day":
-		message = "Exhausted property tokens per day. These quota tokens will return in under a " +
-			"day."
-	}
-	failGoogle(c, http.StatusTooManyRequests, message+" To learn more, see "+
-		"https://developers.google.com/analytics/devguides/reporting/data/v1/quotas")
 }

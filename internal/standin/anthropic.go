@@ -1,33 +1,10 @@
 package standin
 
 import (
-	"cmp"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
-	"time"
 )
-
-// anthropic counts requests, input and output tokens by class of model. Limits do not count input
-// that was read from a cache. The tokens that a model may write are held until the response ends.
-var anthropic = api{
-	limits: map[string][]Limit{
-		"requests": {{Units: 50, Window: time.Minute}},
-		"input":    {{Units: 50_000, Window: time.Minute}},
-		"output":   {{Units: 10_000, Window: time.Minute}},
-		money:      nil,
-		"batched":  nil,
-	},
-	prices:  map[string]float64{"input": 0, "cached": 0, "written": 0, "output": 0, "search": 0},
-	refills: true,
-	key:     func(r *http.Request) string { return cmp.Or(r.Header.Get("X-Api-Key"), bearer(r)) },
-	serve:   serveAnthropic,
-	fail:    failAnthropic,
-	deny:    denyAnthropic,
-	failed:  func(c *call) string { return part("requests", class(c.model())) },
-	every:   true,
-}
 
 var modelClass = regexp.MustCompile(`^claude-(?:(3-5)-)?(opus|sonnet|haiku)(?:-(\d))?\b`)
 
@@ -41,18 +18,19 @@ func class(model string) string {
 	return m[2] + "-" + strings.ReplaceAll(m[1], "-", ".") + m[3]
 }
 
+// anthropicBucket returns the bucket of the class of the model.
+func anthropicBucket(c *call, name string) string { return part(name, class(c.model())) }
+
+// serveAnthropic counts requests, input and output tokens by class of model. Limits do not count
+// input that was read from a cache. The tokens that a model may write are held until the response
+// ends.
 func serveAnthropic(c *call) {
-	c.header("Request-Id", c.id("req_"))
-	c.header("Anthropic-Organization-Id", "00000000-0000-4000-8000-000000000000")
 	route := c.r.Method + " " + c.r.URL.Path
 	switch {
 	case c.r.Header.Get("Anthropic-Version") == "":
 		c.invalid("anthropic-version: header is required")
 	case route == "GET /v1/models":
-		c.ok(object{"data": []any{object{"type": "model",
-			"id": "claude-standin", "display_name": "Stand-in",
-			"created_at": "2025-01-01T00:00:00Z"}}, "has_more": false,
-			"first_id": "claude-standin", "last_id": "claude-standin"})
+		c.ok(c.doc("models", nil))
 	case route == "POST /v1/messages/count_tokens":
 		if q := (anthropicRequest{MaxTokens: 1}); c.readAnthropic(&q) {
 			c.ok(object{"input_tokens": c.generate(1).input})
@@ -119,9 +97,8 @@ func (c *call) messages() {
 	c.record(g.model, "ephemeral_5m_input_tokens", float64(g.written))
 	c.record(g.model, "cache_read_input_tokens", float64(g.cached))
 	c.record(g.model, "output_tokens", float64(g.output))
-	c.anthropicHeaders(g.model)
-	doc := object{"id": c.id("msg_"), "type": "message", "role": "assistant", "model": g.model,
-		"content": []any{}, "stop_reason": nil, "stop_sequence": nil}
+	c.report()
+	doc := c.doc("message", g.values())
 	if q.Stream {
 		c.messageStream(g, doc)
 		return
@@ -129,15 +106,13 @@ func (c *call) messages() {
 	doc["content"] = []any{object{"type": "text", "text": g.text()}}
 	doc["stop_reason"] = g.finish("end_turn", "max_tokens")
 	if c.fault != "no-usage" {
-		doc["usage"] = g.anthropicUsage(g.output)
+		doc["usage"] = c.anthropicUsage(g)
 	}
 	c.ok(doc)
 }
 
-func (g generation) anthropicUsage(output int64) object {
-	usage := object{"input_tokens": g.fresh() - g.written, "output_tokens": output,
-		"cache_creation_input_tokens": g.written, "cache_read_input_tokens": g.cached,
-		"service_tier": "standard"}
+func (c *call) anthropicUsage(g generation) object {
+	usage := c.doc("usage", g.values())
 	if g.searches > 0 {
 		usage["server_tool_use"] = object{"web_search_requests": g.searches}
 	}
@@ -155,7 +130,8 @@ func (c *call) messageStream(g generation, begun object) {
 	ended := object{"delta": object{"stop_reason": g.finish("end_turn", "max_tokens"),
 		"stop_sequence": nil}}
 	if c.fault != "no-usage" {
-		usage, all := g.anthropicUsage(1), object{"output_tokens": g.output}
+		usage, all := c.anthropicUsage(g), object{"output_tokens": g.output}
+		usage["output_tokens"] = 1
 		if tools, ok := usage["server_tool_use"]; ok {
 			all["server_tool_use"] = tools
 			delete(usage, "server_tool_use") // it has not searched yet
@@ -173,64 +149,4 @@ func (c *call) messageStream(g generation, begun object) {
 	send("content_block_stop", object{"index": 0})
 	send("message_delta", ended)
 	send("message_stop", object{})
-}
-
-// anthropicHeaders reports the limits. Tokens is the tighter one of input and output.
-func (c *call) anthropicHeaders(model string) {
-	var tightest gauge
-	show := func(name string, g gauge) {
-		name = "Anthropic-Ratelimit-" + name
-		c.report(name+"-Limit", decimal(g.limit), name+"-Remaining", c.left(g), name+"-Reset",
-			rfc3339(g.reset))
-	}
-	for bucket, name := range map[string]string{"requests": "Requests", "input": "Input-Tokens",
-		"output": "Output-Tokens"} {
-		g, ok := c.gauge(part(bucket, class(model)), 0)
-		if !ok {
-			continue
-		}
-		show(name, g)
-		if bucket != "requests" && (tightest.limit == 0 || g.left < tightest.left) {
-			tightest = g
-		}
-	}
-	if tightest.limit > 0 {
-		show("Tokens", tightest)
-	}
-}
-
-func failAnthropic(c *call, status int, message string) {
-	kind := map[int]string{400: "invalid_request_error", 401: "authentication_error",
-		404: "not_found_error", 413: "request_too_large", 529: "overloaded_error"}[status]
-	switch status {
-	case http.StatusUnauthorized:
-		message = "invalid x-api-key"
-	case 529:
-		message = "Overloaded"
-	}
-	c.anthropicError(status, object{"type": cmp.Or(kind, "api_error"), "message": message})
-}
-
-func (c *call) anthropicError(status int, e object) {
-	c.json(status, object{"type": "error", "error": e, "request_id": c.id("req_")})
-}
-
-func denyAnthropic(c *call, d denial) {
-	e := object{"type": "rate_limit_error"}
-	if d.bucket == money {
-		e["message"] = "You have reached your specified API usage limits. You will regain access " +
-			"at the beginning of the next month, UTC."
-		e["details"] = object{"error_code": "enforced_spend_limit_reached"}
-	} else {
-		c.anthropicHeaders(c.model())
-		c.retryAfter(d.until)
-		e["message"] = fmt.Sprintf("This request would exceed the rate limit for your organization "+
-			"of %s (%s).", d.limit, d.bucket)
-	}
-	c.anthropicError(http.StatusTooManyRequests, e)
-}
-
-// rfc3339 formats a time in whole seconds, rounded up.
-func rfc3339(t time.Time) string {
-	return t.Add(time.Second - 1).Truncate(time.Second).UTC().Format(time.RFC3339)
 }

@@ -48,7 +48,7 @@ func (c *call) begunBatch() {
 		c.batchLines(j.calls, func(i int, of batchCall) object {
 			result := object{"type": j.unmade(i)}
 			if j.unmade(i) == "" {
-				usage := of.anthropicUsage(of.output)
+				usage := c.anthropicUsage(of.generation)
 				usage["service_tier"] = "batch"
 				result = object{"type": "succeeded",
 					"message": object{"model": of.model, "usage": usage}}

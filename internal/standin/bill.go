@@ -42,16 +42,16 @@ func (c *call) bill() bool {
 		c.openAILimits()
 	case c.s.name == "anthropic" && path == "v1/organizations/cost_report":
 		c.anthropicReport(func(model string, of map[string]float64) object {
-			return object{"currency": "USD", "amount": strconv.FormatFloat(of[money]/10_000, 'f', -1, 64),
-				"workspace_id": nil, "model": model, "cost_type": "tokens"}
+			amount := strconv.FormatFloat(of[money]/10_000, 'f', -1, 64)
+			return c.doc("cost_report", object{"model": model, "amount": amount})
 		})
 	case c.s.name == "anthropic" && path == "v1/organizations/usage_report/messages":
 		c.anthropicReport(func(model string, of map[string]float64) object {
-			return object{"workspace_id": nil, "model": model, "output_tokens": of["output_tokens"],
-				"uncached_input_tokens":   of["uncached_input_tokens"],
-				"cache_read_input_tokens": of["cache_read_input_tokens"],
-				"cache_creation": object{"ephemeral_1h_input_tokens": 0,
-					"ephemeral_5m_input_tokens": of["ephemeral_5m_input_tokens"]}}
+			values := object{"model": model}
+			for _, name := range anthropicFigures {
+				values[name] = of[name]
+			}
+			return c.doc("usage_report", values)
 		})
 	case c.s.name == "x" && path == "2/usage/tweets":
 		c.xUsage()
@@ -60,6 +60,10 @@ func (c *call) bill() bool {
 	}
 	return true
 }
+
+// anthropicFigures are the tokens that the usage report of Anthropic lists.
+var anthropicFigures = []string{"uncached_input_tokens", "ephemeral_5m_input_tokens",
+	"cache_read_input_tokens", "output_tokens"}
 
 // on returns what was billed on a day, by model and name.
 func (c *call) on(day time.Time) map[string]map[string]float64 {
@@ -103,9 +107,8 @@ func (c *call) openAICosts() {
 	c.days(time.Unix(from, 0), time.Unix(until, 0), func(day time.Time) {
 		results, billed := []any{}, c.on(day)
 		for _, model := range slices.Sorted(maps.Keys(billed)) {
-			results = append(results, object{"object": "organization.costs.result",
-				"amount":    object{"value": billed[model][money] / 1e6, "currency": "usd"},
-				"line_item": model + ", output", "project_id": "proj_standin"})
+			results = append(results, c.doc("cost", object{"model": model,
+				"dollars": billed[model][money] / 1e6}))
 		}
 		buckets = append(buckets, object{"object": "bucket", "start_time": day.Unix(),
 			"end_time": day.AddDate(0, 0, 1).Unix(), "results": results})
@@ -141,8 +144,8 @@ func (c *call) openAILimits() {
 			doc[name] = g.limit
 		}
 	}
-	c.ok(object{"object": "list", "data": []any{doc}, "first_id": doc["id"], "last_id": doc["id"],
-		"has_more": i+1 < len(models)})
+	c.ok(c.doc("rate_limits", object{"data": []any{doc}, "first": doc["id"],
+		"more": i+1 < len(models)}))
 }
 
 // anthropicReport serves a report by day and model.
@@ -179,12 +182,11 @@ func (c *call) xUsage() {
 	if !c.admit(one(part("requests", "x.usage"), 1)) {
 		return
 	}
-	c.xHeaders("x.usage")
+	c.report()
 	usage := []any{}
 	c.days(c.now.AddDate(0, 0, 1-n), c.now, func(day time.Time) {
 		usage = append(usage, object{"date": day.Format("2006-01-02T15:04:05.000Z"),
 			"usage": strconv.FormatFloat(c.on(day)[""]["posts"], 'f', -1, 64)})
 	})
-	c.ok(object{"data": object{"project_id": "1", "project_cap": "2000000",
-		"daily_project_usage": object{"project_id": "1", "usage": usage}}})
+	c.ok(c.doc("usage", object{"usage": usage}))
 }

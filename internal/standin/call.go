@@ -82,19 +82,28 @@ func (c *call) lost() bool {
 // deny refuses the request for a limit.
 func (c *call) deny(d denial) {
 	c.count(&c.s.counts.Denied)
-	if c.s.api.every {
+	if c.s.api.Every {
 		c.countRequest()
 	}
-	c.s.api.deny(c, d)
+	if c.s.api.deny != nil {
+		c.s.api.deny(c, d)
+		return
+	}
+	c.sendRefusal(d)
 }
 
 // fail sends an error that is not about limits.
 func (c *call) fail(status int, format string, args ...any) {
+	c.failWith(nil, status, format, args...)
+}
+
+// failWith is like fail, with more values for the document.
+func (c *call) failWith(values object, status int, format string, args ...any) {
 	c.count(&c.s.counts.Failed)
-	if c.s.api.every && status != http.StatusUnauthorized && c.fault == "" {
+	if c.s.api.Every && status != http.StatusUnauthorized && c.fault == "" {
 		c.countRequest()
 	}
-	c.s.api.fail(c, status, fmt.Sprintf(format, args...))
+	c.sendFailure(status, fmt.Sprintf(format, args...), values)
 }
 
 // invalid sends 400.
@@ -104,10 +113,7 @@ func (c *call) invalid(format string, args ...any) {
 
 // countRequest bills a failed request, where the API counts those.
 func (c *call) countRequest() {
-	if c.s.api.failed == nil {
-		return
-	}
-	if bucket := c.s.api.failed(c); bucket != "" {
+	if bucket := c.bucket(c.s.api.Failed); bucket != "" {
 		defer c.s.locked()()
 		c.s.meter.spend(c.now, one(bucket, 1))
 	}
@@ -160,6 +166,7 @@ func (c *call) wait(d time.Duration) bool {
 
 // gauge is the state of a limit that responses report.
 type gauge struct {
+	bucket            string
 	limit, left, used int64
 	reset             time.Time
 }
@@ -173,29 +180,7 @@ func (c *call) gauge(bucket string, i int) (gauge, bool) {
 	}
 	r := rates[i]
 	r.turn(c.now)
-	return gauge{r.Units, r.left(), min(r.Units, int64(r.used)), r.reset(c.now)}, true
-}
-
-// report sets headers of a limit, given as pairs of name and value, as the fault leaves them.
-func (c *call) report(headers ...string) {
-	for i := 0; i < len(headers) && c.fault != "no-headers"; i += 2 {
-		value := headers[i+1]
-		switch c.fault {
-		case "minus-one":
-			value = "-1"
-		case "nonsense":
-			value = "soon"
-		}
-		c.header(headers[i], value)
-	}
-}
-
-// left returns the units left for a header; the fault stale makes them the whole limit.
-func (c *call) left(g gauge) string {
-	if c.fault == "stale" {
-		return decimal(g.limit)
-	}
-	return decimal(g.left)
+	return gauge{bucket, r.Units, r.left(), min(r.Units, int64(r.used)), r.reset(c.now)}, true
 }
 
 // leftInBody returns the units left for a body, as the fault leaves them.
@@ -215,11 +200,6 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // header sets a header.
 func (c *call) header(name, value string) { c.w.Header().Set(name, value) }
-
-// retryAfter sets Retry-After to the seconds until a time.
-func (c *call) retryAfter(until time.Time) {
-	c.header("Retry-After", decimal(seconds(until.Sub(c.now))))
-}
 
 // seconds rounds up to whole seconds, at least one.
 func seconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time.Second)) }

@@ -3,38 +3,16 @@ package standin
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 )
-
-// github counts requests of its REST API and points of GraphQL, an hour from the first request on,
-// and has further limits against bursts. An answer that was not modified is free.
-var github = api{
-	limits: map[string][]Limit{
-		"core":           {{Units: 5_000, Window: time.Hour}},
-		"graphql":        {{Units: 5_000, Window: time.Hour}},
-		"search":         {{Units: 30, Window: time.Minute}},
-		"code_search":    {{Units: 10, Window: time.Minute}},
-		"points":         {{Units: 900, Window: time.Minute}},
-		"graphql_points": {{Units: 2_000, Window: time.Minute}},
-		"writes":         {{Units: 80, Window: time.Minute}, {Units: 500, Window: time.Hour}},
-		"concurrent":     {{Units: 100}},
-	},
-	key:    bearer,
-	serve:  serveGitHub,
-	fail:   failGitHub,
-	deny:   denyGitHub,
-	failed: (*call).githubResource,
-}
 
 func (c *call) isGraph() bool {
 	return c.r.URL.Path == "/graphql" || c.r.URL.Path == "/api/graphql"
 }
 
+// serveGitHub counts requests of its REST API and points of GraphQL, an hour from the first request
+// on, and has further limits against bursts. An answer that was not modified is free.
 func serveGitHub(c *call) {
-	c.header("X-Github-Request-Id", c.id(""))
-	c.header("X-Github-Media-Type", "github.v3; format=json")
 	switch {
 	case c.isGraph() && c.r.Method == http.MethodPost:
 		c.githubGraph()
@@ -46,7 +24,7 @@ func serveGitHub(c *call) {
 }
 
 // githubResource returns the resource that a request counts against.
-func (c *call) githubResource() string {
+func (c *call) githubResource(string) string {
 	switch path := c.r.URL.Path; {
 	case c.isGraph():
 		return "graphql"
@@ -58,33 +36,23 @@ func (c *call) githubResource() string {
 	return "core"
 }
 
-// githubHeaders reports what is left of a resource.
-func (c *call) githubHeaders(resource string) {
-	if g, ok := c.gauge(resource, 0); ok {
-		c.report("X-Ratelimit-Limit", decimal(g.limit), "X-Ratelimit-Remaining", c.left(g),
-			"X-Ratelimit-Used", decimal(g.used), "X-Ratelimit-Reset", decimal(g.reset.Unix()))
-		c.header("X-Ratelimit-Resource", resource)
-	}
-}
-
 func (c *call) rateLimit() {
 	resources := object{}
 	for _, name := range []string{"core", "graphql", "search", "code_search"} {
 		if g, ok := c.gauge(name, 0); ok {
-			resources[name] = object{"limit": g.limit, "used": g.used,
-				"remaining": g.left, "reset": g.reset.Unix(), "resource": name}
+			resources[name] = c.doc("limit", c.values(g))
 		}
 	}
-	c.githubHeaders("core")
+	c.report()
 	c.ok(object{"resources": resources, "rate": resources["core"]})
 }
 
 func (c *call) githubREST() {
 	write := c.r.Method != http.MethodGet && c.r.Method != http.MethodHead
 	tag := fmt.Sprintf(`W/"%016x"`, c.hash())
-	resource := c.githubResource()
+	resource := c.githubResource("")
 	if !write && c.r.Header.Get("If-None-Match") == tag {
-		c.githubHeaders(resource)
+		c.report()
 		c.header("Etag", tag)
 		c.w.WriteHeader(http.StatusNotModified)
 		return
@@ -97,7 +65,7 @@ func (c *call) githubREST() {
 	if !c.admit(costs...) {
 		return
 	}
-	c.githubHeaders(resource)
+	c.report()
 	if strings.Contains(c.r.URL.Path, "/missing") {
 		c.fail(http.StatusNotFound, "Not Found")
 		return
@@ -123,10 +91,9 @@ func (c *call) githubREST() {
 
 // resource returns the i-th thing at the path of the request.
 func (c *call) resource(i int) object {
-	name := c.r.URL.Path[strings.LastIndexByte(c.r.URL.Path, '/')+1:]
-	return object{"id": c.hash()%1_000_000 + uint64(i), "node_id": c.id(""), "name": name,
-		"full_name": strings.Trim(c.r.URL.Path, "/"), "number": i + 1, "title": "a title",
-		"state": "open", "url": "https://api.github.com" + c.r.URL.Path}
+	path := strings.Trim(c.r.URL.Path, "/")
+	return c.doc("resource", object{"number": c.hash()%1_000_000 + uint64(i), "path": path,
+		"name": path[strings.LastIndexByte(path, '/')+1:], "rank": i + 1})
 }
 
 const maxNodes = 500_000
@@ -183,7 +150,7 @@ func (c *call) githubGraph() {
 	if !c.admit(costs...) {
 		return
 	}
-	c.githubHeaders("graphql")
+	c.report()
 	known := object{}
 	for _, f := range op.fields {
 		if f.name == "rateLimit" && c.fault != "no-usage" {
@@ -197,32 +164,6 @@ func (c *call) githubGraph() {
 }
 
 func (c *call) graphError(kind, message string) {
-	c.githubHeaders("graphql")
-	c.ok(object{"data": nil, "errors": []any{object{"type": kind, "message": message}}})
-}
-
-const githubDocs = "https://docs.github.com/rest"
-
-func failGitHub(c *call, status int, message string) {
-	if status == http.StatusUnauthorized {
-		message = "Bad credentials"
-	}
-	c.json(status, object{"message": message, "documentation_url": githubDocs,
-		"status": strconv.Itoa(status)})
-}
-
-func denyGitHub(c *call, d denial) {
-	const message = "API rate limit already exceeded for user ID 1."
-	resource := c.githubResource()
-	c.githubHeaders(resource)
-	switch {
-	case d.bucket == resource && c.isGraph():
-		c.graphError("RATE_LIMITED", message)
-	case d.bucket == resource:
-		failGitHub(c, http.StatusForbidden, message)
-	default:
-		c.retryAfter(d.until)
-		failGitHub(c, http.StatusForbidden, "You have exceeded a secondary rate limit. Please "+
-			"wait a few minutes before you try again.")
-	}
+	c.report()
+	c.ok(c.doc("error", object{"kind": kind, "message": message}))
 }

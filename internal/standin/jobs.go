@@ -204,10 +204,7 @@ func (c *call) upload() {
 		}
 		c.s.files[id] = &file
 	}()
-	if c.admit(one("free", 1)) {
-		c.ok(object{"id": id, "object": "file", "bytes": file.bytes, "purpose": purpose,
-			"created_at": c.now.Unix(), "filename": "lines.jsonl"})
-	}
+	c.free("file", object{"file": id, "bytes": file.bytes, "purpose": purpose})
 }
 
 // file returns an uploaded file, or sends 404 and returns nil.

@@ -1,28 +1,12 @@
 package standin
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
-
-// googleMaps counts requests by method, and what is billed by SKU, a bucket for each method and a
-// part for each tier: a call takes one of the dearest tier that its field mask names, a matrix one
-// for each of its elements.
-var googleMaps = api{
-	limits: mapsLimits(),
-	prices: skuPrices(),
-	key:    googleKey,
-	serve:  serveMaps,
-	fail:   failGoogle,
-	deny: func(c *call, d denial) {
-		failGoogle(c, http.StatusTooManyRequests, "Quota exceeded for quota metric '"+d.bucket+
-			"' and limit '"+d.limit.String()+"' of service 'places.googleapis.com'.")
-	},
-}
 
 // tiers are the steps of a price, the dearest last.
 var tiers = []string{"ids-only", "essentials", "pro", "enterprise", "enterprise-atmosphere"}
@@ -73,24 +57,9 @@ var placeFields = func() map[string]int {
 	return all
 }()
 
-func mapsLimits() map[string][]Limit {
-	all := map[string][]Limit{"requests": {{Units: 600, Window: time.Minute}}, money: nil}
-	for _, m := range mapsMethods {
-		all[m.bucket()] = nil
-	}
-	return all
-}
-
-func skuPrices() map[string]float64 {
-	all := map[string]float64{}
-	for _, m := range mapsMethods {
-		for _, tier := range tiers[m.lowest:] {
-			all[m.bucket()+"/"+tier] = 0
-		}
-	}
-	return all
-}
-
+// serveMaps counts requests by method, and what is billed by SKU, a bucket for each method and a part
+// for each tier: a call takes one of the dearest tier that its field mask names, a matrix one for
+// each of its elements.
 func serveMaps(c *call) {
 	for _, m := range mapsMethods {
 		if m.verb != c.r.Method || !m.path.MatchString(c.r.URL.Path) {
@@ -206,26 +175,22 @@ func (q routeRequest) tier() int {
 
 // places makes up the answer of a method.
 func (c *call) places(method string, n int64) any {
-	place := func(i int) object {
-		id := "place" + strconv.FormatUint(c.hash()%1e9, 10) + "-" + strconv.Itoa(i)
-		return object{"name": "places/" + id, "id": id, "formattedAddress": "1 High Street",
-			"displayName": object{"text": "A place", "languageCode": "en"}}
+	place := func(i int) any {
+		id := fmt.Sprintf("place%d-%d", c.hash()%1e9, i)
+		return c.doc("place", object{"place": id})
 	}
-	route := object{"distanceMeters": 1234, "duration": "321s"}
+	list := []any{}
 	switch method {
 	case "place-details":
 		return place(0)
 	case "compute-routes":
-		return object{"routes": []any{route}}
+		return c.doc("route", nil)
 	case "compute-route-matrix":
-		list := []any{}
 		for i := range n {
-			list = append(list, object{"originIndex": 0, "destinationIndex": i,
-				"condition": "ROUTE_EXISTS", "distanceMeters": 1234, "duration": "321s"})
+			list = append(list, c.doc("element", object{"index": i}))
 		}
 		return list
 	}
-	list := []any{}
 	for i := range c.s.Rows {
 		list = append(list, place(i))
 	}

@@ -3,7 +3,6 @@ package standin
 import (
 	"cmp"
 	"encoding/json"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -113,16 +112,6 @@ func (g generation) pieces() []string {
 
 func (g generation) text() string { return strings.Join(g.pieces(), "") }
 
-// bearer returns the token of Authorization: Bearer.
-func bearer(r *http.Request) string {
-	for _, scheme := range []string{"Bearer ", "bearer ", "token "} {
-		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), scheme); ok {
-			return token
-		}
-	}
-	return ""
-}
-
 // tools are the tools that a model may call.
 type tools []struct {
 	Type string `json:"type"`
@@ -136,6 +125,13 @@ func (t tools) search(prefix string) bool {
 		}
 	}
 	return false
+}
+
+// values returns what documents may report.
+func (g generation) values() object {
+	return object{"model": g.model, "input": g.input, "cached": g.cached, "written": g.written,
+		"uncached": g.fresh() - g.written, "output": g.output, "reasoning": g.reasoning,
+		"shown": g.output - g.reasoning, "total": g.input + g.output, "tier": g.tier}
 }
 
 // finish returns why the model ended.

@@ -89,7 +89,7 @@ func (c *call) batch(j *job) object {
 		doc["output_file_id"] = "file-out-" + j.id
 	}
 	if c.fault != "no-usage" {
-		doc["usage"] = sum.responseUsage()
+		doc["usage"] = c.doc("response_usage", sum.values())
 	}
 	return doc
 }
@@ -109,7 +109,7 @@ func (c *call) output(id string) {
 	c.batchLines(j.done(), func(_ int, of batchCall) object {
 		usage := c.usage(of.generation, 1)
 		if of.path == "/v1/responses" {
-			usage = of.responseUsage()
+			usage = c.doc("response_usage", of.values())
 		}
 		return object{"custom_id": of.name, "error": nil, "response": object{"status_code": 200,
 			"body": object{"model": of.model, "usage": usage}}}

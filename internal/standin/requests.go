@@ -4,67 +4,24 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
-	"time"
 )
 
-// requestAPI returns an API that counts requests alone, each in the bucket of its path and body.
-// It answers every path with the same document.
-func requestAPI(limits map[string][]Limit, bucket func(*call) string, doc object,
-	wrong func(status int, message string) (int, object)) api {
-	return api{
-		limits: limits,
-		key:    bearer,
-		serve: func(c *call) {
-			if c.admit(one(bucket(c), 1)) {
-				c.requestHeaders()
-				c.ok(doc)
-			}
-		},
-		fail: func(c *call, status int, message string) {
-			status, doc := wrong(status, message)
-			c.json(status, doc)
-		},
-		deny: func(c *call, d denial) {
-			c.requestHeaders()
-			c.retryAfter(d.until)
-			_, doc := wrong(http.StatusTooManyRequests, "rate_limited")
-			c.json(http.StatusTooManyRequests, doc)
-		},
-		failed: bucket,
+// serveRequest answers every path with the same document, and counts the request alone.
+func serveRequest(c *call) {
+	if c.admit(one(c.bucket(c.s.api.Failed), 1)) {
+		c.report()
+		c.ok(c.doc("reply", nil))
 	}
 }
 
-func requests(*call) string { return "requests" }
-
-var notion = requestAPI(map[string][]Limit{"requests": {{Units: 180, Window: time.Minute}}}, requests,
-	object{"object": "list", "results": []any{}, "has_more": false, "next_cursor": nil},
-	func(status int, message string) (int, object) {
-		return status, object{"object": "error", "status": status, "code": message, "message": message}
-	})
-
-var reddit = requestAPI(map[string][]Limit{"requests": {{Units: 1000, Window: 10 * time.Minute}}},
-	requests, object{"kind": "Listing", "data": object{"children": []any{}, "after": nil}},
-	func(status int, message string) (int, object) {
-		return status, object{"message": message, "error": status}
-	})
-
-// slack counts each method by itself, and the messages of each channel.
-var slack = requestAPI(map[string][]Limit{"tier2": {{Units: 20, Window: time.Minute}},
-	"tier3": {{Units: 50, Window: time.Minute}}, "tier4": {{Units: 100, Window: time.Minute}},
-	"messages": {{Units: 60, Window: time.Minute}}, "special": nil}, slackBucket,
-	object{"ok": true, "members": []any{}, "messages": []any{}, "ts": "1.1"},
-	func(status int, message string) (int, object) {
-		if status == http.StatusUnauthorized {
-			return http.StatusOK, object{"ok": false, "error": "invalid_auth"}
-		}
-		return status, object{"ok": false, "error": strings.ReplaceAll(message, "rate_l", "ratel")}
-	})
-
+// slackTiers are the buckets of methods; all others are tier2.
 var slackTiers = map[string]string{"conversations.history": "tier3", "users.info": "tier4",
 	"auth.test": "special", "chat.postmessage": "messages"}
 
-func slackBucket(c *call) string {
+// slackBucket counts each method by itself, and the messages of each channel.
+func slackBucket(c *call, _ string) string {
 	method := strings.ToLower(strings.TrimPrefix(c.r.URL.Path, "/api/"))
 	switch tier := slackTiers[method]; tier {
 	case "":
@@ -83,10 +40,31 @@ func slackBucket(c *call) string {
 	}
 }
 
-// requestHeaders reports Reddit's limit, and when its window ends, in seconds.
-func (c *call) requestHeaders() {
-	if g, ok := c.gauge("requests", 0); ok && c.s.name == "reddit" {
-		c.report("X-Ratelimit-Used", decimal(g.used), "X-Ratelimit-Remaining", c.left(g)+".0",
-			"X-Ratelimit-Reset", decimal(seconds(g.reset.Sub(c.now))))
+// serveGeneric counts requests and units. Every path answers. The caller chooses the units
+// (?cost=7), and the response reports them in X-Request-Cost.
+func serveGeneric(c *call) {
+	units := int64(1)
+	if text := c.r.URL.Query().Get("cost"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 || n > maxUnits/1_000_000 {
+			c.countRequest()
+			c.invalid("cost is not a number from 0")
+			return
+		}
+		units = n
 	}
+	if strings.HasPrefix(c.r.URL.Path, "/missing") {
+		c.countRequest()
+		c.fail(http.StatusNotFound, "no such resource")
+		return
+	}
+	if !c.admit(one("requests", 1), one("units", units)) {
+		return
+	}
+	c.report()
+	if c.fault != "no-usage" {
+		c.header("X-Request-Cost", decimal(units))
+	}
+	c.ok(c.doc("reply", object{"method": c.r.Method, "path": c.r.URL.Path, "bytes": len(c.body),
+		"units": units}))
 }

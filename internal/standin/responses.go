@@ -26,48 +26,36 @@ func (c *call) responses() {
 
 // response returns a response object.
 func (c *call) response(g generation, status string) object {
-	doc := object{"id": c.id("resp_"), "object": "response", "status": status,
-		"created_at": c.now.Unix(), "model": g.model, "error": nil, "incomplete_details": nil,
-		"service_tier": "auto", "output": []any{}, "usage": nil, "tools": []any{},
-		"tool_choice": "auto", "parallel_tool_calls": true, "instructions": nil,
-		"metadata": object{}, "temperature": 1, "top_p": 1}
+	values := g.values()
+	values["status"], values["incomplete"], values["items"] = status, nil, []any{}
+	values["usage"] = nil
 	if status == "in_progress" || status == "queued" {
-		return doc
+		values["tier"] = "auto"
+		return c.doc("response", values)
 	}
 	if g.stopped {
-		doc["incomplete_details"] = object{"reason": "max_output_tokens"}
+		values["incomplete"] = object{"reason": "max_output_tokens"}
 	}
-	output := []any{}
+	items := []any{}
 	for i := range g.searches {
-		output = append(output, object{"id": c.id("ws_") + decimal(i), "type": "web_search_call",
-			"status": "completed", "action": object{"type": "search", "query": "quota"}})
+		items = append(items, c.doc("web_search", object{"index": i}))
 	}
-	doc["service_tier"], doc["output"] = g.tier, append(output, c.message(g.text(), status))
+	values["items"] = append(items, c.message(g.text(), status))
 	if c.fault != "no-usage" {
-		doc["usage"] = g.responseUsage()
+		values["usage"] = c.doc("response_usage", values)
 	}
-	return doc
-}
-
-func (g generation) responseUsage() object {
-	return object{"input_tokens": g.input, "output_tokens": g.output,
-		"total_tokens":          g.input + g.output,
-		"input_tokens_details":  object{"cached_tokens": g.cached},
-		"output_tokens_details": object{"reasoning_tokens": g.reasoning}}
+	return c.doc("response", values)
 }
 
 func (c *call) message(text, status string) object {
 	content := []any{}
 	if text != "" {
-		content = append(content, outputText(text))
+		content = append(content, c.outputText(text))
 	}
-	return object{"id": c.id("msg_"), "type": "message", "status": status, "role": "assistant",
-		"content": content}
+	return c.doc("message", object{"status": status, "content": content})
 }
 
-func outputText(text string) object {
-	return object{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
-}
+func (c *call) outputText(text string) object { return c.doc("text", object{"text": text}) }
 
 func (c *call) responseStream(g generation) {
 	pieces, text := g.pieces(), g.text()
@@ -86,12 +74,12 @@ func (c *call) responseStream(g generation) {
 	send("response.in_progress", object{"response": c.response(g, "in_progress")})
 	send("response.output_item.added", object{"output_index": 0,
 		"item": c.message("", "in_progress")})
-	inItem("response.content_part.added", object{"part": outputText("")})
+	inItem("response.content_part.added", object{"part": c.outputText("")})
 	for _, piece := range pieces {
 		inItem("response.output_text.delta", object{"delta": piece, "logprobs": []any{}})
 	}
 	inItem("response.output_text.done", object{"text": text, "logprobs": []any{}})
-	inItem("response.content_part.done", object{"part": outputText(text)})
+	inItem("response.content_part.done", object{"part": c.outputText(text)})
 	send("response.output_item.done", object{"output_index": 0, "item": c.message(text, end)})
 	send("response."+end, object{"response": c.response(g, end)})
 }

@@ -68,25 +68,14 @@ type Counts struct {
 
 // api is how one API meters, responds and refuses.
 type api struct {
-	limits map[string][]Limit
-	prices map[string]float64
-	// undivided is a bucket that all models share, of an API whose other buckets are by model.
-	undivided string
-	refills   bool   // limits of a duration refill all the time
-	zone      string // of calendar windows; "" is UTC
-	plain     bool   // bodies are never packed
-	// key returns the credential of a request. If it is nil, serve checks credentials and faults,
-	// and reads the body.
-	key   func(*http.Request) string
+	spec
+	// serve answers a request with a valid credential. Without spec.Key it checks credentials and
+	// faults, and reads the body.
 	serve func(*call)
-	// fail sends an error in the API's own shape; deny sends the one of a limit, or of money if
-	// that is the bucket.
-	fail func(c *call, status int, message string)
-	deny func(c *call, d denial)
-	// failed returns the bucket that counts a request which the server fails, or "". If every is
-	// set, that bucket counts invalid and denied requests, too.
-	failed func(*call) string
-	every  bool
+	// bucket returns the bucket of a request that a bucket of the spec stands for; nil for itself.
+	bucket func(c *call, name string) string
+	deny   func(c *call, d denial) // sends the error of a limit; nil for that of the spec
+	plain  bool                    // bodies are never packed
 	// counts returns the body of GET /standin/counts, and change applies that of POST
 	// /standin/settings. Nil means those of Server.
 	counts func() any
@@ -97,22 +86,23 @@ type api struct {
 const youTubeName = "youtube"
 
 var apis = map[string]api{
-	"anthropic":        anthropic,
-	"azure-openai":     azure,
-	"bedrock":          bedrock,
-	"gemini":           gemini,
-	"generic":          generic,
-	"github":           github,
-	"google-analytics": analytics,
-	"google-maps":      googleMaps,
-	"mistral":          mistral,
-	"notion":           notion,
-	"openai":           openai,
-	"openrouter":       openRouter,
-	"reddit":           reddit,
-	"shopify":          shopify,
-	"slack":            slack,
-	"x":                x,
+	"anthropic":    {serve: serveAnthropic, bucket: anthropicBucket},
+	"azure-openai": modelAPI("POST /openai/deployments/[^/]+/chat/completions", chatOf),
+	"bedrock":      modelAPI("POST /model/([^/]+)/converse", generateAs("end_turn", "max_tokens")),
+	"gemini": modelAPI("POST /v1(?:beta)?/models/([^/]+):generateContent",
+		generateAs("STOP", "MAX_TOKENS")),
+	"generic":          {serve: serveGeneric},
+	"github":           {serve: serveGitHub, bucket: (*call).githubResource},
+	"google-analytics": {serve: serveAnalytics, bucket: (*call).analyticsPart},
+	"google-maps":      {serve: serveMaps},
+	"mistral":          modelAPI("POST /v1/chat/completions", chatOf),
+	"notion":           {serve: serveRequest},
+	"openai":           {serve: serveOpenAI, bucket: (*call).modelBucket},
+	"openrouter":       modelAPI("POST /api/v1/chat/completions", chatOf),
+	"reddit":           {serve: serveRequest},
+	"shopify":          {serve: serveShopify, deny: denyShopify},
+	"slack":            {serve: serveRequest, bucket: slackBucket},
+	"x":                {serve: serveX, bucket: xBucket},
 }
 
 // Names returns the APIs that New accepts, sorted.
@@ -125,6 +115,7 @@ func New(name string) (*Server, error) {
 		return nil, fmt.Errorf("no such stand-in: %q is not one of %s", name,
 			strings.Join(Names(), ", "))
 	}
+	a.spec = specs()[name]
 	return &Server{name: name, api: a}, nil
 }
 
@@ -133,18 +124,18 @@ func (s *Server) Check() error {
 	var errs []error
 	for bucket := range s.Limits {
 		whole, _, _ := strings.Cut(bucket, "/")
-		if _, ok := s.api.limits[whole]; !ok {
+		if _, ok := s.api.Limits[whole]; !ok {
 			errs = append(errs, fmt.Errorf("%s has no bucket %q: its buckets are %s", s.name,
-				bucket, strings.Join(slices.Sorted(maps.Keys(s.api.limits)), ", ")))
+				bucket, strings.Join(slices.Sorted(maps.Keys(s.api.Limits)), ", ")))
 		}
 	}
 	for name, price := range s.Prices {
 		if !priced(price) {
 			errs = append(errs, fmt.Errorf("price %s=%g: must be from 0 to 1e9", name, price))
 		}
-		if _, ok := s.api.prices[name]; !ok {
+		if _, ok := s.api.Prices[name]; !ok {
 			errs = append(errs, fmt.Errorf("%s has no price %q: its prices are %s", s.name, name,
-				cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.api.prices)), ", "), "none")))
+				cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.api.Prices)), ", "), "none")))
 		}
 	}
 	_, err := parseFaults(s.name, s.Faults)
@@ -152,16 +143,16 @@ func (s *Server) Check() error {
 }
 
 func (s *Server) start() {
-	limits, prices := maps.Clone(s.api.limits), maps.Clone(s.api.prices)
+	limits, prices := maps.Clone(s.api.Limits), maps.Clone(s.api.Prices)
 	maps.Copy(limits, s.Limits)
 	for name, price := range s.Prices {
 		prices[name] = price
 	}
 	s.Prices = prices
-	s.meter = meter{limits, s.api.refills, map[string][]*rate{}, map[string]int64{}}
+	s.meter = meter{limits, s.api.Refills, map[string][]*rate{}, map[string]int64{}}
 	s.bills = map[figure]float64{}
 	s.Rows = cmp.Or(s.Rows, 3)
-	s.zone, _ = time.LoadLocation(s.api.zone) // the zone data are embedded
+	s.zone, _ = time.LoadLocation(s.api.Zone) // the zone data are embedded
 	var err error
 	if s.faults, err = parseFaults(s.name, s.Faults); err != nil {
 		panic(err) // Check returns it
@@ -203,7 +194,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := s.arrive(w, r)
 	defer c.leave()
-	if s.api.key == nil {
+	if len(s.api.Key) == 0 {
 		if c.wait(s.Latency) {
 			s.api.serve(c)
 		}
@@ -224,6 +215,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !s.knows(s.api.key(r), isBill(r)):
 		c.fail(http.StatusUnauthorized, "the credential is not valid")
 	case !c.failing() && !c.bill():
+		for name, value := range s.api.Headers {
+			c.header(name, c.expand(value, nil))
+		}
 		s.api.serve(c)
 	}
 }

@@ -1,35 +1,18 @@
 package standin
 
 import (
-	"fmt"
 	"math"
 	"net/http"
 	"regexp"
-	"time"
 )
-
-// shopify counts points of its GraphQL Admin API in a bucket that refills all the time. A query is
-// admitted if what it may take is left, and takes what it did.
-var shopify = api{
-	limits:  map[string][]Limit{"points": {{Units: 2_000, Window: 20 * time.Second}}},
-	refills: true,
-	key:     func(r *http.Request) string { return r.Header.Get("X-Shopify-Access-Token") },
-	serve:   serveShopify,
-	fail: func(c *call, status int, message string) {
-		if status == http.StatusUnauthorized {
-			message = "[API] Invalid API key or access token (unrecognized login or wrong password)"
-		}
-		c.json(status, object{"errors": message})
-	},
-	deny: func(c *call, d denial) { c.throttled(d.requested) },
-}
 
 var shopifyPath = regexp.MustCompile(`^/admin/api/(?:\d{4}-\d{2}|unstable)/graphql\.json$`)
 
 const maxQuery = 1_000 // points that one query may take
 
+// serveShopify counts points of the GraphQL Admin API in a bucket that refills all the time. A query
+// is admitted if what it may take is left, and takes what it did.
 func serveShopify(c *call) {
-	c.header("X-Request-Id", c.id(""))
 	if c.r.Method != http.MethodPost || !shopifyPath.MatchString(c.r.URL.Path) {
 		c.fail(http.StatusNotFound, "Not Found")
 		return
@@ -42,22 +25,15 @@ func serveShopify(c *call) {
 	actual := shopifyPoints(op, int64(c.s.Rows))
 	if requested > maxQuery {
 		c.count(&c.s.counts.Failed)
-		c.ok(object{"errors": []any{object{
-			"message": fmt.Sprintf("Query cost is %d, which exceeds the single query max cost "+
-				"limit (%d).", requested, maxQuery),
-			"extensions": object{"code": "MAX_COST_EXCEEDED", "cost": requested,
-				"maxCost": maxQuery, "documentation": shopifyDocs}}}})
+		c.ok(c.doc("too_large", object{"requested": requested}))
 		return
 	}
 	if !c.admit(cost{bucket: "points", billed: actual, held: requested}) {
 		return
 	}
 	c.settle() // so that the response can report what is left
-	doc := object{"data": c.made(op.fields, nil, "data")}
-	if c.fault != "no-usage" {
-		doc["extensions"] = c.shopifyCost(requested, actual)
-	}
-	c.ok(doc)
+	c.ok(c.doc("reply", object{"data": c.made(op.fields, nil, "data"),
+		"cost": c.shopifyCost(requested, actual)}))
 }
 
 // shopifyPoints returns 1 for each object, 2 for each connection and its nodes, none for scalars, 10
@@ -86,13 +62,12 @@ func shopifyPoints(op operation, rows int64) int64 {
 }
 
 func (c *call) shopifyCost(requested int64, actual any) object {
-	var status object
+	values := object{"requested": requested, "actual": actual, "left": nil}
 	if g, ok := c.gauge("points", 0); ok && c.fault != "no-headers" {
-		status = object{"maximumAvailable": float64(g.limit), "currentlyAvailable": c.leftInBody(g),
-			"restoreRate": c.restoreRate()}
+		values["left"] = c.doc("left", object{"maximum": float64(g.limit),
+			"current": c.leftInBody(g), "rate": c.restoreRate()})
 	}
-	return object{"cost": object{"requestedQueryCost": requested, "actualQueryCost": actual,
-		"throttleStatus": status}}
+	return c.doc("cost", values)
 }
 
 // restoreRate returns the points that come back in a second.
@@ -105,12 +80,7 @@ func (c *call) restoreRate() float64 {
 	return float64(r.Units) / r.Window.Seconds()
 }
 
-const shopifyDocs = "https://shopify.dev/api/usage/rate-limits"
-
-// throttled refuses a query that may take more than is left.
-func (c *call) throttled(requested int64) {
-	c.ok(object{
-		"errors": []any{object{"message": "Throttled", "extensions": object{
-			"code": "THROTTLED", "documentation": shopifyDocs}}},
-		"extensions": c.shopifyCost(requested, nil)})
+// denyShopify refuses a query that may take more than is left.
+func denyShopify(c *call, d denial) {
+	c.ok(c.doc("throttled", object{"cost": c.shopifyCost(d.requested, nil)}))
 }

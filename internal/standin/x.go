@@ -2,30 +2,11 @@ package standin
 
 import (
 	"cmp"
-	"maps"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// x counts requests by endpoint. It bills money for each post and user of a response, and for each
-// post that is created, more for one with a link. The real API bills a resource once a day; the
-// price list books each read, and so does this.
-var x = api{
-	limits: map[string][]Limit{
-		"requests": {{Units: 300, Window: 15 * time.Minute}},
-		money:      nil,
-	},
-	prices: map[string]float64{"post": 5_000, "user": 10_000, "create": 15_000, "link": 200_000,
-		"interact": 15_000, "delete": 10_000},
-	key:    bearer,
-	serve:  serveX,
-	fail:   failX,
-	deny:   denyX,
-	failed: func(c *call) string { return part("requests", c.xRoute().endpoint) },
-}
 
 // xRoute is an endpoint by its path, as of path.Match.
 type xRoute struct{ method, path, endpoint, kind string }
@@ -45,6 +26,7 @@ var xRoutes = []xRoute{
 	{"GET", "/2/users/?*/liked_tweets", "x.posts.list", "posts in a list"},
 	{"POST", "/2/users/?*/likes", "x.users.interact", "interact"},
 	{"DELETE", "/2/tweets/?*", "x.delete", "delete"},
+	{"GET", "/2/usage/tweets", "x.usage", "usage"},
 }
 
 // xRoute returns the route of the request, or the zero one.
@@ -57,6 +39,11 @@ func (c *call) xRoute() xRoute {
 	return xRoute{}
 }
 
+func xBucket(c *call, name string) string { return part(name, c.xRoute().endpoint) }
+
+// serveX counts requests by endpoint. It bills money for each post and user of a response, and for
+// each post that is created, more for one with a link. The real API bills a resource once a day;
+// the price list books each read, and so does this.
 func serveX(c *call) {
 	route := c.xRoute()
 	var ids []string
@@ -69,7 +56,7 @@ func serveX(c *call) {
 		return
 	case how == "":
 		if c.admit(one(part("requests", route.endpoint), 1), paid(c.price(what, 1))) {
-			c.xHeaders(route.endpoint)
+			c.report()
 			c.ok(object{"data": object{"deleted": true}})
 		}
 		return
@@ -108,37 +95,21 @@ func serveX(c *call) {
 	if !users {
 		c.record("", "posts", float64(len(ids)))
 	}
-	c.xHeaders(route.endpoint)
-	c.ok(xDocument(route, ids, authors))
+	c.report()
+	c.ok(c.xDocument(route, ids, authors))
 }
 
-func (c *call) xHeaders(endpoint string) {
-	if g, ok := c.gauge(part("requests", endpoint), 0); ok {
-		c.report("X-Rate-Limit-Limit", decimal(g.limit), "X-Rate-Limit-Remaining", c.left(g),
-			"X-Rate-Limit-Reset", decimal(g.reset.Unix()))
-	}
-}
-
-func xPost(id string) object {
-	return object{"id": id, "text": "post " + id, "author_id": "9" + id,
-		"edit_history_tweet_ids": []string{id}}
-}
-
-func xUser(id string) object {
-	return object{"id": id, "name": "User " + id, "username": "user" + id}
-}
-
-func xDocument(route xRoute, ids, authors []string) object {
-	resource := xPost
+func (c *call) xDocument(route xRoute, ids, authors []string) object {
+	resource := "post"
 	if strings.Contains(route.kind, "user") {
-		resource = xUser
+		resource = "user"
 	}
 	var data, included []any
 	for _, id := range ids {
-		data = append(data, resource(id))
+		data = append(data, c.doc(resource, object{"post": id}))
 	}
 	for _, id := range authors {
-		included = append(included, xUser(id))
+		included = append(included, c.doc("user", object{"post": id}))
 	}
 	doc := object{"data": data}
 	if strings.HasPrefix(route.kind, "one ") {
@@ -172,35 +143,8 @@ func (c *call) create(endpoint string) {
 	if !c.admit(one(part("requests", endpoint), 1), paid(c.price(kind, 1))) {
 		return
 	}
-	c.xHeaders(endpoint)
+	c.report()
 	id := decimal(1_900_000_000_000 + c.number)
 	c.json(http.StatusCreated, object{"data": object{"id": id, "text": q.Text,
 		"edit_history_tweet_ids": []string{id}}})
-}
-
-func failX(c *call, status int, message string) {
-	title := map[int]string{400: "Invalid Request", 404: "Not Found Error"}[status]
-	if status == http.StatusUnauthorized {
-		message = "Unauthorized"
-	}
-	c.xProblem(status, cmp.Or(title, http.StatusText(status)), message, "about:blank", nil)
-}
-
-func (c *call) xProblem(status int, title, detail, kind string, more object) {
-	doc := object{"title": title, "detail": detail, "type": kind, "status": status}
-	maps.Copy(doc, more)
-	c.json(status, doc)
-}
-
-func denyX(c *call, d denial) {
-	if d.bucket == money {
-		c.xProblem(http.StatusTooManyRequests, "UsageCapExceeded", "Usage cap exceeded: Monthly "+
-			"product cap", "https://api.twitter.com/2/problems/usage-capped",
-			object{"period": "Monthly", "scope": "Product", "account_id": 1})
-		return
-	}
-	c.xHeaders(c.xRoute().endpoint)
-	const text = "Too Many Requests"
-	c.xProblem(http.StatusTooManyRequests, text, text, "about:blank", object{
-		"errors": []any{object{"code": 88, "message": "Rate limit exceeded"}}})
 }

@@ -95,7 +95,7 @@ func (s *YouTube) start() {
 		return s.Now()
 	}
 	s.engine = &Server{Now: clock, Latency: s.Latency, Faults: s.Faults, name: youTubeName,
-		api: api{limits: limits, zone: "America/Los_Angeles", plain: true, serve: s.serve,
+		api: api{spec: spec{Limits: limits, Zone: "America/Los_Angeles"}, plain: true, serve: s.serve,
 			change: s.change, counts: func() any { return s.Counts() }}}
 	s.counts.ByMethod = map[string]int64{}
 	s.reads, s.sessions = map[string]int{}, map[string]*media{}
