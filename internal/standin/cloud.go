@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"regexp"
@@ -120,28 +119,22 @@ func (s *YouTube) serveCloud(w http.ResponseWriter, r *http.Request) bool {
 // cloudRefuses returns why a request is refused, or nil.
 func (s *YouTube) cloudRefuses(r *http.Request, project, what string) *apiError {
 	service, fault := services[what], s.cloudFault()
-	forbidden := func(suffix string) *apiError {
-		return newError(http.StatusForbidden, "global", "forbidden",
-			"Permission "+service.permission+" denied"+suffix+".").rpc()
-	}
 	switch {
 	case r.Method != http.MethodGet:
-		return newError(http.StatusMethodNotAllowed, "global", "httpMethodNotAllowed",
-			"Method not allowed")
+		return googleError("httpMethodNotAllowed")
 	case fault == "503":
-		return newError(http.StatusServiceUnavailable, "global", "backendError",
-			"The service is currently unavailable.")
+		return googleError("backendError meter")
 	case !s.mayRead(r, service):
-		return newError(http.StatusUnauthorized, "global", "authError",
-			"Request had invalid authentication credentials. Expected OAuth 2 access token.").rpc()
+		return googleError("authError meter")
 	case s.Cloud.Project != "" && project != s.Cloud.Project:
-		return forbidden(" (or the resource may not exist)")
+		return googleError("forbidden meter", "permission", service.permission,
+			"why", " (or the resource may not exist)")
 	case fault == what+"-disabled":
-		return newError(http.StatusForbidden, "usageLimits", "accessNotConfigured", fmt.Sprintf(
-			"%s has not been used in project %s before or it is disabled.", service.name, project)).
-			rpc(errorInfo("SERVICE_DISABLED", map[string]string{"consumer": "projects/" + project}))
+		return googleError("accessNotConfigured meter", "service", service.name,
+			"project", project).with("SERVICE_DISABLED",
+			map[string]string{"consumer": "projects/" + project})
 	case fault == "no-"+what+"-role":
-		return forbidden("")
+		return googleError("forbidden meter", "permission", service.permission, "why", "")
 	}
 	return nil
 }
@@ -162,8 +155,7 @@ func (s *YouTube) timeSeries(r *http.Request) (any, *apiError) {
 	period, err3 := time.ParseDuration(q.Get("aggregation.alignmentPeriod"))
 	filter := q.Get("filter")
 	invalid := func(field string) (any, *apiError) {
-		return nil, newError(http.StatusBadRequest, "global", "badRequest",
-			"Field "+field+" had an invalid value.").rpc()
+		return nil, googleError("badRequest meter", "field", field)
 	}
 	switch {
 	case !strings.Contains(filter, `metric.type="`+usageMetric+`"`),

@@ -206,8 +206,8 @@ func (s *YouTube) serve(c *call) {
 		return
 	}
 	e := s.credentialError(c.r, m)
-	if e == nil && youTubeFaults[c.fault].effect == refuses {
-		e = youTubeFaults[c.fault].err(m)
+	if e == nil {
+		e = c.faultError(m, refuses)
 	}
 	if e != nil {
 		s.count(&s.counts.Refused)
@@ -226,8 +226,8 @@ func (s *YouTube) serve(c *call) {
 
 // charge takes the method's units, or takes none and returns the error of the limit or fault.
 func (s *YouTube) charge(c *call, m method) *apiError {
-	if youTubeFaults[c.fault].effect == rejects {
-		return youTubeFaults[c.fault].err(m)
+	if e := c.faultError(m, rejects); e != nil {
+		return e
 	}
 	d := c.take([]cost{one(m.bucket, m.units), one(minuteBucket, m.units)})
 	switch {

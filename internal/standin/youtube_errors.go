@@ -1,13 +1,17 @@
 package standin
 
 import (
-	"fmt"
-	"net/http"
+	"maps"
+	"os"
 	"strconv"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // consumer is the project of every key of the stand-in.
-const consumer = "000000000000"
+const consumer = "projects/000000000000"
 
 // apiError is an error of the API, in its envelope {"error": …}.
 type apiError struct {
@@ -28,55 +32,77 @@ type errorItem struct {
 	ExtendedHelp string `json:"extendedHelp,omitempty"`
 }
 
-func newError(code int, domain, reason, message string) *apiError {
-	return &apiError{Code: code, Message: message,
-		Errors: []errorItem{{Message: message, Domain: domain, Reason: reason}}}
-}
-
-// blaming names the invalid parameter.
-func (e *apiError) blaming(parameter string) *apiError {
-	if parameter != "" {
-		e.Errors[0].Location, e.Errors[0].LocationType = parameter, "parameter"
+// googleErrors are the errors in apis/youtube.yaml. A name is the error's reason, and possibly more
+// to tell it from others with that reason.
+var googleErrors = sync.OnceValue(func() (all map[string]struct {
+	Code                             int
+	Domain, Message, Parameter, Help string
+	Front                            bool
+	Details                          []any
+}) {
+	text, err := apiFiles.ReadFile("apis/youtube.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(text, &all)
 	}
+	if err != nil {
+		panic(err) // the file is embedded
+	}
+	return all
+})
+
+// rpcCodes are the names of google.rpc codes by status.
+var rpcCodes = map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED",
+	403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}
+
+// googleError returns the error of that name in apis/youtube.yaml. values are pairs of a name in its
+// message and the text for it.
+func googleError(name string, values ...string) *apiError {
+	e, ok := googleErrors()[name]
+	if !ok {
+		panic("no error " + name)
+	}
+	message := os.Expand(e.Message, func(name string) string {
+		for i := 0; i < len(values); i += 2 {
+			if values[i] == name {
+				return values[i+1]
+			}
+		}
+		panic("no value " + name)
+	})
+	reason, _, _ := strings.Cut(name, " ")
+	item := errorItem{Message: message, Domain: e.Domain, Reason: reason, ExtendedHelp: e.Help}
+	if e.Parameter != "" {
+		item.Location, item.LocationType = e.Parameter, "parameter"
+	}
+	full := &apiError{Code: e.Code, Message: message, Errors: []errorItem{item}, Details: e.Details}
+	if e.Front {
+		full.Status = rpcCodes[e.Code]
+	}
+	return full
+}
+
+// errNoFilter returns the error of a call without any of its filters.
+func errNoFilter(filters string) *apiError {
+	return googleError("missingRequiredParameter filter", "filters", filters)
+}
+
+// errUpload returns a 400 of the upload endpoints.
+func errUpload(message string) *apiError { return googleError("badRequest", "what", message) }
+
+// with adds an ErrorInfo.
+func (e *apiError) with(reason string, metadata map[string]string) *apiError {
+	all := map[string]string{"service": "youtube.googleapis.com"}
+	maps.Copy(all, metadata)
+	e.Details = []any{object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
+		"domain": "googleapis.com", "metadata": all}}
 	return e
-}
-
-// rpc turns it into an error of Google's front end, with a google.rpc code.
-func (e *apiError) rpc(details ...any) *apiError {
-	e.Status = map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED",
-		403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}[e.Code]
-	e.Details = details
-	return e
-}
-
-func errorInfo(reason string, metadata map[string]string) object {
-	metadata["service"] = "youtube.googleapis.com"
-	return object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
-		"domain": "googleapis.com", "metadata": metadata}
-}
-
-// ofConsumer returns an ErrorInfo that only names the project.
-func ofConsumer(reason string) object {
-	return errorInfo(reason, map[string]string{"consumer": "projects/" + consumer})
-}
-
-func errQuotaExceeded() *apiError {
-	return newError(http.StatusForbidden, "youtube.quota", "quotaExceeded",
-		"The request cannot be completed because you have exceeded your "+
-			`<a href="/youtube/v3/getting-started#quota">quota</a>.`)
-}
-
-func errDailyLimitOld() *apiError {
-	return newError(http.StatusForbidden, "usageLimits", "dailyLimitExceeded",
-		"Daily Limit Exceeded. The quota will be reset at midnight Pacific Time (PT). "+
-			"You may monitor your quota usage and adjust limits in the API Console.")
 }
 
 // errDayExhausted returns a bucket's error when its day is used up: a 403 for the default bucket,
 // a 429 for the narrow ones.
 func errDayExhausted(bucket string, limit int64) *apiError {
 	if bucket == "default" {
-		return errQuotaExceeded()
+		return googleError("quotaExceeded")
 	}
 	return errRate(bucket, "day", limit)
 }
@@ -94,92 +120,13 @@ func errRate(bucket, per string, limit int64) *apiError {
 	if per == "minute" {
 		unit, suffix = "1/min/{project}", "PerMinutePerProject"
 	}
-	message := fmt.Sprintf("Quota exceeded for quota metric '%s' and limit '%s per %s' of service "+
-		"'youtube.googleapis.com' for consumer 'project_number:%s'.", name[0], name[0], per,
-		consumer)
-	return newError(http.StatusTooManyRequests, "global", "rateLimitExceeded", message).
-		rpc(errorInfo("RATE_LIMIT_EXCEEDED", map[string]string{
+	return googleError("rateLimitExceeded", "metric", name[0], "period", per).
+		with("RATE_LIMIT_EXCEEDED", map[string]string{
 			"quota_limit":       name[1] + suffix,
 			"quota_unit":        unit,
 			"quota_metric":      "youtube.googleapis.com/" + bucket,
 			"quota_location":    "global",
 			"quota_limit_value": strconv.FormatInt(limit, 10),
-			"consumer":          "projects/" + consumer,
-		}))
-}
-
-func errRateBare() *apiError {
-	return newError(http.StatusTooManyRequests, "usageLimits", "rateLimitExceeded",
-		"Rate Limit Exceeded")
-}
-
-func errKeyMissing() *apiError {
-	return newError(http.StatusForbidden, "global", "forbidden",
-		"The request is missing a valid API key.").rpc()
-}
-
-func errKeyInvalid() *apiError {
-	return newError(http.StatusBadRequest, "global", "badRequest",
-		"API key not valid. Please pass a valid API key.").
-		rpc(errorInfo("API_KEY_INVALID", map[string]string{}))
-}
-
-func errKeyBlocked(m method) *apiError {
-	return newError(http.StatusForbidden, "global", "forbidden",
-		"Requests to this API youtube method "+m.id+" are blocked.").
-		rpc(ofConsumer("API_KEY_SERVICE_BLOCKED"))
-}
-
-func errNotConfigured() *apiError {
-	const console = "https://console.developers.google.com"
-	url := console + "/apis/api/youtube.googleapis.com/overview?project=" + consumer
-	help := object{"@type": "type.googleapis.com/google.rpc.Help",
-		"links": []any{map[string]string{
-			"description": "Google developers console API activation", "url": url}}}
-	e := newError(http.StatusForbidden, "usageLimits", "accessNotConfigured",
-		"YouTube Data API v3 has not been used in project "+consumer+
-			" before or it is disabled. Enable it by visiting "+url+" then retry. "+
-			"If you enabled this API recently, wait a few minutes for the action to propagate "+
-			"to our systems and retry.").rpc(help, ofConsumer("SERVICE_DISABLED"))
-	e.Errors[0].ExtendedHelp = console
-	return e
-}
-
-func errBackend(code int) *apiError {
-	return newError(code, "global", "backendError", "Backend Error")
-}
-
-// errParameter returns a 400 that names a parameter.
-func errParameter(reason, param, message string) *apiError {
-	return newError(http.StatusBadRequest, "youtube.parameter", reason, message).blaming(param)
-}
-
-// errNoFilter returns the error of a call without any of its filters.
-func errNoFilter(filters string) *apiError {
-	return errParameter("missingRequiredParameter", "",
-		"No filter selected. Expected one of: "+filters)
-}
-
-func errRegion() *apiError {
-	return errParameter("invalidRegionCode", "regionCode",
-		"The <code>regionCode</code> parameter specifies an invalid region code.")
-}
-
-func errPageToken() *apiError {
-	return errParameter("invalidPageToken", "pageToken",
-		"The request specifies an invalid page token.")
-}
-
-func errNoChart() *apiError {
-	return newError(http.StatusNotFound, "youtube.video", "videoChartNotFound",
-		"The requested video chart is not supported or is not available.").blaming("chart")
-}
-
-func errUnknownPart() *apiError {
-	return newError(http.StatusBadRequest, "youtube.part", "unknownPart", "'{0}'").blaming("part")
-}
-
-// errUpload returns a 400 of the upload endpoints.
-func errUpload(message string) *apiError {
-	return newError(http.StatusBadRequest, "global", "badRequest", message)
+			"consumer":          consumer,
+		})
 }

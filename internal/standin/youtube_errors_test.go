@@ -62,18 +62,18 @@ func TestErrors(t *testing.T) {
 func TestRecordedErrors(t *testing.T) {
 	data := SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded", "errors")
 	for file, own := range map[string]*apiError{
-		"403_quotaExceeded_current.json":               errQuotaExceeded(),
-		"403_dailyLimitExceeded_old.json":              errDailyLimitOld(),
+		"403_quotaExceeded_current.json":               googleError("quotaExceeded"),
+		"403_dailyLimitExceeded_old.json":              googleError("dailyLimitExceeded"),
 		"429_rateLimitExceeded_daily_search_2026.json": errDayExhausted("search_list", 0),
-		"429_rateLimitExceeded_usageLimits.json":       errRateBare(),
-		"403_apiKeyMissing_2022.json":                  errKeyMissing(),
-		"400_apiKeyInvalid_details_2022.json":          errKeyInvalid(),
-		"403_accessNotConfigured_2024.json":            errNotConfigured(),
-		"400_invalidPageToken.json":                    errPageToken(),
-		"400_invalidRegionCode_2022.json":              errRegion(),
-		"400_unknownPart_2022.json":                    errUnknownPart(),
-		"500_backendError.json":                        errBackend(500),
-		"503_backendError.json":                        errBackend(503),
+		"429_rateLimitExceeded_usageLimits.json":       googleError("rateLimitExceeded bare"),
+		"403_apiKeyMissing_2022.json":                  googleError("forbidden no key"),
+		"400_apiKeyInvalid_details_2022.json":          googleError("badRequest key"),
+		"403_accessNotConfigured_2024.json":            googleError("accessNotConfigured"),
+		"400_invalidPageToken.json":                    googleError("invalidPageToken"),
+		"400_invalidRegionCode_2022.json":              googleError("invalidRegionCode"),
+		"400_unknownPart_2022.json":                    googleError("unknownPart"),
+		"500_backendError.json":                        googleError("backendError 500"),
+		"503_backendError.json":                        googleError("backendError 503"),
 	} {
 		recorded, err := os.ReadFile(filepath.Join(data, file))
 		if data == "" {

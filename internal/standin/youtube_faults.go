@@ -16,19 +16,19 @@ const (
 // youTubeFaults lists the effect of each kind of fault, and its error if it has one.
 var youTubeFaults = map[string]struct {
 	effect
-	err func(method) *apiError
+	name string
 }{
-	"403-disabled": {refuses, func(method) *apiError { return errNotConfigured() }},
-	"403-blocked":  {refuses, errKeyBlocked},
-	"403-quota":    {rejects, func(method) *apiError { return errQuotaExceeded() }},
-	"403-daily":    {rejects, func(method) *apiError { return errDailyLimitOld() }},
-	"429":          {rejects, func(m method) *apiError { return errRate(m.bucket, "minute", 1) }},
-	"429-day":      {rejects, func(m method) *apiError { return errRate(m.bucket, "day", 1) }},
-	"429-bare":     {rejects, func(method) *apiError { return errRateBare() }},
-	"400-token":    {replaces, func(method) *apiError { return errPageToken() }},
-	"404-chart":    {replaces, func(method) *apiError { return errNoChart() }},
-	"500":          {replaces, func(method) *apiError { return errBackend(500) }},
-	"503":          {replaces, func(method) *apiError { return errBackend(503) }},
+	"403-disabled": {refuses, "accessNotConfigured"},
+	"403-blocked":  {refuses, "forbidden key"},
+	"403-quota":    {rejects, "quotaExceeded"},
+	"403-daily":    {rejects, "dailyLimitExceeded"},
+	"429":          {rejects, "minute"},
+	"429-day":      {rejects, "day"},
+	"429-bare":     {rejects, "rateLimitExceeded bare"},
+	"400-token":    {replaces, "invalidPageToken"},
+	"404-chart":    {replaces, "videoChartNotFound"},
+	"500":          {replaces, "backendError 500"},
+	"503":          {replaces, "backendError 503"},
 	"500-html":     {effect: replaces},
 	"500-null":     {effect: replaces}, // an error whose message is null
 	"200-html":     {effect: replaces},
@@ -39,14 +39,26 @@ var youTubeFaults = map[string]struct {
 	"repeat":       {effect: garbles},  // the first ID of the page comes again as its last
 }
 
+// faultError returns the error of the request's fault if it has that effect, or nil.
+func (c *call) faultError(m method, has effect) *apiError {
+	switch f := youTubeFaults[c.fault]; {
+	case f.effect != has || f.name == "":
+		return nil
+	case f.name == "minute" || f.name == "day":
+		return errRate(m.bucket, f.name, 1)
+	default:
+		return googleError(f.name, "method", m.id)
+	}
+}
+
 // replaced sends the response of a fault that replaces the real one, or returns false.
 func (c *call) replaced(m method) bool {
-	f := youTubeFaults[c.fault]
+	e := c.faultError(m, replaces)
 	switch {
-	case f.effect != replaces:
+	case youTubeFaults[c.fault].effect != replaces:
 		return false
-	case f.err != nil:
-		c.apiError(f.err(m))
+	case e != nil:
+		c.apiError(e)
 	case c.fault == "200-html":
 		c.html(http.StatusOK, "Sorry")
 	case c.fault == "500-html":

@@ -57,12 +57,11 @@ func (s *YouTube) videosList(q *query) any {
 	ids := q.ids()
 	switch {
 	case q.Get("chart") != "" && len(ids) > 0:
-		q.fail(errParameter("incompatibleParameters", "",
-			"Incompatible parameters specified in the request: chart, id"))
+		q.fail(googleError("incompatibleParameters"))
 	case q.Get("chart") == "mostPopular":
 		return s.chartPage(q)
 	case q.Get("chart") != "":
-		q.fail(errNoChart())
+		q.fail(googleError("videoChartNotFound"))
 	case !q.Has("id"):
 		q.fail(errNoFilter("myRating, chart, id, idParam"))
 	}
@@ -82,7 +81,7 @@ func (s *YouTube) chartPage(q *query) any {
 		chart = slices.DeleteFunc(slices.Clone(chart), other)
 	}
 	if len(chart) == 0 {
-		q.fail(errNoChart())
+		q.fail(googleError("videoChartNotFound"))
 	}
 	page := q.span(len(chart), size)
 	if q.err != nil {

@@ -105,15 +105,13 @@ func (s *YouTube) credentialError(r *http.Request, m method) *apiError {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case token != "" && len(s.Tokens) > 0 && !slices.Contains(s.Tokens, token):
-		return newError(http.StatusUnauthorized, "global", "authError",
-			"Request had invalid authentication credentials.").rpc()
+		return googleError("authError")
 	case token == "" && len(s.Tokens) > 0 && m.verb != http.MethodGet:
-		return newError(http.StatusUnauthorized, "global", "required",
-			"API keys are not supported by this API. Expected OAuth2 access token.").rpc()
+		return googleError("required")
 	case key == "" && token == "":
-		return errKeyMissing()
+		return googleError("forbidden no key")
 	case key != "" && len(s.Keys) > 0 && !slices.Contains(s.Keys, key):
-		return errKeyInvalid()
+		return googleError("badRequest key")
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package standin
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -47,11 +46,11 @@ func (q *query) list(name string) []string {
 // checkParts requires at least one part, and only known ones.
 func (q *query) checkParts(known []string) {
 	if len(q.parts) == 0 {
-		q.fail(errParameter("missingRequiredParameter", "part", "Required parameter: part"))
+		q.fail(googleError("missingRequiredParameter part"))
 	}
 	for _, p := range q.parts {
 		if !slices.Contains(known, p) {
-			q.fail(errUnknownPart())
+			q.fail(googleError("unknownPart"))
 		}
 	}
 }
@@ -77,10 +76,7 @@ func (q *query) size(low int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > 50 {
-		message := fmt.Sprintf("Invalid value '%s'. Values must be within the range: [%d, 50]",
-			text, low)
-		q.fail(newError(http.StatusBadRequest, "global", "invalidParameter", message).
-			blaming("maxResults"))
+		q.fail(googleError("invalidParameter", "value", text, "low", strconv.Itoa(low)))
 		return 0
 	}
 	return n
@@ -90,8 +86,7 @@ func (q *query) size(low int) int {
 func (q *query) ids() []string {
 	ids := q.list("id")
 	if len(ids) > 50 {
-		q.fail(errParameter("invalidFilters", "id",
-			"The request specifies an invalid filter parameter."))
+		q.fail(googleError("invalidFilters"))
 	}
 	return ids
 }
@@ -103,7 +98,7 @@ func (q *query) region(fallback string) string {
 		return fallback
 	}
 	if !slices.ContainsFunc(regions(), func(r []string) bool { return r[0] == code }) {
-		q.fail(errRegion())
+		q.fail(googleError("invalidRegionCode"))
 	}
 	return code
 }
@@ -131,7 +126,7 @@ func (q *query) span(total, size int) span {
 	if token := q.Get("pageToken"); token != "" {
 		var ok bool
 		if from, ok = parsePageToken(token, size); !ok {
-			q.fail(errPageToken())
+			q.fail(googleError("invalidPageToken"))
 		}
 	}
 	p := span{from: min(from, total), info: &pageInfo{total, size}}

@@ -104,8 +104,7 @@ func (u *media) readMultipart(r *http.Request) *apiError {
 	}
 	second, err := body.NextRawPart()
 	if err != nil {
-		return newError(http.StatusBadRequest, "youtube.video", "mediaBodyRequired",
-			"The request does not include the video content.")
+		return googleError("mediaBodyRequired")
 	}
 	_, e = u.read(second)
 	return e
@@ -174,8 +173,7 @@ func (s *YouTube) begin(c *call, up *media) {
 func (s *YouTube) continueUpload(c *call) {
 	up := s.sessionOf(c)
 	if up == nil {
-		c.apiError(newError(http.StatusNotFound, "global", "notFound",
-			"Upload session not found."))
+		c.apiError(googleError("notFound"))
 		return
 	}
 	if c.replaced(up.method) {
@@ -185,7 +183,7 @@ func (s *YouTube) continueUpload(c *call) {
 	defer up.mu.Unlock()
 	switch {
 	case up.cancelled:
-		c.apiError(newError(http.StatusGone, "global", "gone", "The upload was cancelled."))
+		c.apiError(googleError("gone"))
 	case c.r.Method == http.MethodDelete:
 		up.cancelled = true
 		c.w.WriteHeader(499) // the upstream's own status: client closed request
