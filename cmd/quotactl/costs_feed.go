@@ -107,6 +107,9 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 		l.data, l.day, written[name] = r.Data, today(), r
 		return false
 	})
+	if failed != nil && len(changed) == 0 {
+		return failed
+	}
 	err = errors.Join(a.importFeeds(f, changed), failed)
 	if err != nil || !f.write || cfg.StateDir == "" {
 		return err

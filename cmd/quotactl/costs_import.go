@@ -259,10 +259,13 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 	if err == nil {
 		_, err = costs.ParseList(l.list.Upstream+".yaml", []byte(next), nil)
 	}
+	if err == nil {
+		err = replaceFile(l.path, next)
+	}
 	if err != nil {
 		return fmt.Errorf("%s is left as it was: %w", l.path, err)
 	}
-	return replaceFile(l.path, next)
+	return nil
 }
 
 func (c *feedChanges) add(l *listFile, d feed.Difference, consent bool) {

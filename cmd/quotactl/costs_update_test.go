@@ -97,10 +97,13 @@ func TestCostsUpdate(t *testing.T) {
 		{row("3.25"), 0, "input: 3.25,", 6},
 	} {
 		feed.Store(c.feed)
-		code, _, stderr := call(t, []string{"costs", "update", "--into", path, "--write"},
+		code, stdout, stderr := call(t, []string{"costs", "update", "--into", path, "--write"},
 			"QUOTA_STATE_DIR", dir)
 		text, err := os.ReadFile(path)
 		must(t, err)
+		if code == 69 && stdout != "" {
+			t.Errorf("%.40s: prints %s", c.feed, stdout)
+		}
 		if code != c.code || !strings.Contains(string(text), c.input) || full.Load() != c.fetched {
 			t.Errorf("%.40s: exit %d, %s, fetched %d\n%s", c.feed, code, stderr, full.Load(), text)
 		}

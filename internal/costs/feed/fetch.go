@@ -37,7 +37,7 @@ func Fetch(ctx context.Context, client *http.Client, address *url.URL, etag stri
 		return Fetched{}, err
 	case resp.StatusCode == http.StatusNotModified && etag != "":
 		return Fetched{}, nil
-	case resp.StatusCode/100 == 3:
+	case resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "":
 		return Fetched{}, errors.New("it redirects: name the address that it redirects to")
 	case resp.StatusCode != http.StatusOK:
 		return Fetched{}, errors.New(resp.Status)

@@ -1,6 +1,8 @@
 package feed_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,7 +14,7 @@ import (
 	"quotabudget/internal/costs/feed"
 )
 
-// TestFetch fetches feeds from servers that hang, redirect or send too much.
+// TestFetch fetches feeds from servers that hang, redirect, or send too much or too little.
 func TestFetch(t *testing.T) {
 	done := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,6 +30,15 @@ func TestFetch(t *testing.T) {
 			http.Redirect(w, r, "/good", http.StatusFound)
 		case "/long":
 			w.Write(make([]byte, feed.MaxBytes+1))
+		case "/cut":
+			var packed bytes.Buffer
+			to := gzip.NewWriter(&packed)
+			to.Write(make([]byte, 1<<10))
+			to.Close()
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Write(packed.Bytes()[:packed.Len()/2])
+		case "/unchanged":
+			w.WriteHeader(http.StatusNotModified)
 		case "/good":
 			if r.Header.Get("If-None-Match") == `"1"` {
 				w.WriteHeader(http.StatusNotModified)
@@ -47,6 +58,8 @@ func TestFetch(t *testing.T) {
 		{"/half", "", 100 * time.Millisecond, "", "no response within 100ms"},
 		{"/moved", "", time.Minute, "", "it redirects"},
 		{"/long", "", time.Minute, "", "it is longer than 16777216 bytes"},
+		{"/cut", "", time.Minute, "", "unexpected EOF"},
+		{"/unchanged", "", time.Minute, "", "304 Not Modified"},
 		{"/good", "", time.Minute, "[]", ""},
 		{"/good", `"1"`, time.Minute, "", ""},
 	} {
