@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type tried struct {
 }
 
 // tryFlags are the files of one call, and details that the files lack.
-type tryFlags struct{ request, response, upstream, method string }
+type tryFlags struct{ request, response, lines, upstream, method string }
 
 func (a *app) costsTest() *cobra.Command {
 	var f tryFlags
@@ -63,6 +64,7 @@ the method of such a request with --method.`,
 	}
 	c.Flags().StringVar(&f.request, "request", "", "`FILE` with the request")
 	c.Flags().StringVar(&f.response, "response", "", "`FILE` with the response")
+	c.Flags().StringVar(&f.lines, "lines", "", "`FILE` that was uploaded, such as the calls of a batch")
 	c.Flags().StringVar(&f.upstream, "upstream", "",
 		"`NAME` of the upstream (default: by the request's Host)")
 	c.Flags().StringVar(&f.method, "method", "",
@@ -93,6 +95,7 @@ func (f tryFlags) try(ctx context.Context, list *costs.List) (out tried, err err
 			return out, err
 		}
 	}
+	out.table = out.table.WithFiles(f.file(out.table))
 	out.quote, err = out.table.Quote(out.method, r, body, nil)
 	if unclear, ok := errors.AsType[*costs.PriceError](err); ok && unclear.Formula() != "" {
 		err = fmt.Errorf("%w (%s)", err, unclear.Formula())
@@ -111,6 +114,21 @@ func (f tryFlags) try(ctx context.Context, list *costs.List) (out tried, err err
 	observed.Write(body)
 	out.Outcome, out.answered = observed.Close(), true
 	return out, nil
+}
+
+// file returns a source of the uploaded file that the request names.
+func (f tryFlags) file(t *costs.Table) func(context.Context, string) (costs.Lines, error) {
+	return func(_ context.Context, name string) (lines costs.Lines, err error) {
+		if f.lines == "" {
+			return lines, fmt.Errorf("name a copy of the file %.100q with --lines", name)
+		}
+		file, err := os.Open(f.lines)
+		if err != nil {
+			return lines, err
+		}
+		defer file.Close()
+		return t.ReadLines(file), nil
+	}
 }
 
 var templates = regexp.MustCompile(`\{[^}]*\}`)

@@ -110,27 +110,44 @@ func (t *Table) ReadFile(method string, h http.Header, body io.Reader) Lines {
 		if part.FileName() == "" {
 			continue
 		}
-		r := &eventReader{max: maxAnswer, lines: true, handle: func(_ string, data []byte) {
-			doc, err := any(nil), error(nil)
-			if lines.Refused == "" {
-				if doc, err = untrusted.Decode(trimBody(data), jsonBounds); err != nil {
-					lines.refuse(errors.New("it is not JSON, or not unambiguous"))
-				}
-			}
-			t.addCall(&lines, spec, doc, len(data))
-		}}
-		_, err = io.Copy(writerFunc(r.write), part)
-		r.close()
-		switch {
-		case err != nil:
-			lines.Refused = "the file broke off"
-		case r.tooLong > 0:
-			lines.Refused = fmt.Sprintf("a line is longer than %d bytes", maxAnswer)
-		}
+		t.readLines(&lines, spec, part)
 		break
 	}
 	_, _ = io.Copy(io.Discard, body)
 	return lines
+}
+
+// ReadLines adds up the lines of a file that a request names.
+func (t *Table) ReadLines(file io.Reader) Lines {
+	lines := newLines()
+	for _, m := range t.Methods() {
+		if m.File() {
+			t.readLines(&lines, m.lines, file)
+			break
+		}
+	}
+	return lines
+}
+
+// readLines adds up the lines of a file, one at a time.
+func (t *Table) readLines(lines *Lines, spec *calls, file io.Reader) {
+	r := &eventReader{max: maxAnswer, lines: true, handle: func(_ string, data []byte) {
+		doc, err := any(nil), error(nil)
+		if lines.Refused == "" {
+			if doc, err = untrusted.Decode(trimBody(data), jsonBounds); err != nil {
+				lines.refuse(errors.New("it is not JSON, or not unambiguous"))
+			}
+		}
+		t.addCall(lines, spec, doc, len(data))
+	}}
+	_, err := io.Copy(writerFunc(r.write), file)
+	r.close()
+	switch {
+	case err != nil:
+		lines.Refused = "the file broke off"
+	case r.tooLong > 0:
+		lines.Refused = fmt.Sprintf("a line is longer than %d bytes", maxAnswer)
+	}
 }
 
 // writerFunc is an io.Writer that never fails.
