@@ -130,7 +130,7 @@ func (c *Client) Settle(ctx context.Context, hold string, used map[string]int64)
 func (c *Client) settle(ctx context.Context, hold string, used map[string]int64) (s Settled,
 	err error) {
 	err = c.send(ctx, http.MethodPost, holdPath(hold)+"/settlements", "",
-		map[string]any{"costs": used}, &s)
+		map[string]any{"costs": used, "charge_lost": true}, &s)
 	if c.Journal != nil && final(err) {
 		err = errors.Join(err, c.Journal.drop(hold))
 	}

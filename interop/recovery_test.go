@@ -5,6 +5,7 @@ package interop
 import (
 	"bytes"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -14,7 +15,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/ledger/redistest"
@@ -36,7 +39,7 @@ func TestRecovery(t *testing.T) {
 	in := yaml.NewDecoder(file)
 	in.KnownFields(true)
 	must(t, in.Decode(&scenarios))
-	redis := redistest.Start(t, redistest.Options{AOF: true})
+	redis := newReplicated(t)
 	s := startLedger(t, redis.URL(), "{bucket: default, units: 1000, window: 1h}",
 		"a-token-of-some-length")
 	f := newFaulty(t, s, redis)
@@ -44,7 +47,7 @@ func TestRecovery(t *testing.T) {
 	for _, c := range scenarios {
 		for _, language := range languages {
 			journal := filepath.Join(t.TempDir(), "journal")
-			f.begin(c)
+			f.begin(t, c)
 			if got := f.play(t, language, journal, strings.Fields(c.Steps)...); got != c.Words {
 				t.Errorf("%s: %s: %q, want %q", language, c.Name, got, c.Words)
 			}
@@ -67,11 +70,38 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
+// replicated is a Redis server with a replica that has what it was last given.
+type replicated struct {
+	*redistest.Server
+	replica *redistest.Server
+}
+
+func newReplicated(t *testing.T) *replicated {
+	t.Helper()
+	args := []string{"--repl-diskless-sync-delay", "0"}
+	return &replicated{redistest.Start(t, redistest.Options{AOF: true, Args: args}),
+		redistest.Start(t, redistest.Options{Args: args})}
+}
+
+// copy makes a server have what another one has.
+func (*replicated) copy(t *testing.T, to, from *redistest.Server) {
+	t.Helper()
+	admin := redis.NewClient(&redis.Options{Addr: to.Addr})
+	defer admin.Close()
+	host, port, err := net.SplitHostPort(from.Addr)
+	must(t, err)
+	must(t, admin.ReplicaOf(t.Context(), host, port).Err())
+	for !strings.Contains(admin.Info(t.Context(), "replication").Val(), "master_link_status:up") {
+		time.Sleep(10 * time.Millisecond)
+	}
+	must(t, admin.ReplicaOf(t.Context(), "NO", "ONE").Err())
+}
+
 // faulty is a way to the server with the faults of a scenario.
 type faulty struct {
 	*httptest.Server
 	ledger *ledgerServer
-	redis  *redistest.Server
+	redis  *replicated
 
 	mu      sync.Mutex
 	forward http.Handler // to the server that runs
@@ -80,7 +110,7 @@ type faulty struct {
 	player  *player
 }
 
-func newFaulty(t *testing.T, s *ledgerServer, redis *redistest.Server) *faulty {
+func newFaulty(t *testing.T, s *ledgerServer, redis *replicated) *faulty {
 	t.Helper()
 	f := &faulty{ledger: s, redis: redis}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,9 +138,12 @@ func (f *faulty) aim(t *testing.T) {
 	}
 }
 
-func (f *faulty) begin(c scenario) {
+func (f *faulty) begin(t *testing.T, c scenario) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if c.Fault == "failover" {
+		f.redis.copy(t, f.redis.replica, f.redis.Server)
+	}
 	f.now, f.left = c, max(c.Times, 1)
 	if c.Fault == "" {
 		f.left = 0
@@ -182,6 +215,9 @@ func (f *faulty) fail(t *testing.T, w http.ResponseWriter, r *http.Request) {
 	case "booked":
 		send(httptest.NewRecorder())
 		f.player.kill()
+	case "failover":
+		f.redis.copy(t, f.redis.Server, f.redis.replica)
+		send(httptest.NewRecorder())
 	case "away":
 		f.redis.Kill()
 		f.left = 0

@@ -110,7 +110,8 @@ export class Ledger {
 
   async #settle(hold, used) {
     try {
-      const settled = await this.#send('POST', path(hold) + '/settlements', {costs: used})
+      const settled = await this.#send('POST', path(hold) + '/settlements',
+        {costs: used, charge_lost: true})
       this.journal?.drop(hold)
       return settled
     } catch (e) {

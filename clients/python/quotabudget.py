@@ -86,7 +86,8 @@ class Ledger:
 
     def _settle(self, hold: str, used: dict[str, int]) -> dict[str, Any]:
         try:
-            settled = self._send("POST", _path(hold) + "/settlements", {"costs": used})
+            settled = self._send("POST", _path(hold) + "/settlements",
+                                 {"costs": used, "charge_lost": True})
         except QuotaError as e:
             # booked or refused for good: a retry cannot book more
             if self._journal and e.status // 100 == 4 and e.status not in (401, 403, 429):

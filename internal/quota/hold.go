@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -144,6 +145,30 @@ func (b *Budget) bookLost(ctx context.Context, l Booking) (Decision, error) {
 		}
 	}
 	return d, b.bookTruth(ctx, l.Call, truth, &d)
+}
+
+// lostFor is how old a lost reservation may be when its call is booked. The answer to a settlement is
+// kept longer than that, so a reservation that is unknown by then was not settled.
+const lostFor = 48 * time.Hour
+
+// SettleLost books what a call used of a reservation that the ledger has lost, such as in a
+// failover, regardless of the limits. Repeating it books nothing more. Errors: ErrNoReservation if
+// the reservation is older than two days, ErrKeyReused after other costs.
+func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) (Decision, error) {
+	id, _, err := ParseReservation(reservation)
+	if err != nil {
+		return Decision{}, err
+	}
+	now, err := b.Ledger.Time(ctx)
+	if err != nil {
+		return Decision{}, err
+	}
+	if made, ok := idTime(id); !ok || now.Sub(made).Abs() > lostFor {
+		return Decision{}, fmt.Errorf("%s: %w", reservation, ErrNoReservation)
+	}
+	call.Labels = call.Labels.With(heldLabels(reservation))
+	d, err := b.bookLost(ctx, Booking{Held: Decision{Reservation: reservation}, Call: call})
+	return d.unlabelled(), err
 }
 
 // bookUnheld books the usage of a call in buckets where nothing was held for it.

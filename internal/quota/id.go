@@ -32,6 +32,22 @@ func NewID(now time.Time) string {
 	return string(id)
 }
 
+// idTime returns the time in an ID of NewID.
+func idTime(id string) (at time.Time, ok bool) {
+	if len(id) != 14 {
+		return at, false
+	}
+	ms := int64(0)
+	for _, letter := range []byte(id[:8]) {
+		bits := strings.IndexByte(IDAlphabet, letter)
+		if bits < 0 {
+			return at, false
+		}
+		ms = ms<<5 | int64(bits)
+	}
+	return idEpoch.Add(time.Duration(ms) * time.Millisecond), true
+}
+
 // isName reports whether text can name a credential or a bucket. Names become part of keys. It
 // runs in every decision, so it is no regular expression.
 func isName(text string) bool { return isPart(text) && !strings.Contains(text, ".") }

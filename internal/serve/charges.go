@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -188,6 +189,8 @@ type settleInput struct {
 	Body struct {
 		Costs  map[string]int64  `json:"costs" doc:"units used by bucket; what was held if left out"`
 		Labels map[string]string `json:"labels,omitempty" doc:"kept with the entries in the log"`
+
+		ChargeLost bool `json:"charge_lost,omitempty" doc:"charge the costs if a failover lost the hold"`
 	}
 }
 
@@ -208,13 +211,22 @@ func (s *Server) settle(ctx context.Context, in *settleInput) (*settleOutput, er
 				"costs: %s: must be 0 or more units", bucket))
 		}
 	}
-	out := &settleOutput{}
-	return out, s.withHold(ctx, in.Hold, func(b *quota.Budget) error {
-		d, err := b.Settle(ctx, in.Hold, call)
-		out.Body.Units, out.Body.Late = d.Units, d.Late
-		out.Body.Remaining = report.NewDecision(d, false).Remaining
+	var d quota.Decision
+	lost := false
+	err := s.withHold(ctx, in.Hold, func(b *quota.Budget) (err error) {
+		d, err = b.Settle(ctx, in.Hold, call)
+		lost = errors.Is(err, quota.ErrNoReservation)
 		return err
 	})
+	if b := s.onlyBudgetOf(in.Hold); lost && in.Body.ChargeLost && len(call.Costs) > 0 && b != nil {
+		if d, err = b.SettleLost(ctx, in.Hold, call); err != nil {
+			err = s.refused(ctx, err)
+		}
+	}
+	out := &settleOutput{}
+	out.Body.Units, out.Body.Late = d.Units, d.Late
+	out.Body.Remaining = report.NewDecision(d, false).Remaining
+	return out, err
 }
 
 type releaseOutput struct {

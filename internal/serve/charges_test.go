@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
@@ -134,6 +135,33 @@ func TestHolds(t *testing.T) {
 	path = hold(`{"units":20,"ttl":"1m"}`)
 	s.wants(s.send(http.MethodDelete, path, ""), 200, `{"released":{"default":20}}`)
 	s.wants(s.send(http.MethodPatch, path, `{"ttl":"2h"}`), 404, "no such reservation")
+}
+
+// TestLostHold settles holds that the ledger does not have, as after a failover: with charge_lost
+// the costs are charged once, beyond the limits, unless the hold is too old to tell.
+func TestLostHold(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t, limitedTo(t, hourly+", {bucket: default, per: label:team, units: 50, window: 1h}"))
+	lost := "default+default@team=ci." + quota.NewID(time.Now())
+	for _, step := range []struct {
+		hold, body string
+		status     int
+		words      string
+	}{
+		{lost, `{"costs":{"default":120}}`, 404, "no such reservation"},
+		{lost, `{"costs":{},"charge_lost":true}`, 404, "no such reservation"},
+		{lost, `{"costs":{"default":120},"charge_lost":true}`, 200, `{"units":{"default":120},`},
+		{lost, `{"costs":{"default":120},"charge_lost":true}`, 200, `{"units":{"default":120},`},
+		{lost, `{"costs":{"default":121},"charge_lost":true}`, 409, "used before"},
+		{"default." + quota.NewID(time.Now().Add(-49 * time.Hour)),
+			`{"costs":{"default":1},"charge_lost":true}`, 404, "no such reservation"},
+		{"default.made-by-hand", `{"costs":{"default":1},"charge_lost":true}`, 404, ""},
+	} {
+		s.wants(s.send(http.MethodPost, "/v1/holds/"+step.hold+"/settlements", step.body), step.status,
+			step.words)
+	}
+	s.wants(s.get("/v1/budgets"), 200, `"value":"ci","held":0,`, `"units":50,"headroom":0,"used":120`,
+		`"headroom":10,"used":120`)
 }
 
 // TestLateSettlement corrects the charge made when a hold lapsed.

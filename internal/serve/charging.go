@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -193,6 +194,25 @@ func (s *Server) withHold(ctx context.Context, hold string, work func(*quota.Bud
 		return s.refused(ctx, err)
 	}
 	return nil
+}
+
+// onlyBudgetOf returns the budget of the only credential that can have had the hold. It returns nil
+// if several credentials have limits on its buckets, or none has.
+func (s *Server) onlyBudgetOf(hold string) (only *quota.Budget) {
+	buckets, _ := quota.HeldBuckets(hold)
+	all := s.Source().Config.Credentials
+	for _, cred := range all {
+		b := s.budgetOf(cred)
+		unlimited := func(bucket string) bool { return !b.Limited(bucket) }
+		if len(all) > 1 && slices.ContainsFunc(buckets, unlimited) {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = b
+	}
+	return only
 }
 
 // parseTTL parses the lifetime of a hold.

@@ -30,13 +30,13 @@ func main() {
 		case "charge":
 			_, err = l.Charge(ctx, client.Cost{Units: n}, "")
 		case "hold":
-			held, err = l.Hold(ctx, client.Cost{Units: n}, time.Minute, "")
+			held, err = l.Hold(ctx, client.Cost{Units: n}, time.Hour, "")
 		case "settle":
 			_, err = l.Settle(ctx, held.ID, map[string]int64{"default": n})
 		case "release":
 			_, err = l.Release(ctx, held.ID)
 		case "extend":
-			_, err = l.Extend(ctx, held.ID, time.Hour)
+			_, err = l.Extend(ctx, held.ID, 2*time.Hour)
 		case "replay":
 			err = l.Replay(ctx)
 		}

@@ -13,10 +13,10 @@ for (const step of steps) {
   if (verb === 'hold') hold = undefined
   try {
     if (verb === 'charge') await ledger.charge({units: Number(n)})
-    if (verb === 'hold') hold = (await ledger.hold({units: Number(n)}, {ttl: '1m'})).hold
+    if (verb === 'hold') hold = (await ledger.hold({units: Number(n)}, {ttl: '1h'})).hold
     if (verb === 'settle') await ledger.settle(hold, {default: Number(n)})
     if (verb === 'release') await ledger.release(hold)
-    if (verb === 'extend') await ledger.extend(hold, '1h')
+    if (verb === 'extend') await ledger.extend(hold, '2h')
     if (verb === 'replay') await ledger.replay()
     console.log('ok')
   } catch (e) {

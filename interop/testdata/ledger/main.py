@@ -18,14 +18,14 @@ for step in sys.argv[3:]:
             ledger.charge(units=int(n))
         elif verb == "hold":
             hold = None
-            hold = ledger.hold(units=int(n), ttl="1m")
+            hold = ledger.hold(units=int(n), ttl="1h")
         elif verb == "settle":
             with hold:
                 hold.used = {"default": int(n)}
         elif verb == "release":
             ledger.release(hold.id)
         elif verb == "extend":
-            ledger.extend(hold.id, "1h")
+            ledger.extend(hold.id, "2h")
         elif verb == "replay":
             ledger.replay()
         print("ok")
