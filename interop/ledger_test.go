@@ -5,6 +5,7 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/report"
 )
 
 // ledgerServer is quotactl serve on a ledger with one limit.
@@ -24,21 +28,21 @@ type ledgerServer struct {
 
 const hourly = "{bucket: default, units: 100, window: 1h}"
 
-// startLedger starts a server. The URL of its ledger may be "" for a SQLite file of its own.
-func startLedger(t *testing.T, ledger, limit, token string) *ledgerServer {
+// startLedger starts a server. The URL of its ledger may be "" for a SQLite file of its own, and the
+// text of its token file may be "".
+func startLedger(t *testing.T, ledger, limits, tokens string) *ledgerServer {
 	t.Helper()
 	bin := build(t)
 	dir := t.TempDir()
-	text := "credentials: [{name: a1, limits: [" + limit + "]}]\n"
-	if token != "" {
-		must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("it "+token+" charge\n"), 0o600))
+	text := "credentials: [{name: a1, limits: [" + limits + "]}]\n"
+	if tokens != "" {
+		must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte(tokens), 0o600))
 		text += "serve: {token_file: tokens}\n"
 	}
 	config := filepath.Join(dir, "quota.yaml")
 	must(t, os.WriteFile(config, []byte(text), 0o600))
 	s := &ledgerServer{station: &station{bin: bin}, goClient: filepath.Join(bin, "ledger")}
-	s.env = []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir, "TOKEN=" + token,
-		"QUOTA_LEDGER=" + ledger}
+	s.env = []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir, "QUOTA_LEDGER=" + ledger}
 	s.start(t, "127.0.0.1:0")
 	return s
 }
@@ -51,17 +55,21 @@ func (s *ledgerServer) start(t *testing.T, address string) {
 // used returns the units that the log has, and that are held.
 func (s *ledgerServer) used(t *testing.T) (used, held int) {
 	t.Helper()
-	var status struct {
-		Credentials []struct {
-			Buckets []struct {
-				Held   int
-				Limits []struct{ Used int }
-			}
+	return s.taken(t, "")
+}
+
+// taken returns the units used and held by the team; "" is for all.
+func (s *ledgerServer) taken(t *testing.T, team string) (used, held int) {
+	t.Helper()
+	var status report.Status
+	must(t, json.Unmarshal(s.quotactl(t, "status", "-o", "json"), &status))
+	for _, b := range status.Credentials[0].Buckets {
+		if b.Value == nil && team == "" || b.Value != nil && *b.Value == team {
+			return int(b.Limits[0].Used), int(b.Held)
 		}
 	}
-	must(t, json.Unmarshal(s.quotactl(t, "status", "-o", "json"), &status))
-	b := status.Credentials[0].Buckets[0]
-	return b.Limits[0].Used, b.Held
+	t.Fatalf("no bucket of %q", team)
+	return 0, 0
 }
 
 // player is a run of a client, which prints a word for each of its steps.
@@ -69,7 +77,8 @@ type player struct{ *exec.Cmd }
 
 func (s *ledgerServer) player(language, url, journal string, steps ...string) *player {
 	command := map[string][]string{"go": {s.goClient}, "python": {python,
-		"testdata/ledger/main.py"}, "node": {"node", "testdata/ledger/main.mjs"}}[language]
+		"testdata/ledger/main.py"}, "node": {"node", "testdata/ledger/main.mjs"},
+		"sh": {"sh", "testdata/ledger/main.sh"}}[language]
 	c := exec.Command(command[0], append(append(command[1:], url, journal), steps...)...)
 	c.Env, c.Stderr = append(os.Environ(), s.env...), os.Stderr
 	return &player{c}
@@ -84,32 +93,75 @@ func (p *player) words() (string, error) {
 // kill ends it as kill -9 does.
 func (p *player) kill() { p.Process.Kill() }
 
+// languages have a client that keeps a journal.
 var languages = []string{"go", "python", "node"}
 
-// TestTogether has callers in three languages: together they get the limit, exactly.
-func TestTogether(t *testing.T) {
-	s := startLedger(t, "", hourly, "")
-	var allowed atomic.Int64
+// team is the token and the label of some callers, and what they may take.
+type team struct {
+	name, token string
+	part        int
+}
+
+var teams = []team{{"ci", "ci-token-of-24-characters", 50}, {"web", "web-token-of-24-characters", 40},
+	{"docs", "docs-token-of-24-characters", 30}}
+
+// TestTeams has a hundred callers in four languages, for three teams: each team gets exactly its
+// part or, if the whole limit is smaller, together they get exactly the whole.
+func TestTeams(t *testing.T) {
+	var tokens strings.Builder
+	for _, team := range teams {
+		fmt.Fprintf(&tokens, "%s %s charge label=team=%[1]s\n", team.name, team.token)
+	}
+	for name, ledger := range map[string]func(t *testing.T) string{
+		"sqlite": func(*testing.T) string { return "" },
+		"redis":  func(t *testing.T) string { return redistest.Start(t, redistest.Options{}).URL() },
+	} {
+		for _, whole := range []int{200, 100} {
+			t.Run(fmt.Sprintf("%s, %d units", name, whole), func(t *testing.T) {
+				s := startLedger(t, ledger(t), fmt.Sprintf(`{bucket: default, units: %d, window: 1h},
+  {bucket: default, per: label:team, units: 30, parts: {ci: 50, web: 40}, window: 1h}`, whole),
+					tokens.String())
+				s.haveTeams(t, whole)
+			})
+		}
+	}
+}
+
+// haveTeams has the callers of all teams take more than there is.
+func (s *ledgerServer) haveTeams(t *testing.T, whole int) {
 	var callers sync.WaitGroup
-	for i := range 12 {
-		journal := filepath.Join(t.TempDir(), "j")
-		callers.Go(func() {
-			steps := strings.Fields(strings.Repeat("charge=1 ", 6) + strings.Repeat("hold=2 settle=1 ", 3))
-			words, err := s.player(languages[i%3], s.server.address, journal, steps...).words()
-			if err != nil {
-				t.Error(err)
+	var reported [3]atomic.Int64
+	call := func(i int, steps string) {
+		p := s.player(append(languages, "sh")[i/3%4], s.server.address,
+			filepath.Join(t.TempDir(), "journal"), strings.Fields(steps)...)
+		p.Env = append(p.Env, "TOKEN="+teams[i%3].token)
+		text, err := p.words()
+		if err != nil || strings.Contains(text, "failed") {
+			t.Errorf("%v: %q, %v", p.Args[0], text, err)
+		}
+		for k, word := range strings.Fields(text) {
+			if word == "ok" && !strings.HasPrefix(strings.Fields(steps)[k], "hold") {
+				reported[i%3].Add(1)
 			}
-			for k, word := range strings.Fields(words) {
-				if word == "ok" && !strings.HasPrefix(steps[k], "hold") {
-					allowed.Add(1)
-				}
-			}
-		})
+		}
+	}
+	for i := range 100 {
+		callers.Go(func() { call(i, "charge=1 hold=3 settle=1 charge=1") })
 	}
 	callers.Wait()
-	if used, held := s.used(t); int64(used) != allowed.Load() || used > 100 || held != 0 || used < 80 {
-		t.Errorf("%d units are used and %d held, the clients report %d of 100", used, held,
-			allowed.Load())
+	for i := range 3 { // what holds had kept from others
+		call(4*i, strings.Repeat("charge=1 ", 50))
+	}
+	sum := 0
+	for i, team := range teams {
+		used, held := s.taken(t, team.name)
+		if sum += used; used > team.part || held != 0 || int64(used) != reported[i].Load() {
+			t.Errorf("%s: %d of %d units are used and %d held; its callers report %d", team.name, used,
+				team.part, held, reported[i].Load())
+		}
+	}
+	if all, _ := s.used(t); all != sum || sum != min(120, whole) {
+		t.Errorf("%d units are used, %d by the teams", all, sum)
 	}
 }
 

@@ -41,7 +41,8 @@ func TestRecovery(t *testing.T) {
 	must(t, in.Decode(&scenarios))
 	redis := newReplicated(t)
 	s := startLedger(t, redis.URL(), "{bucket: default, units: 1000, window: 1h}",
-		"a-token-of-some-length")
+		"it a-token-of-some-length charge\n")
+	s.env = append(s.env, "TOKEN=a-token-of-some-length")
 	f := newFaulty(t, s, redis)
 	var used, held int
 	for _, c := range scenarios {
