@@ -50,6 +50,9 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 	if o.chartless {
 		text += "no charts yet: the plan assumes the configured number of pages\n"
 	}
+	if names := o.Plan.Unplayed; len(names) > 0 {
+		text += fmt.Sprintf("the plan leaves out limits per label: %s\n", strings.Join(names, ", "))
+	}
 	return screen.Say("%s\n", text)
 }
 

@@ -38,6 +38,7 @@ type Plan struct {
 	// Throttles and Paces only hold runs back. A pace does not hold back a run below its lane's
 	// floor of the day.
 	Throttles []quota.Limit
+	Unplayed  []string      // names of limits that the plan leaves out
 	Paces     []quota.Limit // each with a Pace
 	Reset     quota.Window  // the upstream's day
 	From      time.Time     // ticks at From or later

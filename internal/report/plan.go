@@ -160,6 +160,7 @@ type Plan struct {
 	Over    []string `json:"over"`
 	plan.Counts
 	Windows    []LimitUse  `json:"windows"`
+	Unplayed   []string    `json:"unplayed"` // limits per label
 	ByDay      []DayPlan   `json:"by_day"`
 	Regions    []LanePlan  `json:"regions"`
 	First      *LostTick   `json:"first_lost"`
@@ -176,7 +177,8 @@ func NewPlan(o Planned) Plan {
 		Fits: r.Fits(),
 		Over: []string{}, Counts: r.Counts, Windows: newLimitUses(o.Costs, r.Windows),
 		ByDay: []DayPlan{}, Regions: []LanePlan{}, First: newLostTick(r.First),
-		Lost: []LostTick{}, More: o.More, Collisions: []Collision{}}
+		Lost: []LostTick{}, More: o.More, Collisions: []Collision{},
+		Unplayed: append([]string{}, o.Plan.Unplayed...)}
 	for _, u := range r.Over(o.Share) {
 		out.Over = append(out.Over, u.Limit.Name())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"quotabudget/internal/config"
@@ -32,6 +33,11 @@ func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (p
 		return p, fmt.Errorf("nothing is scheduled that spends from credential %s", cred.Name)
 	}
 	p.Reset = table.Reset(buckets[0])
+	for _, l := range cred.PerLabel {
+		if slices.Contains(buckets, l.Bucket) {
+			p.Unplayed = append(p.Unplayed, l.Name())
+		}
+	}
 	return p, nil
 }
 

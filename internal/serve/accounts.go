@@ -76,10 +76,11 @@ func (a *account) Grade() string {
 
 // Name returns the name of the bucket, with its credential if there are several.
 func (a *account) Name() string {
-	if a.Credential == "" {
-		return a.Bucket
+	name := quota.ShownBucket(a.Bucket)
+	if a.Credential != "" {
+		name = a.Credential + " " + name
 	}
-	return a.Credential + " " + a.Bucket
+	return name
 }
 
 // Busy reports whether units of the bucket are spent, held or missing.

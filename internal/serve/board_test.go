@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"encoding/xml"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,33 @@ func TestBoard_Binds(t *testing.T) {
 		Until: time.Now().Add(2 * time.Hour)}))
 	s.server.site.forecasts.at = time.Time{} // expired
 	s.shows("/", 200, "0 of 5,500 units left now (suspended until ")
+}
+
+// TestBoard_Labels checks that the board and the page of the log show each value of a label, and that
+// the plan's page names the limit it leaves out.
+func TestBoard_Labels(t *testing.T) {
+	s, b := newBudget(t, 10_000)
+	cred := &s.server.Source().Config.Credentials[0]
+	cred.PerLabel = []quota.LabelLimit{{Label: "team", Parts: map[string]int64{"ü": 50},
+		Limit: quota.Limit{Bucket: "default", Units: 30, Window: quota.Sliding(24 * time.Hour)}}}
+	b.PerLabel = cred.PerLabel
+	for team, units := range map[string]int64{"ü": 40, "": 7} {
+		d, err := b.Charge(t.Context(), quota.Call{Units: units, Labels: quota.Labels{"team": team}})
+		if must(t, err); !d.Allowed {
+			t.Fatalf("%+v", d)
+		}
+	}
+	s.shows("/", 200, "9,453 of 9,500 units left", "default@team=~c3~bc 10 of 50 units left",
+		"default@team=(none) 23 of 30 units left")
+	for _, bucket := range []string{"default@team=~c3~bc", "default@team="} {
+		s.shows("/log?bucket="+url.QueryEscape(bucket), 200, "Total "+bucket)
+	}
+	s.shows("/plan", 200, "The plan leaves out the limit default per label:team 24h.")
+	s.wants(s.get("/v1/budgets"), 200, `"bucket":"default@team=~c3~bc","per":"label:team","value":"ü"`,
+		`"value":"","held":0,"suspended_until":null,"limits":[{"window":"24h","timezone":null,`+
+			`"units":30,"headroom":0,"used":7,"remaining":23,`)
+	s.wants(s.get("/v1/forecast?bucket=default@team=~c3~bc"), 200, `"remaining":10`)
+	s.wants(s.get("/v1/plan"), 200, `"unplayed":["default per label:team 24h"]`)
 }
 
 // TestBoard_Denied checks that the board names the jobs that were denied today.

@@ -153,7 +153,7 @@ func TestLostHold(t *testing.T) {
 		{lost, `{"costs":{"default":120},"charge_lost":true}`, 200, `{"units":{"default":120},`},
 		{lost, `{"costs":{"default":120},"charge_lost":true}`, 200, `{"units":{"default":120},`},
 		{lost, `{"costs":{"default":121},"charge_lost":true}`, 409, "used before"},
-		{"default." + quota.NewID(time.Now().Add(-49 * time.Hour)),
+		{"default." + quota.NewID(time.Now().Add(-49*time.Hour)),
 			`{"costs":{"default":1},"charge_lost":true}`, 404, "no such reservation"},
 		{"default.made-by-hand", `{"costs":{"default":1},"charge_lost":true}`, 404, ""},
 	} {

@@ -17,7 +17,8 @@ import (
 // Six nodes under load from several clients: slots move, then a master is killed. While slots move,
 // no call fails. After the cluster's own failover all clients are back at once.
 // Nothing is allowed beyond a limit, and the log agrees with the answers, but for the last charges
-// of the killed master, which had not reached its replica.
+// of the killed master, which had not reached its replica. Charges with a label are in two buckets,
+// or in neither.
 func TestClusterUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3, documentedACL(t))
@@ -60,6 +61,9 @@ const (
 	small            = 40   // units of a limit that is soon used up
 )
 
+// labelled is the bucket of a label's value, whose braces are no hash tag.
+var labelled = quota.LabelBucket("default", "team", "{other}")
+
 // load charges a unit of one credential after the other.
 type load struct {
 	records []*record
@@ -83,9 +87,10 @@ type record struct {
 }
 
 type answered struct {
-	nth  int
-	lost bool
-	at   time.Time // stamp
+	nth      int
+	lost     bool
+	labelled bool
+	at       time.Time // stamp
 }
 
 func startLoad(t *testing.T, c *redistest.Cluster, url string) *load {
@@ -141,7 +146,11 @@ func (l *load) charge(t *testing.T, r *record, ledger *env, client int, keyed bo
 	charge.Limits = slices.Clone(charge.Limits)
 	charge.Limits[0].Units = r.limit
 	if keyed {
-		charge.Key = charge.ID
+		charge.Key, charge.NewValues = charge.ID, true
+		part := charge.Limits[0]
+		part.Bucket, part.Units = labelled, 1_000_000
+		charge.Limits = append(charge.Limits, part)
+		charge.Costs = append(charge.Costs, quota.Cost{Bucket: labelled, Units: 1})
 	}
 	l.pause.RLock()
 	defer l.pause.RUnlock()
@@ -152,9 +161,9 @@ func (l *load) charge(t *testing.T, r *record, ledger *env, client int, keyed bo
 	case err == nil && !d.Allowed:
 		r.denied++
 	case err == nil:
-		r.answers[charge.ID] = answered{nth: len(r.answers), at: d.At}
+		r.answers[charge.ID] = answered{nth: len(r.answers), at: d.At, labelled: keyed}
 	case l.mayFail.Load() && errors.Is(err, quota.ErrUnreachable):
-		r.answers[charge.ID] = answered{nth: len(r.answers), lost: true}
+		r.answers[charge.ID] = answered{nth: len(r.answers), lost: true, labelled: keyed}
 		return
 	default:
 		t.Errorf("%s: %v", r.credential, err)
@@ -219,6 +228,23 @@ func (r *record) verify(t *testing.T, l *env, killed time.Time) {
 		if e.At.Before(killed) {
 			newestKept = e.At
 		}
+	}
+	parts, err := l.Entries(t.Context(), quota.Query{Credential: r.credential, Bucket: labelled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inBoth := make(map[string]bool)
+	for _, e := range parts {
+		inBoth[e.ID] = true
+	}
+	for id := range logged {
+		if inBoth[id] != r.answers[id].labelled {
+			t.Errorf("%s: %s is in the bucket of the label: %v", r.credential, id, inBoth[id])
+		}
+		delete(inBoth, id)
+	}
+	if len(inBoth) > 0 {
+		t.Errorf("%s: only in the bucket of the label: %v", r.credential, inBoth)
 	}
 	allowed, gone := 0, 0
 	for id, a := range r.answers {
