@@ -124,6 +124,7 @@ quotactl forecast
 ingestor plan --from 2026-11-01 --days 2 --fail-over 10%
 ingestor plan --from 2026-11-01 --days 2 --regions US --pages 1 --schedule @daily --suggest
 ingestor plan --from 2026-11-01 --days 1 --stagger 0s
+ingestor plan --from 2026-11-01 --days 1 --credential key2
 quotactl spend --units 1 --label job=nightly --label run=a
 quotactl spend --units 1 --label job=nightly --label run=b
 quotactl spend --units 1 --label job=nightly --label run=c
