@@ -329,6 +329,7 @@ func (b *Budget) Settle(ctx context.Context, reservation string, call Call) (Dec
 
 func (b *Budget) settlementOf(reservation string, call Call) (Settle, error) {
 	_, err := HeldBuckets(reservation)
+	err = cmp.Or(err, checkUnlabelled(call.Costs...))
 	s := Settle{Reservation: reservation, Costs: b.across(call.Costs), Labels: b.labelsOf(call)}
 	return b.settlement(s), err
 }

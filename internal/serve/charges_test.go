@@ -149,6 +149,7 @@ func TestLostHold(t *testing.T) {
 		words      string
 	}{
 		{lost, `{"costs":{"default":120}}`, 404, "no such reservation"},
+		{lost, `{"costs":{"default@team=ci":1},"charge_lost":true}`, 422, "charge default"},
 		{lost, `{"costs":{},"charge_lost":true}`, 404, "no such reservation"},
 		{lost, `{"costs":{"default":120},"charge_lost":true}`, 200, `{"units":{"default":120},`},
 		{lost, `{"costs":{"default":120},"charge_lost":true}`, 200, `{"units":{"default":120},`},

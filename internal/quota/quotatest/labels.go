@@ -71,6 +71,12 @@ func testLabelSteps(t *testing.T, h Harness) {
 		{"its team alone is out of units", hours(2),
 			func() (quota.Decision, error) { return b.Charge(ctx, team("ci", 6)) },
 			"default@team=ci 24h until 24h0m0s", "75 45 0 30", 0},
+		{"its settlement names no bucket of a label", hours(2),
+			func() (quota.Decision, error) {
+				c := cost(10)
+				c.Costs = append(c.Costs, quota.Cost{Bucket: "default@team=ci", Units: 1})
+				return b.Settle(ctx, held, c)
+			}, "counts calls with the label", "75 45 0 30", 0},
 		{"its settlement counts for the labels of the hold", hours(2),
 			func() (quota.Decision, error) { return b.Settle(ctx, held, cost(10)) },
 			"", "60 30 0 30", 20},
