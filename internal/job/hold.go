@@ -111,7 +111,7 @@ func (r *run) hold(ctx context.Context, key string) error {
 
 func (r *run) holds(d quota.Decision) {
 	r.out.Reservation, r.out.ExpiresAt, r.out.Held = d.Reservation, d.ExpiresAt, d.Units
-	r.replayed = d.Replayed
+	r.replayed, r.heldAt = d.Replayed, d.At
 	if d.Unmetered {
 		r.passed = d
 	}

@@ -208,6 +208,7 @@ type run struct {
 	out      Outcome
 	until    time.Time // deadline of waiting
 	budget   quota.Budget
+	heldAt   time.Time // by the ledger's clock
 	leases   leases
 	report   *reportPipe
 	requests *Drawing

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"quotabudget/internal/job"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -84,6 +85,106 @@ func TestSettledLate(t *testing.T) {
 			b.wantSpent("default", c.booked)
 		})
 	}
+}
+
+// TestHoldGone: the usage of a command is booked once, with a warning, if its hold is gone from the
+// ledger, unless the command has settled the hold itself.
+func TestHoldGone(t *testing.T) {
+	t.Parallel()
+	type hold struct {
+		*bench
+		server *redistest.Server
+		id     string
+		labels quota.Labels
+	}
+	lost := func(h hold) {
+		h.server.Kill()
+		h.server.Restart(h)
+	}
+	released := func(h hold) {
+		_, err := h.ledger.Release(h.Context(), "key1", h.id)
+		must(h, err)
+	}
+	drawn := func(h hold) {
+		_, err := h.job("").Budget.Draw(h.Context(), h.id, 3, h.labels)
+		must(h, err)
+		released(h)
+	}
+	settled := func(units int64) func(hold) {
+		return func(h hold) {
+			_, err := h.job("").Budget.Settle(h.Context(), h.id, quota.Call{
+				Costs: []quota.Cost{{Bucket: "default", Units: units}}})
+			must(h, err)
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		settle   job.Settlement
+		line     string
+		ends     func(hold)
+		booked   int64
+		searches int64 // units of search_list
+		warnings int
+	}{
+		{"lost", job.SettleAll, "true", lost, 4, 0, 1},
+		{"lost", job.SettleReport, "echo units=6 >&3", lost, 6, 0, 1},
+		{"lost", job.SettleReport, "echo units=0 >&3", lost, 0, 0, 1},
+		{"lost", job.SettleReport, "echo bucket=search_list units=2 >&3", lost, 4, 2, 1},
+		{"lost", job.SettleExit, "false", lost, 0, 0, 0},
+		{"released", job.SettleAll, "true", released, 4, 0, 1},
+		{"drawn and released", job.SettleAll, "true", drawn, 4, 0, 1},
+		{"drawn and released", job.SettleReport, "echo units=5 >&3", drawn, 5, 0, 1},
+		{"settled", job.SettleAll, "true", settled(2), 2, 0, 0},
+		{"settled", job.SettleReport, "echo units=6 >&3", settled(2), 2, 0, 0},
+		{"settled", job.SettleReport, "echo units=2 >&3", settled(2), 2, 0, 0},
+		{"settled", job.SettleReport, "echo bucket=search_list units=2 >&3", settled(1), 1, 2, 0},
+	} {
+		t.Run(c.name+" "+c.line, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redistest.Options{})
+			b := open(t, server.URL())
+			j := b.job(c.line)
+			j.Settle = c.settle
+			j.Prepare = func(_ context.Context, p job.Prepared) ([]string, func(), error) {
+				list, err := b.ledger.Reservations(t.Context(), "key1", "default")
+				must(t, err)
+				return nil, func() { c.ends(hold{b, server, list[0].ID, p.Labels}) }, nil
+			}
+			out := b.run(j)
+			b.wantSpent("default", c.booked)
+			b.wantSpent("search_list", c.searches)
+			if n := strings.Count(b.log.String(), "level=WARN"); n != c.warnings ||
+				n > 0 && out.Took["default"] != c.booked {
+				t.Errorf("%d warnings, %v took:\n%s", n, out.Took, b.log)
+			}
+		})
+	}
+}
+
+// TestLedgerComesBackEmpty: the usage of a command whose end the ledger missed waits in the journal,
+// and is booked once although the hold is gone.
+func TestLedgerComesBackEmpty(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	b := open(t, server.URL())
+	j := b.job("echo units=6 >&3")
+	j.TTL, j.Settle = time.Second, job.SettleReport
+	journal := &ledger.Journal{Path: filepath.Join(t.TempDir(), "journal.db"),
+		Ledger: server.URL(), Credential: "key1"}
+	t.Cleanup(func() { journal.Close() })
+	j.Budget.Journal, j.Budget.Log = journal, j.Log
+	j.Prepare = func(context.Context, job.Prepared) ([]string, func(), error) {
+		return nil, server.Kill, nil
+	}
+	if out := b.run(j); out.Took != nil || !strings.Contains(b.log.String(), "journal") {
+		t.Errorf("%v took:\n%s", out.Took, b.log)
+	}
+	server.Restart(t)
+	for range 2 {
+		must(t, quota.Patience{Total: time.Minute, Attempt: time.Minute}.Retry(t.Context(),
+			j.Budget.Post))
+	}
+	b.wantSpent("default", 6)
 }
 
 // TestAsAnotherUser: a command runs only with the rights of its user, and can write its report.

@@ -25,6 +25,9 @@ type usage struct {
 
 // used returns the units that the command has reported so far.
 func (r *run) used() (u usage) {
+	if r.out.Reservation != "" {
+		u.drawn = r.drawn()
+	}
 	if r.report == nil {
 		return u
 	}
@@ -36,9 +39,6 @@ func (r *run) used() (u usage) {
 		for bucket, units := range r.out.Held {
 			u.costs = atLeast(u.costs, bucket, units)
 		}
-	}
-	if len(u.costs) > 0 && r.out.Reservation != "" {
-		u.drawn = r.drawn()
 	}
 	return u
 }
@@ -52,8 +52,9 @@ func atLeast(costs []quota.Cost, bucket string, units int64) []quota.Cost {
 	return costs
 }
 
-// drawn returns the units that the command drew from the reservation. If the ledger cannot report
-// them, they are booked twice rather than not at all.
+// drawn returns the units that the command drew from the reservation. Once the reservation is gone,
+// these are the run's entries in the log. If the ledger cannot report them, they are booked twice
+// rather than not at all.
 func (r *run) drawn() map[string]int64 {
 	drawn := make(map[string]int64)
 	buckets, _ := quota.HeldBuckets(r.out.Reservation)
@@ -65,7 +66,11 @@ func (r *run) drawn() map[string]int64 {
 		for _, held := range list {
 			if held.ID == r.out.Reservation {
 				drawn[held.Bucket] = held.Drawn
+				return nil
 			}
+		}
+		if err == nil {
+			drawn[buckets[0]], err = r.logged(ctx, buckets[0])
 		}
 		return err
 	})
@@ -73,6 +78,20 @@ func (r *run) drawn() map[string]int64 {
 		r.Log.Debug("cannot read what the command drew from the reservation", "error", err)
 	}
 	return drawn
+}
+
+// logged returns the units of the run's entries in a bucket since the hold, without the entry of
+// a hold that lapsed.
+func (r *run) logged(ctx context.Context, bucket string) (units int64, err error) {
+	id, _, _ := quota.ParseReservation(r.out.Reservation)
+	entries, err := r.budget.Ledger.Entries(ctx, quota.Query{Credential: r.budget.Credential,
+		Bucket: bucket, Since: r.heldAt})
+	for _, e := range entries {
+		if e.Labels[quota.LabelRun] == r.out.Run && e.ID != id {
+			units += e.Units
+		}
+	}
+	return units, err
 }
 
 // reportTotal is the sum of a report's lines, which are units=N, bucket=B units=N or method=M

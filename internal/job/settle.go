@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -54,38 +55,59 @@ func (r *run) lapses(err error) {
 func (r *run) settle() {
 	used := r.used()
 	failed := r.out.Code != 0 && r.out.Signal == 0
-	if r.Settle == SettleProxy || r.Settle == SettleExit && failed {
+	switch {
+	case r.Settle == SettleProxy || r.Settle == SettleExit && failed:
 		r.giveBack()
 		r.out.Took, r.out.Denied = r.requests.outcome()
-		return
-	}
-	switch {
 	case r.passed.Entry != "":
 		r.settlePassed(used.costs)
-		return
 	case r.out.Reservation == "":
-		r.bookBeyond(used.costs)
-		return
+		r.bookUnheld(used.costs)
+	default:
+		r.settleHold(used)
 	}
-	within, beyond := r.split(used)
+}
+
+// settleHold books the usage in place of the hold, once, even if the hold is gone. If the ledger
+// stays unreachable, the line waits in the journal, because the ledger may come back without the
+// hold.
+func (r *run) settleHold(used usage) {
+	b := r.budget
+	b.Unlimited, b.Log, b.Journal = true, r.Log, nil
+	hold := quota.Decision{At: r.heldAt, Reservation: r.out.Reservation,
+		Units: maps.Clone(r.out.Held)}
+	addTo(hold.Units, used.drawn, -1)
+	// The ledger keeps the answer (LapseRelease) for a later run with the same key.
+	line := b.NewBooking(hold, quota.Call{Method: r.Call.Method, Costs: used.undrawn()},
+		quota.LapseRelease)
 	var d quota.Decision
 	err := patiently(r.patience(), func(ctx context.Context) (err error) {
-		d, err = r.budget.Settle(ctx, r.out.Reservation, quota.Call{Method: r.Call.Method,
-			Costs: within})
+		d, err = b.Book(ctx, line)
 		return err
 	})
 	switch {
-	case err == nil:
+	case err == nil && d.Units != nil:
 		r.out.Took = r.tookOf(used, d)
-	case errors.Is(err, quota.ErrNoReservation):
-		r.lateOrSettled(within)
-	case errors.Is(err, quota.ErrKeyReused):
+	case err == nil:
 		r.Log.Debug("the command has settled the reservation itself",
 			"reservation", r.out.Reservation)
-	default:
+	case !quota.IsAway(err) || r.budget.Journal == nil ||
+		r.budget.Journal.Keep(context.Background(), line) != nil:
 		r.lapses(err)
+	default:
+		r.Log.Error("the run cannot be settled: its usage waits in this host's journal, and is "+
+			"booked once the ledger can be reached", "reservation", r.out.Reservation, "units",
+			r.tookOf(used, quota.Decision{Units: quota.UnitsOf(line.Call.Costs)}), "error", err)
 	}
-	r.bookBeyond(beyond)
+}
+
+// undrawn returns the costs without the units that are already booked.
+func (u usage) undrawn() (costs []quota.Cost) {
+	for _, c := range u.costs {
+		c.Units = max(c.Units-u.drawn[c.Bucket], 0)
+		costs = append(costs, c)
+	}
+	return costs
 }
 
 // settlePassed books a run that was held in the journal because the ledger was unreachable.
@@ -121,29 +143,11 @@ func (r *run) tookOf(used usage, settled quota.Decision) map[string]int64 {
 	for _, c := range used.costs {
 		if _, held := took[c.Bucket]; held {
 			took[c.Bucket] = settled.Units[c.Bucket] + used.drawn[c.Bucket]
+		} else if c.Units > 0 {
+			took[c.Bucket] = c.Units
 		}
 	}
 	return took
-}
-
-// lateOrSettled books the usage of a hold that no longer exists. The hold has lapsed and was
-// released, unless the command settled it.
-func (r *run) lateOrSettled(used []quota.Cost) {
-	if r.lapse() != quota.LapseRelease || !r.lapsed(context.Background()) {
-		r.Log.Debug("the command has ended the reservation itself",
-			"reservation", r.out.Reservation)
-		return
-	}
-	known := make(map[string]bool)
-	for _, c := range used {
-		known[c.Bucket] = true
-	}
-	for bucket, units := range r.out.Held {
-		if !known[bucket] {
-			used = append(used, quota.Cost{Bucket: bucket, Units: units})
-		}
-	}
-	r.bookBeyond(used)
 }
 
 // lapsed reports whether a hold that no longer exists may have lapsed, by the ledger's clock,
@@ -155,53 +159,24 @@ func (r *run) lapsed(ctx context.Context) bool {
 	return err != nil || !now.Before(r.out.ExpiresAt)
 }
 
-// bookBeyond books usage beyond the hold. The upstream has billed it, so no limit applies.
-func (r *run) bookBeyond(costs []quota.Cost) {
-	var some []quota.Cost
-	for _, c := range costs {
-		if c.Units > 0 {
-			some = append(some, c)
-		}
-	}
-	if len(some) == 0 {
+// bookUnheld books the usage of a run that held nothing. The upstream has billed it, so no limit
+// applies.
+func (r *run) bookUnheld(costs []quota.Cost) {
+	costs = slices.DeleteFunc(costs, func(c quota.Cost) bool { return c.Units == 0 })
+	if len(costs) == 0 {
 		return
 	}
 	b := r.budget
 	b.Observe, b.Unlimited = true, true
-	var d quota.Decision
-	err := patiently(r.patience(), func(ctx context.Context) (err error) {
-		d, err = b.Charge(ctx, quota.Call{Costs: some, Key: "beyond:" + r.out.Run, Unpaced: true})
+	err := patiently(r.patience(), func(ctx context.Context) error {
+		d, err := b.Charge(ctx, quota.Call{Costs: costs, Key: "beyond:" + r.out.Run,
+			Unpaced: true})
+		r.out.Took = d.Units
 		return err
 	})
 	if err != nil {
+		r.out.Took = nil
 		r.Log.Error("cannot book what the run took beyond its hold", "units",
-			quota.UnitsOf(some), "error", err)
-		return
+			quota.UnitsOf(costs), "error", err)
 	}
-	if r.out.Took == nil {
-		r.out.Took = make(map[string]int64)
-	}
-	addTo(r.out.Took, d.Units, 1)
-}
-
-// split divides the usage into units that the reservation settles and units beyond its buckets.
-// Drawn units are already booked.
-func (r *run) split(used usage) (within, beyond []quota.Cost) {
-	buckets, err := quota.HeldBuckets(r.out.Reservation)
-	if err != nil {
-		return nil, nil
-	}
-	held := make(map[string]bool)
-	for _, bucket := range buckets {
-		held[bucket] = true
-	}
-	for _, c := range used.costs {
-		if held[c.Bucket] {
-			c.Units = max(c.Units-used.drawn[c.Bucket], 0)
-			within = append(within, c)
-		} else {
-			beyond = append(beyond, c)
-		}
-	}
-	return within, beyond
 }

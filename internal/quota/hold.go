@@ -59,7 +59,8 @@ func (b *Budget) NewBooking(held Decision, call Call, lapse Lapse) Booking {
 
 // Book books what a call used, regardless of the limits, since the upstream has billed it. The
 // journal has the line before the ledger is asked, and until it is booked. Booking a line twice has
-// no further effect. The decision has the booked units.
+// no further effect. The decision has the booked units; nil if another caller settled the hold with
+// other units, which stay.
 func (b *Budget) Book(ctx context.Context, l Booking) (Decision, error) {
 	if b.Journal == nil || l.Held.Unmetered {
 		d, err := b.book(ctx, l)
@@ -94,12 +95,15 @@ func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 	s.ID, s.Once = l.ID, l.Lapse == LapseCharge
 	s = s.withoutLimits()
 	d, err := b.Ledger.Settle(ctx, s)
-	if errors.Is(err, ErrNoReservation) {
+	switch {
+	case errors.Is(err, ErrNoReservation):
 		var settled bool
 		if settled, err = b.settledBefore(ctx, l, s.Costs); err == nil && !settled {
-			return b.bookLost(ctx, l)
+			return b.bookLost(ctx, l, s.Costs)
 		}
 		d = Decision{Allowed: true, Units: settledUnits(l, s.Costs)}
+	case errors.Is(err, ErrKeyReused): // another caller has settled the hold, with other units
+		d, err = Decision{Allowed: true}, nil
 	}
 	if err != nil {
 		return d, err
@@ -129,22 +133,30 @@ func settledUnits(l Booking, costs []Cost) map[string]int64 {
 	return units
 }
 
-// bookLost books the usage of a call whose hold the ledger has lost.
-func (b *Budget) bookLost(ctx context.Context, l Booking) (Decision, error) {
+// bookLost books the usage of a call whose hold is gone from the ledger. held has the costs in the
+// buckets of the hold.
+func (b *Budget) bookLost(ctx context.Context, l Booking, held []Cost) (Decision, error) {
 	id, _, err := ParseReservation(l.Held.Reservation)
 	if err != nil {
 		return Decision{}, err
 	}
-	b.Log.Warn("the ledger has lost what was set aside for a call: what it took is booked all "+
-		"the same", "reservation", l.Held.Reservation)
+	b.Log.Warn("a hold is gone from the ledger: what was used is booked all the same",
+		"reservation", l.Held.Reservation)
+	costs := b.across(l.Call.Costs)
+	for _, c := range held {
+		if c.Units == AllUnits && !IsLabelBucket(c.Bucket) {
+			costs = append(costs, Cost{Bucket: c.Bucket, Units: l.Held.Units[c.Bucket]})
+		}
+	}
 	d := Decision{Allowed: true, Units: map[string]int64{}, Remaining: map[string]int64{}}
 	truth := Charge{Key: "truth of " + id}
-	for _, c := range b.across(l.Call.Costs) {
+	for _, c := range costs {
 		if c.Units > 0 && !b.onlyUnderWay(c) {
 			truth.Costs = append(truth.Costs, c)
 		}
 	}
-	return d, b.bookTruth(ctx, l.Call, truth, &d)
+	err = b.bookTruth(ctx, l.Call, truth, &d)
+	return d, err
 }
 
 // lostFor is how old a lost reservation may be when its call is booked. The answer to a settlement is
@@ -167,7 +179,8 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 		return Decision{}, fmt.Errorf("%s: %w", reservation, ErrNoReservation)
 	}
 	call.Labels = call.Labels.With(heldLabels(reservation))
-	d, err := b.bookLost(ctx, Booking{Held: Decision{Reservation: reservation}, Call: call})
+	d, err := b.bookLost(ctx, Booking{Held: Decision{Reservation: reservation}, Call: call},
+		nil)
 	return d.unlabelled(), err
 }
 
