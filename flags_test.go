@@ -51,15 +51,15 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 			want[code[1]] = true
 		}
 	}
-	row := regexp.MustCompile(`(?m)^\| (\d+) \|`)
-	for _, code := range row.FindAllStringSubmatch(read(t, "docs/commands.md"), -1) {
+	item := regexp.MustCompile(`(?m)^- (\d+): `)
+	for _, code := range item.FindAllStringSubmatch(read(t, "docs/commands.md"), -1) {
 		if !want[code[1]] {
 			t.Errorf("docs/commands.md: no program ends with %s", code[1])
 		}
 		delete(want, code[1])
 	}
 	for code := range want {
-		t.Errorf("docs/commands.md: no row for exit code %s", code)
+		t.Errorf("docs/commands.md: no item for exit code %s", code)
 	}
 }
 

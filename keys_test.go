@@ -86,9 +86,9 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 	_, table, _ := strings.Cut(read(t, "docs/configuration.md"), "\n## Environment\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	named := make(map[string]bool)
-	for row := range strings.Lines(table) {
-		first, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
-		for _, v := range variable.FindAllStringSubmatch(first, -1) {
+	for _, item := range jsonItem.FindAllString(table, -1) {
+		names, _, _ := strings.Cut(item, ": ")
+		for _, v := range variable.FindAllStringSubmatch(names, -1) {
 			named[v[1]] = true
 		}
 	}
