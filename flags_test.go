@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -16,21 +17,24 @@ var flagLine = regexp.MustCompile(`(?m)^ {2,6}(?:-\w, )?(--[a-z-]+)`)
 func TestEveryFlagIsDocumented(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/commands.md")
+	items := jsonItem.FindAllString(page, -1)
 	for name, help := range learned(t) {
 		own, global, _ := strings.Cut(help, "\nGlobal Flags:")
 		_, own, _ = strings.Cut(own, "\nFlags:")
-		row := regexp.MustCompile("(?m)^\\| (?:.*, )?`" + name + "[ `].*$").FindString(page)
+		named := regexp.MustCompile("^- (?:`[^`]*`, )?`" + name + "[\\s`]")
+		at := slices.IndexFunc(items, named.MatchString)
 		if !does(name, help) {
 			continue
 		}
-		if row == "" {
-			t.Errorf("docs/commands.md has no row for %s", name)
+		if at < 0 {
+			t.Errorf("docs/commands.md has no item for %s", name)
+			continue
 		}
 		if !strings.Contains(help, "\nExamples:\n") {
 			t.Errorf("%s --help has no examples", name)
 		}
 		for _, f := range flagLine.FindAllStringSubmatch(own, -1) {
-			if f[1] != "--help" && !strings.Contains(row, f[1]) {
+			if f[1] != "--help" && !strings.Contains(items[at], f[1]) {
 				t.Errorf("docs/commands.md: %s has a flag %s", name, f[1])
 			}
 		}

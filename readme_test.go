@@ -78,7 +78,7 @@ func (m manual) find(words []string) (name, help string) {
 }
 
 var (
-	code    = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```|`([^`\n]+)`")
+	code    = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```|`((?:[^`\n]+\n?)+)`")
 	invoked = regexp.MustCompile(`(?m)(?:^|[\s(;])` +
 		`((?:quotactl|ingestor)(?: [^|&;)#\n]*(?:\\\|[^|&;)#\n]*)*)?)`)
 	flagForm = regexp.MustCompile(`(?:^|[\s\[{(])(--?[a-z][a-z-]*)`)
@@ -88,7 +88,11 @@ var (
 func commands(text string) []string {
 	var list []string
 	for _, c := range code.FindAllStringSubmatch(text, -1) {
-		for _, call := range invoked.FindAllStringSubmatch(c[1]+c[2], -1) {
+		span := strings.Join(strings.Fields(c[2]), " ")
+		if strings.Contains(span, "[-") || strings.Contains(span, "{-") { // | is between alternatives
+			span = strings.ReplaceAll(span, "|", `\|`)
+		}
+		for _, call := range invoked.FindAllStringSubmatch(c[1]+span, -1) {
 			list = append(list, strings.ReplaceAll(call[1], `\|`, "|"))
 		}
 	}
