@@ -80,7 +80,7 @@ func (m manual) find(words []string) (name, help string) {
 var (
 	code    = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```|`((?:[^`\n]+\n?)+)`")
 	invoked = regexp.MustCompile(`(?m)(?:^|[\s(;])` +
-		`((?:quotactl|ingestor)(?: [^|&;)#\n]*(?:\\\|[^|&;)#\n]*)*)?)`)
+		`((?:quotactl|ingestor)(?: (?:[^|\\&;)#\n]|\\.)*)?)`)
 	flagForm = regexp.MustCompile(`(?:^|[\s\[{(])(--?[a-z][a-z-]*)`)
 )
 
