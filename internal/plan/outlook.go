@@ -25,8 +25,6 @@ type outlook struct {
 	slides    bool         // end is not a reset
 	now       int64        // units left for scheduled charges, ignoring a suspension
 	suspended int64        // end of the suspension
-	wanted    Work         // wanted by the runs until end
-	beyond    int64        // the most units that must be free in addition to a page's cost
 }
 
 // newOutlook prepares a bucket.
@@ -49,10 +47,6 @@ func newOutlook(b Bucket) *outlook {
 	}
 	brakes := slices.Concat(throttles, b.Paces)
 	for _, l := range o.plan.Lanes {
-		runs := l.Count(b.At, o.end.Add(-time.Nanosecond))
-		pages := max(0, l.Pages)
-		o.wanted = o.wanted.and(Work{runs, runs * pages, l.Takes(b.Name, runs*pages, nil)})
-		o.beyond = max(o.beyond, l.Price[0].Units-l.Takes(b.Name, 1, nil))
 		if l.Own != nil {
 			brakes = append(brakes, *l.Own...)
 		}

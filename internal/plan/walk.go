@@ -34,34 +34,8 @@ type playResult struct {
 	opensFirst int64  // when there were first units; 0 if never
 }
 
-// isEnough reports whether the units left now cover all runs and the load.
-func (o *outlook) isEnough(l load) bool {
-	rest := float64(o.now) - float64(o.wanted.Units+o.beyond)
-	for _, units := range l {
-		rest -= units
-	}
-	return rest >= 0
-}
-
-// isSmooth reports whether a day with enough units loses nothing to a suspension, a throttle, a
-// pace or shares. For shares, the units must cover the window even if it is longer than the day.
-func (o *outlook) isSmooth() bool {
-	longer := func(l quota.Limit) bool {
-		if !l.Window.IsCalendar() {
-			return true
-		}
-		_, end := l.Window.Bounds(o.At)
-		return !end.Equal(o.end)
-	}
-	return o.now > 0 && o.suspended == 0 && len(o.brakes) == 0 &&
-		!slices.ContainsFunc(o.long, longer)
-}
-
-// play plays the time until the reset with a load. It skips a day with enough units for everything.
+// play plays the time until the reset with a load.
 func (o *outlook) play(l load, end ending) playResult {
-	if end != whenLost && (end == whenDry || o.isSmooth()) && o.isEnough(l) {
-		return playResult{dry: never, scheduled: o.wanted, opensFirst: o.At.UnixMicro()}
-	}
 	w := walker{outlook: o, play: o.plan.Play(), ending: end, empty: never}
 	w.result.dry = never
 	w.walk(l)
