@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -177,88 +176,28 @@ type Video struct {
 	language string
 }
 
-// video returns the video with the requested parts.
-func (q *query) video(v *Video) item {
-	one := q.item("video", v.ID, v.snippet())
-	one.ContentDetails = q.part("contentDetails", v.contentDetails())
-	one.Statistics = q.part("statistics", v.counters(true))
-	one.Status = q.part("status", object{"uploadStatus": "processed",
-		"privacyStatus": "public", "license": "youtube", "embeddable": true,
-		"publicStatsViewable": true, "madeForKids": false})
-	return one
-}
-
-// about returns what every snippet of a video has, with the first n thumbnails.
-func (v *Video) about(n int) object {
-	return object{"publishedAt": v.PublishedAt, "channelId": v.ChannelID, "title": v.Title,
-		"description": v.Description, "thumbnails": v.thumbnails(n), "channelTitle": v.ChannelTitle,
-		"liveBroadcastContent": "none"}
-}
-
-func (v *Video) snippet() object {
-	s := v.about(5)
-	s["categoryId"] = v.CategoryID
-	s["localized"] = map[string]string{"title": v.Title, "description": v.Description}
-	if len(v.Tags) > 0 {
-		s["tags"] = v.Tags
-	}
-	if v.language != "" {
-		s["defaultAudioLanguage"], s["defaultLanguage"] = v.language, v.language
-	}
-	return s
-}
-
-// found returns the snippet of a search result.
-func (v *Video) found() object {
-	s := v.about(3)
-	s["publishTime"] = v.PublishedAt
-	return s
-}
-
-// channel returns the snippet of the video's channel.
-func (v *Video) channel() object {
-	return object{"title": v.ChannelTitle, "description": "",
-		"publishedAt": "2012-02-29T12:00:00Z", "thumbnails": v.thumbnails(3),
-		"localized": map[string]string{"title": v.ChannelTitle, "description": ""}}
-}
-
-func (v *Video) contentDetails() object {
-	c := object{"dimension": "2d", "definition": "hd", "caption": "false",
-		"licensedContent": true, "contentRating": object{}, "projection": "rectangular"}
-	if v.Duration != "" {
-		c["duration"] = v.Duration
-	}
-	return c
-}
-
-// counters returns decimal strings. Disabled counters are absent.
-func (v *Video) counters(favorites bool) map[string]string {
-	c := map[string]string{}
-	set := func(name string, n *int64, off bool) {
-		if n != nil && !off {
-			c[name] = strconv.FormatInt(*n, 10)
+// values returns what documents may say of the video. Counters are decimal strings.
+func (v *Video) values() object {
+	values := object{"id": v.ID, "title": v.Title, "channel": v.ChannelID, "tags": v.Tags,
+		"channel_title": v.ChannelTitle, "category": v.CategoryID, "published": v.PublishedAt,
+		"description": v.Description, "duration": v.Duration, "language": v.language,
+		"thumbnail": strings.TrimSuffix(v.Thumbnail, "default.jpg"),
+		"views":     counter(v.ViewCount, false), "likes": counter(v.LikeCount, v.RatingsDisabled),
+		"comments": counter(v.CommentCount, v.CommentsDisabled)}
+	for _, name := range []string{"duration", "language"} {
+		if values[name] == "" {
+			values[name] = absent{}
 		}
 	}
-	set("viewCount", v.ViewCount, false)
-	set("likeCount", v.LikeCount, v.RatingsDisabled)
-	set("commentCount", v.CommentCount, v.CommentsDisabled)
-	if favorites {
-		c["favoriteCount"] = "0"
+	if len(v.Tags) == 0 {
+		values["tags"] = absent{}
 	}
-	return c
+	return values
 }
 
-// thumbnails returns the first n sizes.
-func (v *Video) thumbnails(n int) object {
-	sizes := []struct {
-		name, prefix  string
-		width, height int
-	}{{"default", "", 120, 90}, {"medium", "mq", 320, 180}, {"high", "hq", 480, 360},
-		{"standard", "sd", 640, 480}, {"maxres", "maxres", 1280, 720}}
-	all := object{}
-	for _, s := range sizes[:n] {
-		url := strings.TrimSuffix(v.Thumbnail, "default.jpg") + s.prefix + "default.jpg"
-		all[s.name] = object{"url": url, "width": s.width, "height": s.height}
+func counter(n *int64, disabled bool) any {
+	if n == nil || disabled {
+		return absent{}
 	}
-	return all
+	return decimal(*n)
 }

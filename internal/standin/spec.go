@@ -107,25 +107,36 @@ func (c *call) doc(name string, values object) object {
 }
 
 func (c *call) fill(document any, values object) any {
+	return fill(document, c.fault != "no-usage",
+		func(name string) any { return c.value(name, values) })
+}
+
+// absent is the value of a member that is left out.
+type absent struct{}
+
+// fill returns a document with values for its names. optional is whether it has the members whose
+// names end in *.
+func fill(document any, optional bool, value func(name string) any) any {
 	switch d := document.(type) {
 	case string:
 		if name, ok := strings.CutPrefix(d, "$"); ok && !strings.ContainsAny(name, "$. /}") {
-			return c.value(name, values)
+			return value(name)
 		}
-		return c.expand(d, values)
+		return os.Expand(d, func(name string) string { return fmt.Sprint(value(name)) })
 	case object:
 		filled := object{}
 		for key, member := range d {
-			key, optional := strings.CutSuffix(key, "*")
-			if !optional || c.fault != "no-usage" {
-				filled[key] = c.fill(member, values)
+			key, isOptional := strings.CutSuffix(key, "*")
+			member = fill(member, optional, value)
+			if member != (absent{}) && (optional || !isOptional) {
+				filled[key] = member
 			}
 		}
 		return filled
 	case []any:
 		filled := []any{}
 		for _, element := range d {
-			filled = append(filled, c.fill(element, values))
+			filled = append(filled, fill(element, optional, value))
 		}
 		return filled
 	}

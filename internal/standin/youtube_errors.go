@@ -32,13 +32,15 @@ type errorItem struct {
 	ExtendedHelp string `json:"extendedHelp,omitempty"`
 }
 
-// googleErrors are the errors in apis/youtube.yaml. A name is the error's reason, and possibly more
-// to tell it from others with that reason.
-var googleErrors = sync.OnceValue(func() (all map[string]struct {
-	Code                             int
-	Domain, Message, Parameter, Help string
-	Front                            bool
-	Details                          []any
+// google is the content of apis/youtube.yaml.
+var google = sync.OnceValue(func() (all struct {
+	Documents map[string]any
+	Errors    map[string]struct {
+		Code                             int
+		Domain, Message, Parameter, Help string
+		Front                            bool
+		Details                          []any
+	}
 }) {
 	text, err := apiFiles.ReadFile("apis/youtube.yaml")
 	if err == nil {
@@ -57,7 +59,7 @@ var rpcCodes = map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED",
 // googleError returns the error of that name in apis/youtube.yaml. values are pairs of a name in its
 // message and the text for it.
 func googleError(name string, values ...string) *apiError {
-	e, ok := googleErrors()[name]
+	e, ok := google().Errors[name]
 	if !ok {
 		panic("no error " + name)
 	}

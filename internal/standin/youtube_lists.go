@@ -22,9 +22,6 @@ var (
 	categories = sync.OnceValue(func() [][]string { return tsv(categoriesTSV) })
 )
 
-// categoryOwner is the channel that owns all categories, as in recorded responses.
-const categoryOwner = "UCBR8-60-B28hp2BmDPdntcQ"
-
 // route is a method served from the charts.
 type route struct {
 	parts []string // parts a request may ask for
@@ -65,9 +62,9 @@ func (s *YouTube) videosList(q *query) any {
 	case !q.Has("id"):
 		q.fail(errNoFilter("myRating, chart, id, idParam"))
 	}
-	var items []item
+	var items []object
 	for _, v := range s.videosByID(ids) {
-		items = append(items, q.video(v))
+		items = append(items, q.item("video", v.values()))
 	}
 	return countedList("videoList", items)
 }
@@ -88,10 +85,10 @@ func (s *YouTube) chartPage(q *query) any {
 		return nil
 	}
 	shift := s.readsOf(region+"/"+category) * s.PageMove
-	var items []item
+	var items []object
 	for i := page.from; i < page.to; i++ {
 		n := len(chart)
-		items = append(items, q.video(chart[((i-shift)%n+n)%n]))
+		items = append(items, q.item("video", chart[((i-shift)%n+n)%n].values()))
 	}
 	return page.list("videoList", items)
 }
@@ -109,14 +106,9 @@ func (s *YouTube) videosBatchGetStats(q *query) any {
 	if len(ids) == 0 {
 		q.fail(errNoFilter("id"))
 	}
-	var items []item
+	var items []object
 	for _, v := range s.videosByID(ids) {
-		one := q.item("videoStats", v.ID, map[string]string{"publishTime": v.PublishedAt})
-		one.Statistics = q.part("statistics", v.counters(false))
-		if v.Duration != "" {
-			one.ContentDetails = q.part("contentDetails", map[string]string{"duration": v.Duration})
-		}
-		items = append(items, one)
+		items = append(items, q.item("videoStats", v.values()))
 	}
 	return newList("batchGetStats", items)
 }
@@ -139,22 +131,20 @@ func (s *YouTube) videoCategoriesList(q *query) any {
 	if len(ids) == 0 && !q.Has("regionCode") {
 		q.fail(errNoFilter("id, regionCode"))
 	}
-	var items []item
+	var items []object
 	for _, c := range categories() {
 		if len(ids) == 0 || slices.Contains(ids, c[0]) {
-			items = append(items, q.item("videoCategory", c[0],
-				object{"channelId": categoryOwner, "title": c[1],
-					"assignable": c[2] == "assignable"}))
+			items = append(items, q.item("videoCategory", object{"id": c[0], "title": c[1],
+				"assignable": c[2] == "assignable"}))
 		}
 	}
 	return newList("videoCategoryList", items)
 }
 
 func (s *YouTube) i18nRegionsList(q *query) any {
-	var items []item
+	var items []object
 	for _, r := range regions() {
-		items = append(items,
-			q.item("i18nRegion", r[0], map[string]string{"gl": r[0], "name": r[2]}))
+		items = append(items, q.item("i18nRegion", object{"id": r[0], "name": r[2]}))
 	}
 	return newList("i18nRegionList", items)
 }
@@ -163,10 +153,9 @@ func (s *YouTube) i18nRegionsList(q *query) any {
 func (s *YouTube) i18nLanguagesList(q *query) any {
 	names := strings.Fields("Arabic German English Spanish French Hebrew Hindi Japanese Korean " +
 		"Portuguese Russian")
-	var items []item
+	var items []object
 	for i, code := range languageCodes {
-		items = append(items,
-			q.item("i18nLanguage", code, map[string]string{"hl": code, "name": names[i]}))
+		items = append(items, q.item("i18nLanguage", object{"id": code, "name": names[i]}))
 	}
 	return newList("i18nLanguageList", items)
 }
@@ -178,11 +167,11 @@ func (s *YouTube) channelsList(q *query) any {
 		q.fail(errNoFilter("id, managedByMe, categoryId, mine, mySubscribers, forUsername, " +
 			"forHandle"))
 	}
-	var items []item
+	var items []object
 	for _, id := range slices.Compact(ids) {
 		of := s.Charts.find(s.day(), func(v *Video) bool { return v.ChannelID == id })
 		if len(of) > 0 {
-			items = append(items, q.item("channel", id, of[0].channel()))
+			items = append(items, q.item("channel", of[0].values()))
 		}
 	}
 	return countedList("channelList", items)
@@ -198,10 +187,9 @@ func (s *YouTube) searchList(q *query) any {
 		return !slices.ContainsFunc(words, lacks)
 	})
 	page := q.span(len(found), size)
-	var items []item
+	var items []object
 	for _, v := range found[page.from:page.to] {
-		id := map[string]string{"kind": "youtube#video", "videoId": v.ID}
-		items = append(items, q.item("searchResult", id, v.found()))
+		items = append(items, q.item("searchResult", v.values()))
 	}
 	l := page.list("searchList", items)
 	l.RegionCode = region

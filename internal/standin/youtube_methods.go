@@ -69,7 +69,7 @@ func (m method) emptyAnswer() any {
 	case http.MethodGet:
 		return newList(resource+"List", nil)
 	}
-	return item{Kind: "youtube#" + resource, Etag: etagOf(m.id), ID: "standin"}
+	return object{"kind": "youtube#" + resource, "etag": etagOf(m.id), "id": "standin"}
 }
 
 // maxForm bounds the parameters read from a body, in bytes.

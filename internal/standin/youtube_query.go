@@ -3,6 +3,7 @@ package standin
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -55,17 +56,19 @@ func (q *query) checkParts(known []string) {
 	}
 }
 
-// part returns value if that part of the resource was requested, else nil.
-func (q *query) part(name string, value any) any {
-	if slices.Contains(q.parts, name) {
-		return value
+// item returns a resource in the form of a document, with the requested parts.
+func (q *query) item(document string, values object) object {
+	value := func(name string) any {
+		if v, ok := values[name]; ok {
+			return v
+		}
+		panic("no value " + name)
 	}
-	return nil
-}
-
-// item returns a resource with an ID and a snippet.
-func (q *query) item(kind string, id, snippet any) item {
-	return item{Kind: "youtube#" + kind, ID: id, Snippet: q.part("snippet", snippet)}
+	item := fill(google().Documents[document], true, value).(object)
+	maps.DeleteFunc(item, func(name string, _ any) bool {
+		return name != "kind" && name != "id" && !slices.Contains(q.parts, name)
+	})
+	return item
 }
 
 // size returns maxResults, by default 5, which must be between low and 50.
@@ -140,7 +143,7 @@ func (q *query) span(total, size int) span {
 	return p
 }
 
-func (p span) list(resource string, items []item) *list {
+func (p span) list(resource string, items []object) *list {
 	l := newList(resource, items)
 	l.NextPageToken, l.PrevPageToken, l.PageInfo = p.next, p.prev, p.info
 	return l

@@ -12,6 +12,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,14 +68,18 @@ func (s *YouTube) upload(c *call, m method) {
 // resource returns the created resource. Its ID is a digest of the bytes, so that a client can
 // check that all arrived.
 func (u *media) resource() any {
-	resource, ok := u.method.emptyAnswer().(item)
+	resource, ok := u.method.emptyAnswer().(object)
 	if !ok {
 		return u.method.emptyAnswer()
 	}
-	resource.ID = base64.RawURLEncoding.EncodeToString(u.digest.Sum(nil))[:11]
-	resource.Snippet = u.query.part("snippet", u.metadata["snippet"])
-	resource.Status = u.query.part("status", object{"uploadStatus": "uploaded"})
-	resource.Etag = etagOf(resource)
+	resource["id"] = base64.RawURLEncoding.EncodeToString(u.digest.Sum(nil))[:11]
+	if snippet, ok := u.metadata["snippet"]; ok && slices.Contains(u.query.parts, "snippet") {
+		resource["snippet"] = snippet
+	}
+	if slices.Contains(u.query.parts, "status") {
+		resource["status"] = object{"uploadStatus": "uploaded"}
+	}
+	resource["etag"] = etagOf(resource)
 	return resource
 }
 
@@ -254,18 +259,15 @@ func (u *media) takeChunk(r *http.Request) *apiError {
 	return u.keep(r.Body, c.to-u.length, last)
 }
 
-// keep stores n bytes in whole granules, or all of them in the last chunk. The client must send
-// the rest of a granule again.
+// keep stores n bytes: whole granules, or all of them in the last chunk. The client must send the
+// rest of a granule again.
 func (u *media) keep(body io.Reader, n int64, last bool) *apiError {
-	buffer := make([]byte, granule)
-	for n > 0 && (last || n >= granule) {
-		piece := buffer[:min(n, granule)]
-		if _, err := io.ReadFull(body, piece); err != nil {
-			return errUpload("The request body is shorter than its Content-Range.")
-		}
-		u.digest.Write(piece)
-		u.length += int64(len(piece))
-		n -= int64(len(piece))
+	if !last {
+		n -= n % granule
+	}
+	stored, err := io.CopyN(u.digest, body, n)
+	if u.length += stored; err != nil {
+		return errUpload("The request body is shorter than its Content-Range.")
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 type list struct {
 	Kind          string    `json:"kind"`
 	Etag          string    `json:"etag"`
-	Items         []item    `json:"items"`
+	Items         []object  `json:"items"`
 	NextPageToken string    `json:"nextPageToken,omitempty"`
 	PrevPageToken string    `json:"prevPageToken,omitempty"`
 	RegionCode    string    `json:"regionCode,omitempty"`
@@ -26,32 +26,21 @@ type pageInfo struct {
 	ResultsPerPage int `json:"resultsPerPage"`
 }
 
-// item is a resource with the requested parts.
-type item struct {
-	Kind           string `json:"kind"`
-	Etag           string `json:"etag"`
-	ID             any    `json:"id,omitempty"`
-	Snippet        any    `json:"snippet,omitempty"`
-	ContentDetails any    `json:"contentDetails,omitempty"`
-	Statistics     any    `json:"statistics,omitempty"`
-	Status         any    `json:"status,omitempty"`
-}
-
 // newList returns a list with its etag and those of its items. resource is like "videoList".
-func newList(resource string, items []item) *list {
+func newList(resource string, items []object) *list {
 	if items == nil {
-		items = []item{}
+		items = []object{}
 	}
 	l := &list{Kind: "youtube#" + resource + "Response", Items: items}
-	for i := range items {
-		items[i].Etag = etagOf(items[i])
+	for _, item := range items {
+		item["etag"] = etagOf(item)
 	}
 	l.Etag = etagOf(items)
 	return l
 }
 
 // countedList returns a list without pages.
-func countedList(resource string, items []item) *list {
+func countedList(resource string, items []object) *list {
 	l := newList(resource, items)
 	l.PageInfo = &pageInfo{len(items), len(items)}
 	return l
