@@ -18,13 +18,13 @@ const mostRanked = 500
 // A limit of 0 means all. With a limit, Search ranks only the newest 500 videos of each group (or
 // limit, if larger), so that a common word takes little longer than a rare one. A query without a
 // word finds nothing.
-func (c *Catalog) Search(ctx context.Context, query string, limit int) (found []Seen, err error) {
+func (c *Catalog) Search(ctx context.Context, query string, limit int) (videos []Seen, err error) {
 	return c.SearchAfter(ctx, query, 0, limit)
 }
 
 // SearchAfter is like Search, without the first skip videos.
 func (c *Catalog) SearchAfter(ctx context.Context, query string, skip,
-	limit int) (found []Seen, err error) {
+	limit int) (videos []Seen, err error) {
 	words := searchWords(query)
 	if len(words) == 0 {
 		return nil, nil
@@ -34,37 +34,37 @@ func (c *Catalog) SearchAfter(ctx context.Context, query string, skip,
 		if err != nil {
 			return err
 		}
-		found, err = s.numbered(numbers[min(skip, len(numbers)):])
+		videos, err = s.numbered(numbers[min(skip, len(numbers)):])
 		return err
 	})
-	return found, err
+	return videos, err
 }
 
 // search returns the row IDs of skip+limit videos.
-func (s *txn) search(words []searchWord, skip, limit int) (found []int64, err error) {
-	most, newest := -1, -1
+func (s *txn) search(words []searchWord, skip, limit int) (numbers []int64, err error) {
+	total, newest := -1, -1
 	if limit > 0 {
-		most, newest = skip+limit, max(mostRanked, limit)
+		total, newest = skip+limit, max(mostRanked, limit)
 	}
 	whole, beginning := all(words, searchWord.whole), all(words, searchWord.beginning)
-	found, err = s.ranked(whole, newest, most)
-	if err != nil || len(found) == most || beginning == whole {
-		return found, err
+	numbers, err = s.ranked(whole, newest, total)
+	if err != nil || len(numbers) == total || beginning == whole {
+		return numbers, err
 	}
-	more, err := s.ranked(beginning, newest, most)
+	more, err := s.ranked(beginning, newest, total)
 	if err != nil {
 		return nil, err
 	}
-	had := make(map[int64]bool, len(found))
-	for _, number := range found {
-		had[number] = true
+	isListed := make(map[int64]bool, len(numbers))
+	for _, number := range numbers {
+		isListed[number] = true
 	}
 	for _, number := range more {
-		if !had[number] && len(found) != most {
-			found = append(found, number)
+		if !isListed[number] && len(numbers) != total {
+			numbers = append(numbers, number)
 		}
 	}
-	return found, nil
+	return numbers, nil
 }
 
 func (s *txn) ranked(expression string, newest, limit int) (numbers []int64, err error) {

@@ -22,7 +22,7 @@ func segment(text string) string {
 		case r < 0x80:
 			out.WriteByte(byte(r))
 		case !standsAlone(r):
-			out.WriteRune(plain(r))
+			out.WriteRune(unaccented(r))
 		case r > 0xffff || unicode.Is(unicode.So, r): // not letters to the index, or unknown to it
 			fmt.Fprintf(&out, " u%x ", r)
 		default:
@@ -34,14 +34,14 @@ func segment(text string) string {
 	return out.String()
 }
 
-// plainLetters maps letters to those without the accents that people omit when they type. The
+// unaccentedLetters maps letters to those without the accents that people omit when they type. The
 // index itself only removes accents of Latin letters.
-var plainLetters = map[rune]rune{'ά': 'α', 'έ': 'ε', 'ή': 'η', 'ί': 'ι', 'ϊ': 'ι', 'ΐ': 'ι',
+var unaccentedLetters = map[rune]rune{'ά': 'α', 'έ': 'ε', 'ή': 'η', 'ί': 'ι', 'ϊ': 'ι', 'ΐ': 'ι',
 	'ό': 'ο', 'ύ': 'υ', 'ϋ': 'υ', 'ΰ': 'υ', 'ώ': 'ω', 'ς': 'σ', 'ё': 'е'}
 
-func plain(r rune) rune {
+func unaccented(r rune) rune {
 	r = unicode.ToLower(r)
-	return cmp.Or(plainLetters[r], r)
+	return cmp.Or(unaccentedLetters[r], r)
 }
 
 func standsAlone(r rune) bool {
@@ -63,8 +63,8 @@ type searchWord struct {
 func searchWords(typed string) (words []searchWord) {
 	for _, word := range strings.FieldsFunc(typed,
 		func(r rune) bool { return unicode.IsSpace(r) || r == 0 }) {
-		last, found := lastSearchable(word)
-		if !found {
+		last, ok := lastSearchable(word)
+		if !ok {
 			continue
 		}
 		words = append(words, searchWord{segment(word), !standsAlone(last)})
@@ -73,13 +73,13 @@ func searchWords(typed string) (words []searchWord) {
 }
 
 // lastSearchable returns the last character of word that the index stores.
-func lastSearchable(word string) (last rune, found bool) {
+func lastSearchable(word string) (last rune, ok bool) {
 	for _, r := range word {
 		if unicode.IsLetter(r) || unicode.IsNumber(r) || standsAlone(r) {
-			last, found = r, true
+			last, ok = r, true
 		}
 	}
-	return last, found
+	return last, ok
 }
 
 // whole returns the index's phrase for the word. It contains no operators.

@@ -33,12 +33,12 @@ func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 		c.Account.Endpoint = withSlash(c.Account.Endpoint)
 	}
 	table := r.tableOf(&c, at.Key("upstream"))
-	seen := map[string]bool{}
+	limited := map[string]bool{}
 	for i, l := range f.Limits {
 		if r.file.Full() {
 			break
 		}
-		switch limit, ok := r.limit(l, table, at.Key("limits").Item(i), seen); {
+		switch limit, ok := r.limit(l, table, at.Key("limits").Item(i), limited); {
 		case ok && limit.Label != "":
 			c.PerLabel = append(c.PerLabel, limit)
 		case ok:
@@ -63,7 +63,7 @@ func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 // limit checks a limit. It returns false if the window cannot be parsed. A limit for all has no
 // label.
 func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
-	seen map[string]bool) (l quota.LabelLimit, ok bool) {
+	limited map[string]bool) (l quota.LabelLimit, ok bool) {
 	bucket := r.bucket(f.Bucket, table, at.Key("bucket"))
 	l.Limit = quota.Limit{Bucket: bucket.Name, Units: f.Units, Headroom: f.Headroom,
 		Across: f.Across != "", Observe: f.Mode == modeObserve}
@@ -99,7 +99,7 @@ func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
 	if l.Across {
 		name += " across all"
 	}
-	if !firstNew(seen, name) {
+	if !firstNew(limited, name) {
 		at.Add("%s is limited twice", name)
 	}
 	return l, true
@@ -164,16 +164,16 @@ func (c Credential) PartsAboveWhole() (all []string) {
 
 // bucket looks up a bucket of the price list, or a part of one.
 func (r *reader) bucket(name string, table *costs.Table, at grammar.Place) costs.Bucket {
-	known := r.bucketsOf(table)
-	if name == "" || known == nil {
+	buckets := r.bucketsOf(table)
+	if name == "" || buckets == nil {
 		return costs.Bucket{Name: name}
 	}
-	if b, ok := known[name]; ok {
+	if b, ok := buckets[name]; ok {
 		return b
 	}
-	whole, ok := known[quota.WholeOf(name)]
+	whole, ok := buckets[quota.WholeOf(name)]
 	if !ok {
-		at.Add("no method draws on %q%s", words.Clip(name), words.DidYouMean(name, names(known)))
+		at.Add("no method draws on %q%s", words.Clip(name), words.DidYouMean(name, names(buckets)))
 		return costs.Bucket{Name: name}
 	}
 	if err := quota.CheckBucket(name); err != nil {

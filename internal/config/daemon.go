@@ -48,18 +48,18 @@ func (c *Config) AllJobs() []Job {
 	if slices.ContainsFunc(c.Jobs, OwnJob.IsSweep) {
 		return c.Daemon.Jobs
 	}
-	rest := Job{Name: DefaultJob, Schedule: c.Ingest.Schedule, Timezone: c.Ingest.Timezone,
+	usual := Job{Name: DefaultJob, Schedule: c.Ingest.Schedule, Timezone: c.Ingest.Timezone,
 		Pages: c.Ingest.Pages}
 	for _, region := range c.Ingest.Regions {
 		if !slices.ContainsFunc(c.Daemon.Jobs,
 			func(j Job) bool { return slices.Contains(j.Regions, region) }) {
-			rest.Regions = append(rest.Regions, region)
+			usual.Regions = append(usual.Regions, region)
 		}
 	}
-	if len(rest.Regions) == 0 {
+	if len(usual.Regions) == 0 {
 		return c.Daemon.Jobs
 	}
-	return append([]Job{rest}, c.Daemon.Jobs...)
+	return append([]Job{usual}, c.Daemon.Jobs...)
 }
 
 // Weight returns a region's share when units are short; 1 unless it is configured.

@@ -15,11 +15,11 @@ const staggerAuto = "auto"
 // ingest sets the sweep and the daemon.
 func (r *reader) ingest(f *fileIngest, at grammar.Place) {
 	in, d := &r.cfg.Ingest, &r.cfg.Daemon
-	known := in.Regions
+	defaults := in.Regions
 	zone, stagger := in.Timezone, in.Stagger
 	*in, *d = f.Ingest, f.Daemon
 	in.Scheduled, in.Timezone, in.Stagger = true, zone, stagger
-	if in.Regions = known; f.Regions != nil {
+	if in.Regions = defaults; f.Regions != nil {
 		in.Regions = r.regions(f.Regions, at.Key("regions"))
 	}
 	if f.Timezone != "" {

@@ -144,7 +144,7 @@ func methodCost(f fileCost, table *costs.Table, at grammar.Place) (
 	id = f.Method
 	m, err := table.Lookup(id)
 	if whole := table.Upstream + "." + id; err != nil {
-		if named, found := table.Lookup(whole); found == nil {
+		if named, failed := table.Lookup(whole); failed == nil {
 			m, id, err = named, whole, nil
 		}
 	}
@@ -169,10 +169,10 @@ func methodCost(f fileCost, table *costs.Table, at grammar.Place) (
 }
 
 func (r *reader) jobBucket(name string, table *costs.Table, at grammar.Place) bool {
-	known := r.bucketsOf(table)
-	_, ok := known[quota.WholeOf(name)]
+	buckets := r.bucketsOf(table)
+	_, ok := buckets[quota.WholeOf(name)]
 	if !ok {
-		at.Add("no method draws on %q%s", words.Clip(name), words.DidYouMean(name, names(known)))
+		at.Add("no method draws on %q%s", words.Clip(name), words.DidYouMean(name, names(buckets)))
 	}
 	return ok
 }
@@ -186,9 +186,9 @@ func checkLimited(costs []quota.Cost, cred Credential, table *costs.Table, at gr
 				continue
 			}
 			limited = true
-			if most := l.Cap(false); c.Units > most {
+			if leaves := l.Cap(false); c.Units > leaves {
 				at.Add("%d units of %s never fit: %s leaves scheduled charges %d", c.Units,
-					c.Bucket, l.Window, most)
+					c.Bucket, l.Window, leaves)
 				break
 			}
 		}

@@ -97,15 +97,15 @@ func (l *Live) load(ctx context.Context, path string) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := look(cfg)
+	next := look(cfg)
 	if !IsPipe(cfg.File) && !IsPipe(cfg.CostsFile) {
 		s.Path = cfg.File
-		if found.cfg, err = s.Load(ctx); err != nil {
+		if next.cfg, err = s.Load(ctx); err != nil {
 			return nil, err
 		}
 	}
-	found.cfg.Ingest.Scheduled = true
-	return found, nil
+	next.cfg.Ingest.Scheduled = true
+	return next, nil
 }
 
 const (
@@ -132,16 +132,16 @@ func (l *Live) Watch(ctx context.Context, hangup <-chan os.Signal, reload chan<-
 		case <-hangup:
 			ask()
 		case <-timer.C:
-			known := l.now.Load()
-			now, wait := look(known.cfg), lookAtFiles
+			current := l.now.Load()
+			latest, wait := look(current.cfg), lookAtFiles
 			switch {
-			case now.files == known.files:
-			case now.files == last.files:
+			case latest.files == current.files:
+			case latest.files == last.files:
 				ask()
 			default:
 				wait = lookAgain
 			}
-			last = now
+			last = latest
 			timer.Reset(wait)
 		}
 	}

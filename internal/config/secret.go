@@ -182,12 +182,12 @@ func (c *Config) WithoutKeys(variables []string) []string {
 			keys[key] = true
 		}
 	}
-	var kept []string
+	var others []string
 	for _, variable := range variables {
 		name, value, _ := strings.Cut(variable, "=")
 		if !names[name] && !keys[strings.TrimSpace(value)] {
-			kept = append(kept, variable)
+			others = append(others, variable)
 		}
 	}
-	return kept
+	return others
 }

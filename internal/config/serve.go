@@ -69,14 +69,14 @@ func keys(f *fileServe, limits []limit.Rule, at grammar.Place) map[limit.Digest]
 	if len(f.Keys) == 0 {
 		return nil
 	}
-	known, seen := map[limit.Digest]limit.APIKey{}, map[string]bool{}
+	byDigest, keyNames := map[limit.Digest]limit.APIKey{}, map[string]bool{}
 	var tiers []string
 	for _, l := range limits {
 		tiers = append(tiers, names(l.Tiers)...)
 	}
 	for i, k := range f.Keys {
 		at := at.Item(i)
-		if !firstNew(seen, k.Name) {
+		if !firstNew(keyNames, k.Name) {
 			at.Key("name").Add("there is another key called %s", words.Clip(k.Name))
 		}
 		if k.Tier != "" && !slices.Contains(tiers, k.Tier) {
@@ -87,19 +87,19 @@ func keys(f *fileServe, limits []limit.Rule, at grammar.Place) map[limit.Digest]
 		if err != nil { // reported by the schema
 			continue
 		}
-		if other, ok := known[digest]; ok {
+		if other, ok := byDigest[digest]; ok {
 			at.Key("hash").Add("already used by key %s", other.Name)
 		}
-		known[digest] = limit.APIKey{Name: k.Name, Organisation: k.Organisation, Tier: k.Tier}
+		byDigest[digest] = limit.APIKey{Name: k.Name, Organisation: k.Organisation, Tier: k.Tier}
 	}
-	return known
+	return byDigest
 }
 
 // rules sets the limits of requests and the policies of decisions.
 func rules(f *fileServe, at grammar.Place) (all []limit.Rule) {
-	seen := map[string]bool{}
+	ruleNames := map[string]bool{}
 	add := func(l fileRequestLimit, by limit.By, at grammar.Place) {
-		if !firstNew(seen, l.Name) {
+		if !firstNew(ruleNames, l.Name) {
 			at.Key("name").Add("there is another limit or policy called %s", words.Clip(l.Name))
 		}
 		all = append(all, l.rule(by, f.WhenUnreachable, at))

@@ -55,20 +55,20 @@ var shownOptions = []string{"ca", "cert", "key", "server_name", "dial_timeout", 
 // HidePassword returns a ledger URL without its possible secrets: the user, and the values of
 // options.
 func HidePassword(ledgerURL string) string {
-	scheme, rest, ok := strings.Cut(ledgerURL, "://")
+	scheme, address, ok := strings.Cut(ledgerURL, "://")
 	if !ok || scheme == "sqlite" {
 		return ledgerURL
 	}
 	// no ledger URL contains one, so it belongs to a password whose end is unknown
-	if strings.Contains(rest, "#") {
+	if strings.Contains(address, "#") {
 		return scheme + "://***"
 	}
-	if at := strings.LastIndex(rest, "@"); at >= 0 {
-		rest = "***@" + rest[at+1:]
+	if at := strings.LastIndex(address, "@"); at >= 0 {
+		address = "***@" + address[at+1:]
 	}
-	rest, query, ok := strings.Cut(rest, "?")
+	address, query, ok := strings.Cut(address, "?")
 	if !ok {
-		return scheme + "://" + rest
+		return scheme + "://" + address
 	}
 	params := strings.Split(query, "&")
 	for i, p := range params {
@@ -76,5 +76,5 @@ func HidePassword(ledgerURL string) string {
 			params[i] = name + "=***"
 		}
 	}
-	return scheme + "://" + rest + "?" + strings.Join(params, "&")
+	return scheme + "://" + address + "?" + strings.Join(params, "&")
 }

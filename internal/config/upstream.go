@@ -156,15 +156,15 @@ func (r *reader) bucketsOf(table *costs.Table) map[string]costs.Bucket {
 	if table == nil {
 		return nil
 	}
-	if known := r.buckets[table.Upstream]; known != nil { // price lists never change
-		return known
+	if buckets := r.buckets[table.Upstream]; buckets != nil { // price lists never change
+		return buckets
 	}
-	known := map[string]costs.Bucket{}
+	buckets := map[string]costs.Bucket{}
 	for _, b := range table.Buckets() {
-		known[b.Name] = b
+		buckets[b.Name] = b
 	}
-	r.buckets[table.Upstream] = known
-	return known
+	r.buckets[table.Upstream] = buckets
+	return buckets
 }
 
 // names returns the sorted keys.

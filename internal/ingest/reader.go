@@ -126,12 +126,12 @@ func (r *reader) pages(ctx context.Context, token string) error {
 		ctx = context.WithoutCancel(ctx)
 		return r.queue.abort(ctx, r.Catalog.Complete(ctx, c.id, r.Now()))
 	}
-	seen := make(map[string]bool)
+	tokens := make(map[string]bool)
 	for read := c.pages + 1; ; read++ {
-		if seen[token] {
+		if tokens[token] {
 			return errLoop
 		}
-		seen[token] = true
+		tokens[token] = true
 		if err := r.queue.ask(r.visit); err != nil {
 			return err
 		}

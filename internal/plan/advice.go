@@ -22,11 +22,11 @@ func (o *outlook) advise(likely load) string {
 			return "release reservation " + r.ID
 		}
 	}
-	most := int64(1)
+	maxPages := int64(1)
 	for _, l := range o.Lanes {
-		most = max(most, l.Pages)
+		maxPages = max(maxPages, l.Pages)
 	}
-	for n := most - 1; n > 0; n-- {
+	for n := maxPages - 1; n > 0; n-- {
 		if o.with(o.fewer(n)).suffices(likely) {
 			return fmt.Sprintf("set pages to %d", n)
 		}
@@ -36,11 +36,11 @@ func (o *outlook) advise(likely load) string {
 		if len(o.Lanes) > 0 {
 			besides = " besides the schedule"
 		}
-		most := o.Amount.of(rate) + " an hour"
+		spending := o.Amount.of(rate) + " an hour"
 		if isLong(o.window) {
-			most = o.Amount.of(24*rate) + " a day"
+			spending = o.Amount.of(24*rate) + " a day"
 		}
-		return "spend at most " + most + besides + " (see quotactl log --by job)"
+		return "spend at most " + spending + besides + " (see quotactl log --by job)"
 	}
 	paced := slices.Contains(o.brakes, quota.PaceName)
 	if o.now > 0 && len(o.Lanes) > 0 && !paced && !o.suffices(nil) {
@@ -68,9 +68,9 @@ func (o *outlook) with(b Bucket) *outlook {
 // affordable returns the unscheduled units per hour, spent evenly, that leave enough for the
 // schedule, less a tenth.
 func (o *outlook) affordable(likely load) float64 {
-	most := likely.perHour()
-	low, high := 0.0, math.Floor(most)
-	for high-low > max(1, most/50) {
+	rate := likely.perHour()
+	low, high := 0.0, math.Floor(rate)
+	for high-low > max(1, rate/50) {
 		middle := math.Floor((low + high) / 2)
 		if o.suffices(slices.Repeat(load{middle * bin.Hours()}, len(likely))) {
 			low = middle

@@ -34,9 +34,9 @@ func newBucket(p *Plan, name string) *bucket {
 	b.firm = len(b.limits)
 	b.limits = append(b.limits, limitsOf(name, p.Throttles)...)
 	b.paces = limitsOf(name, p.Paces)
-	for _, known := range p.Before {
-		if known.Bucket == name {
-			b.load(known)
+	for _, standing := range p.Before {
+		if standing.Bucket == name {
+			b.load(standing)
 		}
 	}
 	return b

@@ -80,7 +80,7 @@ func (b Bucket) taking() (lanes []share.Lane) {
 // split returns the bucket's limits and its throttles. If there are only throttles, they are the
 // limits.
 func split(b Bucket) (limits, throttles []quota.Limit) {
-	for _, l := range of(b.Name, b.Limits) {
+	for _, l := range limitsOf(b.Name, b.Limits) {
 		if l.Reach() >= shortest {
 			limits = append(limits, l)
 		} else {
@@ -99,7 +99,7 @@ func split(b Bucket) (limits, throttles []quota.Limit) {
 func horizon(b Bucket) (calendar quota.Window, end time.Time, slides bool) {
 	calendar = b.Reset
 	var longest quota.Limit
-	for _, l := range of(b.Name, b.Limits) {
+	for _, l := range limitsOf(b.Name, b.Limits) {
 		if l.Window.IsCalendar() && l.Window.Longest() > calendar.Longest() {
 			calendar = l.Window
 		}

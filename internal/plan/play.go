@@ -84,12 +84,12 @@ type lane struct {
 // units that keep the sum closest to the mean.
 type took struct {
 	*bucket
-	units, runs, rest int64
+	units, runs, remainder int64
 }
 
 func (t *took) next() int64 {
-	sum := t.rest + t.units
-	t.rest = sum % t.runs
+	sum := t.remainder + t.units
+	t.remainder = sum % t.runs
 	return sum / t.runs
 }
 
@@ -142,11 +142,11 @@ func (g *Play) lane(l *share.Lane) lane {
 // recall records the earlier charges to the shared bucket by lane.
 func (g *Play) recall(rule *share.Rule) {
 	start, _ := g.Reset.Bounds(g.From)
-	for _, known := range g.Before {
-		if known.Bucket != quota.DefaultBucket {
+	for _, standing := range g.Before {
+		if standing.Bucket != quota.DefaultBucket {
 			continue
 		}
-		for _, e := range known.Spent {
+		for _, e := range standing.Spent {
 			lane := rule.LaneOf(e.Labels)
 			g.book.Charge(g.payer(lane), e.At.UnixMicro(), e.Units)
 			if lane == share.Others {

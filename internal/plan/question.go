@@ -43,7 +43,7 @@ func (q Question) Ask(ctx context.Context, l Ledger) ([]Forecast, error) {
 	for _, u := range usage.Buckets {
 		b := Bucket{
 			Name: u.Bucket, At: usage.At, Lanes: q.Lanes, SuspendedUntil: u.SuspendedUntil,
-			ResetAt: u.ResetAt, Limits: of(u.Bucket, q.Limits), Paces: of(u.Bucket, q.Paces),
+			ResetAt: u.ResetAt, Limits: limitsOf(u.Bucket, q.Limits), Paces: limitsOf(u.Bucket, q.Paces),
 			Reset: q.Resets[u.Bucket],
 		}
 		if quota.IsLabelBucket(u.Bucket) {
@@ -68,13 +68,4 @@ func (q Question) Ask(ctx context.Context, l Ledger) ([]Forecast, error) {
 		forecasts = append(forecasts, ForecastOf(b))
 	}
 	return forecasts, nil
-}
-
-func of(bucket string, limits []quota.Limit) (some []quota.Limit) {
-	for _, l := range limits {
-		if l.Bucket == bucket {
-			some = append(some, l)
-		}
-	}
-	return some
 }

@@ -47,7 +47,7 @@ func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 		_, p.To = p.Reset.Bounds(least)
 	}
 	s, ok := p.tightest(ctx, wish)
-	for pages := p.mostPages() - 1; pages > 0 && !ok && ctx.Err() == nil; pages-- {
+	for pages := p.maxPages() - 1; pages > 0 && !ok && ctx.Err() == nil; pages-- {
 		p.Lanes = slices.Clone(p.Lanes)
 		for i := range p.Lanes {
 			if !isFixed(p.Lanes[i]) {
@@ -78,21 +78,21 @@ func (p *Plan) fixed() (n int) {
 	return n
 }
 
-func (p *Plan) mostPages() (most int64) {
+func (p *Plan) maxPages() (pages int64) {
 	for _, l := range p.Lanes {
-		most = max(most, l.Pages)
+		pages = max(pages, l.Pages)
 	}
-	return most
+	return pages
 }
 
 // samePages returns the pages of every chart, or 0 if they differ.
 func (p *Plan) samePages() int64 {
-	most := p.mostPages()
-	other := func(l share.Lane) bool { return !isFixed(l) && l.Pages != most }
+	pages := p.maxPages()
+	other := func(l share.Lane) bool { return !isFixed(l) && l.Pages != pages }
 	if slices.ContainsFunc(p.Lanes, other) {
 		return 0
 	}
-	return most
+	return pages
 }
 
 // tightest returns the first schedule that fits with these pages.

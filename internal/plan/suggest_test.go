@@ -149,7 +149,7 @@ func TestSuggestFedBack(t *testing.T) {
 			continue
 		}
 		found++
-		if s.Pages > 0 && s.Pages < p.mostPages() {
+		if s.Pages > 0 && s.Pages < p.maxPages() {
 			reduced++
 		}
 		again := fedBack(t, p, s)

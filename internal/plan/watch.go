@@ -6,35 +6,36 @@ import "time"
 // of a bucket that lasts once a day. A VerdictWatch is for one credential, and for one goroutine at
 // a time.
 type VerdictWatch struct {
-	said map[string]Verdict
-	lost map[string]time.Time // time up to which lost runs have been reported
+	reported     map[string]Verdict
+	reportedLost map[string]time.Time // time up to which lost runs have been reported
 }
 
 // Changed reports whether the verdict on the bucket has changed, or runs are lost that were not
 // reported for this reset. A first verdict counts as a change only if it is Short.
-func (w *VerdictWatch) Changed(f Forecast) (was Verdict, changed bool) {
-	was, heard := w.said[f.Bucket]
+func (w *VerdictWatch) Changed(f Forecast) (before Verdict, changed bool) {
+	before, isKnown := w.reported[f.Bucket]
 	now := f.Verdict
 	if now == Unused { // no news
 		now = Lasts
 	}
-	lost := f.Lost.Runs > 0
-	news := lost && !f.At.Before(w.lost[f.Bucket])
+	isLosing := f.Lost.Runs > 0
+	isNew := isLosing && !f.At.Before(w.reportedLost[f.Bucket])
 	switch {
-	case was == RunsDry && now == Lasts && !f.Earliest.IsZero(), // so that the verdict does not flip
-		was == Exhausted && now == Lasts && lost && !news: // units come free one by one
-		now = was
+	// so that the verdict does not flip
+	case before == RunsDry && now == Lasts && !f.Earliest.IsZero(),
+		before == Exhausted && now == Lasts && isLosing && !isNew: // units come free one by one
+		now = before
 	}
-	changed = now != was || news
-	if !heard {
-		was, changed = "", f.Short()
+	changed = now != before || isNew
+	if !isKnown {
+		before, changed = "", f.Short()
 	}
-	if w.said == nil {
-		w.said, w.lost = make(map[string]Verdict), make(map[string]time.Time)
+	if w.reported == nil {
+		w.reported, w.reportedLost = make(map[string]Verdict), make(map[string]time.Time)
 	}
-	w.said[f.Bucket] = now
-	if changed && lost {
-		w.lost[f.Bucket] = f.ResetAt
+	w.reported[f.Bucket] = now
+	if changed && isLosing {
+		w.reportedLost[f.Bucket] = f.ResetAt
 	}
-	return was, changed
+	return before, changed
 }

@@ -89,7 +89,7 @@ func (c *call) messages() {
 		input = g.input
 	}
 	if !c.admit(one(part("requests", of), 1), one(part("input", of), input),
-		cost{bucket: part("output", of), billed: g.output, held: g.most}, paid(c.money(g))) {
+		cost{bucket: part("output", of), billed: g.output, held: g.allowed}, paid(c.money(g))) {
 		return
 	}
 	c.record(g.model, money, c.money(g))

@@ -38,13 +38,13 @@ func (c *call) messageBatch() {
 // begunBatch serves a batch, its results and its cancellation.
 func (c *call) begunBatch() {
 	const prefix = "/v1/messages/batches/"
-	j, rest := c.job(prefix)
+	j, action := c.job(prefix)
 	switch {
 	case j == nil:
-	case rest == "results" && c.now.Before(j.ends):
+	case action == "results" && c.now.Before(j.ends):
 		c.fail(http.StatusNotFound, "No results are available yet.")
 	case !c.admit(one("counting", 1)):
-	case rest == "results":
+	case action == "results":
 		c.batchLines(j.calls, func(i int, of batchCall) object {
 			result := object{"type": j.unmade(i)}
 			if j.unmade(i) == "" {

@@ -65,8 +65,8 @@ func (c *call) bill() bool {
 var anthropicFigures = []string{"uncached_input_tokens", "ephemeral_5m_input_tokens",
 	"cache_read_input_tokens", "output_tokens"}
 
-// on returns what was billed on a day, by model and name.
-func (c *call) on(day time.Time) map[string]map[string]float64 {
+// billedOn returns what was billed on a day, by model and name.
+func (c *call) billedOn(day time.Time) map[string]map[string]float64 {
 	defer c.s.locked()()
 	all := map[string]map[string]float64{}
 	for f, amount := range c.s.bills {
@@ -105,7 +105,7 @@ func (c *call) openAICosts() {
 	}
 	buckets := []any{}
 	c.days(time.Unix(from, 0), time.Unix(until, 0), func(day time.Time) {
-		results, billed := []any{}, c.on(day)
+		results, billed := []any{}, c.billedOn(day)
 		for _, model := range slices.Sorted(maps.Keys(billed)) {
 			results = append(results, c.doc("cost", object{"model": model,
 				"dollars": billed[model][money] / 1e6}))
@@ -162,7 +162,7 @@ func (c *call) anthropicReport(result func(model string, of map[string]float64) 
 	}
 	days := []any{}
 	c.days(from, until, func(day time.Time) {
-		results, billed := []any{}, c.on(day)
+		results, billed := []any{}, c.billedOn(day)
 		for _, model := range slices.Sorted(maps.Keys(billed)) {
 			results = append(results, result(model, billed[model]))
 		}
@@ -186,7 +186,7 @@ func (c *call) xUsage() {
 	usage := []any{}
 	c.days(c.now.AddDate(0, 0, 1-n), c.now, func(day time.Time) {
 		usage = append(usage, object{"date": day.Format("2006-01-02T15:04:05.000Z"),
-			"usage": strconv.FormatFloat(c.on(day)[""]["posts"], 'f', -1, 64)})
+			"usage": strconv.FormatFloat(c.billedOn(day)[""]["posts"], 'f', -1, 64)})
 	})
 	c.ok(c.doc("usage", object{"usage": usage}))
 }

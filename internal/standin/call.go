@@ -17,15 +17,15 @@ import (
 
 // call is one request to a stand-in.
 type call struct {
-	s      *Server
-	w      http.ResponseWriter
-	r      *http.Request
-	body   []byte
-	now    time.Time
-	number int64  // of the request, from 1
-	fault  string // kind of the fault, "" for none
-	held   []cost // to be settled when the response ends
-	gone   bool   // the client has disconnected
+	s            *Server
+	w            http.ResponseWriter
+	r            *http.Request
+	body         []byte
+	now          time.Time
+	number       int64  // of the request, from 1
+	fault        string // kind of the fault, "" for none
+	held         []cost // to be settled when the response ends
+	disconnected bool   // the client has disconnected
 }
 
 // object is a JSON object.
@@ -36,7 +36,7 @@ func (c *call) leave() {
 	defer c.s.locked()()
 	c.s.meter.settle(c.s.now(), c.held)
 	c.s.counts.Open--
-	if c.gone || c.r.Context().Err() != nil {
+	if c.disconnected || c.r.Context().Err() != nil {
 		c.s.counts.Cut++
 	}
 }
@@ -174,7 +174,7 @@ type gauge struct {
 // gauge reads the i-th limit of a bucket, or returns false if there is none.
 func (c *call) gauge(bucket string, i int) (gauge, bool) {
 	defer c.s.locked()()
-	rates := c.s.meter.of(bucket)
+	rates := c.s.meter.ratesOf(bucket)
 	if i >= len(rates) {
 		return gauge{}, false
 	}

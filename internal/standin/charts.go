@@ -52,14 +52,14 @@ func (c *Charts) Video(id string, day int) *Video {
 }
 
 // find returns the matching videos of that day, in order of their IDs.
-func (c *Charts) find(day int, wanted func(*Video) bool) (found []*Video) {
+func (c *Charts) find(day int, wanted func(*Video) bool) (matching []*Video) {
 	byID := c.at(day).byID
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		if wanted(byID[id]) {
-			found = append(found, byID[id])
+			matching = append(matching, byID[id])
 		}
 	}
-	return found
+	return matching
 }
 
 // newCharts groups videos into charts by date, region and rank.
@@ -91,8 +91,8 @@ func newCharts(videos []*Video) *Charts {
 // empty below a folder shared/data above the test. It returns "" if there are none.
 func SharedData(data string, path ...string) string {
 	for dir, _ := os.Getwd(); data == "" && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if found, _ := filepath.Glob(filepath.Join(dir, "shared", "data")); found != nil {
-			data = found[0]
+		if dirs, _ := filepath.Glob(filepath.Join(dir, "shared", "data")); dirs != nil {
+			data = dirs[0]
 		}
 	}
 	if data == "" {

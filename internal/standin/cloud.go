@@ -54,7 +54,7 @@ func (s *YouTube) Use(at time.Time, bucket string, units int64) {
 	defer s.locked()()
 	now, m := s.engine.now(), &s.engine.meter
 	m.bill(bucket, units)
-	for _, r := range m.of(bucket) {
+	for _, r := range m.ratesOf(bucket) {
 		r.turn(now)
 		if start, end := r.period(now); !at.Before(start) && at.Before(end) {
 			r.used += float64(units)
@@ -98,8 +98,8 @@ func (s *YouTube) serveCloud(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	for what, service := range services {
-		if found := service.path.FindStringSubmatch(r.URL.Path); found != nil {
-			body, e := any(nil), s.cloudRefuses(r, found[1], what)
+		if match := service.path.FindStringSubmatch(r.URL.Path); match != nil {
+			body, e := any(nil), s.cloudRefuses(r, match[1], what)
 			if e == nil && what == "usage" {
 				body, e = s.timeSeries(r)
 			} else if e == nil {

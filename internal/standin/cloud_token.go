@@ -156,8 +156,8 @@ func decodePart(text string, into any) bool {
 // mayRead reports whether the request has a token for a service.
 func (s *YouTube) mayRead(r *http.Request, of service) bool {
 	defer s.locked()()
-	t, known := s.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
-	return known && s.engine.now().Before(t.expires) &&
+	t, ok := s.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+	return ok && s.engine.now().Before(t.expires) &&
 		slices.ContainsFunc(t.scopes, func(scope string) bool {
 			return slices.Contains(of.scopes, strings.TrimPrefix(scope, oauthScope))
 		})

@@ -17,7 +17,7 @@ type fault struct {
 	times    int64  // how often it strikes in all
 	region   string // regionCode of the request; youtube only
 	page     int64  // page of a list, from 1; youtube only
-	struck   int64  // how often it has struck
+	strikes  int64  // how often it has struck
 }
 
 // faultKinds lists the kinds of fault of all stand-ins but youtube.
@@ -79,14 +79,14 @@ func parseFault(name, spec string) (f fault, err error) {
 		}
 		return text, ""
 	}
-	var rest, value string
-	if f.kind, rest = next(spec); !slices.Contains(FaultKinds(name), f.kind) {
+	var conditions, value string
+	if f.kind, conditions = next(spec); !slices.Contains(FaultKinds(name), f.kind) {
 		return f, fmt.Errorf("kind %q is not one of %s", f.kind,
 			strings.Join(FaultKinds(name), ", "))
 	}
-	for rest != "" && err == nil {
-		mark := rest[0]
-		value, rest = next(rest[1:])
+	for conditions != "" && err == nil {
+		mark := conditions[0]
+		value, conditions = next(conditions[1:])
 		switch mark {
 		case '/':
 			f.every, err = positive(value)
@@ -130,10 +130,10 @@ func strike(faults []fault, c *call) string {
 	for i := range faults {
 		f := &faults[i]
 		if c.number >= f.from && (f.to == 0 || c.number <= f.to) &&
-			(f.every == 0 || c.number%f.every == 0) && (f.times == 0 || f.struck < f.times) &&
+			(f.every == 0 || c.number%f.every == 0) && (f.times == 0 || f.strikes < f.times) &&
 			(f.region == "" || f.region == c.r.URL.Query().Get("regionCode")) &&
 			(f.page == 0 || f.page == newQuery(c.r).page()) {
-			f.struck++
+			f.strikes++
 			return f.kind
 		}
 	}

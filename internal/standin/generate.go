@@ -55,13 +55,13 @@ func (g Generator) Charts() *Charts {
 	}
 	var all []*Video
 	for day := range g.Days {
-		made := map[uint64]*Video{}
+		videos := map[uint64]*Video{}
 		for _, r := range regions() {
 			for rank, n := range g.ranking(r[0], r[1], day) {
-				if made[n] == nil {
-					made[n] = g.video(n, day)
+				if videos[n] == nil {
+					videos[n] = g.video(n, day)
 				}
-				v := *made[n]
+				v := *videos[n]
 				v.Region, v.Rank = r[0], rank+1
 				all = append(all, &v)
 			}

@@ -151,16 +151,16 @@ func (c *call) githubGraph() {
 		return
 	}
 	c.report()
-	known := object{}
+	given := object{}
 	for _, f := range op.fields {
 		if f.name == "rateLimit" && c.fault != "no-usage" {
 			g, _ := c.gauge("graphql", 0)
-			known["rateLimit"] = c.made(f.below, object{"limit": g.limit, "cost": points,
+			given["rateLimit"] = c.graphData(f.below, object{"limit": g.limit, "cost": points,
 				"remaining": g.left, "used": g.used, "nodeCount": nodes,
 				"resetAt": rfc3339(g.reset)}, "")
 		}
 	}
-	c.ok(object{"data": c.made(op.fields, known, "data")})
+	c.ok(object{"data": c.graphData(op.fields, given, "data")})
 }
 
 func (c *call) graphError(kind, message string) {

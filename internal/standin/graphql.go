@@ -128,11 +128,11 @@ func (c *call) readGraph() (op operation, ok bool) {
 	return op, err == nil
 }
 
-// made makes up data for fields: a connection has at most Rows nodes, every other field one value.
-// The values of known fields at the top are given.
-func (c *call) made(fields []field, known object, seed string) object {
+// graphData makes up data for fields: a connection has at most Rows nodes, every other field one
+// value. The values of known fields at the top are given.
+func (c *call) graphData(fields []field, given object, seed string) object {
 	m := &maker{rows: int64(c.s.Rows), left: maxFields}
-	return m.object(fields, known, seed)
+	return m.object(fields, given, seed)
 }
 
 type maker struct {
@@ -140,29 +140,29 @@ type maker struct {
 	left int // values that may still be made up
 }
 
-func (m *maker) object(fields []field, known object, seed string) object {
-	made := object{}
+func (m *maker) object(fields []field, given object, seed string) object {
+	values := object{}
 	for _, f := range fields {
 		if m.left--; m.left < 0 {
-			return made
+			return values
 		}
-		value, ok := known[f.name]
+		value, ok := given[f.name]
 		switch below := seed + "/" + f.name; {
 		case ok:
-			made[f.key] = value
+			values[f.key] = value
 		case f.connection:
-			made[f.key] = m.connection(f, below)
+			values[f.key] = m.connection(f, below)
 		case f.below != nil:
-			made[f.key] = m.object(f.below, nil, below)
+			values[f.key] = m.object(f.below, nil, below)
 		default:
-			made[f.key] = m.scalar(f.name, seed)
+			values[f.key] = m.scalar(f.name, seed)
 		}
 	}
-	return made
+	return values
 }
 
 func (m *maker) connection(f field, seed string) object {
-	known := object{"totalCount": m.rows}
+	given := object{"totalCount": m.rows}
 	for _, part := range f.below {
 		switch part.name {
 		case "nodes", "edges":
@@ -170,13 +170,13 @@ func (m *maker) connection(f field, seed string) object {
 			for i := range min(f.size, m.rows) {
 				nodes = append(nodes, m.object(part.below, nil, fmt.Sprintf("%s:%d", seed, i)))
 			}
-			known[part.name] = nodes
+			given[part.name] = nodes
 		case "pageInfo":
-			known[part.name] = m.object(part.below, object{"hasNextPage": false,
+			given[part.name] = m.object(part.below, object{"hasNextPage": false,
 				"hasPreviousPage": false, "startCursor": "start", "endCursor": "end"}, seed)
 		}
 	}
-	return m.object(f.below, known, seed)
+	return m.object(f.below, given, seed)
 }
 
 func (m *maker) scalar(name, seed string) any {

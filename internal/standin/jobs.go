@@ -58,11 +58,11 @@ func (c *call) addJob(id string, lasts time.Duration, j job) *job {
 
 // job returns the job that the path names after the prefix, and what follows its ID, or sends 404
 // and returns nil. If it has ended, it is billed.
-func (c *call) job(prefix string) (j *job, rest string) {
-	id, rest, _ := strings.Cut(strings.TrimPrefix(c.r.URL.Path, prefix), "/")
+func (c *call) job(prefix string) (j *job, action string) {
+	id, action, _ := strings.Cut(strings.TrimPrefix(c.r.URL.Path, prefix), "/")
 	unlock := c.s.locked()
 	j = c.s.jobs[id]
-	if j != nil && rest == "cancel" && c.now.Before(j.ends) {
+	if j != nil && action == "cancel" && c.now.Before(j.ends) {
 		j.partly, j.ends = true, c.now
 	}
 	unlock()
@@ -70,7 +70,7 @@ func (c *call) job(prefix string) (j *job, rest string) {
 		c.fail(http.StatusNotFound, "No such object: %s", id)
 		return nil, ""
 	}
-	return j, rest
+	return j, action
 }
 
 // ended reports whether the job has ended, and bills it then, once.

@@ -67,7 +67,7 @@ func TestAllOrNothing(t *testing.T) {
 	m := meter{map[string][]Limit{"a": {{Units: 10, Window: time.Hour}},
 		"b": {{Units: 1, Window: time.Hour}}}, false, map[string][]*rate{}, map[string]int64{}}
 	d := m.admit(noon, []cost{one("a", 10), one("b", 2)})
-	if d == nil || d.bucket != "b" || len(m.units) > 0 || m.of("a")[0].left() != 10 {
+	if d == nil || d.bucket != "b" || len(m.units) > 0 || m.ratesOf("a")[0].left() != 10 {
 		t.Errorf("%+v %v", d, m.units)
 	}
 }

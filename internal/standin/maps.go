@@ -57,9 +57,9 @@ var placeFields = func() map[string]int {
 	return all
 }()
 
-// serveMaps counts requests by method, and what is billed by SKU, a bucket for each method and a part
-// for each tier: a call takes one of the dearest tier that its field mask names, a matrix one for
-// each of its elements.
+// serveMaps counts requests by method, and what is billed by SKU, a bucket for each method and a
+// part for each tier: a call takes one of the dearest tier that its field mask names, a matrix one
+// for each of its elements.
 func serveMaps(c *call) {
 	for _, m := range mapsMethods {
 		if m.verb != c.r.Method || !m.path.MatchString(c.r.URL.Path) {
@@ -101,11 +101,11 @@ func placeTier(mask, prefix string, lowest int, noEssentials bool) int {
 	for _, path := range strings.Split(mask, ",") {
 		path = strings.TrimPrefix(strings.TrimSpace(path), prefix)
 		name, _, _ := strings.Cut(path, ".")
-		of, known := placeFields[name]
-		if !known {
-			of = len(tiers) - 1 // also "*"
+		fieldTier, ok := placeFields[name]
+		if !ok {
+			fieldTier = len(tiers) - 1 // also "*"
 		}
-		tier = max(tier, of)
+		tier = max(tier, fieldTier)
 	}
 	if tier == 1 && noEssentials {
 		return 2

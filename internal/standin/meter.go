@@ -42,15 +42,15 @@ type meter struct {
 // maxParts bounds how many parts of buckets a stand-in keeps; all further ones share the whole's.
 const maxParts = 10_000
 
-// of are the rates of a bucket. A limit of a bucket holds for each of its parts; one that names the
-// part takes its place.
-func (m *meter) of(bucket string) []*rate {
+// ratesOf returns the rates of a bucket. A limit of a bucket holds for each of its parts; one that
+// names the part takes its place.
+func (m *meter) ratesOf(bucket string) []*rate {
 	if rates, ok := m.rates[bucket]; ok {
 		return rates
 	}
 	whole, _, split := strings.Cut(bucket, "/")
 	if split && len(m.rates) >= maxParts {
-		return m.of(whole)
+		return m.ratesOf(whole)
 	}
 	limits, ok := m.limits[bucket]
 	if !ok {
@@ -67,7 +67,7 @@ func (m *meter) of(bucket string) []*rate {
 // admit bills the costs and takes what is held, or takes nothing and says why not.
 func (m *meter) admit(now time.Time, costs []cost) *denial {
 	for _, c := range costs {
-		for _, r := range m.of(c.bucket) {
+		for _, r := range m.ratesOf(c.bucket) {
 			if r.turn(now); !r.fits(c.held) || c.gate && r.left() == 0 {
 				return &denial{c.bucket, r.Limit, int64(r.used), c.held, r.when(now, c.held)}
 			}
@@ -75,7 +75,7 @@ func (m *meter) admit(now time.Time, costs []cost) *denial {
 	}
 	for _, c := range costs {
 		m.bill(c.bucket, c.billed)
-		for _, r := range m.of(c.bucket) {
+		for _, r := range m.ratesOf(c.bucket) {
 			r.used += float64(c.held)
 		}
 	}
@@ -85,7 +85,7 @@ func (m *meter) admit(now time.Time, costs []cost) *denial {
 // settle gives back what was held and not billed.
 func (m *meter) settle(now time.Time, costs []cost) {
 	for _, c := range costs {
-		for _, r := range m.of(c.bucket) {
+		for _, r := range m.ratesOf(c.bucket) {
 			r.turn(now)
 			r.used = max(0, r.used+float64(c.billed-c.held))
 		}
@@ -95,7 +95,7 @@ func (m *meter) settle(now time.Time, costs []cost) {
 // spend bills a cost whether it fits or not.
 func (m *meter) spend(now time.Time, c cost) {
 	m.bill(c.bucket, c.billed)
-	for _, r := range m.of(c.bucket) {
+	for _, r := range m.ratesOf(c.bucket) {
 		if r.turn(now); r.fits(c.held) { // what is refused digs no hole
 			r.used += float64(c.held)
 		}

@@ -28,7 +28,7 @@ type generation struct {
 	tier            string // of processing
 	stopped         bool   // at the output that the request allows
 	seed            uint64
-	most            int64 // output that the request allows; 0 for no bound
+	allowed         int64 // output that the request allows; 0 for no bound
 	expires         bool
 }
 
@@ -56,16 +56,16 @@ func (c *call) model() string {
 }
 
 // generate returns a model's output for the request.
-func (c *call) generate(most int64) generation {
-	g := generation{model: c.model(), seed: c.hash(), most: most,
+func (c *call) generate(allowed int64) generation {
+	g := generation{model: c.model(), seed: c.hash(), allowed: allowed,
 		input: (int64(len(c.body)) + 3) / 4}
 	marked := map[string]int64{}
 	for _, m := range marker.FindAllSubmatch(c.body, -1) {
 		marked[string(m[1])], _ = strconv.ParseInt(string(m[2]), 10, 64)
 	}
 	g.output = cmp.Or(marked["output"], int64(1+g.seed%256))
-	if most > 0 && g.output >= most {
-		g.output, g.stopped = most, true
+	if allowed > 0 && g.output >= allowed {
+		g.output, g.stopped = allowed, true
 	}
 	g.cached = min(marked["cached"], g.input)
 	g.written = min(marked["written"], g.input-g.cached)

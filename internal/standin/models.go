@@ -42,7 +42,7 @@ func generateAs(end, stopped string) func(*call, string) {
 		costs := []cost{one(c.bucketOf("requests", model), 1), paid(c.money(g))}
 		if _, tokens := c.s.api.Limits["tokens"]; tokens {
 			costs = append(costs, cost{bucket: c.bucketOf("tokens", model),
-				billed: g.input + g.output, held: g.input + max(g.most, g.output)})
+				billed: g.input + g.output, held: g.input + max(g.allowed, g.output)})
 		} else {
 			costs = append(costs, one(c.bucketOf("input", model), g.input))
 		}
@@ -60,7 +60,7 @@ func generateAs(end, stopped string) func(*call, string) {
 func (c *call) spent() object {
 	dollars := func(days int) (sum float64) {
 		for i := range days {
-			for _, of := range c.on(c.now.UTC().AddDate(0, 0, -i)) {
+			for _, of := range c.billedOn(c.now.UTC().AddDate(0, 0, -i)) {
 				sum += of[money]
 			}
 		}

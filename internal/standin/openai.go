@@ -78,7 +78,7 @@ func (c *call) readOpenAI(q *openAIRequest, field string) bool {
 	if q.ServiceTier = cmp.Or(q.ServiceTier, "auto"); q.ServiceTier == "auto" {
 		q.ServiceTier = "default"
 	}
-	most := max(q.MaxTokens, q.MaxCompletionTokens, q.MaxOutputTokens)
+	allowed := max(q.MaxTokens, q.MaxCompletionTokens, q.MaxOutputTokens)
 	switch has := len(q.Messages) > 0; {
 	case q.Model == "":
 		c.invalid("you must provide a model parameter")
@@ -87,8 +87,8 @@ func (c *call) readOpenAI(q *openAIRequest, field string) bool {
 			"The model `%s` does not exist or you do not have access to it.", q.Model)
 	case field == "messages" && !has, field == "input" && q.Input == nil:
 		c.invalid("Missing required parameter: '%s'.", field)
-	case most < 0 || most > maxOutput || q.N > 8:
-		c.invalid("max_tokens is too large: %d.", most)
+	case allowed < 0 || allowed > maxOutput || q.N > 8:
+		c.invalid("max_tokens is too large: %d.", allowed)
 	default:
 		return true
 	}
@@ -101,7 +101,7 @@ const maxOutput = 1_000_000
 // admitOpenAI bills a generation of n choices, and sets the headers.
 func (c *call) admitOpenAI(g generation, n int64) bool {
 	tokens := cost{bucket: c.bucketOf("tokens", g.model), billed: g.input + n*g.output,
-		held: g.input + n*max(g.most, g.output)}
+		held: g.input + n*max(g.allowed, g.output)}
 	g.output *= n
 	ok := c.admit(one(c.bucketOf("requests", g.model), 1), tokens, paid(c.money(g)))
 	if ok {

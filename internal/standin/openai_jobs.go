@@ -9,11 +9,11 @@ import (
 // requests.
 func (c *call) jobs(route string) bool {
 	verb, path, _ := strings.Cut(route, " ")
-	id, rest, _ := strings.Cut(strings.TrimPrefix(path, "/v1/files/"), "/")
+	id, action, _ := strings.Cut(strings.TrimPrefix(path, "/v1/files/"), "/")
 	switch {
 	case route == "POST /v1/files":
 		c.upload()
-	case verb == "GET" && strings.HasPrefix(path, "/v1/files/") && rest == "content":
+	case verb == "GET" && strings.HasPrefix(path, "/v1/files/") && action == "content":
 		c.output(strings.TrimPrefix(id, "file-out-"))
 	case route == "POST /v1/batches":
 		c.createBatch()

@@ -10,8 +10,8 @@ var shopifyPath = regexp.MustCompile(`^/admin/api/(?:\d{4}-\d{2}|unstable)/graph
 
 const maxQuery = 1_000 // points that one query may take
 
-// serveShopify counts points of the GraphQL Admin API in a bucket that refills all the time. A query
-// is admitted if what it may take is left, and takes what it did.
+// serveShopify counts points of the GraphQL Admin API in a bucket that refills all the time. A
+// query is admitted if what it may take is left, and takes what it did.
 func serveShopify(c *call) {
 	if c.r.Method != http.MethodPost || !shopifyPath.MatchString(c.r.URL.Path) {
 		c.fail(http.StatusNotFound, "Not Found")
@@ -32,12 +32,12 @@ func serveShopify(c *call) {
 		return
 	}
 	c.settle() // so that the response can report what is left
-	c.ok(c.doc("reply", object{"data": c.made(op.fields, nil, "data"),
+	c.ok(c.doc("reply", object{"data": c.graphData(op.fields, nil, "data"),
 		"cost": c.shopifyCost(requested, actual)}))
 }
 
-// shopifyPoints returns 1 for each object, 2 for each connection and its nodes, none for scalars, 10
-// for each mutation. A connection has as many nodes as it asks for, but no more than rows.
+// shopifyPoints returns 1 for each object, 2 for each connection and its nodes, none for scalars,
+// 10 for each mutation. A connection has as many nodes as it asks for, but no more than rows.
 func shopifyPoints(op operation, rows int64) int64 {
 	var sum func(fields []field) int64
 	sum = func(fields []field) (points int64) {
@@ -73,7 +73,7 @@ func (c *call) shopifyCost(requested int64, actual any) object {
 // restoreRate returns the points that come back in a second.
 func (c *call) restoreRate() float64 {
 	defer c.s.locked()()
-	r := c.s.meter.of("points")[0]
+	r := c.s.meter.ratesOf("points")[0]
 	if r.Window == 0 {
 		return 0
 	}

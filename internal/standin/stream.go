@@ -59,6 +59,6 @@ func (s *stream) put(text string) {
 	if err == nil {
 		err = http.NewResponseController(s.w).Flush()
 	}
-	s.gone = err != nil
-	s.ended = s.gone
+	s.disconnected = err != nil
+	s.ended = s.disconnected
 }

@@ -142,7 +142,7 @@ func (s *YouTube) Counts() YouTubeCounts {
 	c.Day, c.Units, c.Total = now.Format(time.DateOnly), map[string]int64{}, maps.Clone(m.units)
 	delete(c.Total, minuteBucket)
 	for bucket := range c.Total {
-		for _, r := range m.of(bucket) {
+		for _, r := range m.ratesOf(bucket) {
 			if r.turn(now); r.used > 0 {
 				c.Units[bucket] = int64(r.used)
 			}
@@ -162,7 +162,7 @@ func (s *YouTube) SetLimit(bucket string, units int64) {
 // setLimit keeps what was used. The caller holds the lock.
 func (s *YouTube) setLimit(bucket string, units int64) {
 	s.engine.meter.limits[bucket] = perDay(units)
-	for _, r := range s.engine.meter.of(bucket) {
+	for _, r := range s.engine.meter.ratesOf(bucket) {
 		r.Units = units
 	}
 }

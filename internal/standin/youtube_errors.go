@@ -56,8 +56,8 @@ var google = sync.OnceValue(func() (all struct {
 var rpcCodes = map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED",
 	403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}
 
-// googleError returns the error of that name in apis/youtube.yaml. values are pairs of a name in its
-// message and the text for it.
+// googleError returns the error of that name in apis/youtube.yaml. values are pairs of a name in
+// its message and the text for it.
 func googleError(name string, values ...string) *apiError {
 	e, ok := google().Errors[name]
 	if !ok {

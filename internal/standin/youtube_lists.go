@@ -115,14 +115,14 @@ func (s *YouTube) videosBatchGetStats(q *query) any {
 
 // videosByID returns the known videos, each once, in the order requested.
 func (s *YouTube) videosByID(ids []string) []*Video {
-	var found []*Video
+	var videos []*Video
 	day := s.day()
 	for _, id := range ids {
-		if v := s.Charts.Video(id, day); v != nil && !slices.Contains(found, v) {
-			found = append(found, v)
+		if v := s.Charts.Video(id, day); v != nil && !slices.Contains(videos, v) {
+			videos = append(videos, v)
 		}
 	}
-	return found
+	return videos
 }
 
 func (s *YouTube) videoCategoriesList(q *query) any {
@@ -181,14 +181,14 @@ func (s *YouTube) channelsList(q *query) any {
 func (s *YouTube) searchList(q *query) any {
 	size, region := q.size(0), q.region("US")
 	words := strings.Fields(strings.ToLower(q.Get("q")))
-	found := s.Charts.find(s.day(), func(v *Video) bool {
+	videos := s.Charts.find(s.day(), func(v *Video) bool {
 		title := strings.ToLower(v.Title)
 		lacks := func(word string) bool { return !strings.Contains(title, word) }
 		return !slices.ContainsFunc(words, lacks)
 	})
-	page := q.span(len(found), size)
+	page := q.span(len(videos), size)
 	var items []object
-	for _, v := range found[page.from:page.to] {
+	for _, v := range videos[page.from:page.to] {
 		items = append(items, q.item("searchResult", v.values()))
 	}
 	l := page.list("searchList", items)

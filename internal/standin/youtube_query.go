@@ -45,12 +45,12 @@ func (q *query) list(name string) []string {
 }
 
 // checkParts requires at least one part, and only known ones.
-func (q *query) checkParts(known []string) {
+func (q *query) checkParts(supported []string) {
 	if len(q.parts) == 0 {
 		q.fail(googleError("missingRequiredParameter part"))
 	}
 	for _, p := range q.parts {
-		if !slices.Contains(known, p) {
+		if !slices.Contains(supported, p) {
 			q.fail(googleError("unknownPart"))
 		}
 	}
@@ -169,11 +169,11 @@ func parsePageToken(token string, size int) (offset int, ok bool) {
 		return 0, false
 	}
 	value, n := binary.Uvarint(b[1:])
-	rest := b[1+max(n, 0):]
-	if n <= 0 || value > 1<<20 || len(rest) != 2 || rest[0] != 2<<3 || rest[1] > 1 {
+	tail := b[1+max(n, 0):]
+	if n <= 0 || value > 1<<20 || len(tail) != 2 || tail[0] != 2<<3 || tail[1] > 1 {
 		return 0, false
 	}
-	if rest[1] == 1 {
+	if tail[1] == 1 {
 		return max(0, int(value)-size), true
 	}
 	return int(value), true

@@ -57,8 +57,8 @@ var prices = sync.OnceValue(func() *costs.Table {
 
 // kindOf returns the price list's word for a refusal as a kind.
 func kindOf(said *costs.Refusal) Kind {
-	known := []Kind{Transient, Throttled, Exhausted, BadCredential, BadRegion, NoChart, BadPageToken}
-	if kind := cmp.Or(Kind(said.As), said.Kind); slices.Contains(known, kind) {
+	kinds := []Kind{Transient, Throttled, Exhausted, BadCredential, BadRegion, NoChart, BadPageToken}
+	if kind := cmp.Or(Kind(said.As), said.Kind); slices.Contains(kinds, kind) {
 		return kind
 	}
 	return Permanent

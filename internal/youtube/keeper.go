@@ -25,8 +25,8 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kept, ok := r.Context().Value(bodyKey{}).(*[]byte); ok {
-		*kept = body
+	if into, ok := r.Context().Value(bodyKey{}).(*[]byte); ok {
+		*into = body
 	}
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return res, nil
