@@ -73,6 +73,25 @@ type Place struct {
 	Headers []string
 }
 
+// AllHeaders returns the headers that may contain a credential.
+func (p Place) AllHeaders() []string { return withName(p.Headers, p.Header) }
+
+// AllParams returns the parameters that may contain a credential.
+func (p Place) AllParams() []string { return withName(p.Params, p.Query) }
+
+func withName(names []string, name string) []string {
+	if name == "" || slices.Contains(names, name) {
+		return slices.Clone(names)
+	}
+	return append(slices.Clone(names), name)
+}
+
+// InHeader reports whether a header may contain the credential.
+func (p Place) InHeader(name string) bool {
+	same := func(header string) bool { return strings.EqualFold(header, name) }
+	return slices.ContainsFunc(p.AllHeaders(), same)
+}
+
 // Bucket is a pool of the upstream's quota.
 type Bucket struct {
 	Name     string

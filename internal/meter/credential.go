@@ -13,20 +13,15 @@ import (
 // instead.
 func (t *Transport) authorized(r *http.Request) bool {
 	const name = "Authorization"
-	at := t.Table.Credential
-	return r.Header.Get(name) != "" && !strings.EqualFold(at.Header, name) &&
-		!slices.ContainsFunc(at.Headers, func(h string) bool { return strings.EqualFold(h, name) })
+	return r.Header.Get(name) != "" && !t.Table.Credential.InHeader(name)
 }
 
 // addCredential adds the credential where the upstream expects it, and replaces any from the
 // caller.
 func (t *Transport) addCredential(out *http.Request, key string) {
 	at, authorized := t.Table.Credential, t.authorized(out)
-	for _, name := range at.Headers {
+	for _, name := range at.AllHeaders() {
 		out.Header.Del(name)
-	}
-	if at.Header != "" {
-		out.Header.Del(at.Header)
 	}
 	switch {
 	case authorized:
@@ -41,15 +36,6 @@ func (t *Transport) addCredential(out *http.Request, key string) {
 	}
 }
 
-// secretParams returns the URL parameters in which the upstream takes a credential.
-func (t *Transport) secretParams() []string {
-	at := t.Table.Credential
-	if at.Query == "" {
-		return at.Params
-	}
-	return append(slices.Clone(at.Params), at.Query)
-}
-
 // checkQuery refuses a query that contains a credential, or that cannot be parsed and may contain
 // one. Its error repeats nothing of the query.
 func (t *Transport) checkQuery(raw string) error {
@@ -58,7 +44,7 @@ func (t *Transport) checkQuery(raw string) error {
 		return fmt.Errorf("%w, or might: write %%25 for %% and %%3B for ; in its query",
 			ErrKeyInURL)
 	}
-	if slices.ContainsFunc(t.secretParams(), query.Has) {
+	if slices.ContainsFunc(t.Table.Credential.AllParams(), query.Has) {
 		return fmt.Errorf("%w: leave it out, it is added", ErrKeyInURL)
 	}
 	return nil

@@ -78,7 +78,7 @@ func (t *Transport) markSession(r *http.Request, resp *http.Response, p part) {
 	}
 	to.Scheme, to.Host, to.User = r.URL.Scheme, r.URL.Host, nil
 	query := to.Query()
-	for _, name := range append(t.secretParams(), paidParam) {
+	for _, name := range append(t.Table.Credential.AllParams(), paidParam) {
 		query.Del(name)
 	}
 	if p != unpaid {

@@ -49,7 +49,7 @@ func BenchmarkProxy(b *testing.B) {
 	whole := strings.Replace(stream, `"stream":true`, `"stream":false`, 1)
 	for name, l := range map[string]*ledger.Ledger{"sqlite": onFile(b), "redis": redis} {
 		m := meteredOn(b, l, limits, func(m *metered) {
-			m.gate("openai").Host, m.proxy.Upstreams[1].Endpoint = to.Host, to
+			m.send(b, "openai", web.URL)
 			m.proxy.Limits.Requests = 1000
 		})
 		for kind, c := range map[string]pair{

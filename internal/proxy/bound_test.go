@@ -29,7 +29,7 @@ func TestUpstreamThatStops(t *testing.T) {
 		m.gate("openai").Drain.Time = 100 * time.Millisecond
 		m.proxy.Limits.Silence, m.proxy.Limits.Thinking = time.Millisecond, 500*time.Millisecond
 	})
-	resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 30))
+	resp, err := m.post(t.Context(), chatPath, chat(1, 30))
 	must(t, err)
 	text, err := io.ReadAll(resp.Body)
 	resp.Body.Close()

@@ -34,9 +34,9 @@ func notAllowed(detail string) *refusal {
 
 // keysSent returns the values that the caller sent as the upstream's API key.
 func (x *exchange) keysSent() (keys []string) {
-	prefix := x.up.table().Credential.Prefix
-	for _, name := range x.up.secretHeaders() {
-		keys = append(keys, strings.TrimPrefix(x.r.Header.Get(name), prefix))
+	at := x.up.place()
+	for _, name := range at.AllHeaders() {
+		keys = append(keys, strings.TrimPrefix(x.r.Header.Get(name), at.Prefix))
 	}
 	query := x.r.URL.Query()
 	for _, name := range x.up.keyParams() {

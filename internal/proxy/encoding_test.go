@@ -42,12 +42,8 @@ func TestPackedAnswers(t *testing.T) {
 			t.Cleanup(upstream.Close)
 			m := meteredOn(t, onFile(t), nil, func(m *metered) { m.send(t, "openai", upstream.URL) })
 			for range 2 {
-				r, err := http.NewRequestWithContext(t.Context(), "POST",
-					m.URL+"/openai/v1/chat/completions", strings.NewReader(chat(1, 3)))
-				must(t, err)
-				r.Header.Set("Content-Type", "application/json")
-				r.Header.Set("Accept-Encoding", "br, zstd, deflate")
-				resp, err := http.DefaultClient.Do(r)
+				resp, err := m.post(t.Context(), chatPath, chat(1, 3),
+					"Accept-Encoding", "br, zstd, deflate")
 				must(t, err)
 				got, err := io.ReadAll(resp.Body)
 				must(t, err)

@@ -70,7 +70,7 @@ func (x *exchange) checkAuthorization() error {
 	}
 	value := x.r.Header.Get("Authorization")
 	switch scheme, token, _ := strings.Cut(value, " "); {
-	case value == "" || x.ownToken || x.up.takes("Authorization"):
+	case value == "" || x.ownToken || x.up.place().InHeader("Authorization"):
 		return nil
 	case !strings.EqualFold(scheme, "Bearer") || token == "":
 		return refusef(http.StatusBadRequest, "authorizationNotTaken",
@@ -123,7 +123,7 @@ func (x *exchange) dropHeaders(h http.Header) {
 		"X-Api-Key", "Api-Key"} { // a caller's key is never the upstream's
 		h.Del(name)
 	}
-	for _, name := range x.up.secretHeaders() {
+	for _, name := range x.up.place().AllHeaders() {
 		h.Del(name)
 	}
 	if !x.method.Known() { // a part of the response may lack the usage

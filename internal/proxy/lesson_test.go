@@ -11,35 +11,54 @@ import (
 )
 
 // TestLearned: once enough calls are known, also from the ledger's entries, the estimate is what
-// most of them used.
+// most of them used. Calls to one model teach nothing about another one.
 func TestLearned(t *testing.T) {
 	t.Parallel()
-	l := onFile(t)
-	m := meteredOn(t, l, nil, quiet)
-	for i := range 25 {
-		resp, err := m.post(t.Context(), "/anthropic/v1/messages", message(i, 20))
-		must(t, err)
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
+	flex := strings.NewReplacer(`"stream":true`, `"stream":true,"service_tier":"flex"`)
+	other := strings.NewReplacer("gpt-4.1", "o1-pro")
+	type call struct {
+		policy, body string
+		learned      bool
 	}
-	m.agree(t, "anthropic")
-	again := meteredOn(t, l, nil, quiet, func(m *metered) {
-		m.standins["anthropic"].Pace = 20 * time.Millisecond
-	})
-	for policy, want := range map[string]int64{"learned": 20, "worst": 400} {
-		estimates, err := meter.ParseEstimates([]string{policy}, nil)
-		must(t, err)
-		again.gate("anthropic").Estimates = estimates
-		resp, err := again.post(t.Context(), "/anthropic/v1/messages", message(99, 20))
-		must(t, err)
-		holds, err := l.Reservations(t.Context(), "anthropic", "output/other")
-		must(t, err)
-		if len(holds) != 1 || holds[0].Left != want || holds[0].Most != 400 {
-			t.Errorf("%s: held %+v, want %d of 400", policy, holds, want)
+	for _, c := range []struct {
+		upstream, path, bucket string
+		body                   func(n, output int) string
+		calls                  []call
+	}{
+		{"anthropic", messagePath, "output/other", message, []call{
+			{"learned", message(99, 20), true}, {"worst", message(99, 20), false}}},
+		{"openai", chatPath, "money", chat, []call{{"learned", chat(99, 5), true},
+			{"learned", other.Replace(chat(99, 5)), false},
+			{"learned", flex.Replace(chat(99, 5)), false}}},
+	} {
+		l := onFile(t)
+		slow := func(m *metered) { m.standins[c.upstream].Pace = 20 * time.Millisecond }
+		m := meteredOn(t, l, nil, quiet)
+		for i := range 25 {
+			m.ask(t, c.path, c.body(i, 20))
 		}
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-		again.settled(t)
+		m.agree(t, c.upstream)
+		slow(m)
+		for name, m := range map[string]*metered{"the same": m,
+			"another": meteredOn(t, l, nil, quiet, slow)} {
+			for _, call := range c.calls {
+				estimates, err := meter.ParseEstimates([]string{call.policy}, nil)
+				must(t, err)
+				m.gate(c.upstream).Estimates = estimates
+				resp, err := m.post(t.Context(), c.path, call.body)
+				must(t, err)
+				holds, err := l.Reservations(t.Context(), c.upstream, c.bucket)
+				must(t, err)
+				if len(holds) != 1 || (holds[0].Left < holds[0].Most/2) != call.learned ||
+					c.upstream == "anthropic" && (call.learned != (holds[0].Left == 20) ||
+						holds[0].Most != 400) {
+					t.Errorf("%s process, %s %s: held %+v", name, call.policy, call.body, holds)
+				}
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				m.settled(t)
+			}
+		}
 	}
 }
 

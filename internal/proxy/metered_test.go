@@ -86,7 +86,7 @@ func meteredOn(t testing.TB, l *ledger.Ledger, limits limited, change ...func(*m
 // TestOneName: only one name is removed from a path. The rest is the upstream's path.
 func TestOneName(t *testing.T) {
 	m := meteredOn(t, onFile(t), limited{})
-	resp, err := http.Get(m.URL + "/generic/openai/v1/models")
+	resp, err := m.do(t.Context(), "GET", "/generic/openai/v1/models", "")
 	must(t, err)
 	resp.Body.Close()
 	if n := m.standins["openai"].Counts().Requests; n != 0 || len(m.asked["generic"]) != 1 {
@@ -159,6 +159,17 @@ func (m *metered) do(ctx context.Context, verb, path, body string, header ...str
 	return http.DefaultClient.Do(r)
 }
 
+// ask sends JSON to the proxy and reads the response to its end.
+func (m *metered) ask(t testing.TB, path, body string, header ...string) (int, string) {
+	t.Helper()
+	resp, err := m.post(t.Context(), path, body, header...)
+	must(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return resp.StatusCode, string(text)
+}
+
 // settled waits until nothing is open.
 func (m *metered) settled(t testing.TB) {
 	t.Helper()
@@ -213,6 +224,11 @@ func (m *metered) agree(t testing.TB, name string) {
 		t.Errorf("%s: %d are held, billed: %v", name, held, billed)
 	}
 }
+
+const (
+	chatPath    = "/openai/v1/chat/completions"
+	messagePath = "/anthropic/v1/messages"
+)
 
 // chat is a request of a stream of OpenAI's; message is one of Anthropic's.
 func chat(n, output int) string {
@@ -269,7 +285,7 @@ func (m *metered) streams(t testing.TB, n int) {
 	t.Helper()
 	var all sync.WaitGroup
 	for i := range n {
-		path, body := "/openai/v1/chat/completions", chat(i, 20+i)
+		path, body := chatPath, chat(i, 20+i)
 		if i%2 == 1 {
 			path, body = "/anthropic/v1/messages", message(i, 20+i)
 		}
@@ -326,7 +342,7 @@ func streamsWithout(t *testing.T, end, back func(*redistest.Server)) {
 	for i := range 20 {
 		begun.Add(1)
 		all.Go(func() {
-			resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(i, 30))
+			resp, err := m.post(t.Context(), chatPath, chat(i, 30))
 			if err != nil {
 				t.Error(err)
 				begun.Done()
@@ -344,11 +360,8 @@ func streamsWithout(t *testing.T, end, back func(*redistest.Server)) {
 	begun.Wait()
 	end(server)
 	all.Wait() // the callers have their answers, whatever the ledger does
-	resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(99, 30))
-	must(t, err)
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("a call without a ledger is answered %d", resp.StatusCode)
+	if status, _ := m.ask(t, chatPath, chat(99, 30)); status != http.StatusServiceUnavailable {
+		t.Errorf("a call without a ledger is answered %d", status)
 	}
 	back(server)
 	m.agree(t, "openai")

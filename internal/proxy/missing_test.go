@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -17,10 +16,7 @@ func TestMissing(t *testing.T) {
 	m := meteredOn(t, onFile(t), nil, quiet)
 	for i := range 3 {
 		body := strings.Replace(chat(i, 30), `"include_usage":true`, `"include_usage":false`, 1)
-		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", body)
-		must(t, err)
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
+		m.ask(t, chatPath, body)
 	}
 	m.settled(t)
 	booked, held := m.booked(t, "openai")
@@ -49,10 +45,7 @@ func TestUnlistedModel(t *testing.T) {
 	} {
 		before := len(m.log.String())
 		body := strings.Replace(chat(1, 3), "gpt-4.1", c.model, 1)
-		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", body)
-		must(t, err)
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
+		m.ask(t, chatPath, body)
 		m.settled(t)
 		told := m.log.String()[before:]
 		if strings.Contains(told, "has no row for") != (c.says != "") ||
@@ -61,10 +54,7 @@ func TestUnlistedModel(t *testing.T) {
 		}
 	}
 	for i := range 200 {
-		body := strings.Replace(chat(1, 3), "gpt-4.1", fmt.Sprintf("made-up-%d", i), 1)
-		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", body)
-		must(t, err)
-		resp.Body.Close()
+		m.ask(t, chatPath, strings.Replace(chat(1, 3), "gpt-4.1", fmt.Sprintf("made-up-%d", i), 1))
 	}
 	m.settled(t)
 	if n := strings.Count(m.log.String(), "has no row for"); n != 100 {
@@ -107,10 +97,7 @@ func (m *metered) metric(t testing.TB, name string) int64 {
 func TestWholeAnswers(t *testing.T) {
 	t.Parallel()
 	m := meteredOn(t, onFile(t), nil, quiet)
-	resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 3),
-		"Range", "bytes=0-9", "If-Range", "x")
-	must(t, err)
-	resp.Body.Close()
+	m.ask(t, chatPath, chat(1, 3), "Range", "bytes=0-9", "If-Range", "x")
 	m.settled(t)
 	asked := <-m.asked["openai"]
 	if asked.Get("Range") != "" || asked.Get("If-Range") != "" {
@@ -126,11 +113,8 @@ func TestKeyRefused(t *testing.T) {
 		m.standins["openai"].Keys, m.gate("openai").Proxied = []string{"another"}, true
 	})
 	for range 2 {
-		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 3))
-		must(t, err)
-		resp.Body.Close()
-		if resp.StatusCode != 401 {
-			t.Errorf("got %d", resp.StatusCode)
+		if status, _ := m.ask(t, chatPath, chat(1, 3)); status != 401 {
+			t.Errorf("got %d", status)
 		}
 	}
 	if n := strings.Count(m.log.String(), "refuses the key of the credential"); n != 1 {

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -81,11 +80,8 @@ func overshoot(t *testing.T, random *rand.Rand) int64 {
 	t.Cleanup(web.Close)
 	m := meteredOn(t, onFile(t), limited{"openai": {{Bucket: "tokens", Units: limit,
 		Window: quota.Sliding(time.Hour)}}}, quiet, func(m *metered) {
-		to, err := url.Parse(web.URL)
-		must(t, err)
-		gate := m.gate("openai")
-		gate.Host, m.proxy.Upstreams[1].Endpoint = to.Host, to
-		gate.Estimates = meter.Estimates{"openai.chat.completions.create/tokens": {Most: estimate}}
+		m.send(t, "openai", web.URL)
+		m.gate("openai").Estimates = meter.Estimates{"openai.chat.completions.create/tokens": {Most: estimate}}
 	})
 	var calls sync.WaitGroup
 	var answered, denied atomic.Int64
@@ -94,7 +90,7 @@ func overshoot(t *testing.T, random *rand.Rand) int64 {
 		for range 1 + random.IntN(6) {
 			before := denied.Load() + int64(api.inFlight())
 			calls.Go(func() {
-				resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 1))
+				resp, err := m.post(t.Context(), chatPath, chat(1, 1))
 				if err != nil {
 					t.Error(err)
 					return

@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
@@ -33,19 +32,11 @@ func TestPace(t *testing.T) {
 		line.Pace.Curve[20] = 1 // nothing before the evening but the slack
 		m.gate("openai").Budget.Paces = []quota.Limit{line}
 	})
-	ask := func() (int, string) {
-		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 150))
-		must(t, err)
-		body, err := io.ReadAll(resp.Body)
-		must(t, err)
-		resp.Body.Close()
-		m.settled(t)
-		return resp.StatusCode, string(body)
-	}
-	if status, body := ask(); status != 200 { // it may take more than 1,400
+	if status, body := m.ask(t, chatPath, chat(1, 150)); status != 200 { // it may take over 1,400
 		t.Fatal(status, body)
 	}
-	status, body := ask() // with what it took, that is more than 1,600
+	m.settled(t)
+	status, body := m.ask(t, chatPath, chat(1, 150)) // with what it took, more than 1,600
 	var said struct {
 		Limit string
 		Error struct{ Code string }

@@ -26,6 +26,9 @@ type Upstream struct {
 
 func (u *Upstream) table() *costs.Table { return u.Transport.Table }
 
+// place returns the place of the credential in the upstream's requests.
+func (u *Upstream) place() costs.Place { return u.table().Credential }
+
 // named reports whether the upstream's own paths begin with /NAME/. They are not changed.
 func (u *Upstream) named() bool {
 	own := func(m costs.Method) bool { return strings.HasPrefix(m.Path, "/"+u.Name+"/") }
@@ -72,9 +75,8 @@ func (x *exchange) route() error {
 	if x.up == nil {
 		return x.unnamed()
 	}
-	at := x.up.table().Credential
-	for _, name := range append([]string{at.Header}, at.Headers...) {
-		if name != "" && len(x.r.Header.Values(name)) > 1 {
+	for _, name := range x.up.place().AllHeaders() {
+		if len(x.r.Header.Values(name)) > 1 {
 			return ambiguous("send one %s header at most", http.CanonicalHeaderKey(name))
 		}
 	}
@@ -126,36 +128,14 @@ func (x *exchange) takeOff(prefix string) {
 	x.r.URL = &to
 }
 
-// secretHeaders returns the headers in which this or a similar upstream takes a credential.
-func (u *Upstream) secretHeaders() []string {
-	at := u.table().Credential
-	if at.Header == "" {
-		return at.Headers
-	}
-	return append([]string{at.Header}, at.Headers...)
-}
-
-// takes reports whether the header contains the upstream's credential, which replaces a caller's.
-func (u *Upstream) takes(header string) bool {
-	same := func(name string) bool { return strings.EqualFold(name, header) }
-	return slices.ContainsFunc(u.secretHeaders(), same)
-}
-
 // keyParams returns the parameters for a program's own key, which is dropped.
 func (u *Upstream) keyParams() []string {
-	return slices.DeleteFunc(u.secretParams(), isToken)
+	return slices.DeleteFunc(u.place().AllParams(), isToken)
 }
 
 func (u *Upstream) tokenParams() []string {
-	return slices.DeleteFunc(u.secretParams(), func(name string) bool { return !isToken(name) })
-}
-
-func (u *Upstream) secretParams() []string {
-	at := u.table().Credential
-	if at.Query == "" || slices.Contains(at.Params, at.Query) {
-		return slices.Clone(at.Params)
-	}
-	return append(slices.Clone(at.Params), at.Query)
+	return slices.DeleteFunc(u.place().AllParams(),
+		func(name string) bool { return !isToken(name) })
 }
 
 func isToken(name string) bool { return strings.Contains(name, "token") }

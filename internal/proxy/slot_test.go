@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,14 +36,12 @@ func TestSlotOfCallerGone(t *testing.T) {
 	}))
 	t.Cleanup(web.Close)
 	m := meteredOn(t, onFile(t), nil, quiet, func(m *metered) {
-		to, err := url.Parse(web.URL)
-		must(t, err)
-		m.gate("openai").Host, m.proxy.Upstreams[1].Endpoint = to.Host, to
+		m.send(t, "openai", web.URL)
 		m.gate("openai").Drain.Calls = reads
 		m.proxy.Limits.Requests = 1
 	})
 	for i := range int64(5) {
-		verb, path, body := "POST", "/openai/v1/chat/completions", chat(1, 1)
+		verb, path, body := "POST", chatPath, chat(1, 1)
 		if i == 0 {
 			verb, path, body = "GET", "/openai/v1/models", "" // its price is known, nothing is read for it
 		}
@@ -94,9 +91,7 @@ func TestEndsDuringStream(t *testing.T) {
 	t.Cleanup(web.Close)
 	t.Cleanup(web.CloseClientConnections) // or it would be read for two minutes
 	m := meteredOn(t, onFile(t), nil, func(m *metered) {
-		to, err := url.Parse(web.URL)
-		must(t, err)
-		m.gate("openai").Host, m.proxy.Upstreams[1].Endpoint = to.Host, to
+		m.send(t, "openai", web.URL)
 		m.proxy.Limits.Ending = 200 * time.Millisecond
 	})
 	listener, err := proxy.Listen("127.0.0.1:0")
@@ -107,7 +102,7 @@ func TestEndsDuringStream(t *testing.T) {
 	go func() { served <- m.proxy.Serve(ctx, listener) }()
 	m.URL = "http://" + listener.Addr().String()
 	for leaves := range 2 {
-		resp, err := m.post(t.Context(), "/openai/v1/chat/completions", chat(1, 9))
+		resp, err := m.post(t.Context(), chatPath, chat(1, 9))
 		must(t, err)
 		defer resp.Body.Close()
 		_, err = io.ReadFull(resp.Body, make([]byte, 1))
@@ -121,7 +116,7 @@ func TestEndsDuringStream(t *testing.T) {
 	defer waiting.Wait()
 	defer leave()
 	waiting.Go(func() {
-		if resp, err := m.post(ctx3, "/openai/v1/chat/completions", chat(1, 9)); err == nil {
+		if resp, err := m.post(ctx3, chatPath, chat(1, 9)); err == nil {
 			resp.Body.Close()
 		}
 	})

@@ -244,23 +244,29 @@ func TestCallersOfAnotherUpstream(t *testing.T) {
 	}
 }
 
-// TestStreamPassesAsItComes: the first event reaches the caller before the upstream sends the
-// second, and what the last one says is booked.
-func TestStreamPassesAsItComes(t *testing.T) {
-	read := make(chan bool)
-	var c claude
-	c.answer = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+var streamed = `{"stream":true,` + strings.TrimPrefix(fmt.Sprintf(question, 100, 33), "{")
+
+// streaming streams the first event of a message, and the others once the test lets it proceed.
+func streaming(proceed <-chan bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		io.WriteString(w, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"+
 			"{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n")
 		w.(http.Flusher).Flush()
-		<-read
+		<-proceed
 		io.WriteString(w, "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":"+
 			"{\"output_tokens\":33}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
-	})
+	}
+}
+
+// TestStreamPassesAsItComes: the first event reaches the caller before the upstream sends the
+// second, and what the last one says is booked.
+func TestStreamPassesAsItComes(t *testing.T) {
+	read := make(chan bool)
+	c := claude{answer: streaming(read)}
 	s := open(t, units(10), withClaude(t, &c))
-	resp, err := http.Post(s.front.URL+messages, "application/json", strings.NewReader(
-		`{"stream":true,`+strings.TrimPrefix(fmt.Sprintf(question, 100, 33), "{")))
+	resp, err := http.Post(s.front.URL+messages, "application/json",
+		strings.NewReader(streamed))
 	must(t, err)
 	defer resp.Body.Close()
 	body := bufio.NewReader(resp.Body)
@@ -283,16 +289,7 @@ func TestStreamPassesAsItComes(t *testing.T) {
 // and booked.
 func TestEndSettles(t *testing.T) {
 	left, ended := make(chan bool), make(chan bool)
-	var c claude
-	c.answer = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"+
-			"{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n")
-		w.(http.Flusher).Flush()
-		<-left
-		io.WriteString(w, "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":"+
-			"{\"output_tokens\":33}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
-	})
+	c := claude{answer: streaming(left)}
 	s := open(t, units(10), withClaude(t, &c))
 	listener, err := proxy.Listen("127.0.0.1:0")
 	must(t, err)
@@ -304,8 +301,7 @@ func TestEndSettles(t *testing.T) {
 		}
 	}()
 	resp, err := http.Post("http://"+listener.Addr().String()+messages, "application/json",
-		strings.NewReader(`{"stream":true,`+
-			strings.TrimPrefix(fmt.Sprintf(question, 100, 33), "{")))
+		strings.NewReader(streamed))
 	must(t, err)
 	_, err = bufio.NewReader(resp.Body).ReadString('\n')
 	must(t, err)
