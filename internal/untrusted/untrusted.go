@@ -54,8 +54,7 @@ func Read(success bool, body io.Reader) ([]byte, error) {
 	case len(data) > maxAnswer:
 		return nil, &Unusable{"", fmt.Sprintf("is longer than %d bytes", maxAnswer)}
 	}
-	_, err = Decode(data, client)
-	return data, err
+	return data, client.check(reading(data))
 }
 
 // Unmarshal decodes JSON into v. A key that appears twice in one object is an error, because the
@@ -69,113 +68,77 @@ func Unmarshal(data []byte, v any) error {
 // returns an Unusable for JSON beyond the bounds, or with a key twice in one object, whose meaning
 // depends on the reader, and io.ErrUnexpectedEOF for anything that is not JSON.
 func Decode(data []byte, within Bounds) (any, error) {
-	in := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowInvalidUTF8(true))
-	d := decoder{in: in, within: within}
+	if err := within.check(reading(data)); err != nil {
+		return nil, err
+	}
+	in := reading(data)
 	var all []any
 	for {
-		value, err := d.value()
+		var value any
+		err := json.UnmarshalDecode(in, &value)
 		switch {
 		case err == io.EOF && len(all) == 1:
 			return all[0], nil
 		case err == io.EOF && len(all) > 1:
 			return all, nil
-		case errors.Is(err, jsontext.ErrDuplicateName):
-			at, _ := errors.AsType[*jsontext.SyntacticError](err)
-			return nil, &Unusable{pathOf(at.JSONPointer), "is there twice"}
-		}
-		if unusable, ok := err.(*Unusable); ok {
-			return nil, unusable
-		}
-		if err != nil {
+		case err != nil:
 			return nil, io.ErrUnexpectedEOF
 		}
 		all = append(all, value)
 	}
 }
 
+func reading(data []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowInvalidUTF8(true))
+}
+
+// check reads the JSON without storing it, and returns an error if it is beyond the bounds.
+func (b Bounds) check(in *jsontext.Decoder) error {
+	values := 0
+	for {
+		token, err := in.ReadToken()
+		var problem string
+		switch kind := token.Kind(); {
+		case errors.Is(err, jsontext.ErrDuplicateName):
+			at, _ := errors.AsType[*jsontext.SyntacticError](err)
+			return &Unusable{pathOf(at.JSONPointer), "is there twice"}
+		case err == io.EOF && values > 0:
+			return nil
+		case err != nil:
+			return io.ErrUnexpectedEOF
+		case in.StackDepth() > b.Depth:
+			problem = fmt.Sprintf("is nested more than %d deep", b.Depth)
+		case kind == jsontext.KindString && len(token.String()) > b.Text:
+			problem = fmt.Sprintf("is %d bytes long, %d at most", len(token.String()), b.Text)
+		case kind != jsontext.KindEndObject && kind != jsontext.KindEndArray:
+			problem = b.count(in, kind, &values)
+		}
+		if problem != "" {
+			return &Unusable{pathOf(in.StackPointer()), problem}
+		}
+	}
+}
+
+// count counts a value, and returns what is wrong with the numbers.
+func (b Bounds) count(in *jsontext.Decoder, kind jsontext.Kind, values *int) string {
+	depth := in.StackDepth()
+	if kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray {
+		depth-- // the value is in the object or list around it
+	}
+	around, n := in.StackIndex(depth)
+	if around == jsontext.KindBeginArray && n > int64(b.Items) {
+		return fmt.Sprintf("is in a list of more than %d items", b.Items)
+	}
+	if around != jsontext.KindBeginObject || n%2 == 0 { // not a key
+		*values++
+	}
+	if *values > b.Values {
+		return fmt.Sprintf("is where it has more than %d values", b.Values)
+	}
+	return ""
+}
+
 // pathOf writes a JSON Pointer with dots.
 func pathOf(pointer jsontext.Pointer) string {
 	return strings.ReplaceAll(strings.TrimPrefix(string(pointer), "/"), "/", ".")
-}
-
-type decoder struct {
-	in     *jsontext.Decoder
-	within Bounds
-	values int // so far
-}
-
-// unusable reports what is wrong at the current value.
-func (d *decoder) unusable(format string, args ...any) error {
-	return &Unusable{pathOf(d.in.StackPointer()), fmt.Sprintf(format, args...)}
-}
-
-func (d *decoder) value() (any, error) {
-	token, err := d.in.ReadToken()
-	if err != nil {
-		return nil, err
-	}
-	d.values++
-	switch {
-	case d.values > d.within.Values:
-		return nil, d.unusable("is where it has more than %d values", d.within.Values)
-	case d.in.StackDepth() > d.within.Depth:
-		return nil, d.unusable("is nested more than %d deep", d.within.Depth)
-	}
-	switch token.Kind() {
-	case jsontext.KindBeginObject:
-		return d.object()
-	case jsontext.KindBeginArray:
-		return d.list()
-	case jsontext.KindString:
-		return d.text(token)
-	case jsontext.KindNumber:
-		number, _ := token.Float() // the nearest one, of a number that is too large
-		return number, nil
-	case jsontext.KindTrue, jsontext.KindFalse:
-		return token.Bool(), nil
-	}
-	return nil, nil
-}
-
-func (d *decoder) object() (any, error) {
-	all := map[string]any{}
-	for d.in.PeekKind() != jsontext.KindEndObject {
-		token, err := d.in.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		key, err := d.text(token)
-		if err != nil {
-			return nil, err
-		}
-		if all[key], err = d.value(); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.in.ReadToken()
-	return all, err
-}
-
-func (d *decoder) list() (any, error) {
-	all := []any{}
-	for d.in.PeekKind() != jsontext.KindEndArray {
-		if len(all) == d.within.Items {
-			return nil, d.unusable("has more than %d items", d.within.Items)
-		}
-		value, err := d.value()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, value)
-	}
-	_, err := d.in.ReadToken()
-	return all, err
-}
-
-func (d *decoder) text(token jsontext.Token) (string, error) {
-	text := token.String()
-	if len(text) > d.within.Text {
-		return "", d.unusable("is %d bytes long, %d at most", len(text), d.within.Text)
-	}
-	return text, nil
 }

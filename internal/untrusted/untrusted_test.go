@@ -23,11 +23,11 @@ func TestDecode(t *testing.T) {
 		`[{"x":{"a":1,"a":1}}]`:                             "0.x.a is there twice",
 		`{"a":{"b":"123456789"}}`:                           "a.b is 9 bytes long, 8 at most",
 		`{"a":1,"123456789":2}`:                             "is 9 bytes long, 8 at most",
-		`{"a":[0,0,0,0,0,0,0,0,0,0,0]}`:                     "a.9 has more than 10 items",
+		`{"a":[0,0,0,0,0,0,0,0,0,0,0]}`:                     "a.10 is in a list of more than 10 items",
 		"[[0,0,0,0,0,0,0,0],[0,0,0,0,0,0,0,0],[0,0,0,0]]":   "more than 20 values",
 		strings.Repeat("[", 300) + strings.Repeat("]", 300): "nested more than 5 deep",
 
-		``: "unexpected EOF", `{"a":`: "unexpected EOF", `{"a" 1}`: "unexpected EOF",
+		``: "unexpected EOF", `{"a":1e999}`: "unexpected EOF", `{"a":`: "unexpected EOF", `{"a" 1}`: "unexpected EOF",
 		`{`: "unexpected EOF", `[1`: "unexpected EOF", `{"a":1]`: "unexpected EOF",
 		`{"a":1} and more`: "unexpected EOF",
 	} {
