@@ -43,7 +43,7 @@ func (b *breaker) guard(run string) func(context.Context, func() error) error {
 		kind, upstream := youtube.KindOf(err)
 		switch {
 		case err == nil, upstream && kind != youtube.Transient:
-			b.answered()
+			b.reset()
 		case ctx.Err() != nil, !upstream: // the gate refused, or ctx ended before the answer
 			b.upstream.untake()
 		case b.down(run):
@@ -55,7 +55,7 @@ func (b *breaker) guard(run string) func(context.Context, func() error) error {
 	}
 }
 
-func (b *breaker) answered() {
+func (b *breaker) reset() {
 	b.mu.Lock()
 	b.failures, b.several = 0, false
 	b.mu.Unlock()

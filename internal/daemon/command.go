@@ -25,9 +25,9 @@ type Command struct {
 	Learn   bool // hold what earlier runs used, or the price if there are none
 	Output  *slog.Logger
 
-	mu      sync.Mutex
-	learned share.Lane // the lane with the costs of earlier runs
-	asked   time.Time  // when it was learned
+	mu        sync.Mutex
+	learned   share.Lane // the lane with the costs of earlier runs
+	learnedAt time.Time  // when it was learned
 }
 
 // relearn is how long learned costs are cached, because each decision needs those of all lanes.
@@ -45,13 +45,13 @@ func (c *Command) wants(ctx context.Context, l *share.Lane) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.asked) >= relearn || c.asked.IsZero() {
+	if now := time.Now(); now.Sub(c.learnedAt) >= relearn || c.learnedAt.IsZero() {
 		b := c.Job.Budget
 		h, err := job.ReadHistory(context.WithoutCancel(ctx), b, b.Buckets())
 		if err != nil {
 			return err
 		}
-		c.learned, c.asked = share.Lane{Price: l.Price}, now
+		c.learned, c.learnedAt = share.Lane{Price: l.Price}, now
 		if c.Learn {
 			c.learned.Price = h.LearnedOr(l.Job, l.Price)
 		}
@@ -63,8 +63,8 @@ func (c *Command) wants(ctx context.Context, l *share.Lane) error {
 
 func (c *Command) served(context.Context, *share.Lane) time.Time { return time.Time{} }
 
-// known returns nothing, because the marks record which ticks are done.
-func (c *Command) known(context.Context, *lane) (known, error) { return known{}, nil }
+// earlier returns nothing, because the marks record which ticks are done.
+func (c *Command) earlier(context.Context, *lane) (e earlierTicks, err error) { return e, nil }
 
 // run runs the command, and repeats it while it fails and Retry allows.
 func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) result {

@@ -40,10 +40,10 @@ func (c *Config) sharing(credential string) (lanes []Lane) {
 	return lanes
 }
 
-// wanted returns the lanes that spend from a credential, with the cost of a run of each. It fails
-// if the cost of the named lane cannot be found; for other lanes it falls back to the configured
-// cost.
-func (c *Config) wanted(ctx context.Context, credential, name string) ([]share.Lane, error) {
+// costedLanes returns the lanes that spend from a credential, with the cost of a run of each. It
+// fails if the cost of the named lane cannot be found; for other lanes it falls back to the
+// configured cost.
+func (c *Config) costedLanes(ctx context.Context, credential, name string) ([]share.Lane, error) {
 	var lanes []share.Lane
 	for _, l := range c.sharing(credential) {
 		if err := l.Work.wants(ctx, &l.Lane); err != nil && (name == "" || name == l.Name()) {
@@ -79,7 +79,7 @@ func (c *Config) snapshot(ctx context.Context, p Policy, name string) (*snapshot
 	for _, l := range s.usage {
 		s.rule.Limits = append(s.rule.Limits, l.Limit)
 	}
-	s.rule.Lanes, err = c.wanted(ctx, p.Budget.Credential, name)
+	s.rule.Lanes, err = c.costedLanes(ctx, p.Budget.Credential, name)
 	ahead := skew(usage.At)
 	for i := range s.rule.Lanes {
 		s.rule.Lanes[i].Offset += ahead // ticks follow this host's clock

@@ -133,9 +133,9 @@ func (o *dependency) take() bool {
 	if !o.lasts() {
 		return true
 	}
-	taken := o.permit
+	permitted := o.permit
 	o.permit = false
-	return taken
+	return permitted
 }
 
 // untake returns the permit to the other lanes, because the call was not made.

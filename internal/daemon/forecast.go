@@ -76,7 +76,7 @@ func (c *Config) forecasts(ctx context.Context, credential string) ([]plan.Forec
 		q.Resets[bucket] = p.Day
 	}
 	var err error
-	if q.Lanes, err = c.wanted(ctx, credential, ""); err != nil {
+	if q.Lanes, err = c.costedLanes(ctx, credential, ""); err != nil {
 		return nil, err
 	}
 	if c.Elsewhere != nil {

@@ -85,18 +85,18 @@ func (l *lane) succeed(before progress) {
 // ran may have been lost in a crash. Each of them runs, unless it is known to be complete or is
 // marked done.
 func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) {
-	known, err := l.Work.known(ctx, l)
+	earlier, err := l.Work.earlier(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	var ticks []missed // newest first
 	tick, ok := l.Prev(now)
 	for n := 0; ok && (n == 0 || n < looksBack && now.Sub(tick.At) < maxLate*l.cfg.Lease); n++ {
-		whole, lost := known.runs[tick.ID()]
+		whole, lost := earlier.runs[tick.ID()]
 		if !whole && !lost {
 			lost = l.wasMarked(ctx, tick)
 		}
-		late := n == 0 && l.policy().CatchUp && known.newest.Before(tick.At)
+		late := n == 0 && l.policy().CatchUp && earlier.newest.Before(tick.At)
 		if !whole && (lost || late) {
 			ticks = append(ticks, missed{tick, lost})
 		}

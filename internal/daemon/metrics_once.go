@@ -38,8 +38,8 @@ func (o OnceMetrics) Registry() *prometheus.Registry {
 		float64(o.ExitCode))
 	outcomes := many("ingest_once_outcome",
 		"1 for the outcome of the last sweep, 0 for the others.", "outcome")
-	known := []ingest.Outcome{ingest.Complete, ingest.Exhausted, ingest.Partial, ingest.Failed}
-	for _, outcome := range known {
+	for _, outcome := range []ingest.Outcome{ingest.Complete, ingest.Exhausted, ingest.Partial,
+		ingest.Failed} {
 		outcomes.WithLabelValues(string(outcome)).Set(truth(outcome == o.Summary.Outcome))
 	}
 	units := many("ingest_once_units", "Units that the last sweep was charged.", "bucket")

@@ -65,8 +65,8 @@ func (s *source) Collect(out chan<- prometheus.Metric) {
 	scrape(out).set(s.up, truth(err == nil))
 }
 
-func truth(is bool) float64 {
-	if is {
+func truth(condition bool) float64 {
+	if condition {
 		return 1
 	}
 	return 0
@@ -89,10 +89,10 @@ func BuildInfo(program string) prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-// NewChartMetrics returns a collector of the age of the regions' charts. of returns the catalogue,
-// or nil if there is none yet, and the regions. Set ages to false for metrics that are written once
-// and read later.
-func NewChartMetrics(of func() (*catalog.Catalog, []string), ages bool,
+// NewChartMetrics returns a collector of the age of the regions' charts. current returns the
+// catalogue, or nil if there is none yet, and the regions. Set ages to false for metrics that are
+// written once and read later.
+func NewChartMetrics(current func() (*catalog.Catalog, []string), ages bool,
 	log *slog.Logger) prometheus.Collector {
 	region := []string{"region"}
 	success := gauge{"ingest_last_success_timestamp_seconds",
@@ -102,11 +102,11 @@ func NewChartMetrics(of func() (*catalog.Catalog, []string), ages bool,
 	unavailable := gauge{"ingest_region_unavailable",
 		"Whether the upstream's last answer was that it has no chart for the region.", region}
 	read := func(ctx context.Context, out scrape) (bool, error) {
-		kept, regions := of()
-		if kept == nil {
+		charts, regions := current()
+		if charts == nil {
 			return false, nil
 		}
-		states, err := kept.Staleness(ctx, regions)
+		states, err := charts.Staleness(ctx, regions)
 		for _, s := range states {
 			age := math.Inf(1)
 			if !s.CompletedAt.IsZero() {
@@ -152,11 +152,11 @@ var (
 		"Calls in this host's journal, which the ledger does not have yet.", perBucket[:1]}
 )
 
-// NewBudgetMetrics returns a collector of the usage of budgets. of returns the budgets, one per
-// credential.
-func NewBudgetMetrics(of func() []*quota.Budget, log *slog.Logger) prometheus.Collector {
+// NewBudgetMetrics returns a collector of the usage of budgets. current returns the budgets, one
+// per credential.
+func NewBudgetMetrics(current func() []*quota.Budget, log *slog.Logger) prometheus.Collector {
 	read := func(ctx context.Context, out scrape) (bool, error) {
-		budgets := of()
+		budgets := current()
 		for _, b := range budgets {
 			if err := out.journal(b); err != nil {
 				log.Warn("cannot read the journal", "credential", b.Credential, "error", err)

@@ -31,9 +31,9 @@ func newUpstreamTime() *prometheus.HistogramVec {
 func (m *Metrics) Measure(base http.RoundTripper,
 	name func(*http.Request) (string, error)) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		asked := time.Now()
+		began := time.Now()
 		resp, err := base.RoundTrip(r)
-		code, took := noAnswer, time.Since(asked)
+		code, duration := noAnswer, time.Since(began)
 		switch {
 		case err != nil:
 		case http.StatusText(resp.StatusCode) == "": // an unknown code must not create a new label
@@ -45,7 +45,7 @@ func (m *Metrics) Measure(base http.RoundTripper,
 		if unknown != nil { // the gate sends no request without a price
 			method = "other"
 		}
-		m.upstream.WithLabelValues(method, code).Observe(took.Seconds())
+		m.upstream.WithLabelValues(method, code).Observe(duration.Seconds())
 		return resp, err
 	})
 }

@@ -41,12 +41,12 @@ func (o *output) stream(name string) io.Writer {
 func (s *stream) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for rest := text; len(rest) > 0; {
-		line, after, ended := bytes.Cut(rest, []byte("\n"))
+	for remaining := text; len(remaining) > 0; {
+		line, after, ended := bytes.Cut(remaining, []byte("\n"))
 		room := mostLine - s.line.Len()
 		s.cut = s.cut || len(line) > room
 		s.line.Write(line[:min(room, len(line))])
-		if rest = after; ended {
+		if remaining = after; ended {
 			s.flush()
 		}
 	}

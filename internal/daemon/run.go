@@ -35,7 +35,7 @@ func (l *lane) process(ctx context.Context, tick schedule.Tick) (result result) 
 			result = done
 		}
 	}()
-	k, err := l.Work.known(ctx, l)
+	k, err := l.Work.earlier(ctx, l)
 	complete, begun := k.runs[tick.ID()]
 	switch {
 	case err != nil:

@@ -60,11 +60,11 @@ func (s *Sweep) served(ctx context.Context, l *share.Lane) time.Time {
 // chartsRead is how many of a region's newest charts are searched for a tick's chart.
 const chartsRead = 50
 
-// known finds the charts of ticks: another daemon may have begun one, or crashed between its last
+// earlier finds the charts of ticks: another daemon may have begun one, or crashed between its last
 // page and the mark. A tick whose chart a later tick resumed has no chart, but is marked done.
-func (s *Sweep) known(ctx context.Context, l *lane) (known, error) {
+func (s *Sweep) earlier(ctx context.Context, l *lane) (earlierTicks, error) {
 	charts, err := s.Catalog.Charts(context.WithoutCancel(ctx), l.Region, chartsRead)
-	k := known{runs: make(map[string]bool)}
+	k := earlierTicks{runs: make(map[string]bool)}
 	for _, c := range charts {
 		k.runs[c.Run] = k.runs[c.Run] || !c.CompletedAt.IsZero()
 		if c.CompletedAt.After(k.newest) {

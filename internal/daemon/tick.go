@@ -184,10 +184,10 @@ func (l *Lane) claim(name, holder string, ttl time.Duration) quota.Claim {
 }
 
 func (l *lane) lease(ctx context.Context) (quota.ClaimState, error) {
-	asked := time.Now()
+	began := time.Now()
 	state, err := l.cfg.Claims.Claim(ctx, l.leaseClaim())
 	if err == nil && state == quota.ClaimWon {
-		l.leased.Store(&asked)
+		l.leased.Store(&began)
 	}
 	return state, err
 }

@@ -19,8 +19,8 @@ type turns struct {
 }
 
 type turn struct {
-	stale time.Time // time of its region's last complete chart
-	given chan struct{}
+	stale   time.Time // time of its region's last complete chart
+	granted chan struct{}
 }
 
 // join takes a turn, or a place in the queue.
@@ -42,7 +42,7 @@ func (t *turns) join(stale time.Time) *turn {
 // await waits for the turn. It gives up the place and returns false if ctx ends first.
 func (t *turns) await(ctx context.Context, mine *turn) bool {
 	select {
-	case <-mine.given:
+	case <-mine.granted:
 		return true
 	case <-ctx.Done():
 	}
@@ -97,7 +97,7 @@ func (t *turns) hand() {
 			t.probes--
 		}
 		t.free--
-		close(t.waiting[next].given)
+		close(t.waiting[next].granted)
 		t.waiting = slices.Delete(t.waiting, next, next+1)
 	}
 }

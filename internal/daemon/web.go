@@ -36,12 +36,12 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the lanes do not run yet", http.StatusServiceUnavailable)
 		return
 	}
-	if err := asked(r.Context(), c.askLedger); err != nil {
+	if err := withTimeout(r.Context(), c.askLedger); err != nil {
 		reasons = append(reasons, "ledger: "+err.Error())
 	} else if _, why := d.ledger.away(); why != nil {
 		reasons = append(reasons, "ledger: ticks cannot be claimed: "+why.Error())
 	}
-	if err := asked(r.Context(), func(ctx context.Context) error {
+	if err := withTimeout(r.Context(), func(ctx context.Context) error {
 		return d.stores(ctx, c)
 	}); err != nil {
 		reasons = append(reasons, "catalogue: "+strings.TrimPrefix(err.Error(), "catalogue: "))
@@ -78,8 +78,8 @@ func (d *Daemon) stores(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// asked calls ledger or catalogue, for at most two seconds.
-func asked(ctx context.Context, ask func(context.Context) error) error {
+// withTimeout calls ledger or catalogue, for at most two seconds.
+func withTimeout(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	return ask(ctx)

@@ -29,8 +29,8 @@ type Work interface {
 	wants(ctx context.Context, l *share.Lane) error
 	// served returns when the lane last got all it wants; zero for never or unknown.
 	served(ctx context.Context, l *share.Lane) time.Time
-	// known returns what is stored about the lane's ticks besides their marks in the ledger.
-	known(ctx context.Context, l *lane) (known, error)
+	// earlier returns what is stored about the lane's ticks besides their marks in the ledger.
+	earlier(ctx context.Context, l *lane) (earlierTicks, error)
 	// run runs an admitted tick, logs and counts how it ended, and returns whether it is done.
 	// begun means that the tick only has to be finished.
 	run(ctx context.Context, l *lane, tick schedule.Tick, begun bool) result
@@ -49,8 +49,8 @@ type Policy struct {
 	Queued bool
 }
 
-// known describes a lane's earlier ticks.
-type known struct {
+// earlierTicks describes the ticks of a lane that came before.
+type earlierTicks struct {
 	runs   map[string]bool // begun ticks by ID; true if all the work is done
 	newest time.Time       // when a run last got all it wants; zero for never
 }

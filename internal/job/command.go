@@ -79,7 +79,7 @@ func (c Command) find() (string, error) {
 	if strings.Contains(name, "/") {
 		return name, c.check(name)
 	}
-	found := &StartError{notFound, fmt.Errorf("%s: command not found", name)}
+	failure := &StartError{notFound, fmt.Errorf("%s: command not found", name)}
 	for _, dir := range filepath.SplitList(c.variable("PATH")) {
 		path := filepath.Join(cmp.Or(dir, "."), name)
 		if !filepath.IsAbs(path) {
@@ -90,10 +90,10 @@ func (c Command) find() (string, error) {
 			return path, nil
 		}
 		if start, ok := errors.AsType[*StartError](err); ok && start.Code == cannotRun {
-			found = start
+			failure = start
 		}
 	}
-	return "", found
+	return "", failure
 }
 
 // check returns an error for a file that does not exist or cannot be run. A relative path is

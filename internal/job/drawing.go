@@ -193,13 +193,13 @@ func (l *Drawing) free(ctx context.Context) bool { return l.giveBack(ctx) == nil
 
 // giveBack releases the rest of the reservation.
 func (l *Drawing) giveBack(ctx context.Context) error {
-	given, err := l.BudgetLedger.Release(ctx, l.credential, l.reservation)
+	released, err := l.BudgetLedger.Release(ctx, l.credential, l.reservation)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	addTo(l.held, quota.UnlabelledUnits(given), -1)
+	addTo(l.held, quota.UnlabelledUnits(released), -1)
 	return nil
 }
 
@@ -214,18 +214,18 @@ func (l *Drawing) Settle(ctx context.Context, s quota.Settle) (quota.Decision, e
 
 // Release releases the hold of a call.
 func (l *Drawing) Release(ctx context.Context, credential, id string) (map[string]int64, error) {
-	given, err := l.BudgetLedger.Release(ctx, credential, id)
+	released, err := l.BudgetLedger.Release(ctx, credential, id)
 	if err == nil {
 		l.settled(id, nil)
 	}
-	return given, err
+	return released, err
 }
 
 func (l *Drawing) settled(reservation string, units map[string]int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if of, ok := l.open[reservation]; ok {
-		addTo(l.beyond, of, -1)
+	if held, ok := l.open[reservation]; ok {
+		addTo(l.beyond, held, -1)
 		addTo(l.beyond, units, 1)
 		delete(l.open, reservation)
 	}
@@ -249,12 +249,12 @@ func (l *Drawing) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) 
 
 // outcome returns the units of the requests, including units that any process drew from the
 // reservation, and the number of requests that the ceiling denied.
-func (l *Drawing) outcome() (took map[string]int64, denied int) {
+func (l *Drawing) outcome() (spent map[string]int64, denied int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	took = maps.Clone(l.held)
-	addTo(took, l.beyond, 1)
-	return took, l.denied
+	spent = maps.Clone(l.held)
+	addTo(spent, l.beyond, 1)
+	return spent, l.denied
 }
 
 func (l *Drawing) add(units map[string]int64, sign int64) {
@@ -271,7 +271,7 @@ func addTo(sum, units map[string]int64, sign int64) {
 }
 
 func without(units map[string]int64, bucket string) map[string]int64 {
-	rest := maps.Clone(units)
-	delete(rest, bucket)
-	return rest
+	others := maps.Clone(units)
+	delete(others, bucket)
+	return others
 }

@@ -61,16 +61,17 @@ func ReadHistory(ctx context.Context, b *quota.Budget, buckets []string) (h Hist
 	return h, nil
 }
 
-// took is the units of one run.
-type took struct {
+// runUsage is the units of one run.
+type runUsage struct {
 	run   string
 	at    time.Time // of its last entry
 	units map[string]int64
 }
 
-// of returns the runs of a job, oldest first. Labels with the same name belong to one run.
-func (h History) of(job string, buckets []string, name func(run string) string) (runs []*took) {
-	byRun := make(map[string]*took)
+// runsOf returns the runs of a job, oldest first. Labels with the same name belong to one run.
+func (h History) runsOf(job string, buckets []string, name func(run string) string) (
+	runs []*runUsage) {
+	byRun := make(map[string]*runUsage)
 	for _, bucket := range buckets {
 		for _, e := range h.entries[bucket] {
 			run := name(e.Labels[quota.LabelRun])
@@ -79,7 +80,7 @@ func (h History) of(job string, buckets []string, name func(run string) string) 
 			}
 			r := byRun[run]
 			if r == nil {
-				r = &took{run: run, units: make(map[string]int64)}
+				r = &runUsage{run: run, units: make(map[string]int64)}
 				byRun[run], runs = r, append(runs, r)
 			}
 			r.units[bucket] += e.Units
@@ -88,14 +89,14 @@ func (h History) of(job string, buckets []string, name func(run string) string) 
 			}
 		}
 	}
-	slices.SortFunc(runs, func(a, b *took) int { return strings.Compare(a.run, b.run) }) // by time
+	slices.SortFunc(runs, func(a, b *runUsage) int { return strings.Compare(a.run, b.run) }) // by time
 	return runs
 }
 
 // Learned returns the LearnPercent percentile of the units that the newest runs of the job took
 // from each bucket. The error is a TooFewRunsError.
 func (h History) Learned(job string, buckets []string) (costs []quota.Cost, err error) {
-	runs := h.of(job, buckets, func(run string) string { return run })
+	runs := h.runsOf(job, buckets, func(run string) string { return run })
 	runs = runs[max(0, len(runs)-learnRuns):]
 	if len(runs) < LearnLeast {
 		return nil, &TooFewRunsError{job, len(runs)}
@@ -106,8 +107,8 @@ func (h History) Learned(job string, buckets []string) (costs []quota.Cost, err 
 			units[i] = r.units[bucket]
 		}
 		slices.Sort(units)
-		if most := units[(len(units)*LearnPercent+99)/100-1]; most > 0 {
-			costs = append(costs, quota.Cost{Bucket: bucket, Units: most})
+		if percentile := units[(len(units)*LearnPercent+99)/100-1]; percentile > 0 {
+			costs = append(costs, quota.Cost{Bucket: bucket, Units: percentile})
 		}
 	}
 	return costs, nil
@@ -122,12 +123,12 @@ func (h History) Took(job string) (total []quota.Cost, runs int64) {
 		buckets = append(buckets, bucket)
 	}
 	slices.Sort(buckets)
-	all := h.of(job, buckets, func(run string) string {
+	all := h.runsOf(job, buckets, func(run string) string {
 		tick, _, _ := strings.Cut(run, "#")
 		return tick
 	})
 	late := slices.DeleteFunc(slices.Clone(all),
-		func(r *took) bool { return r.at.Before(h.At.Add(-learnFor)) })
+		func(r *runUsage) bool { return r.at.Before(h.At.Add(-learnFor)) })
 	if len(late) < LearnLeast {
 		late = all[max(0, len(all)-learnRuns):]
 	}

@@ -31,11 +31,11 @@ func (r *run) used() (u usage) {
 	if r.report == nil {
 		return u
 	}
-	told := r.report.all()
-	u.costs = told.costs
-	if told.bad > 0 {
+	total := r.report.all()
+	u.costs = total.costs
+	if total.bad > 0 {
 		r.Log.Warn("the report has lines that cannot be read: no less than what was held is booked",
-			"lines", told.bad, "first", told.first)
+			"lines", total.bad, "first", total.first)
 		for bucket, units := range r.out.Held {
 			u.costs = atLeast(u.costs, bucket, units)
 		}
@@ -209,11 +209,11 @@ func (r *run) bucketOf(name string) (string, error) {
 // knowsBucket reports whether a bucket, or the bucket that it is a part of, is held, has a limit or
 // is in the price list.
 func (r *run) knowsBucket(name string) bool {
-	known := slices.Concat(r.Buckets, r.Budget.Split, r.Budget.Buckets(),
+	buckets := slices.Concat(r.Buckets, r.Budget.Split, r.Budget.Buckets(),
 		slices.Collect(maps.Keys(r.out.Held)))
 	whole := quota.WholeOf(name)
-	return slices.Contains(known, name) ||
-		slices.Contains(r.Budget.Split, whole) && slices.Contains(known, whole)
+	return slices.Contains(buckets, name) ||
+		slices.Contains(r.Budget.Split, whole) && slices.Contains(buckets, whole)
 }
 
 // maxLine is the maximum length of a line of a report, in bytes.
@@ -224,7 +224,7 @@ const maxLine = 4 << 10
 type reportPipe struct {
 	read, write *os.File
 	run         *run
-	told        reportTotal
+	total       reportTotal
 	line        []byte // the last line, not yet complete
 	ended       chan struct{}
 }
@@ -251,10 +251,10 @@ func (r *run) newReportPipe() (*reportPipe, error) {
 
 // Write adds up the complete lines. It keeps only the start of a line that is too long.
 func (p *reportPipe) Write(text []byte) (int, error) {
-	for rest := text; len(rest) > 0; {
-		part, after, complete := bytes.Cut(rest, []byte("\n"))
+	for remaining := text; len(remaining) > 0; {
+		part, after, complete := bytes.Cut(remaining, []byte("\n"))
 		p.line = append(p.line, part[:min(len(part), maxLine+1-len(p.line))]...)
-		if rest = after; complete {
+		if remaining = after; complete {
 			p.endLine()
 		}
 	}
@@ -266,7 +266,7 @@ func (p *reportPipe) endLine() {
 	if len(line) > maxLine { // the mark makes the line unreadable
 		line = line[:80] + " …"
 	}
-	p.told.add(p.run, line)
+	p.total.add(p.run, line)
 	p.line = p.line[:0]
 }
 
@@ -278,7 +278,7 @@ func (p *reportPipe) all() reportTotal {
 	p.drain()
 	p.read.Close()
 	p.endLine()
-	return p.told
+	return p.total
 }
 
 // maxPipe is the maximum size of a pipe in bytes, unless root has raised it.

@@ -112,13 +112,13 @@ func (u usage) undrawn() (costs []quota.Cost) {
 
 // settlePassed books a run that was held in the journal because the ledger was unreachable.
 func (r *run) settlePassed(used []quota.Cost) {
-	took := quota.UnitsOf(used)
+	total := quota.UnitsOf(used)
 	var costs []quota.Cost
 	for bucket, units := range r.out.Held { // a bucket without a report used all that was held
-		if n, reported := took[bucket]; reported {
+		if n, reported := total[bucket]; reported {
 			units = n
 		}
-		took[bucket] = units
+		total[bucket] = units
 		costs = append(costs, quota.Cost{Bucket: bucket, Units: units})
 	}
 	for _, c := range used {
@@ -133,21 +133,21 @@ func (r *run) settlePassed(used []quota.Cost) {
 			r.out.Held, "error", err)
 		return
 	}
-	r.out.Took = took
+	r.out.Took = total
 }
 
 // tookOf returns the units of a settled run. A bucket without a report used all that was held,
 // drawn or not.
 func (r *run) tookOf(used usage, settled quota.Decision) map[string]int64 {
-	took := maps.Clone(r.out.Held)
+	units := maps.Clone(r.out.Held)
 	for _, c := range used.costs {
-		if _, held := took[c.Bucket]; held {
-			took[c.Bucket] = settled.Units[c.Bucket] + used.drawn[c.Bucket]
+		if _, held := units[c.Bucket]; held {
+			units[c.Bucket] = settled.Units[c.Bucket] + used.drawn[c.Bucket]
 		} else if c.Units > 0 {
-			took[c.Bucket] = c.Units
+			units[c.Bucket] = c.Units
 		}
 	}
-	return took
+	return units
 }
 
 // lapsed reports whether a hold that no longer exists may have lapsed, by the ledger's clock,

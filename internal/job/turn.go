@@ -168,7 +168,7 @@ func (p *place) take(ctx context.Context) error {
 
 // ahead returns the number of places before this one in the longest queue, or -1 if the place is
 // lost.
-func (p *place) ahead(ctx context.Context) (most int, err error) {
+func (p *place) ahead(ctx context.Context) (longest int, err error) {
 	b := &p.run.budget
 	for _, q := range p.queues {
 		list, err := b.Ledger.Reservations(ctx, b.Credential, q)
@@ -179,9 +179,9 @@ func (p *place) ahead(ctx context.Context) (most int, err error) {
 		if at < 0 {
 			return -1, nil
 		}
-		most = max(most, at)
+		longest = max(longest, at)
 	}
-	return most, nil
+	return longest, nil
 }
 
 func (p *place) leave() {

@@ -21,15 +21,15 @@ func (j *Journal) Note(ctx context.Context, n quota.Note) error {
 
 // note writes a note, and deletes the expired notes of all accounts.
 func (j *Journal) note(ctx context.Context, tx *sql.Tx, n quota.Note) error {
-	now, due := time.Now().Unix(), int64(0)
+	now, dueAt := time.Now().Unix(), int64(0)
 	if !n.Due.IsZero() {
-		due = n.Due.Unix()
+		dueAt = n.Due.Unix()
 	}
 	_, err := tx.ExecContext(ctx, `DELETE FROM notes WHERE until < ?`, now)
 	if err == nil {
 		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO notes
 			(account, name, text, made, due, until) VALUES (?, ?, ?, ?, ?, ?)`,
-			j.account(), n.Name, n.Text, now, due, n.Until.Unix())
+			j.account(), n.Name, n.Text, now, dueAt, n.Until.Unix())
 	}
 	return err
 }
@@ -98,14 +98,14 @@ func (j *Journal) Resolve(ctx context.Context, name string, l *quota.Booking,
 }
 
 func scanNote(row *sql.Row) (n quota.Note, err error) {
-	var due, until int64
-	err = row.Scan(&n.Name, &n.Text, &due, &until)
+	var dueAt, until int64
+	err = row.Scan(&n.Name, &n.Text, &dueAt, &until)
 	if errors.Is(err, sql.ErrNoRows) {
 		return n, quota.ErrNoNote
 	}
 	if err != nil {
 		return n, fmt.Errorf("a note of the journal: %w", err)
 	}
-	n.Due, n.Until = time.Unix(due, 0), time.Unix(until, 0)
+	n.Due, n.Until = time.Unix(dueAt, 0), time.Unix(until, 0)
 	return n, nil
 }

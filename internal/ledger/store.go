@@ -138,13 +138,13 @@ type nothing = struct{}
 // lapsed writes the entries of holds in a bucket that have lapsed, before the log is read.
 func (l *Ledger) lapsed(ctx context.Context, credential, bucket string) error {
 	scope := quota.Scope{Credential: credential, Buckets: []string{bucket}}
-	var due bool
+	var pending bool
 	err := l.View(ctx, scope, func(a *quota.Account) error {
 		ch, err := a.Lapse()
-		due = ch.More
+		pending = ch.More
 		return err
 	})
-	if err != nil || !due {
+	if err != nil || !pending {
 		return err
 	}
 	_, err = update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
@@ -206,8 +206,8 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (d quota.Decision
 	return d, nil
 }
 
-// of returns the scope of a reservation.
-func of(credential, reservation string) (quota.Scope, error) {
+// scopeOf returns the scope of a reservation.
+func scopeOf(credential, reservation string) (quota.Scope, error) {
 	_, buckets, err := quota.ParseReservation(reservation)
 	return quota.Scope{Credential: credential, Buckets: buckets,
 		Answer: quota.SettledScope(reservation), Reservation: reservation}, err
@@ -225,7 +225,7 @@ func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, 
 	if err := s.Check(); err != nil {
 		return d, err
 	}
-	scope, err := of(s.Credential, s.Reservation)
+	scope, err := scopeOf(s.Credential, s.Reservation)
 	if err != nil {
 		return d, err
 	}
@@ -241,7 +241,7 @@ func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, e
 	if err := e.Check(); err != nil {
 		return until, err
 	}
-	scope, err := of(e.Credential, e.Reservation)
+	scope, err := scopeOf(e.Credential, e.Reservation)
 	if err != nil {
 		return until, err
 	}
@@ -253,8 +253,8 @@ func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, e
 // Release releases the rest of a reservation and returns its units by bucket. Errors:
 // ErrNoReservation.
 func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
-	given map[string]int64, err error) {
-	scope, err := of(credential, reservation)
+	released map[string]int64, err error) {
+	scope, err := scopeOf(credential, reservation)
 	if err != nil {
 		return nil, err
 	}
@@ -304,14 +304,14 @@ func (l *Ledger) Adjust(ctx context.Context, x quota.Adjust) (d quota.Decision, 
 }
 
 // Suspend denies every charge on the bucket until the given time; a zero time resumes it.
-func (l *Ledger) Suspend(ctx context.Context, of quota.Suspension) (err error) {
-	defer l.done(Operation{Name: "suspend", Credential: of.Credential}, time.Now(), nil, &err)
-	if err := of.Check(); err != nil {
+func (l *Ledger) Suspend(ctx context.Context, suspension quota.Suspension) (err error) {
+	defer l.done(Operation{Name: "suspend", Credential: suspension.Credential}, time.Now(), nil, &err)
+	if err := suspension.Check(); err != nil {
 		return err
 	}
-	scope := quota.Scope{Credential: of.Credential, Buckets: []string{of.Bucket}}
+	scope := quota.Scope{Credential: suspension.Credential, Buckets: []string{suspension.Bucket}}
 	_, err = update(ctx, l, scope, func(a *quota.Account) (nothing, quota.Change, error) {
-		return nothing{}, a.Suspend(of), nil
+		return nothing{}, a.Suspend(suspension), nil
 	})
 	return err
 }

@@ -58,19 +58,19 @@ func (b *bucket) find(ctx context.Context, l quota.EntryReader, until time.Time)
 // changed, running total included, nothing before it has.
 func (b *bucket) read(ctx context.Context, l quota.EntryReader, news *TailNews) error {
 	q := quota.Query{Credential: b.credential, Bucket: b.name}
-	known := b.newest
-	if !known.At.IsZero() {
-		q.Since = known.At.Add(-time.Microsecond)
+	before := b.newest
+	if !before.At.IsZero() {
+		q.Since = before.At.Add(-time.Microsecond)
 	}
 	entries, err := all(ctx, l, q)
 	if err != nil {
 		return err
 	}
-	var is quota.Entry
-	if len(entries) > 0 && entries[0].At.Equal(known.At) {
-		is, entries = entries[0], entries[1:]
+	var current quota.Entry
+	if len(entries) > 0 && entries[0].At.Equal(before.At) {
+		current, entries = entries[0], entries[1:]
 	}
-	if is.ID != known.ID || is.Total != known.Total || is.Units != known.Units {
+	if current.ID != before.ID || current.Total != before.Total || current.Units != before.Units {
 		if err := b.compare(ctx, l, entries, news); err != nil {
 			return err
 		}
@@ -95,9 +95,9 @@ func (b *bucket) remember(entries []quota.Entry) {
 func (b *bucket) compare(ctx context.Context, l quota.EntryReader, later []quota.Entry,
 	news *TailNews) error {
 	if len(later) > 0 {
-		kept := later[len(later)-1].At.Add(-quota.Retention)
+		retained := later[len(later)-1].At.Add(-quota.Retention)
 		b.recent = slices.DeleteFunc(b.recent,
-			func(e quota.Entry) bool { return !e.At.After(kept) })
+			func(e quota.Entry) bool { return !e.At.After(retained) })
 	}
 	if len(b.recent) == 0 {
 		return b.find(ctx, l, b.newest.At)

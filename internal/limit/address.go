@@ -37,22 +37,22 @@ func (p Proxies) Addr(r *http.Request) netip.Addr {
 	if !p.trusts(peer) {
 		return peer
 	}
-	var found netip.Addr
+	var client netip.Addr
 	for _, h := range headers {
 		values := r.Header.Values(h.name)
 		if len(values) == 0 {
 			continue
 		}
 		addr := p.nearest(peer, h.hops(values))
-		if found.IsValid() && addr != found {
+		if client.IsValid() && addr != client {
 			return peer
 		}
-		found = addr
+		client = addr
 	}
-	if !found.IsValid() {
+	if !client.IsValid() {
 		return peer
 	}
-	return found
+	return client
 }
 
 // nearest follows the hops from the right to the first untrusted one. At a hop that is not an

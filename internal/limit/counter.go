@@ -29,17 +29,17 @@ func (c counter) at(p *Policy, now int64) (counter, int64) {
 
 // used estimates the units in the window that ends now. The previous window's units count in
 // proportion to the part of it still inside, rounded up.
-func (c counter) used(w, gone int64) int64 {
+func (c counter) used(w, elapsed int64) int64 {
 	if c.previous == 0 {
 		return c.current
 	}
-	return c.current + divUp(c.previous*(w/1000-max(gone, 0)/1000), w/1000)
+	return c.current + divUp(c.previous*(w/1000-max(elapsed, 0)/1000), w/1000)
 }
 
 func (stored *counter) decide(p *Policy, now, cost int64) Decision {
 	w := p.window()
-	c, gone := stored.at(p, now)
-	used := c.used(w, gone)
+	c, elapsed := stored.at(p, now)
+	used := c.used(w, elapsed)
 	d := Decision{Allowed: cost == 0 || cost <= p.Units-used, Remaining: max(0, p.Units-used)}
 	next := cost // the cost to wait for
 	if d.Allowed {
@@ -48,30 +48,30 @@ func (stored *counter) decide(p *Policy, now, cost int64) Decision {
 		next = d.Remaining + 1
 	}
 	if next <= p.Units {
-		d.NextAfter = micros(c.fits(p, gone, next))
+		d.NextAfter = micros(c.fits(p, elapsed, next))
 	}
 	if !d.Allowed {
 		d.RetryAfter = d.NextAfter
 	}
 	switch {
 	case c.current > 0 && p.Algorithm == Counter:
-		d.ResetAfter = micros(2*w - gone)
+		d.ResetAfter = micros(2*w - elapsed)
 	case c.current > 0 || c.previous > 0:
-		d.ResetAfter = micros(w - gone)
+		d.ResetAfter = micros(w - elapsed)
 	}
 	return d
 }
 
 // fits returns how long until a cost fits that does not fit now.
-func (c counter) fits(p *Policy, gone, cost int64) int64 {
+func (c counter) fits(p *Policy, elapsed, cost int64) int64 {
 	w, room := p.window(), p.Units-cost
 	switch {
 	case c.current <= room: // the previous window's units are in the way
-		return fades(c.previous, room-c.current, w) - gone
+		return fades(c.previous, room-c.current, w) - elapsed
 	case p.Algorithm == Fixed:
-		return w - gone
+		return w - elapsed
 	}
-	return w - gone + fades(c.current, room, w)
+	return w - elapsed + fades(c.current, room, w)
 }
 
 // fades returns how far into a window the previous window's units have faded to the given number.

@@ -132,13 +132,13 @@ func (m *Memory) sweep(now int64) {
 	}
 	minute := time.Minute.Microseconds()
 	m.sweepAt = now + minute
-	kept := make(map[place]*policyState)
+	active := make(map[place]*policyState)
 	for at, s := range m.states {
 		if !s.idle(s.policy, now-minute) {
-			kept[at] = s
+			active[at] = s
 		}
 	}
-	m.states = kept
+	m.states = active
 }
 
 // Len returns the number of keys.

@@ -76,8 +76,8 @@ func (a *Ask) takePart(ctx context.Context, cost int64,
 
 // Part returns the number of units of part at of n.
 func Part(units int64, n, at int) int64 {
-	each, rest := units/int64(n), units%int64(n)
-	if int64(at) < rest {
+	each, remainder := units/int64(n), units%int64(n)
+	if int64(at) < remainder {
 		each++
 	}
 	return each

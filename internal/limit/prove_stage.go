@@ -49,10 +49,10 @@ type charger interface {
 
 // LedgerStage returns a stage on a ledger whose clock can be set, such as a SQLite file's. The
 // ledger only runs the log; the other algorithms run in memory at the same moments.
-func LedgerStage(on string, l charger, setNow func(time.Time)) Stage {
+func LedgerStage(name string, l charger, setNow func(time.Time)) Stage {
 	s := MemoryStage()
 	memory := s.Take
-	s.On, s.Windows, s.Denials = on, 5, 40
+	s.On, s.Windows, s.Denials = name, 5, 40
 	s.Take = func(ctx context.Context, p *Policy, at time.Time,
 		cost int64) (Decision, error) {
 		if p.Algorithm != Log {

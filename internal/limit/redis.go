@@ -134,8 +134,8 @@ func prefix(a *Ask) string {
 // Salt implements Store. All processes on these servers share a salt, which the first call creates.
 // It is reread once a minute, because servers that lost it create another one.
 func (s *Redis) Salt(ctx context.Context) ([]byte, error) {
-	if known := s.salt.Load(); known != nil && time.Since(known.read) < time.Minute {
-		return known.bytes, nil
+	if current := s.salt.Load(); current != nil && time.Since(current.read) < time.Minute {
+		return current.bytes, nil
 	}
 	const name = "limit:{all}:salt"
 	bytes := make([]byte, saltLength)

@@ -73,8 +73,8 @@ func (s *Stats) deny(who string) {
 	if who == "" { // a decision for another program
 		return
 	}
-	_, known := s.denied[who]
-	if known || len(s.denied) < mostDenied {
+	_, counted := s.denied[who]
+	if counted || len(s.denied) < mostDenied {
 		s.denied[who]++
 		return
 	}

@@ -193,19 +193,19 @@ func (h *TokenHolder) set(word string) error {
 }
 
 // Of returns the caller with one of the tokens. A wrong token takes as long as a right one.
-func (c *Tokens) Of(tokens ...string) (found TokenHolder, ok bool) {
+func (c *Tokens) Of(tokens ...string) (holder TokenHolder, ok bool) {
 	if c == nil {
 		return TokenHolder{}, false
 	}
 	for _, token := range tokens {
 		sum := sha256.Sum256([]byte(token))
-		for _, known := range c.all {
-			if subtle.ConstantTimeCompare(sum[:], known.sum[:]) == 1 {
-				found, ok = known, true
+		for _, other := range c.all {
+			if subtle.ConstantTimeCompare(sum[:], other.sum[:]) == 1 {
+				holder, ok = other, true
 			}
 		}
 	}
-	return found, ok
+	return holder, ok
 }
 
 // SentTokens returns the possible tokens in an Authorization header: after Bearer, after token

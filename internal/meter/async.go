@@ -91,9 +91,9 @@ const maxFirst = 8 << 20 // bytes
 
 // awaited observes a response that may report the end of a call in the journal.
 type awaited struct {
-	call ongoing
-	name string // of the note
-	seen *costs.Observation
+	call        ongoing
+	name        string // of the note
+	observation *costs.Observation
 }
 
 // await starts to observe a response that may report the end of a noted call.
@@ -118,18 +118,18 @@ func (e *exchange) await(resp *http.Response) {
 		t.Log.Warn("cannot read the note of a call that goes on", "poll", a.name, "error", err)
 		return
 	case a.call.Results:
-		a.seen = quote.ObserveLines(resp.Header)
+		a.observation = quote.ObserveLines(resp.Header)
 	default:
-		a.seen = quote.Observe(resp.StatusCode, resp.Header)
+		a.observation = quote.Observe(resp.StatusCode, resp.Header)
 	}
 	e.awaited = &a
 }
 
 // observe reads the next bytes of the response.
 func (e *exchange) observe(p []byte) {
-	e.seen.Write(p)
+	e.observation.Write(p)
 	if e.awaited != nil {
-		e.awaited.seen.Write(p)
+		e.awaited.observation.Write(p)
 	}
 }
 
@@ -140,7 +140,7 @@ func (e *exchange) report() {
 		return
 	}
 	a, t := e.awaited, e.gate
-	out := a.seen.Close()
+	out := a.observation.Close()
 	if !out.Done {
 		return
 	}

@@ -27,16 +27,16 @@ type Estimates map[string]Estimate
 // worst, the most that a call can take is held; with learned, what the price list learns from
 // earlier calls, if that is less; with a number, the learned units, but at most so many. known
 // returns an error for a method or bucket that the price list lacks.
-func ParseEstimates(words []string, known func(method, bucket string) error) (Estimates, error) {
+func ParseEstimates(words []string, check func(method, bucket string) error) (Estimates, error) {
 	all := Estimates{}
 	for _, word := range words {
-		of, policy, named := strings.Cut(word, "=")
+		subject, policy, named := strings.Cut(word, "=")
 		if !named {
-			of, policy = "", word
+			subject, policy = "", word
 		}
-		method, bucket, _ := strings.Cut(of, "/")
+		method, bucket, _ := strings.Cut(subject, "/")
 		if named {
-			if err := known(method, bucket); err != nil {
+			if err := check(method, bucket); err != nil {
 				return nil, err
 			}
 		}
@@ -50,13 +50,13 @@ func ParseEstimates(words []string, known func(method, bucket string) error) (Es
 		default:
 			e.Most = n
 		}
-		all[of] = e
+		all[subject] = e
 	}
 	return all, nil
 }
 
-// of returns the estimate for a bucket of the method.
-func (all Estimates) of(method, bucket string) Estimate {
+// estimateOf returns the estimate for a bucket of the method.
+func (all Estimates) estimateOf(method, bucket string) Estimate {
 	for _, name := range []string{method + "/" + quota.WholeOf(bucket), method, ""} {
 		if e, ok := all[name]; ok {
 			return e
@@ -69,17 +69,17 @@ func (all Estimates) of(method, bucket string) Estimate {
 // which may be below the bound on estimates. The most itself is not changed.
 func (all Estimates) apply(m costs.Method, q costs.Quote) {
 	for i, c := range q.Costs {
-		whole, most := quota.WholeOf(c.Bucket), max(c.Units, c.Most)
+		whole, maximum := quota.WholeOf(c.Bucket), max(c.Units, c.Most)
 		estimated := slices.ContainsFunc(m.Terms, func(t costs.Term) bool {
 			return t.Bucket == whole && t.Hold != ""
 		})
-		switch of := all.of(m.ID, c.Bucket); {
+		switch estimate := all.estimateOf(m.ID, c.Bucket); {
 		case !estimated:
-		case of.Worst:
-			q.Costs[i] = quota.Cost{Bucket: c.Bucket, Units: most}
-		case of.Most > 0 && most > of.Most:
-			units := min(c.Units, max(of.Most, q.Certain[c.Bucket]))
-			q.Costs[i] = quota.Cost{Bucket: c.Bucket, Units: units, Most: most}
+		case estimate.Worst:
+			q.Costs[i] = quota.Cost{Bucket: c.Bucket, Units: maximum}
+		case estimate.Most > 0 && maximum > estimate.Most:
+			units := min(c.Units, max(estimate.Most, q.Certain[c.Bucket]))
+			q.Costs[i] = quota.Cost{Bucket: c.Bucket, Units: units, Most: maximum}
 		}
 	}
 }
@@ -107,7 +107,7 @@ type sample struct {
 	order []int64 // the same, sorted
 }
 
-func (s *samples) of(name sampled) *sample {
+func (s *samples) sampleOf(name sampled) *sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
@@ -153,11 +153,11 @@ func (s *sample) quantile(percentile int) (int64, bool) {
 // entries and then from what this process has booked.
 func (t *Transport) learned(ctx context.Context, method string) costs.Learned {
 	return func(priced, bucket string, percentile int) (int64, bool) {
-		if t.Estimates.of(method, bucket).Worst {
+		if t.Estimates.estimateOf(method, bucket).Worst {
 			return 0, false
 		}
 		name := sampled{method, bucket, priced}
-		s := t.samples.of(name)
+		s := t.samples.sampleOf(name)
 		s.once.Do(func() { t.seed(ctx, name, s) })
 		return s.quantile(percentile)
 	}
@@ -184,9 +184,9 @@ func (t *Transport) seed(ctx context.Context, name sampled, s *sample) {
 }
 
 // remember adds the units that a call used to the samples of calls like it.
-func (e *exchange) remember(took []quota.Cost) {
-	for _, c := range took {
+func (e *exchange) remember(costs []quota.Cost) {
+	for _, c := range costs {
 		name := sampled{e.call.Method, c.Bucket, e.quote.Priced}
-		e.gate.samples.of(name).add(max(0, c.Units-e.quote.Certain[c.Bucket]))
+		e.gate.samples.sampleOf(name).add(max(0, c.Units-e.quote.Certain[c.Bucket]))
 	}
 }

@@ -42,15 +42,15 @@ type exchange struct {
 	free  bool         // the call takes nothing
 	phase atomic.Int32 // a phase
 
-	decision quota.Decision              // of the charge or the hold
-	cancel   func(context.Context) error // cancels the charge
-	ctx      context.Context             // outlives the caller's context
-	stop     context.CancelFunc
-	seen     *costs.Observation
-	early    []costs.Lesson   // already learned from the headers
-	awaited  *awaited         // the noted call that the response may settle; or nil
-	lines    chan costs.Lines // of the file in the request; or nil
-	open     atomic.Int32     // goroutines that work on the call
+	decision    quota.Decision              // of the charge or the hold
+	cancel      func(context.Context) error // cancels the charge
+	ctx         context.Context             // outlives the caller's context
+	stop        context.CancelFunc
+	observation *costs.Observation
+	early       []costs.Lesson   // already learned from the headers
+	awaited     *awaited         // the noted call that the response may settle; or nil
+	lines       chan costs.Lines // of the file in the request; or nil
+	open        atomic.Int32     // goroutines that work on the call
 }
 
 func (e *exchange) reach(p phase)        { e.phase.Store(int32(p)) }

@@ -36,7 +36,7 @@ func errorBody(resp *http.Response, key string) ([]byte, error) {
 
 // refused learns from a response that refuses a call: it suspends a bucket that is exhausted until
 // the upstream opens it again, and buckets that are throttled until the moment the response names.
-func (t *Transport) refused(ctx context.Context, asked quota.Decision, r *costs.Refusal) {
+func (t *Transport) refused(ctx context.Context, charge quota.Decision, r *costs.Refusal) {
 	switch {
 	case r == nil:
 	case r.Kind == costs.Exhausted && r.Bucket == "" && r.Metric != "":
@@ -44,11 +44,11 @@ func (t *Transport) refused(ctx context.Context, asked quota.Decision, r *costs.
 		t.Log.Warn("the upstream reports an exhausted quota that the price list lacks",
 			"metric", r.Metric)
 	case r.Kind == costs.Exhausted:
-		t.suspend(ctx, asked, r, closes(r, asked))
+		t.suspend(ctx, charge, r, closes(r, charge))
 	case r.Kind == costs.Throttled && !r.Until.IsZero():
-		t.suspend(ctx, asked, r, t.throttles(r, asked)...)
+		t.suspend(ctx, charge, r, t.throttles(r, charge)...)
 	case r.Kind == costs.BadCredential && t.Proxied:
-		if _, known := t.warned.LoadOrStore("bad credential", true); !known {
+		if _, logged := t.warned.LoadOrStore("bad credential", true); !logged {
 			t.Log.Warn("the upstream refuses the key of the credential", "credential",
 				t.Budget.Credential, "reason", r.Reason, "message", r.Message)
 		}
@@ -90,7 +90,7 @@ func (t *Transport) throttles(r *costs.Refusal, d quota.Decision) (buckets []str
 // suspend closes the buckets until the time that the upstream named, else until the end of the
 // window in which the request was charged. A response that arrives after that must not close the
 // new window, and no response shortens an existing suspension.
-func (t *Transport) suspend(ctx context.Context, asked quota.Decision, r *costs.Refusal,
+func (t *Transport) suspend(ctx context.Context, charge quota.Decision, r *costs.Refusal,
 	buckets ...string) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer done()
@@ -99,13 +99,13 @@ func (t *Transport) suspend(ctx context.Context, asked quota.Decision, r *costs.
 		now = time.Now()
 	}
 	for _, bucket := range buckets {
-		t.suspendAt(ctx, asked, r, bucket, now)
+		t.suspendAt(ctx, charge, r, bucket, now)
 	}
 }
 
-func (t *Transport) suspendAt(ctx context.Context, asked quota.Decision, r *costs.Refusal,
+func (t *Transport) suspendAt(ctx context.Context, charge quota.Decision, r *costs.Refusal,
 	bucket string, now time.Time) {
-	at := asked.At
+	at := charge.At
 	if at.IsZero() { // the charge of another request counted
 		at = now
 	}
@@ -150,11 +150,11 @@ func (t *Transport) window(bucket string, configured bool) quota.Window {
 	if b, ok := t.Table.Bucket(bucket); !ok || !configured || len(b.Limits) > 0 {
 		return reset
 	}
-	found := false
+	configuredWindow := false
 	for _, l := range t.Budget.LimitsOn(bucket) {
 		w := l.Window
-		if w.IsCalendar() && (!found || w.Longest() > reset.Longest()) {
-			reset, found = w, true
+		if w.IsCalendar() && (!configuredWindow || w.Longest() > reset.Longest()) {
+			reset, configuredWindow = w, true
 		}
 	}
 	return reset
@@ -172,13 +172,13 @@ func (t *Transport) farthest(bucket string, now time.Time) time.Time {
 
 // learn records in the ledger what the response reports about limits. after is the decision on the
 // booked units. A figure above our own count is ignored.
-func (t *Transport) learn(ctx context.Context, asked quota.Decision, after quota.Decision,
+func (t *Transport) learn(ctx context.Context, charge quota.Decision, after quota.Decision,
 	lessons []costs.Lesson) {
 	for _, lesson := range lessons {
 		limits := t.Budget.LimitsOn(lesson.Bucket)
 		for _, limit := range limits {
 			if about(lesson, limit.Window, len(limits) == 1) {
-				t.learnOf(ctx, asked, after, lesson, limit, len(limits) == 1)
+				t.learnOf(ctx, charge, after, lesson, limit, len(limits) == 1)
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func lengthOf(w quota.Window) time.Duration {
 	return 0
 }
 
-func (t *Transport) learnOf(ctx context.Context, asked quota.Decision, after quota.Decision,
+func (t *Transport) learnOf(ctx context.Context, charge quota.Decision, after quota.Decision,
 	lesson costs.Lesson, limit quota.Limit, only bool) {
 	now := time.Now()
 	if !after.At.IsZero() { // read after the response, by the ledger's clock
@@ -225,23 +225,23 @@ func (t *Transport) learnOf(ctx context.Context, asked quota.Decision, after quo
 		}
 		reset = time.Time{}
 	}
-	seen := "reset " + limit.Name()
-	before, _ := t.warned.Load(seen)
+	resetKey := "reset " + limit.Name()
+	before, _ := t.warned.Load(resetKey)
 	last, _ := before.(time.Time)
 	remaining := t.remaining(lesson, limit)
-	left, known := after.Remaining[lesson.Bucket]
+	left, counted := after.Remaining[lesson.Bucket]
 	news := limit.Window.Anchored && reset.Sub(last).Abs() > time.Second
-	if remaining < 0 && !news || only && known && !news && remaining >= left+limit.Headroom {
+	if remaining < 0 && !news || only && counted && !news && remaining >= left+limit.Headroom {
 		return
 	}
 	learned, err := t.Budget.Learn(ctx, quota.Learn{Limit: limit, Remaining: remaining,
-		Reset: reset, AskedAt: asked.At})
+		Reset: reset, AskedAt: charge.At})
 	if err != nil {
 		t.Log.Warn("cannot record the units that the upstream has left", "limit", limit.Name(),
 			"error", err)
 		return
 	}
-	t.warned.Store(seen, reset)
+	t.warned.Store(resetKey, reset)
 	if learned.Units > 0 {
 		t.Log.Info("the upstream has fewer units left than the ledger", "limit",
 			limit.Name(), "left", lesson.Remaining, "counted", learned.Thought, "by", lesson.Why)

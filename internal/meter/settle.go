@@ -30,7 +30,7 @@ var booking = quota.Patience{Total: 2 * time.Minute, Attempt: settleTime}
 func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	e.reach(answered)
 	resp.Request = e.r // the request that was sent contains the key
-	e.seen = e.quote.Observe(resp.StatusCode, resp.Header)
+	e.observation = e.quote.Observe(resp.StatusCode, resp.Header)
 	e.await(resp)
 	e.learnEarly(resp.StatusCode)
 	switch {
@@ -59,7 +59,7 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 // never counted a refused call, so its headers are read once it is settled.
 func (e *exchange) learnEarly(status int) {
 	if status < 400 {
-		e.early = e.seen.Early()
+		e.early = e.observation.Early()
 		e.teach(e.early)
 	}
 }
@@ -87,9 +87,9 @@ func (e *exchange) end(how ending) {
 	t := e.gate
 	e.reach(settled)
 	if how != complete {
-		e.seen.Cut()
+		e.observation.Cut()
 	}
-	out := e.seen.Close()
+	out := e.observation.Close()
 	for _, u := range out.Unlisted {
 		t.warnUnlisted(e.call.Method, u)
 	}
@@ -122,15 +122,15 @@ func (e *exchange) end(how ending) {
 //
 // The call's place in a limit on concurrent calls is freed at once.
 func (e *exchange) lapses(why string) {
-	took, places := slices.Clone(e.quote.Costs), 0
-	for i, c := range took {
-		took[i].Units, took[i].Most = max(c.Units, c.Most), 0
+	costs, places := slices.Clone(e.quote.Costs), 0
+	for i, c := range costs {
+		costs[i].Units, costs[i].Most = max(c.Units, c.Most), 0
 		limits := e.gate.Budget.LimitsOn(c.Bucket)
 		if slices.ContainsFunc(limits, ofPlaces) {
 			places++
 		}
 		if quota.OnlyConcurrent(limits) {
-			took[i].Units = 0
+			costs[i].Units = 0
 		}
 	}
 	charged := e.quote.Lapse != quota.LapseRelease && !e.decision.Unmetered
@@ -144,18 +144,18 @@ func (e *exchange) lapses(why string) {
 	}
 	switch {
 	case booked:
-		e.settle(took, nil)
+		e.settle(costs, nil)
 	case charged:
-		tallyOf(e.ctx).book(quota.UnitsOf(took))
+		tallyOf(e.ctx).book(quota.UnitsOf(costs))
 	}
 }
 
 func ofPlaces(l quota.Limit) bool { return l.Window.Concurrent }
 
 // settle books the usage of the call. Every attempt books the same line of the journal.
-func (e *exchange) settle(took []quota.Cost, lessons []costs.Lesson) {
+func (e *exchange) settle(costs []quota.Cost, lessons []costs.Lesson) {
 	call := e.call
-	call.Costs = took
+	call.Costs = costs
 	line := e.gate.Budget.NewBooking(e.decision, call, e.quote.Lapse)
 	e.book(func(ctx context.Context) error {
 		after, err := e.gate.Budget.Book(ctx, line)
@@ -204,7 +204,7 @@ func (t *Transport) warnMissing(method string, paths []string) {
 	if t.Missed != nil {
 		t.Missed(method)
 	}
-	if _, known := t.warned.LoadOrStore("missing "+method, true); !known {
+	if _, logged := t.warned.LoadOrStore("missing "+method, true); !logged {
 		t.Log.Warn("the response does not report what the call took: charging the maximum for "+
 			"this and similar calls", "method", method,
 			"missing", strings.Join(paths, ", "))
@@ -218,13 +218,13 @@ const mostUnlisted = 100
 // returns the label for such calls: the value's name, or "others" beyond the bound.
 func (t *Transport) warnUnlisted(method string, u costs.Unlisted) string {
 	key := "unlisted " + u.Table + " " + u.Value
-	if _, known := t.warned.Load(key); known {
+	if _, logged := t.warned.Load(key); logged {
 		return u.Name()
 	}
 	if t.unlisted.Load() >= mostUnlisted {
 		return "others"
 	}
-	if _, known := t.warned.LoadOrStore(key, true); !known {
+	if _, logged := t.warned.LoadOrStore(key, true); !logged {
 		t.unlisted.Add(1)
 		t.Log.Warn("the price list has no row for a call; another row sets its price, perhaps far "+
 			"too high or too low", "method", method, u.Fact, u.Value, "table", u.Table)
@@ -237,7 +237,7 @@ func (t *Transport) warnUnread(method string, unread []string) {
 	if len(unread) == 0 {
 		return
 	}
-	if _, known := t.warned.LoadOrStore("unread "+method, true); !known {
+	if _, logged := t.warned.LoadOrStore("unread "+method, true); !logged {
 		t.Log.Warn("cannot read the rate-limit values of a response: ignoring them",
 			"method", method, "unread", strings.Join(unread, ", "))
 	}

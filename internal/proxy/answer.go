@@ -258,9 +258,9 @@ func refusalOf(err error) *refusal {
 		return refusef(http.StatusBadRequest, "unpriceable", "request cannot be priced", "%v",
 			unclear)
 	}
-	for _, known := range gateErrors {
-		if errors.Is(err, known.err) {
-			return refusef(known.status, known.reason, known.title, "%v%s", err, known.hint)
+	for _, row := range gateErrors {
+		if errors.Is(err, row.err) {
+			return refusef(row.status, row.reason, row.title, "%v%s", err, row.hint)
 		}
 	}
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {

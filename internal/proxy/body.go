@@ -74,20 +74,20 @@ func (k *keeper) counted() int64 { return max(0, k.bytes-freeBody) }
 func (k *keeper) Write(p []byte) (int, error) {
 	before := k.counted()
 	k.bytes += int64(len(p))
-	most := k.proxy.Limits.Bodies
-	if k.proxy.kept.Add(k.counted()-before) > most && k.counted() > before {
+	maxBytes := k.proxy.Limits.Bodies
+	if k.proxy.bodyBytes.Add(k.counted()-before) > maxBytes && k.counted() > before {
 		k.release() // release at once, or two bodies with room for only one would refuse each other
 		return 0, refusef(http.StatusServiceUnavailable, "tooManyRequests",
 			"too many requests at once",
 			"the bodies of the requests under way have %d MiB, the maximum (--max-bodies)",
-			most>>20).with("Retry-After", "1")
+			maxBytes>>20).with("Retry-After", "1")
 	}
 	return len(p), nil
 }
 
 // release stops counting the bytes.
 func (k *keeper) release() {
-	k.proxy.kept.Add(-k.counted())
+	k.proxy.bodyBytes.Add(-k.counted())
 	k.bytes = 0
 }
 
@@ -104,10 +104,10 @@ func (b *body) failure() error {
 	return b.failed.Load()
 }
 
-func tooLarge(most int64) *refusal {
+func tooLarge(maxBytes int64) *refusal {
 	return refusef(http.StatusRequestEntityTooLarge, "bodyTooLarge", "request is too large",
 		"the body of the request is larger than %d bytes; uploads go to the /upload path of "+
-			"their method, and --max-upload bounds them", most)
+			"their method, and --max-upload bounds them", maxBytes)
 }
 
 func (b *body) done() bool {
@@ -158,20 +158,20 @@ func (x *exchange) receive() error {
 	}
 	upload := x.method.Upload && r.URL.Path != x.method.Path || x.method.File()
 	form := strings.HasPrefix(strings.ToLower(r.Header.Get("Content-Type")), formType)
-	most := int64(maxCall)
+	maxBytes := int64(maxCall)
 	if !x.method.Known() {
-		most = meter.MaxBody
+		maxBytes = meter.MaxBody
 	}
 	if upload {
-		most = x.proxy.Limits.Upload
+		maxBytes = x.proxy.Limits.Upload
 	} else if form && !overridden && !x.method.Form {
 		return ambiguous("its body is a form: send JSON, with Content-Type: application/json")
 	}
-	x.body = &body{ReadCloser: http.MaxBytesReader(x.w.ResponseWriter, r.Body, most),
+	x.body = &body{ReadCloser: http.MaxBytesReader(x.w.ResponseWriter, r.Body, maxBytes),
 		control: http.NewResponseController(x.w.ResponseWriter), pause: x.proxy.Limits.Pause,
 		length: r.ContentLength, moved: func() {}}
-	if r.ContentLength > most {
-		return tooLarge(most)
+	if r.ContentLength > maxBytes {
+		return tooLarge(maxBytes)
 	}
 	if upload {
 		return x.receiveFirst()

@@ -15,8 +15,8 @@ func (x *exchange) checkWord() error {
 	if word == "" {
 		return nil
 	}
-	given, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
-	if subtle.ConstantTimeCompare([]byte(given), []byte(word)) != 1 {
+	segment, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
+	if subtle.ConstantTimeCompare([]byte(segment), []byte(word)) != 1 {
 		return refusef(http.StatusForbidden, "callerUnknown", "caller is not known",
 			"this proxy only serves the command that it was started with: send requests to the "+
 				"address in $QUOTA_PROXY, including its path")
@@ -48,19 +48,19 @@ func (x *exchange) keysSent() (keys []string) {
 // identify finds the caller by its token, if tokens are required. The token is in TokenHeader, in
 // Authorization, or in place of the API key.
 func (x *exchange) identify() error {
-	known, r := x.proxy.Callers, x.r
-	if known == nil {
+	callers, r := x.proxy.Callers, x.r
+	if callers == nil {
 		return nil
 	}
-	sent := limit.SentTokens(r.Header.Get("Authorization"))
-	_, x.ownToken = known.Of(sent...) // the upstream never gets the token
+	tokens := limit.SentTokens(r.Header.Get("Authorization"))
+	_, x.ownToken = callers.Of(tokens...) // the upstream never gets the token
 	if token := r.Header.Get(TokenHeader); token != "" {
-		sent = []string{token}
+		tokens = []string{token}
 	} else {
-		sent = append(sent, x.keysSent()...)
+		tokens = append(tokens, x.keysSent()...)
 	}
 	var ok bool
-	if x.caller, ok = known.Of(sent...); ok {
+	if x.caller, ok = callers.Of(tokens...); ok {
 		if !x.caller.May(limit.ScopeCharge, limit.ScopeCharge) {
 			return notAllowed("its line in the token file lacks the scope charge")
 		}

@@ -49,7 +49,6 @@ type exchange struct {
 	slot     bool // holds one of Limits.Requests
 	keeps    keeper
 	tally    meter.Tally
-	answered bool
 	outcome  string
 	failure  error // cause of the outcome
 }
@@ -121,7 +120,7 @@ func (x *exchange) log() {
 	attrs := []slog.Attr{
 		slog.String("outcome", x.outcome), slog.Int("status", x.w.status),
 		slog.String("verb", words.Clip(x.r.Method)),
-		slog.String("path", shown(words.Clip(x.path))),
+		slog.String("path", loggable(words.Clip(x.path))),
 		slog.Duration("took", time.Since(x.began).Round(time.Microsecond)),
 	}
 	if x.method.ID != "" {
@@ -142,13 +141,13 @@ func (x *exchange) log() {
 		level = slog.LevelWarn
 	}
 	if x.failure != nil {
-		attrs = append(attrs, slog.String("error", shown(x.failure.Error())))
+		attrs = append(attrs, slog.String("error", loggable(x.failure.Error())))
 	}
 	x.proxy.Log.LogAttrs(x.r.Context(), level, "request", attrs...)
 }
 
-// shown returns a text from outside in a form that may be logged.
-func shown(text string) string {
+// loggable returns a text from outside in a form that may be logged.
+func loggable(text string) string {
 	if quota.LooksSecret(text) {
 		return "(not shown: it holds what looks like a key)"
 	}

@@ -125,8 +125,8 @@ func (x *exchange) share() error {
 		return nil
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
-	if asked := r.Header.Values("Access-Control-Request-Headers"); len(asked) > 0 {
-		h.Set("Access-Control-Allow-Headers", strings.Join(asked, ", "))
+	if headers := r.Header.Values("Access-Control-Request-Headers"); len(headers) > 0 {
+		h.Set("Access-Control-Allow-Headers", strings.Join(headers, ", "))
 		h.Add("Vary", "Access-Control-Request-Headers")
 	}
 	if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
@@ -134,6 +134,6 @@ func (x *exchange) share() error {
 	}
 	h.Set("Access-Control-Max-Age", "600")
 	x.w.WriteHeader(http.StatusNoContent)
-	x.outcome, x.answered = outcomePreflight, true
+	x.outcome = outcomePreflight
 	return nil
 }

@@ -50,11 +50,11 @@ func (x *exchange) checkForm() error {
 }
 
 // onlyTokens reports whether a header lists only known words.
-func onlyTokens(values []string, known ...string) bool {
+func onlyTokens(values []string, allowed ...string) bool {
 	for _, value := range values {
 		for word := range strings.SplitSeq(value, ",") {
 			if word = strings.ToLower(strings.TrimSpace(word)); word != "" &&
-				!slices.Contains(known, word) {
+				!slices.Contains(allowed, word) {
 				return false
 			}
 		}

@@ -117,7 +117,7 @@ type timed struct {
 func (t timed) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	resp, err := t.transport.RoundTrip(r)
-	t.x.proxy.Metrics.answered(t.x, resp, time.Since(began))
+	t.x.proxy.Metrics.countResponse(t.x, resp, time.Since(began))
 	return resp, err
 }
 

@@ -108,8 +108,8 @@ func (m *Metrics) series(bucket string) string {
 	return bucket
 }
 
-// answered counts the response, nil for none, to a request that was sent.
-func (m *Metrics) answered(x *exchange, resp *http.Response, took time.Duration) {
+// countResponse counts the response, nil for none, to a request that was sent.
+func (m *Metrics) countResponse(x *exchange, resp *http.Response, duration time.Duration) {
 	if resp == nil && len(x.charged()) == 0 {
 		return
 	}
@@ -118,5 +118,5 @@ func (m *Metrics) answered(x *exchange, resp *http.Response, took time.Duration)
 		code = strconv.Itoa(resp.StatusCode)
 	}
 	m.answers.WithLabelValues(code).Inc()
-	m.waited.WithLabelValues(x.method.ID).Observe(took.Seconds())
+	m.waited.WithLabelValues(x.method.ID).Observe(duration.Seconds())
 }

@@ -32,10 +32,10 @@ type Proxy struct {
 	Metrics *Metrics
 	Log     *slog.Logger
 
-	serving  atomic.Int64 // requests, from their first to their last step
-	word     string       // first segment of every request's path; "" for none
-	underWay atomic.Int64 // requests with a slot
-	kept     atomic.Int64 // bytes of bodies in memory, beyond what each may have anyway
+	serving   atomic.Int64 // requests, from their first to their last step
+	word      string       // first segment of every request's path; "" for none
+	underWay  atomic.Int64 // requests with a slot
+	bodyBytes atomic.Int64 // bytes of bodies in memory, beyond what each may have anyway
 }
 
 // ServeHTTP checks the request, step by step, and forwards it. It logs one line per request.
@@ -52,7 +52,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			x.refuse(err)
 			return
 		}
-		if x.answered {
+		if x.outcome == outcomePreflight {
 			return
 		}
 	}

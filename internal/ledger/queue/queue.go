@@ -17,8 +17,8 @@ var ErrClosed = errors.New("closed")
 type Op[W any] struct {
 	Work W // the request and its result; owned by the worker while the operation is taken
 
-	ctx      context.Context
-	answered chan struct{}
+	ctx  context.Context
+	done chan struct{}
 }
 
 // Context returns the caller's context.
@@ -45,12 +45,12 @@ type Queue[W any] struct {
 // answers them. If ctx ends before o was taken, o leaves the queue. If it ends later, Ask waits for
 // the answer if wait is true. Without an answer Ask returns ctx's error.
 func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, work func()) error {
-	o.ctx, o.answered = ctx, make(chan struct{})
+	o.ctx, o.done = ctx, make(chan struct{})
 	if !q.join(o, work) {
 		return ErrClosed
 	}
 	select {
-	case <-o.answered:
+	case <-o.done:
 		return nil
 	case <-ctx.Done():
 	}
@@ -59,12 +59,12 @@ func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, work func()) er
 	}
 	if !wait {
 		select {
-		case <-o.answered: // a late answer still counts
+		case <-o.done: // a late answer still counts
 		default:
 			return ctx.Err()
 		}
 	}
-	<-o.answered
+	<-o.done
 	return nil
 }
 
@@ -130,20 +130,20 @@ func (q *Queue[W]) First() *Op[W] {
 }
 
 // Take takes the first operations, at most most of them.
-func (q *Queue[W]) Take(most int) []*Op[W] {
+func (q *Queue[W]) Take(max int) []*Op[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := min(most, len(q.waiting))
-	taken := slices.Clone(q.waiting[:n])
+	n := min(max, len(q.waiting))
+	batch := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
 	q.starting, q.taken = false, q.taken+n
-	return taken
+	return batch
 }
 
 // Send takes operations and passes them to send. A lone operation ends with its caller's context,
 // others do not, because each caller may leave.
-func (q *Queue[W]) Send(most int, send func(context.Context, []*Op[W])) {
-	batch := q.Take(most)
+func (q *Queue[W]) Send(max int, send func(context.Context, []*Op[W])) {
+	batch := q.Take(max)
 	if len(batch) == 0 { // all callers have left
 		return
 	}
@@ -162,7 +162,7 @@ func (q *Queue[W]) Answer(done []*Op[W], again ...*Op[W]) {
 	q.waiting = slices.Insert(q.waiting, 0, again...)
 	q.taken -= len(again) + len(done)
 	for _, o := range done {
-		close(o.answered)
+		close(o.done)
 	}
 }
 
