@@ -129,7 +129,10 @@ func (w *world) open(lanes ...share.Lane) *proc {
 	for _, m := range table.Methods() {
 		prices[m.ID] = m.Costs
 	}
-	p.ledger.Observe = p.metrics.Observe
+	p.ledger.Observe = func(op ledger.Operation) {
+		p.metrics.Observe(op)
+		p.count(op.Name)
+	}
 	ledger := mortal{p.ledger, p}
 	log := slog.New(slog.NewTextHandler(p, nil))
 	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: w.limits, Paces: w.paces,

@@ -14,10 +14,11 @@ type mortal struct {
 	p *proc
 }
 
-func (m mortal) count(operation string) {
-	m.p.mu.Lock()
-	defer m.p.mu.Unlock()
-	m.p.calls[operation]++
+// count counts a call of the ledger.
+func (p *proc) count(operation string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[operation]++
 }
 
 // takeCalls returns the number of ledger calls by kind since its last call.
@@ -29,30 +30,12 @@ func (p *proc) takeCalls() map[string]int {
 	return calls
 }
 
-func (m mortal) Usage(ctx context.Context, credential string,
-	limits []quota.Limit) (quota.Usage, error) {
-	m.count("usage")
-	return m.Ledger.Usage(ctx, credential, limits)
-}
-
-func (m mortal) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
-	m.count("sums")
-	return m.Ledger.Sums(ctx, q)
-}
-
-func (m mortal) Between(ctx context.Context, credential, bucket string,
-	from, to time.Time) (int64, error) {
-	m.count("between")
-	return m.Ledger.Between(ctx, credential, bucket, from, to)
-}
-
 func (m mortal) Time(ctx context.Context) (time.Time, error) {
-	m.count("time")
+	m.p.count("time")
 	return m.Ledger.Time(ctx)
 }
 
 func (m mortal) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
-	m.count("charge")
 	if m.p.dead.Load() {
 		return quota.Decision{}, errDead
 	}
@@ -89,7 +72,6 @@ func (m mortal) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) er
 }
 
 func (m mortal) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
-	m.count("claim")
 	if m.p.dead.Load() || m.p.mute.Load() {
 		return 0, errDead
 	}
@@ -97,7 +79,6 @@ func (m mortal) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, err
 }
 
 func (m mortal) Finish(ctx context.Context, c quota.Claim, done bool) error {
-	m.count("finish")
 	if done && m.p.doomed.Load() {
 		m.p.crash()
 	}

@@ -26,25 +26,39 @@ func (r *run) take(ctx context.Context) error {
 	return r.holdOnce(ctx)
 }
 
+// takeKey sets out.Done if a run with the key has succeeded.
 func (r *run) takeKey(ctx context.Context) error {
 	if r.Key == "" {
 		return nil
 	}
-	name := keyClaim(r.Key)
-	return r.inTurn(ctx, []string{name}, func(ctx context.Context) (*DeniedError, error) {
-		state, err := r.leases.claims.Claim(ctx, r.leases.claim(name))
+	state, err := r.claim(ctx, keyClaim(r.Key), DeniedKey, &r.leases.key)
+	r.out.Done = state == quota.ClaimDone
+	return err
+}
+
+func (r *run) takeLock(ctx context.Context) error {
+	if r.Lock == "" {
+		return nil
+	}
+	_, err := r.claim(ctx, lockClaim(r.Lock), DeniedLock, &r.leases.lock)
+	return err
+}
+
+// claim claims a name in turn with other runs, and sets held to it.
+func (r *run) claim(ctx context.Context, name, why string, held *string) (state quota.ClaimState,
+	err error) {
+	err = r.inTurn(ctx, []string{name}, func(ctx context.Context) (_ *DeniedError, err error) {
+		state, err = r.leases.claims.Claim(ctx, r.leases.claim(name))
 		switch {
 		case err != nil:
-			return nil, err
 		case state == quota.ClaimHeld:
-			return &DeniedError{Why: DeniedKey}, nil
-		case state == quota.ClaimDone:
-			r.out.Done = true
-		default:
-			r.leases.key, r.leases.renewed = name, wallClock()
+			return &DeniedError{Why: why}, nil
+		case state == quota.ClaimWon:
+			*held, r.leases.renewed = name, wallClock()
 		}
-		return nil, nil
+		return nil, err
 	})
+	return state, err
 }
 
 // stillHeld renews the key and the lock if the run has waited for units since claiming them.
@@ -60,23 +74,6 @@ func (r *run) stillHeld(ctx context.Context) error {
 		return err
 	}
 	return &DeniedError{Why: why}
-}
-
-func (r *run) takeLock(ctx context.Context) error {
-	if r.Lock == "" {
-		return nil
-	}
-	name := lockClaim(r.Lock)
-	return r.inTurn(ctx, []string{name}, func(ctx context.Context) (*DeniedError, error) {
-		state, err := r.leases.claims.Claim(ctx, r.leases.claim(name))
-		if err == nil && state != quota.ClaimWon {
-			return &DeniedError{Why: DeniedLock}, nil
-		}
-		if err == nil {
-			r.leases.lock, r.leases.renewed = name, wallClock()
-		}
-		return nil, err
-	})
 }
 
 // hold sets the units aside, in turn with other runs that wait for the same buckets.

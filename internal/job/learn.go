@@ -147,6 +147,20 @@ func (h History) Took(job string) (total []quota.Cost, runs int64) {
 	return total, int64(len(late))
 }
 
+// LearnedOr returns Learned for the buckets of costs, or costs themselves if there are too few runs
+// or the runs take nothing.
+func (h History) LearnedOr(job string, costs []quota.Cost) []quota.Cost {
+	var buckets []string
+	for _, c := range costs {
+		buckets = append(buckets, c.Bucket)
+	}
+	learned, err := h.Learned(job, buckets)
+	if err != nil || len(learned) == 0 {
+		return costs
+	}
+	return learned
+}
+
 // Learned returns History.Learned of the current log. Errors include the ledger's.
 func Learned(ctx context.Context, b *quota.Budget, job string, buckets []string) ([]quota.Cost,
 	error) {

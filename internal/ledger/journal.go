@@ -74,6 +74,24 @@ func (j *Journal) open(ctx context.Context) (*sqlite.DB, error) {
 	return db, nil
 }
 
+// update runs change in a transaction on the file, which it makes if there is none.
+func (j *Journal) update(ctx context.Context, change func(*sql.Tx) error) error {
+	db, err := j.open(ctx)
+	if err != nil {
+		return err
+	}
+	return db.Update(ctx, change)
+}
+
+// view runs read on the file.
+func (j *Journal) view(ctx context.Context, read func(*sql.Tx) error) error {
+	db, err := j.open(ctx)
+	if err != nil {
+		return err
+	}
+	return db.View(ctx, read)
+}
+
 // Close closes the file. The journal can be used again.
 func (j *Journal) Close() error {
 	j.mu.Lock()
@@ -216,11 +234,7 @@ func (j *Journal) insert(ctx context.Context, tx *sql.Tx, b quota.Booking) error
 // Correct implements quota.Journal.
 func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) error {
 	costs = slices.DeleteFunc(slices.Clone(costs), func(c quota.Cost) bool { return c.Units == 0 })
-	db, err := j.open(ctx)
-	if err != nil {
-		return err
-	}
-	return db.Update(ctx, func(tx *sql.Tx) error {
+	return j.update(ctx, func(tx *sql.Tx) error {
 		var text string
 		err := tx.QueryRowContext(ctx, `DELETE FROM lines WHERE id = ? RETURNING booking`,
 			id).Scan(&text)
@@ -238,20 +252,12 @@ func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) er
 
 // Keep implements quota.Journal.
 func (j *Journal) Keep(ctx context.Context, b quota.Booking) error {
-	db, err := j.open(ctx)
-	if err != nil {
-		return err
-	}
-	return db.Update(ctx, func(tx *sql.Tx) error { return j.insert(ctx, tx, b) })
+	return j.update(ctx, func(tx *sql.Tx) error { return j.insert(ctx, tx, b) })
 }
 
 // Remove implements quota.Journal.
 func (j *Journal) Remove(ctx context.Context, id string) error {
-	db, err := j.open(ctx)
-	if err != nil {
-		return err
-	}
-	return db.Update(ctx, func(tx *sql.Tx) error {
+	return j.update(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM lines WHERE id = ?`, id)
 		return err
 	})
@@ -262,11 +268,7 @@ func (j *Journal) Lines(ctx context.Context) (all []quota.Booking, err error) {
 	if j.missing() {
 		return nil, nil
 	}
-	db, err := j.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = db.View(ctx, func(tx *sql.Tx) error {
+	err = j.view(ctx, func(tx *sql.Tx) error {
 		rows, err := tx.QueryContext(ctx, `SELECT booking FROM lines WHERE account = ? ORDER BY id`,
 			j.account())
 		if err != nil {

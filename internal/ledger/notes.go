@@ -12,11 +12,7 @@ import (
 
 // Note implements quota.Journal.
 func (j *Journal) Note(ctx context.Context, n quota.Note) error {
-	db, err := j.open(ctx)
-	if err != nil {
-		return err
-	}
-	return db.Update(ctx, func(tx *sql.Tx) error { return j.note(ctx, tx, n) })
+	return j.update(ctx, func(tx *sql.Tx) error { return j.note(ctx, tx, n) })
 }
 
 // note writes a note, and deletes the expired notes of all accounts.
@@ -39,11 +35,7 @@ func (j *Journal) Noted(ctx context.Context, name string) (n quota.Note, err err
 	if j.missing() {
 		return n, quota.ErrNoNote
 	}
-	db, err := j.open(ctx)
-	if err != nil {
-		return n, err
-	}
-	err = db.View(ctx, func(tx *sql.Tx) (err error) {
+	err = j.view(ctx, func(tx *sql.Tx) (err error) {
 		n, err = scanNote(tx.QueryRowContext(ctx, `SELECT name, text, due, until FROM notes
 			WHERE account = ? AND name = ?`, j.account(), name))
 		return err
@@ -57,11 +49,7 @@ func (j *Journal) DueNote(ctx context.Context, now time.Time) (n quota.Note, err
 	if j.missing() {
 		return n, quota.ErrNoNote
 	}
-	db, err := j.open(ctx)
-	if err != nil {
-		return n, err
-	}
-	err = db.Update(ctx, func(tx *sql.Tx) (err error) {
+	err = j.update(ctx, func(tx *sql.Tx) (err error) {
 		n, err = scanNote(tx.QueryRowContext(ctx, `
 			UPDATE notes SET due = ?1 + max(5, min(900, (?1 - made) / 4))
 			WHERE account = ?2 AND name = (SELECT name FROM notes
@@ -75,11 +63,7 @@ func (j *Journal) DueNote(ctx context.Context, now time.Time) (n quota.Note, err
 // Resolve implements quota.Journal.
 func (j *Journal) Resolve(ctx context.Context, name string, l *quota.Booking,
 	next *quota.Note) error {
-	db, err := j.open(ctx)
-	if err != nil {
-		return err
-	}
-	return db.Update(ctx, func(tx *sql.Tx) error {
+	return j.update(ctx, func(tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, `DELETE FROM notes WHERE account = ? AND name = ?`,
 			j.account(), name)
 		if err != nil {

@@ -138,18 +138,18 @@ func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Rule) bool {
 	}
 	err := q.apply(limits, g.Store)
 	allowed := true
-	if err == nil && len(q.asks) > 0 {
-		allowed, err = g.Store.Take(q.Context(), q.asks)
-	}
 	if err != nil {
 		g.unreachable(q.Request, err)
+	} else if len(q.asks) > 0 {
+		allowed, err = g.take(q.Context(), &q, q.limits, q.asks)
+	}
+	if err != nil {
 		if slices.ContainsFunc(q.limits, func(l *Rule) bool { return !l.Open }) {
 			g.answer(w, q.Request, unavailable(w.Header()))
 			return false
 		}
 		return true
 	}
-	g.Stats.count(q.limits, q.caller, q.asks, allowed)
 	fields(w.Header(), q.asks, allowed)
 	if !allowed {
 		g.answer(w, q.Request, TooMany(w.Header(), q.asks))
@@ -172,14 +172,21 @@ func (g *Guard) observe(q request, limits []*Rule) {
 		return
 	}
 	for i := range q.asks { // each by itself, so that a denial keeps no other limit from counting
-		one := q.asks[i : i+1]
-		allowed, err := g.Store.Take(q.Context(), one)
-		if err != nil {
-			g.unreachable(q.Request, err)
+		if _, err := g.take(q.Context(), &q, q.limits[i:i+1], q.asks[i:i+1]); err != nil {
 			return
 		}
-		g.Stats.count(q.limits[i:i+1], q.caller, one, allowed)
 	}
+}
+
+// take decides asks, and counts the decisions.
+func (g *Guard) take(ctx context.Context, q *request, limits []*Rule, asks []Ask) (bool, error) {
+	allowed, err := g.Store.Take(ctx, asks)
+	if err != nil {
+		g.unreachable(q.Request, err)
+		return false, err
+	}
+	g.Stats.count(limits, q.caller, asks, allowed)
+	return allowed, nil
 }
 
 func (g *Guard) unreachable(r *http.Request, err error) {
@@ -213,14 +220,9 @@ func (g *Guard) Decide(ctx context.Context, policy, key string, cost int64) (Dec
 			return Decision{}, err
 		}
 		asks := []Ask{{Policy: &l.Policy, Key: saltedKey(salt, "decision "+key), Cost: cost}}
-		allowed, err := g.Store.Take(ctx, asks)
-		if err == nil {
-			g.Stats.count([]*Rule{l}, Caller{}, asks, allowed)
-			if l.Observe {
-				asks[0].Allowed = true
-			}
-		} else {
-			g.unreachable(nil, err)
+		_, err = g.take(ctx, new(request), []*Rule{l}, asks)
+		if err == nil && l.Observe {
+			asks[0].Allowed = true
 		}
 		return asks[0].Decision, err
 	}

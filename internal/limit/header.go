@@ -1,10 +1,10 @@
 package limit
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,24 +34,21 @@ func SetHeader(h http.Header, items []HeaderItem) {
 	if len(items) == 0 {
 		return
 	}
-	var policies, limits []byte
-	for i, item := range items {
-		if i > 0 {
-			policies, limits = append(policies, ", "...), append(limits, ", "...)
-		}
-		policies = appendName(policies, item.Name)
-		policies = strconv.AppendInt(append(policies, ";q="...), item.Units, 10)
+	var policies, limits []string
+	for _, item := range items {
+		name := quoted(item.Name)
+		policy := fmt.Sprintf("%s;q=%d", name, item.Units)
 		if item.Window > 0 {
-			policies = strconv.AppendInt(append(policies, ";w="...), words.Seconds(item.Window), 10)
+			policy += fmt.Sprintf(";w=%d", words.Seconds(item.Window))
 		}
-		limits = appendName(limits, item.Name)
-		limits = strconv.AppendInt(append(limits, ";r="...), item.Remaining, 10)
+		limit := fmt.Sprintf("%s;r=%d", name, item.Remaining)
 		if item.Next >= 0 {
-			limits = strconv.AppendInt(append(limits, ";t="...), words.Seconds(item.Next), 10)
+			limit += fmt.Sprintf(";t=%d", words.Seconds(item.Next))
 		}
+		policies, limits = append(policies, policy), append(limits, limit)
 	}
-	h.Set("RateLimit-Policy", string(policies))
-	h.Set("RateLimit", string(limits))
+	h.Set("RateLimit-Policy", strings.Join(policies, ", "))
+	h.Set("RateLimit", strings.Join(limits, ", "))
 }
 
 // SetQuotaHeader sets the RateLimit fields of the limits on a decision's buckets. denies is the
@@ -81,15 +78,14 @@ func lengthAt(w quota.Window, at time.Time) time.Duration {
 	return w.Length
 }
 
-// appendName appends a name as a string of RFC 9651, which has printable ASCII only.
-func appendName(to []byte, name string) []byte {
-	printable := strings.Map(func(r rune) rune {
+// quoted returns a name as a string of RFC 9651, which has printable ASCII only.
+func quoted(name string) string {
+	return `"` + escape.Replace(strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'
 		}
 		return r
-	}, name)
-	return append(append(append(to, '"'), escape.Replace(printable)...), '"')
+	}, name)) + `"`
 }
 
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

@@ -23,7 +23,7 @@ type Proof struct {
 func (r *Proof) Judge() {
 	r.Kept = true
 	if b := r.Boundary; b != nil {
-		r.Kept = b.Log <= b.Limit && b.Counter <= 2*b.Limit
+		r.Kept = b.inLog.Most <= b.Limit && b.Counter <= 2*b.Limit
 	}
 	for _, t := range r.Traffic {
 		r.Kept = r.Kept && t.Log.Most <= t.Limit && t.Log.DeniedWithRoom == 0 &&
@@ -41,6 +41,8 @@ type Boundary struct {
 	Fixed   int64   `json:"fixed"`
 	Counter int64   `json:"counter"`
 	Log     int64   `json:"log"`
+
+	inLog Admitted // of a slow store the calls take longer than a window
 }
 
 const perSide = 50
@@ -48,6 +50,7 @@ const perSide = 50
 // PlayBoundary makes 50 calls shortly before the end of a window, and 50 shortly after it.
 func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
 	b := &Boundary{Limit: perSide, Window: s.Window.Seconds()}
+	inside := truth{window: s.Window}
 	begin, err := s.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -63,6 +66,9 @@ func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
 			}
 			if d.Allowed {
 				*allowed++
+			}
+			if algorithm == Log {
+				b.inLog.count(d, &inside)
 			}
 		}
 	}

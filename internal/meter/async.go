@@ -107,9 +107,7 @@ func (e *exchange) await(resp *http.Response) {
 	note, err := t.Budget.Journal.Noted(e.ctx, a.name)
 	var quote costs.Quote
 	if err == nil {
-		if err = json.Unmarshal([]byte(note.Text), &a.call); err == nil {
-			quote, err = t.Table.Resume(a.call.Quote)
-		}
+		a.call, quote, err = t.resume(note)
 	}
 	switch {
 	case errors.Is(err, quota.ErrNoNote):
@@ -123,6 +121,14 @@ func (e *exchange) await(resp *http.Response) {
 		a.observation = quote.Observe(resp.StatusCode, resp.Header)
 	}
 	e.awaited = &a
+}
+
+// resume reads the note of a call that has not ended yet.
+func (t *Transport) resume(note quota.Note) (call ongoing, quote costs.Quote, err error) {
+	if err = json.Unmarshal([]byte(note.Text), &call); err == nil {
+		quote, err = t.Table.Resume(call.Quote)
+	}
+	return call, quote, err
 }
 
 // observe reads the next bytes of the response.
@@ -214,11 +220,7 @@ func (t *Transport) Poll(ctx context.Context, now time.Time) {
 func (t *Transport) ask(ctx context.Context, note quota.Note) error {
 	ctx, done := context.WithTimeout(ctx, pollTime)
 	defer done()
-	var call ongoing
-	if err := json.Unmarshal([]byte(note.Text), &call); err != nil {
-		return err
-	}
-	quote, err := t.Table.Resume(call.Quote)
+	_, quote, err := t.resume(note)
 	if err != nil {
 		return err
 	}

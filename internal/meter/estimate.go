@@ -104,7 +104,6 @@ type sample struct {
 	mu    sync.Mutex
 	units []int64
 	next  int
-	order []int64 // the same, sorted
 }
 
 func (s *samples) sampleOf(name sampled) *sample {
@@ -129,14 +128,10 @@ func (s *sample) add(units int64) {
 	defer s.mu.Unlock()
 	if len(s.units) < sampleSize {
 		s.units = append(s.units, units)
-	} else {
-		i, _ := slices.BinarySearch(s.order, s.units[s.next])
-		s.order = slices.Delete(s.order, i, i+1)
-		s.units[s.next] = units
-		s.next = (s.next + 1) % sampleSize
+		return
 	}
-	i, _ := slices.BinarySearch(s.order, units)
-	s.order = slices.Insert(s.order, i, units)
+	s.units[s.next] = units
+	s.next = (s.next + 1) % sampleSize
 }
 
 // quantile returns the percentile of the units that the calls used, or false if there are too few.
@@ -146,7 +141,8 @@ func (s *sample) quantile(percentile int) (int64, bool) {
 	if len(s.units) < sampleLeast {
 		return 0, false
 	}
-	return s.order[(len(s.order)*percentile+99)/100-1], true
+	sorted := slices.Sorted(slices.Values(s.units))
+	return sorted[(len(sorted)*percentile+99)/100-1], true
 }
 
 // learned returns quantiles of the units that calls of the method used, from the ledger's newest

@@ -37,9 +37,6 @@ func (t *Tally) Held() bool {
 }
 
 func (t *Tally) hold() {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.held = true
@@ -69,40 +66,40 @@ func (t *Tally) Last() quota.Decision {
 }
 
 func (t *Tally) add(d quota.Decision, sign int64) {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = d
 	if d.Unmetered || d.Replayed {
 		return
 	}
+	t.change(d.Units, sign)
+}
+
+// change adds sign times units. The caller holds the lock.
+func (t *Tally) change(units map[string]int64, sign int64) {
 	if t.units == nil {
 		t.units = make(map[string]int64)
 	}
-	for bucket, units := range d.Units {
-		t.units[bucket] += sign * units
+	for bucket, n := range units {
+		t.units[bucket] += sign * n
 	}
 }
 
 // book calls Booked, if it is set.
 func (t *Tally) book(units map[string]int64) {
-	if t != nil && t.Booked != nil {
+	if t.Booked != nil {
 		t.Booked(units)
 	}
 }
 
 // correct replaces the held units by the booked units.
 func (t *Tally) correct(held, booked map[string]int64) {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open--
-	for bucket, units := range booked {
-		t.units[bucket] += units - held[bucket]
+	t.change(booked, 1)
+	for bucket := range booked {
+		t.units[bucket] -= held[bucket]
 	}
 }
 
@@ -113,7 +110,10 @@ func WithTally(ctx context.Context, t *Tally) context.Context {
 	return context.WithValue(ctx, tallyKey{}, t)
 }
 
+// tallyOf returns the tally of a context, or one that nobody reads.
 func tallyOf(ctx context.Context) *Tally {
-	t, _ := ctx.Value(tallyKey{}).(*Tally)
-	return t
+	if t, ok := ctx.Value(tallyKey{}).(*Tally); ok {
+		return t
+	}
+	return new(Tally)
 }
