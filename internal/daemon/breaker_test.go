@@ -12,7 +12,7 @@ func TestBreaker(t *testing.T) {
 	t.Parallel()
 	for fault, down := range map[string]int{"503*3": 0, "503*4": 1, "503:US": 0} {
 		t.Run(fault, func(t *testing.T) {
-			atNoon(t, func(w *world) {
+			atNoon(t, func(w *env) {
 				p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 0)...)
 				w.faults(fault)
 				p.start().stopAfter(5 * time.Minute)
@@ -26,7 +26,7 @@ func TestBreaker(t *testing.T) {
 
 // TestBreaker_Answered: an answer resets the failures and the run they belong to.
 func TestBreaker_Answered(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := append(lanes(t, "*/5 * * * *", "UTC", "US", 0),
 			lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)

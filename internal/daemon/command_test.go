@@ -41,7 +41,7 @@ func (p *proc) jobOf(name, spec string, units int64, script string) daemon.Lane 
 func command(l daemon.Lane) *daemon.Command { return l.Work.(*daemon.Command) }
 
 // run opens a process that runs jobs in addition to sweeping lanes.
-func (w *world) run(sweeps []share.Lane, jobs func(*proc) []daemon.Lane) *proc {
+func (w *env) run(sweeps []share.Lane, jobs func(*proc) []daemon.Lane) *proc {
 	p := w.open(sweeps...)
 	p.config.Catalog = p.catalog
 	p.config.Lanes = append(p.config.Lanes, jobs(p)...)
@@ -49,7 +49,7 @@ func (w *world) run(sweeps []share.Lane, jobs func(*proc) []daemon.Lane) *proc {
 }
 
 // wrote returns what a job's runs have written, one word per line.
-func (w *world) wrote(name string) string {
+func (w *env) wrote(name string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(w.dir, name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -61,7 +61,7 @@ func (w *world) wrote(name string) string {
 // TestCommand: a job and the sweep share a budget. The job is charged what it reports, and its
 // output is in the log under its run's name.
 func TestCommand(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.run(lanes(t, "0 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
 			l := p.jobOf("backfill", "5 * * * *", 40,
 				`echo hello; echo oops >&2; printf rest; echo units=7 >&$QUOTA_REPORT_FD`)
@@ -108,7 +108,7 @@ func TestCommand(t *testing.T) {
 
 // TestCommand_Denied: a job whose hold does not fit is not started, and the sweep continues.
 func TestCommand_Denied(t *testing.T) {
-	at(t, noon.Add(-time.Second), 30, func(w *world) {
+	at(t, noon.Add(-time.Second), 30, func(w *env) {
 		w.limits[0].Window = quota.Sliding(5 * time.Hour) // too short to be shared
 		p := w.run(lanes(t, "10 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
 			return []daemon.Lane{p.jobOf("greedy", "*/30 * * * *", 20, "echo ran >> $OUT")}
@@ -128,7 +128,7 @@ func TestCommand_Denied(t *testing.T) {
 // TestCommand_Retry: a failed run is repeated as often as retry allows. Units that are booked
 // regardless of the outcome are booked once.
 func TestCommand_Retry(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
 			twice := p.jobOf("twice", "0 * * * *", 5, `echo x >> $OUT; [ $(wc -l < $OUT) -gt 2 ]`)
 			command(twice).Retry = 2
@@ -168,7 +168,7 @@ func lasting(l daemon.Lane, d time.Duration) daemon.Lane {
 func TestCommand_Overlap(t *testing.T) {
 	for _, queue := range []bool{false, true} {
 		t.Run(fmt.Sprint("queue ", queue), func(t *testing.T) {
-			atNoon(t, func(w *world) {
+			atNoon(t, func(w *env) {
 				jobs := func(p *proc) []daemon.Lane {
 					l := lasting(p.jobOf("slow", "*/5 * * * *", 1, "echo ran >> $OUT"),
 						7*time.Minute)
@@ -199,7 +199,7 @@ func TestCommand_Overlap(t *testing.T) {
 func TestCommand_Crash(t *testing.T) {
 	for _, retry := range []int{0, 1} {
 		t.Run(fmt.Sprint("retry ", retry), func(t *testing.T) {
-			atNoon(t, func(w *world) {
+			atNoon(t, func(w *env) {
 				jobs := func(p *proc) []daemon.Lane {
 					l := p.jobOf("backfill", "0 * * * *", 9, "echo ran >> $OUT")
 					command(l).Retry = retry
@@ -239,7 +239,7 @@ func TestCommand_Crash(t *testing.T) {
 
 // TestCommand_Reload: an added job runs from then on, a removed one stops, and the others continue.
 func TestCommand_Reload(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.run(lanes(t, "*/10 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
 			return []daemon.Lane{p.jobOf("old", "*/10 * * * *", 1, "echo ran >> $OUT"),
 				p.jobOf("kept", "*/10 * * * *", 1, "echo ran >> $OUT")}
@@ -265,7 +265,7 @@ func TestCommand_Reload(t *testing.T) {
 // TestCommand_CatchUp: if so configured, one run at the start makes up for the ticks missed while
 // no daemon ran.
 func TestCommand_CatchUp(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
 			late := p.jobOf("late", "30 * * * *", 1, "echo ran >> $OUT")
 			command(late).CatchUp = true
@@ -281,7 +281,7 @@ func TestCommand_CatchUp(t *testing.T) {
 // TestCommand_Runaway: a job that uses far more than it holds is held back by its pace, and the
 // others keep running.
 func TestCommand_Runaway(t *testing.T) {
-	at(t, midnight.Add(-time.Second), 2400, func(w *world) {
+	at(t, midnight.Add(-time.Second), 2400, func(w *env) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
 			wild := p.jobOf("wild", "*/10 * * * *", 5, `echo units=100 >&$QUOTA_REPORT_FD`)
 			command(wild).Job.Settle = job.SettleReport

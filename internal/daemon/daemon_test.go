@@ -17,7 +17,7 @@ import (
 )
 
 func TestDayOfTicks(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 */3 * * *", "UTC", eight, 5*time.Minute)
 		p := w.open(all...).start()
 		time.Sleep(24 * time.Hour)
@@ -66,7 +66,7 @@ func TestLedgerCallsOfATick(t *testing.T) {
 		{"left out", 3, "7: between 1, claim 2, finish 2, sums 1, usage 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
+			at(t, noon.Add(-time.Minute), 10_000, func(w *env) {
 				w.narrow(c.units, 24*time.Hour)
 				p := w.open(four(t, "0 * * * *")...).start()
 				time.Sleep(30 * time.Second)
@@ -91,7 +91,7 @@ func TestLedgerCallsOfATick(t *testing.T) {
 // TestRestart: after a downtime of many ticks each region is caught up once, the stalest first. A
 // short downtime misses nothing.
 func TestRestart(t *testing.T) {
-	at(t, noon, 10_000, func(w *world) {
+	at(t, noon, 10_000, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", "US GB DE", 20*time.Minute)
 		// until 21:30: GB has run at 21:20, DE at 20:40
 		w.restart(all...).stopAfter(2*time.Hour + 30*time.Minute)
@@ -118,7 +118,7 @@ func (p *proc) stopAfter(d time.Duration) {
 
 // TestPanic: after a panic the daemon, the other lanes and the lane's next tick run as usual.
 func TestPanic(t *testing.T) {
-	at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
+	at(t, noon.Add(-time.Minute), 10_000, func(w *env) {
 		all := lanes(t, "*/10 * * * *", "UTC", "US GB", 0)
 		p := w.open(all...)
 		struck := false
@@ -144,7 +144,7 @@ func TestPanic(t *testing.T) {
 // TestReload: a bad configuration is refused, a good one applies after the current runs, and no
 // tick is lost or repeated.
 func TestReload(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		old := lanes(t, "*/10 * * * *", "UTC", "US GB", 0)
 		p := w.open(old...)
 		var next *daemon.Config
@@ -191,7 +191,7 @@ func TestReload(t *testing.T) {
 // TestEnd: when the daemon ends, the page in flight is stored, no further one is requested, the
 // claim is released, and another daemon resumes there.
 func TestEnd(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		w.set(func(_ *proc, r *http.Request) { slow(r, 8*time.Second) })
 		p := w.open(all...).start()
@@ -211,7 +211,7 @@ func TestEnd(t *testing.T) {
 
 // TestGrace: a page that does not arrive is given up within the grace period.
 func TestGrace(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		w.set(func(_ *proc, r *http.Request) { <-r.Context().Done() })
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...).start()
 		time.Sleep(5 * time.Second)
@@ -229,7 +229,7 @@ func TestGrace(t *testing.T) {
 // TestTwoDaemons share the ticks. If one dies with a claim, the other takes over within the lease
 // and buys no stored page again.
 func TestTwoDaemons(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "*/10 * * * *", "UTC", "US GB DE FR", 0)
 		a, b := w.open(all...), w.open(all...)
 		var victim atomic.Pointer[proc]

@@ -12,19 +12,19 @@ import (
 )
 
 // away makes the upstream fail from now on, until back is called.
-func (w *world) away() (back func()) {
+func (w *env) away() (back func()) {
 	w.Helper()
 	w.faults("503")
 	return func() { w.faults() }
 }
 
 // faults replaces the upstream's faults.
-func (w *world) faults(specs ...string) {
+func (w *env) faults(specs ...string) {
 	w.standin.SetFaults(specs...)
 }
 
 // units returns all units charged.
-func (w *world) units() (n int64) {
+func (w *env) units() (n int64) {
 	for _, units := range w.spent() {
 		n += units
 	}
@@ -34,7 +34,7 @@ func (w *world) units() (n int64) {
 // TestUpstreamAway: an upstream that is down costs a few units in total, not a few per lane. Ticks
 // wait. When the upstream is back each lane runs only its last tick, the stalest region first.
 func TestUpstreamAway(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "*/30 * * * *", "UTC", eight, time.Minute)
 		p := w.open(all...).start()
 		time.Sleep(20 * time.Minute) // each lane has a chart of 19:00
@@ -79,7 +79,7 @@ func TestUpstreamAway(t *testing.T) {
 // TestUpstreamAway_Probes: each daemon sends one request at a time to find out whether the
 // upstream is back.
 func TestUpstreamAway_Probes(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
 		var both [2]*proc
 		for i := range both {
@@ -113,7 +113,7 @@ func TestUpstreamRefuses(t *testing.T) {
 	t.Parallel()
 	for _, fault := range strings.Fields("404-chart 429") {
 		t.Run(fault, func(t *testing.T) {
-			atNoon(t, func(w *world) {
+			atNoon(t, func(w *env) {
 				p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
 				p.sweep.Client.Retry.Throttled = 0
 				w.faults(fault)
@@ -129,7 +129,7 @@ func TestUpstreamRefuses(t *testing.T) {
 // TestRegionFailsAlone: a region whose requests always fail does not delay the other lanes' ticks
 // for long.
 func TestRegionFailsAlone(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := append(lanes(t, "* * * * *", "UTC", "US", 0),
 			lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
@@ -147,7 +147,7 @@ func TestRegionFailsAlone(t *testing.T) {
 // TestLedgerAway_Told: with any number of lanes an outage is logged when it begins, once an hour,
 // and when it ends.
 func TestLedgerAway_Told(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
 		p := w.open(all...)
 		p.mute.Store(true)
@@ -170,7 +170,7 @@ func TestLedgerAway_Told(t *testing.T) {
 }
 
 // lock holds the catalogue's write lock, as another program would.
-func (w *world) lock() (unlock func()) {
+func (w *env) lock() (unlock func()) {
 	w.Helper()
 	db, err := sql.Open("sqlite", "file:"+w.look.catalog.Path()+"?_txlock=immediate")
 	must(w, err)
@@ -186,7 +186,7 @@ func (w *world) lock() (unlock func()) {
 // TestCatalogueLocked: nothing is bought for a catalogue that cannot store pages. Ticks wait, and
 // the outage is logged once.
 func TestCatalogueLocked(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
 		p := w.open(all...)
 		unlock := w.lock()

@@ -14,7 +14,7 @@ import (
 // TestForecast: a schedule that wants more than a day's units is logged once, as a warning. The
 // shares make the units last, and the metrics show it.
 func TestForecast(t *testing.T) {
-	at(t, midnight.Add(10*time.Minute), 100, func(w *world) {
+	at(t, midnight.Add(10*time.Minute), 100, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...) // 16 units an hour
 		p.config.ForecastEvery = 10 * time.Minute
 		p.start()
@@ -34,7 +34,7 @@ func TestForecast(t *testing.T) {
 // TestForecast_OwnPace: the pace of one job holds back that job alone. The forecast includes jobs
 // that cron runs.
 func TestForecast_OwnPace(t *testing.T) {
-	at(t, midnight.Add(10*time.Minute), 1000, func(w *world) {
+	at(t, midnight.Add(10*time.Minute), 1000, func(w *env) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
 			slow := p.jobOf("slow", "0 * * * *", 5, "")
 			own := *p.sweep.Budget
@@ -68,7 +68,7 @@ func TestForecast_OwnPace(t *testing.T) {
 // TestForecast_Learns: the forecast of a job uses its hold until it has run, and then what its
 // runs used.
 func TestForecast_Learns(t *testing.T) {
-	at(t, midnight.Add(10*time.Minute), 1000, func(w *world) {
+	at(t, midnight.Add(10*time.Minute), 1000, func(w *env) {
 		w.limits = []quota.Limit{{Bucket: quota.DefaultBucket, Units: 350,
 			Window: quota.Sliding(5 * time.Hour)}} // too short to be shared
 		p := w.run(nil, func(p *proc) []daemon.Lane {

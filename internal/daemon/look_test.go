@@ -13,7 +13,7 @@ import (
 )
 
 // logged returns the number of log lines that contain all the words.
-func (w *world) logged(words ...string) (n int) {
+func (w *env) logged(words ...string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, line := range w.log {
@@ -26,7 +26,7 @@ func (w *world) logged(words ...string) (n int) {
 }
 
 // complain fails the test and shows the log.
-func (w *world) complain() {
+func (w *env) complain() {
 	w.Helper()
 	w.Errorf("log: %s", strings.Join(w.log, ""))
 }
@@ -51,7 +51,7 @@ func (p *proc) expectReadyz(code int, text string) {
 }
 
 // taken returns the requests since its last call.
-func (w *world) taken() []string {
+func (w *env) taken() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	asked := w.asked
@@ -67,7 +67,7 @@ func (p *proc) scrape(path string) (int, string) {
 }
 
 // runs returns the number of complete charts of the regions by tick.
-func (w *world) runs(regions string) map[string]int {
+func (w *env) runs(regions string) map[string]int {
 	w.Helper()
 	runs := make(map[string]int)
 	for region := range strings.FieldsSeq(regions) {
@@ -84,7 +84,7 @@ func (w *world) runs(regions string) map[string]int {
 }
 
 // expectRuns compares the complete charts with the lanes' ticks in (from, to]: one for each.
-func (w *world) expectRuns(lanes []share.Lane, from, to time.Time) {
+func (w *env) expectRuns(lanes []share.Lane, from, to time.Time) {
 	w.Helper()
 	want := make(map[string]int)
 	var names []string
@@ -101,7 +101,7 @@ func (w *world) expectRuns(lanes []share.Lane, from, to time.Time) {
 }
 
 // claim claims a name, as another daemon would.
-func (w *world) claim(name string, ttl time.Duration) quota.ClaimState {
+func (w *env) claim(name string, ttl time.Duration) quota.ClaimState {
 	w.Helper()
 	state, err := w.look.ledger.Claim(context.Background(),
 		quota.Claim{Credential: "key1", Name: name, Holder: "other", TTL: ttl})
@@ -112,7 +112,7 @@ func (w *world) claim(name string, ttl time.Duration) quota.ClaimState {
 }
 
 // done marks a tick done, as another daemon would.
-func (w *world) done(tick string) {
+func (w *env) done(tick string) {
 	w.Helper()
 	c := quota.Claim{Credential: "key1", Name: tick, Holder: "any", TTL: time.Hour}
 	if state, err := w.look.ledger.Claim(w.Context(), c); err != nil || state != quota.ClaimWon {
@@ -122,10 +122,10 @@ func (w *world) done(tick string) {
 }
 
 // spent returns the units in the ledger by region.
-func (w *world) spent() map[string]int64 { return w.spentBy(quota.LabelRegion) }
+func (w *env) spent() map[string]int64 { return w.spentBy(quota.LabelRegion) }
 
 // spentBy returns the units in the ledger by a label.
-func (w *world) spentBy(label string) map[string]int64 {
+func (w *env) spentBy(label string) map[string]int64 {
 	w.Helper()
 	entries, err := w.look.ledger.Entries(context.Background(),
 		quota.Query{Credential: "key1", Bucket: quota.DefaultBucket})

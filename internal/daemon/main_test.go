@@ -50,9 +50,9 @@ var small = sync.OnceValue(func() *standin.Charts {
 	return standin.Generator{Totals: totals, Days: 1}.Charts()
 })
 
-// world holds what the daemons share: the upstream, one ledger and one catalogue, in a
+// env holds what the daemons share: the upstream, one ledger and one catalogue, in a
 // testing/synctest bubble, where time passes only when all goroutines wait.
-type world struct {
+type env struct {
 	*testing.T
 	dir     string
 	limits  []quota.Limit
@@ -72,13 +72,13 @@ type world struct {
 var noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 
 // atNoon runs a test with enough units, from a second before noon on.
-func atNoon(t *testing.T, test func(*world)) {
+func atNoon(t *testing.T, test func(*env)) {
 	t.Helper()
 	at(t, noon.Add(-time.Second), 10_000, test)
 }
 
 // at runs a parallel test in a bubble whose time begins at a moment.
-func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
+func at(t *testing.T, begin time.Time, units int64, test func(*env)) {
 	t.Helper()
 	t.Parallel()
 	dir, charts := t.TempDir(), small()
@@ -86,7 +86,7 @@ func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 		time.Sleep(time.Until(begin))
 		day, err := quota.ParseWindow("day", "America/Los_Angeles")
 		must(t, err)
-		w := &world{T: t, dir: dir, limits: []quota.Limit{{Bucket: quota.DefaultBucket,
+		w := &env{T: t, dir: dir, limits: []quota.Limit{{Bucket: quota.DefaultBucket,
 			Units: units, Window: day}}}
 		w.standin.Charts = charts
 		w.look = w.open()
@@ -97,7 +97,7 @@ func at(t *testing.T, begin time.Time, units int64, test func(*world)) {
 
 // proc simulates one daemon's process.
 type proc struct {
-	*world
+	*env
 	ledger  *ledger.Ledger
 	catalog *catalog.Catalog
 	config  *daemon.Config
@@ -115,9 +115,9 @@ type proc struct {
 }
 
 // open wires a process with lanes that run hourly.
-func (w *world) open(lanes ...share.Lane) *proc {
+func (w *env) open(lanes ...share.Lane) *proc {
 	w.Helper()
-	p := &proc{world: w, metrics: daemon.NewMetrics(), reload: make(chan struct{}),
+	p := &proc{env: w, metrics: daemon.NewMetrics(), reload: make(chan struct{}),
 		ended: make(chan error, 1), calls: make(map[string]int)}
 	var err error
 	p.ledger, err = ledger.OpenFile(w.Context(), filepath.Join(w.dir, "ledger.db"))
@@ -133,7 +133,7 @@ func (w *world) open(lanes ...share.Lane) *proc {
 		p.metrics.Observe(op)
 		p.count(op.Name)
 	}
-	ledger := mortal{p.ledger, p}
+	ledger := killable{p.ledger, p}
 	log := slog.New(slog.NewTextHandler(p, nil))
 	budget := &quota.Budget{Ledger: ledger, Credential: "key1", Limits: w.limits, Paces: w.paces,
 		Prices: prices, Log: log}
@@ -169,7 +169,7 @@ func (p *proc) start() *proc {
 }
 
 // restart starts a daemon that makes up for missed ticks.
-func (w *world) restart(lanes ...share.Lane) *proc {
+func (w *env) restart(lanes ...share.Lane) *proc {
 	p := w.open(lanes...)
 	p.sweep.CatchUp = true
 	return p.start()
@@ -251,7 +251,7 @@ func (p *proc) Write(line []byte) (int, error) {
 }
 
 // set changes the hook.
-func (w *world) set(hook func(*proc, *http.Request)) {
+func (w *env) set(hook func(*proc, *http.Request)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hook = hook

@@ -9,7 +9,7 @@ import (
 // TestMetricsFromTheBeginning: the series that a schedule implies exist before its first tick. The
 // interval is the longest of the week, so that no region counts as stale every night.
 func TestMetricsFromTheBeginning(t *testing.T) {
-	at(t, noon, 10_000, func(w *world) {
+	at(t, noon, 10_000, func(w *env) {
 		lanes := slices.Concat(lanes(t, "*/10 9-17 * * *", "America/Los_Angeles", "US", 0),
 			lanes(t, "30 6 * * 1-5", "UTC", "GB DE", time.Minute),
 			lanes(t, "@every 90s", "UTC", "FR", 0))

@@ -9,7 +9,7 @@ import (
 	"quotabudget/internal/share"
 )
 
-func (w *world) addMissed(_ string, l share.Lane, ticks int64, last time.Time, why string) {
+func (w *env) addMissed(_ string, l share.Lane, ticks int64, last time.Time, why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost = append(w.lost, fmt.Sprintf("%d %s %s: %s", ticks, l.Name(), last.Format("15:04"), why))
@@ -19,7 +19,7 @@ func (w *world) addMissed(_ string, l share.Lane, ticks int64, last time.Time, w
 // those of an outage when it ends. No tick is missed at the first start, or at a start while
 // another daemon runs.
 func TestMissedTicks(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		open := func() *proc {
 			p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...)
 			p.config.Catalog, p.sweep.CatchUp = p.catalog, true

@@ -82,7 +82,7 @@ func TestPlanForetells(t *testing.T) {
 			[]quota.Limit{limit(500, los)}, 5, nil, "denied", pacedJobs},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			at(t, c.begin.Add(-time.Minute), 0, func(w *world) {
+			at(t, c.begin.Add(-time.Minute), 0, func(w *env) {
 				w.limits = c.limits
 				if c.slack > 0 {
 					line := c.limits[0]
@@ -190,7 +190,7 @@ func said(pattern *regexp.Regexp, line string) string {
 }
 
 // outcomes returns the outcomes of the ticks by the log, in the form of a plan. A unit is a page.
-func (w *world) outcomes() map[string]string {
+func (w *env) outcomes() map[string]string {
 	w.Helper()
 	done := make(map[string]string)
 	for _, line := range w.log {

@@ -10,7 +10,7 @@ import (
 // TestLedgerAway_NoTick: a daemon that finds the ledger away at its start logs when it is back,
 // although the next tick is hours away.
 func TestLedgerAway_NoTick(t *testing.T) {
-	at(t, noon.Add(time.Minute), 10_000, func(w *world) {
+	at(t, noon.Add(time.Minute), 10_000, func(w *env) {
 		p := w.open(lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)...)
 		p.mute.Store(true)
 		p.start()
@@ -30,7 +30,7 @@ func TestLedgerAway_NoTick(t *testing.T) {
 // TestUpstreamAway_Reload: a reload, which may correct the endpoint or the key, makes the daemon
 // try soon. Many reloads neither cause more requests nor delay the next one.
 func TestUpstreamAway_Reload(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
 		p := w.open(all...)
 		same := p.with(all...)
@@ -58,7 +58,7 @@ func TestUpstreamAway_Reload(t *testing.T) {
 // TestUpstreamAway_Catalogue: while the catalogue is away too, the lanes do not queue up to probe
 // the upstream, because no lane can.
 func TestUpstreamAway_Catalogue(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 */6 * * *", "America/Los_Angeles", eight, 0)
 		p := w.open(all...)
 		back := w.away()
@@ -80,7 +80,7 @@ func TestUpstreamAway_Catalogue(t *testing.T) {
 // TestUpstreamAway_Again: if the upstream goes down again before all lanes have run, they do not
 // run the ticks missed in the first outage.
 func TestUpstreamAway_Again(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...)
 		w.set(func(_ *proc, r *http.Request) { slow(r, 10*time.Second) })
 		p.start()
@@ -102,7 +102,7 @@ func TestUpstreamAway_Again(t *testing.T) {
 
 // expectTwoRuns checks that each lane has run its tick before an outage and its last one during
 // it.
-func (w *world) expectTwoRuns() {
+func (w *env) expectTwoRuns() {
 	w.Helper()
 	for run := range w.runs(eight) {
 		if !strings.HasSuffix(run, "T19:00:00Z") && !strings.HasSuffix(run, "T22:00:00Z") {
@@ -117,7 +117,7 @@ func (w *world) expectTwoRuns() {
 // TestLedgerAway_Ticks: after an outage of the ledger, each lane runs only the last of its missed
 // ticks.
 func TestLedgerAway_Ticks(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
 		p := w.open(all...).start()
 		time.Sleep(10 * time.Minute)
@@ -137,7 +137,7 @@ func TestLedgerAway_Ticks(t *testing.T) {
 // TestUpstreamAway_OthersTicks: a lane whose tick another daemon has done passes its probe on to
 // a lane that still has one to run.
 func TestUpstreamAway_OthersTicks(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, time.Second)...).start()
 		time.Sleep(10 * time.Minute)
 		back := w.away()
@@ -158,7 +158,7 @@ func TestUpstreamAway_OthersTicks(t *testing.T) {
 // TestUpstreamAway_Restart: a daemon restarted during an outage runs one tick per region for all
 // waiting ones, as the previous daemon would have.
 func TestUpstreamAway_Restart(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)
 		p := w.restart(all...)
 		back := w.away()

@@ -32,7 +32,7 @@ func (p *proc) with(lanes ...share.Lane) *daemon.Config {
 // TestReload_Hanging: a region that hangs neither delays other lanes nor their changes. It gets
 // no second run while the first hangs.
 func TestReload_Hanging(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "*/2 * * * *", "UTC", "US GB DE FR", 0)...)
 		p.sweep.Client.Timeout = time.Hour
 		wanted := lanes(t, "*/2 * * * *", "UTC", "US GB", 0)
@@ -84,7 +84,7 @@ func TestReload_Hanging(t *testing.T) {
 // twice at once. A region that was removed for a while catches up as after a restart, not with
 // every missed tick.
 func TestReload_BackAgain(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		both, one := lanes(t, "* * * * *", "UTC", "GB US", 0), lanes(t, "* * * * *", "UTC", "GB", 0)
 		p := w.open(both...)
 		p.sweep.CatchUp = true

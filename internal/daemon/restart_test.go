@@ -16,13 +16,13 @@ import (
 )
 
 // ran returns the runs with a complete chart, in order of their ticks.
-func ran(w *world, regions string) string {
+func ran(w *env, regions string) string {
 	return strings.Join(slices.Sorted(maps.Keys(w.runs(regions))), " ")
 }
 
 // expectRan checks that the complete charts of a region are those of the ticks at these times of
 // noon's day.
-func (w *world) expectRan(region, times string) {
+func (w *env) expectRan(region, times string) {
 	w.Helper()
 	var want []string
 	for at := range strings.FieldsSeq(times) {
@@ -36,7 +36,7 @@ func (w *world) expectRan(region, times string) {
 // TestRestart_Coalesced: ticks missed while no daemon ran become one run, however recent, and the
 // next start does not find them again.
 func TestRestart_Coalesced(t *testing.T) {
-	at(t, noon.Add(30*time.Second), 10_000, func(w *world) {
+	at(t, noon.Add(30*time.Second), 10_000, func(w *env) {
 		all := lanes(t, "* * * * *", "UTC", "US GB", 0)
 		for _, want := range []int{4, 0} {
 			p := w.restart(all...)
@@ -55,7 +55,7 @@ func TestRestart_Coalesced(t *testing.T) {
 // TestRestart_Crash: if a daemon is killed before the first page of a tick is stored, the next
 // daemon runs that tick although a later one is due.
 func TestRestart_Crash(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "@every 10s", "UTC", "US", 0)
 		a := w.open(all...)
 		a.config.Lease = 6 * time.Second
@@ -78,7 +78,7 @@ func TestRestart_Crash(t *testing.T) {
 // TestRestart_Waiting: a tick that waits for its jitter or a turn when its daemon dies is not
 // lost.
 func TestRestart_Waiting(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		for range 2 {
 			p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
 			p.sweep.Jitter = 5 * time.Minute
@@ -94,7 +94,7 @@ func TestRestart_Waiting(t *testing.T) {
 
 // TestRestart_Turn: with five lanes and four turns, the tick that waits for a turn is not lost.
 func TestRestart_Turn(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "* * * * *", "UTC", "US GB DE FR IN", 0)
 		a := w.open(all...)
 		a.sweep.Client.Timeout = time.Hour
@@ -124,7 +124,7 @@ func TestRestart_Turn(t *testing.T) {
 // old moment was still to come and whose new one has passed runs; a tick that has run does not run
 // again.
 func TestReload_Offsets(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "*/10 * * * *", "UTC", "US GB DE", 3*time.Minute)...)
 		next := *p.config
 		next.Lanes = p.sweep.Lanes(lanes(t, "*/10 * * * *", "UTC", "GB DE", 3*time.Minute))
@@ -148,7 +148,7 @@ func TestReload_Offsets(t *testing.T) {
 // TestReload_Waiting: a tick that waits for its turn when another schedule comes into force runs
 // all the same.
 func TestReload_Waiting(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
 		next := *p.config
 		next.Lanes = p.sweep.Lanes(lanes(t, "30 * * * *", "UTC", "US GB DE FR IN", 0))
@@ -167,7 +167,7 @@ func TestReload_Waiting(t *testing.T) {
 // TestEnd_Lease: the lease is renewed while the page in flight is finished, however long that
 // takes within the grace period.
 func TestEnd_Lease(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		var both [2]*proc
 		for i := range both {
@@ -199,7 +199,7 @@ func TestEnd_Lease(t *testing.T) {
 // TestRestart_Hanging: a region that hangs while it catches up delays the others until their next
 // tick at most.
 func TestRestart_Hanging(t *testing.T) {
-	at(t, noon.Add(5*time.Second), 1_000_000, func(w *world) {
+	at(t, noon.Add(5*time.Second), 1_000_000, func(w *env) {
 		p := w.open(lanes(t, "@every 10s", "UTC", "US GB", 0)...)
 		p.sweep.CatchUp, p.sweep.Client.Timeout = true, time.Hour
 		w.set(func(_ *proc, r *http.Request) {
@@ -214,7 +214,7 @@ func TestRestart_Hanging(t *testing.T) {
 
 // TestObserved: when limits are only observed, ticks that the shares would leave out run.
 func TestObserved(t *testing.T) {
-	at(t, midnight, 6, func(w *world) {
+	at(t, midnight, 6, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", "US GB", 0)
 		p := w.open(all...)
 		p.sweep.Budget.Observe = true
@@ -229,7 +229,7 @@ func TestObserved(t *testing.T) {
 // TestFloorUnpaced: a pace that other regions have used up does not hold back a region that has not
 // had its floor of the day.
 func TestFloorUnpaced(t *testing.T) {
-	at(t, midnight.Add(-time.Second), 240, func(w *world) {
+	at(t, midnight.Add(-time.Second), 240, func(w *env) {
 		line := w.limits[0]
 		line.Pace = &quota.Pace{Slack: 2}
 		w.paces = []quota.Limit{line}

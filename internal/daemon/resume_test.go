@@ -22,13 +22,13 @@ func four(t *testing.T, spec string) []share.Lane {
 }
 
 // narrow adds a limit with a short window.
-func (w *world) narrow(units int64, window time.Duration) {
+func (w *env) narrow(units int64, window time.Duration) {
 	w.limits = append(w.limits, quota.Limit{Bucket: quota.DefaultBucket, Units: units,
 		Window: quota.Sliding(window)})
 }
 
 // expectAsked compares the requests since its last call with "19:00:00 JP 1, 19:00:00 JP 2".
-func (w *world) expectAsked(want string) {
+func (w *env) expectAsked(want string) {
 	w.Helper()
 	if got := strings.Join(w.taken(), ", "); got != want {
 		w.Errorf("asked for %s\nwant %s\n%s", got, want, strings.Join(w.log, ""))
@@ -37,7 +37,7 @@ func (w *world) expectAsked(want string) {
 
 // halves returns the incomplete charts of JP, newest first, with their pages:
 // "trending/JP/2026-06-01T19:00:00Z 3".
-func (w *world) halves() string {
+func (w *env) halves() string {
 	w.Helper()
 	charts, err := w.look.catalog.Charts(context.Background(), "JP", 0)
 	must(w, err)
@@ -80,7 +80,7 @@ func TestResume(t *testing.T) {
 			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:10:00 JP 4", "19:10", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			atNoon(t, func(w *world) {
+			atNoon(t, func(w *env) {
 				w.narrow(c.units, c.window)
 				all := four(t, c.spec)
 				p := w.open(all...).start()
@@ -109,7 +109,7 @@ func TestResume(t *testing.T) {
 // TestResumedIsNotRunAgain: a daemon that starts at that moment finds that the ticks whose chart a
 // later tick resumed are done.
 func TestResumedIsNotRunAgain(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		w.narrow(2, 100*time.Second)
 		all := four(t, "*/2 19 * * *")
 		p := w.open(all...)
@@ -127,7 +127,7 @@ func TestResumedIsNotRunAgain(t *testing.T) {
 // TestLostKeepsItsChart: a tick that was lost in a crash still runs with the pages it has. A
 // later tick begins its own chart, and does not change the other's mark.
 func TestLostKeepsItsChart(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		lost := "trending/JP/2026-06-01T19:00:00Z"
 		all := four(t, "*/5 19 * * *")
 		a := w.open(all...)
@@ -158,7 +158,7 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 		"no tick":      "trending/JP/yesterday",
 	} {
 		t.Run(name, func(t *testing.T) {
-			at(t, noon.Add(-time.Minute), 10_000, func(w *world) {
+			at(t, noon.Add(-time.Minute), 10_000, func(w *env) {
 				page := catalog.Page{Next: "CAMQAA", FetchedAt: time.Now()}
 				if _, _, err := w.look.catalog.Begin(w.Context(), "JP",
 					run, 0, page); err != nil {
@@ -180,7 +180,7 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 // resumed. The share of the day admitted the tick when it first ran, but would deny it now: 8 units
 // are two runs of six ticks, one in three, and the tick that resumes the chart has used them up.
 func TestTakeoverOfAResumed(t *testing.T) {
-	at(t, midnight.Add(-time.Second), 8, func(w *world) {
+	at(t, midnight.Add(-time.Second), 8, func(w *env) {
 		w.narrow(2, time.Minute)
 		all := four(t, "0-29/5 7 * * *")
 		var both [2]*proc

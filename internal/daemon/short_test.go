@@ -25,7 +25,7 @@ func weighted(all []share.Lane, weights ...int64) []share.Lane {
 }
 
 // completed counts the runs of each region, and those in the last six hours before the reset.
-func completed(w *world, all []share.Lane) (runs, late map[string]int) {
+func completed(w *env, all []share.Lane) (runs, late map[string]int) {
 	runs, late = make(map[string]int), make(map[string]int)
 	for id := range w.runs(eight) {
 		_, rest, _ := strings.Cut(id, "/")
@@ -53,7 +53,7 @@ func TestShortDay(t *testing.T) {
 	for region := range strings.FieldsSeq("DE FR IN BR AU CA") {
 		wantRuns[region] = 11.5
 	}
-	unfair := func(w *world, all []share.Lane) (complaints []string) {
+	unfair := func(w *env, all []share.Lane) (complaints []string) {
 		runs, late := completed(w, all)
 		for region, want := range wantRuns {
 			if math.Abs(float64(runs[region])-want) > 1 {
@@ -66,8 +66,8 @@ func TestShortDay(t *testing.T) {
 		t.Log(runs, late)
 		return complaints
 	}
-	day := func(t *testing.T, first bool, check func(*world, []share.Lane)) {
-		at(t, midnight.Add(-time.Second), units, func(w *world) {
+	day := func(t *testing.T, first bool, check func(*env, []share.Lane)) {
+		at(t, midnight.Add(-time.Second), units, func(w *env) {
 			all := weighted(lanes(t, "0 * * * *", "UTC", eight, 5*time.Minute), 2, 2)
 			if first { // another bucket, which is not shared
 				w.limits[0].Bucket = "elsewhere"
@@ -87,7 +87,7 @@ func TestShortDay(t *testing.T) {
 		})
 	}
 	t.Run("shared", func(t *testing.T) {
-		day(t, false, func(w *world, all []share.Lane) {
+		day(t, false, func(w *env, all []share.Lane) {
 			for _, complaint := range unfair(w, all) {
 				t.Error(complaint)
 			}
@@ -101,7 +101,7 @@ func TestShortDay(t *testing.T) {
 		})
 	})
 	t.Run("first come, first served", func(t *testing.T) {
-		day(t, true, func(w *world, all []share.Lane) {
+		day(t, true, func(w *env, all []share.Lane) {
 			if len(unfair(w, all)) == 0 {
 				t.Error("the check accepts first come, first served")
 			}
@@ -118,7 +118,7 @@ func sum(units map[string]int64) (all int64) {
 
 // TestPaced: a denial by a pace is not exhaustion.
 func TestPaced(t *testing.T) {
-	at(t, midnight.Add(-time.Second), 240, func(w *world) {
+	at(t, midnight.Add(-time.Second), 240, func(w *env) {
 		line := w.limits[0]
 		line.Pace = &quota.Pace{Slack: 4}
 		w.paces = []quota.Limit{line}
@@ -141,7 +141,7 @@ func TestPaced(t *testing.T) {
 // TestRunsCostTheirCharts: a run is estimated to cost as much as the region's last complete
 // chart, at most the configured pages.
 func TestRunsCostTheirCharts(t *testing.T) {
-	at(t, midnight, 10, func(w *world) {
+	at(t, midnight, 10, func(w *env) {
 		chart := func(region string, pages int, complete bool) {
 			t.Helper()
 			page := catalog.Page{Next: "1", FetchedAt: time.Now(), Last: complete && pages == 1}
@@ -181,7 +181,7 @@ func TestRunsCostTheirCharts(t *testing.T) {
 
 // TestNotReady: the response of /readyz names what is missing.
 func TestNotReady(t *testing.T) {
-	at(t, midnight, 10, func(w *world) {
+	at(t, midnight, 10, func(w *env) {
 		p := w.open(lanes(t, "@daily", "UTC", "US", 0)...).start()
 		time.Sleep(time.Second)
 		must(t, p.catalog.Close())

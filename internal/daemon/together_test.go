@@ -13,7 +13,7 @@ import (
 
 // TestCommand_Once: of several daemons one runs each tick.
 func TestCommand_Once(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		jobs := func(p *proc) []daemon.Lane {
 			return []daemon.Lane{p.jobOf("a", "*/10 * * * *", 1, "echo ran >> $OUT"),
 				p.jobOf("b", "*/10 * * * *", 1, "echo ran >> $OUT")}
@@ -47,7 +47,7 @@ func (s slowly) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, err
 // TestCommand_StartTogether: if several daemons start at once, they do not run a tick that came
 // before any daemon ran.
 func TestCommand_StartTogether(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		var all []*proc
 		for range 3 {
 			p := w.run(nil, func(p *proc) []daemon.Lane {
@@ -91,7 +91,7 @@ func TestCommand_Stalled(t *testing.T) {
 	const left = "tick left out: its run was lost in a crash, and retry: is 0"
 	for after, begun := range map[string]int{"a": 0, "a/": 0, "begun/": 1, "job:": 1} {
 		t.Run("after "+after, func(t *testing.T) {
-			atNoon(t, func(w *world) {
+			atNoon(t, func(w *env) {
 				jobs := func(p *proc) []daemon.Lane {
 					return []daemon.Lane{p.jobOf("a", "0 * * * *", 1, "echo ran >> $OUT")}
 				}

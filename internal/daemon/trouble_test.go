@@ -13,7 +13,7 @@ import (
 // TestFourAtOnce: eight lanes with the same tick take turns, and a lane whose run takes longer
 // than its interval does not overlap itself.
 func TestFourAtOnce(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "* * * * *", "UTC", eight, 0)
 		p := w.open(all...)
 		p.config.Lease = 30 * time.Second // a lane is behind after two and a half minutes
@@ -37,7 +37,7 @@ func TestFourAtOnce(t *testing.T) {
 // TestLostClaim: a daemon that cannot renew a claim ends the run before another may take the
 // claim.
 func TestLostClaim(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		a := w.open(all...)
 		a.sweep.Client.Timeout = time.Hour // a page may take longer than a lease
@@ -67,7 +67,7 @@ func TestLostClaim(t *testing.T) {
 
 // TestLongRun: a claim is renewed as long as the run takes, and no other daemon runs the tick.
 func TestLongRun(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "*/2 * * * *", "UTC", "US GB", 0)
 		w.set(func(_ *proc, r *http.Request) { slow(r, 25*time.Second) })
 		var both []*proc
@@ -90,7 +90,7 @@ func TestLongRun(t *testing.T) {
 // TestDeathBeforeDone: a daemon is killed after its chart is complete and before it marks the
 // tick done. Nothing is bought again.
 func TestDeathBeforeDone(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		a := w.open(all...)
 		a.doomed.Store(true)
@@ -115,7 +115,7 @@ func TestDeathBeforeDone(t *testing.T) {
 
 // TestDeathBeforeDone_Waiting: the same while another daemon waits for the tick.
 func TestDeathBeforeDone_Waiting(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
 		var both [2]*proc
 		for i := range both {
@@ -142,7 +142,7 @@ func TestDeathBeforeDone_Waiting(t *testing.T) {
 // TestRefusedKey: a refused key ends the daemon at once, because every further request would be
 // charged and refused.
 func TestRefusedKey(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", time.Minute)...)
 		w.standin.Keys = []string{"another"}
 		p.start()
@@ -160,7 +160,7 @@ func TestRefusedKey(t *testing.T) {
 
 // TestFailures: a region without a chart, or with failing responses, affects one tick only.
 func TestFailures(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 10*time.Minute)...)
 		w.standin.Faults = []string{"500:US"}
 		p.start()
@@ -179,7 +179,7 @@ func TestFailures(t *testing.T) {
 
 // TestInvalidRegion: a region the upstream does not know costs one unit and one log line a week.
 func TestInvalidRegion(t *testing.T) {
-	atNoon(t, func(w *world) {
+	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "AQ", 0)...).start()
 		time.Sleep(7 * 24 * time.Hour)
 		if n := len(w.taken()); n != 1 || w.logged("level=ERROR", "knows no such region") != 1 ||

@@ -27,21 +27,21 @@ var (
 	units = metertest.Units
 )
 
-// station is a gate between a client and the stand-in.
-type station struct{ *metertest.Station }
+// env is a gate between a client and the stand-in.
+type env struct{ *metertest.Env }
 
-func open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *station {
+func open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *env {
 	t.Helper()
-	return &station{metertest.Open(t, standin, limits)}
+	return &env{metertest.Open(t, standin, limits)}
 }
 
-func onRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *station {
+func onRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *env {
 	t.Helper()
-	return &station{metertest.OpenOnRedis(t, standin, limits)}
+	return &env{metertest.OpenOnRedis(t, standin, limits)}
 }
 
-// opener opens a station for a test.
-type opener func(testing.TB, *standin.YouTube, []quota.Limit) *station
+// opener opens an env for a test.
+type opener func(testing.TB, *standin.YouTube, []quota.Limit) *env
 
 // onLedgers runs a test on each kind of ledger.
 func onLedgers(t *testing.T, test func(*testing.T, opener)) {
@@ -50,22 +50,22 @@ func onLedgers(t *testing.T, test func(*testing.T, opener)) {
 }
 
 // get sends a GET through the gate and returns the status and the body.
-func (s *station) get(t testing.TB, path string) (int, string, error) {
+func (s *env) get(t testing.TB, path string) (int, string, error) {
 	t.Helper()
 	return s.ask(t.Context(), path)
 }
 
 // ask is get with a context.
-func (s *station) ask(ctx context.Context, path string) (int, string, error) {
+func (s *env) ask(ctx context.Context, path string) (int, string, error) {
 	return s.send(s.request(ctx, http.MethodGet, path, nil))
 }
 
-func (s *station) send(r *http.Request) (int, string, error) {
+func (s *env) send(r *http.Request) (int, string, error) {
 	return read((&http.Client{Transport: s}).Do(r))
 }
 
 // request returns a request for a path of the upstream, or for an absolute URL.
-func (s *station) request(ctx context.Context, verb, to string, body io.Reader) *http.Request {
+func (s *env) request(ctx context.Context, verb, to string, body io.Reader) *http.Request {
 	if strings.HasPrefix(to, "/") || to == "" {
 		to = s.Server.URL + to
 	}
@@ -86,7 +86,7 @@ func read(resp *http.Response, err error) (int, string, error) {
 }
 
 // entries returns the ledger's entries of the default bucket.
-func (s *station) entries(t testing.TB) []quota.Entry {
+func (s *env) entries(t testing.TB) []quota.Entry {
 	t.Helper()
 	entries, err := s.Ledger.Entries(t.Context(),
 		quota.Query{Credential: "key1", Bucket: "default"})
@@ -95,12 +95,12 @@ func (s *station) entries(t testing.TB) []quota.Entry {
 }
 
 // used returns the units of a bucket in the ledger.
-func (s *station) used(t testing.TB, bucket string) int64 {
+func (s *env) used(t testing.TB, bucket string) int64 {
 	t.Helper()
 	return s.usage(t, bucket).Limits[0].Used
 }
 
-func (s *station) usage(t testing.TB, bucket string) quota.BucketUsage {
+func (s *env) usage(t testing.TB, bucket string) quota.BucketUsage {
 	t.Helper()
 	all, err := s.Budget.Usage(t.Context())
 	must(t, err)

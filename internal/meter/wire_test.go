@@ -130,7 +130,7 @@ func TestNeverSentTwice(t *testing.T) {
 		"POST that may be repeated":             {"POST", rate, nothing, "Idempotency-Key"},
 		"POST with a body that may be repeated": {"POST", rate, text, "X-Idempotency-Key"},
 	} {
-		send := func(s *station) error {
+		send := func(s *env) error {
 			r := s.request(t.Context(), c.verb, c.path, c.body())
 			if c.header != "" {
 				r.Header[c.header] = nil

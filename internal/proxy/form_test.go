@@ -15,7 +15,7 @@ import (
 
 // raw sends a text in which | is a line end and HOST the Host header, and returns the status of the
 // first response, or 0.
-func (s *station) raw(t testing.TB, request string) int {
+func (s *env) raw(t testing.TB, request string) int {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.local())
 	must(t, err)
@@ -182,7 +182,7 @@ func FuzzRaw(f *testing.F) {
 		limits = append(limits, quota.Limit{Bucket: b.Name, Units: quota.MaxUnits,
 			Window: quota.Sliding(time.Hour)})
 	}
-	s := open(f, limits, func(s *station) {
+	s := open(f, limits, func(s *env) {
 		s.proxy.Limits.Pause, s.proxy.Hosts = 50*time.Millisecond, []string{"H"}
 		s.Standin.Limits = map[string]int64{}
 		for _, l := range limits {

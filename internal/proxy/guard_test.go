@@ -15,7 +15,7 @@ import (
 // here sends that name.
 func TestHost(t *testing.T) {
 	hosts := []string{"Proxy.lan", "gate.lan:8080"}
-	s := open(t, units(100), func(s *station) { s.proxy.Hosts = hosts })
+	s := open(t, units(100), func(s *env) { s.proxy.Hosts = hosts })
 	_, port, _ := strings.Cut(s.local(), ":")
 	served := int64(0)
 	for host, want := range map[string]int{
@@ -138,10 +138,10 @@ const (
 )
 
 // withCallers requires tokens.
-func withCallers(t testing.TB) func(*station) {
+func withCallers(t testing.TB) func(*env) {
 	known, err := limit.ParseTokens("tokens", tokens, true)
 	must(t, err)
-	return func(s *station) { s.proxy.Callers = known }
+	return func(s *env) { s.proxy.Callers = known }
 }
 
 // TestCallers: a caller with a token in any place is served and named in the ledger. Any other is
@@ -241,7 +241,7 @@ func TestManualCallers(t *testing.T) {
 
 // TestOAuth: a user's token is forwarded if the method takes one, and the key is not sent.
 func TestOAuth(t *testing.T) {
-	s := open(t, units(1000), withCallers(t), func(s *station) { s.Standin.Keys = nil })
+	s := open(t, units(1000), withCallers(t), func(s *env) { s.Standin.Keys = nil })
 	a := s.get(t, chart, "X-Quota-Token", token, "Authorization", "Bearer ya29.user",
 		"X-Goog-Api-Key", "own")
 	asked := s.Asked.Load()
@@ -275,7 +275,7 @@ func TestOAuth(t *testing.T) {
 // TestOAuthTeachesNothing: a refusal of a user's token suspends no bucket, because it may be about
 // another project's quota.
 func TestOAuthTeachesNothing(t *testing.T) {
-	s := open(t, units(10), func(s *station) {
+	s := open(t, units(10), func(s *env) {
 		s.Standin.Keys, s.Standin.Faults = nil, []string{"403-quota@1"}
 	})
 	s.get(t, chart, "Authorization", "Bearer ya29.user")

@@ -17,13 +17,13 @@ import (
 const upload = "/upload/youtube/v3/videos?uploadType=media&part=id"
 
 // drip begins a POST with a Content-Length, sends only part of the body, and stops.
-func (s *station) drip(t testing.TB, path, sent string, said int) *bufio.Reader {
+func (s *env) drip(t testing.TB, path, sent string, said int) *bufio.Reader {
 	t.Helper()
 	return bufio.NewReader(s.stall(t, path, sent, said))
 }
 
 // stall is drip for a test that closes the connection itself.
-func (s *station) stall(t testing.TB, path, sent string, said int) net.Conn {
+func (s *env) stall(t testing.TB, path, sent string, said int) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.local())
 	must(t, err)
@@ -48,7 +48,7 @@ func status(t testing.TB, in *bufio.Reader) int {
 // TestSlowBodies: callers that never send their whole body are disconnected. They are not charged
 // before the last byte, or before the first byte of an upload.
 func TestSlowBodies(t *testing.T) {
-	s := open(t, uploads(1000), func(s *station) {
+	s := open(t, uploads(1000), func(s *env) {
 		limits := &s.proxy.Limits
 		limits.Requests, limits.Pause = 30, 500*time.Millisecond
 	})
@@ -82,7 +82,7 @@ func TestSlowBodies(t *testing.T) {
 // TestStalledBodies: stalled bodies take no slots, and no more memory than Limits.Bodies. Their
 // memory is free once their callers disconnect.
 func TestStalledBodies(t *testing.T) {
-	s := open(t, units(1<<20), func(s *station) {
+	s := open(t, units(1<<20), func(s *env) {
 		s.proxy.Limits.Requests, s.proxy.Limits.Bodies = 1, 128<<10
 	})
 	var stalled []net.Conn
@@ -106,7 +106,7 @@ func TestStalledBodies(t *testing.T) {
 // TestSizes: a body with a Content-Length beyond the bound is refused before it is charged, and any
 // other body is cut off at the bound.
 func TestSizes(t *testing.T) {
-	s := open(t, uploads(1000), func(s *station) { s.proxy.Limits.Upload = 2 << 20 })
+	s := open(t, uploads(1000), func(s *env) { s.proxy.Limits.Upload = 2 << 20 })
 	if a := s.do(t, "POST", upload, strings.Repeat("f", 2<<20)); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -125,7 +125,7 @@ func TestSizes(t *testing.T) {
 
 // TestManyAtOnce: requests beyond the bound get 503 with Retry-After, and are not charged.
 func TestManyAtOnce(t *testing.T) {
-	s := open(t, units(100), func(s *station) { s.proxy.Limits.Requests = 2 })
+	s := open(t, units(100), func(s *env) { s.proxy.Limits.Requests = 2 })
 	hold, held := make(chan struct{}), make(chan struct{}, 2)
 	s.Answering(func(w http.ResponseWriter, r *http.Request) {
 		held <- struct{}{}
@@ -149,7 +149,7 @@ func TestManyAtOnce(t *testing.T) {
 // TestSilentUpstream: if the upstream does not respond, the caller gets a 504 that says that the
 // request was charged.
 func TestSilentUpstream(t *testing.T) {
-	s := open(t, units(100), func(s *station) {
+	s := open(t, units(100), func(s *env) {
 		s.Base.(*http.Transport).ResponseHeaderTimeout = 50 * time.Millisecond
 		s.Standin.Faults = []string{"hang"}
 	})
@@ -167,7 +167,7 @@ func TestSilentUpstream(t *testing.T) {
 
 // TestStalledCaller: a caller that does not read its response is disconnected.
 func TestStalledCaller(t *testing.T) {
-	s := open(t, units(100), func(s *station) {
+	s := open(t, units(100), func(s *env) {
 		s.proxy.Limits.Pause = 100 * time.Millisecond
 	})
 	s.Answering(func(w http.ResponseWriter, r *http.Request) {

@@ -30,17 +30,17 @@ var (
 	units = metertest.Units
 )
 
-// station is a proxy between a program and the stand-in, on a SQLite ledger.
-type station struct {
-	*metertest.Station
+// env is a proxy between a program and the stand-in, on a SQLite ledger.
+type env struct {
+	*metertest.Env
 	proxy *proxy.Proxy
 	front front
 }
 
 // open starts a proxy; change sets it up before its first request.
-func open(t testing.TB, limits []quota.Limit, change ...func(*station)) *station {
+func open(t testing.TB, limits []quota.Limit, change ...func(*env)) *env {
 	t.Helper()
-	s := &station{Station: metertest.Open(t, &standin.YouTube{}, limits)}
+	s := &env{Env: metertest.Open(t, &standin.YouTube{}, limits)}
 	to, err := url.Parse(s.Server.URL)
 	must(t, err)
 	s.proxy = &proxy.Proxy{Upstreams: []*proxy.Upstream{{Name: "youtube",
@@ -78,16 +78,16 @@ func serve(t testing.TB, p *proxy.Proxy, address string) front {
 }
 
 // origins allows a web page.
-func origins(s *station) { s.proxy.Origins = []string{"https://dashboard.example"} }
+func origins(s *env) { s.proxy.Origins = []string{"https://dashboard.example"} }
 
 // get sends a GET to the proxy, with pairs of header names and values.
-func (s *station) get(t testing.TB, path string, header ...string) answer {
+func (s *env) get(t testing.TB, path string, header ...string) answer {
 	t.Helper()
 	return s.do(t, http.MethodGet, path, "", header...)
 }
 
 // do sends a request to the proxy. A header Host sets the request's Host.
-func (s *station) do(t testing.TB, verb, path, body string, header ...string) answer {
+func (s *env) do(t testing.TB, verb, path, body string, header ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), verb, s.front.URL+path,
 		strings.NewReader(body))
@@ -165,10 +165,10 @@ func (a answer) refused(t testing.TB, status int) (p problem) {
 }
 
 // local returns the address on which the proxy listens.
-func (s *station) local() string { return s.front.Listener.Addr().(*net.TCPAddr).String() }
+func (s *env) local() string { return s.front.Listener.Addr().(*net.TCPAddr).String() }
 
 // awaitUsed waits until the ledger has that many units.
-func (s *station) awaitUsed(t testing.TB, want int64) {
+func (s *env) awaitUsed(t testing.TB, want int64) {
 	t.Helper()
 	await(t, func() bool { return s.Used(t) >= want })
 	if used := s.Used(t); used != want {

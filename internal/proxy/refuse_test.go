@@ -156,7 +156,7 @@ func TestAccept(t *testing.T) {
 
 // TestPassesErrors: the upstream's own errors reach the program whole, even cut off at 1 MiB.
 func TestPassesErrors(t *testing.T) {
-	s := open(t, units(100), func(s *station) { s.Standin.Faults = []string{"403-quota@1"} })
+	s := open(t, units(100), func(s *env) { s.Standin.Faults = []string{"403-quota@1"} })
 	if a := s.get(t, chart); a.status != 403 || !strings.Contains(a.body, "quotaExceeded") {
 		t.Errorf("got %+v", a)
 	}

@@ -39,7 +39,7 @@ func TestGoogleClientShowsWhy(t *testing.T) {
 // TestLog: each request is one line with its outcome and its units, without its query, headers or
 // keys.
 func TestLog(t *testing.T) {
-	s := open(t, units(2), func(s *station) { s.Standin.Faults = []string{"500@2"} })
+	s := open(t, units(2), func(s *env) { s.Standin.Faults = []string{"500@2"} })
 	const videos = "verb=GET path=/youtube/v3/videos "
 	for _, c := range []struct{ path, want string }{
 		{chart + "&q=secret", "level=INFO msg=request outcome=served status=200 " + videos},

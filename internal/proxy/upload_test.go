@@ -24,7 +24,7 @@ func uploads(n int64) []quota.Limit {
 }
 
 // googleClient is the real one, pointed at the proxy.
-func (s *station) googleClient(t *testing.T, auth option.ClientOption) *youtube.Service {
+func (s *env) googleClient(t *testing.T, auth option.ClientOption) *youtube.Service {
 	t.Helper()
 	c, err := youtube.NewService(t.Context(), option.WithEndpoint(s.front.URL+"/"), auth)
 	must(t, err)
@@ -32,7 +32,7 @@ func (s *station) googleClient(t *testing.T, auth option.ClientOption) *youtube.
 }
 
 // begin begins an upload and returns where its media goes.
-func (s *station) begin(t *testing.T) string {
+func (s *env) begin(t *testing.T) string {
 	t.Helper()
 	a := s.do(t, "POST", "/upload/youtube/v3/videos?uploadType=resumable&part=id&key=callers-own", "{}")
 	to, ok := strings.CutPrefix(a.header.Get("Location"), s.front.URL)
@@ -98,9 +98,9 @@ func TestUploadGoesOn(t *testing.T) {
 }
 
 // another returns a proxy with a separate ledger in front of the same upstream.
-func (s *station) another(t *testing.T, key, credential string) *station {
+func (s *env) another(t *testing.T, key, credential string) *env {
 	t.Helper()
-	return open(t, uploads(1), func(o *station) {
+	return open(t, uploads(1), func(o *env) {
 		o.Budget.Credential = credential
 		o.Key = func() (string, error) { return key, nil }
 		o.Host, o.proxy.Upstreams[0].Endpoint = s.Host, s.proxy.Upstreams[0].Endpoint
@@ -147,7 +147,7 @@ func TestUploadUnknown(t *testing.T) {
 func TestUploadMarked(t *testing.T) {
 	const host = "https://www.googleapis.com"
 	var location string
-	s := open(t, uploads(100), func(s *station) {
+	s := open(t, uploads(100), func(s *env) {
 		s.Answering(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", location)
 		})

@@ -32,7 +32,7 @@ const (
 		`[{"role":"user","content":"hello [[output:%d]]"}]}`
 )
 
-// claude is the second upstream of a station.
+// claude is the second upstream of an env.
 type claude struct {
 	name    string // in place of anthropic
 	standin *standin.Server
@@ -42,9 +42,9 @@ type claude struct {
 }
 
 // withClaude makes the proxy serve the stand-in of anthropic, too.
-func withClaude(t testing.TB, c *claude) func(*station) {
+func withClaude(t testing.TB, c *claude) func(*env) {
 	t.Helper()
-	return func(s *station) {
+	return func(s *env) {
 		name := cmp.Or(c.name, "anthropic")
 		api, err := standin.New(name)
 		must(t, err)

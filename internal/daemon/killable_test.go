@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// mortal is the ledger of a process that can die.
-type mortal struct {
+// killable is the ledger of a process that can die.
+type killable struct {
 	*ledger.Ledger
 	p *proc
 }
@@ -30,33 +30,33 @@ func (p *proc) takeCalls() map[string]int {
 	return calls
 }
 
-func (m mortal) Time(ctx context.Context) (time.Time, error) {
+func (m killable) Time(ctx context.Context) (time.Time, error) {
 	m.p.count("time")
 	return m.Ledger.Time(ctx)
 }
 
-func (m mortal) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
+func (m killable) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
 	if m.p.dead.Load() {
 		return quota.Decision{}, errDead
 	}
 	return m.Ledger.Charge(ctx, c)
 }
 
-func (m mortal) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
+func (m killable) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
 	if m.p.dead.Load() {
 		return quota.Decision{}, errDead
 	}
 	return m.Ledger.Reserve(ctx, r)
 }
 
-func (m mortal) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
+func (m killable) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
 	if m.p.dead.Load() {
 		return quota.Decision{}, errDead
 	}
 	return m.Ledger.Settle(ctx, s)
 }
 
-func (m mortal) Release(ctx context.Context, credential, reservation string) (map[string]int64,
+func (m killable) Release(ctx context.Context, credential, reservation string) (map[string]int64,
 	error) {
 	if m.p.dead.Load() {
 		return nil, errDead
@@ -64,21 +64,21 @@ func (m mortal) Release(ctx context.Context, credential, reservation string) (ma
 	return m.Ledger.Release(ctx, credential, reservation)
 }
 
-func (m mortal) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
+func (m killable) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
 	if m.p.dead.Load() {
 		return errDead
 	}
 	return m.Ledger.Cancel(ctx, c, d)
 }
 
-func (m mortal) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
+func (m killable) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
 	if m.p.dead.Load() || m.p.mute.Load() {
 		return 0, errDead
 	}
 	return m.Ledger.Claim(ctx, c)
 }
 
-func (m mortal) Finish(ctx context.Context, c quota.Claim, done bool) error {
+func (m killable) Finish(ctx context.Context, c quota.Claim, done bool) error {
 	if done && m.p.doomed.Load() {
 		m.p.crash()
 	}

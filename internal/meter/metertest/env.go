@@ -33,12 +33,12 @@ const (
 	Rate       = "/youtube/v3/videos/rate?id=a&rating=like"
 )
 
-// Noon is the time at a new station.
+// Noon is the time in a new Env.
 var Noon = time.Date(2026, time.June, 1, 19, 0, 0, 0, time.UTC)
 
-// Station is a gate for the credential key1 between a program and the stand-in. The stand-in and
+// Env is a gate for the credential key1 between a program and the stand-in. The stand-in and
 // the ledger share a clock, which SetNow sets.
-type Station struct {
+type Env struct {
 	*meter.Transport
 	Ledger  *ledger.Ledger
 	Standin *standin.YouTube
@@ -51,28 +51,28 @@ type Station struct {
 	tell func(time.Time) // sets the clock of Redis; nil without Redis
 }
 
-// Open wires a station on a ledger in SQLite.
-func Open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Station {
+// Open wires an Env on a ledger in SQLite.
+func Open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Env {
 	t.Helper()
 	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)
-	s := &Station{Ledger: ledger, Standin: standin}
+	s := &Env{Ledger: ledger, Standin: standin}
 	ledger.Now = s.Now
 	return s.wire(t, limits)
 }
 
-// OpenOnRedis wires a station on a ledger in Redis.
-func OpenOnRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Station {
+// OpenOnRedis wires an Env on a ledger in Redis.
+func OpenOnRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Env {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	ledger, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)
-	s := &Station{Ledger: ledger, Standin: standin}
+	s := &Env{Ledger: ledger, Standin: standin}
 	s.tell = func(now time.Time) { server.SetNow(t, now) }
 	return s.wire(t, limits)
 }
 
-func (s *Station) wire(t testing.TB, limits []quota.Limit) *Station {
+func (s *Env) wire(t testing.TB, limits []quota.Limit) *Env {
 	t.Helper()
 	s.Log = new(Log)
 	s.SetNow(Noon)
@@ -95,11 +95,11 @@ func (s *Station) wire(t testing.TB, limits []quota.Limit) *Station {
 	return s
 }
 
-// Now is the time by the station's clock.
-func (s *Station) Now() time.Time { return *s.now.Load() }
+// Now is the time by the clock of the Env.
+func (s *Env) Now() time.Time { return *s.now.Load() }
 
-// SetNow sets the station's clock.
-func (s *Station) SetNow(now time.Time) {
+// SetNow sets that clock.
+func (s *Env) SetNow(now time.Time) {
 	s.now.Store(&now)
 	if s.tell != nil {
 		s.tell(now)
@@ -107,10 +107,10 @@ func (s *Station) SetNow(now time.Time) {
 }
 
 // Answering replaces the stand-in by a handler.
-func (s *Station) Answering(answer http.HandlerFunc) { s.Server.Config.Handler = answer }
+func (s *Env) Answering(answer http.HandlerFunc) { s.Server.Config.Handler = answer }
 
 // Counted checks the number of requests at the stand-in and of units in the ledger.
-func (s *Station) Counted(t testing.TB, requests, charged int64) {
+func (s *Env) Counted(t testing.TB, requests, charged int64) {
 	t.Helper()
 	if c := s.Standin.Counts(); c.Requests != requests || c.KeyInURL != 0 || c.Refused != 0 {
 		t.Errorf("the upstream counted %+v, want %d requests", c, requests)
@@ -121,7 +121,7 @@ func (s *Station) Counted(t testing.TB, requests, charged int64) {
 }
 
 // Used returns the units of all entries in the ledger.
-func (s *Station) Used(t testing.TB) (sum int64) {
+func (s *Env) Used(t testing.TB) (sum int64) {
 	t.Helper()
 	for _, bucket := range s.Budget.Buckets() {
 		query := quota.Query{Credential: s.Budget.Credential, Bucket: bucket}
