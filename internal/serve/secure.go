@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Secure returns the TLS configuration of a server whose certificate and key are in files, nil
@@ -20,9 +23,12 @@ func Secure(cert, key string, log *slog.Logger) (*tls.Config, error) {
 	}
 	var inForce atomic.Pointer[tls.Certificate]
 	inForce.Store(&first)
+	sometimes := rate.Sometimes{Interval: time.Minute}
 	get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if next, err := tls.LoadX509KeyPair(cert, key); err != nil {
-			log.Error("cannot read the certificate; keeping the last one", "error", err)
+			sometimes.Do(func() {
+				log.Error("cannot read the certificate; keeping the last one", "error", err)
+			})
 		} else {
 			inForce.Store(&next)
 		}

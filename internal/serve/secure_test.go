@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -39,12 +41,13 @@ func writeCertificate(t *testing.T, cert, key string, serial int64, at time.Time
 }
 
 // TestSecure serves the certificate of the files, also after they change. Files that cannot be read
-// keep the last one in force.
+// keep the last one in force, and are logged once a minute.
 func TestSecure(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert"), filepath.Join(dir, "key")
-	log := slog.New(slog.DiscardHandler)
+	var lines bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&lines, nil))
 	if _, err := Secure(cert, key, log); err == nil {
 		t.Error("files that are missing are no error")
 	}
@@ -75,8 +78,13 @@ func TestSecure(t *testing.T) {
 		t.Errorf("certificate %d after a change, want 2", got)
 	}
 	must(t, os.WriteFile(cert, []byte("torn"), 0o600))
-	if got := serial(); got != 2 {
-		t.Errorf("certificate %d after a torn write, want 2", got)
+	for range 3 {
+		if got := serial(); got != 2 {
+			t.Errorf("certificate %d after a torn write, want 2", got)
+		}
+	}
+	if n := strings.Count(lines.String(), "keeping the last one"); n != 1 {
+		t.Errorf("logged %d times: %s", n, lines.String())
 	}
 	writeCertificate(t, cert, key, 3, at.Add(2*time.Minute))
 	if got := serial(); got != 3 {
