@@ -15,6 +15,7 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
@@ -163,6 +164,39 @@ func TestLostHold(t *testing.T) {
 	}
 	s.wants(s.get("/v1/budgets"), 200, `"value":"ci","held":0,`, `"units":50,"headroom":0,"used":120`,
 		`"headroom":10,"used":120`)
+}
+
+// TestLedgerOfAnotherTime requires that only the ledger's clock counts, which is years ahead of this
+// host's, jumps back, and jumps ahead beyond a hold.
+func TestLedgerOfAnotherTime(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t, redistest.Options{Clock: true})
+	at := time.Date(2031, 5, 1, 12, 0, 0, 0, time.UTC)
+	redis.SetNow(t, at)
+	s := newEnv(t, limitedOn(t, redis.URL(), hourly))
+	charge := func(units int) reply {
+		return s.send(http.MethodPost, "/v1/charges", fmt.Sprintf(`{"units":%d}`, units))
+	}
+	s.wants(charge(70), 200)
+	held := s.send(http.MethodPost, "/v1/holds", `{"units":20,"ttl":"10m","lapse":"charge"}`)
+	s.wants(held, 201, `"expires_at":"2031-05-01T12:10:00.0000`)
+	for _, step := range []struct {
+		at    time.Time
+		after string
+	}{{at.Add(-23 * time.Hour), "86400"}, {at.Add(time.Minute), "3540"}} {
+		redis.SetNow(t, step.at)
+		r := charge(60)
+		s.wants(r, 429, `"retry_at":"2031-05-01T13:00:00.0000`)
+		if got := r.header.Get("Retry-After"); got != step.after {
+			t.Errorf("at %v: Retry-After is %s, want %s", step.at, got, step.after)
+		}
+	}
+	redis.SetNow(t, at.Add(11*time.Minute)) // the hold has lapsed
+	s.wants(s.send(http.MethodPost, held.header.Get("Location")+"/settlements",
+		`{"costs":{"default":5}}`), 200, `"late":true`)
+	redis.SetNow(t, at.Add(61*time.Minute))
+	s.wants(charge(85), 200)
+	s.wants(charge(1), 429, `"limit":"default 1h"`)
 }
 
 // TestLateSettlement corrects the charge made when a hold lapsed.
