@@ -314,23 +314,6 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-func TestMail(t *testing.T) {
-	dir := t.TempDir()
-	script := "#!/bin/sh\n{ echo \"$@\"; cat; } > " + dir + "/mail\n"
-	must(t, os.WriteFile(filepath.Join(dir, "sendmail"), []byte(script), 0o700))
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	e := newEnv(t, false, "  mail: ops@example.org\n  at: [80%]")
-	e.spend(80)
-	e.host().Look(t.Context(), look, true)
-	text, err := os.ReadFile(filepath.Join(dir, "mail"))
-	must(t, err)
-	head, body, _ := strings.Cut(string(text), "\n\n")
-	if !strings.HasPrefix(head, "-i ops@example.org\nTo: ops@example.org\nSubject: key1: 80%") ||
-		!strings.Contains(body, "scheduled charges have 20 units left") {
-		t.Errorf("%s", text)
-	}
-}
-
 // All missed ticks of an hour are one notification, whatever the lane.
 func TestMissedTicks(t *testing.T) {
 	t.Parallel()

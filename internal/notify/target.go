@@ -218,7 +218,7 @@ func run(ctx context.Context, args, environ []string, input []byte) (string, err
 	if ctx.Err() != nil && err != nil {
 		err = context.Cause(ctx)
 	}
-	text := words.Clip(words.Plain(string(out)))
+	text := words.Clip(words.Plain(strings.TrimSpace(string(out))))
 	if err != nil {
 		err = errors.New(strings.TrimSuffix(fmt.Sprintf("%s: %v: %s", args[0], err, text), ": "))
 	}
