@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// snippet is the examples of a page in a language, with the address of this test's proxy in place
+// snippet is the examples of a page in a language, with the address of this test's server in place
 // of the documented one.
-func snippet(t *testing.T, page, language, proxy string) string {
+func snippet(t *testing.T, page, language, documented, address string) string {
 	t.Helper()
 	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
 	var all []string
 	for _, found := range block.FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1) {
 		if !strings.Contains(found[1], documented) {
-			t.Fatalf("%s: an example in %s is not of a proxy at %s", page, language, documented)
+			t.Fatalf("%s: an example in %s is not of a server at %s", page, language, documented)
 		}
-		all = append(all, strings.ReplaceAll(found[1], documented, proxy))
+		all = append(all, strings.ReplaceAll(found[1], documented, address))
 	}
 	if len(all) == 0 {
 		t.Fatalf("%s has no example in %s", page, language)
@@ -63,7 +63,7 @@ const python = "/usr/bin/python3"
 func runPython(t *testing.T, proxy, media string) []byte {
 	dir := t.TempDir()
 	program := write(t, dir, "client.py",
-		snippet(t, manual, "python", proxy)+read(t, "testdata/client.py"))
+		snippet(t, manual, "python", documented, proxy)+read(t, "testdata/client.py"))
 	need(t, dir, python, "-c", "import googleapiclient")
 	// The document that describes the API is the Go client's: the real one is not asked.
 	api := run(t, root, "go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api")
@@ -83,7 +83,7 @@ func modules(t *testing.T, dir string) {
 func runNode(t *testing.T, proxy, media string) []byte {
 	dir := t.TempDir()
 	program := write(t, dir, "client.js",
-		snippet(t, manual, "js", proxy)+read(t, "testdata/client.js"))
+		snippet(t, manual, "js", documented, proxy)+read(t, "testdata/client.js"))
 	modules(t, dir)
 	need(t, dir, "node", "-e", "require('@googleapis/youtube')")
 	return run(t, dir, "node", program, media)
@@ -100,7 +100,7 @@ import (
 )
 
 func connect(ctx context.Context) (*youtube.Service, error) {
-`+snippet(t, manual, "go", proxy)+`
+`+snippet(t, manual, "go", documented, proxy)+`
 	return service, err
 }
 `)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
 
@@ -55,20 +56,20 @@ func (s *ledgerServer) start(t *testing.T, address string) {
 // used returns the units that the log has, and that are held.
 func (s *ledgerServer) used(t *testing.T) (used, held int) {
 	t.Helper()
-	return s.taken(t, "")
+	return s.taken(t, "default")
 }
 
-// taken returns the units used and held by the team; "" is for all.
-func (s *ledgerServer) taken(t *testing.T, team string) (used, held int) {
+// taken returns the units of a bucket that are used, and held.
+func (s *ledgerServer) taken(t *testing.T, bucket string) (used, held int) {
 	t.Helper()
 	var status report.Status
 	must(t, json.Unmarshal(s.quotactl(t, "status", "-o", "json"), &status))
 	for _, b := range status.Credentials[0].Buckets {
-		if b.Value == nil && team == "" || b.Value != nil && *b.Value == team {
+		if b.Bucket == bucket {
 			return int(b.Limits[0].Used), int(b.Held)
 		}
 	}
-	t.Fatalf("no bucket of %q", team)
+	t.Fatalf("no bucket %q", bucket)
 	return 0, 0
 }
 
@@ -154,7 +155,7 @@ func (s *ledgerServer) haveTeams(t *testing.T, whole int) {
 	}
 	sum := 0
 	for i, team := range teams {
-		used, held := s.taken(t, team.name)
+		used, held := s.taken(t, quota.LabelBucket("default", "team", team.name))
 		if sum += used; used > team.part || held != 0 || int64(used) != reported[i].Load() {
 			t.Errorf("%s: %d of %d units are used and %d held; its callers report %d", team.name, used,
 				team.part, held, reported[i].Load())

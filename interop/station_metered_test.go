@@ -194,7 +194,7 @@ func (m *metered) node(t *testing.T, proxy *process, p plan) *client {
 	modules(t, dir)
 	need(t, dir, "node", "-e", "import('openai')")
 	program := write(t, dir, "client.mjs",
-		snippet(t, guide, "js", proxy.address)+read(t, "testdata/metered.mjs"))
+		snippet(t, guide, "js", documented, proxy.address)+read(t, "testdata/metered.mjs"))
 	c := &client{cmd: exec.CommandContext(t.Context(), "node", program, string(task)),
 		err: &strings.Builder{}}
 	c.cmd.Dir, c.cmd.Stderr = dir, c.err

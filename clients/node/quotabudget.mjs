@@ -3,8 +3,8 @@
 //   const ledger = new Ledger('http://127.0.0.1:8080', {journal: 'night.journal'})
 //   await ledger.replay()
 //   await ledger.charge({method: 'youtube.videos.list'})
-//   const {hold} = await ledger.hold({bucket: 'tokens', units: 4096})
-//   await ledger.settle(hold, {tokens: await callTheModel()})
+//   const {hold} = await ledger.hold({method: 'youtube.videos.list', count: 4})
+//   await ledger.settle(hold, {default: await fetchPages()})
 
 import {randomUUID} from 'node:crypto'
 import {closeSync, fsyncSync, openSync, readFileSync, truncateSync, writeSync} from 'node:fs'

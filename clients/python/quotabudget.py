@@ -3,8 +3,8 @@
     ledger = Ledger("http://127.0.0.1:8080", journal="night.journal")
     ledger.replay()
     ledger.charge(method="youtube.videos.list")
-    with ledger.hold(bucket="tokens", units=4096) as hold:
-        hold.used = {"tokens": call_the_model()}
+    with ledger.hold(method="youtube.videos.list", count=4) as hold:
+        hold.used = {"default": fetch_pages()}
 """
 
 from __future__ import annotations
