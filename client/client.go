@@ -116,22 +116,26 @@ func (c *Client) Extend(ctx context.Context, hold string, ttl time.Duration) (ti
 }
 
 // Settle books the units a call used of a hold, by bucket. The journal keeps them until the server
-// has booked them.
-func (c *Client) Settle(ctx context.Context, hold string, used map[string]int64) (s Settled,
-	err error) {
-	if c.Journal != nil {
-		if err := c.Journal.keep(hold, used); err != nil {
-			return s, err
-		}
+// has booked them. If the journal cannot be written, Settle fails only if the server does not book
+// them either.
+func (c *Client) Settle(ctx context.Context, hold string, used map[string]int64) (Settled, error) {
+	if c.Journal == nil {
+		return c.settle(ctx, hold, used, false)
 	}
-	return c.settle(ctx, hold, used)
+	unkept := c.Journal.keep(hold, used)
+	s, err := c.settle(ctx, hold, used, unkept == nil)
+	if err != nil {
+		err = errors.Join(err, unkept)
+	}
+	return s, err
 }
 
-func (c *Client) settle(ctx context.Context, hold string, used map[string]int64) (s Settled,
-	err error) {
+// settle books what a call used. kept reports whether the journal has it.
+func (c *Client) settle(ctx context.Context, hold string, used map[string]int64, kept bool) (
+	s Settled, err error) {
 	err = c.send(ctx, http.MethodPost, holdPath(hold)+"/settlements", "",
 		map[string]any{"costs": used, "charge_lost": true}, &s)
-	if c.Journal != nil && final(err) {
+	if kept && final(err) {
 		err = errors.Join(err, c.Journal.drop(hold))
 	}
 	return s, err
@@ -161,7 +165,7 @@ func (c *Client) Replay(ctx context.Context) error {
 	}
 	lines, err := c.Journal.open()
 	for _, l := range lines {
-		_, failed := c.settle(ctx, l.Hold, l.Used)
+		_, failed := c.settle(ctx, l.Hold, l.Used, true)
 		err = errors.Join(err, failed)
 	}
 	return err

@@ -35,8 +35,11 @@ func (j *Journal) keep(hold string, used map[string]int64) error {
 			return err
 		}
 	}
-	j.waiting++
-	return j.write(line{Hold: hold, Used: used})
+	err := j.write(line{Hold: hold, Used: used})
+	if err == nil {
+		j.waiting++
+	}
+	return err
 }
 
 // drop records that the server has booked a settlement. It empties the file once nothing waits.

@@ -166,6 +166,18 @@ func (s *ledgerServer) haveTeams(t *testing.T, whole int) {
 	}
 }
 
+// TestNoJournal has each client settle although its journal cannot be written.
+func TestNoJournal(t *testing.T) {
+	s := startLedger(t, "", hourly, "")
+	for i, language := range languages {
+		journal := filepath.Join(t.TempDir(), "missing", "journal")
+		words, err := s.player(language, s.server.address, journal, "hold=9", "settle=4").words()
+		if used, held := s.used(t); err != nil || words != "ok ok" || used != 4*(i+1) || held != 0 {
+			t.Errorf("%s: %q, %v; %d units are used and %d held", language, words, err, used, held)
+		}
+	}
+}
+
 // TestServerKilled kills the server ten times while callers in three languages settle. Once each has
 // replayed its journal, the ledger has every settlement.
 func TestServerKilled(t *testing.T) {

@@ -87,11 +87,22 @@ export class Ledger {
     return this.#send('PATCH', path(hold), {ttl})
   }
 
-  /** Books the usage of a call, by bucket. The journal keeps it until it is booked.
+  /** Books the usage of a call, by bucket. The journal keeps it until it is booked. If the journal
+   * cannot be written, this fails only if the server does not book it either.
    * @param {string} hold @param {Record<string, number>} used @returns {Promise<Settled>} */
   async settle(hold, used) {
-    this.journal?.keep(hold, used)
-    return this.#settle(hold, used)
+    let unkept
+    try {
+      this.journal?.keep(hold, used)
+    } catch (e) {
+      unkept = e
+    }
+    try {
+      return await this.#settle(hold, used, !unkept)
+    } catch (e) {
+      if (unkept) e.message += `; journal: ${unkept.message}`
+      throw e
+    }
   }
 
   /** Returns the rest of a hold, for a call that was never sent.
@@ -104,19 +115,19 @@ export class Ledger {
    * start. @returns {Promise<number>} */
   async replay() {
     const waiting = this.journal?.load() ?? []
-    for (const [hold, used] of waiting) await this.#settle(hold, used)
+    for (const [hold, used] of waiting) await this.#settle(hold, used, true)
     return waiting.length
   }
 
-  async #settle(hold, used) {
+  async #settle(hold, used, kept) {
     try {
       const settled = await this.#send('POST', path(hold) + '/settlements',
         {costs: used, charge_lost: true})
-      this.journal?.drop(hold)
+      if (kept) this.journal?.drop(hold)
       return settled
     } catch (e) {
       // booked or refused for good: a retry cannot book more
-      if (e.status >= 400 && e.status < 500 && ![401, 403, 429].includes(e.status)) {
+      if (kept && e.status >= 400 && e.status < 500 && ![401, 403, 429].includes(e.status)) {
         this.journal?.drop(hold)
       }
       throw e
@@ -188,8 +199,8 @@ class Journal {
   }
 
   keep(hold, used) {
-    this.waiting++
     this.#write({hold, used})
+    this.waiting++
   }
 
   drop(hold) {

@@ -67,10 +67,18 @@ class Ledger:
         return self._send("PATCH", _path(hold), {"ttl": ttl})
 
     def settle(self, hold: str, used: dict[str, int]) -> dict[str, Any]:
-        """Books the usage of a call, by bucket. The journal keeps it until it is booked."""
-        if self._journal:
+        """Books the usage of a call, by bucket. The journal keeps it until it is booked. If the
+        journal cannot be written, this fails only if the server does not book it either."""
+        if not self._journal:
+            return self._settle(hold, used, False)
+        try:
             self._journal.keep(hold, used)
-        return self._settle(hold, used)
+        except OSError as unkept:
+            try:
+                return self._settle(hold, used, False)
+            except QuotaError as e:
+                raise QuotaError(e.status, f"{e.detail}; journal: {unkept}") from e
+        return self._settle(hold, used, True)
 
     def release(self, hold: str) -> dict[str, int]:
         """Returns the rest of a hold, for a call that was never sent."""
@@ -81,19 +89,19 @@ class Ledger:
         the start."""
         waiting = self._journal.load() if self._journal else []
         for hold, used in waiting:
-            self._settle(hold, used)
+            self._settle(hold, used, True)
         return len(waiting)
 
-    def _settle(self, hold: str, used: dict[str, int]) -> dict[str, Any]:
+    def _settle(self, hold: str, used: dict[str, int], kept: bool) -> dict[str, Any]:
         try:
             settled = self._send("POST", _path(hold) + "/settlements",
                                  {"costs": used, "charge_lost": True})
         except QuotaError as e:
             # booked or refused for good: a retry cannot book more
-            if self._journal and e.status // 100 == 4 and e.status not in (401, 403, 429):
+            if kept and e.status // 100 == 4 and e.status not in (401, 403, 429):
                 self._journal.drop(hold)
             raise
-        if self._journal:
+        if kept:
             self._journal.drop(hold)
         return settled
 
@@ -180,8 +188,8 @@ class _Journal:
 
     def keep(self, hold: str, used: dict[str, int]) -> None:
         with self._lock:
-            self._waiting += 1
             self._write({"hold": hold, "used": used})
+            self._waiting += 1
 
     def drop(self, hold: str) -> None:
         with self._lock:
