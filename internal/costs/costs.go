@@ -43,7 +43,7 @@ type Table struct {
 	buckets   []Bucket
 	listed    map[string]Method // with the prices of the file
 	methods   map[string]Method // with the prices of the profile
-	routes    *segment
+	routes    []route
 
 	facts     []fact // facts of a call that split buckets
 	numbers   []number

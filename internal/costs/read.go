@@ -46,6 +46,7 @@ type reader struct {
 	sources map[string]Source
 	metrics map[string]string // buckets by their metrics
 	places  map[string]int    // indexes of the table's buckets, by name
+	shapes  map[string]string // methods by the shapes of their routes
 	scope   formula.Scope     // names that every expression may use
 	failed  entries[string]   // default price of a failed call
 	splits  []string          // names of the facts, including invalid ones
@@ -54,8 +55,8 @@ type reader struct {
 func newReader(file *grammar.File, name string) *reader {
 	return &reader{file: file, sources: map[string]Source{}, metrics: map[string]string{},
 		places: map[string]int{}, scope: formula.Scope{Tables: map[string]formula.Table{}},
-		table: Table{Upstream: name, profiles: map[string]profile{}, listed: map[string]Method{},
-			routes: &segment{}}}
+		shapes: map[string]string{},
+		table:  Table{Upstream: name, profiles: map[string]profile{}, listed: map[string]Method{}}}
 }
 
 // usualProfile is the default profile.

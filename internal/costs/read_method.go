@@ -1,6 +1,7 @@
 package costs
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,8 +23,9 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 		m.OAuth = *f.OAuth
 	}
 	for _, text := range f.Route {
-		if verb, path, ok := strings.Cut(text, " "); ok {
-			m.routes = append(m.routes, route{verb, path})
+		if verb, path, _ := strings.Cut(text, " "); strings.HasPrefix(path, "/") {
+			m.routes = append(m.routes, newRoute(verb, path, id))
+			m.Verb, m.Path = cmp.Or(m.Verb, verb), cmp.Or(m.Path, path)
 		}
 	}
 	if f.Lines != nil {
@@ -34,9 +36,6 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 			route: r.expression(f.Lines.Route, formula.Item, formula.Text, at.Key("route"))}
 	}
 	r.price(&m, f, at, list)
-	if len(m.routes) > 0 {
-		m.Verb, m.Path = m.routes[0].verb, m.routes[0].path
-	}
 	r.addRoutes(&m, at.Key("route"))
 	r.needs(&m)
 	r.table.listed[id] = m
@@ -197,20 +196,24 @@ func termsOf(costs []quota.Cost) (terms []Term) {
 	return terms
 }
 
-// addRoutes adds the routes of a method to the tree, also below the upload paths.
+// addRoutes adds the routes of a method to the table, also below the upload paths.
 func (r *reader) addRoutes(m *Method, at grammar.Place) {
 	if m.Upload {
 		for _, of := range slices.Clone(m.routes) {
 			for _, prefix := range r.table.uploads {
-				m.routes = append(m.routes, route{of.verb, prefix + of.path})
+				path := prefix + "/" + strings.Join(of.words, "/")
+				m.routes = append(m.routes, newRoute(of.verb, path, m.ID))
 			}
 		}
 	}
 	for _, route := range m.routes {
-		if other := r.table.routes.add(route.verb, route.path, m.ID); other != "" {
-			at.Add("methods %s and %s share the route %s %s", other, m.ID, route.verb, route.path)
+		if other, ok := r.shapes[route.shape()]; ok {
+			at.Add("methods %s and %s share the route %s /%s", other, m.ID, route.verb,
+				strings.Join(route.words, "/"))
 		}
+		r.shapes[route.shape()] = m.ID
 	}
+	r.table.routes = append(r.table.routes, m.routes...)
 }
 
 func (r *reader) profile(name string, f fileProfile, at grammar.Place) {

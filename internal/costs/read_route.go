@@ -9,8 +9,16 @@ import (
 	"quotabudget/internal/words"
 )
 
-// route is a verb and a path.
-type route struct{ verb, path string }
+// route is a verb and the segments of a path.
+type route struct {
+	verb   string
+	words  []string
+	method string
+}
+
+func newRoute(verb, path, method string) route {
+	return route{verb, strings.Split(path[1:], "/"), method}
+}
 
 // pathForm matches a path of words, {name} for one segment, {name}:word for a segment that ends in
 // :word, and {name...} for the rest.

@@ -73,11 +73,11 @@ func parseBody(h http.Header, body []byte) (doc any, err error) {
 
 // values returns the values of the route's {names} in the request's path.
 func (m Method) values(r *http.Request) map[string]string {
-	path := r.URL.EscapedPath()
+	parts := partsOf(r.URL.EscapedPath())
 	for _, at := range m.routes {
-		if values := at.values(path); values != nil {
+		if values, _, ok := at.match(parts); ok {
 			return values
 		}
 	}
-	return map[string]string{}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -62,7 +63,7 @@ func (t *Table) Method(r *http.Request) (string, error) {
 	case CheckQuery(r.URL.RawQuery) != nil:
 		return "", CheckQuery(r.URL.RawQuery)
 	}
-	verb, byVerb := cmp.Or(r.Method, http.MethodGet), t.routes.find(at)
+	verb, byVerb := cmp.Or(r.Method, http.MethodGet), t.routesAt(at)
 	if over := r.Header.Values(Override); len(over) > 0 {
 		if verb != http.MethodPost || !slices.Equal(over, []string{http.MethodGet}) ||
 			!t.takesOverride(byVerb[http.MethodGet]) {
@@ -98,121 +99,77 @@ func (t *Table) takesOverride(id string) bool {
 	return id != "" && slices.Contains(t.overrides, id[strings.LastIndex(id, ".")+1:])
 }
 
-// segment is one place in the tree of routes.
-type segment struct {
-	literal map[string]*segment
-	endings map[string]*segment // for {name}:word, by the word
-	any     *segment            // for {name}
-	rest    *segment            // for {name...}
-	byVerb  map[string]string   // methods of the routes that end here
-}
-
-// add adds a route to the tree. It returns the method that already has the route, or "".
-func (s *segment) add(verb, path, method string) string {
-	for part := range strings.SplitSeq(path[1:], "/") {
-		s = s.child(part)
-	}
-	if other, ok := s.byVerb[verb]; ok {
-		return other
-	}
-	if s.byVerb == nil {
-		s.byVerb = map[string]string{}
-	}
-	s.byVerb[verb] = method
-	return ""
-}
-
-func (s *segment) child(part string) *segment {
-	name, ending, _ := strings.Cut(part, "}")
-	switch {
-	case part == "" || part[0] != '{':
-		return step(&s.literal, part)
-	case ending != "":
-		return step(&s.endings, ending)
-	case strings.HasSuffix(name, "..."):
-		if s.rest == nil {
-			s.rest = &segment{}
+// routesAt returns the methods of the narrowest routes that match an escaped path, by verb.
+func (t *Table) routesAt(path string) map[string]string {
+	best, byVerb := "", map[string]string{}
+	parts := partsOf(path)
+	for _, at := range t.routes {
+		_, rank, ok := at.match(parts)
+		longer := strings.HasPrefix(rank, best) // by the slash at the end
+		switch {
+		case !ok || rank != best && !longer && rank > best:
+		case rank != best:
+			best, byVerb = rank, map[string]string{at.verb: at.method}
+		default:
+			byVerb[at.verb] = at.method
 		}
-		return s.rest
-	case s.any == nil:
-		s.any = &segment{}
 	}
-	return s.any
+	return byVerb
 }
 
-func step(steps *map[string]*segment, word string) *segment {
-	if *steps == nil {
-		*steps = map[string]*segment{}
-	}
-	if (*steps)[word] == nil {
-		(*steps)[word] = &segment{}
-	}
-	return (*steps)[word]
-}
-
-// find returns the methods at an escaped path, by verb. Literal segments come first, then the
-// templates, the narrowest first.
-func (s *segment) find(path string) map[string]string {
+// partsOf returns the unescaped segments of a path.
+func partsOf(path string) []string {
 	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for i, part := range parts {
 		if plain, err := url.PathUnescape(part); err == nil {
 			parts[i] = plain
 		}
 	}
-	return s.findParts(parts)
+	return parts
 }
 
-func (s *segment) findParts(parts []string) map[string]string {
-	ends := len(parts) == 1 && parts[0] == "" && s.literal[""] == nil && s.byVerb != nil
-	if len(parts) == 0 || ends {
-		return s.byVerb
-	}
-	next := []*segment{s.literal[parts[0]], s.ending(parts[0]), s.any}
-	for _, next := range next {
-		if next == nil {
+// match returns the values of the route's {names} in the segments of a path, and the route's rank,
+// which has a digit for each segment: the narrower route has the lower one.
+func (at route) match(parts []string) (values map[string]string, rank string, ok bool) {
+	const literal, ending, name, names = "0", "1", "2", "3"
+	for i, word := range at.words {
+		if i == len(parts) {
+			return nil, "", false
+		}
+		if word == "" || word[0] != '{' {
+			if word != parts[i] {
+				return nil, "", false
+			}
+			rank += literal
 			continue
 		}
-		if found := next.findParts(parts[1:]); found != nil {
-			return found
+		if values == nil {
+			values = map[string]string{}
 		}
-	}
-	if s.rest != nil {
-		return s.rest.byVerb
-	}
-	return nil
-}
-
-// ending returns the node for a segment that matches {name}:word, or nil.
-func (s *segment) ending(part string) *segment {
-	colon := strings.LastIndexByte(part, ':')
-	if colon < 1 {
-		return nil
-	}
-	return s.endings[part[colon:]]
-}
-
-// values returns the values of a route's {names} in a path.
-func (at route) values(path string) map[string]string {
-	values := map[string]string{}
-	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for i, word := range strings.Split(strings.Trim(at.path, "/"), "/") {
-		if i >= len(parts) {
-			return nil
-		}
-		name, ending, template := strings.Cut(strings.TrimPrefix(word, "{"), "}")
-		part, ends := strings.CutSuffix(parts[i], ending)
-		if plain, err := url.PathUnescape(part); err == nil {
-			part = plain
-		}
+		key, end, _ := strings.Cut(word[1:], "}")
+		value, ends := strings.CutSuffix(parts[i], end)
+		many := strings.HasSuffix(key, "...")
 		switch {
-		case word[0] != '{' && word != parts[i], !ends:
-			return nil
-		case strings.HasSuffix(name, "..."):
-			values[strings.TrimSuffix(name, "...")] = strings.Join(parts[i:], "/")
-			return values
-		case template:
-			values[name] = part
+		case !ends || value == "" && len(parts) > 1:
+			return nil, "", false
+		case many:
+			rest := strings.TrimSuffix(strings.Join(parts[i:], "/"), "/")
+			values[strings.TrimSuffix(key, "...")] = rest
+			return values, rank + names, true
+		case end != "":
+			rank += ending
+		default:
+			rank += name
 		}
+		values[key] = value
 	}
-	return values
+	rest := parts[len(at.words):]
+	return values, rank, len(rest) == 0 || len(rest) == 1 && rest[0] == ""
+}
+
+var nameForm = regexp.MustCompile(`\{\w+`)
+
+// shape returns the verb and the path without the {names}.
+func (at route) shape() string {
+	return at.verb + " " + nameForm.ReplaceAllString(strings.Join(at.words, "/"), "{")
 }

@@ -29,7 +29,7 @@ func (t *Table) dearestUpload(path string) (id string, ok bool) {
 	if !slices.ContainsFunc(t.uploads, below) {
 		return "", false
 	}
-	byVerb := t.routes.find(path)
+	byVerb := t.routesAt(path)
 	for _, verb := range sorted(byVerb) {
 		if other := byVerb[verb]; id == "" || t.units(other) > t.units(id) {
 			id = other
