@@ -35,7 +35,7 @@ grammar: words
 sqlite:
 costs: . costs/formula grammar quota untrusted words
 costs/formula: quota
-costs/feed: costs costs/formula untrusted words
+costs/feed: costs costs/formula grammar untrusted words
 untrusted: quota
 notify: config plan quota report share untrusted words
 catalog: sqlite

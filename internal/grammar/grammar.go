@@ -1,5 +1,5 @@
 // Package grammar reads the YAML files that people write: it checks them against a JSON Schema,
-// decodes them, and reports all problems at once, with their lines.
+// decodes them, and reports all problems at once, with their lines. It edits them in place.
 package grammar
 
 import (
