@@ -17,13 +17,7 @@ type billing struct {
 // booked returns the money that the list of an upstream books for a call, and all else.
 func (b billing) booked(t *testing.T, upstream, path string) (money int64, out costs.Outcome) {
 	t.Helper()
-	table, err := costs.Shipped().Upstream(upstream)
-	must(t, err)
-	r := call(t, "POST "+path, b.request)
-	method, err := table.Method(r)
-	must(t, err)
-	q, err := table.Quote(method, r, []byte(b.request), nil)
-	must(t, err)
+	q := quoteOf(t, shipped(t, upstream), "POST "+path, b.request)
 	kind := "application/json"
 	if strings.HasPrefix(b.response, "data: ") {
 		kind = "text/event-stream"
@@ -156,11 +150,7 @@ func TestAnthropicBills(t *testing.T) {
 		asking("claude-opus-5", `,"cache_control":{}`):             1073*10 + 9*25,
 		asking("claude-opus-5", `,"system":[{"cache_control":1}]`): 1085*10 + 9*25,
 	} {
-		table, err := costs.Shipped().Upstream("anthropic")
-		must(t, err)
-		q, err := table.Quote("anthropic.messages.create", call(t, "POST /v1/messages", body),
-			[]byte(body), nil)
-		must(t, err)
+		q := quoteOf(t, shipped(t, "anthropic"), "POST /v1/messages", body)
 		if money := q.Costs[3]; max(money.Units, money.Most) != want {
 			t.Errorf("%s can take %v, want %d", body, money, want)
 		}

@@ -114,8 +114,7 @@ func TestFilesOfAList(t *testing.T) {
 
 func TestParseOfMeteredMethods(t *testing.T) {
 	all := read(t, "all-keys.yaml")
-	table, err := costs.Parse([]byte(all))
-	must(t, err)
+	table := parsed(t, all)
 	chat, err := table.Lookup("x.chat")
 	must(t, err)
 	var terms []string

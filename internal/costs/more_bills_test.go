@@ -58,13 +58,7 @@ func TestMoreBills(t *testing.T) {
 		{"slack", "GET /api/users.list", "", 200, `{"ok":false,"error":"ratelimited"}`,
 			"tier2/users.list 1", costs.Throttled, ""},
 	} {
-		table, err := costs.Shipped().Upstream(c.upstream)
-		must(t, err)
-		r := call(t, c.call, c.body)
-		method, err := table.Method(r)
-		must(t, err)
-		q, err := table.Quote(method, r, []byte(c.body), nil)
-		must(t, err)
+		q := quoteOf(t, shipped(t, c.upstream), c.call, c.body)
 		out := answered(q, c.status, "application/json", c.response, 99)
 		var kind costs.Kind
 		bucket := ""

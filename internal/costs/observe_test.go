@@ -14,14 +14,9 @@ import (
 // anthropic is a call of the list of that name, held at its worst case.
 func anthropic(t testing.TB) costs.Quote {
 	t.Helper()
-	table, err := costs.Shipped().Upstream("anthropic")
-	must(t, err)
+	table := shipped(t, "anthropic")
 	const body = `{"model":"claude-sonnet-4-5","max_tokens":200}`
-	r := call(t, "POST /v1/messages", body)
-	method, err := table.Method(r)
-	must(t, err)
-	q, err := table.Quote(method, r, []byte(body), nil)
-	must(t, err)
+	q := quoteOf(t, table, "POST /v1/messages", body)
 	if got := quoted(q.Costs); got != held {
 		t.Fatalf("quoted %s", got)
 	}
@@ -125,13 +120,7 @@ func TestObserve(t *testing.T) {
 
 // TestHeaderThatComesTwice: a repeated cost or limit is not used.
 func TestHeaderThatComesTwice(t *testing.T) {
-	table, err := costs.Shipped().Upstream("generic")
-	must(t, err)
-	r := call(t, "GET /a", "")
-	method, err := table.Method(r)
-	must(t, err)
-	q, err := table.Quote(method, r, nil, nil)
-	must(t, err)
+	q := quoteOf(t, shipped(t, "generic"), "GET /a", "")
 	h := http.Header{"X-Request-Cost": {"1", "5"}, "X-Ratelimit-Remaining": {"9", "8"}}
 	out := q.Observe(200, h).Close()
 	if len(out.Missing) != 1 || !slices.Equal(out.Costs, q.Observe(200, nil).Close().Costs) {
@@ -199,8 +188,7 @@ func TestRefusedCalls(t *testing.T) {
 
 // TestMonthlyCap: a bucket of money is gone until the first of the month.
 func TestMonthlyCap(t *testing.T) {
-	table, err := costs.Shipped().Upstream("anthropic")
-	must(t, err)
+	table := shipped(t, "anthropic")
 	_, end := table.Reset("money").Bounds(time.Date(2026, 11, 22, 15, 4, 5, 0, time.UTC))
 	if want := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC); !end.Equal(want) {
 		t.Errorf("money is back at %v, want %v", end, want)
@@ -217,11 +205,10 @@ func TestReset(t *testing.T) {
 		"limits: [" + month + "], reset: week, timezone: UTC": "week",
 		"limits: [{units: 9, window: 48h}]":                   "day", "note: none": "day",
 	} {
-		table, err := costs.Parse([]byte(fmt.Sprintf(`hosts: [a.test]
+		table := parsed(t, fmt.Sprintf(`hosts: [a.test]
 sources: {page: {status: verified, date: 2026-11, text: a page}}
 buckets: {money: {unit: usd/1000000, source: page, %s}}
-methods: {x.get: {route: GET /a, cost: {money: 1}, source: page}}`, text)))
-		must(t, err)
+methods: {x.get: {route: GET /a, cost: {money: 1}, source: page}}`, text))
 		if got := table.Reset("money").Calendar; got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
@@ -393,15 +380,13 @@ data: {"type":"message_delta","usage":{"output_tokens":15}}
 
 // TestLinkInDoubt: a response that does not show its post is booked as a post with a link.
 func TestLinkInDoubt(t *testing.T) {
-	table, err := costs.Shipped().Upstream("x")
-	must(t, err)
+	table := shipped(t, "x")
 	for answer, want := range map[string]string{`{"data":{"id":"1"}}`: "money 200000",
 		`{}`:                                 "money 200000",
 		`{"data":{"text":"hi"}}`:             "money 15000",
 		`{"data":{"text":"https://t.co/a"}}`: "money 200000"} {
 		const body = `{"text":"hi"}`
-		q, err := table.Quote("x.tweets.create", call(t, "POST /2/tweets", body), []byte(body), nil)
-		must(t, err)
+		q := quoteOf(t, table, "POST /2/tweets", body)
 		o := q.Observe(201, http.Header{"Content-Type": {"application/json"}})
 		o.Write([]byte(answer))
 		if got := quoted(o.Close().Costs); !strings.Contains(got, want) {
@@ -413,13 +398,12 @@ func TestLinkInDoubt(t *testing.T) {
 // TestFactsOfFacts: a rule on responses may use a fact that uses another fact, though no price
 // does.
 func TestFactsOfFacts(t *testing.T) {
-	table, err := costs.Parse([]byte(`hosts: [a.test]
+	table := parsed(t, `hosts: [a.test]
 sources: {page: {status: verified, date: 2026-11, text: a page}}
 split: {model: header("x-model"), class: 'model startsWith "small" ? "small" : "big"'}
 buckets: {calls: {source: page}}
 methods: {x.get: {route: GET /a, take: {calls: len(path) + 1}, source: page}}
-refusals: [{status: 429, where: class == "small", kind: exhausted, bucket: calls, until: window}]`))
-	must(t, err)
+refusals: [{status: 429, where: class == "small", kind: exhausted, bucket: calls, until: window}]`)
 	for model, want := range map[string]costs.Kind{"small-2": costs.Exhausted,
 		"large": costs.Throttled} {
 		r := call(t, "GET /a", "")

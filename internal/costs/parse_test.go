@@ -26,8 +26,7 @@ methods:
 `
 
 func TestParse(t *testing.T) {
-	table, err := costs.Parse([]byte(small))
-	must(t, err)
+	table := parsed(t, small)
 	m, err := table.Lookup("s.things.list")
 	if err != nil || len(m.Costs) != 2 || m.Costs[0].Bucket != "default" || m.Costs[1].Units != 2 {
 		t.Errorf("%+v, %v", m, err)

@@ -61,8 +61,7 @@ func TestPricesOfRequests(t *testing.T) {
 		{"anthropic", "POST /v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":1,` +
 			`"mcp_servers":[{}]}`, " 1000000, "},
 	} {
-		table, err := costs.Shipped().Upstream(c.upstream)
-		must(t, err)
+		table := shipped(t, c.upstream)
 		r := call(t, c.call, c.body)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("X-Goog-FieldMask", "*")

@@ -16,9 +16,35 @@ import (
 // all is the list of testdata with each key.
 func all(t testing.TB) *costs.Table {
 	t.Helper()
-	table, err := costs.Parse([]byte(read(t, "all-keys.yaml")))
+	return parsed(t, read(t, "all-keys.yaml"))
+}
+
+// parsed returns the table of a list.
+func parsed(t testing.TB, text string) *costs.Table {
+	t.Helper()
+	table, err := costs.Parse([]byte(text))
 	must(t, err)
 	return table
+}
+
+// shipped returns the shipped table of an upstream.
+func shipped(t testing.TB, name string) *costs.Table {
+	t.Helper()
+	table, err := costs.Shipped().Upstream(name)
+	must(t, err)
+	return table
+}
+
+// quoteOf prices a request, such as "GET /a", with a body.
+func quoteOf(t testing.TB, table *costs.Table, target, body string) costs.Quote {
+	t.Helper()
+	r := call(t, target, body)
+	r.Header.Set("Content-Type", "application/json")
+	method, err := table.Method(r)
+	must(t, err)
+	q, err := table.Quote(method, r, []byte(body), nil)
+	must(t, err)
+	return q
 }
 
 // call is a request with a body.
@@ -163,8 +189,7 @@ func TestPriced(t *testing.T) {
 	names := map[string]string{}
 	for _, model := range []string{"small-2", "small-3", "Other Model/7", "", long + "a", long + "b"} {
 		body := fmt.Sprintf(`{"model":%q,"max":100}`, model)
-		q, err := table.Quote("x.chat", call(t, "POST /v1/chat", body), []byte(body), nil)
-		must(t, err)
+		q := quoteOf(t, table, "POST /v1/chat", body)
 		if other, ok := names[q.Priced]; ok || len(q.Priced) > 63 {
 			t.Errorf("%q is priced as %q, and so is %q", model, q.Priced, other)
 		}
@@ -178,9 +203,7 @@ func TestPriced(t *testing.T) {
 // TestEstimateWithoutWorstCase: a quantile alone is no bound while nothing is known.
 func TestEstimateWithoutWorstCase(t *testing.T) {
 	text := strings.Replace(read(t, "all-keys.yaml"), "input: len(body) / 4", "input: p95", 1)
-	table, err := costs.Parse([]byte(text))
-	must(t, err)
-	_, err = table.Quote("x.chat", call(t, "POST /v1/chat", "{}"), []byte("{}"), nil)
+	_, err := parsed(t, text).Quote("x.chat", call(t, "POST /v1/chat", "{}"), []byte("{}"), nil)
 	if err == nil || !strings.Contains(err.Error(), "p95 is not a finite number") {
 		t.Error(err)
 	}
@@ -190,8 +213,7 @@ func TestEstimateWithoutWorstCase(t *testing.T) {
 func TestEstimateAboveTheWorstCase(t *testing.T) {
 	const estimate = `"min(body.max ?? 4096, p95, 1000)"`
 	text := strings.Replace(read(t, "all-keys.yaml"), estimate, "1000", 1)
-	table, err := costs.Parse([]byte(text))
-	must(t, err)
+	table := parsed(t, text)
 	const body = `{"max":100}`
 	q, err := table.Quote("x.chat", call(t, "POST /v1/chat", body), []byte(body), nil)
 	if got := quoted(q.Costs); err != nil || !strings.Contains(got, "output/unknown 100, ") {

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"quotabudget/internal/costs"
 )
 
 // TestTwice: if a key appears twice, either value may be right, so the most that the call can take
@@ -51,14 +49,13 @@ methods:` + methods
 // TestUsageInOtherForms: usage is found in a list, in lines of JSON and in streams without an end,
 // whatever the Content-Type says.
 func TestUsageInOtherForms(t *testing.T) {
-	table, err := costs.Parse([]byte(listOf("", `
+	table := parsed(t, listOf("", `
   things.read:
     route: GET /v1/things
     source: page
     hold: {units: {estimate: 10, most: 500}}
     usage: [usage, "*.meta.usage"]
-    settle: {units: "max(usage.total, usage.parts ?? 0)"}`)))
-	must(t, err)
+    settle: {units: "max(usage.total, usage.parts ?? 0)"}`))
 	r := call(t, "GET /v1/things", "")
 	q, err := table.Quote("things.read", r, nil, nil)
 	must(t, err)
@@ -114,7 +111,7 @@ func TestCutLines(t *testing.T) {
 // TestZerosThatAreLeftOut: a number that an upstream leaves out when it is 0 is 0, as long as the
 // object it belongs to is there.
 func TestZerosThatAreLeftOut(t *testing.T) {
-	table, err := costs.Parse([]byte(listOf(`
+	table := parsed(t, listOf(`
 zeros: [quota.used, quota.left, "rows.*.quota.used"]
 learn:
   - {bucket: units, remaining: {path: quota.left}}`, `
@@ -122,8 +119,7 @@ learn:
     route: GET /v1/things
     source: page
     hold: {units: {estimate: 10, most: 500}}
-    settle: {units: "answer.quota.used + sum(answer.rows ?? [], .quota.used)"}`)))
-	must(t, err)
+    settle: {units: "answer.quota.used + sum(answer.rows ?? [], .quota.used)"}`))
 	r := call(t, "GET /v1/things", "")
 	q, err := table.Quote("things.read", r, nil, nil)
 	must(t, err)
@@ -165,11 +161,9 @@ func TestLessonsInOtherForms(t *testing.T) {
 		{`remaining: '2000 - int(split(header("x-usage"), ",")[1])'`, "X-Other", "15,150", ""},
 		{"reset: {path: error.*.wait, as: duration}", "X", "", "-1 of 0 in 37s"},
 	} {
-		table, err := costs.Parse([]byte(listOf("\nlearn:\n  - {bucket: units, "+c.rule+"}", `
-  things.read: {route: GET /v1/things, source: page, take: {units: 1}}`)))
-		must(t, err)
-		q, err := table.Quote("things.read", call(t, "GET /v1/things", ""), nil, nil)
-		must(t, err)
+		table := parsed(t, listOf("\nlearn:\n  - {bucket: units, "+c.rule+"}", `
+  things.read: {route: GET /v1/things, source: page, take: {units: 1}}`))
+		q := quoteOf(t, table, "GET /v1/things", "")
 		out := answered(q, 200, "application/json", `{"error":[{"a":1},{"wait":"37s"}]}`, 9,
 			c.header, c.value)
 		got := ""
@@ -187,14 +181,9 @@ func TestLessonsInOtherForms(t *testing.T) {
 
 // TestTotalOfZero: a total that is 0 beside its parts is not the truth.
 func TestTotalOfZero(t *testing.T) {
-	table, err := costs.Shipped().Upstream("openai")
-	must(t, err)
+	table := shipped(t, "openai")
 	const body = `{"model":"gpt-4o-mini","messages":[],"max_completion_tokens":9}`
-	r := call(t, "POST /v1/chat/completions", body)
-	method, err := table.Method(r)
-	must(t, err)
-	q, err := table.Quote(method, r, []byte(body), nil)
-	must(t, err)
+	q := quoteOf(t, table, "POST /v1/chat/completions", body)
 	for usage, want := range map[string]int64{
 		`"prompt_tokens":8,"completion_tokens":9,"total_tokens":0`:  17,
 		`"prompt_tokens":8,"completion_tokens":9`:                   17,

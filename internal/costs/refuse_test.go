@@ -12,14 +12,7 @@ import (
 func refusalOf(t *testing.T, upstream, target, body string, status int, kind, answer string,
 	headers ...string) *costs.Refusal {
 	t.Helper()
-	table, err := costs.Shipped().Upstream(upstream)
-	must(t, err)
-	r := call(t, target, body)
-	r.Header.Set("Content-Type", "application/json")
-	method, err := table.Method(r)
-	must(t, err)
-	q, err := table.Quote(method, r, []byte(body), nil)
-	must(t, err)
+	q := quoteOf(t, shipped(t, upstream), target, body)
 	return answered(q, status, kind, answer, 100, headers...).Refusal
 }
 
@@ -173,8 +166,7 @@ func TestGraphQLOfGitHubExhausted(t *testing.T) {
 // TestStreamInBackground: a stream of a response in the background that ends before the response
 // does names the id by which another call gets its usage. That of any other response does not.
 func TestStreamInBackground(t *testing.T) {
-	table, err := costs.Shipped().Upstream("openai")
-	must(t, err)
+	table := shipped(t, "openai")
 	const body = `{"model":"gpt-5-mini","input":"hi","stream":true}`
 	r := call(t, "POST /v1/responses", body)
 	q, err := table.Quote("openai.responses.create", r, []byte(body), nil)

@@ -63,14 +63,13 @@ func TestWrongVerb(t *testing.T) {
 // TestPaths: each segment is compared unescaped, the narrowest route counts, and a slash at the end
 // counts only where a route has it.
 func TestPaths(t *testing.T) {
-	table, err := costs.Parse([]byte(listOf("", `
+	table := parsed(t, listOf("", `
   a.read: {route: ["GET /files/{path...}", "GET /forum/{id}/"], source: page, cost: {units: 1}}
   a.same: {route: ["GET /files/search/{what}", "GET /files/new"], source: page, cost: {units: 1}}
   a.dear: {route: ["GET /files/dear", "GET /users/{id}/export"], source: page, cost: {units: 9}}
   a.user: {route: ["GET /users/{id}"], source: page, cost: {units: 1}}
   a.users: {route: ["GET /users", "GET /users/me"], source: page, cost: {units: 2}}
-  a.runs: {route: ["GET /runs/{id}:log"], source: page, cost: {units: 1}}`)))
-	must(t, err)
+  a.runs: {route: ["GET /runs/{id}:log"], source: page, cost: {units: 1}}`))
 	for path, want := range map[string]string{
 		"/": "", "/forum/7/": "a.read", "/forum/7": "", "/files/x/": "a.read",
 		"/files/a%20b/c": "a.read", "/files/x/%C3%A9t%C3%A9": "a.read", "/files/x/a%2Fb": "a.read",
@@ -89,10 +88,9 @@ func TestPaths(t *testing.T) {
 
 // TestParametersOfPaths: a slash at the end is no part of what a {name} stands for.
 func TestParametersOfPaths(t *testing.T) {
-	table, err := costs.Parse([]byte(listOf("", `
+	table := parsed(t, listOf("", `
   a.get: {route: "GET /v1/{n}/", source: page, take: {units: int(path.n)}}
-  a.all: {route: "GET /v2/{n}", source: page, take: {units: int(path.n)}}`)))
-	must(t, err)
+  a.all: {route: "GET /v2/{n}", source: page, take: {units: int(path.n)}}`))
 	for _, path := range []string{"/v1/7/", "/v2/7", "/v2/7/"} {
 		r := request(t, "GET", path)
 		method, err := table.Method(r)

@@ -35,8 +35,7 @@ func judge(t *testing.T, name string, limits ...string) *judged {
 	must(t, s.Check())
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	table, err := costs.Shipped().Upstream(name)
-	must(t, err)
+	table := shipped(t, name)
 	return &judged{t, s, table, web.URL, map[string]int64{}, ""}
 }
 

@@ -11,10 +11,7 @@ import (
 // asked is the quote of a call of testdata/columns.yaml.
 func asked(t testing.TB, body string) costs.Quote {
 	t.Helper()
-	table, err := costs.Parse([]byte(read(t, "columns.yaml")))
-	must(t, err)
-	q, err := table.Quote("x.ask", call(t, "POST /v1/ask", body), []byte(body), nil)
-	must(t, err)
+	q := quoteOf(t, parsed(t, read(t, "columns.yaml")), "POST /v1/ask", body)
 	return q
 }
 
@@ -100,8 +97,7 @@ func TestTableSettles(t *testing.T) {
 
 // TestTableRefuses: if a table refuses unlisted keys, the call is not sent.
 func TestTableRefuses(t *testing.T) {
-	table, err := costs.Parse([]byte(read(t, "columns.yaml")))
-	must(t, err)
+	table := parsed(t, read(t, "columns.yaml"))
 	for body, want := range map[string]string{
 		`{"region":"eu"}`:   "money 15",
 		`{"region":"mars"}`: `cannot price x.ship: the price list has no surcharge for "mars"`,
@@ -165,9 +161,8 @@ func TestTableProblems(t *testing.T) {
 // TestPricesOfADay: a call costs what its row says on the day on which it is sent, and a list shows
 // the rows of any day.
 func TestPricesOfADay(t *testing.T) {
-	table, err := costs.Parse([]byte(strings.Replace(read(t, "columns.yaml"), "coming: {",
-		"gone: {input: 3, output: 3, since: 2001-01-01, until: 2001-02-03}\n      coming: {", 1)))
-	must(t, err)
+	table := parsed(t, strings.Replace(read(t, "columns.yaml"), "coming: {",
+		"gone: {input: 3, output: 3, since: 2001-01-01, until: 2001-02-03}\n      coming: {", 1))
 	const body = `{"model":"%s","max":0}`
 	for _, c := range []struct{ day, model, want, unlisted string }{
 		{"2001-02-02", "timed", "tokens/timed 25, money 125", ""},
