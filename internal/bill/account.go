@@ -75,15 +75,15 @@ func (a Account) String() string { return a.Email }
 // timeout is the timeout of one request.
 const timeout = 30 * time.Second
 
-// client returns a client that sends tokens of the account. It follows no redirects, because a
-// token must only go to the address that was asked.
+// client returns a client that sends tokens of the account. Its requests for tokens follow no
+// redirects, because the signed request must only go to the address that was asked.
 func (a *Account) client(ctx context.Context, tokenURL string) *http.Client {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	plain := &http.Client{Timeout: timeout, CheckRedirect: stay}
 	config := jwt.Config{Email: a.Email, PrivateKey: []byte(a.key), PrivateKeyID: a.keyID,
 		Scopes: scopes, TokenURL: tokenURL}
 	c := config.Client(context.WithValue(ctx, oauth2.HTTPClient, plain))
-	c.Timeout, c.CheckRedirect = timeout, stay
+	c.Timeout = timeout
 	return c
 }
 

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -157,12 +156,7 @@ func (c *Client) page(ctx context.Context, m costs.Meter, address string) (any, 
 	for name, value := range m.Headers {
 		r.Header.Set(name, value)
 	}
-	response, err := c.client(ctx, m, r).Do(r)
-	if err != nil {
-		return nil, c.away(ctx, m, err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxPage+1))
+	response, body, err := untrusted.Fetch(c.client(ctx, m, r), r, maxPage+1)
 	switch {
 	case err != nil:
 		return nil, c.away(ctx, m, err)
@@ -181,11 +175,9 @@ func (c *Client) page(ctx context.Context, m costs.Meter, address string) (any, 
 	return page, nil
 }
 
-// client returns the client for a request, to which it adds an admin key. It follows no redirects,
-// because a key must only go to the address that was asked.
-func (c *Client) client(ctx context.Context, m costs.Meter, r *http.Request) *http.Client {
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	out := &http.Client{Timeout: cmp.Or(c.Timeout, timeout), CheckRedirect: stay}
+// client returns the client for a request, to which it adds an admin key.
+func (c *Client) client(ctx context.Context, m costs.Meter, r *http.Request) http.Client {
+	out := http.Client{Timeout: cmp.Or(c.Timeout, timeout)}
 	switch at := c.Table.Credential; m.Key {
 	case "service_account":
 		if c.cloud == nil {
@@ -195,7 +187,7 @@ func (c *Client) client(ctx context.Context, m costs.Meter, r *http.Request) *ht
 			}
 			c.cloud = c.Account.client(context.WithoutCancel(ctx), tokenURL)
 		}
-		return c.cloud
+		return *c.cloud
 	case "api_key":
 		out.Transport = c.Gate
 	default:
@@ -212,14 +204,10 @@ func (c *Client) away(ctx context.Context, m costs.Meter, err error) error {
 	if e := tokenError(err); e != nil {
 		return e
 	}
-	why := err
-	if u, ok := err.(*url.Error); ok { // its URL is long and adds nothing
-		why = u.Err
+	if errors.Is(err, quota.ErrNotSent) { // by the gate, which denied it or has no ledger
+		return err
 	}
-	if errors.Is(why, quota.ErrNotSent) { // by the gate, which denied it or has no ledger
-		return why
-	}
-	text := c.hide(strings.TrimPrefix(why.Error(), "oauth2: "))
+	text := c.hide(strings.TrimPrefix(err.Error(), "oauth2: "))
 	return &Error{API: m.Name, Message: untrusted.Plain(text), Kind: Away, Meter: m}
 }
 
