@@ -27,7 +27,7 @@ func (e *PriceError) Error() string {
 		what = fmt.Sprintf("the price list has no %s for %q", unlisted.Table, words.Clip(unlisted.Key))
 	} else if wrong, ok := e.Err.(*formula.ValueError); ok && len(wrong.Reads) > 0 {
 		what = fmt.Sprintf("its price depends on %s, and with what is there it is no number from "+
-			"0 to %s", inWords(wrong.Reads), grouped(quota.MaxUnits))
+			"0 to %s", inWords(wrong.Reads), words.Count(quota.MaxUnits))
 	}
 	return fmt.Sprintf("cannot price %s: %s", e.Method, what)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"quotabudget/internal/words"
 )
 
 // Unit is the unit of a bucket: Scale units are one of Name. Buckets of money count millionths of a
@@ -40,11 +42,7 @@ func (u Unit) Text(units int64) string {
 	if u.IsMoney() {
 		return u.money(units)
 	}
-	name := u.Name
-	if units == 1 {
-		name = strings.TrimSuffix(name, "s")
-	}
-	return grouped(units) + " " + name
+	return words.Plural(units, strings.TrimSuffix(u.Name, "s"))
 }
 
 // IsMoney reports whether amounts have a currency sign.
@@ -60,14 +58,5 @@ func (u Unit) money(units int64) string {
 		return fmt.Sprintf("%s$0.%06d", sign, units*1_000_000/u.Scale)
 	}
 	cents := (units + cent - 1) / cent
-	return fmt.Sprintf("%s$%s.%02d", sign, grouped(cents/100), cents%100)
-}
-
-// grouped returns a figure in groups of three digits.
-func grouped(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
+	return fmt.Sprintf("%s$%s.%02d", sign, words.Count(cents/100), cents%100)
 }
