@@ -3,6 +3,7 @@ package costs
 import (
 	"cmp"
 	"math"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -95,7 +96,7 @@ func ParseMoment(text string, as Form) (at time.Time, after time.Duration, ok bo
 		}
 		return at, d, d > 0 && d <= farthest
 	case FormSeconds:
-		if at, err := time.Parse(httpDate, text); err == nil {
+		if at, err := time.Parse(http.TimeFormat, text); err == nil {
 			return at, 0, true
 		}
 		return until(last(text), time.Second)
@@ -125,9 +126,6 @@ func dateIn(text string) (at time.Time, ok bool) {
 	at, err := time.Parse(time.RFC3339, m[1]+"T"+cmp.Or(m[2], "00:00")+cmp.Or(m[3], ":00")+zone)
 	return at.UTC(), err == nil
 }
-
-// httpDate is the form of dates in headers.
-const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
 // last returns the last item of a list, such as a repeated header.
 func last(text string) string { return strings.TrimSpace(text[strings.LastIndex(text, ",")+1:]) }
