@@ -34,7 +34,7 @@ type Formula struct {
 	number  bool
 	names   map[string]bool // names in the expression
 	paths   []string        // paths into JSON that must exist
-	reads   []string
+	reads   []string        // see ValueError.Reads
 }
 
 // Number compiles an expression whose result is a number.
@@ -80,10 +80,6 @@ func compile(text string, scope Scope, options ...expr.Option) (*Formula, error)
 		reads: slices.Sorted(maps.Keys(check.reads))}, nil
 }
 
-// Reads returns the paths that the expression reads in JSON and in the query: body.max_tokens,
-// query.ids. It does not include paths inside the items of a list.
-func (f *Formula) Reads() []string { return f.reads }
-
 // Uses reports whether the expression refers to one of the names.
 func (f *Formula) Uses(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return f.names[name] })
@@ -103,8 +99,10 @@ func (e *MissingError) Error() string { return strings.Join(e.Paths, ", ") + " i
 
 // ValueError reports an expression whose result is not usable.
 type ValueError struct {
-	Text  string   // of the expression
-	Reads []string // see Formula.Reads
+	Text string // of the expression
+	// Reads lists the paths that the expression reads in JSON and in the query: body.max_tokens,
+	// query.ids. It lacks paths inside the items of a list.
+	Reads []string
 	What  string
 }
 
