@@ -147,7 +147,8 @@ func (r importedLimits) show(s cli.Screen, reported int) error {
 	}
 	err := s.Draw(t, cli.Cut("bucket", 16))
 	if r.Written {
-		return cmp.Or(err, s.Say("wrote %d limits of %s to %s\n", len(r.Limits), r.Credential, *r.File))
+		return cmp.Or(err, s.Say("wrote %s of %s to %s\n",
+			words.Plural(int64(len(r.Limits)), "limit"), r.Credential, *r.File))
 	}
 	return cmp.Or(err, s.Say("to change: %d; quotactl limits import --write does it\n", len(r.Limits)))
 }

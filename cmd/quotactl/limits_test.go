@@ -76,7 +76,7 @@ func TestLimitsImportGitHub(t *testing.T) {
 	m.change("    limits: REMOVED\n", "")
 	s.Limits = map[string][]standin.Limit{"core": {{Units: 15_000, Window: time.Hour}}}
 	m.run(0, "limits import", "core", "5000", "15000")
-	m.run(0, "limits import --write", "wrote 1 limits of c1")
+	m.run(0, "limits import --write", "wrote 1 limit of c1")
 	m.run(0, "limits import", "are in force already")
 	m.run(0, "config check -o json", `{"bucket":"core","units":15000,"headroom":0,"window":"anchored 1h"`,
 		`"bucket":"writes","units":80`)
