@@ -184,7 +184,7 @@ It costs nothing: only the catalogue is read.`,
 				return cli.Usagef("--limit %d: must be 0 or more", limit)
 			}
 			return a.browse(c.Context(), func(cat *catalog.Catalog) error {
-				matches, err := cat.Search(c.Context(), words, limit)
+				matches, err := cat.Search(c.Context(), words, 0, limit)
 				if err != nil {
 					return err
 				}

@@ -61,7 +61,7 @@ func OpenReading(ctx context.Context, url string) (*Catalog, error) {
 	return openBy(ctx, url, sqlite.OpenReading)
 }
 
-type opening func(context.Context, string, sqlite.Schema, sqlite.Options) (*sqlite.DB, error)
+type opening func(context.Context, string, sqlite.Schema) (*sqlite.DB, error)
 
 func openBy(ctx context.Context, url string, open opening) (*Catalog, error) {
 	file, err := sqlite.ParseURL(url)
@@ -73,7 +73,7 @@ func openBy(ctx context.Context, url string, open opening) (*Catalog, error) {
 		return nil, err
 	}
 	schema := sqlite.Schema{Name: "catalogue", ApplicationID: applicationID, Migrations: migrations}
-	db, err := open(ctx, file, schema, sqlite.Options{})
+	db, err := open(ctx, file, schema)
 	if err != nil {
 		return nil, fmt.Errorf("catalogue %w", err)
 	}

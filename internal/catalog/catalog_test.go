@@ -356,7 +356,7 @@ func TestOpenRefuses(t *testing.T) {
 	must(t, err)
 	ledger := sqlite.Schema{Name: "ledger", ApplicationID: 1, Migrations: migrations}
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	db, err := sqlite.Open(t.Context(), path, ledger, sqlite.Options{})
+	db, err := sqlite.Open(t.Context(), path, ledger)
 	must(t, err)
 	defer db.Close()
 	if _, err := Open(t.Context(), "sqlite://"+path); !errors.Is(err, sqlite.ErrNotDatabase) ||

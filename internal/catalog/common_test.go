@@ -27,7 +27,7 @@ func crowd(t *testing.T, n int, describe func(i int) Video) *Catalog {
 // ids returns the IDs that a search finds, best first.
 func ids(t *testing.T, c *Catalog, query string, skip, limit int) []string {
 	t.Helper()
-	videos, err := c.SearchAfter(t.Context(), query, skip, limit)
+	videos, err := c.Search(t.Context(), query, skip, limit)
 	must(t, err)
 	out := make([]string, len(videos))
 	for i, v := range videos {

@@ -17,13 +17,8 @@ const mostRanked = 500
 //
 // A limit of 0 means all. With a limit, Search ranks only the newest 500 videos of each group (or
 // limit, if larger), so that a common word takes little longer than a rare one. A query without a
-// word finds nothing.
-func (c *Catalog) Search(ctx context.Context, query string, limit int) (videos []Seen, err error) {
-	return c.SearchAfter(ctx, query, 0, limit)
-}
-
-// SearchAfter is like Search, without the first skip videos.
-func (c *Catalog) SearchAfter(ctx context.Context, query string, skip,
+// word finds nothing. The first skip videos are left out.
+func (c *Catalog) Search(ctx context.Context, query string, skip,
 	limit int) (videos []Seen, err error) {
 	words := searchWords(query)
 	if len(words) == 0 {

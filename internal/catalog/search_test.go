@@ -9,7 +9,7 @@ import (
 
 func found(t *testing.T, c *Catalog, query string) string {
 	t.Helper()
-	videos, err := c.Search(t.Context(), query, 0)
+	videos, err := c.Search(t.Context(), query, 0, 0)
 	if err != nil {
 		t.Errorf("%q: %v", query, err)
 	}
@@ -86,11 +86,11 @@ func TestSearchLooksEverywhereAndRanksTitlesFirst(t *testing.T) {
 		Video{ID: "channel", ChannelTitle: "walrus", Description: filler},
 		Video{ID: "title", Title: "walrus", Description: filler},
 	)
-	got, err := c.Search(t.Context(), "walrus", 0)
+	got, err := c.Search(t.Context(), "walrus", 0, 0)
 	if err != nil || len(got) != 4 || got[0].ID != "title" || got[3].ID != "description" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := c.Search(t.Context(), "walrus", 1); err != nil || len(got) != 1 {
+	if got, err := c.Search(t.Context(), "walrus", 0, 1); err != nil || len(got) != 1 {
 		t.Errorf("limit 1: %d, %v", len(got), err)
 	}
 }

@@ -59,7 +59,7 @@ func (j *Journal) open(ctx context.Context) (*sqlite.DB, error) {
 		return nil, err
 	}
 	db, err := sqlite.Open(ctx, j.Path, sqlite.Schema{Name: "journal",
-		ApplicationID: journalID, Migrations: migrations}, sqlite.Options{})
+		ApplicationID: journalID, Migrations: migrations})
 	if err != nil {
 		return nil, err
 	}

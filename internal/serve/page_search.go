@@ -41,7 +41,7 @@ func (p *site) search(ctx context.Context, r *http.Request, now time.Time) (page
 		}
 		body.Page = n
 	}
-	matches, err := p.Catalog.SearchAfter(ctx, body.Query, (body.Page-1)*perPage, perPage+1)
+	matches, err := p.Catalog.Search(ctx, body.Query, (body.Page-1)*perPage, perPage+1)
 	if err != nil {
 		return page{}, err
 	}

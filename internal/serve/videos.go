@@ -45,7 +45,7 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[repo
 		return nil, huma.Error400BadRequest("cursor: a search shows 500 videos at most: " +
 			"add a word to q")
 	}
-	matches, err := s.Catalog.SearchAfter(ctx, in.Query, int(skip), in.Limit+1)
+	matches, err := s.Catalog.Search(ctx, in.Query, int(skip), in.Limit+1)
 	if err != nil {
 		return nil, err
 	}

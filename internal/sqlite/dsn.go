@@ -22,8 +22,8 @@ func writeDSN(path string) string {
 	return "file:" + uriPath(path) + "?" + q.Encode()
 }
 
-func readDSN(path string, opts Options) string {
-	q := commonParams(opts.busyTimeout())
+func readDSN(path string) string {
+	q := commonParams(BusyTimeout)
 	q.Set("mode", "ro")
 	q.Set("_query_only", "1")
 	return "file:" + uriPath(path) + "?" + q.Encode()
@@ -32,7 +32,7 @@ func readDSN(path string, opts Options) string {
 // immutableDSN is for a file without a log in a read-only directory, where SQLite cannot create
 // the files that readers and writers coordinate by. SQLite then assumes that the file does not
 // change.
-func immutableDSN(path string, opts Options) string { return readDSN(path, opts) + "&immutable=1" }
+func immutableDSN(path string) string { return readDSN(path) + "&immutable=1" }
 
 func commonParams(busyTimeout time.Duration) url.Values {
 	return url.Values{

@@ -48,7 +48,7 @@ const (
 )
 
 func writeOne(path string) int {
-	db, err := Open(context.Background(), path, notes(), Options{})
+	db, err := Open(context.Background(), path, notes())
 	switch {
 	case errors.Is(err, ErrReadOnly):
 		fmt.Println(err)
@@ -67,7 +67,7 @@ func writeOne(path string) int {
 
 // readAll only reads, and prints the number of notes.
 func readAll(path string) int {
-	db, err := OpenReading(context.Background(), path, notes(), Options{})
+	db, err := OpenReading(context.Background(), path, notes())
 	if err != nil {
 		fmt.Println(err)
 		return openFailed
@@ -84,7 +84,7 @@ func readAll(path string) int {
 
 // hold begins a transaction and reports it.
 func hold(path string) int {
-	db, err := Open(context.Background(), path, notes(), Options{})
+	db, err := Open(context.Background(), path, notes())
 	if err == nil {
 		err = db.Update(context.Background(), func(tx *sql.Tx) error {
 			err := insert("never")(tx)
@@ -99,7 +99,7 @@ func hold(path string) int {
 
 // loop writes notes of the text without a pause.
 func loop(path, text string) int {
-	db, err := Open(context.Background(), path, notes(), Options{})
+	db, err := Open(context.Background(), path, notes())
 	for err == nil {
 		err = db.Update(context.Background(), insert(text))
 	}
@@ -111,7 +111,7 @@ func loop(path, text string) int {
 // killed in between, which may happen during its turn.
 func TestTurnsAreFair(t *testing.T) {
 	const processes, each = 16, 100
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	var running []*exec.Cmd
 	defer func() {
 		for _, cmd := range running {
@@ -161,8 +161,8 @@ func TestTurnsAreFair(t *testing.T) {
 // TestHolderIsStopped: while a writer is stopped, others time out, and may give up earlier. When
 // it is killed, they go on.
 func TestHolderIsStopped(t *testing.T) {
-	opts := Options{BusyTimeout: 300 * time.Millisecond}
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), opts)
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
+	db.patience = 300 * time.Millisecond
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "NOTEBOOK="+db.Path(), "NOTEBOOK_HOLD=1")
 	stdin, err := cmd.StdinPipe()
@@ -208,7 +208,7 @@ func TestProcessesOpenANewFileAtOnce(t *testing.T) {
 	for round := range rounds {
 		path := filepath.Join(t.TempDir(), fmt.Sprint(round), "n.db")
 		openAtOnce(t, path, processes)
-		if n := count(t, mustOpen(t, path, Options{}).Read); n != 1+processes {
+		if n := count(t, mustOpen(t, path).Read); n != 1+processes {
 			t.Fatalf("%d notes, want %d", n, 1+processes)
 		}
 	}
@@ -267,7 +267,7 @@ func TestPermissions(t *testing.T) {
 					t.Fatal(err)
 				}
 				if c.open {
-					db := mustOpen(t, path, Options{})
+					db := mustOpen(t, path)
 					if err := db.Update(t.Context(), insert("second")); err != nil {
 						t.Fatal(err)
 					}
@@ -405,13 +405,13 @@ func TestTwoUsers(t *testing.T) {
 
 func mustRead(t *testing.T, path string) *DB {
 	t.Helper()
-	db, err := OpenReading(t.Context(), path, notes(), Options{})
+	db, err := OpenReading(t.Context(), path, notes())
 	return opened(t, db, err)
 }
 
 // TestReadingBesideAWriter: a reader sees the last commit, and cannot write.
 func TestReadingBesideAWriter(t *testing.T) {
-	writer := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	writer := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	reader := mustRead(t, writer.Path())
 	if err := writer.Update(t.Context(), insert("second")); err != nil {
 		t.Fatal(err)
@@ -426,7 +426,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 func TestReadingCreatesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	path := filepath.Join(dir, "n.db")
-	_, err := OpenReading(t.Context(), path, notes(), Options{})
+	_, err := OpenReading(t.Context(), path, notes())
 	if !errors.Is(err, fs.ErrNotExist) || strings.Count(err.Error(), path) != 1 {
 		t.Errorf("no file: %v", err)
 	}
@@ -434,7 +434,7 @@ func TestReadingCreatesNothing(t *testing.T) {
 		t.Errorf("a directory was made: %v", err)
 	}
 	dir = t.TempDir()
-	_, err = OpenReading(t.Context(), dir, notes(), Options{})
+	_, err = OpenReading(t.Context(), dir, notes())
 	checkError(t, err, ErrNotDatabase, dir)
 }
 
@@ -451,7 +451,7 @@ func TestReadingAnOlderFile(t *testing.T) {
 
 // TestStill: Still reports a file that was moved, deleted or replaced after it was opened.
 func TestStill(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	if err := db.Still(); err != nil {
 		t.Error(err)
 	}

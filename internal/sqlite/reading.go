@@ -13,7 +13,7 @@ import (
 // nor its directory needs to be writable. Writing through either handle fails with ErrReadOnly.
 // Errors are those of Open, and fs.ErrNotExist if there is no file. It uses Open to migrate a
 // file that lacks migrations.
-func OpenReading(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
+func OpenReading(ctx context.Context, path string, schema Schema) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -29,9 +29,9 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 	case !info.Mode().IsRegular():
 		return nil, explain(path, fmt.Errorf("not a regular file: %w", ErrNotDatabase))
 	}
-	read, version, err := openReader(ctx, readDSN(path, opts), schema, len(migrations))
+	read, version, err := openReader(ctx, readDSN(path), schema, len(migrations))
 	if isReadOnly(err) && !hasLog(path) {
-		read, version, err = openReader(ctx, immutableDSN(path, opts), schema, len(migrations))
+		read, version, err = openReader(ctx, immutableDSN(path), schema, len(migrations))
 	}
 	if err != nil {
 		return nil, explain(path, err)
@@ -40,9 +40,9 @@ func OpenReading(ctx context.Context, path string, schema Schema, opts Options) 
 		if err := read.Close(); err != nil {
 			return nil, explain(path, err)
 		}
-		return Open(ctx, path, schema, opts)
+		return Open(ctx, path, schema)
 	}
-	return &DB{Write: read, Read: read, path: path, file: info, patience: opts.busyTimeout(),
+	return &DB{Write: read, Read: read, path: path, file: info, patience: BusyTimeout,
 		turn: turn{log: logOf(path)}}, nil
 }
 

@@ -81,7 +81,7 @@ func TestLogWithoutFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := read(t, path+"-wal")
-	_, err := Open(t.Context(), path, notes(), Options{})
+	_, err := Open(t.Context(), path, notes())
 	checkError(t, err, ErrDamaged, path)
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file was created: %v", err)
@@ -115,10 +115,10 @@ func TestOpenRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := fileOf(t, c.content)
-			_, err := Open(t.Context(), path, notes(), Options{})
+			_, err := Open(t.Context(), path, notes())
 			checkError(t, err, c.want, path)
 			if c.want != ErrDamaged { // a reader may notice damage later
-				_, err = OpenReading(t.Context(), path, notes(), Options{})
+				_, err = OpenReading(t.Context(), path, notes())
 				checkError(t, err, c.want, path)
 			}
 			if after, _ := os.ReadFile(path); !bytes.Equal(after, c.content) {
@@ -130,11 +130,11 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestOpenRefusesWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
-	_, err := Open(t.Context(), dir, notes(), Options{})
+	_, err := Open(t.Context(), dir, notes())
 	checkError(t, err, ErrNotDatabase, dir)
 
 	under := filepath.Join(fileOf(t, nil), "n.db")
-	_, err = Open(t.Context(), under, notes(), Options{})
+	_, err = Open(t.Context(), under, notes())
 	if err == nil || strings.Count(err.Error(), under) != 1 {
 		t.Errorf("a file as directory: %v", err)
 	}
@@ -148,11 +148,11 @@ func TestMigrationsAreAppliedOnceInOrder(t *testing.T) {
 		t.Errorf("%d notes before migration 2", n)
 	}
 	for range 2 {
-		if n := count(t, mustOpen(t, path, Options{}).Read); n != 1 {
+		if n := count(t, mustOpen(t, path).Read); n != 1 {
 			t.Errorf("%d notes after migration 2, want 1", n)
 		}
 	}
-	_, err := Open(t.Context(), path, older(), Options{})
+	_, err := Open(t.Context(), path, older())
 	checkError(t, err, ErrNewer, path)
 }
 
@@ -161,12 +161,12 @@ func TestAFailedMigrationLeavesNothing(t *testing.T) {
 	broken := notes()
 	broken.Migrations.(fstest.MapFS)["002.sql"].Data = []byte(
 		"CREATE TABLE half (x); CREATE TABLE notes (x);")
-	_, err := Open(t.Context(), path, broken, Options{})
+	_, err := Open(t.Context(), path, broken)
 	if err == nil || !strings.Contains(err.Error(), "002.sql") ||
 		!strings.Contains(err.Error(), path) {
 		t.Fatalf("got %v", err)
 	}
-	db := mustOpen(t, path, Options{}) // with the corrected migration
+	db := mustOpen(t, path) // with the corrected migration
 	var half int
 	err = db.Read.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").Scan(&half)
 	if err != nil || half != 0 {
@@ -177,7 +177,7 @@ func TestAFailedMigrationLeavesNothing(t *testing.T) {
 func TestMigrationsHaveNoGaps(t *testing.T) {
 	gap := Schema{ApplicationID: 1, Migrations: fstest.MapFS{"001.sql": {}, "003.sql": {}}}
 	path := filepath.Join(t.TempDir(), "n.db")
-	_, err := Open(t.Context(), path, gap, Options{})
+	_, err := Open(t.Context(), path, gap)
 	if err == nil || !strings.Contains(err.Error(), "want 002.sql") {
 		t.Errorf("got %v", err)
 	}

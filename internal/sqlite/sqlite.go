@@ -7,7 +7,6 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -19,8 +18,8 @@ import (
 	driver "modernc.org/sqlite"
 )
 
-// DefaultBusyTimeout is used if Options has none.
-const DefaultBusyTimeout = 10 * time.Second
+// BusyTimeout is how long a writer waits for another process's transaction.
+const BusyTimeout = 10 * time.Second
 
 const readers = 4 // connections of DB.Read
 
@@ -33,13 +32,6 @@ type Schema struct {
 	// Migrations holds 001.sql, 002.sql and so on, without gaps. A released migration is never
 	// edited.
 	Migrations fs.FS
-}
-
-// Options are settings of Open.
-type Options struct {
-	// BusyTimeout is how long a writer waits for another process's transaction. 0 means
-	// DefaultBusyTimeout.
-	BusyTimeout time.Duration
 }
 
 // DB is an open file.
@@ -63,7 +55,11 @@ type DB struct {
 // that is setgid and writable by its group. Errors name the path and wrap ErrNotDatabase,
 // ErrReadOnly, ErrNewer, ErrDamaged, ErrFull or ErrBusy if one fits. A refused file is not
 // changed.
-func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, error) {
+func Open(ctx context.Context, path string, schema Schema) (*DB, error) {
+	return open(ctx, path, schema, BusyTimeout)
+}
+
+func open(ctx context.Context, path string, schema Schema, patience time.Duration) (*DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -75,7 +71,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err := create(ctx, path, schema, migrations); err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, patience: opts.busyTimeout(), turn: turn{log: logOf(path)}}
+	db := &DB{path: path, patience: patience, turn: turn{log: logOf(path)}}
 	if db.file, err = os.Stat(path); err != nil {
 		return nil, explainSystem(path, err)
 	}
@@ -85,7 +81,7 @@ func Open(ctx context.Context, path string, schema Schema, opts Options) (*DB, e
 	if err := db.prepare(ctx, schema, migrations); err != nil {
 		return nil, errors.Join(explain(path, err), db.Write.Close())
 	}
-	if db.Read, err = openPool(readDSN(path, opts), readers); err != nil {
+	if db.Read, err = openPool(readDSN(path), readers); err != nil {
 		return nil, errors.Join(explain(path, err), db.Write.Close())
 	}
 	return db, nil
@@ -166,8 +162,4 @@ func openPool(dsn string, connections int) (*sql.DB, error) {
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	return pool, nil
-}
-
-func (o Options) busyTimeout() time.Duration {
-	return cmp.Or(o.BusyTimeout, DefaultBusyTimeout)
 }

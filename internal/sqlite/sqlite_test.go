@@ -30,16 +30,16 @@ func older() Schema {
 // openAs opens a file that the test closes itself.
 func openAs(t *testing.T, path string, schema Schema) *DB {
 	t.Helper()
-	db, err := Open(t.Context(), path, schema, Options{})
+	db, err := Open(t.Context(), path, schema)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return db
 }
 
-func mustOpen(t *testing.T, path string, opts Options) *DB {
+func mustOpen(t *testing.T, path string) *DB {
 	t.Helper()
-	db, err := Open(t.Context(), path, notes(), opts)
+	db, err := Open(t.Context(), path, notes())
 	return opened(t, db, err)
 }
 
@@ -74,7 +74,7 @@ func count(t *testing.T, db *sql.DB) (n int) {
 
 func TestOpenCreatesForTheOwnerAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	db := mustOpen(t, filepath.Join(dir, "n.db"), Options{})
+	db := mustOpen(t, filepath.Join(dir, "n.db"))
 	if err := db.Update(t.Context(), insert("second")); err != nil {
 		t.Fatal(err)
 	}
@@ -99,21 +99,21 @@ func TestOpenTakesAnyPath(t *testing.T) {
 		"a&b=c+d",
 	} {
 		path := filepath.Join(dir, name)
-		mustOpen(t, path, Options{})
+		mustOpen(t, path)
 		if _, err := os.Stat(path + "-wal"); err != nil {
 			t.Errorf("%q: the log is not beside the file: %v", name, err)
 		}
 	}
 	t.Chdir(dir)
-	if db := mustOpen(t, "relative.db", Options{}); db.Path() != filepath.Join(dir, "relative.db") {
+	if db := mustOpen(t, "relative.db"); db.Path() != filepath.Join(dir, "relative.db") {
 		t.Errorf("path %q", db.Path())
 	}
 }
 
 func TestEveryConnectionHasThePragmas(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{BusyTimeout: 3 * time.Second})
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	want := map[string]string{
-		"journal_mode": "wal", "busy_timeout": "3000", "foreign_keys": "1", "temp_store": "2",
+		"journal_mode": "wal", "busy_timeout": "10000", "foreign_keys": "1", "temp_store": "2",
 	}
 	check := func(conn *sql.Conn) {
 		t.Helper()
@@ -140,17 +140,10 @@ func TestEveryConnectionHasThePragmas(t *testing.T) {
 	defer conn.Close()
 	want["synchronous"], want["busy_timeout"] = "2", "0"
 	check(conn)
-	if conn, err = mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{}).Read.Conn(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	delete(want, "synchronous")
-	want["busy_timeout"] = "10000" // the default
-	check(conn)
 }
 
 func TestUpdateIsAllOrNothing(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	boom := os.ErrPermission // an error of fn is never taken for one of the file
 	err := db.Update(t.Context(), func(tx *sql.Tx) error {
 		if err := insert("x")(tx); err != nil {
@@ -167,7 +160,7 @@ func TestUpdateIsAllOrNothing(t *testing.T) {
 }
 
 func TestReadersSeeWhatIsCommittedAndCannotWrite(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	err := db.Update(t.Context(), func(tx *sql.Tx) error {
 		if err := insert("x")(tx); err != nil {
 			return err
@@ -189,7 +182,7 @@ func TestReadersSeeWhatIsCommittedAndCannotWrite(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	if _, err := db.Write.Exec("PRAGMA max_page_count = 5"); err != nil {
 		t.Fatal(err)
 	}
@@ -202,20 +195,21 @@ func TestFullDisk(t *testing.T) {
 
 func TestBusy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
-	impatient := Options{BusyTimeout: 20 * time.Millisecond}
+	const impatient = 20 * time.Millisecond
 	old := openAs(t, path, older())
 	err := old.Update(t.Context(), func(*sql.Tx) error {
-		_, err := Open(t.Context(), path, notes(), impatient) // it has to write a migration
+		_, err := open(t.Context(), path, notes(), impatient) // it has to write a migration
 		checkError(t, err, ErrBusy, path)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, two := mustOpen(t, path, Options{}), mustOpen(t, path, impatient)
+	one, two := mustOpen(t, path), mustOpen(t, path)
+	two.patience = impatient
 	err = one.Update(t.Context(), func(*sql.Tx) error {
 		checkError(t, two.Update(t.Context(), insert("x")), ErrBusy, path)
-		mustOpen(t, path, impatient) // it has nothing to write
+		mustOpen(t, path) // it has nothing to write
 		return nil
 	})
 	if err != nil {
@@ -228,7 +222,7 @@ func TestBusy(t *testing.T) {
 
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
-	one, two := mustOpen(t, path, Options{}), mustOpen(t, path, Options{})
+	one, two := mustOpen(t, path), mustOpen(t, path)
 	err := one.Update(t.Context(), func(*sql.Tx) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()

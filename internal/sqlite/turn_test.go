@@ -50,7 +50,7 @@ func TestTurns(t *testing.T) {
 // TestTurnDoesNotCome: a writer waits once for the turn of a process that never ends it, and gets
 // it when it comes. Until then it keeps no turn from other processes.
 func TestTurnDoesNotCome(t *testing.T) {
-	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"), Options{})
+	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	log := db.turn.log
 	end := (&turn{log: log}).take(t.Context(), time.Hour)
 	gone, leave := context.WithCancel(t.Context())
@@ -88,7 +88,7 @@ func TestRemovesWhatWasLeft(t *testing.T) {
 	write(".n.db.1.new-wal", 2*creation)
 	write(".n.db.2.new", 0)
 	write(".other.db.1.new", 2*creation)
-	mustOpen(t, filepath.Join(dir, "n.db"), Options{})
+	mustOpen(t, filepath.Join(dir, "n.db"))
 	for name, want := range map[string]bool{".n.db.1.new": false, ".n.db.1.new-wal": false,
 		".n.db.2.new": true, ".other.db.1.new": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {

@@ -40,7 +40,7 @@ func BenchmarkCharge(b *testing.B) {
 func rawTransactions(b *testing.B) float64 {
 	db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "raw.db"), sqlite.Schema{
 		Name: "row file", ApplicationID: 1, Migrations: rawSchema,
-	}, sqlite.Options{})
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func (s *Store) begin(ctx context.Context) (end func(), err error) {
 		return end, err
 	case errors.Is(err, sqlite.ErrBusy):
 		err = fmt.Errorf("%w: another process has kept it locked for %s: %w",
-			quota.ErrUnreachable, sqlite.DefaultBusyTimeout, err)
+			quota.ErrUnreachable, sqlite.BusyTimeout, err)
 	case ctx.Err() != nil:
 		err = inWords(ctx.Err())
 	default:

@@ -26,7 +26,7 @@ func lock(t *testing.T, path string) (unlock func()) {
 	}
 	db, err := sqlite.Open(context.Background(), path, sqlite.Schema{
 		Name: "ledger", ApplicationID: sqlitestore.ApplicationID, Migrations: migrations,
-	}, sqlite.Options{})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestLockedTooLong(t *testing.T) {
 			!strings.Contains(err.Error(), "another process") {
 			t.Errorf("got %v", err)
 		}
-		if waited := time.Since(begun); waited < sqlite.DefaultBusyTimeout || waited > sqlite.DefaultBusyTimeout+time.Second {
+		if waited := time.Since(begun); waited < sqlite.BusyTimeout || waited > sqlite.BusyTimeout+time.Second {
 			t.Errorf("waited %v", waited)
 		}
 		if _, err := l.Usage(t.Context(), "key1", day(10)); err != nil {

@@ -47,7 +47,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return nil, err
 	}
 	schema := sqlite.Schema{Name: "ledger", ApplicationID: applicationID, Migrations: migrations}
-	db, err := sqlite.Open(ctx, path, schema, sqlite.Options{})
+	db, err := sqlite.Open(ctx, path, schema)
 	if err != nil {
 		return nil, inWords(err)
 	}
