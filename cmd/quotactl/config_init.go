@@ -80,6 +80,7 @@ func (a *app) initialise(key string) error {
 		_, err := fmt.Fprintf(a.Stdout, `wrote %s
 
 next:
+  sudo install -d -o "$USER" -m 700 /var/lib/quota
   put the API key, alone, into %s, readable only for the user that runs the programs
 %s  quotactl config check
   ingestor once --region US --pages 1

@@ -182,16 +182,17 @@ func formulas(m costs.Method) (lines []string) {
 
 func (a *app) priceTable(list priceList) error {
 	s := a.Screen()
-	t := s.Table("method", "cost", "status", "date", "source")
+	t := s.Table("method", "cost", "route", "status", "date", "source")
 	for _, m := range list.methods {
 		source := m.Source.Text
 		if m.Note != "" {
 			source += "; " + m.Note
 		}
-		t.AppendRow([]any{m.ID, costText(m), m.Source.Status, m.Source.Date, source})
+		t.AppendRow([]any{m.ID, costText(m), m.Verb + " " + m.Path,
+			m.Source.Status, m.Source.Date, source})
 	}
 	err := s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 16),
-		cli.Drop("source"))
+		cli.Drop("source"), cli.Drop("route"))
 	if err != nil || len(list.methods) != 1 {
 		return err
 	}

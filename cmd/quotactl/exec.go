@@ -115,8 +115,12 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 				words.Plain(f.key))
 		}
 		if out.Denied > 0 && !f.quiet {
-			fmt.Fprintf(a.Stderr, "quotactl: requests of %s denied by --max %d: %d\n",
-				words.Plain(j.Name), f.max, out.Denied)
+			ceiling := fmt.Sprint(f.max)
+			if p := g.phrasing(ctx, false, quota.Decision{}); p.unit(f.call.Bucket).IsMoney() {
+				ceiling += " (" + p.amount(f.call.Bucket, f.max) + ")"
+			}
+			fmt.Fprintf(a.Stderr, "quotactl: requests of %s denied by --max %s: %d\n",
+				words.Plain(j.Name), ceiling, out.Denied)
 		}
 		return err
 	})

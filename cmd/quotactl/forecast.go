@@ -68,7 +68,7 @@ docs/json.md describes the fields of -o json.`,
 func (a *app) forecastTable(results []report.Forecast) error {
 	s := a.Screen()
 	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h",
-		"dry at", "earliest", "latest", "reset")
+		"dry at", "earliest", "latest", "end")
 	for _, f := range results {
 		amount := func(n int64) string { return s.Amount(f.Unit, n) }
 		rate := func(n float64) string {
@@ -92,9 +92,9 @@ func (a *app) forecastTable(results []report.Forecast) error {
 	if !slices.ContainsFunc(results, other) {
 		steps = append(steps, cli.Drop("credential"))
 	}
-	steps = append(steps, cli.All(cli.Shorten("reset"), cli.Shorten("dry at"),
+	steps = append(steps, cli.All(cli.Shorten("end"), cli.Shorten("dry at"),
 		cli.Shorten("earliest"), cli.Shorten("latest")),
-		cli.Drop("scheduled"), cli.Drop("latest"), cli.Drop("reset"), cli.Drop("unscheduled/h"),
+		cli.Drop("scheduled"), cli.Drop("latest"), cli.Drop("end"), cli.Drop("unscheduled/h"),
 		cli.Cut("bucket", 12), cli.Cut("credential", 10))
 	err := s.Draw(t, steps...)
 	for _, f := range results {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -60,6 +61,11 @@ func TestReport(t *testing.T) {
 		{&Coded{Code: 75}, "", ""},
 		{errors.New(`what is "wrong"`), "prog: what is \"wrong\"\n",
 			`"level":"ERROR","msg":"what is \"wrong\""}`},
+		{&fs.PathError{Op: "mkdir", Path: "/var/lib/quota", Err: fs.ErrPermission},
+			"prog: mkdir /var/lib/quota: permission denied\n" +
+				"hint: make the folder: sudo install -d -o \"$USER\" -m 700 /var/lib/quota\n",
+			`"level":"ERROR","msg":"mkdir /var/lib/quota: permission denied",` +
+				`"hint":"make the folder: sudo install -d -o \"$USER\" -m 700 /var/lib/quota"}`},
 		{Hint(errors.New("what is wrong"), "do %s", "this"), "prog: what is wrong\nhint: do this\n",
 			`"level":"ERROR","msg":"what is wrong","hint":"do this"}`},
 		{fmt.Errorf("x: %w", quota.ErrKeyReused), "prog: x: idempotency key was used before\n" +

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/sqlite"
 	"quotabudget/internal/words"
 )
 
@@ -95,6 +96,9 @@ func hintFor(err error) string {
 	}
 	if kind, ok := refusalOf(err); ok && kinds()[kind].hint != "" {
 		return kinds()[kind].hint
+	}
+	if folder := sqlite.FolderAdvice(err); folder != "" {
+		return "make the folder: " + folder
 	}
 	for _, a := range answers() {
 		if errors.Is(err, a.err) {

@@ -37,7 +37,7 @@ func (e *exam) file(path string) {
 			"once it is full, every charge is denied", "free some space there"})
 	}
 	e.Facts = append(e.Facts, fmt.Sprintf(
-		"ledger: SQLite file %s; %s free; a crash forgets nothing", path, size(disk.free)))
+		"ledger: SQLite file %s; %s free; a crash loses no charges", path, size(disk.free)))
 }
 
 // full is the free space, in bytes, below which a charge may fail: a transaction writes some pages

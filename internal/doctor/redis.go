@@ -152,7 +152,7 @@ func redisFact(f redisstore.Facts) string {
 		f.Trip.Round(10*time.Microsecond))
 	switch {
 	case f.AOF && f.Fsync == "always":
-		fact += "; a crash forgets nothing"
+		fact += "; a crash loses no charges"
 	case f.AOF && f.Fsync == "everysec":
 		fact += "; a crash of the machine forgets up to two seconds of charges"
 	}

@@ -133,9 +133,14 @@ func (e *exam) endpoints() {
 			continue
 		}
 		checked = append(checked, endpoint)
+		do := "remove endpoint from quota.yaml"
+		if variable := "YOUTUBE_ENDPOINT"; slices.Contains(e.Config.Environment, variable) &&
+			endpoint == e.Config.YouTube.Endpoint {
+			do = "unset " + variable
+		}
 		e.add(Finding{Warning, "endpoint", "upstream " + c.Upstream, "its endpoint is " + endpoint +
 			", on this machine", "a stand-in answers instead of the upstream",
-			"once you are done with it, remove endpoint from quota.yaml"})
+			"once you are done with it, " + do})
 	}
 }
 

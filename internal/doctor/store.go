@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"quotabudget/internal/config"
@@ -26,6 +28,9 @@ func (e *exam) store(ctx context.Context) {
 
 // unopened adds the reason why the ledger cannot be opened, unless another finding has it.
 func (e *exam) unopened(why error) {
+	e.Facts = slices.DeleteFunc(e.Facts, func(fact string) bool {
+		return strings.HasPrefix(fact, "ledger: ")
+	})
 	for _, f := range e.Findings {
 		if f.Level == Error {
 			return
@@ -34,6 +39,9 @@ func (e *exam) unopened(why error) {
 	do := "start it, or name another ledger in quota.yaml"
 	if errors.Is(why, quota.ErrLedgerUnusable) {
 		do = "see docs/troubleshooting.md, or name another ledger in quota.yaml"
+	}
+	if folder := sqlite.FolderAdvice(why); folder != "" {
+		do = folder
 	}
 	e.add(Finding{Error, "ledger", config.HidePassword(e.Config.Ledger), why.Error(),
 		"without a ledger, every charge is denied", do})

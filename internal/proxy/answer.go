@@ -100,6 +100,9 @@ const problemType = "application/problem+json"
 
 func (x *exchange) refuse(err error) {
 	f := refusalOf(err)
+	if f.reason == "unpriced" && x.misnamed() {
+		f = refusef(f.status, f.reason, f.title, "%v, and %s", err, x.noUpstream())
+	}
 	x.outcome, x.failure = f.outcome(), err
 	h := x.w.Header()
 	maps.Copy(h, f.header)
@@ -286,12 +289,13 @@ var gateErrors = []struct {
 	reason, title, hint string
 }{
 	{quota.ErrCostExceedsLimit, http.StatusUnprocessableEntity, "costExceedsLimit",
-		"cost exceeds the limit", ": ask for less, of a model by max_tokens"},
+		"cost exceeds the limit",
+		": ask for less; for a model, lower max_tokens (max_completion_tokens)"},
 	{meter.ErrBodyTooLarge, http.StatusRequestEntityTooLarge, "bodyTooLarge",
 		"request is too large", ""},
 	{quota.ErrNotAllowed, http.StatusForbidden, "callerNotAllowed", "caller is not allowed", ""},
 	{quota.ErrUnpriced, http.StatusNotFound, "unpriced", "method has no price",
-		": quotactl costs lists the methods with their paths"},
+		": quotactl costs --upstream NAME lists the methods with their routes"},
 	{quota.ErrNoBucket, http.StatusNotFound, "noBucket", "bucket has no limit", ""},
 	{quota.ErrUnreachable, http.StatusServiceUnavailable, "ledgerUnreachable",
 		"ledger cannot be reached", ""},

@@ -99,6 +99,22 @@ func TestNamedOnly(t *testing.T) {
 	m := meteredOn(t, onFile(t), limited{}, func(m *metered) {
 		m.proxy.NamedOnly, m.proxy.Unserved = true, []string{"x"}
 	})
+	byDefault := meteredOn(t, onFile(t), limited{}, func(m *metered) {
+		m.proxy.Upstreams = m.proxy.Upstreams[1:] // the default is openai
+	})
+	for path, want := range map[string]string{
+		"/opneai/v1/models":  `no price, and no upstream \"opneai\" is served here (did you mean`,
+		"/openai/v1/nothing": "quotactl costs --upstream NAME lists the methods with their routes",
+	} {
+		resp, err := http.Get(byDefault.URL + path)
+		must(t, err)
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		resp.Body.Close()
+		if !strings.Contains(string(body), want) || resp.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+	}
 	for path, want := range map[string]string{
 		"/opneai/v1/models": `no upstream \"opneai\" is served here (did you mean openai?): ` +
 			`paths begin with /generic/, /openai/, /anthropic/`,

@@ -86,10 +86,33 @@ func (x *exchange) route() error {
 // unnamed refuses a path that names no upstream, because a request with a misspelled name would go
 // to another upstream and be billed there.
 func (x *exchange) unnamed() error {
-	first, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
-	if slices.Contains(x.proxy.Unserved, first) {
+	if first := x.firstPart(); slices.Contains(x.proxy.Unserved, first) {
 		return notServed(first)
 	}
+	return refusef(http.StatusNotFound, "upstreamUnknown", "upstream is not known", "%s",
+		x.noUpstream())
+}
+
+// firstPart returns the first segment of the path.
+func (x *exchange) firstPart() string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
+	return first
+}
+
+// misnamed reports whether the path begins like no method of the default upstream, so that it may
+// be meant for another one.
+func (x *exchange) misnamed() bool {
+	begins := func(m costs.Method) bool {
+		part, _, _ := strings.Cut(strings.TrimPrefix(m.Path, "/"), "/")
+		return part == x.firstPart() || strings.HasPrefix(part, "{")
+	}
+	return x.up != nil && x.up == x.proxy.Upstreams[0] && x.prefix == "" &&
+		!slices.ContainsFunc(x.up.table().Methods(), begins)
+}
+
+// noUpstream returns that the path names no upstream, and how paths begin.
+func (x *exchange) noUpstream() string {
+	first := x.firstPart()
 	var names []string
 	for _, u := range x.proxy.Upstreams {
 		names = append(names, u.Name)
@@ -99,8 +122,7 @@ func (x *exchange) unnamed() error {
 	if first == "" {
 		what = "the path names no upstream"
 	}
-	return refusef(http.StatusNotFound, "upstreamUnknown", "upstream is not known",
-		"%s: paths begin with /%s/", what, strings.Join(names, "/, /"))
+	return fmt.Sprintf("%s: paths begin with /%s/", what, strings.Join(names, "/, /"))
 }
 
 func notServed(name string) error {

@@ -3,6 +3,9 @@ package quota
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -38,7 +41,7 @@ type DeniedError struct{ Decision Decision }
 // is no exhaustion: units are left, for later.
 func (e *DeniedError) Error() string {
 	if e.Decision.Limit == RunMax {
-		return "the job may take no more in this run (max)"
+		return e.Decision.beyondMax()
 	}
 	at := e.Decision.RetryAt.UTC()
 	if whole := at.Truncate(time.Second); whole.Before(at) {
@@ -49,6 +52,20 @@ func (e *DeniedError) Error() string {
 		text = fmt.Sprintf("%v: %s", ErrExhausted, e.Decision.Limit)
 	}
 	return text + ", retry at " + at.Format(time.RFC3339)
+}
+
+// beyondMax returns why the ceiling of a run denies a call, which counts with the most it can take.
+func (d Decision) beyondMax() string {
+	var parts []string
+	for _, bucket := range slices.Sorted(maps.Keys(d.Units)) {
+		parts = append(parts, fmt.Sprintf("%d of %s", d.Units[bucket], bucket))
+	}
+	left := int64(0)
+	for _, n := range d.Remaining {
+		left = n
+	}
+	return fmt.Sprintf("this call can take %s; the run has %d left of its ceiling: ask for less "+
+		"(a model: lower max_tokens), or raise --max", strings.Join(parts, ", "), left)
 }
 
 // Is makes every DeniedError an ErrExhausted.

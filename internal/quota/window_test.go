@@ -220,10 +220,13 @@ func TestPaceWhen(t *testing.T) {
 func TestDeniedByPace(t *testing.T) {
 	at := time.Date(2026, time.June, 1, 12, 0, 0, 1000, time.UTC)
 	for limit, want := range map[string]string{
+		RunMax: "this call can take 1251 of money; the run has 600 left of its ceiling: ask for " +
+			"less (a model: lower max_tokens), or raise --max",
 		PaceName:      "held back by the pace, retry at 2026-06-01T12:00:01Z",
 		"default 24h": "quota exhausted: default 24h, retry at 2026-06-01T12:00:01Z",
 	} {
-		err := &DeniedError{Decision{Limit: limit, RetryAt: at}}
+		err := &DeniedError{Decision{Limit: limit, RetryAt: at,
+			Units: map[string]int64{"money": 1251}, Remaining: map[string]int64{"money": 600}}}
 		if err.Error() != want || !errors.Is(err, ErrExhausted) {
 			t.Errorf("%v", err)
 		}

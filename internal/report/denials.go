@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -79,13 +80,20 @@ func (s Source) Denied(ctx context.Context, credential, bucket, by string, in Sp
 // nothing was denied.
 func DeniedJobs(rows []DenialRow) string {
 	const shown = 5
+	sums := make(map[string]int64)
+	for _, row := range rows {
+		sums[row.Key] += row.Denials
+	}
+	jobs := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a, b))
+	})
 	var parts []string
-	for i, row := range rows {
+	for i, job := range jobs {
 		if i == shown {
-			parts = append(parts, fmt.Sprintf("%d more", len(rows)-shown))
+			parts = append(parts, fmt.Sprintf("%d more", len(jobs)-shown))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%d of %s", row.Denials, cmp.Or(row.Key, "no job")))
+		parts = append(parts, fmt.Sprintf("%d of %s", sums[job], cmp.Or(job, "no job")))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -112,6 +112,16 @@ func (e *fileError) Unwrap() []error {
 	return []error{e.cause, e.kind}
 }
 
+// FolderAdvice returns the command that makes the folder of a file, if err is that this user may not
+// make it, or "".
+func FolderAdvice(err error) string {
+	e, ok := errors.AsType[*fs.PathError](err)
+	if !ok || e.Op != "mkdir" || !errors.Is(err, fs.ErrPermission) {
+		return ""
+	}
+	return `sudo install -d -o "$USER" -m 700 ` + e.Path
+}
+
 func isBusy(err error) bool {
 	kind, _ := classify(err)
 	return kind == ErrBusy
