@@ -51,25 +51,29 @@ func (a *awaited) get(ctx context.Context) (ledger.Store, error) {
 	return a.store, nil
 }
 
-func (a *awaited) do(ctx context.Context, ask func(ledger.Store) error) error {
+// ask returns the result of a method of the store, once the store is open.
+func ask[T any](ctx context.Context, a *awaited, method func(ledger.Store) (T, error)) (out T,
+	err error) {
 	s, err := a.get(ctx)
 	if err != nil {
-		return err
+		return out, err
 	}
-	return ask(s)
+	return method(s)
+}
+
+func (a *awaited) do(ctx context.Context, method func(ledger.Store) error) error {
+	_, err := ask(ctx, a, func(s ledger.Store) (struct{}, error) { return struct{}{}, method(s) })
+	return err
 }
 
 func (a *awaited) list(ctx context.Context, q quota.Query,
 	list func(ledger.Store, context.Context, quota.Query) iter.Seq2[quota.Entry, error]) (
 	entries iter.Seq2[quota.Entry, error]) {
-	err := a.do(ctx, func(s ledger.Store) error {
-		entries = list(s, ctx, q)
-		return nil
-	})
+	s, err := a.get(ctx)
 	if err != nil {
 		return func(yield func(quota.Entry, error) bool) { yield(quota.Entry{}, err) }
 	}
-	return entries
+	return list(s, ctx, q)
 }
 
 func (a *awaited) Scan(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
@@ -102,33 +106,27 @@ func (a *awaited) View(ctx context.Context, scope quota.Scope,
 	return a.do(ctx, func(s ledger.Store) error { return s.View(ctx, scope, read) })
 }
 
-func (a *awaited) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, err error) {
-	err = a.do(ctx, func(s ledger.Store) error { sums, err = s.Sums(ctx, q); return err })
-	return sums, err
+func (a *awaited) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
+	return ask(ctx, a, func(s ledger.Store) ([]quota.Sum, error) { return s.Sums(ctx, q) })
 }
 
-func (a *awaited) BucketsOf(ctx context.Context, credential string) (
-	all []quota.BucketTotal, err error) {
-	err = a.do(ctx, func(s ledger.Store) error { all, err = s.BucketsOf(ctx, credential); return err })
-	return all, err
+func (a *awaited) BucketsOf(ctx context.Context, credential string) ([]quota.BucketTotal, error) {
+	return ask(ctx, a, func(s ledger.Store) ([]quota.BucketTotal, error) {
+		return s.BucketsOf(ctx, credential)
+	})
 }
 
 func (a *awaited) Check(ctx context.Context, credential, bucket string, repair bool) (
-	faults []quota.Finding, err error) {
-	err = a.do(ctx, func(s ledger.Store) error {
-		faults, err = s.Check(ctx, credential, bucket, repair)
-		return err
+	[]quota.Finding, error) {
+	return ask(ctx, a, func(s ledger.Store) ([]quota.Finding, error) {
+		return s.Check(ctx, credential, bucket, repair)
 	})
-	return faults, err
 }
 
-func (a *awaited) Mark(ctx context.Context, credential string, buckets []string) (
-	mark string, err error) {
-	err = a.do(ctx, func(s ledger.Store) error {
-		mark, err = s.Mark(ctx, credential, buckets)
-		return err
+func (a *awaited) Mark(ctx context.Context, credential string, buckets []string) (string, error) {
+	return ask(ctx, a, func(s ledger.Store) (string, error) {
+		return s.Mark(ctx, credential, buckets)
 	})
-	return mark, err
 }
 
 func (a *awaited) AddDenials(ctx context.Context, credential string, all []quota.Denial) error {
@@ -136,17 +134,14 @@ func (a *awaited) AddDenials(ctx context.Context, credential string, all []quota
 }
 
 func (a *awaited) Denials(ctx context.Context, credential string, since time.Time) (
-	all []quota.Denial, err error) {
-	err = a.do(ctx, func(s ledger.Store) error {
-		all, err = s.Denials(ctx, credential, since)
-		return err
+	[]quota.Denial, error) {
+	return ask(ctx, a, func(s ledger.Store) ([]quota.Denial, error) {
+		return s.Denials(ctx, credential, since)
 	})
-	return all, err
 }
 
-func (a *awaited) Time(ctx context.Context) (now time.Time, err error) {
-	err = a.do(ctx, func(s ledger.Store) error { now, err = s.Time(ctx); return err })
-	return now, err
+func (a *awaited) Time(ctx context.Context) (time.Time, error) {
+	return ask(ctx, a, func(s ledger.Store) (time.Time, error) { return s.Time(ctx) })
 }
 
 func (a *awaited) Close() error {

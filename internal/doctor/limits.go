@@ -58,12 +58,8 @@ func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) 
 		return false
 	}
 	about := "credential " + c.Name
-	if mode, exposed := c.Account.Secret(nobody).Exposed(); exposed {
-		e.add(Finding{Warning, "key-exposed", about,
-			fmt.Sprintf("other users can read %s (mode %04o)", c.Account.File, mode),
-			"a user with the key can read all that its account can",
-			"chmod 600 " + c.Account.File})
-	}
+	e.exposed(about, c.Account.Secret(nobody),
+		"a user with the key can read all that its account can")
 	limits, err := googleLimits(ctx, c, t)
 	if err != nil {
 		e.add(Finding{Warning, "google", about, "Google's limits cannot be read: " + err.Error(),

@@ -17,11 +17,16 @@ import (
 
 // tokens checks the rights of the token file of a public server.
 func (e *exam) tokens() {
-	file := e.Config.Serve.TokenFile
-	if mode, exposed := config.FileSecret(file, nobody).Exposed(); exposed {
-		e.add(Finding{Warning, "key-exposed", "token_file of serve:",
-			fmt.Sprintf("other users can read %s (mode %04o)", file, mode),
-			"a token opens budgets, plan and log of a public server", "chmod 600 " + file})
+	e.exposed("token_file of serve:", config.FileSecret(e.Config.Serve.TokenFile, nobody),
+		"a token opens budgets, plan and log of a public server")
+}
+
+// exposed reports a file of secrets that other users can read.
+func (e *exam) exposed(about string, s config.Secret, why string) {
+	if mode, exposed := s.Exposed(); exposed {
+		e.add(Finding{Warning, "key-exposed", about,
+			fmt.Sprintf("other users can read %s (mode %04o)", s.File, mode), why,
+			"chmod 600 " + s.File})
 	}
 }
 
@@ -32,11 +37,7 @@ func (e *exam) notify() {
 		e.add(Finding{Warning, "notify-secret", "url of notify:", err.Error(),
 			"nothing is sent to it", secret.Advice()})
 	}
-	if mode, exposed := secret.Exposed(); exposed {
-		e.add(Finding{Warning, "key-exposed", "secret of notify:",
-			fmt.Sprintf("other users can read %s (mode %04o)", secret.File, mode),
-			"a user with it can make up notifications", "chmod 600 " + secret.File})
-	}
+	e.exposed("secret of notify:", secret, "a user with it can make up notifications")
 }
 
 // keys checks the API keys of the credentials, and never shows one.
@@ -45,11 +46,7 @@ func (e *exam) keys() {
 	owners := map[account][]config.Credential{}
 	for _, c := range e.Config.Credentials {
 		about := "credential " + c.Name
-		if mode, exposed := c.APIKey.Exposed(); exposed {
-			e.add(Finding{Warning, "key-exposed", about,
-				fmt.Sprintf("other users can read %s (mode %04o)", c.APIKey.File, mode),
-				"a user with the key can spend its quota", "chmod 600 " + c.APIKey.File})
-		}
+		e.exposed(about, c.APIKey, "a user with the key can spend its quota")
 		key, err := c.APIKey.Key()
 		owner := account{c.Upstream, key}
 		switch {

@@ -24,11 +24,10 @@ type chartBody struct {
 	Earlier []catalog.Chart
 }
 
-// place is a video in a chart.
+// place is a video in a chart, and its rank in the chart before; 0 for none.
 type place struct {
 	catalog.Ranked
-	New, Known bool // it was not in the chart before; there was one
-	Was        int  // its rank there
+	Was int
 }
 
 // Up returns by how many places it went up since the chart before, negative for down.
@@ -98,10 +97,8 @@ func (p *site) chartAt(ctx context.Context, region string, at time.Time) (*chart
 func (b *chartBody) compare(was, videos []catalog.Ranked) {
 	wasAt, isAt := report.Ranks(was), report.Ranks(videos)
 	for _, v := range videos {
-		rank := wasAt[v.ID]
-		entered := b.Was != nil && rank == 0
-		b.Places = append(b.Places, place{Ranked: v, New: entered, Known: b.Was != nil, Was: rank})
-		if entered {
+		b.Places = append(b.Places, place{v, wasAt[v.ID]})
+		if wasAt[v.ID] == 0 {
 			b.Entered++
 		}
 	}
