@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs every script on its own SQLite ledger.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: setup, Cmds: commands()})
+	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: setup, Cmds: commands(t)})
 }
 
 // TestScriptsOnRedis runs the scripts that change the ledger again, each on its own database of one
@@ -39,7 +39,7 @@ func TestScriptsOnRedis(t *testing.T) {
 		"exec", "exec_once", "adjust", "labels"} {
 		files = append(files, filepath.Join("testdata", name+".txt"))
 	}
-	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(),
+	testscript.Run(t, testscript.Params{Files: files, Cmds: commands(t),
 		Setup: func(e *testscript.Env) error {
 			url := strings.TrimSuffix(server.URL(), "0")
 			e.Setenv("QUOTA_LEDGER", url+strconv.FormatInt(database.Add(1), 10))
@@ -54,9 +54,15 @@ func setup(e *testscript.Env) error {
 	return nil
 }
 
-func commands() map[string]func(*testscript.TestScript, bool, []string) {
+func commands(t *testing.T) map[string]func(*testscript.TestScript, bool, []string) {
+	// redis ARG...: starts a server with the arguments, and makes it the ledger.
+	redis := func(ts *testscript.TestScript, _ bool, args []string) {
+		server := redistest.Start(t, redistest.Options{Args: args})
+		ts.Setenv("QUOTA_LEDGER", server.URL())
+		ts.Setenv("REDIS", server.Addr)
+	}
 	return map[string]func(*testscript.TestScript, bool, []string){"exit": exit, "capture": capture,
-		"newer": newer, "spoil": spoil}
+		"newer": newer, "redis": redis, "spoil": spoil}
 }
 
 // exit CODE PROGRAM ARG...: the program ends with the code.
@@ -98,44 +104,6 @@ func newer(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	_, err = db.Exec("pragma user_version = 1000")
 	ts.Check(errors.Join(err, db.Close()))
-}
-
-// TestServersThatWillNotDo: an unsuitable server is reported with what to do, and exits with 69.
-func TestServersThatWillNotDo(t *testing.T) {
-	for _, c := range []struct {
-		name, want string
-		args       []string
-	}{
-		{"password", "it asks for a password", []string{"--requirepass", "hunter2"}},
-		{"replica", "it is a replica", []string{"--replicaof", "127.0.0.1", "1"}},
-		{"memory", "it is out of memory", []string{"--maxmemory", "1"}},
-		{"evicts", "would forget charges", []string{"--maxmemory", "100mb", "--maxmemory-policy",
-			"allkeys-lru"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			server := redistest.Start(t, redistest.Options{Args: c.args})
-			args := []string{"spend", "--units", "1"}
-			code, stdout, stderr := call(t, args, "QUOTA_LEDGER", server.URL())
-			if code != 69 || stdout != "" || !strings.Contains(stderr, c.want) ||
-				!strings.HasPrefix(stderr, "quotactl: ledger cannot be used: redis") {
-				t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
-			}
-		})
-	}
-}
-
-// TestWrongPassword: the tried password appears nowhere.
-func TestWrongPassword(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{Args: []string{"--requirepass", "right"}})
-	for _, args := range [][]string{{"status"}, {"status", "--log-level", "debug"},
-		{"config", "check"}} {
-		url := strings.Replace(server.URL(), "redis://", "redis://:hunter2@", 1)
-		code, stdout, stderr := call(t, args, "QUOTA_LEDGER", url)
-		if want := map[string]int{"status": 69, "config": 0}[args[0]]; code != want ||
-			strings.Contains(stdout+stderr, "hunter2") {
-			t.Errorf("%q: exit code %d\n%s%s", args, code, stdout, stderr)
-		}
-	}
 }
 
 // call runs the program in this process, with its own environment.
