@@ -153,37 +153,3 @@ func TestServeLimitsLinks(t *testing.T) {
 		}
 	}
 }
-
-// A limit that would limit nothing is an error of the configuration.
-func TestServeRefuses(t *testing.T) {
-	t.Parallel()
-	for from, to := range map[string]string{
-		"GET /v1/search": "GET /v1/sarch", "token_file: tokens": "token_file: none",
-		"  token_file: tokens": "  token_file: empty", "  token_file: tokens\n": "  token_file: short\n",
-		"store: memory": "store: redis", "requests: 30": "requests: many",
-	} {
-		config := filepath.Join(t.TempDir(), "quota.yaml")
-		must(t, os.WriteFile(config, []byte(strings.Replace(limitedServer, from, to, 1)), 0o600))
-		dir := filepath.Dir(config)
-		must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte("a-long-token-0123\n"), 0o600))
-		must(t, os.WriteFile(filepath.Join(dir, "empty"), []byte("# none\n"), 0o600))
-		must(t, os.WriteFile(filepath.Join(dir, "short"), []byte("x\n"), 0o600))
-		p := begin(t, nil, "ingestor", "serve", "--config", config)
-		if code := p.code(); code != 78 {
-			t.Errorf("%s: ended with %d: %s", to, code, p.stderr.String())
-		}
-		before := begin(t, nil, "quotactl", "config", "check", "--config", config)
-		_, said, _ := strings.Cut(p.stderr.String(), "ingestor: ")
-		if code := before.code(); code != 78 || before.stderr.String() != "quotactl: "+said {
-			t.Errorf("%s: config check ends with %d and %s, serve says %s", to, code,
-				before.stderr.String(), said)
-		}
-	}
-}
-
-func TestServeUsage(t *testing.T) {
-	t.Parallel()
-	if p := begin(t, nil, "ingestor", "serve", "--listen", "8080"); p.code() != 64 {
-		t.Errorf("an address without a port: %d: %s", p.code(), p.stderr.String())
-	}
-}
