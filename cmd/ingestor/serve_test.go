@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -118,38 +117,6 @@ func TestServeLimits(t *testing.T) {
 		p.signal(t, syscall.SIGTERM)
 		if code := p.code(); code != 0 {
 			t.Errorf("%s ended with %d: %s", command, code, p.stderr.String())
-		}
-	}
-}
-
-// Nobody fills the catalogue of a public server with short links, whether or not its configuration
-// has limits. One that it has for links is in force instead.
-func TestServeLimitsLinks(t *testing.T) {
-	t.Parallel()
-	for limits, want := range map[string]int{
-		"": 10,
-		"limits: [{name: all, per: client, requests: 600, window: 1m}]":                    10,
-		"limits: [{name: k, per: key, route: POST /v1/links, requests: 1, window: 1m}]":    10,
-		"limits: [{name: l, per: client, route: POST /v1/links, requests: 3, window: 1m}]": 3,
-	} {
-		config := configFile(t, "serve:\n  listen: 127.0.0.1:0\n  public: true\n  "+limits+"\n")
-		p := begin(t, []string{"QUOTA_STATE_DIR=" + t.TempDir()}, "ingestor", "serve", "--config",
-			config)
-		p.stderr.await(t, "serving address=", p.ended)
-		base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
-		codes := make(map[int]int)
-		for i := range 13 {
-			answer, err := http.Post(base+"/v1/links", "application/json",
-				strings.NewReader(fmt.Sprintf(`{"to":"/videos/v%d"}`, i)))
-			must(t, err)
-			must(t, answer.Body.Close())
-			codes[answer.StatusCode]++
-		}
-		if codes[201] != want || codes[429] != 13-want {
-			t.Errorf("%q: answers by code: %v", limits, codes)
-		}
-		if status, body := read(t, base+"/v1/regions"); status != 200 {
-			t.Errorf("reading is limited, too: %d %s", status, body)
 		}
 	}
 }

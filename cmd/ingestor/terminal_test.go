@@ -3,7 +3,7 @@
 package main
 
 import (
-	"bytes"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -30,18 +30,12 @@ func TestProgressOnATerminal(t *testing.T) {
 			`"msg":"region done"`, "page 1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			watcher, screen := clitest.Terminal(t, 120)
 			cmd := exec.CommandContext(t.Context(), "ingestor",
 				append([]string{"once", "--region", "US,GB", "--pages", "2"}, test.flags...)...)
 			cmd.Env = testEnv("HOME="+t.TempDir(), append(env, test.env...)...)
-			cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), screen, screen
-			must(t, cmd.Start())
-			screen.Close()
-			var seen bytes.Buffer
-			seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed
-			cmd.Wait()
-			if text := seen.String(); !strings.Contains(text, test.shows) ||
-				strings.Contains(text, test.hides) {
+			cmd.Dir, cmd.Stderr = t.TempDir(), os.Stdout // the terminal
+			text, _ := clitest.Seen(t, 120, cmd)
+			if !strings.Contains(text, test.shows) || strings.Contains(text, test.hides) {
 				t.Errorf("%q must be there, %q must not:\n%q", test.shows, test.hides, text)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 
 // TestProxyOfTwoCredentials: of two upstreams with two credentials each, one credential per
 // upstream is chosen. Without a choice, or with two of one upstream, the proxy reports why it does
-// not start.
+// not start. A --host name without tokens causes a warning.
 func TestProxyOfTwoCredentials(t *testing.T) {
 	dir := t.TempDir()
 	keys := make(chan string, 10)
@@ -37,7 +37,7 @@ upstreams:
 		"KEY2": "two"}
 	getenv := func(name string) string { return env[name] }
 	start := func(ctx context.Context, stdout io.Writer, names ...string) (int, string) {
-		args := []string{"proxy", "--listen", "127.0.0.1:0"}
+		args := []string{"proxy", "--listen", "127.0.0.1:0", "--host", "gate.lan"}
 		for _, name := range names {
 			args = append(args, "--credential", name)
 		}
@@ -60,7 +60,10 @@ upstreams:
 	out, in := io.Pipe()
 	ended := make(chan int)
 	go func() {
-		code, _ := start(ctx, in, "o1", "a2")
+		code, stderr := start(ctx, in, "o1", "a2")
+		if !strings.Contains(stderr, "web pages may spend quota") {
+			t.Errorf("no warning: %s", stderr)
+		}
 		ended <- code
 	}()
 	line := make([]byte, 100)
