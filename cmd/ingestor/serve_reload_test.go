@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// read is the body of an answer.
+// read returns the status and the body of a response.
 func read(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	answer, err := http.Get(url)
@@ -24,8 +24,8 @@ func read(t *testing.T, url string) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// A region that a reload adds is served, too. A reload that would change how the daemon serves is
-// refused, as it could not be in force.
+// A region that a reload adds is served, too. A reload that changes serve: is refused, because it
+// would have no effect before a restart.
 func TestServeReload(t *testing.T) {
 	t.Parallel()
 	const text = `ingest: {listen: '', regions: [%s], schedule: "@every 1h"}

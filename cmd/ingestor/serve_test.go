@@ -16,7 +16,7 @@ import (
 
 var address = regexp.MustCompile(`serving address=(\S+)`)
 
-// The demo answers with charts until a signal ends it, and a second one cannot take its address.
+// The demo serves charts until a signal ends it. A second server on its address reports that.
 func TestServeDemo(t *testing.T) {
 	t.Parallel()
 	p := begin(t, nil, "ingestor", "serve", "--demo", "--listen", "127.0.0.1:0")
@@ -75,7 +75,7 @@ const limitedServer = `serve:
     - {name: rlaas, requests: 5, window: 10s, algorithm: log}
 `
 
-// Both programs that serve hold callers to the limits of the configuration, and decide for others.
+// Both programs that serve apply the configured limits to callers, and decide for other programs.
 func TestServeLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

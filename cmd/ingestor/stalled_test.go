@@ -28,9 +28,9 @@ ingest:
   listen: ""
 `
 
-// TestStalledDaemon: a daemon that stands still in the middle of a page for longer than its lease,
-// as on a machine that was suspended, has lost the lane to another. The page under way is bought
-// twice, at most: it asks for no other, and its chart stays one.
+// TestStalledDaemon: a daemon that stops in the middle of a page for longer than its lease, as on a
+// suspended machine, loses the lane to another daemon. Only the page in flight is bought twice, and
+// there is one chart.
 func TestStalledDaemon(t *testing.T) {
 	for number := int64(1); number <= 3; number++ {
 		t.Run(fmt.Sprint("page ", number), func(t *testing.T) {

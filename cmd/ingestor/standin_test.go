@@ -40,7 +40,7 @@ func standinCmd(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("YOUTUBE_ENDPOINT", web.URL+"/")
 }
 
-// setCmd changes the running stand-in: set JSON, as POST /standin/settings takes it.
+// setCmd changes the running stand-in: set JSON, as in POST /standin/settings.
 func setCmd(ts *testscript.TestScript, _ bool, args []string) {
 	resp, err := http.Post(ts.Getenv("YOUTUBE_ENDPOINT")+"standin/settings", "application/json",
 		strings.NewReader(args[0]))
@@ -51,7 +51,7 @@ func setCmd(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// countsCmd wants certain counts of the stand-in: counts NAME=NUMBER…, such as counts requests=9
+// countsCmd requires counts of the stand-in: counts NAME=NUMBER…, such as counts requests=9
 // units.default=9.
 func countsCmd(ts *testscript.TestScript, _ bool, args []string) {
 	counts := countsOf(ts)
@@ -72,8 +72,8 @@ func countsOf(ts *testscript.TestScript) map[string]any {
 	return counts
 }
 
-// agreeCmd wants quotactl status and log to say, for every bucket, the very units that the stand-in
-// has counted.
+// agreeCmd requires that quotactl status and log print, for every bucket, the units that the
+// stand-in has counted.
 func agreeCmd(ts *testscript.TestScript, _ bool, _ []string) {
 	units, _ := countsOf(ts)["units"].(map[string]any)
 	ts.Check(ts.Exec("quotactl", "status", "-o", "json"))
@@ -107,8 +107,8 @@ func agreeCmd(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
-// fieldCmd wants fields of the JSON in a file: field FILE PATH=VALUE…, such as field stdout
-// regions.0.outcome=complete. The length of a list is called len.
+// fieldCmd requires fields of the JSON in a file: field FILE PATH=VALUE…, such as field stdout
+// regions.0.outcome=complete. len is the length of a list.
 func fieldCmd(ts *testscript.TestScript, neg bool, args []string) {
 	doc := decode(ts, args[0])
 	for _, arg := range args[1:] {
@@ -120,7 +120,7 @@ func fieldCmd(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // shapeCmd compares the keys and types of the JSON in a file with those in another: shape FILE
-// WANT. A list has the shapes that its elements have.
+// WANT. A list has the shapes of its elements.
 func shapeCmd(ts *testscript.TestScript, _ bool, args []string) {
 	got, want := shape(decode(ts, args[0]), ""), strings.TrimSpace(ts.ReadFile(args[1]))
 	if strings.TrimSpace(got) != want {
@@ -128,7 +128,7 @@ func shapeCmd(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// gzipCmd packs a file: gzip FROM TO.
+// gzipCmd compresses a file: gzip FROM TO.
 func gzipCmd(ts *testscript.TestScript, _ bool, args []string) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -147,7 +147,7 @@ func decode(ts *testscript.TestScript, file string) (doc any) {
 	return doc
 }
 
-// find is what is at the dotted path, nil when there is nothing.
+// find returns the value at the dotted path; nil for none.
 func find(doc any, path string) any {
 	name, rest, more := strings.Cut(path, ".")
 	var below any
@@ -172,7 +172,7 @@ func find(doc any, path string) any {
 	return below
 }
 
-// absent is the value of a key that is not there.
+// absent is the value of a missing key.
 type absent struct{}
 
 func textOf(v any) string {
@@ -187,7 +187,7 @@ func textOf(v any) string {
 	return fmt.Sprint(v)
 }
 
-// shape writes the keys of a document with the types of their values, a line each.
+// shape returns the keys of a document with the types of their values, one per line.
 func shape(doc any, path string) string {
 	lines := make(map[string]bool)
 	switch d := doc.(type) {

@@ -169,7 +169,7 @@ func TestETag(t *testing.T) {
 	}
 }
 
-// A short link leads to the page it was made for, and nowhere else.
+// A short link redirects to the page it was made for. Links to other addresses are refused.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	s := filled(t)

@@ -18,8 +18,8 @@ import (
 // form is a body from which a form could be read.
 const form = "--x\r\nContent-Disposition: form-data; name=\"q\"\r\n\r\nmade-up\r\n--x--\r\n"
 
-// An answer that is given to others is made of the address alone: what else somebody sends with a
-// request changes nothing for the next.
+// A response depends on the address alone: other parts of a request, such as its body, do not
+// change the responses to later requests.
 func TestAnswersOfOthers(t *testing.T) {
 	t.Parallel()
 	s := filled(t)
@@ -33,8 +33,8 @@ func TestAnswersOfOthers(t *testing.T) {
 	}
 }
 
-// What a token opens is kept apart from what everybody sees. Who sends a token, or an API key, gets
-// answers with an ETag, too.
+// Responses that need a token differ from public ones, also in their ETags. Requests with a token
+// or an API key get an ETag, too.
 func TestPrivateAnswersAreApart(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, func(s *Server) {
@@ -64,8 +64,8 @@ func TestPrivateAnswersAreApart(t *testing.T) {
 	}
 }
 
-// A page of another site cannot make a browser post, not even without a content type. Programs,
-// which are no browsers, can.
+// A page of another site cannot make a browser post, not even without a content type. Other
+// programs can post.
 func TestOtherSitesCannotPost(t *testing.T) {
 	t.Parallel()
 	for _, public := range []bool{false, true} {
@@ -79,8 +79,8 @@ func TestOtherSitesCannotPost(t *testing.T) {
 	}
 }
 
-// Pages of other sites may send an API key to read a public API, and see how much they have left.
-// They may not post, and not read a server that is not public.
+// Pages of other sites may send an API key to read a public API, and read how much is left. They
+// may not post, and may not read a private server.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	ask := func(s *env, path, method string) reply {
@@ -115,7 +115,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a request to the API, the answer is problem+json.
+// Every error of the API is problem+json.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	s := filled(t)
@@ -186,8 +186,8 @@ func (l *logLines) text() string {
 	return l.out.String()
 }
 
-// A ledger whose file was moved away is not read any more: what it says is not what the programs
-// go by. When the file is back, so are the budgets.
+// A ledger file that was moved away is no longer read, because other programs no longer use it.
+// Once the file is back, the budgets are shown again.
 func TestLedgerMoved(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, nil)

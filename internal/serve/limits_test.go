@@ -26,7 +26,7 @@ func perHour(name string, units int64) limit.Policy {
 	return limit.Policy{Name: name, Units: units, Window: time.Hour, Algorithm: limit.Log}
 }
 
-// Making links is limited; following them is not, and neither is what watches the server.
+// The creation of links is limited; following them and health checks are not.
 func TestLinksAreLimited(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, guarded(limit.Rule{Policy: perHour("links", 2), By: limit.ByClient,
@@ -95,7 +95,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// What a public server keeps private needs a token.
+// Private data of a public server requires a token.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, func(s *Server) {
@@ -131,7 +131,7 @@ func TestSpike(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 200 {
 		all.Go(func() {
-			// what is left of the last address anyone may have made up
+			// the units left for the last address, which a client may have made up
 			from := fmt.Sprintf("10.0.0.%d, 203.0.113.7", i)
 			if s.get("/v1/regions", "X-Forwarded-For", from).status == http.StatusOK {
 				allowed.Add(1)
@@ -151,8 +151,8 @@ func TestSpike(t *testing.T) {
 		"Denied most often", "203.0.113.7")
 }
 
-// While the store is away, a limit lets requests pass or denies them as it says. When the store is
-// back, it counts again.
+// While the store is away, a limit lets requests pass or denies them as configured. When the store
+// is back, it counts again.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	redisServer := redistest.Start(t, redistest.Options{})

@@ -12,14 +12,14 @@ import (
 	"quotabudget/internal/report"
 )
 
-// chartBody is one chart of a region, and how it differs from the one before.
+// chartBody is a chart of a region, with its differences from the chart before.
 type chartBody struct {
 	catalog.Chart
-	Current bool // it is the region's current one
+	Current bool // the region's current chart
 	At      string
-	Was     *catalog.Chart // the one before; nil when there is none
+	Was     *catalog.Chart // the chart before; nil for none
 	Places  []place
-	Left    []catalog.Ranked // the videos of the one before that are not in this one
+	Left    []catalog.Ranked // videos only in the chart before
 	Entered int
 	Earlier []catalog.Chart
 }
@@ -30,7 +30,7 @@ type place struct {
 	Was int
 }
 
-// Up returns by how many places it went up since the chart before, negative for down.
+// Up returns the number of places gained since the chart before; negative for a loss.
 func (p place) Up() int { return p.Was - p.Rank }
 
 // Down returns the opposite of Up.
@@ -62,7 +62,7 @@ func (p *site) chart(ctx context.Context, r *http.Request, now time.Time) (page,
 		Body: body}, nil
 }
 
-// parseMoment reads what a link or the form of a page says, in UTC.
+// parseMoment parses the time in a link or a form, in UTC.
 func parseMoment(text string) (time.Time, error) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04",
 		time.DateOnly} {

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// logBody is who spent how much.
+// logBody holds the units spent by a label, and the newest charges.
 type logBody struct {
 	By, Since, Bucket, Credential string
 	Labels, Spans                 []choice
@@ -59,7 +59,7 @@ func choices(chosen string, values ...string) (all []choice) {
 	return all
 }
 
-// mostEntries are listed.
+// mostEntries bounds the listed charges.
 const mostEntries = 100
 
 func (p *site) log(ctx context.Context, r *http.Request, now time.Time) (page, error) {

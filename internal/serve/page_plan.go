@@ -10,26 +10,26 @@ import (
 	"quotabudget/internal/report"
 )
 
-// planBody is what the schedule will spend.
+// planBody holds the planned spending of the schedule.
 type planBody struct {
 	report.Planned
 	Spans    []choice
 	Headline string
 	Plots    []planPlot
-	Lost     []plan.Run // the first ones
+	Lost     []plan.Run // the first lost runs
 	More     int
 }
 
 type planPlot struct {
 	plan.Use
 	*plot
-	Y int // where it begins in a picture, in px
+	Y int // top in a picture, in px
 }
 
 const (
 	mostDays = 7
 	mostLost = 50
-	// planFor is how long a plan is kept.
+	// planFor is the time for which a plan is cached.
 	planFor = 30 * time.Second
 )
 
@@ -74,12 +74,12 @@ func newPlan(planned report.Planned) *planBody {
 	return body
 }
 
-// usePlot draws how much of a limit will be used.
+// usePlot draws the planned use of a limit.
 func usePlot(i int, r *plan.Report, s plan.Series, use plan.Use) *plot {
 	p := &plot{ID: "use-" + strconv.Itoa(i), Name: use.Limit.Name() + ": units used", From: r.From,
 		To: r.To, Height: 150}
 	high := max(use.Cap, use.Peak)
-	if use.Peak < use.Cap/5 { // the line would be on the ground
+	if use.Peak < use.Cap/5 { // the line would coincide with the axis
 		high = use.Peak * 3 / 2
 	}
 	p.between(0, float64(high))

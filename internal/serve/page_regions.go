@@ -9,14 +9,14 @@ import (
 	"quotabudget/internal/catalog"
 )
 
-// regionTile is the newest of a region.
+// regionTile is the state of a region and the head of its chart.
 type regionTile struct {
 	catalog.RegionState
-	Outcome string // of the last run, in a word
-	Grade   string // how that is drawn: good, warn, bad or none
+	Outcome string // of the last run
+	Grade   string // its style: good, warn, bad or none
 	Pages   int    // read by the last run
 	Heads   []catalog.Ranked
-	Next    time.Time // its next tick; zero when that is not known
+	Next    time.Time // the next tick; zero if unknown
 }
 
 func (p *site) regions(ctx context.Context, r *http.Request, now time.Time) (page, error) {
@@ -24,7 +24,7 @@ func (p *site) regions(ctx context.Context, r *http.Request, now time.Time) (pag
 	return page{Title: "Charts", Section: "charts", Live: true, Body: tiles}, err
 }
 
-// tiles are the configured regions with so many of their first videos.
+// tiles returns the configured regions, each with the given number of its first videos.
 func (p *site) tiles(ctx context.Context, heads int) ([]regionTile, error) {
 	states, err := p.regionStates(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *site) tiles(ctx context.Context, heads int) ([]regionTile, error) {
 	return tiles, nil
 }
 
-// judge says what came of the region's last run, of which last has the chart, if it began one.
+// judge sets the outcome of the region's last run. last has the chart of that run, if any.
 func (t *regionTile) judge(last []catalog.Chart) {
 	switch {
 	case t.Invalid:

@@ -13,9 +13,9 @@ import (
 
 const (
 	perPage = 25
-	// mostPages is how far a search can be paged through, as in the API.
+	// mostPages bounds the pages of a search, as in the API.
 	mostPages = 20
-	// longestQuery is in bytes.
+	// longestQuery is the maximum length of a query in bytes.
 	longestQuery = 200
 )
 
@@ -23,7 +23,7 @@ type searchBody struct {
 	Query          string
 	Found          []catalog.Seen
 	Page           int
-	Previous, Next string // addresses; "" where there is none
+	Previous, Next string // addresses; "" for none
 }
 
 // First returns the number of the first video on this page.

@@ -22,7 +22,7 @@ func (b videoBody) Upstream() string {
 	return "https://www.youtube.com/watch?v=" + url.QueryEscape(b.ID)
 }
 
-// Renamed reports whether the video was ever called otherwise.
+// Renamed reports whether the video ever had another name.
 func (b videoBody) Renamed() bool { return len(b.Names) > 1 }
 
 func (p *site) video(ctx context.Context, r *http.Request, now time.Time) (page, error) {
@@ -48,7 +48,7 @@ func (p *site) video(ctx context.Context, r *http.Request, now time.Time) (page,
 	return page{Title: title(history.Title), Section: "charts", Live: true, Body: body}, nil
 }
 
-// counterPlot draws a counter from the first time that the video was seen to the last one.
+// counterPlot draws a counter from the first fetch of the video to the last one.
 func counterPlot(name string, h *catalog.History, value func(catalog.Counters) *int64) *plot {
 	var line []point
 	for _, c := range h.Counters {
@@ -63,7 +63,7 @@ func counterPlot(name string, h *catalog.History, value func(catalog.Counters) *
 		return p
 	}
 	first, last := line[0], line[len(line)-1]
-	if h.FetchedAt.After(last.at) { // it was the same when it was fetched last
+	if h.FetchedAt.After(last.at) { // unchanged at the last fetch
 		line = append(line, point{h.FetchedAt, last.value})
 	}
 	p.Text = "from " + count(int64(first.value)) + " on " + moment(first.at) + " to " +

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// functions are those of the templates.
+// functions returns the functions of the templates.
 var functions = template.FuncMap{
 	"plain": words.Plain, "title": title, "count": count, "short": short, "ago": ago,
 	"until": until, "clock": clock, "moment": moment, "minute": minute, "iso": iso,
@@ -112,7 +112,7 @@ func day(now, at time.Time) template.HTML {
 // moment formats a moment to the second.
 func moment(at time.Time) string { return at.UTC().Format("2 Jan 2006 15:04:05 UTC") }
 
-// minute formats a moment to the minute: the page keeps its ETag that long.
+// minute formats a moment to the minute, because it changes the ETag of a page.
 func minute(at time.Time) string { return at.UTC().Format("15:04 UTC") }
 
 // iso formats a moment for programs, and for at= of a link.
@@ -121,7 +121,7 @@ func iso(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.9999
 var isoLength = regexp.MustCompile(`^P(?:(\d{1,4})W)?(?:(\d{1,4})D)?` +
 	`(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,8})(?:[.,]\d{1,9})?S)?)?$`)
 
-// length writes a duration of ISO 8601 as players do: "3:20". It returns "" for anything else.
+// length formats a duration of ISO 8601 as players do: "3:20". It returns "" for other texts.
 func length(text string) string {
 	parts := isoLength.FindStringSubmatch(text)
 	if parts == nil || strings.Join(parts[1:], "") == "" {
@@ -157,7 +157,7 @@ func lines(text string) (all []string) {
 // videoPath returns the address of a video's page. The upstream's id may hold any characters.
 func videoPath(id string) string { return "/videos/" + url.PathEscape(id) }
 
-// item is one of the menu.
+// item is an item of the menu.
 type item struct {
 	Path, Name string
 	Here       bool
@@ -167,7 +167,7 @@ func newItem(p page, section, path, name string) item {
 	return item{path, name, p.Section == section}
 }
 
-// percent returns a part of a whole for a bar, at least 1 unless it is 0.
+// percent returns a part of a whole in percent, at least 1 unless the part is 0.
 func percent(part, whole int64) int64 {
 	if whole <= 0 || part <= 0 {
 		return 0

@@ -14,33 +14,33 @@ import (
 	"quotabudget/internal/report"
 )
 
-// site is the web pages. A page is made on the server, plots included, and complete without
-// scripts. With them, a page that stays open is read again every few seconds.
+// site serves the web pages. A page is rendered on the server, including its plots, and complete
+// without scripts. With scripts, an open page reloads its data every few seconds.
 type site struct {
 	*Server
 	forecasts cached[[]report.Forecast]
 	plans     [mostDays]cached[report.Planned]
-	alive     cached[bool] // a daemon answers
+	alive     cached[bool] // a daemon responds
 }
 
 //go:embed templates/*
 var templateFiles embed.FS
 
-// page is one page to be written.
+// page is the content of a page.
 type page struct {
 	Title   string
 	Section string // of the menu
 	Query   string // of the search field
 	Now     time.Time
 	Private bool // the reader may see budgets, log and plan
-	Live    bool // it follows what changes
+	Live    bool // reloads its data while it is open
 	Body    any
 }
 
-// answer makes a page of a request.
+// answer returns the page for a request.
 type answer func(ctx context.Context, r *http.Request, now time.Time) (page, error)
 
-// routes adds the pages to mux: this is their table of contents.
+// routes adds the pages to mux. This function is their table of contents.
 func (p *site) routes(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", p.page("board", p.board))
 	mux.Handle("GET /log", p.page("log", p.log))
@@ -64,7 +64,7 @@ func badRequest(format string, args ...any) error {
 	return huma.Error400BadRequest(fmt.Sprintf(format, args...))
 }
 
-// page serves the page that make builds, or one that says what is wrong.
+// page serves the page that make returns, or an error page.
 func (p *site) page(name string, make answer) http.Handler {
 	layout := p.parse(name)
 	failed := p.parse("error")
@@ -98,7 +98,7 @@ func keepPrivate(h http.Header) {
 	h.Add("Vary", "Authorization")
 }
 
-// refusing returns what tells a person why a request is not answered.
+// refusing returns a function that writes an error page for a refused request.
 func (p *site) refusing() func(w http.ResponseWriter, status int, title, text string) {
 	layout := p.parse("error")
 	return func(w http.ResponseWriter, status int, title, text string) {
@@ -128,7 +128,7 @@ func (p *site) private(r *http.Request) bool {
 	return p.mayReadPrivate(r.Header.Get("Authorization"))
 }
 
-// mayRead refuses those who may not see budgets, log and plan.
+// mayRead returns an error unless the client may see budgets, log and plan.
 func (p *site) mayRead(r *http.Request) error {
 	if p.private(r) {
 		return nil

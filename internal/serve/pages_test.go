@@ -17,7 +17,7 @@ func named(id, title string, views int64) catalog.Video {
 		Views: &views}
 }
 
-// A chart tells who moved since the one before, and the charts before can be looked at.
+// A chart shows the moves since the one before, and links to earlier charts.
 func TestChartPage(t *testing.T) {
 	s := newEnv(t, nil)
 	a, b := named("a", "First", 10), named("b", "Second", 20)
@@ -38,7 +38,7 @@ func TestChartPage(t *testing.T) {
 	s.shows("/charts/UK", 404, "did you mean GB?")
 }
 
-// A chart without videos, and one that follows it, are pages, too.
+// A chart without videos, and the chart after it, have pages, too.
 func TestEmptyChart(t *testing.T) {
 	s := newEnv(t, nil)
 	s.store("US", "run1", nine)
@@ -108,7 +108,7 @@ func TestSearchPage(t *testing.T) {
 // inline are the attributes that the content security policy forbids.
 var inline = regexp.MustCompile(`\s(?:style|on\w+)=`)
 
-// What the upstream calls a video is text, whatever it is.
+// Titles from the upstream are shown as text, whatever they contain.
 func TestHostileTitles(t *testing.T) {
 	s := newEnv(t, nil)
 	hostile := []string{"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`,
@@ -146,7 +146,7 @@ func TestHostileTitles(t *testing.T) {
 	s.shows("/videos/idg", 200, "(no title)")
 }
 
-// A page is the same until something on it changes, so that nobody gets it twice.
+// A page stays the same until its data changes, so that its ETag saves a transfer.
 func TestSamePage(t *testing.T) {
 	s, b := newBudget(t, 10_000)
 	now := time.Now()

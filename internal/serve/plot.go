@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// plot is a picture of values over time, drawn on the server. Lines and areas are in a system of
-// coordinates of their own, plotWidth wide, which is stretched to the width that there is; texts
-// and dots are placed by percentages, so that they keep their size.
+// plot is a picture of values over time, drawn on the server. Lines and areas have their own
+// coordinates, plotWidth wide, which are stretched to the available width. Texts and dots are
+// placed by percentages, so that they keep their size.
 type plot struct {
-	ID, Name, Text string // Text says what is to be seen
+	ID, Name, Text string // Text describes the plot
 	Last           string // the last value, in words
 	From, To       time.Time
 	Height         int // of the lines, in pixels
@@ -36,7 +36,7 @@ type tick struct {
 	Anchor string
 }
 
-// shape is a line or an area of a kind that the style sheet knows.
+// shape is a line or an area. The style sheet has its kind.
 type shape struct{ Kind, Path string }
 
 type dot struct{ X, Y string }
@@ -46,7 +46,7 @@ const plotWidth = 1000
 // Full returns the height with the labels of the columns.
 func (p *plot) Full() int { return p.Height + 22 }
 
-// fit chooses the values that the plot shows, and its grid.
+// fit sets the range of values by the lines, and the grid.
 func (p *plot) fit(lines ...[]point) {
 	p.low, p.high = math.Inf(1), math.Inf(-1)
 	for _, line := range lines {
@@ -62,20 +62,20 @@ func (p *plot) fit(lines ...[]point) {
 	p.grid()
 }
 
-// between sets the values that the plot shows, and its grid.
+// between sets the range of values, and the grid.
 func (p *plot) between(low, high float64) {
 	p.low, p.high = low, max(high, low+1)
 	p.grid()
 }
 
 func (p *plot) grid() {
-	if p.To.Sub(p.From) < time.Minute { // a single moment is in the middle
+	if p.To.Sub(p.From) < time.Minute { // center a single moment
 		p.From, p.To = p.From.Add(-30*time.Second), p.To.Add(30*time.Second)
 	}
 	step := niceStep((p.high - p.low) / 3)
 	for v := math.Ceil(p.low/step) * step; v <= p.high; v += step {
 		if p.low > 0 && v < p.low+(p.high-p.low)/12 {
-			continue // its label would be on the columns' ones
+			continue // its label would overlap those of the columns
 		}
 		p.Rows = append(p.Rows, tick{At: fmt.Sprintf("%.1f", p.y(v)), Label: short(int64(v))})
 	}
@@ -155,14 +155,14 @@ func (p *plot) line(kind string, points []point) {
 	p.Shapes = append(p.Shapes, shape{"line " + kind, p.path(points)})
 }
 
-// area fills what is below a line.
+// area fills the area below a line.
 func (p *plot) area(points []point) {
 	first, last := points[0], points[len(points)-1]
 	p.Shapes = append(p.Shapes, shape{"area", p.path(points) +
 		fmt.Sprintf("L%.1f %dL%.1f %dZ", p.x(last.at), p.Height, p.x(first.at), p.Height)})
 }
 
-// band fills what is between two lines.
+// band fills the area between two lines.
 func (p *plot) band(kind string, upper, lower []point) {
 	back := make([]point, 0, len(upper)+len(lower))
 	back = append(back, upper...)

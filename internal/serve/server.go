@@ -1,4 +1,4 @@
-// Package serve answers the public: an HTTP API and pages that read the catalogue and the ledger.
+// Package serve is the HTTP API and the pages. It reads the catalogue and the ledger.
 package serve
 
 import (
@@ -23,12 +23,12 @@ import (
 	"quotabudget/internal/report"
 )
 
-// Server is what is served, and to whom. Its fields are set before Handler is called.
+// Server serves the API and the pages. Its fields are set before Handler is called.
 type Server struct {
 	Catalog *catalog.Catalog     // nil for the ledger alone, without charts and pages
 	Source  func() report.Source // the configuration in force, and the ledger
 	Hosts   []string             // names of this server besides the address that it listens on
-	Public  bool                 // budgets, forecast, plan, log and decisions need one of Tokens
+	Public  bool                 // budgets, forecast, plan, log and decisions require a token
 	Tokens  *limit.Tokens
 	Guard   *limit.Guard // limits requests; nil for no limits and no decisions
 	Log     *slog.Logger
@@ -40,7 +40,7 @@ type Server struct {
 	ledgerFailed, catalogFailed rate.Sometimes
 }
 
-// Handler answers everything that is served.
+// Handler returns the handler of all requests.
 func (s *Server) Handler() (http.Handler, error) {
 	mux := http.NewServeMux()
 	s.ledgerFailed.Interval, s.catalogFailed.Interval = time.Minute, time.Minute
@@ -77,7 +77,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	}
 	front := http.NewServeMux()
 	guarded = s.measured(front, route, guarded)
-	// without limits: a link that was given away works, and who watches the server sees it
+	// these have no limits: links that were given away and health checks always work
 	if s.Catalog != nil {
 		front.HandleFunc("GET /s/{slug}", s.follow)
 	}
@@ -89,7 +89,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	return s.checked(front), nil
 }
 
-// refusal answers a request that a limit denies: outside the API, a browser gets a page.
+// refusal returns a function that answers denied requests: outside the API, a browser gets a page.
 func refusal(page func(w http.ResponseWriter, status int, title, text string)) func(
 	http.ResponseWriter, *http.Request, limit.Problem) {
 	return func(w http.ResponseWriter, r *http.Request, p limit.Problem) {
@@ -102,7 +102,7 @@ func refusal(page func(w http.ResponseWriter, status int, title, text string)) f
 	}
 }
 
-// checkRoutes reports a limit for a route that is none: it would limit nothing.
+// checkRoutes reports a limit for a route that does not exist, which would limit nothing.
 func checkRoutes(limits []limit.Rule, route func(*http.Request) string) error {
 	for _, l := range limits {
 		for _, pattern := range l.Routes {
@@ -147,7 +147,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// refusing answers as a problem what mux has no method for, under /v1.
+// refusing answers requests to /v1 whose path or method mux does not have with a problem.
 func refusing(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler, pattern := mux.Handler(r)

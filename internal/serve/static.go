@@ -11,7 +11,7 @@ import (
 //go:embed static/*
 var staticFiles embed.FS
 
-// asset returns the path of a static file, which differs when the file does.
+// asset returns the path of a static file, which changes with its content.
 func asset(name string) string {
 	data, err := staticFiles.ReadFile("static/" + name)
 	if err != nil {
