@@ -145,12 +145,9 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 	case !isKnown:
 		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket,
 			words.DidYouMean(bucket, buckets))
-	case bucket != "" && len(list) == 0 && s.observed(bucket):
-		return nil, fmt.Errorf("%w: %q is only observed, of which nothing can be forecast",
-			quota.ErrNoBucket, bucket)
 	case bucket != "" && len(list) == 0:
-		return nil, fmt.Errorf("%w: %q is limited in what is held at once, of which nothing can "+
-			"be forecast", quota.ErrNoBucket, bucket)
+		return nil, fmt.Errorf("%w: nothing can be forecast of %q: its limits are only observed, or "+
+			"on what is held at once", quota.ErrNoBucket, bucket)
 	}
 	return list, nil
 }
@@ -175,18 +172,6 @@ func opensExactly(ctx context.Context, b *quota.Budget, forecasts []plan.Forecas
 		}
 	}
 	return err
-}
-
-// observed reports whether a bucket has a limit that is only observed.
-func (s Source) observed(bucket string) bool {
-	for _, c := range s.Config.Credentials {
-		if slices.ContainsFunc(c.Limits, func(l quota.Limit) bool {
-			return l.Observe && l.Bucket == quota.WholeOf(bucket)
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 func (s Source) question(ctx context.Context, b *quota.Budget, table *costs.Table,
