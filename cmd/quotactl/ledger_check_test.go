@@ -5,8 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -68,33 +66,25 @@ func spoilRedis(ledger, what string) error {
 
 // On a terminal, a repair prints its changes and asks. Only yes confirms.
 func TestRepairAsks(t *testing.T) {
-	dir := t.TempDir()
-	env := append(os.Environ(), "QUOTA_STATE_DIR="+dir, "HOME="+dir, "TERM=dumb")
-	spend := func() error {
-		cmd := exec.CommandContext(t.Context(), "quotactl", "spend", "--units", "20")
-		cmd.Env, cmd.Dir = env, dir
-		return cmd.Run()
-	}
+	file := filepath.Join(t.TempDir(), "ledger.db")
+	s := newShell(t, "sqlite:"+file, "")
 	for range 3 {
-		must(t, spend())
+		s.want(0, "", "spend", "--units", "20")
 	}
-	must(t, spoilSQLite(filepath.Join(dir, "ledger.db"), "total"))
+	must(t, spoilSQLite(file, "total"))
 	for _, c := range []struct {
 		answer, says string
-		changed      bool
+		code         int // of a charge afterwards
 	}{
-		{"n\n", "nothing was changed", false}, {"\n", "nothing was changed", false},
-		{"yes please\n", "nothing was changed", false},
-		{"y\n", "repaired: nothing is wrong now", true},
+		{"n\n", "nothing was changed", 69}, {"\n", "nothing was changed", 69},
+		{"yes please\n", "nothing was changed", 69}, {"y\n", "repaired: nothing is wrong now", 0},
 	} {
 		watcher, screen := clitest.Terminal(t, 100)
-		cmd := exec.CommandContext(t.Context(), "quotactl", "ledger", "check", "--repair")
-		cmd.Env, cmd.Dir = env, dir
+		cmd := s.command("ledger", "check", "--repair")
+		cmd.Env = append(cmd.Env, "TERM=dumb")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
-		if _, err := watcher.WriteString(c.answer); err != nil {
-			t.Fatal(err)
-		}
-		must(t, cmd.Start())
+		_, err := watcher.WriteString(c.answer)
+		must(t, errors.Join(err, cmd.Start()))
 		screen.Close()
 		var seen bytes.Buffer
 		seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed
@@ -102,12 +92,10 @@ func TestRepairAsks(t *testing.T) {
 		text := seen.String()
 		if !strings.Contains(text, "1 of 3 running totals do not follow") ||
 			!strings.Contains(text, "write these changes (1 of 1 findings)? [y/N]") ||
-			!strings.Contains(text, c.says) || (ended == nil) != c.changed {
+			!strings.Contains(text, c.says) || (ended == nil) != (c.code == 0) {
 			t.Errorf("answered %q: %v\n%s", c.answer, ended, text)
 		}
-		if err := spend(); (err == nil) != c.changed {
-			t.Errorf("answered %q: a charge afterwards: %v", c.answer, err)
-		}
+		s.want(c.code, "", "spend", "--units", "20")
 		watcher.Close()
 	}
 }
