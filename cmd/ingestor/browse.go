@@ -142,7 +142,7 @@ func describe(screen cli.Screen, s catalog.RegionState) cli.Cell {
 	text, at := "%s", s.CompletedAt
 	switch {
 	case s.Invalid:
-		text, at = "the upstream knows no such region (%s)", s.UnavailableAt
+		text, at = "the upstream has no such region (%s)", s.UnavailableAt
 	case !s.UnavailableAt.IsZero():
 		text, at = "the upstream has none (%s)", s.UnavailableAt
 	case s.CompletedAt.IsZero():

@@ -157,7 +157,7 @@ func sentence(screen cli.Screen, sum ingest.Summary) string {
 		case quota.PaceName:
 			cause = "held back by the pace"
 		case quota.Suspended:
-			cause = "the upstream says the quota is gone"
+			cause = "the upstream reports that its quota is used up"
 		}
 		text += fmt.Sprintf("; %s, come back at %s (in %s)", cause, screen.Moment(sum.RetryAt),
 			words.Span(sum.RetryAfter))

@@ -94,7 +94,7 @@ func create(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
 		return cli.Hint(fmt.Errorf("%s already exists: it is not overwritten", path),
-			"quotactl config check shows what it says; move it away to write a new one")
+			"quotactl config check prints its settings; move it away to write a new one")
 	}
 	if err != nil {
 		return cli.Hint(err, "the current folder must be writable; for /etc/quota use sudo")

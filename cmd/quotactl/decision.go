@@ -77,7 +77,7 @@ func hintFor(bucket string, units int64, manual, suspended bool, flags ...string
 		command += " --manual"
 	}
 	command = strings.Join(append([]string{command}, flags...), " ")
-	return command + " says who has taken the units"
+	return command + " shows who spent the units"
 }
 
 // sentence returns the result, or the reason of a denial.
@@ -95,7 +95,7 @@ func denied(s cli.Screen, d quota.Decision, p phrasing) string {
 	text := "denied: " + p.inWords(d.Units) + " would not fit under " + d.Limit
 	if d.Limit == quota.Suspended {
 		text = "denied: " + p.inWords(d.Units) +
-			", but the bucket is suspended (quotactl status says by whom and why)"
+			", but the bucket is suspended (quotactl status shows by whom and why)"
 	}
 	text += "; " + left(d, p)
 	if !d.RetryAt.IsZero() {

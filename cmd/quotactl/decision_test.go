@@ -18,7 +18,7 @@ func TestDenialSaysWhatToType(t *testing.T) {
 		cfg: &config.Config{Prices: costs.Shipped(), Costs: costs.Default()}}
 	for limit, want := range map[string]string{
 		day.Name(): "quotactl explain --bucket default --units 3 --manual " +
-			"says who has taken the units",
+			"shows who spent the units",
 		quota.Suspended: "if its quota is back: quotactl resume --bucket default",
 	} {
 		d := quota.Decision{Limit: limit, Units: map[string]int64{"default": 3}}

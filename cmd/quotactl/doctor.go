@@ -24,7 +24,7 @@ func (a *app) doctor() *cobra.Command {
 	var free int64
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what will go wrong, and say what to do about it",
+		Short: "Find what will go wrong, and what to do about it",
 		Long: `doctor looks at the ledger and its server or file, at clocks, keys, limits, price lists
 and the schedule, and lists what will go wrong: what it found, what comes of it, and what to type.
 It charges nothing. On Redis it writes one key, which expires at once, to find out what its user may

@@ -26,7 +26,7 @@ func (a *app) explain() *cobra.Command {
 	var call quota.Call
 	c := &cobra.Command{
 		Use:   "explain",
-		Short: "Show whether a charge fits now, when it will, and who has taken the units",
+		Short: "Show whether a charge fits now, when it will, and who spent the units",
 		Long: `explain shows whether a charge would fit now, else when it will, and what has taken the
 units of the limit that denies it: what was spent in its window by job, the largest sum first, and
 what reservations hold. If the bucket is suspended, the window is the upstream's day. Nothing is

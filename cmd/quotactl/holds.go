@@ -67,7 +67,7 @@ has passed, because a call that was sent has usually been billed.`,
 	flags.StringVar(&ttl, "ttl", "", "`DURATION` after which the reservation expires, such as 1h")
 	flags.StringVar(&lapse, "lapse", string(quota.LapseRelease),
 		"`WHAT` becomes of units that nobody settles: release or charge")
-	flags.StringVar(&request.Note, "note", "", "`TEXT` that says what it is for")
+	flags.StringVar(&request.Note, "note", "", "`TEXT` that describes its purpose")
 	flags.StringVar(&request.Key, "id", "",
 		"idempotency `KEY`: repeating the key returns the same reservation")
 	bindManual(flags, &request.Manual)

@@ -21,7 +21,7 @@ import (
 func (a *app) imports() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import",
-		Short: "Let plan and forecast know what others run",
+		Short: "Import jobs that other programs run, for plan and forecast",
 		Args:  cli.Args(),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

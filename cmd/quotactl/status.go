@@ -135,7 +135,7 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 				"according to the upstream", b.Bucket, cli.Window(l).Text, b.Counts.Text(l.Others)))
 		}
 		if end := time.Time(l.ResetAt); !end.IsZero() && strings.HasPrefix(l.Window, "anchored ") {
-			all = append(all, fmt.Sprintf("%s %s ends at %s, by what the upstream says", b.Bucket,
+			all = append(all, fmt.Sprintf("%s %s ends at %s, according to the upstream", b.Bucket,
 				l.Window, s.Until(end, now).Text))
 		}
 	}

@@ -38,14 +38,14 @@ type answer struct {
 // answers returns the table of errors. The first match applies.
 func answers() []answer {
 	return []answer{
-		{quota.ErrExhausted, ExitExhausted, "status says when units come free"},
+		{quota.ErrExhausted, ExitExhausted, "status shows when units come free"},
 		{quota.ErrCostExceedsLimit, ExitUsage,
 			"ask for fewer units at once, or raise the limit in quota.yaml"},
 		{quota.ErrUnpriced, ExitUsage,
 			"quotactl costs lists every method and its price"},
 		{quota.ErrNoBucket, ExitUsage, "quotactl status lists the buckets that have a limit"},
 		{quota.ErrReservationShort, ExitUsage,
-			"quotactl reservations says how much is left of each"},
+			"quotactl reservations shows how much is left of each"},
 		{quota.ErrNoReservation, ExitUsage,
 			"it has expired or is settled; quotactl reservations lists the others"},
 		{quota.ErrKeyReused, ExitUsage, "a key belongs to one charge: use another key"},

@@ -188,9 +188,9 @@ func (s *Sweep) ended(ctx context.Context, l *lane, r swept) result {
 		d.Log.Debug("run ended early, retrying", attrs...)
 		return retry
 	case kind == youtube.BadRegion && r.sum.Regions[0].Known:
-		d.Log.Debug("tick left out: the upstream knows no such region", attrs...)
+		d.Log.Debug("tick left out: the upstream has no such region", attrs...)
 	case kind == youtube.BadRegion:
-		d.Log.Error("the upstream knows no such region: remove it from the configuration; "+
+		d.Log.Error("the upstream has no such region: remove it from the configuration; "+
 			"it is retried once a week", attrs...)
 	default:
 		d.Metrics.failed(l, r.err)

@@ -182,7 +182,7 @@ func TestInvalidRegion(t *testing.T) {
 	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "AQ", 0)...).start()
 		time.Sleep(7 * 24 * time.Hour)
-		if n := len(w.taken()); n != 1 || w.logged("level=ERROR", "knows no such region") != 1 ||
+		if n := len(w.taken()); n != 1 || w.logged("level=ERROR", "has no such region") != 1 ||
 			w.logged("level=ERROR") != 1 {
 			t.Errorf("%d requests: %v", n, w.log)
 		}

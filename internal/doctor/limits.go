@@ -64,7 +64,7 @@ func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) 
 	if err != nil {
 		e.add(Finding{Warning, "google", about, "Google's limits cannot be read: " + err.Error(),
 			"its limits may differ from its project's",
-			"quotactl reconcile --credential " + c.Name + " says what to do"})
+			"quotactl reconcile --credential " + c.Name + " explains what to do"})
 		return false
 	}
 	for _, d := range bill.Differ(c.Limits, limits) {

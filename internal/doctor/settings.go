@@ -229,6 +229,6 @@ func (e *exam) schedule(ctx context.Context) {
 		e.add(Finding{Warning, "schedule", "the schedule", fmt.Sprintf(
 			"%d of its %d runs in the next %d days will not get all their pages", lostRuns,
 			p.Report.Counts.Runs, e.Days), "charts will be missing or cut short",
-			"quotactl forecast says when; ingestor plan --suggest finds a schedule that fits"})
+			"quotactl forecast shows when; ingestor plan --suggest finds a schedule that fits"})
 	}
 }

@@ -57,7 +57,7 @@ type Region struct {
 	Region        string     `json:"region"`
 	CompletedAt   words.Time `json:"completed_at" doc:"of its last complete chart; null if none"`
 	UnavailableAt words.Time `json:"unavailable_at" doc:"when the upstream last said there is none"`
-	Invalid       bool       `json:"invalid" doc:"the upstream knows no such region"`
+	Invalid       bool       `json:"invalid" doc:"the upstream has no such region"`
 }
 
 // NewRegion returns the state of a region in JSON.

@@ -116,7 +116,7 @@ func (s *Server) problem(ctx context.Context, err error) huma.StatusError {
 	case errors.Is(err, quota.ErrUnreachable):
 		return huma.Error503ServiceUnavailable("the ledger cannot be reached now")
 	case errors.Is(err, quota.ErrLedgerUnusable):
-		return huma.Error503ServiceUnavailable("the ledger cannot be used: the server's log says why")
+		return huma.Error503ServiceUnavailable("the ledger cannot be used: see the server's log")
 	}
 	return huma.Error500InternalServerError("the catalogue or the ledger cannot be read now")
 }

@@ -17,11 +17,11 @@ import (
 // budgets registers the operations that are private on a public server.
 func (s *Server) budgets(api huma.API) {
 	private := s.private(api)
-	get(s, api, "/v1/budgets", "What is left of each quota, as quotactl status says it", s.status,
+	get(s, api, "/v1/budgets", "What is left of each quota, as in quotactl status", s.status,
 		private)
-	get(s, api, "/v1/forecast", "When each bucket will run dry, as quotactl forecast says it",
+	get(s, api, "/v1/forecast", "When each bucket will run dry, as in quotactl forecast",
 		s.forecast, private)
-	get(s, api, "/v1/plan", "What the schedule will spend from now on, as ingestor plan says it",
+	get(s, api, "/v1/plan", "What the schedule will spend from now on, as in ingestor plan",
 		s.plan, private)
 	orNull(api, "Plan", "first_lost", "suggestion")
 	orNull(api, "DayPlan", "first_lost")
