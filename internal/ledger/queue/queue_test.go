@@ -154,6 +154,7 @@ func TestAllLeave(t *testing.T) {
 		go func() { result <- q.Ask(ctx, &Op[string]{}, true, work) }()
 		synctest.Wait()
 		cancel()
+		synctest.Wait() // until the operation has left
 		close(proceed)
 		if err := <-result; !errors.Is(err, context.Canceled) {
 			t.Error(err)
