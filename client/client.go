@@ -235,8 +235,12 @@ func (c *Client) once(ctx context.Context, method, path, key string, body []byte
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		again = true
 	}
-	return again, refusal(response.StatusCode, text)
+	err = refusal(response.StatusCode, text)
+	return again || errors.Is(err, errGateway), err
 }
+
+// errGateway is the error of an answer that a gateway gave instead of the server.
+var errGateway = errors.New("not an answer of the ledger")
 
 func refusal(status int, text []byte) error {
 	var problem struct {
@@ -246,6 +250,9 @@ func refusal(status int, text []byte) error {
 	json.Unmarshal(text, &problem) // a proxy in front of the server may send any body
 	if problem.Limit != "" {
 		return &DeniedError{problem.Decision}
+	}
+	if problem.Detail == "" {
+		return fmt.Errorf("quota: %d %s: %w", status, http.StatusText(status), errGateway)
 	}
 	return &StatusError{status, problem.Detail}
 }

@@ -193,6 +193,10 @@ func (f *faulty) fail(t *testing.T, w http.ResponseWriter, r *http.Request) {
 		send(httptest.NewRecorder())
 		send(w)
 		return
+	case "page":
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, "<h1>Not Found</h1>")
+		return
 	case "gateway":
 		w.WriteHeader(http.StatusBadGateway)
 		io.WriteString(w, "null")

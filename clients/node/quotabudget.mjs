@@ -164,7 +164,11 @@ export class Ledger {
     }
     if (response.ok) return answer
     if (answer.limit) throw new Denied(response.status, answer)
-    throw new QuotaError(response.status, answer.detail ?? response.statusText)
+    if (!answer.detail) {
+      const status = `${response.status} ${response.statusText}`
+      throw new QuotaError(0, `${status}: not an answer of the ledger`)
+    }
+    throw new QuotaError(response.status, answer.detail)
   }
 }
 

@@ -133,7 +133,10 @@ class Ledger:
                 problem = {}
             if problem.get("limit"):
                 raise Denied(e.code, problem) from None
-            raise QuotaError(e.code, problem.get("detail", e.reason)) from None
+            if "detail" not in problem:
+                detail = f"{e.code} {e.reason}: not an answer of the ledger"
+                raise QuotaError(0, detail) from None
+            raise QuotaError(e.code, problem["detail"]) from None
         except (OSError, ValueError) as e:
             raise QuotaError(0, str(e)) from e
 
