@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"bytes"
 	"cmp"
 	"embed"
 	"fmt"
@@ -59,16 +60,23 @@ type refusal struct {
 var specs = sync.OnceValue(func() map[string]spec {
 	all := map[string]spec{}
 	for _, name := range []string{"apis/models.yaml", "apis/requests.yaml"} {
-		text, err := apiFiles.ReadFile(name)
-		if err == nil {
-			err = yaml.Unmarshal(text, &all)
-		}
-		if err != nil {
-			panic(err) // the files are embedded
-		}
+		readSpec(name, &all)
 	}
 	return all
 })
+
+// readSpec reads one of apiFiles. It panics if that has an unknown key, because it is embedded.
+func readSpec(name string, into any) {
+	text, err := apiFiles.ReadFile(name)
+	if err == nil {
+		in := yaml.NewDecoder(bytes.NewReader(text))
+		in.KnownFields(true)
+		err = in.Decode(into)
+	}
+	if err != nil {
+		panic(fmt.Errorf("%s: %w", name, err))
+	}
+}
 
 // key returns the credential of a request, or "".
 func (s spec) key(r *http.Request) (key string) {

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // consumer is the project of every key of the stand-in.
@@ -42,13 +40,7 @@ var google = sync.OnceValue(func() (all struct {
 		Details                          []any
 	}
 }) {
-	text, err := apiFiles.ReadFile("apis/youtube.yaml")
-	if err == nil {
-		err = yaml.Unmarshal(text, &all)
-	}
-	if err != nil {
-		panic(err) // the file is embedded
-	}
+	readSpec("apis/youtube.yaml", &all)
 	return all
 })
 
