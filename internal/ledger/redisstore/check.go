@@ -315,5 +315,6 @@ func (c *checked) finish() (result string, err error) {
 	c.Sums.Each(b.sums.Add)
 	b.write(cmds)
 	b.list(cmds)
+	cmds.add("PEXPIRE", logKey(c.credential, c.name), b.keeps()+dayMillis) // lost with its last member
 	return c.s.send(c.ctx, cmds, 0)
 }

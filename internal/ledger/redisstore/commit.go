@@ -165,9 +165,12 @@ func (b *bucket) write(c *commands) {
 	}
 }
 
-// list adds the command that lists the bucket.
+// list adds the commands that list the bucket. The list of an idle credential lasts a year longer
+// than the bucket, because other buckets in it may last longer than this one.
 func (b *bucket) list(c *commands) {
-	c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+b.lasts(b.snap.now), b.Name)
+	lasts := b.lasts(b.snap.now)
+	c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+lasts, b.Name)
+	c.add("PEXPIRE", bucketsKey(b.Credential), lasts+quota.MaxWindow.Milliseconds())
 }
 
 // hourly reports whether the changes are to renew the keys that expire with the log: with the first

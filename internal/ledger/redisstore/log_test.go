@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -54,6 +56,46 @@ func TestKeysRenewed(t *testing.T) {
 		Window: quota.Sliding(60 * 24 * time.Hour)})
 	allow(t, l, c)
 	lasts(60 * 24 * time.Hour)
+	must(t, l.client.Del(t.Context(), logOfK))
+	must(t, l.client.ZAdd(t.Context(), logOfK, redis.Z{Score: float64(start.UnixMicro()),
+		Member: "7:1:id:labels=%"}))
+	check(t, l, true)
+	sound(t, l)
+	lasts(60 * 24 * time.Hour)
+}
+
+// TestExpiredNamesUnlisted: a bucket that expired leaves the list of buckets, one that is still held
+// stays, and the list is not read as a whole.
+func TestExpiredNamesUnlisted(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	const buckets = 200
+	for i := range buckets {
+		c := one("k", 1)
+		c.Costs[0].Bucket, c.Unlimited, c.Limits = fmt.Sprintf("b%d", i), true, nil
+		allow(t, l, c)
+	}
+	setAside(t, l, reserveOf("default.r", 1, 100*24*time.Hour))
+	s.SetNow(t, start.AddDate(0, 0, 50))
+	listed := func() []string {
+		return l.client.ZRange(t.Context(), "quota:{k}::buckets", 0, -1).Val()
+	}
+	if n := len(listed()); n != buckets+1 {
+		t.Errorf("%d buckets are listed at first", n)
+	}
+	for i := range 1 + buckets/64 { // 64 names at once
+		c := one("k", 1)
+		c.Costs[0].Bucket, c.Unlimited, c.Limits = fmt.Sprintf("new%d", i), true, nil
+		allow(t, l, c)
+	}
+	if want := []string{"default", "new0", "new1", "new2", "new3"}; !slices.Equal(sorted(listed()), want) {
+		t.Errorf("%v are listed, want %v", sorted(listed()), want)
+	}
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
 }
 
 // TestKeysLapse: no key outlives its use, and none of what a bucket still needs goes first.
@@ -93,9 +135,9 @@ func TestKeysLapse(t *testing.T) {
 	if d, err := l.Charge(t.Context(), one("k", 1)); err != nil || d.Limit != quota.Suspended {
 		t.Errorf("in the third year: %+v, %v", d, err)
 	}
-	s.SetNow(t, start.AddDate(4, 0, 0))
-	if all, err := l.BucketsOf(t.Context(), "k"); err != nil || len(all) != 0 {
-		t.Errorf("all is over, and there are %v, %v", all, err)
+	s.SetNow(t, start.AddDate(5, 0, 0))
+	if all := l.client.Keys(t.Context(), "quota:*").Val(); len(all) != 0 {
+		t.Errorf("all is over, and there are %v", all)
 	}
 	if n := allowedOf(t, l, 150); n != 100 {
 		t.Errorf("allowed %d in a new log", n)

@@ -1,7 +1,11 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
 
 	"quotabudget/internal/quota"
 )
@@ -24,7 +28,7 @@ func (s *Store) trim(ctx context.Context, credential, bucket string, now int64) 
 		return
 	}
 	due, err := s.trimOldest(ctx, credential, bucket)
-	if err != nil {
+	if err = cmp.Or(err, s.unlist(ctx, credential, now)); err != nil {
 		return
 	}
 	s.mu.Lock()
@@ -78,6 +82,31 @@ func (s *Store) trimOldest(ctx context.Context, credential, bucket string) (due 
 		due = 0
 	}
 	return due, err
+}
+
+// unlist takes expired buckets off the list of buckets. A listed time can be too early, because a
+// change lists its bucket only once an hour.
+func (s *Store) unlist(ctx context.Context, credential string, now int64) error {
+	names, err := s.client.ZRangeByScore(ctx, bucketsKey(credential), &redis.ZRangeBy{Min: "-inf",
+		Max: strconv.FormatInt(now/1000, 10), Count: maxTrim}).Result()
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	snap, err := s.snapshot(ctx, credential, []quota.Scope{{Buckets: names}})
+	if err != nil {
+		return err
+	}
+	c := newCommands(credential)
+	for _, b := range snap.order {
+		if b.state != "" {
+			b.list(c)
+			continue
+		}
+		c.guard("string", stateKey(credential, b.Name), "")
+		c.add("ZREM", bucketsKey(credential), b.Name)
+	}
+	_, err = s.send(ctx, c, 0)
+	return err
 }
 
 // forget returns the commands that forget the oldest entries, and all else up to a time.

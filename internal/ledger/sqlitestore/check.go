@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,14 +14,17 @@ import (
 const repairStep = 10_000
 
 // errRaced reports that another repair has finished, and the bucket has been used since.
-var errRaced = errors.New("the bucket was changed meanwhile")
+var errRaced = errors.New("the bucket was changed during its repair")
+
+// maxRaces is how often a repair begins, because other repairs finish before it.
+const maxRaces = 10
 
 // Check compares a bucket with its own entries, which it reads in pages. A repair writes what
 // follows from them in several transactions: the first marks the bucket so that nothing is decided
 // on it until the last.
 func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
 	found []quota.Finding, err error) {
-	for {
+	for range maxRaces {
 		c := &checked{Audit: new(quota.Audit), s: s, ctx: ctx, name: name{credential, of}}
 		err = s.view(ctx, c.check)
 		if err != nil || !repair || len(c.Findings) == 0 {
@@ -38,6 +42,7 @@ func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
 			return found, err
 		}
 	}
+	return found, fmt.Errorf("%w: %w", quota.ErrUnreachable, errRaced)
 }
 
 // checked is a bucket with what is wrong with it.

@@ -229,6 +229,23 @@ func TestManyLapseTogether(t *testing.T) {
 	sound(t, l)
 }
 
+// TestRepairEnds: a repair whose mark is lost again and again ends with an error.
+func TestRepairEnds(t *testing.T) {
+	l, _ := clocked(t)
+	mustCharge(t, l, 1, day(100))
+	mustCharge(t, l, 1, day(100))
+	exec(t, l, "UPDATE entries SET total = 7 WHERE total = 2")
+	exec(t, l, `CREATE TRIGGER unmark AFTER INSERT ON buckets
+		BEGIN UPDATE buckets SET digest = 0; END`)
+	found, err := l.Check(t.Context(), "key1", "default", true)
+	if !errors.Is(err, quota.ErrUnreachable) || len(found) == 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+	exec(t, l, "DROP TRIGGER unmark")
+	check(t, l, true)
+	sound(t, l)
+}
+
 // TestRepairInSteps: a repair changes at most 10,000 entries in one transaction. One that ends
 // before it is done leaves the bucket denied, and the next completes it.
 func TestRepairInSteps(t *testing.T) {
