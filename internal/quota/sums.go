@@ -32,9 +32,6 @@ type Sum struct {
 // GrainOf returns the start of the grain that at lies in.
 func GrainOf(at time.Time) time.Time { return at.UTC().Truncate(Grain) }
 
-// Grained returns the start of the grain that a time lies in, both in Unix µs.
-func Grained(at int64) int64 { return at - at%Grain.Microseconds() }
-
 // AddUp returns the sums of entries, by grain and then by labels.
 func AddUp(entries []Entry) []Sum {
 	var t Tally
@@ -46,86 +43,38 @@ func AddUp(entries []Entry) []Sum {
 }
 
 // Tally adds up entries by grains and by lines of labels. Times are Unix µs.
-type Tally struct{ grains []grain } // by time
+type Tally struct{ sums map[tallyKey]counts }
 
-// grain is what was spent in one grain.
-type grain struct {
-	at     int64
-	spent  []spent
-	merged int // so many of the first are in order, and each line is in them once
+type tallyKey struct {
+	at     int64  // start of the grain
+	labels string // a line, without the run
 }
 
-type spent struct {
-	labels         string // a line, without the run
-	units, charges int64
-}
+type counts struct{ units, charges int64 }
 
 // Add adds what was spent at a time, anywhere in a grain.
 func (t *Tally) Add(at int64, labels string, units, charges int64) {
-	at = Grained(at)
-	i := len(t.grains) - 1 // mostly the same grain as before
-	if i < 0 || t.grains[i].at != at {
-		i = t.from(at)
+	if t.sums == nil {
+		t.sums = make(map[tallyKey]counts)
 	}
-	if i == len(t.grains) || t.grains[i].at != at {
-		t.grains = slices.Insert(t.grains, i, grain{at: at, spent: make([]spent, 0, 16)})
-	}
-	g := &t.grains[i]
-	g.spent = append(g.spent, spent{labels, units, charges})
-	if len(g.spent) > 2*g.merged+1024 {
-		g.merge()
-	}
-}
-
-// from returns the index of the first grain that begins at a time or later.
-func (t *Tally) from(at int64) int {
-	i, _ := slices.BinarySearchFunc(t.grains, at, func(g grain, at int64) int {
-		return cmp.Compare(g.at, at)
-	})
-	return i
-}
-
-// in returns the grain in which a time lies, if there is any.
-func (t *Tally) in(at int64) []grain {
-	return t.grains[t.from(Grained(at)):t.from(Grained(at)+1)]
-}
-
-// merge puts the lines in order, and adds up those that are the same.
-func (g *grain) merge() {
-	if g.merged == len(g.spent) {
-		return
-	}
-	slices.SortFunc(g.spent, func(a, b spent) int { return strings.Compare(a.labels, b.labels) })
-	kept := g.spent[:1]
-	for _, s := range g.spent[1:] {
-		if last := &kept[len(kept)-1]; last.labels == s.labels {
-			last.units, last.charges = last.units+s.units, last.charges+s.charges
-		} else {
-			kept = append(kept, s)
-		}
-	}
-	g.spent, g.merged = kept, len(kept)
+	key := tallyKey{at - at%Grain.Microseconds(), labels}
+	c := t.sums[key]
+	t.sums[key] = counts{c.units + units, c.charges + charges}
 }
 
 // DropZero removes sums of 0, which remain where every entry was removed.
 func (t *Tally) DropZero() {
-	for i := range t.grains {
-		g := &t.grains[i]
-		g.merge()
-		g.spent = slices.DeleteFunc(g.spent, func(s spent) bool { return s.units|s.charges == 0 })
-		g.merged = len(g.spent)
-	}
-	t.grains = slices.DeleteFunc(t.grains, func(g grain) bool { return g.merged == 0 })
+	maps.DeleteFunc(t.sums, func(_ tallyKey, c counts) bool { return c == counts{} })
 }
 
-// Each calls do for each sum, in order.
+// Each calls do for each sum, in the order of time and labels.
 func (t *Tally) Each(do func(at int64, labels string, units, charges int64)) {
-	for i := range t.grains {
-		g := &t.grains[i]
-		g.merge()
-		for _, s := range g.spent {
-			do(g.at, s.labels, s.units, s.charges)
-		}
+	keys := slices.SortedFunc(maps.Keys(t.sums), func(a, b tallyKey) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.labels, b.labels))
+	})
+	for _, key := range keys {
+		c := t.sums[key]
+		do(key.at, key.labels, c.units, c.charges)
 	}
 }
 
@@ -143,14 +92,11 @@ func (t *Tally) Sums() (sums []Sum, err error) {
 
 // Differs returns a finding if the sums that a store keeps are not those of its entries.
 func (t *Tally) Differs(kept Tally) (found Findings) {
-	t.DropZero()
-	kept.DropZero()
 	wrong := make(map[int64]bool)
-	for _, of := range [][2]*Tally{{t, &kept}, {&kept, t}} {
-		for _, g := range of[0].grains {
-			other := of[1].in(g.at)
-			if len(other) == 0 || !slices.Equal(g.spent, other[0].spent) {
-				wrong[g.at] = true
+	for _, of := range []Tally{*t, kept} {
+		for key := range of.sums {
+			if t.sums[key] != kept.sums[key] {
+				wrong[key.at] = true
 			}
 		}
 	}

@@ -2,16 +2,12 @@ package redisstore
 
 import (
 	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"quotabudget/internal/quota"
-	"quotabudget/lua"
 )
 
 // unusable are the replies by which a server says that a person must change something.
@@ -98,47 +94,16 @@ func isFinalDial(err error) bool {
 	return errors.As(err, &dial) && dial.final
 }
 
-var (
-	namedCommand = regexp.MustCompile(`run the '([^']+)' command`)
-	scriptLine   = regexp.MustCompile(`([0-9a-f]{40}).*@user_script:(\d+)`)
-	calledThere  = regexp.MustCompile(`call\('([A-Z]+)'`)
-)
+var namedCommand = regexp.MustCompile(`run the '([^']+)' command`)
 
-// missing names what an ACL does not allow. Redis 6 and 7.0 do not say which command of a script it
-// was, but which line.
+// missing names what an ACL does not allow. Redis 6 and 7.0 do not name a command that a script
+// calls; doctor tries each.
 func missing(text string) string {
 	what := "use the keys quota:*"
 	if m := namedCommand.FindStringSubmatch(text); m != nil {
 		what = "run " + strings.ToUpper(m[1])
-	} else if m := scriptLine.FindStringSubmatch(text); m != nil &&
-		strings.Contains(text, "command or subcommand") {
-		what = "run a command of the scripts"
-		if names := commandsAt(m[1], m[2]); names != "" {
-			what = "run " + names
-		}
+	} else if strings.Contains(text, "command or subcommand") {
+		what = "run a command of the scripts, which quotactl doctor names"
 	}
-	return "its ACL does not let this user " + what +
-		": see User and rights in docs/redis.md"
-}
-
-// commandsAt are the commands that a line of one of our scripts calls.
-func commandsAt(hash, line string) string {
-	n, err := strconv.Atoi(line)
-	if err != nil {
-		return ""
-	}
-	for _, script := range lua.Names {
-		source := lua.Source(script)
-		sum := sha1.Sum([]byte(source))
-		lines := strings.Split(source, "\n")
-		if hex.EncodeToString(sum[:]) != hash || n < 1 || n > len(lines) {
-			continue
-		}
-		var names []string
-		for _, m := range calledThere.FindAllStringSubmatch(lines[n-1], -1) {
-			names = append(names, m[1])
-		}
-		return strings.Join(names, " or ")
-	}
-	return ""
+	return "its ACL does not let this user " + what + ": see User and rights in docs/redis.md"
 }
