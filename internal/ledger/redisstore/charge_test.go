@@ -15,6 +15,84 @@ import (
 	"quotabudget/internal/quota/quotatest"
 )
 
+// twin is a ledger in Redis, and the rule on a store in memory, at the same moment.
+type twin struct {
+	*testing.T
+	*env
+	server     *redistest.Server
+	rule       *ledger.Ledger
+	clock      *quotatest.Clock
+	credential string
+	limits     []quota.Limit
+
+	left, denied, allowed int // charges, by what charge.lua did with them
+}
+
+func newTwin(t *testing.T, s *redistest.Server, l *env, credential string,
+	limits []quota.Limit) *twin {
+	var clock quotatest.Clock
+	return &twin{T: t, env: l, server: s, clock: &clock, credential: credential, limits: limits,
+		rule: ledger.New(&memstore.Store{Now: clock.Now})}
+}
+
+func (w *twin) at(now time.Time) {
+	w.clock.Set(w, now)
+	w.server.SetNow(w, now)
+}
+
+// hold sets units aside on both.
+func (w *twin) hold(id string, units int64, ttl time.Duration, lapse quota.Lapse) {
+	sameAs(w.T, w.rule.Reserve, w.Reserve, quota.Reserve{Credential: w.credential,
+		ID: quota.ReservationID(id, "default"), Limits: w.limits, TTL: ttl, Lapse: lapse,
+		Costs: []quota.Cost{{Bucket: "default", Units: units}}})
+}
+
+// together makes the charges in one run of charge.lua, those that it leaves alone, and all one after
+// the other by the rule.
+func (w *twin) together(group []quota.Charge) {
+	w.Helper()
+	decisions, err := w.store.ChargeTogether(w.Context(), group)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for i, d := range decisions {
+		if d == nil {
+			w.left++
+			continue
+		}
+		want, err := w.rule.Charge(w.Context(), group[i])
+		if err != nil || !reflect.DeepEqual(*d, want) {
+			w.Fatalf("charge %d of %v at %v:\n%+v\nwant\n%+v, %v", i, group[i].Costs,
+				w.clock.Now(), *d, want, err)
+		}
+		if d.Allowed {
+			w.allowed++
+		} else {
+			w.denied++
+		}
+	}
+	for i, d := range decisions {
+		if d == nil {
+			sameAs(w.T, w.rule.Charge, w.Charge, group[i])
+		}
+	}
+}
+
+// compare compares the logs, and the sums with the log.
+func (w *twin) compare() {
+	w.Helper()
+	q := quota.Query{Credential: w.credential, Bucket: "default"}
+	got, err := w.Entries(w.Context(), q)
+	want, err2 := w.rule.Entries(w.Context(), q)
+	if err != nil || err2 != nil || !reflect.DeepEqual(got, want) {
+		w.Fatalf("the log is\n%+v\nwant\n%+v", got, want)
+	}
+	sums, err := w.Sums(w.Context(), quota.SumQuery{Credential: q.Credential, Bucket: q.Bucket})
+	if err != nil || !reflect.DeepEqual(sums, quota.AddUp(want)) {
+		w.Fatalf("sums %+v, %v\nof %+v", sums, err, want)
+	}
+}
+
 // TestGroupsDecideAsTheRule: on random histories charge.lua decides groups of charges as the rule
 // would one after the other, and leaves the others to it.
 func TestGroupsDecideAsTheRule(t *testing.T) {
@@ -24,96 +102,86 @@ func TestGroupsDecideAsTheRule(t *testing.T) {
 	left, denied, allowed := 0, 0, 0
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		var clock quotatest.Clock
-		rule := ledger.New(&memstore.Store{Now: clock.Now})
+		w := newTwin(t, s, l, fmt.Sprintf("k%d", seed), randomLimits(random))
 		now := start.Add(time.Duration(random.Int64N(48*3600)) * time.Second)
-		limits := randomLimits(random)
 		for step := range 12 {
 			now = now.Add(time.Duration(random.Int64N(int64(time.Hour))))
 			if random.IntN(3) == 0 { // entries leave a window within a group
 				now = now.Truncate(time.Minute).Add(time.Duration(random.IntN(3)) * time.Microsecond)
 			}
 			now = now.Truncate(time.Microsecond)
-			clock.Set(t, now)
-			s.SetNow(t, now)
-			credential := fmt.Sprintf("k%d", seed)
+			w.at(now)
 			if random.IntN(4) == 0 {
-				r := quota.Reserve{Credential: credential, Limits: limits,
-					ID:    quota.ReservationID(fmt.Sprintf("r%d", step), "default"),
-					Costs: []quota.Cost{{Bucket: "default", Units: 1 + random.Int64N(20)}},
-					TTL:   time.Duration(1+random.IntN(90)) * time.Minute,
-					Lapse: []quota.Lapse{quota.LapseRelease, quota.LapseCharge}[random.IntN(2)]}
-				sameAs(t, rule.Reserve, l.Reserve, r)
+				w.hold(fmt.Sprintf("r%d", step), 1+random.Int64N(20),
+					time.Duration(1+random.IntN(90))*time.Minute,
+					[]quota.Lapse{quota.LapseRelease, quota.LapseCharge}[random.IntN(2)])
 				continue
 			}
 			group := make([]quota.Charge, 1+random.IntN(20))
 			for i := range group {
-				group[i] = quota.Charge{Credential: credential, ID: fmt.Sprintf("c%d-%d", step, i),
-					Limits: limits, Manual: random.IntN(4) == 0,
+				group[i] = quota.Charge{Credential: w.credential, ID: fmt.Sprintf("c%d-%d", step, i),
+					Limits: w.limits, Manual: random.IntN(4) == 0,
 					Costs:  []quota.Cost{{Bucket: "default", Units: 1 + random.Int64N(30)}},
 					Labels: quota.Labels{"job": fmt.Sprint(random.IntN(2)), "run": fmt.Sprint(i)}}
 			}
-			decisions, err := l.store.ChargeTogether(t.Context(), group)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, d := range decisions {
-				if d == nil {
-					left++
-					continue
-				}
-				want, err := rule.Charge(t.Context(), group[i])
-				if err != nil || !reflect.DeepEqual(*d, want) {
-					t.Fatalf("seed %d, step %d, charge %d of %v at %v:\n%+v\nwant\n%+v, %v", seed, step, i,
-						group[i].Costs, now, *d, want, err)
-				}
-				if d.Allowed {
-					allowed++
-				} else {
-					denied++
-				}
-			}
-			for i, d := range decisions {
-				if d == nil {
-					sameAs(t, rule.Charge, l.Charge, group[i])
-				}
-			}
+			w.together(group)
 		}
-		q := quota.Query{Credential: fmt.Sprintf("k%d", seed), Bucket: "default"}
-		got, err := l.Entries(t.Context(), q)
-		want, err2 := rule.Entries(t.Context(), q)
-		if err != nil || err2 != nil || !reflect.DeepEqual(got, want) {
-			t.Fatalf("seed %d: the log is\n%+v\nwant\n%+v", seed, got, want)
-		}
-		sums, err := l.Sums(t.Context(), quota.SumQuery{Credential: q.Credential, Bucket: q.Bucket})
-		if err != nil || !reflect.DeepEqual(sums, quota.AddUp(want)) {
-			t.Fatalf("seed %d: sums %+v, %v\nof %+v", seed, sums, err, want)
-		}
+		w.compare()
+		left, denied, allowed = left+w.left, denied+w.denied, allowed+w.allowed
 	}
 	if left == 0 || denied == 0 || allowed == 0 {
 		t.Errorf("%d left, %d denied, %d allowed", left, denied, allowed)
 	}
 }
 
-// TestEntriesLeaveWithinAGroup: each charge of a group is decided at its own stamp, whether an entry
-// leaves the window at each of them or only at the last.
-func TestEntriesLeaveWithinAGroup(t *testing.T) {
+// TestEdgesWithinAGroup: each charge of a group is decided at its own stamp, whatever changes at one
+// of them.
+func TestEdgesWithinAGroup(t *testing.T) {
 	t.Parallel()
-	for units, at := range map[int64]time.Duration{50: time.Minute,
-		90: time.Minute - 4*time.Microsecond} {
-		s, l := clocked(t)
-		group := make([]quota.Charge, 5)
-		for i := range group {
-			group[i] = one("k", 10)
-			group[i].Limits = []quota.Limit{{Bucket: "default", Units: units,
-				Window: quota.Sliding(time.Minute)}}
-			allow(t, l, group[i])
+	s := redistest.Start(t, redistest.Options{Clock: true})
+	l := openEnv(t, s.URL())
+	for i, c := range []struct {
+		what    string
+		limit   int64         // of a minute
+		held    time.Duration // for so long 20 units are set aside
+		charged int           // times 10 units
+		at      time.Duration // of the group
+		units   []int64
+		allowed int // of the group, by the script
+	}{
+		{"an entry leaves the window at each stamp", 50, 0, 5, time.Minute,
+			[]int64{10, 10, 10, 10, 10}, 5},
+		{"an entry leaves at the last stamp", 90, 0, 5, time.Minute - 4*time.Microsecond,
+			[]int64{10, 10, 10, 10, 10}, 5},
+		{"a hold expires at the last stamp", 100, 30 * time.Second, 7,
+			30*time.Second - time.Microsecond, []int64{5, 5}, 0},
+		{"a hold expires after the last stamp", 100, 30 * time.Second, 7,
+			30*time.Second - 2*time.Microsecond, []int64{5, 5}, 2},
+		{"a grain of the sums ends", 100, 0, 1, 10*time.Minute - 2*time.Microsecond,
+			[]int64{1, 2, 3, 4, 5}, 0},
+	} {
+		w := newTwin(t, s, l, fmt.Sprintf("k%d", i), []quota.Limit{{Bucket: "default", Units: c.limit,
+			Window: quota.Sliding(time.Minute)}})
+		group := func(units ...int64) (group []quota.Charge) {
+			for _, n := range units {
+				group = append(group, quota.Charge{Credential: w.credential, Limits: w.limits,
+					ID: quota.NewID(time.Now()), Costs: []quota.Cost{{Bucket: "default", Units: n}}})
+			}
+			return group
 		}
-		s.SetNow(t, start.Add(at))
-		decisions, err := l.store.ChargeTogether(t.Context(), group)
-		last := decisions[len(decisions)-1]
-		if err != nil || last == nil || !last.Allowed || last.Remaining["default"] != 0 {
-			t.Errorf("%d units: %+v, %v", units, last, err)
+		w.at(start)
+		if c.held > 0 {
+			w.hold("r", 20, c.held, quota.LapseRelease)
+		}
+		for range c.charged {
+			w.together(group(10))
+		}
+		w.at(start.Add(c.at))
+		w.allowed = 0
+		w.together(group(c.units...))
+		w.compare()
+		if w.allowed != c.allowed {
+			t.Errorf("%s: the script allowed %d of %v", c.what, w.allowed, c.units)
 		}
 	}
 }

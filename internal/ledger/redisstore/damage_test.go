@@ -299,6 +299,21 @@ func TestEntryOf1970(t *testing.T) {
 	allow(t, l, one("k", 80))
 }
 
+// TestTotalsEnd: no total grows beyond what a double can distinguish from its neighbours.
+func TestTotalsEnd(t *testing.T) {
+	t.Parallel()
+	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+	allow(t, l, one("k", 1))
+	z := l.client.ZRangeWithScores(t.Context(), logOfK, 0, 0).Val()[0]
+	must(t, l.client.Del(t.Context(), logOfK))
+	z.Member = "9007199254740990:1:x:"
+	must(t, l.client.ZAdd(t.Context(), logOfK, z))
+	allow(t, l, one("k", 1))
+	if err := chargeErr(t, l); !isDamaged(err) || !says(err, "cannot grow") {
+		t.Error(err)
+	}
+}
+
 // TestUnreadableEntry denies, and is named: what it counted is unknown.
 func TestUnreadableEntry(t *testing.T) {
 	t.Parallel()

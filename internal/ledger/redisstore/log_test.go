@@ -30,11 +30,17 @@ func TestReadableLog(t *testing.T) {
 	}
 }
 
-// TestKeysRenewed: within one hour, a log that is written again and one that is to be kept longer
-// last as long as they must.
+// TestKeysRenewed: the first charge of an hour renews the log's expiry. Within one hour, a log that
+// is written again and one that is to be kept longer last as long as they must.
 func TestKeysRenewed(t *testing.T) {
 	t.Parallel()
-	_, l := clocked(t)
+	s, l := clocked(t)
+	allow(t, l, one("k", 1))
+	s.SetNow(t, start.Add(time.Hour))
+	allow(t, l, one("k", 1))
+	if left := l.client.TTL(t.Context(), logOfK).Val(); left != quota.Retention+24*time.Hour {
+		t.Errorf("an hour later the log lapses in %v", left)
+	}
 	c := one("k", 1)
 	d := allow(t, l, c)
 	allow(t, l, one("k", 1))
