@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
@@ -21,7 +25,7 @@ import (
 // or in neither.
 func TestClusterUnderLoad(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, 3, documentedACL(t))
+	c := cluster{redistest.StartCluster(t, 3, documentedACL(t))}
 	url := "redis+cluster://quota:PASSWORD@" + c.Masters[0].Addr + "," + c.Masters[1].Addr
 	l := startLoad(t, c, url)
 	l.eventually(t, "small limits are used up", func(r *record) bool {
@@ -30,7 +34,7 @@ func TestClusterUnderLoad(t *testing.T) {
 
 	for _, r := range l.records {
 		if r.owner == 0 {
-			c.Move(t, r.slot, c.Masters[0], c.Masters[1])
+			c.move(t, r.slot, c.Masters[0], c.Masters[1])
 		}
 	}
 	moved := time.Now()
@@ -43,7 +47,7 @@ func TestClusterUnderLoad(t *testing.T) {
 	l.mayFail.Store(true)
 	c.Masters[2].Kill()
 	killed := time.Now()
-	c.AwaitPromotion(t, 2)
+	c.awaitPromotion(t, 2)
 	promoted := time.Now()
 	l.eventually(t, "every client is back", func(r *record) bool { return r.servedSince(promoted) })
 	t.Logf("the failover took %v; all clients were back %v later",
@@ -93,7 +97,7 @@ type answered struct {
 	at       time.Time // stamp
 }
 
-func startLoad(t *testing.T, c *redistest.Cluster, url string) *load {
+func startLoad(t *testing.T, c cluster, url string) *load {
 	t.Helper()
 	l := &load{}
 	for owner := range c.Masters {
@@ -126,7 +130,7 @@ func startLoad(t *testing.T, c *redistest.Cluster, url string) *load {
 }
 
 // newRecord finds a credential whose slot a master has.
-func newRecord(t *testing.T, c *redistest.Cluster, owner int, limit int64) *record {
+func newRecord(t *testing.T, c cluster, owner int, limit int64) *record {
 	t.Helper()
 	for n := 0; ; n++ {
 		credential := fmt.Sprintf("k%d-%d-%d", owner, limit, n)
@@ -134,7 +138,7 @@ func newRecord(t *testing.T, c *redistest.Cluster, owner int, limit int64) *reco
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Owner(slot) == owner {
+		if c.owner(slot) == owner {
 			return &record{credential: credential, slot: slot, owner: owner, limit: limit,
 				answers: make(map[string]answered)}
 		}
@@ -172,11 +176,11 @@ func (l *load) charge(t *testing.T, r *record, ledger *env, client int, keyed bo
 }
 
 // replicate waits until a master's replica has all that was charged so far.
-func (l *load) replicate(t *testing.T, c *redistest.Cluster, master int) {
+func (l *load) replicate(t *testing.T, c cluster, master int) {
 	t.Helper()
 	l.pause.Lock()
 	defer l.pause.Unlock()
-	c.AwaitReplica(t, master)
+	c.awaitReplica(t, master)
 	for _, r := range l.records {
 		r.safe = len(r.answers)
 	}
@@ -266,4 +270,86 @@ func (r *record) verify(t *testing.T, l *env, killed time.Time) {
 	}
 	t.Logf("%s: %d entries, %d denials, %d lost with the master",
 		r.credential, len(entries), r.denied, gone)
+}
+
+// cluster is six nodes whose slots move.
+type cluster struct{ *redistest.Cluster }
+
+// owner is the number of the master that a slot was given to at first.
+func (c cluster) owner(slot int64) int {
+	for i := range c.Masters {
+		if slot < int64(16384*(i+1)/len(c.Masters)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// move moves a slot from one master to another, one key at a time, as redis-cli --cluster reshard
+// does. It waits until a client has met a slot in two parts, and until one was sent
+// on to the other node.
+func (c cluster) move(t *testing.T, slot int64, from, to *redistest.Server) {
+	t.Helper()
+	ctx, source, target := t.Context(), c.Admin(from), c.Admin(to)
+	for _, s := range []*redis.Client{source, target} {
+		noError(t, s.ConfigResetStat(ctx).Err())
+	}
+	c.setSlot(t, to, slot, "importing", c.ID(t, from))
+	c.setSlot(t, from, slot, "migrating", c.ID(t, to))
+	replies := func(code string) int {
+		count := func(s *redis.Client) int {
+			return strings.Count(s.Info(ctx, "errorstats").Val(), "errorstat_"+code)
+		}
+		return count(source) + count(target)
+	}
+	host, port, _ := net.SplitHostPort(to.Addr)
+	for moved := 0; ; moved++ {
+		keys, err := source.ClusterGetKeysInSlot(ctx, int(slot), 1).Result()
+		noError(t, err)
+		if len(keys) == 0 {
+			break
+		}
+		noError(t, source.Migrate(ctx, host, port, keys[0], 0, 5*time.Second).Err())
+		if moved == 0 {
+			split := func() bool { return replies("TRYAGAIN") > 0 }
+			eventually(t, "a client met a slot in two parts", split)
+		}
+	}
+	eventually(t, "a client was sent on", func() bool { return replies("ASK") > 0 })
+	for _, s := range []*redistest.Server{to, from} {
+		c.setSlot(t, s, slot, "node", c.ID(t, to))
+	}
+}
+
+// awaitReplica waits until the replica has everything that its master has. Nothing may be written
+// meanwhile.
+func (c cluster) awaitReplica(t *testing.T, nth int) {
+	t.Helper()
+	eventually(t, "the replica has it all", func() bool {
+		return c.offset(t, c.Masters[nth]) == c.offset(t, c.Replicas[nth])
+	})
+}
+
+// offset is how far the node has come in the stream of its master's writes.
+func (c cluster) offset(t *testing.T, s *redistest.Server) string {
+	_, after, _ := strings.Cut(c.replication(t, s), "master_repl_offset:")
+	offset, _, _ := strings.Cut(after, "\r\n")
+	return offset
+}
+
+// awaitPromotion waits until the cluster has made the replica of a lost master a master.
+func (c cluster) awaitPromotion(t *testing.T, nth int) {
+	t.Helper()
+	eventually(t, "the replica takes over", func() bool {
+		return strings.Contains(c.replication(t, c.Replicas[nth]), "role:master")
+	})
+}
+
+func (c cluster) replication(t *testing.T, s *redistest.Server) string {
+	return c.Admin(s).Info(t.Context(), "replication").Val()
+}
+
+func (c cluster) setSlot(t *testing.T, s *redistest.Server, slot int64, args ...any) {
+	t.Helper()
+	do(t, c.Admin(s), append([]any{"cluster", "setslot", slot}, args...)...)
 }

@@ -82,6 +82,9 @@ func TestDamageDenies(t *testing.T) {
 		"word of a hold":      {hold(func(h string) string { return strings.Replace(h, "release", "relapse", 1) }), "stay held"},
 		"newest ahead":        {entry(-1, 126144000000000, "", ""), "its newest time is 2030"},
 		"total of the oldest": {entry(0, 0, "10:10:", "35:10:"), "4 of 5"},
+		"totals of the oldest two": {func() error {
+			return errors.Join(entry(0, 0, "10:10:", "1010:10:")(), entry(1, 0, "20:10:", "1020:10:")())
+		}, "3 of 5"},
 		"total of the newest": {entry(-1, 0, "50:", "20:"), "1 of 5"},
 		"not listed":          {func() error { return c.Del(ctx, "quota:{k}::buckets").Err() }, "list of buckets"},
 	} {

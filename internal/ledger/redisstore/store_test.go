@@ -278,6 +278,13 @@ func TestNobodyStarves(t *testing.T) {
 	if n := l.client.Exists(t.Context(), "quota:{k}::lock").Val(); n != 0 {
 		t.Error("the lock is still there")
 	}
+	must(t, l.client.Set(t.Context(), "quota:{k}::lock", "another", 0))
+	c := one("k", 1)
+	c.Limits = limits
+	decisions, err := other.store.ChargeTogether(t.Context(), []quota.Charge{c})
+	if err != nil || decisions[0] != nil {
+		t.Errorf("a plain charge beside the lock: %+v, %v", decisions[0], err)
+	}
 }
 
 // TestCallerLeaves: a caller whose time is up leaves while its decision may still be made.

@@ -20,9 +20,9 @@ import (
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	hour := time.Now().Add(time.Hour)
-	a := redistest.NewAuthority(t)
+	a := newAuthority(t)
 	serve := func(clients bool, until time.Time, hosts ...string) string {
-		options := a.TLS(a.Issue(t, until, hosts...), clients)
+		options := a.options(a.issue(t, until, hosts...), clients)
 		return redistest.Start(t, redistest.Options{TLS: options}).Addr
 	}
 	good, strict := serve(false, hour, "127.0.0.1"), serve(true, hour, "127.0.0.1")
@@ -30,9 +30,9 @@ func TestTLS(t *testing.T) {
 	old := serve(false, time.Now().Add(-time.Minute), "127.0.0.1")
 	plain := redistest.Start(t, redistest.Options{}).Addr
 	ca := "?ca=" + url.QueryEscape(a.File)
-	client, stranger := a.Issue(t, hour), redistest.NewAuthority(t)
-	foreign, strange := stranger.Issue(t, hour), "?ca="+url.QueryEscape(stranger.File)
-	own := func(p redistest.Pair) string {
+	client, stranger := a.issue(t, hour), newAuthority(t)
+	foreign, strange := stranger.issue(t, hour), "?ca="+url.QueryEscape(stranger.File)
+	own := func(p keyPair) string {
 		return "&cert=" + url.QueryEscape(p.Cert) + "&key=" + url.QueryEscape(p.Key)
 	}
 	certificate, soon := "?cert=FILE&key=FILE", "&dial_timeout=300ms"
@@ -74,9 +74,9 @@ func TestTLS(t *testing.T) {
 func TestTLSOfManyServers(t *testing.T) {
 	t.Parallel()
 	hour := time.Now().Add(time.Hour)
-	a := redistest.NewAuthority(t)
-	options := a.TLS(a.Issue(t, hour, "localhost"), true)
-	client := a.Issue(t, hour)
+	a := newAuthority(t)
+	options := a.options(a.issue(t, hour, "localhost"), true)
+	client := a.issue(t, hour)
 	files := "?" + url.Values{"ca": {a.File}, "cert": {client.Cert}, "key": {client.Key}}.Encode()
 	local := func(addr string) string { return strings.Replace(addr, "127.0.0.1", "localhost", 1) }
 

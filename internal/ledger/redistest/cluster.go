@@ -89,78 +89,8 @@ func (c *Cluster) ID(t testing.TB, s *Server) string {
 	return id
 }
 
-// Owner is the number of the master that a slot was given to at first.
-func (c *Cluster) Owner(slot int64) int {
-	for i := range c.Masters {
-		if slot < int64(16384*(i+1)/len(c.Masters)) {
-			return i
-		}
-	}
-	return -1
-}
-
-// Move moves a slot from one master to another, one key at a time, as redis-cli --cluster reshard
-// does. It waits until a client has met a slot in two parts, and until one was sent
-// on to the other node.
-func (c *Cluster) Move(t testing.TB, slot int64, from, to *Server) {
-	t.Helper()
-	ctx, source, target := t.Context(), c.admin[from], c.admin[to]
-	for _, s := range []*redis.Client{source, target} {
-		check(t, s.ConfigResetStat(ctx).Err())
-	}
-	c.do(t, to, "cluster", "setslot", slot, "importing", c.ID(t, from))
-	c.do(t, from, "cluster", "setslot", slot, "migrating", c.ID(t, to))
-	replies := func(code string) int {
-		count := func(s *redis.Client) int {
-			return strings.Count(s.Info(ctx, "errorstats").Val(), "errorstat_"+code)
-		}
-		return count(source) + count(target)
-	}
-	host, port, _ := net.SplitHostPort(to.Addr)
-	for moved := 0; ; moved++ {
-		keys, err := source.ClusterGetKeysInSlot(ctx, int(slot), 1).Result()
-		check(t, err)
-		if len(keys) == 0 {
-			break
-		}
-		check(t, source.Migrate(ctx, host, port, keys[0], 0, 5*time.Second).Err())
-		if moved == 0 {
-			split := func() bool { return replies("TRYAGAIN") > 0 }
-			c.await(t, "a client met a slot in two parts", split)
-		}
-	}
-	c.await(t, "a client was sent on", func() bool { return replies("ASK") > 0 })
-	for _, s := range []*Server{to, from} {
-		c.do(t, s, "cluster", "setslot", slot, "node", c.ID(t, to))
-	}
-}
-
-// AwaitReplica waits until the replica has everything that its master has. Nothing may be written
-// meanwhile.
-func (c *Cluster) AwaitReplica(t testing.TB, nth int) {
-	t.Helper()
-	c.await(t, "the replica has it all", func() bool {
-		return c.offset(t, c.Masters[nth]) == c.offset(t, c.Replicas[nth])
-	})
-}
-
-// offset is how far the node has come in the stream of its master's writes.
-func (c *Cluster) offset(t testing.TB, s *Server) string {
-	_, after, _ := strings.Cut(c.replication(t, s), "master_repl_offset:")
-	offset, _, _ := strings.Cut(after, "\r\n")
-	return offset
-}
-
 func (c *Cluster) replication(t testing.TB, s *Server) string {
 	return c.admin[s].Info(t.Context(), "replication").Val()
-}
-
-// AwaitPromotion waits until the cluster has made the replica of a lost master a master.
-func (c *Cluster) AwaitPromotion(t testing.TB, nth int) {
-	t.Helper()
-	c.await(t, "the replica takes over", func() bool {
-		return strings.Contains(c.replication(t, c.Replicas[nth]), "role:master")
-	})
 }
 
 func (c *Cluster) do(t testing.TB, s *Server, args ...any) {

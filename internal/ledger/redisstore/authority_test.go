@@ -1,4 +1,4 @@
-package redistest
+package redisstore_test
 
 import (
 	"crypto/ecdsa"
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Authority issues certificates for a test.
-type Authority struct {
+// authority issues certificates for a test.
+type authority struct {
 	File string // its own certificate
 
 	dir  string
@@ -24,13 +24,13 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Pair is a certificate and its key, as files.
-type Pair struct{ Cert, Key string }
+// keyPair is a certificate and its key, as files.
+type keyPair struct{ Cert, Key string }
 
-// NewAuthority makes an authority that nobody else knows.
-func NewAuthority(t testing.TB) *Authority {
+// newAuthority makes an authority that nobody else knows.
+func newAuthority(t testing.TB) *authority {
 	t.Helper()
-	a := &Authority{dir: t.TempDir()}
+	a := &authority{dir: t.TempDir()}
 	a.cert = &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -40,12 +40,12 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue makes a certificate for a server's names and addresses, or for a client without any, that
+// issue makes a certificate for a server's names and addresses, or for a client without any, that
 // is valid until then.
-func (a *Authority) Issue(t testing.TB, until time.Time, hosts ...string) Pair {
+func (a *authority) issue(t testing.TB, until time.Time, hosts ...string) keyPair {
 	t.Helper()
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	check(t, err)
+	noError(t, err)
 	c := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "test"},
 		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
@@ -63,33 +63,33 @@ func (a *Authority) Issue(t testing.TB, until time.Time, hosts ...string) Pair {
 }
 
 // sign writes a certificate and its new key; the first one signs itself.
-func (a *Authority) sign(t testing.TB, name string, c *x509.Certificate) Pair {
+func (a *authority) sign(t testing.TB, name string, c *x509.Certificate) keyPair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	noError(t, err)
 	if a.key == nil {
 		a.key = key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &key.PublicKey, a.key)
-	check(t, err)
+	noError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	check(t, err)
-	return Pair{
+	noError(t, err)
+	return keyPair{
 		Cert: a.write(t, name+".pem", "CERTIFICATE", der),
 		Key:  a.write(t, name+".key", "PRIVATE KEY", secret),
 	}
 }
 
-func (a *Authority) write(t testing.TB, name, kind string, der []byte) string {
+func (a *authority) write(t testing.TB, name, kind string, der []byte) string {
 	t.Helper()
 	path := filepath.Join(a.dir, name)
 	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-	check(t, os.WriteFile(path, text, 0o600))
+	noError(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
-// TLS are the options of a server with a certificate. With clients it asks for theirs.
-func (a *Authority) TLS(own Pair, clients bool) []string {
+// options are the options of a server with a certificate. With clients it asks for theirs.
+func (a *authority) options(own keyPair, clients bool) []string {
 	ask := "no"
 	if clients {
 		ask = "yes"
@@ -97,5 +97,12 @@ func (a *Authority) TLS(own Pair, clients bool) []string {
 	return []string{
 		"--tls-cert-file", own.Cert, "--tls-key-file", own.Key, "--tls-ca-cert-file", a.File,
 		"--tls-auth-clients", ask, "--tls-replication", "yes", "--tls-cluster", "yes",
+	}
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
