@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -379,6 +380,19 @@ func (b *Budget) BucketUsage(ctx context.Context, bucket string) (BucketUsage, e
 func (b *Budget) SuspendedUntil(ctx context.Context, bucket string) (time.Time, error) {
 	u, err := b.BucketUsage(ctx, bucket)
 	return u.SuspendedUntil, err
+}
+
+// SuspendUntil closes a bucket until then, for the reason the upstream gave.
+func (b *Budget) SuspendUntil(ctx context.Context, bucket string, until time.Time,
+	reason string) error {
+	if len(reason) > maxText || CheckText("reason", reason) != nil {
+		reason = strings.ToValidUTF8(reason[:min(len(reason), maxText)], "")
+		if CheckText("reason", reason) != nil {
+			reason = ""
+		}
+	}
+	return b.Ledger.Suspend(ctx, Suspension{Credential: b.Credential, Bucket: bucket,
+		Until: until, By: ByUpstream, Reason: reason})
 }
 
 // Resume lifts the suspension of a bucket.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -91,15 +90,34 @@ func (b *Budget) correct(ctx context.Context, passed Decision, used Call) error 
 	return b.bookTruth(ctx, used, beyond, &d)
 }
 
-// SuspendUntil closes a bucket until then, for the reason the upstream gave.
-func (b *Budget) SuspendUntil(ctx context.Context, bucket string, until time.Time,
-	reason string) error {
-	if len(reason) > maxText || CheckText("reason", reason) != nil {
-		reason = strings.ToValidUTF8(reason[:min(len(reason), maxText)], "")
-		if CheckText("reason", reason) != nil {
-			reason = ""
+// Pause waits for d. It returns false if ctx ends first.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
+
+// Patience bounds how long a ledger that is away is asked again.
+type Patience struct {
+	Total   time.Duration // 0 asks once
+	Attempt time.Duration // for one answer
+}
+
+// Retry asks the ledger, and again while it is away, with growing waits.
+func (p Patience) Retry(ctx context.Context, ask func(context.Context) error) error {
+	end := time.Now().Add(p.Total)
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		attempt, done := context.WithTimeout(ctx, p.Attempt)
+		err := ask(attempt)
+		done()
+		left := time.Until(end)
+		if !IsAway(err) || left <= 0 || !Pause(ctx, min(wait, left)) {
+			return err
 		}
 	}
-	return b.Ledger.Suspend(ctx, Suspension{Credential: b.Credential, Bucket: bucket,
-		Until: until, By: ByUpstream, Reason: reason})
 }
