@@ -257,7 +257,7 @@ func (a Adjust) Done(id string, at time.Time) Decision {
 }
 
 func checkEntry(id string, labels Labels, credential, key string) error {
-	if !isID(id) {
+	if !idForm.MatchString(id) {
 		return malformed("entry ID %q", id)
 	}
 	return cmp.Or(labels.Check(), checkNames(credential, key))

@@ -135,7 +135,7 @@ func TestIDsSortByTime(t *testing.T) {
 	for range 100 {
 		now = now.Add(time.Millisecond)
 		id := NewID(now)
-		if id <= last || len(id) != 14 || !isID(id) {
+		if id <= last || len(id) != 14 || !idForm.MatchString(id) {
 			t.Fatalf("%s after %s", id, last)
 		}
 		last = id

@@ -47,7 +47,7 @@ func (c Claim) Check() error {
 	if c.Name == "" || CheckText("claim", c.Name) != nil {
 		return malformed("claim %q", c.Name)
 	}
-	if !isID(c.Holder) {
+	if !idForm.MatchString(c.Holder) {
 		return malformed("holder %q", c.Holder)
 	}
 	return checkTTL("claim", c.TTL)

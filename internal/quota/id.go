@@ -3,6 +3,7 @@ package quota
 import (
 	"crypto/rand"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -48,22 +49,12 @@ func idTime(id string) (at time.Time, ok bool) {
 	return idEpoch.Add(time.Duration(ms) * time.Millisecond), true
 }
 
-// isName reports whether text can name a credential or a bucket. Names become part of keys. It
-// runs in every decision, so it is no regular expression.
-func isName(text string) bool { return isPart(text) && !strings.Contains(text, ".") }
-
-// isPart reports whether text can name a part of a split bucket.
-func isPart(text string) bool {
-	if text == "" || len(text) > 63 || strings.IndexByte("._-", text[0]) >= 0 {
-		return false
-	}
-	for _, c := range []byte(text) {
-		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("._-", c) >= 0) {
-			return false
-		}
-	}
-	return true
-}
+// Names of credentials and of buckets become part of keys. A part of a split bucket may have dots.
+var (
+	nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	partForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+	idForm   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // of NewID or another program
+)
 
 // SplitBucket returns the bucket of one part of a split bucket: output/claude-sonnet-4-5.
 func SplitBucket(bucket, part string) string { return bucket + "/" + part }
@@ -71,7 +62,7 @@ func SplitBucket(bucket, part string) string { return bucket + "/" + part }
 // CheckBucket reports what is wrong with the name of a bucket or of a part of one.
 func CheckBucket(bucket string) error {
 	name, part, split := strings.Cut(bucket, "/")
-	if split && !isPart(part) {
+	if split && !partForm.MatchString(part) {
 		return fmt.Errorf("%q is not a bucket: after the / come up to 63 lower-case letters, "+
 			"digits, _, . and -", bucket)
 	}
@@ -89,23 +80,11 @@ func WholeOf(bucket string) string {
 
 // CheckName reports what is wrong with the name of a credential or a bucket.
 func CheckName(name string) error {
-	if !isName(name) {
+	if !nameForm.MatchString(name) {
 		return fmt.Errorf("%q is not a name: "+
 			"use up to 63 lower-case letters, digits, _ and -", name)
 	}
 	return nil
-}
-
-// isID reports whether text is an ID of NewID or of another program: up to 64 letters, digits, _
-// and -.
-func isID(text string) bool {
-	for _, c := range []byte(text) {
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-			c == '_' || c == '-') {
-			return false
-		}
-	}
-	return text != "" && len(text) <= 64
 }
 
 // MaxBuckets is the most buckets that one charge or reservation may take from.
@@ -120,7 +99,7 @@ func ReservationID(id string, buckets ...string) string {
 // ParseReservation takes a reservation's ID apart. A text of another form is ErrMalformed.
 func ParseReservation(reservation string) (id string, buckets []string, err error) {
 	dot := strings.LastIndexByte(reservation, '.')
-	if dot < 0 || !isID(reservation[dot+1:]) {
+	if dot < 0 || !idForm.MatchString(reservation[dot+1:]) {
 		return "", nil, notReservation(reservation)
 	}
 	buckets = strings.Split(reservation[:dot], "+")

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -37,38 +36,17 @@ const (
 	maxLabelBytes = 1024 // names and values together
 )
 
-// isLabel reports whether a label may be called so. Every charge asks, so it is no pattern.
-func isLabel(name string) bool {
-	for _, c := range []byte(name) {
-		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_') {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 32 && 'a' <= name[0] && name[0] <= 'z'
-}
+// labelForm matches the names of labels.
+var labelForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
 // secretForm matches what looks like a Google API key, OAuth token or client secret. Labels, notes
 // and idempotency keys are stored and printed, so none of them may hold one.
 var secretForm = regexp.MustCompile(
 	`AIza[0-9A-Za-z_-]{30,}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{20,}`)
 
-// secretBegins are the beginnings of what secretForm matches, and leastSecret is its shortest
-// match.
-var secretBegins = [...]string{"AIza", "ya29.", "GOCSPX-"}
-
-const leastSecret = len("ya29.") + 20
-
 // LooksSecret reports whether text contains what looks like an API key or a token.
 func LooksSecret(text string) bool {
-	if len(text) < leastSecret { // as most are
-		return false
-	}
-	for _, begin := range secretBegins {
-		if strings.Contains(text, begin) {
-			return secretForm.MatchString(text)
-		}
-	}
-	return false
+	return len(text) > len("ya29.")+19 && secretForm.MatchString(text) // most texts are shorter
 }
 
 // Check reports the first label that cannot be kept.
@@ -79,7 +57,7 @@ func (l Labels) Check() error {
 	bytes := 0
 	for k, v := range l {
 		bytes += len(k) + len(v)
-		if !isLabel(k) {
+		if !labelForm.MatchString(k) {
 			return malformed("label name %q: use a lower-case letter, then up to 31 letters, "+
 				"digits and _", k)
 		}
@@ -108,27 +86,17 @@ const maxText = 256
 
 // flawOf describes what is wrong with a text, "" for nothing.
 func flawOf(text string) string {
-	switch plain := isPlain(text); {
+	switch {
 	case len(text) > maxText:
 		return fmt.Sprintf("is %d bytes long: at most %d", len(text), maxText)
-	case !plain && !utf8.ValidString(text):
+	case !utf8.ValidString(text):
 		return "is not valid UTF-8"
 	case LooksSecret(text):
 		return "holds what looks like an API key; it would be stored and printed"
-	case !plain && strings.ContainsFunc(text, unicode.IsControl):
+	case strings.ContainsFunc(text, unicode.IsControl):
 		return "holds a control character"
 	}
 	return ""
-}
-
-// isPlain reports whether a text is of printable ASCII alone, as most are.
-func isPlain(text string) bool {
-	for _, c := range []byte(text) {
-		if c < ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // With returns the labels with more laid over them; neither is changed.
@@ -173,23 +141,13 @@ var traceForm = regexp.MustCompile(
 // as in a URL query, so that it holds neither colons nor spaces. Labels without a value are left
 // out.
 func (l Labels) Encode() string {
-	names := make([]string, 0, maxLabels)
+	pairs := make(url.Values, len(l))
 	for name, value := range l {
 		if value != "" {
-			names = append(names, name)
+			pairs.Set(name, value)
 		}
 	}
-	slices.Sort(names)
-	line := make([]byte, 0, 128)
-	for _, name := range names {
-		if len(line) > 0 {
-			line = append(line, '&')
-		}
-		line = append(line, url.QueryEscape(name)...)
-		line = append(line, '=')
-		line = append(line, url.QueryEscape(l[name])...)
-	}
-	return string(line)
+	return pairs.Encode()
 }
 
 // CutRun cuts the run and the trace out of a line that Encode wrote.

@@ -79,7 +79,7 @@ func ParseLabelBucket(name string) (bucket, label, value string, ok bool) {
 		i += 2
 	}
 	value = string(plain)
-	ok = CheckBucket(bucket) == nil && isLabel(label) &&
+	ok = CheckBucket(bucket) == nil && labelForm.MatchString(label) &&
 		LabelBucket(bucket, label, value) == name
 	return bucket, label, value, ok
 }
