@@ -237,7 +237,7 @@ func (b *Bucket) logBase(after int64) int64 {
 	base, err := b.Log.TotalAt(after + 1)
 	b.fail(err)
 	if base < 0 || base > b.newest.Total {
-		b.damaged(unsteady)
+		b.damaged(Unsteady)
 		return 0
 	}
 	return base
@@ -369,7 +369,7 @@ func (b *Bucket) readLevel(r Rate) int64 {
 		entries, err := b.Log.Since(last.At, page)
 		b.fail(err)
 		if len(entries) == 0 {
-			b.damaged(unsteady)
+			b.damaged(Unsteady)
 			break
 		}
 		for _, e := range entries {
@@ -384,8 +384,24 @@ func (b *Bucket) readLevel(r Rate) int64 {
 	return last.Value
 }
 
-// unsteady describes entries whose totals contradict one another.
-const unsteady = "the totals of its entries do not rise by their units"
+// Unsteady describes entries whose totals contradict one another.
+const Unsteady = "the totals of its entries do not rise by their units"
+
+// Steady reports entries that follow one another in the log and whose totals do not.
+func (b *Bucket) Steady(entries []LogEntry) error {
+	for i, e := range entries {
+		if e.Units < 1 || i > 0 && e.Total-e.Units != entries[i-1].Total {
+			return b.Damage(Unsteady)
+		}
+	}
+	return nil
+}
+
+// Damage returns the error of a bucket that must be repaired first.
+func (b *Bucket) Damage(format string, args ...any) error {
+	return &DamagedError{Credential: b.Credential, Bucket: b.Name,
+		What: fmt.Sprintf(format, args...)}
+}
 
 // fail keeps the first error, after which no decision counts.
 func (b *Bucket) fail(err error) {
@@ -394,14 +410,16 @@ func (b *Bucket) fail(err error) {
 	}
 }
 
-func (b *Bucket) damaged(format string, args ...any) {
-	b.fail(&DamagedError{Credential: b.Credential, Bucket: b.Name,
-		What: fmt.Sprintf(format, args...)})
-}
+func (b *Bucket) damaged(format string, args ...any) { b.fail(b.Damage(format, args...)) }
 
-// Entry returns the entry as ledgers list it. It fails when the labels cannot be read.
-func (e LogEntry) Entry(bucket string) (Entry, error) {
+// Entry returns the entry as ledgers list it for a query. Errors: DamagedError when the labels
+// cannot be read.
+func (e LogEntry) Entry(q Query) (Entry, error) {
 	labels, err := ParseLabels(e.Labels)
-	return Entry{At: stampTime(e.At), ID: e.ID, Bucket: bucket, Units: e.Units, Total: e.Total,
+	if err != nil {
+		err = &DamagedError{Credential: q.Credential, Bucket: q.Bucket,
+			What: "the labels of an entry cannot be read"}
+	}
+	return Entry{At: stampTime(e.At), ID: e.ID, Bucket: q.Bucket, Units: e.Units, Total: e.Total,
 		Labels: labels}, err
 }

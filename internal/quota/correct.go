@@ -124,7 +124,7 @@ func (e *edit) takeOff(units, end, until int64) error {
 		return fmt.Errorf("%w: more than %d entries of bucket %s came after it", ErrNoEntry,
 			MaxRewritten, e.Name)
 	case len(entries) == 0:
-		e.damaged(unsteady)
+		e.damaged(Unsteady)
 		return e.broken
 	}
 	last := slices.IndexFunc(entries, func(x LogEntry) bool { return x.At > until })
@@ -137,7 +137,7 @@ func (e *edit) takeOff(units, end, until int64) error {
 		units -= off[i]
 	}
 	if units > 0 {
-		e.damaged(unsteady)
+		e.damaged(Unsteady)
 	}
 	e.rewrite(entries, func(i int) int64 { return off[i] })
 	return e.broken

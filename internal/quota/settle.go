@@ -180,7 +180,7 @@ func (e *edit) lower(stamp, units int64, late error) error {
 	case len(entries) > MaxRewritten+1:
 		return fmt.Errorf("more than %d entries came after it: %w", MaxRewritten, late)
 	case len(entries) == 0 || entries[0].At != stamp || entries[0].Units < units:
-		e.damaged(unsteady)
+		e.damaged(Unsteady)
 		return e.broken
 	}
 	e.rewrite(entries, func(i int) int64 {
@@ -200,7 +200,7 @@ func (e *edit) rewrite(entries []LogEntry, off func(i int) int64) {
 		e.less += less
 		entry.Units, entry.Total = entry.Units-less, entry.Total-e.less
 		if entry.Units < 0 || entry.Total < entry.Units {
-			e.damaged(unsteady)
+			e.damaged(Unsteady)
 		}
 		if entry.Units > 0 {
 			e.Entries = append(e.Entries, entry)

@@ -39,7 +39,7 @@ func AddUp(entries []Entry) []Sum {
 	for _, e := range entries {
 		t.Add(e.At.UnixMicro(), e.Labels.WithoutRun().Encode(), e.Units, 1)
 	}
-	sums, _ := t.Sums() // Encode wrote them
+	sums, _ := t.Sums(SumQuery{}) // Encode wrote the labels
 	return sums
 }
 
@@ -79,14 +79,20 @@ func (t *Tally) Each(do func(at int64, labels string, units, charges int64)) {
 	}
 }
 
-// Sums returns the sums in order. It fails when a line of labels cannot be read.
-func (t *Tally) Sums() (sums []Sum, err error) {
+// Sums returns the sums of a query in order. Errors: DamagedError when labels cannot be read.
+func (t *Tally) Sums(q SumQuery) (sums []Sum, err error) {
 	parsed := make(map[string]Labels)
 	t.Each(func(at int64, line string, units, charges int64) {
-		if parsed[line] == nil && err == nil {
-			parsed[line], err = ParseLabels(line)
+		labels, known := parsed[line]
+		if !known {
+			var unread error
+			if labels, unread = ParseLabels(line); unread != nil {
+				err = &DamagedError{Credential: q.Credential, Bucket: q.Bucket,
+					What: "the labels of a sum cannot be read"}
+			}
+			parsed[line] = labels
 		}
-		sums = append(sums, Sum{time.UnixMicro(at).UTC(), parsed[line], units, charges})
+		sums = append(sums, Sum{stampTime(at), labels, units, charges})
 	})
 	return sums, err
 }

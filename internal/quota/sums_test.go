@@ -34,7 +34,7 @@ func TestTallyAddsUp(t *testing.T) {
 			t.Error(seed, found)
 		}
 		tally.Add(5*grain, "job=1", -1, 0)
-		sums, err := tally.Sums()
+		sums, err := tally.Sums(quota.SumQuery{})
 		if err != nil || len(sums) != len(want) {
 			t.Fatal(seed, len(sums), len(want), err)
 		}

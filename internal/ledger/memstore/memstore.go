@@ -116,7 +116,7 @@ func list(entries []quota.LogEntry, q quota.Query) iter.Seq2[quota.Entry, error]
 	}
 	return func(yield func(quota.Entry, error) bool) {
 		for _, e := range in {
-			if !yield(e.Entry(q.Bucket)) {
+			if !yield(e.Entry(q)) {
 				return
 			}
 		}

@@ -36,20 +36,12 @@ func newBucket(snap *snapshot, name string) *bucket {
 	return b
 }
 
-func (b *bucket) damaged(format string, args ...any) error {
-	return &quota.DamagedError{Credential: b.Credential, Bucket: b.Name,
-		What: fmt.Sprintf(format, args...)}
-}
-
 // unread returns the error of an entry that cannot be read.
 func (b *bucket) unread() error {
 	return &quota.DamagedError{Credential: b.Credential, Bucket: b.Name, What: unreadable, Lost: true}
 }
 
-const (
-	unsteady   = "the totals of its entries do not rise by their units"
-	unreadable = "one of its entries cannot be read"
-)
+const unreadable = "one of its entries cannot be read"
 
 // parse reads what read.lua returns of the bucket.
 func (b *bucket) parse(reply []any, kept keptState) {
@@ -82,14 +74,10 @@ func (b *bucket) complete(holds []any) {
 
 // parseNewest reads the two newest members, with their stamps.
 func (b *bucket) parseNewest(reply any) error {
-	var entries []quota.LogEntry
 	list, _ := reply.([]any)
-	for pair := range slices.Chunk(list, 2) {
-		e, err := entryOf(pair)
-		if err != nil {
-			return b.unread()
-		}
-		entries = append(entries, e)
+	entries, err := entriesOf(list)
+	if err != nil {
+		return b.unread()
 	}
 	if len(entries) == 0 {
 		return nil
@@ -97,9 +85,21 @@ func (b *bucket) parseNewest(reply any) error {
 	b.member, _ = list[0].(string)
 	b.stored = entries[0]
 	if len(entries) == 2 && b.stored.Total-b.stored.Units != entries[1].Total {
-		return b.damaged(unsteady)
+		return b.Damage(quota.Unsteady)
 	}
 	return nil
+}
+
+// entriesOf reads members and their stamps, up to the first that cannot be read.
+func entriesOf(reply []any) (entries []quota.LogEntry, err error) {
+	for pair := range slices.Chunk(reply, 2) {
+		e, err := entryOf(pair)
+		if err != nil {
+			return entries, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
 }
 
 // entryOf reads a member and its stamp.
@@ -119,20 +119,20 @@ func (b *bucket) parseState(holds []any) (damage error) {
 		text, _ := pair[len(pair)-1].(string)
 		h, err := parseHold(id, text)
 		if err != nil {
-			damage = b.damaged("the reservation %.64q cannot be read", id)
+			damage = b.Damage("the reservation %.64q cannot be read", id)
 		}
 		b.Holds = append(b.Holds, h)
 	}
 	if b.state == "" {
 		if b.member != "" || len(b.Holds) > 0 {
-			return b.damaged("its state is missing")
+			return b.Damage("its state is missing")
 		}
 		return damage
 	}
 	state, revision, err := parseState(b.state)
 	b.State = state.State
 	if damage == nil && (err != nil || stateText(&b.Bucket, revision) != b.state) {
-		damage = b.damaged("its reservations or its state are not what was written")
+		damage = b.Damage("its reservations or its state are not what was written")
 	}
 	return damage
 }
@@ -185,22 +185,14 @@ func (b *bucket) lookUp(start int64) (knownTotal, error) {
 // stamps.
 func (b *bucket) totalBefore(start int64, entries []any) (t knownTotal, err error) {
 	t = knownTotal{after: start - 1, until: quota.Never, total: b.stored.Total}
-	follows := t.total
-	for pair := range slices.Chunk(entries, 2) {
-		e, err := entryOf(pair)
-		switch {
-		case err != nil:
-			return t, b.unread()
-		case t.until == quota.Never:
-			t.until, t.total = e.At, e.Total-e.Units
-			follows = t.total
-		}
-		if e.Units < 1 || e.Total-e.Units != follows {
-			return t, b.damaged(unsteady)
-		}
-		follows = e.Total
+	list, err := entriesOf(entries)
+	if err != nil {
+		return t, b.unread()
 	}
-	return t, nil
+	if len(list) > 0 {
+		t.until, t.total = list[0].At, list[0].Total-list[0].Units
+	}
+	return t, b.Steady(list)
 }
 
 // Reached implements quota.Log.
@@ -208,7 +200,7 @@ func (b *bucket) Reached(total int64) (int64, error) {
 	if total > b.stored.Total || b.member == "" {
 		i := sort.Search(len(b.added), func(i int) bool { return b.added[i].Total >= total })
 		if i == len(b.added) {
-			return 0, b.damaged(unsteady)
+			return 0, b.Damage(quota.Unsteady)
 		}
 		return b.added[i].At, nil
 	}

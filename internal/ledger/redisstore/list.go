@@ -46,13 +46,9 @@ func (s *Store) readRange(ctx context.Context, credential, bucket, command, key 
 	if err != nil {
 		return nil, notExecuted(explain(err))
 	}
-	for pair := range slices.Chunk(reply, 2) {
-		e, err := entryOf(pair)
-		if err != nil {
-			return entries, &quota.DamagedError{Credential: credential, Bucket: bucket,
-				Lost: true, What: fmt.Sprintf("%s: %.64q", unreadable, pair[0])}
-		}
-		entries = append(entries, e)
+	if entries, err = entriesOf(reply); err != nil {
+		return entries, &quota.DamagedError{Credential: credential, Bucket: bucket, Lost: true,
+			What: fmt.Sprintf("%s: %.64q", unreadable, reply[2*len(entries)])}
 	}
 	return entries, nil
 }
@@ -124,13 +120,8 @@ func (s *Store) newest(ctx context.Context, q quota.Query, key string, after, un
 
 // yieldEntry yields an entry, or that its labels cannot be read, which ends the list.
 func yieldEntry(yield func(quota.Entry, error) bool, q quota.Query, e quota.LogEntry) bool {
-	entry, err := e.Entry(q.Bucket)
-	if err != nil {
-		yield(quota.Entry{}, &quota.DamagedError{Credential: q.Credential, Bucket: q.Bucket,
-			What: "the labels of an entry cannot be read"})
-		return false
-	}
-	return yield(entry, nil)
+	entry, err := e.Entry(q)
+	return yield(entry, err) && err == nil
 }
 
 // micros is a time as it is stored, and otherwise when there is none.
@@ -147,12 +138,7 @@ func (s *Store) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error)
 	if err != nil {
 		return nil, err
 	}
-	sums, err := kept.Sums()
-	if err != nil {
-		return nil, &quota.DamagedError{Credential: q.Credential, Bucket: q.Bucket,
-			What: "the labels of a sum cannot be read"}
-	}
-	return sums, nil
+	return kept.Sums(q)
 }
 
 // sums reads the sums of the grains from a time on, by days, since the oldest entry.

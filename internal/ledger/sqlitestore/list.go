@@ -56,11 +56,8 @@ func (s *Store) list(ctx context.Context, statement string, q quota.Query, most 
 				if err := row.Scan(&e.At, &e.ID, &e.Units, &e.Total, &e.Labels); err != nil {
 					return err
 				}
-				entry, err := e.Entry(q.Bucket)
-				if err != nil {
-					damaged = &quota.DamagedError{Credential: q.Credential, Bucket: q.Bucket,
-						What: "the labels of an entry cannot be read"}
-				}
+				var entry quota.Entry
+				entry, damaged = e.Entry(q)
 				if stopped = damaged != nil || !yield(entry, nil); stopped {
 					return errStop{context.Canceled}
 				}
@@ -82,12 +79,7 @@ func (s *Store) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, e
 	err = s.view(ctx, func(t *tx) (err error) {
 		var kept quota.Tally
 		t.sums(q, &kept)
-		sums, err = kept.Sums()
-		if err != nil {
-			err = &quota.DamagedError{Credential: q.Credential, Bucket: q.Bucket,
-				What: "the labels of a sum cannot be read"}
-		}
-		if t.broken != nil {
+		if sums, err = kept.Sums(q); t.broken != nil {
 			err = t.broken
 		}
 		return err

@@ -136,9 +136,9 @@ func (t *tx) bucket(credential, of string) *bucket {
 	case err != nil:
 		b.err = err
 	case !b.known && (some || len(b.Holds) > 0):
-		b.err = b.damaged("its row in buckets is missing")
+		b.err = b.Damage("its row in buckets is missing")
 	case b.known && (b.digest != b.Digest() || b.recorded != b.Recorded()):
-		b.err = b.damaged("its reservations or its row in buckets are not what was written")
+		b.err = b.Damage("its reservations or its row in buckets are not what was written")
 	}
 	if t.broken == nil {
 		t.buckets[name{credential, of}] = b
@@ -157,7 +157,7 @@ func (b *bucket) read() {
 		err := errors.Join(json.Unmarshal([]byte(levels), &s.Levels),
 			json.Unmarshal([]byte(others), &s.Others))
 		if err != nil {
-			b.err = b.damaged("its row in buckets cannot be read")
+			b.err = b.Damage("its row in buckets cannot be read")
 		}
 	}
 	b.t.each("hold_list", b.args(), func(row *sql.Rows) error {
@@ -174,14 +174,6 @@ func (b *bucket) read() {
 // args are the arguments of a statement on the bucket.
 func (b *bucket) args(more ...any) []any { return append([]any{b.Credential, b.Name}, more...) }
 
-func (b *bucket) damaged(format string, args ...any) error {
-	return &quota.DamagedError{Credential: b.Credential, Bucket: b.Name,
-		What: fmt.Sprintf(format, args...)}
-}
-
-// unsteady is said of entries whose totals contradict one another.
-const unsteady = "the totals of its entries do not rise by their units"
-
 // Newest implements quota.Log.
 func (b *bucket) Newest() (quota.LogEntry, bool, error) {
 	var two []quota.LogEntry
@@ -190,7 +182,7 @@ func (b *bucket) Newest() (quota.LogEntry, bool, error) {
 	case len(two) == 0:
 		return quota.LogEntry{}, false, b.t.broken
 	case len(two) == 2 && two[0].Total-two[0].Units != two[1].Total:
-		return two[0], true, b.damaged(unsteady)
+		return two[0], true, b.Damage(quota.Unsteady)
 	}
 	return two[0], true, b.t.broken
 }
@@ -217,39 +209,29 @@ func (b *bucket) TotalAt(start int64) (int64, error) {
 		newest, _, err := b.Newest()
 		return newest.Total, err
 	}
-	total := next[0].Total - next[0].Units
-	follows := total
-	for _, e := range next {
-		if e.Units < 1 || e.Total-e.Units != follows {
-			return 0, b.damaged(unsteady)
-		}
-		follows = e.Total
+	if err := b.Steady(next); err != nil {
+		return 0, err
 	}
-	return total, b.t.broken
+	return next[0].Total - next[0].Units, b.t.broken
 }
 
-// Reached implements quota.Log. The totals rise with the stamps, so it guesses the stamp from those
-// around it, and halves the time in between every other time.
+// Reached implements quota.Log. The totals rise with the stamps, so it halves the time in which the
+// stamp lies.
 func (b *bucket) Reached(total int64) (int64, error) {
 	newest, _, err := b.Newest()
 	if err != nil || newest.Total < total {
-		return 0, errors.Join(err, b.damaged(unsteady))
+		return 0, errors.Join(err, b.Damage(quota.Unsteady))
 	}
-	var low, units, below int64
-	b.t.find("entry_from", b.args(-quota.Never), &low, &units, &below)
-	below -= units // the total before low
-	high, above := newest.At, newest.Total
-	for guess := true; low < high && b.t.broken == nil; guess = !guess {
+	var low, units, first int64
+	b.t.find("entry_from", b.args(-quota.Never), &low, &units, &first)
+	high := newest.At
+	for low < high && b.t.broken == nil {
 		mid := low + (high-low)/2
-		if guess && above > below {
-			part := float64(total-below) / float64(above-below)
-			mid = min(high-1, low+int64(part*float64(high-low)))
-		}
 		var at, reached int64
 		if b.t.find("entry_before", b.args(mid+1), &at, &reached) && reached >= total {
-			high, above = at, reached
+			high = at
 		} else {
-			low, below = mid+1, max(below, reached)
+			low = mid + 1
 		}
 	}
 	return high, b.t.broken
