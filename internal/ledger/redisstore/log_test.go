@@ -181,6 +181,12 @@ func TestTrimmedByTwo(t *testing.T) {
 	if before != 24 {
 		t.Errorf("%d entries are left of 24 that are young", before)
 	}
+	s.SetNow(t, start.Add(2*quota.Retention))
+	first, second, err := l.store.TrimRaced(t.Context(), "k", "default")
+	if err != nil || first != "done" || second != "changed" {
+		t.Errorf("two who have read the same: %s and %s, %v", first, second, err)
+	}
+	sound(t, l)
 }
 
 // TestManyLapseTogether: thousands of holds that lapse together become entries in steps, and neither

@@ -287,6 +287,23 @@ func TestNobodyStarves(t *testing.T) {
 	}
 }
 
+// TestLockedSinceTheSnapshot: a writer that meets the lock of another process only at its commit
+// writes nothing, and decides again.
+func TestLockedSinceTheSnapshot(t *testing.T) {
+	t.Parallel()
+	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+	decided := 0
+	l.store.BeforeCommit(func() {
+		if decided++; decided == 1 {
+			must(t, l.client.Set(t.Context(), "quota:{k}::lock", "another", 20*time.Millisecond))
+		}
+	})
+	setAside(t, l, reserveOf("default.r", 10, time.Hour))
+	if decided != 2 {
+		t.Errorf("decided %d times, want again after the lock", decided)
+	}
+}
+
 // TestCallerLeaves: a caller whose time is up leaves while its decision may still be made.
 func TestCallerLeaves(t *testing.T) {
 	t.Parallel()
