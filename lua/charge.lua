@@ -1,24 +1,26 @@
--- charge.lua decides and records charges on one bucket, under the same limits, in their order. It knows
--- sliding and calendar windows. What else may matter it leaves to the rule in Go, which also renews
--- the keys once an hour: a bucket without an entry of this hour is left to it.
+-- charge.lua decides and records charges on one bucket under the same limits, one after the other. It
+-- handles sliding and calendar windows. It leaves a charge to the rule in Go when anything else may
+-- matter, and when the bucket has no entry of this hour, because Go renews the keys' expiry hourly.
 --
 -- KEYS   log, state, lock, sums of the day
--- ARGV   numbers, as doubles of 8 bytes, because reading each as text takes longer than deciding: the
---        day's start in µs; µs that entries must be kept; how many limits, charges and lines of labels;
---        for each limit: its length in µs (0 for a calendar window), its start, its end, units for
---        schedules, units for people; for each charge: units, 0 or 1 for people, the number of its line;
+-- ARGV   one string of numbers, as doubles of 8 bytes, because reading each from text takes longer
+--        than deciding: the start of the day in µs; for how many µs entries must be kept; the numbers
+--        of limits, of charges and of lines of labels; for each limit its length in µs (0 for a
+--        calendar window), its start, its end, units for schedules, units for people; for each charge
+--        its units, 1 if it may use the headroom, else 0, and the number of its line;
 --        then <units>:<id>:<labels> of each charge; then the lines: labels without the run
--- Reply  the server's time in µs, then 'locked', or 'stale' (it is another day or window), or four for
---        each charge: 1 allowed, units remaining (-1 without a limit), its stamp, 0
---                     0 denied, units remaining, the time to retry, the number of the limit
---                     2 left to Go, 0, 0, 0
+-- Reply  the server's time in µs, then 'locked', or 'stale' (the day or a window has ended), or four
+--        numbers for each charge:
+--        1 allowed, units remaining (-1 without a limit), its stamp, 0
+--        0 denied, units remaining, when to retry, the number of the limit
+--        2 left to Go, 0, 0, 0
 local call, format, match, floor = redis.call, string.format, string.match, math.floor
 local log, HOUR, GRAIN = KEYS[1], 3600000000, 600000000 -- µs
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local strings = call('MGET', KEYS[2], KEYS[3])
 if strings[2] then return {now, 'locked'} end
-local newest = call('ZREVRANGE', log, '0', '1', 'WITHSCORES') -- and the one before
+local newest = call('ZREVRANGE', log, '0', '1', 'WITHSCORES') -- with the entry before it
 local numbers = {struct.unpack('<' .. string.rep('d', #ARGV[1] / 8), ARGV[1])}
 local day, limits, charges = numbers[1], numbers[3], numbers[4]
 
@@ -44,7 +46,7 @@ if stamp < day or last >= day + 24 * HOUR then return {now, 'stale'} end
 local grain = floor((stamp - day) / GRAIN)
 if stamp < from + 0 or last >= to + 0 or last >= day + (grain + 1) * GRAIN then return leave() end
 
--- the running total when a window that starts at that moment began, nil if an entry is damaged
+-- total_at returns the running total before a window that starts at a time; nil for a damaged entry.
 local function total_at(start)
   local inside = call('ZRANGEBYSCORE', log, start, '+inf', 'LIMIT', '0', '2')
   if not inside[1] then return logged end
@@ -73,9 +75,9 @@ for n = 1, limits do
     call('ZRANGEBYSCORE', log, start, format('%d', last - length), 'LIMIT', '0', '1')[1]
 end
 
--- the stamp of the stored entry with which the running total reached a sum, nil if one is damaged. The
--- totals rise, so it guesses the rank from those around it, a little too low and a little too high, and
--- halves what is left.
+-- reached returns the stamp of the stored entry at which the running total reached a sum; nil for a
+-- damaged entry. It guesses the rank from the totals at both ends, a little too low and a little too
+-- high, and then halves the ranks that remain: a search by halves alone takes twice as long.
 local function reached(sum)
   local low, high = 0, call('ZCARD', log) - 1
   local below, above = nil, logged

@@ -1,14 +1,15 @@
--- commit.lua writes what was decided on a snapshot (read.lua), if the snapshot still stands.
+-- commit.lua writes what was decided on a snapshot (read.lua), if the snapshot still holds.
 --
--- KEYS   the lock; the others are named by their number
--- ARGV   the caller's name in the lock; the snapshot's time in µs, 0 if it does not matter; the number
---        of guards; three for each guard: what must be as it was (newest or oldest member of a log, or
---        string), the key, and the value, '' for none; then the commands: name, key, number of
+-- KEYS   the lock, then the keys that guards and commands name by number
+-- ARGV   the caller's name in the lock; the snapshot's time in µs, 0 if it does not matter; the
+--        number of guards; for each guard what must be unchanged (newest or oldest member of a log,
+--        or string), the key, and the value, '' for none; then the commands: name, key, number of
 --        arguments, arguments
--- Reply  done; or why nothing was written: locked by another caller, late, or changed
+-- Reply  done; or why nothing was written: locked (by another caller), late or changed
 --
--- A caller that was stopped since its snapshot comes late: nothing stale is written. The first command
--- needs memory if any does, so that a server without memory refuses the script before it has written.
+-- The commit of a caller that was stopped since its snapshot is late, so nothing stale is written.
+-- The first command needs memory if any does, so that a server without memory refuses the script
+-- before it has written anything.
 local call = redis.call
 local lock = call('GET', KEYS[1])
 if lock and lock ~= ARGV[1] then return 'locked' end
@@ -30,7 +31,7 @@ for _ = 1, ARGV[3] do
 end
 local counts = {HSET = 'HLEN', HINCRBY = 'HLEN', HDEL = 'HLEN', ZADD = 'ZCARD', ZREM = 'ZCARD'}
 local first = next
-while next <= #ARGV do -- a key of another kind refuses the script before it has written
+while next <= #ARGV do -- a key of another type must fail the script before it has written
   local count, key = counts[ARGV[next]], ARGV[next + 1]
   if count and not seen[key] then
     call(count, KEYS[tonumber(key)])

@@ -14,7 +14,7 @@ var Names = []string{"charge", "read", "commit", "search"}
 func Source(name string) string {
 	text, err := files.ReadFile(name + ".lua")
 	if err != nil {
-		panic(err) // it is no script of this package
+		panic(err) // no script has that name
 	}
 	return string(text)
 }

@@ -1,13 +1,13 @@
--- read.lua returns what decisions on a credential need to know, all of one moment. It writes nothing.
+-- read.lua returns the data for decisions on a credential, all of one moment. It writes nothing.
 --
 -- KEYS   the lock; log, state, holds and lapsed of each bucket; answers
--- ARGV   the caller's name in the lock; the number of buckets; of each the state that the caller
---        knows, '' for none; the number of windows, and of each the bucket's number, its length in µs
---        (0 for a calendar window) and its start; then pairs of a bucket's number and a reservation
---        that may have lapsed
+-- ARGV   the caller's name in the lock; the number of buckets; for each the state that the caller
+--        knows, '' for none; the number of windows, and for each the number of the bucket, the length
+--        in µs (0 for a calendar window) and the start; then pairs of a bucket's number and a
+--        reservation that may have lapsed
 -- Reply  the server's time in µs; 1 if another caller has the lock, else 0; for each bucket the two
---        newest members with their stamps, the state (nil for none), and, if the state is another than
---        the caller knows, the holds, or 'many', which the caller reads; for each window its start, and
+--        newest members with their stamps, the state (nil for none), and, if the caller does not know
+--        the state, the holds, or 'many' if the caller must read them; for each window its start, and
 --        its first two members with their stamps; for each pair the stamp, nil for none; the answers,
 --        nil for none
 local call, format = redis.call, string.format

@@ -1,8 +1,8 @@
--- search.lua finds the entry with which the running total of a log reached a sum. It writes nothing.
+-- search.lua finds the entry at which the running total of a log reached a sum. It writes nothing.
 --
 -- KEYS   the log
 -- ARGV   the sum
--- Reply  the stamp of the first entry of at least this total, nil if one cannot be read
+-- Reply  the stamp of the first entry with at least this total, nil if an entry cannot be read
 local call = redis.call
 local log = KEYS[1]
 local wanted, low, high = tonumber(ARGV[1]), 0, call('ZCARD', log)

@@ -9,19 +9,18 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// bucket is one bucket of a snapshot, with what was changed of it since. It is the quota.Log of its
-// entries.
+// bucket is one bucket of a snapshot, with the changes decided since. It implements quota.Log.
 type bucket struct {
 	quota.Bucket
 	snap   *snapshot
-	damage error // what is wrong with it
+	damage error // the first problem found in it
 
-	apart  bool             // its holds were read after the rest
+	apart  bool             // its holds are read after the snapshot
 	state  string           // as stored; "" for none
 	member string           // the newest of the stored log; "" for an empty one
 	stored quota.LogEntry   // that entry
-	totals []knownTotal     // that were looked up
-	lapsed map[string]int64 // stamps of the entries of reservations that were asked for
+	totals []knownTotal     // looked up so far
+	lapsed map[string]int64 // stamps of the entries of lapsed reservations
 
 	changes
 }
@@ -43,12 +42,12 @@ func (b *bucket) unread() error {
 
 const unreadable = "one of its entries cannot be read"
 
-// parse reads what read.lua returns of the bucket.
+// parse reads the part of read.lua's reply about the bucket.
 func (b *bucket) parse(reply []any, kept keptState) {
 	b.damage = b.parseNewest(reply[0])
 	b.state, _ = reply[1].(string)
 	if b.state != "" && b.state == kept.text {
-		b.State, b.Holds = kept.state, slices.Clone(kept.holds) // a lost race undoes changes
+		b.State, b.Holds = kept.state, slices.Clone(kept.holds) // a lost race discards changes
 		return
 	}
 	var holds []any
@@ -112,7 +111,7 @@ func entryOf(pair []any) (quota.LogEntry, error) {
 	return parseEntry(member, stamp)
 }
 
-// parseState reads the state and the holds, and makes sure that they are what was written.
+// parseState reads the state and the holds, and checks that they are what was written.
 func (b *bucket) parseState(holds []any) (damage error) {
 	for pair := range slices.Chunk(holds, 2) {
 		id, _ := pair[0].(string)

@@ -6,21 +6,21 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// changes are what decisions on a snapshot have changed in a bucket.
+// changes is what decisions on a snapshot changed in a bucket.
 type changes struct {
-	written  bool // anything has
-	renewed  bool // the state is to be written
+	written  bool // anything changed
+	renewed  bool // the state must be written
 	newState string
-	from     int64            // the log is written again from this stamp on; 0 if it is not
-	added    []quota.LogEntry // in the place of what was there, or after all others
+	from     int64            // stamp from which the log is rewritten; 0 for none
+	added    []quota.LogEntry // from that stamp on, or after all others
 	sums     quota.Tally
-	holds    map[string]string // by reservation, "" for one that is removed
+	holds    map[string]string // by reservation, "" for a removed one
 	put      map[string]int64  // stamps of reservations that have become entries, 0 for settled ones
 	notes    []quota.LogEntry
 	keep     int64 // µs that entries were kept before, if they are kept longer now
 }
 
-// apply has the snapshot be as after the change of what the scope names.
+// apply applies a change of the buckets in scope to the snapshot.
 func (snap *snapshot) apply(scope quota.Scope, ch quota.Change) error {
 	for i, change := range ch.Buckets {
 		if err := snap.buckets[scope.Buckets[i]].apply(change); err != nil {
@@ -94,12 +94,12 @@ func (b *bucket) keeps() int64 {
 	return max(b.State.Keep, quota.Retention.Microseconds()) / 1000
 }
 
-// dayMillis is how much longer than its newest entry is needed a log lasts, in ms, and how much
-// longer than the log the state does.
+// dayMillis is how many ms a log lasts longer than its newest entry is needed, and the state longer
+// than the log.
 const dayMillis = day / 1000
 
 // lasts returns for how many ms the state and the holds must be kept: a day longer than the log and
-// than any hold, and until all that the state says is over.
+// any hold, and past every time in the state.
 func (b *bucket) lasts(now int64) int64 {
 	until := max(now, b.State.SuspendedUntil, b.State.ResetAt, b.State.Floor)
 	for _, h := range b.Holds {

@@ -21,7 +21,7 @@ const (
 	maxLimits = 4  // of a bucket
 )
 
-// charge is one plain charge, in the queue of those on the same bucket under the same limits.
+// charge is one plain charge in the queue of its bucket and limits.
 type charge struct {
 	of       quota.Charge
 	limits   []quota.Limit
@@ -30,8 +30,8 @@ type charge struct {
 	err      error
 }
 
-// plain returns the limits of a charge that charge.lua may decide: of one bucket under a few
-// sliding or calendar windows, with nothing else that matters.
+// plain returns the limits of a charge that charge.lua can decide: of one bucket, under a few
+// sliding or calendar windows, without a key, a draw or observation.
 func (s *Store) plain(c quota.Charge) ([]quota.Limit, bool) {
 	if s.Slow || len(c.Costs) != 1 || c.Key != "" || c.Reservation != "" || c.Observe || c.DryRun {
 		return nil, false
@@ -44,13 +44,13 @@ func (s *Store) plain(c quota.Charge) ([]quota.Limit, bool) {
 }
 
 // TryCharge decides a plain charge inside Redis, together with those that are queued on the bucket.
-// If it returns false, nothing was decided, and the charge is left to Update.
+// It returns false if nothing was decided: the caller then uses Update.
 func (s *Store) TryCharge(ctx context.Context, c quota.Charge) (quota.Decision, bool, error) {
 	limits, ok := s.plain(c)
 	if !ok {
 		return quota.Decision{}, false, nil
 	}
-	q := s.charges.Get(audience(c, limits))
+	q := s.charges.Get(groupName(c, limits))
 	o := &queue.Op[charge]{Work: charge{of: c, limits: limits}}
 	if err := q.Ask(ctx, o, false, func() { q.Send(maxGroup, s.chargeAll) }); err != nil {
 		return quota.Decision{}, true, explain(err)
@@ -58,8 +58,8 @@ func (s *Store) TryCharge(ctx context.Context, c quota.Charge) (quota.Decision, 
 	return o.Work.decision, o.Work.decided || o.Work.err != nil, o.Work.err
 }
 
-// audience names the charges that are decided together.
-func audience(c quota.Charge, limits []quota.Limit) string {
+// groupName returns the name of the queue of charges that are decided together.
+func groupName(c quota.Charge, limits []quota.Limit) string {
 	var name strings.Builder
 	name.WriteString(c.Credential + " " + c.Costs[0].Bucket)
 	for _, l := range limits {
@@ -69,11 +69,11 @@ func audience(c quota.Charge, limits []quota.Limit) string {
 	return name.String()
 }
 
-// maxHot is how often charge.lua is run for one group, while other processes have the lock or the
-// time is another than was thought.
+// maxHot is how often charge.lua runs for one group: again while another process has the lock, and
+// after a wrong guess of the server's time.
 const maxHot = 5
 
-// chargeAll decides a group. What the script leaves is left to the rule.
+// chargeAll decides a group. Charges that the script leaves stay undecided.
 func (s *Store) chargeAll(ctx context.Context, group []*queue.Op[charge]) {
 	first := group[0].Work
 	credential, bucket := first.of.Credential, first.of.Costs[0].Bucket
@@ -178,7 +178,7 @@ func (s *Store) chargeReply(group []*queue.Op[charge], reply []any) (result stri
 	return done
 }
 
-// decide makes the decision of what charge.lua says.
+// decide makes a decision of one charge's part of the reply.
 func (w *charge) decide(now int64, numbers [4]int64) {
 	kind, remaining, at, limit := numbers[0], numbers[1], numbers[2], numbers[3]
 	cost := w.of.Costs[0]

@@ -47,8 +47,8 @@ func (w *twin) hold(id string, units int64, ttl time.Duration, lapse quota.Lapse
 		Costs: []quota.Cost{{Bucket: "default", Units: units}}})
 }
 
-// together makes the charges in one run of charge.lua, those that it leaves alone, and all one after
-// the other by the rule.
+// together makes the charges in one run of charge.lua, those that it leaves alone, and all one
+// after the other by the rule.
 func (w *twin) together(group []quota.Charge) {
 	w.Helper()
 	decisions, err := w.store.ChargeTogether(w.Context(), group)
@@ -134,8 +134,8 @@ func TestGroupsDecideAsTheRule(t *testing.T) {
 	}
 }
 
-// TestEdgesWithinAGroup: each charge of a group is decided at its own stamp, whatever changes at one
-// of them.
+// TestEdgesWithinAGroup: each charge of a group is decided at its own stamp, whatever changes at
+// one of them.
 func TestEdgesWithinAGroup(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{Clock: true})

@@ -46,7 +46,7 @@ func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
 	return found, err
 }
 
-// checked is a bucket with what is wrong with it.
+// checked is a bucket under check, with the findings.
 type checked struct {
 	*quota.Audit
 	s                *Store
@@ -55,13 +55,13 @@ type checked struct {
 	repair           bool
 
 	*bucket
-	state string // as it is now
+	state string // as stored now
 	kept  quota.Tally
 }
 
 const (
-	// underRepair stands before the state of a bucket while its entries are written again: nothing
-	// decides on such a state.
+	// underRepair begins the state of a bucket while a repair writes its entries: no decision
+	// accepts such a state.
 	underRepair = "repair "
 	repairTime  = 10 * time.Second // of the lock, for one page
 )
@@ -102,8 +102,8 @@ func (c *checked) check() (result string, err error) {
 	return c.finish()
 }
 
-// checkHolds reads the holds themselves, because the snapshot may have those that this process
-// wrote, and compares them and the state with what was written.
+// checkHolds reads the stored holds, because the snapshot may contain those this process wrote, and
+// checks that they and the state are what was written.
 func (c *checked) checkHolds() error {
 	stored, err := c.s.client.HGetAll(c.ctx, holdsKey(c.credential, c.name)).Result()
 	if err != nil {
@@ -197,7 +197,7 @@ func (c *checked) readEnd(after string) (page []any, err error) {
 // repairPage is how many entries or holds one script of a repair writes.
 const repairPage = 250
 
-// writeHolds writes the holds, if they are others than were read.
+// writeHolds writes the holds if the check changed them.
 func (c *checked) writeHolds() (result string, err error) {
 	if !c.ChangedHolds {
 		return done, nil
@@ -219,7 +219,7 @@ func (c *checked) writeHolds() (result string, err error) {
 	return result, err
 }
 
-// repairing returns commands that keep others from deciding on the bucket, and keep the lock.
+// repairing returns commands that mark the bucket as under repair, and renew the lock.
 func (c *checked) repairing() *commands {
 	cmds, key := newCommands(c.credential), stateKey(c.credential, c.name)
 	cmds.guard("string", key, c.state)
@@ -263,7 +263,7 @@ func (c *checked) checkPage(page []any) (result string, err error) {
 // firstDay returns the first day of which sums are kept. An earlier entry is in no window.
 func (c *checked) firstDay() int64 { return dayOf(c.snap.now - 2*(1000*c.keeps()+2*day)) }
 
-// checkState reports a state that is missing, or that is not listed.
+// checkState reports a bucket without a state, or missing from the list of buckets.
 func (c *checked) checkState() error {
 	if c.bucket.state == "" {
 		c.Missing("state")
@@ -300,7 +300,7 @@ func (c *checked) checkNotes() error {
 	return err
 }
 
-// finish writes the holds, the sums and the state as they should be.
+// finish writes the repaired holds, sums and state.
 func (c *checked) finish() (result string, err error) {
 	b := c.bucket
 	if result, err := c.writeHolds(); err != nil || result != done {

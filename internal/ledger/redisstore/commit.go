@@ -60,7 +60,7 @@ func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err 
 	return result, err
 }
 
-// unchanged reports whether what was looked up besides the snapshot is of the same state.
+// unchanged checks that lookups after the snapshot saw the same states.
 func (s *Store) unchanged(ctx context.Context, snap *snapshot) (result string, err error) {
 	if !snap.searched {
 		return done, nil
@@ -81,7 +81,7 @@ func (s *Store) unchanged(ctx context.Context, snap *snapshot) (result string, e
 	return done, nil
 }
 
-// commands are what commit.lua runs, and its guards.
+// commands is a list of commands for commit.lua, with its guards.
 type commands struct {
 	keys    []string
 	numbers map[string]int // of the keys
@@ -113,7 +113,7 @@ func (c *commands) add(command, key string, args ...any) {
 	c.list = append(append(c.list, command, c.number(key), len(args)), args...)
 }
 
-// maxArgs is how many arguments one command has at most.
+// maxArgs is the most arguments of one command.
 const maxArgs = 1000
 
 // addAll adds a command with all of the arguments, a few at a time.
@@ -173,15 +173,15 @@ func (b *bucket) list(c *commands) {
 	c.add("PEXPIRE", bucketsKey(b.Credential), lasts+quota.MaxWindow.Milliseconds())
 }
 
-// hourly reports whether the changes are to renew the keys that expire with the log: with the first
-// entry of each hour, and where older entries change.
+// hourly reports whether the changes renew the expiry of the log: the first entry of each hour
+// does, and so does a change of older entries.
 func (b *bucket) hourly() bool {
 	return len(b.added) > 0 && (b.from != 0 || b.keep != 0 ||
 		b.stored.At/(day/24) != b.added[0].At/(day/24))
 }
 
-// writeSums adds what is added to the sums and taken off them, and how long they last: until their
-// entries are surely forgotten.
+// writeSums adds the commands that change the sums and renew their expiry. Sums outlive their
+// entries.
 func (b *bucket) writeSums(c *commands) {
 	days := make(map[string]bool)
 	b.sums.Each(func(at int64, labels string, units, calls int64) {
@@ -196,7 +196,7 @@ func (b *bucket) writeSums(c *commands) {
 	if len(b.added) > 0 && !b.hourly() {
 		delete(days, sumsKey(b.Credential, b.Name, b.stored.At))
 	}
-	if b.keep != 0 { // those of earlier entries last longer, too
+	if b.keep != 0 { // sums of earlier entries last longer, too
 		for at := b.snap.now - 2*(b.keep+2*day); at < b.snap.now; at += day {
 			days[sumsKey(b.Credential, b.Name, at)] = true
 		}
@@ -245,7 +245,7 @@ func (a *answer) write(c *commands, now int64) {
 	c.add("SET", a.key, answerText(a.now), "PX", expires)
 }
 
-// errNotExecuted is an error of something that has surely changed nothing.
+// errNotExecuted is an error after which certainly nothing was changed.
 type errNotExecuted struct{ error }
 
 func (e errNotExecuted) Unwrap() error      { return e.error }
@@ -261,10 +261,10 @@ func notExecuted(err error) error {
 
 func isNil(err error) bool { return errors.Is(err, redis.Nil) }
 
-// learn notes the server's time.
+// learn records how far the server's clock is ahead.
 func (s *Store) learn(now int64) { s.ahead.Store(now - time.Now().UnixMicro()) }
 
-// clock returns what the server's clock probably shows.
+// clock estimates the server's time.
 func (s *Store) clock() time.Time {
 	return time.Now().Add(time.Duration(s.ahead.Load()) * time.Microsecond)
 }

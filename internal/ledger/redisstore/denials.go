@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// What the fields of a row begin with.
+// Prefixes of the fields of a row.
 const (
 	denialCount = "n|"
 	denialUnits = "u|"

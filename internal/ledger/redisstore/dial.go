@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// tlsFiles are the certificates that a URL names, and whose names the servers' must bear.
+// tlsFiles is the TLS part of a URL: its files, and the name required in server certificates.
 type tlsFiles struct {
 	ca, cert, key string // files
-	name          string // that every server's certificate must bear; "" for its host's
+	name          string // required in every server's certificate; "" for the host's
 	urlHost       string // the first host of the URL
 
 	roots *x509.CertPool // nil for the system's
 }
 
-// maxPEM is far above any list of certificates: what is longer is the wrong file.
+// maxPEM is the most bytes read of a file, far above any list of certificates.
 const maxPEM = 4 << 20
 
 // load reads the files, so that a wrong one is found at the start.
@@ -46,8 +46,7 @@ func (t *tlsFiles) load() error {
 	return nil
 }
 
-// own reads the client's certificate. It is read for each connection, so that a renewed one is
-// used.
+// own reads the client's certificate, for each connection, so that a renewed one is used.
 func (t *tlsFiles) own() (*tls.Certificate, error) {
 	cert, err := readFile(t.cert)
 	if err != nil {
@@ -64,7 +63,7 @@ func (t *tlsFiles) own() (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// readFile reads a file that is one: a pipe would be waited for.
+// readFile reads a regular file. Reading a pipe could block.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -81,7 +80,7 @@ func readFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxPEM))
 }
 
-// config is for a connection to addr.
+// config returns the TLS configuration for a connection to addr.
 func (t *tlsFiles) config(addr string) *tls.Config {
 	c := &tls.Config{RootCAs: t.roots, ServerName: t.nameOf(addr), MinVersion: tls.VersionTLS12}
 	if t.cert != "" {
@@ -92,8 +91,8 @@ func (t *tlsFiles) config(addr string) *tls.Config {
 	return c
 }
 
-// nameOf is the name that the certificate of the server at addr must bear. Clusters and Sentinels
-// name servers by their addresses, whose certificates often bear the name in the URL alone.
+// nameOf returns the name required in the certificate of the server at addr. Clusters and Sentinels
+// name servers by address; their certificates often have only the name in the URL.
 func (t *tlsFiles) nameOf(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)
 	switch {
@@ -105,27 +104,27 @@ func (t *tlsFiles) nameOf(addr string) string {
 	return host
 }
 
-// guess is what may be wrong with a server that hangs up.
+// guess returns a likely reason why a server closes the connection.
 func (t *tlsFiles) guess() string {
 	switch {
 	case t == nil:
 		return "if this is its TLS port, write rediss"
 	case t.cert == "":
-		return "it may want a client certificate: name one with ?cert=FILE&key=FILE"
+		return "it may require a client certificate: name one with ?cert=FILE&key=FILE"
 	}
 	return "it may not trust the certificate of ?cert=FILE&key=FILE"
 }
 
-// dialError says that there is no connection, so that nothing was sent.
+// dialError reports that no connection was made, so nothing was sent.
 type dialError struct {
 	err   error
-	final bool // the other side speaks no TLS, or its certificate is refused: that will not pass
+	final bool // retrying does not help: the server speaks no TLS, or its certificate is refused
 }
 
 func (e *dialError) Error() string { return e.err.Error() }
 
-// dialer connects, with TLS if t is not nil. It heeds the context, which the client's own does not
-// do with TLS.
+// dialer returns a dial function, with TLS if t is not nil. Unlike the client's own, it respects
+// the context during a TLS handshake.
 func dialer(t *tlsFiles) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3,
@@ -152,7 +151,7 @@ func isFinal(err error) bool {
 	return !errors.As(err, &network) && !errors.Is(err, io.EOF)
 }
 
-// tlsAdvice adds to the error of a handshake what to do about it.
+// tlsAdvice adds a remedy to the error of a handshake.
 func tlsAdvice(err error) error {
 	var record tls.RecordHeaderError
 	var authority x509.UnknownAuthorityError

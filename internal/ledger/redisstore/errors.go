@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// unusable are the replies by which a server says that a person must change something.
+// unusable maps the codes of replies that a person must act on to what to do.
 var unusable = map[string]string{
 	"NOAUTH": "it asks for a password: put one into the ledger's URL (redis://:password@host), " +
 		"through the environment",
@@ -25,17 +25,17 @@ var unusable = map[string]string{
 
 const node = "it is a node of a cluster: write redis+cluster:// instead of redis://"
 
-// explain returns what an error of the client means for the caller of the ledger. A cancelled
-// context stays what it is.
+// explain converts an error of the client to one of the ledger. It returns an error of the context
+// unchanged.
 func explain(err error) error {
 	if err == nil {
-		return nil // before pass, which is allocated
+		return nil
 	}
 	var pass *passingError
 	var foreign *foreignError
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err // the caller's own end
+		return err
 	case errors.As(err, &pass):
 		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
 	}
@@ -68,25 +68,25 @@ func explain(err error) error {
 	return fmt.Errorf("%w: redis: %s (%w)", quota.ErrLedgerUnusable, advice, err)
 }
 
-// noSentinel is what the client says when no Sentinel names the master, whatever the reason.
+// noSentinel begins the client's error when no Sentinel names the master, for any reason.
 const noSentinel = "redis: all sentinels specified in configuration are unreachable: "
 
-func sentinelTrouble(said string) error {
-	said = strings.ReplaceAll(said, "\n", "; ")
+func sentinelTrouble(reason string) error {
+	reason = strings.ReplaceAll(reason, "\n", "; ")
 	advice := ""
 	switch {
-	case strings.Contains(said, "redis: nil"):
+	case strings.Contains(reason, "redis: nil"):
 		return fmt.Errorf("%w: redis: no Sentinel knows the master that the ledger's URL names",
 			quota.ErrLedgerUnusable)
-	case strings.Contains(said, "NOAUTH"), strings.Contains(said, "WRONGPASS"):
+	case strings.Contains(reason, "NOAUTH"), strings.Contains(reason, "WRONGPASS"):
 		advice = "the Sentinels want a password of their own: ?sentinel_password=PASSWORD " +
 			"(and sentinel_user=USER)"
-	case strings.Contains(said, "unknown command"):
+	case strings.Contains(reason, "unknown command"):
 		advice = "it is a server and no Sentinel: name the Sentinels, whose port is 26379"
 	default:
-		return fmt.Errorf("%w: redis: no Sentinel answers: %s", quota.ErrUnreachable, said)
+		return fmt.Errorf("%w: redis: no Sentinel answers: %s", quota.ErrUnreachable, reason)
 	}
-	return fmt.Errorf("%w: redis: %s (%s)", quota.ErrLedgerUnusable, advice, said)
+	return fmt.Errorf("%w: redis: %s (%s)", quota.ErrLedgerUnusable, advice, reason)
 }
 
 func isFinalDial(err error) bool {

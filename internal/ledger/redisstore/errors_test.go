@@ -110,8 +110,8 @@ func TestServersInTrouble(t *testing.T) {
 	}
 }
 
-// TestSentinelsInTrouble: errors of Sentinels, or of the URL that names them, differ from those of a
-// master that is away.
+// TestSentinelsInTrouble: errors of Sentinels, or of the URL that names them, differ from those of
+// a master that is away.
 func TestSentinelsInTrouble(t *testing.T) {
 	t.Parallel()
 	args := []string{"--requirepass", "canary-server"}

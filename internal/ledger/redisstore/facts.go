@@ -13,11 +13,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Facts are what matters to a ledger about its server. What the user may not ask has its zero
-// value, and its command is in Hidden.
+// Facts describes the server of a ledger. A field that the user may not read is zero, and Hidden
+// has the command.
 type Facts struct {
 	Version, Role string
-	Cluster       string // "ok" or "fail"; "" for a server that is in none
+	Cluster       string // "ok" or "fail"; "" for a server outside a cluster
 	Address       string // of the first host of the URL
 	TLS, Password bool   // of our connection
 
@@ -28,16 +28,16 @@ type Facts struct {
 	AOF         bool
 	Fsync       string // appendfsync: always, everysec or no
 	Unsaved     int64  // changes since the last snapshot
-	WriteError  string // why it refuses to write, or will soon
+	WriteError  string // why it refuses writes, or soon will
 	Replicas    int64
 	MinReplicas int64 // min-replicas-to-write
 
 	Clock  time.Duration // the server's clock is this far ahead of ours
-	Trip   time.Duration // the shortest of a few round trips
-	Lacks  []string      // commands a ledger needs that the user may not call
-	Hidden []string      // commands a ledger can do without
+	Trip   time.Duration // the shortest of five round trips
+	Lacks  []string      // required commands that the user may not call
+	Hidden []string      // optional commands that the user may not call
 
-	Masters []Facts // of a cluster: of each of its masters what is not the cluster's
+	Masters []Facts // of the masters of a cluster
 }
 
 // Rights are the commands that a user of a ledger needs, on the keys quota:*. In a cluster it needs
@@ -46,8 +46,8 @@ var Rights = strings.Fields("EVAL EVALSHA MULTI EXEC TIME INFO GET MGET SET DEL 
 	"PEXPIREAT HSET HINCRBY HDEL HLEN HGETALL ZADD ZREM ZCARD ZSCORE ZRANGE ZREVRANGE " +
 	"ZRANGEBYSCORE ZREVRANGEBYSCORE ZREMRANGEBYSCORE SCAN")
 
-// Examine looks at the server that keeps the ledger of a credential. Unlike Open it takes any
-// server that answers. It writes one key, which expires at once.
+// Examine reads the facts of the server that keeps the ledger of a credential. Unlike Open it
+// accepts any server that answers. It writes one key, which expires at once.
 func Examine(ctx context.Context, ledgerURL, credential string) (Facts, error) {
 	quiet()
 	a, err := parseURL(ledgerURL)
@@ -71,7 +71,7 @@ func Examine(ctx context.Context, ledgerURL, credential string) (Facts, error) {
 	return f, nil
 }
 
-// clock asks the time a few times. The fastest answer tells the most.
+// clock compares the clocks by the fastest of five answers, which is the most exact.
 func (f *Facts) clock(ctx context.Context, client redis.UniversalClient) error {
 	for range 5 {
 		sent := time.Now()
@@ -110,7 +110,7 @@ func (f *Facts) info(ctx context.Context, client redis.UniversalClient) {
 	}
 }
 
-// settings are those that INFO does not tell.
+// settings reads what INFO does not contain.
 func (f *Facts) settings(ctx context.Context, client redis.UniversalClient) {
 	get := func(name string) string {
 		values, err := client.ConfigGet(ctx, name).Result()
@@ -135,7 +135,7 @@ func (f *Facts) cluster(ctx context.Context, client redis.UniversalClient) {
 		return
 	}
 	var mu sync.Mutex
-	// A master that does not answer shows in the cluster's state.
+	// The cluster's state shows a master that does not answer.
 	_ = nodes.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 		of := Facts{Address: node.Options().Addr, TLS: f.TLS, Password: f.Password, Cluster: "ok"}
 		if of.clock(ctx, node) != nil {
@@ -151,9 +151,9 @@ func (f *Facts) cluster(ctx context.Context, client redis.UniversalClient) {
 	slices.SortFunc(f.Masters, func(a, b Facts) int { return cmp.Compare(a.Address, b.Address) })
 }
 
-// probe calls, on a string that is made for it, what reads and writes hashes and sorted sets. Each
-// fails: because of the key's type, or because the user may not call it. It answers with the names
-// of the latter.
+// probe calls the commands for hashes and sorted sets on a string that it makes. Each call fails
+// because of the key's type, or because the user may not call it. It returns the names of the
+// latter.
 const probe = `
 local key, lacks = KEYS[1], {}
 local function try(name, ...)
@@ -177,7 +177,7 @@ try('ZREMRANGEBYSCORE', key, 0, 1) try('SCAN', 0)
 try('PEXPIRE', key, 1000) try('PEXPIREAT', key, 1) try('DEL', key)
 return lacks`
 
-// rights finds out which commands are refused.
+// rights finds the required commands that the server refuses.
 func (f *Facts) rights(ctx context.Context, client redis.UniversalClient, credential string) {
 	key := prefix(credential) + ":rights"
 	refused := func(err error) bool {
@@ -187,7 +187,7 @@ func (f *Facts) rights(ctx context.Context, client redis.UniversalClient, creden
 	switch {
 	case refused(err):
 		lacks = []string{"EVAL"}
-	case err != nil: // it cannot be written to, which others tell
+	case err != nil: // it accepts no writes, which other findings report
 		return
 	}
 	if slices.Contains(f.Hidden, "INFO") {
@@ -196,7 +196,7 @@ func (f *Facts) rights(ctx context.Context, client redis.UniversalClient, creden
 	f.Lacks = lacks
 }
 
-// RightsLine is the command that gives a user what it needs.
+// RightsLine returns the command that gives a user all rights that a ledger needs.
 func RightsLine(cluster bool) string {
 	line := fmt.Sprintf("ACL SETUSER quota on >PASSWORD ~quota:* +%s", strings.Join(Rights, " +"))
 	if cluster {

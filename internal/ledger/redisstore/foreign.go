@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// wrongKind is how a server reports that a key holds something else than a command needs. The reply
-// does not name the key.
+// wrongKind is the code of the reply for a key that holds another type than a command needs. The
+// reply does not name the key.
 const wrongKind = "WRONGTYPE"
 
 // foreignKey is a hook that names the key of such a reply.
 type foreignKey struct{}
 
-// foreignError is a reply to a command on a key that something else has written.
+// foreignError is the reply to a command on a key that another program wrote.
 type foreignError struct {
 	key, kind string
 	err       error

@@ -7,7 +7,8 @@ import (
 )
 
 // Every key of a credential has the same hash tag, so that one charge stays in one slot of a
-// cluster. A key that belongs to no bucket has two colons in a row, since no bucket's name is empty.
+// cluster. A key that belongs to no bucket has two colons in a row, since no bucket's name is
+// empty.
 
 func prefix(credential string) string { return "quota:{" + credential + "}:" }
 

@@ -70,8 +70,8 @@ func TestKeysRenewed(t *testing.T) {
 	lasts(60 * 24 * time.Hour)
 }
 
-// TestExpiredNamesUnlisted: a bucket that expired leaves the list of buckets, one that is still held
-// stays, and the list is not read as a whole.
+// TestExpiredNamesUnlisted: a bucket that expired leaves the list of buckets, one that is still
+// held stays, and the list is not read as a whole.
 func TestExpiredNamesUnlisted(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -94,14 +94,10 @@ func TestExpiredNamesUnlisted(t *testing.T) {
 		c.Costs[0].Bucket, c.Unlimited, c.Limits = fmt.Sprintf("new%d", i), true, nil
 		allow(t, l, c)
 	}
-	if want := []string{"default", "new0", "new1", "new2", "new3"}; !slices.Equal(sorted(listed()), want) {
-		t.Errorf("%v are listed, want %v", sorted(listed()), want)
+	want, got := []string{"default", "new0", "new1", "new2", "new3"}, listed()
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("%v are listed, want %v", got, want)
 	}
-}
-
-func sorted(names []string) []string {
-	slices.Sort(names)
-	return names
 }
 
 // TestKeysLapse: no key outlives its use, and none of what a bucket still needs goes first.
@@ -189,8 +185,8 @@ func TestTrimmedByTwo(t *testing.T) {
 	sound(t, l)
 }
 
-// TestManyLapseTogether: thousands of holds that lapse together become entries in steps, and neither
-// a reading nor a denial writes any.
+// TestManyLapseTogether: thousands of holds that lapse together become entries in steps, and
+// neither a reading nor a denial writes any.
 func TestManyLapseTogether(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)

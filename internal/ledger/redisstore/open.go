@@ -18,16 +18,15 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// quiet keeps the client from writing to standard error by itself: what matters comes back as an
-// error.
+// quiet stops the client from writing to standard error. Its methods return errors.
 var quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// Open connects to the server or servers of a URL and makes sure that they can keep a ledger: Redis
-// 5 or newer, a primary, and nothing that evicts keys.
+// Open connects to the server or servers of a URL and checks that they can keep a ledger: Redis 5
+// or newer, a primary, and no eviction of keys.
 func Open(ctx context.Context, ledgerURL string) (*Store, error) {
 	a, err := parseURL(ledgerURL)
 	if err != nil {
@@ -42,7 +41,7 @@ func Open(ctx context.Context, ledgerURL string) (*Store, error) {
 	return s, nil
 }
 
-// Connect is Open for what keeps something else on the servers of a ledger.
+// Connect opens a client for other data on the servers of a ledger, with the checks of Open.
 func Connect(ctx context.Context, ledgerURL string) (redis.UniversalClient, error) {
 	a, err := parseURL(ledgerURL)
 	if err != nil {
@@ -61,19 +60,19 @@ func (a *address) connect(ctx context.Context) (redis.UniversalClient, error) {
 	return client, nil
 }
 
-// connect makes the client that a URL means. It sends nothing twice (see once).
+// connect returns the client for a URL. It sends no command twice (see once).
 func connect(a *address) redis.UniversalClient {
 	o := a.UniversalOptions
 	o.Dialer, o.DialerRetries, o.MaxRetries = dialer(a.tls), 1, -1
 	o.DialTimeout = cmp.Or(o.DialTimeout, 2*time.Second)
 	o.ContextTimeoutEnabled, o.Protocol = true, 2
-	o.DisableIdentity = true // it takes one more right
+	o.DisableIdentity = true // it needs one more right
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	switch a.kind {
 	case "cluster":
 		of := o.Cluster()
 		of.ClusterStateReloadInterval = reloadEvery
-		of.DisableRoutingPolicies = true // they send COMMAND; here every key comes first
+		of.DisableRoutingPolicies = true // they send COMMAND; here keys come first
 		client := redis.NewClusterClient(of)
 		client.AddHook(foreignKey{})
 		client.AddHook(&resend{patience: failoverPatience, reload: client.ReloadState, many: true})
@@ -92,8 +91,8 @@ func connect(a *address) redis.UniversalClient {
 
 const connectTimeout = 10 * time.Second
 
-// inspect refuses servers on which the ledger would not be exact. What an ACL hides from us is
-// taken to be in order.
+// inspect refuses servers on which the ledger would not be exact. It accepts a server whose ACL
+// hides INFO.
 func inspect(ctx context.Context, client redis.UniversalClient, a *address) error {
 	ctx, done := context.WithTimeout(ctx, connectTimeout)
 	defer done()

@@ -13,36 +13,35 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// How long a call waits for servers that are about to serve again. Their own failover may take
-// longer; the call then says that the ledger cannot be reached, and the caller decides.
+// How long a call waits for servers that may soon serve again. A failover may take longer; the call
+// then returns ErrUnreachable.
 const (
 	restartPatience  = 500 * time.Millisecond
 	failoverPatience = 2 * time.Second
-	movingPatience   = 20 * time.Second // a slot on its way to another node: that ends by itself
+	movingPatience   = 20 * time.Second // for a slot that moves to another node
 
 	firstWait, longestWait = 10 * time.Millisecond, 200 * time.Millisecond
 
-	// reloadEvery is how often a cluster's client in use asks who serves which slot. It asks at
-	// once when a call goes wrong; this is for a host that is lost without a word, where a call
-	// goes wrong only when its time is up.
+	// reloadEvery is how often a cluster's client reads the map of slots. It also does so after a
+	// failed call. But calls to a host that vanished fail only by timeout.
 	reloadEvery = 2 * time.Second
-	reloadWait  = 100 * time.Millisecond // is enough for most answers to that
+	reloadWait  = 100 * time.Millisecond // enough for most replies to that
 )
 
-// once is a command that the client does not send again by itself: a charge whose answer was lost
-// may have been recorded, a release or a claim that is sent again finds its own work done. Only a
-// node's redirection is followed.
+// once is a command that the client does not retry: a charge whose reply was lost may have been
+// recorded, and a retried release or claim finds its own work done. The client follows only the
+// redirections of a cluster.
 type once struct{ redis.Cmder }
 
-// NoRetry is what the client asks.
+// NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
-// resend is a hook that sends a command again while it has surely not been executed, and may soon
-// be.
+// resend is a hook that repeats a command while the server certainly has not executed it and soon
+// may.
 type resend struct {
 	patience time.Duration
-	many     bool                  // there are other servers that can take over
-	reload   func(context.Context) // asks in the background who serves which slot; of a cluster
+	many     bool                  // other servers can take over
+	reload   func(context.Context) // of a cluster: reads the map of slots in the background
 }
 
 // ProcessHook sends a command.
@@ -62,7 +61,7 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 				r.reload(ctx)
 			}
 			if time.Since(began)+wait > patience {
-				return r.inVain(err, why)
+				return r.lastError(err, why)
 			}
 			if ctx.Err() != nil || !quota.Pause(ctx, wait) {
 				return ctx.Err()
@@ -71,8 +70,8 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// giveUp returns err. A connection that broke may mean that another node serves the slot now, and
-// the caller's next call should find it.
+// giveUp returns err. After a broken connection another node may serve the slot, so it reloads the
+// map for the caller's next call.
 func (r *resend) giveUp(ctx context.Context, err error) error {
 	if r.reload != nil && !isReply(err) {
 		r.reload(ctx)
@@ -81,14 +80,13 @@ func (r *resend) giveUp(ctx context.Context, err error) error {
 	return err
 }
 
-// ProcessPipelineHook leaves a pipeline as it is; the ledger uses none, but a cluster's client does
-// for a redirection.
+// ProcessPipelineHook returns next: transactions are not repeated.
 func (*resend) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-// DialHook marks each error of connecting as one: that Sentinel does not answer is known by its
-// text alone otherwise.
+// DialHook wraps each error of connecting in a dialError. Without it, only the text shows that no
+// Sentinel answers.
 func (*resend) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)
@@ -100,8 +98,8 @@ func (*resend) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// passing are replies that come before a command is executed and that pass by themselves, and what
-// they mean.
+// passing maps the codes of temporary replies, sent before a command is executed, to their
+// meanings.
 var passing = map[string]string{
 	"LOADING":    "it is loading its data, and serves when that is done",
 	"MASTERDOWN": "it is a replica that has lost its primary",
@@ -109,12 +107,12 @@ var passing = map[string]string{
 		"(redis-cli --cluster check HOST:PORT)",
 	"READONLY":   "it has become a replica, and the failover is not over",
 	"NOREPLICAS": "too few replicas follow it (min-replicas-to-write)",
-	"BUSY":       "it is busy with a script of somebody else",
+	"BUSY":       "it is busy with another program's script",
 	"TRYAGAIN":   tornSlot, "MOVED": tornSlot, "ASK": tornSlot,
 }
 
-// moves are those that pass only where there are other servers. To a client of one server they say
-// that its URL is wrong.
+// moves are the codes that are temporary only with several servers. For one server they mean that
+// the URL is wrong.
 var moves = map[string]bool{
 	"CLUSTERDOWN": true, "READONLY": true, "TRYAGAIN": true, "MOVED": true, "ASK": true,
 }
@@ -122,8 +120,8 @@ var moves = map[string]bool{
 const tornSlot = "the cluster has not finished moving this credential's slot; after a resharding " +
 	"that was interrupted, run redis-cli --cluster fix HOST:PORT"
 
-// patienceWith is how long to go on after err, and what the error means for a person; 0 if a
-// command may have been executed, or going on does not help.
+// patienceWith returns how long to repeat a command after err, and what the error means. It returns
+// 0 if the command may have been executed, or repeating does not help.
 func (r *resend) patienceWith(err error) (patience time.Duration, why string) {
 	if notSent(err) {
 		return r.patience, ""
@@ -138,7 +136,7 @@ func (r *resend) patienceWith(err error) (patience time.Duration, why string) {
 	return r.patience, why
 }
 
-// notSent reports whether there was no connection to send the command on, and may be one soon.
+// notSent reports whether there was no connection to send the command on, and soon may be.
 func notSent(err error) bool {
 	var dial *dialError
 	if errors.As(err, &dial) {
@@ -149,14 +147,14 @@ func notSent(err error) bool {
 	return handshake
 }
 
-// isReply reports whether a server has said so.
+// isReply reports whether the error is a server's reply.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// codeOfReply is the first word of an error reply, and what Redis 5 and 6 wrap into another when a
-// script met it.
+// codeOfReply returns the first word of an error reply. Redis 5 and 6 wrap the error of a command
+// in a script into another one.
 func codeOfReply(err error) string {
 	text := strings.TrimPrefix(err.Error(), "-")
 	for _, code := range []string{"READONLY", "OOM", "NOPERM", wrongKind} {
@@ -168,22 +166,22 @@ func codeOfReply(err error) string {
 	return code
 }
 
-// inVain is the error after the last attempt.
-func (r *resend) inVain(err error, why string) error {
+// lastError returns the error of the last attempt.
+func (r *resend) lastError(err error, why string) error {
 	if why == "" {
 		return &unsentError{err}
 	}
 	return &passingError{why, err}
 }
 
-// unsentError is one of a command that was never executed, for there was no connection.
+// unsentError is the error of a command that had no connection and was not executed.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string        { return e.err.Error() }
 func (e *unsentError) Unwrap() error        { return e.err }
 func (e *unsentError) Is(target error) bool { return target == quota.ErrNotExecuted }
 
-// passingError is a reply that was expected to pass.
+// passingError is a temporary reply that outlasted the patience.
 type passingError struct {
 	why string
 	err error

@@ -9,8 +9,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// snapshot is what decisions on a credential see, all of one moment, with what they have changed of
-// it. It is used by one goroutine.
+// snapshot is the data that decisions on a credential see, all of one moment, with their changes.
+// One goroutine uses it.
 type snapshot struct {
 	s          *Store
 	ctx        context.Context
@@ -20,17 +20,17 @@ type snapshot struct {
 	buckets    map[string]*bucket
 	order      []*bucket
 	answers    map[string]*answer
-	searched   bool // logs were read that the snapshot lacks
+	searched   bool // logs were read after the snapshot
 }
 
 // answer is one kept answer.
 type answer struct {
 	key    string
 	stored string        // its text, "" for none
-	now    *quota.Answer // as decisions see it, nil for none
-	err    error         // of a damaged one
+	now    *quota.Answer // after the decisions, nil for none
+	err    error         // the answer is damaged
 	dirty  bool
-	unread bool // it is forgotten, whatever it is
+	unread bool // it is forgotten without being read
 }
 
 // windowAsk asks for the total before the first entry in a window.

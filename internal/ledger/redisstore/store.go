@@ -23,14 +23,14 @@ import (
 // Store is a ledger.Store in Redis 5 or newer: one server, Sentinel or Cluster. Open makes it; its
 // methods may be called from many goroutines.
 type Store struct {
-	// Slow has every charge decided on a snapshot. It is set before the first use or never.
+	// Slow makes the store decide every charge on a snapshot. It must be set before the first use.
 	Slow bool
 
 	client   redis.UniversalClient
-	replicas int                      // that confirm a change before it is answered
+	replicas int                      // number that must confirm a change
 	scripts  map[string]*redis.Script // by the names of lua.Names
-	holder   string                   // name of this store in locks
-	ahead    atomic.Int64             // µs by which the server's clock is ahead of ours, as last known
+	holder   string                   // this store's name in locks
+	ahead    atomic.Int64             // last known µs by which the server's clock is ahead
 
 	updates queue.Queues[string, work]   // by credential
 	charges queue.Queues[string, charge] // by credential, bucket and limits
@@ -39,7 +39,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	states  map[string]keptState // by the key of the state
-	trimDue map[string]int64     // when the oldest entries are over, by the key of the log
+	trimDue map[string]int64     // when the oldest entries can be forgotten, by the key of the log
 }
 
 func newStore(client redis.UniversalClient) *Store {
@@ -66,7 +66,7 @@ func (s *Store) change(ctx context.Context, script string, keys []string,
 	if s.replicas == 0 || !single {
 		return s.run(ctx, script, keys, args...)
 	}
-	conn := client.Conn() // WAIT is about what its own connection wrote
+	conn := client.Conn() // WAIT covers the writes of its own connection
 	defer conn.Close()
 	cmd := s.scripts[script].Run(ctx, conn, keys, args...)
 	if cmd.Err() != nil || !wrote(cmd) {
@@ -92,7 +92,7 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	return now.UTC(), explain(err)
 }
 
-// maxStates bounds the memory for buckets that are never used again.
+// maxStates bounds the memory for buckets that are no longer used.
 const maxStates = 1000
 
 // keptState is the state of a bucket that this process read or wrote last, with the holds then.

@@ -454,8 +454,8 @@ func TestSentinelFailover(t *testing.T) {
 	}
 }
 
-// TestNewRateInSteps: a charge under a rate that is new to a long log is decided by all of it, and a
-// denial writes nothing.
+// TestNewRateInSteps: a charge under a rate that is new to a long log is decided by all of it, and
+// a denial writes nothing.
 func TestNewRateInSteps(t *testing.T) {
 	t.Parallel()
 	server, l := clocked(t)

@@ -61,7 +61,7 @@ func parseHold(id, text string) (quota.Hold, error) {
 	return h, nil
 }
 
-// never is in a state that no hold limits: the highest number of a script.
+// never is fixed.to of a bucket without holds: the highest number of a script.
 const never = quota.MaxTotal
 
 // fixed is the part of a state that the hot script reads.
@@ -76,9 +76,8 @@ type fixed struct {
 //
 //	<held> <from> <to> <keep> <revision> <the same five words> <JSON>
 //
-// The words stand twice, and the JSON has a digest of all there is, so that damage to any of it
-// shows. The revision is another one each time: a counter could repeat after a
-// failover.
+// The words stand twice, and the JSON has a digest of the state and the holds, so that damage to
+// any of them shows. The revision is random: a counter could repeat after a failover.
 func stateText(b *quota.Bucket, revision string) string {
 	f := fixed{to: never, keep: b.State.Keep, revision: revision}
 	if b.State.Floor != 0 {
@@ -93,7 +92,7 @@ func stateText(b *quota.Bucket, revision string) string {
 		f.to = 0
 	}
 	text, err := json.Marshal(storedState{b.State, b.Recorded(), b.Digest()})
-	if err != nil { // it consists of texts and numbers alone
+	if err != nil { // it has only texts and numbers
 		panic(err)
 	}
 	return f.text() + " " + string(text)
@@ -123,7 +122,7 @@ func parseState(text string) (state storedState, revision string, err error) {
 	return state, parts[4], err
 }
 
-// mark returns what changes whenever a state does.
+// mark returns a part of the state that changes whenever the state does.
 func mark(state string) string {
 	text, _, _ := strings.Cut(state, "{")
 	return text
@@ -146,8 +145,8 @@ func parseAnswer(name, text string) (*quota.Answer, error) {
 	return &quota.Answer{Name: name, Request: request, Decision: decision, Expires: at}, nil
 }
 
-// What a sum counts: calls, and the units beyond one for each. Most calls take one unit, so that most
-// charges change one sum.
+// What a sum counts: calls, and the units beyond one for each. Most calls take one unit, so that
+// most charges change one sum.
 const (
 	sumCalls  = "calls"
 	sumBeyond = "beyond"

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	maxTrim = 64 // entries that are forgotten at once
+	maxTrim = 64 // entries, and names of buckets, that are forgotten at once
 
 	// trimDelay is how long entries stay after their time, so that many are forgotten at once.
 	trimDelay = 60_000_000 // µs
 )
 
-// trim forgets the oldest entries of a bucket if they are older than any window needs, after a
-// change that was made at now. An error matters to nobody: a later change tries again.
+// trim forgets the oldest entries of a bucket if no window needs them, after a change made at now.
+// It ignores errors: a later change tries again.
 func (s *Store) trim(ctx context.Context, credential, bucket string, now int64) {
 	key := logKey(credential, bucket)
 	s.mu.Lock()
@@ -48,7 +48,7 @@ func (snap *snapshot) trim() {
 	}
 }
 
-// trimOldest forgets the oldest entries that are over, and returns when there are others.
+// trimOldest forgets the oldest entries that no window needs, and returns when to look again.
 func (s *Store) trimOldest(ctx context.Context, credential, bucket string) (due int64, err error) {
 	snap, err := s.snapshot(ctx, credential, []quota.Scope{{Buckets: []string{bucket}}})
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Store) unlist(ctx context.Context, credential string, now int64) error 
 	return err
 }
 
-// forget returns the commands that forget the oldest entries, and all else up to a time.
+// forget returns the commands that forget the oldest entries, and lapses and notes up to a time.
 func (b *bucket) forget(entries []quota.LogEntry, until int64) *commands {
 	c := newCommands(b.Credential)
 	log := logKey(b.Credential, b.Name)

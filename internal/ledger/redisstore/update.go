@@ -22,7 +22,7 @@ const (
 	patience = 10 * time.Second
 )
 
-// errBusy is what a caller gets after patience is over.
+// errBusy is the error after patience has passed.
 var errBusy = errors.New("other processes keep changing the bucket")
 
 // operation is one caller's, in the queue.
@@ -128,7 +128,7 @@ func (s *Store) race(ctx context.Context, credential string, try func() (string,
 	}
 }
 
-// wait waits until another process has probably written.
+// wait pauses until another process has probably written.
 func wait(ctx context.Context) error {
 	if !quota.Pause(ctx, time.Millisecond+rand.N(2*time.Millisecond)) {
 		return explain(ctx.Err())

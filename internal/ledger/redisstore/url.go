@@ -22,7 +22,7 @@ import (
 //	redis+sentinel://[user:password@]host[:26379][,host…]/master[/db]
 //	redis+cluster://[user:password@]host[:6379][,host…]
 //
-// User and password are those of the servers that keep the ledger. Options follow as
+// User and password belong to the servers that keep the ledger. Options follow as
 // ?name=value&name=value (see knownOptions).
 var Schemes = []string{
 	"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
@@ -34,22 +34,22 @@ func CheckURL(ledgerURL string) error {
 	return err
 }
 
-// address is what a URL says.
+// address is a parsed URL.
 type address struct {
 	kind string // "cluster", "sentinel", or "" for one server
 	redis.UniversalOptions
 	tls      *tlsFiles // nil without TLS
-	replicas int       // that confirm each change
+	replicas int       // number that must confirm each change
 }
 
-// knownOptions are what may follow the ? of a URL. All others are refused: a slip of the pen must
-// not be a silent default.
+// knownOptions are the names that may follow the ? of a URL. Others are refused, so that a typo is
+// not ignored.
 var knownOptions = []string{
 	"ca", "cert", "key", "server_name", "sentinel_user", "sentinel_password",
 	"dial_timeout", "read_timeout", "pool_size", "wait_replicas",
 }
 
-// option is where an option goes, and what it needs.
+// option returns where the value of an option goes, or why it does not apply.
 func (a *address) option(name string) (field any, err error) {
 	t := a.tls
 	if t == nil {
@@ -87,7 +87,7 @@ func (a *address) option(name string) (field any, err error) {
 	}
 }
 
-// refused are options that somebody may look for, and what there is instead.
+// refused maps options that users may try to what to do instead.
 var refused = map[string]string{
 	"skip_verify": verified, "insecure": verified, "insecure_skip_verify": verified,
 	"username": userinfo, "password": userinfo, "user": userinfo,
@@ -137,7 +137,7 @@ func malformed(what string) error {
 	return fmt.Errorf("%w: the ledger's URL: %s", quota.ErrMalformed, what)
 }
 
-// forms are the URLs that there are.
+// forms lists the forms of a URL.
 const forms = "write redis://host:6379/0, redis+sentinel://host:26379/master or " +
 	"redis+cluster://host:6379,host:6379, with rediss for TLS"
 
