@@ -8,21 +8,21 @@ import (
 )
 
 // Audit compares a bucket with its own entries, which the store passes to it one after the other.
-// It finds what is wrong, and computes what a repair writes: holds and state of the bucket, each
+// It reports findings, and computes what a repair writes: holds and state of the bucket, each
 // entry, and the sums.
 type Audit struct {
 	Findings
 	Sums         Tally // of the entries since the time that NewAudit was given
-	Entries      int   // how many were passed
-	ChangedHolds bool  // the store has other holds
+	Entries      int   // number of entries passed so far
+	ChangedHolds bool  // a repair writes the holds
 
 	bucket *Bucket
 	now    int64
 	since  int64
 
-	ahead                 bool  // a time is later than the clock by far
-	totals, moved, labels int   // how many entries are wrong
-	total, last           int64 // of the entry before; total is -1 before the first
+	ahead                 bool  // a time is far later than the clock
+	totals, moved, labels int   // numbers of wrong entries
+	total, last           int64 // of the previous entry; total is -1 before the first
 }
 
 // NewAudit begins an audit of a bucket as its store has read it, with sums from a time on.
@@ -54,7 +54,7 @@ func (a *Audit) Missing(state string) {
 	}
 }
 
-// CheckTime reports times that are later than the clock by far. A repair moves them to now.
+// CheckTime reports times that are far later than the clock. A repair moves them to now.
 func (a *Audit) CheckTime(newest int64) {
 	b := a.bucket
 	latest := max(b.State.Floor, newest)
@@ -76,8 +76,8 @@ func (a *Audit) CheckTime(newest int64) {
 	}
 }
 
-// CheckEntry audits the next entry, which text describes, and returns it as a repair writes it. It
-// returns false if the units are unknown.
+// CheckEntry audits the next entry and returns it as a repair writes it. text describes it in a
+// finding. It returns false if the units are unknown.
 func (a *Audit) CheckEntry(e LogEntry, text string) (LogEntry, bool) {
 	a.Entries++
 	if e.Units < 1 || e.Units > MaxUnits {
@@ -110,8 +110,8 @@ func (a *Audit) CheckEntry(e LogEntry, text string) (LogEntry, bool) {
 	return e, true
 }
 
-// End reports what is wrong with all entries, and with the sums that the store keeps of them. The
-// state of the bucket is then what a repair writes.
+// End reports the findings about all entries, and about the sums that the store keeps. After it,
+// the bucket has the state that a repair writes.
 func (a *Audit) End(kept Tally) {
 	if a.totals > 0 {
 		a.Add(fmt.Sprintf("%d of %d running totals do not follow from the entries before",
@@ -159,10 +159,10 @@ func (f *Findings) Unread(takings int) {
 // repairedHold is how long a repair keeps a reservation at least.
 const repairedHold = 24 * time.Hour
 
-// replaceHolds replaces holds that are not what was written, or whose state is not. A repair never
-// makes room: held units stay held for a day at least, and are charged then. Units that are missing
-// from recorded, the units that all holds could take when they were written last, get a reservation
-// of their own. unread is the number of holds that the store cannot read.
+// replaceHolds replaces the holds where they or the state are not what was written. A repair never
+// makes room: held units stay held for at least a day, and are then charged. recorded is the number
+// of units that all holds could take when they were written; missing ones get a new reservation.
+// unread is the number of holds that the store cannot read.
 func (f *Findings) replaceHolds(b *Bucket, now, recorded int64, unread int) {
 	var holds []Hold
 	var units int64
@@ -202,9 +202,9 @@ func utcText(micros int64) string {
 	return time.UnixMicro(micros).UTC().Format("2006-01-02T15:04:05.000000Z")
 }
 
-// Digest returns a number that follows from the state and the open holds of the bucket, in any
-// order. A store keeps it with them, and refuses a bucket of which it is another one: damage to a
-// hold or to the state is never taken for more room.
+// Digest returns a checksum of the state and the holds of the bucket, in any order. A store keeps
+// it with them, and refuses a bucket with a different one, so that damage to a hold or to the state
+// makes no room.
 func (b *Bucket) Digest() int64 {
 	s := b.State
 	d := digest{}
@@ -235,7 +235,7 @@ func (b *Bucket) Digest() int64 {
 	return int64(sum)
 }
 
-// digest is a line of which the sum is taken.
+// digest is the text of a checksum.
 type digest struct{ line []byte }
 
 func (d *digest) numbers(list ...int64) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The rule decides on what a store has read, and returns what the store must write. It does no I/O.
-// Times in the rule are Unix microseconds of the store's clock.
+// The rule decides on the data a store has read, and returns what the store must write. It does no
+// I/O. Times are Unix microseconds of the store's clock.
 
 // LogEntry is one entry of a log, as a store keeps it.
 type LogEntry struct {
@@ -86,16 +86,16 @@ type Bucket struct {
 	Name       string
 	Log        Log
 	Holds      []Hold // those that have not become entries, expired ones included, in any order
-	Lapsed     *Hold  // the reservation that was asked for, if it has become an entry here
+	Lapsed     *Hold  // the reservation in scope, if it has become an entry here
 	State      State
 
 	now     int64
 	newest  LogEntry // of the stored log; zero for an empty one
 	lapses  []lapse  // in their order; see schedule
-	ordered bool     // lapses are complete
+	ordered bool     // lapses is complete
 	first   int64    // the earliest expiry among holds that become entries
 	levels  map[Rate]int64
-	read    map[Rate]Level // what earlier steps have read; nil if the decision is not bounded
+	read    map[Rate]Level // what earlier steps read; nil if the decision is not bounded
 	broken  error          // the first error of the log, or of what it contains
 }
 
@@ -145,8 +145,8 @@ func (b *Bucket) begin(now int64) {
 	}
 }
 
-// floor returns the earliest time at which the bucket can be decided on: after every entry there
-// was, and not before the newest hold was made. Time does not run backwards in a log.
+// floor returns the earliest time of a decision on the bucket: after every entry there was, and not
+// before the newest hold was made. Time does not run backwards in a log.
 func (b *Bucket) floor() int64 {
 	floor := -Never
 	if b.State.Floor != 0 {
@@ -161,8 +161,8 @@ func (b *Bucket) floor() int64 {
 	return floor
 }
 
-// schedule returns all lapses to come, in the order in which their entries are written: each is
-// stamped when the hold expires, but after all entries before.
+// schedule returns all future lapses in the order of their entries. Each is stamped when the hold
+// expires, but later than the entry before it.
 func (b *Bucket) schedule() []lapse {
 	if b.ordered {
 		return b.lapses
@@ -185,7 +185,7 @@ func (b *Bucket) schedule() []lapse {
 	return b.lapses
 }
 
-// lapsed returns the holds that are entries at n, whether the store has written these or not.
+// lapsed returns the holds that are entries at n, whether or not the store has written these.
 func (b *Bucket) lapsed(n int64) []lapse {
 	if b.first > n {
 		return nil
@@ -282,7 +282,7 @@ func (b *Bucket) used(l Limit, n int64) int64 {
 	return b.own(w, n)
 }
 
-// othersOf returns what others used that counts under the limit.
+// othersOf returns what other programs used that counts under the limit.
 func (b *Bucket) othersOf(l Limit) Others {
 	if l.Pace != nil {
 		return Others{}
@@ -290,7 +290,7 @@ func (b *Bucket) othersOf(l Limit) Others {
 	return OthersIn(l.Window, b.State.Others)
 }
 
-// levelOf returns the level of the restoring window of the limit at n, with what others used.
+// levelOf returns the level of the limit's restoring window at n, with what other programs used.
 func (b *Bucket) levelOf(l Limit, n int64) int64 {
 	r := l.Window.Restore
 	level, o := b.level(r, n), b.othersOf(l)
@@ -306,7 +306,7 @@ func (r Rate) rounded(level int64) int64 {
 	return (level + den - 1) / den
 }
 
-// maxLevel keeps levels far from what an int64 cannot hold.
+// maxLevel keeps levels far below the overflow of an int64.
 const maxLevel = Never
 
 // plus returns the level after so many units were charged.

@@ -59,7 +59,7 @@ func answer(name, request string, d Decision, until int64) *Answer {
 		return nil
 	}
 	text, err := json.Marshal(d)
-	if err != nil { // it consists of texts, numbers and times alone
+	if err != nil { // it has only texts, numbers and times
 		panic(err)
 	}
 	return &Answer{Name: name, Request: request, Decision: string(text), Expires: until}

@@ -88,7 +88,7 @@ func (c Charge) Draws(bucket string) bool {
 	return err == nil && slices.Contains(of, bucket)
 }
 
-// Check does for a reservation what Charge.Check does for a charge.
+// Check reports what no ledger accepts; a cost above a limit is a CostExceedsLimitError.
 func (r Reserve) Check() error {
 	_, buckets, err := ParseReservation(r.ID)
 	err = cmp.Or(err, checkCosts("reservation", r.Costs), checkTTL("reservation", r.TTL),
@@ -108,7 +108,7 @@ func (r Reserve) Check() error {
 	return r.CheckCost()
 }
 
-// CheckCost does for a reservation what Charge.CheckCost does for a charge.
+// CheckCost reports a cost above a limit: see Charge.CheckCost.
 func (r Reserve) CheckCost() error {
 	for _, cost := range r.Costs {
 		if err := checkLimits(cost, r.Limits, r.Manual, r.Observe); err != nil {
@@ -141,13 +141,13 @@ func OnlyConcurrent(limits []Limit) bool {
 	return len(limits) > 0 && !slices.ContainsFunc(limits, counts)
 }
 
-// Check does for an extension what Charge.Check does for a charge.
+// Check reports what no ledger accepts.
 func (e Extend) Check() error {
 	_, _, err := ParseReservation(e.Reservation)
 	return cmp.Or(err, checkTTL("reservation", e.TTL), CheckNames(e.Credential))
 }
 
-// Check does for a settlement what Charge.Check does for a charge.
+// Check reports what no ledger accepts.
 func (s Settle) Check() error {
 	_, buckets, err := ParseReservation(s.Reservation)
 	if err != nil {
@@ -191,18 +191,18 @@ func (s Settle) withoutLimits() Settle {
 	return s
 }
 
-// Check does for a report of the upstream what Charge.Check does for a charge.
+// Check reports what no ledger accepts.
 func (l Learn) Check() error {
 	switch {
 	case l.Limit.Window.Concurrent, l.Limit.Pace != nil:
-		return malformed("%s is not a limit that the upstream can speak of", l.Limit.Name())
+		return malformed("%s is not a limit that an upstream reports", l.Limit.Name())
 	case l.Remaining < -1 || l.Remaining > MaxUnits:
 		return malformed("%d units left", l.Remaining)
 	}
 	return cmp.Or(l.Limit.Check(), CheckBucketOf(l.Credential, l.Limit.Bucket))
 }
 
-// Check does for a correction what Charge.Check does for a charge.
+// Check reports what no ledger accepts.
 func (a Adjust) Check() error {
 	switch {
 	case a.Units == 0 || a.Units > MaxUnits || a.Units < -MaxUnits:
@@ -270,7 +270,7 @@ func checkUnits(units int64) error {
 	return nil
 }
 
-// Check reports what no ledger takes.
+// Check reports what no ledger accepts.
 func (s Suspension) Check() error {
 	return cmp.Or(CheckBucketOf(s.Credential, s.Bucket), CheckText("by", s.By),
 		CheckText("reason", s.Reason))
@@ -288,7 +288,7 @@ func checkNames(credential, key string) error {
 	return cmp.Or(CheckNames(credential), CheckText("idempotency key", key))
 }
 
-// CheckNames refuses what cannot be the name of a credential or a bucket.
+// CheckNames reports a text that cannot name a credential or a bucket.
 func CheckNames(names ...string) error {
 	for _, name := range names {
 		if err := CheckName(name); err != nil {
@@ -298,7 +298,7 @@ func CheckNames(names ...string) error {
 	return nil
 }
 
-// CheckBucketOf refuses what cannot be a bucket of a credential, or a part of one.
+// CheckBucketOf reports texts that cannot name a credential, and a bucket or a part of one.
 func CheckBucketOf(credential, bucket string) error {
 	if err := CheckBucket(bucket); err != nil {
 		return malformed("%w", err)
@@ -306,8 +306,8 @@ func CheckBucketOf(credential, bucket string) error {
 	return CheckNames(credential)
 }
 
-// checkLimited finds a bucket without a limit, unless such are recorded, and a limit that no ledger
-// can decide.
+// checkLimited reports a bucket without a limit, unless unlimited, and a limit that no ledger can
+// decide.
 func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 	for _, l := range limits {
 		if err := l.Check(); err != nil {
@@ -329,7 +329,7 @@ func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 	return nil
 }
 
-// checkLimits finds the limit that makes a cost impossible. In observe mode nothing is impossible.
+// checkLimits reports the limit that makes a cost impossible. In observe mode none does.
 func checkLimits(cost Cost, limits []Limit, manual, observe bool) error {
 	for _, l := range limits {
 		if l.Bucket != cost.Bucket || l.Pace != nil || observe || l.Observe {

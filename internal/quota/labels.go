@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Labels say who spent an entry's units: method, region, job, run, and whatever the caller adds.
+// Labels tell entries apart by what spent their units: method, region, job, run, and labels that
+// the caller adds.
 type Labels map[string]string
 
 // The labels that the programs of this project set themselves.
@@ -24,7 +25,7 @@ const (
 	LabelSource = "source" // of what no call spent: adjust, reconcile, upstream (others, by its report)
 	LabelCaller = "caller" // the program or person of a token, by its line in the token file
 	LabelReason = "reason" // of a correction
-	LabelBy     = "by"     // who made it
+	LabelBy     = "by"     // the person or program that made it
 
 	LabelTrace = "trace" // the trace that the HTTP request of the call belongs to
 
@@ -71,9 +72,8 @@ func (l Labels) Check() error {
 	return nil
 }
 
-// CheckText reports what is wrong with a text that a person gave to be kept in the ledger (a label,
-// a note, a key): it must be valid UTF-8 without control characters, at most 256 bytes, and hold no
-// secret.
+// CheckText reports why a ledger refuses a person's text (a label, a note, a key): it must be valid
+// UTF-8 without control characters, at most 256 bytes, and hold no secret.
 func CheckText(what, text string) error {
 	if flaw := flawOf(text); flaw != "" {
 		return malformed("%s %s", what, flaw)
@@ -84,7 +84,7 @@ func CheckText(what, text string) error {
 // maxText is the most bytes of a text that a ledger takes.
 const maxText = 256
 
-// flawOf describes what is wrong with a text, "" for nothing.
+// flawOf describes why a ledger refuses a text; "" if it does not.
 func flawOf(text string) string {
 	switch {
 	case len(text) > maxText:
@@ -99,7 +99,7 @@ func flawOf(text string) string {
 	return ""
 }
 
-// With returns the labels with more laid over them; neither is changed.
+// With returns a copy of the labels in which more replaces and adds some.
 func (l Labels) With(more Labels) Labels {
 	all := make(Labels, len(l)+len(more))
 	maps.Copy(all, l)
@@ -150,7 +150,7 @@ func (l Labels) Encode() string {
 	return pairs.Encode()
 }
 
-// CutRun cuts the run and the trace out of a line that Encode wrote.
+// CutRun removes the run and the trace from a line that Encode wrote.
 func CutRun(line string) string { return cutLabel(cutLabel(line, LabelRun), LabelTrace) }
 
 func cutLabel(line, name string) string {

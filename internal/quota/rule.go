@@ -16,7 +16,7 @@ type ask struct {
 	units    int64
 	limits   []Limit
 	manual   bool
-	draws    bool // on units that are held, which count already
+	draws    bool // on held units, which already count
 	reserves bool
 	tooLow   int64 // units by which the bounded estimate of a hold may be too low
 }
@@ -30,7 +30,7 @@ func (a *Account) asks(costs []Cost, limits []Limit) []ask {
 	return asks
 }
 
-// Never is a moment that does not come, in Unix µs.
+// Never is a time that is not reached, in Unix µs.
 const Never = int64(1) << 62
 
 // verdict is the clock's time from which a request fits, and the limit that makes it wait longest.
@@ -39,7 +39,7 @@ type verdict struct {
 	limit string // "" when it fits now
 }
 
-// later makes it the verdict of a limit that makes the request wait longer.
+// later sets the verdict if the limit makes the request wait longer.
 func (v *verdict) later(at int64, limit string) {
 	if at > v.at {
 		*v = verdict{at, limit}
@@ -177,7 +177,7 @@ func (q ask) remaining(n int64, taken bool) (least int64, some bool) {
 	return least, some
 }
 
-// takes returns how much less is left in a window once the units are charged at n, or set aside.
+// takes returns by how much a charge or a hold at n lowers what is left in a window.
 func (q ask) takes(w Window, n int64) (units int64) {
 	early := w.Anchored && n < q.State.ResetAt-w.Length.Microseconds() // the clock was set back
 	if !early || q.reserves {
@@ -206,8 +206,8 @@ type step struct {
 	entry int64 // units of the entry that they become, 0 for none
 }
 
-// steps lists what becomes of the holds after from, if no caller settles them. Holds that become
-// entries do so at the stamp of these: the moments in between are never decided at.
+// steps lists what becomes of the holds after from, if no caller settles them. A hold becomes an
+// entry at the stamp of that: no decision is made at the moments in between.
 func (b *Bucket) steps(from int64) (steps []step) {
 	for i := range b.Holds {
 		if h := &b.Holds[i]; !h.charges() && isOpen(h, from) && h.Left() > 0 {
@@ -252,7 +252,7 @@ func (b *Bucket) fits(l Limit, from, units, most int64, draws bool) int64 {
 	return b.left(l, from, room, held, steps)
 }
 
-// restored does for a restoring window what fits does: the level falls between the steps.
+// restored does what fits does for a restoring window: the level falls between the steps.
 func (b *Bucket) restored(l Limit, from, room, held int64, steps []step) int64 {
 	r := l.Window.Restore
 	num, den := r.Terms()
@@ -282,13 +282,13 @@ func (b *Bucket) restored(l Limit, from, room, held int64, steps []step) int64 {
 	}
 }
 
-// left does for the other windows what fits does: entries leave them, stored ones and those of
+// left does what fits does for the other windows, which entries leave: stored ones and those of
 // lapses.
 func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 	w, reset := l.Window, b.State.ResetAt
 	after := w.after(from, reset)
 	base := b.logBase(after)
-	count := held // what counts besides the stored entries
+	count := held // units that count besides the stored entries
 	var gone []step
 	leave := func(at, now, units int64) {
 		count += units

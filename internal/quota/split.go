@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// spread adds the sums over the parts of split buckets that have a limit across them, and what the
-// labels' values take, and finds all limits that the costs touch.
+// spread adds to costs the sums of split buckets with a limit across their parts, and the costs of
+// label values, and returns all limits that apply.
 func (b *Budget) spread(costs []Cost, labels Labels) ([]Cost, []Limit) {
 	costs = b.labelled(b.across(costs), labels)
 	return costs, b.limitsOf(costs)
 }
 
-// across adds to costs of parts what they come to in the buckets that are limited across parts.
+// across adds to the costs of parts their sum in each bucket that has a limit across its parts.
 func (b *Budget) across(costs []Cost) []Cost {
 	all := slices.Clone(costs)
 	for _, c := range costs {
@@ -29,8 +29,7 @@ func (b *Budget) across(costs []Cost) []Cost {
 	return all
 }
 
-// plus returns the sum of two costs; all that is left of one and some of another are all that is
-// left.
+// plus returns the sum of two costs. AllUnits and any other units are AllUnits.
 func (c Cost) plus(more Cost) Cost {
 	if c.Units == AllUnits || more.Units == AllUnits {
 		c.Units = AllUnits
@@ -53,8 +52,7 @@ func (b *Budget) Limited(bucket string) bool {
 	return slices.Contains(b.Buckets(), bucket) || slices.Contains(b.Split, WholeOf(bucket))
 }
 
-// limitsOf returns the limits that hold for the costs, each on the bucket or the part that is
-// charged.
+// limitsOf returns the limits that apply to the costs, each on the charged bucket or part.
 func (b *Budget) limitsOf(costs []Cost) []Limit {
 	limits := b.of(b.Limits, costs)
 	for _, c := range costs {
@@ -68,7 +66,7 @@ func (b *Budget) limitsOf(costs []Cost) []Limit {
 	return limits
 }
 
-// of returns the limits among all that hold for the costs.
+// of returns those of all limits that apply to the costs.
 func (b *Budget) of(all []Limit, costs []Cost) (limits []Limit) {
 	for _, l := range all {
 		for _, c := range costs {
@@ -92,7 +90,7 @@ func (b *Budget) holdsFor(l Limit, bucket string, all []Limit) bool {
 	}
 	own := func(of Limit) bool {
 		return of.Bucket == bucket && of.Window.String() == l.Window.String() &&
-			of.Observe == l.Observe // one that denies nothing takes no other's place
+			of.Observe == l.Observe // an observed limit replaces no enforced one
 	}
 	return !l.Across && l.Bucket == WholeOf(bucket) && !slices.ContainsFunc(all, own)
 }
@@ -103,8 +101,8 @@ func (l Limit) on(bucket string) Limit {
 	return l
 }
 
-// MaxParts is how many parts of a split bucket are listed. Callers make up parts: each name of a
-// model that they send is one, whether or not the upstream knows it.
+// MaxParts is how many parts of a split bucket are listed. Callers can create any number: each
+// model name that they send is a part, even if the upstream does not know it.
 const MaxParts = 20
 
 // Standing returns the limits of all buckets, those of split ones for each part in the ledger, and

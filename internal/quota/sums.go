@@ -33,7 +33,7 @@ type Sum struct {
 // GrainOf returns the start of the grain that at lies in.
 func GrainOf(at time.Time) time.Time { return at.UTC().Truncate(Grain) }
 
-// AddUp returns the sums of entries, by grain and then by labels.
+// AddUp returns the sums of entries, in the order of grains and labels.
 func AddUp(entries []Entry) []Sum {
 	var t Tally
 	for _, e := range entries {
@@ -53,7 +53,7 @@ type tallyKey struct {
 
 type counts struct{ units, charges int64 }
 
-// Add adds what was spent at a time, anywhere in a grain.
+// Add adds units and charges to the grain that a time lies in.
 func (t *Tally) Add(at int64, labels string, units, charges int64) {
 	if t.sums == nil {
 		t.sums = make(map[tallyKey]counts)
@@ -97,7 +97,7 @@ func (t *Tally) Sums(q SumQuery) (sums []Sum, err error) {
 	return sums, err
 }
 
-// Differs returns a finding if the sums that a store keeps are not those of its entries.
+// Differs returns a finding if the sums that a store keeps differ from those of its entries.
 func (t *Tally) Differs(kept Tally) (found Findings) {
 	wrong := make(map[int64]bool)
 	for _, of := range []Tally{*t, kept} {

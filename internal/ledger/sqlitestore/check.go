@@ -13,10 +13,10 @@ import (
 // repairStep is how many entries or sums one transaction of a repair changes.
 const repairStep = 10_000
 
-// errRaced reports that another repair has finished, and the bucket has been used since.
+// errRaced reports that the bucket lost the mark of this repair: another one finished meanwhile.
 var errRaced = errors.New("the bucket was changed during its repair")
 
-// maxRaces is how often a repair begins, because other repairs finish before it.
+// maxRaces is how often a repair begins again after errRaced.
 const maxRaces = 10
 
 // Check compares a bucket with its own entries, which it reads in pages. A repair writes what
@@ -45,7 +45,7 @@ func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
 	return found, fmt.Errorf("%w: %w", quota.ErrUnreachable, errRaced)
 }
 
-// checked is a bucket with what is wrong with it.
+// checked is a bucket under check, with the findings.
 type checked struct {
 	*quota.Audit
 	s    *Store
@@ -54,7 +54,7 @@ type checked struct {
 
 	repair  bool
 	bucket  *bucket
-	changes [][2]quota.LogEntry // of a repair that are yet to be written: an entry and its new form
+	changes [][2]quota.LogEntry // not yet written by the repair: an entry and its new form
 }
 
 // read reads the bucket, and checks its row, its holds and its times.
@@ -72,7 +72,7 @@ func (c *checked) read(t *tx) {
 	c.CheckTime(newest.At)
 }
 
-// fresh reads the bucket, after what other callers have written in the same transaction.
+// fresh reads the bucket again, with the changes of other callers in the same transaction.
 func (c *checked) fresh(t *tx) *bucket {
 	t.flush()
 	clear(t.buckets)
@@ -80,7 +80,7 @@ func (c *checked) fresh(t *tx) *bucket {
 	return t.bucket(c.name.credential, c.name.bucket)
 }
 
-// check reads all there is. A repair writes what is wrong with the entries.
+// check reads and checks everything. A repair writes the corrected entries.
 func (c *checked) check(t *tx) error {
 	c.read(t)
 	for after, full := -quota.Never, true; full && t.broken == nil; {
@@ -160,7 +160,7 @@ func (c *checked) writeEntries() error {
 	return err
 }
 
-// finish writes the sums, removes notes that cannot be read, and takes the mark off.
+// finish writes the sums, removes notes that cannot be read, and removes the mark.
 func (c *checked) finish() error {
 	var rows [][]any
 	c.Sums.Each(func(at int64, labels string, units, charges int64) {

@@ -8,8 +8,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// AddDenials implements ledger.Store: it adds rows, and drops old ones. New rows of a day that is
-// full lose their labels.
+// AddDenials implements ledger.Store. It drops old rows. New rows of a full day lose their labels.
 func (s *Store) AddDenials(ctx context.Context, credential string, denials []quota.Denial) error {
 	return s.update(ctx, func(t *tx) error {
 		t.change("denial_trim", credential, quota.ForgetDenials(denials).UnixMicro())

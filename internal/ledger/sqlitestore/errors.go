@@ -9,14 +9,14 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// unusable are the errors that no waiting mends; each says what a person can do.
+// unusable are the errors that last until a person acts; each says what to do.
 var unusable = []error{
 	sqlite.ErrNotDatabase, sqlite.ErrReadOnly, sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrFull,
 	sqlite.ErrGone,
 }
 
-// inWords puts an error of the file into the words of the contract: the caller's own context comes
-// back as it is, what needs a person is ErrLedgerUnusable, anything else ErrUnreachable.
+// inWords converts an error of the file to one of the contract: ErrLedgerUnusable if a person must
+// act, and otherwise ErrUnreachable. An error of the caller's context stays one.
 func inWords(err error) error {
 	switch {
 	case err == nil, errors.Is(err, quota.ErrUnreachable), errors.Is(err, quota.ErrLedgerUnusable):

@@ -18,9 +18,9 @@ const maxGroup = 256 // operations in one transaction
 type operation = queue.Op[work]
 
 type work struct {
-	do       func(*tx) error // runs again when its transaction was undone
+	do       func(*tx) error // runs again after a rollback
 	err      error           // of do, or of the commit
-	panicked any             // what do panicked with; its own caller panics with it
+	panicked any             // the value of a panic in do; its own caller panics with it
 }
 
 // run runs do. A panic is kept for the operation's own caller.
@@ -37,8 +37,8 @@ func (w *work) run(t *tx) {
 	}
 }
 
-// Update implements ledger.Store. A caller whose ctx ends before its change has begun gets ctx's
-// error and nothing was decided; after that it waits for its answer.
+// Update implements ledger.Store. If ctx ends before the change begins, Update returns its error
+// and nothing is decided. Later, Update waits for the answer.
 func (s *Store) Update(ctx context.Context, scope quota.Scope,
 	decide func(*quota.Account) (quota.Change, error)) error {
 	return s.update(ctx, func(t *tx) error {
@@ -55,8 +55,7 @@ func (s *Store) Update(ctx context.Context, scope quota.Scope,
 	})
 }
 
-// update has do run in a transaction and returns when that was committed, or when nothing of it
-// was.
+// update runs do in a transaction, and returns after its commit or rollback.
 func (s *Store) update(ctx context.Context, do func(*tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return inWords(err)
@@ -74,8 +73,8 @@ func (s *Store) update(ctx context.Context, do func(*tx) error) error {
 	return o.Work.err
 }
 
-// work runs one transaction with the operations that are queued and those that come while it runs.
-// It waits for the file as long as the first caller does.
+// work runs one transaction with the queued operations, and those that come while it runs. It waits
+// for the file as long as the first caller does.
 func (s *Store) work() {
 	first := s.queue.First()
 	if first == nil {
@@ -96,10 +95,10 @@ func (s *Store) work() {
 	}
 }
 
-// transact does what is queued in the transaction that has begun, and ends it. It returns what is
-// to be done again, and what is answered.
+// transact runs the queued operations in the open transaction, and ends it. It returns the
+// operations to repeat, and the finished ones.
 func (s *Store) transact() (again, done []*operation) {
-	// a caller that leaves must not interrupt the others
+	// a caller that gives up must not interrupt the others
 	t := s.newTx(context.Background(), func(name string) *sql.Stmt { return s.writing[name] })
 	for len(done) < maxGroup {
 		next := s.queue.Take(1)
@@ -108,7 +107,7 @@ func (s *Store) transact() (again, done []*operation) {
 		}
 		next[0].Work.run(t)
 		if t.broken != nil {
-			s.rollback() // its own fault, not the group's: the others are decided again
+			s.rollback() // only this operation failed: the others are repeated
 			return done, next
 		}
 		done = append(done, next[0])
@@ -128,7 +127,7 @@ func (s *Store) transact() (again, done []*operation) {
 	return nil, done
 }
 
-// begin waits for the write lock of the file; the caller calls end when the transaction is over.
+// begin waits for the write lock of the file. The caller calls end after the transaction.
 func (s *Store) begin(ctx context.Context) (end func(), err error) {
 	end, err = s.db.Lock(ctx, func() error {
 		_, err := s.writing["begin"].ExecContext(ctx)
@@ -155,8 +154,7 @@ func (s *Store) begin(ctx context.Context) (end func(), err error) {
 	return nil, err
 }
 
-// commit makes the group durable. When it reports an error nothing was taken, as far as can be
-// known.
+// commit makes the group durable. After an error nothing was written, as far as is known.
 func (s *Store) commit() error {
 	_, err := s.writing["commit"].ExecContext(context.Background())
 	if err == nil {
@@ -170,7 +168,7 @@ func (s *Store) commit() error {
 	return fmt.Errorf("the answer was lost: %w", err)
 }
 
-// rollback ends the transaction, if there is one: SQLite may have ended it already.
+// rollback ends the transaction, unless SQLite has ended it already.
 func (s *Store) rollback() {
 	_, _ = s.writing["rollback"].ExecContext(context.Background())
 }

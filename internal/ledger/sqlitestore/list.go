@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// micros is a time as it is stored, and otherwise when there is none.
+// micros returns a time as it is stored, and otherwise for the zero time.
 func micros(t time.Time, otherwise int64) int64 {
 	if t.IsZero() {
 		return otherwise
@@ -116,14 +116,14 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) (all []quota.B
 	return all, err
 }
 
-// watch is a connection that only asks whether others have written: SQLite counts that for each
-// connection by itself. It is made when it is first needed.
+// watch is a connection that only checks whether others have written: SQLite counts that for each
+// connection. Mark opens it at the first call.
 type watch struct {
 	mu   sync.Mutex
 	conn *sql.Conn
 }
 
-// Mark implements ledger.Store: any change of the file is one of the buckets.
+// Mark implements ledger.Store. Any change of the file counts as one of the buckets.
 func (s *Store) Mark(ctx context.Context, _ string, _ []string) (string, error) {
 	if err := s.still(); err != nil {
 		return "", err

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// What is said to SQLite is in sql/*.sql: a comment, a line "-- name: x", the statement.
+// The statements are in sql/*.sql: a comment, a line "-- name: x", the statement.
 //
 //go:embed sql/*.sql
 var sqlFiles embed.FS
@@ -23,8 +23,8 @@ type preparer interface {
 // statements are the prepared statements by name.
 type statements map[string]*sql.Stmt
 
-// prepare prepares every statement of sql/ on one handle, so that a slip in any of them is noticed
-// at once.
+// prepare prepares every statement of sql/ on one handle, so that a typo in any of them is an error
+// of Open.
 func prepare(ctx context.Context, on preparer) (statements, error) {
 	texts, err := readStatements(sqlFiles)
 	if err != nil {
@@ -41,8 +41,8 @@ func prepare(ctx context.Context, on preparer) (statements, error) {
 	return prepared, nil
 }
 
-// close lets go of statements that were prepared on a *sql.Conn: nobody else does, and a connection
-// with open statements stays open, with its locks.
+// close closes statements that were prepared on a *sql.Conn. A connection with open statements
+// stays open, with its locks.
 func (s statements) close() (err error) {
 	for _, stmt := range s {
 		err = errors.Join(err, stmt.Close())
@@ -50,8 +50,8 @@ func (s statements) close() (err error) {
 	return err
 }
 
-// readStatements takes the files apart. Nothing may follow a statement, or the driver would parse
-// it at each use.
+// readStatements reads the statements of the files by name. Nothing may follow a statement, or the
+// driver would parse it at each use.
 func readStatements(files fs.FS) (map[string]string, error) {
 	names, err := fs.Glob(files, "sql/*.sql")
 	if err != nil {

@@ -2,7 +2,7 @@
 //
 // Every change is made in an IMMEDIATE transaction and answered after its commit is on the disk: a
 // power cut loses no charge that was allowed. Callers that come while another transaction of the
-// same process is under way share the next one, and so its one wait for the disk (see queue).
+// same process is open share the next one, and its one wait for the disk (see queue).
 package sqlitestore
 
 import (
@@ -27,7 +27,7 @@ const applicationID = 0x514c4447
 // Store is a ledger.Store in one SQLite file. Open makes it; its methods may be called from many
 // goroutines.
 type Store struct {
-	// Now is the clock; nil means time.Now. It is set before the first use or never.
+	// Now is the clock; nil means time.Now. It must be set before the first use.
 	Now func() time.Time
 
 	db      *sqlite.DB
@@ -69,7 +69,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// Close turns away newcomers, waits for the answers to those that are queued, and closes the file.
+// Close refuses new operations, waits for the queued ones, and closes the file.
 func (s *Store) Close() error {
 	s.queue.Close()
 	s.watch.close()
@@ -94,7 +94,7 @@ func (s *Store) clock() time.Time {
 
 func (s *Store) explain(err error) error { return inWords(s.db.Explain(err)) }
 
-// View implements ledger.Store. It waits for nobody.
+// View implements ledger.Store. It waits for no writer.
 func (s *Store) View(ctx context.Context, scope quota.Scope,
 	read func(*quota.Account) error) error {
 	return s.view(ctx, func(t *tx) error {
@@ -122,6 +122,6 @@ func (s *Store) view(ctx context.Context, read func(*tx) error) error {
 	return s.explain(err)
 }
 
-// still makes sure that the path names the file that was opened: a process that opens it now must
-// see what is decided here.
+// still checks that the path still names the open file: a process that opens the path now must see
+// what is decided here.
 func (s *Store) still() error { return inWords(s.db.Still()) }

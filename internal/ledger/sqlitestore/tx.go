@@ -12,7 +12,7 @@ import (
 )
 
 // tx is one transaction, with the buckets that it has read. After the first error it runs no
-// statement; that error is the answer, and nothing is committed.
+// statements, and nothing is committed.
 type tx struct {
 	ctx     context.Context
 	stmt    func(name string) *sql.Stmt
@@ -31,7 +31,7 @@ func (s *Store) newTx(ctx context.Context, stmt func(name string) *sql.Stmt) *tx
 		buckets: make(map[name]*bucket)}
 }
 
-// find reads the first row of what a statement answers; false when there is none.
+// find reads the first row that a statement returns; false if there is none.
 func (t *tx) find(statement string, args []any, into ...any) bool {
 	if t.broken != nil {
 		return false
@@ -43,7 +43,7 @@ func (t *tx) find(statement string, args []any, into ...any) bool {
 	return err == nil
 }
 
-// each reads all rows of what a statement answers; row scans one.
+// each reads all rows that a statement returns; row scans one.
 func (t *tx) each(statement string, args []any, row func(*sql.Rows) error) {
 	if t.broken != nil {
 		return
@@ -91,9 +91,9 @@ type bucket struct {
 	known    bool  // it has a row in buckets
 	recorded int64 // of the row: see quota.Bucket
 	digest   int64 // of the row
-	dirty    bool  // that is to be written
+	dirty    bool  // the row must be written
 	trimmed  bool  // old entries were removed
-	err      error // what is wrong with it
+	err      error // the first problem found in it
 	sums     quota.Tally
 }
 
@@ -171,7 +171,7 @@ func (b *bucket) read() {
 	})
 }
 
-// args are the arguments of a statement on the bucket.
+// args returns the arguments of a statement on the bucket.
 func (b *bucket) args(more ...any) []any { return append([]any{b.Credential, b.Name}, more...) }
 
 // Newest implements quota.Log.

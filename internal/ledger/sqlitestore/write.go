@@ -8,17 +8,17 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// How much is forgotten in passing, by each change that adds one of its kind.
+// How many rows a change that adds one of the kind forgets.
 const (
 	trimEntries = 64
 	trimLapsed  = 256
 	trimNotes   = 64
 	trimAnswers = 4
 	trimValues  = 4
-	trimIdle    = 10_000 // entries of a value that nothing counts of any more
+	trimIdle    = 10_000 // entries of a label's value that no window counts
 )
 
-// write writes a change of what the scope names.
+// write writes a change of the buckets and the answer in scope.
 func (t *tx) write(scope quota.Scope, ch quota.Change) {
 	for i, change := range ch.Buckets {
 		t.bucket(scope.Credential, scope.Buckets[i]).write(change)
@@ -89,7 +89,7 @@ func (b *bucket) remove(after, until int64, most int) {
 	b.t.change("entry_remove", b.args(after, gone[len(gone)-1].At)...)
 }
 
-// trim forgets what is older than any window needs, a bounded number of entries.
+// trim forgets a bounded number of rows that are older than any window needs.
 func (b *bucket) trim(until int64) {
 	b.trimmed = true
 	b.remove(-quota.Never, until, trimEntries)
@@ -97,10 +97,10 @@ func (b *bucket) trim(until int64) {
 	b.t.change("note_trim", b.args(until, trimNotes)...)
 }
 
-// forgetIdle forgets other values of labels of which nothing counts any more, with a bounded number
-// of entries. It runs when a value begins its log, so the file does not grow with all values there
-// ever were. It makes no room even if the clock is set back, because the value is charged together
-// with the whole bucket, after the newest entry of that.
+// forgetIdle forgets other values of labels that no window counts, with a bounded number of
+// entries. It runs when a value begins its log, so the file does not keep every value there ever
+// was. It makes no room even if the clock is set back, because each charge of the value is also one
+// of the bucket, stamped after its newest entry.
 func (b *bucket) forgetIdle() {
 	of := quota.WholeOf(b.Name)
 	args := []any{b.Credential, of, of + "~", b.t.clock().UnixMicro(), trimValues}
@@ -125,7 +125,7 @@ func (b *bucket) forgetIdle() {
 	}
 }
 
-// flush writes what is written once for all changes of the transaction.
+// flush writes the sums and rows, once for all changes of the transaction.
 func (t *tx) flush() {
 	for _, b := range t.buckets {
 		b.sums.Each(func(at int64, labels string, units, charges int64) {
@@ -143,8 +143,7 @@ func (t *tx) flush() {
 	}
 }
 
-// put writes the row of the bucket. Nothing is decided on it while the digest is another one than
-// its own.
+// put writes the row of the bucket. With a wrong digest, every decision on the bucket fails.
 func (b *bucket) put(digest int64) {
 	s := b.State
 	levels, err := json.Marshal(s.Levels)
