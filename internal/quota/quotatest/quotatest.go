@@ -75,10 +75,8 @@ func Run(t *testing.T, h Harness) {
 		{"ManyHolds", testManyHolds}, {"Mark", testMark}, {"Denials", testDenials},
 		{"Claims", testClaims}, {"Order", testOrder}, {"ExactlyTheLimit", testExactlyTheLimit},
 		{"OneKeyOnce", testOneKeyOnce}, {"DrawsAtOnce", testDrawsAtOnce},
-		{"LabelSteps", testLabelSteps}, {"LabelsAtOnce", testLabelsAtOnce},
-		{"LabelValues", testLabelValues},
-		{"Random", testRandom}, {"RandomHolds", testRandomHolds},
-		{"RandomLevels", testRandomLevels},
+		{"LabelValues", testLabelValues}, {"Random", testRandom},
+		{"RandomHolds", testRandomHolds}, {"RandomLevels", testRandomLevels},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, h) })
 	}
