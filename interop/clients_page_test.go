@@ -10,7 +10,7 @@ import (
 
 // TestClientsPage runs the examples of the page about the ledger's clients.
 func TestClientsPage(t *testing.T) {
-	const page, documented = "docs/clients.md", "http://127.0.0.1:8080"
+	const page, documented = "docs/http.md", "http://127.0.0.1:8080"
 	want := map[string]int{"python": 4, "js": 4, "go": 3} // that of Go only holds
 	for language, example := range map[string]func(t *testing.T, dir, text string) []byte{
 		"python": func(t *testing.T, dir, text string) []byte {
