@@ -32,13 +32,12 @@ type Queue[W any] struct {
 	// queue again.
 	Two bool
 
-	mu       sync.Mutex
-	waiting  []*Op[W]
-	workers  int
-	starting bool // a worker has not taken any operations yet
-	taken    int  // operations in progress
-	closed   bool // refuses new operations
-	ended    sync.WaitGroup
+	mu      sync.Mutex
+	waiting []*Op[W]
+	workers int
+	taken   int  // operations in progress
+	closed  bool // refuses new operations
+	ended   sync.WaitGroup
 }
 
 // Ask queues o and returns when it is answered. Workers call work, which takes operations and
@@ -90,12 +89,11 @@ func (q *Queue[W]) join(o *Op[W], work func()) bool {
 // due reports whether there should be another worker, and counts it. The caller holds mu.
 func (q *Queue[W]) due() bool {
 	const second = 8 // smaller batches would cost more time than they save
-	if q.starting || len(q.waiting) == 0 || q.workers > 0 &&
+	if len(q.waiting) == 0 || q.workers > 0 &&
 		(!q.Two || q.workers == 2 || len(q.waiting) < max(second, q.taken)) {
 		return false
 	}
 	q.workers++
-	q.starting = true
 	return true
 }
 
@@ -104,7 +102,6 @@ func (q *Queue[W]) next() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.workers--
-	q.starting = false
 	return q.due()
 }
 
@@ -136,7 +133,7 @@ func (q *Queue[W]) Take(max int) []*Op[W] {
 	n := min(max, len(q.waiting))
 	batch := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
-	q.starting, q.taken = false, q.taken+n
+	q.taken += n
 	return batch
 }
 
