@@ -35,12 +35,6 @@ func TestReadableLog(t *testing.T) {
 func TestKeysRenewed(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
-	allow(t, l, one("k", 1))
-	s.SetNow(t, start.Add(time.Hour))
-	allow(t, l, one("k", 1))
-	if left := l.client.TTL(t.Context(), logOfK).Val(); left != quota.Retention+24*time.Hour {
-		t.Errorf("an hour later the log lapses in %v", left)
-	}
 	c := one("k", 1)
 	d := allow(t, l, c)
 	allow(t, l, one("k", 1))
@@ -57,6 +51,11 @@ func TestKeysRenewed(t *testing.T) {
 		}
 	}
 	lasts(quota.Retention)
+	s.SetNow(t, start.Add(time.Hour))
+	allow(t, l, one("k", 1))
+	if left := l.client.TTL(t.Context(), logOfK).Val(); left != quota.Retention+24*time.Hour {
+		t.Errorf("an hour later the log lapses in %v", left)
+	}
 	c = one("k", 1)
 	c.Limits = append(hundred[:1:1], quota.Limit{Bucket: "default", Units: 1000,
 		Window: quota.Sliding(60 * 24 * time.Hour)})
