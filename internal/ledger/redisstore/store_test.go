@@ -304,6 +304,31 @@ func TestLockedSinceTheSnapshot(t *testing.T) {
 	}
 }
 
+// TestReadAgain: a reading that looks into the log after its snapshot is repeated if the log was
+// rewritten meanwhile.
+func TestReadAgain(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l, other := openEnv(t, s.URL()), openEnv(t, s.URL())
+	c := one("k", 5)
+	d := allow(t, l, c)
+	allow(t, l, one("k", 6))
+	calls, entries := 0, []quota.LogEntry(nil)
+	scope := quota.Scope{Credential: "k", Buckets: []string{"default"}}
+	err := l.store.View(t.Context(), scope, func(a *quota.Account) (err error) {
+		if calls++; calls == 1 {
+			if err := other.Cancel(t.Context(), c, d); err != nil {
+				t.Error(err)
+			}
+		}
+		entries, err = a.Buckets[0].Log.Since(0, 10)
+		return err
+	})
+	if err != nil || calls != 2 || len(entries) != 1 {
+		t.Errorf("read %d times: %v, %v", calls, entries, err)
+	}
+}
+
 // TestCallerLeaves: a caller whose time is up leaves while its decision may still be made.
 func TestCallerLeaves(t *testing.T) {
 	t.Parallel()
