@@ -239,8 +239,8 @@ func (c *Client) once(ctx context.Context, method, path, key string, body []byte
 	return again || errors.Is(err, errGateway), err
 }
 
-// errGateway is the error of an answer that a gateway gave instead of the server.
-var errGateway = errors.New("not an answer of the ledger")
+// errGateway reports that a gateway answered instead of the server.
+var errGateway = errors.New("not a response from the ledger")
 
 func refusal(status int, text []byte) error {
 	var problem struct {

@@ -166,7 +166,7 @@ export class Ledger {
     if (answer.limit) throw new Denied(response.status, answer)
     if (!answer.detail) {
       const status = `${response.status} ${response.statusText}`
-      throw new QuotaError(0, `${status}: not an answer of the ledger`)
+      throw new QuotaError(0, `${status}: not a response from the ledger`)
     }
     throw new QuotaError(response.status, answer.detail)
   }

@@ -134,7 +134,7 @@ class Ledger:
             if problem.get("limit"):
                 raise Denied(e.code, problem) from None
             if "detail" not in problem:
-                detail = f"{e.code} {e.reason}: not an answer of the ledger"
+                detail = f"{e.code} {e.reason}: not a response from the ledger"
                 raise QuotaError(0, detail) from None
             raise QuotaError(e.code, problem["detail"]) from None
         except (OSError, ValueError) as e:

@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// standinFlags are the flags that are no fields of the stand-in.
+// standinFlags holds the flags that have no field in the stand-in.
 type standinFlags struct {
 	listen, data, account string
 	units                 int64
@@ -67,11 +67,11 @@ func (f *standinFlags) bind(flags *pflag.FlagSet, api *standin.YouTube) {
 	flags.IntVar(&api.PageMove, "page-move", 0,
 		"charts move down by `N` places from page to page")
 	flags.StringArrayVar(&api.Faults, "fault", nil,
-		"what goes wrong, as `SPEC`; may be repeated")
+		"fault to inject, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&api.Keys, "key", nil,
 		"accept only this `KEY`; may be repeated (default any)")
 	flags.StringVar(&f.account, "service-account", "", "serve Google's meter "+
-		"to the service account whose JSON key is `FILE`; made if there is none")
+		"to the service account whose JSON key is `FILE`; created if it does not exist")
 	flags.DurationVar(&api.Cloud.Lag, "meter-lag", 0,
 		"delay of that meter: a `DURATION`")
 	flags.StringArrayVar(&f.used, "used", nil, "earlier use by other programs, as `BUCKET=N@WHEN`: "+
@@ -82,7 +82,7 @@ func (f *standinFlags) bind(flags *pflag.FlagSet, api *standin.YouTube) {
 		"accept only this OAuth `TOKEN`, and require it for writing; may be repeated (default any)")
 }
 
-// apply checks the flags, and applies those that are no fields of the stand-in. limited reports
+// apply checks the flags, and applies those that have no field in the stand-in. limited reports
 // whether --units is given.
 func (f *standinFlags) apply(api *standin.YouTube, limited bool) error {
 	err := cli.CheckListen(f.listen, "ingestor standin --listen 127.0.0.1:8080")

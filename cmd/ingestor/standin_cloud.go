@@ -38,7 +38,7 @@ func accountIn(path string) (*standin.ServiceAccount, error) {
 	return account, nil
 }
 
-// use meters the units of a --used.
+// use adds the units of a --used flag to the meter.
 func use(s *standin.YouTube, spec string) error {
 	bucket, figures, ok := strings.Cut(spec, "=")
 	amount, when, ok2 := strings.Cut(figures, "@")

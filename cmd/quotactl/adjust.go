@@ -56,7 +56,7 @@ both.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&q.bucket, "bucket", "", "`BUCKET` to correct")
-	flags.Int64Var(&q.units, "units", 0, "`N` units more than the ledger has; -N: so many fewer")
+	flags.Int64Var(&q.units, "units", 0, "add `N` units to the ledger; -N: take N units off")
 	flags.StringVar(&q.reason, "reason", "", "`TEXT` to keep in the log: why")
 	flags.StringVar(&q.at, "at", "",
 		"`TIME` at which they were used: RFC 3339, or a duration before now (default now)")

@@ -215,7 +215,7 @@ func newListFile(path, text string, list *costs.Table, provider string) (*listFi
 // result.
 func (a *app) importFeeds(f importFlags, lists []*listFile) error {
 	if f.check && (f.write || f.yes) {
-		return cli.Usagef("--check goes with neither --write nor --yes")
+		return cli.Usagef("--check cannot be combined with --write or --yes")
 	}
 	out := feedChanges{[]changedRow{}, []changedRow{}, []changedRow{}, []refusedRow{}, nil}
 	var failed error
@@ -229,7 +229,7 @@ func (a *app) importFeeds(f importFlags, lists []*listFile) error {
 	switch {
 	case err != nil:
 	case f.check && len(out.own) > 0:
-		err = fmt.Errorf("%s not as in the data set that is the source: %s",
+		err = fmt.Errorf("%s not as in the source data set: %s",
 			words.Plural(int64(len(out.own)), "row"), words.Clip(strings.Join(out.own, ", ")))
 	case !f.check && len(out.Refused) > 0:
 		err = cli.Hint(fmt.Errorf("%s refused", words.Plural(int64(len(out.Refused)), "change")),

@@ -82,7 +82,7 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.pace, "pace", 0, "delay each event of a stream by `DURATION`")
 	flags.IntVar(&f.rows, "rows", defaultRows,
 		"serve `N` items of each kind")
-	flags.StringArrayVar(&f.faults, "fault", nil, "what goes wrong, as `SPEC`; may be repeated")
+	flags.StringArrayVar(&f.faults, "fault", nil, "fault to inject, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil,
 		"accept only this `KEY`; may be repeated (default any)")
 	flags.StringVar(&f.adminKey, "admin-key", "",

@@ -54,7 +54,7 @@ or with resume. status shows who made it, when and why.`,
 	c.Flags().StringVar(&until, "until", "",
 		"`TIME` in RFC 3339, a day (2026-11-22, in UTC) or a duration from now "+
 			"(default the bucket's reset)")
-	c.Flags().StringVar(&order.Reason, "reason", "", "reason, shown by status: `TEXT`")
+	c.Flags().StringVar(&order.Reason, "reason", "", "reason that status shows, as `TEXT`")
 	c.Flags().StringVar(&order.By, "by", "", "`NAME` of the person who suspends it (default you)")
 	return c
 }

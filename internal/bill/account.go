@@ -76,7 +76,7 @@ func (a Account) String() string { return a.Email }
 const timeout = 30 * time.Second
 
 // client returns a client that sends tokens of the account. Its requests for tokens follow no
-// redirects, because the signed request must only go to the address that was asked.
+// redirects, because the signed request must go only to the configured address.
 func (a *Account) client(ctx context.Context, tokenURL string) *http.Client {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	plain := &http.Client{Timeout: timeout, CheckRedirect: stay}

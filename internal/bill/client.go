@@ -175,7 +175,8 @@ func (c *Client) page(ctx context.Context, m costs.Meter, address string) (any, 
 	return page, nil
 }
 
-// client returns the client for a request, to which it adds an admin key.
+// client returns the HTTP client for a request. If the meter needs an admin key, it adds the key to
+// the request.
 func (c *Client) client(ctx context.Context, m costs.Meter, r *http.Request) http.Client {
 	out := http.Client{Timeout: cmp.Or(c.Timeout, timeout)}
 	switch at := c.Table.Credential; m.Key {

@@ -34,8 +34,8 @@ func segment(text string) string {
 	return out.String()
 }
 
-// unaccentedLetters maps letters to those without the accents that people omit when they type. The
-// index itself only removes accents of Latin letters.
+// unaccentedLetters maps accented letters to the plain ones that people type instead. The index
+// itself removes accents only from Latin letters.
 var unaccentedLetters = map[rune]rune{'ά': 'α', 'έ': 'ε', 'ή': 'η', 'ί': 'ι', 'ϊ': 'ι', 'ΐ': 'ι',
 	'ό': 'ο', 'ύ': 'υ', 'ϋ': 'υ', 'ΰ': 'υ', 'ώ': 'ω', 'ς': 'σ', 'ё': 'е'}
 

@@ -135,7 +135,7 @@ func (t *Table) readLines(lines *Lines, spec *calls, file io.Reader) {
 		doc, err := any(nil), error(nil)
 		if lines.Refused == "" {
 			if doc, err = untrusted.Decode(trimBody(data), jsonBounds); err != nil {
-				lines.refuse(errors.New("it is not JSON, or not unambiguous"))
+				lines.refuse(errors.New("it is not JSON, or is ambiguous"))
 			}
 		}
 		t.addCall(lines, spec, doc, len(data))
@@ -144,7 +144,7 @@ func (t *Table) readLines(lines *Lines, spec *calls, file io.Reader) {
 	r.close()
 	switch {
 	case err != nil:
-		lines.Refused = "the file broke off"
+		lines.Refused = "the file is incomplete"
 	case r.tooLong > 0:
 		lines.Refused = fmt.Sprintf("a line is longer than %d bytes", maxAnswer)
 	}

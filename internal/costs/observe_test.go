@@ -176,7 +176,7 @@ func TestRefusedCalls(t *testing.T) {
 			Message: "Bad gateway"}},
 		{403, `{"type":"error","error":{"type":"permission_error","type":"x"}}`, nil, costs.Refusal{
 			Kind:    costs.Permanent,
-			Message: "the answer cannot be used: error.type is there twice"}},
+			Message: "the answer cannot be used: error.type appears twice"}},
 	} {
 		out := answered(anthropic(t), c.status, "application/json", c.body, 5, c.header...)
 		if out.Refusal == nil || *out.Refusal != c.want || quoted(out.Costs) != nothing {

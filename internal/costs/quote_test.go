@@ -157,7 +157,7 @@ func TestQuoteRefuses(t *testing.T) {
 	for body, want := range map[string]string{
 		"model=small":                      "cannot price x.chat: its body cannot be read: it is not JSON",
 		"{":                                "not JSON",
-		`{"model":"a","model":"b"}`:        "its body cannot be read: model is there twice",
+		`{"model":"a","model":"b"}`:        "its body cannot be read: model appears twice",
 		`{"max":-5}`:                       "cannot price x.chat: its price depends on max in the body,",
 		`{"max":"many"}`:                   "depends on max in the body",
 		`{"max":1e300}`:                    "it is no number from 0 to 1,000,000,000,000",

@@ -11,7 +11,7 @@ import (
 // is booked.
 func TestTwice(t *testing.T) {
 	const more, less = `"output_tokens":150`, `"output_tokens":2`
-	const twice = "the answer cannot be used: usage.output_tokens is there twice"
+	const twice = "the answer cannot be used: usage.output_tokens appears twice"
 	event := func(data string) string {
 		return "event: message_delta\ndata: {\"type\":\"message_delta\"," + data + "}\n\n"
 	}

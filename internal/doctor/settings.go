@@ -37,7 +37,7 @@ func (e *exam) notify() {
 		e.add(Finding{Warning, "notify-secret", "url of notify:", err.Error(),
 			"nothing is sent to it", secret.Advice()})
 	}
-	e.exposed("secret of notify:", secret, "a user with it can make up notifications")
+	e.exposed("secret of notify:", secret, "a user with it can forge notifications")
 }
 
 // keys checks the API keys of the credentials, and never shows one.

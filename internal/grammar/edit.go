@@ -7,12 +7,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Editor replaces parts of the text of a YAML file. Every other byte stays.
+// Editor replaces parts of the text of a YAML file, and keeps every other byte.
 type Editor struct {
 	Top *yaml.Node
 
 	text  string
-	lines []int // offsets of their begins
+	lines []int // offset of the start of each line
 	edits []edit
 }
 
@@ -22,7 +22,7 @@ type edit struct {
 	text       string
 }
 
-// Edit returns an Editor of a file whose top is a mapping.
+// Edit returns an Editor for a file whose top node is a mapping.
 func Edit(text string) (*Editor, error) {
 	e := &Editor{text: text, Top: &yaml.Node{}, lines: []int{0}}
 	var doc yaml.Node
@@ -89,7 +89,7 @@ func Pair(n *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// InLines reports whether a mapping or list has a line, or more, for each of its items.
+// InLines reports whether each item of a mapping or list has its own line or lines.
 func InLines(n *yaml.Node) bool {
 	return n != nil && n.Style&yaml.FlowStyle == 0 && len(n.Content) > 0
 }
@@ -114,7 +114,7 @@ func (e *Editor) lineEnd(at int) int {
 	return len(e.text)
 }
 
-// end returns where a node ends: behind its last bracket or quote, or its last letter.
+// end returns where a node ends: after its last bracket, quote or letter.
 func (e *Editor) end(n *yaml.Node) int {
 	at := e.begin(n)
 	switch {

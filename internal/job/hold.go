@@ -44,7 +44,7 @@ func (r *run) takeLock(ctx context.Context) error {
 	return err
 }
 
-// claim claims a name in turn with other runs, and sets held to it.
+// claim waits its turn among other runs to claim a name, and sets held to the name once it has it.
 func (r *run) claim(ctx context.Context, name, why string, held *string) (state quota.ClaimState,
 	err error) {
 	err = r.inTurn(ctx, []string{name}, func(ctx context.Context) (_ *DeniedError, err error) {

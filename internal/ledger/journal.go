@@ -74,7 +74,7 @@ func (j *Journal) open(ctx context.Context) (*sqlite.DB, error) {
 	return db, nil
 }
 
-// update runs change in a transaction on the file, which it makes if there is none.
+// update runs change in a transaction on the file. It creates the file if necessary.
 func (j *Journal) update(ctx context.Context, change func(*sql.Tx) error) error {
 	db, err := j.open(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (j *Journal) update(ctx context.Context, change func(*sql.Tx) error) error 
 	return db.Update(ctx, change)
 }
 
-// view runs read on the file.
+// view runs read in a read-only transaction on the file.
 func (j *Journal) view(ctx context.Context, read func(*sql.Tx) error) error {
 	db, err := j.open(ctx)
 	if err != nil {

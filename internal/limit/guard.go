@@ -178,7 +178,7 @@ func (g *Guard) observe(q request, limits []*Rule) {
 	}
 }
 
-// take decides asks, and counts the decisions.
+// take sends the asks to the store and counts its decisions.
 func (g *Guard) take(ctx context.Context, q *request, limits []*Rule, asks []Ask) (bool, error) {
 	allowed, err := g.Store.Take(ctx, asks)
 	if err != nil {

@@ -42,7 +42,7 @@ type Boundary struct {
 	Counter int64   `json:"counter"`
 	Log     int64   `json:"log"`
 
-	inLog Admitted // of a slow store the calls take longer than a window
+	inLog Admitted // on a slow store the calls take longer than a window
 }
 
 const perSide = 50

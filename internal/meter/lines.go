@@ -88,8 +88,8 @@ func (t *Transport) file(ctx context.Context, name string) (lines costs.Lines, e
 		err = json.Unmarshal([]byte(note.Text), &lines)
 	}
 	if errors.Is(err, quota.ErrNoNote) {
-		err = fmt.Errorf("file %.100q was not uploaded through a proxy of this host, in one request "+
-			"and not in parts, in the last 30 days: upload it again", name)
+		err = fmt.Errorf("file %.100q was not uploaded as one request through a proxy on this "+
+			"host in the last 30 days: upload it again", name)
 	}
 	return lines, err
 }

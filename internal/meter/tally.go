@@ -110,7 +110,7 @@ func WithTally(ctx context.Context, t *Tally) context.Context {
 	return context.WithValue(ctx, tallyKey{}, t)
 }
 
-// tallyOf returns the tally of a context, or one that nobody reads.
+// tallyOf returns the tally of a context, or an unused one.
 func tallyOf(ctx context.Context) *Tally {
 	if t, ok := ctx.Value(tallyKey{}).(*Tally); ok {
 		return t

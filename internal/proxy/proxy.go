@@ -35,7 +35,7 @@ type Proxy struct {
 	serving   atomic.Int64 // requests, from their first to their last step
 	word      string       // first segment of every request's path; "" for none
 	underWay  atomic.Int64 // requests with a slot
-	bodyBytes atomic.Int64 // bytes of bodies in memory, beyond what each may have anyway
+	bodyBytes atomic.Int64 // bytes of bodies in memory, beyond each request's allowance
 }
 
 // ServeHTTP checks the request, step by step, and forwards it. It logs one line per request.

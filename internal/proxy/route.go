@@ -99,8 +99,8 @@ func (x *exchange) firstPart() string {
 	return first
 }
 
-// misnamed reports whether the path begins like no method of the default upstream, so that it may
-// be meant for another one.
+// misnamed reports whether no method of the default upstream begins like the path, so that the path
+// may be meant for another upstream.
 func (x *exchange) misnamed() bool {
 	begins := func(m costs.Method) bool {
 		part, _, _ := strings.Cut(strings.TrimPrefix(m.Path, "/"), "/")
@@ -110,7 +110,7 @@ func (x *exchange) misnamed() bool {
 		!slices.ContainsFunc(x.up.table().Methods(), begins)
 }
 
-// noUpstream returns that the path names no upstream, and how paths begin.
+// noUpstream returns a message that the path names no upstream, and how paths begin.
 func (x *exchange) noUpstream() string {
 	first := x.firstPart()
 	var names []string

@@ -152,7 +152,7 @@ func (f *Findings) Add(what, repair string, mends bool) {
 func (f *Findings) Unread(takings int) {
 	if takings > 0 {
 		f.Add(fmt.Sprintf("%d notes of corrections cannot be read", takings),
-			"they are removed: what they took off stays off", true)
+			"they are removed; units that corrections took off stay off", true)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Check reports what no ledger accepts. A cost above a limit is a CostExceedsLimitError: the caller
-// gets it without a round trip. The rule checks again.
+// Check returns an error for a charge that no ledger accepts. A cost above a limit is a
+// CostExceedsLimitError: the caller gets it without a round trip. The rule checks again.
 func (c Charge) Check() error {
 	if err := checkCosts("charge", c.Costs); err != nil {
 		return err
@@ -88,7 +88,8 @@ func (c Charge) Draws(bucket string) bool {
 	return err == nil && slices.Contains(of, bucket)
 }
 
-// Check reports what no ledger accepts; a cost above a limit is a CostExceedsLimitError.
+// Check returns an error for a reservation that no ledger accepts: a CostExceedsLimitError for a
+// cost above a limit.
 func (r Reserve) Check() error {
 	_, buckets, err := ParseReservation(r.ID)
 	err = cmp.Or(err, checkCosts("reservation", r.Costs), checkTTL("reservation", r.TTL),
@@ -141,13 +142,13 @@ func OnlyConcurrent(limits []Limit) bool {
 	return len(limits) > 0 && !slices.ContainsFunc(limits, counts)
 }
 
-// Check reports what no ledger accepts.
+// Check returns an error for an extension that no ledger accepts.
 func (e Extend) Check() error {
 	_, _, err := ParseReservation(e.Reservation)
 	return cmp.Or(err, checkTTL("reservation", e.TTL), CheckNames(e.Credential))
 }
 
-// Check reports what no ledger accepts.
+// Check returns an error for a settlement that no ledger accepts.
 func (s Settle) Check() error {
 	_, buckets, err := ParseReservation(s.Reservation)
 	if err != nil {
@@ -191,7 +192,7 @@ func (s Settle) withoutLimits() Settle {
 	return s
 }
 
-// Check reports what no ledger accepts.
+// Check returns an error for a report of the upstream that no ledger accepts.
 func (l Learn) Check() error {
 	switch {
 	case l.Limit.Window.Concurrent, l.Limit.Pace != nil:
@@ -202,7 +203,7 @@ func (l Learn) Check() error {
 	return cmp.Or(l.Limit.Check(), CheckBucketOf(l.Credential, l.Limit.Bucket))
 }
 
-// Check reports what no ledger accepts.
+// Check returns an error for a correction that no ledger accepts.
 func (a Adjust) Check() error {
 	switch {
 	case a.Units == 0 || a.Units > MaxUnits || a.Units < -MaxUnits:
@@ -270,7 +271,7 @@ func checkUnits(units int64) error {
 	return nil
 }
 
-// Check reports what no ledger accepts.
+// Check returns an error for a suspension that no ledger accepts.
 func (s Suspension) Check() error {
 	return cmp.Or(CheckBucketOf(s.Credential, s.Bucket), CheckText("by", s.By),
 		CheckText("reason", s.Reason))
@@ -288,7 +289,7 @@ func checkNames(credential, key string) error {
 	return cmp.Or(CheckNames(credential), CheckText("idempotency key", key))
 }
 
-// CheckNames reports a text that cannot name a credential or a bucket.
+// CheckNames returns an error unless every text can name a credential or a bucket.
 func CheckNames(names ...string) error {
 	for _, name := range names {
 		if err := CheckName(name); err != nil {
@@ -298,7 +299,8 @@ func CheckNames(names ...string) error {
 	return nil
 }
 
-// CheckBucketOf reports texts that cannot name a credential, and a bucket or a part of one.
+// CheckBucketOf returns an error unless the texts can name a credential, and a bucket or a part of
+// one.
 func CheckBucketOf(credential, bucket string) error {
 	if err := CheckBucket(bucket); err != nil {
 		return malformed("%w", err)
@@ -306,8 +308,8 @@ func CheckBucketOf(credential, bucket string) error {
 	return CheckNames(credential)
 }
 
-// checkLimited reports a bucket without a limit, unless unlimited, and a limit that no ledger can
-// decide.
+// checkLimited returns an error for a limit that no ledger can decide and, unless unlimited, for a
+// bucket without a limit.
 func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 	for _, l := range limits {
 		if err := l.Check(); err != nil {
@@ -329,7 +331,7 @@ func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 	return nil
 }
 
-// checkLimits reports the limit that makes a cost impossible. In observe mode none does.
+// checkLimits returns an error if a limit makes the cost impossible. In observe mode none does.
 func checkLimits(cost Cost, limits []Limit, manual, observe bool) error {
 	for _, l := range limits {
 		if l.Bucket != cost.Bucket || l.Pace != nil || observe || l.Observe {

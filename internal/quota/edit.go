@@ -144,8 +144,8 @@ func (e *edit) rewritten(r Rate, was int64) int64 {
 	return max(r.LevelAfter(since, e.newest.At-at), was-min(e.less, maxLevel/den)*den)
 }
 
-// Apply has the bucket's holds and state be as after a change that its store has written. It copies
-// no hold that stays.
+// Apply brings the bucket's holds and state up to date with a change that its store has written. It
+// does not copy holds that stay.
 func (b *Bucket) Apply(ch BucketChange) {
 	for _, id := range ch.Drop {
 		b.drop(id)
@@ -182,14 +182,14 @@ func (b *Bucket) after(ch BucketChange) *Bucket {
 	return &later
 }
 
-// writtenLog is a log with a change that is yet to be written. It is good for totals.
+// writtenLog is a log as it will be once a change is written. Only its totals are right.
 type writtenLog struct {
 	Log
-	from int64
-	end  []LogEntry // all entries from a stamp on, which is from where that is not 0
+	from int64      // stamp from which end replaces the log; 0 if end follows it
+	end  []LogEntry // the last entries
 }
 
-// Newest implements Log. Of an entry before the change, only the total counts.
+// Newest implements Log. In an entry before the change, only the total is right.
 func (l *writtenLog) Newest() (LogEntry, bool, error) {
 	if len(l.end) > 0 {
 		return l.end[len(l.end)-1], true, nil

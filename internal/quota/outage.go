@@ -102,13 +102,13 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Patience bounds how long a ledger that is away is asked again.
+// Patience bounds the retries while a ledger is away.
 type Patience struct {
-	Total   time.Duration // 0 asks once
-	Attempt time.Duration // for one answer
+	Total   time.Duration // of all attempts; 0 for a single one
+	Attempt time.Duration // of one attempt
 }
 
-// Retry asks the ledger, and again while it is away, with growing waits.
+// Retry calls ask, and again while the ledger is away, with growing waits.
 func (p Patience) Retry(ctx context.Context, ask func(context.Context) error) error {
 	end := time.Now().Add(p.Total)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {

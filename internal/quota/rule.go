@@ -30,7 +30,7 @@ func (a *Account) asks(costs []Cost, limits []Limit) []ask {
 	return asks
 }
 
-// Never is a time that is not reached, in Unix µs.
+// Never is a time that is never reached, in Unix µs.
 const Never = int64(1) << 62
 
 // verdict is the clock's time from which a request fits, and the limit that makes it wait longest.
@@ -88,8 +88,8 @@ func (a *Account) judge(asks []ask, observed bool) verdict {
 	}
 }
 
-// lapsing reports whether holds become entries later: then a limit under which a cost fits at one
-// moment may deny it at a later one.
+// lapsing reports whether holds become entries later. Then a limit that allows a cost at one moment
+// may deny it at a later one.
 func (a *Account) lapsing() bool {
 	return slices.ContainsFunc(a.Buckets, func(b *Bucket) bool { return b.first < Never })
 }
@@ -183,7 +183,7 @@ func (q ask) takes(w Window, n int64) (units int64) {
 	if !early || q.reserves {
 		units = q.units
 	}
-	if q.draws { // they were held before
+	if q.draws { // the units were held already
 		units -= q.units
 	}
 	return units
@@ -202,12 +202,12 @@ func (q ask) tooMany(n int64) bool {
 // step is a moment at which holds change what counts: when one expires, or has become an entry.
 type step struct {
 	at    int64
-	held  int64 // units that are held no more
+	held  int64 // units no longer held
 	entry int64 // units of the entry that they become, 0 for none
 }
 
-// steps lists what becomes of the holds after from, if no caller settles them. A hold becomes an
-// entry at the stamp of that: no decision is made at the moments in between.
+// steps returns the steps of the holds after from, if no caller settles them. A hold becomes an
+// entry at the stamp of that entry: no decision is made between its expiry and that stamp.
 func (b *Bucket) steps(from int64) (steps []step) {
 	for i := range b.Holds {
 		if h := &b.Holds[i]; !h.charges() && isOpen(h, from) && h.Left() > 0 {
@@ -225,9 +225,9 @@ func (b *Bucket) steps(from int64) (steps []step) {
 	return steps
 }
 
-// fits returns the earliest moment, from a time on, at which units more stay within most under the
-// limit if no caller charges meanwhile: Never if they cannot. Draws take units that are held
-// already, so held units do not count against them.
+// fits returns the earliest moment from which units, added to the usage under the limit, stay
+// within most if no caller charges meanwhile; Never if there is none. Draws take units that are already
+// held, so held units do not count against them.
 func (b *Bucket) fits(l Limit, from, units, most int64, draws bool) int64 {
 	if units > most {
 		return Never
@@ -282,8 +282,7 @@ func (b *Bucket) restored(l Limit, from, room, held int64, steps []step) int64 {
 	}
 }
 
-// left does what fits does for the other windows, which entries leave: stored ones and those of
-// lapses.
+// left does what fits does for the other windows, which stored entries and those of lapses leave.
 func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 	w, reset := l.Window, b.State.ResetAt
 	after := w.after(from, reset)
@@ -323,7 +322,7 @@ func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 		if i < len(steps) {
 			end = steps[i].at
 		}
-		need := used + count - room // so many units must have left the stored log
+		need := used + count - room // units of the stored log that must have left
 		if need <= 0 && from < end {
 			return from
 		}
@@ -344,7 +343,7 @@ func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 
 // nextFree returns the clock's time at which the next units come free in the one bucket, by an
 // entry that leaves the window or a hold that expires; 0 when there are none. A hold that becomes
-// an entry comes free when that leaves.
+// an entry comes free when that entry leaves.
 func (a *Account) nextFree(b *Bucket, w Window) int64 {
 	held, _ := b.held(a.n)
 	taken := b.used(Limit{Window: w}, a.n) + held

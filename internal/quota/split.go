@@ -29,7 +29,7 @@ func (b *Budget) across(costs []Cost) []Cost {
 	return all
 }
 
-// plus returns the sum of two costs. AllUnits and any other units are AllUnits.
+// plus returns the sum of two costs. AllUnits plus any units is AllUnits.
 func (c Cost) plus(more Cost) Cost {
 	if c.Units == AllUnits || more.Units == AllUnits {
 		c.Units = AllUnits
@@ -66,7 +66,7 @@ func (b *Budget) limitsOf(costs []Cost) []Limit {
 	return limits
 }
 
-// of returns those of all limits that apply to the costs.
+// of returns the limits in all that apply to the costs.
 func (b *Budget) of(all []Limit, costs []Cost) (limits []Limit) {
 	for _, l := range all {
 		for _, c := range costs {

@@ -166,7 +166,7 @@ type EntryReader interface {
 const pageOfEntries = 2000
 
 // All returns the entries that q picks, oldest first. They are read in pages, so that a long log
-// takes little memory. An error is the last that it yields. q.Limit and q.First must be 0.
+// takes little memory. It yields an error last. q.Limit and q.First must be 0.
 func All(ctx context.Context, l EntryReader, q Query) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		q.First = pageOfEntries
@@ -189,7 +189,7 @@ func All(ctx context.Context, l EntryReader, q Query) iter.Seq2[Entry, error] {
 	}
 }
 
-// Spent is units that were spent, by one charge or by several in one grain of time.
+// Spent holds the units spent by one charge, or by several in one grain of time.
 type Spent struct {
 	At      time.Time // of the charge; of several, the beginning of their grain
 	Labels  Labels
@@ -200,7 +200,7 @@ type Spent struct {
 // SpentQuery picks what was spent of one bucket.
 type SpentQuery struct {
 	Credential, Bucket string
-	Limits             []Limit   // of the bucket, or of others too
+	Limits             []Limit   // of the bucket; those of other buckets are ignored
 	Reset              time.Time // BucketUsage.ResetAt
 	Now, Since         time.Time
 }

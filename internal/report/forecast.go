@@ -146,8 +146,8 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 		return nil, fmt.Errorf("%w: %q%s", quota.ErrNoBucket, bucket,
 			words.DidYouMean(bucket, buckets))
 	case bucket != "" && len(list) == 0:
-		return nil, fmt.Errorf("%w: nothing can be forecast of %q: its limits are only observed, or "+
-			"on what is held at once", quota.ErrNoBucket, bucket)
+		return nil, fmt.Errorf("%w: cannot forecast %q: its limits are only observed, or limit "+
+			"concurrent calls", quota.ErrNoBucket, bucket)
 	}
 	return list, nil
 }

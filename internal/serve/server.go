@@ -147,7 +147,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// refusing answers requests to /v1 whose path or method mux does not have with a problem.
+// refusing answers requests to /v1 with problem+json if mux does not have their path or method.
 func refusing(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler, pattern := mux.Handler(r)

@@ -112,8 +112,8 @@ func (e *fileError) Unwrap() []error {
 	return []error{e.cause, e.kind}
 }
 
-// FolderAdvice returns the command that makes the folder of a file, if err is that this user may not
-// make it, or "".
+// FolderAdvice returns the command that creates the folder of a file, or "" if err is not that this
+// user may not create it.
 func FolderAdvice(err error) string {
 	e, ok := errors.AsType[*fs.PathError](err)
 	if !ok || e.Op != "mkdir" || !errors.Is(err, fs.ErrPermission) {

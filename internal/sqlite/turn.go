@@ -24,18 +24,18 @@ func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error
 }
 
 // turn lets the writers of a file wait for each other in the kernel. SQLite only has them try
-// again, which favors the process that wrote last. A turn is an flock of the write-ahead log, which
+// again, which favors the process that wrote last. A turn is an flock on the write-ahead log, which
 // SQLite does not lock; the log exists while the file is open for writing.
 //
 // Turns are for fairness alone. SQLite's lock keeps writers apart: a writer that gave up waiting
 // because the holder was stopped uses that lock.
 type turn struct {
 	log  string      // path
-	late atomic.Bool // a lock has not come that its caller no longer waits for
+	late atomic.Bool // a caller stopped waiting for a lock that is still to come
 }
 
-// take waits for the turn until patience is over or ctx ends, and then goes on without. The caller
-// must call end.
+// take waits for the turn until patience is over or ctx ends, and then continues without it. The
+// caller must call end.
 func (t *turn) take(ctx context.Context, patience time.Duration) (end func()) {
 	without := func() {}
 	if t.late.Load() {
@@ -59,7 +59,7 @@ func (t *turn) take(ctx context.Context, patience time.Duration) (end func()) {
 	case <-timeout.C:
 	}
 	t.late.Store(true)
-	go func() { // the lock is for other processes when it comes
+	go func() { // once the lock comes, other processes can have it
 		<-locked
 		log.Close()
 		t.late.Store(false)

@@ -176,7 +176,7 @@ type Video struct {
 	language string
 }
 
-// values returns what documents may say of the video. Counters are decimal strings.
+// values returns the video's values for documents. Counters are decimal strings.
 func (v *Video) values() object {
 	values := object{"id": v.ID, "title": v.Title, "channel": v.ChannelID, "tags": v.Tags,
 		"channel_title": v.ChannelTitle, "category": v.CategoryID, "published": v.PublishedAt,

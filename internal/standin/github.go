@@ -11,7 +11,7 @@ func (c *call) isGraph() bool {
 }
 
 // serveGitHub counts requests of its REST API and points of GraphQL, an hour from the first request
-// on, and has further limits against bursts. An answer that was not modified is free.
+// on, and has further limits against bursts. A 304 Not Modified is free.
 func serveGitHub(c *call) {
 	switch {
 	case c.isGraph() && c.r.Method == http.MethodPost:

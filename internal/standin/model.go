@@ -15,7 +15,7 @@ import (
 //
 // A request can ask for more exactly, anywhere in its text: [[output:250]] is an answer of 250
 // tokens, [[cached:100]] says that 100 of the input were read from a cache, [[written:50]] that 50
-// of it were written to one, [[search:2]] that it searched the web twice, where the API can,
+// of it were written to one, [[search:2]] that it searched the web twice, if the API can,
 // [[reasoning:40]] that 40 tokens of the output are not shown, and [[expires:1]] that its batch
 // expires before it.
 type generation struct {

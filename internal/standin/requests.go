@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// serveRequest answers every path with the same document, and counts the request alone.
+// serveRequest answers every path with the same document, and counts only the request.
 func serveRequest(c *call) {
 	if c.admit(one(c.bucket(c.s.api.Failed), 1)) {
 		c.report()

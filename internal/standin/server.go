@@ -72,7 +72,8 @@ type api struct {
 	// serve answers a request with a valid credential. Without spec.Key it checks credentials and
 	// faults, and reads the body.
 	serve func(*call)
-	// bucket returns the bucket of a request that a bucket of the spec stands for; nil for itself.
+	// bucket returns the bucket of a request for the name of a bucket in the spec; nil if both are
+	// the same.
 	bucket func(c *call, name string) string
 	deny   func(c *call, d denial) // sends the error of a limit; nil for that of the spec
 	plain  bool                    // bodies are never packed

@@ -11,7 +11,7 @@ var shopifyPath = regexp.MustCompile(`^/admin/api/(?:\d{4}-\d{2}|unstable)/graph
 const maxQuery = 1_000 // points that one query may take
 
 // serveShopify counts points of the GraphQL Admin API in a bucket that refills all the time. A
-// query is admitted if what it may take is left, and takes what it did.
+// query is admitted if the most that it may take is left, and billed for what it found.
 func serveShopify(c *call) {
 	if c.r.Method != http.MethodPost || !shopifyPath.MatchString(c.r.URL.Path) {
 		c.fail(http.StatusNotFound, "Not Found")

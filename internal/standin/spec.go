@@ -42,9 +42,9 @@ type spec struct {
 	Documents map[string]any
 }
 
-// failure is what is special about an error with a status.
+// failure describes the error with a status.
 type failure struct {
-	Status        int // 0 for the same
+	Status        int // to send instead; 0 for none
 	Kind, Message string
 	Code          any
 }
@@ -105,7 +105,7 @@ func bearer(r *http.Request) string {
 	return ""
 }
 
-// doc returns a document of the API with values for its names. All documents know id and now.
+// doc returns a document of the API with values for its names. Any document may use $id and $now.
 func (c *call) doc(name string, values object) object {
 	filled, _ := c.fill(c.s.api.Documents[name], values).(object)
 	if filled == nil {
@@ -122,8 +122,8 @@ func (c *call) fill(document any, values object) any {
 // absent is the value of a member that is left out.
 type absent struct{}
 
-// fill returns a document with values for its names. optional is whether it has the members whose
-// names end in *.
+// fill returns a document with values for its names. optional reports whether to include
+// the members whose names end in *.
 func fill(document any, optional bool, value func(name string) any) any {
 	switch d := document.(type) {
 	case string:
@@ -168,7 +168,7 @@ func (c *call) expand(text string, values object) string {
 	return os.Expand(text, func(name string) string { return fmt.Sprint(c.value(name, values)) })
 }
 
-// bucket returns the bucket of the request that a bucket of the spec stands for.
+// bucket returns the bucket of the request for the name of a bucket in the spec.
 func (c *call) bucket(name string) string {
 	if c.s.api.bucket == nil || name == "" {
 		return name
@@ -195,7 +195,8 @@ func (c *call) report() {
 	}
 }
 
-// limitHeader sets a header of a limit, as the fault leaves it. One that names the limit stays.
+// limitHeader sets a header of a limit, as the fault leaves it. No fault changes a header that
+// names the limit.
 func (c *call) limitHeader(name, value string, isName bool) {
 	switch {
 	case isName:

@@ -101,7 +101,7 @@ func (b Bounds) check(in *jsontext.Decoder) error {
 		switch kind := token.Kind(); {
 		case errors.Is(err, jsontext.ErrDuplicateName):
 			at, _ := errors.AsType[*jsontext.SyntacticError](err)
-			return &Unusable{pathOf(at.JSONPointer), "is there twice"}
+			return &Unusable{pathOf(at.JSONPointer), "appears twice"}
 		case err == io.EOF && values > 0:
 			return nil
 		case err != nil:
@@ -133,7 +133,7 @@ func (b Bounds) count(in *jsontext.Decoder, kind jsontext.Kind, values *int) str
 		*values++
 	}
 	if *values > b.Values {
-		return fmt.Sprintf("is where it has more than %d values", b.Values)
+		return fmt.Sprintf("is past the maximum of %d values", b.Values)
 	}
 	return ""
 }

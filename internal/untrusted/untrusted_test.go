@@ -18,13 +18,13 @@ func TestDecode(t *testing.T) {
 		"{\"a\":1}\n{\"a\":2}\n":       `[{"a":1},{"a":2}]`,
 		`{"a":1}{}`:                    `[{"a":1},{}]`,
 
-		`{"a":1,"a":2}`:                                     "a is there twice",
-		`{"a":1,"\u0061":2}`:                                "a is there twice",
-		`[{"x":{"a":1,"a":1}}]`:                             "0.x.a is there twice",
+		`{"a":1,"a":2}`:                                     "a appears twice",
+		`{"a":1,"\u0061":2}`:                                "a appears twice",
+		`[{"x":{"a":1,"a":1}}]`:                             "0.x.a appears twice",
 		`{"a":{"b":"123456789"}}`:                           "a.b is 9 bytes long, 8 at most",
 		`{"a":1,"123456789":2}`:                             "is 9 bytes long, 8 at most",
 		`{"a":[0,0,0,0,0,0,0,0,0,0,0]}`:                     "a.10 is in a list of more than 10 items",
-		"[[0,0,0,0,0,0,0,0],[0,0,0,0,0,0,0,0],[0,0,0,0]]":   "more than 20 values",
+		"[[0,0,0,0,0,0,0,0],[0,0,0,0,0,0,0,0],[0,0,0,0]]":   "is past the maximum of 20 values",
 		strings.Repeat("[", 300) + strings.Repeat("]", 300): "nested more than 5 deep",
 
 		``: "unexpected EOF", `{"a":1e999}`: "unexpected EOF", `{"a":`: "unexpected EOF", `{"a" 1}`: "unexpected EOF",

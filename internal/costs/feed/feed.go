@@ -88,7 +88,7 @@ func Parse(data []byte, format string, providers ...string) (models []Model, det
 	slices.SortFunc(models, func(a, b Model) int { return strings.Compare(a.ID, b.ID) })
 	for i, m := range models {
 		if i > 0 && m.ID == models[i-1].ID {
-			return nil, format, fmt.Errorf("%s is there twice", words.Clip(m.ID))
+			return nil, format, fmt.Errorf("%s appears twice", words.Clip(m.ID))
 		}
 		if err := m.check(); err != nil {
 			return nil, format, err

@@ -228,8 +228,8 @@ func TestBadFeeds(t *testing.T) {
 		`{}`:                                "its format is not one of genai-prices, models.dev, litellm",
 		`[{"id":5}]`:                        "it is not a feed of the format genai-prices",
 		`[{"id":"makers","models":[]}]`:     "it has no prices of maker (did you mean makers?)",
-		`[{"id":"maker","models":[` + entry + `,` + entry + `]}]`: "a is there twice",
-		`{"maker":{"models":{"a":{},"a":{}}}}`:                    "maker.models.a is there twice",
+		`[{"id":"maker","models":[` + entry + `,` + entry + `]}]`: "a appears twice",
+		`{"maker":{"models":{"a":{},"a":{}}}}`:                    "maker.models.a appears twice",
 		`[{"id":"maker","models":[` + strings.Replace(entry, `"input_mtok":1`, `"input_mtok":-1`, 1) +
 			`]}]`: "a: input is -1",
 		`[{"id":"maker","models":[` + strings.Replace(entry, `"a"`, `"`+strings.Repeat("a", 10<<20)+`"`,

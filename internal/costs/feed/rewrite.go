@@ -25,7 +25,7 @@ func Rewrite(text string, table costs.PriceTable, all []Difference, source, titl
 	rows := grammar.Child(grammar.Child(grammar.Child(f.Top, "tables"), table.Name), "rows")
 	sources := grammar.Child(f.Top, "sources")
 	if !grammar.InLines(rows) || !grammar.InLines(sources) {
-		return "", fmt.Errorf("the rows of %s, and the sources, must stand on lines of their own",
+		return "", fmt.Errorf("the rows of %s and the sources must each be on their own line",
 			table.Name)
 	}
 	byRow := map[string][]Difference{}
@@ -60,7 +60,7 @@ func Rewrite(text string, table costs.PriceTable, all []Difference, source, titl
 	return f.String(), nil
 }
 
-// rowsText writes the rows of one key, by their dates, with the differences.
+// rowsText writes the rows of one key, ordered by date, with the differences applied.
 func rowsText(f *grammar.Editor, table costs.PriceTable, value *yaml.Node, all []Difference) string {
 	before := []*yaml.Node{value}
 	if value == nil {

@@ -6,7 +6,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// changes is what decisions on a snapshot changed in a bucket.
+// changes holds the changes of a bucket by decisions on a snapshot.
 type changes struct {
 	written  bool // anything changed
 	renewed  bool // the state must be written

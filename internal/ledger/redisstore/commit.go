@@ -245,7 +245,7 @@ func (a *answer) write(c *commands, now int64) {
 	c.add("SET", a.key, answerText(a.now), "PX", expires)
 }
 
-// errNotExecuted is an error after which certainly nothing was changed.
+// errNotExecuted marks an error after which certainly nothing was changed.
 type errNotExecuted struct{ error }
 
 func (e errNotExecuted) Unwrap() error      { return e.error }

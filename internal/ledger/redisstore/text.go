@@ -61,7 +61,7 @@ func parseHold(id, text string) (quota.Hold, error) {
 	return h, nil
 }
 
-// never is fixed.to of a bucket without holds: the highest number of a script.
+// never is fixed.to of a bucket without holds: the highest number that a script can use.
 const never = quota.MaxTotal
 
 // fixed is the part of a state that the hot script reads.
@@ -76,8 +76,8 @@ type fixed struct {
 //
 //	<held> <from> <to> <keep> <revision> <the same five words> <JSON>
 //
-// The words stand twice, and the JSON has a digest of the state and the holds, so that damage to
-// any of them shows. The revision is random: a counter could repeat after a failover.
+// The words are written twice, and the JSON has a digest of the state and the holds, so that damage
+// to any of them shows. The revision is random: a counter could repeat after a failover.
 func stateText(b *quota.Bucket, revision string) string {
 	f := fixed{to: never, keep: b.State.Keep, revision: revision}
 	if b.State.Floor != 0 {
@@ -92,7 +92,7 @@ func stateText(b *quota.Bucket, revision string) string {
 		f.to = 0
 	}
 	text, err := json.Marshal(storedState{b.State, b.Recorded(), b.Digest()})
-	if err != nil { // it has only texts and numbers
+	if err != nil { // impossible: it has only texts and numbers
 		panic(err)
 	}
 	return f.text() + " " + string(text)
