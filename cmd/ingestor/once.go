@@ -174,7 +174,7 @@ func incomplete(sum ingest.Summary) error {
 			code = cli.ExitFailed
 		}
 	}
-	err := fmt.Errorf("%d of %d regions are not complete", missing, len(sum.Regions))
+	err := fmt.Errorf("incomplete regions: %d of %d", missing, len(sum.Regions))
 	return &cli.Coded{Code: code, Err: cli.Hint(err,
 		"the result shows why; fetched pages are kept, and the next sweep resumes there")}
 }

@@ -162,7 +162,12 @@ func (a *app) listFile(ctx context.Context, f importFlags) (*listFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	if of, ok := fileOf(text, table.Upstream); ok {
+	if f.upstream != "" && f.upstream != name { // a list of one upstream is named after its file
+		named := *table
+		named.Upstream = f.upstream
+		table = &named
+	}
+	if of, ok := fileOf(text, name); ok {
 		path = filepath.Join(filepath.Dir(path), of)
 		if text, err = os.ReadFile(path); err != nil {
 			return nil, err
@@ -207,8 +212,8 @@ func newListFile(path, text string, list *costs.Table, provider string) (*listFi
 			return &listFile{path: path, text: text, list: list, table: table}, nil
 		}
 	}
-	return nil, fmt.Errorf("the price list of %s has no table with the columns input and output",
-		list.Upstream)
+	return nil, cli.Hint(fmt.Errorf("the price list of %s has no table with the columns input and "+
+		"output", list.Upstream), "name another list with --upstream, or a file with --into")
 }
 
 // importFeeds compares the lists with their feeds, writes them if a flag says so, and prints the

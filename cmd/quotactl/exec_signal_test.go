@@ -131,7 +131,7 @@ func TestExecLedgerGone(t *testing.T) {
 	brief.Wait()
 	if text := brief.Stderr.(*bytes.Buffer).String(); brief.ProcessState.ExitCode() != 0 ||
 		strings.Count(text, "\n") != 1 || !strings.Contains(text,
-		"the run cannot be settled: what was held is booked when the hold lapses") {
+		"its usage waits in this host's journal") {
 		t.Errorf("%v %s", brief.ProcessState, text)
 	}
 	server.Restart(t)
@@ -140,7 +140,8 @@ func TestExecLedgerGone(t *testing.T) {
 		text != "" {
 		t.Errorf("%v %s", patient.ProcessState, text)
 	}
-	s.until(`"used":8,`, "status", "-o", "json") // 3, and 5 held until they lapsed
+	s.want(0, "charged", "spend", "--units", "1") // and books what waits in the journal
+	s.until(`"used":7,`, "status", "-o", "json")
 	server.Kill()
 	s.want(125, "ledger cannot be reached", "exec", "--units", "1", "--", "touch", "started")
 	if _, err := os.Stat(filepath.Join(s.dir, "started")); err == nil {

@@ -58,6 +58,21 @@ func checkCall(call quota.Call, key string, changed func(string) bool) error {
 // labelFlag is the value of --label, which can be repeated.
 type labelFlag struct{ quota.Labels }
 
+// onceFlag is the value of a flag that is refused if it is given twice.
+type onceFlag struct{ value *string }
+
+func (f onceFlag) String() string { return "" } // no default to show
+
+func (f onceFlag) Type() string { return "string" }
+
+func (f onceFlag) Set(text string) error {
+	if *f.value != "" {
+		return errors.New("is given twice")
+	}
+	*f.value = text
+	return nil
+}
+
 func bindLabels(flags *pflag.FlagSet, labels *quota.Labels) {
 	*labels = quota.Labels{}
 	flags.Var(labelFlag{*labels}, "label", "`NAME=VALUE` to keep with the entry; can be repeated")
@@ -69,8 +84,11 @@ func (l labelFlag) Type() string { return "label" }
 
 func (l labelFlag) Set(text string) error {
 	name, value, ok := strings.Cut(text, "=")
-	if !ok || value == "" {
+	switch {
+	case !ok:
 		return errors.New("write NAME=VALUE")
+	case value == "":
+		return fmt.Errorf("the value of %s is empty: leave it out, or write NAME=VALUE", name)
 	}
 	if _, again := l.Labels[name]; again {
 		return fmt.Errorf("%s is given twice", name)

@@ -82,7 +82,7 @@ lost.
 			"(default all)")
 	c.Flags().StringVar(&q.until, "until", "", "only entries up to this `TIME`, in the same formats")
 	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
-	c.Flags().StringVar(&q.by, "by", "", "add up by method, region, job, source, or another "+
+	c.Flags().Var(onceFlag{&q.by}, "by", "add up by method, region, job, source, or another "+
 		"label's `NAME`; label:NAME if no entry may have it")
 	c.Flags().IntVar(&q.limit, "limit", 0, "only the newest `N` entries; 0 for all")
 	c.Flags().BoolVar(&q.denied, "denied", false, "count the charges that were denied, by job, hour "+

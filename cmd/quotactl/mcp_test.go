@@ -120,7 +120,7 @@ func TestAgent(t *testing.T) {
 		{"hold", `{"credential":"a1","units":1,"ttl":"soon"}`, "must be a duration"},
 		{"hold", `{"credential":"a1","units":1}`, "ttl"},
 		{"hold", `{"units":1,"ttl":"1h"}`, "several credentials"},
-		{"settle", `{"hold":"HOLD","costs":{"default":3}}`, "used before"},
+		{"settle", `{"hold":"HOLD","costs":{"default":3}}`, "already settled with"},
 		{"settle", `{"hold":"default.06fmjq2kx4a9bc/../x","costs":{"default":3}}`, "404"},
 		{"explain", `{"units":1}`, "several credentials"},
 		{"explain", `{"credential":"a1","units":-1}`, "units"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,13 +61,17 @@ func (a *app) notifyTest(ctx context.Context) error {
 		}
 		return err
 	})
+	var remedies []string
 	for _, r := range results {
-		if !r.Sent && err == nil {
-			err = &cli.Coded{Code: cli.ExitUnavailable, Err: cli.Hint(
-				errors.New("a notification was not sent"), "correct %s under notify:", r.Target)}
+		if !r.Sent {
+			remedies = append(remedies, r.Do)
 		}
 	}
-	return err
+	if err != nil || len(remedies) == 0 {
+		return err
+	}
+	return &cli.Coded{Code: cli.ExitUnavailable, Err: cli.Hint(
+		errors.New("a notification was not sent"), "%s", strings.Join(remedies, "; "))}
 }
 
 // notice notifies people of events that a charge of this command caused. It does not change the

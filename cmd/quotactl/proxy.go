@@ -228,7 +228,7 @@ func proxyURL(at net.Addr) string {
 func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger.Ledger,
 	f proxyFlags) (*proxy.Proxy, error) {
 	log := a.Logger()
-	callers, err := a.readCallers(f.tokens)
+	callers, err := a.readCallers(cfg, f.tokens)
 	if err != nil {
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}
@@ -275,11 +275,11 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger
 }
 
 // readCallers reads the token file. Without one it returns nil: every program may call.
-func (a *app) readCallers(path string) (*limit.Tokens, error) {
+func (a *app) readCallers(cfg *config.Config, path string) (*limit.Tokens, error) {
 	if path == "" {
 		return nil, nil
 	}
-	callers, err := config.ReadTokens("--token-file", path, true)
+	callers, err := cfg.ReadTokens("--token-file", path, true)
 	if err != nil {
 		return nil, cli.Hint(err, limit.TokenAdvice)
 	}

@@ -52,7 +52,7 @@ whose entries may be gone are marked as incomplete.`,
 		},
 	}
 	c.Flags().StringVar(&month, "month", "", "`MONTH` to report, such as 2026-11")
-	c.Flags().StringVar(&by, "by", "", "add up by method, region, job, source, or another "+
+	c.Flags().Var(onceFlag{&by}, "by", "add up by method, region, job, source, or another "+
 		"label's `NAME`")
 	a.PrintsLines(c)
 	return c

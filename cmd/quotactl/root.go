@@ -34,7 +34,7 @@ may be spent within a window of time. Every charge is recorded in a ledger, whic
 all machines share.
 
 Exit codes: 0 done, 1 failed, 64 usage (also a cost above a limit), 69 ledger unavailable, 75
-exhausted: try again later, 77 service account refused, 78 configuration.`,
+exhausted: try again later, 77 credential refused, 78 configuration.`,
 		Example: `  quotactl status                               how much is left
   quotactl spend --method youtube.videos.list   charge a call; 75 if it is denied
   quotactl log --since 24h --by method          who spent it

@@ -47,7 +47,8 @@ func answers() []answer {
 		{quota.ErrReservationShort, ExitUsage,
 			"quotactl reservations shows how much is left of each"},
 		{quota.ErrNoReservation, ExitUsage,
-			"it has expired or is settled; quotactl reservations lists the others"},
+			"it has expired or is settled; one that became a charge can still be settled; " +
+				"quotactl reservations lists the others"},
 		{quota.ErrKeyReused, ExitUsage, "a key belongs to one charge: use another key"},
 		{quota.ErrSpanShort, ExitUsage, "quotactl log shows what was charged"},
 		{quota.ErrNotAllowed, ExitUsage, "see allow: in quota.yaml"},

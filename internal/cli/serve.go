@@ -108,8 +108,8 @@ func (c *Common) FrontDoor(ctx context.Context, charts *catalog.Catalog,
 	}
 	bound := listener.Addr().(*net.TCPAddr)
 	if !bound.IP.IsLoopback() && !server.Public {
-		server.Log.Warn("other machines can read the budgets: with public: true under serve: they "+
-			"need a token", "address", bound.String())
+		server.Log.Warn("other machines can read the budgets without a token: to require one, "+
+			"set public: true and token_file under serve:", "address", bound.String())
 	}
 	server.Log.Info("serving", "address", bound.String())
 	export := func(ctx context.Context) { c.ExportMetrics(ctx, "quota-serve", server.Metrics) }

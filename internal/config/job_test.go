@@ -132,7 +132,7 @@ func costing(cost string) string {
 func TestJobProblems(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, want string }{
-		{"jobs: {}", "1: jobs: write a list"},
+		{"jobs: {}", "1: jobs: must be a list, such as [a, b]"},
 		{"jobs: [{name: a}]", "1: jobs: schedule is missing"},
 		{"jobs: [{name: a}]", "1: jobs: cost is missing"},
 		{"jobs: [{name: a}]", "1: jobs: command is missing (or url, for a request)"},
@@ -148,7 +148,7 @@ func TestJobProblems(t *testing.T) {
 		{job("elsewhere: cron"), "2: jobs.command: the daemon does not run a job with elsewhere: leave it"},
 		{job("elsewhere: ''"), "2: jobs.elsewhere: must name what runs the job, such as /etc/crontab"},
 		{job("environment: {'a b': c}"), `2: jobs.environment: "a b": write texts by variable, such as {LANG:`},
-		{job("environment: {A: [c]}"), "2: environment.A: write a text"},
+		{job("environment: {A: [c]}"), "2: environment.A: must be text (in quotes)"},
 		{job("environment: {A: AIzaSyA1234567890abcdefghijklmnopqrstuvw}"), "contains a key"},
 		{job("pace: odd"), "2: jobs.pace: must be even, or {curve: even, slack: 10%}"},
 		{"jobs: [{name: a, command: sh -c a, schedule: '@daily', cost: {bucket: default, units: 1}}]",

@@ -102,7 +102,7 @@ func TestServeProblems(t *testing.T) {
 	global := "limits: [{name: p, per: global, requests: 5, "
 	for _, c := range []struct{ text, want string }{
 		{"limit: []", `2: serve: unknown key "limit" (did you mean limits?)`},
-		{"listen: ''", "2: serve.listen: must be an address, such as 127.0.0.1:8080"},
+		{"listen: ''", "2: serve.listen: must be a host and a port, such as 127.0.0.1:8080"},
 		{"hosts: ['a:80']", "2: serve.hosts: must be a name without port"},
 		{"store: ledger", "2: serve.store: must be memory or redis"},
 		{"trusted_proxies: [a]", `2: serve.trusted_proxies: "a" is neither an address nor a net`},
@@ -117,7 +117,8 @@ func TestServeProblems(t *testing.T) {
 		{one + "tiers: {gold: 0}}", "3: tiers.gold: must be 1 to 4294967296"},
 		{one + "tiers: {Gold: 1}}", `"Gold": write units by the name of a tier`},
 		{one + "when_unreachable: maybe}", "limits.when_unreachable: must be closed or open"},
-		{one + "route: [1, []]}", "3: limits.route: write a text"},
+		{" listen: 8080", "2: serve.listen: must be a host and a port, such as 127.0.0.1:8080"},
+		{one + "route: [1, []]}", "3: limits.route: must be text (in quotes)"},
 		{"limits: [{name: p, per: client, requests: 5, window: 48h}]",
 			"limits.window: must be at most 24h per client"},
 		{"limits: [{name: p, per: decision, requests: 5, window: 1m}]",

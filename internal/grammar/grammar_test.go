@@ -90,7 +90,7 @@ func TestProblems(t *testing.T) {
 	for i := range 30 {
 		bomb += fmt.Sprintf("- &a%d {name: c, list: [*a%d, *a%[2]d]}\n", i+1, i)
 	}
-	const wholeNumber = "line 2: units: write a whole number in decimal digits, without quotes"
+	const wholeNumber = "line 2: units: must be a whole number in decimal digits, without quotes, such as 10000"
 	for _, c := range []struct{ text, want string }{
 		{"nam: a", `line 1: name is missing|line 1: unknown key "nam" (did you mean name?)`},
 		{"name: a\nlist: [{nmae: b}]",
@@ -102,20 +102,20 @@ func TestProblems(t *testing.T) {
 		{"name: a\nunits: 0", "line 2: units: must be 1 to 1000"},
 		{"name: a\nunits: 99999999999999999999999999", "line 2: units: must be 1 to 1000"},
 		{"name: a\nunits: 1e400", wholeNumber},
-		{"name: a\nunits: 1.5", "line 2: units: write a whole number"},
+		{"name: a\nunits: 1.5", "line 2: units: must be a whole number"},
 		{"name: a\nunits: '5'", wholeNumber},
 		{"name: a\nunits: 010", wholeNumber},
 		{"name: a\nunits: 0x1F", wholeNumber},
-		{"name: a\nshare: .inf", "line 2: share: write a number in decimal digits, without quotes"},
+		{"name: a\nshare: .inf", "line 2: share: must be a number in decimal digits, without quotes, such as 10000"},
 		{"name: a\nshare: -0.1", "line 2: share: must be at least 0"},
-		{"name: a\nshare: x", "line 2: share: write a number in decimal digits, without quotes"},
-		{"name: a\non: maybe", "line 2: on: write true or false"},
+		{"name: a\nshare: x", "line 2: share: must be a number in decimal digits, without quotes, such as 10000"},
+		{"name: a\non: maybe", "line 2: on: must be true or false"},
 		{"name: a\non:", "line 2: on: is empty: write true or false"},
-		{"name: a\nwords: x", "line 2: words: write a list"},
+		{"name: a\nwords: x", "line 2: words: must be a list, such as [a, b]"},
 		{"name: a\nwords: [a, b, c]", "line 2: words: must have at most 2 items"},
-		{"name: a\nwords: [[a], b]", "line 2: words: write a text"},
+		{"name: a\nwords: [[a], b]", "line 2: words: must be text (in quotes)"},
 		{"name: a\nlist: []", "line 2: list: the list is empty"},
-		{"name: {a: b}", "line 1: name: write a text"},
+		{"name: {a: b}", "line 1: name: must be text (in quotes)"},
 		{"name: elevenchars", "line 1: name: must be short"},
 		{"name: !!binary aGk=", "line 1: name: the tag !!binary cannot be used"},
 		{"name: a\nby: !!set {a: 1}", "line 2: by: the tag !!set cannot be used"},
@@ -123,7 +123,7 @@ func TestProblems(t *testing.T) {
 		{"name: a\npace: {slack: 10}", "line 2: pace.slack: must be 10%"},
 		{"name: a\npace: {slak: 10%}", `line 2: pace: unknown key "slak" (did you mean slack?)`},
 		{"name: a\nby: {A: 1}", `line 2: by: "A": write {a: 1}`},
-		{"name: a\nby: {a: b}", "line 2: by.a: write a whole number in decimal digits, without quotes"},
+		{"name: a\nby: {a: b}", "line 2: by.a: must be a whole number in decimal digits, without quotes, such as 10000"},
 		{"name: a\nlist: &l [*l]", "line 2: list: an alias (*) of a list or mapping that contains it"},
 		{"name: *a", "an alias (*) of nothing: put the text into quotes"},
 		{"name: a\n---\nname: b", "line 2: a second YAML document: write one"},
@@ -156,7 +156,7 @@ func TestPlace(t *testing.T) {
 	top.Key("list").Item(1).Key("name").Add("%s is odd", "c")
 	top.Key("list").Item(1).Key("units").Add("is odd")
 	top.Key("list").Item(5).Add("is odd")
-	want := "[line 2: units: write a whole number in decimal digits, without quotes line 3: list: is odd " +
+	want := "[line 2: units: must be a whole number in decimal digits, without quotes, such as 10000 line 3: list: is odd " +
 		"line 5: list.name: c is odd line 5: list.units: is odd]"
 	if got := fmt.Sprint(f.Problems()); got != want {
 		t.Errorf("%s\nwant %s", got, want)

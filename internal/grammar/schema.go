@@ -212,8 +212,8 @@ func (r rule) message(usual string) string {
 	return usual
 }
 
-var typeNames = map[string]string{"string": "a text", "integer": "a whole number",
-	"number": "a number", "boolean": "true or false", "array": "a list",
+var typeNames = map[string]string{"string": "text (in quotes)", "integer": "a whole number",
+	"number": "a number", "boolean": "true or false", "array": "a list, such as [a, b]",
 	"object": "key: value pairs"}
 
 func (r rule) wrongType(k *kind.Type) string {
@@ -225,14 +225,14 @@ func (r rule) wrongType(k *kind.Type) string {
 			names = append(names, typeNames[t])
 		}
 	}
-	write := "write " + either(names)
 	if k.Got == "null" {
-		return "is empty: " + write
+		return "is empty: write " + either(names)
 	}
+	must := "must be " + either(names)
 	if k.Got == "string" && (slices.Contains(k.Want, "integer") || slices.Contains(k.Want, "number")) {
-		write += " in decimal digits, without quotes"
+		must += " in decimal digits, without quotes, such as 10000"
 	}
-	return r.message(write)
+	return r.message(must)
 }
 
 // broken returns the rule that a value of the right type breaks.

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -58,6 +59,14 @@ func (h TokenHolder) May(scope, initial string) bool {
 func (h TokenHolder) MayCharge(bucket string) bool {
 	return len(h.Buckets) == 0 || slices.Contains(h.Buckets, bucket) ||
 		slices.Contains(h.Buckets, quota.WholeOf(bucket))
+}
+
+// Buckets returns the buckets that the lines name.
+func (c *Tokens) Buckets() (names []string) {
+	for _, h := range c.all {
+		names = slices.Concat(names, h.Buckets, slices.Sorted(maps.Keys(h.Allow.Most)))
+	}
+	return names
 }
 
 var (

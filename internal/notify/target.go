@@ -135,19 +135,28 @@ func (w webhook) sign(h http.Header, id string, now time.Time, body []byte) erro
 	if !w.Secret.Placed() {
 		return nil
 	}
-	text, err := w.Secret.Key()
+	key, err := w.key()
 	if err != nil {
 		return err
-	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
-	if err != nil || len(key) == 0 {
-		return fmt.Errorf("secret of notify: %s must be whsec_ and base64, such as "+
-			`"whsec_$(openssl rand -base64 32)"`, w.Secret)
 	}
 	mac := hmac.New(sha256.New, key)
 	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
 	h.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	return nil
+}
+
+// key returns the key of the signature.
+func (w webhook) key() ([]byte, error) {
+	text, err := w.Secret.Key()
+	if err != nil {
+		return nil, err
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
+	if err != nil || len(key) == 0 {
+		return nil, fmt.Errorf("secret of notify: %s must be whsec_ and base64, such as "+
+			`"whsec_$(openssl rand -base64 32)"`, w.Secret)
+	}
+	return key, nil
 }
 
 // clean makes a response safe to show: a receiver can repeat the path of the URL.

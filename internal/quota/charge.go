@@ -33,15 +33,45 @@ func requestText(verb string, costs []Cost, reservation string) string {
 	return strings.TrimSpace(verb + " " + strings.Join(words, " ") + " " + reservation)
 }
 
+// inWords returns the text of a request for people, without the buckets of labels.
+func inWords(request string) string {
+	verb, rest, _ := strings.Cut(request, " ")
+	var parts []string
+	for _, word := range strings.Fields(rest) {
+		bucket, units, isCost := strings.Cut(word, "=")
+		switch {
+		case !isCost:
+			parts = append(parts, "from "+word) // a reservation
+		case units == strconv.Itoa(AllUnits):
+			parts = append(parts, "all of "+bucket)
+		case !IsLabelBucket(word):
+			parts = append(parts, units+" of "+bucket)
+		}
+	}
+	return verb + " " + strings.Join(parts, ", ")
+}
+
+// settledError is the ErrKeyReused of a settlement, whose caller gave no key.
+type settledError struct{ text string }
+
+func (e *settledError) Error() string { return e.text }
+
+func (e *settledError) Unwrap() error { return ErrKeyReused }
+
 // recall returns the stored answer to the same request, and whether there is one.
 func (a *Account) recall(key, request string) (d Decision, known bool, err error) {
 	was := a.Answer
 	if key == "" || was == nil || a.Now >= was.Expires {
 		return d, false, nil
 	}
-	if was.Request != request {
-		return d, true, fmt.Errorf("%q was for %q, now it comes with %q: %w", key, was.Request,
-			request, ErrKeyReused)
+	switch {
+	case was.Request == request:
+	case strings.HasPrefix(was.Request, "settle "):
+		_, costs, _ := strings.Cut(inWords(was.Request), " ")
+		return d, true, &settledError{fmt.Sprintf("%s is already settled with %s", key, costs)}
+	default:
+		return d, true, fmt.Errorf("%q was for %q, now it comes with %q: %w", key,
+			inWords(was.Request), inWords(request), ErrKeyReused)
 	}
 	err = json.Unmarshal([]byte(was.Decision), &d)
 	if err != nil || !d.Allowed || d.At.IsZero() || len(d.Units) == 0 {

@@ -232,7 +232,7 @@ boss   boss-token-0123456789 admin manual
 		status      int
 		words       string
 	}{
-		{"wrong-token-012345678", `{"bucket":"search_list","units":1}`, 401, "send a token"},
+		{"wrong-token-012345678", `{"bucket":"search_list","units":1}`, 401, "not in token_file"},
 		{reader, `{"bucket":"search_list","units":1}`, 403, "lacks the scope charge"},
 		{ci, `{"bucket":"search_list","units":1}`, 200, "allowed"},
 		{ci, `{"bucket":"default","units":1}`, 403, "may not charge default"},
@@ -244,7 +244,8 @@ boss   boss-token-0123456789 admin manual
 		s.wants(s.send(http.MethodPost, "/v1/charges", step.body, as(step.token)...), step.status,
 			step.words)
 	}
-	s.wants(s.get("/v1/budgets", as(ci)...), 401)
+	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`), 401, "send a token")
+	s.wants(s.get("/v1/budgets", as(ci)...), 401, "lacks the scope read")
 	s.wants(s.get("/v1/budgets", as(reader)...), 200)
 	s.wants(s.get("/v1/log/entries?bucket=search_list", as(boss)...), 200, `"team":"ci"`, `"caller":"ci"`)
 	r := s.send(http.MethodPost, "/v1/holds", `{"units":1,"ttl":"1h"}`, as(boss)...)

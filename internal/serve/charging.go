@@ -80,7 +80,7 @@ func (s *Server) charger(ctx huma.Context) (caller limit.TokenHolder, status int
 	switch {
 	case !known:
 		return caller, http.StatusUnauthorized,
-			"send a token of token_file as Authorization: Bearer TOKEN"
+			s.tokenRefusal(ctx.Header("Authorization"))
 	case !caller.May(limit.ScopeCharge, limit.ScopeRead):
 		return caller, http.StatusForbidden,
 			"this token may not charge: its line in the token file lacks the scope charge"

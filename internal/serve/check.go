@@ -102,6 +102,18 @@ func (s *Server) mayReadPrivate(authorization string) bool {
 	return isKnown && caller.May(limit.ScopeRead, limit.ScopeRead)
 }
 
+// tokenRefusal returns why the server does not take the Authorization header of a caller.
+func (s *Server) tokenRefusal(authorization string) string {
+	sent := limit.SentTokens(authorization)
+	switch _, known := s.Tokens.Of(sent...); {
+	case known:
+		return "this token may not read: its line in the token file lacks the scope read"
+	case len(sent) > 0:
+		return "the token is not in token_file"
+	}
+	return "send a token of token_file as Authorization: Bearer TOKEN"
+}
+
 // private makes an operation require a token if the server is public.
 func (s *Server) private(api huma.API) func(*huma.Operation) {
 	return func(o *huma.Operation) {
@@ -115,7 +127,7 @@ func (s *Server) private(api huma.API) func(*huma.Operation) {
 			}
 			ctx.SetHeader("WWW-Authenticate", "Bearer")
 			huma.WriteErr(api, ctx, http.StatusUnauthorized,
-				"send a token of token_file as Authorization: Bearer TOKEN")
+				s.tokenRefusal(ctx.Header("Authorization")))
 		})
 	}
 }

@@ -23,7 +23,7 @@ func New(cfg *config.Config) (*Server, error) {
 		return s, wrong
 	}
 	var err error
-	s.Tokens, err = config.ReadTokens("token_file:", own.TokenFile, false)
+	s.Tokens, err = cfg.ReadTokens("token_file:", own.TokenFile, false)
 	if wrong = errors.Join(wrong, err); wrong != nil {
 		return nil, wrong
 	}

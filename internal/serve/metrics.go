@@ -63,7 +63,7 @@ func (s *Server) measured(mux *http.ServeMux, route func(*http.Request) string,
 		keepPrivate(w.Header())
 		if !s.mayReadPrivate(r.Header.Get("Authorization")) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			http.Error(w, "send a token of token_file as Authorization: Bearer TOKEN",
+			http.Error(w, s.tokenRefusal(r.Header.Get("Authorization")),
 				http.StatusUnauthorized)
 			return
 		}

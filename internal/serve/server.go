@@ -60,7 +60,7 @@ func (s *Server) Handler() (http.Handler, error) {
 		refuse = refusal(s.site.refusing())
 	}
 	mux.HandleFunc("GET /v1/", func(w http.ResponseWriter, _ *http.Request) {
-		writeProblem(w, huma.Error404NotFound("the API cannot read that: see /openapi.json"))
+		writeProblem(w, huma.Error404NotFound("no such route or method: /openapi.json lists them"))
 	})
 	route := func(r *http.Request) string {
 		_, pattern := mux.Handler(r)

@@ -54,6 +54,10 @@ func explain(err error) error {
 		advice = unusable["OOM"]
 	case strings.Contains(text, "cluster support disabled"):
 		advice = "it is no cluster: write redis:// instead of redis+cluster://"
+	case strings.Contains(text, "DB index is out of range"):
+		advice = "it has fewer databases: end the ledger's URL with /0"
+	case strings.HasPrefix(text, "redis: can't parse"):
+		advice = "this is no Redis server"
 	case code == "NOPERM", strings.Contains(text, "The user executing the script"),
 		strings.Contains(text, "ACL failure in script"):
 		advice = missing(text)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,6 +109,22 @@ func TestServersInTrouble(t *testing.T) {
 				t.Errorf("got %v\nwant %v", err, test.is)
 			}
 		})
+	}
+}
+
+// TestWrongServers: a URL of another server, or of a database that it lacks, gets advice.
+func TestWrongServers(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	for url, want := range map[string]string{
+		"redis://" + redistest.Start(t, redistest.Options{}).Addr + "/99": "end the ledger's URL with /0",
+		"redis://" + web.Listener.Addr().String():                         "this is no Redis server",
+	} {
+		_, err := redisstore.Open(t.Context(), url)
+		if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
 	}
 }
 
