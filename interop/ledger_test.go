@@ -94,10 +94,10 @@ func (p *player) words() (string, error) {
 // kill ends it as kill -9 does.
 func (p *player) kill() { p.Process.Kill() }
 
-// languages have a client that keeps a journal.
+// languages are those with a client that keeps a journal.
 var languages = []string{"go", "python", "node"}
 
-// team is the token and the label of some callers, and what they may take.
+// team holds the label and the token of some callers, and the units that they may take.
 type team struct {
 	name, token string
 	part        int
@@ -128,7 +128,7 @@ func TestTeams(t *testing.T) {
 	}
 }
 
-// haveTeams has the callers of all teams take more than there is.
+// haveTeams makes the callers of all teams request more units than there are.
 func (s *ledgerServer) haveTeams(t *testing.T, whole int) {
 	var callers sync.WaitGroup
 	var reported [3]atomic.Int64
@@ -150,7 +150,7 @@ func (s *ledgerServer) haveTeams(t *testing.T, whole int) {
 		callers.Go(func() { call(i, "charge=1 hold=3 settle=1 charge=1") })
 	}
 	callers.Wait()
-	for i := range 3 { // what holds had kept from others
+	for i := range 3 { // take the units that holds had kept from other callers
 		call(4*i, strings.Repeat("charge=1 ", 50))
 	}
 	sum := 0

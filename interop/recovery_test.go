@@ -71,7 +71,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// replicated is a Redis server with a replica that has what it was last given.
+// replicated is a Redis server with a replica, which has the data of the last copy.
 type replicated struct {
 	*redistest.Server
 	replica *redistest.Server
@@ -84,7 +84,7 @@ func newReplicated(t *testing.T) *replicated {
 		redistest.Start(t, redistest.Options{Args: args})}
 }
 
-// copy makes a server have what another one has.
+// copy copies the data of one server to another.
 func (*replicated) copy(t *testing.T, to, from *redistest.Server) {
 	t.Helper()
 	admin := redis.NewClient(&redis.Options{Addr: to.Addr})

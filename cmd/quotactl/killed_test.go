@@ -86,7 +86,7 @@ const killedBucket = "tokens/gpt-5-mini"
 
 func newKillable(t *testing.T) *killable { return newKillableBefore(t, "openai", nil) }
 
-// newKillableBefore returns a proxy before another upstream of an API.
+// newKillableBefore returns a proxy in front of another upstream of an API.
 func newKillableBefore(t *testing.T, api string, answer http.HandlerFunc) *killable {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{})

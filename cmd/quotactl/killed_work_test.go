@@ -17,7 +17,7 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// worker is a proxy in its own process, before the stand-in of an API.
+// worker is a proxy in its own process, in front of the stand-in of an API.
 type worker struct {
 	*killable
 	name  string // of the API

@@ -46,11 +46,11 @@ func (a *app) proxy() *cobra.Command {
 		Short: "Meter the requests of any program",
 		Long: `proxy forwards requests to the upstreams of the price list and charges each before it is
 sent. Point a program here instead of at the upstream. The default upstream is served by its own
-paths, such as /youtube/v3/videos, others below their names, such as /openai/v1/chat/completions; an
-only one, or without the default one the first that --credential names, has both.
+paths, such as /youtube/v3/videos, others below their names, such as /openai/v1/chat/completions.
+If only one is served, or the default is not, the first that --credential names has both.
 
-If the price is known only after a call, the most it can take is set aside before it is sent, and the
-truth is booked when its answer ends, even if the caller hangs up.
+If the price is known only after a call, the most it can take is set aside before it is sent, and what
+it took is booked when its response ends, even if the caller hangs up.
 
 It adds the credential's API key and drops keys that the program sends. An OAuth token
 (Authorization: Bearer) is passed on without the key if the method takes one; its project must be

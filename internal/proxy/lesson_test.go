@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/meter"
 )
 
-// TestLearned: once enough calls are known, also from the ledger's entries, the estimate is what
+// TestLearned: once enough calls are recorded, possibly only in the ledger, the estimate is what
 // most of them used. Calls to one model teach nothing about another one.
 func TestLearned(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ func TestPace(t *testing.T) {
 	m := meteredOn(t, onFile(t), limited{"openai": {day}}, quiet, func(m *metered) {
 		line := day
 		line.Pace = &quota.Pace{Slack: 1600, Curve: make([]int64, 24)}
-		line.Pace.Curve[20] = 1 // nothing before the evening but the slack
+		line.Pace.Curve[20] = 1 // before the evening, only the slack
 		m.gate("openai").Budget.Paces = []quota.Limit{line}
 	})
 	if status, body := m.ask(t, chatPath, chat(1, 150)); status != 200 { // it may take over 1,400

@@ -139,7 +139,7 @@ func TestHolds(t *testing.T) {
 }
 
 // TestLostHold settles holds that the ledger does not have, as after a failover: with charge_lost
-// the costs are charged once, beyond the limits, unless the hold is too old to tell.
+// the costs are charged once, beyond the limits, unless the hold is more than two days old.
 func TestLostHold(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, limitedTo(t, hourly+", {bucket: default, per: label:team, units: 50, window: 1h}"))
@@ -166,8 +166,8 @@ func TestLostHold(t *testing.T) {
 		`"headroom":10,"used":120`)
 }
 
-// TestLedgerOfAnotherTime requires that only the ledger's clock counts, which is years ahead of this
-// host's, jumps back, and jumps ahead beyond a hold.
+// TestLedgerOfAnotherTime requires that only the ledger's clock counts. It is years ahead of this
+// host's, jumps back, and jumps ahead past the end of a hold.
 func TestLedgerOfAnotherTime(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.Options{Clock: true})

@@ -107,7 +107,7 @@ func loop(path, text string) int {
 	return writeFailed
 }
 
-// TestTurnsAreFair: 16 processes that write without a pause come to their turns. One of them is
+// TestTurnsAreFair: 16 processes that write without a pause all get their turns. One of them is
 // killed in between, which may happen during its turn.
 func TestTurnsAreFair(t *testing.T) {
 	const processes, each = 16, 100
@@ -127,7 +127,7 @@ func TestTurnsAreFair(t *testing.T) {
 		}
 		running = append(running, cmd)
 	}
-	// until waits for notes of so many processes, and so many notes after one.
+	// until waits for a number of notes after a given one, by a number of processes.
 	until := func(authors, notes, after int) (newest int) {
 		for {
 			var a, n int

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestTurns: a handle comes to its turns while others of its process write all the time, and nothing
-// is left behind.
+// TestTurns: a handle gets its turns while other handles of its process write all the time, and
+// nothing is left behind.
 func TestTurns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
 	ctx, stop := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func TestTurns(t *testing.T) {
 }
 
 // TestTurnDoesNotCome: a writer waits once for the turn of a process that never ends it, and gets
-// it when it comes. Until then it keeps no turn from other processes.
+// it when it comes. Until then it takes no turn away from other processes.
 func TestTurnDoesNotCome(t *testing.T) {
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	log := db.turn.log

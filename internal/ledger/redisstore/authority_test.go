@@ -27,7 +27,7 @@ type authority struct {
 // keyPair is a certificate and its key, as files.
 type keyPair struct{ Cert, Key string }
 
-// newAuthority makes an authority that nobody else knows.
+// newAuthority makes an authority that only this test trusts.
 func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := &authority{dir: t.TempDir()}
@@ -40,8 +40,8 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue makes a certificate for a server's names and addresses, or for a client without any, that
-// is valid until then.
+// issue makes a certificate, valid until a time, for a server's names and addresses or, without
+// any, for a client.
 func (a *authority) issue(t testing.TB, until time.Time, hosts ...string) keyPair {
 	t.Helper()
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))

@@ -107,7 +107,7 @@ func (f *figures) run() {
 	fmt.Fprintf(f.out, "longest script or command\t%s\t%s\n", took, what)
 }
 
-// others runs what no other figure measures.
+// others makes the calls that no other figure measures.
 func (f *figures) others(credential string) {
 	ctx := context.Background()
 	l := openEnv(f, "redis://"+f.client.(*redis.Client).Options().Addr) // has read nothing before

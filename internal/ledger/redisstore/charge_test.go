@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/quota/quotatest"
 )
 
-// twin is a ledger in Redis, and the rule on a store in memory, at the same moment.
+// twin is a ledger in Redis and the rule on a store in memory, with their clocks in step.
 type twin struct {
 	*testing.T
 	*env
@@ -25,7 +25,7 @@ type twin struct {
 	credential string
 	limits     []quota.Limit
 
-	left, denied, allowed int // charges, by what charge.lua did with them
+	left, denied, allowed int // charges that charge.lua left alone, denied and allowed
 }
 
 func newTwin(t *testing.T, s *redistest.Server, l *env, credential string,
@@ -40,15 +40,15 @@ func (w *twin) at(now time.Time) {
 	w.server.SetNow(w, now)
 }
 
-// hold sets units aside on both.
+// hold sets units aside in both ledgers.
 func (w *twin) hold(id string, units int64, ttl time.Duration, lapse quota.Lapse) {
 	sameAs(w.T, w.rule.Reserve, w.Reserve, quota.Reserve{Credential: w.credential,
 		ID: quota.ReservationID(id, "default"), Limits: w.limits, TTL: ttl, Lapse: lapse,
 		Costs: []quota.Cost{{Bucket: "default", Units: units}}})
 }
 
-// together makes the charges in one run of charge.lua, those that it leaves alone, and all one
-// after the other by the rule.
+// together makes the charges in one run of charge.lua, makes those that it leaves alone one by one,
+// and requires that the rule decides all of them the same way.
 func (w *twin) together(group []quota.Charge) {
 	w.Helper()
 	decisions, err := w.store.ChargeTogether(w.Context(), group)
@@ -143,8 +143,8 @@ func TestEdgesWithinAGroup(t *testing.T) {
 	for i, c := range []struct {
 		what    string
 		limit   int64         // of a minute
-		held    time.Duration // for so long 20 units are set aside
-		charged int           // times 10 units
+		held    time.Duration // how long 20 units are set aside
+		charged int           // number of charges of 10 units before
 		at      time.Duration // of the group
 		units   []int64
 		allowed int // of the group, by the script

@@ -20,9 +20,9 @@ import (
 
 // Six nodes under load from several clients: slots move, then a master is killed. While slots move,
 // no call fails. After the cluster's own failover all clients are back at once.
-// Nothing is allowed beyond a limit, and the log agrees with the answers, but for the last charges
-// of the killed master, which had not reached its replica. Charges with a label are in two buckets,
-// or in neither.
+// Nothing is allowed beyond a limit, and the log agrees with the answers, except for the last
+// charges of the killed master, which had not reached its replica. Charges with a label are in two
+// buckets, or in neither.
 func TestClusterUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := cluster{redistest.StartCluster(t, 3, documentedACL(t))}
@@ -275,7 +275,7 @@ func (r *record) verify(t *testing.T, l *env, killed time.Time) {
 // cluster is six nodes whose slots move.
 type cluster struct{ *redistest.Cluster }
 
-// owner is the number of the master that a slot was given to at first.
+// owner returns the number of the master that a slot belonged to at first.
 func (c cluster) owner(slot int64) int {
 	for i := range c.Masters {
 		if slot < int64(16384*(i+1)/len(c.Masters)) {
@@ -286,8 +286,8 @@ func (c cluster) owner(slot int64) int {
 }
 
 // move moves a slot from one master to another, one key at a time, as redis-cli --cluster reshard
-// does. It waits until a client has met a slot in two parts, and until one was sent
-// on to the other node.
+// does. It waits until a client has met the slot split between two nodes, and until one was
+// redirected to the other node.
 func (c cluster) move(t *testing.T, slot int64, from, to *redistest.Server) {
 	t.Helper()
 	ctx, source, target := t.Context(), c.Admin(from), c.Admin(to)
@@ -312,10 +312,10 @@ func (c cluster) move(t *testing.T, slot int64, from, to *redistest.Server) {
 		noError(t, source.Migrate(ctx, host, port, keys[0], 0, 5*time.Second).Err())
 		if moved == 0 {
 			split := func() bool { return replies("TRYAGAIN") > 0 }
-			eventually(t, "a client met a slot in two parts", split)
+			eventually(t, "a client met a split slot", split)
 		}
 	}
-	eventually(t, "a client was sent on", func() bool { return replies("ASK") > 0 })
+	eventually(t, "a client was redirected", func() bool { return replies("ASK") > 0 })
 	for _, s := range []*redistest.Server{to, from} {
 		c.setSlot(t, s, slot, "node", c.ID(t, to))
 	}
@@ -330,7 +330,7 @@ func (c cluster) awaitReplica(t *testing.T, nth int) {
 	})
 }
 
-// offset is how far the node has come in the stream of its master's writes.
+// offset returns the node's position in the stream of its master's writes.
 func (c cluster) offset(t *testing.T, s *redistest.Server) string {
 	_, after, _ := strings.Cut(c.replication(t, s), "master_repl_offset:")
 	offset, _, _ := strings.Cut(after, "\r\n")

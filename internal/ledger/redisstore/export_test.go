@@ -53,7 +53,7 @@ func (s *Store) ChargeTogether(ctx context.Context, all []quota.Charge) (
 	return decisions, err
 }
 
-// TrimRaced has two processes that have read the same entries of a bucket forget them.
+// TrimRaced trims a bucket for two processes that have read the same entries.
 func (s *Store) TrimRaced(ctx context.Context, credential, bucket string) (
 	first, second string, err error) {
 	var both [2]*commands

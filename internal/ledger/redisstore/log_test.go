@@ -31,7 +31,7 @@ func TestReadableLog(t *testing.T) {
 }
 
 // TestKeysRenewed: the first charge of an hour renews the log's expiry. Within one hour, a log that
-// is written again and one that is to be kept longer last as long as they must.
+// was rewritten, and one whose entries must be kept longer, last long enough.
 func TestKeysRenewed(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -138,7 +138,7 @@ func TestKeysLapse(t *testing.T) {
 	}
 	s.SetNow(t, start.AddDate(5, 0, 0))
 	if all := l.client.Keys(t.Context(), "quota:*").Val(); len(all) != 0 {
-		t.Errorf("all is over, and there are %v", all)
+		t.Errorf("keys left after everything has expired: %v", all)
 	}
 	if n := allowedOf(t, l, 150); n != 100 {
 		t.Errorf("allowed %d in a new log", n)
@@ -179,7 +179,7 @@ func TestTrimmedByTwo(t *testing.T) {
 	s.SetNow(t, start.Add(2*quota.Retention))
 	first, second, err := l.store.TrimRaced(t.Context(), "k", "default")
 	if err != nil || first != "done" || second != "changed" {
-		t.Errorf("two who have read the same: %s and %s, %v", first, second, err)
+		t.Errorf("two processes that have read the same: %s and %s, %v", first, second, err)
 	}
 	sound(t, l)
 }

@@ -283,7 +283,7 @@ func TestNobodyStarves(t *testing.T) {
 	c.Limits = limits
 	decisions, err := other.store.ChargeTogether(t.Context(), []quota.Charge{c})
 	if err != nil || decisions[0] != nil {
-		t.Errorf("a plain charge beside the lock: %+v, %v", decisions[0], err)
+		t.Errorf("a plain charge during the lock: %+v, %v", decisions[0], err)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestLockedSinceTheSnapshot(t *testing.T) {
 	})
 	setAside(t, l, reserveOf("default.r", 10, time.Hour))
 	if decided != 2 {
-		t.Errorf("decided %d times, want again after the lock", decided)
+		t.Errorf("decided %d times, want 2: before and after the lock", decided)
 	}
 }
 
