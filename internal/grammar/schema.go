@@ -254,7 +254,7 @@ func (r rule) broken(k jsonschema.ErrorKind) string {
 		}
 		return fmt.Sprintf("must be %v to %v", r["minimum"], r["maximum"])
 	case *kind.MinLength:
-		return r.message("is empty: write a text")
+		return r.message("is empty: write text")
 	case *kind.MinItems:
 		return r.message("the list is empty")
 	case *kind.MaxItems:
