@@ -91,16 +91,16 @@ export class Ledger {
    * cannot be written, this fails only if the server does not book it either.
    * @param {string} hold @param {Record<string, number>} used @returns {Promise<Settled>} */
   async settle(hold, used) {
-    let unkept
+    let journalError
     try {
       this.journal?.keep(hold, used)
     } catch (e) {
-      unkept = e
+      journalError = e
     }
     try {
-      return await this.#settle(hold, used, !unkept)
+      return await this.#settle(hold, used, !journalError)
     } catch (e) {
-      if (unkept) e.message += `; journal: ${unkept.message}`
+      if (journalError) e.message += `; journal: ${journalError.message}`
       throw e
     }
   }

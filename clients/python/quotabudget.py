@@ -73,11 +73,11 @@ class Ledger:
             return self._settle(hold, used, False)
         try:
             self._journal.keep(hold, used)
-        except OSError as unkept:
+        except OSError as journal_error:
             try:
                 return self._settle(hold, used, False)
             except QuotaError as e:
-                raise QuotaError(e.status, f"{e.detail}; journal: {unkept}") from e
+                raise QuotaError(e.status, f"{e.detail}; journal: {journal_error}") from e
         return self._settle(hold, used, True)
 
     def release(self, hold: str) -> dict[str, int]:

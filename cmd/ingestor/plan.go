@@ -135,7 +135,7 @@ type planned struct {
 	chartless bool // no catalogue yet to count a chart's pages
 }
 
-// suggest looks for a schedule that fits from now on, otherwise from the next reset.
+// suggest looks for a schedule that fits from now on or, if there is none, from the next reset.
 func (o *planned) suggest(ctx context.Context, wish plan.Wish) {
 	s, ok := o.Plan.Suggest(ctx, wish)
 	if !ok && len(o.Plan.Before) > 0 {

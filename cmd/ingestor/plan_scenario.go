@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// play plays the plan of the configuration and the flags.
+// play plays the plan that the configuration and the flags describe.
 func (a *app) play(ctx context.Context, cfg *config.Config, f planFlags) (out report.Planned,
 	err error) {
 	src := report.Source{Config: cfg}

@@ -63,7 +63,7 @@ func (f *importFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.write, "write", false, "write the rows into the list")
 	c.Flags().BoolVar(&f.yes, "yes", false, "drop rows, and change prices more than threefold, too")
 	c.Flags().BoolVar(&f.check, "check", false,
-		"fail if a row differs from the data set that is its source; others may differ")
+		"fail if a row differs from its source data set; other rows may differ")
 }
 
 func (a *app) costsImport() *cobra.Command {

@@ -240,8 +240,8 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger
 	}
 	for method, e := range estimates {
 		if e.Most > 0 {
-			log.Warn("--estimate sets the units to hold: calls in flight can pass a limit by more "+
-				"than status prints", "of", method, "units", e.Most)
+			log.Warn("--estimate sets the units to hold: calls in flight can exceed a limit by "+
+				"more than status shows", "of", method, "units", e.Most)
 		}
 	}
 	limits := proxy.DefaultLimits()

@@ -61,7 +61,7 @@ func ReadHistory(ctx context.Context, b *quota.Budget, buckets []string) (h Hist
 	return h, nil
 }
 
-// runUsage is the units of one run.
+// runUsage holds the units of one run.
 type runUsage struct {
 	run   string
 	at    time.Time // of its last entry
@@ -147,8 +147,8 @@ func (h History) Took(job string) (total []quota.Cost, runs int64) {
 	return total, int64(len(late))
 }
 
-// LearnedOr returns Learned for the buckets of costs, or costs themselves if there are too few runs
-// or the runs take nothing.
+// LearnedOr returns Learned for the buckets of costs, or costs unchanged if there are too few runs
+// or the runs took nothing.
 func (h History) LearnedOr(job string, costs []quota.Cost) []quota.Cost {
 	var buckets []string
 	for _, c := range costs {

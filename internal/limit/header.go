@@ -78,7 +78,7 @@ func lengthAt(w quota.Window, at time.Time) time.Duration {
 	return w.Length
 }
 
-// quoted returns a name as a string of RFC 9651, which has printable ASCII only.
+// quoted returns a name as a string of RFC 9651, which allows only printable ASCII.
 func quoted(name string) string {
 	return `"` + escape.Replace(strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

@@ -282,7 +282,7 @@ func (b *Bucket) used(l Limit, n int64) int64 {
 	return b.own(w, n)
 }
 
-// othersOf returns what other programs used that counts under the limit.
+// othersOf returns the usage by other programs that counts under the limit.
 func (b *Bucket) othersOf(l Limit) Others {
 	if l.Pace != nil {
 		return Others{}
@@ -290,7 +290,7 @@ func (b *Bucket) othersOf(l Limit) Others {
 	return OthersIn(l.Window, b.State.Others)
 }
 
-// levelOf returns the level of the limit's restoring window at n, with what other programs used.
+// levelOf returns the level of the limit's restoring window at n, with the usage by other programs.
 func (b *Bucket) levelOf(l Limit, n int64) int64 {
 	r := l.Window.Restore
 	level, o := b.level(r, n), b.othersOf(l)
@@ -387,7 +387,7 @@ func (b *Bucket) readLevel(r Rate) int64 {
 // Unsteady describes entries whose totals contradict one another.
 const Unsteady = "the totals of its entries do not rise by their units"
 
-// Steady reports entries that follow one another in the log and whose totals do not.
+// Steady returns an error unless the totals of consecutive entries rise by their units.
 func (b *Bucket) Steady(entries []LogEntry) error {
 	for i, e := range entries {
 		if e.Units < 1 || i > 0 && e.Total-e.Units != entries[i-1].Total {
@@ -403,7 +403,7 @@ func (b *Bucket) Damage(format string, args ...any) error {
 		What: fmt.Sprintf(format, args...)}
 }
 
-// fail keeps the first error, after which no decision counts.
+// fail keeps the first error. After an error no decision counts.
 func (b *Bucket) fail(err error) {
 	if b.broken == nil && err != nil {
 		b.broken = err

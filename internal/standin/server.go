@@ -76,7 +76,7 @@ type api struct {
 	// the same.
 	bucket func(c *call, name string) string
 	deny   func(c *call, d denial) // sends the error of a limit; nil for that of the spec
-	plain  bool                    // bodies are never packed
+	plain  bool                    // bodies are never compressed
 	// counts returns the body of GET /standin/counts, and change applies that of POST
 	// /standin/settings. Nil means those of Server.
 	counts func() any

@@ -97,7 +97,7 @@ func (q *Queue[W]) due() bool {
 	return true
 }
 
-// next reports whether a worker that has ended its work is to begin again.
+// next reports whether a worker that has ended its work should begin again.
 func (q *Queue[W]) next() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,7 +126,7 @@ func (q *Queue[W]) First() *Op[W] {
 	return q.waiting[0]
 }
 
-// Take takes the first operations, at most most of them.
+// Take takes up to max operations from the front of the queue.
 func (q *Queue[W]) Take(max int) []*Op[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -69,8 +69,8 @@ func groupName(c quota.Charge, limits []quota.Limit) string {
 	return name.String()
 }
 
-// maxHot is how often charge.lua runs for one group: again while another process has the lock, and
-// after a wrong guess of the server's time.
+// maxHot bounds the runs of charge.lua for one group. It runs again while another process has the
+// lock, and after a wrong guess of the server's time.
 const maxHot = 5
 
 // chargeAll decides a group. Charges that the script leaves stay undecided.

@@ -46,7 +46,8 @@ func (t *tlsFiles) load() error {
 	return nil
 }
 
-// own reads the client's certificate, for each connection, so that a renewed one is used.
+// own reads the client's certificate. It is read for each connection, so that a renewed certificate
+// is used.
 func (t *tlsFiles) own() (*tls.Certificate, error) {
 	cert, err := readFile(t.cert)
 	if err != nil {

@@ -151,9 +151,9 @@ func (f *Facts) cluster(ctx context.Context, client redis.UniversalClient) {
 	slices.SortFunc(f.Masters, func(a, b Facts) int { return cmp.Compare(a.Address, b.Address) })
 }
 
-// probe calls the commands for hashes and sorted sets on a string that it makes. Each call fails
-// because of the key's type, or because the user may not call it. It returns the names of the
-// latter.
+// probe calls the commands for hashes and sorted sets on a string that it creates. Each call fails,
+// because of the key's type or because the user may not call it. It returns the names of the
+// commands that the user may not call.
 const probe = `
 local key, lacks = KEYS[1], {}
 local function try(name, ...)

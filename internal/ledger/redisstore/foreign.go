@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// wrongKind is the code of the reply for a key that holds another type than a command needs. The
+// wrongKind is the code of the reply for a key whose type is not the one that a command needs. The
 // reply does not name the key.
 const wrongKind = "WRONGTYPE"
 
-// foreignKey is a hook that names the key of such a reply.
+// foreignKey is a hook that adds the key to a wrongKind reply.
 type foreignKey struct{}
 
 // foreignError is the reply to a command on a key that another program wrote.

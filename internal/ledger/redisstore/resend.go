@@ -22,10 +22,10 @@ const (
 
 	firstWait, longestWait = 10 * time.Millisecond, 200 * time.Millisecond
 
-	// reloadEvery is how often a cluster's client reads the map of slots. It also does so after a
-	// failed call. But calls to a host that vanished fail only by timeout.
+	// reloadEvery is how often a cluster's client reads the map of slots. It also reads the map
+	// after a failed call, but calls to a host that vanished fail only after a timeout.
 	reloadEvery = 2 * time.Second
-	reloadWait  = 100 * time.Millisecond // enough for most replies to that
+	reloadWait  = 100 * time.Millisecond // enough for most of these reads
 )
 
 // once is a command that the client does not retry: a charge whose reply was lost may have been
@@ -142,7 +142,7 @@ func notSent(err error) bool {
 	if errors.As(err, &dial) {
 		return !dial.final
 	}
-	// An error of HELLO or AUTH: the client strips it of the net.OpError that a command's has.
+	// An error of HELLO or AUTH: unlike that of a command, the client strips its net.OpError.
 	_, handshake := err.(*os.SyscallError)
 	return handshake
 }

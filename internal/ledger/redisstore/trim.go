@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	maxTrim = 64 // entries, and names of buckets, that are forgotten at once
+	maxTrim = 64 // most entries, and most names of buckets, that are forgotten at once
 
-	// trimDelay is how long entries stay after their time, so that many are forgotten at once.
+	// trimDelay is how long entries stay longer than needed, so that many are forgotten at once.
 	trimDelay = 60_000_000 // µs
 )
 

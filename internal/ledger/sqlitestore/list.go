@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// micros returns a time as it is stored, and otherwise for the zero time.
+// micros returns a time as it is stored; for the zero time it returns the value of otherwise.
 func micros(t time.Time, otherwise int64) int64 {
 	if t.IsZero() {
 		return otherwise

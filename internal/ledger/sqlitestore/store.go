@@ -1,8 +1,8 @@
 // Package sqlitestore keeps the logs of a ledger in one SQLite file that several processes share.
 //
 // Every change is made in an IMMEDIATE transaction and answered after its commit is on the disk: a
-// power cut loses no charge that was allowed. Callers that come while another transaction of the
-// same process is open share the next one, and its one wait for the disk (see queue).
+// power cut loses no charge that was allowed. Callers that arrive while another transaction of the
+// same process is open share the next one, and wait only once for the disk (see queue).
 package sqlitestore
 
 import (
