@@ -242,8 +242,8 @@ func purgeCommand(a *app) *cobra.Command {
 		Use:   "purge --older-than 30d",
 		Short: "Delete what was last fetched long ago",
 		Long: `purge deletes videos and charts from the catalogue that were last fetched longer ago
-than the given time. The upstream's terms ask that data fetched with a key alone is fetched again or
-deleted within 30 days. The ledger is not touched.`,
+than the given time. The upstream's terms require that data fetched with only a key is fetched again
+or deleted within 30 days. The ledger is not touched.`,
 		Example: "  ingestor purge --older-than 30d",
 		Args:    cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -31,7 +31,7 @@ func onceCommand(a *app) *cobra.Command {
 		Long: `once sweeps the regions, the one with the oldest complete chart first, and reads each
 chart page by page. Every request is charged before it is sent. When the units are used up it exits
 with 75, says when they come free, and keeps everything it has; the next sweep resumes there. A
-chart read with --pages replaces the current one, even a deeper one. Ctrl-C and SIGTERM end it after
+chart read with --pages replaces the current one, even a longer one. Ctrl-C and SIGTERM end it after
 the pages under way. docs/operations.md has the lines for a crontab.`,
 		Example: `  ingestor once                            the regions of quota.yaml
   ingestor once --region US,GB --pages 1   two regions, 50 places each

@@ -41,8 +41,8 @@ by weight. While ledger, upstream or catalogue do not answer, ticks wait; then e
 tick for all that it missed.
 
 SIGTERM and Ctrl-C end it after the current page; a second signal ends it at once. SIGHUP, or a
-change of the configuration file or of the price list, reloads it; a wrong file is refused, and the
-old configuration stays in force. /healthz, /readyz and /metrics are served on listen:.`,
+change of the configuration file or of the price list, reloads it; an invalid file is refused, and
+the old configuration stays in force. /healthz, /readyz and /metrics are served on listen:.`,
 		Example: `  ingestor run
   ingestor run --config /etc/quota/quota.yaml --log-format json
   curl -s http://127.0.0.1:9310/metrics | grep quota_remaining_units`,

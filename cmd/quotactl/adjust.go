@@ -27,7 +27,7 @@ func (a *app) adjust() *cobra.Command {
 		Short: "Correct by hand what was used of a bucket",
 		Long: `adjust corrects the ledger where you know better. More units become an entry of the
 log. Fewer units come off the newest entries of the upstream's day, as if they had never been
-charged. The log keeps who did it and why. No limit is asked.
+charged. The log keeps who did it and why. No limit applies.
 
 With --at, units are added at that time, or come off what was charged up to then on its day. A part
 of a bucket, such as output/claude-x, and a limit across all of its parts have a log each: correct
@@ -57,10 +57,10 @@ both.`,
 	flags := c.Flags()
 	flags.StringVar(&q.bucket, "bucket", "", "`BUCKET` to correct")
 	flags.Int64Var(&q.units, "units", 0, "add `N` units to the ledger; -N: take N units off")
-	flags.StringVar(&q.reason, "reason", "", "`TEXT` to keep in the log: why")
+	flags.StringVar(&q.reason, "reason", "", "reason to keep in the log, as `TEXT`")
 	flags.StringVar(&q.at, "at", "",
 		"`TIME` at which they were used: RFC 3339, or a duration before now (default now)")
-	flags.StringVar(&q.by, "by", "", "`NAME` to keep in the log: who (default you)")
+	flags.StringVar(&q.by, "by", "", "`NAME` of the person, to keep in the log (default you)")
 	flags.StringVar(&q.key, "id", "", "idempotency `KEY`: repeating the key corrects nothing")
 	flags.BoolVar(&q.dryRun, "dry-run", false, "check, but change nothing")
 	return c

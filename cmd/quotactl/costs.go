@@ -258,7 +258,7 @@ type checkedPrices struct {
 func (a *app) costsCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
-		Short: "Say what is wrong with a price list, by line",
+		Short: "Show what is wrong with a price list, by line",
 		Long: `check reads a price list, and the files that it names, and reports everything that is
 wrong with them: unknown keys, buckets and names in expressions, costs below 0, routes that two
 methods share, figures without a source. It exits with 78 then.`,

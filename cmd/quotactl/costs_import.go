@@ -71,10 +71,10 @@ func (a *app) costsImport() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import FILE|URL",
 		Short: "Compare a price list with a public data set, or rewrite its rows",
-		Long: `import reads the prices of a data set, shows in what the table of a price list differs, the
-largest change first, and writes the rows with --write. Formulas, comments and all other lines stay.
-It refuses to drop rows, and to change a price more than threefold, unless --yes is given, and exits
-with 1 then.`,
+		Long: `import reads the prices of a data set, shows how the table of a price list differs,
+the largest change first, and writes the rows with --write. Formulas, comments and all other lines
+stay. It refuses to drop rows, and to change a price more than threefold, unless --yes is given, and
+exits with 1 then.`,
 		Example: `  quotactl costs import data.json --upstream openai --into costs/openai.yaml
   quotactl costs import https://models.dev/api.json --upstream anthropic --write`,
 		Args: cli.Args("FILE|URL"),

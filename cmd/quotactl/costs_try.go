@@ -35,14 +35,14 @@ func (a *app) costsTest() *cobra.Command {
 	var f tryFlags
 	c := &cobra.Command{
 		Use:   "test FILE --request REQ [--response RESP]",
-		Short: "Show what a price list makes of one call, without making it",
-		Long: `test reads a request and its response from files, as they were sent, and shows what
-the price list makes of them: which method it is, what would be set aside before the call and
-settled after it, what the answer tells about the buckets, or why it refuses. Nothing is sent and
-nothing is charged.
+		Short: "Show how a price list charges one call, without making it",
+		Long: `test reads a request and its response from files, as they were sent, and shows how
+the price list charges them: which method it is, what would be set aside before the call and settled
+after it, what the response reports about the buckets, or why the list refuses the call. Nothing is
+sent and nothing is charged.
 
-A file has an HTTP message, as curl -i prints it; or, if its name ends in .json, a body alone. Name
-the method of such a request with --method.`,
+A file contains an HTTP message, as curl -i prints it; or, if its name ends in .json, a body alone.
+Name the method of such a request with --method.`,
 		Example: `  quotactl costs test anthropic.yaml --request call.http --response answer.http
   quotactl costs test costs.yaml --method openai.chat.completions.create \
     --request body.json`,

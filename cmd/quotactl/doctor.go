@@ -26,7 +26,7 @@ func (a *app) doctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Find what will go wrong, and what to do about it",
 		Long: `doctor looks at the ledger and its server or file, at clocks, keys, limits, price lists
-and the schedule, and lists what will go wrong: what it found, what comes of it, and what to type.
+and the schedule, and lists what will go wrong: what it found, why it matters, and what to do.
 It charges nothing. On Redis it writes one key, which expires at once, to find out what its user may
 do.
 
@@ -49,7 +49,7 @@ charges from being decided, or lets more be spent than was meant.`,
 	}
 	c.Flags().Int64Var(&free, "min-free", 256,
 		"warn if fewer `MiB` are free on the disk of a ledger file")
-	c.Flags().IntVar(&o.Days, "days", 2, "plan the schedule for so many days")
+	c.Flags().IntVar(&o.Days, "days", 2, "plan the schedule for `N` days")
 	return c
 }
 

@@ -35,7 +35,7 @@ exec exits with its exit code. With --max N the command gets no more than N unit
 If the units do not fit now, the command is not started: one line says when they will, and the exit
 code is 75. With --wait, exec waits up to that long, in line with others.
 
-What the command took is, by --settle:
+--settle selects what counts as taken by the command:
   all     what was held (default)
   exit    what was held; nothing, if the command fails
   report  what it writes to the descriptor $QUOTA_REPORT_FD, in lines such as units=3,

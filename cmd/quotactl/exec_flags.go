@@ -25,7 +25,7 @@ type execFlags struct {
 func (f *execFlags) bind(flags *pflag.FlagSet) {
 	bindCall(flags, &f.call)
 	flags.BoolVar(&f.learned, "learned", false, "hold what most earlier runs of this job took, of "+
-		"--bucket or all; --units or --method, if given too, hold while there are too few")
+		"--bucket or all; while there are too few runs, hold --units or --method")
 	spanVar(flags, &f.ttl, "ttl", 10*time.Minute,
 		"`DURATION` of the hold, which is extended while the command runs")
 	flags.StringVar(&f.settle, "settle", string(job.SettleAll),

@@ -20,15 +20,15 @@ func (a *app) forecast() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forecast",
 		Short: "Show when each bucket will run dry, and which runs lose pages",
-		Long: `forecast says for every bucket whether it lasts to the reset or when it runs dry,
-which runs then lose pages, and what avoids that. It goes by what is spent and set aside, the
+		Long: `forecast shows for each bucket whether it lasts to the reset or when it runs dry,
+which runs then lose pages, and what avoids that. It considers what is spent and set aside, the
 configured schedule, and the unscheduled spending of the last two days (charges whose job is not in
-the schedule). Units that leave a sliding window count again. It plays the time until the reset with
-the spending to expect, which gives the time shown, and with more and with less than on nine of ten
-days, which give the two in brackets.
+the schedule). Units that leave a sliding window are available again. It simulates the time until
+the reset with the expected spending, which gives the time shown, and with more and with less than
+on nine of ten days, which give the two in brackets.
 
-What it advises was played, too, and loses nothing: release a reservation that nobody has drawn
-on, fetch fewer pages ("pages" in quota.yaml), or spend less besides the schedule.
+Its advice was simulated, too, and loses nothing: release a reservation that nobody has drawn on,
+fetch fewer pages ("pages" in quota.yaml), or spend less outside the schedule.
 
 Scheduled runs are left out by their shares while units are short, as by "ingestor run", and held
 back by paces. Such a run is lost, but the bucket does not run dry because of it; the same goes for

@@ -165,7 +165,7 @@ func (a *app) settle() *cobra.Command {
 	var labels quota.Labels
 	c := &cobra.Command{
 		Use:   "settle ID BUCKET=UNITS...",
-		Short: "Book what a call really took of a reservation, more or less than that",
+		Short: "Book what a call used, even if its reservation held more or less",
 		Long: `settle ends a reservation: in each bucket it charges what was used, and gives the rest
 back. What was used beyond the reservation is charged, too, whatever the limits say: it has been
 billed. A bucket that is not named settles as it was set aside.

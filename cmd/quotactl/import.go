@@ -45,7 +45,7 @@ forecast" count them, "ingestor run" leaves them alone. ingestor once is the job
 
 Without a file, or with -, it reads standard input. Files below /etc have the user before each
 command; so has any other with --system. The schedule is in the time zone of this machine, unless
---timezone or a line CRON_TZ= says another.
+--timezone or a line CRON_TZ= names another.
 
 A line that cannot be read, never runs or costs more than a limit is skipped and named with its
 number, and the exit code is then 1.`,

@@ -34,8 +34,8 @@ func (a *app) log() *cobra.Command {
 		Long: `log lists the charges in the ledger (at least those of the last 72 hours), oldest
 first, of every bucket of the credential, or adds them up by a label.
 
-With --follow it goes on with new entries as they come, beginning with the newest 10 unless --since
-or --limit is given. Units that are taken back later are a line of their own, less than 0.
+With --follow it keeps printing new entries, beginning with the newest 10 unless --since or --limit
+is given. Units that are taken back later have their own line, with a negative number.
 
 With --denied it counts the charges that were denied in the last 8 days instead, by job unless --by
 says otherwise. Programs write these counts once a second; while the ledger is away, they are
@@ -83,7 +83,7 @@ lost.
 	c.Flags().StringVar(&q.until, "until", "", "only entries up to this `TIME`, in the same formats")
 	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
 	c.Flags().Var(onceFlag{&q.by}, "by", "add up by method, region, job, source, or another "+
-		"label's `NAME`; label:NAME if no entry may have it")
+		"label's `NAME`; label:NAME if no entry has it yet")
 	c.Flags().IntVar(&q.limit, "limit", 0, "only the newest `N` entries; 0 for all")
 	c.Flags().BoolVar(&q.denied, "denied", false, "count the charges that were denied, by job, hour "+
 		"or another --by")

@@ -37,12 +37,12 @@ func (a *app) prove() *cobra.Command {
 		Long: `prove plays calls against a store, and shows what each limiting algorithm lets through:
 
   boundary  50 calls before and 50 after a boundary of the clock, under a limit of 50
-  counter   the counter's estimate beside the truth: steady, bursty and adversarial calls
+  counter   the counter's estimate and the exact count: steady, bursty and adversarial calls
   retry     denied calls, retried a microsecond early and on time
 
---on sqlite plays on a ledger in a file of its own, --on redis on the configured server, under keys
-of its own, in about ten seconds. A ledger has only the log; the other algorithms are then played in
-memory.
+--on sqlite plays on a ledger in a separate file, --on redis on the configured server, under
+separate keys, in about ten seconds. A ledger has only the log; the other algorithms are then played
+in memory.
 
 prove exits with 1 if a promise was broken.`,
 		Example: `  quotactl prove

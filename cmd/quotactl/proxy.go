@@ -64,7 +64,7 @@ problem+json if Accept asks for it. Refused requests are not sent and cost nothi
        Origin is not named with --allow-origin
   404, 405  no method of the price list has this path, or this verb on it
   408, 413, 503  the body came too slowly or is too large; too many requests at once
-502 and 504 say whether the request was charged.
+502 and 504 report whether the request was charged.
 
 Anyone who can connect can spend your quota. Loopback and a unix socket (mode 0600) need no token;
 any other address needs --token-file: a line for each caller, with a name, a token of 16 characters

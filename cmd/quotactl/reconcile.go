@@ -37,8 +37,9 @@ each bucket, day and model that it reports, and the configured limits with the u
 meter needs a service account, the bills of OpenAI and Anthropic an admin key, what GitHub and X
 report the API key.
 
-Meters are late. Of today only what is older than --lag is compared, where the upstream can be asked
-about a part of a day, and less on its side counts only four times that after the end of a day.
+Meters lag. If the upstream can report a part of a day, only what is older than --lag is compared
+for today. A lower count on its side is a difference only from four times --lag after the end of the
+day.
 
 With --apply, differences are corrected as quotactl adjust does. Doing so again changes nothing.
 

@@ -38,8 +38,9 @@ func (a *app) reportObserve() *cobra.Command {
 credential's), as if that limit had denied: a charge that would have been refused does not count for
 those after it. It shows how many units each would have refused, whose, and in which hours (UTC).
 
-What others spent counts and cannot be refused. A headroom is taken to be kept from every charge, as
-the log does not name those of people. A note says where the figures are not exact.`,
+Spending by other programs counts and cannot be refused. Every charge is treated as if it could not
+use a headroom, because the log does not mark the charges of people. A note says where the figures
+are not exact.`,
 		Example: `  quotactl report observe
   quotactl report observe --since 24h --bucket default
   quotactl report observe -o json | jq '.limits[] | {bucket, window, share}'`,

@@ -41,8 +41,8 @@ one account: ` + strings.Join(names, ", ") + `.
 What a model writes depends on the request alone, and is billed in full even if the client hangs up.
 A request can ask for more exactly, anywhere in its text: [[output:250]] is an answer of 250 tokens.
 
-GET /standin/counts says what was billed, without being counted. Ctrl-C ends the stand-in; it prints
-its counts.
+GET /standin/counts returns what was billed, without being counted. Ctrl-C ends the stand-in; it
+prints its counts.
 
 Limits are written BUCKET=UNITS/WINDOW, where WINDOW is a duration or minute, hour, day, week or
 month; without a window, as many requests may be under way at once. A bucket keeps its default

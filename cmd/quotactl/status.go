@@ -26,7 +26,7 @@ reservations, and what remains for scheduled charges. These leave the headroom t
 On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. A split bucket has a
 row for each of the 20 parts that took the most.
 
-Notes below the table name what is special, and the buckets that will run short (see forecast). The
+Notes below the table name exceptions, and the buckets that will run short (see forecast). The
 last lines name the ledger and the configuration file.`,
 		Example: `  quotactl status
   quotactl status --credential key1

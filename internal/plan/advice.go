@@ -32,15 +32,15 @@ func (o *outlook) advise(likely load) string {
 		}
 	}
 	if rate := int64(o.affordable(likely)); rate >= 1 {
-		besides := ""
+		outside := ""
 		if len(o.Lanes) > 0 {
-			besides = " besides the schedule"
+			outside = " outside the schedule"
 		}
 		spending := o.Amount.of(rate) + " an hour"
 		if isLong(o.window) {
 			spending = o.Amount.of(24*rate) + " a day"
 		}
-		return "spend at most " + spending + besides + " (see quotactl log --by job)"
+		return "spend at most " + spending + outside + " (see quotactl log --by job)"
 	}
 	paced := slices.Contains(o.brakes, quota.PaceName)
 	if o.now > 0 && len(o.Lanes) > 0 && !paced && !o.suffices(nil) {
