@@ -195,7 +195,7 @@ func (a *app) proven(r *limit.Proof) error {
 }
 
 func provenTraffic(s cli.Screen, r *limit.Proof) error {
-	s.Say("The counter beside the log, %d allowed in a window (--seed %d):\n\n",
+	s.Say("The counter and the log, %d allowed in a window (--seed %d):\n\n",
 		r.Traffic[0].Limit, r.Seed)
 	table := s.Table("calls", "algorithm", ">allowed", ">most in a window", ">denied with room",
 		">allowed over limit", ">estimate off by")

@@ -169,7 +169,7 @@ func (a *app) billClient(g *gate, needed func(costs.Meter) bool) (*bill.Client, 
 	switch {
 	case !found:
 		return nil, cli.Hint(cli.Usagef("%s does not report this by any means that its price list "+
-			"names", c.Upstream), "the ledger learns from its responses, as its price list says")
+			"names", c.Upstream), "the ledger learns from its responses, by its price list")
 	case project && client.ProjectName() == "":
 		return nil, broken(errors.New("credential "+c.Name+" has no project"),
 			"write project: ID into quota.yaml")
@@ -187,7 +187,7 @@ func (a *app) account(g *gate) (*bill.Account, error) {
 	if at.File == "" {
 		return nil, broken(errors.New("credential "+g.Credential+" has no service_account"),
 			"an API key cannot read quota: write service_account: {file: PATH} into quota.yaml; "+
-				"docs/upstream.md says how to make one")
+				"docs/upstream.md shows how to make one")
 	}
 	text, err := at.Key(bill.MaxKey)
 	if err != nil {

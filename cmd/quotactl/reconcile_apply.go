@@ -203,7 +203,7 @@ func (r reconciliation) inWords(row reconciledRow) string {
 	case bill.Waiting:
 		return r.upstream + " has not counted all yet"
 	case bill.Unknown:
-		return r.upstream + " says nothing"
+		return r.upstream + " reports nothing"
 	}
 	return string(row.Verdict)
 }

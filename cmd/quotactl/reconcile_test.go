@@ -107,7 +107,7 @@ func TestReconcile(t *testing.T) {
 				`"settled":true,"ours":7,"theirs":4,"verdict":"less","correction":-3,"applied":false`,
 				`"ours":2,"theirs":null,"verdict":"unknown","correction":0,"applied":false`)
 			m.run(1, "reconcile --lag 0s", "google counted more", "google counted less",
-				"google says nothing", "something else spends from project p1",
+				"google reports nothing", "something else spends from project p1",
 				"to correct: 2; quotactl reconcile --apply does it")
 			m.run(0, "reconcile --lag 0s --apply", "corrected")
 			m.run(0, "reconcile --lag 0s -o json",
@@ -132,7 +132,7 @@ func TestReconcileWaits(t *testing.T) {
 	m.Use(m.Yesterday(), "default", 70)
 	m.run(0, "reconcile --lag 6h --apply --days 1")
 	m.Cloud.Fault = "empty"
-	m.run(0, "reconcile --lag 0s --apply", "google says nothing")
+	m.run(0, "reconcile --lag 0s --apply", "google reports nothing")
 	m.Cloud.Fault = ""
 	m.run(0, "reconcile --lag 0s --apply", "corrected")
 }

@@ -9,36 +9,36 @@ import (
 // Outcome is what a response reports about a call.
 type Outcome struct {
 	Costs   []quota.Cost // usage by bucket; the maximum if the response does not report it
-	Missing []string     // what the answer should have said and did not
+	Missing []string     // what the response should have reported and did not
 	Pending string       // path of a request for the end of the call; Costs are none yet
 	Done    bool         // the response is about the end of a call that another response began
 	Results string       // then, path of a request for what it used, line by line; or ""
 	Lessons []Lesson
-	// Unlisted is what the response names, where that differs from the request, and the list has no
-	// row for.
+	// Unlisted holds what the response names if it differs from the request and the list has no row
+	// for it.
 	Unlisted []Unlisted
 	Unread   []string // rate-limit values that cannot be read: "retry-after: soon"
 	Refusal  *Refusal // nil for a success
 }
 
-// Lesson is what an answer tells about a limit of the upstream's.
+// Lesson is what a response reports about a limit of the upstream.
 type Lesson struct {
-	Bucket    string       // the part that the call was charged to, where it is split
-	Window    quota.Window // of the limit; zero where the list does not say
-	Limit     int64        // 0 where it does not say
-	Remaining int64        // -1 where it does not say
+	Bucket    string       // for a split bucket, the part that the call was charged to
+	Window    quota.Window // of the limit; zero if the list has none
+	Limit     int64        // 0 if not reported
+	Remaining int64        // -1 if not reported
 	Reset     Moment
-	Why       string // where it says so: "x-ratelimit-remaining"
-	Header    bool   // it is said in a header, so maybe before the upstream knew what the call took
+	Why       string // where it was reported: "x-ratelimit-remaining"
+	Header    bool   // reported in a header, possibly before the upstream counted the call
 }
 
-// Moment is a time that an answer tells: At, or After some time from now. The zero Moment is none.
+// Moment is a time in a response: At, or After some time from now. The zero Moment is none.
 type Moment struct {
 	At    time.Time
 	After time.Duration
 }
 
-// Time is the moment as seen at now; zero where there is none.
+// Time returns the time of the moment for a response that came at now; zero if there is none.
 func (m Moment) Time(now time.Time) time.Time {
 	if m.After > 0 {
 		return now.Add(m.After)
@@ -46,10 +46,10 @@ func (m Moment) Time(now time.Time) time.Time {
 	return m.At
 }
 
-// IsZero reports whether the answer tells no time.
+// IsZero reports whether the response has no such time.
 func (m Moment) IsZero() bool { return m == Moment{} }
 
-// Kind is what a refusal means for the caller.
+// Kind classifies a refusal by what the caller can do about it.
 type Kind string
 
 // The kinds of refusals.
@@ -61,18 +61,18 @@ const (
 	BadCredential Kind = "bad credential" // the credential is wrong, missing or blocked
 )
 
-// Refusal is what an answer that is no success says.
+// Refusal is what an unsuccessful response reports.
 type Refusal struct {
 	Kind    Kind
-	As      string // what the list calls it besides: "no chart"
+	As      string // the reason to report instead, by the list: "no chart"
 	Reason  string // the upstream's word for it: "quotaExceeded"
 	Message string // as plain text in one line
 
 	// Of an Exhausted or Throttled bucket:
-	Bucket string    // "" where the answer does not say: what the call was charged to
+	Bucket string    // "" if not reported: the bucket that the call was charged to
 	Metric string    // the upstream's name for the bucket; the list may lack it
 	Window bool      // until the end of the bucket's calendar window
-	Until  Moment    // zero where the answer does not say
-	Since  time.Time // when the upstream's window began; zero where it does not say
-	Unread string    // what it says of Until, if that cannot be read
+	Until  Moment    // zero if not reported
+	Since  time.Time // when the upstream's window began; zero if not reported
+	Unread string    // the text for Until, if that cannot be read
 }

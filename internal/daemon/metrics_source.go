@@ -140,7 +140,7 @@ var (
 	remainingUnits = gauge{"quota_remaining_units",
 		"Units that the limit leaves for scheduled charges.", perWindow}
 	resetTime = gauge{"quota_reset_timestamp_seconds",
-		"When the window ends, by the calendar or as the upstream says; others have no end.",
+		"When the window ends, by the calendar or the upstream; others have no end.",
 		perWindow}
 	suspended = gauge{"quota_suspended",
 		"Whether the bucket is suspended, by the upstream or by a person.", perBucket}

@@ -108,7 +108,7 @@ func (e *exam) unmetered(ctx context.Context) {
 			e.add(Finding{Warning, "unmetered", "credential " + c.Name,
 				report.Few(c.Open) + " may pass without the ledger, and nothing bounds them",
 				"an outage can spend the budget many times over",
-				"add at_most: N beside open under when_unreachable, the units that each host may " +
+				"add at_most: N next to open under when_unreachable: the units that each host may " +
 					"spend"})
 		}
 	}

@@ -161,7 +161,7 @@ func stalePrices(src report.Source) (all []Event) {
 		seen = append(seen, t.Upstream)
 		all = append(all, Event{Name: config.OnStalePrices, Credential: c.Name,
 			Text: fmt.Sprintf("the newest price of %s is of %s: compare the list with the upstream's "+
-				"page; quotactl doctor says which list it is", t.Upstream, t.Date),
+				"page; quotactl doctor names the list", t.Upstream, t.Date),
 			at: time.Now(), lasts: 30 * 24 * time.Hour, about: t.Upstream + " " + t.Date})
 	}
 	return all

@@ -70,7 +70,7 @@ func (a *Account) recall(key, request string) (d Decision, known bool, err error
 		_, costs, _ := strings.Cut(inWords(was.Request), " ")
 		return d, true, &settledError{fmt.Sprintf("%s is already settled with %s", key, costs)}
 	default:
-		return d, true, fmt.Errorf("%q was for %q, now it comes with %q: %w", key,
+		return d, true, fmt.Errorf("%q was used for %q, and is now sent with %q: %w", key,
 			inWords(was.Request), inWords(request), ErrKeyReused)
 	}
 	err = json.Unmarshal([]byte(was.Decision), &d)

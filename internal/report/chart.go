@@ -56,7 +56,7 @@ func NewChart(c catalog.Chart, videos []catalog.Ranked) Chart {
 type Region struct {
 	Region        string     `json:"region"`
 	CompletedAt   words.Time `json:"completed_at" doc:"of its last complete chart; null if none"`
-	UnavailableAt words.Time `json:"unavailable_at" doc:"when the upstream last said there is none"`
+	UnavailableAt words.Time `json:"unavailable_at" doc:"when the upstream last reported none"`
 	Invalid       bool       `json:"invalid" doc:"the upstream has no such region"`
 }
 

@@ -95,7 +95,7 @@ func limited(api huma.API) func(*huma.Operation) {
 	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[tooMany](), true, "")
 	return func(o *huma.Operation) {
 		o.Responses = map[string]*huma.Response{"429": {
-			Description: "a limit denies the request; Retry-After says when it will be allowed",
+			Description: "a limit denies the request; Retry-After is when it will be allowed",
 			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: schema}},
 		}}
 	}

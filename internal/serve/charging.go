@@ -25,7 +25,7 @@ import (
 // charging makes an operation require the scope charge, and documents its refusals.
 func (s *Server) charging(api huma.API) func(*huma.Operation) {
 	tooMuch := either(api, reflect.TypeFor[denial](), reflect.TypeFor[tooMany]())
-	tooMuch.Description = "a limit denies the charge or the request; Retry-After says when it fits"
+	tooMuch.Description = "a limit denies the charge or the request; Retry-After is when it fits"
 	return func(o *huma.Operation) {
 		o.MaxBodyBytes = 64 << 10
 		o.Errors = append(o.Errors, 400, 401, 403, 404, 409, 500, 503)

@@ -130,7 +130,7 @@ func (c *checked) checkHolds() error {
 }
 
 // checkEntries reads the entries, and with the last of them the sums, in one step. Totals begin
-// with what the first one that can be read says.
+// with that of the first readable entry.
 func (c *checked) checkEntries() (result string, err error) {
 	for after := "-inf"; ; {
 		page, err := c.s.client.Do(c.ctx, "ZRANGEBYSCORE", logKey(c.credential, c.name), after, "+inf",

@@ -57,7 +57,7 @@ func explain(err error) error {
 	case strings.Contains(text, "DB index is out of range"):
 		advice = "it has fewer databases: end the ledger's URL with /0"
 	case strings.HasPrefix(text, "redis: can't parse"):
-		advice = "this is no Redis server"
+		advice = "this is not a Redis server"
 	case code == "NOPERM", strings.Contains(text, "The user executing the script"),
 		strings.Contains(text, "ACL failure in script"):
 		advice = missing(text)
@@ -80,7 +80,7 @@ func sentinelTrouble(reason string) error {
 	advice := ""
 	switch {
 	case strings.Contains(reason, "redis: nil"):
-		return fmt.Errorf("%w: redis: no Sentinel knows the master that the ledger's URL names",
+		return fmt.Errorf("%w: redis: no Sentinel has the master that the ledger's URL names",
 			quota.ErrLedgerUnusable)
 	case strings.Contains(reason, "NOAUTH"), strings.Contains(reason, "WRONGPASS"):
 		advice = "the Sentinels want a password of their own: ?sentinel_password=PASSWORD " +

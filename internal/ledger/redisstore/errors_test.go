@@ -119,7 +119,7 @@ func TestWrongServers(t *testing.T) {
 	t.Cleanup(web.Close)
 	for url, want := range map[string]string{
 		"redis://" + redistest.Start(t, redistest.Options{}).Addr + "/99": "end the ledger's URL with /0",
-		"redis://" + web.Listener.Addr().String():                         "this is no Redis server",
+		"redis://" + web.Listener.Addr().String():                         "this is not a Redis server",
 	} {
 		_, err := redisstore.Open(t.Context(), url)
 		if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), want) {
@@ -150,7 +150,7 @@ func TestSentinelsInTrouble(t *testing.T) {
 		sentinel + "/main":                                      "?sentinel_password=PASSWORD",
 		sentinel + "/main?sentinel_password=canary-x":           "?sentinel_password=PASSWORD",
 		sentinel + "/main" + watcher:                            "",
-		sentinel + "/other" + own:                               "no Sentinel knows the master",
+		sentinel + "/other" + own:                               "no Sentinel has the master",
 		user + "127.0.0.1:1,127.0.0.1:2/main":                   "no Sentinel answers: dial",
 		user + server + "/main?sentinel_password=canary-server": "it is a server and no Sentinel",
 		"redis+sentinel://" + at + "/main" + own:                "asks for a password",

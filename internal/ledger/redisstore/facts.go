@@ -40,8 +40,8 @@ type Facts struct {
 	Masters []Facts // of the masters of a cluster
 }
 
-// Rights are the commands that a user of a ledger needs, on the keys quota:*. In a cluster it needs
-// CLUSTER|SLOTS and ASKING besides.
+// Rights are the commands that a user of a ledger needs, on the keys quota:*. In a cluster it also
+// needs CLUSTER|SLOTS and ASKING.
 var Rights = strings.Fields("EVAL EVALSHA MULTI EXEC TIME INFO GET MGET SET DEL PTTL PEXPIRE " +
 	"PEXPIREAT HSET HINCRBY HDEL HLEN HGETALL ZADD ZREM ZCARD ZSCORE ZRANGE ZREVRANGE " +
 	"ZRANGEBYSCORE ZREVRANGEBYSCORE ZREMRANGEBYSCORE SCAN")

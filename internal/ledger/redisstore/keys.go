@@ -15,7 +15,7 @@ func prefix(credential string) string { return "quota:{" + credential + "}:" }
 // logKey returns the key of a bucket's log: a sorted set of entries by stamp.
 func logKey(credential, bucket string) string { return prefix(credential) + bucket + ":log" }
 
-// stateKey returns the key of what a bucket has besides its entries and holds: see stateText.
+// stateKey returns the key of a bucket's state: see stateText.
 func stateKey(credential, bucket string) string { return prefix(credential) + bucket + ":state" }
 
 // holdsKey returns the key of a bucket's holds: a hash by reservation.
