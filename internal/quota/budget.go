@@ -107,7 +107,7 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	if err != nil {
 		return Charge{}, Decision{}, err
 	}
-	labels := b.labelsOf(call).With(heldLabels(call.Reservation))
+	labels := b.labelsOf(call).With(HeldLabels(call.Reservation))
 	if err := b.allowed(call, costs, labels); err != nil {
 		return Charge{}, Decision{}, err
 	}
@@ -338,7 +338,7 @@ func (b *Budget) settlementOf(reservation string, call Call) (Settle, error) {
 // settlement returns s with all buckets of the reservation and their limits.
 func (b *Budget) settlement(s Settle) Settle {
 	_, buckets, _ := ParseReservation(s.Reservation)
-	s.Costs, s.Labels = labelledAs(buckets, s.Costs), s.Labels.With(heldLabels(s.Reservation))
+	s.Costs, s.Labels = labelledAs(buckets, s.Costs), s.Labels.With(HeldLabels(s.Reservation))
 	held := make([]Cost, len(buckets))
 	for i, bucket := range buckets {
 		held[i].Bucket = bucket

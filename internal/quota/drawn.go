@@ -76,7 +76,7 @@ func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error 
 	for _, bucket := range slices.Sorted(maps.Keys(drawn.Units)) {
 		c.Costs = append(c.Costs, Cost{Bucket: bucket, Units: drawn.Units[bucket]})
 	}
-	c.Costs = b.labelled(c.Costs, b.labelsOf(call).With(heldLabels(call.Reservation)))
+	c.Costs = b.labelled(c.Costs, b.labelsOf(call).With(HeldLabels(call.Reservation)))
 	err := b.Ledger.Cancel(ctx, c, drawn)
 	if errors.Is(err, ErrNoEntry) { // already given back
 		return nil
@@ -143,7 +143,7 @@ func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision
 		return nil
 	}
 	c.Credential, c.ID = b.Credential, cmp.Or(c.ID, NewID(time.Now()))
-	c.Labels = b.labelsOf(call).With(heldLabels(call.Reservation))
+	c.Labels = b.labelsOf(call).With(HeldLabels(call.Reservation))
 	c.Costs = b.labelled(c.Costs, c.Labels)
 	// the call is over, so it does not count as concurrent
 	c.Limits = slices.DeleteFunc(slices.Clone(b.limitsOf(c.Costs)),

@@ -165,11 +165,17 @@ const lostFor = 48 * time.Hour
 
 // SettleLost books what a call used of a reservation that the ledger has lost, such as in a
 // failover, regardless of the limits. Repeating it books nothing more. Errors: ErrNoReservation if
-// the reservation is older than two days, ErrKeyReused after other costs.
+// the reservation is older than two days, ErrMalformed if the costs leave out one of its buckets,
+// ErrKeyReused after other costs.
 func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) (Decision, error) {
-	id, _, err := ParseReservation(reservation)
+	id, held, err := ParseReservation(reservation)
 	if err != nil {
 		return Decision{}, err
+	}
+	for _, bucket := range withoutLabels(held) {
+		if !slices.ContainsFunc(call.Costs, func(c Cost) bool { return c.Bucket == bucket }) {
+			return Decision{}, malformed("costs: send the units of %s, too: the hold is gone", bucket)
+		}
 	}
 	now, err := b.Ledger.Time(ctx)
 	if err != nil {
@@ -178,7 +184,7 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 	if made, ok := idTime(id); !ok || now.Sub(made).Abs() > lostFor {
 		return Decision{}, fmt.Errorf("%s: %w", reservation, ErrNoReservation)
 	}
-	call.Labels = call.Labels.With(heldLabels(reservation))
+	call.Labels = call.Labels.With(HeldLabels(reservation))
 	d, err := b.bookLost(ctx, Booking{Held: Decision{Reservation: reservation}, Call: call},
 		nil)
 	return d.unlabelled(), err

@@ -114,9 +114,9 @@ func HeldBuckets(reservation string) ([]string, error) {
 	return withoutLabels(buckets), err
 }
 
-// heldLabels returns the labels whose values have buckets in the reservation. They override those
+// HeldLabels returns the labels whose values have buckets in the reservation. They override those
 // of draws and settlements.
-func heldLabels(reservation string) Labels {
+func HeldLabels(reservation string) Labels {
 	held := Labels{}
 	_, buckets, _ := ParseReservation(reservation)
 	for _, bucket := range buckets {

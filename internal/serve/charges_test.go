@@ -152,6 +152,8 @@ func TestLostHold(t *testing.T) {
 		{lost, `{"costs":{"default":120}}`, 404, "no such reservation"},
 		{lost, `{"costs":{"default@team=ci":1},"charge_lost":true}`, 422, "charge default"},
 		{lost, `{"costs":{},"charge_lost":true}`, 404, "no such reservation"},
+		{"default+search_list." + quota.NewID(time.Now()),
+			`{"costs":{"default":1},"charge_lost":true}`, 422, "the units of search_list"},
 		{lost, `{"costs":{"default":120},"charge_lost":true}`, 200, `{"units":{"default":120},`},
 		{lost, `{"costs":{"default":120},"charge_lost":true}`, 200, `{"units":{"default":120},`},
 		{lost, `{"costs":{"default":121},"charge_lost":true}`, 409, "used before"},
@@ -255,6 +257,11 @@ boss   boss-token-0123456789 admin manual
 	s.wants(s.send(http.MethodDelete, r.header.Get("Location"), "", as(ci)...), 403)
 	s.wants(s.send(http.MethodDelete, r.header.Get("Location"), "", as(boss)...), 200)
 	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`), 401)
+	for team, status := range map[string]int{"ci": 200, "web": 403} { // of a hold that nobody made
+		lost := "search_list+search_list@team=" + team + "." + quota.NewID(time.Now())
+		s.wants(s.send(http.MethodPost, "/v1/holds/"+lost+"/settlements",
+			`{"costs":{"search_list":1},"charge_lost":true}`, as(ci)...), status)
+	}
 }
 
 // TestPublicWithoutTokens requires that a public server without tokens refuses charges: behind a
