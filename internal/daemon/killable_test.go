@@ -64,6 +64,14 @@ func (m killable) Release(ctx context.Context, credential, reservation string) (
 	return m.Ledger.Release(ctx, credential, reservation)
 }
 
+func (m killable) GiveBack(ctx context.Context, credential, reservation string) (map[string]int64,
+	error) {
+	if m.p.dead.Load() {
+		return nil, errDead
+	}
+	return m.Ledger.GiveBack(ctx, credential, reservation)
+}
+
 func (m killable) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
 	if m.p.dead.Load() {
 		return errDead

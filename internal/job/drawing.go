@@ -191,9 +191,9 @@ func (l *Drawing) deny(ctx context.Context, units map[string]int64) (quota.Decis
 // free gives the reservation back to make room for its own requests, which cannot draw on it.
 func (l *Drawing) free(ctx context.Context) bool { return l.giveBack(ctx) == nil }
 
-// giveBack releases the rest of the reservation.
+// giveBack releases the rest of the reservation, also of one that has lapsed.
 func (l *Drawing) giveBack(ctx context.Context) error {
-	released, err := l.BudgetLedger.Release(ctx, l.credential, l.reservation)
+	released, err := l.BudgetLedger.GiveBack(ctx, l.credential, l.reservation)
 	if err != nil {
 		return err
 	}
@@ -215,6 +215,15 @@ func (l *Drawing) Settle(ctx context.Context, s quota.Settle) (quota.Decision, e
 // Release releases the hold of a call.
 func (l *Drawing) Release(ctx context.Context, credential, id string) (map[string]int64, error) {
 	released, err := l.BudgetLedger.Release(ctx, credential, id)
+	if err == nil {
+		l.settled(id, nil)
+	}
+	return released, err
+}
+
+// GiveBack releases the hold of a call, also one that has lapsed.
+func (l *Drawing) GiveBack(ctx context.Context, credential, id string) (map[string]int64, error) {
+	released, err := l.BudgetLedger.GiveBack(ctx, credential, id)
 	if err == nil {
 		l.settled(id, nil)
 	}

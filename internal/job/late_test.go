@@ -68,6 +68,9 @@ func TestSettledLate(t *testing.T) {
 		{quota.LapseCharge, job.SettleAll, "true", 4},
 		{quota.LapseCharge, job.SettleReport, "echo units=6 >&3", 6},
 		{quota.LapseCharge, job.SettleReport, "echo units=1 >&3", 1},
+		{quota.LapseCharge, job.SettleExit, "false", 0},
+		{quota.LapseCharge, job.SettleProxy, "true", 3},
+		{quota.LapseRelease, job.SettleProxy, "true", 3},
 	} {
 		t.Run(string(c.lapse)+" "+c.line, func(t *testing.T) {
 			t.Parallel()
@@ -77,12 +80,25 @@ func TestSettledLate(t *testing.T) {
 			b := open(t, server.URL())
 			j := b.job(c.line)
 			j.Lapse, j.Settle = c.lapse, c.settle
-			j.Prepare = func(context.Context, job.Prepared) ([]string, func(), error) {
+			j.Prepare = func(_ context.Context, p job.Prepared) ([]string, func(), error) {
+				budget := *j.Budget
+				budget.Ledger = p.Ledger
+				send := func(units int64) {
+					if c.settle == job.SettleProxy {
+						_, err := budget.Charge(t.Context(), quota.Call{Units: units})
+						must(t, err)
+					}
+				}
+				send(1) // drawn on the hold
 				server.SetNow(t, now.Add(j.TTL+time.Minute))
-				return nil, func() {}, nil
+				return nil, func() { send(2) }, nil
 			}
-			b.run(j)
+			out := b.run(j)
 			b.wantSpent("default", c.booked)
+			if c.settle == job.SettleProxy && c.lapse == quota.LapseCharge &&
+				out.Took["default"] != c.booked {
+				t.Errorf("%v took", out.Took)
+			}
 		})
 	}
 }
@@ -131,6 +147,10 @@ func TestHoldGone(t *testing.T) {
 		{"lost", job.SettleReport, "echo units=0 >&3", lost, 0, 0, 1},
 		{"lost", job.SettleReport, "echo bucket=search_list units=2 >&3", lost, 4, 2, 1},
 		{"lost", job.SettleExit, "false", lost, 0, 0, 0},
+		{"released", job.SettleExit, "false", released, 0, 0, 0},
+		{"drawn and released", job.SettleExit, "false", drawn, 3, 0, 0},
+		{"settled", job.SettleExit, "false", settled(2), 2, 0, 0},
+		{"settled", job.SettleProxy, "true", settled(2), 2, 0, 0},
 		{"released", job.SettleAll, "true", released, 4, 0, 1},
 		{"drawn and released", job.SettleAll, "true", drawn, 4, 0, 1},
 		{"drawn and released", job.SettleReport, "echo units=5 >&3", drawn, 5, 0, 1},

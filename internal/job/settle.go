@@ -43,11 +43,14 @@ func (r *run) giveBack() {
 
 // lapses logs that the run could not be settled.
 func (r *run) lapses(err error) {
-	what := "is booked when the hold lapses"
-	if r.lapse() == quota.LapseRelease {
-		what = "is given back when the hold lapses"
+	what := "if the ledger still has the hold, it is booked when it lapses"
+	switch {
+	case errors.Is(err, quota.ErrSettledLate):
+		what = "its hold has lapsed, and stays booked"
+	case r.lapse() == quota.LapseRelease:
+		what = "what was held is given back when the hold lapses"
 	}
-	r.Log.Error("the run cannot be settled: what was held "+what, "reservation",
+	r.Log.Error("the run cannot be settled: "+what, "reservation",
 		r.out.Reservation, "units", r.out.Held, "lapses_at", r.out.ExpiresAt.UTC(), "error", err)
 }
 

@@ -270,6 +270,26 @@ func TestLostAnswers(t *testing.T) {
 	e.standing(9, 0)
 }
 
+// TestGiveBackLate: the hold of a call that was not sent is given back although it has lapsed. A
+// hold that was settled stays so.
+func TestGiveBackLate(t *testing.T) {
+	t.Parallel()
+	for settled, want := range map[bool]int64{false: 0, true: 3} {
+		e := open(t)
+		e.ttl = time.Millisecond
+		d := e.hold(8)
+		e.gone()
+		if settled {
+			_, err := e.Settle(t.Context(), d.Reservation, e.used(d, 3).Call)
+			e.must(err)
+		}
+		for range 2 {
+			e.must(e.GiveBack(t.Context(), d, quota.Call{}))
+		}
+		e.standing(want, 0)
+	}
+}
+
 // TestPostedByMany: several processes that post the same lines record each once.
 func TestPostedByMany(t *testing.T) {
 	t.Parallel()

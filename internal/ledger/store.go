@@ -254,12 +254,25 @@ func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, e
 // ErrNoReservation.
 func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
 	released map[string]int64, err error) {
+	return l.release(ctx, credential, reservation, false)
+}
+
+// GiveBack does what Release does, and removes the entries of a reservation that has lapsed into a
+// charge, for a caller that knows that the rest was not used. Errors: ErrNoReservation if it was
+// released or settled, ErrSettledLate.
+func (l *Ledger) GiveBack(ctx context.Context, credential, reservation string) (
+	released map[string]int64, err error) {
+	return l.release(ctx, credential, reservation, true)
+}
+
+func (l *Ledger) release(ctx context.Context, credential, reservation string, late bool) (
+	released map[string]int64, err error) {
 	scope, err := scopeOf(credential, reservation)
 	if err != nil {
 		return nil, err
 	}
 	return update(ctx, l, scope, func(a *quota.Account) (map[string]int64, quota.Change, error) {
-		return a.Release(reservation)
+		return a.Release(reservation, late)
 	})
 }
 

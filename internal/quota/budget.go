@@ -18,6 +18,7 @@ type Spender interface {
 	Reserve(ctx context.Context, r Reserve) (Decision, error)
 	Settle(ctx context.Context, s Settle) (Decision, error)
 	Release(ctx context.Context, credential, reservation string) (map[string]int64, error)
+	GiveBack(ctx context.Context, credential, reservation string) (map[string]int64, error)
 }
 
 // BudgetLedger is what a Budget needs of a ledger.

@@ -214,8 +214,8 @@ func (b *Budget) GiveBack(ctx context.Context, held Decision, call Call) error {
 	case call.Reservation != "":
 		return b.giveBack(ctx, held, call)
 	}
-	_, err := b.Release(ctx, held.Reservation)
-	if errors.Is(err, ErrNoReservation) { // already released
+	_, err := b.Ledger.GiveBack(ctx, b.Credential, held.Reservation)
+	if errors.Is(err, ErrNoReservation) { // already released, or settled
 		return nil
 	}
 	return err

@@ -228,22 +228,31 @@ func (a *Account) Extend(x Extend) (until time.Time, ch Change, err error) {
 	return stampTime(first), ch, a.err()
 }
 
-// Release gives back what is left of a reservation: see Ledger.Release.
-func (a *Account) Release(reservation string) (given map[string]int64, ch Change, err error) {
+// Release gives back what is left of a reservation: see Ledger.Release. With late, it also takes off
+// what the reservation has lapsed into: see Ledger.GiveBack.
+func (a *Account) Release(reservation string, late bool) (given map[string]int64, ch Change,
+	err error) {
 	a.decide()
 	if a.due() {
 		ch, err = a.lapse()
 		return nil, ch, err
 	}
+	list, open := a.settlements(make([]Cost, len(a.Buckets)), reservation)
+	isLate := func(t settlement) bool { return t.late }
+	if !open && !(late && slices.ContainsFunc(list, isLate)) {
+		return nil, Change{}, fmt.Errorf("%s: %w", reservation,
+			ErrNoReservation)
+	}
 	given = make(map[string]int64)
-	for _, b := range a.Buckets {
-		h, err := b.find(reservation, a.n)
-		if err != nil {
+	for _, t := range list {
+		e := edit{Bucket: t.Bucket, n: a.n}
+		if err := t.end(&e); err != nil {
 			return nil, Change{}, err
 		}
-		given[b.Name] = h.Left()
-		e := edit{Bucket: b, n: a.n}
-		e.Drop = []string{reservation}
+		given[t.Name] = t.entry.Units
+		if t.open {
+			given[t.Name] = t.hold.Left()
+		}
 		ch.Buckets = append(ch.Buckets, e.done(nil))
 	}
 	return given, ch, a.err()

@@ -145,6 +145,23 @@ func (m *model) Release(_ context.Context, reservation string) (map[string]int64
 	return given, nil
 }
 
+// GiveBack removes holds and the entries that they have lapsed into.
+func (m *model) GiveBack(_ context.Context, reservation string) (map[string]int64, error) {
+	buckets, n := m.resume(reservation)
+	given, found := map[string]int64{}, false
+	for _, b := range buckets {
+		units, ok := b.setAside(reservation, n)
+		given[b.name], found = units, found || ok
+	}
+	if !found {
+		return nil, quota.ErrNoReservation
+	}
+	for _, b := range buckets {
+		b.settle(reservation, 0, n)
+	}
+	return given, nil
+}
+
 // Cancel removes the entries.
 func (m *model) Cancel(_ context.Context, of made) (any, error) {
 	c, at := of.charge, of.decision.At.UnixMicro()

@@ -30,11 +30,7 @@ func (s *story) commit() {
 	default:
 		return
 	}
-	// A ledger need not forget the answer to a settlement at the same microsecond as another, nor
-	// the entry of a lapse.
-	old := s.clock.Now().Add(3 * time.Hour).Add(-quota.Retention)
-	at, again := s.settled[c.Reservation]
-	if again && at.Before(old) || !again && s.expires[c.Reservation].Before(old) {
+	if s.forgotten(c.Reservation) {
 		return
 	}
 	d, _ := decide(s, s.ledger.Settle, s.model.Settle, c)
@@ -62,9 +58,26 @@ func (s *story) release() {
 		return
 	}
 	id := rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
+	if !rapid.Bool().Draw(s.t, "late") {
+		both(s, func(ctx context.Context, id string) (map[string]int64, error) {
+			return s.ledger.Release(ctx, s.credential, id)
+		}, s.model.Release, id)
+		return
+	}
+	if s.forgotten(id) {
+		return
+	}
 	both(s, func(ctx context.Context, id string) (map[string]int64, error) {
-		return s.ledger.Release(ctx, s.credential, id)
-	}, s.model.Release, id)
+		return s.ledger.GiveBack(ctx, s.credential, id)
+	}, s.model.GiveBack, id)
+}
+
+// forgotten reports whether the ledger may have deleted the answer to a settlement at the same
+// microsecond as another, or the entry of a lapse.
+func (s *story) forgotten(reservation string) bool {
+	old := s.clock.Now().Add(3 * time.Hour).Add(-quota.Retention)
+	at, settled := s.settled[reservation]
+	return settled && at.Before(old) || !settled && s.expires[reservation].Before(old)
 }
 
 // cancel takes back a charge, but none that is so old that the ledger may have forgotten it.
