@@ -233,7 +233,7 @@ func (j *Journal) insert(ctx context.Context, tx *sql.Tx, b quota.Booking) error
 
 // Correct implements quota.Journal.
 func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) error {
-	costs = slices.DeleteFunc(slices.Clone(costs), func(c quota.Cost) bool { return c.Units == 0 })
+	used := slices.DeleteFunc(slices.Clone(costs), func(c quota.Cost) bool { return c.Units == 0 })
 	return j.update(ctx, func(tx *sql.Tx) error {
 		var text string
 		err := tx.QueryRowContext(ctx, `DELETE FROM lines WHERE id = ? RETURNING booking`,
@@ -242,10 +242,18 @@ func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) er
 			return fmt.Errorf("%w: it has been recorded meanwhile", quota.ErrNoEntry)
 		}
 		b, err := parseBooking(text, err)
-		if err != nil || len(costs) == 0 {
+		if err != nil || len(used) == 0 && !b.Lost {
 			return err
 		}
-		b.Call.Costs = costs
+		if b.Lost { // 0 units of a bucket replace what the ledger recorded
+			for _, c := range b.Call.Costs {
+				is := func(other quota.Cost) bool { return other.Bucket == c.Bucket }
+				if !slices.ContainsFunc(used, is) {
+					used = append(used, quota.Cost{Bucket: c.Bucket})
+				}
+			}
+		}
+		b.Call.Costs = used
 		return j.insert(ctx, tx, b)
 	})
 }

@@ -180,7 +180,7 @@ func TestWithoutLedger(t *testing.T) {
 			e.must(err)
 			e.must(cancel(e.Context()))
 			e.must(e.GiveBack(e.Context(), e.hold(5), quota.Call{}))
-		}, 0, 0},
+		}, 1, 0}, // the ledger may have made the charge
 		"a held call that used less": {func(e *env) {
 			_, err := e.Book(e.Context(), e.used(e.hold(8), 3))
 			e.must(err)
@@ -268,6 +268,76 @@ func TestLostAnswers(t *testing.T) {
 	}
 	e.post()
 	e.standing(9, 0)
+}
+
+// TestLostAnswerOfAHold: a call whose hold the ledger made although its answer was lost is booked
+// once, with what it used, whether the hold still stands or has lapsed into a charge.
+func TestLostAnswerOfAHold(t *testing.T) {
+	t.Parallel()
+	const notSent = -1
+	for _, ttl := range []time.Duration{time.Hour, time.Millisecond} {
+		for _, c := range []struct{ used, unheld int64 }{
+			{notSent, 0}, {0, 0}, {0, 2}, {3, 0}, {8, 0}, {13, 0}, {13, 2},
+		} {
+			t.Run(fmt.Sprint(ttl, c), func(t *testing.T) {
+				t.Parallel()
+				e := open(t)
+				e.Limits = append(e.Limits, quota.Limit{Bucket: "search", Units: 9,
+					Window: limit.Window})
+				e.must(e.GiveBack(t.Context(), e.hold(1), quota.Call{})) // so that the scripts are known
+				e.ttl = ttl
+				e.breaker.LoseNext()
+				d := e.hold(8)
+				if !d.Unmetered {
+					t.Fatal(d)
+				}
+				if c.used == notSent {
+					e.must(e.GiveBack(t.Context(), d, quota.Call{}))
+				} else {
+					line := e.used(d, c.used)
+					line.Call.Costs = append(line.Call.Costs, quota.Cost{Bucket: "search",
+						Units: c.unheld})
+					_, err := e.Book(t.Context(), line)
+					e.must(err)
+				}
+				if ttl < time.Second {
+					e.gone()
+				}
+				lines, err := e.Budget.Journal.Lines(t.Context())
+				e.must(err)
+				e.post()
+				for _, l := range lines { // as if it had died before it removed them
+					_, _, err := e.Budget.Journal.Spend(t.Context(), l, 0)
+					e.must(err)
+				}
+				e.post()
+				e.standing(max(c.used, 0), 0)
+				search, err := e.BucketUsage(t.Context(), "search")
+				e.must(err)
+				if search.Limits[0].Used != c.unheld {
+					t.Errorf("%d units of search, want %d", search.Limits[0].Used, c.unheld)
+				}
+			})
+		}
+	}
+}
+
+// TestLostAnswerOfACancelledCharge: a charge that the ledger made although its answer was lost is
+// cancelled, if the call was not sent.
+func TestLostAnswerOfACancelledCharge(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	_, err := e.spend("", 1)
+	e.must(err)
+	e.breaker.LoseNext()
+	_, cancel, err := e.Spend(t.Context(), quota.Call{Method: method, Count: 4, Key: "a"})
+	e.must(err)
+	e.must(cancel(t.Context()))
+	e.post()
+	e.standing(1, 0)
+	if d, err := e.spend("a", 4); err != nil || d.Replayed {
+		t.Errorf("the key of a cancelled call: %+v, %v", d, err)
+	}
 }
 
 // TestGiveBackLate: the hold of a call that was not sent is given back although it has lapsed. A

@@ -108,7 +108,7 @@ func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 	if err != nil {
 		return d, err
 	}
-	return d, b.bookUnheld(ctx, l)
+	return d, b.bookUnheld(ctx, l, b.across(l.Call.Costs))
 }
 
 // settledBefore reports whether an earlier attempt, whose reply was lost, settled a hold that is
@@ -119,7 +119,8 @@ func (b *Budget) settledBefore(ctx context.Context, l Booking, costs []Cost) (bo
 	if err != nil {
 		return false, err
 	}
-	return b.hasEntry(ctx, costs, l.Held.At.Add(-time.Microsecond), l.ID, id)
+	at, err := b.findEntry(ctx, costs, l.Held.At.Add(-time.Microsecond), l.ID, id)
+	return !at.IsZero(), err
 }
 
 // settledUnits returns the units that a settlement booked, by bucket.
@@ -190,14 +191,14 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 	return d.unlabelled(), err
 }
 
-// bookUnheld books the usage of a call in buckets where nothing was held for it.
-func (b *Budget) bookUnheld(ctx context.Context, l Booking) error {
+// bookUnheld books the costs of a call in buckets where nothing was held for it.
+func (b *Budget) bookUnheld(ctx context.Context, l Booking, costs []Cost) error {
 	id, held, err := ParseReservation(l.Held.Reservation)
 	if err != nil {
 		return err
 	}
 	unheld := Charge{Key: "unheld of " + id}
-	for _, c := range b.across(l.Call.Costs) {
+	for _, c := range costs {
 		if c.Units > 0 && !slices.Contains(held, c.Bucket) {
 			unheld.Costs = append(unheld.Costs, c)
 		}

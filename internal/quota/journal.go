@@ -18,7 +18,8 @@ type Journal interface {
 	// adds none and returns that line's ID.
 	Spend(ctx context.Context, l Booking, atMost int64) (left map[string]int64, earlier string,
 		err error)
-	// Correct replaces the costs of a spent line; without costs it removes the line. It returns
+	// Correct replaces the costs of a spent line; without costs it removes the line. A Lost line
+	// stays with costs of 0, so that Post takes back what the ledger recorded. It returns
 	// ErrNoEntry if the line was posted.
 	Correct(ctx context.Context, id string, costs []Cost) error
 	// Keep adds a line for the usage of a call, before the ledger is asked to book it.
@@ -117,6 +118,7 @@ func (b *Budget) post(ctx context.Context, l Booking) error {
 			return err
 		}
 	}
+	l.Call.Costs = used(l.Call.Costs)
 	key := l.Call.Key
 	if key == "" {
 		key = "journal " + l.ID
@@ -132,13 +134,13 @@ func (b *Budget) post(ctx context.Context, l Booking) error {
 }
 
 // recorded reports whether the ledger has the call of a spent line, because only the reply was
-// lost. It releases a reservation that the ledger made for the call.
+// lost. It ends the hold that the ledger made for the call, and cancels the charge of a call that
+// was not sent.
 func (b *Budget) recorded(ctx context.Context, l Booking) (bool, error) {
 	id := l.ID
 	if l.Held.Reservation != "" {
-		_, err := b.Release(ctx, l.Held.Reservation)
-		if err != nil && !errors.Is(err, ErrNoReservation) {
-			return false, err
+		if booked, err := b.endLost(ctx, l); booked || err != nil {
+			return booked, err
 		}
 		id, _, _ = ParseReservation(l.Held.Reservation)
 	}
@@ -147,19 +149,52 @@ func (b *Budget) recorded(ctx context.Context, l Booking) (bool, error) {
 		return false, err
 	}
 	since := now.Add(-max(0, time.Since(l.At)) - answerTime)
-	return b.hasEntry(ctx, l.Call.Costs, since, id)
+	at, err := b.findEntry(ctx, l.Call.Costs, since, id)
+	if at.IsZero() || l.Held.Reservation != "" || len(used(l.Call.Costs)) > 0 {
+		return !at.IsZero(), err
+	}
+	charged := Decision{Entry: id, At: at, Units: UnitsOf(l.Call.Costs)}
+	return true, b.takeBack(ctx, charged, l.Call)
 }
 
-// hasEntry reports whether a bucket of the costs has an entry since then with one of the IDs.
-func (b *Budget) hasEntry(ctx context.Context, costs []Cost, since time.Time, ids ...string) (
-	bool, error) {
+// endLost releases the hold of a spent line. If it has lapsed into a charge, endLost books the usage
+// in its place and returns true.
+func (b *Budget) endLost(ctx context.Context, l Booking) (booked bool, err error) {
+	_, err = b.Release(ctx, l.Held.Reservation)
+	if !errors.Is(err, ErrNoReservation) {
+		return false, err
+	}
+	s := b.settlement(Settle{Reservation: l.Held.Reservation, Costs: l.Call.Costs,
+		Labels: b.labelsOf(l.Call)})
+	d, err := b.Ledger.Settle(ctx, s.withoutLimits())
+	switch {
+	case errors.Is(err, ErrNoReservation), errors.Is(err, ErrKeyReused):
+		return false, nil
+	case err != nil || !d.Late: // another run with the same key has settled the hold
+		return false, err
+	}
+	return true, b.bookUnheld(ctx, l, l.Call.Costs)
+}
+
+// used returns the costs of at least one unit.
+func used(costs []Cost) []Cost {
+	return slices.DeleteFunc(slices.Clone(costs), func(c Cost) bool { return c.Units == 0 })
+}
+
+// findEntry returns the time of the first entry since then that has one of the IDs, in a bucket of
+// the costs; zero if there is none.
+func (b *Budget) findEntry(ctx context.Context, costs []Cost, since time.Time, ids ...string) (
+	time.Time, error) {
 	const page = 1000
 	for _, c := range costs {
 		for q := (Query{Credential: b.Credential, Bucket: c.Bucket, Since: since, First: page}); ; {
 			entries, err := b.Ledger.Entries(ctx, q)
 			has := func(e Entry) bool { return slices.Contains(ids, e.ID) }
-			if err != nil || slices.ContainsFunc(entries, has) {
-				return err == nil, err
+			if err != nil {
+				return time.Time{}, err
+			}
+			if i := slices.IndexFunc(entries, has); i >= 0 {
+				return entries[i].At, nil
 			}
 			if len(entries) < page {
 				break
@@ -167,7 +202,7 @@ func (b *Budget) hasEntry(ctx context.Context, costs []Cost, since time.Time, id
 			q.Since = entries[len(entries)-1].At
 		}
 	}
-	return false, nil
+	return time.Time{}, nil
 }
 
 // Outage is what a host may spend while the ledger cannot be reached, and what waits to be booked.
