@@ -50,6 +50,7 @@ func (c Ceiling) lower(costs []quota.Cost) (lowered []quota.Cost) {
 // Calls for other credentials pass through.
 type Drawing struct {
 	quota.BudgetLedger
+	budget                  quota.Budget // of the run
 	credential, reservation string
 	bucket                  string // the reservation's only bucket; or ""
 	ceiling                 Ceiling
@@ -64,8 +65,9 @@ type Drawing struct {
 
 // newDrawing returns the ledger of the run's requests.
 func (r *run) newDrawing() *Drawing {
-	d := &Drawing{BudgetLedger: r.budget.Ledger, credential: r.budget.Credential, ceiling: r.Max,
-		reservation: r.out.Reservation, held: map[string]int64{}, beyond: map[string]int64{},
+	d := &Drawing{BudgetLedger: r.budget.Ledger, budget: r.budget,
+		credential: r.budget.Credential, ceiling: r.Max, reservation: r.out.Reservation,
+		held: map[string]int64{}, beyond: map[string]int64{},
 		open: map[string]map[string]int64{}, drawn: map[string]bool{}}
 	if d.reservation != "" {
 		maps.Copy(d.held, r.out.Held)
@@ -103,7 +105,7 @@ func (l *Drawing) draw(ctx context.Context, c quota.Charge, others map[string]in
 	if !l.admit(others) {
 		return quota.Decision{}, quota.ErrReservationShort
 	}
-	c.Reservation = l.reservation
+	c = l.budget.DrawOn(l.reservation, c)
 	d, err := l.BudgetLedger.Charge(ctx, c)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,7 +249,7 @@ func (l *Drawing) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) 
 	l.mu.Unlock()
 	units := d.Units
 	if drawn {
-		c.Reservation, units = l.reservation, without(d.Units, l.bucket)
+		c, units = l.budget.DrawOn(l.reservation, c), without(d.Units, l.bucket)
 	}
 	err := l.BudgetLedger.Cancel(ctx, c, d)
 	if err == nil && c.Credential == l.credential {

@@ -152,6 +152,38 @@ func TestMaxAfterALostAnswer(t *testing.T) {
 	b.run(j)
 }
 
+// TestLabelsOfDraws: what requests draw counts for the labels of the run's hold, and what they are
+// charged beyond it for their own.
+func TestLabelsOfDraws(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bench) {
+		b.limits[0].Units = 1000
+		j := b.job("true")
+		j.Budget.PerLabel = []quota.LabelLimit{{Limit: b.limits[0], Label: "team"}}
+		j.Budget.Labels = quota.Labels{"team": "ci"}
+		requests(t, b, j, func(budget *quota.Budget) {
+			for _, call := range []quota.Call{{Units: 3}, {Method: "search"}, {Units: 1}} {
+				call.Labels = quota.Labels{"team": "web"}
+				_, cancel, err := budget.Spend(t.Context(), call)
+				must(t, err)
+				if call.Units == 1 {
+					must(t, cancel(t.Context()))
+				}
+			}
+		})
+		b.run(j)
+		b.wantSpent("default", 5)
+		for value, want := range map[string]int64{"ci": 3, "web": 2} {
+			limits := j.Budget.LimitsOn(quota.LabelBucket("default", "team", value))
+			usage, err := b.ledger.Usage(t.Context(), "key1", limits)
+			must(t, err)
+			if of := usage.Buckets[0]; of.Limits[0].Used != want || of.Held != 0 {
+				t.Errorf("%s: %d units spent, %d held; want %d and 0", value, of.Limits[0].Used,
+					of.Held, want)
+			}
+		}
+	})
+}
+
 // TestCancelledDraw: the units that a cancelled request has drawn return to the hold.
 func TestCancelledDraw(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {

@@ -112,7 +112,7 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	if err := b.allowed(call, costs, labels); err != nil {
 		return Charge{}, Decision{}, err
 	}
-	costs, limits := b.spread(costs, labels)
+	costs, limits := b.spread(costs, labels, call.Reservation)
 	paces := b.pacesOn(call, costs)
 	c := Charge{
 		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs,
@@ -258,7 +258,7 @@ func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
 	if err := b.allowed(r.Call, costs, labels); err != nil {
 		return c, d, err
 	}
-	costs, limits := b.spread(costs, labels)
+	costs, limits := b.spread(costs, labels, "")
 	paces := b.pacesOn(r.Call, costs)
 	c = Charge{ID: NewID(time.Now()), Credential: b.Credential, Key: r.Key, Costs: costs,
 		Limits: append(limits, paces...), Labels: labels, Observe: b.Observe}
@@ -339,7 +339,8 @@ func (b *Budget) settlementOf(reservation string, call Call) (Settle, error) {
 // settlement returns s with all buckets of the reservation and their limits.
 func (b *Budget) settlement(s Settle) Settle {
 	_, buckets, _ := ParseReservation(s.Reservation)
-	s.Costs, s.Labels = labelledAs(buckets, s.Costs), s.Labels.With(HeldLabels(s.Reservation))
+	s.Costs = slices.Concat(s.Costs, valueCosts(buckets, s.Costs))
+	s.Labels = s.Labels.With(HeldLabels(s.Reservation))
 	held := make([]Cost, len(buckets))
 	for i, bucket := range buckets {
 		held[i].Bucket = bucket

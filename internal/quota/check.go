@@ -309,7 +309,7 @@ func CheckBucketOf(credential, bucket string) error {
 }
 
 // checkLimited returns an error for a limit that no ledger can decide and, unless unlimited, for a
-// bucket without a limit.
+// bucket without a limit. That of a label's value has none where the configuration has changed.
 func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 	for _, l := range limits {
 		if err := l.Check(); err != nil {
@@ -317,7 +317,7 @@ func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 		}
 	}
 	for _, c := range costs {
-		if unlimited {
+		if unlimited || IsLabelBucket(c.Bucket) {
 			if err := checkLogName(c.Bucket); err != nil {
 				return malformed("%w", err)
 			}

@@ -76,7 +76,8 @@ func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error 
 	for _, bucket := range slices.Sorted(maps.Keys(drawn.Units)) {
 		c.Costs = append(c.Costs, Cost{Bucket: bucket, Units: drawn.Units[bucket]})
 	}
-	c.Costs = b.labelled(c.Costs, b.labelsOf(call).With(HeldLabels(call.Reservation)))
+	c.Costs = b.labelled(c.Costs, b.labelsOf(call).With(HeldLabels(call.Reservation)),
+		call.Reservation)
 	err := b.Ledger.Cancel(ctx, c, drawn)
 	if errors.Is(err, ErrNoEntry) { // already given back
 		return nil
@@ -137,14 +138,15 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 	return d, err
 }
 
-// bookTruth charges the billed units, regardless of the limits, and adds them to d.
+// bookTruth charges the billed units, regardless of the limits, and adds them to d. They count for
+// the labels of the call's reservation, which need not be one that c draws on.
 func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision) error {
 	if len(c.Costs) == 0 {
 		return nil
 	}
 	c.Credential, c.ID = b.Credential, cmp.Or(c.ID, NewID(time.Now()))
 	c.Labels = b.labelsOf(call).With(HeldLabels(call.Reservation))
-	c.Costs = b.labelled(c.Costs, c.Labels)
+	c.Costs = b.labelled(c.Costs, c.Labels, call.Reservation)
 	// the call is over, so it does not count as concurrent
 	c.Limits = slices.DeleteFunc(slices.Clone(b.limitsOf(c.Costs)),
 		func(l Limit) bool { return l.Window.Concurrent })

@@ -99,6 +99,7 @@ func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 	case errors.Is(err, ErrNoReservation):
 		var settled bool
 		if settled, err = b.settledBefore(ctx, l, s.Costs); err == nil && !settled {
+			l.Call.Reservation = l.Held.Reservation
 			return b.bookLost(ctx, l, s.Costs)
 		}
 		d = Decision{Allowed: true, Units: settledUnits(l, s.Costs)}
@@ -185,6 +186,7 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 	if made, ok := idTime(id); !ok || now.Sub(made).Abs() > lostFor {
 		return Decision{}, fmt.Errorf("%s: %w", reservation, ErrNoReservation)
 	}
+	// A client can make the name up: it says which values, the configuration which buckets.
 	call.Labels = call.Labels.With(HeldLabels(reservation))
 	d, err := b.bookLost(ctx, Booking{Held: Decision{Reservation: reservation}, Call: call},
 		nil)
@@ -228,7 +230,7 @@ func (b *Budget) LimitsOf(call Call) []Limit {
 	if err != nil {
 		return nil
 	}
-	_, limits := b.spread(costs, b.labelsOf(call))
+	_, limits := b.spread(costs, b.labelsOf(call), call.Reservation)
 	return limits
 }
 

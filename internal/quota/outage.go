@@ -36,7 +36,7 @@ func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, wh
 	}
 	if b.Journal != nil {
 		l := Booking{ID: c.ID, At: d.At, Spent: true, Lost: !errors.Is(why, ErrNotExecuted),
-			Call: Call{Key: c.Key, Labels: c.Labels, Costs: most},
+			Call: Call{Key: c.Key, Labels: c.Labels, Costs: most, Reservation: c.Reservation},
 			Held: Decision{Reservation: reservation}}
 		var earlier string
 		d.Remaining, earlier, err = b.Journal.Spend(ctx, l, b.AtMost)

@@ -154,10 +154,17 @@ func (d Decision) unlabelled() Decision {
 	return d
 }
 
-// labelled adds what costs take from the buckets of the labels' values.
-func (b *Budget) labelled(costs []Cost, labels Labels) []Cost {
+// labelled adds what costs take from the buckets of the labels' values. A cost in a bucket of the
+// reservation takes from those that the reservation names, whatever limits there are by now.
+func (b *Budget) labelled(costs []Cost, labels Labels, reservation string) []Cost {
+	_, held, _ := ParseReservation(reservation)
+	var own []Cost
 	all := slices.Clone(costs)
 	for _, c := range costs {
+		if slices.Contains(held, c.Bucket) {
+			own = append(own, c)
+			continue
+		}
 		var counted []string // a cost counts once in a bucket, however many limits the bucket has
 		for _, l := range b.PerLabel {
 			of, whole := c, WholeOf(c.Bucket)
@@ -175,7 +182,23 @@ func (b *Budget) labelled(costs []Cost, labels Labels) []Cost {
 			}
 		}
 	}
+	for _, c := range valueCosts(held, own) {
+		all = addCost(all, c)
+	}
 	return all
+}
+
+// DrawOn returns the charge as a draw on the reservation: in its bucket, the units count for the
+// reservation's values of labels. The entries keep the labels of the charge.
+func (b *Budget) DrawOn(reservation string, c Charge) Charge {
+	real := slices.DeleteFunc(slices.Clone(c.Costs), func(c Cost) bool {
+		return IsLabelBucket(c.Bucket)
+	})
+	c.Reservation, c.Costs = reservation, b.labelled(real, c.Labels, reservation)
+	c.Limits = slices.Concat(slices.DeleteFunc(slices.Clone(c.Limits), func(l Limit) bool {
+		return IsLabelBucket(l.Bucket)
+	}), b.limitsOf(c.Costs[len(real):]))
+	return c
 }
 
 // standingValues returns the limits of label values that are among buckets or have a row in the
@@ -210,10 +233,9 @@ func (b *Budget) labelHolds(l LabelLimit, bucket string) bool {
 	return b.holdsFor(l.Limit, bucket, same)
 }
 
-// labelledAs adds to a settlement's costs what they take from the reservation's buckets of label
-// values. A reservation keeps its labels, whatever the settlement's are.
-func labelledAs(buckets []string, costs []Cost) []Cost {
-	all := slices.Clone(costs)
+// valueCosts returns what costs take from the label values' buckets among the reservation's. A
+// reservation keeps its labels, whatever those of a draw or a settlement are.
+func valueCosts(buckets []string, costs []Cost) (values []Cost) {
 	for _, name := range buckets {
 		of, _, derived := strings.Cut(name, "@")
 		if !derived {
@@ -224,11 +246,11 @@ func labelledAs(buckets []string, costs []Cost) []Cost {
 		for _, c := range costs {
 			if own(c) || !whole && WholeOf(c.Bucket) == of {
 				c.Bucket = name
-				all = addCost(all, c)
+				values = addCost(values, c)
 			}
 		}
 	}
-	return all
+	return values
 }
 
 // addCost adds c to the cost of its bucket.

@@ -8,9 +8,9 @@ import (
 )
 
 // spread adds to costs the sums of split buckets with a limit across their parts, and the costs of
-// label values, and returns all limits that apply.
-func (b *Budget) spread(costs []Cost, labels Labels) ([]Cost, []Limit) {
-	costs = b.labelled(b.across(costs), labels)
+// label values or of the reservation drawn on, and returns all limits that apply.
+func (b *Budget) spread(costs []Cost, labels Labels, reservation string) ([]Cost, []Limit) {
+	costs = b.labelled(b.across(costs), labels, reservation)
 	return costs, b.limitsOf(costs)
 }
 

@@ -75,7 +75,7 @@ func Run(t *testing.T, h Harness) {
 		{"ManyHolds", testManyHolds}, {"Mark", testMark}, {"Denials", testDenials},
 		{"Claims", testClaims}, {"Order", testOrder}, {"ExactlyTheLimit", testExactlyTheLimit},
 		{"OneKeyOnce", testOneKeyOnce}, {"DrawsAtOnce", testDrawsAtOnce},
-		{"LabelValues", testLabelValues}, {"Random", testRandom},
+		{"LabelValues", testLabelValues}, {"LabelDraws", testLabelDraws}, {"Random", testRandom},
 		{"RandomHolds", testRandomHolds}, {"RandomLevels", testRandomLevels},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, h) })
