@@ -89,11 +89,19 @@ func TestNotificationOfThreeDaemons(t *testing.T) {
 	h := newHosts(t, (&hosts{T: t}).line(got))
 	h.run("quotactl", "spend", "--units", "80", "--config", "quiet.yaml")
 	var daemons []*exec.Cmd
+	var logs []*bufio.Reader
 	for range 3 {
 		c := h.command("ingestor", "run")
-		c.Stderr = new(bytes.Buffer)
+		stderr, err := c.StderrPipe()
+		must(t, err)
 		must(t, c.Start())
-		daemons = append(daemons, c)
+		daemons, logs = append(daemons, c), append(logs, bufio.NewReader(stderr))
+	}
+	log := ""
+	for _, r := range logs { // a program that is still starting exits with 1
+		for line := ""; !strings.Contains(line, "lanes run"); log += line + "\n" {
+			line = h.line(r)
+		}
 	}
 	if text := h.line(got); !strings.HasPrefix(text, "key1: 80% of default 24h is used") {
 		t.Error(text)
@@ -102,13 +110,13 @@ func TestNotificationOfThreeDaemons(t *testing.T) {
 	if text := h.line(got); !strings.HasPrefix(text, "key1: 100% of default 24h is used") {
 		t.Error(text)
 	}
-	log := ""
-	for _, c := range daemons {
+	for i, c := range daemons {
 		must(t, c.Process.Signal(syscall.SIGTERM))
+		rest, _ := io.ReadAll(logs[i])
+		log += string(rest)
 		if err := c.Wait(); err != nil {
-			t.Error(err)
+			t.Errorf("%v: %s", err, rest)
 		}
-		log += c.Stderr.(*bytes.Buffer).String()
 	}
 	must(t, receiver.Process.Kill())
 	if rest, _ := io.ReadAll(got); len(rest) > 0 {
