@@ -50,8 +50,8 @@ func Unserved(cfg *config.Config, served []config.Credential) []string {
 // JobProxy returns a function that starts a proxy for one run of a job, in front of the upstreams of
 // the served credentials, and returns the variables that point to it. Its requests have the labels
 // of the run, and draw on the run's hold.
-func JobProxy(cfg *config.Config, served []config.Credential, l *ledger.Ledger, log *slog.Logger) func(
-	context.Context, job.Prepared) ([]string, func(), error) {
+func JobProxy(cfg *config.Config, served []config.Credential, l *ledger.Ledger,
+	log *slog.Logger) func(context.Context, job.Prepared) ([]string, func(), error) {
 	return func(ctx context.Context, run job.Prepared) ([]string, func(), error) {
 		p := &proxy.Proxy{Limits: proxy.DefaultLimits(), Metrics: proxy.NewMetrics(), Log: log,
 			NamedOnly: served[0].Upstream != cfg.Costs.Upstream && len(served) > 1,

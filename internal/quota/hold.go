@@ -161,8 +161,8 @@ func (b *Budget) bookLost(ctx context.Context, l Booking, held []Cost) (Decision
 	return d, err
 }
 
-// lostFor is how old a lost reservation may be when its call is booked. The answer to a settlement is
-// kept longer than that, so a reservation that is unknown by then was not settled.
+// lostFor is how old a lost reservation may be when its call is booked. The answer to a settlement
+// is kept longer than that, so a reservation that is unknown by then was not settled.
 const lostFor = 48 * time.Hour
 
 // SettleLost books what a call used of a reservation that the ledger has lost, such as in a

@@ -226,8 +226,8 @@ func (b *Bucket) steps(from int64) (steps []step) {
 }
 
 // fits returns the earliest moment from which units, added to the usage under the limit, stay
-// within most if no caller charges meanwhile; Never if there is none. Draws take units that are already
-// held, so held units do not count against them.
+// within most if no caller charges meanwhile; Never if there is none. Draws take units that are
+// already held, so held units do not count against them.
 func (b *Bucket) fits(l Limit, from, units, most int64, draws bool) int64 {
 	if units > most {
 		return Never

@@ -8,8 +8,8 @@
 //	s.Limits = map[string][]standin.Limit{"output": {{Units: 4000, Window: time.Minute}}}
 //	http.ListenAndServe("127.0.0.1:8081", s)
 //
-// The folder apis has what each API limits, charges for and answers, as data. Code is left for what a
-// request costs and for what depends on it.
+// The folder apis has the limits, prices and responses of each API as data. Code only computes what
+// a request costs, and what depends on that.
 //
 // Each stand-in is one account. Everything that it bills is billed when the request is admitted, so
 // that a client that cuts its stream, or loses the answer, is billed in full.
