@@ -99,10 +99,10 @@ func (c *Client) ask(ctx context.Context, m costs.Meter, from, until time.Time) 
 			return nil, err
 		}
 		pages = append(pages, page)
-		token, _ := formula.FindText(page, m.Next)
-		more, _ := formula.Find(page, m.More)
+		token, _ := formula.FindText(page, m.Next.Path)
+		more, _ := formula.Find(page, m.Next.More)
 		switch {
-		case m.Next == "" || token == "" || m.More != "" && more != true:
+		case m.Next.Path == "" || token == "" || m.Next.More != "" && more != true:
 			if c.answers == nil {
 				c.answers = map[string][]any{}
 			}
@@ -114,7 +114,7 @@ func (c *Client) ask(ctx context.Context, m costs.Meter, from, until time.Time) 
 			return nil, unusable(m, fmt.Sprintf("more than %d pages", maxPages))
 		}
 		last = token
-		next = address + separator(address) + url.Values{m.Parameter: {token}}.Encode()
+		next = address + separator(address) + url.Values{m.Next.Parameter: {token}}.Encode()
 	}
 }
 

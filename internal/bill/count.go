@@ -31,9 +31,9 @@ func (c *Client) periods(m costs.Meter, pages []any) (all []period, err error) {
 	for _, page := range pages {
 		parts := []any{page}
 		if m.Dated() {
-			parts = formula.Items(page, m.Periods)
-			if _, ok := formula.Find(page, m.Periods); !ok {
-				return nil, unusable(m, "its response has no "+m.Periods)
+			parts = formula.Items(page, m.Periods.At)
+			if _, ok := formula.Find(page, m.Periods.At); !ok {
+				return nil, unusable(m, "its response has no "+m.Periods.At)
 			}
 		}
 		for _, part := range parts {
@@ -42,10 +42,10 @@ func (c *Client) periods(m costs.Meter, pages []any) (all []period, err error) {
 				p.rows = formula.Items(part, m.Rows)
 			}
 			if m.Dated() {
-				text, _ := formula.FindText(part, m.Begin)
-				at, _, ok := costs.ParseMoment(text, m.As)
+				text, _ := formula.FindText(part, m.Periods.Begin)
+				at, _, ok := costs.ParseMoment(text, m.Periods.As)
 				if !ok {
-					return nil, unusable(m, "a period has no "+m.Begin)
+					return nil, unusable(m, "a period has no "+m.Periods.Begin)
 				}
 				p.begin = at
 			}
@@ -143,7 +143,7 @@ func (c *Client) Days(ctx context.Context, m costs.Meter, f costs.Figure, now ti
 	switch {
 	case !m.Current():
 		return Days(window, now, n, m.Lag, kept, m.Ranged()), nil
-	case f.End == "":
+	case f.End.Path == "":
 		begin, end := window.Bounds(now)
 		return []Day{{Begin: begin, End: end, Until: now}}, nil
 	}
@@ -151,13 +151,13 @@ func (c *Client) Days(ctx context.Context, m costs.Meter, f costs.Figure, now ti
 	if err != nil {
 		return nil, err
 	}
-	text, ok := formula.FindText(pages[0], f.End)
-	end, _, valid := costs.ParseMoment(text, f.As)
+	text, ok := formula.FindText(pages[0], f.End.Path)
+	end, _, valid := costs.ParseMoment(text, f.End.As)
 	switch {
 	case !ok:
 		return nil, nil // the upstream has no such bucket
 	case !valid || end.After(now.Add(2*window.Length)):
-		return nil, unusable(m, f.End+" is not a time")
+		return nil, unusable(m, f.End.Path+" is not a time")
 	case end.Before(now): // the next one begins with the next call
 		return nil, nil
 	}

@@ -14,11 +14,11 @@ import (
 
 // async describes calls that end after their response. Another response reports the end.
 type async struct {
-	poll    *formula.Formula // path of the request that polls the call
-	done    *formula.Formula // whether the response reports the end
-	results *formula.Formula // path of the results, one per line; or nil
-	lapse   time.Duration    // of the hold, from the response on
-	headers map[string]string
+	Poll    *formula.Formula // path of the request that polls the call
+	Done    *formula.Formula // whether the response reports the end
+	Results *formula.Formula // path of the results, one per line; or nil
+	Lapse   time.Duration    // of the hold, from the response on
+	Headers map[string]string
 }
 
 // Async reports whether the list has such calls.
@@ -37,7 +37,7 @@ func (q Quote) Async() bool { return q.rules != nil && q.rules.async != nil }
 // Pending returns how long the hold of a call lasts whose end another response reports, and the
 // headers of requests that poll for it.
 func (q Quote) Pending() (lapse time.Duration, headers map[string]string) {
-	return q.rules.async.lapse, maps.Clone(q.rules.async.headers)
+	return q.rules.async.Lapse, maps.Clone(q.rules.async.Headers)
 }
 
 // end determines whether the call has ended, and where its usage is reported if not in this
@@ -52,10 +52,10 @@ func (o *Observation) end(out *Outcome, env formula.Env) {
 		}
 		return ""
 	}
-	if out.Done = o.sums != nil || p.done.Holds(env); out.Done {
-		out.Results = path(p.results)
+	if out.Done = o.sums != nil || p.Done.Holds(env); out.Done {
+		out.Results = path(p.Results)
 	} else {
-		out.Pending = path(p.poll)
+		out.Pending = path(p.Poll)
 	}
 }
 

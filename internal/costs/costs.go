@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
@@ -21,9 +18,9 @@ import (
 // Table is the price list of one upstream, with one of its profiles. It is immutable and may be
 // shared.
 type Table struct {
-	Upstream   string   // its name in the list
+	Upstream   string   `yaml:"-"` // its name in the list
 	Version    string   // version of the list; Date by default
-	Date       string   // date of the newest figure: 2026-11-17 or 2026-11
+	Date       string   `yaml:"-"` // date of the newest figure: 2026-11-17 or 2026-11
 	Service    string   // the upstream's own name for itself; or ""
 	Hosts      []string // host names of the upstream
 	Endpoint   string   // URL to send requests to, ending in a slash
@@ -32,27 +29,21 @@ type Table struct {
 	// of that address: / or /v1.
 	Environment map[string]string
 
-	day       string // day whose prices count; "" for today
-	tables    []PriceTable
-	sources   map[string]Source
-	profile   string
-	profiles  map[string]profile
-	uploads   []string // path prefixes
-	overrides []string // last words of methods that also accept POST
-	oauth     bool     // default of the methods
-	buckets   []Bucket
-	listed    map[string]Method // with the prices of the file
-	methods   map[string]Method // with the prices of the profile
-	routes    []route
+	sections `yaml:",inline"`
+
+	day      string // day whose prices count; "" for today
+	tables   []PriceTable
+	profile  string
+	profiles map[string]profile
+	buckets  []Bucket
+	listed   map[string]Method // with the prices of the file
+	methods  map[string]Method // with the prices of the profile
+	routes   []route
 
 	facts     []fact // facts of a call that split buckets
 	numbers   []number
 	warns     []warning
 	answering []string // facts needed to read responses
-	zeros     []string // paths of numbers that responses omit when 0
-	errors    errorForm
-	learn     []learning
-	refusals  []refusing
 	meters    []Meter
 
 	files func(ctx context.Context, name string) (Lines, error) // reads an uploaded file; or nil
@@ -162,7 +153,7 @@ type PriceTable struct {
 	Name string
 	formula.Table
 	Feed     Feed
-	defaults map[string]yaml.Node
+	defaults map[string]figure // by column; a word is another column
 }
 
 // Feed is the data set that the rows of a table come from.
@@ -173,16 +164,13 @@ type Feed struct {
 }
 
 // Usual returns the default figure of a column that a row omits, if it has one.
-func (t PriceTable) Usual(column string, row map[string]float64) (figure float64, ok bool) {
+func (t PriceTable) Usual(column string, row map[string]float64) (number float64, ok bool) {
 	usual, ok := t.defaults[column]
-	if !ok {
-		return 0, false
+	if ok && usual.word != "" {
+		number, ok = row[usual.word]
+		return number, ok
 	}
-	if figure, err := strconv.ParseFloat(usual.Value, 64); err == nil {
-		return figure, true
-	}
-	figure, ok = row[usual.Value]
-	return figure, ok
+	return usual.number, ok
 }
 
 // At returns the table with the prices of a day such as 2026-12-01.
@@ -211,7 +199,7 @@ func (t PriceTable) On(day string) []formula.Row {
 }
 
 // Source returns the source of that name.
-func (t *Table) Source(name string) Source { return t.sources[name] }
+func (t *Table) Source(name string) Source { return t.Sources[name] }
 
 // profile replaces the costs of some methods.
 type profile struct{ prices map[string]price }
@@ -315,7 +303,7 @@ func (t *Table) bucketNamed(name string) Bucket {
 
 // Learns reports whether responses to calls of a known price must be read, because they may report
 // limits or refuse the call.
-func (t *Table) Learns() bool { return len(t.learn) > 0 || t.refusesSuccess }
+func (t *Table) Learns() bool { return len(t.Learn) > 0 || t.refusesSuccess }
 
 // Estimated reports whether any method sets an estimate aside in the bucket or part.
 func (t *Table) Estimated(bucket string) bool {

@@ -2,8 +2,15 @@ package costs
 
 import (
 	"errors"
+	"strconv"
+	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/grammar"
+	"quotabudget/internal/quota"
 )
 
 // frontFile is an index of upstreams.
@@ -19,40 +26,40 @@ type fileUpstream struct {
 }
 
 func (u *fileUpstream) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		return n.Decode(&u.path)
-	}
-	return n.Decode(&u.list)
+	return grammar.DecodeEither(n, &u.path, &u.list)
 }
 
 // fileList is the price list of an upstream, as written in its file. See costs/schema.json.
 type fileList struct {
-	Service, Version, Endpoint string
-	Hosts                      []string
-	Environment                map[string]string
-	Credential                 *Place
-	Uploads, Override          []string
-	OAuth                      bool
-	Zeros                      []string
-	Sources                    map[string]Source
-	Tables                     entries[fileTable]
-	Split                      entries[fileFact]
-	Numbers                    entries[string]
-	Buckets                    entries[fileBucket]
-	Failed                     entries[string]
-	Methods                    entries[fileMethod]
-	Errors                     fileErrors
-	Learn                      []fileLearn
-	Refusals                   []fileRefusal
-	Meter                      []fileMeter
-	Profiles                   entries[fileProfile]
-	Profile                    string
+	Table    `yaml:",inline"`
+	Tables   entries[fileTable]
+	Split    entries[fact]
+	Numbers  entries[*formula.Formula]
+	Buckets  entries[fileBucket]
+	Failed   entries[*formula.Formula]
+	Methods  entries[fileMethod]
+	Meter    []fileMeter
+	Profiles entries[fileProfile]
+	Profile  string
+}
+
+// sections are the parts of a list that a Table keeps as they are.
+type sections struct {
+	Uploads  []string // path prefixes
+	Override []string // last words of methods that also accept POST
+	OAuth    bool     // default of the methods
+	Zeros    []string // paths of numbers that responses omit when 0
+	Sources  map[string]Source
+	Errors   errorForm
+	Learn    []learning
+	Refusals []refusing
 }
 
 // UnmarshalYAML reads bearer, {header, prefix} or {query}.
 func (p *Place) UnmarshalYAML(n *yaml.Node) error {
+	*p = Place{}
 	if n.Kind == yaml.ScalarNode {
-		*p = bearer()
+		*p = Place{Header: "Authorization", Prefix: "Bearer "}
 		return nil
 	}
 	type plain Place
@@ -61,26 +68,37 @@ func (p *Place) UnmarshalYAML(n *yaml.Node) error {
 
 type fileTable struct {
 	Columns, Prompt       []string
-	Defaults              map[string]yaml.Node
+	Defaults              map[string]figure
 	Unknown, Warn, Source string
 	Feed                  Feed
-	Rows                  entries[fileRows]
+	Rows                  entries[grammar.List[fileRow]]
 }
 
-// fileRows is the row of a key, or rows by date.
-type fileRows []yaml.Node
+// figure is a number, or a word in its place.
+type figure struct {
+	number float64
+	word   string
+}
 
-func (r *fileRows) UnmarshalYAML(n *yaml.Node) error { return decodeList(n, (*[]yaml.Node)(r)) }
-
-// fileFact is an expression, or {request, response}.
-type fileFact struct{ Request, Response string }
-
-func (f *fileFact) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		return n.Decode(&f.Request)
+func (f *figure) UnmarshalYAML(n *yaml.Node) (err error) {
+	if f.number, err = strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64); err != nil ||
+		n.ShortTag() == "!!str" {
+		*f = figure{word: n.Value}
 	}
-	type plain fileFact
-	return n.Decode((*plain)(f))
+	return nil
+}
+
+// fileRow is a figure, or figures by column.
+type fileRow struct {
+	figure               *figure
+	Above                map[string]map[string]float64
+	Since, Until, Source string
+	Figures              map[string]float64 `yaml:",inline"`
+}
+
+func (r *fileRow) UnmarshalYAML(n *yaml.Node) error {
+	type plain fileRow
+	return grammar.DecodeEither(n, &r.figure, (*plain)(r))
 }
 
 type fileBucket struct {
@@ -97,76 +115,19 @@ type fileLimit struct {
 }
 
 type fileMethod struct {
-	Route                texts
+	Route                grammar.List[string]
 	Cost                 entries[int64]
-	Take, Settle, Failed entries[string]
-	Hold                 entries[fileHold]
+	Take, Settle, Failed entries[*formula.Formula]
+	Hold                 entries[holding]
 	Usage, Events        []string
-	Free, Lapse, TTL     string
-	Lines                *struct{ File, Sent, List, Route, Body string }
-	Async                *fileAsync
+	Free                 *formula.Formula
+	Lapse                quota.Lapse
+	TTL                  time.Duration
+	Lines                *calls
+	Async                *async
 	Source, Note         string
 	Upload, Form         bool
 	OAuth                *bool
-}
-
-type fileAsync struct {
-	Poll, Done, Results, Lapse string
-	Headers                    map[string]string
-}
-
-// fileHold is an estimate, or {estimate, most, certain}.
-type fileHold struct{ Estimate, Most, Certain string }
-
-func (h *fileHold) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		return n.Decode(&h.Estimate)
-	}
-	type plain fileHold
-	return n.Decode((*plain)(h))
-}
-
-// fileItems is a path of items, and a condition on each.
-type fileItems struct{ At, Where string }
-
-type fileErrors struct {
-	Metric, Since, Word string
-	Message             []string
-	Reasons             []struct {
-		fileItems    `yaml:",inline"`
-		Name, Domain string
-	}
-	Found entries[struct {
-		fileItems `yaml:",inline"`
-		Take      string
-	}]
-}
-
-type fileLearn struct {
-	Bucket, Where, Window, Timezone, Source string
-	Limit, Used, Remaining, Reset           filePlace
-}
-
-type fileRefusal struct {
-	Status                          texts
-	Where, Kind, As, Bucket, Source string
-	Until                           filePlace
-}
-
-// filePlace is a text that depends on the key, or {header: NAME} or {path: PATH} with a form.
-type filePlace struct {
-	text                     string
-	number                   bool // the text is a number
-	Header, Path, Policy, As string
-}
-
-func (p *filePlace) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		p.text, p.number = n.Value, n.ShortTag() != "!!str"
-		return nil
-	}
-	type plain filePlace
-	return n.Decode((*plain)(p))
 }
 
 type fileProfile struct {
@@ -191,18 +152,4 @@ func (e *entries[T]) UnmarshalYAML(n *yaml.Node) (err error) {
 		*e = append(*e, entry[T]{n.Content[i].Value, value})
 	}
 	return err
-}
-
-// texts is a text or a list of them.
-type texts []string
-
-func (t *texts) UnmarshalYAML(n *yaml.Node) error { return decodeList(n, (*[]string)(t)) }
-
-// decodeList decodes a list, or a value that stands for a list of one.
-func decodeList[T any](n *yaml.Node, list *[]T) error {
-	if n.Kind == yaml.SequenceNode {
-		return n.Decode(list)
-	}
-	*list = make([]T, 1)
-	return n.Decode(&(*list)[0])
 }

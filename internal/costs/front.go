@@ -130,7 +130,7 @@ func (p *parser) listed(front *grammar.File, name string, u fileUpstream, at gra
 	}
 	read := func() (t *Table) {
 		if u.list != nil {
-			t = newReader(front, name).read(u.list, at)
+			t = p.read(name, u.list, front, at)
 		} else if file := p.open(u.path, at); file != nil {
 			t = p.upstream(u.path, file, name)
 		}
@@ -182,7 +182,7 @@ func (p *parser) upstream(name string, file *grammar.File, upstream string) *Tab
 	var f fileList
 	var t *Table
 	if p.decode(file, false, &f) {
-		t = newReader(file, upstream).read(&f, file.Top())
+		t = p.read(upstream, &f, file, file.Top())
 	}
 	problems := file.Problems()
 	p.fail(name, problems...)

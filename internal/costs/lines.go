@@ -21,11 +21,11 @@ import (
 // calls locates the calls inside one request: lines of the file in its body or of an earlier
 // upload, or items of a list.
 type calls struct {
-	file  *formula.Formula // of an upload: name of the file in the response
-	sent  *formula.Formula // name of a file that was sent before
-	list  string           // path of a list in the body
-	route *formula.Formula // of an item: POST /v1/chat
-	body  string           // path in an item
+	File  *formula.Formula // of an upload: name of the file in the response
+	Sent  *formula.Formula // name of a file that was sent before
+	List  string           // path of a list in the body
+	Route *formula.Formula // of an item: POST /v1/chat
+	Body  string           // path in an item
 }
 
 // Lines adds up the maximum cost of several calls in one request.
@@ -72,9 +72,9 @@ func (t *Table) linesOf(ctx context.Context, m Method, body any) (Lines, error) 
 	if m.lines == nil || m.File() {
 		return Lines{}, nil
 	}
-	if m.lines.list != "" {
+	if m.lines.List != "" {
 		lines := newLines()
-		for _, item := range formula.Items(body, m.lines.list) {
+		for _, item := range formula.Items(body, m.lines.List) {
 			text, err := json.Marshal(item)
 			if err != nil {
 				return lines, err
@@ -83,7 +83,7 @@ func (t *Table) linesOf(ctx context.Context, m Method, body any) (Lines, error) 
 		}
 		return lines, nil
 	}
-	name, err := m.lines.sent.String(formula.Env{"body": body})
+	name, err := m.lines.Sent.String(formula.Env{"body": body})
 	switch {
 	case err != nil:
 		return Lines{}, err
@@ -179,10 +179,10 @@ func (t *Table) addCall(l *Lines, spec *calls, item any, size int) {
 
 // priceCall adds the most that a call can take.
 func (t *Table) priceCall(l *Lines, spec *calls, item any, size int) error {
-	route, err := spec.route.String(formula.Env{"item": item})
+	route, err := spec.Route.String(formula.Env{"item": item})
 	verb, path, ok := strings.Cut(route, " ")
 	to, err2 := url.ParseRequestURI(path)
-	body, found := formula.Find(item, spec.body)
+	body, found := formula.Find(item, spec.Body)
 	if err != nil || !ok || err2 != nil || !found {
 		return errors.New("it names no call")
 	}
@@ -225,7 +225,7 @@ func (t *Table) FileName(method string, answer []byte) string {
 	}
 	env := formula.Env{}
 	answerNames(env, http.StatusOK, nil, doc, len(answer))
-	name, _ := m.lines.file.String(env)
+	name, _ := m.lines.File.String(env)
 	return name
 }
 
@@ -233,4 +233,4 @@ func (t *Table) FileName(method string, answer []byte) string {
 func (t *Table) File(method string) bool { return t.methods[method].File() }
 
 // File reports whether the body has a file, whose lines later calls refer to.
-func (m Method) File() bool { return m.lines != nil && m.lines.file != nil }
+func (m Method) File() bool { return m.lines != nil && m.lines.File != nil }

@@ -16,8 +16,8 @@ import (
 // Meter is a request by which the upstream reports what it has counted, and what limits it has.
 type Meter struct {
 	Name    string // of the API that answers; its host by default
-	Verb    string
-	URL     string // absolute, or below the upstream's endpoint; with the names of Placeholders
+	Verb    string `yaml:"-"`
+	URL     string `yaml:"-"` // absolute, or below the upstream's endpoint; with the names of Placeholders
 	Body    string // of a POST
 	Headers map[string]string
 	Key     string        // api_key, admin_key or service_account, as a credential has them
@@ -25,37 +25,40 @@ type Meter struct {
 	Times   Form          // how the request names times: epoch or rfc3339
 	Lag     time.Duration // how late it counts
 
-	// Next is the path of the next page's name, Parameter the parameter that takes it, More the
-	// path of a flag without which there is none.
-	Next, Parameter, More string
-	// Periods is the path of the periods of a report, Begin that of a period's begin; "" for a
-	// report on the time asked for, or on the window in progress.
-	Periods, Begin string
-	As             Form   // of Begin
-	Rows           string // path of the rows of a period; "" where it is the only one
-	Metric         string // path in a row of the upstream's name for the bucket
-	Model          string // path in a row of the model; what follows ", " is left out
-	Project        string // path in a row of the project that it is about
+	// Next has the path of the next page's name, the parameter that takes it, and the path of a
+	// flag without which there is none.
+	Next struct{ Path, Parameter, More string }
+	// Periods has the path of the periods of a report, and that of a period's begin and its form. It
+	// is zero for a report on the time asked for, or on the window in progress.
+	Periods struct {
+		At, Begin string
+		As        Form
+	}
+	Rows    string // path of the rows of a period; "" where it is the only one
+	Metric  string // path in a row of the upstream's name for the bucket
+	Model   string // path in a row of the model; what follows ", " is left out
+	Project string // path in a row of the project that it is about
 
-	Usage  []Figure
-	Limits []Figure
-	Source Source
+	Usage, Limits []Figure `yaml:"-"`
+	Source        Source   `yaml:"-"`
 }
 
 // Figure locates a bucket's number in a row.
 type Figure struct {
-	Bucket string   // "" for the bucket that the row's metric names
-	Paths  []string // of numbers that are added up
-	Scale  float64  // units of the bucket that one of them is
+	Bucket string               // "" for the bucket that the row's metric names
+	Paths  grammar.List[string] `yaml:"figure"` // of numbers that are added up
+	Scale  float64              // units of the bucket that one of them is
 	// Window is what was counted in, or what the limit holds in. It is zero for the upstream's own
 	// day, and a restoring window has the rate at Rate.
-	Window quota.Window
+	Window quota.Window `yaml:"-"`
 	Rate   string
-	End    string  // path of the end of a window that is anchored
-	As     Form    // of End
-	Least  bool    // the bucket counts more than this figure does
-	Unit   string  // required value at the row's key unit; "" for any
-	Tiers  []int64 // possible limits: the smallest that is not below the figure
+	End    struct { // of a window that is anchored
+		Path string
+		As   Form
+	}
+	Least bool    // the bucket counts more than this figure does
+	Unit  string  // required value at the row's key unit; "" for any
+	Tiers []int64 // possible limits: the smallest that is not below the figure
 }
 
 // The names that a URL may contain in braces, besides project and service.
@@ -69,7 +72,7 @@ const (
 func (t *Table) Meters() []Meter { return t.meters }
 
 // Dated reports whether the periods of a report have a begin.
-func (m Meter) Dated() bool { return m.Begin != "" }
+func (m Meter) Dated() bool { return m.Periods.Begin != "" }
 
 // Ranged reports whether the request asks for any span of time, and not only for whole days.
 func (m Meter) Ranged() bool { return !m.Dated() && strings.Contains(m.URL, From) }
@@ -92,7 +95,7 @@ func (t *Table) PartOf(bucket, model string) string {
 		if f.name == modelFact || !slices.Contains(b.Split, f.name) {
 			continue
 		}
-		if text, err := f.text.String(env); err == nil {
+		if text, err := f.Request.String(env); err == nil {
 			env[f.name] = text
 		}
 	}
@@ -107,43 +110,27 @@ func ModelName(model string) string {
 
 // fileMeter is a Meter as written in a list.
 type fileMeter struct {
-	Name, Get, Post, Body, Key, Role, Times, Lag string
-	Headers                                      map[string]string
-	Next                                         struct{ Path, Parameter, More string }
-	Periods                                      struct{ At, Begin, As string }
-	Rows, Metric, Model, Project, Source         string
-	Usage                                        entries[fileFigure]
-	Limits                                       []fileFigure
+	Meter             `yaml:",inline"`
+	Get, Post, Source string
+	Usage             entries[fileFigure]
+	Limits            []fileFigure
 }
 
 type fileFigure struct {
-	Bucket, Window, Timezone, Rate, Unit string
-	Figure                               texts
-	Scale                                float64
-	End                                  struct{ Path, As string }
-	Least                                bool
-	Tiers                                []int64
+	Figure           `yaml:",inline"`
+	Window, Timezone string
 }
 
 func (r *reader) meter(f fileMeter, at grammar.Place) {
-	m := Meter{Name: f.Name, Verb: "GET", URL: f.Get, Body: f.Body, Headers: f.Headers, Key: f.Key,
-		Role: f.Role, Times: Form(cmp.Or(f.Times, string(FormRFC3339))),
-		Lag: duration(f.Lag, 0), Next: f.Next.Path, Parameter: f.Next.Parameter, More: f.Next.More,
-		Periods: f.Periods.At, Begin: f.Periods.Begin,
-		As:   Form(cmp.Or(f.Periods.As, string(FormRFC3339))),
-		Rows: f.Rows, Metric: f.Metric, Model: f.Model, Project: f.Project,
-		Source: r.source(f.Source, at.Key("source"))}
+	m := f.Meter
+	m.Verb, m.URL, m.Source = "GET", f.Get, r.source(f.Source, at.Key("source"))
 	if f.Post != "" {
 		m.Verb, m.URL = "POST", f.Post
 	}
-	if (f.Get == "") == (f.Post == "") {
-		at.Add("write get or post, one of them")
-	} else if u, err := url.Parse(m.URL); err == nil {
+	if u, err := url.Parse(m.URL); err == nil {
 		m.Name = cmp.Or(m.Name, u.Host, r.table.Upstream)
 	}
-	if len(f.Usage)+len(f.Limits) == 0 {
-		at.Add("write usage or limits")
-	}
+	m.Times, m.Periods.As = cmp.Or(m.Times, FormRFC3339), cmp.Or(m.Periods.As, FormRFC3339)
 	for _, e := range f.Usage {
 		e.value.Bucket = e.key
 		at := at.Key("usage").Key(e.key)
@@ -151,9 +138,6 @@ func (r *reader) meter(f fileMeter, at grammar.Place) {
 	}
 	for i, l := range f.Limits {
 		at := at.Key("limits").Item(i)
-		if l.Window == "" && l.Rate == "" {
-			at.Add("window or rate is missing")
-		}
 		if l.Bucket == "" && m.Metric == "" {
 			at.Add("bucket is missing")
 		}
@@ -168,15 +152,10 @@ func (r *reader) figure(f fileFigure, at, bucket grammar.Place) Figure {
 	if zone == "" && quota.IsCalendarWord(f.Window) {
 		zone = time.UTC.String()
 	}
-	if f.Rate != "" {
-		f.Window = "" // it is made of the limit and the rate
-	}
-	out := Figure{Bucket: f.Bucket, Paths: f.Figure, Scale: cmp.Or(f.Scale, 1), Rate: f.Rate,
-		Window: window(f.Window, zone, at.Key("window")), End: f.End.Path,
-		As: Form(cmp.Or(f.End.As, string(FormEpoch))), Least: f.Least, Unit: f.Unit,
-		Tiers: f.Tiers}
-	if out.End != "" && !out.Window.Anchored {
-		at.Key("end").Add("it is of an anchored window: write window: anchored 1h")
+	out := f.Figure
+	out.Scale, out.End.As = cmp.Or(f.Scale, 1), cmp.Or(f.End.As, FormEpoch)
+	if f.Rate == "" { // otherwise it is made of the limit and the rate
+		out.Window = window(f.Window, zone, at.Key("window"))
 	}
 	return out
 }

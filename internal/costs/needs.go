@@ -20,8 +20,8 @@ func (r *reader) needs(m *Method) {
 		facts = append(facts, r.table.buckets[r.places[term.Bucket]].Split...)
 	}
 	if m.lines != nil {
-		note(m.lines.sent)
-		m.needsJSON = m.needsJSON || m.lines.list != ""
+		note(m.lines.Sent)
+		m.needsJSON = m.needsJSON || m.lines.List != ""
 		m.needsBody = m.needsBody || m.needsJSON
 	}
 	m.parted = slices.ContainsFunc(facts, func(name string) bool { return name != methodFact })
@@ -31,7 +31,7 @@ func (r *reader) needs(m *Method) {
 			used = append(used, a.units)
 		}
 		for _, h := range p.holds {
-			used = append(used, h.units, h.most, h.certain)
+			used = append(used, h.Estimate, h.Most, h.Certain)
 		}
 		for _, n := range slices.Backward(r.table.numbers) {
 			if anyUses(used, n.name) {
@@ -43,7 +43,7 @@ func (r *reader) needs(m *Method) {
 		}
 		used = append(used, p.free)
 		if p.async != nil {
-			used = append(used, p.async.poll, p.async.done, p.async.results)
+			used = append(used, p.async.Poll, p.async.Done, p.async.Results)
 		}
 		used = slices.AppendSeq(used, maps.Values(p.settles))
 		used = slices.AppendSeq(used, maps.Values(p.failed))
@@ -56,7 +56,7 @@ func (r *reader) needs(m *Method) {
 	m.facts = r.withUsed(facts)
 	for _, f := range r.table.facts {
 		if slices.Contains(m.facts, f.name) {
-			note(f.text)
+			note(f.Request)
 		}
 	}
 }
@@ -64,16 +64,16 @@ func (r *reader) needs(m *Method) {
 // factsOfAnswers returns the facts that any method needs to read or report its responses.
 func (r *reader) factsOfAnswers() (facts []string) {
 	t := &r.table
-	used := []*formula.Formula{t.errors.metric, t.errors.since}
-	for _, l := range t.learn {
-		used = append(used, l.where, l.limit.units, l.used.units, l.remaining.units)
+	used := []*formula.Formula{t.Errors.Metric, t.Errors.Since}
+	for _, l := range t.Learn {
+		used = append(used, l.Where, l.Limit.units, l.Used.units, l.Remaining.units)
 	}
-	for _, f := range t.refusals {
-		used = append(used, f.where)
+	for _, f := range t.Refusals {
+		used = append(used, f.Where)
 	}
 	for _, f := range t.facts {
-		told := func(w warning) bool { return w.fact == f.name }
-		if anyUses(used, f.name) || slices.ContainsFunc(t.warns, told) {
+		unlisted := func(w warning) bool { return w.fact == f.name }
+		if anyUses(used, f.name) || slices.ContainsFunc(t.warns, unlisted) {
 			facts = append(facts, f.name)
 		}
 	}
@@ -91,7 +91,7 @@ func anyUses(all []*formula.Formula, name string) bool {
 func (r *reader) withUsed(facts []string) []string {
 	for _, f := range slices.Backward(r.table.facts) {
 		for _, before := range r.table.facts {
-			if slices.Contains(facts, f.name) && f.text.Uses(before.name) {
+			if slices.Contains(facts, f.name) && f.Request.Uses(before.name) {
 				facts = append(facts, before.name)
 			}
 		}

@@ -205,7 +205,7 @@ func (o *Observation) refusal(env formula.Env) *Refusal {
 // Early returns what the headers report about the limits. An upstream writes them before it knows
 // the usage of the call.
 func (o *Observation) Early() []Lesson {
-	if len(o.quote.table.learn) == 0 {
+	if len(o.quote.table.Learn) == 0 {
 		return nil
 	}
 	env := maps.Clone(o.quote.env)
@@ -218,16 +218,16 @@ func (o *Observation) Early() []Lesson {
 // lessons returns what the response reports about the buckets, and its unreadable values. For a
 // split bucket, it reports about the part that the request was charged to.
 func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []string) {
-	for _, rule := range o.quote.table.learn {
-		b := o.quote.table.bucketNamed(rule.bucket)
-		name, charged := o.quote.names[rule.bucket]
+	for _, rule := range o.quote.table.Learn {
+		b := o.quote.table.bucketNamed(rule.Bucket)
+		name, charged := o.quote.names[rule.Bucket]
 		switch {
 		case !charged && len(b.Split) > 0:
 			continue
 		case !charged:
-			name = rule.bucket
+			name = rule.Bucket
 		}
-		if rule.where != nil && !rule.where.Holds(env) {
+		if rule.Where != nil && !rule.Where.Holds(env) {
 			continue
 		}
 		l, wrong := rule.lesson(o.header, doc, env)
@@ -245,18 +245,18 @@ func (l learning) lesson(h http.Header, doc any, env formula.Env) (of Lesson, un
 	var wrong [4]string
 	var ok, usedOK bool
 	var used int64
-	from := l.remaining
+	from := l.Remaining
 	of = Lesson{Window: l.window}
-	of.Limit, wrong[0], _ = l.limit.amount(h, doc, env, partLimit)
-	of.Remaining, wrong[1], ok = l.remaining.amount(h, doc, env, partRemaining)
-	used, wrong[2], usedOK = l.used.amount(h, doc, env, partUsed)
+	of.Limit, wrong[0], _ = l.Limit.amount(h, doc, env, partLimit)
+	of.Remaining, wrong[1], ok = l.Remaining.amount(h, doc, env, partRemaining)
+	used, wrong[2], usedOK = l.Used.amount(h, doc, env, partUsed)
 	if !ok && usedOK && of.Limit > 0 {
-		of.Remaining, from, ok = max(of.Limit-used, 0), l.used, true
+		of.Remaining, from, ok = max(of.Limit-used, 0), l.Used, true
 	}
-	if of.Why, of.Header = from.String(), from.path == ""; !ok {
-		of.Remaining, of.Why, of.Header = -1, l.reset.String(), false
+	if of.Why, of.Header = from.String(), from.Path == ""; !ok {
+		of.Remaining, of.Why, of.Header = -1, l.Reset.String(), false
 	}
-	of.Reset, wrong[3] = l.reset.moment(h, doc)
+	of.Reset, wrong[3] = l.Reset.moment(h, doc)
 	for _, text := range wrong {
 		if text != "" {
 			unread = union(unread, []string{text})
@@ -270,7 +270,7 @@ func (p place) String() string {
 	if p.units != nil {
 		return p.units.Text
 	}
-	return p.header + p.path
+	return p.Header + p.Path
 }
 
 // settle sets the usage of the call. If the response does not report it, settle uses the most that

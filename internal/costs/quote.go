@@ -131,10 +131,10 @@ func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 func (q *Quote) useResponse(env formula.Env, out *Outcome) {
 	for _, f := range q.table.facts {
 		asked, used := env[f.name].(string)
-		if !used || f.response == nil {
+		if !used || f.Response == nil {
 			continue
 		}
-		text, err := f.response.String(env)
+		text, err := f.Response.String(env)
 		if err != nil || text == "" || text == asked {
 			continue
 		}
@@ -200,16 +200,16 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 	for name := range formula.Quantiles() {
 		q.env[name] = math.Inf(1)
 	}
-	most := h.most
+	most := h.Most
 	if most == nil {
-		most = h.units
+		most = h.Estimate
 	}
 	if cost.Most, err = most.Units(q.env); err != nil {
 		return cost, err
 	}
 	var certain int64
-	if h.certain != nil {
-		if certain, err = h.certain.Units(q.env); err != nil {
+	if h.Certain != nil {
+		if certain, err = h.Certain.Units(q.env); err != nil {
 			return cost, err
 		}
 	}
@@ -217,7 +217,7 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 	q.Certain[cost.Bucket] = certain
 	cost.Units = cost.Most
 	if q.learn(h, cost.Bucket, certain, learned) {
-		if cost.Units, err = h.units.Units(q.env); err != nil {
+		if cost.Units, err = h.Estimate.Units(q.env); err != nil {
 			return cost, err
 		}
 	}
@@ -233,7 +233,7 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 // known yet.
 func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) bool {
 	for name, percentile := range formula.Quantiles() {
-		if !h.units.Uses(name) {
+		if !h.Estimate.Uses(name) {
 			continue
 		}
 		if learned == nil {

@@ -42,21 +42,14 @@ var schemas = sync.OnceValue(func() (s struct{ list, front *grammar.Schema }) {
 // the schema cannot.
 type reader struct {
 	file    *grammar.File
+	shipped bool // expressions are compiled when they are needed; a test checks them
 	table   Table
-	sources map[string]Source
-	metrics map[string]string // buckets by their metrics
-	places  map[string]int    // indexes of the table's buckets, by name
-	shapes  map[string]string // methods by the shapes of their routes
-	scope   formula.Scope     // names that every expression may use
-	failed  entries[string]   // default price of a failed call
-	splits  []string          // names of the facts, including invalid ones
-}
-
-func newReader(file *grammar.File, name string) *reader {
-	return &reader{file: file, sources: map[string]Source{}, metrics: map[string]string{},
-		places: map[string]int{}, scope: formula.Scope{Tables: map[string]formula.Table{}},
-		shapes: map[string]string{},
-		table:  Table{Upstream: name, profiles: map[string]profile{}, listed: map[string]Method{}}}
+	metrics map[string]string         // buckets by their metrics
+	places  map[string]int            // indexes of the table's buckets, by name
+	shapes  map[string]string         // methods by the shapes of their routes
+	scope   formula.Scope             // names that every expression may use
+	failed  entries[*formula.Formula] // default price of a failed call
+	splits  []string                  // names of the facts, including invalid ones
 }
 
 // usualProfile is the default profile.
@@ -64,11 +57,17 @@ const usualProfile = "current"
 
 // read makes the table of a list, or returns nil if the profile in use is missing. Each section may
 // refer to earlier ones.
-func (r *reader) read(f *fileList, at grammar.Place) *Table {
+func (p *parser) read(name string, f *fileList, file *grammar.File, at grammar.Place) *Table {
+	r := &reader{file: file, shipped: p.shipped, table: f.Table, failed: f.Failed,
+		metrics: map[string]string{}, places: map[string]int{}, shapes: map[string]string{},
+		scope: formula.Scope{Tables: map[string]formula.Table{}}}
 	t := &r.table
-	r.upstream(f, at)
-	r.sources, t.sources = f.Sources, f.Sources
-	for _, s := range f.Sources {
+	t.Upstream, t.profiles, t.listed = name, map[string]profile{}, map[string]Method{}
+	if t.Endpoint == "" && len(t.Hosts) > 0 {
+		t.Endpoint = "https://" + t.Hosts[0]
+	}
+	t.Endpoint = strings.TrimSuffix(t.Endpoint, "/") + "/"
+	for _, s := range t.Sources {
 		t.Date = max(t.Date, s.Date)
 	}
 	for i, e := range f.Tables {
@@ -83,16 +82,15 @@ func (r *reader) read(f *fileList, at grammar.Place) *Table {
 	for i, e := range f.Buckets {
 		r.bucket(e.key, e.value, at.Key("buckets").Pair(i))
 	}
-	r.failed = f.Failed
 	for i, e := range f.Methods {
 		r.method(e.key, e.value, at.Key("methods").Pair(i), at)
 	}
-	r.errorForm(f.Errors, at.Key("errors"))
-	for i, l := range f.Learn {
-		r.learning(l, at.Key("learn").Item(i))
+	r.errorForm(&t.Errors, at.Key("errors"))
+	for i := range t.Learn {
+		r.learning(&t.Learn[i], at.Key("learn").Item(i))
 	}
-	for i, rule := range f.Refusals {
-		r.refusing(rule, at.Key("refusals").Item(i))
+	for i := range t.Refusals {
+		r.refusing(&t.Refusals[i], t.Refusals[:i], at.Key("refusals").Item(i))
 	}
 	for i, m := range f.Meter {
 		r.meter(m, at.Key("meter").Item(i))
@@ -107,8 +105,8 @@ func (r *reader) read(f *fileList, at grammar.Place) *Table {
 		}
 	}
 	t.Version = cmp.Or(f.Version, t.Date)
-	t.refusesSuccess = slices.ContainsFunc(t.refusals, refusing.ofSuccess)
-	t.readsAnswers = t.refusesSuccess || slices.ContainsFunc(t.learn, learning.readsBody)
+	t.refusesSuccess = slices.ContainsFunc(t.Refusals, refusing.ofSuccess)
+	t.readsAnswers = t.refusesSuccess || slices.ContainsFunc(t.Learn, learning.readsBody)
 	t.answering = r.factsOfAnswers()
 	if len(t.profiles) == 0 {
 		t.profiles[usualProfile] = profile{}
@@ -120,32 +118,13 @@ func (r *reader) read(f *fileList, at grammar.Place) *Table {
 	return view
 }
 
-// upstream reads the addresses, the credential and the other properties of the upstream.
-func (r *reader) upstream(f *fileList, at grammar.Place) {
-	t := &r.table
-	t.Service, t.Hosts, t.uploads, t.overrides = f.Service, f.Hosts, f.Uploads, f.Override
-	t.oauth, t.zeros, t.Environment = f.OAuth, f.Zeros, f.Environment
-	if t.Endpoint = f.Endpoint; t.Endpoint == "" && len(f.Hosts) > 0 {
-		t.Endpoint = "https://" + f.Hosts[0]
-	}
-	t.Endpoint = strings.TrimSuffix(t.Endpoint, "/") + "/"
-	if f.Credential != nil {
-		t.Credential = *f.Credential
-		if (t.Credential.Header == "") == (t.Credential.Query == "") {
-			at.Key("credential").Add("write header or query, one of them")
-		}
-	}
-}
-
-func bearer() Place { return Place{Header: "Authorization", Prefix: "Bearer "} }
-
 var headerForm = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
 // source returns the named source of figures. "" is none; the schema requires one where needed.
 func (r *reader) source(name string, at grammar.Place) Source {
-	s, ok := r.sources[name]
+	s, ok := r.table.Sources[name]
 	if !ok && name != "" && !r.file.Full() {
-		at.Add("%q is not among the sources%s", words.Clip(name), didYouMean(name, r.sources))
+		at.Add("%q is not among the sources%s", words.Clip(name), didYouMean(name, r.table.Sources))
 	}
 	return s
 }
@@ -162,13 +141,11 @@ func window(text, zone string, at grammar.Place) (w quota.Window) {
 	return w
 }
 
-// expression compiles an expression. It returns nil if there is none or it is invalid. A constant
-// number is also evaluated.
-func (r *reader) expression(text string, kind formula.Kind,
-	compile func(string, formula.Scope) (*formula.Formula, error),
-	at grammar.Place) *formula.Formula {
-	if text == "" || at.Refused() {
-		return nil
+// compile binds an expression to the names that it may use. If it is invalid, it becomes nil.
+func (r *reader) compile(f **formula.Formula, kind formula.Kind, result formula.Result,
+	at grammar.Place) {
+	if *f == nil {
+		return
 	}
 	scope := r.scope
 	scope.Kind = kind
@@ -178,15 +155,16 @@ func (r *reader) expression(text string, kind formula.Kind,
 	for _, n := range r.table.numbers {
 		scope.Numbers = append(scope.Numbers, n.name)
 	}
-	f, err := compile(text, scope)
-	if err == nil && f.Constant() && f.IsNumber() {
-		_, err = f.Units(nil)
+	if (*f).Bind(scope, result); r.shipped {
+		return
 	}
+	err := (*f).Check()
 	if err != nil {
 		at.Add("%v", err)
-		return nil
 	}
-	return f
+	if err != nil || at.Refused() {
+		*f = nil
+	}
 }
 
 func checkDuration(least, most time.Duration) func(string) error {
@@ -205,12 +183,4 @@ func checkUntil(text string) error {
 			"{path: PATH, as: FORM}")
 	}
 	return nil
-}
-
-// duration returns a duration that the schema has checked, or the default.
-func duration(text string, usual time.Duration) time.Duration {
-	if d, err := time.ParseDuration(text); err == nil {
-		return d
-	}
-	return usual
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
@@ -14,192 +16,147 @@ import (
 
 // errorForm locates the reason in an error response.
 type errorForm struct {
-	message []string // paths of the message; the first that exists counts
-	word    string   // path of the word of an error without a reason
-	reasons []reasonPlace
-	found   []found
-	metric  *formula.Formula // the upstream's name of the exhausted bucket
-	since   *formula.Formula // when the upstream's window began
-}
-
-// reasonPlace locates the reasons in an object, or in each item of a list.
-type reasonPlace struct {
-	items
-	name, domain string // keys of an item
+	Message []string // paths of the message; the first that exists counts
+	Word    string   // path of the word of an error without a reason
+	Reasons []struct {
+		items        `yaml:",inline"`
+		Name, Domain string // keys of an item
+	}
+	Found  entries[found]
+	Metric *formula.Formula // the upstream's name of the exhausted bucket
+	Since  *formula.Formula // when the upstream's window began
 }
 
 // items locates the objects at a path that meet a condition; nil is no condition.
 type items struct {
-	at    string
-	where *formula.Formula
+	At    string
+	Where *formula.Formula
 }
 
-// found is a named object in expressions: the value at take in the first of the items.
+// found is a named object in expressions: the value at Take in the first of the items.
 type found struct {
-	items
-	name, take string
+	items `yaml:",inline"`
+	Take  string
 }
 
 // learning is a rule for what responses report about a bucket.
 type learning struct {
-	bucket string
-	where  *formula.Formula
-	window quota.Window // of the limit; zero if the list has none
+	Bucket, Source, Timezone string
+	Where                    *formula.Formula
+	Window                   string // of the limit
 
-	limit, used, remaining, reset place
+	Limit, Used, Remaining, Reset place
+
+	window quota.Window // parsed; zero if the list has none
 }
 
 // place locates a value in a response: in a header, at a path in its JSON, or by an expression.
 type place struct {
-	header, path string
-	policy       string // name of the item, in a header with several
-	as           Form
-	units        *formula.Formula
-	after        time.Duration // fixed duration
+	Header, Path string
+	Policy       string // name of the item, in a header with several
+	As           Form
+
+	scalar yaml.Node // the place as written, if it is not a mapping
+	units  *formula.Formula
+	after  time.Duration // fixed duration
+}
+
+// UnmarshalYAML reads a scalar, whose meaning depends on its key, or a mapping.
+func (p *place) UnmarshalYAML(n *yaml.Node) error {
+	type plain place
+	return grammar.DecodeEither(n, &p.scalar, (*plain)(p))
 }
 
 // refusing is a rule for responses that refuse a call.
 type refusing struct {
-	statuses []statusRange // empty: any from 300 on
-	where    *formula.Formula
-	kind     Kind
-	as       string
-	bucket   string
-	until    place
-	window   bool // until the end of the bucket's window
+	Status         statuses // empty: any from 300 on
+	Where          *formula.Formula
+	Kind           Kind
+	As             string
+	Bucket, Source string
+	Until          place
+	window         bool // until the end of the bucket's window
 }
 
 // statusRange is a status or a class of them, such as 429 or 5xx.
 type statusRange struct{ least, most int }
 
-func (r *reader) errorForm(f fileErrors, at grammar.Place) {
-	form := &r.table.errors
-	form.message, form.word = f.Message, f.Word
-	for i, w := range f.Reasons {
-		form.reasons = append(form.reasons, reasonPlace{
-			items: r.items(w.fileItems, at.Key("reasons").Item(i)),
-			name:  cmp.Or(w.Name, "reason"), domain: cmp.Or(w.Domain, "domain")})
+// statuses is a status or several.
+type statuses []statusRange
+
+// UnmarshalYAML reads texts such as 429 and 5xx. The schema allows nothing else.
+func (s *statuses) UnmarshalYAML(n *yaml.Node) error {
+	var list grammar.List[string]
+	err := n.Decode(&list)
+	for _, text := range list {
+		digits, class := strings.CutSuffix(text, "xx")
+		least, _ := strconv.Atoi(digits)
+		most := least
+		if class {
+			least, most = least*100, least*100+99
+		}
+		*s = append(*s, statusRange{least, most})
 	}
-	for _, e := range f.Found {
-		at := at.Key("found").Key(e.key)
+	return err
+}
+
+func (r *reader) errorForm(form *errorForm, at grammar.Place) {
+	for i := range form.Reasons {
+		w := &form.Reasons[i]
+		r.compile(&w.Where, formula.Item, formula.Condition, at.Key("reasons").Item(i).Key("where"))
+		w.Name, w.Domain = cmp.Or(w.Name, "reason"), cmp.Or(w.Domain, "domain")
+	}
+	for i := range form.Found {
+		e, at := &form.Found[i], at.Key("found").Pair(i)
 		r.free(e.key, at)
-		form.found = append(form.found, found{items: r.items(e.value.fileItems, at), name: e.key,
-			take: e.value.Take})
+		r.compile(&e.value.Where, formula.Item, formula.Condition, at.Key("where"))
 		r.scope.Found = append(r.scope.Found, e.key)
 	}
-	form.metric = r.expression(f.Metric, formula.Refused, formula.Text, at.Key("metric"))
-	form.since = r.expression(f.Since, formula.Refused, formula.Text, at.Key("since"))
+	r.compile(&form.Metric, formula.Refused, formula.Text, at.Key("metric"))
+	r.compile(&form.Since, formula.Refused, formula.Text, at.Key("since"))
 }
 
-func (r *reader) items(f fileItems, at grammar.Place) items {
-	return items{f.At, r.expression(f.Where, formula.Item, formula.Condition, at.Key("where"))}
+func (r *reader) learning(l *learning, at grammar.Place) {
+	r.knownBucket(l.Bucket, at.Key("bucket"))
+	r.source(l.Source, at.Key("source"))
+	r.compile(&l.Where, formula.Answer, formula.Condition, at.Key("where"))
+	l.window = window(l.Window, l.Timezone, at.Key("window"))
+	r.amount(&l.Limit, at.Key("limit"))
+	r.amount(&l.Used, at.Key("used"))
+	r.amount(&l.Remaining, at.Key("remaining"))
 }
 
-func (r *reader) learning(f fileLearn, at grammar.Place) {
-	r.knownBucket(f.Bucket, at.Key("bucket"))
-	r.source(f.Source, at.Key("source"))
-	l := learning{bucket: f.Bucket,
-		where:     r.expression(f.Where, formula.Answer, formula.Condition, at.Key("where")),
-		window:    window(f.Window, f.Timezone, at.Key("window")),
-		limit:     r.amount(f.Limit, at.Key("limit")),
-		used:      r.amount(f.Used, at.Key("used")),
-		remaining: r.amount(f.Remaining, at.Key("remaining")),
-	}
-	if at.Has("reset") {
-		l.reset = moment(f.Reset, at.Key("reset"))
-	}
-	switch {
-	case at.Has("used") && !at.Has("limit"):
-		at.Add("used needs a limit: write the place of it, or a number")
-	case !at.Has("remaining") && !at.Has("used") && !at.Has("reset"):
-		at.Add("write remaining or used, or reset")
-	}
-	r.table.learn = append(r.table.learn, l)
-}
-
-// amount returns the place of a number: a header, an expression, or a header or path with a form.
-func (r *reader) amount(f filePlace, at grammar.Place) place {
-	p := place{as: FormNumber}
-	switch {
-	case f == filePlace{}:
-		return place{}
-	case f.text == "":
-		return f.place(FormNumber, at)
-	case !f.number && headerForm.MatchString(f.text):
-		p.header = f.text
+// amount completes the place of a number: a header, an expression, or a header or path with a form.
+func (r *reader) amount(p *place, at grammar.Place) {
+	p.As = cmp.Or(p.As, FormNumber)
+	switch text := p.scalar.Value; {
+	case text == "":
+	case p.scalar.ShortTag() == "!!str" && headerForm.MatchString(text):
+		p.Header = text
 	default:
-		p.units = r.expression(f.text, formula.Answer, formula.Number, at)
+		p.units = &formula.Formula{Text: text}
+		r.compile(&p.units, formula.Answer, formula.Number, at)
 	}
-	return p
 }
 
-// moment returns the place of a time, whose form is required.
-func moment(f filePlace, at grammar.Place) place {
-	if f.As == "" || Form(f.As) == FormNumber {
-		at.Add("as is missing: rfc3339, epoch, duration, seconds, millis or date")
+func (r *reader) refusing(rule *refusing, before []refusing, at grammar.Place) {
+	r.knownBucket(rule.Bucket, at.Key("bucket"))
+	r.source(rule.Source, at.Key("source"))
+	r.compile(&rule.Where, formula.Refused, formula.Condition, at.Key("where"))
+	rule.window = rule.Until.scalar.Value == "window"
+	rule.Until.after, _ = time.ParseDuration(rule.Until.scalar.Value) // otherwise a place
+	if slices.ContainsFunc(before, func(b refusing) bool { return b.covers(*rule) }) {
+		at.Add("never applies: a rule before it is for the same statuses, and has no where")
 	}
-	return f.place("", at)
-}
-
-func (f filePlace) place(usual Form, at grammar.Place) place {
-	if (f.Header == "") == (f.Path == "") {
-		at.Add("write header or path, one of them")
-	}
-	return place{header: f.Header, path: f.Path, policy: f.Policy,
-		as: cmp.Or(Form(f.As), usual)}
-}
-
-func (r *reader) refusing(f fileRefusal, at grammar.Place) {
-	r.knownBucket(f.Bucket, at.Key("bucket"))
-	r.source(f.Source, at.Key("source"))
-	rule := refusing{kind: Kind(f.Kind), as: f.As, bucket: f.Bucket, statuses: statuses(f.Status),
-		where: r.expression(f.Where, formula.Refused, formula.Condition, at.Key("where"))}
-	switch until := f.Until.text; {
-	case !at.Has("until"):
-	case until == "window":
-		rule.window = true
-	case until != "":
-		rule.until.after, _ = time.ParseDuration(until)
-	default:
-		rule.until = moment(f.Until, at.Key("until"))
-	}
-	for _, before := range r.table.refusals {
-		if before.covers(rule) {
-			at.Add("never applies: a rule before it is for the same statuses, and has no where")
-			break
-		}
-	}
-	r.table.refusals = append(r.table.refusals, rule)
 }
 
 // covers reports whether a rule applies to every response to which a later one applies.
 func (f refusing) covers(later refusing) bool {
-	if f.where != nil {
-		return false
-	}
-	in := func(s statusRange) bool {
-		return slices.ContainsFunc(f.statuses, func(of statusRange) bool {
+	outside := func(s statusRange) bool {
+		return !slices.ContainsFunc(f.Status, func(of statusRange) bool {
 			return of.least <= s.least && s.most <= of.most
 		})
 	}
-	outside := func(s statusRange) bool { return !in(s) }
-	return len(f.statuses) == 0 && !later.ofSuccess() ||
-		len(later.statuses) > 0 && !slices.ContainsFunc(later.statuses, outside)
-}
-
-// statuses parses texts such as 429 and 5xx. The schema allows nothing else.
-func statuses(list []string) (all []statusRange) {
-	for _, text := range list {
-		digits := strings.TrimSuffix(text, "xx")
-		least, err := strconv.Atoi(digits)
-		if err != nil {
-			continue
-		}
-		most := least
-		if digits != text {
-			least, most = least*100, least*100+99
-		}
-		all = append(all, statusRange{least, most})
-	}
-	return all
+	return f.Where == nil && (len(f.Status) == 0 && !later.ofSuccess() ||
+		len(later.Status) > 0 && !slices.ContainsFunc(later.Status, outside))
 }

@@ -1,8 +1,11 @@
 package costs
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
+
+	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
@@ -12,10 +15,16 @@ import (
 
 // fact is a text about a call that chooses its bucket part or its price, such as the model.
 type fact struct {
-	name string
-	text *formula.Formula // value in the request
-	// response is the value in the response, which replaces text; or nil.
-	response *formula.Formula
+	name    string
+	Request *formula.Formula // value in the request
+	// Response is the value in the response, which replaces that in the request; or nil.
+	Response *formula.Formula
+}
+
+// UnmarshalYAML reads an expression, or {request, response}.
+func (f *fact) UnmarshalYAML(n *yaml.Node) error {
+	type plain fact
+	return grammar.DecodeEither(n, &f.Request, (*plain)(f))
 }
 
 // number is a named number of a request that several expressions share.
@@ -30,30 +39,28 @@ var wordForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 // methodFact is a fact of every request: the method that it calls.
 const methodFact = "method"
 
-func (r *reader) fact(name string, f fileFact, at grammar.Place) {
+func (r *reader) fact(name string, f fact, at grammar.Place) {
 	if !r.free(name, at) {
 		return
 	}
 	r.splits = append(r.splits, name)
-	if f.Response == "" {
-		if text := r.expression(f.Request, formula.Request, formula.Text, at); text != nil {
-			r.table.facts = append(r.table.facts, fact{name: name, text: text})
-		}
-		return
+	request := at
+	if f.Response != nil {
+		request = at.Key("request")
 	}
-	text := r.expression(f.Request, formula.Request, formula.Text, at.Key("request"))
-	response := r.expression(f.Response, formula.Answer, formula.Text, at.Key("response"))
-	if text != nil {
-		r.table.facts = append(r.table.facts, fact{name, text, response})
+	r.compile(&f.Request, formula.Request, formula.Text, request)
+	r.compile(&f.Response, formula.Answer, formula.Text, at.Key("response"))
+	if f.name = name; f.Request != nil {
+		r.table.facts = append(r.table.facts, f)
 	}
 }
 
-func (r *reader) number(name, text string, at grammar.Place) {
+func (r *reader) number(name string, value *formula.Formula, at grammar.Place) {
 	if !r.free(name, at) {
 		return
 	}
-	if f := r.expression(text, formula.Request, formula.Number, at); f != nil {
-		r.table.numbers = append(r.table.numbers, number{name, f})
+	if r.compile(&value, formula.Request, formula.Number, at); value != nil {
+		r.table.numbers = append(r.table.numbers, number{name, value})
 	}
 }
 
@@ -82,30 +89,15 @@ func (r *reader) bucket(name string, f fileBucket, at grammar.Place) {
 				words.Clip(fact), methodFact, words.DidYouMean(fact, r.splits))
 		}
 	}
-	switch {
-	case f.Timezone != "":
+	if f.Timezone != "" {
 		b.Reset = reset(f, at)
-	case f.Reset != "":
-		at.Key("reset").Add("timezone is missing")
 	}
-	switch {
-	case f.Daily != nil && f.Limits != nil:
-		at.Add("write daily or limits, one of them")
-	case f.Limits != nil:
-		for i, l := range f.Limits {
-			b.Limits = append(b.Limits, limit(l, b, at.Key("limits").Item(i)))
-		}
-	case f.Daily != nil && f.Timezone == "":
-		at.Add("timezone is missing: in which the day of its units begins")
-	case f.Daily != nil:
+	for i, l := range f.Limits {
+		b.Limits = append(b.Limits, limit(l, b, at.Key("limits").Item(i)))
+	}
+	if f.Daily != nil {
 		b.Daily = *f.Daily
 		b.Limits = b.dailyLimits()
-	}
-	if b.Required && len(b.Limits) == 0 && !at.Key("daily").Refused() {
-		at.Add("it is required, and has no limits: write daily or limits")
-	}
-	if len(b.Limits) > 0 && f.Source == "" {
-		at.Add("source is missing")
 	}
 	if other, ok := r.metrics[b.Metric]; ok && b.Metric != "" {
 		at.Key("metric").Add("bucket %s has the metric of %s", b.Name, other)
@@ -125,10 +117,7 @@ func limit(f fileLimit, b Bucket, at grammar.Place) quota.Limit {
 
 // reset returns the calendar window in which the upstream counts a bucket, by default a day.
 func reset(f fileBucket, at grammar.Place) quota.Window {
-	word := f.Reset
-	if word == "" {
-		word = "day"
-	}
+	word := cmp.Or(f.Reset, "day")
 	if !quota.IsCalendarWord(word) {
 		at.Key("reset").Add("%q is not a calendar window such as day", words.Clip(word))
 		return quota.Window{}

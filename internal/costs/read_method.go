@@ -17,7 +17,7 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 	if !idForm.MatchString(id) {
 		at.Add("%q is not the ID of a method, such as messages.create", words.Clip(id))
 	}
-	m := Method{ID: id, Upload: f.Upload, Form: f.Form, Note: f.Note, OAuth: r.table.oauth,
+	m := Method{ID: id, Upload: f.Upload, Form: f.Form, Note: f.Note, OAuth: r.table.OAuth,
 		Source: r.source(f.Source, at.Key("source"))}
 	if f.OAuth != nil {
 		m.OAuth = *f.OAuth
@@ -28,54 +28,29 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 			m.Verb, m.Path = cmp.Or(m.Verb, verb), cmp.Or(m.Path, path)
 		}
 	}
-	if f.Lines != nil {
+	if m.lines = f.Lines; m.lines != nil {
 		at := at.Key("lines")
-		m.lines = &calls{list: f.Lines.List, body: f.Lines.Body,
-			file:  r.expression(f.Lines.File, formula.Answer, formula.Text, at.Key("file")),
-			sent:  r.expression(f.Lines.Sent, formula.Request, formula.Text, at.Key("sent")),
-			route: r.expression(f.Lines.Route, formula.Item, formula.Text, at.Key("route"))}
+		r.compile(&m.lines.File, formula.Answer, formula.Text, at.Key("file"))
+		r.compile(&m.lines.Sent, formula.Request, formula.Text, at.Key("sent"))
+		r.compile(&m.lines.Route, formula.Item, formula.Text, at.Key("route"))
 	}
-	r.price(&m, f, at, list)
+	if f.Cost != nil {
+		m.Costs = r.costs(f.Cost, at.Key("cost"))
+		m.Terms = termsOf(m.Costs)
+	} else if rules := r.rules(&m, f, at, list); rules.depend() {
+		m.rules = rules
+	}
 	r.addRoutes(&m, at.Key("route"))
 	r.needs(&m)
 	r.table.listed[id] = m
 }
 
-// price checks the price of a method.
-func (r *reader) price(m *Method, f fileMethod, at, list grammar.Place) {
-	switch {
-	case f.Cost != nil:
-		m.Costs = r.costs(f.Cost, at.Key("cost"))
-		m.Terms = termsOf(m.Costs)
-		for _, other := range []string{"take", "hold", "settle", "failed", "usage", "events",
-			"free", "async", "lapse", "ttl"} {
-			if at.Has(other) {
-				at.Key(other).Add("a method with a cost takes no more than that: write take in " +
-					"place of cost")
-			}
-		}
-	case f.Take == nil && f.Hold == nil:
-		at.Add("write cost, take or hold")
-	default:
-		rules := r.rules(m, f, at, list)
-		constant := !slices.ContainsFunc(rules.takes, func(a amount) bool {
-			return !a.units.Constant()
-		})
-		if !constant || len(rules.holds) > 0 || rules.free != nil {
-			m.rules = rules
-		}
-	}
-}
-
 // rules reads a price that depends on the request or on the response.
 func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
-	p := &rules{lapse: quota.LapseCharge, ttl: duration(f.TTL, defaultTTL), events: f.Events,
-		usage: []string{"usage"}}
-	if f.Lapse != "" {
-		p.lapse = quota.Lapse(f.Lapse)
-	}
-	if f.Usage != nil {
-		p.usage = f.Usage
+	p := &rules{lapse: cmp.Or(f.Lapse, quota.LapseCharge), ttl: cmp.Or(f.TTL, defaultTTL),
+		events: f.Events, usage: f.Usage, free: f.Free, async: f.Async}
+	if p.usage == nil {
+		p.usage = []string{"usage"}
 	}
 	terms := map[string]*Term{}
 	for _, e := range f.Take {
@@ -97,9 +72,9 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 			at.Add("bucket %s is in take and in hold", words.Clip(e.key))
 		}
 		terms[e.key] = &Term{Bucket: e.key}
-		if h := r.holding(e.key, e.value, at); h.units != nil {
+		if h := r.holding(e.key, e.value, at); h.Estimate != nil {
 			p.holds = append(p.holds, h)
-			terms[e.key].Hold = h.units.Text
+			terms[e.key].Hold = h.Estimate.Text
 		}
 	}
 	p.settles = r.truth(f.Settle, terms, at.Key("settle"), true)
@@ -111,13 +86,12 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 	} else {
 		p.failed = r.truth(r.failed, terms, list.Key("failed"), false)
 	}
-	p.free = r.expression(f.Free, formula.Answer, formula.Condition, at.Key("free"))
-	if f.Async != nil {
+	r.compile(&p.free, formula.Answer, formula.Condition, at.Key("free"))
+	if p.async != nil {
 		at := at.Key("async")
-		p.async = &async{headers: f.Async.Headers, lapse: duration(f.Async.Lapse, 0),
-			poll:    r.expression(f.Async.Poll, formula.Answer, formula.Text, at.Key("poll")),
-			done:    r.expression(f.Async.Done, formula.Answer, formula.Condition, at.Key("done")),
-			results: r.expression(f.Async.Results, formula.Answer, formula.Text, at.Key("results"))}
+		r.compile(&p.async.Poll, formula.Answer, formula.Text, at.Key("poll"))
+		r.compile(&p.async.Done, formula.Answer, formula.Condition, at.Key("done"))
+		r.compile(&p.async.Results, formula.Answer, formula.Text, at.Key("results"))
 	}
 	r.sortCosts(m.Costs)
 	for _, term := range terms {
@@ -129,7 +103,7 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 
 // truth reads the expressions for the usage of a call, by bucket. A method's own expressions may
 // only name buckets that it takes or holds.
-func (r *reader) truth(list entries[string], terms map[string]*Term, at grammar.Place,
+func (r *reader) truth(list entries[*formula.Formula], terms map[string]*Term, at grammar.Place,
 	own bool) map[string]*formula.Formula {
 	all := map[string]*formula.Formula{}
 	for _, a := range r.amounts(list, formula.Answer, at) {
@@ -143,26 +117,28 @@ func (r *reader) truth(list entries[string], terms map[string]*Term, at grammar.
 }
 
 // amounts compiles expressions by bucket, and omits invalid ones.
-func (r *reader) amounts(list entries[string], kind formula.Kind, at grammar.Place) (all []amount) {
+func (r *reader) amounts(list entries[*formula.Formula], kind formula.Kind, at grammar.Place) (
+	all []amount) {
 	for _, e := range list {
-		r.knownBucket(e.key, at.Key(e.key))
-		if units := r.expression(e.value, kind, formula.Number, at.Key(e.key)); units != nil {
-			all = append(all, amount{e.key, units})
+		at := at.Key(e.key)
+		r.knownBucket(e.key, at)
+		if r.compile(&e.value, kind, formula.Number, at); e.value != nil {
+			all = append(all, amount{e.key, e.value})
 		}
 	}
 	return all
 }
 
-func (r *reader) holding(bucket string, f fileHold, at grammar.Place) (h holding) {
+func (r *reader) holding(bucket string, h holding, at grammar.Place) holding {
 	r.knownBucket(bucket, at)
 	h.bucket = bucket
-	if f.Most == "" {
-		h.units = r.expression(f.Estimate, formula.Hold, formula.Number, at)
-		return h
+	estimate := at
+	if h.Most != nil {
+		estimate = at.Key("estimate")
 	}
-	h.units = r.expression(f.Estimate, formula.Hold, formula.Number, at.Key("estimate"))
-	h.most = r.expression(f.Most, formula.Request, formula.Number, at.Key("most"))
-	h.certain = r.expression(f.Certain, formula.Request, formula.Number, at.Key("certain"))
+	r.compile(&h.Estimate, formula.Hold, formula.Number, estimate)
+	r.compile(&h.Most, formula.Request, formula.Number, at.Key("most"))
+	r.compile(&h.Certain, formula.Request, formula.Number, at.Key("certain"))
 	return h
 }
 
@@ -200,7 +176,7 @@ func termsOf(costs []quota.Cost) (terms []Term) {
 func (r *reader) addRoutes(m *Method, at grammar.Place) {
 	if m.Upload {
 		for _, of := range slices.Clone(m.routes) {
-			for _, prefix := range r.table.uploads {
+			for _, prefix := range r.table.Uploads {
 				path := prefix + "/" + strings.Join(of.words, "/")
 				m.routes = append(m.routes, newRoute(of.verb, path, m.ID))
 			}

@@ -24,7 +24,7 @@ func (o *Observation) parse(data []byte) bool {
 		return false
 	}
 	o.doc = doc
-	for _, path := range o.quote.table.zeros {
+	for _, path := range o.quote.table.Zeros {
 		formula.FillZero(doc, path)
 	}
 	return true

@@ -33,9 +33,9 @@ func (t *Table) blank() formula.Env {
 }
 
 func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env) *Refusal {
-	said := t.errors.read(body)
+	said := t.Errors.read(body)
 	said.fill(env, status, h, len(body))
-	for _, rule := range t.refusals {
+	for _, rule := range t.Refusals {
 		if rule.holds(status, env) {
 			return t.refused(rule, said, env, h)
 		}
@@ -62,38 +62,38 @@ func usualKind(status int) Kind {
 // holds reports whether the rule applies to the response.
 func (f refusing) holds(status int, env formula.Env) bool {
 	in := func(s statusRange) bool { return s.least <= status && status <= s.most }
-	if len(f.statuses) == 0 && status < 300 ||
-		len(f.statuses) > 0 && !slices.ContainsFunc(f.statuses, in) {
+	if len(f.Status) == 0 && status < 300 ||
+		len(f.Status) > 0 && !slices.ContainsFunc(f.Status, in) {
 		return false
 	}
-	return f.where == nil || f.where.Holds(env)
+	return f.Where == nil || f.Where.Holds(env)
 }
 
 // ofSuccess reports whether the rule applies to a status below 300.
 func (f refusing) ofSuccess() bool {
-	return slices.ContainsFunc(f.statuses, func(s statusRange) bool { return s.least < 300 })
+	return slices.ContainsFunc(f.Status, func(s statusRange) bool { return s.least < 300 })
 }
 
 // readsBody reports whether the rule reads the body of a response.
 func (l learning) readsBody() bool {
 	inBody := func(f *formula.Formula) bool { return f != nil && f.Uses("answer", "count", "usage") }
-	return l.limit.path+l.used.path+l.remaining.path+l.reset.path != "" || inBody(l.where) ||
-		inBody(l.limit.units) || inBody(l.used.units) || inBody(l.remaining.units)
+	return l.Limit.Path+l.Used.Path+l.Remaining.Path+l.Reset.Path != "" || inBody(l.Where) ||
+		inBody(l.Limit.units) || inBody(l.Used.units) || inBody(l.Remaining.units)
 }
 
 // refused returns the refusal that the rule makes of the response.
 func (t *Table) refused(rule refusing, said said, env formula.Env, h http.Header) *Refusal {
-	r := said.refusal(rule.kind)
-	r.As = rule.as
-	if rule.kind != Exhausted && rule.kind != Throttled {
+	r := said.refusal(rule.Kind)
+	r.As = rule.As
+	if rule.Kind != Exhausted && rule.Kind != Throttled {
 		return r
 	}
-	r.Bucket, r.Window = rule.bucket, rule.window
-	r.Until, r.Unread = rule.until.moment(h, said.doc)
-	if metric := t.errors.metric; metric != nil {
+	r.Bucket, r.Window = rule.Bucket, rule.window
+	r.Until, r.Unread = rule.Until.moment(h, said.doc)
+	if metric := t.Errors.Metric; metric != nil {
 		r.Metric, _ = metric.String(env)
 	}
-	if since := t.errors.since; since != nil {
+	if since := t.Errors.Since; since != nil {
 		text, _ := since.String(env)
 		r.Since, _ = time.Parse(time.RFC3339, text)
 	}
@@ -172,8 +172,8 @@ func counted(doc any, path string) any {
 // caller's words, so a body in another form, or one with two readings, gives no reason.
 func (form errorForm) read(body []byte) said {
 	s := said{reasons: []formula.Reason{}, found: map[string]any{}}
-	for _, f := range form.found {
-		s.found[f.name] = map[string]any{}
+	for _, f := range form.Found {
+		s.found[f.key] = map[string]any{}
 	}
 	body = trimBody(body)
 	switch {
@@ -203,30 +203,30 @@ func (form errorForm) read(body []byte) said {
 
 // look finds the message, the reasons and the objects in the response's JSON.
 func (form errorForm) look(s *said) {
-	for _, path := range form.message {
+	for _, path := range form.Message {
 		if s.message = formula.FirstText(s.doc, path); s.message != "" {
 			s.own = true
 			break
 		}
 	}
-	if form.word != "" {
-		s.word = formula.FirstText(s.doc, form.word)
+	if form.Word != "" {
+		s.word = formula.FirstText(s.doc, form.Word)
 	}
-	for _, w := range form.reasons {
+	for _, w := range form.Reasons {
 		for _, item := range w.in(s.doc) {
-			if name := formula.FirstText(item, w.name); name != "" {
+			if name := formula.FirstText(item, w.Name); name != "" {
 				s.reasons = append(s.reasons, formula.Reason{Reason: name,
-					Domain: formula.FirstText(item, w.domain)})
+					Domain: formula.FirstText(item, w.Domain)})
 			}
 		}
 	}
-	for _, f := range form.found {
-		for _, item := range f.in(s.doc) {
-			if f.take != "" {
-				item, _ = formula.Find(item, f.take)
+	for _, f := range form.Found {
+		for _, item := range f.value.in(s.doc) {
+			if f.value.Take != "" {
+				item, _ = formula.Find(item, f.value.Take)
 			}
 			if object, ok := item.(map[string]any); ok {
-				s.found[f.name] = object
+				s.found[f.key] = object
 				break
 			}
 		}
@@ -237,12 +237,12 @@ func (form errorForm) look(s *said) {
 // response.
 func (i items) in(doc any) (all []any) {
 	found := []any{doc}
-	if i.at != "" {
-		found = formula.Items(doc, i.at)
+	if i.At != "" {
+		found = formula.Items(doc, i.At)
 	}
 	for _, item := range found {
 		_, object := item.(map[string]any)
-		if object && (i.where == nil || i.where.Holds(formula.Env{"item": item})) {
+		if object && (i.Where == nil || i.Where.Holds(formula.Env{"item": item})) {
 			all = append(all, item)
 		}
 	}
@@ -260,10 +260,10 @@ func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 		return m, ""
 	}
 	value := text
-	if param, ok := fieldParam(text, p.policy, "t", "reset"); ok {
+	if param, ok := fieldParam(text, p.Policy, "t", "reset"); ok {
 		value = param
 	}
-	at, after, ok := ParseMoment(value, p.as)
+	at, after, ok := ParseMoment(value, p.As)
 	if !ok || time.Until(at) > farthest {
 		return m, p.unread(text)
 	}
@@ -283,7 +283,7 @@ func (p place) amount(h http.Header, doc any, env formula.Env, part limitPart) (
 		return 0, "", false
 	}
 	value := text
-	if param, ok := fieldParam(text, p.policy, paramsOf[part]...); ok {
+	if param, ok := fieldParam(text, p.Policy, paramsOf[part]...); ok {
 		value = param
 	}
 	if n, ok = parseAmount(value, part); !ok {
@@ -307,14 +307,14 @@ func (p place) unread(text string) string {
 
 // text returns the text of the header, or at the path.
 func (p place) text(h http.Header, doc any) (string, bool) {
-	if p.header != "" {
-		text := lineOf(h)(p.header)
+	if p.Header != "" {
+		text := lineOf(h)(p.Header)
 		return text, text != ""
 	}
-	if p.path == "" {
+	if p.Path == "" {
 		return "", false
 	}
-	return formula.FindText(doc, p.path)
+	return formula.FindText(doc, p.Path)
 }
 
 var titleForm = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)

@@ -31,7 +31,7 @@ func (t *Table) request(m Method, r *http.Request, doc any, size int, lines Line
 		if !slices.Contains(m.facts, f.name) && !slices.Contains(t.answering, f.name) {
 			continue
 		}
-		text, err := f.text.String(env)
+		text, err := f.Request.String(env)
 		if err != nil {
 			return nil, &factError{f.name, err}
 		}

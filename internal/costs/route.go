@@ -96,7 +96,7 @@ func CheckQuery(raw string) error {
 // takesOverride reports whether the upstream also accepts a call of the method as POST, by the last
 // word of the method's ID.
 func (t *Table) takesOverride(id string) bool {
-	return id != "" && slices.Contains(t.overrides, id[strings.LastIndex(id, ".")+1:])
+	return id != "" && slices.Contains(t.Override, id[strings.LastIndex(id, ".")+1:])
 }
 
 // routesAt returns the methods of the narrowest routes that match an escaped path, by verb.

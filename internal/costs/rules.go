@@ -6,7 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"quotabudget/internal/costs/formula"
+	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 )
 
@@ -24,10 +27,16 @@ type rules struct {
 	ttl     time.Duration
 }
 
+// depend reports whether the price is not the same for every call.
+func (p *rules) depend() bool {
+	return len(p.holds) > 0 || p.free != nil ||
+		slices.ContainsFunc(p.takes, func(a amount) bool { return !a.units.Constant() })
+}
+
 // use reports whether the price of a call depends on a table.
 func (p *rules) use(table string) bool {
 	for _, h := range p.holds {
-		if h.units.Uses(table) || p.settles[h.bucket] != nil && p.settles[h.bucket].Uses(table) {
+		if h.Estimate.Uses(table) || p.settles[h.bucket] != nil && p.settles[h.bucket].Uses(table) {
 			return true
 		}
 	}
@@ -39,16 +48,22 @@ type amount struct {
 	units  *formula.Formula
 }
 
-// holding is an estimate of a call's cost. most is its upper bound, or nil if the estimate implies
-// it; certain is its lower bound, or nil if unknown.
+// holding is an estimate of a call's cost. Most is its upper bound, or nil if the estimate implies
+// it; Certain is its lower bound, or nil if unknown.
 type holding struct {
-	amount
-	most, certain *formula.Formula
+	bucket                  string
+	Estimate, Most, Certain *formula.Formula
+}
+
+// UnmarshalYAML reads an estimate, or {estimate, most, certain}.
+func (h *holding) UnmarshalYAML(n *yaml.Node) error {
+	type plain holding
+	return grammar.DecodeEither(n, &h.Estimate, (*plain)(h))
 }
 
 // estimates reports whether it may hold less than the upper bound.
 func (h holding) estimates() bool {
-	return h.most != nil || h.units.Uses(slices.Collect(maps.Keys(formula.Quantiles()))...)
+	return h.Most != nil || h.Estimate.Uses(slices.Collect(maps.Keys(formula.Quantiles()))...)
 }
 
 // Defaults of a method.

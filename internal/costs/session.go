@@ -26,7 +26,7 @@ func Resumable(r *http.Request) bool {
 // dearestUpload returns the method with the highest cost among those that upload to a path.
 func (t *Table) dearestUpload(path string) (id string, ok bool) {
 	below := func(prefix string) bool { return strings.HasPrefix(path, prefix+"/") }
-	if !slices.ContainsFunc(t.uploads, below) {
+	if !slices.ContainsFunc(t.Uploads, below) {
 		return "", false
 	}
 	byVerb := t.routesAt(path)

@@ -120,7 +120,7 @@ func TestTableProblems(t *testing.T) {
 		{"context: 1000, ", "", "line 22: rows.small: context is missing"},
 		{"small: {input: 1", "small: {inputs: 1",
 			`line 22: small.inputs: unknown key "inputs" (did you mean input?)`},
-		{"small: {input: 1", "small: {input: -1", "line 22: small.input: must be at least 0"},
+		{"small: {input: 1", "small: {input: -1", "line 22: small.input: must be 0 to 1000000000000"},
 		{"small: {input: 1, output: 4", "small: {input: 1", "line 22: rows.small: output is missing"},
 		{"since: 2026-11-17", "since: soon", "line 22: small.since: must be a day such as 2026-06-01 or a month such as"},
 		{"source: old}", "source: new}", `line 26: large*.source: "new" is not among the sources`},

@@ -248,6 +248,8 @@ func (r rule) broken(k jsonschema.ErrorKind) string {
 		return r.message(fmt.Sprintf("must be %v", k.Want))
 	case *kind.Format:
 		return k.Err.Error()
+	case *kind.DependentRequired:
+		return r.message(strings.Join(k.Missing, " and ") + " is missing, which " + k.Prop + " needs")
 	case *kind.Minimum, *kind.Maximum:
 		if r["maximum"] == nil {
 			return fmt.Sprintf("must be at least %v", r["minimum"])

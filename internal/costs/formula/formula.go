@@ -12,6 +12,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/vm"
@@ -26,70 +27,94 @@ const (
 	maxNodes = 300
 )
 
-// Formula is a compiled expression. It is immutable and may be shared.
+// Formula is an expression. After Bind it is immutable and may be shared.
 type Formula struct {
-	Text string
+	Text string // as decoded from YAML
 
-	program *vm.Program
-	number  bool
-	names   map[string]bool // names in the expression
-	paths   []string        // paths into JSON that must exist
-	reads   []string        // see ValueError.Reads
+	result   Result
+	compiled func() (*program, error) // compiles on the first call
 }
 
-// Number compiles an expression whose result is a number.
-func Number(text string, scope Scope) (*Formula, error) {
-	f, err := compile(text, scope, expr.AsFloat64())
-	if err == nil {
-		f.number = true
+// program is a compiled expression.
+type program struct {
+	code  *vm.Program
+	names map[string]bool // names in the expression
+	paths []string        // paths into JSON that must exist
+	reads []string        // see ValueError.Reads
+}
+
+// UnmarshalText keeps the text of an expression for Bind.
+func (f *Formula) UnmarshalText(text []byte) error {
+	f.Text = string(text)
+	return nil
+}
+
+// Result is the type of an expression's result.
+type Result int
+
+// Results of expressions. A Text may also be a number, true or false.
+const (
+	Number Result = iota
+	Condition
+	Text
+)
+
+// Bind sets the names that the expression may use, and the type of its result. The expression is
+// compiled on its first use, which panics if it is invalid: see Check.
+func (f *Formula) Bind(scope Scope, result Result) {
+	f.result = result
+	f.compiled = sync.OnceValues(func() (*program, error) { return compile(f.Text, scope, result) })
+}
+
+// Check compiles the expression and returns what is wrong with it. It evaluates a constant number.
+func (f *Formula) Check() error {
+	p, err := f.compiled()
+	if err == nil && len(p.names) == 0 && f.result == Number {
+		_, err = f.Units(nil)
 	}
-	return f, err
+	return err
 }
 
-// Condition compiles an expression that is true or false.
-func Condition(text string, scope Scope) (*Formula, error) {
-	return compile(text, scope, expr.AsBool())
+// program returns the compiled expression.
+func (f *Formula) program() *program {
+	p, err := f.compiled()
+	if err != nil {
+		panic(fmt.Sprintf("formula: %q: %v", f.Text, err))
+	}
+	return p
 }
 
-// Text compiles an expression whose result is a text.
-func Text(text string, scope Scope) (*Formula, error) {
-	return compile(text, scope, expr.AsAny())
-}
-
-func compile(text string, scope Scope, options ...expr.Option) (*Formula, error) {
+func compile(text string, scope Scope, result Result) (*program, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("an expression of %d bytes: %d at most", len(text), maxText)
 	}
 	check := &checker{scope: scope, names: map[string]bool{}, paths: map[string]bool{},
 		reads: map[string]bool{}}
-	options = append(options, expr.Env(scope.types()), expr.MaxNodes(maxNodes),
-		expr.DisableAllBuiltins(), expr.Patch(check))
+	options := append(scope.functions(), expr.Env(scope.types()), expr.MaxNodes(maxNodes),
+		expr.DisableAllBuiltins(), expr.Patch(check),
+		[]expr.Option{Number: expr.AsFloat64(), Condition: expr.AsBool(), Text: expr.AsAny()}[result])
 	for _, name := range builtins() {
 		options = append(options, expr.EnableBuiltin(name))
 	}
-	options = append(options, scope.functions()...)
-	program, err := expr.Compile(text, options...)
+	code, err := expr.Compile(text, options...)
 	if check.err != nil {
 		return nil, check.err
 	}
 	if err != nil {
 		return nil, errors.New(firstLine(err))
 	}
-	return &Formula{Text: text, program: program, names: check.names,
-		paths: slices.Sorted(maps.Keys(check.paths)),
-		reads: slices.Sorted(maps.Keys(check.reads))}, nil
+	return &program{code, check.names, slices.Sorted(maps.Keys(check.paths)),
+		slices.Sorted(maps.Keys(check.reads))}, nil
 }
 
 // Uses reports whether the expression refers to one of the names.
 func (f *Formula) Uses(names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return f.names[name] })
+	used := f.program().names
+	return slices.ContainsFunc(names, func(name string) bool { return used[name] })
 }
 
 // Constant reports whether the result never changes.
-func (f *Formula) Constant() bool { return len(f.names) == 0 }
-
-// IsNumber reports whether the result is a number.
-func (f *Formula) IsNumber() bool { return f.number }
+func (f *Formula) Constant() bool { return len(f.program().names) == 0 }
 
 // MissingError reports paths that an expression needs and the JSON lacks.
 type MissingError struct{ Paths []string }
@@ -116,7 +141,7 @@ func (e *ValueError) Error() string {
 }
 
 func (f *Formula) wrong(format string, args ...any) error {
-	return &ValueError{f.Text, f.reads, fmt.Sprintf(format, args...)}
+	return &ValueError{f.Text, f.program().reads, fmt.Sprintf(format, args...)}
 }
 
 // Units evaluates a Number as units: whole, rounded up, from 0 to quota.MaxUnits. A fraction below
@@ -187,12 +212,13 @@ func (f *Formula) String(env Env) (string, error) {
 const noValue = "has no value" // of a ValueError
 
 func (f *Formula) run(env Env) (any, error) {
-	result, err := expr.Run(f.program, map[string]any(env))
+	program := f.program()
+	result, err := expr.Run(program.code, map[string]any(env))
 	if err == nil && result != nil {
 		return result, nil
 	}
 	var missing []string
-	for _, path := range f.paths {
+	for _, path := range program.paths {
 		if !env.has(path) {
 			missing = append(missing, path)
 		}

@@ -21,6 +21,12 @@ func scope(kind formula.Kind) formula.Scope {
 		}}
 }
 
+func compile(text string, scope formula.Scope, result formula.Result) (*formula.Formula, error) {
+	f := &formula.Formula{Text: text}
+	f.Bind(scope, result)
+	return f, f.Check()
+}
+
 // env is the request of the tests.
 func env(t testing.TB, body string) formula.Env {
 	t.Helper()
@@ -59,7 +65,7 @@ func TestUnits(t *testing.T) {
 		{`body.text contains "b" ? 1 : 0`, 1}, {"0", 0},
 		{`graphql_points({"query": "{a(first:100){b(first:100){c(first:1){id}}}}"})`, 101},
 	} {
-		f, err := formula.Number(c.text, scope(formula.Hold))
+		f, err := compile(c.text, scope(formula.Hold), formula.Number)
 		if err != nil {
 			t.Errorf("%s: %v", c.text, err)
 			continue
@@ -84,7 +90,7 @@ func TestUnitsThatAreNone(t *testing.T) {
 		"body.list": "body.list", "sum(body.max, #)": "body.max",
 		`graphql_points(body)`: "its body has no query",
 	} {
-		f, err := formula.Number(text, scope(formula.Hold))
+		f, err := compile(text, scope(formula.Hold), formula.Number)
 		if err != nil && text == `class("big")` {
 			continue
 		}
@@ -100,7 +106,7 @@ func TestUnitsThatAreNone(t *testing.T) {
 
 // TestMissing: the error names missing paths, except optional ones.
 func TestMissing(t *testing.T) {
-	f, err := formula.Number("usage.a + usage.b.c + (usage.d ?? 0)", scope(formula.Answer))
+	f, err := compile("usage.a + usage.b.c + (usage.d ?? 0)", scope(formula.Answer), formula.Number)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +147,7 @@ func TestCompileRefuses(t *testing.T) {
 		{formula.Request, strings.Repeat("1+", 1400) + "1", "2000 at most"},
 		{formula.Request, "", "unexpected token EOF"},
 	} {
-		if _, err := formula.Number(c.text, scope(c.kind)); err == nil ||
+		if _, err := compile(c.text, scope(c.kind), formula.Number); err == nil ||
 			!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.40s: %v, want %s", c.text, err, c.want)
 		}
@@ -164,7 +170,7 @@ func TestConditionsAndTexts(t *testing.T) {
 		`detail.no == nil`:                                             true, `answer.error.n startsWith "5"`: false, `not cut`: true,
 		`answer.error.code in ["spent", "x"] and not only("a")`: true,
 	} {
-		f, err := formula.Condition(text, scope(formula.Refused))
+		f, err := compile(text, scope(formula.Refused), formula.Condition)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if got := f.Holds(e); got != want {
@@ -176,7 +182,7 @@ func TestConditionsAndTexts(t *testing.T) {
 		"class(model)": "small", "body.error": "an error", `query.none`: "", "body.a ?? body.b": "",
 		"len(body.no)": "", "class(body.error.n)": "an error", "[1]": "an error",
 	} {
-		f, err := formula.Text(text, scope(formula.Request))
+		f, err := compile(text, scope(formula.Request), formula.Text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if got, err := f.String(e); got != want && (err == nil || want != "an error") {
@@ -194,7 +200,7 @@ func FuzzNumber(f *testing.F) {
 		if !json.Valid([]byte(body)) {
 			return
 		}
-		number, err := formula.Number(text, scope(formula.Hold))
+		number, err := compile(text, scope(formula.Hold), formula.Number)
 		if err != nil {
 			return
 		}
