@@ -93,8 +93,6 @@ func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
 	if l.Label != "" {
 		name = l.Name()
 		checkPerLabel(l, at)
-	} else if l.Parts != nil {
-		at.Key("parts").Add("is for a limit with per: label:NAME")
 	}
 	if l.Across {
 		name += " across all"

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 )
 
@@ -27,11 +28,8 @@ type file struct {
 type filePrices struct{ File, Profile string }
 
 func (p *filePrices) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		return n.Decode(&p.File)
-	}
 	type plain filePrices
-	return n.Decode((*plain)(p))
+	return grammar.DecodeEither(n, &p.File, (*plain)(p))
 }
 
 type fileCredential struct {
@@ -105,7 +103,7 @@ type fileJob struct {
 	Timezone string
 	Overlap  string
 	Pace     *Pace
-	Cost     fileCosts
+	Cost     grammar.List[fileCost]
 	Max      fileCost
 }
 
@@ -128,30 +126,8 @@ type fileCost struct {
 }
 
 func (c *fileCost) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		return n.Decode(&c.Units)
-	}
 	type plain fileCost
-	return n.Decode((*plain)(c))
-}
-
-// fileCosts is one cost or a list of costs.
-type fileCosts []fileCost
-
-func (c *fileCosts) UnmarshalYAML(n *yaml.Node) error { return decodeList(n, (*[]fileCost)(c)) }
-
-// texts is one string or a list of strings.
-type texts []string
-
-func (t *texts) UnmarshalYAML(n *yaml.Node) error { return decodeList(n, (*[]string)(t)) }
-
-// decodeList decodes a list, or a single value as a list of one.
-func decodeList[T any](n *yaml.Node, list *[]T) error {
-	if n.Kind == yaml.SequenceNode {
-		return n.Decode(list)
-	}
-	*list = make([]T, 1)
-	return n.Decode(&(*list)[0])
+	return grammar.DecodeEither(n, &c.Units, (*plain)(c))
 }
 
 type fileServe struct {
@@ -166,7 +142,7 @@ type fileServe struct {
 
 type fileRequestLimit struct {
 	Name, Per, Algorithm string
-	Route                texts
+	Route                grammar.List[string]
 	Requests, Cost       int64
 	Window               time.Duration
 	Tiers                map[string]int64

@@ -29,11 +29,8 @@ func (r *reader) ownJob(f fileJob, at grammar.Place) OwnJob {
 		j.Pace = nil
 	}
 	r.jobName(j.Name, at.Key("name"))
-	if j.Elsewhere != "" {
-		checkElsewhere(at)
-	} else {
+	if j.Elsewhere == "" {
 		r.refuseDefaultJob(j.Name, at.Key("name"))
-		checkAction(j, at)
 	}
 	if j.Request.URL == "" {
 		j.Request = Request{}
@@ -59,39 +56,8 @@ func (r *reader) ownJob(f fileJob, at grammar.Place) OwnJob {
 	return j
 }
 
-// checkAction checks what a job runs: a command or a request.
-func checkAction(j OwnJob, at grammar.Place) {
-	switch command, url := at.Has("command"), at.Has("url"); {
-	case !command && !url:
-		at.Add("command is missing (or url, for a request)")
-	case command && url:
-		at.Key("url").Add("the job has a command already: write one of them")
-	case url && j.Settle != "all" && j.Settle != "exit":
-		at.Key("url").Add("a request cannot report what it used: set settle to all or exit")
-	case command:
-		for _, key := range []string{"method", "body", "success"} {
-			if at.Has(key) {
-				at.Key(key).Add("it is for a job with a url")
-			}
-		}
-		if len(j.Command) > 0 && j.Command[0] == "" {
-			at.Key("command").Add("name a program")
-		}
-	}
-}
-
-// checkElsewhere refuses keys that only affect jobs of the daemon.
-func checkElsewhere(at grammar.Place) {
-	heeded := []string{"name", "elsewhere", "schedule", "timezone", "cost", "settle", "credential"}
-	for _, key := range at.Keys() {
-		if !slices.Contains(heeded, key) {
-			at.Key(key).Add("the daemon does not run a job with elsewhere: leave it out")
-		}
-	}
-}
-
 // jobCosts checks the cost of a run: a list of buckets and units, or a single cost of another kind.
-func (r *reader) jobCosts(list fileCosts, cred Credential, at grammar.Place) (all JobCost) {
+func (r *reader) jobCosts(list []fileCost, cred Credential, at grammar.Place) (all JobCost) {
 	table := r.cfg.Table(cred)
 	all.Count = 1
 	for i, f := range list {

@@ -138,7 +138,7 @@ func TestJobProblems(t *testing.T) {
 		{"jobs: [{name: a}]", "1: jobs: command is missing (or url, for a request)"},
 		{job("comand: [a]"), `2: jobs: unknown key "comand" (did you mean command?)`},
 		{job("url: 'https://h/'"), "2: jobs.url: the job has a command already: write one of them"},
-		{job("body: a"), "2: jobs.body: it is for a job with a url"},
+		{job("body: a"), "2: jobs.body: needs url, which is missing"},
 		{job("settle: reports"), "2: jobs.settle: must be all, exit, report or proxy (did you mean"},
 		{job("overlap: wait"), "2: jobs.overlap: must be skip or queue"},
 		{job("weight: -1"), "2: jobs.weight: must be 0 to 1000000"},
@@ -160,7 +160,7 @@ func TestJobProblems(t *testing.T) {
 		{"jobs: [{name: a, url: http://u:p@h, schedule: x, cost: {bucket: default, units: 1}}]",
 			"1: jobs.url: write http:// or https:// and a host, without a password"},
 		{"jobs: [{name: a, url: http://h, settle: report, schedule: '@daily', " +
-			"cost: {bucket: default, units: 1}}]", "1: jobs.url: a request cannot report what it used: set settle to all or"},
+			"cost: {bucket: default, units: 1}}]", "1: jobs.settle: a request cannot report what it used: set settle to all or"},
 		{job("x: y") + "  - {name: a, command: [sh], schedule: '@daily', " +
 			"cost: {bucket: default, units: 1}}", "3: jobs.name: two jobs are named a"},
 		{"ingest: {jobs: [{name: a, regions: [US]}]}\n" + job("timezone: UTC"),

@@ -60,14 +60,6 @@ func (r *reader) notify(f fileNotify, at grammar.Place) {
 		n.At = []int64{80, 100}
 		n.On = []string{OnForecast, OnSuspended, OnUnpriced, OnStalePrices, OnMissedTicks}
 	}
-	switch {
-	case !n.Set():
-		at.Add("url, mail or command is missing")
-	case n.Secret.Placed() && n.URL == "":
-		at.Key("secret").Add("it signs what is sent to a url")
-	case len(n.Command) > 0 && n.Command[0] == "":
-		at.Key("command").Add("name a program")
-	}
 	r.cfg.Notify = n
 }
 

@@ -61,7 +61,7 @@ var problems = []struct{ file, want string }{
 	{"notify: {url: 'https://h/', at: [80, 0%]}", "1: notify.at: write a percentage from 1% to 100%"},
 	{"notify: {url: 'https://h/', on: [dry]}", "1: notify.on: "},
 	{"notify: {mail: -odf@h}", "1: notify.mail: write an address alone, such as ops@example.org"},
-	{"notify: {mail: a@h, secret: {env: A}}", "1: notify.secret: it signs what is sent to a url"},
+	{"notify: {mail: a@h, secret: {env: A}}", "1: notify.secret: needs url, which is missing"},
 	{"notify: {url: 'https://h/', secret: whsec_hunter2}", "1: notify.secret: "},
 	{"notify: {command: ['', a]}", "1: notify.command: name a program"},
 	{"upstreams: {antropic: {endpoint: 'https://h/'}}", `1: upstreams.antropic: no upstream "antropic" in the price list (did`},

@@ -186,7 +186,7 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"    limits: [{units: 100, window: 1m, headroom: 5}, {units: 1000, window: day, " +
 			"timezone: UTC}]\n", "",
 			"line 23: buckets.calls: it is required, and has no limits: write daily or"},
-		{"    source: page\n    note: the calls", "", "line 23: buckets.calls: source is missing"},
+		{"    source: page\n    note: the calls", "", "line 27: calls.limits: needs source, which is missing"},
 		{"reset: day, timezone", "reset: 24h, timezone", `reset: "24h" is not a calendar window`},
 		{"tenant: path.tenant", "tenant: path.tenant\n  body: path.tenant",
 			`line 19: split.body: "body" cannot be used as a name, or is in use`},
@@ -215,7 +215,7 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"remaining: {header: x-remaining}", "remaining: {}", "remaining: write header or path"},
 		{"remaining: {path: left.money}, reset: {path: left.until, as: rfc3339}", "limit: x",
 			"learn: write remaining or used, or reset"},
-		{", limit: {header: ratelimit-policy, policy: hour}", "", "learn: used needs a limit"},
+		{", limit: {header: ratelimit-policy, policy: hour}", "", "learn.used: needs limit, which is missing"},
 		{"until: 1m30s", "until: 1ms", "until: write window, a time such as 1m"},
 		{"- {status: 503, kind", "- {status: 529, kind", "line 125: refusals: never applies: a rule before it is for the same"},
 		{"zeros: [left.money", "zeros: [$.left.money", `zeros: path "$.left.money" can never match`},

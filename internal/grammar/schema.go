@@ -95,6 +95,8 @@ func (p Place) step(name string) Place {
 func leaves(e *jsonschema.ValidationError) (all []*jsonschema.ValidationError) {
 	causes := e.Causes
 	switch e.ErrorKind.(type) {
+	case *kind.PropertyNames:
+		return append(all, e)
 	case *kind.OneOf, *kind.AnyOf:
 		causes = slices.DeleteFunc(slices.Clone(causes), func(c *jsonschema.ValidationError) bool {
 			return mistyped(c, len(e.InstanceLocation))
@@ -147,6 +149,10 @@ func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
 			missing := Place{file: at.file, node: at.node, name: at.name, missing: name}
 			missing.refuse("%s is missing", name)
 		}
+	case *kind.DependentRequired:
+		at.Key(k.Prop).refuse("needs %s, which is missing", strings.Join(k.Missing, " and "))
+	case *kind.PropertyNames:
+		at.Key(k.Property).refuse("%s", rule.message("is not a valid key"))
 	case *kind.Type:
 		at.refuse("%s", rule.wrongType(k))
 		at.blank(k.Want)
@@ -243,13 +249,12 @@ func (r rule) broken(k jsonschema.ErrorKind) string {
 		for i, word := range k.Want {
 			known[i] = fmt.Sprint(word)
 		}
-		return "must be " + either(known) + words.DidYouMean(fmt.Sprint(k.Got), known)
+		must := "must be " + either(known) + words.DidYouMean(fmt.Sprint(k.Got), known)
+		return r.message(must)
 	case *kind.Const:
 		return r.message(fmt.Sprintf("must be %v", k.Want))
 	case *kind.Format:
 		return k.Err.Error()
-	case *kind.DependentRequired:
-		return r.message(strings.Join(k.Missing, " and ") + " is missing, which " + k.Prop + " needs")
 	case *kind.Minimum, *kind.Maximum:
 		if r["maximum"] == nil {
 			return fmt.Sprintf("must be at least %v", r["minimum"])
