@@ -179,7 +179,7 @@ func (r *reader) read(ctx context.Context) (*Config, error) {
 	}
 	r.stateDefaults()
 	if problems := r.allProblems(); len(problems) > 0 {
-		return nil, &Error{problems}
+		return nil, &Error{Problems: problems}
 	}
 	return r.cfg, nil
 }

@@ -87,9 +87,9 @@ func reason(err error) error {
 }
 
 func (r *reader) parse(data []byte) error {
-	file, problem := grammar.Parse(data)
+	file, problem := grammar.Parse(r.cfg.File, data)
 	if problem != nil {
-		return &Error{Problems: []Problem{{r.cfg.File, problem.Line, problem.Text}}}
+		return &Error{Problems: []Problem{*problem}}
 	}
 	r.file = file
 	return nil

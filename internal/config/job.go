@@ -72,7 +72,7 @@ func (j OwnJob) Learns() bool { return j.Cost.Learned || j.Settle != Settlements
 func (j OwnJob) Lane(b *quota.Budget) (share.Lane, error) {
 	s, err := schedule.Parse(j.Schedule, j.Timezone)
 	if err != nil {
-		return share.Lane{}, &Error{Problems: []Problem{{Where: "schedule", Text: err.Error()}}}
+		return share.Lane{}, fail("schedule", "%v", err)
 	}
 	l := share.Lane{
 		Lane: schedule.Lane{Job: j.Name, Schedule: s}, Zone: j.Timezone,

@@ -12,7 +12,7 @@ func (c *Config) Lanes() ([]share.Lane, error) {
 	for _, job := range c.AllJobs() {
 		s, err := schedule.Parse(job.Schedule, job.Timezone)
 		if err != nil {
-			return nil, &Error{Problems: []Problem{{Where: "schedule", Text: err.Error()}}}
+			return nil, fail("schedule", "%v", err)
 		}
 		names := make([]string, len(job.Regions))
 		for i, region := range job.Regions {

@@ -38,7 +38,7 @@ func (r *reader) allProblems() []Problem {
 		if quota.LooksSecret(p.Text) {
 			p.Text = "this looks like an API key (it is not repeated): " + rotate
 		}
-		all = append(all, Problem{r.cfg.File, p.Line, p.Text})
+		all = append(all, p)
 	}
 	return all
 }

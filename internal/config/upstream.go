@@ -119,23 +119,17 @@ func Prices(ctx context.Context, path string) (*costs.List, error) {
 	if err == nil {
 		return list, nil
 	}
-	all, ok := err.(interface{ Unwrap() []error })
+	invalid, ok := errors.AsType[*Error](err)
 	if !ok {
 		return nil, fail(path, "%v", err)
 	}
-	var problems []Problem
-	for _, err := range all.Unwrap() {
-		problem, ok := errors.AsType[*costs.Problem](err)
-		if !ok {
-			return nil, fail(path, "%v", err)
+	for i, problem := range invalid.Problems {
+		invalid.Problems[i].Where = path
+		if problem.Where != "" {
+			invalid.Problems[i].Where = filepath.Join(filepath.Dir(path), problem.Where)
 		}
-		where := path
-		if problem.File != "" {
-			where = filepath.Join(filepath.Dir(path), problem.File)
-		}
-		problems = append(problems, Problem{where, problem.Line, problem.Text})
 	}
-	return nil, &Error{problems}
+	return nil, invalid
 }
 
 func readPrices(ctx context.Context, path string) (*costs.List, error) {

@@ -27,13 +27,13 @@ func Parse(data []byte) (*Table, error) {
 const MaxFile = 4 << 20
 
 // ParseList parses the price list in a file of that name: an index of upstreams, or the list of one
-// upstream. It reads the lists that an index names from files, the index's folder. Its error joins
-// a *Problem for each mistake.
+// upstream. It reads the lists that an index names from files, the index's folder. Its error is a
+// *grammar.Error, in which Where is the name of such a file.
 func ParseList(name string, data []byte, files fs.FS) (*List, error) {
 	p := &parser{files: files, list: &List{tables: map[string]func() *Table{}}}
 	p.front(name, data)
-	if len(p.errs) > 0 {
-		return nil, errors.Join(p.errs...)
+	if len(p.Problems) > 0 {
+		return nil, &p.Error
 	}
 	return p.list, nil
 }
@@ -42,41 +42,20 @@ func ParseList(name string, data []byte, files fs.FS) (*List, error) {
 type parser struct {
 	files fs.FS
 	list  *List
-	errs  []error
+	grammar.Error
 	// shipped files are read when their upstream is requested. A test checks them against the
 	// schema.
 	shipped bool
 }
 
-// Problem is a mistake in a price list.
-type Problem struct {
-	File string // named by the list; "" for the list itself
-	grammar.Problem
-}
-
-// Error returns the problem after its place.
-func (p *Problem) Error() string {
-	if p.File != "" {
-		return p.File + ": " + p.Problem.String()
-	}
-	return p.Problem.String()
-}
-
-// fail adds problems of a file; "" is the index.
-func (p *parser) fail(file string, problems ...grammar.Problem) {
-	for _, problem := range problems {
-		p.errs = append(p.errs, &Problem{file, problem})
-	}
-}
-
 // parse returns a file with content, or nil.
 func (p *parser) parse(name string, data []byte) *grammar.File {
-	file, problem := grammar.Parse(data)
+	file, problem := grammar.Parse(name, data)
 	if problem == nil && file.Empty() {
-		problem = &grammar.Problem{Line: 1, Text: "the price list is empty"}
+		problem = &grammar.Problem{Where: name, Line: 1, Text: "the price list is empty"}
 	}
 	if problem != nil {
-		p.fail(name, *problem)
+		p.Problems = append(p.Problems, *problem)
 		return nil
 	}
 	return file
@@ -90,7 +69,7 @@ func (p *parser) front(name string, data []byte) {
 	}
 	if !file.Top().Has("upstreams") {
 		name = strings.TrimSuffix(path.Base(name), path.Ext(name))
-		if t := p.upstream("", file, name); t != nil {
+		if t := p.upstream(file, name); t != nil {
 			p.list.tables[name], p.list.usual = func() *Table { return t }, name
 		}
 		return
@@ -102,11 +81,11 @@ func (p *parser) front(name string, data []byte) {
 			p.listed(file, e.key, e.value, file.Top().Key("upstreams").Pair(i))
 		}
 	}
-	if _, ok := p.list.tables[f.Default]; !ok && len(p.errs) == 0 {
+	if _, ok := p.list.tables[f.Default]; !ok && len(p.Problems) == 0 {
 		file.Top().Key("default").Add("no upstream %q%s", words.Clip(f.Default),
 			didYouMean(f.Default, p.list.tables))
 	}
-	p.fail("", file.Problems()...)
+	p.Problems = append(p.Problems, file.Problems()...)
 }
 
 // decode decodes a file by the schema of an index or of a list.
@@ -132,10 +111,10 @@ func (p *parser) listed(front *grammar.File, name string, u fileUpstream, at gra
 		if u.list != nil {
 			t = p.read(name, u.list, front, at)
 		} else if file := p.open(u.path, at); file != nil {
-			t = p.upstream(u.path, file, name)
+			t = p.upstream(file, name)
 		}
 		if t == nil && p.shipped {
-			panic(fmt.Sprintf("costs: the embedded list of %s: %v", name, errors.Join(p.errs...)))
+			panic(fmt.Sprintf("costs: the embedded list of %s: %v", name, &p.Error))
 		}
 		return t
 	}
@@ -178,14 +157,14 @@ func (p *parser) open(name string, at grammar.Place) *grammar.File {
 }
 
 // upstream reads the price list of one upstream, or returns nil if it has mistakes.
-func (p *parser) upstream(name string, file *grammar.File, upstream string) *Table {
+func (p *parser) upstream(file *grammar.File, upstream string) *Table {
 	var f fileList
 	var t *Table
 	if p.decode(file, false, &f) {
 		t = p.read(upstream, &f, file, file.Top())
 	}
 	problems := file.Problems()
-	p.fail(name, problems...)
+	p.Problems = append(p.Problems, problems...)
 	if len(problems) > 0 {
 		return nil
 	}

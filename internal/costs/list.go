@@ -1,7 +1,6 @@
 package costs
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -80,10 +79,10 @@ var shipped = sync.OnceValue(func() *List {
 	if err == nil {
 		p := &parser{files: quotabudget.Costs(), shipped: true,
 			list: &List{tables: map[string]func() *Table{}}}
-		p.front("costs.yaml", data)
-		if err = errors.Join(p.errs...); err == nil {
+		if p.front("costs.yaml", data); len(p.Problems) == 0 {
 			return p.list
 		}
+		err = &p.Error
 	}
 	panic(fmt.Sprintf("costs: the embedded costs.yaml: %v", err)) // a test reads it
 })

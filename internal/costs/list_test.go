@@ -57,9 +57,9 @@ func TestFrontDoor(t *testing.T) {
 	wrong := strings.NewReplacer("x.chat:", "chat:", "in * price", "on * prise")
 	files["costs/two.yaml"].Data = []byte(wrong.Replace(read(t, "all-keys.yaml")))
 	for text, want := range map[string]string{
-		front: "costs/two.yaml: line 36: methods.chat: \"chat\" is not the ID of a method, such as " +
+		front: "costs/two.yaml:36: methods.chat: \"chat\" is not the ID of a method, such as " +
 			"messages.create\n" +
-			"costs/two.yaml: line 46: settle.money: unknown name prise (1:12)",
+			"costs/two.yaml:46: settle.money: unknown name prise (1:12)",
 		strings.Replace(front, "default: one", "default: ona", 1) + "  four: {}\n": "line 5: ",
 		strings.Replace(front, "costs/two", "costs/no", 1): "line 4: upstreams.two: " +
 			"costs/no.yaml: file does not exist",

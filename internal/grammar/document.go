@@ -21,7 +21,7 @@ func document(data []byte) (*yaml.Node, *Problem) {
 	}
 	switch err := in.Decode(&more); {
 	case err == nil:
-		return nil, &Problem{more.Line, "a second YAML document: write one"}
+		return nil, &Problem{Line: more.Line, Text: "a second YAML document: write one"}
 	case !errors.Is(err, io.EOF):
 		return nil, syntaxProblem(data, err)
 	}
@@ -45,7 +45,7 @@ func syntaxProblem(data []byte, err error) *Problem {
 	}
 	for i, l := range bytes.Split(data, []byte("\n")) {
 		if indent := l[:len(l)-len(bytes.TrimLeft(l, " \t"))]; bytes.ContainsRune(indent, '\t') {
-			return &Problem{i + 1, "a tab: YAML is indented with spaces"}
+			return &Problem{Line: i + 1, Text: "a tab: YAML is indented with spaces"}
 		}
 	}
 	switch {
@@ -58,5 +58,5 @@ func syntaxProblem(data []byte, err error) *Problem {
 		strings.HasPrefix(text, "could not find expected ':'"):
 		text += ": is a bracket or a quote not closed, or the file cut short?"
 	}
-	return &Problem{line, text}
+	return &Problem{Line: line, Text: text}
 }

@@ -6,22 +6,41 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// Problem is one problem of a file.
+// Error lists all problems of what was read.
+type Error struct{ Problems []Problem }
+
+// Problem is one problem and its place.
 type Problem struct {
-	Line int // 0 if there is none
-	Text string
+	Where string // file or environment variable; "" for the file that the caller passed
+	Line  int    // 0 if unknown
+	Text  string
 }
 
-// String returns the problem, after its line.
-func (p Problem) String() string {
-	if p.Line == 0 {
-		return p.Text
+// Error returns the problems, one per line.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
 	}
-	return fmt.Sprintf("line %d: %s", p.Line, p.Text)
+	return strings.Join(lines, "\n")
+}
+
+// String returns the problem after its place.
+func (p Problem) String() string {
+	switch {
+	case p.Line == 0 && p.Where == "":
+		return p.Text
+	case p.Line == 0:
+		return p.Where + ": " + p.Text
+	case p.Where == "":
+		return fmt.Sprintf("line %d: %s", p.Line, p.Text)
+	}
+	return fmt.Sprintf("%s:%d: %s", p.Where, p.Line, p.Text)
 }
 
 // MaxProblems bounds the reported problems. A person fixes the first ones first.
@@ -29,6 +48,7 @@ const MaxProblems = 100
 
 // File is a YAML file and the problems found in it.
 type File struct {
+	name string
 	root     *yaml.Node
 	problems []Problem
 	reported map[spot]bool
@@ -41,13 +61,14 @@ type spot struct {
 	missing string
 }
 
-// Parse parses a file of one YAML document.
-func Parse(data []byte) (*File, *Problem) {
+// Parse parses a file of one YAML document. Name is the place of its problems.
+func Parse(name string, data []byte) (*File, *Problem) {
 	root, problem := document(data)
 	if problem != nil {
+		problem.Where = name
 		return nil, problem
 	}
-	return &File{root: root, reported: map[spot]bool{}}, nil
+	return &File{name: name, root: root, reported: map[spot]bool{}}, nil
 }
 
 // Empty reports whether the file has no content besides comments.
@@ -60,12 +81,12 @@ func (f *File) Decode(schema *Schema, into any) bool {
 	if f.Empty() {
 		return true
 	}
-	f.tree.open = map[*yaml.Node]bool{}
-	value := f.value(f.root, "")
-	if f.tree.broken {
-		return false
-	}
 	if schema != nil {
+		f.tree.open = map[*yaml.Node]bool{}
+		value := f.value(f.root, "")
+		if f.tree.broken {
+			return false
+		}
 		schema.check(f, value)
 	}
 	if err := f.root.Decode(into); err != nil && len(f.problems) == 0 {
@@ -81,7 +102,7 @@ func (f *File) Top() Place { return Place{file: f, node: f.root} }
 func (f *File) Full() bool { return len(f.problems) > MaxProblems }
 
 func (f *File) add(line int, format string, args ...any) {
-	f.problems = append(f.problems, Problem{line, fmt.Sprintf(format, args...)})
+	f.problems = append(f.problems, Problem{f.name, line, fmt.Sprintf(format, args...)})
 }
 
 // Problems returns the problems in the order of the file, each once.

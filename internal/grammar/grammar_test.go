@@ -44,7 +44,7 @@ func decode(text string) (testFile, []Problem) {
 		}
 		return nil
 	}})
-	f, problem := Parse([]byte(text))
+	f, problem := Parse("", []byte(text))
 	if problem != nil {
 		return testFile{}, []Problem{*problem}
 	}
@@ -145,7 +145,7 @@ func TestProblems(t *testing.T) {
 // TestPlace: a check reports at the line of a value, unless the schema has already refused the
 // value.
 func TestPlace(t *testing.T) {
-	f, problem := Parse([]byte("name: a\nunits: x\nlist:\n- name: b\n- name: c\n"))
+	f, problem := Parse("", []byte("name: a\nunits: x\nlist:\n- name: b\n- name: c\n"))
 	if problem != nil {
 		t.Fatal(problem)
 	}
