@@ -48,7 +48,7 @@ const MaxProblems = 100
 
 // File is a YAML file and the problems found in it.
 type File struct {
-	name string
+	name     string
 	root     *yaml.Node
 	problems []Problem
 	reported map[spot]bool
