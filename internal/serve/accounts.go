@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"quotabudget/internal/costs"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
@@ -25,7 +26,9 @@ type account struct {
 	Pace     *quota.Limit     // nil if there is none
 	Forecast plan.Forecast    // zero if unknown
 
-	words    func(units int64) string // "1,240 tokens", "$12.40"; nil for units
+	unit     costs.Unit
+	from, to time.Time // of the plot
+	fixed    bool      // the main limit's window is that time, and does not slide
 	sums     []quota.Sum
 	Plot     *plot
 	Rows     []burnt
@@ -111,22 +114,17 @@ func (a *account) Counts() string {
 
 // In formats an amount without its unit, which Noun returns. Money has no noun.
 func (a *account) In(units int64) string {
-	if a.words == nil {
-		return count(units)
-	}
-	amount, _, _ := strings.Cut(a.words(units), " ")
+	amount, _, _ := strings.Cut(a.unit.Text(units), " ")
 	return amount
 }
 
 // Noun returns the name of the unit, after a space.
 func (a *account) Noun() string {
-	if a.words == nil {
-		return " units"
+	_, noun, named := strings.Cut(a.unit.Text(0), " ")
+	if !named {
+		return ""
 	}
-	if _, noun, ok := strings.Cut(a.words(0), " "); ok {
-		return " " + noun
-	}
-	return ""
+	return " " + noun
 }
 
 // Suspended reports whether the bucket is suspended now.
@@ -156,46 +154,42 @@ func (p *site) accounts(ctx context.Context) (all []*account, more []string, err
 		return nil, nil, err
 	}
 	for _, c := range from.Config.Credentials {
-		usage, err := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Usage(ctx)
+		table := from.Config.Table(c)
+		budget := c.Budget(from.Ledger, table, p.Log)
+		usage, err := budget.Usage(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		paces := c.Budget(from.Ledger, from.Config.Table(c), p.Log).Paces
 		for _, bucket := range slices.Sorted(maps.Keys(usage.LeftOut)) {
 			more = append(more, fmt.Sprintf("%s: and %s more parts of %s, which took less", c.Name,
 				count(usage.LeftOut[bucket]), bucket))
 		}
 		for _, b := range usage.Buckets {
 			a := &account{BucketUsage: b, At: usage.At, Main: mainLimit(b.Limits),
-				words: report.UnitOf(from.Config.Table(c), b.Bucket).Text}
+				unit: report.UnitOf(table, b.Bucket)}
 			if len(from.Config.Credentials) > 1 {
 				a.Credential = c.Name
 			}
-			a.know(c.Name, forecasts, paces)
-			a.sums, err = quota.SumsAfter(ctx, from.Ledger, quota.SumQuery{
+			for _, f := range forecasts {
+				if f.Credential == c.Name && f.Bucket == b.Bucket {
+					a.Forecast = f.Forecast
+				}
+			}
+			for i, pace := range budget.Paces {
+				if pace.Bucket == b.Bucket {
+					a.Pace = &budget.Paces[i]
+				}
+			}
+			sums, err := quota.SumsAfter(ctx, from.Ledger, quota.SumQuery{
 				Credential: c.Name, Bucket: b.Bucket, Since: quota.GrainOf(a.since())})
 			if err != nil {
 				return nil, nil, err
 			}
-			a.draw()
+			a.draw(sums)
 			all = append(all, a)
 		}
 	}
 	return all, more, nil
-}
-
-// know sets the account's forecast and pace, if there are any.
-func (a *account) know(credential string, forecasts []report.Forecast, paces []quota.Limit) {
-	for _, f := range forecasts {
-		if f.Credential == credential && f.Bucket == a.Bucket {
-			a.Forecast = f.Forecast
-		}
-	}
-	for i := range paces {
-		if paces[i].Bucket == a.Bucket {
-			a.Pace = &paces[i]
-		}
-	}
 }
 
 // mainLimit returns the limit to draw: the day's, unless another one leaves much less. Limits per

@@ -22,8 +22,9 @@ type boardBody struct {
 	Budgets  bool // whether the reader may see budgets
 	Trouble  string
 	Outages  []report.Outage // of this host, while the ledger is away or the journal has lines
-	Accounts []*account
-	More     []string // a sentence for each split bucket with parts not in Accounts
+	Busy     []*account      // buckets to draw: units of them are spent, held or missing
+	Idle     []*account
+	More     []string // a sentence for each split bucket with parts that are not shown
 	Daemon   string   // whether a daemon responds; "" if none is expected
 	DaemonOK bool
 	Refused  []string // a sentence for each credential that denied jobs in the last 24 hours
@@ -33,21 +34,6 @@ type boardBody struct {
 	Regions  []regionTile
 	Limits   []limit.Counts // of this server
 	Denied   []limit.Denied // callers these limits denied most often
-}
-
-// Busy returns the buckets to draw: units of them are spent, held or missing.
-func (b *boardBody) Busy() []*account { return b.of(true) }
-
-// Idle returns the other buckets.
-func (b *boardBody) Idle() []*account { return b.of(false) }
-
-func (b *boardBody) of(busy bool) (some []*account) {
-	for _, a := range b.Accounts {
-		if a.Busy() == busy {
-			some = append(some, a)
-		}
-	}
-	return some
 }
 
 // leftOut is a region that will lose runs before the reset.
@@ -70,11 +56,11 @@ func (p *site) board(ctx context.Context, r *http.Request, now time.Time) (page,
 		return page{}, err
 	}
 	body := &boardBody{Regions: tiles, Headline: "Charts", Grade: "good"}
-	if p.Guard != nil && p.Guard.Stats != nil && p.private(r) {
-		body.Limits, body.Denied = p.Guard.Stats.Counts(), p.Guard.Stats.TopDenied(mostDenied)
-	}
 	if p.private(r) {
 		body.Budgets = true
+		if p.Guard != nil && p.Guard.Stats != nil {
+			body.Limits, body.Denied = p.Guard.Stats.Counts(), p.Guard.Stats.TopDenied(mostDenied)
+		}
 		if err := p.fillBoard(ctx, body, now); err != nil {
 			if ctx.Err() == nil { // otherwise the client has disconnected
 				p.logFailure(err)
@@ -83,26 +69,29 @@ func (p *site) board(ctx context.Context, r *http.Request, now time.Time) (page,
 			body.Trouble = "Budgets, forecast and ticks are missing here; " +
 				"the charts are up to date."
 		}
-		body.Outages = p.outages(ctx, body.Trouble != "")
+		body.Outages, err = p.Source().Outages(ctx)
+		if err != nil {
+			p.Log.Warn("cannot read the journal", "error", err)
+		}
+		if body.Trouble == "" {
+			body.Outages = report.Unposted(body.Outages)
+		}
 	}
 	return page{Title: body.Headline, Section: "board", Live: true, Body: body}, nil
 }
 
-// outages returns this host's current outages: the ledger is away, or the journal has lines.
-func (p *site) outages(ctx context.Context, away bool) []report.Outage {
-	all, err := p.Source().Outages(ctx)
+func (p *site) fillBoard(ctx context.Context, body *boardBody, now time.Time) error {
+	accounts, more, err := p.accounts(ctx)
 	if err != nil {
-		p.Log.Warn("cannot read the journal", "error", err)
-	}
-	if away {
-		return all
-	}
-	return report.Unposted(all)
-}
-
-func (p *site) fillBoard(ctx context.Context, body *boardBody, now time.Time) (err error) {
-	if body.Accounts, body.More, err = p.accounts(ctx); err != nil {
 		return err
+	}
+	body.More = more
+	for _, a := range accounts {
+		if a.Busy() {
+			body.Busy = append(body.Busy, a)
+		} else {
+			body.Idle = append(body.Idle, a)
+		}
 	}
 	if body.Refused, err = p.deniedJobs(ctx, now); err != nil {
 		return err
@@ -127,7 +116,7 @@ func (p *site) fillBoard(ctx context.Context, body *boardBody, now time.Time) (e
 	for i := range body.Regions {
 		body.Regions[i].Next = next[body.Regions[i].Region]
 	}
-	body.judge()
+	body.judge(accounts)
 	if address := p.Source().Config.Daemon.Listen; len(lanes) > 0 && address != "" {
 		p.lookFor(ctx, body, address)
 	}
@@ -179,10 +168,10 @@ func (p *site) lookFor(ctx context.Context, body *boardBody, address string) {
 func (l leftOut) Title() string { return schedule.Title(l.Job, l.Region) }
 
 // judge finds short buckets and lost runs, and sets the headline.
-func (b *boardBody) judge() {
+func (b *boardBody) judge(accounts []*account) {
 	b.Headline = "Nothing is spent or scheduled yet"
 	worst := 0
-	for _, a := range b.Accounts {
+	for _, a := range accounts {
 		f := a.Forecast
 		if worst == 0 && f.Verdict != plan.Unused {
 			b.Headline = "Every bucket lasts to its reset"
@@ -190,9 +179,13 @@ func (b *boardBody) judge() {
 		if !f.Short() && f.Verdict != plan.Closed {
 			continue
 		}
-		b.Short = append(b.Short, a.Credential+sep(a.Credential)+f.Text())
+		text := f.Text()
+		if a.Credential != "" {
+			text = a.Credential + ": " + text
+		}
+		b.Short = append(b.Short, text)
 		b.leave(f.LostRuns)
-		if text, weight := sentence(a); weight > worst {
+		if text, weight := a.problem(); weight > worst {
 			b.Headline, b.Grade, worst = text, a.Grade(), weight
 		}
 	}
@@ -200,35 +193,24 @@ func (b *boardBody) judge() {
 	b.LeftOut = b.LeftOut[:min(len(b.LeftOut), mostLeftOut)]
 }
 
-func sep(credential string) string {
-	if credential == "" {
-		return ""
+// problem returns the problem of a bucket in a few words, and its weight: lost runs weigh more than
+// a bucket that nothing uses.
+func (a *account) problem() (text string, weight int) {
+	text, weight = "Some runs will be left out", 2
+	switch a.Forecast.Verdict {
+	case plan.Suspended:
+		text, weight = a.Name()+" is suspended until "+endClock(a.At, a.SuspendedUntil), 5
+	case plan.Exhausted:
+		text, weight = a.Name()+" is exhausted", 4
+	case plan.RunsDry:
+		text, weight = a.Name()+" runs dry about "+shortClock(a.At, a.Forecast.DryAt), 3
+	case plan.Closed:
+		text, weight = a.Name()+" is closed", 1
 	}
-	return ": "
-}
-
-// sentence returns the problem of a bucket in a few words, and its weight: lost runs weigh more
-// than a bucket that nothing uses.
-func sentence(a *account) (text string, weight int) {
-	text, weight = wrong(a)
 	if a.Forecast.Lost.Runs > 0 {
 		weight += 10
 	}
 	return text, weight
-}
-
-func wrong(a *account) (text string, weight int) {
-	switch a.Forecast.Verdict {
-	case plan.Suspended:
-		return a.Name() + " is suspended until " + endClock(a.At, a.SuspendedUntil), 5
-	case plan.Exhausted:
-		return a.Name() + " is exhausted", 4
-	case plan.RunsDry:
-		return a.Name() + " runs dry about " + shortClock(a.At, a.Forecast.DryAt), 3
-	case plan.Closed:
-		return a.Name() + " is closed", 1
-	}
-	return "Some runs will be left out", 2
 }
 
 // leave counts the lost runs by lane.

@@ -6,7 +6,6 @@ import (
 	"time"
 	"unicode"
 
-	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 )
 
@@ -17,64 +16,46 @@ type burnt struct {
 	Left  int64 // at the row's time
 }
 
-// burn computes the units left of a limit, past and future. A restoring window is drawn like a
+// draw makes the plot, the table and the list of spenders. A restoring window is drawn like a
 // sliding one.
-type burn struct {
-	limit    quota.Limit
-	from, to time.Time
-	now      time.Time
-	fixed    bool  // the window is a fixed one, between from and to
-	left     int64 // now
-	amount   func(units int64) string
-	noun     string
-	sums     []quota.Sum
-	forecast plan.Forecast
-}
-
-// draw makes the account's plot and table.
-func (a *account) draw() {
-	b := burn{limit: a.Main.Limit, now: a.At, left: a.Main.Remaining, amount: a.In, noun: a.Noun(),
-		sums: byGrain(a.sums), forecast: a.Forecast}
-	window := b.limit.Window
-	length := lengthOf(b.limit)
-	switch end := a.Ends(window, a.At); {
+func (a *account) draw(sums []quota.Sum) {
+	window, length := a.Main.Limit.Window, lengthOf(a.Main.Limit)
+	end := a.Ends(window, a.At)
+	switch a.fixed = !end.IsZero(); {
 	case window.IsCalendar():
-		b.fixed = true
-		b.from, b.to = window.Bounds(a.At)
-	case !end.IsZero():
-		b.fixed = true
-		b.from, b.to = end.Add(-length), end
+		a.from, a.to = window.Bounds(a.At)
+	case a.fixed:
+		a.from, a.to = end.Add(-length), end
 	default:
-		b.from, b.to = a.At.Add(-length), a.At.Add(length)
+		a.from, a.to = a.At.Add(-length), a.At.Add(length)
 		if reset := a.Forecast.ResetAt; reset.After(a.At) {
-			b.to = reset
+			a.to = reset
 		}
 	}
-	a.Spenders = spenders(a.sums, quota.GrainOf(b.from))
-	a.Rows = b.rows()
+	a.sums, a.Spenders = byGrain(sums), spenders(sums, quota.GrainOf(a.from))
+	a.Rows = a.rows()
 	p := &plot{ID: "burn-" + plotID(a.Name()), Name: a.Name() + ": units left",
-		From: b.from, To: b.to, Height: 210}
-	p.between(0, float64(max(b.cap(), 1)))
+		From: a.from, To: a.to, Height: 210, Text: a.text()}
+	p.between(0, float64(max(a.cap(), 1)))
 	if a.Suspended() {
 		p.bar("suspended", a.At, a.SuspendedUntil)
-		p.mark(minTime(a.SuspendedUntil, b.to),
+		p.mark(minTime(a.SuspendedUntil, a.to),
 			"suspended until "+endClock(a.At, a.SuspendedUntil))
 	}
-	p.line("even", b.even(a.Pace))
-	past := b.past()
+	p.line("even", a.even())
+	past := a.past()
 	p.area(past)
 	if a.Forecast.ResetAt.After(a.At) {
-		likely, low, high := b.ahead()
+		likely, low, high := a.ahead()
 		p.band("band", high, low)
 		p.line("likely", likely)
 	}
 	p.line("main", past)
 	p.mark(a.At, "now")
-	if dry := a.Forecast.DryAt; dry.After(a.At) && dry.Before(b.to) {
+	if dry := a.Forecast.DryAt; dry.After(a.At) && dry.Before(a.to) {
 		p.mark(dry, "dry about "+shortClock(a.At, dry))
 	}
 	p.dot(past[len(past)-1])
-	p.Text = b.text()
 	a.Plot = p
 }
 
@@ -103,13 +84,13 @@ func plotID(name string) string {
 	}, name)
 }
 
-func (b *burn) cap() int64 { return b.limit.Cap(false) }
+func (a *account) cap() int64 { return a.Main.Limit.Cap(false) }
 
 // spent returns the units charged between two moments. A grain counts in proportion to its overlap
 // with them; the current grain ends now.
-func (b *burn) spent(from, to time.Time) (units float64) {
-	for _, s := range b.sums {
-		start, end := s.At, minTime(s.At.Add(quota.Grain), b.now)
+func (a *account) spent(from, to time.Time) (units float64) {
+	for _, s := range a.sums {
+		start, end := s.At, minTime(s.At.Add(quota.Grain), a.At)
 		if !start.Before(to) || !end.After(from) {
 			continue
 		}
@@ -123,15 +104,15 @@ func (b *burn) spent(from, to time.Time) (units float64) {
 }
 
 // leftAt returns the units left at a moment, from spending alone.
-func (b *burn) leftAt(at time.Time) float64 {
-	if b.limit.Window.Concurrent {
-		return float64(b.left)
+func (a *account) leftAt(at time.Time) float64 {
+	if a.Main.Limit.Window.Concurrent {
+		return float64(a.Main.Remaining)
 	}
-	since := b.from
-	if !b.fixed {
-		since = at.Add(-lengthOf(b.limit))
+	since := a.from
+	if !a.fixed {
+		since = at.Add(-lengthOf(a.Main.Limit))
 	}
-	return max(0, float64(b.cap())-b.spent(since, minTime(at, b.now)))
+	return max(0, float64(a.cap())-a.spent(since, minTime(at, a.At)))
 }
 
 // steps returns up to some hundred moments between two.
@@ -143,28 +124,28 @@ func steps(from, to time.Time, least time.Duration) (all []time.Time) {
 	return append(all, to)
 }
 
-func (b *burn) past() (line []point) {
-	for _, at := range steps(b.from, b.now, quota.Grain) {
-		line = append(line, point{at, b.leftAt(at)})
+func (a *account) past() (line []point) {
+	for _, at := range steps(a.from, a.At, quota.Grain) {
+		line = append(line, point{at, a.leftAt(at)})
 	}
-	line[len(line)-1].value = float64(b.left) // held units are not left either
+	line[len(line)-1].value = float64(a.Main.Remaining) // held units are not left either
 	return line
 }
 
 // ahead returns the units that will be left on the likely day, on the day at the highest tenth of
 // spending, and on the day at the lowest.
-func (b *burn) ahead() (likely, low, high []point) {
-	f := b.forecast
-	until := f.ResetAt.Sub(b.now)
+func (a *account) ahead() (likely, low, high []point) {
+	f := a.Forecast
+	until := f.ResetAt.Sub(a.At)
 	line := func(rate float64, dry time.Time) (line []point) {
-		for _, at := range steps(b.now, b.to, 30*time.Minute) {
-			hours := at.Sub(b.now).Hours()
+		for _, at := range steps(a.At, a.to, 30*time.Minute) {
+			hours := at.Sub(a.At).Hours()
 			spent := rate*hours + float64(f.Scheduled.Units)*hours/until.Hours()
-			value := float64(b.left) + b.leftAt(at) - b.leftAt(b.now) - spent
-			if dry.After(b.now) && dry.Before(b.to) {
-				value = float64(b.left) * float64(dry.Sub(at)) / float64(dry.Sub(b.now))
+			value := float64(a.Main.Remaining) + a.leftAt(at) - a.leftAt(a.At) - spent
+			if dry.After(a.At) && dry.Before(a.to) {
+				value = float64(a.Main.Remaining) * float64(dry.Sub(at)) / float64(dry.Sub(a.At))
 			}
-			line = append(line, point{at, min(max(value, 0), float64(b.cap()))})
+			line = append(line, point{at, min(max(value, 0), float64(a.cap()))})
 		}
 		return line
 	}
@@ -172,50 +153,50 @@ func (b *burn) ahead() (likely, low, high []point) {
 }
 
 // even returns the line of even spending, or the line that the pace sets.
-func (b *burn) even(pace *quota.Limit) (line []point) {
-	if !b.fixed {
-		return []point{{b.from, float64(b.cap())}, {b.to, float64(b.cap())}}
+func (a *account) even() (line []point) {
+	if !a.fixed {
+		return []point{{a.from, float64(a.cap())}, {a.to, float64(a.cap())}}
 	}
-	if pace == nil {
-		return []point{{b.from, float64(b.cap())}, {b.to, 0}}
+	if a.Pace == nil {
+		return []point{{a.from, float64(a.cap())}, {a.to, 0}}
 	}
-	for _, at := range steps(b.from, b.to.Add(-time.Second), 30*time.Minute) {
-		line = append(line, point{at, float64(b.cap() - pace.CapAt(at, false, false))})
+	for _, at := range steps(a.from, a.to.Add(-time.Second), 30*time.Minute) {
+		line = append(line, point{at, float64(a.cap() - a.Pace.CapAt(at, false, false))})
 	}
 	return line
 }
 
 // rows returns a row for each hour until now, or about 24 rows for a longer window.
-func (b *burn) rows() (rows []burnt) {
-	part := max(time.Hour, (b.to.Sub(b.from) / 24).Truncate(time.Hour))
-	before := b.from
-	for at := b.from.Truncate(part).Add(part); before.Before(b.now); at = at.Add(part) {
-		at = minTime(at, b.now)
-		rows = append(rows, burnt{at.Truncate(time.Minute), int64(b.spent(before, at) + .5),
-			int64(b.leftAt(at) + .5)})
+func (a *account) rows() (rows []burnt) {
+	part := max(time.Hour, (a.to.Sub(a.from) / 24).Truncate(time.Hour))
+	before := a.from
+	for at := a.from.Truncate(part).Add(part); before.Before(a.At); at = at.Add(part) {
+		at = minTime(at, a.At)
+		rows = append(rows, burnt{at.Truncate(time.Minute), int64(a.spent(before, at) + .5),
+			int64(a.leftAt(at) + .5)})
 		before = at
 	}
 	if len(rows) > 0 {
-		rows[len(rows)-1].Left = b.left
+		rows[len(rows)-1].Left = a.Main.Remaining
 	}
 	return rows
 }
 
-func (b *burn) text() string {
+func (a *account) text() string {
 	text := fmt.Sprintf("%s of %s%s for scheduled charges are left at %s; %s were spent since %s.",
-		b.amount(b.left), b.amount(b.cap()), b.noun, shortClock(b.now, b.now),
-		b.amount(int64(b.spent(b.from, b.now)+.5)), shortClock(b.now, b.from))
-	f := b.forecast
-	if !f.ResetAt.After(b.now) {
+		a.In(a.Main.Remaining), a.In(a.cap()), a.Noun(), shortClock(a.At, a.At),
+		a.In(int64(a.spent(a.from, a.At)+.5)), shortClock(a.At, a.from))
+	f := a.Forecast
+	if !f.ResetAt.After(a.At) {
 		return text
 	}
-	if f.DryAt.After(b.now) {
-		return text + " They are likely to be gone at " + shortClock(b.now, f.DryAt) + "."
+	if f.DryAt.After(a.At) {
+		return text + " They are likely to be gone at " + shortClock(a.At, f.DryAt) + "."
 	}
-	_, low, high := b.ahead()
+	_, low, high := a.ahead()
 	return text + fmt.Sprintf(" At %s, %s to %s will be left on eight of ten days.",
-		shortClock(b.now, b.to), b.amount(int64(low[len(low)-1].value)),
-		b.amount(int64(high[len(high)-1].value)))
+		shortClock(a.At, a.to), a.In(int64(low[len(low)-1].value)),
+		a.In(int64(high[len(high)-1].value)))
 }
 
 func minTime(a, b time.Time) time.Time {

@@ -23,7 +23,8 @@ func sum(at time.Time, units int64) quota.Sum { return quota.Sum{At: at, Units: 
 func TestBurn(t *testing.T) {
 	l := dayOf(t, 1000, 100)
 	from, to := l.Window.Bounds(nine)
-	b := burn{limit: l, from: from, to: to, now: from.Add(7*time.Hour + 5*time.Minute), left: 550,
+	b := account{Main: quota.LimitUsage{Limit: l, Remaining: 550}, fixed: true, from: from, to: to,
+		At:   from.Add(7*time.Hour + 5*time.Minute),
 		sums: []quota.Sum{sum(from.Add(time.Hour), 100), sum(from.Add(7*time.Hour), 200)}}
 	for after, want := range map[time.Duration]float64{0: 900, time.Hour: 900,
 		time.Hour + 5*time.Minute: 850, 70 * time.Minute: 800, 7 * time.Hour: 800,
@@ -33,7 +34,7 @@ func TestBurn(t *testing.T) {
 		}
 	}
 	past := b.past()
-	if last := past[len(past)-1]; !last.at.Equal(b.now) || last.value != 550 {
+	if last := past[len(past)-1]; !last.at.Equal(b.At) || last.value != 550 {
 		t.Errorf("now: %v: held units count as left", last)
 	}
 	spent := int64(0)
@@ -64,8 +65,8 @@ func TestBurn_Ledger(t *testing.T) {
 	}
 	sums, err := b.ledger.Sums(t.Context(), quota.SumQuery{Credential: "key1", Bucket: "default"})
 	must(t, err)
-	drawn := burn{limit: limit, from: nine.Add(-24 * time.Hour), to: nine, now: nine,
-		sums: byGrain(sums)}
+	drawn := account{Main: quota.LimitUsage{Limit: limit}, from: nine.Add(-24 * time.Hour), to: nine,
+		At: nine, sums: byGrain(sums)}
 	for at := drawn.from; !at.After(nine); at = at.Add(quota.Grain) {
 		if got := drawn.leftAt(at); math.Abs(got-left[at]) > 1e-6 {
 			t.Fatalf("at %s: %g, the ledger returned %g", at, got, left[at])
@@ -79,9 +80,9 @@ func TestAhead(t *testing.T) {
 	l := dayOf(t, 1000, 100)
 	from, to := l.Window.Bounds(nine)
 	now := from.Add(12 * time.Hour)
-	b := burn{limit: l, from: from, to: to, now: now, left: 500, forecast: plan.Forecast{
-		ResetAt: to, Rate: plan.Rate{Low: 5, Likely: 10, High: 20},
-		Scheduled: plan.Work{Units: 120}}}
+	b := account{Main: quota.LimitUsage{Limit: l, Remaining: 500}, from: from, to: to, At: now,
+		Forecast: plan.Forecast{ResetAt: to, Rate: plan.Rate{Low: 5, Likely: 10, High: 20},
+			Scheduled: plan.Work{Units: 120}}}
 	likely, low, high := b.ahead()
 	end := len(likely) - 1
 	got := [3]float64{low[end].value, likely[end].value, high[end].value}
@@ -93,11 +94,11 @@ func TestAhead(t *testing.T) {
 			t.Errorf("at %s %g, %g, %g", likely[i].at, low[i].value, likely[i].value, high[i].value)
 		}
 	}
-	b.forecast.DryAt = now.Add(6 * time.Hour)
+	b.Forecast.DryAt = now.Add(6 * time.Hour)
 	likely, _, _ = b.ahead()
 	for _, p := range likely {
-		if dry := !p.at.Before(b.forecast.DryAt); dry != (p.value == 0) {
-			t.Errorf("at %s %g, dry at %s", p.at, p.value, b.forecast.DryAt)
+		if dry := !p.at.Before(b.Forecast.DryAt); dry != (p.value == 0) {
+			t.Errorf("at %s %g, dry at %s", p.at, p.value, b.Forecast.DryAt)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -46,20 +47,17 @@ const plotWidth = 1000
 // Full returns the height with the labels of the columns.
 func (p *plot) Full() int { return p.Height + 22 }
 
-// fit sets the range of values by the lines, and the grid.
-func (p *plot) fit(lines ...[]point) {
-	p.low, p.high = math.Inf(1), math.Inf(-1)
-	for _, line := range lines {
-		for _, one := range line {
-			p.low, p.high = min(p.low, one.value), max(p.high, one.value)
-		}
+// fit sets the range of values by a line, and the grid.
+func (p *plot) fit(line []point) {
+	low, high := line[0].value, line[0].value
+	for _, one := range line {
+		low, high = min(low, one.value), max(high, one.value)
 	}
-	if margin := (p.high - p.low) / 10; margin > 0 {
-		p.low, p.high = max(0, p.low-margin), p.high+margin
+	if margin := (high - low) / 10; margin > 0 {
+		p.between(max(0, low-margin), high+margin)
 	} else {
-		p.low, p.high = max(0, p.high/2), max(p.high*1.5, 1)
+		p.between(max(0, high/2), max(high*1.5, 1))
 	}
-	p.grid()
 }
 
 // between sets the range of values, and the grid.
@@ -157,19 +155,17 @@ func (p *plot) line(kind string, points []point) {
 
 // area fills the area below a line.
 func (p *plot) area(points []point) {
-	first, last := points[0], points[len(points)-1]
-	p.Shapes = append(p.Shapes, shape{"area", p.path(points) +
-		fmt.Sprintf("L%.1f %dL%.1f %dZ", p.x(last.at), p.Height, p.x(first.at), p.Height)})
+	first, last := points[0].at, points[len(points)-1].at
+	p.band("area", points, []point{{first, p.low}, {last, p.low}})
 }
 
 // band fills the area between two lines.
 func (p *plot) band(kind string, upper, lower []point) {
-	back := make([]point, 0, len(upper)+len(lower))
-	back = append(back, upper...)
-	for i := range lower {
-		back = append(back, lower[len(lower)-1-i])
+	around := slices.Clone(upper)
+	for _, one := range slices.Backward(lower) {
+		around = append(around, one)
 	}
-	p.Shapes = append(p.Shapes, shape{kind, p.path(back) + "Z"})
+	p.Shapes = append(p.Shapes, shape{kind, p.path(around) + "Z"})
 }
 
 // bar fills the whole height between two moments.
