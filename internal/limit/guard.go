@@ -68,53 +68,41 @@ type Guard struct {
 	Answer func(w http.ResponseWriter, r *http.Request, p Problem)
 }
 
-// request is a request to decide: its caller, the limits that apply, and the ask of each.
+// request is a request to decide: the limits that apply to it, and the ask of each.
 type request struct {
-	*http.Request
-	caller Caller
-	route  string
-	limits []*Rule
-	asks   []Ask
+	*http.Request // nil in a call of Decide
+	caller        Caller
+	route         string
+	limits        []*Rule
+	asks          []Ask
 }
 
 // Wrap returns a handler that decides each request before next serves it.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := request{Request: r, caller: g.Caller(r), route: g.Route(r)}
-		if !g.pass(w, q, g.limitsOf(q.route, false)) {
-			return
+		if g.pass(w, q) {
+			g.observe(q)
+			next.ServeHTTP(w, r)
 		}
-		if limits := g.limitsOf(q.route, true); len(limits) > 0 {
-			g.observe(q, limits)
-		}
-		next.ServeHTTP(w, r)
 	})
 }
 
-// limitsOf returns the limits of a route that are enforced, or those only observed.
-func (g *Guard) limitsOf(route string, observed bool) (limits []*Rule) {
-	for i := range g.Limits {
-		l := &g.Limits[i]
-		if l.Observe == observed && l.By != ByDecision &&
-			(len(l.Routes) == 0 || slices.Contains(l.Routes, route)) {
-			limits = append(limits, l)
-		}
-	}
-	return limits
-}
-
-// apply selects the limits of the request and makes their asks. It sets the limits even if it
-// fails.
-func (q *request) apply(limits []*Rule, store Store) (err error) {
-	q.limits, q.asks = make([]*Rule, 0, len(limits)), make([]Ask, 0, len(limits))
+// apply finds the limits of the request that are enforced, or those only observed, and makes their
+// asks. It sets them even if it fails.
+func (q *request) apply(g *Guard, observed bool) (err error) {
 	c := q.caller
 	var salt []byte
-	for _, l := range limits {
+	for i := range g.Limits {
+		l := &g.Limits[i]
+		if l.Observe != observed || len(l.Routes) > 0 && !slices.Contains(l.Routes, q.route) {
+			continue
+		}
 		a := Ask{Policy: l.policy(c), Cost: max(l.Cost, 1)}
 		switch {
 		case l.By == ByClient && c.Key == "":
 			if salt == nil && err == nil {
-				salt, err = store.Salt(q.Context())
+				salt, err = g.Store.Salt(q.Context())
 			}
 			a.Key = saltedKey(salt, "address "+c.Network)
 		case l.By == ByClient, l.By == ByKey && c.Key != "":
@@ -128,64 +116,62 @@ func (q *request) apply(limits []*Rule, store Store) (err error) {
 		}
 		q.limits, q.asks = append(q.limits, l), append(q.asks, a)
 	}
+	if err != nil {
+		g.unreachable(q.Request, err)
+	}
 	return err
 }
 
 // pass decides the request, and answers it if it is denied.
-func (g *Guard) pass(w http.ResponseWriter, q request, limits []*Rule) bool {
-	if len(limits) == 0 {
+func (g *Guard) pass(w http.ResponseWriter, q request) bool {
+	err := q.apply(g, false)
+	if len(q.asks) == 0 {
 		return true
 	}
-	err := q.apply(limits, g.Store)
-	allowed := true
-	if err != nil {
-		g.unreachable(q.Request, err)
-	} else if len(q.asks) > 0 {
-		allowed, err = g.take(q.Context(), &q, q.limits, q.asks)
+	allowed := false
+	if err == nil {
+		allowed, err = g.take(q.Context(), q)
 	}
-	if err != nil {
-		if slices.ContainsFunc(q.limits, func(l *Rule) bool { return !l.Open }) {
-			g.answer(w, q.Request, unavailable(w.Header()))
-			return false
-		}
+	answer := g.Answer
+	if answer == nil {
+		answer = func(w http.ResponseWriter, _ *http.Request, p Problem) { p.Write(w) }
+	}
+	switch {
+	case err != nil && slices.ContainsFunc(q.limits, func(l *Rule) bool { return !l.Open }):
+		answer(w, q.Request, unavailable(w.Header()))
+		return false
+	case err != nil:
 		return true
 	}
 	fields(w.Header(), q.asks, allowed)
 	if !allowed {
-		g.answer(w, q.Request, TooMany(w.Header(), q.asks))
+		answer(w, q.Request, TooMany(w.Header(), q.asks))
 	}
 	return allowed
 }
 
-func (g *Guard) answer(w http.ResponseWriter, r *http.Request, p Problem) {
-	if g.Answer != nil {
-		g.Answer(w, r, p)
-		return
-	}
-	p.Write(w)
-}
-
 // observe counts requests that an observed limit would deny.
-func (g *Guard) observe(q request, limits []*Rule) {
-	if err := q.apply(limits, g.Store); err != nil {
-		g.unreachable(q.Request, err)
+func (g *Guard) observe(q request) {
+	if q.apply(g, true) != nil {
 		return
 	}
 	for i := range q.asks { // each by itself, so that a denial keeps no other limit from counting
-		if _, err := g.take(q.Context(), &q, q.limits[i:i+1], q.asks[i:i+1]); err != nil {
+		one := q
+		one.limits, one.asks = q.limits[i:i+1], q.asks[i:i+1]
+		if _, err := g.take(q.Context(), one); err != nil {
 			return
 		}
 	}
 }
 
 // take sends the asks to the store and counts its decisions.
-func (g *Guard) take(ctx context.Context, q *request, limits []*Rule, asks []Ask) (bool, error) {
-	allowed, err := g.Store.Take(ctx, asks)
+func (g *Guard) take(ctx context.Context, q request) (bool, error) {
+	allowed, err := g.Store.Take(ctx, q.asks)
 	if err != nil {
 		g.unreachable(q.Request, err)
 		return false, err
 	}
-	g.Stats.count(limits, q.caller, asks, allowed)
+	g.Stats.count(q, allowed)
 	return allowed, nil
 }
 
@@ -220,7 +206,7 @@ func (g *Guard) Decide(ctx context.Context, policy, key string, cost int64) (Dec
 			return Decision{}, err
 		}
 		asks := []Ask{{Policy: &l.Policy, Key: saltedKey(salt, "decision "+key), Cost: cost}}
-		_, err = g.take(ctx, new(request), []*Rule{l}, asks)
+		_, err = g.take(ctx, request{limits: []*Rule{l}, asks: asks})
 		if err == nil && l.Observe {
 			asks[0].Allowed = true
 		}

@@ -20,6 +20,14 @@ var somebody = limit.Key{1}
 
 var algorithms = []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed}
 
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func numbered(i int) limit.Key { return limit.Key{byte(i), byte(i >> 8), byte(i >> 16)} }
 
 func take(m *limit.Memory, p *limit.Policy, at, cost int64) limit.Decision {

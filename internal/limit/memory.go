@@ -13,7 +13,7 @@ type Memory struct {
 	salt  [saltLength]byte
 
 	mu      sync.Mutex
-	states  map[place]*policyState
+	states  map[place]state
 	sweepAt int64 // Unix µs of the next sweep
 }
 
@@ -24,11 +24,6 @@ type place struct {
 	algorithm Algorithm
 	window    time.Duration
 	key       Key
-}
-
-type policyState struct {
-	state
-	policy *Policy // the last policy that charged
 }
 
 // state is an algorithm's state of one key.
@@ -49,7 +44,7 @@ func newState(a Algorithm) state {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	m := &Memory{began: time.Now(), states: make(map[place]*policyState)}
+	m := &Memory{began: time.Now(), states: make(map[place]state)}
 	rand.Read(m.salt[:])
 	return m
 }
@@ -105,23 +100,22 @@ func (m *Memory) decide(a *Ask, now, cost int64) Decision {
 		d.Allowed, d.Never = false, true
 		return d
 	}
-	if s := m.states[a.place()]; s != nil {
-		return s.decide(a.Policy, now, cost)
+	s := m.states[a.place()]
+	if s == nil {
+		s = newState(a.Policy.Algorithm)
 	}
-	return newState(a.Policy.Algorithm).decide(a.Policy, now, cost)
+	return s.decide(a.Policy, now, cost)
 }
 
 func (m *Memory) record(a *Ask, now int64) {
 	if a.Cost == 0 {
 		return
 	}
-	s := m.states[a.place()]
-	if s == nil {
-		s = &policyState{state: newState(a.Policy.Algorithm)}
-		m.states[a.place()] = s
+	at := a.place()
+	if m.states[at] == nil {
+		m.states[at] = newState(at.algorithm)
 	}
-	s.policy = a.Policy
-	s.record(a.Policy, now, a.Cost)
+	m.states[at].record(a.Policy, now, a.Cost)
 }
 
 // sweep drops keys that have been idle for a minute, once a minute, so that a clock set back by up
@@ -132,9 +126,9 @@ func (m *Memory) sweep(now int64) {
 	}
 	minute := time.Minute.Microseconds()
 	m.sweepAt = now + minute
-	active := make(map[place]*policyState)
+	active := make(map[place]state)
 	for at, s := range m.states {
-		if !s.idle(s.policy, now-minute) {
+		if !s.idle(&Policy{Algorithm: at.algorithm, Window: at.window}, now-minute) {
 			active[at] = s
 		}
 	}

@@ -14,9 +14,7 @@ import (
 func takeParts(t *testing.T, m *limit.Memory, asks []limit.Ask) bool {
 	t.Helper()
 	allowed, err := limit.TakeParts(t.Context(), asks, m.Take)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return allowed
 }
 

@@ -21,9 +21,7 @@ func all(t *testing.T, s limit.Stage) *limit.Proof {
 	r.Boundary, problems[0] = limit.PlayBoundary(t.Context(), s)
 	r.Traffic, problems[1] = limit.PlayTraffic(t.Context(), s, 1)
 	r.Retry, problems[2] = limit.PlayRetry(t.Context(), s, 1)
-	if err := errors.Join(problems[:]...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(problems[:]...))
 	r.Judge()
 	return r
 }
@@ -31,9 +29,7 @@ func all(t *testing.T, s limit.Stage) *limit.Proof {
 func sqlite(t *testing.T) limit.Stage {
 	t.Helper()
 	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	var now time.Time
 	l.Now = func() time.Time { return now }
@@ -45,7 +41,7 @@ func onRedis(t *testing.T) limit.Stage {
 	server := redistest.Start(t, redistest.Options{})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { client.Close() })
-	return limit.RedisStage(limit.NewRedis(client), limit.Key{1},
+	return limit.RedisStage(limit.NewRedis(client), somebody,
 		func(ctx context.Context) (time.Time, error) { return client.Time(ctx).Result() })
 }
 

@@ -19,20 +19,15 @@ func TestServerAway(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})
 	client, err := redisstore.Connect(t.Context(), server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
-	policy := func(name string) limit.Policy {
-		return limit.Policy{Name: name, Units: 1 << 20, Window: time.Hour, Algorithm: limit.Log}
-	}
 	g := &limit.Guard{
 		Store: limit.NewRedis(client), Stats: &limit.Stats{},
 		Route:  func(r *http.Request) string { return r.URL.Path },
 		Caller: func(*http.Request) limit.Caller { return limit.Caller{Network: "10.0.0.1/32"} },
 		Limits: []limit.Rule{
-			{Policy: policy("open"), By: limit.ByClient, Routes: []string{"/open"}, Open: true},
-			{Policy: policy("closed"), By: limit.ByClient, Routes: []string{"/closed"}},
+			{Policy: policy("open", 1<<20), By: limit.ByClient, Routes: []string{"/open"}, Open: true},
+			{Policy: policy("closed", 1<<20), By: limit.ByClient, Routes: []string{"/closed"}},
 		},
 	}
 	handler := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -75,13 +70,9 @@ func TestServerAway(t *testing.T) {
 	}
 	server.Restart(t)
 	await("restarted", 200)
-	if err := syscall.Kill(server.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(server.PID(), syscall.SIGSTOP))
 	await("stopped", 503)
-	if err := syscall.Kill(server.PID(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(server.PID(), syscall.SIGCONT))
 	await("continued", 200)
 	close(end)
 	load.Wait()

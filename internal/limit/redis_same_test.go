@@ -19,6 +19,7 @@ var long = flag.Bool("long", false, "compare Redis with memory for minutes")
 // both is the same limiter on Redis and in memory.
 type both struct {
 	server *redistest.Server
+	client *redis.Client
 	store  *limit.Redis
 	memory *limit.Memory
 	latest time.Time
@@ -28,9 +29,12 @@ func startBoth(t *testing.T) *both {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { client.Close() })
-	return &both{server: server, store: limit.NewRedis(client),
+	return &both{server: server, client: client, store: limit.NewRedis(client),
 		memory: limit.NewMemory()}
 }
+
+// three is the start of a window of the clock, of any length here.
+var three = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
 // take decides the asks on both, and describes how they differ.
 func (b *both) take(t *testing.T, now time.Time, asks []limit.Ask) (difference string) {
@@ -42,9 +46,7 @@ func (b *both) take(t *testing.T, now time.Time, asks []limit.Ask) (difference s
 	want := slices.Clone(asks)
 	allowed := b.memory.TakeAt(now.UnixMicro(), want)
 	got, err := b.store.Take(t.Context(), asks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range asks {
 		if got != allowed || asks[i].Decision != want[i].Decision {
 			difference += fmt.Sprintf("%+v, key %x, cost %d:\n%+v, in memory\n%+v\n",
@@ -66,7 +68,7 @@ func TestSameAsMemory(t *testing.T) {
 	for seed := range histories {
 		random := rand.New(rand.NewPCG(seed, 1))
 		policies := randomPolicies(random, seed)
-		now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(seed) * time.Hour)
+		now := three.Add(4*time.Minute + time.Duration(seed)*time.Hour)
 		b.memory, b.latest = limit.NewMemory(), now
 		for step := range 120 {
 			if random.IntN(3) > 0 { // else another call in the same microsecond
@@ -109,7 +111,6 @@ func TestClockSetBack(t *testing.T) {
 		}},
 	}
 	b := startBoth(t)
-	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) // also the start of a window of the clock
 	for _, test := range tests {
 		for _, algorithm := range test.algorithms {
 			t.Run(test.name+", "+string(algorithm), func(t *testing.T) {
@@ -118,7 +119,7 @@ func TestClockSetBack(t *testing.T) {
 					Algorithm: algorithm}
 				for i, s := range test.steps {
 					asks := []limit.Ask{{Policy: p, Key: somebody, Cost: s.cost}}
-					now := start.Add(time.Duration(s.at * float64(time.Second)))
+					now := three.Add(time.Duration(s.at * float64(time.Second)))
 					if difference := b.take(t, now, asks); difference != "" {
 						t.Errorf("step %d: %s", i+1, difference)
 					}

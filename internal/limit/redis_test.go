@@ -3,7 +3,6 @@ package limit_test
 import (
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,28 +18,22 @@ import (
 // charges count, nor much later.
 func TestExpiryAfterSetBack(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.Options{Clock: true})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer client.Close()
-	store := limit.NewRedis(client)
-	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) // also the start of a window of the clock
-	for _, algorithm := range []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed} {
+	b := startBoth(t)
+	for _, algorithm := range algorithms {
 		p := &limit.Policy{Name: string(algorithm), Units: 2, Window: time.Minute,
 			Algorithm: algorithm}
 		take := func(now time.Time) (bool, limit.Decision, time.Duration) {
-			server.SetNow(t, now)
-			asks := []limit.Ask{{Policy: p, Key: limit.Key{1}, Cost: 1}}
-			allowed, err := store.Take(t.Context(), asks)
-			if err != nil {
-				t.Fatal(err)
-			}
-			keys := client.Keys(t.Context(), "*:"+string(algorithm)+":*").Val()
+			b.server.SetNow(t, now)
+			asks := []limit.Ask{{Policy: p, Key: somebody, Cost: 1}}
+			allowed, err := b.store.Take(t.Context(), asks)
+			must(t, err)
+			keys := b.client.Keys(t.Context(), "*:"+string(algorithm)+":*").Val()
 			if len(keys) != 1 {
 				t.Fatalf("%s: keys %v", algorithm, keys)
 			}
-			return allowed, asks[0].Decision, client.PTTL(t.Context(), keys[0]).Val()
+			return allowed, asks[0].Decision, b.client.PTTL(t.Context(), keys[0]).Val()
 		}
-		for i, now := range []time.Time{start, start.Add(-time.Hour), start.Add(-time.Hour)} {
+		for i, now := range []time.Time{three, three.Add(-time.Hour), three.Add(-time.Hour)} {
 			allowed, d, left := take(now)
 			if allowed != (i < 2) {
 				t.Errorf("%s, call %d: allowed is %v", algorithm, i, allowed)
@@ -56,53 +49,35 @@ func TestExpiryAfterSetBack(t *testing.T) {
 // TestLongFixedWindow fills a fixed window that would be too long for a counter with as many
 // units.
 func TestLongFixedWindow(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{Clock: true})
-	server.SetNow(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer client.Close()
+	b := startBoth(t)
 	p := &limit.Policy{Name: "long", Units: limit.MaxUnits, Window: limit.MaxWindow,
 		Algorithm: limit.Fixed}
-	for name, store := range map[string]limit.Store{
-		"redis": limit.NewRedis(client), "memory": limit.NewMemory()} {
-		for i, want := range []limit.Decision{
-			{Allowed: true, Remaining: p.Units / 2}, {Allowed: true}, {}} {
-			asks := []limit.Ask{{Policy: p, Cost: p.Units / 2}}
-			if _, err := store.Take(t.Context(), asks); err != nil {
-				t.Fatal(err)
-			}
-			if got := asks[0].Decision; got.Allowed != want.Allowed ||
-				got.Remaining != want.Remaining {
-				t.Errorf("%s, call %d: %+v", name, i+1, got)
-			}
+	for i, want := range []limit.Decision{
+		{Allowed: true, Remaining: p.Units / 2}, {Allowed: true}, {}} {
+		asks := []limit.Ask{{Policy: p, Cost: p.Units / 2}}
+		difference := b.take(t, three, asks)
+		if got := asks[0].Decision; got.Allowed != want.Allowed || got.Remaining != want.Remaining ||
+			difference != "" {
+			t.Errorf("call %d: %+v %s", i+1, got, difference)
 		}
 	}
 }
 
 // TestLargestCounter charges denied calls beyond a counter's maximum, on Redis and in memory.
 func TestLargestCounter(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{Clock: true})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer client.Close()
-	store, memory := limit.NewRedis(client), limit.NewMemory()
+	b := startBoth(t)
 	p := &limit.Policy{Name: "largest", Units: 2_606_249, Window: 40 * 24 * time.Hour,
 		Algorithm: limit.Counter, CountDenied: true}
 	if more := (limit.Policy{Units: p.Units + 1, Window: p.Window,
 		Algorithm: limit.Counter}); p.Check() != nil || more.Check() == nil {
 		t.Fatalf("%v, %v", p.Check(), more.Check())
 	}
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i := range 20 {
-		server.SetNow(t, now)
+		now := three.Add(time.Duration(i) * (5*24*time.Hour + time.Microsecond))
 		asks := []limit.Ask{{Policy: p, Cost: p.Units/2 + 1}}
-		want := slices.Clone(asks)
-		memory.TakeAt(now.UnixMicro(), want)
-		if _, err := store.Take(t.Context(), asks); err != nil {
-			t.Fatal(err)
+		if difference := b.take(t, now, asks); difference != "" {
+			t.Fatalf("call %d: %s", i+1, difference)
 		}
-		if asks[0].Decision != want[0].Decision {
-			t.Fatalf("call %d: %+v, in memory %+v", i+1, asks[0].Decision, want[0].Decision)
-		}
-		now = now.Add(5*24*time.Hour + time.Microsecond)
 	}
 }
 
@@ -110,9 +85,7 @@ func TestLargestCounter(t *testing.T) {
 // limiter.
 func TestRights(t *testing.T) {
 	text, err := os.ReadFile("../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	user := regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`).FindSubmatch(text)
 	more := regexp.MustCompile("A limiter .* needs `([^`]*)`").FindSubmatch(text)
 	if user == nil || more == nil {
@@ -125,17 +98,13 @@ func TestRights(t *testing.T) {
 	for _, word := range strings.Fields(string(user[1]) + " " + string(more[1])) {
 		command = append(command, word)
 	}
-	if err := admin.Do(t.Context(), command...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Do(t.Context(), command...).Err())
 	client, err := redisstore.Connect(t.Context(),
 		strings.Replace(server.URL(), "redis://", "redis://quota:PASSWORD@", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	store := limit.NewRedis(client)
-	for _, algorithm := range []limit.Algorithm{limit.Log, limit.Counter, limit.Fixed} {
+	for _, algorithm := range algorithms {
 		p := &limit.Policy{Name: string(algorithm), Units: 2, Window: time.Minute,
 			Algorithm: algorithm, CountDenied: true}
 		asks := []limit.Ask{{Policy: p, Key: limit.Key{2}, Cost: 2}}
@@ -155,9 +124,7 @@ func TestRights(t *testing.T) {
 
 // TestSalt requires that processes share a salt, and get a new one within a minute of its loss.
 func TestSalt(t *testing.T) {
-	server := redistest.Start(t, redistest.Options{})
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer client.Close()
+	client := startBoth(t).client
 	salts := map[string]bool{}
 	for i := range 3 {
 		if i == 2 {
@@ -179,9 +146,7 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	client, err := redisstore.Connect(t.Context(), "redis+cluster://"+cluster.Masters[0].Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	store := limit.NewRedis(client)
 	hot := &limit.Policy{
@@ -193,9 +158,7 @@ func TestCluster(t *testing.T) {
 		asks := []limit.Ask{{Policy: mine, Key: limit.Key{byte(i / 10)}, Cost: 1},
 			{Policy: hot, Cost: 1}, {Policy: every, Cost: 1}}
 		ok, err := store.Take(t.Context(), asks)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if ok {
 			allowed++
 		}

@@ -34,37 +34,33 @@ type Denied struct {
 // inherits its count, so that no caller that is denied often is missed.
 const mostDenied = 100
 
-// count counts a request: each limit and its decision.
-func (s *Stats) count(limits []*Rule, c Caller, asks []Ask, allowed bool) {
+// count counts a request: each of its limits and the decision.
+func (s *Stats) count(q request, allowed bool) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, l := range limits {
-		s.add(l, c, &asks[i], allowed)
+	if s.counts == nil {
+		s.counts, s.denied = map[string]*Counts{}, map[string]int64{}
 	}
-}
-
-func (s *Stats) add(l *Rule, c Caller, a *Ask, allowed bool) {
-	n := s.counts[l.Name]
-	if n == nil {
-		if s.counts == nil {
-			s.counts, s.denied = map[string]*Counts{}, map[string]int64{}
+	for i, l := range q.limits {
+		a, n := &q.asks[i], s.counts[l.Name]
+		if n == nil {
+			n = &Counts{Policy: l.Name}
+			s.counts[l.Name] = n
 		}
-		n = &Counts{Policy: l.Name}
-		s.counts[l.Name] = n
-	}
-	switch {
-	case !a.Allowed && l.Observe:
-		n.Observed++
-	case !a.Allowed:
-		n.Denied++
-		s.deny(cmp.Or(c.Key, c.Network))
-	case allowed:
-		n.Allowed++
-		if a.Remaining < a.Policy.Units/10 {
-			n.NearMiss++
+		switch {
+		case !a.Allowed && l.Observe:
+			n.Observed++
+		case !a.Allowed:
+			n.Denied++
+			s.deny(cmp.Or(q.caller.Key, q.caller.Network))
+		case allowed:
+			n.Allowed++
+			if a.Remaining < a.Policy.Units/10 {
+				n.NearMiss++
+			}
 		}
 	}
 }
