@@ -1,13 +1,11 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"mime"
 	"net"
 	"net/http"
@@ -20,6 +18,7 @@ import (
 	"quotabudget/internal/limit"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/words"
 )
 
 // domain is the ErrorInfo domain of our errors, which Google's clients show.
@@ -27,18 +26,16 @@ const domain = "quotabudget"
 
 // refusal is the error response to a request that the upstream did not answer.
 type refusal struct {
-	status int
-	reason string // for programs, in Google's spelling: quotaExceeded
-	title  string
-	detail string      // what happened, and what to do
-	header http.Header // sent with the refusal
-	limit  string      // of a denial
-	retry  string      // of a denial: when to retry
+	limit.Problem             // without its type; the detail says what happened, and what to do
+	reason        string      // for programs, in Google's spelling: quotaExceeded
+	header        http.Header // sent with the refusal
+	limit         string      // of a denial
+	retry         string      // of a denial: when to retry
 }
 
 func refusef(status int, reason, title, format string, args ...any) *refusal {
-	return &refusal{status: status, reason: reason, title: title,
-		detail: fmt.Sprintf(format, args...)}
+	return &refusal{reason: reason, Problem: limit.Problem{Title: title, Status: status,
+		Detail: fmt.Sprintf(format, args...)}}
 }
 
 // with sets a header of the refusal.
@@ -48,52 +45,18 @@ func (f *refusal) with(name, value string) *refusal {
 }
 
 // Error returns the detail.
-func (f *refusal) Error() string { return f.detail }
+func (f *refusal) Error() string { return f.Detail }
 
 // document is the body of a refusal: an error in the form that clients of the upstream look for,
 // and an RFC 9457 problem.
 type document struct {
-	Error   any              `json:"error"`
-	Message string           `json:"message,omitempty"` // where GitHub's clients look for it
-	Type    string           `json:"type"`
-	Title   string           `json:"title"`
-	Status  int              `json:"status"`
-	Detail  string           `json:"detail"`
-	Denies  []string         `json:"violated-policies,omitempty"`
+	Error   any    `json:"error"`
+	Message string `json:"message,omitempty"` // where GitHub's clients look for it
+	limit.Problem
 	Limit   string           `json:"limit,omitempty"`
 	Retry   string           `json:"retry_at,omitempty"`
 	After   int64            `json:"retry_after_seconds,omitempty"`
 	Charged map[string]int64 `json:"charged"` // units by bucket that were charged nevertheless
-}
-
-// googleError is the form of Google's APIs.
-type googleError struct {
-	Code    int           `json:"code"`
-	Message string        `json:"message"`
-	Status  string        `json:"status"`
-	Errors  []googleItem  `json:"errors"`
-	Details []errorDetail `json:"details"`
-}
-
-// plainError is the form of most other APIs, with the words of OpenAI and Anthropic.
-type plainError struct {
-	Message string `json:"message"`
-	Type    string `json:"type"`
-	Code    string `json:"code"`
-}
-
-type googleItem struct {
-	Message string `json:"message"`
-	Domain  string `json:"domain"`
-	Reason  string `json:"reason"`
-}
-
-// errorDetail is a google.rpc.ErrorInfo.
-type errorDetail struct {
-	Type     string            `json:"@type"`
-	Reason   string            `json:"reason"`
-	Domain   string            `json:"domain"`
-	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 const problemType = "application/problem+json"
@@ -101,7 +64,7 @@ const problemType = "application/problem+json"
 func (x *exchange) refuse(err error) {
 	f := refusalOf(err)
 	if f.reason == "unpriced" && x.misnamed() {
-		f = refusef(f.status, f.reason, f.title, "%v, and %s", err, x.noUpstream())
+		f = refusef(f.Status, f.reason, f.Title, "%v, and %s", err, x.noUpstream())
 	}
 	x.outcome, x.failure = f.outcome(), err
 	h := x.w.Header()
@@ -118,13 +81,13 @@ func (x *exchange) refuse(err error) {
 			f.limit)
 		if room, remedy := x.up.Transport.Budget.DayRoom(x.r.Context(), x.caller.Manual,
 			denied.Decision, x.amount); room != "" {
-			f.detail += "; " + room + "; " + remedy
+			f.Detail += "; " + room + "; " + remedy
 		}
 	}
-	if f.status == http.StatusTooManyRequests && f.after() > patientSDK {
+	if f.Status == http.StatusTooManyRequests && f.after() > patientSDK {
 		h.Set("X-Should-Retry", "false") // a retry cannot succeed
 	}
-	x.w.WriteHeader(f.status)
+	x.w.WriteHeader(f.Status)
 	json.NewEncoder(x.w).Encode(f.document(x.charged(), x.proxy.asGoogle(x.up)))
 }
 
@@ -142,9 +105,9 @@ func (f *refusal) outcome() string {
 	switch {
 	case f.limit != "":
 		return outcomeDenied
-	case f.status == statusGone:
+	case f.Status == statusGone:
 		return outcomeBroken
-	case f.status >= http.StatusInternalServerError && f.status != http.StatusServiceUnavailable:
+	case f.Status >= http.StatusInternalServerError && f.Status != http.StatusServiceUnavailable:
 		return outcomeFailed
 	}
 	return outcomeRefused
@@ -171,60 +134,58 @@ func (p *Proxy) asGoogle(u *Upstream) bool {
 }
 
 func (f *refusal) document(charged map[string]int64, google bool) document {
-	detail := f.detail
+	d := document{Problem: f.Problem, Limit: f.limit, Retry: f.retry, After: f.after(),
+		Charged: charged}
 	if len(charged) > 0 {
-		detail += "; the request was charged, since it may have reached the upstream"
+		d.Detail += "; the request was charged, since it may have reached the upstream"
 	}
-	d := document{Type: f.problemType(), Title: f.title, Status: f.status, Detail: detail,
-		Limit: f.limit, Retry: f.retry, Charged: charged}
-	d.After = f.after()
-	if d.Type == limit.QuotaExceeded {
-		d.Denies = []string{f.limit}
+	switch {
+	case f.limit == quota.Suspended, f.Status == http.StatusServiceUnavailable:
+		d.Type = limit.ReducedCapacity
+	case f.limit != "":
+		d.Type, d.Violated = limit.QuotaExceeded, []string{f.limit}
+	default:
+		d.Type = "about:blank"
+	}
+	of, listed := statusWords[f.Status]
+	if !listed {
+		of = statusWords[http.StatusBadRequest]
 	}
 	if !google {
-		d.Message = detail
-		d.Error = plainError{detail, errorType(f.status), strings.ToLower(upperSnake(f.reason))}
+		d.Message = d.Detail
+		d.Error = map[string]any{"message": d.Detail, "type": of.plain,
+			"code": strings.ToLower(upperSnake(f.reason))}
 		return d
 	}
-	info := errorDetail{Type: "type.googleapis.com/google.rpc.ErrorInfo",
-		Reason: upperSnake(f.reason), Domain: domain}
+	info := map[string]any{"@type": "type.googleapis.com/google.rpc.ErrorInfo",
+		"reason": upperSnake(f.reason), "domain": domain}
 	if f.limit != "" {
-		info.Metadata = map[string]string{"limit": f.limit}
+		metadata := map[string]string{"limit": f.limit}
 		if f.retry != "" {
-			info.Metadata["retry_at"] = f.retry
+			metadata["retry_at"] = f.retry
 		}
+		info["metadata"] = metadata
 	}
-	d.Error = googleError{Code: f.status, Message: detail, Status: rpcStatus(f.status),
-		Errors: []googleItem{{detail, domain, f.reason}}, Details: []errorDetail{info}}
+	item := map[string]any{"message": d.Detail, "domain": domain, "reason": f.reason}
+	d.Error = map[string]any{"code": f.Status, "message": d.Detail, "status": of.google,
+		"errors": []any{item}, "details": []any{info}}
 	return d
 }
 
-// problemType returns the type of the problem: for a denial, or for a temporary problem.
-func (f *refusal) problemType() string {
-	switch {
-	case f.limit == quota.Suspended, f.status == http.StatusServiceUnavailable:
-		return limit.ReducedCapacity
-	case f.limit != "":
-		return limit.QuotaExceeded
-	}
-	return "about:blank"
-}
-
-// errorType returns the word for a status in a plainError.
-func errorType(status int) string {
-	switch {
-	case status == http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case status == http.StatusUnauthorized:
-		return "authentication_error"
-	case status == http.StatusForbidden:
-		return "permission_error"
-	case status == http.StatusNotFound:
-		return "not_found_error"
-	case status >= http.StatusInternalServerError:
-		return "api_error"
-	}
-	return "invalid_request_error"
+// statusWords are the words for a status: the code of google.rpc in the errors of Google's APIs,
+// and the type in the errors of OpenAI, Anthropic and most others.
+var statusWords = map[int]struct{ google, plain string }{
+	http.StatusBadRequest:          {"INVALID_ARGUMENT", "invalid_request_error"},
+	http.StatusUnauthorized:        {"UNAUTHENTICATED", "authentication_error"},
+	http.StatusForbidden:           {"PERMISSION_DENIED", "permission_error"},
+	http.StatusNotFound:            {"NOT_FOUND", "not_found_error"},
+	http.StatusRequestTimeout:      {"DEADLINE_EXCEEDED", "invalid_request_error"},
+	http.StatusUnprocessableEntity: {"FAILED_PRECONDITION", "invalid_request_error"},
+	http.StatusTooManyRequests:     {"RESOURCE_EXHAUSTED", "rate_limit_error"},
+	http.StatusInternalServerError: {"INTERNAL", "api_error"},
+	http.StatusBadGateway:          {"UNAVAILABLE", "api_error"},
+	http.StatusServiceUnavailable:  {"UNAVAILABLE", "api_error"},
+	http.StatusGatewayTimeout:      {"DEADLINE_EXCEEDED", "api_error"},
 }
 
 // wantsProblem reports whether the caller asked for application/problem+json by name.
@@ -310,29 +271,13 @@ func denial(d quota.Decision, err error) *refusal {
 	f := refusef(http.StatusTooManyRequests, "quotaExceeded", "quota exhausted", "%v", err)
 	f.limit = d.Limit
 	if !d.RetryAt.IsZero() {
-		f.with("Retry-After", strconv.Itoa(int(math.Ceil(d.RetryAfter().Seconds()))))
-		f.retry = d.RetryAt.UTC().Format("2006-01-02T15:04:05.000000Z")
+		f.with("Retry-After", strconv.FormatInt(words.Seconds(d.RetryAfter()), 10))
+		f.retry = words.Time(d.RetryAt).String()
 	}
 	if d.Limit == quota.PaceName {
-		f.reason, f.title = "heldBackByPace", "held back by the pace"
+		f.reason, f.Title = "heldBackByPace", "held back by the pace"
 	}
 	return f
-}
-
-// rpcStatus returns the name of the google.rpc code for an HTTP status.
-func rpcStatus(status int) string {
-	return cmp.Or(map[int]string{
-		http.StatusUnauthorized:        "UNAUTHENTICATED",
-		http.StatusForbidden:           "PERMISSION_DENIED",
-		http.StatusNotFound:            "NOT_FOUND",
-		http.StatusRequestTimeout:      "DEADLINE_EXCEEDED",
-		http.StatusUnprocessableEntity: "FAILED_PRECONDITION",
-		http.StatusTooManyRequests:     "RESOURCE_EXHAUSTED",
-		http.StatusInternalServerError: "INTERNAL",
-		http.StatusBadGateway:          "UNAVAILABLE",
-		http.StatusServiceUnavailable:  "UNAVAILABLE",
-		http.StatusGatewayTimeout:      "DEADLINE_EXCEEDED",
-	}[status], "INVALID_ARGUMENT")
 }
 
 func upperSnake(word string) string {

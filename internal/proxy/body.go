@@ -21,10 +21,7 @@ const maxCall = 1 << 20
 // body reads the caller's request body, unless the caller pauses for too long.
 type body struct {
 	io.ReadCloser
-	control *http.ResponseController
-	pause   time.Duration
-	length  int64 // by Content-Length; -1 without it
-	moved   func()
+	x *exchange
 
 	// Set by the reader: the transport may still read when the handler ends.
 	read     atomic.Int64
@@ -35,14 +32,15 @@ type body struct {
 
 // Read reads from the caller, and limits its pauses.
 func (b *body) Read(p []byte) (int, error) {
-	b.control.SetReadDeadline(time.Now().Add(b.pause))
+	pause := b.x.proxy.Limits.Pause
+	b.x.w.control.SetReadDeadline(time.Now().Add(pause))
 	n, err := b.ReadCloser.Read(p)
 	if !b.released.Load() {
 		// or the server would take the expired deadline for a disconnect
-		b.control.SetReadDeadline(time.Time{})
+		b.x.w.control.SetReadDeadline(time.Time{})
 	}
 	b.read.Add(int64(n))
-	b.moved()
+	b.x.moved()
 	large, isLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == io.EOF:
@@ -51,7 +49,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return n, b.fail(tooLarge(large.Limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, b.fail(refusef(http.StatusRequestTimeout, "bodyTooSlow", "request stopped",
-			"nothing of the body of the request came for %s", b.pause))
+			"nothing of the body of the request came for %s", pause))
 	case err != nil:
 		return n, b.fail(refusef(http.StatusBadRequest, "bodyBroken", "request broke off",
 			"the body of the request broke off: %v", err))
@@ -111,7 +109,7 @@ func tooLarge(maxBytes int64) *refusal {
 }
 
 func (b *body) done() bool {
-	return b != nil && (b.ended.Load() || b.length >= 0 && b.read.Load() >= b.length)
+	return b != nil && (b.ended.Load() || b.x.length >= 0 && b.read.Load() >= b.x.length)
 }
 
 // linger is how long a caller may keep sending after it got the response.
@@ -167,9 +165,7 @@ func (x *exchange) receive() error {
 	} else if form && !overridden && !x.method.Form {
 		return ambiguous("its body is a form: send JSON, with Content-Type: application/json")
 	}
-	x.body = &body{ReadCloser: http.MaxBytesReader(x.w.ResponseWriter, r.Body, maxBytes),
-		control: http.NewResponseController(x.w.ResponseWriter), pause: x.proxy.Limits.Pause,
-		length: r.ContentLength, moved: func() {}}
+	x.body = &body{ReadCloser: http.MaxBytesReader(x.w.ResponseWriter, r.Body, maxBytes), x: x}
 	if r.ContentLength > maxBytes {
 		return tooLarge(maxBytes)
 	}

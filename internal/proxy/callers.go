@@ -15,8 +15,7 @@ func (x *exchange) checkWord() error {
 	if word == "" {
 		return nil
 	}
-	segment, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
-	if subtle.ConstantTimeCompare([]byte(segment), []byte(word)) != 1 {
+	if subtle.ConstantTimeCompare([]byte(x.firstPart()), []byte(word)) != 1 {
 		return refusef(http.StatusForbidden, "callerUnknown", "caller is not known",
 			"this proxy only serves the command that it was started with: send requests to the "+
 				"address in $QUOTA_PROXY, including its path")

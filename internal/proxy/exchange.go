@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"quotabudget/internal/costs"
@@ -44,9 +43,10 @@ type exchange struct {
 	method   costs.Method      // zero until the route is known
 	body     *body             // nil without a body
 	incoming io.ReadCloser     // the request body as it arrives
-	length   int64
-	cut      bool // answered before the whole body arrived
-	slot     bool // holds one of Limits.Requests
+	moved    func()            // called when bytes have moved in either direction
+	length   int64             // of the request body, by Content-Length; -1 without it
+	cut      bool              // answered before the whole body arrived
+	slot     bool              // holds one of Limits.Requests
 	keeps    keeper
 	tally    meter.Tally
 	outcome  string
@@ -55,10 +55,10 @@ type exchange struct {
 
 func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{proxy: p, r: r, began: time.Now(), outcome: outcomeServed,
-		path: r.URL.EscapedPath()}
-	x.incoming, x.length = r.Body, r.ContentLength
-	x.w = newWriter(w, p.Limits.Pause)
-	x.w.before = x.stopReading
+		path: r.URL.EscapedPath(), incoming: r.Body, length: r.ContentLength, moved: func() {}}
+	x.w = &writer{ResponseWriter: w, control: http.NewResponseController(w), x: x,
+		status: http.StatusOK}
+	x.w.control.SetWriteDeadline(time.Time{}) // the previous request may have set one
 	x.keeps.proxy = p
 	p.serving.Add(1)
 	p.Metrics.inFlight.Inc()
@@ -90,8 +90,8 @@ func (x *exchange) end() {
 
 func (x *exchange) name() error {
 	id, err := x.up.Transport.Method(x.r)
-	first, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
-	if err != nil && x.prefix == "" && slices.Contains(x.proxy.Unserved, first) {
+	if first := x.firstPart(); err != nil && x.prefix == "" &&
+		slices.Contains(x.proxy.Unserved, first) {
 		return notServed(first)
 	}
 	if err != nil {

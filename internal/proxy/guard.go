@@ -67,8 +67,9 @@ func (x *exchange) checkOrigin() error {
 	const reason, title = "originNotAllowed", "origin is not allowed"
 	origins := x.r.Header.Values("Origin")
 	foreign := func(site string) bool { return site != "none" && site != "same-origin" }
+	sent := func(allowed string) bool { return strings.EqualFold(allowed, origins[0]) }
 	switch {
-	case len(origins) == 1 && x.proxy.allows(origins[0]):
+	case len(origins) == 1 && slices.ContainsFunc(x.proxy.Origins, sent):
 		return nil
 	case len(origins) > 0:
 		return refusef(http.StatusForbidden, reason, title,
@@ -79,11 +80,6 @@ func (x *exchange) checkOrigin() error {
 			"a web page of another site sent the request: only those named with --allow-origin may")
 	}
 	return nil
-}
-
-func (p *Proxy) allows(origin string) bool {
-	same := func(allowed string) bool { return strings.EqualFold(allowed, origin) }
-	return slices.ContainsFunc(p.Origins, same)
 }
 
 // CheckOrigin returns an error for a text that is not an origin.

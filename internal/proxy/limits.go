@@ -47,17 +47,8 @@ func (x *exchange) takeSlot() error {
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	pause   time.Duration
+	x       *exchange
 	status  int // of the response; 200 until WriteHeader
-	moved   func()
-	before  func() // called before the response begins
-}
-
-func newWriter(w http.ResponseWriter, pause time.Duration) *writer {
-	control := http.NewResponseController(w)
-	control.SetWriteDeadline(time.Time{}) // the previous request may have set one
-	return &writer{ResponseWriter: w, control: control, pause: pause, status: http.StatusOK,
-		moved: func() {}}
 }
 
 // Unwrap returns the wrapped writer, for http.ResponseController.
@@ -67,7 +58,7 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (w *writer) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		w.status = status
-		w.before()
+		w.x.stopReading()
 	}
 	w.expect()
 	w.ResponseWriter.WriteHeader(status)
@@ -77,12 +68,12 @@ func (w *writer) WriteHeader(status int) {
 func (w *writer) Write(p []byte) (int, error) {
 	w.expect()
 	n, err := w.ResponseWriter.Write(p)
-	w.moved()
+	w.x.moved()
 	return n, err
 }
 
 // expect sets the deadline for the caller to read the next bytes.
-func (w *writer) expect() { w.control.SetWriteDeadline(time.Now().Add(w.pause)) }
+func (w *writer) expect() { w.control.SetWriteDeadline(time.Now().Add(w.x.proxy.Limits.Pause)) }
 
 // watch returns a context that ends when no byte of the request or response has moved for as long
 // as Limits allows.
@@ -97,10 +88,7 @@ func (x *exchange) watch(ctx context.Context) (context.Context, func()) {
 			"upstream did not answer in time",
 			"nothing has moved to or from the upstream for %s", silence))
 	})
-	x.w.moved = func() { timer.Reset(silence) }
-	if x.body != nil {
-		x.body.moved = x.w.moved
-	}
+	x.moved = func() { timer.Reset(silence) }
 	return ctx, func() {
 		timer.Stop()
 		cancel(nil)
