@@ -28,23 +28,41 @@ type ongoing struct {
 	Results bool // the call has ended, and its results are to be read line by line
 }
 
+// keep writes a note in the host's journal.
+func (t *Transport) keep(ctx context.Context, note quota.Note, value any) error {
+	if t.Budget.Journal == nil {
+		return quota.ErrNoJournal
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	note.Text = string(text)
+	return t.Budget.Journal.Note(ctx, note)
+}
+
+// noted reads the note of that name into value.
+func (t *Transport) noted(ctx context.Context, name string, value any) error {
+	if t.Budget.Journal == nil {
+		return quota.ErrNoNote
+	}
+	note, err := t.Budget.Journal.Noted(ctx, name)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(note.Text), value)
+}
+
 // note writes a note of the call, whose end a request for the path reports, and extends its hold.
 func (e *exchange) note(path string) {
-	t := e.gate
+	t, now := e.gate, time.Now()
 	lapse, _ := e.quote.Pending()
-	call := ongoing{Booking: t.Budget.NewBooking(e.decision, e.call, e.quote.Lapse),
-		Quote: e.quote.Save()}
-	text, err := json.Marshal(call)
 	ctx, done := context.WithTimeout(context.WithoutCancel(e.ctx), settleTime)
 	defer done()
-	if err == nil && t.Budget.Journal == nil {
-		err = quota.ErrNoJournal
-	}
-	now := time.Now()
-	if err == nil {
-		err = t.Budget.Journal.Note(ctx, quota.Note{Name: path, Text: string(text), Due: now,
-			Until: now.Add(2 * lapse)}) // a settlement is still booked after the lapse
-	}
+	err := t.keep(ctx, quota.Note{Name: path, Due: now,
+		Until: now.Add(2 * lapse)}, // a settlement is still booked after the lapse
+		ongoing{Booking: t.Budget.NewBooking(e.decision, e.call, e.quote.Lapse),
+			Quote: e.quote.Save()})
 	if err != nil {
 		e.log().Error("cannot note a call that goes on: the most that it can take is booked when "+
 			"its hold lapses", "poll", path, "error", err)
@@ -104,10 +122,10 @@ func (e *exchange) await(resp *http.Response) {
 		return
 	}
 	a := awaited{name: strings.TrimSuffix(e.r.URL.Path, "/")}
-	note, err := t.Budget.Journal.Noted(e.ctx, a.name)
+	err := t.noted(e.ctx, a.name, &a.call)
 	var quote costs.Quote
 	if err == nil {
-		a.call, quote, err = t.resume(note)
+		quote, err = t.Table.Resume(a.call.Quote)
 	}
 	switch {
 	case errors.Is(err, quota.ErrNoNote):
@@ -121,14 +139,6 @@ func (e *exchange) await(resp *http.Response) {
 		a.observation = quote.Observe(resp.StatusCode, resp.Header)
 	}
 	e.awaited = &a
-}
-
-// resume reads the note of a call that has not ended yet.
-func (t *Transport) resume(note quota.Note) (call ongoing, quote costs.Quote, err error) {
-	if err = json.Unmarshal([]byte(note.Text), &call); err == nil {
-		quote, err = t.Table.Resume(call.Quote)
-	}
-	return call, quote, err
 }
 
 // observe reads the next bytes of the response.
@@ -220,7 +230,11 @@ func (t *Transport) Poll(ctx context.Context, now time.Time) {
 func (t *Transport) ask(ctx context.Context, note quota.Note) error {
 	ctx, done := context.WithTimeout(ctx, pollTime)
 	defer done()
-	_, quote, err := t.resume(note)
+	var call ongoing
+	if err := json.Unmarshal([]byte(note.Text), &call); err != nil {
+		return err
+	}
+	quote, err := t.Table.Resume(call.Quote)
 	if err != nil {
 		return err
 	}

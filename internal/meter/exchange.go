@@ -43,7 +43,7 @@ type exchange struct {
 	phase atomic.Int32 // a phase
 
 	decision    quota.Decision              // of the charge or the hold
-	cancel      func(context.Context) error // cancels the charge
+	cancel      func(context.Context) error // cancels the charge, or releases the hold
 	ctx         context.Context             // outlives the caller's context
 	stop        context.CancelFunc
 	observation *costs.Observation

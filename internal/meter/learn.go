@@ -48,10 +48,8 @@ func (t *Transport) refused(ctx context.Context, charge quota.Decision, r *costs
 	case r.Kind == costs.Throttled && !r.Until.IsZero():
 		t.suspend(ctx, charge, r, t.throttles(r, charge)...)
 	case r.Kind == costs.BadCredential && t.Proxied:
-		if _, logged := t.warned.LoadOrStore("bad credential", true); !logged {
-			t.Log.Warn("the upstream refuses the key of the credential", "credential",
-				t.Budget.Credential, "reason", r.Reason, "message", r.Message)
-		}
+		t.warnOnce("bad credential", "the upstream refuses the key of the credential", "credential",
+			t.Budget.Credential, "reason", r.Reason, "message", r.Message)
 	}
 }
 
@@ -99,48 +97,45 @@ func (t *Transport) suspend(ctx context.Context, charge quota.Decision, r *costs
 		now = time.Now()
 	}
 	for _, bucket := range buckets {
-		t.suspendAt(ctx, charge, r, bucket, now)
+		until := t.reopens(charge, r, bucket, now)
+		log := t.Log.With("bucket", bucket, "until", until.UTC(), "reason", r.Reason)
+		if !until.After(now) {
+			log.Info("ignored a late report of an exhausted bucket: its window has ended")
+			continue
+		}
+		before, err := t.Budget.SuspendedUntil(ctx, bucket)
+		if err == nil && !until.After(before) {
+			continue
+		}
+		reason := strings.Trim(r.Reason+": "+r.Message, ": ")
+		if err := t.Budget.SuspendUntil(ctx, bucket, until, reason); err != nil {
+			log.Error("cannot suspend the bucket that the upstream refused", "error", err)
+		} else if r.Kind == costs.Throttled {
+			log.Warn("the upstream throttles: bucket suspended")
+		} else {
+			log.Warn("the upstream reports an exhausted bucket: suspended until its reset")
+		}
 	}
 }
 
-func (t *Transport) suspendAt(ctx context.Context, charge quota.Decision, r *costs.Refusal,
-	bucket string, now time.Time) {
-	at := charge.At
-	if at.IsZero() { // the charge of another request counted
-		at = now
-	}
+// reopens returns when the upstream opens a bucket that it refused.
+func (t *Transport) reopens(charge quota.Decision, r *costs.Refusal, bucket string,
+	now time.Time) time.Time {
 	until := r.Until.Time(now)
 	if until.IsZero() {
+		at := charge.At
+		if at.IsZero() { // the charge of another request counted
+			at = now
+		}
 		_, until = t.window(bucket, r.Window).Bounds(at)
 	}
-	if farthest := t.farthest(bucket, now); until.After(farthest) {
-		t.Log.Warn("the upstream names a reset that is farther away than any of its windows: it "+
-			"is asked again before", "bucket", bucket, "reset", until.UTC())
-		until = farthest
+	farthest := t.farthest(bucket, now)
+	if !until.After(farthest) {
+		return until
 	}
-	log := t.Log.With("bucket", bucket, "until", until.UTC(), "reason", r.Reason)
-	switch {
-	case !until.After(now):
-		log.Info("ignored a late report of an exhausted bucket: its window has ended")
-		return
-	}
-	if before, err := t.Budget.SuspendedUntil(ctx, bucket); err == nil && !until.After(before) {
-		return
-	}
-	if err := t.Budget.SuspendUntil(ctx, bucket, until, reasonOf(r)); err != nil {
-		log.Error("cannot suspend the bucket that the upstream refused", "error", err)
-		return
-	}
-	if r.Kind == costs.Throttled {
-		log.Warn("the upstream throttles: bucket suspended")
-		return
-	}
-	log.Warn("the upstream reports an exhausted bucket: suspended until its reset")
-}
-
-// reasonOf returns the upstream's reason for a refusal.
-func reasonOf(r *costs.Refusal) string {
-	return strings.Trim(r.Reason+": "+r.Message, ": ")
+	t.Log.Warn("the upstream names a reset that is farther away than any of its windows: it "+
+		"is asked again before", "bucket", bucket, "reset", until.UTC())
+	return farthest
 }
 
 // window is the calendar window by which the upstream counts a bucket: the list's day, or the
@@ -225,8 +220,7 @@ func (t *Transport) learnOf(ctx context.Context, charge quota.Decision, after qu
 		}
 		reset = time.Time{}
 	}
-	resetKey := "reset " + limit.Name()
-	before, _ := t.warned.Load(resetKey)
+	before, _ := t.resets.Load(limit.Name())
 	last, _ := before.(time.Time)
 	remaining := t.remaining(lesson, limit)
 	left, counted := after.Remaining[lesson.Bucket]
@@ -241,7 +235,7 @@ func (t *Transport) learnOf(ctx context.Context, charge quota.Decision, after qu
 			"error", err)
 		return
 	}
-	t.warned.Store(resetKey, reset)
+	t.resets.Store(limit.Name(), reset)
 	if learned.Units > 0 {
 		t.Log.Info("the upstream has fewer units left than the ledger", "limit",
 			limit.Name(), "left", lesson.Remaining, "counted", learned.Thought, "by", lesson.Why)
@@ -257,12 +251,10 @@ func (t *Transport) remaining(lesson costs.Lesson, limit quota.Limit) int64 {
 		return lesson.Remaining
 	}
 	b, _ := t.Table.Bucket(limit.Bucket)
-	account := fmt.Sprintf("lower %s %d", limit.Name(), lesson.Limit)
-	if _, reported := t.warned.LoadOrStore(account, true); !reported {
-		t.Log.Warn(fmt.Sprintf("the account allows %s in %s, the limit in force is %s: lower it in "+
-			"quota.yaml", b.Unit.Text(lesson.Limit), limit.Window.Text(), b.Unit.Text(limit.Units)),
-			"credential", t.Budget.Credential, "bucket", limit.Bucket)
-	}
+	t.warnOnce(fmt.Sprintf("lower %s %d", limit.Name(), lesson.Limit),
+		fmt.Sprintf("the account allows %s in %s, the limit in force is %s: lower it in quota.yaml",
+			b.Unit.Text(lesson.Limit), limit.Window.Text(), b.Unit.Text(limit.Units)),
+		"credential", t.Budget.Credential, "bucket", limit.Bucket)
 	if lesson.Remaining <= 0 {
 		return lesson.Remaining
 	}

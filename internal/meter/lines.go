@@ -2,7 +2,6 @@ package meter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,11 +65,7 @@ func (e *exchange) noteFile(answer []byte) {
 	case <-e.ctx.Done():
 		return
 	}
-	text, err := json.Marshal(lines)
-	if err == nil {
-		err = t.Budget.Journal.Note(e.ctx, quota.Note{Name: name, Text: string(text),
-			Until: time.Now().Add(fileTime)})
-	}
+	err := t.keep(e.ctx, quota.Note{Name: name, Until: time.Now().Add(fileTime)}, lines)
 	if err != nil {
 		e.log().Error("cannot note an uploaded file: calls that refer to it will be refused",
 			"file", name, "error", err)
@@ -79,15 +74,7 @@ func (e *exchange) noteFile(answer []byte) {
 
 // file returns the lines of a file that was uploaded before.
 func (t *Transport) file(ctx context.Context, name string) (lines costs.Lines, err error) {
-	err = quota.ErrNoNote
-	var note quota.Note
-	if t.Budget.Journal != nil {
-		note, err = t.Budget.Journal.Noted(ctx, name)
-	}
-	if err == nil {
-		err = json.Unmarshal([]byte(note.Text), &lines)
-	}
-	if errors.Is(err, quota.ErrNoNote) {
+	if err = t.noted(ctx, name, &lines); errors.Is(err, quota.ErrNoNote) {
 		err = fmt.Errorf("file %.100q was not uploaded as one request through a proxy on this "+
 			"host in the last 30 days: upload it again", name)
 	}

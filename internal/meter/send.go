@@ -85,6 +85,9 @@ func (e *exchange) take() (err error) {
 		if err == nil && e.decision.Replayed {
 			err = errKeyPaid
 		}
+		e.cancel = func(ctx context.Context) error {
+			return t.Budget.GiveBack(ctx, e.decision, e.call)
+		}
 	}
 	if err != nil {
 		return err
@@ -187,13 +190,7 @@ func (e *exchange) failed(err error) {
 func (e *exchange) takeBack() {
 	ctx, done := context.WithTimeout(context.WithoutCancel(e.ctx), settleTime)
 	defer done()
-	undo := e.cancel
-	if !e.quote.Known {
-		undo = func(ctx context.Context) error {
-			return e.gate.Budget.GiveBack(ctx, e.decision, e.call)
-		}
-	}
-	if err := undo(ctx); err != nil {
+	if err := e.cancel(ctx); err != nil {
 		e.log().Warn("cannot cancel the charge of a request that never left", "units",
 			e.decision.Units, "error", err)
 		return

@@ -95,7 +95,10 @@ func (e *exchange) end(how ending) {
 	}
 	if how == complete {
 		t.warnMissing(e.call.Method, out.Missing)
-		t.warnUnread(e.call.Method, out.Unread)
+		if len(out.Unread) > 0 {
+			t.warnOnce("unread "+e.call.Method, "cannot read the rate-limit values of a response: "+
+				"ignoring them", "method", e.call.Method, "unread", strings.Join(out.Unread, ", "))
+		}
 		// A user's token may belong to another project with another quota.
 		if !t.authorized(e.r) {
 			t.refused(e.ctx, e.decision, out.Refusal)
@@ -195,6 +198,13 @@ func (e *exchange) book(record func(context.Context) error) {
 	}
 }
 
+// warnOnce logs a warning, unless one about the subject was logged before.
+func (t *Transport) warnOnce(subject, text string, args ...any) {
+	if _, logged := t.warned.LoadOrStore(subject, true); !logged {
+		t.Log.Warn(text, args...)
+	}
+}
+
 // warnMissing logs, once for each method, that its responses lack a path of the price list. Such a
 // call is charged the most that it can take.
 func (t *Transport) warnMissing(method string, paths []string) {
@@ -204,11 +214,9 @@ func (t *Transport) warnMissing(method string, paths []string) {
 	if t.Missed != nil {
 		t.Missed(method)
 	}
-	if _, logged := t.warned.LoadOrStore("missing "+method, true); !logged {
-		t.Log.Warn("the response does not report what the call took: charging the maximum for "+
-			"this and similar calls", "method", method,
-			"missing", strings.Join(paths, ", "))
-	}
+	t.warnOnce("missing "+method, "the response does not report what the call took: charging the "+
+		"maximum for this and similar calls", "method", method,
+		"missing", strings.Join(paths, ", "))
 }
 
 // mostUnlisted bounds the names that warnUnlisted logs, because callers can make up any number.
@@ -218,27 +226,12 @@ const mostUnlisted = 100
 // returns the label for such calls: the value's name, or "others" beyond the bound.
 func (t *Transport) warnUnlisted(method string, u costs.Unlisted) string {
 	key := "unlisted " + u.Table + " " + u.Value
-	if _, logged := t.warned.Load(key); logged {
-		return u.Name()
-	}
-	if t.unlisted.Load() >= mostUnlisted {
-		return "others"
-	}
-	if _, logged := t.warned.LoadOrStore(key, true); !logged {
-		t.unlisted.Add(1)
-		t.Log.Warn("the price list has no row for a call; another row sets its price, perhaps far "+
-			"too high or too low", "method", method, u.Fact, u.Value, "table", u.Table)
+	if _, logged := t.warned.Load(key); !logged {
+		if t.unlisted.Add(1) > mostUnlisted {
+			return "others"
+		}
+		t.warnOnce(key, "the price list has no row for a call; another row sets its price, perhaps "+
+			"far too high or too low", "method", method, u.Fact, u.Value, "table", u.Table)
 	}
 	return u.Name()
-}
-
-// warnUnread logs, once for each method, the rate-limit values that cannot be read.
-func (t *Transport) warnUnread(method string, unread []string) {
-	if len(unread) == 0 {
-		return
-	}
-	if _, logged := t.warned.LoadOrStore("unread "+method, true); !logged {
-		t.Log.Warn("cannot read the rate-limit values of a response: ignoring them",
-			"method", method, "unread", strings.Join(unread, ", "))
-	}
 }

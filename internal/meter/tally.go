@@ -47,7 +47,9 @@ func (t *Tally) hold() {
 func (t *Tally) Units() map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return maps.Clone(t.units)
+	units := make(map[string]int64, len(t.units))
+	maps.Copy(units, t.units)
+	return units
 }
 
 // Sum returns the units charged so far in all buckets.

@@ -56,7 +56,8 @@ type Transport struct {
 	reading  atomic.Int64 // responses read for callers that disconnected
 	unlisted atomic.Int64 // facts without a row that were logged
 	samples  samples
-	warned   sync.Map // warnings already logged, by their subject; and resets by limit
+	warned   sync.Map // subjects of warnings already logged
+	resets   sync.Map // the last reset that the upstream reported, by the name of the limit
 }
 
 // Errors of requests that Transport refuses.
@@ -66,6 +67,30 @@ var (
 	ErrKeyInURL     = errors.New("request carries a key in its URL")
 	ErrBodyTooLarge = errors.New("request's body is too large to be priced")
 )
+
+// slow is how long an upstream may take to begin a response whose price is known only after it:
+// models write for minutes before they respond, unless they stream.
+const slow = 10 * time.Minute
+
+// New returns a Transport for the upstream at address. The table names and prices its requests and
+// responses; key reads the credential for each request.
+func New(address string, table *costs.Table, budget *quota.Budget, key func() (string, error),
+	log *slog.Logger) (*Transport, error) {
+	u, err := costs.ParseEndpoint(address)
+	if err != nil {
+		return nil, fmt.Errorf("%s endpoint: %w", table.Upstream, err)
+	}
+	base := NewBase()
+	if slices.ContainsFunc(table.Methods(), func(m costs.Method) bool { return !m.Known() }) {
+		base.ResponseHeaderTimeout = slow
+	}
+	t := &Transport{
+		Base: base, Budget: budget, Scheme: u.Scheme, Host: u.Host,
+		Method: table.Method, Key: key, Log: log,
+	}
+	t.Table = table.WithFiles(t.file)
+	return t, nil
+}
 
 const settleTime = 5 * time.Second // for one settlement after the request has ended
 

@@ -109,8 +109,7 @@ func (x *exchange) name() error {
 }
 
 func (x *exchange) charged() map[string]int64 {
-	units := map[string]int64{}
-	maps.Copy(units, x.tally.Units())
+	units := x.tally.Units()
 	maps.DeleteFunc(units, func(_ string, n int64) bool { return n == 0 }) // cancelled units
 	return units
 }
