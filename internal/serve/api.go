@@ -70,15 +70,26 @@ func lastModified(at time.Time) string { return at.UTC().Format(http.TimeFormat)
 // get registers an operation that reads the catalogue or the ledger.
 func get[I, O any](s *Server, api huma.API, path, summary string,
 	answer func(context.Context, *I) (*output[O], error), more ...func(*huma.Operation)) {
-	huma.Get(api, path, func(ctx context.Context, in *I) (*output[O], error) {
+	huma.Get(api, path, answering(s, answer), append([]func(*huma.Operation){limited(api),
+		func(o *huma.Operation) {
+			o.Summary, o.Errors = summary, []int{400, 404, 422, 500}
+		}}, more...)...)
+}
+
+// answering returns a handler that answers an error with its problem.
+func answering[I, O any](s *Server, answer func(context.Context, *I) (*O, error)) func(
+	context.Context, *I) (*O, error) {
+	return func(ctx context.Context, in *I) (*O, error) {
 		out, err := answer(ctx, in)
-		if err != nil {
-			return nil, s.problem(ctx, err)
+		if err == nil || errors.As(err, new(huma.HeadersError)) {
+			return out, err
 		}
-		return out, nil
-	}, append([]func(*huma.Operation){limited(api), func(o *huma.Operation) {
-		o.Summary, o.Errors = summary, []int{400, 404, 422, 500}
-	}}, more...)...)
+		problem := s.problem(ctx, err)
+		if problem.GetStatus() == http.StatusServiceUnavailable {
+			return nil, huma.ErrorWithHeaders(problem, http.Header{"Retry-After": {"5"}})
+		}
+		return nil, problem
+	}
 }
 
 // tooMany is the body of a denial; package limit writes it.
@@ -101,15 +112,33 @@ func limited(api huma.API) func(*huma.Operation) {
 	}
 }
 
+// refusals are the statuses of errors whose text is for the client.
+var refusals = []struct {
+	err    error
+	status int
+}{
+	{catalog.ErrNotFound, http.StatusNotFound},
+	{quota.ErrNotAllowed, http.StatusForbidden},
+	{quota.ErrUnpriced, http.StatusNotFound},
+	{quota.ErrNoBucket, http.StatusNotFound},
+	{quota.ErrNoReservation, http.StatusNotFound},
+	{quota.ErrKeyReused, http.StatusConflict},
+	{quota.ErrSettledLate, http.StatusConflict},
+	{quota.ErrMalformed, http.StatusUnprocessableEntity},
+}
+
 // problem returns the response to an error. It logs internal failures and hides their details.
 func (s *Server) problem(ctx context.Context, err error) huma.StatusError {
 	var status huma.StatusError
-	switch {
-	case errors.As(err, &status):
+	if errors.As(err, &status) {
 		return status
-	case errors.Is(err, catalog.ErrNotFound):
-		return huma.Error404NotFound(err.Error())
-	case ctx.Err() == nil:
+	}
+	for _, row := range refusals {
+		if errors.Is(err, row.err) {
+			return huma.NewError(row.status, err.Error())
+		}
+	}
+	if ctx.Err() == nil {
 		s.logFailure(err)
 	}
 	switch {

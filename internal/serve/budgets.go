@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -51,9 +50,6 @@ type forecastInput struct {
 func (s *Server) forecast(ctx context.Context,
 	in *forecastInput) (*output[report.ForecastList], error) {
 	forecasts, err := s.Source().Forecasts(ctx, in.Bucket)
-	if errors.Is(err, quota.ErrNoBucket) {
-		return nil, huma.Error404NotFound(err.Error())
-	}
 	return &output[report.ForecastList]{Body: report.NewForecastList(forecasts)}, err
 }
 

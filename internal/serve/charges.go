@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,21 +20,20 @@ import (
 // charges registers the operations that change the ledger.
 func (s *Server) charges(api huma.API) {
 	charging := s.charging(api)
-	huma.Post(api, "/v1/charges", s.charge, charging, func(o *huma.Operation) {
-		o.Summary = "Charge units before a call, as quotactl spend does"
-	})
-	huma.Post(api, "/v1/holds", s.hold, charging, func(o *huma.Operation) {
-		o.Summary, o.DefaultStatus = "Set units aside, as quotactl reserve does", 201
-	})
-	huma.Patch(api, "/v1/holds/{hold}", s.extend, charging, func(o *huma.Operation) {
-		o.Summary = "Extend a hold; it is never shortened"
-	})
-	huma.Post(api, "/v1/holds/{hold}/settlements", s.settle, charging, func(o *huma.Operation) {
-		o.Summary = "Book what a call used of a hold, as quotactl settle does"
-	})
-	huma.Delete(api, "/v1/holds/{hold}", s.release, charging, func(o *huma.Operation) {
-		o.Summary = "Give back what is left of a hold, as quotactl release does"
-	})
+	summary := func(text string) func(*huma.Operation) {
+		return func(o *huma.Operation) { o.Summary = text }
+	}
+	huma.Post(api, "/v1/charges", answering(s, s.charge), charging,
+		summary("Charge units before a call, as quotactl spend does"))
+	huma.Post(api, "/v1/holds", answering(s, s.hold), charging,
+		summary("Set units aside, as quotactl reserve does"),
+		func(o *huma.Operation) { o.DefaultStatus = http.StatusCreated })
+	huma.Patch(api, "/v1/holds/{hold}", answering(s, s.extend), charging,
+		summary("Extend a hold; it is never shortened"))
+	huma.Post(api, "/v1/holds/{hold}/settlements", answering(s, s.settle), charging,
+		summary("Book what a call used of a hold, as quotactl settle does"))
+	huma.Delete(api, "/v1/holds/{hold}", answering(s, s.release), charging,
+		summary("Give back what is left of a hold, as quotactl release does"))
 	for _, path := range []string{"/v1/charges", "/v1/holds"} { // the library documents a 422 of its own
 		never := either(api, reflect.TypeFor[denial](), reflect.TypeFor[huma.ErrorModel]())
 		never.Description = "the request is malformed, or the cost never fits (never is true)"
@@ -101,11 +101,11 @@ type chargeOutput struct{ Body charged }
 func (s *Server) charge(ctx context.Context, in *chargeInput) (*chargeOutput, error) {
 	b, call, err := s.budgetFor(ctx, in.Body.CostInput, in.Key)
 	if err != nil {
-		return nil, s.refused(ctx, err)
+		return nil, err
 	}
 	call.DryRun = in.Body.DryRun
 	d, err := b.Charge(ctx, call)
-	if err := s.denied(ctx, b, d, call, err); err != nil {
+	if err := denied(b, d, call, err); err != nil {
 		return nil, err
 	}
 	return &chargeOutput{charged{report.NewDecision(d, call.DryRun)}}, nil
@@ -138,11 +138,11 @@ func (s *Server) hold(ctx context.Context, in *holdInput) (*holdOutput, error) {
 	}
 	b, call, err := s.budgetFor(ctx, in.Body.CostInput, in.Key)
 	if err != nil {
-		return nil, s.refused(ctx, err)
+		return nil, err
 	}
 	d, err := b.Reserve(ctx, quota.ReserveRequest{Call: call, TTL: ttl,
 		Lapse: quota.Lapse(in.Body.Lapse), Note: in.Body.Note})
-	if err := s.denied(ctx, b, d, call, err); err != nil {
+	if err := denied(b, d, call, err); err != nil {
 		return nil, err
 	}
 	out := &holdOutput{Location: "/v1/holds/" + pathEscape(d.Reservation)}
@@ -219,9 +219,7 @@ func (s *Server) settle(ctx context.Context, in *settleInput) (*settleOutput, er
 		return err
 	})
 	if b := s.onlyBudgetOf(in.Hold); lost && in.Body.ChargeLost && len(call.Costs) > 0 && b != nil {
-		if d, err = settleLost(ctx, b, in.Hold, call); err != nil {
-			err = s.refused(ctx, err)
-		}
+		d, err = settleLost(ctx, b, in.Hold, call)
 	}
 	out := &settleOutput{}
 	out.Body.Units, out.Body.Late = d.Units, d.Late

@@ -190,10 +190,7 @@ func (s *Server) withHold(ctx context.Context, hold string, work func(*quota.Bud
 			break
 		}
 	}
-	if err != nil {
-		return s.refused(ctx, err)
-	}
-	return nil
+	return err
 }
 
 // onlyBudgetOf returns the budget of the only credential that can have had the hold. It returns nil
@@ -239,8 +236,7 @@ func (d *denial) GetStatus() int { return d.Status }
 func (d *denial) ContentType(string) string { return problemJSON }
 
 // denied returns the response to a charge that was denied or failed, or nil if it was allowed.
-func (s *Server) denied(ctx context.Context, b *quota.Budget, d quota.Decision, call quota.Call,
-	err error) error {
+func denied(b *quota.Budget, d quota.Decision, call quota.Call, err error) error {
 	out := &denial{Decision: report.NewDecision(d, call.DryRun), Problem: limit.Problem{
 		Type: limit.QuotaExceeded, Title: "Quota exhausted", Status: http.StatusTooManyRequests}}
 	switch {
@@ -248,10 +244,8 @@ func (s *Server) denied(ctx context.Context, b *quota.Budget, d quota.Decision, 
 		out.Title, out.Status = "Cost exceeds a limit", http.StatusUnprocessableEntity
 		out.Detail = err.Error()
 		return out
-	case err != nil:
-		return s.refused(ctx, err)
-	case d.Allowed:
-		return nil
+	case err != nil || d.Allowed:
+		return err
 	}
 	out.Detail, out.Violated = (&quota.DeniedError{Decision: d}).Error(), []string{d.Limit}
 	header := http.Header{}
@@ -260,30 +254,4 @@ func (s *Server) denied(ctx context.Context, b *quota.Budget, d quota.Decision, 
 		header.Set("Retry-After", strconv.FormatInt(words.Seconds(d.RetryAfter()), 10))
 	}
 	return huma.ErrorWithHeaders(out, header)
-}
-
-// refused returns the response to a request that could not be decided.
-func (s *Server) refused(ctx context.Context, err error) error {
-	for _, known := range []struct {
-		err    error
-		status int
-	}{
-		{quota.ErrNotAllowed, http.StatusForbidden},
-		{quota.ErrUnpriced, http.StatusNotFound},
-		{quota.ErrNoBucket, http.StatusNotFound},
-		{quota.ErrNoReservation, http.StatusNotFound},
-		{quota.ErrKeyReused, http.StatusConflict},
-		{quota.ErrSettledLate, http.StatusConflict},
-		{quota.ErrMalformed, http.StatusUnprocessableEntity},
-	} {
-		if errors.Is(err, known.err) {
-			return huma.NewError(known.status, err.Error())
-		}
-	}
-	err = s.problem(ctx, err)
-	if status := huma.StatusError(nil); errors.As(err, &status) &&
-		status.GetStatus() == http.StatusServiceUnavailable {
-		return huma.ErrorWithHeaders(err, http.Header{"Retry-After": {"5"}})
-	}
-	return err
 }

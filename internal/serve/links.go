@@ -29,7 +29,7 @@ type linkOutput struct {
 
 // links registers short links. A page has one link for all callers.
 func (s *Server) links(api huma.API) {
-	huma.Post(api, "/v1/links", func(ctx context.Context, in *linkInput) (*linkOutput, error) {
+	link := func(ctx context.Context, in *linkInput) (*linkOutput, error) {
 		to, err := url.Parse(in.Body.To)
 		if err != nil || to.IsAbs() || to.Host != "" || to.Fragment != "" ||
 			!linkable.MatchString(to.Path) {
@@ -38,13 +38,11 @@ func (s *Server) links(api huma.API) {
 		}
 		out := &linkOutput{}
 		out.Body.Slug, err = s.Catalog.PutLink(ctx, to.RequestURI(), time.Now())
-		if err != nil {
-			return nil, s.problem(ctx, err)
-		}
 		out.Body.URL = "/s/" + out.Body.Slug
 		out.Location = out.Body.URL
-		return out, nil
-	}, limited(api), func(o *huma.Operation) {
+		return out, err
+	}
+	huma.Post(api, "/v1/links", answering(s, link), limited(api), func(o *huma.Operation) {
 		o.Summary, o.DefaultStatus = "Make a short link to a chart, a video or a search", 201
 		o.Errors = []int{400, 422, 500}
 		o.MaxBodyBytes = 4096
