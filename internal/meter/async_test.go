@@ -18,6 +18,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
 
@@ -27,10 +28,7 @@ func later() time.Time { return time.Now().Add(time.Hour) }
 // openJobs wires a gate with a journal and a ledger in SQLite.
 func openJobs(t testing.TB, name string) *metered {
 	t.Helper()
-	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
-	return openJobsOn(t, name, l)
+	return openJobsOn(t, name, metertest.File(t))
 }
 
 func openJobsOn(t testing.TB, name string, l *ledger.Ledger) *metered {
@@ -389,8 +387,7 @@ func TestWatchEnds(t *testing.T) {
 // ledgersWithClock opens ledgers, each with a function that sets its clock.
 var ledgersWithClock = map[string]func(testing.TB) (*ledger.Ledger, func(time.Time)){
 	"sqlite": func(t testing.TB) (*ledger.Ledger, func(time.Time)) {
-		l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-		must(t, err)
+		l := metertest.File(t)
 		var now time.Time
 		l.Now = func() time.Time { return now }
 		return l, func(at time.Time) { now = at }
@@ -399,6 +396,7 @@ var ledgersWithClock = map[string]func(testing.TB) (*ledger.Ledger, func(time.Ti
 		server := redistest.Start(t, redistest.Options{Clock: true})
 		l, err := ledger.Open(t.Context(), server.URL())
 		must(t, err)
+		t.Cleanup(func() { l.Close() })
 		return l, func(at time.Time) { server.SetNow(t, at) }
 	},
 }
@@ -413,7 +411,6 @@ func TestLapseOfWork(t *testing.T) {
 					"fine-tuning": 72 * time.Hour}[w.name]
 				lapse = cmp.Or(lapse, 26*time.Hour)
 				l, set := open(t)
-				t.Cleanup(func() { l.Close() })
 				begin := time.Now()
 				set(begin)
 				m := openJobsOn(t, w.api, l)

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
 
@@ -66,14 +65,12 @@ func TestHeaderCorrectsOneLimit(t *testing.T) {
 		{limitOn("tokens", 200_000), "0", "199999", "1m 17 0, day 17 0", false},
 		{clock, "30000", "20000", "minute 8668 8651, day 17 0", true},
 	} {
-		ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-		must(t, err)
-		t.Cleanup(func() { ledger.Close() })
+		ledger := metertest.File(t)
 		now := time.Now().Truncate(time.Minute) // in which no window ends
 		ledger.Now = func() time.Time { return now }
 		m := onLedger(t, "openai", ledger, c.minute, day)
 		m.chatting(200, limitOf, c.limit, left, c.left)
-		_, _, err = m.send(m.chat(t.Context(), 5, false))
+		_, _, err := m.send(m.chat(t.Context(), 5, false))
 		must(t, err)
 		if got := m.standing(t); got != c.want {
 			t.Errorf("%s of %s: %s, want %s", c.left, c.limit, got, c.want)

@@ -3,13 +3,13 @@ package meter_test
 import (
 	"context"
 	"maps"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/meter"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
 
@@ -54,14 +54,11 @@ func (l *away) Settle(ctx context.Context, s quota.Settle) (quota.Decision, erro
 // lapses into a charge.
 func TestHoldInDoubt(t *testing.T) {
 	t.Parallel()
-	of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	must(t, err)
-	t.Cleanup(func() { of.Close() })
-	l := &away{Ledger: of}
+	l := &away{Ledger: metertest.File(t)}
 	m := onLedger(t, "anthropic", l, limitOn("output", 100_000))
 	l.held.Store(true)
 	var tally meter.Tally
-	_, _, err = m.send(m.message(meter.WithTally(t.Context(), &tally), 50, false))
+	_, _, err := m.send(m.message(meter.WithTally(t.Context(), &tally), 50, false))
 	refused(t, err, quota.ErrUnreachable)
 	m.settled(t)
 	if held, booked := m.held(t, "output"), m.booked(t, "output"); held != 200 || booked != 0 ||
@@ -74,18 +71,15 @@ func TestHoldInDoubt(t *testing.T) {
 // then unreachable for a while.
 func TestLostHold(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-		must(t, err)
-		t.Cleanup(func() { of.Close() })
-		l := &away{Ledger: of}
+		l := &away{Ledger: metertest.File(t)}
 		m := onLedger(t, "anthropic", l, limitOn("output", 100_000), limitOn("requests", 100),
 			quota.Limit{Bucket: "requests", Units: 5, Window: quota.Window{Concurrent: true}})
 		resp, err := m.RoundTrip(m.message(t.Context(), 50, true))
 		must(t, err)
-		holds, err := of.Reservations(t.Context(), "key1", "output/sonnet-4")
+		holds, err := l.Reservations(t.Context(), "key1", "output/sonnet-4")
 		must(t, err)
 		for _, hold := range holds {
-			_, err := of.Release(t.Context(), "key1", hold.ID)
+			_, err := l.Ledger.Release(t.Context(), "key1", hold.ID)
 			must(t, err)
 		}
 		l.charged.Store(again)
@@ -104,10 +98,7 @@ func TestLostHold(t *testing.T) {
 func TestTallyAfterLostAnswer(t *testing.T) {
 	units, booked := map[bool]map[string]int64{}, map[bool]map[string]int64{}
 	for _, lost := range []bool{false, true} {
-		of, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-		must(t, err)
-		t.Cleanup(func() { of.Close() })
-		l := &away{Ledger: of}
+		l := &away{Ledger: metertest.File(t)}
 		l.done.Store(lost)
 		across := limitOn("output", 100_000)
 		across.Across = true
@@ -116,7 +107,7 @@ func TestTallyAfterLostAnswer(t *testing.T) {
 		told := make(chan map[string]int64, 1)
 		var tally meter.Tally
 		tally.Booked = func(u map[string]int64) { told <- maps.Clone(u) }
-		_, _, err = m.send(m.message(meter.WithTally(t.Context(), &tally), 50, false))
+		_, _, err := m.send(m.message(meter.WithTally(t.Context(), &tally), 50, false))
 		must(t, err)
 		booked[lost] = <-told
 		units[lost] = tally.Units()

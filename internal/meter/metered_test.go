@@ -9,14 +9,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
-	"quotabudget/internal/ledger"
 	"quotabudget/internal/meter"
 	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
@@ -34,10 +32,7 @@ type metered struct {
 // openMetered opens one on a ledger in SQLite.
 func openMetered(t testing.TB, name string, limits ...quota.Limit) *metered {
 	t.Helper()
-	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	must(t, err)
-	t.Cleanup(func() { ledger.Close() })
-	return onLedger(t, name, ledger, limits...)
+	return onLedger(t, name, metertest.File(t), limits...)
 }
 
 func onLedger(t testing.TB, name string, ledger quota.BudgetLedger, limits ...quota.Limit) *metered {
@@ -72,11 +67,7 @@ func (m *metered) gate(t testing.TB, table *costs.Table, ledger quota.BudgetLedg
 			budget.Split = append(budget.Split, b.Name)
 		}
 	}
-	var err error
-	m.Transport, err = meter.New(m.server.URL, table, budget,
-		func() (string, error) { return canary, nil }, log)
-	must(t, err)
-	t.Cleanup(m.Base.(*http.Transport).CloseIdleConnections)
+	m.Transport = metertest.Gate(t, m.server.URL, table, budget, log)
 	t.Cleanup(func() { m.settled(t) })
 }
 
@@ -135,19 +126,24 @@ func (m *metered) send(r *http.Request) (int, string, error) {
 }
 
 // booked returns the units of a bucket and its parts that the ledger has entries of.
-func (m *metered) booked(t testing.TB, bucket string) (sum int64) {
+func (m *metered) booked(t testing.TB, bucket string) int64 {
 	t.Helper()
-	names, err := m.Budget.Ledger.BucketsOf(t.Context(), "key1")
-	must(t, err)
-	for _, name := range quota.BucketNames(names) {
-		if quota.WholeOf(name) != bucket {
-			continue
-		}
-		entries, err := m.Budget.Ledger.Entries(t.Context(),
-			quota.Query{Credential: "key1", Bucket: name})
-		must(t, err)
-		for _, e := range entries {
-			sum += e.Units
+	units, _ := metertest.Booked(t, m.Budget.Ledger, "key1")
+	return whole(units, bucket)
+}
+
+// held returns the units held in a bucket and its parts.
+func (m *metered) held(t testing.TB, bucket string) int64 {
+	t.Helper()
+	_, held := metertest.Booked(t, m.Budget.Ledger, "key1")
+	return whole(held, bucket)
+}
+
+// whole adds up the units of a bucket and its parts.
+func whole(units map[string]int64, bucket string) (sum int64) {
+	for name, n := range units {
+		if quota.WholeOf(name) == bucket {
+			sum += n
 		}
 	}
 	return sum
@@ -169,36 +165,14 @@ func (m *metered) others(t testing.TB, bucket string) (sum int64) {
 	return sum
 }
 
-// held returns the units held in a bucket and its parts.
-func (m *metered) held(t testing.TB, bucket string) (sum int64) {
-	t.Helper()
-	names, err := m.Budget.Ledger.BucketsOf(t.Context(), "key1")
-	must(t, err)
-	for _, name := range quota.BucketNames(names) {
-		if quota.WholeOf(name) != bucket {
-			continue
-		}
-		holds, err := m.Budget.Ledger.Reservations(t.Context(), "key1", name)
-		must(t, err)
-		for _, h := range holds {
-			sum += h.Left
-		}
-	}
-	return sum
-}
-
 // agrees checks that the ledger has what the stand-in billed, and no holds.
 func (m *metered) agrees(t testing.TB, buckets ...string) {
 	t.Helper()
 	m.settled(t)
-	billed := map[string]int64{}
-	for bucket, units := range m.standin.Counts().Units {
-		billed[quota.WholeOf(bucket)] += units
-	}
 	for _, bucket := range buckets {
-		if got := m.booked(t, bucket); got != billed[bucket] {
-			t.Errorf("%s: the ledger has %d units, the upstream billed %d", bucket, got,
-				billed[bucket])
+		got, billed := m.booked(t, bucket), whole(m.standin.Counts().Units, bucket)
+		if got != billed {
+			t.Errorf("%s: the ledger has %d units, the upstream billed %d", bucket, got, billed)
 		}
 		if held := m.held(t, bucket); held != 0 {
 			t.Errorf("%s: %d units are still set aside", bucket, held)

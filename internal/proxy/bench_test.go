@@ -17,6 +17,7 @@ import (
 
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
 
@@ -47,7 +48,7 @@ func BenchmarkProxy(b *testing.B) {
 	b.Cleanup(func() { redis.Close() })
 	stream := chat(1, 9)
 	whole := strings.Replace(stream, `"stream":true`, `"stream":false`, 1)
-	for name, l := range map[string]*ledger.Ledger{"sqlite": onFile(b), "redis": redis} {
+	for name, l := range map[string]*ledger.Ledger{"sqlite": metertest.File(b), "redis": redis} {
 		m := meteredOn(b, l, limits, func(m *metered) {
 			m.send(b, "openai", web.URL)
 			m.proxy.Limits.Requests = 1000

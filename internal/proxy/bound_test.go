@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
 
@@ -24,7 +25,7 @@ func TestUpstreamThatStops(t *testing.T) {
 	}))
 	t.Cleanup(upstream.Close)
 	t.Cleanup(func() { close(end) })
-	m := meteredOn(t, onFile(t), nil, func(m *metered) {
+	m := meteredOn(t, metertest.File(t), nil, func(m *metered) {
 		m.send(t, "openai", upstream.URL)
 		m.gate("openai").Drain.Time = 100 * time.Millisecond
 		m.proxy.Limits.Silence, m.proxy.Limits.Thinking = time.Millisecond, 500*time.Millisecond

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"quotabudget/internal/meter/metertest"
 )
 
 // packed is the answer {"id":"chatcmpl-1","usage":{"prompt_tokens":9,"completion_tokens":1,
@@ -40,7 +42,7 @@ func TestPackedAnswers(t *testing.T) {
 				w.Write(body)
 			}))
 			t.Cleanup(upstream.Close)
-			m := meteredOn(t, onFile(t), nil, func(m *metered) { m.send(t, "openai", upstream.URL) })
+			m := meteredOn(t, metertest.File(t), nil, func(m *metered) { m.send(t, "openai", upstream.URL) })
 			for range 2 {
 				resp, err := m.post(t.Context(), chatPath, chat(1, 3),
 					"Accept-Encoding", "br, zstd, deflate")

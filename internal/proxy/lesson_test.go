@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"quotabudget/internal/meter"
+
+	"quotabudget/internal/meter/metertest"
 )
 
 // TestLearned: once enough calls are recorded, possibly only in the ledger, the estimate is what
@@ -31,7 +33,7 @@ func TestLearned(t *testing.T) {
 			{"learned", other.Replace(chat(99, 5)), false},
 			{"learned", flex.Replace(chat(99, 5)), false}}},
 	} {
-		l := onFile(t)
+		l := metertest.File(t)
 		slow := func(m *metered) { m.standins[c.upstream].Pace = 20 * time.Millisecond }
 		m := meteredOn(t, l, nil, quiet)
 		for i := range 25 {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -66,11 +65,8 @@ func meteredOn(t testing.TB, l *ledger.Ledger, limits limited, change ...func(*m
 		table, err := costs.Shipped().Upstream(name)
 		must(t, err)
 		cred := config.Credential{Name: name, Upstream: name, Limits: limits[name]}
-		gate, err := meter.New(web.URL, table, cred.Budget(l, table, log),
-			func() (string, error) { return canary, nil }, log)
-		must(t, err)
+		gate := metertest.Gate(t, web.URL, table, cred.Budget(l, table, log), log)
 		gate.Missed = m.proxy.Metrics.Missed
-		t.Cleanup(gate.Base.(*http.Transport).CloseIdleConnections)
 		to, err := url.Parse(web.URL)
 		must(t, err)
 		m.proxy.Upstreams = append(m.proxy.Upstreams,
@@ -85,7 +81,7 @@ func meteredOn(t testing.TB, l *ledger.Ledger, limits limited, change ...func(*m
 
 // TestOneName: only one name is removed from a path. The rest is the upstream's path.
 func TestOneName(t *testing.T) {
-	m := meteredOn(t, onFile(t), limited{})
+	m := meteredOn(t, metertest.File(t), limited{})
 	resp, err := m.do(t.Context(), "GET", "/generic/openai/v1/models", "")
 	must(t, err)
 	resp.Body.Close()
@@ -96,10 +92,10 @@ func TestOneName(t *testing.T) {
 
 // TestNamedOnly: without a default, a path that names no upstream is refused.
 func TestNamedOnly(t *testing.T) {
-	m := meteredOn(t, onFile(t), limited{}, func(m *metered) {
+	m := meteredOn(t, metertest.File(t), limited{}, func(m *metered) {
 		m.proxy.NamedOnly, m.proxy.Unserved = true, []string{"x"}
 	})
-	byDefault := meteredOn(t, onFile(t), limited{}, func(m *metered) {
+	byDefault := meteredOn(t, metertest.File(t), limited{}, func(m *metered) {
 		m.proxy.Upstreams = m.proxy.Upstreams[1:] // the default is openai
 	})
 	for path, want := range map[string]string{
@@ -134,14 +130,6 @@ func TestNamedOnly(t *testing.T) {
 	if n := len(m.asked["generic"]) + len(m.asked["anthropic"]); n != 0 {
 		t.Errorf("%d requests went to others", n)
 	}
-}
-
-func onFile(t testing.TB) *ledger.Ledger {
-	t.Helper()
-	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
-	return l
 }
 
 func (m *metered) gate(name string) *meter.Transport {
@@ -197,27 +185,13 @@ func (m *metered) settled(t testing.TB) {
 
 // booked returns the units in the ledger by bucket, without use by other programs, and the units
 // still held.
-func (m *metered) booked(t testing.TB, credential string) (units map[string]int64, held int64) {
+func (m *metered) booked(t testing.TB, credential string) (units map[string]int64, sum int64) {
 	t.Helper()
-	units = map[string]int64{}
-	buckets, err := m.ledger.BucketsOf(t.Context(), credential)
-	must(t, err)
-	for _, bucket := range quota.BucketNames(buckets) {
-		entries, err := m.ledger.Entries(t.Context(),
-			quota.Query{Credential: credential, Bucket: bucket})
-		must(t, err)
-		for _, e := range entries {
-			if e.Labels[quota.LabelSource] == "" {
-				units[bucket] += e.Units
-			}
-		}
-		holds, err := m.ledger.Reservations(t.Context(), credential, bucket)
-		must(t, err)
-		for _, h := range holds {
-			held += h.Left
-		}
+	units, held := metertest.Booked(t, m.ledger, credential)
+	for _, n := range held {
+		sum += n
 	}
-	return units, held
+	return units, sum
 }
 
 // agree checks that the ledger has exactly what the stand-in billed, and no holds.
@@ -272,7 +246,7 @@ func quiet(m *metered) {
 // server refuses some. In the end the ledger has exactly what was billed.
 func TestStreams(t *testing.T) {
 	t.Parallel()
-	m := meteredOn(t, onFile(t), limited{"openai": {{Bucket: "tokens", Units: 1 << 40,
+	m := meteredOn(t, metertest.File(t), limited{"openai": {{Bucket: "tokens", Units: 1 << 40,
 		Window: quota.Sliding(time.Minute)}}}, quiet, func(m *metered) {
 		for _, name := range []string{"openai", "anthropic"} {
 			s := m.standins[name]
@@ -387,7 +361,7 @@ func streamsWithout(t *testing.T, end, back func(*redistest.Server)) {
 // requests by path and by host.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	m := meteredOn(t, onFile(t), nil, quiet)
+	m := meteredOn(t, metertest.File(t), nil, quiet)
 	for _, header := range [][]string{{"Authorization", "Bearer sk-mine"}, {"X-Api-Key", "sk-mine"},
 		{"OpenAI-Organization", "sk-mine"}, {"Host", "api.anthropic.com"}} {
 		for name, body := range map[string]string{"openai": chat(1, 3), "anthropic": message(1, 3)} {

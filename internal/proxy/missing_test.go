@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
 
@@ -13,7 +14,7 @@ import (
 // once.
 func TestMissing(t *testing.T) {
 	t.Parallel()
-	m := meteredOn(t, onFile(t), nil, quiet)
+	m := meteredOn(t, metertest.File(t), nil, quiet)
 	for i := range 3 {
 		body := strings.Replace(chat(i, 30), `"include_usage":true`, `"include_usage":false`, 1)
 		m.ask(t, chatPath, body)
@@ -39,7 +40,7 @@ func TestMissing(t *testing.T) {
 // TestUnlistedModel: models without a price are logged once each, up to a bound.
 func TestUnlistedModel(t *testing.T) {
 	t.Parallel()
-	m := meteredOn(t, onFile(t), nil, quiet)
+	m := meteredOn(t, metertest.File(t), nil, quiet)
 	for _, c := range []struct{ model, says string }{
 		{"gpt-4.1", ""}, {"gpt-9", "model=gpt-9"}, {"gpt-9", ""}, {`gpt-9\nx`, `model="gpt-9\nx"`},
 	} {
@@ -96,7 +97,7 @@ func (m *metered) metric(t testing.TB, name string) int64 {
 // TestWholeAnswers: a response that reports the price is requested without a Range.
 func TestWholeAnswers(t *testing.T) {
 	t.Parallel()
-	m := meteredOn(t, onFile(t), nil, quiet)
+	m := meteredOn(t, metertest.File(t), nil, quiet)
 	m.ask(t, chatPath, chat(1, 3), "Range", "bytes=0-9", "If-Range", "x")
 	m.settled(t)
 	asked := <-m.asked["openai"]
@@ -109,7 +110,7 @@ func TestWholeAnswers(t *testing.T) {
 // their own key.
 func TestKeyRefused(t *testing.T) {
 	t.Parallel()
-	m := meteredOn(t, onFile(t), nil, quiet, func(m *metered) {
+	m := meteredOn(t, metertest.File(t), nil, quiet, func(m *metered) {
 		m.standins["openai"].Keys, m.gate("openai").Proxied = []string{"another"}, true
 	})
 	for range 2 {

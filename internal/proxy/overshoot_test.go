@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"quotabudget/internal/meter"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
 
@@ -78,7 +79,7 @@ func overshoot(t *testing.T, random *rand.Rand) int64 {
 	api := new(slow)
 	web := httptest.NewServer(api)
 	t.Cleanup(web.Close)
-	m := meteredOn(t, onFile(t), limited{"openai": {{Bucket: "tokens", Units: limit,
+	m := meteredOn(t, metertest.File(t), limited{"openai": {{Bucket: "tokens", Units: limit,
 		Window: quota.Sliding(time.Hour)}}}, quiet, func(m *metered) {
 		m.send(t, "openai", web.URL)
 		m.gate("openai").Estimates = meter.Estimates{"openai.chat.completions.create/tokens": {Most: estimate}}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
 
@@ -26,7 +27,7 @@ func morning(t testing.TB) quota.Window {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	day := quota.Limit{Bucket: "tokens", Units: 100_000, Window: morning(t)}
-	m := meteredOn(t, onFile(t), limited{"openai": {day}}, quiet, func(m *metered) {
+	m := meteredOn(t, metertest.File(t), limited{"openai": {day}}, quiet, func(m *metered) {
 		line := day
 		line.Pace = &quota.Pace{Slack: 1600, Curve: make([]int64, 24)}
 		line.Pace.Curve[20] = 1 // before the evening, only the slack

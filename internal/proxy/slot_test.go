@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/proxy"
 )
 
@@ -35,7 +36,7 @@ func TestSlotOfCallerGone(t *testing.T) {
 		}
 	}))
 	t.Cleanup(web.Close)
-	m := meteredOn(t, onFile(t), nil, quiet, func(m *metered) {
+	m := meteredOn(t, metertest.File(t), nil, quiet, func(m *metered) {
 		m.send(t, "openai", web.URL)
 		m.gate("openai").Drain.Calls = reads
 		m.proxy.Limits.Requests = 1
@@ -90,7 +91,7 @@ func TestEndsDuringStream(t *testing.T) {
 	}))
 	t.Cleanup(web.Close)
 	t.Cleanup(web.CloseClientConnections) // or it would be read for two minutes
-	m := meteredOn(t, onFile(t), nil, func(m *metered) {
+	m := meteredOn(t, metertest.File(t), nil, func(m *metered) {
 		m.send(t, "openai", web.URL)
 		// a quarter of it is for the handlers to log their outcomes on a busy machine
 		m.proxy.Limits.Ending = 4 * time.Second

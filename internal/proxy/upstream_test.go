@@ -18,6 +18,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/meter"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
@@ -76,16 +77,11 @@ func withClaude(t testing.TB, c *claude) func(*env) {
 	}
 }
 
-// used returns the units of a bucket in the ledger, held or spent.
-func (c *claude) used(t testing.TB, bucket string) (units int64) {
+// used returns the units of a bucket in the ledger.
+func (c *claude) used(t testing.TB, bucket string) int64 {
 	t.Helper()
-	entries, err := c.budget.Ledger.Entries(t.Context(),
-		quota.Query{Credential: "a1", Bucket: bucket})
-	must(t, err)
-	for _, e := range entries {
-		units += e.Units
-	}
-	return units
+	units, _ := metertest.Booked(t, c.budget.Ledger, "a1")
+	return units[bucket]
 }
 
 // TestTwoUpstreams: each upstream is served under its name or host, with its own key and price

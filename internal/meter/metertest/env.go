@@ -54,11 +54,18 @@ type Env struct {
 // Open wires an Env on a ledger in SQLite.
 func Open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Env {
 	t.Helper()
-	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	must(t, err)
-	s := &Env{Ledger: ledger, Standin: standin}
-	ledger.Now = s.Now
+	s := &Env{Ledger: File(t), Standin: standin}
+	s.Ledger.Now = s.Now
 	return s.wire(t, limits)
+}
+
+// File opens a ledger in SQLite.
+func File(t testing.TB) *ledger.Ledger {
+	t.Helper()
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
 }
 
 // OpenOnRedis wires an Env on a ledger in Redis.
@@ -67,6 +74,7 @@ func OpenOnRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	ledger, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)
+	t.Cleanup(func() { ledger.Close() })
 	s := &Env{Ledger: ledger, Standin: standin}
 	s.tell = func(now time.Time) { server.SetNow(t, now) }
 	return s.wire(t, limits)
@@ -82,17 +90,22 @@ func (s *Env) wire(t testing.TB, limits []quota.Limit) *Env {
 		s.Asked.Store(r.Clone(context.Background()))
 		s.Standin.ServeHTTP(w, r)
 	}))
-	t.Cleanup(func() { s.Ledger.Close() })
 	t.Cleanup(s.Server.Close)
 	log := slog.New(slog.NewTextHandler(s.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	table := costs.Default()
 	budget := config.Credential{Name: "key1", Limits: limits}.Budget(s.Ledger, table, log)
-	var err error
-	s.Transport, err = meter.New(s.Server.URL, table, budget,
-		func() (string, error) { return Key, nil }, log)
-	must(t, err)
-	t.Cleanup(s.Base.(*http.Transport).CloseIdleConnections)
+	s.Transport = Gate(t, s.Server.URL, table, budget, log)
 	return s
+}
+
+// Gate returns a gate in front of an upstream, which adds Key.
+func Gate(t testing.TB, address string, table *costs.Table, budget *quota.Budget,
+	log *slog.Logger) *meter.Transport {
+	t.Helper()
+	gate, err := meter.New(address, table, budget, func() (string, error) { return Key, nil }, log)
+	must(t, err)
+	t.Cleanup(gate.Base.(*http.Transport).CloseIdleConnections)
+	return gate
 }
 
 // Now is the time by the clock of the Env.
@@ -123,15 +136,35 @@ func (s *Env) Counted(t testing.TB, requests, charged int64) {
 // Used returns the units of all entries in the ledger.
 func (s *Env) Used(t testing.TB) (sum int64) {
 	t.Helper()
-	for _, bucket := range s.Budget.Buckets() {
-		query := quota.Query{Credential: s.Budget.Credential, Bucket: bucket}
-		entries, err := s.Ledger.Entries(t.Context(), query)
-		must(t, err)
-		for _, e := range entries {
-			sum += e.Units
-		}
+	units, _ := Booked(t, s.Ledger, s.Budget.Credential)
+	for _, n := range units {
+		sum += n
 	}
 	return sum
+}
+
+// Booked returns the units of a credential's entries, without those for use by other programs, and
+// the units still held, by bucket.
+func Booked(t testing.TB, l quota.BudgetLedger, credential string) (units, held map[string]int64) {
+	t.Helper()
+	units, held = map[string]int64{}, map[string]int64{}
+	buckets, err := l.BucketsOf(t.Context(), credential)
+	must(t, err)
+	for _, bucket := range quota.BucketNames(buckets) {
+		entries, err := l.Entries(t.Context(), quota.Query{Credential: credential, Bucket: bucket})
+		must(t, err)
+		for _, e := range entries {
+			if e.Labels[quota.LabelSource] == "" {
+				units[bucket] += e.Units
+			}
+		}
+		holds, err := l.Reservations(t.Context(), credential, bucket)
+		must(t, err)
+		for _, h := range holds {
+			held[bucket] += h.Left
+		}
+	}
+	return units, held
 }
 
 // Units returns a limit of the default bucket in any 24 hours.
