@@ -15,7 +15,7 @@ type Problem struct {
 	Title    string   `json:"title"`
 	Status   int      `json:"status"`
 	Detail   string   `json:"detail"`
-	Violated []string `json:"violated-policies,omitempty"`
+	Violated []string `json:"violated-policies,omitempty" doc:"the limits that deny"`
 }
 
 // fields sets the RateLimit fields of all policies, and X-RateLimit-* of the policy with the fewest

@@ -85,23 +85,12 @@ func RedisStage(store Store, key Key,
 	}
 	s.Take = func(ctx context.Context, p *Policy, at time.Time,
 		cost int64) (Decision, error) {
-		if err := sleep(ctx, time.Until(at.Add(-ahead))); err != nil {
-			return Decision{}, err
+		if !quota.Pause(ctx, time.Until(at.Add(-ahead))) {
+			return Decision{}, ctx.Err()
 		}
 		asks := []Ask{{Policy: p, Key: key, Cost: cost}}
 		_, err := store.Take(ctx, asks)
 		return asks[0].Decision, err
 	}
 	return s
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

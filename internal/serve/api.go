@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/untrusted"
@@ -92,18 +93,9 @@ func answering[I, O any](s *Server, answer func(context.Context, *I) (*O, error)
 	}
 }
 
-// tooMany is the body of a denial; package limit writes it.
-type tooMany struct {
-	Type     string   `json:"type"`
-	Title    string   `json:"title"`
-	Status   int      `json:"status"`
-	Detail   string   `json:"detail"`
-	Violated []string `json:"violated-policies" doc:"the limits that deny"`
-}
-
 // limited documents that an operation may be denied.
 func limited(api huma.API) func(*huma.Operation) {
-	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[tooMany](), true, "")
+	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[limit.Problem](), true, "")
 	return func(o *huma.Operation) {
 		o.Responses = map[string]*huma.Response{"429": {
 			Description: "a limit denies the request; Retry-After is when it will be allowed",

@@ -71,6 +71,11 @@ type LogInput struct {
 	Bucket     string `query:"bucket" maxLength:"128" doc:"or a part: output/small; all if left out"`
 }
 
+// logBuckets returns the buckets of a credential that may have a log.
+func logBuckets(cfg *config.Config, cred config.Credential) []string {
+	return report.LogBuckets(cfg, cred, cred.Budget(nil, cfg.Table(cred), nil).Buckets())
+}
+
 // log returns the requested credential and buckets.
 func (in LogInput) log(cfg *config.Config) (config.Credential, []string, error) {
 	name := in.Credential
@@ -81,7 +86,7 @@ func (in LogInput) log(cfg *config.Config) (config.Credential, []string, error) 
 	if err != nil {
 		return cred, nil, huma.Error400BadRequest("credential: " + err.Error())
 	}
-	buckets := report.LogBuckets(cfg, cred, cred.Budget(nil, cfg.Table(cred), nil).Buckets())
+	buckets := logBuckets(cfg, cred)
 	if in.Bucket == "" {
 		return cred, buckets, nil
 	}

@@ -24,7 +24,7 @@ import (
 
 // charging makes an operation require the scope charge, and documents its refusals.
 func (s *Server) charging(api huma.API) func(*huma.Operation) {
-	tooMuch := either(api, reflect.TypeFor[denial](), reflect.TypeFor[tooMany]())
+	tooMuch := either(api, reflect.TypeFor[denial](), reflect.TypeFor[limit.Problem]())
 	tooMuch.Description = "a limit denies the charge or the request; Retry-After is when it fits"
 	return func(o *huma.Operation) {
 		o.MaxBodyBytes = 64 << 10

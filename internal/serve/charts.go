@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,14 +14,6 @@ import (
 	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
-
-// or returns the time of a request, or other if it has no time.
-func or(at, other time.Time) time.Time {
-	if at.IsZero() {
-		return other
-	}
-	return at
-}
 
 // RegionInput names a region.
 type RegionInput struct {
@@ -56,7 +49,7 @@ func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Char
 	if err != nil {
 		return nil, err
 	}
-	chart, videos, err := s.Catalog.At(ctx, region, or(in.At, time.Now()), in.Limit)
+	chart, videos, err := s.Catalog.At(ctx, region, cmp.Or(in.At, time.Now()), in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +113,11 @@ func (s *Server) changes(ctx context.Context, in *changesInput) (*output[report.
 	if err != nil {
 		return nil, err
 	}
-	newer, after, err := s.Catalog.At(ctx, region, or(in.To, time.Now()), 0)
+	newer, after, err := s.Catalog.At(ctx, region, cmp.Or(in.To, time.Now()), 0)
 	if err != nil {
 		return nil, err
 	}
-	from := or(in.From, newer.CompletedAt.Add(-time.Microsecond))
+	from := cmp.Or(in.From, newer.CompletedAt.Add(-time.Microsecond))
 	older, before, err := s.Catalog.At(ctx, region, from, 0)
 	if in.From.IsZero() && errors.Is(err, catalog.ErrNotFound) {
 		return nil, huma.Error404NotFound("the first chart of " + region +

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
@@ -52,11 +53,13 @@ type choice struct {
 	Chosen      bool
 }
 
-func choices(chosen string, values ...string) (all []choice) {
+// choices returns the values of a field, given with their names, and whether one is chosen.
+func choices(chosen string, values ...string) (all []choice, ok bool) {
 	for i := 0; i+1 < len(values); i += 2 {
 		all = append(all, choice{values[i], values[i+1], values[i] == chosen})
+		ok = ok || values[i] == chosen
 	}
-	return all
+	return all, ok
 }
 
 // mostEntries bounds the listed charges.
@@ -66,85 +69,64 @@ func (p *site) log(ctx context.Context, r *http.Request, now time.Time) (page, e
 	if err := p.mayRead(r); err != nil {
 		return page{}, err
 	}
-	body, err := p.newLog(r)
+	from := p.Source()
+	body, buckets, err := newLog(from.Config, r)
 	if err != nil {
 		return page{}, err
 	}
 	var since time.Time
 	if d, _ := time.ParseDuration(body.Since); d > 0 {
-		at, err := p.Source().Ledger.Time(ctx)
+		at, err := from.Ledger.Time(ctx)
 		if err != nil {
 			return page{}, err
 		}
 		since = at.Add(-d)
 	}
-	buckets := []string{body.Bucket}
-	if body.Bucket == "" {
-		buckets = p.buckets(body.Credential)
-	}
-	sums, err := p.Source().Spent(ctx, body.Credential, buckets,
-		report.Span{Since: since}, body.By)
+	sums, err := from.Spent(ctx, body.Credential, buckets, report.Span{Since: since}, body.By)
 	if err != nil {
 		return page{}, err
 	}
 	groups := sums.Groups(body.By)
 	body.Groups, body.Totals = groups.Rows, groups.Totals()
-	body.Entries, err = p.Source().Newest(ctx, body.Credential, buckets, since, mostEntries)
-	if err != nil {
-		return page{}, err
-	}
-	return page{Title: "Log", Section: "log", Live: true, Body: body}, nil
+	body.Entries, err = from.Newest(ctx, body.Credential, buckets, since, mostEntries)
+	return page{Title: "Log", Section: "log", Live: true, Body: body}, err
 }
 
-// newLog reads the form.
-func (p *site) newLog(r *http.Request) (*logBody, error) {
-	cfg := p.Source().Config
-	b := &logBody{By: cmp.Or(r.FormValue("by"), quota.LabelJob),
+// newLog reads the form. It also returns the buckets to show.
+func newLog(cfg *config.Config, r *http.Request) (b *logBody, shown []string, err error) {
+	b = &logBody{By: cmp.Or(r.FormValue("by"), quota.LabelJob),
 		Since: cmp.Or(r.FormValue("since"), "24h"), Bucket: r.FormValue("bucket"),
 		Credential: cmp.Or(r.FormValue("credential"), cfg.Credentials[0].Name)}
-	b.Labels = choices(b.By, "job", "job", "region", "region", "method", "method")
-	if !slices.ContainsFunc(b.Labels, func(c choice) bool { return c.Chosen }) {
+	var ok bool
+	if b.Labels, ok = choices(b.By, "job", "job", "region", "region", "method", "method"); !ok {
 		if err := (quota.Labels{b.By: "x"}).Check(); err != nil || !quota.IsSummed(b.By) {
-			return nil, badRequest("by: write job, region, method or the name of another label")
+			return nil, nil, badRequest("by: write job, region, method or the name of another label")
 		}
 		b.Labels = append(b.Labels, choice{b.By, b.By, true})
 	}
-	b.Spans = choices(b.Since, "1h", "1 hour", "24h", "24 hours", "72h", "3 days", "all",
-		"everything")
-	if !slices.ContainsFunc(b.Spans, func(c choice) bool { return c.Chosen }) {
-		return nil, badRequest("since: write 1h, 24h, 72h or all")
+	if b.Spans, ok = choices(b.Since, "1h", "1 hour", "24h", "24 hours", "72h", "3 days", "all",
+		"everything"); !ok {
+		return nil, nil, badRequest("since: write 1h, 24h, 72h or all")
+	}
+	cred, err := cfg.Credential(b.Credential)
+	if err != nil {
+		return nil, nil, badRequest("credential: %v", err)
 	}
 	for _, c := range cfg.Credentials {
 		b.Credentials = append(b.Credentials, choice{c.Name, c.Name, c.Name == b.Credential})
 	}
-	cred, err := cfg.Credential(b.Credential)
-	if err != nil {
-		return nil, badRequest("credential: %v", err)
-	}
 	b.table = cfg.Table(cred)
-	buckets := p.buckets(b.Credential)
+	buckets := logBuckets(cfg, cred)
 	b.Buckets = []choice{{"", "all buckets", b.Bucket == ""}}
 	for _, name := range buckets {
 		b.Buckets = append(b.Buckets, choice{name, name, name == b.Bucket})
 	}
 	part := func(name string) bool { return quota.WholeOf(name) == quota.WholeOf(b.Bucket) }
-	if b.Bucket != "" && !slices.ContainsFunc(buckets, part) {
-		return nil, badRequest("bucket: no such bucket")
+	switch {
+	case b.Bucket == "":
+		return b, buckets, nil
+	case !slices.ContainsFunc(buckets, part):
+		return nil, nil, badRequest("bucket: no such bucket")
 	}
-	return b, nil
-}
-
-// buckets returns the buckets of a credential that may have a log.
-func (p *site) buckets(credential string) []string {
-	c, err := p.Source().Config.Credential(credential)
-	if err != nil {
-		return nil
-	}
-	var limited []string
-	for _, l := range c.Limits {
-		if !slices.Contains(limited, l.Bucket) {
-			limited = append(limited, l.Bucket)
-		}
-	}
-	return report.LogBuckets(p.Source().Config, c, limited)
+	return b, []string{b.Bucket}, nil
 }

@@ -52,7 +52,7 @@ func (p *site) plan(ctx context.Context, r *http.Request, now time.Time) (page, 
 		return page{}, err
 	}
 	body := newPlan(planned)
-	body.Spans = choices(strconv.Itoa(days), "1", "to the reset", "2", "2 days", "3", "3 days",
+	body.Spans, _ = choices(strconv.Itoa(days), "1", "to the reset", "2", "2 days", "3", "3 days",
 		"7", "7 days")
 	return page{Title: "Plan", Section: "plan", Live: true, Body: body}, nil
 }

@@ -1,9 +1,11 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"net/url"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,25 +28,16 @@ var functions = template.FuncMap{
 
 // title returns the title of a video as text.
 func title(text string) string {
-	if text = strings.TrimSpace(words.Plain(text)); text == "" {
-		return "(no title)"
-	}
-	return text
+	return cmp.Or(strings.TrimSpace(words.Plain(text)), "(no title)")
 }
 
-// number returns n as an integer; false for a nil pointer.
+// number returns an integer, or the one that a pointer leads to; false for a nil pointer.
 func number(n any) (int64, bool) {
-	switch n := n.(type) {
-	case int:
-		return int64(n), true
-	case int64:
-		return n, true
-	case *int64:
-		if n != nil {
-			return *n, true
-		}
+	v := reflect.Indirect(reflect.ValueOf(n))
+	if !v.IsValid() {
+		return 0, false
 	}
-	return 0, false
+	return v.Int(), true
 }
 
 // count formats an integer with commas; "–" for none.
@@ -103,10 +96,11 @@ func second(now, at time.Time) template.HTML {
 
 // day formats the day of a moment, with its year unless that is this one.
 func day(now, at time.Time) template.HTML {
-	if at.UTC().Year() == now.UTC().Year() {
-		return timeTag(at, at.UTC().Format("2 Jan"))
+	form := "2 Jan"
+	if at.UTC().Year() != now.UTC().Year() {
+		form = "2 Jan 2006"
 	}
-	return timeTag(at, at.UTC().Format("2 Jan 2006"))
+	return timeTag(at, at.UTC().Format(form))
 }
 
 // moment formats a moment to the second.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
 )
 
@@ -21,6 +23,7 @@ type site struct {
 	forecasts cached[[]report.Forecast]
 	plans     [mostDays]cached[report.Planned]
 	alive     cached[bool] // a daemon responds
+	failed    *template.Template
 }
 
 //go:embed templates/*
@@ -42,6 +45,7 @@ type answer func(ctx context.Context, r *http.Request, now time.Time) (page, err
 
 // routes adds the pages to mux. This function is their table of contents.
 func (p *site) routes(mux *http.ServeMux) {
+	p.failed = p.parse("error")
 	mux.Handle("GET /{$}", p.page("board", p.board))
 	mux.Handle("GET /log", p.page("log", p.log))
 	mux.Handle("GET /plan", p.page("plan", p.plan))
@@ -67,13 +71,12 @@ func badRequest(format string, args ...any) error {
 // page serves the page that make returns, or an error page.
 func (p *site) page(name string, make answer) http.Handler {
 	layout := p.parse(name)
-	failed := p.parse("error")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now, status, shown := time.Now(), http.StatusOK, layout
 		content, err := make(r.Context(), r, now)
 		if err != nil {
 			problem := p.problem(r.Context(), err)
-			status, shown = problem.GetStatus(), failed
+			status, shown = problem.GetStatus(), p.failed
 			content = page{Title: http.StatusText(status), Body: problem.Error()}
 		}
 		content.Now, content.Private = now, p.private(r)
@@ -98,13 +101,16 @@ func keepPrivate(h http.Header) {
 	h.Add("Vary", "Authorization")
 }
 
-// refusing returns a function that writes an error page for a refused request.
-func (p *site) refusing() func(w http.ResponseWriter, status int, title, text string) {
-	layout := p.parse("error")
-	return func(w http.ResponseWriter, status int, title, text string) {
-		w.Header().Set("Cache-Control", "no-store")
-		p.write(w, layout, status, page{Title: title, Body: text, Now: time.Now()})
+// refuse answers a denied request: outside the API, a browser gets a page.
+func (p *site) refuse(w http.ResponseWriter, r *http.Request, denied limit.Problem) {
+	if strings.HasPrefix(r.URL.Path, "/v1/") ||
+		!strings.Contains(r.Header.Get("Accept"), "text/html") {
+		denied.Write(w)
+		return
 	}
+	w.Header().Set("Cache-Control", "no-store")
+	p.write(w, p.failed, denied.Status,
+		page{Title: denied.Title, Body: denied.Detail, Now: time.Now()})
 }
 
 func (p *site) write(w http.ResponseWriter, layout *template.Template, status int, content page) {

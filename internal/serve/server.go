@@ -53,11 +53,9 @@ func (s *Server) Handler() (http.Handler, error) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(text)
 	})
-	refuse := func(w http.ResponseWriter, _ *http.Request, p limit.Problem) { p.Write(w) }
 	if s.Catalog != nil {
 		s.site = &site{Server: s}
 		s.site.routes(mux)
-		refuse = refusal(s.site.refusing())
 	}
 	mux.HandleFunc("GET /v1/", func(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, huma.Error404NotFound("no such route or method: /openapi.json lists them"))
@@ -71,7 +69,9 @@ func (s *Server) Handler() (http.Handler, error) {
 		if err := checkRoutes(s.Guard.Limits, route); err != nil && s.Catalog != nil {
 			return nil, err
 		}
-		s.Guard.Answer = refuse
+		if s.site != nil {
+			s.Guard.Answer = s.site.refuse
+		}
 		s.Guard.Route = func(r *http.Request) string { return r.Pattern } // of measured
 		guarded = s.Guard.Wrap(guarded)
 	}
@@ -87,19 +87,6 @@ func (s *Server) Handler() (http.Handler, error) {
 	front.HandleFunc("GET /readyz", s.ready)
 	front.Handle("/", guarded)
 	return s.checked(front), nil
-}
-
-// refusal returns a function that answers denied requests: outside the API, a browser gets a page.
-func refusal(page func(w http.ResponseWriter, status int, title, text string)) func(
-	http.ResponseWriter, *http.Request, limit.Problem) {
-	return func(w http.ResponseWriter, r *http.Request, p limit.Problem) {
-		if !strings.HasPrefix(r.URL.Path, "/v1/") &&
-			strings.Contains(r.Header.Get("Accept"), "text/html") {
-			page(w, p.Status, p.Title, p.Detail)
-			return
-		}
-		p.Write(w)
-	}
 }
 
 // checkRoutes reports a limit for a route that does not exist, which would limit nothing.
