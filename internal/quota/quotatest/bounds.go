@@ -111,27 +111,28 @@ func testManyHolds(t *testing.T, h Harness) {
 	s := newStory(t, t, h, h.Open(t))
 	limits := []quota.Limit{within(5000, hours(24)), within(4950, hours(48))}
 	s.limits["default"] = limits
-	hold := func(reserve func(context.Context, quota.Reserve) (quota.Decision, error), n int) {
-		d, err := reserve(t.Context(), quota.Reserve{
+	hold := func(n int) Call {
+		return Call{Reserve: &quota.Reserve{
 			Credential: s.credential, ID: fmt.Sprintf("default.r%04d", n), Limits: limits,
 			Costs: []quota.Cost{{Bucket: "default", Units: int64(1 + n%3)}},
 			TTL:   time.Hour + time.Duration(n%50)*time.Minute,
-		})
-		if err != nil || !d.Allowed {
-			t.Errorf("reservation %d: %+v, %v", n, d, err)
-		}
+		}}
 	}
 	var all sync.WaitGroup
 	for worker := range 50 { // in any order: the clock stands still
 		all.Go(func() {
 			for i := worker; i < 1500; i += 50 {
-				hold(s.ledger.Reserve, i)
+				if d, err := hold(i).ask(t.Context(), s.ledger); err != nil || !d.Allowed {
+					t.Errorf("reservation %d: %+v, %v", i, d, err)
+				}
 			}
 		})
 	}
 	all.Wait()
 	for i := range 1500 {
-		hold(s.model.Reserve, i)
+		if d, err := s.model.ask(hold(i)); err != nil || !d.Allowed {
+			t.Errorf("reservation %d of the model: %+v, %v", i, d, err)
+		}
 	}
 	charge := func(units int64, dry bool) {
 		c := Call{Charge: quota.Charge{Credential: s.credential, ID: s.id(), Limits: limits,

@@ -2,7 +2,6 @@ package quotatest
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"sort"
@@ -51,8 +50,6 @@ func newModel(clock *Clock) *model {
 	return &model{clock: clock, buckets: map[string]*bucket{}, answers: map[string]answer{}}
 }
 
-func (m *model) now() int64 { return m.clock.Now().UnixMicro() }
-
 func (m *model) bucket(name string) *bucket {
 	if m.buckets[name] == nil {
 		m.buckets[name] = &bucket{name: name, keep: quota.Retention.Microseconds(),
@@ -68,7 +65,7 @@ func (b *bucket) clone() *bucket {
 	return &same
 }
 
-// lapse turns holds that expired up to now into entries where they are charged, and finds the
+// lapse turns holds that expired up to now into entries where they are charged, and returns the
 // moment of the decision: now, but after every entry that any of the buckets ever had.
 func lapse(now int64, buckets []*bucket) (n int64) {
 	for more := true; more; {
@@ -86,24 +83,26 @@ func lapse(now int64, buckets []*bucket) (n int64) {
 // lapseOne writes the entry of the earliest hold that has expired by n, if any, with the most units
 // that it can have used.
 func (b *bucket) lapseOne(n int64) bool {
-	first := -1
-	for i, h := range b.holds {
-		due := h.Lapse == quota.LapseCharge && !h.open(n) && h.Left > 0
-		if due && (first < 0 || cmp.Or(h.ExpiresAt.Compare(b.holds[first].ExpiresAt),
-			cmp.Compare(h.ID, b.holds[first].ID)) < 0) {
-			first = i
-		}
-	}
-	if first < 0 {
+	due := slices.DeleteFunc(slices.Clone(b.holds), func(h hold) bool {
+		return h.Lapse != quota.LapseCharge || h.open(n) || h.Left == 0
+	})
+	if len(due) == 0 {
 		return false
 	}
-	h := b.holds[first]
-	id, _, _ := quota.ParseReservation(h.ID)
-	b.holds = slices.Delete(b.holds, first, first+1)
+	h := slices.MinFunc(due, func(x, y hold) int {
+		return cmp.Or(x.ExpiresAt.Compare(y.ExpiresAt), cmp.Compare(x.ID, y.ID))
+	})
+	b.drop(h.ID)
 	at := max(h.ExpiresAt.UnixMicro(), b.newest+1)
 	b.lapsed[h.ID] = append(b.lapsed[h.ID], at)
-	b.write(at, id, h.atMost(), h.labels, nil)
+	b.write(at, entryID(h.ID), h.atMost(), h.labels, nil)
 	return true
+}
+
+// entryID returns the ID of the entry that a reservation becomes.
+func entryID(reservation string) string {
+	id, _, _ := quota.ParseReservation(reservation)
+	return id
 }
 
 func (b *bucket) write(n int64, id string, units int64, l quota.Labels, limits []quota.Limit) {
@@ -222,34 +221,30 @@ type future struct {
 	now      int64 // the clock
 	buckets  []*bucket
 	expiries []int64           // of holds, and the end of what is looked at
-	lapses   []int64           // expiries of holds that become entries
-	seen     map[int][]*bucket // by how many of the lapses are past
+	seen     map[int][]*bucket // by how many of the expiries are past
 }
 
 // farAhead, in µs, is twenty years: later than any decision.
 const farAhead = 20 * 366 * 24 * 3_600_000_000
 
 func (m *model) future(names ...string) *future {
-	f := &future{now: m.now(), seen: map[int][]*bucket{}, expiries: []int64{m.now() + farAhead}}
+	now := m.clock.Now().UnixMicro()
+	f := &future{now: now, seen: map[int][]*bucket{}, expiries: []int64{now + farAhead}}
 	for _, name := range names {
 		f.buckets = append(f.buckets, m.bucket(name))
 		for _, h := range m.bucket(name).holds {
 			f.expiries = append(f.expiries, h.ExpiresAt.UnixMicro())
-			if h.Lapse == quota.LapseCharge {
-				f.lapses = append(f.lapses, h.ExpiresAt.UnixMicro())
-			}
 		}
 	}
-	slices.Sort(f.lapses)
 	slices.Sort(f.expiries)
 	f.expiries = slices.Compact(f.expiries)
 	return f
 }
 
 // at returns the buckets at a time of the clock, and the moment of a decision then. It computes
-// lapsed entries once between two lapses.
+// lapsed entries once between two expiries.
 func (f *future) at(clock int64) (buckets []*bucket, n int64) {
-	past := sort.Search(len(f.lapses), func(i int) bool { return f.lapses[i] > clock })
+	past := sort.Search(len(f.expiries), func(i int) bool { return f.expiries[i] > clock })
 	if f.seen[past] == nil {
 		for _, b := range f.buckets {
 			f.seen[past] = append(f.seen[past], b.clone())
@@ -275,29 +270,49 @@ func (f *future) first(from int64, is func(buckets []*bucket, n int64) bool) int
 	return quota.Never
 }
 
-// begin returns the buckets now, after their holds have lapsed, and the moment of the decision.
-// Changes are kept only by a commit.
+// begin returns copies of the buckets now, after their holds have lapsed, and the moment of the
+// decision.
 func (m *model) begin(names ...string) (buckets []*bucket, n int64) {
-	return m.future(names...).at(m.now())
+	f := m.future(names...)
+	return f.at(f.now)
 }
 
-func (m *model) commit(buckets []*bucket) *model {
+// change writes the entries of lapsed holds, and calls do with the number of each bucket, a copy of
+// it, and the moment of the decision. After an error nothing else is changed.
+func (m *model) change(names []string, do func(i int, b *bucket, n int64) error) error {
+	buckets, n := m.lapse(names...)
+	for i, b := range buckets {
+		buckets[i] = b.clone()
+		if err := do(i, buckets[i], n); err != nil {
+			return err
+		}
+	}
+	m.commit(buckets)
+	return nil
+}
+
+// lapse does what begin does, and writes the entries of lapsed holds.
+func (m *model) lapse(names ...string) (buckets []*bucket, n int64) {
+	buckets, n = m.begin(names...)
+	m.commit(buckets)
+	return buckets, n
+}
+
+func (m *model) commit(buckets []*bucket) {
 	for _, b := range buckets {
 		m.buckets[b.name] = b
 	}
-	return m
 }
 
 // Usage sums up.
-func (m *model) Usage(_ context.Context, limits []quota.Limit) (quota.Usage, error) {
-	usage := quota.Usage{At: moment(m.now())}
+func (m *model) Usage(limits []quota.Limit) (quota.Usage, error) {
 	var names []string
 	for _, l := range limits {
-		if !slices.Contains(names, l.Bucket) {
-			names = append(names, l.Bucket)
-		}
+		names = append(names, l.Bucket)
 	}
+	names = slices.Compact(names) // the limits of a bucket come together
 	future := m.future(names...)
+	usage := quota.Usage{At: moment(future.now)}
 	buckets, n := m.begin(names...)
 	for i, b := range buckets {
 		held, atMost := b.held(n)
@@ -324,7 +339,7 @@ func (m *model) Usage(_ context.Context, limits []quota.Limit) (quota.Usage, err
 }
 
 // Reservations lists the holds that have not expired.
-func (m *model) Reservations(_ context.Context, name string) ([]quota.Reservation, error) {
+func (m *model) Reservations(name string) ([]quota.Reservation, error) {
 	buckets, n := m.begin(name)
 	list := []quota.Reservation{}
 	for _, h := range buckets[0].holds {
@@ -338,21 +353,13 @@ func (m *model) Reservations(_ context.Context, name string) ([]quota.Reservatio
 	return list, nil
 }
 
-// log returns the entries and takings stamped after a time, after writing lapsed holds.
-func (m *model) log(name string, after time.Time) (entries []quota.Entry, takings []quota.Taking) {
-	buckets, _ := m.begin(name)
-	m.commit(buckets)
-	for _, e := range buckets[0].entries {
-		if e.At.After(after) {
-			entries = append(entries, e)
-		}
-	}
-	for _, t := range buckets[0].takings {
-		if t.At.After(after) {
-			takings = append(takings, t)
-		}
-	}
-	return entries, takings
+// log returns the entries and takings stamped after a time.
+func (m *model) log(name string, after time.Time) ([]quota.Entry, []quota.Taking) {
+	buckets, _ := m.lapse(name)
+	b := buckets[0].clone()
+	return slices.DeleteFunc(b.entries, func(e quota.Entry) bool { return !e.At.After(after) }),
+		slices.DeleteFunc(slices.Clone(b.takings),
+			func(t quota.Taking) bool { return !t.At.After(after) })
 }
 
 // named returns a copy of the labels that have a value.

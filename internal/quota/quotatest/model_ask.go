@@ -1,7 +1,6 @@
 package quotatest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,116 +8,112 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// request is a charge or, if it has a TTL, a reservation.
+// request is a charge or a reservation under decision.
 type request struct {
-	quota.Reserve
-	charge quota.Charge
-	check  func() error // of the costs
-	future *future
-	n      int64
+	quota.Reserve              // of a charge what both have
+	charge        quota.Charge // zero for a reservation
+	future        *future
+	n             int64
 }
 
-// Charge decides by computing for each limit when it would admit the cost.
-func (m *model) Charge(_ context.Context, c quota.Charge) (quota.Decision, error) {
-	if err := c.Check(); err != nil {
-		return quota.Refused(c.Costs, err)
+// ask decides on a call by computing for each limit when it would admit the cost.
+func (m *model) ask(call Call) (d quota.Decision, err error) {
+	c := call.Charge
+	r := &request{charge: c, Reserve: quota.Reserve{Key: c.Key, Costs: c.Costs, Limits: c.Limits,
+		Manual: c.Manual, Observe: c.Observe}}
+	check, checkCost := c.Check, c.CheckCost
+	if call.Reserve != nil {
+		r.Reserve, check, checkCost = *call.Reserve, call.Reserve.Check, call.Reserve.CheckCost
 	}
-	return m.ask(&request{charge: c, check: c.CheckCost, Reserve: quota.Reserve{Key: c.Key,
-		Costs: c.Costs, Limits: c.Limits, Manual: c.Manual, Observe: c.Observe}})
-}
-
-// Reserve decides as for a charge and keeps a hold instead of an entry.
-func (m *model) Reserve(_ context.Context, r quota.Reserve) (quota.Decision, error) {
-	if err := r.Check(); err != nil {
+	if err := check(); err != nil {
 		return quota.Refused(r.Costs, err)
 	}
-	return m.ask(&request{Reserve: r, check: r.CheckCost})
-}
-
-func (m *model) ask(r *request) (d quota.Decision, err error) {
-	asked := question(r.ID, r.Costs, r.charge.Reservation)
+	asked := question(r.ID, r.Costs, c.Reservation)
 	if d, err, known := m.replay("key "+r.Key, asked); known {
 		return d, err
 	}
-	r.Limits = quota.InMode(r.Limits, r.Observe)
+	r.Limits, r.future = quota.InMode(r.Limits, r.Observe), m.future(names(r.Costs)...)
 	buckets, n := m.begin(names(r.Costs)...)
-	r.future, r.n = m.future(names(r.Costs)...), n
-	for i, c := range r.Costs {
-		if r.charge.Draws(c.Bucket) {
-			if err := buckets[i].canDraw(r.charge.Reservation, c.Units, n); err != nil {
-				return d, err
-			}
+	r.n = n
+	for i, b := range buckets {
+		h := b.find(c.Reservation, n)
+		switch {
+		case !c.Draws(b.name):
+		case h == nil:
+			return d, quota.ErrNoReservation
+		case r.Costs[i].Units > h.Left:
+			return d, quota.ErrReservationShort
 		}
 	}
-	if err := r.check(); err != nil {
+	if err := checkCost(); err != nil {
 		return quota.Refused(r.Costs, err)
 	}
 	d = quota.Decision{At: moment(r.future.now), Units: quota.UnitsOf(r.Costs)}
 	at, limit := r.verdict(buckets, false)
-	denied := limit != "" && !r.Observe
+	d.Allowed = limit == "" || r.Observe
 	if limit == "" {
 		at, limit = r.verdict(buckets, true)
 	}
 	if d.Limit = limit; limit != "" {
-		d.RetryAt = moment(at)
+		d.RetryAt, d.Observed = moment(at), d.Allowed
 	}
-	if !denied {
-		d.Allowed, d.Observed, d.At = true, limit != "", moment(n)
-		if r.TTL > 0 {
-			err = r.hold(buckets, &d)
-		} else {
-			r.write(buckets, &d)
+	if d.Allowed {
+		d.At = moment(n)
+		if err := r.write(buckets, &d); err != nil {
+			return quota.Decision{}, err
 		}
 	}
 	d.Remaining = remaining(buckets, r.Limits, n, r.Manual, false)
 	switch {
-	case err != nil:
-		return quota.Decision{}, err
-	case r.charge.DryRun:
+	case c.DryRun:
 		d.Entry = ""
-	case !denied:
-		m.commit(buckets).keep("key "+r.Key, asked, d, r.Limits)
+	case d.Allowed:
+		m.commit(buckets)
+		m.keep("key "+r.Key, asked, d, r.Limits)
 	}
 	return d, nil
 }
 
-// write appends the entries of a charge.
-func (r *request) write(buckets []*bucket, d *quota.Decision) {
+// write writes the entries of a charge, or the holds of a reservation.
+func (r *request) write(buckets []*bucket, d *quota.Decision) error {
 	labels := named(r.charge.Labels)
 	if d.Observed {
 		labels[quota.LabelDenied] = d.Limit
 	}
 	d.Entry = r.charge.ID
+	if d.Reservation = r.ID; r.ID != "" {
+		d.ExpiresAt = moment(r.n + r.TTL.Microseconds())
+	}
 	for i, b := range buckets {
-		units := r.Costs[i].Units
-		b.write(r.n, r.charge.ID, units, labels, r.Limits)
+		c := r.Costs[i]
+		if r.ID != "" {
+			if b.find(r.ID, r.n) != nil {
+				return quota.ErrKeyReused
+			}
+			b.hold(r, c, *d)
+			continue
+		}
+		b.write(r.n, r.charge.ID, c.Units, labels, r.Limits)
 		b.trim()
 		if h := b.find(r.charge.Reservation, r.n); h != nil && r.charge.Draws(b.name) {
-			h.Left, h.Drawn = h.Left-units, h.Drawn+units
+			h.Left, h.Drawn = h.Left-c.Units, h.Drawn+c.Units
 		}
-	}
-}
-
-// hold keeps the holds of a reservation.
-func (r *request) hold(buckets []*bucket, d *quota.Decision) error {
-	d.Reservation, d.ExpiresAt = r.ID, moment(r.n+r.TTL.Microseconds())
-	for i, b := range buckets {
-		if b.find(r.ID, r.n) != nil {
-			return fmt.Errorf("reservation %s: %w", r.ID, quota.ErrKeyReused)
-		}
-		c := r.Costs[i]
-		h := hold{quota.Reservation{ID: r.ID, Bucket: b.name, Units: c.Units,
-			Most: max(c.Units, c.Most), Left: c.Units, CreatedAt: d.At, ExpiresAt: d.ExpiresAt,
-			Lapse: r.Lapse, Manual: r.Manual, Note: r.Note}, r.Labels}
-		if h.Lapse == "" || quota.OnlyConcurrent(quota.LimitsOf(b.name, r.Limits)) {
-			h.Lapse = quota.LapseRelease
-		}
-		b.drop(r.ID) // an expired one
-		b.holds = append(b.holds, h)
-		b.newest = max(b.newest, r.n-1) // time does not run backwards, even if no entry shows it
-		b.keep = max(b.keep, quota.RetentionFor(r.Limits).Microseconds())
 	}
 	return nil
+}
+
+// hold keeps the hold of a reservation.
+func (b *bucket) hold(r *request, c quota.Cost, d quota.Decision) {
+	h := hold{quota.Reservation{ID: r.ID, Bucket: b.name, Units: c.Units,
+		Most: max(c.Units, c.Most), Left: c.Units, CreatedAt: d.At, ExpiresAt: d.ExpiresAt,
+		Lapse: r.Lapse, Manual: r.Manual, Note: r.Note}, r.Labels}
+	if h.Lapse == "" || quota.OnlyConcurrent(quota.LimitsOf(b.name, r.Limits)) {
+		h.Lapse = quota.LapseRelease
+	}
+	b.drop(r.ID) // an expired one
+	b.holds = append(b.holds, h)
+	b.newest = max(b.newest, r.n-1) // time does not run backwards, even if no entry shows it
+	b.keep = max(b.keep, quota.RetentionFor(r.Limits).Microseconds())
 }
 
 // verdict finds the clock's time from which the limits that deny, or those that are only observed,
@@ -202,33 +197,22 @@ func remaining(buckets []*bucket, limits []quota.Limit, n int64, manual,
 	return left
 }
 
-// canDraw reports why so many units of the reservation cannot be drawn.
-func (b *bucket) canDraw(reservation string, units, n int64) error {
-	h := b.find(reservation, n)
-	switch {
-	case h == nil:
-		return fmt.Errorf("reservation %s: %w", reservation, quota.ErrNoReservation)
-	case units > h.Left:
-		return fmt.Errorf("reservation %s: %w", reservation, quota.ErrReservationShort)
-	}
-	return nil
-}
-
 // replay returns the earlier answer to the key, if the key was used before.
 func (m *model) replay(key, asked string) (quota.Decision, error, bool) {
 	was, known := m.answers[key]
 	switch {
-	case key == "key " || !known || m.now() >= was.until:
+	case key == "key " || !known || m.clock.Now().UnixMicro() >= was.until:
 		return quota.Decision{}, nil, false
 	case was.question != asked:
-		return quota.Decision{}, fmt.Errorf("%q: %w", key, quota.ErrKeyReused), true
+		return quota.Decision{}, quota.ErrKeyReused, true
 	}
 	was.decision.Replayed = true
 	return was.decision, nil, true
 }
 
 func (m *model) keep(key, asked string, d quota.Decision, limits []quota.Limit) {
-	m.answers[key] = answer{asked, d, m.now() + quota.RetentionFor(limits).Microseconds()}
+	until := m.clock.Now().UnixMicro() + quota.RetentionFor(limits).Microseconds()
+	m.answers[key] = answer{asked, d, until}
 }
 
 // question returns what must be equal under one key. A reservation differs from a charge; the order

@@ -54,10 +54,7 @@ type Call struct {
 	Reserve *quota.Reserve
 }
 
-func (c Call) ask(ctx context.Context, l interface {
-	Charge(context.Context, quota.Charge) (quota.Decision, error)
-	Reserve(context.Context, quota.Reserve) (quota.Decision, error)
-}) (quota.Decision, error) {
+func (c Call) ask(ctx context.Context, l *ledger.Ledger) (quota.Decision, error) {
 	if c.Reserve != nil {
 		return l.Reserve(ctx, *c.Reserve)
 	}

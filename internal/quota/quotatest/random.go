@@ -222,11 +222,9 @@ func (s *story) ask(size int) {
 // decide makes a call on the ledger and on the model.
 func (s *story) decide(c Call) (quota.Decision, error) {
 	s.tb.Helper()
-	return decide(s, func(ctx context.Context, c Call) (quota.Decision, error) {
+	return both(s, func(ctx context.Context, c Call) (quota.Decision, error) {
 		return c.ask(ctx, s.ledger)
-	}, func(ctx context.Context, c Call) (quota.Decision, error) {
-		return c.ask(ctx, s.model)
-	}, c)
+	}, s.model.ask, c)
 }
 
 // newCall is a charge, a draw or a reservation in the buckets.

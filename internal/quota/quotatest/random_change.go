@@ -33,7 +33,7 @@ func (s *story) commit() {
 	if s.forgotten(c.Reservation) {
 		return
 	}
-	d, _ := decide(s, s.ledger.Settle, s.model.Settle, c)
+	d, _ := both(s, s.ledger.Settle, s.model.Settle, c)
 	if d.Allowed && !d.Replayed {
 		s.commits = append(s.commits, c)
 		s.settled[c.Reservation] = d.At
@@ -58,18 +58,16 @@ func (s *story) release() {
 		return
 	}
 	id := rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
-	if !rapid.Bool().Draw(s.t, "late") {
-		both(s, func(ctx context.Context, id string) (map[string]int64, error) {
-			return s.ledger.Release(ctx, s.credential, id)
-		}, s.model.Release, id)
-		return
-	}
-	if s.forgotten(id) {
+	late := rapid.Bool().Draw(s.t, "late")
+	if late && s.forgotten(id) {
 		return
 	}
 	both(s, func(ctx context.Context, id string) (map[string]int64, error) {
-		return s.ledger.GiveBack(ctx, s.credential, id)
-	}, s.model.GiveBack, id)
+		if late {
+			return s.ledger.GiveBack(ctx, s.credential, id)
+		}
+		return s.ledger.Release(ctx, s.credential, id)
+	}, func(id string) (map[string]int64, error) { return s.model.Release(id, late) }, id)
 }
 
 // forgotten reports whether the ledger may have deleted the answer to a settlement at the same
@@ -160,7 +158,7 @@ func (s *story) adjust() {
 			a.Was = &was
 		}
 	}
-	d, _ := decide(s, s.ledger.Adjust, s.model.Adjust, a)
+	d, _ := both(s, s.ledger.Adjust, s.model.Adjust, a)
 	if d.Entry != "" && !d.Replayed { // what was allowed since is another matter
 		s.proofs = slices.DeleteFunc(s.proofs, func(p made) bool {
 			return slices.Contains(names(p.charge.Costs), a.Bucket) && !p.decision.At.Before(d.At)

@@ -12,32 +12,26 @@ import (
 )
 
 // both passes a request to the ledger and to the model, compares the answers, and returns the
-// ledger's.
-func both[Q, A any](s *story, ledger, model func(context.Context, Q) (A, error), what Q) (
-	A, error) {
+// ledger's. An error, a denial and a dry run change nothing at all: the invariant I7.
+func both[Q, A any](s *story, ledger func(context.Context, Q) (A, error),
+	model func(Q) (A, error), request Q) (A, error) {
 	s.tb.Helper()
-	want, wantErr := model(s.outer.Context(), what)
+	want, wantErr := model(request)
 	before := s.dump()
-	got, err := ledger(s.outer.Context(), what)
-	s.same(fmt.Sprintf("%T %+v: error", what, what), errorName(err), errorName(wantErr))
-	if wantErr == nil {
-		s.same(fmt.Sprintf("%T %+v", what, what), got, want)
-	} else {
-		s.same(fmt.Sprintf("the store after %+v", what), s.dump(), before)
+	got, err := ledger(s.outer.Context(), request)
+	text := fmt.Sprintf("%T %+v", request, request)
+	s.same(text+": error", errorName(err), errorName(wantErr))
+	changes := wantErr == nil
+	if d, ok := any(&got).(*quota.Decision); ok {
+		s.equate(d, any(want).(quota.Decision))
+		c, _ := any(request).(Call)
+		changes = d.Allowed && !c.Charge.DryRun
 	}
-	return got, err
-}
-
-// decide is both for decisions. A denial and a dry run change nothing at all: the invariant I7.
-func decide[Q any](s *story, ledger, model func(context.Context, Q) (quota.Decision, error),
-	what Q) (quota.Decision, error) {
-	s.tb.Helper()
-	want, wantErr := model(s.outer.Context(), what)
-	before := s.dump()
-	got, err := ledger(s.outer.Context(), what)
-	s.sameDecision(fmt.Sprintf("%T %+v", what, what), got, want, err, wantErr)
-	if c, ok := any(what).(Call); !got.Allowed || ok && c.Charge.DryRun {
-		s.same(fmt.Sprintf("the store after %+v", what), s.dump(), before)
+	if wantErr == nil || errors.Is(wantErr, quota.ErrCostExceedsLimit) {
+		s.same(text, got, want)
+	}
+	if !changes {
+		s.same("the store after "+text, s.dump(), before)
 	}
 	return got, err
 }
@@ -50,19 +44,13 @@ func (s *story) dump() string {
 	return s.h.Dump(s.outer, s.credential)
 }
 
-func (s *story) sameDecision(what string, got, want quota.Decision, err, wantErr error) {
-	s.tb.Helper()
-	s.same(what+": error", errorName(err), errorName(wantErr))
-	if s.lapses && got.Limit != "" && want.Limit != "" {
-		// Entries of holds that lapse together have stamps of their own. So limits under which a
-		// cost fits at different moments may wait for the same time of the clock: either is right.
-		if got.RetryAt.Equal(want.RetryAt) {
-			s.parted = s.parted || got.Observed && got.Limit != want.Limit
-			got.Limit = want.Limit
-		}
-	}
-	if wantErr == nil || errors.Is(wantErr, quota.ErrCostExceedsLimit) {
-		s.same(what, got, want)
+// equate names in a decision the wanted limit, where either is right: entries of holds that lapse
+// together have stamps of their own, so limits under which a cost fits at different moments may
+// wait for the same time of the clock.
+func (s *story) equate(d *quota.Decision, want quota.Decision) {
+	if s.lapses && d.Limit != "" && want.Limit != "" && d.RetryAt.Equal(want.RetryAt) {
+		s.parted = s.parted || d.Observed && d.Limit != want.Limit
+		d.Limit = want.Limit
 	}
 }
 
@@ -132,9 +120,10 @@ func (s *story) compareBucket(b string) {
 	s.same("sums of "+b, sums, quota.AddUp(all))
 	s.must(err)
 	to := s.clock.Now()
+	model, _ := s.model.begin(b)
 	for _, after := range []time.Duration{time.Minute, hours(5), hours(47)} {
 		got, err := s.ledger.Between(ctx, s.credential, b, to.Add(-after), to)
-		want := s.model.bucket(b).sum(to.Add(-after).UnixMicro(), to.UnixMicro())
+		want := model[0].sum(to.Add(-after).UnixMicro(), to.UnixMicro())
 		s.same(fmt.Sprintf("units of %s in the last %s", b, after), got, want)
 		s.must(err)
 		to = to.Add(-after / 3)
@@ -161,7 +150,6 @@ func (s *story) log(bucket string) []quota.Entry {
 
 // without returns the entries after a time, without their totals: a ledger may begin these
 // anywhere.
-// affair.
 func without(all []quota.Entry, since time.Time) (list []quota.Entry) {
 	for _, e := range all {
 		if e.Total = 0; e.At.After(since) {
