@@ -102,11 +102,11 @@ type Charger interface {
 	TryCharge(ctx context.Context, c quota.Charge) (d quota.Decision, decided bool, err error)
 }
 
-// update repeats the step until all holds that lapse together are written and all entries for a new
-// rate are read, because each step handles a bounded number of entries. The store may decide after
-// the caller has returned, so the result is a copy.
-func update[T any](ctx context.Context, l *Ledger, scope quota.Scope,
-	decide func(*quota.Account) (T, quota.Change, error)) (result T, err error) {
+// step decides, and writes the change. It repeats that until all holds that lapse together are
+// written and all entries for a new rate are read, because each time handles a bounded number of
+// entries. The store may decide after the caller has returned, so the result is a copy.
+func step[T any](ctx context.Context, l *Ledger, scope quota.Scope,
+	decide func(*quota.Account) (T, error)) (result T, err error) {
 	read := make(quota.Reading)
 	for {
 		if err := ctx.Err(); err != nil {
@@ -114,52 +114,54 @@ func update[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 		}
 		var last T
 		var more bool
-		err := l.Update(ctx, scope, func(a *quota.Account) (ch quota.Change, err error) {
+		err := l.Update(ctx, scope, func(a *quota.Account) (_ quota.Change, err error) {
 			a.Bounded(read)
-			last, ch, err = decide(a)
-			more = ch.More && err == nil || errors.Is(err, quota.ErrPartial)
-			if more && err != nil {
-				return quota.Change{}, nil
+			if last, err = decide(a); errors.Is(err, quota.ErrMore) {
+				more, err = true, nil
 			}
-			return ch, err
+			return a.Change(), err
 		})
-		if err != nil || !more {
-			if err == nil {
-				result = last
-			}
+		if err != nil {
 			return result, err
+		}
+		if !more {
+			return last, nil
 		}
 	}
 }
 
-// nothing is the result of a step without one.
-type nothing = struct{}
+// ask checks a request, decides on it, and writes the change.
+func ask[Q quota.Request, T any](ctx context.Context, l *Ledger, request Q,
+	decide func(*quota.Account, Q) (T, error)) (result T, err error) {
+	if err := request.Check(); err != nil {
+		return result, err
+	}
+	return step(ctx, l, request.Scope(), func(a *quota.Account) (T, error) {
+		return decide(a, request)
+	})
+}
+
+// only makes a decision of one that has no result but an error.
+func only(decide func(*quota.Account) error) func(*quota.Account) (struct{}, error) {
+	return func(a *quota.Account) (struct{}, error) { return struct{}{}, decide(a) }
+}
 
 // lapsed writes the entries of holds in a bucket that have lapsed, before the log is read.
 func (l *Ledger) lapsed(ctx context.Context, credential, bucket string) error {
 	scope := quota.Scope{Credential: credential, Buckets: []string{bucket}}
 	var pending bool
 	err := l.View(ctx, scope, func(a *quota.Account) error {
-		ch, err := a.Lapse()
-		pending = ch.More
+		err := a.Lapse()
+		if pending = errors.Is(err, quota.ErrMore); pending {
+			return nil
+		}
 		return err
 	})
 	if err != nil || !pending {
 		return err
 	}
-	_, err = update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
-		ch, err = a.Lapse()
-		return nothing{}, ch, err
-	})
+	_, err = step(ctx, l, scope, only((*quota.Account).Lapse))
 	return err
-}
-
-func bucketsOf(costs []quota.Cost) []string {
-	names := make([]string, len(costs))
-	for i, c := range costs {
-		names[i] = c.Bucket
-	}
-	return names
 }
 
 // Charge takes c.Costs, all or nothing, or returns when they would fit. A denial changes nothing.
@@ -168,20 +170,12 @@ func bucketsOf(costs []quota.Cost) []string {
 func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (d quota.Decision, err error) {
 	op := Operation{Name: "charge", Credential: c.Credential, Labels: c.Labels}
 	defer l.done(op, time.Now(), &d, &err)
-	if err := c.Check(); err != nil {
-		return quota.Refused(c.Costs, err)
-	}
-	if s, ok := l.Store.(Charger); ok {
+	if s, ok := l.Store.(Charger); ok && c.Check() == nil {
 		if d, decided, err := s.TryCharge(ctx, c); decided || err != nil {
 			return d, err
 		}
 	}
-	scope := quota.Scope{Credential: c.Credential, Buckets: bucketsOf(c.Costs),
-		Answer: quota.KeyScope(c.Key), Limits: c.Limits}
-	d, err = update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
-		return a.Charge(c)
-	})
-	if err != nil {
+	if d, err = ask(ctx, l, c, (*quota.Account).Charge); err != nil {
 		return quota.Refused(c.Costs, err)
 	}
 	return d, nil
@@ -192,25 +186,10 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (d quota.Decision, 
 func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (d quota.Decision, err error) {
 	op := Operation{Name: "reserve", Credential: r.Credential, Labels: r.Labels}
 	defer l.done(op, time.Now(), &d, &err)
-	if err := r.Check(); err != nil {
-		return quota.Refused(r.Costs, err)
-	}
-	scope := quota.Scope{Credential: r.Credential, Buckets: bucketsOf(r.Costs),
-		Answer: quota.KeyScope(r.Key), Limits: r.Limits}
-	d, err = update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
-		return a.Hold(r)
-	})
-	if err != nil {
+	if d, err = ask(ctx, l, r, (*quota.Account).Hold); err != nil {
 		return quota.Refused(r.Costs, err)
 	}
 	return d, nil
-}
-
-// scopeOf returns the scope of a reservation.
-func scopeOf(credential, reservation string) (quota.Scope, error) {
-	_, buckets, err := quota.ParseReservation(reservation)
-	return quota.Scope{Credential: credential, Buckets: buckets,
-		Answer: quota.SettledScope(reservation), Reservation: reservation}, err
 }
 
 // Settle ends a reservation: in each bucket it writes an entry of what was used, now, and gives the
@@ -222,32 +201,13 @@ func scopeOf(credential, reservation string) (quota.Scope, error) {
 func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, err error) {
 	op := Operation{Name: "settle", Credential: s.Credential, Labels: s.Labels}
 	defer l.done(op, time.Now(), &d, &err)
-	if err := s.Check(); err != nil {
-		return d, err
-	}
-	scope, err := scopeOf(s.Credential, s.Reservation)
-	if err != nil {
-		return d, err
-	}
-	scope.Limits = s.Limits
-	return update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
-		return a.Settle(s)
-	})
+	return ask(ctx, l, s, (*quota.Account).Settle)
 }
 
 // Extend extends an open reservation to e.TTL from now, in all its buckets, and returns its new
 // expiry. It never shortens one. Errors: ErrNoReservation.
 func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, err error) {
-	if err := e.Check(); err != nil {
-		return until, err
-	}
-	scope, err := scopeOf(e.Credential, e.Reservation)
-	if err != nil {
-		return until, err
-	}
-	return update(ctx, l, scope, func(a *quota.Account) (time.Time, quota.Change, error) {
-		return a.Extend(e)
-	})
+	return ask(ctx, l, e, (*quota.Account).Extend)
 }
 
 // Release releases the rest of a reservation and returns its units by bucket. Errors:
@@ -267,11 +227,11 @@ func (l *Ledger) GiveBack(ctx context.Context, credential, reservation string) (
 
 func (l *Ledger) release(ctx context.Context, credential, reservation string, late bool) (
 	released map[string]int64, err error) {
-	scope, err := scopeOf(credential, reservation)
+	scope, err := quota.ReservationScope(credential, reservation)
 	if err != nil {
 		return nil, err
 	}
-	return update(ctx, l, scope, func(a *quota.Account) (map[string]int64, quota.Change, error) {
+	return step(ctx, l, scope, func(a *quota.Account) (map[string]int64, error) {
 		return a.Release(reservation, late)
 	})
 }
@@ -280,13 +240,7 @@ func (l *Ledger) release(ctx context.Context, credential, reservation string, la
 // reports them, and moves the end of an anchored window. It changes no other limit of the bucket,
 // and never frees units, except at the end of such a window.
 func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learned, err error) {
-	if err := q.Check(); err != nil {
-		return learned, err
-	}
-	scope := quota.Scope{Credential: q.Credential, Buckets: []string{q.Limit.Bucket}}
-	return update(ctx, l, scope, func(a *quota.Account) (quota.Learned, quota.Change, error) {
-		return a.Learn(q)
-	})
+	return ask(ctx, l, q, (*quota.Account).Learn)
 }
 
 // Cancel removes the charge c that d allowed from every bucket, along with its idempotency key.
@@ -294,11 +248,10 @@ func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learne
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) (err error) {
 	op := Operation{Name: "cancel", Credential: c.Credential, Labels: c.Labels}
 	defer l.done(op, time.Now(), &d, &err)
-	scope := quota.Scope{Credential: c.Credential, Buckets: bucketsOf(c.Costs)}
-	_, err = update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
-		ch, err = a.Cancel(c, d.At.UnixMicro())
-		return nothing{}, ch, err
-	})
+	scope := quota.Scope{Credential: c.Credential, Buckets: c.Scope().Buckets}
+	_, err = step(ctx, l, scope, only(func(a *quota.Account) error {
+		return a.Cancel(c, d.At.UnixMicro())
+	}))
 	return err
 }
 
@@ -306,25 +259,14 @@ func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) (
 // note. It is atomic and checks no limit. Errors: ErrSpanChanged, ErrSpanShort, ErrKeyReused, and
 // ErrNoEntry when too many entries came after those that it would change.
 func (l *Ledger) Adjust(ctx context.Context, x quota.Adjust) (d quota.Decision, err error) {
-	if err := x.Check(); err != nil {
-		return d, err
-	}
-	scope := quota.Scope{Credential: x.Credential, Buckets: []string{x.Bucket},
-		Answer: quota.KeyScope(x.Key)}
-	return update(ctx, l, scope, func(a *quota.Account) (quota.Decision, quota.Change, error) {
-		return a.Adjust(x)
-	})
+	return ask(ctx, l, x, (*quota.Account).Adjust)
 }
 
 // Suspend denies every charge on the bucket until the given time; a zero time resumes it.
-func (l *Ledger) Suspend(ctx context.Context, suspension quota.Suspension) (err error) {
-	defer l.done(Operation{Name: "suspend", Credential: suspension.Credential}, time.Now(), nil, &err)
-	if err := suspension.Check(); err != nil {
-		return err
-	}
-	scope := quota.Scope{Credential: suspension.Credential, Buckets: []string{suspension.Bucket}}
-	_, err = update(ctx, l, scope, func(a *quota.Account) (nothing, quota.Change, error) {
-		return nothing{}, a.Suspend(suspension), nil
+func (l *Ledger) Suspend(ctx context.Context, s quota.Suspension) (err error) {
+	defer l.done(Operation{Name: "suspend", Credential: s.Credential}, time.Now(), nil, &err)
+	_, err = ask(ctx, l, s, func(a *quota.Account, s quota.Suspension) (struct{}, error) {
+		return struct{}{}, a.Suspend(s)
 	})
 	return err
 }
@@ -424,26 +366,14 @@ func (l *Ledger) AllBuckets(ctx context.Context, credential string) ([]string, e
 // Claim leases a piece of work: see quota.Claims.
 func (l *Ledger) Claim(ctx context.Context, c quota.Claim) (state quota.ClaimState, err error) {
 	defer l.done(Operation{Name: "claim", Credential: c.Credential}, time.Now(), nil, &err)
-	if err := c.Check(); err != nil {
-		return 0, err
-	}
-	scope := quota.Scope{Credential: c.Credential, Answer: quota.ClaimScope(c.Name)}
-	return update(ctx, l, scope, func(a *quota.Account) (quota.ClaimState, quota.Change, error) {
-		state, ch := a.Claim(c)
-		return state, ch, nil
-	})
+	return ask(ctx, l, c, (*quota.Account).Claim)
 }
 
 // Finish ends a claim: see quota.Claims.
 func (l *Ledger) Finish(ctx context.Context, c quota.Claim, done bool) (err error) {
 	defer l.done(Operation{Name: "finish", Credential: c.Credential}, time.Now(), nil, &err)
-	if err := c.Check(); err != nil {
-		return err
-	}
-	scope := quota.Scope{Credential: c.Credential, Answer: quota.ClaimScope(c.Name)}
-	_, err = update(ctx, l, scope, func(a *quota.Account) (_ nothing, ch quota.Change, err error) {
-		ch, err = a.Finish(c, done)
-		return nothing{}, ch, err
+	_, err = ask(ctx, l, c, func(a *quota.Account, c quota.Claim) (struct{}, error) {
+		return struct{}{}, a.Finish(c, done)
 	})
 	return err
 }

@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 	"time"
 )
@@ -16,16 +18,89 @@ type Scope struct {
 	Limits []Limit
 }
 
-// Account is what one decision sees of a credential, all of one moment. Its methods decide; they
-// return what the store must write, and change nothing themselves.
+// Request is what a ledger decides on.
+type Request interface {
+	// Check returns an error for a request that no ledger accepts.
+	Check() error
+	// Scope names what the decision needs to see.
+	Scope() Scope
+}
+
+// Scope implements Request.
+func (c Charge) Scope() Scope {
+	return Scope{Credential: c.Credential, Buckets: bucketsOf(c.Costs), Answer: keyScope(c.Key),
+		Limits: c.Limits}
+}
+
+// Scope implements Request.
+func (r Reserve) Scope() Scope {
+	return Scope{Credential: r.Credential, Buckets: bucketsOf(r.Costs), Answer: keyScope(r.Key),
+		Limits: r.Limits}
+}
+
+// ReservationScope returns the scope of what ends or extends a reservation. Errors: ErrMalformed.
+func ReservationScope(credential, reservation string) (Scope, error) {
+	_, buckets, err := ParseReservation(reservation)
+	return Scope{Credential: credential, Buckets: buckets, Answer: settledScope(reservation),
+		Reservation: reservation}, err
+}
+
+// Scope implements Request.
+func (s Settle) Scope() Scope {
+	scope, _ := ReservationScope(s.Credential, s.Reservation)
+	scope.Limits = s.Limits
+	return scope
+}
+
+// Scope implements Request.
+func (e Extend) Scope() Scope {
+	scope, _ := ReservationScope(e.Credential, e.Reservation)
+	return scope
+}
+
+// Scope implements Request.
+func (l Learn) Scope() Scope {
+	return Scope{Credential: l.Credential, Buckets: []string{l.Limit.Bucket}}
+}
+
+// Scope implements Request.
+func (s Suspension) Scope() Scope {
+	return Scope{Credential: s.Credential, Buckets: []string{s.Bucket}}
+}
+
+// Scope implements Request.
+func (a Adjust) Scope() Scope {
+	return Scope{Credential: a.Credential, Buckets: []string{a.Bucket}, Answer: keyScope(a.Key)}
+}
+
+// Scope implements Request.
+func (c Claim) Scope() Scope {
+	return Scope{Credential: c.Credential, Answer: claimScope(c.Name)}
+}
+
+// Account is what one decision sees of a credential, all of one moment. Its methods decide, and keep
+// what the store must write (Change).
 type Account struct {
 	Credential string
 	Now        int64     // the store's clock
 	Buckets    []*Bucket // in the order of the Scope
 	Answer     *Answer   // the kept one, if it has not expired; nil for none
 
-	n int64 // the time of the decision: Now, but after every entry of all the buckets
+	n      int64 // the time of the decision: Now, but after every entry of all the buckets
+	change Change
 }
+
+// Change returns what the decision writes.
+func (a *Account) Change() Change {
+	if a.err() != nil {
+		return Change{}
+	}
+	return a.change
+}
+
+// ErrMore reports that a decision takes several steps: once its change is written, which has only
+// entries of lapsed holds, or none if the step only read, the decision is to be made again.
+var ErrMore = errors.New("the decision takes several steps")
 
 // Answer is what a ledger keeps so that the same request gets the same answer: under an idempotency
 // key, for a reservation that was settled, or for a claim.
@@ -41,8 +116,6 @@ type Change struct {
 	Buckets []BucketChange // of Account.Buckets, in their order; none if no bucket changes
 	Keep    *Answer
 	Forget  string // name of the answer to forget; "" for none
-	// More asks to decide again after the change, which has only written entries of lapsed holds.
-	More bool
 }
 
 // BucketChange is what changes in one bucket.
@@ -68,7 +141,7 @@ const maxLapses = 1000
 
 // decide begins a decision: it finds its time.
 func (a *Account) decide() {
-	a.n = a.Now
+	a.n, a.change = a.Now, Change{}
 	for _, b := range a.Buckets {
 		b.begin(a.Now)
 		a.n = max(a.n, b.floor())
@@ -93,7 +166,7 @@ func (a *Account) decide() {
 type Reading map[string]map[Rate]Level
 
 // Bounded has the decision read at most maxRead entries, after those that earlier steps have read.
-// If it needs more, it fails with ErrPartial, and the next step goes on from there.
+// If it needs more, it fails with ErrMore, and the next step goes on from there.
 func (a *Account) Bounded(read Reading) {
 	for _, b := range a.Buckets {
 		if read[b.Name] == nil {
@@ -113,22 +186,19 @@ func (a *Account) err() error {
 	return nil
 }
 
-// due reports whether holds have lapsed whose entries are to be written before any other change.
-func (a *Account) due() bool {
-	return slices.ContainsFunc(a.Buckets, func(b *Bucket) bool { return len(b.lapsed(a.n)) > 0 })
-}
-
-// Lapse returns the entries of holds that have lapsed; More is false if there are none.
-func (a *Account) Lapse() (Change, error) {
+// Lapse begins a decision that sees holds that have lapsed as entries. Errors: ErrMore if it writes
+// such entries first.
+func (a *Account) Lapse() error {
 	a.decide()
-	if !a.due() {
-		return Change{}, a.err()
-	}
 	return a.lapse()
 }
 
-func (a *Account) lapse() (Change, error) {
-	var ch Change
+// lapse does what Lapse does, in a decision that has begun.
+func (a *Account) lapse() error {
+	lapsed := func(b *Bucket) bool { return len(b.lapsed(a.n)) > 0 }
+	if !slices.ContainsFunc(a.Buckets, lapsed) {
+		return a.err()
+	}
 	most := maxLapses
 	for _, b := range a.Buckets {
 		e := edit{Bucket: b, n: a.n}
@@ -144,11 +214,13 @@ func (a *Account) lapse() (Change, error) {
 			e.Put = append(e.Put, was)
 			most--
 		}
-		ch.Buckets = append(ch.Buckets, e.done(nil))
+		a.write(e.done(nil))
 	}
-	ch.More = true
-	return ch, a.err()
+	return cmp.Or(a.err(), ErrMore)
 }
+
+// write adds the change of the next bucket.
+func (a *Account) write(ch BucketChange) { a.change.Buckets = append(a.change.Buckets, ch) }
 
 // stampTime converts Unix µs to a time.Time.
 func stampTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -2,7 +2,6 @@ package quota
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -342,9 +341,6 @@ func (b *Bucket) levelAtNewest(r Rate, n int64) (level, at int64) {
 // maxRead is how many entries a decision that may write reads at once.
 const maxRead = 10_000
 
-// ErrPartial reports that a level is not known up to the newest entry yet: see Account.Bounded.
-var ErrPartial = errors.New("the log is read in several steps")
-
 // readLevel adds up the log after the level that is kept.
 func (b *Bucket) readLevel(r Rate) int64 {
 	level, known := b.levels[r]
@@ -363,7 +359,7 @@ func (b *Bucket) readLevel(r Rate) int64 {
 	for read := 0; b.broken == nil && last.At < b.newest.At; read += page {
 		if b.read != nil && read >= maxRead {
 			b.read[r] = last
-			b.fail(ErrPartial)
+			b.fail(ErrMore) // see Account.Bounded
 			return last.Value
 		}
 		entries, err := b.Log.Since(last.At, page)

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// KeyScope returns the name of the answer to an idempotency key, "" for none.
-func KeyScope(key string) string {
+// keyScope returns the name of the answer to an idempotency key, "" for none.
+func keyScope(key string) string {
 	if key == "" {
 		return ""
 	}
 	return "key " + key
 }
 
-// SettledScope returns the name of the answer to the settlement of a reservation.
-func SettledScope(reservation string) string { return "settled " + reservation }
+// settledScope returns the name of the answer to the settlement of a reservation.
+func settledScope(reservation string) string { return "settled " + reservation }
 
 // requestText returns the text by which requests under one idempotency key are compared: verb,
 // sorted costs and reservation.
@@ -83,32 +83,29 @@ func (a *Account) recall(key, request string) (d Decision, known bool, err error
 	return d, true, nil
 }
 
-// answer returns the stored form of a decision that expires at a time, nil without a name.
-func answer(name, request string, d Decision, until int64) *Answer {
+// keep keeps a decision as the answer to a request, unless the name is empty. Answers are kept as
+// long as entries under the limits.
+func (a *Account) keep(name, request string, d Decision, limits []Limit) {
 	if name == "" {
-		return nil
+		return
 	}
 	text, err := json.Marshal(d)
 	if err != nil { // it has only texts, numbers and times
 		panic(err)
 	}
-	return &Answer{Name: name, Request: request, Decision: string(text), Expires: until}
-}
-
-// keepAnswer returns the time until which answers are stored under limits.
-func (a *Account) keepAnswer(limits []Limit) int64 {
-	return a.Now + RetentionFor(limits).Microseconds()
+	a.change.Keep = &Answer{Name: name, Request: request, Decision: string(text),
+		Expires: a.Now + RetentionFor(limits).Microseconds()}
 }
 
 // Charge decides on a charge: see Ledger.Charge.
-func (a *Account) Charge(c Charge) (d Decision, ch Change, err error) {
+func (a *Account) Charge(c Charge) (d Decision, err error) {
 	request := requestText("charge", c.Costs, c.Reservation)
 	if d, known, err := a.recall(c.Key, request); known {
-		return d, ch, err
+		return d, err
 	}
 	a.decide()
 	if err := a.checkNew(); err != nil && !c.NewValues {
-		return d, ch, err
+		return d, err
 	}
 	asks := a.asks(c.Costs, InMode(c.Limits, c.Observe))
 	for i := range asks {
@@ -116,21 +113,19 @@ func (a *Account) Charge(c Charge) (d Decision, ch Change, err error) {
 		q.manual, q.draws = c.Manual, c.Draws(q.Name)
 		if q.draws {
 			if err := q.canDraw(c.Reservation, q.units, a.n); err != nil {
-				return d, ch, err
+				return d, err
 			}
 		}
 	}
 	if err := c.CheckCost(); err != nil {
-		d, err = Refused(c.Costs, err)
-		return d, ch, err
+		return Refused(c.Costs, err)
 	}
 	d = a.decision(asks, c.Observe)
 	if err := a.err(); err != nil || !d.Allowed || c.DryRun {
-		return d, ch, err
+		return d, err
 	}
-	if a.due() {
-		ch, err = a.lapse()
-		return d, ch, err
+	if err := a.lapse(); err != nil {
+		return d, err
 	}
 	labels := c.Labels
 	if d.Observed { // the label distinguishes the entry
@@ -138,26 +133,21 @@ func (a *Account) Charge(c Charge) (d Decision, ch Change, err error) {
 	}
 	line := labels.Encode()
 	for _, q := range asks {
-		ch.Buckets = append(ch.Buckets, a.charge(q, c, line))
+		e := edit{Bucket: q.Bucket, n: a.n}
+		e.append(LogEntry{At: a.n, ID: c.ID, Units: q.units, Labels: line})
+		e.dropExpired(a.n)
+		if q.draws {
+			h, _ := q.find(c.Reservation, a.n)
+			h.Drawn += q.units
+			e.Put = append(e.Put, h)
+		}
+		ch := e.done(c.Limits)
+		ch.Keep = a.n - e.keeps(&ch)
+		a.write(ch)
 	}
 	d.Entry = c.ID
-	ch.Keep = answer(KeyScope(c.Key), request, d, a.keepAnswer(c.Limits))
-	return d, ch, a.err()
-}
-
-// charge returns the change of one bucket.
-func (a *Account) charge(q ask, c Charge, labels string) BucketChange {
-	e := edit{Bucket: q.Bucket, n: a.n}
-	e.append(LogEntry{At: a.n, ID: c.ID, Units: q.units, Labels: labels})
-	e.dropExpired(a.n)
-	if q.draws {
-		h, _ := q.find(c.Reservation, a.n)
-		h.Drawn += q.units
-		e.Put = append(e.Put, h)
-	}
-	ch := e.done(c.Limits)
-	ch.Keep = a.n - e.keeps(&ch)
-	return ch
+	a.keep(keyScope(c.Key), request, d, c.Limits)
+	return d, a.err()
 }
 
 // keeps returns for how many µs entries are kept once the change is written.
@@ -192,18 +182,17 @@ func (b *Bucket) canDraw(reservation string, units, n int64) error {
 }
 
 // Hold decides on a reservation: see Ledger.Reserve.
-func (a *Account) Hold(r Reserve) (d Decision, ch Change, err error) {
+func (a *Account) Hold(r Reserve) (d Decision, err error) {
 	request := requestText("reserve", r.Costs, "")
 	if d, known, err := a.recall(r.Key, request); known {
-		return d, ch, err
+		return d, err
 	}
 	a.decide()
 	if err := a.checkNew(); err != nil && !r.NewValues {
-		return d, ch, err
+		return d, err
 	}
 	if err := r.CheckCost(); err != nil {
-		d, err = Refused(r.Costs, err)
-		return d, ch, err
+		return Refused(r.Costs, err)
 	}
 	asks := a.asks(r.Costs, InMode(r.Limits, r.Observe))
 	for i := range asks {
@@ -212,16 +201,15 @@ func (a *Account) Hold(r Reserve) (d Decision, ch Change, err error) {
 	}
 	d = a.decision(asks, r.Observe)
 	if err := a.err(); err != nil || !d.Allowed {
-		return d, ch, err
+		return d, err
 	}
 	for _, b := range a.Buckets {
 		if _, err := b.find(r.ID, a.n); err == nil {
-			return Decision{}, ch, fmt.Errorf("%s already exists: %w", r.ID, ErrKeyReused)
+			return Decision{}, fmt.Errorf("%s already exists: %w", r.ID, ErrKeyReused)
 		}
 	}
-	if a.due() {
-		ch, err = a.lapse()
-		return d, ch, err
+	if err := a.lapse(); err != nil {
+		return d, err
 	}
 	expires := a.n + r.TTL.Microseconds()
 	d.Reservation, d.ExpiresAt = r.ID, stampTime(expires)
@@ -233,8 +221,8 @@ func (a *Account) Hold(r Reserve) (d Decision, ch Change, err error) {
 		e.dropExpired(a.n)
 		e.Drop = slices.DeleteFunc(e.Drop, func(id string) bool { return id == r.ID })
 		e.Put = append(e.Put, h)
-		ch.Buckets = append(ch.Buckets, e.done(r.Limits))
+		a.write(e.done(r.Limits))
 	}
-	ch.Keep = answer(KeyScope(r.Key), request, d, a.keepAnswer(r.Limits))
-	return d, ch, a.err()
+	a.keep(keyScope(r.Key), request, d, r.Limits)
+	return d, a.err()
 }

@@ -53,34 +53,40 @@ func (c Claim) Check() error {
 	return checkTTL("claim", c.TTL)
 }
 
-// ClaimScope returns the name of the answer that stands for a claim.
-func ClaimScope(name string) string { return "claim " + name }
+func claimScope(name string) string { return "claim " + name }
 
 // claimDone is the holder of a name whose work is done.
 const claimDone = ""
 
 // Claim leases a piece of work: see Claims.Claim.
-func (a *Account) Claim(c Claim) (ClaimState, Change) {
+func (a *Account) Claim(c Claim) (ClaimState, error) {
 	was := a.Answer
 	if was != nil && a.Now < was.Expires && was.Request != c.Holder {
 		if was.Request == claimDone {
-			return ClaimDone, Change{}
+			return ClaimDone, nil
 		}
-		return ClaimHeld, Change{}
+		return ClaimHeld, nil
 	}
-	return ClaimWon, Change{Keep: &Answer{Name: ClaimScope(c.Name), Request: c.Holder,
-		Expires: a.Now + c.TTL.Microseconds()}}
+	a.keepClaim(c, c.Holder)
+	return ClaimWon, nil
 }
 
 // Finish ends a claim: see Claims.Finish.
-func (a *Account) Finish(c Claim, done bool) (Change, error) {
+func (a *Account) Finish(c Claim, done bool) error {
 	was := a.Answer
 	switch {
 	case was == nil || a.Now >= was.Expires || was.Request != c.Holder:
-		return Change{}, fmt.Errorf("%w: %s", ErrNoClaim, c.Name)
+		return fmt.Errorf("%w: %s", ErrNoClaim, c.Name)
 	case done:
-		return Change{Keep: &Answer{Name: ClaimScope(c.Name), Request: claimDone,
-			Expires: a.Now + c.TTL.Microseconds()}}, nil
+		a.keepClaim(c, claimDone)
+	default:
+		a.change.Forget = claimScope(c.Name)
 	}
-	return Change{Forget: ClaimScope(c.Name)}, nil
+	return nil
+}
+
+// keepClaim keeps the answer that stands for a claim.
+func (a *Account) keepClaim(c Claim, holder string) {
+	a.change.Keep = &Answer{Name: claimScope(c.Name), Request: holder,
+		Expires: a.Now + c.TTL.Microseconds()}
 }

@@ -7,20 +7,20 @@ import (
 )
 
 // Cancel removes a charge from the log of every bucket: see Ledger.Cancel.
-func (a *Account) Cancel(c Charge, at int64) (ch Change, err error) {
+func (a *Account) Cancel(c Charge, at int64) error {
 	a.decide()
 	for _, b := range a.Buckets {
 		e := edit{Bucket: b, n: a.n}
 		entry, found := b.entryAt(at)
 		if err := a.err(); err != nil {
-			return Change{}, err
+			return err
 		}
 		if !found || entry.ID != c.ID {
-			return Change{}, fmt.Errorf("%s in bucket %s at %s: %w", c.ID, b.Name, stampTime(at),
+			return fmt.Errorf("%s in bucket %s at %s: %w", c.ID, b.Name, stampTime(at),
 				ErrNoEntry)
 		}
 		if err := e.lower(at, entry.Units, ErrNoEntry); err != nil {
-			return Change{}, fmt.Errorf("%s in bucket %s: %w", c.ID, b.Name, err)
+			return fmt.Errorf("%s in bucket %s: %w", c.ID, b.Name, err)
 		}
 		if c.Draws(b.Name) { // an expired one may have been deleted or become an entry
 			h, err := b.find(c.Reservation, a.n)
@@ -29,28 +29,26 @@ func (a *Account) Cancel(c Charge, at int64) (ch Change, err error) {
 				e.Put = append(e.Put, h)
 			}
 		}
-		ch.Buckets = append(ch.Buckets, e.done(nil))
+		a.write(e.done(nil))
 	}
-	ch.Forget = KeyScope(c.Key)
-	return ch, a.err()
+	a.change.Forget = keyScope(c.Key)
+	return a.err()
 }
 
 // Adjust corrects the units used in the log of its bucket: see Ledger.Adjust.
-func (a *Account) Adjust(x Adjust) (d Decision, ch Change, err error) {
+func (a *Account) Adjust(x Adjust) (d Decision, err error) {
 	if d, known, err := a.recall(x.Key, x.Fingerprint()); known {
-		return d, ch, err
+		return d, err
 	}
-	a.decide()
-	if a.due() {
-		ch, err = a.lapse()
-		return d, ch, err
+	if err := a.Lapse(); err != nil {
+		return d, err
 	}
 	b := a.Buckets[0]
 	e := edit{Bucket: b, n: a.n}
 	after, until := x.Span(a.n)
 	end := b.logBase(until)
 	if err := x.Refuses(max(0, end-b.logBase(after))); err != nil {
-		return d, ch, err
+		return d, err
 	}
 	at := a.n
 	if x.Units > 0 {
@@ -60,17 +58,17 @@ func (a *Account) Adjust(x Adjust) (d Decision, ch Change, err error) {
 		e.Note = &LogEntry{At: a.n, ID: x.ID, Units: -x.Units, Labels: x.Labels.Encode()}
 	}
 	if err = cmp.Or(a.err(), err); err != nil {
-		return Decision{}, Change{}, err
+		return Decision{}, err
 	}
 	d = x.Done(x.ID, stampTime(at))
 	if x.DryRun {
-		return d, ch, nil
+		return d, nil
 	}
 	change := e.done(x.Limits)
 	change.Keep = a.n - b.keeps(&change)
-	ch.Buckets = []BucketChange{change}
-	ch.Keep = answer(KeyScope(x.Key), x.Fingerprint(), d, a.keepAnswer(x.Limits))
-	return d, ch, a.err()
+	a.write(change)
+	a.keep(keyScope(x.Key), x.Fingerprint(), d, x.Limits)
+	return d, a.err()
 }
 
 // insert adds an entry at the end of a span, or shortly before if another entry has that stamp.

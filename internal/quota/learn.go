@@ -4,11 +4,9 @@ import "slices"
 
 // Learn records what other programs used in one window according to the upstream: see
 // Ledger.Learn.
-func (a *Account) Learn(l Learn) (learned Learned, ch Change, err error) {
-	a.decide()
-	if a.due() {
-		ch, err = a.lapse()
-		return learned, ch, err
+func (a *Account) Learn(l Learn) (learned Learned, err error) {
+	if err := a.Lapse(); err != nil {
+		return learned, err
 	}
 	b, w := a.Buckets[0], l.Limit.Window
 	later := *b
@@ -27,9 +25,9 @@ func (a *Account) Learn(l Learn) (learned Learned, ch Change, err error) {
 	}
 	b.fail(later.broken)
 	if !state.equal(b.State) {
-		ch.Buckets = []BucketChange{{State: state}}
+		a.write(BucketChange{State: state})
 	}
-	return learned, ch, a.err()
+	return learned, a.err()
 }
 
 // reported returns what other programs used in the window of the limit, with units more.
@@ -61,17 +59,17 @@ func (b *Bucket) usedWhenAsked(l Learn, n int64) int64 {
 
 // Suspend denies every charge on the one bucket until a time, or opens it again: see
 // Ledger.Suspend.
-func (a *Account) Suspend(s Suspension) Change {
+func (a *Account) Suspend(s Suspension) error {
 	state := a.Buckets[0].State
 	state.SuspendedUntil, state.SuspendedSince, state.SuspendedBy, state.Reason = 0, 0, "", ""
 	if !s.Until.IsZero() {
 		state.SuspendedUntil, state.SuspendedSince = s.Until.UnixMicro(), a.Now
 		state.SuspendedBy, state.Reason = s.By, s.Reason
 	}
-	if state.equal(a.Buckets[0].State) {
-		return Change{}
+	if !state.equal(a.Buckets[0].State) {
+		a.write(BucketChange{State: &state})
 	}
-	return Change{Buckets: []BucketChange{{State: &state}}}
+	return nil
 }
 
 // Others is what other programs used in one window of a bucket, as the upstream reported it. It

@@ -29,22 +29,20 @@ func (s Settle) SettledCosts() []Cost {
 }
 
 // Settle ends a reservation in all its buckets: see Ledger.Settle.
-func (a *Account) Settle(s Settle) (d Decision, ch Change, err error) {
-	a.decide()
-	if a.due() {
-		ch, err = a.lapse()
-		return d, ch, err
+func (a *Account) Settle(s Settle) (d Decision, err error) {
+	if err := a.Lapse(); err != nil {
+		return d, err
 	}
 	costs := s.SettledCosts()
 	request := requestText("settle", costs, "")
 	list, open := a.settlements(costs, s.Reservation)
 	if !open { // it may have been settled before
 		if d, known, err := a.recall(s.Reservation, request); known {
-			return d, ch, err
+			return d, err
 		}
 	}
 	if err := checkSettlements(list, s); err != nil {
-		return d, ch, err
+		return d, err
 	}
 	d = Decision{Allowed: true, At: stampTime(a.n), Units: map[string]int64{},
 		Remaining: map[string]int64{}}
@@ -52,7 +50,7 @@ func (a *Account) Settle(s Settle) (d Decision, ch Change, err error) {
 	for _, t := range list {
 		e := edit{Bucket: t.Bucket, n: a.n}
 		if err := t.end(&e); err != nil {
-			return Decision{}, Change{}, err
+			return Decision{}, err
 		}
 		if t.keeps > 0 && d.Entry == "" {
 			d.Entry = id
@@ -60,14 +58,14 @@ func (a *Account) Settle(s Settle) (d Decision, ch Change, err error) {
 		if more := t.units - t.keeps; more > 0 {
 			labels, err := t.labels(s)
 			if err != nil {
-				return Decision{}, Change{}, err
+				return Decision{}, err
 			}
 			e.append(LogEntry{At: a.n, ID: s.ID, Units: more, Labels: labels.Encode()})
 			d.Entry = s.ID
 		}
 		d.Units[t.Name], d.Late = t.units, d.Late || t.late
 		change := e.done(s.Limits)
-		ch.Buckets = append(ch.Buckets, change)
+		a.write(change)
 		if limits := LimitsOf(t.Name, s.Limits); len(limits) > 0 && a.err() == nil {
 			later := t.after(change)
 			if left, limited := (ask{Bucket: later, limits: limits}).remaining(a.n, false); limited {
@@ -77,13 +75,12 @@ func (a *Account) Settle(s Settle) (d Decision, ch Change, err error) {
 		}
 	}
 	if !s.Once {
-		until := a.keepAnswer(s.Limits)
+		a.keep(settledScope(s.Reservation), request, d, s.Limits)
 		for _, b := range a.Buckets {
-			until = max(until, a.Now+b.State.Keep)
+			a.change.Keep.Expires = max(a.change.Keep.Expires, a.Now+b.State.Keep)
 		}
-		ch.Keep = answer(SettledScope(s.Reservation), request, d, until)
 	}
-	return d, ch, a.err()
+	return d, a.err()
 }
 
 // labels returns the labels of the settlement, which override those of the reservation.
@@ -209,51 +206,45 @@ func (e *edit) rewrite(entries []LogEntry, off func(i int) int64) {
 }
 
 // Extend prolongs an open reservation: see Ledger.Extend.
-func (a *Account) Extend(x Extend) (until time.Time, ch Change, err error) {
-	a.decide()
-	if a.due() {
-		ch, err = a.lapse()
-		return until, ch, err
+func (a *Account) Extend(x Extend) (until time.Time, err error) {
+	if err := a.Lapse(); err != nil {
+		return until, err
 	}
 	first := Never
 	for _, b := range a.Buckets {
 		h, err := b.find(x.Reservation, a.n)
 		if err != nil {
-			return until, Change{}, err
+			return until, err
 		}
 		h.Expires = max(h.Expires, a.n+x.TTL.Microseconds())
 		first = min(first, h.Expires)
-		ch.Buckets = append(ch.Buckets, BucketChange{Put: []Hold{h}})
+		a.write(BucketChange{Put: []Hold{h}})
 	}
-	return stampTime(first), ch, a.err()
+	return stampTime(first), a.err()
 }
 
 // Release gives back what is left of a reservation: see Ledger.Release. With late, it also takes off
 // what the reservation has lapsed into: see Ledger.GiveBack.
-func (a *Account) Release(reservation string, late bool) (given map[string]int64, ch Change,
-	err error) {
-	a.decide()
-	if a.due() {
-		ch, err = a.lapse()
-		return nil, ch, err
+func (a *Account) Release(reservation string, late bool) (given map[string]int64, err error) {
+	if err := a.Lapse(); err != nil {
+		return nil, err
 	}
 	list, open := a.settlements(make([]Cost, len(a.Buckets)), reservation)
 	isLate := func(t settlement) bool { return t.late }
 	if !open && !(late && slices.ContainsFunc(list, isLate)) {
-		return nil, Change{}, fmt.Errorf("%s: %w", reservation,
-			ErrNoReservation)
+		return nil, fmt.Errorf("%s: %w", reservation, ErrNoReservation)
 	}
 	given = make(map[string]int64)
 	for _, t := range list {
 		e := edit{Bucket: t.Bucket, n: a.n}
 		if err := t.end(&e); err != nil {
-			return nil, Change{}, err
+			return nil, err
 		}
 		given[t.Name] = t.entry.Units
 		if t.open {
 			given[t.Name] = t.hold.Left()
 		}
-		ch.Buckets = append(ch.Buckets, e.done(nil))
+		a.write(e.done(nil))
 	}
-	return given, ch, a.err()
+	return given, a.err()
 }

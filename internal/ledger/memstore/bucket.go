@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -42,17 +43,18 @@ func Charge(now int64, buckets []*Bucket, c quota.Charge) (d quota.Decision, err
 	for _, b := range buckets {
 		a.Buckets = append(a.Buckets, &b.Bucket)
 	}
-	for more := true; more; {
-		var ch quota.Change
-		if d, ch, err = a.Charge(c); err != nil {
+	for {
+		d, err = a.Charge(c)
+		if err != nil && !errors.Is(err, quota.ErrMore) {
 			return quota.Refused(c.Costs, err)
 		}
-		for i, change := range ch.Buckets {
+		for i, change := range a.Change().Buckets {
 			buckets[i].Write(change)
 		}
-		more = ch.More
+		if err == nil {
+			return d, nil
+		}
 	}
-	return d, nil
 }
 
 // Write applies a change to the bucket.
