@@ -77,7 +77,7 @@ type Call struct {
 // Ledger.Charge, and ErrUnpriced.
 func (b *Budget) Charge(ctx context.Context, call Call) (Decision, error) {
 	_, d, err := b.charge(ctx, call)
-	return d.unlabelled(), err
+	return d, err
 }
 
 // Spend charges like Charge and returns a function that undoes the charge, for a call that
@@ -85,7 +85,6 @@ func (b *Budget) Charge(ctx context.Context, call Call) (Decision, error) {
 func (b *Budget) Spend(ctx context.Context, call Call) (
 	d Decision, cancel func(context.Context) error, err error) {
 	c, d, err := b.charge(ctx, call)
-	d = d.unlabelled()
 	if err == nil && !d.Allowed {
 		err = &DeniedError{Decision: d}
 	}
@@ -104,68 +103,67 @@ func (b *Budget) Spend(ctx context.Context, call Call) (
 }
 
 func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error) {
+	c, d, err := b.ask(ctx, call, b.Ledger.Charge)
+	switch {
+	case err == nil && !call.DryRun:
+		b.reached(ctx)
+	case b.failsOpen(call, err):
+		d, err = b.unmetered(ctx, c, "", err)
+	}
+	return c, d.unlabelled(), err
+}
+
+// ask asks the ledger for what the call costs, and counts a denial. It also returns the request.
+func (b *Budget) ask(ctx context.Context, call Call,
+	ask func(context.Context, Charge) (Decision, error)) (c Charge, d Decision, err error) {
 	costs, err := b.Costs(call)
 	if err != nil {
-		return Charge{}, Decision{}, err
+		return c, d, err
 	}
 	labels := b.labelsOf(call).With(HeldLabels(call.Reservation))
 	if err := b.allowed(call, costs, labels); err != nil {
-		return Charge{}, Decision{}, err
+		return c, d, err
 	}
 	costs, limits := b.spread(costs, labels, call.Reservation)
-	paces := b.pacesOn(call, costs)
-	c := Charge{
+	var paces []Limit
+	if !call.Unpaced {
+		paces = b.of(b.Paces, bucketsOf(costs))
+	}
+	c = Charge{
 		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs,
 		Limits: append(limits, paces...), Unlimited: b.Unlimited, Labels: labels,
 		Manual: call.Manual, Observe: b.Observe, DryRun: call.DryRun,
 		Reservation: call.Reservation,
 	}
-	d, err := b.askCharge(ctx, &c)
-	switch {
-	case err == nil:
-		d = b.whenPaced(ctx, call, paces, d)
-		if !d.Allowed && !call.DryRun && !call.Again {
-			b.countDenial(c.Costs, labels, d)
-		}
-		if !call.DryRun {
-			b.reached(ctx)
-		}
-	case b.failsOpen(call, err):
-		d, err = b.unmetered(ctx, c, "", err)
+	if d, err = b.withNewValues(ctx, &c, ask); err != nil {
+		return c, d, err
 	}
-	return c, d, err
-}
-
-// pacesOn returns the paces that apply to the call.
-func (b *Budget) pacesOn(call Call, costs []Cost) []Limit {
-	if call.Unpaced {
-		return nil
+	d = b.whenPaced(ctx, call, paces, d)
+	if !d.Allowed && !call.DryRun && !call.Again {
+		b.countDenial(c, d)
 	}
-	return b.of(b.Paces, costs)
+	return c, d, nil
 }
 
 // whenPaced postpones a denial's RetryAt until the paces, too, allow the call. If the ledger cannot
 // be reached by now, the denial is returned unchanged.
-func (b *Budget) whenPaced(ctx context.Context, call Call, lines []Limit, d Decision) Decision {
+func (b *Budget) whenPaced(ctx context.Context, call Call, paces []Limit, d Decision) Decision {
 	if !d.Allowed {
-		lines = Enforced(lines) // a pace that is only observed denies nothing
+		paces = Enforced(paces) // a pace that is only observed denies nothing
 	}
-	if len(lines) == 0 || d.Limit == RunMax || call.Manual || call.Reservation != "" || d.Allowed && !d.Observed {
+	if len(paces) == 0 || d.Limit == RunMax || call.Manual || call.Reservation != "" ||
+		d.Allowed && !d.Observed {
 		return d
 	}
-	days := make([]Limit, len(lines))
-	for i, l := range lines {
-		days[i] = Limit{Bucket: l.Bucket, Units: l.Units, Headroom: l.Headroom, Window: l.Window}
-	}
-	usage, err := b.Ledger.Usage(ctx, b.Credential, days)
+	usage, err := b.Ledger.Usage(ctx, b.Credential, paces)
 	if err != nil {
 		return d
 	}
-	for _, l := range lines {
-		used, held := taken(usage, l)
+	later := d
+	for _, of := range usage.Buckets {
 		var holds []Expiring
-		if held > 0 {
-			set, err := b.Ledger.Reservations(ctx, b.Credential, l.Bucket)
+		if of.Held > 0 {
+			set, err := b.Ledger.Reservations(ctx, b.Credential, of.Bucket)
 			if err != nil {
 				return d
 			}
@@ -175,27 +173,18 @@ func (b *Budget) whenPaced(ctx context.Context, call Call, lines []Limit, d Deci
 				}
 			}
 		}
-		if d.Entry != "" { // an observed charge is already counted
-			used -= d.Units[l.Bucket]
-		}
-		at := l.PacedAt(used, holds, d.Units[l.Bucket], usage.At, d.RetryAt)
-		if at.After(d.RetryAt) { // if units are used up too, they are the reason for the denial
-			d.RetryAt = at.UTC()
-		}
-	}
-	return d
-}
-
-// taken returns the units used in the window of l, and those held in its bucket.
-func taken(usage Usage, l Limit) (used, held int64) {
-	for _, bucket := range usage.Buckets {
-		for _, u := range bucket.Limits {
-			if bucket.Bucket == l.Bucket && u.Limit.Window.String() == l.Window.String() {
-				used, held = u.Used-u.Others, bucket.Held
+		for _, u := range of.Limits {
+			used := u.Used
+			if d.Entry != "" { // an observed charge is already counted
+				used -= d.Units[of.Bucket]
+			}
+			at := u.Limit.PacedAt(used, holds, d.Units[of.Bucket], usage.At, later.RetryAt)
+			if at.After(later.RetryAt) { // if units are used up too, they are the reason for the denial
+				later.RetryAt = at.UTC()
 			}
 		}
 	}
-	return used, held
+	return later
 }
 
 // Costs returns the units that the call takes from each bucket. Errors: ErrUnpriced, ErrMalformed.
@@ -243,41 +232,25 @@ func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error
 
 func (b *Budget) reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
 	_, d, err := b.reserveAs(ctx, r)
-	return d.unlabelled(), err
+	return d, err
 }
 
 // reserveAs does what reserve does, and also returns the charge that replaces the reservation if
 // the ledger cannot be reached.
 func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
 	c Charge, d Decision, err error) {
-	costs, err := b.Costs(r.Call)
-	if err != nil {
-		return c, d, err
-	}
-	labels := b.labelsOf(r.Call)
-	if err := b.allowed(r.Call, costs, labels); err != nil {
-		return c, d, err
-	}
-	costs, limits := b.spread(costs, labels, "")
-	paces := b.pacesOn(r.Call, costs)
-	c = Charge{ID: NewID(time.Now()), Credential: b.Credential, Key: r.Key, Costs: costs,
-		Limits: append(limits, paces...), Labels: labels, Observe: b.Observe}
-	asked := Reserve{
-		Credential: b.Credential, Key: r.Key, Limits: c.Limits, TTL: r.TTL, Lapse: r.Lapse,
-		Note: r.Note, Unlimited: b.Unlimited, Manual: r.Manual, Observe: b.Observe, Labels: labels,
-	}
-	d, err = b.withNewValues(ctx, &c, func() (Decision, error) {
-		c.Reservation = ReservationID(c.ID, bucketsOf(c.Costs)...)
-		asked.ID, asked.Costs, asked.NewValues = c.Reservation, c.Costs, c.NewValues
-		return b.Ledger.Reserve(ctx, asked)
+	r.Reservation = ""
+	var id string
+	c, d, err = b.ask(ctx, r.Call, func(ctx context.Context, c Charge) (Decision, error) {
+		id = ReservationID(c.ID, bucketsOf(c.Costs)...)
+		return b.Ledger.Reserve(ctx, Reserve{
+			Credential: c.Credential, ID: id, Key: c.Key, Costs: c.Costs, Limits: c.Limits,
+			TTL: r.TTL, Lapse: r.Lapse, Labels: c.Labels, Note: r.Note, Unlimited: c.Unlimited,
+			Manual: c.Manual, Observe: c.Observe, NewValues: c.NewValues,
+		})
 	})
-	if err == nil {
-		d = b.whenPaced(ctx, r.Call, paces, d)
-		if !d.Allowed && !r.DryRun && !r.Again {
-			b.countDenial(c.Costs, labels, d)
-		}
-	}
-	return c, d, err
+	c.Reservation = id
+	return c, d.unlabelled(), err
 }
 
 func (b *Budget) labelsOf(call Call) Labels {
@@ -341,11 +314,7 @@ func (b *Budget) settlement(s Settle) Settle {
 	_, buckets, _ := ParseReservation(s.Reservation)
 	s.Costs = slices.Concat(s.Costs, valueCosts(buckets, s.Costs))
 	s.Labels = s.Labels.With(HeldLabels(s.Reservation))
-	held := make([]Cost, len(buckets))
-	for i, bucket := range buckets {
-		held[i].Bucket = bucket
-	}
-	s.Credential, s.ID, s.Limits = b.Credential, NewID(time.Now()), b.limitsOf(held)
+	s.Credential, s.ID, s.Limits = b.Credential, NewID(time.Now()), b.limitsOf(buckets)
 	return s
 }
 

@@ -67,13 +67,16 @@ func checkCosts(what string, costs []Cost) error {
 	return nil
 }
 
-// CheckCost reports a cost above a limit. With an idempotency key, a ledger calls it only after it
-// has looked for the answer to the key, which stays the same even if a limit is lower by now.
+// CheckCost returns an error if a limit makes a cost impossible. In observe mode none does. With an
+// idempotency key, a ledger calls it only after it has looked for the answer to the key, which stays
+// the same even if a limit is lower by now.
 func (c Charge) CheckCost() error {
 	for _, cost := range c.Costs {
-		manual := c.Manual || c.Draws(cost.Bucket)
-		if err := checkLimits(cost, c.Limits, manual, c.Observe); err != nil {
-			return err
+		for _, l := range LimitsOf(cost.Bucket, c.Limits) {
+			most := l.Cap(c.Manual || c.Draws(cost.Bucket))
+			if l.Pace == nil && !l.Observe && !c.Observe && cost.Units > most {
+				return &CostExceedsLimitError{Limit: l, Units: cost.Units, Cap: most}
+			}
 		}
 	}
 	return nil
@@ -111,12 +114,7 @@ func (r Reserve) Check() error {
 
 // CheckCost reports a cost above a limit: see Charge.CheckCost.
 func (r Reserve) CheckCost() error {
-	for _, cost := range r.Costs {
-		if err := checkLimits(cost, r.Limits, r.Manual, r.Observe); err != nil {
-			return err
-		}
-	}
-	return nil
+	return Charge{Costs: r.Costs, Limits: r.Limits, Manual: r.Manual, Observe: r.Observe}.CheckCost()
 }
 
 // TooLow returns by how much a bounded estimate may be too low; 0 for other units, and in observe
@@ -166,30 +164,6 @@ func (s Settle) Check() error {
 		}
 	}
 	return checkEntry(s.ID, s.Labels, s.Credential, "")
-}
-
-// UnitsIn returns what the settlement states of one bucket: units, or AllUnits.
-func (s Settle) UnitsIn(bucket string) int64 {
-	for _, c := range s.Costs {
-		if c.Bucket == bucket {
-			return c.Units
-		}
-	}
-	if OnlyConcurrent(LimitsOf(bucket, s.Limits)) {
-		return 0
-	}
-	return AllUnits
-}
-
-// withoutLimits returns the same settlement for a caller that does not need the remaining units.
-func (s Settle) withoutLimits() Settle {
-	_, buckets, _ := ParseReservation(s.Reservation)
-	costs := make([]Cost, len(buckets))
-	for i, bucket := range buckets {
-		costs[i] = Cost{Bucket: bucket, Units: s.UnitsIn(bucket)}
-	}
-	s.Costs, s.Limits = costs, nil
-	return s
 }
 
 // Check returns an error for a report of the upstream that no ledger accepts.
@@ -326,19 +300,6 @@ func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 		is := func(l Limit) bool { return l.Bucket == c.Bucket && l.Pace == nil }
 		if !slices.ContainsFunc(limits, is) {
 			return fmt.Errorf("%w: %q", ErrNoBucket, c.Bucket)
-		}
-	}
-	return nil
-}
-
-// checkLimits returns an error if a limit makes the cost impossible. In observe mode none does.
-func checkLimits(cost Cost, limits []Limit, manual, observe bool) error {
-	for _, l := range limits {
-		if l.Bucket != cost.Bucket || l.Pace != nil || observe || l.Observe {
-			continue
-		}
-		if limit := l.Cap(manual); cost.Units > limit {
-			return &CostExceedsLimitError{Limit: l, Units: cost.Units, Cap: limit}
 		}
 	}
 	return nil

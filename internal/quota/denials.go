@@ -87,23 +87,16 @@ func (d *DenialCounter) Flush(patience time.Duration) {
 	}
 }
 
-// countDenial counts a charge that was denied.
-func (b *Budget) countDenial(costs []Cost, labels Labels, d Decision) {
-	of := Denial{Bucket: bucketOf(b, costs, d.Limit), Limit: d.Limit, Labels: labels, Count: 1,
-		LastAt: d.At}
-	of.Units = min(d.Units[of.Bucket], MaxUnits)
-	b.Ledger.Denied(b.Credential, of)
-}
-
-// bucketOf returns the bucket that denied costs: that of the limit, or the first one if the limit
-// does not name it, such as a suspension.
-func bucketOf(b *Budget, costs []Cost, limit string) string {
-	for _, l := range b.limitsOf(costs) {
-		if l.Name() == limit {
-			return l.Bucket
-		}
+// countDenial counts a charge that was denied, in the bucket of the limit; in the first one if the
+// limit does not name it, such as a suspension.
+func (b *Budget) countDenial(c Charge, d Decision) {
+	bucket := cmp.Or(c.Costs[0].Bucket, DefaultBucket)
+	denies := func(l Limit) bool { return l.Name() == d.Limit && l.Pace == nil }
+	if i := slices.IndexFunc(c.Limits, denies); i >= 0 {
+		bucket = c.Limits[i].Bucket
 	}
-	return cmp.Or(costs[0].Bucket, DefaultBucket)
+	b.Ledger.Denied(b.Credential, Denial{Bucket: bucket, Limit: d.Limit, Labels: c.Labels,
+		Count: 1, Units: min(d.Units[bucket], MaxUnits), LastAt: d.At})
 }
 
 // ForgetDenials returns the time before which a ledger forgets denials when it adds these.

@@ -50,7 +50,7 @@ func (b *Budget) drawMost(ctx context.Context, r ReserveRequest) (Decision, erro
 
 // onlyUnderWay reports whether the cost counts only while the call is under way.
 func (b *Budget) onlyUnderWay(c Cost) bool {
-	return OnlyConcurrent(LimitsOf(c.Bucket, b.limitsOf([]Cost{c})))
+	return OnlyConcurrent(b.LimitsOn(c.Bucket))
 }
 
 // endSlots releases the units held while a drawn call was under way.
@@ -102,7 +102,7 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 	own, rest := Charge{Key: "truth of " + drawn.Entry}, Charge{Key: "rest of " + drawn.Entry}
 	for _, c := range b.across(call.Costs) {
 		switch {
-		case c.Units == 0, b.onlyUnderWay(c):
+		case b.onlyUnderWay(c):
 		case c.Bucket == of[0]:
 			own.Costs, own.Reservation = []Cost{c}, call.Reservation
 		default:
@@ -141,17 +141,17 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 // bookTruth charges the billed units, regardless of the limits, and adds them to d. They count for
 // the labels of the call's reservation, which need not be one that c draws on.
 func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision) error {
-	if len(c.Costs) == 0 {
+	if c.Costs = used(c.Costs); len(c.Costs) == 0 {
 		return nil
 	}
 	c.Credential, c.ID = b.Credential, cmp.Or(c.ID, NewID(time.Now()))
 	c.Labels = b.labelsOf(call).With(HeldLabels(call.Reservation))
 	c.Costs = b.labelled(c.Costs, c.Labels, call.Reservation)
 	// the call is over, so it does not count as concurrent
-	c.Limits = slices.DeleteFunc(slices.Clone(b.limitsOf(c.Costs)),
+	c.Limits = slices.DeleteFunc(slices.Clone(b.limitsOf(bucketsOf(c.Costs))),
 		func(l Limit) bool { return l.Window.Concurrent })
 	c.Unlimited, c.Manual, c.Observe = b.Unlimited, true, true
-	booked, err := b.askCharge(ctx, &c)
+	booked, err := b.withNewValues(ctx, &c, b.Ledger.Charge)
 	if err == nil {
 		d.At, d.Entry = booked.At, booked.Entry
 		if d.Units == nil {

@@ -26,7 +26,6 @@ func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 		r.Costs = atMost(r.Costs)
 		c, d, err = b.reserveAs(ctx, r)
 	}
-	d = d.unlabelled()
 	switch {
 	case err != nil && b.failsOpen(r.Call, err):
 		return b.unmetered(ctx, c, c.Reservation, err)
@@ -62,23 +61,20 @@ func (b *Budget) NewBooking(held Decision, call Call, lapse Lapse) Booking {
 // no further effect. The decision has the booked units; nil if another caller settled the hold with
 // other units, which stay.
 func (b *Budget) Book(ctx context.Context, l Booking) (Decision, error) {
-	if b.Journal == nil || l.Held.Unmetered {
-		d, err := b.book(ctx, l)
-		return d.unlabelled(), err
-	}
-	if err := b.Journal.Keep(ctx, l); err != nil {
-		b.Log.Warn("cannot write to the journal: a crash would lose what a call used",
-			"error", err)
+	journaled := b.Journal != nil && !l.Held.Unmetered
+	if journaled {
+		if err := b.Journal.Keep(ctx, l); err != nil {
+			b.Log.Warn("cannot write to the journal: a crash would lose what a call used",
+				"error", err)
+		}
 	}
 	d, err := b.book(ctx, l)
-	d = d.unlabelled()
-	if err != nil {
-		return d, err
+	if journaled && err == nil {
+		if err := b.Journal.Remove(ctx, l.ID); err != nil { // harmless: Post will find it booked
+			b.Log.Debug("cannot remove a line of the journal", "id", l.ID, "error", err)
+		}
 	}
-	if err := b.Journal.Remove(ctx, l.ID); err != nil { // harmless: Post will find it booked
-		b.Log.Debug("cannot remove a line of the journal", "id", l.ID, "error", err)
-	}
-	return d, nil
+	return d.unlabelled(), err
 }
 
 func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
@@ -93,7 +89,7 @@ func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 		return Decision{}, err
 	}
 	s.ID, s.Once = l.ID, l.Lapse == LapseCharge
-	s = s.withoutLimits()
+	s.Costs, s.Limits = s.SettledCosts(), nil // the caller needs no remaining units
 	d, err := b.Ledger.Settle(ctx, s)
 	switch {
 	case errors.Is(err, ErrNoReservation):
@@ -151,13 +147,8 @@ func (b *Budget) bookLost(ctx context.Context, l Booking, held []Cost) (Decision
 		}
 	}
 	d := Decision{Allowed: true, Units: map[string]int64{}, Remaining: map[string]int64{}}
-	truth := Charge{Key: "truth of " + id}
-	for _, c := range costs {
-		if c.Units > 0 && !b.onlyUnderWay(c) {
-			truth.Costs = append(truth.Costs, c)
-		}
-	}
-	err = b.bookTruth(ctx, l.Call, truth, &d)
+	costs = slices.DeleteFunc(costs, b.onlyUnderWay)
+	err = b.bookTruth(ctx, l.Call, Charge{Key: "truth of " + id, Costs: costs}, &d)
 	return d, err
 }
 
@@ -199,14 +190,10 @@ func (b *Budget) bookUnheld(ctx context.Context, l Booking, costs []Cost) error 
 	if err != nil {
 		return err
 	}
-	unheld := Charge{Key: "unheld of " + id}
-	for _, c := range costs {
-		if c.Units > 0 && !slices.Contains(held, c.Bucket) {
-			unheld.Costs = append(unheld.Costs, c)
-		}
-	}
-	var d Decision
-	return b.bookTruth(ctx, l.Call, unheld, &d)
+	costs = slices.DeleteFunc(slices.Clone(costs), func(c Cost) bool {
+		return slices.Contains(held, c.Bucket)
+	})
+	return b.bookTruth(ctx, l.Call, Charge{Key: "unheld of " + id, Costs: costs}, new(Decision))
 }
 
 // GiveBack releases what Hold set aside or drew, for a call that certainly was not sent.
@@ -236,5 +223,5 @@ func (b *Budget) LimitsOf(call Call) []Limit {
 
 // LimitsOn returns the limits that apply to the bucket, or to the part of a split one.
 func (b *Budget) LimitsOn(bucket string) []Limit {
-	return b.limitsOf([]Cost{{Bucket: bucket}})
+	return b.limitsOf([]string{bucket})
 }

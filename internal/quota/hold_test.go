@@ -77,15 +77,15 @@ func TestSettleCheck(t *testing.T) {
 }
 
 // A bucket that is not named settles all that was left, or nothing if only held units count.
-func TestSettleUnitsIn(t *testing.T) {
-	held := Limit{Bucket: "open", Units: 10, Window: Window{Concurrent: true}}
-	s := Settle{Costs: []Cost{{Bucket: "default", Units: 7}}, Limits: append(sound().Limits, held)}
-	for bucket, want := range map[string]int64{
-		"default": 7, "search_list": AllUnits, "open": 0, "videos": AllUnits,
-	} {
-		if got := s.UnitsIn(bucket); got != want {
-			t.Errorf("%s: %d, want %d", bucket, got, want)
-		}
+func TestSettledCosts(t *testing.T) {
+	s := Settle{Reservation: "default+slots+search+videos.r",
+		Costs: []Cost{{Bucket: "search", Units: 4}},
+		Limits: []Limit{{Bucket: "slots", Units: 3, Window: Window{Concurrent: true}},
+			{Bucket: "default", Units: 9, Window: Sliding(time.Hour)}}}
+	want := []Cost{{Bucket: "default", Units: AllUnits}, {Bucket: "slots"},
+		{Bucket: "search", Units: 4}, {Bucket: "videos", Units: AllUnits}}
+	if got := s.SettledCosts(); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
@@ -163,22 +163,5 @@ func TestParseReservation(t *testing.T) {
 		if _, _, err := ParseReservation(text); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%q: %v, want malformed", text, err)
 		}
-	}
-}
-
-// A settlement that does not need the remaining units books the same: nothing under concurrent
-// limits alone.
-func TestSettleWithoutLimits(t *testing.T) {
-	slots := Limit{Bucket: "slots", Units: 3, Window: Window{Concurrent: true}}
-	s := Settle{Reservation: "default+slots+search.r", Costs: []Cost{{Bucket: "search", Units: 4}},
-		Limits: []Limit{slots, {Bucket: "default", Units: 9, Window: Sliding(time.Hour)}}}
-	without := s.withoutLimits()
-	for bucket, want := range map[string]int64{"default": AllUnits, "slots": 0, "search": 4} {
-		if got := without.UnitsIn(bucket); got != want || got != s.UnitsIn(bucket) {
-			t.Errorf("%s: %d instead of %d", bucket, got, want)
-		}
-	}
-	if len(without.Limits) > 0 {
-		t.Errorf("%v", without.Limits)
 	}
 }

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,17 +119,13 @@ func (b *Budget) post(ctx context.Context, l Booking) error {
 			return err
 		}
 	}
-	l.Call.Costs = used(l.Call.Costs)
-	key := l.Call.Key
-	if key == "" {
-		key = "journal " + l.ID
-	}
 	l.Call.Labels = l.Call.Labels.With(Labels{LabelSource: "journal"})
-	var d Decision
-	err := b.bookTruth(ctx, l.Call, Charge{ID: l.ID, Key: key, Costs: l.Call.Costs}, &d)
+	own := "journal " + l.ID
+	c := Charge{ID: l.ID, Key: cmp.Or(l.Call.Key, own), Costs: l.Call.Costs}
+	err := b.bookTruth(ctx, l.Call, c, new(Decision))
 	if errors.Is(err, ErrKeyReused) { // the key has meanwhile paid for another call
-		return b.bookTruth(ctx, l.Call, Charge{ID: l.ID, Key: "journal " + l.ID,
-			Costs: l.Call.Costs}, &d)
+		c.Key = own
+		err = b.bookTruth(ctx, l.Call, c, new(Decision))
 	}
 	return err
 }
@@ -166,7 +163,8 @@ func (b *Budget) endLost(ctx context.Context, l Booking) (booked bool, err error
 	}
 	s := b.settlement(Settle{Reservation: l.Held.Reservation, Costs: l.Call.Costs,
 		Labels: b.labelsOf(l.Call)})
-	d, err := b.Ledger.Settle(ctx, s.withoutLimits())
+	s.Costs, s.Limits = s.SettledCosts(), nil
+	d, err := b.Ledger.Settle(ctx, s)
 	switch {
 	case errors.Is(err, ErrNoReservation), errors.Is(err, ErrKeyReused):
 		return false, nil
@@ -178,7 +176,7 @@ func (b *Budget) endLost(ctx context.Context, l Booking) (booked bool, err error
 
 // used returns the costs of at least one unit.
 func used(costs []Cost) []Cost {
-	return slices.DeleteFunc(slices.Clone(costs), func(c Cost) bool { return c.Units == 0 })
+	return slices.DeleteFunc(slices.Clone(costs), func(c Cost) bool { return c.Units < 1 })
 }
 
 // findEntry returns the time of the first entry since then that has one of the IDs, in a bucket of

@@ -80,14 +80,11 @@ func (b *Budget) correct(ctx context.Context, passed Decision, used Call) error 
 	if !errors.Is(err, ErrNoEntry) || len(used.Costs) == 0 {
 		return err
 	}
-	beyond := Charge{Key: "beyond " + passed.Entry}
-	for _, c := range used.Costs {
-		if c.Units -= passed.Units[c.Bucket]; c.Units > 0 {
-			beyond.Costs = append(beyond.Costs, c)
-		}
+	beyond := Charge{Key: "beyond " + passed.Entry, Costs: slices.Clone(used.Costs)}
+	for i := range beyond.Costs {
+		beyond.Costs[i].Units -= passed.Units[beyond.Costs[i].Bucket]
 	}
-	var d Decision
-	return b.bookTruth(ctx, used, beyond, &d)
+	return b.bookTruth(ctx, used, beyond, new(Decision))
 }
 
 // Pause waits for d. It returns false if ctx ends first.

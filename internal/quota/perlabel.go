@@ -197,29 +197,8 @@ func (b *Budget) DrawOn(reservation string, c Charge) Charge {
 	c.Reservation, c.Costs = reservation, b.labelled(real, c.Labels, reservation)
 	c.Limits = slices.Concat(slices.DeleteFunc(slices.Clone(c.Limits), func(l Limit) bool {
 		return IsLabelBucket(l.Bucket)
-	}), b.limitsOf(c.Costs[len(real):]))
+	}), b.limitsOf(bucketsOf(c.Costs[len(real):])))
 	return c
-}
-
-// standingValues returns the limits of label values that are among buckets or have a row in the
-// configuration.
-func (b *Budget) standingValues(buckets []string) []Limit {
-	values := slices.DeleteFunc(slices.Clone(buckets), func(of string) bool {
-		return !IsLabelBucket(of)
-	})
-	for _, l := range b.PerLabel {
-		for value := range l.Parts {
-			if l.Across || !slices.Contains(b.Split, l.Bucket) {
-				values = append(values, LabelBucket(l.Bucket, l.Label, value))
-			}
-		}
-	}
-	slices.Sort(values)
-	var costs []Cost
-	for _, bucket := range slices.Compact(values) {
-		costs = append(costs, Cost{Bucket: bucket})
-	}
-	return b.limitsOf(costs)
 }
 
 // labelHolds reports whether the limit applies to label values of the bucket.
@@ -291,17 +270,12 @@ func checkUnlabelled(costs ...Cost) error {
 // was charged or held in the limit's window, or in the last hour if that is longer.
 const MaxValues = 1000
 
-// askCharge asks the ledger for a charge.
-func (b *Budget) askCharge(ctx context.Context, c *Charge) (Decision, error) {
-	return b.withNewValues(ctx, c, func() (Decision, error) { return b.Ledger.Charge(ctx, *c) })
-}
-
 // withNewValues asks for the charge. If it would begin the log of a label's value, withNewValues
 // first counts the limit's active values and denies one too many. Beyond that number, an observed
 // or booked charge is not counted for the value.
-func (b *Budget) withNewValues(ctx context.Context, c *Charge, ask func() (Decision, error)) (
-	Decision, error) {
-	d, err := ask()
+func (b *Budget) withNewValues(ctx context.Context, c *Charge,
+	ask func(context.Context, Charge) (Decision, error)) (Decision, error) {
+	d, err := ask(ctx, *c)
 	if !errors.Is(err, ErrNewValue) {
 		return d, err
 	}
@@ -327,7 +301,7 @@ func (b *Budget) withNewValues(ctx context.Context, c *Charge, ask func() (Decis
 	if full.Limit != "" {
 		return full, nil
 	}
-	return ask()
+	return ask(ctx, *c)
 }
 
 // crowded returns a limit for which the bucket would be one active value too many, and when one of

@@ -23,7 +23,14 @@ func (s Settle) SettledCosts() []Cost {
 	_, names, _ := ParseReservation(s.Reservation)
 	costs := make([]Cost, len(names))
 	for i, name := range names {
-		costs[i] = Cost{Bucket: name, Units: s.UnitsIn(name)}
+		stated := slices.IndexFunc(s.Costs, func(c Cost) bool { return c.Bucket == name })
+		costs[i] = Cost{Bucket: name, Units: AllUnits}
+		switch {
+		case stated >= 0:
+			costs[i].Units = s.Costs[stated].Units
+		case OnlyConcurrent(LimitsOf(name, s.Limits)):
+			costs[i].Units = 0
+		}
 	}
 	return costs
 }

@@ -11,7 +11,7 @@ import (
 // label values or of the reservation drawn on, and returns all limits that apply.
 func (b *Budget) spread(costs []Cost, labels Labels, reservation string) ([]Cost, []Limit) {
 	costs = b.labelled(b.across(costs), labels, reservation)
-	return costs, b.limitsOf(costs)
+	return costs, b.limitsOf(bucketsOf(costs))
 }
 
 // across adds to the costs of parts their sum in each bucket that has a limit across its parts.
@@ -52,26 +52,26 @@ func (b *Budget) Limited(bucket string) bool {
 	return slices.Contains(b.Buckets(), bucket) || slices.Contains(b.Split, WholeOf(bucket))
 }
 
-// limitsOf returns the limits that apply to the costs, each on the charged bucket or part.
-func (b *Budget) limitsOf(costs []Cost) []Limit {
-	limits := b.of(b.Limits, costs)
-	for _, c := range costs {
-		of, label, _, derived := ParseLabelBucket(c.Bucket)
+// limitsOf returns the limits that apply to charges of the buckets, each on one of them.
+func (b *Budget) limitsOf(buckets []string) []Limit {
+	limits := b.of(b.Limits, buckets)
+	for _, bucket := range buckets {
+		of, label, _, derived := ParseLabelBucket(bucket)
 		for _, l := range b.PerLabel {
 			if derived && l.Label == label && b.labelHolds(l, of) {
-				limits = append(limits, l.of(c.Bucket))
+				limits = append(limits, l.of(bucket))
 			}
 		}
 	}
 	return limits
 }
 
-// of returns the limits in all that apply to the costs.
-func (b *Budget) of(all []Limit, costs []Cost) (limits []Limit) {
+// of returns the limits in all that apply to charges of the buckets.
+func (b *Budget) of(all []Limit, buckets []string) (limits []Limit) {
 	for _, l := range all {
-		for _, c := range costs {
-			if b.holdsFor(l, c.Bucket, b.Limits) {
-				limits = append(limits, l.on(c.Bucket))
+		for _, bucket := range buckets {
+			if b.holdsFor(l, bucket, b.Limits) {
+				limits = append(limits, l.on(bucket))
 			}
 		}
 	}
@@ -157,20 +157,27 @@ func (b *Budget) parts(ctx context.Context) ([]BucketTotal, error) {
 }
 
 // standing returns the limits of all buckets, those of split ones for each of the parts, and those
-// per label for each of the values among parts.
+// per label for each of the values that are among parts or have a row in the configuration.
 func (b *Budget) standing(parts []string) (limits []Limit) {
 	for _, l := range b.Limits {
 		if l.Across || !slices.Contains(b.Split, l.Bucket) {
 			limits = append(limits, l)
-			continue
+		} else {
+			limits = append(limits, b.of([]Limit{l}, parts)...)
 		}
-		for _, part := range parts {
-			if b.holdsFor(l, part, b.Limits) {
-				limits = append(limits, l.on(part))
+	}
+	values := slices.DeleteFunc(slices.Clone(parts), func(of string) bool {
+		return !IsLabelBucket(of)
+	})
+	for _, l := range b.PerLabel {
+		for value := range l.Parts {
+			if l.Across || !slices.Contains(b.Split, l.Bucket) {
+				values = append(values, LabelBucket(l.Bucket, l.Label, value))
 			}
 		}
 	}
-	return append(limits, b.standingValues(parts)...)
+	slices.Sort(values)
+	return append(limits, b.limitsOf(slices.Compact(values))...)
 }
 
 func bucketsOf(costs []Cost) []string {
