@@ -175,7 +175,7 @@ func (b *bucket) lookUp(start int64) (knownTotal, error) {
 	reply, err := b.snap.s.client.Do(b.snap.ctx, "ZRANGEBYSCORE", logKey(b.Credential, b.Name), start,
 		"+inf", "WITHSCORES", "LIMIT", 0, 2).Slice()
 	if err != nil {
-		return knownTotal{}, notExecuted(explain(err))
+		return knownTotal{}, explainRead(err)
 	}
 	return b.totalBefore(start, reply)
 }
@@ -207,7 +207,7 @@ func (b *bucket) Reached(total int64) (int64, error) {
 	text, err := b.snap.s.run(b.snap.ctx, "search", []string{logKey(b.Credential, b.Name)},
 		total).Text()
 	if err != nil && !isNil(err) {
-		return 0, notExecuted(explain(err))
+		return 0, explainRead(err)
 	}
 	at, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

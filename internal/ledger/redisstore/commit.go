@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -71,7 +70,7 @@ func (s *Store) unchanged(ctx context.Context, snap *snapshot) (result string, e
 	}
 	states, err := s.client.MGet(ctx, keys...).Result()
 	if err != nil {
-		return "", notExecuted(explain(err))
+		return "", explainRead(err)
 	}
 	for i, b := range snap.order {
 		if text, _ := states[i].(string); text != b.state {
@@ -244,22 +243,6 @@ func (a *answer) write(c *commands, now int64) {
 	expires := max(1, (a.now.Expires-now+999)/1000)
 	c.add("SET", a.key, answerText(a.now), "PX", expires)
 }
-
-// errNotExecuted marks an error after which certainly nothing was changed.
-type errNotExecuted struct{ error }
-
-func (e errNotExecuted) Unwrap() error      { return e.error }
-func (errNotExecuted) Is(target error) bool { return target == quota.ErrNotExecuted }
-
-// notExecuted marks an error of a read.
-func notExecuted(err error) error {
-	if err == nil || !errors.Is(err, quota.ErrUnreachable) {
-		return err
-	}
-	return errNotExecuted{err}
-}
-
-func isNil(err error) bool { return errors.Is(err, redis.Nil) }
 
 // learn records how far the server's clock is ahead.
 func (s *Store) learn(now int64) { s.ahead.Store(now - time.Now().UnixMicro()) }

@@ -21,13 +21,10 @@ type tlsFiles struct {
 	roots *x509.CertPool // nil for the system's
 }
 
-// maxPEM is the most bytes read of a file, far above any list of certificates.
-const maxPEM = 4 << 20
-
 // load reads the files, so that a wrong one is found at the start.
 func (t *tlsFiles) load() error {
 	if t.ca != "" {
-		text, err := readFile(t.ca)
+		text, err := os.ReadFile(t.ca)
 		if err != nil {
 			return fmt.Errorf("option ca: %w", err)
 		}
@@ -40,7 +37,7 @@ func (t *tlsFiles) load() error {
 		return errors.New("options cert and key: a client certificate needs both")
 	}
 	if t.cert != "" {
-		_, err := t.own()
+		_, err := t.own(nil)
 		return err
 	}
 	return nil
@@ -48,46 +45,19 @@ func (t *tlsFiles) load() error {
 
 // own reads the client's certificate. It is read for each connection, so that a renewed certificate
 // is used.
-func (t *tlsFiles) own() (*tls.Certificate, error) {
-	cert, err := readFile(t.cert)
-	if err != nil {
-		return nil, fmt.Errorf("option cert: %w", err)
-	}
-	key, err := readFile(t.key)
-	if err != nil {
-		return nil, fmt.Errorf("option key: %w", err)
-	}
-	pair, err := tls.X509KeyPair(cert, key)
+func (t *tlsFiles) own(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(t.cert, t.key)
 	if err != nil {
 		return nil, fmt.Errorf("options cert and key: %s and %s: %w", t.cert, t.key, err)
 	}
 	return &pair, nil
 }
 
-// readFile reads a regular file. Reading a pipe could block.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxPEM))
-}
-
 // config returns the TLS configuration for a connection to addr.
 func (t *tlsFiles) config(addr string) *tls.Config {
 	c := &tls.Config{RootCAs: t.roots, ServerName: t.nameOf(addr), MinVersion: tls.VersionTLS12}
 	if t.cert != "" {
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return t.own()
-		}
+		c.GetClientCertificate = t.own
 	}
 	return c
 }
@@ -118,11 +88,9 @@ func (t *tlsFiles) guess() string {
 
 // dialError reports that no connection was made, so nothing was sent.
 type dialError struct {
-	err   error
+	error
 	final bool // retrying does not help: the server speaks no TLS, or its certificate is refused
 }
-
-func (e *dialError) Error() string { return e.err.Error() }
 
 // dialer returns a dial function, with TLS if t is not nil. Unlike the client's own, it respects
 // the context during a TLS handshake.
@@ -133,7 +101,7 @@ func dialer(t *tlsFiles) func(ctx context.Context, network, addr string) (net.Co
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := d.DialContext(ctx, network, addr)
 		if err != nil {
-			return nil, &dialError{err: err}
+			return nil, &dialError{error: err}
 		}
 		if t == nil {
 			return conn, nil
@@ -158,20 +126,21 @@ func tlsAdvice(err error) error {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
-	advice := ""
 	switch {
 	case errors.As(err, &record):
-		advice = "it does not speak TLS: write redis instead of rediss, or its TLS port"
+		return fmt.Errorf("it does not speak TLS: %s (%w)", plainPort, err)
 	case errors.Is(err, context.DeadlineExceeded):
-		advice = "it does not answer in TLS: write redis instead of rediss, or its TLS port"
+		return fmt.Errorf("it does not answer in TLS: %s (%w)", plainPort, err)
 	case errors.As(err, &authority):
-		advice = "its certificate is from an unknown authority: name the CA file with ?ca=FILE"
+		return fmt.Errorf("its certificate is from an unknown authority: name the CA file with "+
+			"?ca=FILE (%w)", err)
 	case errors.As(err, &host):
-		advice = "its certificate is for another name: correct the URL, or add ?server_name=NAME"
+		return fmt.Errorf("its certificate is for another name: correct the URL, or add "+
+			"?server_name=NAME (%w)", err)
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		advice = "renew the certificate, or set this machine's clock"
-	default:
-		return err
+		return fmt.Errorf("renew the certificate, or set this machine's clock (%w)", err)
 	}
-	return fmt.Errorf("%s (%w)", advice, err)
+	return err
 }
+
+const plainPort = "write redis instead of rediss, or its TLS port"

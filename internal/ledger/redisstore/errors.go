@@ -1,11 +1,15 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"quotabudget/internal/quota"
 )
@@ -25,45 +29,44 @@ var unusable = map[string]string{
 
 const node = "it is a node of a cluster: write redis+cluster:// instead of redis://"
 
+// phrases lists texts in errors, with what to do.
+var phrases = []struct{ text, advice string }{
+	{"Protocol error: unauthenticated", unusable["NOAUTH"]}, // a script has many arguments
+	{"OOM command not allowed", unusable["OOM"]},
+	{"cluster support disabled", "it is no cluster: write redis:// instead of redis+cluster://"},
+	{"DB index is out of range", "it has fewer databases: end the ledger's URL with /0"},
+	{"redis: can't parse", "this is not a Redis server"},
+	{"remote error: tls: ", "it refused this client's certificate, or wants one: name it with " +
+		"?cert=FILE&key=FILE"},
+}
+
 // explain converts an error of the client to one of the ledger. It returns an error of the context
 // unchanged.
 func explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	var pass *passingError
-	var foreign *foreignError
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
-	case errors.As(err, &pass):
-		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
-	}
-	if errors.As(err, &foreign) {
-		return fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
 	}
 	text, code := err.Error(), codeOfReply(err)
+	if sentinels, found := strings.CutPrefix(text, noSentinel); found {
+		return sentinelTrouble(strings.ReplaceAll(sentinels, "\n", "; "))
+	}
+	_, isPassing := errors.AsType[passingError](err)
+	_, isForeign := errors.AsType[*foreignError](err)
 	advice := unusable[code]
-	switch sentinels, found := strings.CutPrefix(text, noSentinel); {
+	for _, p := range phrases {
+		if strings.Contains(text, p.text) {
+			advice = cmp.Or(advice, p.advice)
+		}
+	}
+	switch {
+	case isPassing:
+		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
+	case isForeign:
+		return fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
 	case advice != "":
-	case found:
-		return sentinelTrouble(sentinels)
-	case strings.Contains(text, "Protocol error: unauthenticated"): // a script has many arguments
-		advice = unusable["NOAUTH"]
-	case strings.Contains(text, "OOM command not allowed"):
-		advice = unusable["OOM"]
-	case strings.Contains(text, "cluster support disabled"):
-		advice = "it is no cluster: write redis:// instead of redis+cluster://"
-	case strings.Contains(text, "DB index is out of range"):
-		advice = "it has fewer databases: end the ledger's URL with /0"
-	case strings.HasPrefix(text, "redis: can't parse"):
-		advice = "this is not a Redis server"
 	case code == "NOPERM", strings.Contains(text, "The user executing the script"),
 		strings.Contains(text, "ACL failure in script"):
 		advice = missing(text)
-	case strings.Contains(text, "remote error: tls: "):
-		advice = "it refused this client's certificate, or wants one: " +
-			"name it with ?cert=FILE&key=FILE"
 	case isFinalDial(err), strings.HasPrefix(code, "ERR"):
 		return fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
 	default:
@@ -76,12 +79,10 @@ func explain(err error) error {
 const noSentinel = "redis: all sentinels specified in configuration are unreachable: "
 
 func sentinelTrouble(reason string) error {
-	reason = strings.ReplaceAll(reason, "\n", "; ")
 	advice := ""
 	switch {
 	case strings.Contains(reason, "redis: nil"):
-		return fmt.Errorf("%w: redis: no Sentinel has the master that the ledger's URL names",
-			quota.ErrLedgerUnusable)
+		advice = "no Sentinel has the master that the ledger's URL names"
 	case strings.Contains(reason, "NOAUTH"), strings.Contains(reason, "WRONGPASS"):
 		advice = "the Sentinels want a password of their own: ?sentinel_password=PASSWORD " +
 			"(and sentinel_user=USER)"
@@ -91,11 +92,6 @@ func sentinelTrouble(reason string) error {
 		return fmt.Errorf("%w: redis: no Sentinel answers: %s", quota.ErrUnreachable, reason)
 	}
 	return fmt.Errorf("%w: redis: %s (%s)", quota.ErrLedgerUnusable, advice, reason)
-}
-
-func isFinalDial(err error) bool {
-	var dial *dialError
-	return errors.As(err, &dial) && dial.final
 }
 
 var namedCommand = regexp.MustCompile(`run the '([^']+)' command`)
@@ -110,4 +106,57 @@ func missing(text string) string {
 		what = "run a command of the scripts, which quotactl doctor names"
 	}
 	return "its ACL does not let this user " + what + ": see User and rights in docs/redis.md"
+}
+
+// notExecutedError marks an error after which certainly nothing was changed.
+type notExecutedError struct{ error }
+
+func (e notExecutedError) Unwrap() error      { return e.error }
+func (notExecutedError) Is(target error) bool { return target == quota.ErrNotExecuted }
+
+// passingError is a temporary reply that outlasted the patience.
+type passingError struct{ notExecutedError }
+
+// explainRead explains the error of a read.
+func explainRead(err error) error {
+	if err = explain(err); errors.Is(err, quota.ErrUnreachable) {
+		return notExecutedError{err}
+	}
+	return err
+}
+
+func isFinalDial(err error) bool {
+	dial, is := errors.AsType[*dialError](err)
+	return is && dial.final
+}
+
+// notSent reports whether there was no connection to send the command on, and soon may be.
+func notSent(err error) bool {
+	if dial, is := errors.AsType[*dialError](err); is {
+		return !dial.final
+	}
+	// An error of HELLO or AUTH: unlike that of a command, the client strips its net.OpError.
+	_, handshake := err.(*os.SyscallError)
+	return handshake
+}
+
+// isReply reports whether the error is a server's reply.
+func isReply(err error) bool {
+	_, is := errors.AsType[redis.Error](err)
+	return is
+}
+
+func isNil(err error) bool { return errors.Is(err, redis.Nil) }
+
+// codeOfReply returns the first word of an error reply. Redis 5 and 6 wrap the error of a command
+// in a script into another one.
+func codeOfReply(err error) string {
+	text := strings.TrimPrefix(err.Error(), "-")
+	for _, code := range []string{"READONLY", "OOM", "NOPERM", wrongKind} {
+		if strings.Contains(text, ": -"+code+" ") || strings.Contains(text, ": "+code+" ") {
+			return code
+		}
+	}
+	code, _, _ := strings.Cut(text, " ")
+	return code
 }

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -12,9 +11,6 @@ import (
 // wrongKind is the code of the reply for a key whose type is not the one that a command needs. The
 // reply does not name the key.
 const wrongKind = "WRONGTYPE"
-
-// foreignKey is a hook that adds the key to a wrongKind reply.
-type foreignKey struct{}
 
 // foreignError is the reply to a command on a key that another program wrote.
 type foreignError struct {
@@ -29,24 +25,16 @@ func (e *foreignError) Error() string {
 
 func (e *foreignError) Unwrap() error { return e.err }
 
-// ProcessHook sends a command.
-func (foreignKey) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if err == nil || codeOfReply(err) != wrongKind {
-			return err
+// nameKey returns the error with the key of a command or a script that is of another type.
+func nameKey(ctx context.Context, next redis.ProcessHook, cmd redis.Cmder, err error) error {
+	for _, key := range keysOf(cmd) {
+		command, kind := kindOf(key)
+		probe := redis.NewCmd(ctx, command, key)
+		if wrong := next(ctx, probe); wrong != nil && codeOfReply(wrong) == wrongKind {
+			return &foreignError{key, kind, err}
 		}
-		for _, key := range keysOf(cmd) {
-			command, kind := kindOf(key)
-			probe := redis.NewCmd(ctx, command, key)
-			if wrong := next(ctx, probe); wrong != nil && codeOfReply(wrong) == wrongKind {
-				err = &foreignError{key, kind, err}
-				break
-			}
-		}
-		cmd.SetErr(err)
-		return err
 	}
+	return err
 }
 
 // keysOf returns the keys of a command or a script.
@@ -78,27 +66,4 @@ func kindOf(key string) (command, kind string) {
 		return "HLEN", "hash"
 	}
 	return "GET", "string"
-}
-
-// ProcessPipelineHook sends a pipeline, which consists of commands on one key each.
-func (foreignKey) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		for _, cmd := range cmds {
-			wrong, keys := cmd.Err(), keysOf(cmd)
-			if wrong != nil && codeOfReply(wrong) == wrongKind && len(keys) > 0 {
-				_, kind := kindOf(keys[0])
-				err = &foreignError{keys[0], kind, wrong}
-				cmd.SetErr(err)
-			}
-		}
-		return err
-	}
-}
-
-// DialHook leaves connecting as it is.
-func (foreignKey) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return next(ctx, network, addr)
-	}
 }

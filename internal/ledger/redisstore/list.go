@@ -44,7 +44,7 @@ func (s *Store) readRange(ctx context.Context, credential, bucket, command, key 
 	}
 	reply, err := s.client.Do(ctx, command, key, from, to, "WITHSCORES", "LIMIT", 0, most).Slice()
 	if err != nil {
-		return nil, notExecuted(explain(err))
+		return nil, explainRead(err)
 	}
 	if entries, err = entriesOf(reply); err != nil {
 		return entries, &quota.DamagedError{Credential: credential, Bucket: bucket, Lost: true,
@@ -154,7 +154,7 @@ func (s *Store) sums(ctx context.Context, q quota.SumQuery) (kept quota.Tally, e
 	for at := dayOf(max(oldest[0].At, since, newest[0].At-longest)); at <= newest[0].At; at += day {
 		fields, err := s.client.HGetAll(ctx, sumsKey(q.Credential, q.Bucket, at)).Result()
 		if err != nil {
-			return kept, notExecuted(explain(err))
+			return kept, explainRead(err)
 		}
 		for field, value := range fields {
 			start, what, labels, n, err := parseSum(at, field, value)

@@ -74,17 +74,14 @@ func connect(a *address) redis.UniversalClient {
 		of.ClusterStateReloadInterval = reloadEvery
 		of.DisableRoutingPolicies = true // they send COMMAND; here keys come first
 		client := redis.NewClusterClient(of)
-		client.AddHook(foreignKey{})
 		client.AddHook(&resend{patience: failoverPatience, reload: client.ReloadState, many: true})
 		return client
 	case "sentinel":
 		client := redis.NewFailoverClient(o.Failover())
-		client.AddHook(foreignKey{})
 		client.AddHook(&resend{patience: failoverPatience, many: true})
 		return client
 	}
 	client := redis.NewClient(o.Simple())
-	client.AddHook(foreignKey{})
 	client.AddHook(&resend{patience: restartPatience})
 	return client
 }

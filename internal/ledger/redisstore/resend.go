@@ -3,9 +3,8 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,7 +36,7 @@ type once struct{ redis.Cmder }
 func (once) NoRetry() bool { return true }
 
 // resend is a hook that repeats a command while the server certainly has not executed it and soon
-// may.
+// may. It also names the key of an error for a key of another type: see nameKey.
 type resend struct {
 	patience time.Duration
 	many     bool                  // other servers can take over
@@ -55,16 +54,20 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			}
 			patience, why := r.patienceWith(err)
 			if patience == 0 {
-				return r.giveUp(ctx, err)
+				return r.giveUp(ctx, next, cmd, err)
 			}
 			if r.reload != nil {
 				r.reload(ctx)
 			}
-			if time.Since(began)+wait > patience {
-				return r.lastError(err, why)
-			}
-			if ctx.Err() != nil || !quota.Pause(ctx, wait) {
-				return ctx.Err()
+			switch {
+			case time.Since(began)+wait <= patience:
+				if ctx.Err() != nil || !quota.Pause(ctx, wait) {
+					return ctx.Err()
+				}
+			case why == "":
+				return notExecutedError{err}
+			default:
+				return passingError{notExecutedError{fmt.Errorf("%s (%w)", why, err)}}
 			}
 		}
 	}
@@ -72,17 +75,33 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // giveUp returns err. After a broken connection another node may serve the slot, so it reloads the
 // map for the caller's next call.
-func (r *resend) giveUp(ctx context.Context, err error) error {
+func (r *resend) giveUp(ctx context.Context, next redis.ProcessHook, cmd redis.Cmder,
+	err error) error {
 	if r.reload != nil && !isReply(err) {
 		r.reload(ctx)
 		quota.Pause(ctx, reloadWait)
 	}
+	if codeOfReply(err) == wrongKind {
+		err = nameKey(ctx, next, cmd, err)
+		cmd.SetErr(err)
+	}
 	return err
 }
 
-// ProcessPipelineHook returns next: transactions are not repeated.
+// ProcessPipelineHook sends a pipeline once. It consists of commands on one key each.
 func (*resend) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			wrong, keys := cmd.Err(), keysOf(cmd)
+			if wrong != nil && codeOfReply(wrong) == wrongKind && len(keys) > 0 {
+				_, kind := kindOf(keys[0])
+				err = &foreignError{keys[0], kind, wrong}
+				cmd.SetErr(err)
+			}
+		}
+		return err
+	}
 }
 
 // DialHook wraps each error of connecting in a dialError. Without it, only the text shows that no
@@ -92,14 +111,15 @@ func (*resend) DialHook(next redis.DialHook) redis.DialHook {
 		conn, err := next(ctx, network, addr)
 		var dial *dialError
 		if err != nil && !errors.As(err, &dial) {
-			err = &dialError{err: err}
+			err = &dialError{error: err}
 		}
 		return conn, err
 	}
 }
 
 // passing maps the codes of temporary replies, sent before a command is executed, to their
-// meanings.
+// meanings. Those in unusable are temporary only with several servers: for one server they mean
+// that the URL is wrong.
 var passing = map[string]string{
 	"LOADING":    "it is loading its data, and serves when that is done",
 	"MASTERDOWN": "it is a replica that has lost its primary",
@@ -109,12 +129,6 @@ var passing = map[string]string{
 	"NOREPLICAS": "too few replicas follow it (min-replicas-to-write)",
 	"BUSY":       "it is busy with another program's script",
 	"TRYAGAIN":   tornSlot, "MOVED": tornSlot, "ASK": tornSlot,
-}
-
-// moves are the codes that are temporary only with several servers. For one server they mean that
-// the URL is wrong.
-var moves = map[string]bool{
-	"CLUSTERDOWN": true, "READONLY": true, "TRYAGAIN": true, "MOVED": true, "ASK": true,
 }
 
 const tornSlot = "the cluster has not finished moving this credential's slot; after a resharding " +
@@ -128,65 +142,10 @@ func (r *resend) patienceWith(err error) (patience time.Duration, why string) {
 	}
 	code := codeOfReply(err)
 	switch why = passing[code]; {
-	case why == "" || !isReply(err) || moves[code] && !r.many:
+	case why == "" || !isReply(err) || unusable[code] != "" && !r.many:
 		return 0, ""
 	case why == tornSlot:
 		return movingPatience, why
 	}
 	return r.patience, why
 }
-
-// notSent reports whether there was no connection to send the command on, and soon may be.
-func notSent(err error) bool {
-	var dial *dialError
-	if errors.As(err, &dial) {
-		return !dial.final
-	}
-	// An error of HELLO or AUTH: unlike that of a command, the client strips its net.OpError.
-	_, handshake := err.(*os.SyscallError)
-	return handshake
-}
-
-// isReply reports whether the error is a server's reply.
-func isReply(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
-}
-
-// codeOfReply returns the first word of an error reply. Redis 5 and 6 wrap the error of a command
-// in a script into another one.
-func codeOfReply(err error) string {
-	text := strings.TrimPrefix(err.Error(), "-")
-	for _, code := range []string{"READONLY", "OOM", "NOPERM", wrongKind} {
-		if strings.Contains(text, ": -"+code+" ") || strings.Contains(text, ": "+code+" ") {
-			return code
-		}
-	}
-	code, _, _ := strings.Cut(text, " ")
-	return code
-}
-
-// lastError returns the error of the last attempt.
-func (r *resend) lastError(err error, why string) error {
-	if why == "" {
-		return &unsentError{err}
-	}
-	return &passingError{why, err}
-}
-
-// unsentError is the error of a command that had no connection and was not executed.
-type unsentError struct{ err error }
-
-func (e *unsentError) Error() string        { return e.err.Error() }
-func (e *unsentError) Unwrap() error        { return e.err }
-func (e *unsentError) Is(target error) bool { return target == quota.ErrNotExecuted }
-
-// passingError is a temporary reply that outlasted the patience.
-type passingError struct {
-	why string
-	err error
-}
-
-func (e *passingError) Error() string        { return e.why + " (" + e.err.Error() + ")" }
-func (e *passingError) Unwrap() error        { return e.err }
-func (e *passingError) Is(target error) bool { return target == quota.ErrNotExecuted }

@@ -59,7 +59,7 @@ func (s *Store) snapshot(ctx context.Context, credential string, scopes []quota.
 			if b.apart {
 				fields, err := s.client.Do(ctx, "HGETALL", holdsKey(credential, b.Name)).Slice()
 				if err != nil {
-					return nil, notExecuted(explain(err))
+					return nil, explainRead(err)
 				}
 				b.complete(fields)
 				torn = torn || b.damage != nil
@@ -93,7 +93,7 @@ func (s *Store) readSnapshot(ctx context.Context, credential string, scopes []qu
 	}
 	reply, err := s.run(ctx, "read", keys, args...).Slice()
 	if err != nil {
-		return nil, notExecuted(explain(err))
+		return nil, explainRead(err)
 	}
 	if err := snap.parse(reply, kept, windows, asks, names); err != nil {
 		return nil, fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)

@@ -100,12 +100,12 @@ func (s *Store) race(ctx context.Context, credential string, try func() (string,
 	}()
 	for lost := 0; ; {
 		if time.Since(began) > patience {
-			return notExecuted(fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, errBusy))
+			return notExecutedError{fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, errBusy)}
 		}
 		if lost >= lostRaces {
 			taken, err := s.client.SetNX(ctx, lockKey(credential), s.holder, lockTime).Result()
 			if err != nil {
-				return notExecuted(explain(err))
+				return explainRead(err)
 			}
 			if mine = mine || taken; !taken {
 				if err := wait(ctx); err != nil {

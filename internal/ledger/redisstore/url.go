@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -42,61 +43,45 @@ type address struct {
 	replicas int       // number that must confirm each change
 }
 
-// knownOptions are the names that may follow the ? of a URL. Others are refused, so that a typo is
-// not ignored.
-var knownOptions = []string{
-	"ca", "cert", "key", "server_name", "sentinel_user", "sentinel_password",
-	"dial_timeout", "read_timeout", "pool_size", "wait_replicas",
-}
-
-// option returns where the value of an option goes, or why it does not apply.
-func (a *address) option(name string) (field any, err error) {
-	t := a.tls
-	if t == nil {
-		t, err = new(tlsFiles), errors.New("is for TLS: write rediss instead of redis")
-	}
-	switch name {
-	case "ca":
-		return &t.ca, err
-	case "cert":
-		return &t.cert, err
-	case "key":
-		return &t.key, err
-	case "server_name":
-		return &t.name, err
-	}
-	if err = nil; a.kind != "sentinel" {
-		err = errors.New("is for redis+sentinel alone")
-	}
-	switch name {
-	case "sentinel_user":
-		return &a.SentinelUsername, err
-	case "sentinel_password":
-		return &a.SentinelPassword, err
-	case "dial_timeout":
-		return &a.DialTimeout, nil
-	case "read_timeout":
-		return &a.ReadTimeout, nil
-	case "wait_replicas":
-		if a.kind == "cluster" {
-			return nil, errors.New("is not for a cluster")
-		}
-		return &a.replicas, nil
-	default:
-		return &a.PoolSize, nil
-	}
-}
-
-// refused maps options that users may try to what to do instead.
-var refused = map[string]string{
-	"skip_verify": verified, "insecure": verified, "insecure_skip_verify": verified,
-	"username": userinfo, "password": userinfo, "user": userinfo,
+// option is one that may follow the ? of a URL.
+type option struct {
+	into    any    // a *string, *int or *time.Duration; nil for an option that users may try
+	problem string // why it does not apply, or what to do instead
 }
 
 const (
 	verified = "certificates are always verified; for an authority of your own, write ca=FILE"
 	userinfo = "write user:password@ before the host"
 )
+
+// knownOptions returns the options by name.
+func (a *address) knownOptions() map[string]option {
+	tls, forTLS := a.tls, ""
+	if tls == nil {
+		tls, forTLS = new(tlsFiles), "is for TLS: write rediss instead of redis"
+	}
+	forSentinel, forFew := "", ""
+	if a.kind != "sentinel" {
+		forSentinel = "is for redis+sentinel alone"
+	}
+	if a.kind == "cluster" {
+		forFew = "is not for a cluster"
+	}
+	return map[string]option{
+		"ca": {&tls.ca, forTLS}, "cert": {&tls.cert, forTLS}, "key": {&tls.key, forTLS},
+		"server_name":       {&tls.name, forTLS},
+		"sentinel_user":     {&a.SentinelUsername, forSentinel},
+		"sentinel_password": {&a.SentinelPassword, forSentinel},
+		"dial_timeout":      {&a.DialTimeout, ""},
+		"read_timeout":      {&a.ReadTimeout, ""},
+		"pool_size":         {&a.PoolSize, ""},
+		"wait_replicas":     {&a.replicas, forFew},
+
+		"skip_verify": {nil, verified}, "insecure": {nil, verified},
+		"insecure_skip_verify": {nil, verified},
+		"username":             {nil, userinfo}, "password": {nil, userinfo}, "user": {nil, userinfo},
+	}
+}
 
 // parseURL reads a URL. No error repeats any part of it that may belong to a password: one with a #
 // or a / in it that is not escaped ends up in the host, the path or the options.
@@ -110,19 +95,17 @@ func parseURL(ledgerURL string) (*address, error) {
 	}
 	protocol, kind, _ := strings.Cut(scheme, "+")
 	a := &address{kind: kind}
+	if protocol == "rediss" {
+		a.tls = new(tlsFiles)
+	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
 	if strings.Contains(path+query, "@") {
 		return nil, malformed("it has an @ after a / or ?: in a password, write %2F, %3F and %40")
 	}
-	user, hosts := "", authority
-	if at := strings.LastIndex(authority, "@"); at >= 0 {
-		user, hosts = authority[:at], authority[at+1:]
-	}
-	if protocol == "rediss" {
-		a.tls = new(tlsFiles)
-	}
-	err := errors.Join(a.login(user), a.hosts(hosts), a.path(path), a.options(query))
+	at := strings.LastIndex(authority, "@")
+	err := errors.Join(a.login(authority[:max(0, at)]), a.hosts(authority[at+1:]), a.path(path),
+		a.options(query))
 	if err == nil && a.tls != nil {
 		a.tls.urlHost, _, _ = net.SplitHostPort(a.Addrs[0])
 		err = a.tls.load()
@@ -143,10 +126,10 @@ const forms = "write redis://host:6379/0, redis+sentinel://host:26379/master or 
 
 func (a *address) login(user string) error {
 	name, password, _ := strings.Cut(user, ":")
-	var wrong [2]error
-	a.Username, wrong[0] = url.PathUnescape(name)
-	a.Password, wrong[1] = url.PathUnescape(password)
-	if wrong != [2]error{} {
+	var err, err2 error
+	a.Username, err = url.PathUnescape(name)
+	a.Password, err2 = url.PathUnescape(password)
+	if err != nil || err2 != nil {
 		return errors.New("user or password: a % is written %25")
 	}
 	if a.Username != "" && a.Password == "" {
@@ -205,19 +188,21 @@ func (a *address) options(query string) error {
 	if err != nil {
 		return errors.New("its options are written name=value&name=value")
 	}
+	known := a.knownOptions()
 	for name, values := range params {
-		switch instead, forbidden := refused[name]; {
-		case forbidden:
-			return fmt.Errorf("there is no option %s: %s", name, instead)
-		case !slices.Contains(knownOptions, name): // not repeated: it may be a part of a password
-			known := strings.Join(knownOptions, ", ")
-			return fmt.Errorf("it has an unknown option; there are %s", known)
-		case len(values) > 1 || values[0] == "":
-			return fmt.Errorf("option %s: write one value", name)
+		o, ok := known[name]
+		if !ok { // not repeated: it may be a part of a password
+			maps.DeleteFunc(known, func(_ string, o option) bool { return o.into == nil })
+			return fmt.Errorf("it has an unknown option; there are %s",
+				strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
-		field, err := a.option(name)
-		if err == nil {
-			err = set(field, values[0])
+		switch {
+		case o.problem != "":
+			err = errors.New(o.problem)
+		case len(values) > 1 || values[0] == "":
+			err = errors.New("write one value")
+		default:
+			err = set(o.into, values[0])
 		}
 		if err != nil {
 			return fmt.Errorf("option %s: %w", name, err)
@@ -227,16 +212,16 @@ func (a *address) options(query string) error {
 }
 
 // set reads an option's value.
-func set(field any, value string) (err error) {
-	switch field := field.(type) {
+func set(into any, value string) (err error) {
+	switch into := into.(type) {
 	case *string:
-		*field = value
+		*into = value
 	case *time.Duration:
-		if *field, err = time.ParseDuration(value); err != nil || *field <= 0 {
+		if *into, err = time.ParseDuration(value); err != nil || *into <= 0 {
 			return errors.New("write a duration, such as 2s")
 		}
 	case *int:
-		if *field, err = strconv.Atoi(value); err != nil || *field < 1 {
+		if *into, err = strconv.Atoi(value); err != nil || *into < 1 {
 			return errors.New("write a number of 1 or more")
 		}
 	}
