@@ -66,7 +66,7 @@ func (b *bucket) complete(holds []any) {
 		b.damage = damage
 	}
 	if b.damage == nil && b.state != "" {
-		b.snap.s.keepState(stateKey(b.Credential, b.Name),
+		b.snap.s.states.put(stateKey(b.Credential, b.Name),
 			keptState{b.state, b.State, slices.Clone(b.Holds)})
 	}
 }

@@ -52,7 +52,7 @@ func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err 
 	if err == nil && result == done {
 		for _, b := range snap.order {
 			if b.renewed {
-				s.keepState(stateKey(b.Credential, b.Name), keptState{b.newState, b.State, b.Holds})
+				s.states.put(stateKey(b.Credential, b.Name), keptState{b.newState, b.State, b.Holds})
 			}
 		}
 	}

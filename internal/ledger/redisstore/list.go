@@ -1,11 +1,11 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,40 +17,71 @@ import (
 // maxPage is how many entries are read at once.
 const maxPage = 1000
 
-// entries returns entries stamped after a time and up to another, oldest first, at most so many.
-func (s *Store) entries(ctx context.Context, credential, bucket string, after, until int64,
-	most int) (entries []quota.LogEntry, err error) {
-	for most > 0 {
-		count := min(most, maxPage)
-		page, err := s.readRange(ctx, credential, bucket, "ZRANGEBYSCORE", logKey(credential, bucket),
-			after, until, count)
-		entries = append(entries, page...)
-		if err != nil || len(page) < count {
+// span picks entries of a sorted set by their stamps.
+type span struct {
+	credential, bucket, key string
+	after, until            int64
+	most                    int  // 0 for all
+	newest                  bool // the newest come first
+}
+
+// read yields the entries of a span. They are read in pages.
+func (s *Store) read(ctx context.Context, of span) iter.Seq2[quota.LogEntry, error] {
+	return func(yield func(quota.LogEntry, error) bool) {
+		of := of
+		for left := of.most; ; {
+			count := maxPage
+			if of.most > 0 {
+				count = min(left, maxPage)
+			}
+			command, from, to := "ZRANGEBYSCORE", fmt.Sprintf("(%d", of.after), fmt.Sprint(of.until)
+			if of.newest {
+				command, from, to = "ZREVRANGEBYSCORE", to, from
+			}
+			page, err := s.client.Do(ctx, command, of.key, from, to, "WITHSCORES", "LIMIT", 0,
+				count).Slice()
+			if err != nil {
+				yield(quota.LogEntry{}, explainRead(err))
+				return
+			}
+			for pair := range slices.Chunk(page, 2) {
+				e, err := entryOf(pair)
+				if err != nil {
+					err = &quota.DamagedError{Credential: of.credential, Bucket: of.bucket,
+						Lost: true, What: fmt.Sprintf("%s: %.64q", unreadable, pair[0])}
+				}
+				if !yield(e, err) || err != nil {
+					return
+				}
+				if of.newest {
+					of.until = e.At - 1
+				} else {
+					of.after = e.At
+				}
+			}
+			if left -= count; len(page) < 2*count || left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// collect returns the entries before the first error.
+func collect(all iter.Seq2[quota.LogEntry, error]) (entries []quota.LogEntry, err error) {
+	for e, err := range all {
+		if err != nil {
 			return entries, err
 		}
-		most -= count
-		after = page[count-1].At
+		entries = append(entries, e)
 	}
 	return entries, nil
 }
 
-// readRange reads entries stamped after a time and up to another, the oldest with ZRANGEBYSCORE,
-// the newest with ZREVRANGEBYSCORE.
-func (s *Store) readRange(ctx context.Context, credential, bucket, command, key string,
-	after, until int64, most int) (entries []quota.LogEntry, err error) {
-	from, to := "("+strconv.FormatInt(after, 10), strconv.FormatInt(until, 10)
-	if command == "ZREVRANGEBYSCORE" {
-		from, to = to, from
-	}
-	reply, err := s.client.Do(ctx, command, key, from, to, "WITHSCORES", "LIMIT", 0, most).Slice()
-	if err != nil {
-		return nil, explainRead(err)
-	}
-	if entries, err = entriesOf(reply); err != nil {
-		return entries, &quota.DamagedError{Credential: credential, Bucket: bucket, Lost: true,
-			What: fmt.Sprintf("%s: %.64q", unreadable, reply[2*len(entries)])}
-	}
-	return entries, nil
+// entries returns the oldest entries of a bucket stamped after a time, at most so many.
+func (s *Store) entries(ctx context.Context, credential, bucket string, after, until int64,
+	most int) ([]quota.LogEntry, error) {
+	return collect(s.read(ctx, span{credential, bucket, logKey(credential, bucket), after, until,
+		most, false}))
 }
 
 // Scan implements ledger.Store.
@@ -63,65 +94,35 @@ func (s *Store) Notes(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry,
 	return s.list(ctx, q, notesKey(q.Credential, q.Bucket))
 }
 
-// list reads entries in pages. The newest, if there is a limit, are read first.
+// list yields entries, oldest first, up to the first error. The newest, if there is a limit, are
+// read first.
 func (s *Store) list(ctx context.Context, q quota.Query, key string) iter.Seq2[quota.Entry, error] {
 	return func(yield func(quota.Entry, error) bool) {
-		after, until := micros(q.Since, -quota.Never), micros(q.Until, quota.Never)
+		all := s.read(ctx, span{q.Credential, q.Bucket, key, micros(q.Since, -quota.Never),
+			micros(q.Until, quota.Never), cmp.Or(q.Limit, q.First), q.Limit > 0})
 		if q.Limit > 0 {
-			entries, err := s.newest(ctx, q, key, after, until)
-			for _, e := range slices.Backward(entries) {
-				if !yieldEntry(yield, q, e) {
-					return
+			entries, err := collect(all)
+			all = func(yield func(quota.LogEntry, error) bool) {
+				for _, e := range slices.Backward(entries) {
+					if !yield(e, nil) {
+						return
+					}
+				}
+				if err != nil {
+					yield(quota.LogEntry{}, err)
 				}
 			}
-			if err != nil {
-				yield(quota.Entry{}, err)
-			}
-			return
 		}
-		for most := q.First; ; {
-			count := maxPage
-			if q.First > 0 {
-				count = min(most, maxPage)
+		for e, err := range all {
+			entry := quota.Entry{}
+			if err == nil {
+				entry, err = e.Entry(q)
 			}
-			page, err := s.readRange(ctx, q.Credential, q.Bucket, "ZRANGEBYSCORE", key, after, until,
-				count)
-			for _, e := range page {
-				if !yieldEntry(yield, q, e) {
-					return
-				}
-				after = e.At
-			}
-			if err != nil {
-				yield(quota.Entry{}, err)
-			}
-			if most -= count; err != nil || len(page) < count || most == 0 {
+			if !yield(entry, err) || err != nil {
 				return
 			}
 		}
 	}
-}
-
-// newest reads the newest entries of a query, newest first.
-func (s *Store) newest(ctx context.Context, q quota.Query, key string, after, until int64) (
-	entries []quota.LogEntry, err error) {
-	for len(entries) < q.Limit {
-		count := min(q.Limit-len(entries), maxPage)
-		page, err := s.readRange(ctx, q.Credential, q.Bucket, "ZREVRANGEBYSCORE", key, after, until,
-			count)
-		entries = append(entries, page...)
-		if err != nil || len(page) < count {
-			return entries, err
-		}
-		until = page[count-1].At - 1
-	}
-	return entries, nil
-}
-
-// yieldEntry yields an entry, or that its labels cannot be read, which ends the list.
-func yieldEntry(yield func(quota.Entry, error) bool, q quota.Query, e quota.LogEntry) bool {
-	entry, err := e.Entry(q)
-	return yield(entry, err) && err == nil
 }
 
 // micros is a time as it is stored, and otherwise when there is none.
@@ -132,62 +133,52 @@ func micros(t time.Time, otherwise int64) int64 {
 	return t.UnixMicro()
 }
 
-// Sums implements ledger.Store.
+// Sums implements ledger.Store. It reads days since the oldest entry.
 func (s *Store) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
-	kept, err := s.sums(ctx, q)
-	if err != nil {
+	var kept quota.Tally
+	end := span{q.Credential, q.Bucket, logKey(q.Credential, q.Bucket), -quota.Never, quota.Never, 1,
+		false}
+	oldest, err := collect(s.read(ctx, end))
+	end.newest = true
+	newest, err2 := collect(s.read(ctx, end))
+	if err = cmp.Or(err, err2); err != nil || len(oldest) == 0 || len(newest) == 0 {
 		return nil, err
-	}
-	return kept.Sums(q)
-}
-
-// sums reads the sums of the grains from a time on, by days, since the oldest entry.
-func (s *Store) sums(ctx context.Context, q quota.SumQuery) (kept quota.Tally, err error) {
-	oldest, err := s.entries(ctx, q.Credential, q.Bucket, -quota.Never, quota.Never, 1)
-	newest, err2 := s.newest(ctx, quota.Query{Credential: q.Credential, Bucket: q.Bucket, Limit: 1},
-		logKey(q.Credential, q.Bucket), -quota.Never, quota.Never)
-	if err != nil || err2 != nil || len(oldest) == 0 || len(newest) == 0 {
-		return kept, firstError(err, err2)
 	}
 	since := micros(q.Since, -quota.Never)
 	longest := 2 * quota.MaxWindow.Microseconds() // an older entry is damaged
 	for at := dayOf(max(oldest[0].At, since, newest[0].At-longest)); at <= newest[0].At; at += day {
 		fields, err := s.client.HGetAll(ctx, sumsKey(q.Credential, q.Bucket, at)).Result()
 		if err != nil {
-			return kept, explainRead(err)
+			return nil, explainRead(err)
 		}
 		for field, value := range fields {
-			start, what, labels, n, err := parseSum(at, field, value)
+			start, labels, units, calls, err := parseSum(at, field, value)
 			switch {
 			case err != nil:
-				return kept, &quota.DamagedError{Credential: q.Credential, Bucket: q.Bucket,
+				return nil, &quota.DamagedError{Credential: q.Credential, Bucket: q.Bucket,
 					What: fmt.Sprintf("the sum %.64q cannot be read", field)}
 			case start >= since:
-				kept.Add(start, labels, n, calls(what, n))
+				kept.Add(start, labels, units, calls)
 			}
 		}
 	}
 	kept.DropZero()
-	return kept, nil
+	return kept.Sums(q)
 }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// listed returns the list of buckets.
+func (s *Store) listed(ctx context.Context, credential string) ([]string, error) {
+	names, err := s.client.ZRange(ctx, bucketsKey(credential), 0, -1).Result()
+	slices.Sort(names)
+	return names, explain(err)
 }
 
 // BucketsOf implements ledger.Store.
 func (s *Store) BucketsOf(ctx context.Context, credential string) ([]quota.BucketTotal, error) {
-	names, err := s.client.ZRangeByScore(ctx, bucketsKey(credential), &redis.ZRangeBy{Min: "-inf",
-		Max: "+inf"}).Result()
+	names, err := s.listed(ctx, credential)
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
-	slices.Sort(names)
 	var all []quota.BucketTotal
 	for some := range slices.Chunk(names, maxPage) {
 		snap, err := s.snapshot(ctx, credential, []quota.Scope{{Buckets: some}})
@@ -215,16 +206,15 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) ([]quota.Bucke
 // Unlisted returns the buckets that have a state and are not in the list of buckets. It looks at
 // every key of the server.
 func (s *Store) Unlisted(ctx context.Context, credential string) (names []string, err error) {
+	listed, err := s.listed(ctx, credential)
+	if err != nil {
+		return nil, err
+	}
 	var node redis.Cmdable = s.client
 	if cluster, is := s.client.(*redis.ClusterClient); is {
 		if node, err = cluster.MasterForKey(ctx, bucketsKey(credential)); err != nil {
 			return nil, explain(err)
 		}
-	}
-	listed, err := s.client.ZRangeByScore(ctx, bucketsKey(credential),
-		&redis.ZRangeBy{Min: "-inf", Max: "+inf"}).Result()
-	if err != nil {
-		return nil, explain(err)
 	}
 	keys := node.Scan(ctx, 0, stateKey(credential, "*"), maxPage).Iterator()
 	for keys.Next(ctx) {

@@ -81,7 +81,7 @@ func (s *Store) readSnapshot(ctx context.Context, credential string, scopes []qu
 	args := []any{s.holder, len(snap.order)}
 	kept := make([]keptState, len(snap.order))
 	for i, b := range snap.order {
-		kept[i] = s.keptState(stateKey(credential, b.Name))
+		kept[i] = s.states.get(stateKey(credential, b.Name))
 		args = append(args, kept[i].text)
 	}
 	args = append(args, len(windows))

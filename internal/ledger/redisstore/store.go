@@ -37,9 +37,8 @@ type Store struct {
 
 	beforeCommit func() // for tests; nil for none
 
-	mu      sync.Mutex
-	states  map[string]keptState // by the key of the state
-	trimDue map[string]int64     // when the oldest entries can be forgotten, by the key of the log
+	states  memo[keptState] // by the key of the state
+	trimDue memo[int64]     // when the oldest entries can be forgotten, by the key of the log
 }
 
 func newStore(client redis.UniversalClient) *Store {
@@ -92,9 +91,6 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	return now.UTC(), explain(err)
 }
 
-// maxStates bounds the memory for buckets that are no longer used.
-const maxStates = 1000
-
 // keptState is the state of a bucket that this process read or wrote last, with the holds then.
 type keptState struct {
 	text  string
@@ -102,17 +98,24 @@ type keptState struct {
 	holds []quota.Hold
 }
 
-func (s *Store) keptState(key string) keptState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.states[key]
+// memo remembers a value for each key. It forgets all of them when there are many, since most
+// buckets are no longer used by then.
+type memo[V any] struct {
+	mu     sync.Mutex
+	values map[string]V
 }
 
-func (s *Store) keepState(key string, state keptState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.states == nil || len(s.states) >= maxStates {
-		s.states = make(map[string]keptState)
+func (m *memo[V]) get(key string) V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.values[key]
+}
+
+func (m *memo[V]) put(key string, value V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values == nil || len(m.values) >= 1000 {
+		m.values = make(map[string]V)
 	}
-	s.states[key] = state
+	m.values[key] = value
 }

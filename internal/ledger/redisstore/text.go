@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"time"
 
 	"quotabudget/internal/quota"
 )
@@ -152,30 +153,23 @@ const (
 	sumBeyond = "beyond"
 )
 
-// calls returns how many calls a sum counts.
-func calls(what string, n int64) int64 {
-	if what == sumCalls {
-		return n
-	}
-	return 0
-}
-
 // sumField names a field of the sums of a day: "13:40 calls method=m".
 func sumField(at int64, what, labels string) string {
 	return stampTime(at-mod(at, grain)).Format("15:04") + " " + what + " " + labels
 }
 
 // parseSum reads a field of the sums of a day.
-func parseSum(dayStart int64, field, value string) (at int64, what, labels string, n int64,
+func parseSum(dayStart int64, field, value string) (at int64, labels string, units, calls int64,
 	err error) {
-	parts := strings.SplitN(field, " ", 3)
-	if len(parts) != 3 {
-		return 0, "", "", 0, fmt.Errorf("sum %.64q", field)
+	clock, rest, _ := strings.Cut(field, " ")
+	what, labels, _ := strings.Cut(rest, " ")
+	begin, err := time.Parse("15:04", clock)
+	if err != nil {
+		return 0, "", 0, 0, err
 	}
-	var hours, minutes int64
-	if _, err = fmt.Sscanf(parts[0], "%d:%d", &hours, &minutes); err != nil {
-		return 0, "", "", 0, err
+	units, err = strconv.ParseInt(value, 10, 64)
+	if what == sumCalls {
+		calls = units
 	}
-	n, err = strconv.ParseInt(value, 10, 64)
-	return dayStart + (hours*60+minutes)*60_000_000, parts[1], parts[2], n, err
+	return dayStart + int64(60*begin.Hour()+begin.Minute())*60_000_000, labels, units, calls, err
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -21,30 +22,12 @@ const (
 // It ignores errors: a later change tries again.
 func (s *Store) trim(ctx context.Context, credential, bucket string, now int64) {
 	key := logKey(credential, bucket)
-	s.mu.Lock()
-	due := s.trimDue[key]
-	s.mu.Unlock()
-	if now < due {
+	if now < s.trimDue.get(key) {
 		return
 	}
 	due, err := s.trimOldest(ctx, credential, bucket)
-	if err = cmp.Or(err, s.unlist(ctx, credential, now)); err != nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.trimDue == nil || len(s.trimDue) >= maxStates {
-		s.trimDue = make(map[string]int64)
-	}
-	s.trimDue[key] = due
-}
-
-// trim forgets old entries of the buckets that have new ones.
-func (snap *snapshot) trim() {
-	for _, b := range snap.order {
-		if len(b.added) > 0 {
-			snap.s.trim(snap.ctx, b.Credential, b.Name, snap.now)
-		}
+	if err = cmp.Or(err, s.unlist(ctx, credential, now)); err == nil {
+		s.trimDue.put(key, due)
 	}
 }
 
@@ -60,24 +43,20 @@ func (s *Store) trimOldest(ctx context.Context, credential, bucket string) (due 
 	}
 	keep := 1000 * b.keeps()
 	entries, err := s.entries(ctx, credential, bucket, -quota.Never, quota.Never, maxTrim+1)
-	if err != nil || len(entries) == 0 {
-		return snap.now + keep, err
+	if err != nil {
+		return 0, err
 	}
-	n := 0
-	for n < min(maxTrim, len(entries)) && entries[n].At <= snap.now-keep {
-		n++
+	young := func(e quota.LogEntry) bool { return e.At > snap.now-keep }
+	old := entries
+	if i := slices.IndexFunc(entries, young); i >= 0 {
+		old, due = entries[:i], entries[i].At+keep+trimDelay
+	} else if len(entries) <= maxTrim {
+		due = snap.now + keep
 	}
-	due = snap.now + keep
-	if n < len(entries) {
-		due = entries[n].At + keep + trimDelay
-		if entries[n].At <= snap.now-keep {
-			due = 0
-		}
-	}
-	if n == 0 {
+	if old = old[:min(maxTrim, len(old))]; len(old) == 0 {
 		return due, nil
 	}
-	result, err := s.send(ctx, b.forget(entries[:n], snap.now-keep), snap.now)
+	result, err := s.send(ctx, b.forget(old, snap.now-keep), snap.now)
 	if result != done {
 		due = 0
 	}

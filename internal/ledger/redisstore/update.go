@@ -83,7 +83,11 @@ func (s *Store) decideSome(ctx context.Context, group []*operation) (n int, err 
 		n = snap.decide(group)
 		result, err = s.commit(ctx, snap)
 		if err == nil && result == done {
-			snap.trim()
+			for _, b := range snap.order {
+				if len(b.added) > 0 {
+					s.trim(ctx, credential, b.Name, snap.now)
+				}
+			}
 		}
 		return result, err
 	})
