@@ -1,45 +1,38 @@
 -- commit.lua writes what was decided on a snapshot (read.lua), if the snapshot still holds.
 --
--- KEYS   the lock, then the keys that guards and commands name by number
+-- KEYS   the lock; strings that must be unchanged; then the keys named by number
 -- ARGV   the caller's name in the lock; the snapshot's time in µs, 0 if it does not matter; the
---        number of guards; for each guard what must be unchanged (newest or oldest member of a log,
---        or string), the key, and the value, '' for none; then the commands: name, key, number of
---        arguments, arguments
+--        number of strings, and the value of each, '' for none; the number of logs that must be
+--        unchanged at one end, and for each ZREVRANGE for its newest member or ZRANGE for its oldest,
+--        the key, and the member, '' for none; the number of types to check, and for each a command
+--        that fails on another type, and the key; then the commands: name, key, number of arguments,
+--        arguments
 -- Reply  done; or why nothing was written: locked (by another caller), late or changed
 --
 -- The commit of a caller that was stopped since its snapshot is late, so nothing stale is written.
 -- The first command needs memory if any does, so that a server without memory refuses the script
 -- before it has written anything.
 local call = redis.call
-local lock = call('GET', KEYS[1])
+local strings = call('MGET', unpack(KEYS, 1, ARGV[3] + 1))
+local lock = strings[1]
 if lock and lock ~= ARGV[1] then return 'locked' end
 local time, was = call('TIME'), tonumber(ARGV[2])
 if was > 0 and math.abs(time[1] * 1000000 + time[2] - was) > 1000000 then return 'late' end
+for n = 2, ARGV[3] + 1 do
+  if (strings[n] or '') ~= ARGV[n + 2] then return 'changed' end
+end
 
-local next, seen = 4, {}
-for _ = 1, ARGV[3] do
-  local what, key, value = ARGV[next], ARGV[next + 1]
-  seen[key] = true
-  key = KEYS[tonumber(key)]
-  if what == 'string' then
-    value = call('GET', key)
-  else
-    value = call(what == 'newest' and 'ZREVRANGE' or 'ZRANGE', key, '0', '0')[1]
-  end
-  if (value or '') ~= ARGV[next + 2] then return 'changed' end
+local next = ARGV[3] + 5
+for _ = 1, ARGV[next - 1] do
+  local member = call(ARGV[next], KEYS[tonumber(ARGV[next + 1])], '0', '0')[1]
+  if (member or '') ~= ARGV[next + 2] then return 'changed' end
   next = next + 3
 end
-local counts = {HSET = 'HLEN', HINCRBY = 'HLEN', HDEL = 'HLEN', ZADD = 'ZCARD', ZREM = 'ZCARD'}
-local first = next
-while next <= #ARGV do -- a key of another type must fail the script before it has written
-  local count, key = counts[ARGV[next]], ARGV[next + 1]
-  if count and not seen[key] then
-    call(count, KEYS[tonumber(key)])
-    seen[key] = true
-  end
-  next = next + 3 + ARGV[next + 2]
+next = next + 1
+for _ = 1, ARGV[next - 1] do -- a key of another type must fail the script before it has written
+  call(ARGV[next], KEYS[tonumber(ARGV[next + 1])])
+  next = next + 2
 end
-next = first
 if lock then call('DEL', KEYS[1]) end
 while next <= #ARGV do
   local last = next + 2 + ARGV[next + 2]

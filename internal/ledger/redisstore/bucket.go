@@ -15,6 +15,8 @@ type bucket struct {
 	snap   *snapshot
 	damage error // the first problem found in it
 
+	number int              // in the snapshot, from 1 on
+	kept   keptState        // what this process knows
 	apart  bool             // its holds are read after the snapshot
 	state  string           // as stored; "" for none
 	member string           // the newest of the stored log; "" for an empty one
@@ -32,6 +34,7 @@ type knownTotal struct{ after, until, total int64 }
 func newBucket(snap *snapshot, name string) *bucket {
 	b := &bucket{snap: snap, lapsed: make(map[string]int64)}
 	b.Credential, b.Name, b.Log = snap.credential, name, b
+	b.kept = snap.s.states.get(stateKey(snap.credential, name))
 	return b
 }
 
@@ -43,20 +46,28 @@ func (b *bucket) unread() error {
 const unreadable = "one of its entries cannot be read"
 
 // parse reads the part of read.lua's reply about the bucket.
-func (b *bucket) parse(reply []any, kept keptState) {
-	b.damage = b.parseNewest(reply[0])
-	b.state, _ = reply[1].(string)
-	if b.state != "" && b.state == kept.text {
-		b.State, b.Holds = kept.state, slices.Clone(kept.holds) // a lost race discards changes
+func (b *bucket) parse(r *reply) {
+	if len(r.list) > 0 {
+		b.member, _ = r.list[0].(string)
+	}
+	two, err := r.entries()
+	switch b.state = r.text(); {
+	case err != nil:
+		b.damage = b.unread()
+	case len(two) > 0:
+		b.stored = two[0]
+		if len(two) == 2 && two[0].Total-two[0].Units != two[1].Total {
+			b.damage = b.Damage(quota.Unsteady)
+		}
+	}
+	if b.state != "" && b.state == b.kept.text {
+		b.State, b.Holds = b.kept.state, slices.Clone(b.kept.holds) // a lost race discards changes
 		return
 	}
-	var holds []any
-	if len(reply) > 2 {
-		holds, _ = reply[2].([]any)
-		b.apart = reply[2] == "many"
-	}
-	if !b.apart {
-		b.complete(holds)
+	if holds := r.integer(); holds >= 0 {
+		b.complete(r.take(2 * int(holds)))
+	} else {
+		b.apart = true
 	}
 }
 
@@ -69,24 +80,6 @@ func (b *bucket) complete(holds []any) {
 		b.snap.s.states.put(stateKey(b.Credential, b.Name),
 			keptState{b.state, b.State, slices.Clone(b.Holds)})
 	}
-}
-
-// parseNewest reads the two newest members, with their stamps.
-func (b *bucket) parseNewest(reply any) error {
-	list, _ := reply.([]any)
-	entries, err := entriesOf(list)
-	if err != nil {
-		return b.unread()
-	}
-	if len(entries) == 0 {
-		return nil
-	}
-	b.member, _ = list[0].(string)
-	b.stored = entries[0]
-	if len(entries) == 2 && b.stored.Total-b.stored.Units != entries[1].Total {
-		return b.Damage(quota.Unsteady)
-	}
-	return nil
 }
 
 // entriesOf reads members and their stamps, up to the first that cannot be read.
@@ -177,21 +170,31 @@ func (b *bucket) lookUp(start int64) (knownTotal, error) {
 	if err != nil {
 		return knownTotal{}, explainRead(err)
 	}
-	return b.totalBefore(start, reply)
+	entries, err := entriesOf(reply)
+	return b.totalBefore(start, entries, err)
 }
 
-// totalBefore returns the total before a stamp, by the first two entries from then on, with their
-// stamps.
-func (b *bucket) totalBefore(start int64, entries []any) (t knownTotal, err error) {
-	t = knownTotal{after: start - 1, until: quota.Never, total: b.stored.Total}
-	list, err := entriesOf(entries)
+// parseWindow reads the start of a window, and its first two entries.
+func (b *bucket) parseWindow(r *reply) {
+	start, err := strconv.ParseInt(r.text(), 10, 64)
+	r.wrong = r.wrong || err != nil
+	entries, err := r.entries()
+	t, err := b.totalBefore(start, entries, err)
+	if b.totals = append(b.totals, t); b.damage == nil {
+		b.damage = err
+	}
+}
+
+// totalBefore returns the total before a stamp, by the first two entries from then on.
+func (b *bucket) totalBefore(start int64, entries []quota.LogEntry, err error) (knownTotal, error) {
+	t := knownTotal{after: start - 1, until: quota.Never, total: b.stored.Total}
 	if err != nil {
 		return t, b.unread()
 	}
-	if len(list) > 0 {
-		t.until, t.total = list[0].At, list[0].Total-list[0].Units
+	if len(entries) > 0 {
+		t.until, t.total = entries[0].At, entries[0].Total-entries[0].Units
 	}
-	return t, b.Steady(list)
+	return t, b.Steady(entries)
 }
 
 // Reached implements quota.Log.

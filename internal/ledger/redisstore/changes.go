@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"maps"
 	"slices"
 
 	"quotabudget/internal/quota"
@@ -51,15 +52,12 @@ func (b *bucket) apply(ch quota.BucketChange) error {
 		if err != nil {
 			return err
 		}
-		for _, e := range gone {
-			b.sums.Add(e.At, quota.CutRun(e.Labels), -e.Units, -1)
-		}
+		b.count(gone, -1)
 		b.from = ch.From
 	}
-	for _, e := range slices.Concat(ch.Entries, ch.Append) {
-		b.sums.Add(e.At, quota.CutRun(e.Labels), e.Units, 1)
-		b.added = append(b.added, e)
-	}
+	added := slices.Concat(ch.Entries, ch.Append)
+	b.count(added, 1)
+	b.added = append(b.added, added...)
 	if b.holds == nil {
 		b.holds, b.put = make(map[string]string), make(map[string]int64)
 	}
@@ -89,21 +87,144 @@ func (b *bucket) apply(ch quota.BucketChange) error {
 	return nil
 }
 
-// keeps returns for how many ms entries are kept.
-func (b *bucket) keeps() int64 {
-	return max(b.State.Keep, quota.Retention.Microseconds()) / 1000
+// count adds entries to the sums, or takes them off with times -1.
+func (b *bucket) count(entries []quota.LogEntry, times int64) {
+	for _, e := range entries {
+		b.sums.Add(e.At, quota.CutRun(e.Labels), times*e.Units, times)
+	}
 }
 
 // dayMillis is how many ms a log lasts longer than its newest entry is needed, and the state longer
 // than the log.
 const dayMillis = day / 1000
 
+// keeps returns for how many ms entries are kept.
+func (b *bucket) keeps() int64 {
+	return max(b.State.Keep, quota.Retention.Microseconds()) / 1000
+}
+
 // lasts returns for how many ms the state and the holds must be kept: a day longer than the log and
 // any hold, and past every time in the state.
-func (b *bucket) lasts(now int64) int64 {
-	until := max(now, b.State.SuspendedUntil, b.State.ResetAt, b.State.Floor)
+func (b *bucket) lasts() int64 {
+	until := max(b.snap.now, b.State.SuspendedUntil, b.State.ResetAt, b.State.Floor)
 	for _, h := range b.Holds {
 		until = max(until, h.Expires)
 	}
-	return (until-now)/1000 + b.keeps() + 2*dayMillis
+	return (until-b.snap.now)/1000 + b.keeps() + 2*dayMillis
+}
+
+// write adds the commands that write the changes of the bucket. The first of them needs memory if
+// any does.
+func (b *bucket) write(c *commands) {
+	log, state := logKey(b.Credential, b.Name), stateKey(b.Credential, b.Name)
+	keeps, hourly := b.keeps()+dayMillis, b.hourly()
+	b.writeSums(c, hourly)
+	gone := b.putHolds(c)
+	if b.renewed {
+		b.newState = stateText(&b.Bucket, newRevision())
+		c.add("SET", state, b.newState, "PX", b.lasts())
+	}
+	c.addAll("HDEL", holdsKey(b.Credential, b.Name), gone)
+	if b.state == "" || hourly {
+		b.list(c)
+	}
+	for _, n := range b.notes {
+		c.add("ZADD", notesKey(b.Credential, b.Name), n.At, memberText(n))
+		c.add("PEXPIRE", notesKey(b.Credential, b.Name), keeps)
+	}
+	if b.from != 0 {
+		c.add("ZREMRANGEBYSCORE", log, b.from, "+inf")
+	}
+	var members []any
+	for _, e := range b.added {
+		members = append(members, e.At, memberText(e))
+	}
+	c.addAll("ZADD", log, members)
+	if hourly {
+		c.add("PEXPIRE", log, keeps)
+		if !b.renewed {
+			c.add("PEXPIRE", state, b.lasts())
+		}
+	}
+}
+
+// list adds the commands that list the bucket. The list of an idle credential lasts a year longer
+// than the bucket, because other buckets in it may last longer than this one.
+func (b *bucket) list(c *commands) {
+	lasts := b.lasts()
+	c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+lasts, b.Name)
+	c.add("PEXPIRE", bucketsKey(b.Credential), lasts+quota.MaxWindow.Milliseconds())
+}
+
+// hourly reports whether the changes renew the expiry of the log: the first entry of each hour
+// does, and so does a change of older entries.
+func (b *bucket) hourly() bool {
+	return len(b.added) > 0 && (b.from != 0 || b.keep != 0 ||
+		b.stored.At/(day/24) != b.added[0].At/(day/24))
+}
+
+// writeSums adds the commands that change the sums and renew their expiry. Sums outlive their
+// entries.
+func (b *bucket) writeSums(c *commands, hourly bool) {
+	days := make(map[string]bool)
+	b.sums.Each(func(at int64, labels string, units, calls int64) {
+		key := sumsKey(b.Credential, b.Name, at)
+		for what, n := range map[string]int64{sumCalls: calls, sumBeyond: units - calls} {
+			if n != 0 {
+				days[key] = true
+				c.add("HINCRBY", key, sumField(at, what, labels), n)
+			}
+		}
+	})
+	if len(b.added) > 0 && !hourly {
+		delete(days, sumsKey(b.Credential, b.Name, b.stored.At))
+	}
+	if b.keep != 0 { // sums of earlier entries last longer, too
+		for at := b.snap.now - 2*(b.keep+2*day); at < b.snap.now; at += day {
+			days[sumsKey(b.Credential, b.Name, at)] = true
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(days)) {
+		c.add("PEXPIRE", key, 2*(b.keeps()+2*dayMillis))
+	}
+}
+
+// putHolds adds the commands that add and change holds, and returns the reservations to remove.
+func (b *bucket) putHolds(c *commands) (gone []any) {
+	holds, lapsed := holdsKey(b.Credential, b.Name), lapsedKey(b.Credential, b.Name)
+	var put, stamps, settled []any
+	for id, text := range b.holds {
+		if text != "" {
+			put = append(put, id, text)
+		} else {
+			gone = append(gone, id)
+		}
+	}
+	for id, at := range b.put {
+		if at != 0 {
+			stamps = append(stamps, at, id)
+		} else {
+			settled = append(settled, id)
+		}
+	}
+	c.addAll("HSET", holds, put)
+	c.addAll("ZADD", lapsed, stamps)
+	c.addAll("ZREM", lapsed, settled)
+	if len(put) > 0 || b.keep != 0 { // not when one is removed: it lasted long enough
+		c.add("PEXPIRE", holds, b.lasts())
+	}
+	if len(stamps) > 0 {
+		c.add("PEXPIRE", lapsed, b.keeps()+dayMillis)
+	}
+	return gone
+}
+
+// write adds the command that keeps the answer or forgets it.
+func (a *answer) write(c *commands, now int64) {
+	if a.now == nil {
+		c.add("DEL", a.key)
+		return
+	}
+	expires := max(1, (a.now.Expires-now+999)/1000)
+	c.add("SET", a.key, answerText(a.now), "PX", expires)
 }

@@ -31,7 +31,7 @@ func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
 		if !taken || err != nil {
 			return locked, nil
 		}
-		defer func() { _, _ = s.send(ctx, newCommands(credential), 0) }() // unlocks
+		defer func() { _, _ = s.send(ctx, &commands{credential: credential}, 0) }() // unlocks
 		c = &checked{s: s, ctx: ctx, credential: credential, name: of, result: done, repair: true}
 		c.check()
 		found = c.In(of)
@@ -94,9 +94,9 @@ func (c *checked) check() {
 	if c.repair && len(c.Findings) > 0 {
 		c.finish()
 	} else if c.err == nil && c.result == done {
-		cmds := newCommands(c.credential)
-		cmds.guard("string", stateKey(c.credential, c.name), c.state)
-		cmds.guard("oldest", logKey(c.credential, c.name), c.oldest) // sums follow what is forgotten
+		cmds := &commands{credential: c.credential}
+		cmds.guardString(stateKey(c.credential, c.name), c.state)
+		cmds.guardEnd("ZRANGE", logKey(c.credential, c.name), c.oldest) // sums follow what is forgotten
 		c.result, c.err = c.s.send(c.ctx, cmds, 0)
 	}
 }
@@ -226,8 +226,8 @@ func (c *checked) step(write func(*commands)) {
 	if c.err != nil || c.result != done {
 		return
 	}
-	cmds, key := newCommands(c.credential), stateKey(c.credential, c.name)
-	cmds.guard("string", key, c.state)
+	cmds, key := &commands{credential: c.credential}, stateKey(c.credential, c.name)
+	cmds.guardString(key, c.state)
 	c.state = underRepair + strings.TrimPrefix(c.state, underRepair)
 	cmds.add("SET", key, c.state)
 	cmds.add("SET", lockKey(c.credential), c.s.holder, "PX", repairTime.Milliseconds())
@@ -251,8 +251,8 @@ func (c *checked) finish() {
 	if c.err != nil || c.result != done {
 		return
 	}
-	cmds := newCommands(c.credential)
-	cmds.guard("string", stateKey(c.credential, c.name), c.state)
+	cmds := &commands{credential: c.credential}
+	cmds.guardString(stateKey(c.credential, c.name), c.state)
 	for at := range c.days() {
 		cmds.add("DEL", sumsKey(c.credential, c.name, at))
 	}
@@ -260,6 +260,7 @@ func (c *checked) finish() {
 	c.Sums.Each(b.sums.Add)
 	b.write(cmds)
 	b.list(cmds)
+	cmds.add("PEXPIRE", holds, b.lasts())
 	cmds.addAll("ZREM", notesKey(c.credential, c.name), c.unread)
 	cmds.add("PEXPIRE", logKey(c.credential, c.name), b.keeps()+dayMillis) // lost with its last member
 	c.result, c.err = c.s.send(c.ctx, cmds, 0)

@@ -2,13 +2,10 @@ package redisstore
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"quotabudget/internal/quota"
 )
 
 // The results of a commit.
@@ -22,28 +19,24 @@ const (
 // commit writes what decisions have changed in the snapshot, all or nothing, if the snapshot still
 // stands.
 func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err error) {
-	c := newCommands(snap.credential)
+	c := &commands{credential: snap.credential}
 	for _, b := range snap.order {
+		c.guardEnd("ZREVRANGE", logKey(b.Credential, b.Name), b.member)
+		c.guardString(stateKey(b.Credential, b.Name), b.state)
 		if b.written {
 			b.write(c)
 		}
 	}
 	for _, a := range snap.answers {
+		if !a.unread {
+			c.guardString(a.key, a.stored)
+		}
 		if a.dirty {
 			a.write(c, snap.now)
 		}
 	}
 	if len(c.list) == 0 {
 		return s.unchanged(ctx, snap)
-	}
-	for _, b := range snap.order {
-		c.guard("newest", logKey(b.Credential, b.Name), b.member)
-		c.guard("string", stateKey(b.Credential, b.Name), b.state)
-	}
-	for _, a := range snap.answers {
-		if !a.unread {
-			c.guard("string", a.key, a.stored)
-		}
 	}
 	if s.beforeCommit != nil {
 		s.beforeCommit()
@@ -80,168 +73,74 @@ func (s *Store) unchanged(ctx context.Context, snap *snapshot) (result string, e
 	return done, nil
 }
 
-// commands is a list of commands for commit.lua, with its guards.
+// command is one command of a list. Its args are, of a guard, what the command must return.
+type command struct {
+	name, key string
+	args      []any
+}
+
+// commands is a list of commands on a credential for commit.lua, with its guards.
 type commands struct {
-	keys    []string
-	numbers map[string]int // of the keys
-	guards  []any
-	guarded int
-	list    []any
+	credential string
+	strings    []command // GET; "" for none
+	ends       []command // ZREVRANGE for the newest member of a log, ZRANGE for the oldest
+	list       []command
 }
 
-func newCommands(credential string) *commands {
-	lock := lockKey(credential)
-	return &commands{keys: []string{lock}, numbers: map[string]int{lock: 1}}
+func (c *commands) guardString(key, value string) {
+	c.strings = append(c.strings, command{"GET", key, []any{value}})
 }
 
-func (c *commands) number(key string) int {
-	if c.numbers[key] == 0 {
-		c.keys = append(c.keys, key)
-		c.numbers[key] = len(c.keys)
-	}
-	return c.numbers[key]
+func (c *commands) guardEnd(name, key, member string) {
+	c.ends = append(c.ends, command{name, key, []any{member}})
 }
 
-// guard refuses the commit unless something is as it was.
-func (c *commands) guard(what, key, value string) {
-	c.guards = append(c.guards, what, c.number(key), value)
-	c.guarded++
+func (c *commands) add(name, key string, args ...any) {
+	c.list = append(c.list, command{name, key, args})
 }
 
-func (c *commands) add(command, key string, args ...any) {
-	c.list = append(append(c.list, command, c.number(key), len(args)), args...)
-}
-
-// maxArgs is the most arguments of one command.
-const maxArgs = 1000
-
-// addAll adds a command with all of the arguments, a few at a time.
-func (c *commands) addAll(command, key string, args []any) {
-	for some := range slices.Chunk(args, maxArgs) {
-		c.add(command, key, some...)
+// addAll adds a command with all of the arguments, at most 1,000 at a time.
+func (c *commands) addAll(name, key string, args []any) {
+	for some := range slices.Chunk(args, 1000) {
+		c.add(name, key, some...)
 	}
 }
+
+// counts has for each command that changes a key a command that fails on a key of another type. The
+// first command of a list is not preceded by any that has written.
+var counts = map[string]string{"HSET": "HLEN", "HINCRBY": "HLEN", "HDEL": "HLEN", "ZADD": "ZCARD",
+	"ZREM": "ZCARD"}
 
 // send runs commit.lua. at is the time of the snapshot, 0 if it does not matter.
 func (s *Store) send(ctx context.Context, c *commands, at int64) (string, error) {
-	args := append([]any{s.holder, at, c.guarded}, c.guards...)
+	lock := lockKey(c.credential)
+	keys, numbers := []string{lock}, map[string]int{lock: 1}
+	number := func(key string) int {
+		if numbers[key] == 0 {
+			keys = append(keys, key)
+			numbers[key] = len(keys)
+		}
+		return numbers[key]
+	}
+	var values, ends, checks, list []any
+	for _, g := range c.strings { // their keys follow the lock
+		number(g.key)
+		values = append(values, g.args...)
+	}
+	for _, g := range c.ends {
+		ends = append(ends, g.name, number(g.key), g.args[0])
+	}
+	for i, of := range c.list {
+		if check := counts[of.name]; i > 0 && check != "" && numbers[of.key] == 0 {
+			checks = append(checks, check, number(of.key))
+		}
+		list = append(append(list, of.name, number(of.key), len(of.args)), of.args...)
+	}
+	args := slices.Concat([]any{s.holder, at, len(values)}, values, []any{len(c.ends)}, ends,
+		[]any{len(checks) / 2}, checks, list)
 	wrote := func(cmd *redis.Cmd) bool { return len(c.list) > 0 && cmd.Val() == done }
-	result, err := s.change(ctx, "commit", c.keys, wrote, append(args, c.list...)...).Text()
+	result, err := s.change(ctx, "commit", keys, wrote, args...).Text()
 	return result, explain(err)
-}
-
-// write adds the commands that write the changes of the bucket.
-func (b *bucket) write(c *commands) {
-	log, state := logKey(b.Credential, b.Name), stateKey(b.Credential, b.Name)
-	keeps, lasts := b.keeps(), b.lasts(b.snap.now)
-	hourly := b.hourly()
-	if b.renewed {
-		b.newState = stateText(&b.Bucket, newRevision())
-		c.add("SET", state, b.newState, "PX", lasts)
-	}
-	if b.state == "" || hourly {
-		b.list(c)
-	}
-	b.writeSums(c)
-	b.writeHolds(c, lasts)
-	for _, n := range b.notes {
-		c.add("ZADD", notesKey(b.Credential, b.Name), n.At, memberText(n))
-		c.add("PEXPIRE", notesKey(b.Credential, b.Name), keeps+dayMillis)
-	}
-	if b.from != 0 {
-		c.add("ZREMRANGEBYSCORE", log, b.from, "+inf")
-	}
-	var members []any
-	for _, e := range b.added {
-		members = append(members, e.At, memberText(e))
-	}
-	c.addAll("ZADD", log, members)
-	if hourly {
-		c.add("PEXPIRE", log, keeps+dayMillis)
-		if !b.renewed {
-			c.add("PEXPIRE", state, lasts)
-		}
-	}
-}
-
-// list adds the commands that list the bucket. The list of an idle credential lasts a year longer
-// than the bucket, because other buckets in it may last longer than this one.
-func (b *bucket) list(c *commands) {
-	lasts := b.lasts(b.snap.now)
-	c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+lasts, b.Name)
-	c.add("PEXPIRE", bucketsKey(b.Credential), lasts+quota.MaxWindow.Milliseconds())
-}
-
-// hourly reports whether the changes renew the expiry of the log: the first entry of each hour
-// does, and so does a change of older entries.
-func (b *bucket) hourly() bool {
-	return len(b.added) > 0 && (b.from != 0 || b.keep != 0 ||
-		b.stored.At/(day/24) != b.added[0].At/(day/24))
-}
-
-// writeSums adds the commands that change the sums and renew their expiry. Sums outlive their
-// entries.
-func (b *bucket) writeSums(c *commands) {
-	days := make(map[string]bool)
-	b.sums.Each(func(at int64, labels string, units, calls int64) {
-		key := sumsKey(b.Credential, b.Name, at)
-		for what, n := range map[string]int64{sumCalls: calls, sumBeyond: units - calls} {
-			if n != 0 {
-				days[key] = true
-				c.add("HINCRBY", key, sumField(at, what, labels), n)
-			}
-		}
-	})
-	if len(b.added) > 0 && !b.hourly() {
-		delete(days, sumsKey(b.Credential, b.Name, b.stored.At))
-	}
-	if b.keep != 0 { // sums of earlier entries last longer, too
-		for at := b.snap.now - 2*(b.keep+2*day); at < b.snap.now; at += day {
-			days[sumsKey(b.Credential, b.Name, at)] = true
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(days)) {
-		c.add("PEXPIRE", key, 2*(b.keeps()+2*dayMillis))
-	}
-}
-
-func (b *bucket) writeHolds(c *commands, lasts int64) {
-	holds, lapsed := holdsKey(b.Credential, b.Name), lapsedKey(b.Credential, b.Name)
-	var put, gone, stamps, settled []any
-	for id, text := range b.holds {
-		if text != "" {
-			put = append(put, id, text)
-		} else {
-			gone = append(gone, id)
-		}
-	}
-	for id, at := range b.put {
-		if at != 0 {
-			stamps = append(stamps, at, id)
-		} else {
-			settled = append(settled, id)
-		}
-	}
-	c.addAll("HSET", holds, put)
-	c.addAll("ZADD", lapsed, stamps)
-	c.addAll("HDEL", holds, gone)
-	c.addAll("ZREM", lapsed, settled)
-	if len(b.Holds) > 0 {
-		c.add("PEXPIRE", holds, lasts)
-	}
-	if len(stamps) > 0 {
-		c.add("PEXPIRE", lapsed, b.keeps()+dayMillis)
-	}
-}
-
-// write adds the command that keeps the answer or forgets it.
-func (a *answer) write(c *commands, now int64) {
-	if a.now == nil {
-		c.add("DEL", a.key)
-		return
-	}
-	expires := max(1, (a.now.Expires-now+999)/1000)
-	c.add("SET", a.key, answerText(a.now), "PX", expires)
 }
 
 // learn records how far the server's clock is ahead.

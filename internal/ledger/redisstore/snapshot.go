@@ -21,10 +21,15 @@ type snapshot struct {
 	order      []*bucket
 	answers    map[string]*answer
 	searched   bool // logs were read after the snapshot
+
+	kept    []*answer // those that are read
+	windows []window
+	lapses  []lapse
 }
 
 // answer is one kept answer.
 type answer struct {
+	name   string
 	key    string
 	stored string        // its text, "" for none
 	now    *quota.Answer // after the decisions, nil for none
@@ -33,14 +38,14 @@ type answer struct {
 	unread bool // it is forgotten without being read
 }
 
-// windowAsk asks for the total before the first entry in a window.
-type windowAsk struct {
+// window asks for the total before the first entry in a window.
+type window struct {
 	bucket        *bucket
 	length, start int64 // in µs; a window of the calendar has no length
 }
 
-// lapseAsk asks for the entry of a reservation.
-type lapseAsk struct {
+// lapse asks for the entry of a reservation.
+type lapse struct {
 	bucket      *bucket
 	reservation string
 }
@@ -76,140 +81,83 @@ func (s *Store) readSnapshot(ctx context.Context, credential string, scopes []qu
 	*snapshot, error) {
 	snap := &snapshot{s: s, ctx: ctx, credential: credential, buckets: make(map[string]*bucket),
 		answers: make(map[string]*answer)}
-	keys, asks, names := snap.plan(scopes)
-	windows := snap.windows(scopes)
-	args := []any{s.holder, len(snap.order)}
-	kept := make([]keptState, len(snap.order))
-	for i, b := range snap.order {
-		kept[i] = s.states.get(stateKey(credential, b.Name))
-		args = append(args, kept[i].text)
+	for _, scope := range scopes {
+		snap.include(scope)
 	}
-	args = append(args, len(windows))
-	for _, w := range windows {
-		args = append(args, slices.Index(snap.order, w.bucket)+1, w.length, w.start)
+	keys := []string{lockKey(credential)}
+	args := []any{s.holder, len(snap.order), len(snap.kept), len(snap.windows)}
+	for _, b := range snap.order {
+		keys, args = append(keys, stateKey(credential, b.Name)), append(args, b.kept.text)
 	}
-	for _, a := range asks {
-		args = append(args, slices.Index(snap.order, a.bucket)+1, a.reservation)
+	for _, a := range snap.kept {
+		keys = append(keys, a.key)
 	}
-	reply, err := s.run(ctx, "read", keys, args...).Slice()
+	for _, b := range snap.order {
+		keys = append(keys, logKey(credential, b.Name), holdsKey(credential, b.Name))
+	}
+	for _, w := range snap.windows {
+		args = append(args, w.bucket.number, w.length, w.start)
+	}
+	for _, l := range snap.lapses {
+		keys = append(keys, lapsedKey(credential, l.bucket.Name))
+		args = append(args, l.reservation)
+	}
+	list, err := s.run(ctx, "read", keys, args...).Slice()
 	if err != nil {
 		return nil, explainRead(err)
 	}
-	if err := snap.parse(reply, kept, windows, asks, names); err != nil {
-		return nil, fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
+	r := reply{list: list}
+	snap.now, snap.locked = r.integer(), r.integer() != 0
+	s.learn(snap.now)
+	for _, b := range snap.order {
+		b.parse(&r)
+	}
+	for _, w := range snap.windows {
+		w.bucket.parseWindow(&r)
+	}
+	for _, a := range snap.kept {
+		if a.stored = r.text(); a.stored != "" {
+			a.now, a.err = parseAnswer(a.name, a.stored)
+		}
+	}
+	for _, l := range snap.lapses {
+		l.bucket.lapsed[l.reservation], _ = strconv.ParseInt(r.text(), 10, 64)
+	}
+	if r.wrong || len(r.list) > 0 {
+		return nil, fmt.Errorf("%w: redis: read.lua: %v", quota.ErrLedgerUnusable, list)
 	}
 	return snap, nil
 }
 
-// plan returns the keys of read.lua, the reservations to look for, and the answers, in their order.
-func (snap *snapshot) plan(scopes []quota.Scope) (keys []string, asks []lapseAsk, names []string) {
-	keys = []string{lockKey(snap.credential)}
-	for _, scope := range scopes {
-		for _, name := range scope.Buckets {
-			b := snap.buckets[name]
-			if b == nil {
-				b = newBucket(snap, name)
-				snap.buckets[name], snap.order = b, append(snap.order, b)
-				keys = append(keys, logKey(snap.credential, name), stateKey(snap.credential, name),
-					holdsKey(snap.credential, name), lapsedKey(snap.credential, name))
-			}
-			if scope.Reservation != "" {
-				asks = append(asks, lapseAsk{b, scope.Reservation})
-			}
+// include adds what a scope names: buckets, with lapses of the reservation, a kept answer, and the
+// windows that begin at a known distance from now or at a known time.
+func (snap *snapshot) include(scope quota.Scope) {
+	for _, name := range scope.Buckets {
+		b := snap.buckets[name]
+		if b == nil {
+			b = newBucket(snap, name)
+			snap.buckets[name], snap.order = b, append(snap.order, b)
+			b.number = len(snap.order)
+		}
+		if of := scope.Reservation; of != "" {
+			snap.lapses = append(snap.lapses, lapse{b, of})
 		}
 	}
-	for _, scope := range scopes {
-		if name := scope.Answer; name != "" && snap.answers[name] == nil {
-			a := &answer{key: answerKey(snap.credential, name)}
-			snap.answers[name], names, keys = a, append(names, name), append(keys, a.key)
+	if name := scope.Answer; name != "" && snap.answers[name] == nil {
+		a := &answer{name: name, key: answerKey(snap.credential, name)}
+		snap.answers[name], snap.kept = a, append(snap.kept, a)
+	}
+	for _, l := range scope.Limits {
+		w := window{bucket: snap.buckets[l.Bucket], length: l.Window.Length.Microseconds()}
+		if l.Window.IsCalendar() {
+			start, _ := l.Window.Bounds(snap.s.clock())
+			w.start = start.UnixMicro()
+		}
+		if w.bucket != nil && (l.Window.IsCalendar() || l.Window.IsSliding()) &&
+			!slices.Contains(snap.windows, w) {
+			snap.windows = append(snap.windows, w)
 		}
 	}
-	return keys, asks, names
-}
-
-// windows returns the windows of the scopes' limits that begin at a known distance from now, or at
-// a known time.
-func (snap *snapshot) windows(scopes []quota.Scope) (asks []windowAsk) {
-	for _, scope := range scopes {
-		for _, l := range scope.Limits {
-			ask := windowAsk{bucket: snap.buckets[l.Bucket], length: l.Window.Length.Microseconds()}
-			switch {
-			case l.Window.IsCalendar():
-				start, _ := l.Window.Bounds(snap.s.clock())
-				ask.start = start.UnixMicro()
-			case !l.Window.IsSliding():
-				continue
-			}
-			if ask.bucket != nil && !slices.Contains(asks, ask) {
-				asks = append(asks, ask)
-			}
-		}
-	}
-	return asks
-}
-
-// parse reads the reply of read.lua.
-func (snap *snapshot) parse(reply []any, kept []keptState, windows []windowAsk, asks []lapseAsk,
-	names []string) error {
-	if len(reply) != 6 {
-		return fmt.Errorf("read.lua: %d values", len(reply))
-	}
-	now, isNow := reply[0].(int64)
-	locked, isLocked := reply[1].(int64)
-	buckets, isBuckets := reply[2].([]any)
-	totals, isTotals := reply[3].([]any)
-	stamps, isStamps := reply[4].([]any)
-	answers, isAnswers := reply[5].([]any)
-	if !isNow || !isLocked || !isBuckets || !isTotals || !isStamps || !isAnswers ||
-		len(buckets) != len(snap.order) || len(totals) != len(windows) || len(stamps) != len(asks) ||
-		len(answers) != len(names) {
-		return fmt.Errorf("read.lua: %v", reply)
-	}
-	snap.now, snap.locked = now, locked != 0
-	snap.s.learn(now)
-	for i, b := range snap.order {
-		of, ok := buckets[i].([]any)
-		if !ok || len(of) < 2 {
-			return fmt.Errorf("read.lua: %v", buckets[i])
-		}
-		b.parse(of, kept[i])
-	}
-	for i, w := range windows {
-		of, _ := totals[i].([]any)
-		if err := w.bucket.parseWindow(of); err != nil {
-			return err
-		}
-	}
-	for i, a := range asks {
-		if text, some := stamps[i].(string); some {
-			a.bucket.lapsed[a.reservation], _ = strconv.ParseInt(text, 10, 64)
-		}
-	}
-	for i, name := range names {
-		a := snap.answers[name]
-		if a.stored, _ = answers[i].(string); a.stored != "" {
-			a.now, a.err = parseAnswer(name, a.stored)
-		}
-	}
-	return nil
-}
-
-// parseWindow reads the start of a window, and its first two entries.
-func (b *bucket) parseWindow(of []any) error {
-	if len(of) != 2 {
-		return fmt.Errorf("read.lua: %v", of)
-	}
-	text, _ := of[0].(string)
-	start, err := strconv.ParseInt(text, 10, 64)
-	entries, _ := of[1].([]any)
-	if err != nil {
-		return fmt.Errorf("read.lua: %v", of)
-	}
-	t, err := b.totalBefore(start, entries)
-	if b.totals = append(b.totals, t); b.damage == nil {
-		b.damage = err
-	}
-	return nil
 }
 
 // account returns what the scope names. Errors: quota.DamagedError.
@@ -221,7 +169,7 @@ func (snap *snapshot) account(scope quota.Scope) (*quota.Account, error) {
 			return nil, b.damage
 		}
 		b.Lapsed = nil
-		if at := b.lapsed[scope.Reservation]; at != 0 && scope.Reservation != "" {
+		if at := b.lapsed[scope.Reservation]; at != 0 {
 			b.Lapsed = &quota.Hold{ID: scope.Reservation, LapsedAt: at}
 		}
 		a.Buckets = append(a.Buckets, &b.Bucket)
@@ -233,4 +181,50 @@ func (snap *snapshot) account(scope quota.Scope) (*quota.Account, error) {
 		a.Answer = of.now
 	}
 	return a, nil
+}
+
+// reply is the reply of a script, whose values are read one after the other.
+type reply struct {
+	list  []any
+	wrong bool // a value is of another type, or missing
+}
+
+// take returns the next n values.
+func (r *reply) take(n int) []any {
+	if r.wrong = r.wrong || n < 0 || n > len(r.list); r.wrong {
+		return nil
+	}
+	values := r.list[:n]
+	r.list = r.list[n:]
+	return values
+}
+
+func (r *reply) next() any {
+	for _, v := range r.take(1) {
+		return v
+	}
+	return nil
+}
+
+func (r *reply) integer() int64 {
+	n, is := r.next().(int64)
+	r.wrong = r.wrong || !is
+	return n
+}
+
+// text returns the next value, "" for nil.
+func (r *reply) text() string {
+	v := r.next()
+	s, is := v.(string)
+	r.wrong = r.wrong || !is && v != nil
+	return s
+}
+
+// entries reads two members with their stamps, up to the first that is missing or cannot be read.
+func (r *reply) entries() ([]quota.LogEntry, error) {
+	pairs := r.take(4)
+	for len(pairs) > 0 && pairs[len(pairs)-1] == nil {
+		pairs = pairs[:len(pairs)-2]
+	}
+	return entriesOf(pairs)
 }

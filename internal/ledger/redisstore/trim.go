@@ -75,13 +75,13 @@ func (s *Store) unlist(ctx context.Context, credential string, now int64) error 
 	if err != nil {
 		return err
 	}
-	c := newCommands(credential)
+	c := &commands{credential: credential}
 	for _, b := range snap.order {
 		if b.state != "" {
 			b.list(c)
 			continue
 		}
-		c.guard("string", stateKey(credential, b.Name), "")
+		c.guardString(stateKey(credential, b.Name), "")
 		c.add("ZREM", bucketsKey(credential), b.Name)
 	}
 	_, err = s.send(ctx, c, 0)
@@ -90,16 +90,14 @@ func (s *Store) unlist(ctx context.Context, credential string, now int64) error 
 
 // forget returns the commands that forget the oldest entries, and lapses and notes up to a time.
 func (b *bucket) forget(entries []quota.LogEntry, until int64) *commands {
-	c := newCommands(b.Credential)
+	c := &commands{credential: b.Credential}
 	log := logKey(b.Credential, b.Name)
-	c.guard("oldest", log, memberText(entries[0]))
-	c.guard("string", stateKey(b.Credential, b.Name), b.state)
+	c.guardEnd("ZRANGE", log, memberText(entries[0]))
+	c.guardString(stateKey(b.Credential, b.Name), b.state)
 	c.add("ZREMRANGEBYSCORE", log, "-inf", entries[len(entries)-1].At)
 	c.add("ZREMRANGEBYSCORE", lapsedKey(b.Credential, b.Name), "-inf", until)
 	c.add("ZREMRANGEBYSCORE", notesKey(b.Credential, b.Name), "-inf", until)
-	for _, e := range entries {
-		b.sums.Add(e.At, quota.CutRun(e.Labels), -e.Units, -1)
-	}
-	b.writeSums(c)
+	b.count(entries, -1)
+	b.writeSums(c, false)
 	return c
 }

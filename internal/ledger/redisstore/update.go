@@ -99,7 +99,7 @@ func (s *Store) race(ctx context.Context, credential string, try func() (string,
 	began, mine := time.Now(), false
 	defer func() {
 		if mine { // an empty commit gives the lock back
-			_, _ = s.send(ctx, newCommands(credential), 0)
+			_, _ = s.send(ctx, &commands{credential: credential}, 0)
 		}
 	}()
 	for lost := 0; ; {
