@@ -1,30 +1,29 @@
 package standin
 
-import (
-	"net/http"
-	"regexp"
-	"slices"
-)
+import "slices"
 
-var reportPath = regexp.MustCompile(`^/v1(?:beta|alpha)/properties/(\d+):(runReport|` +
-	`runPivotReport|batchRunReports|batchRunPivotReports|runRealtimeReport|runFunnelReport|chat)$`)
+// analyticsRoutes count the tokens of reports: by the Pacific day, by the hour, and by the hour for
+// one project. The part of a route is the category of its reports.
+var analyticsRoutes = []route{
+	{properties + ":run(?:Pivot)?Report", (*call).runReport, "core"},
+	{properties + ":runRealtimeReport", (*call).runReport, "realtime"},
+	{properties + ":runFunnelReport", (*call).runReport, "funnel"},
+	{properties + ":(batchRun(?:Pivot)?Reports)", (*call).batchReports, "core"},
+	{properties + ":chat", (*call).analyticsChat, "chat"},
+}
+
+const properties = `POST /v1(?:beta|alpha)/properties/(\d+)`
 
 // analyticsPart returns the part of a bucket that the property of a request has, in the category of
 // its report.
-func (c *call) analyticsPart(bucket string) string {
-	path := reportPath.FindStringSubmatch(c.r.URL.Path)
-	if path == nil {
+func analyticsPart(c *call, bucket string) string {
+	switch c.route.part {
+	case "":
 		return ""
-	}
-	switch path[2] {
-	case "runRealtimeReport":
-		return bucket + "/realtime." + path[1]
-	case "runFunnelReport":
-		return bucket + "/funnel." + path[1]
 	case "chat":
-		return "chat_tokens/" + path[1]
+		return "chat_tokens/" + c.match[1]
 	}
-	return bucket + "/core." + path[1]
+	return bucket + "/" + c.route.part + "." + c.match[1]
 }
 
 // report is what a report asks for.
@@ -43,54 +42,59 @@ func (r report) tokens(seed uint64) int64 {
 	return int64(1+len(r.Dimensions)+len(r.Metrics)+len(r.DateRanges)) + int64(seed%6)
 }
 
-// serveAnalytics counts the tokens of reports: by the Pacific day, by the hour, and by the hour for
-// one project.
-func serveAnalytics(c *call) {
-	path := reportPath.FindStringSubmatch(c.r.URL.Path)
+func (c *call) analyticsChat() {
 	var q report
-	switch {
-	case path == nil || c.r.Method != http.MethodPost:
-		c.fail(http.StatusNotFound, "Requested entity was not found.")
-		return
-	case !c.parse(&q):
+	if !c.parse(&q) {
 		return
 	}
-	if path[2] == "chat" {
-		if c.admit(one(c.analyticsPart(""), int64(len(q.UserQuery)))) {
-			c.ok(c.doc("chat", object{"quota": c.propertyQuota(int64(len(q.UserQuery)))}))
-		}
+	tokens := int64(len(q.UserQuery))
+	if c.admit(one(c.bucket("chat_tokens"), tokens)) {
+		c.ok(c.doc("chat", object{"quota": c.propertyQuota(tokens)}))
+	}
+}
+
+func (c *call) runReport() {
+	var q report
+	if !c.parse(&q) {
 		return
 	}
-	batch := path[2] == "batchRunReports" || path[2] == "batchRunPivotReports"
-	reports := []report{q}
-	if batch {
-		reports = q.Requests
+	if docs := c.reports([]report{q}); docs != nil {
+		c.ok(docs[0])
 	}
+}
+
+func (c *call) batchReports() {
+	var q report
+	if !c.parse(&q) {
+		return
+	}
+	if docs := c.reports(q.Requests); docs != nil {
+		c.ok(object{"kind": "analyticsData#" + c.match[2], "reports": docs})
+	}
+}
+
+// reports bills and returns reports, or refuses them and returns nil.
+func (c *call) reports(all []report) (docs []any) {
 	var tokens int64
-	for _, r := range reports {
+	for _, r := range all {
 		if len(r.Metrics) == 0 && len(r.Dimensions) == 0 {
-			c.invalid("A report must have a dimension or a metric.")
-			return
+			c.fail("empty report", nil)
+			return nil
 		}
 		tokens += r.tokens(c.hash())
 	}
-	if len(reports) == 0 || len(reports) > 5 {
-		c.invalid("A batch has 1 to 5 reports.")
-		return
+	if len(all) == 0 || len(all) > 5 {
+		c.fail("wrong batch", nil)
+		return nil
 	}
-	if !c.admit(one(c.analyticsPart("tokens"), tokens), under(c.analyticsPart("concurrent")),
-		cost{bucket: c.analyticsPart("server_errors"), gate: true}) {
-		return
+	if !c.admit(one(c.bucket("tokens"), tokens), under(c.bucket("concurrent")),
+		cost{bucket: c.bucket("server_errors"), gate: true}) {
+		return nil
 	}
-	var docs []any
-	for _, r := range reports {
+	for _, r := range all {
 		docs = append(docs, c.reportOf(r, r.tokens(c.hash())))
 	}
-	if batch {
-		c.ok(object{"kind": "analyticsData#" + path[2], "reports": docs})
-		return
-	}
-	c.ok(docs[0])
+	return docs
 }
 
 // reportOf returns one report that took so many tokens.
@@ -124,7 +128,7 @@ func (c *call) propertyQuota(tokens int64) object {
 		{"tokensPerProjectPerHour", "tokens", 2, tokens},
 		{"concurrentRequests", "concurrent", 0, 0},
 		{"serverErrorsPerProjectPerHour", "server_errors", 0, 0}} {
-		g, ok := c.gauge(c.analyticsPart(q.bucket), q.index)
+		g, ok := c.gauge(c.bucket(q.bucket), q.index)
 		if !ok || c.fault == "no-headers" {
 			continue
 		}

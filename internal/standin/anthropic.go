@@ -1,10 +1,23 @@
 package standin
 
 import (
-	"net/http"
+	"encoding/json"
 	"regexp"
 	"strings"
 )
+
+// anthropicRoutes count requests, input and output tokens by class of model. Limits do not count
+// input that was read from a cache.
+var anthropicRoutes = []route{
+	{"GET /v1/models", func(c *call) { c.ok(c.doc("models", nil)) }, ""},
+	{"POST /v1/messages/count_tokens", (*call).countTokens, ""},
+	{"POST /v1/messages", (*call).messages, ""},
+	{"POST /v1/messages/batches", (*call).messageBatch, ""},
+	{"GET /v1/messages/batches/{job}/results", (*call).messageResults, ""},
+	{"[A-Z]+ /v1/messages/batches/{job}(/cancel)?", (*call).showJob, ""},
+	{"GET /v1/organizations/cost_report", bill("cost_report"), ""},
+	{"GET /v1/organizations/usage_report/messages", bill("usage_report"), ""},
+}
 
 var modelClass = regexp.MustCompile(`^claude-(?:(3-5)-)?(opus|sonnet|haiku)(?:-(\d))?\b`)
 
@@ -18,135 +31,88 @@ func class(model string) string {
 	return m[2] + "-" + strings.ReplaceAll(m[1], "-", ".") + m[3]
 }
 
-// anthropicBucket returns the bucket of the class of the model.
-func anthropicBucket(c *call, name string) string { return part(name, class(c.model())) }
-
-// serveAnthropic counts requests, input and output tokens by class of model. Limits do not count
-// input that was read from a cache. The tokens that a model may write are held until the response
-// ends.
-func serveAnthropic(c *call) {
-	route := c.r.Method + " " + c.r.URL.Path
-	switch {
-	case c.r.Header.Get("Anthropic-Version") == "":
-		c.invalid("anthropic-version: header is required")
-	case route == "GET /v1/models":
-		c.ok(c.doc("models", nil))
-	case route == "POST /v1/messages/count_tokens":
-		if q := (anthropicRequest{MaxTokens: 1}); c.readAnthropic(&q) {
-			c.ok(object{"input_tokens": c.generate(1).input})
-		}
-	case route == "POST /v1/messages":
-		c.messages()
-	case route == "POST /v1/messages/batches":
-		c.messageBatch()
-	case strings.HasPrefix(c.r.URL.Path, "/v1/messages/batches/"):
-		c.begunBatch()
-	default:
-		c.fail(http.StatusNotFound, "Not found")
+func (c *call) countTokens() {
+	if c.readRequest("messages", 0) {
+		c.ok(object{"input_tokens": c.generate().input})
 	}
-}
-
-type anthropicRequest struct {
-	Model     string `json:"model"`
-	MaxTokens int64  `json:"max_tokens"`
-	Messages  []any  `json:"messages"`
-	Stream    bool   `json:"stream"`
-	Tools     tools  `json:"tools"`
-}
-
-// readAnthropic reads a request, or sends what is wrong with it and returns false.
-func (c *call) readAnthropic(q *anthropicRequest) bool {
-	if !c.parse(q) {
-		return false
-	}
-	switch {
-	case q.Model == "":
-		c.invalid("model: Field required")
-	case c.model() == "":
-		c.fail(http.StatusNotFound, "model: %s", q.Model)
-	case q.MaxTokens < 1 || q.MaxTokens > maxOutput:
-		c.invalid("max_tokens: Field required, from 1 to %d", maxOutput)
-	case len(q.Messages) == 0:
-		c.invalid("messages: at least one message is required")
-	default:
-		return true
-	}
-	return false
 }
 
 func (c *call) messages() {
-	var q anthropicRequest
-	if !c.readAnthropic(&q) {
+	if !c.readRequest("messages", 1) {
 		return
 	}
-	g := c.generate(q.MaxTokens)
-	if !q.Tools.search("web_search_") {
-		g.searches = 0
-	}
-	of := class(g.model)
-	input := g.fresh()
-	if of == "haiku-3.5" { // where cached reads count
-		input = g.input
-	}
-	if !c.admit(one(part("requests", of), 1), one(part("input", of), input),
-		cost{bucket: part("output", of), billed: g.output, held: g.allowed}, paid(c.money(g))) {
+	g := c.generate()
+	if !c.admitGeneration(g) {
 		return
 	}
-	c.record(g.model, money, c.money(g))
-	c.record(g.model, "uncached_input_tokens", float64(g.fresh()-g.written))
-	c.record(g.model, "ephemeral_5m_input_tokens", float64(g.written))
-	c.record(g.model, "cache_read_input_tokens", float64(g.cached))
-	c.record(g.model, "output_tokens", float64(g.output))
-	c.report()
-	doc := c.doc("message", g.values())
-	if q.Stream {
-		c.messageStream(g, doc)
+	values := c.generated(g)
+	if c.request().Stream {
+		c.stream(len(g.pieces())).events("message", g, values)
 		return
 	}
-	doc["content"] = []any{object{"type": "text", "text": g.text()}}
-	doc["stop_reason"] = g.finish("end_turn", "max_tokens")
-	if c.fault != "no-usage" {
-		doc["usage"] = c.anthropicUsage(g)
-	}
-	c.ok(doc)
+	c.ok(c.doc("message", values))
 }
 
-func (c *call) anthropicUsage(g generation) object {
-	usage := c.doc("usage", g.values())
-	if g.searches > 0 {
-		usage["server_tool_use"] = object{"web_search_requests": g.searches}
-	}
-	return usage
-}
-
-// messageStream sends the events of a message; begun is the message without its content.
-func (c *call) messageStream(g generation, begun object) {
-	pieces := g.pieces()
-	out := c.stream(len(pieces))
-	send := func(kind string, fields object) {
-		fields["type"] = kind
-		out.event(kind, fields)
-	}
-	ended := object{"delta": object{"stop_reason": g.finish("end_turn", "max_tokens"),
-		"stop_sequence": nil}}
-	if c.fault != "no-usage" {
-		usage, all := c.anthropicUsage(g), object{"output_tokens": g.output}
-		usage["output_tokens"] = 1
-		if tools, ok := usage["server_tool_use"]; ok {
-			all["server_tool_use"] = tools
-			delete(usage, "server_tool_use") // it has not searched yet
+// messageBatch serves POST /v1/messages/batches of Anthropic.
+func (c *call) messageBatch() {
+	var q struct {
+		Requests []struct {
+			ID     string `json:"custom_id"`
+			Params json.RawMessage
 		}
-		begun["usage"], ended["usage"] = usage, all
 	}
-	send("message_start", object{"message": begun})
-	send("content_block_start", object{"index": 0, "content_block": object{"type": "text",
-		"text": ""}})
-	send("ping", object{})
-	for _, text := range pieces {
-		send("content_block_delta", object{"index": 0,
-			"delta": object{"type": "text_delta", "text": text}})
+	if !c.parse(&q) {
+		return
 	}
-	send("content_block_stop", object{"index": 0})
-	send("message_delta", ended)
-	send("message_stop", object{})
+	j := &job{id: c.id("msgbatch_")}
+	for _, r := range q.Requests {
+		of, ok := c.part(r.ID, "/v1/messages", r.Params)
+		if !ok {
+			c.fail("wrong params", nil)
+			return
+		}
+		j.calls = append(j.calls, of)
+	}
+	if len(j.calls) == 0 {
+		c.fail("no requests", nil)
+		return
+	}
+	j.costs = func() []cost {
+		return []cost{j.money(c.s.Prices), one("batched", int64(len(j.calls)))}
+	}
+	j.doc = func(c *call, ended bool) object {
+		values := object{"batch": j.id, "all": len(j.calls), "": 0, "canceled": 0, "expired": 0}
+		if !ended {
+			return c.doc("batch_begun", values)
+		}
+		for i := range j.calls {
+			values[j.unmade(i)] = values[j.unmade(i)].(int) + 1
+		}
+		values["succeeded"] = values[""]
+		return c.doc("batch", values)
+	}
+	c.startBatch(j)
+}
+
+// messageResults serves the results of a batch of Anthropic.
+func (c *call) messageResults() {
+	j := c.job(c.match[1])
+	if j == nil {
+		return
+	}
+	if c.now.Before(j.ends) {
+		c.fail("no results", nil)
+		return
+	}
+	var results []object
+	for i, of := range j.calls {
+		result := object{"type": j.unmade(i)}
+		if result["type"] == "" {
+			result = c.doc("succeeded", c.generated(of.generation))
+		}
+		results = append(results, object{"custom_id": of.name, "result": result})
+	}
+	if c.admit(one(c.s.api.Free, 1)) {
+		c.lines(results)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"hash/fnv"
 	"math"
 	"net/http"
@@ -22,10 +21,13 @@ type call struct {
 	r            *http.Request
 	body         []byte
 	now          time.Time
-	number       int64  // of the request, from 1
-	fault        string // kind of the fault, "" for none
-	held         []cost // to be settled when the response ends
-	disconnected bool   // the client has disconnected
+	number       int64         // of the request, from 1
+	fault        string        // kind of the fault, "" for none
+	route        route         // the zero one if none matches
+	match        []string      // the groups of the route's pattern, from 1
+	asked        *modelRequest // see call.request
+	held         []cost        // to be settled when the response ends
+	disconnected bool          // the client has disconnected
 }
 
 // object is a JSON object.
@@ -41,13 +43,22 @@ func (c *call) leave() {
 	}
 }
 
-// admit bills the costs, or refuses the request and returns false.
+// admit bills the costs and sets the headers of the limits, or refuses the request and returns
+// false.
 func (c *call) admit(costs ...cost) bool {
 	if d := c.take(costs); d != nil {
 		c.deny(*d)
 		return false
 	}
+	c.report()
 	return !c.lost()
+}
+
+// free admits a request that costs nothing and sends a document.
+func (c *call) free(doc object) {
+	if c.admit(one(c.s.api.Free, 1)) {
+		c.ok(doc)
+	}
 }
 
 // take bills the costs, or none of them and returns the limit in the way.
@@ -89,26 +100,17 @@ func (c *call) deny(d denial) {
 		c.s.api.deny(c, d)
 		return
 	}
-	c.sendRefusal(d)
+	c.refuse(d)
 }
 
-// fail sends an error that is not about limits.
-func (c *call) fail(status int, format string, args ...any) {
-	c.failWith(nil, status, format, args...)
-}
-
-// failWith is like fail, with more values for the document.
-func (c *call) failWith(values object, status int, format string, args ...any) {
+// fail sends an error that is not about limits. name is its status, or its name in the spec.
+func (c *call) fail(name string, values object) {
 	c.count(&c.s.counts.Failed)
-	if c.s.api.Every && status != http.StatusUnauthorized && c.fault == "" {
+	if c.s.api.Every && name != "401" && c.fault == "" {
 		c.countRequest()
 	}
-	c.sendFailure(status, fmt.Sprintf(format, args...), values)
-}
-
-// invalid sends 400.
-func (c *call) invalid(format string, args ...any) {
-	c.fail(http.StatusBadRequest, format, args...)
+	failure := c.failure(name, values)
+	c.json(failure["status"].(int), c.fill(c.s.api.Fail, failure))
 }
 
 // countRequest bills a failed request, where the API counts those.
@@ -129,16 +131,15 @@ func (c *call) count(what *int64) {
 func (c *call) failing() bool {
 	switch c.fault {
 	case "401":
-		c.fail(http.StatusUnauthorized, "the credential is not valid")
+		c.fail("401", nil)
 	case "429":
 		c.deny(denial{bucket: "requests", limit: Limit{Units: 1, Window: time.Second},
 			requested: 1, until: c.now.Add(time.Second)})
 	case "spend":
 		c.deny(denial{bucket: money, limit: Limit{Units: 1, Calendar: "month"}, requested: 1})
 	case "500", "503", "529":
-		status, _ := strconv.Atoi(c.fault)
 		c.countRequest()
-		c.fail(status, "the server is out of order")
+		c.fail(c.fault, nil)
 	case "html":
 		c.countRequest()
 		c.count(&c.s.counts.Failed)
@@ -208,7 +209,7 @@ func seconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time
 func (c *call) parse(into any) bool {
 	err := json.Unmarshal(c.body, into)
 	if err != nil {
-		c.invalid("cannot parse the body as JSON: %v", err)
+		c.fail("not JSON", object{"problem": err})
 	}
 	return err == nil
 }
@@ -242,14 +243,12 @@ const money = "money"
 // ok sends a document with status 200.
 func (c *call) ok(doc any) { c.json(http.StatusOK, doc) }
 
-// json sends a document, as the fault leaves it.
+// json sends a document, as the fault leaves it. The stand-in of YouTube indents it.
 func (c *call) json(status int, doc any) {
-	text, err := json.Marshal(doc)
-	if err != nil {
-		status, text = http.StatusInternalServerError, []byte(`{}`)
-	}
-	if c.r.Method == http.MethodHead {
-		text = nil
+	var text []byte
+	if c.r.Method != http.MethodHead {
+		pretty := c.r.URL.Query().Get("prettyPrint") != "false"
+		text = encode(doc, c.s.name == youTubeName && pretty)
 	}
 	c.header("Content-Type", "application/json; charset=utf-8")
 	c.send(status, text)
@@ -281,7 +280,7 @@ func (c *call) send(status int, text []byte) {
 		panic(http.ErrAbortHandler)
 	}
 	accepts := strings.Contains(c.r.Header.Get("Accept-Encoding"), "gzip")
-	if accepts && !c.s.api.plain && len(text) > 0 {
+	if accepts && c.s.name != youTubeName && len(text) > 0 {
 		c.header("Content-Encoding", "gzip")
 		c.w.Header().Add("Vary", "Accept-Encoding")
 		text = pack(text)

@@ -178,26 +178,17 @@ type Video struct {
 
 // values returns the video's values for documents. Counters are decimal strings.
 func (v *Video) values() object {
-	values := object{"id": v.ID, "title": v.Title, "channel": v.ChannelID, "tags": v.Tags,
+	return object{"id": v.ID, "title": v.Title, "channel": v.ChannelID, "tags": v.Tags,
 		"channel_title": v.ChannelTitle, "category": v.CategoryID, "published": v.PublishedAt,
 		"description": v.Description, "duration": v.Duration, "language": v.language,
 		"thumbnail": strings.TrimSuffix(v.Thumbnail, "default.jpg"),
 		"views":     counter(v.ViewCount, false), "likes": counter(v.LikeCount, v.RatingsDisabled),
 		"comments": counter(v.CommentCount, v.CommentsDisabled)}
-	for _, name := range []string{"duration", "language"} {
-		if values[name] == "" {
-			values[name] = absent{}
-		}
-	}
-	if len(v.Tags) == 0 {
-		values["tags"] = absent{}
-	}
-	return values
 }
 
-func counter(n *int64, disabled bool) any {
+func counter(n *int64, disabled bool) string {
 	if n == nil || disabled {
-		return absent{}
+		return ""
 	}
 	return decimal(*n)
 }

@@ -98,43 +98,43 @@ func (s *YouTube) serveCloud(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	for what, service := range services {
-		if match := service.path.FindStringSubmatch(r.URL.Path); match != nil {
-			body, e := any(nil), s.cloudRefuses(r, match[1], what)
-			if e == nil && what == "usage" {
-				body, e = s.timeSeries(r)
-			} else if e == nil {
-				body = s.quotaMetrics()
-			}
-			if e != nil {
-				c.apiError(e)
-			} else {
-				c.google(http.StatusOK, encode(body, true))
-			}
-			return true
+		match := service.path.FindStringSubmatch(r.URL.Path)
+		if match == nil {
+			continue
 		}
+		project, body := match[1], any(nil)
+		p := s.cloudRefuses(r, project, what)
+		if p == nil && what == "usage" {
+			body, p = s.timeSeries(c)
+		} else if p == nil {
+			body = s.quotaMetrics()
+		}
+		if p != nil {
+			c.fail(p.name, object{"permission": service.permission, "service": service.name,
+				"project": project, "field": p.values["field"]})
+		} else {
+			c.ok(body)
+		}
+		return true
 	}
 	return false
 }
 
 // cloudRefuses returns why a request is refused, or nil.
-func (s *YouTube) cloudRefuses(r *http.Request, project, what string) *apiError {
-	service, fault := services[what], s.cloudFault()
-	switch {
+func (s *YouTube) cloudRefuses(r *http.Request, project, what string) *problem {
+	switch fault := s.cloudFault(); {
 	case r.Method != http.MethodGet:
-		return googleError("httpMethodNotAllowed")
+		return &problem{name: "httpMethodNotAllowed"}
 	case fault == "503":
-		return googleError("backendError meter")
-	case !s.mayRead(r, service):
-		return googleError("authError meter")
+		return &problem{name: "backendError meter"}
+	case !s.mayRead(r, services[what]):
+		return &problem{name: "authError meter"}
 	case s.Cloud.Project != "" && project != s.Cloud.Project:
-		return googleError("forbidden meter", "permission", service.permission,
-			"why", " (or the resource may not exist)")
+		return &problem{name: "forbidden project"}
 	case fault == what+"-disabled":
-		return googleError("accessNotConfigured meter", "service", service.name,
-			"project", project).with("SERVICE_DISABLED",
-			map[string]string{"consumer": "projects/" + project})
+		return &problem{name: "accessNotConfigured meter"}
 	case fault == "no-"+what+"-role":
-		return googleError("forbidden meter", "permission", service.permission, "why", "")
+		return &problem{name: "forbidden meter"}
 	}
 	return nil
 }
@@ -148,28 +148,28 @@ const usageMetric = "serviceruntime.googleapis.com/quota/rate/net_usage"
 
 // timeSeries serves timeSeries.list for the one metric: the sum over the whole interval, by
 // quota_metric. It refuses other queries.
-func (s *YouTube) timeSeries(r *http.Request) (any, *apiError) {
-	q := r.URL.Query()
+func (s *YouTube) timeSeries(c *call) (any, *problem) {
+	q := c.r.URL.Query()
 	start, err := time.Parse(time.RFC3339, q.Get("interval.startTime"))
 	end, err2 := time.Parse(time.RFC3339, q.Get("interval.endTime"))
 	period, err3 := time.ParseDuration(q.Get("aggregation.alignmentPeriod"))
-	filter := q.Get("filter")
-	invalid := func(field string) (any, *apiError) {
-		return nil, googleError("badRequest meter", "field", field)
-	}
+	filter, field := q.Get("filter"), ""
 	switch {
 	case !strings.Contains(filter, `metric.type="`+usageMetric+`"`),
 		!strings.Contains(filter, `resource.type="consumer_quota"`),
 		!strings.Contains(filter, `resource.label.service="youtube.googleapis.com"`):
-		return invalid("filter")
+		field = "filter"
 	case err != nil, err2 != nil, !end.After(start):
-		return invalid("interval")
+		field = "interval"
 	case err3 != nil || period < time.Minute || period != end.Sub(start):
-		return invalid("aggregation.alignment_period")
+		field = "aggregation.alignment_period"
 	case q.Get("aggregation.perSeriesAligner") != "ALIGN_SUM",
 		q.Get("aggregation.crossSeriesReducer") != "REDUCE_SUM",
 		!slices.Equal(q["aggregation.groupByFields"], []string{"metric.label.quota_metric"}):
-		return invalid("aggregation")
+		field = "aggregation"
+	}
+	if field != "" {
+		return nil, &problem{"badRequest meter", object{"field": field}}
 	}
 	sums := s.usageOf(start, end)
 	buckets := slices.Sorted(maps.Keys(sums))
@@ -177,26 +177,14 @@ func (s *YouTube) timeSeries(r *http.Request) (any, *apiError) {
 	n, _ := strconv.Atoi(q.Get("pageToken"))
 	body := object{"unit": "1"}
 	if n < len(buckets) {
-		body["timeSeries"] = []any{s.series(buckets[n], sums[buckets[n]], start, end)}
+		body["timeSeries"] = []any{c.doc("timeSeries", object{"bucket": buckets[n],
+			"project": s.Cloud.Project, "start": start.Format(time.RFC3339),
+			"end": end.Format(time.RFC3339), "units": decimal(sums[buckets[n]])})}
 	}
 	if n+1 < len(buckets) {
 		body["nextPageToken"] = strconv.Itoa(n + 1)
 	}
 	return body, nil
-}
-
-// series returns a time series of the metric, with one point.
-func (s *YouTube) series(bucket string, units int64, start, end time.Time) object {
-	return object{
-		"metric": object{"type": usageMetric,
-			"labels": object{"quota_metric": "youtube.googleapis.com/" + bucket}},
-		"resource": object{"type": "consumer_quota",
-			"labels": object{"project_id": s.Cloud.Project}},
-		"metricKind": "DELTA", "valueType": "INT64",
-		"points": []any{object{
-			"interval": object{"startTime": start.Format(time.RFC3339),
-				"endTime": end.Format(time.RFC3339)},
-			"value": object{"int64Value": strconv.FormatInt(units, 10)}}}}
 }
 
 // usageOf sums the minutes of an interval that ended at least Lag ago, by bucket.
@@ -224,9 +212,9 @@ func (s *YouTube) Shown(bucket string, start, end time.Time) (units int64) {
 func (s *YouTube) quotaMetrics() any {
 	defer s.locked()()
 	limit := func(bucket, unit string, units int64) object {
-		text := strconv.FormatInt(units, 10)
-		return object{"metric": "youtube.googleapis.com/" + bucket, "unit": unit, "quotaBuckets": []any{
-			object{"effectiveLimit": text, "defaultLimit": text}}}
+		text := decimal(units)
+		return object{"metric": "youtube.googleapis.com/" + bucket, "unit": unit,
+			"quotaBuckets": []any{object{"effectiveLimit": text, "defaultLimit": text}}}
 	}
 	var metrics []any
 	all := s.engine.meter.limits

@@ -87,16 +87,15 @@ func (s *YouTube) token(c *call) {
 		wrong = "Invalid JWT Signature."
 	}
 	if wrong != "" {
-		c.google(http.StatusBadRequest, encode(object{"error": "invalid_grant",
-			"error_description": wrong}, false))
+		c.json(http.StatusBadRequest, object{"error": "invalid_grant", "error_description": wrong})
 		return
 	}
 	token := "standin." + rand.Text()
 	unlock := s.locked()
 	s.tokens[token] = granted{strings.Fields(scope), s.engine.now().Add(tokenLife)}
 	unlock()
-	c.google(http.StatusOK, encode(object{"access_token": token, "token_type": "Bearer",
-		"expires_in": int64(tokenLife.Seconds())}, false))
+	c.ok(object{"access_token": token, "token_type": "Bearer",
+		"expires_in": int64(tokenLife.Seconds())})
 }
 
 // granted is a token's scope and expiry.

@@ -6,35 +6,19 @@ import (
 	"strings"
 )
 
-func (c *call) isGraph() bool {
-	return c.r.URL.Path == "/graphql" || c.r.URL.Path == "/api/graphql"
+// githubRoutes count requests of GitHub's REST API and points of GraphQL, an hour from the first
+// request on, and have further limits against bursts. The part of a route is the resource that its
+// requests count against.
+var githubRoutes = []route{
+	{"POST (?:/api)?/graphql", (*call).githubGraph, "graphql"},
+	{".* (?:/api)?/graphql", (*call).githubREST, "graphql"},
+	{".* /rate_limit", (*call).rateLimit, "core"},
+	{".* /search/code", (*call).githubREST, "code_search"},
+	{".* /search/.*", (*call).githubREST, "search"},
+	{".*", (*call).githubREST, "core"},
 }
 
-// serveGitHub counts requests of its REST API and points of GraphQL, an hour from the first request
-// on, and has further limits against bursts. A 304 Not Modified is free.
-func serveGitHub(c *call) {
-	switch {
-	case c.isGraph() && c.r.Method == http.MethodPost:
-		c.githubGraph()
-	case c.r.URL.Path == "/rate_limit":
-		c.rateLimit()
-	default:
-		c.githubREST()
-	}
-}
-
-// githubResource returns the resource that a request counts against.
-func (c *call) githubResource(string) string {
-	switch path := c.r.URL.Path; {
-	case c.isGraph():
-		return "graphql"
-	case path == "/search/code":
-		return "code_search"
-	case strings.HasPrefix(path, "/search/"):
-		return "search"
-	}
-	return "core"
-}
+func githubResource(c *call, _ string) string { return c.route.part }
 
 func (c *call) rateLimit() {
 	resources := object{}
@@ -47,17 +31,17 @@ func (c *call) rateLimit() {
 	c.ok(object{"resources": resources, "rate": resources["core"]})
 }
 
+// githubREST serves the REST API. A 304 Not Modified is free.
 func (c *call) githubREST() {
 	write := c.r.Method != http.MethodGet && c.r.Method != http.MethodHead
 	tag := fmt.Sprintf(`W/"%016x"`, c.hash())
-	resource := c.githubResource("")
 	if !write && c.r.Header.Get("If-None-Match") == tag {
 		c.report()
 		c.header("Etag", tag)
 		c.w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	costs := []cost{one(resource, 1), under("concurrent"), one("points", 1)}
+	costs := []cost{one(c.route.part, 1), under("concurrent"), one("points", 1)}
 	if write {
 		costs[2] = one("points", 5)
 		costs = append(costs, one("writes", 1))
@@ -65,9 +49,8 @@ func (c *call) githubREST() {
 	if !c.admit(costs...) {
 		return
 	}
-	c.report()
 	if strings.Contains(c.r.URL.Path, "/missing") {
-		c.fail(http.StatusNotFound, "Not Found")
+		c.fail("404", nil)
 		return
 	}
 	if !write {
@@ -150,7 +133,6 @@ func (c *call) githubGraph() {
 	if !c.admit(costs...) {
 		return
 	}
-	c.report()
 	given := object{}
 	for _, f := range op.fields {
 		if f.name == "rateLimit" && c.fault != "no-usage" {

@@ -1,14 +1,10 @@
 package standin
 
 import (
-	"bufio"
 	"encoding/json"
-	"mime"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -19,11 +15,10 @@ type job struct {
 	created time.Time
 	ends    time.Time
 	calls   []batchCall
-	input   *upload       // of a batch or of fine-tuning of OpenAI; or nil
-	body    openAIRequest // of fine-tuning
 	partly  bool          // cancelled: the first half of the calls is done
 	failed  bool          // the input file is not valid
-	billed  bool
+	costs   func() []cost // billed once when the job has ended; nil if it was billed before
+	doc     func(c *call, ended bool) object
 }
 
 // batchCall is one call of a batch.
@@ -32,71 +27,67 @@ type batchCall struct {
 	generation
 }
 
-// upload is a file that was uploaded.
-type upload struct {
-	bytes, lines int64
-	calls        []batchCall
-	invalid      bool // as the input of a batch
-}
-
 const (
 	responseTime = 10 * time.Second
 	batchTime    = 10 * time.Minute
 	maxJobs      = 1000
 )
 
-// addJob keeps a job under an ID.
-func (c *call) addJob(id string, lasts time.Duration, j job) *job {
+// addJob keeps a job.
+func (c *call) addJob(j *job, lasts time.Duration) {
 	defer c.s.locked()()
-	if c.s.jobs == nil || len(c.s.jobs) >= maxJobs {
-		c.s.jobs = map[string]*job{}
+	if len(c.s.jobs) >= maxJobs {
+		clear(c.s.jobs)
 	}
-	j.id, j.created, j.ends = id, c.now, c.now.Add(lasts)
-	c.s.jobs[id] = &j
-	return &j
+	j.created, j.ends = c.now, c.now.Add(lasts)
+	c.s.jobs[j.id] = j
 }
 
-// job returns the job that the path names after the prefix, and what follows its ID, or sends 404
-// and returns nil. If it has ended, it is billed.
-func (c *call) job(prefix string) (j *job, action string) {
-	id, action, _ := strings.Cut(strings.TrimPrefix(c.r.URL.Path, prefix), "/")
-	unlock := c.s.locked()
-	j = c.s.jobs[id]
-	if j != nil && action == "cancel" && c.now.Before(j.ends) {
-		j.partly, j.ends = true, c.now
+// startBatch keeps a batch and sends it. One with a call that expires lasts a day.
+func (c *call) startBatch(j *job) {
+	lasts := batchTime
+	if slices.ContainsFunc(j.calls, func(of batchCall) bool { return of.expires }) {
+		lasts = 24 * time.Hour
 	}
+	if c.admit(one(c.s.api.Free, 1)) {
+		c.addJob(j, lasts)
+		c.ok(j.doc(c, false))
+	}
+}
+
+// job returns a job, or sends 404 and returns nil.
+func (c *call) job(id string) *job {
+	unlock := c.s.locked()
+	j := c.s.jobs[id]
 	unlock()
 	if j == nil {
-		c.fail(http.StatusNotFound, "No such object: %s", id)
-		return nil, ""
+		c.fail("no object", object{"object": id})
 	}
-	return j, action
+	return j
 }
 
-// ended reports whether the job has ended, and bills it then, once.
-func (c *call) ended(j *job, costs func(done []batchCall) []cost) bool {
-	defer c.s.locked()()
-	if c.now.Before(j.ends) {
-		return false
+// showJob serves the state of a job, and its cancellation. A job that has ended is billed.
+func (c *call) showJob() {
+	j := c.job(c.match[1])
+	if j == nil || !c.admit(one(c.s.api.Free, 1)) {
+		return
 	}
-	if !j.billed {
-		j.billed = true
-		for _, of := range costs(j.done()) {
+	unlock := c.s.locked()
+	if c.match[2] != "" && c.now.Before(j.ends) {
+		j.partly, j.ends = true, c.now
+	}
+	ended := !c.now.Before(j.ends)
+	if ended && j.costs != nil {
+		for _, of := range j.costs() {
 			c.s.meter.bill(of.bucket, of.billed)
 		}
+		j.costs = nil
 	}
-	return true
+	unlock()
+	c.ok(j.doc(c, ended))
 }
 
-// batchLasts returns how long a batch of the calls lasts.
-func batchLasts(calls []batchCall) time.Duration {
-	if slices.ContainsFunc(calls, func(of batchCall) bool { return of.expires }) {
-		return 24 * time.Hour
-	}
-	return batchTime
-}
-
-// unmade returns why the call is not made before the job ends, or "".
+// unmade returns why a call is not made before the job ends, or "".
 func (j *job) unmade(i int) string {
 	switch {
 	case j.failed, j.partly && i >= len(j.calls)/2:
@@ -117,11 +108,11 @@ func (j *job) done() (calls []batchCall) {
 	return calls
 }
 
-// state returns how the job stands.
-func (j *job) state(ended bool, words ...string) string {
+// state returns how the job stands: running, how it failed, or completed.
+func (j *job) state(ended bool, running, completed string) string {
 	switch {
 	case !ended:
-		return words[0]
+		return running
 	case j.failed:
 		return "failed"
 	case j.partly:
@@ -129,96 +120,36 @@ func (j *job) state(ended bool, words ...string) string {
 	case len(j.done()) < len(j.calls):
 		return "expired"
 	}
-	return words[1]
+	return completed
 }
 
-// batchMoney returns the half of what the calls cost.
-func (c *call) batchMoney(calls []batchCall) cost {
+// money returns half of what the calls of a batch cost. The caller holds the server's lock.
+func (j *job) money(prices map[string]float64) cost {
 	var sum float64
-	for _, of := range calls {
-		tokens := c.s.Prices["input"]*float64(of.fresh()) + c.s.Prices["cached"]*float64(of.cached) +
-			c.s.Prices["output"]*float64(of.output)
-		sum += tokens / 2
+	for _, of := range j.done() {
+		sum += prices["input"]*float64(of.fresh()) + prices["cached"]*float64(of.cached) +
+			prices["output"]*float64(of.output)
 	}
-	return paid(sum)
+	return paid(sum / 2)
 }
 
 // part returns the call that a line of a batch is.
 func (c *call) part(name, path string, body []byte) (batchCall, bool) {
 	to, err := url.ParseRequestURI(path)
-	var q openAIRequest
-	if err != nil || json.Unmarshal(body, &q) != nil {
+	if err != nil || json.Unmarshal(body, &modelRequest{}) != nil {
 		return batchCall{}, false
 	}
-	sub := &call{s: c.s, r: &http.Request{URL: to}, body: body}
-	g := sub.generate(max(q.MaxTokens, q.MaxCompletionTokens, q.MaxOutputTokens))
-	g.searches = 0
+	g := (&call{s: c.s, r: &http.Request{URL: to}, body: body}).generate()
+	g.searches, g.choices = 0, 1
 	return batchCall{name, path, g}, g.model != ""
 }
 
-// upload serves POST /v1/files of OpenAI. It reads the body as it comes.
-func (c *call) upload() {
-	_, params, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-	parts := multipart.NewReader(c.r.Body, params["boundary"])
-	var file upload
-	purpose := ""
-	for {
-		part, err := parts.NextPart()
-		if err != nil {
-			break
-		}
-		if part.FileName() == "" {
-			var text [32]byte
-			n, _ := part.Read(text[:])
-			purpose = string(text[:n])
-			continue
-		}
-		lines := bufio.NewScanner(part)
-		lines.Buffer(nil, 16<<20)
-		for lines.Scan() {
-			var line struct {
-				ID   string `json:"custom_id"`
-				URL  string
-				Body json.RawMessage
-			}
-			file.lines++
-			file.bytes += int64(len(lines.Bytes())) + 1
-			of := batchCall{}
-			ok := json.Unmarshal(lines.Bytes(), &line) == nil
-			if ok {
-				of, ok = c.part(line.ID, line.URL, line.Body)
-			}
-			file.invalid = file.invalid || !ok
-			file.calls = append(file.calls, of)
-		}
-	}
-	if file.lines == 0 || purpose == "" {
-		c.invalid("Missing required parameter: 'file' or 'purpose'.")
-		return
-	}
-	id := c.id("file-")
-	func() {
-		defer c.s.locked()()
-		if c.s.files == nil {
-			c.s.files = map[string]*upload{}
-		}
-		c.s.files[id] = &file
-	}()
-	c.free("file", object{"file": id, "bytes": file.bytes, "purpose": purpose})
-}
-
-// file returns an uploaded file, or sends 404 and returns nil.
-func (c *call) file(id string) *upload {
-	defer c.s.locked()()
-	return c.s.files[id]
-}
-
-// batchLines sends a file of JSON lines.
-func (c *call) batchLines(calls []batchCall, line func(i int, of batchCall) object) {
+// lines sends a file of JSON lines.
+func (c *call) lines(documents []object) {
 	var text []byte
-	for i, of := range calls {
-		one, _ := json.Marshal(line(i, of))
-		text = append(append(text, one...), '\n')
+	for _, doc := range documents {
+		line, _ := json.Marshal(doc) // our own types cannot fail
+		text = append(append(text, line...), '\n')
 	}
 	c.header("Content-Type", "application/octet-stream")
 	c.send(http.StatusOK, text)

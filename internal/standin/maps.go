@@ -3,36 +3,23 @@ package standin
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 )
 
-// tiers are the steps of a price, the dearest last.
+// tiers are the steps of a price, the most expensive last.
 var tiers = []string{"ids-only", "essentials", "pro", "enterprise", "enterprise-atmosphere"}
 
-// mapsMethod is a method, with its lowest tier and what the fields of a mask begin with.
-type mapsMethod struct {
-	verb, name, mask string
-	path             *regexp.Regexp
-	lowest           int
-	noEssentials     bool // essentials are billed as pro
-	matrix           bool
-}
-
-// bucket is where it is billed: text_search.
-func (m mapsMethod) bucket() string { return strings.ReplaceAll(m.name, "-", "_") }
-
-var mapsMethods = []mapsMethod{
-	{"POST", "text-search", "places.",
-		regexp.MustCompile(`^/v1/places:searchText$`), 0, true, false},
-	{"POST", "nearby-search", "places.", regexp.MustCompile(`^/v1/places:searchNearby$`), 2, true,
-		false},
-	{"GET", "place-details", "", regexp.MustCompile(`^/v1/places/[\w-]+$`), 0, false, false},
-	{"POST", "compute-routes", "", regexp.MustCompile(`^/directions/v2:computeRoutes$`), 1, false,
-		false},
-	{"POST", "compute-route-matrix", "", regexp.MustCompile(
-		`^/distanceMatrix/v2:computeRouteMatrix$`), 1, false, true},
+// mapsRoutes count requests by method, and what is billed by SKU, a bucket for each method and a
+// part for each tier: a call takes one of the dearest tier that its field mask names, a matrix one
+// for each of its elements.
+var mapsRoutes = []route{
+	{"POST /v1/places:searchText", places("places.", 0, true), "text-search"},
+	{"POST /v1/places:searchNearby", places("places.", 2, true), "nearby-search"},
+	{`GET /v1/places/([\w-]+)`, places("", 0, false), "place-details"},
+	{"POST /directions/v2:computeRoutes", (*call).computeRoutes, "compute-routes"},
+	{"POST /distanceMatrix/v2:computeRouteMatrix", (*call).computeRouteMatrix,
+		"compute-route-matrix"},
 }
 
 // placeFields are the fields of a place by tier; one that is not there is of the highest.
@@ -57,42 +44,44 @@ var placeFields = func() map[string]int {
 	return all
 }()
 
-// serveMaps counts requests by method, and what is billed by SKU, a bucket for each method and a
-// part for each tier: a call takes one of the dearest tier that its field mask names, a matrix one
-// for each of its elements.
-func serveMaps(c *call) {
-	for _, m := range mapsMethods {
-		if m.verb != c.r.Method || !m.path.MatchString(c.r.URL.Path) {
-			continue
-		}
-		var q routeRequest
-		if m.verb == http.MethodPost && !c.parse(&q) {
-			return
-		}
-		query := c.r.URL.Query()
-		masks := slices.Concat(c.r.Header.Values("X-Goog-FieldMask"), query["fields"],
-			query["$fields"])
-		mask := strings.Join(masks, ",")
-		if mask == "" {
-			c.invalid("FieldMask is a required parameter. See " +
-				"https://cloud.google.com/apis/docs/system-parameters on how to provide it.")
-			return
-		}
-		n, tier := q.elements(m.matrix), q.tier()
-		if strings.Contains(m.path.String(), "/v1/places") {
-			tier = placeTier(mask, m.mask, m.lowest, m.noEssentials)
-		}
-		if n < 1 || n > maxElements {
-			c.invalid("A matrix has 1 to %d elements.", maxElements)
-			return
-		}
-		sku := m.bucket() + "/" + tiers[max(tier, m.lowest)]
-		if c.admit(one("requests/maps."+m.name, 1), one(sku, n), paid(c.price(sku, n))) {
-			c.ok(c.places(m.name, n))
-		}
-		return
+// readMask returns the request's field mask, or sends 400 and returns "".
+func (c *call) readMask() string {
+	query := c.r.URL.Query()
+	mask := strings.Join(slices.Concat(c.r.Header.Values("X-Goog-FieldMask"), query["fields"],
+		query["$fields"]), ",")
+	if mask == "" {
+		c.fail("no mask", nil)
 	}
-	c.fail(http.StatusNotFound, "Method not found.")
+	return mask
+}
+
+// admitMaps bills n of a tier of the route's method.
+func (c *call) admitMaps(tier int, n int64) bool {
+	sku := strings.ReplaceAll(c.route.part, "-", "_") + "/" + tiers[tier]
+	return c.admit(one("requests/maps."+c.route.part, 1), one(sku, n), paid(c.price(sku, n)))
+}
+
+// places returns a handler for places, whose fields in a mask begin with the prefix.
+func places(prefix string, lowest int, noEssentials bool) func(*call) {
+	return func(c *call) {
+		if c.r.Method == http.MethodPost && !c.parse(&object{}) {
+			return
+		}
+		mask := c.readMask()
+		if mask == "" || !c.admitMaps(placeTier(mask, prefix, lowest, noEssentials), 1) {
+			return
+		}
+		var all []any
+		for i := range c.s.Rows {
+			id := fmt.Sprintf("place%d-%d", c.hash()%1e9, i)
+			all = append(all, c.doc("place", object{"place": id}))
+		}
+		if c.r.Method == http.MethodGet {
+			c.ok(all[0])
+		} else {
+			c.ok(object{"places": all})
+		}
+	}
 }
 
 // placeTier returns the tier of the dearest field in the mask.
@@ -149,13 +138,6 @@ const freeStops = 10
 
 const maxElements = 625
 
-func (q routeRequest) elements(matrix bool) int64 {
-	if matrix {
-		return int64(len(q.Origins)) * int64(len(q.Destinations))
-	}
-	return 1
-}
-
 // tier returns the tier of the dearest feature.
 func (q routeRequest) tier() int {
 	ways := append([]waypoint{q.Origin, q.Destination}, q.Intermediates...)
@@ -173,26 +155,29 @@ func (q routeRequest) tier() int {
 	return 1
 }
 
-// places makes up the answer of a method.
-func (c *call) places(method string, n int64) any {
-	place := func(i int) any {
-		id := fmt.Sprintf("place%d-%d", c.hash()%1e9, i)
-		return c.doc("place", object{"place": id})
+func (c *call) computeRoutes() {
+	var q routeRequest
+	if c.parse(&q) && c.readMask() != "" && c.admitMaps(q.tier(), 1) {
+		c.ok(c.doc("route", nil))
 	}
-	list := []any{}
-	switch method {
-	case "place-details":
-		return place(0)
-	case "compute-routes":
-		return c.doc("route", nil)
-	case "compute-route-matrix":
-		for i := range n {
-			list = append(list, c.doc("element", object{"index": i}))
-		}
-		return list
+}
+
+func (c *call) computeRouteMatrix() {
+	var q routeRequest
+	if !c.parse(&q) || c.readMask() == "" {
+		return
 	}
-	for i := range c.s.Rows {
-		list = append(list, place(i))
+	n := len(q.Origins) * len(q.Destinations)
+	if n < 1 || n > maxElements {
+		c.fail("wrong elements", nil)
+		return
 	}
-	return object{"places": list}
+	if !c.admitMaps(q.tier(), int64(n)) {
+		return
+	}
+	var all []any
+	for i := range n {
+		all = append(all, c.doc("element", object{"index": i}))
+	}
+	c.ok(all)
 }

@@ -6,7 +6,82 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// modelAPI returns an API that bills the calls of a pattern as openai does. GET requests are free.
+func modelAPI(pattern string, serve func(*call)) api {
+	return api{bucket: (*call).modelBucket, routes: []route{{pattern, serve, ""},
+		{"GET /api/v1/key", (*call).keySpending, ""}, {"GET .*", freeDocument("free"), ""}}}
+}
+
+// freeDocument returns a handler that sends a document and bills nothing.
+func freeDocument(name string) func(*call) { return func(c *call) { c.free(c.doc(name, nil)) } }
+
+// modelRequest is the part of a request for a model that matters here, of all APIs.
+type modelRequest struct {
+	Model               string `json:"model"`
+	Messages            []any  `json:"messages"`
+	Input               any    `json:"input"`
+	MaxTokens           int64  `json:"max_tokens"`
+	MaxCompletionTokens int64  `json:"max_completion_tokens"`
+	MaxOutputTokens     int64  `json:"max_output_tokens"`
+	GenerationConfig    struct{ MaxOutputTokens int64 }
+	InferenceConfig     struct{ MaxTokens int64 }
+	N                   int64  `json:"n"`
+	Stream              bool   `json:"stream"`
+	Background          bool   `json:"background"`
+	ServiceTier         string `json:"service_tier"`
+	Tools               []struct {
+		Type string `json:"type"`
+	} `json:"tools"`
+	StreamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+}
+
+// allowed returns the output tokens that the request allows, 0 for no bound.
+func (q *modelRequest) allowed() int64 {
+	return cmp.Or(q.MaxCompletionTokens, q.MaxTokens, q.MaxOutputTokens,
+		q.GenerationConfig.MaxOutputTokens, q.InferenceConfig.MaxTokens)
+}
+
+// request returns what the body asks of a model; the zero request if that is not JSON.
+func (c *call) request() *modelRequest {
+	if c.asked == nil {
+		c.asked = &modelRequest{}
+		_ = json.Unmarshal(c.body, c.asked) // where types are wrong, the other fields are read
+	}
+	return c.asked
+}
+
+const (
+	maxOutput  = 1_000_000 // tokens that a request may allow a model to write
+	maxChoices = 8
+)
+
+// readRequest parses a request that needs a field and allows at least some output, or sends what
+// is wrong with it and returns false.
+func (c *call) readRequest(needs string, least int64) bool {
+	if !c.parse(&modelRequest{}) {
+		return false
+	}
+	q, allowed, problem := c.request(), c.request().allowed(), ""
+	switch {
+	case q.Model == "":
+		problem = "no model"
+	case c.model() == "":
+		problem = "unknown model"
+	case allowed < least || allowed > maxOutput || q.N > maxChoices:
+		problem = "too many tokens"
+	case needs == "messages" && len(q.Messages) == 0, needs == "input" && q.Input == nil:
+		problem = "no " + needs
+	default:
+		return true
+	}
+	c.fail(problem, object{"asked": q.Model, "allowed": allowed})
+	return false
+}
 
 // generation is what a model makes of a request. It depends on the request alone:
 //
@@ -22,8 +97,9 @@ type generation struct {
 	model           string
 	input           int64 // all of it
 	cached, written int64 // parts of input
-	output          int64
+	output          int64 // of each choice
 	reasoning       int64 // part of output
+	choices         int64
 	searches        int64
 	tier            string // of processing
 	stopped         bool   // at the output that the request allows
@@ -37,40 +113,66 @@ var (
 	marker    = regexp.MustCompile(`\[\[(output|cached|written|search|reasoning|expires):(\d{1,7})\]\]`)
 )
 
-// model returns the name of the model in the body, or "".
+// model returns the name of the model in the path or the body, or "".
 func (c *call) model() string {
-	var named struct {
-		Model string `json:"model"`
+	if strings.Contains(c.route.pattern, "{model}") {
+		return c.match[1]
 	}
-	if json.Unmarshal(c.body, &named) != nil {
+	name := c.request().Model
+	vendor, model, ok := strings.Cut(name, "/")
+	if ok && c.s.name == "openrouter" && modelName.MatchString(vendor) &&
+		modelName.MatchString(model) || modelName.MatchString(name) {
+		return name
+	}
+	return ""
+}
+
+// part returns the bucket of a model, "" without a model.
+func part(bucket, model string) string {
+	if model == "" {
 		return ""
 	}
-	if vendor, model, ok := strings.Cut(named.Model, "/"); ok && c.s.name == "openrouter" &&
-		modelName.MatchString(vendor) && modelName.MatchString(model) {
-		return named.Model
+	return bucket + "/" + model
+}
+
+// modelBucket returns the bucket of the request's model, or the one that all models share.
+// Anthropic has one for each class of models.
+func (c *call) modelBucket(bucket string) string {
+	switch model := c.model(); {
+	case bucket == c.s.api.Undivided || bucket == money:
+		return bucket
+	case c.s.name == "anthropic":
+		return part(bucket, class(model))
+	default:
+		return part(bucket, strings.ReplaceAll(model, "/", "-"))
 	}
-	if !modelName.MatchString(named.Model) {
-		return ""
-	}
-	return named.Model
 }
 
 // generate returns a model's output for the request.
-func (c *call) generate(allowed int64) generation {
-	g := generation{model: c.model(), seed: c.hash(), allowed: allowed,
-		input: (int64(len(c.body)) + 3) / 4}
+func (c *call) generate() generation {
+	q := c.request()
+	g := generation{model: c.model(), seed: c.hash(), allowed: q.allowed(), tier: q.ServiceTier,
+		input: (int64(len(c.body)) + 3) / 4, choices: max(1, q.N)}
+	if g.tier == "" || g.tier == "auto" {
+		g.tier = "default"
+	}
 	marked := map[string]int64{}
 	for _, m := range marker.FindAllSubmatch(c.body, -1) {
 		marked[string(m[1])], _ = strconv.ParseInt(string(m[2]), 10, 64)
 	}
 	g.output = cmp.Or(marked["output"], int64(1+g.seed%256))
-	if allowed > 0 && g.output >= allowed {
-		g.output, g.stopped = allowed, true
+	if g.allowed > 0 && g.output >= g.allowed {
+		g.output, g.stopped = g.allowed, true
 	}
 	g.cached = min(marked["cached"], g.input)
 	g.written = min(marked["written"], g.input-g.cached)
-	g.searches, g.reasoning = marked["search"], min(marked["reasoning"], g.output)
+	g.reasoning = min(marked["reasoning"], g.output)
 	g.expires = marked["expires"] > 0
+	for _, tool := range q.Tools {
+		if strings.HasPrefix(tool.Type, "web_search") {
+			g.searches = marked["search"]
+		}
+	}
 	return g
 }
 
@@ -80,7 +182,7 @@ func (g generation) fresh() int64 { return g.input - g.cached }
 // money returns the price of the generation.
 func (c *call) money(g generation) float64 {
 	tokens := c.price("input", g.fresh()-g.written) + c.price("written", g.written) +
-		c.price("cached", g.cached) + c.price("output", g.output)
+		c.price("cached", g.cached) + c.price("output", g.choices*g.output)
 	switch g.tier {
 	case "flex":
 		tokens /= 2
@@ -88,6 +190,51 @@ func (c *call) money(g generation) float64 {
 		tokens *= 2
 	}
 	return tokens + c.price("search", g.searches)
+}
+
+// admitGeneration bills a generation, or refuses the request and returns false. The output that
+// the request allows is held until the response ends.
+func (c *call) admitGeneration(g generation) bool {
+	output, most := g.choices*g.output, g.choices*max(g.allowed, g.output)
+	input := g.input
+	if c.s.name == "anthropic" && class(g.model) != "haiku-3.5" {
+		input = g.fresh() // cached reads count for older models only
+	}
+	var costs []cost
+	for _, of := range []cost{one("requests", 1), {"tokens", g.input + output, g.input + most, false},
+		one("input", input), {"output", output, most, false}, paid(c.money(g))} {
+		if _, ok := c.s.api.Limits[of.bucket]; ok {
+			of.bucket = c.bucket(of.bucket)
+			costs = append(costs, of)
+		}
+	}
+	if !c.admit(costs...) {
+		return false
+	}
+	for name, amount := range map[string]float64{money: c.money(g),
+		"uncached_input_tokens":     float64(g.fresh() - g.written),
+		"ephemeral_5m_input_tokens": float64(g.written),
+		"cache_read_input_tokens":   float64(g.cached), "output_tokens": float64(output)} {
+		c.s.Use(c.now.UTC().Format(time.DateOnly), g.model, name, amount)
+	}
+	return true
+}
+
+// generated returns the values of a generation for documents.
+func (c *call) generated(g generation) object {
+	finish, output := c.s.api.Finish[0], g.choices*g.output
+	if g.stopped {
+		finish = c.s.api.Finish[1]
+	}
+	values := object{"model": g.model, "input": g.input, "cached": g.cached, "written": g.written,
+		"uncached": g.fresh() - g.written, "output": output, "reasoning": g.reasoning,
+		"shown": output - g.reasoning, "total": g.input + output, "tier": g.tier,
+		"text": strings.Join(g.pieces(), ""), "finish": finish, "cost": c.money(g) / 1e6,
+		"searched": nil}
+	if g.searches > 0 {
+		values["searched"] = object{"web_search_requests": g.searches}
+	}
+	return values
 }
 
 var wordList = strings.Fields("the quota of a month is spent by those who wake first and count " +
@@ -110,34 +257,12 @@ func (g generation) pieces() []string {
 	return all
 }
 
-func (g generation) text() string { return strings.Join(g.pieces(), "") }
-
-// tools are the tools that a model may call.
-type tools []struct {
-	Type string `json:"type"`
-}
-
-// search reports whether there is a tool whose type has the prefix.
-func (t tools) search(prefix string) bool {
-	for _, tool := range t {
-		if strings.HasPrefix(tool.Type, prefix) {
-			return true
-		}
+// generateContent serves a call of Gemini, or of Converse of Bedrock.
+func (c *call) generateContent() {
+	if !c.parse(&modelRequest{}) {
+		return
 	}
-	return false
-}
-
-// values returns what documents may report.
-func (g generation) values() object {
-	return object{"model": g.model, "input": g.input, "cached": g.cached, "written": g.written,
-		"uncached": g.fresh() - g.written, "output": g.output, "reasoning": g.reasoning,
-		"shown": g.output - g.reasoning, "total": g.input + g.output, "tier": g.tier}
-}
-
-// finish returns why the model ended.
-func (g generation) finish(end, stopped string) string {
-	if g.stopped {
-		return stopped
+	if g := c.generate(); c.admitGeneration(g) {
+		c.ok(c.doc("reply", c.generated(g)))
 	}
-	return end
 }

@@ -1,49 +1,84 @@
 package standin
 
 import (
-	"net/http"
-	"strings"
+	"bufio"
+	"encoding/json"
+	"maps"
+	"mime"
+	"mime/multipart"
 )
 
-// jobs serves files, batches, fine-tuning and background responses. It returns false for other
-// requests.
-func (c *call) jobs(route string) bool {
-	verb, path, _ := strings.Cut(route, " ")
-	id, action, _ := strings.Cut(strings.TrimPrefix(path, "/v1/files/"), "/")
-	switch {
-	case route == "POST /v1/files":
-		c.upload()
-	case verb == "GET" && strings.HasPrefix(path, "/v1/files/") && action == "content":
-		c.output(strings.TrimPrefix(id, "file-out-"))
-	case route == "POST /v1/batches":
-		c.createBatch()
-	case strings.HasPrefix(path, "/v1/batches/"):
-		if j, _ := c.job("/v1/batches/"); j != nil && c.admit(one("free", 1)) {
-			c.ok(c.batch(j))
-		}
-	case route == "POST /v1/fine_tuning/jobs":
-		c.tune()
-	case strings.HasPrefix(path, "/v1/fine_tuning/jobs/"):
-		if j, _ := c.job("/v1/fine_tuning/jobs/"); j != nil && c.admit(one("free", 1)) {
-			c.ok(c.tuning(j))
-		}
-	case strings.HasPrefix(path, "/v1/responses/"):
-		if j, _ := c.job("/v1/responses/"); j != nil && c.admit(one("free", 1)) {
-			g := j.calls[0].generation
-			done := g.finish("completed", "incomplete")
-			doc := c.response(g, j.state(c.ended(j, noCosts), "in_progress", done))
-			doc["id"] = j.id
-			c.ok(doc)
-		}
-	default:
-		return false
-	}
-	return true
+// upload is a file that was uploaded.
+type upload struct {
+	bytes   int64
+	calls   []batchCall // one for each line
+	invalid bool        // as the input of a batch
 }
 
-// noCosts returns no costs, for a job that was billed when it began.
-func noCosts([]batchCall) []cost { return nil }
+const uploadPattern = "POST /v1/files"
 
+// upload serves POST /v1/files of OpenAI. It reads the body as it comes.
+func (c *call) upload() {
+	_, params, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	parts := multipart.NewReader(c.r.Body, params["boundary"])
+	var file upload
+	purpose := ""
+	for {
+		part, err := parts.NextPart()
+		if err != nil {
+			break
+		}
+		if part.FileName() == "" {
+			var text [32]byte
+			n, _ := part.Read(text[:])
+			purpose = string(text[:n])
+			continue
+		}
+		lines := bufio.NewScanner(part)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			file.add(c, lines.Bytes())
+		}
+	}
+	if file.bytes == 0 || purpose == "" {
+		c.fail("no file", nil)
+		return
+	}
+	id := c.id("file-")
+	unlock := c.s.locked()
+	c.s.files[id] = &file
+	unlock()
+	c.free(c.doc("file", object{"file": id, "bytes": file.bytes, "purpose": purpose}))
+}
+
+// add adds a line.
+func (f *upload) add(c *call, text []byte) {
+	var line struct {
+		ID   string `json:"custom_id"`
+		URL  string
+		Body json.RawMessage
+	}
+	of, ok := batchCall{}, json.Unmarshal(text, &line) == nil
+	if ok {
+		of, ok = c.part(line.ID, line.URL, line.Body)
+	}
+	f.bytes += int64(len(text)) + 1
+	f.invalid = f.invalid || !ok
+	f.calls = append(f.calls, of)
+}
+
+// file returns an uploaded file, or sends 400 and returns nil.
+func (c *call) file(id string) *upload {
+	unlock := c.s.locked()
+	file := c.s.files[id]
+	unlock()
+	if file == nil {
+		c.fail("wrong file", object{"file": id})
+	}
+	return file
+}
+
+// createBatch serves POST /v1/batches of OpenAI.
 func (c *call) createBatch() {
 	var q struct {
 		Input string `json:"input_file_id"`
@@ -53,104 +88,105 @@ func (c *call) createBatch() {
 	}
 	input := c.file(q.Input)
 	if input == nil {
-		c.invalid("Invalid file: %s", q.Input)
 		return
 	}
-	if c.admit(one("free", 1)) {
-		c.ok(c.batch(c.addJob(c.id("batch_"), batchLasts(input.calls),
-			job{input: input, calls: input.calls, failed: input.invalid})))
-	}
-}
-
-// batch returns a batch object.
-func (c *call) batch(j *job) object {
-	ended := c.ended(j, func(done []batchCall) []cost {
-		costs := []cost{c.batchMoney(done)}
-		for _, of := range done {
+	j := &job{id: c.id("batch_"), calls: input.calls, failed: input.invalid}
+	j.costs = func() []cost {
+		costs := []cost{j.money(c.s.Prices)}
+		for _, of := range j.done() {
 			costs = append(costs, one(part("batch_tokens", of.model), of.input))
 		}
 		return costs
-	})
-	doc := object{"id": j.id, "object": "batch", "status": j.state(ended, "in_progress", "completed"),
-		"created_at": j.created.Unix(), "output_file_id": nil, "error_file_id": nil,
-		"request_counts": object{"total": len(j.calls), "completed": 0, "failed": 0}}
-	if !ended {
-		return doc
 	}
-	var sum generation
-	for _, of := range j.done() {
+	j.doc = j.batch
+	c.startBatch(j)
+}
+
+// batch returns a batch object of OpenAI.
+func (j *job) batch(c *call, ended bool) object {
+	sum, done := generation{choices: 1}, j.done()
+	for _, of := range done {
 		sum.input, sum.cached = sum.input+of.input, sum.cached+of.cached
 		sum.output, sum.reasoning = sum.output+of.output, sum.reasoning+of.reasoning
-		doc["model"] = of.model
+		sum.model = of.model
 	}
-	doc["request_counts"] = object{"total": len(j.calls), "completed": len(j.done()),
-		"failed": len(j.calls) - len(j.done())}
-	if len(j.done()) > 0 {
-		doc["output_file_id"] = "file-out-" + j.id
+	values := c.generated(sum)
+	maps.Copy(values, object{"batch": j.id, "status": j.state(ended, "in_progress", "completed"),
+		"created": j.created.Unix(), "all": len(j.calls), "done": len(done),
+		"failed": len(j.calls) - len(done), "output_file": nil})
+	if !ended {
+		return c.doc("batch_begun", values)
 	}
-	if c.fault != "no-usage" {
-		doc["usage"] = c.doc("response_usage", sum.values())
+	if len(done) > 0 {
+		values["output_file"] = "file-out-" + j.id
 	}
-	return doc
+	return c.doc("batch", values)
 }
 
-// output serves the output file of a batch.
-func (c *call) output(id string) {
-	unlock := c.s.locked()
-	j := c.s.jobs[id]
-	unlock()
-	if j == nil || c.now.Before(j.ends) {
-		c.fail(http.StatusNotFound, "No such File object: %s", id)
+// batchOutput serves the output file of a batch.
+func (c *call) batchOutput() {
+	j := c.job(c.match[1])
+	if j == nil {
 		return
 	}
-	if !c.admit(one("free", 1)) {
+	if c.now.Before(j.ends) {
+		c.fail("no object", object{"object": "file-out-" + j.id})
 		return
 	}
-	c.batchLines(j.done(), func(_ int, of batchCall) object {
-		usage := c.usage(of.generation, 1)
+	var lines []object
+	for _, of := range j.done() {
+		document := "batch_chat"
 		if of.path == "/v1/responses" {
-			usage = c.doc("response_usage", of.values())
+			document = "batch_response"
 		}
-		return object{"custom_id": of.name, "error": nil, "response": object{"status_code": 200,
-			"body": object{"model": of.model, "usage": usage}}}
-	})
-}
-
-func (c *call) tune() {
-	var q struct {
-		Model, Training string
-		File            string `json:"training_file"`
+		values := c.generated(of.generation)
+		values["name"] = of.name
+		lines = append(lines, c.doc(document, values))
 	}
-	if !c.parse(&q) {
-		return
-	}
-	input := c.file(q.File)
-	if input == nil || c.model() == "" {
-		c.invalid("invalid training_file or model")
-		return
-	}
-	if c.admit(one("free", 1)) {
-		c.ok(c.tuning(c.addJob(c.id("ftjob-"), batchTime, job{input: input,
-			body: openAIRequest{Model: q.Model}})))
+	if c.admit(one(c.s.api.Free, 1)) {
+		c.lines(lines)
 	}
 }
 
 // epochs is how often fine-tuning reads its file, regardless of the request.
 const epochs = 3
 
-// tuning returns a fine-tuning job. One that was cancelled has read its file once.
-func (c *call) tuning(j *job) object {
-	trained := j.input.bytes / 4 * epochs
-	if j.partly {
-		trained = j.input.bytes / 4
+// tune serves POST /v1/fine_tuning/jobs of OpenAI. A job that was cancelled has read its file once.
+func (c *call) tune() {
+	var q struct {
+		File string `json:"training_file"`
 	}
-	ended := c.ended(j, func([]batchCall) []cost {
-		return []cost{paid(c.s.Prices["training"] * float64(trained))}
-	})
-	doc := object{"id": j.id, "object": "fine_tuning.job", "model": j.body.Model,
-		"status": j.state(ended, "running", "succeeded"), "trained_tokens": nil}
-	if ended {
-		doc["trained_tokens"] = trained
+	if !c.parse(&q) {
+		return
 	}
-	return doc
+	input, model := c.file(q.File), c.model()
+	switch {
+	case input == nil:
+		return
+	case model == "":
+		c.fail("no model", nil)
+		return
+	case !c.admit(one(c.s.api.Free, 1)):
+		return
+	}
+	j := &job{id: c.id("ftjob-")}
+	trained := func() int64 {
+		if j.partly {
+			return input.bytes / 4
+		}
+		return input.bytes / 4 * epochs
+	}
+	j.costs = func() []cost {
+		return []cost{paid(c.s.Prices["training"] * float64(trained()))}
+	}
+	j.doc = func(c *call, ended bool) object {
+		values := object{"job": j.id, "model": model, "trained": nil,
+			"status": j.state(ended, "running", "succeeded")}
+		if ended {
+			values["trained"] = trained()
+		}
+		return c.doc("tuning", values)
+	}
+	c.addJob(j, batchTime)
+	c.ok(j.doc(c, false))
 }

@@ -2,19 +2,17 @@ package standin
 
 import (
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 )
 
-// serveRequest answers every path with the same document, and counts only the request.
-func serveRequest(c *call) {
+// anyRequest answers every path with the same document, and counts only the request.
+var anyRequest = []route{{".*", func(c *call) {
 	if c.admit(one(c.bucket(c.s.api.Failed), 1)) {
-		c.report()
 		c.ok(c.doc("reply", nil))
 	}
-}
+}, ""}}
 
 // slackTiers are the buckets of methods; all others are tier2.
 var slackTiers = map[string]string{"conversations.history": "tier3", "users.info": "tier4",
@@ -40,31 +38,31 @@ func slackBucket(c *call, _ string) string {
 	}
 }
 
-// serveGeneric counts requests and units. Every path answers. The caller chooses the units
+// genericRoutes count requests and units. Every path answers. The caller chooses the units
 // (?cost=7), and the response reports them in X-Request-Cost.
-func serveGeneric(c *call) {
+var genericRoutes = []route{{".*", (*call).generic, ""}}
+
+func (c *call) generic() {
 	units := int64(1)
 	if text := c.r.URL.Query().Get("cost"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 || n > maxUnits/1_000_000 {
 			c.countRequest()
-			c.invalid("cost is not a number from 0")
+			c.fail("wrong cost", nil)
 			return
 		}
 		units = n
 	}
 	if strings.HasPrefix(c.r.URL.Path, "/missing") {
 		c.countRequest()
-		c.fail(http.StatusNotFound, "no such resource")
+		c.fail("404", nil)
 		return
 	}
 	if !c.admit(one("requests", 1), one("units", units)) {
 		return
 	}
-	c.report()
 	if c.fault != "no-usage" {
 		c.header("X-Request-Cost", decimal(units))
 	}
-	c.ok(c.doc("reply", object{"method": c.r.Method, "path": c.r.URL.Path, "bytes": len(c.body),
-		"units": units}))
+	c.ok(c.doc("reply", object{"bytes": len(c.body), "units": units}))
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +41,9 @@ type Server struct {
 	name string
 	api  api
 
-	once   sync.Once
+	once     sync.Once
+	patterns []*regexp.Regexp // of the routes
+
 	mu     sync.Mutex // guards the fields below, and Prices
 	meter  meter
 	counts Counts
@@ -69,41 +72,59 @@ type Counts struct {
 // api is how one API meters, responds and refuses.
 type api struct {
 	spec
-	// serve answers a request with a valid credential. Without spec.Key it checks credentials and
-	// faults, and reads the body.
-	serve func(*call)
+	routes []route
 	// bucket returns the bucket of a request for the name of a bucket in the spec; nil if both are
 	// the same.
 	bucket func(c *call, name string) string
 	deny   func(c *call, d denial) // sends the error of a limit; nil for that of the spec
-	plain  bool                    // bodies are never compressed
+
+	// serve, if not nil, answers in place of the routes, and checks the credential and the fault,
+	// and reads the body.
+	serve func(*call)
 	// counts returns the body of GET /standin/counts, and change applies that of POST
 	// /standin/settings. Nil means those of Server.
 	counts func() any
 	change func(body io.Reader) error
 }
 
+// route answers the requests that match a pattern: a regular expression for "GET /path" in which
+// {name} stands for a segment of the path.
+type route struct {
+	pattern string
+	serve   func(*call)
+	part    string // of a bucket, where each endpoint has its own
+}
+
+// segment finds the names in patterns.
+var segment = regexp.MustCompile(`\{[a-z]+\}`)
+
+// compile compiles a route's pattern.
+func compile(pattern string) *regexp.Regexp {
+	return regexp.MustCompile("(?s)^(?:" + segment.ReplaceAllString(pattern, "([^/]+)") + ")$")
+}
+
 // youTubeName names the stand-in that New does not create: see YouTube.
 const youTubeName = "youtube"
 
 var apis = map[string]api{
-	"anthropic":    {serve: serveAnthropic, bucket: anthropicBucket},
-	"azure-openai": modelAPI("POST /openai/deployments/[^/]+/chat/completions", chatOf),
-	"bedrock":      modelAPI("POST /model/([^/]+)/converse", generateAs("end_turn", "max_tokens")),
-	"gemini": modelAPI("POST /v1(?:beta)?/models/([^/]+):generateContent",
-		generateAs("STOP", "MAX_TOKENS")),
-	"generic":          {serve: serveGeneric},
-	"github":           {serve: serveGitHub, bucket: (*call).githubResource},
-	"google-analytics": {serve: serveAnalytics, bucket: (*call).analyticsPart},
-	"google-maps":      {serve: serveMaps},
-	"mistral":          modelAPI("POST /v1/chat/completions", chatOf),
-	"notion":           {serve: serveRequest},
-	"openai":           {serve: serveOpenAI, bucket: (*call).modelBucket},
-	"openrouter":       modelAPI("POST /api/v1/chat/completions", chatOf),
-	"reddit":           {serve: serveRequest},
-	"shopify":          {serve: serveShopify, deny: denyShopify},
-	"slack":            {serve: serveRequest, bucket: slackBucket},
-	"x":                {serve: serveX, bucket: xBucket},
+	"anthropic": {routes: anthropicRoutes, bucket: (*call).modelBucket},
+	"azure-openai": modelAPI("POST /openai/deployments/{deployment}/chat/completions",
+		(*call).chat),
+	"bedrock": modelAPI("POST /model/{model}/converse", (*call).generateContent),
+	"gemini": modelAPI("POST /v1(?:beta)?/models/{model}:generateContent",
+		(*call).generateContent),
+	"generic":          {routes: genericRoutes},
+	"github":           {routes: githubRoutes, bucket: githubResource},
+	"google-analytics": {routes: analyticsRoutes, bucket: analyticsPart},
+	"google-maps":      {routes: mapsRoutes},
+	"mistral":          modelAPI("POST /v1/chat/completions", (*call).chat),
+	"notion":           {routes: anyRequest},
+	"openai":           {routes: openAIRoutes, bucket: (*call).modelBucket},
+	"openrouter":       modelAPI("POST /api/v1/chat/completions", (*call).chat),
+	"reddit":           {routes: anyRequest},
+	"shopify":          {routes: shopifyRoutes, deny: denyShopify},
+	"slack":            {routes: anyRequest, bucket: slackBucket},
+	"x":                {routes: xRoutes, bucket: xBucket},
 }
 
 // Names returns the APIs that New accepts, sorted.
@@ -153,6 +174,10 @@ func (s *Server) start() {
 	s.meter = meter{limits, s.api.Refills, map[string][]*rate{}, map[string]int64{}}
 	s.bills = map[figure]float64{}
 	s.Rows = cmp.Or(s.Rows, 3)
+	s.jobs, s.files = map[string]*job{}, map[string]*upload{}
+	for _, r := range s.api.routes {
+		s.patterns = append(s.patterns, compile(r.pattern))
+	}
 	s.zone, _ = time.LoadLocation(s.api.Zone) // the zone data are embedded
 	var err error
 	if s.faults, err = parseFaults(s.name, s.Faults); err != nil {
@@ -195,31 +220,34 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := s.arrive(w, r)
 	defer c.leave()
+	for name, value := range s.api.Headers {
+		c.header(name, c.expand(value, nil))
+	}
 	if len(s.api.Key) == 0 {
 		if c.wait(s.Latency) {
 			s.api.serve(c)
 		}
 		return
 	}
-	var body []byte
 	var err error
-	if r.Method+" "+r.URL.Path != "POST /v1/files" { // which is read as it comes
-		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if c.route.pattern != uploadPattern { // whose body is read as it comes
+		c.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	}
-	switch c.body = body; {
-	case err != nil && !errors.As(err, new(*http.MaxBytesError)):
+	tooLarge := errors.As(err, new(*http.MaxBytesError))
+	switch {
+	case err != nil && !tooLarge, !c.wait(s.Latency):
 		return // the client has disconnected
-	case !c.wait(s.Latency):
-		return
-	case err != nil:
-		c.fail(http.StatusRequestEntityTooLarge, "the request is too large")
+	case tooLarge:
+		c.fail("413", nil)
 	case !s.knows(s.api.key(r), isBill(r)):
-		c.fail(http.StatusUnauthorized, "the credential is not valid")
-	case !c.failing() && !c.bill():
-		for name, value := range s.api.Headers {
-			c.header(name, c.expand(value, nil))
-		}
-		s.api.serve(c)
+		c.fail("401", nil)
+	case c.failing():
+	case s.api.Requires != "" && r.Header.Get(s.api.Requires) == "":
+		c.fail("no header", nil)
+	case c.route.serve == nil:
+		c.fail("404", nil)
+	default:
+		c.route.serve(c)
 	}
 }
 
@@ -230,12 +258,18 @@ func (s *Server) knows(key string, admin bool) bool {
 	return key != "" && (len(s.Keys) == 0 || slices.Contains(s.Keys, key))
 }
 
-// arrive counts a request and chooses its fault.
+// arrive counts a request and chooses its route and its fault.
 func (s *Server) arrive(w http.ResponseWriter, r *http.Request) *call {
 	defer s.locked()()
 	s.counts.Requests++
 	s.counts.Open++
 	c := &call{s: s, w: w, r: r, now: s.now(), number: s.counts.Requests}
+	for i, pattern := range s.patterns {
+		m := pattern.FindStringSubmatch(r.Method + " " + r.URL.Path)
+		if m != nil && c.match == nil {
+			c.route, c.match = s.api.routes[i], m
+		}
+	}
 	c.fault = strike(s.faults, c)
 	return c
 }

@@ -1,22 +1,16 @@
 package standin
 
-import (
-	"math"
-	"net/http"
-	"regexp"
-)
+import "math"
 
-var shopifyPath = regexp.MustCompile(`^/admin/api/(?:\d{4}-\d{2}|unstable)/graphql\.json$`)
+// shopifyRoutes count points of the GraphQL Admin API in a bucket that refills all the time.
+var shopifyRoutes = []route{
+	{`POST /admin/api/(?:\d{4}-\d{2}|unstable)/graphql\.json`, (*call).shopifyGraph, ""}}
 
 const maxQuery = 1_000 // points that one query may take
 
-// serveShopify counts points of the GraphQL Admin API in a bucket that refills all the time. A
-// query is admitted if the most that it may take is left, and billed for what it found.
-func serveShopify(c *call) {
-	if c.r.Method != http.MethodPost || !shopifyPath.MatchString(c.r.URL.Path) {
-		c.fail(http.StatusNotFound, "Not Found")
-		return
-	}
+// shopifyGraph serves a query, which is admitted if the most that it may take is left, and billed
+// for what it found.
+func (c *call) shopifyGraph() {
 	op, ok := c.readGraph()
 	if !ok {
 		return

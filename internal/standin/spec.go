@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,23 +31,27 @@ type spec struct {
 	Zone      string
 	Failed    string
 	Every     bool
+	Free      string
 	Key       []string
+	Requires  string
 	Headers   map[string]string
+	Finish    [2]string
 	Report    []struct {
 		Buckets []string
 		Headers map[string]string
 	}
-	Errors    map[int]failure
+	Errors    map[string]object
 	Fail      any
 	Denied    map[string]refusal
 	Documents map[string]any
+	Streams   map[string][]event
 }
 
-// failure describes the error with a status.
-type failure struct {
-	Status        int // to send instead; 0 for none
-	Kind, Message string
-	Code          any
+// event is an event of a stream, or one for each piece of the text.
+type event struct {
+	Name string
+	Each bool
+	Data any
 }
 
 // refusal is the response to a request over a limit.
@@ -59,8 +64,8 @@ type refusal struct {
 
 var specs = sync.OnceValue(func() map[string]spec {
 	all := map[string]spec{}
-	for _, name := range []string{"apis/models.yaml", "apis/requests.yaml"} {
-		readSpec(name, &all)
+	for _, name := range []string{"models", "requests", "youtube"} {
+		readSpec("apis/"+name+".yaml", &all)
 	}
 	return all
 })
@@ -105,7 +110,7 @@ func bearer(r *http.Request) string {
 	return ""
 }
 
-// doc returns a document of the API with values for its names. Any document may use $id and $now.
+// doc returns a document of the API with values for its names.
 func (c *call) doc(name string, values object) object {
 	filled, _ := c.fill(c.s.api.Documents[name], values).(object)
 	if filled == nil {
@@ -114,29 +119,22 @@ func (c *call) doc(name string, values object) object {
 	return filled
 }
 
+// fill returns a document with values for its names. It leaves out members whose names end in * if
+// the fault is no-usage, and those whose names end in ~ if they are empty.
 func (c *call) fill(document any, values object) any {
-	return fill(document, c.fault != "no-usage",
-		func(name string) any { return c.value(name, values) })
-}
-
-// absent is the value of a member that is left out.
-type absent struct{}
-
-// fill returns a document with values for its names. optional reports whether to include
-// the members whose names end in *.
-func fill(document any, optional bool, value func(name string) any) any {
 	switch d := document.(type) {
 	case string:
 		if name, ok := strings.CutPrefix(d, "$"); ok && !strings.ContainsAny(name, "$. /}") {
-			return value(name)
+			return c.value(name, values)
 		}
-		return os.Expand(d, func(name string) string { return fmt.Sprint(value(name)) })
+		return c.expand(d, values)
 	case object:
 		filled := object{}
 		for key, member := range d {
-			key, isOptional := strings.CutSuffix(key, "*")
-			member = fill(member, optional, value)
-			if member != (absent{}) && (optional || !isOptional) {
+			key, isUsage := strings.CutSuffix(key, "*")
+			key, isOptional := strings.CutSuffix(key, "~")
+			member = c.fill(member, values)
+			if !(isUsage && c.fault == "no-usage") && !(isOptional && isEmpty(member)) {
 				filled[key] = member
 			}
 		}
@@ -144,13 +142,19 @@ func fill(document any, optional bool, value func(name string) any) any {
 	case []any:
 		filled := []any{}
 		for _, element := range d {
-			filled = append(filled, fill(element, optional, value))
+			filled = append(filled, c.fill(element, values))
 		}
 		return filled
 	}
 	return document
 }
 
+func isEmpty(value any) bool {
+	list, isList := value.([]string)
+	return value == nil || value == "" || isList && len(list) == 0
+}
+
+// value returns one of values, or one that any document may use.
 func (c *call) value(name string, values object) any {
 	if value, ok := values[name]; ok {
 		return value
@@ -160,6 +164,12 @@ func (c *call) value(name string, values object) any {
 		return c.id("")
 	case "now":
 		return c.now.Unix()
+	case "method":
+		return c.r.Method
+	case "path":
+		return c.r.URL.Path
+	case "model":
+		return c.model()
 	}
 	panic("no value " + name)
 }
@@ -221,17 +231,45 @@ func (c *call) values(g gauge) object {
 		"in_words": inWords(until)}
 }
 
-// sendFailure sends an error in the API's own shape.
-func (c *call) sendFailure(status int, message string, values object) {
-	e, usual := c.s.api.Errors[status], c.s.api.Errors[0]
-	all := object{"status": status, "message": cmp.Or(e.Message, message),
-		"kind": cmp.Or(e.Kind, usual.Kind), "code": e.Code}
-	maps.Copy(all, values)
-	c.json(cmp.Or(e.Status, status), c.fill(c.s.api.Fail, all))
+// commonErrors are the errors of the stand-ins that a spec does not describe otherwise.
+var commonErrors = map[string]object{
+	"401":       {"message": "the credential is not valid"},
+	"404":       {"message": "Not Found"},
+	"413":       {"message": "the request is too large"},
+	"500":       {"message": "the server is out of order"},
+	"503":       {"message": "the server is out of order"},
+	"529":       {"message": "the server is out of order"},
+	"not JSON":  {"status": 400, "message": "cannot parse the body as JSON: $problem"},
+	"no object": {"status": 404, "message": "No such object: $object"},
 }
 
-// sendRefusal refuses a request for a limit.
-func (c *call) sendRefusal(d denial) {
+// failure returns the values for an error: its status and message, and what the spec has for the
+// error, for its status and for other errors. name is a status, or that of an error in the spec.
+func (c *call) failure(name string, values object) object {
+	errors := c.s.api.Errors
+	all := object{"code": nil, "kind": nil}
+	maps.Copy(all, values)
+	maps.Copy(all, commonErrors[name])
+	maps.Copy(all, errors[name])
+	if _, ok := all["status"]; !ok {
+		all["status"], _ = strconv.Atoi(name)
+	}
+	for _, usual := range []object{errors[fmt.Sprint(all["status"])], errors["other"]} {
+		for key, value := range usual {
+			if all[key] == nil {
+				all[key] = value
+			}
+		}
+	}
+	all["reason"], _, _ = strings.Cut(name, " ")
+	for _, key := range []string{"message", "details"} {
+		all[key] = c.fill(all[key], all)
+	}
+	return all
+}
+
+// refuse sends the refusal of a limit.
+func (c *call) refuse(d denial) {
 	whole, _, _ := strings.Cut(d.bucket, "/")
 	names := []string{whole, d.limit.Calendar, "other"}
 	if d.requested > d.limit.Units {
@@ -248,7 +286,7 @@ func (c *call) sendRefusal(d denial) {
 	wait := max(time.Millisecond, d.until.Sub(c.now))
 	status := cmp.Or(r.Status, http.StatusTooManyRequests)
 	values := object{"bucket": d.bucket, "limit": d.limit, "units": d.limit.Units, "used": d.used,
-		"requested": d.requested, "model": c.model(), "wait": inWords(wait),
+		"requested": d.requested, "wait": inWords(wait),
 		"wait_ms": wait.Milliseconds(), "retry_after": seconds(wait), "status": status}
 	for header, value := range r.Headers {
 		c.header(header, c.expand(value, values))

@@ -2,6 +2,7 @@ package standin
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"time"
 )
@@ -9,8 +10,9 @@ import (
 // stream is a response of server-sent events.
 type stream struct {
 	*call
-	n, half int  // events sent; where the faults cut, truncated and endless strike
-	ended   bool // nothing more is sent
+	n, half  int    // events sent; where the faults cut, truncated and endless strike
+	ended    bool   // nothing more is sent
+	template object // members of every event
 }
 
 // stream begins a response of about n events.
@@ -21,9 +23,29 @@ func (c *call) stream(n int) *stream {
 	return &stream{call: c, half: n / 2}
 }
 
+// events sends the events that the spec has for a stream, for each piece of the text those that
+// come for each.
+func (s *stream) events(name string, g generation, values object) {
+	for _, e := range s.s.api.Streams[name] {
+		pieces := []string{""}
+		if e.Each {
+			pieces = g.pieces()
+		}
+		for _, piece := range pieces {
+			values["piece"], values["number"] = piece, s.n
+			s.event(s.expand(e.Name, values), s.fill(e.Data, values).(object))
+		}
+	}
+}
+
 // event sends an event unless the response has ended. name may be "".
-func (s *stream) event(name string, doc any) {
-	text, _ := json.Marshal(doc) // our own types cannot fail
+func (s *stream) event(name string, doc object) {
+	all := maps.Clone(doc)
+	maps.Copy(all, s.template)
+	if name != "" {
+		all["type"] = name
+	}
+	text, _ := json.Marshal(all) // our own types cannot fail
 	s.line(name, string(text))
 }
 

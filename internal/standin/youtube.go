@@ -80,22 +80,18 @@ func (s *YouTube) start() {
 	if s.Charts == nil {
 		s.Charts = defaultCharts()
 	}
-	limits := map[string][]Limit{minuteBucket: perMinute(s.MinuteLimit)}
-	for bucket, units := range map[string]int64{"default": 10_000, "search_list": 100,
-		"video_insert": 100, "video_batch_get_stats": 10_000} {
-		limits[bucket] = perDay(units)
-	}
-	for bucket, units := range s.Limits {
-		limits[bucket] = perDay(units)
-	}
 	clock := func() time.Time { // Now may be set later
 		if s.Now == nil {
 			return time.Now()
 		}
 		return s.Now()
 	}
-	s.engine = &Server{Now: clock, Latency: s.Latency, Faults: s.Faults, name: youTubeName,
-		api: api{spec: spec{Limits: limits, Zone: "America/Los_Angeles"}, plain: true, serve: s.serve,
+	limits := map[string][]Limit{minuteBucket: perMinute(s.MinuteLimit)}
+	for bucket, units := range s.Limits {
+		limits[bucket] = perDay(units)
+	}
+	s.engine = &Server{Now: clock, Latency: s.Latency, Faults: s.Faults, Limits: limits,
+		name: youTubeName, api: api{spec: specs()[youTubeName], serve: s.serve,
 			change: s.change, counts: func() any { return s.Counts() }}}
 	s.counts.ByMethod = map[string]int64{}
 	s.reads, s.sessions = map[string]int{}, map[string]*media{}
@@ -194,7 +190,8 @@ func (s *YouTube) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *YouTube) serve(c *call) {
-	if isUpload(c.r) && c.r.URL.Query().Has("upload_id") {
+	q := newQuery(c)
+	if isUpload(c.r) && q.Has("upload_id") {
 		s.count(&s.counts.Continued)
 		s.continueUpload(c)
 		return
@@ -205,37 +202,37 @@ func (s *YouTube) serve(c *call) {
 		c.html(http.StatusNotFound, "Not Found")
 		return
 	}
-	e := s.credentialError(c.r, m)
-	if e == nil {
-		e = c.faultError(m, refuses)
+	p := s.credentialError(c.r, m)
+	if p == nil {
+		p = c.faulty(m, refuses)
 	}
-	if e != nil {
+	if p != nil {
 		s.count(&s.counts.Refused)
-		c.apiError(e)
+		c.problem(p)
 		return
 	}
-	if e := s.charge(c, m); e != nil {
+	if p := s.charge(c, m); p != nil {
 		c.count(&c.s.counts.Denied)
-		c.apiError(e)
+		c.problem(p)
 		return
 	}
 	if !c.replaced(m) {
-		s.deliver(c, m)
+		s.deliver(c, m, q)
 	}
 }
 
 // charge takes the method's units, or takes none and returns the error of the limit or fault.
-func (s *YouTube) charge(c *call, m method) *apiError {
-	if e := c.faultError(m, rejects); e != nil {
-		return e
+func (s *YouTube) charge(c *call, m method) *problem {
+	if p := c.faulty(m, rejects); p != nil {
+		return p
 	}
 	d := c.take([]cost{one(m.bucket, m.units), one(minuteBucket, m.units)})
 	switch {
 	case d == nil:
 	case d.bucket == minuteBucket:
-		return errRate(m.bucket, "minute", d.limit.Units)
+		return rateExceeded(m.bucket, "minute", d.limit.Units)
 	default:
-		return errDayExhausted(m.bucket, d.limit.Units)
+		return dayExhausted(m.bucket, d.limit.Units)
 	}
 	defer s.locked()()
 	s.counts.ByMethod[m.id]++
@@ -244,17 +241,16 @@ func (s *YouTube) charge(c *call, m method) *apiError {
 }
 
 // deliver answers a charged request.
-func (s *YouTube) deliver(c *call, m method) {
+func (s *YouTube) deliver(c *call, m method, q *query) {
 	if isUpload(c.r) {
-		s.upload(c, m)
+		s.upload(c, m, q)
 		return
 	}
 	body := m.emptyAnswer()
-	if route, ok := routes()[m.id]; ok {
-		q := newQuery(c.r)
-		q.checkParts(route.parts)
-		if body = route.serve(s, q); q.err != nil {
-			c.apiError(q.err)
+	if method, ok := served(s)[m.id]; ok {
+		q.checkParts(method.parts)
+		if body = method.serve(q); q.err != nil {
+			c.problem(q.err)
 			return
 		}
 	}

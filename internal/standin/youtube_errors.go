@@ -1,126 +1,112 @@
 package standin
 
-import (
-	"maps"
-	"os"
-	"strconv"
-	"strings"
-	"sync"
-)
-
-// consumer is the project of every key of the stand-in.
-const consumer = "projects/000000000000"
-
-// apiError is an error of the API, in its envelope {"error": …}.
-type apiError struct {
-	Code    int         `json:"code"`
-	Message string      `json:"message"`
-	Errors  []errorItem `json:"errors"` // one element
-	// google.rpc code; absent from the API's own errors
-	Status  string `json:"status,omitempty"`
-	Details []any  `json:"details,omitempty"`
+// problem is an error of apis/youtube.yaml, with the values for it.
+type problem struct {
+	name   string
+	values object
 }
 
-type errorItem struct {
-	Message      string `json:"message"`
-	Domain       string `json:"domain"`
-	Reason       string `json:"reason"`
-	Location     string `json:"location,omitempty"`
-	LocationType string `json:"locationType,omitempty"`
-	ExtendedHelp string `json:"extendedHelp,omitempty"`
-}
+// problem sends an error.
+func (c *call) problem(p *problem) { c.fail(p.name, p.values) }
 
-// google is the content of apis/youtube.yaml.
-var google = sync.OnceValue(func() (all struct {
-	Documents map[string]any
-	Errors    map[string]struct {
-		Code                             int
-		Domain, Message, Parameter, Help string
-		Front                            bool
-		Details                          []any
-	}
-}) {
-	readSpec("apis/youtube.yaml", &all)
-	return all
-})
-
-// rpcCodes are the names of google.rpc codes by status.
-var rpcCodes = map[int]string{400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED",
-	403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}
-
-// googleError returns the error of that name in apis/youtube.yaml. values are pairs of a name in
-// its message and the text for it.
-func googleError(name string, values ...string) *apiError {
-	e, ok := google().Errors[name]
-	if !ok {
-		panic("no error " + name)
-	}
-	message := os.Expand(e.Message, func(name string) string {
-		for i := 0; i < len(values); i += 2 {
-			if values[i] == name {
-				return values[i+1]
-			}
-		}
-		panic("no value " + name)
-	})
-	reason, _, _ := strings.Cut(name, " ")
-	item := errorItem{Message: message, Domain: e.Domain, Reason: reason, ExtendedHelp: e.Help}
-	if e.Parameter != "" {
-		item.Location, item.LocationType = e.Parameter, "parameter"
-	}
-	full := &apiError{Code: e.Code, Message: message, Errors: []errorItem{item}, Details: e.Details}
-	if e.Front {
-		full.Status = rpcCodes[e.Code]
-	}
-	return full
-}
-
-// errNoFilter returns the error of a call without any of its filters.
-func errNoFilter(filters string) *apiError {
-	return googleError("missingRequiredParameter filter", "filters", filters)
-}
-
-// errUpload returns a 400 of the upload endpoints.
-func errUpload(message string) *apiError { return googleError("badRequest", "what", message) }
-
-// with adds an ErrorInfo.
-func (e *apiError) with(reason string, metadata map[string]string) *apiError {
-	all := map[string]string{"service": "youtube.googleapis.com"}
-	maps.Copy(all, metadata)
-	e.Details = []any{object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
-		"domain": "googleapis.com", "metadata": all}}
-	return e
-}
-
-// errDayExhausted returns a bucket's error when its day is used up: a 403 for the default bucket,
-// a 429 for the narrow ones.
-func errDayExhausted(bucket string, limit int64) *apiError {
+// dayExhausted returns a bucket's error when its day is used up: a 403 for the default bucket, a
+// 429 for the narrow ones.
+func dayExhausted(bucket string, limit int64) *problem {
 	if bucket == "default" {
-		return googleError("quotaExceeded")
+		return &problem{name: "quotaExceeded"}
 	}
-	return errRate(bucket, "day", limit)
+	return rateExceeded(bucket, "day", limit)
 }
 
-// errRate returns the 429 of a limit per day or per minute. Only the quota_unit, the quota_limit
-// and the message differ.
-func errRate(bucket, per string, limit int64) *apiError {
+// rateExceeded returns the 429 of a limit per day or per minute.
+func rateExceeded(bucket, per string, limit int64) *problem {
 	name := map[string][2]string{
 		"default":               {"Queries", "default"},
 		"search_list":           {"Search Queries", "defaultSearchList"},
 		"video_insert":          {"Video Uploads", "defaultVideoInsert"},
 		"video_batch_get_stats": {"Video Batch Get Stats", "defaultVideoBatchGetStats"},
 	}[bucket]
-	unit, suffix := "1/d/{project}", "PerDayPerProject"
+	quotaLimit, unit := name[1]+"PerDayPerProject", "1/d/{project}"
 	if per == "minute" {
-		unit, suffix = "1/min/{project}", "PerMinutePerProject"
+		quotaLimit, unit = name[1]+"PerMinutePerProject", "1/min/{project}"
 	}
-	return googleError("rateLimitExceeded", "metric", name[0], "period", per).
-		with("RATE_LIMIT_EXCEEDED", map[string]string{
-			"quota_limit":       name[1] + suffix,
-			"quota_unit":        unit,
-			"quota_metric":      "youtube.googleapis.com/" + bucket,
-			"quota_location":    "global",
-			"quota_limit_value": strconv.FormatInt(limit, 10),
-			"consumer":          consumer,
-		})
+	return &problem{"rateLimitExceeded", object{"metric": name[0], "period": per, "bucket": bucket,
+		"quota_limit": quotaLimit, "unit": unit, "limit": decimal(limit)}}
+}
+
+// noFilter returns the error of a call without any of its filters.
+func noFilter(filters string) *problem {
+	return &problem{"missingRequiredParameter filter", object{"filters": filters}}
+}
+
+// badUpload returns a 400 of the upload endpoints.
+func badUpload(message string) *problem { return &problem{"badRequest", object{"what": message}} }
+
+// effect is what a kind of fault does to the metering and the response.
+type effect int
+
+const (
+	noEffect effect = iota
+	refuses         // an error before metering, not billed
+	rejects         // an error before metering, as over a limit
+	replaces        // a different response, after metering
+	garbles         // a damaged response, after metering
+)
+
+// youTubeFaults lists the effect of each kind of fault, and its error if it has one.
+var youTubeFaults = map[string]struct {
+	effect
+	name string
+}{
+	"403-disabled": {refuses, "accessNotConfigured"},
+	"403-blocked":  {refuses, "forbidden key"},
+	"403-quota":    {rejects, "quotaExceeded"},
+	"403-daily":    {rejects, "dailyLimitExceeded"},
+	"429":          {rejects, "minute"},
+	"429-day":      {rejects, "day"},
+	"429-bare":     {rejects, "rateLimitExceeded bare"},
+	"400-token":    {replaces, "invalidPageToken"},
+	"404-chart":    {replaces, "videoChartNotFound"},
+	"500":          {replaces, "backendError 500"},
+	"503":          {replaces, "backendError 503"},
+	"500-html":     {effect: replaces},
+	"500-null":     {effect: replaces}, // an error whose message is null
+	"200-html":     {effect: replaces},
+	"hang":         {effect: replaces}, // no response until the client disconnects
+	"drop":         {effect: replaces}, // the connection is dropped before the response
+	"cut":          {effect: garbles},  // the connection is dropped in the middle of the body
+	"truncated":    {effect: garbles},  // half the JSON, with status 200
+	"repeat":       {effect: garbles},  // the first ID of the page comes again as its last
+}
+
+// faulty returns the error of the request's fault if it has that effect.
+func (c *call) faulty(m method, has effect) *problem {
+	switch f := youTubeFaults[c.fault]; {
+	case f.effect != has || f.name == "":
+		return nil
+	case f.name == "minute" || f.name == "day":
+		return rateExceeded(m.bucket, f.name, 1)
+	default:
+		return &problem{f.name, object{"called": m.id}}
+	}
+}
+
+// replaced sends the response of a fault that replaces the real one, or returns false.
+func (c *call) replaced(m method) bool {
+	p := c.faulty(m, replaces)
+	switch {
+	case youTubeFaults[c.fault].effect != replaces:
+		return false
+	case p != nil:
+		c.problem(p)
+	case c.fault == "200-html":
+		c.html(200, "Sorry")
+	case c.fault == "500-html":
+		c.html(500, "Server Error")
+	case c.fault == "500-null":
+		c.json(500, object{"error": object{"code": 500, "message": nil}})
+	default:
+		c.lost()
+	}
+	return true
 }

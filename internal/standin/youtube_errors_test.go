@@ -61,19 +61,20 @@ func TestErrors(t *testing.T) {
 // TestRecordedErrors compares the bodies of errors with recorded ones, if those are installed.
 func TestRecordedErrors(t *testing.T) {
 	data := SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded", "errors")
-	for file, own := range map[string]*apiError{
-		"403_quotaExceeded_current.json":               googleError("quotaExceeded"),
-		"403_dailyLimitExceeded_old.json":              googleError("dailyLimitExceeded"),
-		"429_rateLimitExceeded_daily_search_2026.json": errDayExhausted("search_list", 0),
-		"429_rateLimitExceeded_usageLimits.json":       googleError("rateLimitExceeded bare"),
-		"403_apiKeyMissing_2022.json":                  googleError("forbidden no key"),
-		"400_apiKeyInvalid_details_2022.json":          googleError("badRequest key"),
-		"403_accessNotConfigured_2024.json":            googleError("accessNotConfigured"),
-		"400_invalidPageToken.json":                    googleError("invalidPageToken"),
-		"400_invalidRegionCode_2022.json":              googleError("invalidRegionCode"),
-		"400_unknownPart_2022.json":                    googleError("unknownPart"),
-		"500_backendError.json":                        googleError("backendError 500"),
-		"503_backendError.json":                        googleError("backendError 503"),
+	c := &call{s: &Server{api: api{spec: specs()[youTubeName]}}}
+	for file, own := range map[string]*problem{
+		"403_quotaExceeded_current.json":               {name: "quotaExceeded"},
+		"403_dailyLimitExceeded_old.json":              {name: "dailyLimitExceeded"},
+		"429_rateLimitExceeded_daily_search_2026.json": dayExhausted("search_list", 0),
+		"429_rateLimitExceeded_usageLimits.json":       {name: "rateLimitExceeded bare"},
+		"403_apiKeyMissing_2022.json":                  {name: "forbidden no key"},
+		"400_apiKeyInvalid_details_2022.json":          {name: "badRequest key"},
+		"403_accessNotConfigured_2024.json":            {name: "accessNotConfigured"},
+		"400_invalidPageToken.json":                    {name: "invalidPageToken"},
+		"400_invalidRegionCode_2022.json":              {name: "invalidRegionCode"},
+		"400_unknownPart_2022.json":                    {name: "unknownPart"},
+		"500_backendError.json":                        {name: "backendError 500"},
+		"503_backendError.json":                        {name: "backendError 503"},
 	} {
 		recorded, err := os.ReadFile(filepath.Join(data, file))
 		if data == "" {
@@ -81,7 +82,7 @@ func TestRecordedErrors(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		body, err := json.Marshal(map[string]*apiError{"error": own})
+		body, err := json.Marshal(c.fill(c.s.api.Fail, c.failure(own.name, own.values)))
 		must(t, err)
 		var want, got any
 		must(t, errors.Join(json.Unmarshal(recorded, &want),

@@ -37,7 +37,7 @@ func TestFaultKinds(t *testing.T) {
 		{"500", 500, "backendError", 1, nil},
 		{"503", 503, "backendError", 1, nil},
 		{"500-html", 500, "<!DOCTYPE html>", 1, nil},
-		{"500-null", 500, `"message":null`, 1, nil},
+		{"500-null", 500, `"message": null`, 1, nil},
 		{"200-html", 200, "<!DOCTYPE html>", 1, nil},
 		{"400-token", 400, "invalidPageToken", 1, nil},
 		{"404-chart", 404, "videoChartNotFound", 1, nil},

@@ -1,11 +1,97 @@
 package standin
 
 import (
+	"bytes"
+	"crypto/sha1"
 	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
+
+// list is the body of a list response.
+type list struct {
+	Kind          string    `json:"kind"`
+	Etag          string    `json:"etag"`
+	Items         []object  `json:"items"`
+	NextPageToken string    `json:"nextPageToken,omitempty"`
+	PrevPageToken string    `json:"prevPageToken,omitempty"`
+	RegionCode    string    `json:"regionCode,omitempty"`
+	PageInfo      *pageInfo `json:"pageInfo,omitempty"`
+}
+
+type pageInfo struct {
+	TotalResults   int `json:"totalResults"`
+	ResultsPerPage int `json:"resultsPerPage"`
+}
+
+// newList returns a list with its etag and those of its items. resource is like "videoList".
+func newList(resource string, items []object) *list {
+	l := &list{Kind: "youtube#" + resource + "Response", Items: append([]object{}, items...)}
+	for _, item := range items {
+		item["etag"] = etagOf(item)
+	}
+	l.Etag = etagOf(items)
+	return l
+}
+
+// countedList returns a list without pages.
+func countedList(resource string, items []object) *list {
+	l := newList(resource, items)
+	l.PageInfo = &pageInfo{len(items), len(items)}
+	return l
+}
+
+// etagOf returns 27 characters that depend only on the content, like the API's bare etags.
+func etagOf(v any) string {
+	sum := sha1.Sum(encode(v, false))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// encode returns v as JSON without HTML escapes, optionally indented as by the API.
+func encode(v any, indent bool) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if indent {
+		e.SetIndent("", "  ")
+	}
+	_ = e.Encode(v) // our own types cannot fail
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// youTube sends a resource or a list, or 204 without one.
+func (c *call) youTube(body any) {
+	l, isList := body.(*list)
+	switch {
+	case body == nil:
+		c.w.WriteHeader(http.StatusNoContent)
+		return
+	case isList && c.fault == "":
+		c.header("Etag", strconv.Quote(l.Etag))
+		if match := c.r.Header.Get("If-None-Match"); strings.Trim(match, `"`) == l.Etag {
+			c.w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	case isList && c.fault == "repeat" && len(l.Items) > 1:
+		l.Items[len(l.Items)-1] = l.Items[0]
+	}
+	c.ok(body)
+}
+
+// html sends an error page of Google's front end.
+func (c *call) html(status int, what string) {
+	c.header("Content-Type", "text/html; charset=UTF-8")
+	c.w.WriteHeader(status)
+	_, _ = fmt.Fprintf(c.w, "<!DOCTYPE html>\n<html lang=en>\n  <meta charset=utf-8>\n  "+
+		"<title>Error %d (%s)!!1</title>\n"+
+		"  <p><b>%d.</b> <ins>That’s an error.</ins>\n", status, what, status)
+}
 
 // regionsTSV lists the regions the API serves: code, language of the generated charts, name.
 //
@@ -22,23 +108,23 @@ var (
 	categories = sync.OnceValue(func() [][]string { return tsv(categoriesTSV) })
 )
 
-// route is a method served from the charts.
-type route struct {
-	parts []string // parts a request may ask for
-	serve func(*YouTube, *query) any
+// served returns the methods that are served from the charts, with the parts that a request may
+// ask for.
+func served(s *YouTube) map[string]servedMethod {
+	return map[string]servedMethod{
+		"youtube.videos.list":          {videoParts, s.videosList},
+		"youtube.videos.batchGetStats": {statsParts, s.videosBatchGetStats},
+		"youtube.videoCategories.list": {plainParts, s.videoCategoriesList},
+		"youtube.i18nRegions.list":     {plainParts, s.i18nRegionsList},
+		"youtube.i18nLanguages.list":   {plainParts, s.i18nLanguagesList},
+		"youtube.channels.list":        {channelParts, s.channelsList},
+		"youtube.search.list":          {plainParts, s.searchList},
+	}
 }
 
-// routes returns the served methods.
-func routes() map[string]route {
-	return map[string]route{
-		"youtube.videos.list":          {videoParts, (*YouTube).videosList},
-		"youtube.videos.batchGetStats": {statsParts, (*YouTube).videosBatchGetStats},
-		"youtube.videoCategories.list": {plainParts, (*YouTube).videoCategoriesList},
-		"youtube.i18nRegions.list":     {plainParts, (*YouTube).i18nRegionsList},
-		"youtube.i18nLanguages.list":   {plainParts, (*YouTube).i18nLanguagesList},
-		"youtube.channels.list":        {channelParts, (*YouTube).channelsList},
-		"youtube.search.list":          {plainParts, (*YouTube).searchList},
-	}
+type servedMethod struct {
+	parts []string
+	serve func(*query) any
 }
 
 var (
@@ -51,22 +137,18 @@ var (
 
 // videosList serves one page of a chart, or videos by ID.
 func (s *YouTube) videosList(q *query) any {
-	ids := q.ids()
+	ids, chart := q.ids(), q.Get("chart")
 	switch {
-	case q.Get("chart") != "" && len(ids) > 0:
-		q.fail(googleError("incompatibleParameters"))
-	case q.Get("chart") == "mostPopular":
+	case chart != "" && len(ids) > 0:
+		q.fail(&problem{name: "incompatibleParameters"})
+	case chart == "mostPopular":
 		return s.chartPage(q)
-	case q.Get("chart") != "":
-		q.fail(googleError("videoChartNotFound"))
+	case chart != "":
+		q.fail(&problem{name: "videoChartNotFound"})
 	case !q.Has("id"):
-		q.fail(errNoFilter("myRating, chart, id, idParam"))
+		q.fail(noFilter("myRating, chart, id, idParam"))
 	}
-	var items []object
-	for _, v := range s.videosByID(ids) {
-		items = append(items, q.item("video", v.values()))
-	}
-	return countedList("videoList", items)
+	return countedList("videoList", q.videos("video", s.videosByID(ids)))
 }
 
 func (s *YouTube) chartPage(q *query) any {
@@ -77,20 +159,20 @@ func (s *YouTube) chartPage(q *query) any {
 		other := func(v *Video) bool { return v.CategoryID != category }
 		chart = slices.DeleteFunc(slices.Clone(chart), other)
 	}
-	if len(chart) == 0 {
-		q.fail(googleError("videoChartNotFound"))
+	n := len(chart)
+	if n == 0 {
+		q.fail(&problem{name: "videoChartNotFound"})
 	}
-	page := q.span(len(chart), size)
+	page := q.span(n, size)
 	if q.err != nil {
 		return nil
 	}
+	var videos []*Video
 	shift := s.readsOf(region+"/"+category) * s.PageMove
-	var items []object
 	for i := page.from; i < page.to; i++ {
-		n := len(chart)
-		items = append(items, q.item("video", chart[((i-shift)%n+n)%n].values()))
+		videos = append(videos, chart[((i-shift)%n+n)%n])
 	}
-	return page.list("videoList", items)
+	return page.list("videoList", q.videos("video", videos))
 }
 
 // readsOf counts a page read of the chart, and returns the number of earlier reads.
@@ -104,13 +186,9 @@ func (s *YouTube) readsOf(chart string) int {
 func (s *YouTube) videosBatchGetStats(q *query) any {
 	ids := q.ids()
 	if len(ids) == 0 {
-		q.fail(errNoFilter("id"))
+		q.fail(noFilter("id"))
 	}
-	var items []object
-	for _, v := range s.videosByID(ids) {
-		items = append(items, q.item("videoStats", v.values()))
-	}
-	return newList("batchGetStats", items)
+	return newList("batchGetStats", q.videos("videoStats", s.videosByID(ids)))
 }
 
 // videosByID returns the known videos, each once, in the order requested.
@@ -129,7 +207,7 @@ func (s *YouTube) videoCategoriesList(q *query) any {
 	q.region("")
 	ids := q.list("id")
 	if len(ids) == 0 && !q.Has("regionCode") {
-		q.fail(errNoFilter("id, regionCode"))
+		q.fail(noFilter("id, regionCode"))
 	}
 	var items []object
 	for _, c := range categories() {
@@ -164,8 +242,7 @@ func (s *YouTube) i18nLanguagesList(q *query) any {
 func (s *YouTube) channelsList(q *query) any {
 	ids := q.ids()
 	if len(ids) == 0 {
-		q.fail(errNoFilter("id, managedByMe, categoryId, mine, mySubscribers, forUsername, " +
-			"forHandle"))
+		q.fail(noFilter("id, managedByMe, categoryId, mine, mySubscribers, forUsername, forHandle"))
 	}
 	var items []object
 	for _, id := range slices.Compact(ids) {
@@ -187,11 +264,7 @@ func (s *YouTube) searchList(q *query) any {
 		return !slices.ContainsFunc(words, lacks)
 	})
 	page := q.span(len(videos), size)
-	var items []object
-	for _, v := range videos[page.from:page.to] {
-		items = append(items, q.item("searchResult", v.values()))
-	}
-	l := page.list("searchList", items)
+	l := page.list("searchList", q.videos("searchResult", videos[page.from:page.to]))
 	l.RegionCode = region
 	return l
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,15 +21,16 @@ var methodsTSV string
 
 // method is a priced operation of the API.
 type method struct {
-	id, verb, path, bucket string
-	units                  int64
+	id, verb, bucket string
+	units            int64
+	route            *regexp.Regexp
 }
 
 var methods = sync.OnceValue(func() []method {
 	var all []method
 	for _, f := range tsv(methodsTSV) {
 		units, _ := strconv.ParseInt(f[4], 10, 64)
-		all = append(all, method{f[0], f[1], f[2], f[3], units})
+		all = append(all, method{f[0], f[1], f[3], units, compile(f[1] + " " + f[2])})
 	}
 	return all
 })
@@ -43,20 +45,15 @@ func tsv(text string) [][]string {
 
 // methodOf returns the method that a request calls. Media uploads use the paths of their methods.
 func methodOf(r *http.Request) (method, bool) {
-	path := strings.TrimPrefix(r.URL.Path, "/resumable")
-	path = strings.TrimPrefix(path, "/upload")
-	for _, m := range methods() {
-		if m.verb == r.Method && m.matches(path) {
-			return m, true
-		}
+	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/resumable"), "/upload")
+	all := methods()
+	i := slices.IndexFunc(all, func(m method) bool {
+		return m.route.MatchString(r.Method + " " + path)
+	})
+	if i < 0 {
+		return method{}, false
 	}
-	return method{}, false
-}
-
-func (m method) matches(path string) bool {
-	stem, variable := strings.CutSuffix(m.path, "{id}")
-	id, ok := strings.CutPrefix(path, stem)
-	return ok && variable == (id != "") && !strings.Contains(id, "/")
+	return all[i], true
 }
 
 // emptyAnswer returns the response of a method that is priced but not served: no content, a bare
@@ -95,9 +92,9 @@ func overridden(r *http.Request) (*http.Request, error) {
 	return get, nil
 }
 
-// credentialError returns why the request may not call the method, or nil. A request may have an
+// credentialError returns why the request may not call the method. A request may have an
 // API key, a user's token, or both; each must be valid.
-func (s *YouTube) credentialError(r *http.Request, m method) *apiError {
+func (s *YouTube) credentialError(r *http.Request, m method) *problem {
 	key := r.Header.Get("X-Goog-Api-Key")
 	if key == "" {
 		key = r.URL.Query().Get("key")
@@ -105,13 +102,13 @@ func (s *YouTube) credentialError(r *http.Request, m method) *apiError {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case token != "" && len(s.Tokens) > 0 && !slices.Contains(s.Tokens, token):
-		return googleError("authError")
+		return &problem{name: "authError"}
 	case token == "" && len(s.Tokens) > 0 && m.verb != http.MethodGet:
-		return googleError("required")
+		return &problem{name: "required"}
 	case key == "" && token == "":
-		return googleError("forbidden no key")
+		return &problem{name: "forbidden no key"}
 	case key != "" && len(s.Keys) > 0 && !slices.Contains(s.Keys, key):
-		return googleError("badRequest key")
+		return &problem{name: "badRequest key"}
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,20 +13,21 @@ import (
 // query reads a request's parameters. An invalid one sets err, which then stays.
 type query struct {
 	url.Values
+	call  *call
 	parts []string // requested parts of the resource
-	err   *apiError
+	err   *problem
 }
 
-func newQuery(r *http.Request) *query {
-	q := &query{Values: r.URL.Query()}
+func newQuery(c *call) *query {
+	q := &query{Values: c.r.URL.Query(), call: c}
 	q.parts = q.list("part")
 	return q
 }
 
 // fail sets err unless it is set.
-func (q *query) fail(e *apiError) {
+func (q *query) fail(p *problem) {
 	if q.err == nil {
-		q.err = e
+		q.err = p
 	}
 }
 
@@ -47,28 +47,30 @@ func (q *query) list(name string) []string {
 // checkParts requires at least one part, and only known ones.
 func (q *query) checkParts(supported []string) {
 	if len(q.parts) == 0 {
-		q.fail(googleError("missingRequiredParameter part"))
+		q.fail(&problem{name: "missingRequiredParameter part"})
 	}
 	for _, p := range q.parts {
 		if !slices.Contains(supported, p) {
-			q.fail(googleError("unknownPart"))
+			q.fail(&problem{name: "unknownPart"})
 		}
 	}
 }
 
 // item returns a resource in the form of a document, with the requested parts.
 func (q *query) item(document string, values object) object {
-	value := func(name string) any {
-		if v, ok := values[name]; ok {
-			return v
-		}
-		panic("no value " + name)
-	}
-	item := fill(google().Documents[document], true, value).(object)
+	item := q.call.doc(document, values)
 	maps.DeleteFunc(item, func(name string, _ any) bool {
 		return name != "kind" && name != "id" && !slices.Contains(q.parts, name)
 	})
 	return item
+}
+
+// videos returns videos in the form of a document.
+func (q *query) videos(document string, videos []*Video) (items []object) {
+	for _, v := range videos {
+		items = append(items, q.item(document, v.values()))
+	}
+	return items
 }
 
 // size returns maxResults, by default 5, which must be between low and 50.
@@ -79,7 +81,7 @@ func (q *query) size(low int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > 50 {
-		q.fail(googleError("invalidParameter", "value", text, "low", strconv.Itoa(low)))
+		q.fail(&problem{"invalidParameter", object{"value": text, "low": low}})
 		return 0
 	}
 	return n
@@ -89,7 +91,7 @@ func (q *query) size(low int) int {
 func (q *query) ids() []string {
 	ids := q.list("id")
 	if len(ids) > 50 {
-		q.fail(googleError("invalidFilters"))
+		q.fail(&problem{name: "invalidFilters"})
 	}
 	return ids
 }
@@ -101,7 +103,7 @@ func (q *query) region(fallback string) string {
 		return fallback
 	}
 	if !slices.ContainsFunc(regions(), func(r []string) bool { return r[0] == code }) {
-		q.fail(googleError("invalidRegionCode"))
+		q.fail(&problem{name: "invalidRegionCode"})
 	}
 	return code
 }
@@ -129,7 +131,7 @@ func (q *query) span(total, size int) span {
 	if token := q.Get("pageToken"); token != "" {
 		var ok bool
 		if from, ok = parsePageToken(token, size); !ok {
-			q.fail(googleError("invalidPageToken"))
+			q.fail(&problem{name: "invalidPageToken"})
 		}
 	}
 	p := span{from: min(from, total), info: &pageInfo{total, size}}

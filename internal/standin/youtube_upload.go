@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -12,6 +13,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,23 +45,22 @@ func isUpload(r *http.Request) bool {
 
 // upload answers a metered request that begins an upload: a complete one, or the start of a
 // session.
-func (s *YouTube) upload(c *call, m method) {
-	q := newQuery(c.r)
+func (s *YouTube) upload(c *call, m method, q *query) {
 	up := &media{method: m, query: q, digest: sha256.New()}
-	var e *apiError
+	var p *problem
 	switch q.Get("uploadType") {
 	case "resumable":
-		if up.metadata, e = readMetadata(c.r.Body); e == nil {
+		if p = up.readMetadata(c.r.Body); p == nil {
 			s.begin(c, up)
 			return
 		}
 	case "multipart":
-		e = up.readMultipart(c.r)
+		p = up.readMultipart(c.r)
 	default: // media: only the bytes
-		_, e = up.read(c.r.Body)
+		_, p = up.read(c.r.Body)
 	}
-	if e != nil {
-		c.apiError(e)
+	if p != nil {
+		c.problem(p)
 		return
 	}
 	c.youTube(up.resource())
@@ -84,51 +85,43 @@ func (u *media) resource() any {
 }
 
 // read reads a body sent in one request.
-func (u *media) read(body io.Reader) (n int64, e *apiError) {
+func (u *media) read(body io.Reader) (n int64, p *problem) {
 	n, err := io.Copy(u.digest, body)
 	if u.length += n; err != nil {
-		return n, errUpload("The request body could not be read.")
+		return n, badUpload("The request body could not be read.")
 	}
 	return n, nil
 }
 
 // readMultipart reads a body of two parts: the resource, then the media.
-func (u *media) readMultipart(r *http.Request) *apiError {
-	_, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || params["boundary"] == "" {
-		return errUpload("Missing end boundary in multipart body.")
-	}
+func (u *media) readMultipart(r *http.Request) *problem {
+	_, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	body := multipart.NewReader(r.Body, params["boundary"])
 	first, err := body.NextRawPart()
 	if err != nil {
-		return errUpload("Missing end boundary in multipart body.")
+		return badUpload("Missing end boundary in multipart body.")
 	}
-	var e *apiError
-	if u.metadata, e = readMetadata(first); e != nil {
-		return e
+	if p := u.readMetadata(first); p != nil {
+		return p
 	}
 	second, err := body.NextRawPart()
 	if err != nil {
-		return googleError("mediaBodyRequired")
+		return &problem{name: "mediaBodyRequired"}
 	}
-	_, e = u.read(second)
-	return e
+	_, p := u.read(second)
+	return p
 }
 
 // readMetadata reads the resource sent with an upload, which is optional.
-func readMetadata(body io.Reader) (object, *apiError) {
+func (u *media) readMetadata(body io.Reader) *problem {
 	text, err := io.ReadAll(io.LimitReader(body, maxForm))
-	if err != nil {
-		return nil, errUpload("The request body could not be read.")
+	switch {
+	case err != nil:
+		return badUpload("The request body could not be read.")
+	case len(bytes.TrimSpace(text)) > 0 && json.Unmarshal(text, &u.metadata) != nil:
+		return badUpload("Parse Error")
 	}
-	if len(text) == 0 {
-		return nil, nil
-	}
-	var resource object
-	if err := json.Unmarshal(text, &resource); err != nil {
-		return nil, errUpload("Parse Error")
-	}
-	return resource, nil
+	return nil
 }
 
 const (
@@ -137,7 +130,7 @@ const (
 	sessionLife = 7 * 24 * time.Hour // lifetime of a session
 )
 
-// sessionOf returns the session that the request continues, or nil. It deletes an expired one.
+// sessionOf returns the session that the request continues, or nil. It deletes expired ones.
 func (s *YouTube) sessionOf(c *call) *media {
 	defer s.locked()()
 	maps.DeleteFunc(s.sessions, func(_ string, up *media) bool {
@@ -148,10 +141,10 @@ func (s *YouTube) sessionOf(c *call) *media {
 
 // begin starts a session and returns its URL in Location.
 func (s *YouTube) begin(c *call, up *media) {
-	var err error
-	up.size, err = strconv.ParseInt(c.r.Header.Get("X-Upload-Content-Length"), 10, 64)
-	if err != nil || up.size < 0 {
-		up.size = -1
+	up.size = -1
+	size, err := strconv.ParseInt(c.r.Header.Get("X-Upload-Content-Length"), 10, 64)
+	if err == nil && size >= 0 {
+		up.size = size
 	}
 	id := rand.Text()
 	up.begun = c.now
@@ -178,7 +171,7 @@ func (s *YouTube) begin(c *call, up *media) {
 func (s *YouTube) continueUpload(c *call) {
 	up := s.sessionOf(c)
 	if up == nil {
-		c.apiError(googleError("notFound"))
+		c.fail("notFound", nil)
 		return
 	}
 	if c.replaced(up.method) {
@@ -188,7 +181,7 @@ func (s *YouTube) continueUpload(c *call) {
 	defer up.mu.Unlock()
 	switch {
 	case up.cancelled:
-		c.apiError(googleError("gone"))
+		c.fail("gone", nil)
 	case c.r.Method == http.MethodDelete:
 		up.cancelled = true
 		c.w.WriteHeader(499) // the upstream's own status: client closed request
@@ -202,13 +195,13 @@ func (s *YouTube) continueUpload(c *call) {
 // take stores a chunk, and returns the progress or, when the upload is complete, the resource.
 func (u *media) take(c *call) {
 	if u.created == nil {
-		if e := u.takeChunk(c.r); e != nil {
-			c.apiError(e)
+		if p := u.takeChunk(c.r); p != nil {
+			c.problem(p)
 			return
 		}
-	}
-	if u.length == u.size && u.created == nil {
-		u.created = u.resource()
+		if u.length == u.size {
+			u.created = u.resource()
+		}
 	}
 	if u.created != nil {
 		c.youTube(u.created)
@@ -226,74 +219,55 @@ func (u *media) take(c *call) {
 	c.w.WriteHeader(status)
 }
 
-func (u *media) takeChunk(r *http.Request) *apiError {
-	if r.Header.Get("Content-Range") == "" { // the whole upload in one request
-		n, e := u.read(r.Body)
-		if e == nil && (u.length != n || u.size >= 0 && u.size != n) {
-			e = errUpload("Invalid request. The body is not the whole of the upload.")
+// contentRange matches "bytes 0-9/100", "bytes 0-9/*", "bytes */100" and "bytes */*".
+var contentRange = regexp.MustCompile(`^bytes (?:(\d{1,18})-(\d{1,18})|\*)/(?:(\d{1,18})|\*)$`)
+
+// takeChunk stores whole granules of a chunk, or all of the last one. The client must send the rest
+// of a granule again.
+func (u *media) takeChunk(r *http.Request) *problem {
+	header := r.Header.Get("Content-Range")
+	if header == "" { // the whole upload in one request
+		n, p := u.read(r.Body)
+		if p == nil && (u.length != n || u.size >= 0 && u.size != n) {
+			p = badUpload("Invalid request. The body is not the whole of the upload.")
 		}
 		u.size = u.length
-		return e
+		return p
 	}
-	c, ok := parseContentRange(r.Header.Get("Content-Range"))
-	switch {
-	case !ok:
-		return errUpload("Failed to parse Content-Range header.")
-	case c.size >= 0 && u.size >= 0 && c.size != u.size, c.from > u.length:
-		return errUpload("Invalid request. The Content-Range does not go on where the upload is.")
+	m := contentRange.FindStringSubmatch(header)
+	if m == nil {
+		return badUpload("Failed to parse Content-Range header.")
 	}
-	if c.size >= 0 {
-		u.size = c.size
-	}
-	if c.asks {
-		return nil
-	}
-	last := c.to == u.size
-	if !last && c.to-c.from < granule {
-		return errUpload(fmt.Sprintf("Invalid request. The number of bytes uploaded is required "+
-			"to be equal or greater than %d, except for the final request.", granule))
-	}
-	if _, err := io.CopyN(io.Discard, r.Body, u.length-c.from); err != nil {
-		return nil // nothing in it is new
-	}
-	return u.keep(r.Body, c.to-u.length, last)
-}
-
-// keep stores n bytes: whole granules, or all of them in the last chunk. The client must send the
-// rest of a granule again.
-func (u *media) keep(body io.Reader, n int64, last bool) *apiError {
-	if !last {
-		n -= n % granule
-	}
-	stored, err := io.CopyN(u.digest, body, n)
-	if u.length += stored; err != nil {
-		return errUpload("The request body is shorter than its Content-Range.")
-	}
-	return nil
-}
-
-// contentRange is the range of a chunk: from, up to but not including to, of size bytes.
-type contentRange struct {
-	from, to int64
-	size     int64 // -1 if not known yet
-	asks     bool  // a status query without bytes
-}
-
-// parseContentRange reads "bytes 0-9/100", "bytes 0-9/*", "bytes */100" and "bytes */*".
-func parseContentRange(text string) (c contentRange, ok bool) {
-	span, size, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
 	number := func(text string) int64 {
-		n, err := strconv.ParseInt(text, 10, 64)
-		ok = ok && err == nil && n >= 0
+		n, _ := strconv.ParseInt(text, 10, 64)
 		return n
 	}
-	if c.size = -1; size != "*" {
-		c.size = number(size)
+	from, to := number(m[1]), number(m[2])+1
+	if size := number(m[3]); m[3] != "" && u.size < 0 {
+		u.size = size
+	} else if m[3] != "" && size != u.size {
+		return badUpload("Invalid request. The upload has another size.")
 	}
-	if c.asks = span == "*"; c.asks {
-		return c, ok
+	isLast := to == u.size
+	switch n := to - u.length; {
+	case m[1] == "": // a status query
+		return nil
+	case to <= from, u.size >= 0 && to > u.size, from > u.length:
+		return badUpload("Invalid request. The Content-Range does not go on where the upload is.")
+	case !isLast && to-from < granule:
+		return badUpload(fmt.Sprintf("Invalid request. The number of bytes uploaded is required "+
+			"to be equal or greater than %d, except for the final request.", granule))
+	default:
+		if !isLast {
+			n -= n % granule
+		}
+		if _, err := io.CopyN(io.Discard, r.Body, u.length-from); err != nil {
+			return nil // nothing in it is new
+		}
+		stored, err := io.CopyN(u.digest, r.Body, n)
+		if u.length += stored; err != nil {
+			return badUpload("The request body is shorter than its Content-Range.")
+		}
 	}
-	from, to, _ := strings.Cut(span, "-")
-	c.from, c.to = number(from), number(to)+1
-	return c, ok && c.to > c.from && (c.size < 0 || c.to <= c.size)
+	return nil
 }
