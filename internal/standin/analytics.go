@@ -49,7 +49,7 @@ func (c *call) analyticsChat() {
 	}
 	tokens := int64(len(q.UserQuery))
 	if c.admit(one(c.bucket("chat_tokens"), tokens)) {
-		c.ok(c.doc("chat", object{"quota": c.propertyQuota(tokens)}))
+		c.ok(c.doc("chat", object{"tokens": tokens}))
 	}
 }
 
@@ -109,36 +109,10 @@ func (c *call) reportOf(r report, tokens int64) object {
 	values := func(n int, text string) []any { return slices.Repeat([]any{object{"value": text}}, n) }
 	rows := slices.Repeat([]any{object{"dimensionValues": values(len(r.Dimensions), "Berlin"),
 		"metricValues": values(len(r.Metrics), "42")}}, c.s.Rows)
-	doc := c.doc("report", object{"count": len(rows), "rows": rows,
+	document := "report"
+	if r.ReturnPropertyQuota && c.fault != "no-headers" {
+		document = "report_with_quota"
+	}
+	return c.doc(document, object{"count": len(rows), "rows": rows, "tokens": tokens,
 		"dimensions": names(r.Dimensions), "metrics": names(r.Metrics)})
-	if r.ReturnPropertyQuota && c.fault != "no-usage" {
-		doc["propertyQuota"] = c.propertyQuota(tokens)
-	}
-	return doc
-}
-
-// propertyQuota returns what a report took and what is left of each limit.
-func (c *call) propertyQuota(tokens int64) object {
-	doc := object{}
-	for _, q := range []struct {
-		name, bucket string
-		index        int
-		consumed     int64
-	}{{"tokensPerDay", "tokens", 0, tokens}, {"tokensPerHour", "tokens", 1, tokens},
-		{"tokensPerProjectPerHour", "tokens", 2, tokens},
-		{"concurrentRequests", "concurrent", 0, 0},
-		{"serverErrorsPerProjectPerHour", "server_errors", 0, 0}} {
-		g, ok := c.gauge(c.bucket(q.bucket), q.index)
-		if !ok || c.fault == "no-headers" {
-			continue
-		}
-		entry := object{"consumed": q.consumed, "remaining": c.leftInBody(g)}
-		for name, value := range entry {
-			if value == int64(0) {
-				delete(entry, name) // as protobuf's JSON has it
-			}
-		}
-		doc[q.name] = entry
-	}
-	return doc
 }

@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"encoding/json"
 	"regexp"
 	"strings"
 )
@@ -55,17 +54,11 @@ func (c *call) messages() {
 
 // messageBatch serves POST /v1/messages/batches of Anthropic.
 func (c *call) messageBatch() {
-	var q struct {
-		Requests []struct {
-			ID     string `json:"custom_id"`
-			Params json.RawMessage
-		}
-	}
-	if !c.parse(&q) {
+	if !c.parse(&modelRequest{}) {
 		return
 	}
 	j := &job{id: c.id("msgbatch_")}
-	for _, r := range q.Requests {
+	for _, r := range c.request().Requests {
 		of, ok := c.part(r.ID, "/v1/messages", r.Params)
 		if !ok {
 			c.fail("wrong params", nil)

@@ -14,6 +14,10 @@ import (
 // or posts by the name that the report of the API has for them.
 type figure struct{ day, model, name string }
 
+// tokenFigures are the tokens that the usage report of Anthropic lists.
+var tokenFigures = []string{"uncached_input_tokens", "ephemeral_5m_input_tokens",
+	"cache_read_input_tokens", "output_tokens"}
+
 // Use bills what another program has used on a day.
 func (s *Server) Use(day, model, name string, amount float64) {
 	defer s.locked()()
@@ -72,8 +76,8 @@ func bill(document string) func(*call) {
 			for _, model := range slices.Sorted(maps.Keys(billed)) {
 				values := object{"model": model, "dollars": billed[model][money] / 1e6,
 					"cents": strconv.FormatFloat(billed[model][money]/10_000, 'f', -1, 64)}
-				for name, amount := range billed[model] {
-					values[name] = amount
+				for _, name := range tokenFigures {
+					values[name] = billed[model][name]
 				}
 				results = append(results, c.doc(document, values))
 			}

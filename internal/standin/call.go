@@ -96,10 +96,6 @@ func (c *call) deny(d denial) {
 	if c.s.api.Every {
 		c.countRequest()
 	}
-	if c.s.api.deny != nil {
-		c.s.api.deny(c, d)
-		return
-	}
 	c.refuse(d)
 }
 
@@ -169,6 +165,7 @@ func (c *call) wait(d time.Duration) bool {
 type gauge struct {
 	bucket            string
 	limit, left, used int64
+	perSecond         float64 // units that come back
 	reset             time.Time
 }
 
@@ -181,20 +178,12 @@ func (c *call) gauge(bucket string, i int) (gauge, bool) {
 	}
 	r := rates[i]
 	r.turn(c.now)
-	return gauge{bucket, r.Units, r.left(), min(r.Units, int64(r.used)), r.reset(c.now)}, true
-}
-
-// leftInBody returns the units left for a body, as the fault leaves them.
-func (c *call) leftInBody(g gauge) any {
-	switch c.fault {
-	case "stale":
-		return g.limit
-	case "minus-one":
-		return -1
-	case "nonsense":
-		return "soon"
+	perSecond := 0.0
+	if r.refills && r.Window > 0 {
+		perSecond = float64(r.Units) / r.Window.Seconds()
 	}
-	return g.left
+	return gauge{bucket, r.Units, r.left(), min(r.Units, int64(r.used)), perSecond,
+		r.when(c.now, 0)}, true
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }

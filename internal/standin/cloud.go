@@ -37,16 +37,9 @@ type use struct {
 	bucket string
 }
 
-// cloudKept is how many minutes of the metric are kept: ten days.
-const cloudKept = 10 * 24 * 60
-
 // record adds units to the metric. The caller holds the lock.
 func (s *YouTube) record(at time.Time, bucket string, units int64) {
-	row := use{at.Unix() / 60, bucket}
-	if _, ok := s.usage[row]; !ok && len(s.usage) > 100_000 {
-		maps.DeleteFunc(s.usage, func(u use, _ int64) bool { return u.minute < row.minute-cloudKept })
-	}
-	s.usage[row] += units
+	s.usage[use{at.Unix() / 60, bucket}] += units
 }
 
 // Use meters units that another program used at a time. They count against that day's limits.
@@ -65,7 +58,8 @@ func (s *YouTube) Use(at time.Time, bucket string, units int64) {
 
 // Yesterday returns noon of the previous Pacific day.
 func (s *YouTube) Yesterday() time.Time {
-	y, m, d := s.now().Date()
+	defer s.locked()()
+	y, m, d := s.engine.now().Date()
 	return time.Date(y, m, d-1, 12, 0, 0, 0, s.engine.zone)
 }
 

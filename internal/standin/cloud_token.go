@@ -1,12 +1,9 @@
 package standin
 
 import (
-	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -14,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 )
 
 // ServiceAccount may read the metering. It authenticates with a signed JWT.
@@ -56,25 +55,11 @@ func ParseAccountKey(text []byte) (*ServiceAccount, error) {
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, errors.New("is not the key of a service account")
 	}
-	block, _ := pem.Decode([]byte(file.Key))
-	if block == nil {
-		return nil, errors.New("has no private key")
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	private, ok := key.(*rsa.PrivateKey)
-	if err != nil || !ok {
+	key, err := jwt.ParseRSAPrivateKeyFromPEM([]byte(file.Key))
+	if err != nil {
 		return nil, errors.New("has no RSA key")
 	}
-	return &ServiceAccount{file.Email, &private.PublicKey}, nil
-}
-
-// claims are those of the JWT of RFC 7523.
-type claims struct {
-	Issuer   string `json:"iss"`
-	Scope    string `json:"scope"`
-	Audience string `json:"aud"`
-	Issued   int64  `json:"iat"`
-	Expires  int64  `json:"exp"`
+	return &ServiceAccount{file.Email, &key.PublicKey}, nil
 }
 
 // tokenLife is the validity of a token.
@@ -104,6 +89,12 @@ type granted struct {
 	expires time.Time
 }
 
+// claims are those of the JWT of RFC 7523.
+type claims struct {
+	Scope string `json:"scope"`
+	jwt.RegisteredClaims
+}
+
 // checkGrant returns the scope of a signed token request, or what is wrong with it.
 func (s *YouTube) checkGrant(r *http.Request) (scope, wrong string) {
 	r.Body = http.MaxBytesReader(nil, r.Body, maxForm)
@@ -111,45 +102,36 @@ func (s *YouTube) checkGrant(r *http.Request) (scope, wrong string) {
 		r.PostFormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" {
 		return "", "Invalid grant_type"
 	}
-	signed := r.PostFormValue("assertion")
-	parts := strings.Split(signed, ".")
-	if len(parts) != 3 {
-		return "", "Invalid JWT"
-	}
-	var header struct {
-		Algorithm string `json:"alg"`
-	}
 	var c claims
-	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
-	if err != nil || !decodePart(parts[0], &header) || !decodePart(parts[1], &c) ||
-		header.Algorithm != "RS256" {
-		return "", "Invalid JWT"
+	keyOf := func(*jwt.Token) (any, error) {
+		for _, a := range s.Cloud.Accounts {
+			if a.Email == c.Issuer {
+				return a.Key, nil
+			}
+		}
+		return nil, errors.New("no such account")
 	}
-	is := func(a *ServiceAccount) bool { return a.Email == c.Issuer }
-	i := slices.IndexFunc(s.Cloud.Accounts, is)
-	if i < 0 {
-		return "", "Invalid grant: account not found"
-	}
-	sum := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
-	if rsa.VerifyPKCS1v15(s.Cloud.Accounts[i].Key, crypto.SHA256, sum[:], signature) != nil {
-		return "", "Invalid JWT Signature."
-	}
-	// The real clock, which is the client's: with an advanced one the stand-in would refuse every
-	// request.
-	now := time.Now().Unix()
+	// The parser uses the real clock, which is the client's: with an advanced one the stand-in
+	// would refuse every request.
+	_, err := jwt.ParseWithClaims(r.PostFormValue("assertion"), &c, keyOf,
+		jwt.WithValidMethods([]string{"RS256"}), jwt.WithExpirationRequired())
+	isShort := c.ExpiresAt != nil && c.IssuedAt != nil &&
+		c.IssuedAt.Before(time.Now().Add(5*time.Minute)) &&
+		c.ExpiresAt.Before(c.IssuedAt.Add(tokenLife+100*time.Second))
 	switch {
-	case !strings.HasSuffix(c.Audience, "/token"):
-		return "", "Invalid JWT: Failed audience check."
-	case c.Expires <= now, c.Issued > now+300, c.Expires > c.Issued+3700:
+	case errors.Is(err, jwt.ErrTokenUnverifiable):
+		return "", "Invalid grant: account not found"
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
+		return "", "Invalid JWT Signature."
+	case errors.Is(err, jwt.ErrTokenMalformed):
+		return "", "Invalid JWT"
+	case err != nil, !isShort:
 		return "", "Invalid JWT: Token must be a short-lived token (60 minutes) and in a " +
 			"reasonable timeframe. Check your iat and exp values in the JWT claim."
+	case len(c.Audience) != 1 || !strings.HasSuffix(c.Audience[0], "/token"):
+		return "", "Invalid JWT: Failed audience check."
 	}
 	return c.Scope, ""
-}
-
-func decodePart(text string, into any) bool {
-	body, err := base64.RawURLEncoding.DecodeString(text)
-	return err == nil && json.Unmarshal(body, into) == nil
 }
 
 // mayRead reports whether the request has a token for a service.

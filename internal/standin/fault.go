@@ -1,8 +1,11 @@
 package standin
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,52 +71,41 @@ func parseFaults(name string, specs []string) ([]fault, error) {
 	return all, nil
 }
 
+// condition matches a condition of a fault.
+var condition = regexp.MustCompile(`([@/*:#])([^@/*:#]*)`)
+
 func parseFault(name, spec string) (f fault, err error) {
-	marks := "@/*"
-	if name == youTubeName {
-		marks += ":#"
-	}
-	next := func(text string) (string, string) {
-		if i := strings.IndexAny(text, marks); i >= 0 {
-			return text[:i], text[i:]
-		}
-		return text, ""
-	}
-	var conditions, value string
-	if f.kind, conditions = next(spec); !slices.Contains(FaultKinds(name), f.kind) {
-		return f, fmt.Errorf("kind %q is not one of %s", f.kind,
-			strings.Join(FaultKinds(name), ", "))
-	}
-	for conditions != "" && err == nil {
-		mark := conditions[0]
-		value, conditions = next(conditions[1:])
-		switch mark {
-		case '/':
-			f.every, err = positive(value)
-		case '*':
-			f.times, err = positive(value)
-		case ':':
+	f.kind = condition.ReplaceAllString(spec, "")
+	for _, m := range condition.FindAllStringSubmatch(spec, -1) {
+		value, failed := m[2], error(nil)
+		switch m[1] {
+		case "@":
+			from, to, ranged := strings.Cut(value, "-")
+			f.from, failed = positive(from)
+			if f.to = f.from; ranged {
+				f.to = 0
+			}
+			if to != "" && failed == nil {
+				f.to, failed = positive(to)
+			}
+		case "/":
+			f.every, failed = positive(value)
+		case "*":
+			f.times, failed = positive(value)
+		case ":":
 			f.region = value
-		case '#':
-			f.page, err = positive(value)
-		default:
-			err = f.within(value)
+		case "#":
+			f.page, failed = positive(value)
 		}
+		err = cmp.Or(err, failed)
+	}
+	switch kinds := FaultKinds(name); {
+	case !slices.Contains(kinds, f.kind):
+		err = fmt.Errorf("kind %q is not one of %s", f.kind, strings.Join(kinds, ", "))
+	case name != youTubeName && (f.region != "" || f.page > 0):
+		err = errors.New("only youtube has regions and pages")
 	}
 	return f, err
-}
-
-// within reads a range of requests.
-func (f *fault) within(text string) (err error) {
-	from, to, ranged := strings.Cut(text, "-")
-	if f.from, err = positive(from); err != nil || !ranged {
-		f.to = f.from
-		return err
-	}
-	if f.to = 0; to != "" {
-		f.to, err = positive(to)
-	}
-	return err
 }
 
 // positive reads a whole number above 0.

@@ -12,23 +12,24 @@ import (
 var githubRoutes = []route{
 	{"POST (?:/api)?/graphql", (*call).githubGraph, "graphql"},
 	{".* (?:/api)?/graphql", (*call).githubREST, "graphql"},
-	{".* /rate_limit", (*call).rateLimit, "core"},
+	{".* /rate_limit", rateLimit, "core"},
 	{".* /search/code", (*call).githubREST, "code_search"},
 	{".* /search/.*", (*call).githubREST, "search"},
 	{".*", (*call).githubREST, "core"},
 }
 
-func githubResource(c *call, _ string) string { return c.route.part }
-
-func (c *call) rateLimit() {
-	resources := object{}
-	for _, name := range []string{"core", "graphql", "search", "code_search"} {
-		if g, ok := c.gauge(name, 0); ok {
-			resources[name] = c.doc("limit", c.values(g))
-		}
+// githubResource returns the route's resource in place of core.
+func githubResource(c *call, name string) string {
+	if name == "core" {
+		return c.route.part
 	}
+	return name
+}
+
+// rateLimit reports the limits and takes nothing.
+func rateLimit(c *call) {
 	c.report()
-	c.ok(object{"resources": resources, "rate": resources["core"]})
+	c.ok(c.doc("rate_limit", nil))
 }
 
 // githubREST serves the REST API. A 304 Not Modified is free.
@@ -134,15 +135,10 @@ func (c *call) githubGraph() {
 		return
 	}
 	given := object{}
-	for _, f := range op.fields {
-		if f.name == "rateLimit" && c.fault != "no-usage" {
-			g, _ := c.gauge("graphql", 0)
-			given["rateLimit"] = c.graphData(f.below, object{"limit": g.limit, "cost": points,
-				"remaining": g.left, "used": g.used, "nodeCount": nodes,
-				"resetAt": rfc3339(g.reset)}, "")
-		}
+	if c.fault != "no-usage" {
+		given["rateLimit"] = c.doc("graph_limit", object{"cost": points, "nodes": nodes})
 	}
-	c.ok(object{"data": c.graphData(op.fields, given, "data")})
+	c.ok(object{"data": c.graphData(op.fields, given)})
 }
 
 func (c *call) graphError(kind, message string) {

@@ -71,25 +71,26 @@ func (g *graph) selection(set ast.SelectionSet, depth int) (all []field, err err
 		if g.fields++; g.fields > maxFields {
 			return nil, errors.New("too many fields")
 		}
-		var below []field
+		var set ast.SelectionSet
 		switch s := selected.(type) {
-		case *ast.InlineFragment:
-			if below, err = g.selection(s.SelectionSet, depth+1); err == nil {
-				all = append(all, below...)
-			}
-		case *ast.FragmentSpread:
-			fragment := g.doc.Fragments.ForName(s.Name)
-			if fragment == nil {
-				return nil, fmt.Errorf("no fragment %s", s.Name)
-			}
-			if below, err = g.selection(fragment.SelectionSet, depth+1); err == nil {
-				all = append(all, below...)
-			}
 		case *ast.Field:
 			f := field{name: s.Name, key: s.Alias}
 			f.size, f.connection = g.size(s.Arguments)
 			f.below, err = g.selection(s.SelectionSet, depth+1)
 			all = append(all, f)
+		case *ast.InlineFragment:
+			set = s.SelectionSet
+		case *ast.FragmentSpread:
+			fragment := g.doc.Fragments.ForName(s.Name)
+			if fragment == nil {
+				return nil, fmt.Errorf("no fragment %s", s.Name)
+			}
+			set = fragment.SelectionSet
+		}
+		if set != nil {
+			var below []field
+			below, err = g.selection(set, depth+1)
+			all = append(all, below...)
 		}
 		if err != nil {
 			return nil, err
@@ -128,65 +129,45 @@ func (c *call) readGraph() (op operation, ok bool) {
 	return op, err == nil
 }
 
-// graphData makes up data for fields: a connection has at most Rows nodes, every other field one
-// value. The values of known fields at the top are given.
-func (c *call) graphData(fields []field, given object, seed string) object {
-	m := &maker{rows: int64(c.s.Rows), left: maxFields}
-	return m.object(fields, given, seed)
+// graphData makes up data for fields. The values of known fields are given.
+func (c *call) graphData(fields []field, given object) object {
+	left := maxFields // values that may still be made up
+	return makeUp(fields, given, c.s.Rows, c.s.Rows, &left)
 }
 
-type maker struct {
-	rows int64
-	left int // values that may still be made up
-}
-
-func (m *maker) object(fields []field, given object, seed string) object {
+// makeUp returns values for fields, with n nodes where a connection wants some, at most rows.
+func makeUp(fields []field, given object, n, rows int, left *int) object {
 	values := object{}
 	for _, f := range fields {
-		if m.left--; m.left < 0 {
+		if *left--; *left < 0 {
 			return values
 		}
-		value, ok := given[f.name]
-		switch below := seed + "/" + f.name; {
-		case ok:
-			values[f.key] = value
-		case f.connection:
-			values[f.key] = m.connection(f, below)
+		below := n
+		if f.connection {
+			below = min(int(f.size), rows)
+		}
+		value, ok := given[f.name].(object)
+		switch lower := strings.ToLower(f.name); {
+		case ok: // only the requested members
+			values[f.key] = object{}
+			for _, member := range f.below {
+				values[f.key].(object)[member.key] = value[member.name]
+			}
+		case f.name == "nodes" || f.name == "edges":
+			nodes := []any{}
+			for range n {
+				nodes = append(nodes, makeUp(f.below, nil, rows, rows, left))
+			}
+			values[f.key] = nodes
 		case f.below != nil:
-			values[f.key] = m.object(f.below, nil, below)
+			values[f.key] = makeUp(f.below, nil, below, rows, left)
+		case strings.HasSuffix(lower, "count"):
+			values[f.key] = n
+		case strings.HasPrefix(f.name, "is") || strings.HasPrefix(f.name, "has"):
+			values[f.key] = false
 		default:
-			values[f.key] = m.scalar(f.name, seed)
+			values[f.key] = f.name
 		}
 	}
 	return values
-}
-
-func (m *maker) connection(f field, seed string) object {
-	given := object{"totalCount": m.rows}
-	for _, part := range f.below {
-		switch part.name {
-		case "nodes", "edges":
-			nodes := []any{}
-			for i := range min(f.size, m.rows) {
-				nodes = append(nodes, m.object(part.below, nil, fmt.Sprintf("%s:%d", seed, i)))
-			}
-			given[part.name] = nodes
-		case "pageInfo":
-			given[part.name] = m.object(part.below, object{"hasNextPage": false,
-				"hasPreviousPage": false, "startCursor": "start", "endCursor": "end"}, seed)
-		}
-	}
-	return m.object(f.below, given, seed)
-}
-
-func (m *maker) scalar(name, seed string) any {
-	switch {
-	case strings.HasSuffix(strings.ToLower(name), "count"), name == "number":
-		return 7
-	case strings.HasPrefix(name, "is") || strings.HasPrefix(name, "has"):
-		return false
-	case strings.HasSuffix(name, "At"):
-		return "2026-01-02T03:04:05Z"
-	}
-	return name + " of " + seed[max(0, len(seed)-100):]
 }

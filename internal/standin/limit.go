@@ -165,10 +165,8 @@ func (r *rate) left() int64 { return max(0, int64(float64(r.Units)-r.used)) }
 // fits reports whether n more units are allowed.
 func (r *rate) fits(n int64) bool { return n == 0 || r.used+float64(n) <= float64(r.Units) }
 
-// reset is when the rate is full again if nothing more is used.
-func (r *rate) reset(now time.Time) time.Time { return r.when(now, 0) }
-
-// when is the time at which there would be room for n units.
+// when returns the time at which there would be room for n units; for 0, at which the rate is full
+// again if nothing more is used.
 func (r *rate) when(now time.Time, n int64) time.Time {
 	if !r.refills || r.Calendar != "" || r.Window == 0 || r.Units == 0 {
 		return r.until

@@ -22,28 +22,6 @@ var mapsRoutes = []route{
 		"compute-route-matrix"},
 }
 
-// placeFields are the fields of a place by tier; one that is not there is of the highest.
-var placeFields = func() map[string]int {
-	all := map[string]int{}
-	for tier, names := range []string{
-		"attributions id name photos nextPageToken",
-		"addressComponents addressDescriptor adrFormatAddress formattedAddress location plusCode " +
-			"postalAddress shortFormattedAddress types viewport",
-		"accessibilityOptions businessStatus containingPlaces displayName googleMapsLinks " +
-			"googleMapsUri iconBackgroundColor iconMaskBaseUri primaryType " +
-			"primaryTypeDisplayName pureServiceAreaBusiness subDestinations timeZone " +
-			"utcOffsetMinutes",
-		"currentOpeningHours currentSecondaryOpeningHours internationalPhoneNumber " +
-			"nationalPhoneNumber priceLevel priceRange rating regularOpeningHours " +
-			"regularSecondaryOpeningHours userRatingCount websiteUri",
-	} {
-		for _, name := range strings.Fields(names) {
-			all[name] = tier
-		}
-	}
-	return all
-}()
-
 // readMask returns the request's field mask, or sends 400 and returns "".
 func (c *call) readMask() string {
 	query := c.r.URL.Query()
@@ -68,7 +46,7 @@ func places(prefix string, lowest int, noEssentials bool) func(*call) {
 			return
 		}
 		mask := c.readMask()
-		if mask == "" || !c.admitMaps(placeTier(mask, prefix, lowest, noEssentials), 1) {
+		if mask == "" || !c.admitMaps(c.placeTier(mask, prefix, lowest, noEssentials), 1) {
 			return
 		}
 		var all []any
@@ -84,15 +62,17 @@ func places(prefix string, lowest int, noEssentials bool) func(*call) {
 	}
 }
 
-// placeTier returns the tier of the dearest field in the mask.
-func placeTier(mask, prefix string, lowest int, noEssentials bool) int {
+// placeTier returns the tier of the most expensive field in the mask. A field that the spec does not
+// have, and "*", is of the highest.
+func (c *call) placeTier(mask, prefix string, lowest int, noEssentials bool) int {
 	tier := lowest
-	for _, path := range strings.Split(mask, ",") {
-		path = strings.TrimPrefix(strings.TrimSpace(path), prefix)
-		name, _, _ := strings.Cut(path, ".")
-		fieldTier, ok := placeFields[name]
-		if !ok {
-			fieldTier = len(tiers) - 1 // also "*"
+	for path := range strings.SplitSeq(mask, ",") {
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(path), prefix), ".")
+		fieldTier := slices.IndexFunc(c.s.api.Tiers, func(names []string) bool {
+			return slices.Contains(names, name)
+		})
+		if fieldTier < 0 {
+			fieldTier = len(tiers) - 1
 		}
 		tier = max(tier, fieldTier)
 	}

@@ -38,6 +38,13 @@ type modelRequest struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+
+	InputFile    string     `json:"input_file_id"` // of a batch of OpenAI
+	TrainingFile string     `json:"training_file"`
+	Requests     []struct { // of a batch of Anthropic
+		ID     string `json:"custom_id"`
+		Params json.RawMessage
+	}
 }
 
 // allowed returns the output tokens that the request allows, 0 for no bound.

@@ -80,13 +80,7 @@ func (c *call) file(id string) *upload {
 
 // createBatch serves POST /v1/batches of OpenAI.
 func (c *call) createBatch() {
-	var q struct {
-		Input string `json:"input_file_id"`
-	}
-	if !c.parse(&q) {
-		return
-	}
-	input := c.file(q.Input)
+	input := c.file(c.request().InputFile)
 	if input == nil {
 		return
 	}
@@ -153,13 +147,7 @@ const epochs = 3
 
 // tune serves POST /v1/fine_tuning/jobs of OpenAI. A job that was cancelled has read its file once.
 func (c *call) tune() {
-	var q struct {
-		File string `json:"training_file"`
-	}
-	if !c.parse(&q) {
-		return
-	}
-	input, model := c.file(q.File), c.model()
+	input, model := c.file(c.request().TrainingFile), c.model()
 	switch {
 	case input == nil:
 		return

@@ -76,7 +76,6 @@ type api struct {
 	// bucket returns the bucket of a request for the name of a bucket in the spec; nil if both are
 	// the same.
 	bucket func(c *call, name string) string
-	deny   func(c *call, d denial) // sends the error of a limit; nil for that of the spec
 
 	// serve, if not nil, answers in place of the routes, and checks the credential and the fault,
 	// and reads the body.
@@ -122,7 +121,7 @@ var apis = map[string]api{
 	"openai":           {routes: openAIRoutes, bucket: (*call).modelBucket},
 	"openrouter":       modelAPI("POST /api/v1/chat/completions", (*call).chat),
 	"reddit":           {routes: anyRequest},
-	"shopify":          {routes: shopifyRoutes, deny: denyShopify},
+	"shopify":          {routes: shopifyRoutes},
 	"slack":            {routes: anyRequest, bucket: slackBucket},
 	"x":                {routes: xRoutes, bucket: xBucket},
 }
@@ -223,7 +222,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range s.api.Headers {
 		c.header(name, c.expand(value, nil))
 	}
-	if len(s.api.Key) == 0 {
+	if s.api.serve != nil {
 		if c.wait(s.Latency) {
 			s.api.serve(c)
 		}

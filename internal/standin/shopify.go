@@ -26,8 +26,8 @@ func (c *call) shopifyGraph() {
 		return
 	}
 	c.settle() // so that the response can report what is left
-	c.ok(c.doc("reply", object{"data": c.graphData(op.fields, nil, "data"),
-		"cost": c.shopifyCost(requested, actual)}))
+	c.ok(c.doc("reply", object{"data": c.graphData(op.fields, nil), "requested": requested,
+		"actual": actual}))
 }
 
 // shopifyPoints returns 1 for each object, 2 for each connection and its nodes, none for scalars,
@@ -53,28 +53,4 @@ func shopifyPoints(op operation, rows int64) int64 {
 		points = min(points, 1<<40) + 9*int64(len(op.fields))
 	}
 	return points
-}
-
-func (c *call) shopifyCost(requested int64, actual any) object {
-	values := object{"requested": requested, "actual": actual, "left": nil}
-	if g, ok := c.gauge("points", 0); ok && c.fault != "no-headers" {
-		values["left"] = c.doc("left", object{"maximum": float64(g.limit),
-			"current": c.leftInBody(g), "rate": c.restoreRate()})
-	}
-	return c.doc("cost", values)
-}
-
-// restoreRate returns the points that come back in a second.
-func (c *call) restoreRate() float64 {
-	defer c.s.locked()()
-	r := c.s.meter.ratesOf("points")[0]
-	if r.Window == 0 {
-		return 0
-	}
-	return float64(r.Units) / r.Window.Seconds()
-}
-
-// denyShopify refuses a query that may take more than is left.
-func denyShopify(c *call, d denial) {
-	c.ok(c.doc("throttled", object{"cost": c.shopifyCost(d.requested, nil)}))
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ type spec struct {
 	Refills   bool
 	Zone      string
 	Failed    string
+	Tiers     [][]string
 	Every     bool
 	Free      string
 	Key       []string
@@ -124,8 +126,8 @@ func (c *call) doc(name string, values object) object {
 func (c *call) fill(document any, values object) any {
 	switch d := document.(type) {
 	case string:
-		if name, ok := strings.CutPrefix(d, "$"); ok && !strings.ContainsAny(name, "$. /}") {
-			return c.value(name, values)
+		if m := wholeName.FindStringSubmatch(d); m != nil {
+			return c.value(m[1]+m[2], values)
 		}
 		return c.expand(d, values)
 	case object:
@@ -149,15 +151,21 @@ func (c *call) fill(document any, values object) any {
 	return document
 }
 
+// wholeName matches a string that only names a value, which keeps its type.
+var wholeName = regexp.MustCompile(`^\$(?:(\w+)|\{([^}]+)\})$`)
+
 func isEmpty(value any) bool {
 	list, isList := value.([]string)
-	return value == nil || value == "" || isList && len(list) == 0
+	return value == nil || value == "" || value == int64(0) || isList && len(list) == 0
 }
 
 // value returns one of values, or one that any document may use.
 func (c *call) value(name string, values object) any {
 	if value, ok := values[name]; ok {
 		return value
+	}
+	if strings.Contains(name, "/") {
+		return c.gaugeValue(name)
 	}
 	switch name {
 	case "id":
@@ -186,7 +194,7 @@ func (c *call) bucket(name string) string {
 	return c.s.api.bucket(c, name)
 }
 
-// report sets the headers of the limits, as the fault leaves them.
+// report sets the headers of the limits.
 func (c *call) report() {
 	for _, r := range c.s.api.Report {
 		var least gauge
@@ -196,39 +204,44 @@ func (c *call) report() {
 				least = g
 			}
 		}
-		if least.bucket == "" {
-			continue
-		}
 		for header, value := range r.Headers {
-			c.limitHeader(header, c.expand(value, c.values(least)), value == "$bucket")
+			if least.bucket != "" && (c.fault != "no-headers" || value == "$bucket") {
+				c.header(header, c.expand(value, c.values(least)))
+			}
 		}
 	}
 }
 
-// limitHeader sets a header of a limit, as the fault leaves it. No fault changes a header that
-// names the limit.
-func (c *call) limitHeader(name, value string, isName bool) {
-	switch {
-	case isName:
-	case c.fault == "no-headers":
-		return
-	case c.fault == "minus-one":
-		value = "-1"
-	case c.fault == "nonsense":
-		value = "soon"
+// values returns the values of a limit, as the fault leaves them.
+func (c *call) values(g gauge) object {
+	until := g.reset.Sub(c.now)
+	values := object{"limit": g.limit, "left": g.left, "used": g.used, "unix": g.reset.Unix(),
+		"at": rfc3339(g.reset), "in_seconds": seconds(until), "in_words": inWords(until),
+		"per_second": g.perSecond}
+	for name := range values {
+		switch {
+		case c.fault == "minus-one":
+			values[name] = -1
+		case c.fault == "nonsense":
+			values[name] = "soon"
+		case c.fault == "stale" && name == "left":
+			values[name] = g.limit
+		}
 	}
-	c.header(name, value)
+	values["bucket"] = g.bucket
+	return values
 }
 
-// values returns the values of a limit.
-func (c *call) values(g gauge) object {
-	left, until := g.left, g.reset.Sub(c.now)
-	if c.fault == "stale" {
-		left = g.limit
+// gaugeValue returns a value such as left/tokens/1, what is left of the second limit of tokens; nil
+// if there is no such limit or the fault hides it.
+func (c *call) gaugeValue(name string) any {
+	parts := strings.Split(name+"/0", "/")
+	index, _ := strconv.Atoi(parts[2])
+	g, ok := c.gauge(c.bucket(parts[1]), index)
+	if !ok || c.fault == "no-headers" {
+		return nil
 	}
-	return object{"bucket": g.bucket, "limit": g.limit, "left": left, "used": g.used,
-		"unix": g.reset.Unix(), "at": rfc3339(g.reset), "in_seconds": seconds(until),
-		"in_words": inWords(until)}
+	return c.values(g)[parts[0]]
 }
 
 // commonErrors are the errors of the stand-ins that a spec does not describe otherwise.

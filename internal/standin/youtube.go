@@ -120,17 +120,6 @@ func (s *YouTube) locked() (unlock func()) {
 	return s.engine.locked()
 }
 
-// count increments a counter.
-func (s *YouTube) count(what *int64) {
-	defer s.locked()()
-	*what++
-}
-
-func (s *YouTube) now() time.Time {
-	defer s.locked()()
-	return s.engine.now()
-}
-
 // Counts returns the units and requests so far.
 func (s *YouTube) Counts() YouTubeCounts {
 	defer s.locked()()
@@ -183,22 +172,22 @@ func (s *YouTube) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if r.URL.Query().Has("key") {
-		s.count(&s.counts.KeyInURL)
-	}
 	s.engine.ServeHTTP(w, r)
 }
 
 func (s *YouTube) serve(c *call) {
 	q := newQuery(c)
+	if q.Has("key") {
+		c.count(&s.counts.KeyInURL)
+	}
 	if isUpload(c.r) && q.Has("upload_id") {
-		s.count(&s.counts.Continued)
+		c.count(&s.counts.Continued)
 		s.continueUpload(c)
 		return
 	}
 	m, ok := methodOf(c.r)
 	if !ok {
-		s.count(&s.counts.NotFound)
+		c.count(&s.counts.NotFound)
 		c.html(http.StatusNotFound, "Not Found")
 		return
 	}
@@ -207,7 +196,7 @@ func (s *YouTube) serve(c *call) {
 		p = c.faulty(m, refuses)
 	}
 	if p != nil {
-		s.count(&s.counts.Refused)
+		c.count(&s.counts.Refused)
 		c.problem(p)
 		return
 	}

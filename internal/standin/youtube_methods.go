@@ -95,11 +95,7 @@ func overridden(r *http.Request) (*http.Request, error) {
 // credentialError returns why the request may not call the method. A request may have an
 // API key, a user's token, or both; each must be valid.
 func (s *YouTube) credentialError(r *http.Request, m method) *problem {
-	key := r.Header.Get("X-Goog-Api-Key")
-	if key == "" {
-		key = r.URL.Query().Get("key")
-	}
-	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	key, token := s.engine.api.key(r), bearer(r)
 	switch {
 	case token != "" && len(s.Tokens) > 0 && !slices.Contains(s.Tokens, token):
 		return &problem{name: "authError"}
