@@ -46,7 +46,7 @@ func (c *call) messages() {
 	}
 	values := c.generated(g)
 	if c.request().Stream {
-		c.stream(len(g.pieces())).events("message", g, values)
+		c.sendStream("message", g, values)
 		return
 	}
 	c.ok(c.doc("message", values))

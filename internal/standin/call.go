@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -161,29 +162,15 @@ func (c *call) wait(d time.Duration) bool {
 	}
 }
 
-// gauge is the state of a limit that responses report.
-type gauge struct {
-	bucket            string
-	limit, left, used int64
-	perSecond         float64 // units that come back
-	reset             time.Time
-}
-
-// gauge reads the i-th limit of a bucket, or returns false if there is none.
-func (c *call) gauge(bucket string, i int) (gauge, bool) {
+// rate returns the i-th limit of a bucket as it is used now, or false if there is none.
+func (c *call) rate(bucket string, i int) (rate, bool) {
 	defer c.s.locked()()
 	rates := c.s.meter.ratesOf(bucket)
 	if i >= len(rates) {
-		return gauge{}, false
+		return rate{}, false
 	}
-	r := rates[i]
-	r.turn(c.now)
-	perSecond := 0.0
-	if r.refills && r.Window > 0 {
-		perSecond = float64(r.Units) / r.Window.Seconds()
-	}
-	return gauge{bucket, r.Units, r.left(), min(r.Units, int64(r.used)), perSecond,
-		r.when(c.now, 0)}, true
+	rates[i].turn(c.now)
+	return *rates[i], true
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
@@ -243,39 +230,67 @@ func (c *call) json(status int, doc any) {
 	c.send(status, text)
 }
 
-// send sends a body, as the fault leaves it, and packed if the client accepts gzip.
+// send sends a body, packed if the client accepts gzip, as the fault leaves it.
 func (c *call) send(status int, text []byte) {
-	switch c.fault {
-	case "truncated":
+	if c.fault == "truncated" {
 		text = text[:len(text)/2]
-	case "bomb":
-		c.header("Content-Encoding", "gzip")
-		c.w.WriteHeader(status)
-		for mebibyte, n := pack(make([]byte, 1<<20)), 0; n < 64 && c.wait(0); n++ {
-			_, _ = c.w.Write(mebibyte) // members of gzip may follow one another
-		}
-		return
-	case "endless":
-		c.w.WriteHeader(status)
-		for spaces := bytes.Repeat([]byte(" "), 1<<10); c.wait(time.Millisecond); {
-			_, _ = c.w.Write(spaces)
-		}
-		return
-	case "cut":
-		c.header("Content-Length", strconv.Itoa(len(text)))
-		c.w.WriteHeader(status)
-		_, _ = c.w.Write(text[:len(text)/2])
-		_ = http.NewResponseController(c.w).Flush() // an error has the same effect as the cut
-		panic(http.ErrAbortHandler)
 	}
 	accepts := strings.Contains(c.r.Header.Get("Accept-Encoding"), "gzip")
-	if accepts && c.s.name != youTubeName && len(text) > 0 {
+	packed := accepts && c.s.name != youTubeName && len(text) > 0
+	parts := [][]byte{text}
+	switch {
+	case c.fault == "bomb":
+		c.header("Content-Encoding", "gzip")
+		// members of gzip may follow one another
+		parts = slices.Repeat([][]byte{pack(make([]byte, 1<<20))}, 64)
+	case c.fault == "cut", c.fault == "endless":
+		c.header("Content-Length", strconv.Itoa(len(text)))
+		if parts = [][]byte{text[:len(text)/2], text[len(text)/2:]}; c.fault == "endless" {
+			c.w.Header().Del("Content-Length")
+		}
+	case packed:
 		c.header("Content-Encoding", "gzip")
 		c.w.Header().Add("Vary", "Accept-Encoding")
-		text = pack(text)
+		parts[0] = pack(text)
 	}
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(text) // an error means that the client has disconnected
+	c.write(parts, 0, " ")
+}
+
+// write sends a body in parts. The faults cut, truncated and endless strike in the middle of
+// several; filler is what an endless body goes on with.
+func (c *call) write(parts [][]byte, pace time.Duration, filler string) {
+	middle := (len(parts) + 1) / 2
+	for i, part := range parts {
+		if i > 0 && !c.wait(pace) || !c.wait(0) {
+			return
+		}
+		if i >= middle {
+			switch c.fault {
+			case "cut":
+				panic(http.ErrAbortHandler)
+			case "truncated":
+				return
+			case "endless":
+				for c.wait(time.Millisecond) && c.put([]byte(filler), true) {
+				}
+				return
+			}
+		}
+		if !c.put(part, len(parts) > 1) {
+			return
+		}
+	}
+}
+
+// put sends a part of a body. It returns false if the client has disconnected.
+func (c *call) put(part []byte, isPart bool) bool {
+	_, err := c.w.Write(part)
+	if err == nil && isPart {
+		err = http.NewResponseController(c.w).Flush()
+	}
+	c.disconnected = err != nil
+	return err == nil
 }
 
 func pack(text []byte) []byte {

@@ -52,7 +52,7 @@ func (c *Charts) Video(id string, day int) *Video {
 }
 
 // find returns the matching videos of that day, in order of their IDs.
-func (c *Charts) find(day int, wanted func(*Video) bool) (matching []*Video) {
+func (c *Charts) find(day int, wanted func(*Video) bool) (matching []valued) {
 	byID := c.at(day).byID
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		if wanted(byID[id]) {

@@ -124,7 +124,7 @@ func strike(faults []fault, c *call) string {
 		if c.number >= f.from && (f.to == 0 || c.number <= f.to) &&
 			(f.every == 0 || c.number%f.every == 0) && (f.times == 0 || f.strikes < f.times) &&
 			(f.region == "" || f.region == c.r.URL.Query().Get("regionCode")) &&
-			(f.page == 0 || f.page == newQuery(c).page()) {
+			(f.page == 0 || f.page == newQuery(c).pageNumber()) {
 			f.strikes++
 			return f.kind
 		}

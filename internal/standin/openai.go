@@ -47,9 +47,8 @@ func (c *call) chat() {
 
 // chatStream sends the chunks of all choices, and the usage if the request asks for it.
 func (c *call) chatStream(g generation, values object) {
-	out := c.stream(len(g.pieces()) * int(g.choices))
 	withUsage := c.request().StreamOptions.IncludeUsage
-	out.template = c.doc("chunk", values)
+	out := stream{call: c, template: c.doc("chunk", values)}
 	if withUsage {
 		out.template["usage"] = nil
 	}
@@ -61,7 +60,8 @@ func (c *call) chatStream(g generation, values object) {
 		out.template["usage"] = c.doc("usage", values)
 		out.event("", object{"choices": []any{}})
 	}
-	out.line("", "[DONE]")
+	out.parts = append(out.parts, []byte("data: [DONE]\n\n"))
+	out.send()
 }
 
 func (c *call) embeddings() {
@@ -100,7 +100,7 @@ func (c *call) responses() {
 		c.addJob(j, responseTime)
 		c.ok(c.doc("response_begun", values))
 	case c.request().Stream:
-		c.stream(len(g.pieces())).events("response", g, values)
+		c.sendStream("response", g, values)
 	default:
 		c.ok(c.doc("response", values))
 	}
@@ -141,8 +141,8 @@ func (c *call) rateLimits() {
 	if len(models) > 0 && !c.lost() {
 		limits := object{"object": "project.rate_limit", "id": "rl-" + models[0], "model": models[0]}
 		for _, bucket := range []string{"requests", "tokens"} {
-			if g, ok := c.gauge(part(bucket, models[0]), 0); ok {
-				limits["max_"+bucket+"_per_1_minute"] = g.limit
+			if r, ok := c.rate(part(bucket, models[0]), 0); ok {
+				limits["max_"+bucket+"_per_1_minute"] = r.Units
 			}
 		}
 		values["data"], values["first"] = []any{limits}, limits["id"]

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"regexp"
@@ -165,7 +166,7 @@ func (c *call) value(name string, values object) any {
 		return value
 	}
 	if strings.Contains(name, "/") {
-		return c.gaugeValue(name)
+		return c.limitValue(name)
 	}
 	switch name {
 	case "id":
@@ -197,27 +198,29 @@ func (c *call) bucket(name string) string {
 // report sets the headers of the limits.
 func (c *call) report() {
 	for _, r := range c.s.api.Report {
-		var least gauge
+		var least object
+		smallest := int64(math.MaxInt64)
 		for _, bucket := range r.Buckets {
-			g, ok := c.gauge(c.bucket(bucket), 0)
-			if ok && (least.bucket == "" || g.left < least.left) {
-				least = g
+			bucket = c.bucket(bucket)
+			if of, ok := c.rate(bucket, 0); ok && of.left() < smallest {
+				least, smallest = c.values(bucket, of), of.left()
 			}
 		}
 		for header, value := range r.Headers {
-			if least.bucket != "" && (c.fault != "no-headers" || value == "$bucket") {
-				c.header(header, c.expand(value, c.values(least)))
+			if least != nil && (c.fault != "no-headers" || value == "$bucket") {
+				c.header(header, c.expand(value, least))
 			}
 		}
 	}
 }
 
 // values returns the values of a limit, as the fault leaves them.
-func (c *call) values(g gauge) object {
-	until := g.reset.Sub(c.now)
-	values := object{"limit": g.limit, "left": g.left, "used": g.used, "unix": g.reset.Unix(),
-		"at": rfc3339(g.reset), "in_seconds": seconds(until), "in_words": inWords(until),
-		"per_second": g.perSecond}
+func (c *call) values(bucket string, r rate) object {
+	reset := r.when(c.now, 0)
+	values := object{"limit": r.Units, "left": r.left(), "used": min(r.Units, int64(r.used)),
+		"per_second": float64(r.Units) / max(r.Window.Seconds(), 1),
+		"unix":       reset.Unix(), "at": rfc3339(reset), "in_seconds": seconds(reset.Sub(c.now)),
+		"in_words": inWords(reset.Sub(c.now))}
 	for name := range values {
 		switch {
 		case c.fault == "minus-one":
@@ -225,23 +228,23 @@ func (c *call) values(g gauge) object {
 		case c.fault == "nonsense":
 			values[name] = "soon"
 		case c.fault == "stale" && name == "left":
-			values[name] = g.limit
+			values[name] = r.Units
 		}
 	}
-	values["bucket"] = g.bucket
+	values["bucket"] = bucket
 	return values
 }
 
-// gaugeValue returns a value such as left/tokens/1, what is left of the second limit of tokens; nil
+// limitValue returns a value such as left/tokens/1, what is left of the second limit of tokens; nil
 // if there is no such limit or the fault hides it.
-func (c *call) gaugeValue(name string) any {
+func (c *call) limitValue(name string) any {
 	parts := strings.Split(name+"/0", "/")
 	index, _ := strconv.Atoi(parts[2])
-	g, ok := c.gauge(c.bucket(parts[1]), index)
+	r, ok := c.rate(c.bucket(parts[1]), index)
 	if !ok || c.fault == "no-headers" {
 		return nil
 	}
-	return c.values(g)[parts[0]]
+	return c.values(parts[1], r)[parts[0]]
 }
 
 // commonErrors are the errors of the stand-ins that a spec does not describe otherwise.

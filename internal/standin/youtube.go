@@ -236,9 +236,8 @@ func (s *YouTube) deliver(c *call, m method, q *query) {
 		return
 	}
 	body := m.emptyAnswer()
-	if method, ok := served(s)[m.id]; ok {
-		q.checkParts(method.parts)
-		if body = method.serve(q); q.err != nil {
+	if method, ok := s.served()[m.id]; ok {
+		if body = method.list(q); q.err != nil {
 			c.problem(q.err)
 			return
 		}

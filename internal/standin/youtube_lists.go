@@ -30,20 +30,13 @@ type pageInfo struct {
 	ResultsPerPage int `json:"resultsPerPage"`
 }
 
-// newList returns a list with its etag and those of its items. resource is like "videoList".
-func newList(resource string, items []object) *list {
-	l := &list{Kind: "youtube#" + resource + "Response", Items: append([]object{}, items...)}
-	for _, item := range items {
+// newList returns a list without pages. kind is like "videoList".
+func newList(kind string, items []object) *list {
+	l := &list{Kind: "youtube#" + kind + "Response", Items: append([]object{}, items...)}
+	for _, item := range l.Items {
 		item["etag"] = etagOf(item)
 	}
-	l.Etag = etagOf(items)
-	return l
-}
-
-// countedList returns a list without pages.
-func countedList(resource string, items []object) *list {
-	l := newList(resource, items)
-	l.PageInfo = &pageInfo{len(items), len(items)}
+	l.Etag = etagOf(l.Items)
 	return l
 }
 
@@ -108,71 +101,99 @@ var (
 	categories = sync.OnceValue(func() [][]string { return tsv(categoriesTSV) })
 )
 
-// served returns the methods that are served from the charts, with the parts that a request may
-// ask for.
-func served(s *YouTube) map[string]servedMethod {
+// servedMethod is a method that is served from the charts.
+type servedMethod struct {
+	parts      []string                // that a request may ask for
+	kind, item string                  // of the list, and the document of its items
+	counted    bool                    // the list has their number
+	find       func(q *query) []valued // all items; those of a page if it calls query.size
+}
+
+// valued is a resource with values for its document.
+type valued interface{ values() object }
+
+// resource is a resource by its values.
+type resource object
+
+func (r resource) values() object { return object(r) }
+
+// served returns the methods that are served from the charts.
+func (s *YouTube) served() map[string]servedMethod {
+	statsParts := []string{"id", "snippet", "contentDetails", "statistics"}
+	videoParts := append(statsParts, "status", "topicDetails", "player", "localizations",
+		"liveStreamingDetails", "recordingDetails", "paidProductPlacementDetails")
+	channelParts := append(statsParts, "status", "brandingSettings", "topicDetails")
 	return map[string]servedMethod{
-		"youtube.videos.list":          {videoParts, s.videosList},
-		"youtube.videos.batchGetStats": {statsParts, s.videosBatchGetStats},
-		"youtube.videoCategories.list": {plainParts, s.videoCategoriesList},
-		"youtube.i18nRegions.list":     {plainParts, s.i18nRegionsList},
-		"youtube.i18nLanguages.list":   {plainParts, s.i18nLanguagesList},
-		"youtube.channels.list":        {channelParts, s.channelsList},
-		"youtube.search.list":          {plainParts, s.searchList},
+		"youtube.videos.list": {videoParts, "videoList", "video", true, s.videos},
+		"youtube.videos.batchGetStats": {statsParts, "batchGetStats", "videoStats", false,
+			s.videosByID},
+		"youtube.videoCategories.list": {statsParts[:2], "videoCategoryList", "videoCategory", false,
+			videoCategories},
+		"youtube.i18nRegions.list": {statsParts[:2], "i18nRegionList", "i18nRegion", false,
+			i18nRegions},
+		"youtube.i18nLanguages.list": {statsParts[:2], "i18nLanguageList", "i18nLanguage", false,
+			i18nLanguages},
+		"youtube.channels.list": {channelParts, "channelList", "channel", true, s.channels},
+		"youtube.search.list":   {statsParts[:2], "searchList", "searchResult", false, s.search},
 	}
 }
 
-type servedMethod struct {
-	parts []string
-	serve func(*query) any
+// list returns the response of a method, or sets q.err.
+func (m servedMethod) list(q *query) *list {
+	q.checkParts(m.parts)
+	found := m.find(q)
+	page := q.page(len(found))
+	if q.err != nil {
+		return nil
+	}
+	var items []object
+	for _, of := range found[page.from:page.to] {
+		items = append(items, q.item(m.item, of.values()))
+	}
+	l := newList(m.kind, items)
+	l.NextPageToken, l.PrevPageToken = page.next, page.prev
+	switch {
+	case q.paged:
+		l.PageInfo = &pageInfo{len(found), q.perPage}
+	case m.counted:
+		l.PageInfo = &pageInfo{len(found), len(found)}
+	}
+	if m.kind == "searchList" {
+		l.RegionCode = q.region("US")
+	}
+	return l
 }
 
-var (
-	plainParts = []string{"id", "snippet"}
-	statsParts = []string{"id", "snippet", "contentDetails", "statistics"}
-	videoParts = append(statsParts, "status", "topicDetails", "player", "localizations",
-		"liveStreamingDetails", "recordingDetails", "paidProductPlacementDetails")
-	channelParts = append(statsParts, "status", "brandingSettings", "topicDetails")
-)
-
-// videosList serves one page of a chart, or videos by ID.
-func (s *YouTube) videosList(q *query) any {
-	ids, chart := q.ids(), q.Get("chart")
-	switch {
-	case chart != "" && len(ids) > 0:
+// videos finds the videos of a chart, or those by ID.
+func (s *YouTube) videos(q *query) []valued {
+	switch chart := q.Get("chart"); {
+	case chart != "" && q.Has("id"):
 		q.fail(&problem{name: "incompatibleParameters"})
 	case chart == "mostPopular":
-		return s.chartPage(q)
+		return s.chart(q)
 	case chart != "":
 		q.fail(&problem{name: "videoChartNotFound"})
 	case !q.Has("id"):
 		q.fail(noFilter("myRating, chart, id, idParam"))
 	}
-	return countedList("videoList", q.videos("video", s.videosByID(ids)))
+	return s.videosByID(q)
 }
 
-func (s *YouTube) chartPage(q *query) any {
-	size, region := q.size(1), q.region("US")
-	category := q.Get("videoCategoryId")
-	chart := s.Charts.Chart(region, s.day())
-	if category != "" && category != "0" {
-		other := func(v *Video) bool { return v.CategoryID != category }
-		chart = slices.DeleteFunc(slices.Clone(chart), other)
+func (s *YouTube) chart(q *query) (found []valued) {
+	q.size(1)
+	region, category := q.region("US"), q.Get("videoCategoryId")
+	for _, v := range s.Charts.Chart(region, s.day()) {
+		if category == "" || category == "0" || category == v.CategoryID {
+			found = append(found, v)
+		}
 	}
-	n := len(chart)
-	if n == 0 {
+	if len(found) == 0 {
 		q.fail(&problem{name: "videoChartNotFound"})
+	} else if s.PageMove > 0 {
+		down := s.readsOf(region+"/"+category) * s.PageMove % len(found)
+		found = slices.Concat(found[len(found)-down:], found[:len(found)-down])
 	}
-	page := q.span(n, size)
-	if q.err != nil {
-		return nil
-	}
-	var videos []*Video
-	shift := s.readsOf(region+"/"+category) * s.PageMove
-	for i := page.from; i < page.to; i++ {
-		videos = append(videos, chart[((i-shift)%n+n)%n])
-	}
-	return page.list("videoList", q.videos("video", videos))
+	return found
 }
 
 // readsOf counts a page read of the chart, and returns the number of earlier reads.
@@ -182,89 +203,64 @@ func (s *YouTube) readsOf(chart string) int {
 	return s.reads[chart] - 1
 }
 
-// videosBatchGetStats returns the counters of the known IDs.
-func (s *YouTube) videosBatchGetStats(q *query) any {
-	ids := q.ids()
-	if len(ids) == 0 {
-		q.fail(noFilter("id"))
-	}
-	return newList("batchGetStats", q.videos("videoStats", s.videosByID(ids)))
-}
-
-// videosByID returns the known videos, each once, in the order requested.
-func (s *YouTube) videosByID(ids []string) []*Video {
-	var videos []*Video
-	day := s.day()
-	for _, id := range ids {
-		if v := s.Charts.Video(id, day); v != nil && !slices.Contains(videos, v) {
-			videos = append(videos, v)
+// videosByID finds the known videos, each once, in the order requested.
+func (s *YouTube) videosByID(q *query) (found []valued) {
+	for _, id := range q.ids("id") {
+		if v := s.Charts.Video(id, s.day()); v != nil && !slices.Contains(found, valued(v)) {
+			found = append(found, v)
 		}
 	}
-	return videos
+	return found
 }
 
-func (s *YouTube) videoCategoriesList(q *query) any {
-	q.region("")
-	ids := q.list("id")
-	if len(ids) == 0 && !q.Has("regionCode") {
-		q.fail(noFilter("id, regionCode"))
-	}
-	var items []object
-	for _, c := range categories() {
-		if len(ids) == 0 || slices.Contains(ids, c[0]) {
-			items = append(items, q.item("videoCategory", object{"id": c[0], "title": c[1],
-				"assignable": c[2] == "assignable"}))
-		}
-	}
-	return newList("videoCategoryList", items)
-}
-
-func (s *YouTube) i18nRegionsList(q *query) any {
-	var items []object
-	for _, r := range regions() {
-		items = append(items, q.item("i18nRegion", object{"id": r[0], "name": r[2]}))
-	}
-	return newList("i18nRegionList", items)
-}
-
-// i18nLanguagesList returns the languages of the generated charts, not all of the API's.
-func (s *YouTube) i18nLanguagesList(q *query) any {
-	names := strings.Fields("Arabic German English Spanish French Hebrew Hindi Japanese Korean " +
-		"Portuguese Russian")
-	var items []object
-	for i, code := range languageCodes {
-		items = append(items, q.item("i18nLanguage", object{"id": code, "name": names[i]}))
-	}
-	return newList("i18nLanguageList", items)
-}
-
-// channelsList returns the charts' channels by ID.
-func (s *YouTube) channelsList(q *query) any {
-	ids := q.ids()
-	if len(ids) == 0 {
-		q.fail(noFilter("id, managedByMe, categoryId, mine, mySubscribers, forUsername, forHandle"))
-	}
-	var items []object
-	for _, id := range slices.Compact(ids) {
-		of := s.Charts.find(s.day(), func(v *Video) bool { return v.ChannelID == id })
-		if len(of) > 0 {
-			items = append(items, q.item("channel", of[0].values()))
-		}
-	}
-	return countedList("channelList", items)
-}
-
-// searchList returns the videos whose title contains every word of q.
-func (s *YouTube) searchList(q *query) any {
-	size, region := q.size(0), q.region("US")
+// search finds the videos whose title contains every word of q.
+func (s *YouTube) search(q *query) []valued {
+	q.size(0)
 	words := strings.Fields(strings.ToLower(q.Get("q")))
-	videos := s.Charts.find(s.day(), func(v *Video) bool {
+	return s.Charts.find(s.day(), func(v *Video) bool {
 		title := strings.ToLower(v.Title)
 		lacks := func(word string) bool { return !strings.Contains(title, word) }
 		return !slices.ContainsFunc(words, lacks)
 	})
-	page := q.span(len(videos), size)
-	l := page.list("searchList", q.videos("searchResult", videos[page.from:page.to]))
-	l.RegionCode = region
-	return l
+}
+
+// channels finds the charts' channels by ID.
+func (s *YouTube) channels(q *query) (found []valued) {
+	const filters = "id, managedByMe, categoryId, mine, mySubscribers, forUsername, forHandle"
+	for _, id := range slices.Compact(q.ids(filters)) {
+		of := s.Charts.find(s.day(), func(v *Video) bool { return v.ChannelID == id })
+		found = append(found, of[:min(1, len(of))]...)
+	}
+	return found
+}
+
+func videoCategories(q *query) (found []valued) {
+	ids := q.list("id")
+	if q.region(""); len(ids) == 0 && !q.Has("regionCode") {
+		q.fail(noFilter("id, regionCode"))
+	}
+	for _, c := range categories() {
+		if len(ids) == 0 || slices.Contains(ids, c[0]) {
+			found = append(found, resource{"id": c[0], "title": c[1],
+				"assignable": c[2] == "assignable"})
+		}
+	}
+	return found
+}
+
+func i18nRegions(*query) (found []valued) {
+	for _, r := range regions() {
+		found = append(found, resource{"id": r[0], "name": r[2]})
+	}
+	return found
+}
+
+// i18nLanguages returns the languages of the generated charts, not all of the API's.
+func i18nLanguages(*query) (found []valued) {
+	names := strings.Fields("Arabic German English Spanish French Hebrew Hindi Japanese Korean " +
+		"Portuguese Russian")
+	for i, code := range languageCodes {
+		found = append(found, resource{"id": code, "name": names[i]})
+	}
+	return found
 }

@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"maps"
@@ -16,6 +17,9 @@ type query struct {
 	call  *call
 	parts []string // requested parts of the resource
 	err   *problem
+
+	paged   bool // the list has pages
+	perPage int
 }
 
 func newQuery(c *call) *query {
@@ -65,33 +69,23 @@ func (q *query) item(document string, values object) object {
 	return item
 }
 
-// videos returns videos in the form of a document.
-func (q *query) videos(document string, videos []*Video) (items []object) {
-	for _, v := range videos {
-		items = append(items, q.item(document, v.values()))
-	}
-	return items
-}
-
-// size returns maxResults, by default 5, which must be between low and 50.
-func (q *query) size(low int) int {
-	text := q.Get("maxResults")
-	if text == "" {
-		return 5
-	}
+// size reads maxResults of a list with pages, by default 5, which must be between low and 50.
+func (q *query) size(low int) {
+	text := cmp.Or(q.Get("maxResults"), "5")
 	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > 50 {
 		q.fail(&problem{"invalidParameter", object{"value": text, "low": low}})
-		return 0
 	}
-	return n
+	q.paged, q.perPage = true, max(0, n)
 }
 
-// ids returns the requested IDs, at most 50.
-func (q *query) ids() []string {
+// ids returns the requested IDs, at most 50 and at least one of the filters.
+func (q *query) ids(filters string) []string {
 	ids := q.list("id")
 	if len(ids) > 50 {
 		q.fail(&problem{name: "invalidFilters"})
+	} else if len(ids) == 0 && !q.Has("id") {
+		q.fail(noFilter(filters))
 	}
 	return ids
 }
@@ -108,47 +102,40 @@ func (q *query) region(fallback string) string {
 	return code
 }
 
-// page returns the requested page number, from 1.
-func (q *query) page() int64 {
-	size := q.size(0)
-	offset, ok := parsePageToken(q.Get("pageToken"), size)
-	if !ok || size == 0 {
+// pageNumber returns the number of the requested page, from 1.
+func (q *query) pageNumber() int64 {
+	q.size(0)
+	offset, ok := parsePageToken(q.Get("pageToken"), q.perPage)
+	if !ok || q.perPage == 0 {
 		return 1
 	}
-	return int64(offset/size + 1)
+	return int64(offset/q.perPage + 1)
 }
 
 // span is a page of a list: its range, and the tokens around it.
 type span struct {
 	from, to   int
 	next, prev string
-	info       *pageInfo
 }
 
-// span returns the requested page's place in a list of total items.
-func (q *query) span(total, size int) span {
-	from := 0
-	if token := q.Get("pageToken"); token != "" {
-		var ok bool
-		if from, ok = parsePageToken(token, size); !ok {
-			q.fail(&problem{name: "invalidPageToken"})
-		}
+// page returns the requested page of a list of total items: all of it unless it has pages.
+func (q *query) page(total int) span {
+	token := q.Get("pageToken")
+	if !q.paged {
+		return span{to: total}
 	}
-	p := span{from: min(from, total), info: &pageInfo{total, size}}
-	p.to = min(p.from+size, total)
-	if p.to < total {
+	from, ok := parsePageToken(token, q.perPage)
+	if token != "" && !ok {
+		q.fail(&problem{name: "invalidPageToken"})
+	}
+	p := span{from: min(from, total)}
+	if p.to = min(p.from+q.perPage, total); p.to < total {
 		p.next = pageToken(p.to, false)
 	}
 	if p.from > 0 {
 		p.prev = pageToken(p.from, true)
 	}
 	return p
-}
-
-func (p span) list(resource string, items []object) *list {
-	l := newList(resource, items)
-	l.NextPageToken, l.PrevPageToken, l.PageInfo = p.next, p.prev, p.info
-	return l
 }
 
 // A page token is base64url of a protobuf with two fields: field 1 is an offset in the list,
