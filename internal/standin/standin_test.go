@@ -32,20 +32,27 @@ func play(t *testing.T, name string, limits ...string) (*Server, string) {
 	s.Limits, err = ParseLimits(limits...)
 	must(t, err)
 	must(t, s.Check())
-	web := httptest.NewServer(s)
-	t.Cleanup(web.Close) // waits for the handlers
-	return s, web.URL
+	return s, start(t, s)
 }
 
-// answerTo is what a request got.
-type answerTo struct {
+// start serves a stand-in until the test ends.
+func start(t *testing.T, s http.Handler) (url string) {
+	t.Helper()
+	web := httptest.NewServer(s)
+	t.Cleanup(web.Close) // waits for the handlers
+	return web.URL
+}
+
+// result is what a request got: status 0 and the error as the body without a response, err if the
+// body breaks off.
+type result struct {
 	status int
 	header http.Header
 	body   string
 	err    error
 }
 
-// ask sends "METHOD path body"; a header is "Name: value". It comes with every kind of credential.
+// ask sends "METHOD path body" with every kind of credential. A header is "Name: value".
 func ask(ctx context.Context, t *testing.T, url, request string, headers ...string) *http.Response {
 	t.Helper()
 	verb, rest, _ := strings.Cut(request, " ")
@@ -66,12 +73,19 @@ func ask(ctx context.Context, t *testing.T, url, request string, headers ...stri
 	return resp
 }
 
-func get(t *testing.T, url, request string, headers ...string) answerTo {
+func get(t *testing.T, url, request string, headers ...string) result {
 	t.Helper()
 	resp := ask(t.Context(), t, url, request, headers...)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	return answerTo{resp.StatusCode, resp.Header, string(body), err}
+	return result{resp.StatusCode, resp.Header, string(body), err}
+}
+
+// status sends a request for a URL and returns the status and the body.
+func status(t *testing.T, url string) (int, string) {
+	t.Helper()
+	r := get(t, url, "GET ")
+	return r.status, r.body
 }
 
 // units are what was billed, as JSON.

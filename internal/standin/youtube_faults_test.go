@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,21 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// once sends a request on a new connection, so that the HTTP client cannot retry.
-func once(ctx context.Context, t *testing.T, url string) (int, string, error) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-	must(t, err)
-	r.Header.Set("X-Goog-Api-Key", "k")
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(body), err
-}
 
 func TestFaultKinds(t *testing.T) {
 	for _, test := range []struct {
@@ -50,21 +34,21 @@ func TestFaultKinds(t *testing.T) {
 		{"403-daily", 403, "dailyLimitExceeded", 0, nil},
 		{"403-disabled", 403, "SERVICE_DISABLED", 0, nil},
 		{"403-blocked", 403, "API_KEY_SERVICE_BLOCKED", 0, nil},
-		{"drop", 0, "", 1, io.EOF},
+		{"drop", 0, "EOF", 1, nil},
 		{"cut", 200, "youtube#videoListResponse", 1, io.ErrUnexpectedEOF},
 	} {
 		s := &YouTube{Faults: []string{test.kind}}
-		status, body, err := once(t.Context(), t, start(t, s)+chartQuery+"US")
-		if !errors.Is(err, test.err) || status != test.status ||
-			!strings.Contains(body, test.holds) {
-			t.Errorf("%s: %d %v %s", test.kind, status, err, body)
+		r := get(t, start(t, s), "GET "+chartQuery+"US")
+		if !errors.Is(r.err, test.err) || r.status != test.status ||
+			!strings.Contains(r.body, test.holds) {
+			t.Errorf("%s: %d %v %s", test.kind, r.status, r.err, r.body)
 		}
 		if c := s.Counts(); c.Units["default"] != test.units ||
 			c.Rejected+c.Refused != 1-test.units {
 			t.Errorf("%s: counts %+v", test.kind, c)
 		}
-		if valid := json.Valid([]byte(body)); valid == (test.kind == "truncated" ||
-			test.err != nil || strings.HasSuffix(test.kind, "html")) {
+		if valid := json.Valid([]byte(r.body)); valid == (test.kind == "truncated" ||
+			test.err != nil || r.status == 0 || strings.HasSuffix(test.kind, "html")) {
 			t.Errorf("%s: valid JSON is %v", test.kind, valid)
 		}
 	}

@@ -63,7 +63,7 @@ func TestUnitsByMethod(t *testing.T) {
 		{"PATCH", "/youtube/v3/videos", "default", 0},
 	} {
 		s := &YouTube{}
-		send(t, test.verb, start(t, s)+test.path, "", "X-Goog-Api-Key", "k")
+		get(t, start(t, s), test.verb+" "+test.path)
 		c := s.Counts()
 		if c.Units[test.bucket] != test.units || c.Total[test.bucket] != test.units ||
 			(test.units == 0) != (c.NotFound == 1) {

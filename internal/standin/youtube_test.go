@@ -3,9 +3,7 @@ package standin
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -14,14 +12,6 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/api/youtube/v3"
 )
-
-// start serves s on the loopback interface until the test ends.
-func start(t *testing.T, s *YouTube) string {
-	t.Helper()
-	upstream := httptest.NewServer(s)
-	t.Cleanup(upstream.Close)
-	return upstream.URL
-}
 
 // client returns the real Google client of a server. It sends its key in a header.
 func client(t *testing.T, url string) *youtube.Service {
@@ -56,31 +46,6 @@ func (k withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// send sends a request with headers given as pairs of name and value. It skips empty values.
-func send(t *testing.T, verb, url, body string, header ...string) (*http.Response, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), verb, url, strings.NewReader(body))
-	must(t, err)
-	for i := 0; i < len(header); i += 2 {
-		if header[i+1] != "" {
-			r.Header.Set(header[i], header[i+1])
-		}
-	}
-	resp, err := http.DefaultTransport.RoundTrip(r)
-	must(t, err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	must(t, err)
-	return resp, string(text)
-}
-
-// status sends a request with a key in the header and returns the status and the body.
-func status(t *testing.T, url string) (int, string) {
-	t.Helper()
-	resp, body := send(t, "GET", url, "", "X-Goog-Api-Key", "k")
-	return resp.StatusCode, body
-}
-
 const chartQuery = "/youtube/v3/videos?part=id&chart=mostPopular&regionCode="
 
 // TestCredentials: a request needs a valid key or user's token; with Tokens set, every write
@@ -110,10 +75,10 @@ func TestCredentials(t *testing.T) {
 		{both, "POST", "", "", "user", 200},
 	} {
 		bearer := strings.TrimSuffix("Bearer "+test.token, "Bearer ")
-		resp, _ := send(t, test.verb, urls[test.server]+chartQuery+"US"+test.query, "",
-			"X-Goog-Api-Key", test.key, "Authorization", bearer)
-		if resp.StatusCode != test.status {
-			t.Errorf("%+v: status %d", test, resp.StatusCode)
+		r := get(t, urls[test.server], test.verb+" "+chartQuery+"US"+test.query,
+			"X-Goog-Api-Key: "+test.key, "Authorization: "+bearer)
+		if r.status != test.status {
+			t.Errorf("%+v: status %d", test, r.status)
 		}
 	}
 	c := keys.Counts()
@@ -137,32 +102,29 @@ func TestLatency(t *testing.T) {
 func TestControl(t *testing.T) {
 	s := &YouTube{Now: func() time.Time { return time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC) }}
 	url := start(t, s)
-	expect := func(what string, want int) {
-		t.Helper()
-		if status, body := status(t, url+chartQuery+"US"); status != want {
-			t.Errorf("%s: status %d, want %d: %s", what, status, want, body)
+	const change, chart = "POST /standin/settings ", "GET " + chartQuery + "US"
+	for _, step := range []struct {
+		name, request string
+		status        int
+	}{
+		{"a limit and a fault", change + `{"limits":{"default":2},"faults":["503@1"]}`, 200},
+		{"the fault", chart, 503},
+		{"the last unit", chart, 200},
+		{"exhausted", chart, 403},
+		{"an unknown key", change + `{"limit":1}`, 400},
+		{"no JSON", change + `{`, 400},
+		{"an unknown fault", change + `{"faults":["506@1"],"limits":{"default":9}}`, 400},
+		{"an unknown duration", change + `{"advance":"1 day"}`, 400},
+		{"an unknown fault of the meter", change + `{"cloud_fault":"506"}`, 400},
+		{"still exhausted", chart, 403},
+		{"a day", change + `{"advance":"24h","days_back":1,"minute_limit":1}`, 200},
+		{"the next day", chart, 200},
+		{"the minute", chart, 429},
+	} {
+		if r := get(t, url, step.request); r.status != step.status {
+			t.Errorf("%s: status %d, want %d: %s", step.name, r.status, step.status, r.body)
 		}
 	}
-	set := func(settings string, want int) {
-		t.Helper()
-		resp, body := send(t, "POST", url+"/standin/settings", settings)
-		if resp.StatusCode != want {
-			t.Errorf("%s: %d %s", settings, resp.StatusCode, body)
-		}
-	}
-	set(`{"limits":{"default":2},"faults":["503@1"]}`, 200)
-	expect("the fault", 503)
-	expect("the last unit", 200)
-	expect("exhausted", 403)
-	set(`{"limit":1}`, 400)
-	set(`{`, 400)
-	set(`{"faults":["506@1"],"limits":{"default":9}}`, 400)
-	set(`{"advance":"1 day"}`, 400)
-	expect("still exhausted", 403)
-	set(`{"advance":"24h","days_back":1,"minute_limit":1}`, 200)
-	expect("the next day", 200)
-	expect("the minute", 429)
-
 	var c YouTubeCounts
 	status, body := status(t, url+"/standin/counts")
 	if err := json.Unmarshal([]byte(body), &c); err != nil || status != 200 {
@@ -173,5 +135,3 @@ func TestControl(t *testing.T) {
 		t.Errorf("counts %+v", c)
 	}
 }
-
-// must fails the test on an error.

@@ -67,21 +67,20 @@ func TestUploadOnce(t *testing.T) {
 	}
 }
 
-// sendChunk sends a request of a session, without a Content-Range if contentRange is "".
-func sendChunk(t *testing.T, verb, to, contentRange string, body []byte) (*http.Response, string) {
+// sendChunk sends a request of a session.
+func sendChunk(t *testing.T, verb, to, contentRange string, body []byte) result {
 	t.Helper()
-	return send(t, verb, to, string(body), "X-Goog-Api-Key", "k", "Content-Range", contentRange)
+	return get(t, to, verb+"  "+string(body), "Content-Range: "+contentRange)
 }
 
 // began starts a session and returns its URL.
 func began(t *testing.T, url string) string {
 	t.Helper()
 	const path = "/upload/youtube/v3/videos?uploadType=resumable&part=id&key=secret"
-	resp, _ := sendChunk(t, "POST", url+path, "", nil)
-	to := resp.Header.Get("Location")
-	leaks := strings.Contains(to, "secret")
-	if resp.StatusCode != http.StatusOK || !strings.HasPrefix(to, url) || leaks {
-		t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+	r := get(t, url, "POST "+path)
+	to := r.header.Get("Location")
+	if r.status != 200 || !strings.HasPrefix(to, url) || strings.Contains(to, "secret") {
+		t.Fatalf("%+v", r)
 	}
 	return to
 }
@@ -114,12 +113,10 @@ func TestSession(t *testing.T) {
 		{"the rest, overlapping", "POST", rest, media[1000:], 200, ""},
 		{"again", "PUT", fmt.Sprintf("bytes */%d", all), nil, 200, ""},
 	} {
-		resp, body := sendChunk(t, step.verb, to, step.contentRange, step.body)
-		if resp.StatusCode != step.status || resp.Header.Get("Range") != step.wantRange {
-			t.Errorf("%s: %d %v %s", step.name, resp.StatusCode, resp.Header, body)
-		}
-		if step.status == 200 && !strings.Contains(body, idOf(media)) {
-			t.Errorf("%s: %s", step.name, body)
+		r := sendChunk(t, step.verb, to, step.contentRange, step.body)
+		if r.status != step.status || r.header.Get("Range") != step.wantRange ||
+			step.status == 200 && !strings.Contains(r.body, idOf(media)) {
+			t.Errorf("%s: %+v", step.name, r)
 		}
 	}
 	if n := s.Counts(); n.Units["video_insert"] != 1 || n.Continued != 12 {
@@ -145,9 +142,9 @@ func TestSessionGone(t *testing.T) {
 			http.StatusNotFound},
 	} {
 		now = now.Add(step.later)
-		resp, _ := sendChunk(t, step.verb, cmp.Or(step.to, cancelled), "", film(10))
-		if resp.StatusCode != step.status {
-			t.Errorf("%s: %d", step.name, resp.StatusCode)
+		r := sendChunk(t, step.verb, cmp.Or(step.to, cancelled), "", film(10))
+		if r.status != step.status {
+			t.Errorf("%s: %d", step.name, r.status)
 		}
 	}
 }
@@ -156,16 +153,16 @@ func TestSessionGone(t *testing.T) {
 // a GET.
 func TestMethodOverride(t *testing.T) {
 	s := &YouTube{}
-	to := start(t, s) + "/youtube/v3/videos"
+	to := start(t, s)
 	form := url.Values{"part": {"id"}, "chart": {"mostPopular"}, "maxResults": {"3"}}.Encode()
 	for _, c := range []struct {
 		form          string
 		status, items int
 	}{{form, 200, 3}, {form + "&key=k", 200, 3}, {"a;b=%zz", 400, 0}} {
-		resp, body := send(t, "POST", to, c.form, "X-Goog-Api-Key", "k", "Content-Type",
-			"application/x-www-form-urlencoded", "X-HTTP-Method-Override", "GET")
-		if resp.StatusCode != c.status || strings.Count(body, `youtube#video"`) != c.items {
-			t.Errorf("%s: %d %s", c.form, resp.StatusCode, body)
+		r := get(t, to, "POST /youtube/v3/videos "+c.form, "X-Http-Method-Override: GET",
+			"Content-Type: application/x-www-form-urlencoded")
+		if r.status != c.status || strings.Count(r.body, `youtube#video"`) != c.items {
+			t.Errorf("%s: %+v", c.form, r)
 		}
 	}
 	n := s.Counts()
