@@ -262,18 +262,15 @@ func TestRealCharts(t *testing.T) {
 }
 
 func TestGeneratorIsDeterministic(t *testing.T) {
-	a, b := Generator{Seed: 7}.Charts(), Generator{Seed: 7}.Charts()
+	a, b := Generator{}.Charts(), Generator{}.Charts()
 	if !reflect.DeepEqual(a, b) {
-		t.Error("two worlds from one seed")
-	}
-	if slices.Equal(idsOf(a.Chart("US", 0)), idsOf(Generator{Seed: 8}.Charts().Chart("US", 0))) {
-		t.Error("one world from two seeds")
+		t.Error("the charts of two runs differ")
 	}
 	if slices.Equal(idsOf(a.Chart("US", 0)), idsOf(a.Chart("US", 1))) {
 		t.Error("the chart of two days is the same")
 	}
-	if got := idsOf(defaultCharts().Chart("US", 1))[:3]; !slices.Equal(got, firstThree) {
-		t.Errorf("the default world begins with %q", got)
+	if got := idsOf(a.Chart("US", 1))[:3]; !slices.Equal(got, firstThree) {
+		t.Errorf("the default charts begin with %q", got)
 	}
 }
 

@@ -15,8 +15,6 @@ import (
 
 // Generator generates charts. The same fields give the same charts on every machine.
 type Generator struct {
-	// Seed selects a set of charts.
-	Seed uint64
 	// Days is the number of days; 0 means 2. Ranks, counters and a few names change from day to
 	// day.
 	Days int
@@ -59,7 +57,7 @@ func (g Generator) Charts() *Charts {
 		for _, r := range regions() {
 			for rank, n := range g.ranking(r[0], r[1], day) {
 				if videos[n] == nil {
-					videos[n] = g.video(n, day)
+					videos[n] = video(n, day)
 				}
 				v := *videos[n]
 				v.Region, v.Rank = r[0], rank+1
@@ -76,12 +74,12 @@ func (g Generator) ranking(region, language string, day int) []uint64 {
 	type scored struct{ n, score uint64 }
 	var all []scored
 	add := func(n, bonus uint64) {
-		score := bonus + g.dice(n, 1)%1000 + g.dice(n, place)%200 +
-			g.dice(n, place, uint64(day), 2)%60
+		score := bonus + dice(n, 1)%1000 + dice(n, place)%200 +
+			dice(n, place, uint64(day), 2)%60
 		all = append(all, scored{n, score})
 	}
 	for n := range uint64(worldwide) {
-		if reach := 10 + g.dice(n, 3)%86; g.dice(n, place, 4)%100 < reach {
+		if reach := 10 + dice(n, 3)%86; dice(n, place, 4)%100 < reach {
 			add(n, 60)
 		}
 	}
@@ -105,32 +103,32 @@ func (g Generator) total(region string, place uint64) int {
 	}
 	usual := map[string]int{"US": 200, "GB": 200, "DE": 200, "FR": 200, "BR": 200, "CA": 200,
 		"IN": 171, "AU": 137}
-	return cmp.Or(usual[region], 16+int(g.dice(place, 5)%185))
+	return cmp.Or(usual[region], 16+int(dice(place, 5)%185))
 }
 
 // video returns a video by its number, as of that day.
-func (g Generator) video(n uint64, day int) *Video {
-	language := g.languageOf(n)
+func video(n uint64, day int) *Video {
+	language := languageOf(n)
 	w := languages()[language]
-	channel := g.dice(n, 6) % uint64(len(w.Channels))
+	channel := dice(n, 6) % uint64(len(w.Channels))
 	owner := firstOf(language) + channel
-	age := time.Duration(g.dice(n, 11) % (12 * 24 * 3600))
+	age := time.Duration(dice(n, 11) % (12 * 24 * 3600))
 	v := &Video{
-		ID:           videoID(n, g.dice(n, 7)),
-		ChannelID:    channelID(g.dice(owner, 8), g.dice(owner, 9)),
+		ID:           videoID(n, dice(n, 7)),
+		ChannelID:    channelID(dice(owner, 8), dice(owner, 9)),
 		ChannelTitle: w.Channels[channel],
-		CategoryID:   pick(strings.Fields("10 20 1 24 10 20 17 22 23"), g.dice(n, 10)),
+		CategoryID:   pick(strings.Fields("10 20 1 24 10 20 17 22 23"), dice(n, 10)),
 		PublishedAt:  firstDay.Add(-age * time.Second).Format(time.RFC3339),
-		Duration:     fmt.Sprintf("PT%dM%dS", g.dice(n, 12)%45, 1+g.dice(n, 13)%59),
+		Duration:     fmt.Sprintf("PT%dM%dS", dice(n, 12)%45, 1+dice(n, 13)%59),
 		TrendingDate: firstDay.AddDate(0, 0, day).Format(time.DateOnly),
 		language:     language,
 	}
 	v.Thumbnail = "https://i.ytimg.com/vi/" + v.ID + "/default.jpg"
-	v.Title = g.title(n, day, w)
+	v.Title = title(n, day, w)
 	v.Description = v.Title + "\n\n" + v.ChannelTitle + " ▸ https://example.com/" + v.ID + "\n" +
 		strings.Join(w.Tags, " · ")
-	v.Tags = g.tags(n, w)
-	g.count(v, n, day)
+	v.Tags = tags(n, w)
+	v.count(n, day)
 	return v
 }
 
@@ -139,11 +137,11 @@ var firstDay = time.Date(2026, time.November, 1, 0, 0, 0, 0, time.UTC)
 
 // title returns a title. Some are hard to handle: control characters, direction marks, decomposed
 // letters, joined emoji.
-func (g Generator) title(n uint64, day int, w words) string {
-	title := pick(w.Openers, g.dice(n, 20)) + " " + pick(w.Subjects, g.dice(n, 21))
-	tail := pick(w.Tails, g.dice(n, 22))
+func title(n uint64, day int, w words) string {
+	title := pick(w.Openers, dice(n, 20)) + " " + pick(w.Subjects, dice(n, 21))
+	tail := pick(w.Tails, dice(n, 22))
 	if strings.Contains(tail, "%d") {
-		tail = fmt.Sprintf(tail, 1+g.dice(n, 23)%99)
+		tail = fmt.Sprintf(tail, 1+dice(n, 23)%99)
 	}
 	title += " " + tail
 	switch {
@@ -158,13 +156,13 @@ func (g Generator) title(n uint64, day int, w words) string {
 	case n%41 == 8:
 		title += ` <b>"a & b"</b> 100%`
 	}
-	if day > 0 && g.dice(n, 24)%25 == 0 {
+	if day > 0 && dice(n, 24)%25 == 0 {
 		title += " [↻]"
 	}
 	return title
 }
 
-func (g Generator) tags(n uint64, w words) []string {
+func tags(n uint64, w words) []string {
 	switch {
 	case n%13 == 0:
 		return nil
@@ -177,14 +175,14 @@ func (g Generator) tags(n uint64, w words) []string {
 		}
 		return many
 	}
-	return w.Tags[:1+g.dice(n, 30)%uint64(len(w.Tags))]
+	return w.Tags[:1+dice(n, 30)%uint64(len(w.Tags))]
 }
 
 // count sets the counters. Most grow from day to day, and some are missing.
-func (g Generator) count(v *Video, n uint64, day int) {
-	views := int64(20_000+g.dice(n, 40)%40_000_000) * int64(10+day) / 10
-	likes := views / int64(12+g.dice(n, 41)%60)
-	comments := likes / int64(5+g.dice(n, 42)%30)
+func (v *Video) count(n uint64, day int) {
+	views := int64(20_000+dice(n, 40)%40_000_000) * int64(10+day) / 10
+	likes := views / int64(12+dice(n, 41)%60)
+	comments := likes / int64(5+dice(n, 42)%30)
 	if n%53 == 1 {
 		likes -= int64(min(day, 3)) * likes / 4
 	}
@@ -202,12 +200,12 @@ func (g Generator) count(v *Video, n uint64, day int) {
 
 // languageOf returns the language of a video number. Worldwide videos are in all languages, half
 // of them in English.
-func (g Generator) languageOf(n uint64) string {
+func languageOf(n uint64) string {
 	switch {
-	case n < worldwide && g.dice(n, 51)%2 == 0:
+	case n < worldwide && dice(n, 51)%2 == 0:
 		return "en"
 	case n < worldwide:
-		return pick(languageCodes, g.dice(n, 50))
+		return pick(languageCodes, dice(n, 50))
 	}
 	return languageCodes[(n-worldwide)/perLanguage]
 }
@@ -219,9 +217,9 @@ func firstOf(language string) uint64 {
 	return worldwide + uint64(slices.Index(languageCodes, language))*perLanguage
 }
 
-// dice returns a number that depends only on its arguments and the seed.
-func (g Generator) dice(xs ...uint64) uint64 {
-	h := g.Seed
+// dice returns a number that depends only on its arguments.
+func dice(xs ...uint64) uint64 {
+	h := uint64(0)
 	for _, x := range xs {
 		h += 0x9e3779b97f4a7c15 + x
 		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9

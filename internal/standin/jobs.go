@@ -30,15 +30,11 @@ type batchCall struct {
 const (
 	responseTime = 10 * time.Second
 	batchTime    = 10 * time.Minute
-	maxJobs      = 1000
 )
 
 // addJob keeps a job.
 func (c *call) addJob(j *job, lasts time.Duration) {
 	defer c.s.locked()()
-	if len(c.s.jobs) >= maxJobs {
-		clear(c.s.jobs)
-	}
 	j.created, j.ends = c.now, c.now.Add(lasts)
 	c.s.jobs[j.id] = j
 }

@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,25 +68,6 @@ func TestAllOrNothing(t *testing.T) {
 	d := m.admit(noon, []cost{one("a", 10), one("b", 2)})
 	if d == nil || d.bucket != "b" || len(m.units) > 0 || m.ratesOf("a")[0].left() != 10 {
 		t.Errorf("%+v %v", d, m.units)
-	}
-}
-
-// TestManyParts: parts without end are kept to a bound, and every unit is counted.
-func TestManyParts(t *testing.T) {
-	m := meter{map[string][]Limit{"a": {{Units: 5, Window: time.Hour}}}, false,
-		map[string][]*rate{}, map[string]int64{}}
-	denied := 0
-	for i := range maxParts + 100 {
-		if m.admit(noon, []cost{one("a/"+strconv.Itoa(i), 1)}) != nil {
-			denied++
-		}
-	}
-	sum := int64(0)
-	for _, units := range m.units {
-		sum += units
-	}
-	if sum != maxParts+5 || denied != 95 || len(m.units) > maxParts+1 || len(m.rates) > maxParts+1 {
-		t.Errorf("%d units, %d denied, %d parts", sum, denied, len(m.units))
 	}
 }
 

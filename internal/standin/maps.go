@@ -62,8 +62,8 @@ func places(prefix string, lowest int, noEssentials bool) func(*call) {
 	}
 }
 
-// placeTier returns the tier of the most expensive field in the mask. A field that the spec does not
-// have, and "*", is of the highest.
+// placeTier returns the tier of the most expensive field in the mask. A field that the spec does
+// not have, and "*", is of the highest.
 func (c *call) placeTier(mask, prefix string, lowest int, noEssentials bool) int {
 	tier := lowest
 	for path := range strings.SplitSeq(mask, ",") {

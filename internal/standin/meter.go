@@ -39,19 +39,13 @@ type meter struct {
 	units   map[string]int64   // what was billed
 }
 
-// maxParts bounds how many parts of buckets a stand-in keeps; all further ones share the whole's.
-const maxParts = 10_000
-
 // ratesOf returns the rates of a bucket. A limit of a bucket holds for each of its parts; one that
 // names the part takes its place.
 func (m *meter) ratesOf(bucket string) []*rate {
 	if rates, ok := m.rates[bucket]; ok {
 		return rates
 	}
-	whole, _, split := strings.Cut(bucket, "/")
-	if split && len(m.rates) >= maxParts {
-		return m.ratesOf(whole)
-	}
+	whole, _, _ := strings.Cut(bucket, "/")
 	limits, ok := m.limits[bucket]
 	if !ok {
 		limits = m.limits[whole]
@@ -103,9 +97,6 @@ func (m *meter) spend(now time.Time, c cost) {
 }
 
 func (m *meter) bill(bucket string, units int64) {
-	if _, ok := m.units[bucket]; !ok && len(m.units) >= maxParts {
-		bucket, _, _ = strings.Cut(bucket, "/")
-	}
 	if units > 0 {
 		m.units[bucket] += units
 	}

@@ -117,7 +117,8 @@ type generation struct {
 
 var (
 	modelName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-	marker    = regexp.MustCompile(`\[\[(output|cached|written|search|reasoning|expires):(\d{1,7})\]\]`)
+	marker    = regexp.MustCompile(
+		`\[\[(output|cached|written|search|reasoning|expires):(\d{1,7})\]\]`)
 )
 
 // model returns the name of the model in the path or the body, or "".

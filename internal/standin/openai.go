@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -89,7 +90,7 @@ func (c *call) responses() {
 		values["status"] = "queued"
 		j := &job{id: c.id("resp_")}
 		j.doc = func(c *call, ended bool) object {
-			document := "response_begun"
+			document, values := "response_begun", maps.Clone(values)
 			if values["status"] = j.state(ended, "in_progress", values["end"].(string)); ended {
 				document = "response"
 			}
