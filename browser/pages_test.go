@@ -189,7 +189,8 @@ func TestShort(t *testing.T) {
 	s.ends(75, "once")
 	l, err := ledger.Open(t.Context(), "sqlite://"+filepath.Join(s.state, "ledger.db"))
 	must(t, err)
-	must(t, l.Suspend(t.Context(), quota.Suspension{Credential: "key1", Bucket: "search_list", Until: time.Now().Add(3 * time.Hour)}))
+	must(t, l.Suspend(t.Context(), quota.Suspension{Credential: "key1", Bucket: "search_list",
+		Until: time.Now().Add(3 * time.Hour)}))
 	must(t, l.Close())
 	b := open(t, s.start("serve", "--listen", "127.0.0.1:0"))
 	for _, dark := range []bool{false, true} {

@@ -59,8 +59,8 @@ func gather(t *testing.T, dir, program string) string {
 	return filepath.Join(dir, program)
 }
 
-// TestAdapters runs one call by each library while the only unit is spent: it waits until the moment
-// at which the unit comes free, and then runs at its first attempt.
+// TestAdapters runs one call by each library while the only unit is spent: it waits until the
+// moment at which the unit comes free, and then runs at its first attempt.
 func TestAdapters(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {

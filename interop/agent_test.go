@@ -19,7 +19,8 @@ func TestAgent(t *testing.T) {
 		filepath.Join(s.bin, "quotactl"))
 	c.Dir, c.Env = dir, append(c.Environ(), s.env...)
 	out, err := c.CombinedOutput()
-	const want = `{"tools":"explain forecast hold settle status","denied":true,"remaining":93,"used":7}`
+	const want = `{"tools":"explain forecast hold settle status",` +
+		`"denied":true,"remaining":93,"used":7}`
 	if got := strings.TrimSpace(string(out)); err != nil || got != want {
 		t.Errorf("%v: %s\nwant %s", err, got, want)
 	}

@@ -29,8 +29,8 @@ type ledgerServer struct {
 
 const hourly = "{bucket: default, units: 100, window: 1h}"
 
-// startLedger starts a server. The URL of its ledger may be "" for a SQLite file of its own, and the
-// text of its token file may be "".
+// startLedger starts a server. The URL of its ledger may be "" for a SQLite file of its own, and
+// the text of its token file may be "".
 func startLedger(t *testing.T, ledger, limits, tokens string) *ledgerServer {
 	t.Helper()
 	bin := build(t)
@@ -103,8 +103,8 @@ type team struct {
 	part        int
 }
 
-var teams = []team{{"ci", "ci-token-of-24-characters", 50}, {"web", "web-token-of-24-characters", 40},
-	{"docs", "docs-token-of-24-characters", 30}}
+var teams = []team{{"ci", "ci-token-of-24-characters", 50},
+	{"web", "web-token-of-24-characters", 40}, {"docs", "docs-token-of-24-characters", 30}}
 
 // TestTeams has a hundred callers in four languages, for three teams: each team gets exactly its
 // part or, if the whole limit is smaller, together they get exactly the whole.
@@ -178,8 +178,8 @@ func TestNoJournal(t *testing.T) {
 	}
 }
 
-// TestServerKilled kills the server ten times while callers in three languages settle. Once each has
-// replayed its journal, the ledger has every settlement.
+// TestServerKilled kills the server ten times while callers in three languages settle. Once each
+// has replayed its journal, the ledger has every settlement.
 func TestServerKilled(t *testing.T) {
 	s := startLedger(t, "", "{bucket: default, units: 100000, window: 1h}", "")
 	address := s.server.address

@@ -37,7 +37,8 @@ func TestMoreClients(t *testing.T) {
 	env := []string{"QUOTA_CONFIG=" + write(t, dir, "quota.yaml", credentials+config), "KEY=any",
 		"QUOTA_STATE_DIR=" + dir, "QUOTA_LEDGER=sqlite://" + filepath.Join(dir, "ledger.db")}
 	proxy := launch(t, bin, env, "quotactl", "proxy", "--listen", "127.0.0.1:0")
-	root := launch(t, bin, env, "quotactl", "proxy", "--listen", "127.0.0.1:0", "--credential", "reddit")
+	root := launch(t, bin, env, "quotactl", "proxy", "--listen", "127.0.0.1:0", "--credential",
+		"reddit")
 	m := &metered{bin: bin, env: env}
 	for _, a := range apis {
 		t.Run(a.name, func(t *testing.T) {

@@ -152,7 +152,8 @@ func (c *Catalog) Staleness(ctx context.Context, regions []string) ([]RegionStat
 
 // Charts returns the charts of a region, incomplete ones included, newest first. A limit of 0 means
 // all.
-func (c *Catalog) Charts(ctx context.Context, region string, limit int) (charts []Chart, err error) {
+func (c *Catalog) Charts(ctx context.Context, region string, limit int) (charts []Chart,
+	err error) {
 	err = c.view(ctx, func(s *txn) error {
 		return s.each("charts", func(row scanner) error {
 			chart, err := scanChart(row)

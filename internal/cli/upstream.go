@@ -47,9 +47,9 @@ func Unserved(cfg *config.Config, served []config.Credential) []string {
 	})
 }
 
-// JobProxy returns a function that starts a proxy for one run of a job, in front of the upstreams of
-// the served credentials, and returns the variables that point to it. Its requests have the labels
-// of the run, and draw on the run's hold.
+// JobProxy returns a function that starts a proxy for one run of a job, in front of the upstreams
+// of the served credentials, and returns the variables that point to it. Its requests have the
+// labels of the run, and draw on the run's hold.
 func JobProxy(cfg *config.Config, served []config.Credential, l *ledger.Ledger,
 	log *slog.Logger) func(context.Context, job.Prepared) ([]string, func(), error) {
 	return func(ctx context.Context, run job.Prepared) ([]string, func(), error) {

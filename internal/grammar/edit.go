@@ -60,7 +60,8 @@ func (e *Editor) Replace(n *yaml.Node, text string) {
 
 // Delete deletes the lines of a key and its value.
 func (e *Editor) Delete(key, value *yaml.Node) {
-	e.edits = append(e.edits, edit{e.lines[key.Line-1], min(e.lineEnd(e.end(value))+1, len(e.text)), ""})
+	end := min(e.lineEnd(e.end(value))+1, len(e.text))
+	e.edits = append(e.edits, edit{e.lines[key.Line-1], end, ""})
 }
 
 // Append inserts lines after the last line of a mapping or list, indented like its first item.

@@ -41,7 +41,7 @@ type env struct {
 	log      lines
 
 	mu      sync.Mutex
-	answers []func(http.ResponseWriter, *http.Request) // responses to the next requests; 200 after them
+	answers []http.HandlerFunc // responses to the next requests; 200 after them
 	texts   []string
 	ids     []string
 }
@@ -195,16 +195,16 @@ func TestOnceAcrossHosts(t *testing.T) {
 func TestReceiverFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		answers  []func(http.ResponseWriter, *http.Request)
+		answers  []http.HandlerFunc
 		requests int // of the first look
 		log      string
 	}{
-		"500 twice": {[]func(http.ResponseWriter, *http.Request){answer(500), answer(503)}, 3, ""},
-		"redirect": {[]func(http.ResponseWriter, *http.Request){func(w http.ResponseWriter, r *http.Request) {
+		"500 twice": {[]http.HandlerFunc{answer(500), answer(503)}, 3, ""},
+		"redirect": {[]http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}}, 1, "write the address that it redirects to"},
-		"refused": {[]func(http.ResponseWriter, *http.Request){answer(401)}, 1, "check url and secret"},
-		"hangs": {[]func(http.ResponseWriter, *http.Request){
+		"refused": {[]http.HandlerFunc{answer(401)}, 1, "check url and secret"},
+		"hangs": {[]http.HandlerFunc{
 			func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, 1, "deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestTargets(t *testing.T) {
 	out := filepath.Join(dir, "out")
 	e := newEnv(t, true, "  command: [sh, -c, 'cat >> "+out+"; env | grep SECRET >> "+out+"; true']\n"+
 		"  at: [80%]")
-	e.answers = []func(http.ResponseWriter, *http.Request){answer(404)}
+	e.answers = []http.HandlerFunc{answer(404)}
 	e.spend(80)
 	e.host().Look(t.Context(), look, true)
 	e.redis.SetNow(t, time.Now().Add(61*time.Second))
@@ -299,7 +299,7 @@ func (e *env) results() string {
 func TestSecretsAreNotShown(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false, "")
-	e.answers = []func(http.ResponseWriter, *http.Request){
+	e.answers = []http.HandlerFunc{
 		func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "no such path: "+r.URL.Path, http.StatusNotFound)
 		}}

@@ -122,8 +122,8 @@ func (s Source) Plan(ctx context.Context, q PlanQuery) (out Planned, err error) 
 }
 
 // Standings returns the ledger's time and the state of a credential that a plan needs.
-func Standings(ctx context.Context, l *ledger.Ledger, credential string, p plan.Plan) (now time.Time,
-	all []plan.Standing, err error) {
+func Standings(ctx context.Context, l *ledger.Ledger, credential string,
+	p plan.Plan) (now time.Time, all []plan.Standing, err error) {
 	usage, err := l.Usage(ctx, credential, p.Limits)
 	if err != nil {
 		return now, nil, err

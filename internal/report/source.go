@@ -87,7 +87,8 @@ func (s Source) Regions() []string {
 
 // RegionStates returns the states of the regions to show: the configured ones or, where no schedule
 // is configured and no daemon has run, those of the default ones that have a chart.
-func (s Source) RegionStates(ctx context.Context, c *catalog.Catalog) ([]catalog.RegionState, error) {
+func (s Source) RegionStates(ctx context.Context, c *catalog.Catalog) ([]catalog.RegionState,
+	error) {
 	states, err := c.Staleness(ctx, s.Regions())
 	if err != nil {
 		return nil, err

@@ -124,8 +124,8 @@ func TestClassify(t *testing.T) {
 // status. The status decides only if the body has no known word.
 func TestClassifyByStatusOnlyWhereTheBodyIsSilent(t *testing.T) {
 	for status, want := range map[int]youtube.Kind{
-		302: youtube.Permanent, 400: youtube.Permanent, 401: youtube.BadCredential, 403: youtube.Permanent,
-		404: youtube.Permanent, 429: youtube.Throttled, 500: youtube.Transient, 502: youtube.Transient,
+		302: youtube.Permanent, 400: youtube.Permanent, 401: youtube.BadCredential,
+		403: youtube.Permanent, 404: youtube.Permanent, 429: youtube.Throttled, 500: youtube.Transient, 502: youtube.Transient,
 		503: youtube.Transient, 504: youtube.Transient,
 	} {
 		if got := youtube.Classify(status, nil).Kind; got != want {
