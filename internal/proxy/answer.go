@@ -77,9 +77,9 @@ func (x *exchange) refuse(err error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
-		limit.SetQuotaHeader(h, x.up.Transport.Budget, denied.Decision, x.caller.Manual,
+		limit.SetQuotaHeader(h, x.up.Budget, denied.Decision, x.caller.Manual,
 			f.limit)
-		if room, remedy := x.up.Transport.Budget.DayRoom(x.r.Context(), x.caller.Manual,
+		if room, remedy := x.up.Budget.DayRoom(x.r.Context(), x.caller.Manual,
 			denied.Decision, x.amount); room != "" {
 			f.Detail += "; " + room + "; " + remedy
 		}
@@ -93,7 +93,7 @@ func (x *exchange) refuse(err error) {
 
 // amount returns units of a bucket in words.
 func (x *exchange) amount(bucket string, units int64) string {
-	b, _ := x.up.table().Bucket(bucket)
+	b, _ := x.up.Table.Bucket(bucket)
 	return b.Unit.Text(units) + " of " + bucket
 }
 
@@ -128,7 +128,7 @@ func (p *Proxy) asGoogle(u *Upstream) bool {
 	if u == nil {
 		u = p.Upstreams[0]
 	}
-	return slices.ContainsFunc(u.table().Hosts, func(host string) bool {
+	return slices.ContainsFunc(u.Table.Hosts, func(host string) bool {
 		return strings.HasSuffix(host, ".googleapis.com")
 	})
 }

@@ -33,7 +33,7 @@ func notAllowed(detail string) *refusal {
 
 // keysSent returns the values that the caller sent as the upstream's API key.
 func (x *exchange) keysSent() (keys []string) {
-	at := x.up.place()
+	at := x.up.Table.Credential
 	for _, name := range at.AllHeaders() {
 		keys = append(keys, strings.TrimPrefix(x.r.Header.Get(name), at.Prefix))
 	}

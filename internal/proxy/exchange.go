@@ -89,7 +89,7 @@ func (x *exchange) end() {
 }
 
 func (x *exchange) name() error {
-	id, err := x.up.Transport.Method(x.r)
+	id, err := x.up.Method(x.r)
 	if first := x.firstPart(); err != nil && x.prefix == "" &&
 		slices.Contains(x.proxy.Unserved, first) {
 		return notServed(first)
@@ -97,7 +97,7 @@ func (x *exchange) name() error {
 	if err != nil {
 		return err
 	}
-	if x.method, err = x.up.table().Lookup(id); err != nil {
+	if x.method, err = x.up.Table.Lookup(id); err != nil {
 		return err
 	}
 	for _, term := range x.method.Terms {

@@ -70,7 +70,7 @@ func (x *exchange) checkAuthorization() error {
 	}
 	value := x.r.Header.Get("Authorization")
 	switch scheme, token, _ := strings.Cut(value, " "); {
-	case value == "" || x.ownToken || x.up.place().InHeader("Authorization"):
+	case value == "" || x.ownToken || x.up.Table.Credential.InHeader("Authorization"):
 		return nil
 	case !strings.EqualFold(scheme, "Bearer") || token == "":
 		return refusef(http.StatusBadRequest, "authorizationNotTaken",
@@ -91,8 +91,8 @@ func (u *Upstream) checkParameters(query url.Values) error {
 	if query.Has("userProject") || query.Has("$userProject") {
 		return ambiguous("the parameter userProject bills another project: leave it out")
 	}
-	for _, name := range u.tokenParams() {
-		if query.Has(name) {
+	for _, name := range u.Table.Credential.AllParams() {
+		if isToken(name) && query.Has(name) {
 			return refusef(http.StatusBadRequest, "tokenInURL", "a token is among the parameters",
 				"the parameter %s is not forwarded: send the token as Authorization: Bearer", name)
 		}
@@ -123,7 +123,7 @@ func (x *exchange) dropHeaders(h http.Header) {
 		"X-Api-Key", "Api-Key"} { // a caller's key is never the upstream's
 		h.Del(name)
 	}
-	for _, name := range x.up.place().AllHeaders() {
+	for _, name := range x.up.Table.Credential.AllHeaders() {
 		h.Del(name)
 	}
 	if !x.method.Known() { // a part of the response may lack the usage

@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"time"
-
-	"quotabudget/internal/meter"
 )
 
 // Limits bounds what one caller can use, so that enough is left for others.
@@ -95,17 +93,11 @@ func (x *exchange) watch(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// timed measures how long the upstream takes to respond.
-type timed struct {
-	transport *meter.Transport
-	x         *exchange
-}
-
-// RoundTrip charges and sends the request.
-func (t timed) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip charges and sends the request, and measures how long the upstream takes to respond.
+func (x *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
-	resp, err := t.transport.RoundTrip(r)
-	t.x.proxy.Metrics.countResponse(t.x, resp, time.Since(began))
+	resp, err := x.up.RoundTrip(r)
+	x.proxy.Metrics.countResponse(x, resp, time.Since(began))
 	return resp, err
 }
 

@@ -76,7 +76,7 @@ func (x *exchange) forward() error {
 	var failed error
 	reverse := &httputil.ReverseProxy{
 		// ReverseProxy flushes a response without a length at once, so streams are not delayed
-		Transport: timed{x.up.Transport, x},
+		Transport: x,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(x.up.Endpoint)
 			r.Out.URL.RawQuery = x.up.withoutKeys(r.In.URL.RawQuery)
@@ -84,7 +84,7 @@ func (x *exchange) forward() error {
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			keepPrivate(resp.Header)
-			limit.SetQuotaHeader(resp.Header, x.up.Transport.Budget, x.tally.Last(),
+			limit.SetQuotaHeader(resp.Header, x.up.Budget, x.tally.Last(),
 				x.caller.Manual, "")
 			if p.Callers != nil {
 				keepUnshared(resp.Header)

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/meter"
@@ -16,24 +15,15 @@ import (
 
 // Upstream is an upstream that the proxy serves. Its Transport adds the credential.
 type Upstream struct {
-	Name      string // its requests come to /NAME/…, or with one of its hosts in Host
-	Transport *meter.Transport
-	Endpoint  *url.URL
-
-	form      sync.Once
-	ownPrefix bool
+	*meter.Transport
+	Name     string // its requests come to /NAME/…, or with one of its hosts in Host
+	Endpoint *url.URL
 }
-
-func (u *Upstream) table() *costs.Table { return u.Transport.Table }
-
-// place returns the place of the credential in the upstream's requests.
-func (u *Upstream) place() costs.Place { return u.table().Credential }
 
 // named reports whether the upstream's own paths begin with /NAME/. They are not changed.
 func (u *Upstream) named() bool {
 	own := func(m costs.Method) bool { return strings.HasPrefix(m.Path, "/"+u.Name+"/") }
-	u.form.Do(func() { u.ownPrefix = slices.ContainsFunc(u.table().Methods(), own) })
-	return u.ownPrefix
+	return slices.ContainsFunc(u.Table.Methods(), own)
 }
 
 // hosted returns the upstream with that host, or nil. The default upstream is not addressed by
@@ -48,7 +38,7 @@ func (p *Proxy) hosted(host string) *Upstream {
 		others = others[1:]
 	}
 	for _, u := range others {
-		if slices.Contains(u.table().Hosts, name) {
+		if slices.Contains(u.Table.Hosts, name) {
 			return u
 		}
 	}
@@ -72,25 +62,19 @@ func (x *exchange) route() error {
 			}
 		}
 	}
-	if x.up == nil {
-		return x.unnamed()
+	if x.up == nil { // a request with a misspelled name would be billed by another upstream
+		if first := x.firstPart(); slices.Contains(p.Unserved, first) {
+			return notServed(first)
+		}
+		return refusef(http.StatusNotFound, "upstreamUnknown", "upstream is not known", "%s",
+			x.noUpstream())
 	}
-	for _, name := range x.up.place().AllHeaders() {
+	for _, name := range x.up.Table.Credential.AllHeaders() {
 		if len(x.r.Header.Values(name)) > 1 {
 			return ambiguous("send one %s header at most", http.CanonicalHeaderKey(name))
 		}
 	}
 	return nil
-}
-
-// unnamed refuses a path that names no upstream, because a request with a misspelled name would go
-// to another upstream and be billed there.
-func (x *exchange) unnamed() error {
-	if first := x.firstPart(); slices.Contains(x.proxy.Unserved, first) {
-		return notServed(first)
-	}
-	return refusef(http.StatusNotFound, "upstreamUnknown", "upstream is not known", "%s",
-		x.noUpstream())
 }
 
 // firstPart returns the first segment of the path.
@@ -107,7 +91,7 @@ func (x *exchange) misnamed() bool {
 		return part == x.firstPart() || strings.HasPrefix(part, "{")
 	}
 	return x.up != nil && x.up == x.proxy.Upstreams[0] && x.prefix == "" &&
-		!slices.ContainsFunc(x.up.table().Methods(), begins)
+		!slices.ContainsFunc(x.up.Table.Methods(), begins)
 }
 
 // noUpstream returns a message that the path names no upstream, and how paths begin.
@@ -152,12 +136,7 @@ func (x *exchange) takeOff(prefix string) {
 
 // keyParams returns the parameters for a program's own key, which is dropped.
 func (u *Upstream) keyParams() []string {
-	return slices.DeleteFunc(u.place().AllParams(), isToken)
-}
-
-func (u *Upstream) tokenParams() []string {
-	return slices.DeleteFunc(u.place().AllParams(),
-		func(name string) bool { return !isToken(name) })
+	return slices.DeleteFunc(u.Table.Credential.AllParams(), isToken)
 }
 
 func isToken(name string) bool { return strings.Contains(name, "token") }

@@ -38,7 +38,7 @@ func (p *Proxy) Post(ctx context.Context) {
 	ctx, done := context.WithTimeout(ctx, postTime)
 	defer done()
 	for _, u := range p.Upstreams {
-		if err := u.Transport.Budget.Post(ctx); err != nil {
+		if err := u.Budget.Post(ctx); err != nil {
 			p.Log.Warn("cannot post the journal, retrying later", "upstream", u.Name, "error", err)
 		}
 	}
@@ -48,7 +48,7 @@ func (p *Proxy) Post(ctx context.Context) {
 func (p *Proxy) Watch(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, u := range p.Upstreams {
-		all.Go(func() { u.Transport.Watch(ctx) })
+		all.Go(func() { u.Watch(ctx) })
 	}
 	all.Wait()
 }
@@ -76,7 +76,7 @@ func (p *Proxy) ServeLocally(ctx context.Context) (address string, stop func(), 
 // Environment returns the variables by which API libraries find a proxy at the address.
 func (p *Proxy) Environment(address string) (env []string) {
 	for _, up := range p.Upstreams {
-		for name, path := range up.Transport.Table.Environment {
+		for name, path := range up.Table.Environment {
 			env = append(env, name+"="+address+"/"+up.Name+strings.TrimSuffix(path, "/"))
 		}
 	}
@@ -91,10 +91,10 @@ func (p *Proxy) finish(until time.Time) {
 	// handlers whose connections were closed write their lines and leave their responses to drains
 	await(ctx, func() bool { return p.serving.Load() == 0 })
 	for _, u := range p.Upstreams {
-		if !await(ctx, func() bool { return u.Transport.Open() == 0 }) {
+		if !await(ctx, func() bool { return u.Open() == 0 }) {
 			p.Log.Warn("the proxy ends before the usage of all calls is booked: the journal has what they "+
 				"used, other holds lapse",
-				"upstream", u.Name, "calls", u.Transport.Open())
+				"upstream", u.Name, "calls", u.Open())
 		}
 	}
 }
@@ -134,10 +134,10 @@ func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
 	defer cancel()
 	for _, u := range p.Upstreams {
-		b := u.Transport.Budget // only the configured limits, not every part ever used
+		b := u.Budget // only the configured limits, not every part ever used
 		_, err := b.Ledger.Usage(ctx, b.Credential, b.Limits)
 		if err == nil {
-			_, err = u.Transport.Key()
+			_, err = u.Key()
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

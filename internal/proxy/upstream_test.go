@@ -17,7 +17,6 @@ import (
 
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
-	"quotabudget/internal/meter"
 	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
@@ -67,9 +66,8 @@ func withClaude(t testing.TB, c *claude) func(*env) {
 		}
 		c.budget = config.Credential{Name: "a1", Limits: limits}.Budget(s.Ledger, table,
 			s.Transport.Log)
-		transport, err := meter.New(server.URL, table, c.budget,
-			func() (string, error) { return claudeKey, nil }, s.Transport.Log)
-		must(t, err)
+		transport := metertest.Gate(t, server.URL, table, c.budget, s.Transport.Log)
+		transport.Key = func() (string, error) { return claudeKey, nil }
 		to, err := url.Parse(server.URL)
 		must(t, err)
 		s.proxy.Upstreams = append(s.proxy.Upstreams,
