@@ -74,10 +74,7 @@ func (m *metered) advance(t testing.TB, by string) {
 // get returns a document.
 func (m *metered) get(t testing.TB, path string) map[string]any {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", m.server.URL+path, nil)
-	must(t, err)
-	r.Header.Set("Anthropic-Version", "2023-06-01")
-	return m.document(t, r)
+	return m.document(t, m.request(t.Context(), "GET", path, nil))
 }
 
 func (m *metered) document(t testing.TB, r *http.Request) (doc map[string]any) {
@@ -228,9 +225,7 @@ func TestProcessesSeeTheEnd(t *testing.T) {
 		all := []*metered{m, m.restarted(t), m.restarted(t), m.restarted(t)}
 		var responses []*http.Response
 		for _, of := range all {
-			r := of.post(t.Context(), w.get()+id, "")
-			r.Method, r.Body, r.ContentLength = "GET", nil, 0
-			resp, err := of.RoundTrip(r)
+			resp, err := of.RoundTrip(of.request(t.Context(), "GET", w.get()+id, nil))
 			must(t, err)
 			responses = append(responses, resp)
 		}
@@ -296,10 +291,7 @@ func TestResponsesThatAreNoEnd(t *testing.T) {
 		m.advance(t, "25h")
 		for _, fault := range []string{"401", "429", "500", "html", "drop", "cut", "truncated"} {
 			m.faults(t, fault)
-			r, err := http.NewRequestWithContext(t.Context(), "GET", m.server.URL+w.get()+id, nil)
-			must(t, err)
-			r.Header.Set("Anthropic-Version", "2023-06-01")
-			_, _, _ = m.send(r)
+			_, _, _ = m.send(m.request(t.Context(), "GET", w.get()+id, nil))
 			m.settled(t)
 			if m.held(t, "money") != held || m.booked(t, "money") != 0 {
 				t.Errorf("%s: %d are held, %d booked", fault, m.held(t, "money"), m.booked(t, "money"))

@@ -172,14 +172,17 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 // TestOneKeyPaysForOneRequest: a second request under the same idempotency key would not be
-// charged, so it is not sent.
+// charged, so it is not sent, nor is one of an unknown price.
 func TestOneKeyPaysForOneRequest(t *testing.T) {
-	s := open(t, &standin.YouTube{}, units(10))
+	s, m := open(t, &standin.YouTube{}, units(10)), openMetered(t, "anthropic")
 	ctx := meter.WithCall(t.Context(), quota.Call{Key: "once"})
 	for i, want := range []error{nil, quota.ErrKeyReused} {
-		if _, _, err := s.ask(ctx, chart); !errors.Is(err, want) {
-			t.Errorf("request %d: %v, want %v", i+1, err, want)
+		_, _, err := s.ask(ctx, chart)
+		_, _, unknown := m.send(m.message(ctx, 10, false))
+		if !errors.Is(err, want) || !errors.Is(unknown, want) {
+			t.Errorf("request %d: %v, and %v, want %v", i+1, err, unknown, want)
 		}
 	}
 	s.Counted(t, 1, 1)
+	m.agrees(t, "requests", "output")
 }

@@ -3,7 +3,6 @@ package meter_test
 import (
 	"errors"
 	"io"
-	"net/http"
 	"testing"
 	"time"
 
@@ -111,9 +110,7 @@ func TestDrawsBesideConcurrent(t *testing.T) {
 	must(t, err)
 	ctx := meter.WithCall(t.Context(), quota.Call{Reservation: reserved.Reservation})
 	send := func() (int, error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.server.URL+"/repos/o/r", nil)
-		must(t, err)
-		status, _, err := m.send(r)
+		status, _, err := m.send(m.request(ctx, "GET", "/repos/o/r", nil))
 		m.settled(t)
 		return status, err
 	}

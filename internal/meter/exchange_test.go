@@ -191,9 +191,7 @@ func TestFree(t *testing.T) {
 	for i, want := range []int{200, 304, 304} {
 		units := map[int]int64{200: 1}[want]
 		var tally meter.Tally
-		r, err := http.NewRequestWithContext(meter.WithTally(t.Context(), &tally), "GET",
-			m.server.URL+"/repos/a/b", nil)
-		must(t, err)
+		r := m.request(meter.WithTally(t.Context(), &tally), "GET", "/repos/a/b", nil)
 		r.Header.Set("If-None-Match", tag)
 		resp, err := m.RoundTrip(r)
 		must(t, err)
@@ -215,9 +213,7 @@ func TestPlaceIsFree(t *testing.T) {
 	for i, fault := range []string{"drop", "endless", "cut"} {
 		m.faults(t, fault)
 		ctx, leave := context.WithCancel(t.Context())
-		r, err := http.NewRequestWithContext(ctx, "GET", m.server.URL+"/repos/a/b", nil)
-		must(t, err)
-		resp, err := m.RoundTrip(r)
+		resp, err := m.RoundTrip(m.request(ctx, "GET", "/repos/a/b", nil))
 		if err == nil {
 			_, err = resp.Body.Read(make([]byte, 1))
 			leave()
@@ -265,16 +261,4 @@ func TestUnmeteredHold(t *testing.T) {
 	if c := m.standin.Counts(); c.Requests != 1 {
 		t.Errorf("the upstream saw %+v", c)
 	}
-}
-
-// TestOneKeyHoldsForOneRequest: a second request under the same idempotency key is not sent.
-func TestOneKeyHoldsForOneRequest(t *testing.T) {
-	m := openMetered(t, "anthropic")
-	ctx := meter.WithCall(t.Context(), quota.Call{Key: "once"})
-	for i, want := range []error{nil, quota.ErrKeyReused} {
-		if _, _, err := m.send(m.message(ctx, 10, false)); !errors.Is(err, want) {
-			t.Errorf("request %d: %v, want %v", i+1, err, want)
-		}
-	}
-	m.agrees(t, "requests", "output")
 }

@@ -116,11 +116,8 @@ learn:
 	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Left", "40")
 	})
-	r, err := http.NewRequestWithContext(t.Context(), "GET", m.server.URL+"/a", nil)
+	_, _, err = m.send(m.request(t.Context(), "GET", "/a", nil))
 	must(t, err)
-	if _, _, err := m.send(r); err != nil {
-		t.Fatal(err)
-	}
 	m.settled(t)
 	if own, told := m.booked(t, "requests"), m.others(t, "requests"); own != 1 ||
 		told != 59 {
@@ -172,9 +169,7 @@ func TestResetFarAway(t *testing.T) {
 		io.WriteString(w, `{"message":"API rate limit exceeded"}`)
 	})
 	get := func() error {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", m.server.URL+"/repos/a/b", nil)
-		must(t, err)
-		_, _, err = m.send(r)
+		_, _, err := m.send(m.request(t.Context(), "GET", "/repos/a/b", nil))
 		return err
 	}
 	must(t, get())

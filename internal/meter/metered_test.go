@@ -112,7 +112,12 @@ func (m *metered) chat(ctx context.Context, output int, stream bool) *http.Reque
 }
 
 func (m *metered) post(ctx context.Context, path, body string) *http.Request {
-	r, err := http.NewRequestWithContext(ctx, "POST", m.server.URL+path, strings.NewReader(body))
+	return m.request(ctx, "POST", path, strings.NewReader(body))
+}
+
+// request returns a request as a program sends it to any of the APIs.
+func (m *metered) request(ctx context.Context, verb, path string, body io.Reader) *http.Request {
+	r, err := http.NewRequestWithContext(ctx, verb, m.server.URL+path, body)
 	if err != nil {
 		panic(err)
 	}

@@ -107,6 +107,9 @@ func TestTokens(t *testing.T) {
 		"token the-first-token-1": 200, "Bearer wrong": 401, "Bearer": 401, "Bearer board": 401,
 		"the-first-token-1": 401, "Bearer # for the board": 401,
 		"Basic OnRoZS1zZWNvbmQtdG9rZW4=": 200, "Basic Ondyb25n": 401, // :the-second-token, :wrong
+		"Basic dGhlLXNlY29uZC10b2tlbjo=": 200, // as the name
+		"Basic the-first-token-1":        401, "Digest the-first-token-1": 401,
+		"Bearer  the-first-token-1": 200,
 	} {
 		r := s.send(http.MethodPost, "/v1/decisions", `{"policy":"rlaas","key":"a"}`,
 			"Authorization", authorization)
