@@ -78,7 +78,7 @@ func (a *app) runProof(ctx context.Context, p proof) error {
 		return err
 	}
 	defer end()
-	r, err := play(ctx, stage, p)
+	r, err := limit.Prove(ctx, stage, p.scene, p.seed)
 	if err != nil {
 		return err
 	}
@@ -89,23 +89,6 @@ func (a *app) runProof(ctx context.Context, p proof) error {
 		return errors.New("a promise was broken")
 	}
 	return nil
-}
-
-func play(ctx context.Context, s limit.Stage, p proof) (*limit.Proof, error) {
-	r := &limit.Proof{On: s.On, Seed: p.seed}
-	selected := func(scene string) bool { return p.scene == scene || p.scene == "all" }
-	var err error
-	if selected("boundary") {
-		r.Boundary, err = limit.PlayBoundary(ctx, s)
-	}
-	if err == nil && selected("counter") {
-		r.Traffic, err = limit.PlayTraffic(ctx, s, p.seed)
-	}
-	if err == nil && selected("retry") {
-		r.Retry, err = limit.PlayRetry(ctx, s, p.seed)
-	}
-	r.Judge()
-	return r, err
 }
 
 // stage opens the store to test. Call end afterwards.

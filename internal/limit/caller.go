@@ -27,8 +27,8 @@ type Digest [sha256.Size]byte
 // ParseDigest reads "sha256:" and 64 hexadecimal digits.
 func ParseDigest(text string) (d Digest, err error) {
 	digits, ok := strings.CutPrefix(text, "sha256:")
-	if n, err := hex.Decode(d[:], []byte(digits[:min(len(digits), 2*len(d))])); !ok || err != nil ||
-		n != len(d) || len(digits) != 2*len(d) {
+	sum, err := hex.DecodeString(digits)
+	if copy(d[:], sum); !ok || err != nil || len(sum) != len(d) {
 		return d, errors.New("write sha256: and the 64 hexadecimal digits that sha256sum prints")
 	}
 	return d, nil

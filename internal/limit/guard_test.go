@@ -195,37 +195,6 @@ func TestUnreachable(t *testing.T) {
 	s.want("/search", "a", "", 503)
 }
 
-func TestDecide(t *testing.T) {
-	g := &limit.Guard{Store: limit.NewMemory(), Stats: &limit.Stats{}}
-	g.Limits = []limit.Rule{
-		{Policy: policy("mail", 3), By: limit.ByDecision},
-		{Policy: policy("mine", 3), By: limit.ByClient},
-	}
-	for _, test := range []struct {
-		policy, key string
-		cost        int64
-		allowed     bool
-		remaining   int64
-	}{
-		{"mail", "a", 2, true, 1}, {"mail", "a", 2, false, 1}, {"mail", "a", 0, true, 1},
-		{"mail", "b", 3, true, 0},
-	} {
-		d, err := g.Decide(t.Context(), test.policy, test.key, test.cost)
-		if err != nil || d.Allowed != test.allowed || d.Remaining != test.remaining {
-			t.Errorf("%+v: %+v %v", test, d, err)
-		}
-	}
-	if who := g.Stats.TopDenied(1); len(who) > 0 {
-		t.Errorf("a decision denied a caller of this server: %+v", who)
-	}
-	var none *limit.NoPolicyError
-	for _, name := range []string{"mine", "other"} {
-		if _, err := g.Decide(t.Context(), name, "a", 1); !errors.As(err, &none) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 func TestTiersAndStats(t *testing.T) {
 	gold := policy("mine", 3)
 	s := newServe(t, limit.NewMemory(), limit.Rule{Policy: policy("mine", 1), By: limit.ByClient,
@@ -257,25 +226,5 @@ func TestTopDenied(t *testing.T) {
 	}
 	if got := s.stats.TopDenied(1); len(got) != 1 || got[0].Who != "hammer" {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestSpike makes ten thousand requests from one address. Its denials take nothing from the shared
-// limit, so other callers pass.
-func TestSpike(t *testing.T) {
-	s := newServe(t, limit.NewMemory(),
-		limit.Rule{Policy: policy("mine", 10), By: limit.ByClient},
-		limit.Rule{Policy: policy("all", 100), By: limit.Global})
-	passed := 0
-	for i := range 10_000 {
-		if s.get("/", "flood", "").Code == 200 {
-			passed++
-		}
-		if i%200 == 0 {
-			s.want("/", fmt.Sprint("somebody ", i/1000), "", 200)
-		}
-	}
-	if passed != 10 {
-		t.Errorf("%d of the flood passed, want 10", passed)
 	}
 }

@@ -17,10 +17,27 @@ type Proof struct {
 	Retry    *Retry    `json:"retry,omitempty"`
 }
 
-// Judge sets Kept. It requires that the log never admits more than its limit and denies nothing
+// Prove plays one of the scenes boundary, counter and retry, or all, and judges the results.
+func Prove(ctx context.Context, s Stage, scene string, seed uint64) (r *Proof, err error) {
+	r = &Proof{On: s.On, Seed: seed}
+	chosen := func(name string) bool { return err == nil && (scene == name || scene == "all") }
+	if chosen("boundary") {
+		r.Boundary, err = playBoundary(ctx, s)
+	}
+	if chosen("counter") {
+		r.Traffic, err = playTraffic(ctx, s, seed)
+	}
+	if chosen("retry") {
+		r.Retry, err = playRetry(ctx, s, seed)
+	}
+	r.judge()
+	return r, err
+}
+
+// judge sets Kept. It requires that the log never admits more than its limit and denies nothing
 // that fits, that the counter admits at most twice its limit and its estimate is off by at most
 // one limit, and that a denied call is allowed at the promised time and no sooner.
-func (r *Proof) Judge() {
+func (r *Proof) judge() {
 	r.Kept = true
 	if b := r.Boundary; b != nil {
 		r.Kept = b.inLog.Most <= b.Limit && b.Counter <= 2*b.Limit
@@ -47,8 +64,8 @@ type Boundary struct {
 
 const perSide = 50
 
-// PlayBoundary makes 50 calls shortly before the end of a window, and 50 shortly after it.
-func PlayBoundary(ctx context.Context, s Stage) (*Boundary, error) {
+// playBoundary makes 50 calls shortly before the end of a window, and 50 shortly after it.
+func playBoundary(ctx context.Context, s Stage) (*Boundary, error) {
 	b := &Boundary{Limit: perSide, Window: s.Window.Seconds()}
 	inside := truth{window: s.Window}
 	begin, err := s.Begin(ctx)
@@ -90,8 +107,8 @@ type Retry struct {
 	Late    int   `json:"late_denied"`
 }
 
-// PlayRetry makes random charges under the log, and retries the denied ones.
-func PlayRetry(ctx context.Context, s Stage, seed uint64) (*Retry, error) {
+// playRetry makes random charges under the log, and retries the denied ones.
+func playRetry(ctx context.Context, s Stage, seed uint64) (*Retry, error) {
 	at, err := s.Begin(ctx)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package limit_test
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,13 +15,8 @@ import (
 
 func all(t *testing.T, s limit.Stage) *limit.Proof {
 	t.Helper()
-	r := &limit.Proof{On: s.On, Seed: 1}
-	var problems [3]error
-	r.Boundary, problems[0] = limit.PlayBoundary(t.Context(), s)
-	r.Traffic, problems[1] = limit.PlayTraffic(t.Context(), s, 1)
-	r.Retry, problems[2] = limit.PlayRetry(t.Context(), s, 1)
-	must(t, errors.Join(problems[:]...))
-	r.Judge()
+	r, err := limit.Prove(t.Context(), s, "all", 1)
+	must(t, err)
 	return r
 }
 

@@ -59,8 +59,8 @@ func calls(s Stage, seed uint64) map[string][]time.Duration {
 	return all
 }
 
-// PlayTraffic compares the counter with the log.
-func PlayTraffic(ctx context.Context, s Stage, seed uint64) ([]Traffic, error) {
+// playTraffic compares the counter with the log.
+func playTraffic(ctx context.Context, s Stage, seed uint64) ([]Traffic, error) {
 	var all []Traffic
 	moments := calls(s, seed)
 	for _, name := range []string{"steady", "bursty", "adversarial"} {

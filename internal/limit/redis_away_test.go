@@ -34,6 +34,11 @@ func TestServerAway(t *testing.T) {
 	get := func(path string) int {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		h := w.Header()
+		if w.Code == 503 && h.Get("Retry-After") == "" || path == "/closed" && w.Code == 200 &&
+			h.Get("RateLimit") == "" {
+			t.Errorf("%s: %d %v", path, w.Code, h)
+		}
 		return w.Code
 	}
 	end := make(chan struct{})

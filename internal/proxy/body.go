@@ -24,7 +24,6 @@ type body struct {
 	x *exchange
 
 	// Set by the reader: the transport may still read when the handler ends.
-	read     atomic.Int64
 	ended    atomic.Bool
 	released atomic.Bool
 	failed   atomic.Pointer[refusal] // set when the caller breaks a bound
@@ -39,7 +38,6 @@ func (b *body) Read(p []byte) (int, error) {
 		// or the server would take the expired deadline for a disconnect
 		b.x.w.control.SetReadDeadline(time.Time{})
 	}
-	b.read.Add(int64(n))
 	b.x.moved()
 	large, isLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
@@ -108,9 +106,8 @@ func tooLarge(maxBytes int64) *refusal {
 			"their method, and --max-upload bounds them", maxBytes)
 }
 
-func (b *body) done() bool {
-	return b != nil && (b.ended.Load() || b.x.length >= 0 && b.read.Load() >= b.x.length)
-}
+// done reports whether the whole body was read: the server returns io.EOF with the last byte.
+func (b *body) done() bool { return b != nil && b.ended.Load() }
 
 // linger is how long a caller may keep sending after it got the response.
 const linger = 5 * time.Second

@@ -155,7 +155,11 @@ func TestLedgerAway(t *testing.T) {
 	s.wants(s.get("/v1/budgets"), 200)
 	server.Kill()
 	for _, path := range []string{"/v1/log", "/v1/forecast", "/log"} {
-		s.wants(s.get(path), 503, "the ledger cannot be reached now")
+		r := s.get(path)
+		s.wants(r, 503, "the ledger cannot be reached now")
+		if after := r.header.Get("Retry-After"); (after == "5") != (path != "/log") {
+			t.Errorf("%s: Retry-After %q", path, after)
+		}
 	}
 	s.wants(s.get("/v1/regions"), 200)
 	s.wants(s.get("/"), 200, "The ledger cannot be read")

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ledger/redisstore"
-	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
 )
 
@@ -56,7 +54,11 @@ func TestLinksAreLimited(t *testing.T) {
 // TestDecisions: a denial has status 200, too, and the time to retry.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
-	s := newEnv(t, guarded(limit.Rule{Policy: perHour("rlaas", 5), By: limit.ByDecision}))
+	s := newEnv(t, func(s *Server) {
+		guarded(limit.Rule{Policy: perHour("rlaas", 5), By: limit.ByDecision},
+			limit.Rule{Policy: perHour("mine", 90), By: limit.ByClient})(s)
+		s.Guard.Stats = &limit.Stats{}
+	})
 	ask := func(key string, cost int) decision {
 		r := s.send(http.MethodPost, "/v1/decisions",
 			fmt.Sprintf(`{"policy":"rlaas","key":%q,"cost":%d}`, key, cost))
@@ -87,11 +89,15 @@ func TestDecisions(t *testing.T) {
 	}
 	for body, want := range map[string]int{
 		`{"policy":"none","key":"a"}`: 404, `{"policy":"rlaas"}`: 422,
+		`{"policy":"mine","key":"a"}`:            404, // it is for callers of this server
 		`{"policy":"rlaas","key":"a","cost":-1}`: 422, `{"policy":"rlaas","key":""}`: 422,
 		`{"policy":"rlaas","key":"a","cost":9999999999999999999}`: 422,
 		`{`: 400,
 	} {
 		s.wants(s.send(http.MethodPost, "/v1/decisions", body), want)
+	}
+	if who := s.server.Guard.Stats.TopDenied(1); len(who) > 0 {
+		t.Errorf("a decision denied a caller of this server: %+v", who)
 	}
 }
 
@@ -121,14 +127,16 @@ func TestTokens(t *testing.T) {
 	s.wants(s.get("/v1/regions"), 200)
 }
 
-// A spike from one address denies that address alone, whatever it claims to be.
+// A spike from one address denies that address alone, whatever it claims to be: its denials take
+// nothing from the limit that it shares with others.
 func TestSpike(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, func(s *Server) {
 		proxies := limit.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
 		s.Guard = &limit.Guard{Store: limit.NewMemory(), Stats: &limit.Stats{},
 			Caller: (&limit.Known{Proxies: proxies}).Of,
-			Limits: []limit.Rule{{Policy: perHour("client", 20), By: limit.ByClient}}}
+			Limits: []limit.Rule{{Policy: perHour("client", 20), By: limit.ByClient},
+				{Policy: perHour("all", 40), By: limit.Global}}}
 	})
 	var allowed atomic.Int64
 	var all sync.WaitGroup
@@ -152,40 +160,6 @@ func TestSpike(t *testing.T) {
 		`serve_request_duration_seconds_count{code="429",route="GET /v1/regions"} 180`)
 	s.wants(s.get("/", "X-Forwarded-For", "198.51.100.1"), 200, "Limits of this server",
 		"Denied most often", "203.0.113.7")
-}
-
-// While the store is away, a limit lets requests pass or denies them as configured. When the store
-// is back, it counts again.
-func TestStoreAway(t *testing.T) {
-	t.Parallel()
-	redisServer := redistest.Start(t, redistest.Options{})
-	client, err := redisstore.Connect(t.Context(), "redis://"+redisServer.Addr)
-	must(t, err)
-	t.Cleanup(func() { client.Close() })
-	s := newEnv(t, func(s *Server) {
-		open := limit.Rule{Policy: perHour("open", 1000), By: limit.ByClient, Open: true,
-			Routes: []string{"GET /v1/regions"}}
-		closed := limit.Rule{Policy: perHour("closed", 1000), By: limit.ByClient,
-			Routes: []string{"GET /v1/sweeps"}}
-		store := limit.NewRedis(client)
-		s.Guard = &limit.Guard{Limits: []limit.Rule{open, closed}, Store: store,
-			Caller: (&limit.Known{}).Of, Stats: &limit.Stats{}}
-	})
-	s.wants(s.get("/v1/sweeps"), 200)
-	redisServer.Kill()
-	s.wants(s.get("/v1/regions"), 200)
-	if r := s.get("/v1/sweeps"); r.status != 503 || r.header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", r.status, r.body)
-	}
-	redisServer.Begin(t)
-	for s.get("/v1/sweeps").status != http.StatusOK { // until the client has found it again
-	}
-	if r := s.get("/v1/regions"); r.header.Get("RateLimit") == "" {
-		t.Errorf("not counted again: %v", r.header)
-	}
-	if s.server.Guard.Stats.Undecided() < 2 {
-		t.Error("requests without a decision are not counted")
-	}
 }
 
 // A browser that a limit denies shows a page with the same words, status and fields; a program and
