@@ -149,54 +149,41 @@ func (c *Tokens) add(words []string) error {
 
 // set applies a word of a line. Errors never repeat a word, because it may be a token.
 func (h *TokenHolder) set(word string) error {
+	const pattern = "a pattern, such as openai.chat.* or gpt-5-mini*"
 	key, value, _ := strings.Cut(word, "=")
-	switch key {
-	case "manual":
+	valid, form := true, ""
+	switch {
+	case word == "manual":
 		h.Manual = true
-	case ScopeCharge, ScopeRead, ScopeAdmin:
-		h.Scopes = append(h.Scopes, key)
-	case "bucket":
-		if quota.CheckBucket(value) != nil {
-			return errors.New("bucket= needs the name of a bucket")
-		}
+	case word == ScopeCharge, word == ScopeRead, word == ScopeAdmin:
+		h.Scopes = append(h.Scopes, word)
+	case key == "bucket":
 		h.Buckets = append(h.Buckets, value)
-		return nil
-	case "label":
+		valid, form = quota.CheckBucket(value) == nil, "the name of a bucket"
+	case key == "label":
 		name, value, _ := strings.Cut(value, "=")
-		if h.Labels == nil {
-			h.Labels = quota.Labels{}
-		}
-		h.Labels[name] = value
-		if value == "" || h.Labels.Check() != nil {
-			return errors.New("label= needs NAME=VALUE, such as label=team=ci")
-		}
-		return nil
-	case "method", "model":
-		list := &h.Allow.Methods
-		if key == "model" {
-			list = &h.Allow.Models
-		}
-		*list = append(*list, value)
-		if h.Allow.CheckPatterns() != nil {
-			return fmt.Errorf("%s= needs a pattern, such as openai.chat.* or gpt-5-mini*", key)
-		}
-		return nil
-	case "most":
+		h.Labels = h.Labels.With(quota.Labels{name: value})
+		valid, form = value != "" && h.Labels.Check() == nil, "NAME=VALUE, such as label=team=ci"
+	case key == "method":
+		h.Allow.Methods = append(h.Allow.Methods, value)
+		valid, form = h.Allow.CheckPatterns() == nil, pattern
+	case key == "model":
+		h.Allow.Models = append(h.Allow.Models, value)
+		valid, form = h.Allow.CheckPatterns() == nil, pattern
+	case key == "most":
 		bucket, text, _ := strings.Cut(value, "=")
 		units, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || units < 0 || quota.CheckBucket(bucket) != nil {
-			return errors.New("most= needs BUCKET=UNITS, such as most=money=200000")
-		}
 		if h.Allow.Most == nil {
 			h.Allow.Most = map[string]int64{}
 		}
 		h.Allow.Most[bucket] = units
-		return nil
+		valid = err == nil && units >= 0 && quota.CheckBucket(bucket) == nil
+		form = "BUCKET=UNITS, such as most=money=200000"
 	default:
 		return errLine
 	}
-	if value != "" {
-		return errLine
+	if !valid {
+		return fmt.Errorf("%s= needs %s", key, form)
 	}
 	return nil
 }

@@ -75,10 +75,9 @@ func (e *exchange) take() (err error) {
 	switch {
 	case e.free:
 		e.decision, e.quote.Known = quota.Decision{Allowed: true, Replayed: true}, true
-		e.cancel = func(context.Context) error { return nil }
 		return nil
 	case e.quote.Known:
-		e.decision, e.cancel, err = t.charge(e.r, e.call, e.part)
+		err = e.charge()
 	default:
 		e.decision, err = t.Budget.Hold(ctx, quota.ReserveRequest{Call: e.call, TTL: e.quote.TTL,
 			Lapse: e.quote.Lapse})
@@ -93,10 +92,7 @@ func (e *exchange) take() (err error) {
 		return err
 	}
 	e.reach(held)
-	tallyOf(ctx).add(e.decision, +1)
-	if !e.quote.Known {
-		tallyOf(ctx).hold()
-	}
+	tallyOf(ctx).add(e.decision, +1, !e.quote.Known)
 	return nil
 }
 
@@ -195,5 +191,5 @@ func (e *exchange) takeBack() {
 			e.decision.Units, "error", err)
 		return
 	}
-	tallyOf(e.ctx).add(e.decision, -1)
+	tallyOf(e.ctx).add(e.decision, -1, false)
 }

@@ -36,13 +36,6 @@ func (t *Tally) Held() bool {
 	return t.held
 }
 
-func (t *Tally) hold() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.held = true
-	t.open++
-}
-
 // Units returns a copy of the units charged so far, by bucket.
 func (t *Tally) Units() map[string]int64 {
 	t.mu.Lock()
@@ -67,14 +60,18 @@ func (t *Tally) Last() quota.Decision {
 	return t.last
 }
 
-func (t *Tally) add(d quota.Decision, sign int64) {
+// add adds sign times the units of a decision. holds marks those of a call of an unknown price.
+func (t *Tally) add(d quota.Decision, sign int64, holds bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = d
-	if d.Unmetered || d.Replayed {
-		return
+	if holds {
+		t.held = true
+		t.open++
 	}
-	t.change(d.Units, sign)
+	if !d.Unmetered && !d.Replayed {
+		t.change(d.Units, sign)
+	}
 }
 
 // change adds sign times units. The caller holds the lock.

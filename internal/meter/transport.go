@@ -140,7 +140,7 @@ func closing(r *http.Request, err error) error {
 // admit checks a request and names its method, before anything is charged.
 func (t *Transport) admit(r *http.Request) (*exchange, error) {
 	scheme, host := r.URL.Scheme, r.URL.Host
-	e := &exchange{gate: t, r: r}
+	e := &exchange{gate: t, r: r, cancel: func(context.Context) error { return nil }}
 	e.call, _ = r.Context().Value(callKey{}).(quota.Call)
 	var err error
 	switch {

@@ -1,7 +1,6 @@
 package meter
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -43,25 +42,25 @@ func (t *Transport) partOf(r *http.Request) part {
 	return whole // it may begin an upload with an ID chosen by the client
 }
 
-// charge charges a request, unless it continues an upload that was charged when it started.
-func (t *Transport) charge(r *http.Request, call quota.Call, p part) (d quota.Decision,
-	cancel func(context.Context) error, err error) {
-	if p == paid {
-		costs, err := t.Budget.Costs(call)
-		d := quota.Decision{Allowed: true, Replayed: true, Units: quota.UnitsOf(costs)}
-		return d, func(context.Context) error { return nil }, err
+// charge charges the request, unless it continues an upload that was charged when it started.
+func (e *exchange) charge() (err error) {
+	b, call := e.gate.Budget, e.call
+	if e.part == paid {
+		costs, err := b.Costs(call)
+		e.decision = quota.Decision{Allowed: true, Replayed: true, Units: quota.UnitsOf(costs)}
+		return err
 	}
-	if p == unpaid && call.Key == "" {
-		call.Key = "upload-" + addressDigest(r.URL)
+	if e.part == unpaid && call.Key == "" {
+		call.Key = "upload-" + addressDigest(e.r.URL)
 	}
-	d, cancel, err = t.Budget.Spend(r.Context(), call)
-	if err == nil && d.Replayed && p == whole {
-		err = errKeyPaid
-	}
-	if d.Replayed {
+	e.decision, e.cancel, err = b.Spend(e.r.Context(), call)
+	if d := &e.decision; d.Replayed {
 		d.At = time.Time{} // the response describes the present, not the first charge
+		if err == nil && e.part == whole {
+			err = errKeyPaid
+		}
 	}
-	return d, cancel, err
+	return err
 }
 
 // markSession marks the Location of a response that starts or moves an upload, and changes its host
