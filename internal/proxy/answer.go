@@ -211,10 +211,6 @@ func refusalOf(err error) *refusal {
 		return refusef(http.StatusMethodNotAllowed, "methodNotAllowed", "method is not allowed",
 			"%v", wrong).with("Allow", strings.Join(wrong.Allowed, ", "))
 	}
-	if errors.Is(err, context.Canceled) {
-		return refusef(statusGone, "callerGone", "caller disconnected",
-			"the caller disconnected before the response")
-	}
 	if unclear, ok := errors.AsType[*costs.AmbiguousError](err); ok {
 		return ambiguous("%v", unclear)
 	}
@@ -242,13 +238,14 @@ func ambiguous(format string, args ...any) *refusal {
 		args...)
 }
 
-// gateErrors maps errors of the gate to refusals, with a hint for the message. The first match
-// counts.
+// gateErrors maps errors of the gate, and a caller that disconnects, to refusals, with a hint for
+// the message. The first match counts.
 var gateErrors = []struct {
 	err                 error
 	status              int
 	reason, title, hint string
 }{
+	{context.Canceled, statusGone, "callerGone", "caller disconnected", ""},
 	{quota.ErrCostExceedsLimit, http.StatusUnprocessableEntity, "costExceedsLimit",
 		"cost exceeds the limit",
 		": ask for less; for a model, lower max_tokens (max_completion_tokens)"},

@@ -108,6 +108,14 @@ type answer struct {
 	body   string
 }
 
+// get sends a GET to an address.
+func get(t testing.TB, url string) answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	must(t, err)
+	return read(t, r)
+}
+
 func read(t testing.TB, r *http.Request) answer {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(r)

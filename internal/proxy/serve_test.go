@@ -75,9 +75,7 @@ func TestAdmin(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- s.proxy.ServeAdmin(ctx, listener) }()
 	admin := func(path string) (int, string) {
-		r, err := http.NewRequest("GET", "http://"+listener.Addr().String()+path, nil)
-		must(t, err)
-		a := read(t, r)
+		a := get(t, "http://"+listener.Addr().String()+path)
 		return a.status, a.body
 	}
 	for range 2 {
