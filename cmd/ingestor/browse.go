@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,30 +84,23 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 			return err
 		}
 		out := report.NewChart(chart, videos)
-		return a.Print(out, func() error {
-			screen := a.Screen()
-			return cmp.Or(screen.Say("%s, complete %s, %d videos\n\n", chart.Region,
-				screen.Moment(chart.CompletedAt.Truncate(time.Second)), chart.Videos),
-				a.drawVideos(out.Videos, true))
+		return a.Print(out, func(s cli.Screen) {
+			s.Say("%s, complete %s, %d videos\n\n", chart.Region,
+				s.Moment(chart.CompletedAt.Truncate(time.Second)), chart.Videos)
+			drawVideos(s, out.Videos, true)
 		})
 	})
 }
 
-func (a *app) drawVideos(videos []report.Video, ranked bool) error {
-	screen := a.Screen()
-	columns := []string{"id", "title", "channel", ">views"}
-	if ranked {
-		columns = append([]string{">place"}, columns...)
-	}
-	table := screen.Table(columns...)
+func drawVideos(s cli.Screen, videos []report.Video, ranked bool) {
+	t := s.Table(">place", "id", "title", "channel", ">views")
 	for _, v := range videos {
-		row := []any{v.ID, v.Title, v.Channel, v.Views}
-		if ranked {
-			row = append([]any{v.Rank}, row...)
-		}
-		table.AppendRow(row)
+		t.Row(v.Rank, v.ID, v.Title, v.Channel, v.Views)
 	}
-	return screen.Draw(table, cli.Cut("title", 40), cli.Cut("channel", 16), cli.Cut("title", 20),
+	if !ranked {
+		cli.Drop("place")(t, 0)
+	}
+	s.Draw(t, cli.Cut("title", 40), cli.Cut("channel", 16), cli.Cut("title", 20),
 		cli.Cut("channel", 8), cli.Cut("id", 11))
 }
 
@@ -126,14 +118,15 @@ func (a *app) charts(ctx context.Context) error {
 		out := struct {
 			Charts []report.Region `json:"charts"`
 		}{[]report.Region{}}
-		screen := a.Screen()
-		table := screen.Table("region", "last complete chart", "age")
-		for _, s := range states {
-			out.Charts = append(out.Charts, report.NewRegion(s))
-			table.AppendRow([]any{s.Region, describe(screen, s), age(s.CompletedAt)})
+		for _, r := range states {
+			out.Charts = append(out.Charts, report.NewRegion(r))
 		}
-		return a.Print(out, func() error {
-			return screen.Draw(table, cli.Shorten("last complete chart"))
+		return a.Print(out, func(s cli.Screen) {
+			t := s.Table("region", "last complete chart", "age")
+			for _, r := range states {
+				t.Row(r.Region, describe(s, r), age(r.CompletedAt))
+			}
+			s.Draw(t, cli.Shorten("last complete chart"))
 		})
 	})
 }
@@ -194,11 +187,12 @@ It costs nothing: only the catalogue is read.`,
 				for _, v := range matches {
 					out.Videos = append(out.Videos, report.NewVideo(v, 0))
 				}
-				return a.Print(out, func() error {
+				return a.Print(out, func(s cli.Screen) {
 					if len(matches) == 0 {
-						return a.Screen().Say("no video found\n")
+						s.Say("no video found\n")
+						return
 					}
-					return a.drawVideos(out.Videos, false)
+					drawVideos(s, out.Videos, false)
 				})
 			})
 		},
@@ -232,7 +226,7 @@ func (a *app) video(ctx context.Context, id string) error {
 			return err
 		}
 		out := report.NewHistory(h)
-		return a.Print(out, func() error { return a.drawHistory(out) })
+		return a.Print(out, func(s cli.Screen) { drawHistory(s, out) })
 	})
 }
 
@@ -263,9 +257,7 @@ or deleted within 30 days. The ledger is not touched.`,
 				out := struct {
 					Deleted int `json:"videos_deleted"`
 				}{n}
-				return a.Print(out, func() error {
-					return a.Screen().Say("%d videos deleted\n", n)
-				})
+				return a.Print(out, func(s cli.Screen) { s.Say("%d videos deleted\n", n) })
 			}, catalog.Open)
 		},
 	}
@@ -273,23 +265,23 @@ or deleted within 30 days. The ledger is not touched.`,
 	return c
 }
 
-func (a *app) drawHistory(h report.History) error {
-	screen := a.Screen()
-	err := screen.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID,
+func drawHistory(s cli.Screen, h report.History) {
+	s.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID,
 		words.Plain(h.Title), words.Plain(h.Channel), h.ChannelID, h.Category,
-		screen.At(h.FirstSeenAt).Text, screen.At(h.FetchedAt).Text)
-	counters := screen.Table("at", ">views", ">likes", ">comments")
+		s.At(h.FirstSeenAt).Text, s.At(h.FetchedAt).Text)
+	counters := s.Table("at", ">views", ">likes", ">comments")
 	for _, c := range h.Counters {
-		counters.AppendRow([]any{screen.At(c.At), c.Views, c.Likes, c.Comments})
+		counters.Row(s.At(c.At), c.Views, c.Likes, c.Comments)
 	}
-	if err = cmp.Or(err, screen.Draw(counters, cli.Shorten("at"))); len(h.Names) < 2 {
-		return err
+	s.Draw(counters, cli.Shorten("at"))
+	if len(h.Names) < 2 {
+		return
 	}
-	names := screen.Table("at", "title", "channel", "category")
+	names := s.Table("at", "title", "channel", "category")
 	for _, n := range h.Names {
-		names.AppendRow([]any{screen.At(n.At), n.Title, n.Channel, n.Category})
+		names.Row(s.At(n.At), n.Title, n.Channel, n.Category)
 	}
-	return cmp.Or(err, screen.Say("\n"),
-		screen.Draw(names, cli.Shorten("at"), cli.Cut("title", 40), cli.Cut("channel", 16),
-			cli.Cut("title", 20), cli.Cut("channel", 8), cli.Cut("category", 8)))
+	s.Say("\n")
+	s.Draw(names, cli.Shorten("at"), cli.Cut("title", 40), cli.Cut("channel", 16),
+		cli.Cut("title", 20), cli.Cut("channel", 8), cli.Cut("category", 8))
 }

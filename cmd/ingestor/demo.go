@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -88,20 +87,18 @@ func (a *app) configured(ctx context.Context) bool {
 
 const headPlaces = 3
 
-func (a *app) printHeads(c *catalog.Catalog, sum ingest.Summary) error {
-	screen := a.Screen()
-	table := screen.Table("chart", ">place", "title", "channel", ">views")
+func drawHeads(s cli.Screen, c *catalog.Catalog, sum ingest.Summary) {
+	t := s.Table("chart", ">place", "title", "channel", ">views")
 	for _, r := range sum.Regions {
-		_, videos, err := c.Current(context.Background(), r.Region,
-			headPlaces)
+		_, videos, err := c.Current(context.Background(), r.Region, headPlaces)
 		if err != nil {
 			continue // no complete chart yet
 		}
 		for _, v := range videos {
-			table.AppendRow([]any{r.Region, v.Rank, v.Title, v.ChannelTitle, v.Views})
+			t.Row(r.Region, v.Rank, v.Title, v.ChannelTitle, v.Views)
 		}
 	}
-	return cmp.Or(screen.Say("\nThe heads of the charts (made up by the stand-in):\n"),
-		screen.Draw(table, cli.Cut("title", 20), cli.Cut("channel", 8)),
-		screen.Say("\nLedger and catalogue are in %s\n", filepath.Dir(c.Path())))
+	s.Say("\nThe heads of the charts (made up by the stand-in):\n")
+	s.Draw(t, cli.Cut("title", 20), cli.Cut("channel", 8))
+	s.Say("\nLedger and catalogue are in %s\n", filepath.Dir(c.Path()))
 }

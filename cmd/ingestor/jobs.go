@@ -91,7 +91,7 @@ func (a *app) jobs(ctx context.Context) error {
 	for _, l := range lanes {
 		out.Jobs = append(out.Jobs, newJob(cfg, l, runs[l.Name()]))
 	}
-	return a.Print(out, func() error { return a.drawJobs(out) })
+	return a.Print(out, func(s cli.Screen) { drawJobs(s, out) })
 }
 
 // lastRuns returns the last runs recorded by this machine's daemons; none if there is no catalogue
@@ -148,17 +148,17 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 // shownRuns is how many of the last runs with a cost a table shows.
 const shownRuns = 5
 
-func (a *app) drawJobs(out jobsJSON) error {
+func drawJobs(s cli.Screen, out jobsJSON) {
 	if len(out.Jobs) == 0 {
-		return a.Screen().Say("nothing is scheduled: jobs: and ingest: of quota.yaml have no " +
+		s.Say("nothing is scheduled: jobs: and ingest: of quota.yaml have no " +
 			"jobs and no regions, and no daemon has run\n")
+		return
 	}
-	screen := a.Screen()
-	table := screen.Table("job", "kind", "schedule", "next", "last", "outcome", ">holds", ">took")
+	table := s.Table("job", "kind", "schedule", "next", "last", "outcome", ">holds", ">took")
 	for _, j := range out.Jobs {
-		last, outcome, took := screen.On(time.Time{}), "", []string{}
+		last, outcome, took := s.On(time.Time{}), "", []string{}
 		if j.Last != nil {
-			last, outcome = screen.On(time.Time(j.Last.At).Truncate(time.Second)), j.Last.Outcome
+			last, outcome = s.On(time.Time(j.Last.At).Truncate(time.Second)), j.Last.Outcome
 			if code := j.Last.ExitCode; code != nil && *code != 0 {
 				outcome += fmt.Sprintf(" (%d)", *code)
 			}
@@ -168,11 +168,11 @@ func (a *app) drawJobs(out jobsJSON) error {
 				took = append(took, unitsText(r.Units))
 			}
 		}
-		table.AppendColored(outcomeColor(j.Last), []any{j.Name, j.Kind, j.Schedule,
-			screen.On(time.Time(j.Next)), last, outcome, unitsText(j.Cost),
-			strings.Join(took, ", ")})
+		table.Colored(outcomeColor(j.Last), j.Name, j.Kind, j.Schedule,
+			s.On(time.Time(j.Next)), last, outcome, unitsText(j.Cost),
+			strings.Join(took, ", "))
 	}
-	return screen.Draw(table, cli.Drop("kind"), cli.Shorten("last"), cli.Shorten("next"),
+	s.Draw(table, cli.Drop("kind"), cli.Shorten("last"), cli.Shorten("next"),
 		cli.Drop("took"), cli.Cut("schedule", 14), cli.Drop("holds"), cli.Drop("schedule"),
 		cli.Cut("job", 16), cli.Drop("last"))
 }

@@ -119,7 +119,7 @@ func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
 			return err
 		}
 	}
-	err = a.Print(report.NewPlan(out.Planned), func() error { return a.drawPlan(&out) })
+	err = a.Print(report.NewPlan(out.Planned), func(s cli.Screen) { drawPlan(s, &out) })
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,14 +19,20 @@ const (
 	firstOverlaps = 5 // collisions
 )
 
-func (a *app) drawPlan(o *planned) error {
-	screen := a.Screen()
-	return cmp.Or(sayVerdict(o, screen), drawLimits(o, screen), drawDays(o, screen),
-		drawTakings(o, screen), drawLosses(o, screen), drawCollisions(o, screen),
-		saySuggestion(o, screen))
+func drawPlan(s cli.Screen, o *planned) {
+	sayVerdict(s, o)
+	drawLimits(s, o)
+	for _, bucket := range o.Plan.Buckets() {
+		s.Say("\nBucket %s by the upstream's day\n", bucket)
+		drawDays(s, o, bucket)
+	}
+	drawTakings(s, o)
+	drawLosses(s, o)
+	drawCollisions(s, o)
+	saySuggestion(s, o)
 }
 
-func sayVerdict(o *planned, screen cli.Screen) error {
+func sayVerdict(s cli.Screen, o *planned) {
 	r := &o.Report
 	verdict := "it fits"
 	switch over := r.Over(o.Share); {
@@ -38,10 +43,10 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 		verdict = fmt.Sprintf("it fits, but %s peaks above %s", over[0].Limit.Name(),
 			o.flags.failOver)
 	}
-	text := fmt.Sprintf("%d lanes from %s to %s: %s\n", len(r.Lanes), screen.Moment(r.From),
-		screen.Moment(r.To), verdict)
+	text := fmt.Sprintf("%d lanes from %s to %s: %s\n", len(r.Lanes), s.Moment(r.From),
+		s.Moment(r.To), verdict)
 	if f := r.First; f != nil {
-		text += fmt.Sprintf("first lost: %s\n", describeLost(screen, f))
+		text += fmt.Sprintf("first lost: %s\n", describeLost(s, f))
 	}
 	if o.Assumed {
 		text += "nothing is scheduled: this is the default schedule, which ingestor run would " +
@@ -53,11 +58,11 @@ func sayVerdict(o *planned, screen cli.Screen) error {
 	if names := o.Plan.Unplayed; len(names) > 0 {
 		text += fmt.Sprintf("the plan leaves out limits per label: %s\n", strings.Join(names, ", "))
 	}
-	return screen.Say("%s\n", text)
+	s.Say("%s\n", text)
 }
 
-func describeLost(screen cli.Screen, r *plan.Run) string {
-	text := fmt.Sprintf("%s %s, ", screen.Moment(r.At.Truncate(time.Second)), r.Title())
+func describeLost(s cli.Screen, r *plan.Run) string {
+	text := fmt.Sprintf("%s %s, ", s.Moment(r.At.Truncate(time.Second)), r.Title())
 	switch r.Outcome {
 	case plan.LeftOut:
 		return text + "left out for its share of the day"
@@ -67,32 +72,31 @@ func describeLost(screen cli.Screen, r *plan.Run) string {
 		text += "denied: " + r.Limit
 	}
 	if !r.RetryAt.IsZero() {
-		text += ", until " + screen.Moment(r.RetryAt)
+		text += ", until " + s.Moment(r.RetryAt)
 	}
 	return text
 }
 
-func drawLimits(o *planned, screen cli.Screen) error {
-	table := screen.Table("limit", ">units", ">headroom", ">peak", ">used", "at", ">least left", "")
+func drawLimits(s cli.Screen, o *planned) {
+	table := s.Table("limit", ">units", ">headroom", ">peak", ">used", "at", ">least left", "")
 	for _, u := range o.Report.Windows {
 		used := "-"
 		if u.Cap > 0 {
 			used = fmt.Sprintf("%.1f%%", 100*u.Share())
 		}
-		amount := o.amount(screen, u.Limit.Bucket)
-		table.AppendColored(fullColor(u),
-			[]any{u.Limit.Name(), amount(u.Limit.Units), amount(u.Limit.Headroom), amount(u.Peak),
-				used, screen.On(u.At.Truncate(time.Second)), amount(u.Margin),
-				screen.Bar(u.Peak, u.Cap, 12)})
+		amount := o.amount(s, u.Limit.Bucket)
+		table.Colored(fullColor(u), u.Limit.Name(), amount(u.Limit.Units), amount(u.Limit.Headroom), amount(u.Peak),
+			used, s.On(u.At.Truncate(time.Second)), amount(u.Margin),
+			s.Bar(u.Peak, u.Cap, 12))
 	}
-	return screen.Draw(table, cli.Shorten("at"), cli.Drop(""), cli.Drop("headroom"),
+	s.Draw(table, cli.Shorten("at"), cli.Drop(""), cli.Drop("headroom"),
 		cli.Cut("limit", 30), cli.Drop("at"), cli.Cut("limit", 20))
 }
 
 // amount writes units of a bucket.
-func (o *planned) amount(screen cli.Screen, bucket string) func(int64) string {
+func (o *planned) amount(s cli.Screen, bucket string) func(int64) string {
 	unit := report.UnitOf(o.Costs, bucket)
-	return func(n int64) string { return screen.Amount(unit, n) }
+	return func(n int64) string { return s.Amount(unit, n) }
 }
 
 func fullColor(u plan.Use) cli.Color {
@@ -102,30 +106,22 @@ func fullColor(u plan.Use) cli.Color {
 	return ""
 }
 
-// drawDays draws the first days and the totals, separately for each bucket.
-func drawDays(o *planned, screen cli.Screen) (err error) {
-	for _, bucket := range o.Plan.Buckets() {
-		var days []plan.Day
-		for _, d := range o.Report.Days {
-			if d.Bucket == bucket {
-				days = append(days, d)
-			}
+// drawDays draws the first days of a bucket, and the totals.
+func drawDays(s cli.Screen, o *planned, bucket string) {
+	var days []plan.Day
+	for _, d := range o.Report.Days {
+		if d.Bucket == bucket {
+			days = append(days, d)
 		}
-		err = cmp.Or(err, screen.Say("\nBucket %s by the upstream's day\n", bucket),
-			drawBucket(o, screen, bucket, days))
 	}
-	return err
-}
-
-func drawBucket(o *planned, screen cli.Screen, bucket string, days []plan.Day) error {
-	amount := o.amount(screen, bucket)
+	amount := o.amount(s, bucket)
 	columns := []string{"day", ">planned", ">spent", ">runs", ">lost"}
 	if len(days) > 0 {
 		for _, u := range days[0].Windows {
 			columns = append(columns, ">peak "+columnOf(u.Limit))
 		}
 	}
-	table := screen.Table(append(columns, ">collisions", "first lost")...)
+	t := s.Table(append(columns, ">collisions", "first lost")...)
 	for _, d := range days[:min(len(days), firstDays)] {
 		row := []any{o.dateOf(d.Start), amount(d.Planned), amount(d.Spent), d.Runs, d.Lost()}
 		for _, u := range d.Windows {
@@ -133,16 +129,15 @@ func drawBucket(o *planned, screen cli.Screen, bucket string, days []plan.Day) e
 		}
 		first := ""
 		if d.First != nil {
-			first = fmt.Sprintf("%s %s: %s", screen.On(d.First.At).Short, d.First.Title(),
-				d.First.Limit)
+			first = fmt.Sprintf("%s %s: %s", s.On(d.First.At).Short, d.First.Title(), d.First.Limit)
 		}
-		table.AppendRow(append(row, d.Crowded, first))
+		t.Row(append(row, d.Crowded, first)...)
 	}
 	if more := len(days) - firstDays; more > 0 {
-		table.AppendRow([]any{fmt.Sprintf("… %d more", more)})
+		t.Row(fmt.Sprintf("… %d more", more))
 	}
-	table.AppendRow(totalRow(days, amount))
-	return screen.Draw(table, cli.Drop("collisions"), cli.Cut("first lost", 24), cli.Drop("runs"),
+	t.Row(totalRow(days, amount)...)
+	s.Draw(t, cli.Drop("collisions"), cli.Cut("first lost", 24), cli.Drop("runs"),
 		cli.Drop("planned"), cli.Cut("first lost", 8))
 }
 
@@ -167,64 +162,65 @@ func totalRow(days []plan.Day, amount func(int64) string) []any {
 	return append(row, sum.Crowded)
 }
 
-func drawLosses(o *planned, screen cli.Screen) error {
+func drawLosses(s cli.Screen, o *planned) {
 	if o.Report.Fits() {
-		return nil
+		return
 	}
-	table := screen.Table("region", "job", ">runs", ">complete", ">partial", ">denied", ">left out",
+	table := s.Table("region", "job", ">runs", ">complete", ">partial", ">denied", ">left out",
 		">pages", ">of")
 	for _, l := range o.Report.Lanes {
-		table.AppendRow([]any{l.Title(), l.Job, l.Runs, l.Complete, l.Partial, l.Denied, l.LeftOut,
-			l.Pages, l.Wanted})
+		table.Row(l.Title(), l.Job, l.Runs, l.Complete, l.Partial, l.Denied, l.LeftOut,
+			l.Pages, l.Wanted)
 	}
-	return cmp.Or(screen.Say("\nWho loses runs\n"),
-		screen.Draw(table, cli.Cut("job", 8), cli.Drop("complete"), cli.Drop("job")))
+	s.Say("\nWho loses runs\n")
+	s.Draw(table, cli.Cut("job", 8), cli.Drop("complete"), cli.Drop("job"))
 }
 
-func drawCollisions(o *planned, screen cli.Screen) error {
+func drawCollisions(s cli.Screen, o *planned) {
 	overlaps := o.Report.Collisions
 	if len(overlaps) == 0 {
-		return nil
+		return
 	}
-	table := screen.Table(">ticks", ">times", "first", "lanes")
+	table := s.Table(">ticks", ">times", "first", "lanes")
 	for _, c := range overlaps[:min(len(overlaps), firstOverlaps)] {
-		table.AppendRow([]any{c.Ticks, int64(c.Times), screen.On(c.First),
-			strings.Join(c.Lanes, " ")})
+		table.Row(c.Ticks, int64(c.Times), s.On(c.First),
+			strings.Join(c.Lanes, " "))
 	}
 	if more := len(overlaps) - firstOverlaps; more > 0 {
-		table.AppendRow([]any{"", "", fmt.Sprintf("… %d more", more)})
+		table.Row("", "", fmt.Sprintf("… %d more", more))
 	}
-	return cmp.Or(screen.Say("\nLanes that tick in one minute\n"),
-		screen.Draw(table, cli.Cut("lanes", 30), cli.Shorten("first"), cli.Cut("lanes", 10)))
+	s.Say("\nLanes that tick in one minute\n")
+	s.Draw(table, cli.Cut("lanes", 30), cli.Shorten("first"), cli.Cut("lanes", 10))
 }
 
-func saySuggestion(o *planned, screen cli.Screen) error {
-	s := o.Suggestion
+func saySuggestion(s cli.Screen, o *planned) {
+	found := o.Suggestion
 	switch {
 	case !o.flags.suggest:
-		return nil
-	case s == nil:
-		return screen.Say("\nNo schedule fits, not even a page a day and on an empty ledger.\n")
+		return
+	case found == nil:
+		s.Say("\nNo schedule fits, not even a page a day and on an empty ledger.\n")
+		return
 	}
 	text := fmt.Sprintf("\nThe tightest schedule that fits, for a year at least: %s runs a day\n",
-		screen.Number(s.PerDay()))
-	if s.Tried.From.After(o.Plan.From) {
+		s.Number(found.PerDay()))
+	if found.Tried.From.After(o.Plan.From) {
 		text += fmt.Sprintf("None fits with what is spent now: this one begins on an empty ledger "+
-			"at the next reset, %s\n", screen.Moment(s.Tried.From))
+			"at the next reset, %s\n", s.Moment(found.Tried.From))
 	}
 	text += "\n"
-	text += fmt.Sprintf("  schedule: %q\n  timezone: %s\n  stagger: %s\n", s.Spec, s.Zone,
-		s.Stagger)
+	text += fmt.Sprintf("  schedule: %q\n  timezone: %s\n  stagger: %s\n", found.Spec, found.Zone,
+		found.Stagger)
 	replaced := "schedule: and timezone:"
-	if s.Pages > 0 {
-		text += fmt.Sprintf("  pages: %d\n", s.Pages)
+	if found.Pages > 0 {
+		text += fmt.Sprintf("  pages: %d\n", found.Pages)
 		replaced = "schedule:, timezone: and pages:"
 	}
 	if jobs := o.jobs(); len(jobs) > 0 {
 		text += fmt.Sprintf("\nIt is for all jobs: take %s out of %s.\n",
 			replaced, strings.Join(jobs, ", "))
 	}
-	return screen.Say("%s", text)
+	s.Say("%s", text)
 }
 
 func (o *planned) jobs() (names []string) {
@@ -237,8 +233,8 @@ func (o *planned) jobs() (names []string) {
 }
 
 // drawTakings draws the planned cost of a run of each job, and the source of that figure.
-func drawTakings(o *planned, screen cli.Screen) error {
-	table := screen.Table("job", "a run holds", "takes", "known from")
+func drawTakings(s cli.Screen, o *planned) {
+	table := s.Table("job", "a run holds", "takes", "known from")
 	jobs := 0
 	for _, l := range o.Plan.Lanes {
 		if l.Region != "" {
@@ -247,7 +243,7 @@ func drawTakings(o *planned, screen cli.Screen) error {
 		jobs++
 		var holds, takes []string
 		for _, c := range l.Price {
-			holds = append(holds, screen.Amount(report.UnitOf(o.Costs, c.Bucket), c.Units)+
+			holds = append(holds, s.Amount(report.UnitOf(o.Costs, c.Bucket), c.Units)+
 				besides(c.Bucket, len(l.Price) > 1))
 		}
 		for _, c := range l.Took {
@@ -261,12 +257,13 @@ func drawTakings(o *planned, screen cli.Screen) error {
 		if l.Runs > 0 {
 			source = fmt.Sprintf("its last %d runs", l.Runs)
 		}
-		table.AppendRow([]any{l.Job, strings.Join(holds, " + "), strings.Join(takes, " + "), source})
+		table.Row(l.Job, strings.Join(holds, " + "), strings.Join(takes, " + "), source)
 	}
 	if jobs == 0 {
-		return nil
+		return
 	}
-	return cmp.Or(screen.Say("\nWhat a run takes\n"), screen.Draw(table, cli.Cut("job", 16)))
+	s.Say("\nWhat a run takes\n")
+	s.Draw(table, cli.Cut("job", 16))
 }
 
 // besides names the bucket if there are several.

@@ -99,7 +99,7 @@ func (a *app) freshness(ctx context.Context, last int) error {
 		return err
 	}
 	out := map[string][]freshnessJSON{"regions": rows}
-	return a.Print(out, func() error { return a.drawFreshness(rows) })
+	return a.Print(out, func(s cli.Screen) { drawFreshness(s, rows) })
 }
 
 // lastCharts returns the last complete charts of a region, oldest first.
@@ -140,9 +140,8 @@ func (r *freshnessJSON) fill(charts []report.ReadChart) {
 	}
 }
 
-func (a *app) drawFreshness(rows []freshnessJSON) error {
-	screen := a.Screen()
-	table := screen.Table("region", "job", ">charts", "age", ">every", ">places changed",
+func drawFreshness(s cli.Screen, rows []freshnessJSON) {
+	table := s.Table("region", "job", ">charts", "age", ">every", ">places changed",
 		">new videos", ">new per unit")
 	span := func(seconds int64) string { return words.Span(time.Duration(seconds) * time.Second) }
 	for _, r := range rows {
@@ -154,8 +153,8 @@ func (a *app) drawFreshness(rows []freshnessJSON) error {
 			row[4], row[5] = span(*r.Gap), fmt.Sprintf("%.1f%%", 100**r.Moved)
 			row[6], row[7] = fmt.Sprintf("%.1f%%", 100**r.New), fmt.Sprintf("%.2f", *r.PerUnit)
 		}
-		table.AppendRow(row)
+		table.Row(row...)
 	}
-	return screen.Draw(table, cli.Drop("charts"), cli.Drop("places changed"), cli.Cut("job", 8),
+	s.Draw(table, cli.Drop("charts"), cli.Drop("places changed"), cli.Cut("job", 8),
 		cli.Drop("job"))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,19 +49,17 @@ func outward(sum ingest.Summary) summaryJSON {
 }
 
 func (a *app) printSummary(st *deps, sum ingest.Summary, heads bool) error {
-	return a.Print(outward(sum), func() error {
-		screen := a.Screen()
-		table := screen.Table("region", "outcome", ">pages", ">videos", ">units", "first place")
+	return a.Print(outward(sum), func(s cli.Screen) {
+		t := s.Table("region", "outcome", ">pages", ">videos", ">units", "first place")
 		for _, r := range sum.Regions {
-			table.AppendColored(colorOf(r.Outcome),
-				[]any{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, firstPlace(st.catalog, r)})
+			t.Colored(colorOf(r.Outcome), r.Region, r.Outcome, r.Pages, r.Videos, r.Units,
+				firstPlace(st.catalog, r))
 		}
-		err := cmp.Or(screen.Draw(table, cli.Cut("first place", 10)),
-			screen.Say("\n%s%s\n%s", reasons(sum), sentence(screen, sum), st.dayNote(sum)))
+		s.Draw(t, cli.Cut("first place", 10))
+		s.Say("\n%s%s\n%s", reasons(sum), sentence(s, sum), st.dayNote(sum))
 		if heads {
-			err = cmp.Or(err, a.printHeads(st.catalog, sum))
+			drawHeads(s, st.catalog, sum)
 		}
-		return err
 	})
 }
 

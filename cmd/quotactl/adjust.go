@@ -151,8 +151,7 @@ func (a *app) adjusted(q quota.Adjust, d quota.Decision, p phrasing) error {
 		"entry", words.OrNull(d.Entry), "by", q.Labels[quota.LabelBy],
 		"reason", q.Labels[quota.LabelReason]}
 	out = out.with("replayed", true, d.Replayed).with("dry_run", true, q.DryRun)
-	return a.Print(out, func() error {
-		s := a.Screen()
+	return a.Print(out, func(s cli.Screen) {
 		verb, units := "added ", q.Units
 		if units < 0 {
 			verb, units = "taken off: ", -units
@@ -167,6 +166,6 @@ func (a *app) adjusted(q quota.Adjust, d quota.Decision, p phrasing) error {
 		if d.Entry != "" {
 			text += ", at " + s.Moment(d.At) + "\nentry " + d.Entry
 		}
-		return s.Say("%s\n", text)
+		s.Say("%s\n", text)
 	})
 }

@@ -76,8 +76,8 @@ func (a *app) initialise(key string) error {
 	if path == config.SystemFile {
 		find = ""
 	}
-	return a.Print(out, func() error {
-		_, err := fmt.Fprintf(a.Stdout, `wrote %s
+	return a.Print(out, func(s cli.Screen) {
+		fmt.Fprintf(s.W, `wrote %s
 
 next:
   sudo install -d -o "$USER" -m 700 /var/lib/quota
@@ -85,7 +85,6 @@ next:
 %s  quotactl config check
   ingestor once --region US --pages 1
 `, path, key, find)
-		return err
 	})
 }
 

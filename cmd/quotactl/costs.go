@@ -64,11 +64,11 @@ is known only after the call, has no number: name the method to see how it is co
 			if err != nil {
 				return err
 			}
-			return a.Print(list.shown(), func() error {
-				if err := a.priceTable(list); err != nil || at == "" && len(args) == 0 {
-					return err
+			return a.Print(list.shown(), func(s cli.Screen) {
+				list.draw(s)
+				if at != "" || len(args) > 0 {
+					list.drawRows(s)
 				}
-				return a.rowTable(list)
 			})
 		},
 	}
@@ -180,44 +180,39 @@ func formulas(m costs.Method) (lines []string) {
 	return lines
 }
 
-func (a *app) priceTable(list priceList) error {
-	s := a.Screen()
+func (list priceList) draw(s cli.Screen) {
 	t := s.Table("method", "cost", "route", "status", "date", "source")
 	for _, m := range list.methods {
 		source := m.Source.Text
 		if m.Note != "" {
 			source += "; " + m.Note
 		}
-		t.AppendRow([]any{m.ID, costText(m), m.Verb + " " + m.Path,
-			m.Source.Status, m.Source.Date, source})
+		t.Row(m.ID, costText(m), m.Verb+" "+m.Path,
+			m.Source.Status, m.Source.Date, source)
 	}
-	err := s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 16),
+	s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 16),
 		cli.Drop("source"), cli.Drop("route"))
-	if err != nil || len(list.methods) != 1 {
-		return err
+	if len(list.methods) != 1 {
+		return
 	}
 	m := list.methods[0]
 	if !m.Known() {
-		err = s.Say("\n%s\n", strings.Join(formulas(m), "\n"))
+		s.Say("\n%s\n", strings.Join(formulas(m), "\n"))
 	}
 	if s.Width > 0 { // in full, since the table may have cut it
-		err = cmp.Or(err, s.Say("\nsource: %s\n", m.Source.Text))
+		s.Say("\nsource: %s\n", m.Source.Text)
 		if m.Note != "" {
-			err = cmp.Or(err, s.Say("note: %s\n", m.Note))
+			s.Say("note: %s\n", m.Note)
 		}
 	}
-	return err
 }
 
-// rowTable prints the rows of the price tables.
-func (a *app) rowTable(list priceList) error {
+// drawRows draws the rows of the price tables.
+func (list priceList) drawRows(s cli.Screen) {
 	if len(list.rows) == 0 {
-		return nil
+		return
 	}
-	s := a.Screen()
-	if err := s.Say("\nprices on %s\n\n", list.Day()); err != nil {
-		return err
-	}
+	s.Say("\nprices on %s\n\n", list.Day())
 	t := s.Table("table", "row", "above", "figures", "since", "until", "date")
 	for _, r := range list.rows {
 		var figures []string
@@ -229,10 +224,10 @@ func (a *app) rowTable(list priceList) error {
 		if r.Above > 0 {
 			above = words.Count(int64(r.Above))
 		}
-		t.AppendRow([]any{r.Table, r.Row, above, strings.Join(figures, ", "), dayOf(r.Since),
-			dayOf(r.Until), r.Date})
+		t.Row(r.Table, r.Row, above, strings.Join(figures, ", "), dayOf(r.Since),
+			dayOf(r.Until), r.Date)
 	}
-	return s.Draw(t, cli.Drop("date"), cli.Drop("table"), cli.Cut("figures", 20))
+	s.Draw(t, cli.Drop("date"), cli.Drop("table"), cli.Cut("figures", 20))
 }
 
 func dayOf(day *string) string {
@@ -274,7 +269,11 @@ methods share, figures without a source. It exits with 78 then.`,
 			for _, name := range list.Upstreams() {
 				out.Upstreams = append(out.Upstreams, checkedTable(list, name))
 			}
-			return a.Print(out, func() error { return a.sayChecked(out) })
+			err = a.Print(out, out.draw)
+			if err == nil && a.Output == "table" {
+				fmt.Fprintf(a.Stderr, "%s has no mistakes\n", words.Plain(out.File))
+			}
+			return err
 		},
 	}
 }
@@ -294,15 +293,10 @@ func checkedTable(list *costs.List, name string) checkedPrices {
 	return out
 }
 
-func (a *app) sayChecked(list checkedList) error {
-	s := a.Screen()
+func (list checkedList) draw(s cli.Screen) {
 	t := s.Table("upstream", "methods", "unverified", "buckets")
 	for _, u := range list.Upstreams {
-		t.AppendRow([]any{u.Upstream, u.Methods, u.Unverified, u.Buckets})
+		t.Row(u.Upstream, u.Methods, u.Unverified, u.Buckets)
 	}
-	if err := s.Draw(t); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(a.Stderr, "%s has no mistakes\n", words.Plain(list.File))
-	return err
+	s.Draw(t)
 }

@@ -230,7 +230,7 @@ func (a *app) importFeeds(f importFlags, lists []*listFile) error {
 	if failed != nil && len(lists) == 1 { // nothing else to print
 		return failed
 	}
-	err := errors.Join(a.Print(out, func() error { return a.sayChanges(out, f.write) }), failed)
+	err := errors.Join(a.Print(out, func(s cli.Screen) { out.draw(s, f.write) }), failed)
 	switch {
 	case err != nil:
 	case f.check && len(out.own) > 0:
@@ -294,27 +294,24 @@ func (c *feedChanges) add(l *listFile, d feed.Difference, consent bool) {
 	}
 }
 
-func (a *app) sayChanges(c feedChanges, wrote bool) error {
-	s := a.Screen()
+func (c feedChanges) draw(s cli.Screen, wrote bool) {
 	refused := map[refusedRow]string{}
 	for _, r := range c.Refused {
 		refused[refusedRow{r.Upstream, r.Row, ""}] = r.Reason
 	}
 	t := s.Table("upstream", "row", "change", "refused")
 	for _, r := range slices.Concat(c.Changed, c.Added, c.Dropped) {
-		t.AppendRow([]any{r.Upstream, r.Row, r.words(),
-			refused[refusedRow{r.Upstream, r.Row, ""}]})
+		t.Row(r.Upstream, r.Row, r.words(),
+			refused[refusedRow{r.Upstream, r.Row, ""}])
 	}
 	if len(c.Changed)+len(c.Added)+len(c.Dropped) > 0 {
-		if err := s.Draw(t, cli.Cut("change", 30), cli.Drop("upstream")); err != nil {
-			return err
-		}
+		s.Draw(t, cli.Cut("change", 30), cli.Drop("upstream"))
 	}
 	done := "nothing is written without --write"
 	if wrote {
 		done = "what is not refused is written"
 	}
-	return s.Say("%d changed, %d added, %d dropped, %d refused: %s\n", len(c.Changed), len(c.Added),
+	s.Say("%d changed, %d added, %d dropped, %d refused: %s\n", len(c.Changed), len(c.Added),
 		len(c.Dropped), len(c.Refused), done)
 }
 

@@ -59,7 +59,7 @@ Name the method of such a request with --method.`,
 			if err != nil {
 				return err
 			}
-			return a.Print(out.shown(), func() error { return a.sayTried(out) })
+			return a.Print(out.shown(), out.draw)
 		},
 	}
 	c.Flags().StringVar(&f.request, "request", "", "`FILE` with the request")
@@ -257,15 +257,12 @@ func (o object) moment(key string, m costs.Moment) object {
 	return append(o, key+"_at", at, key+"_in_seconds", in)
 }
 
-func (a *app) sayTried(out tried) error {
-	s := a.Screen()
+func (out tried) draw(s cli.Screen) {
 	price := "held before the call, settled after it"
 	if out.quote.Known {
 		price = "known before the call"
 	}
-	if err := s.Say("%s of %s: %s\n\n", out.method, out.table.Upstream, price); err != nil {
-		return err
-	}
+	s.Say("%s of %s: %s\n\n", out.method, out.table.Upstream, price)
 	t := s.Table("bucket", "before", "at most", "after")
 	for i, c := range out.quote.Costs {
 		b, _ := out.table.Bucket(c.Bucket)
@@ -275,16 +272,13 @@ func (a *app) sayTried(out tried) error {
 			}
 			return b.Unit.Text(*units)
 		}
-		t.AppendRow([]any{c.Bucket, b.Unit.Text(c.Units), text(atLeast(c.Most, 1)),
-			text(out.settled(i))})
+		t.Row(c.Bucket, b.Unit.Text(c.Units), text(atLeast(c.Most, 1)),
+			text(out.settled(i)))
 	}
-	if err := s.Draw(t); err != nil {
-		return err
-	}
+	s.Draw(t)
 	if lines := out.lines(s); len(lines) > 0 {
-		return s.Say("\n%s\n", strings.Join(lines, "\n"))
+		s.Say("\n%s\n", strings.Join(lines, "\n"))
 	}
-	return nil
 }
 
 // lines returns the other results of the response.

@@ -18,9 +18,9 @@ import (
 
 // answer prints a decision: printed for a program, in words for a person. It returns a denial as
 // its exit code. A charge that can never fit is an error, which is also printed for programs.
-func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen) error) error {
+func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen)) error {
 	if err == nil || d.Never && a.Output != "table" {
-		if err := a.Print(printed, func() error { return say(a.Screen()) }); err != nil {
+		if err := a.Print(printed, say); err != nil {
 			return err
 		}
 	}
@@ -171,20 +171,18 @@ func (p phrasing) amount(bucket string, units int64) string {
 }
 
 func (a *app) decided(verb string, d quota.Decision, err error, p phrasing) error {
-	return a.answer(d, err, report.NewDecision(d, p.dryRun), func(cli.Screen) error {
-		return a.printDecision(verb, d, p, "")
+	return a.answer(d, err, report.NewDecision(d, p.dryRun), func(s cli.Screen) {
+		a.drawDecision(s, verb, d, p, "")
 	})
 }
 
-// printDecision prints a decision in words: a charge on standard output, with more text about it, a
+// drawDecision draws a charge, with more text about it, on the screen of standard output, and a
 // denial on standard error.
-func (a *app) printDecision(verb string, d quota.Decision, p phrasing, more string) error {
-	if d.Allowed && p.quiet {
-		return nil
+func (a *app) drawDecision(s cli.Screen, verb string, d quota.Decision, p phrasing, more string) {
+	switch {
+	case !d.Allowed:
+		a.Draw(a.Stderr, func(s cli.Screen) { s.Say("%s%s\n", sentence(s, verb, d, p), more) })
+	case !p.quiet:
+		s.Say("%s%s\n", sentence(s, verb, d, p), more)
 	}
-	s := a.Screen()
-	if !d.Allowed {
-		s = a.ScreenOn(a.Stderr)
-	}
-	return s.Say("%s%s\n", sentence(s, verb, d, p), more)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -73,20 +72,17 @@ func (a *app) examine(ctx context.Context, o doctor.Options) (doctor.Result, err
 }
 
 func (a *app) diagnosed(r doctor.Result) error {
-	err := a.Print(r, func() error {
-		s := a.Screen()
-		var err error
+	err := a.Print(r, func(s cli.Screen) {
 		for _, f := range r.Findings {
-			err = cmp.Or(err, s.Say("%s: %s: %s  [%s]\n  why: %s\n  do:  %s\n", f.Level,
-				words.Plain(f.About), words.Plain(f.What), f.Check, f.Why, f.Do))
+			s.Say("%s: %s: %s  [%s]\n  why: %s\n  do:  %s\n", f.Level, words.Plain(f.About),
+				words.Plain(f.What), f.Check, f.Why, f.Do)
 		}
 		for _, fact := range r.Facts {
-			err = cmp.Or(err, s.Say("%s\n", fact))
+			s.Say("%s\n", fact)
 		}
 		if r.OK {
-			err = cmp.Or(err, s.Say("nothing is wrong\n"))
+			s.Say("nothing is wrong\n")
 		}
-		return err
 	})
 	switch {
 	case err != nil:

@@ -137,12 +137,13 @@ const mostSpenders = 10
 
 func (a *app) explained(d quota.Decision, err error, spent spending, p phrasing) error {
 	out := explanation{report.NewDecision(d, true), spent.by}
-	return a.answer(d, err, out, func(s cli.Screen) error {
+	return a.answer(d, err, out, func(s cli.Screen) {
 		if d.Allowed && !d.Observed {
-			return s.Say("it fits: %s; it would leave %s\n", p.inWords(d.Units),
-				p.inWords(d.Remaining))
+			s.Say("it fits: %s; it would leave %s\n", p.inWords(d.Units), p.inWords(d.Remaining))
+			return
 		}
-		return cmp.Or(s.Say("%s\n\n", sentence(s, "it would pass:", d, p)), spent.draw(s))
+		s.Say("%s\n\n", sentence(s, "it would pass:", d, p))
+		spent.draw(s)
 	})
 }
 
@@ -154,7 +155,7 @@ func (t spending) noun() string {
 	return " " + cmp.Or(t.unit.Name, "units")
 }
 
-func (t spending) draw(s cli.Screen) error {
+func (t spending) draw(s cli.Screen) {
 	var sum int64
 	for _, one := range t.by {
 		sum += one.Units
@@ -172,19 +173,20 @@ func (t spending) draw(s cli.Screen) error {
 	if t.limit.Headroom > 0 {
 		text += ", " + amount(t.limit.Headroom) + " are kept for people"
 	}
-	if err := s.Say("%s\n", text); err != nil || sum == 0 {
-		return err
+	s.Say("%s\n", text)
+	if sum == 0 {
+		return
 	}
 	table := s.Table(">units", ">part", "labels")
 	for i, one := range t.by {
 		if i == mostSpenders {
-			table.AppendRow([]any{"", "", fmt.Sprintf("… %d more", len(t.by)-i)})
+			table.Row("", "", fmt.Sprintf("… %d more", len(t.by)-i))
 			break
 		}
 		part := fmt.Sprintf("%.0f %%", 100*float64(one.Units)/float64(sum))
-		table.AppendRow([]any{amount(one.Units), part, one.text()})
+		table.Row(amount(one.Units), part, one.text())
 	}
-	return s.Draw(table, cli.Cut("labels", 20))
+	s.Draw(table, cli.Cut("labels", 20))
 }
 
 // spender is a job that spent units, or entries with the same labels but no job.

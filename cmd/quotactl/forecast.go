@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -49,8 +48,9 @@ docs/json.md describes the fields of -o json.`,
 				if err != nil {
 					return err
 				}
-				table := func() error { return a.forecastTable(results) }
-				err = a.Print(report.NewForecastList(results), table)
+				err = a.Print(report.NewForecastList(results), func(s cli.Screen) {
+					drawForecasts(s, results)
+				})
 				short := func(f report.Forecast) bool { return f.Short() }
 				if err == nil && fail && slices.ContainsFunc(results, short) {
 					return &cli.Coded{Code: cli.ExitExhausted}
@@ -65,8 +65,7 @@ docs/json.md describes the fields of -o json.`,
 	return c
 }
 
-func (a *app) forecastTable(results []report.Forecast) error {
-	s := a.Screen()
+func drawForecasts(s cli.Screen, results []report.Forecast) {
 	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h",
 		"dry at", "earliest", "latest", "end")
 	for _, f := range results {
@@ -81,11 +80,11 @@ func (a *app) forecastTable(results []report.Forecast) error {
 		if f.Rate.High > f.Rate.Low {
 			hourly += " (" + rate(f.Rate.Low) + "-" + rate(f.Rate.High) + ")"
 		}
-		t.AppendColored(colorOf(f), []any{f.Credential, quota.ShownBucket(f.Bucket),
+		t.Colored(colorOf(f), f.Credential, quota.ShownBucket(f.Bucket),
 			f.Verdict, amount(f.Remaining),
 			amount(f.Scheduled.Units), hourly, s.On(f.DryAt.Truncate(time.Second)),
 			s.On(f.Earliest.Truncate(time.Second)), s.On(f.Latest.Truncate(time.Second)),
-			s.On(f.ResetAt)})
+			s.On(f.ResetAt))
 	}
 	var steps []cli.Step
 	other := func(f report.Forecast) bool { return f.Credential != results[0].Credential }
@@ -96,11 +95,10 @@ func (a *app) forecastTable(results []report.Forecast) error {
 		cli.Shorten("earliest"), cli.Shorten("latest")),
 		cli.Drop("scheduled"), cli.Drop("latest"), cli.Drop("end"), cli.Drop("unscheduled/h"),
 		cli.Cut("bucket", 12), cli.Cut("credential", 10))
-	err := s.Draw(t, steps...)
+	s.Draw(t, steps...)
 	for _, f := range results {
-		err = cmp.Or(err, s.Say("%s\n", forecastSentence(s, f)))
+		s.Say("%s\n", forecastSentence(s, f))
 	}
-	return err
 }
 
 func forecastSentence(s cli.Screen, f report.Forecast) string {
@@ -124,9 +122,10 @@ func fine(f report.Forecast) bool {
 
 // sayOutlook prints the forecast for status: a sentence for each short bucket, and one for all
 // others. The table of status already shows suspensions.
-func sayOutlook(s cli.Screen, results []report.Forecast, err error) error {
+func sayOutlook(s cli.Screen, results []report.Forecast, err error) {
 	if err != nil { // the table is printed nevertheless
-		return s.Say("no forecast: %v\n", err)
+		s.Say("no forecast: %v\n", err)
+		return
 	}
 	var order []string
 	lasts, short := make(map[string]bool), make(map[string]bool) // by credential
@@ -140,7 +139,7 @@ func sayOutlook(s cli.Screen, results []report.Forecast, err error) error {
 		}
 		short[f.Credential] = true
 		if f.Verdict != plan.Suspended {
-			err = cmp.Or(err, s.Say("%s\n", forecastSentence(s, f)))
+			s.Say("%s\n", forecastSentence(s, f))
 		}
 	}
 	for _, c := range order {
@@ -155,7 +154,6 @@ func sayOutlook(s cli.Screen, results []report.Forecast, err error) error {
 		default:
 			text = "no forecast yet: nothing is spent or scheduled"
 		}
-		err = cmp.Or(err, s.Say("%s: %s\n", c, text))
+		s.Say("%s: %s\n", c, text)
 	}
-	return err
 }

@@ -82,13 +82,13 @@ func (a *app) setAside(d quota.Decision, err error, p phrasing) error {
 		Reservation *string    `json:"reservation"`
 		ExpiresAt   words.Time `json:"expires_at"`
 	}{report.NewDecision(d, false), words.OrNull(d.Reservation), words.Time(d.ExpiresAt)}
-	return a.answer(d, err, printed, func(s cli.Screen) error {
+	return a.answer(d, err, printed, func(s cli.Screen) {
 		more := ""
 		if d.Allowed {
 			more = fmt.Sprintf("\nreservation %s, until %s", d.Reservation,
 				s.At(words.Time(d.ExpiresAt)).Text)
 		}
-		return a.printDecision("set aside", d, p, more)
+		a.drawDecision(s, "set aside", d, p, more)
 	})
 }
 
@@ -220,8 +220,8 @@ func (a *app) release() *cobra.Command {
 					all += n
 				}
 				out := object{"reservation", args[0], "released", all, "units", units}
-				return a.Print(out, func() error {
-					return a.Screen().Say("released %d units of %s\n", all, args[0])
+				return a.Print(out, func(s cli.Screen) {
+					s.Say("released %d units of %s\n", all, args[0])
 				})
 			})
 		},
@@ -251,7 +251,7 @@ func (a *app) reservations() *cobra.Command {
 					list = append(list, some...)
 				}
 				out := object{"reservations", each(list, shownReservation)}
-				return a.Print(out, func() error { return a.reservationTable(g.prices(), list) })
+				return a.Print(out, func(s cli.Screen) { drawReservations(s, g.prices(), list) })
 			})
 		},
 	}
@@ -268,17 +268,17 @@ func shownReservation(r quota.Reservation) object {
 		"lapse", cmp.Or(r.Lapse, quota.LapseRelease)}
 }
 
-func (a *app) reservationTable(prices *costs.Table, list []quota.Reservation) error {
-	s := a.Screen()
+func drawReservations(s cli.Screen, prices *costs.Table, list []quota.Reservation) {
 	if len(list) == 0 {
-		return s.Say("no reservations\n")
+		s.Say("no reservations\n")
+		return
 	}
 	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")
 	for _, r := range list {
 		amount := func(n int64) string { return s.Amount(report.UnitOf(prices, r.Bucket), n) }
-		t.AppendRow([]any{r.ID, amount(r.Units), amount(r.Drawn), amount(r.Left),
-			s.At(words.Time(r.ExpiresAt)), r.Note})
+		t.Row(r.ID, amount(r.Units), amount(r.Drawn), amount(r.Left),
+			s.At(words.Time(r.ExpiresAt)), r.Note)
 	}
-	return s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"),
+	s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"),
 		cli.Drop("units"), cli.Cut("note", 4))
 }

@@ -133,13 +133,11 @@ func (im *importer) finish() error {
 	if len(im.jobs) > 0 || im.Output != "table" {
 		err = im.Print(struct {
 			Jobs []importedJob `json:"jobs"`
-		}{im.jobs}, func() error {
-			text := "jobs:\n"
+		}{im.jobs}, func(s cli.Screen) {
+			fmt.Fprintln(s.W, "jobs:")
 			for _, j := range im.jobs {
-				text += j.text()
+				io.WriteString(s.W, j.text())
 			}
-			_, err := io.WriteString(im.Stdout, text)
-			return err
 		})
 	}
 	if err == nil && len(im.problems) > 0 {

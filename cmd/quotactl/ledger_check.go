@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -149,26 +148,21 @@ func (a *app) checked(r checkResult, err error) error {
 	if err != nil {
 		return err
 	}
-	err = a.Print(r, func() error {
-		s := a.Screen()
+	return r.end(a.Print(r, func(s cli.Screen) {
 		if r.OK {
-			return s.Say("buckets checked: %d; nothing is wrong\n", r.buckets)
+			s.Say("buckets checked: %d; nothing is wrong\n", r.buckets)
 		}
-		err := r.list(s)
+		r.list(s)
 		if r.mendable() > 0 {
-			err = cmp.Or(err, s.Say("\nto repair it: quotactl ledger check --repair\n"))
+			s.Say("\nto repair it: quotactl ledger check --repair\n")
 		}
-		return err
-	})
-	return r.end(err)
+	}))
 }
 
-func (r checkResult) list(s cli.Screen) (err error) {
+func (r checkResult) list(s cli.Screen) {
 	for _, f := range r.Findings {
-		err = cmp.Or(err,
-			s.Say("bucket %s of %s: %s\n  repair: %s\n", f.Bucket, f.of, f.What, f.Repair))
+		s.Say("bucket %s of %s: %s\n  repair: %s\n", f.Bucket, f.of, f.What, f.Repair)
 	}
-	return err
 }
 
 func (r checkResult) end(err error) error {
@@ -180,9 +174,10 @@ func (r checkResult) end(err error) error {
 
 // confirm prints the changes of a repair, and asks for confirmation. Any answer but yes declines.
 func (a *app) confirm(in io.Reader, r checkResult) error {
-	s := a.ScreenOn(a.Stderr)
-	err := cmp.Or(r.list(s), s.Say("\nwrite these changes (%d of %d findings)? [y/N] ",
-		r.mendable(), len(r.Findings)))
+	err := a.Draw(a.Stderr, func(s cli.Screen) {
+		r.list(s)
+		s.Say("\nwrite these changes (%d of %d findings)? [y/N] ", r.mendable(), len(r.Findings))
+	})
 	if err != nil {
 		return err
 	}
@@ -198,12 +193,13 @@ func (a *app) repaired(done, after checkResult, err error) error {
 	if err != nil {
 		return err
 	}
-	err = a.Print(done, func() error {
-		s := a.Screen()
+	return done.end(a.Print(done, func(s cli.Screen) {
+		done.list(s)
 		if after.OK {
-			return cmp.Or(done.list(s), s.Say("\nrepaired: nothing is wrong now\n"))
+			s.Say("\nrepaired: nothing is wrong now\n")
+			return
 		}
-		return cmp.Or(done.list(s), s.Say("\nrepaired, except:\n"), after.list(s))
-	})
-	return done.end(err)
+		s.Say("\nrepaired, except:\n")
+		after.list(s)
+	}))
 }

@@ -98,7 +98,7 @@ func (a *app) importLimits(ctx context.Context, g *gate, write bool) error {
 		}
 		out.Written = true
 	}
-	return a.Print(out, func() error { return out.show(a.Screen(), len(reported)) })
+	return a.Print(out, func(s cli.Screen) { out.draw(s, len(reported)) })
 }
 
 // changed returns how the upstream's limit changes the configured ones. One daily limit may
@@ -133,9 +133,10 @@ func newChange(l quota.Limit, before *int64) importedLimit {
 		Timezone: words.OrNull(l.Window.ZoneName()), Before: before, After: l.Units, limit: l}
 }
 
-func (r importedLimits) show(s cli.Screen, reported int) error {
+func (r importedLimits) draw(s cli.Screen, reported int) {
 	if len(r.Limits) == 0 {
-		return s.Say("the %d limits that the upstream reports are in force already\n", reported)
+		s.Say("the %d limits that the upstream reports are in force already\n", reported)
+		return
 	}
 	t := s.Table("bucket", "window", ">quota.yaml", ">upstream")
 	for _, l := range r.Limits {
@@ -143,14 +144,15 @@ func (r importedLimits) show(s cli.Screen, reported int) error {
 		if l.Before != nil {
 			before = s.Amount(l.unit, *l.Before)
 		}
-		t.AppendRow([]any{l.Bucket, l.Window, before, s.Amount(l.unit, l.After)})
+		t.Row(l.Bucket, l.Window, before, s.Amount(l.unit, l.After))
 	}
-	err := s.Draw(t, cli.Cut("bucket", 16))
+	s.Draw(t, cli.Cut("bucket", 16))
 	if r.Written {
-		return cmp.Or(err, s.Say("wrote %s of %s to %s\n",
-			words.Plural(int64(len(r.Limits)), "limit"), r.Credential, *r.File))
+		s.Say("wrote %s of %s to %s\n", words.Plural(int64(len(r.Limits)), "limit"), r.Credential,
+			*r.File)
+		return
 	}
-	return cmp.Or(err, s.Say("to change: %d; quotactl limits import --write does it\n", len(r.Limits)))
+	s.Say("to change: %d; quotactl limits import --write does it\n", len(r.Limits))
 }
 
 // writeLimits changes the configuration file in one step, if the result is valid.

@@ -41,51 +41,46 @@ func (g *gate) entries(ctx context.Context, q question) ([]quota.Entry, error) {
 	return all, nil
 }
 
-func (a *app) printEntries(table *costs.Table, entries []quota.Entry) (err error) {
+func shownEntries(entries []quota.Entry) []report.Entry {
 	shown := make([]report.Entry, len(entries))
 	for i, e := range entries {
 		shown[i] = report.NewEntry(e)
 	}
+	return shown
+}
+
+func (a *app) printEntries(table *costs.Table, entries []quota.Entry) error {
+	shown := shownEntries(entries)
 	if a.InLines() {
-		out := a.entryLines()
-		for _, e := range shown {
-			err = cmp.Or(err, out.add(e))
-		}
-		return cmp.Or(err, out.Flush())
+		return a.entryLines().print(shown)
 	}
-	return a.Print(map[string][]report.Entry{"entries": shown}, func() error {
-		t := newEntryTable(a.Screen(), table)
-		for _, e := range shown {
-			t.add(e)
-		}
-		return t.draw()
+	return a.Print(map[string][]report.Entry{"entries": shown}, func(s cli.Screen) {
+		newEntryTable(s, table).draw(s, shown)
 	})
 }
 
 // entryTable is a table of entries.
 type entryTable struct {
 	*cli.Table
-	screen cli.Screen
 	prices *costs.Table
 }
 
 func newEntryTable(s cli.Screen, prices *costs.Table) *entryTable {
 	t := s.Table("at", "bucket", ">units", "method", "region", "labels", "id")
-	return &entryTable{Table: t, screen: s, prices: prices}
+	return &entryTable{t, prices}
 }
 
-func (t *entryTable) add(e report.Entry) {
-	method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
-	labels := labelText(without(e.Labels, quota.LabelMethod, quota.LabelRegion))
-	if e.TakenBack {
-		labels = "(taken back) " + labels
+func (t *entryTable) draw(s cli.Screen, entries []report.Entry) {
+	for _, e := range entries {
+		method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
+		labels := labelText(without(e.Labels, quota.LabelMethod, quota.LabelRegion))
+		if e.TakenBack {
+			labels = "(taken back) " + labels
+		}
+		units := s.Amount(report.UnitOf(t.prices, e.Bucket), e.Units)
+		t.Row(s.At(e.At), e.Bucket, units, method, region, labels, e.ID)
 	}
-	units := t.screen.Amount(report.UnitOf(t.prices, e.Bucket), e.Units)
-	t.AppendRow([]any{t.screen.At(e.At), e.Bucket, units, method, region, labels, e.ID})
-}
-
-func (t *entryTable) draw() error {
-	return t.screen.Draw(t.Table, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"),
+	s.Draw(t.Table, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"),
 		cli.Cut("labels", 10), cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
 }
 
@@ -110,13 +105,16 @@ func (a *app) entryLines() entryLines {
 	return entryLines{a.Lines(columns...)}
 }
 
-func (l entryLines) add(e report.Entry) error {
-	cells := []string{e.At.String(), e.ID, e.Bucket, strconv.FormatInt(e.Units, 10),
-		strconv.FormatInt(e.Total, 10)}
-	for _, name := range columned {
-		cells = append(cells, e.Labels[name])
+func (l entryLines) print(entries []report.Entry) (err error) {
+	for _, e := range entries {
+		cells := []string{e.At.String(), e.ID, e.Bucket, strconv.FormatInt(e.Units, 10),
+			strconv.FormatInt(e.Total, 10)}
+		for _, name := range columned {
+			cells = append(cells, e.Labels[name])
+		}
+		err = cmp.Or(err, l.Add(e, append(cells, without(e.Labels, columned...).Encode())...))
 	}
-	return l.Add(e, append(cells, without(e.Labels, columned...).Encode())...)
+	return cmp.Or(err, l.Flush())
 }
 
 // labelTakenOff labels, in the printed log, a correction that took units off earlier entries. Those

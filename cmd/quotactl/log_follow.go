@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
 
+	"quotabudget/internal/cli"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
@@ -57,7 +57,7 @@ func (a *app) newsPrinter(g *gate) func(ledger.TailNews) error {
 	if a.Output == "json" {
 		a.Output = "jsonl"
 	}
-	lines, table := entryLines{}, newEntryTable(a.Screen(), g.prices())
+	lines, table := entryLines{}, newEntryTable(a.ScreenOn(a.Stdout), g.prices())
 	if a.InLines() {
 		lines = a.entryLines()
 	}
@@ -70,21 +70,18 @@ func (a *app) newsPrinter(g *gate) func(ledger.TailNews) error {
 			return nil
 		}
 		started = true
-		var err error
+		var entries []report.Entry
 		for _, line := range news.Lines {
 			e := report.NewEntry(line.Entry)
 			e.TakenBack = line.TakenBack
-			if a.InLines() {
-				err = cmp.Or(err, lines.add(e))
-			} else {
-				table.add(e)
-			}
+			entries = append(entries, e)
 		}
 		if a.InLines() {
-			return cmp.Or(err, lines.Flush())
+			return lines.print(entries)
 		}
-		table.screen = a.Screen() // the terminal may have been resized
-		return table.draw()
+		return a.Draw(a.Stdout, func(s cli.Screen) { // the terminal may have been resized
+			table.draw(s, entries)
+		})
 	}
 }
 

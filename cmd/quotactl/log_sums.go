@@ -62,21 +62,20 @@ func (a *app) printGroups(ctx context.Context, g *gate, q question) error {
 		}
 		return cmp.Or(err, out.Flush())
 	}
-	return a.Print(list, func() error {
-		s := a.Screen()
+	return a.Print(list, func(s cli.Screen) {
 		t := s.Table(list.By, "bucket", ">units", ">entries")
 		totals := list.Totals()
 		rows := list.Rows
 		for _, total := range totals {
 			for ; len(rows) > 0 && rows[0].Bucket == total.Bucket; rows = rows[1:] {
-				t.AppendRow(groupCells(s, rows[0]))
+				t.Row(groupCells(s, rows[0])...)
 			}
-			t.AppendRow(groupCells(s, total))
+			t.Row(groupCells(s, total)...)
 		}
 		if len(totals) == 0 {
-			t.AppendRow([]any{"total", "", 0, 0})
+			t.Row("total", "", 0, 0)
 		}
-		return s.Draw(t, cli.Cut(list.By, 12), cli.Cut("bucket", 12))
+		s.Draw(t, cli.Cut(list.By, 12), cli.Cut("bucket", 12))
 	})
 }
 
@@ -105,10 +104,10 @@ func (a *app) printDenials(ctx context.Context, g *gate, q question) error {
 		}
 		return cmp.Or(err, out.Flush())
 	}
-	return a.Print(list, func() error {
-		s := a.Screen()
+	return a.Print(list, func(s cli.Screen) {
 		if len(list.Rows) == 0 {
-			return s.Say("nothing was denied\n")
+			s.Say("nothing was denied\n")
+			return
 		}
 		t := s.Table(q.by, "bucket", ">denials", ">units", "limit", "last")
 		for _, row := range list.Rows {
@@ -116,11 +115,11 @@ func (a *app) printDenials(ctx context.Context, g *gate, q question) error {
 			if at, err := time.Parse(time.RFC3339, row.Key); err == nil && q.label == report.ByHour {
 				key = s.On(at)
 			}
-			t.AppendRow([]any{key, row.Bucket, row.Denials,
+			t.Row(key, row.Bucket, row.Denials,
 				s.Amount(report.UnitOf(g.prices(), row.Bucket), row.Units), row.Limit,
-				s.On(time.Time(row.LastAt).Truncate(time.Second))})
+				s.On(time.Time(row.LastAt).Truncate(time.Second)))
 		}
-		return s.Draw(t, cli.Shorten("last"), cli.Drop("bucket"), cli.Cut("limit", 14),
+		s.Draw(t, cli.Shorten("last"), cli.Drop("bucket"), cli.Cut("limit", 14),
 			cli.Cut(q.by, 12))
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,19 +46,17 @@ func (a *app) notifyTest(ctx context.Context) error {
 	}
 	cfg.Notify.Secret.WarnExposed(a.Logger())
 	results := notify.Test(ctx, cfg, os.Environ())
-	err = a.Print(map[string]any{"targets": results}, func() (err error) {
-		s := a.Screen()
+	err = a.Print(map[string]any{"targets": results}, func(s cli.Screen) {
 		for _, r := range results {
-			to, what := words.Plain(r.To), "sent "+r.ID
+			what := "sent " + r.ID
 			if !r.Sent {
 				what = "not sent: " + *r.Error
 			}
-			err = cmp.Or(err, s.Say("%s %s: %s\n", r.Target, to, what))
+			s.Say("%s %s: %s\n", r.Target, words.Plain(r.To), what)
 			if r.Sent && r.Answer != "" {
-				err = cmp.Or(err, s.Say("  answer: %s\n", r.Answer))
+				s.Say("  answer: %s\n", r.Answer)
 			}
 		}
-		return err
 	})
 	var remedies []string
 	for _, r := range results {

@@ -108,7 +108,7 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 		r.out.compareLimits(bill.Differ(g.Limits, limits))
 	}
 	failed = errors.Join(failed, r.inBillWords(err))
-	if err := a.Print(r.out, func() error { return r.out.show(a.Screen(), g) }); err != nil {
+	if err := a.Print(r.out, func(s cli.Screen) { r.out.draw(s, g) }); err != nil {
 		return err
 	}
 	if failed == nil && r.out.pending() > 0 {

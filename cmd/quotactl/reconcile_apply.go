@@ -158,7 +158,7 @@ func (r *reconciliation) compareLimits(all []bill.Difference) {
 	}
 }
 
-func (r reconciliation) show(s cli.Screen, g *gate) error {
+func (r reconciliation) draw(s cli.Screen, g *gate) {
 	t := s.Table("from", "to", "bucket", ">ledger", ">"+r.upstream, ">correction", "verdict")
 	for _, row := range r.Rows {
 		if row.Ours == 0 && row.Theirs == nil {
@@ -175,14 +175,13 @@ func (r reconciliation) show(s cli.Screen, g *gate) error {
 				correction = row.unit.Text(row.Correction)
 			}
 		}
-		t.AppendRow([]any{s.On(time.Time(row.From)), s.On(time.Time(row.To)), row.Bucket,
-			row.amount(s, row.Ours), theirs, correction, r.inWords(row)})
+		t.Row(s.On(time.Time(row.From)), s.On(time.Time(row.To)), row.Bucket,
+			row.amount(s, row.Ours), theirs, correction, r.inWords(row))
 	}
-	err := s.Draw(t, cli.Shorten("from"), cli.Shorten("to"), cli.Drop("to"), cli.Cut("bucket", 8))
+	s.Draw(t, cli.Shorten("from"), cli.Shorten("to"), cli.Drop("to"), cli.Cut("bucket", 8))
 	for _, line := range r.notes(g) {
-		err = cmp.Or(err, s.Say("%s\n", line))
+		s.Say("%s\n", line)
 	}
-	return err
 }
 
 // amount returns units as a cell.

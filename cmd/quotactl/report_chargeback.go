@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,25 +71,24 @@ func (a *app) printChargeback(out report.Chargeback) (err error) {
 		}
 		return cmp.Or(err, lines.Flush())
 	}
-	return a.Print(out, func() error {
-		s := a.Screen()
+	return a.Print(out, func(s cli.Screen) {
 		if len(out.Rows) == 0 {
-			return s.Say("nothing was spent in %s\n", out.Month)
+			s.Say("nothing was spent in %s\n", out.Month)
+			return
 		}
 		t := s.Table("credential", "bucket", out.By, ">spent", ">share", ">entries")
 		var incomplete []string
 		for _, r := range out.Rows {
-			t.AppendRow([]any{r.Credential, r.Bucket, cmp.Or(r.Key, "(none)"),
-				s.Amount(r.Counts, r.Units), words.Percent(r.Share), r.Entries})
+			t.Row(r.Credential, r.Bucket, cmp.Or(r.Key, "(none)"),
+				s.Amount(r.Counts, r.Units), words.Percent(r.Share), r.Entries)
 			if name := r.Credential + "/" + r.Bucket; !r.Complete && !slices.Contains(incomplete, name) {
 				incomplete = append(incomplete, name)
 			}
 		}
-		err := s.Draw(t, cli.Cut(out.By, 12), cli.Cut("bucket", 12))
+		s.Draw(t, cli.Cut(out.By, 12), cli.Cut("bucket", 12))
 		if len(incomplete) > 0 {
-			err = cmp.Or(err, s.Say("%s\n", fmt.Sprintf("incomplete, because the ledger may have "+
-				"dropped entries of the month: %s", strings.Join(incomplete, ", "))))
+			s.Say("incomplete, because the ledger may have dropped entries of the month: %s\n",
+				strings.Join(incomplete, ", "))
 		}
-		return err
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -27,61 +26,55 @@ func shownObservation(o observation) object {
 func (a *app) printObserved(cfg *config.Config, list []observation, in report.Span) error {
 	out := object{"since", words.Time(in.Since), "until", words.Time(in.Until),
 		"limits", each(list, shownObservation)}
-	return a.Print(out, func() error {
-		s := a.Screen()
+	return a.Print(out, func(s cli.Screen) {
 		if len(list) == 0 {
-			return s.Say("no limit is only observed; \"mode: observe\" in a limit of quota.yaml " +
-				"makes it one\n")
+			s.Say("no limit is only observed; \"mode: observe\" in a limit of quota.yaml makes it one\n")
 		}
 		for i, o := range list {
 			if i > 0 {
-				if err := s.Say("\n"); err != nil {
-					return err
-				}
+				s.Say("\n")
 			}
-			if err := o.draw(s, cfg, in); err != nil {
-				return err
-			}
+			o.draw(s, cfg, in)
 		}
-		return nil
 	})
 }
 
 // draw writes a sentence about a limit, and the callers and times below it.
-func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) error {
+func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) {
 	unit := report.UnitOf(cfg.Table(o.credential), o.Limit.Bucket)
 	name := o.Limit.Name()
 	if len(cfg.Credentials) > 1 {
 		name = o.credential.Name + " " + name
 	}
-	err := s.Say("%s, limit %s: %s\n", name, s.Amount(unit, o.Limit.Units), o.sentence(s, unit))
+	s.Say("%s, limit %s: %s\n", name, s.Amount(unit, o.Limit.Units), o.sentence(s, unit))
 	if o.From.After(in.Since) {
-		err = cmp.Or(err, s.Say("the log begins at %s\n", s.At(words.Time(o.From)).Short))
+		s.Say("the log begins at %s\n", s.At(words.Time(o.From)).Short)
 	}
 	if o.Note != "" {
-		err = cmp.Or(err, s.Say("note: %s\n", o.Note))
+		s.Say("note: %s\n", o.Note)
 	}
-	if err != nil || len(o.By) == 0 {
-		return err
+	if len(o.By) == 0 {
+		return
 	}
 	callers := s.Table(">refused", ">calls", "labels")
 	for i, g := range o.By {
 		if i == mostSpenders {
-			callers.AppendRow([]any{"", "", fmt.Sprintf("… %d more", len(o.By)-i)})
+			callers.Row("", "", fmt.Sprintf("… %d more", len(o.By)-i))
 			break
 		}
-		callers.AppendRow([]any{s.Amount(unit, g.Units), g.Charges, spender{Labels: g.Labels}.text()})
+		callers.Row(s.Amount(unit, g.Units), g.Charges, spender{Labels: g.Labels}.text())
 	}
 	hours := s.Table("hour", ">refused", ">calls")
 	for i, h := range o.Hours {
 		if more := len(o.Hours) - i; i == mostHours && more > 1 {
-			hours.AppendRow([]any{fmt.Sprintf("… %d more", more)})
+			hours.Row(fmt.Sprintf("… %d more", more))
 			break
 		}
-		hours.AppendRow([]any{time.Time(h.At).UTC().Format("2006-01-02 15:04Z"),
-			s.Amount(unit, h.Units), h.Charges})
+		hours.Row(time.Time(h.At).UTC().Format("2006-01-02 15:04Z"),
+			s.Amount(unit, h.Units), h.Charges)
 	}
-	return cmp.Or(s.Draw(callers, cli.Cut("labels", 20)), s.Draw(hours))
+	s.Draw(callers, cli.Cut("labels", 20))
+	s.Draw(hours)
 }
 
 const mostHours = 24

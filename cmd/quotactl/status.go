@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,13 +37,11 @@ last lines name the ledger and the configuration file.`,
 				if err != nil {
 					return err
 				}
-				return a.Print(list, func() error {
-					s := a.Screen()
-					if err := statusTable(s, list); err != nil {
-						return err
-					}
+				return a.Print(list, func(s cli.Screen) {
+					statusTable(s, list)
 					results, err := src.Forecasts(c.Context(), "")
-					return cmp.Or(sayOutlook(s, results, err), sayOrigin(s, list))
+					sayOutlook(s, results, err)
+					sayOrigin(s, list)
 				})
 			})
 			if errors.Is(err, quota.ErrUnreachable) {
@@ -74,38 +71,36 @@ func (a *app) withoutLedger(ctx context.Context, why error) error {
 
 // sayOrigin prints the ledger and the configuration file: under cron, without a shell's
 // environment, they may differ from the expected ones.
-func sayOrigin(s cli.Screen, list report.Status) error {
+func sayOrigin(s cli.Screen, list report.Status) {
 	file := "no configuration file: defaults"
 	if list.Config != nil {
 		file = "configuration " + *list.Config
 	}
-	return s.Say("ledger %s\n%s\n", list.Ledger, file)
+	s.Say("ledger %s\n%s\n", list.Ledger, file)
 }
 
 // statusTable draws the table, and a note for each suspended bucket, for each estimate that may
 // grow, and for each anchored window with a known end.
-func statusTable(s cli.Screen, list report.Status) error {
-	err := drawStatus(s, list)
+func statusTable(s cli.Screen, list report.Status) {
+	drawStatus(s, list)
 	for _, c := range list.Credentials {
 		var all []string
 		if text := report.DeniedJobs(c.Denied); text != "" {
-			err = cmp.Or(err, s.Say("%s: denied in the last 24h: %s (quotactl log --denied)\n",
-				c.Credential, text))
+			s.Say("%s: denied in the last 24h: %s (quotactl log --denied)\n", c.Credential, text)
 		}
 		for _, b := range c.Buckets {
 			all = append(all, notes(s, c.At, b)...)
 		}
 		for i, note := range all {
 			if !slices.Contains(all[:i], note) { // parts of a bucket have the same bound
-				err = cmp.Or(err, s.Say("%s: %s\n", c.Credential, note))
+				s.Say("%s: %s\n", c.Credential, note)
 			}
 		}
 		for _, bucket := range slices.Sorted(maps.Keys(c.LeftOut)) {
-			err = cmp.Or(err, s.Say("%s: and %d more parts of %s, which took less\n", c.Credential,
-				c.LeftOut[bucket], bucket))
+			s.Say("%s: and %d more parts of %s, which took less\n", c.Credential,
+				c.LeftOut[bucket], bucket)
 		}
 	}
-	return err
 }
 
 func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
@@ -146,7 +141,7 @@ const barCells = 12
 
 // drawStatus draws the table. The headroom is always shown: without it, used and remaining would
 // not add up to the limit. If its column does not fit, it moves into the limit's.
-func drawStatus(s cli.Screen, list report.Status) error {
+func drawStatus(s cli.Screen, list report.Status) {
 	t := s.Table("credential", "bucket", "window", "", ">used", ">limit", ">headroom", ">held",
 		">remaining", "next free")
 	for _, c := range list.Credentials {
@@ -154,10 +149,10 @@ func drawStatus(s cli.Screen, list report.Status) error {
 			amount := func(n int64) string { return s.Amount(b.Counts, n) }
 			for _, l := range b.Limits {
 				remaining := s.Remaining(c, b, l)
-				t.AppendColored(remaining.Color, []any{named(c), quota.ShownBucket(b.Bucket), cli.Window(l),
+				t.Colored(remaining.Color, named(c), quota.ShownBucket(b.Bucket), cli.Window(l),
 					s.Bar(l.Used+b.Held, l.Units, barCells), amount(l.Used),
 					limitCell(amount, l), amount(l.Headroom), amount(b.Held), remaining,
-					s.Until(time.Time(l.NextFreeAt), c.At)})
+					s.Until(time.Time(l.NextFreeAt), c.At))
 			}
 		}
 	}
@@ -170,7 +165,7 @@ func drawStatus(s cli.Screen, list report.Status) error {
 		steps = append(steps, cli.Drop("held"))
 	}
 	steps = append(steps, cli.All(cli.Drop("headroom"), cli.Shorten("limit")))
-	return s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12))...)
+	s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12))...)
 }
 
 // named returns the name of a credential, with its mode unless that is enforce.

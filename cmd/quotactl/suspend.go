@@ -42,9 +42,8 @@ or with resume. status shows who made it, when and why.`,
 				if err != nil {
 					return err
 				}
-				return a.Print(suspension{order.Bucket, report.NewSuspension(u)}, func() error {
-					s := a.Screen()
-					return s.Say("%s is suspended %s\n", order.Bucket,
+				return a.Print(suspension{order.Bucket, report.NewSuspension(u)}, func(s cli.Screen) {
+					s.Say("%s is suspended %s\n", order.Bucket,
 						report.NewSuspension(u).Text(s.Moment(u.SuspendedUntil), s.Moment))
 				})
 			})
@@ -134,17 +133,13 @@ func (a *app) resumed(bucket string, lifted []suspension) error {
 		suspension
 		Lifted []suspension `json:"lifted"`
 	}{suspension{Bucket: bucket}, lifted}
-	return a.Print(out, func() error {
-		screen := a.Screen()
+	return a.Print(out, func(s cli.Screen) {
 		if len(lifted) == 0 {
-			return screen.Say("%s is not suspended\n", bucket)
+			s.Say("%s is not suspended\n", bucket)
 		}
-		var err error
-		for _, s := range lifted {
-			until := screen.Moment(time.Time(s.SuspendedUntil))
-			err = cmp.Or(err, screen.Say("%s is no longer suspended; it was suspended %s\n",
-				s.Bucket, s.Text(until, screen.Moment)))
+		for _, was := range lifted {
+			s.Say("%s is no longer suspended; it was suspended %s\n", was.Bucket,
+				was.Text(s.Moment(time.Time(was.SuspendedUntil)), s.Moment))
 		}
-		return err
 	})
 }

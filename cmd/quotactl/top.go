@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,12 +102,11 @@ func (a *app) picture(ctx context.Context, src report.Source, outlook *topOutloo
 		return nil, err
 	}
 	var out bytes.Buffer
-	s := a.Screen()
+	s := a.ScreenOn(a.Stdout)
 	s.W = &out
 	s.Say("quotactl top  %s\n", words.Moment(time.Now().Truncate(time.Second)))
-	if err := cmp.Or(statusTable(s, list), outlook.say(ctx, s, src)); err != nil {
-		return nil, err
-	}
+	statusTable(s, list)
+	outlook.say(ctx, s, src)
 	for _, c := range src.Config.Credentials {
 		table := src.Config.Table(c)
 		g := &gate{c.Budget(src.Ledger, table, nil), src.Ledger, src.Config, c}
@@ -120,13 +118,8 @@ func (a *app) picture(ctx context.Context, src report.Source, outlook *topOutloo
 			s.Say("\nlatest charges of %s", c.Name)
 		}
 		s.Say("\n")
-		t := newEntryTable(s, table)
-		for _, e := range slices.Backward(entries) {
-			t.add(report.NewEntry(e))
-		}
-		if err := t.draw(); err != nil {
-			return nil, err
-		}
+		slices.Reverse(entries)
+		newEntryTable(s, table).draw(s, shownEntries(entries))
 	}
 	return append(out.Bytes(), '\n'), nil
 }
@@ -137,19 +130,16 @@ type topOutlook struct {
 	at   time.Time
 }
 
-func (o *topOutlook) say(ctx context.Context, s cli.Screen, src report.Source) error {
+func (o *topOutlook) say(ctx context.Context, s cli.Screen, src report.Source) {
 	if time.Since(o.at) >= time.Minute {
 		var out strings.Builder
 		onto := s
 		onto.W = &out
 		results, err := src.Forecasts(ctx, "")
-		if err := sayOutlook(onto, results, err); err != nil {
-			return err
-		}
+		sayOutlook(onto, results, err)
 		o.text, o.at = out.String(), time.Now()
 	}
-	_, err := io.WriteString(s.W, o.text)
-	return err
+	io.WriteString(s.W, o.text)
 }
 
 // topOnTerminal shows pictures on the alternate screen, cut to its lines, until the user types q or
@@ -178,7 +168,7 @@ func (a *app) topOnTerminal(ctx context.Context, src report.Source, every time.D
 	defer fmt.Fprint(a.Stdout, "\x1b[?25h\x1b[?1049l")
 	var since time.Time
 	return a.pictures(ctx, src, every, func(picture []byte, away error) error {
-		s, lines := a.Screen(), strings.Split(string(picture), "\n")
+		s, lines := a.ScreenOn(a.Stdout), strings.Split(string(picture), "\n")
 		if away == nil {
 			since = time.Time{}
 		} else {

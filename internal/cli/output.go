@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Print writes v in the chosen format: as JSON, as YAML with the same keys, or with table.
-func (c *Common) Print(v any, table func() error) error {
+// Print writes v in the chosen format: as JSON, as YAML with the same keys, or as show draws it.
+func (c *Common) Print(v any, show func(Screen)) error {
 	var data []byte
 	var err error
 	switch c.Output {
@@ -19,7 +19,7 @@ func (c *Common) Print(v any, table func() error) error {
 	case "yaml":
 		data, err = toYAML(v)
 	default:
-		return table()
+		return c.Draw(c.Stdout, show)
 	}
 	if err == nil {
 		_, err = c.Stdout.Write(data)

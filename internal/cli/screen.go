@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -17,7 +18,7 @@ import (
 // Screen is the output for tables and sentences. On a terminal, tables have bars and colours and
 // fit its width; in a file or a pipe they are plain and complete.
 type Screen struct {
-	W      io.Writer
+	W      io.Writer // a buffer: errors are ignored
 	Bars   bool
 	Color  bool
 	Width  int            // columns of the terminal; 0 if unknown or no terminal
@@ -25,10 +26,20 @@ type Screen struct {
 	Zone   *time.Location // zone shown in addition to UTC; nil for none
 }
 
-// Screen returns the screen for results, according to --color, --utc, NO_COLOR, TERM and TZ.
-func (c *Common) Screen() Screen { return c.ScreenOn(c.Stdout) }
+// Draw writes to w, in one piece, what show draws on its screen.
+func (c *Common) Draw(w io.Writer, show func(Screen)) error {
+	var out bytes.Buffer
+	s := c.ScreenOn(w)
+	s.W = &out
+	show(s)
+	if out.Len() == 0 {
+		return nil
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
 
-// ScreenOn returns the same for w.
+// ScreenOn returns the screen of w, according to --color, --utc, NO_COLOR, TERM and TZ.
 func (c *Common) ScreenOn(w io.Writer) Screen {
 	s := Screen{W: w, Bars: IsTerminal(w)}
 	if file, ok := w.(*os.File); ok {
@@ -72,13 +83,12 @@ func IsTerminal(w io.Writer) bool {
 
 // Say prints a text whose arguments may come from outside. On a terminal, it breaks lines between
 // words.
-func (s Screen) Say(format string, args ...any) error {
+func (s Screen) Say(format string, args ...any) {
 	lines := strings.Split(fmt.Sprintf(format, args...), "\n")
 	for i, line := range lines {
 		lines[i] = fold(words.Plain(line), s.Width)
 	}
-	_, err := io.WriteString(s.W, strings.Join(lines, "\n"))
-	return err
+	io.WriteString(s.W, strings.Join(lines, "\n"))
 }
 
 // fold breaks a line between words if it is wider than most cells; 0 keeps it whole.

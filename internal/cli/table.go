@@ -61,11 +61,11 @@ func (s Screen) Table(names ...string) *Table {
 	return t
 }
 
-// AppendRow adds a row of cells with any text. Missing cells are empty.
-func (t *Table) AppendRow(cells []any) { t.AppendColored("", cells) }
+// Row adds a row of cells with any text. Missing cells are empty.
+func (t *Table) Row(cells ...any) { t.Colored("", cells...) }
 
-// AppendColored adds a row in one colour, except for cells with a colour.
-func (t *Table) AppendColored(color Color, cells []any) {
+// Colored adds a row in one colour, except for cells with a colour.
+func (t *Table) Colored(color Color, cells ...any) {
 	row := make([]Cell, len(cells))
 	for i, value := range cells {
 		c := &row[i]
@@ -152,7 +152,7 @@ func (c *column) text(row []Cell) string {
 // Draw writes the table. If it is wider than the screen, Draw applies the steps in order until it
 // fits. A second Draw continues below with the rows appended since: without a heading, and with no
 // column narrower.
-func (s Screen) Draw(t *Table, steps ...Step) error {
+func (s Screen) Draw(t *Table, steps ...Step) {
 	for i := range t.columns {
 		if c := &t.columns[i]; c.Name == "" && t.width(c) == 0 {
 			c.Hidden = true // such as a bar in a file
@@ -171,8 +171,7 @@ func (s Screen) Draw(t *Table, steps ...Step) error {
 		t.columns[i].WidthMin = t.width(&t.columns[i])
 	}
 	t.rows, t.headed = nil, true
-	_, err := io.WriteString(s.W, drawn)
-	return err
+	io.WriteString(s.W, drawn)
 }
 
 func (t *Table) render(colored bool) string {

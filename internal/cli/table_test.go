@@ -13,14 +13,11 @@ func TestTable(t *testing.T) {
 		var out strings.Builder
 		s.W = &out
 		table := s.Table("name", "", ">units", "at", "note")
-		table.AppendRow([]any{"one", s.Bar(1, 2, 4), int64(1234),
-			Cell{Text: "2026-11-22 08:00:00Z", Short: "08:00Z"}, "東京の一番長いお話"})
-		table.AppendColored(Red,
-			[]any{"\x1b[2Jtwo", s.Bar(2, 2, 4), 5, "", "a note of some length"})
-		table.AppendRow([]any{"… 3 more", "", (*int64)(nil), Cell{Text: "8", Short: "8\x1b"}})
-		if err := s.Draw(table, steps...); err != nil {
-			t.Fatal(err)
-		}
+		table.Row("one", s.Bar(1, 2, 4), int64(1234),
+			Cell{Text: "2026-11-22 08:00:00Z", Short: "08:00Z"}, "東京の一番長いお話")
+		table.Colored(Red, "\x1b[2Jtwo", s.Bar(2, 2, 4), 5, "", "a note of some length")
+		table.Row("… 3 more", "", (*int64)(nil), Cell{Text: "8", Short: "8\x1b"})
+		s.Draw(table, steps...)
 		return out.String()
 	}
 	steps := []Step{Shorten("at"), Cut("note", 10), Drop(""), Cut("note", 4), Drop("note")}
@@ -85,11 +82,9 @@ func TestContinued(t *testing.T) {
 	table := s.Table("a", ">b")
 	for _, rows := range [][][]any{{{"long text", 1}}, {}, {{"x", 22}, {"y"}}} {
 		for _, row := range rows {
-			table.AppendRow(row)
+			table.Row(row...)
 		}
-		if err := s.Draw(table); err != nil {
-			t.Fatal(err)
-		}
+		s.Draw(table)
 	}
 	want := "A          B\nlong text  1\nx          22\ny\n"
 	if out.String() != want {

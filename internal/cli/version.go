@@ -26,10 +26,7 @@ func (c *Common) version(root *cobra.Command) {
 		Example: "  " + root.Name() + " version",
 		Args:    Args(),
 		RunE: func(*cobra.Command, []string) error {
-			return c.Print(b, func() error {
-				_, err := fmt.Fprint(c.Stdout, text)
-				return err
-			})
+			return c.Print(b, func(s Screen) { s.Say("%s", text) })
 		},
 	})
 }
