@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"strings"
 	"time"
 
@@ -59,9 +60,6 @@ nothing: only the catalogue is read.`,
   ingestor chart US -o json | jq -r '.videos[].id'`,
 		Args: cli.Optional("the region"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if top < 0 {
-				return cli.Usagef("--top %d: must be 1 or more", top)
-			}
 			if len(args) == 0 {
 				return a.charts(c.Context())
 			}
@@ -70,6 +68,7 @@ nothing: only the catalogue is read.`,
 		ValidArgsFunction: a.completeRegions,
 	}
 	c.Flags().IntVar(&top, "top", 0, "the first `N` places only")
+	cli.Limit(c.Flags(), 0, math.MaxInt64, "top")
 	return c
 }
 
@@ -170,11 +169,8 @@ It costs nothing: only the catalogue is read.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			words := strings.TrimSpace(strings.Join(args, " "))
-			switch {
-			case words == "":
+			if words == "" {
 				return cli.Usagef("no words to search for")
-			case limit < 0:
-				return cli.Usagef("--limit %d: must be 0 or more", limit)
 			}
 			return a.browse(c.Context(), func(cat *catalog.Catalog) error {
 				matches, err := cat.Search(c.Context(), words, 0, limit)
@@ -198,6 +194,7 @@ It costs nothing: only the catalogue is read.`,
 		},
 	}
 	c.Flags().IntVar(&limit, "limit", 20, "at most `N` videos; 0 for all")
+	cli.Limit(c.Flags(), 0, math.MaxInt64, "limit")
 	return c
 }
 
@@ -239,7 +236,6 @@ func purgeCommand(a *app) *cobra.Command {
 than the given time. The upstream's terms require that data fetched with only a key is fetched again
 or deleted within 30 days. The ledger is not touched.`,
 		Example: "  ingestor purge --older-than 30d",
-		Args:    cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if older == "" {
 				return cli.Hint(cli.Usagef("--older-than is missing"),

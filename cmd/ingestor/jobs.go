@@ -60,7 +60,6 @@ charged.`,
 		Example: `  ingestor jobs
   ingestor jobs -o json |
     jq -r '.jobs[] | select(.last.outcome == "failed") | .name'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error { return a.jobs(c.Context()) },
 	}
 }

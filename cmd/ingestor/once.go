@@ -38,11 +38,7 @@ the pages under way. docs/operations.md has the lines for a crontab.`,
   ingestor once -o json | jq .outcome      for scripts
   ingestor once --demo                     against the built-in stand-in
   ingestor once --metrics-file /var/lib/prometheus/node-exporter/ingestor.prom`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if c.Flags().Changed("pages") && (o.pages < 1 || o.pages > maxPages) {
-				return cli.Usagef("--pages %d: must be 1 to %d", o.pages, maxPages)
-			}
 			if c.Flags().Changed("metrics-file") && o.metrics == "" {
 				return cli.Usagef("--metrics-file is empty")
 			}
@@ -52,13 +48,12 @@ the pages under way. docs/operations.md has the lines for a crontab.`,
 	c.Flags().BoolVar(&o.demo, "demo", false, "sweep the built-in stand-in, in a separate folder")
 	c.Flags().StringSliceVar(&o.codes, "region", nil,
 		"`REGIONS` to sweep instead of the configured ones, such as US,GB")
-	if err := c.RegisterFlagCompletionFunc("region", a.completeRegions); err != nil {
-		panic(err) // cannot happen: the flag is bound above
-	}
+	cli.Bound(c.RegisterFlagCompletionFunc("region", a.completeRegions))
 	c.Flags().StringVar(&o.metrics, "metrics-file", "",
 		"write metrics to `FILE` for Prometheus's textfile collector")
 	c.Flags().IntVar(&o.pages, "pages", 0,
 		"read at most `N` pages of each chart (default as configured: 4)")
+	cli.Limit(c.Flags(), 1, maxPages, "pages")
 	return c
 }
 

@@ -54,12 +54,11 @@ limit's peak is above it (in per cent of its units less its headroom).
   ingestor plan --suggest                     the tightest schedule that fits
   ingestor plan --schedule "*/10 * * * *" --fail-over 90% || echo too much
   ingestor plan --days 365 --svg plan.svg -o json | jq .first_lost`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := nothingEmpty(c.LocalNonPersistentFlags()); err != nil {
 				return err
 			}
-			return a.plan(c.Context(), f, c.Flags().Changed("pages"))
+			return a.plan(c.Context(), f)
 		},
 	}
 	flags := c.Flags()
@@ -76,6 +75,8 @@ limit's peak is above it (in per cent of its units less its headroom).
 	flags.StringVar(&f.try.Stagger, "stagger", "", "try this `DURATION` between regions, or auto")
 	flags.StringSliceVar(&f.try.Regions, "regions", nil, "try these `REGIONS`, such as US,GB")
 	flags.IntVar(&f.pages, "pages", 0, "try charts of `N` pages instead of the catalogue's numbers")
+	cli.Limit(flags, 1, maxPlanDays, "days")
+	cli.Limit(flags, 1, maxPages, "pages")
 	return c
 }
 
@@ -90,8 +91,8 @@ func nothingEmpty(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-func (a *app) plan(ctx context.Context, f planFlags, pagesGiven bool) error {
-	share, err := f.share(pagesGiven)
+func (a *app) plan(ctx context.Context, f planFlags) error {
+	share, err := f.share()
 	if err != nil {
 		return err
 	}
@@ -148,16 +149,10 @@ func (o *planned) suggest(ctx context.Context, wish plan.Wish) {
 
 func (o *planned) passes() bool { return o.Report.Fits() && len(o.Report.Over(o.Share)) == 0 }
 
-// share parses the flags that need no configuration, and returns the share of each limit that peaks
-// may reach: unbounded without --fail-over. Manual charges may exceed the share of scheduled ones
-// without costing any run its pages.
-func (f planFlags) share(pagesGiven bool) (float64, error) {
-	if f.days < 1 || f.days > maxPlanDays {
-		return 0, cli.Usagef("--days %d: must be 1 to %d", f.days, maxPlanDays)
-	}
-	if pagesGiven && (f.pages < 1 || f.pages > maxPages) {
-		return 0, cli.Usagef("--pages %d: must be 1 to %d", f.pages, maxPages)
-	}
+// share parses --fail-over, and returns the share of each limit that peaks may reach: unbounded
+// without it. Manual charges may exceed the share of scheduled ones without costing any run its
+// pages.
+func (f planFlags) share() (float64, error) {
 	if f.failOver == "" {
 		return math.Inf(1), nil
 	}

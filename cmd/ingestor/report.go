@@ -41,15 +41,12 @@ read.`,
 		Example: `  ingestor report freshness
   ingestor report freshness --last 100 -o json |
     jq '.regions[] | {region, new_videos_per_unit}'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if last < 2 || last > mostCharts {
-				return cli.Usagef("--last %d: must be 2 to %d", last, mostCharts)
-			}
 			return a.freshness(c.Context(), last)
 		},
 	}
 	c.Flags().IntVar(&last, "last", 20, "compare the last `N` complete charts of each region")
+	cli.Limit(c.Flags(), 2, mostCharts, "last")
 	return c
 }
 

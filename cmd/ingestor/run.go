@@ -46,7 +46,6 @@ the old configuration stays in force. /healthz, /readyz and /metrics are served 
 		Example: `  ingestor run
   ingestor run --config /etc/quota/quota.yaml --log-format json
   curl -s http://127.0.0.1:9310/metrics | grep quota_remaining_units`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error { return a.daemon(c.Context()) },
 	}
 }

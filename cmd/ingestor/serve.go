@@ -27,7 +27,6 @@ it limits its callers, and decides for other programs.`,
 		Example: `  ingestor serve
   ingestor serve --demo                       with made-up charts, without a key
   curl -s http://127.0.0.1:8080/v1/charts/US | jq -r '.videos[].title'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command,
 			_ []string) error {
 			return a.serve(c.Context(), address, demo)

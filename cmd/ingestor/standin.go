@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -40,7 +41,6 @@ US). KIND is one of ` +
 		Example: `  ingestor standin --listen 127.0.0.1:8080
   ingestor standin --listen 127.0.0.1:8080 --units 9 --fault 503@3
   YOUTUBE_ENDPOINT=http://127.0.0.1:8080/ YOUTUBE_API_KEY=any ingestor once`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.apply(api, c.Flags().Changed("units")); err != nil {
 				return err
@@ -49,9 +49,7 @@ US). KIND is one of ` +
 		},
 	}
 	f.bind(c.Flags(), api)
-	if err := c.MarkFlagDirname("data"); err != nil {
-		panic(err) // the flag is bound above
-	}
+	cli.Bound(c.MarkFlagDirname("data"))
 	return c
 }
 
@@ -80,6 +78,7 @@ func (f *standinFlags) bind(flags *pflag.FlagSet, api *standin.YouTube) {
 		"a fault of that meter, as `KIND`: "+strings.Join(standin.CloudFaults(), ", "))
 	flags.StringArrayVar(&api.Tokens, "token", nil,
 		"accept only this OAuth `TOKEN`, and require it for writing; may be repeated (default any)")
+	cli.Limit(flags, 0, math.MaxInt64, "units", "minute-units", "page-move")
 }
 
 // apply checks the flags, and applies those that have no field in the stand-in. limited reports
@@ -89,10 +88,8 @@ func (f *standinFlags) apply(api *standin.YouTube, limited bool) error {
 	switch fault := api.Cloud.Fault; {
 	case err != nil:
 		return err
-	case min(f.units, api.MinuteLimit, int64(api.Latency), int64(api.PageMove),
-		int64(api.Cloud.Lag)) < 0:
-		return cli.Usagef("--units, --minute-units, --latency, --page-move and --meter-lag must be " +
-			"at least 0")
+	case min(api.Latency, api.Cloud.Lag) < 0:
+		return cli.Usagef("--latency and --meter-lag must be at least 0")
 	case fault != "" && !slices.Contains(standin.CloudFaults(), fault):
 		return cli.Usagef("--meter-fault %s: write one of %s", fault,
 			strings.Join(standin.CloudFaults(), ", "))

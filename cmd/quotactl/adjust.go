@@ -36,7 +36,6 @@ both.`,
   quotactl adjust --bucket default --units -40 --reason "not billed" --at 2h
   quotactl adjust --bucket default --units -40 --reason test --dry-run
   quotactl log --by source`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := q.check(c); err != nil {
 				return err

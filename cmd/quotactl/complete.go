@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/words"
 )
@@ -61,9 +62,7 @@ func (a *app) complete(root *cobra.Command) {
 }
 
 func flag(c *cobra.Command, name string, complete completion) {
-	if err := c.RegisterFlagCompletionFunc(name, offer(complete, math.MaxInt)); err != nil {
-		panic(err) // the flag was looked up before
-	}
+	cli.Bound(c.RegisterFlagCompletionFunc(name, offer(complete, math.MaxInt)))
 }
 
 // offer completes up to most arguments, if the words are found in time.

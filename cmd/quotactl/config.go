@@ -19,7 +19,6 @@ func (a *app) config() *cobra.Command {
 		Short: "Show the configuration in force, without secrets, or all that is wrong with it",
 		Example: `  quotactl config check
   quotactl config check --config quota.yaml -o json`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := a.Load(c.Context())
 			if err != nil {
@@ -40,7 +39,6 @@ func (a *app) config() *cobra.Command {
 		Use:     "schema",
 		Short:   "Print the JSON Schema of quota.yaml, for editors",
 		Example: `  quotactl config schema > quota.schema.json`,
-		Args:    cli.Args(),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.Stdout.Write(quotabudget.Schema)
 			return err

@@ -37,7 +37,6 @@ ledger in SQLite below /var/lib/quota, the API key in a file of its own. quota.y
 and is readable by everybody. An existing one is never overwritten.`,
 		Example: `  cd /etc/quota && sudo quotactl config init
   quotactl config init --key-file ~/.config/quota/key`,
-		Args: cli.Args(),
 		RunE: func(*cobra.Command, []string) error { return a.initialise(key) },
 	}
 	c.Flags().StringVar(&key, "key-file", keyFile, "`FILE` that the API key is in, or will be")

@@ -110,7 +110,6 @@ feed. A feed that has not changed since --write is not compared again. If a feed
 the rows stay as they are, and the command exits with 69.`,
 		Example: `  quotactl costs update
   quotactl costs update --write   # from cron`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			lists, err := a.feedLists(c.Context(), f)
 			if err != nil {

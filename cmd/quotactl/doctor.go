@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -33,11 +34,7 @@ It exits with 0 if nothing is wrong, 1 if there are warnings, 2 if there are err
 charges from being decided, or lets more be spent than was meant.`,
 		Example: `  quotactl doctor
   quotactl doctor --min-free 2048 -o json`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if free < 0 || o.Days < 1 || o.Days > 31 {
-				return cli.Usagef("--min-free is 0 or more, and --days is 1 to 31")
-			}
 			o.MinFree = free << 20
 			r, err := a.examine(c.Context(), o)
 			if err != nil {
@@ -49,6 +46,8 @@ charges from being decided, or lets more be spent than was meant.`,
 	c.Flags().Int64Var(&free, "min-free", 256,
 		"warn if fewer `MiB` are free on the disk of a ledger file")
 	c.Flags().IntVar(&o.Days, "days", 2, "plan the schedule for `N` days")
+	cli.Limit(c.Flags(), 0, math.MaxInt32, "min-free")
+	cli.Limit(c.Flags(), 1, 31, "days")
 	return c
 }
 

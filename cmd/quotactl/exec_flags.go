@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -39,6 +40,7 @@ func (f *execFlags) bind(flags *pflag.FlagSet) {
 		"run only if no other run, on any machine, has the lock `NAME`")
 	flags.Int64Var(&f.max, "max", 0, "deny requests and draws beyond `N` units in all; with "+
 		"--bucket, of that bucket")
+	cli.Limit(flags, 1, math.MaxInt64, "max")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if units are denied")
 }
 
@@ -47,8 +49,6 @@ func (f *execFlags) check(changed func(string) bool) error {
 		return err
 	}
 	switch {
-	case changed("max") && f.max < 1:
-		return cli.Usagef("--max %d: must be at least 1", f.max)
 	case changed("bucket") && !changed("units") && !changed("max") && !f.learned:
 		return cli.Usagef("--bucket needs --units, --max or --learned")
 	case !changed("method") && !changed("units") && !f.learned && f.settle != string(job.SettleProxy):

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -36,11 +37,7 @@ It exits like spend: with 0 if the charge fits, 75 if it does not fit now, 64 if
 		Example: `  quotactl explain
   quotactl explain --units 30 --bucket search_list
   quotactl explain --units 30 -o json | jq -c '.by[0]'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if call.Units < 1 {
-				return cli.Usagef("--units %d: must be at least 1", call.Units)
-			}
 			return a.with(c.Context(), func(g *gate) error {
 				return a.explainCall(c.Context(), g, call)
 			})
@@ -49,6 +46,7 @@ It exits like spend: with 0 if the charge fits, 75 if it does not fit now, 64 if
 	c.Flags().StringVar(&call.Bucket, "bucket", quota.DefaultBucket,
 		"`BUCKET` to take the units from")
 	c.Flags().Int64Var(&call.Units, "units", 1, "`N` units to take")
+	cli.Limit(c.Flags(), 1, math.MaxInt64, "units")
 	bindManual(c.Flags(), &call.Manual)
 	bindLabels(c.Flags(), &call.Labels)
 	return c

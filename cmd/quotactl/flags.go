@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ func bindCall(flags *pflag.FlagSet, call *quota.Call) {
 	flags.Int64Var(&call.Units, "units", 0, "`N` units to take")
 	flags.StringVar(&call.Bucket, "bucket", "",
 		"`BUCKET` to take the units from (default \"default\")")
+	cli.Limit(flags, 1, math.MaxInt64, "count", "units")
 	bindLabels(flags, &call.Labels)
 }
 
@@ -43,10 +45,6 @@ func checkCall(call quota.Call, key string, changed func(string) bool) error {
 		return cli.Usagef("--method is empty")
 	case changed("count") && !changed("method"):
 		return cli.Usagef("--count needs --method")
-	case call.Count < 1:
-		return cli.Usagef("--count %d: must be at least 1", call.Count)
-	case changed("units") && call.Units < 1:
-		return cli.Usagef("--units %d: must be at least 1", call.Units)
 	case changed("bucket") && call.Bucket == "":
 		return cli.Usagef("--bucket is empty")
 	case changed("id") && key == "":

@@ -41,7 +41,6 @@ docs/json.md describes the fields of -o json.`,
 		Example: `  quotactl forecast
   quotactl forecast --bucket default --fail || echo short
   quotactl forecast -o json | jq -r '.credentials[].buckets[].text'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withLedger(c.Context(), func(src report.Source) error {
 				results, err := src.Forecasts(c.Context(), bucket)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -146,8 +147,6 @@ func (a *app) commit() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("units") {
 				units = quota.AllUnits
-			} else if units < 0 {
-				return cli.Usagef("--units %d: must be 0 or more", units)
 			}
 			return a.with(c.Context(), func(g *gate) error {
 				g.Labels = g.Labels.With(labels)
@@ -157,6 +156,7 @@ func (a *app) commit() *cobra.Command {
 		},
 	}
 	c.Flags().Int64Var(&units, "units", 0, "`N` units were used (default all that is left)")
+	cli.Limit(c.Flags(), 0, math.MaxInt64, "units")
 	bindLabels(c.Flags(), &labels)
 	return c
 }
@@ -235,7 +235,6 @@ func (a *app) reservations() *cobra.Command {
 		Short: "List the reservations",
 		Example: `  quotactl reservations
   quotactl reservations --bucket search_list -o json`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(g *gate) error {
 				buckets, err := g.chosen(c.Context(), bucket)

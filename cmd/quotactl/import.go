@@ -22,7 +22,6 @@ func (a *app) imports() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import",
 		Short: "Import jobs that other programs run, for plan and forecast",
-		Args:  cli.Args(),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.importCrontab())

@@ -59,7 +59,6 @@ It exits with 0 if nothing is wrong, or everything was repaired, else with 1.`,
 		Example: `  quotactl ledger check
   quotactl ledger check --repair
   quotactl ledger check --repair --yes -o json`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case yes && !repair:

@@ -22,7 +22,6 @@ func (a *app) limits() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "limits",
 		Short: "Take over the limits that an upstream reports",
-		Args:  cli.Args(),
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(a.limitsImport())
@@ -43,7 +42,6 @@ everything else stays as it is, with its comments. A limit that the upstream doe
 removed.`,
 		Example: `  quotactl limits import
   quotactl limits import --credential o1 --write`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(g *gate) error {
 				return a.importLimits(c.Context(), g, write)

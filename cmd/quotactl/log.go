@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -51,7 +52,6 @@ lost.
   quotactl log --since 7d -o csv > week.csv
   quotactl log --since 24h -o focus > focus.csv
   quotactl log --follow -o jsonl | jq -r 'select(.units > 50) | .labels.job'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			q.all = !c.Flags().Changed("since") && !c.Flags().Changed("limit")
 			if err := a.checkLog(&q, c.Flags().Changed("by")); err != nil {
@@ -85,6 +85,7 @@ lost.
 	c.Flags().Var(onceFlag{&q.by}, "by", "add up by method, region, job, source, or another "+
 		"label's `NAME`; label:NAME if no entry has it yet")
 	c.Flags().IntVar(&q.limit, "limit", 0, "only the newest `N` entries; 0 for all")
+	cli.Limit(c.Flags(), 0, math.MaxInt64, "limit")
 	c.Flags().BoolVar(&q.denied, "denied", false, "count the charges that were denied, by job, hour "+
 		"or another --by")
 	c.Flags().BoolVarP(&q.follow, "follow", "f", false, "keep printing new entries")
@@ -108,8 +109,6 @@ func (a *app) checkLog(q *question, grouped bool) (err error) {
 	switch {
 	case q.denied && (q.follow || q.limit != 0):
 		return cli.Usagef("--denied counts entries: leave out --follow and --limit")
-	case q.limit < 0:
-		return cli.Usagef("--limit %d: must be 1 or more, or 0 for all", q.limit)
 	case q.follow && q.label != "":
 		return cli.Usagef("--follow lists entries and --by sums them: use one of them")
 	case a.Output == focus && (q.follow || q.denied || q.label != ""):

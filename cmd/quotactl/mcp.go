@@ -29,7 +29,6 @@ call, and settle books what the call used.
 It ends with its input, or at Ctrl-C.`,
 		Example: `  quotactl mcp
   claude mcp add quota -- quotactl mcp --allow-spend`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.serveAgent(c.Context(), c.InOrStdin(), allowSpend)
 		},

@@ -29,7 +29,6 @@ func (a *app) notify() *cobra.Command {
 address and the command, and prints what came back. It exits with 69 if one of them was not sent.`,
 		Example: `  quotactl notify test
   quotactl notify test -o json | jq '.targets[] | select(.sent | not)'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error { return a.notifyTest(c.Context()) },
 	})
 	return c

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -75,7 +76,6 @@ key; its name becomes the label caller.`,
   curl 'http://127.0.0.1:8090/youtube/v3/i18nRegions?part=snippet'
   quotactl proxy --listen unix:/run/quota/proxy.sock
   quotactl proxy --listen :8090 --host gate.lan --token-file /etc/quota/tokens`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -89,9 +89,7 @@ key; its name becomes the label caller.`,
 		},
 	}
 	f.bind(c.Flags())
-	if err := c.MarkFlagFilename("token-file"); err != nil {
-		panic(err) // the flag is bound above
-	}
+	cli.Bound(c.MarkFlagFilename("token-file"))
 	return c
 }
 
@@ -123,18 +121,16 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 			"depends on them")
 	flags.Int64Var(&f.bodiesMiB, "max-bodies", limits.Bodies>>20,
 		"answer 503 once bodies in memory, uploads aside, exceed `N` MiB")
+	cli.Limit(flags, 1, math.MaxInt32, "max-requests", "max-upload", "drain-size")
+	cli.Limit(flags, meter.MaxBody>>20, math.MaxInt32, "max-bodies") // so that any body can fit
 }
 
 func (f *proxyFlags) check() error {
 	switch {
 	case f.listen == "":
 		return cli.Hint(cli.Usagef("--listen is missing"), "quotactl proxy --listen 127.0.0.1:8090")
-	case f.drain.Time <= 0, f.drainMiB < 1, f.drainMiB > 1<<20:
-		return cli.Usagef("--drain-time and --drain-size must be more than 0")
-	case f.requests < 1, f.uploadMiB < 1, f.uploadMiB > 1<<40:
-		return cli.Usagef("--max-requests and --max-upload must be at least 1")
-	case f.bodiesMiB < meter.MaxBody>>20, f.bodiesMiB > 1<<40: // otherwise some body could never fit
-		return cli.Usagef("--max-bodies must be at least %d", meter.MaxBody>>20)
+	case f.drain.Time <= 0:
+		return cli.Usagef("--drain-time must be more than 0")
 	}
 	for _, host := range f.hosts {
 		if err := proxy.CheckHost(host); err != nil {

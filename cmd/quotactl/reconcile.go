@@ -47,7 +47,6 @@ It exits with 0 if there is nothing to correct, or all was corrected, else with 
 		Example: `  quotactl reconcile
   quotactl reconcile --apply                     for cron, once an hour
   quotactl reconcile -o json | jq '.rows[] | select(.correction != 0)'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case f.lag < 0 || f.lag > 72*time.Hour:

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
@@ -44,7 +43,6 @@ are not exact.`,
 		Example: `  quotactl report observe
   quotactl report observe --since 24h --bucket default
   quotactl report observe -o json | jq '.limits[] | {bucket, window, share}'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withLedger(c.Context(), func(src report.Source) error {
 				now, err := src.Ledger.Time(c.Context())

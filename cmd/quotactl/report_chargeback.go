@@ -27,7 +27,6 @@ A limit by the month therefore keeps a month until the first day of the next one
 whose entries may be gone are marked as incomplete.`,
 		Example: `  quotactl report chargeback --month 2026-11 --by team
   quotactl report chargeback --month 2026-11 --by job -o csv > november.csv`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if month == "" || by == "" {
 				return usagef(c, "--month or --by is missing")

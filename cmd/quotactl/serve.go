@@ -23,7 +23,6 @@ machines need a token of token_file: with the scope charge.`,
 		Example: `  quotactl serve
   curl -s http://127.0.0.1:8080/v1/charges -H 'Content-Type: application/json' \
     -H "Idempotency-Key: $(uuidgen)" -d '{"method":"youtube.videos.list"}'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.serveLedger(c.Context(), address)
 		},

@@ -25,7 +25,6 @@ used up.`,
   quotactl spend --units 50 --id upload-2026-11-21       once, if it is repeated
   quotactl spend --units 30 --dry-run                    would it fit?
   quotactl spend --method youtube.videos.list -o json | jq .retry_after_seconds`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			changed := c.Flags().Changed
 			err := checkCall(call, call.Key, changed)

@@ -80,8 +80,8 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 		"`NAME=N` millionths of a dollar for one, such as output=15; may be repeated")
 	flags.DurationVar(&f.latency, "latency", 0, "delay every response by `DURATION`")
 	flags.DurationVar(&f.pace, "pace", 0, "delay each event of a stream by `DURATION`")
-	flags.IntVar(&f.rows, "rows", defaultRows,
-		"serve `N` items of each kind")
+	flags.IntVar(&f.rows, "rows", defaultRows, "serve `N` items of each kind")
+	cli.Limit(flags, 1, maxRows, "rows")
 	flags.StringArrayVar(&f.faults, "fault", nil, "fault to inject, as `SPEC`; may be repeated")
 	flags.StringArrayVar(&f.keys, "key", nil,
 		"accept only this `KEY`; may be repeated (default any)")
@@ -100,9 +100,8 @@ func (f standinFlags) server(name string) (http.Handler, func() any, error) {
 	if err := cli.CheckListen(f.listen, usage); err != nil {
 		return nil, nil, err
 	}
-	if f.latency < 0 || f.pace < 0 || f.rows < 1 || f.rows > maxRows {
-		return nil, nil, cli.Usagef("--latency and --pace are 0 or more, --rows is 1 to %d",
-			maxRows)
+	if min(f.latency, f.pace) < 0 {
+		return nil, nil, cli.Usagef("--latency and --pace must be at least 0")
 	}
 	limits, err := standin.ParseLimits(f.limits...)
 	if err != nil {

@@ -30,7 +30,6 @@ last lines name the ledger and the configuration file.`,
 		Example: `  quotactl status
   quotactl status --credential key1
   quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := a.withLedger(c.Context(), func(src report.Source) error {
 				list, err := src.Status(c.Context())

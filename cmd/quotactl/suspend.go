@@ -29,7 +29,6 @@ upstream reports that its quota is used up. The suspension ends at the bucket's 
 or with resume. status shows who made it, when and why.`,
 		Example: `  quotactl suspend --bucket default --reason "the key leaked"
   quotactl suspend --bucket search_list --until 2026-11-22T08:00:00Z`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withBucket(c, order.Bucket, func(g *gate) error {
 				if err := g.whole(order.Bucket); err != nil {
@@ -85,7 +84,6 @@ func (a *app) resume() *cobra.Command {
 		Long: `resume lifts the suspension of a bucket and of all its parts, and prints until when
 each was suspended, by whom and why.`,
 		Example: `  quotactl resume --bucket default`,
-		Args:    cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withBucket(c, bucket, func(g *gate) error {
 				lifted, err := g.lift(c.Context(), bucket)

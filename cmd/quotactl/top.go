@@ -34,7 +34,6 @@ no terminal, it prints one picture as text; with --interval, one after the other
   quotactl top --credential key1 --interval 5s
   quotactl top > picture.txt
   quotactl top --interval 1m >> pictures.log`,
-		Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
 			case a.Output != "table":

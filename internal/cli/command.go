@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,12 +90,15 @@ func available(parent *cobra.Command) (list []*cobra.Command) {
 }
 
 // groups makes commands that only have subcommands print their help and fail, and refuse unknown
-// words.
+// words. Any other command accepts no arguments, unless it says which.
 func groups(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		groups(sub)
 	}
 	if c.Runnable() {
+		if c.Args == nil {
+			c.Args = Args()
+		}
 		return
 	}
 	if c.HasParent() {
@@ -118,6 +122,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Explain a command",
+		Args:  cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string,
 			_ string) (names []string, _ cobra.ShellCompDirective) {
 			if c, _, err := root.Find(args); err == nil {
@@ -190,12 +195,13 @@ func FlagError(c *cobra.Command, err error) error {
 }
 
 func invalidValue(e *pflag.InvalidValueError) string {
-	switch e.GetFlag().Value.Type() {
-	case "int64", "int":
+	_, isNumber := errors.AsType[*strconv.NumError](e)
+	switch kind := e.GetFlag().Value.Type(); {
+	case isNumber && (kind == "int64" || kind == "int"):
 		return "not a whole number"
-	case "duration":
+	case kind == "duration":
 		return "not a duration such as 90s, 5m or 1h"
-	case "bool":
+	case kind == "bool":
 		return "must be true or false"
 	}
 	return e.Unwrap().Error()

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"quotabudget/internal/config"
 )
@@ -37,28 +40,68 @@ func (c *Common) Bind(root *cobra.Command) {
 		config.SystemFile+")")
 	flags.StringVar(&c.Credential, "credential", "",
 		"`NAME` of the credential; optional if only one is configured")
-	pick(root, &c.Output, "output", "o", "format of results", "table", "json", "yaml")
-	pick(root, &c.LogLevel, "log-level", "", "lowest level to log",
-		"info", "debug", "warn", "error")
-	pick(root, &c.LogFormat, "log-format", "", "format of standard error", "text", "json")
-	pick(root, &c.Color, "color", "", "when to use colours; auto: on a terminal, unless NO_COLOR "+
-		"is set", "auto", "always", "never")
+	choose := func(field *string, name, short, usage string, words ...string) {
+		bindChoice(root, flags, field, name, short, usage, words)
+	}
+	choose(&c.Output, "output", "o", "format of results", "table", "json", "yaml")
+	choose(&c.LogLevel, "log-level", "", "lowest level to log", "info", "debug", "warn", "error")
+	choose(&c.LogFormat, "log-format", "", "format of standard error", "text", "json")
+	choose(&c.Color, "color", "", "when to use colours; auto: on a terminal, unless NO_COLOR is set",
+		"auto", "always", "never")
 	flags.BoolVar(&c.UTC, "utc", false,
 		"show times only in UTC, not also in your own zone")
-	if err := root.MarkPersistentFlagFilename("config", "yaml", "yml"); err != nil {
-		panic(err) // the flag is bound above
-	}
+	Bound(root.MarkPersistentFlagFilename("config", "yaml", "yml"))
 	c.version(root)
 }
 
-// pick adds a flag that accepts one of a few words, the first by default, and completes them.
-func pick(root *cobra.Command, field *string, name, short, usage string, words ...string) {
+// bindChoice adds a flag that accepts one of a few words, the first by default, and completes them.
+func bindChoice(c *cobra.Command, flags *pflag.FlagSet, field *string, name, short, usage string,
+	words []string) {
 	*field = words[0]
-	root.PersistentFlags().VarP(&choice{field, words}, name, short, usage)
+	flags.VarP(&choice{field, words}, name, short, usage)
 	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
-	if err := root.RegisterFlagCompletionFunc(name, complete); err != nil {
-		panic(err) // the flag is bound above
+	Bound(c.RegisterFlagCompletionFunc(name, complete))
+}
+
+// Bound panics if cobra does not know a flag, which the caller has just bound.
+func Bound(err error) {
+	if err != nil {
+		panic(err)
 	}
+}
+
+// PrintsLines adds the line formats to a command's --output: jsonl, one object per line, csv, and
+// the command's own formats.
+func (c *Common) PrintsLines(command *cobra.Command, more ...string) {
+	words := append([]string{"table", "json", "yaml", "jsonl", "csv"}, more...)
+	bindChoice(command, command.Flags(), &c.Output, "output", "o", "format of results", words)
+}
+
+// Limit makes flags for whole numbers refuse values that are not from least to most; math.MaxInt64
+// is no bound.
+func Limit(flags *pflag.FlagSet, least, most int64, names ...string) {
+	for _, name := range names {
+		f := flags.Lookup(name)
+		f.Value = limited{f.Value, least, most}
+	}
+}
+
+type limited struct {
+	pflag.Value
+	least, most int64
+}
+
+func (l limited) Set(text string) error {
+	if err := l.Value.Set(text); err != nil {
+		return err
+	}
+	switch n, err := strconv.ParseInt(l.Value.String(), 10, 64); {
+	case err != nil || l.least <= n && n <= l.most:
+		return err
+	case l.most == math.MaxInt64:
+		return fmt.Errorf("must be at least %d", l.least)
+	}
+	return fmt.Errorf("must be %d to %d", l.least, l.most)
 }
 
 type choice struct {

@@ -7,20 +7,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/words"
-
-	"github.com/spf13/cobra"
 )
-
-// PrintsLines adds the line formats to a command's --output: jsonl, one object per line, csv, and
-// the command's own formats.
-func (c *Common) PrintsLines(command *cobra.Command, more ...string) {
-	words := append([]string{"table", "json", "yaml", "jsonl", "csv"}, more...)
-	command.Flags().VarP(&choice{&c.Output, words}, "output", "o", "format of results")
-	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
-	if err := command.RegisterFlagCompletionFunc("output", complete); err != nil {
-		panic(err) // the flag is bound above
-	}
-}
 
 // InLines reports whether the output format is one of lines.
 func (c *Common) InLines() bool { return c.Output == "jsonl" || c.Output == "csv" }

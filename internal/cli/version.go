@@ -24,7 +24,6 @@ func (c *Common) version(root *cobra.Command) {
 		Use:     "version",
 		Short:   "Show the version",
 		Example: "  " + root.Name() + " version",
-		Args:    Args(),
 		RunE: func(*cobra.Command, []string) error {
 			return c.Print(b, func(s Screen) { s.Say("%s", text) })
 		},
