@@ -1,11 +1,21 @@
 package main
 
 import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"quotabudget"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/serve"
 )
 
@@ -62,4 +72,92 @@ func (a *app) warn(cfg *config.Config) {
 	}
 	config.FileSecret(cfg.Serve.TokenFile, a.Getenv).WarnExposed(log)
 	cfg.Notify.Secret.WarnExposed(log)
+}
+
+// initial is the configuration that init writes, without the place of the key.
+//
+//go:embed init.yaml
+var initial string
+
+const (
+	initialFile = "quota.yaml"
+	keyFile     = "/etc/quota/key"
+)
+
+func (a *app) configInit() *cobra.Command {
+	var key string
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Write a quota.yaml with comments to the current folder",
+		Long: `init writes a quota.yaml with comments to the current folder, for one machine: the
+ledger in SQLite below /var/lib/quota, the API key in a file of its own. quota.yaml holds no secret
+and is readable by everybody. An existing one is never overwritten.`,
+		Example: `  cd /etc/quota && sudo quotactl config init
+  quotactl config init --key-file ~/.config/quota/key`,
+		RunE: func(*cobra.Command, []string) error { return a.initialise(key) },
+	}
+	c.Flags().StringVar(&key, "key-file", keyFile, "`FILE` that the API key is in, or will be")
+	return c
+}
+
+func (a *app) initialise(key string) error {
+	switch {
+	case a.Config != "":
+		return cli.Usagef("init writes to the current folder: --config names a file to read")
+	case key == "" || strings.ContainsAny(key, "\r\n"):
+		return cli.Usagef("--key-file %q is not the name of a file", key)
+	case quota.LooksSecret(key):
+		return cli.Usagef("--key-file takes the name of a file, not the key itself")
+	}
+	quoted, err := json.Marshal(key) // also valid YAML
+	if err != nil {
+		return err
+	}
+	text := initial
+	if key != keyFile {
+		text = strings.Replace(text, "{file: "+keyFile+"}", "{file: "+string(quoted)+"}", 1)
+	}
+	if err := create(initialFile, text); err != nil {
+		return err
+	}
+	path, err := filepath.Abs(initialFile)
+	if err != nil {
+		return err
+	}
+	out := struct {
+		File    string `json:"file"`
+		KeyFile string `json:"key_file"`
+	}{path, key}
+	find := "  export QUOTA_CONFIG=" + path + "\n"
+	if path == config.SystemFile {
+		find = ""
+	}
+	return a.Print(out, func(s cli.Screen) {
+		fmt.Fprintf(s.W, `wrote %s
+
+next:
+  sudo install -d -o "$USER" -m 700 /var/lib/quota
+  put the API key, alone, into %s, readable only for the user that runs the programs
+%s  quotactl config check
+  ingestor once --region US --pages 1
+`, path, key, find)
+	})
+}
+
+// create writes a new file. It removes a file that it could not write completely.
+func create(path, text string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return cli.Hint(fmt.Errorf("%s already exists: it is not overwritten", path),
+			"quotactl config check prints its settings; move it away to write a new one")
+	}
+	if err != nil {
+		return cli.Hint(err, "the current folder must be writable; for /etc/quota use sudo")
+	}
+	_, err = file.WriteString(text)
+	// Root's umask may be strict, and the programs run as another user.
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
 }

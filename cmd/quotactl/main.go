@@ -3,14 +3,25 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	_ "time/tzdata" // zones for systems without any
 
+	"github.com/spf13/cobra"
+
 	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 func main() {
@@ -31,3 +42,192 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 	a := &app{cli.Common{Stdout: stdout, Stderr: stderr, Getenv: getenv}}
 	return a.Execute(ctx, a.root(args), args)
 }
+
+type app struct{ cli.Common }
+
+// settings is the group of commands that includes version.
+const settings = "Settings:"
+
+// root returns the command tree for args.
+func (a *app) root(args []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "quotactl",
+		Short: "Look at a quota budget and spend from it",
+		Long: `quotactl looks at a quota budget and spends from it.
+
+A credential owns quota at an upstream, in buckets of units. Limits say how many units of a bucket
+may be spent within a window of time. Every charge is recorded in a ledger, which all programs on
+all machines share.
+
+Exit codes: 0 done, 1 failed, 64 usage (also a cost above a limit), 69 ledger unavailable, 75
+exhausted: try again later, 77 credential refused, 78 configuration.`,
+		Example: `  quotactl status                               how much is left
+  quotactl spend --method youtube.videos.list   charge a call; 75 if it is denied
+  quotactl log --since 24h --by method          who spent it
+  quotactl reserve 500 --ttl 2h --note night    set units aside`,
+	}
+	a.Bind(root)
+	cli.Elsewhere(root, "ingestor", "once", "run", "plan", "jobs", "chart", "search", "video",
+		"purge")
+	type makers = map[string]func() *cobra.Command
+	type group struct {
+		title    string
+		commands makers
+	}
+	groups := []group{
+		{"Look:", makers{"status": a.status, "top": a.top, "forecast": a.forecast, "log": a.log,
+			"explain": a.explain, "report": a.report, "reservations": a.reservations,
+			"costs": a.costs, "prove": a.prove}},
+		{"Spend:", makers{"spend": a.spend, "exec": a.exec, "reserve": a.reserve, "draw": a.draw,
+			"commit": a.commit, "settle": a.settle, "release": a.release, "adjust": a.adjust,
+			"reconcile": a.reconcile, "suspend": a.suspend, "resume": a.resume, "proxy": a.proxy,
+			"serve": a.serve, "mcp": a.mcp, "standin": a.standin}},
+		{settings, makers{"config": a.config, "import": a.imports, "limits": a.limits,
+			"ledger": a.ledger, "notify": a.notify, "doctor": a.doctor}},
+	}
+	alone := slices.ContainsFunc(groups, func(g group) bool { // the other commands are not needed
+		return len(args) > 0 && g.commands[args[0]] != nil
+	})
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for name, command := range g.commands {
+			if alone && name != args[0] {
+				continue
+			}
+			c := command()
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	for _, c := range root.Commands() {
+		if c.GroupID == "" { // version
+			c.GroupID = settings
+		}
+	}
+	a.complete(root)
+	return root
+}
+
+// gate is the budget of the chosen credential, on its open ledger.
+type gate struct {
+	*quota.Budget
+	Ledger *ledger.Ledger // the budget's
+	cfg    *config.Config
+	cred   config.Credential
+}
+
+// open reads the configuration and opens the ledger. Close the gate's Ledger.
+func (a *app) open(ctx context.Context) (*gate, error) {
+	cfg, err := a.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := a.Chosen(cfg)
+	if err != nil {
+		return nil, err
+	}
+	log := a.Logger()
+	log.Debug("configuration read", "file", cfg.File,
+		"ledger", config.HidePassword(cfg.Ledger), "credential", chosen.Name)
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return nil, err
+	}
+	return a.gate(cfg, l, chosen), nil
+}
+
+func (a *app) gate(cfg *config.Config, l *ledger.Ledger, cred config.Credential) *gate {
+	budget := cred.Budget(l, cfg.Table(cred), a.Logger())
+	return &gate{report.Journaled(budget, cfg, cred), l, cfg, cred}
+}
+
+// with runs work on the open gate, and closes it.
+func (a *app) with(ctx context.Context, work func(*gate) error) error {
+	g, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.Ledger.Close()
+	return work(g)
+}
+
+// withBucket runs work on the open gate, if the bucket of --bucket has a limit or needs none.
+func (a *app) withBucket(c *cobra.Command, bucket string, work func(*gate) error) error {
+	if bucket == "" {
+		return usagef(c, "--bucket is missing")
+	}
+	return a.with(c.Context(), func(g *gate) error {
+		if listed, ok := g.prices().Bucket(bucket); !ok || listed.Required { // it may need no limit
+			if err := g.bucket(bucket); err != nil {
+				return err
+			}
+		}
+		return work(g)
+	})
+}
+
+// withLedger runs work on the open ledger and the selected credentials.
+func (a *app) withLedger(ctx context.Context, work func(report.Source) error) error {
+	cfg, err := a.loadChosen(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := ledger.Open(ctx, cfg.Ledger)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return work(report.Source{Config: cfg, Ledger: l})
+}
+
+// loadChosen reads the configuration with only the selected credentials: the one of --credential,
+// or all.
+func (a *app) loadChosen(ctx context.Context) (*config.Config, error) {
+	cfg, err := a.Load(ctx)
+	if err != nil || a.Credential == "" {
+		return cfg, err
+	}
+	chosen, err := a.Chosen(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Credentials = []config.Credential{chosen}
+	return cfg, nil
+}
+
+// charged refuses a bucket that cannot be charged: one without a limit, or a split one, whose
+// limits hold for its parts, unless it also has a limit across them.
+func (g *gate) charged(name string) error {
+	if err := g.whole(name); err != nil {
+		return err
+	}
+	return g.bucket(name)
+}
+
+// whole refuses a split bucket without a limit across its parts: an action on it would affect no
+// part.
+func (g *gate) whole(name string) error {
+	across := func(l quota.Limit) bool { return l.Across && l.Bucket == name }
+	if slices.Contains(g.Split, name) && !slices.ContainsFunc(g.Limits, across) {
+		return cli.Hint(cli.Usagef("bucket %s is split: its limits hold for each of its parts", name),
+			"name a part, such as %s/NAME (quotactl status shows those that were used)", name)
+	}
+	return nil
+}
+
+// bucket refuses a bucket without a limit, and suggests one that has a limit.
+func (g *gate) bucket(name string) error {
+	buckets := g.Buckets()
+	if slices.Contains(buckets, name) || slices.Contains(g.Split, quota.WholeOf(name)) {
+		return nil
+	}
+	hint := "credential " + g.Credential + " has no limits"
+	if len(buckets) > 0 {
+		hint = "credential " + g.Credential + " has limits on " + strings.Join(buckets, ", ")
+	}
+	return cli.Hint(fmt.Errorf("%w: %q%s", quota.ErrNoBucket, name, words.DidYouMean(name,
+		buckets)), "%s", hint)
+}
+
+// prices returns the price list of the credential's upstream.
+func (g *gate) prices() *costs.Table { return g.cfg.Table(g.cred) }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quotabudget/internal/config"
+	"quotabudget/internal/report"
 )
 
 // Common holds what every command needs: outputs, environment, and the common flags.
@@ -160,4 +161,26 @@ func (c *Common) Logger() *slog.Logger {
 		return slog.New(slog.NewJSONHandler(escaper{c.Stderr}, opts))
 	}
 	return slog.New(slog.NewTextHandler(escaper{c.Stderr}, opts))
+}
+
+type build struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+}
+
+func (c *Common) version(root *cobra.Command) {
+	var b build
+	b.Version, b.Go = report.Version()
+	text := fmt.Sprintf("%s %s (%s)\n", root.Name(), b.Version, b.Go)
+	root.Version = b.Version
+	root.SetVersionTemplate(text)
+	root.Flags().Bool("version", false, "show the version")
+	root.AddCommand(&cobra.Command{
+		Use:     "version",
+		Short:   "Show the version",
+		Example: "  " + root.Name() + " version",
+		RunE: func(*cobra.Command, []string) error {
+			return c.Print(b, func(s Screen) { s.Say("%s", text) })
+		},
+	})
 }

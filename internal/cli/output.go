@@ -1,11 +1,20 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/words"
 )
 
 // Print writes v in the chosen format: as JSON, as YAML with the same keys, or as show draws it.
@@ -69,4 +78,103 @@ func unfold(n *yaml.Node) {
 	for _, below := range n.Content {
 		unfold(below)
 	}
+}
+
+// escaped escapes, in JSON or double-quoted YAML, the characters that a terminal may obey and
+// encoding/json does not escape. The value stays the same. spell formats one character.
+func escaped(data []byte, spell func(rune) string) []byte {
+	if bytes.IndexFunc(data, acts) < 0 {
+		return data
+	}
+	var out bytes.Buffer
+	for _, r := range string(data) {
+		if acts(r) {
+			out.WriteString(spell(r))
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.Bytes()
+}
+
+// acts reports whether encoding/json leaves a character unescaped that a terminal may obey.
+func acts(r rune) bool {
+	return r >= '\u007f' && (unicode.IsControl(r) || words.Hidden(r) && !words.Joins(r))
+}
+
+func inJSON(r rune) string {
+	if r > 0xffff {
+		high, low := utf16.EncodeRune(r)
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+func inYAML(r rune) string {
+	if r > 0xffff {
+		return fmt.Sprintf(`\U%08X`, r)
+	}
+	return fmt.Sprintf(`\u%04X`, r)
+}
+
+// escaper escapes log lines on their way to w. Each Write must be whole lines, as log/slog's are.
+type escaper struct{ w io.Writer }
+
+func (e escaper) Write(data []byte) (int, error) {
+	if _, err := e.w.Write(escaped(data, inJSON)); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// InLines reports whether the output format is one of lines.
+func (c *Common) InLines() bool { return c.Output == "jsonl" || c.Output == "csv" }
+
+// Lines prints a result in lines.
+type Lines struct {
+	form string
+	out  *bufio.Writer
+	csv  *csv.Writer
+}
+
+// Lines begins a result, in CSV with the names of the columns.
+func (c *Common) Lines(columns ...string) *Lines {
+	out := bufio.NewWriter(c.Stdout)
+	l := &Lines{c.Output, out, csv.NewWriter(out)}
+	if l.form == "csv" {
+		l.csv.Write(columns) // Flush returns the error
+	}
+	return l
+}
+
+// Add writes a line: item as JSON, or the cells of its row.
+func (l *Lines) Add(item any, cells ...string) error {
+	if l.form == "csv" {
+		for i, text := range cells {
+			cells[i] = inSheet(text)
+		}
+		return l.csv.Write(cells)
+	}
+	data, err := toJSON(item)
+	if err == nil {
+		_, err = l.out.Write(escaped(data, inJSON))
+	}
+	return err
+}
+
+// Flush writes the buffered lines.
+func (l *Lines) Flush() error {
+	l.csv.Flush()
+	return errors.Join(l.csv.Error(), l.out.Flush())
+}
+
+// inSheet makes text safe for CSV: without terminal sequences, and with an apostrophe before
+// anything that a spreadsheet would evaluate as a formula.
+func inSheet(text string) string {
+	text = words.Plain(text)
+	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) &&
+		strings.Trim(text, "-0123456789") != "" {
+		return "'" + text
+	}
+	return text
 }

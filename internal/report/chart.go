@@ -2,6 +2,9 @@
 package report
 
 import (
+	"slices"
+	"time"
+
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/words"
 )
@@ -102,4 +105,110 @@ func NewHistory(h catalog.History) History {
 		out.Counters = append(out.Counters, Counters{words.Time(c.At), c.Views, c.Likes, c.Comments})
 	}
 	return out
+}
+
+// Changes are the differences between two charts of a region.
+type Changes struct {
+	Region  string     `json:"region"`
+	From    words.Time `json:"from" doc:"when the older chart was complete"`
+	To      words.Time `json:"to" doc:"when the newer chart was complete"`
+	Entered []Video    `json:"entered" doc:"only in the newer chart"`
+	Left    []Video    `json:"left" doc:"only in the older chart"`
+	Moved   []Move     `json:"moved" doc:"in both, on different places"`
+}
+
+// Move is a video whose rank changed.
+type Move struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+	Rank  int    `json:"rank"`
+	Was   int    `json:"was"`
+}
+
+// NewChanges compares two charts of a region.
+func NewChanges(older catalog.Chart, before []catalog.Ranked, newer catalog.Chart,
+	after []catalog.Ranked) Changes {
+	out := Changes{newer.Region, words.Time(older.CompletedAt), words.Time(newer.CompletedAt),
+		[]Video{}, []Video{}, []Move{}}
+	was, now := Ranks(before), Ranks(after)
+	for _, v := range after {
+		switch rank := was[v.ID]; {
+		case rank == 0:
+			out.Entered = append(out.Entered, NewVideo(v.Seen, v.Rank))
+		case rank != v.Rank:
+			out.Moved = append(out.Moved, Move{v.ID, v.Title, v.Rank, rank})
+		}
+	}
+	for _, v := range before {
+		if now[v.ID] == 0 {
+			out.Left = append(out.Left, NewVideo(v.Seen, v.Rank))
+		}
+	}
+	return out
+}
+
+// Ranks returns the places of a chart's videos by their IDs.
+func Ranks(videos []catalog.Ranked) map[string]int {
+	ranks := make(map[string]int, len(videos))
+	for _, v := range videos {
+		ranks[v.ID] = v.Rank
+	}
+	return ranks
+}
+
+// ReadChart is one complete chart, as read by a sweep. Two charts are compared in the places that
+// both have: a chart of 4 pages and one of 1, in the first page.
+type ReadChart struct {
+	At     time.Time // when it was complete
+	Units  int64     // units that it took
+	Places []string  // videos, the first place first; "" for none
+}
+
+// Freshness is how much the charts of a region differ from the charts before them.
+type Freshness struct {
+	Pairs   int           // number of pairs of consecutive charts; with 0 the fields below are 0
+	Gap     time.Duration // between two charts, on average
+	Moved   float64       // fraction of the compared places that hold another video
+	New     float64       // fraction of the compared places whose video was in none before
+	Units   int64         // spent on all charts but the first
+	PerUnit float64       // new videos for each of those units
+}
+
+// CompareCharts measures the charts of a region, oldest first. It counts new videos, not places,
+// because one new video at the top moves all videos below it.
+func CompareCharts(charts []ReadChart) (f Freshness) {
+	var moved, fresh, places float64
+	for i := 1; i < len(charts); i++ {
+		before, after := charts[i-1], charts[i]
+		depth := min(len(before.Places), len(after.Places))
+		if depth == 0 || !after.At.After(before.At) {
+			continue
+		}
+		m, n := differ(before.Places[:depth], after.Places[:depth])
+		f.Pairs++
+		f.Units += after.Units
+		f.Gap += after.At.Sub(before.At)
+		moved, fresh, places = moved+m, fresh+n, places+float64(depth)
+	}
+	if f.Pairs == 0 {
+		return f
+	}
+	f.Moved, f.New = moved/places, fresh/places
+	f.PerUnit = fresh / max(1, float64(f.Units))
+	f.Gap /= time.Duration(f.Pairs)
+	return f
+}
+
+// differ counts the places that hold another video than before, and the videos that are new. Both
+// charts have the same number of places.
+func differ(before, after []string) (moved, fresh float64) {
+	for i, v := range after {
+		if before[i] != v {
+			moved++
+		}
+		if v != "" && !slices.Contains(before, v) {
+			fresh++
+		}
+	}
+	return moved, fresh
 }

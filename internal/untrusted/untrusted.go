@@ -6,11 +6,19 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"html"
 	"io"
+	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"quotabudget/internal/quota"
 )
 
 // MaxError is the maximum size in bytes of a response that is not a success; the rest is dropped.
@@ -141,4 +149,48 @@ func (b Bounds) count(in *jsontext.Decoder, kind jsontext.Kind, values *int) str
 // pathOf writes a JSON Pointer with dots.
 func pathOf(pointer jsontext.Pointer) string {
 	return strings.ReplaceAll(strings.TrimPrefix(string(pointer), "/"), "/", ".")
+}
+
+// Fetch sends a request and returns the response, with the first max bytes of its body. It follows
+// no redirect, which could lead to another host, and an error does not contain the URL, which may
+// hold a secret. With an error it returns the part of the body that was read. The client's timeout
+// includes the body.
+func Fetch(client http.Client, r *http.Request, max int64) (*http.Response, []byte, error) {
+	client.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}
+	response, err := client.Do(r)
+	if about, ok := errors.AsType[*url.Error](err); ok {
+		err = about.Err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, max))
+	return response, body, err
+}
+
+var tagForm = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
+
+const maxMessage = 300
+
+// Plain returns a text in one line of at most 300 characters, without markup and control codes.
+// It drops a text that contains something like a key.
+func Plain(text string) string {
+	text = html.UnescapeString(tagForm.ReplaceAllString(text, ""))
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if quota.LooksSecret(text) {
+		return ""
+	}
+	if runes := []rune(text); len(runes) > maxMessage {
+		return strings.TrimSpace(string(runes[:maxMessage])) + "…"
+	}
+	return text
 }
