@@ -2,15 +2,30 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strings"
+	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 )
 
 type daemonKey struct{}
@@ -89,5 +104,117 @@ func signalCmd(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("daemon.err"), []byte(d.stderr.String()), 0o600))
 	if code := d.ProcessState.ExitCode(); code != 0 {
 		ts.Fatalf("exit code %d: %s", code, d.stderr.String())
+	}
+}
+
+// TestDaemonSettlesCalls: the daemon reads the end of a call that a proxy on its host has left
+// open.
+func TestDaemonSettlesCalls(t *testing.T) {
+	t.Parallel()
+	api, err := standin.New("openai")
+	must(t, err)
+	api.Prices = map[string]float64{"input": 0.25, "output": 2}
+	var ahead atomic.Int64
+	api.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	upstream := httptest.NewServer(api)
+	t.Cleanup(upstream.Close)
+	dir := t.TempDir()
+	url := "sqlite://" + filepath.Join(dir, "ledger.db")
+	file := configFile(t, fmt.Sprintf("ledger: %s\nupstreams: {openai: {endpoint: %s/}}\n"+
+		"credentials: [{name: o1, upstream: openai, api_key: {env: KEY}, limits: "+
+		"[{bucket: money, units: 1000000000, window: 24h}]}]\ningest: {regions: []}\n",
+		url, upstream.URL))
+	env := []string{"KEY=any", "QUOTA_STATE_DIR=" + dir}
+	cfg, err := config.Search{Path: file, Getenv: func(name string) string {
+		return map[string]string{"KEY": "any", "QUOTA_STATE_DIR": dir}[name]
+	}}.Load(t.Context())
+	must(t, err)
+	l, err := ledger.Open(t.Context(), url)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	up, err := cli.Upstream(cfg, cfg.Credentials[0], l, slog.New(slog.DiscardHandler))
+	must(t, err)
+	r := httptest.NewRequest("POST", upstream.URL+"/v1/responses", strings.NewReader(
+		`{"model":"gpt-5-mini","input":"[[output:9]]","background":true,"max_output_tokens":50}`))
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := up.Transport.RoundTrip(r)
+	must(t, err)
+	io.Copy(io.Discard, resp.Body)
+	ahead.Store(int64(time.Hour))
+
+	begin(t, env, "ingestor", "run", "--config", file)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		entries, err := l.Entries(t.Context(), quota.Query{Credential: "o1", Bucket: "money"})
+		must(t, err)
+		if len(entries) == 1 && entries[0].Units == api.Counts().Units["money"] {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%v are booked, %v were billed", entries, api.Counts().Units)
+		}
+	}
+}
+
+const stalling = `
+ledger: %s
+catalog: sqlite://%s
+credentials:
+  - name: key1
+    api_key: {env: YOUTUBE_API_KEY}
+    limits: [{bucket: default, units: 10000, window: day, timezone: UTC}]
+ingest:
+  regions: [US]
+  pages: 3
+  schedule: "@every 1h"
+  lease: 3s
+  listen: ""
+`
+
+// TestStalledDaemon: a daemon that stops in the middle of a page for longer than its lease, as on a
+// suspended machine, loses the lane to another daemon. Only the page in flight is bought twice, and
+// there is one chart.
+func TestStalledDaemon(t *testing.T) {
+	for number := int64(1); number <= 3; number++ {
+		t.Run(fmt.Sprint("page ", number), func(t *testing.T) {
+			t.Parallel()
+			h, env := holding(t, number)
+			dir := t.TempDir()
+			path := configFile(t, fmt.Sprintf(stalling,
+				redistest.Start(t, redistest.Options{}).URL(), filepath.Join(dir, "catalog.db")))
+			env = append(env, "QUOTA_CONFIG="+path)
+			stalled := begin(t, env, "ingestor", "run", "--log-level", "debug")
+			<-h.arrived
+			stalled.signal(t, syscall.SIGSTOP)
+			other := begin(t, env, "ingestor", "run", "--log-level", "debug")
+			other.stderr.await(t, "msg=\"tick done\"", other.ended)
+			close(h.proceed)
+			stalled.signal(t, syscall.SIGCONT)
+			stalled.stderr.await(t, "lease lost", stalled.ended)
+			for _, p := range []*process{stalled, other} {
+				p.signal(t, syscall.SIGTERM)
+				if code := p.code(); code != 0 {
+					t.Errorf("exit code %d: %s", code, p.stderr.String())
+				}
+			}
+
+			cfg, err := config.Load(t.Context(), path, func(string) string { return "" })
+			must(t, err)
+			l, err := ledger.Open(t.Context(), cfg.Ledger)
+			must(t, err)
+			defer l.Close()
+			entries, err := l.Entries(t.Context(), quota.Query{Credential: "key1",
+				Bucket: quota.DefaultBucket})
+			must(t, err)
+			if asked := h.seen.Load(); asked != 4 || len(entries) != 4 {
+				t.Errorf("%d pages were asked for, %d charged, want 4", asked, len(entries))
+			}
+			c, err := catalog.Open(t.Context(), cfg.Catalog)
+			must(t, err)
+			defer c.Close()
+			charts, err := c.Charts(t.Context(), "US", 0)
+			must(t, err)
+			if len(charts) != 1 || charts[0].Pages != 3 || charts[0].CompletedAt.IsZero() {
+				t.Errorf("charts %+v", charts)
+			}
+		})
 	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/standin"
 )
 
@@ -118,5 +121,121 @@ func TestServeLimits(t *testing.T) {
 		if code := p.code(); code != 0 {
 			t.Errorf("%s ended with %d: %s", command, code, p.stderr.String())
 		}
+	}
+}
+
+// read returns the status and the body of a response.
+func read(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	answer, err := http.Get(url)
+	must(t, err)
+	text, err := io.ReadAll(answer.Body)
+	must(t, err)
+	must(t, answer.Body.Close())
+	return answer.StatusCode, string(text)
+}
+
+// A region that a reload adds is served, too. A reload that changes serve: is refused, because it
+// would have no effect before a restart.
+func TestServeReload(t *testing.T) {
+	t.Parallel()
+	const text = `ingest: {listen: '', regions: [%s], schedule: "@every 1h"}
+serve: {listen: "127.0.0.1:0", public: %t}
+`
+	config := configFile(t, fmt.Sprintf(text, "US", false))
+	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &standin.YouTube{}) + "/",
+		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + t.TempDir()}
+	p := begin(t, env, "ingestor", "run", "--config", config)
+	p.stderr.await(t, "serving address=", p.ended)
+	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
+	p.stderr.await(t, "lanes run", p.ended)
+	must(t, os.WriteFile(config, fmt.Appendf(nil, text, "US, BR", false), 0o600))
+	p.signal(t, syscall.SIGHUP)
+	p.stderr.await(t, "lanes=2", p.ended)
+	for _, path := range []string{"/v1/regions", "/charts"} {
+		if status, body := read(t, base+path); status != 200 || !strings.Contains(body, "BR") {
+			t.Errorf("%s: %d without the new region: %s", path, status, body)
+		}
+	}
+	must(t, os.WriteFile(config, fmt.Appendf(nil, text, "US, BR", true), 0o600))
+	p.signal(t, syscall.SIGHUP)
+	p.stderr.await(t, "listen and serve cannot change", p.ended)
+}
+
+// TestServeStoreAway: while Redis cannot be reached, one line is logged, requests pass as
+// configured, and decisions are answered with 503.
+func TestServeStoreAway(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	p := begin(t, []string{"QUOTA_STATE_DIR=" + t.TempDir()}, "ingestor", "serve", "--config",
+		configFile(t, `ledger: redis://`+server.Addr+`
+serve:
+  listen: 127.0.0.1:0
+  store: redis
+  when_unreachable: open
+  limits: [{name: all, per: client, requests: 1000, window: 1m}]
+  policies: [{name: rlaas, requests: 5, window: 10s}]
+`))
+	p.stderr.await(t, "serving address=", p.ended)
+	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
+	server.Kill()
+	for range 3 {
+		if status, body := read(t, base+"/v1/sweeps"); status != 200 {
+			t.Errorf("%d %s", status, body)
+		}
+		answer, err := http.Post(base+"/v1/decisions", "application/json",
+			strings.NewReader(`{"policy":"rlaas","key":"a"}`))
+		must(t, err)
+		must(t, answer.Body.Close())
+		if answer.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("a decision: %s", answer.Status)
+		}
+	}
+	if n := strings.Count(p.stderr.String(), "level=ERROR"); n != 1 {
+		t.Errorf("logged %d times: %s", n, p.stderr.String())
+	}
+}
+
+// daemonConfig configures a daemon with one region, of which a tick is due at once.
+const daemonConfig = `
+credentials:
+  - name: key1
+    api_key: {env: YOUTUBE_API_KEY}
+    limits: [{bucket: default, units: 1000000, window: 24h}]
+ingest: {regions: [US], schedule: "@every 1s", stagger: 0s, pages: 2, listen: "127.0.0.1:0"}
+`
+
+// TestHangupWhileDraining: SIGHUP does not end a daemon that is storing its last page.
+func TestHangupWhileDraining(t *testing.T) {
+	t.Parallel()
+	h, env := holding(t, 1)
+	p := begin(t, env, "ingestor", "run", "--config", configFile(t, daemonConfig))
+	<-h.arrived
+	p.signal(t, syscall.SIGTERM)
+	for err := error(nil); err == nil; { // a draining daemon no longer serves health checks
+		_, err = p.get("healthz")
+	}
+	p.signal(t, syscall.SIGHUP)
+	close(h.proceed)
+	if code := p.code(); code != 0 || !strings.Contains(p.stderr.String(), "msg=ended") {
+		t.Errorf("%v: %s", p.ProcessState, p.stderr.String())
+	}
+}
+
+// TestHangupWhileStarting: SIGHUP does not end a daemon that waits for its ledger.
+func TestHangupWhileStarting(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer silent.Close()
+	p := begin(t, []string{"YOUTUBE_API_KEY=any",
+		"QUOTA_LEDGER=redis://" + silent.Addr().String() + "/0"}, "ingestor", "run")
+	conn, err := silent.Accept()
+	must(t, err)
+	p.signal(t, syscall.SIGHUP)
+	silent.Close()
+	conn.Close()
+	if code := p.code(); code != 69 {
+		t.Errorf("%v: %s", p.ProcessState, p.stderr.String())
 	}
 }

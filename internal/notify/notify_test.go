@@ -3,6 +3,9 @@ package notify_test
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -327,4 +330,11 @@ func TestMissedTicks(t *testing.T) {
 	n.Look(context.Background(), look, true)
 	n.Look(context.Background(), look, true)
 	e.sent("3 ticks of " + lanes[0].Name() + ", the last at 2026-06-01 12:00:00Z: no daemon ran; 1 tick of")
+}
+
+// signature returns what Standard Webhooks requires, under the key of secret.
+func signature(h http.Header, body []byte) string {
+	mac := hmac.New(sha256.New, []byte("twenty-four bytes of key"))
+	io.WriteString(mac, h.Get("webhook-id")+"."+h.Get("webhook-timestamp")+"."+string(body))
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
