@@ -129,19 +129,9 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	show.end()
 	file.look(st, sum)
 	err = errors.Join(err, a.printSummary(st, sum, o.demo))
-	a.notice(ctx, st)
+	notify.Notice(ctx, report.Source{Config: st.cfg, Ledger: st.ledger}, os.Environ(), st.log, false)
 	err = errors.Join(err, st.Close())
 	return outcome(sum, err)
-}
-
-// noticeTime bounds what once spends on notifications after its work.
-const noticeTime = 5 * time.Second
-
-// notice notifies people of events of this sweep. It does not change the result.
-func (a *app) notice(ctx context.Context, st *deps) {
-	src := report.Source{Config: st.cfg, Ledger: st.ledger}
-	n := notify.New(func() report.Source { return src }, os.Environ(), st.log)
-	n.Look(context.WithoutCancel(ctx), noticeTime, false)
 }
 
 func outcome(sum ingest.Summary, err error) error {

@@ -27,8 +27,7 @@ it limits its callers, and decides for other programs.`,
 		Example: `  ingestor serve
   ingestor serve --demo                       with made-up charts, without a key
   curl -s http://127.0.0.1:8080/v1/charts/US | jq -r '.videos[].title'`,
-		RunE: func(c *cobra.Command,
-			_ []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			return a.serve(c.Context(), address, demo)
 		},
 	}
@@ -40,16 +39,13 @@ it limits its callers, and decides for other programs.`,
 }
 
 func (a *app) serve(ctx context.Context, address string, demo bool) error {
-	if address != "" && !cli.Addressable(address) {
-		return cli.Usagef("--listen %q: write host:port, such as %s", address, config.DefaultServe)
-	}
 	cfg, stop, err := a.loadOrDemo(ctx, demo)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if address != "" {
-		cfg.Serve.Listen = address
+	if err := cli.Listens(cfg, address); err != nil {
+		return err
 	}
 	if demo {
 		if err := errors.Join(a.demoDay(ctx, cfg), a.demoTrouble(ctx, cfg)); err != nil {

@@ -132,14 +132,14 @@ func sayOutlook(s cli.Screen, results []report.Forecast, err error) {
 		if !slices.Contains(order, f.Credential) {
 			order = append(order, f.Credential)
 		}
-		if fine(f) {
+		switch {
+		case fine(f):
 			lasts[f.Credential] = lasts[f.Credential] || f.Verdict == plan.Lasts
 			continue
-		}
-		short[f.Credential] = true
-		if f.Verdict != plan.Suspended {
+		case f.Verdict != plan.Suspended:
 			s.Say("%s\n", forecastSentence(s, f))
 		}
+		short[f.Credential] = true
 	}
 	for _, c := range order {
 		var text string

@@ -143,7 +143,7 @@ func (im *importer) job(ctx context.Context, l schedule.CronLine,
 func (im *importer) exec(ctx context.Context, j *importedJob, call invocation) error {
 	sub := &app{cli.Common{Stdout: io.Discard, Stderr: io.Discard,
 		Getenv: func(name string) string { return call.env[name] }}}
-	root := sub.root([]string{"exec"})
+	root := sub.root()
 	root.SetFlagErrorFunc(cli.FlagError)
 	c, args, err := root.Find(call.words)
 	if err != nil || c.Name() != "exec" {

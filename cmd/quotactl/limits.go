@@ -142,11 +142,7 @@ func (r importedLimits) draw(s cli.Screen, reported int) {
 	}
 	t := s.Table("bucket", "window", ">quota.yaml", ">upstream")
 	for _, l := range r.Limits {
-		before := any("-")
-		if l.Before != nil {
-			before = s.Amount(l.unit, *l.Before)
-		}
-		t.Row(l.Bucket, l.Window, before, s.Amount(l.unit, l.After))
+		t.Row(l.Bucket, l.Window, s.Optional(l.unit, l.Before), s.Amount(l.unit, l.After))
 	}
 	s.Draw(t, cli.Cut("bucket", 16))
 	if r.Written {

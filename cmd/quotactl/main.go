@@ -40,7 +40,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 	getenv func(string) string) int {
 	a := &app{cli.Common{Stdout: stdout, Stderr: stderr, Getenv: getenv}}
-	return a.Execute(ctx, a.root(args), args)
+	return a.Execute(ctx, a.root(), args)
 }
 
 type app struct{ cli.Common }
@@ -48,8 +48,8 @@ type app struct{ cli.Common }
 // settings is the group of commands that includes version.
 const settings = "Settings:"
 
-// root returns the command tree for args.
-func (a *app) root(args []string) *cobra.Command {
+// root returns the command tree.
+func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quotactl",
 		Short: "Look at a quota budget and spend from it",
@@ -69,36 +69,18 @@ exhausted: try again later, 77 credential refused, 78 configuration.`,
 	a.Bind(root)
 	cli.Elsewhere(root, "ingestor", "once", "run", "plan", "jobs", "chart", "search", "video",
 		"purge")
-	type makers = map[string]func() *cobra.Command
-	type group struct {
-		title    string
-		commands makers
-	}
-	groups := []group{
-		{"Look:", makers{"status": a.status, "top": a.top, "forecast": a.forecast, "log": a.log,
-			"explain": a.explain, "report": a.report, "reservations": a.reservations,
-			"costs": a.costs, "prove": a.prove}},
-		{"Spend:", makers{"spend": a.spend, "exec": a.exec, "reserve": a.reserve, "draw": a.draw,
-			"commit": a.commit, "settle": a.settle, "release": a.release, "adjust": a.adjust,
-			"reconcile": a.reconcile, "suspend": a.suspend, "resume": a.resume, "proxy": a.proxy,
-			"serve": a.serve, "mcp": a.mcp, "standin": a.standin}},
-		{settings, makers{"config": a.config, "import": a.imports, "limits": a.limits,
-			"ledger": a.ledger, "notify": a.notify, "doctor": a.doctor}},
-	}
-	alone := slices.ContainsFunc(groups, func(g group) bool { // the other commands are not needed
-		return len(args) > 0 && g.commands[args[0]] != nil
-	})
-	for _, g := range groups {
-		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
-		for name, command := range g.commands {
-			if alone && name != args[0] {
-				continue
-			}
-			c := command()
-			c.GroupID = g.title
-			root.AddCommand(c)
+	add := func(title string, commands ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title})
+		for _, c := range commands {
+			c.GroupID = title
 		}
+		root.AddCommand(commands...)
 	}
+	add("Look:", a.status(), a.top(), a.forecast(), a.log(), a.explain(), a.report(),
+		a.reservations(), a.costs(), a.prove())
+	add("Spend:", a.spend(), a.exec(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
+		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.serve(), a.mcp(), a.standin())
+	add(settings, a.config(), a.imports(), a.limits(), a.ledger(), a.notify(), a.doctor())
 	for _, c := range root.Commands() {
 		if c.GroupID == "" { // version
 			c.GroupID = settings

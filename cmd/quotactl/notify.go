@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,9 +15,6 @@ import (
 	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
-
-// noticeTime bounds what a command spends on notifications after its work.
-const noticeTime = 5 * time.Second
 
 func (a *app) notify() *cobra.Command {
 	c := &cobra.Command{Use: "notify", Short: "Try the notifications"}
@@ -70,14 +66,11 @@ func (a *app) notifyTest(ctx context.Context) error {
 		errors.New("a notification was not sent"), "%s", strings.Join(remedies, "; "))}
 }
 
-// notice notifies people of events that a charge of this command caused. It does not change the
-// command's result.
+// notice notifies people of events that a charge of this command caused.
 func (a *app) notice(ctx context.Context, g *gate, quick bool) {
 	cfg := *g.cfg
 	cfg.Credentials = []config.Credential{g.cred}
-	src := report.Source{Config: &cfg, Ledger: g.Ledger}
-	n := notify.New(func() report.Source { return src }, os.Environ(), a.Logger())
-	n.Look(context.WithoutCancel(ctx), noticeTime, quick)
+	notify.Notice(ctx, report.Source{Config: &cfg, Ledger: g.Ledger}, os.Environ(), a.Logger(), quick)
 }
 
 // shownNotify omits the path of the URL.

@@ -96,7 +96,7 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 		Service: r.service(), At: words.Time(now), SharedWith: r.shares[1:],
 		Rows: []reconciledRow{}, Limits: []limitRow{}, upstream: upstreamWord(g.prices())}
 	if err := r.compare(ctx, now); err != nil {
-		return r.inBillWords(err)
+		return inBillWords(g, client, err)
 	}
 	var failed error
 	if f.apply {
@@ -106,7 +106,7 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 	if err == nil {
 		r.out.compareLimits(bill.Differ(g.Limits, limits))
 	}
-	failed = errors.Join(failed, r.inBillWords(err))
+	failed = errors.Join(failed, inBillWords(g, client, err))
 	if err := a.Print(r.out, func(s cli.Screen) { r.out.draw(s, g) }); err != nil {
 		return err
 	}

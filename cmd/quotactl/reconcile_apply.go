@@ -58,10 +58,6 @@ func (r *reconciling) uncorrected(row reconciledRow, err error) error {
 }
 
 // inBillWords adds an exit code and a hint to an error of the upstream.
-func (r *reconciling) inBillWords(err error) error {
-	return inBillWords(r.gate, r.client, err)
-}
-
 func inBillWords(g *gate, c *bill.Client, err error) error {
 	e, ok := errors.AsType[*bill.Error](err)
 	if !ok {
@@ -164,10 +160,6 @@ func (r reconciliation) draw(s cli.Screen, g *gate) {
 		if row.Ours == 0 && row.Theirs == nil {
 			continue
 		}
-		theirs := any("-")
-		if row.Theirs != nil {
-			theirs = row.amount(s, *row.Theirs)
-		}
 		correction := "-"
 		if row.Correction != 0 {
 			correction = fmt.Sprintf("%+d", row.Correction)
@@ -176,20 +168,12 @@ func (r reconciliation) draw(s cli.Screen, g *gate) {
 			}
 		}
 		t.Row(s.On(time.Time(row.From)), s.On(time.Time(row.To)), row.Bucket,
-			row.amount(s, row.Ours), theirs, correction, r.inWords(row))
+			s.Amount(row.unit, row.Ours), s.Optional(row.unit, row.Theirs), correction, r.inWords(row))
 	}
 	s.Draw(t, cli.Shorten("from"), cli.Shorten("to"), cli.Drop("to"), cli.Cut("bucket", 8))
 	for _, line := range r.notes(g) {
 		s.Say("%s\n", line)
 	}
-}
-
-// amount returns units as a cell.
-func (row reconciledRow) amount(s cli.Screen, units int64) any {
-	if row.unit.IsMoney() {
-		return s.Amount(row.unit, units)
-	}
-	return units
 }
 
 func (r reconciliation) inWords(row reconciledRow) string {

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
-	"quotabudget/internal/config"
 )
 
 func (a *app) serve() *cobra.Command {
@@ -24,23 +22,16 @@ machines need a token of token_file: with the scope charge.`,
   curl -s http://127.0.0.1:8080/v1/charges -H 'Content-Type: application/json' \
     -H "Idempotency-Key: $(uuidgen)" -d '{"method":"youtube.videos.list"}'`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.serveLedger(c.Context(), address)
+			cfg, err := a.Load(c.Context())
+			if err == nil {
+				err = cli.Listens(cfg, address)
+			}
+			if err != nil {
+				return err
+			}
+			return a.ServeLedger(c.Context(), cfg, nil, os.Environ())
 		},
 	}
 	c.Flags().StringVar(&address, "listen", "", "`ADDR` to listen on instead of that of serve:")
 	return c
-}
-
-func (a *app) serveLedger(ctx context.Context, address string) error {
-	if address != "" && !cli.Addressable(address) {
-		return cli.Usagef("--listen %q: write host:port, such as %s", address, config.DefaultServe)
-	}
-	cfg, err := a.Load(ctx)
-	if err != nil {
-		return err
-	}
-	if address != "" {
-		cfg.Serve.Listen = address
-	}
-	return a.ServeLedger(ctx, cfg, nil, os.Environ())
 }

@@ -200,6 +200,14 @@ func (s Screen) Amount(unit costs.Unit, n int64) string {
 	return s.Number(n)
 }
 
+// Optional formats n like Amount, and nil as "-".
+func (s Screen) Optional(unit costs.Unit, n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return s.Amount(unit, *n)
+}
+
 // Window returns the window of a limit; short without its time zone.
 func Window(l report.LimitStatus) Cell {
 	if l.Timezone == nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -145,6 +146,15 @@ func Addressable(text string) bool {
 	}
 	_, err = net.LookupPort("tcp", port)
 	return err == nil
+}
+
+// Listens replaces the configured address of serve: by the one of --listen, if any.
+func Listens(cfg *config.Config, address string) error {
+	if address != "" && !Addressable(address) {
+		return Usagef("--listen %q: write host:port, such as %s", address, config.DefaultServe)
+	}
+	cfg.Serve.Listen = cmp.Or(address, cfg.Serve.Listen)
+	return nil
 }
 
 // CheckListen validates a required --listen.

@@ -39,9 +39,8 @@ type Notifier struct {
 	holder string
 	level  slog.Level // level of the "notification sent" line
 	mu     sync.Mutex
-	sent   map[string]time.Time // done claims, with the time to check each again
-	pauses map[string]*pause    // by target that failed
-	missed map[string][]missed  // by credential; those of the last hour
+	pauses map[string]*pause   // by target that failed
+	missed map[string][]missed // by credential; those of the last hour
 }
 
 type missed struct {
@@ -64,15 +63,22 @@ const (
 	tries     = 3                // attempts per notification and look
 	perLook   = 10               // notifications per target and look
 	maxMissed = 20               // lanes listed
-	recheck   = 5 * time.Minute
+	afterwork = 5 * time.Second  // of Notice
 )
 
 // New returns a notifier for the source that source returns.
 func New(source func() report.Source, environ []string, log *slog.Logger) *Notifier {
 	return &Notifier{Source: source, Environ: environ, Log: log, level: slog.LevelDebug,
 		holder: quota.NewID(time.Now()),
-		sent:   make(map[string]time.Time), pauses: make(map[string]*pause),
-		missed: make(map[string][]missed)}
+		pauses: make(map[string]*pause), missed: make(map[string][]missed)}
+}
+
+// Notice notifies people of the events that a command has caused, with a quick look or a full one. It
+// does not change the command's result.
+func Notice(ctx context.Context, src report.Source, environ []string, log *slog.Logger,
+	quick bool) {
+	n := New(func() report.Source { return src }, environ, log)
+	n.Look(context.WithoutCancel(ctx), afterwork, quick)
 }
 
 // Watch looks and sends until ctx ends, and logs what it sends.
@@ -128,24 +134,15 @@ func (n *Notifier) sendAll(ctx context.Context, claims quota.Claims, t target, a
 // send sends an event to a target, unless it has been sent or another process is sending it.
 func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Event) (bool, error) {
 	c := quota.Claim{Credential: e.Credential, Name: e.claim(t.name()), Holder: n.holder, TTL: lease}
-	key := c.Credential + "/" + c.Name
-	if n.isSent(key) {
-		return false, nil
-	}
 	state, err := claims.Claim(ctx, c)
-	if state == quota.ClaimDone && err == nil {
-		n.markSent(key, min(recheck, e.lasts))
-	}
 	if err != nil || state != quota.ClaimWon {
 		return false, nil
 	}
 	if _, err = retried(ctx, func() (string, error) { return t.deliver(ctx, e) }); err != nil {
 		return true, fmt.Errorf("%s: %w", e.Name, err)
 	}
-	n.markSent(key, min(recheck, e.lasts))
 	n.Log.Log(ctx, n.level, "notification sent", "to", t.name(), "event", e.Name,
-		"credential", e.Credential,
-		"id", e.id())
+		"credential", e.Credential, "id", e.id())
 	n.done(ctx, claims, c, e.lasts)
 	for _, lower := range e.lower {
 		c.Name = lower.claim(t.name())
@@ -179,23 +176,6 @@ func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
 		n.Log.Warn("cannot mark a notification as sent; it may be sent again",
 			"error", err)
 	}
-}
-
-func (n *Notifier) isSent(key string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	now := time.Now()
-	if until, ok := n.sent[key]; ok && !now.Before(until) {
-		delete(n.sent, key)
-	}
-	_, ok := n.sent[key]
-	return ok
-}
-
-func (n *Notifier) markSent(key string, lasts time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.sent[key] = time.Now().Add(lasts)
 }
 
 func (n *Notifier) paused(t target) bool {
