@@ -114,12 +114,12 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 		if err == nil && out.Done {
 			fmt.Fprintf(a.Stderr,
 				"quotactl: not started: a run with --id %s has succeeded before\n",
-				words.Plain(f.key))
+				words.Plain(f.job.Key))
 		}
 		if out.Denied > 0 && !f.quiet {
-			ceiling := fmt.Sprint(f.max)
-			if p := g.phrasing(ctx, false, quota.Decision{}); p.unit(f.call.Bucket).IsMoney() {
-				ceiling += " (" + p.amount(f.call.Bucket, f.max) + ")"
+			ceiling := fmt.Sprint(f.job.Max.Units)
+			if p := g.phrasing(ctx, false, quota.Decision{}); p.unit(f.job.Call.Bucket).IsMoney() {
+				ceiling += " (" + p.amount(f.job.Call.Bucket, f.job.Max.Units) + ")"
 			}
 			fmt.Fprintf(a.Stderr, "quotactl: requests of %s denied by --max %s: %d\n",
 				words.Plain(j.Name), ceiling, out.Denied)
@@ -174,9 +174,9 @@ func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.Denie
 	text, d, p := "", e.Decision, g.phrasing(ctx, false, e.Decision)
 	switch {
 	case e.Why == job.DeniedKey:
-		text = fmt.Sprintf("a run with --id %s is under way", f.key)
+		text = fmt.Sprintf("a run with --id %s is under way", f.job.Key)
 	case e.Why == job.DeniedLock:
-		text = fmt.Sprintf("another run has the lock %s; retry when it has ended", f.lock)
+		text = fmt.Sprintf("another run has the lock %s; retry when it has ended", f.job.Lock)
 	case d.Limit == quota.Suspended:
 		text = p.inWords(d.Units) + " asked for, but the bucket is suspended"
 	case d.Limit != "":
@@ -199,24 +199,22 @@ func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.Denie
 
 // newJob returns the job of the flags.
 func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (*job.Job, error) {
-	name := cmp.Or(f.call.Labels[quota.LabelJob], job.NameOf(args))
-	call, err := g.held(ctx, f, name)
-	if err != nil {
+	j := f.job
+	j.Name = cmp.Or(j.Call.Labels[quota.LabelJob], job.NameOf(args))
+	var err error
+	if j.Call, err = g.held(ctx, f, j.Name); err != nil {
 		return nil, err
 	}
-	if _, listed := g.prices().Bucket(quota.WholeOf(f.call.Bucket)); f.buckets && !listed {
-		if err := g.bucket(f.call.Bucket); err != nil {
+	bucket := f.job.Call.Bucket
+	if _, listed := g.prices().Bucket(quota.WholeOf(bucket)); f.buckets && !listed {
+		if err := g.bucket(bucket); err != nil {
 			return nil, err
 		}
 	}
-	j := &job.Job{
-		Command: job.Command{Args: args, Env: a.environment(g), Stdin: os.Stdin,
-			Stdout: os.Stdout, Stderr: os.Stderr},
-		Budget: g.Budget, Claims: g.Ledger, Buckets: g.prices().BucketNames(), Name: name, Call: call,
-		TTL: f.ttl, Lapse: quota.Lapse(f.lapse), Settle: job.Settlement(f.settle), Key: f.key,
-		Lock: f.lock, Wait: f.wait, Signals: job.Notify(), Log: a.Logger(),
-		Max: job.Ceiling{Units: f.max, Bucket: f.call.Bucket},
-	}
+	j.Command = job.Command{Args: args, Env: a.environment(g), Stdin: os.Stdin, Stdout: os.Stdout,
+		Stderr: os.Stderr}
+	j.Budget, j.Claims, j.Buckets = g.Budget, g.Ledger, g.prices().BucketNames()
+	j.Max.Bucket, j.Signals, j.Log = bucket, job.Notify(), a.Logger()
 	if j.Settle == job.SettleProxy {
 		quiet := *a // standard error belongs to the command
 		if quiet.LogLevel == "info" {
@@ -228,12 +226,12 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 		}
 		j.Prepare = cli.JobProxy(g.cfg, served, g.Ledger, quiet.Logger())
 	}
-	return j, nil
+	return &j, nil
 }
 
 // held returns the cost to hold before the command starts.
 func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, error) {
-	call := f.call
+	call := f.job.Call
 	if f.learned {
 		buckets := []string{call.Bucket}
 		if !f.buckets {
@@ -283,59 +281,55 @@ func (a *app) environment(g *gate) []string {
 	return env
 }
 
+// execFlags are a job as far as flags describe it, and how to find its hold.
 type execFlags struct {
-	call             quota.Call
-	learned          bool
-	ttl, wait        time.Duration
-	settle, lapse    string
-	key, lock        string
-	max              int64
-	quiet            bool
+	job              job.Job
+	learned, quiet   bool
 	methods, buckets bool // given
 }
 
 func (f *execFlags) bind(flags *pflag.FlagSet) {
-	bindCall(flags, &f.call)
+	bindCall(flags, &f.job.Call)
 	flags.BoolVar(&f.learned, "learned", false, "hold what most earlier runs of this job took, of "+
 		"--bucket or all; while there are too few runs, hold --units or --method")
-	spanVar(flags, &f.ttl, "ttl", 10*time.Minute,
+	spanVar(flags, &f.job.TTL, "ttl", 10*time.Minute,
 		"`DURATION` of the hold, which is extended while the command runs")
-	flags.StringVar(&f.settle, "settle", string(job.SettleAll),
+	flags.StringVar((*string)(&f.job.Settle), "settle", string(job.SettleAll),
 		"`HOW` to find out what it took: all, exit, report or proxy")
-	flags.StringVar(&f.lapse, "lapse", string(quota.LapseCharge),
+	flags.StringVar((*string)(&f.job.Lapse), "lapse", string(quota.LapseCharge),
 		"`WHAT` becomes of the hold if exec is killed: charge or release")
-	spanVar(flags, &f.wait, "wait", 0, "wait up to `DURATION` for the units, in order of arrival")
-	flags.StringVar(&f.key, "id", "", "`KEY` of this run, such as the job and its scheduled time: "+
+	spanVar(flags, &f.job.Wait, "wait", 0, "wait up to `DURATION` for the units, in order of arrival")
+	flags.StringVar(&f.job.Key, "id", "", "`KEY` of this run, such as the job and its scheduled time: "+
 		"no second start after a success, and no second charge for a repeat")
-	flags.StringVar(&f.lock, "lock", "",
+	flags.StringVar(&f.job.Lock, "lock", "",
 		"run only if no other run, on any machine, has the lock `NAME`")
-	flags.Int64Var(&f.max, "max", 0, "deny requests and draws beyond `N` units in all; with "+
+	flags.Int64Var(&f.job.Max.Units, "max", 0, "deny requests and draws beyond `N` units in all; with "+
 		"--bucket, of that bucket")
 	cli.Limit(flags, 1, math.MaxInt64, "max")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if units are denied")
 }
 
 func (f *execFlags) check(changed func(string) bool) error {
-	if err := checkCall(f.call, f.key, changed); err != nil {
+	if err := checkCall(f.job.Call, f.job.Key, changed); err != nil {
 		return err
 	}
 	switch {
 	case changed("bucket") && !changed("units") && !changed("max") && !f.learned:
 		return cli.Usagef("--bucket needs --units, --max or --learned")
-	case !changed("method") && !changed("units") && !f.learned && f.settle != string(job.SettleProxy):
+	case !changed("method") && !changed("units") && !f.learned && f.job.Settle != job.SettleProxy:
 		return cli.Hint(cli.Usagef("give --method, --units or --learned"),
 			"they set the hold before the command starts")
-	case !slices.Contains([]string{"all", "exit", "report", "proxy"}, f.settle):
-		return cli.Usagef("--settle %s: write all, exit, report or proxy", f.settle)
-	case f.lapse != string(quota.LapseCharge) && f.lapse != string(quota.LapseRelease):
-		return cli.Usagef("--lapse %s: write release or charge", f.lapse)
-	case f.ttl < time.Second:
-		return cli.Usagef("--ttl %s: must be at least 1s", f.ttl)
-	case f.wait < 0:
-		return cli.Usagef("--wait %s: must not be negative", f.wait)
-	case changed("lock") && f.lock == "":
+	case !slices.Contains([]string{"all", "exit", "report", "proxy"}, string(f.job.Settle)):
+		return cli.Usagef("--settle %s: write all, exit, report or proxy", f.job.Settle)
+	case f.job.Lapse != quota.LapseCharge && f.job.Lapse != quota.LapseRelease:
+		return cli.Usagef("--lapse %s: write release or charge", f.job.Lapse)
+	case f.job.TTL < time.Second:
+		return cli.Usagef("--ttl %s: must be at least 1s", f.job.TTL)
+	case f.job.Wait < 0:
+		return cli.Usagef("--wait %s: must not be negative", f.job.Wait)
+	case changed("lock") && f.job.Lock == "":
 		return cli.Usagef("--lock is empty: leave it out, or give a name")
-	case len(f.key) > 200 || len(f.lock) > 200:
+	case len(f.job.Key) > 200 || len(f.job.Lock) > 200:
 		return cli.Usagef("--id and --lock: at most 200 bytes")
 	}
 	return nil
