@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 var flagLine = regexp.MustCompile(`(?m)^ {2,6}(?:-\w, )?(--[a-z-]+)`)
@@ -66,6 +68,28 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 	}
 	for code := range want {
 		t.Errorf("docs/commands.md: no item for exit code %s", code)
+	}
+}
+
+// Each page of a program's manual belongs to a command, and each flag has help.
+func TestManualHasNoGaps(t *testing.T) {
+	t.Parallel()
+	all := learned(t)
+	for _, program := range []string{"quotactl", "ingestor"} {
+		var pages map[string]any
+		must(t, yaml.Unmarshal([]byte(read(t, "cmd/"+program+"/manual.yaml")), &pages))
+		for page := range pages {
+			if all[program+" "+page] == "" && page != program {
+				t.Errorf("the manual of %s has a page of no command: %s", program, page)
+			}
+		}
+	}
+	bare := regexp.MustCompile(`(?m)^ {2,6}(?:-\w, )?--[a-z-]+(?: \S+)?$`)
+	for name, help := range all {
+		_, list, _ := strings.Cut(help, "\nFlags:")
+		if flags := bare.FindAllString(list, -1); flags != nil {
+			t.Errorf("%s --help does not explain%s", name, strings.Join(flags, ","))
+		}
 	}
 }
 

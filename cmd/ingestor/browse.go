@@ -50,25 +50,14 @@ func (a *app) withCatalog(ctx context.Context, do func(*catalog.Catalog) error,
 
 func chartCommand(a *app) *cobra.Command {
 	var top int
-	c := &cobra.Command{
-		Use:   "chart [REGION]",
-		Short: "Show the current chart of a region, or which charts there are",
-		Long: `chart shows the last complete chart of a region, with what the catalogue last knew of
-each video. Without a region it lists the configured regions and how old their charts are. It costs
-nothing: only the catalogue is read.`,
-		Example: `  ingestor chart
-  ingestor chart BR --top 10
-  ingestor chart US -o json | jq -r '.videos[].id'`,
-		Args: cli.Optional("the region"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return a.charts(c.Context())
-			}
-			return a.chart(c.Context(), args[0], top)
-		},
-		ValidArgsFunction: a.completeRegions,
-	}
-	c.Flags().IntVar(&top, "top", 0, "the first `N` places only")
+	c := a.Command("chart", func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return a.charts(c.Context())
+		}
+		return a.chart(c.Context(), args[0], top)
+	})
+	c.ValidArgsFunction = a.completeRegions
+	cli.Flag(c.Flags(), &top, "top")
 	cli.Limit(c.Flags(), 0, math.MaxInt64, "top")
 	return c
 }
@@ -157,59 +146,41 @@ func age(at time.Time) string {
 
 func searchCommand(a *app) *cobra.Command {
 	var limit int
-	c := &cobra.Command{
-		Use:   "search WORDS",
-		Short: "Find videos by title, channel, tag or description",
-		Long: `search finds the videos that have every word, or one that begins with it, in title,
-channel, tags or description, in any script. Case and accents do not matter. Whole words come first,
-then titles, then the newest videos. Unless --limit is 0, only the newest 500 that match are ranked.
-It costs nothing: only the catalogue is read.`,
-		Example: `  ingestor search lofi hip
-  ingestor search 東京
-  ingestor search -o json "ost" | jq '.videos | length'`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			words := strings.TrimSpace(strings.Join(args, " "))
-			if words == "" {
-				return cli.Usagef("no words to search for")
+	c := a.Command("search", func(c *cobra.Command, args []string) error {
+		words := strings.TrimSpace(strings.Join(args, " "))
+		if words == "" {
+			return cli.Usagef("no words to search for")
+		}
+		return a.browse(c.Context(), func(cat *catalog.Catalog) error {
+			matches, err := cat.Search(c.Context(), words, 0, limit)
+			if err != nil {
+				return err
 			}
-			return a.browse(c.Context(), func(cat *catalog.Catalog) error {
-				matches, err := cat.Search(c.Context(), words, 0, limit)
-				if err != nil {
-					return err
+			out := struct {
+				Videos []report.Video `json:"videos"`
+			}{[]report.Video{}}
+			for _, v := range matches {
+				out.Videos = append(out.Videos, report.NewVideo(v, 0))
+			}
+			return a.Print(out, func(s cli.Screen) {
+				if len(matches) == 0 {
+					s.Say("no video found\n")
+					return
 				}
-				out := struct {
-					Videos []report.Video `json:"videos"`
-				}{[]report.Video{}}
-				for _, v := range matches {
-					out.Videos = append(out.Videos, report.NewVideo(v, 0))
-				}
-				return a.Print(out, func(s cli.Screen) {
-					if len(matches) == 0 {
-						s.Say("no video found\n")
-						return
-					}
-					drawVideos(s, out.Videos, false)
-				})
+				drawVideos(s, out.Videos, false)
 			})
-		},
-	}
-	c.Flags().IntVar(&limit, "limit", 20, "at most `N` videos; 0 for all")
+		})
+	})
+	c.Args = cobra.ArbitraryArgs
+	cli.Flag(c.Flags(), &limit, "limit", 20)
 	cli.Limit(c.Flags(), 0, math.MaxInt64, "limit")
 	return c
 }
 
 func videoCommand(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "video ID",
-		Short: "Show a video and how its names and counters changed",
-		Example: "  ingestor video dQw4w9WgXcQ\n  ingestor video -- -abcdefghij      for an ID " +
-			"that begins with -",
-		Args: cli.Args("the video's ID"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.video(c.Context(), args[0])
-		},
-	}
+	c := a.Command("video", func(c *cobra.Command, args []string) error {
+		return a.video(c.Context(), args[0])
+	})
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return cli.Hint(cli.Usagef("%w", err),
 			"write -- before an ID that begins with -: ingestor video -- -abcdefghij")
@@ -230,35 +201,27 @@ func (a *app) video(ctx context.Context, id string) error {
 
 func purgeCommand(a *app) *cobra.Command {
 	var older string
-	c := &cobra.Command{
-		Use:   "purge --older-than 30d",
-		Short: "Delete what was last fetched long ago",
-		Long: `purge deletes videos and charts from the catalogue that were last fetched longer ago
-than the given time. The upstream's terms require that data fetched with only a key is fetched again
-or deleted within 30 days. The ledger is not touched.`,
-		Example: "  ingestor purge --older-than 30d",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if older == "" {
-				return cli.Hint(cli.Usagef("--older-than is missing"),
-					"ingestor purge --older-than 30d")
+	c := a.Command("purge", func(c *cobra.Command, _ []string) error {
+		if older == "" {
+			return cli.Hint(cli.Usagef("--older-than is missing"),
+				"ingestor purge --older-than 30d")
+		}
+		d, err := words.ParseSpan(older)
+		if err != nil || d <= 0 {
+			return cli.Usagef("--older-than %q: write a duration such as 30d or 12h", older)
+		}
+		return a.withCatalog(c.Context(), func(cat *catalog.Catalog) error {
+			n, err := cat.Delete(c.Context(), time.Now().Add(-d))
+			if err != nil {
+				return err
 			}
-			d, err := words.ParseSpan(older)
-			if err != nil || d <= 0 {
-				return cli.Usagef("--older-than %q: write a duration such as 30d or 12h", older)
-			}
-			return a.withCatalog(c.Context(), func(cat *catalog.Catalog) error {
-				n, err := cat.Delete(c.Context(), time.Now().Add(-d))
-				if err != nil {
-					return err
-				}
-				out := struct {
-					Deleted int `json:"videos_deleted"`
-				}{n}
-				return a.Print(out, func(s cli.Screen) { s.Say("%d videos deleted\n", n) })
-			}, catalog.Open)
-		},
-	}
-	c.Flags().StringVar(&older, "older-than", "", "`AGE` since it was last fetched, such as 30d")
+			out := struct {
+				Deleted int `json:"videos_deleted"`
+			}{n}
+			return a.Print(out, func(s cli.Screen) { s.Say("%d videos deleted\n", n) })
+		}, catalog.Open)
+	})
+	cli.Flag(c.Flags(), &older, "older-than")
 	return c
 }
 

@@ -51,17 +51,7 @@ type jobRun struct {
 }
 
 func jobsCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "jobs",
-		Short: "List the jobs: next tick, last outcome, what the last runs took",
-		Long: `jobs lists the regions and your own jobs, with the next tick of each, what a run holds and how the
-last 20 runs ended, as the daemons of this machine recorded them in the catalogue. Nothing is
-charged.`,
-		Example: `  ingestor jobs
-  ingestor jobs -o json |
-    jq -r '.jobs[] | select(.last.outcome == "failed") | .name'`,
-		RunE: func(c *cobra.Command, _ []string) error { return a.jobs(c.Context()) },
-	}
+	return a.Command("jobs", func(c *cobra.Command, _ []string) error { return a.jobs(c.Context()) })
 }
 
 func (a *app) jobs(ctx context.Context) error {

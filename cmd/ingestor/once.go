@@ -28,34 +28,17 @@ const maxPages = 1000
 
 func onceCommand(a *app) *cobra.Command {
 	var o onceOptions
-	c := &cobra.Command{
-		Use:   "once",
-		Short: "Sweep the regions once, now",
-		Long: `once sweeps the regions, the one with the oldest complete chart first, and reads each
-chart page by page. Every request is charged before it is sent. When the units are used up it exits
-with 75, says when they come free, and keeps everything it has; the next sweep resumes there. A
-chart read with --pages replaces the current one, even a longer one. Ctrl-C and SIGTERM end it after
-the pages under way. docs/operations.md has the lines for a crontab.`,
-		Example: `  ingestor once                            the regions of quota.yaml
-  ingestor once --region US,GB --pages 1   two regions, 50 places each
-  ingestor once -o json | jq .outcome      for scripts
-  ingestor once --demo                     against the built-in stand-in
-  ingestor once --metrics-file /var/lib/prometheus/node-exporter/ingestor.prom`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if c.Flags().Changed("metrics-file") && o.metrics == "" {
-				return cli.Usagef("--metrics-file is empty")
-			}
-			return a.once(c.Context(), o)
-		},
-	}
-	c.Flags().BoolVar(&o.demo, "demo", false, "sweep the built-in stand-in, in a separate folder")
-	c.Flags().StringSliceVar(&o.codes, "region", nil,
-		"`REGIONS` to sweep instead of the configured ones, such as US,GB")
+	c := a.Command("once", func(c *cobra.Command, _ []string) error {
+		if c.Flags().Changed("metrics-file") && o.metrics == "" {
+			return cli.Usagef("--metrics-file is empty")
+		}
+		return a.once(c.Context(), o)
+	})
+	cli.Flag(c.Flags(), &o.demo, "demo")
+	c.Flags().StringSliceVar(&o.codes, "region", nil, "")
 	cli.Bound(c.RegisterFlagCompletionFunc("region", a.completeRegions))
-	c.Flags().StringVar(&o.metrics, "metrics-file", "",
-		"write metrics to `FILE` for Prometheus's textfile collector")
-	c.Flags().IntVar(&o.pages, "pages", 0,
-		"read at most `N` pages of each chart (default as configured: 4)")
+	cli.Flag(c.Flags(), &o.metrics, "metrics-file")
+	cli.Flag(c.Flags(), &o.pages, "pages")
 	cli.Limit(c.Flags(), 1, maxPages, "pages")
 	return c
 }

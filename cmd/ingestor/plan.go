@@ -38,48 +38,23 @@ type planFlags struct {
 
 func planCommand(a *app) *cobra.Command {
 	var f planFlags
-	c := &cobra.Command{
-		Use:   "plan",
-		Short: "Show what the schedule will spend, and which runs would be denied",
-		Long: `plan simulates the configured schedule against the configured limits, page by page,
-as the daemon would run it: across resets and clock changes, and with shares of the day while units
-are short. It calls no upstream and changes nothing. Without --from it starts now, with what the
-ledger holds; with --from on an empty ledger. Days are the upstream's.
-
-A chart has as many pages as the region's last complete one in the catalogue, at most the configured
-number. --schedule, --timezone, --stagger, --regions and --pages try a change out. Charges of other
-programs are not predicted.
-
-Exit codes: 0 if every run gets all its pages; 75 if one does not, or if --fail-over is given and a
-limit's peak is above it (in per cent of its units less its headroom).
-
---suggest gives one schedule, time zone and stagger for all jobs. docs/json.md describes -o json.`,
-		Example: `  ingestor plan                               a week from now on
-  ingestor plan --from 2026-11-01 --days 30   from an empty day
-  ingestor plan --suggest                     the tightest schedule that fits
-  ingestor plan --schedule "*/10 * * * *" --fail-over 90% || echo too much
-  ingestor plan --days 365 --svg plan.svg -o json | jq .first_lost`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := nothingEmpty(c.LocalNonPersistentFlags()); err != nil {
-				return err
-			}
-			return a.plan(c.Context(), f)
-		},
-	}
+	c := a.Command("plan", func(c *cobra.Command, _ []string) error {
+		if err := nothingEmpty(c.LocalNonPersistentFlags()); err != nil {
+			return err
+		}
+		return a.plan(c.Context(), f)
+	})
 	flags := c.Flags()
-	flags.StringVar(&f.from, "from", "", "begin on an empty ledger, at the start of this upstream "+
-		"`DATE` (2026-11-01) or at a time (RFC 3339)")
-	flags.IntVar(&f.days, "days", 7, "plan to the end of the `N`th upstream day")
-	flags.BoolVar(&f.suggest, "suggest", false,
-		"find the tightest schedule that fits, simulated for at least a year")
-	flags.StringVar(&f.failOver, "fail-over", "",
-		"also exit with 75 if a limit's peak is above `PERCENT`, such as 90%")
-	flags.StringVar(&f.svg, "svg", "", "draw the use of all limits to `FILE`")
-	flags.StringVar(&f.try.Schedule, "schedule", "", "try this `SPEC` for all jobs")
-	flags.StringVar(&f.try.Timezone, "timezone", "", "try this `ZONE` for all jobs")
-	flags.StringVar(&f.try.Stagger, "stagger", "", "try this `DURATION` between regions, or auto")
-	flags.StringSliceVar(&f.try.Regions, "regions", nil, "try these `REGIONS`, such as US,GB")
-	flags.IntVar(&f.pages, "pages", 0, "try charts of `N` pages instead of the catalogue's numbers")
+	cli.Flag(flags, &f.from, "from")
+	cli.Flag(flags, &f.days, "days", 7)
+	cli.Flag(flags, &f.suggest, "suggest")
+	cli.Flag(flags, &f.failOver, "fail-over")
+	cli.Flag(flags, &f.svg, "svg")
+	cli.Flag(flags, &f.try.Schedule, "schedule")
+	cli.Flag(flags, &f.try.Timezone, "timezone")
+	cli.Flag(flags, &f.try.Stagger, "stagger")
+	flags.StringSliceVar(&f.try.Regions, "regions", nil, "")
+	cli.Flag(flags, &f.pages, "pages")
 	cli.Limit(flags, 1, maxPlanDays, "days")
 	cli.Limit(flags, 1, maxPages, "pages")
 	return c

@@ -16,12 +16,7 @@ import (
 )
 
 func reportCommand(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "report",
-		Short: "Report on what was fetched",
-	}
-	c.AddCommand(freshnessCommand(a))
-	return c
+	return a.Command("report", nil, freshnessCommand(a))
 }
 
 const mostCharts = 1000
@@ -31,21 +26,10 @@ const halfCharts = 50
 
 func freshnessCommand(a *app) *cobra.Command {
 	var last int
-	c := &cobra.Command{
-		Use:   "freshness",
-		Short: "Show how much each region's chart changes per unit",
-		Long: `freshness compares each of the last complete charts of a region with the one before:
-how many places changed, and how many videos are new, among the places that both have. Regions with
-many new videos for each unit are worth more frequent ticks. It costs nothing: only the catalogue is
-read.`,
-		Example: `  ingestor report freshness
-  ingestor report freshness --last 100 -o json |
-    jq '.regions[] | {region, new_videos_per_unit}'`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.freshness(c.Context(), last)
-		},
-	}
-	c.Flags().IntVar(&last, "last", 20, "compare the last `N` complete charts of each region")
+	c := a.Command("report freshness", func(c *cobra.Command, _ []string) error {
+		return a.freshness(c.Context(), last)
+	})
+	cli.Flag(c.Flags(), &last, "last", 20)
 	cli.Limit(c.Flags(), 2, mostCharts, "last")
 	return c
 }

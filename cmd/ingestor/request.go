@@ -33,7 +33,7 @@ func encodeRequest(r config.Request) string {
 
 func requestCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: requestName, Short: "Send the request of a job", Hidden: true,
+		Use: requestName, Short: "Send the request of a job", Hidden: true, Args: cli.Args(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			var r config.Request
 			if err := json.Unmarshal([]byte(a.Getenv(requestVariable)), &r); err != nil {

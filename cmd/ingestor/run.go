@@ -28,27 +28,7 @@ import (
 )
 
 func runCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "run",
-		Short: "Sweep the regions and run jobs by their schedules, as a daemon",
-		Long: `run fetches the chart of each region at the ticks of its job's schedule, and runs the
-commands and requests under jobs: in quota.yaml, which hold what they may take before they start and
-are charged what they took. Several daemons may run on one ledger: exactly one of them runs each
-tick, and if one dies, another takes its ticks over. Missed ticks are made up for at the start, one
-for each region.
-
-If the units left are not enough for every tick until the reset, they are shared among the regions
-by weight. While ledger, upstream or catalogue do not answer, ticks wait; then each region runs one
-tick for all that it missed.
-
-SIGTERM and Ctrl-C end it after the current page; a second signal ends it at once. SIGHUP, or a
-change of the configuration file or of the price list, reloads it; an invalid file is refused, and
-the old configuration stays in force. /healthz, /readyz and /metrics are served on listen:.`,
-		Example: `  ingestor run
-  ingestor run --config /etc/quota/quota.yaml --log-format json
-  curl -s http://127.0.0.1:9310/metrics | grep quota_remaining_units`,
-		RunE: func(c *cobra.Command, _ []string) error { return a.daemon(c.Context()) },
-	}
+	return a.Command("run", func(c *cobra.Command, _ []string) error { return a.daemon(c.Context()) })
 }
 
 // daemon runs the lanes and what answers for them, until one of them returns.

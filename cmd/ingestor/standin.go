@@ -28,62 +28,33 @@ type standinFlags struct {
 func standinCommand(a *app) *cobra.Command {
 	var f standinFlags
 	api := new(standin.YouTube)
-	c := &cobra.Command{
-		Use:   "standin --listen ADDR",
-		Short: "Serve a stand-in for the YouTube Data API",
-		Long: `standin answers as the YouTube Data API v3 does: charts, videos, categories, regions,
-channels, search and uploads, with its page tokens and its errors. It meters as the real one does,
-for one project: four buckets, reset at midnight in Los Angeles. Charts are generated, or read from
-DIR/*.jsonl.gz, one file a region.
-
-GET /standin/counts returns what it has counted, without being counted. Ctrl-C ends it; it prints
-its counts. With --service-account it also answers as Google's Cloud Monitoring and Service Usage
-do, for quotactl reconcile.
-
-Faults are written KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES]: 503@3 (the third request),
-500-html/10 (every tenth), hang:BR#2 (page 2 of Brazil), drop:US*2 (the first two requests for the
-US). KIND is one of ` +
-			strings.Join(standin.FaultKinds("youtube"), ", ") + ".",
-		Example: `  ingestor standin --listen 127.0.0.1:8080
-  ingestor standin --listen 127.0.0.1:8080 --units 9 --fault 503@3
-  YOUTUBE_ENDPOINT=http://127.0.0.1:8080/ YOUTUBE_API_KEY=any ingestor once`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.apply(api, c.Flags().Changed("units")); err != nil {
-				return err
-			}
-			return a.ServeStandin(c.Context(), f.listen, api, func() any { return api.Counts() })
-		},
-	}
+	a.Manual.Fill("standin", "{faults}", strings.Join(standin.FaultKinds("youtube"), ", "),
+		"{meter-faults}", strings.Join(standin.CloudFaults(), ", "))
+	c := a.Command("standin", func(c *cobra.Command, _ []string) error {
+		if err := f.apply(api, c.Flags().Changed("units")); err != nil {
+			return err
+		}
+		return a.ServeStandin(c.Context(), f.listen, api, func() any { return api.Counts() })
+	})
 	f.bind(c.Flags(), api)
 	cli.Bound(c.MarkFlagDirname("data"))
 	return c
 }
 
 func (f *standinFlags) bind(flags *pflag.FlagSet, api *standin.YouTube) {
-	flags.StringVar(&f.listen, "listen", "",
-		"`ADDR` to listen on, such as 127.0.0.1:8080; port 0 picks a free one")
-	flags.StringVar(&f.data, "data", "",
-		"serve the charts of `DIR`/*.jsonl.gz instead of generated ones")
-	flags.Int64Var(&f.units, "units", 10_000, "`N` units a day in the default bucket")
-	flags.Int64Var(&api.MinuteLimit, "minute-units", 0,
-		"`N` units a minute over all buckets; 0 for no such limit")
-	flags.DurationVar(&api.Latency, "latency", 0, "delay every response by `DURATION`")
-	flags.IntVar(&api.PageMove, "page-move", 0,
-		"charts move down by `N` places from page to page")
-	flags.StringArrayVar(&api.Faults, "fault", nil,
-		"fault to inject, as `SPEC`; may be repeated")
-	flags.StringArrayVar(&api.Keys, "key", nil,
-		"accept only this `KEY`; may be repeated (default any)")
-	flags.StringVar(&f.account, "service-account", "", "serve Google's meter "+
-		"to the service account whose JSON key is `FILE`; created if it does not exist")
-	flags.DurationVar(&api.Cloud.Lag, "meter-lag", 0,
-		"delay of that meter: a `DURATION`")
-	flags.StringArrayVar(&f.used, "used", nil, "earlier use by other programs, as `BUCKET=N@WHEN`: "+
-		"RFC 3339, a duration ago, or yesterday; may be repeated")
-	flags.StringVar(&api.Cloud.Fault, "meter-fault", "",
-		"a fault of that meter, as `KIND`: "+strings.Join(standin.CloudFaults(), ", "))
-	flags.StringArrayVar(&api.Tokens, "token", nil,
-		"accept only this OAuth `TOKEN`, and require it for writing; may be repeated (default any)")
+	cli.Flag(flags, &f.listen, "listen")
+	cli.Flag(flags, &f.data, "data")
+	cli.Flag(flags, &f.units, "units", 10_000)
+	cli.Flag(flags, &api.MinuteLimit, "minute-units")
+	cli.Flag(flags, &api.Latency, "latency")
+	cli.Flag(flags, &api.PageMove, "page-move")
+	cli.Flag(flags, &api.Faults, "fault")
+	cli.Flag(flags, &api.Keys, "key")
+	cli.Flag(flags, &f.account, "service-account")
+	cli.Flag(flags, &api.Cloud.Lag, "meter-lag")
+	cli.Flag(flags, &f.used, "used")
+	cli.Flag(flags, &api.Cloud.Fault, "meter-fault")
+	cli.Flag(flags, &api.Tokens, "token")
 	cli.Limit(flags, 0, math.MaxInt64, "units", "minute-units", "page-move")
 }
 

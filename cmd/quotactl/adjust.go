@@ -22,46 +22,30 @@ type correction struct {
 
 func (a *app) adjust() *cobra.Command {
 	var q correction
-	c := &cobra.Command{
-		Use:   "adjust --bucket B --units {N | -N} --reason TEXT [--at T] [--by NAME]",
-		Short: "Correct by hand what was used of a bucket",
-		Long: `adjust corrects the ledger where you know better. More units become an entry of the
-log. Fewer units come off the newest entries of the upstream's day, as if they had never been
-charged. The log keeps who did it and why. No limit applies.
-
-With --at, units are added at that time, or come off what was charged up to then on its day. A part
-of a bucket, such as output/claude-x, and a limit across all of its parts have a log each: correct
-both.`,
-		Example: `  quotactl adjust --bucket default --units 40 --reason "without the gate"
-  quotactl adjust --bucket default --units -40 --reason "not billed" --at 2h
-  quotactl adjust --bucket default --units -40 --reason test --dry-run
-  quotactl log --by source`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := q.check(c); err != nil {
+	c := a.Command("adjust", func(c *cobra.Command, _ []string) error {
+		if err := q.check(c); err != nil {
+			return err
+		}
+		return a.with(c.Context(), func(g *gate) error {
+			adjustment, err := g.correcting(c.Context(), q)
+			if err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(g *gate) error {
-				adjustment, err := g.correcting(c.Context(), q)
-				if err != nil {
-					return err
-				}
-				d, err := g.Ledger.Adjust(c.Context(), adjustment)
-				if err != nil {
-					return g.inWords(adjustment, err)
-				}
-				return a.adjusted(adjustment, d, g.phrasing(c.Context(), false, d))
-			})
-		},
-	}
+			d, err := g.Ledger.Adjust(c.Context(), adjustment)
+			if err != nil {
+				return g.inWords(adjustment, err)
+			}
+			return a.adjusted(adjustment, d, g.phrasing(c.Context(), false, d))
+		})
+	})
 	flags := c.Flags()
-	flags.StringVar(&q.bucket, "bucket", "", "`BUCKET` to correct")
-	flags.Int64Var(&q.units, "units", 0, "add `N` units to the ledger; -N: take N units off")
-	flags.StringVar(&q.reason, "reason", "", "reason to keep in the log, as `TEXT`")
-	flags.StringVar(&q.at, "at", "",
-		"`TIME` at which they were used: RFC 3339, or a duration before now (default now)")
-	flags.StringVar(&q.by, "by", "", "`NAME` of the person, to keep in the log (default you)")
-	flags.StringVar(&q.key, "id", "", "idempotency `KEY`: repeating the key corrects nothing")
-	flags.BoolVar(&q.dryRun, "dry-run", false, "check, but change nothing")
+	cli.Flag(flags, &q.bucket, "bucket")
+	cli.Flag(flags, &q.units, "units")
+	cli.Flag(flags, &q.reason, "reason")
+	cli.Flag(flags, &q.at, "at")
+	cli.Flag(flags, &q.by, "by")
+	cli.Flag(flags, &q.key, "id")
+	cli.Flag(flags, &q.dryRun, "dry-run")
 	return c
 }
 

@@ -20,41 +20,27 @@ import (
 )
 
 func (a *app) config() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "config",
-		Short: "Check or create the configuration",
-	}
-	c.AddCommand(&cobra.Command{
-		Use:   "check",
-		Short: "Show the configuration in force, without secrets, or all that is wrong with it",
-		Example: `  quotactl config check
-  quotactl config check --config quota.yaml -o json`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := a.Load(c.Context())
-			if err != nil {
-				return err
-			}
-			if cfg.Serve.Configured {
-				if err := serve.Check(cfg); err != nil {
-					return &cli.Coded{Code: cli.ExitConfig, Err: err}
-				}
-			}
-			a.warn(cfg)
-			if a.Output == "table" {
-				a.Output = "yaml" // people read it best as they write it
-			}
-			return a.Print(shownConfig(cfg), nil)
-		},
-	}, &cobra.Command{
-		Use:     "schema",
-		Short:   "Print the JSON Schema of quota.yaml, for editors",
-		Example: `  quotactl config schema > quota.schema.json`,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := a.Stdout.Write(quotabudget.Schema)
+	check := a.Command("config check", func(c *cobra.Command, _ []string) error {
+		cfg, err := a.Load(c.Context())
+		if err != nil {
 			return err
-		},
-	}, a.configInit())
-	return c
+		}
+		if cfg.Serve.Configured {
+			if err := serve.Check(cfg); err != nil {
+				return &cli.Coded{Code: cli.ExitConfig, Err: err}
+			}
+		}
+		a.warn(cfg)
+		if a.Output == "table" {
+			a.Output = "yaml" // people read it best as they write it
+		}
+		return a.Print(shownConfig(cfg), nil)
+	})
+	schema := a.Command("config schema", func(*cobra.Command, []string) error {
+		_, err := a.Stdout.Write(quotabudget.Schema)
+		return err
+	})
+	return a.Command("config", nil, check, schema, a.configInit())
 }
 
 // warn logs valid settings that are probably not intended.
@@ -86,17 +72,8 @@ const (
 
 func (a *app) configInit() *cobra.Command {
 	var key string
-	c := &cobra.Command{
-		Use:   "init",
-		Short: "Write a quota.yaml with comments to the current folder",
-		Long: `init writes a quota.yaml with comments to the current folder, for one machine: the
-ledger in SQLite below /var/lib/quota, the API key in a file of its own. quota.yaml holds no secret
-and is readable by everybody. An existing one is never overwritten.`,
-		Example: `  cd /etc/quota && sudo quotactl config init
-  quotactl config init --key-file ~/.config/quota/key`,
-		RunE: func(*cobra.Command, []string) error { return a.initialise(key) },
-	}
-	c.Flags().StringVar(&key, "key-file", keyFile, "`FILE` that the API key is in, or will be")
+	c := a.Command("config init", func(*cobra.Command, []string) error { return a.initialise(key) })
+	cli.Flag(c.Flags(), &key, "key-file", keyFile)
 	return c
 }
 

@@ -40,41 +40,27 @@ type priceRow struct {
 
 func (a *app) costs() *cobra.Command {
 	var upstream, at string
-	c := &cobra.Command{
-		Use:   "costs [METHOD]",
-		Short: "Show the price list",
-		Long: `costs shows what one call of each method takes from which buckets, and the source of
-the figure. "unverified" means that no published source confirms it. What depends on the request, or
-is known only after the call, has no number: name the method to see how it is computed.`,
-		Example: `  quotactl costs
-  quotactl costs youtube.search.list
-  quotactl costs --upstream anthropic
-  quotactl costs openai.chat.completions.create --at 2026-12-01
-  quotactl costs -o json | jq '.methods[] | select(.cost.default > 9) | .method'`,
-		Args: cli.Optional("METHOD"),
-		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := a.Load(c.Context())
-			if err != nil {
-				return err
+	c := a.Command("costs", func(c *cobra.Command, args []string) error {
+		cfg, err := a.Load(c.Context())
+		if err != nil {
+			return err
+		}
+		if _, err := time.Parse(time.DateOnly, at); err != nil && at != "" {
+			return cli.Usagef("--at %q: write a day such as 2026-12-01", at)
+		}
+		list, err := priced(cfg.Prices, upstream, at, args)
+		if err != nil {
+			return err
+		}
+		return a.Print(list.shown(), func(s cli.Screen) {
+			list.draw(s)
+			if at != "" || len(args) > 0 {
+				list.drawRows(s)
 			}
-			if _, err := time.Parse(time.DateOnly, at); err != nil && at != "" {
-				return cli.Usagef("--at %q: write a day such as 2026-12-01", at)
-			}
-			list, err := priced(cfg.Prices, upstream, at, args)
-			if err != nil {
-				return err
-			}
-			return a.Print(list.shown(), func(s cli.Screen) {
-				list.draw(s)
-				if at != "" || len(args) > 0 {
-					list.drawRows(s)
-				}
-			})
-		},
-	}
-	c.Flags().StringVar(&upstream, "upstream", "", "upstream of the prices (default: the list's default, "+
-		"or that of METHOD)")
-	c.Flags().StringVar(&at, "at", "", "`DAY` whose prices to show (default: today)")
+		})
+	})
+	cli.Flag(c.Flags(), &upstream, "upstream")
+	cli.Flag(c.Flags(), &at, "at")
 	c.AddCommand(a.costsCheck(), a.costsTest(), a.costsImport(), a.costsUpdate())
 	return c
 }
@@ -251,31 +237,21 @@ type checkedPrices struct {
 }
 
 func (a *app) costsCheck() *cobra.Command {
-	return &cobra.Command{
-		Use:   "check FILE",
-		Short: "Show what is wrong with a price list, by line",
-		Long: `check reads a price list, and the files that it names, and reports everything that is
-wrong with them: unknown keys, buckets and names in expressions, costs below 0, routes that two
-methods share, figures without a source. It exits with 78 then.`,
-		Example: `  quotactl costs check costs.yaml
-  quotactl costs check costs/anthropic.yaml -o json`,
-		Args: cli.Args("FILE"),
-		RunE: func(c *cobra.Command, args []string) error {
-			list, err := config.Prices(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			out := checkedList{File: args[0], Upstreams: []checkedPrices{}}
-			for _, name := range list.Upstreams() {
-				out.Upstreams = append(out.Upstreams, checkedTable(list, name))
-			}
-			err = a.Print(out, out.draw)
-			if err == nil && a.Output == "table" {
-				fmt.Fprintf(a.Stderr, "%s has no mistakes\n", words.Plain(out.File))
-			}
+	return a.Command("costs check", func(c *cobra.Command, args []string) error {
+		list, err := config.Prices(c.Context(), args[0])
+		if err != nil {
 			return err
-		},
-	}
+		}
+		out := checkedList{File: args[0], Upstreams: []checkedPrices{}}
+		for _, name := range list.Upstreams() {
+			out.Upstreams = append(out.Upstreams, checkedTable(list, name))
+		}
+		err = a.Print(out, out.draw)
+		if err == nil && a.Output == "table" {
+			fmt.Fprintf(a.Stderr, "%s has no mistakes\n", words.Plain(out.File))
+		}
+		return err
+	})
 }
 
 func checkedTable(list *costs.List, name string) checkedPrices {

@@ -57,67 +57,44 @@ type importFlags struct {
 }
 
 func (f *importFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.upstream, "upstream", "",
-		"`NAME` of the upstream (default: the list's default)")
-	c.Flags().StringVar(&f.into, "into", "", "`FILE` of the price list (default: that in force)")
-	c.Flags().BoolVar(&f.write, "write", false, "write the rows into the list")
-	c.Flags().BoolVar(&f.yes, "yes", false, "drop rows, and change prices more than threefold, too")
-	c.Flags().BoolVar(&f.check, "check", false,
-		"fail if a row differs from its source data set; other rows may differ")
+	cli.Flag(c.Flags(), &f.upstream, "upstream")
+	cli.Flag(c.Flags(), &f.into, "into")
+	cli.Flag(c.Flags(), &f.write, "write")
+	cli.Flag(c.Flags(), &f.yes, "yes")
+	cli.Flag(c.Flags(), &f.check, "check")
 }
 
 func (a *app) costsImport() *cobra.Command {
 	var f importFlags
-	c := &cobra.Command{
-		Use:   "import FILE|URL",
-		Short: "Compare a price list with a public data set, or rewrite its rows",
-		Long: `import reads the prices of a data set, shows how the table of a price list differs,
-the largest change first, and writes the rows with --write. Formulas, comments and all other lines
-stay. It refuses to drop rows, and to change a price more than threefold, unless --yes is given, and
-exits with 1 then.`,
-		Example: `  quotactl costs import data.json --upstream openai --into costs/openai.yaml
-  quotactl costs import https://models.dev/api.json --upstream anthropic --write`,
-		Args: cli.Args("FILE|URL"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if f.format != "" && !slices.Contains(feed.Formats, f.format) {
-				return cli.Usagef("--format must be one of %s", strings.Join(feed.Formats, ", "))
-			}
-			list, err := a.listFile(c.Context(), f)
-			if err != nil {
-				return err
-			}
-			list.table.Feed.Format = f.format
-			list.data, list.day, err = readFeed(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return a.importFeeds(f, []*listFile{list})
-		},
-	}
+	c := a.Command("costs import", func(c *cobra.Command, args []string) error {
+		if f.format != "" && !slices.Contains(feed.Formats, f.format) {
+			return cli.Usagef("--format must be one of %s", strings.Join(feed.Formats, ", "))
+		}
+		list, err := a.listFile(c.Context(), f)
+		if err != nil {
+			return err
+		}
+		list.table.Feed.Format = f.format
+		list.data, list.day, err = readFeed(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return a.importFeeds(f, []*listFile{list})
+	})
 	f.add(c)
-	c.Flags().StringVar(&f.format, "format", "", "`NAME` of the format: genai-prices, models.dev or "+
-		"litellm (default: detected)")
+	cli.Flag(c.Flags(), &f.format, "format")
 	return c
 }
 
 func (a *app) costsUpdate() *cobra.Command {
 	var f importFlags
-	c := &cobra.Command{
-		Use:   "update",
-		Short: "Compare the price lists with the data sets that they name",
-		Long: `update does what import does, for each table of the price lists in force that names its
-feed. A feed that has not changed since --write is not compared again. If a feed cannot be fetched,
-the rows stay as they are, and the command exits with 69.`,
-		Example: `  quotactl costs update
-  quotactl costs update --write   # from cron`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			lists, err := a.feedLists(c.Context(), f)
-			if err != nil {
-				return err
-			}
-			return a.update(c.Context(), f, lists)
-		},
-	}
+	c := a.Command("costs update", func(c *cobra.Command, _ []string) error {
+		lists, err := a.feedLists(c.Context(), f)
+		if err != nil {
+			return err
+		}
+		return a.update(c.Context(), f, lists)
+	})
 	f.add(c)
 	return c
 }

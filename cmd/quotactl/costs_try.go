@@ -33,42 +33,25 @@ type tryFlags struct{ request, response, lines, upstream, method string }
 
 func (a *app) costsTest() *cobra.Command {
 	var f tryFlags
-	c := &cobra.Command{
-		Use:   "test FILE --request REQ [--response RESP]",
-		Short: "Show how a price list charges one call, without making it",
-		Long: `test reads a request and its response from files, as they were sent, and shows how
-the price list charges them: which method it is, what would be set aside before the call and settled
-after it, what the response reports about the buckets, or why the list refuses the call. Nothing is
-sent and nothing is charged.
-
-A file contains an HTTP message, as curl -i prints it; or, if its name ends in .json, a body alone.
-Name the method of such a request with --method.`,
-		Example: `  quotactl costs test anthropic.yaml --request call.http --response answer.http
-  quotactl costs test costs.yaml --method openai.chat.completions.create \
-    --request body.json`,
-		Args: cli.Args("FILE"),
-		RunE: func(c *cobra.Command, args []string) error {
-			if f.request == "" {
-				return cli.Hint(cli.Usagef("--request is missing"), "usage: %s", c.UseLine())
-			}
-			list, err := config.Prices(c.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			out, err := f.try(c.Context(), list)
-			if err != nil {
-				return err
-			}
-			return a.Print(out.shown(), out.draw)
-		},
-	}
-	c.Flags().StringVar(&f.request, "request", "", "`FILE` with the request")
-	c.Flags().StringVar(&f.response, "response", "", "`FILE` with the response")
-	c.Flags().StringVar(&f.lines, "lines", "", "`FILE` that was uploaded, such as the calls of a batch")
-	c.Flags().StringVar(&f.upstream, "upstream", "",
-		"`NAME` of the upstream (default: by the request's Host)")
-	c.Flags().StringVar(&f.method, "method", "",
-		"`ID` of the method that it calls (default: by its route)")
+	c := a.Command("costs test", func(c *cobra.Command, args []string) error {
+		if f.request == "" {
+			return cli.Hint(cli.Usagef("--request is missing"), "usage: %s", c.UseLine())
+		}
+		list, err := config.Prices(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		out, err := f.try(c.Context(), list)
+		if err != nil {
+			return err
+		}
+		return a.Print(out.shown(), out.draw)
+	})
+	cli.Flag(c.Flags(), &f.request, "request")
+	cli.Flag(c.Flags(), &f.response, "response")
+	cli.Flag(c.Flags(), &f.lines, "lines")
+	cli.Flag(c.Flags(), &f.upstream, "upstream")
+	cli.Flag(c.Flags(), &f.method, "method")
 	return c
 }
 

@@ -22,30 +22,16 @@ const (
 func (a *app) doctor() *cobra.Command {
 	var o doctor.Options
 	var free int64
-	c := &cobra.Command{
-		Use:   "doctor",
-		Short: "Find what will go wrong, and what to do about it",
-		Long: `doctor looks at the ledger and its server or file, at clocks, keys, limits, price lists
-and the schedule, and lists what will go wrong: what it found, why it matters, and what to do.
-It charges nothing. On Redis it writes one key, which expires at once, to find out what its user may
-do.
-
-It exits with 0 if nothing is wrong, 1 if there are warnings, 2 if there are errors: what keeps
-charges from being decided, or lets more be spent than was meant.`,
-		Example: `  quotactl doctor
-  quotactl doctor --min-free 2048 -o json`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			o.MinFree = free << 20
-			r, err := a.examine(c.Context(), o)
-			if err != nil {
-				return err
-			}
-			return a.diagnosed(r)
-		},
-	}
-	c.Flags().Int64Var(&free, "min-free", 256,
-		"warn if fewer `MiB` are free on the disk of a ledger file")
-	c.Flags().IntVar(&o.Days, "days", 2, "plan the schedule for `N` days")
+	c := a.Command("doctor", func(c *cobra.Command, _ []string) error {
+		o.MinFree = free << 20
+		r, err := a.examine(c.Context(), o)
+		if err != nil {
+			return err
+		}
+		return a.diagnosed(r)
+	})
+	cli.Flag(c.Flags(), &free, "min-free", 256)
+	cli.Flag(c.Flags(), &o.Days, "days", 2)
 	cli.Limit(c.Flags(), 0, math.MaxInt32, "min-free")
 	cli.Limit(c.Flags(), 1, 31, "days")
 	return c

@@ -26,62 +26,30 @@ const exitOwn = 125
 
 func (a *app) exec() *cobra.Command {
 	var f execFlags
-	c := &cobra.Command{
-		Use: "exec {--method M [--count N] | --units N [--bucket B] | --learned} " +
-			"[--max N] [--settle HOW] -- COMMAND [ARG]...",
-		Short: "Run a command as a metered job",
-		Long: `exec holds what a command may take, runs the command, and settles what it took. The
-command has the same terminal, files and process group as without exec and gets its signals, and
-exec exits with its exit code. With --max N the command gets no more than N units.
-
-If the units do not fit now, the command is not started: one line says when they will, and the exit
-code is 75. With --wait, exec waits up to that long, in line with others.
-
---settle selects what counts as taken by the command:
-  all     what was held (default)
-  exit    what was held; nothing, if the command fails
-  report  what it writes to the descriptor $QUOTA_REPORT_FD, in lines such as units=3,
-          bucket=default units=3 or method=youtube.videos.list count=3; without a line, what was
-          held
-  proxy   what its requests took: it finds a metering proxy of its own at $QUOTA_PROXY, and in the
-          variables that the libraries of the APIs read
-More than was held is charged, too. A command that cannot be started takes nothing.
-
-The hold is extended while the command runs. If exec itself is killed, the hold is charged after
---ttl, or given back with --lapse release.
-
-Exit codes: 75 not started, try again later; 125 exec itself failed; 126 the command was found but
-cannot be run; 127 it was not found; otherwise the command's.`,
-		Example: `  quotactl exec --units 40 -- backfill --since 1d
-  quotactl exec --method youtube.videos.list --count 4 -- ./fetch.sh
-  quotactl exec --learned --settle report --wait 5m -- python3 nightly.py
-  quotactl exec --max 100 --settle proxy -- node crawl.js
-  quotactl exec --units 40 --id "night-$(date +%F)" --lock night -- backfill`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return own(cli.Hint(cli.Usagef("the command is missing"),
-					"quotactl exec --units 40 -- COMMAND"))
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			f.methods, f.buckets = c.Flags().Changed("method"), c.Flags().Changed("bucket")
-			if err := f.check(c.Flags().Changed); err != nil {
-				return own(err)
-			}
-			out, err := a.execute(c.Context(), f, args)
-			if early, ok := errors.AsType[*job.SignalError](err); ok {
-				out.Signal, err = early.Signal, nil
-				out.Code = 128 + int(early.Signal)
-			}
-			if err != nil {
-				return err
-			}
-			if out.Signal != 0 {
-				job.DieOf(out.Signal)
-			}
-			return &cli.Coded{Code: out.Code}
-		},
+	c := a.Command("exec", func(c *cobra.Command, args []string) error {
+		f.methods, f.buckets = c.Flags().Changed("method"), c.Flags().Changed("bucket")
+		if err := f.check(c.Flags().Changed); err != nil {
+			return own(err)
+		}
+		out, err := a.execute(c.Context(), f, args)
+		if early, ok := errors.AsType[*job.SignalError](err); ok {
+			out.Signal, err = early.Signal, nil
+			out.Code = 128 + int(early.Signal)
+		}
+		if err != nil {
+			return err
+		}
+		if out.Signal != 0 {
+			job.DieOf(out.Signal)
+		}
+		return &cli.Coded{Code: out.Code}
+	})
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return own(cli.Hint(cli.Usagef("the command is missing"),
+				"quotactl exec --units 40 -- COMMAND"))
+		}
+		return nil
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return own(c.Parent().FlagErrorFunc()(c, err))
@@ -290,23 +258,16 @@ type execFlags struct {
 
 func (f *execFlags) bind(flags *pflag.FlagSet) {
 	bindCall(flags, &f.job.Call)
-	flags.BoolVar(&f.learned, "learned", false, "hold what most earlier runs of this job took, of "+
-		"--bucket or all; while there are too few runs, hold --units or --method")
-	spanVar(flags, &f.job.TTL, "ttl", 10*time.Minute,
-		"`DURATION` of the hold, which is extended while the command runs")
-	flags.StringVar((*string)(&f.job.Settle), "settle", string(job.SettleAll),
-		"`HOW` to find out what it took: all, exit, report or proxy")
-	flags.StringVar((*string)(&f.job.Lapse), "lapse", string(quota.LapseCharge),
-		"`WHAT` becomes of the hold if exec is killed: charge or release")
-	spanVar(flags, &f.job.Wait, "wait", 0, "wait up to `DURATION` for the units, in order of arrival")
-	flags.StringVar(&f.job.Key, "id", "", "`KEY` of this run, such as the job and its scheduled time: "+
-		"no second start after a success, and no second charge for a repeat")
-	flags.StringVar(&f.job.Lock, "lock", "",
-		"run only if no other run, on any machine, has the lock `NAME`")
-	flags.Int64Var(&f.job.Max.Units, "max", 0, "deny requests and draws beyond `N` units in all; with "+
-		"--bucket, of that bucket")
+	cli.Flag(flags, &f.learned, "learned")
+	spanVar(flags, &f.job.TTL, "ttl", 10*time.Minute)
+	cli.Flag(flags, (*string)(&f.job.Settle), "settle", string(job.SettleAll))
+	cli.Flag(flags, (*string)(&f.job.Lapse), "lapse", string(quota.LapseCharge))
+	spanVar(flags, &f.job.Wait, "wait", 0)
+	cli.Flag(flags, &f.job.Key, "id")
+	cli.Flag(flags, &f.job.Lock, "lock")
+	cli.Flag(flags, &f.job.Max.Units, "max")
 	cli.Limit(flags, 1, math.MaxInt64, "max")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if units are denied")
+	cli.Flag(flags, &f.quiet, "quiet,q")
 }
 
 func (f *execFlags) check(changed func(string) bool) error {

@@ -25,27 +25,13 @@ type explanation struct {
 
 func (a *app) explain() *cobra.Command {
 	var call quota.Call
-	c := &cobra.Command{
-		Use:   "explain",
-		Short: "Show whether a charge fits now, when it will, and who spent the units",
-		Long: `explain shows whether a charge would fit now, else when it will, and what has taken the
-units of the limit that denies it: what was spent in its window by job, the largest sum first, and
-what reservations hold. If the bucket is suspended, the window is the upstream's day. Nothing is
-charged.
-
-It exits like spend: with 0 if the charge fits, 75 if it does not fit now, 64 if it never will.`,
-		Example: `  quotactl explain
-  quotactl explain --units 30 --bucket search_list
-  quotactl explain --units 30 -o json | jq -c '.by[0]'`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(g *gate) error {
-				return a.explainCall(c.Context(), g, call)
-			})
-		},
-	}
-	c.Flags().StringVar(&call.Bucket, "bucket", quota.DefaultBucket,
-		"`BUCKET` to take the units from")
-	c.Flags().Int64Var(&call.Units, "units", 1, "`N` units to take")
+	c := a.Command("explain", func(c *cobra.Command, _ []string) error {
+		return a.with(c.Context(), func(g *gate) error {
+			return a.explainCall(c.Context(), g, call)
+		})
+	})
+	cli.Flag(c.Flags(), &call.Bucket, "bucket", quota.DefaultBucket)
+	cli.Flag(c.Flags(), &call.Units, "units", 1)
 	cli.Limit(c.Flags(), 1, math.MaxInt64, "units")
 	bindManual(c.Flags(), &call.Manual)
 	bindLabels(c.Flags(), &call.Labels)

@@ -26,11 +26,10 @@ func usagef(c *cobra.Command, format string, args ...any) error {
 
 // bindCall adds the flags that describe a charge.
 func bindCall(flags *pflag.FlagSet, call *quota.Call) {
-	flags.StringVar(&call.Method, "method", "", "`METHOD` to call, which sets the cost")
-	flags.Int64Var(&call.Count, "count", 1, "`N` calls of the method")
-	flags.Int64Var(&call.Units, "units", 0, "`N` units to take")
-	flags.StringVar(&call.Bucket, "bucket", "",
-		"`BUCKET` to take the units from (default \"default\")")
+	cli.Flag(flags, &call.Method, "method")
+	cli.Flag(flags, &call.Count, "count", 1)
+	cli.Flag(flags, &call.Units, "units")
+	cli.Flag(flags, &call.Bucket, "bucket")
 	cli.Limit(flags, 1, math.MaxInt64, "count", "units")
 	bindLabels(flags, &call.Labels)
 }
@@ -73,7 +72,7 @@ func (f onceFlag) Set(text string) error {
 
 func bindLabels(flags *pflag.FlagSet, labels *quota.Labels) {
 	*labels = quota.Labels{}
-	flags.Var(labelFlag{*labels}, "label", "`NAME=VALUE` to keep with the entry; can be repeated")
+	flags.Var(labelFlag{*labels}, "label", "")
 }
 
 func (l labelFlag) String() string { return "" } // no default to show
@@ -105,20 +104,19 @@ func labelText(labels quota.Labels) string {
 }
 
 func bindManual(flags *pflag.FlagSet, manual *bool) {
-	flags.BoolVar(manual, "manual", false, "a person asks: the headroom may be used")
+	cli.Flag(flags, manual, "manual")
 }
 
 func bindQuiet(flags *pflag.FlagSet, quiet *bool) {
-	flags.BoolVarP(quiet, "quiet", "q", false, "print nothing if the units are charged or held")
+	cli.Flag(flags, quiet, "quiet,q")
 }
 
 // spanFlag is a duration in which days are allowed.
 type spanFlag struct{ value *time.Duration }
 
-func spanVar(flags *pflag.FlagSet, value *time.Duration, name string, initial time.Duration,
-	usage string) {
+func spanVar(flags *pflag.FlagSet, value *time.Duration, name string, initial time.Duration) {
 	*value = initial
-	flags.Var(spanFlag{value}, name, usage)
+	flags.Var(spanFlag{value}, name, "")
 }
 
 func (s spanFlag) String() string {

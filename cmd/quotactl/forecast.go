@@ -16,51 +16,24 @@ import (
 func (a *app) forecast() *cobra.Command {
 	var bucket string
 	var fail bool
-	c := &cobra.Command{
-		Use:   "forecast",
-		Short: "Show when each bucket will run dry, and which runs lose pages",
-		Long: `forecast shows for each bucket whether it lasts to the reset or when it runs dry,
-which runs then lose pages, and what avoids that. It considers what is spent and set aside, the
-configured schedule, and the unscheduled spending of the last two days (charges whose job is not in
-the schedule). Units that leave a sliding window are available again. It simulates the time until
-the reset with the expected spending, which gives the time shown, and with more and with less than
-on nine of ten days, which give the two in brackets.
-
-Its advice was simulated, too, and loses nothing: release a reservation that nobody has drawn on,
-fetch fewer pages ("pages" in quota.yaml), or spend less outside the schedule.
-
-Scheduled runs are left out by their shares while units are short, as by "ingestor run", and held
-back by paces. Such a run is lost, but the bucket does not run dry because of it; the same goes for
-a limit on less than ten minutes, which is checked for scheduled runs only. A run wants as many
-pages as the region's last complete chart in the catalogue has, or the configured number.
-
-It exits with 0 whatever the forecast is. With --fail it exits with 75 if a bucket is short:
-exhausted, suspended, likely to run dry before its reset, or lasting but with scheduled runs lost.
-
-docs/json.md describes the fields of -o json.`,
-		Example: `  quotactl forecast
-  quotactl forecast --bucket default --fail || echo short
-  quotactl forecast -o json | jq -r '.credentials[].buckets[].text'`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withLedger(c.Context(), func(src report.Source) error {
-				results, err := src.Forecasts(c.Context(), bucket)
-				if err != nil {
-					return err
-				}
-				err = a.Print(report.NewForecastList(results), func(s cli.Screen) {
-					drawForecasts(s, results)
-				})
-				short := func(f report.Forecast) bool { return f.Short() }
-				if err == nil && fail && slices.ContainsFunc(results, short) {
-					return &cli.Coded{Code: cli.ExitExhausted}
-				}
+	c := a.Command("forecast", func(c *cobra.Command, _ []string) error {
+		return a.withLedger(c.Context(), func(src report.Source) error {
+			results, err := src.Forecasts(c.Context(), bucket)
+			if err != nil {
 				return err
+			}
+			err = a.Print(report.NewForecastList(results), func(s cli.Screen) {
+				drawForecasts(s, results)
 			})
-		},
-	}
-	c.Flags().StringVar(&bucket, "bucket", "", "only of this `BUCKET`")
-	c.Flags().BoolVar(&fail, "fail", false,
-		"exit with 75 when a bucket is short, or scheduled runs are lost")
+			short := func(f report.Forecast) bool { return f.Short() }
+			if err == nil && fail && slices.ContainsFunc(results, short) {
+				return &cli.Coded{Code: cli.ExitExhausted}
+			}
+			return err
+		})
+	})
+	cli.Flag(c.Flags(), &bucket, "bucket")
+	cli.Flag(c.Flags(), &fail, "fail")
 	return c
 }
 

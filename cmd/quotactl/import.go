@@ -24,13 +24,8 @@ import (
 )
 
 func (a *app) imports() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "import",
-		Short: "Import jobs that other programs run, for plan and forecast",
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.importCrontab())
-	return c
+	help := func(c *cobra.Command, _ []string) error { return c.Help() }
+	return a.Command("import", help, a.importCrontab())
 }
 
 type crontabFlags struct {
@@ -40,37 +35,18 @@ type crontabFlags struct {
 
 func (a *app) importCrontab() *cobra.Command {
 	var f crontabFlags
-	c := &cobra.Command{
-		Use:   "crontab [FILE|-]",
-		Short: "Read the jobs that a crontab runs under quotactl exec",
-		Long: `crontab reads the lines of a crontab that run quotactl exec or ingestor once, and prints
-them as jobs that run elsewhere, for the section jobs: of quota.yaml: "ingestor plan" and "quotactl
-forecast" count them, "ingestor run" leaves them alone. ingestor once is the job trending.
-
-Without a file, or with -, it reads standard input. Files below /etc have the user before each
-command; so has any other with --system. The schedule is in the time zone of this machine, unless
---timezone or a line CRON_TZ= names another.
-
-A line that cannot be read, never runs or costs more than a limit is skipped and named with its
-number, and the exit code is then 1.`,
-		Example: `  crontab -l | quotactl import crontab
-  quotactl import crontab /etc/cron.d/backfill >> quota.yaml
-  ssh host1 crontab -l | quotactl import crontab --source host1`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			file := "-"
-			if len(args) > 0 {
-				file = args[0]
-			}
-			return a.readCrontab(c.Context(), f, file, c.InOrStdin())
-		},
-	}
+	c := a.Command("import crontab", func(c *cobra.Command, args []string) error {
+		file := "-"
+		if len(args) > 0 {
+			file = args[0]
+		}
+		return a.readCrontab(c.Context(), f, file, c.InOrStdin())
+	})
+	c.Args = cobra.MaximumNArgs(1)
 	flags := c.Flags()
-	flags.BoolVar(&f.system, "system", false, "the lines have a user before the command")
-	flags.StringVar(&f.source, "source", "",
-		"`NAME` of what runs the jobs (default: the file's, or crontab)")
-	flags.StringVar(&f.timezone, "timezone", "",
-		"`ZONE` of the schedules (default: this machine's)")
+	cli.Flag(flags, &f.system, "system")
+	cli.Flag(flags, &f.source, "source")
+	cli.Flag(flags, &f.timezone, "timezone")
 	return c
 }
 

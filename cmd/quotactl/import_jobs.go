@@ -192,8 +192,8 @@ func (im *importer) sweep(ctx context.Context, j *importedJob, call invocation) 
 	c := &cobra.Command{FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}}
 	sub.Bind(c)
 	c.Flags().StringSliceVar(&regions, "region", nil, "")
-	c.Flags().IntVar(&pages, "pages", in.Pages, "")
-	c.Flags().BoolVar(&demo, "demo", false, "")
+	cli.Flag(c.Flags(), &pages, "pages", in.Pages)
+	cli.Flag(c.Flags(), &demo, "demo")
 	if err := c.ParseFlags(call.words); err != nil {
 		return cli.FlagError(c, err)
 	}

@@ -35,65 +35,45 @@ type finding struct {
 }
 
 func (a *app) ledger() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "ledger",
-		Short: "Check and repair the ledger",
-	}
-	c.AddCommand(a.ledgerCheck())
-	return c
+	return a.Command("ledger", nil, a.ledgerCheck())
 }
 
 func (a *app) ledgerCheck() *cobra.Command {
 	var repair, yes bool
-	c := &cobra.Command{
-		Use:   "check",
-		Short: "Compare every bucket with its entries, and repair what disagrees",
-		Long: `check compares the totals, state, labels and reservations of every bucket of the
-configured credentials with its entries. They disagree if somebody edited the ledger by hand or
-restored only a part of it. Such a bucket denies the charges that need what is damaged.
-
-With --repair it shows what it would change, asks, and then repairs each bucket in one atomic step,
-so that the sum of the entries counts as used. Programs can keep charging meanwhile.
-
-It exits with 0 if nothing is wrong, or everything was repaired, else with 1.`,
-		Example: `  quotactl ledger check
-  quotactl ledger check --repair
-  quotactl ledger check --repair --yes -o json`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			switch {
-			case yes && !repair:
-				return cli.Usagef("--yes needs --repair")
-			case repair && !yes && !isTerminal(c.InOrStdin()):
-				return cli.Hint(cli.Usagef(
-					"--repair asks before it writes, and standard input is not a terminal"),
-					"see what it would change: quotactl ledger check; then add --yes")
+	c := a.Command("ledger check", func(c *cobra.Command, _ []string) error {
+		switch {
+		case yes && !repair:
+			return cli.Usagef("--yes needs --repair")
+		case repair && !yes && !isTerminal(c.InOrStdin()):
+			return cli.Hint(cli.Usagef(
+				"--repair asks before it writes, and standard input is not a terminal"),
+				"see what it would change: quotactl ledger check; then add --yes")
+		}
+		return a.withLedger(c.Context(), func(src report.Source) error {
+			cfg, l := src.Config, src.Ledger
+			check := func(repair bool) (checkResult, error) {
+				return checkLedger(c.Context(), cfg, l, repair)
 			}
-			return a.withLedger(c.Context(), func(src report.Source) error {
-				cfg, l := src.Config, src.Ledger
-				check := func(repair bool) (checkResult, error) {
-					return checkLedger(c.Context(), cfg, l, repair)
-				}
-				before, err := check(false)
-				if err != nil || !repair || before.mendable() == 0 {
-					return a.checked(before, err)
-				}
-				if !yes {
-					if err := a.confirm(c.InOrStdin(), before); err != nil {
-						return err
-					}
-				}
-				done, err := check(true)
-				if err != nil {
+			before, err := check(false)
+			if err != nil || !repair || before.mendable() == 0 {
+				return a.checked(before, err)
+			}
+			if !yes {
+				if err := a.confirm(c.InOrStdin(), before); err != nil {
 					return err
 				}
-				after, err := check(false)
-				done.OK = after.OK
-				return a.repaired(done, after, err)
-			})
-		},
-	}
-	c.Flags().BoolVar(&repair, "repair", false, "repair what can be repaired, after asking")
-	c.Flags().BoolVar(&yes, "yes", false, "with --repair: do not ask")
+			}
+			done, err := check(true)
+			if err != nil {
+				return err
+			}
+			after, err := check(false)
+			done.OK = after.OK
+			return a.repaired(done, after, err)
+		})
+	})
+	cli.Flag(c.Flags(), &repair, "repair")
+	cli.Flag(c.Flags(), &yes, "yes")
 	return c
 }
 

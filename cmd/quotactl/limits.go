@@ -23,36 +23,18 @@ import (
 )
 
 func (a *app) limits() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "limits",
-		Short: "Take over the limits that an upstream reports",
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.limitsImport())
-	return c
+	help := func(c *cobra.Command, _ []string) error { return c.Help() }
+	return a.Command("limits", help, a.limitsImport())
 }
 
 func (a *app) limitsImport() *cobra.Command {
 	var write bool
-	c := &cobra.Command{
-		Use:   "import [--write]",
-		Short: "Read an account's own limits from the upstream",
-		Long: `import reads the limits that the upstream gives the account, where its API reports them, and
-shows which limits of quota.yaml they change. Asking can take a request or some points, which are
-charged.
-
-With --write, it changes the units of those limits in quota.yaml, and adds what is missing;
-everything else stays as it is, with its comments. A limit that the upstream does not report is never
-removed.`,
-		Example: `  quotactl limits import
-  quotactl limits import --credential o1 --write`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(g *gate) error {
-				return a.importLimits(c.Context(), g, write)
-			})
-		},
-	}
-	c.Flags().BoolVar(&write, "write", false, "change quota.yaml")
+	c := a.Command("limits import", func(c *cobra.Command, _ []string) error {
+		return a.with(c.Context(), func(g *gate) error {
+			return a.importLimits(c.Context(), g, write)
+		})
+	})
+	cli.Flag(c.Flags(), &write, "write")
 	return c
 }
 

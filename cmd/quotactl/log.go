@@ -31,66 +31,38 @@ type question struct {
 
 func (a *app) log() *cobra.Command {
 	var q question
-	c := &cobra.Command{
-		Use:   "log",
-		Short: "Show who spent units: the entries, oldest first, or their sums",
-		Long: `log lists the charges in the ledger (at least those of the last 72 hours), oldest
-first, of every bucket of the credential, or adds them up by a label.
-
-With --follow it keeps printing new entries, beginning with the newest 10 unless --since or --limit
-is given. Units that are taken back later have their own line, with a negative number.
-
-With --denied it counts the charges that were denied in the last 8 days instead, by job unless --by
-says otherwise. Programs write these counts once a second; while the ledger is away, they are
-lost.
-
--o focus writes the charges in CSV with the columns of FOCUS 1.4, for tools that read cloud bills.`,
-		Example: `  quotactl log --since 1h
-  quotactl log --since 48h --until 24h --by method
-  quotactl log --by team --bucket default
-  quotactl log --denied --since 24h
-  quotactl log --denied --by hour
-  quotactl log --follow
-  quotactl log --since 7d -o csv > week.csv
-  quotactl log --since 24h -o focus > focus.csv
-  quotactl log --follow -o jsonl | jq -r 'select(.units > 50) | .labels.job'`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			q.all = !c.Flags().Changed("since") && !c.Flags().Changed("limit")
-			if err := a.checkLog(&q, c.Flags().Changed("by")); err != nil {
+	c := a.Command("log", func(c *cobra.Command, _ []string) error {
+		q.all = !c.Flags().Changed("since") && !c.Flags().Changed("limit")
+		if err := a.checkLog(&q, c.Flags().Changed("by")); err != nil {
+			return err
+		}
+		return a.with(c.Context(), func(g *gate) error {
+			switch {
+			case q.follow:
+				return a.follow(c.Context(), g, q)
+			case q.denied:
+				return a.printDenials(c.Context(), g, q)
+			case q.label != "":
+				return a.printGroups(c.Context(), g, q)
+			}
+			entries, err := g.entries(c.Context(), q)
+			if err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(g *gate) error {
-				switch {
-				case q.follow:
-					return a.follow(c.Context(), g, q)
-				case q.denied:
-					return a.printDenials(c.Context(), g, q)
-				case q.label != "":
-					return a.printGroups(c.Context(), g, q)
-				}
-				entries, err := g.entries(c.Context(), q)
-				if err != nil {
-					return err
-				}
-				if a.Output == focus {
-					return a.printFocus(g, entries)
-				}
-				return a.printEntries(g.prices(), entries)
-			})
-		},
-	}
-	c.Flags().StringVar(&q.since, "since", "",
-		"only entries after this `TIME`: a duration before now (1h, 7d), a day, or RFC 3339 "+
-			"(default all)")
-	c.Flags().StringVar(&q.until, "until", "", "only entries up to this `TIME`, in the same formats")
-	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
-	c.Flags().Var(onceFlag{&q.by}, "by", "add up by method, region, job, source, or another "+
-		"label's `NAME`; label:NAME if no entry has it yet")
-	c.Flags().IntVar(&q.limit, "limit", 0, "only the newest `N` entries; 0 for all")
+			if a.Output == focus {
+				return a.printFocus(g, entries)
+			}
+			return a.printEntries(g.prices(), entries)
+		})
+	})
+	cli.Flag(c.Flags(), &q.since, "since")
+	cli.Flag(c.Flags(), &q.until, "until")
+	cli.Flag(c.Flags(), &q.bucket, "bucket")
+	c.Flags().Var(onceFlag{&q.by}, "by", "")
+	cli.Flag(c.Flags(), &q.limit, "limit")
 	cli.Limit(c.Flags(), 0, math.MaxInt64, "limit")
-	c.Flags().BoolVar(&q.denied, "denied", false, "count the charges that were denied, by job, hour "+
-		"or another --by")
-	c.Flags().BoolVarP(&q.follow, "follow", "f", false, "keep printing new entries")
+	cli.Flag(c.Flags(), &q.denied, "denied")
+	cli.Flag(c.Flags(), &q.follow, "follow,f")
 	a.PrintsLines(c, focus)
 	return c
 }

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"io"
 	"log"
@@ -43,6 +44,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 	return a.Execute(ctx, a.root(), args)
 }
 
+// manual is the help of the commands.
+//
+//go:embed manual.yaml
+var manual []byte
+
 type app struct{ cli.Common }
 
 // settings is the group of commands that includes version.
@@ -50,22 +56,8 @@ const settings = "Settings:"
 
 // root returns the command tree.
 func (a *app) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "quotactl",
-		Short: "Look at a quota budget and spend from it",
-		Long: `quotactl looks at a quota budget and spends from it.
-
-A credential owns quota at an upstream, in buckets of units. Limits say how many units of a bucket
-may be spent within a window of time. Every charge is recorded in a ledger, which all programs on
-all machines share.
-
-Exit codes: 0 done, 1 failed, 64 usage (also a cost above a limit), 69 ledger unavailable, 75
-exhausted: try again later, 77 credential refused, 78 configuration.`,
-		Example: `  quotactl status                               how much is left
-  quotactl spend --method youtube.videos.list   charge a call; 75 if it is denied
-  quotactl log --since 24h --by method          who spent it
-  quotactl reserve 500 --ttl 2h --note night    set units aside`,
-	}
+	a.Manual = cli.ReadManual(manual)
+	root := a.Command("quotactl", nil)
 	a.Bind(root)
 	cli.Elsewhere(root, "ingestor", "once", "run", "plan", "jobs", "chart", "search", "video",
 		"purge")

@@ -23,21 +23,10 @@ import (
 
 func (a *app) mcp() *cobra.Command {
 	var allowSpend bool
-	c := &cobra.Command{
-		Use:   "mcp",
-		Short: "Serve the budget to AI agents, over standard input and output",
-		Long: `mcp is a server of the Model Context Protocol on standard input and output. Its tools
-status, explain and forecast read the budget. With --allow-spend, hold sets units aside before a
-call, and settle books what the call used.
-
-It ends with its input, or at Ctrl-C.`,
-		Example: `  quotactl mcp
-  claude mcp add quota -- quotactl mcp --allow-spend`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.serveAgent(c.Context(), c.InOrStdin(), allowSpend)
-		},
-	}
-	c.Flags().BoolVar(&allowSpend, "allow-spend", false, "offer hold and settle, too")
+	c := a.Command("mcp", func(c *cobra.Command, _ []string) error {
+		return a.serveAgent(c.Context(), c.InOrStdin(), allowSpend)
+	})
+	cli.Flag(c.Flags(), &allowSpend, "allow-spend")
 	return c
 }
 

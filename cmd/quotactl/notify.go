@@ -17,17 +17,8 @@ import (
 )
 
 func (a *app) notify() *cobra.Command {
-	c := &cobra.Command{Use: "notify", Short: "Try the notifications"}
-	c.AddCommand(&cobra.Command{
-		Use:   "test",
-		Short: "Send a test notification to each target of notify:",
-		Long: `test sends one notification to each target of notify: in quota.yaml, the url, the mail
-address and the command, and prints what came back. It exits with 69 if one of them was not sent.`,
-		Example: `  quotactl notify test
-  quotactl notify test -o json | jq '.targets[] | select(.sent | not)'`,
-		RunE: func(c *cobra.Command, _ []string) error { return a.notifyTest(c.Context()) },
-	})
-	return c
+	return a.Command("notify", nil, a.Command("notify test",
+		func(c *cobra.Command, _ []string) error { return a.notifyTest(c.Context()) }))
 }
 
 func (a *app) notifyTest(ctx context.Context) error {

@@ -30,44 +30,25 @@ type proof struct {
 
 func (a *app) prove() *cobra.Command {
 	p := proof{scene: "all"}
-	c := &cobra.Command{
-		Use:   "prove [boundary|counter|retry|all]",
-		Short: "Show what a fixed window, a counter and the sliding log let through",
-		Long: `prove plays calls against a store, and shows what each limiting algorithm lets through:
-
-  boundary  50 calls before and 50 after a boundary of the clock, under a limit of 50
-  counter   the counter's estimate and the exact count: steady, bursty and adversarial calls
-  retry     denied calls, retried a microsecond early and on time
-
---on sqlite plays on a ledger in a separate file, --on redis on the configured server, under
-separate keys, in about ten seconds. A ledger has only the log; the other algorithms are then played
-in memory.
-
-prove exits with 1 if a promise was broken.`,
-		Example: `  quotactl prove
-  quotactl prove boundary --on redis
-  quotactl prove counter --seed 7 -o json`,
-		ValidArgs: scenes,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 || len(args) == 1 && !slices.Contains(scenes, args[0]) {
-				return cli.Usagef("prove %s: write boundary, counter, retry or all",
-					strings.Join(args, " "))
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				p.scene = args[0]
-			}
-			if !c.Flags().Changed("seed") {
-				p.seed = rand.Uint64() >> 11 // a JSON number that is exact
-			}
-			return a.runProof(c.Context(), p)
-		},
+	c := a.Command("prove", func(c *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			p.scene = args[0]
+		}
+		if !c.Flags().Changed("seed") {
+			p.seed = rand.Uint64() >> 11 // a JSON number that is exact
+		}
+		return a.runProof(c.Context(), p)
+	})
+	c.ValidArgs = scenes
+	c.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 || len(args) == 1 && !slices.Contains(scenes, args[0]) {
+			return cli.Usagef("prove %s: write boundary, counter, retry or all",
+				strings.Join(args, " "))
+		}
+		return nil
 	}
-	c.Flags().StringVar(&p.on, "on", "memory", "`STORE` to play on: memory, sqlite or redis")
-	c.Flags().Uint64Var(&p.seed, "seed", 0,
-		"`N` makes the random calls repeatable; if not given, they differ each time")
+	cli.Flag(c.Flags(), &p.on, "on", "memory")
+	cli.Flag(c.Flags(), &p.seed, "seed")
 	return c
 }
 

@@ -42,52 +42,17 @@ type proxyFlags struct {
 
 func (a *app) proxy() *cobra.Command {
 	var f proxyFlags
-	c := &cobra.Command{
-		Use:   "proxy --listen ADDR",
-		Short: "Meter the requests of any program",
-		Long: `proxy forwards requests to the upstreams of the price list and charges each before it is
-sent. Point a program here instead of at the upstream. The default upstream is served by its own
-paths, such as /youtube/v3/videos, others below their names, such as /openai/v1/chat/completions.
-If only one is served, or the default is not, the first that --credential names has both.
-
-If the price is known only after a call, the most it can take is set aside before it is sent, and what
-it took is booked when its response ends, even if the caller hangs up.
-
-It adds the credential's API key and drops keys that the program sends. An OAuth token
-(Authorization: Bearer) is passed on without the key if the method takes one; its project must be
-the credential's.
-
-A denial is answered with 429, Retry-After and an error in the format of the upstream, or as
-problem+json if Accept asks for it. Refused requests are not sent and cost nothing:
-  400  the upstream could read the request differently than we charge it, or it has no price
-  401  the caller sent no token of the --token-file
-  403  Host is neither the listening address nor a --host, or a web page sent the request whose
-       Origin is not named with --allow-origin
-  404, 405  no method of the price list has this path, or this verb on it
-  408, 413, 503  the body came too slowly or is too large; too many requests at once
-502 and 504 report whether the request was charged.
-
-Anyone who can connect can spend your quota. Loopback and a unix socket (mode 0600) need no token;
-any other address needs --token-file: a line for each caller, with a name, a token of 16 characters
-or more, and the word manual for people, who may use the headroom. The caller sends the token as
-X-Quota-Token, as Authorization: Bearer (or token, or Basic with it as the password), or as its API
-key; its name becomes the label caller.`,
-		Example: `  quotactl proxy --listen 127.0.0.1:8090 --admin 127.0.0.1:9311
-  curl 'http://127.0.0.1:8090/youtube/v3/i18nRegions?part=snippet'
-  quotactl proxy --listen unix:/run/quota/proxy.sock
-  quotactl proxy --listen :8090 --host gate.lan --token-file /etc/quota/tokens`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			// such as an unset "$TOKENS"
-			if f.tokens == "" && c.Flags().Changed("token-file") {
-				return cli.Hint(cli.Usagef("--token-file is empty"),
-					"leave it out to serve everyone who can connect")
-			}
-			return a.serveProxy(c.Context(), f)
-		},
-	}
+	c := a.Command("proxy", func(c *cobra.Command, _ []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		// such as an unset "$TOKENS"
+		if f.tokens == "" && c.Flags().Changed("token-file") {
+			return cli.Hint(cli.Usagef("--token-file is empty"),
+				"leave it out to serve everyone who can connect")
+		}
+		return a.serveProxy(c.Context(), f)
+	})
 	f.bind(c.Flags())
 	cli.Bound(c.MarkFlagFilename("token-file"))
 	return c
@@ -95,32 +60,18 @@ key; its name becomes the label caller.`,
 
 func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	limits := proxy.DefaultLimits()
-	flags.StringVar(&f.listen, "listen", "",
-		"`ADDR` to listen on, such as 127.0.0.1:8090, or unix:PATH; port 0 picks a free one")
-	flags.StringArrayVar(&f.names, "credential", nil, // replaces the flag of all commands
-		"`NAME` of the credential of an upstream that has several; may be repeated, one for each")
-	flags.StringArrayVar(&f.hosts, "host", nil,
-		"also answer to this `NAME` in the Host header; may be repeated")
-	flags.StringArrayVar(&f.origins, "allow-origin", nil,
-		"let web pages of this `ORIGIN`, such as https://dashboard.example, use the proxy; may be "+
-			"repeated")
-	flags.StringVar(&f.tokens, "token-file", "",
-		"serve only callers with a token in `FILE`: a name and a token on each line")
-	flags.StringVar(&f.admin, "admin", "", "serve /healthz, /readyz and /metrics on `ADDR`")
-	flags.IntVar(&f.requests, "max-requests", limits.Requests,
-		"answer 503 to more than `N` requests at once")
-	flags.StringArrayVar(&f.estimates, "estimate", nil,
-		"hold units for calls of unknown price by `POLICY`: worst, learned (default), N units "+
-			"at most, or METHOD=POLICY, METHOD/BUCKET=POLICY; may be repeated")
-	flags.DurationVar(&f.drain.Time, "drain-time", 2*time.Minute,
-		"read a response for at most `DURATION` after its caller disconnects")
-	flags.Int64Var(&f.drainMiB, "drain-size", 64,
-		"read at most `N` MiB of a response after its caller disconnects")
-	flags.Int64Var(&f.uploadMiB, "max-upload", limits.Upload>>20,
-		"refuse uploads of more than `N` MiB; other bodies may be 1 MiB, or 32 where the price "+
-			"depends on them")
-	flags.Int64Var(&f.bodiesMiB, "max-bodies", limits.Bodies>>20,
-		"answer 503 once bodies in memory, uploads aside, exceed `N` MiB")
+	cli.Flag(flags, &f.listen, "listen")
+	cli.Flag(flags, &f.names, "credential")
+	cli.Flag(flags, &f.hosts, "host")
+	cli.Flag(flags, &f.origins, "allow-origin")
+	cli.Flag(flags, &f.tokens, "token-file")
+	cli.Flag(flags, &f.admin, "admin")
+	cli.Flag(flags, &f.requests, "max-requests", limits.Requests)
+	cli.Flag(flags, &f.estimates, "estimate")
+	cli.Flag(flags, &f.drain.Time, "drain-time", 2*time.Minute)
+	cli.Flag(flags, &f.drainMiB, "drain-size", 64)
+	cli.Flag(flags, &f.uploadMiB, "max-upload", limits.Upload>>20)
+	cli.Flag(flags, &f.bodiesMiB, "max-bodies", limits.Bodies>>20)
 	cli.Limit(flags, 1, math.MaxInt32, "max-requests", "max-upload", "drain-size")
 	cli.Limit(flags, meter.MaxBody>>20, math.MaxInt32, "max-bodies") // so that any body can fit
 }

@@ -29,40 +29,20 @@ type reconcileFlags struct {
 
 func (a *app) reconcile() *cobra.Command {
 	var f reconcileFlags
-	c := &cobra.Command{
-		Use:   "reconcile [--apply] [--days N] [--lag D]",
-		Short: "Compare the ledger with what the upstream has counted",
-		Long: `reconcile compares the ledger with what the upstream itself has counted or billed, for
-each bucket, day and model that it reports, and the configured limits with the upstream's. Google's
-meter needs a service account, the bills of OpenAI and Anthropic an admin key, what GitHub and X
-report the API key.
-
-Meters lag. If the upstream can report a part of a day, only what is older than --lag is compared
-for today. A lower count on its side is a difference only from four times --lag after the end of the
-day.
-
-With --apply, differences are corrected as quotactl adjust does. Doing so again changes nothing.
-
-It exits with 0 if there is nothing to correct, or all was corrected, else with 1.`,
-		Example: `  quotactl reconcile
-  quotactl reconcile --apply                     for cron, once an hour
-  quotactl reconcile -o json | jq '.rows[] | select(.correction != 0)'`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			switch {
-			case f.lag < 0 || f.lag > 72*time.Hour:
-				return cli.Usagef("--lag %s: must be from 0s to 72h", f.lag)
-			case !c.Flags().Changed("lag"):
-				f.lag = -1
-			}
-			return a.with(c.Context(), func(g *gate) error {
-				return a.reconciled(c.Context(), g, f)
-			})
-		},
-	}
-	c.Flags().BoolVar(&f.apply, "apply", false, "correct the ledger")
-	c.Flags().IntVar(&f.days, "days", 3, "compare `N` days, today included")
-	c.Flags().DurationVar(&f.lag, "lag", 0,
-		"how late the meter may be: `DURATION` (default: by the price list)")
+	c := a.Command("reconcile", func(c *cobra.Command, _ []string) error {
+		switch {
+		case f.lag < 0 || f.lag > 72*time.Hour:
+			return cli.Usagef("--lag %s: must be from 0s to 72h", f.lag)
+		case !c.Flags().Changed("lag"):
+			f.lag = -1
+		}
+		return a.with(c.Context(), func(g *gate) error {
+			return a.reconciled(c.Context(), g, f)
+		})
+	})
+	cli.Flag(c.Flags(), &f.apply, "apply")
+	cli.Flag(c.Flags(), &f.days, "days", 3)
+	cli.Flag(c.Flags(), &f.lag, "lag")
 	return c
 }
 

@@ -17,12 +17,7 @@ import (
 )
 
 func (a *app) report() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "report",
-		Short: "Report on what was spent",
-	}
-	c.AddCommand(a.reportObserve(), a.reportChargeback())
-	return c
+	return a.Command("report", nil, a.reportObserve(), a.reportChargeback())
 }
 
 type observeQuestion struct{ since, until, bucket string }
@@ -35,44 +30,29 @@ type observation struct {
 
 func (a *app) reportObserve() *cobra.Command {
 	var q observeQuestion
-	c := &cobra.Command{
-		Use:   "observe",
-		Short: "Show what the limits that are only observed would have refused",
-		Long: `observe plays the log through each limit with "mode: observe" (its own, or its
-credential's), as if that limit had denied: a charge that would have been refused does not count for
-those after it. It shows how many units each would have refused, whose, and in which hours (UTC).
-
-Spending by other programs counts and cannot be refused. Every charge is treated as if it could not
-use a headroom, because the log does not mark the charges of people. A note says where the figures
-are not exact.`,
-		Example: `  quotactl report observe
-  quotactl report observe --since 24h --bucket default
-  quotactl report observe -o json | jq '.limits[] | {bucket, window, share}'`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withLedger(c.Context(), func(src report.Source) error {
-				now, err := src.Ledger.Time(c.Context())
-				if err != nil {
-					return err
-				}
-				in, err := spanOf(q.since, q.until, now)
-				if err != nil {
-					return err
-				}
-				list, err := observe(c.Context(), src, q.bucket, in)
-				if err != nil {
-					return err
-				}
-				if in.Until.IsZero() {
-					in.Until = now
-				}
-				return a.printObserved(src.Config, list, in)
-			})
-		},
-	}
-	c.Flags().StringVar(&q.since, "since", "7d",
-		"start `TIME`: a duration before now, a day, or RFC 3339")
-	c.Flags().StringVar(&q.until, "until", "", "end `TIME` (default now)")
-	c.Flags().StringVar(&q.bucket, "bucket", "", "only of this `BUCKET`")
+	c := a.Command("report observe", func(c *cobra.Command, _ []string) error {
+		return a.withLedger(c.Context(), func(src report.Source) error {
+			now, err := src.Ledger.Time(c.Context())
+			if err != nil {
+				return err
+			}
+			in, err := spanOf(q.since, q.until, now)
+			if err != nil {
+				return err
+			}
+			list, err := observe(c.Context(), src, q.bucket, in)
+			if err != nil {
+				return err
+			}
+			if in.Until.IsZero() {
+				in.Until = now
+			}
+			return a.printObserved(src.Config, list, in)
+		})
+	})
+	cli.Flag(c.Flags(), &q.since, "since", "7d")
+	cli.Flag(c.Flags(), &q.until, "until")
+	cli.Flag(c.Flags(), &q.bucket, "bucket")
 	return c
 }
 

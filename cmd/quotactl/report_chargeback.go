@@ -16,42 +16,29 @@ import (
 
 func (a *app) reportChargeback() *cobra.Command {
 	var month, by string
-	c := &cobra.Command{
-		Use:   "chargeback --month M --by LABEL",
-		Short: "Show what each team or job has spent in a month",
-		Long: `chargeback adds up what was spent in a month of UTC, by the values of a label, for each
-credential and bucket: money in dollars, everything else in units.
-
-The ledger keeps entries for 72 hours, or a day longer than the longest window of a bucket's limits.
-A limit by the month therefore keeps a month until the first day of the next one. Rows of a bucket
-whose entries may be gone are marked as incomplete.`,
-		Example: `  quotactl report chargeback --month 2026-11 --by team
-  quotactl report chargeback --month 2026-11 --by job -o csv > november.csv`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if month == "" || by == "" {
-				return usagef(c, "--month or --by is missing")
-			}
-			begin, err := time.Parse("2006-01", month)
-			if err != nil || begin.After(time.Now()) {
-				return cli.Usagef("--month %s: write a month that has begun, such as 2026-11",
-					words.Plain(month))
-			}
-			label, _, err := parseBy(by)
+	c := a.Command("report chargeback", func(c *cobra.Command, _ []string) error {
+		if month == "" || by == "" {
+			return usagef(c, "--month or --by is missing")
+		}
+		begin, err := time.Parse("2006-01", month)
+		if err != nil || begin.After(time.Now()) {
+			return cli.Usagef("--month %s: write a month that has begun, such as 2026-11",
+				words.Plain(month))
+		}
+		label, _, err := parseBy(by)
+		if err != nil {
+			return err
+		}
+		return a.withLedger(c.Context(), func(src report.Source) error {
+			out, err := src.Chargeback(c.Context(), begin, by, label)
 			if err != nil {
 				return err
 			}
-			return a.withLedger(c.Context(), func(src report.Source) error {
-				out, err := src.Chargeback(c.Context(), begin, by, label)
-				if err != nil {
-					return err
-				}
-				return a.printChargeback(out)
-			})
-		},
-	}
-	c.Flags().StringVar(&month, "month", "", "`MONTH` to report, such as 2026-11")
-	c.Flags().Var(onceFlag{&by}, "by", "add up by method, region, job, source, or another "+
-		"label's `NAME`")
+			return a.printChargeback(out)
+		})
+	})
+	cli.Flag(c.Flags(), &month, "month")
+	c.Flags().Var(onceFlag{&by}, "by", "")
 	a.PrintsLines(c)
 	return c
 }

@@ -32,61 +32,31 @@ type standinFlags struct {
 func (a *app) standin() *cobra.Command {
 	var f standinFlags
 	names := append(standin.Names(), youtubeName)
-	c := &cobra.Command{
-		Use:   "standin NAME --listen ADDR",
-		Short: "Serve a stand-in for a metered API",
-		Long: `standin answers as the API of that name does, and meters and refuses as it does, for
-one account: ` + strings.Join(names, ", ") + `.
-
-What a model writes depends on the request alone, and is billed in full even if the client hangs up.
-A request can ask for more exactly, anywhere in its text: [[output:250]] is an answer of 250 tokens.
-
-GET /standin/counts returns what was billed, without being counted. Ctrl-C ends the stand-in; it
-prints its counts.
-
-Limits are written BUCKET=UNITS/WINDOW, where WINDOW is a duration or minute, hour, day, week or
-month; without a window, as many requests may be under way at once. A bucket keeps its default
-limits unless it is named.
-
-Faults are written KIND[@FROM[-[TO]]][/EVERY][*TIMES]: 503@3 (the third request), cut/3 (every
-third), 429*2 (the first two). KIND is one of ` +
-			strings.Join(standin.FaultKinds("generic"), ", ") + `;
-youtube has those of ingestor standin.`,
-		Example: `  quotactl standin anthropic --listen 127.0.0.1:8081 --limit output=4000/1m
-  quotactl standin openai --listen 127.0.0.1:8081 --price input=1 \
-    --price output=4 --limit money=50000/month
-  quotactl standin github --listen 127.0.0.1:8081 --limit core=9/1h --fault 503@3
-  curl 127.0.0.1:8081/standin/counts`,
-		ValidArgs: names,
-		Args:      cli.Args("NAME"),
-		RunE: func(c *cobra.Command, args []string) error {
-			server, counts, err := f.server(args[0])
-			if err != nil {
-				return err
-			}
-			return a.ServeStandin(c.Context(), f.listen, server, counts)
-		},
-	}
+	a.Manual.Fill("standin", "{apis}", strings.Join(names, ", "),
+		"{faults}", strings.Join(standin.FaultKinds("generic"), ", "))
+	c := a.Command("standin", func(c *cobra.Command, args []string) error {
+		server, counts, err := f.server(args[0])
+		if err != nil {
+			return err
+		}
+		return a.ServeStandin(c.Context(), f.listen, server, counts)
+	})
+	c.ValidArgs = names
 	f.bind(c.Flags())
 	return c
 }
 
 func (f *standinFlags) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&f.listen, "listen", "",
-		"`ADDR` to listen on, such as 127.0.0.1:8081; port 0 picks a free one")
-	flags.StringArrayVar(&f.limits, "limit", nil,
-		"a limit of a bucket, as `SPEC`, such as output=4000/1m; may be repeated")
-	flags.StringArrayVar(&f.prices, "price", nil,
-		"`NAME=N` millionths of a dollar for one, such as output=15; may be repeated")
-	flags.DurationVar(&f.latency, "latency", 0, "delay every response by `DURATION`")
-	flags.DurationVar(&f.pace, "pace", 0, "delay each event of a stream by `DURATION`")
-	flags.IntVar(&f.rows, "rows", defaultRows, "serve `N` items of each kind")
+	cli.Flag(flags, &f.listen, "listen")
+	cli.Flag(flags, &f.limits, "limit")
+	cli.Flag(flags, &f.prices, "price")
+	cli.Flag(flags, &f.latency, "latency")
+	cli.Flag(flags, &f.pace, "pace")
+	cli.Flag(flags, &f.rows, "rows", defaultRows)
 	cli.Limit(flags, 1, maxRows, "rows")
-	flags.StringArrayVar(&f.faults, "fault", nil, "fault to inject, as `SPEC`; may be repeated")
-	flags.StringArrayVar(&f.keys, "key", nil,
-		"accept only this `KEY`; may be repeated (default any)")
-	flags.StringVar(&f.adminKey, "admin-key", "",
-		"accept only this `KEY` for the billing API (default any)")
+	cli.Flag(flags, &f.faults, "fault")
+	cli.Flag(flags, &f.keys, "key")
+	cli.Flag(flags, &f.adminKey, "admin-key")
 }
 
 const (

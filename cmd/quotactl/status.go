@@ -17,38 +17,24 @@ import (
 )
 
 func (a *app) status() *cobra.Command {
-	return &cobra.Command{
-		Use:   "status",
-		Short: "Show how much is left, and when units come free",
-		Long: `status shows for each limit the units used in its window, the units held by
-reservations, and what remains for scheduled charges. These leave the headroom to people (--manual).
-On a narrow terminal, 9,500+500 is a limit of 10,000 with a headroom of 500. A split bucket has a
-row for each of the 20 parts that took the most.
-
-Notes below the table name exceptions, and the buckets that will run short (see forecast). The
-last lines name the ledger and the configuration file.`,
-		Example: `  quotactl status
-  quotactl status --credential key1
-  quotactl status -o json | jq '.credentials[].buckets[].limits[].remaining'`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			err := a.withLedger(c.Context(), func(src report.Source) error {
-				list, err := src.Status(c.Context())
-				if err != nil {
-					return err
-				}
-				return a.Print(list, func(s cli.Screen) {
-					statusTable(s, list)
-					results, err := src.Forecasts(c.Context(), "")
-					sayOutlook(s, results, err)
-					sayOrigin(s, list)
-				})
-			})
-			if errors.Is(err, quota.ErrUnreachable) {
-				return a.withoutLedger(c.Context(), err)
+	return a.Command("status", func(c *cobra.Command, _ []string) error {
+		err := a.withLedger(c.Context(), func(src report.Source) error {
+			list, err := src.Status(c.Context())
+			if err != nil {
+				return err
 			}
-			return err
-		},
-	}
+			return a.Print(list, func(s cli.Screen) {
+				statusTable(s, list)
+				results, err := src.Forecasts(c.Context(), "")
+				sayOutlook(s, results, err)
+				sayOrigin(s, list)
+			})
+		})
+		if errors.Is(err, quota.ErrUnreachable) {
+			return a.withoutLedger(c.Context(), err)
+		}
+		return err
+	})
 }
 
 // withoutLedger adds to an error the units that may be spent without the ledger, if any.

@@ -21,39 +21,28 @@ type suspension struct {
 func (a *app) suspend() *cobra.Command {
 	var until string
 	var order quota.Suspension
-	c := &cobra.Command{
-		Use:   "suspend --bucket B [--until T] [--reason TEXT]",
-		Short: "Deny every charge on a bucket until its reset",
-		Long: `suspend denies every charge on a bucket. The programs do that themselves when the
-upstream reports that its quota is used up. The suspension ends at the bucket's reset, at --until,
-or with resume. status shows who made it, when and why.`,
-		Example: `  quotactl suspend --bucket default --reason "the key leaked"
-  quotactl suspend --bucket search_list --until 2026-11-22T08:00:00Z`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withBucket(c, order.Bucket, func(g *gate) error {
-				if err := g.whole(order.Bucket); err != nil {
-					return err
-				}
-				if err := g.close(c.Context(), &order, until); err != nil {
-					return err
-				}
-				u, err := g.BucketUsage(c.Context(), order.Bucket)
-				if err != nil {
-					return err
-				}
-				return a.Print(suspension{order.Bucket, report.NewSuspension(u)}, func(s cli.Screen) {
-					s.Say("%s is suspended %s\n", order.Bucket,
-						report.NewSuspension(u).Text(s.Moment(u.SuspendedUntil), s.Moment))
-				})
+	c := a.Command("suspend", func(c *cobra.Command, _ []string) error {
+		return a.withBucket(c, order.Bucket, func(g *gate) error {
+			if err := g.whole(order.Bucket); err != nil {
+				return err
+			}
+			if err := g.close(c.Context(), &order, until); err != nil {
+				return err
+			}
+			u, err := g.BucketUsage(c.Context(), order.Bucket)
+			if err != nil {
+				return err
+			}
+			return a.Print(suspension{order.Bucket, report.NewSuspension(u)}, func(s cli.Screen) {
+				s.Say("%s is suspended %s\n", order.Bucket,
+					report.NewSuspension(u).Text(s.Moment(u.SuspendedUntil), s.Moment))
 			})
-		},
-	}
-	c.Flags().StringVar(&order.Bucket, "bucket", "", "`BUCKET` to suspend")
-	c.Flags().StringVar(&until, "until", "",
-		"`TIME` in RFC 3339, a day (2026-11-22, in UTC) or a duration from now "+
-			"(default the bucket's reset)")
-	c.Flags().StringVar(&order.Reason, "reason", "", "reason that status shows, as `TEXT`")
-	c.Flags().StringVar(&order.By, "by", "", "`NAME` of the person who suspends it (default you)")
+		})
+	})
+	cli.Flag(c.Flags(), &order.Bucket, "bucket")
+	cli.Flag(c.Flags(), &until, "until")
+	cli.Flag(c.Flags(), &order.Reason, "reason")
+	cli.Flag(c.Flags(), &order.By, "by")
 	return c
 }
 
@@ -78,23 +67,16 @@ func (g *gate) close(ctx context.Context, s *quota.Suspension, until string) err
 
 func (a *app) resume() *cobra.Command {
 	var bucket string
-	c := &cobra.Command{
-		Use:   "resume --bucket B",
-		Short: "Lift the suspension of a bucket",
-		Long: `resume lifts the suspension of a bucket and of all its parts, and prints until when
-each was suspended, by whom and why.`,
-		Example: `  quotactl resume --bucket default`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withBucket(c, bucket, func(g *gate) error {
-				lifted, err := g.lift(c.Context(), bucket)
-				if err != nil {
-					return err
-				}
-				return a.resumed(bucket, lifted)
-			})
-		},
-	}
-	c.Flags().StringVar(&bucket, "bucket", "", "`BUCKET` to resume")
+	c := a.Command("resume", func(c *cobra.Command, _ []string) error {
+		return a.withBucket(c, bucket, func(g *gate) error {
+			lifted, err := g.lift(c.Context(), bucket)
+			if err != nil {
+				return err
+			}
+			return a.resumed(bucket, lifted)
+		})
+	})
+	cli.Flag(c.Flags(), &bucket, "bucket")
 	return c
 }
 

@@ -22,46 +22,32 @@ import (
 
 func (a *app) top() *cobra.Command {
 	var every time.Duration
-	c := &cobra.Command{
-		Use:   "top",
-		Short: "Watch the tables of status and log, live",
-		Long: `top shows the tables of status and the latest charges, the newest first, and reads the
-ledger again every second. q or Ctrl-C ends it.
-
-While the ledger cannot be reached, it shows what was there last and waits. Where standard output is
-no terminal, it prints one picture as text; with --interval, one after the other.`,
-		Example: `  quotactl top
-  quotactl top --credential key1 --interval 5s
-  quotactl top > picture.txt
-  quotactl top --interval 1m >> pictures.log`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			switch {
-			case a.Output != "table":
-				return cli.Hint(cli.Usagef("top is for people"), "quotactl status -o %s and "+
-					"quotactl log -o jsonl are for programs", a.Output)
-			case every < 100*time.Millisecond || every > 24*time.Hour:
-				return cli.Usagef("--interval %s: must be from 100ms to 24h", every)
+	c := a.Command("top", func(c *cobra.Command, _ []string) error {
+		switch {
+		case a.Output != "table":
+			return cli.Hint(cli.Usagef("top is for people"), "quotactl status -o %s and "+
+				"quotactl log -o jsonl are for programs", a.Output)
+		case every < 100*time.Millisecond || every > 24*time.Hour:
+			return cli.Usagef("--interval %s: must be from 100ms to 24h", every)
+		}
+		return a.withLedger(c.Context(), func(src report.Source) error {
+			if cli.IsTerminal(a.Stdout) && a.Getenv("TERM") != "dumb" {
+				return a.topOnTerminal(c.Context(), src, every, c.InOrStdin())
 			}
-			return a.withLedger(c.Context(), func(src report.Source) error {
-				if cli.IsTerminal(a.Stdout) && a.Getenv("TERM") != "dumb" {
-					return a.topOnTerminal(c.Context(), src, every, c.InOrStdin())
-				}
-				if !c.Flags().Changed("interval") {
-					every = 0
-				}
-				state := new(outage)
-				return a.pictures(c.Context(), src, every, func(p []byte, away error) error {
-					if err := a.bridge(state, away); err != nil || away != nil {
-						return err
-					}
-					_, err := a.Stdout.Write(p)
+			if !c.Flags().Changed("interval") {
+				every = 0
+			}
+			state := new(outage)
+			return a.pictures(c.Context(), src, every, func(p []byte, away error) error {
+				if err := a.bridge(state, away); err != nil || away != nil {
 					return err
-				})
+				}
+				_, err := a.Stdout.Write(p)
+				return err
 			})
-		},
-	}
-	c.Flags().DurationVar(&every, "interval", time.Second,
-		"`TIME` between two readings of the ledger")
+		})
+	})
+	cli.Flag(c.Flags(), &every, "interval", time.Second)
 	return c
 }
 

@@ -27,6 +27,7 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd(args...)
 	groups(root)
+	c.Manual.helpFlags(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetUsageTemplate(usageTemplate(root))
 	root.SetHelpFunc(printHelp)
@@ -92,15 +93,12 @@ func available(parent *cobra.Command) (list []*cobra.Command) {
 }
 
 // groups makes commands that only have subcommands print their help and fail, and refuse unknown
-// words. Any other command accepts no arguments, unless it says which.
+// words.
 func groups(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		groups(sub)
 	}
 	if c.Runnable() {
-		if c.Args == nil {
-			c.Args = Args()
-		}
 		return
 	}
 	if c.HasParent() {
@@ -124,7 +122,6 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Explain a command",
-		Args:  cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string,
 			_ string) (names []string, _ cobra.ShellCompDirective) {
 			if c, _, err := root.Find(args); err == nil {
@@ -146,22 +143,12 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// Optional accepts at most one argument.
-func Optional(name string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		return Args(name)(c, args)
-	}
-}
-
-// Args accepts exactly the named arguments.
+// Args accepts exactly the named arguments. One whose name is in brackets may be left out.
 func Args(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		var err error
 		switch {
-		case len(args) < len(names):
+		case len(args) < len(names) && !strings.HasPrefix(names[len(args)], "["):
 			err = Usagef("%s is missing", names[len(args)])
 		case len(args) > len(names):
 			err = Usagef("unexpected argument %q", args[len(names)])

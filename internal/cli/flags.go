@@ -22,6 +22,7 @@ import (
 type Common struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
+	Manual         Manual
 
 	Config     string // path; "" to search
 	System     string // the last place that Load searches; "" for config.SystemFile
@@ -179,6 +180,7 @@ func (c *Common) version(root *cobra.Command) {
 		Use:     "version",
 		Short:   "Show the version",
 		Example: "  " + root.Name() + " version",
+		Args:    Args(),
 		RunE: func(*cobra.Command, []string) error {
 			return c.Print(b, func(s Screen) { s.Say("%s", text) })
 		},

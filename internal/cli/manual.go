@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// Manual is the help of a program, by the words of each command, such as "costs check". The page of
+// the program itself has the program's name.
+type Manual map[string]*Page
+
+// Page is the help of a command and of its flags, and the names of its arguments. A name in
+// brackets is optional.
+type Page struct {
+	Use, Short, Long, Example string
+	Args                      []string
+	Flags                     map[string]string
+}
+
+// ReadManual parses the manual that a program embeds.
+func ReadManual(text []byte) Manual {
+	var m Manual
+	if err := yaml.Unmarshal(text, &m); err != nil {
+		panic(err) // the text is part of the program
+	}
+	return m
+}
+
+// Fill replaces placeholders on a page, given in pairs with their values.
+func (m Manual) Fill(path string, pairs ...string) {
+	page, fill := m[path], strings.NewReplacer(pairs...)
+	page.Long = fill.Replace(page.Long)
+	for name, help := range page.Flags {
+		page.Flags[name] = fill.Replace(help)
+	}
+}
+
+// Command returns the command that a page describes, above other commands.
+func (c *Common) Command(path string, run func(*cobra.Command, []string) error,
+	below ...*cobra.Command) *cobra.Command {
+	page := c.Manual[path]
+	command := &cobra.Command{Use: page.Use, Short: page.Short, Long: page.Long, RunE: run}
+	if page.Example != "" {
+		command.Example = "  " + strings.ReplaceAll(page.Example, "\n", "\n  ")
+	}
+	if run != nil {
+		command.Args = Args(page.Args...)
+	}
+	command.AddCommand(below...)
+	return command
+}
+
+// helpFlags sets the help of the flags of a command and of those below it.
+func (m Manual) helpFlags(c *cobra.Command) {
+	path := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+	if page := m[path]; page != nil {
+		for name, help := range page.Flags {
+			c.Flags().Lookup(name).Usage = help
+		}
+	}
+	for _, below := range c.Commands() {
+		m.helpFlags(below)
+	}
+}
+
+// Flag adds a flag, with a shorthand after a comma if it has one. Its default is the initial value.
+// The manual has its help.
+func Flag[T string | bool | int | int64 | uint64 | time.Duration | []string](flags *pflag.FlagSet,
+	field *T, name string, initial ...T) {
+	name, short, _ := strings.Cut(name, ",")
+	if len(initial) > 0 {
+		*field = initial[0]
+	}
+	switch field := any(field).(type) {
+	case *string:
+		flags.StringVarP(field, name, short, *field, "")
+	case *bool:
+		flags.BoolVarP(field, name, short, *field, "")
+	case *int:
+		flags.IntVarP(field, name, short, *field, "")
+	case *int64:
+		flags.Int64VarP(field, name, short, *field, "")
+	case *uint64:
+		flags.Uint64VarP(field, name, short, *field, "")
+	case *time.Duration:
+		flags.DurationVarP(field, name, short, *field, "")
+	case *[]string:
+		flags.StringArrayVarP(field, name, short, *field, "")
+	}
+}
