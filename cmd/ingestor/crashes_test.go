@@ -119,10 +119,7 @@ func (f *fleet) start(i int) {
 // must be done.
 func (f *fleet) crash() (from, to time.Time) {
 	f.Helper()
-	late := make(chan struct{})
-	timer := time.AfterFunc(time.Minute, func() { close(late) })
-	defer timer.Stop()
-	f.procs[0].stderr.await(f.T, "tick done", late)
+	f.procs[0].await(f.T, "tick done")
 	span := 12 * time.Second
 	if *long {
 		span = 2 * time.Minute

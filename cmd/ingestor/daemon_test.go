@@ -185,10 +185,10 @@ func TestStalledDaemon(t *testing.T) {
 			<-h.arrived
 			stalled.signal(t, syscall.SIGSTOP)
 			other := begin(t, env, "ingestor", "run", "--log-level", "debug")
-			other.stderr.await(t, "msg=\"tick done\"", other.ended)
+			other.await(t, "msg=\"tick done\"")
 			close(h.proceed)
 			stalled.signal(t, syscall.SIGCONT)
-			stalled.stderr.await(t, "lease lost", stalled.ended)
+			stalled.await(t, "lease lost")
 			for _, p := range []*process{stalled, other} {
 				p.signal(t, syscall.SIGTERM)
 				if code := p.code(); code != 0 {

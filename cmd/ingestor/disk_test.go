@@ -32,7 +32,7 @@ func TestDaemonOnAFullDisk(t *testing.T) {
 	h, env := holding(t, 0)
 	env = append(env, "QUOTA_LEDGER="+redistest.Start(t, redistest.Options{}).URL())
 	p := begin(t, env, "ingestor", "run", "--config", configFile(t, daemonConfig))
-	p.stderr.await(t, "tick done", p.ended)
+	p.await(t, "tick done")
 	ready := func(want int) (body string) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -50,7 +50,7 @@ func TestDaemonOnAFullDisk(t *testing.T) {
 	}
 	ready(http.StatusOK)
 	p.fileSize(t, 300<<10) // less than the catalogue has
-	p.stderr.await(t, "the catalogue takes no pages", p.ended)
+	p.await(t, "the catalogue takes no pages")
 	bought := h.Counts().Requests
 	if body := ready(http.StatusServiceUnavailable); !strings.Contains(body, "catalogue: ") {
 		t.Errorf("not ready because of %q", body)
@@ -61,7 +61,7 @@ func TestDaemonOnAFullDisk(t *testing.T) {
 	}
 	p.fileSize(t, ^uint64(0))
 	ready(http.StatusOK)
-	p.stderr.await(t, "the catalogue takes pages again", p.ended)
+	p.await(t, "the catalogue takes pages again")
 	ticks := func() int { return strings.Count(p.stderr.String(), "tick done") }
 	before, end := ticks(), time.Now().Add(time.Minute)
 	for ; ticks() == before; time.Sleep(20 * time.Millisecond) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/pflag"
 
+	"quotabudget/internal/cli/clitest"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/standin"
 )
@@ -79,7 +79,7 @@ func TestScripts(t *testing.T) {
 			},
 			Cmds: map[string]func(*testscript.TestScript, bool, []string){
 				"standin": standinCmd, "set": setCmd, "counts": countsCmd, "agree": agreeCmd,
-				"exits": exitsCmd, "field": fieldCmd, "shape": shapeCmd, "gzip": gzipCmd,
+				"exits": clitest.Exit, "field": fieldCmd, "shape": shapeCmd, "gzip": gzipCmd,
 				"lint": lintCmd, "daemon": daemonCmd, "fetch": fetchCmd, "await": awaitCmd,
 				"signal": signalCmd,
 				"redis": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -110,25 +110,6 @@ func redisAhead(ts *testscript.TestScript, t *testing.T, args []string) *rediste
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	server.SetNow(t, time.Now().Add(ahead))
 	return server
-}
-
-// exitsCmd requires an exit code of a program: exits CODE PROGRAM [ARG…].
-func exitsCmd(ts *testscript.TestScript, _ bool, args []string) {
-	var code int
-	if _, err := fmt.Sscan(args[0], &code); err != nil {
-		ts.Fatalf("usage: exits CODE PROGRAM [ARG…]")
-	}
-	got := 0
-	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		ended, ok := errors.AsType[*exec.ExitError](err)
-		if !ok {
-			ts.Fatalf("%v", err)
-		}
-		got = ended.ExitCode()
-	}
-	if got != code {
-		ts.Fatalf("exit code %d, want %d", got, code)
-	}
 }
 
 // must ends a test after an error.

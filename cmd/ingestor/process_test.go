@@ -12,12 +12,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"quotabudget/internal/cli/clitest"
 	"quotabudget/internal/standin"
 )
 
@@ -25,54 +25,14 @@ import (
 type process struct {
 	*exec.Cmd
 	stdout bytes.Buffer
-	stderr watched
+	stderr clitest.Output
 	ended  chan struct{}
 }
 
-// watched is a buffer that signals each write.
-type watched struct {
-	mu   sync.Mutex
-	more chan struct{} // closed by the next write
-	text []byte
-}
-
-func (w *watched) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.text = append(w.text, p...)
-	if w.more != nil {
-		close(w.more)
-		w.more = nil
-	}
-	return len(p), nil
-}
-
-func (w *watched) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return string(w.text)
-}
-
-// await waits until want was written.
-func (w *watched) await(t *testing.T, want string, ended <-chan struct{}) {
+// await waits until the program has written want to standard error.
+func (p *process) await(t *testing.T, want string) {
 	t.Helper()
-	for {
-		w.mu.Lock()
-		found := bytes.Contains(w.text, []byte(want))
-		if w.more == nil {
-			w.more = make(chan struct{})
-		}
-		more := w.more
-		w.mu.Unlock()
-		if found {
-			return
-		}
-		select {
-		case <-more:
-		case <-ended:
-			t.Fatalf("ended without %q: %s", want, w.String())
-		}
-	}
+	p.stderr.Await(t, p.ended, func(text string) bool { return strings.Contains(text, want) })
 }
 
 // begin starts a program with nothing in its environment but PATH and env.
@@ -191,7 +151,7 @@ func TestSignalEndsBetweenPages(t *testing.T) {
 			p := begin(t, env, "ingestor", once...)
 			<-h.arrived
 			p.signal(t, c.signal)
-			p.stderr.await(t, goodbye, p.ended)
+			p.await(t, goodbye)
 			close(h.proceed)
 			if code := p.code(); code != 1 {
 				t.Errorf("exit code %d: %s", code, p.stderr.String())
@@ -233,9 +193,9 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	h, env := holding(t, 3)
 	p := begin(t, env, "ingestor", "once", "--region", "US", "-o", "json", "--log-level", "debug")
 	<-h.arrived
-	p.stderr.await(t, "region=US page=2 ", p.ended) // the page is stored
+	p.await(t, "region=US page=2 ") // the page is stored
 	p.signal(t, syscall.SIGINT)
-	p.stderr.await(t, goodbye, p.ended)
+	p.await(t, goodbye)
 	// while the first signal is being handled, a second one has no effect
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

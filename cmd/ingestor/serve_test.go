@@ -23,7 +23,7 @@ var address = regexp.MustCompile(`serving address=(\S+)`)
 func TestServeDemo(t *testing.T) {
 	t.Parallel()
 	p := begin(t, nil, "ingestor", "serve", "--demo", "--listen", "127.0.0.1:0")
-	p.stderr.await(t, "serving address=", p.ended)
+	p.await(t, "serving address=")
 	found := address.FindStringSubmatch(p.stderr.String())
 	got := make(map[string]string)
 	for path, want := range map[string]int{
@@ -89,9 +89,9 @@ func TestServeLimits(t *testing.T) {
 		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + dir}
 	for _, command := range []string{"serve", "run"} {
 		p := begin(t, env, "ingestor", command, "--config", config)
-		p.stderr.await(t, "other users can read a file of secrets: chmod 600 it\" file="+
-			filepath.Join(dir, "tokens"), p.ended)
-		p.stderr.await(t, "serving address=", p.ended)
+		p.await(t, "other users can read a file of secrets: chmod 600 it\" file="+
+			filepath.Join(dir, "tokens"))
+		p.await(t, "serving address=")
 		base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
 		codes := make(map[int]int)
 		send := func(method, path, body string) {
@@ -146,12 +146,12 @@ serve: {listen: "127.0.0.1:0", public: %t}
 	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &standin.YouTube{}) + "/",
 		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + t.TempDir()}
 	p := begin(t, env, "ingestor", "run", "--config", config)
-	p.stderr.await(t, "serving address=", p.ended)
+	p.await(t, "serving address=")
 	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
-	p.stderr.await(t, "lanes run", p.ended)
+	p.await(t, "lanes run")
 	must(t, os.WriteFile(config, fmt.Appendf(nil, text, "US, BR", false), 0o600))
 	p.signal(t, syscall.SIGHUP)
-	p.stderr.await(t, "lanes=2", p.ended)
+	p.await(t, "lanes=2")
 	for _, path := range []string{"/v1/regions", "/charts"} {
 		if status, body := read(t, base+path); status != 200 || !strings.Contains(body, "BR") {
 			t.Errorf("%s: %d without the new region: %s", path, status, body)
@@ -159,7 +159,7 @@ serve: {listen: "127.0.0.1:0", public: %t}
 	}
 	must(t, os.WriteFile(config, fmt.Appendf(nil, text, "US, BR", true), 0o600))
 	p.signal(t, syscall.SIGHUP)
-	p.stderr.await(t, "listen and serve cannot change", p.ended)
+	p.await(t, "listen and serve cannot change")
 }
 
 // TestServeStoreAway: while Redis cannot be reached, one line is logged, requests pass as
@@ -176,7 +176,7 @@ serve:
   limits: [{name: all, per: client, requests: 1000, window: 1m}]
   policies: [{name: rlaas, requests: 5, window: 10s}]
 `))
-	p.stderr.await(t, "serving address=", p.ended)
+	p.await(t, "serving address=")
 	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
 	server.Kill()
 	for range 3 {

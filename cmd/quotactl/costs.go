@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -84,17 +83,14 @@ func priced(from *costs.List, upstream, at string, args []string) (priceList, er
 		}
 		methods = []costs.Method{m}
 	}
-	return newPriceList(table.At(cmp.Or(at, table.Day())), methods), nil
-}
-
-func newPriceList(table *costs.Table, methods []costs.Method) priceList {
+	table = table.At(cmp.Or(at, table.Day()))
 	list := priceList{table, methods, []priceRow{}}
 	for _, prices := range table.Tables() {
 		for _, r := range prices.On(table.Day()) {
 			list.addRow(prices.Name, r)
 		}
 	}
-	return list
+	return list, nil
 }
 
 func (l priceList) shown() object {
@@ -166,9 +162,9 @@ func formulas(m costs.Method) (lines []string) {
 	return lines
 }
 
-func (list priceList) draw(s cli.Screen) {
+func (l priceList) draw(s cli.Screen) {
 	t := s.Table("method", "cost", "route", "status", "date", "source")
-	for _, m := range list.methods {
+	for _, m := range l.methods {
 		source := m.Source.Text
 		if m.Note != "" {
 			source += "; " + m.Note
@@ -178,10 +174,10 @@ func (list priceList) draw(s cli.Screen) {
 	}
 	s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 16),
 		cli.Drop("source"), cli.Drop("route"))
-	if len(list.methods) != 1 {
+	if len(l.methods) != 1 {
 		return
 	}
-	m := list.methods[0]
+	m := l.methods[0]
 	if !m.Known() {
 		s.Say("\n%s\n", strings.Join(formulas(m), "\n"))
 	}
@@ -194,33 +190,25 @@ func (list priceList) draw(s cli.Screen) {
 }
 
 // drawRows draws the rows of the price tables.
-func (list priceList) drawRows(s cli.Screen) {
-	if len(list.rows) == 0 {
+func (l priceList) drawRows(s cli.Screen) {
+	if len(l.rows) == 0 {
 		return
 	}
-	s.Say("\nprices on %s\n\n", list.Day())
+	s.Say("\nprices on %s\n\n", l.Day())
 	t := s.Table("table", "row", "above", "figures", "since", "until", "date")
-	for _, r := range list.rows {
+	for _, r := range l.rows {
 		var figures []string
 		for _, column := range slices.Sorted(maps.Keys(r.Figures)) {
-			figures = append(figures, strings.TrimSpace(column+" "+
-				strconv.FormatFloat(r.Figures[column], 'f', -1, 64)))
+			figures = append(figures, strings.TrimSpace(column+" "+figure(r.Figures[column])))
 		}
 		above := ""
 		if r.Above > 0 {
 			above = words.Count(int64(r.Above))
 		}
-		t.Row(r.Table, r.Row, above, strings.Join(figures, ", "), dayOf(r.Since),
-			dayOf(r.Until), r.Date)
+		t.Row(r.Table, r.Row, above, strings.Join(figures, ", "), r.Since, r.Until,
+			r.Date)
 	}
 	s.Draw(t, cli.Drop("date"), cli.Drop("table"), cli.Cut("figures", 20))
-}
-
-func dayOf(day *string) string {
-	if day == nil {
-		return ""
-	}
-	return *day
 }
 
 // checkedList is the summary of a valid price list.
@@ -244,7 +232,18 @@ func (a *app) costsCheck() *cobra.Command {
 		}
 		out := checkedList{File: args[0], Upstreams: []checkedPrices{}}
 		for _, name := range list.Upstreams() {
-			out.Upstreams = append(out.Upstreams, checkedTable(list, name))
+			table, err := list.Upstream(name)
+			if err != nil {
+				return err
+			}
+			methods := table.Methods()
+			checked := checkedPrices{name, len(methods), len(table.Buckets()), 0}
+			for _, m := range methods {
+				if m.Source.Status == "unverified" {
+					checked.Unverified++
+				}
+			}
+			out.Upstreams = append(out.Upstreams, checked)
 		}
 		err = a.Print(out, out.draw)
 		if err == nil && a.Output == "table" {
@@ -252,21 +251,6 @@ func (a *app) costsCheck() *cobra.Command {
 		}
 		return err
 	})
-}
-
-func checkedTable(list *costs.List, name string) checkedPrices {
-	table, err := list.Upstream(name)
-	if err != nil {
-		return checkedPrices{Upstream: name} // cannot fail: the name is in the list
-	}
-	out := checkedPrices{Upstream: name, Methods: len(table.Methods()),
-		Buckets: len(table.Buckets())}
-	for _, m := range table.Methods() {
-		if m.Source.Status == "unverified" {
-			out.Unverified++
-		}
-	}
-	return out
 }
 
 func (list checkedList) draw(s cli.Screen) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"math"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +31,7 @@ func (a *app) doctor() *cobra.Command {
 	})
 	cli.Flag(c.Flags(), &free, "min-free", 256)
 	cli.Flag(c.Flags(), &o.Days, "days", 2)
-	cli.Limit(c.Flags(), 0, math.MaxInt32, "min-free")
+	cli.Limit(c.Flags(), 0, cli.ManyMiB, "min-free")
 	cli.Limit(c.Flags(), 1, 31, "days")
 	return c
 }

@@ -3,15 +3,13 @@
 package main
 
 import (
-	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"quotabudget/internal/cli/clitest"
 )
@@ -20,9 +18,8 @@ import (
 type terminal struct {
 	*shell
 	keys *os.File
-	mu   sync.Mutex
-	seen bytes.Buffer
-	from int // start of the output that awaits has not matched yet
+	seen clitest.Output
+	from int // start of the output that types has not matched yet
 }
 
 func newTerminal(t *testing.T) *terminal {
@@ -37,17 +34,8 @@ func newTerminal(t *testing.T) *terminal {
 	term := &terminal{shell: s, keys: watcher}
 	ended := make(chan struct{})
 	go func() {
-		defer close(ended)
-		page := make([]byte, 4096)
-		for {
-			n, err := watcher.Read(page)
-			term.mu.Lock()
-			term.seen.Write(page[:n])
-			term.mu.Unlock()
-			if err != nil { // the last end of the terminal is closed
-				return
-			}
-		}
+		io.Copy(&term.seen, watcher) // until the last end of the terminal is closed
+		close(ended)
 	}()
 	t.Cleanup(func() {
 		c.Process.Kill()
@@ -62,17 +50,13 @@ func (term *terminal) types(keys, want string) {
 	term.Helper()
 	_, err := term.keys.WriteString(keys)
 	must(term, err)
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
-		term.mu.Lock()
-		seen := term.seen.String()[term.from:]
-		term.mu.Unlock()
-		if at := strings.Index(seen, want); at >= 0 {
+	term.seen.Await(term, nil, func(text string) bool {
+		at := strings.Index(text[term.from:], want)
+		if at >= 0 {
 			term.from += at + len(want)
-			return
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	term.Fatalf("no %q on the terminal after %q:\n%s", want, keys, term.seen.String())
+		return at >= 0
+	})
 }
 
 // TestExecTerminal: terminal keys, job control, pipes and input work as without exec.

@@ -2,13 +2,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,25 +20,7 @@ type follower struct {
 	*shell
 	cmd    *exec.Cmd
 	lines  chan string // of standard output
-	stderr *watched
-}
-
-// watched is the output of a process so far.
-type watched struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (w *watched) Write(data []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(data)
-}
-
-func (w *watched) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
+	stderr *clitest.Output
 }
 
 func startFollower(t *testing.T, ledger string, args ...string) *follower {
@@ -48,7 +28,7 @@ func startFollower(t *testing.T, ledger string, args ...string) *follower {
 	s := newShell(t, ledger, "")
 	s.want(0, "", "spend", "--units", "1")
 	f := &follower{s, s.command(append([]string{"log", "--follow"}, args...)...),
-		make(chan string, 100), new(watched)}
+		make(chan string, 100), new(clitest.Output)}
 	f.cmd.Stderr = f.stderr
 	out, err := f.cmd.StdoutPipe()
 	must(t, err)
@@ -156,13 +136,5 @@ func TestFollowAwayLedger(t *testing.T) {
 // says waits until standard error contains a text the given number of times.
 func (f *follower) says(text string, times int) {
 	f.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		said := f.stderr.String()
-		if strings.Count(said, text) >= times {
-			return
-		}
-		if time.Now().After(deadline) {
-			f.Fatalf("it never said %s, but:\n%s", text, said)
-		}
-	}
+	f.stderr.Await(f, nil, func(said string) bool { return strings.Count(said, text) >= times })
 }

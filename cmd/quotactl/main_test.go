@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"quotabudget/internal/cli/clitest"
 	"quotabudget/internal/ledger/redistest"
 )
 
@@ -61,27 +61,8 @@ func commands(t *testing.T) map[string]func(*testscript.TestScript, bool, []stri
 		ts.Setenv("QUOTA_LEDGER", server.URL())
 		ts.Setenv("REDIS", server.Addr)
 	}
-	return map[string]func(*testscript.TestScript, bool, []string){"exit": exit, "capture": capture,
+	return map[string]func(*testscript.TestScript, bool, []string){"exit": clitest.Exit, "capture": capture,
 		"newer": newer, "redis": redis, "spoil": spoil}
-}
-
-// exit CODE PROGRAM ARG...: the program ends with the code.
-func exit(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exit CODE PROGRAM ARG...")
-	}
-	code := 0
-	err := ts.Exec(args[1], args[2:]...)
-	var ended *exec.ExitError
-	switch {
-	case errors.As(err, &ended):
-		code = ended.ExitCode()
-	case err != nil:
-		ts.Fatalf("%v", err)
-	}
-	if strconv.Itoa(code) != args[0] {
-		ts.Fatalf("exit code %d, want %s", code, args[0])
-	}
 }
 
 // capture NAME REGEXP: the variable becomes what the group of the expression finds in the last

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"quotabudget/internal/cli/clitest"
 	"quotabudget/internal/ledger/redistest"
@@ -30,20 +29,16 @@ func TestTopOnATerminal(t *testing.T) {
 	must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill() })
 	screen.Close()
-	seen := new(watched)
+	seen := new(clitest.Output)
 	go io.Copy(seen, watcher)
 	from := 0 // behind what was shown before
 	shows := func(text string) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			if i := strings.Index(seen.String()[from:], text); i >= 0 {
-				from += i
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("no %q in %q", text, seen)
-			}
-		}
+		seen.Await(t, nil, func(drawn string) bool {
+			i := strings.Index(drawn[from:], text)
+			from += max(i, 0)
+			return i >= 0
+		})
 	}
 	shows("search_list")
 	redis.Kill()

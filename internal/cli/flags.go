@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -79,8 +78,11 @@ func (c *Common) PrintsLines(command *cobra.Command, more ...string) {
 	bindChoice(command, command.Flags(), &c.Output, "output", "o", "format of results", words)
 }
 
-// Limit makes flags for whole numbers refuse values that are not from least to most; math.MaxInt64
-// is no bound.
+// ManyMiB is more MiB than there are, and a number of bytes that an int64 holds.
+const ManyMiB = 1 << 40
+
+// Limit makes flags for whole numbers refuse values that are not from least to most. ManyMiB or
+// more is in effect no bound.
 func Limit(flags *pflag.FlagSet, least, most int64, names ...string) {
 	for _, name := range names {
 		f := flags.Lookup(name)
@@ -100,7 +102,7 @@ func (l limited) Set(text string) error {
 	switch n, err := strconv.ParseInt(l.Value.String(), 10, 64); {
 	case err != nil || l.least <= n && n <= l.most:
 		return err
-	case l.most == math.MaxInt64:
+	case l.most >= ManyMiB:
 		return fmt.Errorf("must be at least %d", l.least)
 	}
 	return fmt.Errorf("must be %d to %d", l.least, l.most)
