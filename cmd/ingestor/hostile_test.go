@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,11 +13,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+	"unsafe"
 
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/cli/clitest"
+	"quotabudget/internal/ledger/redistest"
 )
 
 // hostileText contains codes that a terminal obeys: it clears the screen, writes to the clipboard,
@@ -203,5 +208,97 @@ func TestTimesAndColors(t *testing.T) {
 					c.terminal, mark, want, seen)
 			}
 		}
+	}
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	_, env := holding(t, 0)
+	for _, test := range []struct {
+		name  string
+		env   []string
+		flags []string
+		shows string
+		hides string
+	}{
+		{"lines", []string{"TERM=xterm"}, nil, "GB: complete, 2 pages\r\n",
+			"level=INFO"},
+		{"no colour", []string{"TERM=xterm", "NO_COLOR=1"}, nil, "page 1 of 2", "[2m"},
+		{"a ledger that is none", []string{"TERM=xterm", "QUOTA_LEDGER=sqlite:/dev/null/x"}, nil,
+			"cannot be reached", "goroutine"},
+		{"a dumb one", []string{"TERM=dumb"}, nil, "level=INFO", "page 1"},
+		{"logs as JSON", []string{"TERM=xterm"}, []string{"--log-format", "json"},
+			`"msg":"region done"`, "page 1"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "ingestor",
+				append([]string{"once", "--region", "US,GB", "--pages", "2"}, test.flags...)...)
+			cmd.Env = testEnv("HOME="+t.TempDir(), append(env, test.env...)...)
+			cmd.Dir, cmd.Stderr = t.TempDir(), os.Stdout // the terminal
+			text, _ := clitest.Seen(t, 120, cmd)
+			if !strings.Contains(text, test.shows) || strings.Contains(text, test.hides) {
+				t.Errorf("%q must be there, %q must not:\n%q", test.shows, test.hides, text)
+			}
+		})
+	}
+}
+
+// fileSize limits the size of the process's files, like a full disk.
+func (p *process) fileSize(t *testing.T, most uint64) {
+	t.Helper()
+	const unlimited = ^uint64(0)
+	limit := syscall.Rlimit{Cur: most, Max: unlimited}
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(p.Process.Pid),
+		syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+}
+
+// TestDaemonOnAFullDisk: the daemon buys nothing that it cannot store, reports that once and on
+// /readyz, and continues when there is room.
+func TestDaemonOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	h, env := holding(t, 0)
+	env = append(env, "QUOTA_LEDGER="+redistest.Start(t, redistest.Options{}).URL())
+	p := begin(t, env, "ingestor", "run", "--config", configFile(t, daemonConfig))
+	p.await(t, "tick done")
+	ready := func(want int) (body string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			resp, err := http.Get(p.url() + "readyz")
+			must(t, err)
+			text, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			switch {
+			case err == nil && resp.StatusCode == want:
+				return string(text)
+			case time.Now().After(end):
+				t.Fatalf("%d %s, %v: %s", resp.StatusCode, text, err, p.stderr.String())
+			}
+		}
+	}
+	ready(http.StatusOK)
+	p.fileSize(t, 300<<10) // less than the catalogue has
+	p.await(t, "the catalogue takes no pages")
+	bought := h.Counts().Requests
+	if body := ready(http.StatusServiceUnavailable); !strings.Contains(body, "catalogue: ") {
+		t.Errorf("not ready because of %q", body)
+	}
+	time.Sleep(2 * time.Second) // more ticks are due
+	if n := h.Counts().Requests; n > bought {
+		t.Errorf("%d pages bought while nothing could be stored", n-bought)
+	}
+	p.fileSize(t, ^uint64(0))
+	ready(http.StatusOK)
+	p.await(t, "the catalogue takes pages again")
+	ticks := func() int { return strings.Count(p.stderr.String(), "tick done") }
+	before, end := ticks(), time.Now().Add(time.Minute)
+	for ; ticks() == before; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no tick any more: %s", p.stderr.String())
+		}
+	}
+	p.signal(t, syscall.SIGTERM)
+	if code := p.code(); code != 0 || strings.Count(p.stderr.String(), "level=ERROR") != 1 {
+		t.Errorf("%v: %s", p.ProcessState, p.stderr.String())
 	}
 }
