@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -24,14 +25,15 @@ func serveCommand(a *app) *cobra.Command {
 }
 
 func (a *app) serve(ctx context.Context, address string, demo bool) error {
+	if err := cli.CheckServe(address); err != nil {
+		return err
+	}
 	cfg, stop, err := a.loadOrDemo(ctx, demo)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if err := cli.Listens(cfg, address); err != nil {
-		return err
-	}
+	cfg.Serve.Listen = cmp.Or(address, cfg.Serve.Listen)
 	if demo {
 		if err := errors.Join(a.demoDay(ctx, cfg), a.demoTrouble(ctx, cfg)); err != nil {
 			return err

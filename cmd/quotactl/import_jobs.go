@@ -133,10 +133,12 @@ func (im *importer) job(ctx context.Context, l schedule.CronLine,
 	c invocation) (importedJob, error) {
 	j := importedJob{Cost: []shownCost{}, Elsewhere: im.flags.source, Schedule: l.Spec,
 		Timezone: cmp.Or(l.Zone, im.flags.timezone), Line: l.Number}
+	fill := im.exec
 	if c.program == "ingestor" {
-		return j, im.sweep(ctx, &j, c)
+		fill = im.sweep
 	}
-	return j, im.exec(ctx, &j, c)
+	err := fill(ctx, &j, c)
+	return j, err
 }
 
 // exec fills a job from the flags of quotactl exec.

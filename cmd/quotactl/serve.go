@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -11,13 +12,14 @@ import (
 func (a *app) serve() *cobra.Command {
 	var address string
 	c := a.Command("serve", func(c *cobra.Command, _ []string) error {
-		cfg, err := a.Load(c.Context())
-		if err == nil {
-			err = cli.Listens(cfg, address)
+		if err := cli.CheckServe(address); err != nil {
+			return err
 		}
+		cfg, err := a.Load(c.Context())
 		if err != nil {
 			return err
 		}
+		cfg.Serve.Listen = cmp.Or(address, cfg.Serve.Listen)
 		return a.ServeLedger(c.Context(), cfg, nil, os.Environ())
 	})
 	cli.Flag(c.Flags(), &address, "listen")

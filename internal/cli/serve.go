@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -148,12 +147,11 @@ func Addressable(text string) bool {
 	return err == nil
 }
 
-// Listens replaces the configured address of serve: by the one of --listen, if any.
-func Listens(cfg *config.Config, address string) error {
+// CheckServe validates the address of --listen that may replace the one of serve:, if it is given.
+func CheckServe(address string) error {
 	if address != "" && !Addressable(address) {
 		return Usagef("--listen %q: write host:port, such as %s", address, config.DefaultServe)
 	}
-	cfg.Serve.Listen = cmp.Or(address, cfg.Serve.Listen)
 	return nil
 }
 
