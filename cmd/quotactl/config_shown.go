@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -50,6 +51,16 @@ func (o object) with(key string, value any, has bool) object {
 	return o
 }
 
+// given adds the pairs of a key and a value whose value is not empty.
+func (o object) given(pairs ...any) object {
+	for i := 0; i < len(pairs); i += 2 {
+		v := reflect.ValueOf(pairs[i+1])
+		isList := v.Kind() == reflect.Slice || v.Kind() == reflect.Map
+		o = o.with(pairs[i].(string), pairs[i+1], !v.IsZero() && !(isList && v.Len() == 0))
+	}
+	return o
+}
+
 // duration adds a duration as a text and in seconds.
 func (o object) duration(key string, d time.Duration) object {
 	return append(o, key, d.String(), key+"_seconds", words.Seconds(d))
@@ -62,10 +73,8 @@ func shownConfig(cfg *config.Config) object {
 		"costs", object{"file", words.OrNull(cfg.CostsFile), "profile", cfg.Costs.ProfileName(),
 			"version", cfg.Costs.Version},
 		"credentials", each(cfg.Credentials, shownCredential), "youtube", cfg.YouTube}
-	o = o.with("upstreams", cfg.Upstreams, len(cfg.Upstreams) > 0)
-	o = append(o, "ingest", shownIngest(cfg))
 	job := func(j config.OwnJob) object { return shownJob(cfg, j) }
-	o = o.with("jobs", each(cfg.Jobs, job), len(cfg.Jobs) > 0)
+	o = o.given("upstreams", cfg.Upstreams, "ingest", shownIngest(cfg), "jobs", each(cfg.Jobs, job))
 	o = o.with("serve", shownServe(cfg.Serve), cfg.Serve.Configured)
 	return o.with("notify", shownNotify(cfg.Notify), cfg.Notify.Set())
 }
@@ -97,34 +106,29 @@ func shownCredential(c config.Credential) object {
 	o := object{"name", c.Name, "api_key", shownKey(c.APIKey),
 		"limits", append(each(c.Limits, shownLimit), perLabel...),
 		"pace", shownPace(c.Pace), "mode", c.Mode(),
-		"when_unreachable", object{"open", list(c.Open)}.with("at_most", c.AtMost, c.AtMost > 0),
+		"when_unreachable", object{"open", list(c.Open)}.given("at_most", c.AtMost),
 		"upstream", c.Upstream}
 	o = o.with("admin_key", shownKey(c.AdminKey), c.AdminKey.Placed())
-	account := object{"file", c.Account.File}
-	o = o.with("service_account",
-		account.with("endpoint", c.Account.Endpoint, c.Account.Endpoint != ""), c.Account.File != "")
-	o = o.with("project", c.Project, c.Project != "")
-	return o.with("allow", each(c.Allow, shownAllowed), len(c.Allow) > 0)
+	account := object{"file", c.Account.File}.given("endpoint", c.Account.Endpoint)
+	o = o.with("service_account", account, c.Account.File != "")
+	return o.given("project", c.Project, "allow", each(c.Allow, shownAllowed))
 }
 
 func shownAllowed(a quota.LabelAllowance) object {
-	o := object{"label", a.Label + "=" + a.Value}.with("methods", a.Methods, len(a.Methods) > 0)
-	o = o.with("models", a.Models, len(a.Models) > 0)
-	return o.with("most", a.Most, len(a.Most) > 0)
+	return object{"label", a.Label + "=" + a.Value}.given("methods", a.Methods, "models", a.Models,
+		"most", a.Most)
 }
 
 // shownKey returns the place of a key, and whether there is one; never the key.
 func shownKey(s config.Secret) object {
 	_, err := s.Key()
-	o := object{}.with("env", s.Env, s.Env != "").with("file", s.File, s.File != "")
-	return append(o, "set", err == nil)
+	return append(object{}.given("env", s.Env, "file", s.File), "set", err == nil)
 }
 
 func shownLimit(l quota.Limit) object {
-	mode := report.LimitMode(l)
 	return object{"bucket", l.Bucket, "units", l.Units, "headroom", l.Headroom,
 		"window", l.Window.Text(), "timezone", words.OrNull(l.Window.ZoneName()),
-	}.with("across", "all", l.Across).with("mode", mode, mode != "")
+	}.with("across", "all", l.Across).given("mode", report.LimitMode(l))
 }
 
 // shownPace returns nil if units may be spent at any time of day.
@@ -160,11 +164,8 @@ func shownIngest(cfg *config.Config) object {
 
 // shownJob omits possible secrets: the values of variables, and the content of a request.
 func shownJob(cfg *config.Config, j config.OwnJob) object {
-	o := object{"name", j.Name}.with("command", j.Command, len(j.Command) > 0)
-	o = o.with("url", withoutQuery(j.Request.URL), j.Request.URL != "")
-	o = o.with("elsewhere", j.Elsewhere, j.Elsewhere != "")
-	o = o.with("method", j.Request.Method, j.Request.Method != "")
-	o = o.with("success", j.Request.Success, len(j.Request.Success) > 0)
+	o := object{"name", j.Name}.given("command", j.Command, "url", withoutQuery(j.Request.URL),
+		"elsewhere", j.Elsewhere, "method", j.Request.Method, "success", j.Request.Success)
 	o = append(o, "schedule", j.Schedule, "timezone", j.Timezone.String())
 	o = append(o.duration("jitter", j.Jitter).duration("timeout", j.Timeout),
 		"cost", shownCosts(j.Cost.Costs), "learned", j.Cost.Learned)
@@ -177,7 +178,7 @@ func shownJob(cfg *config.Config, j config.OwnJob) object {
 	o = append(o, "settle", j.Settle, "weight", j.Weight, "priority", j.Priority, "floor", j.Floor,
 		"pace", shownPace(pace), "credential", j.Credential,
 		"environment", list(slices.Sorted(maps.Keys(j.Environment))))
-	o = o.with("directory", j.Directory, j.Directory != "").with("user", j.User, j.User != "")
+	o = o.given("directory", j.Directory, "user", j.User)
 	return append(o, "overlap", choose(j.Queue, "queue", "skip"), "retry", j.Retry,
 		"catch_up", j.CatchUp)
 }
@@ -201,8 +202,7 @@ func withoutQuery(url string) string {
 func shownServe(s config.Serve) object {
 	byName := func(a, b limit.APIKey) int { return cmp.Compare(a.Name, b.Name) }
 	keys := each(slices.SortedFunc(maps.Values(s.Known.Keys), byName), func(k limit.APIKey) object {
-		return object{"name", k.Name}.with("organisation", k.Organisation, k.Organisation != "").
-			with("tier", k.Tier, k.Tier != "")
+		return object{"name", k.Name}.given("organisation", k.Organisation, "tier", k.Tier)
 	})
 	limits, policies := []object{}, []object{}
 	for _, l := range s.Limits {
@@ -223,10 +223,9 @@ func shownRule(l limit.Rule) object {
 	for tier, p := range l.Tiers {
 		tiers[tier] = p.Units
 	}
-	o := object{"name", l.Name}.with("per", l.By, l.By != limit.ByDecision)
-	o = o.with("route", l.Routes, len(l.Routes) > 0)
+	o := object{"name", l.Name}.with("per", l.By, l.By != limit.ByDecision).given("route", l.Routes)
 	o = append(o, "requests", l.Units).duration("window", l.Window)
-	o = append(o, "algorithm", l.Algorithm, "cost", l.Cost).with("tiers", tiers, len(tiers) > 0)
+	o = append(o, "algorithm", l.Algorithm, "cost", l.Cost).given("tiers", tiers)
 	return append(o, "count_denied", l.CountDenied, "observe", l.Observe,
 		"shards", max(l.Shards, 1), "when_unreachable", choose(l.Open, "open", "closed"))
 }

@@ -70,11 +70,8 @@ func shownNotify(n config.Notify) object {
 	for _, percent := range n.At {
 		at = append(at, fmt.Sprintf("%d%%", percent))
 	}
-	o := object{}
-	if n.URL != "" {
-		o = append(o, "url", n.Host())
-	}
-	o = o.with("secret", shownKey(n.Secret), n.Secret.Placed()).with("mail", n.Mail, n.Mail != "")
-	o = o.with("command", n.Command, len(n.Command) > 0)
+	o := object{}.with("url", n.Host(), n.URL != "")
+	o = o.with("secret", shownKey(n.Secret), n.Secret.Placed())
+	o = o.given("mail", n.Mail, "command", n.Command)
 	return append(o, "at", at, "on", list(n.On))
 }
