@@ -2,13 +2,10 @@ package serve
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
@@ -41,14 +38,7 @@ type budget struct {
 // newBudget returns a server with budgets of so many units a day.
 func newBudget(t *testing.T, units int) (*env, *budget) {
 	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "quota.yaml")
-	must(t, os.WriteFile(file, fmt.Appendf(nil, budgets, dir, units), 0o600))
-	cfg, err := config.Load(t.Context(), file, func(string) string { return "" })
-	must(t, err)
-	l, err := ledger.OpenFile(t.Context(), strings.TrimPrefix(cfg.Ledger, "sqlite://"))
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
+	cfg, l := configured(t, fmt.Sprintf(budgets, t.TempDir(), units))
 	b := &budget{ledger: l, t: t}
 	l.Now = func() time.Time {
 		if b.now.IsZero() {

@@ -29,20 +29,26 @@ func limitedTo(t *testing.T, limits string) func(*Server) {
 // limitedOn is limitedTo with a ledger URL.
 func limitedOn(t testing.TB, url, limits string) func(*Server) {
 	t.Helper()
+	cfg, l := configured(t, "ledger: "+url+"\ncredentials:\n  - {name: a1, limits: ["+limits+"]}\n")
+	return func(s *Server) {
+		s.Catalog, s.Source = nil, func() report.Source { return report.Source{Config: cfg, Ledger: l} }
+	}
+}
+
+// configured reads a configuration, and opens its ledger.
+func configured(t testing.TB, text string) (*config.Config, *ledger.Ledger) {
+	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "quota.yaml")
-	must(t, os.WriteFile(path, []byte("ledger: "+url+
-		"\ncredentials:\n  - {name: a1, limits: ["+limits+"]}\n"), 0o600))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	cfg, err := config.Load(t.Context(), path, func(name string) string {
 		return map[string]string{"QUOTA_STATE_DIR": dir}[name]
 	})
 	must(t, err)
 	l, err := ledger.Open(t.Context(), cfg.Ledger)
 	must(t, err)
-	t.Cleanup(func() { must(t, l.Close()) })
-	return func(s *Server) {
-		s.Catalog, s.Source = nil, func() report.Source { return report.Source{Config: cfg, Ledger: l} }
-	}
+	t.Cleanup(func() { l.Close() })
+	return cfg, l
 }
 
 const hourly = "{bucket: default, units: 100, window: 1h, headroom: 10}"

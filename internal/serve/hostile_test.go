@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/limit"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/report"
 )
 
@@ -146,7 +146,7 @@ func TestLedgerAway(t *testing.T) {
 	l, err := ledger.Open(t.Context(), "redis://"+server.Addr)
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
-	var logged logLines
+	var logged metertest.Log
 	s := newEnv(t, func(s *Server) {
 		cfg := s.Source().Config
 		s.Source = func() report.Source { return report.Source{Config: cfg, Ledger: l} }
@@ -163,31 +163,13 @@ func TestLedgerAway(t *testing.T) {
 	}
 	s.wants(s.get("/v1/regions"), 200)
 	s.wants(s.get("/"), 200, "The ledger cannot be read")
-	if text := logged.text(); strings.Count(text, "\n") != 1 ||
+	if text := logged.String(); strings.Count(text, "\n") != 1 ||
 		!strings.Contains(text, "cannot read the ledger") {
 		t.Errorf("four answers were not possible, logged is:\n%s", text)
 	}
 	server.Begin(t)
 	for s.get("/v1/log").status != http.StatusOK { // until the client has found it again
 	}
-}
-
-// logLines is a log that can be read while it is written.
-type logLines struct {
-	mu  sync.Mutex
-	out strings.Builder
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.out.Write(p)
-}
-
-func (l *logLines) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.out.String()
 }
 
 // A ledger file that was moved away is no longer read, because other programs no longer use it.

@@ -19,8 +19,6 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/config"
-	"quotabudget/internal/ledger"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
 )
@@ -75,16 +73,8 @@ func newEnv(t *testing.T, change func(*Server)) *env {
 // usual returns the default configuration, scheduled, and an empty ledger.
 func usual(t *testing.T) func() report.Source {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	cfg, err := config.Load(t.Context(), "", func(name string) string {
-		return map[string]string{"QUOTA_LEDGER": "sqlite://" + path, "QUOTA_CONFIG": "/dev/null",
-			"QUOTA_STATE_DIR": filepath.Dir(path)}[name]
-	})
-	must(t, err)
+	cfg, l := configured(t, "ledger: sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
 	cfg.Ingest.Scheduled = true
-	l, err := ledger.Open(t.Context(), cfg.Ledger)
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
 	return func() report.Source { return report.Source{Config: cfg, Ledger: l} }
 }
 
