@@ -2,7 +2,6 @@
 package feed
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -63,27 +62,24 @@ func Parse(data []byte, format string, providers ...string) (models []Model, det
 	if format == "" {
 		format = detect(value)
 	}
-	var known []string
+	d := document{providers: providers}
 	switch format {
 	case "genai-prices":
-		models, known, err = parseGenAI(data, providers)
+		d.genAI(value)
 	case "models.dev":
-		models, known, err = parseModelsDev(data, providers)
+		d.modelsDev(value)
 	case "litellm":
-		models, known, err = parseLiteLLM(data, providers)
+		d.liteLLM(value)
 	default:
-		err = fmt.Errorf("its format is not one of %s", strings.Join(Formats, ", "))
+		return nil, format, fmt.Errorf("its format is not one of %s", strings.Join(Formats, ", "))
 	}
-	if _, other := errors.AsType[*json.UnmarshalTypeError](err); other {
-		err = errors.New("it is not a feed of the format " + format)
-	}
-	if err == nil && len(models) == 0 {
-		slices.Sort(known)
-		err = fmt.Errorf("it has no prices of %s%s", strings.Join(providers, " or "),
-			words.DidYouMean(providers[0], slices.Compact(known)))
-	}
-	if err != nil {
-		return nil, format, err
+	switch models = d.models; {
+	case d.mistyped:
+		return nil, format, errors.New("it is not a feed of the format " + format)
+	case len(models) == 0:
+		slices.Sort(d.known)
+		return nil, format, fmt.Errorf("it has no prices of %s%s", strings.Join(providers, " or "),
+			words.DidYouMean(providers[0], slices.Compact(d.known)))
 	}
 	slices.SortFunc(models, func(a, b Model) int { return strings.Compare(a.ID, b.ID) })
 	for i, m := range models {
@@ -139,18 +135,50 @@ func rounded(figure float64) float64 {
 	return math.Round(figure*scale) / scale
 }
 
-// tiered is a price, or a base price with prices of longer prompts.
-type tiered struct {
-	Base  float64
-	Tiers []struct{ Start, Price float64 }
+type object = map[string]any
+
+// document collects the models of some providers from the JSON of a feed.
+type document struct {
+	providers []string
+	known     []string // all providers of the feed
+	models    []Model
+	mistyped  bool // a value has a type that the format does not have
 }
 
-func (t *tiered) UnmarshalJSON(data []byte) error {
-	if json.Unmarshal(data, &t.Base) == nil {
-		return nil
+// has reports whether a provider is one of those to collect.
+func (d *document) has(provider string) bool {
+	d.known = append(d.known, provider)
+	return slices.Contains(d.providers, provider)
+}
+
+func (d *document) add(id string, names []string, prices ...Price) {
+	d.models = append(d.models, Model{strings.ToLower(id), names, prices})
+}
+
+// as returns a value as a T, or zero if there is none.
+func as[T any](d *document, value any) T {
+	typed, ok := value.(T)
+	d.mistyped = d.mistyped || value != nil && !ok
+	return typed
+}
+
+// price returns a Price with the limits at the keys of a model.
+func (d *document) price(since string, limits object, context, output string) Price {
+	p := Price{since, figures{}, map[float64]figures{}}
+	for name, key := range map[string]string{"context": context, "max_output": output} {
+		if tokens := as[float64](d, limits[key]); tokens > 0 {
+			p.Figures[name] = tokens
+		}
 	}
-	type plain tiered
-	return json.Unmarshal(data, (*plain)(t))
+	return p
+}
+
+// band returns the figures of prompts above a length.
+func (p *Price) band(above float64) figures {
+	if p.Bands[above] == nil {
+		p.Bands[above] = figures{}
+	}
+	return p.Bands[above]
 }
 
 var genAINames = map[string]string{"input_mtok": "input", "output_mtok": "output",
@@ -159,47 +187,51 @@ var genAINames = map[string]string{"input_mtok": "input", "output_mtok": "output
 	"input_audio_mtok": "input_audio", "output_audio_mtok": "output_audio",
 	"output_image_mtok": "output", "output_video_mtok": "output", "output_reasoning_mtok": "output"}
 
-func parseGenAI(data []byte, providers []string) (models []Model, known []string, err error) {
-	var feed []struct {
-		ID     string
-		Models []struct {
-			ID            string
-			ContextWindow float64 `json:"context_window"`
-			Match         any
-			Prices        json.RawMessage
-		}
-	}
-	if err := json.Unmarshal(data, &feed); err != nil {
-		return nil, nil, err
-	}
-	for _, provider := range feed {
-		known = append(known, provider.ID)
-		if !slices.Contains(providers, provider.ID) {
+func (d *document) genAI(feed any) {
+	for _, item := range as[[]any](d, feed) {
+		provider := as[object](d, item)
+		if !d.has(as[string](d, provider["id"])) {
 			continue
 		}
-		for _, m := range provider.Models {
-			model := Model{ID: strings.ToLower(m.ID), Names: genAIMatches(m.Match)}
-			var dated []struct {
-				Constraint map[string]any
-				Prices     map[string]tiered
+		for _, item := range as[[]any](d, provider["models"]) {
+			m := as[object](d, item)
+			dated, several := m["prices"].([]any)
+			if !several {
+				dated = []any{object{"prices": m["prices"]}}
 			}
-			if json.Unmarshal(m.Prices, &dated) != nil {
-				dated = slices.Grow(dated[:0], 1)[:1]
-				if err := json.Unmarshal(m.Prices, &dated[0].Prices); err != nil {
-					return nil, nil, fmt.Errorf("%s: %w", words.Clip(m.ID), err)
-				}
-			}
-			for _, d := range dated {
-				since, ok := d.Constraint["start_date"].(string)
-				if len(d.Constraint) > 0 && !ok {
+			var prices []Price
+			for _, item := range dated {
+				price := as[object](d, item)
+				constraint := as[object](d, price["constraint"])
+				since, ok := constraint["start_date"].(string)
+				if len(constraint) > 0 && !ok {
 					continue // a price of some hours of the day
 				}
-				model.Prices = append(model.Prices, genAIPrice(since, m.ContextWindow, d.Prices))
+				p := d.price(since, m, "context_window", "")
+				d.genAIPrices(&p, as[object](d, price["prices"]))
+				prices = append(prices, p)
 			}
-			models = append(models, model)
+			d.add(as[string](d, m["id"]), genAIMatches(m["match"]), prices...)
 		}
 	}
-	return models, known, nil
+}
+
+// genAIPrices reads prices, or base prices with prices of longer prompts.
+func (d *document) genAIPrices(p *Price, prices object) {
+	for key, name := range genAINames {
+		tiered, ok := prices[key].(object)
+		switch {
+		case prices[key] == nil:
+			continue
+		case !ok:
+			tiered = object{"base": prices[key]}
+		}
+		p.Figures.raise(name, as[float64](d, tiered["base"]))
+		for _, item := range as[[]any](d, tiered["tiers"]) {
+			tier := as[object](d, item)
+			p.band(as[float64](d, tier["start"])).raise(name, as[float64](d, tier["price"]))
+		}
+	}
 }
 
 // genAIMatches returns the names that a rule such as {"or": [{"equals": "a"}]} matches.
@@ -209,7 +241,7 @@ func genAIMatches(rule any) (names []string) {
 		for _, item := range of {
 			names = append(names, genAIMatches(item)...)
 		}
-	case map[string]any:
+	case object:
 		for key, value := range of {
 			if name, ok := value.(string); ok && (key == "equals" || key == "starts_with") {
 				names = append(names, strings.ToLower(name))
@@ -221,103 +253,44 @@ func genAIMatches(rule any) (names []string) {
 	return names
 }
 
-func genAIPrice(since string, context float64, prices map[string]tiered) Price {
-	p := newPrice(since)
-	p.limit("context", context)
-	for key, name := range genAINames {
-		if price, ok := prices[key]; ok {
-			p.Figures.raise(name, price.Base)
-			for _, tier := range price.Tiers {
-				p.band(tier.Start).raise(name, tier.Price)
+var modelsDevNames = []string{"input", "output", "cache_read", "cache_write", "input_audio",
+	"output_audio"}
+
+func (d *document) modelsDev(feed any) {
+	raise := func(into figures, cost object) {
+		for _, name := range modelsDevNames {
+			if cost[name] != nil {
+				into.raise(name, as[float64](d, cost[name]))
 			}
 		}
 	}
-	return p
-}
-
-func newPrice(since string) Price {
-	return Price{since, figures{}, map[float64]figures{}}
-}
-
-func (p *Price) band(above float64) figures {
-	if p.Bands[above] == nil {
-		p.Bands[above] = figures{}
-	}
-	return p.Bands[above]
-}
-
-func (p *Price) limit(name string, tokens float64) {
-	if tokens > 0 {
-		p.Figures[name] = tokens
-	}
-}
-
-// modelCost is the cost of models.dev.
-type modelCost struct {
-	Input, Output *float64
-	CacheRead     *float64 `json:"cache_read"`
-	CacheWrite    *float64 `json:"cache_write"`
-	InputAudio    *float64 `json:"input_audio"`
-	OutputAudio   *float64 `json:"output_audio"`
-}
-
-func (c modelCost) put(into figures) {
-	for name, figure := range map[string]*float64{"input": c.Input, "output": c.Output,
-		"cache_read": c.CacheRead, "cache_write": c.CacheWrite, "input_audio": c.InputAudio,
-		"output_audio": c.OutputAudio} {
-		if figure != nil {
-			into.raise(name, *figure)
-		}
-	}
-}
-
-func parseModelsDev(data []byte, providers []string) (models []Model, known []string, err error) {
-	var feed map[string]struct {
-		Models map[string]struct {
-			Cost *struct {
-				modelCost
-				Over200k *modelCost `json:"context_over_200k"`
-				Tiers    []struct {
-					modelCost
-					Tier struct{ Size float64 }
-				}
-			}
-			Limit struct{ Context, Output float64 }
-		}
-	}
-	if err := json.Unmarshal(data, &feed); err != nil {
-		return nil, nil, err
-	}
-	for provider, of := range feed {
-		known = append(known, provider)
-		if !slices.Contains(providers, provider) {
+	for provider, value := range as[object](d, feed) {
+		if !d.has(provider) {
 			continue
 		}
-		for id, m := range of.Models {
-			if m.Cost == nil {
+		for id, value := range as[object](d, as[object](d, value)["models"]) {
+			m := as[object](d, value)
+			cost := as[object](d, m["cost"])
+			if cost == nil {
 				continue
 			}
-			p := newPrice("")
-			p.limit("context", m.Limit.Context)
-			p.limit("max_output", m.Limit.Output)
-			m.Cost.put(p.Figures)
-			for _, tier := range m.Cost.Tiers {
-				tier.put(p.band(tier.Tier.Size))
+			p := d.price("", as[object](d, m["limit"]), "context", "output")
+			raise(p.Figures, cost)
+			tiers := as[[]any](d, cost["tiers"])
+			for _, item := range tiers {
+				tier := as[object](d, item)
+				raise(p.band(as[float64](d, as[object](d, tier["tier"])["size"])), tier)
 			}
-			if m.Cost.Over200k != nil && len(m.Cost.Tiers) == 0 {
-				m.Cost.Over200k.put(p.band(200_000))
+			if long := as[object](d, cost["context_over_200k"]); long != nil && len(tiers) == 0 {
+				raise(p.band(200_000), long)
 			}
-			models = append(models, Model{ID: strings.ToLower(id), Prices: []Price{p}})
+			d.add(id, nil, p)
 		}
 	}
-	return models, known, nil
 }
 
-// liteLLMForm matches the names of prices per token, for all prompts or only long ones.
-var liteLLMForm = regexp.MustCompile(`^(input_cost_per_token|output_cost_per_token|` +
-	`cache_read_input_token_cost|cache_creation_input_token_cost|` +
-	`cache_creation_input_token_cost_above_1hr|input_cost_per_audio_token|` +
-	`output_cost_per_audio_token|input_cost_per_image_token|output_cost_per_image_token)(?:_above_(\d+)k_tokens)?$`)
+// liteLLMForm splits the name of a price per token, for all prompts or only long ones.
+var liteLLMForm = regexp.MustCompile(`^(.+?)(?:_above_(\d+)k_tokens)?$`)
 
 var liteLLMNames = map[string]string{"input_cost_per_token": "input",
 	"output_cost_per_token": "output", "cache_read_input_token_cost": "cache_read",
@@ -328,37 +301,31 @@ var liteLLMNames = map[string]string{"input_cost_per_token": "input",
 	"input_cost_per_image_token":                "input_image",
 	"output_cost_per_image_token":               "output"}
 
-func parseLiteLLM(data []byte, providers []string) (models []Model, known []string, err error) {
-	var feed map[string]map[string]any
-	if err := json.Unmarshal(data, &feed); err != nil {
-		return nil, nil, err
-	}
+func (d *document) liteLLM(feed any) {
+	entries := as[object](d, feed)
 	byID := map[string]Price{}
-	for _, id := range slices.Sorted(maps.Keys(feed)) {
-		m := feed[id]
+	for _, id := range slices.Sorted(maps.Keys(entries)) {
+		m := as[object](d, entries[id])
 		provider, _ := m["litellm_provider"].(string)
-		known = append(known, provider)
-		if !slices.Contains(providers, provider) || m["input_cost_per_token"] == nil ||
-			strings.HasPrefix(id, "ft:") {
+		if !d.has(provider) || m["input_cost_per_token"] == nil || strings.HasPrefix(id, "ft:") {
 			continue
 		}
-		p := newPrice("")
+		p := d.price("", object{}, "", "")
 		for key, value := range m {
-			name, figure := liteLLMForm.FindStringSubmatch(key), 0.0
-			if figure, _ = value.(float64); name == nil {
-				continue
+			part := liteLLMForm.FindStringSubmatch(key)
+			figure, _ := value.(float64)
+			name := liteLLMNames[part[1]]
+			switch thousands, err := strconv.ParseFloat(part[2], 64); {
+			case key == "max_input_tokens" && figure > 0:
+				p.Figures["context"] = figure
+			case key == "max_output_tokens" && figure > 0:
+				p.Figures["max_output"] = figure
+			case name == "":
+			case err == nil:
+				p.band(1000*thousands).raise(name, figure*1e6)
+			default:
+				p.Figures.raise(name, figure*1e6)
 			}
-			into := p.Figures
-			if name[2] != "" {
-				thousands, _ := strconv.ParseFloat(name[2], 64)
-				into = p.band(1000 * thousands)
-			}
-			into.raise(liteLLMNames[name[1]], figure*1e6)
-		}
-		for key, name := range map[string]string{"max_input_tokens": "context",
-			"max_output_tokens": "max_output"} {
-			tokens, _ := m[key].(float64)
-			p.limit(name, tokens)
 		}
 		// it has some models as a, maker/a and other-maker/a
 		id = strings.ToLower(strings.TrimPrefix(id, provider+"/"))
@@ -367,7 +334,6 @@ func parseLiteLLM(data []byte, providers []string) (models []Model, known []stri
 		}
 	}
 	for id, p := range byID {
-		models = append(models, Model{ID: id, Prices: []Price{p}})
+		d.add(id, nil, p)
 	}
-	return models, known, nil
 }
