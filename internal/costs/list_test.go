@@ -151,7 +151,7 @@ func TestParseOfMeteredMethods(t *testing.T) {
 
 func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 	all := read(t, "all-keys.yaml")
-	for _, c := range []struct{ old, new, want string }{
+	problemsOf(t, all, []replaced{
 		{"take: {calls: 1}", "take: {cals: 1}",
 			`line 38: take.cals: bucket "cals" is not among the buckets (did you mean`},
 		{"take: {calls: 1}", "take: {calls: -1}",
@@ -236,14 +236,5 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"cheap: {note: as once, methods: {x.put: {cost: {daily: 1}, source: page}}}",
 			"cheap: {methods: {x.posts: {cost: {daily: 1}, source: page}}}",
 			"profile cheap prices x.posts, whose price depends on the call"},
-	} {
-		text := strings.Replace(all, c.old, c.new, 1)
-		if text == all {
-			t.Fatalf("%q is not in the text", c.old)
-		}
-		if _, err := costs.Parse([]byte(text)); err == nil ||
-			!strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: got  %v\nwant %s", c.new, err, c.want)
-		}
-	}
+	})
 }

@@ -57,6 +57,9 @@ const (
 )
 
 func TestObserve(t *testing.T) {
+	const more, less = `"output_tokens":150`, `"output_tokens":2`
+	const delta = "event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{"
+	begin, _, _ := strings.Cut(stream, "event: message_delta")
 	for _, c := range []struct {
 		name, kind, body string
 		want             string
@@ -92,6 +95,22 @@ func TestObserve(t *testing.T) {
 		{"more than was held", "application/json",
 			`{"usage":{"input_tokens":1,"output_tokens":100000}}`,
 			"requests/sonnet-4 1, input/sonnet-4 1, output/sonnet-4 100000, money 1500003", ""},
+		// if a key appears twice, either value may be right
+		{"a key that appears twice", "application/json", `{"usage":{"input_tokens":5,` + more + `,` +
+			less + `}}`, held, "the answer cannot be used: usage.output_tokens appears twice"},
+		{"usage that appears twice", "application/json",
+			`{"usage":{"input_tokens":5,` + less + `},"usage":null}`, held,
+			"the answer cannot be used: usage appears twice"},
+		{"an id that appears twice", "application/json",
+			`{"id":1,"usage":{"input_tokens":5,` + less + `},"id":1}`, held,
+			"the answer cannot be used: id appears twice"},
+		{"a key that appears twice in an event", "text/event-stream",
+			begin + delta + more + `,` + less + "}}\n\n" + delta + less + "}}\n\n", held,
+			"the answer cannot be used: usage.output_tokens appears twice"},
+		// in two events, the last value is the truth
+		{"a key in two events", "text/event-stream",
+			begin + delta + more + "}}\n\n" + delta + less + "}}\n\n",
+			"requests/sonnet-4 1, input/sonnet-4 125, output/sonnet-4 2, money 780", ""},
 		{"no JSON", "application/json", `{"usage":{"input_tok`, held,
 			"usage.input_tokens usage.output_tokens"},
 		{"a page", "text/html", "<html>", held, "usage.input_tokens usage.output_tokens"},
@@ -378,23 +397,6 @@ data: {"type":"message_delta","usage":{"output_tokens":15}}
 	}
 }
 
-// TestLinkInDoubt: a response that does not show its post is booked as a post with a link.
-func TestLinkInDoubt(t *testing.T) {
-	table := shipped(t, "x")
-	for answer, want := range map[string]string{`{"data":{"id":"1"}}`: "money 200000",
-		`{}`:                                 "money 200000",
-		`{"data":{"text":"hi"}}`:             "money 15000",
-		`{"data":{"text":"https://t.co/a"}}`: "money 200000"} {
-		const body = `{"text":"hi"}`
-		q := quoteOf(t, table, "POST /2/tweets", body)
-		o := q.Observe(201, http.Header{"Content-Type": {"application/json"}})
-		o.Write([]byte(answer))
-		if got := quoted(o.Close().Costs); !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %s", answer, got, want)
-		}
-	}
-}
-
 // TestFactsOfFacts: a rule on responses may use a fact that uses another fact, though no price
 // does.
 func TestFactsOfFacts(t *testing.T) {
@@ -412,6 +414,32 @@ refusals: [{status: 429, where: class == "small", kind: exhausted, bucket: calls
 		must(t, err)
 		if got := q.Observe(429, http.Header{}).Close().Refusal; got == nil || got.Kind != want {
 			t.Errorf("%s: %v, want %s", model, got, want)
+		}
+	}
+}
+
+// TestStreamInBackground: a stream of a response in the background that ends before the response
+// does names the id by which another call gets its usage. That of any other response does not.
+func TestStreamInBackground(t *testing.T) {
+	table := shipped(t, "openai")
+	const body = `{"model":"gpt-5-mini","input":"hi","stream":true}`
+	r := call(t, "POST /v1/responses", body)
+	q, err := table.Quote("openai.responses.create", r, []byte(body), nil)
+	must(t, err)
+	event := func(kind, more string) string {
+		return "event: response." + kind + "\ndata: {\"type\":\"response." + kind + "\",\"response\":" +
+			"{\"id\":\"resp_1\",\"status\":\"" + kind + "\"" + more + "}}\n\n"
+	}
+	const background, usage = `,"background":true`, `,"usage":{"input_tokens":3,"output_tokens":4}`
+	for stream, want := range map[string]string{
+		event("queued", background):                                         "/v1/responses/resp_1",
+		event("queued", background) + event("in_progress", background):      "/v1/responses/resp_1",
+		event("queued", background) + event("completed", background+usage):  "",
+		event("queued", "") + event("in_progress", `,"background":false`):   "",
+		event("queued", background) + event("incomplete", background+usage): "",
+	} {
+		if out := answered(q, 200, "text/event-stream", stream, 99); out.Pending != want {
+			t.Errorf("%s: %q, want %q", stream, out.Pending, want)
 		}
 	}
 }

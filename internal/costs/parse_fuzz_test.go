@@ -1,38 +1,58 @@
 package costs_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
 	"quotabudget/internal/costs"
 )
 
-// FuzzParse puts a text into a price list in place of some of it, and looks for a list that makes
-// Parse panic, or that it takes and then cannot price by. A text of its own would be as long as a
-// list: go test spends its time on making it shorter.
+// FuzzParse puts texts into a small list, or into one with every key, in place of some of it. It
+// looks for a list that makes Parse panic, or that Parse accepts although the programs cannot price
+// by it. A whole list as the text would be long: go test spends its time on making it shorter.
 func FuzzParse(f *testing.F) {
-	for _, seed := range []struct{ at, cut, text string }{
-		{"version", "", "# a comment\n"},
-		{"2, default: 1", "2", "1000000000000"},
-		{"2, default: 1", "2", "0x2"},
-		{"GET /things,", "GET /things", "\"GET /things/{a}/b\""},
-		{"GET /things,", "GET /things", "PUT /upload/things"},
-		{"current: {}", "{}", "{methods: {s.things.get: {cost: {none: 9}, source: table}}}"},
-		{"source: table}\n  s", "table", "table, upload: true, note: n"},
-		{"UTC", "UTC", "Europe/Berlin"},
-		{"[/upload]", "/upload", "/upload, /resumable/upload"},
-		{"sources:", "", "  x: &x {metric: s.example/x, daily: 1, timezone: UTC}\n  y: *x\n"},
-		{"profiles", "profiles", "<<"},
+	all := read(f, "all-keys.yaml")
+	for _, seed := range []struct{ list, at, cut, text string }{
+		{small, "version", "", "# a comment\n"},
+		{small, "2, default: 1", "2", "1000000000000"},
+		{small, "2, default: 1", "2", "0x2"},
+		{small, "GET /things,", "GET /things", "\"GET /things/{a}/b\""},
+		{small, "GET /things,", "GET /things", "PUT /upload/things"},
+		{small, "current: {}", "{}",
+			"{methods: {s.things.get: {cost: {none: 9}, source: table}}}"},
+		{small, "source: table}\n  s", "table", "table, upload: true, note: n"},
+		{small, "UTC", "UTC", "Europe/Berlin"},
+		{small, "[/upload]", "/upload", "/upload, /resumable/upload"},
+		{small, "sources:", "",
+			"  x: &x {metric: s.example/x, daily: 1, timezone: UTC, source: table}\n  y: *x\n"},
+		{small, "profiles", "profiles", "<<"},
+		{small, "version", small, "\x00"},
+		{all, "len(body) / 4", "len(body) / 4", "body.a.b * 2 ?? p95"},
+		{all, "usage.in", "usage.in", "count(\"data.*\") + held.output - 5"},
+		{all, "class(body.model)", "class(body.model)", "header(\"x\")"},
+		{all, "status == 304", "status == 304", "any(answer.x, .y == 1)"},
+		{all, "[usage, message.usage]", "usage", "a.b"},
+		{all, "window: 1m", "1m", "day"},
+		{all, "GET /v2/{rest...}", "{rest...}", "{a}:b"},
+		{all, "429, 529", "529", "5xx"},
+		{all, "  calls:", "  calls:", "  calls: &x {}\n  more: *x\n  other:"},
 	} {
-		f.Add(uint16(strings.Index(small, seed.at)), uint16(len(seed.cut)), seed.text)
+		at := strings.Index(seed.list, seed.at)
+		if at < 0 {
+			f.Fatalf("%q is not in the text", seed.at)
+		}
+		f.Add(seed.list == small, uint16(at), uint16(len(seed.cut)), seed.text, `{"data":[1]}`)
 	}
-	f.Add(uint16(0), uint16(len(small)), "\x00")
-	f.Fuzz(func(t *testing.T, at, cut uint16, text string) {
-		from := min(int(at), len(small))
-		table, err := costs.Parse([]byte(small[:from] + text +
-			small[min(from+int(cut), len(small)):]))
+	f.Fuzz(func(t *testing.T, short bool, at, cut uint16, text, body string) {
+		list := all
+		if short {
+			list = small
+		}
+		from := min(int(at), len(list))
+		table, err := costs.Parse([]byte(list[:from] + text + list[min(from+int(cut), len(list)):]))
 		if err != nil {
-			if n := strings.Count(err.Error(), "\nline "); n > 100 || err.Error() == "" {
+			if n := strings.Count(err.Error(), "\n"); n > 100 || err.Error() == "" {
 				t.Errorf("%d problems: %.1000v", n, err)
 			}
 			return
@@ -40,12 +60,17 @@ func FuzzParse(f *testing.F) {
 		for _, name := range table.Profiles() {
 			view, err := table.Profile(name)
 			must(t, err)
-			usable(t, view)
+			if short {
+				usable(t, view)
+			}
+			for _, m := range view.Methods() {
+				tried(t, view, m, body)
+			}
 		}
 	})
 }
 
-// usable is what the programs take for granted in a price list.
+// usable is what a variant of the small list has.
 func usable(t *testing.T, table *costs.Table) {
 	t.Helper()
 	drawn := map[string]bool{}
@@ -77,6 +102,35 @@ func usable(t *testing.T, table *costs.Table) {
 	for _, l := range table.DefaultLimits() {
 		if l.Headroom < 0 || l.Headroom > l.Units {
 			t.Errorf("limit %+v", l)
+		}
+	}
+}
+
+// tried prices a call of a method and reads answers to it.
+func tried(t *testing.T, table *costs.Table, m costs.Method, body string) {
+	t.Helper()
+	r, err := http.NewRequest(m.Verb, "http://x"+template.ReplaceAllString(m.Path, "x"), nil)
+	if err != nil {
+		t.Errorf("%s %s: %v", m.Verb, m.Path, err)
+		return
+	}
+	q, err := table.Quote(m.ID, r, []byte(body), nil)
+	if err != nil {
+		return
+	}
+	for _, status := range []int{200, 304, 429, 500} {
+		for _, kind := range []string{"application/json", "text/event-stream"} {
+			o := q.Observe(status, http.Header{"Content-Type": {kind}})
+			o.Write([]byte(body))
+			out := o.Close()
+			if len(out.Costs) != len(q.Costs) {
+				t.Errorf("%s: %d costs settle as %d", m.ID, len(q.Costs), len(out.Costs))
+			}
+			for i, c := range out.Costs {
+				if c.Units < 0 || c.Units > 1e12 || c.Bucket != q.Costs[i].Bucket {
+					t.Errorf("%s settles %+v as %+v", m.ID, q.Costs[i], c)
+				}
+			}
 		}
 	}
 }

@@ -37,8 +37,26 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// replaced is a part of a list, what replaces it, and the problem that follows; "" is none.
+type replaced struct{ old, new, want string }
+
+// problemsOf replaces each of the parts of a list.
+func problemsOf(t *testing.T, list string, cases []replaced) {
+	t.Helper()
+	for _, c := range cases {
+		text := strings.Replace(list, c.old, c.new, 1)
+		if text == list {
+			t.Fatalf("%q is not in the text", c.old)
+		}
+		_, err := costs.Parse([]byte(text))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got  %v\nwant %s", c.new, err, c.want)
+		}
+	}
+}
+
 func TestParseReportsEachProblem(t *testing.T) {
-	for _, c := range []struct{ old, new, want string }{
+	problemsOf(t, small, []replaced{
 		{"profile: current", "profile: current\nmethod: {}",
 			`line 3: unknown key "method" (did you mean methods?)`},
 		{"methods:\n",
@@ -86,16 +104,7 @@ func TestParseReportsEachProblem(t *testing.T) {
 		{"{none: 2, default: 1}", "*cost", "an alias (*) of nothing: put the text into quotes"},
 		{"cost: {none", "cost: {{none", "line 14: did not find expected ',' or '}': is a bracket or a quote not"},
 		{"version:", "---\na: b\n---\nversion:", "line 3: a second YAML document: write one"},
-	} {
-		text := strings.Replace(small, c.old, c.new, 1)
-		if text == small {
-			t.Fatalf("%q is not in the text", c.old)
-		}
-		_, err := costs.Parse([]byte(text))
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: got  %v\nwant %s", c.new, err, c.want)
-		}
-	}
+	})
 }
 
 func TestParseReportsAllProblemsInOrder(t *testing.T) {

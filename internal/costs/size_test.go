@@ -42,28 +42,3 @@ func TestLargeLists(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestAliases: aliases make a short file long, and are read to a bound.
-func TestAliases(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	head, tail, _ := strings.Cut(small, "  current: {}\n")
-	b.WriteString(head +
-		"  current: {methods: &m {s.things.get: {cost: &c {default: 1}, source: table}")
-	for i := range 2000 {
-		fmt.Fprintf(&b, ", s.m%d: {cost: *c, source: table}", i)
-	}
-	b.WriteString("}}\n")
-	for i := range 2000 {
-		fmt.Fprintf(&b, "  p%d: {methods: *m}\n", i)
-	}
-	b.WriteString(tail)
-	for i := range 2000 {
-		fmt.Fprintf(&b, "  s.m%d: {route: GET /m%d, cost: *c, source: table}\n", i, i)
-	}
-	_, err := costs.Parse([]byte(b.String()))
-	if err == nil || !strings.Contains(err.Error(),
-		"more than 200000 items in all lists together") {
-		t.Errorf("%.300v", err)
-	}
-}

@@ -114,7 +114,7 @@ func TestTableRefuses(t *testing.T) {
 
 func TestTableProblems(t *testing.T) {
 	list := read(t, "columns.yaml")
-	for _, c := range []struct{ old, new, want string }{
+	problemsOf(t, list, []replaced{
 		{"cached: input, context", "cached: on, context",
 			"line 22: rows.small: cached is missing, and so is its default on"},
 		{"context: 1000, ", "", "line 22: rows.small: context is missing"},
@@ -146,16 +146,7 @@ func TestTableProblems(t *testing.T) {
 		{"  written: ", "  model: ", `line 12: numbers.model: "model" cannot be used as a name, or is in use`},
 		{"response: usage.speed", "response: body.speed", "line 9: speed.response: unknown name body (1:1)"},
 		{", response: usage.speed", "", "line 9: split.speed: response is missing"},
-	} {
-		text := strings.Replace(list, c.old, c.new, 1)
-		if text == list {
-			t.Fatalf("%q is not in the text", c.old)
-		}
-		if _, err := costs.Parse([]byte(text)); err == nil ||
-			!strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: got  %v\nwant %s", c.new, err, c.want)
-		}
-	}
+	})
 }
 
 // TestPricesOfADay: a call costs what its row says on the day on which it is sent, and a list shows
