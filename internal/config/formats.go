@@ -43,10 +43,10 @@ var schema = sync.OnceValue(func() *grammar.Schema {
 		"address":                  checkAddress,
 		"network":                  discard(parseNetwork),
 		"stagger":                  checkStagger,
-		"duration":                 checkDuration(time.Microsecond, maxWindow),
-		"duration from 0s to 24h":  checkDuration(0, maxOffset),
-		"duration from 1s to 1h":   checkDuration(time.Second, time.Hour),
-		"duration from 1s to 168h": checkDuration(time.Second, 7*24*time.Hour),
+		"duration":                 grammar.Duration(time.Microsecond, maxWindow),
+		"duration from 0s to 24h":  grammar.Duration(0, maxOffset),
+		"duration from 1s to 1h":   grammar.Duration(time.Second, time.Hour),
+		"duration from 1s to 168h": grammar.Duration(time.Second, 7*24*time.Hour),
 	})
 })
 
@@ -184,22 +184,6 @@ func checkStagger(text string) error {
 	if text == staggerAuto {
 		return nil
 	}
-	_, err := parseDuration(text, 0, maxOffset)
+	_, err := grammar.ParseDuration(text, 0, maxOffset)
 	return err
-}
-
-func checkDuration(least, most time.Duration) func(string) error {
-	return func(text string) error {
-		_, err := parseDuration(text, least, most)
-		return err
-	}
-}
-
-func parseDuration(text string, least, most time.Duration) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < least || d > most {
-		return least, fmt.Errorf("%q is not a duration from %gs to %gh, such as 2m",
-			words.Clip(text), least.Seconds(), most.Hours())
-	}
-	return d, nil
 }

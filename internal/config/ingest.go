@@ -28,7 +28,7 @@ func (r *reader) ingest(f *fileIngest, at grammar.Place) {
 	if d.StaggerAuto = f.Stagger == staggerAuto; d.StaggerAuto {
 		in.Stagger = 0
 	} else if f.Stagger != "" {
-		in.Stagger, _ = parseDuration(f.Stagger, 0, maxOffset)
+		in.Stagger, _ = grammar.ParseDuration(f.Stagger, 0, maxOffset)
 	}
 	names := slices.Collect(maps.Keys(r.credentials))
 	if len(names) == 0 {

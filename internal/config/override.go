@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"quotabudget/internal/grammar"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/schedule"
 )
@@ -42,7 +43,7 @@ func (o Overrides) Apply(cfg *Config) (err error) {
 		cfg.Daemon.StaggerAuto = o.Stagger == "auto"
 	}
 	if o.Stagger != "" && o.Stagger != "auto" {
-		if in.Stagger, err = parseDuration(o.Stagger, 0, maxOffset); err != nil {
+		if in.Stagger, err = grammar.ParseDuration(o.Stagger, 0, maxOffset); err != nil {
 			return fmt.Errorf("stagger: %w, or auto", err)
 		}
 	}

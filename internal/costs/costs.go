@@ -283,22 +283,25 @@ func (t *Table) BucketNames() (names []string) {
 // It returns false if there is none.
 func (t *Table) Bucket(name string) (Bucket, bool) {
 	name, _, _ = strings.Cut(name, "/")
-	for _, b := range t.Buckets() {
-		if b.Name == name {
-			return b, true
-		}
-	}
-	return Bucket{}, false
+	return find(t.Buckets(), func(b Bucket) bool { return b.Name == name })
 }
 
 // bucketNamed returns the bucket with that name, in any profile.
 func (t *Table) bucketNamed(name string) Bucket {
-	for _, b := range t.buckets {
-		if b.Name == name {
-			return b
-		}
+	b, _ := find(t.buckets, func(b Bucket) bool { return b.Name == name })
+	return b
+}
+
+// BucketOfMetric returns the profile's bucket with this metric of the upstream, if there is one.
+func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
+	return find(t.Buckets(), func(b Bucket) bool { return b.Metric == metric && metric != "" })
+}
+
+func find(buckets []Bucket, is func(Bucket) bool) (b Bucket, ok bool) {
+	if i := slices.IndexFunc(buckets, is); i >= 0 {
+		return buckets[i], true
 	}
-	return Bucket{}
+	return b, false
 }
 
 // Learns reports whether responses to calls of a known price must be read, because they may report
@@ -332,16 +335,6 @@ func (t *Table) Reset(bucket string) quota.Window {
 		return quota.Window{Calendar: "day", Zone: time.UTC}
 	}
 	return reset
-}
-
-// BucketOfMetric returns the profile's bucket with this metric of the upstream, if there is one.
-func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
-	for _, b := range t.Buckets() {
-		if b.Metric == metric && metric != "" {
-			return b, true
-		}
-	}
-	return Bucket{}, false
 }
 
 // defaultHeadroom is the share of a default limit that is kept for people, in percent.

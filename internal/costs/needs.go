@@ -9,56 +9,53 @@ import (
 
 // needs records which parts of a request must be read to price a call of the method.
 func (r *reader) needs(m *Method) {
-	note := func(f *formula.Formula) {
-		if f != nil {
-			m.needsJSON = m.needsJSON || f.Uses("body", "count")
-			m.needsBody = m.needsBody || m.needsJSON || f.Uses("body_bytes")
+	request, response := m.formulas()
+	for _, n := range slices.Backward(r.table.numbers) {
+		if anyUses(request, n.name) {
+			request, m.numbers = append(request, n.value), slices.Insert(m.numbers, 0, n)
 		}
 	}
 	var facts []string
 	for _, term := range m.Terms {
-		facts = append(facts, r.table.buckets[r.places[term.Bucket]].Split...)
-	}
-	if m.lines != nil {
-		note(m.lines.Sent)
-		m.needsJSON = m.needsJSON || m.lines.List != ""
-		m.needsBody = m.needsBody || m.needsJSON
+		facts = append(facts, r.table.bucketNamed(term.Bucket).Split...)
 	}
 	m.parted = slices.ContainsFunc(facts, func(name string) bool { return name != methodFact })
-	if p := m.rules; p != nil {
-		var used []*formula.Formula
-		for _, a := range p.takes {
-			used = append(used, a.units)
-		}
-		for _, h := range p.holds {
-			used = append(used, h.Estimate, h.Most, h.Certain)
-		}
-		for _, n := range slices.Backward(r.table.numbers) {
-			if anyUses(used, n.name) {
-				used, m.numbers = append(used, n.value), slices.Insert(m.numbers, 0, n)
-			}
-		}
-		for _, f := range used {
-			note(f)
-		}
-		used = append(used, p.free)
-		if p.async != nil {
-			used = append(used, p.async.Poll, p.async.Done, p.async.Results)
-		}
-		used = slices.AppendSeq(used, maps.Values(p.settles))
-		used = slices.AppendSeq(used, maps.Values(p.failed))
-		for _, f := range r.table.facts {
-			if anyUses(used, f.name) {
-				facts = append(facts, f.name)
-			}
+	for _, f := range r.table.facts {
+		if anyUses(request, f.name) || anyUses(response, f.name) {
+			facts = append(facts, f.name)
 		}
 	}
 	m.facts = r.withUsed(facts)
 	for _, f := range r.table.facts {
 		if slices.Contains(m.facts, f.name) {
-			note(f.Request)
+			request = append(request, f.Request)
 		}
 	}
+	m.needsJSON = m.lines != nil && m.lines.List != "" || anyUses(request, "body", "count")
+	m.needsBody = m.needsJSON || anyUses(request, "body_bytes")
+}
+
+// formulas returns the expressions of a method's price that are evaluated on the request and on the
+// response. Some are nil.
+func (m *Method) formulas() (request, response []*formula.Formula) {
+	if m.lines != nil {
+		request = append(request, m.lines.Sent)
+	}
+	p := m.rules
+	if p == nil {
+		return request, nil
+	}
+	for _, a := range p.takes {
+		request = append(request, a.units)
+	}
+	for _, h := range p.holds {
+		request = append(request, h.Estimate, h.Most, h.Certain)
+	}
+	response = slices.AppendSeq([]*formula.Formula{p.free}, maps.Values(p.settles))
+	if p.async != nil {
+		response = append(response, p.async.Poll, p.async.Done, p.async.Results)
+	}
+	return request, slices.AppendSeq(response, maps.Values(p.failed))
 }
 
 // factsOfAnswers returns the facts that any method needs to read or report its responses.
@@ -80,10 +77,10 @@ func (r *reader) factsOfAnswers() (facts []string) {
 	return r.withUsed(facts)
 }
 
-// anyUses reports whether one of the expressions refers to a name.
-func anyUses(all []*formula.Formula, name string) bool {
+// anyUses reports whether one of the expressions refers to one of the names.
+func anyUses(all []*formula.Formula, names ...string) bool {
 	return slices.ContainsFunc(all, func(f *formula.Formula) bool {
-		return f != nil && f.Uses(name)
+		return f != nil && f.Uses(names...)
 	})
 }
 

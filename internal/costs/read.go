@@ -3,7 +3,6 @@ package costs
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,11 +26,11 @@ var schemas = sync.OnceValue(func() (s struct{ list, front *grammar.Schema }) {
 			return err
 		},
 		"route": checkRoute,
-		"ttl":   checkDuration(time.Second, 24*time.Hour),
+		"ttl":   grammar.Duration(time.Second, 24*time.Hour),
 		"until": checkUntil,
-		"lapse": checkDuration(time.Minute, 30*24*time.Hour),
+		"lapse": grammar.Duration(time.Minute, 30*24*time.Hour),
 		"meter": checkMeterURL,
-		"lag":   checkDuration(0, 72*time.Hour),
+		"lag":   grammar.Duration(0, 72*time.Hour),
 	}
 	s.list = grammar.NewSchema(quotabudget.CostsSchema, "#/$defs/list", formats)
 	s.front = grammar.NewSchema(quotabudget.CostsSchema, "#/$defs/front", formats)
@@ -167,18 +166,8 @@ func (r *reader) compile(f **formula.Formula, kind formula.Kind, result formula.
 	}
 }
 
-func checkDuration(least, most time.Duration) func(string) error {
-	return func(text string) error {
-		if d, err := time.ParseDuration(text); err != nil || d < least || d > most {
-			return fmt.Errorf("%q is not a duration from %gs to %gh", words.Clip(text),
-				least.Seconds(), most.Hours())
-		}
-		return nil
-	}
-}
-
 func checkUntil(text string) error {
-	if text != "window" && checkDuration(time.Second, farthest)(text) != nil {
+	if text != "window" && grammar.Duration(time.Second, farthest)(text) != nil {
 		return errors.New("write window, a time such as 1m, {header: NAME, as: FORM} or " +
 			"{path: PATH, as: FORM}")
 	}

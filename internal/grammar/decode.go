@@ -1,6 +1,13 @@
 package grammar
 
-import "go.yaml.in/yaml/v3"
+import (
+	"fmt"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"quotabudget/internal/words"
+)
 
 // DecodeEither decodes a scalar into short, and a list or mapping into long.
 func DecodeEither(n *yaml.Node, short, long any) error {
@@ -20,4 +27,22 @@ func (l *List[T]) UnmarshalYAML(n *yaml.Node) error {
 	}
 	*l = make([]T, 1)
 	return n.Decode(&(*l)[0])
+}
+
+// ParseDuration parses a duration within bounds, both included.
+func ParseDuration(text string, least, most time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		return least, fmt.Errorf("%q is not a duration from %gs to %gh, such as 2m",
+			words.Clip(text), least.Seconds(), most.Hours())
+	}
+	return d, nil
+}
+
+// Duration is a format of durations within bounds.
+func Duration(least, most time.Duration) func(string) error {
+	return func(text string) error {
+		_, err := ParseDuration(text, least, most)
+		return err
+	}
 }
