@@ -62,9 +62,14 @@ func (r *reader) jobCosts(list []fileCost, cred Credential, at grammar.Place) (a
 	all.Count = 1
 	for i, f := range list {
 		at := at.Item(i)
-		all.Learned, all.Count = f.Learned, cmp.Or(f.Count, 1)
-		costs, id, ok := r.jobCost(f, table, at)
-		if all.Method = id; !ok {
+		all.Method, all.Count, all.Learned = f.Method, cmp.Or(f.Count, 1), f.Learned
+		// 1 unit of a learned cost, until there is a history
+		costs := []quota.Cost{{Bucket: f.Bucket, Units: cmp.Or(f.Units, 1)}}
+		ok := f.Method != "" || r.jobBucket(f.Bucket, table, at.Key("bucket"))
+		if f.Method != "" {
+			costs, all.Method, ok = methodCost(f, table, at)
+		}
+		if !ok {
 			continue
 		}
 		for _, c := range costs {
@@ -78,29 +83,6 @@ func (r *reader) jobCosts(list []fileCost, cred Credential, at grammar.Place) (a
 		checkLimited(costs, cred, table, at)
 	}
 	return all
-}
-
-// jobCost checks one cost. It returns the units by bucket, and the full ID of the method.
-func (r *reader) jobCost(f fileCost, table *costs.Table, at grammar.Place) (
-	units []quota.Cost, id string, ok bool) {
-	switch {
-	case f.Method != "" && (f.Bucket != "" || f.Units != 0 || f.Learned):
-		at.Key("method").Add("write a method and its count, or a bucket and units")
-	case f.Method != "":
-		return methodCost(f, table, at)
-	case f.Bucket == "":
-		at.Add("write {bucket: default, units: 40}, {method: …, count: 3} or " +
-			"{learned: true, bucket: default}")
-	case f.Units == 0 && !f.Learned:
-		at.Add("units is missing")
-	case f.Count != 0:
-		at.Key("count").Add("it is for a method")
-	default:
-		f.Units = cmp.Or(f.Units, 1) // of a learned cost, until there is a history
-		ok = r.jobBucket(f.Bucket, table, at.Key("bucket"))
-		return []quota.Cost{f.cost()}, "", ok
-	}
-	return nil, "", false
 }
 
 // methodCost looks up a method whose price does not depend on the response. The upstream's name is
@@ -137,7 +119,7 @@ func methodCost(f fileCost, table *costs.Table, at grammar.Place) (
 func (r *reader) jobBucket(name string, table *costs.Table, at grammar.Place) bool {
 	buckets := r.bucketsOf(table)
 	_, ok := buckets[quota.WholeOf(name)]
-	if !ok {
+	if !ok && name != "" {
 		at.Add("no method draws on %q%s", words.Clip(name), words.DidYouMean(name, names(buckets)))
 	}
 	return ok

@@ -3,6 +3,7 @@ package grammar
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -99,10 +100,7 @@ func InLines(n *yaml.Node) bool {
 func (e *Editor) begin(n *yaml.Node) int {
 	at := e.lines[n.Line-1]
 	for range n.Column - 1 {
-		_, size := []rune(e.text[at : at+1])[0], 1
-		for at+size < len(e.text) && e.text[at+size]&0xc0 == 0x80 {
-			size++
-		}
+		_, size := utf8.DecodeRuneInString(e.text[at:])
 		at += size
 	}
 	return at
