@@ -17,8 +17,9 @@ type eventReader struct {
 	begun, cr        bool
 }
 
-// write reads the next bytes of the stream.
-func (e *eventReader) write(p []byte) {
+// Write reads the next bytes of the stream. It returns no error.
+func (e *eventReader) Write(p []byte) (int, error) {
+	size := len(p)
 	for len(p) > 0 {
 		if e.cr && p[0] == '\n' { // the end of a line, cut in two
 			e.cr, p = false, p[1:]
@@ -28,13 +29,14 @@ func (e *eventReader) write(p []byte) {
 		end := bytes.IndexAny(p, "\r\n")
 		if end < 0 {
 			e.add(p)
-			return
+			break
 		}
 		e.add(p[:end])
 		e.cr = p[end] == '\r'
 		p = p[end+1:]
 		e.endLine()
 	}
+	return size, nil
 }
 
 // close ends the stream. The lines since the last empty line are an event, and the last line needs

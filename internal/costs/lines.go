@@ -140,7 +140,7 @@ func (t *Table) readLines(lines *Lines, spec *calls, file io.Reader) {
 		}
 		t.addCall(lines, spec, doc, len(data))
 	}}
-	_, err := io.Copy(writerFunc(r.write), file)
+	_, err := io.Copy(r, file)
 	r.close()
 	switch {
 	case err != nil:
@@ -148,15 +148,6 @@ func (t *Table) readLines(lines *Lines, spec *calls, file io.Reader) {
 	case r.tooLong > 0:
 		lines.Refused = fmt.Sprintf("a line is longer than %d bytes", maxAnswer)
 	}
-}
-
-// writerFunc is an io.Writer that never fails.
-type writerFunc func([]byte)
-
-// Write calls the function.
-func (w writerFunc) Write(p []byte) (int, error) {
-	w(p)
-	return len(p), nil
 }
 
 // refuse records the first call without a price.

@@ -107,7 +107,7 @@ func (o *Observation) take(p []byte) {
 	}
 	switch {
 	case o.events != nil:
-		o.events.write(p)
+		_, _ = o.events.Write(p)
 	case !o.keeps || o.dropped:
 	case len(o.kept)+len(p) > most && o.status < 300:
 		o.kept, o.dropped = nil, true

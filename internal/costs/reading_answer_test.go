@@ -104,7 +104,7 @@ func events(text string, most, size int) (got []string, tooLong int) {
 		got = append(got, name+"="+string(data))
 	}}
 	for piece := range slices.Chunk([]byte(text), size) {
-		e.write(piece)
+		e.Write(piece)
 	}
 	e.close()
 	return got, e.tooLong
@@ -141,7 +141,7 @@ func TestEvents(t *testing.T) {
 func TestEventsWithoutEnd(t *testing.T) {
 	e := &eventReader{max: 1 << 10, handle: func(string, []byte) { t.Error("an event") }}
 	piece := bytes.Repeat([]byte("data: x"), 100)
-	if n := testing.AllocsPerRun(1000, func() { e.write(piece) }); n > 2 {
+	if n := testing.AllocsPerRun(1000, func() { e.Write(piece) }); n > 2 {
 		t.Errorf("%v allocations for each piece", n)
 	}
 }

@@ -48,7 +48,7 @@ func (c *checker) Visit(node *ast.Node) {
 func (c *checker) member(node *ast.Node, n *ast.MemberNode) {
 	n.Optional = true
 	if path, ok := pathOf(n); ok {
-		delete(c.paths, parentOf(path))
+		delete(c.paths, path[:strings.LastIndexByte(path, '.')])
 		c.paths[path] = true
 		c.reads[path] = true
 	}
@@ -127,15 +127,6 @@ func pathOf(node ast.Node) (path string, ok bool) {
 		}
 	}
 	return "", false
-}
-
-func parentOf(path string) string {
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i] == '.' {
-			return path[:i]
-		}
-	}
-	return ""
 }
 
 // builtin makes len(body) the length of the body in bytes.

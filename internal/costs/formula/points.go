@@ -31,17 +31,15 @@ type graphQL struct {
 // could return more than maxQueryNodes nodes is an error, as at GitHub.
 //
 // The query is not checked against a schema. A field that @skip or @include may leave out counts.
-func points(r graphQL) (int64, error) {
+func points(r graphQL) (float64, error) {
 	doc, operation, err := parseQuery(r)
 	if err != nil {
 		return 0, err
 	}
 	c := counter{fragments: doc.Fragments, definitions: operation.VariableDefinitions,
 		variables: r.Variables, open: map[string]bool{}}
-	if err := c.selections(operation.SelectionSet, 1, 0); err != nil {
-		return 0, err
-	}
-	return max(1, int64(math.Round(float64(c.requests)/100))), nil
+	err = c.selections(operation.SelectionSet, 1, 0)
+	return max(1, math.Round(float64(c.requests)/100)), err
 }
 
 // operation returns the kind of the operation: query, mutation or subscription.

@@ -119,23 +119,20 @@ func (s Scope) functions() (options []expr.Option) {
 	if s.Kind != Request && s.Kind != Hold {
 		return options
 	}
-	return append(options,
-		expr.Function("graphql_points", func(params ...any) (any, error) {
-			r, err := ofQuery(params[0])
-			if err != nil {
-				return nil, err
-			}
-			points, err := points(r)
-			return float64(points), ofRequest(err)
-		}, new(func(any) float64)),
-		expr.Function("graphql_operation", func(params ...any) (any, error) {
-			r, err := ofQuery(params[0])
-			if err != nil {
-				return nil, err
-			}
-			operation, err := operation(r)
-			return operation, ofRequest(err)
-		}, new(func(any) string)))
+	return append(options, queryFunction("graphql_points", points),
+		queryFunction("graphql_operation", operation))
+}
+
+// queryFunction makes a function of expressions that reads the GraphQL request in a body.
+func queryFunction[T any](name string, read func(graphQL) (T, error)) expr.Option {
+	return expr.Function(name, func(params ...any) (any, error) {
+		r, err := ofQuery(params[0])
+		if err != nil {
+			return nil, err
+		}
+		value, err := read(r)
+		return value, ofRequest(err)
+	}, new(func(any) T))
 }
 
 // distinct counts the different texts and numbers in a list.
