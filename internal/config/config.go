@@ -39,18 +39,19 @@ type Config struct {
 // Credential is the named owner of an upstream quota, and how it is spent.
 type Credential struct {
 	Name     string
-	Upstream string // the upstream of the quota
-	APIKey   Secret
-	AdminKey Secret // reads the upstream's own usage figures
-	Account  ServiceAccount
-	Project  string        // "" for the project of the account, or none
-	Limits   []quota.Limit // at least one
-	PerLabel []quota.LabelLimit
-	Allow    []quota.LabelAllowance
-	Observe  bool     // mode: observe
-	Open     []string // methods allowed while the ledger is unreachable
-	AtMost   int64    // units per bucket a host may spend then; 0 for no bound
-	Pace     *Pace    // nil if units may be spent at any time of day
+	Upstream string         // the upstream of the quota
+	APIKey   Secret         `yaml:"api_key"`
+	AdminKey Secret         `yaml:"admin_key"` // reads the upstream's own usage figures
+	Account  ServiceAccount `yaml:"service_account"`
+	Project  string         // "" for the project of the account, or none
+	Pace     *Pace          // nil if units may be spent at any time of day
+
+	Limits   []quota.Limit          `yaml:"-"` // at least one
+	PerLabel []quota.LabelLimit     `yaml:"-"`
+	Allow    []quota.LabelAllowance `yaml:"-"`
+	Observe  bool                   `yaml:"-"` // mode: observe
+	Open     []string               `yaml:"-"` // methods allowed while the ledger is unreachable
+	AtMost   int64                  `yaml:"-"` // units per bucket a host may spend then; 0 for no bound
 }
 
 // Mode returns the configuration's word for Observe.

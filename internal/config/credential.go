@@ -19,16 +19,16 @@ const (
 
 // credential checks a credential against its upstream's price list.
 func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
-	c := Credential{Name: f.Name, Upstream: f.Upstream, APIKey: f.APIKey, AdminKey: f.AdminKey,
-		Account: f.ServiceAccount, Observe: f.Mode == modeObserve, Open: f.WhenUnreachable.Open,
-		AtMost: f.WhenUnreachable.AtMost, Pace: f.Pace}
+	c := f.Credential
+	c.Observe, c.Open, c.AtMost = f.Mode == modeObserve, f.WhenUnreachable.Open,
+		f.WhenUnreachable.AtMost
 	if !firstNew(r.credentials, c.Name) {
 		at.Key("name").Add("two credentials are named %s", words.Clip(c.Name))
 	}
 	c.APIKey.getenv, c.APIKey.File = r.getenv, r.path(c.APIKey.File)
 	c.AdminKey.getenv, c.AdminKey.File = r.getenv, r.path(c.AdminKey.File)
 	c.AdminKey.owner, c.AdminKey.name = c.Name, adminKey
-	c.Account.File, c.Project = r.path(c.Account.File), f.Project
+	c.Account.File = r.path(c.Account.File)
 	if c.Account.Endpoint != "" {
 		c.Account.Endpoint = withSlash(c.Account.Endpoint)
 	}
@@ -123,8 +123,7 @@ func checkPerLabel(l quota.LabelLimit, at grammar.Place) {
 // allowance checks the restrictions on calls with a label's value.
 func (r *reader) allowance(f fileAllowance, table *costs.Table,
 	at grammar.Place) quota.LabelAllowance {
-	a := quota.LabelAllowance{Allowance: quota.Allowance{Methods: f.Methods, Models: f.Models,
-		Most: f.Most}}
+	a := quota.LabelAllowance{Allowance: f.Allowance}
 	a.Label, a.Value, _ = strings.Cut(f.Label, "=")
 	if err := (quota.Labels{a.Label: a.Value}).Check(); err != nil && f.Label != "" {
 		at.Key("label").Add("%v", err)

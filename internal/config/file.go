@@ -3,11 +3,11 @@ package config
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/grammar"
+	"quotabudget/internal/limit"
 	"quotabudget/internal/quota"
 )
 
@@ -33,24 +33,19 @@ func (p *filePrices) UnmarshalYAML(n *yaml.Node) error {
 }
 
 type fileCredential struct {
-	Name, Upstream, Mode string
-	APIKey               Secret         `yaml:"api_key"`
-	AdminKey             Secret         `yaml:"admin_key"`
-	ServiceAccount       ServiceAccount `yaml:"service_account"`
-	Project              string
-	Limits               []fileLimit
-	WhenUnreachable      struct {
+	Credential      `yaml:",inline"`
+	Mode            string
+	Limits          []fileLimit
+	WhenUnreachable struct {
 		Open   []string
 		AtMost int64 `yaml:"at_most"`
 	} `yaml:"when_unreachable"`
-	Pace  *Pace
 	Allow []fileAllowance
 }
 
 type fileAllowance struct {
+	quota.Allowance `yaml:",inline"`
 	Label           string
-	Methods, Models []string
-	Most            map[string]int64
 }
 
 type fileLimit struct {
@@ -141,15 +136,14 @@ type fileServe struct {
 }
 
 type fileRequestLimit struct {
-	Name, Per, Algorithm string
-	Route                grammar.List[string]
-	Requests, Cost       int64
-	Window               time.Duration
-	Tiers                map[string]int64
-	CountDenied          bool `yaml:"count_denied"`
-	Observe              bool
-	Shards               int
-	WhenUnreachable      string `yaml:"when_unreachable"`
+	limit.Policy    `yaml:",inline"`
+	Per             limit.By
+	Route           grammar.List[string]
+	Requests, Cost  int64
+	Tiers           map[string]int64
+	CountDenied     bool `yaml:"count_denied"`
+	Observe         bool
+	WhenUnreachable string `yaml:"when_unreachable"`
 }
 
 // cost returns the units in the bucket.

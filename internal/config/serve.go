@@ -105,7 +105,7 @@ func rules(f *fileServe, at grammar.Place) (all []limit.Rule) {
 		all = append(all, l.rule(by, f.WhenUnreachable, at))
 	}
 	for i, l := range f.Limits {
-		add(l, limit.By(l.Per), at.Key("limits").Item(i))
+		add(l, l.Per, at.Key("limits").Item(i))
 	}
 	for i, l := range f.Policies {
 		add(l, limit.ByDecision, at.Key("policies").Item(i))
@@ -115,13 +115,9 @@ func rules(f *fileServe, at grammar.Place) (all []limit.Rule) {
 
 // rule builds a limit, and checks its keys against each other.
 func (f fileRequestLimit) rule(by limit.By, unreachable string, at grammar.Place) limit.Rule {
-	l := limit.Rule{
-		Policy: limit.Policy{Name: f.Name, Units: f.Requests, Window: f.Window,
-			Algorithm:   limit.Algorithm(cmp.Or(f.Algorithm, string(limit.Log))),
-			CountDenied: f.CountDenied, Shards: f.Shards},
-		By: by, Routes: f.Route, Cost: cmp.Or(f.Cost, 1), Observe: f.Observe,
-		Open: cmp.Or(f.WhenUnreachable, unreachable) == whenOpen,
-	}
+	l := limit.Rule{Policy: f.Policy, By: by, Routes: f.Route, Cost: cmp.Or(f.Cost, 1),
+		Observe: f.Observe, Open: cmp.Or(f.WhenUnreachable, unreachable) == whenOpen}
+	l.Units, l.CountDenied, l.Algorithm = f.Requests, f.CountDenied, cmp.Or(f.Algorithm, limit.Log)
 	check(l.Policy, l.Cost, at)
 	for _, tier := range at.Key("tiers").Keys() {
 		if l.Tiers == nil {

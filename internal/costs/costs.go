@@ -40,16 +40,12 @@ type Table struct {
 	methods  map[string]Method // with the prices of the profile
 	routes   []route
 
-	facts     []fact // facts of a call that split buckets
-	numbers   []number
-	warns     []warning
-	answering []string // facts needed to read responses
-	meters    []Meter
+	facts   []fact // facts of a call that split buckets
+	numbers []number
+	warns   []warning
+	meters  []Meter
 
 	files func(ctx context.Context, name string) (Lines, error) // reads an uploaded file; or nil
-
-	readsAnswers   bool // also reads responses to calls of a known price
-	refusesSuccess bool // a rule applies to a status below 300
 }
 
 // Place is the header or query parameter for the credential. The zero Place is a bearer token.
@@ -85,15 +81,15 @@ func (p Place) InHeader(name string) bool {
 
 // Bucket is a pool of the upstream's quota.
 type Bucket struct {
-	Name     string
-	Metric   string // the upstream's name for it: example.com/default; "" for none
-	Unit     Unit
-	Daily    int64        // units of a new account each day; 0 if the list has limits
-	Reset    quota.Window // the upstream's day; zero if it has none
-	Split    []string     // facts of a request whose values split the bucket into parts
-	Required bool         // its limits apply if none are configured
-	Limits   []quota.Limit
-	Source   Source // of the limits
+	Name     string        `yaml:"-"`
+	Metric   string        // the upstream's name for it: example.com/default; "" for none
+	Unit     Unit          `yaml:"-"`
+	Daily    int64         `yaml:"-"` // units of a new account each day; 0 if the list has limits
+	Reset    quota.Window  `yaml:"-"` // the upstream's day; zero if it has none
+	Split    []string      // facts of a request whose values split the bucket into parts
+	Required bool          // its limits apply if none are configured
+	Limits   []quota.Limit `yaml:"-"`
+	Source   Source        `yaml:"-"` // of the limits
 	Note     string
 }
 
@@ -306,7 +302,7 @@ func find(buckets []Bucket, is func(Bucket) bool) (b Bucket, ok bool) {
 
 // Learns reports whether responses to calls of a known price must be read, because they may report
 // limits or refuse the call.
-func (t *Table) Learns() bool { return len(t.Learn) > 0 || t.refusesSuccess }
+func (t *Table) Learns() bool { return len(t.Learn) > 0 || t.refusesSuccess() }
 
 // Estimated reports whether any method sets an estimate aside in the bucket or part.
 func (t *Table) Estimated(bucket string) bool {

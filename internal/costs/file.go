@@ -102,11 +102,10 @@ func (r *fileRow) UnmarshalYAML(n *yaml.Node) error {
 }
 
 type fileBucket struct {
-	Unit, Metric, Reset, Timezone, Source, Note string
-	Split                                       []string
-	Daily                                       *int64
-	Limits                                      []fileLimit
-	Required                                    bool
+	Bucket                        `yaml:",inline"`
+	Unit, Reset, Timezone, Source string
+	Daily                         *int64
+	Limits                        []fileLimit
 }
 
 type fileLimit struct {

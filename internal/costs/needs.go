@@ -8,25 +8,25 @@ import (
 )
 
 // needs records which parts of a request must be read to price a call of the method.
-func (r *reader) needs(m *Method) {
+func (t *Table) needs(m *Method) {
 	request, response := m.formulas()
-	for _, n := range slices.Backward(r.table.numbers) {
+	for _, n := range slices.Backward(t.numbers) {
 		if anyUses(request, n.name) {
 			request, m.numbers = append(request, n.value), slices.Insert(m.numbers, 0, n)
 		}
 	}
 	var facts []string
 	for _, term := range m.Terms {
-		facts = append(facts, r.table.bucketNamed(term.Bucket).Split...)
+		facts = append(facts, t.bucketNamed(term.Bucket).Split...)
 	}
 	m.parted = slices.ContainsFunc(facts, func(name string) bool { return name != methodFact })
-	for _, f := range r.table.facts {
+	for _, f := range t.facts {
 		if anyUses(request, f.name) || anyUses(response, f.name) {
 			facts = append(facts, f.name)
 		}
 	}
-	m.facts = r.withUsed(facts)
-	for _, f := range r.table.facts {
+	m.facts = t.withUsed(facts)
+	for _, f := range t.facts {
 		if slices.Contains(m.facts, f.name) {
 			request = append(request, f.Request)
 		}
@@ -59,8 +59,7 @@ func (m *Method) formulas() (request, response []*formula.Formula) {
 }
 
 // factsOfAnswers returns the facts that any method needs to read or report its responses.
-func (r *reader) factsOfAnswers() (facts []string) {
-	t := &r.table
+func (t *Table) factsOfAnswers() (facts []string) {
 	used := []*formula.Formula{t.Errors.Metric, t.Errors.Since}
 	for _, l := range t.Learn {
 		used = append(used, l.Where, l.Limit.units, l.Used.units, l.Remaining.units)
@@ -74,7 +73,7 @@ func (r *reader) factsOfAnswers() (facts []string) {
 			facts = append(facts, f.name)
 		}
 	}
-	return r.withUsed(facts)
+	return t.withUsed(facts)
 }
 
 // anyUses reports whether one of the expressions refers to one of the names.
@@ -85,9 +84,9 @@ func anyUses(all []*formula.Formula, names ...string) bool {
 }
 
 // withUsed adds the facts that facts use, in front of them.
-func (r *reader) withUsed(facts []string) []string {
-	for _, f := range slices.Backward(r.table.facts) {
-		for _, before := range r.table.facts {
+func (t *Table) withUsed(facts []string) []string {
+	for _, f := range slices.Backward(t.facts) {
+		for _, before := range t.facts {
 			if slices.Contains(facts, f.name) && f.Request.Uses(before.name) {
 				facts = append(facts, before.name)
 			}

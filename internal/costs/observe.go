@@ -82,7 +82,7 @@ func (o *Observation) begin(p []byte, end bool) {
 		o.events = &eventReader{max: maxEvent, lines: isJSON, handle: o.event}
 	default:
 		o.keeps = (isJSON || kind == "" || strings.Contains(kind, "json")) &&
-			(priced || o.quote.table.readsAnswers)
+			(priced || o.quote.table.readsAnswers())
 	}
 	p, o.head, o.begun = o.head, nil, true
 	o.take(p)
@@ -136,7 +136,7 @@ func (o *Observation) one(name string, data []byte) bool {
 		last := path[strings.LastIndexByte(path, '.')+1:]
 		return last == "*" || bytes.Contains(data, []byte(`"`+last+`"`))
 	}
-	fails := o.quote.table.refusesSuccess && o.refused == nil && has("error")
+	fails := o.quote.table.refusesSuccess() && o.refused == nil && has("error")
 	if !fails && !slices.ContainsFunc(rules.usage, has) {
 		return true
 	}
@@ -187,7 +187,7 @@ func (o *Observation) Close() Outcome {
 
 func (o *Observation) refusal(env formula.Env) *Refusal {
 	t := o.quote.table
-	if o.status == http.StatusNotModified || o.status < 300 && !t.refusesSuccess {
+	if o.status == http.StatusNotModified || o.status < 300 && !t.refusesSuccess() {
 		return nil
 	}
 	r := o.refused

@@ -104,9 +104,6 @@ func (p *parser) read(name string, f *fileList, file *grammar.File, at grammar.P
 		}
 	}
 	t.Version = cmp.Or(f.Version, t.Date)
-	t.refusesSuccess = slices.ContainsFunc(t.Refusals, refusing.ofSuccess)
-	t.readsAnswers = t.refusesSuccess || slices.ContainsFunc(t.Learn, learning.readsBody)
-	t.answering = r.factsOfAnswers()
 	if len(t.profiles) == 0 {
 		t.profiles[usualProfile] = profile{}
 	}

@@ -81,8 +81,8 @@ func (r *reader) bucket(name string, f fileBucket, at grammar.Place) {
 	if err := quota.CheckName(name); err != nil {
 		at.Add("%v", err)
 	}
-	b := Bucket{Name: name, Metric: f.Metric, Split: f.Split, Required: f.Required, Note: f.Note,
-		Unit: unitOf(f.Unit), Source: r.source(f.Source, at.Key("source"))}
+	b := f.Bucket
+	b.Name, b.Unit, b.Source = name, unitOf(f.Unit), r.source(f.Source, at.Key("source"))
 	for i, fact := range f.Split {
 		if fact != methodFact && !slices.Contains(r.splits, fact) {
 			at.Key("split").Item(i).Add("%q is not among the facts of split, nor %s%s",

@@ -41,7 +41,7 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 		m.rules = rules
 	}
 	r.addRoutes(&m, at.Key("route"))
-	r.needs(&m)
+	r.table.needs(&m)
 	r.table.listed[id] = m
 }
 

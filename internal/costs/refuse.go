@@ -74,6 +74,14 @@ func (f refusing) ofSuccess() bool {
 	return slices.ContainsFunc(f.Status, func(s statusRange) bool { return s.least < 300 })
 }
 
+// refusesSuccess reports whether a rule applies to a status below 300.
+func (t *Table) refusesSuccess() bool { return slices.ContainsFunc(t.Refusals, refusing.ofSuccess) }
+
+// readsAnswers reports whether responses to calls of a known price are read, too.
+func (t *Table) readsAnswers() bool {
+	return t.refusesSuccess() || slices.ContainsFunc(t.Learn, learning.readsBody)
+}
+
 // readsBody reports whether the rule reads the body of a response.
 func (l learning) readsBody() bool {
 	inBody := func(f *formula.Formula) bool { return f != nil && f.Uses("answer", "count", "usage") }

@@ -27,8 +27,9 @@ func (t *Table) request(m Method, r *http.Request, doc any, size int, lines Line
 		"header": lineOf(r.Header), "body_bytes": size, "body": doc,
 		"count": func(path string) any { return float64(formula.Count(doc, path)) },
 		"lines": lines.names()}
+	facts := append(t.factsOfAnswers(), m.facts...)
 	for _, f := range t.facts {
-		if !slices.Contains(m.facts, f.name) && !slices.Contains(t.answering, f.name) {
+		if !slices.Contains(facts, f.name) {
 			continue
 		}
 		text, err := f.Request.String(env)
