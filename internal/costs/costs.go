@@ -41,8 +41,7 @@ type Table struct {
 	routes   []route
 
 	facts   []fact // facts of a call that split buckets
-	numbers []number
-	warns   []warning
+	numbers formulas
 	meters  []Meter
 
 	files func(ctx context.Context, name string) (Lines, error) // reads an uploaded file; or nil
@@ -113,7 +112,7 @@ type Method struct {
 
 	needsBody, needsJSON bool     // required to price the request
 	facts                []string // facts that set the price
-	numbers              []number // numbers that the expressions use
+	numbers              formulas // numbers that the expressions use
 	parted               bool     // the bucket's part depends on the request
 }
 
@@ -124,7 +123,7 @@ func (m Method) Known() bool { return m.rules == nil && !m.needsBody && !m.parte
 func (m Method) Numbers() map[string]string {
 	all := map[string]string{}
 	for _, n := range m.numbers {
-		all[n.name] = n.value.Text
+		all[n.key] = n.value.Text
 	}
 	return all
 }
@@ -149,6 +148,7 @@ type PriceTable struct {
 	Name string
 	formula.Table
 	Feed     Feed
+	warn     string            // fact whose unlisted values are reported; or ""
 	defaults map[string]figure // by column; a word is another column
 }
 
@@ -197,8 +197,8 @@ func (t PriceTable) On(day string) []formula.Row {
 // Source returns the source of that name.
 func (t *Table) Source(name string) Source { return t.Sources[name] }
 
-// profile replaces the costs of some methods.
-type profile struct{ prices map[string]price }
+// profile replaces the costs of some methods, by their IDs.
+type profile map[string]price
 
 type price struct {
 	costs  []quota.Cost
@@ -214,7 +214,7 @@ func (t *Table) Profile(name string) (*Table, error) {
 	}
 	view := *t
 	view.profile, view.methods = name, maps.Clone(t.listed)
-	for id, price := range p.prices {
+	for id, price := range p {
 		m := view.methods[id]
 		m.Costs, m.Terms, m.Source = price.costs, termsOf(price.costs), price.source
 		view.methods[id] = m

@@ -34,9 +34,9 @@ type fileList struct {
 	Table    `yaml:",inline"`
 	Tables   entries[fileTable]
 	Split    entries[fact]
-	Numbers  entries[*formula.Formula]
+	Numbers  formulas
 	Buckets  entries[fileBucket]
-	Failed   entries[*formula.Formula]
+	Failed   formulas
 	Methods  entries[fileMethod]
 	Meter    []fileMeter
 	Profiles entries[fileProfile]
@@ -116,7 +116,7 @@ type fileLimit struct {
 type fileMethod struct {
 	Route                grammar.List[string]
 	Cost                 entries[int64]
-	Take, Settle, Failed entries[*formula.Formula]
+	Take, Settle, Failed formulas
 	Hold                 entries[holding]
 	Usage, Events        []string
 	Free                 *formula.Formula
@@ -138,6 +138,9 @@ type fileProfile struct {
 
 // entries is a YAML mapping in the order of the file.
 type entries[T any] []entry[T]
+
+// formulas are expressions by bucket, or by the names that other expressions use.
+type formulas = entries[*formula.Formula]
 
 type entry[T any] struct {
 	key   string

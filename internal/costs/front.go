@@ -90,13 +90,12 @@ func (p *parser) front(name string, data []byte) {
 
 // decode decodes a file by the schema of an index or of a list.
 func (p *parser) decode(file *grammar.File, front bool, into any) bool {
-	var schema *grammar.Schema
-	switch {
-	case p.shipped:
-	case front:
+	if p.shipped {
+		return file.Decode(nil, into)
+	}
+	schema := schemas().list
+	if front {
 		schema = schemas().front
-	default:
-		schema = schemas().list
 	}
 	return file.Decode(schema, into)
 }

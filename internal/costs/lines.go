@@ -194,8 +194,8 @@ func (t *Table) priceCall(l *Lines, spec *calls, item any, size int) error {
 		l.Sums[quota.WholeOf(c.Bucket)] += float64(max(c.Units, c.Most))
 	}
 	for _, n := range m.numbers {
-		value, _ := q.env[n.name].(float64)
-		l.Sums[n.name] += value
+		value, _ := q.env[n.key].(float64)
+		l.Sums[n.key] += value
 	}
 	for _, name := range m.facts {
 		fact, _ := q.env[name].(string)

@@ -11,7 +11,7 @@ import (
 func (t *Table) needs(m *Method) {
 	request, response := m.formulas()
 	for _, n := range slices.Backward(t.numbers) {
-		if anyUses(request, n.name) {
+		if anyUses(request, n.key) {
 			request, m.numbers = append(request, n.value), slices.Insert(m.numbers, 0, n)
 		}
 	}
@@ -46,7 +46,7 @@ func (m *Method) formulas() (request, response []*formula.Formula) {
 		return request, nil
 	}
 	for _, a := range p.takes {
-		request = append(request, a.units)
+		request = append(request, a.value)
 	}
 	for _, h := range p.holds {
 		request = append(request, h.Estimate, h.Most, h.Certain)
@@ -68,8 +68,8 @@ func (t *Table) factsOfAnswers() (facts []string) {
 		used = append(used, f.Where)
 	}
 	for _, f := range t.facts {
-		unlisted := func(w warning) bool { return w.fact == f.name }
-		if anyUses(used, f.name) || slices.ContainsFunc(t.warns, unlisted) {
+		warns := func(p PriceTable) bool { return p.warn == f.name }
+		if anyUses(used, f.name) || slices.ContainsFunc(t.tables, warns) {
 			facts = append(facts, f.name)
 		}
 	}

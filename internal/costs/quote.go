@@ -103,23 +103,17 @@ type Unlisted struct{ Table, Fact, Value string }
 // Name returns the value as the name of a bucket's part.
 func (u Unlisted) Name() string { return partName(u.Value) }
 
-// warning is a table for which unlisted values of a fact are reported.
-type warning struct {
-	table, fact string
-	rows        formula.Table
-}
-
 // unlisted returns the facts in env, or the named fact, that have no row in the tables of the
 // price.
 func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
-	for _, w := range q.table.warns {
-		if fact != "" && fact != w.fact || q.rules == nil || !q.rules.use(w.table) {
+	for _, p := range q.table.tables {
+		if p.warn == "" || fact != "" && fact != p.warn || q.rules == nil || !q.rules.use(p.Name) {
 			continue
 		}
-		value, _ := env[w.fact].(string)
+		value, _ := env[p.warn].(string)
 		day, _ := env[formula.Day].(string)
-		if _, listed, _ := w.rows.Find(value, day); !listed && value != "" {
-			all = append(all, Unlisted{w.table, w.fact, words.Clip(value)})
+		if _, listed, _ := p.Find(value, day); !listed && value != "" {
+			all = append(all, Unlisted{p.Name, p.warn, words.Clip(value)})
 		}
 	}
 	return all
@@ -150,17 +144,17 @@ func (q *Quote) useResponse(env formula.Env, out *Outcome) {
 // price evaluates the costs of a request. On an error it returns the bucket or number that failed.
 func (q *Quote) price(m Method, learned Learned) (bucket string, err error) {
 	for _, n := range m.numbers {
-		if q.env[n.name], err = n.value.Value(q.env); err != nil {
-			return n.name, err
+		if q.env[n.key], err = n.value.Value(q.env); err != nil {
+			return n.key, err
 		}
 	}
 	for _, a := range q.rules.takes {
-		units, err := a.units.Units(q.env)
+		units, err := a.value.Units(q.env)
 		if err != nil {
-			return a.bucket, err
+			return a.key, err
 		}
 		if units > 0 {
-			q.Costs = append(q.Costs, quota.Cost{Bucket: q.part(a.bucket), Units: units})
+			q.Costs = append(q.Costs, quota.Cost{Bucket: q.part(a.key), Units: units})
 		}
 	}
 	for _, h := range q.rules.holds {
@@ -259,7 +253,7 @@ func (q *Quote) keep() {
 		delete(q.env, name)
 	}
 	for _, n := range q.table.numbers {
-		delete(q.env, n.name)
+		delete(q.env, n.key)
 	}
 	for _, name := range []string{"body", "count", "header", "lines"} {
 		delete(q.env, name)

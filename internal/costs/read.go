@@ -43,12 +43,13 @@ type reader struct {
 	file    *grammar.File
 	shipped bool // expressions are compiled when they are needed; a test checks them
 	table   Table
-	metrics map[string]string         // buckets by their metrics
-	places  map[string]int            // indexes of the table's buckets, by name
-	shapes  map[string]string         // methods by the shapes of their routes
-	scope   formula.Scope             // names that every expression may use
-	failed  entries[*formula.Formula] // default price of a failed call
-	splits  []string                  // names of the facts, including invalid ones
+	metrics map[string]string // buckets by their metrics
+	places  map[string]int    // indexes of the table's buckets, by name
+	shapes  map[string]string // methods by the shapes of their routes
+	scope   formula.Scope     // names that every expression may use
+	failed  formulas          // default price of a failed call
+	splits  []string          // names of the facts, including invalid ones
+	names   map[string]bool   // that expressions use
 }
 
 // usualProfile is the default profile.
@@ -58,7 +59,7 @@ const usualProfile = "current"
 // refer to earlier ones.
 func (p *parser) read(name string, f *fileList, file *grammar.File, at grammar.Place) *Table {
 	r := &reader{file: file, shipped: p.shipped, table: f.Table, failed: f.Failed,
-		metrics: map[string]string{}, places: map[string]int{}, shapes: map[string]string{},
+		names: map[string]bool{}, metrics: map[string]string{}, places: map[string]int{}, shapes: map[string]string{},
 		scope: formula.Scope{Tables: map[string]formula.Table{}}}
 	t := &r.table
 	t.Upstream, t.profiles, t.listed = name, map[string]profile{}, map[string]Method{}
@@ -97,10 +98,10 @@ func (p *parser) read(name string, f *fileList, file *grammar.File, at grammar.P
 	for i, e := range f.Profiles {
 		r.profile(e.key, e.value, at.Key("profiles").Pair(i))
 	}
-	for _, w := range t.warns {
-		if !slices.Contains(r.splits, w.fact) {
-			at.Key("tables").Key(w.table).Key("warn").Add("%q is not a fact, which split lists",
-				words.Clip(w.fact))
+	for _, p := range t.tables {
+		if p.warn != "" && !slices.Contains(r.splits, p.warn) {
+			at.Key("tables").Key(p.Name).Key("warn").Add("%q is not a fact, which split lists",
+				words.Clip(p.warn))
 		}
 	}
 	t.Version = cmp.Or(f.Version, t.Date)
@@ -149,7 +150,7 @@ func (r *reader) compile(f **formula.Formula, kind formula.Kind, result formula.
 		scope.Facts = append(scope.Facts, f.name)
 	}
 	for _, n := range r.table.numbers {
-		scope.Numbers = append(scope.Numbers, n.name)
+		scope.Numbers = append(scope.Numbers, n.key)
 	}
 	if (*f).Bind(scope, result); r.shipped {
 		return

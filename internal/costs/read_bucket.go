@@ -27,12 +27,6 @@ func (f *fact) UnmarshalYAML(n *yaml.Node) error {
 	return grammar.DecodeEither(n, &f.Request, (*plain)(f))
 }
 
-// number is a named number of a request that several expressions share.
-type number struct {
-	name  string
-	value *formula.Formula
-}
-
 // wordForm matches names of facts and tables, which are used in expressions.
 var wordForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
@@ -60,16 +54,14 @@ func (r *reader) number(name string, value *formula.Formula, at grammar.Place) {
 		return
 	}
 	if r.compile(&value, formula.Request, formula.Number, at); value != nil {
-		r.table.numbers = append(r.table.numbers, number{name, value})
+		r.table.numbers = append(r.table.numbers, entry[*formula.Formula]{name, value})
 	}
 }
 
 // free reports whether a name is still unused in expressions, and adds a problem if not.
 func (r *reader) free(name string, at grammar.Place) bool {
-	_, table := r.scope.Tables[name]
-	same := func(n number) bool { return n.name == name }
-	if wordForm.MatchString(name) && !table && !slices.ContainsFunc(r.table.numbers, same) &&
-		!slices.Contains(r.splits, name) && !formula.Reserved(name) {
+	if wordForm.MatchString(name) && !r.names[name] && !formula.Reserved(name) {
+		r.names[name] = true
 		return true
 	}
 	at.Add("%q cannot be used as a name, or is in use", words.Clip(name))

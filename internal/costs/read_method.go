@@ -57,13 +57,13 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 		terms[e.key] = &Term{Bucket: e.key}
 	}
 	for _, a := range r.amounts(f.Take, formula.Request, at.Key("take")) {
-		terms[a.bucket].Take = a.units.Text
+		terms[a.key].Take = a.value.Text
 		p.takes = append(p.takes, a)
-		if units, err := a.units.Units(nil); a.units.Constant() && err == nil {
+		if units, err := a.value.Units(nil); a.value.Constant() && err == nil {
 			if units == 0 {
-				at.Key("take").Key(a.bucket).Add("0 is no cost: leave it out")
+				at.Key("take").Key(a.key).Add("0 is no cost: leave it out")
 			}
-			m.Costs = append(m.Costs, quota.Cost{Bucket: a.bucket, Units: units})
+			m.Costs = append(m.Costs, quota.Cost{Bucket: a.key, Units: units})
 		}
 	}
 	for _, e := range f.Hold {
@@ -103,27 +103,27 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 
 // truth reads the expressions for the usage of a call, by bucket. A method's own expressions may
 // only name buckets that it takes or holds.
-func (r *reader) truth(list entries[*formula.Formula], terms map[string]*Term, at grammar.Place,
+func (r *reader) truth(list formulas, terms map[string]*Term, at grammar.Place,
 	own bool) map[string]*formula.Formula {
 	all := map[string]*formula.Formula{}
 	for _, a := range r.amounts(list, formula.Answer, at) {
-		if terms[a.bucket] != nil {
-			all[a.bucket] = a.units
+		if terms[a.key] != nil {
+			all[a.key] = a.value
 		} else if own {
-			at.Key(a.bucket).Add("the method neither takes nor holds it")
+			at.Key(a.key).Add("the method neither takes nor holds it")
 		}
 	}
 	return all
 }
 
 // amounts compiles expressions by bucket, and omits invalid ones.
-func (r *reader) amounts(list entries[*formula.Formula], kind formula.Kind, at grammar.Place) (
-	all []amount) {
+func (r *reader) amounts(list formulas, kind formula.Kind, at grammar.Place) (
+	all formulas) {
 	for _, e := range list {
 		at := at.Key(e.key)
 		r.knownBucket(e.key, at)
 		if r.compile(&e.value, kind, formula.Number, at); e.value != nil {
-			all = append(all, amount{e.key, e.value})
+			all = append(all, e)
 		}
 	}
 	return all
@@ -193,7 +193,7 @@ func (r *reader) addRoutes(m *Method, at grammar.Place) {
 }
 
 func (r *reader) profile(name string, f fileProfile, at grammar.Place) {
-	p := profile{prices: map[string]price{}}
+	p := profile{}
 	for i, e := range f.Methods {
 		at := at.Key("methods").Pair(i)
 		m, ok := r.table.listed[e.key]
@@ -206,7 +206,7 @@ func (r *reader) profile(name string, f fileProfile, at grammar.Place) {
 		case !m.Known():
 			at.Add("profile %s prices %s, whose price depends on the call", name, e.key)
 		}
-		p.prices[e.key] = price{r.costs(e.value.Cost, at.Key("cost")),
+		p[e.key] = price{r.costs(e.value.Cost, at.Key("cost")),
 			r.source(e.value.Source, at.Key("source"))}
 	}
 	r.table.profiles[name] = p

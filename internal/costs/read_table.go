@@ -28,7 +28,7 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 	}
 	r.source(f.Source, at.Key("source"))
 	t := tableReader{r, PriceTable{name, formula.Table{Columns: f.Columns, Prompt: f.Prompt,
-		Dearest: f.Unknown == "dearest"}, f.Feed, f.Defaults}}
+		Dearest: f.Unknown == "dearest"}, f.Feed, f.Warn, f.Defaults}}
 	for i, column := range f.Columns {
 		if !wordForm.MatchString(column) || slices.Contains(rowKeys, column) {
 			at.Key("columns").Item(i).Add("%q cannot be used as a name", words.Clip(column))
@@ -40,9 +40,6 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 	t.check(at)
 	r.scope.Tables[name] = t.Table
 	r.table.tables = append(r.table.tables, t.PriceTable)
-	if f.Warn != "" {
-		r.table.warns = append(r.table.warns, warning{name, f.Warn, t.Table})
-	}
 }
 
 // check reports contradictions in a table.

@@ -15,7 +15,7 @@ import (
 
 // rules is a price that depends on the request or on the response.
 type rules struct {
-	takes   []amount // known before the call
+	takes   formulas // known before the call
 	holds   []holding
 	settles map[string]*formula.Formula // usage, by bucket
 	failed  map[string]*formula.Formula // usage of a failed call
@@ -30,7 +30,9 @@ type rules struct {
 // depend reports whether the price is not the same for every call.
 func (p *rules) depend() bool {
 	return len(p.holds) > 0 || p.free != nil ||
-		slices.ContainsFunc(p.takes, func(a amount) bool { return !a.units.Constant() })
+		slices.ContainsFunc(p.takes, func(e entry[*formula.Formula]) bool {
+			return !e.value.Constant()
+		})
 }
 
 // use reports whether the price of a call depends on a table.
@@ -41,11 +43,6 @@ func (p *rules) use(table string) bool {
 		}
 	}
 	return false
-}
-
-type amount struct {
-	bucket string
-	units  *formula.Formula
 }
 
 // holding is an estimate of a call's cost. Most is its upper bound, or nil if the estimate implies
