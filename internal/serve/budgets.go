@@ -131,9 +131,6 @@ func (s *Server) entries(ctx context.Context,
 		return nil, err
 	}
 	all, err := src.Newest(ctx, cred.Name, buckets, time.Time{}, in.Limit)
-	if err != nil {
-		return nil, err
-	}
 	last := func(quota.Entry) int64 { return 0 }
-	return &output[list[report.Entry]]{Body: newList(all, len(all), report.NewEntry, last)}, nil
+	return &output[list[report.Entry]]{Body: newList(all, len(all), report.NewEntry, last)}, err
 }

@@ -30,12 +30,9 @@ func (in RegionInput) code() (string, error) {
 
 func (s *Server) regions(ctx context.Context, _ *struct{}) (*output[list[report.Region]], error) {
 	states, err := s.regionStates(ctx)
-	if err != nil {
-		return nil, err
-	}
 	last := func(catalog.RegionState) int64 { return 0 }
 	return &output[list[report.Region]]{CacheControl: "max-age=5",
-		Body: newList(states, len(states), report.NewRegion, last)}, nil
+		Body: newList(states, len(states), report.NewRegion, last)}, err
 }
 
 type chartInput struct {
@@ -90,16 +87,13 @@ func (s *Server) history(ctx context.Context, in *historyInput) (*output[list[ch
 		return nil, err
 	}
 	charts, err := s.Catalog.History(ctx, region, catalog.ChartID(before), in.Limit+1)
-	if err != nil {
-		return nil, err
-	}
 	show := func(c catalog.Chart) chartItem {
 		return chartItem{words.Time(c.StartedAt), words.Time(c.CompletedAt), c.Run, c.Pages,
 			c.Videos}
 	}
 	after := func(c catalog.Chart) int64 { return int64(c.ID) }
 	return &output[list[chartItem]]{CacheControl: "max-age=5",
-		Body: newList(charts, in.Limit, show, after)}, nil
+		Body: newList(charts, in.Limit, show, after)}, err
 }
 
 type changesInput struct {

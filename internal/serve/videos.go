@@ -46,13 +46,10 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[repo
 			"add a word to q")
 	}
 	matches, err := s.Catalog.Search(ctx, in.Query, int(skip), in.Limit+1)
-	if err != nil {
-		return nil, err
-	}
 	show := func(v catalog.Seen) report.Video { return report.NewVideo(v, 0) }
 	after := func(catalog.Seen) int64 { return skip + int64(in.Limit) }
 	return &output[list[report.Video]]{CacheControl: "max-age=30",
-		Body: newList(matches, in.Limit, show, after)}, nil
+		Body: newList(matches, in.Limit, show, after)}, err
 }
 
 type sweep struct {
@@ -75,14 +72,11 @@ func (s *Server) sweeps(ctx context.Context, in *Paging) (*output[list[sweep]], 
 		before = time.UnixMicro(start)
 	}
 	runs, err := s.Catalog.Runs(ctx, before, in.Limit+1)
-	if err != nil {
-		return nil, err
-	}
 	show := func(r catalog.Run) sweep {
 		return sweep{r.ID, words.Time(r.StartedAt), words.Time(r.EndedAt), r.Charts, r.Complete,
 			r.Pages, r.Videos}
 	}
 	after := func(r catalog.Run) int64 { return r.StartedAt.UnixMicro() }
 	return &output[list[sweep]]{CacheControl: "max-age=5",
-		Body: newList(runs, in.Limit, show, after)}, nil
+		Body: newList(runs, in.Limit, show, after)}, err
 }
