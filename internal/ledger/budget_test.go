@@ -20,9 +20,7 @@ func inMemory() (l *ledger.Ledger, now *time.Time) {
 // TestPace holds charges back behind a line that moves with the ledger's clock.
 func TestPace(t *testing.T) {
 	day, err := quota.ParseWindow("day", "America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, now := inMemory()
 	midnight, _ := day.Bounds(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
 	limit := quota.Limit{Bucket: "default", Units: 2400, Window: day}
@@ -126,9 +124,7 @@ func TestSpendAgain(t *testing.T) {
 		cancels = append(cancels, cancel)
 	}
 	_, dry, err := b.Spend(t.Context(), quota.Call{Units: 1, DryRun: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		cancel func(context.Context) error
 		used   int64

@@ -175,9 +175,7 @@ func takenOf(t *testing.T, b *quota.Budget, values ...string) string {
 		limits = append(limits, b.LimitsOn(name)...)
 	}
 	usage, err := b.Ledger.Usage(t.Context(), b.Credential, limits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []string
 	for _, u := range usage.Buckets {
 		all = append(all, fmt.Sprint(u.Limits[0].Used+u.Held))

@@ -76,9 +76,7 @@ func wantNoPassword(t *testing.T, name string, err error) {
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "text.db")
-	if err := os.WriteFile(path, []byte(strings.Repeat("No database. ", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.Repeat("No database. ", 100)), 0o600))
 	server := redistest.Start(t, redistest.Options{}).Addr
 	for name, test := range map[string]struct {
 		url  string

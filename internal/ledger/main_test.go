@@ -201,16 +201,10 @@ func startChild(t *testing.T, ledgerURL, mix string) *process {
 	stderr := new(strings.Builder)
 	cmd.Stderr = stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	p := &process{cmd, stdin, bufio.NewScanner(stdout), stderr}
 	if !p.lines.Scan() || p.lines.Text() != "ready" {
 		cmd.Wait()

@@ -42,20 +42,14 @@ func TestKilledProcessLosesNoAllowedCharge(t *testing.T) {
 			id, _, _ := strings.Cut(p.lines.Text(), " ")
 			answers[id] = true
 			if i == patience {
-				if err := p.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, p.Process.Kill())
 			}
 		}
 		p.Wait()
 		l, err := ledger.Open(t.Context(), file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		entries, err := l.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
-		if err := errors.Join(err, l.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, l.Close()))
 		logged := make(map[string]bool)
 		for _, e := range entries {
 			logged[e.ID] = true
@@ -94,14 +88,10 @@ func twenty(t *testing.T, ledgerURL, name string, m mix) {
 		}
 	}
 	l, err := ledger.Open(t.Context(), ledgerURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	usage, err := l.Usage(t.Context(), "key1", m.limits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, b := range usage.Buckets {
 		for _, limit := range b.Limits {
 			if most := limit.Limit.Cap(false); limit.Used != most || limit.Remaining != 0 {
@@ -139,9 +129,7 @@ func twenty(t *testing.T, ledgerURL, name string, m mix) {
 func logged(t *testing.T, l *ledger.Ledger, bucket string, answers map[string]string) (sum int64) {
 	t.Helper()
 	entries, err := l.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: bucket})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, e := range entries {
 		sum += e.Units
 		if e.Total != sum || i > 0 && !e.At.After(entries[i-1].At) {

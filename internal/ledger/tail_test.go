@@ -56,13 +56,7 @@ func onBoth(t *testing.T, test func(t *testing.T, s *store)) {
 	})
 }
 
-// failer is implemented by a test and by its random cases.
-type failer interface {
-	Helper()
-	Fatal(...any)
-}
-
-func must(t failer, err error) {
+func must(t rapid.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +70,7 @@ func costs(units int64, buckets ...string) (all []quota.Cost) {
 	return all
 }
 
-func (s *store) charge(t failer, credential string, units int64, buckets ...string) (
+func (s *store) charge(t rapid.TB, credential string, units int64, buckets ...string) (
 	quota.Charge, quota.Decision) {
 	t.Helper()
 	c := quota.Charge{Credential: credential, ID: quota.NewID(time.Now()), Unlimited: true,
@@ -203,9 +197,7 @@ func TestFollowAddsUp(t *testing.T) {
 			h := &history{store: s, t: r, credential: fmt.Sprintf("k%d", cases)}
 			log, here := follow(s, h.credential), time.Now()
 			tell := func(news ledger.TailNews, err error) {
-				if err != nil {
-					r.Fatal(err)
-				}
+				must(r, err)
 				h.reported = append(h.reported, news.Lines...)
 			}
 			tell(log.Begin(r.Context(), ledger.TailStart{}, here))

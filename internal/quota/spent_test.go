@@ -18,9 +18,7 @@ func TestSpent(t *testing.T) {
 	var now time.Time
 	ledger := ledger.New(&memstore.Store{Now: func() time.Time { return now }})
 	los, err := time.LoadLocation("America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	limit := func(w quota.Window) quota.Limit {
 		return quota.Limit{Bucket: quota.DefaultBucket, Units: quota.MaxUnits, Window: w}
 	}
@@ -52,17 +50,13 @@ func TestSpent(t *testing.T) {
 		}
 		now = end
 		usage, err := ledger.Usage(t.Context(), b.Credential, limits)
-		if err != nil {
-			r.Fatal(err)
-		}
+		must(r, err)
 		q := quota.SpentQuery{
 			Credential: b.Credential, Bucket: quota.DefaultBucket, Limits: limits,
 			Now: end, Since: end.Add(-48 * time.Hour),
 		}
 		spent, err := q.Read(t.Context(), ledger)
-		if err != nil {
-			r.Fatal(err)
-		}
+		must(r, err)
 		read := make(map[string]int64)
 		for i, s := range spent {
 			read[s.Labels[quota.LabelRegion]] += s.Units
@@ -95,8 +89,6 @@ func TestSpent(t *testing.T) {
 // some draws one of the durations.
 func some(r *rapid.T, label string, durations ...string) time.Duration {
 	d, err := time.ParseDuration(rapid.SampledFrom(durations).Draw(r, label))
-	if err != nil {
-		r.Fatal(err)
-	}
+	must(r, err)
 	return d
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
@@ -17,9 +19,7 @@ import (
 func splitBudget(t *testing.T) *quota.Budget {
 	t.Helper()
 	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	l.Now = func() time.Time { return now }
@@ -36,9 +36,7 @@ func splitBudget(t *testing.T) *quota.Budget {
 func standings(t *testing.T, b *quota.Budget) (text string) {
 	t.Helper()
 	u, err := b.Usage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, bucket := range u.Buckets {
 		for _, l := range bucket.Limits {
 			text += fmt.Sprintf("%s %d+%d/%d\n", l.Limit.Name(), l.Used, bucket.Held,
@@ -127,13 +125,9 @@ func TestPartsThatAreListed(t *testing.T) {
 	}
 	until := time.Date(2026, 6, 1, 13, 0, 0, 0, time.UTC)
 	closed := quota.Suspension{Credential: "key1", Bucket: "output/closed", Until: until}
-	if err := names.Suspend(t.Context(), closed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, names.Suspend(t.Context(), closed))
 	u, err := b.Usage(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var listed []string
 	for _, bucket := range u.Buckets {
 		listed = append(listed, bucket.Bucket)
@@ -252,4 +246,11 @@ func TestLimitOnAPart(t *testing.T) {
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput/b 1h 20+0/100\noutput/b day UTC 20+0/30\n"+
 		"output/b 1m 20+0/40\noutput/c 1h 20+0/100\noutput/c 1h 20+0/120\n"+
 		"output 1h 150+0/150\noutput/a 1h 110+0/120\n")
+}
+
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -27,14 +27,13 @@ func TestMain(m *testing.M) {
 	if path == "" {
 		os.Exit(m.Run())
 	}
-	if os.Getenv("NOTEBOOK_READ") != "" {
+	switch text := os.Getenv("NOTEBOOK_LOOP"); {
+	case os.Getenv("NOTEBOOK_READ") != "":
 		os.Exit(readAll(path))
-	}
-	if os.Getenv("NOTEBOOK_HOLD") != "" {
+	case os.Getenv("NOTEBOOK_HOLD") != "":
 		os.Exit(hold(path))
-	}
-	if name := os.Getenv("NOTEBOOK_LOOP"); name != "" {
-		os.Exit(loop(path, name))
+	case text != "":
+		os.Exit(loop(path, text))
 	}
 	io.Copy(io.Discard, os.Stdin) // the start signal is the end of the input
 	os.Exit(writeOne(path))
@@ -48,38 +47,37 @@ const (
 )
 
 func writeOne(path string) int {
+	code := openFailed
 	db, err := Open(context.Background(), path, notes())
-	switch {
-	case errors.Is(err, ErrReadOnly):
-		fmt.Println(err)
-		return openReadOnly
-	case err != nil:
-		fmt.Println(err)
-		return openFailed
+	if errors.Is(err, ErrReadOnly) {
+		code = openReadOnly
 	}
-	err = db.Update(context.Background(), insert(fmt.Sprint(os.Getpid())))
-	if err = errors.Join(err, db.Close()); err != nil {
-		fmt.Println(err)
-		return writeFailed
+	if err == nil {
+		code = writeFailed
+		err = db.Update(context.Background(), insert(fmt.Sprint(os.Getpid())))
+		err = errors.Join(err, db.Close())
 	}
-	return 0
+	if err == nil {
+		return 0
+	}
+	fmt.Println(err)
+	return code
 }
 
 // readAll only reads, and prints the number of notes.
 func readAll(path string) int {
 	db, err := OpenReading(context.Background(), path, notes())
-	if err != nil {
-		fmt.Println(err)
-		return openFailed
+	if err == nil {
+		var n int
+		err = db.Read.QueryRow("SELECT count(*) FROM notes").Scan(&n)
+		fmt.Println(n, "notes")
+		err = errors.Join(err, db.Close())
 	}
-	var n int
-	err = db.Read.QueryRow("SELECT count(*) FROM notes").Scan(&n)
-	fmt.Println(n, "notes")
-	if err = errors.Join(err, db.Close()); err != nil {
-		fmt.Println(err)
-		return openFailed
+	if err == nil {
+		return 0
 	}
-	return 0
+	fmt.Println(err)
+	return openFailed
 }
 
 // hold begins a transaction and reports it.
@@ -107,6 +105,28 @@ func loop(path, text string) int {
 	return writeFailed
 }
 
+// process returns another process that opens path.
+func process(t *testing.T, path string, env ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(append(os.Environ(), "NOTEBOOK="+path), env...)
+	return cmd
+}
+
+// startHolder starts a process and returns once it is in a transaction, which ends with the test.
+func startHolder(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	t.Cleanup(func() { stdin.Close() })
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	var word string
+	if _, err := fmt.Fscanln(stdout, &word); err != nil || word != "writing" {
+		t.Fatal(word, err)
+	}
+}
+
 // TestTurnsAreFair: 16 processes that write without a pause all get their turns. One of them is
 // killed in between, which may happen during its turn.
 func TestTurnsAreFair(t *testing.T) {
@@ -120,11 +140,8 @@ func TestTurnsAreFair(t *testing.T) {
 		}
 	}()
 	for i := range processes {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), "NOTEBOOK="+db.Path(), fmt.Sprint("NOTEBOOK_LOOP=", i))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		cmd := process(t, db.Path(), fmt.Sprint("NOTEBOOK_LOOP=", i))
+		must(t, cmd.Start())
 		running = append(running, cmd)
 	}
 	// until waits for a number of notes after a given one, by a number of processes.
@@ -142,9 +159,7 @@ func TestTurnsAreFair(t *testing.T) {
 		}
 	}
 	start := until(processes, processes, 1) // the first note is from the migration
-	if err := running[0].Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, running[0].Process.Kill())
 	end := until(1, (processes-1)*each, start)
 	for i := 1; i < processes; i++ {
 		var n int
@@ -163,27 +178,9 @@ func TestTurnsAreFair(t *testing.T) {
 func TestHolderIsStopped(t *testing.T) {
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	db.patience = 300 * time.Millisecond
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "NOTEBOOK="+db.Path(), "NOTEBOOK_HOLD=1")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	stdout, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	var word string
-	if err == nil {
-		_, err = fmt.Fscanln(stdout, &word)
-	}
-	if err != nil || word != "writing" {
-		t.Fatal(word, err)
-	}
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	cmd := process(t, db.Path(), "NOTEBOOK_HOLD=1")
+	startHolder(t, cmd)
+	must(t, cmd.Process.Signal(syscall.SIGSTOP))
 	checkError(t, db.Update(t.Context(), insert("x")), ErrBusy, db.Path())
 	db.patience = time.Hour
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -191,9 +188,7 @@ func TestHolderIsStopped(t *testing.T) {
 	if err := db.Update(ctx, insert("x")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("who leaves: %v", err)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	if err := db.Update(t.Context(), insert("second")); err != nil {
 		t.Error(err)
 	}
@@ -217,18 +212,13 @@ func TestProcessesOpenANewFileAtOnce(t *testing.T) {
 func openAtOnce(t *testing.T, path string, processes int) {
 	t.Helper()
 	start, startWriter, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	running := make([]*exec.Cmd, processes)
 	outputs := make([]strings.Builder, processes)
 	for i := range running {
-		running[i] = exec.Command(os.Args[0])
-		running[i].Env = append(os.Environ(), "NOTEBOOK="+path)
+		running[i] = process(t, path)
 		running[i].Stdin, running[i].Stdout, running[i].Stderr = start, &outputs[i], &outputs[i]
-		if err := running[i].Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, running[i].Start())
 	}
 	startWriter.Close()
 	for i := range running {
@@ -259,18 +249,12 @@ func TestPermissions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			top := publicDir(t)
 			path := filepath.Join(top, "d", "n.db")
-			if err := os.Mkdir(filepath.Dir(path), 0o777); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(filepath.Dir(path), 0o777))
 			if c.read != "" || c.dir == 0o777 {
-				if err := os.WriteFile(path, closed(t), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(path, closed(t), 0o644))
 				if c.open {
 					db := mustOpen(t, path)
-					if err := db.Update(t.Context(), insert("second")); err != nil {
-						t.Fatal(err)
-					}
+					must(t, db.Update(t.Context(), insert("second")))
 				}
 				chmod(t, path, c.file)
 			}
@@ -295,9 +279,7 @@ func TestPermissions(t *testing.T) {
 func publicDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sqlite")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	chmod(t, dir, 0o755)
 	return dir
@@ -305,9 +287,7 @@ func publicDir(t *testing.T) string {
 
 func chmod(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(path, mode))
 }
 
 // runUnprivileged runs writeOne as the user nobody if this process is root, and as the same user
@@ -328,14 +308,10 @@ func runUnprivileged(t *testing.T, dir, path string, env ...string) (output stri
 func as(t *testing.T, dir, path string, user syscall.Credential, env ...string) *exec.Cmd {
 	t.Helper()
 	binary, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	program := filepath.Join(dir, "program") // other users may not enter this program's folder
 	if _, err := os.Stat(program); err != nil {
-		if err := os.WriteFile(program, binary, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(program, binary, 0o755))
 	}
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "umask 077; exec "+program)
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "NOTEBOOK="+path), env...)
@@ -351,40 +327,19 @@ func TestTwoUsers(t *testing.T) {
 	const group = 60321
 	top := publicDir(t)
 	path := filepath.Join(top, "d", "n.db")
-	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Dir(path), 0o700))
 	if os.Getuid() == 0 {
-		if err := os.Chown(filepath.Dir(path), 0, group); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(filepath.Dir(path), 0, group))
 	}
 	chmod(t, filepath.Dir(path), 0o770|os.ModeSetgid)
 	alice := syscall.Credential{Uid: 60322, Gid: 60322, Groups: []uint32{group}}
 	bob := syscall.Credential{Uid: 60323, Gid: 60323, Groups: []uint32{group}}
 
 	killed := as(t, top, path, alice, "NOTEBOOK_HOLD=1")
-	stdin, err := killed.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	stdout, err := killed.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := killed.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var word string
-	if _, err := fmt.Fscanln(stdout, &word); err != nil || word != "writing" {
-		t.Fatal(word, err)
-	}
+	startHolder(t, killed)
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := info.Mode().Perm(); got != 0o660 {
 			t.Errorf("%s has mode %o, want 660", name, got)
 		}
@@ -392,9 +347,7 @@ func TestTwoUsers(t *testing.T) {
 	if out, err := as(t, top, path, bob, "NOTEBOOK_READ=1").Output(); string(out) != "1 notes\n" {
 		t.Errorf("a reader beside a writer: %s%v", out, err)
 	}
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, killed.Process.Kill())
 	killed.Wait()
 	for _, user := range []syscall.Credential{bob, alice} {
 		if out, err := as(t, top, path, user).CombinedOutput(); err != nil {
@@ -413,9 +366,7 @@ func mustRead(t *testing.T, path string) *DB {
 func TestReadingBesideAWriter(t *testing.T) {
 	writer := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	reader := mustRead(t, writer.Path())
-	if err := writer.Update(t.Context(), insert("second")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writer.Update(t.Context(), insert("second")))
 	if n := count(t, reader.Read); n != 2 {
 		t.Errorf("%d notes, want 2", n)
 	}
@@ -441,9 +392,7 @@ func TestReadingCreatesNothing(t *testing.T) {
 // TestReadingAnOlderFile: OpenReading migrates an older file.
 func TestReadingAnOlderFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
-	if err := openAs(t, path, older()).Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, openAs(t, path, older()).Close())
 	if n := count(t, mustRead(t, path).Read); n != 1 {
 		t.Errorf("%d notes after migration 2, want 1", n)
 	}
@@ -455,17 +404,11 @@ func TestStill(t *testing.T) {
 	if err := db.Still(); err != nil {
 		t.Error(err)
 	}
-	if err := os.Rename(db.Path(), db.Path()+".old"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(db.Path(), db.Path()+".old"))
 	checkError(t, db.Still(), ErrGone, db.Path())
-	if err := os.WriteFile(db.Path(), closed(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(db.Path(), closed(t), 0o600))
 	checkError(t, db.Still(), ErrGone, db.Path())
-	if err := os.Rename(db.Path()+".old", db.Path()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(db.Path()+".old", db.Path()))
 	if err := db.Still(); err != nil {
 		t.Errorf("put back: %v", err)
 	}

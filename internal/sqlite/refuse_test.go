@@ -28,9 +28,7 @@ func checkError(t *testing.T, err, kind error, path string) {
 func fileOf(t *testing.T, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.db")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, content, 0o600))
 	return path
 }
 
@@ -39,15 +37,11 @@ func foreign(t *testing.T, statements string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "foreign.db")
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := db.Exec(statements); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	return read(t, path)
 }
 
@@ -55,18 +49,14 @@ func foreign(t *testing.T, statements string) []byte {
 func closed(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "n.db")
-	if err := openAs(t, path, notes()).Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, openAs(t, path, notes()).Close())
 	return read(t, path)
 }
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return content
 }
 
@@ -74,12 +64,8 @@ func read(t *testing.T, path string) []byte {
 func TestLogWithoutFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	db := openAs(t, path, notes())
-	if err := db.Update(t.Context(), insert("second")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Update(t.Context(), insert("second")))
+	must(t, os.Rename(path, path+".old"))
 	want := read(t, path+"-wal")
 	_, err := Open(t.Context(), path, notes())
 	checkError(t, err, ErrDamaged, path)

@@ -31,9 +31,7 @@ func older() Schema {
 func openAs(t *testing.T, path string, schema Schema) *DB {
 	t.Helper()
 	db, err := Open(t.Context(), path, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return db
 }
 
@@ -46,9 +44,7 @@ func mustOpen(t *testing.T, path string) *DB {
 // opened closes an opened file at the end of the test.
 func opened(t *testing.T, db *DB, err error) *DB {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -66,26 +62,20 @@ func insert(text string) func(*sql.Tx) error {
 
 func count(t *testing.T, db *sql.DB) (n int) {
 	t.Helper()
-	if err := db.QueryRow("SELECT count(*) FROM notes").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.QueryRow("SELECT count(*) FROM notes").Scan(&n))
 	return n
 }
 
 func TestOpenCreatesForTheOwnerAlone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	db := mustOpen(t, filepath.Join(dir, "n.db"))
-	if err := db.Update(t.Context(), insert("second")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Update(t.Context(), insert("second")))
 	for path, want := range map[string]os.FileMode{
 		dir: 0o700, filepath.Dir(dir): 0o700,
 		db.Path(): 0o600, db.Path() + "-wal": 0o600, db.Path() + "-shm": 0o600,
 	} {
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := info.Mode().Perm(); got != want {
 			t.Errorf("%s has mode %o, want %o", path, got, want)
 		}
@@ -127,16 +117,12 @@ func TestEveryConnectionHasThePragmas(t *testing.T) {
 	}
 	for range readers { // held, so that each is a new one
 		conn, err := db.Read.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 		check(conn)
 	}
 	conn, err := db.Write.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	want["synchronous"], want["busy_timeout"] = "2", "0"
 	check(conn)
@@ -170,9 +156,7 @@ func TestReadersSeeWhatIsCommittedAndCannotWrite(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := count(t, db.Read); n != 2 {
 		t.Errorf("%d notes after the transaction, want 2", n)
 	}
@@ -202,9 +186,7 @@ func TestBusy(t *testing.T) {
 		checkError(t, err, ErrBusy, path)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	one, two := mustOpen(t, path), mustOpen(t, path)
 	two.patience = impatient
 	err = one.Update(t.Context(), func(*sql.Tx) error {
@@ -212,9 +194,7 @@ func TestBusy(t *testing.T) {
 		mustOpen(t, path) // it has nothing to write
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := two.Update(t.Context(), insert("x")); err != nil {
 		t.Errorf("once the lock is free: %v", err)
 	}
@@ -231,6 +211,11 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		}
 		return nil
 	})
+	must(t, err)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,9 +80,7 @@ func TestRemovesWhatWasLeft(t *testing.T) {
 		path := filepath.Join(dir, name)
 		err := os.WriteFile(path, nil, 0o600)
 		at := time.Now().Add(-age)
-		if err := errors.Join(err, os.Chtimes(path, at, at)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, os.Chtimes(path, at, at)))
 	}
 	write(".n.db.1.new", 2*creation)
 	write(".n.db.1.new-wal", 2*creation)
@@ -103,9 +101,7 @@ func TestRename(t *testing.T) {
 	from, to := filepath.Join(dir, "new"), filepath.Join(dir, "n.db")
 	for i, want := range []error{nil, fs.ErrExist} {
 		text := []byte{byte('a' + i)}
-		if err := os.WriteFile(from, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(from, text, 0o600))
 		if err := rename(from, to); !errors.Is(err, want) {
 			t.Errorf("rename %d: %v", i, err)
 		}

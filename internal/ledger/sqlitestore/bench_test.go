@@ -41,9 +41,7 @@ func rawTransactions(b *testing.B) float64 {
 	db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "raw.db"), sqlite.Schema{
 		Name: "row file", ApplicationID: 1, Migrations: rawSchema,
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer db.Close()
 	b.ResetTimer()
 	for i := range b.N {
@@ -51,9 +49,7 @@ func rawTransactions(b *testing.B) float64 {
 			_, err := tx.Exec("INSERT INTO t VALUES (?, ?)", i, "06fmjq2kx4a9bc")
 			return err
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 	}
 	return perSecond(b)
 }
@@ -117,9 +113,7 @@ func BenchmarkReservations(b *testing.B) {
 				fill(b, l, 1000)
 				reserve(b, l, held, lapse)
 				u, err := l.Usage(b.Context(), "key1", wide[:1])
-				if err != nil {
-					b.Fatal(err)
-				}
+				must(b, err)
 				full := u.Buckets[0].Held + u.Buckets[0].Limits[0].Used
 				denials(b, l, full)
 				each := b.Elapsed().Seconds() / float64(b.N)
@@ -247,9 +241,7 @@ func BenchmarkSums(b *testing.B) {
 		} {
 			b.Run(fmt.Sprintf("%s/logged=%d", name, logged), func(b *testing.B) {
 				for range b.N {
-					if err := read(); err != nil {
-						b.Fatal(err)
-					}
+					must(b, read())
 				}
 			})
 		}
@@ -260,9 +252,7 @@ func restoring(t testing.TB, units int64, windows ...string) (limits []quota.Lim
 	t.Helper()
 	for _, text := range windows {
 		w, err := quota.ParseWindow(text, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		limits = append(limits, quota.Limit{Bucket: "default", Units: units, Window: w})
 	}
 	return limits

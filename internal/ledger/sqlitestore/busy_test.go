@@ -71,9 +71,7 @@ func race(b *testing.B, path string, processes int) (counts []int) {
 		c := osexec.CommandContext(b.Context(), os.Args[0])
 		c.Env, c.Stderr = append(os.Environ(), busyFile+"="+path), os.Stderr
 		in, err := c.StdinPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		out, err := c.StdoutPipe()
 		if err == nil {
 			err = c.Start()
@@ -95,9 +93,7 @@ func race(b *testing.B, path string, processes int) (counts []int) {
 		if _, err := fmt.Fscanln(r.out, &n); err != nil {
 			b.Fatal(err)
 		}
-		if err := r.cmd.Wait(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, r.cmd.Wait())
 		counts = append(counts, n)
 	}
 	return counts

@@ -21,9 +21,7 @@ func TestContract(t *testing.T) {
 			s := open(t, path)
 			// The contract is not about a loss of power.
 			_, err := s.Conn().ExecContext(t.Context(), "PRAGMA synchronous = off")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			s.Now = clock.Now
 			return ledger.New(s)
 		},
@@ -36,9 +34,7 @@ func TestContract(t *testing.T) {
 func open(t testing.TB, path string) *sqlitestore.Store {
 	t.Helper()
 	s, err := sqlitestore.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -54,26 +50,18 @@ func dump(t testing.TB, path, credential string) string {
 	for _, table := range tables {
 		rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table+" WHERE credential = ?",
 			credential)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		columns, err := rows.Columns()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		values, into := make([]any, len(columns)), make([]any, len(columns))
 		for i := range values {
 			into[i] = &values[i]
 		}
 		for rows.Next() {
-			if err := rows.Scan(into...); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rows.Scan(into...))
 			fmt.Fprintln(&text, table, values)
 		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Err())
 	}
 	return text.String()
 }
@@ -82,8 +70,6 @@ func dump(t testing.TB, path, credential string) string {
 func raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return db
 }

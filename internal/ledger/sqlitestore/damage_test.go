@@ -73,9 +73,7 @@ func TestDamageDenies(t *testing.T) {
 func TestFlippedBitsMakeNoRoom(t *testing.T) {
 	l, now := clocked(t)
 	window, err := quota.ParseWindow("restoring 1/1m", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	limits := append(day(100), quota.Limit{Bucket: "default", Units: 90, Window: window})
 	mustReserve(t, l, "r", 20, "")
 	mustReserve(t, l, "w", 5, quota.LapseCharge)
@@ -159,9 +157,7 @@ func TestClockThatWasAhead(t *testing.T) {
 func TestEmptyFileIsNoLedger(t *testing.T) {
 	for _, content := range []string{"", "S"} {
 		path := file(t)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), 0o600))
 		l, err := openAt(t.Context(), path)
 		if err == nil {
 			l.Close()

@@ -21,19 +21,13 @@ import (
 func lock(t *testing.T, path string) (unlock func()) {
 	t.Helper()
 	migrations, err := fs.Sub(sqlitestore.Schemas, "schema")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	db, err := sqlite.Open(context.Background(), path, sqlite.Schema{
 		Name: "ledger", ApplicationID: sqlitestore.ApplicationID, Migrations: migrations,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tx, err := db.Write.BeginTx(context.Background(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func() {
 		tx.Rollback()
 		db.Close()
@@ -45,9 +39,7 @@ func TestDenialWritesNothing(t *testing.T) {
 	l := openEnv(t, path)
 	mustCharge(t, l, 10, day(10))
 	before, err := os.Stat(path + "-wal")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 50 {
 		c := aCharge(1, day(10))
 		c.Key = c.ID
@@ -162,9 +154,7 @@ func TestLockedTooLong(t *testing.T) {
 	path := file(t)
 	synctest.Test(t, func(t *testing.T) {
 		l, err := openAt(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer l.Close()
 		defer lock(t, path)()
 		begun := time.Now()
@@ -189,9 +179,7 @@ func TestCloseLetsGoOfTheFile(t *testing.T) {
 	if _, err := l.Charge(t.Context(), aCharge(1, day(10))); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the log is still there: %v", err)
 	}

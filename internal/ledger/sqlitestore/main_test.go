@@ -39,9 +39,7 @@ func openAt(ctx context.Context, path string) (*env, error) {
 func openEnv(t testing.TB, path string) *env {
 	t.Helper()
 	l, err := openAt(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -84,9 +82,7 @@ func (l *env) queued(n int) {
 func log(t *testing.T, l *env) []quota.Entry {
 	t.Helper()
 	entries, err := l.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, e := range entries[:max(0, len(entries)-1)] {
 		if next := entries[i+1]; next.Total != e.Total+next.Units || !next.At.After(e.At) {
 			t.Fatalf("entry %d: %+v after %+v", i+1, next, e)
@@ -134,9 +130,7 @@ func exec(t *testing.T, l *env, statement string) {
 // number reads a number on a connection of its own.
 func number(t *testing.T, l *env, query string) (n int) {
 	t.Helper()
-	if err := l.store.Conn().QueryRowContext(t.Context(), query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.store.Conn().QueryRowContext(t.Context(), query).Scan(&n))
 	return n
 }
 
@@ -159,5 +153,12 @@ func sound(t *testing.T, l *env) {
 	t.Helper()
 	if found := check(t, l, false); found != "" {
 		t.Errorf("found %s", found)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

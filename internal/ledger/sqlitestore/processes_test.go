@@ -88,9 +88,7 @@ func TestTwentyProcessesHoldAndSettle(t *testing.T) {
 		c, out := osexec.CommandContext(t.Context(), os.Args[0]), &strings.Builder{}
 		c.Env = append(os.Environ(), childFile+"="+path)
 		c.Stdout, c.Stderr = out, out
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Start())
 		children, told = append(children, c), append(told, out)
 	}
 	want := make([]int64, 2)
@@ -109,9 +107,7 @@ func TestTwentyProcessesHoldAndSettle(t *testing.T) {
 	l := openEnv(t, path)
 	l.Now = func() time.Time { return time.Now().Add(time.Minute) } // all have lapsed by then
 	u, err := l.Usage(t.Context(), "key1", heldLimits())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, b := range u.Buckets {
 		found, err := l.Check(t.Context(), "key1", b.Bucket, false)
 		if b.Held != 0 || b.Limits[0].Used != want[i] || err != nil || len(found) > 0 {

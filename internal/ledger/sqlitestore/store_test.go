@@ -58,9 +58,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 	l.Close()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := 4096; i < len(content); i++ { // all but the first page
 		content[i] = 0x5a
 	}
@@ -112,9 +110,7 @@ func TestReplacedFile(t *testing.T) {
 	other := file(t)
 	openEnv(t, other).Close()
 	for _, move := range [][2]string{{path, path + ".old"}, {other, path}} {
-		if err := os.Rename(move[0], move[1]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(move[0], move[1]))
 		_, err := l.Charge(t.Context(), aCharge(1, day(100)))
 		if !errors.Is(err, quota.ErrLedgerUnusable) {
 			t.Errorf("after %s: %v, want ErrLedgerUnusable", move, err)
@@ -185,9 +181,7 @@ func TestBytesOfAnEntry(t *testing.T) {
 	all.Wait()
 	l.Close() // folds the log into the file
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if bytes := info.Size() / entries; bytes > 200 {
 		t.Errorf("%d bytes an entry", bytes)
 	} else {
@@ -197,7 +191,5 @@ func TestBytesOfAnEntry(t *testing.T) {
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 }

@@ -22,9 +22,7 @@ func testLabelValues(t *testing.T, h Harness) {
 		PerLabel: []quota.LabelLimit{{Limit: each, Label: "team"}}}
 	charge := func(b *quota.Budget, name string) quota.Decision {
 		d, err := b.Charge(t.Context(), quota.Call{Units: 1, Labels: quota.Labels{"team": name}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return d
 	}
 	some := quota.Charge{Credential: s.credential, Limits: b.Limits, NewValues: true}
@@ -54,9 +52,7 @@ func testLabelValues(t *testing.T, h Harness) {
 	}
 	names := func() (values []string) {
 		known, err := s.ledger.BucketsOf(t.Context(), s.credential)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return slices.DeleteFunc(quota.BucketNames(known),
 			func(name string) bool { return !quota.IsLabelBucket(name) })
 	}

@@ -214,3 +214,10 @@ func (s *subject) used(limits ...quota.Limit) (used []int64) {
 	}
 	return used
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -40,16 +40,12 @@ type step map[string]json.RawMessage
 func testVectors(t *testing.T, h Harness) {
 	l := h.Open(t)
 	files, err := vectorFiles.ReadDir("vectors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range files {
 		name := strings.TrimSuffix(f.Name(), ".json")
 		t.Run(name, func(t *testing.T) {
 			text, err := vectorFiles.ReadFile(path.Join("vectors", f.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var vectors []vector
 			decode(t, text, &vectors)
 			for _, v := range vectors {
@@ -89,9 +85,7 @@ func (v vector) run(t *testing.T, h Harness, l *ledger.Ledger) {
 		r.limits = nil
 		for _, l := range limits {
 			w, err := quota.ParseWindow(l.Window, l.Timezone)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			l.Limit.Bucket, l.Limit.Window = bucketName(l.Bucket), w
 			r.limits = append(r.limits, l.Limit)
 		}
