@@ -168,26 +168,6 @@ func TestEmptyFileIsNoLedger(t *testing.T) {
 	}
 }
 
-// Beside a hold that becomes an entry when it lapses, a denial names the moment at which another
-// hold comes free.
-func TestRetryBesideACallInFlight(t *testing.T) {
-	l, now := clocked(t)
-	begin := *now
-	mustReserve(t, l, "flight", 10, quota.LapseCharge)
-	*now = begin.Add(time.Second)
-	mustReserve(t, l, "person", 50, "")
-	d, err := l.Charge(t.Context(), aCharge(60, day(100)))
-	if want := begin.Add(time.Hour + time.Second); err != nil || !d.RetryAt.Equal(want) {
-		t.Errorf("%+v, %v; want a retry at %s", d, err, want)
-	}
-	*now = d.RetryAt.Add(-time.Microsecond)
-	if d, err := l.Charge(t.Context(), aCharge(60, day(100))); err != nil || d.Allowed {
-		t.Errorf("a microsecond early: %+v, %v", d, err)
-	}
-	*now = d.RetryAt
-	mustCharge(t, l, 60, day(100))
-}
-
 // Thousands of holds that lapse together become entries in steps, and a reading waits for none.
 func TestManyLapseTogether(t *testing.T) {
 	l, now := clocked(t)

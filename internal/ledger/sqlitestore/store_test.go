@@ -90,18 +90,6 @@ func TestFullDisk(t *testing.T) {
 	entries(t, l, told)
 }
 
-func TestTrimmingIsBounded(t *testing.T) {
-	l, clock := clocked(t)
-	for range 150 {
-		mustCharge(t, l, 1, day(1000))
-	}
-	*clock = clock.Add(quota.Retention + time.Hour)
-	for _, want := range []int{150 + 1 - 64, 150 + 2 - 128, 3, 4} {
-		mustCharge(t, l, 1, day(1000))
-		entries(t, l, want)
-	}
-}
-
 // A process must not go on granting from a file that others do not see any more.
 func TestReplacedFile(t *testing.T) {
 	path := file(t)

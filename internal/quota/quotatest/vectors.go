@@ -124,13 +124,28 @@ func (r *runner) do(s step) {
 	}
 }
 
+// verb returns the function that decodes a request and makes it.
+func verb[Q, A any](make func(r *runner, q Q) (A, error)) func(*runner, []byte) (any, error) {
+	return func(r *runner, text []byte) (any, error) {
+		var q Q
+		decode(r.t, text, &q)
+		return make(r, q)
+	}
+}
+
+// onLog returns the verb of what reads the log of one bucket.
+func onLog[A any](read func(r *runner, q quota.Query) (A, error)) func(*runner, []byte) (any, error) {
+	return verb(func(r *runner, q quota.Query) (A, error) {
+		q.Credential, q.Bucket = r.credential, bucketName(q.Bucket)
+		return read(r, q)
+	})
+}
+
 var verbs = map[string]func(r *runner, text []byte) (any, error){
-	"charge": func(r *runner, text []byte) (any, error) {
-		var c struct {
-			quota.Charge
-			Units int64 // of the bucket "default", instead of costs
-		}
-		decode(r.t, text, &c)
+	"charge": verb(func(r *runner, c struct {
+		quota.Charge
+		Units int64 // of the bucket "default", instead of costs
+	}) (quota.Decision, error) {
 		if c.Units != 0 {
 			c.Costs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: c.Units}}
 		}
@@ -140,121 +155,94 @@ var verbs = map[string]func(r *runner, text []byte) (any, error){
 			r.charges[c.ID] = made{c.Charge, d}
 		}
 		return d, err
-	},
-	"reserve": func(r *runner, text []byte) (any, error) {
-		var c struct {
-			quota.Reserve
-			Units int64 // of the one bucket, instead of costs
-			TTLus int64
-		}
-		decode(r.t, text, &c)
+	}),
+	"reserve": verb(func(r *runner, c struct {
+		quota.Reserve
+		Units int64 // of the one bucket, instead of costs
+		TTLus int64
+	}) (quota.Decision, error) {
 		if c.Units != 0 {
-			c.Costs = r.inOne(c.ID, c.Units)
+			c.Costs = inOne(c.ID, c.Units)
 		}
 		c.Credential, c.Limits = r.credential, r.limitsOf(bucketsOf(c.ID))
 		c.TTL = time.Duration(c.TTLus) * time.Microsecond
 		return r.ledger.Reserve(r.t.Context(), c.Reserve)
-	},
-	"settle": func(r *runner, text []byte) (any, error) {
-		var c struct {
-			quota.Settle
-			Units *int64 // of the one bucket, instead of costs
-		}
-		decode(r.t, text, &c)
+	}),
+	"settle": verb(func(r *runner, c struct {
+		quota.Settle
+		Units *int64 // of the one bucket, instead of costs
+	}) (quota.Decision, error) {
 		if c.Units != nil {
-			c.Costs = r.inOne(c.Reservation, *c.Units)
+			c.Costs = inOne(c.Reservation, *c.Units)
 		}
 		c.Credential, c.Limits = r.credential, r.limitsOf(bucketsOf(c.Reservation))
 		return r.ledger.Settle(r.t.Context(), c.Settle)
-	},
-	"extend": func(r *runner, text []byte) (any, error) {
-		var c struct {
-			quota.Extend
-			TTLus int64
-		}
-		decode(r.t, text, &c)
+	}),
+	"extend": verb(func(r *runner, c struct {
+		quota.Extend
+		TTLus int64
+	}) (any, error) {
 		c.Credential, c.TTL = r.credential, time.Duration(c.TTLus)*time.Microsecond
 		until, err := r.ledger.Extend(r.t.Context(), c.Extend)
 		return map[string]any{"expires_at": until}, err
-	},
-	"learn": func(r *runner, text []byte) (any, error) {
-		var c struct {
-			quota.Learn
-			Limit int // its number in the limits, from 0
-		}
-		decode(r.t, text, &c)
+	}),
+	"learn": verb(func(r *runner, c struct {
+		quota.Learn
+		Limit int // its number in the limits, from 0
+	}) (quota.Learned, error) {
 		c.Credential, c.Learn.Limit = r.credential, r.limits[c.Limit]
 		return r.ledger.Learn(r.t.Context(), c.Learn)
-	},
-	"adjust": func(r *runner, text []byte) (any, error) {
-		var c quota.Adjust
-		decode(r.t, text, &c)
-		c.Credential, c.Bucket = r.credential, bucketName(c.Bucket)
-		return r.ledger.Adjust(r.t.Context(), c)
-	},
-	"release": func(r *runner, text []byte) (any, error) {
-		var id string
-		decode(r.t, text, &id)
+	}),
+	"adjust": verb(func(r *runner, a quota.Adjust) (quota.Decision, error) {
+		a.Credential, a.Bucket = r.credential, bucketName(a.Bucket)
+		return r.ledger.Adjust(r.t.Context(), a)
+	}),
+	"release": verb(func(r *runner, id string) (any, error) {
 		given, err := r.ledger.Release(r.t.Context(), r.credential, id)
 		var left int64
 		for _, units := range given {
 			left += units
 		}
 		return map[string]any{"units": left}, err
-	},
-	"cancel": func(r *runner, text []byte) (any, error) {
-		var id string
-		decode(r.t, text, &id)
+	}),
+	"cancel": verb(func(r *runner, id string) (any, error) {
 		c, ok := r.charges[id]
 		if !ok {
 			r.t.Fatalf("%s: no charge %s was allowed", r.step, id)
 		}
 		return nil, r.ledger.Cancel(r.t.Context(), c.charge, c.decision)
-	},
-	"suspend": func(r *runner, text []byte) (any, error) {
-		var of quota.Suspension
-		decode(r.t, text, &of)
-		of.Credential, of.Bucket = r.credential, bucketName(of.Bucket)
-		return nil, r.ledger.Suspend(r.t.Context(), of)
-	},
-	"usage": func(r *runner, text []byte) (any, error) {
+	}),
+	"suspend": verb(func(r *runner, s quota.Suspension) (any, error) {
+		s.Credential, s.Bucket = r.credential, bucketName(s.Bucket)
+		return nil, r.ledger.Suspend(r.t.Context(), s)
+	}),
+	"usage": verb(func(r *runner, _ struct{}) (quota.Usage, error) {
 		return r.ledger.Usage(r.t.Context(), r.credential, r.limits)
-	},
-	"reservations": func(r *runner, text []byte) (any, error) {
-		var bucket string
-		decode(r.t, text, &bucket)
+	}),
+	"reservations": verb(func(r *runner, bucket string) ([]quota.Reservation, error) {
 		return r.ledger.Reservations(r.t.Context(), r.credential, bucket)
-	},
-	"entries": func(r *runner, text []byte) (any, error) {
-		return r.ledger.Entries(r.t.Context(), r.query(text))
-	},
-	"takings": func(r *runner, text []byte) (any, error) {
-		return r.ledger.Takings(r.t.Context(), r.query(text))
-	},
-	"sums": func(r *runner, text []byte) (any, error) {
-		q := r.query(text)
+	}),
+	"buckets_of": verb(func(r *runner, _ struct{}) ([]quota.BucketTotal, error) {
+		return r.ledger.BucketsOf(r.t.Context(), r.credential)
+	}),
+	"entries": onLog(func(r *runner, q quota.Query) ([]quota.Entry, error) {
+		return r.ledger.Entries(r.t.Context(), q)
+	}),
+	"takings": onLog(func(r *runner, q quota.Query) ([]quota.Taking, error) {
+		return r.ledger.Takings(r.t.Context(), q)
+	}),
+	"sums": onLog(func(r *runner, q quota.Query) ([]quota.Sum, error) {
 		return r.ledger.Sums(r.t.Context(), quota.SumQuery{Credential: q.Credential,
 			Bucket: q.Bucket, Since: q.Since})
-	},
-	"sums_after": func(r *runner, text []byte) (any, error) {
-		q := r.query(text)
+	}),
+	"sums_after": onLog(func(r *runner, q quota.Query) ([]quota.Sum, error) {
 		return quota.SumsAfter(r.t.Context(), r.ledger, quota.SumQuery{Credential: q.Credential,
 			Bucket: q.Bucket, Since: q.Since})
-	},
-	"between": func(r *runner, text []byte) (any, error) {
-		q := r.query(text)
+	}),
+	"between": onLog(func(r *runner, q quota.Query) (any, error) {
 		units, err := r.ledger.Between(r.t.Context(), q.Credential, q.Bucket, q.Since, q.Until)
 		return map[string]any{"units": units}, err
-	},
-	"buckets_of": func(r *runner, _ []byte) (any, error) {
-		return r.ledger.BucketsOf(r.t.Context(), r.credential)
-	},
-}
-
-func (r *runner) query(text []byte) (q quota.Query) {
-	decode(r.t, text, &q)
-	q.Credential, q.Bucket = r.credential, bucketName(q.Bucket)
-	return q
+	}),
 }
 
 func (r *runner) limitsOf(buckets []string) (of []quota.Limit) {
@@ -269,7 +257,7 @@ func bucketsOf(reservation string) []string {
 }
 
 // inOne is units of the one bucket of a reservation.
-func (r *runner) inOne(reservation string, units int64) []quota.Cost {
+func inOne(reservation string, units int64) []quota.Cost {
 	return []quota.Cost{{Bucket: append(bucketsOf(reservation), "")[0], Units: units}}
 }
 
