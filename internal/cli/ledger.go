@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"iter"
 	"sync"
 	"time"
 
@@ -66,22 +65,12 @@ func (a *awaited) do(ctx context.Context, method func(ledger.Store) error) error
 	return err
 }
 
-func (a *awaited) list(ctx context.Context, q quota.Query,
-	list func(ledger.Store, context.Context, quota.Query) iter.Seq2[quota.Entry, error]) (
-	entries iter.Seq2[quota.Entry, error]) {
-	s, err := a.get(ctx)
-	if err != nil {
-		return func(yield func(quota.Entry, error) bool) { yield(quota.Entry{}, err) }
-	}
-	return list(s, ctx, q)
+func (a *awaited) Entries(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
+	return ask(ctx, a, func(s ledger.Store) ([]quota.LogEntry, error) { return s.Entries(ctx, q) })
 }
 
-func (a *awaited) Scan(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
-	return a.list(ctx, q, ledger.Store.Scan)
-}
-
-func (a *awaited) Notes(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
-	return a.list(ctx, q, ledger.Store.Notes)
+func (a *awaited) Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
+	return ask(ctx, a, func(s ledger.Store) ([]quota.LogEntry, error) { return s.Notes(ctx, q) })
 }
 
 func (a *awaited) Update(ctx context.Context, scope quota.Scope,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -20,10 +19,10 @@ type Store interface {
 		decide func(*quota.Account) (quota.Change, error)) error
 	// View calls read with a consistent snapshot of the data in scope.
 	View(ctx context.Context, scope quota.Scope, read func(*quota.Account) error) error
-	// Scan lists the entries of one bucket, oldest first.
-	Scan(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error]
-	// Notes lists the notes of units that were taken off entries, oldest first.
-	Notes(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error]
+	// Entries returns the entries of one bucket that a query picks, oldest first.
+	Entries(ctx context.Context, q quota.Query) ([]quota.LogEntry, error)
+	// Notes returns the notes of units that were taken off entries, oldest first.
+	Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, error)
 	// Sums adds up the entries of one bucket.
 	Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error)
 	// BucketsOf lists the buckets with any data.
@@ -300,29 +299,29 @@ func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) (
 }
 
 // Entries lists the log of one bucket, oldest first.
-func (l *Ledger) Entries(ctx context.Context, q quota.Query) (entries []quota.Entry, err error) {
+func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
 	if err := l.lapsed(ctx, q.Credential, q.Bucket); err != nil {
 		return nil, err
 	}
-	for e, err := range l.Scan(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, e)
+	stored, err := l.Store.Entries(ctx, q)
+	if err != nil {
+		return nil, err
 	}
-	return entries, nil
+	return q.Entries(stored)
 }
 
 // Takings lists what Adjust took off the entries of one bucket, oldest first.
 func (l *Ledger) Takings(ctx context.Context, q quota.Query) (takings []quota.Taking, err error) {
-	for e, err := range l.Notes(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
+	stored, err := l.Notes(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := q.Entries(stored)
+	for _, e := range notes {
 		takings = append(takings, quota.Taking{At: e.At, ID: e.ID, Bucket: q.Bucket,
 			Units: e.Units, Labels: e.Labels})
 	}
-	return takings, nil
+	return takings, err
 }
 
 // Sums adds up the log of one bucket by time and labels, oldest first. The result equals AddUp of

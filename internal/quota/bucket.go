@@ -408,14 +408,18 @@ func (b *Bucket) fail(err error) {
 
 func (b *Bucket) damaged(format string, args ...any) { b.fail(b.Damage(format, args...)) }
 
-// Entry returns the entry as ledgers list it for a query. Errors: DamagedError when the labels
-// cannot be read.
-func (e LogEntry) Entry(q Query) (Entry, error) {
-	labels, err := ParseLabels(e.Labels)
-	if err != nil {
-		err = &DamagedError{Credential: q.Credential, Bucket: q.Bucket,
-			What: "the labels of an entry cannot be read"}
+// Entries returns stored entries as ledgers list them for the query. Errors: DamagedError when
+// labels cannot be read.
+func (q Query) Entries(stored []LogEntry) ([]Entry, error) {
+	var entries []Entry
+	for _, e := range stored {
+		labels, err := ParseLabels(e.Labels)
+		if err != nil {
+			return nil, &DamagedError{Credential: q.Credential, Bucket: q.Bucket,
+				What: "the labels of an entry cannot be read"}
+		}
+		entries = append(entries, Entry{At: stampTime(e.At), ID: e.ID, Bucket: q.Bucket,
+			Units: e.Units, Total: e.Total, Labels: labels})
 	}
-	return Entry{At: stampTime(e.At), ID: e.ID, Bucket: q.Bucket, Units: e.Units, Total: e.Total,
-		Labels: labels}, err
+	return entries, nil
 }

@@ -3,7 +3,6 @@ package memstore
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -95,15 +94,22 @@ func (s *Store) see(scope quota.Scope) (*quota.Account, []*Bucket) {
 	return seen, buckets
 }
 
-// Scan implements ledger.Store.
-func (s *Store) Scan(_ context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
+// Entries implements ledger.Store.
+func (s *Store) Entries(_ context.Context, q quota.Query) ([]quota.LogEntry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return list(s.account(q.Credential).bucket(q.Credential, q.Bucket).entries, q)
+	return pick(s.account(q.Credential).bucket(q.Credential, q.Bucket).entries, q), nil
 }
 
-// list yields those of entries that the query picks.
-func list(entries []quota.LogEntry, q quota.Query) iter.Seq2[quota.Entry, error] {
+// Notes implements ledger.Store.
+func (s *Store) Notes(_ context.Context, q quota.Query) ([]quota.LogEntry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return pick(s.account(q.Credential).bucket(q.Credential, q.Bucket).notes, q), nil
+}
+
+// pick returns the entries that the query picks.
+func pick(entries []quota.LogEntry, q quota.Query) []quota.LogEntry {
 	in := slices.DeleteFunc(slices.Clone(entries), func(e quota.LogEntry) bool {
 		return !q.Since.IsZero() && e.At <= q.Since.UnixMicro() ||
 			!q.Until.IsZero() && e.At > q.Until.UnixMicro()
@@ -114,34 +120,16 @@ func list(entries []quota.LogEntry, q quota.Query) iter.Seq2[quota.Entry, error]
 	case q.First > 0:
 		in = in[:min(len(in), q.First)]
 	}
-	return func(yield func(quota.Entry, error) bool) {
-		for _, e := range in {
-			if !yield(e.Entry(q)) {
-				return
-			}
-		}
-	}
-}
-
-// Notes implements ledger.Store.
-func (s *Store) Notes(_ context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return list(s.account(q.Credential).bucket(q.Credential, q.Bucket).notes, q)
+	return in
 }
 
 // Sums implements ledger.Store.
 func (s *Store) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
-	var entries []quota.Entry
-	since := quota.Query{Credential: q.Credential, Bucket: q.Bucket}
-	for e, err := range s.Scan(ctx, since) {
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, e)
-	}
+	all := quota.Query{Credential: q.Credential, Bucket: q.Bucket}
+	stored, _ := s.Entries(ctx, all) // what is in memory can be read
+	entries, err := all.Entries(stored)
 	before := func(s quota.Sum) bool { return s.At.Before(q.Since) }
-	return slices.DeleteFunc(quota.AddUp(entries), before), nil
+	return slices.DeleteFunc(quota.AddUp(entries), before), err
 }
 
 // BucketsOf implements ledger.Store.

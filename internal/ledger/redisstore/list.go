@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -25,104 +24,65 @@ type span struct {
 	newest                  bool // the newest come first
 }
 
-// read yields the entries of a span. They are read in pages.
-func (s *Store) read(ctx context.Context, of span) iter.Seq2[quota.LogEntry, error] {
-	return func(yield func(quota.LogEntry, error) bool) {
-		of := of
-		for left := of.most; ; {
-			count := maxPage
-			if of.most > 0 {
-				count = min(left, maxPage)
-			}
-			command, from, to := "ZRANGEBYSCORE", fmt.Sprintf("(%d", of.after), fmt.Sprint(of.until)
-			if of.newest {
-				command, from, to = "ZREVRANGEBYSCORE", to, from
-			}
-			page, err := s.client.Do(ctx, command, of.key, from, to, "WITHSCORES", "LIMIT", 0,
-				count).Slice()
-			if err != nil {
-				yield(quota.LogEntry{}, explainRead(err))
-				return
-			}
-			for pair := range slices.Chunk(page, 2) {
-				e, err := entryOf(pair)
-				if err != nil {
-					err = &quota.DamagedError{Credential: of.credential, Bucket: of.bucket,
-						Lost: true, What: fmt.Sprintf("%s: %.64q", unreadable, pair[0])}
-				}
-				if !yield(e, err) || err != nil {
-					return
-				}
-				if of.newest {
-					of.until = e.At - 1
-				} else {
-					of.after = e.At
-				}
-			}
-			if left -= count; len(page) < 2*count || left == 0 {
-				return
-			}
+// read returns the entries of a span, which it reads in pages, up to the first error.
+func (s *Store) read(ctx context.Context, of span) (entries []quota.LogEntry, err error) {
+	for left := of.most; ; {
+		count := maxPage
+		if of.most > 0 {
+			count = min(left, maxPage)
 		}
-	}
-}
-
-// collect returns the entries before the first error.
-func collect(all iter.Seq2[quota.LogEntry, error]) (entries []quota.LogEntry, err error) {
-	for e, err := range all {
+		command, from, to := "ZRANGEBYSCORE", fmt.Sprintf("(%d", of.after), fmt.Sprint(of.until)
+		if of.newest {
+			command, from, to = "ZREVRANGEBYSCORE", to, from
+		}
+		page, err := s.client.Do(ctx, command, of.key, from, to, "WITHSCORES", "LIMIT", 0,
+			count).Slice()
 		if err != nil {
-			return entries, err
+			return entries, explainRead(err)
 		}
-		entries = append(entries, e)
+		for pair := range slices.Chunk(page, 2) {
+			e, err := entryOf(pair)
+			if err != nil {
+				return entries, &quota.DamagedError{Credential: of.credential, Bucket: of.bucket,
+					Lost: true, What: fmt.Sprintf("%s: %.64q", unreadable, pair[0])}
+			}
+			entries = append(entries, e)
+			if of.newest {
+				of.until = e.At - 1
+			} else {
+				of.after = e.At
+			}
+		}
+		if left -= count; len(page) < 2*count || left == 0 {
+			return entries, nil
+		}
 	}
-	return entries, nil
 }
 
 // entries returns the oldest entries of a bucket stamped after a time, at most so many.
 func (s *Store) entries(ctx context.Context, credential, bucket string, after, until int64,
 	most int) ([]quota.LogEntry, error) {
-	return collect(s.read(ctx, span{credential, bucket, logKey(credential, bucket), after, until,
-		most, false}))
+	return s.read(ctx, span{credential, bucket, logKey(credential, bucket), after, until, most,
+		false})
 }
 
-// Scan implements ledger.Store.
-func (s *Store) Scan(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
+// Entries implements ledger.Store.
+func (s *Store) Entries(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
 	return s.list(ctx, q, logKey(q.Credential, q.Bucket))
 }
 
 // Notes implements ledger.Store.
-func (s *Store) Notes(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
+func (s *Store) Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
 	return s.list(ctx, q, notesKey(q.Credential, q.Bucket))
 }
 
-// list yields entries, oldest first, up to the first error. The newest, if there is a limit, are
-// read first.
-func (s *Store) list(ctx context.Context, q quota.Query, key string) iter.Seq2[quota.Entry, error] {
-	return func(yield func(quota.Entry, error) bool) {
-		all := s.read(ctx, span{q.Credential, q.Bucket, key, micros(q.Since, -quota.Never),
-			micros(q.Until, quota.Never), cmp.Or(q.Limit, q.First), q.Limit > 0})
-		if q.Limit > 0 {
-			entries, err := collect(all)
-			all = func(yield func(quota.LogEntry, error) bool) {
-				for _, e := range slices.Backward(entries) {
-					if !yield(e, nil) {
-						return
-					}
-				}
-				if err != nil {
-					yield(quota.LogEntry{}, err)
-				}
-			}
-		}
-		for e, err := range all {
-			entry := quota.Entry{}
-			if err == nil {
-				entry, err = e.Entry(q)
-			}
-			if !yield(entry, err) || err != nil {
-				return
-			}
-		}
+func (s *Store) list(ctx context.Context, q quota.Query, key string) ([]quota.LogEntry, error) {
+	entries, err := s.read(ctx, span{q.Credential, q.Bucket, key, micros(q.Since, -quota.Never),
+		micros(q.Until, quota.Never), cmp.Or(q.Limit, q.First), q.Limit > 0})
+	if q.Limit > 0 {
+		slices.Reverse(entries)
 	}
+	return entries, err
 }
 
 // micros is a time as it is stored, and otherwise when there is none.
@@ -138,9 +98,9 @@ func (s *Store) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error)
 	var kept quota.Tally
 	end := span{q.Credential, q.Bucket, logKey(q.Credential, q.Bucket), -quota.Never, quota.Never, 1,
 		false}
-	oldest, err := collect(s.read(ctx, end))
+	oldest, err := s.read(ctx, end)
 	end.newest = true
-	newest, err2 := collect(s.read(ctx, end))
+	newest, err2 := s.read(ctx, end)
 	if err = cmp.Or(err, err2); err != nil || len(oldest) == 0 || len(newest) == 0 {
 		return nil, err
 	}

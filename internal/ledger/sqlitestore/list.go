@@ -1,9 +1,9 @@
 package sqlitestore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"iter"
 	"strconv"
 	"sync"
 	"time"
@@ -19,59 +19,28 @@ func micros(t time.Time, otherwise int64) int64 {
 	return t.UnixMicro()
 }
 
-// Scan implements ledger.Store.
-func (s *Store) Scan(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
-	statement, most := "entry_page", -1
-	switch {
-	case q.Limit > 0:
-		statement, most = "entry_list", q.Limit
-	case q.First > 0:
-		most = q.First
+// Entries implements ledger.Store.
+func (s *Store) Entries(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
+	if q.Limit > 0 {
+		return s.list(ctx, "entry_list", q, q.Limit)
 	}
-	return s.list(ctx, statement, q, most)
+	return s.list(ctx, "entry_page", q, cmp.Or(q.First, -1))
 }
 
 // Notes implements ledger.Store.
-func (s *Store) Notes(ctx context.Context, q quota.Query) iter.Seq2[quota.Entry, error] {
-	most := -1
-	if q.Limit > 0 {
-		most = q.Limit
-	}
-	return s.list(ctx, "note_list", q, most)
+func (s *Store) Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
+	return s.list(ctx, "note_list", q, cmp.Or(q.Limit, -1))
 }
 
-// errStop ends the reading of rows.
-type errStop struct{ error }
-
-func (s *Store) list(ctx context.Context, statement string, q quota.Query, most int) iter.Seq2[
-	quota.Entry, error] {
-	return func(yield func(quota.Entry, error) bool) {
-		stopped := false
-		err := s.view(ctx, func(t *tx) error {
-			args := []any{q.Credential, q.Bucket, micros(q.Since, -quota.Never),
-				micros(q.Until, quota.Never), most}
-			var damaged error
-			t.each(statement, args, func(row *sql.Rows) error {
-				var e quota.LogEntry
-				if err := row.Scan(&e.At, &e.ID, &e.Units, &e.Total, &e.Labels); err != nil {
-					return err
-				}
-				var entry quota.Entry
-				entry, damaged = e.Entry(q)
-				if stopped = damaged != nil || !yield(entry, nil); stopped {
-					return errStop{context.Canceled}
-				}
-				return nil
-			})
-			if stopped {
-				return damaged
-			}
-			return t.broken
-		})
-		if err != nil {
-			yield(quota.Entry{}, err)
-		}
-	}
+func (s *Store) list(ctx context.Context, statement string, q quota.Query, most int) (
+	entries []quota.LogEntry, err error) {
+	err = s.view(ctx, func(t *tx) error {
+		args := []any{q.Credential, q.Bucket, micros(q.Since, -quota.Never),
+			micros(q.Until, quota.Never), most}
+		t.each(statement, args, scanEntries(&entries))
+		return t.broken
+	})
+	return entries, err
 }
 
 // Sums implements ledger.Store.
