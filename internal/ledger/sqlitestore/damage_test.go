@@ -40,7 +40,7 @@ func TestDamageDenies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, _ := clocked(t)
-			mustReserve(t, l, "r", 20, "")
+			mustReserve(t, l, "r", 20, "", time.Hour)
 			for range 5 {
 				mustCharge(t, l, 10, day(100))
 			}
@@ -75,8 +75,8 @@ func TestFlippedBitsMakeNoRoom(t *testing.T) {
 	window, err := quota.ParseWindow("restoring 1/1m", "")
 	must(t, err)
 	limits := append(day(100), quota.Limit{Bucket: "default", Units: 90, Window: window})
-	mustReserve(t, l, "r", 20, "")
-	mustReserve(t, l, "w", 5, quota.LapseCharge)
+	mustReserve(t, l, "r", 20, "", time.Hour)
+	mustReserve(t, l, "w", 5, quota.LapseCharge, time.Hour)
 	exec(t, l, "PRAGMA synchronous = off")
 	mustCharge(t, l, 60, limits)
 	*now = now.Add(time.Minute)

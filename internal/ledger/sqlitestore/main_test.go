@@ -108,10 +108,11 @@ func mustCharge(t *testing.T, l *env, units int64, limits []quota.Limit) quota.D
 	return d
 }
 
-func mustReserve(t *testing.T, l *env, id string, units int64, lapse quota.Lapse) {
+func mustReserve(t *testing.T, l *env, id string, units int64, lapse quota.Lapse,
+	ttl time.Duration) {
 	t.Helper()
 	d, err := l.Reserve(t.Context(), quota.Reserve{
-		Credential: "key1", ID: "default." + id, Limits: day(100), TTL: time.Hour, Lapse: lapse,
+		Credential: "key1", ID: "default." + id, Limits: day(100), TTL: ttl, Lapse: lapse,
 		Costs: []quota.Cost{{Bucket: "default", Units: units}},
 	})
 	if err != nil || !d.Allowed {

@@ -139,6 +139,26 @@ func TestAnswersAreForgotten(t *testing.T) {
 	}
 }
 
+// Entries of lapses, and holds that are over, are forgotten in passing.
+func TestLapsesAreForgotten(t *testing.T) {
+	l, now := clocked(t)
+	mustReserve(t, l, "a", 1, quota.LapseCharge, time.Minute)
+	mustReserve(t, l, "over", 1, "", time.Hour)
+	*now = now.Add(time.Hour)
+	mustCharge(t, l, 1, day(100))
+	*now = now.Add(quota.Retention + time.Hour)
+	mustReserve(t, l, "b", 1, quota.LapseCharge, time.Minute)
+	*now = now.Add(time.Hour)
+	mustCharge(t, l, 1, day(100))
+	if n := number(t, l, "SELECT count(*) FROM lapsed"); n != 1 {
+		t.Errorf("%d lapses are known, want 1", n)
+	}
+	if n := number(t, l, "SELECT count(*) FROM holds"); n != 0 {
+		t.Errorf("%d holds are kept", n)
+	}
+	sound(t, l)
+}
+
 func TestReplayIsTheVeryAnswer(t *testing.T) {
 	path := file(t)
 	l := openEnv(t, path)
