@@ -56,20 +56,11 @@ func (m killable) Settle(ctx context.Context, s quota.Settle) (quota.Decision, e
 	return m.Ledger.Settle(ctx, s)
 }
 
-func (m killable) Release(ctx context.Context, credential, reservation string) (map[string]int64,
-	error) {
+func (m killable) Release(ctx context.Context, r quota.Release) (map[string]int64, error) {
 	if m.p.dead.Load() {
 		return nil, errDead
 	}
-	return m.Ledger.Release(ctx, credential, reservation)
-}
-
-func (m killable) GiveBack(ctx context.Context, credential, reservation string) (map[string]int64,
-	error) {
-	if m.p.dead.Load() {
-		return nil, errDead
-	}
-	return m.Ledger.GiveBack(ctx, credential, reservation)
+	return m.Ledger.Release(ctx, r)
 }
 
 func (m killable) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {

@@ -195,7 +195,8 @@ func (l *Drawing) free(ctx context.Context) bool { return l.giveBack(ctx) == nil
 
 // giveBack releases the rest of the reservation, also of one that has lapsed.
 func (l *Drawing) giveBack(ctx context.Context) error {
-	released, err := l.BudgetLedger.GiveBack(ctx, l.credential, l.reservation)
+	released, err := l.BudgetLedger.Release(ctx, quota.Release{Credential: l.credential,
+		Reservation: l.reservation, Late: true})
 	if err != nil {
 		return err
 	}
@@ -215,19 +216,10 @@ func (l *Drawing) Settle(ctx context.Context, s quota.Settle) (quota.Decision, e
 }
 
 // Release releases the hold of a call.
-func (l *Drawing) Release(ctx context.Context, credential, id string) (map[string]int64, error) {
-	released, err := l.BudgetLedger.Release(ctx, credential, id)
+func (l *Drawing) Release(ctx context.Context, r quota.Release) (map[string]int64, error) {
+	released, err := l.BudgetLedger.Release(ctx, r)
 	if err == nil {
-		l.settled(id, nil)
-	}
-	return released, err
-}
-
-// GiveBack releases the hold of a call, also one that has lapsed.
-func (l *Drawing) GiveBack(ctx context.Context, credential, id string) (map[string]int64, error) {
-	released, err := l.BudgetLedger.GiveBack(ctx, credential, id)
-	if err == nil {
-		l.settled(id, nil)
+		l.settled(r.Reservation, nil)
 	}
 	return released, err
 }

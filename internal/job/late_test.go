@@ -118,7 +118,8 @@ func TestHoldGone(t *testing.T) {
 		h.server.Restart(h)
 	}
 	released := func(h hold) {
-		_, err := h.ledger.Release(h.Context(), "key1", h.id)
+		_, err := h.ledger.Release(h.Context(), quota.Release{Credential: "key1",
+			Reservation: h.id})
 		must(h, err)
 	}
 	drawn := func(h hold) {

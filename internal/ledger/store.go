@@ -210,29 +210,10 @@ func (l *Ledger) Extend(ctx context.Context, e quota.Extend) (until time.Time, e
 }
 
 // Release releases the rest of a reservation and returns its units by bucket. Errors:
-// ErrNoReservation.
-func (l *Ledger) Release(ctx context.Context, credential, reservation string) (
+// ErrNoReservation if it was released, settled or, unless r.Late, has lapsed; ErrSettledLate.
+func (l *Ledger) Release(ctx context.Context, r quota.Release) (
 	released map[string]int64, err error) {
-	return l.release(ctx, credential, reservation, false)
-}
-
-// GiveBack does what Release does, and removes the entries of a reservation that has lapsed into a
-// charge, for a caller that knows that the rest was not used. Errors: ErrNoReservation if it was
-// released or settled, ErrSettledLate.
-func (l *Ledger) GiveBack(ctx context.Context, credential, reservation string) (
-	released map[string]int64, err error) {
-	return l.release(ctx, credential, reservation, true)
-}
-
-func (l *Ledger) release(ctx context.Context, credential, reservation string, late bool) (
-	released map[string]int64, err error) {
-	scope, err := quota.ReservationScope(credential, reservation)
-	if err != nil {
-		return nil, err
-	}
-	return step(ctx, l, scope, func(a *quota.Account) (map[string]int64, error) {
-		return a.Release(reservation, late)
-	})
+	return ask(ctx, l, r, (*quota.Account).Release)
 }
 
 // Learn records the units that other programs used in the window of one limit, as the upstream

@@ -38,7 +38,9 @@ func (l *away) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, er
 
 func (l *away) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
 	if l.lost.Swap(false) {
-		if _, err := l.Ledger.Release(ctx, s.Credential, s.Reservation); err != nil {
+		_, err := l.Ledger.Release(ctx, quota.Release{Credential: s.Credential,
+			Reservation: s.Reservation})
+		if err != nil {
 			return quota.Decision{}, err
 		}
 		return quota.Decision{}, quota.ErrUnreachable
@@ -79,7 +81,8 @@ func TestLostHold(t *testing.T) {
 		holds, err := l.Reservations(t.Context(), "key1", "output/sonnet-4")
 		must(t, err)
 		for _, hold := range holds {
-			_, err := l.Ledger.Release(t.Context(), "key1", hold.ID)
+			_, err := l.Ledger.Release(t.Context(), quota.Release{Credential: "key1",
+				Reservation: hold.ID})
 			must(t, err)
 		}
 		l.charged.Store(again)

@@ -38,25 +38,23 @@ func (r Reserve) Scope() Scope {
 		Limits: r.Limits}
 }
 
-// ReservationScope returns the scope of what ends or extends a reservation. Errors: ErrMalformed.
-func ReservationScope(credential, reservation string) (Scope, error) {
-	_, buckets, err := ParseReservation(reservation)
+// reservationScope returns the scope of what ends or extends a reservation.
+func reservationScope(credential, reservation string, limits []Limit) Scope {
+	_, buckets, _ := ParseReservation(reservation)
 	return Scope{Credential: credential, Buckets: buckets, Answer: settledScope(reservation),
-		Reservation: reservation}, err
+		Reservation: reservation, Limits: limits}
 }
 
 // Scope implements Request.
 func (s Settle) Scope() Scope {
-	scope, _ := ReservationScope(s.Credential, s.Reservation)
-	scope.Limits = s.Limits
-	return scope
+	return reservationScope(s.Credential, s.Reservation, s.Limits)
 }
 
 // Scope implements Request.
-func (e Extend) Scope() Scope {
-	scope, _ := ReservationScope(e.Credential, e.Reservation)
-	return scope
-}
+func (e Extend) Scope() Scope { return reservationScope(e.Credential, e.Reservation, nil) }
+
+// Scope implements Request.
+func (r Release) Scope() Scope { return reservationScope(r.Credential, r.Reservation, nil) }
 
 // Scope implements Request.
 func (l Learn) Scope() Scope {

@@ -17,8 +17,7 @@ type Spender interface {
 	Cancel(ctx context.Context, c Charge, d Decision) error
 	Reserve(ctx context.Context, r Reserve) (Decision, error)
 	Settle(ctx context.Context, s Settle) (Decision, error)
-	Release(ctx context.Context, credential, reservation string) (map[string]int64, error)
-	GiveBack(ctx context.Context, credential, reservation string) (map[string]int64, error)
+	Release(ctx context.Context, r Release) (map[string]int64, error)
 }
 
 // BudgetLedger is what a Budget needs of a ledger.
@@ -327,7 +326,7 @@ func (b *Budget) Extend(ctx context.Context, reservation string, ttl time.Durati
 
 // Release gives back what is left of a reservation, by bucket. Errors: ErrNoReservation.
 func (b *Budget) Release(ctx context.Context, reservation string) (map[string]int64, error) {
-	given, err := b.Ledger.Release(ctx, b.Credential, reservation)
+	given, err := b.Ledger.Release(ctx, Release{b.Credential, reservation, false})
 	return UnlabelledUnits(given), err
 }
 

@@ -140,6 +140,12 @@ func OnlyConcurrent(limits []Limit) bool {
 	return len(limits) > 0 && !slices.ContainsFunc(limits, counts)
 }
 
+// Check returns an error for the release of something else than a reservation.
+func (r Release) Check() error {
+	_, _, err := ParseReservation(r.Reservation)
+	return err
+}
+
 // Check returns an error for an extension that no ledger accepts.
 func (e Extend) Check() error {
 	_, _, err := ParseReservation(e.Reservation)

@@ -204,7 +204,7 @@ func (b *Budget) GiveBack(ctx context.Context, held Decision, call Call) error {
 	case call.Reservation != "":
 		return b.giveBack(ctx, held, call)
 	}
-	_, err := b.Ledger.GiveBack(ctx, b.Credential, held.Reservation)
+	_, err := b.Ledger.Release(ctx, Release{b.Credential, held.Reservation, true})
 	if errors.Is(err, ErrNoReservation) { // already released, or settled
 		return nil
 	}

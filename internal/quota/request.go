@@ -55,6 +55,15 @@ type Extend struct {
 	TTL         time.Duration // from now; as in Reserve
 }
 
+// Release is a request to give back what is left of a reservation.
+type Release struct {
+	Credential  string
+	Reservation string
+	// Late releases a reservation that has lapsed into a charge, too: its entries are removed. It is
+	// for a caller that knows that the rest was not used.
+	Late bool
+}
+
 // AllUnits, as the units of a settled cost, means everything left of the reservation.
 const AllUnits = -1
 

@@ -230,16 +230,15 @@ func (a *Account) Extend(x Extend) (until time.Time, err error) {
 	return stampTime(first), a.err()
 }
 
-// Release gives back what is left of a reservation: see Ledger.Release. With late, it also takes off
-// what the reservation has lapsed into: see Ledger.GiveBack.
-func (a *Account) Release(reservation string, late bool) (given map[string]int64, err error) {
+// Release gives back what is left of a reservation: see Ledger.Release.
+func (a *Account) Release(r Release) (given map[string]int64, err error) {
 	if err := a.Lapse(); err != nil {
 		return nil, err
 	}
-	list, open := a.settlements(make([]Cost, len(a.Buckets)), reservation)
+	list, open := a.settlements(make([]Cost, len(a.Buckets)), r.Reservation)
 	isLate := func(t settlement) bool { return t.late }
-	if !open && !(late && slices.ContainsFunc(list, isLate)) {
-		return nil, fmt.Errorf("%s: %w", reservation, ErrNoReservation)
+	if !open && !(r.Late && slices.ContainsFunc(list, isLate)) {
+		return nil, fmt.Errorf("%s: %w", r.Reservation, ErrNoReservation)
 	}
 	given = make(map[string]int64)
 	for _, t := range list {

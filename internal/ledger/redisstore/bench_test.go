@@ -117,7 +117,8 @@ func (f *figures) others(credential string) {
 		err = l.Cancel(ctx, c, d)
 	}
 	_, err2 := l.Reserve(ctx, hold(credential, "other", time.Hour))
-	_, err3 := l.Release(ctx, credential, quota.ReservationID("other", "default"))
+	_, err3 := l.Release(ctx, quota.Release{Credential: credential,
+		Reservation: quota.ReservationID("other", "default")})
 	_, err4 := l.Usage(ctx, credential, wide)
 	_, err5 := l.Sums(ctx, quota.SumQuery{Credential: credential, Bucket: "default"})
 	_, err6 := l.Adjust(ctx, adjustOf(credential, -20))

@@ -356,7 +356,8 @@ func losable(t *testing.T, l *env) []lostCall {
 			return err
 		}},
 		{"release", func() error {
-			_, err := l.Release(t.Context(), "k", "default.released")
+			_, err := l.Release(t.Context(), quota.Release{Credential: "k",
+				Reservation: "default.released"})
 			return err
 		}},
 		{"cancel", func() error { return l.Cancel(t.Context(), cancelled, d) }},

@@ -59,7 +59,8 @@ func TestWaitReplicas(t *testing.T) {
 				must(t, r.Do(t.Context(), "REPLICAOF", "NO", "ONE"))
 				for what, err := range map[string]error{"charge": chargeErr(t, l),
 					"release": func() error {
-						_, err := l.Release(t.Context(), "k", "default.r")
+						_, err := l.Release(t.Context(), quota.Release{Credential: "k",
+							Reservation: "default.r"})
 						return err
 					}()} {
 					if !errors.Is(err, quota.ErrUnreachable) || !says(err, "0 of 1 replicas") {

@@ -82,7 +82,9 @@ func TestClockJumpsFarAhead(t *testing.T) {
 		t.Errorf("at first: allowed %d beside 30 held", n)
 	}
 	s.SetNow(t, start.AddDate(2, 0, 0))
-	if _, err := l.Release(t.Context(), "k", "default.r"); !errors.Is(err, quota.ErrNoReservation) {
+	_, err := l.Release(t.Context(), quota.Release{Credential: "k",
+		Reservation: "default.r"})
+	if !errors.Is(err, quota.ErrNoReservation) {
 		t.Errorf("the reservation has lapsed: %v", err)
 	}
 	if n := allowedOf(t, l, 60); n != 60 {
@@ -243,7 +245,7 @@ func TestLostRaceLeavesHolds(t *testing.T) {
 			allow(t, other, one("k", 1))
 		}
 	})
-	given, err := l.Release(t.Context(), "k", "default.a")
+	given, err := l.Release(t.Context(), quota.Release{Credential: "k", Reservation: "default.a"})
 	if err != nil || given["default"] != 10 {
 		t.Errorf("given back %v, %v", given, err)
 	}

@@ -177,7 +177,9 @@ func testMark(t *testing.T, h Harness) {
 	changed("a charge and its end", true)
 	s.reserve("default.r", 5, time.Minute)
 	changed("a reservation", true)
-	if _, err := s.ledger.Release(t.Context(), s.credential, "default.r"); err != nil {
+	_, err := s.ledger.Release(t.Context(), quota.Release{Credential: s.credential,
+		Reservation: "default.r"})
+	if err != nil {
 		t.Error(err)
 	}
 	changed("its release", true)

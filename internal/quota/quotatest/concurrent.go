@@ -157,7 +157,8 @@ func testDrawsAtOnce(t *testing.T, h Harness) {
 			drawn++
 		}
 	})
-	left, err := s.ledger.Release(t.Context(), s.credential, "default.r")
+	left, err := s.ledger.Release(t.Context(), quota.Release{Credential: s.credential,
+		Reservation: "default.r"})
 	if drawn != 50 || left["default"] != 0 || err != nil {
 		t.Errorf("%d units were drawn and %v are left (%v), want 50 and 0", drawn, left, err)
 	}

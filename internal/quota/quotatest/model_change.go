@@ -109,15 +109,15 @@ func (m *model) Extend(e quota.Extend) (until time.Time, err error) {
 	return until, err
 }
 
-// Release removes holds; with late, also the entries that they have lapsed into.
-func (m *model) Release(reservation string, late bool) (map[string]int64, error) {
+// Release removes holds and, if it may be late, the entries that they have lapsed into.
+func (m *model) Release(r quota.Release) (map[string]int64, error) {
 	given, found := map[string]int64{}, false
-	err := m.change(bucketsOf(reservation), func(_ int, b *bucket, n int64) error {
-		set, ok := b.setAside(reservation, n)
-		found = found || ok && (late || set.open(n))
+	err := m.change(bucketsOf(r.Reservation), func(_ int, b *bucket, n int64) error {
+		set, ok := b.setAside(r.Reservation, n)
+		found = found || ok && (r.Late || set.open(n))
 		given[b.name] = set.Left
 		if found {
-			b.settle(reservation, 0, n)
+			b.settle(r.Reservation, 0, n)
 		}
 		return nil
 	})

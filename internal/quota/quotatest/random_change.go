@@ -62,12 +62,8 @@ func (s *story) release() {
 	if late && s.forgotten(id) {
 		return
 	}
-	both(s, func(ctx context.Context, id string) (map[string]int64, error) {
-		if late {
-			return s.ledger.GiveBack(ctx, s.credential, id)
-		}
-		return s.ledger.Release(ctx, s.credential, id)
-	}, func(id string) (map[string]int64, error) { return s.model.Release(id, late) }, id)
+	both(s, s.ledger.Release, s.model.Release, quota.Release{Credential: s.credential,
+		Reservation: id, Late: late})
 }
 
 // forgotten reports whether the ledger may have deleted the answer to a settlement at the same

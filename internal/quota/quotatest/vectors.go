@@ -198,7 +198,8 @@ var verbs = map[string]func(r *runner, text []byte) (any, error){
 		return r.ledger.Adjust(r.t.Context(), a)
 	}),
 	"release": verb(func(r *runner, id string) (any, error) {
-		given, err := r.ledger.Release(r.t.Context(), r.credential, id)
+		given, err := r.ledger.Release(r.t.Context(), quota.Release{Credential: r.credential,
+			Reservation: id})
 		var left int64
 		for _, units := range given {
 			left += units
