@@ -50,11 +50,8 @@ type jobRun struct {
 	Units    map[string]int64 `json:"units"`
 }
 
-func jobsCommand(a *app) *cobra.Command {
-	return a.Command("jobs", func(c *cobra.Command, _ []string) error { return a.jobs(c.Context()) })
-}
-
-func (a *app) jobs(ctx context.Context) error {
+func (a *app) jobs(c *cobra.Command, _ []string) error {
+	ctx := c.Context()
 	cfg, err := a.Load(ctx)
 	if err != nil {
 		return err

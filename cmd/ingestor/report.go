@@ -15,10 +15,6 @@ import (
 	"quotabudget/internal/words"
 )
 
-func reportCommand(a *app) *cobra.Command {
-	return a.Command("report", nil, freshnessCommand(a))
-}
-
 const mostCharts = 1000
 
 // halfCharts is how many incomplete charts a report skips.

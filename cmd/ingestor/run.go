@@ -27,12 +27,9 @@ import (
 	"quotabudget/internal/share"
 )
 
-func runCommand(a *app) *cobra.Command {
-	return a.Command("run", func(c *cobra.Command, _ []string) error { return a.daemon(c.Context()) })
-}
-
 // daemon runs the lanes and what answers for them, until one of them returns.
-func (a *app) daemon(ctx context.Context) error {
+func (a *app) daemon(c *cobra.Command, _ []string) error {
+	ctx := c.Context()
 	hangup := make(chan os.Signal, 1)
 	// as long as the process lives: SIGHUP would end one that is not ready yet, or still drains
 	signal.Notify(hangup, syscall.SIGHUP)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/job"
@@ -54,8 +53,19 @@ func (a *app) exec() *cobra.Command {
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return own(c.Parent().FlagErrorFunc()(c, err))
 	})
-	f.bind(c.Flags())
-	c.Flags().SetInterspersed(false) // flags after the command belong to the command
+	flags := c.Flags()
+	bindCall(flags, &f.job.Call)
+	cli.Flag(flags, &f.learned, "learned")
+	spanVar(flags, &f.job.TTL, "ttl", 10*time.Minute)
+	cli.Flag(flags, (*string)(&f.job.Settle), "settle", string(job.SettleAll))
+	cli.Flag(flags, (*string)(&f.job.Lapse), "lapse", string(quota.LapseCharge))
+	spanVar(flags, &f.job.Wait, "wait", 0)
+	cli.Flag(flags, &f.job.Key, "id")
+	cli.Flag(flags, &f.job.Lock, "lock")
+	cli.Flag(flags, &f.job.Max.Units, "max")
+	cli.Limit(flags, 1, math.MaxInt64, "max")
+	cli.Flag(flags, &f.quiet, "quiet,q")
+	flags.SetInterspersed(false) // flags after the command belong to the command
 	return c
 }
 
@@ -254,20 +264,6 @@ type execFlags struct {
 	job              job.Job
 	learned, quiet   bool
 	methods, buckets bool // given
-}
-
-func (f *execFlags) bind(flags *pflag.FlagSet) {
-	bindCall(flags, &f.job.Call)
-	cli.Flag(flags, &f.learned, "learned")
-	spanVar(flags, &f.job.TTL, "ttl", 10*time.Minute)
-	cli.Flag(flags, (*string)(&f.job.Settle), "settle", string(job.SettleAll))
-	cli.Flag(flags, (*string)(&f.job.Lapse), "lapse", string(quota.LapseCharge))
-	spanVar(flags, &f.job.Wait, "wait", 0)
-	cli.Flag(flags, &f.job.Key, "id")
-	cli.Flag(flags, &f.job.Lock, "lock")
-	cli.Flag(flags, &f.job.Max.Units, "max")
-	cli.Limit(flags, 1, math.MaxInt64, "max")
-	cli.Flag(flags, &f.quiet, "quiet,q")
 }
 
 func (f *execFlags) check(changed func(string) bool) error {

@@ -33,7 +33,7 @@ func (a *app) explain() *cobra.Command {
 	cli.Flag(c.Flags(), &call.Bucket, "bucket", quota.DefaultBucket)
 	cli.Flag(c.Flags(), &call.Units, "units", 1)
 	cli.Limit(c.Flags(), 1, math.MaxInt64, "units")
-	bindManual(c.Flags(), &call.Manual)
+	cli.Flag(c.Flags(), &call.Manual, "manual")
 	bindLabels(c.Flags(), &call.Labels)
 	return c
 }

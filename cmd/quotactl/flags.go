@@ -103,14 +103,6 @@ func labelText(labels quota.Labels) string {
 	return strings.Join(parts, " ")
 }
 
-func bindManual(flags *pflag.FlagSet, manual *bool) {
-	cli.Flag(flags, manual, "manual")
-}
-
-func bindQuiet(flags *pflag.FlagSet, quiet *bool) {
-	cli.Flag(flags, quiet, "quiet,q")
-}
-
 // spanFlag is a duration in which days are allowed.
 type spanFlag struct{ value *time.Duration }
 

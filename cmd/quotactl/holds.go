@@ -52,9 +52,9 @@ func (a *app) reserve() *cobra.Command {
 	cli.Flag(flags, &lapse, "lapse", string(quota.LapseRelease))
 	cli.Flag(flags, &request.Note, "note")
 	cli.Flag(flags, &request.Key, "id")
-	bindManual(flags, &request.Manual)
+	cli.Flag(flags, &request.Manual, "manual")
 	bindLabels(flags, &request.Labels)
-	bindQuiet(flags, &quiet)
+	cli.Flag(flags, &quiet, "quiet,q")
 	return c
 }
 
@@ -98,7 +98,7 @@ func (a *app) draw() *cobra.Command {
 		})
 	})
 	bindLabels(c.Flags(), &labels)
-	bindQuiet(c.Flags(), &quiet)
+	cli.Flag(c.Flags(), &quiet, "quiet,q")
 	return c
 }
 

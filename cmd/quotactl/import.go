@@ -23,11 +23,6 @@ import (
 	"quotabudget/internal/words"
 )
 
-func (a *app) imports() *cobra.Command {
-	help := func(c *cobra.Command, _ []string) error { return c.Help() }
-	return a.Command("import", help, a.importCrontab())
-}
-
 type crontabFlags struct {
 	system           bool
 	source, timezone string

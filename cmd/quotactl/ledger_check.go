@@ -34,10 +34,6 @@ type finding struct {
 	mends bool
 }
 
-func (a *app) ledger() *cobra.Command {
-	return a.Command("ledger", nil, a.ledgerCheck())
-}
-
 func (a *app) ledgerCheck() *cobra.Command {
 	var repair, yes bool
 	c := a.Command("ledger check", func(c *cobra.Command, _ []string) error {

@@ -22,11 +22,6 @@ import (
 	"quotabudget/internal/words"
 )
 
-func (a *app) limits() *cobra.Command {
-	help := func(c *cobra.Command, _ []string) error { return c.Help() }
-	return a.Command("limits", help, a.limitsImport())
-}
-
 func (a *app) limitsImport() *cobra.Command {
 	var write bool
 	c := a.Command("limits import", func(c *cobra.Command, _ []string) error {

@@ -68,11 +68,15 @@ func (a *app) root() *cobra.Command {
 		}
 		root.AddCommand(commands...)
 	}
-	add("Look:", a.status(), a.top(), a.forecast(), a.log(), a.explain(), a.report(),
-		a.reservations(), a.costs(), a.prove())
+	add("Look:", a.status(), a.top(), a.forecast(), a.log(), a.explain(),
+		a.Command("report", nil, a.reportObserve(), a.reportChargeback()), a.reservations(), a.costs(),
+		a.prove())
 	add("Spend:", a.spend(), a.exec(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
 		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.serve(), a.mcp(), a.standin())
-	add(settings, a.config(), a.imports(), a.limits(), a.ledger(), a.notify(), a.doctor())
+	help := func(c *cobra.Command, _ []string) error { return c.Help() }
+	add(settings, a.config(), a.Command("import", help, a.importCrontab()),
+		a.Command("limits", help, a.limitsImport()), a.Command("ledger", nil, a.ledgerCheck()),
+		a.Command("notify", nil, a.Command("notify test", a.notifyTest)), a.doctor())
 	for _, c := range root.Commands() {
 		if c.GroupID == "" { // version
 			c.GroupID = settings

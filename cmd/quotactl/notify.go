@@ -16,13 +16,8 @@ import (
 	"quotabudget/internal/words"
 )
 
-func (a *app) notify() *cobra.Command {
-	return a.Command("notify", nil, a.Command("notify test",
-		func(c *cobra.Command, _ []string) error { return a.notifyTest(c.Context()) }))
-}
-
-func (a *app) notifyTest(ctx context.Context) error {
-	cfg, err := a.Load(ctx)
+func (a *app) notifyTest(c *cobra.Command, _ []string) error {
+	cfg, err := a.Load(c.Context())
 	if err != nil {
 		return err
 	}
@@ -31,7 +26,7 @@ func (a *app) notifyTest(ctx context.Context) error {
 			"set url, mail or command under notify: in quota.yaml")}
 	}
 	cfg.Notify.Secret.WarnExposed(a.Logger())
-	results := notify.Test(ctx, cfg, os.Environ())
+	results := notify.Test(c.Context(), cfg, os.Environ())
 	err = a.Print(map[string]any{"targets": results}, func(s cli.Screen) {
 		for _, r := range results {
 			what := "sent " + r.ID

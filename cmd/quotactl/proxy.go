@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"quotabudget/internal/cli"
@@ -53,12 +52,7 @@ func (a *app) proxy() *cobra.Command {
 		}
 		return a.serveProxy(c.Context(), f)
 	})
-	f.bind(c.Flags())
-	cli.Bound(c.MarkFlagFilename("token-file"))
-	return c
-}
-
-func (f *proxyFlags) bind(flags *pflag.FlagSet) {
+	flags := c.Flags()
 	limits := proxy.DefaultLimits()
 	cli.Flag(flags, &f.listen, "listen")
 	cli.Flag(flags, &f.names, "credential")
@@ -74,6 +68,8 @@ func (f *proxyFlags) bind(flags *pflag.FlagSet) {
 	cli.Flag(flags, &f.bodiesMiB, "max-bodies", limits.Bodies>>20)
 	cli.Limit(flags, 1, cli.ManyMiB, "max-requests", "max-upload", "drain-size")
 	cli.Limit(flags, meter.MaxBody>>20, cli.ManyMiB, "max-bodies") // so that any body can fit
+	cli.Bound(c.MarkFlagFilename("token-file"))
+	return c
 }
 
 func (f *proxyFlags) check() error {

@@ -20,10 +20,6 @@ import (
 	"quotabudget/internal/words"
 )
 
-func (a *app) report() *cobra.Command {
-	return a.Command("report", nil, a.reportObserve(), a.reportChargeback())
-}
-
 type observeQuestion struct{ since, until, bucket string }
 
 // observation is the calls that a limit of a credential would have refused.

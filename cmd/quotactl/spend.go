@@ -43,8 +43,8 @@ func (a *app) spend() *cobra.Command {
 	bindCall(flags, &call)
 	cli.Flag(flags, &call.Key, "id")
 	cli.Flag(flags, &call.DryRun, "dry-run")
-	bindManual(flags, &call.Manual)
-	bindQuiet(flags, &quiet)
+	cli.Flag(flags, &call.Manual, "manual")
+	cli.Flag(flags, &quiet, "quiet,q")
 	return c
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/standin"
@@ -42,11 +41,7 @@ func (a *app) standin() *cobra.Command {
 		return a.ServeStandin(c.Context(), f.listen, server, counts)
 	})
 	c.ValidArgs = names
-	f.bind(c.Flags())
-	return c
-}
-
-func (f *standinFlags) bind(flags *pflag.FlagSet) {
+	flags := c.Flags()
 	cli.Flag(flags, &f.listen, "listen")
 	cli.Flag(flags, &f.limits, "limit")
 	cli.Flag(flags, &f.prices, "price")
@@ -57,6 +52,7 @@ func (f *standinFlags) bind(flags *pflag.FlagSet) {
 	cli.Flag(flags, &f.faults, "fault")
 	cli.Flag(flags, &f.keys, "key")
 	cli.Flag(flags, &f.adminKey, "admin-key")
+	return c
 }
 
 const (
