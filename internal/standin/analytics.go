@@ -44,53 +44,38 @@ func (r report) tokens(seed uint64) int64 {
 
 func (c *call) analyticsChat() {
 	var q report
-	if !c.parse(&q) {
-		return
-	}
+	c.parse(&q)
 	tokens := int64(len(q.UserQuery))
-	if c.admit(one(c.bucket("chat_tokens"), tokens)) {
-		c.ok(c.doc("chat", object{"tokens": tokens}))
-	}
+	c.admit(one(c.bucket("chat_tokens"), tokens))
+	c.ok(c.doc("chat", object{"tokens": tokens}))
 }
 
 func (c *call) runReport() {
 	var q report
-	if !c.parse(&q) {
-		return
-	}
-	if docs := c.reports([]report{q}); docs != nil {
-		c.ok(docs[0])
-	}
+	c.parse(&q)
+	c.ok(c.reports([]report{q})[0])
 }
 
 func (c *call) batchReports() {
 	var q report
-	if !c.parse(&q) {
-		return
-	}
-	if docs := c.reports(q.Requests); docs != nil {
-		c.ok(object{"kind": "analyticsData#" + c.match[2], "reports": docs})
-	}
+	c.parse(&q)
+	c.ok(object{"kind": "analyticsData#" + c.match[2], "reports": c.reports(q.Requests)})
 }
 
-// reports bills and returns reports, or refuses them and returns nil.
+// reports bills and returns reports.
 func (c *call) reports(all []report) (docs []any) {
 	var tokens int64
 	for _, r := range all {
 		if len(r.Metrics) == 0 && len(r.Dimensions) == 0 {
 			c.fail("empty report", nil)
-			return nil
 		}
 		tokens += r.tokens(c.hash())
 	}
 	if len(all) == 0 || len(all) > 5 {
 		c.fail("wrong batch", nil)
-		return nil
 	}
-	if !c.admit(one(c.bucket("tokens"), tokens), under(c.bucket("concurrent")),
-		cost{bucket: c.bucket("server_errors"), gate: true}) {
-		return nil
-	}
+	c.admit(one(c.bucket("tokens"), tokens), under(c.bucket("concurrent")),
+		cost{bucket: c.bucket("server_errors"), gate: true})
 	for _, r := range all {
 		docs = append(docs, c.reportOf(r, r.tokens(c.hash())))
 	}

@@ -31,19 +31,12 @@ func class(model string) string {
 }
 
 func (c *call) countTokens() {
-	if c.readRequest("messages", 0) {
-		c.ok(object{"input_tokens": c.generate().input})
-	}
+	c.ok(object{"input_tokens": c.readRequest("messages", 0).input})
 }
 
 func (c *call) messages() {
-	if !c.readRequest("messages", 1) {
-		return
-	}
-	g := c.generate()
-	if !c.admitGeneration(g) {
-		return
-	}
+	g := c.readRequest("messages", 1)
+	c.admitGeneration(g)
 	values := c.generated(g)
 	if c.request().Stream {
 		c.sendStream("message", g, values)
@@ -54,21 +47,17 @@ func (c *call) messages() {
 
 // messageBatch serves POST /v1/messages/batches of Anthropic.
 func (c *call) messageBatch() {
-	if !c.parse(&modelRequest{}) {
-		return
-	}
+	c.parse(&modelRequest{})
 	j := &job{id: c.id("msgbatch_")}
 	for _, r := range c.request().Requests {
 		of, ok := c.part(r.ID, "/v1/messages", r.Params)
 		if !ok {
 			c.fail("wrong params", nil)
-			return
 		}
 		j.calls = append(j.calls, of)
 	}
 	if len(j.calls) == 0 {
 		c.fail("no requests", nil)
-		return
 	}
 	j.costs = func() []cost {
 		return []cost{j.money(c.s.Prices), one("batched", int64(len(j.calls)))}
@@ -90,12 +79,8 @@ func (c *call) messageBatch() {
 // messageResults serves the results of a batch of Anthropic.
 func (c *call) messageResults() {
 	j := c.job(c.match[1])
-	if j == nil {
-		return
-	}
 	if c.now.Before(j.ends) {
 		c.fail("no results", nil)
-		return
 	}
 	var results []object
 	for i, of := range j.calls {
@@ -105,7 +90,6 @@ func (c *call) messageResults() {
 		}
 		results = append(results, object{"custom_id": of.name, "result": result})
 	}
-	if c.admit(one(c.s.api.Free, 1)) {
-		c.lines(results)
-	}
+	c.free()
+	c.lines(results)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"hash/fnv"
 	"math"
 	"net/http"
@@ -44,23 +45,31 @@ func (c *call) leave() {
 	}
 }
 
-// admit bills the costs and sets the headers of the limits, or refuses the request and returns
-// false.
-func (c *call) admit(costs ...cost) bool {
-	if d := c.take(costs); d != nil {
-		c.deny(*d)
-		return false
-	}
-	c.report()
-	return !c.lost()
+// errEnded ends a handler whose response is complete: see call.serve.
+var errEnded = errors.New("the response is complete")
+
+// serve calls a handler. A handler ends where it refuses the request, however deep.
+func (c *call) serve(handler func(*call)) {
+	defer func() {
+		if p := recover(); p != nil && p != errEnded {
+			panic(p)
+		}
+	}()
+	handler(c)
 }
 
-// free admits a request that costs nothing and sends a document.
-func (c *call) free(doc object) {
-	if c.admit(one(c.s.api.Free, 1)) {
-		c.ok(doc)
+// admit bills the costs and sets the headers of the limits. It refuses a request over a limit and
+// ends its handler.
+func (c *call) admit(costs ...cost) {
+	if d := c.take(costs); d != nil {
+		c.deny(*d)
 	}
+	c.report()
+	c.lost()
 }
+
+// free admits a request that costs nothing.
+func (c *call) free() { c.admit(one(c.s.api.Free, 1)) }
 
 // take bills the costs, or none of them and returns the limit in the way.
 func (c *call) take(costs []cost) *denial {
@@ -79,28 +88,29 @@ func (c *call) settle() {
 	c.held = nil
 }
 
-// lost ends the call without a response if its fault is drop or hang.
-func (c *call) lost() bool {
+// lost ends the handler without a response if the fault is drop or hang.
+func (c *call) lost() {
 	switch c.fault {
 	case "drop":
 		panic(http.ErrAbortHandler)
 	case "hang":
 		<-c.r.Context().Done()
-		return true
+		panic(errEnded)
 	}
-	return false
 }
 
-// deny refuses the request for a limit.
+// deny refuses the request for a limit, and ends its handler.
 func (c *call) deny(d denial) {
 	c.count(&c.s.counts.Denied)
 	if c.s.api.Every {
 		c.countRequest()
 	}
 	c.refuse(d)
+	panic(errEnded)
 }
 
-// fail sends an error that is not about limits. name is its status, or its name in the spec.
+// fail sends an error that is not about limits, and ends the handler. name is its status, or its
+// name in the spec.
 func (c *call) fail(name string, values object) {
 	c.count(&c.s.counts.Failed)
 	if c.s.api.Every && name != "401" && c.fault == "" {
@@ -108,6 +118,7 @@ func (c *call) fail(name string, values object) {
 	}
 	failure := c.failure(name, values)
 	c.json(failure["status"].(int), c.fill(c.s.api.Fail, failure))
+	panic(errEnded)
 }
 
 // countRequest bills a failed request, where the API counts those.
@@ -123,9 +134,9 @@ func (c *call) count(what *int64) {
 	*what++
 }
 
-// failing sends the response of a fault that strikes before the request is priced, or returns
-// false.
-func (c *call) failing() bool {
+// failEarly sends the response of a fault that strikes before the request is priced, and ends the
+// handler.
+func (c *call) failEarly() {
 	switch c.fault {
 	case "401":
 		c.fail("401", nil)
@@ -143,10 +154,8 @@ func (c *call) failing() bool {
 		c.header("Content-Type", "text/html; charset=utf-8")
 		c.w.WriteHeader(http.StatusBadGateway)
 		_, _ = c.w.Write([]byte("<!DOCTYPE html><title>502 Bad Gateway</title>\n"))
-	default:
-		return false
+		panic(errEnded)
 	}
-	return true
 }
 
 // wait pauses. It returns false if the client disconnects.
@@ -181,13 +190,11 @@ func (c *call) header(name, value string) { c.w.Header().Set(name, value) }
 // seconds rounds up to whole seconds, at least one.
 func seconds(d time.Duration) int64 { return max(1, int64((d+time.Second-1)/time.Second)) }
 
-// parse reads the body as a JSON object, or sends 400 and returns false.
-func (c *call) parse(into any) bool {
-	err := json.Unmarshal(c.body, into)
-	if err != nil {
+// parse reads the body as a JSON object, or sends 400 and ends the handler.
+func (c *call) parse(into any) {
+	if err := json.Unmarshal(c.body, into); err != nil {
 		c.fail("not JSON", object{"problem": err})
 	}
-	return err == nil
 }
 
 // hash returns a number that depends only on the request.

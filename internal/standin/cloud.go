@@ -92,45 +92,40 @@ func (s *YouTube) serveCloud(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	for what, service := range services {
-		match := service.path.FindStringSubmatch(r.URL.Path)
-		if match == nil {
-			continue
+		if match := service.path.FindStringSubmatch(r.URL.Path); match != nil {
+			c.serve(func(c *call) { s.cloud(c, match[1], what) })
+			return true
 		}
-		project, body := match[1], any(nil)
-		p := s.cloudRefuses(r, project, what)
-		if p == nil && what == "usage" {
-			body, p = s.timeSeries(c)
-		} else if p == nil {
-			body = s.quotaMetrics()
-		}
-		if p != nil {
-			c.fail(p.name, object{"permission": service.permission, "service": service.name,
-				"project": project, "field": p.values["field"]})
-		} else {
-			c.ok(body)
-		}
-		return true
 	}
 	return false
 }
 
-// cloudRefuses returns why a request is refused, or nil.
-func (s *YouTube) cloudRefuses(r *http.Request, project, what string) *problem {
+// cloud serves one of services.
+func (s *YouTube) cloud(c *call, project, what string) {
+	service, problem := services[what], ""
 	switch fault := s.cloudFault(); {
-	case r.Method != http.MethodGet:
-		return &problem{name: "httpMethodNotAllowed"}
+	case c.r.Method != http.MethodGet:
+		problem = "httpMethodNotAllowed"
 	case fault == "503":
-		return &problem{name: "backendError meter"}
-	case !s.mayRead(r, services[what]):
-		return &problem{name: "authError meter"}
+		problem = "backendError meter"
+	case !s.mayRead(c.r, service):
+		problem = "authError meter"
 	case s.Cloud.Project != "" && project != s.Cloud.Project:
-		return &problem{name: "forbidden project"}
+		problem = "forbidden project"
 	case fault == what+"-disabled":
-		return &problem{name: "accessNotConfigured meter"}
+		problem = "accessNotConfigured meter"
 	case fault == "no-"+what+"-role":
-		return &problem{name: "forbidden meter"}
+		problem = "forbidden meter"
 	}
-	return nil
+	if problem != "" {
+		c.fail(problem, object{"permission": service.permission, "service": service.name,
+			"project": project})
+	}
+	if what == "usage" {
+		c.ok(s.timeSeries(c))
+	} else {
+		c.ok(s.quotaMetrics())
+	}
 }
 
 func (s *YouTube) cloudFault() string {
@@ -142,7 +137,7 @@ const usageMetric = "serviceruntime.googleapis.com/quota/rate/net_usage"
 
 // timeSeries serves timeSeries.list for the one metric: the sum over the whole interval, by
 // quota_metric. It refuses other queries.
-func (s *YouTube) timeSeries(c *call) (any, *problem) {
+func (s *YouTube) timeSeries(c *call) object {
 	q := c.r.URL.Query()
 	start, err := time.Parse(time.RFC3339, q.Get("interval.startTime"))
 	end, err2 := time.Parse(time.RFC3339, q.Get("interval.endTime"))
@@ -163,7 +158,7 @@ func (s *YouTube) timeSeries(c *call) (any, *problem) {
 		field = "aggregation"
 	}
 	if field != "" {
-		return nil, &problem{"badRequest meter", object{"field": field}}
+		c.fail("badRequest meter", object{"field": field})
 	}
 	sums := s.usageOf(start, end)
 	buckets := slices.Sorted(maps.Keys(sums))
@@ -178,7 +173,7 @@ func (s *YouTube) timeSeries(c *call) (any, *problem) {
 	if n+1 < len(buckets) {
 		body["nextPageToken"] = strconv.Itoa(n + 1)
 	}
-	return body, nil
+	return body
 }
 
 // usageOf sums the minutes of an interval that ended at least Lag ago, by bucket.

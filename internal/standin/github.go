@@ -47,12 +47,9 @@ func (c *call) githubREST() {
 		costs[2] = one("points", 5)
 		costs = append(costs, one("writes", 1))
 	}
-	if !c.admit(costs...) {
-		return
-	}
+	c.admit(costs...)
 	if strings.Contains(c.r.URL.Path, "/missing") {
 		c.fail("404", nil)
-		return
 	}
 	if !write {
 		c.header("Etag", tag)
@@ -110,38 +107,25 @@ func githubPoints(fields []field) (points, nodes int64, excess string) {
 }
 
 func (c *call) githubGraph() {
-	op, ok := c.readGraph()
-	if !ok {
-		return
-	}
+	op := c.readGraph()
 	points, nodes, excess := githubPoints(op.fields)
-	switch {
-	case excess != "":
-		c.count(&c.s.counts.Failed)
-		c.graphError("EXCESSIVE_PAGINATION", excess)
-		return
-	case nodes > maxNodes:
-		c.count(&c.s.counts.Failed)
-		c.graphError("MAX_NODE_LIMIT_EXCEEDED", fmt.Sprintf("This query requests up to %d "+
-			"possible nodes which exceeds the maximum limit of 500,000.", nodes))
-		return
+	kind, message := "EXCESSIVE_PAGINATION", excess
+	if excess == "" && nodes > maxNodes {
+		kind, message = "MAX_NODE_LIMIT_EXCEEDED", fmt.Sprintf("This query requests up to %d "+
+			"possible nodes which exceeds the maximum limit of 500,000.", nodes)
+	}
+	if message != "" {
+		c.failGraph(c.doc("error", object{"kind": kind, "message": message}))
 	}
 	costs := []cost{one("graphql", points), under("concurrent"), one("graphql_points", 1)}
 	if op.mutation {
 		costs[2] = one("graphql_points", 5)
 		costs = append(costs, one("writes", 1))
 	}
-	if !c.admit(costs...) {
-		return
-	}
+	c.admit(costs...)
 	given := object{}
 	if c.fault != "no-usage" {
 		given["rateLimit"] = c.doc("graph_limit", object{"cost": points, "nodes": nodes})
 	}
 	c.ok(object{"data": c.graphData(op.fields, given)})
-}
-
-func (c *call) graphError(kind, message string) {
-	c.report()
-	c.ok(c.doc("error", object{"kind": kind, "message": message}))
 }

@@ -114,19 +114,24 @@ func (g *graph) size(arguments ast.ArgumentList) (int64, bool) {
 	return 0, false
 }
 
-// readGraph reads a GraphQL request, or sends what is wrong with it and returns false.
-func (c *call) readGraph() (op operation, ok bool) {
+// readGraph reads a GraphQL request, or sends what is wrong with it and ends the handler.
+func (c *call) readGraph() operation {
 	var q graphRequest
-	if !c.parse(&q) {
-		return op, false
-	}
+	c.parse(&q)
 	op, err := parseGraph(q)
 	if err != nil {
-		c.count(&c.s.counts.Failed)
-		c.ok(object{"errors": []any{object{"message": "syntax error: " + err.Error(),
+		c.failGraph(object{"errors": []any{object{"message": "syntax error: " + err.Error(),
 			"locations": []any{object{"line": 1, "column": 1}}}}})
 	}
-	return op, err == nil
+	return op
+}
+
+// failGraph sends an error of GraphQL, whose status is 200, and ends the handler.
+func (c *call) failGraph(doc object) {
+	c.count(&c.s.counts.Failed)
+	c.report()
+	c.ok(doc)
+	panic(errEnded)
 }
 
 // graphData makes up data for fields. The values of known fields are given.

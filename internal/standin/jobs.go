@@ -45,13 +45,12 @@ func (c *call) startBatch(j *job) {
 	if slices.ContainsFunc(j.calls, func(of batchCall) bool { return of.expires }) {
 		lasts = 24 * time.Hour
 	}
-	if c.admit(one(c.s.api.Free, 1)) {
-		c.addJob(j, lasts)
-		c.ok(j.doc(c, false))
-	}
+	c.free()
+	c.addJob(j, lasts)
+	c.ok(j.doc(c, false))
 }
 
-// job returns a job, or sends 404 and returns nil.
+// job returns a job, or sends 404 and ends the handler.
 func (c *call) job(id string) *job {
 	unlock := c.s.locked()
 	j := c.s.jobs[id]
@@ -65,9 +64,7 @@ func (c *call) job(id string) *job {
 // showJob serves the state of a job, and its cancellation. A job that has ended is billed.
 func (c *call) showJob() {
 	j := c.job(c.match[1])
-	if j == nil || !c.admit(one(c.s.api.Free, 1)) {
-		return
-	}
+	c.free()
 	unlock := c.s.locked()
 	if c.match[2] != "" && c.now.Before(j.ends) {
 		j.partly, j.ends = true, c.now

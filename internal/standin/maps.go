@@ -22,7 +22,7 @@ var mapsRoutes = []route{
 		"compute-route-matrix"},
 }
 
-// readMask returns the request's field mask, or sends 400 and returns "".
+// readMask returns the request's field mask, or sends 400 and ends the handler.
 func (c *call) readMask() string {
 	query := c.r.URL.Query()
 	mask := strings.Join(slices.Concat(c.r.Header.Values("X-Goog-FieldMask"), query["fields"],
@@ -34,21 +34,18 @@ func (c *call) readMask() string {
 }
 
 // admitMaps bills n of a tier of the route's method.
-func (c *call) admitMaps(tier int, n int64) bool {
+func (c *call) admitMaps(tier int, n int64) {
 	sku := strings.ReplaceAll(c.route.part, "-", "_") + "/" + tiers[tier]
-	return c.admit(one("requests/maps."+c.route.part, 1), one(sku, n), paid(c.price(sku, n)))
+	c.admit(one("requests/maps."+c.route.part, 1), one(sku, n), paid(c.price(sku, n)))
 }
 
 // places returns a handler for places, whose fields in a mask begin with the prefix.
 func places(prefix string, lowest int, noEssentials bool) func(*call) {
 	return func(c *call) {
-		if c.r.Method == http.MethodPost && !c.parse(&object{}) {
-			return
+		if c.r.Method == http.MethodPost {
+			c.parse(&object{})
 		}
-		mask := c.readMask()
-		if mask == "" || !c.admitMaps(c.placeTier(mask, prefix, lowest, noEssentials), 1) {
-			return
-		}
+		c.admitMaps(c.placeTier(c.readMask(), prefix, lowest, noEssentials), 1)
 		var all []any
 		for i := range c.s.Rows {
 			id := fmt.Sprintf("place%d-%d", c.hash()%1e9, i)
@@ -137,24 +134,21 @@ func (q routeRequest) tier() int {
 
 func (c *call) computeRoutes() {
 	var q routeRequest
-	if c.parse(&q) && c.readMask() != "" && c.admitMaps(q.tier(), 1) {
-		c.ok(c.doc("route", nil))
-	}
+	c.parse(&q)
+	c.readMask()
+	c.admitMaps(q.tier(), 1)
+	c.ok(c.doc("route", nil))
 }
 
 func (c *call) computeRouteMatrix() {
 	var q routeRequest
-	if !c.parse(&q) || c.readMask() == "" {
-		return
-	}
+	c.parse(&q)
+	c.readMask()
 	n := len(q.Origins) * len(q.Destinations)
 	if n < 1 || n > maxElements {
 		c.fail("wrong elements", nil)
-		return
 	}
-	if !c.admitMaps(q.tier(), int64(n)) {
-		return
-	}
+	c.admitMaps(q.tier(), int64(n))
 	var all []any
 	for i := range n {
 		all = append(all, c.doc("element", object{"index": i}))

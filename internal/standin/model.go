@@ -16,7 +16,12 @@ func modelAPI(pattern string, serve func(*call)) api {
 }
 
 // freeDocument returns a handler that sends a document and bills nothing.
-func freeDocument(name string) func(*call) { return func(c *call) { c.free(c.doc(name, nil)) } }
+func freeDocument(name string) func(*call) {
+	return func(c *call) {
+		c.free()
+		c.ok(c.doc(name, nil))
+	}
+}
 
 // modelRequest is the part of a request for a model that matters here, of all APIs.
 type modelRequest struct {
@@ -67,12 +72,10 @@ const (
 	maxChoices = 8
 )
 
-// readRequest parses a request that needs a field and allows at least some output, or sends what
-// is wrong with it and returns false.
-func (c *call) readRequest(needs string, least int64) bool {
-	if !c.parse(&modelRequest{}) {
-		return false
-	}
+// readRequest returns what a model makes of a request that needs a field and allows at least some
+// output. It sends what is wrong with the request and ends the handler.
+func (c *call) readRequest(needs string, least int64) generation {
+	c.parse(&modelRequest{})
 	q, allowed, problem := c.request(), c.request().allowed(), ""
 	switch {
 	case q.Model == "":
@@ -84,10 +87,10 @@ func (c *call) readRequest(needs string, least int64) bool {
 	case needs == "messages" && len(q.Messages) == 0, needs == "input" && q.Input == nil:
 		problem = "no " + needs
 	default:
-		return true
+		return c.generate()
 	}
 	c.fail(problem, object{"asked": q.Model, "allowed": allowed})
-	return false
+	return generation{} // not reached
 }
 
 // generation is what a model makes of a request. It depends on the request alone:
@@ -200,9 +203,9 @@ func (c *call) money(g generation) float64 {
 	return tokens + c.price("search", g.searches)
 }
 
-// admitGeneration bills a generation, or refuses the request and returns false. The output that
-// the request allows is held until the response ends.
-func (c *call) admitGeneration(g generation) bool {
+// admitGeneration bills a generation. The output that the request allows is held until the response
+// ends.
+func (c *call) admitGeneration(g generation) {
 	output, most := g.choices*g.output, g.choices*max(g.allowed, g.output)
 	input := g.input
 	if c.s.name == "anthropic" && class(g.model) != "haiku-3.5" {
@@ -216,16 +219,13 @@ func (c *call) admitGeneration(g generation) bool {
 			costs = append(costs, of)
 		}
 	}
-	if !c.admit(costs...) {
-		return false
-	}
+	c.admit(costs...)
 	for name, amount := range map[string]float64{money: c.money(g),
 		"uncached_input_tokens":     float64(g.fresh() - g.written),
 		"ephemeral_5m_input_tokens": float64(g.written),
 		"cache_read_input_tokens":   float64(g.cached), "output_tokens": float64(output)} {
 		c.s.Use(c.now.UTC().Format(time.DateOnly), g.model, name, amount)
 	}
-	return true
 }
 
 // generated returns the values of a generation for documents.
@@ -267,10 +267,8 @@ func (g generation) pieces() []string {
 
 // generateContent serves a call of Gemini, or of Converse of Bedrock.
 func (c *call) generateContent() {
-	if !c.parse(&modelRequest{}) {
-		return
-	}
-	if g := c.generate(); c.admitGeneration(g) {
-		c.ok(c.doc("reply", c.generated(g)))
-	}
+	c.parse(&modelRequest{})
+	g := c.generate()
+	c.admitGeneration(g)
+	c.ok(c.doc("reply", c.generated(g)))
 }

@@ -24,14 +24,9 @@ var openAIRoutes = []route{
 }
 
 func (c *call) chat() {
-	if !c.readRequest("messages", 0) {
-		return
-	}
-	g := c.generate()
+	g := c.readRequest("messages", 0)
 	g.searches = 0
-	if !c.admitGeneration(g) {
-		return
-	}
+	c.admitGeneration(g)
 	values := c.generated(g)
 	if c.request().Stream {
 		c.chatStream(g, values)
@@ -66,24 +61,15 @@ func (c *call) chatStream(g generation, values object) {
 }
 
 func (c *call) embeddings() {
-	if !c.readRequest("input", 0) {
-		return
-	}
-	g := c.generate()
+	g := c.readRequest("input", 0)
 	g.output, g.allowed, g.searches = 0, 0, 0
-	if c.admitGeneration(g) {
-		c.ok(c.doc("embeddings", c.generated(g)))
-	}
+	c.admitGeneration(g)
+	c.ok(c.doc("embeddings", c.generated(g)))
 }
 
 func (c *call) responses() {
-	if !c.readRequest("input", 0) {
-		return
-	}
-	g := c.generate()
-	if !c.admitGeneration(g) {
-		return
-	}
+	g := c.readRequest("input", 0)
+	c.admitGeneration(g)
 	values := c.responseValues(g)
 	switch {
 	case c.request().Background:
@@ -139,7 +125,8 @@ func (c *call) rateLimits() {
 		models = models[1+slices.Index(models, strings.TrimPrefix(after, "rl-")):]
 	}
 	values := object{"data": []any{}, "first": nil, "more": len(models) > 1}
-	if len(models) > 0 && !c.lost() {
+	c.lost()
+	if len(models) > 0 {
 		limits := object{"object": "project.rate_limit", "id": "rl-" + models[0], "model": models[0]}
 		for _, bucket := range []string{"requests", "tokens"} {
 			if r, ok := c.rate(part(bucket, models[0]), 0); ok {

@@ -42,13 +42,13 @@ func (c *call) upload() {
 	}
 	if file.bytes == 0 || purpose == "" {
 		c.fail("no file", nil)
-		return
 	}
 	id := c.id("file-")
 	unlock := c.s.locked()
 	c.s.files[id] = &file
 	unlock()
-	c.free(c.doc("file", object{"file": id, "bytes": file.bytes, "purpose": purpose}))
+	c.free()
+	c.ok(c.doc("file", object{"file": id, "bytes": file.bytes, "purpose": purpose}))
 }
 
 // add adds a line.
@@ -67,7 +67,7 @@ func (f *upload) add(c *call, text []byte) {
 	f.calls = append(f.calls, of)
 }
 
-// file returns an uploaded file, or sends 400 and returns nil.
+// file returns an uploaded file, or sends 400 and ends the handler.
 func (c *call) file(id string) *upload {
 	unlock := c.s.locked()
 	file := c.s.files[id]
@@ -81,9 +81,6 @@ func (c *call) file(id string) *upload {
 // createBatch serves POST /v1/batches of OpenAI.
 func (c *call) createBatch() {
 	input := c.file(c.request().InputFile)
-	if input == nil {
-		return
-	}
 	j := &job{id: c.id("batch_"), calls: input.calls, failed: input.invalid}
 	j.costs = func() []cost {
 		costs := []cost{j.money(c.s.Prices)}
@@ -120,12 +117,8 @@ func (j *job) batch(c *call, ended bool) object {
 // batchOutput serves the output file of a batch.
 func (c *call) batchOutput() {
 	j := c.job(c.match[1])
-	if j == nil {
-		return
-	}
 	if c.now.Before(j.ends) {
 		c.fail("no object", object{"object": "file-out-" + j.id})
-		return
 	}
 	var lines []object
 	for _, of := range j.done() {
@@ -137,9 +130,8 @@ func (c *call) batchOutput() {
 		values["name"] = of.name
 		lines = append(lines, c.doc(document, values))
 	}
-	if c.admit(one(c.s.api.Free, 1)) {
-		c.lines(lines)
-	}
+	c.free()
+	c.lines(lines)
 }
 
 // epochs is how often fine-tuning reads its file, regardless of the request.
@@ -148,15 +140,10 @@ const epochs = 3
 // tune serves POST /v1/fine_tuning/jobs of OpenAI. A job that was cancelled has read its file once.
 func (c *call) tune() {
 	input, model := c.file(c.request().TrainingFile), c.model()
-	switch {
-	case input == nil:
-		return
-	case model == "":
+	if model == "" {
 		c.fail("no model", nil)
-		return
-	case !c.admit(one(c.s.api.Free, 1)):
-		return
 	}
+	c.free()
 	j := &job{id: c.id("ftjob-")}
 	trained := func() int64 {
 		if j.partly {

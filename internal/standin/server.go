@@ -222,32 +222,39 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range s.api.Headers {
 		c.header(name, c.expand(value, nil))
 	}
-	if s.api.serve != nil {
-		if c.wait(s.Latency) {
-			s.api.serve(c)
-		}
+	if !c.wait(s.Latency) {
 		return
 	}
+	if s.api.serve != nil {
+		c.serve(s.api.serve)
+	} else {
+		c.serve((*call).answer)
+	}
+}
+
+// answer reads the body, checks the credential and calls the route's handler.
+func (c *call) answer() {
 	var err error
 	if c.route.pattern != uploadPattern { // whose body is read as it comes
-		c.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		c.body, err = io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
 	}
-	tooLarge := errors.As(err, new(*http.MaxBytesError))
+	required := c.s.api.Requires
 	switch {
-	case err != nil && !tooLarge, !c.wait(s.Latency):
-		return // the client has disconnected
-	case tooLarge:
+	case errors.As(err, new(*http.MaxBytesError)):
 		c.fail("413", nil)
-	case !s.knows(s.api.key(r), isBill(r)):
+	case err != nil:
+		return // the client has disconnected
+	case !c.s.knows(c.s.api.key(c.r), isBill(c.r)):
 		c.fail("401", nil)
-	case c.failing():
-	case s.api.Requires != "" && r.Header.Get(s.api.Requires) == "":
-		c.fail("no header", nil)
-	case c.route.serve == nil:
-		c.fail("404", nil)
-	default:
-		c.route.serve(c)
 	}
+	c.failEarly()
+	if required != "" && c.r.Header.Get(required) == "" {
+		c.fail("no header", nil)
+	}
+	if c.route.serve == nil {
+		c.fail("404", nil)
+	}
+	c.route.serve(c)
 }
 
 func (s *Server) knows(key string, admin bool) bool {

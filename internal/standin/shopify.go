@@ -11,20 +11,13 @@ const maxQuery = 1_000 // points that one query may take
 // shopifyGraph serves a query, which is admitted if the most that it may take is left, and billed
 // for what it found.
 func (c *call) shopifyGraph() {
-	op, ok := c.readGraph()
-	if !ok {
-		return
-	}
+	op := c.readGraph()
 	requested := shopifyPoints(op, math.MaxInt64)
 	actual := shopifyPoints(op, int64(c.s.Rows))
 	if requested > maxQuery {
-		c.count(&c.s.counts.Failed)
-		c.ok(c.doc("too_large", object{"requested": requested}))
-		return
+		c.failGraph(c.doc("too_large", object{"requested": requested}))
 	}
-	if !c.admit(cost{bucket: "points", billed: actual, held: requested}) {
-		return
-	}
+	c.admit(cost{bucket: "points", billed: actual, held: requested})
 	c.settle() // so that the response can report what is left
 	c.ok(c.doc("reply", object{"data": c.graphData(op.fields, nil), "requested": requested,
 		"actual": actual}))

@@ -30,25 +30,23 @@ var xRoutes = []route{
 func xBucket(c *call, name string) string { return part(name, c.route.part) }
 
 // admitX bills a request for n things of a kind, and more.
-func (c *call) admitX(kind string, n int, more float64) bool {
-	return c.admit(one(c.bucket("requests"), 1), paid(c.price(kind, int64(n))+more))
+func (c *call) admitX(kind string, n int, more float64) {
+	c.admit(one(c.bucket("requests"), 1), paid(c.price(kind, int64(n))+more))
 }
 
 // xIDs returns the IDs of the things that a response holds: those that the request names, a list
-// of them, or the one in the path. It sends what is wrong with the request and returns nil.
+// of them, or the one in the path.
 func (c *call) xIDs(which string) (ids []string) {
 	q := c.r.URL.Query()
 	switch which {
 	case "named":
 		if ids = strings.Split(q.Get("ids"), ","); len(ids) > 100 || ids[0] == "" {
 			c.fail("wrong ids", nil)
-			return nil
 		}
 	case "listed":
 		n, err := strconv.Atoi(cmp.Or(q.Get("max_results"), "10"))
 		if err != nil || n < 5 || n > 100 {
 			c.fail("wrong max_results", nil)
-			return nil
 		}
 		for i := range min(n, c.s.Rows) {
 			ids = append(ids, strconv.FormatUint(c.hash()%1e12*1000+uint64(i), 10))
@@ -63,9 +61,6 @@ func (c *call) xIDs(which string) (ids []string) {
 func xResources(kind, which string) func(*call) {
 	return func(c *call) {
 		ids := c.xIDs(which)
-		if ids == nil {
-			return
-		}
 		resources := func(kind, prefix string) (all []any) {
 			for _, id := range ids {
 				all = append(all, c.doc(kind, object{"post": prefix + id}))
@@ -86,9 +81,7 @@ func xResources(kind, which string) func(*call) {
 			doc["includes"] = object{"users": resources("user", "9")}
 			authors = c.price("user", int64(len(ids)))
 		}
-		if !c.admitX(kind, len(ids), authors) {
-			return
-		}
+		c.admitX(kind, len(ids), authors)
 		if kind == "post" {
 			c.s.Use(c.now.UTC().Format(time.DateOnly), "", "posts", float64(len(ids)))
 		}
@@ -98,9 +91,8 @@ func xResources(kind, which string) func(*call) {
 
 func xWrite(price string) func(*call) {
 	return func(c *call) {
-		if c.admitX(price, 1, 0) {
-			c.ok(object{"data": object{"deleted": true}})
-		}
+		c.admitX(price, 1, 0)
+		c.ok(object{"data": object{"deleted": true}})
 	}
 }
 
@@ -108,20 +100,15 @@ func (c *call) create() {
 	var q struct {
 		Text string `json:"text"`
 	}
-	if !c.parse(&q) {
-		return
-	}
+	c.parse(&q)
 	if q.Text == "" {
 		c.fail("no text", nil)
-		return
 	}
 	kind := "create"
 	if strings.Contains(q.Text, "http://") || strings.Contains(q.Text, "https://") {
 		kind = "link"
 	}
-	if !c.admitX(kind, 1, 0) {
-		return
-	}
+	c.admitX(kind, 1, 0)
 	id := decimal(1_900_000_000_000 + c.number)
 	c.json(http.StatusCreated, object{"data": object{"id": id, "text": q.Text,
 		"edit_history_tweet_ids": []string{id}}})
@@ -132,11 +119,8 @@ func (c *call) xUsage() {
 	n, err := strconv.Atoi(cmp.Or(c.r.URL.Query().Get("days"), "7"))
 	if err != nil || n < 1 || n > 90 {
 		c.fail("wrong days", nil)
-		return
 	}
-	if !c.admit(one(c.bucket("requests"), 1)) {
-		return
-	}
+	c.admit(one(c.bucket("requests"), 1))
 	usage := []any{}
 	c.days(c.now.AddDate(0, 0, 1-n), c.now, func(day time.Time) {
 		usage = append(usage, object{"date": day.Format("2006-01-02T15:04:05.000Z"),

@@ -191,58 +191,39 @@ func (s *YouTube) serve(c *call) {
 		c.html(http.StatusNotFound, "Not Found")
 		return
 	}
-	p := s.credentialError(c.r, m)
-	if p == nil {
-		p = c.faulty(m, refuses)
-	}
-	if p != nil {
+	if problem := s.credentialProblem(c.r, m); problem != "" {
 		c.count(&s.counts.Refused)
-		c.problem(p)
-		return
+		c.fail(problem, nil)
 	}
-	if p := s.charge(c, m); p != nil {
-		c.count(&c.s.counts.Denied)
-		c.problem(p)
-		return
-	}
-	if !c.replaced(m) {
-		s.deliver(c, m, q)
+	c.failIf(refuses, m, &s.counts.Refused)
+	c.failIf(rejects, m, &c.s.counts.Denied)
+	s.charge(c, m)
+	c.replace(m)
+	if isUpload(c.r) {
+		s.upload(c, m, q)
+	} else if served, ok := s.served()[m.id]; ok {
+		c.youTube(served.list(q))
+	} else {
+		c.youTube(m.emptyAnswer())
 	}
 }
 
-// charge takes the method's units, or takes none and returns the error of the limit or fault.
-func (s *YouTube) charge(c *call, m method) *problem {
-	if p := c.faulty(m, rejects); p != nil {
-		return p
-	}
+// charge takes the method's units, or takes none and sends the error of the limit.
+func (s *YouTube) charge(c *call, m method) {
 	d := c.take([]cost{one(m.bucket, m.units), one(minuteBucket, m.units)})
+	if d != nil {
+		c.count(&c.s.counts.Denied)
+	}
 	switch {
 	case d == nil:
 	case d.bucket == minuteBucket:
-		return rateExceeded(m.bucket, "minute", d.limit.Units)
+		c.failRate(m.bucket, "minute", d.limit.Units)
 	default:
-		return dayExhausted(m.bucket, d.limit.Units)
+		c.failDay(m.bucket, d.limit.Units)
 	}
 	defer s.locked()()
 	s.counts.ByMethod[m.id]++
 	s.record(c.now, m.bucket, m.units)
-	return nil
-}
-
-// deliver answers a charged request.
-func (s *YouTube) deliver(c *call, m method, q *query) {
-	if isUpload(c.r) {
-		s.upload(c, m, q)
-		return
-	}
-	body := m.emptyAnswer()
-	if method, ok := s.served()[m.id]; ok {
-		if body = method.list(q); q.err != nil {
-			c.problem(q.err)
-			return
-		}
-	}
-	c.youTube(body)
 }
 
 // day returns the index of the charts' day to serve.

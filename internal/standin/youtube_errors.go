@@ -1,25 +1,16 @@
 package standin
 
-// problem is an error of apis/youtube.yaml, with the values for it.
-type problem struct {
-	name   string
-	values object
-}
-
-// problem sends an error.
-func (c *call) problem(p *problem) { c.fail(p.name, p.values) }
-
-// dayExhausted returns a bucket's error when its day is used up: a 403 for the default bucket, a
-// 429 for the narrow ones.
-func dayExhausted(bucket string, limit int64) *problem {
+// failDay sends a bucket's error when its day is used up: a 403 for the default bucket, a 429 for
+// the narrow ones.
+func (c *call) failDay(bucket string, limit int64) {
 	if bucket == "default" {
-		return &problem{name: "quotaExceeded"}
+		c.fail("quotaExceeded", nil)
 	}
-	return rateExceeded(bucket, "day", limit)
+	c.failRate(bucket, "day", limit)
 }
 
-// rateExceeded returns the 429 of a limit per day or per minute.
-func rateExceeded(bucket, per string, limit int64) *problem {
+// failRate sends the 429 of a limit per day or per minute.
+func (c *call) failRate(bucket, per string, limit int64) {
 	name := map[string][2]string{
 		"default":               {"Queries", "default"},
 		"search_list":           {"Search Queries", "defaultSearchList"},
@@ -30,17 +21,9 @@ func rateExceeded(bucket, per string, limit int64) *problem {
 	if per == "minute" {
 		quotaLimit, unit = name[1]+"PerMinutePerProject", "1/min/{project}"
 	}
-	return &problem{"rateLimitExceeded", object{"metric": name[0], "period": per, "bucket": bucket,
-		"quota_limit": quotaLimit, "unit": unit, "limit": decimal(limit)}}
+	c.fail("rateLimitExceeded", object{"metric": name[0], "period": per, "bucket": bucket,
+		"quota_limit": quotaLimit, "unit": unit, "limit": decimal(limit)})
 }
-
-// noFilter returns the error of a call without any of its filters.
-func noFilter(filters string) *problem {
-	return &problem{"missingRequiredParameter filter", object{"filters": filters}}
-}
-
-// badUpload returns a 400 of the upload endpoints.
-func badUpload(message string) *problem { return &problem{"badRequest", object{"what": message}} }
 
 // effect is what a kind of fault does to the metering and the response.
 type effect int
@@ -79,34 +62,36 @@ var youTubeFaults = map[string]struct {
 	"repeat":       {effect: garbles},  // the first ID of the page comes again as its last
 }
 
-// faulty returns the error of the request's fault if it has that effect.
-func (c *call) faulty(m method, has effect) *problem {
-	switch f := youTubeFaults[c.fault]; {
-	case f.effect != has || f.name == "":
-		return nil
-	case f.name == "minute" || f.name == "day":
-		return rateExceeded(m.bucket, f.name, 1)
-	default:
-		return &problem{f.name, object{"called": m.id}}
+// failIf sends the error of the request's fault, and adds to a counter, if the fault has that
+// effect.
+func (c *call) failIf(has effect, m method, counter *int64) {
+	f := youTubeFaults[c.fault]
+	if f.effect != has || f.name == "" {
+		return
 	}
+	if counter != nil {
+		c.count(counter)
+	}
+	if f.name == "minute" || f.name == "day" {
+		c.failRate(m.bucket, f.name, 1)
+	}
+	c.fail(f.name, object{"called": m.id})
 }
 
-// replaced sends the response of a fault that replaces the real one, or returns false.
-func (c *call) replaced(m method) bool {
-	p := c.faulty(m, replaces)
-	switch {
-	case youTubeFaults[c.fault].effect != replaces:
-		return false
-	case p != nil:
-		c.problem(p)
-	case c.fault == "200-html":
-		c.html(200, "Sorry")
-	case c.fault == "500-html":
-		c.html(500, "Server Error")
-	case c.fault == "500-null":
-		c.json(500, object{"error": object{"code": 500, "message": nil}})
-	default:
-		c.lost()
+// replace sends the response of a fault that replaces the real one, and ends the handler.
+func (c *call) replace(m method) {
+	if youTubeFaults[c.fault].effect != replaces {
+		return
 	}
-	return true
+	c.failIf(replaces, m, nil)
+	switch c.fault {
+	case "200-html":
+		c.html(200, "Sorry")
+	case "500-html":
+		c.html(500, "Server Error")
+	case "500-null":
+		c.json(500, object{"error": object{"code": 500, "message": nil}})
+	}
+	c.lost()
+	panic(errEnded)
 }

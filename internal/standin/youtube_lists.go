@@ -138,14 +138,11 @@ func (s *YouTube) served() map[string]servedMethod {
 	}
 }
 
-// list returns the response of a method, or sets q.err.
+// list returns the response of a method.
 func (m servedMethod) list(q *query) *list {
 	q.checkParts(m.parts)
 	found := m.find(q)
 	page := q.page(len(found))
-	if q.err != nil {
-		return nil
-	}
 	var items []object
 	for _, of := range found[page.from:page.to] {
 		items = append(items, q.item(m.item, of.values()))
@@ -168,13 +165,13 @@ func (m servedMethod) list(q *query) *list {
 func (s *YouTube) videos(q *query) []valued {
 	switch chart := q.Get("chart"); {
 	case chart != "" && q.Has("id"):
-		q.fail(&problem{name: "incompatibleParameters"})
+		q.call.fail("incompatibleParameters", nil)
 	case chart == "mostPopular":
 		return s.chart(q)
 	case chart != "":
-		q.fail(&problem{name: "videoChartNotFound"})
+		q.call.fail("videoChartNotFound", nil)
 	case !q.Has("id"):
-		q.fail(noFilter("myRating, chart, id, idParam"))
+		q.failFilter("myRating, chart, id, idParam")
 	}
 	return s.videosByID(q)
 }
@@ -188,7 +185,7 @@ func (s *YouTube) chart(q *query) (found []valued) {
 		}
 	}
 	if len(found) == 0 {
-		q.fail(&problem{name: "videoChartNotFound"})
+		q.call.fail("videoChartNotFound", nil)
 	} else if s.PageMove > 0 {
 		down := s.readsOf(region+"/"+category) * s.PageMove % len(found)
 		found = slices.Concat(found[len(found)-down:], found[:len(found)-down])
@@ -237,7 +234,7 @@ func (s *YouTube) channels(q *query) (found []valued) {
 func videoCategories(q *query) (found []valued) {
 	ids := q.list("id")
 	if q.region(""); len(ids) == 0 && !q.Has("regionCode") {
-		q.fail(noFilter("id, regionCode"))
+		q.failFilter("id, regionCode")
 	}
 	for _, c := range categories() {
 		if len(ids) == 0 || slices.Contains(ids, c[0]) {

@@ -92,19 +92,19 @@ func overridden(r *http.Request) (*http.Request, error) {
 	return get, nil
 }
 
-// credentialError returns why the request may not call the method. A request may have an
+// credentialProblem returns the error of a request that may not call the method, or "". A request may have an
 // API key, a user's token, or both; each must be valid.
-func (s *YouTube) credentialError(r *http.Request, m method) *problem {
+func (s *YouTube) credentialProblem(r *http.Request, m method) string {
 	key, token := s.engine.api.key(r), bearer(r)
 	switch {
 	case token != "" && len(s.Tokens) > 0 && !slices.Contains(s.Tokens, token):
-		return &problem{name: "authError"}
+		return "authError"
 	case token == "" && len(s.Tokens) > 0 && m.verb != http.MethodGet:
-		return &problem{name: "required"}
+		return "required"
 	case key == "" && token == "":
-		return &problem{name: "forbidden no key"}
+		return "forbidden no key"
 	case key != "" && len(s.Keys) > 0 && !slices.Contains(s.Keys, key):
-		return &problem{name: "badRequest key"}
+		return "badRequest key"
 	}
-	return nil
+	return ""
 }

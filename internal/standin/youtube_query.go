@@ -11,14 +11,12 @@ import (
 	"strings"
 )
 
-// query reads a request's parameters. An invalid one sets err, which then stays.
+// query reads a request's parameters. An invalid one ends the handler.
 type query struct {
 	url.Values
-	call  *call
-	parts []string // requested parts of the resource
-	err   *problem
-
-	paged   bool // the list has pages
+	call    *call
+	parts   []string // requested parts of the resource
+	paged   bool     // the list has pages
 	perPage int
 }
 
@@ -28,11 +26,9 @@ func newQuery(c *call) *query {
 	return q
 }
 
-// fail sets err unless it is set.
-func (q *query) fail(p *problem) {
-	if q.err == nil {
-		q.err = p
-	}
+// failFilter sends the error of a call without any of its filters.
+func (q *query) failFilter(filters string) {
+	q.call.fail("missingRequiredParameter filter", object{"filters": filters})
 }
 
 // list returns a parameter that may be repeated, contain commas, or both.
@@ -51,11 +47,11 @@ func (q *query) list(name string) []string {
 // checkParts requires at least one part, and only known ones.
 func (q *query) checkParts(supported []string) {
 	if len(q.parts) == 0 {
-		q.fail(&problem{name: "missingRequiredParameter part"})
+		q.call.fail("missingRequiredParameter part", nil)
 	}
 	for _, p := range q.parts {
 		if !slices.Contains(supported, p) {
-			q.fail(&problem{name: "unknownPart"})
+			q.call.fail("unknownPart", nil)
 		}
 	}
 }
@@ -74,7 +70,7 @@ func (q *query) size(low int) {
 	text := cmp.Or(q.Get("maxResults"), "5")
 	n, err := strconv.Atoi(text)
 	if err != nil || n < low || n > 50 {
-		q.fail(&problem{"invalidParameter", object{"value": text, "low": low}})
+		q.call.fail("invalidParameter", object{"value": text, "low": low})
 	}
 	q.paged, q.perPage = true, max(0, n)
 }
@@ -83,9 +79,9 @@ func (q *query) size(low int) {
 func (q *query) ids(filters string) []string {
 	ids := q.list("id")
 	if len(ids) > 50 {
-		q.fail(&problem{name: "invalidFilters"})
+		q.call.fail("invalidFilters", nil)
 	} else if len(ids) == 0 && !q.Has("id") {
-		q.fail(noFilter(filters))
+		q.failFilter(filters)
 	}
 	return ids
 }
@@ -97,19 +93,19 @@ func (q *query) region(fallback string) string {
 		return fallback
 	}
 	if !slices.ContainsFunc(regions(), func(r []string) bool { return r[0] == code }) {
-		q.fail(&problem{name: "invalidRegionCode"})
+		q.call.fail("invalidRegionCode", nil)
 	}
 	return code
 }
 
 // pageNumber returns the number of the requested page, from 1.
 func (q *query) pageNumber() int64 {
-	q.size(0)
-	offset, ok := parsePageToken(q.Get("pageToken"), q.perPage)
-	if !ok || q.perPage == 0 {
+	n, _ := strconv.Atoi(cmp.Or(q.Get("maxResults"), "5"))
+	offset, ok := parsePageToken(q.Get("pageToken"), n)
+	if !ok || n <= 0 {
 		return 1
 	}
-	return int64(offset/q.perPage + 1)
+	return int64(offset/n + 1)
 }
 
 // span is a page of a list: its range, and the tokens around it.
@@ -126,7 +122,7 @@ func (q *query) page(total int) span {
 	}
 	from, ok := parsePageToken(token, q.perPage)
 	if token != "" && !ok {
-		q.fail(&problem{name: "invalidPageToken"})
+		q.call.fail("invalidPageToken", nil)
 	}
 	p := span{from: min(from, total)}
 	if p.to = min(p.from+q.perPage, total); p.to < total {

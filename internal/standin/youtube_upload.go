@@ -47,23 +47,22 @@ func isUpload(r *http.Request) bool {
 // session.
 func (s *YouTube) upload(c *call, m method, q *query) {
 	up := &media{method: m, query: q, digest: sha256.New()}
-	var p *problem
 	switch q.Get("uploadType") {
 	case "resumable":
-		if p = up.readMetadata(c.r.Body); p == nil {
-			s.begin(c, up)
-			return
-		}
-	case "multipart":
-		p = up.readMultipart(c.r)
-	default: // media: only the bytes
-		_, p = up.read(c.r.Body)
-	}
-	if p != nil {
-		c.problem(p)
+		up.readMetadata(c, c.r.Body)
+		s.begin(c, up)
 		return
+	case "multipart":
+		up.readMultipart(c)
+	default: // media: only the bytes
+		up.read(c, c.r.Body)
 	}
 	c.youTube(up.resource())
+}
+
+// failUpload sends a 400 of the upload endpoints.
+func (c *call) failUpload(format string, args ...any) {
+	c.fail("badRequest", object{"what": fmt.Sprintf(format, args...)})
 }
 
 // resource returns the created resource. Its ID is a digest of the bytes, so that a client can
@@ -85,43 +84,39 @@ func (u *media) resource() any {
 }
 
 // read reads a body sent in one request.
-func (u *media) read(body io.Reader) (n int64, p *problem) {
+func (u *media) read(c *call, body io.Reader) (n int64) {
 	n, err := io.Copy(u.digest, body)
 	if u.length += n; err != nil {
-		return n, badUpload("The request body could not be read.")
+		c.failUpload("The request body could not be read.")
 	}
-	return n, nil
+	return n
 }
 
 // readMultipart reads a body of two parts: the resource, then the media.
-func (u *media) readMultipart(r *http.Request) *problem {
-	_, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	body := multipart.NewReader(r.Body, params["boundary"])
+func (u *media) readMultipart(c *call) {
+	_, params, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	body := multipart.NewReader(c.r.Body, params["boundary"])
 	first, err := body.NextRawPart()
 	if err != nil {
-		return badUpload("Missing end boundary in multipart body.")
+		c.failUpload("Missing end boundary in multipart body.")
 	}
-	if p := u.readMetadata(first); p != nil {
-		return p
-	}
+	u.readMetadata(c, first)
 	second, err := body.NextRawPart()
 	if err != nil {
-		return &problem{name: "mediaBodyRequired"}
+		c.fail("mediaBodyRequired", nil)
 	}
-	_, p := u.read(second)
-	return p
+	u.read(c, second)
 }
 
 // readMetadata reads the resource sent with an upload, which is optional.
-func (u *media) readMetadata(body io.Reader) *problem {
+func (u *media) readMetadata(c *call, body io.Reader) {
 	text, err := io.ReadAll(io.LimitReader(body, maxForm))
 	switch {
 	case err != nil:
-		return badUpload("The request body could not be read.")
+		c.failUpload("The request body could not be read.")
 	case len(bytes.TrimSpace(text)) > 0 && json.Unmarshal(text, &u.metadata) != nil:
-		return badUpload("Parse Error")
+		c.failUpload("Parse Error")
 	}
-	return nil
 }
 
 const (
@@ -172,11 +167,8 @@ func (s *YouTube) continueUpload(c *call) {
 	up := s.sessionOf(c)
 	if up == nil {
 		c.fail("notFound", nil)
-		return
 	}
-	if c.replaced(up.method) {
-		return
-	}
+	c.replace(up.method)
 	up.mu.Lock()
 	defer up.mu.Unlock()
 	switch {
@@ -195,10 +187,7 @@ func (s *YouTube) continueUpload(c *call) {
 // take stores a chunk, and returns the progress or, when the upload is complete, the resource.
 func (u *media) take(c *call) {
 	if u.created == nil {
-		if p := u.takeChunk(c.r); p != nil {
-			c.problem(p)
-			return
-		}
+		u.takeChunk(c)
 		if u.length == u.size {
 			u.created = u.resource()
 		}
@@ -224,19 +213,19 @@ var contentRange = regexp.MustCompile(`^bytes (?:(\d{1,18})-(\d{1,18})|\*)/(?:(\
 
 // takeChunk stores whole granules of a chunk, or all of the last one. The client must send the rest
 // of a granule again.
-func (u *media) takeChunk(r *http.Request) *problem {
-	header := r.Header.Get("Content-Range")
+func (u *media) takeChunk(c *call) {
+	header := c.r.Header.Get("Content-Range")
 	if header == "" { // the whole upload in one request
-		n, p := u.read(r.Body)
-		if p == nil && (u.length != n || u.size >= 0 && u.size != n) {
-			p = badUpload("Invalid request. The body is not the whole of the upload.")
+		n := u.read(c, c.r.Body)
+		if u.length != n || u.size >= 0 && u.size != n {
+			c.failUpload("Invalid request. The body is not the whole of the upload.")
 		}
 		u.size = u.length
-		return p
+		return
 	}
 	m := contentRange.FindStringSubmatch(header)
 	if m == nil {
-		return badUpload("Failed to parse Content-Range header.")
+		c.failUpload("Failed to parse Content-Range header.")
 	}
 	number := func(text string) int64 {
 		n, _ := strconv.ParseInt(text, 10, 64)
@@ -246,28 +235,27 @@ func (u *media) takeChunk(r *http.Request) *problem {
 	if size := number(m[3]); m[3] != "" && u.size < 0 {
 		u.size = size
 	} else if m[3] != "" && size != u.size {
-		return badUpload("Invalid request. The upload has another size.")
+		c.failUpload("Invalid request. The upload has another size.")
 	}
 	isLast := to == u.size
-	switch n := to - u.length; {
+	switch {
 	case m[1] == "": // a status query
-		return nil
+		return
 	case to <= from, u.size >= 0 && to > u.size, from > u.length:
-		return badUpload("Invalid request. The Content-Range does not go on where the upload is.")
+		c.failUpload("Invalid request. The Content-Range does not go on where the upload is.")
 	case !isLast && to-from < granule:
-		return badUpload(fmt.Sprintf("Invalid request. The number of bytes uploaded is required "+
-			"to be equal or greater than %d, except for the final request.", granule))
-	default:
-		if !isLast {
-			n -= n % granule
-		}
-		if _, err := io.CopyN(io.Discard, r.Body, u.length-from); err != nil {
-			return nil // nothing in it is new
-		}
-		stored, err := io.CopyN(u.digest, r.Body, n)
-		if u.length += stored; err != nil {
-			return badUpload("The request body is shorter than its Content-Range.")
-		}
+		c.failUpload("Invalid request. The number of bytes uploaded is required to be equal or "+
+			"greater than %d, except for the final request.", granule)
 	}
-	return nil
+	n := to - u.length
+	if !isLast {
+		n -= n % granule
+	}
+	if _, err := io.CopyN(io.Discard, c.r.Body, u.length-from); err != nil {
+		return // nothing in it is new
+	}
+	stored, err := io.CopyN(u.digest, c.r.Body, n)
+	if u.length += stored; err != nil {
+		c.failUpload("The request body is shorter than its Content-Range.")
+	}
 }
