@@ -139,8 +139,8 @@ func (f fieldsOf) item(t *testing.T, text string) {
 		text = strings.TrimSpace(remark.ReplaceAllString(text, ""))
 	}
 	parent := ""
-	if name, rest, found := strings.Cut(text, ":"); found && strings.HasPrefix(name, "`") {
-		parent, text = strings.Trim(name, "` ")+".", rest
+	if name, fields, found := strings.Cut(text, ":"); found && strings.HasPrefix(name, "`") {
+		parent, text = strings.Trim(name, "` ")+".", fields
 	}
 	for part := range strings.SplitSeq(text, ";") {
 		part = strings.TrimSpace(part)
@@ -165,14 +165,14 @@ func (f fieldsOf) item(t *testing.T, text string) {
 // resolve replaces a field that is "as" another one by that one's fields.
 func (f fieldsOf) resolve() {
 	for field, kind := range maps.Clone(f) {
-		like, is := strings.CutPrefix(kind, "as ")
-		if !is {
+		like, isLike := strings.CutPrefix(kind, "as ")
+		if !isLike {
 			continue
 		}
 		delete(f, field)
 		for other, kind := range maps.Clone(f) {
-			if rest, ok := strings.CutPrefix(other, like+"."); ok {
-				f[field+"."+rest] = kind
+			if member, ok := strings.CutPrefix(other, like+"."); ok {
+				f[field+"."+member] = kind
 			} else if other == like {
 				f[field] = kind
 			}

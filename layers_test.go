@@ -186,8 +186,8 @@ func packages(t *testing.T) []pkg {
 // The import table: what is inside knows nothing of what is outside.
 func TestLayers(t *testing.T) {
 	for _, p := range packages(t) {
-		allowed, known := layers[p.path()]
-		if !known {
+		allowed, isListed := layers[p.path()]
+		if !isListed {
 			t.Errorf("%s has no place in the table of layers_test.go", p.path())
 			continue
 		}

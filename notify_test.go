@@ -112,15 +112,15 @@ func TestNotificationOfThreeDaemons(t *testing.T) {
 	}
 	for i, c := range daemons {
 		must(t, c.Process.Signal(syscall.SIGTERM))
-		rest, _ := io.ReadAll(logs[i])
-		log += string(rest)
+		body, _ := io.ReadAll(logs[i])
+		log += string(body)
 		if err := c.Wait(); err != nil {
-			t.Errorf("%v: %s", err, rest)
+			t.Errorf("%v: %s", err, body)
 		}
 	}
 	must(t, receiver.Process.Kill())
-	if rest, _ := io.ReadAll(got); len(rest) > 0 {
-		t.Errorf("a third notification: %s\n%s", rest, log)
+	if body, _ := io.ReadAll(got); len(body) > 0 {
+		t.Errorf("a third notification: %s\n%s", body, log)
 	}
 }
 

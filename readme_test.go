@@ -44,8 +44,8 @@ func learned(t *testing.T) manual {
 			t.Fatalf("%v --help: %v", words, err)
 		}
 		m[strings.Join(words, " ")] = string(out)
-		for _, found := range commandLine.FindAllStringSubmatch(section(string(out)), -1) {
-			ask(append(slices.Clone(words), found[1])...)
+		for _, command := range commandLine.FindAllStringSubmatch(section(string(out)), -1) {
+			ask(append(slices.Clone(words), command[1])...)
 		}
 	}
 	ask("quotactl")
@@ -155,7 +155,7 @@ func TestDocumentsNameRealFiles(t *testing.T) {
 			}
 		}
 		for _, name := range named {
-			if found, err := filepath.Glob(name); err != nil || len(found) == 0 {
+			if files, err := filepath.Glob(name); err != nil || len(files) == 0 {
 				t.Errorf("%s: no file %s", path, name)
 			}
 		}

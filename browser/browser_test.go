@@ -31,11 +31,11 @@ type tab struct {
 	ctx context.Context
 	url string // of the server
 
-	mu   sync.Mutex
-	said []string
+	mu     sync.Mutex
+	output []string // of the console
 }
 
-// open opens a browser of the test's own.
+// open opens a browser for the test.
 func open(t *testing.T, url string) *tab {
 	t.Helper()
 	ctx, closeBrowser := chromedp.NewExecAllocator(t.Context(), chromedp.Headless,
@@ -47,22 +47,18 @@ func open(t *testing.T, url string) *tab {
 	ctx, closeTab := chromedp.NewContext(ctx)
 	t.Cleanup(closeTab)
 	b := &tab{T: t, ctx: ctx, url: url}
-	if err := chromedp.Listen(ctx, b.listen); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chromedp.Listen(ctx, b.listen))
 	get(b, chromedp.Location()) // enables what is listened to
 	return b
 }
 
-// get is what an action returns, within half a minute.
+// get returns the result of an action, within half a minute.
 func get[T any](b *tab, action chromedp.Action[T]) T {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
 	defer cancel()
 	result, err := chromedp.Run(ctx, action)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return result
 }
 
@@ -86,18 +82,18 @@ func (b *tab) listen(event any) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.said = append(b.said, text)
+	b.output = append(b.output, text)
 }
 
-// quiet wants nothing in the console, and empties it.
+// quiet fails for each line of the console, and empties it.
 func (b *tab) quiet(where string) {
 	b.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, text := range b.said {
+	for _, text := range b.output {
 		b.Errorf("%s: %s", where, text)
 	}
-	b.said = nil
+	b.output = nil
 }
 
 // visit opens a page of the server.
@@ -116,31 +112,31 @@ func (b *tab) click(selector string) {
 	for {
 		_, err := chromedp.Run(ctx,
 			chromedp.Steps(chromedp.ScrollIntoView(selector), chromedp.Click(selector)))
-		var gone *cdproto.Error
+		var replaced *cdproto.Error
 		if err == nil {
 			return
 		}
-		if !errors.As(err, &gone) {
+		if !errors.As(err, &replaced) {
 			b.Fatalf("%s: %v", selector, err)
 		}
 	}
 }
 
-// says waits until an element contains a text.
-func (b *tab) says(selector, text string) {
+// shows waits until an element contains a text.
+func (b *tab) shows(selector, text string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
 	defer cancel()
 	for {
-		said, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(
+		got, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf(
 			`[...document.querySelectorAll(%q)].map(e => e.innerText).join(" ")`, selector)))
-		said = strings.Join(strings.Fields(said), " ")
-		if err == nil && strings.Contains(said, text) {
+		got = strings.Join(strings.Fields(got), " ")
+		if err == nil && strings.Contains(got, text) {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			b.Fatalf("%s does not say %q: %q", selector, text, said)
+			b.Fatalf("%s does not show %q: %q", selector, text, got)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -153,7 +149,7 @@ func (b *tab) waits(expression string) {
 		chromedp.WithPollingInterval(100*time.Millisecond)))
 }
 
-// usable wants nothing in the console, and nothing on the page that some people cannot use.
+// usable fails for lines of the console, and for what some people cannot use on the page.
 func (b *tab) usable(where string) {
 	b.Helper()
 	b.quiet(where)
@@ -167,7 +163,7 @@ func (b *tab) usable(where string) {
 	b.quiet(where + ", in axe")
 }
 
-// axe is the source of axe-core, as scripts/install-browser leaves it.
+// axe returns the source of axe-core, which scripts/install-browser installs.
 func axe(t *testing.T) string {
 	t.Helper()
 	dir, err := os.UserCacheDir()
@@ -188,27 +184,21 @@ func (b *tab) view(width, height int64, dark bool) {
 	get(b, chromedp.EmulateViewport(width, height))
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 }
 
 // picture saves the whole page as a picture.
 func (b *tab) picture(name string) {
 	b.Helper()
 	path := filepath.Join(screens(b.T), name+".png")
-	if err := os.WriteFile(path, get(b, chromedp.FullScreenshot(100)), 0o644); err != nil {
-		b.Fatal(err)
-	}
+	must(b, os.WriteFile(path, get(b, chromedp.FullScreenshot(100)), 0o644))
 }
 
-// screens is the folder of the pictures, which is not committed.
+// screens returns the folder of the pictures, which is not committed.
 func screens(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(root, "bin", "screens")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o755))
 	return dir
 }
 

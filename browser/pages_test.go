@@ -23,64 +23,64 @@ import (
 // Each page is reached from the board by clicks, shows what it should, can be used by everybody,
 // and says nothing in the console.
 func TestPages(t *testing.T) {
-	b := open(t, newStation(t).demo())
+	b := open(t, newEnv(t).demo())
 	b.visit("/")
-	b.says("h1", "search_list is exhausted")
-	b.says(".who", "backfill")
+	b.shows("h1", "search_list is exhausted")
+	b.shows(".who", "backfill")
 	b.usable("board")
 	b.click(`.bucket details summary`)
-	b.says(".bucket details", "Until")
+	b.shows(".bucket details", "Until")
 	b.usable("board, with a table opened")
 
 	b.click(`.tile a[href="/charts/US"]`)
-	b.says("h1", "US trending")
-	b.says(".facts", "compared with")
+	b.shows("h1", "US trending")
+	b.shows(".facts", "compared with")
 	b.usable("chart")
 	b.click(`.facts a`)
-	b.says("form.at", "the newest")
+	b.shows("form.at", "the newest")
 	b.usable("chart before")
 	b.click(`form.at a`)
 	b.click(`.places tbody tr:nth-child(3) a`)
-	b.says(".facts", "first seen")
-	b.says("figure", "Views")
+	b.shows(".facts", "first seen")
+	b.shows("figure", "Views")
 	b.click("#counters summary")
 	b.usable("video")
 
 	b.click(`nav a[href="/charts"]`)
-	b.says("h1", "Charts")
+	b.shows("h1", "Charts")
 	b.usable("charts")
 
 	get(b, chromedp.SendKeys("#q", "the"+kb.Enter))
-	b.says("main", "Videos with the")
+	b.shows("main", "Videos with the")
 	b.usable("search")
 	b.click(`a[rel="next"]`)
-	b.says("main", "page 2")
+	b.shows("main", "page 2")
 	b.click(`.found li a`)
-	b.says(".facts", "last seen")
+	b.shows(".facts", "last seen")
 
 	b.click(`nav a[href="/log"]`)
-	b.says("main", "The newest charges")
+	b.shows("main", "The newest charges")
 	b.usable("log")
 	get(b, chromedp.SetValue("#by", "region"))
 	b.click(`.choose button`)
-	b.says("caption", "Units spent, by region")
+	b.shows("caption", "Units spent, by region")
 
 	b.click(`nav a[href="/plan"]`)
-	b.says("h1", "runs lose pages")
+	b.shows("h1", "runs lose pages")
 	b.usable("plan")
 	b.click(`.chips a[href="/plan?days=3"]`)
-	b.says(".chips", "3 days")
+	b.shows(".chips", "3 days")
 	b.usable("plan of three days")
 
 	b.visit("/search?q=" + strings.Repeat("no-such-word", 3))
-	b.says("main", "No video in the catalogue")
+	b.shows("main", "No video in the catalogue")
 	b.usable("search without a video")
 }
 
 // Pages are as usable on a phone and in the dark; nothing is wider than the screen. What they look
 // like is in the folder of the pictures.
 func TestScreens(t *testing.T) {
-	b := open(t, newStation(t).demo())
+	b := open(t, newEnv(t).demo())
 	b.view(1280, 800, false)
 	b.visit("/charts/US")
 	video := get(b, chromedp.Evaluate[string](`document.querySelector(".places .name").pathname`))
@@ -110,7 +110,7 @@ var update = flag.Bool("update", false, "write the pictures of docs/api.md")
 
 // The pictures of the manual show the demo. -update rewrites them.
 func TestPictures(t *testing.T) {
-	b := open(t, newStation(t).demo())
+	b := open(t, newEnv(t).demo())
 	for _, p := range []struct {
 		name, path    string
 		width, height int64
@@ -136,13 +136,13 @@ func TestPictures(t *testing.T) {
 // The board changes by itself while a sweep runs: the page is not loaded again, what the reader has
 // opened stays open, and the focus stays where it is. Paused, it stands still.
 func TestLive(t *testing.T) {
-	s := newStation(t, "YOUTUBE_API_KEY=any")
-	s.env = append(s.env, "YOUTUBE_ENDPOINT="+s.start("standin", "--listen", "127.0.0.1:0")+"/")
+	s := newEnv(t, "YOUTUBE_API_KEY=any")
+	s.vars = append(s.vars, "YOUTUBE_ENDPOINT="+s.start("standin", "--listen", "127.0.0.1:0")+"/")
 	s.run("once", "--region", "US,GB")
 	b := open(t, s.start("serve", "--listen", "127.0.0.1:0"))
 	b.visit("/")
-	b.says("#live", "Following.")
-	b.says(".bucket", "9,492 of 9,500 units left")
+	b.shows("#live", "Following.")
+	b.shows(".bucket", "9,492 of 9,500 units left")
 	get(b, chromedp.Evaluate[chromedp.Void](`window.same = true`))
 	b.click(".bucket details summary")
 	get(b, chromedp.Focus(`.tile a[href="/charts/GB"]`))
@@ -163,7 +163,7 @@ func TestLive(t *testing.T) {
 	b.usable("board, after it has changed")
 
 	b.click("#live button")
-	b.says("#live", "Paused.")
+	b.shows("#live", "Paused.")
 	s.run("once", "--region", "IN")
 	b.click("#live button")
 	b.waits(`document.querySelector(".tile a[href='/charts/IN']") !== null`)
@@ -181,10 +181,10 @@ ingest: {schedule: "@every 5m", stagger: 10s} # so that ticks are left out late 
 
 // A board with a problem names it, and can still be used.
 func TestShort(t *testing.T) {
-	s := newStation(t, "YOUTUBE_API_KEY=any")
+	s := newEnv(t, "YOUTUBE_API_KEY=any")
 	config := filepath.Join(t.TempDir(), "quota.yaml")
 	must(t, os.WriteFile(config, []byte(shortConfig), 0o600))
-	s.env = append(s.env, "YOUTUBE_ENDPOINT="+s.start("standin", "--listen", "127.0.0.1:0")+"/",
+	s.vars = append(s.vars, "YOUTUBE_ENDPOINT="+s.start("standin", "--listen", "127.0.0.1:0")+"/",
 		"QUOTA_CONFIG="+config)
 	s.ends(75, "once")
 	l, err := ledger.Open(t.Context(), "sqlite://"+filepath.Join(s.state, "ledger.db"))
@@ -196,21 +196,21 @@ func TestShort(t *testing.T) {
 	for _, dark := range []bool{false, true} {
 		b.view(1280, 800, dark)
 		b.visit("/")
-		b.says("h1", "default is exhausted")
-		b.says(".alert", "search_list is suspended until")
-		b.says("main", "Left out until the reset")
-		b.says(".tile.warn", "incomplete")
+		b.shows("h1", "default is exhausted")
+		b.shows(".alert", "search_list is suspended until")
+		b.shows("main", "Left out until the reset")
+		b.shows(".tile.warn", "incomplete")
 		b.usable("board that is short")
 		b.picture(fmt.Sprintf("short-dark-%v", dark))
 	}
 	b.visit("/plan")
-	b.says("h1", "lose pages")
+	b.shows("h1", "lose pages")
 	b.usable("plan that does not fit")
 }
 
 // What the upstream calls a video is shown as text, and does nothing.
 func TestHostile(t *testing.T) {
-	s := newStation(t)
+	s := newEnv(t)
 	titles := []string{`<script>window.hacked = 1; alert(1)</script>`,
 		`"><img src=x onerror="window.hacked = 2">`, `<svg onload=alert(3)>`,
 		"\u202egnp.exe \u2066isolate\u2069\u2069", "\x00\x1b[31mred\u009b", `javascript:alert(4)`,
@@ -245,14 +245,14 @@ func TestHostile(t *testing.T) {
 	b.visit("/charts/US")
 	b.usable("a chart of hostile titles")
 	b.visit("/videos/hostile-0")
-	b.says("h1", titles[0])
+	b.shows("h1", titles[0])
 	b.visit("/videos/hostile-3")
-	b.says("h1", "gnp.exe isolate")
+	b.shows("h1", "gnp.exe isolate")
 }
 
 // All can be reached by keyboard: first of all, the way past the menu. The focus can be seen.
 func TestKeyboard(t *testing.T) {
-	b := open(t, newStation(t).demo())
+	b := open(t, newEnv(t).demo())
 	b.visit("/")
 	get(b, chromedp.KeyEvent(kb.Tab))
 	at := func() string {
@@ -282,21 +282,21 @@ func TestKeyboard(t *testing.T) {
 
 // Without scripts, pages say the same, and searching works.
 func TestWithoutScripts(t *testing.T) {
-	b := open(t, newStation(t).demo())
+	b := open(t, newEnv(t).demo())
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
 		emulation.SetScriptExecutionDisabledParams{Value: true})
 	must(t, err)
 	b.visit("/")
-	b.says("h1", "search_list is exhausted")
+	b.shows("h1", "search_list is exhausted")
 	b.click(".bucket details summary")
-	b.says(".bucket details", "Until")
+	b.shows(".bucket details", "Until")
 	get(b, chromedp.SendKeys("#q", "hours"+kb.Enter))
-	b.says("main", "Videos with hours")
+	b.shows("main", "Videos with hours")
 }
 
 // Real charts, with all that people call their videos.
 func TestRealCharts(t *testing.T) {
-	s := newStation(t)
+	s := newEnv(t)
 	c := s.catalog()
 	regions := s.realCharts(c)
 	if len(regions) == 0 {
@@ -306,7 +306,7 @@ func TestRealCharts(t *testing.T) {
 	b.view(390, 844, true)
 	for _, region := range regions {
 		b.visit("/charts/" + region)
-		b.says(".facts", "videos")
+		b.shows(".facts", "videos")
 		b.quiet("the chart of " + region)
 	}
 }

@@ -45,9 +45,9 @@ func TestUnitsAgree(t *testing.T) {
 	var hardening []string
 	for _, unit := range services {
 		text := read(t, unit)
-		_, rest, _ := strings.Cut(text, "\nStateDirectory=")
-		rest, _, _ = strings.Cut(rest, "\n[Install]")
-		hardening = append(hardening, strings.TrimSpace(rest))
+		_, hardened, _ := strings.Cut(text, "\nStateDirectory=")
+		hardened, _, _ = strings.Cut(hardened, "\n[Install]")
+		hardening = append(hardening, strings.TrimSpace(hardened))
 		for _, want := range []string{" --config /etc/quota/quota.yaml ", "\nUser=quota\n",
 			"=/var/lib/quota\n"} {
 			if !strings.Contains(text, want) {
@@ -81,8 +81,8 @@ func TestUnderTheFilter(t *testing.T) {
 		if !strings.Contains(trace, "mmap(") || !strings.Contains(trace, "(INJECTED)") {
 			t.Errorf("nothing was traced, or nothing forbidden:\n%.2000s", trace)
 		}
-		if found := regexp.MustCompile(`.*PROT_WRITE\|PROT_EXEC.*`).FindString(trace); found != "" {
-			t.Errorf("memory that can be written and executed: %s", found)
+		if mapping := regexp.MustCompile(`.*PROT_WRITE\|PROT_EXEC.*`).FindString(trace); mapping != "" {
+			t.Errorf("memory that can be written and executed: %s", mapping)
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package interop
 
 import (
-	"encoding/json"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -70,7 +69,7 @@ func TestAdapters(t *testing.T) {
 			c := a.program(t, dir, s.server.address)
 			var log strings.Builder
 			c.Dir, c.Stderr = dir, &log
-			s.quotactl(t, "spend", "--units", "1")
+			quotactl(t, s.vars, &struct{}{}, "spend", "--units", "1")
 			var status struct {
 				Credentials []struct {
 					Buckets []struct {
@@ -80,7 +79,7 @@ func TestAdapters(t *testing.T) {
 					}
 				}
 			}
-			must(t, json.Unmarshal(s.quotactl(t, "status", "-o", "json"), &status))
+			quotactl(t, s.vars, &status, "status")
 			free := status.Credentials[0].Buckets[0].Limits[0].Free
 			out, err := c.Output()
 			lines := strings.Split(strings.TrimSpace(string(out)), "\n")

@@ -16,8 +16,8 @@ func TestAgent(t *testing.T) {
 	modules(t, dir)
 	need(t, dir, "node", "-e", "import('@modelcontextprotocol/sdk/client/index.js')")
 	c := exec.Command("node", write(t, dir, "agent.mjs", read(t, "testdata/agent.mjs")),
-		filepath.Join(s.bin, "quotactl"))
-	c.Dir, c.Env = dir, append(c.Environ(), s.env...)
+		filepath.Join(programs, "quotactl"))
+	c.Dir, c.Env = dir, append(c.Environ(), s.vars...)
 	out, err := c.CombinedOutput()
 	const want = `{"tools":"explain forecast hold settle status",` +
 		`"denied":true,"remaining":93,"used":7}`

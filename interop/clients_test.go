@@ -17,11 +17,11 @@ func snippet(t *testing.T, page, language, documented, address string) string {
 	t.Helper()
 	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
 	var all []string
-	for _, found := range block.FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1) {
-		if !strings.Contains(found[1], documented) {
+	for _, match := range block.FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1) {
+		if !strings.Contains(match[1], documented) {
 			t.Fatalf("%s: an example in %s is not of a server at %s", page, language, documented)
 		}
-		all = append(all, strings.ReplaceAll(found[1], documented, address))
+		all = append(all, strings.ReplaceAll(match[1], documented, address))
 	}
 	if len(all) == 0 {
 		t.Fatalf("%s has no example in %s", page, language)

@@ -3,7 +3,6 @@
 package interop
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -25,8 +24,8 @@ const faster = 30
 // more than the limit. cron runs in a mount namespace of its own, with its own spool.
 func TestCron(t *testing.T) {
 	const limit = 60
-	bin, dir := build(t), t.TempDir()
-	standin := launch(t, bin, nil, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key)
+	dir := t.TempDir()
+	standin := launch(t, nil, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key)
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -58,18 +57,18 @@ os.write(int(os.environ["QUOTA_REPORT_FD"]), b"units=%d\n" % n)
 `, 0o644)
 	nodePath, err := exec.LookPath("node")
 	must(t, err)
-	env := []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir, "YOUTUBE_API_KEY=" + key,
+	vars := []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir, "YOUTUBE_API_KEY=" + key,
 		"YOUTUBE_ENDPOINT=" + standin.address}
-	table := strings.Join(env, "\n") + fmt.Sprintf(`
+	table := strings.Join(vars, "\n") + fmt.Sprintf(`
 PATH=%s:%s:/usr/bin:/bin
 MAILTO=""
 * * * * * quotactl exec --units 2 --settle exit -- %s >> %s/out 2>&1
 * * * * * quotactl exec --units 5 --settle report --label job=report -- /usr/bin/python3 %s >> %[4]s/out 2>&1
 * * * * * quotactl exec --units 4 --settle proxy --label job=crawl -- node %[6]s >> %[4]s/out 2>&1
-`, bin, filepath.Dir(nodePath), shell, dir, python, node)
+`, programs, filepath.Dir(nodePath), shell, dir, python, node)
 	write("spool/root", table, 0o600)
-	daemon := exec.Command(filepath.Join(bin, "ingestor"), "run")
-	daemon.Env = append(os.Environ(), env...)
+	daemon := exec.Command(filepath.Join(programs, "ingestor"), "run")
+	daemon.Env = append(os.Environ(), vars...)
 	runUntilEnd(t, daemon)
 	runUntilEnd(t, cron(t, dir, `
 mount --bind DIR/none /etc/cron.d
@@ -78,7 +77,7 @@ mount --bind /dev/null /etc/crontab
 
 	jobs := []string{"shell", "report", "crawl", "trending"}
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
-		spent := spentBy(t, bin, env)
+		spent := spentBy(t, vars)
 		sum := int64(0)
 		for _, units := range spent {
 			sum += units
@@ -101,7 +100,7 @@ mount --bind /dev/null /etc/crontab
 		}
 	}
 	var counted struct{ Total map[string]int64 }
-	(&station{standin: standin.address}).counts(t, &counted)
+	counts(t, standin.address, &counted)
 	if billed := counted.Total["default"]; billed == 0 || billed > limit {
 		t.Errorf("the stand-in has billed %d units of %d: %v", billed, limit, counted)
 	}
@@ -145,20 +144,16 @@ func runUntilEnd(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// spentBy is the units that the log has of each job.
-func spentBy(t *testing.T, bin string, env []string) map[string]int64 {
+// spentBy returns the units that the log has of each job.
+func spentBy(t *testing.T, vars []string) map[string]int64 {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "quotactl"), "log", "--by", "job", "-o", "json")
-	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.Output()
-	must(t, err)
 	var log struct {
 		Rows []struct {
 			Key   string
 			Units int64
 		}
 	}
-	must(t, json.Unmarshal(out, &log))
+	quotactl(t, vars, &log, "log", "--by", "job")
 	spent := make(map[string]int64)
 	for _, row := range log.Rows {
 		spent[row.Key] += row.Units

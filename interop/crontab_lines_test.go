@@ -18,7 +18,7 @@ import (
 // Debian's cron, on a machine that is set up as docs/operations.md says. Every line must find its
 // programs and the configuration of the machine, and none may make a ledger in the home folder.
 func TestCrontabLines(t *testing.T) {
-	m := newCronMachine(t, build(t))
+	m := newCronMachine(t)
 	lines := documentedLines(t)
 	for i, l := range lines {
 		m.install(fmt.Sprintf("line%d", i), l)
@@ -37,7 +37,7 @@ func TestCrontabLines(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(m.dir, "home", ".local")); err == nil {
 		t.Error("a line made a ledger of its own in the home folder")
 	}
-	spent := spentBy(t, m.bin, []string{"QUOTA_CONFIG=" + filepath.Join(m.dir, "seen.yaml")})
+	spent := spentBy(t, []string{"QUOTA_CONFIG=" + filepath.Join(m.dir, "seen.yaml")})
 	if spent["backfill"] == 0 {
 		t.Errorf("the ledger of the machine has no charges of backfill: %v", spent)
 	}
@@ -82,20 +82,20 @@ func documentedLines(t *testing.T) (lines []documentedLine) {
 // cronMachine is the part of the file system that the lines see.
 type cronMachine struct {
 	*testing.T
-	dir, bin string
+	dir string
 }
 
 // newCronMachine copies the programs and /etc, and sets up /etc/quota and /var/lib/quota.
-func newCronMachine(t *testing.T, bin string) *cronMachine {
+func newCronMachine(t *testing.T) *cronMachine {
 	t.Helper()
-	m := &cronMachine{t, t.TempDir(), bin}
-	standin := launch(t, bin, nil, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key,
+	m := &cronMachine{t, t.TempDir()}
+	standin := launch(t, nil, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key,
 		"--service-account", filepath.Join(m.dir, "reader.json"))
 	for _, folder := range []string{"home", "lib/quota", "programs", "spool", "results"} {
 		must(t, os.MkdirAll(filepath.Join(m.dir, folder), 0o755))
 	}
 	m.run("cp", "-a", "/etc", filepath.Join(m.dir, "etc"))
-	m.run("cp", filepath.Join(bin, "quotactl"), filepath.Join(bin, "ingestor"),
+	m.run("cp", filepath.Join(programs, "quotactl"), filepath.Join(programs, "ingestor"),
 		filepath.Join(m.dir, "programs"))
 	must(t, errors.Join(os.RemoveAll(filepath.Join(m.dir, "etc/cron.d")),
 		os.RemoveAll(filepath.Join(m.dir, "etc/crontab")),

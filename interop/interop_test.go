@@ -41,14 +41,13 @@ type sight struct {
 
 // TestClients runs each client from its first list to the end of its units.
 func TestClients(t *testing.T) {
-	bin := build(t)
 	media, id := film(t)
 	for name, client := range map[string]func(t *testing.T, proxy, media string) []byte{
 		"python": runPython, "node": runNode, "go": runGo, "curl": runCurl,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, bin)
+			s := start(t)
 			var got sight
 			out := client(t, s.proxy, media)
 			if err := json.Unmarshal(out, &got); err != nil {
@@ -100,7 +99,7 @@ func film(t *testing.T) (path, id string) {
 }
 
 // agree compares the ledger with what the stand-in has counted, by bucket and by method.
-func (s *station) agree(t *testing.T) {
+func (s *env) agree(t *testing.T) {
 	t.Helper()
 	var counted struct {
 		Total             map[string]int64
@@ -108,7 +107,7 @@ func (s *station) agree(t *testing.T) {
 		Refused, Rejected int64
 		KeyInURL          int64 `json:"key_in_url"`
 	}
-	s.counts(t, &counted)
+	counts(t, s.standin, &counted)
 	var log struct {
 		Entries []struct {
 			Bucket string
@@ -116,7 +115,7 @@ func (s *station) agree(t *testing.T) {
 			Labels map[string]string
 		}
 	}
-	must(t, json.Unmarshal(s.quotactl(t, "log", "-o", "json"), &log))
+	quotactl(t, s.vars, &log, "log")
 	units, calls := map[string]int64{}, map[string]int64{}
 	for _, e := range log.Entries {
 		units[e.Bucket] += e.Units

@@ -4,7 +4,6 @@ package interop
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,9 +21,8 @@ import (
 
 // ledgerServer is quotactl serve on a ledger with one limit.
 type ledgerServer struct {
-	*station
-	server   *process
-	goClient string // the program of the Go client
+	vars   []string // environment of the server, quotactl and the clients
+	server *process
 }
 
 const hourly = "{bucket: default, units: 100, window: 1h}"
@@ -33,7 +31,6 @@ const hourly = "{bucket: default, units: 100, window: 1h}"
 // the text of its token file may be "".
 func startLedger(t *testing.T, ledger, limits, tokens string) *ledgerServer {
 	t.Helper()
-	bin := build(t)
 	dir := t.TempDir()
 	text := "credentials: [{name: a1, limits: [" + limits + "]}]\n"
 	if tokens != "" {
@@ -42,15 +39,15 @@ func startLedger(t *testing.T, ledger, limits, tokens string) *ledgerServer {
 	}
 	config := filepath.Join(dir, "quota.yaml")
 	must(t, os.WriteFile(config, []byte(text), 0o600))
-	s := &ledgerServer{station: &station{bin: bin}, goClient: filepath.Join(bin, "ledger")}
-	s.env = []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir, "QUOTA_LEDGER=" + ledger}
+	s := &ledgerServer{vars: []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir,
+		"QUOTA_LEDGER=" + ledger}}
 	s.start(t, "127.0.0.1:0")
 	return s
 }
 
 func (s *ledgerServer) start(t *testing.T, address string) {
 	t.Helper()
-	s.server = launch(t, s.bin, s.env, "quotactl", "serve", "--listen", address)
+	s.server = launch(t, s.vars, "quotactl", "serve", "--listen", address)
 }
 
 // used returns the units that the log has, and that are held.
@@ -63,7 +60,7 @@ func (s *ledgerServer) used(t *testing.T) (used, held int) {
 func (s *ledgerServer) taken(t *testing.T, bucket string) (used, held int) {
 	t.Helper()
 	var status report.Status
-	must(t, json.Unmarshal(s.quotactl(t, "status", "-o", "json"), &status))
+	quotactl(t, s.vars, &status, "status")
 	for _, b := range status.Credentials[0].Buckets {
 		if b.Bucket == bucket {
 			return int(b.Limits[0].Used), int(b.Held)
@@ -77,11 +74,11 @@ func (s *ledgerServer) taken(t *testing.T, bucket string) (used, held int) {
 type player struct{ *exec.Cmd }
 
 func (s *ledgerServer) player(language, url, journal string, steps ...string) *player {
-	command := map[string][]string{"go": {s.goClient}, "python": {python,
+	command := map[string][]string{"go": {filepath.Join(programs, "ledger")}, "python": {python,
 		"testdata/ledger/main.py"}, "node": {"node", "testdata/ledger/main.mjs"},
 		"sh": {"sh", "testdata/ledger/main.sh"}}[language]
 	c := exec.Command(command[0], append(append(command[1:], url, journal), steps...)...)
-	c.Env, c.Stderr = append(os.Environ(), s.env...), os.Stderr
+	c.Env, c.Stderr = append(os.Environ(), s.vars...), os.Stderr
 	return &player{c}
 }
 

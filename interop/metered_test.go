@@ -24,16 +24,15 @@ import (
 // the streams that were cut. Of what the killed proxy had under way it has booked the most that it
 // can have taken.
 func TestMetered(t *testing.T) {
-	bin := build(t)
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		m := newMetered(t, bin, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
+		m := newMetered(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
 		m.play(t, func() {})
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		server := redistest.Start(t, redistest.Options{AOF: true})
-		m := newMetered(t, bin, server.URL())
+		m := newMetered(t, server.URL())
 		m.play(t, func() {
 			server.Kill()
 			call := m.curl(t, "--retry", "9", "--retry-delay", "1", "--max-time", "60")

@@ -3,10 +3,8 @@
 package interop
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,11 +13,9 @@ import (
 // TestMoreClients sends two calls by each API's own client through the proxy, and one beyond a
 // limit: the ledger has what the stand-in billed.
 func TestMoreClients(t *testing.T) {
-	bin, dir := build(t), t.TempDir()
-	modules, err := filepath.Abs("node/node_modules")
-	must(t, err)
+	dir := t.TempDir()
+	modules(t, dir)
 	program := write(t, dir, "more.mjs", read(t, "testdata/more.mjs"))
-	run(t, dir, "ln", "-s", modules, "node_modules")
 	apis := []struct{ name, limit string }{
 		{"azure-openai", "requests"}, {"bedrock", "requests"}, {"gemini", "requests"},
 		{"mistral", "requests"}, {"notion", "requests"}, {"openrouter", "requests"},
@@ -28,46 +24,41 @@ func TestMoreClients(t *testing.T) {
 	config, credentials := "upstreams:\n", "credentials:\n"
 	standins := map[string]string{}
 	for _, a := range apis {
-		standins[a.name] = launch(t, bin, nil, "quotactl", "standin", a.name, "--listen",
+		standins[a.name] = launch(t, nil, "quotactl", "standin", a.name, "--listen",
 			"127.0.0.1:0").address
 		config += fmt.Sprintf("  %s: {endpoint: %q}\n", a.name, standins[a.name])
 		credentials += fmt.Sprintf("  - {name: %s, upstream: %[1]s, api_key: {env: KEY}, limits: ["+
 			"{bucket: %s, units: 2, window: 24h}]}\n", a.name, a.limit)
 	}
-	env := []string{"QUOTA_CONFIG=" + write(t, dir, "quota.yaml", credentials+config), "KEY=any",
+	vars := []string{"QUOTA_CONFIG=" + write(t, dir, "quota.yaml", credentials+config), "KEY=any",
 		"QUOTA_STATE_DIR=" + dir, "QUOTA_LEDGER=sqlite://" + filepath.Join(dir, "ledger.db")}
-	proxy := launch(t, bin, env, "quotactl", "proxy", "--listen", "127.0.0.1:0")
-	root := launch(t, bin, env, "quotactl", "proxy", "--listen", "127.0.0.1:0", "--credential",
-		"reddit")
-	m := &metered{bin: bin, env: env}
+	proxy := launch(t, vars, "quotactl", "proxy", "--listen", "127.0.0.1:0")
+	root := launch(t, vars, "quotactl", "proxy", "--listen", "127.0.0.1:0", "--credential", "reddit")
 	for _, a := range apis {
 		t.Run(a.name, func(t *testing.T) {
 			client := []string{"node", program, a.name, proxy.address}
 			if a.name == "reddit" {
-				client = []string{"/usr/bin/python3", "testdata/reddit.py", root.address}
+				client = []string{python, "testdata/reddit.py", root.address}
 			}
 			if denied := string(run(t, ".", client[0], client[1:]...)); denied == "" {
 				t.Error("no call was denied")
 			}
-			resp, err := http.Get(standins[a.name] + "standin/counts")
-			must(t, err)
-			defer resp.Body.Close()
-			var counts struct {
+			var counted struct {
 				Units  map[string]int64
 				Denied int64
 			}
-			must(t, json.NewDecoder(resp.Body).Decode(&counts))
+			counts(t, standins[a.name], &counted)
 			var log struct{ Entries []entry }
-			m.ask(t, &log, "log", "--credential", a.name)
+			quotactl(t, vars, &log, "log", "--credential", a.name)
 			ledger := map[string]int64{}
 			for _, e := range log.Entries {
 				if !strings.HasPrefix(e.Bucket, "money") { // the stand-in has no prices
 					ledger[e.Bucket] += e.Units
 				}
 			}
-			delete(counts.Units, "money")
-			if !maps.Equal(ledger, counts.Units) || len(ledger) == 0 || counts.Denied > 0 {
-				t.Errorf("the ledger has %v, the stand-in billed %v", ledger, counts)
+			delete(counted.Units, "money")
+			if !maps.Equal(ledger, counted.Units) || len(ledger) == 0 || counted.Denied > 0 {
+				t.Errorf("the ledger has %v, the stand-in billed %v", ledger, counted)
 			}
 		})
 	}

@@ -20,10 +20,10 @@ type process struct {
 }
 
 // launch starts a program that prints its address, and ends it with the test.
-func launch(t *testing.T, bin string, env []string, program string, args ...string) *process {
+func launch(t *testing.T, vars []string, program string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(filepath.Join(bin, program), args...)}
-	p.cmd.Env = append(os.Environ(), env...)
+	p := &process{cmd: exec.Command(filepath.Join(programs, program), args...)}
+	p.cmd.Env = append(os.Environ(), vars...)
 	var stderr strings.Builder
 	p.cmd.Stderr = &stderr
 	out, err := p.cmd.StdoutPipe()

@@ -42,7 +42,7 @@ func TestRecovery(t *testing.T) {
 	redis := newReplicated(t)
 	s := startLedger(t, redis.URL(), "{bucket: default, units: 1000, window: 1h}",
 		"it a-token-of-some-length charge\n")
-	s.env = append(s.env, "TOKEN=a-token-of-some-length")
+	s.vars = append(s.vars, "TOKEN=a-token-of-some-length")
 	f := newFaulty(t, s, redis)
 	var used, held int
 	for _, c := range scenarios {

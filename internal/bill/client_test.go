@@ -256,9 +256,9 @@ func TestRefused(t *testing.T) {
 // TestTokenStays: a redirect is not followed, so the token goes nowhere else.
 func TestTokenStays(t *testing.T) {
 	s := newEnv(t)
-	var seen []string
+	var requests []string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		seen = append(seen, r.Header.Get("Authorization"))
+		requests = append(requests, r.Header.Get("Authorization"))
 	}))
 	defer elsewhere.Close()
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -271,8 +271,8 @@ func TestTokenStays(t *testing.T) {
 	defer front.Close()
 	c := s.client()
 	c.Cloud = front.URL + "/"
-	if _, err := c.Limits(t.Context()); err == nil || len(seen) > 0 {
-		t.Errorf("%v; elsewhere saw %q", err, seen)
+	if _, err := c.Limits(t.Context()); err == nil || len(requests) > 0 {
+		t.Errorf("%v; elsewhere saw %q", err, requests)
 	}
 }
 

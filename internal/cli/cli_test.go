@@ -90,8 +90,8 @@ func TestReport(t *testing.T) {
 		if code != Code(c.err) || again != code || text.String() != c.text {
 			t.Errorf("%v: %d, %d, %q, want %q", c.err, code, again, text.String(), c.text)
 		}
-		begin, rest, _ := strings.Cut(line.String(), `",`) // after the time
-		if strings.TrimSuffix(rest, "\n") != c.json ||
+		begin, remaining, _ := strings.Cut(line.String(), `",`) // after the time
+		if strings.TrimSuffix(remaining, "\n") != c.json ||
 			c.json != "" && !strings.HasPrefix(begin, `{"time":"`) {
 			t.Errorf("%v: %q, want %q", c.err, line.String(), c.json)
 		}

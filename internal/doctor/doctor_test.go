@@ -375,13 +375,13 @@ var faults = []struct {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var kept []string
+		var lines []string
 		for line := range strings.Lines(string(text)) {
 			if !strings.Contains(line, "youtube.captions.list:") {
-				kept = append(kept, line)
+				lines = append(lines, line)
 			}
 		}
-		p.write(t, "short.yaml", strings.Join(kept, ""), 0o600)
+		p.write(t, "short.yaml", strings.Join(lines, ""), 0o600)
 		p.yaml += "costs: {file: short.yaml}\n"
 	}},
 }
@@ -422,9 +422,9 @@ func TestFaults(t *testing.T) {
 			p := newPlant(t)
 			f.plant(t, p)
 			r := p.examine(t)
-			var found []string
+			var names []string
 			for _, got := range r.Findings {
-				found = append(found, fmt.Sprint(got.Check, " ", got.Level))
+				names = append(names, fmt.Sprint(got.Check, " ", got.Level))
 				if got.About == "" || got.What == "" || got.Why == "" || got.Do == "" {
 					t.Errorf("says too little: %+v", got)
 				}
@@ -432,10 +432,10 @@ func TestFaults(t *testing.T) {
 					t.Errorf("shows the key: %+v", got)
 				}
 			}
-			found = slices.Compact(found)
+			names = slices.Compact(names)
 			want := []string{fmt.Sprint(f.check, " ", f.level)}
-			if !slices.Equal(found, want) || r.OK || r.Worst() != f.level {
-				t.Errorf("found %v, want %v: %+v", found, want, r.Findings)
+			if !slices.Equal(names, want) || r.OK || r.Worst() != f.level {
+				t.Errorf("found %v, want %v: %+v", names, want, r.Findings)
 			}
 		})
 	}

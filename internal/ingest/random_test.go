@@ -124,7 +124,7 @@ func (st story) play(t *testing.T, readers int) (got result) {
 		for region := range st.totals {
 			got.charts[region] = s.current(t, region)
 			// until the end of the upstream's day
-			if gone := slices.Contains(st.faults, "404-chart:"+region); gone {
+			if missing := slices.Contains(st.faults, "404-chart:"+region); missing {
 				continue
 			}
 			s.whole(t, region, st.totals[region])

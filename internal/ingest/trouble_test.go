@@ -284,9 +284,9 @@ func TestCatalogueIsGone(t *testing.T) {
 			}
 		})
 	})
-	for _, most := range []int64{2, 0} {
+	for _, units := range []int64{2, 0} {
 		sum, err := s.sweep(t, "US,GB", 4).Execute(t.Context())
-		if !errors.Is(err, sqlite.ErrGone) || sum.Units["default"] > most {
+		if !errors.Is(err, sqlite.ErrGone) || sum.Units["default"] > units {
 			t.Errorf("%d units, %v", sum.Units["default"], err)
 		}
 	}

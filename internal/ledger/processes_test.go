@@ -94,9 +94,9 @@ func twenty(t *testing.T, ledgerURL, name string, m mix) {
 	must(t, err)
 	for _, b := range usage.Buckets {
 		for _, limit := range b.Limits {
-			if most := limit.Limit.Cap(false); limit.Used != most || limit.Remaining != 0 {
+			if limitUnits := limit.Limit.Cap(false); limit.Used != limitUnits || limit.Remaining != 0 {
 				t.Errorf("%s: %d units used, %d remaining, want %d and 0", limit.Limit.Name(),
-					limit.Used, limit.Remaining, most)
+					limit.Used, limit.Remaining, limitUnits)
 			}
 		}
 		if m.corrects {

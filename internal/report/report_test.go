@@ -106,15 +106,15 @@ func TestGrouper(t *testing.T) {
 }
 
 func TestLabelOf(t *testing.T) {
-	for by, want := range map[string]string{"method": "method", "region": "region", "job": "job",
+	for label, want := range map[string]string{"method": "method", "region": "region", "job": "job",
 		"label:team": "team", "label:job": "job"} {
-		if got, err := LabelOf(by); got != want || err != nil {
-			t.Errorf("%s: %q, %v", by, got, err)
+		if got, err := LabelOf(label); got != want || err != nil {
+			t.Errorf("%s: %q, %v", label, got, err)
 		}
 	}
-	for _, by := range []string{"", "run", "team", "Method", "label:", "label:a b", "label:Team="} {
-		if got, err := LabelOf(by); err == nil || !strings.HasPrefix(err.Error(), by+":") {
-			t.Errorf("%q: %q, %v", by, got, err)
+	for _, label := range []string{"", "run", "team", "Method", "label:", "label:a b", "label:Team="} {
+		if got, err := LabelOf(label); err == nil || !strings.HasPrefix(err.Error(), label+":") {
+			t.Errorf("%q: %q, %v", label, got, err)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func TestOffsetsSpread(t *testing.T) {
 	for _, offset := range (Stagger{Auto: true}).Offsets(codes, s) {
 		parts[int(offset*32/s.Interval())]++
 	}
-	if least, most := slices.Min(parts), slices.Max(parts); least < 8 || most > 40 {
+	if least, largest := slices.Min(parts), slices.Max(parts); least < 8 || largest > 40 {
 		t.Errorf("%d", parts)
 	}
 }

@@ -155,8 +155,8 @@ func TestFair_FirstRound(t *testing.T) {
 // a decision looks back.
 func TestFair_ManyLanes(t *testing.T) {
 	p := scene{lanes: lanes(110, half, 4), limits: both, days: 30}.play()
-	if least, most := slices.Min(p.runs), slices.Max(p.runs); least < 5 || most > least+2 {
-		t.Errorf("between %d and %d runs, of 750 for 110 lanes", least, most)
+	if least, largest := slices.Min(p.runs), slices.Max(p.runs); least < 5 || largest > least+2 {
+		t.Errorf("between %d and %d runs, of 750 for 110 lanes", least, largest)
 	}
 }
 

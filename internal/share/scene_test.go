@@ -176,8 +176,8 @@ func (p played) unfair(runs int, parts []int64, tick time.Duration) (complaints 
 	if 100*p.all() < 99*runs {
 		complain("%d runs of %d", p.all(), runs)
 	}
-	if most, least := slices.Max(p.runs), slices.Min(p.runs); parts == nil && most-least > 2 {
-		complain("equal lanes run between %d and %d times", least, most)
+	if largest, least := slices.Max(p.runs), slices.Min(p.runs); parts == nil && largest-least > 2 {
+		complain("equal lanes run between %d and %d times", least, largest)
 	}
 	whole := int64(len(p.runs))
 	if parts != nil {

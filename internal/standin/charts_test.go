@@ -278,7 +278,7 @@ func TestGeneratorIsDeterministic(t *testing.T) {
 // release.
 var firstThree = []string{"--MfRhtyafY", "bU8m-i9b5hQ", "byA_-jA5Fzo"}
 
-func TestGeneratedWorld(t *testing.T) {
+func TestGeneratedCharts(t *testing.T) {
 	charts := defaultCharts()
 	regionsOf := map[string]int{}
 	odd := oddities()
@@ -298,7 +298,7 @@ func TestGeneratedWorld(t *testing.T) {
 		}
 	}
 	for what := range odd {
-		t.Errorf("the world has no %s", what)
+		t.Errorf("the charts have no %s", what)
 	}
 	most := 0
 	for _, n := range regionsOf {

@@ -88,7 +88,7 @@ var services = map[string]service{
 func (s *YouTube) serveCloud(w http.ResponseWriter, r *http.Request) bool {
 	c := &call{s: s.engine, w: w, r: r}
 	if r.URL.Path == "/token" && len(s.Cloud.Accounts) > 0 {
-		s.token(c)
+		c.serve(s.token)
 		return true
 	}
 	for what, service := range services {

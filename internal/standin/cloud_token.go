@@ -67,13 +67,9 @@ const tokenLife = time.Hour
 
 // token serves POST /token: it issues a token for a JWT.
 func (s *YouTube) token(c *call) {
-	scope, wrong := s.checkGrant(c.r)
-	if wrong == "" && s.cloudFault() == "key-deleted" {
-		wrong = "Invalid JWT Signature."
-	}
-	if wrong != "" {
-		c.json(http.StatusBadRequest, object{"error": "invalid_grant", "error_description": wrong})
-		return
+	scope := s.checkGrant(c)
+	if s.cloudFault() == "key-deleted" {
+		c.failGrant("Invalid JWT Signature.")
 	}
 	token := "standin." + rand.Text()
 	unlock := s.locked()
@@ -81,6 +77,12 @@ func (s *YouTube) token(c *call) {
 	unlock()
 	c.ok(object{"access_token": token, "token_type": "Bearer",
 		"expires_in": int64(tokenLife.Seconds())})
+}
+
+// failGrant refuses a token and ends the handler.
+func (c *call) failGrant(problem string) {
+	c.json(http.StatusBadRequest, object{"error": "invalid_grant", "error_description": problem})
+	panic(errEnded)
 }
 
 // granted is a token's scope and expiry.
@@ -95,17 +97,17 @@ type claims struct {
 	jwt.RegisteredClaims
 }
 
-// checkGrant returns the scope of a signed token request, or what is wrong with it.
-func (s *YouTube) checkGrant(r *http.Request) (scope, wrong string) {
-	r.Body = http.MaxBytesReader(nil, r.Body, maxForm)
-	if r.Method != http.MethodPost ||
-		r.PostFormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" {
-		return "", "Invalid grant_type"
+// checkGrant returns the scope of a signed token request, or refuses it.
+func (s *YouTube) checkGrant(c *call) (scope string) {
+	c.r.Body = http.MaxBytesReader(nil, c.r.Body, maxForm)
+	if c.r.Method != http.MethodPost ||
+		c.r.PostFormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" {
+		c.failGrant("Invalid grant_type")
 	}
-	var c claims
+	var of claims
 	keyOf := func(*jwt.Token) (any, error) {
 		for _, a := range s.Cloud.Accounts {
-			if a.Email == c.Issuer {
+			if a.Email == of.Issuer {
 				return a.Key, nil
 			}
 		}
@@ -113,25 +115,25 @@ func (s *YouTube) checkGrant(r *http.Request) (scope, wrong string) {
 	}
 	// The parser uses the real clock, which is the client's: with an advanced one the stand-in
 	// would refuse every request.
-	_, err := jwt.ParseWithClaims(r.PostFormValue("assertion"), &c, keyOf,
+	_, err := jwt.ParseWithClaims(c.r.PostFormValue("assertion"), &of, keyOf,
 		jwt.WithValidMethods([]string{"RS256"}), jwt.WithExpirationRequired())
-	isShort := c.ExpiresAt != nil && c.IssuedAt != nil &&
-		c.IssuedAt.Before(time.Now().Add(5*time.Minute)) &&
-		c.ExpiresAt.Before(c.IssuedAt.Add(tokenLife+100*time.Second))
+	isShort := of.ExpiresAt != nil && of.IssuedAt != nil &&
+		of.IssuedAt.Before(time.Now().Add(5*time.Minute)) &&
+		of.ExpiresAt.Before(of.IssuedAt.Add(tokenLife+100*time.Second))
 	switch {
 	case errors.Is(err, jwt.ErrTokenUnverifiable):
-		return "", "Invalid grant: account not found"
+		c.failGrant("Invalid grant: account not found")
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
-		return "", "Invalid JWT Signature."
+		c.failGrant("Invalid JWT Signature.")
 	case errors.Is(err, jwt.ErrTokenMalformed):
-		return "", "Invalid JWT"
+		c.failGrant("Invalid JWT")
 	case err != nil, !isShort:
-		return "", "Invalid JWT: Token must be a short-lived token (60 minutes) and in a " +
-			"reasonable timeframe. Check your iat and exp values in the JWT claim."
-	case len(c.Audience) != 1 || !strings.HasSuffix(c.Audience[0], "/token"):
-		return "", "Invalid JWT: Failed audience check."
+		c.failGrant("Invalid JWT: Token must be a short-lived token (60 minutes) and in a " +
+			"reasonable timeframe. Check your iat and exp values in the JWT claim.")
+	case len(of.Audience) != 1 || !strings.HasSuffix(of.Audience[0], "/token"):
+		c.failGrant("Invalid JWT: Failed audience check.")
 	}
-	return c.Scope, ""
+	return of.Scope
 }
 
 // mayRead reports whether the request has a token for a service.

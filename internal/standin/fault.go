@@ -23,25 +23,9 @@ type fault struct {
 	strikes  int64  // how often it has struck
 }
 
-// faultKinds lists the kinds of fault of all stand-ins but youtube.
-var faultKinds = []string{
-	"401",               // the credential is refused
-	"429",               // throttled, with nothing used
-	"500", "503", "529", // an error of the server in the API's own shape; billed as a request only
-	"bomb",       // the response is gzip that unpacks to 64 MiB
-	"cut",        // the connection is dropped in the middle of the response
-	"drop",       // the connection is dropped before the response
-	"endless",    // the response never ends
-	"hang",       // no response until the client disconnects
-	"html",       // 502 with a page of HTML; billed as a request only
-	"minus-one",  // headers report that -1 is left
-	"no-headers", // headers do not report what is left
-	"no-usage",   // the response does not report what it took
-	"nonsense",   // headers hold words where numbers and times belong
-	"spend",      // refused as at the end of the month's money
-	"stale",      // headers report that nothing was used
-	"truncated",  // the response ends in the middle, without an error
-}
+// faultKinds lists the kinds of fault of all stand-ins but youtube. docs/standins.md describes them.
+var faultKinds = strings.Fields("401 429 500 503 529 bomb cut drop endless hang html minus-one " +
+	"no-headers no-usage nonsense spend stale truncated")
 
 // FaultKinds returns the kinds of fault of a stand-in, sorted.
 func FaultKinds(name string) []string {

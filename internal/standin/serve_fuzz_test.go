@@ -14,8 +14,8 @@ func FuzzServe(f *testing.F) {
 	for _, request := range []string{chat, streamed(chat), message, streamed(message), products,
 		report1, search, "GET /2/tweets?ids=1,2", "GET /any?cost=7", "GET /repos/o/r",
 		`POST /graphql {"query":"{viewer{login}}"}`} {
-		verb, rest, _ := strings.Cut(request, " ")
-		path, body, _ := strings.Cut(rest, " ")
+		verb, target, _ := strings.Cut(request, " ")
+		path, body, _ := strings.Cut(target, " ")
 		f.Add(verb, path, body)
 	}
 	f.Fuzz(func(t *testing.T, verb, path, body string) {

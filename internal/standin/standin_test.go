@@ -55,8 +55,8 @@ type result struct {
 // ask sends "METHOD path body" with every kind of credential. A header is "Name: value".
 func ask(ctx context.Context, t *testing.T, url, request string, headers ...string) *http.Response {
 	t.Helper()
-	verb, rest, _ := strings.Cut(request, " ")
-	path, body, _ := strings.Cut(rest, " ")
+	verb, target, _ := strings.Cut(request, " ")
+	path, body, _ := strings.Cut(target, " ")
 	r, err := http.NewRequestWithContext(ctx, verb, url+path, strings.NewReader(body))
 	must(t, err)
 	for _, h := range append([]string{"Authorization: Bearer k", "Anthropic-Version: 2023-06-01",

@@ -20,9 +20,9 @@ func TestCrowd(t *testing.T) {
 
 func crowd(t *testing.T, two bool) {
 	t.Parallel()
-	q, most := Queue[sum]{Two: two}, int64(1)
+	q, largest := Queue[sum]{Two: two}, int64(1)
 	if two {
-		most = 2
+		largest = 2
 	}
 	var total, workers, counted atomic.Int64
 	add := func(_ context.Context, group []*Op[sum]) {
@@ -32,7 +32,7 @@ func crowd(t *testing.T, two bool) {
 		}
 	}
 	work := func() {
-		if n := workers.Add(1); n > most {
+		if n := workers.Add(1); n > largest {
 			t.Errorf("%d workers", n)
 		}
 		q.Send(7, add)

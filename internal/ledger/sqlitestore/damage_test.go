@@ -47,8 +47,8 @@ func TestDamageDenies(t *testing.T) {
 			sound(t, l)
 			exec(t, l, c.damage)
 			d, err := l.Charge(t.Context(), aCharge(31, day(100)))
-			damaged, is := errors.AsType[*quota.DamagedError](err)
-			if d.Allowed || !is || damaged.Bucket != "default" {
+			damaged, isDamaged := errors.AsType[*quota.DamagedError](err)
+			if d.Allowed || !isDamaged || damaged.Bucket != "default" {
 				t.Errorf("31 beside 50 used and 20 held of 100: %+v, %v", d, err)
 			}
 			said := check(t, l, false)
@@ -246,8 +246,8 @@ func TestRepairInSteps(t *testing.T) {
 		t.Errorf("in the middle of a repair: %+v, %v", d, err)
 	}
 	exec(t, l, "DROP TRIGGER stop")
-	if found := check(t, l, true); !strings.Contains(found, "a repair of it was interrupted") {
-		t.Error(found)
+	if findings := check(t, l, true); !strings.Contains(findings, "a repair of it was interrupted") {
+		t.Error(findings)
 	}
 	sound(t, l)
 	if d, err := l.Charge(t.Context(), aCharge(limit-entries+1, day(limit))); err != nil || d.Allowed {

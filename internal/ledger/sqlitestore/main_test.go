@@ -152,8 +152,8 @@ func check(t *testing.T, l *env, repair bool) string {
 // sound makes sure that a check finds nothing.
 func sound(t *testing.T, l *env) {
 	t.Helper()
-	if found := check(t, l, false); found != "" {
-		t.Errorf("found %s", found)
+	if findings := check(t, l, false); findings != "" {
+		t.Errorf("found %s", findings)
 	}
 }
 

@@ -83,20 +83,20 @@ func child(path string) error {
 func TestTwentyProcessesHoldAndSettle(t *testing.T) {
 	path := file(t)
 	var children []*osexec.Cmd
-	var told []*strings.Builder
+	var outputs []*strings.Builder
 	for range 20 {
 		c, out := osexec.CommandContext(t.Context(), os.Args[0]), &strings.Builder{}
 		c.Env = append(os.Environ(), childFile+"="+path)
 		c.Stdout, c.Stderr = out, out
 		must(t, c.Start())
-		children, told = append(children, c), append(told, out)
+		children, outputs = append(children, c), append(outputs, out)
 	}
 	want := make([]int64, 2)
 	for i, c := range children {
 		if err := c.Wait(); err != nil {
-			t.Fatalf("%v: %s", err, told[i])
+			t.Fatalf("%v: %s", err, outputs[i])
 		}
-		for line := range strings.Lines(told[i].String()) {
+		for line := range strings.Lines(outputs[i].String()) {
 			var input, money int64
 			if _, err := fmt.Sscan(line, &input, &money); err != nil {
 				t.Fatal(line, err)

@@ -23,11 +23,11 @@ func unusableFor(err error, words string) bool {
 func TestTurnedReadOnly(t *testing.T) {
 	l := openEnv(t, file(t))
 	mustCharge(t, l, 1, day(10))
-	for _, on := range []int{1, 0} {
-		exec(t, l, fmt.Sprintf("PRAGMA query_only = %d", on))
+	for _, readOnly := range []int{1, 0} {
+		exec(t, l, fmt.Sprintf("PRAGMA query_only = %d", readOnly))
 		_, err := l.Charge(t.Context(), aCharge(1, day(10)))
-		if on == 1 && !unusableFor(err, "permissions") || on == 0 && err != nil {
-			t.Errorf("read-only %d: %v", on, err)
+		if readOnly == 1 && !unusableFor(err, "permissions") || readOnly == 0 && err != nil {
+			t.Errorf("read-only %d: %v", readOnly, err)
 		}
 	}
 	entries(t, l, 2)
@@ -78,8 +78,8 @@ func TestFullDisk(t *testing.T) {
 	mustCharge(t, l, 1, day(100_000))
 	exec(t, l, "PRAGMA max_page_count = 1")
 	var err error
-	told := 1
-	for ; err == nil && told < 1000; told++ {
+	charged := 1
+	for ; err == nil && charged < 1000; charged++ {
 		_, err = l.Charge(t.Context(), aCharge(1, day(100_000)))
 	}
 	if !unusableFor(err, "space") {
@@ -87,7 +87,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	exec(t, l, "PRAGMA max_page_count = 100000")
 	mustCharge(t, l, 1, day(100_000))
-	entries(t, l, told)
+	entries(t, l, charged)
 }
 
 // A process must not go on granting from a file that others do not see any more.
@@ -134,8 +134,8 @@ func TestAnswersAreForgotten(t *testing.T) {
 	for i := range 5 {
 		keyed(fmt.Sprint("later", i))
 	}
-	if kept := number(t, l, "SELECT count(*) FROM answers"); kept != 6 {
-		t.Errorf("%d answers kept, want 6", kept)
+	if answers := number(t, l, "SELECT count(*) FROM answers"); answers != 6 {
+		t.Errorf("%d answers kept, want 6", answers)
 	}
 }
 

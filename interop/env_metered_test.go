@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -21,8 +20,7 @@ const guide = "docs/examples-metered.md"
 
 // metered is two proxies with one ledger, in front of three stand-ins.
 type metered struct {
-	bin            string
-	env            []string
+	vars           []string
 	steady, doomed *process
 	standins       map[string]string // by upstream, where it is
 	limits         map[string]int64  // of testdata/metered.yaml, by bucket
@@ -40,17 +38,17 @@ var standins = map[string][]string{
 // ttl is how long a hold stays that nobody settles: longer than a stream lasts.
 const ttl = "20s"
 
-func newMetered(t *testing.T, bin, ledger string) *metered {
+func newMetered(t *testing.T, ledger string) *metered {
 	t.Helper()
 	dir := t.TempDir()
-	m := &metered{bin: bin, standins: map[string]string{},
+	m := &metered{standins: map[string]string{},
 		limits: map[string]int64{"tokens": 1400, "output": 800}}
 	config := read(t, "testdata/metered.yaml") + "upstreams:\n"
 	lists := "default: openai\nupstreams:\n"
 	for name, args := range standins {
 		args = append([]string{"standin", name, "--listen", "127.0.0.1:0", "--pace", "30ms",
 			"--fault", "503/11"}, args...)
-		m.standins[name] = launch(t, bin, nil, "quotactl", args...).address
+		m.standins[name] = launch(t, nil, "quotactl", args...).address
 		config += fmt.Sprintf("  %s: {endpoint: %q}\n", name, m.standins[name])
 		list := read(t, filepath.Join(root, "costs", name+".yaml"))
 		list = regexp.MustCompile(`ttl: \w+`).ReplaceAllString(list, "ttl: "+ttl)
@@ -58,15 +56,15 @@ func newMetered(t *testing.T, bin, ledger string) *metered {
 		lists += fmt.Sprintf("  %s: %s.yaml\n", name, name)
 	}
 	write(t, dir, "costs.yaml", lists)
-	m.env = []string{
+	m.vars = []string{
 		"QUOTA_CONFIG=" + write(t, dir, "quota.yaml", config), "QUOTA_STATE_DIR=" + dir,
 		"QUOTA_LEDGER=" + ledger, "OPENAI_API_KEY=any", "ANTHROPIC_API_KEY=any", "GITHUB_TOKEN=any",
 	}
 	proxy := []string{"proxy", "--listen", "127.0.0.1:0", // holds of the size of a small call
 		"--estimate", "openai.chat.completions.create/tokens=44",
 		"--estimate", "anthropic.messages.create/output=20"}
-	m.steady = launch(t, bin, m.env, "quotactl", proxy...)
-	m.doomed = launch(t, bin, m.env, "quotactl", proxy...)
+	m.steady = launch(t, m.vars, "quotactl", proxy...)
+	m.doomed = launch(t, m.vars, "quotactl", proxy...)
 	return m
 }
 
@@ -81,18 +79,15 @@ func (m *metered) billed(t *testing.T) map[string]int64 {
 	t.Helper()
 	all := map[string]int64{}
 	for name, address := range m.standins {
-		resp, err := http.Get(address + "standin/counts")
-		must(t, err)
-		defer resp.Body.Close()
-		var counts struct {
+		var counted struct {
 			Units                map[string]int64
 			Denied, Failed, Open int64
 		}
-		must(t, json.NewDecoder(resp.Body).Decode(&counts))
-		if counts.Denied != 0 || counts.Open != 0 || (counts.Failed == 0) != (name == "github") {
-			t.Errorf("%s: %+v", name, counts) // what failed was tried again
+		counts(t, address, &counted)
+		if counted.Denied != 0 || counted.Open != 0 || (counted.Failed == 0) != (name == "github") {
+			t.Errorf("%s: %+v", name, counted) // what failed was tried again
 		}
-		for bucket, units := range counts.Units {
+		for bucket, units := range counted.Units {
 			if bucket == "money" {
 				bucket += " of " + name
 			}
@@ -112,7 +107,7 @@ func (m *metered) entries(t *testing.T) (all []entry) {
 	t.Helper()
 	for name := range m.standins {
 		var log struct{ Entries []entry }
-		m.ask(t, &log, "log", "--credential", name)
+		quotactl(t, m.vars, &log, "log", "--credential", name)
 		for _, e := range log.Entries {
 			if e.Bucket == "money" {
 				e.Bucket += " of " + name
@@ -133,7 +128,7 @@ func (m *metered) held(t *testing.T) (all []hold) {
 	t.Helper()
 	for name := range m.standins {
 		var list struct{ Reservations []hold }
-		m.ask(t, &list, "reservations", "--credential", name)
+		quotactl(t, m.vars, &list, "reservations", "--credential", name)
 		all = append(all, list.Reservations...)
 	}
 	return all
@@ -149,13 +144,6 @@ func (m *metered) settled(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 	}
 	t.Fatalf("still held: %+v", m.held(t))
-}
-
-// ask runs quotactl and reads its JSON.
-func (m *metered) ask(t *testing.T, into any, args ...string) {
-	t.Helper()
-	args = append([]string{filepath.Join(m.bin, "quotactl"), "-o", "json"}, args...)
-	must(t, json.Unmarshal(run(t, root, "env", append(m.env, args...)...), into))
 }
 
 // plan is what testdata/metered.mjs is to do, and seen what it saw of it.

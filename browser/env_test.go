@@ -25,7 +25,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// program is the path of ingestor as it is now.
+// program is the path of ingestor, built by TestMain.
 var program string
 
 func TestMain(m *testing.M) {
@@ -45,27 +45,27 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// station is the program with a state folder of its own.
-type station struct {
+// env is the program with a state folder of its own.
+type env struct {
 	*testing.T
 	state string
-	env   []string
+	vars  []string // environment of the program
 }
 
-func newStation(t *testing.T, env ...string) *station {
+func newEnv(t *testing.T, vars ...string) *env {
 	t.Helper()
 	dir := t.TempDir()
-	s := &station{T: t, state: filepath.Join(dir, "state")}
-	s.env = append(env, "HOME="+dir, "PATH="+os.Getenv("PATH"), "QUOTA_STATE_DIR="+s.state,
+	s := &env{T: t, state: filepath.Join(dir, "state")}
+	s.vars = append(vars, "HOME="+dir, "PATH="+os.Getenv("PATH"), "QUOTA_STATE_DIR="+s.state,
 		"QUOTA_CONFIG=/dev/null")
 	return s
 }
 
 // start starts the program until the test ends, and returns the address that it prints.
-func (s *station) start(args ...string) string {
+func (s *env) start(args ...string) string {
 	s.Helper()
 	cmd := exec.Command(program, args...)
-	cmd.Env = s.env
+	cmd.Env = s.vars
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
@@ -88,31 +88,31 @@ func (s *station) start(args ...string) string {
 	return strings.TrimSuffix(strings.TrimSpace(address), "/")
 }
 
-// run runs the program to its end, which is to be a good one.
-func (s *station) run(args ...string) {
+// run runs the program, which must succeed.
+func (s *env) run(args ...string) {
 	s.Helper()
 	s.ends(0, args...)
 }
 
-// ends runs the program to its end, with the code that is to be.
-func (s *station) ends(code int, args ...string) {
+// ends runs the program, which must exit with a code.
+func (s *env) ends(code int, args ...string) {
 	s.Helper()
 	cmd := exec.Command(program, args...)
-	cmd.Env = s.env
+	cmd.Env = s.vars
 	out, err := cmd.CombinedOutput()
 	if got := cmd.ProcessState.ExitCode(); got != code {
 		s.Fatalf("ingestor %v: %v, code %d, want %d\n%s", args, err, got, code, out)
 	}
 }
 
-// demo is a server with a day that was made up.
-func (s *station) demo() string {
+// demo starts a server with the data of the demo.
+func (s *env) demo() string {
 	s.Helper()
 	return s.start("serve", "--demo", "--listen", "127.0.0.1:0")
 }
 
-// catalog opens the catalogue beside the server.
-func (s *station) catalog() *catalog.Catalog {
+// catalog opens the catalogue of the state folder.
+func (s *env) catalog() *catalog.Catalog {
 	s.Helper()
 	must(s, os.MkdirAll(s.state, 0o755))
 	c, err := catalog.Open(s.Context(), "sqlite://"+filepath.Join(s.state, "catalog.db"))
@@ -121,7 +121,7 @@ func (s *station) catalog() *catalog.Catalog {
 	return c
 }
 
-// store stores a chart that is complete at a moment.
+// store stores a complete chart.
 func store(t *testing.T, c *catalog.Catalog, region string, at time.Time, videos []catalog.Video) {
 	t.Helper()
 	_, _, err := c.Begin(t.Context(), region, at.Format("run-0215"), 0,
@@ -131,7 +131,7 @@ func store(t *testing.T, c *catalog.Catalog, region string, at time.Time, videos
 
 // realCharts fills the catalogue with the real charts, three hours a day; it returns the regions,
 // none where there are no real charts.
-func (s *station) realCharts(c *catalog.Catalog) (regions []string) {
+func (s *env) realCharts(c *catalog.Catalog) (regions []string) {
 	s.Helper()
 	data := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
 	if data == "" {

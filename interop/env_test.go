@@ -1,0 +1,84 @@
+//go:build interop
+
+package interop
+
+import (
+	"encoding/json"
+	"log"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// env is a proxy with a ledger of its own, in front of a stand-in of its own.
+type env struct {
+	proxy, standin string
+	vars           []string // environment of quotactl
+}
+
+// programs is the folder of both programs and of the Go client of the ledger.
+var programs string
+
+func TestMain(m *testing.M) {
+	var err error
+	if programs, err = os.MkdirTemp("", "interop"); err != nil {
+		log.Fatal(err)
+	}
+	c := exec.Command("go", "build", "-o", programs, "./cmd/quotactl", "./cmd/ingestor",
+		"./interop/testdata/ledger")
+	c.Dir = root
+	if out, err := c.CombinedOutput(); err != nil {
+		log.Fatalf("%v: %s", err, out)
+	}
+	code := m.Run()
+	os.RemoveAll(programs)
+	os.Exit(code)
+}
+
+// root is where the module is.
+const root = ".."
+
+// The stand-in accepts this key, which no client sends, and for uploads this token, which clients
+// send.
+const (
+	key   = "key-of-the-proxy"
+	token = "token-of-a-user"
+)
+
+func start(t *testing.T) *env {
+	t.Helper()
+	config, err := filepath.Abs("testdata/quota.yaml")
+	must(t, err)
+	standin := launch(t, nil, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key,
+		"--token", token).address
+	vars := []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + t.TempDir(),
+		"YOUTUBE_ENDPOINT=" + standin, "YOUTUBE_API_KEY=" + key}
+	proxy := launch(t, vars, "quotactl", "proxy", "--listen", "127.0.0.1:0").address
+	return &env{proxy, standin, vars}
+}
+
+// quotactl runs quotactl and reads its JSON.
+func quotactl(t *testing.T, vars []string, into any, args ...string) {
+	t.Helper()
+	args = append([]string{filepath.Join(programs, "quotactl"), "-o", "json"}, args...)
+	must(t, json.Unmarshal(run(t, root, "env", append(vars, args...)...), into))
+}
+
+// counts reads what a stand-in has counted.
+func counts(t *testing.T, standin string, into any) {
+	t.Helper()
+	resp, err := http.Get(standin + "standin/counts")
+	must(t, err)
+	defer resp.Body.Close()
+	must(t, json.NewDecoder(resp.Body).Decode(into))
+}
+
+// must ends a test that cannot go on after an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
