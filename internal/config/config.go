@@ -163,7 +163,7 @@ func newReader(getenv func(string) string) *reader {
 		},
 		Daemon: defaultDaemon(),
 		Serve:  Serve{Listen: DefaultServe},
-	}, buckets: make(map[string]map[string]costs.Bucket), credentials: make(map[string]bool),
+	}, credentials: make(map[string]bool),
 		jobNames: make(map[string]bool), jobOf: make(map[regions.Region]string)}
 }
 

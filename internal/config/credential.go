@@ -161,17 +161,17 @@ func (c Credential) PartsAboveWhole() (all []string) {
 
 // bucket looks up a bucket of the price list, or a part of one.
 func (r *reader) bucket(name string, table *costs.Table, at grammar.Place) costs.Bucket {
-	buckets := r.bucketsOf(table)
-	if name == "" || buckets == nil {
+	if name == "" || table == nil {
 		return costs.Bucket{Name: name}
 	}
-	if b, ok := buckets[name]; ok {
-		return b
-	}
-	whole, ok := buckets[quota.WholeOf(name)]
-	if !ok {
-		at.Add("no method draws on %q%s", words.Clip(name), words.DidYouMean(name, names(buckets)))
+	whole, ok := table.Bucket(name)
+	switch {
+	case !ok:
+		at.Add("no method draws on %q%s", words.Clip(name),
+			words.DidYouMean(name, table.BucketNames()))
 		return costs.Bucket{Name: name}
+	case whole.Name == name:
+		return whole
 	}
 	if err := quota.CheckBucket(name); err != nil {
 		at.Add("%v", err)

@@ -47,7 +47,7 @@ func (r *reader) ownJob(f fileJob, at grammar.Place) OwnJob {
 	table := r.cfg.Table(cred)
 	j.Cost = r.jobCosts(f.Cost, cred, at.Key("cost"))
 	if j.Max.Bucket != "" {
-		r.jobBucket(j.Max.Bucket, table, at.Key("max").Key("bucket"))
+		jobBucket(j.Max.Bucket, table, at.Key("max").Key("bucket"))
 	}
 	if j.Pace != nil {
 		cred.Pace = j.Pace
@@ -65,7 +65,7 @@ func (r *reader) jobCosts(list []fileCost, cred Credential, at grammar.Place) (a
 		all.Method, all.Count, all.Learned = f.Method, cmp.Or(f.Count, 1), f.Learned
 		// 1 unit of a learned cost, until there is a history
 		costs := []quota.Cost{{Bucket: f.Bucket, Units: cmp.Or(f.Units, 1)}}
-		ok := f.Method != "" || r.jobBucket(f.Bucket, table, at.Key("bucket"))
+		ok := f.Method != "" || jobBucket(f.Bucket, table, at.Key("bucket"))
 		if f.Method != "" {
 			costs, all.Method, ok = methodCost(f, table, at)
 		}
@@ -116,11 +116,11 @@ func methodCost(f fileCost, table *costs.Table, at grammar.Place) (
 	return units, id, true
 }
 
-func (r *reader) jobBucket(name string, table *costs.Table, at grammar.Place) bool {
-	buckets := r.bucketsOf(table)
-	_, ok := buckets[quota.WholeOf(name)]
+func jobBucket(name string, table *costs.Table, at grammar.Place) bool {
+	_, ok := table.Bucket(name)
 	if !ok && name != "" {
-		at.Add("no method draws on %q%s", words.Clip(name), words.DidYouMean(name, names(buckets)))
+		at.Add("no method draws on %q%s", words.Clip(name),
+			words.DidYouMean(name, table.BucketNames()))
 	}
 	return ok
 }

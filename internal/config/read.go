@@ -21,8 +21,7 @@ type reader struct {
 	file    *grammar.File
 	outside []Problem // problems of the environment
 
-	buckets     map[string]map[string]costs.Bucket // by upstream and name
-	credentials map[string]bool                    // names
+	credentials map[string]bool // names
 	jobNames    map[string]bool
 	jobOf       map[regions.Region]string
 }

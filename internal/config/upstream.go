@@ -145,21 +145,5 @@ func readPrices(ctx context.Context, path string) (*costs.List, error) {
 	return costs.ParseList(filepath.Base(path), data, files)
 }
 
-// bucketsOf returns the buckets of a price list by name.
-func (r *reader) bucketsOf(table *costs.Table) map[string]costs.Bucket {
-	if table == nil {
-		return nil
-	}
-	if buckets := r.buckets[table.Upstream]; buckets != nil { // price lists never change
-		return buckets
-	}
-	buckets := map[string]costs.Bucket{}
-	for _, b := range table.Buckets() {
-		buckets[b.Name] = b
-	}
-	r.buckets[table.Upstream] = buckets
-	return buckets
-}
-
 // names returns the sorted keys.
 func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

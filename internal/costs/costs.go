@@ -36,6 +36,7 @@ type Table struct {
 	profile  string
 	profiles map[string]profile
 	buckets  []Bucket
+	drawn    []Bucket          // on which methods of the profile draw
 	listed   map[string]Method // with the prices of the file
 	methods  map[string]Method // with the prices of the profile
 	routes   []route
@@ -212,13 +213,20 @@ func (t *Table) Profile(name string) (*Table, error) {
 		return nil, fmt.Errorf("no profile %q in the price list: it has %s", name,
 			strings.Join(t.Profiles(), ", "))
 	}
-	view := *t
+	view, drawn := *t, map[string]bool{}
 	view.profile, view.methods = name, maps.Clone(t.listed)
 	for id, price := range p {
 		m := view.methods[id]
 		m.Costs, m.Terms, m.Source = price.costs, termsOf(price.costs), price.source
 		view.methods[id] = m
 	}
+	for _, m := range view.methods {
+		for _, term := range m.Terms {
+			drawn[term.Bucket] = true
+		}
+	}
+	view.drawn = slices.DeleteFunc(slices.Clone(t.buckets),
+		func(b Bucket) bool { return !drawn[b.Name] })
 	return &view, nil
 }
 
@@ -257,15 +265,7 @@ func (t *Table) Methods() []Method {
 }
 
 // Buckets returns the buckets that the profile's methods draw on, in the order of the file.
-func (t *Table) Buckets() []Bucket {
-	drawn := map[string]bool{}
-	for _, m := range t.methods {
-		for _, term := range m.Terms {
-			drawn[term.Bucket] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(t.buckets), func(b Bucket) bool { return !drawn[b.Name] })
-}
+func (t *Table) Buckets() []Bucket { return slices.Clone(t.drawn) }
 
 // BucketNames returns the names of Buckets.
 func (t *Table) BucketNames() (names []string) {
@@ -279,7 +279,7 @@ func (t *Table) BucketNames() (names []string) {
 // It returns false if there is none.
 func (t *Table) Bucket(name string) (Bucket, bool) {
 	name, _, _ = strings.Cut(name, "/")
-	return find(t.Buckets(), func(b Bucket) bool { return b.Name == name })
+	return find(t.drawn, func(b Bucket) bool { return b.Name == name })
 }
 
 // bucketNamed returns the bucket with that name, in any profile.
@@ -290,7 +290,7 @@ func (t *Table) bucketNamed(name string) Bucket {
 
 // BucketOfMetric returns the profile's bucket with this metric of the upstream, if there is one.
 func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
-	return find(t.Buckets(), func(b Bucket) bool { return b.Metric == metric && metric != "" })
+	return find(t.drawn, func(b Bucket) bool { return b.Metric == metric && metric != "" })
 }
 
 func find(buckets []Bucket, is func(Bucket) bool) (b Bucket, ok bool) {
