@@ -50,8 +50,10 @@ type Credential struct {
 	PerLabel []quota.LabelLimit     `yaml:"-"`
 	Allow    []quota.LabelAllowance `yaml:"-"`
 	Observe  bool                   `yaml:"-"` // mode: observe
-	Open     []string               `yaml:"-"` // methods allowed while the ledger is unreachable
-	AtMost   int64                  `yaml:"-"` // units per bucket a host may spend then; 0 for no bound
+	Open     []string               `yaml:"-"` // methods allowed while the ledger is away
+	// AtMost is the maximum units per bucket that a host may spend while the ledger is away; 0 is no
+	// bound.
+	AtMost int64 `yaml:"-"`
 }
 
 // Mode returns the configuration's word for Observe.
