@@ -65,7 +65,8 @@ func (c Credential) Mode() string {
 }
 
 // Budget returns the gate in front of the credential's quota, on an open ledger.
-func (c Credential) Budget(l quota.BudgetLedger, table *costs.Table, log *slog.Logger) *quota.Budget {
+func (c Credential) Budget(l quota.BudgetLedger, table *costs.Table,
+	log *slog.Logger) *quota.Budget {
 	prices := make(map[string][]quota.Cost)
 	for _, m := range table.Methods() {
 		if m.Known() {

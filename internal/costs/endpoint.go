@@ -34,8 +34,8 @@ func ParseEndpoint(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Private reports whether requests to an address are encrypted or stay on this machine. A name other
-// than localhost may lead to another machine tomorrow.
+// Private reports whether requests to an address are encrypted or stay on this machine. A name
+// other than localhost may lead to another machine tomorrow.
 func Private(u *url.URL) bool {
 	return u.Scheme == "https" || u.Hostname() == "localhost" ||
 		net.ParseIP(u.Hostname()).IsLoopback()

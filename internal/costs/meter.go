@@ -17,7 +17,7 @@ import (
 type Meter struct {
 	Name    string // of the API that answers; its host by default
 	Verb    string `yaml:"-"`
-	URL     string `yaml:"-"` // absolute, or below the upstream's endpoint; with the names of Placeholders
+	URL     string `yaml:"-"` // absolute, or below the upstream's endpoint; with From and the like
 	Body    string // of a POST
 	Headers map[string]string
 	Key     string        // api_key, admin_key or service_account, as a credential has them

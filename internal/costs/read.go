@@ -59,8 +59,9 @@ const usualProfile = "current"
 // refer to earlier ones.
 func (p *parser) read(name string, f *fileList, file *grammar.File, at grammar.Place) *Table {
 	r := &reader{file: file, shipped: p.shipped, table: f.Table, failed: f.Failed,
-		names: map[string]bool{}, metrics: map[string]string{}, places: map[string]int{}, shapes: map[string]string{},
-		scope: formula.Scope{Tables: map[string]formula.Table{}}}
+		names: map[string]bool{}, metrics: map[string]string{}, places: map[string]int{},
+		shapes: map[string]string{},
+		scope:  formula.Scope{Tables: map[string]formula.Table{}}}
 	t := &r.table
 	t.Upstream, t.profiles, t.listed = name, map[string]profile{}, map[string]Method{}
 	if t.Endpoint == "" && len(t.Hosts) > 0 {

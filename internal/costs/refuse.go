@@ -24,8 +24,8 @@ func (t *Table) Refusal(status int, h http.Header, body []byte) *Refusal {
 
 // blank returns the variables for a response to an unknown request.
 func (t *Table) blank() formula.Env {
-	env := formula.Env{formula.Day: t.Day(), methodFact: "", "query": map[string]string{}, "path": map[string]string{},
-		"held": map[string]float64{}, "usage": nil}
+	env := formula.Env{formula.Day: t.Day(), methodFact: "", "query": map[string]string{},
+		"path": map[string]string{}, "held": map[string]float64{}, "usage": nil}
 	for _, f := range t.facts {
 		env[f.name] = ""
 	}
