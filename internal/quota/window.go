@@ -302,12 +302,12 @@ func offsetOf(t time.Time) int {
 // that was passed.
 func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	midnight := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
-	want := civil(midnight)
 	const far = 30 * time.Hour // no zone is farther from UTC
 	lo, hi := midnight.Add(-far).In(zone), midnight.Add(far).In(zone)
 	if offset := offsetOf(lo); offset == offsetOf(hi) { // no clock change, on most days
 		return midnight.Add(-time.Duration(offset) * time.Second).In(zone)
 	}
+	want := civil(midnight)
 	return firstSecond(lo, hi, func(t time.Time) bool { return civil(t) >= want })
 }
 
