@@ -22,8 +22,8 @@ const (
 	// tail is the fraction of days that spend less than the low load, and of those that spend more
 	// than the high one.
 	tail = 0.1
-	// surely is the maximum ratio of the error by the clock to the other error.
-	surely = 0.7
+	// surely is the maximum ratio of the squared error by the clock to the other one.
+	surely = 0.5
 	// wider is the ratio of the spread of coming days to that of the hours in the log. It was chosen
 	// so that the interval holds in eight of ten days (see TestCoverage).
 	wider = 1.4
@@ -53,9 +53,12 @@ func (h *habit) loads(n int) (low, likely, high load) {
 		l := make(load, n)
 		z := math.Sqrt2 * math.Erfinv(2*part-1) // quantile of the normal distribution
 		z += z * (z*z + 1) / (4 * spans)        // of Student's t (Cornish and Fisher)
-		level := min(math.Exp(spread*z), credible)
+		sum, expected := 0.0, 0.0
 		for i := range l {
-			l[i] = level * units[i]
+			expected += units[i]
+			level := min(math.Exp(spread(i+1)*z), credible)
+			l[i] = max(0, level*expected-sum)
+			sum += l[i]
 			if h.runaway > 1-part && (i < noticed || n <= 2*dayBins) {
 				l[i] = max(l[i], h.present*min(level, 2))
 			}
@@ -68,10 +71,12 @@ func (h *habit) loads(n int) (low, likely, high load) {
 	return at(tail), at(0.5), at(1 - tail)
 }
 
-// expect predicts the next n bins. spread is the standard deviation of the logarithm of the error.
-func (h *habit) expect(n int) (units []float64, spread float64) {
+// expect predicts the next n bins. spread returns the standard deviation of the logarithm of the
+// error of a sum of bins: the error of their level, and the noise of each, which the sum evens out.
+func (h *habit) expect(n int) (units []float64, spread func(bins int) float64) {
 	if n > 2*dayBins {
-		return h.days(n)
+		units, days := h.days(n)
+		return units, func(int) float64 { return days }
 	}
 	clock := len(h.units) >= dayBins+lead && h.off(lead, true) < surely*h.off(lead, false)
 	units = h.predict(0, n, clock)
@@ -84,7 +89,12 @@ func (h *habit) expect(n int) (units []float64, spread float64) {
 			units[i] = 0
 		}
 	}
-	return units, wider * h.off(min(n, lead), clock)
+	short, long := h.off(hour, clock), h.off(lead, clock)
+	noise := max(0, short-long) / (1/float64(hour) - 1/float64(lead)) // variance of one bin
+	level := max(0, long-noise/float64(lead))
+	return units, func(bins int) float64 {
+		return wider * math.Sqrt(level+noise/float64(bins))
+	}
 }
 
 // predict predicts the n bins after bin o from the log before them. By the clock, a bin is NaN if
@@ -132,10 +142,10 @@ func (h *habit) ratio(o int) float64 {
 	return now / then
 }
 
-// off returns the error of predictions of n bins in the log, as the standard deviation of a
-// logarithm. Adding an average hour to both sides limits the effect of a few units.
+// off returns the error of predictions of n bins in the log, as the variance of a logarithm. Adding
+// a twelfth of the average to both sides limits the effect of a few units.
 func (h *habit) off(n int, clock bool) float64 {
-	few := float64(hour) * mean(h.ordinary)
+	few := float64(n) / 12 * mean(h.ordinary)
 	square, count := initial, 1.0
 	for o := n; few > 0 && o < min(len(h.units), dayBins+lead); o += hour {
 		was, said := few, few
@@ -146,7 +156,7 @@ func (h *habit) off(n int, clock bool) float64 {
 		}
 		square, count = square+math.Pow(math.Log(was/said), 2), count+1
 	}
-	return math.Sqrt(square / count)
+	return square / count
 }
 
 // days predicts the bins of a week or a month by whole days of the log, because the hours of a day
