@@ -24,6 +24,7 @@ import (
 	"quotabudget/internal/notify"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/serve"
 	"quotabudget/internal/share"
 )
 
@@ -155,7 +156,7 @@ func listen(address string, log *slog.Logger) (net.Listener, error) {
 }
 
 func serveHealth(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	err := daemon.Serve(ctx, listener, handler)
+	err := serve.Serve(ctx, listener, handler, nil, 0)
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}

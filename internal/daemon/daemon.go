@@ -5,7 +5,9 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,9 +54,10 @@ type Daemon struct {
 	uncharged                   atomic.Bool // a run's charge failed; claims may still work
 	breaker                     breaker
 
-	mu       sync.Mutex
-	progress map[string]progress  // by lane
-	short    map[string]time.Time // by credential: the reset of the day that was logged last
+	all   sync.WaitGroup // the goroutines of Run
+	mu    sync.Mutex     // guards lanes, lane.until and short
+	lanes map[string]*lane
+	short map[string]time.Time // by credential: the reset of the day that was logged last
 
 	verdicts map[string]*plan.VerdictWatch // by credential
 	refused  atomic.Pointer[error]         // set once the upstream refuses the key
@@ -81,11 +84,6 @@ type Config struct {
 	Elsewhere func(ctx context.Context, credential string) ([]share.Lane, error)
 }
 
-type progress struct {
-	until time.Time  // ticks up to this time are done
-	lane  share.Lane // the lane at that time
-}
-
 // ErrGrace is returned by Run if runs had not ended when the grace period was over.
 var ErrGrace = errors.New("runs did not end within the grace period")
 
@@ -96,19 +94,18 @@ func (d *Daemon) Run(ctx context.Context) error {
 	ctx, d.end = context.WithCancel(ctx)
 	defer d.end()
 	d.turns.free = MaxRuns
-	d.progress, d.short = make(map[string]progress), make(map[string]time.Time)
+	d.lanes, d.short = make(map[string]*lane), make(map[string]time.Time)
 	d.verdicts = make(map[string]*plan.VerdictWatch)
 	d.describe()
 	defer d.upstream.stop()
 	defer d.catalogue.stop()
-	all := &workers{d: d, byName: make(map[string]*worker)}
-	all.use(ctx, d.Config, time.Now())
-	all.all.Go(func() { d.forecast(ctx) })
-	all.all.Go(func() { d.askLedger(ctx) })
-	for c, since := d.next(ctx); c != nil; c, since = d.next(ctx) {
-		all.use(ctx, c, since)
+	d.use(ctx, d.Config)
+	d.all.Go(func() { d.forecast(ctx) })
+	d.all.Go(func() { d.askLedger(ctx) })
+	for c := d.next(ctx); c != nil; c = d.next(ctx) {
+		d.use(ctx, c)
 	}
-	if err := all.await(d.inForce.Load().Grace); err != nil {
+	if err := d.await(d.inForce.Load().Grace); err != nil {
 		return err
 	}
 	if refused := d.refused.Load(); refused != nil {
@@ -118,43 +115,105 @@ func (d *Daemon) Run(ctx context.Context) error {
 }
 
 // next waits for a valid configuration. It returns nil when ctx ends.
-func (d *Daemon) next(ctx context.Context) (*Config, time.Time) {
+func (d *Daemon) next(ctx context.Context) *Config {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, time.Time{}
+			return nil
 		case <-d.Reload:
 		}
 		c, err := d.Load(ctx)
 		d.Metrics.reload.done(err)
 		if err == nil {
 			d.Log.Info("configuration reloaded")
-			return c, time.Now()
+			return c
 		}
 		d.Log.Error("new configuration refused: the old one stays in force", "reasons", err)
 	}
 }
 
-// recordDone records that a lane's ticks up to a moment are done.
-func (d *Daemon) recordDone(l share.Lane, until time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.progress[l.Name()] = progress{until, l}
+// use puts a configuration in force. A lane whose ticks stay the same continues, and applies other
+// new settings at its next attempt. A lane that is gone or whose ticks have changed gets no further
+// tick; its successor begins when its run has finished.
+func (d *Daemon) use(ctx context.Context, c *Config) {
+	since := time.Now()
+	d.inForce.Store(c)
+	d.Metrics.inForce(c, since)
+	d.upstream.hasten()
+	d.catalogue.hasten()
+	d.turns.shut() // until all new lanes have joined, so that the stalest goes first
+	var changed []*lane
+	gone := maps.Clone(d.lanes)
+	for _, l := range c.Lanes {
+		before := d.lanes[l.Name()]
+		delete(gone, l.Name())
+		if before != nil && before.continues(l.Lane) {
+			continue
+		}
+		next := &lane{Lane: l, d: d, cfg: c, since: since, before: before,
+			over: make(chan struct{})}
+		if before == nil || before.hasEnded() { // as if the lane were new
+			next.before = nil
+			next.begin(ctx)
+		}
+		changed = append(changed, next)
+	}
+	for _, l := range gone {
+		l.stop()
+	}
+	for _, l := range changed {
+		d.start(ctx, l)
+	}
+	d.turns.open()
+	d.Log.Info("lanes run", "lanes", len(c.Lanes), "unchanged", len(c.Lanes)-len(changed),
+		"holder", d.Holder)
 }
 
-func (d *Daemon) progressOf(l share.Lane) (progress, bool) {
+// start starts a lane in place of the lane of its name, as soon as that has ended.
+func (d *Daemon) start(ctx context.Context, l *lane) {
+	ticks, stop := context.WithCancel(ctx)
+	l.stop = func() { l.stopped = true; stop() }
+	if l.before != nil {
+		l.before.stop()
+	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	p, ok := d.progress[l.Name()]
-	return p, ok
+	d.lanes[l.Name()] = l
+	d.mu.Unlock()
+	d.all.Go(func() {
+		defer close(l.over)
+		defer stop()
+		if before := l.before; before != nil {
+			l.before = nil
+			<-before.over
+			l.succeed(before)
+		}
+		l.run(ticks, ctx)
+	})
+}
+
+// await waits until all lanes have ended, for at most the grace period after the end of ctx.
+func (d *Daemon) await(grace time.Duration) error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.all.Wait()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(grace):
+		return fmt.Errorf("%w of %s", ErrGrace, grace)
+	}
 }
 
 // waiting returns the number of ticks that are due and not done.
 func (d *Daemon) waiting() (n int64) {
 	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, l := range d.inForce.Load().Lanes {
-		if p, ok := d.progressOf(l.Lane); ok {
-			n += l.Count(p.until, now)
+		if at := d.lanes[l.Name()]; at != nil && !at.until.IsZero() {
+			n += l.Count(at.until, now)
 		}
 	}
 	return n

@@ -10,24 +10,18 @@ import (
 	"quotabudget/internal/share"
 )
 
-// policyOf returns the policy of the first lane that spends from a credential.
-func (c *Config) policyOf(credential string) (Policy, bool) {
+// policies returns the policy of the first lane of each credential that lanes spend from, in the
+// order of the lanes.
+func (c *Config) policies() (all []Policy) {
 	for _, l := range c.Lanes {
-		if p := l.Work.policy(); p.Budget.Credential == credential {
-			return p, true
+		p := l.Work.policy()
+		if !slices.ContainsFunc(all, func(other Policy) bool {
+			return other.Budget.Credential == p.Budget.Credential
+		}) {
+			all = append(all, p)
 		}
 	}
-	return Policy{}, false
-}
-
-// credentials returns the credentials that lanes spend from, in the order of the lanes.
-func (c *Config) credentials() (names []string) {
-	for _, l := range c.Lanes {
-		if name := l.Work.policy().Budget.Credential; !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
+	return all
 }
 
 // sharing returns the lanes that spend from a credential.
@@ -172,11 +166,12 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 // of the upstream's day, so that no pace holds it back. It returns nil if there is no pace or no
 // floor.
 func (c *Config) Unpaced(ctx context.Context, credential string) (func(title string) bool, error) {
-	p, ok := c.policyOf(credential)
-	if !ok || len(p.Budget.Paces) == 0 {
-		return nil, nil
+	for _, p := range c.policies() {
+		if p.Budget.Credential == credential && len(p.Budget.Paces) > 0 {
+			return c.belowFloors(ctx, p)
+		}
 	}
-	return c.belowFloors(ctx, p)
+	return nil, nil
 }
 
 func (c *Config) belowFloors(ctx context.Context, p Policy) (func(title string) bool, error) {

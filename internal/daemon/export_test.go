@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"slices"
 
 	"quotabudget/internal/share"
 )
@@ -9,8 +10,9 @@ import (
 // Shares returns what each lane of a credential may take of the tightest limit; none while enough is
 // left for every coming tick.
 func (c *Config) Shares(ctx context.Context, credential string) ([]share.Share, error) {
-	p, _ := c.policyOf(credential)
-	s, err := c.snapshot(ctx, p, "")
+	all := c.policies()
+	at := slices.IndexFunc(all, func(p Policy) bool { return p.Budget.Credential == credential })
+	s, err := c.snapshot(ctx, all[at], "")
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,9 @@ func (d *Daemon) forecast(ctx context.Context) {
 			d.Metrics.dryAt.Reset() // a bucket may have been removed
 			d.Metrics.dryEarliest.Reset()
 		}
-		for _, credential := range c.credentials() {
-			forecasts, err := c.forecasts(ctx, credential)
+		for _, p := range c.policies() {
+			credential := p.Budget.Credential
+			forecasts, err := c.forecasts(ctx, p)
 			if err != nil && ctx.Err() == nil {
 				d.Log.Warn("cannot compute the forecast", "credential", credential, "error", err)
 			}
@@ -59,14 +60,13 @@ func unixOrNever(at time.Time) float64 {
 	return float64(at.Unix())
 }
 
-func (c *Config) forecasts(ctx context.Context, credential string) ([]plan.Forecast, error) {
-	p, _ := c.policyOf(credential)
+func (c *Config) forecasts(ctx context.Context, p Policy) ([]plan.Forecast, error) {
 	b := p.Budget
 	q := plan.Question{
-		Credential: credential, Limits: quota.Enforced(b.Limits),
+		Credential: b.Credential, Limits: quota.Enforced(b.Limits),
 		Resets: make(map[string]quota.Window), Price: b.Prices[chartMethod],
 	}
-	for _, l := range c.sharing(credential) {
+	for _, l := range c.sharing(b.Credential) {
 		if l.Own == nil { // the credential's paces apply
 			q.Paces = quota.Enforced(l.Work.policy().Budget.Paces)
 			break
@@ -76,11 +76,11 @@ func (c *Config) forecasts(ctx context.Context, credential string) ([]plan.Forec
 		q.Resets[bucket] = p.Day
 	}
 	var err error
-	if q.Lanes, err = c.costedLanes(ctx, credential, ""); err != nil {
+	if q.Lanes, err = c.costedLanes(ctx, b.Credential, ""); err != nil {
 		return nil, err
 	}
 	if c.Elsewhere != nil {
-		lanes, err := c.Elsewhere(ctx, credential)
+		lanes, err := c.Elsewhere(ctx, b.Credential)
 		if err != nil {
 			return nil, err
 		}

@@ -10,23 +10,51 @@ import (
 
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 // lane runs the ticks of one lane of the configuration, in order.
 type lane struct {
-	Lane
-	d      *Daemon
-	cfg    *Config
-	since  time.Time // when its schedule came into force
-	begun  bool
-	missed []missed // runs first
-	// queue of the lanes that missed ticks, which run one at a time
-	catchUp *turns
-	turn    *turn                     // in catchUp, until the first attempt
-	leased  atomic.Pointer[time.Time] // when the lane was last claimed successfully
-	marked  atomic.Int64              // the newest marked tick, in Unix ns
+	Lane  // written with Daemon.mu locked
+	d     *Daemon
+	cfg   *Config
+	since time.Time // when its schedule came into force
+	until time.Time // ticks up to then are done; written with Daemon.mu locked
+
+	before  *lane         // the running lane that it replaces; nil for none
+	stop    func()        // ends its ticks, but not its run; for Daemon.use
+	stopped bool          // for Daemon.use
+	over    chan struct{} // closed when it has ended
+
+	missed []missed                  // runs first
+	turn   *turn                     // of the first missed tick, until its first attempt
+	leased atomic.Pointer[time.Time] // when the lane was last claimed successfully
+	marked atomic.Int64              // the newest marked tick, in Unix ns
 	// the current tick came while no daemon ran, so it is marked only when done
 	unmarked bool
+}
+
+// continues reports whether the lane runs on, because a new configuration has the same ticks.
+func (l *lane) continues(next share.Lane) bool {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	return !l.stopped && l.SameTicks(next)
+}
+
+func (l *lane) hasEnded() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// reach records that the ticks up to a moment are done.
+func (l *lane) reach(until time.Time) {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	l.until = until
 }
 
 type missed struct {
@@ -38,15 +66,10 @@ type missed struct {
 // due. A crash, followed by a crash of the daemon that took over, delays a tick by two.
 const maxLate = 5
 
-// begin sets where the lane starts: after the last tick this process has done, or after the missed
-// ones. The lanes begin one after another, so that each can count the waiting ticks of the others.
+// begin sets where a new lane starts: now, or at the ticks that were missed. The lanes begin one
+// after another, so that each can count the waiting ticks of the others.
 func (l *lane) begin(ctx context.Context) {
-	l.begun = true
-	if p, ok := l.d.progressOf(l.Lane.Lane); ok {
-		l.succeed(p)
-		return
-	}
-	l.d.recordDone(l.Lane.Lane, l.since)
+	l.reach(l.since)
 	var err error
 	if l.missed, err = l.findMissed(ctx, l.since); err != nil {
 		l.d.catalogue.failed(err)
@@ -57,9 +80,9 @@ func (l *lane) begin(ctx context.Context) {
 		l.reportMissed(ctx)
 	}
 	if len(l.missed) > 0 {
-		l.d.recordDone(l.Lane.Lane, l.missed[0].At.Add(-time.Nanosecond))
+		l.reach(l.missed[0].At.Add(-time.Nanosecond))
 		if l.policy().Queued {
-			l.turn = l.catchUp.join(l.Work.served(ctx, &l.Lane.Lane))
+			l.turn = l.d.turns.join(l.Work.served(ctx, &l.Lane.Lane), true)
 		}
 	}
 }
@@ -67,17 +90,17 @@ func (l *lane) begin(ctx context.Context) {
 func (l *lane) policy() Policy { return l.Work.policy() }
 
 // succeed continues where the lane of the previous configuration ended.
-func (l *lane) succeed(before progress) {
-	if before.lane.Spec() == l.Spec() { // the same ticks of the schedule
-		l.d.recordDone(l.Lane.Lane, before.until.Add(l.Offset-before.lane.Offset))
+func (l *lane) succeed(before *lane) {
+	if before.Spec() == l.Spec() { // the same ticks of the schedule
+		l.reach(before.until.Add(l.Offset - before.Offset))
 		return
 	}
 	// A tick of the old schedule that is waiting for its turn still runs. Earlier ticks of the new
 	// schedule do not, because it was not in force.
-	if tick := before.lane.Next(before.until); !tick.At.After(l.since) {
+	if tick := before.Next(before.until); !tick.At.After(l.since) {
 		l.missed = []missed{{tick, true}}
 	}
-	l.d.recordDone(l.Lane.Lane, l.since)
+	l.reach(l.since)
 }
 
 // findMissed returns the ticks before now that are to run. The last one stands for all that were
@@ -109,9 +132,22 @@ func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) 
 // looksBack is the maximum number of ticks that findMissed checks.
 const looksBack = 50
 
+// refresh applies the configuration in force. A lane that is gone or whose ticks have changed
+// keeps its own.
+func (l *lane) refresh() {
+	c := l.d.inForce.Load()
+	for _, next := range c.Lanes {
+		if next.Name() == l.Name() && next.SameTicks(l.Lane.Lane) {
+			l.d.mu.Lock()
+			l.cfg, l.Lane = c, next
+			l.d.mu.Unlock()
+		}
+	}
+}
+
 // run runs the lane's ticks until ticks ends. A run in progress finishes, or ends soon after ctx.
 func (l *lane) run(ticks, ctx context.Context) {
-	from := l.until()
+	from := l.until
 	if len(l.missed) > 0 { // missed ticks need no mark: they have one, or came while no daemon ran
 		from = l.since
 	}
@@ -120,7 +156,6 @@ func (l *lane) run(ticks, ctx context.Context) {
 	marking.Go(func() { l.d.markTicks(ticks, configured, from, &l.marked) })
 	l.loop(ticks, ctx)
 	marking.Wait()
-	l.forget()
 }
 
 func (l *lane) loop(ticks, ctx context.Context) {
@@ -128,14 +163,14 @@ func (l *lane) loop(ticks, ctx context.Context) {
 		if !l.runLate(ticks, ctx, tick) {
 			return
 		}
-		l.d.recordDone(l.Lane.Lane, tick.At)
+		l.reach(tick.At)
 	}
 	if len(l.missed) > 0 {
-		l.d.recordDone(l.Lane.Lane, l.since)
+		l.reach(l.since)
 	}
-	for from := l.until(); ticks.Err() == nil; l.d.recordDone(l.Lane.Lane, from) {
+	for ticks.Err() == nil {
 		l.refresh()
-		tick := l.Next(from)
+		tick := l.Next(l.until)
 		if !l.await(ticks, tick) {
 			return
 		}
@@ -153,13 +188,8 @@ func (l *lane) loop(ticks, ctx context.Context) {
 			}
 			return
 		}
-		from = tick.At
+		l.reach(tick.At)
 	}
-}
-
-func (l *lane) until() time.Time {
-	p, _ := l.d.progressOf(l.Lane.Lane)
-	return p.until
 }
 
 // runLate runs a missed tick. A tick that stands for many is given up when the lane's next tick

@@ -33,18 +33,10 @@ type Metrics struct {
 func NewMetrics() *Metrics {
 	registry := prometheus.NewRegistry()
 	auto := promauto.With(registry)
-	counter := func(name, help string) prometheus.Counter {
-		return auto.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-	}
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return auto.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return auto.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
-	}
-	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return auto.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	}
+	gauges := gaugesOf(registry)
 	m := &Metrics{
 		Registry: registry,
 		spent: counters("quota_units_spent_total", "Units charged by this process.",
@@ -78,9 +70,10 @@ func NewMetrics() *Metrics {
 			"The longest time between two ticks of the job in the days to come.", "job"),
 		interval: gauges("ingest_interval_seconds",
 			"The longest time between two ticks of the region in the days to come.", "region"),
-		panics: counter("ingest_runs_panicked_total", "Runs that ended in a panic."),
-		takeovers: counter("ingest_takeovers_total",
-			"Ticks taken over from a daemon whose lease lapsed."),
+		panics: counters("ingest_runs_panicked_total",
+			"Runs that ended in a panic.").WithLabelValues(),
+		takeovers: counters("ingest_takeovers_total",
+			"Ticks taken over from a daemon whose lease lapsed.").WithLabelValues(),
 		dryAt: gauges("quota_forecast_dry_timestamp_seconds",
 			"When the bucket is forecast to run dry, as Unix time; +Inf if it lasts to its reset.",
 			"credential", "bucket"),
@@ -90,10 +83,10 @@ func NewMetrics() *Metrics {
 		reload: reloadMetrics{
 			total: counters("ingest_reloads_total",
 				"Configurations reloaded, by whether they were accepted.", "result"),
-			successful: gauge("ingest_config_last_reload_successful",
-				"Whether the last configuration that was loaded was accepted."),
-			succeeded: gauge("ingest_config_last_reload_success_timestamp_seconds",
-				"When the configuration in force was loaded."),
+			successful: gauges("ingest_config_last_reload_successful",
+				"Whether the last configuration that was loaded was accepted.").WithLabelValues(),
+			succeeded: gauges("ingest_config_last_reload_success_timestamp_seconds",
+				"When the configuration in force was loaded.").WithLabelValues(),
 		},
 		upstream: newUpstreamTime(),
 	}
@@ -101,6 +94,15 @@ func NewMetrics() *Metrics {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.initialise()
 	return m
+}
+
+// gaugesOf returns a function that adds gauges to a registry.
+func gaugesOf(registry *prometheus.Registry) func(name, help string,
+	labels ...string) *prometheus.GaugeVec {
+	return func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help},
+			labels)
+	}
 }
 
 // initialise creates the series known beforehand, because a rate misses the first increase of a
@@ -123,8 +125,8 @@ func (m *Metrics) initialise() {
 
 // inForce creates the series that a configuration implies.
 func (m *Metrics) inForce(c *Config, now time.Time) {
-	for _, name := range c.credentials() {
-		p, _ := c.policyOf(name)
+	for _, p := range c.policies() {
+		name := p.Budget.Credential
 		m.denials.WithLabelValues(name, quota.Suspended)
 		for _, l := range slices.Concat(p.Budget.Limits, p.Budget.Paces) {
 			m.denials.WithLabelValues(name, l.Name())
@@ -184,8 +186,7 @@ func (d *Daemon) register() {
 		d.catalogue.gauge("catalogue"),
 		NewBudgetMetrics(func() (budgets []*quota.Budget) {
 			if c := d.inForce.Load(); c != nil {
-				for _, name := range c.credentials() {
-					p, _ := c.policyOf(name)
+				for _, p := range c.policies() {
 					budgets = append(budgets, p.Budget)
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"quotabudget/internal/ingest"
-	"quotabudget/internal/quota"
 	"quotabudget/internal/youtube"
 )
 
@@ -22,7 +21,9 @@ func failureKind(err error) string {
 		return kindWord(kind)
 	}
 	switch {
-	case errors.Is(err, quota.ErrUnreachable), errors.Is(err, quota.ErrLedgerUnusable):
+	case errors.Is(err, errDown):
+		return kindWord(youtube.Transient)
+	case fromLedger(err):
 		return ledgerFailure
 	case errors.Is(err, ingest.ErrCatalogue):
 		return catalogueFailure
@@ -41,3 +42,8 @@ func failureKinds() []string {
 }
 
 func kindWord(kind youtube.Kind) string { return strings.ReplaceAll(string(kind), " ", "_") }
+
+// failed counts a failed run of a region.
+func (m *Metrics) failed(l *lane, err error) {
+	m.failures.WithLabelValues(l.Region, failureKind(err)).Inc()
+}

@@ -135,111 +135,78 @@ func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {
 	if err == nil && len(sum.Regions) == 1 {
 		err = sum.Regions[0].Err()
 	}
-	return s.ended(ctx, l, swept{tick, sum, err})
-}
-
-// swept is the result of a run.
-type swept struct {
-	tick schedule.Tick
-	sum  ingest.Summary
-	err  error
-}
-
-// attrs returns the run's log attributes.
-func (r swept) attrs() []any {
-	attrs := []any{"tick", r.tick.ID(), "outcome", r.outcome()}
-	for bucket, units := range r.sum.Units {
-		attrs = append(attrs, "units."+bucket, units)
-	}
-	if r.err != nil && r.sum.Outcome != ingest.Exhausted {
-		attrs = append(attrs, "error", r.err)
-	}
-	return attrs
-}
-
-func (r swept) outcome() string {
-	if r.sum.Outcome == ingest.Exhausted && r.sum.Limit == quota.PaceName {
-		return paced
-	}
-	return string(r.sum.Outcome)
+	return s.ended(ctx, l, tick, sum, err)
 }
 
 // ended logs the result of a run, and returns whether its tick is done. A tick that was denied or
 // failed is done: the next tick is its retry.
-func (s *Sweep) ended(ctx context.Context, l *lane, r swept) result {
-	d, attrs := l.d, r.attrs()
-	kind, upstream := youtube.KindOf(r.err)
-	cut := ctx.Err() != nil || errors.Is(r.err, errLost)
-	away := s.heardFrom(cut, l.d, r)
+func (s *Sweep) ended(ctx context.Context, l *lane, tick schedule.Tick, sum ingest.Summary,
+	err error) result {
+	d, e := l.d, ending{outcome: string(sum.Outcome), units: sum.Units}
+	if sum.Outcome == ingest.Exhausted && sum.Limit == quota.PaceName {
+		e.outcome = paced
+	}
+	attrs := append([]any{"tick", tick.ID()}, e.attrs()...)
+	if err != nil && sum.Outcome != ingest.Exhausted {
+		attrs = append(attrs, "error", err)
+	}
+	kind, upstream := youtube.KindOf(err)
+	cut := ctx.Err() != nil || errors.Is(err, errLost)
+	isKnown := len(sum.Regions) == 1 && sum.Regions[0].Known
+	away := d.heardFrom(len(sum.Regions) == 1 && !isKnown && !cut, err)
 	switch {
+	case upstream && kind == youtube.BadCredential && l.cfg != d.inForce.Load():
+		d.Log.Warn("the upstream refuses the key that was in force before the reload, retrying",
+			attrs...)
+		return retry
 	case upstream && kind == youtube.BadCredential:
-		return s.refused(l, r)
-	case r.sum.Outcome == ingest.Complete:
+		d.Metrics.failed(l, err)
+		d.Log.Error("the upstream refuses the key: the daemon ends", attrs...)
+		d.refused.CompareAndSwap(nil, &err)
+		d.end()
+		return retry
+	case sum.Outcome == ingest.Complete:
 		d.Log.Info("tick done", attrs...)
-	case r.sum.Outcome == ingest.Exhausted:
-		d.Log.Warn("tick denied", append(attrs, "limit", r.sum.Limit, "retry_at",
-			r.sum.RetryAt)...)
+	case sum.Outcome == ingest.Exhausted:
+		d.Log.Warn("tick denied", append(attrs, "limit", sum.Limit, "retry_at", sum.RetryAt)...)
 	case cut:
 		d.Log.Info("run ended before its chart was complete",
 			append(attrs, "cause", cmp.Or(context.Cause(ctx), errLost))...)
 		return retry
 	case away:
-		d.Metrics.failed(l, r.err)
+		d.Metrics.failed(l, err)
 		d.Log.Debug("run ended early, retrying", attrs...)
 		return retry
-	case kind == youtube.BadRegion && r.sum.Regions[0].Known:
+	case kind == youtube.BadRegion && isKnown:
 		d.Log.Debug("tick left out: the upstream has no such region", attrs...)
 	case kind == youtube.BadRegion:
 		d.Log.Error("the upstream has no such region: remove it from the configuration; "+
 			"it is retried once a week", attrs...)
 	default:
-		d.Metrics.failed(l, r.err)
+		d.Metrics.failed(l, err)
 		d.Log.Error("tick failed", attrs...)
 	}
-	l.ended(ctx, r.tick, ending{outcome: r.outcome(), units: r.sum.Units})
+	l.ended(ctx, tick, e)
 	return done
 }
 
-// refused ends the daemon if the refused key is the current one.
-func (s *Sweep) refused(l *lane, r swept) result {
-	d, attrs := l.d, r.attrs()
-	if l.cfg != d.inForce.Load() {
-		d.Log.Warn("the upstream refuses the key that was in force before the reload, retrying",
-			attrs...)
-		return retry
-	}
-	d.Metrics.failed(l, r.err)
-	d.Log.Error("the upstream refuses the key: the daemon ends", attrs...)
-	d.refused.CompareAndSwap(nil, &r.err)
-	d.end()
-	return retry
-}
-
-// heardFrom records whether the run reached the ledger and the catalogue, and reports whether it
-// ended because one of them, or the upstream, is away.
-func (s *Sweep) heardFrom(cut bool, d *Daemon, r swept) (away bool) {
-	_, upstream := youtube.KindOf(r.err)
+// heardFrom records whether a sweep reached the ledger and the catalogue, and reports whether it
+// ended because one of them, or the upstream, is away. asked means that it used both stores unless
+// one of them failed.
+func (d *Daemon) heardFrom(asked bool, err error) (away bool) {
+	_, upstream := youtube.KindOf(err)
 	switch {
-	case !upstream && fromLedger(r.err):
+	case !upstream && fromLedger(err):
 		d.uncharged.Store(true)
-		d.ledger.failed(r.err)
+		d.ledger.failed(err)
 		return true
-	case errors.Is(r.err, ingest.ErrCatalogue):
-		d.catalogue.failed(r.err)
+	case errors.Is(err, ingest.ErrCatalogue):
+		d.catalogue.failed(err)
 		return true
-	case !cut && len(r.sum.Regions) == 1 && !r.sum.Regions[0].Known: // the run used both stores
+	case asked:
 		d.uncharged.Store(false)
 		d.ledger.works()
 		d.catalogue.works()
 	}
-	return errors.Is(r.err, errDown)
-}
-
-// failed counts a failed run.
-func (m *Metrics) failed(l *lane, err error) {
-	word := failureKind(err)
-	if errors.Is(err, errDown) {
-		word = string(youtube.Transient)
-	}
-	m.failures.WithLabelValues(l.Region, word).Inc()
+	return errors.Is(err, errDown)
 }

@@ -102,34 +102,15 @@ func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok
 	if !l.policy().Queued {
 		return func() {}, ticks.Err() == nil
 	}
-	back, ok := l.queue(ticks, ctx, missed)
-	if !ok {
+	mine := l.turn
+	if l.turn = nil; mine == nil {
+		mine = l.d.turns.join(l.Work.served(ctx, &l.Lane.Lane), missed)
+	}
+	if !l.d.turns.await(ticks, mine) {
 		l.d.passProbes() // the turn may have come at the moment ticks ended
 		return nil, false
 	}
-	return func() { back(); l.d.passProbes() }, true
-}
-
-func (l *lane) queue(ticks, ctx context.Context, missed bool) (give func(), ok bool) {
-	stale := l.Work.served(ctx, &l.Lane.Lane)
-	give = l.d.turns.give
-	if missed {
-		mine := l.turn
-		if l.turn = nil; mine == nil {
-			mine = l.catchUp.join(stale)
-		}
-		if !l.catchUp.await(ticks, mine) {
-			return nil, false
-		}
-		give = func() { l.d.turns.give(); l.catchUp.give() }
-	}
-	if !l.d.turns.await(ticks, l.d.turns.join(stale)) {
-		if missed {
-			l.catchUp.give()
-		}
-		return nil, false
-	}
-	return give, true
+	return func() { l.d.turns.give(mine); l.d.passProbes() }, true
 }
 
 // runLeased runs a tick while it renews the lane's lease, and marks the tick done.

@@ -7,27 +7,30 @@ import (
 	"time"
 )
 
-// turns lets a few runs proceed at once. When several wait, the stalest region goes first. While
-// turns are shut, only probes get one, and the most recently served region goes first: a region
+// turns lets a few runs proceed at once. When several wait, the stalest region goes first. Runs that
+// catch up for missed ticks go one at a time, so that they leave turns to the others. While turns
+// are shut, only probes get one, and the most recently served region goes first: a region
 // that always fails is the stalest, and its failure would say nothing about the upstream.
 type turns struct {
-	mu      sync.Mutex
-	free    int
-	waiting []*turn // stalest first
-	closed  int     // outages that keep turns shut
-	probes  int     // probes that may still run
+	mu       sync.Mutex
+	free     int
+	catching bool    // a run that catches up has a turn
+	waiting  []*turn // stalest first
+	closed   int     // reasons, such as outages, that keep turns shut
+	probes   int     // probes that may still run
 }
 
 type turn struct {
 	stale   time.Time // time of its region's last complete chart
+	catchUp bool      // for a missed tick
 	granted chan struct{}
 }
 
 // join takes a turn, or a place in the queue.
-func (t *turns) join(stale time.Time) *turn {
+func (t *turns) join(stale time.Time, catchUp bool) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	mine := &turn{stale, make(chan struct{})}
+	mine := &turn{stale, catchUp, make(chan struct{})}
 	at, _ := slices.BinarySearchFunc(t.waiting, mine, func(a, b *turn) int {
 		if a.stale.After(b.stale) {
 			return 1
@@ -53,15 +56,17 @@ func (t *turns) await(ctx context.Context, mine *turn) bool {
 	}
 	t.mu.Unlock()
 	if i < 0 { // the turn was given at this moment
-		t.give()
+		t.give(mine)
 	}
 	return false
 }
 
-func (t *turns) give() {
+// give returns a turn.
+func (t *turns) give(back *turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.free++
+	t.catching = t.catching && !back.catchUp
 	t.hand()
 }
 
@@ -90,14 +95,32 @@ func (t *turns) probe() {
 }
 
 func (t *turns) hand() {
-	for t.free > 0 && len(t.waiting) > 0 && (t.closed == 0 || t.probes > 0) {
-		next := 0
+	for t.free > 0 && (t.closed == 0 || t.probes > 0) {
+		next := t.next()
+		if next < 0 {
+			return
+		}
 		if t.closed > 0 {
-			next = len(t.waiting) - 1
 			t.probes--
 		}
 		t.free--
+		t.catching = t.catching || t.waiting[next].catchUp
 		close(t.waiting[next].granted)
 		t.waiting = slices.Delete(t.waiting, next, next+1)
 	}
+}
+
+// next returns the index of the waiting turn to grant next, or -1: the first one that may run, or
+// while turns are shut the last one.
+func (t *turns) next() int {
+	next := -1
+	for i, w := range t.waiting {
+		if w.catchUp && t.catching {
+			continue
+		}
+		if next = i; t.closed == 0 {
+			break
+		}
+	}
+	return next
 }

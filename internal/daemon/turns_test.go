@@ -14,20 +14,20 @@ func TestTurnsGoToTheStalest(t *testing.T) {
 		now := time.Now()
 		for name, age := range map[string]time.Duration{"b": 2 * time.Hour, "a": 3 * time.Hour,
 			"c": time.Hour} {
-			mine := all.join(now.Add(-age))
+			mine := all.join(now.Add(-age), false)
 			go func() {
 				all.await(t.Context(), mine)
 				got <- name
-				all.give()
+				all.give(mine)
 			}()
 		}
 		gone, leave := context.WithCancel(t.Context())
-		impatient := all.join(time.Time{}) // the stalest lane, which does not wait
+		impatient := all.join(time.Time{}, false) // the stalest lane, which does not wait
 		go leave()
 		if all.await(gone, impatient) {
 			t.Error("got a turn without waiting")
 		}
-		all.give()
+		all.give(new(turn))
 		synctest.Wait()
 		if order := <-got + <-got + <-got; order != "abc" || all.free != 1 {
 			t.Errorf("order %s, %d free", order, all.free)
@@ -45,11 +45,11 @@ func TestTurnsShut(t *testing.T) {
 		got := make(chan string, 4)
 		now := time.Now()
 		for name, age := range map[string]time.Duration{"b": 2, "a": 3, "c": 1} {
-			mine := all.join(now.Add(-age * time.Hour))
+			mine := all.join(now.Add(-age*time.Hour), false)
 			go func() {
 				all.await(t.Context(), mine)
 				got <- name
-				all.give()
+				all.give(mine)
 			}()
 		}
 		expect := func(want string) {

@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -87,8 +85,7 @@ func withTimeout(ctx context.Context, ask func(context.Context) error) error {
 
 // askLedger reads the usage of the credentials that the lanes spend from.
 func (c *Config) askLedger(ctx context.Context) error {
-	for _, name := range c.credentials() {
-		p, _ := c.policyOf(name)
+	for _, p := range c.policies() {
 		if _, err := p.Budget.Usage(ctx); err != nil {
 			return err
 		}
@@ -104,18 +101,4 @@ func (c *Config) sweep() (sweep *Sweep, regions []string) {
 		}
 	}
 	return sweep, regions
-}
-
-// Serve serves on the listener until ctx ends, and closes it.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16,
-	}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }
