@@ -139,7 +139,7 @@ func (l *Drawing) take(ctx context.Context, units map[string]int64, used bool,
 	ask func() (quota.Decision, error)) (d quota.Decision, err error) {
 	for {
 		if !used && !l.admit(units) {
-			if l.free(ctx) {
+			if l.giveBack(ctx) == nil {
 				continue
 			}
 			return l.deny(ctx, units)
@@ -153,7 +153,7 @@ func (l *Drawing) take(ctx context.Context, units map[string]int64, used bool,
 			return d, err
 		}
 		l.add(units, -1)
-		if err != nil || d.Allowed || !l.free(ctx) {
+		if err != nil || d.Allowed || l.giveBack(ctx) != nil {
 			return d, err
 		}
 	}
@@ -189,9 +189,6 @@ func (l *Drawing) deny(ctx context.Context, units map[string]int64) (quota.Decis
 	}
 	return d, nil
 }
-
-// free gives the reservation back to make room for its own requests, which cannot draw on it.
-func (l *Drawing) free(ctx context.Context) bool { return l.giveBack(ctx) == nil }
 
 // giveBack releases the rest of the reservation, also of one that has lapsed.
 func (l *Drawing) giveBack(ctx context.Context) error {

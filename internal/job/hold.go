@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"quotabudget/internal/quota"
 )
@@ -11,42 +12,28 @@ import (
 // take claims the key and the lock, and holds the units. It sets out.Done if there is nothing to
 // do.
 func (r *run) take(ctx context.Context) error {
-	if err := r.takeKey(ctx); err != nil || r.out.Done {
-		return err
+	if r.Key != "" {
+		state, err := r.claim(ctx, keyPrefix+r.Key, DeniedKey)
+		if r.out.Done = state == quota.ClaimDone; err != nil || r.out.Done {
+			return err
+		}
 	}
-	if err := r.takeLock(ctx); err != nil {
-		return err
+	if r.Lock != "" {
+		if _, err := r.claim(ctx, lockPrefix+r.Lock, DeniedLock); err != nil {
+			return err
+		}
 	}
-	if r.Call.Method == "" && r.Call.Units == 0 && len(r.Call.Costs) == 0 {
+	switch {
+	case r.Call.Method == "" && r.Call.Units == 0 && len(r.Call.Costs) == 0:
 		return nil
-	}
-	if r.Key == "" {
+	case r.Key == "":
 		return r.hold(ctx, "")
 	}
 	return r.holdOnce(ctx)
 }
 
-// takeKey sets out.Done if a run with the key has succeeded.
-func (r *run) takeKey(ctx context.Context) error {
-	if r.Key == "" {
-		return nil
-	}
-	state, err := r.claim(ctx, keyClaim(r.Key), DeniedKey, &r.leases.key)
-	r.out.Done = state == quota.ClaimDone
-	return err
-}
-
-func (r *run) takeLock(ctx context.Context) error {
-	if r.Lock == "" {
-		return nil
-	}
-	_, err := r.claim(ctx, lockClaim(r.Lock), DeniedLock, &r.leases.lock)
-	return err
-}
-
-// claim waits its turn among other runs to claim a name, and sets held to the name once it has it.
-func (r *run) claim(ctx context.Context, name, why string, held *string) (state quota.ClaimState,
-	err error) {
+// claim waits its turn among other runs to claim a name.
+func (r *run) claim(ctx context.Context, name, why string) (state quota.ClaimState, err error) {
 	err = r.inTurn(ctx, []string{name}, func(ctx context.Context) (_ *DeniedError, err error) {
 		state, err = r.leases.claims.Claim(ctx, r.leases.claim(name))
 		switch {
@@ -54,7 +41,7 @@ func (r *run) claim(ctx context.Context, name, why string, held *string) (state 
 		case state == quota.ClaimHeld:
 			return &DeniedError{Why: why}, nil
 		case state == quota.ClaimWon:
-			*held, r.leases.renewed = name, wallClock()
+			r.leases.held, r.leases.renewed = append(r.leases.held, name), wallClock()
 		}
 		return nil, err
 	})
@@ -63,12 +50,12 @@ func (r *run) claim(ctx context.Context, name, why string, held *string) (state 
 
 // stillHeld renews the key and the lock if the run has waited for units since claiming them.
 func (r *run) stillHeld(ctx context.Context) error {
-	if len(r.leases.held()) == 0 || wallClock().Sub(r.leases.renewed) < r.leases.ttl/3 {
+	if len(r.leases.held) == 0 || wallClock().Sub(r.leases.renewed) < r.leases.ttl/3 {
 		return nil
 	}
-	why := DeniedLock
-	if r.leases.lock == "" {
-		why = DeniedKey
+	why := DeniedKey
+	if slices.Contains(r.leases.held, lockPrefix+r.Lock) {
+		why = DeniedLock
 	}
 	if err := r.leases.renew(ctx); err != nil || !r.leases.isLost() {
 		return err

@@ -170,7 +170,7 @@ func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer r.leases.end()
+	defer func() { r.leases.end(r.out.OK()) }()
 	ctx, stop := r.untilSignal(ctx)
 	err = r.take(ctx)
 	err = errors.Join(err, stop())
@@ -195,9 +195,6 @@ func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	r.settle()
 	if r.leases.isLost() {
 		return r.out, &LostError{r.leases.ttl}
-	}
-	if r.out.OK() {
-		r.leases.done()
 	}
 	return r.out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -20,33 +21,26 @@ type leases struct {
 	keep       time.Duration // how long the success of a run with a key is remembered
 	log        *slog.Logger
 
-	key, lock string // names of claims; "" while they are not held
-
+	held    []string      // names of claims
 	ttl     time.Duration // of the claims
 	renewed time.Time     // time of the last renewal, by the wall clock
 	lost    chan struct{} // closed when a claim may be with another run
 }
 
-func keyClaim(key string) string   { return "job:" + key }
-func lockClaim(lock string) string { return "lock:" + lock }
+// Prefixes of the names of claims.
+const (
+	keyPrefix  = "job:"
+	lockPrefix = "lock:"
+)
 
 func (l *leases) claim(name string) quota.Claim {
 	return quota.Claim{Credential: l.credential, Name: name, Holder: l.holder, TTL: l.ttl}
 }
 
-func (l *leases) held() (names []string) {
-	for _, name := range []string{l.key, l.lock} {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // renew renews the claims, or gives them up if another run has one. Errors are the ledger's.
 func (l *leases) renew(ctx context.Context) error {
 	now := wallClock()
-	for _, name := range l.held() {
+	for _, name := range l.held {
 		state, err := l.claims.Claim(ctx, l.claim(name))
 		if err != nil {
 			return err
@@ -62,7 +56,7 @@ func (l *leases) renew(ctx context.Context) error {
 
 // lose gives up all claims without releasing them, because another run may have them.
 func (l *leases) lose() {
-	l.key, l.lock = "", ""
+	l.held = nil
 	close(l.lost)
 }
 
@@ -78,31 +72,20 @@ func (l *leases) isLost() bool {
 // wallClock returns a time that also passes while the machine sleeps.
 func wallClock() time.Time { return time.Now().Round(0) }
 
-// done records that the run with the key has succeeded.
-func (l *leases) done() {
-	if l.key == "" {
-		return
-	}
-	l.finish(l.key, true)
-	l.key = ""
-}
-
-// end releases the claims.
-func (l *leases) end() {
-	for _, name := range l.held() {
-		l.finish(name, false)
-	}
-}
-
-func (l *leases) finish(name string, done bool) {
-	claim := l.claim(name)
-	if done {
-		claim.TTL = l.keep
-	}
-	err := patiently(l.ttl/4, func(ctx context.Context) error {
-		return l.claims.Finish(ctx, claim, done)
-	})
-	if err != nil && !errors.Is(err, quota.ErrNoClaim) {
-		l.log.Warn("cannot release the claim of a run that has ended", "claim", name, "error", err)
+// end releases the claims. If the run has succeeded, it records that for the run's key.
+func (l *leases) end(succeeded bool) {
+	for _, name := range l.held {
+		claim := l.claim(name)
+		done := succeeded && strings.HasPrefix(name, keyPrefix)
+		if done {
+			claim.TTL = l.keep
+		}
+		err := patiently(l.ttl/4, func(ctx context.Context) error {
+			return l.claims.Finish(ctx, claim, done)
+		})
+		if err != nil && !errors.Is(err, quota.ErrNoClaim) {
+			l.log.Warn("cannot release the claim of a run that has ended", "claim", name, "error",
+				err)
+		}
 	}
 }

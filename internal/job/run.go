@@ -74,16 +74,16 @@ func (r *run) wait(ctx context.Context) {
 func (r *run) heartbeat(ctx context.Context) {
 	extends := r.out.Reservation != ""
 	every := r.TTL / 3
-	if len(r.leases.held()) > 0 {
+	if len(r.leases.held) > 0 {
 		every = min(every, r.leases.ttl/3)
 	}
 	round := r.leases.renewed
-	for wait := every; extends || len(r.leases.held()) > 0; {
+	for wait := every; extends || len(r.leases.held) > 0; {
 		if !quota.Pause(ctx, wait) {
 			return
 		}
 		now := wallClock()
-		if len(r.leases.held()) > 0 && now.Sub(round) >= r.leases.ttl {
+		if len(r.leases.held) > 0 && now.Sub(round) >= r.leases.ttl {
 			r.leases.lose()
 			return
 		}

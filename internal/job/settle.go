@@ -54,6 +54,82 @@ func (r *run) lapses(err error) {
 		r.out.Reservation, "units", r.out.Held, "lapses_at", r.out.ExpiresAt.UTC(), "error", err)
 }
 
+// usage is the units that a command used.
+type usage struct {
+	units map[string]int64 // by bucket; a bucket not listed used all that was held
+	drawn map[string]int64 // the part of units that is already booked
+}
+
+// used returns the units that the command has reported so far.
+func (r *run) used() (u usage) {
+	if r.out.Reservation != "" {
+		u.drawn = r.drawn()
+	}
+	if r.report == nil {
+		return u
+	}
+	total := r.report.all()
+	u.units = total.units
+	if total.bad > 0 {
+		r.Log.Warn("the report has lines that cannot be read: no less than what was held is booked",
+			"lines", total.bad, "first", total.first)
+		for bucket, units := range u.units {
+			u.units[bucket] = max(units, r.out.Held[bucket])
+		}
+	}
+	return u
+}
+
+// drawn returns the units that the command drew from the reservation. Once the reservation is gone,
+// these are the run's entries in the log. If the ledger cannot report them, they are booked twice
+// rather than not at all.
+func (r *run) drawn() map[string]int64 {
+	drawn := make(map[string]int64)
+	buckets, _ := quota.HeldBuckets(r.out.Reservation)
+	if len(buckets) != 1 { // a reservation of several buckets cannot be drawn on
+		return nil
+	}
+	err := patiently(0, func(ctx context.Context) error {
+		list, err := r.budget.Ledger.Reservations(ctx, r.budget.Credential, buckets[0])
+		for _, held := range list {
+			if held.ID == r.out.Reservation {
+				drawn[held.Bucket] = held.Drawn
+				return nil
+			}
+		}
+		if err == nil {
+			drawn[buckets[0]], err = r.logged(ctx, buckets[0])
+		}
+		return err
+	})
+	if err != nil {
+		r.Log.Debug("cannot read what the command drew from the reservation", "error", err)
+	}
+	return drawn
+}
+
+// logged returns the units of the run's entries in a bucket since the hold, without the entry of
+// a hold that lapsed.
+func (r *run) logged(ctx context.Context, bucket string) (units int64, err error) {
+	id, _, _ := quota.ParseReservation(r.out.Reservation)
+	entries, err := r.budget.Ledger.Entries(ctx, quota.Query{Credential: r.budget.Credential,
+		Bucket: bucket, Since: r.heldAt})
+	for _, e := range entries {
+		if e.Labels[quota.LabelRun] == r.out.Run && e.ID != id {
+			units += e.Units
+		}
+	}
+	return units, err
+}
+
+// costsOf returns units by bucket as costs.
+func costsOf(units map[string]int64) (costs []quota.Cost) {
+	for _, bucket := range slices.Sorted(maps.Keys(units)) {
+		costs = append(costs, quota.Cost{Bucket: bucket, Units: units[bucket]})
+	}
+	return costs
+}
+
 // settle books the usage of the command.
 func (r *run) settle() {
 	used := r.used()
@@ -63,9 +139,9 @@ func (r *run) settle() {
 		r.giveBack()
 		r.out.Took, r.out.Denied = r.requests.outcome()
 	case r.passed.Entry != "":
-		r.settlePassed(used.costs)
+		r.settlePassed(used.units)
 	case r.out.Reservation == "":
-		r.bookUnheld(used.costs)
+		r.bookUnheld(used.units)
 	default:
 		r.settleHold(used)
 	}
@@ -80,8 +156,12 @@ func (r *run) settleHold(used usage) {
 	hold := quota.Decision{At: r.heldAt, Reservation: r.out.Reservation,
 		Units: maps.Clone(r.out.Held)}
 	addTo(hold.Units, used.drawn, -1)
+	rest := maps.Clone(used.units)
+	for bucket := range rest {
+		rest[bucket] = max(rest[bucket]-used.drawn[bucket], 0)
+	}
 	// The ledger keeps the answer (LapseRelease) for a later run with the same key.
-	line := b.NewBooking(hold, quota.Call{Method: r.Call.Method, Costs: used.undrawn()},
+	line := b.NewBooking(hold, quota.Call{Method: r.Call.Method, Costs: costsOf(rest)},
 		quota.LapseRelease)
 	var d quota.Decision
 	err := patiently(r.patience(), func(ctx context.Context) (err error) {
@@ -100,54 +180,34 @@ func (r *run) settleHold(used usage) {
 	default:
 		r.Log.Error("the run cannot be settled: its usage waits in this host's journal, and is "+
 			"booked once the ledger can be reached", "reservation", r.out.Reservation, "units",
-			r.tookOf(used, quota.Decision{Units: quota.UnitsOf(line.Call.Costs)}), "error", err)
+			r.tookOf(used, quota.Decision{Units: rest}), "error", err)
 	}
-}
-
-// undrawn returns the costs without the units that are already booked.
-func (u usage) undrawn() (costs []quota.Cost) {
-	for _, c := range u.costs {
-		c.Units = max(c.Units-u.drawn[c.Bucket], 0)
-		costs = append(costs, c)
-	}
-	return costs
 }
 
 // settlePassed books a run that was held in the journal because the ledger was unreachable.
-func (r *run) settlePassed(used []quota.Cost) {
-	total := quota.UnitsOf(used)
-	var costs []quota.Cost
-	for bucket, units := range r.out.Held { // a bucket without a report used all that was held
-		if n, reported := total[bucket]; reported {
-			units = n
-		}
-		total[bucket] = units
-		costs = append(costs, quota.Cost{Bucket: bucket, Units: units})
-	}
-	for _, c := range used {
-		if _, held := r.out.Held[c.Bucket]; !held {
-			costs = append(costs, c)
-		}
-	}
+func (r *run) settlePassed(used map[string]int64) {
+	units := make(map[string]int64)
+	maps.Copy(units, r.out.Held) // a bucket without a report used all that was held
+	maps.Copy(units, used)
 	_, err := r.budget.Book(context.Background(),
-		r.budget.NewBooking(r.passed, quota.Call{Costs: costs}, r.lapse()))
+		r.budget.NewBooking(r.passed, quota.Call{Costs: costsOf(units)}, r.lapse()))
 	if err != nil {
 		r.Log.Error("cannot correct the journal: all that was held for the run is booked", "units",
 			r.out.Held, "error", err)
 		return
 	}
-	r.out.Took = total
+	r.out.Took = units
 }
 
 // tookOf returns the units of a settled run. A bucket without a report used all that was held,
 // drawn or not.
 func (r *run) tookOf(used usage, settled quota.Decision) map[string]int64 {
 	units := maps.Clone(r.out.Held)
-	for _, c := range used.costs {
-		if _, held := units[c.Bucket]; held {
-			units[c.Bucket] = settled.Units[c.Bucket] + used.drawn[c.Bucket]
-		} else if c.Units > 0 {
-			units[c.Bucket] = c.Units
+	for bucket, n := range used.units {
+		if _, held := units[bucket]; held {
+			units[bucket] = settled.Units[bucket] + used.drawn[bucket]
+		} else if n > 0 {
+			units[bucket] = n
 		}
 	}
 	return units
@@ -164,22 +224,21 @@ func (r *run) lapsed(ctx context.Context) bool {
 
 // bookUnheld books the usage of a run that held nothing. The upstream has billed it, so no limit
 // applies.
-func (r *run) bookUnheld(costs []quota.Cost) {
-	costs = slices.DeleteFunc(costs, func(c quota.Cost) bool { return c.Units == 0 })
-	if len(costs) == 0 {
+func (r *run) bookUnheld(units map[string]int64) {
+	maps.DeleteFunc(units, func(_ string, n int64) bool { return n == 0 })
+	if len(units) == 0 {
 		return
 	}
 	b := r.budget
 	b.Observe, b.Unlimited = true, true
 	err := patiently(r.patience(), func(ctx context.Context) error {
-		d, err := b.Charge(ctx, quota.Call{Costs: costs, Key: "beyond:" + r.out.Run,
+		d, err := b.Charge(ctx, quota.Call{Costs: costsOf(units), Key: "beyond:" + r.out.Run,
 			Unpaced: true})
 		r.out.Took = d.Units
 		return err
 	})
 	if err != nil {
 		r.out.Took = nil
-		r.Log.Error("cannot book what the run took beyond its hold", "units",
-			quota.UnitsOf(costs), "error", err)
+		r.Log.Error("cannot book what the run took beyond its hold", "units", units, "error", err)
 	}
 }

@@ -22,7 +22,10 @@ func (r *run) inTurn(ctx context.Context, things []string,
 	try func(context.Context) (*DeniedError, error)) error {
 	if r.Wait <= 0 {
 		denied, err := try(ctx)
-		return cmpError(err, denied)
+		if denied != nil {
+			return denied
+		}
+		return err
 	}
 	p := &place{run: r}
 	for _, thing := range things {
@@ -57,14 +60,6 @@ func (r *run) inTurn(ctx context.Context, things []string,
 		case <-time.After(min(left, pause(ahead, tries, denied))):
 		}
 	}
-}
-
-// cmpError returns err, or the denial if err is nil.
-func cmpError(err error, denied *DeniedError) error {
-	if err == nil && denied != nil {
-		return denied
-	}
-	return err
 }
 
 // pause is how long it makes sense to wait before looking again. Holds usually end before they
