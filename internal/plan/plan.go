@@ -23,6 +23,8 @@
 package plan
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -78,7 +80,8 @@ func (p *Plan) Execute() Report {
 		r.record(from, to, Day{Start: start.UTC(), End: end.UTC()})
 		from = end
 	}
-	return r.finish()
+	r.report.Collisions = r.crowd.sorted()
+	return r.report
 }
 
 // recorder collects the report while a plan is played.
@@ -86,28 +89,30 @@ type recorder struct {
 	*Plan
 	play   *Play
 	report Report
+	unused []Use    // the limits before anything was seen
 	counts []Counts // of the day, by lane
-	used   []int64  // of each limit after the last run
-	peaks  []peak   // of the day, by limit
-	all    []peak   // of the whole plan
+	uses   []Use    // of the day
+	used   []int64  // of each limit, for see and step
 	crowd  crowd
-	series series
+	next   int64 // start of the next step of the series, in µs
 	ended  bool
 }
 
 func newRecorder(p *Plan) *recorder {
-	r := &recorder{Plan: p, play: p.Play(), counts: make([]Counts, len(p.Lanes))}
+	r := &recorder{Plan: p, play: p.Play(), next: p.From.UnixMicro(),
+		crowd: crowd{lanes: p.Lanes, known: make(map[string]int)}}
 	r.report.From, r.report.To = p.From, p.To
 	for _, l := range r.play.Windows() {
-		r.report.Windows = append(r.report.Windows, Use{Limit: l, Cap: l.Cap(false)})
-		r.all = append(r.all, noPeak)
+		r.unused = append(r.unused, Use{Limit: l, Cap: l.Cap(false), Margin: math.MaxInt64})
+		if p.Step > 0 {
+			r.report.Series = append(r.report.Series,
+				Series{Limit: l, Cap: l.Cap(false), Start: p.From, Step: p.Step})
+		}
 	}
 	for _, l := range p.Lanes {
 		r.report.Lanes = append(r.report.Lanes, LaneUse{Job: l.Job, Region: l.Region})
 	}
-	r.peaks = slices.Clone(r.all)
-	r.crowd = crowd{lanes: p.Lanes, known: make(map[string]int)}
-	r.series = newSeries(r)
+	r.report.Windows = slices.Clone(r.unused)
 	return r
 }
 
@@ -118,46 +123,60 @@ func (r *recorder) record(from, to time.Time, day Day) {
 		r.report.Days = append(r.report.Days, day)
 	}
 	days := r.report.Days[first:]
-	clear(r.counts)
-	for i := range r.peaks {
-		r.peaks[i] = noPeak
-	}
+	r.counts, r.uses = make([]Counts, len(r.Lanes)), slices.Clone(r.unused)
 	r.see(from.UnixMicro())
 	end := to.UnixMicro()
 	for at, ok := r.play.Next(); ok && at < end && !r.ended; at, ok = r.play.Next() {
-		r.series.begin(r.play, at)
+		r.step(at)
 		run := r.play.Run()
 		if run.Pages > 0 {
 			r.see(at)
-			r.series.raise(r.used)
 		}
-		r.counts[run.Lane].count(run)
+		r.counts[run.Lane].add(run.counts())
 		r.crowd.add(run, days)
 		r.watch(run, days)
 	}
 	r.crowd.flush(days)
-	r.series.begin(r.play, end)
+	r.step(end)
 	r.close(days)
 }
 
-// see updates the day's peaks with the use at a moment.
+// step adds the steps of the series up to a moment, each with the use at its start, before any
+// charge at that moment.
+func (r *recorder) step(at int64) {
+	for len(r.report.Series) > 0 && r.next <= at && r.next < r.To.UnixMicro() {
+		r.used = r.play.Used(r.next, r.used)
+		for i, use := range r.used {
+			s := &r.report.Series[i]
+			s.Use = append(s.Use, use)
+		}
+		r.next += r.Step.Microseconds()
+	}
+}
+
+// see updates the peaks with the use at a moment.
 func (r *recorder) see(at int64) {
 	r.used = r.play.Used(at, r.used)
 	for i, use := range r.used {
-		r.peaks[i].see(use, at, r.report.Windows[i].Limit.CapAt(moment(at), false, false))
+		most := r.unused[i].Limit.CapAt(moment(at), false, false)
+		r.uses[i].see(use, at, most)
+		r.report.Windows[i].see(use, at, most)
+		if r.Step > 0 {
+			if steps := r.report.Series[i].Use; len(steps) > 0 {
+				last := &steps[len(steps)-1]
+				*last = max(*last, use)
+			}
+		}
 	}
 }
 
 // watch passes a run to Watch, and keeps the first lost one.
 func (r *recorder) watch(run Run, days []Day) {
 	if run.Lost() {
-		if r.report.First == nil {
-			r.report.First = new(run)
-		}
+		lost := new(run)
+		r.report.First = cmp.Or(r.report.First, lost)
 		for i := range days {
-			if days[i].First == nil {
-				days[i].First = new(run)
-			}
+			days[i].First = cmp.Or(days[i].First, lost)
 		}
 	}
 	r.ended = r.Watch != nil && !r.Watch(run)
@@ -183,22 +202,10 @@ func (r *recorder) close(days []Day) {
 			d.Spent += l.Takes(d.Bucket, c.Pages, r.Price)
 		}
 		d.Counts, d.Losing = all, losing
-		for j, u := range r.report.Windows {
+		for _, u := range r.uses {
 			if u.Limit.Bucket == d.Bucket {
-				d.Windows = append(d.Windows, u.at(r.peaks[j]))
+				d.Windows = append(d.Windows, u)
 			}
 		}
 	}
-	for i, p := range r.peaks {
-		r.all[i].see(p.use, p.at, p.use+p.margin)
-	}
-}
-
-func (r *recorder) finish() Report {
-	for i, u := range r.report.Windows {
-		r.report.Windows[i] = u.at(r.all[i])
-	}
-	r.report.Collisions = r.crowd.sorted()
-	r.report.Series = r.series.all
-	return r.report
 }

@@ -34,20 +34,20 @@ type Counts struct {
 // Lost returns the number of runs that get less than they want.
 func (c Counts) Lost() int64 { return c.Runs - c.Complete }
 
-func (c *Counts) count(r Run) {
-	c.Runs++
-	c.Pages += r.Pages
-	c.Wanted += r.Wanted
+// counts returns the counts of one run.
+func (r Run) counts() Counts {
+	c := Counts{Runs: 1, Wanted: r.Wanted, Pages: r.Pages}
 	switch r.Outcome {
 	case Complete:
-		c.Complete++
+		c.Complete = 1
 	case Partial:
-		c.Partial++
+		c.Partial = 1
 	case Denied:
-		c.Denied++
+		c.Denied = 1
 	case LeftOut:
-		c.LeftOut++
+		c.LeftOut = 1
 	}
+	return c
 }
 
 func (c *Counts) add(d Counts) {
@@ -104,6 +104,15 @@ func (u Use) Share() float64 {
 	return 0
 }
 
+// Series is the use of one limit over time.
+type Series struct {
+	Limit quota.Limit
+	Cap   int64
+	Start time.Time // of the first step
+	Step  time.Duration
+	Use   []int64 // peak of each step: units used and held
+}
+
 // Collision is a set of lanes that tick in the same minute.
 type Collision struct {
 	Lanes []string  // "trending/US"
@@ -125,24 +134,10 @@ func (r *Report) Over(share float64) (over []Use) {
 	return over
 }
 
-func (u Use) at(p peak) Use {
-	u.Peak, u.At, u.Margin = max(p.use, 0), moment(p.at), p.margin
-	return u
-}
-
-// peak is the most that was used and held, and the least that was left for scheduled charges.
-type peak struct {
-	use, at int64 // use is -1 if nothing was seen
-	margin  int64
-}
-
-// noPeak is the peak before anything was seen.
-var noPeak = peak{use: -1, margin: math.MaxInt64}
-
 // see raises the peak to the use at a moment, of at most most units.
-func (p *peak) see(use, at, most int64) {
-	if use > p.use {
-		p.use, p.at = use, at
+func (u *Use) see(use, at, most int64) {
+	if use > u.Peak || u.At.IsZero() {
+		u.Peak, u.At = use, moment(at)
 	}
-	p.margin = min(p.margin, most-use)
+	u.Margin = min(u.Margin, most-use)
 }
