@@ -21,6 +21,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 
 	"quotabudget/internal/sqlite"
 )
@@ -179,3 +180,26 @@ func (s *txn) each(name string, scan func(scanner) error, args ...any) error {
 }
 
 type scanner interface{ Scan(dest ...any) error }
+
+// list returns the rows of a query.
+func list[T any](s *txn, name string, scan func(scanner) (T, error), args ...any) (all []T,
+	err error) {
+	err = s.each(name, func(row scanner) error {
+		v, err := scan(row)
+		all = append(all, v)
+		return err
+	}, args...)
+	return all, err
+}
+
+// stamp scans Unix microseconds into a time; NULL is the zero time.
+type stamp struct{ at *time.Time }
+
+// Scan implements sql.Scanner.
+func (s stamp) Scan(value any) error {
+	*s.at = time.Time{}
+	if micros, ok := value.(int64); ok {
+		*s.at = time.UnixMicro(micros).UTC()
+	}
+	return nil
+}

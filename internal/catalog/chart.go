@@ -66,16 +66,13 @@ func (c *Catalog) Begin(ctx context.Context, region string, run string, after Ch
 // pages and lacks only Complete.
 func (c *Catalog) Resume(ctx context.Context, region string,
 	notBefore time.Time) (chart Chart, ok bool, err error) {
-	err = c.view(ctx, func(s *txn) error {
-		chart, err = scanChart(s.row("newest_chart", region))
-		return err
-	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return Chart{}, false, nil
+	charts, err := c.Charts(ctx, region, 1)
+	if err != nil || len(charts) == 0 {
+		return Chart{}, false, err
 	}
-	ok = err == nil && chart.CompletedAt.IsZero() &&
-		!chart.StartedAt.Before(notBefore.Truncate(time.Microsecond))
-	return chart, ok, err
+	chart = charts[0]
+	return chart, chart.CompletedAt.IsZero() &&
+		!chart.StartedAt.Before(notBefore.Truncate(time.Microsecond)), nil
 }
 
 // PassOn moves a half chart from one run to another. It reports whether it did; it does not if
@@ -136,14 +133,13 @@ func (c *Catalog) Staleness(ctx context.Context, regions []string) ([]RegionStat
 	states := make([]RegionState, len(regions))
 	err := c.view(ctx, func(s *txn) error {
 		for i, region := range regions {
-			var completed, unavailable sql.NullInt64
-			var invalid bool
-			err := s.row("staleness", region).Scan(&completed, &unavailable,
-				&invalid)
+			state := &states[i]
+			state.Region = region
+			err := s.row("staleness", region).Scan(stamp{&state.CompletedAt},
+				stamp{&state.UnavailableAt}, &state.Invalid)
 			if err != nil {
 				return err
 			}
-			states[i] = RegionState{region, moment(completed), moment(unavailable), invalid}
 		}
 		return nil
 	})
@@ -152,14 +148,15 @@ func (c *Catalog) Staleness(ctx context.Context, regions []string) ([]RegionStat
 
 // Charts returns the charts of a region, incomplete ones included, newest first. A limit of 0 means
 // all.
-func (c *Catalog) Charts(ctx context.Context, region string, limit int) (charts []Chart,
+func (c *Catalog) Charts(ctx context.Context, region string, limit int) ([]Chart, error) {
+	return c.charts(ctx, "charts", region, limitOrAll(limit))
+}
+
+func (c *Catalog) charts(ctx context.Context, query string, args ...any) (charts []Chart,
 	err error) {
 	err = c.view(ctx, func(s *txn) error {
-		return s.each("charts", func(row scanner) error {
-			chart, err := scanChart(row)
-			charts = append(charts, chart)
-			return err
-		}, region, limitOrAll(limit))
+		charts, err = list(s, query, scanChart, args...)
+		return err
 	})
 	return charts, err
 }
@@ -188,13 +185,11 @@ func (c *Catalog) At(ctx context.Context, region string, at time.Time,
 		if err != nil {
 			return err
 		}
-		return s.each("ranked", func(row scanner) error {
-			var place Ranked
-			var err error
+		videos, err = list(s, "ranked", func(row scanner) (place Ranked, err error) {
 			place.Seen, err = scanSeen(row, &place.Rank)
-			videos = append(videos, place)
-			return err
+			return place, err
 		}, chart.ID, limitOrAll(limit))
+		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = fmt.Errorf("a complete chart of %s: %w", region, ErrNotFound)
@@ -205,18 +200,11 @@ func (c *Catalog) At(ctx context.Context, region string, at time.Time,
 // History returns the complete charts of a region begun before the given one, newest first. A chart
 // of 0 and a limit of 0 mean all.
 func (c *Catalog) History(ctx context.Context, region string, before ChartID,
-	limit int) (charts []Chart, err error) {
+	limit int) ([]Chart, error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	err = c.view(ctx, func(s *txn) error {
-		return s.each("chart_history", func(row scanner) error {
-			chart, err := scanChart(row)
-			charts = append(charts, chart)
-			return err
-		}, region, before, limitOrAll(limit))
-	})
-	return charts, err
+	return c.charts(ctx, "chart_history", region, before, limitOrAll(limit))
 }
 
 // Places returns the videos of a chart, the first place at index 0. A place is "" if a repeated
@@ -239,15 +227,10 @@ func (c *Catalog) Places(ctx context.Context, id ChartID) (videos []string, err 
 	return videos, err
 }
 
-func scanChart(row scanner) (Chart, error) {
-	var chart Chart
-	var started int64
-	var fetched, completed sql.NullInt64
-	err := row.Scan(&chart.ID, &chart.Region, &chart.Run, &started, &fetched,
-		&completed, &chart.Pages, &chart.Videos, &chart.NextPageToken)
-	chart.StartedAt = micros(started)
-	chart.FetchedAt, chart.CompletedAt = moment(fetched), moment(completed)
-	return chart, err
+func scanChart(row scanner) (c Chart, err error) {
+	err = row.Scan(&c.ID, &c.Region, &c.Run, stamp{&c.StartedAt}, stamp{&c.FetchedAt},
+		stamp{&c.CompletedAt}, &c.Pages, &c.Videos, &c.NextPageToken)
+	return c, err
 }
 
 // limitOrAll converts a limit to SQL's LIMIT, where a negative one means all.
@@ -256,16 +239,6 @@ func limitOrAll(limit int) int {
 		return -1
 	}
 	return limit
-}
-
-func micros(stamp int64) time.Time { return time.UnixMicro(stamp).UTC() }
-
-// moment returns the zero time for NULL.
-func moment(stamp sql.NullInt64) time.Time {
-	if !stamp.Valid {
-		return time.Time{}
-	}
-	return micros(stamp.Int64)
 }
 
 // nullable returns NULL for the zero time.

@@ -40,13 +40,11 @@ func (c *Catalog) LaneRuns(ctx context.Context) (map[string][]LaneRun, error) {
 	err := c.view(ctx, func(s *txn) error {
 		return s.each("lane_runs", func(row scanner) error {
 			var r LaneRun
-			var ended int64
-			var units string
-			err := row.Scan(&r.Lane, &r.Tick, &ended, &r.Outcome, &r.ExitCode, &units)
+			var units []byte
+			err := row.Scan(&r.Lane, &r.Tick, stamp{&r.EndedAt}, &r.Outcome, &r.ExitCode, &units)
 			if err == nil {
-				err = json.Unmarshal([]byte(units), &r.Units)
+				err = json.Unmarshal(units, &r.Units)
 			}
-			r.EndedAt = micros(ended)
 			runs[r.Lane] = append(runs[r.Lane], r)
 			return err
 		})

@@ -23,14 +23,12 @@ func (c *Catalog) Runs(ctx context.Context, before time.Time, limit int) (runs [
 		before = lastMoment
 	}
 	err = c.view(ctx, func(s *txn) error {
-		return s.each("runs", func(row scanner) error {
-			var r Run
-			var started, ended int64
-			err := row.Scan(&r.ID, &started, &ended, &r.Charts, &r.Complete, &r.Pages, &r.Videos)
-			r.StartedAt, r.EndedAt = micros(started), micros(ended)
-			runs = append(runs, r)
-			return err
+		runs, err = list(s, "runs", func(row scanner) (r Run, err error) {
+			err = row.Scan(&r.ID, stamp{&r.StartedAt}, stamp{&r.EndedAt}, &r.Charts, &r.Complete,
+				&r.Pages, &r.Videos)
+			return r, err
 		}, before.UnixMicro(), limit)
+		return err
 	})
 	return runs, err
 }

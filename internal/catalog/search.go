@@ -63,26 +63,20 @@ func (s *txn) search(words []searchWord, skip, limit int) (numbers []int64, err 
 }
 
 func (s *txn) ranked(expression string, newest, limit int) (numbers []int64, err error) {
-	err = s.each("search", func(row scanner) error {
-		var n int64
-		err := row.Scan(&n)
-		numbers = append(numbers, n)
-		return err
+	return list(s, "search", func(row scanner) (n int64, err error) {
+		err = row.Scan(&n)
+		return n, err
 	}, expression, newest, limit)
-	return numbers, err
 }
 
 // numbered returns the videos with these row IDs, in this order.
 func (s *txn) numbered(numbers []int64) (videos []Seen, err error) {
-	list, err := json.Marshal(numbers)
+	wanted, err := json.Marshal(numbers)
 	if err != nil {
 		return nil, err
 	}
-	err = s.each("numbered", func(row scanner) error {
+	return list(s, "numbered", func(row scanner) (Seen, error) {
 		var number int64
-		video, err := scanSeen(row, &number)
-		videos = append(videos, video)
-		return err
-	}, string(list))
-	return videos, err
+		return scanSeen(row, &number)
+	}, string(wanted))
 }

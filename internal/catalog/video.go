@@ -71,42 +71,29 @@ func (c *Catalog) Video(ctx context.Context, id string) (h History, err error) {
 	return h, err
 }
 
-func (s *txn) names(number int64) (all []Names, err error) {
-	err = s.each("names", func(row scanner) error {
-		var n Names
-		var at int64
-		err := row.Scan(&at, &n.Title, &n.ChannelID, &n.ChannelTitle, &n.Category)
-		n.At = micros(at)
-		all = append(all, n)
-		return err
+func (s *txn) names(number int64) ([]Names, error) {
+	return list(s, "names", func(row scanner) (n Names, err error) {
+		err = row.Scan(stamp{&n.At}, &n.Title, &n.ChannelID, &n.ChannelTitle, &n.Category)
+		return n, err
 	}, number)
-	return all, err
 }
 
-func (s *txn) counters(number int64) (all []Counters, err error) {
-	err = s.each("counters", func(row scanner) error {
-		var k Counters
-		var at int64
-		err := row.Scan(&at, &k.Views, &k.Likes, &k.Comments)
-		k.At = micros(at)
-		all = append(all, k)
-		return err
+func (s *txn) counters(number int64) ([]Counters, error) {
+	return list(s, "counters", func(row scanner) (k Counters, err error) {
+		err = row.Scan(stamp{&k.At}, &k.Views, &k.Likes, &k.Comments)
+		return k, err
 	}, number)
-	return all, err
 }
 
 // scanSeen scans the first column into first and a video from the columns after it.
 func scanSeen(row scanner, first any) (v Seen, err error) {
-	var firstSeen, fetched int64
-	var published sql.NullInt64
 	var tags []byte
 	err = row.Scan(first, &v.ID, &v.Title, &v.ChannelID, &v.ChannelTitle, &v.Category, &v.Views,
-		&v.Likes, &v.Comments, &published, &firstSeen, &fetched, &v.Duration, &tags, &v.Description)
+		&v.Likes, &v.Comments, stamp{&v.PublishedAt}, stamp{&v.FirstSeenAt}, stamp{&v.FetchedAt},
+		&v.Duration, &tags, &v.Description)
 	if err != nil {
 		return Seen{}, err
 	}
-	v.PublishedAt = moment(published)
-	v.FirstSeenAt, v.FetchedAt = micros(firstSeen), micros(fetched)
 	return v, json.Unmarshal(tags, &v.Tags)
 }
 
