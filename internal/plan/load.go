@@ -143,11 +143,11 @@ func (h *habit) ratio(o int) float64 {
 }
 
 // off returns the error of predictions of n bins in the log, as the variance of a logarithm. Adding
-// a twelfth of the average to both sides limits the effect of a few units.
+// a charge, or a twelfth of the average, to both sides limits the effect of a few units.
 func (h *habit) off(n int, clock bool) float64 {
-	few := float64(n) / 12 * mean(h.ordinary)
+	few := max(h.size, float64(n)/12*mean(h.ordinary))
 	square, count := initial, 1.0
-	for o := n; few > 0 && o < min(len(h.units), dayBins+lead); o += hour {
+	for o := n; few > 0 && o < min(len(h.units), dayBins+lead); o += hour { // NaN: all is a surge
 		was, said := few, few
 		for i, predicted := range h.predict(o, n, clock) {
 			if units := h.ordinary[o-1-i]; known(units + predicted) {
