@@ -140,7 +140,11 @@ func (c *Command) ended(ctx context.Context, l *lane, tick schedule.Tick, r job.
 		l.d.Log.Debug("an earlier run of the tick may still be under way, retrying", attrs...)
 		return retry, false
 	case isDenied:
-		return c.denied(ctx, l, tick, denied.Decision), false
+		e.outcome = "exhausted"
+		if denied.Decision.Limit == quota.PaceName {
+			e.outcome = paced
+		}
+		attrs = append(attrs, "limit", denied.Decision.Limit, "retry_at", denied.Decision.RetryAt)
 	case cannotStart:
 		e.outcome, e.code = "failed", &start.Code
 		attrs = append(attrs, "error", err)
@@ -166,6 +170,9 @@ func (c *Command) ended(ctx context.Context, l *lane, tick schedule.Tick, r job.
 	case "complete":
 		l.d.Log.Info("tick done", attrs...)
 		return done, false
+	case "exhausted", paced:
+		l.d.Log.Warn("tick denied", attrs...)
+		return done, false
 	case "interrupted":
 		l.d.Log.Warn("run ended before it was complete", attrs...)
 		if c.Retry > 0 {
@@ -175,16 +182,4 @@ func (c *Command) ended(ctx context.Context, l *lane, tick schedule.Tick, r job.
 	}
 	l.d.Log.Error("tick failed", attrs...)
 	return done, true
-}
-
-func (c *Command) denied(ctx context.Context, l *lane, tick schedule.Tick,
-	d quota.Decision) result {
-	e := ending{outcome: "exhausted"}
-	if d.Limit == quota.PaceName {
-		e.outcome = paced
-	}
-	l.d.Log.Warn("tick denied", append([]any{"tick", tick.ID(), "limit", d.Limit, "retry_at",
-		d.RetryAt}, e.attrs()...)...)
-	l.ended(ctx, tick, e)
-	return done
 }

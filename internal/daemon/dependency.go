@@ -168,10 +168,8 @@ func (o *dependency) gauge(what string) prometheus.Collector {
 		Help:        "Whether ticks wait for the ledger, the upstream or the catalogue.",
 		ConstLabels: prometheus.Labels{"what": what},
 	}, func() float64 {
-		if _, cause := o.away(); cause != nil {
-			return 1
-		}
-		return 0
+		_, cause := o.away()
+		return truth(cause != nil)
 	})
 }
 

@@ -35,43 +35,8 @@ func (m killable) Time(ctx context.Context) (time.Time, error) {
 	return m.Ledger.Time(ctx)
 }
 
-func (m killable) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
-	if m.p.dead.Load() {
-		return quota.Decision{}, errDead
-	}
-	return m.Ledger.Charge(ctx, c)
-}
-
-func (m killable) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
-	if m.p.dead.Load() {
-		return quota.Decision{}, errDead
-	}
-	return m.Ledger.Reserve(ctx, r)
-}
-
-func (m killable) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
-	if m.p.dead.Load() {
-		return quota.Decision{}, errDead
-	}
-	return m.Ledger.Settle(ctx, s)
-}
-
-func (m killable) Release(ctx context.Context, r quota.Release) (map[string]int64, error) {
-	if m.p.dead.Load() {
-		return nil, errDead
-	}
-	return m.Ledger.Release(ctx, r)
-}
-
-func (m killable) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) error {
-	if m.p.dead.Load() {
-		return errDead
-	}
-	return m.Ledger.Cancel(ctx, c, d)
-}
-
 func (m killable) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, error) {
-	if m.p.dead.Load() || m.p.mute.Load() {
+	if m.p.mute.Load() {
 		return 0, errDead
 	}
 	return m.Ledger.Claim(ctx, c)
@@ -81,8 +46,19 @@ func (m killable) Finish(ctx context.Context, c quota.Claim, done bool) error {
 	if done && m.p.doomed.Load() {
 		m.p.crash()
 	}
+	return m.Ledger.Finish(ctx, c, done)
+}
+
+// mortal is the store of a process that can die: a dead one changes nothing.
+type mortal struct {
+	ledger.Store
+	p *proc
+}
+
+func (m mortal) Update(ctx context.Context, scope quota.Scope,
+	decide func(*quota.Account) (quota.Change, error)) error {
 	if m.p.dead.Load() {
 		return errDead
 	}
-	return m.Ledger.Finish(ctx, c, done)
+	return m.Store.Update(ctx, scope, decide)
 }

@@ -129,6 +129,7 @@ func (w *env) open(lanes ...share.Lane) *proc {
 	for _, m := range table.Methods() {
 		prices[m.ID] = m.Costs
 	}
+	p.ledger.Store = mortal{p.ledger.Store, p}
 	p.ledger.Observe = func(op ledger.Operation) {
 		p.metrics.Observe(op)
 		p.count(op.Name)

@@ -22,11 +22,7 @@ func (o *outlook) advise(likely load) string {
 			return "release reservation " + r.ID
 		}
 	}
-	maxPages := int64(1)
-	for _, l := range o.Lanes {
-		maxPages = max(maxPages, l.Pages)
-	}
-	for n := maxPages - 1; n > 0; n-- {
+	for n := o.plan.maxPages() - 1; n > 0; n-- {
 		if o.with(o.fewer(n)).suffices(likely) {
 			return fmt.Sprintf("set pages to %d", n)
 		}

@@ -16,15 +16,12 @@ type crowd struct {
 	lanes   []share.Lane
 	known   map[string]int // index of a collision by its lanes
 	found   []Collision
-	minute  int64
+	minute  time.Time
 	ticking []int // lanes that tick in the current minute
 }
 
-const minuteLength = int64(time.Minute / time.Microsecond)
-
 func (c *crowd) add(r Run, days []Day) {
-	minute := floorMinute(r.At.UnixMicro())
-	if minute != c.minute {
+	if minute := r.At.Truncate(time.Minute); !minute.Equal(c.minute) {
 		c.flush(days)
 		c.minute = minute
 	}
@@ -39,12 +36,11 @@ func (c *crowd) flush(days []Day) {
 }
 
 func (c *crowd) note(days []Day) {
-	at := moment(c.minute * minuteLength)
 	for i := range days {
 		d := &days[i]
 		d.Crowded++
 		if len(c.ticking) > d.Ticks {
-			d.Busiest, d.Ticks = at, len(c.ticking)
+			d.Busiest, d.Ticks = c.minute, len(c.ticking)
 		}
 	}
 	slices.Sort(c.ticking)
@@ -56,7 +52,7 @@ func (c *crowd) note(days []Day) {
 	if len(c.known) == mostCollisions {
 		return
 	}
-	n := Collision{Ticks: len(c.ticking), First: at, Times: 1}
+	n := Collision{Ticks: len(c.ticking), First: c.minute, Times: 1}
 	for _, lane := range slices.Compact(c.ticking) {
 		n.Lanes = append(n.Lanes, c.lanes[lane].Name())
 	}
@@ -69,11 +65,4 @@ func (c *crowd) sorted() []Collision {
 		return b.Times*b.Ticks - a.Times*a.Ticks
 	})
 	return c.found
-}
-
-func floorMinute(at int64) int64 {
-	if at < 0 {
-		return (at+1)/minuteLength - 1
-	}
-	return at / minuteLength
 }

@@ -55,7 +55,10 @@ type habit struct {
 // is short.
 func newHabit(b Bucket) habit {
 	free := unscheduled(b)
-	h := habit{units: make([]float64, bins(b)), budget: budgetOf(b), last: lastBin(b.At)}
+	h := habit{units: make([]float64, bins(b)), budget: budgetOf(b), last: quota.GrainOf(b.At)}
+	if b.At.Sub(h.last) < bin/2 {
+		h.last = h.last.Add(-bin)
+	}
 	charges := int64(0)
 	for i, e := range b.Spent {
 		if free[i] > 0 {
@@ -69,15 +72,6 @@ func newHabit(b Bucket) habit {
 	h.units[0] *= float64(bin) / float64(b.At.Sub(h.last))
 	h.findSurges()
 	return h
-}
-
-// lastBin returns when the last bin began, at least half a grain ago.
-func lastBin(now time.Time) time.Time {
-	last := quota.GrainOf(now)
-	if now.Sub(last) < bin/2 {
-		last = last.Add(-bin)
-	}
-	return last
 }
 
 // binOf returns the bin that contains a moment.
@@ -97,8 +91,8 @@ func bins(b Bucket) int {
 	return int(length / bin)
 }
 
-// unscheduled returns, by bin, the units that no lane's job spent. It omits units drawn on open
-// reservations, which count as held.
+// unscheduled returns, by entry, the units that no lane's job spent. It omits corrections, which
+// were not spent at their time, and units drawn on open reservations, which count as held.
 func unscheduled(b Bucket) []float64 {
 	jobs := make(map[string]bool)
 	for _, l := range b.Lanes {
@@ -106,7 +100,9 @@ func unscheduled(b Bucket) []float64 {
 	}
 	units := make([]float64, len(b.Spent))
 	for i, e := range b.Spent {
-		if !isCorrection(e) && !jobs[e.Labels[quota.LabelJob]] {
+		source := e.Labels[quota.LabelSource]
+		corrects := source == "adjust" || source == "reconcile"
+		if !corrects && !jobs[e.Labels[quota.LabelJob]] {
 			units[i] = float64(e.Units)
 		}
 	}
@@ -125,13 +121,6 @@ func unscheduled(b Bucket) []float64 {
 		}
 	}
 	return units
-}
-
-// isCorrection reports whether an entry corrects the log, so that its units were not spent at its
-// time.
-func isCorrection(e quota.Spent) bool {
-	source := e.Labels[quota.LabelSource]
-	return source == "adjust" || source == "reconcile"
 }
 
 // budgetOf returns the units that the tightest limit allows; for a week or a month, the units per

@@ -30,8 +30,13 @@ type Wish struct {
 }
 
 // PerDay returns the runs of all lanes in 24 hours.
-func (s Suggestion) PerDay() int64 {
-	return int64(len(s.Tried.Lanes)-s.Tried.fixed()) * int64(24*time.Hour/s.Every)
+func (s Suggestion) PerDay() (runs int64) {
+	for _, l := range s.Tried.Lanes {
+		if !isFixed(l) {
+			runs += int64(24 * time.Hour / s.Every)
+		}
+	}
+	return runs
 }
 
 // leastPlayed is the minimum time to simulate, which includes both clock changes.
@@ -68,15 +73,6 @@ func (p Plan) AfterReset() Plan {
 
 // isFixed reports whether a lane belongs to a command job, and so keeps its schedule.
 func isFixed(l share.Lane) bool { return l.Region == "" }
-
-func (p *Plan) fixed() (n int) {
-	for _, l := range p.Lanes {
-		if isFixed(l) {
-			n++
-		}
-	}
-	return n
-}
 
 func (p *Plan) maxPages() (pages int64) {
 	for _, l := range p.Lanes {

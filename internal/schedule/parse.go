@@ -53,8 +53,7 @@ func cutZone(text string, zone *time.Location) (*time.Location, string, error) {
 	rest := strings.Join(fields[1:], " ")
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
-		return nil,
-			"", fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", words.Clip(name))
+		return nil, "", fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", words.Clip(name))
 	}
 	if rest == "" || hasZone(rest) {
 		return nil, "", fmt.Errorf("write a spec after the time zone, such as %q",
@@ -82,12 +81,9 @@ func parseFields(text string) (cronFields, error) {
 		return cronFields{}, err
 	}
 	parsed, err := cron.ParseStandard(text)
-	if err != nil {
-		return cronFields{}, explain(text)
-	}
 	fields, ok := parsed.(*cron.SpecSchedule)
-	if !ok {
-		return cronFields{}, fmt.Errorf("the cron parser returned a %T", parsed)
+	if err != nil || !ok {
+		return cronFields{}, explain(text)
 	}
 	w := newCronFields(fields)
 	if !w.fires() {
