@@ -97,6 +97,23 @@ func Unreadable(err *config.Error) Result {
 	return r
 }
 
+// check is a fault that may be present. The other fields are those of its Finding.
+type check struct {
+	present       bool
+	level         Level
+	name          string
+	what, why, do string
+}
+
+// judge adds the faults that are present.
+func (e *exam) judge(about string, checks []check) {
+	for _, c := range checks {
+		if c.present {
+			e.add(Finding{c.level, c.name, about, c.what, c.why, c.do})
+		}
+	}
+}
+
 func (e *exam) add(f Finding) { e.Findings = append(e.Findings, f) }
 
 // Worst returns the highest level of the findings, "" if there are none.

@@ -8,36 +8,30 @@ import (
 
 // file checks the ledger's file and its disk.
 func (e *exam) file(path string) {
-	about := path
-	if whole, err := filepath.Abs(path); err == nil && whole != path {
-		e.add(Finding{Warning, "ledger-relative", about, "its path depends on the folder in which a " +
-			"program starts: from here it is " + whole,
-			"cron and systemd start programs elsewhere, where they would find another file, or " +
-				"create an empty one", "ledger: sqlite://" + whole})
-	}
+	whole, err := filepath.Abs(path)
+	e.judge(path, []check{{err == nil && whole != path, Warning, "ledger-relative", "its path " +
+		"depends on the folder in which a program starts: from here it is " + whole,
+		"cron and systemd start programs elsewhere, where they would find another file, or " +
+			"create an empty one", "ledger: sqlite://" + whole}})
 	e.rights(path, "can change the spending, or replace the ledger with an empty one")
-	if legacyJournal(path) {
-		e.add(Finding{Warning, "sqlite-journal", about,
-			"its journal mode is not WAL: another program changed it",
-			"readers and writers block each other, and a copy of the file may be inconsistent",
-			"the next charge sets it back; let nothing else write to the file"})
-	}
 	disk, ok := diskOf(filepath.Dir(path))
-	if !ok {
-		return
-	}
-	if disk.network != "" {
-		e.add(Finding{Error, "sqlite-filesystem", about,
-			"it is on a network file system (" + disk.network + ")",
+	level, low := lowDisk(disk.free, e.MinFree)
+	e.judge(path, []check{
+		{legacyJournal(path), Warning, "sqlite-journal", "its journal mode is not WAL: another " +
+			"program changed it", "readers and writers block each other, and a copy of the file " +
+			"may be inconsistent",
+			"the next charge sets it back; let nothing else write to the file"},
+		{disk.network != "", Error, "sqlite-filesystem", "it is on a network file system (" +
+			disk.network + ")",
 			"SQLite's locks do not hold there: two machines can spend the same units",
-			"move it to a local disk, or keep the ledger on Redis (docs/redis.md)"})
+			"move it to a local disk, or keep the ledger on Redis (docs/redis.md)"},
+		{ok && low, level, "disk", size(disk.free) + " are free on its disk",
+			"once it is full, every charge is denied", "free some space there"},
+	})
+	if ok {
+		e.Facts = append(e.Facts, fmt.Sprintf(
+			"ledger: SQLite file %s; %s free; a crash loses no charges", path, size(disk.free)))
 	}
-	if level, low := lowDisk(disk.free, e.MinFree); low {
-		e.add(Finding{level, "disk", about, size(disk.free) + " are free on its disk",
-			"once it is full, every charge is denied", "free some space there"})
-	}
-	e.Facts = append(e.Facts, fmt.Sprintf(
-		"ledger: SQLite file %s; %s free; a crash loses no charges", path, size(disk.free)))
 }
 
 // full is the free space, in bytes, below which a charge may fail: a transaction writes some pages

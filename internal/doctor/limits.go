@@ -17,16 +17,14 @@ import (
 // otherwise the defaults.
 func (e *exam) limits(ctx context.Context) {
 	for _, c := range e.Config.Credentials {
-		if c.Observe {
-			e.add(Finding{Warning, "observe", "credential " + c.Name, "its mode is observe",
+		e.judge("credential "+c.Name, []check{
+			{c.Observe, Warning, "observe", "its mode is observe",
 				"charges over its limits are allowed",
-				"set mode: enforce when you have seen enough"})
-		}
-		if len(c.Limits) == 0 {
-			e.add(Finding{Warning, "limit-missing", "credential " + c.Name, "it has no limits",
+				"set mode: enforce when you have seen enough"},
+			{len(c.Limits) == 0, Warning, "limit-missing", "it has no limits",
 				"its spending is recorded, and nothing is denied",
-				"write your account's limits: [{bucket: …, units: …, window: …}]"})
-		}
+				"write your account's limits: [{bucket: …, units: …, window: …}]"},
+		})
 		t := e.Config.Table(c)
 		compared := e.google(ctx, c, t)
 		for _, l := range c.Limits {
@@ -36,17 +34,16 @@ func (e *exam) limits(ctx context.Context) {
 }
 
 func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table, compared bool) {
-	about := fmt.Sprintf("limit %s of %s", l.Name(), c.Name)
 	b, ok := t.Bucket(l.Bucket)
-	if !compared && ok && b.Daily > 0 && l.Units > b.Daily && l.Window.Longest() <= 25*time.Hour {
-		e.add(Finding{Warning, "limit-default", about, fmt.Sprintf(
+	aboveDefault := ok && b.Daily > 0 && l.Units > b.Daily && l.Window.Longest() <= 25*time.Hour
+	e.judge(fmt.Sprintf("limit %s of %s", l.Name(), c.Name), []check{
+		{!compared && aboveDefault, Warning, "limit-default", fmt.Sprintf(
 			"it allows %d units, and a new account is given %d a day", l.Units, b.Daily), tooMuch,
-			"look up your account's quota; if it is less, lower units in quota.yaml"})
-	}
-	if l.Units > 0 && l.Headroom >= l.Units {
-		e.add(Finding{Warning, "limit-headroom", about, "its headroom is all of it",
-			"scheduled work gets nothing", "lower headroom in quota.yaml"})
-	}
+			"look up your account's quota; if it is less, lower units in quota.yaml"},
+		{l.Units > 0 && l.Headroom >= l.Units, Warning, "limit-headroom",
+			"its headroom is all of it", "scheduled work gets nothing",
+			"lower headroom in quota.yaml"},
+	})
 }
 
 const tooMuch = "the upstream refuses calls over its quota, and bills them"
