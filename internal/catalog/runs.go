@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -29,6 +30,52 @@ func (c *Catalog) Runs(ctx context.Context, before time.Time, limit int) (runs [
 			return r, err
 		}, before.UnixMicro(), limit)
 		return err
+	})
+	return runs, err
+}
+
+// LaneRun is the result of one tick of a daemon's lane.
+type LaneRun struct {
+	Lane, Tick string
+	EndedAt    time.Time
+	Outcome    string
+	ExitCode   *int // of a command; nil if none was started
+	Units      map[string]int64
+}
+
+// KeptRuns is the number of runs kept per lane.
+const KeptRuns = 20
+
+// PutLaneRun stores a run. It replaces an earlier one of the same tick.
+func (c *Catalog) PutLaneRun(ctx context.Context, r LaneRun) error {
+	units, err := json.Marshal(r.Units)
+	if err != nil {
+		return err
+	}
+	return c.update(ctx, func(s *txn) error {
+		_, err := s.exec("put_lane_run", r.Lane, r.Tick, r.EndedAt.UnixMicro(), r.Outcome,
+			r.ExitCode, string(units))
+		if err == nil {
+			_, err = s.exec("drop_lane_runs", r.Lane, KeptRuns)
+		}
+		return err
+	})
+}
+
+// LaneRuns returns the stored runs by lane, newest first.
+func (c *Catalog) LaneRuns(ctx context.Context) (map[string][]LaneRun, error) {
+	runs := make(map[string][]LaneRun)
+	err := c.view(ctx, func(s *txn) error {
+		return s.each("lane_runs", func(row scanner) error {
+			var r LaneRun
+			var units []byte
+			err := row.Scan(&r.Lane, &r.Tick, stamp{&r.EndedAt}, &r.Outcome, &r.ExitCode, &units)
+			if err == nil {
+				err = json.Unmarshal(units, &r.Units)
+			}
+			runs[r.Lane] = append(runs[r.Lane], r)
+			return err
+		})
 	})
 	return runs, err
 }

@@ -5,10 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
 )
+
+// Spending reads what was spent.
+type Spending interface {
+	plan.Ledger
+	Between(ctx context.Context, credential, bucket string, from, to time.Time) (int64, error)
+}
 
 // policies returns the policy of the first lane of each credential that lanes spend from, in the
 // order of the lanes.

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
+	"time"
 
+	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
 )
@@ -101,4 +105,71 @@ func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
 		l.d.Log.Info("tick left out", "tick", tick.ID(), "share", decision.String())
 	}
 	return decision.Run, nil
+}
+
+// ending is how a tick ended.
+type ending struct {
+	outcome string
+	code    *int // exit code of a command; nil if none was started
+	units   map[string]int64
+}
+
+// attrs returns the ending's log attributes.
+func (e ending) attrs() []any {
+	attrs := []any{"outcome", e.outcome}
+	if e.code != nil {
+		attrs = append(attrs, "exit_code", *e.code)
+	}
+	for _, bucket := range slices.Sorted(maps.Keys(e.units)) {
+		attrs = append(attrs, "units."+bucket, e.units[bucket])
+	}
+	return attrs
+}
+
+// recordTime bounds the time for storing an ending, because no other work needs the record.
+const recordTime = time.Second
+
+// ended counts how a tick ended, and stores it for the list of recent runs.
+func (l *lane) ended(ctx context.Context, tick schedule.Tick, e ending) {
+	l.d.Metrics.ended(l, e.outcome)
+	if _, away := l.d.catalogue.away(); l.cfg.Catalog == nil || away != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	err := l.cfg.Catalog.PutLaneRun(ctx, catalog.LaneRun{Lane: l.Name(), Tick: tick.ID(),
+		EndedAt: time.Now(), Outcome: e.outcome, ExitCode: e.code, Units: e.units})
+	if err != nil {
+		l.d.Log.Debug("how the tick ended is not kept", "tick", tick.ID(), "error", err)
+	}
+}
+
+// missedTick reports ticks that did not run.
+func (l *lane) missedTick(ticks int64, last schedule.Tick, why string) {
+	if l.d.Missed != nil {
+		l.d.Missed(l.policy().Budget.Credential, l.Lane.Lane, ticks, last.At, why)
+	}
+}
+
+// reportMissed reports the ticks that came while no daemon ran: the last tick is not marked,
+// although this host's catalogue shows that the lane ran before.
+func (l *lane) reportMissed(ctx context.Context) {
+	last, ok := l.Prev(l.since)
+	if !ok || l.cfg.Catalog == nil {
+		return
+	}
+	runs, err := l.cfg.Catalog.LaneRuns(ctx)
+	var ended time.Time
+	for _, r := range runs[l.Name()] {
+		if r.EndedAt.After(ended) {
+			ended = r.EndedAt
+		}
+	}
+	ticks := l.Count(ended, l.since)
+	if err != nil || ended.IsZero() || ticks == 0 {
+		return
+	}
+	if state, err := l.markOf(ctx, last); err == nil && state == quota.ClaimWon {
+		l.missedTick(ticks, last, "no daemon ran")
+	}
 }

@@ -6,8 +6,10 @@
 package youtube
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	api "google.golang.org/api/youtube/v3"
 
 	"quotabudget/internal/costs"
+	"quotabudget/internal/untrusted"
 )
 
 // Client calls the upstream. Its fields are set before the first call; it is safe for concurrent
@@ -66,4 +69,28 @@ func (c *Client) call(ctx context.Context, attempt func(context.Context) error) 
 		}
 		return c.Guard(ctx, once)
 	})
+}
+
+// keeper reads the responses for the official client, within bounds, and hands the body to
+// callers that ask for it.
+type keeper struct{ next http.RoundTripper }
+
+// bodyKey is the context key of a *[]byte that receives the body.
+type bodyKey struct{}
+
+func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := k.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	body, err := untrusted.Read(res.StatusCode/100 == 2, res.Body)
+	res.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	if into, ok := r.Context().Value(bodyKey{}).(*[]byte); ok {
+		*into = body
+	}
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return res, nil
 }
