@@ -36,9 +36,7 @@ func wantChecks(t *testing.T, r doctor.Result, want ...string) {
 func slowed(t *testing.T, addr string, by time.Duration) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -93,9 +91,7 @@ func TestCluster(t *testing.T) {
 	p.ledger = "redis+cluster://" + c.Masters[0].Addr
 	set := func(nth int, name, value string) {
 		t.Helper()
-		if err := c.Admin(c.Masters[nth]).ConfigSet(t.Context(), name, value).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Admin(c.Masters[nth]).ConfigSet(t.Context(), name, value).Err())
 	}
 	for i := range c.Masters {
 		set(i, "appendonly", "yes")
@@ -121,9 +117,7 @@ func TestGoogleLimits(t *testing.T) {
 	of := func(units int64) *httptest.Server {
 		google := &standin.YouTube{Limits: map[string]int64{"default": units}}
 		owner, key, err := standin.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		google.Cloud = standin.Cloud{Project: "p1",
 			Accounts: []*standin.ServiceAccount{owner}}
 		web := httptest.NewServer(google)
@@ -143,9 +137,7 @@ func TestGoogleLimits(t *testing.T) {
 		!strings.Contains(r.Findings[0].What, "Google gives its project 20000") {
 		t.Errorf("%+v", r.Findings)
 	}
-	if err := os.Chmod(p.dir+"/reader.json", 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(p.dir+"/reader.json", 0o644))
 	wantChecks(t, p.examine(t), "key-exposed", "limit-google")
 	web.Close()
 	wantChecks(t, p.examine(t), "google", "key-exposed", "limit-default")

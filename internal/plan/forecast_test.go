@@ -8,16 +8,13 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
 )
 
 func clock(t testing.TB, text string) time.Time {
 	t.Helper()
 	at, err := time.Parse("2006-01-02 15:04:05", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return at
 }
 
@@ -28,9 +25,7 @@ func window(t testing.TB, text string) quota.Window {
 		zone = "America/Los_Angeles"
 	}
 	w, err := quota.ParseWindow(text, zone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -38,17 +33,12 @@ func limit(t testing.TB, units int64, text string) quota.Limit {
 	return quota.Limit{Bucket: "default", Units: units, Window: window(t, text)}
 }
 
-// lanes returns lanes of the default job, of 4 pages each at one unit.
+// lanesOf returns lanes of the default job, of 4 pages each at one unit, without a weight.
 func lanesOf(t testing.TB, spec string, regions ...string) []share.Lane {
 	t.Helper()
-	s, err := schedule.Parse(spec, time.UTC)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []share.Lane
-	for _, r := range regions {
-		list = append(list, share.Lane{Lane: schedule.Lane{Job: "trending", Region: r,
-			Schedule: s}, Pages: 4})
+	list := lanes(t, spec, 4, 0, regions...)
+	for i := range list {
+		list[i].Weight = 0
 	}
 	return list
 }
@@ -80,9 +70,7 @@ func bucketAt(t testing.TB, at, limits, schedule string, spent ...[]quota.Spent)
 	for _, text := range strings.Split(limits, ", ") {
 		units, text, _ := strings.Cut(text, " ")
 		n, err := strconv.ParseInt(units, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b.Limits = append(b.Limits, limit(t, n, text))
 	}
 	if words := strings.Fields(schedule); len(words) > 0 {

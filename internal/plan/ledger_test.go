@@ -134,7 +134,8 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) Standing {
 	if rapid.IntRange(0, 3).Draw(t, "suspended") == 0 {
 		hours := rapid.IntRange(1, 10).Draw(t, "hours suspended")
 		known.SuspendedUntil = from.Add(time.Duration(hours) * time.Hour)
-		must(t, b.Ledger.Suspend(ctx, quota.Suspension{Credential: b.Credential, Bucket: quota.DefaultBucket, Until: known.SuspendedUntil}))
+		must(t, b.Ledger.Suspend(ctx, quota.Suspension{Credential: b.Credential,
+			Bucket: quota.DefaultBucket, Until: known.SuspendedUntil}))
 	}
 	return standing(t, b, known)
 }

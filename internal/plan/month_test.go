@@ -33,9 +33,7 @@ func spending(seed uint64, from, to time.Time, perDay float64) (all []quota.Spen
 // Berlin.
 func month(t *testing.T, seed uint64, from, now string, perDay float64, limit int64) Bucket {
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := clock(t, now)
 	return Bucket{Name: "money", At: at, Amount: dollars,
 		Spent: spending(seed, clock(t, from), at, perDay),

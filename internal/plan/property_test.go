@@ -173,9 +173,7 @@ func (r draws) scenario(t *testing.T) Bucket {
 	}
 	if r.n("another day", 0, 2) == 0 { // begins before the reset
 		other, err := quota.ParseWindow("day", "UTC")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b.Limits = append(b.Limits, quota.Limit{Bucket: "default", Units: units(24), Window: other})
 	}
 	if r.n("pace", 0, 3) == 0 {

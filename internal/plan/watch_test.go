@@ -102,9 +102,7 @@ func TestUncertainText(t *testing.T) {
 // TestTextIn: times appear in UTC and in the reader's zone, with the date if it is not today's.
 func TestTextIn(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := Forecast{Bucket: "default", At: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
 		Verdict: Exhausted, Limit: "default 24h"}
 	for hour, want := range map[int]string{
