@@ -35,6 +35,34 @@ func TestTurnsGoToTheStalest(t *testing.T) {
 	})
 }
 
+// TestTurnsCatchUp: of the runs that catch up, one at a time has a turn.
+func TestTurnsCatchUp(t *testing.T) {
+	all := turns{free: 3}
+	first, second := all.join(time.Time{}, true), all.join(time.Time{}, true)
+	other := all.join(time.Now(), false)
+	expect := func(want ...bool) {
+		t.Helper()
+		for i, mine := range []*turn{first, second, other} {
+			granted := false
+			select {
+			case <-mine.granted:
+				granted = true
+			default:
+			}
+			if granted != want[i] {
+				t.Errorf("turn %d was granted: %v", i, granted)
+			}
+		}
+	}
+	expect(true, false, true)
+	all.give(other)
+	expect(true, false, true)
+	all.give(first)
+	if expect(true, true, true); all.free != 2 {
+		t.Errorf("%d free", all.free)
+	}
+}
+
 // TestTurnsShut: while turns are shut, a probe goes to the most recently served region. After
 // that the others go as usual.
 func TestTurnsShut(t *testing.T) {
