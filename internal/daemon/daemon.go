@@ -141,7 +141,7 @@ func (d *Daemon) use(ctx context.Context, c *Config) {
 	d.Metrics.inForce(c, since)
 	d.upstream.hasten()
 	d.catalogue.hasten()
-	d.turns.shut() // until all new lanes have joined, so that the stalest goes first
+	d.turns.delay(1) // until all new lanes have joined, so that the stalest catches up first
 	var changed []*lane
 	gone := maps.Clone(d.lanes)
 	for _, l := range c.Lanes {
@@ -164,7 +164,7 @@ func (d *Daemon) use(ctx context.Context, c *Config) {
 	for _, l := range changed {
 		d.start(ctx, l)
 	}
-	d.turns.open()
+	d.turns.delay(-1)
 	d.Log.Info("lanes run", "lanes", len(c.Lanes), "unchanged", len(c.Lanes)-len(changed),
 		"holder", d.Holder)
 }
@@ -182,12 +182,21 @@ func (d *Daemon) start(ctx context.Context, l *lane) {
 	d.all.Go(func() {
 		defer close(l.over)
 		defer stop()
-		if before := l.before; before != nil {
-			l.before = nil
-			<-before.over
-			l.succeed(before)
+		before := l.before
+		if before == nil {
+			l.run(ticks, ctx)
+			return
 		}
-		l.run(ticks, ctx)
+		l.before = nil
+		<-before.over
+		if ticks.Err() == nil {
+			l.succeed(before)
+			l.run(ticks, ctx)
+			return
+		}
+		d.mu.Lock() // it never began, so its successor continues where the one before ended
+		l.Lane, l.until = before.Lane, before.until
+		d.mu.Unlock()
 	})
 }
 

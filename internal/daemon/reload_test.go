@@ -112,3 +112,26 @@ func TestReload_BackAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestReload_Twice: a schedule that is replaced before its lane began, because the run before it
+// hangs, changes nothing: no tick of the schedule around it is lost.
+func TestReload_Twice(t *testing.T) {
+	atNoon(t, func(w *env) {
+		every := lanes(t, "* * * * *", "UTC", "US", 0)
+		p := w.open(every...)
+		p.sweep.Client.Timeout = time.Hour
+		p.reloads(p.with(lanes(t, "30 * * * *", "UTC", "US", 0)...), p.with(every...))
+		w.set(func(_ *proc, r *http.Request) {
+			if time.Now().Before(noon.Add(time.Second)) {
+				slow(r, 220*time.Second)
+			}
+		})
+		p.start()
+		for _, wait := range []time.Duration{131 * time.Second, 20 * time.Second} {
+			time.Sleep(wait)
+			p.reload <- struct{}{}
+		}
+		p.stopAfter(2 * time.Minute) // 19:04:30
+		w.expectRan("US", "19:00:00 19:01:00 19:02:00 19:03:00 19:04:00")
+	})
+}

@@ -14,9 +14,9 @@ import (
 type turns struct {
 	mu       sync.Mutex
 	free     int
-	catching bool    // a run that catches up has a turn
+	catching int     // runs that catch up and have a turn, and reasons to delay the others
 	waiting  []*turn // stalest first
-	closed   int     // reasons, such as outages, that keep turns shut
+	closed   int     // outages that keep turns shut
 	probes   int     // probes that may still run
 }
 
@@ -66,7 +66,17 @@ func (t *turns) give(back *turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.free++
-	t.catching = t.catching && !back.catchUp
+	if back.catchUp {
+		t.catching--
+	}
+	t.hand()
+}
+
+// delay withholds the turns of runs that catch up, until it is called with -1 as often as with 1.
+func (t *turns) delay(reasons int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.catching += reasons
 	t.hand()
 }
 
@@ -104,7 +114,9 @@ func (t *turns) hand() {
 			t.probes--
 		}
 		t.free--
-		t.catching = t.catching || t.waiting[next].catchUp
+		if t.waiting[next].catchUp {
+			t.catching++
+		}
 		close(t.waiting[next].granted)
 		t.waiting = slices.Delete(t.waiting, next, next+1)
 	}
@@ -115,7 +127,7 @@ func (t *turns) hand() {
 func (t *turns) next() int {
 	next := -1
 	for i, w := range t.waiting {
-		if w.catchUp && t.catching {
+		if w.catchUp && t.catching > 0 {
 			continue
 		}
 		if next = i; t.closed == 0 {
