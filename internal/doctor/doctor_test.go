@@ -47,9 +47,7 @@ func newPlant(t *testing.T) *plant {
 func (p *plant) write(t *testing.T, name, text string, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(p.dir, name)
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), mode))
 	if err := os.Chmod(path, mode); err != nil { // regardless of the umask
 		t.Fatal(err)
 	}
@@ -71,13 +69,9 @@ func (p *plant) examine(t *testing.T) doctor.Result {
 	if invalid, ok := err.(*config.Error); ok {
 		return doctor.Unreadable(invalid)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := doctor.Examine(t.Context(), cfg, p.options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -173,9 +167,7 @@ func charge(t *testing.T, p *plant, ahead time.Duration) {
 func spend(t *testing.T, p *plant, bucket string, units int64, ahead time.Duration) {
 	t.Helper()
 	l, err := ledger.OpenFile(t.Context(), p.file())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	l.Now = func() time.Time { return time.Now().Add(ahead) }
 	limits := []quota.Limit{{Bucket: bucket, Units: 100, Window: quota.Sliding(time.Hour)}}
@@ -189,9 +181,7 @@ func spend(t *testing.T, p *plant, bucket string, units int64, ahead time.Durati
 func exec(t *testing.T, p *plant, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", p.file())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	if _, err := db.Exec(statement); err != nil {
 		t.Fatal(err)
@@ -272,32 +262,22 @@ var faults = []struct {
 		charge(t, p, 0)
 		p.yaml += "ingest: {regions: [US], schedule: '0 0 1 1 *'}\n" // none is lost
 		l, err := ledger.OpenFile(t.Context(), p.file())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer l.Close()
 		err = l.Suspend(context.Background(), quota.Suspension{Credential: "default",
 			Bucket: "default", Until: time.Now().Add(time.Hour)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}},
 	{"ledger-relative", doctor.Warning, func(t *testing.T, p *plant) {
 		here, err := filepath.Abs(".")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		path, err := filepath.Rel(here, p.file())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p.variable = "sqlite:" + path // a path in the file is relative to it
 	}},
 	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) {
 		charge(t, p, 0)
-		if err := os.Chmod(p.file(), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(p.file(), 0o666))
 	}},
 	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) { p.mode = 0o666 }},
 	{"file-rights", doctor.Warning, func(t *testing.T, p *plant) { chmod(t, p.dir, 0o777) }},
@@ -347,34 +327,26 @@ var faults = []struct {
 		"ingest: {regions: [US, GB, DE, FR], schedule: '0 * * * *'}\n")},
 	{"price-unlisted", doctor.Warning, func(t *testing.T, p *plant) {
 		l, err := ledger.OpenFile(t.Context(), p.file())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer l.Close()
 		b := quota.Budget{Ledger: l, Credential: "default", Unlimited: true}
 		_, err = b.Charge(t.Context(), quota.Call{Bucket: "default", Units: 1,
 			Labels: quota.Labels{quota.LabelUnlisted: "gpt-9"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}},
 	{"price-age", doctor.Warning, func(_ *testing.T, p *plant) {
 		p.options.Now = time.Date(2026, 12, 17, 0, 0, 0, 0, time.UTC) // of 2026-11
 	}},
 	{"price-age", doctor.Warning, func(t *testing.T, p *plant) {
 		text, err := os.ReadFile("../../costs/youtube.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		old := strings.NewReplacer("date: 2026", "date: 2021", "date: 2025", "date: 2020")
 		p.write(t, "old.yaml", old.Replace(string(text)), 0o600)
 		p.yaml += "costs: {file: old.yaml}\n"
 	}},
 	{"price-methods", doctor.Warning, func(t *testing.T, p *plant) {
 		text, err := os.ReadFile("../../costs/youtube.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var lines []string
 		for line := range strings.Lines(string(text)) {
 			if !strings.Contains(line, "youtube.captions.list:") {
