@@ -77,8 +77,7 @@ func (b *bucket) complete(holds []any) {
 		b.damage = damage
 	}
 	if b.damage == nil && b.state != "" {
-		b.snap.s.states.put(stateKey(b.Credential, b.Name),
-			keptState{b.state, b.State, slices.Clone(b.Holds)})
+		b.snap.s.states.put(b.key("state"), keptState{b.state, b.State, slices.Clone(b.Holds)})
 	}
 }
 
@@ -165,8 +164,8 @@ func (b *bucket) addedFrom(at int64) int {
 // lookUp reads the total before a stamp that is not later than the newest entry's.
 func (b *bucket) lookUp(start int64) (knownTotal, error) {
 	b.snap.searched = true
-	reply, err := b.snap.s.client.Do(b.snap.ctx, "ZRANGEBYSCORE", logKey(b.Credential, b.Name), start,
-		"+inf", "WITHSCORES", "LIMIT", 0, 2).Slice()
+	reply, err := b.snap.s.client.Do(b.snap.ctx, "ZRANGEBYSCORE", b.key("log"), start, "+inf",
+		"WITHSCORES", "LIMIT", 0, 2).Slice()
 	if err != nil {
 		return knownTotal{}, explainRead(err)
 	}
@@ -207,8 +206,7 @@ func (b *bucket) Reached(total int64) (int64, error) {
 		return b.added[i].At, nil
 	}
 	b.snap.searched = true
-	text, err := b.snap.s.run(b.snap.ctx, "search", []string{logKey(b.Credential, b.Name)},
-		total).Text()
+	text, err := b.snap.s.run(b.snap.ctx, "search", []string{b.key("log")}, total).Text()
 	if err != nil && !isNil(err) {
 		return 0, explainRead(err)
 	}

@@ -40,7 +40,7 @@ func (snap *snapshot) apply(scope quota.Scope, ch quota.Change) error {
 func (snap *snapshot) keepAnswer(name string, kept *quota.Answer) {
 	a := snap.answers[name]
 	if a == nil { // Cancel forgets one without reading it
-		a = &answer{key: answerKey(snap.credential, name), unread: true}
+		a = &answer{key: credentialKey(snap.credential, "answer:"+name), unread: true}
 		snap.answers[name] = a
 	}
 	a.now, a.dirty = kept, true
@@ -116,7 +116,7 @@ func (b *bucket) lasts() int64 {
 // write adds the commands that write the changes of the bucket. The first of them needs memory if
 // any does.
 func (b *bucket) write(c *commands) {
-	log, state := logKey(b.Credential, b.Name), stateKey(b.Credential, b.Name)
+	log, state := b.key("log"), b.key("state")
 	keeps, hourly := b.keeps()+dayMillis, b.hourly()
 	b.writeSums(c, hourly)
 	gone := b.putHolds(c)
@@ -124,13 +124,13 @@ func (b *bucket) write(c *commands) {
 		b.newState = stateText(&b.Bucket, newRevision())
 		c.add("SET", state, b.newState, "PX", b.lasts())
 	}
-	c.addAll("HDEL", holdsKey(b.Credential, b.Name), gone)
+	c.addAll("HDEL", b.key("holds"), gone)
 	if b.state == "" || hourly {
 		b.list(c)
 	}
 	for _, n := range b.notes {
-		c.add("ZADD", notesKey(b.Credential, b.Name), n.At, memberText(n))
-		c.add("PEXPIRE", notesKey(b.Credential, b.Name), keeps)
+		c.add("ZADD", b.key("notes"), n.At, memberText(n))
+		c.add("PEXPIRE", b.key("notes"), keeps)
 	}
 	if b.from != 0 {
 		c.add("ZREMRANGEBYSCORE", log, b.from, "+inf")
@@ -191,7 +191,7 @@ func (b *bucket) writeSums(c *commands, hourly bool) {
 
 // putHolds adds the commands that add and change holds, and returns the reservations to remove.
 func (b *bucket) putHolds(c *commands) (gone []any) {
-	holds, lapsed := holdsKey(b.Credential, b.Name), lapsedKey(b.Credential, b.Name)
+	holds, lapsed := b.key("holds"), b.key("lapsed")
 	var put, stamps, settled []any
 	for id, text := range b.holds {
 		if text != "" {

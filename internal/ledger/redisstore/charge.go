@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -60,13 +59,11 @@ func (s *Store) TryCharge(ctx context.Context, c quota.Charge) (quota.Decision, 
 
 // groupName returns the name of the queue of charges that are decided together.
 func groupName(c quota.Charge, limits []quota.Limit) string {
-	var name strings.Builder
-	name.WriteString(c.Credential + " " + c.Costs[0].Bucket)
+	name := c.Credential + " " + c.Costs[0].Bucket
 	for _, l := range limits {
-		name.WriteString(" " + strconv.FormatInt(l.Units, 10) + "-" +
-			strconv.FormatInt(l.Headroom, 10) + "/" + l.Window.String())
+		name += fmt.Sprintf(" %d-%d/%s", l.Units, l.Headroom, l.Window)
 	}
-	return name.String()
+	return name
 }
 
 // maxHot bounds the runs of charge.lua for one group. It runs again while another process has the
@@ -79,31 +76,38 @@ func (s *Store) chargeAll(ctx context.Context, group []*queue.Op[charge]) {
 	credential, bucket := first.of.Credential, first.of.Costs[0].Bucket
 	for range maxHot {
 		now := s.clock()
-		reply, err := s.change(ctx, "charge", []string{logKey(credential, bucket),
+		list, err := s.change(ctx, "charge", []string{logKey(credential, bucket),
 			stateKey(credential, bucket), lockKey(credential),
 			sumsKey(credential, bucket, now.UnixMicro())},
 			chargeWrote, chargeArgs(group, now)...).Slice()
+		if err == nil && len(list) != 2 && len(list) != 1+4*len(group) {
+			err = fmt.Errorf("ERR charge.lua returned %v", list)
+		}
 		if err != nil {
 			for _, o := range group {
 				o.Work.err = explain(err)
 			}
 			return
 		}
-		switch result := s.chargeReply(group, reply); result {
-		case done:
-			if slices.ContainsFunc(group, recorded) {
-				s.trim(ctx, credential, bucket, s.clock().UnixMicro())
+		r := reply{list: list}
+		at := r.integer()
+		s.learn(at)
+		switch {
+		case len(list) > 2:
+			allowed := false
+			for _, o := range group {
+				o.Work.decide(at, r.integer(), r.integer(), r.integer(), r.integer())
+				allowed = allowed || o.Work.decided && o.Work.decision.Allowed
+			}
+			if allowed {
+				s.trim(ctx, credential, bucket, at)
 			}
 			return
-		case locked:
-			if !quota.Pause(ctx, time.Millisecond) {
-				return
-			}
+		case list[1] == locked && !quota.Pause(ctx, time.Millisecond):
+			return
 		}
 	}
 }
-
-func recorded(o *queue.Op[charge]) bool { return o.Work.decided && o.Work.decision.Allowed }
 
 // chargeWrote reports whether a run of charge.lua has allowed a charge.
 func chargeWrote(cmd *redis.Cmd) bool {
@@ -154,33 +158,8 @@ func chargeArgs(group []*queue.Op[charge], now time.Time) []any {
 	return append(args, lines...)
 }
 
-// chargeReply reads the reply of charge.lua.
-func (s *Store) chargeReply(group []*queue.Op[charge], reply []any) (result string) {
-	now, ok := int64(0), len(reply) == 1+4*len(group)
-	if len(reply) > 1 {
-		now, _ = reply[0].(int64)
-		s.learn(now)
-		if result, is := reply[1].(string); is {
-			return result
-		}
-	}
-	for i, o := range group {
-		var numbers [4]int64
-		for n := 0; ok && n < len(numbers); n++ {
-			numbers[n], ok = reply[1+4*i+n].(int64)
-		}
-		if !ok {
-			o.Work.err = fmt.Errorf("%w: redis: charge.lua: %v", quota.ErrLedgerUnusable, reply)
-			continue
-		}
-		o.Work.decide(now, numbers)
-	}
-	return done
-}
-
 // decide makes a decision of one charge's part of the reply.
-func (w *charge) decide(now int64, numbers [4]int64) {
-	kind, remaining, at, limit := numbers[0], numbers[1], numbers[2], numbers[3]
+func (w *charge) decide(now, kind, remaining, at, limit int64) {
 	cost := w.of.Costs[0]
 	d := quota.Decision{Allowed: kind == 1, At: stampTime(now),
 		Units: map[string]int64{cost.Bucket: cost.Units}, Remaining: map[string]int64{}}

@@ -95,8 +95,8 @@ func (c *checked) check() {
 		c.finish()
 	} else if c.err == nil && c.result == done {
 		cmds := &commands{credential: c.credential}
-		cmds.guardString(stateKey(c.credential, c.name), c.state)
-		cmds.guardEnd("ZRANGE", logKey(c.credential, c.name), c.oldest) // sums follow what is forgotten
+		cmds.guardString(c.key("state"), c.state)
+		cmds.guardEnd("ZRANGE", c.key("log"), c.oldest) // sums follow what is forgotten
 		c.result, c.err = c.s.send(c.ctx, cmds, 0)
 	}
 }
@@ -105,7 +105,7 @@ func (c *checked) check() {
 // entry. It checks that the stored holds, not those that this process keeps, and the state are what
 // was written.
 func (c *checked) read() (newest string) {
-	log := logKey(c.credential, c.name)
+	log := c.key("log")
 	var state *redis.StringCmd
 	var holds *redis.MapStringStringCmd
 	var first, last *redis.StringSliceCmd
@@ -113,12 +113,12 @@ func (c *checked) read() (newest string) {
 	var notes *redis.ZSliceCmd
 	days := make(map[int64]*redis.MapStringStringCmd)
 	_, err := c.s.client.TxPipelined(c.ctx, func(p redis.Pipeliner) error {
-		state = p.Get(c.ctx, stateKey(c.credential, c.name))
-		holds = p.HGetAll(c.ctx, holdsKey(c.credential, c.name))
+		state = p.Get(c.ctx, c.key("state"))
+		holds = p.HGetAll(c.ctx, c.key("holds"))
 		first = p.ZRange(c.ctx, log, 0, 0)
 		last = redis.NewStringSliceCmd(c.ctx, "ZREVRANGE", log, 0, 0, "WITHSCORES")
 		listed = p.ZScore(c.ctx, bucketsKey(c.credential), c.name)
-		notes = p.ZRangeWithScores(c.ctx, notesKey(c.credential, c.name), 0, -1)
+		notes = p.ZRangeWithScores(c.ctx, c.key("notes"), 0, -1)
 		for at := range c.days() {
 			days[at] = p.HGetAll(c.ctx, sumsKey(c.credential, c.name, at))
 		}
@@ -191,7 +191,7 @@ func (c *checked) firstDay() int64 { return dayOf(c.snap.now - 2*(1000*c.keeps()
 // checkEntries checks the entries up to a stamp, and with repair writes what is wrong with them.
 // Totals begin with that of the first readable entry.
 func (c *checked) checkEntries(newest string) {
-	log := logKey(c.credential, c.name)
+	log := c.key("log")
 	for after, full := "-inf", true; full && c.err == nil && c.result == done; {
 		page, err := c.s.client.Do(c.ctx, "ZRANGEBYSCORE", log, after, newest, "WITHSCORES", "LIMIT",
 			0, maxPage).Slice()
@@ -226,7 +226,7 @@ func (c *checked) step(write func(*commands)) {
 	if c.err != nil || c.result != done {
 		return
 	}
-	cmds, key := &commands{credential: c.credential}, stateKey(c.credential, c.name)
+	cmds, key := &commands{credential: c.credential}, c.key("state")
 	cmds.guardString(key, c.state)
 	c.state = underRepair + strings.TrimPrefix(c.state, underRepair)
 	cmds.add("SET", key, c.state)
@@ -237,7 +237,7 @@ func (c *checked) step(write func(*commands)) {
 
 // finish writes the repaired holds, sums and state.
 func (c *checked) finish() {
-	b, holds := c.bucket, holdsKey(c.credential, c.name)
+	b, holds := c.bucket, c.key("holds")
 	if c.ChangedHolds {
 		c.step(func(cmds *commands) { cmds.add("DEL", holds) })
 		for some := range slices.Chunk(c.Holds, repairPage) {
@@ -252,7 +252,7 @@ func (c *checked) finish() {
 		return
 	}
 	cmds := &commands{credential: c.credential}
-	cmds.guardString(stateKey(c.credential, c.name), c.state)
+	cmds.guardString(c.key("state"), c.state)
 	for at := range c.days() {
 		cmds.add("DEL", sumsKey(c.credential, c.name, at))
 	}
@@ -261,7 +261,7 @@ func (c *checked) finish() {
 	b.write(cmds)
 	b.list(cmds)
 	cmds.add("PEXPIRE", holds, b.lasts())
-	cmds.addAll("ZREM", notesKey(c.credential, c.name), c.unread)
-	cmds.add("PEXPIRE", logKey(c.credential, c.name), b.keeps()+dayMillis) // lost with its last member
+	cmds.addAll("ZREM", c.key("notes"), c.unread)
+	cmds.add("PEXPIRE", c.key("log"), b.keeps()+dayMillis) // lost with its last member
 	c.result, c.err = c.s.send(c.ctx, cmds, 0)
 }

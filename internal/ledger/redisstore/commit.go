@@ -17,12 +17,12 @@ const (
 )
 
 // commit writes what decisions have changed in the snapshot, all or nothing, if the snapshot still
-// stands.
+// stands. Without changes it only checks that.
 func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err error) {
 	c := &commands{credential: snap.credential}
 	for _, b := range snap.order {
-		c.guardEnd("ZREVRANGE", logKey(b.Credential, b.Name), b.member)
-		c.guardString(stateKey(b.Credential, b.Name), b.state)
+		c.guardEnd("ZREVRANGE", b.key("log"), b.member)
+		c.guardString(b.key("state"), b.state)
 		if b.written {
 			b.write(c)
 		}
@@ -35,42 +35,24 @@ func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err 
 			a.write(c, snap.now)
 		}
 	}
-	if len(c.list) == 0 {
-		return s.unchanged(ctx, snap)
-	}
-	if s.beforeCommit != nil {
+	at := snap.now
+	switch {
+	case len(c.list) == 0 && !snap.searched:
+		return done, nil
+	case len(c.list) == 0: // lookups after the snapshot must have seen the same states
+		c.ends, at = nil, 0 // new entries change no older ones
+	case s.beforeCommit != nil:
 		s.beforeCommit()
 	}
-	result, err = s.send(ctx, c, snap.now)
+	result, err = s.send(ctx, c, at)
 	if err == nil && result == done {
 		for _, b := range snap.order {
 			if b.renewed {
-				s.states.put(stateKey(b.Credential, b.Name), keptState{b.newState, b.State, b.Holds})
+				s.states.put(b.key("state"), keptState{b.newState, b.State, b.Holds})
 			}
 		}
 	}
 	return result, err
-}
-
-// unchanged checks that lookups after the snapshot saw the same states.
-func (s *Store) unchanged(ctx context.Context, snap *snapshot) (result string, err error) {
-	if !snap.searched {
-		return done, nil
-	}
-	keys := make([]string, len(snap.order))
-	for i, b := range snap.order {
-		keys[i] = stateKey(b.Credential, b.Name)
-	}
-	states, err := s.client.MGet(ctx, keys...).Result()
-	if err != nil {
-		return "", explainRead(err)
-	}
-	for i, b := range snap.order {
-		if text, _ := states[i].(string); text != b.state {
-			return raced, nil
-		}
-	}
-	return done, nil
 }
 
 // command is one command of a list. Its args are, of a guard, what the command must return.

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -89,23 +90,12 @@ func parseDenial(day time.Time, row, units, count, last string) (d quota.Denial,
 		return d, fmt.Errorf("denial %q", row)
 	}
 	hour, err := strconv.Atoi(parts[0])
-	if err != nil {
-		return d, err
-	}
-	if d.Labels, err = quota.ParseLabels(parts[3]); err != nil {
-		return d, err
-	}
-	d.Bucket, d.Limit = parts[1], parts[2]
-	d.Hour = day.Add(time.Duration(hour) * time.Hour)
-	var at int64
-	for _, of := range []struct {
-		text string
-		to   *int64
-	}{{units, &d.Units}, {count, &d.Count}, {last, &at}} {
-		if *of.to, err = strconv.ParseInt(of.text, 10, 64); err != nil {
-			return d, err
-		}
-	}
+	var err2, err3, err4 error
+	d.Hour, d.Bucket, d.Limit = day.Add(time.Duration(hour)*time.Hour), parts[1], parts[2]
+	d.Labels, err2 = quota.ParseLabels(parts[3])
+	d.Units, err3 = strconv.ParseInt(units, 10, 64)
+	d.Count, err4 = strconv.ParseInt(count, 10, 64)
+	at, err5 := strconv.ParseInt(last, 10, 64)
 	d.LastAt = stampTime(at)
-	return d, nil
+	return d, errors.Join(err, err2, err3, err4, err5)
 }

@@ -49,7 +49,6 @@ var Rights = strings.Fields("EVAL EVALSHA MULTI EXEC TIME INFO GET MGET SET DEL 
 // Examine reads the facts of the server that keeps the ledger of a credential. Unlike Open it
 // accepts any server that answers. It writes one key, which expires at once.
 func Examine(ctx context.Context, ledgerURL, credential string) (Facts, error) {
-	quiet()
 	a, err := parseURL(ledgerURL)
 	if err != nil {
 		return Facts{}, err
@@ -179,7 +178,7 @@ return lacks`
 
 // rights finds the required commands that the server refuses.
 func (f *Facts) rights(ctx context.Context, client redis.UniversalClient, credential string) {
-	key := prefix(credential) + ":rights"
+	key := credentialKey(credential, "rights")
 	refused := func(err error) bool {
 		return err != nil && strings.HasPrefix(err.Error(), "NOPERM")
 	}

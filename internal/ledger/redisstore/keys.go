@@ -8,46 +8,45 @@ import (
 
 // Every key of a credential has the same hash tag, so that one charge stays in one slot of a
 // cluster. A key that belongs to no bucket has two colons in a row, since no bucket's name is
-// empty.
+// empty:
+//
+//	buckets      sorted set of the credential's buckets, by the time in ms at which their state expires
+//	answer:NAME  string, a kept answer
+//	lock         string, set by a writer that has lost several races
+//	denials:DAY  hash of what was denied in one day of UTC; each row has three fields: the number of
+//	             denials, their units, and the time of the last one
+func credentialKey(credential, name string) string { return key(credential, "", name) }
 
-func prefix(credential string) string { return "quota:{" + credential + "}:" }
+func bucketsKey(credential string) string { return credentialKey(credential, "buckets") }
 
-// logKey returns the key of a bucket's log: a sorted set of entries by stamp.
-func logKey(credential, bucket string) string { return prefix(credential) + bucket + ":log" }
+func lockKey(credential string) string { return credentialKey(credential, "lock") }
 
-// stateKey returns the key of a bucket's state: see stateText.
-func stateKey(credential, bucket string) string { return prefix(credential) + bucket + ":state" }
-
-// holdsKey returns the key of a bucket's holds: a hash by reservation.
-func holdsKey(credential, bucket string) string { return prefix(credential) + bucket + ":holds" }
-
-// lapsedKey returns the key of the reservations that have become entries: a sorted set by the
-// stamp of the entry.
-func lapsedKey(credential, bucket string) string { return prefix(credential) + bucket + ":lapsed" }
-
-// notesKey returns the key of the notes of corrections: a sorted set like the log.
-func notesKey(credential, bucket string) string { return prefix(credential) + bucket + ":notes" }
-
-// sumsKey returns the key of the entries of one day of UTC added up: a hash.
-func sumsKey(credential, bucket string, at int64) string {
-	return prefix(credential) + bucket + ":sums:" + stampTime(at).Format(time.DateOnly)
-}
-
-// bucketsKey returns the key of a credential's buckets: a sorted set by the time in ms at which
-// their state expires.
-func bucketsKey(credential string) string { return prefix(credential) + ":buckets" }
-
-// answerKey returns the key of a kept answer.
-func answerKey(credential, name string) string { return prefix(credential) + ":answer:" + name }
-
-// lockKey returns the key of the lock that a writer takes after it lost several races.
-func lockKey(credential string) string { return prefix(credential) + ":lock" }
-
-// denialsKey returns the key of what was denied in one day of UTC: a hash. Each row has three
-// fields: the number of denials, their units, and the time of the last one.
 func denialsKey(credential string, day time.Time) string {
-	return prefix(credential) + ":denials:" + day.UTC().Format(time.DateOnly)
+	return credentialKey(credential, "denials:"+day.UTC().Format(time.DateOnly))
 }
+
+// key returns a key of a bucket:
+//
+//	log       sorted set of entries by stamp
+//	state     string: see stateText
+//	holds     hash of the holds, by reservation
+//	lapsed    sorted set of the reservations that have become entries, by the stamp of the entry
+//	notes     sorted set of the notes of corrections, like the log
+//	sums:DAY  hash of the entries of one day of UTC added up
+func key(credential, bucket, name string) string {
+	return "quota:{" + credential + "}:" + bucket + ":" + name
+}
+
+func logKey(credential, bucket string) string { return key(credential, bucket, "log") }
+
+func stateKey(credential, bucket string) string { return key(credential, bucket, "state") }
+
+func sumsKey(credential, bucket string, at int64) string {
+	return key(credential, bucket, "sums:"+stampTime(at).Format(time.DateOnly))
+}
+
+// key returns a key of the bucket.
+func (b *bucket) key(name string) string { return key(b.Credential, b.Name, name) }
 
 // stampTime returns a stored time.
 func stampTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

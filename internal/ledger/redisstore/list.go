@@ -73,7 +73,7 @@ func (s *Store) Entries(ctx context.Context, q quota.Query) ([]quota.LogEntry, e
 
 // Notes implements ledger.Store.
 func (s *Store) Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
-	return s.list(ctx, q, notesKey(q.Credential, q.Bucket))
+	return s.list(ctx, q, key(q.Credential, q.Bucket, "notes"))
 }
 
 func (s *Store) list(ctx context.Context, q quota.Query, key string) ([]quota.LogEntry, error) {
@@ -178,7 +178,7 @@ func (s *Store) Unlisted(ctx context.Context, credential string) (names []string
 	}
 	keys := node.Scan(ctx, 0, stateKey(credential, "*"), maxPage).Iterator()
 	for keys.Next(ctx) {
-		name, _ := strings.CutPrefix(strings.TrimSuffix(keys.Val(), ":state"), prefix(credential))
+		name := strings.TrimSuffix(strings.TrimPrefix(keys.Val(), "quota:{"+credential+"}:"), ":state")
 		if !slices.Contains(listed, name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

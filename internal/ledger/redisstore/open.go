@@ -32,8 +32,9 @@ func Open(ctx context.Context, ledgerURL string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := a.connect(ctx)
-	if err != nil {
+	client := connect(a)
+	if err := inspect(ctx, client, a); err != nil {
+		client.Close()
 		return nil, err
 	}
 	s := newStore(client)
@@ -43,25 +44,16 @@ func Open(ctx context.Context, ledgerURL string) (*Store, error) {
 
 // Connect opens a client for other data on the servers of a ledger, with the checks of Open.
 func Connect(ctx context.Context, ledgerURL string) (redis.UniversalClient, error) {
-	a, err := parseURL(ledgerURL)
+	s, err := Open(ctx, ledgerURL)
 	if err != nil {
 		return nil, err
 	}
-	return a.connect(ctx)
-}
-
-func (a *address) connect(ctx context.Context) (redis.UniversalClient, error) {
-	quiet()
-	client := connect(a)
-	if err := inspect(ctx, client, a); err != nil {
-		client.Close()
-		return nil, err
-	}
-	return client, nil
+	return s.client, nil
 }
 
 // connect returns the client for a URL. It sends no command twice (see once).
 func connect(a *address) redis.UniversalClient {
+	quiet()
 	o := a.UniversalOptions
 	o.Dialer, o.DialerRetries, o.MaxRetries = dialer(a.tls), 1, -1
 	o.DialTimeout = cmp.Or(o.DialTimeout, 2*time.Second)

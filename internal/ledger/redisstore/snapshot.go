@@ -62,7 +62,7 @@ func (s *Store) snapshot(ctx context.Context, credential string, scopes []quota.
 		torn := false
 		for _, b := range snap.order {
 			if b.apart {
-				fields, err := s.client.Do(ctx, "HGETALL", holdsKey(credential, b.Name)).Slice()
+				fields, err := s.client.Do(ctx, "HGETALL", key(credential, b.Name, "holds")).Slice()
 				if err != nil {
 					return nil, explainRead(err)
 				}
@@ -93,13 +93,13 @@ func (s *Store) readSnapshot(ctx context.Context, credential string, scopes []qu
 		keys = append(keys, a.key)
 	}
 	for _, b := range snap.order {
-		keys = append(keys, logKey(credential, b.Name), holdsKey(credential, b.Name))
+		keys = append(keys, logKey(credential, b.Name), key(credential, b.Name, "holds"))
 	}
 	for _, w := range snap.windows {
 		args = append(args, w.bucket.number, w.length, w.start)
 	}
 	for _, l := range snap.lapses {
-		keys = append(keys, lapsedKey(credential, l.bucket.Name))
+		keys = append(keys, key(credential, l.bucket.Name, "lapsed"))
 		args = append(args, l.reservation)
 	}
 	list, err := s.run(ctx, "read", keys, args...).Slice()
@@ -144,7 +144,7 @@ func (snap *snapshot) include(scope quota.Scope) {
 		}
 	}
 	if name := scope.Answer; name != "" && snap.answers[name] == nil {
-		a := &answer{name: name, key: answerKey(snap.credential, name)}
+		a := &answer{name: name, key: credentialKey(snap.credential, "answer:"+name)}
 		snap.answers[name], snap.kept = a, append(snap.kept, a)
 	}
 	for _, l := range scope.Limits {

@@ -509,7 +509,7 @@ func TestNewRateInSteps(t *testing.T) {
 		t.Errorf("a unit more than fits: %+v, %v", d, err)
 	}
 	stats := l.client.Info(t.Context(), "commandstats").Val()
-	if !strings.Contains(stats, "cmdstat_evalsha:calls=3,") {
+	if !strings.Contains(stats, "cmdstat_zrevrange:calls=3,") {
 		t.Errorf("want 3 snapshots:\n%s", stats)
 	}
 	if after := dump(t, l.client, "k"); after != before {

@@ -62,46 +62,34 @@ func parseHold(id, text string) (quota.Hold, error) {
 	return h, nil
 }
 
-// never is fixed.to of a bucket without holds: the highest number that a script can use.
-const never = quota.MaxTotal
-
-// fixed is the part of a state that the hot script reads.
-type fixed struct {
-	held     int64 // units of all holds
-	from, to int64 // the times between which a charge may be decided by the log and held alone
-	keep     int64 // µs that entries are kept
-	revision string
-}
-
 // stateText writes the state of a bucket:
 //
 //	<held> <from> <to> <keep> <revision> <the same five words> <JSON>
 //
-// The words are written twice, and the JSON has a digest of the state and the holds, so that damage
-// to any of them shows. The revision is random: a counter could repeat after a failover.
+// The hot script reads the words: the units of all holds, the times between which a charge may be
+// decided by the log and these units alone, and for how many µs entries are kept. The words are
+// written twice, and the JSON has a digest of the state and the holds, so that damage to any of
+// them shows. The revision is random: a counter could repeat after a failover.
 func stateText(b *quota.Bucket, revision string) string {
-	f := fixed{to: never, keep: b.State.Keep, revision: revision}
+	var held, from int64
+	to := int64(quota.MaxTotal) // the highest number that a script can use
 	if b.State.Floor != 0 {
-		f.from = b.State.Floor + 1
+		from = b.State.Floor + 1
 	}
-	f.from = max(0, f.from, b.State.SuspendedUntil)
+	from = max(0, from, b.State.SuspendedUntil)
 	for _, h := range b.Holds {
-		f.held += h.Left()
-		f.from, f.to = max(f.from, h.Created), min(f.to, h.Expires)
+		held += h.Left()
+		from, to = max(from, h.Created), min(to, h.Expires)
 	}
 	if len(b.State.Others) > 0 || b.State.ResetAt != 0 {
-		f.to = 0
+		to = 0
 	}
 	text, err := json.Marshal(storedState{b.State, b.Recorded(), b.Digest()})
 	if err != nil { // impossible: it has only texts and numbers
 		panic(err)
 	}
-	return f.text() + " " + string(text)
-}
-
-func (f fixed) text() string {
-	words := fmt.Sprintf("%d %d %d %d %s", f.held, f.from, max(0, f.to), f.keep, f.revision)
-	return words + " " + words
+	words := fmt.Sprintf("%d %d %d %d %s", held, from, max(0, to), b.State.Keep, revision)
+	return words + " " + words + " " + string(text)
 }
 
 // storedState is the JSON in a state.

@@ -91,12 +91,12 @@ func (s *Store) unlist(ctx context.Context, credential string, now int64) error 
 // forget returns the commands that forget the oldest entries, and lapses and notes up to a time.
 func (b *bucket) forget(entries []quota.LogEntry, until int64) *commands {
 	c := &commands{credential: b.Credential}
-	log := logKey(b.Credential, b.Name)
+	log := b.key("log")
 	c.guardEnd("ZRANGE", log, memberText(entries[0]))
-	c.guardString(stateKey(b.Credential, b.Name), b.state)
+	c.guardString(b.key("state"), b.state)
 	c.add("ZREMRANGEBYSCORE", log, "-inf", entries[len(entries)-1].At)
-	c.add("ZREMRANGEBYSCORE", lapsedKey(b.Credential, b.Name), "-inf", until)
-	c.add("ZREMRANGEBYSCORE", notesKey(b.Credential, b.Name), "-inf", until)
+	c.add("ZREMRANGEBYSCORE", b.key("lapsed"), "-inf", until)
+	c.add("ZREMRANGEBYSCORE", b.key("notes"), "-inf", until)
 	b.count(entries, -1)
 	b.writeSums(c, false)
 	return c

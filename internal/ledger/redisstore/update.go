@@ -193,7 +193,7 @@ func (s *Store) View(ctx context.Context, scope quota.Scope,
 			err = read(a)
 		}
 		failed = err
-		return s.unchanged(ctx, snap)
+		return s.commit(ctx, snap)
 	})
 	if err != nil {
 		return err
