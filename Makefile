@@ -53,7 +53,7 @@ install:
 
 ## bench: measure the figures of docs/benchmarks.md, each a ratio within one run
 bench: tools
-	$(GO) test -run '^$$' -bench 'Ledger|Reservations' -benchtime 1x ./internal/ledger/redisstore
+	$(GO) test -run '^$$' -bench Ledger -benchtime 1x ./internal/ledger/redisstore
 	$(GO) test -run '^$$' -bench . -benchtime 3s ./internal/ledger/sqlitestore
 	$(GO) test -run '^$$' -bench Proxy -benchtime 1x ./internal/proxy
 	$(GO) test -run '^$$' -bench Charges -benchtime 5x ./internal/serve

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	mrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 	"time"
 )
 
-// authority issues certificates for a test.
+// authority issues certificates for a test, which alone trusts it.
 type authority struct {
 	File string // its own certificate
 
@@ -27,16 +28,12 @@ type authority struct {
 // keyPair is a certificate and its key, as files.
 type keyPair struct{ Cert, Key string }
 
-// newAuthority makes an authority that only this test trusts.
 func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := &authority{dir: t.TempDir()}
-	a.cert = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	a.File = a.sign(t, "ca", a.cert).Cert
+	a.File = a.sign(t, &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true,
+		Subject: pkix.Name{CommonName: "test authority"}, NotAfter: time.Now().Add(time.Hour),
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}).Cert
 	return a
 }
 
@@ -44,14 +41,9 @@ func newAuthority(t testing.TB) *authority {
 // any, for a client.
 func (a *authority) issue(t testing.TB, until time.Time, hosts ...string) keyPair {
 	t.Helper()
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	noError(t, err)
-	c := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(mrand.Int64()), NotAfter: until,
+		Subject: pkix.Name{CommonName: "test"}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			c.IPAddresses = append(c.IPAddresses, ip)
@@ -59,33 +51,28 @@ func (a *authority) issue(t testing.TB, until time.Time, hosts ...string) keyPai
 			c.DNSNames = append(c.DNSNames, host)
 		}
 	}
-	return a.sign(t, serial.String(), c)
+	return a.sign(t, c)
 }
 
 // sign writes a certificate and its new key; the first one signs itself.
-func (a *authority) sign(t testing.TB, name string, c *x509.Certificate) keyPair {
+func (a *authority) sign(t testing.TB, c *x509.Certificate) keyPair {
 	t.Helper()
+	c.NotBefore = time.Now().Add(-24 * time.Hour)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	noError(t, err)
 	if a.key == nil {
-		a.key = key
+		a.key, a.cert = key, c
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &key.PublicKey, a.key)
 	noError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
 	noError(t, err)
-	return keyPair{
-		Cert: a.write(t, name+".pem", "CERTIFICATE", der),
-		Key:  a.write(t, name+".key", "PRIVATE KEY", secret),
+	name := filepath.Join(a.dir, c.SerialNumber.String())
+	for file, block := range map[string]pem.Block{name + ".pem": {Type: "CERTIFICATE", Bytes: der},
+		name + ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
+		noError(t, os.WriteFile(file, pem.EncodeToMemory(&block), 0o600))
 	}
-}
-
-func (a *authority) write(t testing.TB, name, kind string, der []byte) string {
-	t.Helper()
-	path := filepath.Join(a.dir, name)
-	text := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-	noError(t, os.WriteFile(path, text, 0o600))
-	return path
+	return keyPair{name + ".pem", name + ".key"}
 }
 
 // options are the options of a server with a certificate. With clients it asks for theirs.
@@ -97,12 +84,5 @@ func (a *authority) options(own keyPair, clients bool) []string {
 	return []string{
 		"--tls-cert-file", own.Cert, "--tls-key-file", own.Key, "--tls-ca-cert-file", a.File,
 		"--tls-auth-clients", ask, "--tls-replication", "yes", "--tls-cluster", "yes",
-	}
-}
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -81,9 +80,7 @@ func (f *figures) run() {
 	row("charge with 1,000,000 logged", f.serverTime(1, f.charges("million", wide, 1)), short,
 		"a short log")
 	used, err := f.Usage(context.Background(), "warm", wide[:1])
-	if err != nil {
-		f.Fatal(err)
-	}
+	noError(f, err)
 	row("denial of 1 to 100 units", f.serverTime(1, f.denials("warm",
 		used.Buckets[0].Limits[0].Used)), rate, "redis_rate")
 	row("hold and settlement", f.serverTime(1, f.settled("warm", 1)), alone, "a charge alone")
@@ -91,9 +88,7 @@ func (f *figures) run() {
 		"a charge alone")
 	for i := range 5000 {
 		r := hold("held", "r"+strconv.Itoa(i), time.Hour+time.Duration(rand.Int64N(86400))*time.Second)
-		if d, err := f.Reserve(context.Background(), r); err != nil || !d.Allowed {
-			f.Fatal(d, err)
-		}
+		setAside(f, f.env, r)
 	}
 	row("charge with 5,000 holds", f.serverTime(1, f.charges("held", wide, 1)), alone,
 		"a charge alone")
@@ -112,20 +107,14 @@ func (f *figures) others(credential string) {
 	ctx := context.Background()
 	l := openEnv(f, "redis://"+f.client.(*redis.Client).Options().Addr) // has read nothing before
 	c := charge(credential, wide, 1)
-	d, err := l.Charge(ctx, c)
-	if err == nil {
-		err = l.Cancel(ctx, c, d)
-	}
-	_, err2 := l.Reserve(ctx, hold(credential, "other", time.Hour))
-	_, err3 := l.Release(ctx, quota.Release{Credential: credential,
-		Reservation: quota.ReservationID("other", "default")})
-	_, err4 := l.Usage(ctx, credential, wide)
-	_, err5 := l.Sums(ctx, quota.SumQuery{Credential: credential, Bucket: "default"})
-	_, err6 := l.Adjust(ctx, adjustOf(credential, -20))
-	_, err7 := l.Ledger.Check(ctx, credential, "default", true)
-	if err := cmp.Or(err, err2, err3, err4, err5, err6, err7); err != nil {
-		f.Fatal(err)
-	}
+	noError(f, l.Cancel(ctx, c, allow(f, l, c)))
+	noError(f, only(l.Reserve(ctx, hold(credential, "other", time.Hour))))
+	noError(f, only(l.Release(ctx, quota.Release{Credential: credential,
+		Reservation: quota.ReservationID("other", "default")})))
+	noError(f, only(l.Usage(ctx, credential, wide)))
+	noError(f, only(l.Sums(ctx, quota.SumQuery{Credential: credential, Bucket: "default"})))
+	noError(f, only(l.Adjust(ctx, adjustOf(credential, -20))))
+	noError(f, only(l.Ledger.Check(ctx, credential, "default", true)))
 }
 
 // serverTime returns the µs that the server spends on the scripts of one of size calls that are
@@ -160,12 +149,10 @@ func (f *figures) charges(credential string, limits []quota.Limit, size int) fun
 		decisions, err := f.store.ChargeTogether(context.Background(), group)
 		for i, d := range decisions {
 			if err == nil && d == nil { // the first of the hour
-				_, err = f.Charge(context.Background(), group[i])
+				err = only(f.Charge(context.Background(), group[i]))
 			}
 		}
-		if err != nil {
-			f.Fatal(err)
-		}
+		noError(f, err)
 	}
 }
 
@@ -234,9 +221,7 @@ func (f *figures) fill(credential string, n int) {
 		pipe.ZAdd(ctx, key, redis.Z{Score: float64(at), Member: fmt.Sprintf("%d:%d:%s:%s", total, units,
 			quota.NewID(time.Now()), charge(credential, wide, 1).Labels.Encode())})
 		if i%10_000 == 9_999 || i == n-1 {
-			if _, err := pipe.Exec(ctx); err != nil {
-				f.Fatal(err)
-			}
+			noError(f, only(pipe.Exec(ctx)))
 		}
 	}
 }
@@ -244,12 +229,7 @@ func (f *figures) fill(credential string, n int) {
 // throughput prints the charges a second of 20 callers of one process. Each figure is the median of
 // rounds in turn.
 func (f *figures) throughput() {
-	calls := []func(){f.allowN(), func() {
-		d, err := f.Charge(context.Background(), charge("throughput", wide, 1))
-		if err != nil || !d.Allowed {
-			panic(fmt.Sprint(d, err))
-		}
-	}}
+	calls := []func(){f.allowN(), func() { allow(f, f.env, charge("throughput", wide, 1)) }}
 	seconds := make([][]float64, len(calls))
 	for range 5 {
 		for i, call := range calls {
@@ -291,9 +271,7 @@ func (f *figures) memory() {
 // with what. The other commands there are the benchmark's own.
 func (f *figures) longest() (most time.Duration, what string) {
 	logged, err := f.client.SlowLogGet(context.Background(), -1).Result()
-	if err != nil {
-		f.Fatal(err)
-	}
+	noError(f, err)
 	names := make(map[string]string) // of scripts, by their hashes
 	for _, name := range lua.Names {
 		names[redis.NewScript(lua.Source(name)).Hash()] = name + ".lua"

@@ -47,7 +47,9 @@ func TestClusterUnderLoad(t *testing.T) {
 	l.mayFail.Store(true)
 	c.Masters[2].Kill()
 	killed := time.Now()
-	c.awaitPromotion(t, 2)
+	eventually(t, "the replica takes over", func() bool {
+		return strings.Contains(c.replication(t, c.Replicas[2]), "role:master")
+	})
 	promoted := time.Now()
 	l.eventually(t, "every client is back", func(r *record) bool { return r.servedSince(promoted) })
 	t.Logf("the failover took %v; all clients were back %v later",
@@ -135,10 +137,8 @@ func newRecord(t *testing.T, c cluster, owner int, limit int64) *record {
 	for n := 0; ; n++ {
 		credential := fmt.Sprintf("k%d-%d-%d", owner, limit, n)
 		slot, err := c.Admin(c.Masters[0]).ClusterKeySlot(t.Context(), "{"+credential+"}").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.owner(slot) == owner {
+		noError(t, err)
+		if int64(len(c.Masters))*slot/16384 == int64(owner) {
 			return &record{credential: credential, slot: slot, owner: owner, limit: limit,
 				answers: make(map[string]answered)}
 		}
@@ -180,7 +180,9 @@ func (l *load) replicate(t *testing.T, c cluster, master int) {
 	t.Helper()
 	l.pause.Lock()
 	defer l.pause.Unlock()
-	c.awaitReplica(t, master)
+	eventually(t, "the replica has it all", func() bool {
+		return c.offset(t, c.Masters[master]) == c.offset(t, c.Replicas[master])
+	})
 	for _, r := range l.records {
 		r.safe = len(r.answers)
 	}
@@ -188,39 +190,22 @@ func (l *load) replicate(t *testing.T, c cluster, master int) {
 
 func (l *load) eventually(t *testing.T, what string, is func(*record) bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
 	for _, r := range l.records {
-		for !r.holds(is) {
-			if time.Now().After(deadline) {
-				l.stop()
-				t.Fatalf("not in 30 s: %s (%s)", what, r.credential)
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
+		eventually(t, what+" ("+r.credential+")", func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return is(r)
+		})
 	}
-}
-
-func (r *record) holds(is func(*record) bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return is(r)
 }
 
 func (r *record) servedSince(moment time.Time) bool {
-	for _, at := range r.served {
-		if at.Before(moment) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.served[:], moment.After)
 }
 
 // verify compares the log with the answers.
 func (r *record) verify(t *testing.T, l *env, killed time.Time) {
-	entries, err := l.Entries(t.Context(), quota.Query{Credential: r.credential, Bucket: "default"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := entriesOf(t, l, r.credential)
 	var newestKept time.Time // of those from before the kill
 	logged := make(map[string]bool)
 	for i, e := range entries {
@@ -234,9 +219,7 @@ func (r *record) verify(t *testing.T, l *env, killed time.Time) {
 		}
 	}
 	parts, err := l.Entries(t.Context(), quota.Query{Credential: r.credential, Bucket: labelled})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	inBoth := make(map[string]bool)
 	for _, e := range parts {
 		inBoth[e.ID] = true
@@ -275,16 +258,6 @@ func (r *record) verify(t *testing.T, l *env, killed time.Time) {
 // cluster is six nodes whose slots move.
 type cluster struct{ *redistest.Cluster }
 
-// owner returns the number of the master that a slot belonged to at first.
-func (c cluster) owner(slot int64) int {
-	for i := range c.Masters {
-		if slot < int64(16384*(i+1)/len(c.Masters)) {
-			return i
-		}
-	}
-	return -1
-}
-
 // move moves a slot from one master to another, one key at a time, as redis-cli --cluster reshard
 // does. It waits until a client has met the slot split between two nodes, and until one was
 // redirected to the other node.
@@ -321,28 +294,11 @@ func (c cluster) move(t *testing.T, slot int64, from, to *redistest.Server) {
 	}
 }
 
-// awaitReplica waits until the replica has everything that its master has. Nothing may be written
-// meanwhile.
-func (c cluster) awaitReplica(t *testing.T, nth int) {
-	t.Helper()
-	eventually(t, "the replica has it all", func() bool {
-		return c.offset(t, c.Masters[nth]) == c.offset(t, c.Replicas[nth])
-	})
-}
-
 // offset returns the node's position in the stream of its master's writes.
 func (c cluster) offset(t *testing.T, s *redistest.Server) string {
 	_, after, _ := strings.Cut(c.replication(t, s), "master_repl_offset:")
 	offset, _, _ := strings.Cut(after, "\r\n")
 	return offset
-}
-
-// awaitPromotion waits until the cluster has made the replica of a lost master a master.
-func (c cluster) awaitPromotion(t *testing.T, nth int) {
-	t.Helper()
-	eventually(t, "the replica takes over", func() bool {
-		return strings.Contains(c.replication(t, c.Replicas[nth]), "role:master")
-	})
 }
 
 func (c cluster) replication(t *testing.T, s *redistest.Server) string {

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -15,6 +14,15 @@ import (
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
+
+// replace changes an entry of the bucket "default" of "k".
+func replace(t *testing.T, l *env, rank int64, change func(*redis.Z)) {
+	t.Helper()
+	z := l.client.ZRangeWithScores(t.Context(), logOfK, rank, rank).Val()[0]
+	must(t, l.client.ZRem(t.Context(), logOfK, z.Member))
+	change(&z)
+	must(t, l.client.ZAdd(t.Context(), logOfK, z))
+}
 
 // TestStateOfHoldsLost: a bucket of which only holds are left denies, is found, and is repaired.
 func TestStateOfHoldsLost(t *testing.T) {
@@ -58,10 +66,10 @@ func TestDamageDenies(t *testing.T) {
 	}
 	entry := func(rank int64, at float64, old, now string) func() error {
 		return func() error {
-			z := c.ZRangeWithScores(ctx, logOfK, rank, rank).Val()[0]
-			member := strings.Replace(z.Member.(string), old, now, 1)
-			return errors.Join(c.ZRem(ctx, logOfK, z.Member).Err(),
-				c.ZAdd(ctx, logOfK, redis.Z{Score: z.Score + at, Member: member}).Err())
+			replace(t, &env{client: c}, rank, func(z *redis.Z) {
+				z.Score, z.Member = z.Score+at, strings.Replace(z.Member.(string), old, now, 1)
+			})
+			return nil
 		}
 	}
 	for name, test := range map[string]struct {
@@ -97,9 +105,7 @@ func TestDamageDenies(t *testing.T) {
 				allow(t, first, one("k", 10))
 			}
 			sound(t, first)
-			if err := test.damage(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, test.damage())
 			l := openEnv(t, s.URL()) // it has seen nothing before
 			charge := one("k", 31)
 			if d, err := l.Charge(ctx, charge); d.Allowed ||
@@ -142,9 +148,7 @@ func TestFlippedBitsMakeNoRoom(t *testing.T) {
 	l, c := openEnv(t, s.URL()), admin(t, s.Addr)
 	ctx := t.Context()
 	window, err := quota.ParseWindow("restoring 1/1m", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	limits := append(hundred[:1:1], quota.Limit{Bucket: "default", Units: 90, Window: window})
 	setAside(t, l, reserveOf("default.r", 20, time.Hour))
 	lapsing := reserveOf("default.w", 5, time.Hour)
@@ -155,8 +159,10 @@ func TestFlippedBitsMakeNoRoom(t *testing.T) {
 	allow(t, l, charge)
 	s.SetNow(t, start.Add(time.Minute))
 	denied := func() bool {
-		fresh := openQuietly(t, s.URL())
-		defer fresh.store.Close()
+		store, err := redisstore.Open(ctx, s.URL())
+		noError(t, err)
+		defer store.Close()
+		fresh := newEnv(t, store)
 		plain, dry := one("k", 16), one("k", 16)
 		dry.Limits, dry.DryRun = limits, true
 		d, _ := fresh.Charge(ctx, plain)
@@ -191,16 +197,6 @@ func TestFlippedBitsMakeNoRoom(t *testing.T) {
 	}
 }
 
-// openQuietly opens a ledger that the test closes itself.
-func openQuietly(t *testing.T, url string) *env {
-	t.Helper()
-	l, err := redisstore.Open(context.Background(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newEnv(t, l)
-}
-
 // TestKeyOfAnotherKind: a key that something else wrote is named.
 func TestKeyOfAnotherKind(t *testing.T) {
 	t.Parallel()
@@ -214,9 +210,7 @@ func TestKeyOfAnotherKind(t *testing.T) {
 		allow(t, l, one("k", 1))
 		setAside(t, l, reserveOf("default.r", 5, time.Hour))
 		must(t, l.client.Del(t.Context(), key))
-		if err := put(key); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, put(key))
 		if found := check(t, l, false); !strings.Contains(found, "the key "+key+" is not a ") {
 			t.Errorf("%s: found %s", key, found)
 		}
@@ -237,10 +231,7 @@ func TestForeignListOfBuckets(t *testing.T) {
 	const list = "quota:{k}::buckets"
 	must(t, l.client.Set(t.Context(), list, "x", 0))
 	before := dump(t, l.client, "k")
-	err := chargeErr(t, l)
-	if !errors.Is(err, quota.ErrLedgerUnusable) || !says(err, "the key "+list+" is not a sorted set") {
-		t.Error(err)
-	}
+	isError(t, chargeErr(t, l), quota.ErrLedgerUnusable, "the key "+list+" is not a sorted set")
 	if after := dump(t, l.client, "k"); after != before {
 		t.Errorf("the charge wrote\n%s, before\n%s", after, before)
 	}
@@ -289,8 +280,7 @@ func TestEntryOf1970(t *testing.T) {
 	for range 3 {
 		allow(t, l, one("k", 10))
 	}
-	z := l.client.ZRangeWithScores(t.Context(), logOfK, 1, 1).Val()[0]
-	must(t, l.client.ZAdd(t.Context(), logOfK, redis.Z{Score: 1, Member: z.Member}))
+	replace(t, l, 1, func(z *redis.Z) { z.Score = 1 })
 	if found := check(t, l, true); found == "" {
 		t.Error("nothing is found")
 	}
@@ -307,10 +297,7 @@ func TestTotalsEnd(t *testing.T) {
 	t.Parallel()
 	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
 	allow(t, l, one("k", 1))
-	z := l.client.ZRangeWithScores(t.Context(), logOfK, 0, 0).Val()[0]
-	must(t, l.client.Del(t.Context(), logOfK))
-	z.Member = "9007199254740990:1:x:"
-	must(t, l.client.ZAdd(t.Context(), logOfK, z))
+	replace(t, l, 0, func(z *redis.Z) { z.Member = "9007199254740990:1:x:" })
 	allow(t, l, one("k", 1))
 	if err := chargeErr(t, l); !isDamaged(err) || !says(err, "cannot grow") {
 		t.Error(err)
@@ -324,21 +311,37 @@ func TestUnreadableEntry(t *testing.T) {
 	for range 3 {
 		allow(t, l, one("k", 10))
 	}
-	z := l.client.ZRangeWithScores(t.Context(), logOfK, 2, 2).Val()[0]
-	must(t, l.client.ZRem(t.Context(), logOfK, z.Member))
-	z.Member = "thirty:10:x:"
-	must(t, l.client.ZAdd(t.Context(), logOfK, z))
+	replace(t, l, 2, func(z *redis.Z) { z.Member = "thirty:10:x:" })
 	if err := chargeErr(t, l); !isDamaged(err) || says(err, "--repair") {
 		t.Error(err)
 	}
 	if found := check(t, l, true); !strings.Contains(found, "thirty:10:x:") {
 		t.Error(found)
 	}
-	must(t, l.client.ZRem(t.Context(), logOfK, z.Member))
+	must(t, l.client.ZRem(t.Context(), logOfK, "thirty:10:x:"))
 	check(t, l, true)
 	sound(t, l)
 	if n := allowedOf(t, l, 100); n != 80 {
 		t.Errorf("allowed %d beside 20", n)
+	}
+}
+
+// TestUnreadableInSearch: a denial whose time depends on an entry that cannot be read is an error,
+// whether charge.lua decides or the rule.
+func TestUnreadableInSearch(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l := openEnv(t, s.URL())
+	for range 5 {
+		allow(t, l, one("k", 10))
+	}
+	replace(t, l, 2, func(z *redis.Z) { z.Member = "thirty:10:x:" })
+	for _, slow := range []bool{false, true} {
+		l := openEnv(t, s.URL())
+		l.store.Slow = slow
+		if d, err := l.Charge(t.Context(), one("k", 65)); !isDamaged(err) {
+			t.Errorf("slow %v: 15 units too many: %+v, %v", slow, d, err)
+		}
 	}
 }
 

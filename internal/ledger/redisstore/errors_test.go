@@ -25,15 +25,11 @@ func TestMayBeExecuted(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	l := openEnv(t, s.URL())
 	allow(t, l, one("k", 1))
-	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Kill(s.PID(), syscall.SIGSTOP))
 	ctx, done := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer done()
 	_, err := l.Charge(ctx, one("k", 1))
-	if err := syscall.Kill(s.PID(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Kill(s.PID(), syscall.SIGCONT))
 	if err == nil || errors.Is(err, quota.ErrNotExecuted) {
 		t.Errorf("got %v", err)
 	}
@@ -105,9 +101,7 @@ func TestServersInTrouble(t *testing.T) {
 				err = chargeErr(t, l)
 				return strings.Contains(fmt.Sprint(err), test.says)
 			})
-			if !errors.Is(err, test.is) || strings.Contains(err.Error(), "canary") {
-				t.Errorf("got %v\nwant %v", err, test.is)
-			}
+			isError(t, err, test.is, test.says)
 		})
 	}
 }
@@ -122,9 +116,7 @@ func TestWrongServers(t *testing.T) {
 		"redis://" + web.Listener.Addr().String():                         "this is not a Redis server",
 	} {
 		_, err := redisstore.Open(t.Context(), url)
-		if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", url, err, want)
-		}
+		isError(t, err, quota.ErrLedgerUnusable, want)
 	}
 }
 
@@ -164,9 +156,8 @@ func TestSentinelsInTrouble(t *testing.T) {
 			if err == nil {
 				l.Close()
 			}
-			said := fmt.Sprint(err)
-			if (err == nil) != (says == "") || !strings.Contains(said, says) ||
-				strings.Contains(said, "canary") {
+			if (err == nil) != (says == "") || !strings.Contains(fmt.Sprint(err), says) ||
+				strings.Contains(fmt.Sprint(err), "canary") {
 				t.Errorf("got %v\nwant %q", err, says)
 			}
 		})
@@ -193,11 +184,10 @@ func TestErrorsOfEarlierServers(t *testing.T) {
 	}
 }
 
-func chargeErr(t *testing.T, l *env) error {
-	t.Helper()
-	_, err := l.Charge(t.Context(), one("k", 1))
-	return err
-}
+func chargeErr(t *testing.T, l *env) error { return only(l.Charge(t.Context(), one("k", 1))) }
+
+// only returns the error of a call.
+func only[T any](_ T, err error) error { return err }
 
 // admin is a client that may do anything.
 func admin(t *testing.T, addr string) *redis.Client {
@@ -242,45 +232,38 @@ func halves(t *testing.T) (nodes []*redistest.Server) {
 	return nodes
 }
 
-// broken are ledgers behind a proxy that can lose an answer, by the kind of URL.
-func broken(t *testing.T) map[string]func(*testing.T) (string, *redistest.Breaker) {
+// broken returns the URL of a ledger behind a proxy that can lose an answer.
+func broken(t *testing.T, kind string) (string, *redistest.Breaker) {
 	t.Helper()
-	return map[string]func(*testing.T) (string, *redistest.Breaker){
-		"server": func(t *testing.T) (string, *redistest.Breaker) {
-			b := redistest.NewBreaker(t)
-			b.Forward(redistest.Start(t, redistest.Options{}).Addr)
-			return "redis://" + b.Addr, b
-		},
-		"sentinel": func(t *testing.T) (string, *redistest.Breaker) {
-			b := redistest.NewBreaker(t)
-			b.Forward(redistest.Start(t, redistest.Options{}).Addr)
-			host, port, _ := net.SplitHostPort(b.Addr)
-			s := redistest.Start(t, redistest.Options{
-				Sentinel: fmt.Sprintf("sentinel monitor main %s %s 1\n", host, port),
-			})
-			return "redis+sentinel://" + s.Addr + "/main", b
-		},
-		"cluster": func(t *testing.T) (string, *redistest.Breaker) {
-			b := redistest.NewBreaker(t)
-			_, port, _ := net.SplitHostPort(b.Addr)
-			s := redistest.Start(t, redistest.Options{
-				Node: true, Args: []string{"--cluster-announce-port", port},
-			})
-			b.Forward(s.Addr)
-			serveAll(t, admin(t, s.Addr))
-			return "redis+cluster://" + b.Addr, b
-		},
+	b := redistest.NewBreaker(t)
+	host, port, _ := net.SplitHostPort(b.Addr)
+	opts := redistest.Options{Node: kind == "cluster"}
+	if opts.Node {
+		opts.Args = []string{"--cluster-announce-port", port}
 	}
+	server := redistest.Start(t, opts)
+	b.Forward(server.Addr)
+	switch kind {
+	case "sentinel":
+		s := redistest.Start(t, redistest.Options{
+			Sentinel: fmt.Sprintf("sentinel monitor main %s %s 1\n", host, port)})
+		return "redis+sentinel://" + s.Addr + "/main", b
+	case "cluster":
+		serveAll(t, admin(t, server.Addr))
+		return "redis+cluster://" + b.Addr, b
+	}
+	return "redis://" + b.Addr, b
 }
 
-// A call whose answer is lost says so, and the server has run it once: no client sends it again,
-// since that would charge twice, or find what it has just released or finished gone.
+// TestLostAnswerIsNotAskedForAgain: a call whose answer is lost returns an error, and the server has
+// run it once. No client sends it again, since that would charge twice, or find what it has just
+// released or finished gone.
 func TestLostAnswerIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()
-	for kind, start := range broken(t) {
+	for _, kind := range []string{"server", "sentinel", "cluster"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			url, b := start(t)
+			url, b := broken(t, kind)
 			l := openEnv(t, url)
 			for _, c := range losable(t, l) {
 				before := b.Ran()
@@ -313,8 +296,9 @@ type lostCall struct {
 // charge and leaves the second to Go: after Learn the bucket needs the rule.
 func losable(t *testing.T, l *env) []lostCall {
 	t.Helper()
-	cancelled := one("k", 7)
+	ctx, cancelled, drawing := t.Context(), one("k", 7), one("k", 2)
 	d := allow(t, l, cancelled)
+	drawing.Reservation = "default.drawn"
 	for _, id := range []string{"drawn", "committed", "released"} {
 		setAside(t, l, reserveOf("default."+id, 5, time.Hour))
 	}
@@ -322,55 +306,27 @@ func losable(t *testing.T, l *env) []lostCall {
 		return quota.Claim{Credential: "k", Name: name, Holder: "h", TTL: time.Minute}
 	}
 	for _, name := range []string{"done", "given back"} {
-		if _, err := l.Claim(t.Context(), claim(name)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, only(l.Claim(ctx, claim(name))))
 	}
+	learned := quota.Learn{Credential: "k", Limit: hundred[0], Remaining: 20}
+	suspended := quota.Suspension{Credential: "other", Bucket: "default",
+		Until: time.Now().Add(time.Hour)}
 	return []lostCall{
-		{"charge", func() error { _, err := l.Charge(t.Context(), one("k", 1)); return err }},
+		{"charge", func() error { return chargeErr(t, l) }},
 		{"reserve", func() error {
-			_, err := l.Reserve(t.Context(), reserveOf("default.reserved", 5, time.Hour))
-			return err
+			return only(l.Reserve(ctx, reserveOf("default.reserved", 5, time.Hour)))
 		}},
-		{"draw", func() error {
-			c := one("k", 2)
-			c.Reservation = "default.drawn"
-			_, err := l.Charge(t.Context(), c)
-			return err
-		}},
-		{"settle", func() error {
-			_, err := l.Settle(t.Context(), settleOf("default.committed", 3))
-			return err
-		}},
-		{"learn", func() error {
-			_, err := l.Learn(t.Context(),
-				quota.Learn{Credential: "k", Limit: hundred[0], Remaining: 20})
-			return err
-		}},
-		{"charge left to Go", func() error {
-			_, err := l.Charge(t.Context(), one("k", 1))
-			return err
-		}},
-		{"extend", func() error {
-			_, err := l.Extend(t.Context(), extendOf("default.drawn"))
-			return err
-		}},
-		{"release", func() error {
-			_, err := l.Release(t.Context(), quota.Release{Credential: "k",
-				Reservation: "default.released"})
-			return err
-		}},
-		{"cancel", func() error { return l.Cancel(t.Context(), cancelled, d) }},
-		{"adjust", func() error {
-			_, err := l.Adjust(t.Context(), adjustOf("k", 2))
-			return err
-		}},
-		{"suspend", func() error {
-			return l.Suspend(t.Context(), quota.Suspension{Credential: "other",
-				Bucket: "default", Until: time.Now().Add(time.Hour)})
-		}},
-		{"claim", func() error { _, err := l.Claim(t.Context(), claim("claimed")); return err }},
-		{"done", func() error { return l.Finish(t.Context(), claim("done"), true) }},
-		{"give back", func() error { return l.Finish(t.Context(), claim("given back"), false) }},
+		{"draw", func() error { return only(l.Charge(ctx, drawing)) }},
+		{"settle", func() error { return only(l.Settle(ctx, settleOf("default.committed", 3))) }},
+		{"learn", func() error { return only(l.Learn(ctx, learned)) }},
+		{"charge left to Go", func() error { return chargeErr(t, l) }},
+		{"extend", func() error { return only(l.Extend(ctx, extendOf("default.drawn"))) }},
+		{"release", func() error { return only(l.Release(ctx, released("default.released"))) }},
+		{"cancel", func() error { return l.Cancel(ctx, cancelled, d) }},
+		{"adjust", func() error { return only(l.Adjust(ctx, adjustOf("k", 2))) }},
+		{"suspend", func() error { return l.Suspend(ctx, suspended) }},
+		{"claim", func() error { return only(l.Claim(ctx, claim("claimed"))) }},
+		{"done", func() error { return l.Finish(ctx, claim("done"), true) }},
+		{"give back", func() error { return l.Finish(ctx, claim("given back"), false) }},
 	}
 }

@@ -38,9 +38,7 @@ func TestKeysRenewed(t *testing.T) {
 	c := one("k", 1)
 	d := allow(t, l, c)
 	allow(t, l, one("k", 1))
-	if err := l.Cancel(t.Context(), c, d); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, l.Cancel(t.Context(), c, d))
 	keys := []string{logOfK, stateOfK, "quota:{k}:default:sums:2026-06-01"}
 	lasts := func(least time.Duration) {
 		t.Helper()
@@ -108,9 +106,7 @@ func TestKeysLapse(t *testing.T) {
 	keyed.Key = "once"
 	allow(t, l, keyed)
 	setAside(t, l, reserveOf("default.r", 1, 200*24*time.Hour))
-	if _, err := l.Adjust(t.Context(), adjustOf("k", -1)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, only(l.Adjust(t.Context(), adjustOf("k", -1))))
 	ttl := func(key string) time.Duration { return l.client.TTL(t.Context(), key).Val() }
 	for _, key := range l.client.Keys(t.Context(), "quota:*").Val() {
 		if left := ttl(key); left < quota.Retention && key != "quota:{k}::buckets" {
@@ -127,11 +123,8 @@ func TestKeysLapse(t *testing.T) {
 	if err != nil || d.Allowed || ttl(stateOfK) < quota.Retention {
 		t.Errorf("with the hold: %+v, %v, state %v", d, err, ttl(stateOfK))
 	}
-	err = l.Suspend(t.Context(), quota.Suspension{Credential: "k", Bucket: "default",
-		Until: start.AddDate(3, 0, 0)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, l.Suspend(t.Context(), quota.Suspension{Credential: "k", Bucket: "default",
+		Until: start.AddDate(3, 0, 0)}))
 	s.SetNow(t, start.AddDate(2, 11, 0))
 	if d, err := l.Charge(t.Context(), one("k", 1)); err != nil || d.Limit != quota.Suspended {
 		t.Errorf("in the third year: %+v, %v", d, err)
@@ -223,9 +216,7 @@ func TestNothingScans(t *testing.T) {
 	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
 	allow(t, l, one("k", 1))
 	setAside(t, l, reserveOf("default.r", 1, time.Hour))
-	if _, err := l.BucketsOf(t.Context(), "k"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, only(l.BucketsOf(t.Context(), "k")))
 	entriesOf(t, l, "k")
 	sound(t, l)
 	stats := l.client.Info(t.Context(), "commandstats").Val()

@@ -45,9 +45,7 @@ func newEnv(t testing.TB, s *redisstore.Store) *env {
 func open(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	s, err := redisstore.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -120,6 +118,10 @@ func extendOf(reservation string) quota.Extend {
 	return quota.Extend{Credential: "k", Reservation: reservation, TTL: 2 * time.Hour}
 }
 
+func released(reservation string) quota.Release {
+	return quota.Release{Credential: "k", Reservation: reservation}
+}
+
 func adjustOf(credential string, units int64) quota.Adjust {
 	return quota.Adjust{Credential: credential, ID: quota.NewID(time.Now()), Bucket: "default",
 		Units: units, Limits: hundred}
@@ -129,9 +131,7 @@ func adjustOf(credential string, units int64) quota.Adjust {
 func entriesOf(t testing.TB, l *env, credential string) []quota.Entry {
 	t.Helper()
 	list, err := l.Entries(t.Context(), quota.Query{Credential: credential, Bucket: "default"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return list
 }
 
@@ -160,9 +160,7 @@ func sound(t testing.TB, l *env) {
 func dump(t testing.TB, client redis.UniversalClient, credential string) string {
 	t.Helper()
 	keys, err := client.Keys(t.Context(), "quota:{"+credential+"}:*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	slices.Sort(keys)
 	var text strings.Builder
 	for _, key := range keys {
@@ -181,8 +179,21 @@ func dump(t testing.TB, client redis.UniversalClient, credential string) string 
 
 func must(t testing.TB, cmd redis.Cmder) {
 	t.Helper()
-	if err := cmd.Err(); err != nil {
+	noError(t, cmd.Err())
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// isError checks the kind of an error and a part of its words, which have no password.
+func isError(t testing.TB, err, kind error, words string) {
+	t.Helper()
+	if !errors.Is(err, kind) || !says(err, words) || says(err, "canary") {
+		t.Errorf("got %v\nwant %v with %q", err, kind, words)
 	}
 }
 
@@ -207,9 +218,7 @@ func isDamaged(err error) bool {
 func documentedACL(t *testing.T) (command []any) {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	form := regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`)
 	lines := form.FindAllStringSubmatch(string(text), -1)
 	if len(lines) != 1 {

@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"errors"
 	"net"
 	"strings"
 	"sync"
@@ -57,16 +56,9 @@ func TestWaitReplicas(t *testing.T) {
 				must(t, r.Do(t.Context(), "REPLICAOF", "NO", "ONE"))
 			} else {
 				must(t, r.Do(t.Context(), "REPLICAOF", "NO", "ONE"))
-				for what, err := range map[string]error{"charge": chargeErr(t, l),
-					"release": func() error {
-						_, err := l.Release(t.Context(), quota.Release{Credential: "k",
-							Reservation: "default.r"})
-						return err
-					}()} {
-					if !errors.Is(err, quota.ErrUnreachable) || !says(err, "0 of 1 replicas") {
-						t.Errorf("%s: %v", what, err)
-					}
-				}
+				isError(t, chargeErr(t, l), quota.ErrUnreachable, "0 of 1 replicas")
+				isError(t, only(l.Release(t.Context(), released("default.r"))), quota.ErrUnreachable,
+					"0 of 1 replicas")
 				if d, err := l.Charge(t.Context(), one("k", 99)); err != nil || d.Allowed {
 					t.Errorf("a denial waits for no replica: %+v, %v", d, err)
 				}

@@ -40,9 +40,7 @@ func TestTouchedEntries(t *testing.T) {
 		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: float64(now + 1 + i),
 			Member: fmt.Sprintf("%d:1:e%d:method=m", 2+i, i)})
 	}
-	if _, err := pipe.Exec(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, only(pipe.Exec(t.Context())))
 	reserve := func(id string) {
 		r := reserveOf("default."+id, 1, time.Hour)
 		r.Limits, r.Lapse = limits, quota.LapseCharge
@@ -58,9 +56,7 @@ func TestTouchedEntries(t *testing.T) {
 	}
 	all.Wait()
 	monitor, err := net.Dial("tcp", l.client.(*redis.Client).Options().Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer monitor.Close()
 	lines := bufio.NewReader(monitor)
 	fmt.Fprint(monitor, "MONITOR\r\n")
@@ -71,24 +67,18 @@ func TestTouchedEntries(t *testing.T) {
 	c, d := charge(1)
 	charge(999_999)
 	reserve("last")
-	_, err = l.Settle(t.Context(), settleOf("default.last", 1))
-	_, err2 := l.Extend(t.Context(), extendOf("default.r1-1"))
-	_, err3 := l.Usage(t.Context(), "k", limits)
-	_, err4 := l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"})
-	_, err5 := l.Adjust(t.Context(), adjustOf("k", 20))
-	for _, err := range []error{l.Cancel(t.Context(), c, d), err, err2, err3, err4, err5} {
-		if err != nil {
-			t.Error(err)
-		}
-	}
+	noError(t, only(l.Settle(t.Context(), settleOf("default.last", 1))))
+	noError(t, only(l.Extend(t.Context(), extendOf("default.r1-1"))))
+	noError(t, only(l.Usage(t.Context(), "k", limits)))
+	noError(t, only(l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"})))
+	noError(t, only(l.Adjust(t.Context(), adjustOf("k", 20))))
+	noError(t, l.Cancel(t.Context(), c, d))
 	check(t, l, false)
 	must(t, l.client.Echo(t.Context(), "end"))
 	script, touched, largest := "", 0, 0
 	for {
 		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		words := word.FindAllString(line, -1)
 		for i := range words {
 			words[i] = strings.ToUpper(strings.Trim(words[i], `"`))
