@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -71,12 +72,28 @@ func (b *bucket) parse(r *reply) {
 	}
 }
 
-// complete reads the state, with the holds.
+// complete reads the state, with the holds, and checks that they are what was written.
 func (b *bucket) complete(holds []any) {
-	if damage := b.parseState(holds); b.damage == nil {
-		b.damage = damage
+	var damage error
+	for pair := range slices.Chunk(holds, 2) {
+		id, _ := pair[0].(string)
+		text, _ := pair[len(pair)-1].(string)
+		h, err := parseHold(id, text)
+		if err != nil {
+			damage = b.Damage("the reservation %.64q cannot be read", id)
+		}
+		b.Holds = append(b.Holds, h)
 	}
-	if b.damage == nil && b.state != "" {
+	state, revision, err := parseState(b.state)
+	b.State = state.State
+	switch {
+	case b.state == "" && (b.member != "" || len(b.Holds) > 0):
+		damage = b.Damage("its state is missing")
+	case b.state == "" || damage != nil:
+	case err != nil || stateText(&b.Bucket, revision) != b.state:
+		damage = b.Damage("its reservations or its state are not what was written")
+	}
+	if b.damage = cmp.Or(b.damage, damage); b.damage == nil && b.state != "" {
 		b.snap.s.states.put(b.key("state"), keptState{b.state, b.State, slices.Clone(b.Holds)})
 	}
 }
@@ -101,31 +118,6 @@ func entryOf(pair []any) (quota.LogEntry, error) {
 	member, _ := pair[0].(string)
 	stamp, _ := pair[1].(string)
 	return parseEntry(member, stamp)
-}
-
-// parseState reads the state and the holds, and checks that they are what was written.
-func (b *bucket) parseState(holds []any) (damage error) {
-	for pair := range slices.Chunk(holds, 2) {
-		id, _ := pair[0].(string)
-		text, _ := pair[len(pair)-1].(string)
-		h, err := parseHold(id, text)
-		if err != nil {
-			damage = b.Damage("the reservation %.64q cannot be read", id)
-		}
-		b.Holds = append(b.Holds, h)
-	}
-	if b.state == "" {
-		if b.member != "" || len(b.Holds) > 0 {
-			return b.Damage("its state is missing")
-		}
-		return damage
-	}
-	state, revision, err := parseState(b.state)
-	b.State = state.State
-	if damage == nil && (err != nil || stateText(&b.Bucket, revision) != b.state) {
-		damage = b.Damage("its reservations or its state are not what was written")
-	}
-	return damage
 }
 
 // Newest implements quota.Log.

@@ -17,7 +17,7 @@ const (
 )
 
 // commit writes what decisions have changed in the snapshot, all or nothing, if the snapshot still
-// stands. Without changes it only checks that.
+// stands. Without changes it only reads.
 func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err error) {
 	c := &commands{credential: snap.credential}
 	for _, b := range snap.order {
@@ -35,16 +35,15 @@ func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err 
 			a.write(c, snap.now)
 		}
 	}
-	at := snap.now
 	switch {
 	case len(c.list) == 0 && !snap.searched:
 		return done, nil
-	case len(c.list) == 0: // lookups after the snapshot must have seen the same states
-		c.ends, at = nil, 0 // new entries change no older ones
+	case len(c.list) == 0:
+		return s.unchanged(ctx, c)
 	case s.beforeCommit != nil:
 		s.beforeCommit()
 	}
-	result, err = s.send(ctx, c, at)
+	result, err = s.send(ctx, c, snap.now)
 	if err == nil && result == done {
 		for _, b := range snap.order {
 			if b.renewed {
@@ -53,6 +52,25 @@ func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err 
 		}
 	}
 	return result, err
+}
+
+// unchanged checks that lookups after the snapshot saw the same states. New entries change no older
+// ones.
+func (s *Store) unchanged(ctx context.Context, c *commands) (result string, err error) {
+	keys := make([]string, len(c.strings))
+	for i, g := range c.strings {
+		keys[i] = g.key
+	}
+	values, err := s.client.MGet(ctx, keys...).Result()
+	if err != nil {
+		return "", explainRead(err)
+	}
+	for i, g := range c.strings {
+		if text, _ := values[i].(string); text != g.args[0] {
+			return raced, nil
+		}
+	}
+	return done, nil
 }
 
 // command is one command of a list. Its args are, of a guard, what the command must return.

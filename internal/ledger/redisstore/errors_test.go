@@ -169,14 +169,14 @@ func TestErrorsOfEarlierServers(t *testing.T) {
 	const call = "ERR Error running script (call to f_cb32128315c943afdd4d3fbf11a7f30b0caba157): "
 	for text, code := range map[string]string{
 		call + "@user_script:378: WRONGTYPE Operation against a key holding the wrong kind of " +
-			"value": redisstore.WrongKind,
+			"value": "WRONGTYPE",
 		call + "@user_script:1: @user_script: 1: -OOM command not allowed when used memory > " +
 			"'maxmemory'.": "OOM",
 		call + "@user_script:1: @user_script: 1: -READONLY You can't write against a read only " +
 			"replica.": "READONLY",
 		call + "@user_script:1: @user_script: 1: This Redis command is not allowed from " +
 			"scripts": "ERR",
-		"WRONGTYPE Operation against a key holding the wrong kind of value": redisstore.WrongKind,
+		"WRONGTYPE Operation against a key holding the wrong kind of value": "WRONGTYPE",
 	} {
 		if got := redisstore.CodeOfReply(errors.New(text)); got != code {
 			t.Errorf("%s: %s, want %s", text, got, code)
@@ -208,7 +208,8 @@ func serveAll(t *testing.T, c redis.UniversalClient) {
 // do sends a command; an error is one that a broken connection may leave.
 func do(t *testing.T, c redis.UniversalClient, args ...any) {
 	t.Helper()
-	if err := c.Do(t.Context(), args...).Err(); err != nil && redisstore.IsReply(err) {
+	err := c.Do(t.Context(), args...).Err()
+	if _, is := errors.AsType[redis.Error](err); is {
 		t.Fatal(args, err)
 	}
 }

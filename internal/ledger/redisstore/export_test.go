@@ -25,13 +25,8 @@ func ConnectTo(url string) (redis.UniversalClient, error) {
 	return connect(a), nil
 }
 
-// CodeOfReply and WrongKind are for tests of what servers say.
+// CodeOfReply is for tests of errors that servers return.
 var CodeOfReply = codeOfReply
-
-const WrongKind = wrongKind
-
-// IsReply reports whether a server has said so.
-var IsReply = isReply
 
 // ChargeTogether decides charges on one bucket in one run of charge.lua. Those that it leaves have
 // no decision.

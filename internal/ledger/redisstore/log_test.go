@@ -31,7 +31,7 @@ func TestReadableLog(t *testing.T) {
 }
 
 // TestKeysRenewed: the first charge of an hour renews the log's expiry. Within one hour, a log that
-// was rewritten, and one whose entries must be kept longer, last long enough.
+// was rewritten, and one whose entries must be kept longer, last long enough, with earlier sums.
 func TestKeysRenewed(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -49,10 +49,10 @@ func TestKeysRenewed(t *testing.T) {
 		}
 	}
 	lasts(quota.Retention)
-	s.SetNow(t, start.Add(time.Hour))
+	s.SetNow(t, start.Add(25*time.Hour))
 	allow(t, l, one("k", 1))
 	if left := l.client.TTL(t.Context(), logOfK).Val(); left != quota.Retention+24*time.Hour {
-		t.Errorf("an hour later the log lapses in %v", left)
+		t.Errorf("a day later the log lapses in %v", left)
 	}
 	c = one("k", 1)
 	c.Limits = append(hundred[:1:1], quota.Limit{Bucket: "default", Units: 1000,
@@ -207,7 +207,47 @@ func TestManyLapseTogether(t *testing.T) {
 	if n := len(entriesOf(t, l, "k")); n != holds+1 {
 		t.Errorf("%d entries", n)
 	}
+	if left := l.client.TTL(t.Context(), "quota:{k}:default:lapsed").Val(); left < quota.Retention {
+		t.Errorf("the lapsed reservations expire in %v", left)
+	}
 	sound(t, l)
+}
+
+// TestHoldsOfAnotherMoment: many holds are read after the rest of the snapshot, and again if one was
+// released in between.
+func TestHoldsOfAnotherMoment(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	const holds = 502
+	limits := []quota.Limit{{Bucket: "default", Units: holds, Window: hundred[0].Window}}
+	for i := range holds {
+		r := reserveOf(fmt.Sprintf("default.r%d", i), 1, time.Hour)
+		r.Limits = limits
+		setAside(t, l, r)
+	}
+	fresh := openEnv(t, s.URL())
+	before(fresh, "HGETALL", func() { noError(t, only(l.Release(t.Context(), "k", "default.r0"))) })
+	u, err := fresh.Usage(t.Context(), "k", limits)
+	if err != nil || u.Buckets[0].Held != holds-1 {
+		t.Errorf("%+v, %v", u, err)
+	}
+}
+
+// TestCheckWhileTrimmed: a check finds nothing wrong when old entries are forgotten between its
+// reading of the sums and of the log.
+func TestCheckWhileTrimmed(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	allow(t, l, one("k", 1))
+	s.SetNow(t, start.Add(quota.Retention-time.Hour))
+	allow(t, l, one("k", 1))
+	s.SetNow(t, start.Add(quota.Retention+time.Hour))
+	other := openEnv(t, s.URL())
+	before(l, "ZRANGEBYSCORE", func() { allow(t, other, one("k", 1)) })
+	sound(t, l)
+	if n := len(entriesOf(t, l, "k")); n != 2 {
+		t.Errorf("%d entries, want the oldest forgotten", n)
+	}
 }
 
 // TestNothingScans: the keys of others cost nothing.

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -206,6 +208,32 @@ func eventually(t *testing.T, what string, is func() bool) {
 			t.Fatalf("not in 60 s: %s", what)
 		}
 	}
+}
+
+// once runs a function before a client sends a command for the first time.
+type once struct {
+	command string
+	run     func()
+}
+
+// before adds a hook to the client of a ledger.
+func before(l *env, command string, run func()) {
+	l.client.AddHook(once{command, sync.OnceFunc(run)})
+}
+
+func (once) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.EqualFold(cmd.Name(), h.command) {
+			h.run()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // isDamaged reports whether an error names the bucket "default" as damaged.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,10 +55,8 @@ func (s *Store) Update(ctx context.Context, scope quota.Scope,
 func (s *Store) decideAll(ctx context.Context, group []*operation) {
 	for len(group) > 0 {
 		n, err := s.decideSome(ctx, group)
-		if err != nil {
-			for _, o := range group[:n] {
-				o.Work.err = err
-			}
+		for _, o := range group[:n] {
+			o.Work.err = cmp.Or(err, o.Work.err)
 		}
 		group = group[n:]
 	}
@@ -95,7 +94,8 @@ func (s *Store) decideSome(ctx context.Context, group []*operation) (n int, err 
 }
 
 // race repeats try until it is done. After a few lost races it takes the lock first.
-func (s *Store) race(ctx context.Context, credential string, try func() (string, error)) error {
+func (s *Store) race(ctx context.Context, credential string, try func() (string, error)) (
+	err error) {
 	began, mine := time.Now(), false
 	defer func() {
 		if mine { // an empty commit gives the lock back
@@ -106,38 +106,23 @@ func (s *Store) race(ctx context.Context, credential string, try func() (string,
 		if time.Since(began) > patience {
 			return notExecutedError{fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, errBusy)}
 		}
+		result, mayTry := locked, true
 		if lost >= lostRaces {
-			taken, err := s.client.SetNX(ctx, lockKey(credential), s.holder, lockTime).Result()
-			if err != nil {
-				return explainRead(err)
-			}
-			if mine = mine || taken; !taken {
-				if err := wait(ctx); err != nil {
-					return err
-				}
-				continue
-			}
+			mayTry, err = s.client.SetNX(ctx, lockKey(credential), s.holder, lockTime).Result()
+			err, mine = explainRead(err), mine || mayTry
 		}
-		result, err := try()
+		if mayTry {
+			result, err = try()
+		}
 		switch {
 		case err != nil || result == done:
 			return err
-		case result == locked:
-			if err := wait(ctx); err != nil {
-				return err
-			}
-		default:
+		case result != locked:
 			lost++
+		case !quota.Pause(ctx, time.Millisecond+rand.N(2*time.Millisecond)):
+			return explain(ctx.Err())
 		}
 	}
-}
-
-// wait pauses until another process has probably written.
-func wait(ctx context.Context) error {
-	if !quota.Pause(ctx, time.Millisecond+rand.N(2*time.Millisecond)) {
-		return explain(ctx.Err())
-	}
-	return nil
 }
 
 // decide makes the first decisions of the group, each in view of those before, and returns how

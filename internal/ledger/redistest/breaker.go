@@ -14,7 +14,7 @@ import (
 )
 
 // Breaker is a proxy in front of a server. It can lose the answer to a script that may write: the
-// server has run it, and the client never learns that.
+// server has run it, and the client gets no answer.
 type Breaker struct {
 	Addr string
 
@@ -82,7 +82,7 @@ func (b *Breaker) forward(client net.Conn) {
 	})
 }
 
-// readers are the sources and the digests of the scripts that write nothing.
+// readers returns the sources and the digests of the scripts that write nothing.
 var readers = sync.OnceValue(func() (all [][]byte) {
 	for _, name := range []string{"read", "search"} {
 		sum := sha1.Sum([]byte(lua.Source(name)))
@@ -98,7 +98,7 @@ func reads(request []byte) bool {
 	})
 }
 
-// afterLine is what follows the first n lines; in a request, the command's name follows two.
+// afterLine returns what follows the first n lines; in a request, the command's name follows two.
 func afterLine(text []byte, n int) []byte {
 	for range n {
 		_, text, _ = bytes.Cut(text, []byte("\r\n"))
@@ -106,7 +106,7 @@ func afterLine(text []byte, n int) []byte {
 	return text
 }
 
-// pass copies until either side ends, or keep says no.
+// pass copies until either side ends, or keep returns false.
 func pass(from, to net.Conn, keep func([]byte) bool) {
 	buffer := make([]byte, 64<<10)
 	for {

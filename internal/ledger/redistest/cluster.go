@@ -78,10 +78,10 @@ func every(servers []*Server, is func(*Server) bool) bool {
 	return !slices.ContainsFunc(servers, func(s *Server) bool { return !is(s) })
 }
 
-// Admin is a client of one node that may do anything.
+// Admin returns a client of one node that may do anything.
 func (c *Cluster) Admin(s *Server) *redis.Client { return c.admin[s] }
 
-// ID is the node's name in its cluster.
+// ID returns the node's name in its cluster.
 func (c *Cluster) ID(t testing.TB, s *Server) string {
 	t.Helper()
 	id, err := c.admin[s].ClusterMyID(t.Context()).Result()

@@ -20,8 +20,8 @@ import (
 	_ "embed"
 )
 
-// Options say what kind of server to start. The zero value is one that keeps nothing on disk and
-// shows the real time.
+// Options describe the server to start. The zero value is one that keeps nothing on disk and shows
+// the real time.
 type Options struct {
 	Clock bool     // the test sets the server's clock (needs a C compiler)
 	AOF   bool     // keep an append-only file, synced at each write, for Restart
@@ -70,10 +70,10 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// URL is where the ledger finds the server.
+// URL returns the URL of the ledger on the server.
 func (s *Server) URL() string { return "redis://" + s.Addr + "/0" }
 
-// PID is the server's process.
+// PID returns the ID of the server's process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // SetNow stops the server's clock at now; a zero time lets it follow the real one.
@@ -179,7 +179,7 @@ func (s *Server) await(ready func() bool) error {
 	return fmt.Errorf("no answer in 30 s")
 }
 
-// answers reports whether the server serves: it has loaded its data, or says that it wants a
+// answers reports whether the server serves: it has loaded its data, or replies that it requires a
 // password.
 func (s *Server) answers() bool {
 	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
@@ -194,7 +194,7 @@ func (s *Server) answers() bool {
 	return slices.Contains([]string{"+PONG", "-NOAU"}, string(reply[:min(n, 5)]))
 }
 
-// listens reports whether the server takes connections.
+// listens reports whether the server accepts connections.
 func (s *Server) listens() bool {
 	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
 	if err == nil {
