@@ -48,22 +48,17 @@ func (s *Store) ChargeTogether(ctx context.Context, all []quota.Charge) (
 	return decisions, err
 }
 
-// TrimRaced trims a bucket for two processes that have read the same entries.
-func (s *Store) TrimRaced(ctx context.Context, credential, bucket string) (
-	first, second string, err error) {
-	var both [2]*commands
-	for i := range both {
-		snap, err := s.snapshot(ctx, credential, []quota.Scope{{Buckets: []string{bucket}}})
-		if err != nil {
-			return "", "", err
-		}
-		entries, err := s.entries(ctx, credential, bucket, -quota.Never, quota.Never, 10)
-		if err != nil {
-			return "", "", err
-		}
-		both[i] = snap.order[0].forget(entries, 0)
+// TrimBeside forgets the oldest ten entries of a bucket as they were before a function ran.
+func (s *Store) TrimBeside(ctx context.Context, credential, bucket string, meanwhile func()) (
+	result string, err error) {
+	snap, err := s.snapshot(ctx, credential, []quota.Scope{{Buckets: []string{bucket}}})
+	if err != nil {
+		return "", err
 	}
-	first, err = s.send(ctx, both[0], 0)
-	second, err2 := s.send(ctx, both[1], 0)
-	return first, second, errors.Join(err, err2)
+	entries, err := s.entries(ctx, credential, bucket, -quota.Never, quota.Never, 10)
+	if err != nil {
+		return "", err
+	}
+	meanwhile()
+	return s.send(ctx, snap.order[0].forget(entries, 0), 0)
 }

@@ -287,6 +287,20 @@ func TestLockedSinceTheSnapshot(t *testing.T) {
 	}
 }
 
+// TestClaimRaced: of two processes that find a piece of work free, one gets it.
+func TestClaimRaced(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Options{})
+	l, other := openEnv(t, s.URL()), openEnv(t, s.URL())
+	claim := func(holder string) quota.Claim {
+		return quota.Claim{Credential: "k", Name: "work", Holder: holder, TTL: time.Minute}
+	}
+	l.store.BeforeCommit(func() { noError(t, only(other.Claim(t.Context(), claim("second")))) })
+	if state, err := l.Claim(t.Context(), claim("first")); err != nil || state != quota.ClaimHeld {
+		t.Errorf("%v, %v", state, err)
+	}
+}
+
 // TestReadAgain: a reading that looks into the log after its snapshot is repeated if the log was
 // rewritten meanwhile, and not if it has new entries.
 func TestReadAgain(t *testing.T) {
