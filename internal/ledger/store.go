@@ -115,8 +115,9 @@ func step[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 		var more bool
 		err := l.Update(ctx, scope, func(a *quota.Account) (_ quota.Change, err error) {
 			a.Bounded(read)
-			if last, err = decide(a); errors.Is(err, quota.ErrMore) {
-				more, err = true, nil
+			last, err = decide(a)
+			if more = errors.Is(err, quota.ErrMore); more {
+				err = nil
 			}
 			return a.Change(), err
 		})

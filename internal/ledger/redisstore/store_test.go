@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -298,6 +299,45 @@ func TestClaimRaced(t *testing.T) {
 	l.store.BeforeCommit(func() { noError(t, only(other.Claim(t.Context(), claim("second")))) })
 	if state, err := l.Claim(t.Context(), claim("first")); err != nil || state != quota.ClaimHeld {
 		t.Errorf("%v, %v", state, err)
+	}
+}
+
+// TestLapsesRaced: a process that finds a hold lapsed, while another process writes its entry first,
+// makes its own decision once.
+func TestLapsesRaced(t *testing.T) {
+	t.Parallel()
+	for name, decide := range map[string]func(*env) error{
+		"charge": func(l *env) error { return only(l.Charge(t.Context(), one("k", 5))) },
+		"hold": func(l *env) error {
+			return only(l.Reserve(t.Context(), reserveOf("default.new", 5, time.Hour)))
+		},
+		"settle":  func(l *env) error { return only(l.Settle(t.Context(), settleOf("default.open", 5))) },
+		"release": func(l *env) error { return only(l.Release(t.Context(), released("default.open"))) },
+		"adjust":  func(l *env) error { return only(l.Adjust(t.Context(), adjustOf("k", 5))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, l := clocked(t)
+			other, raced := openEnv(t, s.URL()), false
+			lapses := reserveOf("default.lapses", 10, time.Minute)
+			lapses.Lapse = quota.LapseCharge
+			setAside(t, l, lapses)
+			setAside(t, l, reserveOf("default.open", 5, time.Hour))
+			s.SetNow(t, start.Add(2*time.Minute))
+			l.store.BeforeCommit(func() {
+				if !raced {
+					raced = true
+					allow(t, other, one("k", 1))
+				}
+			})
+			noError(t, decide(l))
+			u, err := l.Usage(t.Context(), "k", hundred)
+			noError(t, err)
+			got := u.Buckets[0].Held + u.Buckets[0].Limits[0].Used
+			if want := map[string]int64{"settle": 16, "release": 11}[name]; got != cmp.Or(want, 21) {
+				t.Errorf("%d units used and held", got)
+			}
+			sound(t, l)
+		})
 	}
 }
 
