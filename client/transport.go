@@ -3,6 +3,8 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"time"
 )
@@ -20,7 +22,9 @@ type Transport struct {
 	TTL  time.Duration // of the holds; 0 for 15 minutes
 }
 
-// RoundTrip implements http.RoundTripper. A denial is a *DeniedError, and nothing is sent.
+// RoundTrip implements http.RoundTripper. A denial is a *DeniedError, and nothing is sent. A hold
+// is released if no connection could be made, and lapses into a charge after any other error,
+// because the call may have been billed.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {
@@ -32,15 +36,21 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	held, err := t.Client.Hold(r.Context(), cost, cmp.Or(t.TTL, 15*time.Minute), "")
 	if err != nil {
+		if r.Body != nil {
+			r.Body.Close() // as every RoundTripper must
+		}
 		return nil, err
 	}
+	ctx := context.WithoutCancel(r.Context()) // the call is booked even if the caller gives up
 	response, err := base.RoundTrip(r)
-	if err != nil { // it may have been billed: the hold lapses into a charge
+	if err != nil {
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+			t.Client.Release(ctx, held.ID)
+		}
 		return nil, err
 	}
 	if used := t.Used(response); used != nil {
-		// booked even if the caller gives up; a failed settlement stays in the journal
-		t.Client.Settle(context.WithoutCancel(r.Context()), held.ID, used)
+		t.Client.Settle(ctx, held.ID, used) // if it fails, it stays in the journal
 	}
 	return response, nil
 }
