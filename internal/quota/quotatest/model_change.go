@@ -78,8 +78,11 @@ func (b *bucket) lapsedAt(reservation string) int {
 // how many stay.
 func (b *bucket) settle(reservation string, units, n int64) (stays int64) {
 	i := b.lapsedAt(reservation)
-	if b.find(reservation, n) != nil || i < 0 {
+	switch {
+	case b.find(reservation, n) != nil:
 		b.drop(reservation)
+		return 0
+	case i < 0: // an expired hold stays: the bucket alone may still be at an earlier moment
 		return 0
 	}
 	b.lapsed[reservation] = b.lapsed[reservation][1:]
