@@ -21,6 +21,11 @@ local function add(value)
   reply[n] = value or false
 end
 
+-- string_of returns the string of a key. GET fails on another type, for which MGET returns nil.
+local function string_of(key)
+  return strings[key] or call('GET', KEYS[key])
+end
+
 local function add_two(members)
   for i = 1, 4 do reply[n + i] = members[i] or false end
   n = n + 4
@@ -30,7 +35,7 @@ local newest, logs = {}, buckets + answers
 for b = 1, buckets do
   local log, holds = KEYS[logs + 2 * b], KEYS[logs + 2 * b + 1]
   local two = call('ZREVRANGE', log, '0', '1', 'WITHSCORES')
-  local state = strings[1 + b] or call('GET', KEYS[1 + b]) -- GET fails on another type
+  local state = string_of(1 + b)
   newest[b] = two[2]
   add_two(two)
   add(state)
@@ -54,7 +59,7 @@ for _ = 1, windows do
   add_two(call('ZRANGEBYSCORE', KEYS[logs + 2 * b], start, '+inf', 'WITHSCORES', 'LIMIT', '0', '2'))
   arg = arg + 3
 end
-for a = 2 + buckets, 1 + buckets + answers do add(strings[a]) end
+for a = 2 + buckets, 1 + buckets + answers do add(string_of(a)) end
 for key = logs + 2 + 2 * buckets, #KEYS do
   add(call('ZSCORE', KEYS[key], ARGV[arg]))
   arg = arg + 1
