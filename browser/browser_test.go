@@ -85,7 +85,7 @@ func (b *tab) listen(event any) {
 	b.output = append(b.output, text)
 }
 
-// quiet fails for each line of the console, and empties it.
+// quiet reports each line of the console as an error, and empties the console.
 func (b *tab) quiet(where string) {
 	b.Helper()
 	b.mu.Lock()
@@ -102,9 +102,9 @@ func (b *tab) visit(path string) {
 	get(b, chromedp.Steps(chromedp.Navigate(b.url+path), chromedp.WaitReady("main")))
 }
 
-// click clicks the first element that is selected, and waits for the page that follows, if any. A
-// page that follows what changes may replace the element before it is clicked: then it is looked
-// for again.
+// click clicks the first element that matches the selector, and waits for the page that follows, if
+// any. A page that updates itself may replace the element before it is clicked: then click looks for
+// it again.
 func (b *tab) click(selector string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
@@ -149,7 +149,7 @@ func (b *tab) waits(expression string) {
 		chromedp.WithPollingInterval(100*time.Millisecond)))
 }
 
-// usable fails for lines of the console, and for what some people cannot use on the page.
+// usable reports lines of the console, and accessibility problems of the page, as errors.
 func (b *tab) usable(where string) {
 	b.Helper()
 	b.quiet(where)

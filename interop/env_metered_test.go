@@ -85,7 +85,7 @@ func (m *metered) billed(t *testing.T) map[string]int64 {
 		}
 		counts(t, address, &counted)
 		if counted.Denied != 0 || counted.Open != 0 || (counted.Failed == 0) != (name == "github") {
-			t.Errorf("%s: %+v", name, counted) // what failed was tried again
+			t.Errorf("%s: %+v", name, counted) // clients retried what failed
 		}
 		for bucket, units := range counted.Units {
 			if bucket == "money" {

@@ -9,7 +9,7 @@
 --        newest members with their stamps, the state and, if the caller does not know the state, the
 --        number of holds and these, or -1 if the caller must read them; for each window its start,
 --        and its first two members with their stamps; the answers; for each lapsed the stamp. nil
---        stands for what is not there
+--        stands for a missing value
 local call, format = redis.call, string.format
 local buckets, answers, windows = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local time, strings = call('TIME'), call('MGET', unpack(KEYS, 1, 1 + buckets + answers))

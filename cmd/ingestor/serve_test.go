@@ -42,7 +42,7 @@ func TestServeDemo(t *testing.T) {
 	if !strings.Contains(got["/"], "backfill") {
 		t.Errorf("the board is not filled: %s", got["/"])
 	}
-	// The runs left out are not asked for: in the half hour before the reset there are none.
+	// The test does not expect runs left out: there are none in the half hour before the reset.
 	for _, trouble := range []string{"search_list is exhausted", "video_insert is suspended until",
 		">report<", "keywords"} {
 		if !strings.Contains(got["/"], trouble) {

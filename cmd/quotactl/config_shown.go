@@ -51,8 +51,8 @@ func (o object) with(key string, value any, has bool) object {
 	return o
 }
 
-// given adds the pairs of a key and a value whose value is not empty.
-func (o object) given(pairs ...any) object {
+// nonEmpty adds the pairs of a key and a value whose value is not empty.
+func (o object) nonEmpty(pairs ...any) object {
 	for i := 0; i < len(pairs); i += 2 {
 		v := reflect.ValueOf(pairs[i+1])
 		isList := v.Kind() == reflect.Slice || v.Kind() == reflect.Map
@@ -74,7 +74,7 @@ func shownConfig(cfg *config.Config) object {
 			"version", cfg.Costs.Version},
 		"credentials", each(cfg.Credentials, shownCredential), "youtube", cfg.YouTube}
 	job := func(j config.OwnJob) object { return shownJob(cfg, j) }
-	o = o.given("upstreams", cfg.Upstreams, "ingest", shownIngest(cfg), "jobs", each(cfg.Jobs, job))
+	o = o.nonEmpty("upstreams", cfg.Upstreams, "ingest", shownIngest(cfg), "jobs", each(cfg.Jobs, job))
 	o = o.with("serve", shownServe(cfg.Serve), cfg.Serve.Configured)
 	return o.with("notify", shownNotify(cfg.Notify), cfg.Notify.Set())
 }
@@ -106,29 +106,29 @@ func shownCredential(c config.Credential) object {
 	o := object{"name", c.Name, "api_key", shownKey(c.APIKey),
 		"limits", append(each(c.Limits, shownLimit), perLabel...),
 		"pace", shownPace(c.Pace), "mode", c.Mode(),
-		"when_unreachable", object{"open", list(c.Open)}.given("at_most", c.AtMost),
+		"when_unreachable", object{"open", list(c.Open)}.nonEmpty("at_most", c.AtMost),
 		"upstream", c.Upstream}
 	o = o.with("admin_key", shownKey(c.AdminKey), c.AdminKey.Placed())
-	account := object{"file", c.Account.File}.given("endpoint", c.Account.Endpoint)
+	account := object{"file", c.Account.File}.nonEmpty("endpoint", c.Account.Endpoint)
 	o = o.with("service_account", account, c.Account.File != "")
-	return o.given("project", c.Project, "allow", each(c.Allow, shownAllowed))
+	return o.nonEmpty("project", c.Project, "allow", each(c.Allow, shownAllowed))
 }
 
 func shownAllowed(a quota.LabelAllowance) object {
-	return object{"label", a.Label + "=" + a.Value}.given("methods", a.Methods, "models", a.Models,
+	return object{"label", a.Label + "=" + a.Value}.nonEmpty("methods", a.Methods, "models", a.Models,
 		"most", a.Most)
 }
 
 // shownKey returns the place of a key, and whether there is one; never the key.
 func shownKey(s config.Secret) object {
 	_, err := s.Key()
-	return append(object{}.given("env", s.Env, "file", s.File), "set", err == nil)
+	return append(object{}.nonEmpty("env", s.Env, "file", s.File), "set", err == nil)
 }
 
 func shownLimit(l quota.Limit) object {
 	return object{"bucket", l.Bucket, "units", l.Units, "headroom", l.Headroom,
 		"window", l.Window.Text(), "timezone", words.OrNull(l.Window.ZoneName()),
-	}.with("across", "all", l.Across).given("mode", report.LimitMode(l))
+	}.with("across", "all", l.Across).nonEmpty("mode", report.LimitMode(l))
 }
 
 // shownPace returns nil if units may be spent at any time of day.
@@ -164,7 +164,7 @@ func shownIngest(cfg *config.Config) object {
 
 // shownJob omits possible secrets: the values of variables, and the content of a request.
 func shownJob(cfg *config.Config, j config.OwnJob) object {
-	o := object{"name", j.Name}.given("command", j.Command, "url", withoutQuery(j.Request.URL),
+	o := object{"name", j.Name}.nonEmpty("command", j.Command, "url", withoutQuery(j.Request.URL),
 		"elsewhere", j.Elsewhere, "method", j.Request.Method, "success", j.Request.Success)
 	o = append(o, "schedule", j.Schedule, "timezone", j.Timezone.String())
 	o = append(o.duration("jitter", j.Jitter).duration("timeout", j.Timeout),
@@ -178,7 +178,7 @@ func shownJob(cfg *config.Config, j config.OwnJob) object {
 	o = append(o, "settle", j.Settle, "weight", j.Weight, "priority", j.Priority, "floor", j.Floor,
 		"pace", shownPace(pace), "credential", j.Credential,
 		"environment", list(slices.Sorted(maps.Keys(j.Environment))))
-	o = o.given("directory", j.Directory, "user", j.User)
+	o = o.nonEmpty("directory", j.Directory, "user", j.User)
 	return append(o, "overlap", choose(j.Queue, "queue", "skip"), "retry", j.Retry,
 		"catch_up", j.CatchUp)
 }
@@ -202,7 +202,7 @@ func withoutQuery(url string) string {
 func shownServe(s config.Serve) object {
 	byName := func(a, b limit.APIKey) int { return cmp.Compare(a.Name, b.Name) }
 	keys := each(slices.SortedFunc(maps.Values(s.Known.Keys), byName), func(k limit.APIKey) object {
-		return object{"name", k.Name}.given("organisation", k.Organisation, "tier", k.Tier)
+		return object{"name", k.Name}.nonEmpty("organisation", k.Organisation, "tier", k.Tier)
 	})
 	limits, policies := []object{}, []object{}
 	for _, l := range s.Limits {
@@ -223,9 +223,9 @@ func shownRule(l limit.Rule) object {
 	for tier, p := range l.Tiers {
 		tiers[tier] = p.Units
 	}
-	o := object{"name", l.Name}.with("per", l.By, l.By != limit.ByDecision).given("route", l.Routes)
+	o := object{"name", l.Name}.with("per", l.By, l.By != limit.ByDecision).nonEmpty("route", l.Routes)
 	o = append(o, "requests", l.Units).duration("window", l.Window)
-	o = append(o, "algorithm", l.Algorithm, "cost", l.Cost).given("tiers", tiers)
+	o = append(o, "algorithm", l.Algorithm, "cost", l.Cost).nonEmpty("tiers", tiers)
 	return append(o, "count_denied", l.CountDenied, "observe", l.Observe,
 		"shards", max(l.Shards, 1), "when_unreachable", choose(l.Open, "open", "closed"))
 }

@@ -259,7 +259,7 @@ func (a *app) environment(g *gate) []string {
 	return env
 }
 
-// execFlags are a job as far as flags describe it, and how to find its hold.
+// execFlags holds the part of a job that flags describe, and how to find its hold.
 type execFlags struct {
 	job              job.Job
 	learned, quiet   bool

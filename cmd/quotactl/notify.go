@@ -67,6 +67,6 @@ func shownNotify(n config.Notify) object {
 	}
 	o := object{}.with("url", n.Host(), n.URL != "")
 	o = o.with("secret", shownKey(n.Secret), n.Secret.Placed())
-	o = o.given("mail", n.Mail, "command", n.Command)
+	o = o.nonEmpty("mail", n.Mail, "command", n.Command)
 	return append(o, "at", at, "on", list(n.On))
 }

@@ -62,7 +62,7 @@ func (a *app) runProof(ctx context.Context, p proof) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Print(r, func(s cli.Screen) { proven(s, r) }); err != nil {
+	if err := a.Print(r, func(s cli.Screen) { drawProof(s, r) }); err != nil {
 		return err
 	}
 	if !r.Kept {
@@ -122,8 +122,8 @@ func (a *app) redisStage(ctx context.Context) (s limit.Stage, end func(), err er
 	return limit.RedisStage(limit.NewRedis(client), key, clock), func() { client.Close() }, nil
 }
 
-// proven prints the results.
-func proven(s cli.Screen, r *limit.Proof) {
+// drawProof prints the results.
+func drawProof(s cli.Screen, r *limit.Proof) {
 	if b := r.Boundary; b != nil {
 		s.Say("50 calls just before and 50 just after a boundary of the clock, "+
 			"%d allowed in any %gs:\n\n", b.Limit, b.Window)
@@ -141,7 +141,7 @@ func proven(s cli.Screen, r *limit.Proof) {
 		s.Say("\n")
 	}
 	if len(r.Traffic) > 0 {
-		provenTraffic(s, r)
+		drawTraffic(s, r)
 	}
 	if t := r.Retry; t != nil {
 		s.Say("%d denied calls, tried again:\n\n", t.Denials)
@@ -153,7 +153,7 @@ func proven(s cli.Screen, r *limit.Proof) {
 	}
 }
 
-func provenTraffic(s cli.Screen, r *limit.Proof) {
+func drawTraffic(s cli.Screen, r *limit.Proof) {
 	s.Say("The counter and the log, %d allowed in a window (--seed %d):\n\n",
 		r.Traffic[0].Limit, r.Seed)
 	table := s.Table("calls", "algorithm", ">allowed", ">most in a window", ">denied with room",

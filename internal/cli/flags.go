@@ -64,7 +64,7 @@ func bindChoice(c *cobra.Command, flags *pflag.FlagSet, field *string, name, sho
 	Bound(c.RegisterFlagCompletionFunc(name, complete))
 }
 
-// Bound panics if cobra does not know a flag, which the caller has just bound.
+// Bound panics on an error of cobra about a flag that the caller has just bound.
 func Bound(err error) {
 	if err != nil {
 		panic(err)
@@ -78,11 +78,11 @@ func (c *Common) PrintsLines(command *cobra.Command, more ...string) {
 	bindChoice(command, command.Flags(), &c.Output, "output", "o", "format of results", words)
 }
 
-// ManyMiB is more MiB than there are, and a number of bytes that an int64 holds.
+// ManyMiB is more MiB than any machine has. As bytes, it fits an int64.
 const ManyMiB = 1 << 40
 
-// Limit makes flags for whole numbers refuse values that are not from least to most. ManyMiB or
-// more is in effect no bound.
+// Limit makes flags for whole numbers refuse values that are not from least to most. A most of
+// ManyMiB or more is in effect no bound.
 func Limit(flags *pflag.FlagSet, least, most int64, names ...string) {
 	for _, name := range names {
 		f := flags.Lookup(name)

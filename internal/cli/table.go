@@ -23,8 +23,8 @@ const (
 	Yellow Color = "33"
 )
 
-// Cell is a table cell. An int64 is formatted by Screen.Number, a nil *int64 as "-", a nil *string as
-// "", and other values by fmt.Sprint.
+// Cell is a table cell. An int64 is formatted by Screen.Number, a nil *int64 as "-", a nil *string
+// as "", and other values by fmt.Sprint.
 type Cell struct {
 	Text  string
 	Short string // text for a narrow column; "" for the same

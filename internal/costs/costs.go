@@ -293,8 +293,8 @@ func (t *Table) BucketOfMetric(metric string) (Bucket, bool) {
 	return find(t.drawn, func(b Bucket) bool { return b.Metric == metric && metric != "" })
 }
 
-func find(buckets []Bucket, is func(Bucket) bool) (b Bucket, ok bool) {
-	if i := slices.IndexFunc(buckets, is); i >= 0 {
+func find(buckets []Bucket, matches func(Bucket) bool) (b Bucket, ok bool) {
+	if i := slices.IndexFunc(buckets, matches); i >= 0 {
 		return buckets[i], true
 	}
 	return b, false

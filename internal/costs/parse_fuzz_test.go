@@ -61,7 +61,7 @@ func FuzzParse(f *testing.F) {
 			view, err := table.Profile(name)
 			must(t, err)
 			if short {
-				usable(t, view)
+				checkUsable(t, view)
 			}
 			for _, m := range view.Methods() {
 				tried(t, view, m, body)
@@ -70,8 +70,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// usable is what a variant of the small list has.
-func usable(t *testing.T, table *costs.Table) {
+// checkUsable checks that the programs can price calls by a variant of the small list.
+func checkUsable(t *testing.T, table *costs.Table) {
 	t.Helper()
 	drawn := map[string]bool{}
 	for _, b := range table.Buckets() {

@@ -37,7 +37,7 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 	if f.Cost != nil {
 		m.Costs = r.costs(f.Cost, at.Key("cost"))
 		m.Terms = termsOf(m.Costs)
-	} else if rules := r.rules(&m, f, at, list); rules.depend() {
+	} else if rules := r.rules(&m, f, at, list); rules.vary() {
 		m.rules = rules
 	}
 	r.addRoutes(&m, at.Key("route"))

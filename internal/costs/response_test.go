@@ -97,7 +97,7 @@ learn: [{bucket: units, remaining: {path: quota.left}}]`)
 		body       string
 		want       string // end of the summary
 	}{
-		// what is left in a field of the IETF's draft, in one text with the limit, from what is used
+		// remaining units: in a field of the IETF's draft, next to the limit, computed from the used ones
 		{learn(ietf), things, 200, `RateLimit: "api";r=999;t=295`, "{}", "; 999 of 0 in 4m55s; -"},
 		{learn(ietf + ", limit: ratelimit-policy"), things, 200,
 			`RateLimit: "day";r=50;t=30|RateLimit-Policy: "day";q=100;w=86400`, "{}",
@@ -135,7 +135,7 @@ learn: [{bucket: units, remaining: {path: quota.left}}]`)
 		{zeros, things, 200, "", `{}`, "units 500 without [answer.quota.used]; -; -"},
 		{zeros, things, 200, "", `{"quota":null}`, "units 500 without [answer.quota.used]; -; -"},
 		{zeros, things, 200, "", `{"quota":{},"rows":[{}]}`, "; 0 of 0; -"},
-		// a total that is 0 beside its parts is not the truth
+		// a total of 0 with parts that are not 0 is wrong
 		{"openai", mini, 200, "", `{` + usage + `,"total_tokens":0}}`, "tokens/gpt-4o-mini 1100, money 210; -; -"},
 		{"openai", mini, 200, "", `{` + usage + `}}`, "tokens/gpt-4o-mini 1100, money 210; -; -"},
 		{"openai", mini, 200, "", `{` + usage + `,"total_tokens":2000}}`,
@@ -151,7 +151,7 @@ learn: [{bucket: units, remaining: {path: quota.left}}]`)
 			"money 15000; -; -"},
 		{"x", `POST /2/tweets {"text":"hi"}`, 201, "", `{"data":{"text":"https://t.co/a"}}`,
 			"money 200000; -; -"},
-		// what other lists book
+		// costs of other lists
 		{"gemini", gemini, 200, "", `{"modelVersion":"gemini-2.5-flash","usageMetadata":` +
 			`{"promptTokenCount":1000,"candidatesTokenCount":100,"thoughtsTokenCount":50,` +
 			`"cachedContentTokenCount":400,"totalTokenCount":1150}}`, // 600×0.3 + 400×0.03 + 150×2.5

@@ -27,8 +27,8 @@ type rules struct {
 	ttl     time.Duration
 }
 
-// depend reports whether the price is not the same for every call.
-func (p *rules) depend() bool {
+// vary reports whether the price differs from call to call.
+func (p *rules) vary() bool {
 	return len(p.holds) > 0 || p.free != nil ||
 		slices.ContainsFunc(p.takes, func(e entry[*formula.Formula]) bool {
 			return !e.value.Constant()

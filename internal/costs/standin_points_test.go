@@ -39,8 +39,8 @@ func selection(t *rapid.T, depth int) string {
 	return b.String() + "}"
 }
 
-// TestPointsAgree: the list and the stand-in, which share only the parser and the formula, count the
-// same points of any query, and refuse the same.
+// TestPointsAgree: the list and the stand-in, which share only the parser and the formula, count
+// the same points of any query, and refuse the same queries.
 func TestPointsAgree(t *testing.T) {
 	j := judge(t, "github", "graphql=1000000000/1h", "graphql_points=1000000/1m")
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,8 +7,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Shares returns what each lane of a credential may take of the tightest limit; none while enough is
-// left for every coming tick.
+// Shares returns what each lane of a credential may take of the tightest limit. It returns none
+// while enough is left for every coming tick.
 func (c *Config) Shares(ctx context.Context, credential string) ([]share.Share, error) {
 	all := c.policies()
 	at := slices.IndexFunc(all, func(p Policy) bool { return p.Budget.Credential == credential })

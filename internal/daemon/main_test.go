@@ -129,7 +129,7 @@ func (w *env) open(lanes ...share.Lane) *proc {
 	for _, m := range table.Methods() {
 		prices[m.ID] = m.Costs
 	}
-	p.ledger.Store = mortal{p.ledger.Store, p}
+	p.ledger.Store = killableStore{p.ledger.Store, p}
 	p.ledger.Observe = func(op ledger.Operation) {
 		p.metrics.Observe(op)
 		p.count(op.Name)
@@ -326,13 +326,13 @@ func (m killable) Finish(ctx context.Context, c quota.Claim, done bool) error {
 	return m.Ledger.Finish(ctx, c, done)
 }
 
-// mortal is the store of a process that can die: a dead one changes nothing.
-type mortal struct {
+// killableStore is the store of a process that a test can kill: a dead process changes nothing.
+type killableStore struct {
 	ledger.Store
 	p *proc
 }
 
-func (m mortal) Update(ctx context.Context, scope quota.Scope,
+func (m killableStore) Update(ctx context.Context, scope quota.Scope,
 	decide func(*quota.Account) (quota.Change, error)) error {
 	if m.p.dead.Load() {
 		return errDead

@@ -131,7 +131,7 @@ func failureKinds() []string {
 
 func kindWord(kind youtube.Kind) string { return strings.ReplaceAll(string(kind), " ", "_") }
 
-// failed counts a failed run of a region.
-func (m *Metrics) failed(l *lane, err error) {
+// countFailure counts a failed run of a region.
+func (m *Metrics) countFailure(l *lane, err error) {
 	m.failures.WithLabelValues(l.Region, failureKind(err)).Inc()
 }

@@ -22,7 +22,7 @@ func (o OnceMetrics) Registry() *prometheus.Registry {
 	gauges := gaugesOf(registry)
 	now := time.Now()
 	gauges("ingest_once_timestamp_seconds",
-		"When the last sweep ended, however it did.").WithLabelValues().Set(timestamp(now))
+		"When the last sweep ended, whatever its outcome.").WithLabelValues().Set(timestamp(now))
 	gauges("ingest_once_duration_seconds",
 		"How long the last sweep took.").WithLabelValues().Set(now.Sub(o.Began).Seconds())
 	gauges("ingest_once_exit_code",

@@ -153,14 +153,14 @@ func (s *Sweep) ended(ctx context.Context, l *lane, tick schedule.Tick, sum inge
 	kind, upstream := youtube.KindOf(err)
 	cut := ctx.Err() != nil || errors.Is(err, errLost)
 	isKnown := len(sum.Regions) == 1 && sum.Regions[0].Known
-	away := d.heardFrom(len(sum.Regions) == 1 && !isKnown && !cut, err)
+	away := d.recordOutages(len(sum.Regions) == 1 && !isKnown && !cut, err)
 	switch {
 	case upstream && kind == youtube.BadCredential && l.cfg != d.inForce.Load():
 		d.Log.Warn("the upstream refuses the key that was in force before the reload, retrying",
 			attrs...)
 		return retry
 	case upstream && kind == youtube.BadCredential:
-		d.Metrics.failed(l, err)
+		d.Metrics.countFailure(l, err)
 		d.Log.Error("the upstream refuses the key: the daemon ends", attrs...)
 		d.refused.CompareAndSwap(nil, &err)
 		d.end()
@@ -174,7 +174,7 @@ func (s *Sweep) ended(ctx context.Context, l *lane, tick schedule.Tick, sum inge
 			append(attrs, "cause", cmp.Or(context.Cause(ctx), errLost))...)
 		return retry
 	case away:
-		d.Metrics.failed(l, err)
+		d.Metrics.countFailure(l, err)
 		d.Log.Debug("run ended early, retrying", attrs...)
 		return retry
 	case kind == youtube.BadRegion && isKnown:
@@ -183,17 +183,17 @@ func (s *Sweep) ended(ctx context.Context, l *lane, tick schedule.Tick, sum inge
 		d.Log.Error("the upstream has no such region: remove it from the configuration; "+
 			"it is retried once a week", attrs...)
 	default:
-		d.Metrics.failed(l, err)
+		d.Metrics.countFailure(l, err)
 		d.Log.Error("tick failed", attrs...)
 	}
 	l.ended(ctx, tick, e)
 	return done
 }
 
-// heardFrom records whether a sweep reached the ledger and the catalogue, and reports whether it
-// ended because one of them, or the upstream, is away. asked means that it used both stores unless
-// one of them failed.
-func (d *Daemon) heardFrom(asked bool, err error) (away bool) {
+// recordOutages records whether a sweep reached the ledger and the catalogue, and reports whether
+// it ended because one of them, or the upstream, is away. asked means that the sweep used both stores
+// unless one of them failed.
+func (d *Daemon) recordOutages(asked bool, err error) (away bool) {
 	_, upstream := youtube.KindOf(err)
 	switch {
 	case !upstream && fromLedger(err):

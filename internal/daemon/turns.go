@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// turns lets a few runs proceed at once. When several wait, the stalest region goes first. Runs that
-// catch up for missed ticks go one at a time, so that they leave turns to the others. While turns
-// are shut, only probes get one, and the most recently served region goes first: a region
-// that always fails is the stalest, and its failure would say nothing about the upstream.
+// turns lets a few runs proceed at once. When several wait, the stalest region goes first. Runs
+// that catch up for missed ticks go one at a time, so that they leave turns to the others. While
+// turns are shut, only probes get one, and the most recently served region goes first: a region that
+// always fails is the stalest, and its failure would not show that the upstream is away.
 type turns struct {
 	mu       sync.Mutex
 	free     int

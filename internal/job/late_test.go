@@ -188,8 +188,8 @@ func TestHoldGone(t *testing.T) {
 	}
 }
 
-// TestLedgerComesBackEmpty: the usage of a command whose end the ledger missed waits in the journal,
-// and is booked once although the hold is gone.
+// TestLedgerComesBackEmpty: the usage of a command whose end the ledger missed waits in the
+// journal, and is booked once although the hold is gone.
 func TestLedgerComesBackEmpty(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Options{})

@@ -141,7 +141,7 @@ func ask[Q quota.Request, T any](ctx context.Context, l *Ledger, request Q,
 	})
 }
 
-// only makes a decision of one that has no result but an error.
+// only adapts a decision whose only result is an error.
 func only(decide func(*quota.Account) error) func(*quota.Account) (struct{}, error) {
 	return func(a *quota.Account) (struct{}, error) { return struct{}{}, decide(a) }
 }

@@ -33,8 +33,8 @@ func startBoth(t *testing.T) *both {
 		memory: limit.NewMemory()}
 }
 
-// three is the start of a window of the clock, of any length here.
-var three = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+// clockStart is the start of a clock's window of any length in these tests.
+var clockStart = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
 // take decides the asks on both, and describes how they differ.
 func (b *both) take(t *testing.T, now time.Time, asks []limit.Ask) (difference string) {
@@ -68,7 +68,7 @@ func TestSameAsMemory(t *testing.T) {
 	for seed := range histories {
 		random := rand.New(rand.NewPCG(seed, 1))
 		policies := randomPolicies(random, seed)
-		now := three.Add(4*time.Minute + time.Duration(seed)*time.Hour)
+		now := clockStart.Add(4*time.Minute + time.Duration(seed)*time.Hour)
 		b.memory, b.latest = limit.NewMemory(), now
 		for step := range 120 {
 			if random.IntN(3) > 0 { // else another call in the same microsecond
@@ -119,7 +119,7 @@ func TestClockSetBack(t *testing.T) {
 					Algorithm: algorithm}
 				for i, s := range test.steps {
 					asks := []limit.Ask{{Policy: p, Key: somebody, Cost: s.cost}}
-					now := three.Add(time.Duration(s.at * float64(time.Second)))
+					now := clockStart.Add(time.Duration(s.at * float64(time.Second)))
 					if difference := b.take(t, now, asks); difference != "" {
 						t.Errorf("step %d: %s", i+1, difference)
 					}

@@ -33,7 +33,7 @@ func TestExpiryAfterSetBack(t *testing.T) {
 			}
 			return allowed, asks[0].Decision, b.client.PTTL(t.Context(), keys[0]).Val()
 		}
-		for i, now := range []time.Time{three, three.Add(-time.Hour), three.Add(-time.Hour)} {
+		for i, now := range []time.Time{clockStart, clockStart.Add(-time.Hour), clockStart.Add(-time.Hour)} {
 			allowed, d, left := take(now)
 			if allowed != (i < 2) {
 				t.Errorf("%s, call %d: allowed is %v", algorithm, i, allowed)
@@ -55,7 +55,7 @@ func TestLongFixedWindow(t *testing.T) {
 	for i, want := range []limit.Decision{
 		{Allowed: true, Remaining: p.Units / 2}, {Allowed: true}, {}} {
 		asks := []limit.Ask{{Policy: p, Cost: p.Units / 2}}
-		difference := b.take(t, three, asks)
+		difference := b.take(t, clockStart, asks)
 		if got := asks[0].Decision; got.Allowed != want.Allowed || got.Remaining != want.Remaining ||
 			difference != "" {
 			t.Errorf("call %d: %+v %s", i+1, got, difference)
@@ -73,7 +73,7 @@ func TestLargestCounter(t *testing.T) {
 		t.Fatalf("%v, %v", p.Check(), more.Check())
 	}
 	for i := range 20 {
-		now := three.Add(time.Duration(i) * (5*24*time.Hour + time.Microsecond))
+		now := clockStart.Add(time.Duration(i) * (5*24*time.Hour + time.Microsecond))
 		asks := []limit.Ask{{Policy: p, Cost: p.Units/2 + 1}}
 		if difference := b.take(t, now, asks); difference != "" {
 			t.Fatalf("call %d: %s", i+1, difference)

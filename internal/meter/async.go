@@ -28,8 +28,8 @@ type ongoing struct {
 	Results bool // the call has ended, and its results are to be read line by line
 }
 
-// keep writes a note in the host's journal.
-func (t *Transport) keep(ctx context.Context, note quota.Note, value any) error {
+// writeNote writes a note in the host's journal.
+func (t *Transport) writeNote(ctx context.Context, note quota.Note, value any) error {
 	if t.Budget.Journal == nil {
 		return quota.ErrNoJournal
 	}
@@ -41,8 +41,8 @@ func (t *Transport) keep(ctx context.Context, note quota.Note, value any) error 
 	return t.Budget.Journal.Note(ctx, note)
 }
 
-// noted reads the note of that name into value.
-func (t *Transport) noted(ctx context.Context, name string, value any) error {
+// readNote reads the note of that name into value.
+func (t *Transport) readNote(ctx context.Context, name string, value any) error {
 	if t.Budget.Journal == nil {
 		return quota.ErrNoNote
 	}
@@ -59,7 +59,7 @@ func (e *exchange) note(path string) {
 	lapse, _ := e.quote.Pending()
 	ctx, done := context.WithTimeout(context.WithoutCancel(e.ctx), settleTime)
 	defer done()
-	err := t.keep(ctx, quota.Note{Name: path, Due: now,
+	err := t.writeNote(ctx, quota.Note{Name: path, Due: now,
 		Until: now.Add(2 * lapse)}, // a settlement is still booked after the lapse
 		ongoing{Booking: t.Budget.NewBooking(e.decision, e.call, e.quote.Lapse),
 			Quote: e.quote.Save()})
@@ -122,7 +122,7 @@ func (e *exchange) await(resp *http.Response) {
 		return
 	}
 	a := awaited{name: strings.TrimSuffix(e.r.URL.Path, "/")}
-	err := t.noted(e.ctx, a.name, &a.call)
+	err := t.readNote(e.ctx, a.name, &a.call)
 	var quote costs.Quote
 	if err == nil {
 		quote, err = t.Table.Resume(a.call.Quote)

@@ -65,7 +65,7 @@ func (e *exchange) noteFile(answer []byte) {
 	case <-e.ctx.Done():
 		return
 	}
-	err := t.keep(e.ctx, quota.Note{Name: name, Until: time.Now().Add(fileTime)}, lines)
+	err := t.writeNote(e.ctx, quota.Note{Name: name, Until: time.Now().Add(fileTime)}, lines)
 	if err != nil {
 		e.log().Error("cannot note an uploaded file: calls that refer to it will be refused",
 			"file", name, "error", err)
@@ -74,7 +74,7 @@ func (e *exchange) noteFile(answer []byte) {
 
 // file returns the lines of a file that was uploaded before.
 func (t *Transport) file(ctx context.Context, name string) (lines costs.Lines, err error) {
-	if err = t.noted(ctx, name, &lines); errors.Is(err, quota.ErrNoNote) {
+	if err = t.readNote(ctx, name, &lines); errors.Is(err, quota.ErrNoNote) {
 		err = fmt.Errorf("file %.100q was not uploaded as one request through a proxy on this "+
 			"host in the last 30 days: upload it again", name)
 	}

@@ -73,8 +73,8 @@ func New(source func() report.Source, environ []string, log *slog.Logger) *Notif
 		pauses: make(map[string]*pause), missed: make(map[string][]missed)}
 }
 
-// Notice notifies people of the events that a command has caused, with a quick look or a full one. It
-// does not change the command's result.
+// Notice notifies people of the events that a command has caused, with a quick look or a full one.
+// It does not change the command's result.
 func Notice(ctx context.Context, src report.Source, environ []string, log *slog.Logger,
 	quick bool) {
 	n := New(func() report.Source { return src }, environ, log)

@@ -22,8 +22,8 @@ const (
 	// tail is the fraction of days that spend less than the low load, and of those that spend more
 	// than the high one.
 	tail = 0.1
-	// surely is the maximum ratio of the squared error by the clock to the other one.
-	surely = 0.5
+	// maxErrorRatio is the maximum ratio of the squared error by the clock to the other one.
+	maxErrorRatio = 0.5
 	// wider is the ratio of the spread of coming days to that of the hours in the log. It was chosen
 	// so that the interval holds in eight of ten days (see TestCoverage).
 	wider = 1.4
@@ -78,7 +78,7 @@ func (h *habit) expect(n int) (units []float64, spread func(bins int) float64) {
 		units, days := h.days(n)
 		return units, func(int) float64 { return days }
 	}
-	clock := len(h.units) >= dayBins+lead && h.off(lead, true) < surely*h.off(lead, false)
+	clock := len(h.units) >= dayBins+lead && h.errorOf(lead, true) < maxErrorRatio*h.errorOf(lead, false)
 	units = h.predict(0, n, clock)
 	for i, flat := range h.predict(0, n, false) {
 		switch {
@@ -89,7 +89,7 @@ func (h *habit) expect(n int) (units []float64, spread func(bins int) float64) {
 			units[i] = 0
 		}
 	}
-	short, long := h.off(hour, clock), h.off(lead, clock)
+	short, long := h.errorOf(hour, clock), h.errorOf(lead, clock)
 	noise := max(0, short-long) / (1/float64(hour) - 1/float64(lead)) // variance of one bin
 	level := max(0, long-noise/float64(lead))
 	return units, func(bins int) float64 {
@@ -142,19 +142,19 @@ func (h *habit) ratio(o int) float64 {
 	return now / then
 }
 
-// off returns the error of predictions of n bins in the log, as the variance of a logarithm. Adding
-// a charge, or a twelfth of the average, to both sides limits the effect of a few units.
-func (h *habit) off(n int, clock bool) float64 {
+// errorOf returns the error of predictions of n bins in the log, as the variance of a logarithm.
+// Adding a charge, or a twelfth of the average, to both sides limits the effect of a few units.
+func (h *habit) errorOf(n int, clock bool) float64 {
 	few := max(h.size, float64(n)/12*mean(h.ordinary))
 	square, count := initial, 1.0
 	for o := n; few > 0 && o < min(len(h.units), dayBins+lead); o += hour { // NaN: all is a surge
-		was, said := few, few
+		spent, expected := few, few
 		for i, predicted := range h.predict(o, n, clock) {
 			if units := h.ordinary[o-1-i]; known(units + predicted) {
-				was, said = was+units, said+predicted
+				spent, expected = spent+units, expected+predicted
 			}
 		}
-		square, count = square+math.Pow(math.Log(was/said), 2), count+1
+		square, count = square+math.Pow(math.Log(spent/expected), 2), count+1
 	}
 	return square / count
 }

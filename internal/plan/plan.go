@@ -89,10 +89,10 @@ type recorder struct {
 	*Plan
 	play   *Play
 	report Report
-	unused []Use    // the limits before anything was seen
+	unused []Use    // the limits without any use
 	counts []Counts // of the day, by lane
 	uses   []Use    // of the day
-	used   []int64  // of each limit, for see and step
+	used   []int64  // of each limit, for raisePeaks and step
 	crowd  crowd
 	next   int64 // start of the next step of the series, in µs
 	ended  bool
@@ -124,13 +124,13 @@ func (r *recorder) record(from, to time.Time, day Day) {
 	}
 	days := r.report.Days[first:]
 	r.counts, r.uses = make([]Counts, len(r.Lanes)), slices.Clone(r.unused)
-	r.see(from.UnixMicro())
+	r.raisePeaks(from.UnixMicro())
 	end := to.UnixMicro()
 	for at, ok := r.play.Next(); ok && at < end && !r.ended; at, ok = r.play.Next() {
 		r.step(at)
 		run := r.play.Run()
 		if run.Pages > 0 {
-			r.see(at)
+			r.raisePeaks(at)
 		}
 		r.counts[run.Lane].add(run.counts())
 		r.crowd.add(run, days)
@@ -154,13 +154,13 @@ func (r *recorder) step(at int64) {
 	}
 }
 
-// see updates the peaks with the use at a moment.
-func (r *recorder) see(at int64) {
+// raisePeaks raises the peaks to the use at a moment.
+func (r *recorder) raisePeaks(at int64) {
 	r.used = r.play.Used(at, r.used)
 	for i, use := range r.used {
 		most := r.unused[i].Limit.CapAt(moment(at), false, false)
-		r.uses[i].see(use, at, most)
-		r.report.Windows[i].see(use, at, most)
+		r.uses[i].raisePeak(use, at, most)
+		r.report.Windows[i].raisePeak(use, at, most)
 		if r.Step > 0 {
 			if steps := r.report.Series[i].Use; len(steps) > 0 {
 				last := &steps[len(steps)-1]

@@ -134,8 +134,8 @@ func (r *Report) Over(share float64) (over []Use) {
 	return over
 }
 
-// see raises the peak to the use at a moment, of at most most units.
-func (u *Use) see(use, at, most int64) {
+// raisePeak raises the peak to the use at a moment, when the limit allows most units.
+func (u *Use) raisePeak(use, at, most int64) {
 	if use > u.Peak || u.At.IsZero() {
 		u.Peak, u.At = use, moment(at)
 	}

@@ -47,7 +47,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return n, b.fail(tooLarge(large.Limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, b.fail(refusef(http.StatusRequestTimeout, "bodyTooSlow", "request stopped",
-			"nothing of the body of the request came for %s", pause))
+			"no byte of the request body arrived for %s", pause))
 	case err != nil:
 		return n, b.fail(refusef(http.StatusBadRequest, "bodyBroken", "request broke off",
 			"the body of the request broke off: %v", err))

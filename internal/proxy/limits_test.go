@@ -74,7 +74,7 @@ func TestSlowBodies(t *testing.T) {
 		t.Errorf("a film that stops: %d", got)
 	}
 	s.awaitUsed(t, 2) // of which the upstream has seen the beginning
-	if !strings.Contains(s.Log.String(), "nothing of the body of the request came for") {
+	if !strings.Contains(s.Log.String(), "no byte of the request body arrived for") {
 		t.Errorf("log %s", s.Log)
 	}
 }

@@ -22,7 +22,7 @@ type Scope struct {
 type Request interface {
 	// Check returns an error for a request that no ledger accepts.
 	Check() error
-	// Scope names what the decision needs to see.
+	// Scope names what the decision reads.
 	Scope() Scope
 }
 
@@ -76,8 +76,8 @@ func (c Claim) Scope() Scope {
 	return Scope{Credential: c.Credential, Answer: claimScope(c.Name)}
 }
 
-// Account is what one decision sees of a credential, all of one moment. Its methods decide, and keep
-// what the store must write (Change).
+// Account is the part of a credential that one decision reads, all of one moment. Its methods decide,
+// and keep what the store must write (Change).
 type Account struct {
 	Credential string
 	Now        int64     // the store's clock

@@ -126,7 +126,7 @@ func (b *Budget) ask(ctx context.Context, call Call,
 	costs, limits := b.spread(costs, labels, call.Reservation)
 	var paces []Limit
 	if !call.Unpaced {
-		paces = b.of(b.Paces, bucketsOf(costs))
+		paces = b.limitsAmong(b.Paces, bucketsOf(costs))
 	}
 	c = Charge{
 		Credential: b.Credential, ID: NewID(time.Now()), Key: call.Key, Costs: costs,

@@ -68,8 +68,8 @@ func checkCosts(what string, costs []Cost) error {
 }
 
 // CheckCost returns an error if a limit makes a cost impossible. In observe mode none does. With an
-// idempotency key, a ledger calls it only after it has looked for the answer to the key, which stays
-// the same even if a limit is lower by now.
+// idempotency key, a ledger calls it only after it has searched for the answer to the key, which
+// stays the same even if a limit is lower by now.
 func (c Charge) CheckCost() error {
 	for _, cost := range c.Costs {
 		for _, l := range LimitsOf(cost.Bucket, c.Limits) {
@@ -140,7 +140,7 @@ func OnlyConcurrent(limits []Limit) bool {
 	return len(limits) > 0 && !slices.ContainsFunc(limits, counts)
 }
 
-// Check returns an error for the release of something else than a reservation.
+// Check returns an error for the release of anything but a reservation.
 func (r Release) Check() error {
 	_, _, err := ParseReservation(r.Reservation)
 	return err

@@ -154,8 +154,8 @@ func (b *Budget) recorded(ctx context.Context, l Booking) (bool, error) {
 	return true, b.takeBack(ctx, charged, l.Call)
 }
 
-// endLost releases the hold of a spent line. If it has lapsed into a charge, endLost books the usage
-// in its place and returns true.
+// endLost releases the hold of a spent line. If the hold has lapsed into a charge, endLost books the
+// usage in its place and returns true.
 func (b *Budget) endLost(ctx context.Context, l Booking) (booked bool, err error) {
 	_, err = b.Release(ctx, l.Held.Reservation)
 	if !errors.Is(err, ErrNoReservation) {

@@ -22,7 +22,7 @@ const (
 	LabelRun    = "run"    // one execution of a job
 	LabelPriced = "priced" // what set the price of a metered call: its model and tier
 	LabelDenied = "denied" // in observe mode: the limit that would have denied the charge
-	LabelSource = "source" // of what no call spent: adjust, reconcile, upstream (others, by its report)
+	LabelSource = "source" // of units that no call spent: adjust, reconcile, upstream (others, by its report)
 	LabelCaller = "caller" // the program or person of a token, by its line in the token file
 	LabelReason = "reason" // of a correction
 	LabelBy     = "by"     // the person or program that made it

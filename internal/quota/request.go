@@ -59,8 +59,8 @@ type Extend struct {
 type Release struct {
 	Credential  string
 	Reservation string
-	// Late releases a reservation that has lapsed into a charge, too: its entries are removed. It is
-	// for a caller that knows that the rest was not used.
+	// Late releases a reservation that has lapsed into a charge, too: its entries are removed. Only a
+	// caller that is certain that the rest was not used may set it.
 	Late bool
 }
 

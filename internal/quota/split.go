@@ -54,7 +54,7 @@ func (b *Budget) Limited(bucket string) bool {
 
 // limitsOf returns the limits that apply to charges of the buckets, each on one of them.
 func (b *Budget) limitsOf(buckets []string) []Limit {
-	limits := b.of(b.Limits, buckets)
+	limits := b.limitsAmong(b.Limits, buckets)
 	for _, bucket := range buckets {
 		of, label, _, derived := ParseLabelBucket(bucket)
 		for _, l := range b.PerLabel {
@@ -66,8 +66,8 @@ func (b *Budget) limitsOf(buckets []string) []Limit {
 	return limits
 }
 
-// of returns the limits in all that apply to charges of the buckets.
-func (b *Budget) of(all []Limit, buckets []string) (limits []Limit) {
+// limitsAmong returns the limits in all that apply to charges of the buckets.
+func (b *Budget) limitsAmong(all []Limit, buckets []string) (limits []Limit) {
 	for _, l := range all {
 		for _, bucket := range buckets {
 			if b.holdsFor(l, bucket, b.Limits) {
@@ -163,7 +163,7 @@ func (b *Budget) standing(parts []string) (limits []Limit) {
 		if l.Across || !slices.Contains(b.Split, l.Bucket) {
 			limits = append(limits, l)
 		} else {
-			limits = append(limits, b.of([]Limit{l}, parts)...)
+			limits = append(limits, b.limitsAmong([]Limit{l}, parts)...)
 		}
 	}
 	values := slices.DeleteFunc(slices.Clone(parts), func(of string) bool {

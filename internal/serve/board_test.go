@@ -69,8 +69,8 @@ func TestBoard_Binds(t *testing.T) {
 	s.shows("/", 200, "0 of 5,500 units left now (suspended until ")
 }
 
-// TestBoard_Labels checks that the board and the page of the log show each value of a label, and that
-// the plan's page names the limit it leaves out.
+// TestBoard_Labels checks that the board and the page of the log show each value of a label, and
+// that the plan's page names the limit it leaves out.
 func TestBoard_Labels(t *testing.T) {
 	s, b := newBudget(t, 10_000)
 	cred := &s.server.Source().Config.Credentials[0]

@@ -37,7 +37,7 @@ func (c *call) countTokens() {
 func (c *call) messages() {
 	g := c.readRequest("messages", 1)
 	c.admitGeneration(g)
-	values := c.generated(g)
+	values := c.generationValues(g)
 	if c.request().Stream {
 		c.sendStream("message", g, values)
 		return
@@ -68,7 +68,7 @@ func (c *call) messageBatch() {
 			return c.doc("batch_begun", values)
 		}
 		for i := range j.calls {
-			values[j.unmade(i)] = values[j.unmade(i)].(int) + 1
+			values[j.omission(i)] = values[j.omission(i)].(int) + 1
 		}
 		values["succeeded"] = values[""]
 		return c.doc("batch", values)
@@ -84,9 +84,9 @@ func (c *call) messageResults() {
 	}
 	var results []object
 	for i, of := range j.calls {
-		result := object{"type": j.unmade(i)}
+		result := object{"type": j.omission(i)}
 		if result["type"] == "" {
-			result = c.doc("succeeded", c.generated(of.generation))
+			result = c.doc("succeeded", c.generationValues(of.generation))
 		}
 		results = append(results, object{"custom_id": of.name, "result": result})
 	}

@@ -56,8 +56,8 @@ func (c *call) days(from, until time.Time, do func(day time.Time)) {
 	}
 }
 
-// bill returns a handler for a report of what was billed by day and model. document has the figures
-// of a model.
+// bill returns a handler for a report of what was billed by day and model. document names the
+// spec's document with the figures of one model.
 func bill(document string) func(*call) {
 	return func(c *call) {
 		q, now := c.r.URL.Query(), decimal(c.now.Unix())
@@ -66,7 +66,7 @@ func bill(document string) func(*call) {
 		if err != nil || err2 != nil || q.Get("bucket_width") != "1d" {
 			c.fail("no period", nil)
 		}
-		c.lost()
+		c.dropResponse()
 		days := []any{}
 		c.days(from, until, func(day time.Time) {
 			results, billed := []any{}, c.billedOn(day)

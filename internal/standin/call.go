@@ -65,7 +65,7 @@ func (c *call) admit(costs ...cost) {
 		c.deny(*d)
 	}
 	c.report()
-	c.lost()
+	c.dropResponse()
 }
 
 // free admits a request that costs nothing.
@@ -88,8 +88,8 @@ func (c *call) settle() {
 	c.held = nil
 }
 
-// lost ends the handler without a response if the fault is drop or hang.
-func (c *call) lost() {
+// dropResponse ends the handler without a response if the fault is drop or hang.
+func (c *call) dropResponse() {
 	switch c.fault {
 	case "drop":
 		panic(http.ErrAbortHandler)
@@ -226,7 +226,7 @@ const money = "money"
 // ok sends a document with status 200.
 func (c *call) ok(doc any) { c.json(http.StatusOK, doc) }
 
-// json sends a document, as the fault leaves it. The stand-in of YouTube indents it.
+// json sends a document, changed by the call's fault. The stand-in of YouTube indents it.
 func (c *call) json(status int, doc any) {
 	var text []byte
 	if c.r.Method != http.MethodHead {
@@ -237,7 +237,7 @@ func (c *call) json(status int, doc any) {
 	c.send(status, text)
 }
 
-// send sends a body, packed if the client accepts gzip, as the fault leaves it.
+// send sends a body, changed by the call's fault, and packed if the client accepts gzip.
 func (c *call) send(status int, text []byte) {
 	if c.fault == "truncated" {
 		text = text[:len(text)/2]
@@ -265,7 +265,7 @@ func (c *call) send(status int, text []byte) {
 }
 
 // write sends a body in parts. The faults cut, truncated and endless strike in the middle of
-// several; filler is what an endless body goes on with.
+// several; filler continues an endless body.
 func (c *call) write(parts [][]byte, pace time.Duration, filler string) {
 	middle := (len(parts) + 1) / 2
 	for i, part := range parts {

@@ -104,10 +104,10 @@ func (s *YouTube) checkGrant(c *call) (scope string) {
 		c.r.PostFormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" {
 		c.failGrant("Invalid grant_type")
 	}
-	var of claims
+	var claim claims
 	keyOf := func(*jwt.Token) (any, error) {
 		for _, a := range s.Cloud.Accounts {
-			if a.Email == of.Issuer {
+			if a.Email == claim.Issuer {
 				return a.Key, nil
 			}
 		}
@@ -115,11 +115,11 @@ func (s *YouTube) checkGrant(c *call) (scope string) {
 	}
 	// The parser uses the real clock, which is the client's: with an advanced one the stand-in
 	// would refuse every request.
-	_, err := jwt.ParseWithClaims(c.r.PostFormValue("assertion"), &of, keyOf,
+	_, err := jwt.ParseWithClaims(c.r.PostFormValue("assertion"), &claim, keyOf,
 		jwt.WithValidMethods([]string{"RS256"}), jwt.WithExpirationRequired())
-	isShort := of.ExpiresAt != nil && of.IssuedAt != nil &&
-		of.IssuedAt.Before(time.Now().Add(5*time.Minute)) &&
-		of.ExpiresAt.Before(of.IssuedAt.Add(tokenLife+100*time.Second))
+	isShort := claim.ExpiresAt != nil && claim.IssuedAt != nil &&
+		claim.IssuedAt.Before(time.Now().Add(5*time.Minute)) &&
+		claim.ExpiresAt.Before(claim.IssuedAt.Add(tokenLife+100*time.Second))
 	switch {
 	case errors.Is(err, jwt.ErrTokenUnverifiable):
 		c.failGrant("Invalid grant: account not found")
@@ -130,10 +130,10 @@ func (s *YouTube) checkGrant(c *call) (scope string) {
 	case err != nil, !isShort:
 		c.failGrant("Invalid JWT: Token must be a short-lived token (60 minutes) and in a " +
 			"reasonable timeframe. Check your iat and exp values in the JWT claim.")
-	case len(of.Audience) != 1 || !strings.HasSuffix(of.Audience[0], "/token"):
+	case len(claim.Audience) != 1 || !strings.HasSuffix(claim.Audience[0], "/token"):
 		c.failGrant("Invalid JWT: Failed audience check.")
 	}
-	return of.Scope
+	return claim.Scope
 }
 
 // mayRead reports whether the request has a token for a service.

@@ -23,7 +23,7 @@ type fault struct {
 	strikes  int64  // how often it has struck
 }
 
-// faultKinds lists the kinds of fault of all stand-ins but youtube. docs/standins.md describes them.
+// faultKinds lists the faults of all stand-ins but youtube. docs/standins.md describes them.
 var faultKinds = strings.Fields("401 429 500 503 529 bomb cut drop endless hang html minus-one " +
 	"no-headers no-usage nonsense spend stale truncated")
 

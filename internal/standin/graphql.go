@@ -140,7 +140,8 @@ func (c *call) graphData(fields []field, given object) object {
 	return makeUp(fields, given, c.s.Rows, c.s.Rows, &left)
 }
 
-// makeUp returns values for fields, with n nodes where a connection wants some, at most rows.
+// makeUp returns values for fields. A list has n nodes, and a list of a connection as many as the
+// query requests, at most rows.
 func makeUp(fields []field, given object, n, rows int, left *int) object {
 	values := object{}
 	for _, f := range fields {

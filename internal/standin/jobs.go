@@ -32,14 +32,14 @@ const (
 	batchTime    = 10 * time.Minute
 )
 
-// addJob keeps a job.
+// addJob stores a job.
 func (c *call) addJob(j *job, lasts time.Duration) {
 	defer c.s.locked()()
 	j.created, j.ends = c.now, c.now.Add(lasts)
 	c.s.jobs[j.id] = j
 }
 
-// startBatch keeps a batch and sends it. One with a call that expires lasts a day.
+// startBatch stores a batch and sends it. A batch with a call that expires lasts a day.
 func (c *call) startBatch(j *job) {
 	lasts := batchTime
 	if slices.ContainsFunc(j.calls, func(of batchCall) bool { return of.expires }) {
@@ -61,7 +61,7 @@ func (c *call) job(id string) *job {
 	return j
 }
 
-// showJob serves the state of a job, and its cancellation. A job that has ended is billed.
+// showJob sends the state of a job, or cancels it. It bills a job that has ended.
 func (c *call) showJob() {
 	j := c.job(c.match[1])
 	c.free()
@@ -80,8 +80,8 @@ func (c *call) showJob() {
 	c.ok(j.doc(c, ended))
 }
 
-// unmade returns why a call is not made before the job ends, or "".
-func (j *job) unmade(i int) string {
+// omission returns why a call is not made before the job ends, or "".
+func (j *job) omission(i int) string {
 	switch {
 	case j.failed, j.partly && i >= len(j.calls)/2:
 		return "canceled"
@@ -94,14 +94,14 @@ func (j *job) unmade(i int) string {
 // done returns the calls that the job has made when it ends.
 func (j *job) done() (calls []batchCall) {
 	for i, of := range j.calls {
-		if j.unmade(i) == "" {
+		if j.omission(i) == "" {
 			calls = append(calls, of)
 		}
 	}
 	return calls
 }
 
-// state returns how the job stands: running, how it failed, or completed.
+// state returns the job's state: running, completed, or the word for how it failed.
 func (j *job) state(ended bool, running, completed string) string {
 	switch {
 	case !ended:

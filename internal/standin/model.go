@@ -58,7 +58,8 @@ func (q *modelRequest) allowed() int64 {
 		q.GenerationConfig.MaxOutputTokens, q.InferenceConfig.MaxTokens)
 }
 
-// request returns what the body asks of a model; the zero request if that is not JSON.
+// request parses the body as a request for a model. It returns the zero request for a body that is
+// not JSON.
 func (c *call) request() *modelRequest {
 	if c.asked == nil {
 		c.asked = &modelRequest{}
@@ -72,8 +73,9 @@ const (
 	maxChoices = 8
 )
 
-// readRequest returns what a model makes of a request that needs a field and allows at least some
-// output. It sends what is wrong with the request and ends the handler.
+// readRequest generates a model's response to the request, which must have the field named by needs
+// and allow at least least tokens of output. For any other request it sends an error and ends the
+// handler.
 func (c *call) readRequest(needs string, least int64) generation {
 	c.parse(&modelRequest{})
 	q, allowed, problem := c.request(), c.request().allowed(), ""
@@ -93,7 +95,7 @@ func (c *call) readRequest(needs string, least int64) generation {
 	return generation{} // not reached
 }
 
-// generation is what a model makes of a request. It depends on the request alone:
+// generation is a model's response to a request. It depends on the request alone:
 //
 //	input   a token for every 4 bytes of the body, rounded up
 //	output  1 to 256, from a hash of the body, and never more than the request allows
@@ -228,8 +230,8 @@ func (c *call) admitGeneration(g generation) {
 	}
 }
 
-// generated returns the values of a generation for documents.
-func (c *call) generated(g generation) object {
+// generationValues returns the values of a generation for documents.
+func (c *call) generationValues(g generation) object {
 	finish, output := c.s.api.Finish[0], g.choices*g.output
 	if g.stopped {
 		finish = c.s.api.Finish[1]
@@ -270,5 +272,5 @@ func (c *call) generateContent() {
 	c.parse(&modelRequest{})
 	g := c.generate()
 	c.admitGeneration(g)
-	c.ok(c.doc("reply", c.generated(g)))
+	c.ok(c.doc("reply", c.generationValues(g)))
 }

@@ -27,7 +27,7 @@ func (c *call) chat() {
 	g := c.readRequest("messages", 0)
 	g.searches = 0
 	c.admitGeneration(g)
-	values := c.generated(g)
+	values := c.generationValues(g)
 	if c.request().Stream {
 		c.chatStream(g, values)
 		return
@@ -64,7 +64,7 @@ func (c *call) embeddings() {
 	g := c.readRequest("input", 0)
 	g.output, g.allowed, g.searches = 0, 0, 0
 	c.admitGeneration(g)
-	c.ok(c.doc("embeddings", c.generated(g)))
+	c.ok(c.doc("embeddings", c.generationValues(g)))
 }
 
 func (c *call) responses() {
@@ -95,7 +95,7 @@ func (c *call) responses() {
 
 // responseValues returns the values of a response that has ended.
 func (c *call) responseValues(g generation) object {
-	values := c.generated(g)
+	values := c.generationValues(g)
 	values["end"], values["incomplete"] = "completed", nil
 	if g.stopped {
 		values["end"], values["incomplete"] = "incomplete", object{"reason": "max_output_tokens"}
@@ -125,7 +125,7 @@ func (c *call) rateLimits() {
 		models = models[1+slices.Index(models, strings.TrimPrefix(after, "rl-")):]
 	}
 	values := object{"data": []any{}, "first": nil, "more": len(models) > 1}
-	c.lost()
+	c.dropResponse()
 	if len(models) > 0 {
 		limits := object{"object": "project.rate_limit", "id": "rl-" + models[0], "model": models[0]}
 		for _, bucket := range []string{"requests", "tokens"} {

@@ -101,7 +101,7 @@ func (j *job) batch(c *call, ended bool) object {
 		sum.output, sum.reasoning = sum.output+of.output, sum.reasoning+of.reasoning
 		sum.model = of.model
 	}
-	values := c.generated(sum)
+	values := c.generationValues(sum)
 	maps.Copy(values, object{"batch": j.id, "status": j.state(ended, "in_progress", "completed"),
 		"created": j.created.Unix(), "all": len(j.calls), "done": len(done),
 		"failed": len(j.calls) - len(done), "output_file": nil})
@@ -126,7 +126,7 @@ func (c *call) batchOutput() {
 		if of.path == "/v1/responses" {
 			document = "batch_response"
 		}
-		values := c.generated(of.generation)
+		values := c.generationValues(of.generation)
 		values["name"] = of.name
 		lines = append(lines, c.doc(document, values))
 	}

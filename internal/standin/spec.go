@@ -214,7 +214,7 @@ func (c *call) report() {
 	}
 }
 
-// values returns the values of a limit, as the fault leaves them.
+// values returns the values of a limit, changed by the call's fault.
 func (c *call) values(bucket string, r rate) object {
 	reset := r.when(c.now, 0)
 	values := object{"limit": r.Units, "left": r.left(), "used": min(r.Units, int64(r.used)),
@@ -259,8 +259,8 @@ var commonErrors = map[string]object{
 	"no object": {"status": 404, "message": "No such object: $object"},
 }
 
-// failure returns the values for an error: its status and message, and what the spec has for the
-// error, for its status and for other errors. name is a status, or that of an error in the spec.
+// failure returns the values for an error: its status and message, and the spec's values for the
+// error, for its status and for other errors. name is a status, or an error's name in the spec.
 func (c *call) failure(name string, values object) object {
 	errors := c.s.api.Errors
 	all := object{"code": nil, "kind": nil}

@@ -29,7 +29,7 @@ var xRoutes = []route{
 
 func xBucket(c *call, name string) string { return part(name, c.route.part) }
 
-// admitX bills a request for n things of a kind, and more.
+// admitX bills a request, n things of a kind, and more dollars.
 func (c *call) admitX(kind string, n int, more float64) {
 	c.admit(one(c.bucket("requests"), 1), paid(c.price(kind, int64(n))+more))
 }

@@ -92,6 +92,6 @@ func (c *call) replace(m method) {
 	case "500-null":
 		c.json(500, object{"error": object{"code": 500, "message": nil}})
 	}
-	c.lost()
+	c.dropResponse()
 	panic(errEnded)
 }

@@ -92,8 +92,8 @@ func overridden(r *http.Request) (*http.Request, error) {
 	return get, nil
 }
 
-// credentialProblem returns the error of a request that may not call the method, or "". A request may have an
-// API key, a user's token, or both; each must be valid.
+// credentialProblem returns the error of a request that may not call the method, or "". A request
+// may have an API key, a user's token, or both; each must be valid.
 func (s *YouTube) credentialProblem(r *http.Request, m method) string {
 	key, token := s.engine.api.key(r), bearer(r)
 	switch {

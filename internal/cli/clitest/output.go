@@ -32,8 +32,8 @@ func (o *Output) String() string {
 	return string(o.text)
 }
 
-// Await waits until the text is as found reports. If that takes five minutes, or the program has ended
-// without it, the test ends.
+// Await waits until found accepts the text. It ends the test after five minutes, or if the program
+// ends before that.
 func (o *Output) Await(t testing.TB, ended <-chan struct{}, found func(text string) bool) {
 	t.Helper()
 	late := time.After(5 * time.Minute)
@@ -53,9 +53,9 @@ func (o *Output) Await(t testing.TB, ended <-chan struct{}, found func(text stri
 			if found(o.String()) {
 				return
 			}
-			t.Fatalf("ended without what was awaited: %s", o.String())
+			t.Fatalf("the program ended before the expected text: %s", o.String())
 		case <-late:
-			t.Fatalf("what was awaited did not come: %s", o.String())
+			t.Fatalf("the expected text did not appear in five minutes: %s", o.String())
 		}
 	}
 }

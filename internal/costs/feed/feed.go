@@ -155,8 +155,8 @@ func (d *document) add(id string, names []string, prices ...Price) {
 	d.models = append(d.models, Model{strings.ToLower(id), names, prices})
 }
 
-// as returns a value as a T, or zero if there is none.
-func as[T any](d *document, value any) T {
+// valueAs returns a value as a T, or zero if there is none.
+func valueAs[T any](d *document, value any) T {
 	typed, ok := value.(T)
 	d.mistyped = d.mistyped || value != nil && !ok
 	return typed
@@ -166,7 +166,7 @@ func as[T any](d *document, value any) T {
 func (d *document) price(since string, limits object, context, output string) Price {
 	p := Price{since, figures{}, map[float64]figures{}}
 	for name, key := range map[string]string{"context": context, "max_output": output} {
-		if tokens := as[float64](d, limits[key]); tokens > 0 {
+		if tokens := valueAs[float64](d, limits[key]); tokens > 0 {
 			p.Figures[name] = tokens
 		}
 	}
@@ -188,30 +188,30 @@ var genAINames = map[string]string{"input_mtok": "input", "output_mtok": "output
 	"output_image_mtok": "output", "output_video_mtok": "output", "output_reasoning_mtok": "output"}
 
 func (d *document) genAI(feed any) {
-	for _, item := range as[[]any](d, feed) {
-		provider := as[object](d, item)
-		if !d.has(as[string](d, provider["id"])) {
+	for _, item := range valueAs[[]any](d, feed) {
+		provider := valueAs[object](d, item)
+		if !d.has(valueAs[string](d, provider["id"])) {
 			continue
 		}
-		for _, item := range as[[]any](d, provider["models"]) {
-			m := as[object](d, item)
+		for _, item := range valueAs[[]any](d, provider["models"]) {
+			m := valueAs[object](d, item)
 			dated, several := m["prices"].([]any)
 			if !several {
 				dated = []any{object{"prices": m["prices"]}}
 			}
 			var prices []Price
 			for _, item := range dated {
-				price := as[object](d, item)
-				constraint := as[object](d, price["constraint"])
+				price := valueAs[object](d, item)
+				constraint := valueAs[object](d, price["constraint"])
 				since, ok := constraint["start_date"].(string)
 				if len(constraint) > 0 && !ok {
 					continue // a price of some hours of the day
 				}
 				p := d.price(since, m, "context_window", "")
-				d.genAIPrices(&p, as[object](d, price["prices"]))
+				d.genAIPrices(&p, valueAs[object](d, price["prices"]))
 				prices = append(prices, p)
 			}
-			d.add(as[string](d, m["id"]), genAIMatches(m["match"]), prices...)
+			d.add(valueAs[string](d, m["id"]), genAIMatches(m["match"]), prices...)
 		}
 	}
 }
@@ -226,10 +226,10 @@ func (d *document) genAIPrices(p *Price, prices object) {
 		case !ok:
 			tiered = object{"base": prices[key]}
 		}
-		p.Figures.raise(name, as[float64](d, tiered["base"]))
-		for _, item := range as[[]any](d, tiered["tiers"]) {
-			tier := as[object](d, item)
-			p.band(as[float64](d, tier["start"])).raise(name, as[float64](d, tier["price"]))
+		p.Figures.raise(name, valueAs[float64](d, tiered["base"]))
+		for _, item := range valueAs[[]any](d, tiered["tiers"]) {
+			tier := valueAs[object](d, item)
+			p.band(valueAs[float64](d, tier["start"])).raise(name, valueAs[float64](d, tier["price"]))
 		}
 	}
 }
@@ -260,28 +260,28 @@ func (d *document) modelsDev(feed any) {
 	raise := func(into figures, cost object) {
 		for _, name := range modelsDevNames {
 			if cost[name] != nil {
-				into.raise(name, as[float64](d, cost[name]))
+				into.raise(name, valueAs[float64](d, cost[name]))
 			}
 		}
 	}
-	for provider, value := range as[object](d, feed) {
+	for provider, value := range valueAs[object](d, feed) {
 		if !d.has(provider) {
 			continue
 		}
-		for id, value := range as[object](d, as[object](d, value)["models"]) {
-			m := as[object](d, value)
-			cost := as[object](d, m["cost"])
+		for id, value := range valueAs[object](d, valueAs[object](d, value)["models"]) {
+			m := valueAs[object](d, value)
+			cost := valueAs[object](d, m["cost"])
 			if cost == nil {
 				continue
 			}
-			p := d.price("", as[object](d, m["limit"]), "context", "output")
+			p := d.price("", valueAs[object](d, m["limit"]), "context", "output")
 			raise(p.Figures, cost)
-			tiers := as[[]any](d, cost["tiers"])
+			tiers := valueAs[[]any](d, cost["tiers"])
 			for _, item := range tiers {
-				tier := as[object](d, item)
-				raise(p.band(as[float64](d, as[object](d, tier["tier"])["size"])), tier)
+				tier := valueAs[object](d, item)
+				raise(p.band(valueAs[float64](d, valueAs[object](d, tier["tier"])["size"])), tier)
 			}
-			if long := as[object](d, cost["context_over_200k"]); long != nil && len(tiers) == 0 {
+			if long := valueAs[object](d, cost["context_over_200k"]); long != nil && len(tiers) == 0 {
 				raise(p.band(200_000), long)
 			}
 			d.add(id, nil, p)
@@ -302,10 +302,10 @@ var liteLLMNames = map[string]string{"input_cost_per_token": "input",
 	"output_cost_per_image_token":               "output"}
 
 func (d *document) liteLLM(feed any) {
-	entries := as[object](d, feed)
+	entries := valueAs[object](d, feed)
 	byID := map[string]Price{}
 	for _, id := range slices.Sorted(maps.Keys(entries)) {
-		m := as[object](d, entries[id])
+		m := valueAs[object](d, entries[id])
 		provider, _ := m["litellm_provider"].(string)
 		if !d.has(provider) || m["input_cost_per_token"] == nil || strings.HasPrefix(id, "ft:") {
 			continue

@@ -11,8 +11,8 @@ import (
 // sum is an operation of the crowd, and its answer.
 type sum struct{ units, answer int64 }
 
-// TestCrowd: each answered caller gets its own answer, no more than one or two workers run at a time,
-// and operations that left before they were taken are not counted.
+// TestCrowd: each answered caller gets its own answer, no more than one or two workers run at a
+// time, and operations that left before they were taken are not counted.
 func TestCrowd(t *testing.T) {
 	t.Run("one", func(t *testing.T) { crowd(t, false) })
 	t.Run("two", func(t *testing.T) { crowd(t, true) })

@@ -17,7 +17,7 @@ type bucket struct {
 	damage error // the first problem found in it
 
 	number int              // in the snapshot, from 1 on
-	kept   keptState        // what this process knows
+	kept   keptState        // what this process remembers
 	apart  bool             // its holds are read after the snapshot
 	state  string           // as stored; "" for none
 	member string           // the newest of the stored log; "" for an empty one

@@ -73,7 +73,7 @@ func (s *Store) unchanged(ctx context.Context, c *commands) (result string, err 
 	return done, nil
 }
 
-// command is one command of a list. Its args are, of a guard, what the command must return.
+// command is one command of a list. The args of a guard are what the command must return.
 type command struct {
 	name, key string
 	args      []any
@@ -106,8 +106,8 @@ func (c *commands) addAll(name, key string, args []any) {
 	}
 }
 
-// counts has for each command that changes a key a command that fails on a key of another type. The
-// first command of a list is not preceded by any that has written.
+// counts maps each command that changes a key to one that only reads it, and fails if the key is of
+// another type. The first command of a list needs no such check: nothing was written before it.
 var counts = map[string]string{"HSET": "HLEN", "HINCRBY": "HLEN", "HDEL": "HLEN", "ZADD": "ZCARD",
 	"ZREM": "ZCARD"}
 

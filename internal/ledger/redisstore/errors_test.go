@@ -256,8 +256,8 @@ func broken(t *testing.T, kind string) (string, *redistest.Breaker) {
 	return "redis://" + b.Addr, b
 }
 
-// TestLostAnswerIsNotAskedForAgain: a call whose answer is lost returns an error, and the server has
-// run it once. No client sends it again, since that would charge twice, or find what it has just
+// TestLostAnswerIsNotAskedForAgain: a call whose answer is lost returns an error, and the server
+// has run it once. No client sends it again, since that would charge twice, or find what it has just
 // released or finished gone.
 func TestLostAnswerIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()

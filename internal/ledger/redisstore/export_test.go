@@ -48,8 +48,8 @@ func (s *Store) ChargeTogether(ctx context.Context, all []quota.Charge) (
 	return decisions, err
 }
 
-// TrimBeside forgets the oldest ten entries of a bucket as they were before a function ran.
-func (s *Store) TrimBeside(ctx context.Context, credential, bucket string, meanwhile func()) (
+// TrimAround reads the oldest ten entries of a bucket, runs a function, and forgets the entries.
+func (s *Store) TrimAround(ctx context.Context, credential, bucket string, meanwhile func()) (
 	result string, err error) {
 	snap, err := s.snapshot(ctx, credential, []quota.Scope{{Buckets: []string{bucket}}})
 	if err != nil {

@@ -172,7 +172,7 @@ func TestTrimmedByTwo(t *testing.T) {
 	s.SetNow(t, start.Add(2*quota.Retention))
 	trim := func(want string, meanwhile func()) {
 		t.Helper()
-		got, err := l.store.TrimBeside(t.Context(), "k", "default", meanwhile)
+		got, err := l.store.TrimAround(t.Context(), "k", "default", meanwhile)
 		if err != nil || got != want {
 			t.Errorf("got %s, %v, want %s", got, err, want)
 		}
@@ -221,8 +221,8 @@ func TestManyLapseTogether(t *testing.T) {
 	sound(t, l)
 }
 
-// TestHoldsOfAnotherMoment: many holds are read after the rest of the snapshot, and again if one was
-// released in between.
+// TestHoldsOfAnotherMoment: many holds are read after the rest of the snapshot, and again if one
+// was released in between.
 func TestHoldsOfAnotherMoment(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)

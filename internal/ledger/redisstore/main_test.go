@@ -191,7 +191,7 @@ func noError(t testing.TB, err error) {
 	}
 }
 
-// isError checks the kind of an error and a part of its words, which have no password.
+// isError checks the kind of an error, and that its text contains words and no password.
 func isError(t testing.TB, err, kind error, words string) {
 	t.Helper()
 	if !errors.Is(err, kind) || !says(err, words) || says(err, "canary") {

@@ -193,10 +193,10 @@ func TestReadAgain(t *testing.T) {
 		return calls, entries
 	}
 	if calls, entries := read(func() { allow(t, other, one("k", 7)) }); calls != 1 || entries != 2 {
-		t.Errorf("beside a charge: read %d times, %d entries", calls, entries)
+		t.Errorf("during a charge: read %d times, %d entries", calls, entries)
 	}
 	if calls, entries := read(func() { noError(t, other.Cancel(t.Context(), c, d)) }); calls != 2 ||
 		entries != 2 {
-		t.Errorf("beside a cancellation: read %d times, %d entries", calls, entries)
+		t.Errorf("during a cancellation: read %d times, %d entries", calls, entries)
 	}
 }

@@ -22,7 +22,7 @@ type snapshot struct {
 	answers    map[string]*answer
 	searched   bool // logs were read after the snapshot
 
-	kept    []*answer // those that are read
+	kept    []*answer // the answers to read
 	windows []window
 	lapses  []lapse
 }

@@ -78,7 +78,7 @@ func every(servers []*Server, is func(*Server) bool) bool {
 	return !slices.ContainsFunc(servers, func(s *Server) bool { return !is(s) })
 }
 
-// Admin returns a client of one node that may do anything.
+// Admin returns a client of one node, with all rights.
 func (c *Cluster) Admin(s *Server) *redis.Client { return c.admin[s] }
 
 // ID returns the node's name in its cluster.

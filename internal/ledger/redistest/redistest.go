@@ -20,8 +20,8 @@ import (
 	_ "embed"
 )
 
-// Options describe the server to start. The zero value is one that keeps nothing on disk and shows
-// the real time.
+// Options describe the server to start. The zero value is a server that keeps nothing on disk and
+// has the real time.
 type Options struct {
 	Clock bool     // the test sets the server's clock (needs a C compiler)
 	AOF   bool     // keep an append-only file, synced at each write, for Restart

@@ -78,8 +78,8 @@ func testLabelValues(t *testing.T, h Harness) {
 	}
 }
 
-// testLabelDraws ends holds under limits per other labels than those that they were made under: what
-// is drawn and what is settled count for the same values.
+// testLabelDraws ends holds under limits per other labels than those that they were made under:
+// what is drawn and what is settled count for the same values.
 func testLabelDraws(t *testing.T, h Harness) {
 	s, ctx := newSubject(t, h), t.Context()
 	whole := within(1000, hours(24))

@@ -10,7 +10,7 @@ import (
 
 // request is a charge or a reservation under decision.
 type request struct {
-	quota.Reserve              // of a charge what both have
+	quota.Reserve              // for a charge, the fields that both have
 	charge        quota.Charge // zero for a reservation
 	future        *future
 	n             int64

@@ -131,8 +131,8 @@ func (m *model) Release(r quota.Release) (map[string]int64, error) {
 }
 
 // Cancel removes the entries.
-func (m *model) Cancel(of made) (any, error) {
-	c, at := of.charge, of.decision.At.UnixMicro()
+func (m *model) Cancel(charged made) (any, error) {
+	c, at := charged.charge, charged.decision.At.UnixMicro()
 	for _, name := range names(c.Costs) {
 		b := m.bucket(name)
 		if i := b.entryAt(at); i < 0 || b.entries[i].ID != c.ID {

@@ -44,8 +44,8 @@ func (s *story) dump() string {
 	return s.h.Dump(s.outer, s.credential)
 }
 
-// equate names in a decision the wanted limit, where either is right: entries of holds that lapse
-// together have stamps of their own, so limits under which a cost fits at different moments may
+// equate replaces the limit of a denial by the wanted one if either is right: entries of holds that
+// lapse together have different stamps, so limits under which a cost fits at different moments may
 // wait for the same time of the clock.
 func (s *story) equate(d *quota.Decision, want quota.Decision) {
 	if s.lapses && d.Limit != "" && want.Limit != "" && d.RetryAt.Equal(want.RetryAt) {
