@@ -32,10 +32,10 @@ func TestNoUpstreamIsSpecial(t *testing.T) {
 		}
 		for _, name := range p.GoFiles {
 			for _, word := range literals(t, filepath.Join(p.Dir, name)) {
-				is := func(name string) bool {
+				matches := func(name string) bool {
 					return strings.Contains(strings.ToLower(word), name)
 				}
-				if slices.ContainsFunc(names, is) && !strings.HasPrefix(word, `"quotabudget`) {
+				if slices.ContainsFunc(names, matches) && !strings.HasPrefix(word, `"quotabudget`) {
 					t.Errorf("%s/%s names an upstream: %s", p.path(), name, word)
 				}
 			}

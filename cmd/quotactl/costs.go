@@ -150,9 +150,9 @@ func costText(m costs.Method) string {
 // formulas returns the formulas of units that depend on the call.
 func formulas(m costs.Method) (lines []string) {
 	for _, t := range m.Terms {
-		for _, of := range [][2]string{{"take", t.Take}, {"hold", t.Hold}, {"settle", t.Settle}} {
-			if of[1] != "" {
-				lines = append(lines, fmt.Sprintf("%s %s: %s", of[0], t.Bucket, of[1]))
+		for _, term := range [][2]string{{"take", t.Take}, {"hold", t.Hold}, {"settle", t.Settle}} {
+			if term[1] != "" {
+				lines = append(lines, fmt.Sprintf("%s %s: %s", term[0], t.Bucket, term[1]))
 			}
 		}
 	}

@@ -63,9 +63,9 @@ func (a *app) feedLists(ctx context.Context, f importFlags) (lists []*listFile, 
 		names = cfg.Prices.Upstreams()
 	}
 	for _, name := range names {
-		of := f
-		of.upstream = name
-		l, err := a.listFile(ctx, of)
+		flags := f
+		flags.upstream = name
+		l, err := a.listFile(ctx, flags)
 		if _, mistake := errors.AsType[*cli.UsageError](err); err != nil && (mistake || f.into != "") {
 			return nil, err
 		}

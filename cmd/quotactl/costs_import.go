@@ -143,8 +143,8 @@ func (a *app) listFile(ctx context.Context, f importFlags) (*listFile, error) {
 		named.Upstream = f.upstream
 		table = &named
 	}
-	if of, ok := fileOf(text, name); ok {
-		path = filepath.Join(filepath.Dir(path), of)
+	if file, ok := fileOf(text, name); ok {
+		path = filepath.Join(filepath.Dir(path), file)
 		if text, err = os.ReadFile(path); err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ type finding struct {
 	What       string `json:"what"`
 	Repair     string `json:"repair"`
 
-	of    string // the credential
+	owner string // the credential, also if only one is checked
 	mends bool
 }
 
@@ -99,7 +99,7 @@ func checkLedger(ctx context.Context, cfg *config.Config, l *ledger.Ledger,
 			}
 			for _, f := range faults {
 				shown := finding{Bucket: f.Bucket, What: f.What, Repair: f.Repair,
-					of: c.Name, mends: f.Mends}
+					owner: c.Name, mends: f.Mends}
 				if len(cfg.Credentials) > 1 {
 					shown.Credential = c.Name
 				}
@@ -136,7 +136,7 @@ func (a *app) checked(r checkResult, err error) error {
 
 func (r checkResult) list(s cli.Screen) {
 	for _, f := range r.Findings {
-		s.Say("bucket %s of %s: %s\n  repair: %s\n", f.Bucket, f.of, f.What, f.Repair)
+		s.Say("bucket %s of %s: %s\n  repair: %s\n", f.Bucket, f.owner, f.What, f.Repair)
 	}
 }
 

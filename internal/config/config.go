@@ -213,8 +213,8 @@ func limitsOf(c Credential, table *costs.Table) []quota.Limit {
 	}
 	limits := c.Limits
 	for _, l := range table.DefaultLimits() {
-		is := func(own quota.Limit) bool { return own.Bucket == l.Bucket }
-		if !slices.ContainsFunc(c.Limits, is) {
+		matches := func(own quota.Limit) bool { return own.Bucket == l.Bucket }
+		if !slices.ContainsFunc(c.Limits, matches) {
 			limits = append(limits, l)
 		}
 	}

@@ -142,17 +142,17 @@ func (r *reader) allowance(f fileAllowance, table *costs.Table,
 // denies some of them.
 func (c Credential) PartsAboveWhole() (all []string) {
 	for _, l := range c.PerLabel {
-		units, of := l.Units, "each value"
+		units, owner := l.Units, "each value"
 		for _, value := range slices.Sorted(maps.Keys(l.Parts)) {
 			if l.Parts[value] > units {
-				units, of = l.Parts[value], value
+				units, owner = l.Parts[value], value
 			}
 		}
 		for _, whole := range c.Limits {
 			if whole.Bucket == l.Bucket && whole.Window.Text() == l.Window.Text() &&
 				units > whole.Units {
 				all = append(all, fmt.Sprintf("%s: %s may take %d units, and all together only %d",
-					l.Name(), of, units, whole.Units))
+					l.Name(), owner, units, whole.Units))
 			}
 		}
 	}

@@ -33,8 +33,8 @@ func TestShippedLists(t *testing.T) {
 			if m.Source.Text == "" || len(m.Terms) == 0 {
 				t.Errorf("%s has no source or no price", m.ID)
 			}
-			if of, _, err := list.Lookup(m.ID); err != nil || of.Upstream != name {
-				t.Errorf("%s is of %s, and found in %v, %v", m.ID, name, of, err)
+			if owner, _, err := list.Lookup(m.ID); err != nil || owner.Upstream != name {
+				t.Errorf("%s is of %s, and found in %v, %v", m.ID, name, owner, err)
 			}
 		}
 	}

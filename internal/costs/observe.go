@@ -241,28 +241,29 @@ func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []
 }
 
 // lesson returns what a response reports about the limit, and the values that cannot be read.
-func (l learning) lesson(h http.Header, doc any, env formula.Env) (of Lesson, unread []string) {
+func (l learning) lesson(h http.Header, doc any, env formula.Env) (learned Lesson,
+	unread []string) {
 	var wrong [4]string
 	var ok, usedOK bool
 	var used int64
 	from := l.Remaining
-	of = Lesson{Window: l.window}
-	of.Limit, wrong[0], _ = l.Limit.amount(h, doc, env, partLimit)
-	of.Remaining, wrong[1], ok = l.Remaining.amount(h, doc, env, partRemaining)
+	learned = Lesson{Window: l.window}
+	learned.Limit, wrong[0], _ = l.Limit.amount(h, doc, env, partLimit)
+	learned.Remaining, wrong[1], ok = l.Remaining.amount(h, doc, env, partRemaining)
 	used, wrong[2], usedOK = l.Used.amount(h, doc, env, partUsed)
-	if !ok && usedOK && of.Limit > 0 {
-		of.Remaining, from, ok = max(of.Limit-used, 0), l.Used, true
+	if !ok && usedOK && learned.Limit > 0 {
+		learned.Remaining, from, ok = max(learned.Limit-used, 0), l.Used, true
 	}
-	if of.Why, of.Header = from.String(), from.Path == ""; !ok {
-		of.Remaining, of.Why, of.Header = -1, l.Reset.String(), false
+	if learned.Why, learned.Header = from.String(), from.Path == ""; !ok {
+		learned.Remaining, learned.Why, learned.Header = -1, l.Reset.String(), false
 	}
-	of.Reset, wrong[3] = l.Reset.moment(h, doc)
+	learned.Reset, wrong[3] = l.Reset.moment(h, doc)
 	for _, text := range wrong {
 		if text != "" {
 			unread = union(unread, []string{text})
 		}
 	}
-	return of, unread
+	return learned, unread
 }
 
 // String returns the header, the path or the expression.

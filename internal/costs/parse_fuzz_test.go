@@ -79,8 +79,8 @@ func checkUsable(t *testing.T, table *costs.Table) {
 		if b.Daily < 0 || !b.Reset.IsCalendar() {
 			t.Errorf("bucket %+v", b)
 		}
-		if of, ok := table.BucketOfMetric(b.Metric); !ok || of.Name != b.Name {
-			t.Errorf("%s is the metric of %s, and of %s", b.Metric, b.Name, of.Name)
+		if found, ok := table.BucketOfMetric(b.Metric); !ok || found.Name != b.Name {
+			t.Errorf("%s is the metric of %s, and of %s", b.Metric, b.Name, found.Name)
 		}
 	}
 	for _, m := range table.Methods() {

@@ -153,8 +153,8 @@ func (r *reader) refusing(rule *refusing, before []refusing, at grammar.Place) {
 // covers reports whether a rule applies to every response to which a later one applies.
 func (f refusing) covers(later refusing) bool {
 	outside := func(s statusRange) bool {
-		return !slices.ContainsFunc(f.Status, func(of statusRange) bool {
-			return of.least <= s.least && s.most <= of.most
+		return !slices.ContainsFunc(f.Status, func(listed statusRange) bool {
+			return listed.least <= s.least && s.most <= listed.most
 		})
 	}
 	return f.Where == nil && (len(f.Status) == 0 && !later.ofSuccess() ||

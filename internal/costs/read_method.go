@@ -175,10 +175,10 @@ func termsOf(costs []quota.Cost) (terms []Term) {
 // addRoutes adds the routes of a method to the table, also below the upload paths.
 func (r *reader) addRoutes(m *Method, at grammar.Place) {
 	if m.Upload {
-		for _, of := range slices.Clone(m.routes) {
+		for _, form := range slices.Clone(m.routes) {
 			for _, prefix := range r.table.Uploads {
-				path := prefix + "/" + strings.Join(of.words, "/")
-				m.routes = append(m.routes, newRoute(of.verb, path, m.ID))
+				path := prefix + "/" + strings.Join(form.words, "/")
+				m.routes = append(m.routes, newRoute(form.verb, path, m.ID))
 			}
 		}
 	}

@@ -143,10 +143,10 @@ func (d *Daemon) use(ctx context.Context, c *Config) {
 	d.catalogue.hasten()
 	d.turns.delay(1) // until all new lanes have joined, so that the stalest catches up first
 	var changed []*lane
-	gone := maps.Clone(d.lanes)
+	removed := maps.Clone(d.lanes)
 	for _, l := range c.Lanes {
 		before := d.lanes[l.Name()]
-		delete(gone, l.Name())
+		delete(removed, l.Name())
 		if before != nil && before.continues(l.Lane) {
 			continue
 		}
@@ -158,7 +158,7 @@ func (d *Daemon) use(ctx context.Context, c *Config) {
 		}
 		changed = append(changed, next)
 	}
-	for _, l := range gone {
+	for _, l := range removed {
 		l.stop()
 	}
 	for _, l := range changed {

@@ -123,8 +123,8 @@ func TestStandingOfABudget(t *testing.T) {
 	t.Parallel()
 	budget := budgetOn(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"))
 	registry := prometheus.NewRegistry()
-	of := func() []*quota.Budget { return []*quota.Budget{budget} }
-	registry.MustRegister(daemon.NewBudgetMetrics(of, slog.New(slog.DiscardHandler)))
+	budgets := func() []*quota.Budget { return []*quota.Budget{budget} }
+	registry.MustRegister(daemon.NewBudgetMetrics(budgets, slog.New(slog.DiscardHandler)))
 	ctx := context.Background()
 	if d, err := budget.Charge(ctx, quota.Call{Units: 30}); err != nil || !d.Allowed {
 		t.Fatal(d, err)
@@ -162,8 +162,8 @@ func TestJournalOfABudget(t *testing.T) {
 	budget.Journal = &ledger.Journal{Path: filepath.Join(t.TempDir(), "journal.db"),
 		Credential: "key1"}
 	registry := prometheus.NewRegistry()
-	of := func() []*quota.Budget { return []*quota.Budget{budget} }
-	registry.MustRegister(daemon.NewBudgetMetrics(of, budget.Log))
+	budgets := func() []*quota.Budget { return []*quota.Budget{budget} }
+	registry.MustRegister(daemon.NewBudgetMetrics(budgets, budget.Log))
 	left := `quota_outage_remaining_units{bucket="default",credential="key1"} `
 	for i, kill := range []bool{false, true} {
 		if kill {

@@ -21,10 +21,10 @@ func TestTurnsGoToTheStalest(t *testing.T) {
 				all.give(mine)
 			}()
 		}
-		gone, leave := context.WithCancel(t.Context())
+		cancelled, leave := context.WithCancel(t.Context())
 		impatient := all.join(time.Time{}, false) // the stalest lane, which does not wait
 		go leave()
-		if all.await(gone, impatient) {
+		if all.await(cancelled, impatient) {
 			t.Error("got a turn without waiting")
 		}
 		all.give(new(turn))

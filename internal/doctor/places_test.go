@@ -114,7 +114,7 @@ func TestCluster(t *testing.T) {
 func TestGoogleLimits(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
-	of := func(units int64) *httptest.Server {
+	start := func(units int64) *httptest.Server {
 		google := &standin.YouTube{Limits: map[string]int64{"default": units}}
 		owner, key, err := standin.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
 		must(t, err)
@@ -128,9 +128,9 @@ func TestGoogleLimits(t *testing.T) {
 			"ingest: {regions: [US], schedule: '0 0 1 1 *'}\n"
 		return web
 	}
-	of(1_000_000)
+	start(1_000_000)
 	wantChecks(t, p.examine(t))
-	web := of(20_000)
+	web := start(20_000)
 	r := p.examine(t)
 	wantChecks(t, r, "limit-google")
 	if len(r.Findings) != 1 ||

@@ -57,7 +57,9 @@ func newStory(seed uint64) story {
 	mild := strings.Fields("503:%s#2*2 503:%s*3 drop:%s#1*1 429:%s*1 hang:%s#2*1 cut:%s*1 " +
 		"400-token:%s#2*1")
 	fatal := strings.Fields("503:%s 503:%s#2 404-chart:%s 400-token:%s#3 hang:%s 429:%s#3")
-	one := func(of []string) string { return fmt.Sprintf(of[rnd.IntN(len(of))], region()) }
+	one := func(formats []string) string {
+		return fmt.Sprintf(formats[rnd.IntN(len(formats))], region())
+	}
 	switch st.kind {
 	case "faults":
 		for range 1 + rnd.IntN(4) {

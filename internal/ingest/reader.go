@@ -53,9 +53,9 @@ func (r *reader) sweep(ctx context.Context) {
 // read reads the chart of one region. If the upstream refuses a page token, it starts the chart
 // again, once.
 func (r *reader) read(ctx context.Context, region string) error {
-	of := quota.Labels{quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}
+	labels := quota.Labels{quota.LabelRegion: region, quota.LabelJob: r.Job, quota.LabelRun: r.Run}
 	unpaced := r.Unpaced != nil && r.Unpaced(region)
-	ctx = meter.WithCall(ctx, quota.Call{Unpaced: unpaced, Labels: of})
+	ctx = meter.WithCall(ctx, quota.Call{Unpaced: unpaced, Labels: labels})
 	// First, because it may wait for another writer, whose pages need not be requested again.
 	err := r.Catalog.CheckRoom(ctx)
 	var token string

@@ -176,9 +176,9 @@ func TestLabelsOfDraws(t *testing.T) {
 			limits := j.Budget.LimitsOn(quota.LabelBucket("default", "team", value))
 			usage, err := b.ledger.Usage(t.Context(), "key1", limits)
 			must(t, err)
-			if of := usage.Buckets[0]; of.Limits[0].Used != want || of.Held != 0 {
-				t.Errorf("%s: %d units spent, %d held; want %d and 0", value, of.Limits[0].Used,
-					of.Held, want)
+			if bucket := usage.Buckets[0]; bucket.Limits[0].Used != want || bucket.Held != 0 {
+				t.Errorf("%s: %d units spent, %d held; want %d and 0", value, bucket.Limits[0].Used,
+					bucket.Held, want)
 			}
 		}
 	})

@@ -247,8 +247,8 @@ func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) er
 		}
 		if b.Lost { // 0 units of a bucket replace what the ledger recorded
 			for _, c := range b.Call.Costs {
-				is := func(other quota.Cost) bool { return other.Bucket == c.Bucket }
-				if !slices.ContainsFunc(used, is) {
+				matches := func(other quota.Cost) bool { return other.Bucket == c.Bucket }
+				if !slices.ContainsFunc(used, matches) {
 					used = append(used, quota.Cost{Bucket: c.Bucket})
 				}
 			}

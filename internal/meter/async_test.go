@@ -224,8 +224,8 @@ func TestProcessesSeeTheEnd(t *testing.T) {
 		}
 		all := []*metered{m, m.restarted(t), m.restarted(t), m.restarted(t)}
 		var responses []*http.Response
-		for _, of := range all {
-			resp, err := of.RoundTrip(of.request(t.Context(), "GET", w.get()+id, nil))
+		for _, gate := range all {
+			resp, err := gate.RoundTrip(gate.request(t.Context(), "GET", w.get()+id, nil))
 			must(t, err)
 			responses = append(responses, resp)
 		}
@@ -234,8 +234,8 @@ func TestProcessesSeeTheEnd(t *testing.T) {
 			readers.Go(func() { discard(resp) })
 		}
 		readers.Wait()
-		for _, of := range all {
-			of.settled(t)
+		for _, gate := range all {
+			gate.settled(t)
 		}
 		m.agrees(t, "money")
 	})

@@ -120,14 +120,14 @@ func TestCall(t *testing.T) {
 	if err != nil || !reserved.Allowed {
 		t.Fatal(reserved, err)
 	}
-	of := quota.Labels{quota.LabelRegion: "BR"}
+	labels := quota.Labels{quota.LabelRegion: "BR"}
 	for _, test := range []struct {
 		call    quota.Call
 		allowed bool
 	}{
 		{quota.Call{}, false},
 		{quota.Call{Manual: true}, true},
-		{quota.Call{Reservation: reserved.Reservation, Labels: of}, true},
+		{quota.Call{Reservation: reserved.Reservation, Labels: labels}, true},
 	} {
 		_, _, err := s.ask(meter.WithCall(t.Context(), test.call), chart)
 		if (err == nil) != test.allowed {

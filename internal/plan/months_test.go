@@ -133,19 +133,19 @@ func TestMonths(t *testing.T) {
 		for kind := range monthKinds {
 			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
-				var of []prediction
+				var predictions []prediction
 				for seed := range uint64(*monthsPlayed) {
-					of = append(of, askedIn(kind, 100+seed)...)
+					predictions = append(predictions, askedIn(kind, 100+seed)...)
 				}
 				off := 0.0
-				for _, a := range of {
-					off += a.off(a.said.DryAt) / (24 * 60) / float64(len(of))
+				for _, a := range predictions {
+					off += a.off(a.said.DryAt) / (24 * 60) / float64(len(predictions))
 				}
-				t.Logf("%d forecasts, %.1f days off, the interval holds in %.0f %%", len(of), off,
-					100*coverage(of))
+				t.Logf("%d forecasts, %.1f days off, the interval holds in %.0f %%", len(predictions), off,
+					100*coverage(predictions))
 				lock.Lock()
 				defer lock.Unlock()
-				all = append(all, of...)
+				all = append(all, predictions...)
 			})
 		}
 	})

@@ -303,13 +303,13 @@ func TestCoverage(t *testing.T) {
 			kinds, limits := kinds[i/2], both[:1+i%2]
 			t.Run(strings.Join(kinds, "-"), func(t *testing.T) {
 				t.Parallel()
-				of := replay(t, uint64(1000+i/2), kinds, limits)
-				if part := coverage(of); math.Abs(part-0.8) > 0.15 {
+				predictions := replay(t, uint64(1000+i/2), kinds, limits)
+				if part := coverage(predictions); math.Abs(part-0.8) > 0.15 {
 					t.Errorf("the interval holds on %.0f %% of the days", 100*part)
 				}
 				lock.Lock()
 				defer lock.Unlock()
-				all = append(all, of...)
+				all = append(all, predictions...)
 			})
 		}
 	})

@@ -147,13 +147,13 @@ func (f *refusal) document(charged map[string]int64, google bool) document {
 	default:
 		d.Type = "about:blank"
 	}
-	of, listed := statusWords[f.Status]
+	words, listed := statusWords[f.Status]
 	if !listed {
-		of = statusWords[http.StatusBadRequest]
+		words = statusWords[http.StatusBadRequest]
 	}
 	if !google {
 		d.Message = d.Detail
-		d.Error = map[string]any{"message": d.Detail, "type": of.plain,
+		d.Error = map[string]any{"message": d.Detail, "type": words.plain,
 			"code": strings.ToLower(upperSnake(f.reason))}
 		return d
 	}
@@ -167,7 +167,7 @@ func (f *refusal) document(charged map[string]int64, google bool) document {
 		info["metadata"] = metadata
 	}
 	item := map[string]any{"message": d.Detail, "domain": domain, "reason": f.reason}
-	d.Error = map[string]any{"code": f.Status, "message": d.Detail, "status": of.google,
+	d.Error = map[string]any{"code": f.Status, "message": d.Detail, "status": words.google,
 		"errors": []any{item}, "details": []any{info}}
 	return d
 }

@@ -124,15 +124,15 @@ func TestDenialOf24Hours(t *testing.T) {
 // web pages, are not passed on.
 func TestAnswersKeepToThemselves(t *testing.T) {
 	s := open(t, units(10))
-	of := []string{"Set-Cookie", "Access-Control-Allow-Origin", "Alt-Svc",
+	dropped := []string{"Set-Cookie", "Access-Control-Allow-Origin", "Alt-Svc",
 		"Access-Control-Allow-Credentials", "Strict-Transport-Security", "Clear-Site-Data"}
 	s.Answering(func(w http.ResponseWriter, _ *http.Request) {
-		for _, name := range of {
+		for _, name := range dropped {
 			w.Header().Set(name, "a")
 		}
 	})
 	a := s.get(t, chart)
-	for _, name := range of {
+	for _, name := range dropped {
 		if got := a.header.Get(name); got != "" || a.status != 200 {
 			t.Errorf("%d, %s: %s", a.status, name, got)
 		}

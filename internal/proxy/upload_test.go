@@ -19,8 +19,8 @@ const granule = 256 << 10 // the least that a chunk may have
 
 // uploads returns limits of n uploads and n units of the default bucket.
 func uploads(n int64) []quota.Limit {
-	of := units(n)
-	return append(of, quota.Limit{Bucket: "video_insert", Units: n, Window: of[0].Window})
+	limits := units(n)
+	return append(limits, quota.Limit{Bucket: "video_insert", Units: n, Window: limits[0].Window})
 }
 
 // googleClient is the real one, pointed at the proxy.

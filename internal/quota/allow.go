@@ -70,12 +70,12 @@ func (b *Budget) allowed(call Call, costs []Cost, labels Labels) error {
 	if model == "" {
 		model = labels[LabelModel]
 	}
-	for _, of := range b.Allow {
-		if labels[of.Label] != of.Value {
+	for _, allowance := range b.Allow {
+		if labels[allowance.Label] != allowance.Value {
 			continue
 		}
-		if err := of.Check(call.Method, model, costs); err != nil {
-			return fmt.Errorf("%s=%s: %w", of.Label, of.Value, err)
+		if err := allowance.Check(call.Method, model, costs); err != nil {
+			return fmt.Errorf("%s=%s: %w", allowance.Label, allowance.Value, err)
 		}
 	}
 	return call.Allow.Check(call.Method, model, costs)

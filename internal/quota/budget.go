@@ -159,10 +159,10 @@ func (b *Budget) whenPaced(ctx context.Context, call Call, paces []Limit, d Deci
 		return d
 	}
 	later := d
-	for _, of := range usage.Buckets {
+	for _, bucket := range usage.Buckets {
 		var holds []Expiring
-		if of.Held > 0 {
-			set, err := b.Ledger.Reservations(ctx, b.Credential, of.Bucket)
+		if bucket.Held > 0 {
+			set, err := b.Ledger.Reservations(ctx, b.Credential, bucket.Bucket)
 			if err != nil {
 				return d
 			}
@@ -172,12 +172,12 @@ func (b *Budget) whenPaced(ctx context.Context, call Call, paces []Limit, d Deci
 				}
 			}
 		}
-		for _, u := range of.Limits {
+		for _, u := range bucket.Limits {
 			used := u.Used
 			if d.Entry != "" { // an observed charge is already counted
-				used -= d.Units[of.Bucket]
+				used -= d.Units[bucket.Bucket]
 			}
-			at := u.Limit.PacedAt(used, holds, d.Units[of.Bucket], usage.At, later.RetryAt)
+			at := u.Limit.PacedAt(used, holds, d.Units[bucket.Bucket], usage.At, later.RetryAt)
 			if at.After(later.RetryAt) { // if units are used up too, they are the reason for the denial
 				later.RetryAt = at.UTC()
 			}

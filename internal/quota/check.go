@@ -87,8 +87,8 @@ func (c Charge) Draws(bucket string) bool {
 	if c.Reservation == "" {
 		return false
 	}
-	_, of, err := ParseReservation(c.Reservation)
-	return err == nil && slices.Contains(of, bucket)
+	_, buckets, err := ParseReservation(c.Reservation)
+	return err == nil && slices.Contains(buckets, bucket)
 }
 
 // Check returns an error for a reservation that no ledger accepts: a CostExceedsLimitError for a
@@ -303,8 +303,8 @@ func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 			}
 			continue
 		}
-		is := func(l Limit) bool { return l.Bucket == c.Bucket && l.Pace == nil }
-		if !slices.ContainsFunc(limits, is) {
+		matches := func(l Limit) bool { return l.Bucket == c.Bucket && l.Pace == nil }
+		if !slices.ContainsFunc(limits, matches) {
 			return fmt.Errorf("%w: %q", ErrNoBucket, c.Bucket)
 		}
 	}
@@ -312,13 +312,13 @@ func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 }
 
 // LimitsOf picks the limits of one bucket.
-func LimitsOf(bucket string, limits []Limit) (of []Limit) {
+func LimitsOf(bucket string, limits []Limit) (picked []Limit) {
 	for _, l := range limits {
 		if l.Bucket == bucket {
-			of = append(of, l)
+			picked = append(picked, l)
 		}
 	}
-	return of
+	return picked
 }
 
 // Refused returns err with its decision: Never for a CostExceedsLimitError, otherwise a zero one.

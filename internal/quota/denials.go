@@ -42,23 +42,23 @@ type DenialCounter struct {
 type denialKey struct{ credential, hour, bucket, limit, labels string }
 
 // Denied counts a denial.
-func (d *DenialCounter) Denied(credential string, of Denial) {
-	of.Labels = of.Labels.With(nil).WithoutRun()
-	of.Hour = of.LastAt.UTC().Truncate(time.Hour)
-	key := denialKey{credential, of.Hour.Format(time.RFC3339), of.Bucket, of.Limit,
-		of.Labels.Encode()}
+func (d *DenialCounter) Denied(credential string, denial Denial) {
+	denial.Labels = denial.Labels.With(nil).WithoutRun()
+	denial.Hour = denial.LastAt.UTC().Truncate(time.Hour)
+	key := denialKey{credential, denial.Hour.Format(time.RFC3339), denial.Bucket, denial.Limit,
+		denial.Labels.Encode()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.rows == nil {
 		d.rows = make(map[denialKey]*Denial)
 	}
 	if d.rows[key] == nil && len(d.rows) >= MaxDenials {
-		of.Labels, key.labels = nil, ""
+		denial.Labels, key.labels = nil, ""
 	}
 	if row := d.rows[key]; row != nil {
-		of.Count, of.Units = of.Count+row.Count, min(of.Units+row.Units, MaxUnits)
+		denial.Count, denial.Units = denial.Count+row.Count, min(denial.Units+row.Units, MaxUnits)
 	}
-	d.rows[key] = &of
+	d.rows[key] = &denial
 	if d.due == nil {
 		d.due = time.AfterFunc(time.Second, func() { d.Flush(10 * time.Second) })
 	}

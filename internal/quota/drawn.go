@@ -54,11 +54,11 @@ func (b *Budget) onlyUnderWay(c Cost) bool {
 }
 
 // endSlots releases the units held while a drawn call was under way.
-func (b *Budget) endSlots(ctx context.Context, of Decision) error {
-	if of.Reservation == "" {
+func (b *Budget) endSlots(ctx context.Context, slots Decision) error {
+	if slots.Reservation == "" {
 		return nil
 	}
-	_, err := b.Release(ctx, of.Reservation)
+	_, err := b.Release(ctx, slots.Reservation)
 	if errors.Is(err, ErrNoReservation) { // already released, or lapsed
 		return nil
 	}
@@ -90,7 +90,7 @@ func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error 
 // is returned to it first, where units count while they are held. Retries are safe: no step is
 // taken twice.
 func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (Decision, error) {
-	of, err := HeldBuckets(call.Reservation)
+	buckets, err := HeldBuckets(call.Reservation)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -103,7 +103,7 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 	for _, c := range b.across(call.Costs) {
 		switch {
 		case b.onlyUnderWay(c):
-		case c.Bucket == of[0]:
+		case c.Bucket == buckets[0]:
 			own.Costs, own.Reservation = []Cost{c}, call.Reservation
 		default:
 			rest.Costs = append(rest.Costs, c)

@@ -140,9 +140,9 @@ func UnlabelledUnits(units map[string]int64) map[string]int64 {
 func (d Decision) unlabelled() Decision {
 	remaining := UnlabelledUnits(d.Remaining)
 	for name, left := range d.Remaining {
-		of, _, _ := strings.Cut(name, "@")
+		whole, _, _ := strings.Cut(name, "@")
 		for bucket := range d.Units {
-			if of == name || IsLabelBucket(bucket) || bucket != of && WholeOf(bucket) != of {
+			if whole == name || IsLabelBucket(bucket) || bucket != whole && WholeOf(bucket) != whole {
 				continue
 			}
 			if least, ok := remaining[bucket]; !ok || left < least {
@@ -167,18 +167,18 @@ func (b *Budget) labelled(costs []Cost, labels Labels, reservation string) []Cos
 		}
 		var counted []string // a cost counts once in a bucket, however many limits the bucket has
 		for _, l := range b.PerLabel {
-			of, whole := c, WholeOf(c.Bucket)
+			cost, whole := c, WholeOf(c.Bucket)
 			switch {
 			case IsLabelBucket(c.Bucket):
 				continue
 			case l.Across && whole == l.Bucket && whole != c.Bucket:
-				of.Bucket = whole
+				cost.Bucket = whole
 			case l.Across && slices.Contains(b.Split, l.Bucket), !b.labelHolds(l, c.Bucket):
 				continue
 			}
-			of.Bucket = LabelBucket(of.Bucket, l.Label, labels[l.Label])
-			if !slices.Contains(counted, of.Bucket) {
-				all, counted = addCost(all, of), append(counted, of.Bucket)
+			cost.Bucket = LabelBucket(cost.Bucket, l.Label, labels[l.Label])
+			if !slices.Contains(counted, cost.Bucket) {
+				all, counted = addCost(all, cost), append(counted, cost.Bucket)
 			}
 		}
 	}
@@ -216,14 +216,14 @@ func (b *Budget) labelHolds(l LabelLimit, bucket string) bool {
 // reservation keeps its labels, whatever those of a draw or a settlement are.
 func valueCosts(buckets []string, costs []Cost) (values []Cost) {
 	for _, name := range buckets {
-		of, _, derived := strings.Cut(name, "@")
+		split, _, derived := strings.Cut(name, "@")
 		if !derived {
 			continue
 		}
-		own := func(c Cost) bool { return c.Bucket == of }
+		own := func(c Cost) bool { return c.Bucket == split }
 		whole := slices.ContainsFunc(costs, own)
 		for _, c := range costs {
-			if own(c) || !whole && WholeOf(c.Bucket) == of {
+			if own(c) || !whole && WholeOf(c.Bucket) == split {
 				c.Bucket = name
 				values = addCost(values, c)
 			}
@@ -258,9 +258,9 @@ func (a *Account) checkNew() error {
 // checkUnlabelled refuses the buckets of labels' values: only calls with such labels charge them.
 func checkUnlabelled(costs ...Cost) error {
 	for _, c := range costs {
-		if of, label, value, ok := ParseLabelBucket(c.Bucket); ok {
+		if whole, label, value, ok := ParseLabelBucket(c.Bucket); ok {
 			return malformed("bucket %s counts calls with the label %s=%s: charge %s", c.Bucket,
-				label, value, of)
+				label, value, whole)
 		}
 	}
 	return nil
@@ -308,10 +308,10 @@ func (b *Budget) withNewValues(ctx context.Context, c *Charge,
 // the others becomes idle. It returns the zero Limit if there is none.
 func (b *Budget) crowded(bucket string, known []BucketTotal, now time.Time) (
 	crowded LabelLimit, retryAt time.Time) {
-	of, label, _, derived := ParseLabelBucket(bucket)
-	prefix := of + "@" + label + "="
+	whole, label, _, derived := ParseLabelBucket(bucket)
+	prefix := whole + "@" + label + "="
 	for _, l := range b.PerLabel {
-		if !derived || l.Label != label || !b.labelHolds(l, of) {
+		if !derived || l.Label != label || !b.labelHolds(l, whole) {
 			continue
 		}
 		since := l.Since(now, time.Time{})

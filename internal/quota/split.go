@@ -19,8 +19,8 @@ func (b *Budget) across(costs []Cost) []Cost {
 	all := slices.Clone(costs)
 	for _, c := range costs {
 		whole := WholeOf(c.Bucket)
-		is := func(l Limit) bool { return l.Bucket == whole && l.Across }
-		if whole == c.Bucket || !slices.ContainsFunc(b.Limits, is) {
+		matches := func(l Limit) bool { return l.Bucket == whole && l.Across }
+		if whole == c.Bucket || !slices.ContainsFunc(b.Limits, matches) {
 			continue
 		}
 		c.Bucket = whole
@@ -56,9 +56,9 @@ func (b *Budget) Limited(bucket string) bool {
 func (b *Budget) limitsOf(buckets []string) []Limit {
 	limits := b.limitsAmong(b.Limits, buckets)
 	for _, bucket := range buckets {
-		of, label, _, derived := ParseLabelBucket(bucket)
+		whole, label, _, derived := ParseLabelBucket(bucket)
 		for _, l := range b.PerLabel {
-			if derived && l.Label == label && b.labelHolds(l, of) {
+			if derived && l.Label == label && b.labelHolds(l, whole) {
 				limits = append(limits, l.of(bucket))
 			}
 		}
@@ -88,9 +88,9 @@ func (b *Budget) holdsFor(l Limit, bucket string, all []Limit) bool {
 	case bucket == l.Bucket:
 		return l.Across || !slices.Contains(b.Split, bucket)
 	}
-	own := func(of Limit) bool {
-		return of.Bucket == bucket && of.Window.String() == l.Window.String() &&
-			of.Observe == l.Observe // an observed limit replaces no enforced one
+	own := func(other Limit) bool {
+		return other.Bucket == bucket && other.Window.String() == l.Window.String() &&
+			other.Observe == l.Observe // an observed limit replaces no enforced one
 	}
 	return !l.Across && l.Bucket == WholeOf(bucket) && !slices.ContainsFunc(all, own)
 }
@@ -124,16 +124,16 @@ func (b *Budget) Listed(ctx context.Context) ([]Limit, map[string]int, error) {
 	var listed []string
 	counts, leftOut := make(map[string]int), make(map[string]int)
 	for _, part := range parts {
-		of, _, label := strings.Cut(part.Bucket, "=") // money@team
+		whole, _, label := strings.Cut(part.Bucket, "=") // money@team
 		if !label {
-			of = WholeOf(of)
+			whole = WholeOf(whole)
 		}
 		switch {
 		case part.Units == 0 && !part.Noted:
-		case counts[of] == MaxParts:
-			leftOut[of]++
+		case counts[whole] == MaxParts:
+			leftOut[whole]++
 		default:
-			counts[of]++
+			counts[whole]++
 			listed = append(listed, part.Bucket)
 		}
 	}
@@ -147,12 +147,12 @@ func (b *Budget) parts(ctx context.Context) ([]BucketTotal, error) {
 		return nil, nil
 	}
 	all, err := b.Ledger.BucketsOf(ctx, b.Credential)
-	return slices.DeleteFunc(all, func(of BucketTotal) bool {
-		if IsLabelBucket(of.Bucket) {
-			return len(b.LimitsOn(of.Bucket)) == 0
+	return slices.DeleteFunc(all, func(total BucketTotal) bool {
+		if IsLabelBucket(total.Bucket) {
+			return len(b.LimitsOn(total.Bucket)) == 0
 		}
-		whole := WholeOf(of.Bucket)
-		return whole == of.Bucket || !slices.Contains(b.Split, whole)
+		whole := WholeOf(total.Bucket)
+		return whole == total.Bucket || !slices.Contains(b.Split, whole)
 	}), err
 }
 
@@ -166,8 +166,8 @@ func (b *Budget) standing(parts []string) (limits []Limit) {
 			limits = append(limits, b.limitsAmong([]Limit{l}, parts)...)
 		}
 	}
-	values := slices.DeleteFunc(slices.Clone(parts), func(of string) bool {
-		return !IsLabelBucket(of)
+	values := slices.DeleteFunc(slices.Clone(parts), func(part string) bool {
+		return !IsLabelBucket(part)
 	})
 	for _, l := range b.PerLabel {
 		for value := range l.Parts {

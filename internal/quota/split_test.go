@@ -82,15 +82,16 @@ type counted struct {
 	calls, buckets int
 }
 
-func (c *counted) BucketsOf(ctx context.Context, of string) ([]quota.BucketTotal, error) {
+func (c *counted) BucketsOf(ctx context.Context, bucket string) ([]quota.BucketTotal, error) {
 	c.calls++
-	return c.BudgetLedger.BucketsOf(ctx, of)
+	return c.BudgetLedger.BucketsOf(ctx, bucket)
 }
 
-func (c *counted) Usage(ctx context.Context, of string, limits []quota.Limit) (quota.Usage, error) {
+func (c *counted) Usage(ctx context.Context, bucket string, limits []quota.Limit) (quota.Usage,
+	error) {
 	c.calls++
 	c.buckets += len(limits)
-	return c.BudgetLedger.Usage(ctx, of, limits)
+	return c.BudgetLedger.Usage(ctx, bucket, limits)
 }
 
 // Of the parts that callers make up, those are listed that took the most, and nothing is read of

@@ -100,8 +100,8 @@ func (t *Tally) Sums(q SumQuery) (sums []Sum, err error) {
 // Differs returns a finding if the sums that a store keeps differ from those of its entries.
 func (t *Tally) Differs(kept Tally) (found Findings) {
 	wrong := make(map[int64]bool)
-	for _, of := range []Tally{*t, kept} {
-		for key := range of.sums {
+	for _, tally := range []Tally{*t, kept} {
+		for key := range tally.sums {
 			if t.sums[key] != kept.sums[key] {
 				wrong[key.at] = true
 			}

@@ -313,11 +313,11 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 
 // firstSecond returns the full second after lo, and not after hi, from which on is returns true. It
 // returns false at lo and true at hi.
-func firstSecond(lo, hi time.Time, is func(time.Time) bool) time.Time {
+func firstSecond(lo, hi time.Time, matches func(time.Time) bool) time.Time {
 	from, to := lo.Unix(), hi.Unix()
 	for to-from > 1 {
 		mid := from + (to-from)/2
-		if is(time.Unix(mid, 0).In(lo.Location())) {
+		if matches(time.Unix(mid, 0).In(lo.Location())) {
 			to = mid
 		} else {
 			from = mid

@@ -233,9 +233,9 @@ func settleLost(ctx context.Context, b *quota.Budget, hold string, call quota.Ca
 	quota.Decision, error) {
 	held := quota.HeldLabels(hold)
 	for label, value := range holder(ctx).LabelsOf() {
-		if of, counted := held[label]; counted && of != value {
+		if required, counted := held[label]; counted && required != value {
 			return quota.Decision{}, fmt.Errorf("%w: this token charges for %s=%s, not for %s=%s",
-				quota.ErrNotAllowed, label, value, label, of)
+				quota.ErrNotAllowed, label, value, label, required)
 		}
 	}
 	return b.SettleLost(ctx, hold, call)

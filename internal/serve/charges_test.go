@@ -121,10 +121,10 @@ func TestHolds(t *testing.T) {
 		r := s.send(http.MethodPost, "/v1/holds", body)
 		s.wants(r, 201, `"units":{"default":20}`, `"remaining":{"default":`)
 		path := r.header.Get("Location")
-		var made struct{ Hold string }
-		must(t, json.Unmarshal([]byte(r.body), &made))
-		if path != "/v1/holds/"+url.PathEscape(made.Hold) {
-			t.Errorf("Location is %q of %s", path, made.Hold)
+		var created struct{ Hold string }
+		must(t, json.Unmarshal([]byte(r.body), &created))
+		if path != "/v1/holds/"+url.PathEscape(created.Hold) {
+			t.Errorf("Location is %q of %s", path, created.Hold)
 		}
 		return path
 	}

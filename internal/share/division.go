@@ -24,7 +24,7 @@ type division struct {
 
 // cut is how a capacity is divided.
 type cut struct {
-	of        int64
+	total     int64
 	units     []float64 // each lane's share
 	intervals []int64   // between two runs, in parts of a tick; 0: each tick runs
 	floored   []bool    // the lane's share is at most its floor
@@ -129,7 +129,7 @@ func (b *Book) divide(d *division, at, left int64) {
 	capacity = max(0, capacity-others-held)
 	d.capacity = capacity - capacity%b.unit
 	capacity = min(d.capacity, w.wants) // a larger capacity gives the same division
-	if d.cut == nil || d.cut.of != capacity {
+	if d.cut == nil || d.cut.total != capacity {
 		d.cut = b.cut(w, capacity)
 		b.changes++
 	}
@@ -137,7 +137,7 @@ func (b *Book) divide(d *division, at, left int64) {
 
 // cut divides a capacity of a window.
 func (b *Book) cut(w *window, capacity int64) *cut {
-	c := &cut{of: capacity}
+	c := &cut{total: capacity}
 	var claims []claim
 	for i, l := range b.rule.Lanes {
 		demand := float64(w.ticks[i] * b.lanes[i].cost)

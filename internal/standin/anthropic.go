@@ -50,11 +50,11 @@ func (c *call) messageBatch() {
 	c.parse(&modelRequest{})
 	j := &job{id: c.id("msgbatch_")}
 	for _, r := range c.request().Requests {
-		of, ok := c.part(r.ID, "/v1/messages", r.Params)
+		member, ok := c.part(r.ID, "/v1/messages", r.Params)
 		if !ok {
 			c.fail("wrong params", nil)
 		}
-		j.calls = append(j.calls, of)
+		j.calls = append(j.calls, member)
 	}
 	if len(j.calls) == 0 {
 		c.fail("no requests", nil)
@@ -83,12 +83,12 @@ func (c *call) messageResults() {
 		c.fail("no results", nil)
 	}
 	var results []object
-	for i, of := range j.calls {
+	for i, member := range j.calls {
 		result := object{"type": j.omission(i)}
 		if result["type"] == "" {
-			result = c.doc("succeeded", c.generationValues(of.generation))
+			result = c.doc("succeeded", c.generationValues(member.generation))
 		}
-		results = append(results, object{"custom_id": of.name, "result": result})
+		results = append(results, object{"custom_id": member.name, "result": result})
 	}
 	c.free()
 	c.lines(results)

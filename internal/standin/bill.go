@@ -99,8 +99,8 @@ func parseMoment(text string) (time.Time, error) {
 func (c *call) keySpending() {
 	dollars := func(days int) (sum float64) {
 		for i := range days {
-			for _, of := range c.billedOn(c.now.UTC().AddDate(0, 0, -i)) {
-				sum += of[money]
+			for _, figures := range c.billedOn(c.now.UTC().AddDate(0, 0, -i)) {
+				sum += figures[money]
 			}
 		}
 		return sum / 1e6

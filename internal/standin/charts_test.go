@@ -294,7 +294,7 @@ func TestGeneratedCharts(t *testing.T) {
 		}
 		for _, v := range chart {
 			regionsOf[v.ID]++
-			maps.DeleteFunc(odd, func(_ string, is func(*Video) bool) bool { return is(v) })
+			maps.DeleteFunc(odd, func(_ string, matches func(*Video) bool) bool { return matches(v) })
 		}
 	}
 	for what := range odd {

@@ -137,11 +137,11 @@ func (s *YouTube) checkGrant(c *call) (scope string) {
 }
 
 // mayRead reports whether the request has a token for a service.
-func (s *YouTube) mayRead(r *http.Request, of service) bool {
+func (s *YouTube) mayRead(r *http.Request, requested service) bool {
 	defer s.locked()()
 	t, ok := s.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 	return ok && s.engine.now().Before(t.expires) &&
 		slices.ContainsFunc(t.scopes, func(scope string) bool {
-			return slices.Contains(of.scopes, strings.TrimPrefix(scope, oauthScope))
+			return slices.Contains(requested.scopes, strings.TrimPrefix(scope, oauthScope))
 		})
 }

@@ -42,7 +42,7 @@ func (c *call) addJob(j *job, lasts time.Duration) {
 // startBatch stores a batch and sends it. A batch with a call that expires lasts a day.
 func (c *call) startBatch(j *job) {
 	lasts := batchTime
-	if slices.ContainsFunc(j.calls, func(of batchCall) bool { return of.expires }) {
+	if slices.ContainsFunc(j.calls, func(member batchCall) bool { return member.expires }) {
 		lasts = 24 * time.Hour
 	}
 	c.free()
@@ -71,8 +71,8 @@ func (c *call) showJob() {
 	}
 	ended := !c.now.Before(j.ends)
 	if ended && j.costs != nil {
-		for _, of := range j.costs() {
-			c.s.meter.bill(of.bucket, of.billed)
+		for _, item := range j.costs() {
+			c.s.meter.bill(item.bucket, item.billed)
 		}
 		j.costs = nil
 	}
@@ -93,9 +93,9 @@ func (j *job) omission(i int) string {
 
 // done returns the calls that the job has made when it ends.
 func (j *job) done() (calls []batchCall) {
-	for i, of := range j.calls {
+	for i, member := range j.calls {
 		if j.omission(i) == "" {
-			calls = append(calls, of)
+			calls = append(calls, member)
 		}
 	}
 	return calls
@@ -119,9 +119,9 @@ func (j *job) state(ended bool, running, completed string) string {
 // money returns half of what the calls of a batch cost. The caller holds the server's lock.
 func (j *job) money(prices map[string]float64) cost {
 	var sum float64
-	for _, of := range j.done() {
-		sum += prices["input"]*float64(of.fresh()) + prices["cached"]*float64(of.cached) +
-			prices["output"]*float64(of.output)
+	for _, member := range j.done() {
+		sum += prices["input"]*float64(member.fresh()) + prices["cached"]*float64(member.cached) +
+			prices["output"]*float64(member.output)
 	}
 	return paid(sum / 2)
 }

@@ -214,11 +214,12 @@ func (c *call) admitGeneration(g generation) {
 		input = g.fresh() // cached reads count for older models only
 	}
 	var costs []cost
-	for _, of := range []cost{one("requests", 1), {"tokens", g.input + output, g.input + most, false},
+	for _, item := range []cost{one("requests", 1),
+		{"tokens", g.input + output, g.input + most, false},
 		one("input", input), {"output", output, most, false}, paid(c.money(g))} {
-		if _, ok := c.s.api.Limits[of.bucket]; ok {
-			of.bucket = c.bucket(of.bucket)
-			costs = append(costs, of)
+		if _, ok := c.s.api.Limits[item.bucket]; ok {
+			item.bucket = c.bucket(item.bucket)
+			costs = append(costs, item)
 		}
 	}
 	c.admit(costs...)

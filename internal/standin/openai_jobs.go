@@ -58,13 +58,13 @@ func (f *upload) add(c *call, text []byte) {
 		URL  string
 		Body json.RawMessage
 	}
-	of, ok := batchCall{}, json.Unmarshal(text, &line) == nil
+	member, ok := batchCall{}, json.Unmarshal(text, &line) == nil
 	if ok {
-		of, ok = c.part(line.ID, line.URL, line.Body)
+		member, ok = c.part(line.ID, line.URL, line.Body)
 	}
 	f.bytes += int64(len(text)) + 1
 	f.invalid = f.invalid || !ok
-	f.calls = append(f.calls, of)
+	f.calls = append(f.calls, member)
 }
 
 // file returns an uploaded file, or sends 400 and ends the handler.
@@ -84,8 +84,8 @@ func (c *call) createBatch() {
 	j := &job{id: c.id("batch_"), calls: input.calls, failed: input.invalid}
 	j.costs = func() []cost {
 		costs := []cost{j.money(c.s.Prices)}
-		for _, of := range j.done() {
-			costs = append(costs, one(part("batch_tokens", of.model), of.input))
+		for _, member := range j.done() {
+			costs = append(costs, one(part("batch_tokens", member.model), member.input))
 		}
 		return costs
 	}
@@ -96,10 +96,10 @@ func (c *call) createBatch() {
 // batch returns a batch object of OpenAI.
 func (j *job) batch(c *call, ended bool) object {
 	sum, done := generation{choices: 1}, j.done()
-	for _, of := range done {
-		sum.input, sum.cached = sum.input+of.input, sum.cached+of.cached
-		sum.output, sum.reasoning = sum.output+of.output, sum.reasoning+of.reasoning
-		sum.model = of.model
+	for _, member := range done {
+		sum.input, sum.cached = sum.input+member.input, sum.cached+member.cached
+		sum.output, sum.reasoning = sum.output+member.output, sum.reasoning+member.reasoning
+		sum.model = member.model
 	}
 	values := c.generationValues(sum)
 	maps.Copy(values, object{"batch": j.id, "status": j.state(ended, "in_progress", "completed"),
@@ -121,13 +121,13 @@ func (c *call) batchOutput() {
 		c.fail("no object", object{"object": "file-out-" + j.id})
 	}
 	var lines []object
-	for _, of := range j.done() {
+	for _, member := range j.done() {
 		document := "batch_chat"
-		if of.path == "/v1/responses" {
+		if member.path == "/v1/responses" {
 			document = "batch_response"
 		}
-		values := c.generationValues(of.generation)
-		values["name"] = of.name
+		values := c.generationValues(member.generation)
+		values["name"] = member.name
 		lines = append(lines, c.doc(document, values))
 	}
 	c.free()

@@ -202,8 +202,8 @@ func (c *call) report() {
 		smallest := int64(math.MaxInt64)
 		for _, bucket := range r.Buckets {
 			bucket = c.bucket(bucket)
-			if of, ok := c.rate(bucket, 0); ok && of.left() < smallest {
-				least, smallest = c.values(bucket, of), of.left()
+			if candidate, ok := c.rate(bucket, 0); ok && candidate.left() < smallest {
+				least, smallest = c.values(bucket, candidate), candidate.left()
 			}
 		}
 		for header, value := range r.Headers {

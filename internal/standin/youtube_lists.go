@@ -144,8 +144,8 @@ func (m servedMethod) list(q *query) *list {
 	found := m.find(q)
 	page := q.page(len(found))
 	var items []object
-	for _, of := range found[page.from:page.to] {
-		items = append(items, q.item(m.item, of.values()))
+	for _, each := range found[page.from:page.to] {
+		items = append(items, q.item(m.item, each.values()))
 	}
 	l := newList(m.kind, items)
 	l.NextPageToken, l.PrevPageToken = page.next, page.prev
@@ -225,8 +225,8 @@ func (s *YouTube) search(q *query) []valued {
 func (s *YouTube) channels(q *query) (found []valued) {
 	const filters = "id, managedByMe, categoryId, mine, mySubscribers, forUsername, forHandle"
 	for _, id := range slices.Compact(q.ids(filters)) {
-		of := s.Charts.find(s.day(), func(v *Video) bool { return v.ChannelID == id })
-		found = append(found, of[:min(1, len(of))]...)
+		videos := s.Charts.find(s.day(), func(v *Video) bool { return v.ChannelID == id })
+		found = append(found, videos[:min(1, len(videos))]...)
 	}
 	return found
 }

@@ -113,8 +113,10 @@ func (c comparison) byRow(models []Model) map[string]Model {
 	return all
 }
 
-func (c comparison) has(key string, of func(formula.Row) bool) bool {
-	return slices.ContainsFunc(c.table.Rows, func(r formula.Row) bool { return r.Key == key && of(r) })
+func (c comparison) has(key string, matches func(formula.Row) bool) bool {
+	return slices.ContainsFunc(c.table.Rows, func(r formula.Row) bool {
+		return r.Key == key && matches(r)
+	})
 }
 
 func anyRow(formula.Row) bool { return true }

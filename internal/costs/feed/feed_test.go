@@ -176,15 +176,15 @@ func TestRealForms(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.form, err)
 		}
-		of, table := parse(t, list)
-		all := slices.DeleteFunc(feed.Compare(of, table, models, format, c.day),
+		parsed, table := parse(t, list)
+		all := slices.DeleteFunc(feed.Compare(parsed, table, models, format, c.day),
 			func(d feed.Difference) bool { return d.Refused != "" })
 		next, err := feed.Rewrite(list, table, all, format, "the data set", c.day)
 		if err != nil || !strings.Contains(next, "\n      "+c.want) {
 			t.Errorf("%s: %v\n%s\nwant %s", c.form, err, next, c.want)
 		}
-		if of, table = parse(t, next); c.day == day {
-			for _, d := range feed.Compare(of, table, models, format, day) {
+		if parsed, table = parse(t, next); c.day == day {
+			for _, d := range feed.Compare(parsed, table, models, format, day) {
 				if d.Refused == "" {
 					t.Errorf("%s again: %+v", c.form, d)
 				}

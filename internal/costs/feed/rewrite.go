@@ -34,18 +34,18 @@ func Rewrite(text string, table costs.PriceTable, all []Difference, source, titl
 	}
 	var added []string
 	for _, d := range all {
-		of := byRow[d.Row]
-		if of == nil {
+		differences := byRow[d.Row]
+		if differences == nil {
 			continue // written with the first difference of the row
 		}
 		delete(byRow, d.Row)
 		switch key, value := grammar.Pair(rows, d.Row); {
-		case of[0].After == nil:
+		case differences[0].After == nil:
 			f.Delete(key, value)
 		case value == nil:
-			added = append(added, keyText(d.Row)+": "+rowsText(f, table, nil, of))
+			added = append(added, keyText(d.Row)+": "+rowsText(f, table, nil, differences))
 		default:
-			f.Replace(value, rowsText(f, table, value, of))
+			f.Replace(value, rowsText(f, table, value, differences))
 		}
 	}
 	if len(added) > 0 {

@@ -52,8 +52,8 @@ func (c *checker) member(node *ast.Node, n *ast.MemberNode) {
 		c.paths[path] = true
 		c.reads[path] = true
 	}
-	of, name := n.Node, n.Property
-	if query, ok := of.(*ast.IdentifierNode); ok && query.Value == "query" {
+	object, name := n.Node, n.Property
+	if query, ok := object.(*ast.IdentifierNode); ok && query.Value == "query" {
 		if name, ok := name.(*ast.StringNode); ok {
 			c.reads["query."+name.Value] = true
 		}

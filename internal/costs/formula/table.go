@@ -191,9 +191,9 @@ func (t Table) function(name string) expr.Option {
 }
 
 // columns refuses columns in an expression that the table lacks.
-func (c *checker) columns(name string, of ast.Node) {
+func (c *checker) columns(name string, node ast.Node) {
 	var names []string
-	switch n := of.(type) {
+	switch n := node.(type) {
 	case *ast.StringNode:
 		names = append(names, n.Value)
 	case *ast.MapNode:

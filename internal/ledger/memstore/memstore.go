@@ -139,18 +139,18 @@ func (s *Store) BucketsOf(_ context.Context, credential string) (all []quota.Buc
 	buckets := s.account(credential).buckets
 	for _, name := range slices.Sorted(maps.Keys(buckets)) {
 		b := buckets[name]
-		of := quota.BucketTotal{Bucket: name,
+		total := quota.BucketTotal{Bucket: name,
 			Noted: b.State.SuspendedUntil != 0 || len(b.State.Others) > 0}
 		var last int64
 		if n := len(b.entries); n > 0 {
-			of.Units, last = b.entries[n-1].Total, b.entries[n-1].At
+			total.Units, last = b.entries[n-1].Total, b.entries[n-1].At
 		}
 		for _, h := range b.Holds {
-			of.Units += h.Left()
+			total.Units += h.Left()
 			last = max(last, h.Created)
 		}
-		of.LastAt = time.UnixMicro(last).UTC()
-		all = append(all, of)
+		total.LastAt = time.UnixMicro(last).UTC()
+		all = append(all, total)
 	}
 	return all, nil
 }

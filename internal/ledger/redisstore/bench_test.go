@@ -65,8 +65,8 @@ func (f *figures) run() {
 	f.fill("warm", 10_000)
 	rate := f.serverTime(1, f.allowN())
 	fmt.Fprintf(f.out, "\nserver time of one call (commandstats)\t\tagainst\n")
-	row := func(name string, us, of float64, what string) {
-		fmt.Fprintf(f.out, "%s\t%.1f µs\t%.2f × %s\n", name, us, us/of, what)
+	row := func(name string, us, base float64, what string) {
+		fmt.Fprintf(f.out, "%s\t%.1f µs\t%.2f × %s\n", name, us, us/base, what)
 	}
 	row("redis_rate AllowN", rate, rate, "redis_rate")
 	alone := f.serverTime(1, f.charges("warm", wide, 1))
@@ -277,13 +277,13 @@ func (f *figures) longest() (most time.Duration, what string) {
 		names[redis.NewScript(lua.Source(name)).Hash()] = name + ".lua"
 	}
 	own := []string{"ZADD", "ZREMRANGEBYRANK", "INFO", "CONFIG", "KEYS", "MEMORY", "SLOWLOG"}
-	for _, of := range logged {
-		command := strings.ToUpper(of.Args[0])
+	for _, entry := range logged {
+		command := strings.ToUpper(entry.Args[0])
 		if command == "EVALSHA" {
-			command = names[of.Args[1]] // "" for redis_rate's
+			command = names[entry.Args[1]] // "" for redis_rate's
 		}
-		if of.Duration > most && command != "" && !slices.Contains(own, command) {
-			most, what = of.Duration, command
+		if entry.Duration > most && command != "" && !slices.Contains(own, command) {
+			most, what = entry.Duration, command
 		}
 	}
 	return most, what

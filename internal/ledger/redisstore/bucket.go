@@ -17,7 +17,7 @@ type bucket struct {
 	damage error // the first problem found in it
 
 	number int              // in the snapshot, from 1 on
-	kept   keptState        // what this process remembers
+	memory keptState        // what this process remembers
 	apart  bool             // its holds are read after the snapshot
 	state  string           // as stored; "" for none
 	member string           // the newest of the stored log; "" for an empty one
@@ -35,7 +35,7 @@ type knownTotal struct{ after, until, total int64 }
 func newBucket(snap *snapshot, name string) *bucket {
 	b := &bucket{snap: snap, lapsed: make(map[string]int64)}
 	b.Credential, b.Name, b.Log = snap.credential, name, b
-	b.kept = snap.s.states.get(stateKey(snap.credential, name))
+	b.memory = snap.s.states.get(stateKey(snap.credential, name))
 	return b
 }
 
@@ -61,8 +61,8 @@ func (b *bucket) parse(r *reply) {
 			b.damage = b.Damage(quota.Unsteady)
 		}
 	}
-	if b.state != "" && b.state == b.kept.text {
-		b.State, b.Holds = b.kept.state, slices.Clone(b.kept.holds) // a lost race discards changes
+	if b.state != "" && b.state == b.memory.text {
+		b.State, b.Holds = b.memory.state, slices.Clone(b.memory.holds) // a lost race discards changes
 		return
 	}
 	if holds := r.integer(); holds >= 0 {

@@ -48,11 +48,11 @@ func (snap *snapshot) keepAnswer(name string, kept *quota.Answer) {
 
 func (b *bucket) apply(ch quota.BucketChange) error {
 	if ch.From != 0 {
-		gone, err := b.Since(ch.From-1, quota.MaxRewritten+2)
+		removals, err := b.Since(ch.From-1, quota.MaxRewritten+2)
 		if err != nil {
 			return err
 		}
-		b.count(gone, -1)
+		b.count(removals, -1)
 		b.from = ch.From
 	}
 	added := slices.Concat(ch.Entries, ch.Append)
@@ -119,12 +119,12 @@ func (b *bucket) write(c *commands) {
 	log, state := b.key("log"), b.key("state")
 	keeps, hourly := b.keeps()+dayMillis, b.hourly()
 	b.writeSums(c, hourly)
-	gone := b.putHolds(c)
+	removals := b.putHolds(c)
 	if b.renewed {
 		b.newState = stateText(&b.Bucket, newRevision())
 		c.add("SET", state, b.newState, "PX", b.lasts())
 	}
-	c.addAll("HDEL", b.key("holds"), gone)
+	c.addAll("HDEL", b.key("holds"), removals)
 	if b.state == "" || hourly {
 		b.list(c)
 	}
@@ -190,14 +190,14 @@ func (b *bucket) writeSums(c *commands, hourly bool) {
 }
 
 // putHolds adds the commands that add and change holds, and returns the reservations to remove.
-func (b *bucket) putHolds(c *commands) (gone []any) {
+func (b *bucket) putHolds(c *commands) (removals []any) {
 	holds, lapsed := b.key("holds"), b.key("lapsed")
 	var put, stamps, settled []any
 	for id, text := range b.holds {
 		if text != "" {
 			put = append(put, id, text)
 		} else {
-			gone = append(gone, id)
+			removals = append(removals, id)
 		}
 	}
 	for id, at := range b.put {
@@ -216,7 +216,7 @@ func (b *bucket) putHolds(c *commands) (gone []any) {
 	if len(stamps) > 0 {
 		c.add("PEXPIRE", lapsed, b.keeps()+dayMillis)
 	}
-	return gone
+	return removals
 }
 
 // write adds the command that keeps the answer or forgets it.

@@ -22,7 +22,7 @@ const (
 
 // charge is one plain charge in the queue of its bucket and limits.
 type charge struct {
-	of       quota.Charge
+	request  quota.Charge
 	limits   []quota.Limit
 	decision quota.Decision
 	decided  bool // else it is left to the rule
@@ -50,7 +50,7 @@ func (s *Store) TryCharge(ctx context.Context, c quota.Charge) (quota.Decision, 
 		return quota.Decision{}, false, nil
 	}
 	q := s.charges.Get(groupName(c, limits))
-	o := &queue.Op[charge]{Work: charge{of: c, limits: limits}}
+	o := &queue.Op[charge]{Work: charge{request: c, limits: limits}}
 	if err := q.Ask(ctx, o, false, func() { q.Send(maxGroup, s.chargeAll) }); err != nil {
 		return quota.Decision{}, true, explain(err)
 	}
@@ -73,7 +73,7 @@ const maxHot = 5
 // chargeAll decides a group. Charges that the script leaves stay undecided.
 func (s *Store) chargeAll(ctx context.Context, group []*queue.Op[charge]) {
 	first := group[0].Work
-	credential, bucket := first.of.Credential, first.of.Costs[0].Bucket
+	credential, bucket := first.request.Credential, first.request.Costs[0].Bucket
 	for range maxHot {
 		now := s.clock()
 		list, err := s.change(ctx, "charge", []string{logKey(credential, bucket),
@@ -137,7 +137,7 @@ func chargeArgs(group []*queue.Op[charge], now time.Time) []any {
 	args := make([]any, 1, 2+len(group))
 	var lines []any
 	for _, o := range group {
-		c, labels := o.Work.of, o.Work.of.Labels.Encode()
+		c, labels := o.Work.request, o.Work.request.Labels.Encode()
 		line := quota.CutRun(labels)
 		if !slices.Contains(lines, any(line)) {
 			lines = append(lines, line)
@@ -160,7 +160,7 @@ func chargeArgs(group []*queue.Op[charge], now time.Time) []any {
 
 // decide makes a decision of one charge's part of the reply.
 func (w *charge) decide(now, kind, remaining, at, limit int64) {
-	cost := w.of.Costs[0]
+	cost := w.request.Costs[0]
 	d := quota.Decision{Allowed: kind == 1, At: stampTime(now),
 		Units: map[string]int64{cost.Bucket: cost.Units}, Remaining: map[string]int64{}}
 	if remaining >= 0 {
@@ -168,7 +168,7 @@ func (w *charge) decide(now, kind, remaining, at, limit int64) {
 	}
 	switch {
 	case kind == 1:
-		d.At, d.Entry = stampTime(at), w.of.ID
+		d.At, d.Entry = stampTime(at), w.request.ID
 	case kind == 0 && limit > 0 && limit <= int64(len(w.limits)):
 		d.RetryAt, d.Limit = stampTime(at), w.limits[limit-1].Name()
 	default:

@@ -18,12 +18,12 @@ import (
 // Check compares a bucket with its own entries, and with repair writes what follows from these. It
 // reads the entries in pages. A repair has the lock of the credential, so that other writers wait,
 // and where it changes entries the bucket cannot be used until all of them are written.
-func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
+func (s *Store) Check(ctx context.Context, credential, bucket string, repair bool) (
 	found []quota.Finding, err error) {
 	err = s.race(ctx, credential, func() (string, error) {
-		c := &checked{s: s, ctx: ctx, credential: credential, name: of, result: done}
+		c := &checked{s: s, ctx: ctx, credential: credential, name: bucket, result: done}
 		c.check()
-		found = c.In(of)
+		found = c.In(bucket)
 		if c.err != nil || c.result != done || !repair || len(found) == 0 {
 			return c.result, c.err
 		}
@@ -32,16 +32,16 @@ func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
 			return locked, nil
 		}
 		defer func() { _, _ = s.send(ctx, &commands{credential: credential}, 0) }() // unlocks
-		c = &checked{s: s, ctx: ctx, credential: credential, name: of, result: done, repair: true}
+		c = &checked{s: s, ctx: ctx, credential: credential, name: bucket, result: done, repair: true}
 		c.check()
-		found = c.In(of)
+		found = c.In(bucket)
 		return c.result, c.err
 	})
 	if foreign, is := errors.AsType[*foreignError](err); is {
 		var f quota.Findings
 		f.Add(fmt.Sprintf("the key %s is not a %s: something else wrote it", foreign.key,
 			foreign.kind), "none: rename or delete that key, then check again", false)
-		return f.In(of), nil
+		return f.In(bucket), nil
 	}
 	return found, err
 }
@@ -200,7 +200,7 @@ func (c *checked) checkEntries(newest string) {
 		}
 		full = len(page) == 2*maxPage
 		for some := range slices.Chunk(page, 2*repairPage) {
-			var gone, members []any
+			var removals, members []any
 			for pair := range slices.Chunk(some, 2) {
 				e, err := entryOf(pair)
 				if err != nil {
@@ -208,12 +208,12 @@ func (c *checked) checkEntries(newest string) {
 				}
 				now, is := c.CheckEntry(e, fmt.Sprintf("%v: %.64q", pair[1], pair[0]))
 				if is && c.repair && now != e {
-					gone, members = append(gone, pair[0]), append(members, now.At, memberText(now))
+					removals, members = append(removals, pair[0]), append(members, now.At, memberText(now))
 				}
 			}
-			if len(gone) > 0 {
+			if len(removals) > 0 {
 				c.step(func(cmds *commands) {
-					cmds.add("ZREM", log, gone...)
+					cmds.add("ZREM", log, removals...)
 					cmds.add("ZADD", log, members...)
 				})
 			}

@@ -188,13 +188,13 @@ func (l *load) replicate(t *testing.T, c cluster, master int) {
 	}
 }
 
-func (l *load) eventually(t *testing.T, what string, is func(*record) bool) {
+func (l *load) eventually(t *testing.T, what string, condition func(*record) bool) {
 	t.Helper()
 	for _, r := range l.records {
 		eventually(t, what+" ("+r.credential+")", func() bool {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			return is(r)
+			return condition(r)
 		})
 	}
 }

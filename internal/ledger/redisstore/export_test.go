@@ -35,7 +35,7 @@ func (s *Store) ChargeTogether(ctx context.Context, all []quota.Charge) (
 	group := make([]*queue.Op[charge], len(all))
 	for i, c := range all {
 		limits, _ := s.plain(c)
-		group[i] = &queue.Op[charge]{Work: charge{of: c, limits: limits}}
+		group[i] = &queue.Op[charge]{Work: charge{request: c, limits: limits}}
 	}
 	s.chargeAll(ctx, group)
 	decisions = make([]*quota.Decision, len(all))

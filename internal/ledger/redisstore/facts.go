@@ -136,15 +136,15 @@ func (f *Facts) cluster(ctx context.Context, client redis.UniversalClient) {
 	var mu sync.Mutex
 	// The cluster's state shows a master that does not answer.
 	_ = nodes.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		of := Facts{Address: node.Options().Addr, TLS: f.TLS, Password: f.Password, Cluster: "ok"}
-		if of.clock(ctx, node) != nil {
+		facts := Facts{Address: node.Options().Addr, TLS: f.TLS, Password: f.Password, Cluster: "ok"}
+		if facts.clock(ctx, node) != nil {
 			return nil
 		}
-		of.info(ctx, node)
-		of.settings(ctx, node)
+		facts.info(ctx, node)
+		facts.settings(ctx, node)
 		mu.Lock()
 		defer mu.Unlock()
-		f.Masters = append(f.Masters, of)
+		f.Masters = append(f.Masters, facts)
 		return nil
 	})
 	slices.SortFunc(f.Masters, func(a, b Facts) int { return cmp.Compare(a.Address, b.Address) })

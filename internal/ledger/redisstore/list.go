@@ -25,17 +25,17 @@ type span struct {
 }
 
 // read returns the entries of a span, which it reads in pages, up to the first error.
-func (s *Store) read(ctx context.Context, of span) (entries []quota.LogEntry, err error) {
-	for left := of.most; ; {
+func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry, err error) {
+	for left := picked.most; ; {
 		count := maxPage
-		if of.most > 0 {
+		if picked.most > 0 {
 			count = min(left, maxPage)
 		}
-		command, from, to := "ZRANGEBYSCORE", fmt.Sprintf("(%d", of.after), fmt.Sprint(of.until)
-		if of.newest {
+		command, from, to := "ZRANGEBYSCORE", fmt.Sprintf("(%d", picked.after), fmt.Sprint(picked.until)
+		if picked.newest {
 			command, from, to = "ZREVRANGEBYSCORE", to, from
 		}
-		page, err := s.client.Do(ctx, command, of.key, from, to, "WITHSCORES", "LIMIT", 0,
+		page, err := s.client.Do(ctx, command, picked.key, from, to, "WITHSCORES", "LIMIT", 0,
 			count).Slice()
 		if err != nil {
 			return entries, explainRead(err)
@@ -43,14 +43,14 @@ func (s *Store) read(ctx context.Context, of span) (entries []quota.LogEntry, er
 		for pair := range slices.Chunk(page, 2) {
 			e, err := entryOf(pair)
 			if err != nil {
-				return entries, &quota.DamagedError{Credential: of.credential, Bucket: of.bucket,
+				return entries, &quota.DamagedError{Credential: picked.credential, Bucket: picked.bucket,
 					Lost: true, What: fmt.Sprintf("%s: %.64q", unreadable, pair[0])}
 			}
 			entries = append(entries, e)
-			if of.newest {
-				of.until = e.At - 1
+			if picked.newest {
+				picked.until = e.At - 1
 			} else {
-				of.after = e.At
+				picked.after = e.At
 			}
 		}
 		if left -= count; len(page) < 2*count || left == 0 {
@@ -149,15 +149,15 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) ([]quota.Bucke
 			if b.state == "" && b.member == "" && len(b.Holds) == 0 {
 				continue // it has expired
 			}
-			of := quota.BucketTotal{Bucket: b.Name, Units: b.stored.Total,
+			total := quota.BucketTotal{Bucket: b.Name, Units: b.stored.Total,
 				Noted: b.State.SuspendedUntil != 0 || len(b.State.Others) > 0}
 			last := b.stored.At
 			for _, h := range b.Holds {
-				of.Units += h.Left()
+				total.Units += h.Left()
 				last = max(last, h.Created)
 			}
-			of.LastAt = stampTime(last)
-			all = append(all, of)
+			total.LastAt = stampTime(last)
+			all = append(all, total)
 		}
 	}
 	return all, nil

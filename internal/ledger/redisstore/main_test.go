@@ -201,9 +201,9 @@ func isError(t testing.TB, err, kind error, words string) {
 
 func says(err error, words string) bool { return strings.Contains(fmt.Sprint(err), words) }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); !condition(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in 60 s: %s", what)
 		}

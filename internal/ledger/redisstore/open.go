@@ -62,10 +62,10 @@ func connect(a *address) redis.UniversalClient {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	switch a.kind {
 	case "cluster":
-		of := o.Cluster()
-		of.ClusterStateReloadInterval = reloadEvery
-		of.DisableRoutingPolicies = true // they send COMMAND; here keys come first
-		client := redis.NewClusterClient(of)
+		options := o.Cluster()
+		options.ClusterStateReloadInterval = reloadEvery
+		options.DisableRoutingPolicies = true // they send COMMAND; here keys come first
+		client := redis.NewClusterClient(options)
 		client.AddHook(&resend{patience: failoverPatience, reload: client.ReloadState, many: true})
 		return client
 	case "sentinel":

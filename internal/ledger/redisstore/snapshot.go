@@ -22,7 +22,7 @@ type snapshot struct {
 	answers    map[string]*answer
 	searched   bool // logs were read after the snapshot
 
-	kept    []*answer // the answers to read
+	wanted  []*answer // the answers to read
 	windows []window
 	lapses  []lapse
 }
@@ -85,11 +85,11 @@ func (s *Store) readSnapshot(ctx context.Context, credential string, scopes []qu
 		snap.include(scope)
 	}
 	keys := []string{lockKey(credential)}
-	args := []any{s.holder, len(snap.order), len(snap.kept), len(snap.windows)}
+	args := []any{s.holder, len(snap.order), len(snap.wanted), len(snap.windows)}
 	for _, b := range snap.order {
-		keys, args = append(keys, stateKey(credential, b.Name)), append(args, b.kept.text)
+		keys, args = append(keys, stateKey(credential, b.Name)), append(args, b.memory.text)
 	}
-	for _, a := range snap.kept {
+	for _, a := range snap.wanted {
 		keys = append(keys, a.key)
 	}
 	for _, b := range snap.order {
@@ -115,7 +115,7 @@ func (s *Store) readSnapshot(ctx context.Context, credential string, scopes []qu
 	for _, w := range snap.windows {
 		w.bucket.parseWindow(&r)
 	}
-	for _, a := range snap.kept {
+	for _, a := range snap.wanted {
 		if a.stored = r.text(); a.stored != "" {
 			a.now, a.err = parseAnswer(a.name, a.stored)
 		}
@@ -139,13 +139,13 @@ func (snap *snapshot) include(scope quota.Scope) {
 			snap.buckets[name], snap.order = b, append(snap.order, b)
 			b.number = len(snap.order)
 		}
-		if of := scope.Reservation; of != "" {
-			snap.lapses = append(snap.lapses, lapse{b, of})
+		if reservation := scope.Reservation; reservation != "" {
+			snap.lapses = append(snap.lapses, lapse{b, reservation})
 		}
 	}
 	if name := scope.Answer; name != "" && snap.answers[name] == nil {
 		a := &answer{name: name, key: credentialKey(snap.credential, "answer:"+name)}
-		snap.answers[name], snap.kept = a, append(snap.kept, a)
+		snap.answers[name], snap.wanted = a, append(snap.wanted, a)
 	}
 	for _, l := range scope.Limits {
 		w := window{bucket: snap.buckets[l.Bucket], length: l.Window.Length.Microseconds()}
@@ -174,11 +174,11 @@ func (snap *snapshot) account(scope quota.Scope) (*quota.Account, error) {
 		}
 		a.Buckets = append(a.Buckets, &b.Bucket)
 	}
-	if of := snap.answers[scope.Answer]; of != nil {
-		if of.err != nil {
-			return nil, of.err
+	if reading := snap.answers[scope.Answer]; reading != nil {
+		if reading.err != nil {
+			return nil, reading.err
 		}
-		a.Answer = of.now
+		a.Answer = reading.now
 	}
 	return a, nil
 }

@@ -49,13 +49,13 @@ func StartCluster(t testing.TB, masters int, setup ...[]any) *Cluster {
 		c.do(t, r, "cluster", "replicate", c.ID(t, c.Masters[i]))
 	}
 	c.await(t, "the cluster is up, and each master has a replica", func() bool {
-		is := func(s *Server) bool {
+		matches := func(s *Server) bool {
 			return strings.Contains(c.admin[s].ClusterInfo(ctx).Val(), "cluster_state:ok")
 		}
 		follows := func(r *Server) bool {
 			return strings.Contains(c.replication(t, r), "master_link_status:up")
 		}
-		return every(all, is) && every(c.Replicas, follows)
+		return every(all, matches) && every(c.Replicas, follows)
 	})
 	return c
 }
@@ -74,8 +74,8 @@ func (c *Cluster) start(t testing.TB, setup [][]any) *Server {
 	return s
 }
 
-func every(servers []*Server, is func(*Server) bool) bool {
-	return !slices.ContainsFunc(servers, func(s *Server) bool { return !is(s) })
+func every(servers []*Server, matches func(*Server) bool) bool {
+	return !slices.ContainsFunc(servers, func(s *Server) bool { return !matches(s) })
 }
 
 // Admin returns a client of one node, with all rights.
@@ -100,9 +100,9 @@ func (c *Cluster) do(t testing.TB, s *Server, args ...any) {
 	}
 }
 
-func (c *Cluster) await(t testing.TB, what string, is func() bool) {
+func (c *Cluster) await(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in 60 s: %s", what)
 		}

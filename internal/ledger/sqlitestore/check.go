@@ -22,15 +22,15 @@ const maxRaces = 10
 // Check compares a bucket with its own entries, which it reads in pages. A repair writes what
 // follows from them in several transactions: the first marks the bucket so that nothing is decided
 // on it until the last.
-func (s *Store) Check(ctx context.Context, credential, of string, repair bool) (
+func (s *Store) Check(ctx context.Context, credential, bucket string, repair bool) (
 	found []quota.Finding, err error) {
 	for range maxRaces {
-		c := &checked{Audit: new(quota.Audit), s: s, ctx: ctx, name: name{credential, of}}
+		c := &checked{Audit: new(quota.Audit), s: s, ctx: ctx, name: name{credential, bucket}}
 		err = s.view(ctx, c.check)
 		if err != nil || !repair || len(c.Findings) == 0 {
-			return c.In(of), err
+			return c.In(bucket), err
 		}
-		found = c.In(of)
+		found = c.In(bucket)
 		c.repair = true
 		if err = s.update(ctx, c.begin); err == nil {
 			err = s.view(ctx, c.check)

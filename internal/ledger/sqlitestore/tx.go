@@ -100,14 +100,14 @@ type bucket struct {
 // account returns what the scope names. Errors: quota.DamagedError.
 func (t *tx) account(scope quota.Scope) (*quota.Account, error) {
 	a := &quota.Account{Credential: scope.Credential, Now: t.clock().UnixMicro()}
-	for _, of := range scope.Buckets {
-		b := t.bucket(scope.Credential, of)
+	for _, bucketName := range scope.Buckets {
+		b := t.bucket(scope.Credential, bucketName)
 		if b.err != nil {
 			return nil, b.err
 		}
 		b.Lapsed = nil
 		if at := int64(0); scope.Reservation != "" && t.find("lapsed_find",
-			[]any{scope.Credential, of, scope.Reservation}, &at) {
+			[]any{scope.Credential, bucketName, scope.Reservation}, &at) {
 			b.Lapsed = &quota.Hold{ID: scope.Reservation, LapsedAt: at}
 		}
 		a.Buckets = append(a.Buckets, &b.Bucket)
@@ -123,12 +123,12 @@ func (t *tx) account(scope quota.Scope) (*quota.Account, error) {
 }
 
 // bucket returns a bucket, read once in a transaction.
-func (t *tx) bucket(credential, of string) *bucket {
-	if b := t.buckets[name{credential, of}]; b != nil {
+func (t *tx) bucket(credential, bucketName string) *bucket {
+	if b := t.buckets[name{credential, bucketName}]; b != nil {
 		return b
 	}
 	b := &bucket{t: t}
-	b.Credential, b.Name, b.Log = credential, of, b
+	b.Credential, b.Name, b.Log = credential, bucketName, b
 	b.read()
 	_, some, err := b.Newest()
 	switch {
@@ -141,7 +141,7 @@ func (t *tx) bucket(credential, of string) *bucket {
 		b.err = b.Damage("its reservations or its row in buckets are not what was written")
 	}
 	if t.broken == nil {
-		t.buckets[name{credential, of}] = b
+		t.buckets[name{credential, bucketName}] = b
 	}
 	return b
 }

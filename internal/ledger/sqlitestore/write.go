@@ -78,15 +78,15 @@ func (b *bucket) add(e quota.LogEntry) {
 // remove removes the oldest entries after a time and up to another, at most so many (-1 for all),
 // and takes them off the sums.
 func (b *bucket) remove(after, until int64, most int) {
-	var gone []quota.LogEntry
-	b.t.each("entry_page", b.args(after, until, most), scanEntries(&gone))
-	if len(gone) == 0 {
+	var removals []quota.LogEntry
+	b.t.each("entry_page", b.args(after, until, most), scanEntries(&removals))
+	if len(removals) == 0 {
 		return
 	}
-	for _, e := range gone {
+	for _, e := range removals {
 		b.sums.Add(e.At, quota.CutRun(e.Labels), -e.Units, -1)
 	}
-	b.t.change("entry_remove", b.args(after, gone[len(gone)-1].At)...)
+	b.t.change("entry_remove", b.args(after, removals[len(removals)-1].At)...)
 }
 
 // trim forgets a bounded number of rows that are older than any window needs.
@@ -102,8 +102,8 @@ func (b *bucket) trim(until int64) {
 // was. It makes no room even if the clock is set back, because each charge of the value is also one
 // of the bucket, stamped after its newest entry.
 func (b *bucket) forgetIdle() {
-	of := quota.WholeOf(b.Name)
-	args := []any{b.Credential, of, of + "~", b.t.clock().UnixMicro(), trimValues}
+	whole := quota.WholeOf(b.Name)
+	args := []any{b.Credential, whole, whole + "~", b.t.clock().UnixMicro(), trimValues}
 	var idle []string
 	b.t.each("bucket_idle", args, func(row *sql.Rows) error {
 		idle = append(idle, "")

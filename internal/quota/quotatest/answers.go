@@ -35,14 +35,14 @@ var sameAs = map[string]string{"reserve": "charge", "settle": "charge", "adjust"
 func (r *runner) check(verb string, want json.RawMessage, answer any, err error) {
 	r.t.Helper()
 	got := shown(answer)
-	if of, ok := got.(map[string]any); ok || answer == nil {
-		if of == nil {
-			of = map[string]any{}
+	if fields, ok := got.(map[string]any); ok || answer == nil {
+		if fields == nil {
+			fields = map[string]any{}
 		}
 		if err != nil {
-			of["error"] = errorName(err)
+			fields["error"] = errorName(err)
 		}
-		got = of
+		got = fields
 	} else if err != nil {
 		r.t.Fatalf("%s: %v", r.step, err)
 	}
@@ -92,9 +92,9 @@ func (r *runner) compare(kind, at string, got, want any) {
 }
 
 func empty(v any) bool {
-	of := reflect.ValueOf(v)
-	return v == nil || of.IsZero() ||
-		(of.Kind() == reflect.Map || of.Kind() == reflect.Slice) && of.Len() == 0
+	value := reflect.ValueOf(v)
+	return v == nil || value.IsZero() ||
+		(value.Kind() == reflect.Map || value.Kind() == reflect.Slice) && value.Len() == 0
 }
 
 var capital = regexp.MustCompile(`([a-z])([A-Z])`)

@@ -255,14 +255,14 @@ func (f *future) at(clock int64) (buckets []*bucket, n int64) {
 
 // first returns the first time of the clock, from one on, at which a condition is true; quota.Never
 // for none. While no hold expires, units only come free, so it checks the end of each such span.
-func (f *future) first(from int64, is func(buckets []*bucket, n int64) bool) int64 {
-	if is(f.at(from)) {
+func (f *future) first(from int64, matches func(buckets []*bucket, n int64) bool) int64 {
+	if matches(f.at(from)) {
 		return from
 	}
 	for _, end := range f.expiries {
-		if end > from && is(f.at(end-1)) {
+		if end > from && matches(f.at(end-1)) {
 			return from + int64(sort.Search(int(end-from), func(i int) bool {
-				return is(f.at(from + int64(i)))
+				return matches(f.at(from + int64(i)))
 			}))
 		}
 		from = max(from, end)

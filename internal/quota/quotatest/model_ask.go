@@ -122,8 +122,8 @@ func (r *request) verdict(now []*bucket, observed bool) (at int64, limit string)
 	at, paced := r.future.now, false
 	for from := at - 1; from != at; {
 		from = at
-		later := func(name string, is func([]*bucket, int64) bool) {
-			if then := r.future.first(from, is); then > at {
+		later := func(name string, matches func([]*bucket, int64) bool) {
+			if then := r.future.first(from, matches); then > at {
 				at, limit = then, name
 			}
 		}

@@ -246,8 +246,8 @@ func (s *story) newCall(buckets []string) Call {
 	}
 	if len(s.reserve) > 0 && s.rarely("draw", 2) {
 		c.Reservation = rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")
-		if of := bucketsOf(c.Reservation)[0]; !slices.Contains(buckets, of) {
-			buckets = append(slices.Clone(buckets), of)
+		if bucket := bucketsOf(c.Reservation)[0]; !slices.Contains(buckets, bucket) {
+			buckets = append(slices.Clone(buckets), bucket)
 		}
 	}
 	for _, b := range buckets {
@@ -328,8 +328,8 @@ func (s *story) relimit() {
 		return
 	}
 	b := s.bucket()
-	limits, of := s.drawLimits(b), s.model.bucket(b)
-	if of.forgotten == 0 || quota.RetentionFor(limits).Microseconds() <= of.keep {
+	limits, modelled := s.drawLimits(b), s.model.bucket(b)
+	if modelled.forgotten == 0 || quota.RetentionFor(limits).Microseconds() <= modelled.keep {
 		s.limits[b] = limits
 	}
 }

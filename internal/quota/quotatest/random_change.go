@@ -94,15 +94,15 @@ func (s *story) cancel() {
 }
 
 func (s *story) suspend() {
-	of := quota.Suspension{Credential: s.credential, Bucket: s.bucket()}
+	suspension := quota.Suspension{Credential: s.credential, Bucket: s.bucket()}
 	if rapid.Bool().Draw(s.t, "close") {
 		later := rapid.Int64Range(-1, hours(3).Microseconds()).Draw(s.t, "µs")
-		of.Until = s.clock.Now().Add(time.Duration(later) * time.Microsecond)
-		s.ends = append(s.ends, of.Until)
+		suspension.Until = s.clock.Now().Add(time.Duration(later) * time.Microsecond)
+		s.ends = append(s.ends, suspension.Until)
 	}
-	both(s, func(ctx context.Context, of quota.Suspension) (any, error) {
-		return nil, s.ledger.Suspend(ctx, of)
-	}, s.model.Suspend, of)
+	both(s, func(ctx context.Context, suspension quota.Suspension) (any, error) {
+		return nil, s.ledger.Suspend(ctx, suspension)
+	}, s.model.Suspend, suspension)
 }
 
 // learn has the upstream report what is left under one of the limits, and perhaps when it ends.

@@ -246,7 +246,7 @@ var verbs = map[string]func(r *runner, text []byte) (any, error){
 	}),
 }
 
-func (r *runner) limitsOf(buckets []string) (of []quota.Limit) {
+func (r *runner) limitsOf(buckets []string) (picked []quota.Limit) {
 	return slices.DeleteFunc(slices.Clone(r.limits), func(l quota.Limit) bool {
 		return !slices.Contains(buckets, l.Bucket)
 	})
