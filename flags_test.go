@@ -71,7 +71,8 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 	}
 }
 
-// Each page of a program's manual belongs to a command, and each flag has help.
+// TestManualHasNoGaps checks that each page of a program's manual belongs to a command, and that
+// each flag has help.
 func TestManualHasNoGaps(t *testing.T) {
 	t.Parallel()
 	all := learned(t)

@@ -2,11 +2,11 @@
 --
 -- KEYS   the lock; the state of each bucket; answers; log and holds of each bucket; lapsed
 -- ARGV   the caller's name in the lock; the numbers of buckets, of answers and of windows; for each
---        bucket the state that the caller knows, '' for none; for each window the number of the
+--        bucket the state that the caller has, '' for none; for each window the number of the
 --        bucket, the length in µs (0 for a calendar window) and the start; for each lapsed a
 --        reservation that may have lapsed
 -- Reply  the server's time in µs; 1 if another caller has the lock, else 0; for each bucket the two
---        newest members with their stamps, the state and, if the caller does not know the state, the
+--        newest members with their stamps, the state and, if the caller does not have the state, the
 --        number of holds and these, or -1 if the caller must read them; for each window its start,
 --        and its first two members with their stamps; the answers; for each lapsed the stamp. nil
 --        stands for a missing value

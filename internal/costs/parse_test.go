@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// replaced is a part of a list, what replaces it, and the problem that follows; "" is none.
+// replaced is a part of a list, its replacement, and the expected problem; "" for none.
 type replaced struct{ old, new, want string }
 
 // problemsOf replaces each of the parts of a list.

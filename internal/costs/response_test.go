@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// listOf is a price list with one bucket, units, and a method that holds units and settles them.
+// listOf returns a price list with one bucket, units, and a method that holds units and settles them.
 func listOf(keys, methods string) string {
 	return `hosts: [api.example.test]
 credential: bearer
@@ -19,7 +19,7 @@ buckets: {units: {}}` + keys + `
 methods:` + methods
 }
 
-// settling is a list whose one method holds 10 to 500 units and settles an expression.
+// settling returns a list whose one method holds 10 to 500 units and settles an expression.
 func settling(settle, keys string) string {
 	return listOf("\n"+keys, `
   things.read:
@@ -30,8 +30,8 @@ func settling(settle, keys string) string {
     settle: {units: "`+settle+`"}`)
 }
 
-// summary is what a list makes of a response: the costs and what the response lacks; the lessons;
-// and the refusal. A dash stands for none.
+// summary describes the outcome of a response: the costs and the missing figures; the lessons; and
+// the refusal. A dash stands for none.
 func summary(out costs.Outcome) string {
 	took, lessons, refusal := quoted(out.Costs), "", "-"
 	if out.Missing != nil {
@@ -174,7 +174,7 @@ learn: [{bucket: units, remaining: {path: quota.left}}]`)
 			"tier3/conversations.history 1; -; -"},
 		{"slack", `POST /api/chat.postMessage {"channel":"C1"}`, 200, "", `{"ok":true}`,
 			"messages/c1 1; -; -"},
-		// accounts without credit, or above a limit of spending
+		// accounts without credit, or above a spending limit
 		{"anthropic", message, 400, "", `{"type":"error","error":{"type":"invalid_request_error",` +
 			`"message":"Your credit balance is too low to access the API."}}`, empty},
 		{"anthropic", message, 400, "", `{"type":"error","error":{"type":"invalid_request_error",` +

@@ -394,9 +394,9 @@ func TestStandinsRefuse(t *testing.T) {
 	}
 }
 
-// TestStandinsTell checks the remaining units that each response reports, and that nonsense is
+// TestStandinsReport checks the remaining units that each response reports, and that nonsense is
 // ignored.
-func TestStandinsTell(t *testing.T) {
+func TestStandinsReport(t *testing.T) {
 	for _, test := range []struct{ name, request, lessons string }{
 		{"openai", openAIChat, "requests/gpt-5-mini 499 of 500, tokens/gpt-5-mini 199870 of 200000"},
 		{"anthropic", claude,

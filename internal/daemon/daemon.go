@@ -151,7 +151,7 @@ func (d *Daemon) use(ctx context.Context, c *Config) {
 			continue
 		}
 		next := &lane{Lane: l, d: d, cfg: c, since: since, before: before,
-			over: make(chan struct{})}
+			done: make(chan struct{})}
 		if before == nil || before.hasEnded() { // as if the lane were new
 			next.before = nil
 			next.begin(ctx)
@@ -180,7 +180,7 @@ func (d *Daemon) start(ctx context.Context, l *lane) {
 	d.lanes[l.Name()] = l
 	d.mu.Unlock()
 	d.all.Go(func() {
-		defer close(l.over)
+		defer close(l.done)
 		defer stop()
 		before := l.before
 		if before == nil {
@@ -188,7 +188,7 @@ func (d *Daemon) start(ctx context.Context, l *lane) {
 			return
 		}
 		l.before = nil
-		<-before.over
+		<-before.done
 		if ticks.Err() == nil {
 			l.succeed(before)
 			l.run(ticks, ctx)

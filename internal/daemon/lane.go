@@ -24,7 +24,7 @@ type lane struct {
 	before  *lane         // the running lane that it replaces; nil for none
 	stop    func()        // ends its ticks, but not its run; for Daemon.use
 	stopped bool          // for Daemon.use
-	over    chan struct{} // closed when it has ended
+	done    chan struct{} // closed when it has ended
 
 	missed []missed                  // runs first
 	turn   *turn                     // of the first missed tick, until its first attempt
@@ -43,7 +43,7 @@ func (l *lane) continues(next share.Lane) bool {
 
 func (l *lane) hasEnded() bool {
 	select {
-	case <-l.over:
+	case <-l.done:
 		return true
 	default:
 		return false

@@ -33,7 +33,7 @@ func startBoth(t *testing.T) *both {
 		memory: limit.NewMemory()}
 }
 
-// clockStart is the start of a clock's window of any length in these tests.
+// clockStart is a time at which every calendar window in these tests begins.
 var clockStart = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
 // take decides the asks on both, and describes how they differ.

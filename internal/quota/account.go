@@ -18,7 +18,7 @@ type Scope struct {
 	Limits []Limit
 }
 
-// Request is what a ledger decides on.
+// Request is a request that a ledger decides on.
 type Request interface {
 	// Check returns an error for a request that no ledger accepts.
 	Check() error

@@ -89,7 +89,7 @@ func TestDecisions(t *testing.T) {
 	}
 	for body, want := range map[string]int{
 		`{"policy":"none","key":"a"}`: 404, `{"policy":"rlaas"}`: 422,
-		`{"policy":"mine","key":"a"}`:            404, // it is for callers of this server
+		`{"policy":"mine","key":"a"}`:            404, // a limit for callers of this server
 		`{"policy":"rlaas","key":"a","cost":-1}`: 422, `{"policy":"rlaas","key":""}`: 422,
 		`{"policy":"rlaas","key":"a","cost":9999999999999999999}`: 422,
 		`{`: 400,
@@ -127,8 +127,8 @@ func TestTokens(t *testing.T) {
 	s.wants(s.get("/v1/regions"), 200)
 }
 
-// A spike from one address denies that address alone, whatever it claims to be: its denials take
-// nothing from the limit that it shares with others.
+// A spike from one address denies that address alone, whatever headers it sends: its denials take
+// nothing from the limit that it shares with other addresses.
 func TestSpike(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, func(s *Server) {

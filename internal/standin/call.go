@@ -171,7 +171,7 @@ func (c *call) wait(d time.Duration) bool {
 	}
 }
 
-// rate returns the i-th limit of a bucket as it is used now, or false if there is none.
+// rate returns the i-th limit of a bucket with its current use, or false if there is none.
 func (c *call) rate(bucket string, i int) (rate, bool) {
 	defer c.s.locked()()
 	rates := c.s.meter.ratesOf(bucket)

@@ -77,8 +77,8 @@ type api struct {
 	// the same.
 	bucket func(c *call, name string) string
 
-	// serve, if not nil, answers in place of the routes, and checks the credential and the fault,
-	// and reads the body.
+	// serve, if not nil, replaces the routes. It must check the credential and the fault, and read
+	// the body.
 	serve func(*call)
 	// counts returns the body of GET /standin/counts, and change applies that of POST
 	// /standin/settings. Nil means those of Server.

@@ -43,8 +43,8 @@ func start(t *testing.T, s http.Handler) (url string) {
 	return web.URL
 }
 
-// result is what a request got: status 0 and the error as the body without a response, err if the
-// body breaks off.
+// result is the response to a request. Without one, the status is 0 and the body is the error. err
+// is set if the body breaks off.
 type result struct {
 	status int
 	header http.Header

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Output is what a running program has written so far.
+// Output is an io.Writer that keeps the output of a running program.
 type Output struct {
 	mu   sync.Mutex
 	more chan struct{} // closed by the next write

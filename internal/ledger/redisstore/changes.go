@@ -87,7 +87,7 @@ func (b *bucket) apply(ch quota.BucketChange) error {
 	return nil
 }
 
-// count adds entries to the sums, or takes them off with times -1.
+// count adds entries to the sums, or subtracts them if times is -1.
 func (b *bucket) count(entries []quota.LogEntry, times int64) {
 	for _, e := range entries {
 		b.sums.Add(e.At, quota.CutRun(e.Labels), times*e.Units, times)

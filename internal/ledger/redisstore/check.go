@@ -102,8 +102,7 @@ func (c *checked) check() {
 }
 
 // read reads everything but the entries, all of one moment, and returns the stamp of the newest
-// entry. It checks that the stored holds, not those that this process keeps, and the state are what
-// was written.
+// entry. It checks the digests of the state and of the stored holds, not of those in this process.
 func (c *checked) read() (newest string) {
 	log := c.key("log")
 	var state *redis.StringCmd

@@ -36,7 +36,7 @@ var phrases = []struct{ text, advice string }{
 	{"cluster support disabled", "it is no cluster: write redis:// instead of redis+cluster://"},
 	{"DB index is out of range", "it has fewer databases: end the ledger's URL with /0"},
 	{"redis: can't parse", "this is not a Redis server"},
-	{"remote error: tls: ", "it refused this client's certificate, or wants one: name it with " +
+	{"remote error: tls: ", "it refused this client's certificate, or requires one: name it with " +
 		"?cert=FILE&key=FILE"},
 }
 

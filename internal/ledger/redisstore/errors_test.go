@@ -257,8 +257,8 @@ func broken(t *testing.T, kind string) (string, *redistest.Breaker) {
 }
 
 // TestLostAnswerIsNotAskedForAgain: a call whose answer is lost returns an error, and the server
-// has run it once. No client sends it again, since that would charge twice, or find what it has just
-// released or finished gone.
+// has run it once. No client sends it again: that would charge twice, or not find what the first
+// attempt has released or finished.
 func TestLostAnswerIsNotAskedForAgain(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"server", "sentinel", "cluster"} {

@@ -25,7 +25,7 @@ func ConnectTo(url string) (redis.UniversalClient, error) {
 	return connect(a), nil
 }
 
-// CodeOfReply is for tests of errors that servers return.
+// CodeOfReply returns the code of an error that a server returned.
 var CodeOfReply = codeOfReply
 
 // ChargeTogether decides charges on one bucket in one run of charge.lua. Those that it leaves have

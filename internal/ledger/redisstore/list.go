@@ -59,7 +59,7 @@ func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry
 	}
 }
 
-// entries returns the oldest entries of a bucket stamped after a time, at most so many.
+// entries returns the oldest entries of a bucket stamped after a time, at most most of them.
 func (s *Store) entries(ctx context.Context, credential, bucket string, after, until int64,
 	most int) ([]quota.LogEntry, error) {
 	return s.read(ctx, span{credential, bucket, logKey(credential, bucket), after, until, most,

@@ -240,7 +240,8 @@ func TestOpenRefuses(t *testing.T) {
 	open(t, strings.Replace(password, "redis://", "redis://:canary-password@", 1))
 }
 
-// oldServer answers INFO as Redis 4 does, which is no longer to be found, and errors to the rest.
+// oldServer answers INFO as Redis 4 does, which cannot be installed any more, and any other command
+// with an error.
 func oldServer(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
