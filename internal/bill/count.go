@@ -135,14 +135,14 @@ func number(m costs.Meter, f costs.Figure, row any) (sum float64, found bool, er
 // Days returns the days to compare, oldest first: the last n of the upstream, except those of which
 // the ledger may have dropped entries, or the window in progress.
 func (c *Client) Days(ctx context.Context, m costs.Meter, f costs.Figure, now time.Time, n int,
-	kept time.Duration) ([]Day, error) {
+	retention time.Duration) ([]Day, error) {
 	window := f.Window
 	if window == (quota.Window{}) {
 		window = c.Table.Reset(f.Bucket)
 	}
 	switch {
 	case !m.Current():
-		return Days(window, now, n, m.Lag, kept, m.Ranged()), nil
+		return Days(window, now, n, m.Lag, retention, m.Ranged()), nil
 	case f.End.Path == "":
 		begin, end := window.Bounds(now)
 		return []Day{{Begin: begin, End: end, Until: now}}, nil

@@ -23,7 +23,8 @@ const settledAfter = 4
 // have dropped entries. It keeps them for the duration kept. Usage older than lag has usually been
 // counted. If the upstream can be asked about a part of a day (ranged), today ends there; else it
 // ends now, and the upstream's count is of less.
-func Days(reset quota.Window, now time.Time, n int, lag, kept time.Duration, ranged bool) []Day {
+func Days(reset quota.Window, now time.Time, n int, lag, retention time.Duration,
+	ranged bool) []Day {
 	var days []Day
 	at, counted := now, now
 	if ranged {
@@ -31,7 +32,7 @@ func Days(reset quota.Window, now time.Time, n int, lag, kept time.Duration, ran
 	}
 	for range n {
 		begin, end := reset.Bounds(at)
-		if begin.Before(now.Add(-kept)) {
+		if begin.Before(now.Add(-retention)) {
 			break
 		}
 		d := Day{Begin: begin, End: end, Until: end}

@@ -22,10 +22,10 @@ func pacific(t *testing.T) quota.Window {
 // by now.
 func TestDays(t *testing.T) {
 	for _, c := range []struct {
-		name, now string
-		n         int
-		lag, kept time.Duration
-		want      string // begin, hours of the day, until, settled
+		name, now      string
+		n              int
+		lag, retention time.Duration
+		want           string // begin, hours of the day, until, settled
 	}{
 		{"summer", "2026-06-02T12:00:30Z", 2, 15 * time.Minute, 72 * time.Hour,
 			"06-01T07:00 24h to 06-02T07:00 settled; 06-02T07:00 24h to 06-02T11:45"},
@@ -54,7 +54,7 @@ func TestDays(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, d := range Days(pacific(t), now, c.n, c.lag, c.kept, true) {
+		for _, d := range Days(pacific(t), now, c.n, c.lag, c.retention, true) {
 			text := fmt.Sprintf("%s %.0fh to %s", d.Begin.UTC().Format("01-02T15:04"),
 				d.End.Sub(d.Begin).Hours(), d.Until.UTC().Format("01-02T15:04"))
 			if d.Settled {

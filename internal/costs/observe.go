@@ -33,7 +33,7 @@ type Observation struct {
 
 	head    []byte // start of the body, until it shows the format
 	begun   bool   // the format is known
-	kept    []byte
+	body    []byte
 	keeps   bool // the body is kept, up to a bound
 	dropped bool // the body was longer than the bound
 	size    int  // bytes in all
@@ -109,10 +109,10 @@ func (o *Observation) take(p []byte) {
 	case o.events != nil:
 		_, _ = o.events.Write(p)
 	case !o.keeps || o.dropped:
-	case len(o.kept)+len(p) > most && o.status < 300:
-		o.kept, o.dropped = nil, true
+	case len(o.body)+len(p) > most && o.status < 300:
+		o.body, o.dropped = nil, true
 	default:
-		o.kept = append(o.kept, p[:min(len(p), most-len(o.kept))]...)
+		o.body = append(o.body, p[:min(len(p), most-len(o.body))]...)
 	}
 }
 
@@ -167,21 +167,21 @@ func (o *Observation) Close() Outcome {
 	if o.events != nil {
 		o.events.close()
 		// A stream that lacks its last event ended too early, whatever it looked like.
-		if told := o.quote.rules.events; len(told) > 0 {
-			o.cut = o.cut || !o.seen[told[len(told)-1]]
+		if names := o.quote.rules.events; len(names) > 0 {
+			o.cut = o.cut || !o.seen[names[len(names)-1]]
 		}
 	}
 	o.doc = nil // of an event
 	if o.sums != nil && o.events.tooLong > 0 {
 		o.unread = fmt.Errorf("a line is longer than %d bytes", maxAnswer)
 	}
-	if len(o.kept) > 0 {
-		o.parse(o.kept)
+	if len(o.body) > 0 {
+		o.parse(o.body)
 	}
 	if o.quote.rules != nil {
 		o.addUsage()
 	}
-	o.cut = o.cut && !json.Valid(trimBody(o.kept)) // valid JSON is complete
+	o.cut = o.cut && !json.Valid(trimBody(o.body)) // valid JSON is complete
 	return o.outcome()
 }
 
@@ -192,7 +192,7 @@ func (o *Observation) refusal(env formula.Env) *Refusal {
 	}
 	r := o.refused
 	if r == nil {
-		r = t.refusal(o.status, o.header, o.kept, maps.Clone(env))
+		r = t.refusal(o.status, o.header, o.body, maps.Clone(env))
 	}
 	if r != nil {
 		if part, ok := o.quote.names[r.Bucket]; ok {

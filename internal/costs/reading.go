@@ -50,7 +50,7 @@ func (o *Observation) addUsageOf(doc any, paths []string) (found bool) {
 				object = map[string]any{path[strings.LastIndexByte(path, '.')+1:]: at}
 			}
 			for key, value := range object {
-				found = o.set(key, believed(value)) || found
+				found = o.set(key, withoutNegatives(value)) || found
 			}
 		}
 	}
@@ -74,21 +74,21 @@ func (o *Observation) set(key string, value any) bool {
 	return true
 }
 
-// believed returns a value of usage without negative numbers, which would reduce a sum.
-func believed(value any) any {
+// withoutNegatives returns a value of usage without negative numbers, which would reduce a sum.
+func withoutNegatives(value any) any {
 	switch v := value.(type) {
 	case float64:
 		if v < 0 {
 			return nil
 		}
 	case map[string]any:
-		kept := make(map[string]any, len(v))
+		result := make(map[string]any, len(v))
 		for key, value := range v {
-			if value = believed(value); value != nil {
-				kept[key] = value
+			if value = withoutNegatives(value); value != nil {
+				result[key] = value
 			}
 		}
-		return kept
+		return result
 	}
 	return value
 }

@@ -58,7 +58,7 @@ func (f *File) value(n *yaml.Node, name string) any {
 
 func (f *File) mapping(n *yaml.Node, name string) any {
 	values, lines := map[string]any{}, map[string]int{}
-	var kept []*yaml.Node
+	var nodes []*yaml.Node
 	for i := 0; i+1 < len(n.Content) && !f.tree.broken; i += 2 {
 		key, value := n.Content[i], target(n.Content[i+1])
 		line, again := lines[key.Value]
@@ -70,11 +70,11 @@ func (f *File) mapping(n *yaml.Node, name string) any {
 		default:
 			lines[key.Value] = key.Line
 			key.Tag = "!!str" // 2026 and 2026-01-01 are strings, too
-			kept = append(kept, key, value)
+			nodes = append(nodes, key, value)
 			values[key.Value] = f.value(value, below(name, key.Value))
 		}
 	}
-	n.Content = kept
+	n.Content = nodes
 	return values
 }
 

@@ -34,9 +34,9 @@ func TestLessons(t *testing.T) {
 	}
 	m.settled(t)
 	// What the bucket regains meanwhile is less than the 600 that were spent.
-	told := m.others(t, "output")
-	if told < 400 || told > 600 || m.booked(t, "output") != 150 {
-		t.Errorf("%d units were used by others, %d of ours", told,
+	foreign := m.others(t, "output")
+	if foreign < 400 || foreign > 600 || m.booked(t, "output") != 150 {
+		t.Errorf("%d units were used by others, %d of ours", foreign,
 			m.booked(t, "output"))
 	}
 	log := m.log.String()
@@ -49,8 +49,8 @@ func TestLessons(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.settled(t)
-	if after := m.others(t, "output"); after < told {
-		t.Errorf("%d units were used by others, then %d", told, after)
+	if after := m.others(t, "output"); after < foreign {
+		t.Errorf("%d units were used by others, then %d", foreign, after)
 	}
 }
 
@@ -82,18 +82,18 @@ func TestLessonsInFlight(t *testing.T) {
 		for i := range open {
 			must(t, discard(open[i*7%len(open)]))
 			m.settled(t)
-			if told := m.others(t, "tokens"); told > spent {
+			if foreign := m.others(t, "tokens"); foreign > spent {
 				t.Errorf("%d units were used by others, %d were spent elsewhere",
-					told, spent)
+					foreign, spent)
 			}
 		}
 		if _, _, err := m.send(m.chat(t.Context(), 5, false)); err != nil {
 			t.Fatal(err)
 		}
 		m.settled(t)
-		if told := m.others(t, "tokens"); told < spent/2 {
+		if foreign := m.others(t, "tokens"); foreign < spent/2 {
 			t.Errorf("%d units were used by others, %d were spent elsewhere",
-				told, spent)
+				foreign, spent)
 		}
 	}
 }
@@ -119,9 +119,9 @@ learn:
 	_, _, err = m.send(m.request(t.Context(), "GET", "/a", nil))
 	must(t, err)
 	m.settled(t)
-	if own, told := m.booked(t, "requests"), m.others(t, "requests"); own != 1 ||
-		told != 59 {
-		t.Errorf("%d requests are booked of ours, %d were used by others", own, told)
+	if own, foreign := m.booked(t, "requests"), m.others(t, "requests"); own != 1 ||
+		foreign != 59 {
+		t.Errorf("%d requests are booked of ours, %d were used by others", own, foreign)
 	}
 }
 
@@ -178,8 +178,8 @@ func TestResetFarAway(t *testing.T) {
 	if wait := time.Until(d.RetryAt); wait < time.Hour || wait > 60*time.Hour {
 		t.Errorf("closed for %s, by %s", wait, d.Limit)
 	}
-	if told := m.others(t, "core"); told != 0 {
-		t.Errorf("%d were used by others", told)
+	if foreign := m.others(t, "core"); foreign != 0 {
+		t.Errorf("%d were used by others", foreign)
 	}
 }
 

@@ -112,7 +112,7 @@ func (a *Audit) CheckEntry(e LogEntry, text string) (LogEntry, bool) {
 
 // End reports the findings about all entries, and about the sums that the store keeps. After it,
 // the bucket has the state that a repair writes.
-func (a *Audit) End(kept Tally) {
+func (a *Audit) End(stored Tally) {
 	if a.totals > 0 {
 		a.Add(fmt.Sprintf("%d of %d running totals do not follow from the entries before",
 			a.totals, a.Entries), "they are added up again", true)
@@ -122,7 +122,7 @@ func (a *Audit) End(kept Tally) {
 			"they are marked as lost; the units count all the same", true)
 	}
 	if a.moved == 0 {
-		a.Findings = append(a.Findings, a.Sums.Differs(kept)...)
+		a.Findings = append(a.Findings, a.Sums.Differs(stored)...)
 	}
 	s := &a.bucket.State
 	s.Levels = nil // they are added up again

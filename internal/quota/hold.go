@@ -174,10 +174,10 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 	if err != nil {
 		return Decision{}, err
 	}
-	if made, ok := idTime(id); !ok || now.Sub(made).Abs() > lostFor {
+	if madeAt, ok := idTime(id); !ok || now.Sub(madeAt).Abs() > lostFor {
 		return Decision{}, fmt.Errorf("%s: %w", reservation, ErrNoReservation)
 	}
-	// A client can make the name up: it says which values, the configuration which buckets.
+	// A client can make the name up: its labels are used, but the configuration decides the buckets.
 	call.Labels = call.Labels.With(HeldLabels(reservation))
 	d, err := b.bookLost(ctx, Booking{Held: Decision{Reservation: reservation}, Call: call},
 		nil)

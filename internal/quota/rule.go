@@ -288,10 +288,10 @@ func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 	after := w.after(from, reset)
 	base := b.logBase(after)
 	count := held // units that count besides the stored entries
-	var gone []step
+	var departures []step
 	leave := func(at, now, units int64) {
 		count += units
-		gone = append(gone, step{at: max(now, w.departs(at, reset)), held: units})
+		departures = append(departures, step{at: max(now, w.departs(at, reset)), held: units})
 	}
 	if o := b.othersOf(l); o.Units > 0 && o.At > after {
 		leave(o.At, from, o.Units)
@@ -314,7 +314,7 @@ func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 			count -= s.entry
 		}
 	}
-	steps = append(steps, gone...)
+	steps = append(steps, departures...)
 	slices.SortFunc(steps, func(x, y step) int { return cmp.Compare(x.at, y.at) })
 	used := b.newest.Total - base
 	for i := 0; ; i++ {

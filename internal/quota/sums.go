@@ -98,11 +98,11 @@ func (t *Tally) Sums(q SumQuery) (sums []Sum, err error) {
 }
 
 // Differs returns a finding if the sums that a store keeps differ from those of its entries.
-func (t *Tally) Differs(kept Tally) (found Findings) {
+func (t *Tally) Differs(stored Tally) (found Findings) {
 	wrong := make(map[int64]bool)
-	for _, tally := range []Tally{*t, kept} {
+	for _, tally := range []Tally{*t, stored} {
 		for key := range tally.sums {
-			if t.sums[key] != kept.sums[key] {
+			if t.sums[key] != stored.sums[key] {
 				wrong[key.at] = true
 			}
 		}

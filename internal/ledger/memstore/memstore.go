@@ -88,8 +88,8 @@ func (s *Store) see(scope quota.Scope) (*quota.Account, []*Bucket) {
 		b.Lapsed = b.findLapsed(scope.Reservation)
 		buckets, seen.Buckets = append(buckets, b), append(seen.Buckets, &b.Bucket)
 	}
-	if kept, known := a.answers[scope.Answer]; known {
-		seen.Answer = &kept
+	if answer, known := a.answers[scope.Answer]; known {
+		seen.Answer = &answer
 	}
 	return seen, buckets
 }

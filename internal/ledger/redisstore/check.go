@@ -56,13 +56,13 @@ type checked struct {
 	repair           bool
 
 	*bucket
-	state  string      // as stored now
-	oldest string      // member of the log
-	kept   quota.Tally // the stored sums
-	listed bool        // in the list of buckets
-	unread []any       // notes that cannot be read
-	result string
-	err    error
+	state      string      // as stored now
+	oldest     string      // member of the log
+	storedSums quota.Tally // by day
+	listed     bool        // in the list of buckets
+	unread     []any       // notes that cannot be read
+	result     string
+	err        error
 }
 
 const (
@@ -89,7 +89,7 @@ func (c *checked) check() {
 	} else if !c.listed {
 		c.Add("it is not in the list of buckets", "it is listed again", true)
 	}
-	c.End(c.kept)
+	c.End(c.storedSums)
 	c.Unread(len(c.unread))
 	if c.repair && len(c.Findings) > 0 {
 		c.finish()
@@ -134,7 +134,7 @@ func (c *checked) read() (newest string) {
 			if err != nil {
 				start, units = at, 1 // differs from the sums of the entries
 			}
-			c.kept.Add(start, labels, units, calls)
+			c.storedSums.Add(start, labels, units, calls)
 		}
 	}
 	for _, n := range notes.Val() {

@@ -95,7 +95,7 @@ func micros(t time.Time, otherwise int64) int64 {
 
 // Sums implements ledger.Store. It reads days since the oldest entry.
 func (s *Store) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
-	var kept quota.Tally
+	var tally quota.Tally
 	end := span{q.Credential, q.Bucket, logKey(q.Credential, q.Bucket), -quota.Never, quota.Never, 1,
 		false}
 	oldest, err := s.read(ctx, end)
@@ -118,12 +118,12 @@ func (s *Store) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error)
 				return nil, &quota.DamagedError{Credential: q.Credential, Bucket: q.Bucket,
 					What: fmt.Sprintf("the sum %.64q cannot be read", field)}
 			case start >= since:
-				kept.Add(start, labels, units, calls)
+				tally.Add(start, labels, units, calls)
 			}
 		}
 	}
-	kept.DropZero()
-	return kept.Sums(q)
+	tally.DropZero()
+	return tally.Sums(q)
 }
 
 // listed returns the list of buckets.

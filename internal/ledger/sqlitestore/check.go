@@ -102,9 +102,9 @@ func (c *checked) check(t *tx) error {
 	if !c.bucket.known {
 		c.Missing("row in buckets")
 	}
-	var kept quota.Tally
-	t.sums(quota.SumQuery{Credential: c.name.credential, Bucket: c.name.bucket}, &kept)
-	c.End(kept)
+	var tally quota.Tally
+	t.sums(quota.SumQuery{Credential: c.name.credential, Bucket: c.name.bucket}, &tally)
+	c.End(tally)
 	var notes []quota.LogEntry
 	t.each("note_list", c.bucket.args(-quota.Never, quota.Never, -1), scanEntries(&notes))
 	c.Unread(len(slices.DeleteFunc(notes, legible)))

@@ -46,9 +46,9 @@ func (s *Store) list(ctx context.Context, statement string, q quota.Query, most 
 // Sums implements ledger.Store.
 func (s *Store) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, err error) {
 	err = s.view(ctx, func(t *tx) (err error) {
-		var kept quota.Tally
-		t.sums(q, &kept)
-		if sums, err = kept.Sums(q); t.broken != nil {
+		var tally quota.Tally
+		t.sums(q, &tally)
+		if sums, err = tally.Sums(q); t.broken != nil {
 			err = t.broken
 		}
 		return err

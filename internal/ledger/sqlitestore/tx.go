@@ -113,10 +113,10 @@ func (t *tx) account(scope quota.Scope) (*quota.Account, error) {
 		a.Buckets = append(a.Buckets, &b.Bucket)
 	}
 	if scope.Answer != "" {
-		kept := quota.Answer{Name: scope.Answer}
-		if t.find("answer_find", []any{scope.Credential, scope.Answer}, &kept.Request,
-			&kept.Decision, &kept.Expires) {
-			a.Answer = &kept
+		answer := quota.Answer{Name: scope.Answer}
+		if t.find("answer_find", []any{scope.Credential, scope.Answer}, &answer.Request,
+			&answer.Decision, &answer.Expires) {
+			a.Answer = &answer
 		}
 	}
 	return a, t.broken

@@ -110,18 +110,18 @@ func (b *bucket) forgetIdle() {
 		return row.Scan(&idle[len(idle)-1])
 	})
 	for _, name := range idle {
-		gone := b.t.bucket(b.Credential, name)
-		if gone.err != nil {
+		idleBucket := b.t.bucket(b.Credential, name)
+		if idleBucket.err != nil {
 			continue // ledger check reports it
 		}
-		gone.remove(-quota.Never, quota.Never, trimIdle)
-		if _, left, err := gone.Newest(); left || err != nil {
+		idleBucket.remove(-quota.Never, quota.Never, trimIdle)
+		if _, left, err := idleBucket.Newest(); left || err != nil {
 			return
 		}
-		b.t.change("holds_remove", gone.args()...)
-		b.t.change("lapsed_trim", gone.args(quota.Never, trimIdle)...)
-		b.t.change("bucket_remove", gone.args()...)
-		gone.known, gone.Holds, gone.State = false, nil, quota.State{}
+		b.t.change("holds_remove", idleBucket.args()...)
+		b.t.change("lapsed_trim", idleBucket.args(quota.Never, trimIdle)...)
+		b.t.change("bucket_remove", idleBucket.args()...)
+		idleBucket.known, idleBucket.Holds, idleBucket.State = false, nil, quota.State{}
 	}
 }
 
