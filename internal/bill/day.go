@@ -20,7 +20,7 @@ type Day struct {
 const settledAfter = 4
 
 // Days returns the last n days of the upstream, oldest first, except days of which the ledger may
-// have dropped entries. It keeps them for the duration kept. Usage older than lag has usually been
+// have dropped entries. It keeps them for the retention. Usage older than lag has usually been
 // counted. If the upstream can be asked about a part of a day (ranged), today ends there; else it
 // ends now, and the upstream's count is of less.
 func Days(reset quota.Window, now time.Time, n int, lag, retention time.Duration,
