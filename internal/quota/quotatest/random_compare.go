@@ -110,9 +110,11 @@ func (s *story) compareBucket(b string) {
 	}
 	s.same("entries of "+b, without(all, since), entries)
 	got, err := s.ledger.Takings(ctx, quota.Query{Credential: s.credential, Bucket: b, Since: since})
-	slices.SortFunc(got, func(x, y quota.Taking) int { // in any order at one time
-		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID))
-	})
+	for _, list := range [][]quota.Taking{got, takings} { // in any order at one time
+		slices.SortFunc(list, func(x, y quota.Taking) int {
+			return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID))
+		})
+	}
 	s.same("takings of "+b, got, takings)
 	s.must(err)
 
