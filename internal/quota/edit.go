@@ -119,7 +119,7 @@ func (e *edit) levels(limits []Limit) (levels []Level) {
 		level, at := e.levelAtNewest(r, n)
 		total := e.newest.Total - e.less
 		if e.From != 0 {
-			level, at = e.rewritten(r, r.LevelAfter(level, e.newest.At-at)), e.newest.At
+			level = e.rewritten(r, level, at)
 		}
 		for _, entry := range e.Append {
 			level = r.plus(r.LevelAfter(level, entry.At-at), entry.Units)
@@ -130,18 +130,18 @@ func (e *edit) levels(limits []Limit) (levels []Level) {
 	return levels
 }
 
-// rewritten returns the level at the time of the newest entry, by the level before the end of the
+// rewritten returns the level at a time from the newest entry on, by the level before the end of the
 // log was written again. A level is the highest that follows from any one entry. So, where units
 // were taken off, it is what follows from the entries before the change, less these units, or what
 // follows from those that were written.
-func (e *edit) rewritten(r Rate, was int64) int64 {
+func (e *edit) rewritten(r Rate, was, n int64) int64 {
 	_, den := r.Terms()
 	since, at := int64(0), int64(0)
 	for _, entry := range e.Entries {
 		since = r.plus(r.LevelAfter(since, entry.At-at), entry.Units)
 		at = entry.At
 	}
-	return max(r.LevelAfter(since, e.newest.At-at), was-min(e.less, maxLevel/den)*den)
+	return max(r.LevelAfter(since, n-at), was-min(e.less, maxLevel/den)*den)
 }
 
 // Apply brings the bucket's holds and state up to date with a change that its store has written. It
