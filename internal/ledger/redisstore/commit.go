@@ -109,7 +109,7 @@ func (c *commands) addAll(name, key string, args []any) {
 // counts maps each command that changes a key to one that only reads it, and fails if the key is of
 // another type. The first command of a list needs no such check: nothing was written before it.
 var counts = map[string]string{"HSET": "HLEN", "HINCRBY": "HLEN", "HDEL": "HLEN", "ZADD": "ZCARD",
-	"ZREM": "ZCARD"}
+	"ZREM": "ZCARD", "ZREMRANGEBYSCORE": "ZCARD"}
 
 // send runs commit.lua. at is the time of the snapshot, 0 if it does not matter.
 func (s *Store) send(ctx context.Context, c *commands, at int64) (string, error) {

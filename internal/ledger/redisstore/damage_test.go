@@ -247,6 +247,22 @@ func TestForeignListOfBuckets(t *testing.T) {
 	sound(t, l)
 }
 
+// TestForeignKeysOfATrim: entries are not forgotten if the lapses or notes cannot be, because the
+// sums would keep them.
+func TestForeignKeysOfATrim(t *testing.T) {
+	t.Parallel()
+	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
+	allow(t, l, one("k", 1))
+	for _, name := range []string{"lapsed", "notes"} {
+		foreign := "quota:{k}:default:" + name
+		must(t, l.client.Set(t.Context(), foreign, "x", 0))
+		_, err := l.store.TrimAround(t.Context(), "k", "default", func() {})
+		isError(t, err, quota.ErrLedgerUnusable, "the key "+foreign+" is not a sorted set")
+		must(t, l.client.Del(t.Context(), foreign))
+		sound(t, l)
+	}
+}
+
 // TestLostListOfBuckets: a check finds the parts of a split bucket although the list of buckets is
 // lost, and a repair lists them.
 func TestLostListOfBuckets(t *testing.T) {
