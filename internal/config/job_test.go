@@ -146,6 +146,8 @@ func TestJobProblems(t *testing.T) {
 		{job("timeout: 0s"), `2: jobs.timeout: "0s" is not a duration from 1s to 168h, such as 2m`},
 		{job("credential: b"), `2: jobs.credential: no credential "b"; configured: default`},
 		{job("elsewhere: cron"), "2: jobs.command: the daemon does not run a job with elsewhere: leave it"},
+		{job("elsewhere: cron") + "ingest: {pages: 2}\nserve: {public: false}\nyoutube: {endpoint: https://h}",
+			"2: jobs.command: the daemon does not run a job with elsewhere: leave it"},
 		{job("elsewhere: ''"), "2: jobs.elsewhere: must name what runs the job, such as /etc/crontab"},
 		{job("environment: {'a b': c}"), `2: jobs.environment: "a b": write texts by variable, such as {LANG:`},
 		{job("environment: {A: [c]}"), "2: environment.A: must be text (in quotes)"},

@@ -95,8 +95,6 @@ func (p Place) step(name string) Place {
 func leaves(e *jsonschema.ValidationError) (all []*jsonschema.ValidationError) {
 	causes := e.Causes
 	switch e.ErrorKind.(type) {
-	case *kind.PropertyNames:
-		return append(all, e)
 	case *kind.OneOf, *kind.AnyOf:
 		causes = slices.DeleteFunc(slices.Clone(causes), func(c *jsonschema.ValidationError) bool {
 			return mistyped(c, len(e.InstanceLocation))
@@ -151,8 +149,6 @@ func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
 		}
 	case *kind.DependentRequired:
 		at.Key(k.Prop).refuse("needs %s, which is missing", strings.Join(k.Missing, " and "))
-	case *kind.PropertyNames:
-		at.Key(k.Property).refuse("%s", rule.message("is not a valid key"))
 	case *kind.Type:
 		at.refuse("%s", rule.wrongType(k))
 		at.blank(k.Want)
