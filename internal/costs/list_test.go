@@ -209,6 +209,8 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"kind: exhausted, bucket", "kind: exhaust, bucket",
 			"line 120: refusals.kind: must be permanent, transient, throttled,"},
 		{"until: window", "until: friday", "until: write window, a time such as 1m, {header: NAME, "},
+		{", as: seconds", "",
+			"refusals.until: as is missing: must be rfc3339, epoch, duration, seconds, millis or date"},
 		{"as: seconds", "as: number",
 			"until.as: must be rfc3339, epoch, duration, seconds, millis or date"},
 		{"as: seconds", "as: minutes", "line 123: until.as: must be number, rfc3339, epoch, duration, seconds,"},

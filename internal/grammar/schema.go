@@ -145,6 +145,11 @@ func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
 	case *kind.Required:
 		for _, name := range k.Missing {
 			missing := Place{file: at.file, node: at.node, name: at.name, missing: name}
+			property, _ := rule.object("properties")[name].(map[string]any)
+			if must := property["errorMessage"]; must != nil {
+				missing.refuse("%s is missing: %v", name, must)
+				continue
+			}
 			missing.refuse("%s is missing", name)
 		}
 	case *kind.DependentRequired:
