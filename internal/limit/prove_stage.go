@@ -75,12 +75,15 @@ func LedgerStage(name string, l charger, setNow func(time.Time)) Stage {
 // RedisStage returns the limiter on a server, in real time. Nothing else may use the key.
 func RedisStage(store Store, key Key,
 	clock func(ctx context.Context) (time.Time, error)) Stage {
-	var ahead time.Duration // how far the server's clock is ahead of ours
+	var ahead time.Duration // how far the server's clock is ahead of ours, at most
 	s := Stage{On: "redis", Window: 500 * time.Millisecond, Windows: 4, Denials: 5,
 		Around: 200 * time.Millisecond, Early: 20 * time.Millisecond, Waits: true}
 	s.Begin = func(ctx context.Context) (time.Time, error) {
+		// Measured from the response, a slow one would delay every later call, and no retry
+		// would ever be early.
+		sent := time.Now()
 		now, err := clock(ctx)
-		ahead = time.Until(now)
+		ahead = now.Sub(sent)
 		return now.Truncate(s.Window).Add(s.Window), err
 	}
 	s.Take = func(ctx context.Context, p *Policy, at time.Time,
