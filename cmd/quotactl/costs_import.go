@@ -244,7 +244,8 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 		err = replaceFile(l.path, next)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is left as it was: %w", l.path, err)
+		// Without the type of err: the feed is at fault, not the configuration, so that it exits with 1.
+		return fmt.Errorf("%s is left as it was: %v", l.path, err)
 	}
 	return nil
 }
