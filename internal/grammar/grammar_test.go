@@ -128,6 +128,10 @@ func TestProblems(t *testing.T) {
 		{"name: *a", "an alias (*) of nothing: put the text into quotes"},
 		{"name: a\n---\nname: b", "line 2: a second YAML document: write one"},
 		{"name: a\nlist:\n\t- x", "line 3: a tab: YAML is indented with spaces"},
+		{"{units: 0, zz: 1, name: a, on: maybe, aa: 2, share: -1, words: x}", // always in one order
+			`line 1: unknown key "aa"|line 1: unknown key "zz"|` +
+				"line 1: on: must be true or false|line 1: share: must be at least 0|" +
+				"line 1: units: must be 1 to 1000|line 1: words: must be a list, such as [a, b]"},
 		{bomb, "more than 200000 items in all lists together"},
 	} {
 		_, problems := decode(c.text)

@@ -61,8 +61,10 @@ func (s *Schema) check(f *File, value any) {
 		return
 	}
 	all := leaves(invalid)
+	// The library goes through keys in random order.
 	slices.SortStableFunc(all, func(a, b *jsonschema.ValidationError) int {
-		return cmp.Compare(formatLast(a), formatLast(b))
+		return cmp.Or(cmp.Compare(formatLast(a), formatLast(b)),
+			slices.Compare(a.InstanceLocation, b.InstanceLocation))
 	})
 	for _, e := range all {
 		at := f.Top()
@@ -133,7 +135,7 @@ func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
 		known := slices.Collect(maps.Keys(rule.object("properties")))
-		for _, name := range k.Properties {
+		for _, name := range slices.Sorted(slices.Values(k.Properties)) {
 			key := at.Key(name)
 			key.name, key.node = at.name, key.key
 			if len(known) > 0 {
