@@ -117,6 +117,7 @@ func TestTableProblems(t *testing.T) {
 	problemsOf(t, list, []replaced{
 		{"cached: input, context", "cached: on, context",
 			"line 22: rows.small: cached is missing, and so is its default on"},
+		{"cached: input, context", "cached: '', context", "line 19: defaults.cached: is empty: write text"},
 		{"context: 1000, ", "", "line 22: rows.small: context is missing"},
 		{"small: {input: 1", "small: {inputs: 1",
 			`line 22: small.inputs: unknown key "inputs" (did you mean input?)`},

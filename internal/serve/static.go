@@ -22,5 +22,5 @@ func asset(name string) string {
 
 func static(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "max-age=86400")
-	http.FileServerFS(staticFiles).ServeHTTP(w, r)
+	http.ServeFileFS(w, r, staticFiles, "static/"+r.PathValue("name"))
 }
