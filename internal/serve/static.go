@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"net/http"
+	"strings"
 )
 
 //go:embed static/*
@@ -21,6 +22,11 @@ func asset(name string) string {
 }
 
 func static(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	if strings.Contains(name, "/") { // ..%2f
+		http.NotFound(w, r)
+		return
+	}
 	w.Header().Set("Cache-Control", "max-age=86400")
-	http.ServeFileFS(w, r, staticFiles, "static/"+r.PathValue("name"))
+	http.ServeFileFS(w, r, staticFiles, "static/"+name)
 }
