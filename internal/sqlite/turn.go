@@ -16,11 +16,14 @@ import (
 func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error) {
 	began := time.Now()
 	end = db.turn.take(ctx, db.patience/4)
-	if err := wait(ctx, db.patience-time.Since(began), try); err != nil {
-		end()
-		return nil, err
+	if err = try(); err == nil {
+		return end, nil
 	}
-	return end, nil
+	end() // a writer without a turn has the lock: nobody else can have it either
+	if isBusy(err) {
+		err = wait(ctx, db.patience-time.Since(began), try)
+	}
+	return func() {}, err
 }
 
 // turn lets the writers of a file wait for each other in the kernel. SQLite only has them try
