@@ -30,7 +30,8 @@ import (
 //	10:01:00  the lease lapses; b leases the claim, sends, and marks it done until the reset
 //
 // A process killed between sending and marking also leaves the lease, so the notification is sent
-// again, with the same ID. If sending fails, the lease lapses, and a later look retries.
+// again, with the same ID. If sending fails, the lease lapses, and a later look retries. If only the
+// marking fails, the later looks of the process renew the lease and mark.
 type Notifier struct {
 	Source  func() report.Source // returns the configuration in force
 	Environ []string             // environment of commands
@@ -41,7 +42,12 @@ type Notifier struct {
 	mu     sync.Mutex
 	pauses map[string]*pause   // by target that failed
 	missed map[string][]missed // by credential; those of the last hour
+	// unmarked has the claims of events that were sent and could not be marked, and until when the
+	// events must not be sent again.
+	unmarked map[sentClaim]time.Time
 }
+
+type sentClaim struct{ credential, name string }
 
 type missed struct {
 	at   time.Time // time of the report
@@ -69,8 +75,8 @@ const (
 // New returns a notifier for the source that source returns.
 func New(source func() report.Source, environ []string, log *slog.Logger) *Notifier {
 	return &Notifier{Source: source, Environ: environ, Log: log, level: slog.LevelDebug,
-		holder: quota.NewID(time.Now()),
-		pauses: make(map[string]*pause), missed: make(map[string][]missed)}
+		holder: quota.NewID(time.Now()), pauses: make(map[string]*pause),
+		missed: make(map[string][]missed), unmarked: make(map[sentClaim]time.Time)}
 }
 
 // Notice notifies people of the events that a command has caused, with a quick look or a full one.
@@ -138,6 +144,10 @@ func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Ev
 	if err != nil || state != quota.ClaimWon {
 		return false, nil
 	}
+	if n.sent(c) {
+		n.done(ctx, claims, c, e.lasts)
+		return false, nil
+	}
 	if _, err = retried(ctx, func() (string, error) { return t.deliver(ctx, e) }); err != nil {
 		return true, fmt.Errorf("%s: %w", e.Name, err)
 	}
@@ -157,6 +167,13 @@ func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	return backoff.Retry(ctx, do, backoff.WithBackOff(waits), backoff.WithMaxTries(tries))
 }
 
+// sent reports whether the notifier has sent an event and could not mark it.
+func (n *Notifier) sent(c quota.Claim) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Now().Before(n.unmarked[sentClaim{c.Credential, c.Name}])
+}
+
 // done marks an event as sent. It claims the event again if the lease has lapsed or never existed.
 func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
 	lasts time.Duration) {
@@ -172,8 +189,12 @@ func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
 		}
 		return struct{}{}, err
 	})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.unmarked, sentClaim{c.Credential, c.Name})
 	if err != nil {
-		n.Log.Warn("cannot mark a notification as sent; it may be sent again",
+		n.unmarked[sentClaim{c.Credential, c.Name}] = time.Now().Add(lasts)
+		n.Log.Warn("cannot mark a notification as sent; another process may send it again",
 			"error", err)
 	}
 }

@@ -236,6 +236,26 @@ func TestReceiverFails(t *testing.T) {
 	}
 }
 
+// A host that cannot mark an event as sent, because the ledger is away by then, does not send it
+// again, and marks it at a later look.
+func TestMarkFails(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, false, "  at: [80%]")
+	file := strings.TrimPrefix(e.cfg.Ledger, "sqlite:")
+	e.answers = []http.HandlerFunc{func(http.ResponseWriter, *http.Request) {
+		must(t, os.Rename(file, file+".away"))
+	}}
+	e.spend(80)
+	n := e.host()
+	n.Look(t.Context(), look, true)
+	must(t, os.Rename(file+".away", file))
+	n.Look(t.Context(), look, true)
+	e.host().Look(t.Context(), look, true)
+	if e.requests() != 1 || !strings.Contains(e.log.String(), "cannot mark") {
+		t.Errorf("%d requests, want 1; log:\n%s", e.requests(), &e.log)
+	}
+}
+
 // Each target has its own claim: a failing target does not repeat the others.
 func TestTargets(t *testing.T) {
 	t.Parallel()
