@@ -1,8 +1,6 @@
 package doctor_test
 
 import (
-	"io"
-	"net"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -32,52 +30,15 @@ func wantChecks(t *testing.T, r doctor.Result, want ...string) {
 	}
 }
 
-// slowed returns the address of a proxy to a server, which delays every response.
-func slowed(t *testing.T, addr string, by time.Duration) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", addr)
-			if err != nil {
-				client.Close()
-				return
-			}
-			go func() {
-				io.Copy(server, client)
-				server.Close()
-			}()
-			go func() {
-				defer client.Close()
-				buffer := make([]byte, 64<<10)
-				for {
-					n, err := server.Read(buffer)
-					if err != nil {
-						return
-					}
-					time.Sleep(by) // a distant server
-					if _, err := client.Write(buffer[:n]); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
 func TestSlowServer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{AOF: true})
 	p := newPlant(t)
 	p.yaml += "ingest: {regions: [US], schedule: '0 0 1 1 *'}\n"
-	p.ledger = "redis://" + slowed(t, s.Addr, 30*time.Millisecond) + "/0"
+	distant := redistest.NewBreaker(t)
+	distant.Delay = 30 * time.Millisecond
+	distant.Forward(s.Addr)
+	p.ledger = "redis://" + distant.Addr + "/0"
 	wantChecks(t, p.examine(t), "ledger-speed")
 }
 
@@ -141,15 +102,4 @@ func TestGoogleLimits(t *testing.T) {
 	wantChecks(t, p.examine(t), "key-exposed", "limit-google")
 	web.Close()
 	wantChecks(t, p.examine(t), "google", "key-exposed", "limit-default")
-}
-
-// A method that may pass without the ledger and without a bound is reported.
-func TestUnmetered(t *testing.T) {
-	t.Parallel()
-	p := newPlant(t)
-	p.yaml = "\ncredentials: [{name: default, api_key: {file: key}, when_unreachable: " +
-		"{open: [youtube.videos.list]}}]\n"
-	wantChecks(t, p.examine(t), "unmetered")
-	p.yaml = strings.Replace(p.yaml, "]}}", "], at_most: 5}}", 1)
-	wantChecks(t, p.examine(t))
 }

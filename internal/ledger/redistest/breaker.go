@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"quotabudget/lua"
 )
@@ -16,7 +17,8 @@ import (
 // Breaker is a proxy in front of a server. It can lose the answer to a script that may write: the
 // server has run it, and the client gets no answer.
 type Breaker struct {
-	Addr string
+	Addr  string
+	Delay time.Duration // of each answer; set before Forward
 
 	server atomic.Pointer[string]
 	lose   atomic.Bool
@@ -74,6 +76,7 @@ func (b *Breaker) forward(client net.Conn) {
 		})
 	}()
 	pass(server, client, func(answer []byte) bool {
+		time.Sleep(b.Delay)
 		if !asked.Swap(false) || bytes.HasPrefix(answer, []byte("-NOSCRIPT")) {
 			return true
 		}
