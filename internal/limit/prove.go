@@ -62,34 +62,18 @@ type Boundary struct {
 	inLog Admitted // on a slow store the calls take longer than a window
 }
 
-const perSide = 50
-
 // playBoundary makes 50 calls shortly before the end of a window, and 50 shortly after it.
 func playBoundary(ctx context.Context, s Stage) (*Boundary, error) {
-	b := &Boundary{Limit: perSide, Window: s.Window.Seconds()}
-	inside := truth{window: s.Window}
-	begin, err := s.Begin(ctx)
+	var moments []time.Duration
+	for i := range time.Duration(2 * callLimit) {
+		moments = append(moments, s.Window+s.Around*(2*(i-callLimit)+1)/(2*callLimit))
+	}
+	got, err := s.play(ctx, "boundary", moments, Fixed, Counter, Log)
 	if err != nil {
 		return nil, err
 	}
-	for i := range 2 * perSide {
-		at := begin.Add(s.Window + s.Around*time.Duration(2*(i-perSide)+1)/(2*perSide))
-		for algorithm, allowed := range map[Algorithm]*int64{
-			Fixed: &b.Fixed, Log: &b.Log, Counter: &b.Counter,
-		} {
-			d, err := s.Take(ctx, s.policy("boundary", algorithm, perSide), at, 1)
-			if err != nil {
-				return nil, err
-			}
-			if d.Allowed {
-				*allowed++
-			}
-			if algorithm == Log {
-				b.inLog.count(d, &inside)
-			}
-		}
-	}
-	return b, nil
+	return &Boundary{Limit: callLimit, Window: s.Window.Seconds(), Fixed: got[0].Calls,
+		Counter: got[1].Calls, Log: got[2].Calls, inLog: got[2]}, nil
 }
 
 // policy returns a policy that no other scene uses.

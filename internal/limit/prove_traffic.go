@@ -21,14 +21,17 @@ type Traffic struct {
 
 // Admitted compares an algorithm's decisions with the true count in the window.
 type Admitted struct {
-	Calls           int   `json:"allowed"`
+	Calls           int64 `json:"allowed"`
 	Most            int64 `json:"most_in_a_window"`   // in any window, whenever it begins
 	DeniedWithRoom  int   `json:"denied_with_room"`   // denied calls that would have fitted
 	AllowedOverfull int   `json:"allowed_over_limit"` // allowed calls that did not fit
+
+	inside      []int64 // the moments, in µs, of the allowed calls that are still in the window
+	over, under int64   // as in Traffic
 }
 
-// trafficLimit is small, because a real store takes time.
-const trafficLimit = 50
+// callLimit is small, because a real store takes time.
+const callLimit = 50
 
 // calls returns the moments of each kind of traffic: evenly, half more than the limit; bursts at
 // random; and a caller who exploits the counter, with all calls at the end of a window and more
@@ -37,22 +40,22 @@ func calls(s Stage, seed uint64) map[string][]time.Duration {
 	random := rand.New(rand.NewPCG(seed, 3))
 	all := map[string][]time.Duration{}
 	w, end := s.Window, s.Window*time.Duration(s.Windows)
-	for at := time.Duration(0); at < end; at += w * 2 / (3 * trafficLimit) {
+	for at := time.Duration(0); at < end; at += w * 2 / (3 * callLimit) {
 		all["steady"] = append(all["steady"], at)
 	}
 	for at := time.Duration(0); at < end; at += time.Duration(random.Int64N(int64(w))) {
 		all["bursty"] = append(all["bursty"], slices.Repeat([]time.Duration{at},
-			random.IntN(trafficLimit))...)
+			random.IntN(callLimit))...)
 	}
 	for i := range s.Windows {
 		begin := w * time.Duration(i)
 		switch i % 3 {
 		case 0:
 			all["adversarial"] = append(all["adversarial"], slices.Repeat(
-				[]time.Duration{begin + w - w/50}, trafficLimit)...)
+				[]time.Duration{begin + w - w/50}, callLimit)...)
 		case 1:
-			for j := range time.Duration(trafficLimit) {
-				all["adversarial"] = append(all["adversarial"], begin+w*(j+1)/trafficLimit-w/50)
+			for j := range time.Duration(callLimit) {
+				all["adversarial"] = append(all["adversarial"], begin+w*(j+1)/callLimit-w/50)
 			}
 		}
 	}
@@ -60,64 +63,64 @@ func calls(s Stage, seed uint64) map[string][]time.Duration {
 }
 
 // playTraffic compares the counter with the log.
-func playTraffic(ctx context.Context, s Stage, seed uint64) ([]Traffic, error) {
-	var all []Traffic
+func playTraffic(ctx context.Context, s Stage, seed uint64) (all []Traffic, err error) {
 	moments := calls(s, seed)
 	for _, name := range []string{"steady", "bursty", "adversarial"} {
-		t := Traffic{Traffic: name, Limit: trafficLimit, Calls: len(moments[name])}
-		if err := t.play(ctx, s, moments[name]); err != nil {
+		got, err := s.play(ctx, name, moments[name], Log, Counter)
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, t)
+		all = append(all, Traffic{name, callLimit, len(moments[name]), got[0], got[1], got[1].over,
+			got[1].under})
 	}
 	return all, nil
 }
 
-func (t *Traffic) play(ctx context.Context, s Stage, moments []time.Duration) error {
+// play makes a call at each moment under each of the algorithms, and returns what each admits.
+func (s Stage) play(ctx context.Context, scene string, moments []time.Duration,
+	algorithms ...Algorithm) ([]Admitted, error) {
 	begin, err := s.Begin(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	log := s.policy(t.Traffic, Log, trafficLimit)
-	counter := s.policy(t.Traffic, Counter, trafficLimit)
-	inLog, inCounter := truth{window: s.Window}, truth{window: s.Window}
+	all := make([]Admitted, len(algorithms))
 	for _, after := range moments {
-		at := begin.Add(after)
-		d, err := s.Take(ctx, log, at, 1)
-		if err != nil {
-			return err
+		for i, algorithm := range algorithms {
+			p, at := s.policy(scene, algorithm, callLimit), begin.Add(after)
+			if algorithm == Counter {
+				look, err := s.Take(ctx, p, at, 0)
+				if err != nil {
+					return nil, err
+				}
+				all[i].compare(look, s.Window)
+			}
+			d, err := s.Take(ctx, p, at, 1)
+			if err != nil {
+				return nil, err
+			}
+			all[i].count(d, s.Window)
 		}
-		t.Log.count(d, &inLog)
-		look, err := s.Take(ctx, counter, at, 0)
-		if err != nil {
-			return err
-		}
-		off := trafficLimit - look.Remaining - inCounter.at(look.At)
-		t.Over, t.Under = max(t.Over, off), max(t.Under, -off)
-		if d, err = s.Take(ctx, counter, at, 1); err != nil {
-			return err
-		}
-		t.Counter.count(d, &inCounter)
 	}
-	return nil
+	return all, nil
 }
 
-// truth holds the moments, in µs, of the allowed calls that are still in the window.
-type truth struct {
-	window time.Duration
-	inside []int64
+// used returns the number of allowed calls in the window that ends now.
+func (a *Admitted) used(now int64, window time.Duration) int64 {
+	for len(a.inside) > 0 && a.inside[0] <= now-window.Microseconds() {
+		a.inside = a.inside[1:]
+	}
+	return int64(len(a.inside))
 }
 
-func (t *truth) at(now int64) int64 {
-	for len(t.inside) > 0 && t.inside[0] <= now-t.window.Microseconds() {
-		t.inside = t.inside[1:]
-	}
-	return int64(len(t.inside))
+// compare compares the units that a look reports as used with the true number.
+func (a *Admitted) compare(look Decision, window time.Duration) {
+	off := callLimit - look.Remaining - a.used(look.At, window)
+	a.over, a.under = max(a.over, off), max(a.under, -off)
 }
 
 // count counts a decision and compares it with the true count in the window.
-func (a *Admitted) count(d Decision, t *truth) {
-	room := t.at(d.At) < trafficLimit
+func (a *Admitted) count(d Decision, window time.Duration) {
+	room := a.used(d.At, window) < callLimit
 	switch {
 	case d.Allowed && !room:
 		a.AllowedOverfull++
@@ -126,7 +129,7 @@ func (a *Admitted) count(d Decision, t *truth) {
 	}
 	if d.Allowed {
 		a.Calls++
-		t.inside = append(t.inside, d.At)
-		a.Most = max(a.Most, int64(len(t.inside)))
+		a.inside = append(a.inside, d.At)
+		a.Most = max(a.Most, int64(len(a.inside)))
 	}
 }
