@@ -130,30 +130,49 @@ func NewChanges(older catalog.Chart, before []catalog.Ranked, newer catalog.Char
 	after []catalog.Ranked) Changes {
 	out := Changes{newer.Region, words.Time(older.CompletedAt), words.Time(newer.CompletedAt),
 		[]Video{}, []Video{}, []Move{}}
-	was, now := Ranks(before), Ranks(after)
-	for _, v := range after {
-		switch rank := was[v.ID]; {
-		case rank == 0:
-			out.Entered = append(out.Entered, NewVideo(v.Seen, v.Rank))
-		case rank != v.Rank:
-			out.Moved = append(out.Moved, Move{v.ID, v.Title, v.Rank, rank})
+	places, left := Compare(before, after)
+	for _, p := range places {
+		switch {
+		case p.Was == 0:
+			out.Entered = append(out.Entered, NewVideo(p.Seen, p.Rank))
+		case p.Was != p.Rank:
+			out.Moved = append(out.Moved, Move{p.ID, p.Title, p.Rank, p.Was})
 		}
 	}
-	for _, v := range before {
-		if now[v.ID] == 0 {
-			out.Left = append(out.Left, NewVideo(v.Seen, v.Rank))
-		}
+	for _, v := range left {
+		out.Left = append(out.Left, NewVideo(v.Seen, v.Rank))
 	}
 	return out
 }
 
-// Ranks returns the places of a chart's videos by their IDs.
-func Ranks(videos []catalog.Ranked) map[string]int {
-	ranks := make(map[string]int, len(videos))
-	for _, v := range videos {
-		ranks[v.ID] = v.Rank
+// Place is a video in a chart, and its rank in the chart before; 0 for none.
+type Place struct {
+	catalog.Ranked
+	Was int
+}
+
+// Up returns the number of places gained since the chart before; negative for a loss.
+func (p Place) Up() int { return p.Was - p.Rank }
+
+// Down returns the opposite of Up.
+func (p Place) Down() int { return -p.Up() }
+
+// Compare returns the places of a chart, and the videos that only the chart before has.
+func Compare(before, after []catalog.Ranked) (places []Place, left []catalog.Ranked) {
+	was := make(map[string]int, len(before))
+	for _, v := range before {
+		was[v.ID] = v.Rank
 	}
-	return ranks
+	for _, v := range after {
+		places = append(places, Place{v, was[v.ID]})
+		delete(was, v.ID)
+	}
+	for _, v := range before {
+		if was[v.ID] > 0 {
+			left = append(left, v)
+		}
+	}
+	return places, left
 }
 
 // ReadChart is one complete chart, as read by a sweep. Two charts are compared in the places that

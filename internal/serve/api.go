@@ -65,9 +65,6 @@ type output[T any] struct {
 	Body         T
 }
 
-// lastModified formats a time for the Last-Modified header.
-func lastModified(at time.Time) string { return at.UTC().Format(http.TimeFormat) }
-
 // get registers an operation that reads the catalogue or the ledger.
 func get[I, O any](s *Server, api huma.API, path, summary string,
 	answer func(context.Context, *I) (*output[O], error), more ...func(*huma.Operation)) {

@@ -59,10 +59,7 @@ type planInput struct {
 
 func (s *Server) plan(ctx context.Context, in *planInput) (*output[report.Plan], error) {
 	planned, err := s.Source().Plan(ctx, report.PlanQuery{Days: in.Days})
-	if err != nil {
-		return nil, err
-	}
-	return &output[report.Plan]{Body: report.NewPlan(planned)}, nil
+	return &output[report.Plan]{Body: report.NewPlan(planned)}, err
 }
 
 // LogInput selects entries of the log.
@@ -113,8 +110,7 @@ func (s *Server) log(ctx context.Context, in *groupInput) (*output[report.Groups
 	if err != nil {
 		return nil, err
 	}
-	sums, err := src.Spent(ctx, cred.Name, buckets,
-		report.Span{Since: in.Since}, label)
+	sums, err := src.Spent(ctx, cred.Name, buckets, report.Span{Since: in.Since}, label)
 	return &output[report.Groups]{Body: sums.Groups(in.By)}, err
 }
 
@@ -131,6 +127,5 @@ func (s *Server) entries(ctx context.Context,
 		return nil, err
 	}
 	all, err := src.Newest(ctx, cred.Name, buckets, time.Time{}, in.Limit)
-	last := func(quota.Entry) int64 { return 0 }
-	return &output[list[report.Entry]]{Body: newList(all, len(all), report.NewEntry, last)}, err
+	return newList(0, all, report.NewEntry), err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -30,9 +31,7 @@ func (in RegionInput) code() (string, error) {
 
 func (s *Server) regions(ctx context.Context, _ *struct{}) (*output[list[report.Region]], error) {
 	states, err := s.regionStates(ctx)
-	last := func(catalog.RegionState) int64 { return 0 }
-	return &output[list[report.Region]]{CacheControl: "max-age=5",
-		Body: newList(states, len(states), report.NewRegion, last)}, err
+	return newList(5, states, report.NewRegion), err
 }
 
 type chartInput struct {
@@ -50,11 +49,13 @@ func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Char
 	if err != nil {
 		return nil, err
 	}
-	return &output[report.Chart]{
-		CacheControl: maxAge(time.Since(chart.CompletedAt)),
-		LastModified: lastModified(chart.CompletedAt),
-		Body:         report.NewChart(chart, videos),
-	}, nil
+	return dated(chart.CompletedAt, report.NewChart(chart, videos)), nil
+}
+
+// dated returns a response with data of a moment.
+func dated[T any](at time.Time, body T) *output[T] {
+	return &output[T]{CacheControl: maxAge(time.Since(at)),
+		LastModified: at.UTC().Format(http.TimeFormat), Body: body}
 }
 
 // maxAge returns how long caches may keep a chart: a tenth of its age (RFC 9111, 4.2.2), between
@@ -92,8 +93,7 @@ func (s *Server) history(ctx context.Context, in *historyInput) (*output[list[ch
 			c.Videos}
 	}
 	after := func(c catalog.Chart) int64 { return int64(c.ID) }
-	return &output[list[chartItem]]{CacheControl: "max-age=5",
-		Body: newList(charts, in.Limit, show, after)}, err
+	return newPage(5, charts, in.Limit, show, after), err
 }
 
 type changesInput struct {
@@ -120,7 +120,5 @@ func (s *Server) changes(ctx context.Context, in *changesInput) (*output[report.
 	if err != nil {
 		return nil, err
 	}
-	return &output[report.Changes]{CacheControl: maxAge(time.Since(newer.CompletedAt)),
-		LastModified: lastModified(newer.CompletedAt),
-		Body:         report.NewChanges(older, before, newer, after)}, nil
+	return dated(newer.CompletedAt, report.NewChanges(older, before, newer, after)), nil
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -30,16 +31,25 @@ func (p Paging) start() (int64, error) {
 	return n, nil
 }
 
-// newList returns a page of the items, of which there is one more than limit if another page
-// follows. after computes the cursor of that page from the last item shown.
-func newList[T, U any](items []T, limit int, show func(T) U, after func(T) int64) list[U] {
-	out := list[U]{Items: []U{}}
-	if len(items) > limit {
-		next := strconv.FormatInt(after(items[limit-1]), 36)
-		out.Next, items = &next, items[:limit]
+// newList returns a list of the items, which caches may keep for some seconds.
+func newList[T, U any](seconds int, items []T, show func(T) U) *output[list[U]] {
+	out := &output[list[U]]{Body: list[U]{Items: []U{}}}
+	if seconds > 0 {
+		out.CacheControl = fmt.Sprintf("max-age=%d", seconds)
 	}
 	for _, item := range items {
-		out.Items = append(out.Items, show(item))
+		out.Body.Items = append(out.Body.Items, show(item))
+	}
+	return out
+}
+
+// newPage returns a page of the items, of which there is one more than limit if another page
+// follows. after computes the cursor of that page from the last item shown.
+func newPage[T, U any](seconds int, items []T, limit int, show func(T) U,
+	after func(T) int64) *output[list[U]] {
+	out := newList(seconds, items[:min(len(items), limit)], show)
+	if len(items) > limit {
+		out.Body.Next = new(strconv.FormatInt(after(items[limit-1]), 36))
 	}
 	return out
 }

@@ -18,23 +18,11 @@ type chartBody struct {
 	Current bool // the region's current chart
 	At      string
 	Was     *catalog.Chart // the chart before; nil for none
-	Places  []place
+	Places  []report.Place
 	Left    []catalog.Ranked // videos only in the chart before
 	Entered int
 	Earlier []catalog.Chart
 }
-
-// place is a video in a chart, and its rank in the chart before; 0 for none.
-type place struct {
-	catalog.Ranked
-	Was int
-}
-
-// Up returns the number of places gained since the chart before; negative for a loss.
-func (p place) Up() int { return p.Was - p.Rank }
-
-// Down returns the opposite of Up.
-func (p place) Down() int { return -p.Up() }
 
 func (p *site) chart(ctx context.Context, r *http.Request, now time.Time) (page, error) {
 	region, err := regions.Parse(r.PathValue("region"))
@@ -90,21 +78,11 @@ func (p *site) chartAt(ctx context.Context, region string, at time.Time) (*chart
 			return nil, err
 		}
 	}
-	body.compare(was, videos)
+	body.Places, body.Left = report.Compare(was, videos)
+	for _, p := range body.Places {
+		if p.Was == 0 {
+			body.Entered++
+		}
+	}
 	return body, nil
-}
-
-func (b *chartBody) compare(was, videos []catalog.Ranked) {
-	wasAt, isAt := report.Ranks(was), report.Ranks(videos)
-	for _, v := range videos {
-		b.Places = append(b.Places, place{v, wasAt[v.ID]})
-		if wasAt[v.ID] == 0 {
-			b.Entered++
-		}
-	}
-	for _, v := range was {
-		if isAt[v.ID] == 0 {
-			b.Left = append(b.Left, v)
-		}
-	}
 }

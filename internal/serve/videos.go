@@ -21,8 +21,7 @@ func (s *Server) video(ctx context.Context, in *videoInput) (*output[report.Hist
 	if err != nil {
 		return nil, err
 	}
-	return &output[report.History]{CacheControl: maxAge(time.Since(h.FetchedAt)),
-		LastModified: lastModified(h.FetchedAt), Body: report.NewHistory(h)}, nil
+	return dated(h.FetchedAt, report.NewHistory(h)), nil
 }
 
 // mostResults bounds how far a search can be paged through.
@@ -48,8 +47,7 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[repo
 	matches, err := s.Catalog.Search(ctx, in.Query, int(skip), in.Limit+1)
 	show := func(v catalog.Seen) report.Video { return report.NewVideo(v, 0) }
 	after := func(catalog.Seen) int64 { return skip + int64(in.Limit) }
-	return &output[list[report.Video]]{CacheControl: "max-age=30",
-		Body: newList(matches, in.Limit, show, after)}, err
+	return newPage(30, matches, in.Limit, show, after), err
 }
 
 type sweep struct {
@@ -77,6 +75,5 @@ func (s *Server) sweeps(ctx context.Context, in *Paging) (*output[list[sweep]], 
 			r.Pages, r.Videos}
 	}
 	after := func(r catalog.Run) int64 { return r.StartedAt.UnixMicro() }
-	return &output[list[sweep]]{CacheControl: "max-age=5",
-		Body: newList(runs, in.Limit, show, after)}, err
+	return newPage(5, runs, in.Limit, show, after), err
 }
