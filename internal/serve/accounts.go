@@ -28,7 +28,6 @@ type account struct {
 
 	unit     costs.Unit
 	from, to time.Time // of the plot
-	fixed    bool      // the main limit's window is that time, and does not slide
 	sums     []quota.Sum
 	Plot     *plot
 	Rows     []burnt

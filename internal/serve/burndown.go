@@ -21,10 +21,10 @@ type burnt struct {
 func (a *account) draw(sums []quota.Sum) {
 	window, length := a.Main.Limit.Window, lengthOf(a.Main.Limit)
 	end := a.Ends(window, a.At)
-	switch a.fixed = !end.IsZero(); {
+	switch {
 	case window.IsCalendar():
 		a.from, a.to = window.Bounds(a.At)
-	case a.fixed:
+	case a.Calendar():
 		a.from, a.to = end.Add(-length), end
 	default:
 		a.from, a.to = a.At.Add(-length), a.At.Add(length)
@@ -105,12 +105,16 @@ func (a *account) spent(from, to time.Time) (units float64) {
 
 // leftAt returns the units left at a moment, from spending alone.
 func (a *account) leftAt(at time.Time) float64 {
-	if a.Main.Limit.Window.Concurrent {
+	window, since := a.Main.Limit.Window, at.Add(-lengthOf(a.Main.Limit))
+	switch {
+	case window.Concurrent:
 		return float64(a.Main.Remaining)
-	}
-	since := a.from
-	if !a.fixed {
-		since = at.Add(-lengthOf(a.Main.Limit))
+	case a.Calendar():
+		since = a.from
+	case window.Anchored && at.Before(a.ResetAt): // in the window that ended then
+		since = a.ResetAt.Add(-window.Length)
+	case window.Anchored && since.Before(a.ResetAt):
+		since = a.ResetAt
 	}
 	return max(0, float64(a.cap())-a.spent(since, minTime(at, a.At)))
 }
@@ -154,7 +158,7 @@ func (a *account) ahead() (likely, low, high []point) {
 
 // even returns the line of even spending, or the line that the pace sets.
 func (a *account) even() (line []point) {
-	if !a.fixed {
+	if !a.Calendar() {
 		return []point{{a.from, float64(a.cap())}, {a.to, float64(a.cap())}}
 	}
 	if a.Pace == nil {

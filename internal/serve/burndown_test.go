@@ -23,7 +23,7 @@ func sum(at time.Time, units int64) quota.Sum { return quota.Sum{At: at, Units: 
 func TestBurn(t *testing.T) {
 	l := dayOf(t, 1000, 100)
 	from, to := l.Window.Bounds(nine)
-	b := account{Main: quota.LimitUsage{Limit: l, Remaining: 550}, fixed: true, from: from, to: to,
+	b := account{Main: quota.LimitUsage{Limit: l, Remaining: 550}, from: from, to: to,
 		At:   from.Add(7*time.Hour + 5*time.Minute),
 		sums: []quota.Sum{sum(from.Add(time.Hour), 100), sum(from.Add(7*time.Hour), 200)}}
 	for after, want := range map[time.Duration]float64{0: 900, time.Hour: 900,
@@ -44,6 +44,22 @@ func TestBurn(t *testing.T) {
 	}
 	if len(rows) != 8 || spent != 300 || rows[1].Spent != 100 || rows[7].Left != 550 {
 		t.Errorf("rows %v", rows)
+	}
+}
+
+// A window whose end the upstream reported is empty at that end, and slides a length later.
+func TestBurn_Anchored(t *testing.T) {
+	anchored, err := quota.ParseWindow("anchored 5h", "")
+	must(t, err)
+	b := account{Main: quota.LimitUsage{Limit: quota.Limit{Units: 1000, Window: anchored}}, At: nine,
+		BucketUsage: quota.BucketUsage{ResetAt: nine.Add(-time.Hour)}, from: nine.Add(-5 * time.Hour),
+		sums: []quota.Sum{sum(nine.Add(-7*time.Hour), 90), sum(nine.Add(-5*time.Hour), 300),
+			sum(nine.Add(-30*time.Minute), 50)}}
+	for before, want := range map[time.Duration]float64{4 * time.Hour: 700, 90 * time.Minute: 700,
+		time.Hour: 1000, 0: 950} {
+		if got := b.leftAt(nine.Add(-before)); got != want {
+			t.Errorf("%s before: %g, want %g", before, got, want)
+		}
 	}
 }
 
