@@ -22,30 +22,37 @@ const planned = `credentials:
 ingest: {regions: [US, GB], pages: 4, schedule: "0 */6 * * *", stagger: 0s}
 `
 
-// TestPlanBeginsWithTheLedger: a plan begins at the ledger's time and usage. 8 of 20 units are
-// spent, so the eight runs until the reset, which want 32 pages, get 12.
-func TestPlanBeginsWithTheLedger(t *testing.T) {
+// configured returns a configuration with a ledger whose clock the test sets, and the budget of its
+// first credential.
+func configured(t *testing.T, text string, now *time.Time) (Source, *quota.Budget) {
+	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "quota.yaml")
-	must(t, os.WriteFile(file, []byte(planned), 0o600))
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(t.Context(), file, func(name string) string {
 		return map[string]string{"QUOTA_STATE_DIR": dir}[name]
 	})
 	must(t, err)
 	l, err := ledger.OpenFile(t.Context(), filepath.Join(dir, "ledger.db"))
 	must(t, err)
-	defer l.Close()
+	t.Cleanup(func() { l.Close() })
+	l.Now = func() time.Time { return *now }
+	src := Source{Config: cfg, Ledger: l}
+	return src, src.budget(cfg.Credentials[0])
+}
+
+// TestPlanBeginsWithTheLedger: a plan begins at the ledger's time and usage. 8 of 20 units are
+// spent, so the eight runs until the reset, which want 32 pages, get 12.
+func TestPlanBeginsWithTheLedger(t *testing.T) {
 	now := time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC) // an hour after the reset
-	l.Now = func() time.Time { return now }
-	cred := cfg.Credentials[0]
-	d, err := cred.Budget(l, cfg.Costs, nil).Charge(t.Context(),
-		quota.Call{Method: PageMethod, Count: 8})
+	src, budget := configured(t, planned, &now)
+	d, err := budget.Charge(t.Context(), quota.Call{Method: PageMethod, Count: 8})
 	must(t, err)
 	if !d.Allowed {
 		t.Fatalf("%+v", d)
 	}
 	now = now.Add(30 * time.Minute)
-	got, err := Source{Config: cfg, Ledger: l}.Plan(t.Context(), PlanQuery{Days: 1})
+	got, err := src.Plan(t.Context(), PlanQuery{Days: 1})
 	must(t, err)
 	out := NewPlan(got)
 	if !time.Time(out.From).Equal(now) || out.To.String() != "2026-07-02T07:00:00.000000Z" {
@@ -57,7 +64,7 @@ func TestPlanBeginsWithTheLedger(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	now = now.Add(24 * time.Hour) // the 8 units belong to yesterday
-	got, err = Source{Config: cfg, Ledger: l}.Plan(t.Context(), PlanQuery{Days: 1})
+	got, err = src.Plan(t.Context(), PlanQuery{Days: 1})
 	must(t, err)
 	if pages := got.Report.Pages; pages <= 12 || got.Report.Windows[0].Peak != pages {
 		t.Errorf("%d pages of a new day; %+v", pages, got.Report.Windows)
@@ -156,21 +163,9 @@ func (w *week) play(until time.Time) (units int64) {
 // the forecast of the next day are within 5 % of the units the jobs then take.
 func TestPlan_LearnsFromAWeek(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "quota.yaml")
-	must(t, os.WriteFile(file, []byte(weekly), 0o600))
-	cfg, err := config.Load(t.Context(), file, func(name string) string {
-		return map[string]string{"QUOTA_STATE_DIR": dir}[name]
-	})
-	must(t, err)
-	l, err := ledger.OpenFile(t.Context(), filepath.Join(dir, "ledger.db"))
-	must(t, err)
-	defer l.Close()
 	begin := time.Date(2026, 7, 1, 7, 0, 0, 0, time.UTC) // the reset
-	w := &week{T: t, now: begin, src: Source{Config: cfg, Ledger: l},
-		random: rand.New(rand.NewPCG(1, 2))}
-	l.Now = func() time.Time { return w.now }
-	w.budget = w.src.budget(cfg.Credentials[0])
+	w := &week{T: t, now: begin, random: rand.New(rand.NewPCG(1, 2))}
+	w.src, w.budget = configured(t, weekly, &w.now)
 	untaught, err := w.src.Plan(t.Context(), PlanQuery{Days: 1})
 	must(t, err)
 	if got := untaught.Report.Days[0].Planned; got != 24*3+48*40+17*100+7 {

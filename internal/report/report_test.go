@@ -15,7 +15,6 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/quota/quotatest"
 )
 
 func must(t *testing.T, err error) {
@@ -121,43 +120,25 @@ func TestLabelOf(t *testing.T) {
 
 func TestCompareCharts(t *testing.T) {
 	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	got := CompareCharts([]ReadChart{
-		{at, 9, []string{"a", "b", "c", "d"}},
-		// all four moved, one new
-		{at.Add(time.Hour), 1, []string{"x", "a", "b", "c"}},
-		// two of four moved, one new
-		{at.Add(3 * time.Hour), 2, []string{"x", "a", "", "y", "c", "b"}},
-		{at.Add(4 * time.Hour), 2, nil},
-	})
-	if got.Pairs != 2 || got.Gap != 90*time.Minute || got.Moved != 0.75 || got.New != 0.25 ||
-		got.Units != 3 || got.PerUnit != 2.0/3 {
-		t.Errorf("%+v", got)
-	}
-}
-
-// TestCompareCharts_Depth: a chart that is read to another depth has not changed.
-func TestCompareCharts_Depth(t *testing.T) {
-	at := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	all := []string{"a", "b", "c", "d"}
-	got := CompareCharts([]ReadChart{{at, 4, all}, {at.Add(time.Hour), 4, all[:1]},
-		{at.Add(2 * time.Hour), 4, all}, {at.Add(3 * time.Hour), 4, nil}})
-	if got.Pairs != 2 || got.Moved != 0 || got.New != 0 || got.Units != 8 {
-		t.Errorf("%+v", got)
+	for _, c := range []struct {
+		charts []ReadChart
+		want   Freshness
+	}{
+		{[]ReadChart{{at, 9, all},
+			{at.Add(time.Hour), 1, []string{"x", "a", "b", "c"}}, // all four moved, one new
+			// two of four moved, one new
+			{at.Add(3 * time.Hour), 2, []string{"x", "a", "", "y", "c", "b"}},
+			{at.Add(4 * time.Hour), 2, nil}},
+			Freshness{2, 90 * time.Minute, 0.75, 0.25, 3, 2.0 / 3}},
+		// a chart that is read to another depth has not changed
+		{[]ReadChart{{at, 4, all}, {at.Add(time.Hour), 4, all[:1]}, {at.Add(2 * time.Hour), 4, all},
+			{at.Add(3 * time.Hour), 4, nil}}, Freshness{2, time.Hour, 0, 0, 8, 0}},
+	} {
+		if got := CompareCharts(c.charts); got != c.want {
+			t.Errorf("%v: %+v, want %+v", c.charts, got, c.want)
+		}
 	}
-}
-
-// TestReplayIsWhatEnforcingDoes: replaying the log of an observed limit refuses the same charges
-// as a ledger that enforces the limit.
-func TestReplayIsWhatEnforcingDoes(t *testing.T) {
-	t.Parallel()
-	var clock quotatest.Clock
-	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	l.Now = clock.Now
-	same(t, l, func(now time.Time) { clock.Set(t, now) })
 }
 
 func window(text, zone string) quota.Window {
@@ -174,7 +155,15 @@ var windows = []quota.Window{
 	window("week", "UTC"),
 }
 
-func same(t *testing.T, l *ledger.Ledger, set func(time.Time)) {
+// TestReplayIsWhatEnforcingDoes: replaying the log of an observed limit refuses the same charges
+// as a ledger that enforces the limit.
+func TestReplayIsWhatEnforcingDoes(t *testing.T) {
+	t.Parallel()
+	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	var now time.Time
+	l.Now = func() time.Time { return now }
 	cases := 0
 	rapid.Check(t, func(r *rapid.T) {
 		cases++
@@ -183,7 +172,7 @@ func same(t *testing.T, l *ledger.Ledger, set func(time.Time)) {
 			Units:  rapid.Int64Range(1, 60).Draw(r, "units")}
 		enforced := limit
 		enforced.Observe = false
-		now := time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC)
+		now = time.Date(2026, 3, 7, 12, 0, 0, 0, time.UTC)
 		refused := make(map[time.Time]bool)
 		charge := func(credential string, at quota.Limit, c quota.Charge) quota.Decision {
 			c.Credential, c.Limits = credential, []quota.Limit{at}
@@ -199,7 +188,6 @@ func same(t *testing.T, l *ledger.Ledger, set func(time.Time)) {
 				Draw(r, "about")
 			now = now.Add(time.Duration(rapid.Int64Range(1, int64(longest/time.Millisecond)).
 				Draw(r, "ms")) * time.Millisecond)
-			set(now)
 			c := quota.Charge{ID: quota.NewID(time.Now()), Costs: []quota.Cost{{Bucket: "default",
 				Units: rapid.Int64Range(1, 30).Draw(r, "cost")}}}
 			d := charge(watched, limit, c)
