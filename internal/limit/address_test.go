@@ -67,18 +67,6 @@ func TestAddr(t *testing.T) {
 	}
 }
 
-func TestNetwork(t *testing.T) {
-	for addr, want := range map[string]string{
-		"198.51.100.7": "198.51.100.7/32", "2001:db8:1:2:3::4": "2001:db8:1:2::/64",
-		"": "invalid Prefix",
-	} {
-		a, _ := netip.ParseAddr(addr)
-		if got := Network(a).String(); got != want {
-			t.Errorf("%s: %s, want %s", addr, got, want)
-		}
-	}
-}
-
 func FuzzAddr(f *testing.F) {
 	f.Add("for=1.1.1.1", "10.0.0.2, 2.2.2.2", "")
 	f.Fuzz(func(t *testing.T, forwarded, xff, cf string) {
@@ -114,8 +102,11 @@ func TestKnown(t *testing.T) {
 			t.Errorf("%q: %+v", header, got)
 		}
 	}
-	if got := (&Known{}).Of(&http.Request{RemoteAddr: "@"}); got != (Caller{}) {
-		t.Errorf("a Unix socket: %+v", got)
+	for addr, want := range map[string]string{"@": "", // a Unix socket
+		"198.51.100.7:80": "198.51.100.7/32", "[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64"} {
+		if got := (&Known{}).Of(&http.Request{RemoteAddr: addr}); got != (Caller{Network: want}) {
+			t.Errorf("%s: %+v", addr, got)
+		}
 	}
 }
 

@@ -62,6 +62,16 @@ func (s *serve) get(path, address, key string) *httptest.ResponseRecorder {
 	return w
 }
 
+// fields checks header fields of a response; "" for none.
+func (s *serve) fields(w *httptest.ResponseRecorder, want map[string]string) {
+	s.t.Helper()
+	for field, value := range want {
+		if got := w.Header().Get(field); got != value {
+			s.t.Errorf("%s: %s, want %s", field, got, value)
+		}
+	}
+}
+
 func (s *serve) want(path, address, key string, status int) {
 	s.t.Helper()
 	if w := s.get(path, address, key); w.Code != status {
@@ -104,25 +114,18 @@ func TestAnswers(t *testing.T) {
 		s := newServe(t, limit.NewMemory(),
 			limit.Rule{Policy: policy(`se"arch`, 5), By: limit.ByClient, Cost: 2},
 			limit.Rule{Policy: policy("all", 100), By: limit.Global})
-		check := func(h http.Header, field, want string) {
-			if got := h.Get(field); got != want {
-				t.Errorf("%s: %s, want %s", field, got, want)
-			}
-		}
-		h := s.get("/", "a", "").Header()
-		check(h, "RateLimit-Policy", `"se\"arch";q=5;w=60, "all";q=100;w=60`)
-		check(h, "RateLimit", `"se\"arch";r=3;t=60, "all";r=99;t=60`)
-		check(h, "X-RateLimit-Limit", "5")
-		check(h, "X-RateLimit-Remaining", "3")
-		check(h, "Retry-After", "")
+		s.fields(s.get("/", "a", ""), map[string]string{
+			"RateLimit-Policy":  `"se\"arch";q=5;w=60, "all";q=100;w=60`,
+			"RateLimit":         `"se\"arch";r=3;t=60, "all";r=99;t=60`,
+			"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "Retry-After": ""})
 		time.Sleep(10*time.Second + time.Millisecond)
-		h = s.get("/", "a", "").Header() // t is when the first two units are free, not all
-		check(h, "RateLimit", `"se\"arch";r=1;t=50, "all";r=98;t=50`)
-		check(h, "X-RateLimit-Reset", "60")
+		// t is when the first two units are free, not all
+		s.fields(s.get("/", "a", ""), map[string]string{
+			"RateLimit":         `"se\"arch";r=1;t=50, "all";r=98;t=50`,
+			"X-RateLimit-Reset": "60"})
 		w := s.get("/", "a", "")
-		check(w.Header(), "Content-Type", "application/problem+json")
-		check(w.Header(), "Retry-After", "50")
-		check(w.Header(), "RateLimit", `"se\"arch";r=1;t=50, "all";r=98`)
+		s.fields(w, map[string]string{"Content-Type": "application/problem+json",
+			"Retry-After": "50", "RateLimit": `"se\"arch";r=1;t=50, "all";r=98`})
 		var body struct {
 			Type     string
 			Status   int
@@ -151,16 +154,11 @@ func TestTightest(t *testing.T) {
 			Tiers: map[string]*limit.Policy{"gold": &gold}},
 		limit.Rule{Policy: hour, By: limit.Global},
 		limit.Rule{Policy: policy("all", 700), By: limit.Global})
-	h := s.get("/", "a", "k1@acme@gold").Header()
-	for field, want := range map[string]string{
+	s.fields(s.get("/", "a", "k1@acme@gold"), map[string]string{
 		"RateLimit-Policy":  `"mine";q=700;w=60, "hour";q=40;w=3600, "all";q=700;w=60`,
 		"RateLimit":         `"mine";r=699;t=60, "hour";r=39;t=3600, "all";r=699;t=60`,
 		"X-RateLimit-Limit": "40", "X-RateLimit-Remaining": "39", "X-RateLimit-Reset": "3600",
-	} {
-		if got := h.Get(field); got != want {
-			t.Errorf("%s: %s, want %s", field, got, want)
-		}
-	}
+	})
 }
 
 func TestObserve(t *testing.T) {

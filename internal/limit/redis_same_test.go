@@ -87,38 +87,42 @@ func TestSameAsMemory(t *testing.T) {
 	}
 }
 
-// TestClockSetBack sets the clock back between charges. That frees nothing and brings back
-// nothing, and Redis and memory agree.
+// TestClockSetBack sets the clock back between charges, which frees nothing and brings back
+// nothing, and fills a fixed window that would be too long for a counter with as many units. Redis
+// and memory agree.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	type step struct {
-		at         float64 // seconds; the window is 30
-		cost, left int64   // units of 4
+		at         float64 // seconds
+		cost, left int64   // units
 	}
-	tests := []struct {
+	const half = limit.MaxUnits / 2
+	short := limit.Policy{Units: 4, Window: 30 * time.Second}
+	b := startBoth(t)
+	for _, test := range []struct {
 		name       string
+		policy     limit.Policy
 		algorithms []limit.Algorithm
 		steps      []step
 	}{
-		{"what had expired counts again", []limit.Algorithm{limit.Log, limit.Fixed}, []step{
+		{"what had expired counts again", short, []limit.Algorithm{limit.Log, limit.Fixed}, []step{
 			{0, 3, 1}, {30, 0, 4}, {89.999, 0, 4}, {29.999, 0, 1}, {29.999, 2, 1}, {30, 2, 2},
 		}},
-		{"what a counter had lost, too", []limit.Algorithm{limit.Counter}, []step{
+		{"what a counter had lost, too", short, []limit.Algorithm{limit.Counter}, []step{
 			{0, 3, 1}, {60, 0, 4}, {119.999, 0, 4}, {59.999, 0, 3}, {29.999, 2, 1},
 		}},
-		{"what had left at a charge stays gone", []limit.Algorithm{limit.Log}, []step{
+		{"what had left at a charge stays gone", short, []limit.Algorithm{limit.Log}, []step{
 			{0, 1, 3}, {10, 1, 2}, {20, 1, 1}, {30, 1, 1}, {25, 1, 0}, {25, 1, 0}, {40, 1, 0},
 		}},
-	}
-	b := startBoth(t)
-	for _, test := range tests {
+		{"a long window", limit.Policy{Units: limit.MaxUnits, Window: limit.MaxWindow},
+			[]limit.Algorithm{limit.Fixed}, []step{{0, half, half}, {0, half, 0}, {0, half, 0}}},
+	} {
 		for _, algorithm := range test.algorithms {
 			t.Run(test.name+", "+string(algorithm), func(t *testing.T) {
 				b.memory = limit.NewMemory()
-				p := &limit.Policy{Name: t.Name(), Units: 4, Window: 30 * time.Second,
-					Algorithm: algorithm}
+				test.policy.Name, test.policy.Algorithm = t.Name(), algorithm
 				for i, s := range test.steps {
-					asks := []limit.Ask{{Policy: p, Key: somebody, Cost: s.cost}}
+					asks := []limit.Ask{{Policy: &test.policy, Key: somebody, Cost: s.cost}}
 					now := clockStart.Add(time.Duration(s.at * float64(time.Second)))
 					if difference := b.take(t, now, asks); difference != "" {
 						t.Errorf("step %d: %s", i+1, difference)

@@ -46,23 +46,6 @@ func TestExpiryAfterSetBack(t *testing.T) {
 	}
 }
 
-// TestLongFixedWindow fills a fixed window that would be too long for a counter with as many
-// units.
-func TestLongFixedWindow(t *testing.T) {
-	b := startBoth(t)
-	p := &limit.Policy{Name: "long", Units: limit.MaxUnits, Window: limit.MaxWindow,
-		Algorithm: limit.Fixed}
-	for i, want := range []limit.Decision{
-		{Allowed: true, Remaining: p.Units / 2}, {Allowed: true}, {}} {
-		asks := []limit.Ask{{Policy: p, Cost: p.Units / 2}}
-		difference := b.take(t, clockStart, asks)
-		if got := asks[0].Decision; got.Allowed != want.Allowed || got.Remaining != want.Remaining ||
-			difference != "" {
-			t.Errorf("call %d: %+v %s", i+1, got, difference)
-		}
-	}
-}
-
 // TestLargestCounter charges denied calls beyond a counter's maximum, on Redis and in memory.
 func TestLargestCounter(t *testing.T) {
 	b := startBoth(t)
