@@ -71,11 +71,14 @@ func unavailable(h http.Header) Problem {
 }
 
 // Write sends the problem.
-func (p Problem) Write(w http.ResponseWriter) {
+func (p Problem) Write(w http.ResponseWriter) { WriteProblem(w, p.Status, p) }
+
+// WriteProblem sends a problem with other fields.
+func WriteProblem(w http.ResponseWriter, status int, problem any) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(p.Status)
-	json.NewEncoder(w).Encode(p)
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(problem)
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -37,25 +38,106 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 		reflect.TypeFor[*time.Time]())
 	api := humago.New(mux, config)
 
+	read, private, charging := errorsOf(400, 404, 422, 500), s.private(api), s.charging(api)
 	if s.Catalog != nil {
-		s.catalogue(api)
+		route(s, api, "GET /v1/regions", "Which regions there are, and how old their charts are",
+			s.regions, read)
+		route(s, api, "GET /v1/charts/{region}", "The chart of a region, now or at a moment", s.chart,
+			read)
+		route(s, api, "GET /v1/charts/{region}/history", "The charts of a region, newest first",
+			s.history, read)
+		route(s, api, "GET /v1/charts/{region}/changes", "What changed between two charts", s.changes,
+			read)
+		route(s, api, "GET /v1/videos/{id}", "A video, and how its names and counters changed",
+			s.video, read)
+		route(s, api, "GET /v1/search", "Find videos by title, channel, tag or description", s.search,
+			read)
+		route(s, api, "GET /v1/sweeps", "Which runs fetched charts, newest first", s.sweeps, read)
+		route(s, api, "POST /v1/links", "Make a short link to a chart, a video or a search", s.link,
+			errorsOf(400, 422, 500), shortBody, creates)
 	}
-	s.budgets(api)
-	s.charges(api)
-	s.decisions(api)
+	route(s, api, "GET /v1/budgets", "What is left of each quota, as in quotactl status", s.status,
+		read, private)
+	route(s, api, "GET /v1/forecast", "When each bucket will run dry, as in quotactl forecast",
+		s.forecast, read, private)
+	route(s, api, "GET /v1/plan", "What the schedule will spend from now on, as in ingestor plan",
+		s.plan, read, private)
+	route(s, api, "GET /v1/log", "Who spent units, added up by a label", s.log, read, private)
+	route(s, api, "GET /v1/log/entries", "The newest charges, newest first", s.entries, read, private)
+	route(s, api, "POST /v1/charges", "Charge units before a call, as quotactl spend does", s.charge,
+		charging)
+	route(s, api, "POST /v1/holds", "Set units aside, as quotactl reserve does", s.hold, charging,
+		creates)
+	route(s, api, "PATCH /v1/holds/{hold}", "Extend a hold; it is never shortened", s.extend,
+		charging)
+	route(s, api, "POST /v1/holds/{hold}/settlements",
+		"Book what a call used of a hold, as quotactl settle does", s.settle, charging)
+	route(s, api, "DELETE /v1/holds/{hold}",
+		"Give back what is left of a hold, as quotactl release does", s.release, charging)
+	route(s, api, "POST /v1/decisions",
+		"Ask whether a caller of another program is within its policy", s.decide,
+		errorsOf(404, 422, 503), shortBody, private)
+	amend(api)
 	return api
 }
 
-// catalogue registers the operations on the catalogue and on short links.
-func (s *Server) catalogue(api huma.API) {
-	get(s, api, "/v1/regions", "Which regions there are, and how old their charts are", s.regions)
-	get(s, api, "/v1/charts/{region}", "The chart of a region, now or at a moment", s.chart)
-	get(s, api, "/v1/charts/{region}/history", "The charts of a region, newest first", s.history)
-	get(s, api, "/v1/charts/{region}/changes", "What changed between two charts", s.changes)
-	get(s, api, "/v1/videos/{id}", "A video, and how its names and counters changed", s.video)
-	get(s, api, "/v1/search", "Find videos by title, channel, tag or description", s.search)
-	get(s, api, "/v1/sweeps", "Which runs fetched charts, newest first", s.sweeps)
-	s.links(api)
+// option changes the document of an operation, or what is in front of it.
+type option = func(*huma.Operation)
+
+// errorsOf documents the statuses of an operation's errors.
+func errorsOf(statuses ...int) option {
+	return func(o *huma.Operation) { o.Errors = statuses }
+}
+
+// shortBody bounds the body of a request.
+func shortBody(o *huma.Operation) { o.MaxBodyBytes = 4096 }
+
+func creates(o *huma.Operation) { o.DefaultStatus = http.StatusCreated }
+
+// route registers an operation, such as GET /v1/regions.
+func route[I, O any](s *Server, api huma.API, route, summary string,
+	answer func(context.Context, *I) (*O, error), options ...option) {
+	method, path, _ := strings.Cut(route, " ")
+	denied := problems(api, "a limit denies the request; Retry-After is when it will be allowed",
+		reflect.TypeFor[limit.Problem]())
+	o := huma.Operation{Method: method, Path: path, Summary: summary,
+		OperationID: huma.GenerateOperationID(method, path, new(O)),
+		Responses:   map[string]*huma.Response{"429": denied}}
+	for _, set := range options {
+		set(&o)
+	}
+	huma.Register(api, o, answering(s, answer))
+}
+
+// problems returns the document of a response whose body is a problem of one of the types.
+func problems(api huma.API, description string, types ...reflect.Type) *huma.Response {
+	schema := &huma.Schema{}
+	for _, t := range types {
+		schema.AnyOf = append(schema.AnyOf, api.OpenAPI().Components.Schemas.Schema(t, true, ""))
+	}
+	if len(types) == 1 {
+		schema = schema.AnyOf[0]
+	}
+	return &huma.Response{Description: description,
+		Content: map[string]*huma.MediaType{problemJSON: {Schema: schema}}}
+}
+
+// amend corrects what the library documents: it does not infer from a pointer to an object that the
+// object may be null, and it has a 422 of its own.
+func amend(api huma.API) {
+	schemas := api.OpenAPI().Components.Schemas.Map()
+	for name, properties := range map[string][]string{"Plan": {"first_lost", "suggestion"},
+		"DayPlan": {"first_lost"}} {
+		for _, property := range properties {
+			schemas[name].Properties[property] = &huma.Schema{
+				AnyOf: []*huma.Schema{schemas[name].Properties[property], {Type: "null"}}}
+		}
+	}
+	for _, path := range []string{"/v1/charges", "/v1/holds"} {
+		api.OpenAPI().Paths[path].Post.Responses["422"] = problems(api,
+			"the request is malformed, or the cost never fits (never is true)",
+			reflect.TypeFor[denial](), reflect.TypeFor[huma.ErrorModel]())
+	}
 }
 
 // output is a response with its caching headers.
@@ -63,15 +145,6 @@ type output[T any] struct {
 	CacheControl string `header:"Cache-Control"`
 	LastModified string `header:"Last-Modified"`
 	Body         T
-}
-
-// get registers an operation that reads the catalogue or the ledger.
-func get[I, O any](s *Server, api huma.API, path, summary string,
-	answer func(context.Context, *I) (*output[O], error), more ...func(*huma.Operation)) {
-	huma.Get(api, path, answering(s, answer), append([]func(*huma.Operation){limited(api),
-		func(o *huma.Operation) {
-			o.Summary, o.Errors = summary, []int{400, 404, 422, 500}
-		}}, more...)...)
 }
 
 // answering returns a handler that answers an error with its problem.
@@ -87,17 +160,6 @@ func answering[I, O any](s *Server, answer func(context.Context, *I) (*O, error)
 			return nil, huma.ErrorWithHeaders(problem, http.Header{"Retry-After": {"5"}})
 		}
 		return nil, problem
-	}
-}
-
-// limited documents that an operation may be denied.
-func limited(api huma.API) func(*huma.Operation) {
-	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[limit.Problem](), true, "")
-	return func(o *huma.Operation) {
-		o.Responses = map[string]*huma.Response{"429": {
-			Description: "a limit denies the request; Retry-After is when it will be allowed",
-			Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: schema}},
-		}}
 	}
 }
 

@@ -13,31 +13,6 @@ import (
 	"quotabudget/internal/report"
 )
 
-// budgets registers the operations that are private on a public server.
-func (s *Server) budgets(api huma.API) {
-	private := s.private(api)
-	get(s, api, "/v1/budgets", "What is left of each quota, as in quotactl status", s.status,
-		private)
-	get(s, api, "/v1/forecast", "When each bucket will run dry, as in quotactl forecast",
-		s.forecast, private)
-	get(s, api, "/v1/plan", "What the schedule will spend from now on, as in ingestor plan",
-		s.plan, private)
-	orNull(api, "Plan", "first_lost", "suggestion")
-	orNull(api, "DayPlan", "first_lost")
-	get(s, api, "/v1/log", "Who spent units, added up by a label", s.log, private)
-	get(s, api, "/v1/log/entries", "The newest charges, newest first", s.entries, private)
-}
-
-// orNull documents that object properties may be null, which the library does not infer from a
-// pointer.
-func orNull(api huma.API, schema string, properties ...string) {
-	in := api.OpenAPI().Components.Schemas.Map()[schema]
-	for _, name := range properties {
-		in.Properties[name] = &huma.Schema{
-			AnyOf: []*huma.Schema{in.Properties[name], {Type: "null"}}}
-	}
-}
-
 func (s *Server) status(ctx context.Context, _ *struct{}) (*output[report.Status], error) {
 	status, err := s.Source().Status(ctx)
 	return &output[report.Status]{Body: status}, err

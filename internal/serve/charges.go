@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -16,30 +14,6 @@ import (
 	"quotabudget/internal/report"
 	"quotabudget/internal/words"
 )
-
-// charges registers the operations that change the ledger.
-func (s *Server) charges(api huma.API) {
-	charging := s.charging(api)
-	summary := func(text string) func(*huma.Operation) {
-		return func(o *huma.Operation) { o.Summary = text }
-	}
-	huma.Post(api, "/v1/charges", answering(s, s.charge), charging,
-		summary("Charge units before a call, as quotactl spend does"))
-	huma.Post(api, "/v1/holds", answering(s, s.hold), charging,
-		summary("Set units aside, as quotactl reserve does"),
-		func(o *huma.Operation) { o.DefaultStatus = http.StatusCreated })
-	huma.Patch(api, "/v1/holds/{hold}", answering(s, s.extend), charging,
-		summary("Extend a hold; it is never shortened"))
-	huma.Post(api, "/v1/holds/{hold}/settlements", answering(s, s.settle), charging,
-		summary("Book what a call used of a hold, as quotactl settle does"))
-	huma.Delete(api, "/v1/holds/{hold}", answering(s, s.release), charging,
-		summary("Give back what is left of a hold, as quotactl release does"))
-	for _, path := range []string{"/v1/charges", "/v1/holds"} { // the library documents a 422 of its own
-		never := either(api, reflect.TypeFor[denial](), reflect.TypeFor[huma.ErrorModel]())
-		never.Description = "the request is malformed, or the cost never fits (never is true)"
-		api.OpenAPI().Paths[path].Post.Responses["422"] = never
-	}
-}
 
 // CostInput is a cost: calls of a method, units of a bucket, or units by bucket.
 type CostInput struct {
@@ -58,10 +32,7 @@ type CostInput struct {
 // call returns the call that the input describes.
 func (in CostInput) call(key string) (quota.Call, error) {
 	call := quota.Call{Method: in.Method, Count: in.Count, Bucket: in.Bucket, Units: in.Units,
-		Manual: in.Manual, Labels: in.Labels, Key: key}
-	for _, bucket := range slices.Sorted(maps.Keys(in.Costs)) {
-		call.Costs = append(call.Costs, quota.Cost{Bucket: bucket, Units: in.Costs[bucket]})
-	}
+		Costs: costsOf(in.Costs), Manual: in.Manual, Labels: in.Labels, Key: key}
 	ways := 0
 	for _, given := range []bool{in.Method != "", in.Units > 0, in.Costs != nil} {
 		if given {
@@ -77,6 +48,14 @@ func (in CostInput) call(key string) (quota.Call, error) {
 		return call, huma.Error422UnprocessableEntity("count needs method")
 	}
 	return call, nil
+}
+
+// costsOf returns costs in the order of their buckets.
+func costsOf(units map[string]int64) (costs []quota.Cost) {
+	for _, bucket := range slices.Sorted(maps.Keys(units)) {
+		costs = append(costs, quota.Cost{Bucket: bucket, Units: units[bucket]})
+	}
+	return costs
 }
 
 // KeyHeader is the idempotency key of a request.
@@ -203,12 +182,11 @@ type settleOutput struct {
 }
 
 func (s *Server) settle(ctx context.Context, in *settleInput) (*settleOutput, error) {
-	call := quota.Call{Labels: labelled(ctx, in.Body.Labels)}
-	for _, bucket := range slices.Sorted(maps.Keys(in.Body.Costs)) {
-		call.Costs = append(call.Costs, quota.Cost{Bucket: bucket, Units: in.Body.Costs[bucket]})
-		if in.Body.Costs[bucket] < 0 {
+	call := quota.Call{Costs: costsOf(in.Body.Costs), Labels: labelled(ctx, in.Body.Labels)}
+	for _, c := range call.Costs {
+		if c.Units < 0 {
 			return nil, huma.Error422UnprocessableEntity(fmt.Sprintf(
-				"costs: %s: must be 0 or more units", bucket))
+				"costs: %s: must be 0 or more units", c.Bucket))
 		}
 	}
 	var d quota.Decision

@@ -24,8 +24,8 @@ import (
 
 // charging makes an operation require the scope charge, and documents its refusals.
 func (s *Server) charging(api huma.API) func(*huma.Operation) {
-	tooMuch := either(api, reflect.TypeFor[denial](), reflect.TypeFor[limit.Problem]())
-	tooMuch.Description = "a limit denies the charge or the request; Retry-After is when it fits"
+	tooMuch := problems(api, "a limit denies the charge or the request; Retry-After is when it fits",
+		reflect.TypeFor[denial](), reflect.TypeFor[limit.Problem]())
 	return func(o *huma.Operation) {
 		o.MaxBodyBytes = 64 << 10
 		o.Errors = append(o.Errors, 400, 401, 403, 404, 409, 500, 503)
@@ -44,15 +44,6 @@ func (s *Server) charging(api huma.API) func(*huma.Operation) {
 			huma.WriteErr(api, ctx, status, text)
 		})
 	}
-}
-
-// either returns a response whose body is a problem of one of the types.
-func either(api huma.API, types ...reflect.Type) *huma.Response {
-	schema := &huma.Schema{}
-	for _, t := range types {
-		schema.AnyOf = append(schema.AnyOf, api.OpenAPI().Components.Schemas.Schema(t, true, ""))
-	}
-	return &huma.Response{Content: map[string]*huma.MediaType{problemJSON: {Schema: schema}}}
 }
 
 const problemJSON = "application/problem+json"

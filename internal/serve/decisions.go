@@ -29,32 +29,23 @@ type decision struct {
 
 type decisionOutput struct{ Body decision }
 
-// decisions registers the decision service. A denial is a normal response, too: 200.
-func (s *Server) decisions(api huma.API) {
-	huma.Post(api, "/v1/decisions", func(ctx context.Context, in *decisionInput) (*decisionOutput,
-		error) {
-		cost := int64(1)
-		if in.Body.Cost != nil { // 0 differs from no cost
-			cost = *in.Body.Cost
-		}
-		d, err := s.Guard.Decide(ctx, in.Body.Policy, in.Body.Key, cost)
-		var unknown *limit.NoPolicyError
-		if errors.As(err, &unknown) {
-			return nil, huma.Error404NotFound(err.Error() + ": add it to policies: under serve:")
-		}
-		if err != nil {
-			return nil, huma.Error503ServiceUnavailable("the store of the limits cannot be reached")
-		}
-		out := &decisionOutput{decision{Policy: in.Body.Policy, Allowed: d.Allowed,
-			Remaining: d.Remaining,
-			ResetAt:   words.Time(time.UnixMicro(d.At).Add(d.ResetAfter))}}
-		if !d.Never {
-			out.Body.RetryAfter = new(words.Seconds(d.RetryAfter))
-		}
-		return out, nil
-	}, limited(api), func(o *huma.Operation) {
-		o.Summary = "Ask whether a caller of another program is within its policy"
-		o.Errors = []int{404, 422, 503}
-		o.MaxBodyBytes = 4096
-	}, s.private(api))
+// decide asks a policy. A denial is a normal response, too: 200.
+func (s *Server) decide(ctx context.Context, in *decisionInput) (*decisionOutput, error) {
+	cost := int64(1)
+	if in.Body.Cost != nil { // 0 differs from no cost
+		cost = *in.Body.Cost
+	}
+	d, err := s.Guard.Decide(ctx, in.Body.Policy, in.Body.Key, cost)
+	if errors.As(err, new(*limit.NoPolicyError)) {
+		return nil, huma.Error404NotFound(err.Error() + ": add it to policies: under serve:")
+	}
+	if err != nil {
+		return nil, huma.Error503ServiceUnavailable("the store of the limits cannot be reached")
+	}
+	out := &decisionOutput{decision{Policy: in.Body.Policy, Allowed: d.Allowed,
+		Remaining: d.Remaining, ResetAt: words.Time(time.UnixMicro(d.At).Add(d.ResetAfter))}}
+	if !d.Never {
+		out.Body.RetryAfter = new(words.Seconds(d.RetryAfter))
+	}
+	return out, nil
 }

@@ -27,26 +27,19 @@ type linkOutput struct {
 	}
 }
 
-// links registers short links. A page has one link for all callers.
-func (s *Server) links(api huma.API) {
-	link := func(ctx context.Context, in *linkInput) (*linkOutput, error) {
-		to, err := url.Parse(in.Body.To)
-		if err != nil || to.IsAbs() || to.Host != "" || to.Fragment != "" ||
-			!linkable.MatchString(to.Path) {
-			return nil, huma.Error400BadRequest("to: write the path of a chart, a video or a " +
-				"search, such as /charts/US, /videos/dQw4w9WgXcQ or /search?q=lofi")
-		}
-		out := &linkOutput{}
-		out.Body.Slug, err = s.Catalog.PutLink(ctx, to.RequestURI(), time.Now())
-		out.Body.URL = "/s/" + out.Body.Slug
-		out.Location = out.Body.URL
-		return out, err
+// link returns the short link to a page, which has one for all callers.
+func (s *Server) link(ctx context.Context, in *linkInput) (*linkOutput, error) {
+	to, err := url.Parse(in.Body.To)
+	if err != nil || to.IsAbs() || to.Host != "" || to.Fragment != "" ||
+		!linkable.MatchString(to.Path) {
+		return nil, huma.Error400BadRequest("to: write the path of a chart, a video or a " +
+			"search, such as /charts/US, /videos/dQw4w9WgXcQ or /search?q=lofi")
 	}
-	huma.Post(api, "/v1/links", answering(s, link), limited(api), func(o *huma.Operation) {
-		o.Summary, o.DefaultStatus = "Make a short link to a chart, a video or a search", 201
-		o.Errors = []int{400, 422, 500}
-		o.MaxBodyBytes = 4096
-	})
+	out := &linkOutput{}
+	out.Body.Slug, err = s.Catalog.PutLink(ctx, to.RequestURI(), time.Now())
+	out.Body.URL = "/s/" + out.Body.Slug
+	out.Location = out.Body.URL
+	return out, err
 }
 
 func (s *Server) follow(w http.ResponseWriter, r *http.Request) {

@@ -13,35 +13,27 @@ import (
 // limits reads what a guard has decided at each scrape.
 type limits struct{ *limit.Stats }
 
-var (
-	limitDecisions = prometheus.NewDesc("limit_decisions_total",
-		"Requests by limit and outcome: allowed, denied, or observed (would have been denied).",
-		[]string{"limit", "outcome"}, nil)
-	limitNearMisses = prometheus.NewDesc("limit_near_misses_total",
-		"Allowed requests that left less than a tenth of the limit.", []string{"limit"}, nil)
-	limitUndecided = prometheus.NewDesc("limit_undecided_total",
-		"Requests that could not be decided: the store of the limits was unreachable.", nil, nil)
-)
-
 // Describe implements prometheus.Collector.
-func (l limits) Describe(to chan<- *prometheus.Desc) {
-	to <- limitDecisions
-	to <- limitNearMisses
-	to <- limitUndecided
-}
+func (l limits) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (l limits) Collect(to chan<- prometheus.Metric) {
+	decisions := prometheus.NewDesc("limit_decisions_total", "Requests by limit and outcome: "+
+		"allowed, denied, or observed (would have been denied).", []string{"limit", "outcome"}, nil)
+	nearMisses := prometheus.NewDesc("limit_near_misses_total",
+		"Allowed requests that left less than a tenth of the limit.", []string{"limit"}, nil)
+	undecided := prometheus.NewDesc("limit_undecided_total",
+		"Requests that could not be decided: the store of the limits was unreachable.", nil, nil)
 	count := func(desc *prometheus.Desc, n int64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), labels...)
 	}
 	for _, c := range l.Counts() {
-		count(limitDecisions, c.Allowed, c.Policy, "allowed")
-		count(limitDecisions, c.Denied, c.Policy, "denied")
-		count(limitDecisions, c.Observed, c.Policy, "observed")
-		count(limitNearMisses, c.NearMiss, c.Policy)
+		count(decisions, c.Allowed, c.Policy, "allowed")
+		count(decisions, c.Denied, c.Policy, "denied")
+		count(decisions, c.Observed, c.Policy, "observed")
+		count(nearMisses, c.NearMiss, c.Policy)
 	}
-	count(limitUndecided, l.Undecided())
+	count(undecided, l.Undecided())
 }
 
 // measured counts requests by route and code, and serves the counts at /metrics.

@@ -4,7 +4,6 @@ package serve
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -151,10 +150,7 @@ func refusing(mux *http.ServeMux) http.Handler {
 
 // writeProblem writes the response to an error, as the API does.
 func writeProblem(w http.ResponseWriter, problem huma.StatusError) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(problem.GetStatus())
-	json.NewEncoder(w).Encode(problem)
+	limit.WriteProblem(w, problem.GetStatus(), problem)
 }
 
 // Serve answers on the listener until ctx ends; requests under way then have grace to end. With
@@ -164,25 +160,26 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, sec
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16,
+		TLSConfig: secure,
 	}
 	ended := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		defer cancel()
-		err := server.Shutdown(drain)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = server.Close()
+	go func() {
+		if secure == nil {
+			ended <- server.Serve(listener)
+			return
 		}
-		ended <- err
-	})
-	server.TLSConfig = secure
-	serve := func() error { return server.Serve(listener) }
-	if secure != nil {
-		serve = func() error { return server.ServeTLS(listener, "", "") }
-	}
-	err := serve()
-	if stop() || !errors.Is(err, http.ErrServerClosed) {
+		ended <- server.ServeTLS(listener, "", "")
+	}()
+	select {
+	case err := <-ended:
 		return err
+	case <-ctx.Done():
 	}
-	return <-ended
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err := server.Shutdown(drain)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	return err
 }
