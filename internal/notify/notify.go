@@ -139,7 +139,7 @@ func (n *Notifier) sendAll(ctx context.Context, claims quota.Claims, t target, a
 
 // send sends an event to a target, unless it has been sent or another process is sending it.
 func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Event) (bool, error) {
-	c := quota.Claim{Credential: e.Credential, Name: e.claim(t.name()), Holder: n.holder, TTL: lease}
+	c := quota.Claim{Credential: e.Credential, Name: e.claim(t.name), Holder: n.holder, TTL: lease}
 	state, err := claims.Claim(ctx, c)
 	if err != nil || state != quota.ClaimWon {
 		return false, nil
@@ -151,11 +151,11 @@ func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Ev
 	if _, err = retried(ctx, func() (string, error) { return t.deliver(ctx, e) }); err != nil {
 		return true, fmt.Errorf("%s: %w", e.Name, err)
 	}
-	n.Log.Log(ctx, n.level, "notification sent", "to", t.name(), "event", e.Name,
+	n.Log.Log(ctx, n.level, "notification sent", "to", t.name, "event", e.Name,
 		"credential", e.Credential, "id", e.id())
 	n.done(ctx, claims, c, e.lasts)
 	for _, lower := range e.lower {
-		c.Name = lower.claim(t.name())
+		c.Name = lower.claim(t.name)
 		n.done(ctx, claims, c, e.lasts)
 	}
 	return true, nil
@@ -202,7 +202,7 @@ func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
 func (n *Notifier) paused(t target) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := n.pauses[t.name()]
+	p := n.pauses[t.name]
 	return p != nil && time.Now().Before(p.until)
 }
 
@@ -212,18 +212,18 @@ func (n *Notifier) tried(t target, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err == nil {
-		delete(n.pauses, t.name())
+		delete(n.pauses, t.name)
 		return
 	}
-	p := n.pauses[t.name()]
+	p := n.pauses[t.name]
 	if p == nil {
 		p = &pause{waits: &backoff.ExponentialBackOff{InitialInterval: lease,
 			RandomizationFactor: 0.1, Multiplier: 2, MaxInterval: time.Hour}}
-		n.pauses[t.name()] = p
+		n.pauses[t.name] = p
 	}
 	wait := p.waits.NextBackOff()
 	p.until = time.Now().Add(wait)
-	n.Log.Warn("notification not sent, retrying later", "to", t.name(), "error", err,
+	n.Log.Warn("notification not sent, retrying later", "to", t.name, "error", err,
 		"wait", wait.Round(time.Second), "hint", "quotactl notify test sends one now")
 }
 

@@ -25,12 +25,12 @@ import (
 )
 
 // target is a receiver of notifications.
-type target interface {
-	name() string // its key under notify:, part of the claim
-	to() string   // where notifications go, without secrets
+type target struct {
+	name string // its key under notify:, part of the claim
+	to   string // where notifications go, without secrets
 	// deliver sends an event and returns the response. An error that is not a backoff.Permanent may
 	// pass within seconds.
-	deliver(context.Context, Event) (string, error)
+	deliver func(context.Context, Event) (string, error)
 }
 
 // attemptTime bounds one attempt to send.
@@ -40,13 +40,18 @@ const attemptTime = 10 * time.Second
 func targets(cfg *config.Config, environ []string) (all []target) {
 	n := cfg.Notify
 	if n.URL != "" {
-		all = append(all, webhook{n})
+		all = append(all, target{"url", n.Host(), webhook{n}.deliver})
 	}
 	if n.Mail != "" {
-		all = append(all, sendmail{n.Mail})
+		all = append(all, target{"mail", n.Mail, func(ctx context.Context, e Event) (string, error) {
+			return run(ctx, []string{sendmail(), "-i", n.Mail}, nil, e.mail(n.Mail))
+		}})
 	}
-	if len(n.Command) > 0 {
-		all = append(all, command{n.Command, cfg.WithoutKeys(environ)})
+	if len(n.Command) > 0 { // it reads the event as JSON from its input
+		all = append(all, target{"command", n.Command[0],
+			func(ctx context.Context, e Event) (string, error) {
+				return run(ctx, n.Command, cfg.WithoutKeys(environ), append(e.json(), '\n'))
+			}})
 	}
 	return all
 }
@@ -86,10 +91,6 @@ func (e Event) json() []byte {
 
 // webhook posts JSON to a URL, signed as Standard Webhooks requires.
 type webhook struct{ config.Notify }
-
-func (webhook) name() string { return "url" }
-
-func (w webhook) to() string { return w.Host() }
 
 func (w webhook) deliver(ctx context.Context, e Event) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, attemptTime, errSlow)
@@ -173,43 +174,24 @@ func (w webhook) clean(text string) string {
 
 func isDelimiter(r rune) bool { return strings.ContainsRune("/?&=", r) }
 
-// sendmail sends mail through the sendmail program.
-type sendmail struct{ address string }
-
-func (sendmail) name() string { return "mail" }
-func (s sendmail) to() string { return s.address }
-func (s sendmail) find() string {
-	return find("sendmail", "/usr/sbin/sendmail", "/usr/lib/sendmail")
-}
-
-// find returns the first program that exists: cron's PATH lacks /usr/sbin.
-func find(name string, elsewhere ...string) string {
-	for _, path := range append([]string{name}, elsewhere...) {
+// sendmail returns the first sendmail program that exists: cron's PATH lacks /usr/sbin.
+func sendmail() string {
+	for _, path := range []string{"sendmail", "/usr/sbin/sendmail", "/usr/lib/sendmail"} {
 		if found, err := exec.LookPath(path); err == nil {
 			return found
 		}
 	}
-	return name
+	return "sendmail"
 }
 
-func (s sendmail) deliver(ctx context.Context, e Event) (string, error) {
+// mail returns the event as a mail to an address.
+func (e Event) mail(address string) []byte {
 	text := words.Plain(e.Text)
 	subject, _, _ := strings.Cut(text, ";")
-	mail := fmt.Sprintf("To: %s\nSubject: %s\nMessage-ID: <%s@quotabudget>\n"+
+	return fmt.Appendf(nil, "To: %s\nSubject: %s\nMessage-ID: <%s@quotabudget>\n"+
 		"Auto-Submitted: auto-generated\nMIME-Version: 1.0\n"+
 		"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n%s\n",
-		s.address, mime.QEncoding.Encode("utf-8", subject), e.id(), text)
-	return run(ctx, []string{s.find(), "-i", s.address}, nil, []byte(mail))
-}
-
-// command runs a program, which reads the event as JSON from its input.
-type command struct{ args, environ []string }
-
-func (command) name() string { return "command" }
-func (c command) to() string { return c.args[0] }
-
-func (c command) deliver(ctx context.Context, e Event) (string, error) {
-	return run(ctx, c.args, c.environ, append(e.json(), '\n'))
+		address, mime.QEncoding.Encode("utf-8", subject), e.id(), text)
 }
 
 // run runs a program, and returns the end of its output.
@@ -260,11 +242,11 @@ func Test(ctx context.Context, cfg *config.Config, environ []string) (all []Resu
 	e := Event{Name: "test", Text: "this is a test: quotactl notify test has sent it", at: now,
 		ends: now}
 	for _, t := range targets(cfg, environ) {
-		r := Result{Target: t.name(), To: t.to(), ID: e.id()}
+		r := Result{Target: t.name, To: t.to, ID: e.id()}
 		answer, err := t.deliver(ctx, e)
 		r.Answer, r.Sent = answer, err == nil
 		if err != nil {
-			r.Error, r.Do = new(err.Error()), remedy(t)
+			r.Error, r.Do = new(err.Error()), remedy(t.name, webhook{cfg.Notify})
 		}
 		all = append(all, r)
 	}
@@ -272,10 +254,9 @@ func Test(ctx context.Context, cfg *config.Config, environ []string) (all []Resu
 }
 
 // remedy returns what to do about a target that failed.
-func remedy(t target) string {
-	w, ok := t.(webhook)
-	if !ok || !w.Secret.Placed() {
-		return "correct " + t.name() + " under notify:"
+func remedy(name string, w webhook) string {
+	if name != "url" || !w.Secret.Placed() {
+		return "correct " + name + " under notify:"
 	}
 	if _, err := w.Secret.Key(); err != nil {
 		return w.Secret.Advice()
