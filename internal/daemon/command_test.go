@@ -118,10 +118,8 @@ func TestCommand_Denied(t *testing.T) {
 			w.spentBy(quota.LabelJob)["trending"] != 2 {
 			t.Errorf("ran %q, spent %v", got, w.spentBy(quota.LabelJob))
 		}
-		if w.logged("tick denied", "tick=greedy/2026-06-01T19:30:00Z", "outcome=exhausted",
-			"limit=\"default 5h\"") != 1 {
-			w.complain()
-		}
+		w.expectLogged(1, "tick denied", "tick=greedy/2026-06-01T19:30:00Z", "outcome=exhausted",
+			"limit=\"default 5h\"")
 	})
 }
 
@@ -141,10 +139,8 @@ func TestCommand_Retry(t *testing.T) {
 			w.spentBy(quota.LabelJob)["twice"] != 5 || w.spentBy(quota.LabelJob)["never"] != 5 {
 			t.Errorf("%q, %q, %v", w.wrote("twice"), w.wrote("never"), w.spentBy(quota.LabelJob))
 		}
-		if w.logged("tick done", "tick=twice/") != 1 ||
-			w.logged("tick failed", "tick=never/") != 2 {
-			w.complain()
-		}
+		w.expectLogged(1, "tick done", "tick=twice/")
+		w.expectLogged(2, "tick failed", "tick=never/")
 	})
 }
 

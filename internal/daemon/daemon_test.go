@@ -47,7 +47,6 @@ func TestDayOfTicks(t *testing.T) {
 			`ingest_last_success_timestamp_seconds{region="CA"} 1.7804253e+09`, `quota_ledger_up 1`,
 			`upstream_request_duration_seconds_count{code="200",method="youtube.videos.list"} 128`,
 		)
-		p.end()
 	})
 }
 
@@ -82,7 +81,6 @@ func TestLedgerCallsOfATick(t *testing.T) {
 				if got := fmt.Sprint(sum, ": ", strings.Join(each, ", ")); got != c.want {
 					t.Errorf("%s, want %s", got, c.want)
 				}
-				p.end()
 			})
 		})
 	}
@@ -102,18 +100,12 @@ func TestRestart(t *testing.T) {
 		w.expectAsked("01:45:00 DE 1, 01:45:00 DE 2, 01:45:00 US 1, 01:45:00 US 2, " +
 			"01:45:00 GB 1, 01:45:00 GB 2")
 		again.stopAfter(time.Minute)
-		short := w.restart(all...) // 01:47: nothing was missed
+		w.restart(all...) // 01:47: nothing was missed
 		time.Sleep(12 * time.Minute)
 		w.expectAsked("")
 		time.Sleep(2 * time.Minute)
 		w.expectAsked("02:00:00 US 1, 02:00:00 US 2")
-		short.end()
 	})
-}
-
-func (p *proc) stopAfter(d time.Duration) {
-	time.Sleep(d)
-	p.end()
 }
 
 // TestPanic: after a panic the daemon, the other lanes and the lane's next tick run as usual.
@@ -134,9 +126,7 @@ func TestPanic(t *testing.T) {
 			runs["trending/GB/2026-06-01T19:00:00Z"] != 1 {
 			t.Errorf("runs: %v", runs)
 		}
-		if w.logged("run panicked", "out of cheese", "stack=", "RoundTrip") != 1 {
-			w.complain()
-		}
+		w.expectLogged(1, "run panicked", "out of cheese", "stack=", "RoundTrip")
 		p.expectMetrics("ingest_runs_panicked_total 1")
 	})
 }
@@ -159,9 +149,7 @@ func TestReload(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		p.reload <- struct{}{} // in the middle of 19:00
 		time.Sleep(5 * time.Minute)
-		if w.logged("refused", "quota.yaml:7: pages: 0 is out of range") != 1 {
-			w.complain()
-		}
+		w.expectLogged(1, "refused", "quota.yaml:7: pages: 0 is out of range")
 		good := *p.config
 		good.Lanes = p.sweep.Lanes(append(lanes(t, "*/10 * * * *", "UTC", "US", 0),
 			lanes(t, "5 * * * *", "UTC", "GB", 0)...))
@@ -231,7 +219,7 @@ func TestGrace(t *testing.T) {
 func TestTwoDaemons(t *testing.T) {
 	atNoon(t, func(w *env) {
 		all := lanes(t, "*/10 * * * *", "UTC", "US GB DE FR", 0)
-		a, b := w.open(all...), w.open(all...)
+		a, b := w.pair(all...)
 		var victim atomic.Pointer[proc]
 		w.set(func(p *proc, r *http.Request) {
 			slow(r, time.Second)
@@ -261,9 +249,6 @@ func TestTwoDaemons(t *testing.T) {
 		})
 		if late {
 			t.Errorf("takeover later than the lease and one retry: %v", asked)
-		}
-		for _, p := range []*proc{a, b} {
-			p.end()
 		}
 	})
 }

@@ -46,13 +46,11 @@ func TestUpstreamAway(t *testing.T) {
 		if spent > 5+24 || len(w.runs(eight)) != 8 {
 			t.Errorf("%d units for an upstream that is down, %d charts", spent, len(w.runs(eight)))
 		}
-		if w.logged("level=ERROR") != 5 ||
-			w.logged("level=ERROR", "the upstream does not answer", "hint=") != 1 ||
-			w.logged("level=ERROR", "the upstream still does not answer",
-				"since=2026-06-01T19:31:0", "ticks_waiting=") != 3 ||
-			w.logged("level=ERROR", "tick failed") != 1 {
-			w.complain()
-		}
+		w.expectLogged(5, "level=ERROR")
+		w.expectLogged(1, "level=ERROR", "the upstream does not answer", "hint=")
+		w.expectLogged(3, "level=ERROR", "the upstream still does not answer",
+			"since=2026-06-01T19:31:0", "ticks_waiting=")
+		w.expectLogged(1, "level=ERROR", "tick failed")
 		p.expectReadyz(http.StatusOK, "the upstream has not answered since")
 		p.expectMetrics(`ingest_away{what="upstream"} 1`)
 		w.taken()
@@ -66,9 +64,7 @@ func TestUpstreamAway(t *testing.T) {
 			runs["trending/CA/2026-06-01T22:30:00Z"] != 1 {
 			t.Errorf("ran %v", runs)
 		}
-		if w.logged("level=INFO", "the upstream answers again", "away=3h", "ticks_waiting=") != 1 {
-			w.complain()
-		}
+		w.expectLogged(1, "level=INFO", "the upstream answers again", "away=3h", "ticks_waiting=")
 		p.end()
 		again := w.restart(all...) // no tick of that time runs again
 		again.stopAfter(5 * time.Second)
@@ -81,10 +77,7 @@ func TestUpstreamAway(t *testing.T) {
 func TestUpstreamAway_Probes(t *testing.T) {
 	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
-		var both [2]*proc
-		for i := range both {
-			both[i] = w.open(all...)
-		}
+		a, b := w.pair(all...)
 		back := w.away()
 		var probes atOnce
 		w.set(func(_ *proc, r *http.Request) {
@@ -94,8 +87,8 @@ func TestUpstreamAway_Probes(t *testing.T) {
 				slow(r, 5*time.Second)
 			}
 		})
-		both[0].start()
-		both[1].start()
+		a.start()
+		b.start()
 		time.Sleep(30 * time.Minute)
 		if n := w.units(); n > 2*(8+7) || probes.most.Load() > 2 {
 			t.Errorf("%d units, %d at once", n, probes.most.Load())
@@ -103,8 +96,6 @@ func TestUpstreamAway_Probes(t *testing.T) {
 		back()
 		time.Sleep(20 * time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		both[0].end()
-		both[1].end()
 	})
 }
 
@@ -156,16 +147,14 @@ func TestLedgerAway_Told(t *testing.T) {
 		p.mute.Store(false)
 		time.Sleep(time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		if w.logged("level=ERROR") != 3 || w.logged("level=WARN") != 0 ||
-			w.logged("the ledger does not answer", "effect=", quota.ErrUnreachable.Error(),
-				"hint=") != 1 ||
-			w.logged("the ledger still does not answer", "since=2026-06-01T18:59:59",
-				"ticks_waiting=8") != 2 ||
-			w.logged("level=INFO", "the ledger answers again", "away=2h30m",
-				"ticks_waiting=8") != 1 {
-			w.complain()
-		}
-		p.end()
+		w.expectLogged(3, "level=ERROR")
+		w.expectLogged(0, "level=WARN")
+		w.expectLogged(1, "the ledger does not answer", "effect=", quota.ErrUnreachable.Error(),
+			"hint=")
+		w.expectLogged(2, "the ledger still does not answer", "since=2026-06-01T18:59:59",
+			"ticks_waiting=8")
+		w.expectLogged(1, "level=INFO", "the ledger answers again", "away=2h30m",
+			"ticks_waiting=8")
 	})
 }
 
@@ -204,10 +193,7 @@ func TestCatalogueLocked(t *testing.T) {
 		p.expectReadyz(http.StatusOK, "")
 		time.Sleep(time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		if w.logged("level=INFO", "the catalogue takes pages again", "ticks_waiting=8") != 1 {
-			w.complain()
-		}
-		p.end()
+		w.expectLogged(1, "level=INFO", "the catalogue takes pages again", "ticks_waiting=8")
 	})
 }
 
@@ -243,8 +229,7 @@ func TestBreaker_Answered(t *testing.T) {
 		}
 		w.faults("503:US")
 		p.stopAfter(8 * time.Minute) // one tick
-		if w.logged("tick failed") != 1 || w.logged("the upstream does not answer") != 0 {
-			w.complain()
-		}
+		w.expectLogged(1, "tick failed")
+		w.expectLogged(0, "the upstream does not answer")
 	})
 }

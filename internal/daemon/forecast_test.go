@@ -26,8 +26,6 @@ func TestForecast(t *testing.T) {
 		}
 		p.expectMetrics(`quota_forecast_dry_earliest_timestamp_seconds{bucket="default",credential="key1"} +Inf`,
 			`quota_forecast_dry_timestamp_seconds{bucket="default",credential="key1"} +Inf`)
-		p.end()
-		p.close()
 	})
 }
 
@@ -55,13 +53,9 @@ func TestForecast_OwnPace(t *testing.T) {
 		}
 		p.start()
 		time.Sleep(time.Minute)
-		if w.logged("forecast: default runs dry at 07:30Z",
+		w.expectLogged(1, "forecast: default runs dry at 07:30Z",
 			"Z: cron will miss 24 runs from 07:30Z on; "+
-				"slow will miss 23 runs from 08:00Z on, held back by the pace\"") != 1 {
-			w.complain()
-		}
-		p.end()
-		p.close()
+				"slow will miss 23 runs from 08:00Z on, held back by the pace\"")
 	})
 }
 
@@ -79,11 +73,7 @@ func TestForecast_Learns(t *testing.T) {
 		p.config.ForecastEvery = 10 * time.Minute
 		p.start()
 		time.Sleep(12 * time.Hour)
-		if w.logged("level=WARN", "forecast: default runs dry at", "careful will miss") != 1 ||
-			w.logged("level=INFO", "forecast: default lasts to", "was=runs_dry") != 1 {
-			w.complain()
-		}
-		p.end()
-		p.close()
+		w.expectLogged(1, "level=WARN", "forecast: default runs dry at", "careful will miss")
+		w.expectLogged(1, "level=INFO", "forecast: default lasts to", "was=runs_dry")
 	})
 }

@@ -25,6 +25,15 @@ func (w *env) logged(words ...string) (n int) {
 	return n
 }
 
+// expectLogged checks the number of log lines that contain all the words.
+func (w *env) expectLogged(n int, words ...string) {
+	w.Helper()
+	if got := w.logged(words...); got != n {
+		w.Errorf("%d lines with %q, want %d", got, words, n)
+		w.complain()
+	}
+}
+
 // complain fails the test and shows the log.
 func (w *env) complain() {
 	w.Helper()

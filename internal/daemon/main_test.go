@@ -58,7 +58,8 @@ type env struct {
 	limits  []quota.Limit
 	paces   []quota.Limit
 	standin standin.YouTube
-	look    *proc // a process for checks, never killed
+	procs   []*proc // all that were opened; at ends them
+	look    *proc   // a process for checks, never killed
 
 	mu    sync.Mutex
 	hook  func(p *proc, r *http.Request) // runs before the stand-in sees a request
@@ -89,8 +90,12 @@ func at(t *testing.T, begin time.Time, units int64, test func(*env)) {
 		w := &env{T: t, dir: dir, limits: []quota.Limit{{Bucket: quota.DefaultBucket,
 			Units: units, Window: day}}}
 		w.standin.Charts = charts
+		defer func() {
+			for _, p := range w.procs {
+				p.end()
+			}
+		}()
 		w.look = w.open()
-		defer w.look.close()
 		test(w)
 	})
 }
@@ -148,13 +153,8 @@ func (w *env) open(lanes ...share.Lane) *proc {
 		Day: table.Buckets()[0].Reset, Now: time.Now, Log: log}}
 	p.config = &daemon.Config{Lanes: p.sweep.Lanes(lanes), Claims: ledger, Spending: ledger, Lease: 2 * time.Minute,
 		Grace: 20 * time.Second}
+	w.procs = append(w.procs, p)
 	return p
-}
-
-func (p *proc) close() {
-	if err := errors.Join(p.catalog.Close(), p.ledger.Close()); err != nil {
-		p.Error(err)
-	}
 }
 
 // start runs the daemon.
@@ -165,8 +165,17 @@ func (p *proc) start() *proc {
 		Holder: quota.NewID(time.Now()),
 		Log:    slog.New(slog.NewTextHandler(p, nil)), Metrics: p.metrics, Missed: p.addMissed}
 	p.handler = d.Handler()
-	go func() { p.ended <- d.Run(ctx) }()
+	go func() {
+		defer close(p.ended)
+		p.ended <- d.Run(ctx)
+	}()
 	return p
+}
+
+// pair opens two processes with the same lanes.
+func (w *env) pair(lanes ...share.Lane) (a, b *proc) {
+	w.Helper()
+	return w.open(lanes...), w.open(lanes...)
 }
 
 // restart starts a daemon that makes up for missed ticks.
@@ -176,14 +185,25 @@ func (w *env) restart(lanes ...share.Lane) *proc {
 	return p.start()
 }
 
-// end stops the daemon if it is not dead, waits for it and closes its files.
+// end stops the daemon if it runs, waits for it and closes its files.
 func (p *proc) end() {
 	p.Helper()
-	p.stop()
-	if err := <-p.ended; err != nil && !p.dead.Load() {
+	if p.stop != nil {
+		p.stop()
+		if err := <-p.ended; err != nil && !p.dead.Load() {
+			p.Error(err)
+		}
+	}
+	if err := errors.Join(p.catalog.Close(), p.ledger.Close()); err != nil {
 		p.Error(err)
 	}
-	p.close()
+}
+
+// stopAfter ends the daemon after a time.
+func (p *proc) stopAfter(d time.Duration) {
+	p.Helper()
+	time.Sleep(d)
+	p.end()
 }
 
 // crash simulates SIGKILL.

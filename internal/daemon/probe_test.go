@@ -19,9 +19,8 @@ func TestLedgerAway_NoTick(t *testing.T) {
 		p.mute.Store(false)
 		time.Sleep(15 * time.Second)
 		p.expectReadyz(http.StatusOK, "")
-		if w.logged("the ledger answers again") != 1 || w.logged("level=ERROR") != 1 {
-			w.complain()
-		}
+		w.expectLogged(1, "the ledger answers again")
+		w.expectLogged(1, "level=ERROR")
 		p.end()
 		w.expectAsked("")
 	})
@@ -51,7 +50,6 @@ func TestUpstreamAway_Reload(t *testing.T) {
 		p.reload <- struct{}{}
 		time.Sleep(31 * time.Second)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		p.end()
 	})
 }
 
@@ -73,7 +71,6 @@ func TestUpstreamAway_Catalogue(t *testing.T) {
 		back()
 		time.Sleep(10*time.Minute + 10*time.Second)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		p.end()
 	})
 }
 
@@ -138,7 +135,7 @@ func TestLedgerAway_Ticks(t *testing.T) {
 // a lane that still has one to run.
 func TestUpstreamAway_OthersTicks(t *testing.T) {
 	atNoon(t, func(w *env) {
-		p := w.open(lanes(t, "0 * * * *", "UTC", eight, time.Second)...).start()
+		w.open(lanes(t, "0 * * * *", "UTC", eight, time.Second)...).start()
 		time.Sleep(10 * time.Minute)
 		back := w.away()
 		time.Sleep(54 * time.Minute) // 20:04, probes at 20:00:30, 20:01:30, 20:03:30, 20:07:30
@@ -151,7 +148,6 @@ func TestUpstreamAway_OthersTicks(t *testing.T) {
 			w.logged("the upstream answers again") != 1 {
 			w.complain()
 		}
-		p.end()
 	})
 }
 

@@ -74,9 +74,7 @@ func TestReload_Hanging(t *testing.T) {
 				t.Errorf("US ran %v", us)
 			}
 		}
-		if w.logged("lanes run", "lanes=4", "unchanged=1") != 1 {
-			w.complain()
-		}
+		w.expectLogged(1, "lanes run", "lanes=4", "unchanged=1")
 	})
 }
 

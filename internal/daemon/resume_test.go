@@ -183,7 +183,6 @@ func TestTakeoverOfAResumed(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 8, func(w *env) {
 		w.narrow(2, time.Minute)
 		all := four(t, "0-29/5 7 * * *")
-		var both [2]*proc
 		crashed := false
 		w.set(func(p *proc, r *http.Request) {
 			if !crashed && pageOf[r.URL.Query().Get("pageToken")] == 4 {
@@ -191,9 +190,8 @@ func TestTakeoverOfAResumed(t *testing.T) {
 				p.crash() // with the third page stored
 			}
 		})
-		for i := range both {
-			both[i] = w.open(all...)
-			both[i].start()
+		for range 2 {
+			w.open(all...).start()
 		}
 		time.Sleep(11 * time.Minute)
 		w.expectAsked("07:00:00 JP 1, 07:00:00 JP 2, 07:10:00 JP 3")
@@ -208,9 +206,6 @@ func TestTakeoverOfAResumed(t *testing.T) {
 		}
 		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-02T07:10:00Z"] != 1 {
 			t.Errorf("complete: %v", runs)
-		}
-		for _, p := range both {
-			p.end()
 		}
 	})
 }

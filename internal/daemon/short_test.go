@@ -189,6 +189,5 @@ func TestNotReady(t *testing.T) {
 		if code, _ := p.scrape("/healthz"); code != http.StatusOK {
 			t.Errorf("not alive: %d", code)
 		}
-		p.end()
 	})
 }

@@ -53,15 +53,13 @@ func TestLostClaim(t *testing.T) {
 		})
 		a.start()
 		time.Sleep(10 * time.Second)
-		b := w.restart(all...) // b makes up for the tick
+		w.restart(all...) // it makes up for the tick
 		time.Sleep(10 * time.Minute)
 		if late.Load() != 0 || w.logged("lease lost") != 1 || w.logged("tick taken over") != 1 {
 			t.Errorf("%d pages asked for after the lease: %s", late.Load(), strings.Join(w.log, ""))
 		}
 		w.expectRuns(all, noon.Add(-time.Second), noon)
 		a.mute.Store(false)
-		a.end()
-		b.end()
 	})
 }
 
@@ -70,19 +68,15 @@ func TestLongRun(t *testing.T) {
 	atNoon(t, func(w *env) {
 		all := lanes(t, "*/2 * * * *", "UTC", "US GB", 0)
 		w.set(func(_ *proc, r *http.Request) { slow(r, 25*time.Second) })
-		var both []*proc
 		for range 2 {
 			p := w.open(all...)
 			p.config.Lease = 6 * time.Second
-			both = append(both, p.start())
+			p.start()
 		}
 		time.Sleep(10 * time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon.Add(9*time.Minute))
 		if n := len(w.taken()); n != 2*2*5 || w.logged("tick taken over") != 0 {
 			t.Errorf("%d requests for 10 charts of two pages", n)
-		}
-		for _, p := range both {
-			p.end()
 		}
 	})
 }
@@ -107,9 +101,6 @@ func TestDeathBeforeDone(t *testing.T) {
 			t.Errorf("%d requests for one chart of two pages", n)
 		}
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		a.end()
-		b.end()
-		later.end()
 	})
 }
 
@@ -117,24 +108,18 @@ func TestDeathBeforeDone(t *testing.T) {
 func TestDeathBeforeDone_Waiting(t *testing.T) {
 	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", "US", 0)
-		var both [2]*proc
-		for i := range both {
-			both[i] = w.open(all...)
-		}
+		a, b := w.pair(all...)
 		var first atomic.Bool
 		w.set(func(p *proc, _ *http.Request) {
 			if first.CompareAndSwap(false, true) {
 				p.doomed.Store(true)
 			}
 		})
-		both[0].start()
-		both[1].start()
+		a.start()
+		b.start()
 		time.Sleep(10 * time.Minute)
 		if n := len(w.taken()); n != 2 || w.logged("its chart is already complete") != 1 {
 			t.Errorf("%d requests for one chart of two pages: %v", n, w.log)
-		}
-		for _, p := range both {
-			p.end()
 		}
 	})
 }
@@ -154,7 +139,6 @@ func TestRefusedKey(t *testing.T) {
 			w.logged("tick given back") != 1 {
 			w.complain()
 		}
-		p.close()
 	})
 }
 
@@ -165,10 +149,9 @@ func TestFailures(t *testing.T) {
 		w.standin.Faults = []string{"500:US"}
 		p.start()
 		time.Sleep(90 * time.Minute)
-		if w.logged("tick failed", "tick=trending/US/2026-06-01T19:00:00Z") != 1 ||
-			w.logged("tick failed") != 2 || w.logged("tick done", "GB") != 2 {
-			w.complain()
-		}
+		w.expectLogged(1, "tick failed", "tick=trending/US/2026-06-01T19:00:00Z")
+		w.expectLogged(2, "tick failed")
+		w.expectLogged(2, "tick done", "GB")
 		p.end()
 		p.expectMetrics(`ingest_sweeps_total{outcome="failed"} 2`,
 			`ingest_failures_total{kind="transient",region="US"} 2`,
