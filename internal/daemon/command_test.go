@@ -40,6 +40,22 @@ func (p *proc) jobOf(name, spec string, units int64, script string) daemon.Lane 
 // command returns the work of a job's lane.
 func command(l daemon.Lane) *daemon.Command { return l.Work.(*daemon.Command) }
 
+// pace gives a job its own pace under the first limit; nil for none.
+func (p *proc) pace(l *daemon.Lane, pace *quota.Pace) {
+	own := *p.sweep.Budget
+	if own.Paces = nil; pace != nil {
+		own.Paces = p.line(pace)
+	}
+	command(*l).Job.Budget, l.Own = &own, new(share.Paces(own.Paces))
+}
+
+// line returns the first limit with a pace.
+func (w *env) line(pace *quota.Pace) []quota.Limit {
+	line := w.limits[0]
+	line.Pace = pace
+	return []quota.Limit{line}
+}
+
 // run opens a process that runs jobs in addition to sweeping lanes.
 func (w *env) run(sweeps []share.Lane, jobs func(*proc) []daemon.Lane) *proc {
 	p := w.open(sweeps...)
@@ -80,10 +96,7 @@ func TestCommand(t *testing.T) {
 		runs, err := p.catalog.LaneRuns(context.Background())
 		must(t, err)
 		p.stopAfter(time.Second)
-		got := w.spentBy(quota.LabelJob)
-		if got["trending"] != 2 || got["backfill"] != 7 || len(got) != 2 {
-			t.Errorf("spent %v", got)
-		}
+		w.expect(w.spentBy(quota.LabelJob), map[string]int64{"trending": 2, "backfill": 7})
 		const run = "run=backfill/2026-06-01T19:05:00Z"
 		for _, words := range [][]string{
 			{"msg=output", "job=backfill", run, "stream=stdout", "text=hello"},
@@ -92,10 +105,7 @@ func TestCommand(t *testing.T) {
 			{"tick failed", "tick=fails/", "outcome=failed", "exit_code=3", "units.default=0"},
 			{"tick failed", "tick=missing/", "exit_code=127", "no such file"},
 		} {
-			if w.logged(words...) != 1 {
-				t.Errorf("the log has %d lines with %q", w.logged(words...), words)
-				defer w.complain()
-			}
+			w.expectLogged(1, words...)
 		}
 		last := runs["backfill"]
 		if len(last) != 1 || last[0].Outcome != "complete" || last[0].ExitCode == nil ||
@@ -114,10 +124,8 @@ func TestCommand_Denied(t *testing.T) {
 			return []daemon.Lane{p.jobOf("greedy", "*/30 * * * *", 20, "echo ran >> $OUT")}
 		}).start()
 		p.stopAfter(50 * time.Minute)
-		if got := w.wrote("greedy"); got != "ran" || w.spentBy(quota.LabelJob)["greedy"] != 20 ||
-			w.spentBy(quota.LabelJob)["trending"] != 2 {
-			t.Errorf("ran %q, spent %v", got, w.spentBy(quota.LabelJob))
-		}
+		w.expect(w.wrote("greedy"), "ran")
+		w.expect(w.spentBy(quota.LabelJob), map[string]int64{"greedy": 20, "trending": 2})
 		w.expectLogged(1, "tick denied", "tick=greedy/2026-06-01T19:30:00Z", "outcome=exhausted",
 			"limit=\"default 5h\"")
 	})
@@ -135,10 +143,9 @@ func TestCommand_Retry(t *testing.T) {
 			return []daemon.Lane{twice, never}
 		}).start()
 		p.stopAfter(10 * time.Minute)
-		if w.wrote("twice") != "x x x" || w.wrote("never") != "x x" ||
-			w.spentBy(quota.LabelJob)["twice"] != 5 || w.spentBy(quota.LabelJob)["never"] != 5 {
-			t.Errorf("%q, %q, %v", w.wrote("twice"), w.wrote("never"), w.spentBy(quota.LabelJob))
-		}
+		w.expect(w.wrote("twice"), "x x x")
+		w.expect(w.wrote("never"), "x x")
+		w.expect(w.spentBy(quota.LabelJob), map[string]int64{"twice": 5, "never": 5})
 		w.expectLogged(1, "tick done", "tick=twice/")
 		w.expectLogged(2, "tick failed", "tick=never/")
 	})
@@ -177,14 +184,11 @@ func TestCommand_Overlap(t *testing.T) {
 				b.stop()
 				a.end()
 				b.end()
-				want, skipped := 2, w.logged("tick left out: the run before it was still under way")
+				skipped := w.logged("tick left out: the run before it was still under way")
 				if queue && skipped != 0 || !queue && skipped < 2 {
 					t.Errorf("%d ticks left out", skipped)
 				}
-				if got := len(strings.Fields(w.wrote("slow"))); got != want {
-					t.Errorf("ran %d times, want %d", got, want)
-					w.complain()
-				}
+				w.expect(len(strings.Fields(w.wrote("slow"))), 2, "runs")
 			})
 		})
 	}
@@ -213,21 +217,13 @@ func TestCommand_Crash(t *testing.T) {
 				time.Sleep(30 * time.Minute)
 				a.end()
 				b.end()
-				want := strings.Repeat("ran", retry)
-				if got := w.wrote("backfill"); got != want {
-					t.Errorf("ran %q, want %q", got, want)
-					w.complain()
-				}
-				if retry == 0 && w.logged("tick left out: its run was lost in a crash") != 1 {
-					w.complain()
-				}
+				w.expect(w.wrote("backfill"), strings.Repeat("ran", retry))
+				w.expectLogged(1-retry, "tick left out: its run was lost in a crash")
 				if held, err := w.look.ledger.Reservations(context.Background(), "key1",
 					quota.DefaultBucket); err != nil || len(held) != 1-retry {
 					t.Errorf("held: %v, %v", held, err) // the hold lapsed and was charged
 				}
-				if got := w.spentBy(quota.LabelJob)["backfill"]; got != int64(9*retry) {
-					t.Errorf("%d units spent", got)
-				}
+				w.expect(w.spentBy(quota.LabelJob)["backfill"], int64(9*retry), "units")
 			})
 		})
 	}
@@ -251,9 +247,7 @@ func TestCommand_Reload(t *testing.T) {
 		p.stopAfter(20 * time.Minute) // 19:20 and 19:30
 		for name, want := range map[string]string{"old": "ran ran", "new": "ran ran",
 			"kept": "ran ran again again"} {
-			if got := w.wrote(name); got != want {
-				t.Errorf("%s wrote %q, want %q", name, got, want)
-			}
+			w.expect(w.wrote(name), want, name)
 		}
 	})
 }
@@ -268,9 +262,8 @@ func TestCommand_CatchUp(t *testing.T) {
 			return []daemon.Lane{late, p.jobOf("not", "30 * * * *", 1, "echo ran >> $OUT")}
 		}).start()
 		p.stopAfter(10 * time.Minute)
-		if w.wrote("late") != "ran" || w.wrote("not") != "" {
-			t.Errorf("%q, %q", w.wrote("late"), w.wrote("not"))
-		}
+		w.expect(w.wrote("late"), "ran")
+		w.expect(w.wrote("not"), "")
 	})
 }
 
@@ -281,22 +274,17 @@ func TestCommand_Runaway(t *testing.T) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
 			wild := p.jobOf("wild", "*/10 * * * *", 5, `echo units=100 >&$QUOTA_REPORT_FD`)
 			command(wild).Job.Settle = job.SettleReport
-			own := *p.sweep.Budget
-			line := w.limits[0]
-			line.Pace = &quota.Pace{Slack: 100}
-			own.Paces = []quota.Limit{line}
-			command(wild).Job.Budget = &own
+			p.pace(&wild, &quota.Pace{Slack: 100})
 			return []daemon.Lane{wild, p.jobOf("calm", "5 * * * *", 10, "")}
 		}).start()
 		p.stopAfter(12 * time.Hour)
 		got := w.spentBy(quota.LabelJob)
 		if got["calm"] != 120 || got["wild"] < 800 || got["wild"] > 1300 {
 			t.Errorf("after half a day: %v", got)
-			w.complain()
 		}
 		if w.logged("tick=wild/", "tick denied", "outcome=paced", "limit=pace")+
 			w.logged("tick=wild/", "tick left out") < 20 {
-			w.complain()
+			t.Error("the pace seldom held the job back")
 		}
 	})
 }

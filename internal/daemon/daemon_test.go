@@ -121,11 +121,8 @@ func TestPanic(t *testing.T) {
 			}
 		})
 		p.start().stopAfter(15 * time.Minute)
-		runs := w.runs("US GB")
-		if len(runs) != 3 || runs["trending/US/2026-06-01T19:10:00Z"] != 1 ||
-			runs["trending/GB/2026-06-01T19:00:00Z"] != 1 {
-			t.Errorf("runs: %v", runs)
-		}
+		w.expectRan("US", "19:10:00")
+		w.expectRan("GB", "19:00:00 19:10:00")
 		w.expectLogged(1, "run panicked", "out of cheese", "stack=", "RoundTrip")
 		p.expectMetrics("ingest_runs_panicked_total 1")
 	})
@@ -157,22 +154,9 @@ func TestReload(t *testing.T) {
 		time.Sleep(5*time.Minute + 10*time.Second)
 		p.reload <- struct{}{} // in the middle of 19:10
 		p.stopAfter(55*time.Minute + 30*time.Second)
-		var want []string
-		for _, minute := range []string{"19:00", "19:10", "19:20", "19:30", "19:40", "19:50",
-			"20:00"} {
-			want = append(want, "trending/US/2026-06-01T"+minute+":00Z")
-		}
-		want = append(want, "trending/GB/2026-06-01T19:00:00Z", "trending/GB/2026-06-01T19:10:00Z",
-			"trending/GB/2026-06-01T20:05:00Z")
-		runs := w.runs("US GB")
-		for _, id := range want {
-			if runs[id] != 1 {
-				t.Errorf("%s ran %d times", id, runs[id])
-			}
-		}
-		if len(runs) != len(want) || len(w.taken()) != 2*len(want) {
-			t.Errorf("runs: %v", runs)
-		}
+		w.expectRan("US", "19:00:00 19:10:00 19:20:00 19:30:00 19:40:00 19:50:00 20:00:00")
+		w.expectRan("GB", "19:00:00 19:10:00 20:05:00")
+		w.expectRequests(2 * 10)
 	})
 }
 
@@ -186,9 +170,7 @@ func TestEnd(t *testing.T) {
 		time.Sleep(5 * time.Second) // during the first page
 		asked := time.Now()
 		p.end()
-		if took := time.Since(asked); took != 4*time.Second {
-			t.Errorf("it took %v to end", took)
-		}
+		w.expect(time.Since(asked), 4*time.Second, "to end")
 		w.expectAsked("19:00:08 US 1")
 		other := w.restart(all...)
 		other.stopAfter(9 * time.Second)
@@ -205,12 +187,8 @@ func TestGrace(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		asked := time.Now()
 		p.end()
-		if took := time.Since(asked); took != 15*time.Second {
-			t.Errorf("it took %v to end", took)
-		}
-		if state := w.claim("trending/US", time.Minute); state != quota.ClaimWon {
-			t.Errorf("the lane was not released: %v", state)
-		}
+		w.expect(time.Since(asked), 15*time.Second, "to end")
+		w.expect(w.claim("trending/US", time.Minute), quota.ClaimWon, "of the released lane")
 	})
 }
 
@@ -232,9 +210,7 @@ func TestTwoDaemons(t *testing.T) {
 		b.start()
 		time.Sleep(time.Hour) // one second before 20:00
 		w.expectRuns(all, noon.Add(-time.Second), noon.Add(50*time.Minute))
-		if n := len(w.taken()); n != 2*4*6 {
-			t.Errorf("%d requests for 24 charts of two pages", n)
-		}
+		w.expectRequests(2 * 4 * 6)
 		time.Sleep(20 * time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon.Add(70*time.Minute))
 		asked := w.taken()

@@ -56,9 +56,7 @@ func TestUpstreamAway(t *testing.T) {
 		w.taken()
 		back()
 		time.Sleep(9*time.Minute + 50*time.Second) // before the next tick
-		if asked := w.taken(); len(asked) != 2*8 {
-			t.Errorf("asked for %v", asked)
-		}
+		w.expectRequests(2 * 8)
 		if runs := w.runs(eight); len(runs) != 16 ||
 			runs["trending/US/2026-06-01T22:30:00Z"] != 1 ||
 			runs["trending/CA/2026-06-01T22:30:00Z"] != 1 {
@@ -109,9 +107,8 @@ func TestUpstreamRefuses(t *testing.T) {
 				p.sweep.Client.Retry.Throttled = 0
 				w.faults(fault)
 				p.start().stopAfter(time.Minute)
-				if n := w.units(); n != 8 || w.logged("the upstream does not answer") != 0 {
-					t.Errorf("%d units: %s", n, strings.Join(w.log, ""))
-				}
+				w.expect(w.units(), int64(8), "units")
+				w.expectLogged(0, "the upstream does not answer")
 			})
 		})
 	}
@@ -126,9 +123,7 @@ func TestRegionFailsAlone(t *testing.T) {
 		p := w.open(all...)
 		w.faults("503:US")
 		p.start().stopAfter(3*time.Hour + 10*time.Minute)
-		if n := len(w.runs("GB")); n != 4 {
-			t.Errorf("GB ran %d times: %s", n, strings.Join(w.log, ""))
-		}
+		w.expect(len(w.runs("GB")), 4, "runs of GB")
 		if n := w.spent()["US"]; n > 60 { // without the breaker it would be 4 a minute
 			t.Errorf("US was charged %d units", n)
 		}
@@ -181,14 +176,11 @@ func TestCatalogueLocked(t *testing.T) {
 		unlock := w.lock()
 		p.start()
 		time.Sleep(30 * time.Minute)
-		if n := w.units(); n != 0 || w.logged("level=ERROR") != 1 ||
-			w.logged("the catalogue takes no pages", "another process is writing", "hint=") != 1 {
-			t.Errorf("%d units: %s", n, strings.Join(w.log, ""))
-		}
+		w.expect(w.units(), int64(0), "units")
+		w.expectLogged(1, "level=ERROR")
+		w.expectLogged(1, "the catalogue takes no pages", "another process is writing", "hint=")
 		p.expectReadyz(http.StatusServiceUnavailable, "another process is writing")
-		if state := w.claim("trending/US", time.Second); state != quota.ClaimWon {
-			t.Errorf("the lane was not released: %v", state)
-		}
+		w.expect(w.claim("trending/US", time.Second), quota.ClaimWon, "of the released lane")
 		unlock()
 		p.expectReadyz(http.StatusOK, "")
 		time.Sleep(time.Minute)
@@ -207,9 +199,7 @@ func TestBreaker(t *testing.T) {
 				p := w.open(lanes(t, "0 * * * *", "UTC", "US GB", 0)...)
 				w.faults(fault)
 				p.start().stopAfter(5 * time.Minute)
-				if n := w.logged("the upstream does not answer"); n != down {
-					t.Errorf("down %d times, want %d: %s", n, down, strings.Join(w.log, ""))
-				}
+				w.expectLogged(down, "the upstream does not answer")
 			})
 		})
 	}
@@ -224,9 +214,8 @@ func TestBreaker_Answered(t *testing.T) {
 		w.faults("503*2") // once for each lane
 		p.start()
 		time.Sleep(time.Minute)
-		if len(w.runs("US GB")) != 2 || w.logged("tick done") != 2 {
-			t.Fatalf("log: %s", strings.Join(w.log, ""))
-		}
+		w.expect(len(w.runs("US GB")), 2, "runs")
+		w.expectLogged(2, "tick done")
 		w.faults("503:US")
 		p.stopAfter(8 * time.Minute) // one tick
 		w.expectLogged(1, "tick failed")

@@ -19,11 +19,8 @@ func TestForecast(t *testing.T) {
 		p.config.ForecastEvery = 10 * time.Minute
 		p.start()
 		time.Sleep(2 * time.Hour)
-		if n := w.logged("level=WARN",
-			"forecast: default lasts to the reset, but the schedule does not fit",
-			"will miss"); n != 1 {
-			t.Errorf("warned %d times, want once", n)
-		}
+		w.expectLogged(1, "level=WARN",
+			"forecast: default lasts to the reset, but the schedule does not fit", "will miss")
 		p.expectMetrics(`quota_forecast_dry_earliest_timestamp_seconds{bucket="default",credential="key1"} +Inf`,
 			`quota_forecast_dry_timestamp_seconds{bucket="default",credential="key1"} +Inf`)
 	})
@@ -35,11 +32,7 @@ func TestForecast_OwnPace(t *testing.T) {
 	at(t, midnight.Add(10*time.Minute), 1000, func(w *env) {
 		p := w.run(nil, func(p *proc) []daemon.Lane {
 			slow := p.jobOf("slow", "0 * * * *", 5, "")
-			own := *p.sweep.Budget
-			line := w.limits[0]
-			line.Pace = &quota.Pace{Curve: append(make([]int64, 23), 1)}
-			own.Paces = []quota.Limit{line}
-			command(slow).Job.Budget, slow.Own = &own, new(share.Paces(own.Paces))
+			p.pace(&slow, &quota.Pace{Curve: append(make([]int64, 23), 1)})
 			return []daemon.Lane{slow, p.jobOf("calm", "5 * * * *", 2, "")}
 		})
 		p.config.ForecastEvery = 10 * time.Minute

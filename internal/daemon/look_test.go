@@ -2,8 +2,8 @@ package daemon_test
 
 import (
 	"context"
-	"maps"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -28,16 +28,22 @@ func (w *env) logged(words ...string) (n int) {
 // expectLogged checks the number of log lines that contain all the words.
 func (w *env) expectLogged(n int, words ...string) {
 	w.Helper()
-	if got := w.logged(words...); got != n {
-		w.Errorf("%d lines with %q, want %d", got, words, n)
-		w.complain()
+	w.expect(w.logged(words...), n, "lines with", words)
+}
+
+// expect compares a result with the wanted one.
+func (w *env) expect(got, want any, what ...any) {
+	w.Helper()
+	if !reflect.DeepEqual(got, want) {
+		w.Errorf("got %v, want %v %v", got, want, what)
 	}
 }
 
-// complain fails the test and shows the log.
-func (w *env) complain() {
+// expectRequests checks the number of requests since the last call of taken.
+func (w *env) expectRequests(n int) {
 	w.Helper()
-	w.Errorf("log: %s", strings.Join(w.log, ""))
+	asked := w.taken()
+	w.expect(len(asked), n, "requests", asked)
 }
 
 // expectMetrics checks that the metrics contain the lines.
@@ -103,10 +109,7 @@ func (w *env) expectRuns(lanes []share.Lane, from, to time.Time) {
 			want[tick.ID()] = 1
 		}
 	}
-	if got := w.runs(strings.Join(names, " ")); !maps.Equal(got, want) {
-		w.Errorf("runs: %v\nwant %v\n%s", slices.Sorted(maps.Keys(got)),
-			slices.Sorted(maps.Keys(want)), strings.Join(w.log, ""))
-	}
+	w.expect(w.runs(strings.Join(names, " ")), want, "runs")
 }
 
 // claim claims a name, as another daemon would.

@@ -94,6 +94,9 @@ func at(t *testing.T, begin time.Time, units int64, test func(*env)) {
 			for _, p := range w.procs {
 				p.end()
 			}
+			if t.Failed() {
+				t.Log(strings.Join(w.log, ""))
+			}
 		}()
 		w.look = w.open()
 		test(w)

@@ -12,7 +12,6 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/share"
 )
 
 // TestPlanForetells: the daemon does what the plan of a schedule predicts, as long as no two
@@ -85,9 +84,7 @@ func TestPlanForetells(t *testing.T) {
 			at(t, c.begin.Add(-time.Minute), 0, func(w *env) {
 				w.limits = c.limits
 				if c.slack > 0 {
-					line := c.limits[0]
-					line.Pace = &quota.Pace{Slack: c.slack}
-					w.paces = []quota.Limit{line}
+					w.paces = w.line(&quota.Pace{Slack: c.slack})
 				}
 				all := weighted(lanes(t, c.spec, "UTC", c.regions, 3*time.Minute), c.weights...)
 				end := c.begin.Add(time.Duration(c.hours) * time.Hour)
@@ -162,16 +159,8 @@ func someJobs(p *proc) []daemon.Lane {
 // pacedJobs returns jobs with and without a pace.
 func pacedJobs(p *proc) []daemon.Lane {
 	all := someJobs(p)
-	for i, slack := range []int64{20, 0} {
-		own := *p.sweep.Budget
-		own.Paces = nil
-		if slack > 0 {
-			line := p.limits[0]
-			line.Pace = &quota.Pace{Slack: slack}
-			own.Paces = []quota.Limit{line}
-		}
-		command(all[i]).Job.Budget, all[i].Own = &own, new(share.Paces(own.Paces))
-	}
+	p.pace(&all[0], &quota.Pace{Slack: 20})
+	p.pace(&all[1], nil)
 	return all
 }
 

@@ -106,9 +106,8 @@ func (w *env) expectTwoRuns() {
 			w.Errorf("%s was run", run)
 		}
 	}
-	if w.logged("level=WARN", "left out") != 0 || len(w.runs(eight)) != 16 {
-		w.complain()
-	}
+	w.expectLogged(0, "level=WARN", "left out")
+	w.expect(len(w.runs(eight)), 16, "runs")
 }
 
 // TestLedgerAway_Ticks: after an outage of the ledger, each lane runs only the last of its missed
@@ -144,10 +143,8 @@ func TestUpstreamAway_OthersTicks(t *testing.T) {
 		}
 		back()
 		time.Sleep(4 * time.Minute) // 20:08
-		if w.runs("US")["trending/US/2026-06-01T20:00:00Z"] != 1 ||
-			w.logged("the upstream answers again") != 1 {
-			w.complain()
-		}
+		w.expect(w.runs("US")["trending/US/2026-06-01T20:00:00Z"], 1, "runs")
+		w.expectLogged(1, "the upstream answers again")
 	})
 }
 

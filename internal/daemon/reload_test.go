@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -57,22 +58,15 @@ func TestReload_Hanging(t *testing.T) {
 		time.Sleep(4*time.Minute + 30*time.Second) // 19:04:40
 		asked := w.taken()
 		slices.Sort(asked)
-		if got := strings.Join(asked, ", "); got !=
-			"19:00:00 DE 1, 19:00:00 DE 2, 19:00:00 FR 1, 19:00:00 FR 2, "+
-				"19:00:00 GB 1, 19:00:00 GB 2, 19:01:00 DE 1, 19:01:00 DE 2, "+
-				"19:01:00 JP 1, 19:01:00 JP 2, 19:02:00 GB 1, "+
-				"19:03:00 DE 1, 19:03:00 DE 2, 19:03:00 JP 1, 19:03:00 JP 2, 19:04:00 GB 1" {
-			t.Errorf("asked for %s", got)
-		}
+		w.expect(strings.Join(asked, ", "), "19:00:00 DE 1, 19:00:00 DE 2, 19:00:00 FR 1, "+
+			"19:00:00 FR 2, 19:00:00 GB 1, 19:00:00 GB 2, 19:01:00 DE 1, 19:01:00 DE 2, "+
+			"19:01:00 JP 1, 19:01:00 JP 2, 19:02:00 GB 1, 19:03:00 DE 1, 19:03:00 DE 2, "+
+			"19:03:00 JP 1, 19:03:00 JP 2, 19:04:00 GB 1")
 		p.stopAfter(5 * time.Minute)
-		if runs.most.Load() != 1 {
-			t.Errorf("US had %d runs at once", runs.most.Load())
-		}
-		us := strings.Fields(ran(w, "US"))
-		for _, minute := range strings.Fields("00 01 02 03 04 05 06 07 08 09") { // no tick is lost
-			if !slices.Contains(us, "trending/US/2026-06-01T19:"+minute+":00Z") {
-				t.Errorf("US ran %v", us)
-			}
+		w.expect(runs.most.Load(), int64(1), "runs of US at once")
+		for minute := range 10 { // no tick is lost
+			run := fmt.Sprintf("trending/US/2026-06-01T19:%02d:00Z", minute)
+			w.expect(w.runs("US")[run], 1, run)
 		}
 		w.expectLogged(1, "lanes run", "lanes=4", "unchanged=1")
 	})
@@ -100,14 +94,9 @@ func TestReload_BackAgain(t *testing.T) {
 			p.reload <- struct{}{}
 		}
 		p.stopAfter(40 * time.Second) // 19:09:10
-		us := strings.ReplaceAll(strings.ReplaceAll(ran(w, "US"), "trending/US/2026-06-01T19:", ""),
-			":00Z", "")
-		if us != "00 01 02 03 08 09" { // removed from 19:03:30 to 19:08:30
-			t.Errorf("US ran %s: %s", us, strings.Join(w.log, ""))
-		}
-		if n := len(w.runs("GB")); n != 10 {
-			t.Errorf("GB ran %d times", n)
-		}
+		// removed from 19:03:30 to 19:08:30
+		w.expectRan("US", "19:00:00 19:01:00 19:02:00 19:03:00 19:08:00 19:09:00")
+		w.expect(len(w.runs("GB")), 10, "runs of GB")
 	})
 }
 

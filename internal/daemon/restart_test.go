@@ -3,7 +3,6 @@ package daemon_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,22 +16,15 @@ import (
 	"quotabudget/internal/share"
 )
 
-// ran returns the runs with a complete chart, in order of their ticks.
-func ran(w *env, regions string) string {
-	return strings.Join(slices.Sorted(maps.Keys(w.runs(regions))), " ")
-}
-
 // expectRan checks that the complete charts of a region are those of the ticks at these times of
-// noon's day.
+// noon's day, one for each.
 func (w *env) expectRan(region, times string) {
 	w.Helper()
-	var want []string
+	want := make(map[string]int)
 	for at := range strings.FieldsSeq(times) {
-		want = append(want, "trending/"+region+"/2026-06-01T"+at+"Z")
+		want["trending/"+region+"/2026-06-01T"+at+"Z"] = 1
 	}
-	if got := ran(w, region); got != strings.Join(want, " ") {
-		w.Errorf("ran %s, want %s", got, times)
-	}
+	w.expect(w.runs(region), want, "runs")
 }
 
 // TestRestart_Coalesced: ticks missed while no daemon ran become one run, however recent, and the
@@ -43,9 +35,7 @@ func TestRestart_Coalesced(t *testing.T) {
 		for _, want := range []int{4, 0} {
 			p := w.restart(all...)
 			p.stopAfter(4 * time.Second)
-			if asked := w.taken(); len(asked) != want {
-				t.Errorf("asked for %v, want %d pages", asked, want)
-			}
+			w.expectRequests(want)
 		}
 		time.Sleep(5 * time.Minute) // 19:05:38, still within the time that findMissed checks
 		p := w.restart(all...)
@@ -87,9 +77,7 @@ func TestRestart_Waiting(t *testing.T) {
 		}
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...).start()
 		p.stopAfter(5 * time.Second)
-		if runs := w.runs(eight); len(runs) != 5 {
-			t.Errorf("ran %v", runs)
-		}
+		w.expect(len(w.runs(eight)), 5, "runs")
 	})
 }
 
@@ -136,9 +124,7 @@ func TestReload_Offsets(t *testing.T) {
 		want := map[string]int{"trending/US/2026-06-01T19:00:00Z": 1,
 			"trending/GB/2026-06-01T19:00:00Z": 1, "trending/DE/2026-06-01T19:00:00Z": 1,
 			"trending/GB/2026-06-01T19:10:00Z": 1, "trending/DE/2026-06-01T19:10:00Z": 1}
-		if got := w.runs(eight); !maps.Equal(got, want) {
-			t.Errorf("ran %v", got)
-		}
+		w.expect(w.runs(eight), want, "runs")
 		if asked := w.taken(); len(asked) != 10 || asked[4] != "19:04:00 DE 1" {
 			t.Errorf("asked for %v", asked)
 		}
@@ -213,8 +199,9 @@ func TestObserved(t *testing.T) {
 		p.sweep.Budget.Observe = true
 		p.start().stopAfter(5*time.Hour - time.Minute)
 		w.expectRuns(all, midnight, midnight.Add(5*time.Hour-time.Minute))
-		if w.logged("it is observed only") == 0 || w.logged("tick left out") != 0 {
-			w.complain()
+		w.expectLogged(0, "tick left out")
+		if w.logged("it is observed only") == 0 {
+			t.Error("the ticks that the shares would leave out are not logged")
 		}
 	})
 }
@@ -223,9 +210,7 @@ func TestObserved(t *testing.T) {
 // had its floor of the day.
 func TestFloorUnpaced(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 240, func(w *env) {
-		line := w.limits[0]
-		line.Pace = &quota.Pace{Slack: 2}
-		w.paces = []quota.Limit{line}
+		w.paces = w.line(&quota.Pace{Slack: 2})
 		all := lanes(t, "0 0-3 * * *", "America/Los_Angeles", "US GB", time.Minute)
 		all[1].Floor = 4
 		p := w.open(all...).start()
@@ -235,10 +220,8 @@ func TestFloorUnpaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.stopAfter(4 * time.Hour)
-		if us, gb := ran(w, "US"), w.runs("GB"); us != "trending/US/2026-06-02T07:00:00Z" ||
-			len(gb) != 2 {
-			t.Errorf("ran %s, %v", us, gb)
-		}
+		w.expect(w.runs("US"), map[string]int{"trending/US/2026-06-02T07:00:00Z": 1})
+		w.expect(len(w.runs("GB")), 2, "runs of GB")
 		p.expectMetrics(`ingest_sweeps_total{outcome="paced"} 5`,
 			`ingest_sweeps_total{outcome="exhausted"} 0`)
 	})

@@ -30,9 +30,7 @@ func (w *env) narrow(units int64, window time.Duration) {
 // expectAsked compares the requests since its last call with "19:00:00 JP 1, 19:00:00 JP 2".
 func (w *env) expectAsked(want string) {
 	w.Helper()
-	if got := strings.Join(w.taken(), ", "); got != want {
-		w.Errorf("asked for %s\nwant %s\n%s", got, want, strings.Join(w.log, ""))
-	}
+	w.expect(strings.Join(w.taken(), ", "), want, "requests")
 }
 
 // halves returns the incomplete charts of JP, newest first, with their pages:
@@ -64,20 +62,20 @@ func TestResume(t *testing.T) {
 		halves      string
 	}{
 		{"five minutes", "0,5 19 * * *", 3, 4 * time.Minute,
-			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:05:00 JP 4", "19:05", ""},
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:05:00 JP 4", "19:05:00", ""},
 		{"a quarter of an hour", "0,15 19 * * *", 3, 4 * time.Minute,
-			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:15:00 JP 4", "19:15", ""},
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:15:00 JP 4", "19:15:00", ""},
 		{"a minute more", "0,16 19 * * *", 3, 10 * time.Minute,
 			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3",
 			"19:16:00 JP 1, 19:16:00 JP 2, 19:16:00 JP 3", "",
 			"trending/JP/2026-06-01T19:16:00Z 3, trending/JP/2026-06-01T19:00:00Z 3"},
 		{"from tick to tick", "0,5,10,15 19 * * *", 1, 4 * time.Minute,
-			"19:00:00 JP 1", "19:05:00 JP 2, 19:10:00 JP 3, 19:15:00 JP 4", "19:15", ""},
+			"19:00:00 JP 1", "19:05:00 JP 2, 19:10:00 JP 3, 19:15:00 JP 4", "19:15:00", ""},
 		{"but not for ever", "0,6,12,18 19 * * *", 1, 4 * time.Minute,
 			"19:00:00 JP 1", "19:06:00 JP 2, 19:12:00 JP 3, 19:18:00 JP 1", "",
 			"trending/JP/2026-06-01T19:18:00Z 1, trending/JP/2026-06-01T19:12:00Z 3"},
 		{"past one that gets nothing", "0,5,10 19 * * *", 3, 9 * time.Minute,
-			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:10:00 JP 4", "19:10", ""},
+			"19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3", "19:10:00 JP 4", "19:10:00", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			atNoon(t, func(w *env) {
@@ -88,18 +86,10 @@ func TestResume(t *testing.T) {
 				w.expectAsked(c.first)
 				p.stopAfter(20 * time.Minute)
 				w.expectAsked(c.next)
-				runs := w.runs("JP")
-				if len(runs) != len(strings.Fields(c.runs)) || c.runs != "" &&
-					runs["trending/JP/2026-06-01T"+c.runs+":00Z"] != 1 {
-					t.Errorf("complete: %v, want %s", runs, c.runs)
-				}
-				if halves := w.halves(); halves != c.halves {
-					t.Errorf("half: %s, want %s", halves, c.halves)
-				}
+				w.expectRan("JP", c.runs)
+				w.expect(w.halves(), c.halves)
 				for tick := range all[0].Ticks(noon.Add(-time.Second), noon.Add(20*time.Minute)) {
-					if state := w.claim(tick.ID(), time.Minute); state != quota.ClaimDone {
-						t.Errorf("%s is not done: %v", tick.ID(), state)
-					}
+					w.expect(w.claim(tick.ID(), time.Minute), quota.ClaimDone, tick.ID())
 				}
 			})
 		})
@@ -118,9 +108,7 @@ func TestResumedIsNotRunAgain(t *testing.T) {
 		again := w.restart(all...)
 		again.stopAfter(80 * time.Second)
 		w.expectAsked("")
-		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-01T19:02:00Z"] != 1 {
-			t.Errorf("complete: %v", runs)
-		}
+		w.expectRan("JP", "19:02:00")
 	})
 }
 
@@ -139,12 +127,8 @@ func TestLostKeepsItsChart(t *testing.T) {
 		a.start().stopAfter(11 * time.Minute) // beyond what findMissed checks
 		w.open(all...).start().stopAfter(5 * time.Minute)
 		w.expectAsked("19:00:00 JP 1, 19:15:00 JP 1, 19:15:00 JP 2, 19:15:00 JP 3, 19:15:00 JP 4")
-		if halves := w.halves(); halves != lost+" 1" {
-			t.Errorf("half: %s", halves)
-		}
-		if state := w.claim(lost, time.Hour); state != quota.ClaimHeld {
-			t.Errorf("the mark of the lost tick: %v", state)
-		}
+		w.expect(w.halves(), lost+" 1")
+		w.expect(w.claim(lost, time.Hour), quota.ClaimHeld, "of the lost tick")
 	})
 }
 
@@ -168,9 +152,7 @@ func TestOthersKeepTheirCharts(t *testing.T) {
 				p := w.open(four(t, "0 19 * * *")...)
 				p.start().stopAfter(2 * time.Minute)
 				w.expectAsked("19:00:00 JP 1, 19:00:00 JP 2, 19:00:00 JP 3, 19:00:00 JP 4")
-				if halves := w.halves(); halves != run+" 1" {
-					t.Errorf("half: %s", halves)
-				}
+				w.expect(w.halves(), run+" 1")
 			})
 		})
 	}
@@ -195,17 +177,13 @@ func TestTakeoverOfAResumed(t *testing.T) {
 		}
 		time.Sleep(11 * time.Minute)
 		w.expectAsked("07:00:00 JP 1, 07:00:00 JP 2, 07:10:00 JP 3")
-		if halves := w.halves(); halves != "trending/JP/2026-06-02T07:10:00Z 3" {
-			t.Errorf("half: %s", halves)
-		}
+		w.expect(w.halves(), "trending/JP/2026-06-02T07:10:00Z 3")
 		time.Sleep(3 * time.Minute)
 		asked := w.taken()
-		if len(asked) != 1 || !strings.HasSuffix(asked[0], " JP 4") ||
-			w.logged("tick taken over", "T07:10:00Z") != 1 {
-			t.Errorf("taken over: %v\n%s", asked, strings.Join(w.log, ""))
+		if len(asked) != 1 || !strings.HasSuffix(asked[0], " JP 4") {
+			t.Errorf("taken over: %v", asked)
 		}
-		if runs := w.runs("JP"); len(runs) != 1 || runs["trending/JP/2026-06-02T07:10:00Z"] != 1 {
-			t.Errorf("complete: %v", runs)
-		}
+		w.expectLogged(1, "tick taken over", "T07:10:00Z")
+		w.expect(w.runs("JP"), map[string]int{"trending/JP/2026-06-02T07:10:00Z": 1})
 	})
 }

@@ -27,10 +27,7 @@ func TestCommand_Once(t *testing.T) {
 			p.end()
 		}
 		for _, name := range []string{"a", "b"} {
-			if got := len(strings.Fields(w.wrote(name))); got != 6 {
-				t.Errorf("%s ran %d times, want 6", name, got)
-				defer w.complain()
-			}
+			w.expect(len(strings.Fields(w.wrote(name))), 6, "runs of", name)
 		}
 	})
 }
@@ -60,10 +57,7 @@ func TestCommand_StartTogether(t *testing.T) {
 		for _, p := range all {
 			p.end()
 		}
-		if got := w.wrote("a"); got != "" {
-			t.Errorf("a wrote %q before its first tick", got)
-			w.complain()
-		}
+		w.expect(w.wrote("a"), "", "before the first tick")
 	})
 }
 
@@ -105,10 +99,10 @@ func TestCommand_Stalled(t *testing.T) {
 				first.end()
 				second.end()
 				got := w.wrote("a")
-				if got != "ran" && (got != "" || begun == 0) || w.logged(left) != begun {
+				if got != "ran" && (got != "" || begun == 0) {
 					t.Errorf("a wrote %q", got)
-					w.complain()
 				}
+				w.expectLogged(begun, left)
 			})
 		})
 	}

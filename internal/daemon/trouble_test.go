@@ -2,7 +2,6 @@ package daemon_test
 
 import (
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,9 +21,7 @@ func TestFourAtOnce(t *testing.T) {
 			runs.during(func() { slow(r, 25*time.Second) })
 		})
 		p.start().stopAfter(20 * time.Minute)
-		if n := runs.most.Load(); n != 4 {
-			t.Errorf("%d at once", n)
-		}
+		w.expect(runs.most.Load(), int64(4), "runs at once")
 		if n := len(w.runs(eight)); n < 8*11 || n > 8*12 {
 			t.Errorf("%d runs in twenty minutes that have time for 12 of each lane", n)
 		}
@@ -55,9 +52,9 @@ func TestLostClaim(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.restart(all...) // it makes up for the tick
 		time.Sleep(10 * time.Minute)
-		if late.Load() != 0 || w.logged("lease lost") != 1 || w.logged("tick taken over") != 1 {
-			t.Errorf("%d pages asked for after the lease: %s", late.Load(), strings.Join(w.log, ""))
-		}
+		w.expect(late.Load(), int64(0), "pages after the lease")
+		w.expectLogged(1, "lease lost")
+		w.expectLogged(1, "tick taken over")
 		w.expectRuns(all, noon.Add(-time.Second), noon)
 		a.mute.Store(false)
 	})
@@ -75,9 +72,8 @@ func TestLongRun(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon.Add(9*time.Minute))
-		if n := len(w.taken()); n != 2*2*5 || w.logged("tick taken over") != 0 {
-			t.Errorf("%d requests for 10 charts of two pages", n)
-		}
+		w.expectRequests(2 * 2 * 5)
+		w.expectLogged(0, "tick taken over")
 	})
 }
 
@@ -97,9 +93,7 @@ func TestDeathBeforeDone(t *testing.T) {
 		b.start()
 		later.start()
 		time.Sleep(10 * time.Minute)
-		if n := len(w.taken()); n != 2 {
-			t.Errorf("%d requests for one chart of two pages", n)
-		}
+		w.expectRequests(2)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
 	})
 }
@@ -118,9 +112,8 @@ func TestDeathBeforeDone_Waiting(t *testing.T) {
 		a.start()
 		b.start()
 		time.Sleep(10 * time.Minute)
-		if n := len(w.taken()); n != 2 || w.logged("its chart is already complete") != 1 {
-			t.Errorf("%d requests for one chart of two pages: %v", n, w.log)
-		}
+		w.expectRequests(2)
+		w.expectLogged(1, "its chart is already complete")
 	})
 }
 
@@ -135,10 +128,11 @@ func TestRefusedKey(t *testing.T) {
 		if kind, ok := youtube.KindOf(err); !ok || kind != youtube.BadCredential {
 			t.Errorf("Run returned %v", err)
 		}
-		if time.Since(noon) > time.Second || w.logged("refuses the key") != 1 ||
-			w.logged("tick given back") != 1 {
-			w.complain()
+		if time.Since(noon) > time.Second {
+			t.Errorf("it ended after %v", time.Since(noon))
 		}
+		w.expectLogged(1, "refuses the key")
+		w.expectLogged(1, "tick given back")
 	})
 }
 
@@ -165,13 +159,10 @@ func TestInvalidRegion(t *testing.T) {
 	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "AQ", 0)...).start()
 		time.Sleep(7 * 24 * time.Hour)
-		if n := len(w.taken()); n != 1 || w.logged("level=ERROR", "has no such region") != 1 ||
-			w.logged("level=ERROR") != 1 {
-			t.Errorf("%d requests: %v", n, w.log)
-		}
+		w.expectRequests(1)
+		w.expectLogged(1, "level=ERROR", "has no such region")
+		w.expectLogged(1, "level=ERROR")
 		p.stopAfter(2 * time.Hour)
-		if n := len(w.taken()); n != 1 {
-			t.Errorf("%d requests a week later", n)
-		}
+		w.expectRequests(1)
 	})
 }
