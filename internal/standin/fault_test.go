@@ -142,22 +142,6 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func TestWhenFaultsStrike(t *testing.T) {
-	for faults, want := range map[string]string{"503@2": ".!...", "503@2-3": ".!!..",
-		"503@2-": ".!!!!", "503/2": ".!.!.", "503*2": "!!...", "503@2-*1": ".!...",
-		"503@1 503/4": "!..!."} {
-		s, url := play(t, "generic")
-		s.Faults = strings.Fields(faults)
-		got := ""
-		for range 5 {
-			got += map[int]string{200: ".", 503: "!"}[get(t, url, "GET /").status]
-		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", faults, got, want)
-		}
-	}
-}
-
 func TestParsersRefuse(t *testing.T) {
 	for _, text := range strings.Fields("x @1 503@ 503@x 503@3-x 503/0 503*-1 503@1@") {
 		if _, err := parseFaults("generic", []string{text}); err == nil {

@@ -28,6 +28,14 @@ func metadata(t *testing.T, e *googleapi.Error) map[string]any {
 	return nil
 }
 
+// errorOf returns the error that the Google client makes of a response.
+func errorOf(t *testing.T, url string) error {
+	t.Helper()
+	status, body := status(t, url)
+	return googleapi.CheckResponse(&http.Response{StatusCode: status,
+		Body: io.NopCloser(strings.NewReader(body))})
+}
+
 func TestErrors(t *testing.T) {
 	url := start(t, &YouTube{Charts: Generator{Totals: map[string]int{"AU": 0}}.Charts()})
 	const chart = "videos?part=id&chart=mostPopular"
@@ -48,10 +56,7 @@ func TestErrors(t *testing.T) {
 		chart + "&id=x":                                {400, "incompatibleParameters"},
 		"videoCategories?part=id&regionCode=1":         {400, "invalidRegionCode"},
 	} {
-		status, body := status(t, url+"/youtube/v3/"+path)
-		err := googleapi.CheckResponse(&http.Response{StatusCode: status,
-			Body: io.NopCloser(strings.NewReader(body))})
-		wantError(t, path, err, want.code, want.reason)
+		wantError(t, path, errorOf(t, url+"/youtube/v3/"+path), want.code, want.reason)
 	}
 	if status, body := status(t, url+"/youtube/v3search"); status != 404 ||
 		!strings.HasPrefix(body, "<!DOCTYPE html>") {

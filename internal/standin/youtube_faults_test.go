@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -54,37 +52,7 @@ func TestFaultKinds(t *testing.T) {
 	}
 }
 
-// TestDropIsSentAgain shows why tests count requests at the stand-in: net/http itself retries a
-// GET when a reused connection is dropped.
-func TestDropIsSentAgain(t *testing.T) {
-	s := &YouTube{Faults: []string{"drop@2"}}
-	url := start(t, s) + chartQuery + "US"
-	own := &http.Client{Transport: &http.Transport{}}
-	defer own.CloseIdleConnections()
-	for range 2 {
-		resp, err := own.Get(url + "&key=k")
-		must(t, err)
-		_, _ = io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-	}
-	if c := s.Counts(); c.Requests != 3 || c.Units["default"] != 3 {
-		t.Errorf("two calls made %+v", c)
-	}
-}
-
-func TestRepeatedID(t *testing.T) {
-	s := &YouTube{Faults: []string{"repeat:US#1"}}
-	page := readChart(t, client(t, start(t, s)), "US", 50)[0]
-	if page[0] != page[49] {
-		t.Error("no id is repeated")
-	}
-	slices.Sort(page)
-	if n := len(slices.Compact(page)); n != 49 {
-		t.Errorf("%d ids", n)
-	}
-}
-
-func TestWhenYouTubeFaultsStrike(t *testing.T) {
+func TestWhenFaultsStrike(t *testing.T) {
 	for _, test := range []struct {
 		faults string
 		calls  string // region and page of each
@@ -94,6 +62,9 @@ func TestWhenYouTubeFaultsStrike(t *testing.T) {
 		{"503@2-3", "US1 US1 US1 US1", ".!!."},
 		{"503@2-", "US1 US1 US1 US1", ".!!!"},
 		{"503/2", "US1 US1 US1 US1", ".!.!"},
+		{"503*2", "US1 US1 US1", "!!."},
+		{"503@2-*1", "US1 US1 US1", ".!."},
+		{"503@1 503/4", "US1 US1 US1 US1 US1", "!..!."},
 		{"503:BR", "US1 BR1 US1 BR2", ".!.!"},
 		{"503:BR#2", "BR1 BR2 US2 BR2", ".!.!"},
 		{"503#2", "BR1 BR2 US2 US3", ".!!."},

@@ -1,7 +1,6 @@
 package standin
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -9,36 +8,49 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-func TestToTheLastUnit(t *testing.T) {
-	s := &YouTube{Limits: map[string]int64{"default": 9}}
-	c := client(t, start(t, s))
-	for i := range 12 {
-		if err := head(c); i >= 9 {
-			wantError(t, "over the limit", err, 403, "quotaExceeded")
-		} else if err != nil {
-			t.Fatalf("request %d: %v", i+1, err)
+// TestYouTubeLimits: of many requests at once a limit admits exactly its units, and the others get
+// the error of that limit and take none.
+func TestYouTubeLimits(t *testing.T) {
+	const search = "/youtube/v3/search?part=snippet"
+	for _, test := range []struct {
+		server              *YouTube
+		path                string
+		units               int64
+		code                int
+		reason, limit, unit string
+	}{
+		{&YouTube{Limits: map[string]int64{"default": 25}}, chartQuery + "US", 25, 403,
+			"quotaExceeded", "", ""},
+		{&YouTube{Limits: map[string]int64{"search_list": 0}}, search, 0, 429,
+			"rateLimitExceeded", "0", "1/d/{project}"},
+		{&YouTube{MinuteLimit: 2}, chartQuery + "US", 2, 429,
+			"rateLimitExceeded", "2", "1/min/{project}"},
+	} {
+		s := test.server
+		s.Now = func() time.Time { return noon }
+		url := start(t, s)
+		var all sync.WaitGroup
+		for range 40 {
+			all.Go(func() { status(t, url+test.path) })
 		}
-	}
-	got := s.Counts()
-	if got.Units["default"] != 9 || got.Rejected != 3 || got.Requests != 12 ||
-		got.ByMethod["youtube.videos.list"] != 9 {
-		t.Errorf("counts %+v", got)
-	}
-	if _, err := c.Search.List([]string{"snippet"}).Do(); err != nil {
-		t.Errorf("another bucket: %v", err)
-	}
-}
-
-func TestManyAtOnce(t *testing.T) {
-	s := &YouTube{Limits: map[string]int64{"default": 25}}
-	url := start(t, s)
-	var all sync.WaitGroup
-	for range 40 {
-		all.Go(func() { status(t, url+chartQuery+"US") })
-	}
-	all.Wait()
-	if c := s.Counts(); c.Units["default"] != 25 || c.Rejected != 15 {
-		t.Errorf("counts %+v", c)
+		all.Wait()
+		e := wantError(t, test.path, errorOf(t, url+test.path), test.code, test.reason)
+		if test.unit != "" {
+			m := metadata(t, e)
+			if m["quota_limit_value"] != test.limit || m["quota_unit"] != test.unit {
+				t.Errorf("metadata %v", m)
+			}
+		}
+		c := s.Counts()
+		got := c.Units["default"] + c.Units["search_list"]
+		if got != test.units || c.Rejected != 41-test.units || c.Requests != 41 ||
+			len(c.Units) > 1 {
+			t.Errorf("counts %+v", c)
+		}
+		if r := get(t, url, "GET /youtube/v3/videos:batchGetStats?part=id&id=x"); r.status != 200 &&
+			s.MinuteLimit == 0 {
+			t.Errorf("another bucket: %+v", r)
+		}
 	}
 }
 
@@ -69,66 +81,6 @@ func TestUnitsByMethod(t *testing.T) {
 			(test.units == 0) != (c.NotFound == 1) {
 			t.Errorf("%s %s: counts %+v", test.verb, test.path, c)
 		}
-	}
-}
-
-func TestZeroIsALimit(t *testing.T) {
-	s := &YouTube{Limits: map[string]int64{"search_list": 0}}
-	_, err := client(t, start(t, s)).Search.List([]string{"snippet"}).Do()
-	e := wantError(t, "no units", err, 429, "rateLimitExceeded")
-	if m := metadata(t, e); m["quota_limit_value"] != "0" || m["quota_unit"] != "1/d/{project}" {
-		t.Errorf("metadata %v", m)
-	}
-	if c := s.Counts(); c.Units["search_list"] != 0 || c.Rejected != 1 {
-		t.Errorf("counts %+v", c)
-	}
-}
-
-// TestPacificDays spends the day's only unit and checks at each moment whether another is free.
-func TestPacificDays(t *testing.T) {
-	for name, at := range map[string]struct{ spend, still, next string }{
-		"summer":   {"2026-07-01T07:00:00Z", "2026-07-02T06:59:59Z", "2026-07-02T07:00:00Z"},
-		"winter":   {"2026-01-15T08:00:00Z", "2026-01-16T07:59:59Z", "2026-01-16T08:00:00Z"},
-		"23 hours": {"2026-03-08T08:00:00Z", "2026-03-09T06:59:59Z", "2026-03-09T07:00:00Z"},
-		"25 hours": {"2026-11-01T07:00:00Z", "2026-11-02T07:59:59Z", "2026-11-02T08:00:00Z"},
-	} {
-		var now time.Time
-		s := &YouTube{Now: func() time.Time { return now }, Limits: map[string]int64{"default": 1}}
-		url := start(t, s)
-		for _, ask := range []struct {
-			at   string
-			want int
-		}{{at.spend, 200}, {at.still, 403}, {at.next, 200},
-			{at.still, 403}} { // a clock that jumps back frees nothing
-			var err error
-			if now, err = time.Parse(time.RFC3339, ask.at); err != nil {
-				t.Fatal(err)
-			}
-			if status, _ := status(t, url+chartQuery+"US"); status != ask.want {
-				t.Errorf("%s, at %s: status %d, want %d", name, ask.at, status, ask.want)
-			}
-		}
-		if c := s.Counts(); c.Total["default"] != 2 || c.Units["default"] != 1 {
-			t.Errorf("%s: counts %+v", name, c)
-		}
-	}
-}
-
-func TestMinuteLimit(t *testing.T) {
-	now := time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC)
-	s := &YouTube{Now: func() time.Time { return now }, MinuteLimit: 2}
-	c := client(t, start(t, s))
-	must(t, errors.Join(head(c), head(c)))
-	e := wantError(t, "third in a minute", head(c), 429, "rateLimitExceeded")
-	if unit := metadata(t, e)["quota_unit"]; unit != "1/min/{project}" {
-		t.Errorf("quota_unit %v", unit)
-	}
-	now = now.Add(30 * time.Second)
-	if err := head(c); err != nil {
-		t.Errorf("next minute: %v", err)
-	}
-	if c := s.Counts(); c.Units["default"] != 3 || c.Rejected != 1 {
-		t.Errorf("counts %+v", c)
 	}
 }
 

@@ -22,12 +22,6 @@ func client(t *testing.T, url string) *youtube.Service {
 	return c
 }
 
-// head requests the first five videos of a chart.
-func head(c *youtube.Service) error {
-	_, err := c.Videos.List([]string{"id"}).Chart("mostPopular").Do()
-	return err
-}
-
 // wantError checks that err is an error of the API.
 func wantError(t *testing.T, what string, err error, code int, reason string) *googleapi.Error {
 	t.Helper()
@@ -100,7 +94,8 @@ func TestLatency(t *testing.T) {
 }
 
 func TestControl(t *testing.T) {
-	s := &YouTube{Now: func() time.Time { return time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC) }}
+	// in Los Angeles, half an hour before midnight
+	s := &YouTube{Now: func() time.Time { return time.Date(2026, 7, 2, 6, 30, 0, 0, time.UTC) }}
 	url := start(t, s)
 	const change, chart = "POST /standin/settings ", "GET " + chartQuery + "US"
 	for _, step := range []struct {
@@ -117,7 +112,9 @@ func TestControl(t *testing.T) {
 		{"an unknown duration", change + `{"advance":"1 day"}`, 400},
 		{"an unknown fault of the meter", change + `{"cloud_fault":"506"}`, 400},
 		{"still exhausted", chart, 403},
-		{"a day", change + `{"advance":"24h","days_back":1,"minute_limit":1}`, 200},
+		{"a moment", change + `{"advance":"29m59s"}`, 200},
+		{"the same day", chart, 403},
+		{"midnight", change + `{"advance":"1s","days_back":1,"minute_limit":1}`, 200},
 		{"the next day", chart, 200},
 		{"the minute", chart, 429},
 	} {
@@ -131,7 +128,7 @@ func TestControl(t *testing.T) {
 		t.Fatal(status, err)
 	}
 	if c.Day != "2026-07-02" || c.Units["default"] != 1 || c.Total["default"] != 3 ||
-		c.Rejected != 3 {
+		c.Rejected != 4 {
 		t.Errorf("counts %+v", c)
 	}
 }
