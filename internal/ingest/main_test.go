@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"quotabudget/internal/catalog"
@@ -40,25 +43,23 @@ const eight = "US,GB,DE,FR,IN,BR,AU,CA"
 type env struct {
 	standin  *standin.YouTube
 	charts   *standin.Charts
-	upstream *httptest.Server
+	upstream *httptest.Server // nil in a bubble
 	budget   *quota.Budget
-	gate     *meter.Transport
 	client   *youtube.Client
 	catalog  *catalog.Catalog
 	setNow   func(time.Time) // sets a Redis server's clock; nil with SQLite
-	inside   *bubble         // nil outside a bubble
+	inBubble bool            // see inBubble
 
 	mu  sync.Mutex
 	now time.Time
 	// region and page of each request since the last call of requests
 	asked []string
+	pages int                      // pages returned in a bubble
 	hook  func(*http.Request)      // called with each request
 	alter func(body string) string // rewrites each response
 }
 
-var (
-	units = metertest.Units
-)
+var units = metertest.Units
 
 // plenty returns an env with more units than any test needs.
 func plenty(t testing.TB) *env {
@@ -69,11 +70,16 @@ func plenty(t testing.TB) *env {
 // open returns an env with a SQLite ledger.
 func open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *env {
 	t.Helper()
-	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
+	return (&env{standin: standin}).onFile(t, t.TempDir(), limits)
+}
+
+// onFile opens the env with a ledger and a catalogue in dir.
+func (s *env) onFile(t testing.TB, dir string, limits []quota.Limit) *env {
+	t.Helper()
+	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(dir, "ledger.db"))
 	must(t, err)
-	s := &env{standin: standin}
 	ledger.Now = s.Now
-	return s.wire(t, ledger, limits)
+	return s.wire(t, dir, ledger, limits)
 }
 
 // onRedis returns an env with a Redis ledger.
@@ -83,7 +89,7 @@ func onRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *env 
 	ledger, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)
 	s := &env{standin: standin, setNow: func(now time.Time) { server.SetNow(t, now) }}
-	return s.wire(t, ledger, limits)
+	return s.wire(t, t.TempDir(), ledger, limits)
 }
 
 type openFunc func(testing.TB, *standin.YouTube, []quota.Limit) *env
@@ -94,14 +100,8 @@ func onLedgers(t *testing.T, test func(*testing.T, openFunc)) {
 	t.Run("redis", func(t *testing.T) { test(t, onRedis) })
 }
 
-func (s *env) wire(t testing.TB, ledger *ledger.Ledger, limits []quota.Limit) *env {
-	t.Helper()
-	return s.wireIn(t, t.TempDir(), ledger, limits)
-}
-
-// wireIn creates the catalogue in dir.
-func (s *env) wireIn(t testing.TB, dir string, ledger *ledger.Ledger,
-	limits []quota.Limit) *env {
+// wire opens the env with a ledger, and creates the catalogue in dir.
+func (s *env) wire(t testing.TB, dir string, ledger *ledger.Ledger, limits []quota.Limit) *env {
 	t.Helper()
 	t.Cleanup(func() { ledger.Close() })
 	s.SetNow(nine)
@@ -114,14 +114,12 @@ func (s *env) wireIn(t testing.TB, dir string, ledger *ledger.Ledger,
 	log := slog.New(slog.DiscardHandler)
 	table := costs.Default()
 	s.budget = config.Credential{Name: "key1", Limits: limits}.Budget(ledger, table, log)
-	var err error
-	s.gate, err = meter.New(address, table, s.budget,
+	gate, err := meter.New(address, table, s.budget,
 		func() (string, error) { return "some-key", nil }, log)
 	must(t, err)
-	s.gate.Base = base
-	if s.client, err = youtube.New(t.Context(), address, s.gate); err != nil {
-		t.Fatal(err)
-	}
+	gate.Base = base
+	s.client, err = youtube.New(t.Context(), address, gate)
+	must(t, err)
 	s.client.Retry = youtube.Retry{Transient: 3, Throttled: 2}
 	s.catalog, err = catalog.Open(t.Context(), "sqlite://"+filepath.Join(dir, "catalog.db"))
 	must(t, err)
@@ -131,8 +129,8 @@ func (s *env) wireIn(t testing.TB, dir string, ledger *ledger.Ledger,
 
 // serve starts the stand-in and returns its address and the transport that reaches it.
 func (s *env) serve(t testing.TB) (address string, way http.RoundTripper) {
-	if s.inside != nil {
-		return "http://localhost", s.inside
+	if s.inBubble {
+		return "http://localhost", s
 	}
 	s.upstream = httptest.NewServer(s)
 	t.Cleanup(s.upstream.Close)
@@ -141,15 +139,63 @@ func (s *env) serve(t testing.TB) (address string, way http.RoundTripper) {
 	return s.upstream.URL, base
 }
 
+// inBubble runs a test at nine o'clock in a testing/synctest bubble. It creates the folder outside,
+// where the cleanup can remove it.
+func inBubble(t *testing.T, standin *standin.YouTube, most int64, test func(*testing.T, *env)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(nine))
+		s := (&env{standin: standin, inBubble: true}).onFile(t, dir, units(most))
+		s.client.Retry = youtube.DefaultRetry()
+		s.client.Retry.Transient = 3
+		test(t, s)
+	})
+}
+
+// RoundTrip serves a request in a bubble, where a socket would keep time from passing. Its pages
+// have three places.
+func (s *env) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
+		trace.GotConn(httptrace.GotConnInfo{}) // counts as sent from here on
+	}
+	defer func() {
+		if value := recover(); value == http.ErrAbortHandler {
+			resp, err = nil, io.ErrUnexpectedEOF
+		}
+	}()
+	query := r.URL.Query()
+	query.Set("maxResults", "3")
+	short := r.Clone(r.Context())
+	short.URL.RawQuery = query.Encode()
+	answer := httptest.NewRecorder()
+	s.ServeHTTP(answer, short)
+	if err := r.Context().Err(); err != nil {
+		return nil, errors.Join(err, errors.New("hung up"))
+	}
+	if answer.Code == http.StatusOK {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.pages++
+	}
+	return answer.Result(), nil
+}
+
 // generated returns the charts of the zero Generator.
 var generated = sync.OnceValue(standin.Generator{}.Charts)
 
+// nameOf returns the region and page of a request: "US1".
+func nameOf(r *http.Request) string {
+	pages := map[string]int{"": 1, "CDIQAA": 2, "CGQQAA": 3, "CJYBEAA": 4,
+		"CAMQAA": 2, "CAYQAA": 3, "CAkQAA": 4} // of three places
+	query := r.URL.Query()
+	return fmt.Sprint(query.Get("regionCode"), pages[query.Get("pageToken")])
+}
+
 // ServeHTTP records the request and passes it to the stand-in.
 func (s *env) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	pages := map[string]int{"": 1, "CDIQAA": 2, "CGQQAA": 3, "CJYBEAA": 4}
 	s.mu.Lock()
-	s.asked = append(s.asked, fmt.Sprint(query.Get("regionCode"), pages[query.Get("pageToken")]))
+	s.asked = append(s.asked, nameOf(r))
 	hook, alter := s.hook, s.alter
 	s.mu.Unlock()
 	if hook != nil {
@@ -182,7 +228,7 @@ func (s *env) onRequest(fn func(*http.Request)) {
 }
 
 func (s *env) Now() time.Time {
-	if s.inside != nil {
+	if s.inBubble {
 		return time.Now()
 	}
 	s.mu.Lock()
@@ -216,25 +262,43 @@ func (s *env) sweep(t testing.TB, list string, pages int) *ingest.Sweep {
 // GB:skipped:0/0:0" (pages/videos:units), and the requests with those wanted.
 func (s *env) run(t testing.TB, list string, pages int, want, asked string) ingest.Summary {
 	t.Helper()
-	return s.execute(t, s.sweep(t, list, pages), want, asked)
-}
-
-func (s *env) execute(t testing.TB, sweep *ingest.Sweep, want, asked string) ingest.Summary {
-	t.Helper()
-	sum, err := sweep.Execute(t.Context())
+	sum, err := s.execute(t.Context(), t, s.sweep(t, list, pages), want, asked)
 	must(t, err)
-	s.compare(t, sum, want, asked)
 	return sum
 }
 
-func (s *env) compare(t testing.TB, sum ingest.Summary, want, asked string) {
+// execute is run for a given sweep, which may end with an error.
+func (s *env) execute(ctx context.Context, t testing.TB, sweep *ingest.Sweep,
+	want, asked string) (ingest.Summary, error) {
 	t.Helper()
+	sum, err := sweep.Execute(ctx)
 	if got := written(sum); got != want {
-		t.Errorf("swept\n%s, want\n%s", got, want)
+		t.Errorf("swept\n%s, want\n%s; %v", got, want, err)
 	}
 	if got := s.requests(); got != asked {
 		t.Errorf("asked\n%s, want\n%s", got, asked)
 	}
+	return sum, err
+}
+
+// sideBySide returns a sweep with the given number of readers.
+func (s *env) sideBySide(t testing.TB, list string, pages, readers int) *ingest.Sweep {
+	t.Helper()
+	sweep := s.sweep(t, list, pages)
+	sweep.Parallel = readers
+	return sweep
+}
+
+// together sweeps regions without an error by several readers, whose requests have no order, and
+// compares the summary.
+func (s *env) together(t testing.TB, sweep *ingest.Sweep, readers int, want string) ingest.Summary {
+	t.Helper()
+	sweep.Parallel = readers
+	sum, err := sweep.Execute(t.Context())
+	if err != nil || written(sum) != want {
+		t.Errorf("swept\n%s, want\n%s; %v", written(sum), want, err)
+	}
+	return sum
 }
 
 func written(sum ingest.Summary) string {

@@ -41,13 +41,6 @@ func gather(skip, together int, then func()) func(*http.Request) {
 	}
 }
 
-// sideBySide returns a sweep with the given number of readers.
-func (s *env) sideBySide(t *testing.T, list string, pages, readers int) *ingest.Sweep {
-	sweep := s.sweep(t, list, pages)
-	sweep.Parallel = readers
-	return sweep
-}
-
 // sorted returns the requests since the last call, sorted.
 func (s *env) sorted() string {
 	return strings.Join(slices.Sorted(slices.Values(strings.Fields(s.requests()))), " ")
@@ -74,7 +67,7 @@ func TestHowLongItTakes(t *testing.T) {
 		charts := standin.Generator{Totals: totals, Days: 1}.Charts()
 		standin := &standin.YouTube{Charts: charts}
 		inBubble(t, standin, int64(c.units), func(t *testing.T, s *env) {
-			s.inside.latency = func(string) time.Duration { return answer }
+			s.onRequest(func(*http.Request) { time.Sleep(answer) })
 			began := time.Now()
 			sum, err := s.sideBySide(t, eight, 4, c.readers).Execute(t.Context())
 			took := time.Since(began)
@@ -90,7 +83,7 @@ func TestHowLongItTakes(t *testing.T) {
 func TestDownMeanwhile(t *testing.T) {
 	standin := &standin.YouTube{Faults: []string{"503@2-"}}
 	inBubble(t, standin, 1000, func(t *testing.T, s *env) {
-		s.inside.latency = func(string) time.Duration { return time.Second }
+		s.onRequest(func(*http.Request) { time.Sleep(time.Second) })
 		sum, err := s.sideBySide(t, eight, 4, 4).Execute(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "3 regions in a row") ||
 			sum.Units["default"] != 1+(4+1+1)*4 {
@@ -108,7 +101,7 @@ func TestDownTogether(t *testing.T) {
 	s := plenty(t)
 	s.standin.SetFaults("503:GB*4", "503:DE*4", "503:FR*4")
 	failed, all := 0, make(chan struct{})
-	sweep := s.sideBySide(t, "US,GB,DE,FR,IN,BR", 2, 4)
+	sweep := s.sweep(t, "US,GB,DE,FR,IN,BR", 2)
 	sweep.Watch = func(e ingest.Event) {
 		if e.Outcome == ingest.Failed {
 			if failed++; failed == 3 {
@@ -126,12 +119,8 @@ func TestDownTogether(t *testing.T) {
 			}
 		}
 	})
-	sum, err := sweep.Execute(t.Context())
-	const want = "partial US:2/100:2 GB:failed:0/0:4 DE:failed:0/0:4 FR:failed:0/0:4 " +
-		"IN:2/100:2 BR:2/100:2"
-	if err != nil || written(sum) != want {
-		t.Errorf("swept %s, %v", written(sum), err)
-	}
+	s.together(t, sweep, 4, "partial US:2/100:2 GB:failed:0/0:4 DE:failed:0/0:4 FR:failed:0/0:4 "+
+		"IN:2/100:2 BR:2/100:2")
 	s.balanced(t)
 }
 
@@ -140,11 +129,10 @@ func TestDownTogether(t *testing.T) {
 func TestShortUnitsCompleteCharts(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		s := open(t, &standin.YouTube{}, units(9))
-		sum, err := s.sideBySide(t, "US,GB,DE,FR", 4, 4).Execute(t.Context())
-		want := "exhausted US:4/200:4 GB:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0"
-		asked := s.sorted()
-		if err != nil || written(sum) != want || asked != "DE1 GB1 GB2 GB3 GB4 US1 US2 US3 US4" {
-			t.Errorf("swept %s, %v", written(sum), err)
+		sum := s.together(t, s.sweep(t, "US,GB,DE,FR", 4), 4,
+			"exhausted US:4/200:4 GB:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0")
+		if asked := s.sorted(); asked != "DE1 GB1 GB2 GB3 GB4 US1 US2 US3 US4" {
+			t.Errorf("asked %s", asked)
 		}
 		if sum.Limit != "default 24h" || sum.Regions[3].Err() != nil {
 			t.Errorf("%+v", sum)
@@ -178,11 +166,8 @@ func TestDeniedInTheMiddle(t *testing.T) {
 	}
 	s.onRequest(nil)
 	s.budget.Limits = units(1000)
-	sum, err = s.sideBySide(t, "US,GB,DE,FR,IN", 4, 3).Execute(t.Context())
-	want := "complete US:4/200:2 GB:4/200:3 DE:4/200:3 FR:4/200:4 IN:4/171:4"
-	if err != nil || written(sum) != want {
-		t.Errorf("resumed %s, %v", written(sum), err)
-	}
+	s.together(t, s.sweep(t, "US,GB,DE,FR,IN", 4), 3,
+		"complete US:4/200:2 GB:4/200:3 DE:4/200:3 FR:4/200:4 IN:4/171:4")
 }
 
 // TestTakenTooLate: a region taken when the sweep has just ended is reported as skipped.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,27 +97,24 @@ func (st story) play(t *testing.T, readers int) (got result) {
 			s.sweep(t, st.before, pagesWanted).Execute(t.Context())
 		}
 		time.Sleep(2 * time.Hour)
-		used := int64(len(s.inside.taken()))
-		s.inside.answered = 0
+		used := int64(len(strings.Fields(s.requests())))
+		s.pages = 0
 		s.budget.Limits = units(used + st.limit)
 		s.standin.SetFaults(st.faults...)
-		s.inside.latency = func(request string) (d time.Duration) {
-			for i, c := range request {
-				d += st.slow[(int(c)+i)%len(st.slow)]
-			}
-			return d
-		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s.inside.arrived = func(number int) {
-			if number == st.cancel {
+		var arrived atomic.Int64
+		s.onRequest(func(r *http.Request) {
+			if int(arrived.Add(1)) == st.cancel {
 				cancel()
 			}
-		}
+			for i, c := range nameOf(r) {
+				time.Sleep(st.slow[(int(c)+i)%len(st.slow)])
+			}
+		})
 		got.first, got.err = s.sideBySide(t, st.list, pagesWanted, readers).Execute(ctx)
-		got.asked, got.answered = s.inside.taken(), s.inside.answered
+		got.asked, got.answered = strings.Fields(s.requests()), s.pages
 		s.standin.SetFaults()
-		s.inside.arrived = nil
 		s.budget.Limits = units(100_000)
 		time.Sleep(time.Minute)
 		var err error

@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/ingest"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
-	"quotabudget/internal/youtube"
 )
 
 // TestEveryRegionIsComplete with one reader and with four. Once the first page has arrived, each
@@ -145,7 +143,8 @@ func TestResume(t *testing.T) {
 		s.SetNow(nine.Add(test.after))
 		again := s.sweep(t, "US", 4)
 		again.Resume = test.resume
-		s.execute(t, again, test.want, test.asked)
+		_, err := s.execute(t.Context(), t, again, test.want, test.asked)
+		must(t, err)
 		s.whole(t, "US", 200)
 	}
 }
@@ -184,35 +183,21 @@ func TestUpstreamIsExhausted(t *testing.T) {
 	})
 }
 
-// TestBadCredential: after a refused key no further request is sent. Until the first answer, only
-// one reader sends requests.
-func TestBadCredential(t *testing.T) {
-	for _, broken := range []*standin.YouTube{{Keys: []string{"another"}},
-		{Faults: []string{"403-blocked"}}, {Faults: []string{"403-disabled"}}} {
-		s := open(t, broken, units(1000))
-		sum, err := s.sideBySide(t, "US,GB", 4, 8).Execute(t.Context())
-		if !isKind(err, youtube.BadCredential) || sum.Regions[1].Err() != nil {
-			t.Errorf("got %v, %v", err, sum.Regions[1].Err())
-		}
-		s.compare(t, sum, "failed US:failed:0/0:1 GB:skipped:0/0:0", "US1")
-	}
-}
-
 // TestLedgerFails: a gate that cannot charge ends the sweep.
 func TestLedgerFails(t *testing.T) {
 	s := plenty(t)
 	s.onRequest(func(*http.Request) { s.budget.Ledger.(*ledger.Ledger).Close() })
-	sum, err := s.sweep(t, "US,GB", 4).Execute(t.Context())
+	_, err := s.execute(t.Context(), t, s.sweep(t, "US,GB", 4),
+		"failed US:failed:1/50:1 GB:skipped:0/0:0", "US1")
 	if !errors.Is(err, quota.ErrUnreachable) && !errors.Is(err, quota.ErrLedgerUnusable) {
 		t.Errorf("got %v", err)
 	}
-	s.compare(t, sum, "failed US:failed:1/50:1 GB:skipped:0/0:0", "US1")
 	s = open(t, &standin.YouTube{}, units(0))
-	_, err = s.sweep(t, "US,GB", 4).Execute(t.Context())
+	_, err = s.execute(t.Context(), t, s.sweep(t, "US,GB", 4),
+		"failed US:failed:0/0:0 GB:skipped:0/0:0", "")
 	if !errors.Is(err, quota.ErrCostExceedsLimit) {
 		t.Errorf("got %v", err)
 	}
-	s.compare(t, ingest.Summary{}, "", "")
 }
 
 // TestStopped: when ctx ends, the page in flight is stored and no other requested, and the next
@@ -226,18 +211,13 @@ func TestStopped(t *testing.T) {
 			cancel()
 		}
 	})
-	sum, err := s.sweep(t, "US,GB,DE", 4).Execute(ctx)
-	if err != nil {
-		t.Error(err)
-	}
-	s.compare(t, sum, "partial US:4/200:4 GB:partial:2/100:2 DE:skipped:0/0:0",
-		"US1 US2 US3 US4 GB1 GB2")
+	_, err := s.execute(ctx, t, s.sweep(t, "US,GB,DE", 4),
+		"partial US:4/200:4 GB:partial:2/100:2 DE:skipped:0/0:0", "US1 US2 US3 US4 GB1 GB2")
+	must(t, err)
 	s.onRequest(nil)
-	sum, err = s.sweep(t, "US,GB,DE", 4).Execute(ctx) // with a ctx that has already ended
-	if err != nil {
-		t.Error(err)
-	}
-	s.compare(t, sum, "failed GB:skipped:0/0:0 DE:skipped:0/0:0 US:skipped:0/0:0", "")
+	_, err = s.execute(ctx, t, s.sweep(t, "US,GB,DE", 4), // with a ctx that has already ended
+		"failed GB:skipped:0/0:0 DE:skipped:0/0:0 US:skipped:0/0:0", "")
+	must(t, err)
 	s.run(t, "US,GB,DE", 4, "complete GB:4/200:2 DE:4/200:4 US:4/200:4",
 		"GB3 GB4 DE1 DE2 DE3 DE4 US1 US2 US3 US4")
 	s.whole(t, "GB", 200)
@@ -256,11 +236,8 @@ func TestGraceIsOver(t *testing.T) {
 	})
 	sweep := s.sweep(t, "US,GB", 4)
 	sweep.Grace = time.Millisecond
-	sum, err := sweep.Execute(ctx)
-	if err != nil {
-		t.Error(err)
-	}
-	s.compare(t, sum, "partial US:partial:1/50:2 GB:skipped:0/0:0", "US1 US2")
+	_, err := s.execute(ctx, t, sweep, "partial US:partial:1/50:2 GB:skipped:0/0:0", "US1 US2")
+	must(t, err)
 	s.run(t, "US", 2, "complete US:2/100:1", "US2") // the client did not ask a third time
 	s.balanced(t)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,41 +46,79 @@ func TestOneRegionsTrouble(t *testing.T) {
 	s.run(t, "AQ,US", 1, "partial AQ:failed:0/0:1 US:1/50:1", "AQ1 US1")
 }
 
-// TestRetries: every attempt is charged.
-func TestRetries(t *testing.T) {
-	s := plenty(t)
-	s.standin.SetFaults("503:US#2*2", "429:GB*1", "drop:GB*1")
-	s.run(t, "US,GB", 2, "complete US:2/100:4 GB:2/100:4", "US1 US2 US2 US2 GB1 GB1 GB1 GB2")
-	s.whole(t, "US", 100)
-	s.balanced(t)
-}
-
-// TestUpstreamIsDown: the sweep gives up after three regions without an answer, the third being
-// the last in the order. With any number of readers, only one sends requests.
-func TestUpstreamIsDown(t *testing.T) {
-	for _, readers := range []int{1, 4} {
-		s := open(t, &standin.YouTube{Faults: []string{"503"}}, units(1000))
-		sum, err := s.sideBySide(t, "US,GB,DE,FR", 1, readers).Execute(t.Context())
-		if !isKind(err, youtube.Transient) || !strings.Contains(err.Error(), "3 regions in a row") {
-			t.Errorf("got %v", err)
+// TestFaultsOfTheUpstream: every attempt is charged, a complete chart is whole and shown, and one
+// that is not is hidden.
+func TestFaultsOfTheUpstream(t *testing.T) {
+	const down = "failed US:failed:0/0:4 GB:failed:0/0:4 DE:skipped:0/0:0 FR:failed:0/0:4"
+	const downAsked = "US1 US1 US1 US1 GB1 GB1 GB1 GB1 FR1 FR1 FR1 FR1"
+	for name, c := range map[string]struct {
+		standin     *standin.YouTube
+		list        string
+		pages       int
+		readers     int
+		want, asked string
+		kind        youtube.Kind // of the error; "" for none
+		text        string       // of the error
+	}{
+		"retries": {&standin.YouTube{Faults: []string{"503:US#2*2", "429:GB*1", "drop:GB*1"}},
+			"US,GB", 2, 1, "complete US:2/100:4 GB:2/100:4",
+			"US1 US2 US2 US2 GB1 GB1 GB1 GB2", "", ""},
+		// The sweep gives up after three regions without an answer, the third being the last in
+		// the order. With any number of readers, only one sends requests.
+		"down": {&standin.YouTube{Faults: []string{"503"}}, "US,GB,DE,FR", 1, 1, down, downAsked,
+			youtube.Transient, "3 regions in a row"},
+		"down, with four readers": {&standin.YouTube{Faults: []string{"503"}}, "US,GB,DE,FR", 1, 4,
+			down, downAsked, youtube.Transient, "3 regions in a row"},
+		// They come first, being the stalest, and do not keep the others from being served.
+		"regions that always fail": {&standin.YouTube{Faults: []string{"503:US", "503:GB"}},
+			"US,GB,DE,FR,CA", 1, 1,
+			"partial US:failed:0/0:4 GB:failed:0/0:4 DE:1/50:1 FR:1/50:1 CA:1/50:1",
+			"US1 US1 US1 US1 GB1 GB1 GB1 GB1 CA1 DE1 FR1", "", ""},
+		// After a refused key no further request is sent. Until the first answer, only one reader
+		// sends requests.
+		"another key": {&standin.YouTube{Keys: []string{"another"}}, "US,GB", 4, 8,
+			"failed US:failed:0/0:1 GB:skipped:0/0:0", "US1", youtube.BadCredential, ""},
+		"blocked": {&standin.YouTube{Faults: []string{"403-blocked"}}, "US,GB", 4, 8,
+			"failed US:failed:0/0:1 GB:skipped:0/0:0", "US1", youtube.BadCredential, ""},
+		"disabled": {&standin.YouTube{Faults: []string{"403-disabled"}}, "US,GB", 4, 8,
+			"failed US:failed:0/0:1 GB:skipped:0/0:0", "US1", youtube.BadCredential, ""},
+		// The chart is started over, once.
+		"invalid page tokens": {
+			&standin.YouTube{Faults: []string{"400-token:US#3*1", "400-token:GB#2"}},
+			"US,GB,DE", 0, 1, "partial US:4/200:7 GB:failed:1/50:4 DE:4/200:4",
+			"US1 US2 US3 US1 US2 US3 US4 GB1 GB2 GB1 GB2 DE1 DE2 DE3 DE4", "", ""},
+		// The videos that move to the next page are in the chart once.
+		"moving": {&standin.YouTube{PageMove: 3}, "US", 0, 1, "complete US:4/191:4",
+			"US1 US2 US3 US4", "", ""},
+	} {
+		s := open(t, c.standin, units(1000))
+		sum, err := s.execute(t.Context(), t, s.sideBySide(t, c.list, c.pages, c.readers), c.want,
+			c.asked)
+		if (err != nil) != (c.kind != "") || err != nil &&
+			(!isKind(err, c.kind) || !strings.Contains(err.Error(), c.text)) {
+			t.Errorf("%s: %v", name, err)
 		}
-		s.compare(t, sum, "failed US:failed:0/0:4 GB:failed:0/0:4 DE:skipped:0/0:0 FR:failed:0/0:4",
-			"US1 US1 US1 US1 GB1 GB1 GB1 GB1 FR1 FR1 FR1 FR1")
+		for _, r := range sum.Regions {
+			if r.Outcome == ingest.Complete {
+				s.whole(t, r.Region, r.Videos)
+			} else if s.current(t, r.Region) != nil {
+				t.Errorf("%s: half a chart of %s is shown", name, r.Region)
+			}
+			if r.Outcome == ingest.Skipped && r.Err() != nil {
+				t.Errorf("%s: %s was left out: %v", name, r.Region, r.Err())
+			}
+		}
 		s.balanced(t)
 	}
 }
 
-// TestRegionsThatAlwaysFail come first, being the stalest, and do not keep the others from being
-// served.
-func TestRegionsThatAlwaysFail(t *testing.T) {
-	s := open(t, &standin.YouTube{Faults: []string{"503:US", "503:GB"}}, units(1000))
-	sum, err := s.sweep(t, "US,GB,DE,FR,CA", 1).Execute(t.Context())
-	if err != nil {
-		t.Error(err)
+// TestRepeated: a repeated video is in a chart once, at its first place.
+func TestRepeated(t *testing.T) {
+	s := open(t, &standin.YouTube{Faults: []string{"repeat:US#1"}}, units(1000))
+	s.run(t, "US", 2, "complete US:2/99:2", "US1 US2")
+	if got := s.current(t, "US"); got[0] != s.served("US", 1)[0] || len(got) != 99 {
+		t.Errorf("%d videos", len(got))
 	}
-	s.compare(t, sum, "partial US:failed:0/0:4 GB:failed:0/0:4 DE:1/50:1 FR:1/50:1 CA:1/50:1",
-		"US1 US1 US1 US1 GB1 GB1 GB1 GB1 CA1 DE1 FR1")
-	s.balanced(t)
 }
 
 // TestNoAnswerInTime: a region whose requests time out has failed; it is not reported as skipped.
@@ -93,21 +130,6 @@ func TestNoAnswerInTime(t *testing.T) {
 			t.Errorf("swept %s, %v", written(sum), err)
 		}
 	})
-}
-
-// TestRepeatedAndMoving: a repeated video is in a chart once, at its first place.
-func TestRepeatedAndMoving(t *testing.T) {
-	s := open(t, &standin.YouTube{Faults: []string{"repeat:US#1"}}, units(1000))
-	s.run(t, "US", 2, "complete US:2/99:2", "US1 US2")
-	if got := s.current(t, "US"); got[0] != s.served("US", 1)[0] || len(got) != 99 {
-		t.Errorf("%d videos", len(got))
-	}
-	s = open(t, &standin.YouTube{PageMove: 3}, units(1000))
-	s.run(t, "US", 0, "complete US:4/191:4", "US1 US2 US3 US4")
-	got := s.current(t, "US")
-	if want := s.served("US", 191); !slices.Equal(got, want) {
-		t.Errorf("%d videos: %v", len(got), got)
-	}
 }
 
 // TestLengths: a chart ends when the upstream returns no next page, or at the requested number of
@@ -146,19 +168,6 @@ func TestPagesInALoop(t *testing.T) {
 	}
 }
 
-// TestInvalidPageToken: the chart is started over, once.
-func TestInvalidPageToken(t *testing.T) {
-	s := plenty(t)
-	s.standin.SetFaults("400-token:US#3*1", "400-token:GB#2")
-	s.run(t, "US,GB,DE", 0, "partial US:4/200:7 GB:failed:1/50:4 DE:4/200:4",
-		"US1 US2 US3 US1 US2 US3 US4 GB1 GB2 GB1 GB2 DE1 DE2 DE3 DE4")
-	s.whole(t, "US", 200)
-	if s.current(t, "GB") != nil {
-		t.Error("half a chart is shown")
-	}
-	s.balanced(t)
-}
-
 // TestHalfChartIsHidden: while a chart is being read, the previous one is shown.
 func TestHalfChartIsHidden(t *testing.T) {
 	s := plenty(t)
@@ -177,7 +186,8 @@ func TestHalfChartIsHidden(t *testing.T) {
 				t.Errorf("%+v: %d videos are shown, want %d", e, got, want)
 			}
 		}
-		s.execute(t, sweep, "complete US:4/200:4", "US1 US2 US3 US4")
+		_, err := s.execute(t.Context(), t, sweep, "complete US:4/200:4", "US1 US2 US3 US4")
+		must(t, err)
 		if steps != 5 {
 			t.Errorf("%d steps", steps)
 		}
