@@ -86,26 +86,34 @@ func chart(t *testing.T, c *Catalog, region string, at time.Time, list ...Video)
 	return begin(t, c, region, Page{Videos: list, FetchedAt: at, Last: true})
 }
 
-// heads returns the ranks and IDs of the current chart: "1:a 2:b".
-func heads(t *testing.T, c *Catalog, region string) string {
-	t.Helper()
-	_, ranked, err := c.Current(t.Context(), region, 0)
-	if errors.Is(err, ErrNotFound) {
-		return "none"
-	}
-	must(t, err)
-	places := make([]string, len(ranked))
-	for i, place := range ranked {
-		places[i] = fmt.Sprintf("%d:%s", place.Rank, place.ID)
-	}
-	return strings.Join(places, " ")
-}
-
+// wantHeads compares the ranks and IDs of the current chart: "1:a 2:b".
 func wantHeads(t *testing.T, c *Catalog, region string, want string) {
 	t.Helper()
-	if got := heads(t, c, region); got != want {
-		t.Errorf("current chart of %s is %q, want %q", region, got, want)
+	var places []string
+	_, ranked, err := c.Current(t.Context(), region, 0)
+	for _, place := range ranked {
+		places = append(places, fmt.Sprintf("%d:%s", place.Rank, place.ID))
 	}
+	if errors.Is(err, ErrNotFound) {
+		places, err = []string{"none"}, nil
+	}
+	if got := strings.Join(places, " "); got != want || err != nil {
+		t.Errorf("current chart of %s is %q, %v; want %q", region, got, err, want)
+	}
+}
+
+// execute runs a statement on the file.
+func execute(t *testing.T, c *Catalog, statement string) {
+	t.Helper()
+	_, err := c.db.Write.Exec(statement)
+	must(t, err)
+}
+
+// scalar returns the number that a query yields.
+func scalar(t *testing.T, c *Catalog, query string) (n int) {
+	t.Helper()
+	must(t, c.db.Write.QueryRow(query).Scan(&n))
+	return n
 }
 
 func TestHalfChartsAreInvisible(t *testing.T) {
@@ -211,10 +219,9 @@ func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 	if _, err := c.Video(t.Context(), "ok"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("half a page was stored: %v", err)
 	}
-	var charts int // including those that Charts does not show
-	if err := c.db.Read.QueryRow("SELECT count(*) FROM charts").Scan(&charts); err != nil ||
-		charts != 2 {
-		t.Errorf("%d charts, %v: one has begun without its page", charts, err)
+	// including those that Charts does not show
+	if n := scalar(t, c, "SELECT count(*) FROM charts"); n != 2 {
+		t.Errorf("%d charts: one has begun without its page", n)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -151,24 +150,12 @@ func TestCheckRoom(t *testing.T) {
 		}
 	}
 	check(nil)
-	var pages int
-	must(t, c.db.Write.QueryRow("PRAGMA page_count").Scan(&pages))
-	limit := func(pages int) {
-		t.Helper()
-		if _, err := c.db.Write.Exec("PRAGMA max_page_count = " + strconv.Itoa(pages)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	limit(pages)
-	if _, err := c.db.Write.Exec("DELETE FROM room"); err != nil {
-		t.Fatal(err)
-	}
-	// of the free space
-	if _, err := c.db.Write.Exec("CREATE TABLE other AS SELECT zeroblob(300000) AS x"); err != nil {
-		t.Fatal(err)
-	}
+	pages := scalar(t, c, "PRAGMA page_count")
+	execute(t, c, fmt.Sprint("PRAGMA max_page_count = ", pages))
+	execute(t, c, "DELETE FROM room")
+	execute(t, c, "CREATE TABLE other AS SELECT zeroblob(300000) AS x") // takes the free space
 	check(sqlite.ErrFull)
-	limit(pages + 1000)
+	execute(t, c, fmt.Sprint("PRAGMA max_page_count = ", pages+1000))
 	check(nil)
 	if _, _, err := c.Begin(t.Context(), us, "run", noOther, page); err != nil {
 		t.Error(err)
@@ -178,9 +165,7 @@ func TestCheckRoom(t *testing.T) {
 	for range 20 { // only the first one grows the file
 		check(nil)
 	}
-	if _, err := c.db.Write.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, c, "PRAGMA wal_checkpoint(TRUNCATE)")
 	if after, err := os.Stat(c.Path()); err != nil || after.Size() > before.Size()+4*roomForPage {
 		t.Errorf("grown from %d to %d bytes, %v", before.Size(), after.Size(), err)
 	}
@@ -197,9 +182,7 @@ func TestRoomForPage(t *testing.T) {
 		}
 		list = append(list, v)
 	}
-	if _, err := c.db.Write.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, c, "PRAGMA wal_checkpoint(TRUNCATE)")
 	begin(t, c, us, Page{Videos: list, FetchedAt: nine})
 	info, err := os.Stat(c.Path() + "-wal")
 	if err != nil || info.Size() > roomForPage {

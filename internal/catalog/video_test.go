@@ -96,18 +96,14 @@ func TestDelete(t *testing.T) {
 	if n, err := c.Delete(t.Context(), day(1)); n != 450 || err != nil {
 		t.Errorf("deleted %d, %v", n, err)
 	}
-	var charts int
-	if err := c.db.Read.QueryRow("SELECT count(*) FROM charts").Scan(&charts); err != nil ||
-		charts != 1 {
-		t.Errorf("%d charts, %v", charts, err)
+	if n := scalar(t, c, "SELECT count(*) FROM charts"); n != 1 {
+		t.Errorf("%d charts", n)
 	}
 	if _, err := c.Video(t.Context(), "old"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("old: %v", err)
 	}
-	var indexed int
-	if err := c.db.Read.QueryRow("SELECT count(*) FROM texts").Scan(&indexed); err != nil ||
-		indexed != 2 {
-		t.Errorf("%d videos in the index, %v", indexed, err)
+	if n := scalar(t, c, "SELECT count(*) FROM texts"); n != 2 {
+		t.Errorf("%d videos in the index", n)
 	}
 	if got := history(t, c, "kept"); len(got.Names) != 1 || got.Names[0].Title != "A new title" ||
 		len(got.Counters) != 1 {
