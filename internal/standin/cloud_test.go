@@ -67,14 +67,14 @@ func TestToken(t *testing.T) {
 		want    string // of the refusal; "" for a token
 	}{
 		"good":            {nil, key, ""},
-		"another key":     {nil, other, "Invalid JWT Signature"},
+		"another key":     {nil, other, "signature is invalid"},
 		"another account": {jwt.MapClaims{"iss": "x"}, key, "account not found"},
 		"no algorithm":    {jwt.MapClaims{"alg": "none"}, key, "Invalid JWT"},
 		"a shared secret": {jwt.MapClaims{"alg": "HS256"}, key, "Invalid JWT"},
-		"expired":         {jwt.MapClaims{"exp": now - 1}, key, "short-lived"},
-		"without an end":  {jwt.MapClaims{"exp": nil}, key, "short-lived"},
-		"too long":        {jwt.MapClaims{"exp": now + 7200}, key, "short-lived"},
-		"of tomorrow":     {jwt.MapClaims{"iat": now + 86400, "exp": now + 86400}, key, "short-lived"},
+		"expired":         {jwt.MapClaims{"exp": now - 1}, key, "expired"},
+		"without an end":  {jwt.MapClaims{"exp": nil}, key, "exp"},
+		"too long":        {jwt.MapClaims{"exp": now + 7200}, key, "an hour"},
+		"of tomorrow":     {jwt.MapClaims{"iat": now + 86400, "exp": now + 86400}, key, "before issued"},
 		"for another":     {jwt.MapClaims{"aud": "https://x/"}, key, "audience"},
 	} {
 		r := grant(t, s, c.key, c.changed)

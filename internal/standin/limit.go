@@ -96,10 +96,7 @@ func (l Limit) String() string {
 	return strconv.FormatInt(l.Units, 10)
 }
 
-// MarshalText and UnmarshalText write and read a limit as ParseLimit does.
-func (l Limit) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
-
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads a limit as ParseLimit does.
 func (l *Limit) UnmarshalText(text []byte) (err error) {
 	*l, err = ParseLimit(string(text))
 	return err

@@ -131,8 +131,6 @@ func (s *YouTube) served() map[string]servedMethod {
 			videoCategories},
 		"youtube.i18nRegions.list": {statsParts[:2], "i18nRegionList", "i18nRegion", false,
 			i18nRegions},
-		"youtube.i18nLanguages.list": {statsParts[:2], "i18nLanguageList", "i18nLanguage", false,
-			i18nLanguages},
 		"youtube.channels.list": {channelParts, "channelList", "channel", true, s.channels},
 		"youtube.search.list":   {statsParts[:2], "searchList", "searchResult", false, s.search},
 	}
@@ -248,16 +246,6 @@ func videoCategories(q *query) (found []valued) {
 func i18nRegions(*query) (found []valued) {
 	for _, r := range regions() {
 		found = append(found, resource{"id": r[0], "name": r[2]})
-	}
-	return found
-}
-
-// i18nLanguages returns the languages of the generated charts, not all of the API's.
-func i18nLanguages(*query) (found []valued) {
-	names := strings.Fields("Arabic German English Spanish French Hebrew Hindi Japanese Korean " +
-		"Portuguese Russian")
-	for i, code := range languageCodes {
-		found = append(found, resource{"id": code, "name": names[i]})
 	}
 	return found
 }

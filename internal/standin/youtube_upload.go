@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -18,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
 // media is the body of an upload, of which only digest and length are kept. It arrives with the
@@ -33,7 +31,6 @@ type media struct {
 	// For resumable uploads:
 	mu        sync.Mutex
 	size      int64 // total size; -1 while unknown
-	begun     time.Time
 	cancelled bool
 	created   any // the resource, once the upload is complete
 }
@@ -119,20 +116,8 @@ func (u *media) readMetadata(c *call, body io.Reader) {
 	}
 }
 
-const (
-	// the server keeps multiples of it from all chunks but the last
-	granule     = 256 << 10
-	sessionLife = 7 * 24 * time.Hour // lifetime of a session
-)
-
-// sessionOf returns the session that the request continues, or nil. It deletes expired ones.
-func (s *YouTube) sessionOf(c *call) *media {
-	defer s.locked()()
-	maps.DeleteFunc(s.sessions, func(_ string, up *media) bool {
-		return c.now.Sub(up.begun) > sessionLife
-	})
-	return s.sessions[c.r.URL.Query().Get("upload_id")]
-}
+// granule is the number of bytes of which the server keeps multiples from all chunks but the last.
+const granule = 256 << 10
 
 // begin starts a session and returns its URL in Location.
 func (s *YouTube) begin(c *call, up *media) {
@@ -142,7 +127,6 @@ func (s *YouTube) begin(c *call, up *media) {
 		up.size = size
 	}
 	id := rand.Text()
-	up.begun = c.now
 	unlock := s.locked()
 	s.sessions[id] = up
 	unlock()
@@ -164,7 +148,9 @@ func (s *YouTube) begin(c *call, up *media) {
 // continueUpload serves a request of a session: a chunk, a status query, or a cancellation. The
 // upload_id is its credential, and it takes no units.
 func (s *YouTube) continueUpload(c *call) {
-	up := s.sessionOf(c)
+	unlock := s.locked()
+	up := s.sessions[c.r.URL.Query().Get("upload_id")]
+	unlock()
 	if up == nil {
 		c.fail("notFound", nil)
 	}
