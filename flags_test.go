@@ -249,7 +249,7 @@ func TestMessagesAreReal(t *testing.T) {
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, path := range append(walk(t, "cmd", ".go"), walk(t, "internal", ".go")...) {
+	for _, path := range append(files(t, "cmd/", ".go"), files(t, "internal/", ".go")...) {
 		if !strings.HasSuffix(path, "_test.go") {
 			all.WriteString(read(t, path))
 		}

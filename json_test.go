@@ -93,15 +93,6 @@ func does(name, help string) bool {
 		!strings.Contains(name, " completion") && !strings.HasSuffix(name, " help")
 }
 
-func glob(t *testing.T, pattern string) []string {
-	t.Helper()
-	files, err := filepath.Glob(pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files %s: %v", pattern, err)
-	}
-	return files
-}
-
 // fieldsOf are the types of fields by their paths, or examples of their values.
 type fieldsOf map[string]string
 

@@ -1,17 +1,8 @@
 package quotabudget_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io"
-	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -110,124 +101,46 @@ var without = map[string][]string{
 	"cmd/quotactl": {"google.golang.org/api", "google.golang.org/grpc", "go.opentelemetry.io"},
 }
 
-// pkg is what go list -json says of a package, as far as it is asked here.
-type pkg struct {
-	Dir, ImportPath, Name              string
-	Imports, TestImports, XTestImports []string
-	GoFiles                            []string
-}
-
-// path is the package's name in the table.
-func (p pkg) path() string { return within(p.ImportPath) }
-
-// within is the name of an import path in the table, "" for one outside the module.
-func within(importPath string) string {
-	if importPath == module {
-		return "."
-	}
-	rest, ok := strings.CutPrefix(importPath, module+"/")
-	if !ok {
-		return ""
-	}
-	return strings.TrimPrefix(rest, "internal/")
-}
-
-// touch looks at every source of the module. go test keeps a result until a file changes that the
-// test itself looked at, and does not know what the commands that a test starts have read.
-func touch(t *testing.T) {
-	t.Helper()
-	for _, path := range walk(t, ".", ".go") {
-		if _, err := os.Stat(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// walk lists the files below a folder whose names end so, without those of npm, which are many:
-// go test looks at each folder that a test has read.
-func walk(t *testing.T, dir, suffix string) (files []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err == nil && entry.Name() == "node_modules":
-			return filepath.SkipDir
-		case strings.HasSuffix(path, suffix):
-			files = append(files, path)
-		}
-		return err
-	})
-	must(t, err)
-	return files
-}
-
-func packages(t *testing.T) []pkg {
-	t.Helper()
-	touch(t)
-	var stderr bytes.Buffer
-	cmd := exec.Command("go", "list",
-		"-json=Dir,ImportPath,Name,Imports,TestImports,XTestImports,GoFiles", "./...")
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, &stderr)
-	}
-	var list []pkg
-	for in := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p pkg
-		err := in.Decode(&p)
-		if errors.Is(err, io.EOF) {
-			return list
-		}
-		must(t, err)
-		list = append(list, p)
-	}
-}
-
-// The import table: what is inside knows nothing of what is outside.
+// TestLayers: no package imports one that is not below it.
 func TestLayers(t *testing.T) {
-	for _, p := range packages(t) {
-		allowed, isListed := layers[p.path()]
+	for path, p := range packages(t) {
+		allowed, isListed := layers[path]
 		if !isListed {
-			t.Errorf("%s has no place in the table of layers_test.go", p.path())
-			continue
+			t.Errorf("%s has no place in the table of layers_test.go", path)
 		}
 		for _, imported := range p.Imports {
 			to, all := within(imported), slices.Contains(allowed, "*")
 			if to != "" && !all && !slices.Contains(allowed, to) {
-				t.Errorf("%s imports %s, which is not below it", p.path(), to)
+				t.Errorf("%s imports %s, which is not below it", path, to)
 			}
 		}
 	}
 }
 
-// The domain is written in the standard library alone, and so are its siblings that do nothing but
-// compute.
+// TestDomainImportsOnlyTheStandardLibrary: the domain, and the packages that only compute, import
+// no module.
 func TestDomainImportsOnlyTheStandardLibrary(t *testing.T) {
-	for _, p := range packages(t) {
-		pure := strings.Fields(". lua quota regions share words")
-		if !slices.Contains(pure, p.path()) {
-			continue
-		}
-		for _, imported := range p.Imports {
+	for _, path := range strings.Fields(". lua quota regions share words") {
+		for _, imported := range packages(t)[path].Imports {
 			if first, _, _ := strings.Cut(imported, "/"); strings.Contains(first, ".") {
-				t.Errorf("%s imports %s", p.path(), imported)
+				t.Errorf("%s imports %s", path, imported)
 			}
 		}
 	}
 }
 
-// One package for each library that could spread.
+// TestLibrariesHaveOneOwner: one package uses each library that could spread.
 func TestLibrariesHaveOneOwner(t *testing.T) {
-	for _, p := range packages(t) {
+	for path, p := range packages(t) {
 		for _, o := range owners {
 			imports := p.Imports
 			if o.tests {
 				imports = slices.Concat(p.Imports, p.TestImports, p.XTestImports)
 			}
 			for _, imported := range imports {
-				owner := slices.Contains(strings.Fields(o.by), p.path())
+				owner := slices.Contains(strings.Fields(o.by), path)
 				if strings.HasPrefix(imported, o.imported) && !owner {
-					t.Errorf("%s imports %s, which only %s may", p.path(), imported, o.by)
+					t.Errorf("%s imports %s, which only %s may", path, imported, o.by)
 				}
 			}
 		}
@@ -236,7 +149,7 @@ func TestLibrariesHaveOneOwner(t *testing.T) {
 
 // TestProgramsStaySmall: what a program does not need is not linked into it.
 func TestProgramsStaySmall(t *testing.T) {
-	touch(t)
+	tree(t)
 	for program, modules := range without {
 		out, err := exec.Command("go", "list", "-deps", "./"+program).Output()
 		must(t, err)
@@ -249,49 +162,68 @@ func TestProgramsStaySmall(t *testing.T) {
 	}
 }
 
-// No name says nothing.
+// TestNames: no name says nothing.
 func TestNames(t *testing.T) {
-	for _, p := range packages(t) {
-		for _, name := range append(strings.Split(p.path(), "/"), p.Name) {
+	for path, p := range packages(t) {
+		for _, name := range append(strings.Split(path, "/"), p.Name) {
 			empty := strings.Fields("util utils common helper helpers models mock mocks")
 			if slices.Contains(empty, name) {
-				t.Errorf("%s: a package named %s", p.path(), name)
+				t.Errorf("%s: a package named %s", path, name)
 			}
 		}
 	}
 }
 
-// Everything arrives through the front door: the environment is read in cmd and handed on, and
-// nothing runs before main.
+// TestFrontDoor: only programs, and the package that starts servers for tests, read the
+// environment, and nothing runs before main.
 func TestFrontDoor(t *testing.T) {
-	for _, p := range packages(t) {
-		for _, name := range p.GoFiles {
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil,
-				parser.SkipObjectResolution)
-			must(t, err)
-			where := p.path() + "/" + name
-			ast.Inspect(file, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.FuncDecl:
-					if n.Recv == nil && n.Name.Name == "init" {
-						t.Errorf("%s has a func init", where)
-					}
-				case *ast.SelectorExpr:
-					x, ok := n.X.(*ast.Ident)
-					env := strings.Contains(strings.ToLower(n.Sel.Name), "env")
-					if ok && x.Name == "os" && env && !frontDoor(p.path()) {
-						t.Errorf("%s asks os.%s", where, n.Sel.Name)
-					}
-				}
-				return true
-			})
+	initFunc := regexp.MustCompile(`(?m)^func init\(`)
+	environment := regexp.MustCompile(`\bos\.\w*[eE]nv\w*`)
+	for path, p := range packages(t) {
+		frontDoor := strings.HasPrefix(path, "cmd/") || strings.HasPrefix(path, "examples/") ||
+			path == "ledger/redistest"
+		for name, text := range p.sources(t) {
+			_, _, code := split(text)
+			if initFunc.MatchString(code) {
+				t.Errorf("%s/%s has a func init", path, name)
+			}
+			if reads := environment.FindString(code); reads != "" && !frontDoor {
+				t.Errorf("%s/%s asks %s", path, name, reads)
+			}
 		}
 	}
 }
 
-// frontDoor says which packages may look at the environment: programs, and the one that starts
-// servers for tests.
-func frontDoor(path string) bool {
-	return strings.HasPrefix(path, "cmd/") || strings.HasPrefix(path, "examples/") ||
-		path == "ledger/redistest"
+// TestNoUpstreamIsSpecial: what meters, prices and forwards requests knows upstreams by their price
+// lists alone. It imports nothing that is about one of them, not even through another package, and
+// names none in its code.
+func TestNoUpstreamIsSpecial(t *testing.T) {
+	imports := regexp.MustCompile(`(?ms)^import (?:\(.*?^\)|[^\n]*)$|"quotabudget[^"\n]*"`)
+	upstream := regexp.MustCompile(`(?i)\w*(?:youtube|openai|anthropic|github|shopify)\w*`)
+	all := packages(t)
+	for _, path := range strings.Fields("meter costs costs/formula costs/feed proxy") {
+		for _, imported := range reached(all, path) {
+			if strings.HasPrefix(imported, "youtube") || strings.HasPrefix(imported, "standin") {
+				t.Errorf("%s imports %s, which is about one upstream", path, imported)
+			}
+		}
+		for name, text := range all[path].sources(t) {
+			_, literals, code := split(imports.ReplaceAllString(text, ""))
+			if named := upstream.FindString(literals + code); named != "" {
+				t.Errorf("%s/%s names an upstream: %s", path, name, named)
+			}
+		}
+	}
+}
+
+// reached returns the packages of the module that one imports, and those that they import.
+func reached(packages map[string]pkg, from string) (all []string) {
+	for open := []string{from}; len(open) > 0; open = open[1:] {
+		for _, imported := range packages[open[0]].Imports {
+			if to := within(imported); to != "" && !slices.Contains(all, to) {
+				all, open = append(all, to), append(open, to)
+			}
+		}
+	}
+	return all
 }

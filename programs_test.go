@@ -42,7 +42,7 @@ func build() (dir string, err error) {
 // program is the path of a built program.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	touch(t)
+	tree(t)
 	programs.once.Do(func() { programs.dir, programs.err = build() })
 	if programs.err != nil {
 		t.Fatal(programs.err)

@@ -1,9 +1,6 @@
 package quotabudget_test
 
 import (
-	"go/scanner"
-	"go/token"
-	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,70 +16,25 @@ var dialect = regexp.MustCompile(`(?i)\b(told|whoever|anew|of\s+late|in\s+vain|o
 // TestProse looks for dialect in the comments and string literals of Go files, and in the whole
 // text of the other kinds.
 func TestProse(t *testing.T) {
-	for _, path := range proseFiles(t) {
-		text := prose(path, read(t, path))
-		for _, at := range dialect.FindAllStringIndex(text, -1) {
-			line := 1 + strings.Count(text[:at[0]], "\n")
-			t.Errorf("%s:%d: write the sentence without %q", path, line, text[at[0]:at[1]])
+	kinds := strings.Fields(".go .lua .sql .md .yaml .html .sh")
+	for _, path := range tree(t) {
+		if !slices.Contains(kinds, filepath.Ext(path)) || path == "prose_test.go" {
+			continue
+		}
+		prose := []string{read(t, path)}
+		if filepath.Ext(path) == ".go" {
+			comments, literals, _ := split(prose[0])
+			prose = []string{comments, literals}
+		}
+		for _, text := range prose {
+			text = commentMark.ReplaceAllStringFunc(text, blank)
+			for _, at := range dialect.FindAllStringIndex(text, -1) {
+				line := 1 + strings.Count(text[:at[0]], "\n")
+				t.Errorf("%s:%d: write the sentence without %q", path, line, text[at[0]:at[1]])
+			}
 		}
 	}
-}
-
-// proseFiles returns the files to read, this one excepted.
-func proseFiles(t *testing.T) (paths []string) {
-	t.Helper()
-	kinds := strings.Fields(".go .lua .sql .md .yaml .html .sh")
-	skipped := strings.Fields(".git bin state node_modules rapid fuzz")
-	must(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && slices.Contains(skipped, entry.Name()):
-			return filepath.SkipDir
-		case slices.Contains(kinds, filepath.Ext(path)) && path != "prose_test.go":
-			paths = append(paths, path)
-		}
-		return nil
-	}))
-	return paths
 }
 
 // commentMark matches the marks that would separate the words of a sentence on two lines.
 var commentMark = regexp.MustCompile(`(?m)^[ \t]*(//|--|#|>)`)
-
-// prose returns the text with everything else replaced by blanks, on the same lines.
-func prose(path, text string) string {
-	if filepath.Ext(path) == ".go" {
-		text = goProse(text)
-	}
-	return commentMark.ReplaceAllStringFunc(text, blank)
-}
-
-// goProse keeps the comments and string literals of Go code.
-func goProse(code string) string {
-	var s scanner.Scanner
-	file := token.NewFileSet().AddFile("", -1, len(code))
-	s.Init(file, []byte(code), nil, scanner.ScanComments)
-	var out strings.Builder
-	for end := 0; ; {
-		pos, kind, literal := s.Scan()
-		if kind == token.EOF {
-			return out.String()
-		}
-		if kind == token.COMMENT || kind == token.STRING {
-			begin := file.Offset(pos)
-			out.WriteString(blank(code[end:begin]) + literal)
-			end = begin + len(literal)
-		}
-	}
-}
-
-// blank returns text with all but its line breaks replaced by blanks.
-func blank(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' {
-			return r
-		}
-		return ' '
-	}, text)
-}

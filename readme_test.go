@@ -2,6 +2,7 @@ package quotabudget_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"quotabudget/internal/config"
@@ -22,35 +24,40 @@ func documents(t *testing.T) []string {
 		glob(t, "docs/*.md")...)
 }
 
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	must(t, err)
-	return string(text)
-}
-
 // manual is the help of each command, by its words ("quotactl config check").
 type manual map[string]string
 
 // learned is the manual of both programs: each is asked for help, and then each of its commands.
 func learned(t *testing.T) manual {
 	t.Helper()
-	m := manual{}
-	var ask func(words ...string)
-	ask = func(words ...string) {
-		args := append(slices.Clone(words[1:]), "--help")
-		out, err := exec.Command(program(t, words[0]), args...).Output()
-		if err != nil {
-			t.Fatalf("%v --help: %v", words, err)
-		}
-		m[strings.Join(words, " ")] = string(out)
-		for _, command := range commandLine.FindAllStringSubmatch(section(string(out)), -1) {
-			ask(append(slices.Clone(words), command[1])...)
-		}
+	dir := filepath.Dir(program(t, "quotactl"))
+	pages.once.Do(func() {
+		pages.manual = manual{}
+		pages.err = errors.Join(pages.manual.ask(dir, "quotactl"), pages.manual.ask(dir, "ingestor"))
+	})
+	must(t, pages.err)
+	return pages.manual
+}
+
+// pages is the manual, read by the first test that needs it.
+var pages struct {
+	once   sync.Once
+	manual manual
+	err    error
+}
+
+// ask adds the help of a command, and of those below it, of a program in a folder.
+func (m manual) ask(dir string, words ...string) error {
+	args := append(slices.Clone(words[1:]), "--help")
+	out, err := exec.Command(filepath.Join(dir, words[0]), args...).Output()
+	if err != nil {
+		return fmt.Errorf("%v --help: %w", words, err)
 	}
-	ask("quotactl")
-	ask("ingestor")
-	return m
+	m[strings.Join(words, " ")] = string(out)
+	for _, command := range commandLine.FindAllStringSubmatch(section(string(out)), -1) {
+		err = errors.Join(err, m.ask(dir, append(slices.Clone(words), command[1])...))
+	}
+	return err
 }
 
 var commandLine = regexp.MustCompile(`(?m)^  ([a-z]+) +\S`)
@@ -167,7 +174,7 @@ func declared(t *testing.T) map[string]bool {
 	t.Helper()
 	names := make(map[string]bool)
 	form := regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\(`)
-	for _, path := range walk(t, ".", "_test.go") {
+	for _, path := range files(t, "", "_test.go") {
 		for _, f := range form.FindAllStringSubmatch(read(t, path), -1) {
 			names[f[1]] = true
 		}
