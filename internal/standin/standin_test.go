@@ -106,7 +106,8 @@ const (
 	search = `POST /v1/places:searchText {"textQuery":"bakery"}`
 )
 
-// TestBills is what a request takes, by bucket.
+// TestBills is what a request takes, by bucket. TestStandinsAgree in internal/costs compares all
+// kinds of requests with the price lists.
 func TestBills(t *testing.T) {
 	for _, test := range []struct {
 		api, request, header string
@@ -115,15 +116,6 @@ func TestBills(t *testing.T) {
 		holds                string
 	}{
 		{"openai", chat, "", 200, `{"requests/gpt-x":1,"tokens/gpt-x":34}`, `"completion_tokens":10`},
-		{"openai", strings.Replace(chat, "100}", `7,"n":3}`, 1), "", 200,
-			`{"requests/gpt-x":1,"tokens/gpt-x":46}`, `"completion_tokens":21`},
-		{"openai", strings.Replace(chat, "100}", `100,"n":3}`, 1), "", 200,
-			`{"requests/gpt-x":1,"tokens/gpt-x":56}`, `"total_tokens":56`},
-		{"openai", `POST /v1/embeddings {"model":"small","input":"abcdefg"}`, "", 200,
-			`{"requests/small":1,"tokens/small":9}`, `"prompt_tokens":9`},
-		{"openai", `POST /v1/responses {"model":"gpt-x","input":"[[output:3]]"}`, "", 200,
-			`{"requests/gpt-x":1,"tokens/gpt-x":13}`, `"output_tokens":3`},
-		{"openai", "GET /v1/models", "", 200, `{"free":1}`, `"object":"list"`},
 		{"openai", `POST /v1/chat/completions {"model":"gpt-x"}`, "", 400, `{"requests/gpt-x":1}`,
 			"messages"},
 		{"openai", `POST /v1/chat/completions {"model":"GPT 1","messages":[1]}`, "", 404, `{}`,
@@ -134,9 +126,6 @@ func TestBills(t *testing.T) {
 
 		{"anthropic", message, "", 200,
 			`{"input/claude-x":25,"output/claude-x":10,"requests/claude-x":1}`, `"output_tokens":10`},
-		{"anthropic", strings.Replace(message, "tokens", "[[cached:8]]", 1), "", 200,
-			`{"input/claude-x":19,"output/claude-x":10,"requests/claude-x":1}`,
-			`"cache_read_input_tokens":8`},
 		{"anthropic", "POST /v1/messages/count_tokens" + message[len("POST /v1/messages"):], "", 200,
 			`{}`, `{"input_tokens":25}`},
 		{"anthropic", strings.Replace(message, `"max_tokens"`, `"max"`, 1), "", 400,
@@ -148,60 +137,28 @@ func TestBills(t *testing.T) {
 		{"anthropic", "GET /v1/models", "", 200, `{}`, "claude-standin"},
 
 		{"github", "GET /repos/o/r", "", 200, `{"core":1,"points":1}`, `"full_name":"repos/o/r"`},
-		{"github", "POST /repos/o/r/issues {}", "", 201, `{"core":1,"points":5,"writes":1}`, "title"},
-		{"github", "DELETE /repos/o/r", "", 204, `{"core":1,"points":5,"writes":1}`, ""},
-		{"github", "GET /repos/o/missing", "", 404, `{"core":1,"points":1}`, "Not Found"},
-		{"github", "GET /rate_limit", "", 200, `{}`, `"remaining":5000`},
 		{"github", `POST /graphql {"query":"{viewer{login} rateLimit{cost remaining}}"}`, "", 200,
 			`{"graphql":1,"graphql_points":1}`, `"rateLimit":{"cost":1,"remaining":4999}`},
-		{"github", `POST /graphql {"query":"mutation{addStar(input:{id:1}){clientMutationId}}"}`, "",
-			200, `{"graphql":1,"graphql_points":5,"writes":1}`, "clientMutationId"},
 		{"github", `POST /graphql {"query":"{viewer{"}`, "", 200, `{}`, "syntax error"},
 
 		{"shopify", products, "", 200, `{"points":5}`, `"requestedQueryCost":7`},
-		{"shopify", `POST /admin/api/2026-01/graphql.json {"query":"mutation{a{id}}"}`, "", 200,
-			`{"points":10}`, `"actualQueryCost":10`},
 		{"shopify", strings.Replace(products, "first:5", "first:999", 1), "", 200, `{}`,
 			"MAX_COST_EXCEEDED"},
 		{"shopify", "GET /admin", "", 404, `{}`, "Not Found"},
 
 		{"google-analytics", report1, "", 200, `{"tokens/core.1":6}`, `"consumed":6`},
-		{"google-analytics", `POST /v1beta/properties/1:batchRunReports {"requests":[` +
-			`{"metrics":[{}]},{"metrics":[{}]}]}`, "", 200, `{"tokens/core.1":10}`, `"reports":[`},
 		{"google-analytics", `POST /v1beta/properties/1:runReport {}`, "", 400, `{}`,
 			"INVALID_ARGUMENT"},
 		{"google-analytics", `POST /v1beta/properties/1:walk {}`, "", 404, `{}`, "NOT_FOUND"},
 
 		{"google-maps", search, "X-Goog-FieldMask: places.id,places.name", 200,
 			`{"requests/maps.text-search":1,"text_search/ids-only":1}`, `"places":[`},
-		{"google-maps", search, "X-Goog-FieldMask: places.location", 200,
-			`{"requests/maps.text-search":1,"text_search/pro":1}`, `"places":[`},
-		{"google-maps", search, "X-Goog-FieldMask: places.id,places.rating", 200,
-			`{"requests/maps.text-search":1,"text_search/enterprise":1}`, `"places":[`},
-		{"google-maps", search, "X-Goog-FieldMask: *", 200,
-			`{"requests/maps.text-search":1,"text_search/enterprise-atmosphere":1}`, `"places":[`},
-		{"google-maps", "GET /v1/places/abc", "X-Goog-FieldMask: id,displayName.text", 200,
-			`{"place_details/pro":1,"requests/maps.place-details":1}`, `"name":"places/`},
-		{"google-maps", "GET /v1/places/abc?fields=location", "", 200,
-			`{"place_details/essentials":1,"requests/maps.place-details":1}`, `"id":`},
-		{"google-maps", `POST /distanceMatrix/v2:computeRouteMatrix {"origins":[{},{}],` +
-			`"destinations":[{},{},{}]}`, "X-Goog-FieldMask: *", 200,
-			`{"compute_route_matrix/essentials":6,"requests/maps.compute-route-matrix":1}`, "ROUTE"},
-		{"google-maps", `POST /directions/v2:computeRoutes {"routingPreference":"TRAFFIC_AWARE"}`,
-			"X-Goog-FieldMask: routes.duration", 200,
-			`{"compute_routes/pro":1,"requests/maps.compute-routes":1}`, "routes"},
 		{"google-maps", search, "", 400, `{}`, "FieldMask is a required parameter"},
 
 		{"x", "GET /2/tweets?ids=1,2,2,3", "", 200, `{"money":20000,"requests/x.tweets.lookup":1}`,
 			`"text":"post 2"`},
-		{"x", "GET /2/tweets/7?expansions=author_id", "", 200,
-			`{"money":15000,"requests/x.tweets.get":1}`, `"includes":{"users":[`},
-		{"x", "GET /2/users/by/username/jo", "", 200,
-			`{"money":10000,"requests/x.users.byusername":1}`, `"username"`},
 		{"x", "GET /2/tweets/search/recent?query=a&max_results=10", "", 200,
 			`{"money":15000,"requests/x.tweets.search":1}`, `"result_count":3`},
-		{"x", `POST /2/tweets {"text":"hi"}`, "", 201,
-			`{"money":15000,"requests/x.tweets.create":1}`, `"text":"hi"`},
 		{"x", `POST /2/tweets {"text":"see https://example.com"}`, "", 201,
 			`{"money":200000,"requests/x.tweets.create":1}`, `"text"`},
 		{"x", "GET /2/tweets/search/recent?max_results=4", "", 400, `{}`, "max_results"},
@@ -209,7 +166,6 @@ func TestBills(t *testing.T) {
 
 		{"generic", "GET /any?cost=7", "", 200, `{"requests":1,"units":7}`, `"usage":{"units":7}`},
 		{"generic", "GET /any?cost=-7", "", 400, `{"requests":1}`, "cost"},
-		{"generic", "GET /missing", "", 404, `{"requests":1}`, "no such resource"},
 	} {
 		s, url := play(t, test.api)
 		a := get(t, url, test.request, test.header)
@@ -228,9 +184,9 @@ func TestBills(t *testing.T) {
 }
 
 // TestRefusals: a limit admits what fits, refuses the next as the API does and bills nothing for
-// it, and admits again when it says.
+// it, and admits again when it says. TestStandinsRefuse in internal/costs reads the refusals of
+// all limits.
 func TestRefusals(t *testing.T) {
-	monthly := "money=200/month"
 	for _, test := range []struct {
 		api, limit, request string
 		admits              int // requests
@@ -241,28 +197,19 @@ func TestRefusals(t *testing.T) {
 		again               string // how long to wait
 		counted             int64  // requests of the model after the refusal
 	}{
-		{"openai", "requests=2/1m", chat, 2, 429, "30", "X-Ratelimit-Reset-Requests: 1m0s",
-			`"code":"rate_limit_exceeded","message":"Rate limit reached for gpt-x`, "30s", 3},
 		{"openai", "tokens=158/1m", chat, 2, 429, "13", "X-Ratelimit-Remaining-Tokens: 90",
 			`"type":"tokens"`, "13s", 3},
-		{"openai", monthly, chat, 3, 429, "", "", `"organization_spend_limit_exceeded"`, "720h", 4},
+		{"openai", "money=200/month", chat, 3, 429, "", "", `"organization_spend_limit_exceeded"`, "720h", 4},
 		{"anthropic", "requests=2/1m", message, 2, 429, "30",
 			"Anthropic-Ratelimit-Requests-Reset: 2026-03-04T12:01:00Z", `"rate_limit_error"`, "30s", 3},
 		{"anthropic", "output=105/1m", message, 1, 429, "3",
 			"Anthropic-Ratelimit-Output-Tokens-Remaining: 95", `"rate_limit_error"`, "3s", 2},
-		{"anthropic", monthly, message, 3, 429, "", "",
-			`"details":{"error_code":"enforced_spend_limit_reached"}`, "720h", 4},
 		{"github", "core=2/1h", "GET /user", 2, 403, "", "X-Ratelimit-Remaining: 0",
 			"API rate limit already exceeded", "1h", 0},
 		{"github", "points=7/1m", "POST /user {}", 1, 403, "60", "X-Ratelimit-Remaining: 4999",
 			"secondary rate limit", "1m", 0},
-		{"github", "graphql=2/1h", `POST /graphql {"query":"{viewer{login}}"}`, 2, 200, "",
-			"X-Ratelimit-Resource: graphql", `"type":"RATE_LIMITED"`, "1h", 0},
 		{"shopify", "points=16/8s", products, 2, 200, "", "", `"currentlyAvailable":6`, "1s", 0},
 		{"google-analytics", "tokens=13/day", report1, 2, 429, "", "", "tokens per day", "20h", 0},
-		{"google-analytics", "tokens=13/1h", report1, 2, 429, "", "", "RESOURCE_EXHAUSTED", "1h", 0},
-		{"google-maps", "requests=2/1m", "GET /v1/places/abc?fields=id", 2, 429, "", "",
-			"RESOURCE_EXHAUSTED", "1m", 0},
 		{"x", "requests=2/15m", "GET /2/users/1", 2, 429, "", "X-Rate-Limit-Reset: 1772626500",
 			`"code":88`, "15m", 0},
 		{"generic", "requests=2/1m", "GET /", 2, 429, "60", "X-Ratelimit-Reset: 60",
