@@ -67,7 +67,7 @@ func TestToken(t *testing.T) {
 		want    string // of the refusal; "" for a token
 	}{
 		"good":            {nil, key, ""},
-		"another key":     {nil, other, "signature is invalid"},
+		"another key":     {nil, other, "Invalid JWT Signature"},
 		"another account": {jwt.MapClaims{"iss": "x"}, key, "account not found"},
 		"no algorithm":    {jwt.MapClaims{"alg": "none"}, key, "Invalid JWT"},
 		"a shared secret": {jwt.MapClaims{"alg": "HS256"}, key, "Invalid JWT"},

@@ -120,6 +120,8 @@ func (s *YouTube) checkGrant(c *call) (scope string) {
 	isShort := claim.ExpiresAt != nil && claim.IssuedAt != nil &&
 		claim.ExpiresAt.Before(claim.IssuedAt.Add(tokenLife+100*time.Second))
 	switch {
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
+		c.failGrant("Invalid JWT Signature.")
 	case err != nil:
 		c.failGrant("Invalid JWT: " + err.Error())
 	case !isShort:
