@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -89,100 +90,69 @@ func (s *txn) storePlaces(id ChartID, places int, page Page) (added int, err err
 	return added, err
 }
 
-// storedVideo is a video's row before it is stored again.
-type storedVideo struct {
-	number            int64 // row ID; 0 if there is no row
-	fetchedAt         int64 // µs
-	names             names
-	counters          counters
-	tags, description string
-}
-
-type names struct{ title, channelID, channelTitle, category string }
-
-type counters struct{ views, likes, comments sql.NullInt64 }
-
 // putVideo stores a video fetched at the given moment, and records what changed. It does not
 // store data older than the row's, so concurrent processes may overtake each other.
 func (s *txn) putVideo(v Video, at time.Time) (number int64, err error) {
-	before, err := s.find(v.ID)
-	if err != nil {
+	before, err := scanSeen(s.row("find_video", v.ID), &number)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		number = 0
+	case err != nil:
+		return 0, err
+	case at.UnixMicro() < before.FetchedAt.UnixMicro():
+		return number, nil
+	}
+	if number, err = s.writeVideo(number, v, at); err != nil {
 		return 0, err
 	}
-	stamp := at.UnixMicro()
-	if before.number != 0 && stamp < before.fetchedAt {
-		return before.number, nil
-	}
-	now, err := v.row(before.number, stamp)
-	if err != nil {
-		return 0, err
-	}
-	if now.number, err = s.writeVideo(v, now); err != nil {
-		return 0, err
-	}
-	return now.number, s.writeChanges(before, now, v)
+	return number, s.writeChanges(number, before.Video, v, at)
 }
 
-func (s *txn) find(id string) (k storedVideo, err error) {
-	err = s.row("find_video", id).Scan(&k.number, &k.fetchedAt,
-		&k.names.title, &k.names.channelID, &k.names.channelTitle, &k.names.category,
-		&k.counters.views, &k.counters.likes, &k.counters.comments, &k.tags, &k.description)
-	if errors.Is(err, sql.ErrNoRows) {
-		return storedVideo{}, nil
-	}
-	return k, err
-}
-
-func (v Video) row(number, stamp int64) (storedVideo, error) {
-	tags, err := json.Marshal(append([]string{}, v.Tags...)) // never null
-	return storedVideo{
-		number: number, fetchedAt: stamp,
-		names:       names{v.Title, v.ChannelID, v.ChannelTitle, v.Category},
-		counters:    counters{count(v.Views), count(v.Likes), count(v.Comments)},
-		tags:        string(tags),
-		description: v.Description,
-	}, err
-}
-
-// writeVideo writes the row and returns its ID. It inserts a row if now has none.
-func (s *txn) writeVideo(v Video, now storedVideo) (number int64, err error) {
+// writeVideo writes the row of that ID and returns its ID. It inserts a row if the ID is 0.
+func (s *txn) writeVideo(number int64, v Video, at time.Time) (int64, error) {
 	query := "update_video"
-	if now.number == 0 {
+	if number == 0 {
 		query = "insert_video"
 	}
-	n, k := now.names, now.counters
-	result, err := s.exec(query, v.ID, now.fetchedAt, n.title, n.channelID, n.channelTitle,
-		n.category, k.views, k.likes, k.comments, nullable(v.PublishedAt), v.Duration, now.tags,
-		now.description)
-	if err != nil || now.number != 0 {
-		return now.number, err
+	tags, err := json.Marshal(append([]string{}, v.Tags...)) // never null
+	if err != nil {
+		return 0, err
+	}
+	result, err := s.exec(query, v.ID, at.UnixMicro(), v.Title, v.ChannelID, v.ChannelTitle,
+		v.Category, v.Views, v.Likes, v.Comments, nullable(v.PublishedAt), v.Duration,
+		string(tags), v.Description)
+	if err != nil || number != 0 {
+		return number, err
 	}
 	return result.LastInsertId()
 }
 
 // writeChanges writes history and index only if something changed, because most videos of a chart
-// were in the previous one too.
-func (s *txn) writeChanges(before, now storedVideo, v Video) error {
-	fresh := before.number == 0
-	if n := now.names; fresh || n != before.names {
-		if _, err := s.exec("put_names", now.number, now.fetchedAt, n.title, n.channelID,
-			n.channelTitle, n.category); err != nil {
+// were in the previous one too. A new video has no ID before.
+func (s *txn) writeChanges(number int64, before, now Video, at time.Time) error {
+	fresh := before.ID == ""
+	renamed := now.Title != before.Title || now.ChannelTitle != before.ChannelTitle
+	if fresh || renamed || now.ChannelID != before.ChannelID || now.Category != before.Category {
+		if _, err := s.exec("put_names", number, at.UnixMicro(), now.Title, now.ChannelID,
+			now.ChannelTitle, now.Category); err != nil {
 			return err
 		}
 	}
-	if k := now.counters; fresh || k != before.counters {
-		if _, err := s.exec("put_counters", now.number, now.fetchedAt, k.views, k.likes,
-			k.comments); err != nil {
+	if fresh || !sameCount(now.Views, before.Views) || !sameCount(now.Likes, before.Likes) ||
+		!sameCount(now.Comments, before.Comments) {
+		if _, err := s.exec("put_counters", number, at.UnixMicro(), now.Views, now.Likes,
+			now.Comments); err != nil {
 			return err
 		}
 	}
-	if fresh || now.names.title != before.names.title ||
-		now.names.channelTitle != before.names.channelTitle ||
-		now.tags != before.tags || now.description != before.description {
-		s.texts = append(s.texts, text{now.number, v})
+	if fresh || renamed || !slices.Equal(now.Tags, before.Tags) ||
+		now.Description != before.Description {
+		s.texts = append(s.texts, text{number, now})
 	}
 	return nil
 }
+
+func sameCount(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // text is a video to be indexed.
 type text struct {
@@ -199,13 +169,6 @@ func (s *txn) index() error {
 		}
 	}
 	return nil
-}
-
-func count(n *int64) sql.NullInt64 {
-	if n == nil {
-		return sql.NullInt64{}
-	}
-	return sql.NullInt64{Int64: *n, Valid: true}
 }
 
 // roomForPage is more than a page of fifty videos with long texts adds to the file, including the

@@ -19,96 +19,71 @@ import (
 	"time"
 )
 
-// TestMain turns the test binary into another process of the program. With NOTEBOOK set it opens
-// that file, writes one note and reports the result; with NOTEBOOK_READ it only reads, with
-// NOTEBOOK_HOLD its transaction does not end, and with NOTEBOOK_LOOP it writes until it is killed.
+// TestMain turns the test binary into another process of the program if NOTEBOOK is set: see visit.
 func TestMain(m *testing.M) {
 	path := os.Getenv("NOTEBOOK")
 	if path == "" {
 		os.Exit(m.Run())
 	}
-	switch text := os.Getenv("NOTEBOOK_LOOP"); {
-	case os.Getenv("NOTEBOOK_READ") != "":
-		os.Exit(readAll(path))
-	case os.Getenv("NOTEBOOK_HOLD") != "":
-		os.Exit(hold(path))
-	case text != "":
-		os.Exit(loop(path, text))
-	}
-	io.Copy(io.Discard, os.Stdin) // the start signal is the end of the input
-	os.Exit(writeOne(path))
+	os.Exit(visit(path, os.Getenv("NOTEBOOK_DO")))
 }
 
-// Exit codes of writeOne.
+// Exit codes of visit.
 const (
-	writeFailed = iota + 1
+	visitFailed = iota + 1
 	openFailed
 	openReadOnly
 )
 
-func writeOne(path string) int {
-	code := openFailed
-	db, err := Open(context.Background(), path, notes())
-	if errors.Is(err, ErrReadOnly) {
-		code = openReadOnly
+// visit opens a file. Then it writes one note, or, if what is "read", prints the number of notes,
+// if it is "hold", reports a transaction that does not end, and otherwise writes notes of that text
+// until it is killed.
+func visit(path, what string) int {
+	ctx, open := context.Background(), Open
+	switch what {
+	case "read":
+		open = OpenReading
+	case "":
+		io.Copy(io.Discard, os.Stdin) // the start signal is the end of the input
 	}
-	if err == nil {
-		code = writeFailed
-		err = db.Update(context.Background(), insert(fmt.Sprint(os.Getpid())))
-		err = errors.Join(err, db.Close())
+	db, err := open(ctx, path, notes())
+	if err != nil {
+		fmt.Println(err)
+		if errors.Is(err, ErrReadOnly) {
+			return openReadOnly
+		}
+		return openFailed
 	}
-	if err == nil {
-		return 0
-	}
-	fmt.Println(err)
-	return code
-}
-
-// readAll only reads, and prints the number of notes.
-func readAll(path string) int {
-	db, err := OpenReading(context.Background(), path, notes())
-	if err == nil {
+	switch what {
+	case "":
+		err = db.Update(ctx, insert(fmt.Sprint(os.Getpid())))
+	case "read":
 		var n int
 		err = db.Read.QueryRow("SELECT count(*) FROM notes").Scan(&n)
 		fmt.Println(n, "notes")
-		err = errors.Join(err, db.Close())
-	}
-	if err == nil {
-		return 0
-	}
-	fmt.Println(err)
-	return openFailed
-}
-
-// hold begins a transaction and reports it.
-func hold(path string) int {
-	db, err := Open(context.Background(), path, notes())
-	if err == nil {
-		err = db.Update(context.Background(), func(tx *sql.Tx) error {
+	case "hold":
+		err = db.Update(ctx, func(tx *sql.Tx) error {
 			err := insert("never")(tx)
 			fmt.Println("writing")
 			io.Copy(io.Discard, os.Stdin)
 			return err
 		})
+	default:
+		for err == nil {
+			err = db.Update(ctx, insert(what))
+		}
 	}
-	fmt.Println(err)
-	return writeFailed
+	if err := errors.Join(err, db.Close()); err != nil {
+		fmt.Println(err)
+		return visitFailed
+	}
+	return 0
 }
 
-// loop writes notes of the text without a pause.
-func loop(path, text string) int {
-	db, err := Open(context.Background(), path, notes())
-	for err == nil {
-		err = db.Update(context.Background(), insert(text))
-	}
-	fmt.Println(err)
-	return writeFailed
-}
-
-// process returns another process that opens path.
-func process(t *testing.T, path string, env ...string) *exec.Cmd {
+// process returns another process that visits path.
+func process(t *testing.T, path, what string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(append(os.Environ(), "NOTEBOOK="+path), env...)
+	cmd.Env = append(os.Environ(), "NOTEBOOK="+path, "NOTEBOOK_DO="+what)
 	return cmd
 }
 
@@ -140,7 +115,7 @@ func TestTurnsAreFair(t *testing.T) {
 		}
 	}()
 	for i := range processes {
-		cmd := process(t, db.Path(), fmt.Sprint("NOTEBOOK_LOOP=", i))
+		cmd := process(t, db.Path(), fmt.Sprint(i))
 		must(t, cmd.Start())
 		running = append(running, cmd)
 	}
@@ -178,7 +153,7 @@ func TestTurnsAreFair(t *testing.T) {
 func TestHolderIsStopped(t *testing.T) {
 	db := mustOpen(t, filepath.Join(t.TempDir(), "n.db"))
 	db.patience = 300 * time.Millisecond
-	cmd := process(t, db.Path(), "NOTEBOOK_HOLD=1")
+	cmd := process(t, db.Path(), "hold")
 	startHolder(t, cmd)
 	must(t, cmd.Process.Signal(syscall.SIGSTOP))
 	checkError(t, db.Update(t.Context(), insert("x")), ErrBusy, db.Path())
@@ -216,7 +191,7 @@ func openAtOnce(t *testing.T, path string, processes int) {
 	running := make([]*exec.Cmd, processes)
 	outputs := make([]strings.Builder, processes)
 	for i := range running {
-		running[i] = process(t, path)
+		running[i] = process(t, path, "")
 		running[i].Stdin, running[i].Stdout, running[i].Stderr = start, &outputs[i], &outputs[i]
 		must(t, running[i].Start())
 	}
@@ -261,12 +236,12 @@ func TestPermissions(t *testing.T) {
 			chmod(t, filepath.Dir(path), c.dir)
 			defer chmod(t, filepath.Dir(path), 0o777)
 			if c.read != "" {
-				output, code := runUnprivileged(t, top, path, "NOTEBOOK_READ=1")
+				output, code := runUnprivileged(t, top, path, "read")
 				if code != 0 || output != c.read {
 					t.Errorf("reading: exit %d, %s", code, output)
 				}
 			}
-			output, code := runUnprivileged(t, top, path)
+			output, code := runUnprivileged(t, top, path, "")
 			if code != openReadOnly || !strings.Contains(output, path) ||
 				!strings.Contains(output, ErrReadOnly.Error()) {
 				t.Errorf("writing: exit %d, %s", code, output)
@@ -290,11 +265,11 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 	must(t, os.Chmod(path, mode))
 }
 
-// runUnprivileged runs writeOne as the user nobody if this process is root, and as the same user
+// runUnprivileged visits path as the user nobody if this process is root, and as the same user
 // otherwise.
-func runUnprivileged(t *testing.T, dir, path string, env ...string) (output string, code int) {
+func runUnprivileged(t *testing.T, dir, path, what string) (output string, code int) {
 	t.Helper()
-	cmd := as(t, dir, path, syscall.Credential{Uid: 65534, Gid: 65534}, env...)
+	cmd := as(t, dir, path, syscall.Credential{Uid: 65534, Gid: 65534}, what)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -303,9 +278,9 @@ func runUnprivileged(t *testing.T, dir, path string, env ...string) (output stri
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// as returns a process that opens path: as another user if this process is root, otherwise as the
+// as returns a process that visits path: as another user if this process is root, otherwise as the
 // same one. By its umask, only its user can access the files it creates.
-func as(t *testing.T, dir, path string, user syscall.Credential, env ...string) *exec.Cmd {
+func as(t *testing.T, dir, path string, user syscall.Credential, what string) *exec.Cmd {
 	t.Helper()
 	binary, err := os.ReadFile(os.Args[0])
 	must(t, err)
@@ -313,8 +288,9 @@ func as(t *testing.T, dir, path string, user syscall.Credential, env ...string) 
 	if _, err := os.Stat(program); err != nil {
 		must(t, os.WriteFile(program, binary, 0o755))
 	}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "umask 077; exec "+program)
-	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "NOTEBOOK="+path), env...)
+	cmd := process(t, path, what)
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "umask 077; exec " + program}
+	cmd.Dir = dir
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &user}
 	}
@@ -335,7 +311,7 @@ func TestTwoUsers(t *testing.T) {
 	alice := syscall.Credential{Uid: 60322, Gid: 60322, Groups: []uint32{group}}
 	bob := syscall.Credential{Uid: 60323, Gid: 60323, Groups: []uint32{group}}
 
-	killed := as(t, top, path, alice, "NOTEBOOK_HOLD=1")
+	killed := as(t, top, path, alice, "hold")
 	startHolder(t, killed)
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(name)
@@ -344,13 +320,13 @@ func TestTwoUsers(t *testing.T) {
 			t.Errorf("%s has mode %o, want 660", name, got)
 		}
 	}
-	if out, err := as(t, top, path, bob, "NOTEBOOK_READ=1").Output(); string(out) != "1 notes\n" {
+	if out, err := as(t, top, path, bob, "read").Output(); string(out) != "1 notes\n" {
 		t.Errorf("a reader beside a writer: %s%v", out, err)
 	}
 	must(t, killed.Process.Kill())
 	killed.Wait()
 	for _, user := range []syscall.Credential{bob, alice} {
-		if out, err := as(t, top, path, user).CombinedOutput(); err != nil {
+		if out, err := as(t, top, path, user, "").CombinedOutput(); err != nil {
 			t.Errorf("user %d: %v: %s", user.Uid, err, out)
 		}
 	}

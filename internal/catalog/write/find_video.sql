@@ -1,3 +1,5 @@
 -- ?1 video id
-SELECT id, fetched_at, title, channel_id, channel_title, category, views, likes, comments, tags, description
-FROM videos WHERE video_id = ?1;
+SELECT v.id,
+       v.video_id, v.title, v.channel_id, v.channel_title, v.category, v.views, v.likes, v.comments,
+       v.published_at, v.first_seen_at, v.fetched_at, v.duration, v.tags, v.description
+FROM videos AS v WHERE v.video_id = ?1;
