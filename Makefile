@@ -55,6 +55,7 @@ install:
 bench: tools
 	$(GO) test -run '^$$' -bench Ledger -benchtime 1x ./internal/ledger/redisstore
 	$(GO) test -run '^$$' -bench . -benchtime 3s ./internal/ledger/sqlitestore
+	$(GO) test -run '^$$' -bench Processes -benchtime 3x ./internal/ledger
 	$(GO) test -run '^$$' -bench Proxy -benchtime 1x ./internal/proxy
 	$(GO) test -run '^$$' -bench Charges -benchtime 5x ./internal/serve
 	$(GO) test -run '^$$' -bench 'Sweep/8x' -benchtime 5x ./internal/ingest

@@ -41,8 +41,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// endless is a mix that no test uses up.
-const endless = "endless"
+// Mixes that nothing uses up: by a few callers, and by one.
+const (
+	endless = "endless"
+	alone   = "endless, one caller"
+)
+
+// late is a mix of holds that are settled in time or late, or lapse.
+const late = "late"
 
 // mix is what every process charges, over and over, until nothing of it fits.
 type mix struct {
@@ -59,14 +65,16 @@ func mixes() map[string]mix {
 	if err != nil {
 		panic(err) // the zone is one of every zone database
 	}
+	one := [][]quota.Cost{{{Bucket: "default", Units: 1}}}
+	wide := []quota.Limit{{Bucket: "default", Units: quota.MaxUnits, Window: day}}
 	return map[string]mix{
 		"one unit": {
 			limits: []quota.Limit{{Bucket: "default", Units: 500, Window: day}},
-			costs:  [][]quota.Cost{{{Bucket: "default", Units: 1}}},
+			costs:  one,
 		},
 		"one unit, twenty callers": {
 			limits:  []quota.Limit{{Bucket: "default", Units: 3000, Window: day}},
-			costs:   [][]quota.Cost{{{Bucket: "default", Units: 1}}},
+			costs:   one,
 			callers: 20,
 		},
 		"charges and holds": {
@@ -82,9 +90,12 @@ func mixes() map[string]mix {
 			holds:    true,
 			corrects: true,
 		},
-		endless: {
-			limits: []quota.Limit{{Bucket: "default", Units: 1_000_000, Window: day}},
-			costs:  [][]quota.Cost{{{Bucket: "default", Units: 1}}},
+		endless: {limits: wide, costs: one},
+		alone:   {limits: wide, costs: one, callers: 1},
+		late: {
+			limits: []quota.Limit{{Bucket: "input/x", Units: 100_000, Window: day},
+				{Bucket: "money", Units: 100_000, Window: day}},
+			callers: 1,
 		},
 		// 7 and 50 units do not add up to the limit by themselves: the last units go to single
 		// ones.
@@ -116,8 +127,12 @@ func child(ledgerURL string, m mix) error {
 	}
 	var all sync.WaitGroup
 	errs := make([]error, cmp.Or(m.callers, inFlight))
+	spend := m.spend
+	if len(m.costs) == 0 {
+		spend = m.settleLate
+	}
 	for i := range errs {
-		all.Go(func() { errs[i] = m.spend(l) })
+		all.Go(func() { errs[i] = spend(l) })
 	}
 	all.Wait()
 	return errors.Join(append(errs, l.Close())...)
@@ -163,6 +178,36 @@ func (m mix) spend(l *ledger.Ledger) error {
 	return nil
 }
 
+// settleLate holds units in two buckets 32 times. It settles less, settles more, settles late, leaves
+// it at that, and so on, and prints what that comes to in each bucket.
+func (m mix) settleLate(l *ledger.Ledger) error {
+	ctx := context.Background()
+	for i := range 32 {
+		id := quota.NewID(time.Now())
+		r := quota.Reserve{Credential: "key1", ID: quota.ReservationID(id, "input/x", "money"),
+			Costs: []quota.Cost{{Bucket: "input/x", Units: 10}, {Bucket: "money", Units: 3}},
+			TTL:   time.Hour, Lapse: quota.LapseCharge, Limits: m.limits}
+		truth := []quota.Cost{{Bucket: "input/x", Units: 4}, {Bucket: "money", Units: 0}}
+		switch i % 4 {
+		case 1:
+			truth = []quota.Cost{{Bucket: "input/x", Units: 14}, {Bucket: "money", Units: 4}}
+		case 2, 3:
+			r.TTL = time.Millisecond
+		}
+		if d, err := l.Reserve(ctx, r); err != nil || !d.Allowed {
+			return fmt.Errorf("%+v, %w", d, err)
+		}
+		if i%4 == 3 { // nobody settles it
+			truth = r.Costs
+		} else if _, err := l.Settle(ctx, quota.Settle{Credential: "key1", Reservation: r.ID,
+			ID: id + "s", Costs: truth, Limits: m.limits}); err != nil {
+			return err
+		}
+		fmt.Println(truth[0].Units, truth[1].Units)
+	}
+	return nil
+}
+
 // correct takes two units off the newest entries, which makes room for others.
 func (m mix) correct(l *ledger.Ledger) error {
 	a := quota.Adjust{Credential: "key1", ID: quota.NewID(time.Now()), Bucket: "default", Units: -2,
@@ -194,7 +239,7 @@ type process struct {
 	stderr *strings.Builder
 }
 
-func startChild(t *testing.T, ledgerURL, mix string) *process {
+func startChild(t testing.TB, ledgerURL, mix string) *process {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childURL+"="+ledgerURL, childMix+"="+mix)

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
@@ -16,19 +19,23 @@ import (
 // invariant I2, without units left over.
 func TestI2_TwentyProcessesAreAllowedExactlyTheLimit(t *testing.T) {
 	for name, m := range mixes() {
-		if name == endless {
+		judge := spentExactly
+		switch name {
+		case endless, alone:
 			continue
+		case late:
+			judge = settledExactly
 		}
 		t.Run("SQLite/"+name, func(t *testing.T) {
-			twenty(t, fileURL(t), name, m)
+			twenty(t, fileURL(t), name, m, judge)
 		})
 		t.Run("Redis/"+name, func(t *testing.T) {
-			twenty(t, redistest.Start(t, redistest.Options{}).URL(), name, m)
+			twenty(t, redistest.Start(t, redistest.Options{}).URL(), name, m, judge)
 		})
 	}
 }
 
-func fileURL(t *testing.T) string {
+func fileURL(t testing.TB) string {
 	return "sqlite://" + filepath.ToSlash(filepath.Join(t.TempDir(), "ledger.db"))
 }
 
@@ -65,7 +72,9 @@ func TestKilledProcessLosesNoAllowedCharge(t *testing.T) {
 	}
 }
 
-func twenty(t *testing.T, ledgerURL, name string, m mix) {
+// twenty runs twenty processes, and judges the ledger by the lines that they print.
+func twenty(t *testing.T, ledgerURL, name string, m mix,
+	judge func(t *testing.T, l *ledger.Ledger, m mix, lines []string)) {
 	const processes = 20
 	var children []*process
 	for range processes {
@@ -74,14 +83,10 @@ func twenty(t *testing.T, ledgerURL, name string, m mix) {
 	for _, p := range children {
 		p.start.Close()
 	}
-	answers := make(map[string]string) // what was allowed, by ID
+	var lines []string
 	for _, p := range children {
 		for p.lines.Scan() {
-			id, units, _ := strings.Cut(p.lines.Text(), " ")
-			if answers[id] != "" {
-				t.Errorf("%s was allowed twice", id)
-			}
-			answers[id] = units
+			lines = append(lines, p.lines.Text())
 		}
 		if err := p.Wait(); err != nil {
 			t.Errorf("child: %v: %s", err, p.stderr)
@@ -90,6 +95,44 @@ func twenty(t *testing.T, ledgerURL, name string, m mix) {
 	l, err := ledger.Open(t.Context(), ledgerURL)
 	must(t, err)
 	defer l.Close()
+	judge(t, l, m, lines)
+}
+
+// settledExactly requires that what the processes report is used, to the unit.
+func settledExactly(t *testing.T, l *ledger.Ledger, m mix, lines []string) {
+	want := make([]int64, 2)
+	for _, line := range lines {
+		var input, money int64
+		if _, err := fmt.Sscan(line, &input, &money); err != nil {
+			t.Fatal(line, err)
+		}
+		want[0], want[1] = want[0]+input, want[1]+money
+	}
+	u, err := l.Usage(t.Context(), "key1", m.limits)
+	for deadline := time.Now().Add(time.Minute); err == nil && u.Buckets[0].Held > 0 &&
+		time.Now().Before(deadline); { // the last lapse in a millisecond
+		u, err = l.Usage(t.Context(), "key1", m.limits)
+	}
+	must(t, err)
+	for i, b := range u.Buckets {
+		found, err := l.Check(t.Context(), "key1", b.Bucket, false)
+		if b.Held != 0 || b.Limits[0].Used != want[i] || err != nil || len(found) > 0 {
+			t.Errorf("%+v, want %d used; found %+v, %v", b, want[i], found, err)
+		}
+	}
+}
+
+// spentExactly requires that each charge that was allowed is in the log, and that they come to
+// exactly the limit.
+func spentExactly(t *testing.T, l *ledger.Ledger, m mix, lines []string) {
+	answers := make(map[string]string) // what was allowed, by ID
+	for _, line := range lines {
+		id, units, _ := strings.Cut(line, " ")
+		if answers[id] != "" {
+			t.Errorf("%s was allowed twice", id)
+		}
+		answers[id] = units
+	}
 	usage, err := l.Usage(t.Context(), "key1", m.limits)
 	must(t, err)
 	for _, b := range usage.Buckets {
@@ -145,4 +188,54 @@ func logged(t *testing.T, l *ledger.Ledger, bucket string, answers map[string]st
 		}
 	}
 	return sum
+}
+
+// busyTime is for how long the processes of BenchmarkProcesses charge.
+const busyTime = 2 * time.Second
+
+// BenchmarkProcesses is what processes on one file get together, by how many they are, against what
+// one gets right before; and what the unluckiest of them gets, against an equal share.
+func BenchmarkProcesses(b *testing.B) {
+	for _, processes := range []int{1, 4, 16} {
+		b.Run(fmt.Sprintf("processes=%d", processes), func(b *testing.B) {
+			var one, sum, least int
+			for range b.N {
+				one += race(b, 1)[0]
+				counts := race(b, processes)
+				for _, n := range counts {
+					sum += n
+				}
+				least += slices.Min(counts)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(sum)/float64(b.N)/busyTime.Seconds(), "charges/s")
+			b.ReportMetric(float64(sum)/float64(one), "x-one")
+			b.ReportMetric(float64(least*processes)/float64(sum), "least-of-share")
+		})
+	}
+}
+
+// race runs busy processes on a new file, and returns how often each has charged.
+func race(b *testing.B, processes int) []int {
+	url, counts := fileURL(b), make([]int, processes)
+	var all []*process
+	for range processes {
+		all = append(all, startChild(b, url, alone))
+	}
+	var counting sync.WaitGroup
+	for i, p := range all {
+		p.start.Close()
+		counting.Go(func() {
+			for p.lines.Scan() {
+				counts[i]++
+			}
+			p.Wait()
+		})
+	}
+	time.Sleep(busyTime)
+	for _, p := range all {
+		p.Process.Kill()
+	}
+	counting.Wait()
+	return counts
 }

@@ -3,7 +3,6 @@ package ledger_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,73 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/quota/quotatest"
 )
-
-var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-
-// store is a ledger with a clock that the test sets.
-type store struct {
-	*ledger.Ledger
-	set func(time.Time)
-	now time.Time
-}
-
-func (s *store) pass(d time.Duration) {
-	s.now = s.now.Add(d)
-	s.set(s.now)
-}
-
-// onBoth runs a test on each ledger.
-func onBoth(t *testing.T, test func(t *testing.T, s *store)) {
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		var clock quotatest.Clock
-		l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-		must(t, err)
-		t.Cleanup(func() { l.Close() })
-		l.Now = clock.Now
-		s := &store{l, func(now time.Time) { clock.Set(t, now) }, epoch}
-		s.pass(0)
-		test(t, s)
-	})
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		server := redistest.Start(t, redistest.Options{Clock: true})
-		l, err := ledger.Open(t.Context(), server.URL())
-		must(t, err)
-		t.Cleanup(func() { l.Close() })
-		s := &store{l, func(now time.Time) { server.SetNow(t, now) }, epoch}
-		s.pass(0)
-		test(t, s)
-	})
-}
-
-func must(t rapid.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func costs(units int64, buckets ...string) (all []quota.Cost) {
-	for _, b := range buckets {
-		all = append(all, quota.Cost{Bucket: b, Units: units})
-	}
-	return all
-}
-
-func (s *store) charge(t rapid.TB, credential string, units int64, buckets ...string) (
-	quota.Charge, quota.Decision) {
-	t.Helper()
-	c := quota.Charge{Credential: credential, ID: quota.NewID(time.Now()), Unlimited: true,
-		Costs: costs(units, buckets...), Labels: quota.Labels{"job": "x"}}
-	d, err := s.Charge(context.Background(), c)
-	must(t, err)
-	return c, d
-}
 
 func follow(s *store, credential string) *ledger.Tail {
 	return &ledger.Tail{Ledger: s, Credential: credential,

@@ -3,14 +3,12 @@ package redisstore_test
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -22,179 +20,6 @@ func replace(t *testing.T, l *env, rank int64, change func(*redis.Z)) {
 	must(t, l.client.ZRem(t.Context(), logOfK, z.Member))
 	change(&z)
 	must(t, l.client.ZAdd(t.Context(), logOfK, z))
-}
-
-// TestStateOfHoldsLost: a bucket of which only holds are left denies, is found, and is repaired.
-func TestStateOfHoldsLost(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.Options{})
-	l := openEnv(t, s.URL())
-	setAside(t, l, reserveOf("default.r", 90, time.Hour))
-	must(t, l.client.Del(t.Context(), stateOfK))
-	l = openEnv(t, s.URL())
-	if d, err := l.Charge(t.Context(), one("k", 20)); d.Allowed || !isDamaged(err) {
-		t.Errorf("20 beside 90 held: %+v, %v", d, err)
-	}
-	if all, err := l.BucketsOf(t.Context(), "k"); err != nil || len(all) != 1 || all[0].Units != 90 {
-		t.Errorf("listed: %+v, %v", all, err)
-	}
-	check(t, l, true)
-	if d, err := l.Charge(t.Context(), one("k", 20)); err != nil || d.Allowed {
-		t.Errorf("after the repair: %+v, %v", d, err)
-	}
-	sound(t, l)
-}
-
-// TestDamageDenies: damage to anything but the entries never makes room: it denies, and names the
-// bucket. A check finds it, and a repair makes of it what the entries say.
-func TestDamageDenies(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.Options{Clock: true})
-	c := admin(t, s.Addr)
-	ctx := t.Context()
-	hold := func(change func(string) string) func() error {
-		return func() error {
-			return c.HSet(ctx, holdsOfK, "default.r", change(c.HGet(ctx, holdsOfK, "default.r").Val())).Err()
-		}
-	}
-	word := func(n int, now int64) func() error {
-		return hold(func(h string) string {
-			words := strings.Split(h, " ")
-			words[n] = strconv.FormatInt(now, 10)
-			return strings.Join(words, " ")
-		})
-	}
-	entry := func(rank int64, at float64, old, now string) func() error {
-		return func() error {
-			replace(t, &env{client: c}, rank, func(z *redis.Z) {
-				z.Score, z.Member = z.Score+at, strings.Replace(z.Member.(string), old, now, 1)
-			})
-			return nil
-		}
-	}
-	for name, test := range map[string]struct {
-		damage func() error
-		finds  string
-	}{
-		"lost state":    {func() error { return c.Del(ctx, stateOfK).Err() }, "its state is missing"},
-		"foreign state": {func() error { return c.Set(ctx, stateOfK, "1", 0).Err() }, "not what was"},
-		"lost holds":    {func() error { return c.Del(ctx, holdsOfK).Err() }, "20 units stay held"},
-		"smaller hold": {hold(func(h string) string { return "1" + strings.TrimPrefix(h, "20") }),
-			"20 units stay held"},
-		"hold of nothing":     {hold(func(h string) string { return "-3" + h }), "20 units stay held"},
-		"unread hold":         {hold(func(string) string { return "five" }), "cannot be read"},
-		"hold made later":     {word(3, start.Add(20*time.Hour).UnixMicro()), "20 units stay held"},
-		"hold that is over":   {word(4, 1), "20 units stay held"},
-		"hold before 1970":    {word(4, -5), "20 units stay held"},
-		"drawn hold":          {word(2, 19), "20 units stay held"},
-		"word of a hold":      {hold(func(h string) string { return strings.Replace(h, "release", "relapse", 1) }), "stay held"},
-		"newest ahead":        {entry(-1, 126144000000000, "", ""), "its newest time is 2030"},
-		"total of the oldest": {entry(0, 0, "10:10:", "35:10:"), "4 of 5"},
-		"totals of the oldest two": {func() error {
-			return errors.Join(entry(0, 0, "10:10:", "1010:10:")(), entry(1, 0, "20:10:", "1020:10:")())
-		}, "3 of 5"},
-		"total of the newest": {entry(-1, 0, "50:", "20:"), "1 of 5"},
-		"not listed":          {func() error { return c.Del(ctx, "quota:{k}::buckets").Err() }, "list of buckets"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			must(t, c.FlushAll(ctx))
-			s.SetNow(t, start)
-			first := openEnv(t, s.URL())
-			setAside(t, first, reserveOf("default.r", 20, time.Hour))
-			for range 5 {
-				allow(t, first, one("k", 10))
-			}
-			sound(t, first)
-			noError(t, test.damage())
-			l := openEnv(t, s.URL()) // it has seen nothing before
-			charge := one("k", 31)
-			if d, err := l.Charge(ctx, charge); d.Allowed ||
-				!isDamaged(err) && name != "total of the oldest" && name != "not listed" {
-				t.Errorf("31 beside 50 used and 20 held of 100: %+v, %v", d, err)
-			}
-			before := dump(t, c, "k")
-			said := check(t, l, false)
-			if !strings.Contains(said, test.finds) {
-				t.Errorf("found %q, want %q", said, test.finds)
-			}
-			if after := dump(t, c, "k"); after != before {
-				t.Errorf("the check changed\n%s to\n%s", before, after)
-			}
-			if again := check(t, l, true); again != said {
-				t.Errorf("the repair found %q", again)
-			}
-			sound(t, l)
-			u, err := l.Usage(ctx, "k", hundred)
-			if err != nil || u.Buckets[0].Limits[0].Used != 50 || u.Buckets[0].Held != 20 {
-				t.Errorf("after the repair: %+v, %v", u, err)
-			}
-			s.SetNow(t, start.Add(23*time.Hour)) // any hold that was in doubt is held for a day
-			if d, err := l.Charge(ctx, one("k", 51)); err != nil || d.Allowed {
-				t.Errorf("51 beside 50 used: %+v, %v", d, err)
-			}
-			s.SetNow(t, start)
-			allow(t, l, one("k", 30))
-			entriesOf(t, l, "k")
-		})
-	}
-}
-
-// TestFlippedBitsMakeNoRoom: a flipped bit of any stored value but the entries allows no charge
-// that was denied, whether charge.lua decides or the rule.
-func TestFlippedBitsMakeNoRoom(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.Options{Clock: true})
-	s.SetNow(t, start)
-	l, c := openEnv(t, s.URL()), admin(t, s.Addr)
-	ctx := t.Context()
-	window, err := quota.ParseWindow("restoring 1/1m", "")
-	noError(t, err)
-	limits := append(hundred[:1:1], quota.Limit{Bucket: "default", Units: 90, Window: window})
-	setAside(t, l, reserveOf("default.r", 20, time.Hour))
-	lapsing := reserveOf("default.w", 5, time.Hour)
-	lapsing.Lapse = quota.LapseCharge
-	setAside(t, l, lapsing)
-	charge := one("k", 60)
-	charge.Limits = limits
-	allow(t, l, charge)
-	s.SetNow(t, start.Add(time.Minute))
-	denied := func() bool {
-		store, err := redisstore.Open(ctx, s.URL())
-		noError(t, err)
-		defer store.Close()
-		fresh := newEnv(t, store)
-		plain, dry := one("k", 16), one("k", 16)
-		dry.Limits, dry.DryRun = limits, true
-		d, _ := fresh.Charge(ctx, plain)
-		other, _ := fresh.Charge(ctx, dry)
-		return !d.Allowed && !other.Allowed
-	}
-	if !denied() {
-		t.Fatal("16 fit beside 60 used and 25 held of 100")
-	}
-	flips := func(text string, set func(string)) {
-		t.Helper()
-		for i := range len(text) {
-			for bit := range 8 {
-				changed := []byte(text)
-				changed[i] ^= 1 << bit
-				if set(string(changed)); !denied() {
-					t.Errorf("allowed with bit %d of byte %d of %q flipped", bit, i, text)
-				}
-			}
-		}
-		set(text)
-	}
-	flips(c.Get(ctx, stateOfK).Val(), func(text string) { must(t, c.Set(ctx, stateOfK, text, 0)) })
-	for id, text := range c.HGetAll(ctx, holdsOfK).Val() {
-		flips(text, func(text string) { must(t, c.HSet(ctx, holdsOfK, id, text)) })
-		was := id
-		flips(id, func(now string) {
-			must(t, c.HDel(ctx, holdsOfK, was))
-			must(t, c.HSet(ctx, holdsOfK, now, text))
-			was = now
-		})
-	}
 }
 
 // TestKeyOfAnotherKind: a key that something else wrote is named.
@@ -362,49 +187,5 @@ func TestUnreadableInSearch(t *testing.T) {
 		if d, err := l.Charge(t.Context(), one("k", 65)); !isDamaged(err) {
 			t.Errorf("slow %v: 15 units too many: %+v, %v", slow, d, err)
 		}
-	}
-}
-
-// TestRepairWhileCharged: repairs and charges at once lose no entry, and leave sound books.
-func TestRepairWhileCharged(t *testing.T) {
-	t.Parallel()
-	url := redistest.Start(t, redistest.Options{}).URL()
-	l := openEnv(t, url)
-	for range 20 {
-		allow(t, l, one("k", 1))
-	}
-	must(t, l.client.ZRemRangeByRank(t.Context(), logOfK, 5, 5))
-	results := make(chan int)
-	for n := range 4 {
-		go func() {
-			other, allowed := openEnv(t, url), 0
-			for i := range 15 {
-				c := one("k", 1)
-				if (n+i)%2 == 0 {
-					c.Key = c.ID
-				}
-				if d, err := other.Charge(t.Context(), c); err == nil && d.Allowed {
-					allowed++
-				} else if err != nil && !isDamaged(err) {
-					t.Error(err)
-				}
-			}
-			results <- allowed
-		}()
-	}
-	for range 5 {
-		check(t, l, true)
-	}
-	allowed := 19
-	for range 4 {
-		allowed += <-results
-	}
-	check(t, l, true)
-	sound(t, l)
-	if n := len(entriesOf(t, l, "k")); n != allowed {
-		t.Errorf("%d entries, %d were allowed", n, allowed)
-	}
-	if d, err := l.Charge(t.Context(), one("k", int64(101-allowed))); err != nil || d.Allowed {
-		t.Errorf("beyond the limit: %+v, %v", d, err)
 	}
 }

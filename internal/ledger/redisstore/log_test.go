@@ -185,42 +185,6 @@ func TestTrimmedByTwo(t *testing.T) {
 	sound(t, l)
 }
 
-// TestManyLapseTogether: thousands of holds that lapse together become entries in steps, and
-// neither a reading nor a denial writes any.
-func TestManyLapseTogether(t *testing.T) {
-	t.Parallel()
-	s, l := clocked(t)
-	const holds = 1100 // more than maxArgs, so that commands are split
-	limits := []quota.Limit{{Bucket: "default", Units: 10_000, Window: hundred[0].Window}}
-	for i := range holds {
-		r := reserveOf(fmt.Sprintf("default.r%d", i), 1, time.Minute)
-		r.Limits, r.Lapse = limits, quota.LapseCharge
-		setAside(t, l, r)
-	}
-	s.SetNow(t, start.Add(time.Hour))
-	u, err := l.Usage(t.Context(), "k", limits)
-	if err != nil || u.Buckets[0].Limits[0].Used != holds || u.Buckets[0].Held != 0 {
-		t.Errorf("%+v, %v", u, err)
-	}
-	c := one("k", 10_000-holds+1)
-	c.Limits = limits
-	if d, err := l.Charge(t.Context(), c); err != nil || d.Allowed {
-		t.Errorf("%+v, %v", d, err)
-	}
-	if n := l.client.ZCard(t.Context(), logOfK).Val(); n != 0 {
-		t.Errorf("a reading and a denial have written %d entries", n)
-	}
-	c.Costs[0].Units = 10_000 - holds
-	allow(t, l, c)
-	if n := len(entriesOf(t, l, "k")); n != holds+1 {
-		t.Errorf("%d entries", n)
-	}
-	if left := l.client.TTL(t.Context(), "quota:{k}:default:lapsed").Val(); left < quota.Retention {
-		t.Errorf("the lapsed reservations expire in %v", left)
-	}
-	sound(t, l)
-}
-
 // TestHoldsOfAnotherMoment: many holds are read after the rest of the snapshot, and again if one
 // was released in between.
 func TestHoldsOfAnotherMoment(t *testing.T) {

@@ -72,36 +72,6 @@ func TestKilledServerForgetsNothing(t *testing.T) {
 	allow(t, l, c)
 }
 
-// TestClockJumpsFarAhead: the log begins again at that time, and when the clock comes back nothing
-// is decided until the bucket is repaired. The units then count from now on.
-func TestClockJumpsFarAhead(t *testing.T) {
-	t.Parallel()
-	s, l := clocked(t)
-	setAside(t, l, reserveOf("default.r", 30, time.Hour))
-	if n := allowedOf(t, l, 100); n != 70 {
-		t.Errorf("at first: allowed %d beside 30 held", n)
-	}
-	s.SetNow(t, start.AddDate(2, 0, 0))
-	_, err := l.Release(t.Context(), released("default.r"))
-	if !errors.Is(err, quota.ErrNoReservation) {
-		t.Errorf("the reservation has lapsed: %v", err)
-	}
-	if n := allowedOf(t, l, 60); n != 60 {
-		t.Errorf("two years on: allowed %d", n)
-	}
-	s.SetNow(t, start)
-	if err := chargeErr(t, l); !isDamaged(err) || !says(err, "ledger check --repair") {
-		t.Errorf("back again: %v", err)
-	}
-	if found := check(t, l, true); !strings.Contains(found, "its newest time is 2028") {
-		t.Errorf("found %s", found)
-	}
-	sound(t, l)
-	if n := allowedOf(t, l, 60); n != 40 {
-		t.Errorf("after the repair: allowed %d beside 60", n)
-	}
-}
-
 // TestOutOfMemoryChangesNothing, in the middle of a group or alone.
 func TestOutOfMemoryChangesNothing(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,454 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"quotabudget/internal/ledger"
+	"quotabudget/internal/quota"
+)
+
+// damage is what another program does to the data of a ledger, and what a check reports.
+type damage struct {
+	do    func(t *testing.T, s *store)
+	finds string
+	entry bool // it changes entries, and is not noticed by each decision
+}
+
+func statement(text string) func(*testing.T, *store) {
+	return func(t *testing.T, s *store) { s.exec(t, text) }
+}
+
+var damagesOfSQLite = map[string]damage{
+	"lost row":          {statement("DELETE FROM buckets"), "row in buckets is missing", false},
+	"lost hold":         {statement("DELETE FROM holds"), "20 units stay held", false},
+	"smaller hold":      {statement("UPDATE holds SET units = 1"), "20 units stay held", false},
+	"hold of nobody":    {statement("UPDATE holds SET drawn = -3"), "20 units stay held", false},
+	"drawn hold":        {statement("UPDATE holds SET drawn = 19"), "20 units stay held", false},
+	"hold that is over": {statement("UPDATE holds SET expires_at = created_at"), "20 units stay held", false},
+	"hold before 1970":  {statement("UPDATE holds SET expires_at = -5"), "20 units stay held", false},
+	"hold made later": {statement("UPDATE holds SET created_at = created_at + 72000000000"),
+		"20 units stay held", false},
+	"word of a hold":   {statement("UPDATE holds SET lapse = 'relapse'"), "20 units stay held", false},
+	"hold of a person": {statement("UPDATE holds SET manual = -1"), "not what was written", false},
+	"hold elsewhere":   {statement("UPDATE holds SET bucket = 'other'"), "20 units stay held", false},
+	"row elsewhere":    {statement("UPDATE buckets SET bucket = 'other'"), "is missing", false},
+	"floor":            {statement("UPDATE buckets SET floor = floor + 90000000000"), "not what was", false},
+	"retention":        {statement("UPDATE buckets SET keep = keep / 2"), "not what was", false},
+	"levels":           {statement("UPDATE buckets SET levels = '[{}]'"), "not what was", false},
+	"recorded":         {statement("UPDATE buckets SET recorded = 3"), "20 units stay held", false},
+	"newest ahead": {statement("UPDATE entries SET at = at + 126144000000000 WHERE total = 50"),
+		"its newest time is 2030", false},
+	"total of the oldest": {statement("UPDATE entries SET total = total + 25 WHERE total = 10"),
+		"4 of 5", false},
+	"total of the newest": {statement("UPDATE entries SET total = 20 WHERE total = 50"), "1 of 5", false},
+}
+
+const (
+	logOfK   = "quota:{k}:default:log"
+	stateOfK = "quota:{k}:default:state"
+	holdsOfK = "quota:{k}:default:holds"
+)
+
+// reword changes the stored text of the hold.
+func reword(change func(string) string) func(*testing.T, *store) {
+	return func(t *testing.T, s *store) {
+		text := s.redis.HGet(t.Context(), holdsOfK, "default.r").Val()
+		must(t, s.redis.HSet(t.Context(), holdsOfK, "default.r", change(text)).Err())
+	}
+}
+
+// number changes one word of the stored hold.
+func number(n int, value int64) func(*testing.T, *store) {
+	return reword(func(text string) string {
+		words := strings.Split(text, " ")
+		words[n] = strconv.FormatInt(value, 10)
+		return strings.Join(words, " ")
+	})
+}
+
+// retotal changes the stamp and the text of an entry.
+func retotal(rank int64, later float64, was, now string) func(*testing.T, *store) {
+	return func(t *testing.T, s *store) {
+		z := s.redis.ZRangeWithScores(t.Context(), logOfK, rank, rank).Val()[0]
+		must(t, s.redis.ZRem(t.Context(), logOfK, z.Member).Err())
+		must(t, s.redis.ZAdd(t.Context(), logOfK, redis.Z{Score: z.Score + later,
+			Member: strings.Replace(z.Member.(string), was, now, 1)}).Err())
+	}
+}
+
+func loseKey(key string) func(*testing.T, *store) {
+	return func(t *testing.T, s *store) { must(t, s.redis.Del(t.Context(), key).Err()) }
+}
+
+var damagesOfRedis = map[string]damage{
+	"lost state": {loseKey(stateOfK), "its state is missing", false},
+	"foreign state": {func(t *testing.T, s *store) {
+		must(t, s.redis.Set(t.Context(), stateOfK, "1", 0).Err())
+	}, "not what was", false},
+	"lost holds": {loseKey(holdsOfK), "20 units stay held", false},
+	"smaller hold": {reword(func(h string) string { return "1" + strings.TrimPrefix(h, "20") }),
+		"20 units stay held", false},
+	"hold of nothing":   {reword(func(h string) string { return "-3" + h }), "20 units stay held", false},
+	"unread hold":       {reword(func(string) string { return "five" }), "cannot be read", false},
+	"hold made later":   {number(3, epoch.Add(20*time.Hour).UnixMicro()), "20 units stay held", false},
+	"hold that is over": {number(4, 1), "20 units stay held", false},
+	"hold before 1970":  {number(4, -5), "20 units stay held", false},
+	"drawn hold":        {number(2, 19), "20 units stay held", false},
+	"word of a hold": {reword(func(h string) string {
+		return strings.Replace(h, "release", "relapse", 1)
+	}), "stay held", false},
+	"newest ahead":        {retotal(-1, 126144000000000, "", ""), "its newest time is 2030", false},
+	"total of the oldest": {retotal(0, 0, "10:10:", "35:10:"), "4 of 5", true},
+	"totals of the oldest two": {func(t *testing.T, s *store) {
+		retotal(0, 0, "10:10:", "1010:10:")(t, s)
+		retotal(1, 0, "20:10:", "1020:10:")(t, s)
+	}, "3 of 5", false},
+	"total of the newest": {retotal(-1, 0, "50:", "20:"), "1 of 5", false},
+	"not listed":          {loseKey("quota:{k}::buckets"), "list of buckets", true},
+}
+
+// isDamaged reports whether an error names the bucket as damaged.
+func isDamaged(err error) bool {
+	damaged, is := errors.AsType[*quota.DamagedError](err)
+	return is && damaged.Bucket == "default" && damaged.Credential == "k"
+}
+
+// TestDamageDenies: damage to anything but the entries never makes room: it denies, and names the
+// bucket. A check finds it, and a repair makes of it what the entries say.
+func TestDamageDenies(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, first *store) {
+		damages := damagesOfSQLite
+		if first.redis != nil {
+			damages = damagesOfRedis
+		}
+		for name, test := range damages {
+			t.Run(name, func(t *testing.T) { testDamage(t, first, test, 5) })
+		}
+		for _, name := range []string{"lost row", "lost state"} {
+			if test, is := damages[name]; is {
+				t.Run("only holds are left", func(t *testing.T) { testDamage(t, first, test, 0) })
+			}
+		}
+	})
+}
+
+func testDamage(t *testing.T, first *store, test damage, charges int64) {
+	first.clear(t)
+	first.now = epoch
+	first.pass(0)
+	first.hold(t, "r", 20, time.Hour, quota.LapseRelease, hundred)
+	for range charges {
+		first.spend(t, 10, hundred)
+	}
+	used := 10 * charges
+	first.sound(t)
+	test.do(t, first)
+	s := first.fresh()
+	defer s.Close()
+	if d, err := s.ask(81-used, hundred); d.Allowed || !isDamaged(err) && !test.entry {
+		t.Errorf("one unit too many beside %d used and 20 held of 100: %+v, %v", used, d, err)
+	}
+	all, err := s.BucketsOf(t.Context(), "k")
+	if listed := slices.Contains(quota.BucketNames(all), "default"); err != nil ||
+		listed != !strings.HasPrefix(test.finds, "list") || used == 0 && all[0].Units != 20 {
+		t.Errorf("listed: %+v, %v", all, err)
+	}
+	version := s.version(t)
+	said := s.check(t, false)
+	if !strings.Contains(said, test.finds) {
+		t.Errorf("found %q, want %q", said, test.finds)
+	}
+	if s.version(t) != version {
+		t.Error("the check wrote something")
+	}
+	if again := s.check(t, true); again != said {
+		t.Errorf("the repair found %q", again)
+	}
+	s.sound(t)
+	s.standing(t, used, 20, hundred)
+	if used > 0 {
+		s.pass(23 * time.Hour) // any hold that was in doubt is held for a day
+		s.denied(t, 101-used, hundred)
+		s.pass(-23 * time.Hour)
+	}
+	s.spend(t, 80-used, hundred)
+	s.stored(t)
+}
+
+// TestFlippedBitsMakeNoRoom: a flipped bit of any stored value but the entries allows no charge
+// that was denied, whether the rule decides or, on Redis, charge.lua.
+func TestFlippedBitsMakeNoRoom(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		window, err := quota.ParseWindow("restoring 1/1m", "")
+		must(t, err)
+		limits := append(dayOf(100), quota.Limit{Bucket: "default", Units: 90, Window: window})
+		s.hold(t, "r", 20, time.Hour, quota.LapseRelease, hundred)
+		s.hold(t, "w", 5, time.Hour, quota.LapseCharge, hundred)
+		s.spend(t, 60, limits)
+		s.pass(time.Minute)
+		still := func(format string, args ...any) {
+			t.Helper()
+			fresh := s.fresh()
+			defer fresh.Close()
+			d, _ := fresh.ask(16, hundred)
+			other, _ := fresh.ask(16, limits)
+			if d.Allowed || other.Allowed {
+				t.Fatalf("16 fit beside 60 used and 25 held of 100 "+format, args...)
+			}
+		}
+		still("")
+		if s.redis != nil {
+			flipTexts(t, s, still)
+		} else {
+			flipColumns(t, s, still)
+		}
+	})
+}
+
+func flipTexts(t *testing.T, s *store, still func(format string, args ...any)) {
+	ctx, c := t.Context(), s.redis
+	flips := func(text string, set func(string)) {
+		t.Helper()
+		for i := range len(text) {
+			for bit := range 8 {
+				changed := []byte(text)
+				changed[i] ^= 1 << bit
+				set(string(changed))
+				still("with bit %d of byte %d of %q flipped", bit, i, text)
+			}
+		}
+		set(text)
+	}
+	flips(c.Get(ctx, stateOfK).Val(), func(text string) { must(t, c.Set(ctx, stateOfK, text, 0).Err()) })
+	for id, text := range c.HGetAll(ctx, holdsOfK).Val() {
+		flips(text, func(text string) { must(t, c.HSet(ctx, holdsOfK, id, text).Err()) })
+		was := id
+		flips(id, func(now string) {
+			must(t, c.HDel(ctx, holdsOfK, was).Err())
+			must(t, c.HSet(ctx, holdsOfK, now, text).Err())
+			was = now
+		})
+	}
+}
+
+func flipColumns(t *testing.T, s *store, still func(format string, args ...any)) {
+	s.exec(t, "CREATE TABLE h AS SELECT * FROM holds", "CREATE TABLE b AS SELECT * FROM buckets")
+	flip := func(change string) {
+		t.Helper()
+		s.exec(t, change)
+		still("after %s", change)
+		s.exec(t, "DELETE FROM holds", "INSERT INTO holds SELECT * FROM h", "DELETE FROM buckets",
+			"INSERT INTO buckets SELECT * FROM b")
+	}
+	for table, columns := range map[string]string{
+		"holds":   "units most drawn created_at expires_at manual",
+		"buckets": "suspended_until reset_at keep floor recorded digest",
+	} {
+		for _, column := range strings.Fields(columns) {
+			for bit := range 63 {
+				flip(fmt.Sprintf("UPDATE %s SET %s = (%[2]s | %d) - (%[2]s & %[3]d)", table, column,
+					int64(1)<<bit))
+			}
+		}
+	}
+	for table, columns := range map[string]string{
+		"holds": "credential bucket id lapse", "buckets": "credential bucket levels",
+	} {
+		for _, column := range strings.Fields(columns) {
+			for place := range 12 {
+				flip(fmt.Sprintf("UPDATE %s SET %s = substr(%[2]s, 1, %[3]d) || "+
+					"char(unicode(substr(%[2]s, %[3]d + 1, 1)) + 1) || substr(%[2]s, %[3]d + 2) "+
+					"WHERE length(%[2]s) > %[3]d", table, column, place))
+			}
+		}
+	}
+}
+
+// TestClockJumpsFarAhead: the log begins again at that time, and when the clock comes back nothing
+// is decided until the bucket is repaired. The units then count from now on.
+func TestClockJumpsFarAhead(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		s.hold(t, "r", 30, time.Hour, quota.LapseRelease, hundred)
+		s.spend(t, 70, hundred)
+		s.denied(t, 1, hundred)
+		years := epoch.AddDate(2, 0, 0).Sub(epoch)
+		s.pass(years)
+		_, err := s.Release(t.Context(), quota.Release{Credential: "k", Reservation: "default.r"})
+		if !errors.Is(err, quota.ErrNoReservation) {
+			t.Errorf("the reservation has lapsed: %v", err)
+		}
+		s.spend(t, 60, hundred)
+		s.pass(-years)
+		if _, err := s.ask(1, hundred); !isDamaged(err) ||
+			!strings.Contains(err.Error(), "ledger check --repair") {
+			t.Errorf("back again: %v", err)
+		}
+		if found := s.check(t, true); !strings.Contains(found, "its newest time is 2028") {
+			t.Errorf("found %s", found)
+		}
+		s.sound(t)
+		d := s.denied(t, 41, hundred)
+		if after := d.RetryAt.Sub(s.now); after.Truncate(time.Second) != 24*time.Hour {
+			t.Errorf("41 beside 60 used now fit after %s", after)
+		}
+		s.spend(t, 40, hundred)
+	})
+}
+
+// TestManyLapseTogether: thousands of holds that lapse together become entries in steps, and
+// neither a reading nor a denial writes any.
+func TestManyLapseTogether(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		const holds, callers = 2500, 50 // more than one command or step writes; who share transactions
+		limits := dayOf(10_000)
+		var all sync.WaitGroup
+		for caller := range callers {
+			all.Go(func() {
+				for i := caller; i < holds; i += callers {
+					s.hold(t, fmt.Sprint("r", i), 1, time.Minute, quota.LapseCharge, limits)
+				}
+			})
+		}
+		all.Wait()
+		s.pass(time.Hour)
+		s.standing(t, holds, 0, limits)
+		s.denied(t, 10_001-holds, limits)
+		if n := s.stored(t); n != 0 {
+			t.Errorf("a reading and a denial have written %d entries", n)
+		}
+		s.spend(t, 10_000-holds, limits)
+		if n := s.stored(t); n != holds+1 {
+			t.Errorf("%d entries", n)
+		}
+		if s.redis != nil {
+			if left := s.redis.TTL(t.Context(), "quota:{k}:default:lapsed").Val(); left < quota.Retention {
+				t.Errorf("the lapsed reservations expire in %v", left)
+			}
+		}
+		s.sound(t)
+	})
+}
+
+// TestRepairWhileCharged: repairs and charges at once lose no entry, and leave sound books.
+func TestRepairWhileCharged(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *store) {
+		for range 20 {
+			s.spend(t, 1, hundred)
+		}
+		if s.redis != nil {
+			must(t, s.redis.ZRemRangeByRank(t.Context(), logOfK, 5, 5).Err())
+		} else {
+			s.exec(t, "DELETE FROM entries WHERE total = 6")
+		}
+		results := make(chan int)
+		for n := range 4 {
+			go func() {
+				other, allowed := s.fresh(), 0
+				defer other.Close()
+				for i := range 15 {
+					c := quota.Charge{Credential: "k", ID: quota.NewID(time.Now()),
+						Costs: costs(1, "default"), Limits: hundred}
+					if (n+i)%2 == 0 {
+						c.Key = c.ID
+					}
+					if d, err := other.Charge(t.Context(), c); err == nil && d.Allowed {
+						allowed++
+					} else if err != nil && !isDamaged(err) {
+						t.Error(err)
+					}
+				}
+				results <- allowed
+			}()
+		}
+		for range 5 {
+			s.check(t, true)
+		}
+		allowed := 19
+		for range 4 {
+			allowed += <-results
+		}
+		s.check(t, true)
+		s.sound(t)
+		if n := s.stored(t); n != allowed {
+			t.Errorf("%d entries, %d were allowed", n, allowed)
+		}
+		s.denied(t, int64(101-allowed), hundred)
+	})
+}
+
+// TestEmptyFileIsNoLedger: a file that exists and is empty is no ledger.
+func TestEmptyFileIsNoLedger(t *testing.T) {
+	for _, content := range []string{"", "S"} {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+		_, err := ledger.OpenFile(t.Context(), path)
+		if !errors.Is(err, quota.ErrLedgerUnusable) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
+
+// TestRepairEnds: a repair whose mark is lost again and again ends with an error.
+func TestRepairEnds(t *testing.T) {
+	s := onSQLite(t)
+	s.spend(t, 1, hundred)
+	s.spend(t, 1, hundred)
+	s.exec(t, "UPDATE entries SET total = 7 WHERE total = 2", `CREATE TRIGGER unmark AFTER INSERT
+		ON buckets BEGIN UPDATE buckets SET digest = 0; END`)
+	found, err := s.Check(t.Context(), "k", "default", true)
+	if !errors.Is(err, quota.ErrUnreachable) || len(found) == 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+	s.exec(t, "DROP TRIGGER unmark")
+	s.check(t, true)
+	s.sound(t)
+}
+
+// TestRepairInSteps: a repair changes at most 10,000 entries in one transaction. One that ends
+// before it is done leaves the bucket denied, and the next completes it.
+func TestRepairInSteps(t *testing.T) {
+	s := onSQLite(t)
+	const entries, limit = 12_000, 15_000
+	s.spend(t, 1, dayOf(limit))
+	s.exec(t, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d)
+		INSERT INTO entries (credential, bucket, at, id, units, total, labels)
+		SELECT credential, bucket, at + i, id || i, 1, 7 + i, labels FROM entries, n`, entries-1),
+		`CREATE TRIGGER stop BEFORE INSERT ON entries WHEN NEW.total = 11500
+		BEGIN SELECT raise(ABORT, 'stopped'); END`)
+	if _, err := s.Check(t.Context(), "k", "default", true); err == nil {
+		t.Error("the repair was not stopped")
+	}
+	right := math.MaxInt
+	must(t, s.file.QueryRowContext(t.Context(), `SELECT count(*) FROM entries
+		WHERE total = at + 1 - (SELECT min(at) FROM entries)`).Scan(&right))
+	if right < 8000 || right > 10_001 {
+		t.Errorf("%d entries were repaired before it was stopped", right)
+	}
+	if d, err := s.ask(1, dayOf(limit)); d.Allowed || !errors.Is(err, quota.ErrLedgerUnusable) {
+		t.Errorf("in the middle of a repair: %+v, %v", d, err)
+	}
+	s.exec(t, "DROP TRIGGER stop")
+	if found := s.check(t, true); !strings.Contains(found, "a repair of it was interrupted") {
+		t.Error(found)
+	}
+	s.sound(t)
+	s.denied(t, limit-entries+1, dayOf(limit))
+	s.spend(t, limit-entries, dayOf(limit))
+}
