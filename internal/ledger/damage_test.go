@@ -31,28 +31,31 @@ func statement(text string) func(*testing.T, *store) {
 }
 
 var damagesOfSQLite = map[string]damage{
-	"lost row":          {statement("DELETE FROM buckets"), "row in buckets is missing", false},
-	"lost hold":         {statement("DELETE FROM holds"), "20 units stay held", false},
-	"smaller hold":      {statement("UPDATE holds SET units = 1"), "20 units stay held", false},
-	"hold of nobody":    {statement("UPDATE holds SET drawn = -3"), "20 units stay held", false},
-	"drawn hold":        {statement("UPDATE holds SET drawn = 19"), "20 units stay held", false},
-	"hold that is over": {statement("UPDATE holds SET expires_at = created_at"), "20 units stay held", false},
-	"hold before 1970":  {statement("UPDATE holds SET expires_at = -5"), "20 units stay held", false},
+	"lost row":       {statement("DELETE FROM buckets"), "row in buckets is missing", false},
+	"lost hold":      {statement("DELETE FROM holds"), "20 units stay held", false},
+	"smaller hold":   {statement("UPDATE holds SET units = 1"), "20 units stay held", false},
+	"hold of nobody": {statement("UPDATE holds SET drawn = -3"), "20 units stay held", false},
+	"drawn hold":     {statement("UPDATE holds SET drawn = 19"), "20 units stay held", false},
+	"hold that is over": {statement("UPDATE holds SET expires_at = created_at"),
+		"20 units stay held", false},
+	"hold before 1970": {statement("UPDATE holds SET expires_at = -5"), "20 units stay held", false},
 	"hold made later": {statement("UPDATE holds SET created_at = created_at + 72000000000"),
 		"20 units stay held", false},
 	"word of a hold":   {statement("UPDATE holds SET lapse = 'relapse'"), "20 units stay held", false},
 	"hold of a person": {statement("UPDATE holds SET manual = -1"), "not what was written", false},
 	"hold elsewhere":   {statement("UPDATE holds SET bucket = 'other'"), "20 units stay held", false},
 	"row elsewhere":    {statement("UPDATE buckets SET bucket = 'other'"), "is missing", false},
-	"floor":            {statement("UPDATE buckets SET floor = floor + 90000000000"), "not what was", false},
-	"retention":        {statement("UPDATE buckets SET keep = keep / 2"), "not what was", false},
-	"levels":           {statement("UPDATE buckets SET levels = '[{}]'"), "not what was", false},
-	"recorded":         {statement("UPDATE buckets SET recorded = 3"), "20 units stay held", false},
+	"floor": {statement("UPDATE buckets SET floor = floor + 90000000000"), "not what was",
+		false},
+	"retention": {statement("UPDATE buckets SET keep = keep / 2"), "not what was", false},
+	"levels":    {statement("UPDATE buckets SET levels = '[{}]'"), "not what was", false},
+	"recorded":  {statement("UPDATE buckets SET recorded = 3"), "20 units stay held", false},
 	"newest ahead": {statement("UPDATE entries SET at = at + 126144000000000 WHERE total = 50"),
 		"its newest time is 2030", false},
 	"total of the oldest": {statement("UPDATE entries SET total = total + 25 WHERE total = 10"),
 		"4 of 5", false},
-	"total of the newest": {statement("UPDATE entries SET total = 20 WHERE total = 50"), "1 of 5", false},
+	"total of the newest": {statement("UPDATE entries SET total = 20 WHERE total = 50"), "1 of 5",
+		false},
 }
 
 const (
@@ -100,7 +103,8 @@ var damagesOfRedis = map[string]damage{
 	"lost holds": {loseKey(holdsOfK), "20 units stay held", false},
 	"smaller hold": {reword(func(h string) string { return "1" + strings.TrimPrefix(h, "20") }),
 		"20 units stay held", false},
-	"hold of nothing":   {reword(func(h string) string { return "-3" + h }), "20 units stay held", false},
+	"hold of nothing": {reword(func(h string) string { return "-3" + h }), "20 units stay held",
+		false},
 	"unread hold":       {reword(func(string) string { return "five" }), "cannot be read", false},
 	"hold made later":   {number(3, epoch.Add(20*time.Hour).UnixMicro()), "20 units stay held", false},
 	"hold that is over": {number(4, 1), "20 units stay held", false},
@@ -233,7 +237,9 @@ func flipTexts(t *testing.T, s *store, still func(format string, args ...any)) {
 		}
 		set(text)
 	}
-	flips(c.Get(ctx, stateOfK).Val(), func(text string) { must(t, c.Set(ctx, stateOfK, text, 0).Err()) })
+	flips(c.Get(ctx, stateOfK).Val(), func(text string) {
+		must(t, c.Set(ctx, stateOfK, text, 0).Err())
+	})
 	for id, text := range c.HGetAll(ctx, holdsOfK).Val() {
 		flips(text, func(text string) { must(t, c.HSet(ctx, holdsOfK, id, text).Err()) })
 		was := id

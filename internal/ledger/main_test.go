@@ -178,8 +178,8 @@ func (m mix) spend(l *ledger.Ledger) error {
 	return nil
 }
 
-// settleLate holds units in two buckets 32 times. It settles less, settles more, settles late, leaves
-// it at that, and so on, and prints what that comes to in each bucket.
+// settleLate holds units in two buckets 32 times. It settles less, settles more, settles late,
+// leaves it at that, and so on, and prints what that comes to in each bucket.
 func (m mix) settleLate(l *ledger.Ledger) error {
 	ctx := context.Background()
 	for i := range 32 {

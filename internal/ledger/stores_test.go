@@ -65,7 +65,8 @@ func onSQLite(t *testing.T) *store {
 	}
 	s.begin(t)
 	var err error
-	s.file, err = sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)&_pragma=synchronous(off)")
+	options := "?_pragma=busy_timeout(10000)&_pragma=synchronous(off)"
+	s.file, err = sql.Open("sqlite", "file:"+path+options)
 	must(t, err)
 	s.file.SetMaxOpenConns(1) // see version
 	t.Cleanup(func() { s.file.Close() })

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -102,64 +100,6 @@ func TestServersInTrouble(t *testing.T) {
 				return strings.Contains(fmt.Sprint(err), test.says)
 			})
 			isError(t, err, test.is, test.says)
-		})
-	}
-}
-
-// TestWrongServers: a URL of another server, or of a database that it lacks, gets advice.
-func TestWrongServers(t *testing.T) {
-	t.Parallel()
-	web := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(web.Close)
-	for url, want := range map[string]string{
-		"redis://" + redistest.Start(t, redistest.Options{}).Addr + "/99": "end the ledger's URL with /0",
-		"redis://" + web.Listener.Addr().String():                         "this is not a Redis server",
-	} {
-		_, err := redisstore.Open(t.Context(), url)
-		isError(t, err, quota.ErrLedgerUnusable, want)
-	}
-}
-
-// TestSentinelsInTrouble: errors of Sentinels, or of the URL that names them, differ from those of
-// a master that is away.
-func TestSentinelsInTrouble(t *testing.T) {
-	t.Parallel()
-	args := []string{"--requirepass", "canary-server"}
-	server := redistest.Start(t, redistest.Options{Args: args}).Addr
-	host, port, _ := net.SplitHostPort(server)
-	at := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf("requirepass canary-own\n"+
-		"user watcher on >canary-watcher +sentinel +subscribe +ping &*\n"+
-		"sentinel monitor main %s %s 1\nsentinel auth-pass main canary-server\n", host, port)}).Addr
-	const (
-		own     = "?sentinel_password=canary-own"
-		watcher = "?sentinel_user=watcher&sentinel_password=canary-watcher"
-	)
-	user := "redis+sentinel://:canary-server@"
-	sentinel := user + at
-	for url, says := range map[string]string{
-		sentinel + "/main" + own:                                "",
-		sentinel + "," + server + "/main" + own:                 "",
-		sentinel + "/main":                                      "?sentinel_password=PASSWORD",
-		sentinel + "/main?sentinel_password=canary-x":           "?sentinel_password=PASSWORD",
-		sentinel + "/main" + watcher:                            "",
-		sentinel + "/other" + own:                               "no Sentinel has the master",
-		user + "127.0.0.1:1,127.0.0.1:2/main":                   "no Sentinel answers: dial",
-		user + server + "/main?sentinel_password=canary-server": "it is a server and no Sentinel",
-		"redis+sentinel://" + at + "/main" + own:                "asks for a password",
-		"redis+sentinel://:canary-x@" + at + "/main" + own:      "refused the user or the password",
-		"redis://:canary-own@" + at:                             "it is a Sentinel: write",
-		"redis+cluster://:canary-server@" + server:              "it is no cluster",
-	} {
-		t.Run(says, func(t *testing.T) {
-			t.Parallel()
-			l, err := redisstore.Open(t.Context(), url)
-			if err == nil {
-				l.Close()
-			}
-			if (err == nil) != (says == "") || !strings.Contains(fmt.Sprint(err), says) ||
-				strings.Contains(fmt.Sprint(err), "canary") {
-				t.Errorf("got %v\nwant %q", err, says)
-			}
 		})
 	}
 }

@@ -9,6 +9,18 @@ import (
 	"quotabudget/internal/quota"
 )
 
+// meanwhile runs a function between the first snapshot and its commit. It returns the number of
+// decisions that were to be written so far.
+func (l *env) meanwhile(run func()) (decided *int) {
+	decided = new(int)
+	l.store.BeforeCommit(func() {
+		if *decided++; *decided == 1 {
+			run()
+		}
+	})
+	return decided
+}
+
 // TestFailoverBetweenSnapshotAndCommit: a replica that lacks the last change has another revision,
 // even if as many changes were made on it since, and both leave the same newest entry and holds.
 func TestFailoverBetweenSnapshotAndCommit(t *testing.T) {
@@ -23,11 +35,7 @@ func TestFailoverBetweenSnapshotAndCommit(t *testing.T) {
 		replicated[key] = l.client.Dump(t.Context(), key).Val()
 	}
 	noError(t, l.Cancel(t.Context(), first, d1)) // has not reached the replica
-	decided := 0
-	l.store.BeforeCommit(func() {
-		if decided++; decided > 1 {
-			return
-		}
+	decided := l.meanwhile(func() {
 		for key, value := range replicated {
 			must(t, l.client.RestoreReplace(t.Context(), key, 0, value))
 		}
@@ -36,8 +44,8 @@ func TestFailoverBetweenSnapshotAndCommit(t *testing.T) {
 		}
 	})
 	setAside(t, l, reserveOf("default.r", 10, time.Hour))
-	if decided != 2 {
-		t.Errorf("decided %d times, want again after the failover", decided)
+	if *decided != 2 {
+		t.Errorf("decided %d times, want again after the failover", *decided)
 	}
 	sound(t, l)
 }
@@ -50,13 +58,7 @@ func TestLostRaceLeavesHolds(t *testing.T) {
 	allow(t, l, one("k", 5))
 	setAside(t, l, reserveOf("default.a", 10, time.Hour))
 	setAside(t, l, reserveOf("default.b", 20, time.Hour))
-	lost := false
-	l.store.BeforeCommit(func() {
-		if !lost {
-			lost = true
-			allow(t, other, one("k", 1))
-		}
-	})
+	l.meanwhile(func() { allow(t, other, one("k", 1)) })
 	given, err := l.Release(t.Context(), released("default.a"))
 	if err != nil || given["default"] != 10 {
 		t.Errorf("given back %v, %v", given, err)
@@ -106,15 +108,12 @@ func TestNobodyStarves(t *testing.T) {
 func TestLockedSinceTheSnapshot(t *testing.T) {
 	t.Parallel()
 	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
-	decided := 0
-	l.store.BeforeCommit(func() {
-		if decided++; decided == 1 {
-			must(t, l.client.Set(t.Context(), "quota:{k}::lock", "another", 20*time.Millisecond))
-		}
+	decided := l.meanwhile(func() {
+		must(t, l.client.Set(t.Context(), "quota:{k}::lock", "another", 20*time.Millisecond))
 	})
 	setAside(t, l, reserveOf("default.r", 10, time.Hour))
-	if decided != 2 {
-		t.Errorf("decided %d times, want 2: before and after the lock", decided)
+	if *decided != 2 {
+		t.Errorf("decided %d times, want 2: before and after the lock", *decided)
 	}
 }
 
@@ -126,7 +125,7 @@ func TestClaimRaced(t *testing.T) {
 	claim := func(holder string) quota.Claim {
 		return quota.Claim{Credential: "k", Name: "work", Holder: holder, TTL: time.Minute}
 	}
-	l.store.BeforeCommit(func() { noError(t, only(other.Claim(t.Context(), claim("second")))) })
+	l.meanwhile(func() { noError(t, only(other.Claim(t.Context(), claim("second")))) })
 	if state, err := l.Claim(t.Context(), claim("first")); err != nil || state != quota.ClaimHeld {
 		t.Errorf("%v, %v", state, err)
 	}
@@ -147,18 +146,13 @@ func TestLapsesRaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, l := clocked(t)
-			other, raced := openEnv(t, s.URL()), false
+			other := openEnv(t, s.URL())
 			lapses := reserveOf("default.lapses", 10, time.Minute)
 			lapses.Lapse = quota.LapseCharge
 			setAside(t, l, lapses)
 			setAside(t, l, reserveOf("default.open", 5, time.Hour))
 			s.SetNow(t, start.Add(2*time.Minute))
-			l.store.BeforeCommit(func() {
-				if !raced {
-					raced = true
-					allow(t, other, one("k", 1))
-				}
-			})
+			l.meanwhile(func() { allow(t, other, one("k", 1)) })
 			noError(t, decide(l))
 			u, err := l.Usage(t.Context(), "k", hundred)
 			noError(t, err)

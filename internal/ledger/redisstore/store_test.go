@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"quotabudget/internal/ledger/redisstore"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -117,32 +115,27 @@ func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	tomorrow := start.Add(24 * time.Hour) // a new day in which the 5 are still held
 	suspended := quota.Suspension{Credential: "k", Bucket: "default", Until: start.Add(time.Hour)}
-	for name, meanwhile := range map[string]func(t *testing.T, s *redistest.Server, other *env){
-		"a charge": func(t *testing.T, _ *redistest.Server, l *env) { allow(t, l, one("k", 90)) },
-		"a hold": func(t *testing.T, _ *redistest.Server, l *env) {
+	for name, meanwhile := range map[string]func(s *redistest.Server, other *env){
+		"a charge": func(_ *redistest.Server, l *env) { allow(t, l, one("k", 90)) },
+		"a hold": func(_ *redistest.Server, l *env) {
 			setAside(t, l, reserveOf("default.other", 90, time.Hour))
 		},
-		"a suspension": func(t *testing.T, _ *redistest.Server, l *env) {
+		"a suspension": func(_ *redistest.Server, l *env) {
 			noError(t, l.Suspend(t.Context(), suspended))
 		},
-		"time": func(t *testing.T, s *redistest.Server, _ *env) { s.SetNow(t, tomorrow) },
+		"time": func(s *redistest.Server, _ *env) { s.SetNow(t, tomorrow) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, l := clocked(t)
 			other := openEnv(t, s.URL())
 			allow(t, l, one("k", 5))
-			stopped := 0
-			l.store.BeforeCommit(func() {
-				if stopped++; stopped == 1 {
-					meanwhile(t, s, other)
-				}
-			})
+			decided := l.meanwhile(func() { meanwhile(s, other) })
 			d, err := l.Reserve(t.Context(), reserveOf("default.r", 20, time.Hour))
 			if err != nil || d.Allowed != (name == "time") {
 				t.Errorf("20 beside %s: %+v, %v", name, d, err)
 			}
-			if name == "time" && (stopped != 2 || !d.At.Equal(tomorrow)) {
-				t.Errorf("decided %d times, at %s", stopped, d.At)
+			if name == "time" && (*decided != 2 || !d.At.Equal(tomorrow)) {
+				t.Errorf("decided %d times, at %s", *decided, d.At)
 			}
 		})
 	}
@@ -175,69 +168,6 @@ func TestCallerLeaves(t *testing.T) {
 	noError(t, syscall.Kill(s.PID(), syscall.SIGCONT))
 	eventually(t, "the ledger works again", func() bool { return chargeErr(t, l) == nil })
 	sound(t, l)
-}
-
-// TestOpenRefuses what a ledger would not be exact on, and never repeats a password.
-func TestOpenRefuses(t *testing.T) {
-	t.Parallel()
-	primary := redistest.Start(t, redistest.Options{})
-	host, port, _ := net.SplitHostPort(primary.Addr)
-	serve := func(args ...string) string {
-		return redistest.Start(t, redistest.Options{Args: args}).URL()
-	}
-	password := serve("--requirepass", "canary-password")
-	wrong := strings.Replace(password, "redis://", "redis://:wrong-canary@", 1)
-	replica := serve("--replicaof", host, port)
-	evicting := serve("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
-	unusable := quota.ErrLedgerUnusable
-	for _, test := range []struct {
-		name, url string
-		is        error
-		says      string
-	}{
-		{"password", password, unusable, "asks for a password"},
-		{"wrong password", wrong, unusable, "refused the user or the password"},
-		{"replica", replica, unusable, "is a replica"},
-		{"evicts", evicting, unusable, "would forget charges"},
-		{"too old", "redis://" + oldServer(t), unusable, "4.0.14 is too old"},
-		{"no master", "redis+sentinel://host:26379", quota.ErrMalformed, "master"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := redisstore.Open(t.Context(), test.url)
-			isError(t, err, test.is, test.says)
-		})
-	}
-	open(t, strings.Replace(password, "redis://", "redis://:canary-password@", 1))
-}
-
-// oldServer answers INFO as Redis 4 does, which cannot be installed any more, and any other command
-// with an error.
-func oldServer(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	noError(t, err)
-	t.Cleanup(func() { ln.Close() })
-	info := "# Server\r\nredis_version:4.0.14\r\nrole:master\r\n"
-	go func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				for lines := bufio.NewScanner(conn); lines.Scan(); {
-					switch {
-					case strings.EqualFold(lines.Text(), "info"):
-						fmt.Fprintf(conn, "$%d\r\n%s\r\n", len(info), info)
-					case lines.Text() == "hello" || lines.Text() == "client":
-						fmt.Fprint(conn, "-ERR unknown command\r\n")
-					}
-				}
-			}()
-		}
-	}()
-	return ln.Addr().String()
 }
 
 // TestSentinelFailover: Sentinel makes the replica the primary; the ledger finds it and knows what
