@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,109 +81,37 @@ func perSecond(b *testing.B) float64 {
 }
 
 // BenchmarkDecide is a denial, which waits for no disk: what deciding itself costs, by how much is
-// logged.
+// logged, and by how many reservations are open.
 func BenchmarkDecide(b *testing.B) {
-	for _, logged := range []int{100, 10_000, 100_000} {
-		b.Run(fmt.Sprintf("logged=%d", logged), func(b *testing.B) {
-			l := openEnv(b, file(b))
-			fill(b, l, logged)
-			denials(b, l, int64(logged))
-		})
-	}
-}
-
-// denials charges where so many units are the limit, and used up.
-func denials(b *testing.B, l *env, units int64) {
-	b.ResetTimer()
-	for range b.N {
-		if d, err := l.Charge(b.Context(), aCharge(1, day(units))); err != nil || d.Allowed {
-			b.Fatalf("charge: %+v, %v", d, err)
-		}
-	}
-}
-
-// BenchmarkReservations is BenchmarkDecide by how many reservations are open.
-func BenchmarkReservations(b *testing.B) {
-	var none float64
-	for _, lapse := range []quota.Lapse{quota.LapseRelease, quota.LapseCharge} {
-		for _, held := range []int{0, 100, 5000} {
-			b.Run(fmt.Sprintf("lapse=%s/open=%d", lapse, held), func(b *testing.B) {
-				l := openEnv(b, file(b))
-				fill(b, l, 1000)
-				reserve(b, l, held, lapse)
-				u, err := l.Usage(b.Context(), "key1", wide[:1])
-				must(b, err)
-				full := u.Buckets[0].Held + u.Buckets[0].Limits[0].Used
-				denials(b, l, full)
-				each := b.Elapsed().Seconds() / float64(b.N)
-				if held == 0 {
-					none = each
-				}
-				b.ReportMetric(each/none, "x-none")
-			})
-		}
-	}
-}
-
-// BenchmarkSettle compares, in one run, a charge of a price that is known beforehand, and one that
-// is set aside and settled; of several buckets, too, and under a limit that is restored.
-func BenchmarkSettle(b *testing.B) {
-	restored := append(restoring(b, 1_000_000, "restoring 1000000/1s"), wide...)
-	two := append([]quota.Limit{{Bucket: "other", Units: quota.MaxUnits, Window: wide[0].Window}},
-		wide...)
+	var base float64 // seconds, of the first
 	for _, c := range []struct {
-		name   string
-		limits []quota.Limit
-		costs  []quota.Cost
+		logged, open int
+		lapse        quota.Lapse
 	}{
-		{"buckets=1", wide, []quota.Cost{{Bucket: "default", Units: 2}}},
-		{"buckets=2", two, []quota.Cost{{Bucket: "default", Units: 2}, {Bucket: "other", Units: 2}}},
-		{"restoring", restored, []quota.Cost{{Bucket: "default", Units: 2}}},
+		{1000, 0, ""}, {100, 0, ""}, {10_000, 0, ""}, {100_000, 0, ""},
+		{1000, 100, quota.LapseRelease}, {1000, 5000, quota.LapseRelease},
+		{1000, 100, quota.LapseCharge}, {1000, 5000, quota.LapseCharge},
 	} {
-		var charge float64
-		b.Run(c.name+"/charge", func(b *testing.B) {
+		b.Run(fmt.Sprintf("logged=%d/open=%d%s", c.logged, c.open, c.lapse), func(b *testing.B) {
 			l := openEnv(b, file(b))
-			for b.Loop() {
-				asked := aCharge(2, c.limits)
-				asked.Costs = c.costs
-				if d, err := l.Charge(b.Context(), asked); err != nil || !d.Allowed {
-					b.Fatal(d, err)
+			fill(b, l, c.logged)
+			reserve(b, l, c.open, c.lapse)
+			u, err := l.Usage(b.Context(), "key1", wide[:1])
+			must(b, err)
+			full := day(u.Buckets[0].Held + u.Buckets[0].Limits[0].Used)
+			b.ResetTimer()
+			for range b.N {
+				d, err := l.Charge(b.Context(), aCharge(1, full))
+				if err != nil || d.Allowed {
+					b.Fatalf("charge: %+v, %v", d, err)
 				}
 			}
-			charge = perSecond(b)
-		})
-		b.Run(c.name+"/settle", func(b *testing.B) {
-			l := openEnv(b, file(b))
-			for b.Loop() {
-				holdAndSettle(b, l, c.costs, c.limits)
+			each := b.Elapsed().Seconds() / float64(b.N)
+			if base == 0 {
+				base = each
 			}
-			b.ReportMetric(charge/perSecond(b), "x-charge")
+			b.ReportMetric(each/base, "x-first")
 		})
-	}
-}
-
-func holdAndSettle(b *testing.B, l *env, costs []quota.Cost, limits []quota.Limit) {
-	b.Helper()
-	asked := aCharge(2, limits)
-	names := make([]string, len(costs))
-	for i, c := range costs {
-		names[i] = c.Bucket
-	}
-	id := quota.ReservationID(asked.ID, names...)
-	d, err := l.Reserve(b.Context(), quota.Reserve{
-		Credential: "key1", ID: id, Costs: costs, Limits: limits, TTL: time.Minute,
-		Lapse: quota.LapseCharge, Labels: asked.Labels,
-	})
-	if err != nil || !d.Allowed {
-		b.Fatal(d, err)
-	}
-	truth := slices.Clone(costs)
-	truth[0].Units = 1
-	if d, err = l.Settle(b.Context(), quota.Settle{
-		Credential: "key1", Reservation: id, ID: asked.ID, Costs: truth, Limits: limits,
-		Labels: asked.Labels,
-	}); err != nil {
-		b.Fatal(d, err)
 	}
 }
 
@@ -220,40 +147,4 @@ func fill(b *testing.B, l *env, entries int) {
 		})
 	}
 	wg.Wait()
-}
-
-// BenchmarkSums reads who spent what, and how much between two moments, by how much is logged.
-func BenchmarkSums(b *testing.B) {
-	for _, logged := range []int{1000, 100_000} {
-		l := openEnv(b, file(b))
-		fill(b, l, logged)
-		to := time.Now()
-		for name, read := range map[string]func() error{
-			"sums": func() error {
-				q := quota.SumQuery{Credential: "key1", Bucket: "default"}
-				_, err := l.Sums(b.Context(), q)
-				return err
-			},
-			"between": func() error {
-				_, err := l.Between(b.Context(), "key1", "default", to.Add(-time.Hour), to)
-				return err
-			},
-		} {
-			b.Run(fmt.Sprintf("%s/logged=%d", name, logged), func(b *testing.B) {
-				for range b.N {
-					must(b, read())
-				}
-			})
-		}
-	}
-}
-
-func restoring(t testing.TB, units int64, windows ...string) (limits []quota.Limit) {
-	t.Helper()
-	for _, text := range windows {
-		w, err := quota.ParseWindow(text, "")
-		must(t, err)
-		limits = append(limits, quota.Limit{Bucket: "default", Units: units, Window: w})
-	}
-	return limits
 }

@@ -2,7 +2,6 @@ package sqlitestore_test
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -135,25 +134,11 @@ func number(t *testing.T, l *env, query string) (n int) {
 	return n
 }
 
-// check returns what a check finds in the bucket "default".
-func check(t *testing.T, l *env, repair bool) string {
-	t.Helper()
-	found, err := l.Check(t.Context(), "key1", "default", repair)
-	if err != nil {
-		t.Error(err)
-	}
-	text := ""
-	for _, f := range found {
-		text += fmt.Sprintf("%s: %s\n", f.What, f.Repair)
-	}
-	return text
-}
-
 // sound makes sure that a check finds nothing.
 func sound(t *testing.T, l *env) {
 	t.Helper()
-	if findings := check(t, l, false); findings != "" {
-		t.Errorf("found %s", findings)
+	if found, err := l.Check(t.Context(), "key1", "default", false); err != nil || len(found) > 0 {
+		t.Errorf("found %+v, %v", found, err)
 	}
 }
 

@@ -62,7 +62,7 @@ func TestDamagedFile(t *testing.T) {
 	for i := 4096; i < len(content); i++ { // all but the first page
 		content[i] = 0x5a
 	}
-	write(t, path, string(content))
+	must(t, os.WriteFile(path, content, 0o600))
 	l, err = openAt(t.Context(), path)
 	if err == nil {
 		defer l.Close()
@@ -195,9 +195,4 @@ func TestBytesOfAnEntry(t *testing.T) {
 	} else {
 		t.Logf("%d bytes an entry with its labels", bytes)
 	}
-}
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	must(t, os.WriteFile(path, []byte(content), 0o600))
 }
