@@ -229,7 +229,8 @@ func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learne
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) (err error) {
 	op := Operation{Name: "cancel", Credential: c.Credential, Labels: c.Labels}
 	defer l.done(op, time.Now(), &d, &err)
-	scope := quota.Scope{Credential: c.Credential, Buckets: c.Scope().Buckets}
+	scope := c.Scope()
+	scope.Limits = nil // it looks at no window
 	_, err = step(ctx, l, scope, only(func(a *quota.Account) error {
 		return a.Cancel(c, d.At.UnixMicro())
 	}))
@@ -292,18 +293,14 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 	return q.Entries(stored)
 }
 
-// Takings lists what Adjust took off the entries of one bucket, oldest first.
-func (l *Ledger) Takings(ctx context.Context, q quota.Query) (takings []quota.Taking, err error) {
+// Takings lists what Adjust took off the entries of one bucket, oldest first: units above 0, at the
+// end of the span or, if that was earlier, when it was noted. Totals are 0.
+func (l *Ledger) Takings(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
 	stored, err := l.Notes(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	notes, err := q.Entries(stored)
-	for _, e := range notes {
-		takings = append(takings, quota.Taking{At: e.At, ID: e.ID, Bucket: q.Bucket,
-			Units: e.Units, Labels: e.Labels})
-	}
-	return takings, err
+	return q.Entries(stored)
 }
 
 // Sums adds up the log of one bucket by time and labels, oldest first. The result equals AddUp of

@@ -220,5 +220,5 @@ func (a *Account) lapse() error {
 // write adds the change of the next bucket.
 func (a *Account) write(ch BucketChange) { a.change.Buckets = append(a.change.Buckets, ch) }
 
-// stampTime converts Unix µs to a time.Time.
-func stampTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+// StampTime converts Unix µs to a time.Time.
+func StampTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

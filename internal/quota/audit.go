@@ -130,7 +130,7 @@ func (a *Audit) End(stored Tally) {
 	s.ResetAt, s.Floor = max(0, s.ResetAt), min(s.Floor, a.now)
 }
 
-func shortTime(micros int64) string { return stampTime(micros).Format(time.RFC3339) }
+func shortTime(micros int64) string { return StampTime(micros).Format(time.RFC3339) }
 
 // Finding is something that is wrong with a bucket.
 type Finding struct {
@@ -180,7 +180,7 @@ func (f *Findings) replaceHolds(b *Bucket, now, recorded int64, unread int) {
 		holds, units = append(holds, h), units+h.AtMost()
 	}
 	if missing := min(recorded-units, MaxUnits); missing > 0 {
-		holds = append(holds, Hold{ID: ReservationID(NewID(stampTime(now)), b.Name), Units: missing,
+		holds = append(holds, Hold{ID: ReservationID(NewID(StampTime(now)), b.Name), Units: missing,
 			Created: now, Expires: now + day, Lapse: LapseCharge, Note: "lost reservations"})
 		units += missing
 	}

@@ -418,7 +418,7 @@ func (q Query) Entries(stored []LogEntry) ([]Entry, error) {
 			return nil, &DamagedError{Credential: q.Credential, Bucket: q.Bucket,
 				What: "the labels of an entry cannot be read"}
 		}
-		entries = append(entries, Entry{At: stampTime(e.At), ID: e.ID, Bucket: q.Bucket,
+		entries = append(entries, Entry{At: StampTime(e.At), ID: e.ID, Bucket: q.Bucket,
 			Units: e.Units, Total: e.Total, Labels: labels})
 	}
 	return entries, nil

@@ -212,7 +212,7 @@ func (a *Account) Hold(r Reserve) (d Decision, err error) {
 		return d, err
 	}
 	expires := a.n + r.TTL.Microseconds()
-	d.Reservation, d.ExpiresAt = r.ID, stampTime(expires)
+	d.Reservation, d.ExpiresAt = r.ID, StampTime(expires)
 	for i, b := range a.Buckets {
 		h := Hold{ID: r.ID, Units: r.Costs[i].Units, Most: r.Costs[i].Most, Created: a.n,
 			Expires: expires, Lapse: r.LapseOf(b.Name), Manual: r.Manual, Note: r.Note,

@@ -16,7 +16,7 @@ func (a *Account) Cancel(c Charge, at int64) error {
 			return err
 		}
 		if !found || entry.ID != c.ID {
-			return fmt.Errorf("%s in bucket %s at %s: %w", c.ID, b.Name, stampTime(at),
+			return fmt.Errorf("%s in bucket %s at %s: %w", c.ID, b.Name, StampTime(at),
 				ErrNoEntry)
 		}
 		if err := e.lower(at, entry.Units, ErrNoEntry); err != nil {
@@ -60,7 +60,7 @@ func (a *Account) Adjust(x Adjust) (d Decision, err error) {
 	if err = cmp.Or(a.err(), err); err != nil {
 		return Decision{}, err
 	}
-	d = x.Done(x.ID, stampTime(at))
+	d = x.Done(x.ID, StampTime(at))
 	if x.DryRun {
 		return d, nil
 	}

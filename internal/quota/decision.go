@@ -62,6 +62,19 @@ type BucketTotal struct {
 	LastAt time.Time // of the newest entry or hold
 }
 
+// Total returns all that was ever taken from the bucket, by its newest entry.
+func (b *Bucket) Total(newest LogEntry) BucketTotal {
+	t := BucketTotal{Bucket: b.Name, Units: newest.Total,
+		Noted: b.State.SuspendedUntil != 0 || len(b.State.Others) > 0}
+	last := newest.At
+	for _, h := range b.Holds {
+		t.Units += h.Left()
+		last = max(last, h.Created)
+	}
+	t.LastAt = StampTime(last)
+	return t
+}
+
 // BucketNames returns the names of buckets.
 func BucketNames(all []BucketTotal) []string {
 	names := make([]string, len(all))
@@ -136,6 +149,18 @@ type Query struct {
 	Until      time.Time // inclusive; zero for the end of the log
 	Limit      int       // at most so many, the newest; 0 for all
 	First      int       // at most so many, the oldest; 0 for all. Not together with Limit
+}
+
+// Span returns the stamps that the query picks: after the first, up to the second.
+func (q Query) Span() (after, until int64) {
+	after, until = -Never, Never
+	if !q.Since.IsZero() {
+		after = q.Since.UnixMicro()
+	}
+	if !q.Until.IsZero() {
+		until = q.Until.UnixMicro()
+	}
+	return after, until
 }
 
 // Entry is one line of the log.

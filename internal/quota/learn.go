@@ -14,9 +14,9 @@ func (a *Account) Learn(l Learn) (learned Learned, err error) {
 	state.ResetAt = w.NextReset(state.ResetAt, l.ResetMicros(), a.n)
 	_, atMost := b.held(a.n)
 	used := later.usedWhenAsked(l, a.n) + atMost
-	learned = Learned{At: stampTime(a.n), Thought: max(0, l.Limit.Units-used)}
+	learned = Learned{At: StampTime(a.n), Thought: max(0, l.Limit.Units-used)}
 	if w.Anchored && state.ResetAt != 0 {
-		learned.Reset = stampTime(state.ResetAt)
+		learned.Reset = StampTime(state.ResetAt)
 	}
 	if !l.Stale(state.ResetAt, a.n) && l.Remaining >= 0 && l.Remaining < learned.Thought {
 		learned.Units = learned.Thought - l.Remaining

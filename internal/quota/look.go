@@ -8,24 +8,24 @@ import (
 // Usage reports on the buckets at one moment.
 func (a *Account) Usage(limits []Limit) (Usage, error) {
 	a.decide()
-	usage := Usage{At: stampTime(a.Now)}
+	usage := Usage{At: StampTime(a.Now)}
 	for _, b := range a.Buckets {
 		held, atMost := b.held(a.n)
 		u := BucketUsage{Bucket: b.Name, Held: held, AtMost: atMost}
 		if a.n < b.State.SuspendedUntil {
-			u.SuspendedUntil = stampTime(b.State.SuspendedUntil)
-			u.SuspendedSince = stampTime(b.State.SuspendedSince)
+			u.SuspendedUntil = StampTime(b.State.SuspendedUntil)
+			u.SuspendedSince = StampTime(b.State.SuspendedSince)
 			u.SuspendedBy, u.Reason = b.State.SuspendedBy, b.State.Reason
 		}
 		if b.State.ResetAt != 0 {
-			u.ResetAt = stampTime(b.State.ResetAt)
+			u.ResetAt = StampTime(b.State.ResetAt)
 		}
 		for _, l := range LimitsOf(b.Name, limits) {
 			used := b.used(l, a.n)
 			lu := LimitUsage{Limit: l, Used: used, Others: used - b.own(l.Window, a.n),
 				Remaining: max(0, l.Cap(false)-used-held)}
 			if next := a.nextFree(b, l.Window); next != 0 {
-				lu.NextFreeAt = stampTime(next)
+				lu.NextFreeAt = StampTime(next)
 			}
 			u.Limits = append(u.Limits, lu)
 		}
@@ -51,7 +51,7 @@ func (a *Account) Reservations() ([]Reservation, error) {
 		if isOpen(&h, a.n) {
 			list = append(list, Reservation{ID: h.ID, Bucket: a.Buckets[0].Name, Units: h.Units,
 				Most: max(h.Units, h.Most), Drawn: h.Drawn, Left: h.Left(),
-				CreatedAt: stampTime(h.Created), ExpiresAt: stampTime(h.Expires), Lapse: h.Lapse,
+				CreatedAt: StampTime(h.Created), ExpiresAt: StampTime(h.Expires), Lapse: h.Lapse,
 				Manual: h.Manual, Note: h.Note})
 		}
 	}

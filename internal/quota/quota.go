@@ -134,7 +134,7 @@ func (l Limit) Since(now, reset time.Time) time.Time {
 	if !reset.IsZero() {
 		end = reset.UnixMicro()
 	}
-	return stampTime(l.Window.after(now.UnixMicro(), end))
+	return StampTime(l.Window.after(now.UnixMicro(), end))
 }
 
 // Enforced returns the limits that deny.

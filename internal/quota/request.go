@@ -167,12 +167,3 @@ type Adjust struct {
 	Labels Labels
 	DryRun bool // check, but write nothing: the answer has no Entry
 }
-
-// Taking is a note that units were taken off entries.
-type Taking struct {
-	At     time.Time // the end of the span, or when it was noted, if that was earlier
-	ID     string
-	Bucket string
-	Units  int64 // above 0
-	Labels Labels
-}

@@ -137,16 +137,16 @@ func (a *Account) decision(asks []ask, observe bool) Decision {
 	d := Decision{
 		Allowed:   fits || observe,
 		Observed:  !fits && observe,
-		At:        stampTime(a.Now),
+		At:        StampTime(a.Now),
 		Units:     make(map[string]int64, len(asks)),
 		Remaining: make(map[string]int64, len(asks)),
 		Limit:     v.limit,
 	}
 	if d.Allowed {
-		d.At = stampTime(a.n)
+		d.At = StampTime(a.n)
 	}
 	if !fits && v.at < Never {
-		d.RetryAt = stampTime(v.at)
+		d.RetryAt = StampTime(v.at)
 	}
 	for _, q := range asks {
 		d.Units[q.Name] = q.units

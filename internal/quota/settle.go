@@ -51,7 +51,7 @@ func (a *Account) Settle(s Settle) (d Decision, err error) {
 	if err := checkSettlements(list, s); err != nil {
 		return d, err
 	}
-	d = Decision{Allowed: true, At: stampTime(a.n), Units: map[string]int64{},
+	d = Decision{Allowed: true, At: StampTime(a.n), Units: map[string]int64{},
 		Remaining: map[string]int64{}}
 	id, _, _ := ParseReservation(s.Reservation)
 	for _, t := range list {
@@ -227,7 +227,7 @@ func (a *Account) Extend(x Extend) (until time.Time, err error) {
 		first = min(first, h.Expires)
 		a.write(BucketChange{Put: []Hold{h}})
 	}
-	return stampTime(first), a.err()
+	return StampTime(first), a.err()
 }
 
 // Release gives back what is left of a reservation: see Ledger.Release.

@@ -92,7 +92,7 @@ func (t *Tally) Sums(q SumQuery) (sums []Sum, err error) {
 			}
 			parsed[line] = labels
 		}
-		sums = append(sums, Sum{stampTime(at), labels, units, charges})
+		sums = append(sums, Sum{StampTime(at), labels, units, charges})
 	})
 	return sums, err
 }

@@ -110,9 +110,9 @@ func (s *Store) Notes(_ context.Context, q quota.Query) ([]quota.LogEntry, error
 
 // pick returns the entries that the query picks.
 func pick(entries []quota.LogEntry, q quota.Query) []quota.LogEntry {
+	after, until := q.Span()
 	in := slices.DeleteFunc(slices.Clone(entries), func(e quota.LogEntry) bool {
-		return !q.Since.IsZero() && e.At <= q.Since.UnixMicro() ||
-			!q.Until.IsZero() && e.At > q.Until.UnixMicro()
+		return e.At <= after || e.At > until
 	})
 	switch {
 	case q.Limit > 0:
@@ -138,19 +138,8 @@ func (s *Store) BucketsOf(_ context.Context, credential string) (all []quota.Buc
 	defer s.mu.Unlock()
 	buckets := s.account(credential).buckets
 	for _, name := range slices.Sorted(maps.Keys(buckets)) {
-		b := buckets[name]
-		total := quota.BucketTotal{Bucket: name,
-			Noted: b.State.SuspendedUntil != 0 || len(b.State.Others) > 0}
-		var last int64
-		if n := len(b.entries); n > 0 {
-			total.Units, last = b.entries[n-1].Total, b.entries[n-1].At
-		}
-		for _, h := range b.Holds {
-			total.Units += h.Left()
-			last = max(last, h.Created)
-		}
-		total.LastAt = time.UnixMicro(last).UTC()
-		all = append(all, total)
+		newest, _, _ := buckets[name].Newest() // what is in memory can be read
+		all = append(all, buckets[name].Total(newest))
 	}
 	return all, nil
 }

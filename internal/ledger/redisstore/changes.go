@@ -28,22 +28,10 @@ func (snap *snapshot) apply(scope quota.Scope, ch quota.Change) error {
 			return err
 		}
 	}
-	if k := ch.Keep; k != nil {
-		snap.keepAnswer(k.Name, k)
-	}
-	if ch.Forget != "" {
-		snap.keepAnswer(ch.Forget, nil)
+	if a := snap.answers[scope.Answer]; ch.Keep != nil || ch.Forget != "" {
+		a.now, a.dirty = ch.Keep, true
 	}
 	return nil
-}
-
-func (snap *snapshot) keepAnswer(name string, kept *quota.Answer) {
-	a := snap.answers[name]
-	if a == nil { // Cancel forgets one without reading it
-		a = &answer{key: credentialKey(snap.credential, "answer:"+name), unread: true}
-		snap.answers[name] = a
-	}
-	a.now, a.dirty = kept, true
 }
 
 func (b *bucket) apply(ch quota.BucketChange) error {

@@ -161,16 +161,16 @@ func chargeArgs(group []*queue.Op[charge], now time.Time) []any {
 // decide makes a decision of one charge's part of the reply.
 func (w *charge) decide(now, kind, remaining, at, limit int64) {
 	cost := w.request.Costs[0]
-	d := quota.Decision{Allowed: kind == 1, At: stampTime(now),
+	d := quota.Decision{Allowed: kind == 1, At: quota.StampTime(now),
 		Units: map[string]int64{cost.Bucket: cost.Units}, Remaining: map[string]int64{}}
 	if remaining >= 0 {
 		d.Remaining[cost.Bucket] = remaining
 	}
 	switch {
 	case kind == 1:
-		d.At, d.Entry = stampTime(at), w.request.ID
+		d.At, d.Entry = quota.StampTime(at), w.request.ID
 	case kind == 0 && limit > 0 && limit <= int64(len(w.limits)):
-		d.RetryAt, d.Limit = stampTime(at), w.limits[limit-1].Name()
+		d.RetryAt, d.Limit = quota.StampTime(at), w.limits[limit-1].Name()
 	default:
 		return
 	}

@@ -28,9 +28,7 @@ func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err 
 		}
 	}
 	for _, a := range snap.answers {
-		if !a.unread {
-			c.guardString(a.key, a.stored)
-		}
+		c.guardString(a.key, a.stored)
 		if a.dirty {
 			a.write(c, snap.now)
 		}

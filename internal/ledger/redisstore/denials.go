@@ -96,6 +96,6 @@ func parseDenial(day time.Time, row, units, count, last string) (d quota.Denial,
 	d.Units, err3 = strconv.ParseInt(units, 10, 64)
 	d.Count, err4 = strconv.ParseInt(count, 10, 64)
 	at, err5 := strconv.ParseInt(last, 10, 64)
-	d.LastAt = stampTime(at)
+	d.LastAt = quota.StampTime(at)
 	return d, errors.Join(err, err2, err3, err4, err5)
 }

@@ -42,14 +42,11 @@ func logKey(credential, bucket string) string { return key(credential, bucket, "
 func stateKey(credential, bucket string) string { return key(credential, bucket, "state") }
 
 func sumsKey(credential, bucket string, at int64) string {
-	return key(credential, bucket, "sums:"+stampTime(at).Format(time.DateOnly))
+	return key(credential, bucket, "sums:"+quota.StampTime(at).Format(time.DateOnly))
 }
 
 // key returns a key of the bucket.
 func (b *bucket) key(name string) string { return key(b.Credential, b.Name, name) }
-
-// stampTime returns a stored time.
-func stampTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
 const (
 	day   = int64(24 * time.Hour / time.Microsecond)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -77,20 +76,13 @@ func (s *Store) Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, err
 }
 
 func (s *Store) list(ctx context.Context, q quota.Query, key string) ([]quota.LogEntry, error) {
-	entries, err := s.read(ctx, span{q.Credential, q.Bucket, key, micros(q.Since, -quota.Never),
-		micros(q.Until, quota.Never), cmp.Or(q.Limit, q.First), q.Limit > 0})
+	after, until := q.Span()
+	entries, err := s.read(ctx, span{q.Credential, q.Bucket, key, after, until,
+		cmp.Or(q.Limit, q.First), q.Limit > 0})
 	if q.Limit > 0 {
 		slices.Reverse(entries)
 	}
 	return entries, err
-}
-
-// micros is a time as it is stored, and otherwise when there is none.
-func micros(t time.Time, otherwise int64) int64 {
-	if t.IsZero() {
-		return otherwise
-	}
-	return t.UnixMicro()
 }
 
 // Sums implements ledger.Store. It reads days since the oldest entry.
@@ -104,7 +96,7 @@ func (s *Store) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error)
 	if err = cmp.Or(err, err2); err != nil || len(oldest) == 0 || len(newest) == 0 {
 		return nil, err
 	}
-	since := micros(q.Since, -quota.Never)
+	since, _ := quota.Query{Since: q.Since}.Span()
 	longest := 2 * quota.MaxWindow.Microseconds() // an older entry is damaged
 	for at := dayOf(max(oldest[0].At, since, newest[0].At-longest)); at <= newest[0].At; at += day {
 		fields, err := s.client.HGetAll(ctx, sumsKey(q.Credential, q.Bucket, at)).Result()
@@ -149,15 +141,7 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) ([]quota.Bucke
 			if b.state == "" && b.member == "" && len(b.Holds) == 0 {
 				continue // it has expired
 			}
-			total := quota.BucketTotal{Bucket: b.Name, Units: b.stored.Total,
-				Noted: b.State.SuspendedUntil != 0 || len(b.State.Others) > 0}
-			last := b.stored.At
-			for _, h := range b.Holds {
-				total.Units += h.Left()
-				last = max(last, h.Created)
-			}
-			total.LastAt = stampTime(last)
-			all = append(all, total)
+			all = append(all, b.Total(b.stored))
 		}
 	}
 	return all, nil

@@ -35,7 +35,6 @@ type answer struct {
 	now    *quota.Answer // after the decisions, nil for none
 	err    error         // the answer is damaged
 	dirty  bool
-	unread bool // it is forgotten without being read
 }
 
 // window asks for the total before the first entry in a window.

@@ -143,7 +143,7 @@ const (
 
 // sumField names a field of the sums of a day: "13:40 calls method=m".
 func sumField(at int64, what, labels string) string {
-	return stampTime(at-mod(at, grain)).Format("15:04") + " " + what + " " + labels
+	return quota.StampTime(at-mod(at, grain)).Format("15:04") + " " + what + " " + labels
 }
 
 // parseSum reads a field of the sums of a day.

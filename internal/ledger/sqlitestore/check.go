@@ -191,4 +191,4 @@ func (c *checked) finish() error {
 	})
 }
 
-func text(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339) }
+func text(micros int64) string { return quota.StampTime(micros).Format(time.RFC3339) }

@@ -31,7 +31,8 @@ func (s *Store) Denials(ctx context.Context, credential string, since time.Time)
 	all []quota.Denial, err error) {
 	err = s.view(ctx, func(t *tx) error {
 		all = nil
-		t.each("denial_list", []any{credential, micros(since, 0)}, func(rows *sql.Rows) error {
+		from, _ := quota.Query{Since: since}.Span()
+		t.each("denial_list", []any{credential, from}, func(rows *sql.Rows) error {
 			var hour, last int64
 			var labels string
 			var d quota.Denial
@@ -39,7 +40,7 @@ func (s *Store) Denials(ctx context.Context, credential string, since time.Time)
 			if err != nil {
 				return err
 			}
-			d.Hour, d.LastAt = time.UnixMicro(hour).UTC(), time.UnixMicro(last).UTC()
+			d.Hour, d.LastAt = quota.StampTime(hour), quota.StampTime(last)
 			if d.Labels, err = quota.ParseLabels(labels); err == nil { // else it is left out
 				all = append(all, d)
 			}

@@ -6,18 +6,9 @@ import (
 	"database/sql"
 	"strconv"
 	"sync"
-	"time"
 
 	"quotabudget/internal/quota"
 )
-
-// micros returns a time as it is stored; for the zero time it returns the value of otherwise.
-func micros(t time.Time, otherwise int64) int64 {
-	if t.IsZero() {
-		return otherwise
-	}
-	return t.UnixMicro()
-}
 
 // Entries implements ledger.Store.
 func (s *Store) Entries(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
@@ -35,9 +26,8 @@ func (s *Store) Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, err
 func (s *Store) list(ctx context.Context, statement string, q quota.Query, most int) (
 	entries []quota.LogEntry, err error) {
 	err = s.view(ctx, func(t *tx) error {
-		args := []any{q.Credential, q.Bucket, micros(q.Since, -quota.Never),
-			micros(q.Until, quota.Never), most}
-		t.each(statement, args, scanEntries(&entries))
+		after, until := q.Span()
+		t.each(statement, []any{q.Credential, q.Bucket, after, until, most}, scanEntries(&entries))
 		return t.broken
 	})
 	return entries, err
@@ -58,8 +48,8 @@ func (s *Store) Sums(ctx context.Context, q quota.SumQuery) (sums []quota.Sum, e
 
 // sums reads the sums of the grains from a time on.
 func (t *tx) sums(q quota.SumQuery, into *quota.Tally) {
-	args := []any{q.Credential, q.Bucket, micros(q.Since, -quota.Never)}
-	t.each("sum_list", args, func(row *sql.Rows) error {
+	since, _ := quota.Query{Since: q.Since}.Span()
+	t.each("sum_list", []any{q.Credential, q.Bucket, since}, func(row *sql.Rows) error {
 		var at, units, charges int64
 		var line string
 		err := row.Scan(&at, &line, &units, &charges)
@@ -76,7 +66,7 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) (all []quota.B
 			var b quota.BucketTotal
 			var last int64
 			err := row.Scan(&b.Bucket, &b.Units, &b.Noted, &last)
-			b.LastAt = time.UnixMicro(last).UTC()
+			b.LastAt = quota.StampTime(last)
 			all = append(all, b)
 			return err
 		})

@@ -95,7 +95,13 @@ type bucket struct {
 	trimmed  bool  // old entries were removed
 	err      error // the first problem found in it
 	sums     quota.Tally
+	last     windowTotal
 }
+
+// windowTotal is the total before all windows that start after one time and not after another.
+// TotalAt keeps the last: where thousands of holds lapse, it is asked for the window at each lapse,
+// and most of these windows have one total.
+type windowTotal struct{ after, until, total int64 }
 
 // account returns what the scope names. Errors: quota.DamagedError.
 func (t *tx) account(scope quota.Scope) (*quota.Account, error) {
@@ -198,6 +204,9 @@ func scanEntries(into *[]quota.LogEntry) func(*sql.Rows) error {
 
 // TotalAt implements quota.Log.
 func (b *bucket) TotalAt(start int64) (int64, error) {
+	if start > b.last.after && start <= b.last.until {
+		return b.last.total, b.t.broken
+	}
 	var next []quota.LogEntry
 	b.t.each("entry_from", b.args(start), func(row *sql.Rows) error {
 		var e quota.LogEntry
@@ -212,7 +221,8 @@ func (b *bucket) TotalAt(start int64) (int64, error) {
 	if err := b.Steady(next); err != nil {
 		return 0, err
 	}
-	return next[0].Total - next[0].Units, b.t.broken
+	b.last = windowTotal{start - 1, next[0].At, next[0].Total - next[0].Units}
+	return b.last.total, b.t.broken
 }
 
 // Reached implements quota.Log. The totals rise with the stamps, so it halves the time in which the

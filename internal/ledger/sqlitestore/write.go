@@ -73,6 +73,7 @@ func (b *bucket) write(ch quota.BucketChange) {
 func (b *bucket) add(e quota.LogEntry) {
 	b.t.change("entry_add", b.args(e.At, e.ID, e.Units, e.Total, e.Labels)...)
 	b.sums.Add(e.At, quota.CutRun(e.Labels), e.Units, 1)
+	b.last = windowTotal{}
 }
 
 // remove removes the oldest entries after a time and up to another, at most so many (-1 for all),
@@ -87,6 +88,7 @@ func (b *bucket) remove(after, until int64, most int) {
 		b.sums.Add(e.At, quota.CutRun(e.Labels), -e.Units, -1)
 	}
 	b.t.change("entry_remove", b.args(after, removals[len(removals)-1].At)...)
+	b.last = windowTotal{}
 }
 
 // trim forgets a bounded number of rows that are older than any window needs.

@@ -28,7 +28,7 @@ type bucket struct {
 	suspension          quota.Suspension
 	holds               []hold
 	lapsed              map[string][]int64 // stamps of the entries of lapsed reservations
-	takings             []quota.Taking
+	takings             []quota.Entry
 	others              map[string]others // by Window.String
 }
 
@@ -354,12 +354,12 @@ func (m *model) Reservations(name string) ([]quota.Reservation, error) {
 }
 
 // log returns the entries and takings stamped after a time.
-func (m *model) log(name string, after time.Time) ([]quota.Entry, []quota.Taking) {
+func (m *model) log(name string, after time.Time) ([]quota.Entry, []quota.Entry) {
 	buckets, _ := m.lapse(name)
 	b := buckets[0].clone()
 	return slices.DeleteFunc(b.entries, func(e quota.Entry) bool { return !e.At.After(after) }),
 		slices.DeleteFunc(slices.Clone(b.takings),
-			func(t quota.Taking) bool { return !t.At.After(after) })
+			func(t quota.Entry) bool { return !t.At.After(after) })
 }
 
 // named returns a copy of the labels that have a value.

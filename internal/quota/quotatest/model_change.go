@@ -178,7 +178,7 @@ func (m *model) Adjust(a quota.Adjust) (d quota.Decision, err error) {
 		case a.DryRun:
 		case a.Units < 0:
 			b.takeOff(-a.Units, until)
-			b.takings = append(b.takings, quota.Taking{At: d.At, ID: a.ID, Bucket: b.name,
+			b.takings = append(b.takings, quota.Entry{At: d.At, ID: a.ID, Bucket: b.name,
 				Units: -a.Units, Labels: named(a.Labels)})
 		default:
 			newest := b.newest

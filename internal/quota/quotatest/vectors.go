@@ -229,7 +229,7 @@ var verbs = map[string]func(r *runner, text []byte) (any, error){
 	"entries": onLog(func(r *runner, q quota.Query) ([]quota.Entry, error) {
 		return r.ledger.Entries(r.t.Context(), q)
 	}),
-	"takings": onLog(func(r *runner, q quota.Query) ([]quota.Taking, error) {
+	"takings": onLog(func(r *runner, q quota.Query) ([]quota.Entry, error) {
 		return r.ledger.Takings(r.t.Context(), q)
 	}),
 	"sums": onLog(func(r *runner, q quota.Query) ([]quota.Sum, error) {
