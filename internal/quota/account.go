@@ -220,5 +220,13 @@ func (a *Account) lapse() error {
 // write adds the change of the next bucket.
 func (a *Account) write(ch BucketChange) { a.change.Buckets = append(a.change.Buckets, ch) }
 
+// micros converts a time to Unix µs; a zero time becomes the other value.
+func micros(t time.Time, zero int64) int64 {
+	if t.IsZero() {
+		return zero
+	}
+	return t.UnixMicro()
+}
+
 // StampTime converts Unix µs to a time.Time.
 func StampTime(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

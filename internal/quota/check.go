@@ -198,14 +198,7 @@ func (a Adjust) Check() error {
 // Span returns the span in Unix µs at n, the time of the decision: after the first, up to the
 // second.
 func (a Adjust) Span(n int64) (after, until int64) {
-	after, until = -1, n
-	if !a.After.IsZero() {
-		after = a.After.UnixMicro()
-	}
-	if !a.Until.IsZero() {
-		until = min(n, a.Until.UnixMicro())
-	}
-	return after, until
+	return micros(a.After, -1), min(n, micros(a.Until, n))
 }
 
 // Refuses reports why the span, which holds so many units, is not corrected.

@@ -153,14 +153,7 @@ type Query struct {
 
 // Span returns the stamps that the query picks: after the first, up to the second.
 func (q Query) Span() (after, until int64) {
-	after, until = -Never, Never
-	if !q.Since.IsZero() {
-		after = q.Since.UnixMicro()
-	}
-	if !q.Until.IsZero() {
-		until = q.Until.UnixMicro()
-	}
-	return after, until
+	return micros(q.Since, -Never), micros(q.Until, Never)
 }
 
 // Entry is one line of the log.

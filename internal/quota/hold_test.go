@@ -9,14 +9,29 @@ import (
 	"time"
 )
 
-func TestReserveCheck(t *testing.T) {
-	good := Reserve{
-		Credential: "key1", ID: "default+search_list.r", TTL: 1e9, Limits: sound().Limits,
-		Costs: []Cost{{Bucket: "default", Units: 10, Most: 90}, {Bucket: "search_list", Units: 1}}}
-	if err := good.Check(); err != nil {
-		t.Fatal(err)
+// refuses requires that a sound request passes its check, and that each change of it does not.
+func refuses[R Request](t *testing.T, sound func() R, changes map[string]func(*R)) {
+	t.Helper()
+	if err := sound().Check(); err != nil {
+		t.Error(err)
 	}
-	for name, change := range map[string]func(*Reserve){
+	for name, change := range changes {
+		r := sound()
+		change(&r)
+		if err := r.Check(); !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrNoBucket) &&
+			!errors.Is(err, ErrCostExceedsLimit) {
+			t.Errorf("%T with a bad %s: %v", r, name, err)
+		}
+	}
+}
+
+func TestReserveCheck(t *testing.T) {
+	good := func() Reserve {
+		return Reserve{
+			Credential: "key1", ID: "default+search_list.r", TTL: 1e9, Limits: sound().Limits,
+			Costs: []Cost{{Bucket: "default", Units: 10, Most: 90}, {Bucket: "search_list", Units: 1}}}
+	}
+	refuses(t, good, map[string]func(*Reserve){
 		"id": func(r *Reserve) { r.ID = "r" }, "units": func(r *Reserve) { r.Costs[1].Units = 0 },
 		"ttl":      func(r *Reserve) { r.TTL = time.Microsecond },
 		"long ttl": func(r *Reserve) { r.TTL = MaxWindow + 1 },
@@ -29,18 +44,10 @@ func TestReserveCheck(t *testing.T) {
 		"lapse":    func(r *Reserve) { r.Lapse = "keep" },
 		"label":    func(r *Reserve) { r.Labels = Labels{"Job": "x"} },
 		"bucket":   func(r *Reserve) { r.Limits = r.Limits[:1] },
-	} {
-		r := good
-		r.Costs = slices.Clone(good.Costs)
-		change(&r)
-		if err := r.Check(); err == nil {
-			t.Errorf("a reservation with a bad %s is taken", name)
-		}
-	}
-	good.Limits, good.Unlimited = good.Limits[:1], true
-	if err := good.Check(); err != nil {
-		t.Errorf("with an unlimited bucket: %v", err)
-	}
+	})
+	unlimited := good()
+	unlimited.Limits, unlimited.Unlimited = unlimited.Limits[:1], true
+	refuses(t, func() Reserve { return unlimited }, nil)
 }
 
 func TestSettleCheck(t *testing.T) {
@@ -48,17 +55,15 @@ func TestSettleCheck(t *testing.T) {
 		return []Cost{{Bucket: bucket, Units: units}}
 	}
 	good := Settle{Credential: "key1", Reservation: "default+search_list.r", ID: "a"}
-	for name, costs := range map[string][]Cost{
-		"none": nil, "all": cost("default", AllUnits), "nothing": cost("search_list", 0),
-		"more than any limit": cost("default", MaxUnits),
+	for _, costs := range [][]Cost{
+		nil, cost("default", AllUnits), cost("search_list", 0),
+		cost("default", MaxUnits), // more than any limit
 	} {
 		s := good
 		s.Costs = costs
-		if err := s.Check(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		refuses(t, func() Settle { return s }, nil)
 	}
-	for name, change := range map[string]func(*Settle){
+	refuses(t, func() Settle { return good }, map[string]func(*Settle){
 		"reservation": func(s *Settle) { s.Reservation = "-" },
 		"units":       func(s *Settle) { s.Costs = cost("default", -2) },
 		"absurd":      func(s *Settle) { s.Costs = cost("default", MaxUnits+1) },
@@ -67,13 +72,7 @@ func TestSettleCheck(t *testing.T) {
 		"label":       func(s *Settle) { s.Labels = Labels{"Job": "x"} },
 		"id":          func(s *Settle) { s.ID = "" },
 		"credential":  func(s *Settle) { s.Credential = "A" },
-	} {
-		s := good
-		change(&s)
-		if err := s.Check(); !errors.Is(err, ErrMalformed) {
-			t.Errorf("a settlement with a bad %s: %v", name, err)
-		}
-	}
+	})
 }
 
 // A bucket that is not named settles all that was left, or nothing if only held units count.
@@ -91,20 +90,14 @@ func TestSettledCosts(t *testing.T) {
 
 func TestLearnCheck(t *testing.T) {
 	good := Learn{Credential: "key1", Limit: sound().Limits[0], Remaining: -1}
-	for name, change := range map[string]func(*Learn){
-		"": func(*Learn) {}, "remaining": func(l *Learn) { l.Remaining = -2 },
+	refuses(t, func() Learn { return good }, map[string]func(*Learn){
+		"remaining":  func(l *Learn) { l.Remaining = -2 },
 		"absurd":     func(l *Learn) { l.Remaining = MaxUnits + 1 },
 		"concurrent": func(l *Learn) { l.Limit.Window = Window{Concurrent: true} },
 		"pace":       func(l *Learn) { l.Limit.Pace = &Pace{} },
 		"credential": func(l *Learn) { l.Credential = "A" },
 		"bucket":     func(l *Learn) { l.Limit.Bucket = "A" },
-	} {
-		l := good
-		change(&l)
-		if err := l.Check(); (err == nil) != (name == "") {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
+	})
 }
 
 // Remaining counts only if it belongs to the current window.

@@ -130,11 +130,7 @@ func (l Limit) Since(now, reset time.Time) time.Time {
 	if l.Window.IsRestoring() {
 		return now.Add(-l.Reach())
 	}
-	end := int64(0)
-	if !reset.IsZero() {
-		end = reset.UnixMicro()
-	}
-	return StampTime(l.Window.after(now.UnixMicro(), end))
+	return StampTime(l.Window.after(now.UnixMicro(), micros(reset, 0)))
 }
 
 // Enforced returns the limits that deny.

@@ -95,20 +95,10 @@ type Learn struct {
 }
 
 // Asked returns AskedAt in Unix µs, or n, the time of the decision, if AskedAt is unknown.
-func (l Learn) Asked(n int64) int64 {
-	if l.AskedAt.IsZero() {
-		return n
-	}
-	return min(n, l.AskedAt.UnixMicro())
-}
+func (l Learn) Asked(n int64) int64 { return min(n, micros(l.AskedAt, n)) }
 
 // ResetMicros returns Reset in Unix µs, 0 for none.
-func (l Learn) ResetMicros() int64 {
-	if l.Reset.IsZero() {
-		return 0
-	}
-	return l.Reset.UnixMicro()
-}
+func (l Learn) ResetMicros() int64 { return micros(l.Reset, 0) }
 
 // Stale reports whether Remaining belongs to a window that is over at n. reset is the currently
 // known end of the anchored window.

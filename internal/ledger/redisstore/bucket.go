@@ -141,7 +141,12 @@ func (b *bucket) TotalAt(start int64) (int64, error) {
 			return t.total, nil
 		}
 	}
-	t, err := b.lookUp(start)
+	b.snap.searched = true
+	entries, err := b.snap.s.entries(b.snap.ctx, b.Credential, b.Name, start-1, quota.Never, 2)
+	if err != nil {
+		return 0, err
+	}
+	t, err := b.totalBefore(start, entries)
 	if err == nil {
 		b.totals = append(b.totals, t)
 	}
@@ -153,35 +158,23 @@ func (b *bucket) addedFrom(at int64) int {
 	return sort.Search(len(b.added), func(i int) bool { return b.added[i].At >= at })
 }
 
-// lookUp reads the total before a stamp that is not later than the newest entry's.
-func (b *bucket) lookUp(start int64) (knownTotal, error) {
-	b.snap.searched = true
-	reply, err := b.snap.s.client.Do(b.snap.ctx, "ZRANGEBYSCORE", b.key("log"), start, "+inf",
-		"WITHSCORES", "LIMIT", 0, 2).Slice()
-	if err != nil {
-		return knownTotal{}, explainRead(err)
-	}
-	entries, err := entriesOf(reply)
-	return b.totalBefore(start, entries, err)
-}
-
 // parseWindow reads the start of a window, and its first two entries.
 func (b *bucket) parseWindow(r *reply) {
 	start, err := strconv.ParseInt(r.text(), 10, 64)
 	r.wrong = r.wrong || err != nil
-	entries, err := r.entries()
-	t, err := b.totalBefore(start, entries, err)
+	entries, unread := r.entries()
+	t, err := b.totalBefore(start, entries)
+	if unread != nil {
+		err = b.unread()
+	}
 	if b.totals = append(b.totals, t); b.damage == nil {
 		b.damage = err
 	}
 }
 
 // totalBefore returns the total before a stamp, by the first two entries from then on.
-func (b *bucket) totalBefore(start int64, entries []quota.LogEntry, err error) (knownTotal, error) {
+func (b *bucket) totalBefore(start int64, entries []quota.LogEntry) (knownTotal, error) {
 	t := knownTotal{after: start - 1, until: quota.Never, total: b.stored.Total}
-	if err != nil {
-		return t, b.unread()
-	}
 	if len(entries) > 0 {
 		t.until, t.total = entries[0].At, entries[0].Total-entries[0].Units
 	}

@@ -61,7 +61,7 @@ type checked struct {
 func (c *checked) read(t *tx) {
 	b := c.fresh(t)
 	c.bucket = b
-	c.Audit = quota.NewAudit(&b.Bucket, t.clock().UnixMicro(), -quota.Never)
+	c.Audit = quota.NewAudit(&b.Bucket, t.now(), -quota.Never)
 	marked := b.known && b.digest == ^b.Digest()
 	if marked {
 		c.Interrupted()

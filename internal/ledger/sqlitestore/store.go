@@ -27,7 +27,7 @@ const applicationID = 0x514c4447
 // Store is a ledger.Store in one SQLite file. Open makes it; its methods may be called from many
 // goroutines.
 type Store struct {
-	// Now is the clock; nil means time.Now. It must be set before the first use.
+	// Now is the clock. It may be changed before the first use.
 	Now func() time.Time
 
 	db      *sqlite.DB
@@ -51,7 +51,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, inWords(err)
 	}
-	s := &Store{db: db}
+	s := &Store{Now: time.Now, db: db}
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(s.explain(err), s.Close())
 	}
@@ -83,14 +83,7 @@ func (s *Store) Close() error {
 }
 
 // Time implements ledger.Store.
-func (s *Store) Time(context.Context) (time.Time, error) { return s.clock().UTC(), nil }
-
-func (s *Store) clock() time.Time {
-	if s.Now != nil {
-		return s.Now()
-	}
-	return time.Now()
-}
+func (s *Store) Time(context.Context) (time.Time, error) { return s.Now().UTC(), nil }
 
 func (s *Store) explain(err error) error { return inWords(s.db.Explain(err)) }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"quotabudget/internal/quota"
 )
@@ -14,21 +13,22 @@ import (
 // tx is one transaction, with the buckets that it has read. After the first error it runs no
 // statements, and nothing is committed.
 type tx struct {
-	ctx     context.Context
-	stmt    func(name string) *sql.Stmt
-	clock   func() time.Time
-	explain func(error) error
+	s    *Store
+	ctx  context.Context
+	stmt func(name string) *sql.Stmt
 
 	buckets map[name]*bucket
 	broken  error // the first error
 }
 
+// now returns the time of the clock in Unix µs.
+func (t *tx) now() int64 { return t.s.Now().UnixMicro() }
+
 // name names a bucket.
 type name struct{ credential, bucket string }
 
 func (s *Store) newTx(ctx context.Context, stmt func(name string) *sql.Stmt) *tx {
-	return &tx{ctx: ctx, stmt: stmt, clock: s.clock, explain: s.explain,
-		buckets: make(map[name]*bucket)}
+	return &tx{s: s, ctx: ctx, stmt: stmt, buckets: make(map[name]*bucket)}
 }
 
 // find reads the first row that a statement returns; false if there is none.
@@ -73,7 +73,7 @@ func (t *tx) change(statement string, args ...any) {
 
 func (t *tx) failIn(statement string, err error) {
 	if err != nil {
-		t.fail(t.explain(fmt.Errorf("%s: %w", statement, err)))
+		t.fail(t.s.explain(fmt.Errorf("%s: %w", statement, err)))
 	}
 }
 
@@ -105,7 +105,7 @@ type windowTotal struct{ after, until, total int64 }
 
 // account returns what the scope names. Errors: quota.DamagedError.
 func (t *tx) account(scope quota.Scope) (*quota.Account, error) {
-	a := &quota.Account{Credential: scope.Credential, Now: t.clock().UnixMicro()}
+	a := &quota.Account{Credential: scope.Credential, Now: t.now()}
 	for _, bucketName := range scope.Buckets {
 		b := t.bucket(scope.Credential, bucketName)
 		if b.err != nil {

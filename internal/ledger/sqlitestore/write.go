@@ -24,7 +24,7 @@ func (t *tx) write(scope quota.Scope, ch quota.Change) {
 		t.bucket(scope.Credential, scope.Buckets[i]).write(change)
 	}
 	if k := ch.Keep; k != nil {
-		t.change("answer_trim", t.clock().UnixMicro(), trimAnswers)
+		t.change("answer_trim", t.now(), trimAnswers)
 		t.change("answer_keep", scope.Credential, k.Name, k.Request, k.Decision, k.Expires)
 	}
 	if ch.Forget != "" {
@@ -105,7 +105,7 @@ func (b *bucket) trim(until int64) {
 // of the bucket, stamped after its newest entry.
 func (b *bucket) forgetIdle() {
 	whole := quota.WholeOf(b.Name)
-	args := []any{b.Credential, whole, whole + "~", b.t.clock().UnixMicro(), trimValues}
+	args := []any{b.Credential, whole, whole + "~", b.t.now(), trimValues}
 	var idle []string
 	b.t.each("bucket_idle", args, func(row *sql.Rows) error {
 		idle = append(idle, "")
