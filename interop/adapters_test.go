@@ -70,17 +70,7 @@ func TestAdapters(t *testing.T) {
 			var log strings.Builder
 			c.Dir, c.Stderr = dir, &log
 			quotactl(t, s.vars, &struct{}{}, "spend", "--units", "1")
-			var status struct {
-				Credentials []struct {
-					Buckets []struct {
-						Limits []struct {
-							Free time.Time `json:"next_free_at"`
-						}
-					}
-				}
-			}
-			quotactl(t, s.vars, &status, "status")
-			free := status.Credentials[0].Buckets[0].Limits[0].Free
+			free := time.Time(s.bucket(t, "default").Limits[0].NextFreeAt)
 			out, err := c.Output()
 			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 			if err != nil || len(lines) != 2 || lines[1] != "done at attempt 1" {

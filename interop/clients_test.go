@@ -36,10 +36,11 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// write writes a file into a folder and returns its path.
+// write writes a file into a folder or one below it, and returns its path.
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestCrontabLines runs each crontab line of the README, the docs and the deploy folder under
@@ -24,14 +22,12 @@ func TestCrontabLines(t *testing.T) {
 		m.install(fmt.Sprintf("line%d", i), l)
 	}
 	runUntilEnd(t, cron(t, m.dir, mounts))
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
-		codes := m.codes()
-		if len(codes) == len(lines) {
-			m.check(codes)
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("after two minutes %d of %d lines have run: %v", len(codes), len(lines), codes)
+	eventually(t, func() bool { return len(m.codes()) == len(lines) },
+		func() any { return m.codes() })
+	for name, code := range m.codes() {
+		if code != "0" {
+			out, _ := os.ReadFile(filepath.Join(m.dir, "results", name+".out"))
+			t.Errorf("%s exits with %s: %s", name, code, out)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(m.dir, "home", ".local")); err == nil {
@@ -57,10 +53,8 @@ func documentedLines(t *testing.T) (lines []documentedLine) {
 	pages, err := filepath.Glob("../docs/*.md")
 	must(t, err)
 	for _, page := range append(pages, "../README.md", "../deploy/crontab") {
-		text, err := os.ReadFile(page)
-		must(t, err)
 		variables := ""
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(read(t, page)) {
 			line = strings.TrimRight(line, "\n")
 			found := cronLine.FindStringSubmatch(line)
 			switch {
@@ -94,16 +88,14 @@ func newCronMachine(t *testing.T) *cronMachine {
 	for _, folder := range []string{"home", "lib/quota", "programs", "spool", "results"} {
 		must(t, os.MkdirAll(filepath.Join(m.dir, folder), 0o755))
 	}
-	m.run("cp", "-a", "/etc", filepath.Join(m.dir, "etc"))
-	m.run("cp", filepath.Join(programs, "quotactl"), filepath.Join(programs, "ingestor"),
+	run(t, root, "cp", "-a", "/etc", filepath.Join(m.dir, "etc"))
+	run(t, root, "cp", filepath.Join(programs, "quotactl"), filepath.Join(programs, "ingestor"),
 		filepath.Join(m.dir, "programs"))
 	must(t, errors.Join(os.RemoveAll(filepath.Join(m.dir, "etc/cron.d")),
-		os.RemoveAll(filepath.Join(m.dir, "etc/crontab")),
-		os.MkdirAll(filepath.Join(m.dir, "etc/cron.d"), 0o755),
-		os.MkdirAll(filepath.Join(m.dir, "etc/quota"), 0o755)))
-	m.run("sed", "-i", "s,^root:.*,root:x:0:0:root:"+m.dir+"/home:/bin/sh,",
+		os.RemoveAll(filepath.Join(m.dir, "etc/crontab"))))
+	run(t, root, "sed", "-i", "s,^root:.*,root:x:0:0:root:"+m.dir+"/home:/bin/sh,",
 		filepath.Join(m.dir, "etc/passwd"))
-	m.write("etc/quota/key", key)
+	write(m.T, m.dir, "etc/quota/key", key)
 	text := `
 ledger: sqlite://LIB/ledger.db
 catalog: sqlite://LIB/catalog.db
@@ -114,9 +106,9 @@ credentials:
     project: standin-project
     service_account: {file: ` + m.dir + `/reader.json, endpoint: "` + standin.address + `"}
 `
-	m.write("etc/quota/quota.yaml", strings.ReplaceAll(text, "LIB", "/var/lib/quota"))
-	m.write("seen.yaml", strings.ReplaceAll(text, "LIB", m.dir+"/lib/quota"))
-	m.write("shell", `#!/bin/sh
+	write(m.T, m.dir, "etc/quota/quota.yaml", strings.ReplaceAll(text, "LIB", "/var/lib/quota"))
+	write(m.T, m.dir, "seen.yaml", strings.ReplaceAll(text, "LIB", m.dir+"/lib/quota"))
+	write(m.T, m.dir, "shell", `#!/bin/sh
 out=$(/bin/sh "$@" 2>&1)
 code=$?
 [ "$code" = 0 ] || printf '%s\n' "$out" > "`+m.dir+`/results/$LINE.out"
@@ -124,18 +116,6 @@ echo "$code" > "`+m.dir+`/results/$LINE"
 `)
 	must(t, os.Chmod(filepath.Join(m.dir, "shell"), 0o755))
 	return m
-}
-
-func (m *cronMachine) run(name string, args ...string) {
-	m.Helper()
-	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		m.Fatalf("%s: %v\n%s", name, err, out)
-	}
-}
-
-func (m *cronMachine) write(name, text string) {
-	m.Helper()
-	must(m.T, os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o600))
 }
 
 // mounts show the lines this machine.
@@ -148,7 +128,7 @@ mount --bind DIR/programs /usr/local/bin`
 // names.
 func (m *cronMachine) install(name string, l documentedLine) {
 	m.Helper()
-	m.write("etc/cron.d/"+name, "SHELL="+m.dir+"/shell\nLINE="+name+"\n"+l.variables+
+	write(m.T, m.dir, "etc/cron.d/"+name, "SHELL="+m.dir+"/shell\nLINE="+name+"\n"+l.variables+
 		"* * * * * root "+l.command+"\n")
 	script := regexp.MustCompile(`(/usr/local/bin/|\./|\$HOME/|~/)([\w./-]+)`)
 	for _, s := range script.FindAllStringSubmatch(l.command, -1) {
@@ -177,14 +157,4 @@ func (m *cronMachine) codes() map[string]string {
 		}
 	}
 	return codes
-}
-
-func (m *cronMachine) check(codes map[string]string) {
-	m.Helper()
-	for name, code := range codes {
-		out, _ := os.ReadFile(filepath.Join(m.dir, "results", name+".out"))
-		if code != "0" {
-			m.Errorf("%s exits with %s: %s", name, code, out)
-		}
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // guide has the examples that set the clients up.
@@ -41,15 +40,12 @@ const ttl = "20s"
 func newMetered(t *testing.T, ledger string) *metered {
 	t.Helper()
 	dir := t.TempDir()
-	m := &metered{standins: map[string]string{},
-		limits: map[string]int64{"tokens": 1400, "output": 800}}
-	config := read(t, "testdata/metered.yaml") + "upstreams:\n"
+	m := &metered{limits: map[string]int64{"tokens": 1400, "output": 800}}
+	var upstreams string
+	m.standins, upstreams = launchStandins(t, standins, "--pace", "30ms", "--fault", "503/11")
+	config := read(t, "testdata/metered.yaml") + upstreams
 	lists := "default: openai\nupstreams:\n"
-	for name, args := range standins {
-		args = append([]string{"standin", name, "--listen", "127.0.0.1:0", "--pace", "30ms",
-			"--fault", "503/11"}, args...)
-		m.standins[name] = launch(t, nil, "quotactl", args...).address
-		config += fmt.Sprintf("  %s: {endpoint: %q}\n", name, m.standins[name])
+	for name := range standins {
 		list := read(t, filepath.Join(root, "costs", name+".yaml"))
 		list = regexp.MustCompile(`ttl: \w+`).ReplaceAllString(list, "ttl: "+ttl)
 		write(t, dir, name+".yaml", list)
@@ -97,18 +93,10 @@ func (m *metered) billed(t *testing.T) map[string]int64 {
 	return all
 }
 
-// entry is a line of the log.
-type entry struct {
-	ID, Bucket string
-	Units      int64
-}
-
 func (m *metered) entries(t *testing.T) (all []entry) {
 	t.Helper()
 	for name := range m.standins {
-		var log struct{ Entries []entry }
-		quotactl(t, m.vars, &log, "log", "--credential", name)
-		for _, e := range log.Entries {
+		for _, e := range entries(t, m.vars, "--credential", name) {
 			if e.Bucket == "money" {
 				e.Bucket += " of " + name
 			}
@@ -137,13 +125,7 @@ func (m *metered) held(t *testing.T) (all []hold) {
 // settled waits until nothing is held any more.
 func (m *metered) settled(t *testing.T) {
 	t.Helper()
-	for range 300 {
-		if len(m.held(t)) == 0 {
-			return
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	t.Fatalf("still held: %+v", m.held(t))
+	eventually(t, func() bool { return len(m.held(t)) == 0 }, func() any { return m.held(t) })
 }
 
 // plan is what testdata/metered.mjs is to do, and seen what it saw of it.

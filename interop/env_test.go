@@ -4,12 +4,15 @@ package interop
 
 import (
 	"encoding/json"
+	"fmt"
 	"log"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 )
 
 // env is a proxy with a ledger of its own, in front of a stand-in of its own.
@@ -64,6 +67,45 @@ func quotactl(t *testing.T, vars []string, into any, args ...string) {
 	t.Helper()
 	args = append([]string{filepath.Join(programs, "quotactl"), "-o", "json"}, args...)
 	must(t, json.Unmarshal(run(t, root, "env", append(vars, args...)...), into))
+}
+
+// entry is a line of the log.
+type entry struct {
+	ID, Bucket string
+	Units      int64
+	Labels     map[string]string
+}
+
+// entries returns the log of a ledger.
+func entries(t *testing.T, vars []string, args ...string) []entry {
+	t.Helper()
+	var log struct{ Entries []entry }
+	quotactl(t, vars, &log, append([]string{"log"}, args...)...)
+	return log.Entries
+}
+
+// launchStandins starts stand-ins with their arguments and those of all. It returns their addresses
+// by name, and the part of a configuration that names them.
+func launchStandins(t *testing.T, args map[string][]string, all ...string) (
+	addresses map[string]string, config string) {
+	t.Helper()
+	addresses, config = map[string]string{}, "upstreams:\n"
+	for name, own := range args {
+		command := slices.Concat([]string{"standin", name, "--listen", "127.0.0.1:0"}, all, own)
+		addresses[name] = launch(t, nil, "quotactl", command...).address
+		config += fmt.Sprintf("  %s: {endpoint: %q}\n", name, addresses[name])
+	}
+	return addresses, config
+}
+
+// eventually waits until done, and fails with the state after two minutes.
+func eventually(t *testing.T, done func() bool, state func() any) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after two minutes: %+v", state())
+		}
+	}
 }
 
 // counts reads what a stand-in has counted.

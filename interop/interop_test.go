@@ -108,16 +108,8 @@ func (s *env) agree(t *testing.T) {
 		KeyInURL          int64 `json:"key_in_url"`
 	}
 	counts(t, s.standin, &counted)
-	var log struct {
-		Entries []struct {
-			Bucket string
-			Units  int64
-			Labels map[string]string
-		}
-	}
-	quotactl(t, s.vars, &log, "log")
 	units, calls := map[string]int64{}, map[string]int64{}
-	for _, e := range log.Entries {
+	for _, e := range entries(t, s.vars) {
 		units[e.Bucket] += e.Units
 		calls[e.Labels["method"]]++
 	}

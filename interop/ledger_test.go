@@ -34,13 +34,11 @@ func startLedger(t *testing.T, ledger, limits, tokens string) *ledgerServer {
 	dir := t.TempDir()
 	text := "credentials: [{name: a1, limits: [" + limits + "]}]\n"
 	if tokens != "" {
-		must(t, os.WriteFile(filepath.Join(dir, "tokens"), []byte(tokens), 0o600))
+		write(t, dir, "tokens", tokens)
 		text += "serve: {token_file: tokens}\n"
 	}
-	config := filepath.Join(dir, "quota.yaml")
-	must(t, os.WriteFile(config, []byte(text), 0o600))
-	s := &ledgerServer{vars: []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir,
-		"QUOTA_LEDGER=" + ledger}}
+	s := &ledgerServer{vars: []string{"QUOTA_CONFIG=" + write(t, dir, "quota.yaml", text),
+		"QUOTA_STATE_DIR=" + dir, "QUOTA_LEDGER=" + ledger}}
 	s.start(t, "127.0.0.1:0")
 	return s
 }
@@ -59,15 +57,22 @@ func (s *ledgerServer) used(t *testing.T) (used, held int) {
 // taken returns the units of a bucket that are used, and held.
 func (s *ledgerServer) taken(t *testing.T, bucket string) (used, held int) {
 	t.Helper()
+	b := s.bucket(t, bucket)
+	return int(b.Limits[0].Used), int(b.Held)
+}
+
+// bucket returns the state of a bucket.
+func (s *ledgerServer) bucket(t *testing.T, bucket string) report.BucketStatus {
+	t.Helper()
 	var status report.Status
 	quotactl(t, s.vars, &status, "status")
 	for _, b := range status.Credentials[0].Buckets {
 		if b.Bucket == bucket {
-			return int(b.Limits[0].Used), int(b.Held)
+			return b
 		}
 	}
 	t.Fatalf("no bucket %q", bucket)
-	return 0, 0
+	return report.BucketStatus{}
 }
 
 // player is a run of a client, which prints a word for each of its steps.

@@ -21,15 +21,13 @@ func TestMoreClients(t *testing.T) {
 		{"mistral", "requests"}, {"notion", "requests"}, {"openrouter", "requests"},
 		{"reddit", "requests"}, {"slack", "messages"},
 	}
-	config, credentials := "upstreams:\n", "credentials:\n"
-	standins := map[string]string{}
+	credentials, args := "credentials:\n", map[string][]string{}
 	for _, a := range apis {
-		standins[a.name] = launch(t, nil, "quotactl", "standin", a.name, "--listen",
-			"127.0.0.1:0").address
-		config += fmt.Sprintf("  %s: {endpoint: %q}\n", a.name, standins[a.name])
+		args[a.name] = nil
 		credentials += fmt.Sprintf("  - {name: %s, upstream: %[1]s, api_key: {env: KEY}, limits: ["+
 			"{bucket: %s, units: 2, window: 24h}]}\n", a.name, a.limit)
 	}
+	standins, config := launchStandins(t, args)
 	vars := []string{"QUOTA_CONFIG=" + write(t, dir, "quota.yaml", credentials+config), "KEY=any",
 		"QUOTA_STATE_DIR=" + dir, "QUOTA_LEDGER=sqlite://" + filepath.Join(dir, "ledger.db")}
 	proxy := launch(t, vars, "quotactl", "proxy", "--listen", "127.0.0.1:0")
@@ -48,10 +46,8 @@ func TestMoreClients(t *testing.T) {
 				Denied int64
 			}
 			counts(t, standins[a.name], &counted)
-			var log struct{ Entries []entry }
-			quotactl(t, vars, &log, "log", "--credential", a.name)
 			ledger := map[string]int64{}
-			for _, e := range log.Entries {
+			for _, e := range entries(t, vars, "--credential", a.name) {
 				if !strings.HasPrefix(e.Bucket, "money") { // the stand-in has no prices
 					ledger[e.Bucket] += e.Units
 				}
