@@ -43,37 +43,6 @@ func TestEveryRegionIsComplete(t *testing.T) {
 	})
 }
 
-// TestStored: the catalogue has what the upstream reports of a video, and nil, not zero, for a
-// counter that is missing.
-func TestStored(t *testing.T) {
-	s := plenty(t)
-	s.run(t, "US", 0, "complete US:4/200:4", "US1 US2 US3 US4")
-	missing := 0
-	for _, want := range s.charts.Chart("US", s.charts.Days()-1) {
-		got, err := s.catalog.Video(t.Context(), want.ID)
-		must(t, err)
-		if got.Title != want.Title || got.ChannelID != want.ChannelID ||
-			got.Description != want.Description || got.Category != want.CategoryID ||
-			strings.Join(got.Tags, "|") != strings.Join(want.Tags, "|") ||
-			got.PublishedAt.Format(time.RFC3339) != want.PublishedAt ||
-			got.Duration == "" || !got.FetchedAt.Equal(nine) {
-			t.Errorf("got %+v, want %+v", got.Video, want)
-		}
-		for _, pair := range [][2]*int64{{got.Views, want.ViewCount},
-			{got.Likes, want.LikeCount}, {got.Comments, want.CommentCount}} {
-			if (pair[0] == nil) != (pair[1] == nil) || pair[0] != nil && *pair[0] != *pair[1] {
-				t.Errorf("%s: counter %v, want %v", want.ID, pair[0], pair[1])
-			}
-			if pair[1] == nil {
-				missing++
-			}
-		}
-	}
-	if missing == 0 {
-		t.Error("the stand-in gave every counter")
-	}
-}
-
 // TestStalestFirst: after a sweep of some regions, the next one begins with the others.
 func TestStalestFirst(t *testing.T) {
 	s := plenty(t)

@@ -39,39 +39,6 @@ func idsOf(chart []*Video) (ids []string) {
 	return ids
 }
 
-func TestChartPages(t *testing.T) {
-	charts := Generator{Totals: map[string]int{"US": 200, "IN": 171, "FR": 16, "BR": 50}}.Charts()
-	s := &YouTube{Charts: charts}
-	c := client(t, start(t, s))
-	for _, test := range []struct {
-		region string
-		size   int64
-		pages  []int
-	}{
-		{"US", 50, []int{50, 50, 50, 50}},
-		{"IN", 50, []int{50, 50, 50, 21}},
-		{"FR", 50, []int{16}},
-		{"BR", 50, []int{50}},
-		{"FR", 5, []int{5, 5, 5, 1}},
-	} {
-		before := s.Counts().Units["default"]
-		pages := readChart(t, c, test.region, test.size)
-		var lengths []int
-		for _, p := range pages {
-			lengths = append(lengths, len(p))
-		}
-		if !slices.Equal(lengths, test.pages) {
-			t.Errorf("%s: pages of %v, want %v", test.region, lengths, test.pages)
-		}
-		if !slices.Equal(slices.Concat(pages...), idsOf(charts.Chart(test.region, 1))) {
-			t.Errorf("%s: not the chart, or not in its order", test.region)
-		}
-		if units := s.Counts().Units["default"] - before; units != int64(len(pages)) {
-			t.Errorf("%s: %d units for %d pages", test.region, units, len(pages))
-		}
-	}
-}
-
 func TestChartDefaultsAndNeighbours(t *testing.T) {
 	c := client(t, start(t, &YouTube{}))
 	call := func(token string) *youtube.VideoListResponse {

@@ -1,56 +1,9 @@
 package standin
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 )
-
-func TestFaultKinds(t *testing.T) {
-	for _, test := range []struct {
-		kind   string
-		status int
-		holds  string
-		units  int64
-		err    error
-	}{
-		{"500", 500, "backendError", 1, nil},
-		{"503", 503, "backendError", 1, nil},
-		{"500-html", 500, "<!DOCTYPE html>", 1, nil},
-		{"500-null", 500, `"message": null`, 1, nil},
-		{"200-html", 200, "<!DOCTYPE html>", 1, nil},
-		{"400-token", 400, "invalidPageToken", 1, nil},
-		{"404-chart", 404, "videoChartNotFound", 1, nil},
-		{"truncated", 200, "youtube#videoListResponse", 1, nil},
-		{"repeat", 200, "youtube#videoListResponse", 1, nil},
-		{"429", 429, "1/min/{project}", 0, nil},
-		{"429-day", 429, "1/d/{project}", 0, nil},
-		{"429-bare", 429, "rateLimitExceeded", 0, nil},
-		{"403-quota", 403, "quotaExceeded", 0, nil},
-		{"403-daily", 403, "dailyLimitExceeded", 0, nil},
-		{"403-disabled", 403, "SERVICE_DISABLED", 0, nil},
-		{"403-blocked", 403, "API_KEY_SERVICE_BLOCKED", 0, nil},
-		{"drop", 0, "EOF", 1, nil},
-		{"cut", 200, "youtube#videoListResponse", 1, io.ErrUnexpectedEOF},
-	} {
-		s := &YouTube{Faults: []string{test.kind}}
-		r := get(t, start(t, s), "GET "+chartQuery+"US")
-		if !errors.Is(r.err, test.err) || r.status != test.status ||
-			!strings.Contains(r.body, test.holds) {
-			t.Errorf("%s: %d %v %s", test.kind, r.status, r.err, r.body)
-		}
-		if c := s.Counts(); c.Units["default"] != test.units ||
-			c.Rejected+c.Refused != 1-test.units {
-			t.Errorf("%s: counts %+v", test.kind, c)
-		}
-		if valid := json.Valid([]byte(r.body)); valid == (test.kind == "truncated" ||
-			test.err != nil || r.status == 0 || strings.HasSuffix(test.kind, "html")) {
-			t.Errorf("%s: valid JSON is %v", test.kind, valid)
-		}
-	}
-}
 
 func TestWhenFaultsStrike(t *testing.T) {
 	for _, test := range []struct {

@@ -1,7 +1,6 @@
 package youtube_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,13 +24,29 @@ import (
 // canary is a key that no error may contain.
 const canary = "canary-2f6b1c"
 
-// keyed adds the canary to the header, as the gate adds a key.
-type keyed struct{ next http.RoundTripper }
+// gate is an http.RoundTripper.
+type gate func(*http.Request) (*http.Response, error)
 
-func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("X-Goog-Api-Key", canary)
-	return k.next.RoundTrip(r)
+func (g gate) RoundTrip(r *http.Request) (*http.Response, error) { return g(r) }
+
+// keyed adds the canary to the header, as the gate adds a key.
+func keyed(next http.RoundTripper) gate {
+	return func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Set("X-Goog-Api-Key", canary)
+		return next.RoundTrip(r)
+	}
+}
+
+// answer returns a response to a request.
+func answer(r *http.Request, status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{}, Request: r,
+		Body: io.NopCloser(strings.NewReader(body))}
+}
+
+// replay answers every request with one body.
+func replay(body string) gate {
+	return func(r *http.Request) (*http.Response, error) { return answer(r, 200, body), nil }
 }
 
 // connect returns a client without retries.
@@ -50,7 +65,7 @@ func start(t *testing.T, handler http.Handler) *youtube.Client {
 	t.Cleanup(upstream.Close)
 	// net/http itself would retry on a connection that died
 	transport := &http.Transport{DisableKeepAlives: true}
-	return connect(t, upstream.URL, keyed{transport})
+	return connect(t, upstream.URL, keyed(transport))
 }
 
 // ask requests the first page of a chart.
@@ -156,7 +171,10 @@ func TestMissingIsNotZero(t *testing.T) {
 	}
 }
 
+// TestFaults: the client has a kind for each fault of the stand-in, which bills the requests that it
+// does not refuse.
 func TestFaults(t *testing.T) {
+	unbilled := []youtube.Kind{youtube.BadCredential, youtube.Exhausted, youtube.Throttled}
 	for want, names := range map[youtube.Kind]string{
 		youtube.Transient:     "200-html 500-html 500 503 500-null cut drop hang truncated",
 		youtube.BadPageToken:  "400-token",
@@ -166,13 +184,22 @@ func TestFaults(t *testing.T) {
 		youtube.Throttled:     "429 429-bare",
 	} {
 		for _, name := range strings.Fields(names) {
-			client := start(t, &standin.YouTube{Faults: []string{name}})
+			upstream := &standin.YouTube{Faults: []string{name}}
+			client := start(t, upstream)
 			if name == "hang" {
 				client.Timeout = 50 * time.Millisecond
 			}
 			page, err := ask(t, client)
 			if wantKind(t, name, err, want); page.Videos != nil {
 				t.Errorf("%s: %d videos", name, len(page.Videos))
+			}
+			units := int64(1)
+			if slices.Contains(unbilled, want) {
+				units = 0
+			}
+			if c := upstream.Counts(); c.Units["default"] != units ||
+				c.Rejected+c.Refused != 1-units {
+				t.Errorf("%s: counts %+v", name, c)
 			}
 		}
 	}
@@ -182,30 +209,10 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	charts := standin.Generator{Totals: map[string]int{"AU": 0}}.Charts()
-	upstream := &standin.YouTube{Charts: charts, Limits: map[string]int64{"default": 3}}
-	client := start(t, upstream)
-	for _, c := range []struct {
-		request youtube.ChartRequest
-		want    youtube.Kind
-	}{
-		{youtube.ChartRequest{Region: "XX"}, youtube.BadRegion},
-		{youtube.ChartRequest{Region: "AU"}, youtube.NoChart},
-		{youtube.ChartRequest{Region: "US", PageToken: "nonsense"}, youtube.BadPageToken},
-		{youtube.ChartRequest{Region: "US"}, youtube.Exhausted},
-	} {
-		_, err := client.Chart(t.Context(), c.request)
-		wantKind(t, fmt.Sprintf("%+v", c.request), err, c.want)
-	}
-	_, err := ask(t, start(t, &standin.YouTube{Keys: []string{"another"}}))
-	wantKind(t, "a wrong key", err, youtube.BadCredential)
-}
-
 func TestNobodyListens(t *testing.T) {
 	upstream := httptest.NewServer(http.NotFoundHandler())
 	upstream.Close()
-	_, err := ask(t, connect(t, upstream.URL, keyed{http.DefaultTransport}))
+	_, err := ask(t, connect(t, upstream.URL, keyed(http.DefaultTransport)))
 	if wantKind(t, "nobody", err, youtube.Transient); !strings.Contains(err.Error(),
 		"connection refused") {
 		t.Errorf("got %v", err)
@@ -223,28 +230,24 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-// refuse is a gate that refuses every request.
-type refuse struct{ err error }
-
-func (r refuse) RoundTrip(*http.Request) (*http.Response, error) { return nil, r.err }
-
 func TestGateErrorsPass(t *testing.T) {
 	denied := &quota.DeniedError{Decision: quota.Decision{Limit: "default 24h"}}
 	notSent := func(err error) error {
 		return fmt.Errorf("youtube.videos.list %w: %w", quota.ErrNotSent, err)
 	}
-	for _, gate := range []error{denied, notSent(denied), notSent(quota.ErrUnpriced),
+	for _, refusal := range []error{denied, notSent(denied), notSent(quota.ErrUnpriced),
 		notSent(quota.ErrUnreachable), notSent(&quota.CostExceedsLimitError{}),
 		notSent(io.ErrUnexpectedEOF)} {
-		_, err := ask(t, connect(t, "https://upstream.test/", refuse{gate}))
-		if !errors.Is(err, gate) || strings.Contains(err.Error(), "upstream.test") {
-			t.Errorf("%v came as %v", gate, err)
+		_, err := ask(t, connect(t, "https://upstream.test/",
+			gate(func(*http.Request) (*http.Response, error) { return nil, refusal })))
+		if !errors.Is(err, refusal) || strings.Contains(err.Error(), "upstream.test") {
+			t.Errorf("%v came as %v", refusal, err)
 		}
 		if _, ours := youtube.KindOf(err); ours {
-			t.Errorf("%v was taken for an answer of the upstream", gate)
+			t.Errorf("%v was taken for an answer of the upstream", refusal)
 		}
 		got, ok := errors.AsType[*quota.DeniedError](err)
-		if ok != errors.Is(gate, denied) || ok && got.Decision.Limit != "default 24h" {
+		if ok != errors.Is(refusal, denied) || ok && got.Decision.Limit != "default 24h" {
 			t.Errorf("the decision is lost: %v", err)
 		}
 	}
@@ -286,16 +289,6 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// replay answers every request with one body.
-type replay []byte
-
-func (b replay) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{
-		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(bytes.NewReader(b)), Request: r,
-	}, nil
-}
-
 // TestRecordedPages: every recorded page of videos reads as its JSON says, counters and texts
 // included.
 func TestRecordedPages(t *testing.T) {
@@ -310,7 +303,7 @@ func TestRecordedPages(t *testing.T) {
 
 func comparePage(t *testing.T, name string, body []byte) {
 	t.Helper()
-	page, err := ask(t, connect(t, "https://upstream.test", replay(body)))
+	page, err := ask(t, connect(t, "https://upstream.test", replay(string(body))))
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,15 +30,11 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	if i >= len(s.answers) {
 		s.t.Fatalf("request %d was not expected", i+1)
 	}
-	answer := func(status int, body string) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: http.Header{},
-			Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
-	}
 	switch name := s.answers[i]; name {
 	case "":
-		return answer(200, `{"items":[]}`)
+		return answer(r, 200, `{"items":[]}`), nil
 	case "half":
-		return answer(200, `{"items":[{"id":`)
+		return answer(r, 200, `{"items":[{"id":`), nil
 	case "drop":
 		return nil, io.ErrUnexpectedEOF
 	case "deny":
@@ -53,8 +47,7 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		status, _ := strconv.Atoi(name[:3])
-		return answer(status, string(body))
+		return answer(r, statusOf(name), string(body)), nil
 	}
 }
 
