@@ -13,52 +13,40 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// BenchmarkYear: 365 days of 8 regions every 10 minutes, 4 pages each, with enough units and with
-// too few.
+// BenchmarkYear: 365 days of 8 and of 110 regions every 10 minutes, 4 pages each, with enough units
+// and with too few.
 func BenchmarkYear(b *testing.B) {
+	var all []string
+	for i := range 110 {
+		all = append(all, string([]byte{byte('A' + i/26), byte('A' + i%26)}))
+	}
 	for _, c := range []struct {
-		name  string
-		units int64
-		paced bool
-	}{{"fits", 10_000, false}, {"paced", 10_000, true}, {"short", 2_500, false}} {
+		name    string
+		regions []string
+		stagger time.Duration
+		units   int64
+		paced   bool
+	}{
+		{"fits", eight, time.Minute, 10_000, false},
+		{"paced", eight, time.Minute, 10_000, true},
+		{"short", eight, time.Minute, 2_500, false},
+		{"all fit", all, 5 * time.Second, 100_000, false},
+		{"all short", all, 5 * time.Second, 30_000, false},
+	} {
 		b.Run(c.name, func(b *testing.B) {
-			p := Plan{Lanes: lanes(b, "*/10 * * * *", 4, time.Minute, eight...), Price: price,
-				Reset: day(b, "America/Los_Angeles"),
-				From:  at(b, "2026-01-01T08:00:00Z"), To: at(b,
-					"2027-01-01T08:00:00Z"), Step: time.Hour,
-				Limits: []quota.Limit{sliding(c.units, 24*time.Hour),
-					daily(b, c.units, "America/Los_Angeles")}}
+			p := Plan{Lanes: lanes(b, "*/10 * * * *", 4, c.stagger, c.regions...), Price: price,
+				Reset: day(b, los), Step: time.Hour,
+				From: clock(b, "2026-01-01 08:00:00"), To: clock(b, "2027-01-01 08:00:00"),
+				Limits: []quota.Limit{sliding(c.units, 24*time.Hour), daily(b, c.units, los)}}
 			if c.paced {
 				p.Paces = []quota.Limit{p.Limits[1]}
 				p.Paces[0].Pace = &quota.Pace{Slack: 250}
 			}
 			for b.Loop() {
 				r := p.Execute()
-				if r.Runs != 365*24*6*8 {
+				if r.Runs != int64(365*24*6*len(c.regions)) {
 					b.Fatal(r.Runs)
 				}
-				b.ReportMetric(float64(r.Lost()), "lost")
-			}
-		})
-	}
-}
-
-// BenchmarkYearOfAll: 365 days of 110 regions every 10 minutes, 4 pages each.
-func BenchmarkYearOfAll(b *testing.B) {
-	var regions []string
-	for i := range 110 {
-		regions = append(regions, string([]byte{byte('A' + i/26), byte('A' + i%26)}))
-	}
-	for name, units := range map[string]int64{"fits": 100_000, "short": 30_000} {
-		b.Run(name, func(b *testing.B) {
-			p := Plan{Lanes: lanes(b, "*/10 * * * *", 4, 5*time.Second, regions...), Price: price,
-				Reset: day(b, "America/Los_Angeles"),
-				From:  at(b, "2026-01-01T08:00:00Z"), To: at(b,
-					"2027-01-01T08:00:00Z"), Step: time.Hour,
-				Limits: []quota.Limit{sliding(units, 24*time.Hour),
-					daily(b, units, "America/Los_Angeles")}}
-			for b.Loop() {
-				r := p.Execute()
 				b.ReportMetric(float64(r.Lost()), "lost")
 			}
 		})
@@ -68,9 +56,9 @@ func BenchmarkYearOfAll(b *testing.B) {
 // BenchmarkSuggest finds the tightest schedule of 8 regions, over a year.
 func BenchmarkSuggest(b *testing.B) {
 	p := Plan{Lanes: lanes(b, "*/10 * * * *", 4, time.Minute, eight...), Price: price,
-		Reset: day(b, "America/Los_Angeles"),
-		From:  at(b, "2026-01-01T08:00:00Z"), To: at(b, "2026-01-08T08:00:00Z"),
-		Limits: []quota.Limit{sliding(9500, 24*time.Hour), daily(b, 9500, "America/Los_Angeles")}}
+		Reset: day(b, los), From: clock(b, "2026-01-01 08:00:00"),
+		To: clock(b, "2026-01-08 08:00:00"), Limits: []quota.Limit{sliding(9500, 24*time.Hour),
+			daily(b, 9500, los)}}
 	for b.Loop() {
 		if _, ok := p.Suggest(b.Context(), Wish{Zone: time.UTC, Share: math.Inf(1)}); !ok {
 			b.Fatal("nothing fits")
@@ -125,17 +113,10 @@ func replayed(t testing.TB, kinds []string, limits []quota.Limit) []prediction {
 
 const regions = " US GB DE FR IN BR AU CA"
 
-// theDay returns the limit of the upstream's day.
-func theDay(t testing.TB) []quota.Limit {
-	day := limit(t, 10000, "day")
-	day.Headroom = 500
-	return []quota.Limit{day}
-}
-
-// dayAnd24h returns that limit, and the same in any 24 hours.
+// dayAnd24h returns the limit of the upstream's day, and the same in any 24 hours.
 func dayAnd24h(t testing.TB) []quota.Limit {
-	both := append(theDay(t), theDay(t)...)
-	both[1].Window = quota.Sliding(24 * time.Hour)
+	both := []quota.Limit{limit(t, 10000, "day"), limit(t, 10000, "24h")}
+	both[0].Headroom, both[1].Headroom = 500, 500
 	return both
 }
 

@@ -11,13 +11,6 @@ import (
 	"quotabudget/internal/share"
 )
 
-func clock(t testing.TB, text string) time.Time {
-	t.Helper()
-	at, err := time.Parse("2006-01-02 15:04:05", text)
-	must(t, err)
-	return at
-}
-
 func window(t testing.TB, text string) quota.Window {
 	t.Helper()
 	zone := ""

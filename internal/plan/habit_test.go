@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -17,20 +16,17 @@ func TestUnscheduled(t *testing.T) {
 	rest := func(units int64) []quota.Spent { return spent(start, units) }
 	steady := flow(start, now, 5*time.Minute, 10) // 120 an hour, 1,440 by now
 	last := func(d, every time.Duration, units int64) []quota.Spent {
-		return flow(before(d), now,
-			every, units)
+		return flow(before(d), now, every, units)
 	}
 	burst := func(after time.Duration) []quota.Spent {
 		return flow(start.Add(after), start.Add(after+10*time.Minute), time.Minute, 30)
 	}
 	early := func(units int64) []quota.Spent {
-		return flow(start, before(6*time.Hour),
-			5*time.Minute, units)
+		return flow(start, before(6*time.Hour), 5*time.Minute, units)
 	}
 	const in5min = 5 * time.Minute
 	backfill := []quota.Reservation{{Units: 1000, Drawn: 600, Left: 400,
-		CreatedAt: before(2 * time.Hour),
-		ExpiresAt: now.Add(time.Hour)}}
+		CreatedAt: before(2 * time.Hour), ExpiresAt: now.Add(time.Hour)}}
 	for _, test := range []struct {
 		name      string
 		entries   []quota.Spent
@@ -149,16 +145,6 @@ func TestIncidents(t *testing.T) {
 		if h.incidents != incidents || slices.Max(likely) > 50 ||
 			(slices.Max(high) > 50) != (incidents > 0) {
 			t.Errorf("%d incidents: likely %v, high %v", h.incidents, likely, high)
-		}
-	}
-}
-
-// TestEnough: 23 ticks of two lanes want 184 units; with one less the last run is cut off.
-func TestEnough(t *testing.T) {
-	for units, want := range map[int]bool{184: true, 183: false} {
-		in := bucketAt(t, "2026-11-21 20:00:01", fmt.Sprint(units, " day"), "*/30 * * * * US BR")
-		if got := newOutlook(in).suffices(nil); got != want {
-			t.Errorf("%d units are enough: %v, want %v", units, got, want)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestExecute_Ledger(t *testing.T) {
 	p := Plan{Lanes: lanes(t, "*/5 * * * *", 4, time.Minute, "US", "BR"),
 		Limits: []quota.Limit{sliding(5, 4*time.Minute), sliding(40, time.Hour)},
 		Price:  price, Reset: day(t, "UTC"),
-		From: at(t, "2026-06-01T00:00:00Z"), To: at(t, "2026-06-01T03:00:00Z")}
+		From: clock(t, "2026-06-01 00:00:00"), To: clock(t, "2026-06-01 03:00:00")}
 	if n := charged(t, p, budget(p), &now); n < 12 {
 		t.Errorf("%d runs have resumed a chart", n)
 	}
@@ -184,21 +184,21 @@ func TestExecute_Windows(t *testing.T) {
 		from   string
 		lost   int64 // runs
 	}{
-		"minute":              {"minute", 2, none, "2026-06-01T10:00:00Z", 5},
-		"hour of a change":    {"hour", 6, none, "2026-10-25T00:00:00Z", 26},
-		"day":                 {"day", 30, none, "2026-06-01T20:00:00Z", 33},
-		"week, over Sunday":   {"week", 40, none, "2026-03-29T18:30:00Z", 30},
-		"30 days to 31":       {"month", 40, none, "2026-09-30T18:30:00Z", 30},
-		"31 days to 30":       {"month", 40, none, "2026-10-31T19:30:00Z", 30},
-		"year end":            {"month", 40, none, "2026-12-31T19:30:00Z", 30},
-		"an end to come":      {"anchored 3h", 14, 50 * time.Minute, "2026-06-01T10:00:00Z", 23},
-		"an end that is past": {"anchored 3h", 14, -50 * time.Minute, "2026-06-01T10:00:00Z", 30},
-		"no end":              {"anchored 3h", 14, none, "2026-06-01T10:00:00Z", 30},
-		"restoring":           {"restoring 7/1h", 12, none, "2026-06-01T10:00:00Z", 16},
-		"restoring slowly":    {"restoring 1/97s", 2, none, "2026-06-01T10:00:00Z", 5},
+		"minute":              {"minute", 2, none, "2026-06-01 10:00:00", 5},
+		"hour of a change":    {"hour", 6, none, "2026-10-25 00:00:00", 26},
+		"day":                 {"day", 30, none, "2026-06-01 20:00:00", 33},
+		"week, over Sunday":   {"week", 40, none, "2026-03-29 18:30:00", 30},
+		"30 days to 31":       {"month", 40, none, "2026-09-30 18:30:00", 30},
+		"31 days to 30":       {"month", 40, none, "2026-10-31 19:30:00", 30},
+		"year end":            {"month", 40, none, "2026-12-31 19:30:00", 30},
+		"an end to come":      {"anchored 3h", 14, 50 * time.Minute, "2026-06-01 10:00:00", 23},
+		"an end that is past": {"anchored 3h", 14, -50 * time.Minute, "2026-06-01 10:00:00", 30},
+		"no end":              {"anchored 3h", 14, none, "2026-06-01 10:00:00", 30},
+		"restoring":           {"restoring 7/1h", 12, none, "2026-06-01 10:00:00", 16},
+		"restoring slowly":    {"restoring 1/97s", 2, none, "2026-06-01 10:00:00", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now := at(t, c.from).Add(-2 * time.Hour)
+			now := clock(t, c.from).Add(-2 * time.Hour)
 			store := &memstore.Store{Now: func() time.Time { return now }}
 			zone := ""
 			if quota.IsCalendarWord(c.window) {
@@ -208,7 +208,7 @@ func TestExecute_Windows(t *testing.T) {
 			must(t, err)
 			p := Plan{Lanes: lanes(t, "*/10 * * * *", 2, 0, "US"), Price: price,
 				Limits: []quota.Limit{{Bucket: quota.DefaultBucket, Units: c.units, Window: w}},
-				Reset:  day(t, "Europe/Berlin"), From: at(t, c.from)}
+				Reset:  day(t, "Europe/Berlin"), From: clock(t, c.from)}
 			p.To = p.From.Add(8 * time.Hour)
 			b := &quota.Budget{Ledger: ledger.New(store), Credential: "key1", Limits: p.Limits,
 				Prices: map[string][]quota.Cost{"list": price}}
@@ -254,13 +254,10 @@ func drawn(t *rapid.T) Plan {
 	must(t, err)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
-	from := rapid.SampledFrom([]string{"2026-10-31T07:00:00Z", "2026-03-07T08:00:00Z",
-		"2026-03-28T11:30:00Z", "2026-06-01T19:00:00Z", "2026-06-02T01:10:00Z",
-		"2027-01-01T05:30:00Z", "2026-12-31T21:10:00Z"}).Draw(t, "from")
-	p := Plan{Price: price, Reset: quota.Window{Calendar: "day", Zone: los}}
-	if p.From, err = time.Parse(time.RFC3339, from); err != nil {
-		t.Fatal(err)
-	}
+	from := rapid.SampledFrom([]string{"2026-10-31 07:00:00", "2026-03-07 08:00:00",
+		"2026-03-28 11:30:00", "2026-06-01 19:00:00", "2026-06-02 01:10:00",
+		"2027-01-01 05:30:00", "2026-12-31 21:10:00"}).Draw(t, "from")
+	p := Plan{Price: price, Reset: quota.Window{Calendar: "day", Zone: los}, From: clock(t, from)}
 	specs, hours, fewest, crowded := specs, 60, int64(1), rapid.Bool().Draw(t, "crowded")
 	if crowded {
 		specs, hours, fewest = often, 8, 3

@@ -13,6 +13,8 @@ import (
 	"quotabudget/internal/share"
 )
 
+const los = "America/Los_Angeles"
+
 var eight = []string{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
 
 var price = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}
@@ -24,11 +26,11 @@ func zone(t testing.TB, name string) *time.Location {
 	return loc
 }
 
-func at(t testing.TB, text string) time.Time {
+func clock(t rapid.TB, text string) time.Time {
 	t.Helper()
-	moment, err := time.Parse(time.RFC3339, text)
+	at, err := time.Parse(time.DateTime, text)
 	must(t, err)
-	return moment
+	return at
 }
 
 func day(t testing.TB, name string) quota.Window {

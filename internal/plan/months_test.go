@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -127,31 +126,16 @@ func askedIn(kind string, seed uint64) (all []prediction) {
 // TestMonths: the interval holds in seven to nine of ten months of metered spending, over all
 // kinds. A single kind may deviate more: launches are not announced.
 func TestMonths(t *testing.T) {
-	var all []prediction
-	var lock sync.Mutex
-	t.Run("each", func(t *testing.T) {
-		for kind := range monthKinds {
-			t.Run(kind, func(t *testing.T) {
-				t.Parallel()
-				var predictions []prediction
-				for seed := range uint64(*monthsPlayed) {
-					predictions = append(predictions, askedIn(kind, 100+seed)...)
-				}
-				off := 0.0
-				for _, a := range predictions {
-					off += a.off(a.said.DryAt) / (24 * 60) / float64(len(predictions))
-				}
-				t.Logf("%d forecasts, %.1f days off, the interval holds in %.0f %%", len(predictions), off,
-					100*coverage(predictions))
-				lock.Lock()
-				defer lock.Unlock()
-				all = append(all, predictions...)
-			})
+	rows := make(map[string]func() []prediction)
+	for kind := range monthKinds {
+		rows[kind] = func() (predictions []prediction) {
+			for seed := range uint64(*monthsPlayed) {
+				predictions = append(predictions, askedIn(kind, 100+seed)...)
+			}
+			return predictions
 		}
-	})
-	if part := coverage(all); math.Abs(part-0.8) > 0.1 {
-		t.Errorf("the interval holds in %.1f %% of all months", 100*part)
 	}
+	expectCoverage(t, 1, rows)
 }
 
 var monthsPlayed = flag.Int("months-played", 4, "months of each kind, for TestMonths")

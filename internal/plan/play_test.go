@@ -7,32 +7,37 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
 
 var begin = time.Date(2026, time.June, 1, 0, 0, 0, 0, time.UTC)
 
-// parsed returns the regions of one job that tick together, in order: "US 4" wants 4 pages.
+// parsed returns the regions of one job, in order: "US 4" wants 4 pages, and "US 4 1m" a minute
+// after the tick.
 func parsed(t *testing.T, spec, regions string) (all []share.Lane) {
 	for text := range strings.SplitSeq(regions, ", ") {
-		l := lanes(t, spec, 0, 0, "")[0]
-		if _, err := fmt.Sscan(text, &l.Region, &l.Pages); err != nil {
-			t.Fatal(err)
-		}
+		l, offset := lanes(t, spec, 0, 0, "")[0], ""
+		_, err := fmt.Sscan(text+" 0s", &l.Region, &l.Pages, &offset)
+		must(t, err)
+		l.Offset, err = time.ParseDuration(offset)
+		must(t, err)
 		all = append(all, l)
 	}
 	return all
 }
 
-// outcomes plays a plan, with other charges at the given minutes, if there is room for them.
-func outcomes(plan Plan, charges map[int]int64) (lines []string) {
+// outcomes plays a plan, with other charges at the given minutes, if there is room for them. It
+// returns the pages that the runs want, too.
+func outcomes(plan Plan, charges map[int]int64) (lines []string, wanted int64) {
 	p := plan.Play()
 	clock := func(at time.Time) string { return at.Format("15:04") }
 	for minute := range 24 * 60 {
 		now := begin.Add(time.Duration(minute) * time.Minute).UnixMicro()
 		for at, ok := p.Next(); ok && at < now; at, ok = p.Next() {
 			r := p.Run()
+			wanted += r.Wanted
 			line := fmt.Sprintf("%s %s %s %d/%d", clock(r.At), r.Region, r.Outcome, r.Pages,
 				r.Wanted)
 			if r.Lost() {
@@ -53,49 +58,103 @@ func outcomes(plan Plan, charges map[int]int64) (lines []string) {
 				units <= room, ", then ", left, " by ", limit, ", more at ", clock(p.Frees(now))))
 		}
 	}
-	return lines
+	return lines, wanted
 }
 
+// TestPlay: days computed by hand. A line is a run, with the pages it gets of those it wants.
 func TestPlay(t *testing.T) {
+	four := 4 * time.Minute
 	for name, c := range map[string]struct {
 		spec, regions string
 		limits        []quota.Limit
 		charges       map[int]int64
+		suspended     int // minutes
 		want          []string
 	}{
 		"the example of the package": {"0 0-4 * * *", "US 4, BR 4",
-			[]quota.Limit{sliding(30, 4*time.Hour)}, nil, []string{
+			[]quota.Limit{sliding(30, 4*time.Hour)}, nil, 0, []string{
 				"00:00 US complete 4/4", "00:00 BR complete 4/4", "01:00 US complete 4/4",
 				"01:00 BR complete 4/4", "02:00 US complete 4/4", "02:00 BR complete 4/4",
 				"03:00 US complete 4/4", "03:00 BR partial 2/4 default 4h 04:00",
 				"04:00 BR complete 4/4", "04:00 US complete 4/4"}},
 		"a charge in between": {"0 0-1 * * *", "US 4, BR 4",
 			[]quota.Limit{sliding(10, 90*time.Minute)},
-			map[int]int64{30: 2, 40: 1}, []string{
+			map[int]int64{30: 2, 40: 1}, 0, []string{
 				"00:00 US complete 4/4", "00:00 BR complete 4/4",
 				"00:30 others 2 true, then 0 by default 1h30m, more at 01:30",
 				"00:40 others 1 false, then 0 by default 1h30m, more at 01:30",
 				"01:00 US denied 0/4 default 1h30m 01:30",
 				"01:00 BR denied 0/4 default 1h30m 01:30"}},
 		"several windows: the one that makes it wait longest is named": {"*/10 0 * * *", "US 3",
-			[]quota.Limit{sliding(2, 5*time.Minute), sliding(6, 25*time.Minute)}, nil, []string{
+			[]quota.Limit{sliding(2, 5*time.Minute), sliding(6, 25*time.Minute)}, nil, 0, []string{
 				"00:00 US partial 2/3 default 5m 00:05", "00:10 US complete 1/1",
 				"00:20 US partial 2/3 default 5m 00:25", "00:30 US complete 1/1",
 				"00:40 US partial 2/3 default 5m 00:45", "00:50 US complete 1/1"}},
 		"charts of different length": {"0 */8 * * *", "US 1, BR 5, JP 3",
-			[]quota.Limit{sliding(18, 24*time.Hour)}, nil, []string{
+			[]quota.Limit{sliding(18, 24*time.Hour)}, nil, 0, []string{
 				"00:00 US complete 1/1", "00:00 BR complete 5/5", "00:00 JP complete 3/3",
 				"08:00 US complete 1/1", "08:00 BR complete 5/5", "08:00 JP left_out 0/3 share",
 				"16:00 JP complete 3/3", "16:00 US left_out 0/1 share",
 				"16:00 BR left_out 0/5 share"}},
+		"the next run gets the rest": {"0-14/5 0 * * *", "US 4",
+			[]quota.Limit{sliding(3, four)}, nil, 0, []string{
+				"00:00 US partial 3/4 default 4m 00:04", "00:05 US complete 1/1",
+				"00:10 US partial 3/4 default 4m 00:14"}},
+		"after a quarter of an hour": {"*/15 0 * * *", "US 4",
+			[]quota.Limit{sliding(3, four)}, nil, 0, []string{
+				"00:00 US partial 3/4 default 4m 00:04", "00:15 US complete 1/1",
+				"00:30 US partial 3/4 default 4m 00:34", "00:45 US complete 1/1"}},
+		"a minute later it is begun again": {"0-59/16 0 * * *", "US 4",
+			[]quota.Limit{sliding(3, four)}, nil, 0, []string{
+				"00:00 US partial 3/4 default 4m 00:04", "00:16 US partial 3/4 default 4m 00:20",
+				"00:32 US partial 3/4 default 4m 00:36", "00:48 US partial 3/4 default 4m 00:52"}},
+		"cut off again and again, until its first page is too old": {"0-29/5 0 * * *", "US 9",
+			[]quota.Limit{sliding(2, four)}, nil, 0, []string{
+				"00:00 US partial 2/9 default 4m 00:04", "00:05 US partial 2/7 default 4m 00:09",
+				"00:10 US partial 2/5 default 4m 00:14", "00:15 US partial 2/3 default 4m 00:19",
+				"00:20 US partial 2/9 default 4m 00:24", "00:25 US partial 2/7 default 4m 00:29"}},
+		"denied between": {"0-29/5 0 * * *", "US 4",
+			[]quota.Limit{sliding(2, 9*time.Minute)}, nil, 0, []string{
+				"00:00 US partial 2/4 default 9m 00:09", "00:05 US denied 0/2 default 9m 00:09",
+				"00:10 US complete 2/2", "00:15 US denied 0/4 default 9m 00:19",
+				"00:20 US partial 2/4 default 9m 00:29", "00:25 US denied 0/2 default 9m 00:29"}},
+		"a chart begins with its first page": {"0-29/10 0 * * *", "US 4",
+			[]quota.Limit{sliding(3, 8*time.Minute)}, nil, 10, []string{
+				"00:00 US denied 0/4 suspended 00:10", "00:10 US partial 3/4 default 8m 00:18",
+				"00:20 US complete 1/1"}},
+		"each lane its own": {"0-14/5 0 * * *", "US 4, BR 4 1m",
+			[]quota.Limit{sliding(5, four)}, nil, 0, []string{
+				"00:00 US complete 4/4", "00:01 BR partial 1/4 default 4m 00:04",
+				"00:05 US complete 4/4", "00:06 BR partial 1/3 default 4m 00:09",
+				"00:10 US complete 4/4", "00:11 BR partial 1/2 default 4m 00:14"}},
+		// 8 units are two runs of six ticks. The last tick gets what is left.
+		"left out between": {"0-29/5 0 * * *", "US 4",
+			[]quota.Limit{sliding(2, four), daily(t, 8, "UTC")}, nil, 0, []string{
+				"00:00 US partial 2/4 default 4m 00:04", "00:05 US left_out 0/2 share",
+				"00:10 US complete 2/2", "00:15 US left_out 0/4 share",
+				"00:20 US partial 2/4 default 4m 00:24", "00:25 US left_out 0/2 share"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Plan{Lanes: parsed(t, c.spec, c.regions), Limits: c.limits, Price: price,
 				Reset: day(t, "UTC"), From: begin, To: begin.AddDate(0, 0, 1)}
-			if got := outcomes(p, c.charges); !slices.Equal(got, c.want) {
+			if c.suspended > 0 {
+				until := begin.Add(time.Duration(c.suspended) * time.Minute)
+				p.Before = []Standing{{Bucket: "default", SuspendedUntil: until}}
+			}
+			got, wanted := outcomes(p, c.charges)
+			if !slices.Equal(got, c.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
+			r := p.Execute()
+			if c.charges == nil && (r.Wanted != wanted || r.Days[0].Planned != wanted ||
+				r.Lanes[0].Wanted > wanted) {
+				t.Errorf("%d pages are wanted, %d planned; want %d", r.Wanted, r.Days[0].Planned,
+					wanted)
+			}
 		})
+	}
+	if freshness != ingest.DefaultResume {
+		t.Errorf("a chart is resumed within %s, here within %s", ingest.DefaultResume, freshness)
 	}
 }
 

@@ -100,8 +100,8 @@ func left(p Plan, log []quota.Spent, l quota.Limit, at time.Time) int64 {
 // its weight, and no chart is interrupted.
 func TestExecute_DefaultLimits(t *testing.T) {
 	los := day(t, "America/Los_Angeles")
-	p := Plan{Price: price, Reset: los, From: at(t, "2026-06-01T19:00:00Z"),
-		To: at(t, "2026-06-05T07:00:00Z"),
+	p := Plan{Price: price, Reset: los, From: clock(t, "2026-06-01 19:00:00"),
+		To: clock(t, "2026-06-05 07:00:00"),
 		Lanes: lanes(t, "*/10 * * * *", 4, time.Minute, "US", "GB", "DE",
 			"FR"), Limits: []quota.Limit{sliding(1152, 24*time.Hour), {Bucket: "default",
 			Units: 1152, Window: los}}}

@@ -5,73 +5,62 @@ import (
 	"time"
 )
 
-// TestWatch: a verdict is reported when it changes. A return to Lasts is reported once the bucket
-// also lasts with the high load.
+// TestWatch: a verdict is reported when it changes, and a return to Lasts once the bucket also
+// lasts with the high load. Lost runs are reported once a day, however the verdict changes.
 func TestWatch(t *testing.T) {
-	var w VerdictWatch
-	for i, step := range []struct {
+	type step struct {
+		after   int // hours after noon
 		verdict Verdict
-		unsure  bool // the bucket may run dry with the high load
+		unsure  bool  // the bucket may run dry with the high load
+		lost    int64 // runs
 		was     Verdict
 		changed bool
-	}{
-		{Lasts, false, "", false},
-		{Lasts, true, Lasts, false},
-		{RunsDry, true, Lasts, true},
-		{Lasts, true, RunsDry, false},
-		{RunsDry, true, RunsDry, false},
-		{Lasts, false, RunsDry, true},
-		{Exhausted, true, Lasts, true},
-		{Suspended, false, Exhausted, true},
-		{Suspended, false, Suspended, false},
-		{Lasts, true, Suspended, true},
-	} {
-		f := Forecast{Bucket: "default", Verdict: step.verdict}
-		if step.unsure {
-			f.Earliest = clock(t, "2026-11-21 20:00:00")
-		}
-		if was, changed := w.Changed(f); was != step.was || changed != step.changed {
-			t.Errorf("step %d: %q, %v, want %q, %v", i, was, changed, step.was, step.changed)
-		}
 	}
-	if _, changed := w.Changed(Forecast{Bucket: "search_list", Verdict: Exhausted}); !changed {
-		t.Error("a bucket that is short at the start is not reported")
-	}
-}
-
-// TestWatchLost: lost runs are reported once a day, however the verdict changes.
-func TestWatchLost(t *testing.T) {
-	var w VerdictWatch
 	noon := clock(t, "2026-11-21 12:00:00")
-	for i, step := range []struct {
-		after   time.Duration
-		verdict Verdict
-		lost    int64
-		was     Verdict
-		changed bool
-	}{
-		{0, Lasts, 0, "", false},
-		{time.Hour, Lasts, 3, Lasts, true},
-		{2 * time.Hour, Lasts, 0, Lasts, false},
-		{3 * time.Hour, Lasts, 4, Lasts, false},
-		{4 * time.Hour, Exhausted, 4, Lasts, true},
-		{5 * time.Hour, Lasts, 4, Exhausted, false}, // for a moment
-		{6 * time.Hour, Exhausted, 4, Exhausted, false},
-		{20 * time.Hour, Lasts, 4, Exhausted, true}, // the next day
-		{21 * time.Hour, Lasts, 4, Lasts, false},
-		{45 * time.Hour, Lasts, 0, Lasts, false},
+	for _, steps := range [][]step{
+		{
+			{0, Lasts, false, 0, "", false},
+			{0, Lasts, true, 0, Lasts, false},
+			{0, RunsDry, true, 0, Lasts, true},
+			{0, Lasts, true, 0, RunsDry, false},
+			{0, RunsDry, true, 0, RunsDry, false},
+			{0, Lasts, false, 0, RunsDry, true},
+			{0, Exhausted, true, 0, Lasts, true},
+			{0, Suspended, false, 0, Exhausted, true},
+			{0, Suspended, false, 0, Suspended, false},
+			{0, Lasts, true, 0, Suspended, true},
+		},
+		{{0, Exhausted, false, 0, "", true}}, // short at the start
+		{
+			{0, Lasts, false, 0, "", false},
+			{1, Lasts, false, 3, Lasts, true},
+			{2, Lasts, false, 0, Lasts, false},
+			{3, Lasts, false, 4, Lasts, false},
+			{4, Exhausted, false, 4, Lasts, true},
+			{5, Lasts, false, 4, Exhausted, false}, // for a moment
+			{6, Exhausted, false, 4, Exhausted, false},
+			{20, Lasts, false, 4, Exhausted, true}, // the next day
+			{21, Lasts, false, 4, Lasts, false},
+			{45, Lasts, false, 0, Lasts, false},
+		},
 	} {
-		at := noon.Add(step.after)
-		_, reset := window(t, "day").Bounds(at)
-		f := Forecast{Bucket: "default", At: at, ResetAt: reset, Verdict: step.verdict,
-			Lost: Work{Runs: step.lost}}
-		if was, changed := w.Changed(f); was != step.was || changed != step.changed {
-			t.Errorf("step %d: %q, %v, want %q, %v", i, was, changed, step.was, step.changed)
+		var w VerdictWatch
+		for i, s := range steps {
+			at := noon.Add(time.Duration(s.after) * time.Hour)
+			_, reset := window(t, "day").Bounds(at)
+			f := Forecast{Bucket: "default", At: at, ResetAt: reset, Verdict: s.verdict,
+				Lost: Work{Runs: s.lost}}
+			if s.unsure {
+				f.Earliest = at.Add(time.Hour)
+			}
+			if was, changed := w.Changed(f); was != s.was || changed != s.changed {
+				t.Errorf("step %d: %q, %v, want %q, %v", i, was, changed, s.was, s.changed)
+			}
+			short := s.verdict != Lasts || s.lost > 0
+			if f.Short() != short {
+				t.Errorf("step %d: short %v, want %v", i, f.Short(), short)
+			}
 		}
-	}
-	if !(Forecast{Verdict: Lasts, Lost: Work{Runs: 1}}).Short() ||
-		(Forecast{Verdict: Lasts}).Short() {
-		t.Error("a bucket that lasts must be short if and only if runs are lost")
 	}
 }
 
