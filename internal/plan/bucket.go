@@ -10,15 +10,6 @@ import (
 	"quotabudget/internal/share"
 )
 
-// Standing is the ledger's initial state of one bucket.
-type Standing struct {
-	Bucket         string
-	Spent          []quota.Spent // oldest first; reaches back over the longest window
-	Reservations   []quota.Reservation
-	SuspendedUntil time.Time // zero if the bucket is open
-	ResetAt        time.Time // the last known end of an anchored window; zero for none
-}
-
 // bucket is a bucket that pages are charged to, with its limits. Limits on what is held at once do
 // not apply, because runs take no time.
 type bucket struct {
@@ -35,7 +26,7 @@ func newBucket(p *Plan, name string) *bucket {
 	b.limits = append(b.limits, limitsOf(name, p.Throttles)...)
 	b.paces = limitsOf(name, p.Paces)
 	for _, standing := range p.Before {
-		if standing.Bucket == name {
+		if standing.Name == name {
 			b.load(standing)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
 	"quotabudget/internal/words"
 )
@@ -33,19 +32,15 @@ import (
 
 // Bucket is the known state of one bucket at one moment.
 type Bucket struct {
-	Name   string
-	At     time.Time // by the ledger's clock
-	Limits []quota.Limit
-	Paces  []quota.Limit // hold back scheduled runs
+	Standing           // Spent reaches back over Memory(Limits)
+	At       time.Time // by the ledger's clock
+	Limits   []quota.Limit
+	Paces    []quota.Limit // hold back scheduled runs
 	// the upstream's day, at whose end the forecast ends; zero for none
-	Reset          quota.Window
-	SuspendedUntil time.Time // zero if the bucket is open
-	ResetAt        time.Time // of an anchored window, if known
-	Reservations   []quota.Reservation
-	Spent          []quota.Spent // after At - Memory(Limits), oldest first
-	Lanes          []share.Lane  // all lanes that spend from the credential
-	Price          int64         // units of the bucket per page of a lane; 0 for none
-	Amount         Amount
+	Reset  quota.Window
+	Lanes  []share.Lane // all lanes that spend from the credential
+	Price  int64        // units of the bucket per page of a lane; 0 for none
+	Amount Amount
 }
 
 // Amount formats units of a bucket: "1,240 tokens", "$8.20". The nil Amount formats plain units.
@@ -86,15 +81,15 @@ type Forecast struct {
 	Latest         time.Time // DryAt with less spending than on nine of ten days
 	OpensAt        time.Time // when units come free after DryAt; for Exhausted even after ResetAt
 	SuspendedUntil time.Time
-	Limit          string    // limit that runs out, or that denies the first lost run; "" if none
-	Advice         string    // how to avoid every loss; "" if nothing is lost or nothing helps
-	Remaining      int64     // units left now for scheduled charges
-	Rate           Rate      // of unscheduled spending
-	Scheduled      Work      // runs until ResetAt
-	Lost           Work      // of Scheduled, with the likely spending
-	LeftOut        Work      // of Lost, runs left out by their shares
-	LostRuns       []LostRun // in order of time
-	Missing        int64     // units lacking for Scheduled and the likely Rate
+	Limit          string // limit that runs out, or that denies the first lost run; "" if none
+	Advice         string // how to avoid every loss; "" if nothing is lost or nothing helps
+	Remaining      int64  // units left now for scheduled charges
+	Rate           Rate   // of unscheduled spending
+	Scheduled      Work   // runs until ResetAt
+	Lost           Work   // of Scheduled, with the likely spending
+	LeftOut        Work   // of Lost, runs left out by their shares
+	LostRuns       []Run  // in order of time
+	Missing        int64  // units lacking for Scheduled and the likely Rate
 
 	history time.Duration // length of the log
 	amount  Amount
@@ -114,14 +109,6 @@ type Work struct{ Runs, Pages, Units int64 }
 // and returns the sum.
 func (w Work) and(v Work) Work {
 	return Work{w.Runs + v.Runs, w.Pages + v.Pages, w.Units + v.Units}
-}
-
-// LostRun is a run that loses pages.
-type LostRun struct {
-	schedule.Tick
-	Pages int64 // pages it wants
-	Lost  int64
-	Limit string // limit that denies it, as in Run
 }
 
 // Short reports whether anything wanted before the reset will be denied or left out.

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/schedule"
 	"quotabudget/internal/share"
 )
 
@@ -20,32 +19,29 @@ func entry(l share.Lane, at time.Time, units int64) quota.Spent {
 }
 
 // lostRun formats a run that loses pages.
-func lostRun(tick schedule.Tick, lost, wanted int64, limit string) string {
-	return fmt.Sprintf("%s %s: %d of %d, share %v", tick.At.Format(time.TimeOnly), tick.ID(),
-		lost, wanted,
-		limit == ShareName)
+func lostRun(r Run) string {
+	return fmt.Sprintf("%s %s: %d of %d, share %v", r.At.Format(time.TimeOnly), r.ID(),
+		r.Missing(), r.Wanted, r.Limit == ShareName)
 }
 
 // planned returns the runs that a plan loses until a moment.
 func planned(b Bucket, to time.Time) (lost []string) {
 	p := Plan{Lanes: b.Lanes, Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}},
 		Limits: b.Limits, Paces: b.Paces, Reset: b.Reset, From: b.At, To: to,
-		Before: []Standing{{Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
-			SuspendedUntil: b.SuspendedUntil}}}
-	p.Watch = func(r Run) bool {
+		Before: []Standing{b.Standing}}
+	runs, _ := played(p)
+	for _, r := range runs {
 		if r.Lost() {
-			lost = append(lost, lostRun(r.Tick, r.Wanted-r.Pages, r.Wanted, r.Limit))
+			lost = append(lost, lostRun(r))
 		}
-		return true
 	}
-	p.Execute()
 	return lost
 }
 
 // predicted returns the runs that a forecast loses.
 func predicted(f Forecast) (lost []string) {
 	for _, r := range f.LostRuns {
-		lost = append(lost, lostRun(r.Tick, r.Lost, r.Pages, r.Limit))
+		lost = append(lost, lostRun(r))
 	}
 	return lost
 }

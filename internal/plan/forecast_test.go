@@ -58,8 +58,8 @@ func staggered(lanes []share.Lane, step time.Duration) []share.Lane {
 // bucket returns a bucket at a moment, with limits ("9500 day, 20 1h") and the lanes of a
 // schedule and its regions ("0 22 * * * BR AU").
 func bucketAt(t testing.TB, at, limits, schedule string, spent ...[]quota.Spent) Bucket {
-	b := Bucket{Name: "default", Price: 1, At: clock(t, at), Reset: window(t, "day"),
-		Spent: join(spent...)}
+	b := Bucket{Standing: Standing{Name: "default", Spent: join(spent...)}, Price: 1,
+		At: clock(t, at), Reset: window(t, "day")}
 	for _, text := range strings.Split(limits, ", ") {
 		units, text, _ := strings.Cut(text, " ")
 		n, err := strconv.ParseInt(units, 10, 64)
@@ -241,13 +241,11 @@ func TestOf(t *testing.T) {
 
 // TestFields: the fields agree with the forecast's text.
 func TestFields(t *testing.T) {
-	at := clock(t, "2026-11-21 20:00:00")
-	f := ForecastOf(Bucket{Name: "default", Price: 1, At: at, Limits: []quota.Limit{limit(t, 10, "5h")},
-		Reset: window(t, "day"),
-		Spent: spent(clock(t, "2026-11-21 18:00:00"), 5),
-		Lanes: lanesOf(t, "0 21,22,23 * * *", "BR")})
+	f := ForecastOf(bucketAt(t, "2026-11-21 20:00:00", "10 5h", "0 21,22,23 * * * BR",
+		spent(clock(t, "2026-11-21 18:00:00"), 5)))
 	if f.Verdict != RunsDry || f.Remaining != 5 || f.Limit != "default 5h" ||
-		f.Scheduled != (Work{3, 12, 12}) || f.Lost != (Work{1, 3, 3}) || f.Rate != (Rate{}) {
+		f.Scheduled != (Work{3, 12, 12}) || f.Lost != (Work{1, 3, 3}) || f.Rate != (Rate{}) ||
+		f.LeftOut != (Work{}) {
 		t.Errorf("%+v", f)
 	}
 	for name, got := range map[string][2]time.Time{
@@ -261,9 +259,8 @@ func TestFields(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got[0], got[1])
 		}
 	}
-	if want := (LostRun{Pages: 4, Lost: 3, Limit: "default 5h"}); len(f.LostRuns) != 1 ||
-		f.LostRuns[0].Pages != want.Pages || f.LostRuns[0].Lost != want.Lost ||
-		f.LostRuns[0].Limit != want.Limit || f.LeftOut != (Work{}) ||
+	if len(f.LostRuns) != 1 || f.LostRuns[0].Wanted != 4 || f.LostRuns[0].Missing() != 3 ||
+		f.LostRuns[0].Limit != "default 5h" ||
 		f.LostRuns[0].ID() != "trending/BR/2026-11-21T22:00:00Z" {
 		t.Errorf("%+v", f.LostRuns)
 	}

@@ -91,7 +91,7 @@ func (f Forecast) TextIn(zone *time.Location) string {
 // losses lists the lost runs by cause: shares or a lack of units, each pace, each throttle.
 func (f Forecast) losses() string {
 	var causes []string
-	by := map[string][]LostRun{}
+	by := map[string][]Run{}
 	for _, r := range f.LostRuns {
 		cause := ""
 		if r.Limit == ShareName || slices.Contains(f.brakes, r.Limit) {
@@ -164,12 +164,12 @@ func (f Forecast) dayOf(t time.Time) string {
 }
 
 // lost lists the regions and their losses: whole runs, or pages.
-func (f Forecast) lost(runs []LostRun) string {
+func (f Forecast) lost(runs []Run) string {
 	var regions []string
 	var lost, pages int64
 	when := " at " + f.clock(runs[0].Scheduled)
 	for _, r := range runs {
-		lost, pages = lost+r.Lost, pages+r.Pages
+		lost, pages = lost+r.Missing(), pages+r.Wanted
 		if !r.Scheduled.Equal(runs[0].Scheduled) {
 			when = " from " + f.clock(runs[0].Scheduled) + " on"
 		}

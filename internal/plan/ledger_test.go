@@ -130,7 +130,7 @@ func before(t *rapid.T, b *quota.Budget, now *time.Time) Standing {
 			t.Fatal(err)
 		}
 	}
-	known := Standing{Bucket: quota.DefaultBucket}
+	known := Standing{Name: quota.DefaultBucket}
 	if rapid.IntRange(0, 3).Draw(t, "suspended") == 0 {
 		hours := rapid.IntRange(1, 10).Draw(t, "hours suspended")
 		known.SuspendedUntil = from.Add(time.Duration(hours) * time.Hour)
@@ -228,7 +228,7 @@ func TestExecute_Windows(t *testing.T) {
 				TTL: 100 * time.Minute, Lapse: quota.LapseCharge})
 			must(t, err)
 			now = p.From
-			p.Before = []Standing{standing(t, b, Standing{Bucket: quota.DefaultBucket})}
+			p.Before = []Standing{standing(t, b, Standing{Name: quota.DefaultBucket})}
 			charged(t, p, b, &now)
 			if r := p.Execute(); r.Lost() != c.lost {
 				t.Errorf("%d runs are denied, %d cut off, and %d left out", r.Denied, r.Partial,

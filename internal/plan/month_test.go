@@ -35,8 +35,8 @@ func month(t *testing.T, seed uint64, from, now string, perDay float64, limit in
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
 	at := clock(t, now)
-	return Bucket{Name: "money", At: at, Amount: dollars,
-		Spent: spending(seed, clock(t, from), at, perDay),
+	return Bucket{Standing: Standing{Name: "money", Spent: spending(seed, clock(t, from), at,
+		perDay)}, At: at, Amount: dollars,
 		Limits: []quota.Limit{{Bucket: "money", Units: limit,
 			Window: quota.Window{Calendar: "month", Zone: berlin}}}}
 }

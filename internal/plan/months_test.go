@@ -112,7 +112,7 @@ func askedIn(kind string, seed uint64) (all []prediction) {
 			break
 		}
 		limits := []quota.Limit{limit}
-		b := Bucket{Name: "money", At: at, Limits: limits}
+		b := Bucket{Standing: Standing{Name: "money"}, At: at, Limits: limits}
 		for _, s := range spent {
 			if s.At.After(at.Add(-Memory(limits))) && s.At.Before(at) {
 				b.Spent = append(b.Spent, s)

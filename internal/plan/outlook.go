@@ -37,10 +37,7 @@ func newOutlook(b Bucket) *outlook {
 		Price: []quota.Cost{{Bucket: b.Name, Units: b.Price}}, Limits: limits, Throttles: throttles,
 		Paces: b.Paces, From: b.At.Add(time.Microsecond), // the ticks at At have run
 		To: o.end, Lanes: b.taking(), Reset: b.Reset,
-		Before: []Standing{{
-			Bucket: b.Name, Spent: b.Spent, Reservations: b.Reservations,
-			SuspendedUntil: b.SuspendedUntil, ResetAt: b.ResetAt,
-		}},
+		Before: []Standing{b.Standing},
 	}
 	if !o.plan.Reset.IsCalendar() {
 		o.plan.Reset = quota.Window{Calendar: "day", Zone: time.UTC}

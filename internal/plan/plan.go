@@ -132,7 +132,7 @@ func (r *recorder) record(from, to time.Time, day Day) {
 		if run.Pages > 0 {
 			r.raisePeaks(at)
 		}
-		r.counts[run.Lane].add(run.counts())
+		r.counts[run.Lane].count(run)
 		r.crowd.add(run, days)
 		r.watch(run, days)
 	}

@@ -19,7 +19,7 @@ func TestExecute(t *testing.T) {
 		return lanes(t, "0 */6 * * *", 4, 0, regions...)
 	}
 	hold := func(units int64, until string) []Standing {
-		return []Standing{{Bucket: "default",
+		return []Standing{{Name: "default",
 			Reservations: []quota.Reservation{{Left: units, ExpiresAt: clock(t, until)}}}}
 	}
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestExecute(t *testing.T) {
 			}},
 		{"a suspended bucket", Plan{Lanes: six("US"),
 			Limits: rolling(16),
-			Before: []Standing{{Bucket: "default",
+			Before: []Standing{{Name: "default",
 				SuspendedUntil: clock(t, "2026-06-01 07:00:00")}}},
 			june, 1, 4, []int64{8}, []int64{8}, []string{
 				"01T00:00 US denied 0 suspended retry 01T07:00:00",
@@ -68,14 +68,14 @@ func TestExecute(t *testing.T) {
 			}},
 		{"what the ledger holds leaves in its time",
 			Plan{Lanes: six("US"), Limits: rolling(16),
-				Before: []Standing{{Bucket: "default",
+				Before: []Standing{{Name: "default",
 					Spent: []quota.Spent{{At: clock(t, "2026-05-31 11:00:00"), Units: 14}}}}},
 			june, 1, 4, []int64{14}, []int64{2},
 			[]string{"01T00:00 US left_out 0 share", "01T06:00 US left_out 0 share"}},
 		// Two entries a microsecond apart leave one by one, and two pages fit one by one.
 		{"to the microsecond", Plan{Lanes: lanes(t, "0 0 * * *", 1, 0, "US", "BR"),
 			Limits: []quota.Limit{sliding(2, 5*time.Hour)},
-			Before: []Standing{{Bucket: "default",
+			Before: []Standing{{Name: "default",
 				Spent: []quota.Spent{{At: clock(t, "2026-05-31 19:00:00"), Units: 1},
 					{At: clock(t, "2026-05-31 19:00:00.000001"), Units: 1}}}}},
 			june, 1, 2, []int64{2}, []int64{0}, nil},

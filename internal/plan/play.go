@@ -45,6 +45,9 @@ type Run struct {
 // Lost reports whether the run gets less than it wants.
 func (r Run) Lost() bool { return r.Outcome != Complete }
 
+// Missing returns the pages that the run wants and does not get.
+func (r Run) Missing() int64 { return r.Wanted - r.Pages }
+
 // freshness is the maximum age of an interrupted chart that a run resumes, as in package ingest.
 const freshness = 15 * time.Minute
 
@@ -143,7 +146,7 @@ func (g *Play) lane(l *share.Lane) lane {
 func (g *Play) recall(rule *share.Rule) {
 	start, _ := g.Reset.Bounds(g.From)
 	for _, standing := range g.Before {
-		if standing.Bucket != quota.DefaultBucket {
+		if standing.Name != quota.DefaultBucket {
 			continue
 		}
 		for _, e := range standing.Spent {

@@ -139,7 +139,7 @@ func TestPlay(t *testing.T) {
 				Reset: day(t, "UTC"), From: begin, To: begin.AddDate(0, 0, 1)}
 			if c.suspended > 0 {
 				until := begin.Add(time.Duration(c.suspended) * time.Minute)
-				p.Before = []Standing{{Bucket: "default", SuspendedUntil: until}}
+				p.Before = []Standing{{Name: "default", SuspendedUntil: until}}
 			}
 			got, wanted := outcomes(p, c.charges)
 			if !slices.Equal(got, c.want) {

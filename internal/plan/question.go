@@ -20,13 +20,6 @@ type Question struct {
 	Amount func(bucket string, units int64) string // see Bucket.Amount
 }
 
-// Ledger is what a Question reads.
-type Ledger interface {
-	quota.SumReader
-	Usage(ctx context.Context, credential string, limits []quota.Limit) (quota.Usage, error)
-	Reservations(ctx context.Context, credential, bucket string) ([]quota.Reservation, error)
-}
-
 // Ask reads the ledger and returns the forecast of every bucket with a limit, in the order of the
 // limits. It ignores concurrent limits, which do not depend on time. Errors are the ledger's.
 func (q Question) Ask(ctx context.Context, l Ledger) ([]Forecast, error) {
@@ -41,23 +34,17 @@ func (q Question) Ask(ctx context.Context, l Ledger) ([]Forecast, error) {
 	}
 	var forecasts []Forecast
 	for _, u := range usage.Buckets {
-		b := Bucket{
-			Name: u.Bucket, At: usage.At, Lanes: q.Lanes, SuspendedUntil: u.SuspendedUntil,
-			ResetAt: u.ResetAt, Limits: limitsOf(u.Bucket, q.Limits), Paces: limitsOf(u.Bucket, q.Paces),
-			Reset: q.Resets[u.Bucket],
-		}
+		b := Bucket{At: usage.At, Lanes: q.Lanes, Limits: limitsOf(u.Bucket, q.Limits),
+			Paces: limitsOf(u.Bucket, q.Paces), Reset: q.Resets[u.Bucket]}
 		if quota.IsLabelBucket(u.Bucket) {
 			b.Lanes = nil // their runs are forecast from the spending under the label
 		}
 		if q.Amount != nil {
 			b.Amount = func(units int64) string { return q.Amount(u.Bucket, units) }
 		}
-		if b.Reservations, err = l.Reservations(ctx, q.Credential, b.Name); err != nil {
-			return nil, err
-		}
-		query := quota.SpentQuery{Credential: q.Credential, Bucket: b.Name, Limits: b.Limits,
-			Reset: u.ResetAt, Now: b.At, Since: b.At.Add(-Memory(b.Limits))}
-		if b.Spent, err = query.Read(ctx, l); err != nil {
+		b.Standing, err = read(ctx, l, usage, quota.SpentQuery{Credential: q.Credential,
+			Bucket: u.Bucket, Limits: b.Limits, Since: b.At.Add(-Memory(b.Limits))})
+		if err != nil {
 			return nil, err
 		}
 		for _, c := range q.Price {

@@ -221,8 +221,8 @@ func (w *world) bucket(now time.Time) Bucket {
 	from := now.Add(-Memory(w.limits))
 	first, _ := slices.BinarySearchFunc(w.entries, from,
 		func(e quota.Spent, t time.Time) int { return e.At.Compare(t) })
-	b := Bucket{Name: "default", Price: perPage, At: now, Limits: w.limits,
-		Spent: slices.Clone(w.entries[first:]), Lanes: w.lanes}
+	b := Bucket{Standing: Standing{Name: "default", Spent: slices.Clone(w.entries[first:])},
+		Price: perPage, At: now, Limits: w.limits, Lanes: w.lanes}
 	if w.held.ExpiresAt.After(now) {
 		b.Reservations = []quota.Reservation{w.held}
 	}

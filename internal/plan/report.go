@@ -34,20 +34,10 @@ type Counts struct {
 // Lost returns the number of runs that get less than they want.
 func (c Counts) Lost() int64 { return c.Runs - c.Complete }
 
-// counts returns the counts of one run.
-func (r Run) counts() Counts {
-	c := Counts{Runs: 1, Wanted: r.Wanted, Pages: r.Pages}
-	switch r.Outcome {
-	case Complete:
-		c.Complete = 1
-	case Partial:
-		c.Partial = 1
-	case Denied:
-		c.Denied = 1
-	case LeftOut:
-		c.LeftOut = 1
-	}
-	return c
+// count adds a run.
+func (c *Counts) count(r Run) {
+	c.add(Counts{Runs: 1, Wanted: r.Wanted, Pages: r.Pages})
+	*[...]*int64{&c.Complete, &c.Partial, &c.Denied, &c.LeftOut}[r.Outcome]++
 }
 
 func (c *Counts) add(d Counts) {

@@ -18,7 +18,7 @@ func TestExecute_Shares(t *testing.T) {
 		p := drawn(t)
 		p.Price = []quota.Cost{{Bucket: quota.DefaultBucket,
 			Units: rapid.SampledFrom([]int64{1, 1, 3}).Draw(t, "price")}}
-		known := Standing{Bucket: quota.DefaultBucket}
+		known := Standing{Name: quota.DefaultBucket}
 		for i := range rapid.IntRange(0, 5).Draw(t, "entries before") {
 			known.Spent = append(known.Spent,
 				quota.Spent{At: p.From.Add(time.Duration(i-6) * 3 * time.Hour),

@@ -26,8 +26,8 @@ type playResult struct {
 	dry        int64 // when the units were used up, if some were missing later; else never
 	scheduled  Work
 	lost       Work
-	leftOut    Work // lost runs that their shares left out
-	runs       []LostRun
+	leftOut    Work   // lost runs that their shares left out
+	runs       []Run  // that lose pages
 	limit      string // limit that was short when the units were used up
 	tightest   string // the tightest limit now
 	opens      int64  // when units came free after dry; 0 if never
@@ -146,13 +146,12 @@ func (w *walker) run() {
 	if !run.Lost() {
 		return
 	}
-	lost := run.Wanted - run.Pages
-	work := Work{1, lost, l.Takes(w.Name, lost, nil)}
+	work := Work{1, run.Missing(), l.Takes(w.Name, run.Missing(), nil)}
 	r.lost = r.lost.and(work)
 	if run.Limit == ShareName {
 		r.leftOut = r.leftOut.and(work)
 	}
-	r.runs = append(r.runs, LostRun{run.Tick, run.Wanted, lost, run.Limit})
+	r.runs = append(r.runs, run)
 }
 
 // denied records a denial.

@@ -106,7 +106,7 @@ func newBucketForecast(f Forecast) BucketForecast {
 	}
 	for _, r := range f.LostRuns {
 		out.LostRuns = append(out.LostRuns, LostRun{words.Time(r.At), words.Time(r.Scheduled), r.Job,
-			r.Region, r.Pages, r.Lost, r.Limit})
+			r.Region, r.Wanted, r.Missing(), r.Limit})
 	}
 	return out
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"quotabudget/internal/config"
-	"quotabudget/internal/ledger"
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
@@ -105,7 +104,7 @@ func (s Source) Plan(ctx context.Context, q PlanQuery) (out Planned, err error) 
 	case s.Ledger == nil:
 		p.From = time.Now().UTC()
 	default:
-		p.From, p.Before, err = Standings(ctx, s.Ledger, cred.Name, p)
+		err = p.Recall(ctx, s.Ledger, cred.Name)
 	}
 	if err != nil {
 		return out, err
@@ -119,35 +118,4 @@ func (s Source) Plan(ctx context.Context, q PlanQuery) (out Planned, err error) 
 	}
 	out.Report, out.Plan = p.Execute(), p
 	return out, ctx.Err()
-}
-
-// Standings returns the ledger's time and the state of a credential that a plan needs.
-func Standings(ctx context.Context, l *ledger.Ledger, credential string,
-	p plan.Plan) (now time.Time, all []plan.Standing, err error) {
-	usage, err := l.Usage(ctx, credential, p.Limits)
-	if err != nil {
-		return now, nil, err
-	}
-	longest := share.Memory
-	for _, limit := range p.Limits {
-		longest = max(longest, limit.Reach())
-	}
-	for _, bucket := range p.Buckets() {
-		s := plan.Standing{Bucket: bucket}
-		for _, b := range usage.Buckets {
-			if b.Bucket == bucket {
-				s.SuspendedUntil, s.ResetAt = b.SuspendedUntil, b.ResetAt
-			}
-		}
-		q := quota.SpentQuery{Credential: credential, Bucket: bucket, Limits: p.Limits,
-			Reset: s.ResetAt, Now: usage.At, Since: usage.At.Add(-longest)}
-		if s.Spent, err = q.Read(ctx, l); err != nil {
-			return now, nil, err
-		}
-		if s.Reservations, err = l.Reservations(ctx, credential, bucket); err != nil {
-			return now, nil, err
-		}
-		all = append(all, s)
-	}
-	return usage.At, all, nil
 }

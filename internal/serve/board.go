@@ -214,7 +214,7 @@ func (a *account) problem() (text string, weight int) {
 }
 
 // leave counts the lost runs by lane.
-func (b *boardBody) leave(runs []plan.LostRun) {
+func (b *boardBody) leave(runs []plan.Run) {
 	for _, r := range runs {
 		same := func(l leftOut) bool {
 			return l.Region == r.Region && l.Job == r.Job && l.Limit == r.Limit
