@@ -75,7 +75,7 @@ func (j OwnJob) Lane(b *quota.Budget) (share.Lane, error) {
 		return share.Lane{}, fail("schedule", "%v", err)
 	}
 	l := share.Lane{
-		Lane: schedule.Lane{Job: j.Name, Schedule: s}, Zone: j.Timezone,
+		Lane: schedule.Lane{LaneID: schedule.LaneID{Job: j.Name}, Schedule: s}, Zone: j.Timezone,
 		Pages: 1, Price: slices.Clone(j.Cost.Costs),
 		Weight: j.Weight, Priority: j.Priority, Floor: j.Floor, Elsewhere: j.Elsewhere != "",
 	}

@@ -22,8 +22,8 @@ func (c *Config) Lanes() ([]share.Lane, error) {
 			Auto: c.Daemon.StaggerAuto}.Offsets(names, s)
 		for i, region := range job.Regions {
 			lanes = append(lanes, share.Lane{
-				Lane: schedule.Lane{Job: job.Name, Region: names[i], Schedule: s,
-					Offset: offsets[i]},
+				Lane: schedule.Lane{LaneID: schedule.LaneID{Job: job.Name, Region: names[i]},
+					Schedule: s, Offset: offsets[i]},
 				Zone:     job.Timezone,
 				Pages:    int64(job.Pages),
 				Weight:   c.Daemon.Weight(region),

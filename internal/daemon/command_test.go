@@ -30,7 +30,8 @@ func (p *proc) jobOf(name, spec string, units int64, script string) daemon.Lane 
 	}
 	log := slog.New(slog.NewTextHandler(p, nil))
 	return daemon.Lane{
-		Lane: share.Lane{Lane: schedule.Lane{Job: name, Schedule: s}, Zone: time.UTC, Pages: 1,
+		Lane: share.Lane{Lane: schedule.Lane{LaneID: schedule.LaneID{Job: name}, Schedule: s},
+			Zone: time.UTC, Pages: 1,
 			Price: []quota.Cost{{Bucket: quota.DefaultBucket, Units: units}}, Weight: 1},
 		Work: &daemon.Command{Day: p.sweep.Day, Output: log, Job: job.Job{Command: command,
 			Budget: p.sweep.Budget, Claims: p.config.Claims, TTL: time.Hour, Log: log}},

@@ -292,7 +292,7 @@ func lanes(t testing.TB, spec, zone, regions string, step time.Duration) []share
 	var all []share.Lane
 	for i, region := range strings.Fields(regions) {
 		all = append(all, share.Lane{
-			Lane: schedule.Lane{Job: "trending", Region: region, Schedule: s,
+			Lane: schedule.Lane{LaneID: schedule.LaneID{Job: "trending", Region: region}, Schedule: s,
 				Offset: time.Duration(i) * step},
 			Zone: where, Pages: 2, Weight: 1,
 		})

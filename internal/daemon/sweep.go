@@ -118,8 +118,7 @@ func (s *Sweep) resume(ctx context.Context, l *lane, tick schedule.Tick) error {
 // parse reads the ID of a tick of the lane, possibly one of an earlier schedule.
 func (l *lane) parse(id string) (schedule.Tick, bool) {
 	scheduled, err := time.Parse(time.RFC3339, strings.TrimPrefix(id, l.Name()+"/"))
-	return schedule.Tick{Job: l.Job, Region: l.Region, Scheduled: scheduled,
-		At: scheduled.Add(l.Offset)}, err == nil
+	return l.Tick(scheduled), err == nil
 }
 
 func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {

@@ -271,7 +271,8 @@ func drawn(t *rapid.T) Plan {
 			rapid.SampledFrom([]*time.Location{time.UTC, los}).Draw(t, "zone"))
 		must(t, err)
 		offset := time.Duration(rapid.IntRange(0, 3).Draw(t, "offset")) * 5 * time.Minute
-		l := schedule.Lane{Job: "trending", Region: eight[i], Schedule: s, Offset: offset}
+		l := schedule.Lane{LaneID: schedule.LaneID{Job: "trending", Region: eight[i]},
+			Schedule: s, Offset: offset}
 		p.Lanes = append(p.Lanes, share.Lane{Lane: l,
 			Pages: draw("pages", fewest, 5), Weight: draw("weight", 0, 3),
 			Priority: draw("priority", 0, 1), Floor: draw("floor", 0, 20)})

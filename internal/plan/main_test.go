@@ -57,7 +57,7 @@ func lanes(t testing.TB, spec string, pages int64, offset time.Duration,
 	must(t, err)
 	var list []share.Lane
 	for i, region := range regions {
-		lane := schedule.Lane{Job: "trending", Region: region, Schedule: s,
+		lane := schedule.Lane{LaneID: schedule.LaneID{Job: "trending", Region: region}, Schedule: s,
 			Offset: time.Duration(i) * offset}
 		list = append(list, share.Lane{Lane: lane, Pages: pages, Weight: 1})
 	}

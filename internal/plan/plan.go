@@ -110,7 +110,7 @@ func newRecorder(p *Plan) *recorder {
 		}
 	}
 	for _, l := range p.Lanes {
-		r.report.Lanes = append(r.report.Lanes, LaneUse{Job: l.Job, Region: l.Region})
+		r.report.Lanes = append(r.report.Lanes, LaneUse{LaneID: l.LaneID})
 	}
 	r.report.Windows = slices.Clone(r.unused)
 	return r
@@ -190,7 +190,7 @@ func (r *recorder) close(days []Day) {
 		all.add(c)
 		r.report.Lanes[i].add(c)
 		if c.Lost() > 0 {
-			losing = append(losing, LaneUse{r.Lanes[i].Job, r.Lanes[i].Region, c})
+			losing = append(losing, LaneUse{r.Lanes[i].LaneID, c})
 		}
 	}
 	r.report.Counts.add(all)

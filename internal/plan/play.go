@@ -227,8 +227,7 @@ func (g *Play) take() tick {
 func (g *Play) Run() Run {
 	t := g.take()
 	l, s, at := &g.Lanes[t.lane], &g.lanes[t.lane], moment(t.at)
-	run := Run{Lane: t.lane, Wanted: l.Pages - s.resumed(t.at), Tick: schedule.Tick{Job: l.Job,
-		Region: l.Region, Scheduled: at.Add(-l.Offset), At: at}}
+	run := Run{Lane: t.lane, Wanted: l.Pages - s.resumed(t.at), Tick: l.Tick(at.Add(-l.Offset))}
 	if g.shared != nil && !g.book.Admit(t.lane, t.at, g.left(t.at)).Run {
 		run.Outcome, run.Limit = LeftOut, ShareName
 	} else if units := g.read(&run, t.at); units > 0 {

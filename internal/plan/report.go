@@ -52,12 +52,9 @@ func (c *Counts) add(d Counts) {
 
 // LaneUse is what one lane gets.
 type LaneUse struct {
-	Job, Region string
+	schedule.LaneID
 	Counts
 }
-
-// Title returns the lane's title.
-func (l LaneUse) Title() string { return schedule.Title(l.Job, l.Region) }
 
 // Day is one upstream day of one bucket.
 type Day struct {

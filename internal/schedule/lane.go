@@ -8,44 +8,44 @@ import (
 	"time"
 )
 
+// LaneID identifies a lane.
+type LaneID struct {
+	Job, Region string // Region is "" for a job without regions
+}
+
+// Name returns the lane's name for messages and claims: "trending/BR", or "backfill" for a job
+// without regions.
+func (l LaneID) Name() string {
+	if l.Region == "" {
+		return l.Job
+	}
+	return l.Job + "/" + l.Region
+}
+
+// Title returns the lane's short name, for use where the job is clear: "BR", or "backfill".
+func (l LaneID) Title() string { return cmp.Or(l.Region, l.Job) }
+
 // Lane is the series of ticks of a job or of one of its regions: the schedule's ticks, each
 // delayed by the offset.
 type Lane struct {
-	Job, Region string // Region is "" for a job without regions
-	Schedule    *Schedule
-	Offset      time.Duration
+	LaneID
+	Schedule *Schedule
+	Offset   time.Duration
 }
 
 // Tick is one moment at which a lane runs.
 type Tick struct {
-	Job, Region string
-	Scheduled   time.Time // the schedule's moment
-	At          time.Time // when the lane runs: Scheduled plus the offset
+	LaneID
+	Scheduled time.Time // the schedule's moment
+	At        time.Time // when the lane runs: Scheduled plus the offset
 }
 
 // ID returns the tick's ID, which is the same in every process and does not depend on the offset:
 // "asia/JP/2026-03-08T10:00:00Z", or "backfill/2026-03-08T10:00:00Z".
-func (t Tick) ID() string {
-	return Name(t.Job, t.Region) + "/" + t.Scheduled.UTC().Format(time.RFC3339)
-}
-
-// Title returns the title of the tick's lane.
-func (t Tick) Title() string { return Title(t.Job, t.Region) }
-
-// Name returns a lane's name for messages and claims: "trending/BR", or "backfill" for a job
-// without regions.
-func Name(job, region string) string {
-	if region == "" {
-		return job
-	}
-	return job + "/" + region
-}
-
-// Title returns a lane's short name, for use where the job is clear: "BR", or "backfill".
-func Title(job, region string) string { return cmp.Or(region, job) }
+func (t Tick) ID() string { return t.Name() + "/" + t.Scheduled.UTC().Format(time.RFC3339) }
 
 // Next returns the first tick that runs after t.
-func (l Lane) Next(t time.Time) Tick { return l.tick(l.Schedule.Next(t.Add(-l.Offset))) }
+func (l Lane) Next(t time.Time) Tick { return l.Tick(l.Schedule.Next(t.Add(-l.Offset))) }
 
 // Prev returns the last tick at or before t. It is false if there is none in the LookBack before
 // t.
@@ -54,14 +54,14 @@ func (l Lane) Prev(t time.Time) (Tick, bool) {
 	if !ok {
 		return Tick{}, false
 	}
-	return l.tick(scheduled), true
+	return l.Tick(scheduled), true
 }
 
 // Ticks yields the ticks after from, up to and including to, in order.
 func (l Lane) Ticks(from, to time.Time) iter.Seq[Tick] {
 	return func(yield func(Tick) bool) {
 		for scheduled := range l.Schedule.Ticks(from.Add(-l.Offset), to.Add(-l.Offset)) {
-			if !yield(l.tick(scheduled)) {
+			if !yield(l.Tick(scheduled)) {
 				return
 			}
 		}
@@ -73,8 +73,9 @@ func (l Lane) Count(from, to time.Time) int64 {
 	return l.Schedule.Count(from.Add(-l.Offset), to.Add(-l.Offset))
 }
 
-func (l Lane) tick(scheduled time.Time) Tick {
-	return Tick{l.Job, l.Region, scheduled, scheduled.Add(l.Offset)}
+// Tick returns the tick of a moment of the schedule.
+func (l Lane) Tick(scheduled time.Time) Tick {
+	return Tick{l.LaneID, scheduled, scheduled.Add(l.Offset)}
 }
 
 // Stagger spreads the regions of a job over its interval. With the zero value all begin at the

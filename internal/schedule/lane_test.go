@@ -9,7 +9,7 @@ import (
 )
 
 func TestLane(t *testing.T) {
-	lane := Lane{"asia", "JP", parsed(t, "0 */3 * * *", "UTC"), 5 * time.Minute}
+	lane := Lane{LaneID{"asia", "JP"}, parsed(t, "0 */3 * * *", "UTC"), 5 * time.Minute}
 	next := lane.Next(at(t, "2026-06-01T03:04:59.5Z"))
 	if next.At != at(t, "2026-06-01T03:05:00Z") || next.ID() != "asia/JP/2026-06-01T03:00:00Z" ||
 		next.Job != "asia" || next.Region != "JP" {
@@ -43,7 +43,7 @@ func TestLane(t *testing.T) {
 
 // TestTickID: a tick's ID depends neither on the offset nor on the zone of its time.
 func TestTickID(t *testing.T) {
-	lane := Lane{"j", "US", parsed(t, "30 2 * * *", "America/Los_Angeles"), 0}
+	lane := Lane{LaneID{"j", "US"}, parsed(t, "30 2 * * *", "America/Los_Angeles"), 0}
 	early := lane.Next(at(t, "2026-03-08T09:00:00Z"))
 	lane.Offset = time.Hour
 	late := lane.Next(at(t, "2026-03-08T10:30:00Z"))

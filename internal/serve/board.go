@@ -38,10 +38,10 @@ type boardBody struct {
 
 // leftOut is a region that will lose runs before the reset.
 type leftOut struct {
-	Region, Job string
-	Runs        int
-	First       time.Time
-	Limit       string
+	schedule.LaneID
+	Runs  int
+	First time.Time
+	Limit string
 }
 
 const (
@@ -164,9 +164,6 @@ func (p *site) lookFor(ctx context.Context, body *boardBody, address string) {
 	}
 }
 
-// Title returns the title of the lane.
-func (l leftOut) Title() string { return schedule.Title(l.Job, l.Region) }
-
 // judge finds short buckets and lost runs, and sets the headline.
 func (b *boardBody) judge(accounts []*account) {
 	b.Headline = "Nothing is spent or scheduled yet"
@@ -217,12 +214,12 @@ func (a *account) problem() (text string, weight int) {
 func (b *boardBody) leave(runs []plan.Run) {
 	for _, r := range runs {
 		same := func(l leftOut) bool {
-			return l.Region == r.Region && l.Job == r.Job && l.Limit == r.Limit
+			return l.LaneID == r.LaneID && l.Limit == r.Limit
 		}
 		if i := slices.IndexFunc(b.LeftOut, same); i >= 0 {
 			b.LeftOut[i].Runs++
 			continue
 		}
-		b.LeftOut = append(b.LeftOut, leftOut{r.Region, r.Job, 1, r.At, r.Limit})
+		b.LeftOut = append(b.LeftOut, leftOut{r.LaneID, 1, r.At, r.Limit})
 	}
 }

@@ -30,20 +30,20 @@ var steady = []struct {
 	runs  int     // number of whole runs the limits allow
 	parts []int64 // the lanes' shares of the runs; nil for equal ones
 }{
-	{"24h and day", scene{eight(), both, 0, 30, 0}, 750, nil},
-	{"24h and day, from noon", scene{eight(), both, 12 * time.Hour, 30, 0}, 750, nil},
-	{"day", scene{eight(), both[1:], 0, 30, 0}, 750, nil},
-	{"24h", scene{eight(), both[:1], 0, 30, 0}, 750, nil},
-	{"one lane", scene{lanes(1, half, 4), both, 0, 30, 0}, 750, nil},
-	{"all at once", scene{eight(func(_ int, l *Lane) { l.Offset = 0 }), both, 0, 30, 0}, 750, nil},
-	{"weights, 24h and day", scene{eight(weights(1, 2, 3)), both, 0, 30, 0}, 750, threes},
-	{"weights, day", scene{eight(weights(1, 2, 3)), both[1:], 0, 30, 0}, 750, threes},
+	{"24h and day", scene{eight(), both, 0, 30}, 750, nil},
+	{"24h and day, from noon", scene{eight(), both, 12 * time.Hour, 30}, 750, nil},
+	{"day", scene{eight(), both[1:], 0, 30}, 750, nil},
+	{"24h", scene{eight(), both[:1], 0, 30}, 750, nil},
+	{"one lane", scene{lanes(1, half, 4), both, 0, 30}, 750, nil},
+	{"all at once", scene{eight(func(_ int, l *Lane) { l.Offset = 0 }), both, 0, 30}, 750, nil},
+	{"weights, 24h and day", scene{eight(weights(1, 2, 3)), both, 0, 30}, 750, threes},
+	{"weights, day", scene{eight(weights(1, 2, 3)), both[1:], 0, 30}, 750, threes},
 	{"weights, every 10 minutes", scene{lanes(8, 10*time.Minute, 4, weights(1, 2, 3)),
-		tenfold, 0, 30, 0}, 7500, threes},
+		tenfold, 0, 30}, 7500, threes},
 	{"steep weights, every 10 minutes", scene{lanes(5, 10*time.Minute, 4, weights(1, 2, 4, 8, 16)),
-		tenfold, 0, 30, 0}, 7500, []int64{1, 2, 4, 8, 16}},
-	{"every minute", scene{lanes(1, time.Minute, 1), tenfold, 0, 3, 0}, 3000, nil},
-	{"runs that leave a rest", scene{lanes(5, half, 15), both, 0, 30, 0}, 180, nil},
+		tenfold, 0, 30}, 7500, []int64{1, 2, 4, 8, 16}},
+	{"every minute", scene{lanes(1, time.Minute, 1), tenfold, 0, 3}, 3000, nil},
+	{"runs that leave a rest", scene{lanes(5, half, 15), both, 0, 30}, 180, nil},
 }
 
 const thirty, half = 30 * 24 * time.Hour, 30 * time.Minute
@@ -261,7 +261,7 @@ func TestShares_TooLarge(t *testing.T) {
 }
 
 func TestDecision_String(t *testing.T) {
-	l := &Lane{Lane: schedule.Lane{Region: "BR"}, Weight: 2}
+	l := &Lane{Lane: schedule.Lane{LaneID: schedule.LaneID{Region: "BR"}}, Weight: 2}
 	due, hour := midnight.Add(90*time.Minute), time.Hour
 	for _, c := range []struct {
 		d    Decision

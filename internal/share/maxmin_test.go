@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"quotabudget/internal/quota"
-	"quotabudget/internal/schedule"
 )
 
 func TestMaxMin(t *testing.T) {
@@ -106,13 +105,9 @@ func TestShares_Month(t *testing.T) {
 	for month, days := range map[time.Month]int64{time.April: 30, time.December: 31,
 		time.February: 28} {
 		from := time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)
-		rule := Rule{Price: 1, Reset: utc, Limits: []quota.Limit{{Bucket: quota.DefaultBucket,
-			Units: 310, Window: quota.Window{Calendar: "month", Zone: time.UTC}}}}
-		for _, region := range []string{"US", "BR"} {
-			rule.Lanes = append(rule.Lanes, Lane{Lane: schedule.Lane{Job: "j", Region: region,
-				Schedule: parse(time.Hour)}, Pages: 1, Weight: 1})
-		}
-		rule.Lanes[1].Weight, rule.Lanes[1].Floor = 0, 4
+		rule := Rule{lanes(2, time.Hour, 1, weights(1, 0)), 1, []quota.Limit{day(310)}, utc}
+		rule.Limits[0].Window.Calendar = "month"
+		rule.Lanes[1].Floor = 4
 		s, until := rule.Begin().Shares(from.UnixMicro(), func(int) int64 { return 310 })
 		if len(s) == 0 || !until.Equal(from.AddDate(0, 1, 0)) || s[1].Entitled != 4*days ||
 			s[0].Entitled != 310-4*days {

@@ -54,12 +54,6 @@ func (l *Lane) floorOf(w *window) int64 {
 // Paces are the pace lines of a lane, or of the credential; none if there is no pace.
 type Paces []quota.Limit
 
-// Name returns the lane's name for messages and claims: "trending/BR", or "backfill".
-func (l Lane) Name() string { return schedule.Name(l.Job, l.Region) }
-
-// Title returns the lane's short name, for use where the job is clear: "BR", or "backfill".
-func (l Lane) Title() string { return schedule.Title(l.Job, l.Region) }
-
 // PriceOr returns the price of a page of the lane, or usual if it has none.
 func (l *Lane) PriceOr(usual []quota.Cost) []quota.Cost {
 	if l.Price != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -20,7 +19,6 @@ type scene struct {
 	limits []quota.Limit
 	start  time.Duration // after midnight
 	days   int
-	others int // random charges of 3 units per day
 }
 
 // played is the result of a scene.
@@ -28,7 +26,6 @@ type played struct {
 	runs   []int
 	waits  []time.Duration // each lane's longest wait, from its first run on
 	first  []time.Duration // each lane's wait before its first run
-	spent  int64           // by the lanes
 	perDay []int           // runs
 	denied int             // runs that were admitted and did not fit
 }
@@ -50,7 +47,7 @@ func lanes(n int, every time.Duration, pages int64, change ...func(i int, l *Lan
 	all := make([]Lane, n)
 	for i := range all {
 		all[i] = Lane{Pages: pages, Weight: 1, Lane: schedule.Lane{
-			Job: "trending", Region: fmt.Sprintf("R%d", i),
+			LaneID:   schedule.LaneID{Job: "trending", Region: fmt.Sprintf("R%d", i)},
 			Schedule: parse(every), Offset: time.Duration(i) * every / time.Duration(n)}}
 		for _, f := range change {
 			f(i, &all[i])
@@ -104,11 +101,6 @@ func (s scene) play() played {
 			events = append(events, event{t.At.UnixMicro(), i})
 		}
 	}
-	random := rand.New(rand.NewPCG(1, 2))
-	for range s.others * s.days {
-		at := from.UnixMicro() + random.Int64N(to.Sub(from).Microseconds())
-		events = append(events, event{at, Others})
-	}
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	n := len(s.lanes)
 	p := played{runs: make([]int, n), waits: make([]time.Duration, n),
@@ -120,25 +112,17 @@ func (s scene) play() played {
 		return func(i int) int64 { return max(0, charged.left(s.limits[i], at, Soon)) }
 	}
 	for _, e := range events {
-		units := int64(3)
-		if e.lane != Others {
-			if !book.Admit(e.lane, e.at, left(e.at)).Run {
-				continue
-			}
-			units = s.lanes[e.lane].Pages
+		if !book.Admit(e.lane, e.at, left(e.at)).Run {
+			continue
 		}
+		units := s.lanes[e.lane].Pages
 		exceeds := func(l quota.Limit) bool { return charged.left(l, e.at, 0) < units }
 		if slices.ContainsFunc(s.limits, exceeds) {
-			if e.lane != Others {
-				p.denied++
-			}
+			p.denied++
 			continue
 		}
 		charged.at, charged.units = append(charged.at, e.at), append(charged.units, units)
 		book.Charge(e.lane, e.at, units)
-		if e.lane == Others {
-			continue
-		}
 		at := moment(e.at)
 		if p.runs[e.lane]++; p.runs[e.lane] == 1 {
 			p.first[e.lane] = at.Sub(from)
@@ -146,7 +130,6 @@ func (s scene) play() played {
 			p.waits[e.lane] = max(p.waits[e.lane], at.Sub(last[e.lane]))
 		}
 		last[e.lane] = at
-		p.spent += units
 		p.perDay[int(at.Sub(midnight)/(24*time.Hour))]++
 	}
 	return p
