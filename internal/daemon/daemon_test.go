@@ -147,10 +147,8 @@ func TestReload(t *testing.T) {
 		p.reload <- struct{}{} // in the middle of 19:00
 		time.Sleep(5 * time.Minute)
 		w.expectLogged(1, "refused", "quota.yaml:7: pages: 0 is out of range")
-		good := *p.config
-		good.Lanes = p.sweep.Lanes(append(lanes(t, "*/10 * * * *", "UTC", "US", 0),
-			lanes(t, "5 * * * *", "UTC", "GB", 0)...))
-		next = &good
+		next = p.with(append(lanes(t, "*/10 * * * *", "UTC", "US", 0),
+			lanes(t, "5 * * * *", "UTC", "GB", 0)...)...)
 		time.Sleep(5*time.Minute + 10*time.Second)
 		p.reload <- struct{}{} // in the middle of 19:10
 		p.stopAfter(55*time.Minute + 30*time.Second)
