@@ -131,6 +131,7 @@ func TestTableProblems(t *testing.T) {
 			`line 20: price.prompt: "cashed" is not one of the table's columns`},
 		{"since: 2999-01-01}]", "since: 2001-02-03}]",
 			"line 24: rows.timed: since must be later than in the row before it"},
+		{"rows: {eu: 1.5, us: 1}", "rows: {eu: '', us: 1}", "line 27: rows.eu: is empty: write text"},
 		{"unknown: dearest", "unknown: cheapest", "unknown: must be refuse or dearest"},
 		{"longest: 100, normal", "shortest: 1, longest: 100, normal",
 			`line 19: defaults.shortest: "shortest" is not one of the table's columns`},
