@@ -30,7 +30,7 @@ var faultKinds = strings.Fields("401 429 500 503 529 bomb cut drop endless hang 
 // FaultKinds returns the kinds of fault of a stand-in, sorted.
 func FaultKinds(name string) []string {
 	if name == youTubeName {
-		return slices.Sorted(maps.Keys(youTubeFaults))
+		return slices.Sorted(maps.Keys(specs()[name].Faults))
 	}
 	return faultKinds
 }

@@ -42,12 +42,7 @@ func (c *call) githubREST() {
 		c.w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	costs := []cost{one(c.route.part, 1), under("concurrent"), one("points", 1)}
-	if write {
-		costs[2] = one("points", 5)
-		costs = append(costs, one("writes", 1))
-	}
-	c.admit(costs...)
+	c.admitGitHub(1, "points", write)
 	if strings.Contains(c.r.URL.Path, "/missing") {
 		c.fail("404", nil)
 	}
@@ -68,6 +63,17 @@ func (c *call) githubREST() {
 	default:
 		c.ok(c.resource(0))
 	}
+}
+
+// admitGitHub bills units of the route's resource, and what the limits against bursts count.
+func (c *call) admitGitHub(units int64, points string, write bool) {
+	costs := []cost{one(c.route.part, units), under("concurrent")}
+	if write {
+		costs = append(costs, one(points, 5), one("writes", 1))
+	} else {
+		costs = append(costs, one(points, 1))
+	}
+	c.admit(costs...)
 }
 
 // resource returns the i-th thing at the path of the request.
@@ -117,12 +123,7 @@ func (c *call) githubGraph() {
 	if message != "" {
 		c.failGraph(c.doc("error", object{"kind": kind, "message": message}))
 	}
-	costs := []cost{one("graphql", points), under("concurrent"), one("graphql_points", 1)}
-	if op.mutation {
-		costs[2] = one("graphql_points", 5)
-		costs = append(costs, one("writes", 1))
-	}
-	c.admit(costs...)
+	c.admitGitHub(points, "graphql_points", op.mutation)
 	given := object{}
 	if c.fault != "no-usage" {
 		given["rateLimit"] = c.doc("graph_limit", object{"cost": points, "nodes": nodes})

@@ -32,8 +32,7 @@ type graphRequest struct {
 }
 
 const (
-	maxDepth  = 40
-	maxFields = 5_000
+	maxFields = 5_000 // of a query, which bounds its depth, too
 	maxTokens = 50_000
 )
 
@@ -59,14 +58,11 @@ func parseGraph(q graphRequest) (operation, error) {
 		g.variables[v.Variable], _ = v.DefaultValue.Value(nil)
 	}
 	maps.Copy(g.variables, q.Variables)
-	fields, err := g.selection(op.SelectionSet, 0)
+	fields, err := g.selection(op.SelectionSet)
 	return operation{op.Operation == ast.Mutation, fields}, err
 }
 
-func (g *graph) selection(set ast.SelectionSet, depth int) (all []field, err error) {
-	if depth > maxDepth {
-		return nil, errors.New("nested too deeply")
-	}
+func (g *graph) selection(set ast.SelectionSet) (all []field, err error) {
 	for _, selected := range set {
 		if g.fields++; g.fields > maxFields {
 			return nil, errors.New("too many fields")
@@ -76,7 +72,7 @@ func (g *graph) selection(set ast.SelectionSet, depth int) (all []field, err err
 		case *ast.Field:
 			f := field{name: s.Name, key: s.Alias}
 			f.size, f.connection = g.size(s.Arguments)
-			f.below, err = g.selection(s.SelectionSet, depth+1)
+			f.below, err = g.selection(s.SelectionSet)
 			all = append(all, f)
 		case *ast.InlineFragment:
 			set = s.SelectionSet
@@ -89,7 +85,7 @@ func (g *graph) selection(set ast.SelectionSet, depth int) (all []field, err err
 		}
 		if set != nil {
 			var below []field
-			below, err = g.selection(set, depth+1)
+			below, err = g.selection(set)
 			all = append(all, below...)
 		}
 		if err != nil {

@@ -52,13 +52,18 @@ func (c *call) startBatch(j *job) {
 
 // job returns a job, or sends 404 and ends the handler.
 func (c *call) job(id string) *job {
+	return lookUp(c, c.s.jobs, id, "no object", object{"object": id})
+}
+
+// lookUp returns a value that the server keeps, or sends the problem and ends the handler.
+func lookUp[T any](c *call, all map[string]*T, id, problem string, values object) *T {
 	unlock := c.s.locked()
-	j := c.s.jobs[id]
+	found := all[id]
 	unlock()
-	if j == nil {
-		c.fail("no object", object{"object": id})
+	if found == nil {
+		c.fail(problem, values)
 	}
-	return j
+	return found
 }
 
 // showJob sends the state of a job, or cancels it. It bills a job that has ended.

@@ -133,17 +133,12 @@ func (q routeRequest) tier() int {
 }
 
 func (c *call) computeRoutes() {
-	var q routeRequest
-	c.parse(&q)
-	c.readMask()
-	c.admitMaps(q.tier(), 1)
+	c.admitMaps(c.readRoute().tier(), 1)
 	c.ok(c.doc("route", nil))
 }
 
 func (c *call) computeRouteMatrix() {
-	var q routeRequest
-	c.parse(&q)
-	c.readMask()
+	q := c.readRoute()
 	n := len(q.Origins) * len(q.Destinations)
 	if n < 1 || n > maxElements {
 		c.fail("wrong elements", nil)
@@ -154,4 +149,11 @@ func (c *call) computeRouteMatrix() {
 		all = append(all, c.doc("element", object{"index": i}))
 	}
 	c.ok(all)
+}
+
+// readRoute reads a request with a field mask.
+func (c *call) readRoute() (q routeRequest) {
+	c.parse(&q)
+	c.readMask()
+	return q
 }

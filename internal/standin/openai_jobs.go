@@ -69,13 +69,7 @@ func (f *upload) add(c *call, text []byte) {
 
 // file returns an uploaded file, or sends 400 and ends the handler.
 func (c *call) file(id string) *upload {
-	unlock := c.s.locked()
-	file := c.s.files[id]
-	unlock()
-	if file == nil {
-		c.fail("wrong file", object{"file": id})
-	}
-	return file
+	return lookUp(c, c.s.files, id, "wrong file", object{"file": id})
 }
 
 // createBatch serves POST /v1/batches of OpenAI.

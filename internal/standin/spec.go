@@ -38,6 +38,8 @@ type spec struct {
 	Key       []string
 	Requires  string
 	Headers   map[string]string
+	Metrics   map[string][2]string
+	Faults    map[string]struct{ Refuses, Rejects, Replaces string }
 	Finish    [2]string
 	Report    []struct {
 		Buckets []string

@@ -195,8 +195,9 @@ func (s *YouTube) serve(c *call) {
 		c.count(&s.counts.Refused)
 		c.fail(problem, nil)
 	}
-	c.failIf(refuses, m, &s.counts.Refused)
-	c.failIf(rejects, m, &c.s.counts.Denied)
+	fault := c.s.api.Faults[c.fault]
+	c.failIf(fault.Refuses, m, &s.counts.Refused)
+	c.failIf(fault.Rejects, m, &c.s.counts.Denied)
 	s.charge(c, m)
 	c.replace(m)
 	if isUpload(c.r) {

@@ -148,12 +148,7 @@ func (s *YouTube) begin(c *call, up *media) {
 // continueUpload serves a request of a session: a chunk, a status query, or a cancellation. The
 // upload_id is its credential, and it takes no units.
 func (s *YouTube) continueUpload(c *call) {
-	unlock := s.locked()
-	up := s.sessions[c.r.URL.Query().Get("upload_id")]
-	unlock()
-	if up == nil {
-		c.fail("notFound", nil)
-	}
+	up := lookUp(c, s.sessions, c.r.URL.Query().Get("upload_id"), "notFound", nil)
 	c.replace(up.method)
 	up.mu.Lock()
 	defer up.mu.Unlock()
