@@ -125,13 +125,23 @@ type txn struct {
 	texts []text
 }
 
-// update runs fn in a transaction.
+// update runs fn in a transaction that writes.
 func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
-	return c.db.Update(ctx, func(tx *sql.Tx) error {
+	return c.run(ctx, c.db.Update, c.write, fn)
+}
+
+// view runs fn in a transaction that reads.
+func (c *Catalog) view(ctx context.Context, fn func(*txn) error) error {
+	return c.run(ctx, c.db.View, c.read, fn)
+}
+
+func (c *Catalog) run(ctx context.Context, begin func(context.Context, func(*sql.Tx) error) error,
+	stmt statements, fn func(*txn) error) error {
+	return begin(ctx, func(tx *sql.Tx) error {
 		if err := c.db.Still(); err != nil {
 			return err
 		}
-		s := &txn{ctx: ctx, tx: tx, stmt: c.write}
+		s := &txn{ctx: ctx, tx: tx, stmt: stmt}
 		if err := fn(s); err != nil {
 			return err
 		}
@@ -139,22 +149,19 @@ func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
 	})
 }
 
-func (c *Catalog) view(ctx context.Context, fn func(*txn) error) error {
-	return c.db.View(ctx, func(tx *sql.Tx) error {
-		if err := c.db.Still(); err != nil {
-			return err
-		}
-		return fn(&txn{ctx: ctx, tx: tx, stmt: c.read})
-	})
+// exec runs one statement in a transaction.
+func (c *Catalog) exec(ctx context.Context, name string, args ...any) error {
+	return c.update(ctx, func(s *txn) error { return s.exec(name, args...) })
 }
 
-func (s *txn) exec(name string, args ...any) (sql.Result, error) {
-	return s.tx.StmtContext(s.ctx, s.stmt[name]).ExecContext(s.ctx, args...)
+func (s *txn) exec(name string, args ...any) error {
+	_, err := s.affect(name, args...)
+	return err
 }
 
 // affect is like exec, and returns the number of rows changed.
 func (s *txn) affect(name string, args ...any) (rows int64, err error) {
-	result, err := s.exec(name, args...)
+	result, err := s.tx.StmtContext(s.ctx, s.stmt[name]).ExecContext(s.ctx, args...)
 	if err != nil {
 		return 0, err
 	}

@@ -41,16 +41,10 @@ func (c *Catalog) Begin(ctx context.Context, region string, run string, after Ch
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		result, err := s.exec("begin_chart", region, run,
-			first.FetchedAt.UnixMicro())
+		err = s.row("begin_chart", region, run, first.FetchedAt.UnixMicro()).Scan(&id)
 		if err != nil {
 			return err
 		}
-		number, err := result.LastInsertId()
-		if err != nil {
-			return err
-		}
-		id = ChartID(number)
 		added, err = s.storePage(id, first)
 		return err
 	})
@@ -102,18 +96,14 @@ func (s *txn) complete(id ChartID, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.exec("forget_unavailable", region)
-	return err
+	return s.exec("forget_unavailable", region)
 }
 
 // MarkUnavailable records that the upstream had no such chart at that moment, or refused the
 // region as invalid. A complete chart removes the record.
 func (c *Catalog) MarkUnavailable(ctx context.Context, region string, at time.Time,
 	invalid bool) error {
-	return c.update(ctx, func(s *txn) error {
-		_, err := s.exec("put_unavailable", region, at.UnixMicro(), invalid)
-		return err
-	})
+	return c.exec(ctx, "put_unavailable", region, at.UnixMicro(), invalid)
 }
 
 // RegionState describes how recent the catalogue's data of a region is.

@@ -71,7 +71,7 @@ func (s *txn) nextPage(id ChartID, token string) (places int, stored bool, err e
 }
 
 func (s *txn) storePlaces(id ChartID, places int, page Page) (added int, err error) {
-	if _, err := s.exec("put_page", id, page.Token); err != nil {
+	if err := s.exec("put_page", id, page.Token); err != nil {
 		return 0, err
 	}
 	for i, video := range page.Videos {
@@ -86,8 +86,7 @@ func (s *txn) storePlaces(id ChartID, places int, page Page) (added int, err err
 		added += int(n)
 	}
 	at := page.FetchedAt.UnixMicro()
-	_, err = s.exec("advance_chart", id, at, page.Next, len(page.Videos), added)
-	return added, err
+	return added, s.exec("advance_chart", id, at, page.Next, len(page.Videos), added)
 }
 
 // putVideo stores a video fetched at the given moment, and records what changed. It does not
@@ -96,35 +95,27 @@ func (s *txn) putVideo(v Video, at time.Time) (number int64, err error) {
 	before, err := scanSeen(s.row("find_video", v.ID), &number)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		number = 0
 	case err != nil:
 		return 0, err
 	case at.UnixMicro() < before.FetchedAt.UnixMicro():
 		return number, nil
 	}
-	if number, err = s.writeVideo(number, v, at); err != nil {
+	if number, err = s.writeVideo(v, at); err != nil {
 		return 0, err
 	}
 	return number, s.writeChanges(number, before.Video, v, at)
 }
 
-// writeVideo writes the row of that ID and returns its ID. It inserts a row if the ID is 0.
-func (s *txn) writeVideo(number int64, v Video, at time.Time) (int64, error) {
-	query := "update_video"
-	if number == 0 {
-		query = "insert_video"
-	}
+// writeVideo inserts or updates the row and returns its ID.
+func (s *txn) writeVideo(v Video, at time.Time) (number int64, err error) {
 	tags, err := json.Marshal(append([]string{}, v.Tags...)) // never null
 	if err != nil {
 		return 0, err
 	}
-	result, err := s.exec(query, v.ID, at.UnixMicro(), v.Title, v.ChannelID, v.ChannelTitle,
+	err = s.row("put_video", v.ID, at.UnixMicro(), v.Title, v.ChannelID, v.ChannelTitle,
 		v.Category, v.Views, v.Likes, v.Comments, nullable(v.PublishedAt), v.Duration,
-		string(tags), v.Description)
-	if err != nil || number != 0 {
-		return number, err
-	}
-	return result.LastInsertId()
+		string(tags), v.Description).Scan(&number)
+	return number, err
 }
 
 // writeChanges writes history and index only if something changed, because most videos of a chart
@@ -133,14 +124,14 @@ func (s *txn) writeChanges(number int64, before, now Video, at time.Time) error 
 	fresh := before.ID == ""
 	renamed := now.Title != before.Title || now.ChannelTitle != before.ChannelTitle
 	if fresh || renamed || now.ChannelID != before.ChannelID || now.Category != before.Category {
-		if _, err := s.exec("put_names", number, at.UnixMicro(), now.Title, now.ChannelID,
+		if err := s.exec("put_names", number, at.UnixMicro(), now.Title, now.ChannelID,
 			now.ChannelTitle, now.Category); err != nil {
 			return err
 		}
 	}
 	if fresh || !sameCount(now.Views, before.Views) || !sameCount(now.Likes, before.Likes) ||
 		!sameCount(now.Comments, before.Comments) {
-		if _, err := s.exec("put_counters", number, at.UnixMicro(), now.Views, now.Likes,
+		if err := s.exec("put_counters", number, at.UnixMicro(), now.Views, now.Likes,
 			now.Comments); err != nil {
 			return err
 		}
@@ -162,7 +153,7 @@ type text struct {
 
 func (s *txn) index() error {
 	for _, t := range s.texts {
-		_, err := s.exec("put_text", t.number, segment(t.Title), segment(t.ChannelTitle),
+		err := s.exec("put_text", t.number, segment(t.Title), segment(t.ChannelTitle),
 			segment(strings.Join(t.Tags, "\n")), segment(t.Description))
 		if err != nil {
 			return err
@@ -183,8 +174,5 @@ const roomForPage = 512 << 10
 // would do: a rolled-back transaction never reaches the disk, and free space does not account for
 // disk quotas.
 func (c *Catalog) CheckRoom(ctx context.Context) error {
-	return c.update(ctx, func(s *txn) error {
-		_, err := s.exec("fill_room", roomForPage)
-		return err
-	})
+	return c.exec(ctx, "fill_room", roomForPage)
 }

@@ -53,12 +53,12 @@ func (c *Catalog) PutLaneRun(ctx context.Context, r LaneRun) error {
 		return err
 	}
 	return c.update(ctx, func(s *txn) error {
-		_, err := s.exec("put_lane_run", r.Lane, r.Tick, r.EndedAt.UnixMicro(), r.Outcome,
+		err := s.exec("put_lane_run", r.Lane, r.Tick, r.EndedAt.UnixMicro(), r.Outcome,
 			r.ExitCode, string(units))
-		if err == nil {
-			_, err = s.exec("drop_lane_runs", r.Lane, KeptRuns)
+		if err != nil {
+			return err
 		}
-		return err
+		return s.exec("drop_lane_runs", r.Lane, KeptRuns)
 	})
 }
 

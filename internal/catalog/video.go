@@ -110,11 +110,10 @@ func (c *Catalog) Delete(ctx context.Context, before time.Time) (videos int, err
 		return videos, err
 	}
 	return videos, c.update(ctx, func(s *txn) error {
-		if _, err := s.exec("delete_names", before.UnixMicro()); err != nil {
+		if err := s.exec("delete_names", before.UnixMicro()); err != nil {
 			return err
 		}
-		_, err := s.exec("delete_counters", before.UnixMicro())
-		return err
+		return s.exec("delete_counters", before.UnixMicro())
 	})
 }
 
