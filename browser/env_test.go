@@ -8,14 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"quotabudget/internal/catalog"
-	"quotabudget/internal/standin"
 )
 
 func must(t testing.TB, err error) {
@@ -52,12 +50,12 @@ type env struct {
 	vars  []string // environment of the program
 }
 
-func newEnv(t *testing.T, vars ...string) *env {
+func newEnv(t *testing.T) *env {
 	t.Helper()
 	dir := t.TempDir()
 	s := &env{T: t, state: filepath.Join(dir, "state")}
-	s.vars = append(vars, "HOME="+dir, "PATH="+os.Getenv("PATH"), "QUOTA_STATE_DIR="+s.state,
-		"QUOTA_CONFIG=/dev/null")
+	s.vars = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "QUOTA_STATE_DIR=" + s.state,
+		"QUOTA_CONFIG=/dev/null"}
 	return s
 }
 
@@ -111,6 +109,13 @@ func (s *env) demo() string {
 	return s.start("serve", "--demo", "--listen", "127.0.0.1:0")
 }
 
+// upstream starts a stand-in, which the program then uses.
+func (s *env) upstream(args ...string) {
+	s.Helper()
+	address := s.start(append([]string{"standin", "--listen", "127.0.0.1:0"}, args...)...)
+	s.vars = append(s.vars, "YOUTUBE_ENDPOINT="+address+"/", "YOUTUBE_API_KEY=any")
+}
+
 // catalog opens the catalogue of the state folder.
 func (s *env) catalog() *catalog.Catalog {
 	s.Helper()
@@ -127,39 +132,4 @@ func store(t *testing.T, c *catalog.Catalog, region string, at time.Time, videos
 	_, _, err := c.Begin(t.Context(), region, at.Format("run-0215"), 0,
 		catalog.Page{Videos: videos, FetchedAt: at, Last: true})
 	must(t, err)
-}
-
-// realCharts fills the catalogue with the real charts, three hours a day; it returns the regions,
-// none where there are no real charts.
-func (s *env) realCharts(c *catalog.Catalog) (regions []string) {
-	s.Helper()
-	data := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
-	if data == "" {
-		s.Log("no real charts here: generated ones only")
-		return nil
-	}
-	charts, err := standin.LoadDir(data)
-	must(s, err)
-	for day := range charts.Days() {
-		at := time.Now().Add(-time.Duration(charts.Days()-1-day) * 3 * time.Hour)
-		for _, region := range charts.Regions(day) {
-			store(s.T, c, region, at, videosOf(s.T, charts.Chart(region, day)))
-			regions = append(regions, region)
-		}
-	}
-	slices.Sort(regions)
-	return slices.Compact(regions)
-}
-
-func videosOf(t *testing.T, list []*standin.Video) (all []catalog.Video) {
-	t.Helper()
-	for _, v := range list {
-		published, err := time.Parse(time.RFC3339, v.PublishedAt)
-		must(t, err)
-		all = append(all, catalog.Video{ID: v.ID, Title: v.Title, ChannelID: v.ChannelID,
-			ChannelTitle: v.ChannelTitle, Category: v.CategoryID, Description: v.Description,
-			Duration: v.Duration, Tags: v.Tags, PublishedAt: published, Views: v.ViewCount,
-			Likes: v.LikeCount, Comments: v.CommentCount})
-	}
-	return all
 }

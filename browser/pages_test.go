@@ -18,6 +18,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 )
 
 // Each page is reached from the board by clicks, shows what it should, can be used by everybody,
@@ -136,8 +137,8 @@ func TestPictures(t *testing.T) {
 // The board changes by itself while a sweep runs: the page is not loaded again, what the reader has
 // opened stays open, and the focus stays where it is. Paused, it stands still.
 func TestLive(t *testing.T) {
-	s := newEnv(t, "YOUTUBE_API_KEY=any")
-	s.vars = append(s.vars, "YOUTUBE_ENDPOINT="+s.start("standin", "--listen", "127.0.0.1:0")+"/")
+	s := newEnv(t)
+	s.upstream()
 	s.run("once", "--region", "US,GB")
 	b := open(t, s.start("serve", "--listen", "127.0.0.1:0"))
 	b.visit("/")
@@ -181,11 +182,11 @@ ingest: {schedule: "@every 1m", stagger: 5s} # so that ticks are left out late i
 
 // A board with a problem names it, and can still be used.
 func TestShort(t *testing.T) {
-	s := newEnv(t, "YOUTUBE_API_KEY=any")
+	s := newEnv(t)
 	config := filepath.Join(t.TempDir(), "quota.yaml")
 	must(t, os.WriteFile(config, []byte(shortConfig), 0o600))
-	s.vars = append(s.vars, "YOUTUBE_ENDPOINT="+s.start("standin", "--listen", "127.0.0.1:0")+"/",
-		"QUOTA_CONFIG="+config)
+	s.vars = append(s.vars, "QUOTA_CONFIG="+config)
+	s.upstream()
 	s.ends(75, "once")
 	l, err := ledger.Open(t.Context(), "sqlite://"+filepath.Join(s.state, "ledger.db"))
 	must(t, err)
@@ -294,14 +295,18 @@ func TestWithoutScripts(t *testing.T) {
 	b.shows("main", "Videos with hours")
 }
 
-// Real charts, with all that people call their videos.
+// Real charts, with all that people call their videos, if there are any.
 func TestRealCharts(t *testing.T) {
-	s := newEnv(t)
-	c := s.catalog()
-	regions := s.realCharts(c)
-	if len(regions) == 0 {
+	data := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
+	if data == "" {
 		return
 	}
+	charts, err := standin.LoadDir(data)
+	must(t, err)
+	regions := charts.Regions(charts.Days() - 1)
+	s := newEnv(t)
+	s.upstream("--data", data)
+	s.run("once", "--region", strings.Join(regions, ","))
 	b := open(t, s.start("serve", "--listen", "127.0.0.1:0"))
 	b.view(390, 844, true)
 	for _, region := range regions {
