@@ -44,18 +44,14 @@ func grant(t *testing.T, s *YouTube, key *rsa.PrivateKey, changed jwt.MapClaims)
 	}
 	assertion, err := token.SignedString(key)
 	must(t, err)
-	return post(t, s, assertion)
-}
-
-func post(t *testing.T, s *YouTube, assertion string) result {
-	t.Helper()
 	form := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"},
 		"assertion": {assertion}}
 	return get(t, start(t, s), "POST /token "+form.Encode(),
 		"Content-Type: application/x-www-form-urlencoded")
 }
 
-// TestToken: the stand-in issues a token only for a JWT signed with the account's key.
+// TestToken: the stand-in issues a token only for a short JWT signed with the account's key. The JWT
+// library checks its other times and its algorithm.
 func TestToken(t *testing.T) {
 	s, key := newAccount(t)
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -69,12 +65,8 @@ func TestToken(t *testing.T) {
 		"good":            {nil, key, ""},
 		"another key":     {nil, other, "Invalid JWT Signature"},
 		"another account": {jwt.MapClaims{"iss": "x"}, key, "account not found"},
-		"no algorithm":    {jwt.MapClaims{"alg": "none"}, key, "Invalid JWT"},
 		"a shared secret": {jwt.MapClaims{"alg": "HS256"}, key, "Invalid JWT"},
-		"expired":         {jwt.MapClaims{"exp": now - 1}, key, "expired"},
-		"without an end":  {jwt.MapClaims{"exp": nil}, key, "exp"},
 		"too long":        {jwt.MapClaims{"exp": now + 7200}, key, "an hour"},
-		"of tomorrow":     {jwt.MapClaims{"iat": now + 86400, "exp": now + 86400}, key, "before issued"},
 		"for another":     {jwt.MapClaims{"aud": "https://x/"}, key, "audience"},
 	} {
 		r := grant(t, s, c.key, c.changed)
@@ -83,17 +75,6 @@ func TestToken(t *testing.T) {
 		given := r.status == 200 && strings.Contains(r.body, `"access_token"`)
 		if c.want == "" && !given || c.want != "" && !refused {
 			t.Errorf("%s: %+v", name, r)
-		}
-	}
-	claims := jwt.MapClaims{"iss": s.Cloud.Accounts[0].Email, "exp": now + 3600, "iat": now}
-	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, claims).SignedString(key)
-	must(t, err)
-	claims["scope"] = "https://www.googleapis.com/auth/cloud-platform"
-	changed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, claims).SigningString()
-	must(t, err)
-	for _, assertion := range []string{"x", changed + signed[strings.LastIndex(signed, "."):]} {
-		if r := post(t, s, assertion); r.status != 400 {
-			t.Errorf("%s: %+v", assertion, r)
 		}
 	}
 }
