@@ -69,10 +69,6 @@ func (a *awaited) Entries(ctx context.Context, q quota.Query) ([]quota.LogEntry,
 	return ask(ctx, a, func(s ledger.Store) ([]quota.LogEntry, error) { return s.Entries(ctx, q) })
 }
 
-func (a *awaited) Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
-	return ask(ctx, a, func(s ledger.Store) ([]quota.LogEntry, error) { return s.Notes(ctx, q) })
-}
-
 func (a *awaited) Update(ctx context.Context, scope quota.Scope,
 	decide func(*quota.Account) (quota.Change, error)) error {
 	return a.do(ctx, func(s ledger.Store) error { return s.Update(ctx, scope, decide) })

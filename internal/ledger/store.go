@@ -19,10 +19,8 @@ type Store interface {
 		decide func(*quota.Account) (quota.Change, error)) error
 	// View calls read with a consistent snapshot of the data in scope.
 	View(ctx context.Context, scope quota.Scope, read func(*quota.Account) error) error
-	// Entries returns the entries of one bucket that a query picks, oldest first.
+	// Entries returns the entries or notes of one bucket that a query picks, oldest first.
 	Entries(ctx context.Context, q quota.Query) ([]quota.LogEntry, error)
-	// Notes returns the notes of units that were taken off entries, oldest first.
-	Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, error)
 	// Sums adds up the entries of one bucket.
 	Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error)
 	// BucketsOf lists the buckets with any data.
@@ -296,7 +294,8 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 // Takings lists what Adjust took off the entries of one bucket, oldest first: units above 0, at the
 // end of the span or, if that was earlier, when it was noted. Totals are 0.
 func (l *Ledger) Takings(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
-	stored, err := l.Notes(ctx, q)
+	q.Notes = true
+	stored, err := l.Store.Entries(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (c Charge) Check() error {
 			return malformed("reservation %s is of %d buckets: draw from one of a single bucket, "+
 				"and settle this", c.Reservation, len(buckets))
 		}
-		if !slices.ContainsFunc(c.Costs, func(c Cost) bool { return c.Bucket == buckets[0] }) {
+		if indexOf(c.Costs, buckets[0]) < 0 {
 			return malformed("reservation %s is of bucket %s, which this charge does not touch",
 				c.Reservation, buckets[0])
 		}
@@ -52,8 +52,7 @@ func checkCosts(what string, costs []Cost) error {
 		return malformed("a %s of %d buckets: at most %d", what, len(costs), MaxBuckets)
 	}
 	for i, cost := range costs {
-		same := func(c Cost) bool { return c.Bucket == cost.Bucket }
-		if slices.ContainsFunc(costs[:i], same) {
+		if indexOf(costs[:i], cost.Bucket) >= 0 {
 			return malformed("bucket %s comes twice in one %s", cost.Bucket, what)
 		}
 		if err := checkUnits(cost.Units); err != nil {
@@ -159,11 +158,10 @@ func (s Settle) Check() error {
 		return err
 	}
 	for i, c := range s.Costs {
-		same := func(other Cost) bool { return other.Bucket == c.Bucket }
 		switch {
 		case !slices.Contains(buckets, c.Bucket):
 			return malformed("reservation %s is not of bucket %s", s.Reservation, c.Bucket)
-		case slices.ContainsFunc(s.Costs[:i], same):
+		case indexOf(s.Costs[:i], c.Bucket) >= 0:
 			return malformed("bucket %s comes twice in one settlement", c.Bucket)
 		case c.Units != AllUnits && (c.Units < 0 || c.Units > MaxUnits):
 			return malformed("%d units: settle 0 or more", c.Units)

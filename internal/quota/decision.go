@@ -149,6 +149,7 @@ type Query struct {
 	Until      time.Time // inclusive; zero for the end of the log
 	Limit      int       // at most so many, the newest; 0 for all
 	First      int       // at most so many, the oldest; 0 for all. Not together with Limit
+	Notes      bool      // in place of entries: the notes of units that were taken off them
 }
 
 // Span returns the stamps that the query picks: after the first, up to the second.

@@ -166,7 +166,7 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 		return Decision{}, err
 	}
 	for _, bucket := range withoutLabels(held) {
-		if !slices.ContainsFunc(call.Costs, func(c Cost) bool { return c.Bucket == bucket }) {
+		if indexOf(call.Costs, bucket) < 0 {
 			return Decision{}, malformed("costs: send the units of %s, too: the hold is gone", bucket)
 		}
 	}

@@ -232,8 +232,7 @@ func (b *Budget) Outage(ctx context.Context) (o Outage, err error) {
 	}
 	for _, method := range b.Open {
 		for _, c := range b.Prices[method] {
-			has := func(l Cost) bool { return l.Bucket == c.Bucket }
-			if !slices.ContainsFunc(o.Left, has) {
+			if indexOf(o.Left, c.Bucket) < 0 {
 				left := max(0, b.AtMost-spent[c.Bucket])
 				o.Left = append(o.Left, Cost{Bucket: c.Bucket, Units: left})
 			}

@@ -220,10 +220,9 @@ func valueCosts(buckets []string, costs []Cost) (values []Cost) {
 		if !derived {
 			continue
 		}
-		own := func(c Cost) bool { return c.Bucket == split }
-		whole := slices.ContainsFunc(costs, own)
+		whole := indexOf(costs, split) >= 0
 		for _, c := range costs {
-			if own(c) || !whole && WholeOf(c.Bucket) == split {
+			if c.Bucket == split || !whole && WholeOf(c.Bucket) == split {
 				c.Bucket = name
 				values = addCost(values, c)
 			}
@@ -234,7 +233,7 @@ func valueCosts(buckets []string, costs []Cost) (values []Cost) {
 
 // addCost adds c to the cost of its bucket.
 func addCost(costs []Cost, c Cost) []Cost {
-	i := slices.IndexFunc(costs, func(old Cost) bool { return old.Bucket == c.Bucket })
+	i := indexOf(costs, c.Bucket)
 	if i < 0 {
 		return append(costs, c)
 	}

@@ -47,6 +47,11 @@ type Cost struct {
 	Bounded bool
 }
 
+// indexOf returns the index of the cost of a bucket; -1 for none.
+func indexOf(costs []Cost, bucket string) int {
+	return slices.IndexFunc(costs, func(c Cost) bool { return c.Bucket == bucket })
+}
+
 // slackShare is the part of its limit by which the estimates in flight may be too low together.
 const slackShare = 10
 

@@ -23,7 +23,7 @@ func (s Settle) SettledCosts() []Cost {
 	_, names, _ := ParseReservation(s.Reservation)
 	costs := make([]Cost, len(names))
 	for i, name := range names {
-		stated := slices.IndexFunc(s.Costs, func(c Cost) bool { return c.Bucket == name })
+		stated := indexOf(s.Costs, name)
 		costs[i] = Cost{Bucket: name, Units: AllUnits}
 		switch {
 		case stated >= 0:

@@ -98,18 +98,11 @@ func (s *Store) see(scope quota.Scope) (*quota.Account, []*Bucket) {
 func (s *Store) Entries(_ context.Context, q quota.Query) ([]quota.LogEntry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return pick(s.account(q.Credential).bucket(q.Credential, q.Bucket).entries, q), nil
-}
-
-// Notes implements ledger.Store.
-func (s *Store) Notes(_ context.Context, q quota.Query) ([]quota.LogEntry, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return pick(s.account(q.Credential).bucket(q.Credential, q.Bucket).notes, q), nil
-}
-
-// pick returns the entries that the query picks.
-func pick(entries []quota.LogEntry, q quota.Query) []quota.LogEntry {
+	b := s.account(q.Credential).bucket(q.Credential, q.Bucket)
+	entries := b.entries
+	if q.Notes {
+		entries = b.notes
+	}
 	after, until := q.Span()
 	in := slices.DeleteFunc(slices.Clone(entries), func(e quota.LogEntry) bool {
 		return e.At <= after || e.At > until
@@ -120,7 +113,7 @@ func pick(entries []quota.LogEntry, q quota.Query) []quota.LogEntry {
 	case q.First > 0:
 		in = in[:min(len(in), q.First)]
 	}
-	return in
+	return in, nil
 }
 
 // Sums implements ledger.Store.

@@ -21,8 +21,7 @@ import (
 func (s *Store) Check(ctx context.Context, credential, bucket string, repair bool) (
 	found []quota.Finding, err error) {
 	err = s.race(ctx, credential, func() (string, error) {
-		c := &checked{s: s, ctx: ctx, credential: credential, name: bucket, result: done}
-		c.check()
+		c := s.check(ctx, credential, bucket, false)
 		found = c.In(bucket)
 		if c.err != nil || c.result != done || !repair || len(found) == 0 {
 			return c.result, c.err
@@ -32,8 +31,7 @@ func (s *Store) Check(ctx context.Context, credential, bucket string, repair boo
 			return locked, nil
 		}
 		defer func() { _, _ = s.send(ctx, &commands{credential: credential}, 0) }() // unlocks
-		c = &checked{s: s, ctx: ctx, credential: credential, name: bucket, result: done, repair: true}
-		c.check()
+		c = s.check(ctx, credential, bucket, true)
 		found = c.In(bucket)
 		return c.result, c.err
 	})
@@ -50,10 +48,9 @@ func (s *Store) Check(ctx context.Context, credential, bucket string, repair boo
 // its methods do nothing.
 type checked struct {
 	*quota.Audit
-	s                *Store
-	ctx              context.Context
-	credential, name string
-	repair           bool
+	s      *Store
+	ctx    context.Context
+	repair bool
 
 	*bucket
 	state      string      // as stored now
@@ -73,11 +70,12 @@ const (
 	repairPage  = 250              // entries or holds that one script of a repair writes
 )
 
-func (c *checked) check() {
-	snap, err := c.s.snapshot(c.ctx, c.credential, []quota.Scope{{Buckets: []string{c.name}}})
+// check checks a bucket, and with repair writes what is wrong with it.
+func (s *Store) check(ctx context.Context, credential, bucket string, repair bool) *checked {
+	snap, err := s.snapshot(ctx, credential, []quota.Scope{{Buckets: []string{bucket}}})
+	c := &checked{Audit: new(quota.Audit), s: s, ctx: ctx, repair: repair, result: done, err: err}
 	if err != nil {
-		c.Audit, c.err = new(quota.Audit), err
-		return
+		return c
 	}
 	c.bucket = snap.order[0]
 	c.Audit = quota.NewAudit(&c.bucket.Bucket, snap.now, c.firstDay())
@@ -94,11 +92,12 @@ func (c *checked) check() {
 	if c.repair && len(c.Findings) > 0 {
 		c.finish()
 	} else if c.err == nil && c.result == done {
-		cmds := &commands{credential: c.credential}
+		cmds := &commands{credential: c.Credential}
 		cmds.guardString(c.key("state"), c.state)
 		cmds.guardEnd("ZRANGE", c.key("log"), c.oldest) // sums follow what is forgotten
 		c.result, c.err = c.s.send(c.ctx, cmds, 0)
 	}
+	return c
 }
 
 // read reads everything but the entries, all of one moment, and returns the stamp of the newest
@@ -116,10 +115,10 @@ func (c *checked) read() (newest string) {
 		holds = p.HGetAll(c.ctx, c.key("holds"))
 		first = p.ZRange(c.ctx, log, 0, 0)
 		last = redis.NewStringSliceCmd(c.ctx, "ZREVRANGE", log, 0, 0, "WITHSCORES")
-		listed = p.ZScore(c.ctx, bucketsKey(c.credential), c.name)
+		listed = p.ZScore(c.ctx, bucketsKey(c.Credential), c.Name)
 		notes = p.ZRangeWithScores(c.ctx, c.key("notes"), 0, -1)
 		for at := range c.days() {
-			days[at] = p.HGetAll(c.ctx, sumsKey(c.credential, c.name, at))
+			days[at] = p.HGetAll(c.ctx, sumsKey(c.Credential, c.Name, at))
 		}
 		return p.Process(c.ctx, last)
 	})
@@ -225,11 +224,11 @@ func (c *checked) step(write func(*commands)) {
 	if c.err != nil || c.result != done {
 		return
 	}
-	cmds, key := &commands{credential: c.credential}, c.key("state")
+	cmds, key := &commands{credential: c.Credential}, c.key("state")
 	cmds.guardString(key, c.state)
 	c.state = underRepair + strings.TrimPrefix(c.state, underRepair)
 	cmds.add("SET", key, c.state)
-	cmds.add("SET", lockKey(c.credential), c.s.holder, "PX", repairTime.Milliseconds())
+	cmds.add("SET", lockKey(c.Credential), c.s.holder, "PX", repairTime.Milliseconds())
 	write(cmds)
 	c.result, c.err = c.s.send(c.ctx, cmds, 0)
 }
@@ -250,10 +249,10 @@ func (c *checked) finish() {
 	if c.err != nil || c.result != done {
 		return
 	}
-	cmds := &commands{credential: c.credential}
+	cmds := &commands{credential: c.Credential}
 	cmds.guardString(c.key("state"), c.state)
 	for at := range c.days() {
-		cmds.add("DEL", sumsKey(c.credential, c.name, at))
+		cmds.add("DEL", sumsKey(c.Credential, c.Name, at))
 	}
 	b.changes = changes{written: true, renewed: true, holds: make(map[string]string)}
 	c.Sums.Each(b.sums.Add)

@@ -1,12 +1,10 @@
 package redisstore_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,22 +14,6 @@ import (
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
-
-// TestMayBeExecuted: a command whose server stands still may be executed once it goes on.
-func TestMayBeExecuted(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t, redistest.Options{})
-	l := openEnv(t, s.URL())
-	allow(t, l, one("k", 1))
-	noError(t, syscall.Kill(s.PID(), syscall.SIGSTOP))
-	ctx, done := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer done()
-	_, err := l.Charge(ctx, one("k", 1))
-	noError(t, syscall.Kill(s.PID(), syscall.SIGCONT))
-	if err == nil || errors.Is(err, quota.ErrNotExecuted) {
-		t.Errorf("got %v", err)
-	}
-}
 
 // TestServersInTrouble: an error of a server in the middle of its work says what to do about it.
 func TestServersInTrouble(t *testing.T) {

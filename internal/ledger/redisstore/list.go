@@ -67,18 +67,13 @@ func (s *Store) entries(ctx context.Context, credential, bucket string, after, u
 
 // Entries implements ledger.Store.
 func (s *Store) Entries(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
-	return s.list(ctx, q, logKey(q.Credential, q.Bucket))
-}
-
-// Notes implements ledger.Store.
-func (s *Store) Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
-	return s.list(ctx, q, key(q.Credential, q.Bucket, "notes"))
-}
-
-func (s *Store) list(ctx context.Context, q quota.Query, key string) ([]quota.LogEntry, error) {
+	list := "log"
+	if q.Notes {
+		list = "notes"
+	}
 	after, until := q.Span()
-	entries, err := s.read(ctx, span{q.Credential, q.Bucket, key, after, until,
-		cmp.Or(q.Limit, q.First), q.Limit > 0})
+	entries, err := s.read(ctx, span{q.Credential, q.Bucket, key(q.Credential, q.Bucket, list), after,
+		until, cmp.Or(q.Limit, q.First), q.Limit > 0})
 	if q.Limit > 0 {
 		slices.Reverse(entries)
 	}

@@ -11,20 +11,14 @@ import (
 )
 
 // Entries implements ledger.Store.
-func (s *Store) Entries(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
-	if q.Limit > 0 {
-		return s.list(ctx, "entry_list", q, q.Limit)
+func (s *Store) Entries(ctx context.Context, q quota.Query) (entries []quota.LogEntry, err error) {
+	statement, most := "entry_page", cmp.Or(q.Limit, q.First, -1)
+	switch {
+	case q.Notes:
+		statement, most = "note_list", cmp.Or(q.Limit, -1)
+	case q.Limit > 0:
+		statement = "entry_list"
 	}
-	return s.list(ctx, "entry_page", q, cmp.Or(q.First, -1))
-}
-
-// Notes implements ledger.Store.
-func (s *Store) Notes(ctx context.Context, q quota.Query) ([]quota.LogEntry, error) {
-	return s.list(ctx, "note_list", q, cmp.Or(q.Limit, -1))
-}
-
-func (s *Store) list(ctx context.Context, statement string, q quota.Query, most int) (
-	entries []quota.LogEntry, err error) {
 	err = s.view(ctx, func(t *tx) error {
 		after, until := q.Span()
 		t.each(statement, []any{q.Credential, q.Bucket, after, until, most}, scanEntries(&entries))
