@@ -126,21 +126,22 @@ func tlsAdvice(err error) error {
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
+	advice := ""
 	switch {
 	case errors.As(err, &record):
-		return fmt.Errorf("it does not speak TLS: %s (%w)", plainPort, err)
+		advice = "it does not speak TLS: " + plainPort
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("it does not answer in TLS: %s (%w)", plainPort, err)
+		advice = "it does not answer in TLS: " + plainPort
 	case errors.As(err, &authority):
-		return fmt.Errorf("its certificate is from an unknown authority: name the CA file with "+
-			"?ca=FILE (%w)", err)
+		advice = "its certificate is from an unknown authority: name the CA file with ?ca=FILE"
 	case errors.As(err, &host):
-		return fmt.Errorf("its certificate is for another name: correct the URL, or add "+
-			"?server_name=NAME (%w)", err)
+		advice = "its certificate is for another name: correct the URL, or add ?server_name=NAME"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Errorf("renew the certificate, or set this machine's clock (%w)", err)
+		advice = "renew the certificate, or set this machine's clock"
+	default:
+		return err
 	}
-	return err
+	return fmt.Errorf("%s (%w)", advice, err)
 }
 
 const plainPort = "write redis instead of rediss, or its TLS port"

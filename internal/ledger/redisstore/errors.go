@@ -58,21 +58,23 @@ func explain(err error) error {
 			advice = cmp.Or(advice, p.advice)
 		}
 	}
+	kind := quota.ErrLedgerUnusable
 	switch {
 	case isPassing:
-		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
+		kind, advice = quota.ErrUnreachable, ""
 	case isForeign:
-		return fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
+		advice = ""
 	case advice != "":
 	case code == "NOPERM", strings.Contains(text, "The user executing the script"),
 		strings.Contains(text, "ACL failure in script"):
 		advice = missing(text)
-	case isFinalDial(err), strings.HasPrefix(code, "ERR"):
-		return fmt.Errorf("%w: redis: %w", quota.ErrLedgerUnusable, err)
-	default:
-		return fmt.Errorf("%w: redis: %w", quota.ErrUnreachable, err)
+	case !isFinalDial(err) && !strings.HasPrefix(code, "ERR"):
+		kind = quota.ErrUnreachable
 	}
-	return fmt.Errorf("%w: redis: %s (%w)", quota.ErrLedgerUnusable, advice, err)
+	if advice == "" {
+		return fmt.Errorf("%w: redis: %w", kind, err)
+	}
+	return fmt.Errorf("%w: redis: %s (%w)", kind, advice, err)
 }
 
 // noSentinel begins the client's error when no Sentinel names the master, for any reason.

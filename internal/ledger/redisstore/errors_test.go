@@ -48,8 +48,7 @@ func TestServersInTrouble(t *testing.T) {
 			return openEnv(t, redistest.Start(t, redistest.Options{Node: true}).URL())
 		}, quota.ErrLedgerUnusable, "write redis+cluster://"},
 		"node that names another": {func(t *testing.T) *env {
-			nodes := halves(t)
-			for _, n := range nodes {
+			for _, n := range redistest.StartCluster(t, 2).Masters {
 				if l := openEnv(t, n.URL()); strings.Contains(fmt.Sprint(chargeErr(t, l)), "MOVED") {
 					return l
 				}
@@ -58,10 +57,10 @@ func TestServersInTrouble(t *testing.T) {
 			return nil
 		}, quota.ErrLedgerUnusable, "write redis+cluster://"},
 		"cluster that is down": {func(t *testing.T) *env {
-			nodes := halves(t)
-			l := openEnv(t, "redis+cluster://"+nodes[0].Addr)
-			for _, n := range nodes {
-				do(t, admin(t, n.Addr), "cluster", "flushslots")
+			c := redistest.StartCluster(t, 2)
+			l := openEnv(t, "redis+cluster://"+c.Masters[0].Addr)
+			for _, n := range c.Masters {
+				do(t, c.Admin(n), "cluster", "flushslots")
 			}
 			return l
 		}, quota.ErrUnreachable, "the cluster is down"},
@@ -134,25 +133,6 @@ func do(t *testing.T, c redis.UniversalClient, args ...any) {
 	if _, is := errors.AsType[redis.Error](err); is {
 		t.Fatal(args, err)
 	}
-}
-
-// halves are two nodes of a cluster, with half of the slots each.
-func halves(t *testing.T) (nodes []*redistest.Server) {
-	t.Helper()
-	for i := range 2 {
-		n := redistest.Start(t, redistest.Options{Node: true})
-		nodes = append(nodes, n)
-		c := admin(t, n.Addr)
-		must(t, c.ClusterAddSlotsRange(t.Context(), i*8192, i*8192+8191))
-		host, port, _ := net.SplitHostPort(nodes[0].Addr)
-		do(t, c, "cluster", "meet", host, port)
-		if i == 1 {
-			eventually(t, "the cluster is ready", func() bool {
-				return strings.Contains(c.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
-			})
-		}
-	}
-	return nodes
 }
 
 // broken returns the URL of a ledger behind a proxy that can lose an answer.

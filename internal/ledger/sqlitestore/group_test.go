@@ -59,10 +59,7 @@ func TestCallerMayLeaveTheQueue(t *testing.T) {
 	unlock := lock(t, path)
 	charge := func(ctx context.Context) chan error {
 		answer := make(chan error, 1)
-		go func() {
-			_, err := l.Charge(ctx, aCharge(1, day(10)))
-			answer <- err
-		}()
+		go func() { answer <- l.charge(ctx) }()
 		return answer
 	}
 	leaderCtx, leaderLeaves := context.WithCancel(t.Context())
@@ -116,10 +113,7 @@ func TestOneErrorDoesNotSpoilTheGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := openEnv(t, file(t))
-			charge := func() error {
-				_, err := l.Charge(t.Context(), aCharge(1, day(10)))
-				return err
-			}
+			charge := func() error { return l.charge(t.Context()) }
 			errs := together(t, l, charge,
 				func() error { return l.store.BadChange(t.Context(), bad) }, charge)
 			if errs[0] != nil || errs[2] != nil {
@@ -138,7 +132,7 @@ func TestPanicIsItsOwnCallers(t *testing.T) {
 	l := openEnv(t, file(t))
 	var recovered any
 	errs := together(t, l,
-		func() error { _, err := l.Charge(t.Context(), aCharge(1, day(10))); return err },
+		func() error { return l.charge(t.Context()) },
 		func() error {
 			defer func() { recovered = recover() }()
 			return l.store.BadChange(t.Context(), func(func(string, ...any)) error {
@@ -158,8 +152,7 @@ func TestLockedTooLong(t *testing.T) {
 		defer l.Close()
 		defer lock(t, path)()
 		begun := time.Now()
-		_, err = l.Charge(t.Context(), aCharge(1, day(10)))
-		if !errors.Is(err, quota.ErrUnreachable) ||
+		if err := l.charge(t.Context()); !errors.Is(err, quota.ErrUnreachable) ||
 			!strings.Contains(err.Error(), "another process") {
 			t.Errorf("got %v", err)
 		}
@@ -176,9 +169,7 @@ func TestLockedTooLong(t *testing.T) {
 func TestCloseLetsGoOfTheFile(t *testing.T) {
 	path := file(t)
 	l := openEnv(t, path)
-	if _, err := l.Charge(t.Context(), aCharge(1, day(10))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.charge(t.Context()))
 	must(t, l.Close())
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the log is still there: %v", err)
@@ -191,10 +182,7 @@ func TestCloseWaitsForTheQueue(t *testing.T) {
 	unlock := lock(t, path)
 	errs := make(chan error, 3)
 	for i := range cap(errs) {
-		go func() {
-			_, err := l.Charge(context.Background(), aCharge(1, day(10)))
-			errs <- err
-		}()
+		go func() { errs <- l.charge(context.Background()) }()
 		l.queued(i + 1)
 	}
 	closed := make(chan error)
@@ -202,7 +190,7 @@ func TestCloseWaitsForTheQueue(t *testing.T) {
 	for shut := false; !shut; runtime.Gosched() { // until Close has begun
 		_, shut = l.store.Waiting()
 	}
-	if _, err := l.Charge(t.Context(), aCharge(1, day(10))); !errors.Is(err, quota.ErrUnreachable) {
+	if err := l.charge(t.Context()); !errors.Is(err, quota.ErrUnreachable) {
 		t.Errorf("after Close: %v", err)
 	}
 	unlock()

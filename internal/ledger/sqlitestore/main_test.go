@@ -70,6 +70,12 @@ func aCharge(units int64, limits []quota.Limit) quota.Charge {
 	}
 }
 
+// charge charges a unit of ten.
+func (l *env) charge(ctx context.Context) error {
+	_, err := l.Charge(ctx, aCharge(1, day(10)))
+	return err
+}
+
 // queued waits until so many callers wait.
 func (l *env) queued(n int) {
 	for waiting := -1; waiting != n; runtime.Gosched() {

@@ -25,7 +25,7 @@ func TestTurnedReadOnly(t *testing.T) {
 	mustCharge(t, l, 1, day(10))
 	for _, readOnly := range []int{1, 0} {
 		exec(t, l, fmt.Sprintf("PRAGMA query_only = %d", readOnly))
-		_, err := l.Charge(t.Context(), aCharge(1, day(10)))
+		err := l.charge(t.Context())
 		if readOnly == 1 && !unusableFor(err, "permissions") || readOnly == 0 && err != nil {
 			t.Errorf("read-only %d: %v", readOnly, err)
 		}
@@ -99,8 +99,7 @@ func TestReplacedFile(t *testing.T) {
 	openEnv(t, other).Close()
 	for _, move := range [][2]string{{path, path + ".old"}, {other, path}} {
 		must(t, os.Rename(move[0], move[1]))
-		_, err := l.Charge(t.Context(), aCharge(1, day(100)))
-		if !errors.Is(err, quota.ErrLedgerUnusable) {
+		if err := l.charge(t.Context()); !errors.Is(err, quota.ErrLedgerUnusable) {
 			t.Errorf("after %s: %v, want ErrLedgerUnusable", move, err)
 		}
 	}
