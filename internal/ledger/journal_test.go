@@ -327,7 +327,7 @@ func TestBookedOnce(t *testing.T) {
 // than one page of the log has.
 func TestSettledBehindAPage(t *testing.T) {
 	t.Parallel()
-	const others = 1001
+	const others = 2001
 	e := open(t)
 	e.Limits = []quota.Limit{{Bucket: "default", Units: 2 * others, Window: limit.Window}}
 	line := e.used(e.hold(8), 5)

@@ -2,6 +2,8 @@ package quota
 
 import (
 	"crypto/rand"
+	"encoding/base32"
+	"encoding/binary"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,39 +15,32 @@ import (
 // 2054.
 var idEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// IDAlphabet is the letters of an ID, which are five bits each.
-const IDAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+// idLetters writes five bits of an ID as one letter.
+var idLetters = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").
+	WithPadding(base32.NoPadding)
+
+const idLength = 14
 
 // NewID returns a 14-letter ID that sorts by time: 8 letters of milliseconds, then 6 random ones
 // (30 bits). It is short because a ledger keeps one with every entry.
 func NewID(now time.Time) string {
-	var random [6]byte
-	rand.Read(random[:]) // never fails: crypto/rand ends the process instead
-	id := make([]byte, 14)
+	var id [9]byte
 	ms := max(0, now.Sub(idEpoch).Milliseconds())
-	for i := 7; i >= 0; i-- {
-		id[i] = IDAlphabet[ms&31]
-		ms >>= 5
-	}
-	for i, b := range random {
-		id[8+i] = IDAlphabet[b&31]
-	}
-	return string(id)
+	binary.BigEndian.PutUint64(id[:], uint64(ms)<<24) // 40 bits
+	rand.Read(id[5:])                                 // never fails: crypto/rand ends the process instead
+	return idLetters.EncodeToString(id[:])[:idLength]
 }
 
 // idTime returns the time in an ID of NewID.
 func idTime(id string) (at time.Time, ok bool) {
-	if len(id) != 14 {
+	if len(id) != idLength {
 		return at, false
 	}
-	ms := int64(0)
-	for _, letter := range []byte(id[:8]) {
-		bits := strings.IndexByte(IDAlphabet, letter)
-		if bits < 0 {
-			return at, false
-		}
-		ms = ms<<5 | int64(bits)
+	bits, err := idLetters.DecodeString(id[:8])
+	if err != nil || len(bits) != 5 {
+		return at, false
 	}
+	ms := binary.BigEndian.Uint64(append(bits, 0, 0, 0)) >> 24
 	return idEpoch.Add(time.Duration(ms) * time.Millisecond), true
 }
 

@@ -183,21 +183,12 @@ func used(costs []Cost) []Cost {
 // the costs; zero if there is none.
 func (b *Budget) findEntry(ctx context.Context, costs []Cost, since time.Time, ids ...string) (
 	time.Time, error) {
-	const page = 1000
 	for _, c := range costs {
-		for q := (Query{Credential: b.Credential, Bucket: c.Bucket, Since: since, First: page}); ; {
-			entries, err := b.Ledger.Entries(ctx, q)
-			has := func(e Entry) bool { return slices.Contains(ids, e.ID) }
-			if err != nil {
-				return time.Time{}, err
+		q := Query{Credential: b.Credential, Bucket: c.Bucket, Since: since}
+		for e, err := range All(ctx, b.Ledger, q) {
+			if err != nil || slices.Contains(ids, e.ID) {
+				return e.At, err
 			}
-			if i := slices.IndexFunc(entries, has); i >= 0 {
-				return entries[i].At, nil
-			}
-			if len(entries) < page {
-				break
-			}
-			q.Since = entries[len(entries)-1].At
 		}
 	}
 	return time.Time{}, nil

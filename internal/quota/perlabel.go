@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -65,20 +65,10 @@ func ParseLabelBucket(name string) (bucket, label, value string, ok bool) {
 	if !is || !has {
 		return name, "", "", false
 	}
-	var plain []byte
-	for i := 0; i < len(text); i++ {
-		if text[i] != '~' {
-			plain = append(plain, text[i])
-			continue
-		}
-		code, err := strconv.ParseUint(text[i+1:min(i+3, len(text))], 16, 8)
-		if err != nil {
-			return name, "", "", false
-		}
-		plain = append(plain, byte(code))
-		i += 2
+	value, err := url.PathUnescape(strings.ReplaceAll(text, "~", "%"))
+	if err != nil {
+		return name, "", "", false
 	}
-	value = string(plain)
 	ok = CheckBucket(bucket) == nil && labelForm.MatchString(label) &&
 		LabelBucket(bucket, label, value) == name
 	return bucket, label, value, ok

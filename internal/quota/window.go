@@ -3,6 +3,7 @@ package quota
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -314,16 +315,9 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 // firstSecond returns the full second after lo, and not after hi, from which on is returns true. It
 // returns false at lo and true at hi.
 func firstSecond(lo, hi time.Time, matches func(time.Time) bool) time.Time {
-	from, to := lo.Unix(), hi.Unix()
-	for to-from > 1 {
-		mid := from + (to-from)/2
-		if matches(time.Unix(mid, 0).In(lo.Location())) {
-			to = mid
-		} else {
-			from = mid
-		}
-	}
-	return time.Unix(to, 0).In(lo.Location())
+	second := func(i int) time.Time { return time.Unix(lo.Unix()+1+int64(i), 0).In(lo.Location()) }
+	between := int(hi.Unix()-lo.Unix()) - 1
+	return second(sort.Search(between, func(i int) bool { return matches(second(i)) }))
 }
 
 func civil(t time.Time) int { return (t.Year()*12+int(t.Month()))*32 + t.Day() }
