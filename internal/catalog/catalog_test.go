@@ -354,24 +354,6 @@ func TestStaleness(t *testing.T) {
 	want(RegionState{Region: "AU", CompletedAt: nine.Add(2 * time.Hour)})
 }
 
-func TestOpenRefuses(t *testing.T) {
-	if _, err := Open(t.Context(), "redis://localhost"); err == nil ||
-		!strings.Contains(err.Error(), "sqlite:///") {
-		t.Errorf("another kind of URL: %v", err)
-	}
-	migrations, err := fs.Sub(schemaFiles, "schema")
-	must(t, err)
-	ledger := sqlite.Schema{Name: "ledger", ApplicationID: 1, Migrations: migrations}
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	db, err := sqlite.Open(t.Context(), path, ledger)
-	must(t, err)
-	defer db.Close()
-	if _, err := Open(t.Context(), "sqlite://"+path); !errors.Is(err, sqlite.ErrNotDatabase) ||
-		!strings.Contains(err.Error(), path) {
-		t.Errorf("a ledger was taken for a catalogue: %v", err)
-	}
-}
-
 // TestGone: a catalogue that is deleted or replaced while open fails every call, until the file
 // is put back.
 func TestGone(t *testing.T) {

@@ -122,12 +122,8 @@ func FolderAdvice(err error) string {
 	return `sudo install -d -o "$USER" -m 700 ` + e.Path
 }
 
-func isBusy(err error) bool {
-	kind, _ := classify(err)
-	return kind == ErrBusy
-}
-
-func isReadOnly(err error) bool {
-	kind, _ := classify(err)
-	return kind == ErrReadOnly
+// is reports whether err is of SQLite or this package, and of that kind.
+func is(err, kind error) bool {
+	got, _ := classify(err)
+	return got == kind
 }

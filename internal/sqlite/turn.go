@@ -20,7 +20,7 @@ func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error
 		return end, nil
 	}
 	end() // a writer without a turn has the lock: nobody else can have it either
-	if isBusy(err) {
+	if is(err, ErrBusy) {
 		err = wait(ctx, db.patience-time.Since(began), try)
 	}
 	return func() {}, err
