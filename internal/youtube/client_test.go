@@ -270,6 +270,17 @@ func TestEndpointKeepsItsPath(t *testing.T) {
 	}
 }
 
+func TestNewRefusesEndpoints(t *testing.T) {
+	for _, endpoint := range []string{"", "youtube.googleapis.com", "ftp://a/", "https:///x",
+		"https://u:" + canary + "@a/", "https://a/?key=" + canary, "https://a/%zz" + canary,
+		"https://a/#" + canary} {
+		_, err := youtube.New(t.Context(), endpoint, http.DefaultTransport)
+		if err == nil || strings.Contains(err.Error(), canary) {
+			t.Errorf("%q: %v", endpoint, err)
+		}
+	}
+}
+
 // must fails the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
