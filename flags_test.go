@@ -50,29 +50,35 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 	}
 }
 
-// The page on commands lists every exit code of the programs, and no other.
-func TestEveryExitCodeIsDocumented(t *testing.T) {
-	want := map[string]bool{"0": true}
-	constant := regexp.MustCompile(`\bExit[A-Z]\w* *= (\d+)`)
-	for _, file := range glob(t, "internal/cli/*.go") {
-		for _, code := range constant.FindAllStringSubmatch(read(t, file), -1) {
-			want[code[1]] = true
+// same checks that a page lists what there is, and nothing else.
+func same(t *testing.T, page string, listed, known map[string]bool) {
+	t.Helper()
+	for _, name := range append(slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(known))...) {
+		if listed[name] != known[name] {
+			t.Errorf("%s: %s: on the page %v, in the programs %v", page, name, listed[name],
+				known[name])
 		}
-	}
-	item := regexp.MustCompile(`(?m)^- (\d+): `)
-	for _, code := range item.FindAllStringSubmatch(read(t, "docs/commands.md"), -1) {
-		if !want[code[1]] {
-			t.Errorf("docs/commands.md: no program ends with %s", code[1])
-		}
-		delete(want, code[1])
-	}
-	for code := range want {
-		t.Errorf("docs/commands.md: no item for exit code %s", code)
 	}
 }
 
-// TestManualHasNoGaps checks that each page of a program's manual belongs to a command, and that
-// each flag has help.
+// found returns what the first group of a pattern matches.
+func found(pattern, text string) map[string]bool {
+	all := map[string]bool{}
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		all[match[1]] = true
+	}
+	return all
+}
+
+// The page on commands lists every exit code of the programs, and no other.
+func TestEveryExitCodeIsDocumented(t *testing.T) {
+	known := found(`\bExit[A-Z]\w* *= (\d+)`, sources(t))
+	known["0"] = true
+	same(t, "docs/commands.md", found(`(?m)^- (\d+): `, read(t, "docs/commands.md")), known)
+}
+
+// TestManualHasNoGaps checks that each page of a program's manual belongs to a command, that each
+// flag has help, and that the help fits a terminal of 80 columns.
 func TestManualHasNoGaps(t *testing.T) {
 	t.Parallel()
 	all := learned(t)
@@ -91,13 +97,6 @@ func TestManualHasNoGaps(t *testing.T) {
 		if flags := bare.FindAllString(list, -1); flags != nil {
 			t.Errorf("%s --help does not explain%s", name, strings.Join(flags, ","))
 		}
-	}
-}
-
-// TestHelpFits: the help of every command fits a terminal of 80 columns.
-func TestHelpFits(t *testing.T) {
-	t.Parallel()
-	for name, help := range learned(t) {
 		for line := range strings.Lines(help) {
 			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 {
 				t.Errorf("%s --help is wider than 80 columns: %s", name, line)
@@ -162,12 +161,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			t.Errorf("quota.example.yaml has no %s", key)
 		}
 	}
-	got, want := slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(known))
-	for _, key := range append(got, want...) {
-		if documented[key] != known[key] {
-			t.Errorf("%s: in the schema %v, on the page %v", key, known[key], documented[key])
-		}
-	}
+	same(t, "docs/configuration.md", documented, known)
 }
 
 // schemaKeys collects the keys that a schema allows, such as credentials[].limits[].bucket.
@@ -196,25 +190,15 @@ func schemaKeys(defs, schema map[string]any, path string, keys map[string]bool) 
 
 // The page has every environment variable that the programs read, and no other.
 func TestEveryVariableIsDocumented(t *testing.T) {
-	variable := regexp.MustCompile(
-		"[\"`]((?:QUOTA|YOUTUBE|XDG)_[A-Z_]+|NO_COLOR|TERM|HOME|TZ)[\"`]")
-	want := make(map[string]bool)
-	for _, v := range variable.FindAllStringSubmatch(sources(t), -1) {
-		want[v[1]] = true
-	}
+	const variable = "[\"`]((?:QUOTA|YOUTUBE|XDG)_[A-Z_]+|NO_COLOR|TERM|HOME|TZ)[\"`]"
 	_, table, _ := strings.Cut(read(t, "docs/configuration.md"), "\n## Environment\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	named := make(map[string]bool)
 	for _, item := range jsonItem.FindAllString(table, -1) {
 		names, _, _ := strings.Cut(item, ": ")
-		for _, v := range variable.FindAllStringSubmatch(names, -1) {
-			named[v[1]] = true
-		}
+		maps.Copy(named, found(variable, names))
 	}
-	if !maps.Equal(want, named) {
-		t.Errorf("the programs read %v, the page has %v",
-			slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(named)))
-	}
+	same(t, "docs/configuration.md", named, found(variable, sources(t)))
 }
 
 var (
