@@ -10,7 +10,6 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/schedule"
 )
 
 // Metrics are a daemon's metrics, in their own registry. NewMetrics creates them.
@@ -135,17 +134,13 @@ func (m *Metrics) inForce(c *Config, now time.Time) {
 	}
 	m.interval.Reset() // a region may have been removed
 	m.jobInterval.Reset()
-	intervals := make(map[*schedule.Schedule]time.Duration)
 	for _, l := range c.Lanes {
 		b := l.Work.policy().Budget
 		if l.Region == "" {
 			m.expectJob(l, now)
 			continue
 		}
-		if intervals[l.Schedule] == 0 {
-			intervals[l.Schedule] = l.LongestInterval(now)
-		}
-		m.interval.WithLabelValues(l.Region).Set(intervals[l.Schedule].Seconds())
+		m.interval.WithLabelValues(l.Region).Set(l.LongestInterval(now).Seconds())
 		for _, kind := range failureKinds() {
 			m.failures.WithLabelValues(l.Region, kind)
 		}

@@ -81,7 +81,7 @@ func (r *run) hold(ctx context.Context, key string) error {
 	}
 	return r.inTurn(ctx, buckets, func(ctx context.Context) (*DeniedError, error) {
 		d, err := r.budget.Hold(ctx, quota.ReserveRequest{Call: call, TTL: r.TTL,
-			Lapse: r.lapse(), Note: r.note()})
+			Lapse: r.Lapse, Note: r.note()})
 		call.Again = true
 		if _, denied := errors.AsType[*quota.DeniedError](err); denied {
 			return &DeniedError{Decision: d}, nil

@@ -216,13 +216,10 @@ type run struct {
 }
 
 func (j *Job) begin(ctx context.Context) (*run, error) {
-	r := &run{Job: j, budget: *j.Budget, end: func() {}}
-	now := time.Now()
-	r.out.Run = j.RunID
-	if r.out.Run == "" {
-		r.out.Run = quota.NewRunID(now)
-	}
-	r.until = now.Add(j.Wait)
+	now, own := time.Now(), *j
+	own.Lapse = cmp.Or(j.Lapse, quota.LapseCharge)
+	r := &run{Job: &own, budget: *j.Budget, until: now.Add(j.Wait), end: func() {}}
+	r.out.Run = cmp.Or(j.RunID, quota.NewRunID(now))
 	labels := quota.Labels{quota.LabelRun: r.out.Run}
 	if j.Name != "" {
 		labels[quota.LabelJob] = j.Name
@@ -242,13 +239,6 @@ func (r *run) call() quota.Call {
 	call := r.Call
 	call.Labels = maps.Clone(r.budget.Labels)
 	return call
-}
-
-func (r *run) lapse() quota.Lapse {
-	if r.Lapse == "" {
-		return quota.LapseCharge
-	}
-	return r.Lapse
 }
 
 // untilSignal returns a context that a signal ends. stop ends the watch and returns the signal, if

@@ -47,7 +47,7 @@ func (r *run) lapses(err error) {
 	switch {
 	case errors.Is(err, quota.ErrSettledLate):
 		what = "its hold has lapsed, and stays booked"
-	case r.lapse() == quota.LapseRelease:
+	case r.Lapse == quota.LapseRelease:
 		what = "what was held is given back when the hold lapses"
 	}
 	r.Log.Error("the run cannot be settled: "+what, "reservation",
@@ -190,7 +190,7 @@ func (r *run) settlePassed(used map[string]int64) {
 	maps.Copy(units, r.out.Held) // a bucket without a report used all that was held
 	maps.Copy(units, used)
 	_, err := r.budget.Book(context.Background(),
-		r.budget.NewBooking(r.passed, quota.Call{Costs: costsOf(units)}, r.lapse()))
+		r.budget.NewBooking(r.passed, quota.Call{Costs: costsOf(units)}, r.Lapse))
 	if err != nil {
 		r.Log.Error("cannot correct the journal: all that was held for the run is booked", "units",
 			r.out.Held, "error", err)

@@ -105,8 +105,7 @@ func (p *Plan) Play() *Play {
 	for i := range p.Lanes {
 		g.lanes = append(g.lanes, g.lane(&p.Lanes[i]))
 	}
-	rule := share.Rule{Lanes: p.Lanes, Reset: p.Reset,
-		Price: quota.UnitsOf(p.Price)[quota.DefaultBucket]}
+	rule := share.Rule{Lanes: p.Lanes, Price: p.Price, Reset: p.Reset}
 	if g.shared = g.bucket(quota.DefaultBucket); g.shared != nil {
 		rule.Limits = g.shared.limits
 	}

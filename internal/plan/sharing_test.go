@@ -53,7 +53,7 @@ func TestExecute_Shares(t *testing.T) {
 
 // asked reports whether the rule admits a run, from the log alone.
 func asked(p Plan, log []quota.Spent, run Run) bool {
-	rule := share.Rule{Lanes: p.Lanes, Price: p.Price[0].Units, Limits: p.Limits, Reset: p.Reset}
+	rule := share.Rule{Lanes: p.Lanes, Price: p.Price, Limits: p.Limits, Reset: p.Reset}
 	book := rule.Begin()
 	mine := 0
 	for i, l := range p.Lanes {

@@ -42,34 +42,17 @@ func (s *Schedule) Next(t time.Time) time.Time {
 const LookBack = 366 * 24 * time.Hour
 
 // Prev returns the last tick at or before t. It is false if there is none in the LookBack before
-// t.
-func (s *Schedule) Prev(t time.Time) (time.Time, bool) {
-	const far = int64(LookBack / time.Second)
-	now := t.Unix()
-	found := s.first(now)
-	for span := int64(60); found > now; span *= 2 {
-		if span > far {
-			span = far
+// t. It searches spans that end at t, each twice as long as the one before.
+func (s *Schedule) Prev(t time.Time) (last time.Time, ok bool) {
+	for span := time.Minute; !ok; span *= 2 {
+		for tick := range s.Ticks(t.Add(-min(span, LookBack)), t) {
+			last, ok = tick, true
 		}
-		found = s.first(now - span + 1)
-		if found > now && span == far {
-			return time.Time{}, false
+		if span >= LookBack {
+			break
 		}
 	}
-	for none := now + 1; ; { // found is a tick; there is none from none to now
-		next := s.first(found + 1)
-		if next >= none {
-			return moment(found), true
-		}
-		found = next
-		if middle := found + (none-found)/2; middle > found {
-			if next = s.first(middle); next < none {
-				found = next
-			} else {
-				none = middle
-			}
-		}
-	}
+	return last, ok
 }
 
 // Ticks yields the ticks after from, up to and including to, in order.

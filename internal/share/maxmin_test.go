@@ -105,7 +105,7 @@ func TestShares_Month(t *testing.T) {
 	for month, days := range map[time.Month]int64{time.April: 30, time.December: 31,
 		time.February: 28} {
 		from := time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)
-		rule := Rule{lanes(2, time.Hour, 1, weights(1, 0)), 1, []quota.Limit{day(310)}, utc}
+		rule := Rule{lanes(2, time.Hour, 1, weights(1, 0)), price, []quota.Limit{day(310)}, utc}
 		rule.Limits[0].Window.Calendar = "month"
 		rule.Lanes[1].Floor = 4
 		s, until := rule.Begin().Shares(from.UnixMicro(), func(int) int64 { return 310 })

@@ -82,7 +82,7 @@ func (l Lane) Spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }
 // Rule is how lanes share a bucket. Its fields are not changed after Begin.
 type Rule struct {
 	Lanes  []Lane
-	Price  int64         // units of the shared bucket per page of a lane without a price
+	Price  []quota.Cost  // of a page of a lane without a price
 	Limits []quota.Limit // limits of that bucket; see Shared for which are shared
 	Reset  quota.Window  // the upstream's day
 }
@@ -107,14 +107,11 @@ func Shared(l quota.Limit) bool {
 
 // Cost returns the units of one run of a lane; 0 if it needs no share.
 func (r *Rule) Cost(lane int) int64 {
-	l, price := &r.Lanes[lane], r.Price
+	l := &r.Lanes[lane]
 	if l.Elsewhere {
 		return 0
 	}
-	if l.Price != nil {
-		price = quota.UnitsOf(l.Price)[quota.DefaultBucket]
-	}
-	return max(l.Pages, 0) * max(price, 0)
+	return max(l.Pages, 0) * max(quota.UnitsOf(l.PriceOr(r.Price))[quota.DefaultBucket], 0)
 }
 
 // LaneOf returns the lane that an entry with these labels belongs to: the lane of its job and

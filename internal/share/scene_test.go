@@ -86,7 +86,10 @@ func (l *log) left(limit quota.Limit, at int64, soon time.Duration) int64 {
 	return left
 }
 
-func (s scene) rule() Rule { return Rule{s.lanes, 1, s.limits, utc} }
+// price is what a page costs.
+var price = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}
+
+func (s scene) rule() Rule { return Rule{s.lanes, price, s.limits, utc} }
 
 func (s scene) play() played {
 	type event struct {
