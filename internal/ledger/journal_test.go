@@ -1,14 +1,12 @@
 package ledger_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -343,7 +341,8 @@ func TestSettledBehindAPage(t *testing.T) {
 	e.standing(5+others, 0)
 }
 
-const journalChild = "JOURNAL_TEST_CHILD"
+// onHost, with the path of a journal, is a mix of calls while the ledger is away.
+const onHost = "journal "
 
 // spendOnHost is a process of TestHostsTimesAtMost: it opens the ledger, waits for the end of its
 // input, calls until nothing passes any more, and prints how many calls did.
@@ -368,31 +367,23 @@ func TestHostsTimesAtMost(t *testing.T) {
 	e := open(t)
 	dir := t.TempDir()
 	path := func(i int) string { return fmt.Sprintf("%s/host%d/journal.db", dir, i%3) }
-	var inputs []io.Closer
-	var outputs []*bufio.Scanner
+	var children []*process
 	for i := range 9 {
-		c := exec.CommandContext(t.Context(), os.Args[0])
-		c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", journalChild, e.server.URL(), path(i)))
-		c.Stderr = os.Stderr
-		in, err := c.StdinPipe()
-		e.must(err)
-		out, err := c.StdoutPipe()
-		e.must(err)
-		e.must(c.Start())
-		t.Cleanup(func() { c.Wait() })
-		inputs, outputs = append(inputs, in), append(outputs, bufio.NewScanner(out))
-		outputs[i].Scan() // it is ready
+		children = append(children, startChild(t, e.server.URL(), onHost+path(i)))
 	}
 	passed := 0
 	e.away(func() {
-		for _, in := range inputs {
-			in.Close()
+		for _, p := range children {
+			p.start.Close()
 		}
-		for _, out := range outputs {
+		for _, p := range children {
 			var n int
-			out.Scan()
-			_, err := fmt.Sscan(out.Text(), &n)
-			e.must(err)
+			p.lines.Scan()
+			_, err := fmt.Sscan(p.lines.Text(), &n)
+			e.must(errors.Join(err, p.Wait()))
+			if p.stderr.Len() > 0 {
+				t.Error(p.stderr)
+			}
 			passed += n
 		}
 	})

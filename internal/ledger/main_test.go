@@ -28,14 +28,12 @@ const (
 
 func TestMain(m *testing.M) {
 	if ledgerURL := os.Getenv(childURL); ledgerURL != "" {
-		if err := child(ledgerURL, mixes()[os.Getenv(childMix)]); err != nil {
+		if path, is := strings.CutPrefix(os.Getenv(childMix), onHost); is {
+			spendOnHost(ledgerURL, path)
+		} else if err := child(ledgerURL, mixes()[os.Getenv(childMix)]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		os.Exit(0)
-	}
-	if url, path, ok := strings.Cut(os.Getenv(journalChild), " "); ok {
-		spendOnHost(url, path)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())

@@ -53,19 +53,24 @@ func wantStandings(t *testing.T, b *quota.Budget, want string) {
 	}
 }
 
+// chargePart charges a part of output, and other buckets. limit is the one that denies it.
+func chargePart(t *testing.T, b *quota.Budget, part string, units int64, limit string,
+	more ...quota.Cost) {
+	t.Helper()
+	d, err := b.Charge(t.Context(), quota.Call{Costs: append(more,
+		quota.Cost{Bucket: quota.SplitBucket("output", part), Units: units})})
+	if err != nil || d.Allowed != (limit == "") && !d.Observed || d.Limit != limit {
+		t.Errorf("%s: %+v, %v; want it denied by %q", part, d, err, limit)
+	}
+}
+
 // Each part has the limit for itself, and all share the limit across: one charge takes from both.
 func TestSplitBucket(t *testing.T) {
 	b := splitBudget(t)
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput 1h 0+0/150\n")
 	charge := func(part string, units int64, limit string) {
 		t.Helper()
-		d, err := b.Charge(t.Context(), quota.Call{Costs: []quota.Cost{
-			{Bucket: "requests", Units: 1},
-			{Bucket: quota.SplitBucket("output", part), Units: units},
-		}})
-		if err != nil || d.Allowed != (limit == "") || d.Limit != limit {
-			t.Errorf("%s: %+v, %v; want it denied by %q", part, d, err, limit)
-		}
+		chargePart(t, b, part, units, limit, quota.Cost{Bucket: "requests", Units: 1})
 	}
 	charge("a", 60, "")
 	charge("a", 41, "output/a 1h")
@@ -103,17 +108,10 @@ func TestPartsThatAreListed(t *testing.T) {
 	b.Limits = b.Limits[:2]
 	names := &counted{BudgetLedger: b.Ledger}
 	b.Ledger = names
-	charge := func(part string, units int64) {
-		t.Helper()
-		call := quota.Call{Costs: []quota.Cost{{Bucket: "output/" + part, Units: units}}}
-		if d, err := b.Charge(t.Context(), call); err != nil || !d.Allowed {
-			t.Fatal(part, d, err)
-		}
-	}
 	for i := range quota.MaxParts + 7 {
-		charge(fmt.Sprintf("none-%02d", i), 1)
+		chargePart(t, b, fmt.Sprintf("none-%02d", i), 1, "")
 	}
-	charge("zz-real", 2)
+	chargePart(t, b, "zz-real", 2, "")
 	for i, part := range []string{"given-back", "denied", "closed"} { // these used nothing
 		call := quota.Call{Costs: []quota.Cost{{Bucket: "output/" + part, Units: 100 + int64(i%2)}}}
 		d, err := b.Hold(t.Context(), quota.ReserveRequest{Call: call, TTL: time.Hour})
@@ -230,20 +228,12 @@ func TestLimitOnAPart(t *testing.T) {
 		quota.Limit{Bucket: "output/b", Units: 40, Window: quota.Sliding(time.Minute)})
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput 1h 0+0/150\noutput/a 1h 0+0/120\n"+
 		"output/c 1h 0+0/120\noutput/b day UTC 0+0/30\noutput/b 1m 0+0/40\n")
-	charge := func(part string, units int64, limit string) {
-		t.Helper()
-		d, err := b.Charge(t.Context(), quota.Call{Costs: []quota.Cost{
-			{Bucket: quota.SplitBucket("output", part), Units: units}}})
-		if limit == "" && (err != nil || !d.Allowed) || limit != "" && d.Limit != limit {
-			t.Errorf("%s: %+v, %v; want it denied by %q", part, d, err, limit)
-		}
-	}
-	charge("a", 110, "")
-	charge("a", 11, "output/a 1h")
-	charge("b", 20, "")
-	charge("b", 11, "output/b day UTC")
-	charge("c", 21, "output 1h")
-	charge("c", 20, "")
+	chargePart(t, b, "a", 110, "")
+	chargePart(t, b, "a", 11, "output/a 1h")
+	chargePart(t, b, "b", 20, "")
+	chargePart(t, b, "b", 11, "output/b day UTC")
+	chargePart(t, b, "c", 21, "output 1h")
+	chargePart(t, b, "c", 20, "")
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput/b 1h 20+0/100\noutput/b day UTC 20+0/30\n"+
 		"output/b 1m 20+0/40\noutput/c 1h 20+0/100\noutput/c 1h 20+0/120\n"+
 		"output 1h 150+0/150\noutput/a 1h 110+0/120\n")

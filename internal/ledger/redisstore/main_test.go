@@ -129,6 +129,17 @@ func adjustOf(credential string, units int64) quota.Adjust {
 		Units: units, Limits: hundred}
 }
 
+// addEntries adds entries of one unit after the first one, of which each is 1 µs later.
+func addEntries(t testing.TB, l *env, n int64, after time.Time) {
+	t.Helper()
+	pipe := l.client.Pipeline()
+	for i := range n {
+		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: float64(after.UnixMicro() + 1 + i),
+			Member: fmt.Sprintf("%d:1:e%d:method=m", 2+i, i)})
+	}
+	noError(t, only(pipe.Exec(t.Context())))
+}
+
 // entriesOf is the log of the bucket "default".
 func entriesOf(t testing.TB, l *env, credential string) []quota.Entry {
 	t.Helper()

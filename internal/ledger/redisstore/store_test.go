@@ -223,12 +223,7 @@ func TestNewRateInSteps(t *testing.T) {
 	server, l := clocked(t)
 	allow(t, l, one("k", 1))
 	const entries = 25_000
-	pipe := l.client.Pipeline()
-	for i := range int64(entries) {
-		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: float64(start.UnixMicro() + 1 + i),
-			Member: fmt.Sprintf("%d:1:e%d:", 2+i, i)})
-	}
-	noError(t, only(pipe.Exec(t.Context())))
+	addEntries(t, l, entries, start)
 	server.SetNow(t, start.Add(time.Hour))
 	window, err := quota.ParseWindow("restoring 1/1s", "")
 	noError(t, err)

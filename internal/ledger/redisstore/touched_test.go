@@ -34,13 +34,7 @@ func TestTouchedEntries(t *testing.T) {
 		return c, d
 	}
 	charge(1)
-	now := time.Now().UnixMicro()
-	pipe := l.client.Pipeline()
-	for i := range int64(50_000) {
-		pipe.ZAdd(t.Context(), logOfK, redis.Z{Score: float64(now + 1 + i),
-			Member: fmt.Sprintf("%d:1:e%d:method=m", 2+i, i)})
-	}
-	noError(t, only(pipe.Exec(t.Context())))
+	addEntries(t, l, 50_000, time.Now())
 	reserve := func(id string) {
 		r := reserveOf("default."+id, 1, time.Hour)
 		r.Limits, r.Lapse = limits, quota.LapseCharge
