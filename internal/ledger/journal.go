@@ -180,36 +180,20 @@ func (j *Journal) left(ctx context.Context, tx *sql.Tx, costs []quota.Cost, atMo
 	if atMost == 0 {
 		return left, nil
 	}
-	spent, err := j.spent(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
 	for _, c := range costs {
-		if left[c.Bucket] = atMost - spent[c.Bucket] - c.Units; left[c.Bucket] < 0 {
+		var spent int64 // by lines that passed without the ledger
+		err := tx.QueryRowContext(ctx, `SELECT coalesce(sum(units), 0) FROM spent
+			JOIN lines USING (id) WHERE account = ? AND bucket = ?`,
+			j.account(), c.Bucket).Scan(&spent)
+		if err != nil {
+			return nil, err
+		}
+		if left[c.Bucket] = atMost - spent - c.Units; left[c.Bucket] < 0 {
 			return nil, fmt.Errorf("%w (%d units of %s wait in the journal, at_most is %d)",
-				quota.ErrOutageSpent, spent[c.Bucket], c.Bucket, atMost)
+				quota.ErrOutageSpent, spent, c.Bucket, atMost)
 		}
 	}
 	return left, nil
-}
-
-// spent adds up the lines that passed without the ledger, by bucket.
-func (j *Journal) spent(ctx context.Context, tx *sql.Tx) (map[string]int64, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT bucket, sum(units) FROM spent JOIN lines USING (id)
-		WHERE account = ? GROUP BY bucket`, j.account())
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	spent := map[string]int64{}
-	for rows.Next() {
-		var c quota.Cost
-		if err := rows.Scan(&c.Bucket, &c.Units); err != nil {
-			return nil, err
-		}
-		spent[c.Bucket] = c.Units
-	}
-	return spent, rows.Err()
 }
 
 func (j *Journal) insert(ctx context.Context, tx *sql.Tx, b quota.Booking) error {

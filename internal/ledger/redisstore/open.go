@@ -99,23 +99,22 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 	}
 	info := parseInfo(text)
 	major, _, _ := strings.Cut(info["redis_version"], ".")
-	if n, err := strconv.Atoi(major); err == nil && n < 5 {
-		return fmt.Errorf("%w: redis %s is too old: 5 or newer is needed",
-			quota.ErrLedgerUnusable, info["redis_version"])
+	number, notNumber := strconv.Atoi(major)
+	policy, flaw := info["maxmemory_policy"], ""
+	switch {
+	case notNumber == nil && number < 5:
+		flaw = " " + info["redis_version"] + " is too old: 5 or newer is needed"
+	case cmp.Or(info["redis_mode"], info["server_mode"]) == "sentinel": // the latter of Valkey
+		flaw = ": it is a Sentinel: write redis+sentinel://host:26379/master"
+	case info["role"] == "slave" && a.kind != "cluster":
+		flaw = ": " + unusable["READONLY"]
+	case policy != "" && policy != "noeviction" && info["maxmemory"] != "0":
+		flaw = " evicts keys when memory is short (maxmemory-policy " + policy + "), and would " +
+			"forget charges: set maxmemory-policy noeviction, or use another server"
+	default:
+		return nil
 	}
-	if cmp.Or(info["redis_mode"], info["server_mode"]) == "sentinel" { // the latter of Valkey
-		return fmt.Errorf("%w: redis: it is a Sentinel: write redis+sentinel://host:26379/master",
-			quota.ErrLedgerUnusable)
-	}
-	if info["role"] == "slave" && a.kind != "cluster" {
-		return fmt.Errorf("%w: redis: %s", quota.ErrLedgerUnusable, unusable["READONLY"])
-	}
-	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" && info["maxmemory"] != "0" {
-		return fmt.Errorf("%w: redis evicts keys when memory is short (maxmemory-policy %s), and "+
-			"would forget charges: set maxmemory-policy noeviction, or use another server",
-			quota.ErrLedgerUnusable, p)
-	}
-	return nil
+	return fmt.Errorf("%w: redis%s", quota.ErrLedgerUnusable, flaw)
 }
 
 func parseInfo(text string) map[string]string {
