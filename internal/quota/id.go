@@ -27,7 +27,8 @@ func NewID(now time.Time) string {
 	var id [9]byte
 	ms := max(0, now.Sub(idEpoch).Milliseconds())
 	binary.BigEndian.PutUint64(id[:], uint64(ms)<<24) // 40 bits
-	rand.Read(id[5:])                                 // never fails: crypto/rand ends the process instead
+	// It never fails: crypto/rand ends the process instead.
+	rand.Read(id[5:])
 	return idLetters.EncodeToString(id[:])[:idLength]
 }
 
