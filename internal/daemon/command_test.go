@@ -57,12 +57,13 @@ func (w *env) line(pace *quota.Pace) []quota.Limit {
 	return []quota.Limit{line}
 }
 
-// run opens a process that runs jobs in addition to sweeping lanes.
-func (w *env) run(sweeps []share.Lane, jobs func(*proc) []daemon.Lane) *proc {
-	p := w.open(sweeps...)
+// job adds a lane that runs a script and holds units, and returns its work.
+func (p *proc) job(name, spec string, units int64, script string) *daemon.Command {
+	p.Helper()
+	l := p.jobOf(name, spec, units, script)
 	p.config.Catalog = p.catalog
-	p.config.Lanes = append(p.config.Lanes, jobs(p)...)
-	return p
+	p.config.Lanes = append(p.config.Lanes, l)
+	return command(l)
 }
 
 // wrote returns what a job's runs have written, one word per line.
@@ -79,16 +80,13 @@ func (w *env) wrote(name string) string {
 // output is in the log under its run's name.
 func TestCommand(t *testing.T) {
 	atNoon(t, func(w *env) {
-		p := w.run(lanes(t, "0 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
-			l := p.jobOf("backfill", "5 * * * *", 40,
-				`echo hello; echo oops >&2; printf rest; echo units=7 >&$QUOTA_REPORT_FD`)
-			command(l).Job.Settle = job.SettleReport
-			fails := p.jobOf("fails", "10 * * * *", 5, "exit 3")
-			command(fails).Job.Settle = job.SettleExit
-			missing := p.jobOf("missing", "15 * * * *", 5, "")
-			command(missing).Job.Command.Args = []string{"/no/such/program"}
-			return []daemon.Lane{l, fails, missing}
-		}).start()
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...)
+		p.job("backfill", "5 * * * *", 40,
+			`echo hello; echo oops >&2; printf rest; echo units=7 >&$QUOTA_REPORT_FD`,
+		).Job.Settle = job.SettleReport
+		p.job("fails", "10 * * * *", 5, "exit 3").Job.Settle = job.SettleExit
+		p.job("missing", "15 * * * *", 5, "").Job.Command.Args = []string{"/no/such/program"}
+		p.start()
 		time.Sleep(20 * time.Minute)
 		p.expectMetrics(`ingest_jobs_total{job="backfill",outcome="complete"} 1`,
 			`ingest_jobs_total{job="fails",outcome="failed"} 1`,
@@ -121,10 +119,9 @@ func TestCommand(t *testing.T) {
 func TestCommand_Denied(t *testing.T) {
 	at(t, noon.Add(-time.Second), 30, func(w *env) {
 		w.limits[0].Window = quota.Sliding(5 * time.Hour) // too short to be shared
-		p := w.run(lanes(t, "10 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
-			return []daemon.Lane{p.jobOf("greedy", "*/30 * * * *", 20, "echo ran >> $OUT")}
-		}).start()
-		p.stopAfter(50 * time.Minute)
+		p := w.open(lanes(t, "10 * * * *", "UTC", "US", 0)...)
+		p.job("greedy", "*/30 * * * *", 20, "echo ran >> $OUT")
+		p.start().stopAfter(50 * time.Minute)
 		w.expect(w.wrote("greedy"), "ran")
 		w.expect(w.spentBy(quota.LabelJob), map[string]int64{"greedy": 20, "trending": 2})
 		w.expectLogged(1, "tick denied", "tick=greedy/2026-06-01T19:30:00Z", "outcome=exhausted",
@@ -136,14 +133,10 @@ func TestCommand_Denied(t *testing.T) {
 // regardless of the outcome are booked once.
 func TestCommand_Retry(t *testing.T) {
 	atNoon(t, func(w *env) {
-		p := w.run(nil, func(p *proc) []daemon.Lane {
-			twice := p.jobOf("twice", "0 * * * *", 5, `echo x >> $OUT; [ $(wc -l < $OUT) -gt 2 ]`)
-			command(twice).Retry = 2
-			never := p.jobOf("never", "0 * * * *", 5, `echo x >> $OUT; exit 1`)
-			command(never).Retry = 1
-			return []daemon.Lane{twice, never}
-		}).start()
-		p.stopAfter(10 * time.Minute)
+		p := w.open()
+		p.job("twice", "0 * * * *", 5, `echo x >> $OUT; [ $(wc -l < $OUT) -gt 2 ]`).Retry = 2
+		p.job("never", "0 * * * *", 5, `echo x >> $OUT; exit 1`).Retry = 1
+		p.start().stopAfter(10 * time.Minute)
 		w.expect(w.wrote("twice"), "x x x")
 		w.expect(w.wrote("never"), "x x")
 		w.expect(w.spentBy(quota.LabelJob), map[string]int64{"twice": 5, "never": 5})
@@ -152,9 +145,9 @@ func TestCommand_Retry(t *testing.T) {
 	})
 }
 
-// lasting delays the start of a job's command in each run.
-func lasting(l daemon.Lane, d time.Duration) daemon.Lane {
-	command(l).Job.Prepare = func(ctx context.Context, _ job.Prepared) ([]string, func(), error) {
+// delay delays the start of a job's command in each run.
+func delay(c *daemon.Command, d time.Duration) {
+	c.Job.Prepare = func(ctx context.Context, _ job.Prepared) ([]string, func(), error) {
 		slowly := time.NewTimer(d)
 		defer slowly.Stop()
 		select {
@@ -164,7 +157,6 @@ func lasting(l daemon.Lane, d time.Duration) daemon.Lane {
 			return nil, nil, ctx.Err()
 		}
 	}
-	return l
 }
 
 // TestCommand_Overlap: ticks that come during a run are either left out by all daemons, or run
@@ -173,13 +165,13 @@ func TestCommand_Overlap(t *testing.T) {
 	for _, queue := range []bool{false, true} {
 		t.Run(fmt.Sprint("queue ", queue), func(t *testing.T) {
 			atNoon(t, func(w *env) {
-				jobs := func(p *proc) []daemon.Lane {
-					l := lasting(p.jobOf("slow", "*/5 * * * *", 1, "echo ran >> $OUT"),
-						7*time.Minute)
-					command(l).Queue = queue
-					return []daemon.Lane{l}
+				a, b := w.pair()
+				for _, p := range []*proc{a, b} {
+					slow := p.job("slow", "*/5 * * * *", 1, "echo ran >> $OUT")
+					slow.Queue = queue
+					delay(slow, 7*time.Minute)
+					p.start()
 				}
-				a, b := w.run(nil, jobs).start(), w.run(nil, jobs).start()
 				time.Sleep(21 * time.Minute) // runs from 19:00, then 19:10, or 19:05 and 19:10
 				a.stop()
 				b.stop()
@@ -201,20 +193,21 @@ func TestCommand_Crash(t *testing.T) {
 	for _, retry := range []int{0, 1} {
 		t.Run(fmt.Sprint("retry ", retry), func(t *testing.T) {
 			atNoon(t, func(w *env) {
-				jobs := func(p *proc) []daemon.Lane {
-					l := p.jobOf("backfill", "0 * * * *", 9, "echo ran >> $OUT")
-					command(l).Retry = retry
-					return []daemon.Lane{l}
-				}
-				a := w.run(nil, jobs)
-				command(a.config.Lanes[0]).Job.Prepare = func(context.Context,
-					job.Prepared) ([]string, func(), error) {
-					a.crash()
-					return nil, nil, errDead
+				a, b := w.pair()
+				for _, p := range []*proc{a, b} {
+					c := p.job("backfill", "0 * * * *", 9, "echo ran >> $OUT")
+					c.Retry = retry
+					c.Job.Prepare = func(context.Context, job.Prepared) ([]string, func(), error) {
+						if p == a {
+							a.crash()
+							return nil, nil, errDead
+						}
+						return nil, func() {}, nil
+					}
 				}
 				a.start()
 				time.Sleep(10 * time.Second)
-				b := w.run(nil, jobs).start()
+				b.start()
 				time.Sleep(30 * time.Minute)
 				a.end()
 				b.end()
@@ -233,10 +226,9 @@ func TestCommand_Crash(t *testing.T) {
 // TestCommand_Reload: an added job runs from then on, a removed one stops, and the others continue.
 func TestCommand_Reload(t *testing.T) {
 	atNoon(t, func(w *env) {
-		p := w.run(lanes(t, "*/10 * * * *", "UTC", "US", 0), func(p *proc) []daemon.Lane {
-			return []daemon.Lane{p.jobOf("old", "*/10 * * * *", 1, "echo ran >> $OUT"),
-				p.jobOf("kept", "*/10 * * * *", 1, "echo ran >> $OUT")}
-		})
+		p := w.open(lanes(t, "*/10 * * * *", "UTC", "US", 0)...)
+		p.job("old", "*/10 * * * *", 1, "echo ran >> $OUT")
+		p.job("kept", "*/10 * * * *", 1, "echo ran >> $OUT")
 		next := *p.config
 		next.Lanes = append(p.sweep.Lanes(lanes(t, "*/10 * * * *", "UTC", "US", 0)),
 			p.jobOf("kept", "*/10 * * * *", 1, "echo again >> $OUT"),
@@ -257,12 +249,10 @@ func TestCommand_Reload(t *testing.T) {
 // no daemon ran.
 func TestCommand_CatchUp(t *testing.T) {
 	atNoon(t, func(w *env) {
-		p := w.run(nil, func(p *proc) []daemon.Lane {
-			late := p.jobOf("late", "30 * * * *", 1, "echo ran >> $OUT")
-			command(late).CatchUp = true
-			return []daemon.Lane{late, p.jobOf("not", "30 * * * *", 1, "echo ran >> $OUT")}
-		}).start()
-		p.stopAfter(10 * time.Minute)
+		p := w.open()
+		p.job("late", "30 * * * *", 1, "echo ran >> $OUT").CatchUp = true
+		p.job("not", "30 * * * *", 1, "echo ran >> $OUT")
+		p.start().stopAfter(10 * time.Minute)
 		w.expect(w.wrote("late"), "ran")
 		w.expect(w.wrote("not"), "")
 	})
@@ -272,13 +262,12 @@ func TestCommand_CatchUp(t *testing.T) {
 // others keep running.
 func TestCommand_Runaway(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 2400, func(w *env) {
-		p := w.run(nil, func(p *proc) []daemon.Lane {
-			wild := p.jobOf("wild", "*/10 * * * *", 5, `echo units=100 >&$QUOTA_REPORT_FD`)
-			command(wild).Job.Settle = job.SettleReport
-			p.pace(&wild, &quota.Pace{Slack: 100})
-			return []daemon.Lane{wild, p.jobOf("calm", "5 * * * *", 10, "")}
-		}).start()
-		p.stopAfter(12 * time.Hour)
+		p := w.open()
+		wild := p.job("wild", "*/10 * * * *", 5, `echo units=100 >&$QUOTA_REPORT_FD`)
+		wild.Job.Settle = job.SettleReport
+		p.pace(&p.config.Lanes[0], &quota.Pace{Slack: 100})
+		p.job("calm", "5 * * * *", 10, "")
+		p.start().stopAfter(12 * time.Hour)
 		got := w.spentBy(quota.LabelJob)
 		if got["calm"] != 120 || got["wild"] < 800 || got["wild"] > 1300 {
 			t.Errorf("after half a day: %v", got)

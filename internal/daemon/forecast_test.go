@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/daemon"
 	"quotabudget/internal/job"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
@@ -30,11 +29,10 @@ func TestForecast(t *testing.T) {
 // that cron runs.
 func TestForecast_OwnPace(t *testing.T) {
 	at(t, midnight.Add(10*time.Minute), 1000, func(w *env) {
-		p := w.run(nil, func(p *proc) []daemon.Lane {
-			slow := p.jobOf("slow", "0 * * * *", 5, "")
-			p.pace(&slow, &quota.Pace{Curve: append(make([]int64, 23), 1)})
-			return []daemon.Lane{slow, p.jobOf("calm", "5 * * * *", 2, "")}
-		})
+		p := w.open()
+		p.job("slow", "0 * * * *", 5, "")
+		p.pace(&p.config.Lanes[0], &quota.Pace{Curve: append(make([]int64, 23), 1)})
+		p.job("calm", "5 * * * *", 2, "")
 		p.config.ForecastEvery = 10 * time.Minute
 		p.config.Elsewhere = func(_ context.Context, credential string) ([]share.Lane, error) {
 			if credential != "key1" {
@@ -58,11 +56,9 @@ func TestForecast_Learns(t *testing.T) {
 	at(t, midnight.Add(10*time.Minute), 1000, func(w *env) {
 		w.limits = []quota.Limit{{Bucket: quota.DefaultBucket, Units: 350,
 			Window: quota.Sliding(5 * time.Hour)}} // too short to be shared
-		p := w.run(nil, func(p *proc) []daemon.Lane {
-			careful := p.jobOf("careful", "5 * * * *", 100, `echo units=2 >&$QUOTA_REPORT_FD`)
-			command(careful).Job.Settle = job.SettleReport
-			return []daemon.Lane{careful}
-		})
+		p := w.open()
+		careful := p.job("careful", "5 * * * *", 100, `echo units=2 >&$QUOTA_REPORT_FD`)
+		careful.Job.Settle = job.SettleReport
 		p.config.ForecastEvery = 10 * time.Minute
 		p.start()
 		time.Sleep(12 * time.Hour)

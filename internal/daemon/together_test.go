@@ -7,25 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/daemon"
 	"quotabudget/internal/quota"
 )
 
 // TestCommand_Once: of several daemons one runs each tick.
 func TestCommand_Once(t *testing.T) {
 	atNoon(t, func(w *env) {
-		jobs := func(p *proc) []daemon.Lane {
-			return []daemon.Lane{p.jobOf("a", "*/10 * * * *", 1, "echo ran >> $OUT"),
-				p.jobOf("b", "*/10 * * * *", 1, "echo ran >> $OUT")}
-		}
-		var all []*proc
 		for range 3 {
-			all = append(all, w.run(nil, jobs).start())
+			p := w.open()
+			p.job("a", "*/10 * * * *", 1, "echo ran >> $OUT")
+			p.job("b", "*/10 * * * *", 1, "echo ran >> $OUT")
+			p.start()
 		}
 		time.Sleep(51 * time.Minute)
-		for _, p := range all {
-			p.end()
-		}
 		for _, name := range []string{"a", "b"} {
 			w.expect(len(strings.Fields(w.wrote(name))), 6, "runs of", name)
 		}
@@ -45,18 +39,13 @@ func (s slowly) Claim(ctx context.Context, c quota.Claim) (quota.ClaimState, err
 // before any daemon ran.
 func TestCommand_StartTogether(t *testing.T) {
 	atNoon(t, func(w *env) {
-		var all []*proc
 		for range 3 {
-			p := w.run(nil, func(p *proc) []daemon.Lane {
-				return []daemon.Lane{p.jobOf("a", "*/10 * * * *", 1, "echo ran >> $OUT")}
-			})
+			p := w.open()
+			p.job("a", "*/10 * * * *", 1, "echo ran >> $OUT")
 			p.config.Claims = slowly{p.config.Claims}
-			all = append(all, p.start())
+			p.start()
 		}
 		time.Sleep(500 * time.Millisecond) // the next tick comes a second after the start
-		for _, p := range all {
-			p.end()
-		}
 		w.expect(w.wrote("a"), "", "before the first tick")
 	})
 }
@@ -86,15 +75,14 @@ func TestCommand_Stalled(t *testing.T) {
 	for after, begun := range map[string]int{"a": 0, "a/": 0, "begun/": 1, "job:": 1} {
 		t.Run("after "+after, func(t *testing.T) {
 			atNoon(t, func(w *env) {
-				jobs := func(p *proc) []daemon.Lane {
-					return []daemon.Lane{p.jobOf("a", "0 * * * *", 1, "echo ran >> $OUT")}
-				}
-				first := w.run(nil, jobs)
+				first, second := w.pair()
 				first.config.Claims = &stalls{Claims: first.config.Claims, after: after}
-				command(first.config.Lanes[0]).Job.Claims = first.config.Claims
+				for _, p := range []*proc{first, second} { // a job uses its process's Claims
+					p.job("a", "0 * * * *", 1, "echo ran >> $OUT")
+				}
 				first.start()
-				time.Sleep(1500 * time.Millisecond) // a is the first to claim the tick
-				second := w.run(nil, jobs).start()
+				time.Sleep(1500 * time.Millisecond) // it is the first to claim the tick
+				second.start()
 				time.Sleep(20 * time.Minute)
 				first.end()
 				second.end()
