@@ -48,7 +48,7 @@ func TestClusterUnderLoad(t *testing.T) {
 	c.Masters[2].Kill()
 	killed := time.Now()
 	eventually(t, "the replica takes over", func() bool {
-		return strings.Contains(c.replication(t, c.Replicas[2]), "role:master")
+		return strings.Contains(c.Replication(t, c.Replicas[2]), "role:master")
 	})
 	promoted := time.Now()
 	l.eventually(t, "every client is back", func(r *record) bool { return r.servedSince(promoted) })
@@ -296,13 +296,9 @@ func (c cluster) move(t *testing.T, slot int64, from, to *redistest.Server) {
 
 // offset returns the node's position in the stream of its master's writes.
 func (c cluster) offset(t *testing.T, s *redistest.Server) string {
-	_, after, _ := strings.Cut(c.replication(t, s), "master_repl_offset:")
+	_, after, _ := strings.Cut(c.Replication(t, s), "master_repl_offset:")
 	offset, _, _ := strings.Cut(after, "\r\n")
 	return offset
-}
-
-func (c cluster) replication(t *testing.T, s *redistest.Server) string {
-	return c.Admin(s).Info(t.Context(), "replication").Val()
 }
 
 func (c cluster) setSlot(t *testing.T, s *redistest.Server, slot int64, args ...any) {

@@ -53,7 +53,7 @@ func StartCluster(t testing.TB, masters int, setup ...[]any) *Cluster {
 			return strings.Contains(c.admin[s].ClusterInfo(ctx).Val(), "cluster_state:ok")
 		}
 		follows := func(r *Server) bool {
-			return strings.Contains(c.replication(t, r), "master_link_status:up")
+			return strings.Contains(c.Replication(t, r), "master_link_status:up")
 		}
 		return every(all, matches) && every(c.Replicas, follows)
 	})
@@ -89,7 +89,8 @@ func (c *Cluster) ID(t testing.TB, s *Server) string {
 	return id
 }
 
-func (c *Cluster) replication(t testing.TB, s *Server) string {
+// Replication returns a node's part of INFO about its replication.
+func (c *Cluster) Replication(t testing.TB, s *Server) string {
 	return c.admin[s].Info(t.Context(), "replication").Val()
 }
 

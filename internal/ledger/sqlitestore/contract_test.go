@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/sqlitestore"
 	"quotabudget/internal/quota/quotatest"
 )
 
@@ -20,12 +19,10 @@ func TestContract(t *testing.T) {
 	quotatest.Run(t, quotatest.Harness{
 		Forgets: true,
 		Open: func(t testing.TB) *ledger.Ledger {
-			s := open(t, path)
-			// The contract is not about a loss of power.
-			_, err := s.Conn().ExecContext(t.Context(), "PRAGMA synchronous = off")
-			must(t, err)
-			s.Now = clock.Now
-			return ledger.New(s)
+			l := openEnv(t, path)
+			exec(t, l, "PRAGMA synchronous = off") // the contract is not about a loss of power
+			l.Now = clock.Now
+			return l.Ledger
 		},
 		SetNow:    clock.Set,
 		Histories: 40,
@@ -34,12 +31,4 @@ func TestContract(t *testing.T) {
 			return version
 		},
 	})
-}
-
-func open(t testing.TB, path string) *sqlitestore.Store {
-	t.Helper()
-	s, err := sqlitestore.Open(t.Context(), path)
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	return s
 }

@@ -126,7 +126,7 @@ func mustReserve(t *testing.T, l *env, id string, units int64, lapse quota.Lapse
 }
 
 // exec runs a statement on a connection of its own.
-func exec(t *testing.T, l *env, statement string) {
+func exec(t testing.TB, l *env, statement string) {
 	t.Helper()
 	if _, err := l.store.Conn().ExecContext(t.Context(), statement); err != nil {
 		t.Fatal(err)
