@@ -204,6 +204,9 @@ func refusalOf(err error) *refusal {
 	if f, ok := errors.AsType[*refusal](err); ok {
 		return f
 	}
+	if errors.Is(err, context.Canceled) { // may be the cause of a PriceError
+		return refusef(statusGone, "callerGone", "caller disconnected", "%v", err)
+	}
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
 		return denial(denied.Decision, err)
 	}
@@ -238,14 +241,13 @@ func ambiguous(format string, args ...any) *refusal {
 		args...)
 }
 
-// gateErrors maps errors of the gate, and a caller that disconnects, to refusals, with a hint for
-// the message. The first match counts.
+// gateErrors maps errors of the gate to refusals, with a hint for the message. The first match
+// counts.
 var gateErrors = []struct {
 	err                 error
 	status              int
 	reason, title, hint string
 }{
-	{context.Canceled, statusGone, "callerGone", "caller disconnected", ""},
 	{quota.ErrCostExceedsLimit, http.StatusUnprocessableEntity, "costExceedsLimit",
 		"cost exceeds the limit",
 		": ask for less; for a model, lower max_tokens (max_completion_tokens)"},
