@@ -25,6 +25,7 @@ const (
 var (
 	noon  = metertest.Noon
 	units = metertest.Units
+	must  = metertest.Must
 )
 
 // env is a gate between a client and the stand-in.
@@ -121,13 +122,5 @@ func refused(t testing.TB, err, reason error) {
 	}
 	if strings.Contains(fmt.Sprintf("%+v", err), canary) {
 		t.Errorf("the key is in %v", err)
-	}
-}
-
-// must ends a test that cannot go on after an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

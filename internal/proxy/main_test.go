@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -28,6 +29,7 @@ const (
 var (
 	noon  = metertest.Noon
 	units = metertest.Units
+	must  = metertest.Must
 )
 
 // env is a proxy between a program and the stand-in, on a SQLite ledger.
@@ -89,16 +91,20 @@ func (s *env) get(t testing.TB, path string, header ...string) answer {
 // do sends a request to the proxy. A header Host sets the request's Host.
 func (s *env) do(t testing.TB, verb, path, body string, header ...string) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), verb, s.front.URL+path,
-		strings.NewReader(body))
-	must(t, err)
+	return read(t, newRequest(t.Context(), verb, s.front.URL+path, body, header))
+}
+
+// newRequest returns a request with pairs of header names and values.
+func newRequest(ctx context.Context, verb, url, body string, header []string) *http.Request {
+	r, err := http.NewRequestWithContext(ctx, verb, url, strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}
-	if host := r.Header.Get("Host"); host != "" {
-		r.Host = host
-	}
-	return read(t, r)
+	r.Host = cmp.Or(r.Header.Get("Host"), r.Host)
+	return r
 }
 
 // answer is a response of the proxy.
@@ -111,9 +117,7 @@ type answer struct {
 // get sends a GET to an address.
 func get(t testing.TB, url string) answer {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	must(t, err)
-	return read(t, r)
+	return read(t, newRequest(t.Context(), http.MethodGet, url, "", nil))
 }
 
 func read(t testing.TB, r *http.Request) answer {
@@ -191,13 +195,5 @@ func await(t testing.TB, holds func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal("the condition never held")
 		}
-	}
-}
-
-// must ends a test that cannot go on after an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

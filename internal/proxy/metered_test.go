@@ -134,34 +134,20 @@ func (m *metered) gate(name string) *meter.Transport {
 // post sends JSON to the proxy.
 func (m *metered) post(ctx context.Context, path, body string, header ...string) (
 	*http.Response, error) {
-	return m.do(ctx, "POST", path, body, header...)
+	return http.DefaultClient.Do(m.request(ctx, path, body, header))
 }
 
-func (m *metered) do(ctx context.Context, verb, path, body string, header ...string) (
-	*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, verb, m.URL+path, strings.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	r.Header.Set("Anthropic-Version", "2023-06-01")
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	return http.DefaultClient.Do(r)
+// request returns a POST as a program sends it to any of the APIs.
+func (m *metered) request(ctx context.Context, path, body string, header []string) *http.Request {
+	return newRequest(ctx, "POST", m.URL+path, body, append(header,
+		"Content-Type", "application/json", "Anthropic-Version", "2023-06-01"))
 }
 
 // ask sends JSON to the proxy and reads the response to its end.
 func (m *metered) ask(t testing.TB, path, body string, header ...string) (int, string) {
 	t.Helper()
-	resp, err := m.post(t.Context(), path, body, header...)
-	must(t, err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	must(t, err)
-	return resp.StatusCode, string(text)
+	a := read(t, m.request(t.Context(), path, body, header))
+	return a.status, a.body
 }
 
 // settled waits until nothing is open.

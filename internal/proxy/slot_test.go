@@ -42,20 +42,20 @@ func TestSlotOfCallerGone(t *testing.T) {
 		m.proxy.Limits.Requests = 1
 	})
 	for i := range int64(5) {
-		verb, path, body := "POST", chatPath, chat(1, 1)
-		if i == 0 {
-			verb, path, body = "GET", "/openai/v1/models", "" // its price is known, nothing is read for it
-		}
 		ctx, leave := context.WithCancel(t.Context())
+		r := m.request(ctx, chatPath, chat(1, 1), nil)
+		if i == 0 { // its price is known, nothing is read for it
+			r = newRequest(ctx, "GET", m.URL+"/openai/v1/models", "", nil)
+		}
 		left := make(chan error)
 		go func() {
-			_, err := m.do(ctx, verb, path, body)
+			_, err := http.DefaultClient.Do(r)
 			left <- err
 		}()
 		await(t, func() bool { return came.Load() == i+1 })
 		leave()
 		if err := <-left; err == nil {
-			t.Errorf("%s was answered", path)
+			t.Errorf("%s was answered", r.URL.Path)
 		}
 		await(t, func() bool { return m.proxy.UnderWay() == 0 })
 	}

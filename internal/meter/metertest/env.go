@@ -63,7 +63,7 @@ func Open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Env {
 func File(t testing.TB) *ledger.Ledger {
 	t.Helper()
 	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -73,7 +73,7 @@ func OpenOnRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	ledger, err := ledger.Open(t.Context(), server.URL())
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { ledger.Close() })
 	s := &Env{Ledger: ledger, Standin: standin}
 	s.tell = func(now time.Time) { server.SetNow(t, now) }
@@ -103,7 +103,7 @@ func Gate(t testing.TB, address string, table *costs.Table, budget *quota.Budget
 	log *slog.Logger) *meter.Transport {
 	t.Helper()
 	gate, err := meter.New(address, table, budget, func() (string, error) { return Key, nil }, log)
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(gate.Base.(*http.Transport).CloseIdleConnections)
 	return gate
 }
@@ -149,17 +149,17 @@ func Booked(t testing.TB, l quota.BudgetLedger, credential string) (units, held 
 	t.Helper()
 	units, held = map[string]int64{}, map[string]int64{}
 	buckets, err := l.BucketsOf(t.Context(), credential)
-	must(t, err)
+	Must(t, err)
 	for _, bucket := range quota.BucketNames(buckets) {
 		entries, err := l.Entries(t.Context(), quota.Query{Credential: credential, Bucket: bucket})
-		must(t, err)
+		Must(t, err)
 		for _, e := range entries {
 			if e.Labels[quota.LabelSource] == "" {
 				units[bucket] += e.Units
 			}
 		}
 		holds, err := l.Reservations(t.Context(), credential, bucket)
-		must(t, err)
+		Must(t, err)
 		for _, h := range holds {
 			held[bucket] += h.Left
 		}
@@ -191,7 +191,8 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-func must(t testing.TB, err error) {
+// Must ends a test that cannot go on after an error.
+func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
