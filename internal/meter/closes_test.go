@@ -2,13 +2,10 @@ package meter_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/standin"
 )
 
@@ -38,15 +35,11 @@ func TestWhatClosesABucket(t *testing.T) {
 		{404, `units per day`, "", ""},
 		{403, `units per day`, "", ""},
 	} {
-		s := metertest.Open(t, &standin.YouTube{}, costs.Default().DefaultLimits())
-		s.Answering(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(c.status)
-			io.WriteString(w, c.body)
-		})
-		path := "/youtube/v3/videos?part=id&chart=mostPopular&regionCode=units%20per%20day"
-		resp, err := (&http.Client{Transport: s}).Get(s.Server.URL + path)
+		s := open(t, &standin.YouTube{}, costs.Default().DefaultLimits())
+		s.Answering(status(c.status, c.body))
+		_, _, err := s.get(t,
+			"/youtube/v3/videos?part=id&chart=mostPopular&regionCode=units%20per%20day")
 		must(t, err)
-		resp.Body.Close()
 		usage, err := s.Budget.Usage(t.Context())
 		must(t, err)
 		closed, told := "", s.Log.String()

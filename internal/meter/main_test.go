@@ -70,6 +70,10 @@ func (s *env) request(ctx context.Context, verb, to string, body io.Reader) *htt
 	if strings.HasPrefix(to, "/") || to == "" {
 		to = s.Server.URL + to
 	}
+	return newRequest(ctx, verb, to, body)
+}
+
+func newRequest(ctx context.Context, verb, to string, body io.Reader) *http.Request {
 	r, err := http.NewRequestWithContext(ctx, verb, to, body)
 	if err != nil {
 		panic(err)

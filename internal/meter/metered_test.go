@@ -117,10 +117,7 @@ func (m *metered) post(ctx context.Context, path, body string) *http.Request {
 
 // request returns a request as a program sends it to any of the APIs.
 func (m *metered) request(ctx context.Context, verb, path string, body io.Reader) *http.Request {
-	r, err := http.NewRequestWithContext(ctx, verb, m.server.URL+path, body)
-	if err != nil {
-		panic(err)
-	}
+	r := newRequest(ctx, verb, m.server.URL+path, body)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Anthropic-Version", "2023-06-01")
 	return r

@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -17,19 +16,17 @@ import (
 func TestUpstreamThatStops(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	stops := answering(t, "openai", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		io.WriteString(w, "data: {\"choices\":[]}\n\n")
 		http.NewResponseController(w).Flush()
 		<-end
-	}))
-	t.Cleanup(upstream.Close)
-	t.Cleanup(func() { close(end) })
-	m := meteredOn(t, metertest.File(t), nil, func(m *metered) {
-		m.send(t, "openai", upstream.URL)
+	})
+	m := meteredOn(t, metertest.File(t), nil, stops, func(m *metered) {
 		m.gate("openai").Drain.Time = 100 * time.Millisecond
 		m.proxy.Limits.Silence, m.proxy.Limits.Thinking = time.Millisecond, 500*time.Millisecond
 	})
+	t.Cleanup(func() { close(end) })
 	resp, err := m.post(t.Context(), chatPath, chat(1, 30))
 	must(t, err)
 	text, err := io.ReadAll(resp.Body)

@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -34,15 +32,13 @@ func TestPackedAnswers(t *testing.T) {
 			body, err := base64.StdEncoding.DecodeString(text)
 			must(t, err)
 			asked := make(chan string, 10)
-			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-				r *http.Request) {
-				asked <- strings.Join(r.Header["Accept-Encoding"], ", ")
-				w.Header().Set("Content-Type", "application/json")
-				w.Header().Set("Content-Encoding", encoding)
-				w.Write(body)
-			}))
-			t.Cleanup(upstream.Close)
-			m := meteredOn(t, metertest.File(t), nil, func(m *metered) { m.send(t, "openai", upstream.URL) })
+			m := meteredOn(t, metertest.File(t), nil, answering(t, "openai",
+				func(w http.ResponseWriter, r *http.Request) {
+					asked <- strings.Join(r.Header["Accept-Encoding"], ", ")
+					w.Header().Set("Content-Type", "application/json")
+					w.Header().Set("Content-Encoding", encoding)
+					w.Write(body)
+				}))
 			for range 2 {
 				resp, err := m.post(t.Context(), chatPath, chat(1, 3),
 					"Accept-Encoding", "br, zstd, deflate")
@@ -63,17 +59,5 @@ func TestPackedAnswers(t *testing.T) {
 				t.Errorf("said %d times: %s", n, &m.log)
 			}
 		})
-	}
-}
-
-// send redirects an upstream's requests to another address.
-func (m *metered) send(t testing.TB, name, address string) {
-	t.Helper()
-	to, err := url.Parse(address)
-	must(t, err)
-	for _, u := range m.proxy.Upstreams {
-		if u.Name == name {
-			u.Endpoint, u.Transport.Host = to, to.Host
-		}
 	}
 }

@@ -122,6 +122,29 @@ func TestNamedOnly(t *testing.T) {
 	}
 }
 
+// answering replaces an upstream's stand-in by a handler. When the test ends, it closes connections
+// whose responses have no end.
+func answering(t testing.TB, name string, answer http.HandlerFunc) func(*metered) {
+	return func(m *metered) {
+		web := httptest.NewServer(answer)
+		t.Cleanup(web.Close)
+		t.Cleanup(web.CloseClientConnections)
+		m.send(t, name, web.URL)
+	}
+}
+
+// send redirects an upstream's requests to another address.
+func (m *metered) send(t testing.TB, name, address string) {
+	t.Helper()
+	to, err := url.Parse(address)
+	must(t, err)
+	for _, u := range m.proxy.Upstreams {
+		if u.Name == name {
+			u.Endpoint, u.Transport.Host = to, to.Host
+		}
+	}
+}
+
 func (m *metered) gate(name string) *meter.Transport {
 	for _, u := range m.proxy.Upstreams {
 		if u.Name == name {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -77,11 +76,8 @@ func TestBoundOnOvershoot(t *testing.T) {
 func overshoot(t *testing.T, random *rand.Rand) int64 {
 	const limit, estimate, most = 3000, 150, 400
 	api := new(slow)
-	web := httptest.NewServer(api)
-	t.Cleanup(web.Close)
 	m := meteredOn(t, metertest.File(t), limited{"openai": {{Bucket: "tokens", Units: limit,
-		Window: quota.Sliding(time.Hour)}}}, quiet, func(m *metered) {
-		m.send(t, "openai", web.URL)
+		Window: quota.Sliding(time.Hour)}}}, quiet, answering(t, "openai", api.ServeHTTP), func(m *metered) {
 		m.gate("openai").Estimates = meter.Estimates{"openai.chat.completions.create/tokens": {Most: estimate}}
 	})
 	var calls sync.WaitGroup

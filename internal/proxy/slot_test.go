@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +23,7 @@ func TestSlotOfCallerGone(t *testing.T) {
 	const usage = `{"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}`
 	var came, gone atomic.Int64
 	answer := make(chan bool)
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	upstream := answering(t, "openai", func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		came.Add(1)
 		select {
@@ -34,10 +33,8 @@ func TestSlotOfCallerGone(t *testing.T) {
 		case <-r.Context().Done():
 			gone.Add(1)
 		}
-	}))
-	t.Cleanup(web.Close)
-	m := meteredOn(t, metertest.File(t), nil, quiet, func(m *metered) {
-		m.send(t, "openai", web.URL)
+	})
+	m := meteredOn(t, metertest.File(t), nil, quiet, upstream, func(m *metered) {
 		m.gate("openai").Drain.Calls = reads
 		m.proxy.Limits.Requests = 1
 	})
@@ -75,7 +72,7 @@ func TestEndsDuringStream(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
 	hangs := make(chan struct{})
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	upstream := answering(t, "openai", func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		if requests.Add(1) == 3 {
 			close(hangs)
@@ -88,11 +85,8 @@ func TestEndsDuringStream(t *testing.T) {
 			http.NewResponseController(w).Flush()
 			time.Sleep(time.Millisecond)
 		}
-	}))
-	t.Cleanup(web.Close)
-	t.Cleanup(web.CloseClientConnections) // or it would be read for two minutes
-	m := meteredOn(t, metertest.File(t), nil, func(m *metered) {
-		m.send(t, "openai", web.URL)
+	})
+	m := meteredOn(t, metertest.File(t), nil, upstream, func(m *metered) {
 		// a quarter of it is for the handlers to log their outcomes on a busy machine
 		m.proxy.Limits.Ending = 4 * time.Second
 	})
