@@ -210,9 +210,7 @@ func testDenials(t *testing.T, h Harness) {
 	}
 	read := func(since time.Time) (rows []string) {
 		all, err := s.ledger.Denials(t.Context(), s.credential, since)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, d := range all {
 			rows = append(rows, fmt.Sprintf("%s %s %s %s %d %d %s", d.Hour.Format("15h"), d.Bucket,
 				d.Limit, d.Labels.Encode(), d.Count, d.Units, d.LastAt.Format("15:04")))

@@ -20,17 +20,15 @@ const (
 	each    = 24
 )
 
-// crowd makes charges from several goroutines on each handle; change prepares each charge. It calls
-// outcome with one answer at a time.
-func crowd(t *testing.T, h Harness, change func(c *quota.Charge),
-	outcome func(op porcupine.Operation, c quota.Charge, d quota.Decision, err error)) *subject {
-	first := newSubject(t, h, dayLimit)
+// crowd makes charges from several goroutines on each of several handles; change prepares each
+// charge. It calls outcome with one answer at a time.
+func (s *subject) crowd(change func(c *quota.Charge),
+	outcome func(op porcupine.Operation, c quota.Charge, d quota.Decision, err error)) {
 	var all sync.WaitGroup
 	var one sync.Mutex
 	began := time.Now()
 	for i := range handles {
-		s := *first
-		s.ledger = h.Open(t)
+		l := s.h.Open(s)
 		for j := range callers {
 			all.Go(func() {
 				for k := range each {
@@ -39,7 +37,7 @@ func crowd(t *testing.T, h Harness, change func(c *quota.Charge),
 					change(&c)
 					op := porcupine.Operation{ClientId: callers*i + j,
 						Call: time.Since(began).Nanoseconds()}
-					d, err := s.ledger.Charge(t.Context(), c)
+					d, err := l.Charge(s.Context(), c)
 					op.Return = time.Since(began).Nanoseconds()
 					one.Lock()
 					outcome(op, c, d, err)
@@ -49,7 +47,6 @@ func crowd(t *testing.T, h Harness, change func(c *quota.Charge),
 		}
 	}
 	all.Wait()
-	return first
 }
 
 // spent is the answer to a charge of some units.
@@ -74,7 +71,8 @@ var spending = porcupine.Model{
 // testOrder: some order of the calls of several processes explains all answers.
 func testOrder(t *testing.T, h Harness) {
 	var history []porcupine.Operation
-	s := crowd(t, h, func(c *quota.Charge) {
+	s := newSubject(t, h, dayLimit)
+	s.crowd(func(c *quota.Charge) {
 		c.Costs[0].Units = 1 + rand.Int64N(9)
 	}, func(op porcupine.Operation, c quota.Charge, d quota.Decision, err error) {
 		if err != nil {
@@ -96,7 +94,8 @@ func testOrder(t *testing.T, h Harness) {
 // testExactlyTheLimit charges two buckets in either order.
 func testExactlyTheLimit(t *testing.T, h Harness) {
 	allowed := 0
-	s := crowd(t, h, func(c *quota.Charge) {
+	s := newSubject(t, h, dayLimit)
+	s.crowd(func(c *quota.Charge) {
 		wide := searchLimit
 		wide.Units = 1000
 		c.Limits = []quota.Limit{dayLimit, wide}
@@ -122,7 +121,8 @@ func testExactlyTheLimit(t *testing.T, h Harness) {
 // invariant I4.
 func testOneKeyOnce(t *testing.T, h Harness) {
 	replayed, entries := 0, map[string]bool{}
-	s := crowd(t, h, func(c *quota.Charge) {
+	s := newSubject(t, h, dayLimit)
+	s.crowd(func(c *quota.Charge) {
 		c.Key, c.Costs[0].Units = "once", 60
 	}, func(_ porcupine.Operation, _ quota.Charge, d quota.Decision, err error) {
 		if err != nil || !d.Allowed {
@@ -141,13 +141,9 @@ func testOneKeyOnce(t *testing.T, h Harness) {
 // testDrawsAtOnce draws from one reservation until it is empty.
 func testDrawsAtOnce(t *testing.T, h Harness) {
 	drawn := 0
-	var reserved sync.Once
-	reserve := newSubject(t, h, dayLimit)
-	s := crowd(t, h, func(c *quota.Charge) {
-		reserved.Do(func() {
-			reserve.credential = c.Credential
-			reserve.reserve("default.r", 50, time.Hour)
-		})
+	s := newSubject(t, h, dayLimit)
+	s.reserve("default.r", 50, time.Hour)
+	s.crowd(func(c *quota.Charge) {
 		c.Reservation = "default.r"
 	}, func(_ porcupine.Operation, _ quota.Charge, d quota.Decision, err error) {
 		if err != nil && errorName(err) != "reservation_short" {

@@ -177,17 +177,13 @@ func book(ctx context.Context, b *quota.Budget, call quota.Call, units int64) er
 func (s *subject) wantUsed(credential, what string, want map[string]int64) {
 	s.Helper()
 	known, err := s.ledger.BucketsOf(s.Context(), credential)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	var limits []quota.Limit
 	for _, b := range known {
 		limits = append(limits, quota.Limit{Bucket: b.Bucket, Units: 1, Window: quota.Sliding(hours(24))})
 	}
 	usage, err := s.ledger.Usage(s.Context(), credential, limits)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	got := map[string]int64{}
 	for _, u := range usage.Buckets {
 		if used := u.Limits[0].Used; used > 0 {

@@ -25,6 +25,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 )
@@ -143,22 +145,12 @@ func (s *subject) newCharge(units int64) quota.Charge {
 	}
 }
 
-// ask makes a charge that may be denied.
-func (s *subject) ask(c quota.Charge) quota.Decision {
-	s.Helper()
-	d, err := s.ledger.Charge(s.Context(), c)
-	if err != nil {
-		s.Errorf("charge of %v: %v", c.Costs, err)
-	}
-	return d
-}
-
 // must makes a charge that is allowed.
 func (s *subject) must(c quota.Charge) quota.Decision {
 	s.Helper()
-	d := s.ask(c)
-	if !d.Allowed {
-		s.Errorf("charge of %v: %+v", c.Costs, d)
+	d, err := s.ledger.Charge(s.Context(), c)
+	if err != nil || !d.Allowed {
+		s.Errorf("charge of %v: %+v, %v", c.Costs, d, err)
 	}
 	return d
 }
@@ -194,9 +186,7 @@ func (s *subject) log(bucket string) []quota.Entry {
 	s.Helper()
 	q := quota.Query{Credential: s.credential, Bucket: bucket}
 	entries, err := s.ledger.Entries(s.Context(), q)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	return entries
 }
 
@@ -204,9 +194,7 @@ func (s *subject) log(bucket string) []quota.Entry {
 func (s *subject) used(limits ...quota.Limit) (used []int64) {
 	s.Helper()
 	u, err := s.ledger.Usage(s.Context(), s.credential, limits)
-	if err != nil {
-		s.Fatal(err)
-	}
+	must(s, err)
 	for _, b := range u.Buckets {
 		for _, l := range b.Limits {
 			used = append(used, l.Used)
@@ -215,7 +203,7 @@ func (s *subject) used(limits ...quota.Limit) (used []int64) {
 	return used
 }
 
-func must(t testing.TB, err error) {
+func must(t rapid.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -126,9 +126,7 @@ func window(t rapid.TB, text string) quota.Window {
 		word, zone = text, ""
 	}
 	w, err := quota.ParseWindow(word, zone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 

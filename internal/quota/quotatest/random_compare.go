@@ -116,37 +116,30 @@ func (s *story) compareBucket(b string) {
 		})
 	}
 	s.same("takings of "+b, got, takings)
-	s.must(err)
+	must(s.tb, err)
 
 	sums, err := s.ledger.Sums(ctx, quota.SumQuery{Credential: s.credential, Bucket: b})
 	s.same("sums of "+b, sums, quota.AddUp(all))
-	s.must(err)
+	must(s.tb, err)
 	to := s.clock.Now()
 	model, _ := s.model.begin(b)
 	for _, after := range []time.Duration{time.Minute, hours(5), hours(47)} {
 		got, err := s.ledger.Between(ctx, s.credential, b, to.Add(-after), to)
 		want := model[0].sum(to.Add(-after).UnixMicro(), to.UnixMicro())
 		s.same(fmt.Sprintf("units of %s in the last %s", b, after), got, want)
-		s.must(err)
+		must(s.tb, err)
 		to = to.Add(-after / 3)
 	}
 	// Whatever has happened, a check finds nothing: a finding would deny charges.
 	found, err := s.ledger.Check(ctx, s.credential, b, false)
 	s.same("check of "+b, found, []quota.Finding{})
-	s.must(err)
-}
-
-func (s *story) must(err error) {
-	s.tb.Helper()
-	if err != nil {
-		s.tb.Fatal(err)
-	}
+	must(s.tb, err)
 }
 
 func (s *story) log(bucket string) []quota.Entry {
 	q := quota.Query{Credential: s.credential, Bucket: bucket}
 	entries, err := s.ledger.Entries(s.outer.Context(), q)
-	s.must(err)
+	must(s.tb, err)
 	return entries
 }
 
