@@ -40,8 +40,8 @@ func BenchmarkProxy(b *testing.B) {
 		Transport: &http.Transport{MaxIdleConnsPerHost: 100}})
 	defer bare.Close()
 	minute := quota.Sliding(time.Minute)
-	limits := limited{"openai": {{Bucket: "tokens", Units: 1 << 40, Window: minute},
-		{Bucket: "requests", Units: 1 << 40, Window: minute}}}
+	limits := []quota.Limit{{Bucket: "tokens", Units: 1 << 40, Window: minute},
+		{Bucket: "requests", Units: 1 << 40, Window: minute}}
 	server := redistest.Start(b, redistest.Options{})
 	redis, err := ledger.Open(b.Context(), server.URL())
 	must(b, err)
@@ -50,7 +50,7 @@ func BenchmarkProxy(b *testing.B) {
 	whole := strings.Replace(stream, `"stream":true`, `"stream":false`, 1)
 	for name, l := range map[string]*ledger.Ledger{"sqlite": metertest.File(b), "redis": redis} {
 		m := meteredOn(b, l, limits, func(m *metered) {
-			m.send(b, "openai", web.URL)
+			m.openai.Endpoint, m.openai.Host = to, to.Host
 			m.proxy.Limits.Requests = 1000
 		})
 		for kind, c := range map[string]pair{

@@ -17,11 +17,11 @@ import (
 // first response, or 0.
 func (s *env) raw(t testing.TB, request string) int {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.local())
+	conn, err := net.Dial("tcp", s.local)
 	must(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(20 * time.Second))
-	lines := strings.NewReplacer("|", "\r\n", "HOST", "Host: "+s.local())
+	lines := strings.NewReplacer("|", "\r\n", "HOST", "Host: "+s.local)
 	go lines.WriteString(conn, request)
 	in := bufio.NewReader(conn)
 	for {
@@ -195,7 +195,7 @@ func FuzzRaw(f *testing.F) {
 		if strings.Contains(text, "quota_paid") { // a mark that the proxy gives is not signed
 			return
 		}
-		conn, err := net.Dial("tcp", s.local())
+		conn, err := net.Dial("tcp", s.local)
 		must(t, err)
 		conn.SetDeadline(time.Now().Add(20 * time.Second))
 		io.WriteString(conn, text)

@@ -16,10 +16,10 @@ import (
 func TestHost(t *testing.T) {
 	hosts := []string{"Proxy.lan", "gate.lan:8080"}
 	s := open(t, units(100), func(s *env) { s.proxy.Hosts = hosts })
-	_, port, _ := strings.Cut(s.local(), ":")
+	_, port, _ := strings.Cut(s.local, ":")
 	served := int64(0)
 	for host, want := range map[string]int{
-		s.local(): 200, "localhost:" + port: 200, "LOCALHOST.:" + port: 200, "[::1]:" + port: 200,
+		s.local: 200, "localhost:" + port: 200, "LOCALHOST.:" + port: 200, "[::1]:" + port: 200,
 		"proxy.lan": 200, "PROXY.lan:" + port: 200, "proxy.lan.:99": 200, "gate.lan:8080": 200,
 
 		"evil.example": 403, "evil.example:" + port: 403, "localhost": 403, "127.0.0.1": 403,
@@ -51,7 +51,7 @@ func TestOrigin(t *testing.T) {
 		{[]string{"Origin", "https://evil.example"}, 403},
 		{[]string{"Origin", "null"}, 403},
 		{[]string{"Origin", ""}, 403},
-		{[]string{"Origin", "http://" + s.local()}, 403},
+		{[]string{"Origin", "http://" + s.local}, 403},
 		{[]string{"Origin", "https://dashboard.example.evil.example"}, 403},
 		{[]string{"Origin", "https://dashboard.example:8443"}, 403},
 		{[]string{"Origin", "http://dashboard.example"}, 403},

@@ -112,7 +112,8 @@ func (u *Upstream) withoutKeys(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// dropHeaders removes headers that are for the proxy, or that describe the caller's browser.
+// dropHeaders removes headers that are for the proxy, or that describe the caller's browser. The
+// transport replaces the headers of the upstream's credential.
 func (x *exchange) dropHeaders(h http.Header) {
 	for name := range h {
 		if strings.HasPrefix(name, "Sec-") || strings.HasPrefix(name, "Access-Control-") {
@@ -121,9 +122,6 @@ func (x *exchange) dropHeaders(h http.Header) {
 	}
 	for _, name := range []string{"Origin", "Referer", "Cookie", "Expect", TokenHeader,
 		"X-Api-Key", "Api-Key"} { // a caller's key is never the upstream's
-		h.Del(name)
-	}
-	for _, name := range x.up.Table.Credential.AllHeaders() {
 		h.Del(name)
 	}
 	if !x.method.Known() { // a part of the response may lack the usage

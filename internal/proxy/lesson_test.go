@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"quotabudget/internal/meter"
-
 	"quotabudget/internal/meter/metertest"
 )
 
@@ -23,36 +22,37 @@ func TestLearned(t *testing.T) {
 		learned      bool
 	}
 	for _, c := range []struct {
-		upstream, path, bucket string
-		body                   func(n, output int) string
-		calls                  []call
+		of           func(*metered) *upstream
+		path, bucket string
+		body         func(n, output int) string
+		calls        []call
 	}{
-		{"anthropic", messagePath, "output/other", message, []call{
+		{func(m *metered) *upstream { return m.anthropic }, messagePath, "output/other", message, []call{
 			{"learned", message(99, 20), true}, {"worst", message(99, 20), false}}},
-		{"openai", chatPath, "money", chat, []call{{"learned", chat(99, 5), true},
+		{func(m *metered) *upstream { return m.openai }, chatPath, "money", chat, []call{{"learned", chat(99, 5), true},
 			{"learned", other.Replace(chat(99, 5)), false},
 			{"learned", flex.Replace(chat(99, 5)), false}}},
 	} {
 		l := metertest.File(t)
-		slow := func(m *metered) { m.standins[c.upstream].Pace = 20 * time.Millisecond }
 		m := meteredOn(t, l, nil, quiet)
 		for i := range 25 {
 			m.ask(t, c.path, c.body(i, 20))
 		}
-		m.agree(t, c.upstream)
-		slow(m)
+		m.agree(t, c.of(m))
 		for name, m := range map[string]*metered{"the same": m,
-			"another": meteredOn(t, l, nil, quiet, slow)} {
+			"another": meteredOn(t, l, nil, quiet)} {
+			u := c.of(m)
+			u.standin.Pace = 20 * time.Millisecond
 			for _, call := range c.calls {
 				estimates, err := meter.ParseEstimates([]string{call.policy}, nil)
 				must(t, err)
-				m.gate(c.upstream).Estimates = estimates
+				u.Estimates = estimates
 				resp, err := m.post(t.Context(), c.path, call.body)
 				must(t, err)
-				holds, err := l.Reservations(t.Context(), c.upstream, c.bucket)
+				holds, err := l.Reservations(t.Context(), u.Name, c.bucket)
 				must(t, err)
 				if len(holds) != 1 || (holds[0].Left < holds[0].Most/2) != call.learned ||
-					c.upstream == "anthropic" && (call.learned != (holds[0].Left == 20) ||
+					u == m.anthropic && (call.learned != (holds[0].Left == 20) ||
 						holds[0].Most != 400) {
 					t.Errorf("%s process, %s %s: held %+v", name, call.policy, call.body, holds)
 				}

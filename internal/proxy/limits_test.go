@@ -25,12 +25,12 @@ func (s *env) drip(t testing.TB, path, sent string, said int) *bufio.Reader {
 // stall is drip for a test that closes the connection itself.
 func (s *env) stall(t testing.TB, path, sent string, said int) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.local())
+	conn, err := net.Dial("tcp", s.local)
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
 	if _, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: video/mp4\r\n"+
-		"Content-Length: %d\r\n\r\n%s", path, s.local(), said, sent); err != nil {
+		"Content-Length: %d\r\n\r\n%s", path, s.local, said, sent); err != nil {
 		t.Error(err)
 	}
 	return conn
@@ -114,9 +114,8 @@ func TestSizes(t *testing.T) {
 	large := strings.Repeat(" ", 1<<20+1)
 	s.do(t, "POST", rate, large, "Content-Type", "application/json").refused(t, 413)
 	s.Counted(t, 1, 1)
-	r, err := http.NewRequest("POST", s.front.URL+rate, io.MultiReader(strings.NewReader(large)))
-	must(t, err)
-	read(t, r).refused(t, 413)
+	unsized := io.MultiReader(strings.NewReader(large))
+	read(t)(http.Post(s.URL+rate, "application/json", unsized)).refused(t, 413)
 	s.Counted(t, 1, 1)
 	if a := s.get(t, chart, "X-Large", strings.Repeat("x", 100<<10)); a.status != 431 {
 		t.Errorf("a large header: %d", a.status)
@@ -177,10 +176,10 @@ func TestStalledCaller(t *testing.T) {
 			}
 		}
 	})
-	conn, err := net.Dial("tcp", s.local())
+	conn, err := net.Dial("tcp", s.local)
 	must(t, err)
 	defer conn.Close()
-	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", chart, s.local())
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", chart, s.local)
 	await(t, func() bool { return strings.Contains(s.Log.String(), `outcome="broken off"`) })
 }
 

@@ -1,11 +1,9 @@
 package proxy_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -35,8 +33,8 @@ var (
 // env is a proxy between a program and the stand-in, on a SQLite ledger.
 type env struct {
 	*metertest.Env
+	front
 	proxy *proxy.Proxy
-	front front
 }
 
 // open starts a proxy; change sets it up before its first request.
@@ -55,10 +53,10 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*env)) *env {
 	return s
 }
 
-// front is the address of the proxy.
+// front is where the proxy listens.
 type front struct {
-	URL      string
-	Listener net.Listener
+	URL   string
+	local string // host and port
 }
 
 // serve starts the proxy as its program does, for as long as the test runs.
@@ -76,35 +74,51 @@ func serve(t testing.TB, p *proxy.Proxy, address string) front {
 			t.Error(err)
 		}
 	})
-	return front{"http://" + listener.Addr().String(), listener}
+	return front{"http://" + listener.Addr().String(), listener.Addr().String()}
 }
 
 // origins allows a web page.
 func origins(s *env) { s.proxy.Origins = []string{"https://dashboard.example"} }
 
 // get sends a GET to the proxy, with pairs of header names and values.
-func (s *env) get(t testing.TB, path string, header ...string) answer {
+func (f front) get(t testing.TB, path string, header ...string) answer {
 	t.Helper()
-	return s.do(t, http.MethodGet, path, "", header...)
+	return f.do(t, http.MethodGet, path, "", header...)
 }
 
-// do sends a request to the proxy. A header Host sets the request's Host.
-func (s *env) do(t testing.TB, verb, path, body string, header ...string) answer {
+// do sends a request to the proxy and reads the response to its end.
+func (f front) do(t testing.TB, verb, path, body string, header ...string) answer {
 	t.Helper()
-	return read(t, newRequest(t.Context(), verb, s.front.URL+path, body, header))
+	return read(t)(f.send(t.Context(), verb, path, body, header...))
 }
 
-// newRequest returns a request with pairs of header names and values.
-func newRequest(ctx context.Context, verb, url, body string, header []string) *http.Request {
-	r, err := http.NewRequestWithContext(ctx, verb, url, strings.NewReader(body))
+// send sends a request to the proxy. A header Host sets the request's Host.
+func (f front) send(ctx context.Context, verb, path, body string, header ...string) (
+	*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, verb, f.URL+path, strings.NewReader(body))
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])
 	}
-	r.Host = cmp.Or(r.Header.Get("Host"), r.Host)
-	return r
+	if host := r.Header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	return http.DefaultClient.Do(r)
+}
+
+// post sends JSON to the proxy.
+func (f front) post(ctx context.Context, path, body string, header ...string) (
+	*http.Response, error) {
+	return f.send(ctx, http.MethodPost, path, body, append(header,
+		"Content-Type", "application/json", "Anthropic-Version", "2023-06-01")...)
+}
+
+// ask sends JSON to the proxy and reads the response to its end.
+func (f front) ask(t testing.TB, path, body string, header ...string) answer {
+	t.Helper()
+	return read(t)(f.post(t.Context(), path, body, header...))
 }
 
 // answer is a response of the proxy.
@@ -114,20 +128,17 @@ type answer struct {
 	body   string
 }
 
-// get sends a GET to an address.
-func get(t testing.TB, url string) answer {
+// read returns a function that reads a response to its end.
+func read(t testing.TB) func(*http.Response, error) answer {
 	t.Helper()
-	return read(t, newRequest(t.Context(), http.MethodGet, url, "", nil))
-}
-
-func read(t testing.TB, r *http.Request) answer {
-	t.Helper()
-	resp, err := http.DefaultClient.Do(r)
-	must(t, err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	must(t, err)
-	return answer{resp.StatusCode, resp.Header, string(body)}
+	return func(resp *http.Response, err error) answer {
+		t.Helper()
+		must(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		must(t, err)
+		return answer{resp.StatusCode, resp.Header, string(body)}
+	}
 }
 
 // problem is the body of a refusal.
@@ -175,9 +186,6 @@ func (a answer) refused(t testing.TB, status int) (p problem) {
 	}
 	return p
 }
-
-// local returns the address on which the proxy listens.
-func (s *env) local() string { return s.front.Listener.Addr().(*net.TCPAddr).String() }
 
 // awaitUsed waits until the ledger has that many units.
 func (s *env) awaitUsed(t testing.TB, want int64) {

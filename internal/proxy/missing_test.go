@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
 
@@ -14,13 +13,13 @@ import (
 // once.
 func TestMissing(t *testing.T) {
 	t.Parallel()
-	m := meteredOn(t, metertest.File(t), nil, quiet)
+	m := openMetered(t)
 	for i := range 3 {
 		body := strings.Replace(chat(i, 30), `"include_usage":true`, `"include_usage":false`, 1)
 		m.ask(t, chatPath, body)
 	}
 	m.settled(t)
-	booked, held := m.booked(t, "openai")
+	booked, held := m.openai.booked(t)
 	if booked["tokens/gpt-4.1"] < 3*400 || booked["requests/gpt-4.1"] != 3 || held != 0 {
 		t.Errorf("booked %v, %d held", booked, held)
 	}
@@ -40,7 +39,7 @@ func TestMissing(t *testing.T) {
 // TestUnlistedModel: models without a price are logged once each, up to a bound.
 func TestUnlistedModel(t *testing.T) {
 	t.Parallel()
-	m := meteredOn(t, metertest.File(t), nil, quiet)
+	m := openMetered(t)
 	for _, c := range []struct{ model, says string }{
 		{"gpt-4.1", ""}, {"gpt-9", "model=gpt-9"}, {"gpt-9", ""}, {`gpt-9\nx`, `model="gpt-9\nx"`},
 	} {
@@ -94,28 +93,15 @@ func (m *metered) metric(t testing.TB, name string) int64 {
 	return -1
 }
 
-// TestWholeAnswers: a response that reports the price is requested without a Range.
-func TestWholeAnswers(t *testing.T) {
-	t.Parallel()
-	m := meteredOn(t, metertest.File(t), nil, quiet)
-	m.ask(t, chatPath, chat(1, 3), "Range", "bytes=0-9", "If-Range", "x")
-	m.settled(t)
-	asked := <-m.asked["openai"]
-	if asked.Get("Range") != "" || asked.Get("If-Range") != "" {
-		t.Errorf("asked with %v", asked)
-	}
-}
-
 // TestKeyRefused: a key that the upstream refuses is logged once, because callers would suspect
 // their own key.
 func TestKeyRefused(t *testing.T) {
 	t.Parallel()
-	m := meteredOn(t, metertest.File(t), nil, quiet, func(m *metered) {
-		m.standins["openai"].Keys, m.gate("openai").Proxied = []string{"another"}, true
-	})
+	m := openMetered(t)
+	m.openai.standin.Keys, m.openai.Proxied = []string{"another"}, true
 	for range 2 {
-		if status, _ := m.ask(t, chatPath, chat(1, 3)); status != 401 {
-			t.Errorf("got %d", status)
+		if a := m.ask(t, chatPath, chat(1, 3)); a.status != 401 {
+			t.Errorf("got %d", a.status)
 		}
 	}
 	if n := strings.Count(m.log.String(), "refuses the key of the credential"); n != 1 {

@@ -76,10 +76,9 @@ func TestBoundOnOvershoot(t *testing.T) {
 func overshoot(t *testing.T, random *rand.Rand) int64 {
 	const limit, estimate, most = 3000, 150, 400
 	api := new(slow)
-	m := meteredOn(t, metertest.File(t), limited{"openai": {{Bucket: "tokens", Units: limit,
-		Window: quota.Sliding(time.Hour)}}}, quiet, answering(t, "openai", api.ServeHTTP), func(m *metered) {
-		m.gate("openai").Estimates = meter.Estimates{"openai.chat.completions.create/tokens": {Most: estimate}}
-	})
+	m := meteredOn(t, metertest.File(t), []quota.Limit{{Bucket: "tokens", Units: limit,
+		Window: quota.Sliding(time.Hour)}}, answering(api.ServeHTTP))
+	m.openai.Estimates = meter.Estimates{"openai.chat.completions.create/tokens": {Most: estimate}}
 	var calls sync.WaitGroup
 	var answered, denied atomic.Int64
 	bound, sent := int64(0), 0
@@ -123,7 +122,7 @@ func overshoot(t *testing.T, random *rand.Rand) int64 {
 	}
 	calls.Wait()
 	m.settled(t)
-	booked, held := m.booked(t, "openai")
+	booked, held := m.openai.booked(t)
 	if booked["tokens/gpt-4.1"] != api.billed || held != 0 {
 		t.Errorf("%d booked, %d held, %d billed", booked["tokens/gpt-4.1"], held, api.billed)
 	}
@@ -135,7 +134,7 @@ func overshoot(t *testing.T, random *rand.Rand) int64 {
 // bound returns by how much the calls in flight can exceed limits, as status prints it.
 func (m *metered) bound(t testing.TB) int64 {
 	t.Helper()
-	usage, err := m.gate("openai").Budget.Usage(t.Context())
+	usage, err := m.openai.Budget.Usage(t.Context())
 	must(t, err)
 	for _, b := range usage.Buckets {
 		if b.Bucket == "tokens/gpt-4.1" {

@@ -27,24 +27,23 @@ func morning(t testing.TB) quota.Window {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	day := quota.Limit{Bucket: "tokens", Units: 100_000, Window: morning(t)}
-	m := meteredOn(t, metertest.File(t), limited{"openai": {day}}, quiet, func(m *metered) {
-		line := day
-		line.Pace = &quota.Pace{Slack: 1600, Curve: make([]int64, 24)}
-		line.Pace.Curve[20] = 1 // before the evening, only the slack
-		m.gate("openai").Budget.Paces = []quota.Limit{line}
-	})
-	if status, body := m.ask(t, chatPath, chat(1, 150)); status != 200 { // it may take over 1,400
-		t.Fatal(status, body)
+	m := meteredOn(t, metertest.File(t), []quota.Limit{day}, quiet)
+	line := day
+	line.Pace = &quota.Pace{Slack: 1600, Curve: make([]int64, 24)}
+	line.Pace.Curve[20] = 1 // before the evening, only the slack
+	m.openai.Budget.Paces = []quota.Limit{line}
+	if a := m.ask(t, chatPath, chat(1, 150)); a.status != 200 { // it may take over 1,400
+		t.Fatal(a)
 	}
 	m.settled(t)
-	status, body := m.ask(t, chatPath, chat(1, 150)) // with what it took, more than 1,600
+	a := m.ask(t, chatPath, chat(1, 150)) // with what it took, more than 1,600
 	var said struct {
 		Limit string
 		Error struct{ Code string }
 	}
-	must(t, json.Unmarshal([]byte(body), &said))
-	if status != 429 || said.Limit != quota.PaceName || said.Error.Code != "held_back_by_pace" {
-		t.Errorf("%d %s", status, body)
+	must(t, json.Unmarshal([]byte(a.body), &said))
+	if a.status != 429 || said.Limit != quota.PaceName || said.Error.Code != "held_back_by_pace" {
+		t.Errorf("%d %s", a.status, a.body)
 	}
-	m.agree(t, "openai")
+	m.agree(t, m.openai)
 }

@@ -74,10 +74,7 @@ func TestAdmin(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.proxy.ServeAdmin(ctx, listener) }()
-	admin := func(path string) (int, string) {
-		a := get(t, "http://"+listener.Addr().String()+path)
-		return a.status, a.body
-	}
+	admin := front{URL: "http://" + listener.Addr().String()}
 	for range 2 {
 		s.get(t, chart)
 	}
@@ -91,18 +88,17 @@ func TestAdmin(t *testing.T) {
 		`proxy_upstream_duration_seconds_count{method="youtube.videos.list"} 1`,
 	} {
 		await(t, func() bool {
-			_, text := admin("/metrics")
-			return strings.Contains(text, "\n"+want+"\n")
+			return strings.Contains(admin.get(t, "/metrics").body, "\n"+want+"\n")
 		})
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
-		if code, text := admin(path); code != 200 {
-			t.Errorf("%s: %d %s", path, code, text)
+		if a := admin.get(t, path); a.status != 200 {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
 	s.Ledger.Close()
-	if code, text := admin("/readyz"); code != 503 || text == "" {
-		t.Errorf("without a ledger: %d %s", code, text)
+	if a := admin.get(t, "/readyz"); a.status != 503 || a.body == "" {
+		t.Errorf("without a ledger: %d %s", a.status, a.body)
 	}
 	stop()
 	if err := <-done; err != nil {
@@ -130,10 +126,9 @@ func TestUnixSocket(t *testing.T) {
 	transport := &http.Transport{DialContext: dial}
 	defer transport.CloseIdleConnections()
 	for host, want := range map[string]int{"localhost": 200, "evil.example": 403} {
-		resp, err := (&http.Client{Transport: transport}).Get("http://" + host + chart)
-		must(t, err)
-		if resp.Body.Close(); resp.StatusCode != want {
-			t.Errorf("Host %s: %d", host, resp.StatusCode)
+		client := http.Client{Transport: transport}
+		if a := read(t)(client.Get("http://" + host + chart)); a.status != want {
+			t.Errorf("Host %s: %d", host, a.status)
 		}
 	}
 	s.Counted(t, 1, 1)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/proxy"
 )
 
@@ -23,7 +22,7 @@ func TestSlotOfCallerGone(t *testing.T) {
 	const usage = `{"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}}`
 	var came, gone atomic.Int64
 	answer := make(chan bool)
-	upstream := answering(t, "openai", func(w http.ResponseWriter, r *http.Request) {
+	m := openMetered(t, answering(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		came.Add(1)
 		select {
@@ -33,33 +32,29 @@ func TestSlotOfCallerGone(t *testing.T) {
 		case <-r.Context().Done():
 			gone.Add(1)
 		}
-	})
-	m := meteredOn(t, metertest.File(t), nil, quiet, upstream, func(m *metered) {
-		m.gate("openai").Drain.Calls = reads
-		m.proxy.Limits.Requests = 1
-	})
+	}), func(m *metered) { m.openai.Drain.Calls, m.proxy.Limits.Requests = reads, 1 })
 	for i := range int64(5) {
-		ctx, leave := context.WithCancel(t.Context())
-		r := m.request(ctx, chatPath, chat(1, 1), nil)
-		if i == 0 { // its price is known, nothing is read for it
-			r = newRequest(ctx, "GET", m.URL+"/openai/v1/models", "", nil)
+		verb, path, body := "POST", chatPath, chat(1, 1)
+		if i == 0 {
+			verb, path, body = "GET", "/openai/v1/models", "" // its price is known, nothing is read for it
 		}
+		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() {
-			_, err := http.DefaultClient.Do(r)
+			_, err := m.send(ctx, verb, path, body, "Content-Type", "application/json")
 			left <- err
 		}()
 		await(t, func() bool { return came.Load() == i+1 })
 		leave()
 		if err := <-left; err == nil {
-			t.Errorf("%s was answered", r.URL.Path)
+			t.Errorf("%s was answered", path)
 		}
 		await(t, func() bool { return m.proxy.UnderWay() == 0 })
 	}
 	await(t, func() bool { return gone.Load() == 1+4-reads })
 	close(answer)
 	m.settled(t)
-	booked, held := m.booked(t, "openai")
+	booked, held := m.openai.booked(t)
 	if booked["tokens/gpt-4.1"] != 3*reads || held < (4-reads)*400 {
 		t.Errorf("%v are booked, %d held", booked, held)
 	}
@@ -72,7 +67,7 @@ func TestEndsDuringStream(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
 	hangs := make(chan struct{})
-	upstream := answering(t, "openai", func(w http.ResponseWriter, r *http.Request) {
+	m := openMetered(t, answering(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		if requests.Add(1) == 3 {
 			close(hangs)
@@ -85,8 +80,7 @@ func TestEndsDuringStream(t *testing.T) {
 			http.NewResponseController(w).Flush()
 			time.Sleep(time.Millisecond)
 		}
-	})
-	m := meteredOn(t, metertest.File(t), nil, upstream, func(m *metered) {
+	}), func(m *metered) {
 		// a quarter of it is for the handlers to log their outcomes on a busy machine
 		m.proxy.Limits.Ending = 4 * time.Second
 	})

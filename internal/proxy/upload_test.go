@@ -26,7 +26,7 @@ func uploads(n int64) []quota.Limit {
 // googleClient is the real one, pointed at the proxy.
 func (s *env) googleClient(t *testing.T, auth option.ClientOption) *youtube.Service {
 	t.Helper()
-	c, err := youtube.NewService(t.Context(), option.WithEndpoint(s.front.URL+"/"), auth)
+	c, err := youtube.NewService(t.Context(), option.WithEndpoint(s.URL+"/"), auth)
 	must(t, err)
 	return c
 }
@@ -35,7 +35,7 @@ func (s *env) googleClient(t *testing.T, auth option.ClientOption) *youtube.Serv
 func (s *env) begin(t *testing.T) string {
 	t.Helper()
 	a := s.do(t, "POST", "/upload/youtube/v3/videos?uploadType=resumable&part=id&key=callers-own", "{}")
-	to, ok := strings.CutPrefix(a.header.Get("Location"), s.front.URL)
+	to, ok := strings.CutPrefix(a.header.Get("Location"), s.URL)
 	leaks := strings.Contains(to, "callers-own") || strings.Contains(to, canary)
 	if a.status != http.StatusOK || !ok || leaks {
 		t.Fatalf("%d %v", a.status, a.header)
@@ -155,11 +155,11 @@ func TestUploadMarked(t *testing.T) {
 	const begin = "/upload/youtube/v3/videos?uploadType=resumable"
 	const fresh = "/upload/youtube/v3/videos?quota_paid=1&upload_id=fresh"
 	for _, c := range []struct{ verb, path, answer, want string }{
-		{"POST", begin, host + fresh + "&key=leak", s.front.URL + fresh},
+		{"POST", begin, host + fresh + "&key=leak", s.URL + fresh},
 		{"PUT", fresh, host + strings.Replace(fresh, "fresh", "moved", 1),
-			s.front.URL + strings.Replace(fresh, "fresh", "moved", 1)},
+			s.URL + strings.Replace(fresh, "fresh", "moved", 1)},
 		{"PUT", begin + "&upload_id=elsewhere", host + fresh,
-			s.front.URL + strings.Replace(fresh, "quota_paid=1&", "", 1)},
+			s.URL + strings.Replace(fresh, "quota_paid=1&", "", 1)},
 		{"POST", begin, "https://elsewhere.example/x", "https://elsewhere.example/x"},
 	} {
 		location = c.answer
@@ -169,7 +169,7 @@ func TestUploadMarked(t *testing.T) {
 	}
 	location = host + fresh
 	to := s.do(t, "POST", begin, "{}", "X-Forwarded-Proto", "https").header.Get("Location")
-	if !strings.HasPrefix(to, "https://"+s.local()+"/upload/") {
+	if !strings.HasPrefix(to, "https://"+s.local+"/upload/") {
 		t.Errorf("behind TLS: %s", to)
 	}
 }

@@ -2,25 +2,18 @@ package proxy_test
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
-	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/proxy"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/standin"
 )
 
 // claudeKey is the credential of the second upstream.
@@ -32,61 +25,33 @@ const (
 		`[{"role":"user","content":"hello [[output:%d]]"}]}`
 )
 
-// claude is the second upstream of an env.
-type claude struct {
-	name    string // in place of anthropic
-	standin *standin.Server
-	answer  http.Handler // in place of the stand-in
-	asked   atomic.Pointer[http.Request]
-	budget  *quota.Budget
-}
-
-// withClaude makes the proxy serve the stand-in of anthropic, too.
-func withClaude(t testing.TB, c *claude) func(*env) {
+// another makes the proxy serve a second upstream, with the limits of its list or these, and stores
+// it in u.
+func another(t testing.TB, u **upstream, name string, limits ...quota.Limit) func(*env) {
 	t.Helper()
 	return func(s *env) {
-		name := cmp.Or(c.name, "anthropic")
-		api, err := standin.New(name)
-		must(t, err)
-		api.Keys, c.standin = []string{claudeKey}, api
-		if c.answer == nil {
-			c.answer = api
-		}
-		server := httptest.NewServer(http.HandlerFunc(
-			func(w http.ResponseWriter, r *http.Request) {
-				c.asked.Store(r.Clone(t.Context()))
-				c.answer.ServeHTTP(w, r)
-			}))
-		t.Cleanup(server.Close)
-		table, err := costs.Shipped().Upstream(name)
-		must(t, err)
-		limits := []quota.Limit{{Bucket: "output", Units: 1000, Window: quota.Sliding(time.Hour)}}
-		if c.name != "" {
+		if len(limits) == 0 {
+			table, err := costs.Shipped().Upstream(name)
+			must(t, err)
 			limits = table.DefaultLimits()
 		}
-		c.budget = config.Credential{Name: "a1", Limits: limits}.Budget(s.Ledger, table,
-			s.Transport.Log)
-		transport := metertest.Gate(t, server.URL, table, c.budget, s.Transport.Log)
-		transport.Key = func() (string, error) { return claudeKey, nil }
-		to, err := url.Parse(server.URL)
-		must(t, err)
-		s.proxy.Upstreams = append(s.proxy.Upstreams,
-			&proxy.Upstream{Name: name, Transport: transport, Endpoint: to})
+		*u = start(t, name, claudeKey, s.Ledger, limits, s.Transport.Log)
+		s.proxy.Upstreams = append(s.proxy.Upstreams, (*u).Upstream)
 	}
 }
 
-// used returns the units of a bucket in the ledger.
-func (c *claude) used(t testing.TB, bucket string) int64 {
+// withClaude opens an env with anthropic as the second upstream.
+func withClaude(t testing.TB, change ...func(*env)) (s *env, c *upstream) {
 	t.Helper()
-	units, _ := metertest.Booked(t, c.budget.Ledger, "a1")
-	return units[bucket]
+	hour := quota.Limit{Bucket: "output", Units: 1000, Window: quota.Sliding(time.Hour)}
+	s = open(t, units(10), append(change, another(t, &c, "anthropic", hour))...)
+	return s, c
 }
 
 // TestTwoUpstreams: each upstream is served under its name or host, with its own key and price
 // list, whatever key the program sends. The default one stays at its own paths.
 func TestTwoUpstreams(t *testing.T) {
-	var c claude
-	s := open(t, units(10), withClaude(t, &c))
+	s, c := withClaude(t)
 	ask := fmt.Sprintf(question, 100, 20)
 	for _, call := range []struct {
 		path   string
@@ -104,7 +69,7 @@ func TestTwoUpstreams(t *testing.T) {
 		if a.status != http.StatusOK || !strings.Contains(a.body, `"output_tokens":20`) {
 			t.Errorf("%s %v: %d %s", call.path, call.header, a.status, a.body)
 		}
-		asked := c.asked.Load()
+		asked := <-c.asked
 		if asked.URL.Path != "/v1/messages" || asked.Header.Get("X-Api-Key") != claudeKey ||
 			asked.Header.Get("Authorization") != "" {
 			t.Errorf("%s %v: the upstream got %s %v", call.path, call.header, asked.URL,
@@ -140,7 +105,8 @@ func TestBodies(t *testing.T) {
 		{"reddit", "POST", "/reddit/api/submit", form, "title=a", 200},
 		{"generic", "PATCH", "/generic/a", text, `{"a":1}`, 200},
 	} {
-		s := open(t, units(10), withClaude(t, &claude{name: c.upstream}))
+		var u *upstream
+		s := open(t, units(10), another(t, &u, c.upstream))
 		if a := s.do(t, c.verb, c.path, c.body, "Content-Type", c.kind); a.status != c.want {
 			t.Errorf("%s %s: %d, want %d: %s", c.path, c.kind, a.status, c.want, a.body)
 		}
@@ -149,8 +115,7 @@ func TestBodies(t *testing.T) {
 
 // TestGuardsOfEveryUpstream: what is refused of one is refused of all, and costs nothing.
 func TestGuardsOfEveryUpstream(t *testing.T) {
-	var c claude
-	s := open(t, units(10), withClaude(t, &c))
+	s, c := withClaude(t)
 	for _, call := range []struct {
 		verb, path, name, value string
 		want                    int
@@ -186,8 +151,7 @@ func TestGuardsOfEveryUpstream(t *testing.T) {
 // TestRefusalOfAnotherUpstream: a denial has the form that its clients show, with when it would
 // fit; so has a request that cannot be priced.
 func TestRefusalOfAnotherUpstream(t *testing.T) {
-	var c claude
-	s := open(t, units(10), withClaude(t, &c))
+	s, _ := withClaude(t)
 	for _, call := range []struct {
 		body       string
 		status     int
@@ -219,13 +183,12 @@ func TestRefusalOfAnotherUpstream(t *testing.T) {
 // TestCallersOfAnotherUpstream: a token of the proxy comes where a program would put the key, and
 // does not reach the upstream.
 func TestCallersOfAnotherUpstream(t *testing.T) {
-	var c claude
-	s := open(t, units(10), withClaude(t, &c), withCallers(t))
+	s, c := withClaude(t, withCallers(t))
 	for _, header := range [][]string{{"X-Api-Key", token}, {"Authorization", "Bearer " + token},
 		{"X-Quota-Token", token, "X-Api-Key", "sk-own"}} {
 		a := s.do(t, http.MethodPost, messages, fmt.Sprintf(question, 50, 5),
 			append(header, "Anthropic-Version", "2023-06-01")...)
-		asked := c.asked.Load()
+		asked := <-c.asked
 		if a.status != http.StatusOK || asked.Header.Get("X-Api-Key") != claudeKey ||
 			a.header.Get("Cache-Control") != "private, no-cache" ||
 			strings.Contains(fmt.Sprint(asked.Header), token) {
@@ -257,10 +220,9 @@ func streaming(proceed <-chan bool) http.HandlerFunc {
 // second, and what the last one says is booked.
 func TestStreamPassesAsItComes(t *testing.T) {
 	read := make(chan bool)
-	c := claude{answer: streaming(read)}
-	s := open(t, units(10), withClaude(t, &c))
-	resp, err := http.Post(s.front.URL+messages, "application/json",
-		strings.NewReader(streamed))
+	s, c := withClaude(t)
+	c.answer = streaming(read)
+	resp, err := s.post(t.Context(), messages, streamed)
 	must(t, err)
 	defer resp.Body.Close()
 	body := bufio.NewReader(resp.Body)
@@ -283,8 +245,8 @@ func TestStreamPassesAsItComes(t *testing.T) {
 // and booked.
 func TestEndSettles(t *testing.T) {
 	left, ended := make(chan bool), make(chan bool)
-	c := claude{answer: streaming(left)}
-	s := open(t, units(10), withClaude(t, &c))
+	s, c := withClaude(t)
+	c.answer = streaming(left)
 	listener, err := proxy.Listen("127.0.0.1:0")
 	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -294,8 +256,8 @@ func TestEndSettles(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	resp, err := http.Post("http://"+listener.Addr().String()+messages, "application/json",
-		strings.NewReader(streamed))
+	resp, err := front{URL: "http://" + listener.Addr().String()}.post(t.Context(), messages,
+		streamed)
 	must(t, err)
 	_, err = bufio.NewReader(resp.Body).ReadString('\n')
 	must(t, err)
