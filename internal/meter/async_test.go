@@ -17,7 +17,6 @@ import (
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
@@ -177,10 +176,7 @@ func TestWorkThatEndsLater(t *testing.T) {
 		held := m.held(t, "money")
 		m.get(t, w.get()+id)
 		m.get(t, w.get()+"none")
-		if held == 0 || m.held(t, "money") != held || m.booked(t, "money") != 0 {
-			t.Errorf("%d are held, %d after a look at it, %d booked", held, m.held(t, "money"),
-				m.booked(t, "money"))
-		}
+		m.has(t, "money", held, 0)
 		m.advance(t, "25h")
 		next := m.restarted(t)
 		next.get(t, w.get()+id)
@@ -190,7 +186,7 @@ func TestWorkThatEndsLater(t *testing.T) {
 		m.Poll(t.Context(), later())
 		m.get(t, w.get()+id)
 		m.agrees(t, strings.Fields(w.buckets)...)
-		if billed := m.standin.Counts().Units["money"]; billed == 0 || billed > held {
+		if billed := m.standin.Counts().Units["money"]; billed == 0 || billed > held { // so some were held
 			t.Errorf("the stand-in billed %d, %d were held", billed, held)
 		}
 		if log := m.log.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, "level=ERROR") {
@@ -199,17 +195,27 @@ func TestWorkThatEndsLater(t *testing.T) {
 	})
 }
 
-// TestPoll: only the gate polls for the end.
+// TestPoll: only the gate polls for the end. The work before a cancellation is booked, too.
 func TestPoll(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
-		w.begin(t, m)
-		m.Poll(t.Context(), later())
-		if m.held(t, "money") == 0 {
-			t.Error("nothing is held before the end")
+		for _, end := range []func(id string){
+			func(string) { m.advance(t, "25h") },
+			func(id string) { m.document(t, m.post(t.Context(), w.get()+id+"/cancel", "")) },
+		} {
+			billed := m.standin.Counts().Units["money"]
+			id := w.begin(t, m)
+			m.Poll(t.Context(), later())
+			if m.held(t, "money") == 0 {
+				t.Error("nothing is held before the end")
+			}
+			end(id)
+			m.Poll(t.Context(), later().Add(time.Hour))
+			m.Poll(t.Context(), later().Add(2*time.Hour))
+			m.agrees(t, strings.Fields(w.buckets)...)
+			if m.standin.Counts().Units["money"] == billed {
+				t.Error("the stand-in billed nothing")
+			}
 		}
-		m.advance(t, "25h")
-		m.Poll(t.Context(), later().Add(time.Hour))
-		m.agrees(t, strings.Fields(w.buckets)...)
 	})
 }
 
@@ -241,23 +247,6 @@ func TestProcessesSeeTheEnd(t *testing.T) {
 	})
 }
 
-// TestCancelledWork: the work before a cancellation is booked.
-func TestCancelledWork(t *testing.T) {
-	for _, w := range works[1:] {
-		t.Run(w.name, func(t *testing.T) {
-			m := openJobs(t, w.api)
-			id := w.begin(t, m)
-			m.document(t, m.post(t.Context(), w.get()+id+"/cancel", ""))
-			m.Poll(t.Context(), later())
-			m.Poll(t.Context(), later().Add(time.Hour))
-			m.agrees(t, "money")
-			if m.standin.Counts().Units["money"] == 0 {
-				t.Error("the stand-in billed nothing")
-			}
-		})
-	}
-}
-
 // TestResultsOfABatch: if the batch does not report its usage, the lines of its output are used. If
 // they lack it, too, the most is booked.
 func TestResultsOfABatch(t *testing.T) {
@@ -277,9 +266,7 @@ func TestResultsOfABatch(t *testing.T) {
 	m.faults(t, "no-usage")
 	m.get(t, "/v1/batches/"+id)
 	m.Poll(t.Context(), later())
-	if m.held(t, "money") != 0 || m.booked(t, "money") != held {
-		t.Errorf("%d are held, %d booked, want %d", m.held(t, "money"), m.booked(t, "money"), held)
-	}
+	m.has(t, "money", 0, held)
 }
 
 // TestResponsesThatAreNoEnd: a truncated response, an error or another document settles nothing,
@@ -293,9 +280,7 @@ func TestResponsesThatAreNoEnd(t *testing.T) {
 			m.faults(t, fault)
 			_, _, _ = m.send(m.request(t.Context(), "GET", w.get()+id, nil))
 			m.settled(t)
-			if m.held(t, "money") != held || m.booked(t, "money") != 0 {
-				t.Errorf("%s: %d are held, %d booked", fault, m.held(t, "money"), m.booked(t, "money"))
-			}
+			m.has(t, "money", held, 0)
 			for _, bucket := range m.Table.BucketNames() {
 				_ = m.Budget.Resume(t.Context(), bucket)
 			}
@@ -385,11 +370,7 @@ var ledgersWithClock = map[string]func(testing.TB) (*ledger.Ledger, func(time.Ti
 		return l, func(at time.Time) { now = at }
 	},
 	"redis": func(t testing.TB) (*ledger.Ledger, func(time.Time)) {
-		server := redistest.Start(t, redistest.Options{Clock: true})
-		l, err := ledger.Open(t.Context(), server.URL())
-		must(t, err)
-		t.Cleanup(func() { l.Close() })
-		return l, func(at time.Time) { server.SetNow(t, at) }
+		return metertest.Redis(t)
 	},
 }
 

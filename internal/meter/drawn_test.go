@@ -1,14 +1,16 @@
 package meter_test
 
 import (
+	"context"
 	"errors"
 	"io"
+	"net/http"
 	"testing"
 	"time"
 
 	"quotabudget/internal/ledger"
-	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/meter"
+	"quotabudget/internal/meter/metertest"
 	"quotabudget/internal/quota"
 )
 
@@ -17,44 +19,37 @@ import (
 // take. A call that never left returns all units.
 func TestDrawsMost(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t, redistest.Options{})
-	redis, err := ledger.Open(t.Context(), server.URL())
-	must(t, err)
-	t.Cleanup(func() { redis.Close() })
-	for name, open := range map[string]func(*testing.T) *metered{
-		"sqlite": func(t *testing.T) *metered {
-			return openMetered(t, "openai", limitOn("tokens", 4000))
-		},
-		"redis": func(t *testing.T) *metered {
-			return onLedger(t, "openai", redis, limitOn("tokens", 4000))
-		},
-	} {
-		t.Run(name, func(t *testing.T) { testDrawsMost(t, open(t)) })
+	redis, _ := metertest.Redis(t)
+	for name, l := range map[string]*ledger.Ledger{"sqlite": metertest.File(t), "redis": redis} {
+		t.Run(name, func(t *testing.T) {
+			testDrawsMost(t, onLedger(t, "openai", l, limitOn("tokens", 4000)))
+		})
 	}
+}
+
+// drawing reserves units of a bucket, and returns a context whose calls draw on them.
+func (m *metered) drawing(t testing.TB, bucket string, units int64) (context.Context, string) {
+	t.Helper()
+	d, err := m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
+		Call: quota.Call{Bucket: bucket, Units: units}})
+	must(t, err)
+	return meter.WithCall(t.Context(), quota.Call{Reservation: d.Reservation}), d.Reservation
 }
 
 func testDrawsMost(t *testing.T, m *metered) {
 	const bucket = "tokens/" + gpt
-	reserved, err := m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
-		Call: quota.Call{Bucket: bucket, Units: 4000}})
-	must(t, err)
-	ctx := meter.WithCall(t.Context(), quota.Call{Reservation: reserved.Reservation})
+	ctx, reservation := m.drawing(t, bucket, 4000)
 	if _, _, err := m.send(m.chat(t.Context(), 5, true)); !errors.Is(err, quota.ErrExhausted) {
 		t.Fatalf("all is set aside, but a call that does not draw: %v", err)
 	}
 	for i := range 3 {
-		if status, body, err := m.send(m.chat(ctx, 20+i, i%2 == 0)); err != nil || status != 200 {
-			t.Fatal(status, body, err)
-		}
+		m.answers(t, 200, m.chat(ctx, 20+i, i%2 == 0))
 	}
-	m.settled(t)
 	took := m.booked(t, "tokens")
 	if billed := m.standin.Counts().Units[bucket]; took != billed || took == 0 {
 		t.Errorf("%d are booked, %d were billed", took, billed)
 	}
-	if held := m.held(t, "tokens"); held != 4000-took {
-		t.Errorf("%d are left of 4000, %d were taken", held, took)
-	}
+	m.has(t, "tokens", 4000-took, took)
 	base := m.Host
 	m.Host = "127.0.0.1:1" // a closed port
 	r := m.chat(ctx, 5, false)
@@ -63,9 +58,7 @@ func testDrawsMost(t *testing.T, m *metered) {
 		t.Error("got a response from a closed port")
 	}
 	m.settled(t)
-	if held := m.held(t, "tokens"); held != 4000-took || m.booked(t, "tokens") != took {
-		t.Errorf("after a call that never left, %d are set aside", held)
-	}
+	m.has(t, "tokens", 4000-took, took)
 	m.Host = base
 	// What is left is enough for one more call, but not for its truth beside what it draws.
 	r = m.chat(ctx, 20, false)
@@ -79,7 +72,7 @@ func testDrawsMost(t *testing.T, m *metered) {
 			most = max(c.Units, c.Most)
 		}
 	}
-	_, err = m.Budget.Draw(t.Context(), reserved.Reservation, 4000-took-most-5, nil)
+	_, err = m.Budget.Draw(t.Context(), reservation, 4000-took-most-5, nil)
 	must(t, err)
 	for i := range 2 { // the second one may take more than is left
 		_, _, err = m.send(m.chat(ctx, 20, false))
@@ -105,33 +98,27 @@ func TestDrawsBesideConcurrent(t *testing.T) {
 	t.Parallel()
 	m := openMetered(t, "github", limitOn("core", 100), quota.Limit{Bucket: "concurrent", Units: 1,
 		Window: quota.Window{Concurrent: true}})
-	reserved, err := m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
-		Call: quota.Call{Bucket: "core", Units: 100}})
-	must(t, err)
-	ctx := meter.WithCall(t.Context(), quota.Call{Reservation: reserved.Reservation})
-	send := func() (int, error) {
-		status, _, err := m.send(m.request(ctx, "GET", "/repos/o/r", nil))
+	ctx, _ := m.drawing(t, "core", 100)
+	get := func() *http.Request { return m.request(ctx, "GET", "/repos/o/r", nil) }
+	send := func() error {
+		_, _, err := m.send(get())
 		m.settled(t)
-		return status, err
+		return err
 	}
 	for range 3 {
-		if status, err := send(); err != nil || status != 200 {
-			t.Fatal(status, err)
-		}
+		m.answers(t, 200, get())
 	}
 	if held := m.held(t, "concurrent"); held != 0 || m.booked(t, "core") != 3 {
 		t.Errorf("%d are under way, %d booked", held, m.booked(t, "core"))
 	}
 	m.faults(t, "drop")
-	if _, err := send(); err == nil || m.held(t, "concurrent") != 0 || m.booked(t, "core") != 4 {
+	if err := send(); err == nil || m.held(t, "concurrent") != 0 || m.booked(t, "core") != 4 {
 		t.Errorf("without a response: %v, %d are under way, %d booked", err,
 			m.held(t, "concurrent"), m.booked(t, "core"))
 	}
 	m.faults(t)
-	_, err = m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
-		Call: quota.Call{Bucket: "concurrent", Units: 1}})
-	must(t, err)
-	if _, err := send(); !errors.Is(err, quota.ErrExhausted) || m.booked(t, "core") != 4 {
+	m.drawing(t, "concurrent", 1)
+	if err := send(); !errors.Is(err, quota.ErrExhausted) || m.booked(t, "core") != 4 {
 		t.Errorf("beside one that is under way: %v", err)
 	}
 }

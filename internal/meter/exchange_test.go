@@ -77,10 +77,8 @@ func TestAnswersThatDoNotTell(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				m.settled(t)
-				got, requests := m.booked(t, "output"), m.booked(t, "requests")
-				if got != c.output*(i+1) || requests != i+1 || m.held(t, "output") != 0 {
-					t.Errorf("%d units and %d requests are booked", got, requests)
-				}
+				m.has(t, "output", 0, c.output*(i+1))
+				m.has(t, "requests", 0, i+1)
 			}
 			if told := m.others(t, "output"); told != 0 {
 				t.Errorf("%d units were learned from the upstream", told)
@@ -112,10 +110,7 @@ func TestWithoutEnd(t *testing.T) {
 		io.ReadFull(resp.Body, make([]byte, 100))
 		resp.Body.Close()
 		m.settled(t)
-		if m.held(t, "output") != 200 || m.booked(t, "output") != 0 {
-			t.Errorf("%s: %d units are set aside, %d booked", fault, m.held(t, "output"),
-				m.booked(t, "output"))
-		}
+		m.has(t, "output", 200, 0)
 		holds, err := m.Budget.Ledger.Reservations(t.Context(), "key1", "output/sonnet-4")
 		if err != nil || len(holds) != 1 || holds[0].Lapse != quota.LapseCharge {
 			t.Errorf("%s: %+v, %v", fault, holds, err)
@@ -146,9 +141,7 @@ func TestHeldBeforeSent(t *testing.T) {
 	refused(t, err, quota.ErrExhausted)
 	close(release)
 	open.Wait()
-	if status, _, err := m.send(m.message(t.Context(), 10, false)); status != 200 || err != nil {
-		t.Errorf("after they are settled: %d %v", status, err)
-	}
+	m.answers(t, 200, m.message(t.Context(), 10, false)) // after they are settled
 	m.agrees(t, "requests", "output")
 }
 
@@ -221,11 +214,11 @@ func TestPlaceIsFree(t *testing.T) {
 		}
 		leave()
 		m.settled(t)
-		core, held := m.booked(t, "core"), m.held(t, "concurrent")
-		if _, denied := errors.AsType[*quota.DeniedError](err); denied ||
-			core != int64(i+1) || held+m.booked(t, "concurrent") != 0 {
-			t.Errorf("%s: %v; %d are booked, %d places held", fault, err, core, held)
+		if _, denied := errors.AsType[*quota.DeniedError](err); denied {
+			t.Errorf("%s: %v", fault, err)
 		}
+		m.has(t, "core", 0, int64(i+1))
+		m.has(t, "concurrent", 0, 0)
 	}
 }
 
@@ -238,9 +231,7 @@ func TestPlaceAndWindow(t *testing.T) {
 		t.Error("it is answered")
 	}
 	m.settled(t)
-	if n, held := m.booked(t, "requests"), m.held(t, "requests"); n != 1 || held != 0 {
-		t.Errorf("%d requests are booked, %d held", n, held)
-	}
+	m.has(t, "requests", 0, 1)
 }
 
 // TestUnmeteredHold: without the ledger, only methods that may pass unmetered pass.
@@ -254,11 +245,8 @@ func TestUnmeteredHold(t *testing.T) {
 	}
 	m.Budget.Open = []string{"anthropic.messages.create"}
 	var tally meter.Tally
-	status, _, err := m.send(m.message(meter.WithTally(t.Context(), &tally), 10, true))
-	if status != 200 || err != nil || tally.Sum() != 0 {
-		t.Errorf("%d %v, tally %v", status, err, tally.Units())
-	}
-	if c := m.standin.Counts(); c.Requests != 1 {
-		t.Errorf("the upstream saw %+v", c)
+	m.answers(t, 200, m.message(meter.WithTally(t.Context(), &tally), 10, true))
+	if c := m.standin.Counts(); c.Requests != 1 || tally.Sum() != 0 {
+		t.Errorf("the upstream saw %+v, tally %v", c, tally.Units())
 	}
 }

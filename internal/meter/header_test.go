@@ -70,14 +70,11 @@ func TestHeaderCorrectsOneLimit(t *testing.T) {
 		ledger.Now = func() time.Time { return now }
 		m := onLedger(t, "openai", ledger, c.minute, day)
 		m.chatting(200, limitOf, c.limit, left, c.left)
-		_, _, err := m.send(m.chat(t.Context(), 5, false))
-		must(t, err)
+		m.answers(t, 200, m.chat(t.Context(), 5, false))
 		if got := m.standing(t); got != c.want {
 			t.Errorf("%s of %s: %s, want %s", c.left, c.limit, got, c.want)
 		}
-		_, _, err = m.send(m.chat(t.Context(), 5, false))
-		must(t, err)
-		m.settled(t)
+		m.answers(t, 200, m.chat(t.Context(), 5, false))
 		text := "the account allows 30,000 tokens in " + c.minute.Window.Text() +
 			", the limit in force is 200,000 tokens"
 		if n := strings.Count(m.log.String(), text); n > 1 || (n == 1) != c.lower {
@@ -92,13 +89,10 @@ func TestRefusedCallLeavesNoRoom(t *testing.T) {
 	m := openMetered(t, "openai", limitOn("tokens", 20_000))
 	m.chatting(429, "X-Ratelimit-Limit-Tokens", "20000", "X-Ratelimit-Remaining-Tokens", "0",
 		"X-Ratelimit-Reset-Tokens", "40s")
-	status, _, err := m.send(m.chat(t.Context(), 5, false))
-	if must(t, err); status != 429 {
-		t.Fatal(status)
-	}
+	m.answers(t, 429, m.chat(t.Context(), 5, false))
 	if got := m.standing(t); got != "1m 20000 20000" {
 		t.Errorf("%s", got)
 	}
-	_, _, err = m.send(m.chat(t.Context(), 5, false))
+	_, _, err := m.send(m.chat(t.Context(), 5, false))
 	refused(t, err, quota.ErrExhausted)
 }

@@ -18,21 +18,12 @@ import (
 func TestLessons(t *testing.T) {
 	m := openMetered(t, "anthropic", limitOn("output", 2000))
 	m.standin.Limits["output"] = []standin.Limit{{Units: 2000, Window: time.Minute}}
-	others := m.message(t.Context(), 150, false)
-	others.Header.Set("X-Api-Key", canary)
-	for range 4 { // with the same key, elsewhere
-		r := others.Clone(t.Context())
-		r.Body, _ = others.GetBody()
-		resp, err := http.DefaultClient.Do(r)
-		must(t, err)
-		must(t, discard(resp))
+	for range 4 {
+		elsewhere(t, m.message(t.Context(), 150, false), "X-Api-Key", canary)
 	}
 	for range 3 {
-		if _, _, err := m.send(m.message(t.Context(), 50, false)); err != nil {
-			t.Fatal(err)
-		}
+		m.answers(t, 200, m.message(t.Context(), 50, false))
 	}
-	m.settled(t)
 	// What the bucket regains meanwhile is less than the 600 that were spent.
 	foreign := m.others(t, "output")
 	if foreign < 400 || foreign > 600 || m.booked(t, "output") != 150 {
@@ -45,10 +36,7 @@ func TestLessons(t *testing.T) {
 		t.Errorf("log: %s", log)
 	}
 	m.faults(t, "stale") // now all is left, it says
-	if _, _, err := m.send(m.message(t.Context(), 50, false)); err != nil {
-		t.Fatal(err)
-	}
-	m.settled(t)
+	m.answers(t, 200, m.message(t.Context(), 50, false))
 	if after := m.others(t, "output"); after < foreign {
 		t.Errorf("%d units were used by others, then %d", foreign, after)
 	}
@@ -59,18 +47,14 @@ func TestLessons(t *testing.T) {
 // programs. Use elsewhere still does.
 func TestLessonsInFlight(t *testing.T) {
 	t.Parallel()
-	for _, elsewhere := range []int{0, 10} {
+	for _, others := range []int{0, 10} {
 		m := openMetered(t, "openai", limitOn("tokens", 100_000))
 		// which regains next to nothing while the test runs
 		m.standin.Limits["tokens"] = []standin.Limit{{Units: 100_000, Window: 24 * time.Hour}}
 		m.standin.Pace = time.Millisecond
 		spent := int64(0)
-		for range elsewhere { // with the same key
-			r := m.chat(t.Context(), 900, false)
-			r.Header.Set("Authorization", "Bearer "+canary)
-			resp, err := http.DefaultClient.Do(r)
-			must(t, err)
-			must(t, discard(resp))
+		for range others {
+			elsewhere(t, m.chat(t.Context(), 900, false), "Authorization", "Bearer "+canary)
 			spent = m.standin.Counts().Units["tokens/"+gpt]
 		}
 		var open []*http.Response
@@ -87,10 +71,7 @@ func TestLessonsInFlight(t *testing.T) {
 					foreign, spent)
 			}
 		}
-		if _, _, err := m.send(m.chat(t.Context(), 5, false)); err != nil {
-			t.Fatal(err)
-		}
-		m.settled(t)
+		m.answers(t, 200, m.chat(t.Context(), 5, false))
 		if foreign := m.others(t, "tokens"); foreign < spent/2 {
 			t.Errorf("%d units were used by others, %d were spent elsewhere",
 				foreign, spent)
@@ -116,12 +97,10 @@ learn:
 	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Left", "40")
 	})
-	_, _, err = m.send(m.request(t.Context(), "GET", "/a", nil))
-	must(t, err)
-	m.settled(t)
-	if own, foreign := m.booked(t, "requests"), m.others(t, "requests"); own != 1 ||
-		foreign != 59 {
-		t.Errorf("%d requests are booked of ours, %d were used by others", own, foreign)
+	m.answers(t, 200, m.request(t.Context(), "GET", "/a", nil))
+	m.has(t, "requests", 0, 1)
+	if foreign := m.others(t, "requests"); foreign != 59 {
+		t.Errorf("%d requests were used by others", foreign)
 	}
 }
 
@@ -202,12 +181,8 @@ func TestThrottleHoldsBack(t *testing.T) {
 		w.WriteHeader(529)
 		io.WriteString(w, `{"type":"error","error":{"type":"overloaded_error"}}`)
 	})
-	status, _, err := m.send(m.message(t.Context(), 7, false))
-	if status != 529 || err != nil {
-		t.Fatal(status, err)
-	}
-	m.settled(t)
-	_, _, err = m.send(m.message(t.Context(), 1, false))
+	m.answers(t, 529, m.message(t.Context(), 7, false))
+	_, _, err := m.send(m.message(t.Context(), 1, false))
 	if d := denialOf(t, err); d.Limit != quota.Suspended || !d.RetryAt.Equal(far) {
 		t.Errorf("%s until %s, want %s", d.Limit, d.RetryAt, far)
 	}
@@ -223,7 +198,5 @@ func TestThrottleHoldsBack(t *testing.T) {
 		t.Errorf("a bucket without limits is suspended until %s", until)
 	}
 	other := m.post(t.Context(), "/v1/messages", `{"model":"claude-haiku-4-5","max_tokens":9}`)
-	if status, _, err := m.send(other); status != 200 || err != nil {
-		t.Errorf("another model: %d, %v", status, err)
-	}
+	m.answers(t, 200, other)
 }

@@ -70,11 +70,11 @@ func (s *env) request(ctx context.Context, verb, to string, body io.Reader) *htt
 	if strings.HasPrefix(to, "/") || to == "" {
 		to = s.Server.URL + to
 	}
-	return newRequest(ctx, verb, to, body)
+	return request(ctx, verb, to, body)
 }
 
-func newRequest(ctx context.Context, verb, to string, body io.Reader) *http.Request {
-	r, err := http.NewRequestWithContext(ctx, verb, to, body)
+func request(ctx context.Context, verb, url string, body io.Reader) *http.Request {
+	r, err := http.NewRequestWithContext(ctx, verb, url, body)
 	if err != nil {
 		panic(err)
 	}

@@ -117,7 +117,7 @@ func (m *metered) post(ctx context.Context, path, body string) *http.Request {
 
 // request returns a request as a program sends it to any of the APIs.
 func (m *metered) request(ctx context.Context, verb, path string, body io.Reader) *http.Request {
-	r := newRequest(ctx, verb, m.server.URL+path, body)
+	r := request(ctx, verb, m.server.URL+path, body)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Anthropic-Version", "2023-06-01")
 	return r
@@ -125,6 +125,24 @@ func (m *metered) request(ctx context.Context, verb, path string, body io.Reader
 
 func (m *metered) send(r *http.Request) (int, string, error) {
 	return read((&http.Client{Transport: m}).Do(r))
+}
+
+// answers sends a request, which must get that status, and waits until the call is settled.
+func (m *metered) answers(t testing.TB, want int, r *http.Request) {
+	t.Helper()
+	if status, body, err := m.send(r); status != want || err != nil {
+		t.Fatalf("%s %s: %d %s %v, want %d", r.Method, r.URL.Path, status, body, err, want)
+	}
+	m.settled(t)
+}
+
+// elsewhere sends a request to the stand-in with the same key, as another program.
+func elsewhere(t testing.TB, r *http.Request, header, value string) {
+	t.Helper()
+	r.Header.Set(header, value)
+	resp, err := http.DefaultClient.Do(r)
+	must(t, err)
+	must(t, discard(resp))
 }
 
 // booked returns the units of a bucket and its parts that the ledger has entries of.
@@ -139,6 +157,14 @@ func (m *metered) held(t testing.TB, bucket string) int64 {
 	t.Helper()
 	_, held := metertest.Booked(t, m.Budget.Ledger, "key1")
 	return whole(held, bucket)
+}
+
+// has checks the units that are held, and booked, in a bucket and its parts.
+func (m *metered) has(t testing.TB, bucket string, held, booked int64) {
+	t.Helper()
+	if h, b := m.held(t, bucket), m.booked(t, bucket); h != held || b != booked {
+		t.Errorf("%s: %d are held and %d booked, want %d and %d", bucket, h, b, held, booked)
+	}
 }
 
 // whole adds up the units of a bucket and its parts.

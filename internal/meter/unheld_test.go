@@ -3,10 +3,8 @@ package meter_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/meter"
 	"quotabudget/internal/quota"
 )
 
@@ -33,26 +31,17 @@ func TestHoldOfNothing(t *testing.T) {
 	must(t, err)
 	m.gate(t, table, m.Budget.Ledger, []quota.Limit{empty, limitOn("words", 1)})
 	for i, output := range []int{30, 5} {
-		status, _, err := m.send(m.chat(t.Context(), output, false))
-		m.settled(t)
-		if words := m.booked(t, "words"); err != nil || status != 200 ||
-			words != []int64{30, 35}[i] {
-			t.Errorf("%d %v, %d words are booked", status, err, words)
-		}
+		m.answers(t, 200, m.chat(t.Context(), output, false))
+		m.has(t, "words", 0, []int64{30, 35}[i])
 	}
-	if n := m.booked(t, "requests"); n != 2 || m.held(t, "requests") != 0 {
-		t.Errorf("%d requests are booked", n)
-	}
+	m.has(t, "requests", 0, 2)
 	// a call that draws on a reservation books all of it in its own way, once
-	reserved, err := m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
-		Call: quota.Call{Bucket: "requests", Units: 5}})
-	must(t, err)
-	drawing := meter.WithCall(t.Context(), quota.Call{Reservation: reserved.Reservation})
-	_, _, err = m.send(m.chat(drawing, 7, false))
-	m.settled(t)
-	if words := m.booked(t, "words"); err != nil || words != 42 ||
-		m.booked(t, "requests") != 3 || strings.Contains(m.log.String(), "cannot book") {
-		t.Errorf("%v, %d words are booked: %s", err, words, m.log)
+	drawing, _ := m.drawing(t, "requests", 5)
+	m.answers(t, 200, m.chat(drawing, 7, false))
+	m.has(t, "words", 0, 42)
+	m.has(t, "requests", 4, 3)
+	if strings.Contains(m.log.String(), "cannot book") {
+		t.Error(m.log)
 	}
 	r := m.post(t.Context(), "/v1/chat/completions", `{"model":"a","letters":1}`)
 	if _, _, err := m.send(r); err == nil {

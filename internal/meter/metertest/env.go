@@ -47,8 +47,8 @@ type Env struct {
 	Asked   atomic.Pointer[http.Request] // the last request that reached the stand-in
 	Served  atomic.Int64                 // number of requests that reached it
 
-	now  atomic.Pointer[time.Time]
-	tell func(time.Time) // sets the clock of Redis; nil without Redis
+	now      atomic.Pointer[time.Time]
+	setRedis func(time.Time) // sets the clock of Redis; nil without Redis
 }
 
 // Open wires an Env on a ledger in SQLite.
@@ -71,13 +71,19 @@ func File(t testing.TB) *ledger.Ledger {
 // OpenOnRedis wires an Env on a ledger in Redis.
 func OpenOnRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *Env {
 	t.Helper()
-	server := redistest.Start(t, redistest.Options{Clock: true})
-	ledger, err := ledger.Open(t.Context(), server.URL())
-	Must(t, err)
-	t.Cleanup(func() { ledger.Close() })
-	s := &Env{Ledger: ledger, Standin: standin}
-	s.tell = func(now time.Time) { server.SetNow(t, now) }
+	s := &Env{Standin: standin}
+	s.Ledger, s.setRedis = Redis(t)
 	return s.wire(t, limits)
+}
+
+// Redis opens a ledger in Redis, with a function that sets its clock.
+func Redis(t testing.TB) (*ledger.Ledger, func(time.Time)) {
+	t.Helper()
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	l, err := ledger.Open(t.Context(), server.URL())
+	Must(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l, func(now time.Time) { server.SetNow(t, now) }
 }
 
 func (s *Env) wire(t testing.TB, limits []quota.Limit) *Env {
@@ -114,8 +120,8 @@ func (s *Env) Now() time.Time { return *s.now.Load() }
 // SetNow sets that clock.
 func (s *Env) SetNow(now time.Time) {
 	s.now.Store(&now)
-	if s.tell != nil {
-		s.tell(now)
+	if s.setRedis != nil {
+		s.setRedis(now)
 	}
 }
 
