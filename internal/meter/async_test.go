@@ -88,6 +88,12 @@ func (m *metered) document(t testing.TB, r *http.Request) (doc map[string]any) {
 	return doc
 }
 
+// create posts a document and returns the ID of what it began.
+func (m *metered) create(t testing.TB, path, format string, args ...any) string {
+	t.Helper()
+	return m.document(t, m.post(t.Context(), path, fmt.Sprintf(format, args...)))["id"].(string)
+}
+
 // upload uploads a file and returns its ID.
 func (m *metered) upload(t testing.TB, purpose, lines string) string {
 	t.Helper()
@@ -125,9 +131,8 @@ func (w work) get() string { return "/v1/" + w.path + "/" }
 
 var works = []work{
 	{"openai", "response", "responses", "tokens money", func(t testing.TB, m *metered) string {
-		doc := m.document(t, m.post(t.Context(), "/v1/responses",
-			`{"model":"gpt-5-mini","input":"[[output:50]]","background":true}`))
-		return doc["id"].(string)
+		return m.create(t, "/v1/responses",
+			`{"model":"gpt-5-mini","input":"[[output:50]]","background":true}`)
 	}},
 	{"openai", "batch", "batches", "batch_tokens money",
 		batchOf(strings.Repeat(chatLine, 3) + responseLine)},
@@ -135,9 +140,8 @@ var works = []work{
 		batchOf(chatLine + strings.Replace(chatLine, "[[", expires+"[[", 1) + responseLine)},
 	{"openai", "fine-tuning", "fine_tuning/jobs", "money", func(t testing.TB, m *metered) string {
 		file := m.upload(t, "fine-tune", strings.Repeat(tuning, 40))
-		doc := m.document(t, m.post(t.Context(), "/v1/fine_tuning/jobs", fmt.Sprintf(
-			`{"training_file":%q,"model":"gpt-4.1-nano-2025-04-14"}`, file)))
-		return doc["id"].(string)
+		return m.create(t, "/v1/fine_tuning/jobs",
+			`{"training_file":%q,"model":"gpt-4.1-nano-2025-04-14"}`, file)
 	}},
 	{"anthropic", "messages", "messages/batches", "batched money",
 		messagesOf(message, message, message)},
@@ -147,18 +151,16 @@ var works = []work{
 
 func batchOf(lines string) func(testing.TB, *metered) string {
 	return func(t testing.TB, m *metered) string {
-		doc := m.document(t, m.post(t.Context(), "/v1/batches", fmt.Sprintf(
+		return m.create(t, "/v1/batches",
 			`{"input_file_id":%q,"endpoint":"/v1/responses","completion_window":"24h"}`,
-			m.upload(t, "batch", lines))))
-		return doc["id"].(string)
+			m.upload(t, "batch", lines))
 	}
 }
 
 func messagesOf(requests ...string) func(testing.TB, *metered) string {
 	return func(t testing.TB, m *metered) string {
-		doc := m.document(t, m.post(t.Context(), "/v1/messages/batches",
-			`{"requests":[`+strings.Join(requests, ",")+`]}`))
-		return doc["id"].(string)
+		return m.create(t, "/v1/messages/batches", `{"requests":[%s]}`,
+			strings.Join(requests, ","))
 	}
 }
 
@@ -310,6 +312,11 @@ func TestWorkOnALostLedger(t *testing.T) {
 	})
 }
 
+// batch returns a request of a batch.
+func (m *metered) batch(t testing.TB, file string) *http.Request {
+	return m.post(t.Context(), "/v1/batches", fmt.Sprintf(`{"input_file_id":%q}`, file))
+}
+
 // TestRefusedLines: calls without a price and unknown files are refused.
 func TestRefusedLines(t *testing.T) {
 	m := openJobs(t, "openai")
@@ -320,16 +327,13 @@ func TestRefusedLines(t *testing.T) {
 		strings.Replace(chatLine, `"body":{`, `"body":{"model":"a",`, 1): "call 1: it is not JSON",
 		strings.Replace(chatLine, "chat/completions", "moderations", 1):  "money in the lines is missing",
 	} {
-		file := m.upload(t, "batch", lines)
-		_, _, err := m.send(m.post(t.Context(), "/v1/batches",
-			fmt.Sprintf(`{"input_file_id":%q}`, file)))
+		_, _, err := m.send(m.batch(t, m.upload(t, "batch", lines)))
 		if err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want %s", lines, err, why)
 		}
 	}
 	for _, file := range []string{"file-of-another", ""} {
-		_, _, err := m.send(m.post(t.Context(), "/v1/batches",
-			fmt.Sprintf(`{"input_file_id":%q}`, file)))
+		_, _, err := m.send(m.batch(t, file))
 		refused(t, err, quota.ErrUnpriced)
 	}
 	_, _, err := m.send(m.post(t.Context(), "/v1/fine_tuning/jobs", fmt.Sprintf(
@@ -344,7 +348,7 @@ func TestCreationWithoutAResponse(t *testing.T) {
 		m := openJobs(t, "openai")
 		file := m.upload(t, "batch", chatLine)
 		m.faults(t, fault)
-		_, _, err := m.send(m.post(t.Context(), "/v1/batches", fmt.Sprintf(`{"input_file_id":%q}`, file)))
+		_, _, err := m.send(m.batch(t, file))
 		m.settled(t)
 		if err == nil || m.held(t, "money")+m.booked(t, "money") == 0 {
 			t.Errorf("%s: %v, %d are held, %d booked", fault, err, m.held(t, "money"),

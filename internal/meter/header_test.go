@@ -12,8 +12,11 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// chatting answers chats with 17 tokens or a status, and with headers, given as names and values.
-func (m *metered) chatting(status int, headers ...string) {
+// a chat that used 17 tokens
+const chatted = `{"usage":{"prompt_tokens":8,"completion_tokens":9,"total_tokens":17},"error":{}}`
+
+// reply makes the upstream answer with a status, a body, and headers as names and values.
+func (m *metered) reply(status int, body string, headers ...string) {
 	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		for i := 0; i < len(headers); i += 2 {
@@ -21,8 +24,7 @@ func (m *metered) chatting(status int, headers ...string) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		io.WriteString(w,
-			`{"usage":{"prompt_tokens":8,"completion_tokens":9,"total_tokens":17},"error":{}}`)
+		io.WriteString(w, body)
 	})
 }
 
@@ -69,7 +71,7 @@ func TestHeaderCorrectsOneLimit(t *testing.T) {
 		now := time.Now().Truncate(time.Minute) // in which no window ends
 		ledger.Now = func() time.Time { return now }
 		m := onLedger(t, "openai", ledger, c.minute, day)
-		m.chatting(200, limitOf, c.limit, left, c.left)
+		m.reply(200, chatted, limitOf, c.limit, left, c.left)
 		m.answers(t, 200, m.chat(t.Context(), 5, false))
 		if got := m.standing(t); got != c.want {
 			t.Errorf("%s of %s: %s, want %s", c.left, c.limit, got, c.want)
@@ -87,8 +89,8 @@ func TestHeaderCorrectsOneLimit(t *testing.T) {
 // not leave what was set aside for it to the next one.
 func TestRefusedCallLeavesNoRoom(t *testing.T) {
 	m := openMetered(t, "openai", limitOn("tokens", 20_000))
-	m.chatting(429, "X-Ratelimit-Limit-Tokens", "20000", "X-Ratelimit-Remaining-Tokens", "0",
-		"X-Ratelimit-Reset-Tokens", "40s")
+	m.reply(429, chatted, "X-Ratelimit-Limit-Tokens", "20000",
+		"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "40s")
 	m.answers(t, 429, m.chat(t.Context(), 5, false))
 	if got := m.standing(t); got != "1m 20000 20000" {
 		t.Errorf("%s", got)

@@ -94,9 +94,7 @@ learn:
 `))
 	must(t, err)
 	m.gate(t, table, m.Budget.Ledger, []quota.Limit{limitOn("requests", 100)})
-	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Left", "40")
-	})
+	m.reply(200, "", "X-Left", "40")
 	m.answers(t, 200, m.request(t.Context(), "GET", "/a", nil))
 	m.has(t, "requests", 0, 1)
 	if foreign := m.others(t, "requests"); foreign != 59 {
@@ -139,21 +137,13 @@ func TestMonthIsSpent(t *testing.T) {
 func TestResetFarAway(t *testing.T) {
 	m := openMetered(t, "github", quota.Limit{Bucket: "core", Units: 100,
 		Window: quota.Window{Length: time.Hour, Anchored: true}})
-	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		reset := time.Now().AddDate(0, 0, 390).Unix()
-		w.Header().Set("X-Ratelimit-Resource", "core")
-		w.Header().Set("X-Ratelimit-Remaining", "0")
-		w.Header().Set("X-Ratelimit-Reset", strconv.FormatInt(reset, 10))
-		w.WriteHeader(http.StatusForbidden)
-		io.WriteString(w, `{"message":"API rate limit exceeded"}`)
-	})
-	get := func() error {
-		_, _, err := m.send(m.request(t.Context(), "GET", "/repos/a/b", nil))
-		return err
-	}
-	must(t, get())
-	m.settled(t)
-	d := denialOf(t, get())
+	reset := time.Now().AddDate(0, 0, 390).Unix()
+	m.reply(http.StatusForbidden, `{"message":"API rate limit exceeded"}`,
+		"X-Ratelimit-Resource", "core", "X-Ratelimit-Remaining", "0",
+		"X-Ratelimit-Reset", strconv.FormatInt(reset, 10))
+	m.answers(t, http.StatusForbidden, m.request(t.Context(), "GET", "/repos/a/b", nil))
+	_, _, err := m.send(m.request(t.Context(), "GET", "/repos/a/b", nil))
+	d := denialOf(t, err)
 	if wait := time.Until(d.RetryAt); wait < time.Hour || wait > 60*time.Hour {
 		t.Errorf("closed for %s, by %s", wait, d.Limit)
 	}

@@ -134,6 +134,7 @@ func TestCheckOrigin(t *testing.T) {
 const (
 	token  = "0123456789abcdef-nightly"
 	person = "fedcba9876543210"
+	trace  = "4bf92f3577b34da6a3ce929d0e0e4736"
 	tokens = "# who may call\n\nnightly " + token + "\r\n  adhoc\t" + person + " manual\n"
 )
 
@@ -144,8 +145,8 @@ func withCallers(t testing.TB) func(*env) {
 	return func(s *env) { s.proxy.Callers = known }
 }
 
-// TestCallers: a caller with a token in any place is served and named in the ledger. Any other is
-// refused for free.
+// TestCallers: a caller with a token in any place is served, and the ledger has its name and the
+// trace of its request. Any other caller is refused for free.
 func TestCallers(t *testing.T) {
 	s := open(t, units(100), withCallers(t))
 	for _, header := range [][]string{
@@ -174,6 +175,7 @@ func TestCallers(t *testing.T) {
 		{"Authorization", "token " + token},
 		{"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+token))},
 	} {
+		header = append(header, "Traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
 		if a := s.get(t, chart, header...); a.status != 200 {
 			t.Errorf("%q: %d %s", header, a.status, a.body)
 		}
@@ -195,29 +197,21 @@ func TestCallers(t *testing.T) {
 	entries, err := s.Ledger.Entries(t.Context(),
 		quota.Query{Credential: "key1", Bucket: "default"})
 	must(t, err)
+	traced := 0
 	for _, e := range entries {
 		if e.Labels[quota.LabelCaller] != "nightly" {
 			t.Errorf("labels %v", e.Labels)
 		}
+		if e.Labels[quota.LabelTrace] == trace {
+			traced++
+		}
+	}
+	if traced != 6 {
+		t.Errorf("%d entries have the trace, want 6", traced)
 	}
 	if log := s.Log.String(); strings.Contains(log, token) ||
 		strings.Count(log, "caller=nightly") != 8 {
 		t.Errorf("log: %s", log)
-	}
-}
-
-// TestTrace: the trace of a request is a label of its entry.
-func TestTrace(t *testing.T) {
-	s := open(t, units(10))
-	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-	if a := s.get(t, chart, "Traceparent", "00-"+trace+"-00f067aa0ba902b7-01"); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	entries, err := s.Ledger.Entries(t.Context(),
-		quota.Query{Credential: "key1", Bucket: "default"})
-	must(t, err)
-	if len(entries) != 1 || entries[0].Labels[quota.LabelTrace] != trace {
-		t.Errorf("%+v", entries)
 	}
 }
 
@@ -239,13 +233,16 @@ func TestManualCallers(t *testing.T) {
 	s.Counted(t, 10, 10)
 }
 
-// TestOAuth: a user's token is forwarded if the method takes one, and the key is not sent.
+// TestOAuth: a user's token is forwarded if the method takes one, and the key is not sent. Its
+// refusal suspends no bucket, because it may be about another project's quota.
 func TestOAuth(t *testing.T) {
-	s := open(t, units(1000), withCallers(t), func(s *env) { s.Standin.Keys = nil })
+	s := open(t, units(1000), withCallers(t), func(s *env) {
+		s.Standin.Keys, s.Standin.Faults = nil, []string{"403-quota@1"}
+	})
 	a := s.get(t, chart, "X-Quota-Token", token, "Authorization", "Bearer ya29.user",
 		"X-Goog-Api-Key", "own")
 	asked := s.Asked.Load()
-	if asked == nil || asked.Header.Get("Authorization") != "Bearer ya29.user" ||
+	if a.status != 403 || asked == nil || asked.Header.Get("Authorization") != "Bearer ya29.user" ||
 		asked.Header.Get("X-Goog-Api-Key") != "" {
 		t.Fatalf("%+v: the upstream was sent %+v", a, asked)
 	}
@@ -269,17 +266,5 @@ func TestOAuth(t *testing.T) {
 	s.get(t, chart+"&access_token=ya29.user", "X-Quota-Token", token).refused(t, 400)
 	if used := s.Used(t); used != 3 || strings.Contains(s.Log.String(), "ya29.user") {
 		t.Errorf("%d units, log %s", used, s.Log)
-	}
-}
-
-// TestOAuthTeachesNothing: a refusal of a user's token suspends no bucket, because it may be about
-// another project's quota.
-func TestOAuthTeachesNothing(t *testing.T) {
-	s := open(t, units(10), func(s *env) {
-		s.Standin.Keys, s.Standin.Faults = nil, []string{"403-quota@1"}
-	})
-	s.get(t, chart, "Authorization", "Bearer ya29.user")
-	if a := s.get(t, chart); a.status != 200 {
-		t.Errorf("%d %s", a.status, a.body)
 	}
 }

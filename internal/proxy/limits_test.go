@@ -16,13 +16,7 @@ import (
 
 const upload = "/upload/youtube/v3/videos?uploadType=media&part=id"
 
-// drip begins a POST with a Content-Length, sends only part of the body, and stops.
-func (s *env) drip(t testing.TB, path, sent string, said int) *bufio.Reader {
-	t.Helper()
-	return bufio.NewReader(s.stall(t, path, sent, said))
-}
-
-// stall is drip for a test that closes the connection itself.
+// stall begins a POST with a Content-Length, sends only part of the body, and stops.
 func (s *env) stall(t testing.TB, path, sent string, said int) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.local)
@@ -36,9 +30,9 @@ func (s *env) stall(t testing.TB, path, sent string, said int) net.Conn {
 	return conn
 }
 
-func status(t testing.TB, in *bufio.Reader) int {
-	t.Helper()
-	resp, err := http.ReadResponse(in, nil)
+// status returns the status of the next response, or 0.
+func status(conn net.Conn) int {
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return 0
 	}
@@ -59,7 +53,7 @@ func TestSlowBodies(t *testing.T) {
 			if i%2 == 0 {
 				sent, path = "{", rate
 			}
-			if got := status(t, s.drip(t, path, sent, 10)); got != 408 && got != 503 {
+			if got := status(s.stall(t, path, sent, 10)); got != 408 && got != 503 {
 				t.Errorf("%s: %d", path, got)
 			}
 		})
@@ -70,7 +64,7 @@ func TestSlowBodies(t *testing.T) {
 		t.Errorf("after them: %d %s", a.status, a.body)
 	}
 	s.Counted(t, 1, 1)
-	if got := status(t, s.drip(t, upload, "f", 10)); got != 408 {
+	if got := status(s.stall(t, upload, "f", 10)); got != 408 {
 		t.Errorf("a film that stops: %d", got)
 	}
 	s.awaitUsed(t, 2) // of which the upstream has seen the beginning
@@ -206,7 +200,7 @@ func TestDeniedUpload(t *testing.T) {
 	s := open(t, append(units(10), quota.Limit{Bucket: "video_insert", Units: 0,
 		Window: quota.Sliding(time.Hour)}))
 	film := strings.Repeat("f", 32<<20)
-	if got := status(t, s.drip(t, upload, film, len(film))); got != 422 {
+	if got := status(s.stall(t, upload, film, len(film))); got != 422 {
 		t.Errorf("got %d", got)
 	}
 	s.Counted(t, 0, 0)
