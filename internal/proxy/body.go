@@ -73,10 +73,8 @@ func (k *keeper) Write(p []byte) (int, error) {
 	maxBytes := k.proxy.Limits.Bodies
 	if k.proxy.bodyBytes.Add(k.counted()-before) > maxBytes && k.counted() > before {
 		k.release() // release at once, or two bodies with room for only one would refuse each other
-		return 0, refusef(http.StatusServiceUnavailable, "tooManyRequests",
-			"too many requests at once",
-			"the bodies of the requests under way have %d MiB, the maximum (--max-bodies)",
-			maxBytes>>20).with("Retry-After", "1")
+		return 0, tooMany("the bodies of the requests under way have %d MiB, the maximum "+
+			"(--max-bodies)", maxBytes>>20)
 	}
 	return len(p), nil
 }

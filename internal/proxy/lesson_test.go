@@ -27,11 +27,11 @@ func TestLearned(t *testing.T) {
 		body         func(n, output int) string
 		calls        []call
 	}{
-		{func(m *metered) *upstream { return m.anthropic }, messagePath, "output/other", message, []call{
-			{"learned", message(99, 20), true}, {"worst", message(99, 20), false}}},
-		{func(m *metered) *upstream { return m.openai }, chatPath, "money", chat, []call{{"learned", chat(99, 5), true},
-			{"learned", other.Replace(chat(99, 5)), false},
-			{"learned", flex.Replace(chat(99, 5)), false}}},
+		{func(m *metered) *upstream { return m.anthropic }, messagePath, "output/other", message,
+			[]call{{"learned", message(99, 20), true}, {"worst", message(99, 20), false}}},
+		{func(m *metered) *upstream { return m.openai }, chatPath, "money", chat,
+			[]call{{"learned", chat(99, 5), true}, {"learned", other.Replace(chat(99, 5)), false},
+				{"learned", flex.Replace(chat(99, 5)), false}}},
 	} {
 		l := metertest.File(t)
 		m := meteredOn(t, l, nil, quiet)

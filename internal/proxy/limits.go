@@ -32,13 +32,16 @@ func (x *exchange) takeSlot() error {
 	p := x.proxy
 	if int(p.underWay.Add(1)) > p.Limits.Requests {
 		p.underWay.Add(-1)
-		return refusef(http.StatusServiceUnavailable, "tooManyRequests",
-			"too many requests at once",
-			"%d requests are under way, the maximum (--max-requests)",
-			p.Limits.Requests).with("Retry-After", "1")
+		return tooMany("%d requests are under way, the maximum (--max-requests)",
+			p.Limits.Requests)
 	}
 	x.slot = true
 	return nil
+}
+
+func tooMany(format string, args ...any) *refusal {
+	return refusef(http.StatusServiceUnavailable, "tooManyRequests", "too many requests at once",
+		format, args...).with("Retry-After", "1")
 }
 
 // writer sends the response, unless the caller stops reading it.
