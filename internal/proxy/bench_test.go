@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -165,18 +166,12 @@ func (c pair) time(client *http.Client, to string, at time.Time) (first, last ti
 
 // call makes the call, which must succeed.
 func (c pair) call(client *http.Client, to string) (io.ReadCloser, error) {
-	verb := "POST"
-	if c.body == "" {
-		verb = "GET"
-	}
-	r, err := http.NewRequest(verb, to+c.path, strings.NewReader(c.body))
-	if err != nil {
-		return nil, err
-	}
+	send := front{URL: to, client: client}.send
+	verb, header := http.MethodGet, []string(nil)
 	if c.body != "" {
-		r.Header.Set("Content-Type", "application/json")
+		verb, header = http.MethodPost, []string{"Content-Type", "application/json"}
 	}
-	resp, err := client.Do(r)
+	resp, err := send(context.Background(), verb, c.path, c.body, header...)
 	if err == nil && resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
 		err = fmt.Errorf("answered %s", resp.Status)

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -55,8 +56,9 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*env)) *env {
 
 // front is where the proxy listens.
 type front struct {
-	URL   string
-	local string // host and port
+	URL    string
+	local  string       // host and port
+	client *http.Client // http.DefaultClient by default
 }
 
 // serve starts the proxy as its program does, for as long as the test runs.
@@ -74,7 +76,7 @@ func serve(t testing.TB, p *proxy.Proxy, address string) front {
 			t.Error(err)
 		}
 	})
-	return front{"http://" + listener.Addr().String(), listener.Addr().String()}
+	return front{URL: "http://" + listener.Addr().String(), local: listener.Addr().String()}
 }
 
 // origins allows a web page.
@@ -105,7 +107,7 @@ func (f front) send(ctx context.Context, verb, path, body string, header ...stri
 	if host := r.Header.Get("Host"); host != "" {
 		r.Host = host
 	}
-	return http.DefaultClient.Do(r)
+	return cmp.Or(f.client, http.DefaultClient).Do(r)
 }
 
 // post sends JSON to the proxy.

@@ -125,9 +125,9 @@ func TestUnixSocket(t *testing.T) {
 	}
 	transport := &http.Transport{DialContext: dial}
 	defer transport.CloseIdleConnections()
+	socket := &http.Client{Transport: transport}
 	for host, want := range map[string]int{"localhost": 200, "evil.example": 403} {
-		client := http.Client{Transport: transport}
-		if a := read(t)(client.Get("http://" + host + chart)); a.status != want {
+		if a := (front{URL: "http://" + host, client: socket}).get(t, chart); a.status != want {
 			t.Errorf("Host %s: %d", host, a.status)
 		}
 	}
