@@ -132,7 +132,7 @@ func newClient(ctx context.Context, s *deps) (*youtube.Client, error) {
 		return nil, err
 	}
 	if s.metrics != nil {
-		gate.Base = s.metrics.Measure(gate.Base, gate.Method)
+		gate.Base = s.metrics.Measure(gate.Base, gate.Table.Method)
 	}
 	client, err := youtube.New(ctx, s.cfg.YouTube.Endpoint, gate)
 	if err != nil {

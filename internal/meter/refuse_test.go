@@ -50,7 +50,7 @@ func TestKeyIsNotSentInTheClear(t *testing.T) {
 		"localhost": true, "127.1.2.3": true, "[::1]": true,
 		"upstream.example": false, "10.1.2.3": false, "localhost.example": false,
 	} {
-		s.Host, s.Scheme = host+port, ""
+		s.Host = host + port
 		before := s.Served.Load()
 		_, _, err := read(s.RoundTrip(s.request(t.Context(), "GET", "http://"+s.Host+chart, nil)))
 		if private && err != nil || private != (s.Served.Load() > before) {

@@ -3,7 +3,6 @@ package meter
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -36,13 +35,11 @@ import (
 // quota.ErrExhausted (with a DeniedError), quota.ErrUnpriced, quota.ErrUnreachable and the other
 // errors of Budget.Charge, ErrForeignHost, ErrInTheClear, ErrKeyInURL, ErrBodyTooLarge.
 type Transport struct {
-	Base   http.RoundTripper // sends: NewBase
-	Budget *quota.Budget
-	Table  *costs.Table // the upstream's price list
-	Host   string       // the only host[:port] to send requests and the credential to
-	Scheme string       // the only scheme to use; "" for any that keeps the key private
-	// Method names the priced operation that a request is, by the Table unless it says otherwise.
-	Method    func(*http.Request) (string, error)
+	Base      http.RoundTripper // sends: NewBase
+	Budget    *quota.Budget
+	Table     *costs.Table           // the upstream's price list
+	Host      string                 // the only host[:port] to send requests and the credential to
+	Scheme    string                 // the only scheme to use
 	Key       func() (string, error) // returns the credential, for each request
 	Estimates Estimates              // of calls whose price is known only after them
 	Drain     Drain
@@ -85,8 +82,7 @@ func New(address string, table *costs.Table, budget *quota.Budget, key func() (s
 		base.ResponseHeaderTimeout = slow
 	}
 	t := &Transport{
-		Base: base, Budget: budget, Scheme: u.Scheme, Host: u.Host,
-		Method: table.Method, Key: key, Log: log,
+		Base: base, Budget: budget, Scheme: u.Scheme, Host: u.Host, Key: key, Log: log,
 	}
 	t.Table = table.WithFiles(t.file)
 	return t, nil
@@ -144,9 +140,9 @@ func (t *Transport) admit(r *http.Request) (*exchange, error) {
 	e.call, _ = r.Context().Value(callKey{}).(quota.Call)
 	var err error
 	switch {
-	case host != t.Host || t.Scheme != "" && scheme != t.Scheme:
-		err = fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, scheme, host,
-			cmp.Or(t.Scheme, scheme), t.Host)
+	case host != t.Host || scheme != t.Scheme:
+		err = fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, scheme, host, t.Scheme,
+			t.Host)
 	case !costs.Private(r.URL):
 		err = fmt.Errorf("%w: http:// is for this machine only, %s needs https://",
 			ErrInTheClear, host)
@@ -154,7 +150,7 @@ func (t *Transport) admit(r *http.Request) (*exchange, error) {
 		err = t.checkQuery(r.URL.RawQuery)
 	}
 	if err == nil {
-		e.call.Method, err = t.Method(r)
+		e.call.Method, err = t.Table.Method(r)
 	}
 	if err == nil {
 		e.key, err = t.Key()

@@ -33,12 +33,11 @@ func TestNeverLeft(t *testing.T) {
 		closed, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		closed.Close()
-		s.Scheme = ""
 		for name, url := range map[string]string{
 			"closed port": "http://" + closed.Addr().String(), "certificate": stranger.URL,
 			"name": "https://no-such-host.invalid",
 		} {
-			_, s.Host, _ = strings.Cut(url, "://")
+			s.Scheme, s.Host, _ = strings.Cut(url, "://")
 			var tally meter.Tally
 			r := s.request(meter.WithTally(t.Context(), &tally), "GET", url+chart, nil)
 			if _, err := s.RoundTrip(r); err == nil || errors.Is(err, quota.ErrNotSent) {
@@ -163,8 +162,7 @@ func TestOnTheWire(t *testing.T) {
 		{"POST", rate, "{}", "Content-Length: 2"},
 		{"POST", rate + "&repeatable=1", "", ""},
 	} {
-		s := open(t, &standin.YouTube{}, units(1000))
-		s.Method = func(*http.Request) (string, error) { return "youtube.videos.list", nil }
+		s := openMetered(t, "generic")
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		defer listener.Close()
@@ -182,7 +180,8 @@ func TestOnTheWire(t *testing.T) {
 		if test.body != "" {
 			content = strings.NewReader(test.body)
 		}
-		r := s.request(t.Context(), test.verb, "http://"+s.Host+test.path, content)
+		r := s.request(t.Context(), test.verb, test.path, content)
+		r.URL.Host = s.Host
 		if r.URL.Query().Has("repeatable") {
 			r.Header.Set("Idempotency-Key", "1")
 		}

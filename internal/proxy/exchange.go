@@ -89,7 +89,7 @@ func (x *exchange) end() {
 }
 
 func (x *exchange) name() error {
-	id, err := x.up.Method(x.r)
+	id, err := x.up.Table.Method(x.r)
 	if first := x.firstPart(); err != nil && x.prefix == "" &&
 		slices.Contains(x.proxy.Unserved, first) {
 		return notServed(first)
