@@ -35,7 +35,7 @@ func Upstream(cfg *config.Config, cred config.Credential, l quota.BudgetLedger, 
 		return nil, err
 	}
 	gate.Proxied = true
-	return &proxy.Upstream{Name: cred.Upstream, Transport: gate, Endpoint: at}, nil
+	return &proxy.Upstream{Name: cred.Upstream, Transport: gate}, nil
 }
 
 // Unserved returns the upstreams of the price list that have no served credential.

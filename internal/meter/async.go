@@ -238,7 +238,7 @@ func (t *Transport) ask(ctx context.Context, note quota.Note) error {
 	if err != nil {
 		return err
 	}
-	to := url.URL{Scheme: t.Scheme, Host: t.Host, Path: note.Name}
+	to := url.URL{Scheme: t.Endpoint.Scheme, Host: t.Endpoint.Host, Path: note.Name}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
 	if err != nil {
 		return err

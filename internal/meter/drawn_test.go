@@ -50,16 +50,16 @@ func testDrawsMost(t *testing.T, m *metered) {
 		t.Errorf("%d are booked, %d were billed", took, billed)
 	}
 	m.has(t, "tokens", 4000-took, took)
-	base := m.Host
-	m.Host = "127.0.0.1:1" // a closed port
+	base := m.Endpoint.Host
+	m.Endpoint.Host = "127.0.0.1:1" // a closed port
 	r := m.chat(ctx, 5, false)
-	r.URL.Host = m.Host
+	r.URL.Host = m.Endpoint.Host
 	if _, _, err := m.send(r); err == nil {
 		t.Error("got a response from a closed port")
 	}
 	m.settled(t)
 	m.has(t, "tokens", 4000-took, took)
-	m.Host = base
+	m.Endpoint.Host = base
 	// What is left is enough for one more call, but not for its truth beside what it draws.
 	r = m.chat(ctx, 20, false)
 	body, err := io.ReadAll(r.Body)

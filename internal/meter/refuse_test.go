@@ -50,9 +50,9 @@ func TestKeyIsNotSentInTheClear(t *testing.T) {
 		"localhost": true, "127.1.2.3": true, "[::1]": true,
 		"upstream.example": false, "10.1.2.3": false, "localhost.example": false,
 	} {
-		s.Host = host + port
+		s.Endpoint.Host = host + port
 		before := s.Served.Load()
-		_, _, err := read(s.RoundTrip(s.request(t.Context(), "GET", "http://"+s.Host+chart, nil)))
+		_, _, err := read(s.RoundTrip(s.request(t.Context(), "GET", "http://"+s.Endpoint.Host+chart, nil)))
 		if private && err != nil || private != (s.Served.Load() > before) {
 			t.Errorf("%s: %v, %d requests", host, err, s.Served.Load()-before)
 		}
@@ -72,7 +72,7 @@ func TestKeyGoesToTheUpstreamOnly(t *testing.T) {
 	defer stranger.Close()
 	for _, url := range []string{stranger.URL, s.Server.URL + "0",
 		strings.Replace(s.Server.URL, "http:", "https:", 1),
-		strings.Replace(stranger.URL, "//", "//"+s.Host+"@", 1)} {
+		strings.Replace(stranger.URL, "//", "//"+s.Endpoint.Host+"@", 1)} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", url+chart, nil)
 		if err != nil {
 			continue // no such port

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,11 +36,11 @@ import (
 // quota.ErrExhausted (with a DeniedError), quota.ErrUnpriced, quota.ErrUnreachable and the other
 // errors of Budget.Charge, ErrForeignHost, ErrInTheClear, ErrKeyInURL, ErrBodyTooLarge.
 type Transport struct {
-	Base      http.RoundTripper // sends: NewBase
-	Budget    *quota.Budget
-	Table     *costs.Table           // the upstream's price list
-	Host      string                 // the only host[:port] to send requests and the credential to
-	Scheme    string                 // the only scheme to use
+	Base   http.RoundTripper // sends: NewBase
+	Budget *quota.Budget
+	Table  *costs.Table // the upstream's price list
+	// Endpoint has the only scheme and host to send requests and the credential to.
+	Endpoint  *url.URL
 	Key       func() (string, error) // returns the credential, for each request
 	Estimates Estimates              // of calls whose price is known only after them
 	Drain     Drain
@@ -81,9 +82,7 @@ func New(address string, table *costs.Table, budget *quota.Budget, key func() (s
 	if slices.ContainsFunc(table.Methods(), func(m costs.Method) bool { return !m.Known() }) {
 		base.ResponseHeaderTimeout = slow
 	}
-	t := &Transport{
-		Base: base, Budget: budget, Scheme: u.Scheme, Host: u.Host, Key: key, Log: log,
-	}
+	t := &Transport{Base: base, Budget: budget, Endpoint: u, Key: key, Log: log}
 	t.Table = table.WithFiles(t.file)
 	return t, nil
 }
@@ -135,14 +134,14 @@ func closing(r *http.Request, err error) error {
 
 // admit checks a request and names its method, before anything is charged.
 func (t *Transport) admit(r *http.Request) (*exchange, error) {
-	scheme, host := r.URL.Scheme, r.URL.Host
+	scheme, host, own := r.URL.Scheme, r.URL.Host, t.Endpoint
 	e := &exchange{gate: t, r: r, cancel: func(context.Context) error { return nil }}
 	e.call, _ = r.Context().Value(callKey{}).(quota.Call)
 	var err error
 	switch {
-	case host != t.Host || scheme != t.Scheme:
-		err = fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, scheme, host, t.Scheme,
-			t.Host)
+	case host != own.Host || scheme != own.Scheme:
+		err = fmt.Errorf("%w: %s://%s is not %s://%s", ErrForeignHost, scheme, host, own.Scheme,
+			own.Host)
 	case !costs.Private(r.URL):
 		err = fmt.Errorf("%w: http:// is for this machine only, %s needs https://",
 			ErrInTheClear, host)

@@ -37,7 +37,7 @@ func TestNeverLeft(t *testing.T) {
 			"closed port": "http://" + closed.Addr().String(), "certificate": stranger.URL,
 			"name": "https://no-such-host.invalid",
 		} {
-			s.Scheme, s.Host, _ = strings.Cut(url, "://")
+			s.Endpoint.Scheme, s.Endpoint.Host, _ = strings.Cut(url, "://")
 			var tally meter.Tally
 			r := s.request(meter.WithTally(t.Context(), &tally), "GET", url+chart, nil)
 			if _, err := s.RoundTrip(r); err == nil || errors.Is(err, quota.ErrNotSent) {
@@ -175,13 +175,13 @@ func TestOnTheWire(t *testing.T) {
 			defer conn.Close()
 			seen <- readRequest(conn)
 		}()
-		s.Host = listener.Addr().String()
+		s.Endpoint.Host = listener.Addr().String()
 		var content io.Reader
 		if test.body != "" {
 			content = strings.NewReader(test.body)
 		}
 		r := s.request(t.Context(), test.verb, test.path, content)
-		r.URL.Host = s.Host
+		r.URL.Host = s.Endpoint.Host
 		if r.URL.Query().Has("repeatable") {
 			r.Header.Set("Idempotency-Key", "1")
 		}
@@ -232,7 +232,7 @@ func TestSpeaksHTTP1(t *testing.T) {
 		base.TLSClientConfig = new(tls.Config)
 	}
 	base.TLSClientConfig.RootCAs = trusting.RootCAs
-	s.Base, s.Scheme, s.Host = base, "https", upstream.Listener.Addr().String()
+	s.Base, s.Endpoint.Scheme, s.Endpoint.Host = base, "https", upstream.Listener.Addr().String()
 	resp, err := s.RoundTrip(s.request(t.Context(), "GET", upstream.URL+chart, nil))
 	must(t, err)
 	resp.Body.Close()

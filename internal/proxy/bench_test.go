@@ -51,7 +51,7 @@ func BenchmarkProxy(b *testing.B) {
 	whole := strings.Replace(stream, `"stream":true`, `"stream":false`, 1)
 	for name, l := range map[string]*ledger.Ledger{"sqlite": metertest.File(b), "redis": redis} {
 		m := meteredOn(b, l, limits, func(m *metered) {
-			m.openai.Endpoint, m.openai.Host = to, to.Host
+			m.openai.Endpoint = to
 			m.proxy.Limits.Requests = 1000
 		})
 		for kind, c := range map[string]pair{

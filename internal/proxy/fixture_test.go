@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"testing"
 
 	"quotabudget/internal/config"
@@ -49,9 +48,7 @@ func start(t testing.TB, name, key string, l *ledger.Ledger, limits []quota.Limi
 	cred := config.Credential{Name: name, Upstream: name, Limits: limits}
 	gate := metertest.Gate(t, server.URL, table, cred.Budget(l, table, log), log)
 	gate.Key = func() (string, error) { return key, nil }
-	to, err := url.Parse(server.URL)
-	must(t, err)
-	u.Upstream = &proxy.Upstream{Name: name, Transport: gate, Endpoint: to}
+	u.Upstream = &proxy.Upstream{Name: name, Transport: gate}
 	return u
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -42,10 +41,8 @@ type env struct {
 func open(t testing.TB, limits []quota.Limit, change ...func(*env)) *env {
 	t.Helper()
 	s := &env{Env: metertest.Open(t, &standin.YouTube{}, limits)}
-	to, err := url.Parse(s.Server.URL)
-	must(t, err)
 	s.proxy = &proxy.Proxy{Upstreams: []*proxy.Upstream{{Name: "youtube",
-		Transport: s.Transport, Endpoint: to}}, Limits: proxy.DefaultLimits(),
+		Transport: s.Transport}}, Limits: proxy.DefaultLimits(),
 		Metrics: proxy.NewMetrics(), Log: s.Transport.Log}
 	for _, f := range change {
 		f(s)

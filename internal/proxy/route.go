@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -16,8 +15,7 @@ import (
 // Upstream is an upstream that the proxy serves. Its Transport adds the credential.
 type Upstream struct {
 	*meter.Transport
-	Name     string // its requests come to /NAME/…, or with one of its hosts in Host
-	Endpoint *url.URL
+	Name string // its requests come to /NAME/…, or with one of its hosts in Host
 }
 
 // named reports whether the upstream's own paths begin with /NAME/. They are not changed.

@@ -103,7 +103,7 @@ func (s *env) another(t *testing.T, key, credential string) *env {
 	return open(t, uploads(1), func(o *env) {
 		o.Budget.Credential = credential
 		o.Key = func() (string, error) { return key, nil }
-		o.Host, o.proxy.Upstreams[0].Endpoint = s.Host, s.proxy.Upstreams[0].Endpoint
+		o.Endpoint = s.Endpoint
 	})
 }
 
