@@ -68,21 +68,20 @@ func (x *exchange) checkAuthorization() error {
 	if err := x.up.checkParameters(x.r.URL.Query()); err != nil {
 		return err
 	}
-	value := x.r.Header.Get("Authorization")
+	value, why := x.r.Header.Get("Authorization"), ""
 	switch scheme, token, _ := strings.Cut(value, " "); {
 	case value == "" || x.ownToken || x.up.Table.Credential.InHeader("Authorization"):
 		return nil
 	case !strings.EqualFold(scheme, "Bearer") || token == "":
-		return refusef(http.StatusBadRequest, "authorizationNotTaken",
-			"authorization is not forwarded",
-			"Authorization must be an OAuth token: Authorization: Bearer TOKEN")
+		why = "Authorization must be an OAuth token: Authorization: Bearer TOKEN"
 	case !x.method.OAuth:
-		return refusef(http.StatusBadRequest, "authorizationNotTaken",
-			"authorization is not forwarded",
-			"%s takes no OAuth token: leave Authorization out, the proxy adds its own key",
-			x.method.ID)
+		why = x.method.ID + " takes no OAuth token: leave Authorization out, the proxy adds its " +
+			"own key"
+	default:
+		return nil
 	}
-	return nil
+	return refusef(http.StatusBadRequest, "authorizationNotTaken",
+		"authorization is not forwarded", "%s", why)
 }
 
 // checkParameters refuses a query with an OAuth token, or with a project to bill in place of the
@@ -115,36 +114,33 @@ func (u *Upstream) withoutKeys(raw string) string {
 // dropHeaders removes headers that are for the proxy, or that describe the caller's browser. The
 // transport replaces the headers of the upstream's credential.
 func (x *exchange) dropHeaders(h http.Header) {
-	for name := range h {
-		if strings.HasPrefix(name, "Sec-") || strings.HasPrefix(name, "Access-Control-") {
-			delete(h, name)
-		}
-	}
-	for _, name := range []string{"Origin", "Referer", "Cookie", "Expect", TokenHeader,
-		"X-Api-Key", "Api-Key"} { // a caller's key is never the upstream's
-		h.Del(name)
-	}
+	drop(h, "Sec-", "Access-Control-", "Origin", "Referer", "Cookie", "Expect", TokenHeader,
+		"X-Api-Key", "Api-Key") // a caller's key is never the upstream's
 	if !x.method.Known() { // a part of the response may lack the usage
-		h.Del("Range")
-		h.Del("If-Range")
+		drop(h, "Range", "If-Range")
 	}
 	if x.ownToken {
-		h.Del("Authorization")
+		drop(h, "Authorization")
+	}
+}
+
+// drop removes headers by their canonical names; a name that ends in "-" stands for all that begin
+// with it.
+func drop(h http.Header, names ...string) {
+	for name := range h {
+		if slices.ContainsFunc(names, func(n string) bool {
+			return name == n || strings.HasSuffix(n, "-") && strings.HasPrefix(name, n)
+		}) {
+			delete(h, name)
+		}
 	}
 }
 
 // keepPrivate removes the upstream's permissions for web pages from a response, because the proxy
 // has its own list, and headers by which browsers remember things about the upstream's address.
 func keepPrivate(h http.Header) {
-	for name := range h {
-		if strings.HasPrefix(name, "Access-Control-") {
-			delete(h, name)
-		}
-	}
-	for _, name := range []string{"Set-Cookie", "Alt-Svc", "Strict-Transport-Security",
-		"Clear-Site-Data"} {
-		h.Del(name)
-	}
+	drop(h, "Access-Control-", "Set-Cookie", "Alt-Svc", "Strict-Transport-Security",
+		"Clear-Site-Data")
 }
 
 // keepUnshared keeps a response to a caller with a token out of a cache in front of the proxy,
