@@ -101,10 +101,18 @@ type Forecast struct {
 
 // Rate is in units per hour until the reset. One day in ten is below Low, and one in ten above
 // High.
-type Rate struct{ Low, Likely, High float64 }
+type Rate struct {
+	Low    float64 `json:"low"`
+	Likely float64 `json:"likely"`
+	High   float64 `json:"high"`
+}
 
 // Work counts runs, their pages and their units.
-type Work struct{ Runs, Pages, Units int64 }
+type Work struct {
+	Runs  int64 `json:"runs"`
+	Pages int64 `json:"pages"`
+	Units int64 `json:"units"`
+}
 
 // and returns the sum.
 func (w Work) and(v Work) Work {

@@ -35,35 +35,28 @@ type DenialRow struct {
 // DenialsBy sums denials: hours in order of time, other keys with the most denials first.
 func DenialsBy(by string, all []quota.Denial) Denials {
 	type key struct{ key, bucket string }
-	sums := make(map[key]*DenialRow)
+	sums := make(map[key]DenialRow)
 	for _, d := range all {
 		k := key{d.Labels[by], d.Bucket}
 		if by == ByHour {
 			k.key = d.Hour.UTC().Format(time.RFC3339)
 		}
 		row := sums[k]
-		if row == nil {
-			row = &DenialRow{Key: k.key, Bucket: d.Bucket}
-			sums[k] = row
-		}
+		row.Key, row.Bucket = k.key, k.bucket
 		row.Denials += d.Count
 		row.Units += d.Units
 		if !d.LastAt.Before(time.Time(row.LastAt)) {
 			row.LastAt, row.Limit = words.Time(d.LastAt), d.Limit
 		}
+		sums[k] = row
 	}
-	out := Denials{By: by, Rows: []DenialRow{}}
-	for _, row := range sums {
-		out.Rows = append(out.Rows, *row)
-	}
-	slices.SortFunc(out.Rows, func(a, b DenialRow) int {
+	return Denials{by, sorted(sums, func(a, b DenialRow) int {
 		order := cmp.Compare(b.Denials, a.Denials)
 		if by == ByHour {
 			order = 0
 		}
 		return cmp.Or(order, cmp.Compare(a.Key, b.Key), cmp.Compare(a.Bucket, b.Bucket))
-	})
-	return out
+	})}
 }
 
 // Denied sums the denials of a credential in a span of time.

@@ -38,28 +38,13 @@ type BucketForecast struct {
 	SuspendedUntil        words.Time   `json:"suspended_until"`
 	Limit                 *string      `json:"limit"`
 	Advice                *string      `json:"advice"`
-	UnscheduledPerHour    RateForecast `json:"unscheduled_per_hour"`
-	Scheduled             WorkForecast `json:"scheduled"`
-	Lost                  WorkForecast `json:"lost"`
-	LeftOut               WorkForecast `json:"left_out"`
+	UnscheduledPerHour    plan.Rate    `json:"unscheduled_per_hour"`
+	Scheduled             plan.Work    `json:"scheduled"`
+	Lost                  plan.Work    `json:"lost"`
+	LeftOut               plan.Work    `json:"left_out"`
 	LostRuns              []LostRun    `json:"lost_runs"`
 	Short                 int64        `json:"short"` // units missing until the reset
 	Unit                  string       `json:"unit"`
-}
-
-// RateForecast is the unscheduled spending in units an hour. On eight of ten days it is between Low
-// and High.
-type RateForecast struct {
-	Low    float64 `json:"low"`
-	Likely float64 `json:"likely"`
-	High   float64 `json:"high"`
-}
-
-// WorkForecast counts the work that runs do or lose until the reset.
-type WorkForecast struct {
-	Runs  int64 `json:"runs"`
-	Pages int64 `json:"pages"`
-	Units int64 `json:"units"`
 }
 
 // LostRun is a run that will lose pages.
@@ -97,8 +82,7 @@ func newBucketForecast(f Forecast) BucketForecast {
 		DryLatest: words.Time(f.Latest),
 		OpensAt:   words.Time(f.OpensAt), SuspendedUntil: words.Time(f.SuspendedUntil),
 		Limit: words.OrNull(f.Limit), Advice: words.OrNull(f.Advice),
-		UnscheduledPerHour: RateForecast(f.Rate), Scheduled: WorkForecast(f.Scheduled),
-		Lost: WorkForecast(f.Lost), LeftOut: WorkForecast(f.LeftOut),
+		UnscheduledPerHour: f.Rate, Scheduled: f.Scheduled, Lost: f.Lost, LeftOut: f.LeftOut,
 		LostRuns: []LostRun{}, Short: f.Missing, Unit: f.Unit.String(),
 	}
 	if !f.DryAt.IsZero() {

@@ -76,15 +76,10 @@ func (g Grouper) Add(key, bucket string, unit costs.Unit, units, entries int64) 
 
 // Groups returns the sums bucket by bucket, the largest first.
 func (g Grouper) Groups(by string) Groups {
-	out := Groups{By: by, Rows: []Group{}}
-	for _, row := range g {
-		out.Rows = append(out.Rows, row)
-	}
-	slices.SortFunc(out.Rows, func(a, b Group) int {
+	return Groups{by, sorted(g, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(b.Units, a.Units),
 			cmp.Compare(a.Key, b.Key))
-	})
-	return out
+	})}
 }
 
 // Totals returns the sum of each bucket, in the order of the rows.

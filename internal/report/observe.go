@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -58,8 +59,7 @@ type Replay struct {
 	reset        time.Time
 	bucket       *memstore.Bucket
 	finding      Finding
-	by           map[string]*RefusedBy
-	hours        map[time.Time]*RefusedHour
+	by           map[string]RefusedBy
 }
 
 // NewReplay returns the replay of the entries after since, up to until (zero for all). Earlier
@@ -67,8 +67,8 @@ type Replay struct {
 // reported it (zero for none).
 func NewReplay(l quota.Limit, reset, since, until time.Time) *Replay {
 	r := &Replay{since: since, until: until, reset: reset,
-		bucket: memstore.NewBucket("", l.Bucket), finding: Finding{Limit: l},
-		by: make(map[string]*RefusedBy), hours: make(map[time.Time]*RefusedHour)}
+		bucket:  memstore.NewBucket("", l.Bucket),
+		finding: Finding{Limit: l, Hours: []RefusedHour{}}, by: make(map[string]RefusedBy)}
 	switch w := l.Window; {
 	case w.Concurrent:
 		r.finding.Note = "the log does not record what was held at once"
@@ -131,38 +131,34 @@ func (r *Replay) charge(e quota.Entry) (fits bool, err error) {
 }
 
 func (r *Replay) refuse(e quota.Entry) {
-	r.finding.Refused.add(e.Units)
+	f := &r.finding
+	f.Refused.add(e.Units)
 	labels := e.Labels.WithoutRun()
 	delete(labels, quota.LabelDenied)
-	line, hour := labels.Encode(), e.At.UTC().Truncate(time.Hour)
-	if r.by[line] == nil {
-		r.by[line] = &RefusedBy{Labels: labels.With(nil)}
+	sum := r.by[labels.Encode()]
+	sum.Labels = labels.With(nil)
+	sum.add(e.Units)
+	r.by[labels.Encode()] = sum
+	hour := words.Time(e.At.UTC().Truncate(time.Hour))
+	if n := len(f.Hours); n == 0 || f.Hours[n-1].At != hour {
+		f.Hours = append(f.Hours, RefusedHour{At: hour})
 	}
-	r.by[line].add(e.Units)
-	if r.hours[hour] == nil {
-		r.hours[hour] = &RefusedHour{At: words.Time(hour)}
-	}
-	r.hours[hour].add(e.Units)
+	f.Hours[len(f.Hours)-1].add(e.Units)
 }
 
 // Finding returns the result.
 func (r *Replay) Finding() Finding {
 	f := r.finding
-	f.By, f.Hours = []RefusedBy{}, []RefusedHour{}
-	for _, g := range r.by {
-		f.By = append(f.By, *g)
-	}
-	slices.SortFunc(f.By, func(a, b RefusedBy) int {
+	f.By = sorted(r.by, func(a, b RefusedBy) int {
 		return cmp.Or(cmp.Compare(b.Units, a.Units),
 			cmp.Compare(a.Labels.Encode(), b.Labels.Encode()))
 	})
-	for _, h := range r.hours {
-		f.Hours = append(f.Hours, *h)
-	}
-	slices.SortFunc(f.Hours, func(a, b RefusedHour) int {
-		return time.Time(a.At).Compare(time.Time(b.At))
-	})
 	return f
+}
+
+// sorted returns the values of a map in an order; not nil, which would be null in JSON.
+func sorted[K comparable, V any](all map[K]V, order func(a, b V) int) []V {
+	return append([]V{}, slices.SortedFunc(maps.Values(all), order)...)
 }
 
 // Common returns the value of a label that all refused charges share, or "".
