@@ -188,7 +188,8 @@ func TestKeyIsHiddenEscaped(t *testing.T) {
 	}
 }
 
-// TestHintsWithoutEnd: an upstream that keeps sending hints counts as not responding.
+// TestHintsWithoutEnd: an upstream that keeps sending hints counts as not responding, even if the
+// caller has a trace that accepts them.
 func TestHintsWithoutEnd(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(100))
 	ended := make(chan bool)
@@ -199,8 +200,11 @@ func TestHintsWithoutEnd(t *testing.T) {
 			_, err = io.WriteString(conn, "HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n")
 		}
 	})
-	if _, err := s.RoundTrip(s.request(t.Context(), "GET", chart, nil)); err == nil {
-		t.Error("it is answered")
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(int, textproto.MIMEHeader) error { return nil }})
+	_, err := s.RoundTrip(s.request(ctx, "GET", chart, nil))
+	if err == nil || !strings.Contains(err.Error(), "hints without end") {
+		t.Errorf("got %v", err)
 	}
 	<-ended
 	s.Counted(t, 0, 1) // it was sent, though not to the stand-in

@@ -173,7 +173,7 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 			return nil
 		},
 	}
-	out := r.Clone(httptrace.WithClientTrace(ctx, trace))
+	out := r.Clone(httptrace.WithClientTrace(untraced{ctx}, trace))
 	out.URL.RawQuery = withoutMark(r.URL.RawQuery)
 	t.addCredential(out, e.key)
 	// Without this header, net/http requests gzip and unpacks it, so that the key can be found.
@@ -195,6 +195,18 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 	}
 	hideKey(resp.Header, e.key)
 	return resp, nil
+}
+
+// untraced hides the caller's trace. What that returns for a hint would count in place of our error,
+// and httputil.ReverseProxy has a trace that accepts every hint and passes it on.
+type untraced struct{ context.Context }
+
+func (u untraced) Value(key any) any {
+	value := u.Context.Value(key)
+	if _, ok := value.(*httptrace.ClientTrace); ok {
+		return nil
+	}
+	return value
 }
 
 // once keeps net/http from resending the request, uncharged, when an idle connection turns out to
