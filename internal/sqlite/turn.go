@@ -14,16 +14,18 @@ import (
 // there is no error, the caller must call end after the transaction. One caller at a time may use
 // it: the one that has the connection.
 func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error) {
-	began := time.Now()
-	end = db.turn.take(ctx, db.patience/4)
-	if err = try(); err == nil {
-		return end, nil
+	err = wait(ctx, db.patience, func() error {
+		end = db.turn.take(ctx, db.patience/4)
+		err := try()
+		if err != nil {
+			end() // a writer without a turn has the lock; the next try needs a new turn
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	end() // a writer without a turn has the lock: nobody else can have it either
-	if is(err, ErrBusy) {
-		err = wait(ctx, db.patience-time.Since(began), try)
-	}
-	return func() {}, err
+	return end, nil
 }
 
 // turn lets the writers of a file wait for each other in the kernel. SQLite only has them try

@@ -71,6 +71,27 @@ func TestTurnDoesNotCome(t *testing.T) {
 	}
 }
 
+// TestTurnWhileLocked: while a writer without a turn has the lock, a waiting writer leaves the turn
+// to others; afterwards it writes in its turn again, not whenever the lock is free.
+func TestTurnWhileLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "n.db")
+	db, intruder := mustOpen(t, path), mustOpen(t, path)
+	tx, err := intruder.Write.BeginTx(t.Context(), nil)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() { done <- db.Update(t.Context(), insert("x")) }()
+	time.Sleep(50 * time.Millisecond) // it has found the lock taken
+	end := (&turn{log: db.turn.log}).take(t.Context(), time.Hour)
+	must(t, tx.Rollback())
+	select {
+	case err := <-done:
+		t.Errorf("it wrote while another writer had the turn: %v", err)
+	case <-time.After(100 * time.Millisecond):
+		end()
+		must(t, <-done)
+	}
+}
+
 // TestRemovesWhatWasLeft: what a process left that was killed while it made a file is removed, but
 // not what one may still be making.
 func TestRemovesWhatWasLeft(t *testing.T) {
