@@ -318,3 +318,52 @@ func belowFloor(p Plan, lane share.Lane, before []Run, at time.Time) bool {
 	}
 	return left > 0
 }
+
+// settling is a ledger in which settle runs between two reads.
+type settling struct {
+	*ledger.Ledger
+	settle func()
+}
+
+func (l *settling) Reservations(ctx context.Context, credential, bucket string) (
+	[]quota.Reservation, error) {
+	held, err := l.Ledger.Reservations(ctx, credential, bucket)
+	l.settle()
+	return held, err
+}
+
+func (l *settling) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
+	sums, err := l.Ledger.Sums(ctx, q)
+	l.settle()
+	return sums, err
+}
+
+// TestRecall_Settled: a hold that is settled while its bucket is read is not missed.
+func TestRecall_Settled(t *testing.T) {
+	now := clock(t, "2026-06-01 12:00:00")
+	l := ledger.New(&memstore.Store{Now: func() time.Time { return now }})
+	b := &quota.Budget{Ledger: l, Credential: "k", Limits: rolling(100)}
+	d, err := b.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
+		Call: quota.Call{Costs: []quota.Cost{{Bucket: quota.DefaultBucket, Units: 60}}}})
+	must(t, err)
+	settled := false
+	settle := func() {
+		if !settled {
+			settled = true
+			_, err := b.Settle(t.Context(), d.Reservation, quota.Call{})
+			must(t, err)
+		}
+	}
+	p := Plan{Price: price, Limits: b.Limits}
+	must(t, p.Recall(t.Context(), &settling{l, settle}, b.Credential))
+	units := int64(0)
+	for _, r := range p.Before[0].Reservations {
+		units += r.Left
+	}
+	for _, s := range p.Before[0].Spent {
+		units += s.Units
+	}
+	if units < 60 {
+		t.Errorf("%d units are held or spent, want 60: %+v", units, p.Before)
+	}
+}

@@ -55,10 +55,11 @@ func read(ctx context.Context, l Ledger, usage quota.Usage, q quota.SpentQuery) 
 			s.SuspendedUntil, s.ResetAt = u.SuspendedUntil, u.ResetAt
 		}
 	}
-	q.Now, q.Reset = usage.At, s.ResetAt
-	if s.Spent, err = q.Read(ctx, l); err != nil {
+	// A hold that is settled between the two reads counts twice rather than not at all.
+	if s.Reservations, err = l.Reservations(ctx, q.Credential, q.Bucket); err != nil {
 		return s, err
 	}
-	s.Reservations, err = l.Reservations(ctx, q.Credential, q.Bucket)
+	q.Now, q.Reset = usage.At, s.ResetAt
+	s.Spent, err = q.Read(ctx, l)
 	return s, err
 }
