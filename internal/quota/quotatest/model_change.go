@@ -130,25 +130,27 @@ func (m *model) Release(r quota.Release) (map[string]int64, error) {
 	return given, err
 }
 
-// Cancel removes the entries.
+// Cancel removes the entries. Unlike other changes, it writes no entries of lapsed holds.
 func (m *model) Cancel(charged made) (any, error) {
-	c := charged.charge
-	err := m.change(names(c.Costs), func(_ int, b *bucket, n int64) error {
-		i := b.entryAt(charged.decision.At.UnixMicro())
-		if i < 0 || b.entries[i].ID != c.ID {
-			return quota.ErrNoEntry
+	c, at := charged.charge, charged.decision.At.UnixMicro()
+	for _, name := range names(c.Costs) {
+		b := m.bucket(name)
+		if i := b.entryAt(at); i < 0 || b.entries[i].ID != c.ID {
+			return nil, quota.ErrNoEntry
 		}
+	}
+	_, n := m.begin(names(c.Costs)...)
+	for _, name := range names(c.Costs) {
+		b := m.bucket(name)
+		i := b.entryAt(at)
 		units := b.entries[i].Units // a correction may have left fewer
 		b.entries = slices.Delete(b.entries, i, i+1)
 		if h := b.find(c.Reservation, n); h != nil && h.Drawn >= units && c.Draws(b.name) {
 			h.Left, h.Drawn = h.Left+units, h.Drawn-units
 		}
-		return nil
-	})
-	if err == nil {
-		delete(m.answers, "key "+c.Key)
 	}
-	return nil, err
+	delete(m.answers, "key "+c.Key)
+	return nil, nil
 }
 
 // Adjust corrects the entries one by one.
