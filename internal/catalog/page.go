@@ -95,7 +95,7 @@ func (s *txn) putVideo(v Video, at time.Time) (number int64, err error) {
 	before, err := scanSeen(s.row("find_video", v.ID), &number)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-	case err != nil:
+	case err != nil && before.ID == "": // tags that cannot be read are replaced
 		return 0, err
 	case at.UnixMicro() < before.FetchedAt.UnixMicro():
 		return number, nil

@@ -79,6 +79,18 @@ func TestHistoryHasChangesOnly(t *testing.T) {
 	}
 }
 
+// A video whose stored tags were damaged is stored again, with its history.
+func TestDamagedTags(t *testing.T) {
+	c := open(t)
+	v := video("a")
+	chart(t, c, us, nine, v)
+	execute(t, c, "UPDATE videos SET tags = '[oops'")
+	chart(t, c, us, nine.Add(time.Hour), v)
+	if got := history(t, c, "a"); !reflect.DeepEqual(got.Video, v) || len(got.Names) != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestDelete(t *testing.T) {
 	c := open(t)
 	day := func(n int) time.Time { return nine.AddDate(0, 0, n) }
