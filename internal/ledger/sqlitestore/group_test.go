@@ -102,6 +102,31 @@ func together(t *testing.T, l *env, changes ...func() error) []error {
 	return errs
 }
 
+// TestTotalsInAGroup: a change sees the totals that an earlier change of its transaction has
+// lowered.
+func TestTotalsInAGroup(t *testing.T) {
+	l, now := clocked(t)
+	old := aCharge(50, day(100))
+	d, err := l.Charge(t.Context(), old)
+	must(t, err)
+	*now = now.Add(30 * time.Hour)
+	mustCharge(t, l, 60, day(100))
+	var before, after quota.Decision
+	errs := together(t, l, func() (err error) {
+		before, err = l.Charge(t.Context(), aCharge(41, day(100)))
+		return err
+	}, func() error {
+		return l.Cancel(t.Context(), old, d)
+	}, func() (err error) {
+		after, err = l.Charge(t.Context(), aCharge(41, day(100)))
+		return err
+	})
+	must(t, errors.Join(errs...))
+	if before.Allowed || after.Allowed {
+		t.Errorf("41 fit beside 60 of 100: %+v, %+v", before, after)
+	}
+}
+
 func TestOneErrorDoesNotSpoilTheGroup(t *testing.T) {
 	wrong := errors.New("changed its mind")
 	for name, bad := range map[string]func(func(string, ...any)) error{
