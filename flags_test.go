@@ -50,19 +50,19 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 	}
 }
 
-// same checks that a page lists what there is, and nothing else.
-func same(t *testing.T, page string, listed, known map[string]bool) {
+// expectSame checks that a page lists exactly the known names.
+func expectSame(t *testing.T, page string, listed, known map[string]bool) {
 	t.Helper()
 	for _, name := range append(slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(known))...) {
 		if listed[name] != known[name] {
-			t.Errorf("%s: %s: on the page %v, in the programs %v", page, name, listed[name],
+			t.Errorf("%s: %s: is on the page: %v, is in the programs: %v", page, name, listed[name],
 				known[name])
 		}
 	}
 }
 
-// found returns what the first group of a pattern matches.
-func found(pattern, text string) map[string]bool {
+// groups returns the texts that the first group of a pattern matches.
+func groups(pattern, text string) map[string]bool {
 	all := map[string]bool{}
 	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
 		all[match[1]] = true
@@ -70,11 +70,12 @@ func found(pattern, text string) map[string]bool {
 	return all
 }
 
-// The page on commands lists every exit code of the programs, and no other.
+// TestEveryExitCodeIsDocumented checks that the page on commands lists exactly the exit codes of
+// the programs.
 func TestEveryExitCodeIsDocumented(t *testing.T) {
-	known := found(`\bExit[A-Z]\w* *= (\d+)`, sources(t))
+	known := groups(`\bExit[A-Z]\w* *= (\d+)`, sources(t))
 	known["0"] = true
-	same(t, "docs/commands.md", found(`(?m)^- (\d+): `, read(t, "docs/commands.md")), known)
+	expectSame(t, "docs/commands.md", groups(`(?m)^- (\d+): `, read(t, "docs/commands.md")), known)
 }
 
 // TestManualHasNoGaps checks that each page of a program's manual belongs to a command, that each
@@ -161,7 +162,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			t.Errorf("quota.example.yaml has no %s", key)
 		}
 	}
-	same(t, "docs/configuration.md", documented, known)
+	expectSame(t, "docs/configuration.md", documented, known)
 }
 
 // schemaKeys collects the keys that a schema allows, such as credentials[].limits[].bucket.
@@ -196,9 +197,9 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 	named := make(map[string]bool)
 	for _, item := range jsonItem.FindAllString(table, -1) {
 		names, _, _ := strings.Cut(item, ": ")
-		maps.Copy(named, found(variable, names))
+		maps.Copy(named, groups(variable, names))
 	}
-	same(t, "docs/configuration.md", named, found(variable, sources(t)))
+	expectSame(t, "docs/configuration.md", named, groups(variable, sources(t)))
 }
 
 var (

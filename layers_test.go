@@ -62,7 +62,7 @@ cmd/quotactl: *
 cmd/ingestor: *
 `)
 
-// table reads lines of a package and, behind a colon, those that it may import. A package may have
+// table parses lines of a package, a colon and the packages that it may import. A package may have
 // several lines.
 func table(text string) map[string][]string {
 	rows := make(map[string][]string)
@@ -101,24 +101,24 @@ var without = map[string][]string{
 	"cmd/quotactl": {"google.golang.org/api", "google.golang.org/grpc", "go.opentelemetry.io"},
 }
 
-// TestLayers: no package imports one that is not below it.
+// TestLayers: every package imports only packages that the table allows.
 func TestLayers(t *testing.T) {
 	for path, p := range packages(t) {
 		allowed, isListed := layers[path]
 		if !isListed {
-			t.Errorf("%s has no place in the table of layers_test.go", path)
+			t.Errorf("%s is not in the table of layers_test.go", path)
 		}
 		for _, imported := range p.Imports {
-			to, all := within(imported), slices.Contains(allowed, "*")
+			to, all := layerName(imported), slices.Contains(allowed, "*")
 			if to != "" && !all && !slices.Contains(allowed, to) {
-				t.Errorf("%s imports %s, which is not below it", path, to)
+				t.Errorf("%s imports %s, which its line in the table does not allow", path, to)
 			}
 		}
 	}
 }
 
 // TestDomainImportsOnlyTheStandardLibrary: the domain, and the packages that only compute, import
-// no module.
+// no other module.
 func TestDomainImportsOnlyTheStandardLibrary(t *testing.T) {
 	for _, path := range strings.Fields(". lua quota regions share words") {
 		for _, imported := range packages(t)[path].Imports {
@@ -129,7 +129,7 @@ func TestDomainImportsOnlyTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// TestLibrariesHaveOneOwner: one package uses each library that could spread.
+// TestLibrariesHaveOneOwner: only its owners import a library that could otherwise spread.
 func TestLibrariesHaveOneOwner(t *testing.T) {
 	for path, p := range packages(t) {
 		for _, o := range owners {
@@ -140,7 +140,7 @@ func TestLibrariesHaveOneOwner(t *testing.T) {
 			for _, imported := range imports {
 				owner := slices.Contains(strings.Fields(o.by), path)
 				if strings.HasPrefix(imported, o.imported) && !owner {
-					t.Errorf("%s imports %s, which only %s may", path, imported, o.by)
+					t.Errorf("%s imports %s, which only %s may import", path, imported, o.by)
 				}
 			}
 		}
@@ -162,13 +162,13 @@ func TestProgramsStaySmall(t *testing.T) {
 	}
 }
 
-// TestNames: no name says nothing.
+// TestNames: every package name says what is inside.
 func TestNames(t *testing.T) {
 	for path, p := range packages(t) {
 		for _, name := range append(strings.Split(path, "/"), p.Name) {
-			empty := strings.Fields("util utils common helper helpers models mock mocks")
-			if slices.Contains(empty, name) {
-				t.Errorf("%s: a package named %s", path, name)
+			vague := strings.Fields("util utils common helper helpers models mock mocks")
+			if slices.Contains(vague, name) {
+				t.Errorf("%s: rename the package: %s says nothing about its contents", path, name)
 			}
 		}
 	}
@@ -188,21 +188,21 @@ func TestFrontDoor(t *testing.T) {
 				t.Errorf("%s/%s has a func init", path, name)
 			}
 			if reads := environment.FindString(code); reads != "" && !frontDoor {
-				t.Errorf("%s/%s asks %s", path, name, reads)
+				t.Errorf("%s/%s reads the environment: %s", path, name, reads)
 			}
 		}
 	}
 }
 
-// TestNoUpstreamIsSpecial: what meters, prices and forwards requests knows upstreams by their price
-// lists alone. It imports nothing that is about one of them, not even through another package, and
-// names none in its code.
+// TestNoUpstreamIsSpecial: the packages that meter, price and forward requests get everything about
+// an upstream from its price list. They import no package about one upstream, not even through
+// another package, and name no upstream in their code.
 func TestNoUpstreamIsSpecial(t *testing.T) {
 	imports := regexp.MustCompile(`(?ms)^import (?:\(.*?^\)|[^\n]*)$|"quotabudget[^"\n]*"`)
 	upstream := regexp.MustCompile(`(?i)\w*(?:youtube|openai|anthropic|github|shopify)\w*`)
 	all := packages(t)
 	for _, path := range strings.Fields("meter costs costs/formula costs/feed proxy") {
-		for _, imported := range reached(all, path) {
+		for _, imported := range dependencies(all, path) {
 			if strings.HasPrefix(imported, "youtube") || strings.HasPrefix(imported, "standin") {
 				t.Errorf("%s imports %s, which is about one upstream", path, imported)
 			}
@@ -216,11 +216,11 @@ func TestNoUpstreamIsSpecial(t *testing.T) {
 	}
 }
 
-// reached returns the packages of the module that one imports, and those that they import.
-func reached(packages map[string]pkg, from string) (all []string) {
+// dependencies returns the packages of the module that a package imports, directly or not.
+func dependencies(packages map[string]pkg, from string) (all []string) {
 	for open := []string{from}; len(open) > 0; open = open[1:] {
 		for _, imported := range packages[open[0]].Imports {
-			if to := within(imported); to != "" && !slices.Contains(all, to) {
+			if to := layerName(imported); to != "" && !slices.Contains(all, to) {
 				all, open = append(all, to), append(open, to)
 			}
 		}

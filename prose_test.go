@@ -36,5 +36,6 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// commentMark matches the marks that would separate the words of a sentence on two lines.
+// commentMark matches the mark of a comment line, which would stand between the words of a
+// sentence.
 var commentMark = regexp.MustCompile(`(?m)^[ \t]*(//|--|#|>)`)

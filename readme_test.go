@@ -33,21 +33,23 @@ func learned(t *testing.T) manual {
 	dir := filepath.Dir(program(t, "quotactl"))
 	pages.once.Do(func() {
 		pages.manual = manual{}
-		pages.err = errors.Join(pages.manual.ask(dir, "quotactl"), pages.manual.ask(dir, "ingestor"))
+		pages.err = errors.Join(pages.manual.add(dir, "quotactl"),
+			pages.manual.add(dir, "ingestor"))
 	})
 	must(t, pages.err)
 	return pages.manual
 }
 
-// pages is the manual, read by the first test that needs it.
+// pages holds the manual, which the first test that needs it reads.
 var pages struct {
 	once   sync.Once
 	manual manual
 	err    error
 }
 
-// ask adds the help of a command, and of those below it, of a program in a folder.
-func (m manual) ask(dir string, words ...string) error {
+// add runs a command with --help, and adds its help and that of its subcommands. dir holds the
+// program.
+func (m manual) add(dir string, words ...string) error {
 	args := append(slices.Clone(words[1:]), "--help")
 	out, err := exec.Command(filepath.Join(dir, words[0]), args...).Output()
 	if err != nil {
@@ -55,7 +57,7 @@ func (m manual) ask(dir string, words ...string) error {
 	}
 	m[strings.Join(words, " ")] = string(out)
 	for _, command := range commandLine.FindAllStringSubmatch(section(string(out)), -1) {
-		err = errors.Join(err, m.ask(dir, append(slices.Clone(words), command[1])...))
+		err = errors.Join(err, m.add(dir, append(slices.Clone(words), command[1])...))
 	}
 	return err
 }

@@ -18,9 +18,9 @@ import (
 	"testing"
 )
 
-// tree returns the files of the module that its authors wrote. It looks at each: go test keeps a
-// result until a file changes that the test itself looked at, and does not know what the commands
-// that a test starts have read.
+// tree returns the module's source files, without generated ones. It also calls os.Stat on each,
+// because go test caches a result until a file changes that the test itself has opened or examined,
+// and does not notice the files that the test's child processes read.
 func tree(t *testing.T) []string {
 	t.Helper()
 	paths, err := treeOnce()
@@ -45,7 +45,7 @@ var treeOnce = sync.OnceValues(func() (paths []string, err error) {
 	return paths, err
 })
 
-// files returns the files of the tree below a folder, "" for all, whose names end so.
+// files returns the files of the tree in dir whose names end in suffix. The dir "" stands for all.
 func files(t *testing.T, dir, suffix string) (paths []string) {
 	t.Helper()
 	for _, path := range tree(t) {
@@ -67,7 +67,7 @@ func glob(t *testing.T, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no files %s: %v", pattern, err)
+		t.Fatalf("no file matches %s: %v", pattern, err)
 	}
 	return files
 }
@@ -105,12 +105,12 @@ var packagesOnce = sync.OnceValues(func() (map[string]pkg, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		all[within(p.ImportPath)] = p
+		all[layerName(p.ImportPath)] = p
 	}
 })
 
-// within returns the name of an import path in the table of layers, "" for one outside the module.
-func within(importPath string) string {
+// layerName returns a package's name in the table of layers; "" for a package of another module.
+func layerName(importPath string) string {
 	if importPath == module {
 		return "."
 	}
@@ -121,7 +121,7 @@ func within(importPath string) string {
 	return strings.TrimPrefix(rest, "internal/")
 }
 
-// sources returns the texts of the package's files, without tests, by their names.
+// sources returns the text of each of the package's files by name, without tests.
 func (p pkg) sources(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -131,8 +131,8 @@ func (p pkg) sources(t *testing.T) map[string]string {
 	return texts
 }
 
-// split returns the comments, the string literals and the rest of Go code, each on the same lines
-// with the others replaced by blanks.
+// split separates Go source into comments, string literals and other code. Each result has the
+// length of text, with blanks in place of the other two.
 func split(text string) (comments, literals, code string) {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(text))
@@ -157,7 +157,7 @@ func split(text string) (comments, literals, code string) {
 	return string(parts[token.COMMENT]), string(parts[token.STRING]), string(parts[token.EOF])
 }
 
-// blank returns text with each byte but line breaks replaced by a blank.
+// blank returns text with every byte except line breaks replaced by a blank.
 func blank(text string) string {
 	blanks := []byte(text)
 	for i, b := range blanks {

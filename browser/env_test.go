@@ -109,7 +109,7 @@ func (s *env) demo() string {
 	return s.start("serve", "--demo", "--listen", "127.0.0.1:0")
 }
 
-// upstream starts a stand-in, which the program then uses.
+// upstream starts a stand-in, to which the program sends its requests.
 func (s *env) upstream(args ...string) {
 	s.Helper()
 	address := s.start(append([]string{"standin", "--listen", "127.0.0.1:0"}, args...)...)

@@ -295,7 +295,8 @@ func TestWithoutScripts(t *testing.T) {
 	b.shows("main", "Videos with hours")
 }
 
-// Real charts, with all that people call their videos, if there are any.
+// TestRealCharts shows real charts, whose titles can contain anything. It does nothing if the data
+// is not there.
 func TestRealCharts(t *testing.T) {
 	data := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
 	if data == "" {

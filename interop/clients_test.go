@@ -36,7 +36,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// write writes a file into a folder or one below it, and returns its path.
+// write writes a file into a folder or one of its subfolders, and returns the file's path.
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)

@@ -69,14 +69,14 @@ func quotactl(t *testing.T, vars []string, into any, args ...string) {
 	must(t, json.Unmarshal(run(t, root, "env", append(vars, args...)...), into))
 }
 
-// entry is a line of the log.
+// entry is one entry of a ledger's log.
 type entry struct {
 	ID, Bucket string
 	Units      int64
 	Labels     map[string]string
 }
 
-// entries returns the log of a ledger.
+// entries returns the entries of a ledger.
 func entries(t *testing.T, vars []string, args ...string) []entry {
 	t.Helper()
 	var log struct{ Entries []entry }
@@ -84,8 +84,8 @@ func entries(t *testing.T, vars []string, args ...string) []entry {
 	return log.Entries
 }
 
-// launchStandins starts stand-ins with their arguments and those of all. It returns their addresses
-// by name, and the part of a configuration that names them.
+// launchStandins starts stand-ins, each with its own arguments and those in all. It returns their
+// addresses by name, and the part of a configuration with their endpoints.
 func launchStandins(t *testing.T, args map[string][]string, all ...string) (
 	addresses map[string]string, config string) {
 	t.Helper()
@@ -98,12 +98,12 @@ func launchStandins(t *testing.T, args map[string][]string, all ...string) (
 	return addresses, config
 }
 
-// eventually waits until done, and fails with the state after two minutes.
+// eventually waits until done returns true. After two minutes, it fails and reports the state.
 func eventually(t *testing.T, done func() bool, state func() any) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("after two minutes: %+v", state())
+			t.Fatalf("not done after two minutes: %+v", state())
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (s *ledgerServer) taken(t *testing.T, bucket string) (used, held int) {
 	return int(b.Limits[0].Used), int(b.Held)
 }
 
-// bucket returns the state of a bucket.
+// bucket returns the status of a bucket.
 func (s *ledgerServer) bucket(t *testing.T, bucket string) report.BucketStatus {
 	t.Helper()
 	var status report.Status

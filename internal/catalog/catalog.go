@@ -125,12 +125,12 @@ type txn struct {
 	texts []text
 }
 
-// update runs fn in a transaction that writes.
+// update runs fn in a write transaction.
 func (c *Catalog) update(ctx context.Context, fn func(*txn) error) error {
 	return c.run(ctx, c.db.Update, c.write, fn)
 }
 
-// view runs fn in a transaction that reads.
+// view runs fn in a read transaction.
 func (c *Catalog) view(ctx context.Context, fn func(*txn) error) error {
 	return c.run(ctx, c.db.View, c.read, fn)
 }

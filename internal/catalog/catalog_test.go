@@ -102,7 +102,7 @@ func wantHeads(t *testing.T, c *Catalog, region string, want string) {
 	}
 }
 
-// execute runs a statement on the file.
+// execute runs a statement on the catalogue's file.
 func execute(t *testing.T, c *Catalog, statement string) {
 	t.Helper()
 	_, err := c.db.Write.Exec(statement)
@@ -219,9 +219,9 @@ func TestAPageThatIsNotNextIsRefused(t *testing.T) {
 	if _, err := c.Video(t.Context(), "ok"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("half a page was stored: %v", err)
 	}
-	// including those that Charts does not show
+	// the table also has the charts that Charts does not return
 	if n := scalar(t, c, "SELECT count(*) FROM charts"); n != 2 {
-		t.Errorf("%d charts: one has begun without its page", n)
+		t.Errorf("got %d charts, want 2: a chart was begun without its page", n)
 	}
 }
 

@@ -95,7 +95,7 @@ func (s *txn) putVideo(v Video, at time.Time) (number int64, err error) {
 	before, err := scanSeen(s.row("find_video", v.ID), &number)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-	case err != nil && before.ID == "": // tags that cannot be read are replaced
+	case err != nil && before.ID == "": // the new tags replace tags that cannot be read
 		return 0, err
 	case at.UnixMicro() < before.FetchedAt.UnixMicro():
 		return number, nil
@@ -119,7 +119,7 @@ func (s *txn) writeVideo(v Video, at time.Time) (number int64, err error) {
 }
 
 // writeChanges writes history and index only if something changed, because most videos of a chart
-// were in the previous one too. A new video has no ID before.
+// were in the previous one too. For a new video, before has no ID.
 func (s *txn) writeChanges(number int64, before, now Video, at time.Time) error {
 	fresh := before.ID == ""
 	renamed := now.Title != before.Title || now.ChannelTitle != before.ChannelTitle

@@ -21,7 +21,7 @@ func ids(t *testing.T, c *Catalog, query string, skip, limit int) []string {
 	return out
 }
 
-// found returns the IDs that a search finds, sorted.
+// found returns the sorted IDs that a search finds.
 func found(t *testing.T, c *Catalog, query string) string {
 	t.Helper()
 	return strings.Join(slices.Sorted(slices.Values(ids(t, c, query, 0, 0))), " ")

@@ -79,7 +79,8 @@ func TestHistoryHasChangesOnly(t *testing.T) {
 	}
 }
 
-// A video whose stored tags were damaged is stored again, with its history.
+// TestDamagedTags: a video whose stored tags are damaged can be stored again, and keeps its
+// history.
 func TestDamagedTags(t *testing.T) {
 	c := open(t)
 	v := video("a")

@@ -41,7 +41,7 @@ func (p *proc) jobOf(name, spec string, units int64, script string) daemon.Lane 
 // command returns the work of a job's lane.
 func command(l daemon.Lane) *daemon.Command { return l.Work.(*daemon.Command) }
 
-// pace gives a job its own pace under the first limit; nil for none.
+// pace sets the job's own pace for the first limit, or removes it if pace is nil.
 func (p *proc) pace(l *daemon.Lane, pace *quota.Pace) {
 	own := *p.sweep.Budget
 	if own.Paces = nil; pace != nil {
@@ -50,14 +50,14 @@ func (p *proc) pace(l *daemon.Lane, pace *quota.Pace) {
 	command(*l).Job.Budget, l.Own = &own, new(share.Paces(own.Paces))
 }
 
-// line returns the first limit with a pace.
+// line returns the first limit with the given pace.
 func (w *env) line(pace *quota.Pace) []quota.Limit {
 	line := w.limits[0]
 	line.Pace = pace
 	return []quota.Limit{line}
 }
 
-// job adds a lane that runs a script and holds units, and returns its work.
+// job adds a lane whose command runs a script and holds units, and returns the command.
 func (p *proc) job(name, spec string, units int64, script string) *daemon.Command {
 	p.Helper()
 	l := p.jobOf(name, spec, units, script)

@@ -100,7 +100,7 @@ func TestRestart(t *testing.T) {
 		w.expectAsked("01:45:00 DE 1, 01:45:00 DE 2, 01:45:00 US 1, 01:45:00 US 2, " +
 			"01:45:00 GB 1, 01:45:00 GB 2")
 		again.stopAfter(time.Minute)
-		w.restart(all...) // 01:47: nothing was missed
+		w.restart(all...) // 01:47: no tick was missed
 		time.Sleep(12 * time.Minute)
 		w.expectAsked("")
 		time.Sleep(2 * time.Minute)

@@ -171,8 +171,8 @@ func TestCatalogueLocked(t *testing.T) {
 	})
 }
 
-// TestBreaker: the upstream counts as down after four failures in a row from two runs, and not
-// before. An upstream that answers is not down, whatever the answer.
+// TestBreaker: the upstream counts as down only after four failures in a row from two runs. An
+// upstream that answers is not down, whatever it answers.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

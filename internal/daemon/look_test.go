@@ -31,7 +31,7 @@ func (w *env) expectLogged(n int, words ...string) {
 	w.expect(w.logged(words...), n, "lines with", words)
 }
 
-// expect compares a result with the wanted one.
+// expect checks that got equals want; what describes them in the failure.
 func (w *env) expect(got, want any, what ...any) {
 	w.Helper()
 	if !reflect.DeepEqual(got, want) {

@@ -58,7 +58,7 @@ type env struct {
 	limits  []quota.Limit
 	paces   []quota.Limit
 	standin standin.YouTube
-	procs   []*proc // all that were opened; at ends them
+	procs   []*proc // all opened processes; at ends them
 	look    *proc   // a process for checks, never killed
 
 	mu    sync.Mutex
@@ -188,7 +188,7 @@ func (w *env) restart(lanes ...share.Lane) *proc {
 	return p.start()
 }
 
-// end stops the daemon if it runs, waits for it and closes its files.
+// end stops the daemon if it is running, waits for it to exit and closes its files.
 func (p *proc) end() {
 	p.Helper()
 	if p.stop != nil {
@@ -202,7 +202,7 @@ func (p *proc) end() {
 	}
 }
 
-// stopAfter ends the daemon after a time.
+// stopAfter waits for d, then stops the daemon.
 func (p *proc) stopAfter(d time.Duration) {
 	p.Helper()
 	time.Sleep(d)

@@ -92,7 +92,7 @@ func TestReload_BackAgain(t *testing.T) {
 			p.reload <- struct{}{}
 		}
 		p.stopAfter(40 * time.Second) // 19:09:10
-		// removed from 19:03:30 to 19:08:30
+		// the region is removed from 19:03:30 to 19:08:30
 		w.expectRan("US", "19:00:00 19:01:00 19:02:00 19:03:00 19:08:00 19:09:00")
 		w.expect(len(w.runs("GB")), 10, "runs of GB")
 	})

@@ -15,8 +15,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// expectRan checks that the complete charts of a region are those of the ticks at these times of
-// noon's day, one for each.
+// expectRan checks that a region has one complete chart for each of the ticks at these times on
+// noon's day, and no other.
 func (w *env) expectRan(region, times string) {
 	w.Helper()
 	want := make(map[string]int)
@@ -26,7 +26,7 @@ func (w *env) expectRan(region, times string) {
 	w.expect(w.runs(region), want, "runs")
 }
 
-// expectRun checks that the tick of a minute after noon has a complete chart of the region.
+// expectRun checks that the region has a complete chart for the tick this many minutes after noon.
 func (w *env) expectRun(region string, minute int) {
 	w.Helper()
 	run := fmt.Sprintf("trending/%s/2026-06-01T19:%02d:00Z", region, minute)
@@ -200,7 +200,7 @@ func TestObserved(t *testing.T) {
 		w.expectRuns(all, midnight, midnight.Add(5*time.Hour-time.Minute))
 		w.expectLogged(0, "tick left out")
 		if w.logged("it is observed only") == 0 {
-			t.Error("the ticks that the shares would leave out are not logged")
+			t.Error("the log does not list the ticks that the shares leave out")
 		}
 	})
 }

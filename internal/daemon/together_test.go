@@ -81,7 +81,7 @@ func TestCommand_Stalled(t *testing.T) {
 					p.job("a", "0 * * * *", 1, "echo ran >> $OUT")
 				}
 				first.start()
-				time.Sleep(1500 * time.Millisecond) // it is the first to claim the tick
+				time.Sleep(1500 * time.Millisecond) // first claims the tick before second starts
 				second.start()
 				time.Sleep(20 * time.Minute)
 				first.end()

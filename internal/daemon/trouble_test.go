@@ -50,7 +50,7 @@ func TestLostClaim(t *testing.T) {
 		})
 		a.start()
 		time.Sleep(10 * time.Second)
-		w.restart(all...) // it makes up for the tick
+		w.restart(all...) // the restarted daemon runs the tick
 		time.Sleep(10 * time.Minute)
 		w.expect(late.Load(), int64(0), "pages after the lease")
 		w.expectLogged(1, "lease lost")

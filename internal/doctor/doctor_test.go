@@ -139,7 +139,7 @@ func says(yaml string) func(*testing.T, *plant) {
 	return func(_ *testing.T, p *plant) { p.yaml = yaml }
 }
 
-// sharing plants two credentials with one key, under these limits.
+// sharing plants two credentials that use one key, with the given limits.
 func sharing(one, two string) func(*testing.T, *plant) {
 	return says(fmt.Sprintf(`
 credentials:
@@ -157,7 +157,7 @@ var faults = []struct {
 }{
 	{"", "", func(*testing.T, *plant) {}},
 	{"", "", onRedis(func(*testing.T, *plant, *redistest.Server) {})},
-	// a folder that a group shares, below one in which users can delete only their own files
+	// a folder shared by a group, inside a folder with the sticky bit
 	{"", "", func(t *testing.T, p *plant) {
 		must(t, os.MkdirAll(p.dir+"/all/shared", 0o700))
 		p.ledger = "sqlite://" + p.dir + "/all/shared/ledger.db"
@@ -166,7 +166,7 @@ var faults = []struct {
 		chmod(t, p.dir+"/all/shared", 0o770|os.ModeSetgid)
 		chmod(t, p.dir+"/all/shared/ledger.db", 0o660)
 	}},
-	// credentials may share a key if their limits add up to the account's in each bucket
+	// credentials may share a key if their limits add up to the account's limit in each bucket
 	{"", "", sharing("{bucket: default, units: 1000, window: 24h}",
 		"{bucket: default, units: 9000, window: day}")},
 	{"key-shared", doctor.Warning, sharing("{bucket: default, units: 1001, window: 24h}",
@@ -354,8 +354,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// Every planted fault is found at its level, and there is no other finding. A healthy setup has one
-// fact, about the ledger.
+// TestFaults: examine finds each planted fault at its level, and nothing else. For a healthy setup
+// it reports one fact, about the ledger.
 func TestFaults(t *testing.T) {
 	for i, f := range faults {
 		t.Run(fmt.Sprint(i+1, " ", f.check), func(t *testing.T) {

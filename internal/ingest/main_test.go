@@ -48,7 +48,7 @@ type env struct {
 	client   *youtube.Client
 	catalog  *catalog.Catalog
 	setNow   func(time.Time) // sets a Redis server's clock; nil with SQLite
-	inBubble bool            // see inBubble
+	inBubble bool            // the test runs in a bubble, without sockets
 
 	mu  sync.Mutex
 	now time.Time
@@ -73,7 +73,7 @@ func open(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *env {
 	return (&env{standin: standin}).onFile(t, t.TempDir(), limits)
 }
 
-// onFile opens the env with a ledger and a catalogue in dir.
+// onFile fills in the env, with a ledger and a catalogue in dir.
 func (s *env) onFile(t testing.TB, dir string, limits []quota.Limit) *env {
 	t.Helper()
 	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(dir, "ledger.db"))
@@ -100,7 +100,7 @@ func onLedgers(t *testing.T, test func(*testing.T, openFunc)) {
 	t.Run("redis", func(t *testing.T) { test(t, onRedis) })
 }
 
-// wire opens the env with a ledger, and creates the catalogue in dir.
+// wire fills in the env with the given ledger, and creates the catalogue in dir.
 func (s *env) wire(t testing.TB, dir string, ledger *ledger.Ledger, limits []quota.Limit) *env {
 	t.Helper()
 	t.Cleanup(func() { ledger.Close() })
@@ -139,8 +139,8 @@ func (s *env) serve(t testing.TB) (address string, way http.RoundTripper) {
 	return s.upstream.URL, base
 }
 
-// inBubble runs a test at nine o'clock in a testing/synctest bubble. It creates the folder outside,
-// where the cleanup can remove it.
+// inBubble runs a test in a testing/synctest bubble whose time begins at nine. It creates the
+// folder outside the bubble, because the cleanup that removes it runs there.
 func inBubble(t *testing.T, standin *standin.YouTube, most int64, test func(*testing.T, *env)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -153,11 +153,11 @@ func inBubble(t *testing.T, standin *standin.YouTube, most int64, test func(*tes
 	})
 }
 
-// RoundTrip serves a request in a bubble, where a socket would keep time from passing. Its pages
-// have three places.
+// RoundTrip serves a request without a socket, which would keep time in a bubble from passing. Its
+// pages hold three videos.
 func (s *env) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
-		trace.GotConn(httptrace.GotConnInfo{}) // counts as sent from here on
+		trace.GotConn(httptrace.GotConnInfo{}) // the client counts the request as sent from here on
 	}
 	defer func() {
 		if value := recover(); value == http.ErrAbortHandler {
@@ -171,7 +171,7 @@ func (s *env) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	answer := httptest.NewRecorder()
 	s.ServeHTTP(answer, short)
 	if err := r.Context().Err(); err != nil {
-		return nil, errors.Join(err, errors.New("hung up"))
+		return nil, errors.Join(err, errors.New("the client disconnected"))
 	}
 	if answer.Code == http.StatusOK {
 		s.mu.Lock()
@@ -184,10 +184,10 @@ func (s *env) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 // generated returns the charts of the zero Generator.
 var generated = sync.OnceValue(standin.Generator{}.Charts)
 
-// nameOf returns the region and page of a request: "US1".
+// nameOf returns the region and the page number of a request: "US1".
 func nameOf(r *http.Request) string {
 	pages := map[string]int{"": 1, "CDIQAA": 2, "CGQQAA": 3, "CJYBEAA": 4,
-		"CAMQAA": 2, "CAYQAA": 3, "CAkQAA": 4} // of three places
+		"CAMQAA": 2, "CAYQAA": 3, "CAkQAA": 4} // of pages with three videos
 	query := r.URL.Query()
 	return fmt.Sprint(query.Get("regionCode"), pages[query.Get("pageToken")])
 }
@@ -267,7 +267,7 @@ func (s *env) run(t testing.TB, list string, pages int, want, asked string) inge
 	return sum
 }
 
-// execute is run for a given sweep, which may end with an error.
+// execute runs the given sweep, compares as run does, and returns the sweep's error.
 func (s *env) execute(ctx context.Context, t testing.TB, sweep *ingest.Sweep,
 	want, asked string) (ingest.Summary, error) {
 	t.Helper()
@@ -289,8 +289,8 @@ func (s *env) sideBySide(t testing.TB, list string, pages, readers int) *ingest.
 	return sweep
 }
 
-// together sweeps regions without an error by several readers, whose requests have no order, and
-// compares the summary.
+// together runs a sweep with several readers, which must succeed, and compares the summary. It does
+// not compare the requests, because their order varies.
 func (s *env) together(t testing.TB, sweep *ingest.Sweep, readers int, want string) ingest.Summary {
 	t.Helper()
 	sweep.Parallel = readers

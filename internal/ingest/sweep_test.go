@@ -184,7 +184,7 @@ func TestStopped(t *testing.T) {
 		"partial US:4/200:4 GB:partial:2/100:2 DE:skipped:0/0:0", "US1 US2 US3 US4 GB1 GB2")
 	must(t, err)
 	s.onRequest(nil)
-	_, err = s.execute(ctx, t, s.sweep(t, "US,GB,DE", 4), // with a ctx that has already ended
+	_, err = s.execute(ctx, t, s.sweep(t, "US,GB,DE", 4), // ctx has already ended
 		"failed GB:skipped:0/0:0 DE:skipped:0/0:0 US:skipped:0/0:0", "")
 	must(t, err)
 	s.run(t, "US,GB,DE", 4, "complete GB:4/200:2 DE:4/200:4 US:4/200:4",

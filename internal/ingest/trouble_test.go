@@ -46,8 +46,8 @@ func TestOneRegionsTrouble(t *testing.T) {
 	s.run(t, "AQ,US", 1, "partial AQ:failed:0/0:1 US:1/50:1", "AQ1 US1")
 }
 
-// TestFaultsOfTheUpstream: every attempt is charged, a complete chart is whole and shown, and one
-// that is not is hidden.
+// TestFaultsOfTheUpstream: every attempt is charged. A complete chart has all its videos and is
+// shown; an incomplete chart is hidden.
 func TestFaultsOfTheUpstream(t *testing.T) {
 	const down = "failed US:failed:0/0:4 GB:failed:0/0:4 DE:skipped:0/0:0 FR:failed:0/0:4"
 	const downAsked = "US1 US1 US1 US1 GB1 GB1 GB1 GB1 FR1 FR1 FR1 FR1"
@@ -63,13 +63,13 @@ func TestFaultsOfTheUpstream(t *testing.T) {
 		"retries": {&standin.YouTube{Faults: []string{"503:US#2*2", "429:GB*1", "drop:GB*1"}},
 			"US,GB", 2, 1, "complete US:2/100:4 GB:2/100:4",
 			"US1 US2 US2 US2 GB1 GB1 GB1 GB2", "", ""},
-		// The sweep gives up after three regions without an answer, the third being the last in
-		// the order. With any number of readers, only one sends requests.
+		// The sweep gives up after three regions without an answer: the first two and the last one.
+		// With any number of readers, only one sends requests.
 		"down": {&standin.YouTube{Faults: []string{"503"}}, "US,GB,DE,FR", 1, 1, down, downAsked,
 			youtube.Transient, "3 regions in a row"},
 		"down, with four readers": {&standin.YouTube{Faults: []string{"503"}}, "US,GB,DE,FR", 1, 4,
 			down, downAsked, youtube.Transient, "3 regions in a row"},
-		// They come first, being the stalest, and do not keep the others from being served.
+		// These regions come first because they are the stalest. The sweep still serves the others.
 		"regions that always fail": {&standin.YouTube{Faults: []string{"503:US", "503:GB"}},
 			"US,GB,DE,FR,CA", 1, 1,
 			"partial US:failed:0/0:4 GB:failed:0/0:4 DE:1/50:1 FR:1/50:1 CA:1/50:1",
@@ -82,12 +82,12 @@ func TestFaultsOfTheUpstream(t *testing.T) {
 			"failed US:failed:0/0:1 GB:skipped:0/0:0", "US1", youtube.BadCredential, ""},
 		"disabled": {&standin.YouTube{Faults: []string{"403-disabled"}}, "US,GB", 4, 8,
 			"failed US:failed:0/0:1 GB:skipped:0/0:0", "US1", youtube.BadCredential, ""},
-		// The chart is started over, once.
+		// The sweep starts the chart over once.
 		"invalid page tokens": {
 			&standin.YouTube{Faults: []string{"400-token:US#3*1", "400-token:GB#2"}},
 			"US,GB,DE", 0, 1, "partial US:4/200:7 GB:failed:1/50:4 DE:4/200:4",
 			"US1 US2 US3 US1 US2 US3 US4 GB1 GB2 GB1 GB2 DE1 DE2 DE3 DE4", "", ""},
-		// The videos that move to the next page are in the chart once.
+		// A video that moves to the next page is in the chart only once.
 		"moving": {&standin.YouTube{PageMove: 3}, "US", 0, 1, "complete US:4/191:4",
 			"US1 US2 US3 US4", "", ""},
 	} {
@@ -112,7 +112,7 @@ func TestFaultsOfTheUpstream(t *testing.T) {
 	}
 }
 
-// TestRepeated: a repeated video is in a chart once, at its first place.
+// TestRepeated: a video that a chart repeats is stored once, at its first place.
 func TestRepeated(t *testing.T) {
 	s := open(t, &standin.YouTube{Faults: []string{"repeat:US#1"}}, units(1000))
 	s.run(t, "US", 2, "complete US:2/99:2", "US1 US2")

@@ -19,18 +19,19 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// damagesOfSQLite has statements, and what a check finds after each.
+// damagesOfSQLite maps each kind of damage to the statement that does it and to the text that a
+// check then reports.
 var damagesOfSQLite = map[string][2]string{
 	"lost row":          {"DELETE FROM buckets", "row in buckets is missing"},
 	"lost hold":         {"DELETE FROM holds", "20 units stay held"},
 	"smaller hold":      {"UPDATE holds SET units = 1", "20 units stay held"},
-	"hold of nobody":    {"UPDATE holds SET drawn = -3", "20 units stay held"},
+	"negative draw":     {"UPDATE holds SET drawn = -3", "20 units stay held"},
 	"drawn hold":        {"UPDATE holds SET drawn = 19", "20 units stay held"},
 	"hold that is over": {"UPDATE holds SET expires_at = created_at", "20 units stay held"},
 	"hold before 1970":  {"UPDATE holds SET expires_at = -5", "20 units stay held"},
 	"hold made later":   {"UPDATE holds SET created_at = created_at + 72000000000", "20 units stay"},
-	"word of a hold":    {"UPDATE holds SET lapse = 'relapse'", "20 units stay held"},
-	"hold of a person":  {"UPDATE holds SET manual = -1", "not what was written"},
+	"lapse of a hold":   {"UPDATE holds SET lapse = 'relapse'", "20 units stay held"},
+	"manual of a hold":  {"UPDATE holds SET manual = -1", "not what was written"},
 	"hold elsewhere":    {"UPDATE holds SET bucket = 'other'", "20 units stay held"},
 	"row elsewhere":     {"UPDATE buckets SET bucket = 'other'", "is missing"},
 	"floor":             {"UPDATE buckets SET floor = floor + 90000000000", "not what was"},
@@ -50,10 +51,10 @@ const (
 	bucketsOf = "quota:{k}::buckets"
 )
 
-// damage is what another program does to the data of a ledger, and what a check finds.
+// damage is a change that another program makes to the data of a ledger.
 type damage struct {
 	do    func()
-	finds string
+	finds string // text that a check then reports
 }
 
 func damagesOf(t *testing.T, s *store) map[string]damage {
@@ -112,14 +113,15 @@ func damagesOf(t *testing.T, s *store) map[string]damage {
 	}
 }
 
-// isDamaged reports whether an error names the bucket as damaged.
+// isDamaged reports whether err says that the bucket "default" of "k" is damaged.
 func isDamaged(err error) bool {
 	damaged, is := errors.AsType[*quota.DamagedError](err)
 	return is && damaged.Bucket == "default" && damaged.Credential == "k"
 }
 
-// TestDamageDenies: damage to anything but the entries never makes room: it denies, and names the
-// bucket. A check finds it, and a repair makes of it what the entries say.
+// TestDamageDenies: damage to anything but the entries never makes room: charges are denied, and
+// the error names the bucket. A check finds the damage, and a repair restores the state from the
+// entries.
 func TestDamageDenies(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -127,14 +129,14 @@ func TestDamageDenies(t *testing.T) {
 			noticed := name != "not listed" && (s.redis == nil || name != "total of the oldest")
 			t.Run(name, func(t *testing.T) { testDamage(t, s, test, 5, noticed) })
 			if name == "lost row" || name == "lost state" {
-				t.Run("only holds are left", func(t *testing.T) { testDamage(t, s, test, 0, true) })
+				t.Run("holds only", func(t *testing.T) { testDamage(t, s, test, 0, true) })
 			}
 		}
 	})
 }
 
-// testDamage damages a bucket with so many charges. noticed means that a decision notices it, and
-// not only a check.
+// testDamage damages a bucket that has the given number of charges. noticed means that a decision
+// finds the damage too, not only a check.
 func testDamage(t *testing.T, first *store, test damage, charges int64, noticed bool) {
 	first.clear(t)
 	first.now = epoch
@@ -149,7 +151,7 @@ func testDamage(t *testing.T, first *store, test damage, charges int64, noticed 
 	s := first.fresh()
 	defer s.Close()
 	if d, err := s.ask(81-used, hundred); d.Allowed || noticed && !isDamaged(err) {
-		t.Errorf("one unit too many beside %d used and 20 held of 100: %+v, %v", used, d, err)
+		t.Errorf("one unit too many, with %d used and 20 held of 100: %+v, %v", used, d, err)
 	}
 	all, err := s.BucketsOf(t.Context(), "k")
 	if listed := slices.Contains(quota.BucketNames(all), "default"); err != nil ||
@@ -165,12 +167,12 @@ func testDamage(t *testing.T, first *store, test damage, charges int64, noticed 
 		t.Error("the check wrote something")
 	}
 	if again := s.check(t, true); again != said {
-		t.Errorf("the repair found %q", again)
+		t.Errorf("the repair found %q, the check %q", again, said)
 	}
 	s.sound(t)
 	s.standing(t, used, 20, hundred)
 	if used > 0 {
-		s.pass(23 * time.Hour) // any hold that was in doubt is held for a day
+		s.pass(23 * time.Hour) // a repair holds the units of a doubtful hold for a day
 		s.denied(t, 101-used, hundred)
 		s.pass(-23 * time.Hour)
 	}
@@ -178,8 +180,8 @@ func testDamage(t *testing.T, first *store, test damage, charges int64, noticed 
 	s.stored(t)
 }
 
-// TestFlippedBitsMakeNoRoom: a flipped bit of any stored value but the entries allows no charge
-// that was denied, whether the rule decides or, on Redis, charge.lua.
+// TestFlippedBitsMakeNoRoom: a flipped bit in any stored value except the entries never makes room
+// for a charge, whether the rule decides or, on Redis, charge.lua.
 func TestFlippedBitsMakeNoRoom(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -197,10 +199,10 @@ func TestFlippedBitsMakeNoRoom(t *testing.T) {
 			d, _ := fresh.ask(16, hundred)
 			other, _ := fresh.ask(16, limits)
 			if d.Allowed || other.Allowed {
-				t.Fatalf("16 fit beside 60 used and 25 held of 100 "+format, args...)
+				t.Fatalf("16 units were allowed, with 60 used and 25 held of 100, "+format, args...)
 			}
 		}
-		still("")
+		still("without damage")
 		if s.redis != nil {
 			flipTexts(t, s, still)
 		} else {
@@ -270,8 +272,9 @@ func flipColumns(t *testing.T, s *store, still func(format string, args ...any))
 	}
 }
 
-// TestClockJumpsFarAhead: the log begins again at that time, and when the clock comes back nothing
-// is decided until the bucket is repaired. The units then count from now on.
+// TestClockJumpsFarAhead: after a jump of the clock the log goes on at the new time. Once the clock
+// is set back, the ledger denies everything until the bucket is repaired. The units then count from
+// the time of the repair.
 func TestClockJumpsFarAhead(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -282,13 +285,13 @@ func TestClockJumpsFarAhead(t *testing.T) {
 		s.pass(years)
 		_, err := s.Release(t.Context(), quota.Release{Credential: "k", Reservation: "default.r"})
 		if !errors.Is(err, quota.ErrNoReservation) {
-			t.Errorf("the reservation has lapsed: %v", err)
+			t.Errorf("release of a lapsed reservation: %v", err)
 		}
 		s.spend(t, 60, hundred)
 		s.pass(-years)
 		if _, err := s.ask(1, hundred); !isDamaged(err) ||
 			!strings.Contains(err.Error(), "ledger check --repair") {
-			t.Errorf("back again: %v", err)
+			t.Errorf("charge after the clock was set back: %v", err)
 		}
 		if found := s.check(t, true); !strings.Contains(found, "its newest time is 2028") {
 			t.Errorf("found %s", found)
@@ -296,18 +299,19 @@ func TestClockJumpsFarAhead(t *testing.T) {
 		s.sound(t)
 		d := s.denied(t, 41, hundred)
 		if after := d.RetryAt.Sub(s.now); after.Truncate(time.Second) != 24*time.Hour {
-			t.Errorf("41 beside 60 used now fit after %s", after)
+			t.Errorf("41 units, with 60 just used of 100, fit after %s, want 24h", after)
 		}
 		s.spend(t, 40, hundred)
 	})
 }
 
-// TestManyLapseTogether: thousands of holds that lapse together become entries in steps, and
-// neither a reading nor a denial writes any.
+// TestManyLapseTogether: if thousands of holds lapse together, the ledger writes their entries in
+// steps. Reading the usage or denying a charge writes none.
 func TestManyLapseTogether(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
-		const holds, callers = 2500, 50 // more than one command or step writes; who share transactions
+		const holds = 2500 // more than one command or step writes
+		const callers = 50 // share transactions
 		limits := dayOf(10_000)
 		var all sync.WaitGroup
 		for caller := range callers {
@@ -322,11 +326,11 @@ func TestManyLapseTogether(t *testing.T) {
 		s.standing(t, holds, 0, limits)
 		s.denied(t, 10_001-holds, limits)
 		if n := s.stored(t); n != 0 {
-			t.Errorf("a reading and a denial have written %d entries", n)
+			t.Errorf("reading the usage and denying a charge wrote %d entries", n)
 		}
 		s.spend(t, 10_000-holds, limits)
 		if n := s.stored(t); n != holds+1 {
-			t.Errorf("%d entries", n)
+			t.Errorf("%d entries, want %d", n, holds+1)
 		}
 		if s.redis != nil {
 			if left := s.redis.TTL(t.Context(), "quota:{k}:default:lapsed").Val(); left < quota.Retention {
@@ -337,7 +341,8 @@ func TestManyLapseTogether(t *testing.T) {
 	})
 }
 
-// TestRepairWhileCharged: repairs and charges at once lose no entry, and leave sound books.
+// TestRepairWhileCharged: repairs that run during charges lose no entry, and leave a bucket in
+// which a check finds nothing.
 func TestRepairWhileCharged(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -379,13 +384,14 @@ func TestRepairWhileCharged(t *testing.T) {
 		s.check(t, true)
 		s.sound(t)
 		if n := s.stored(t); n != allowed {
-			t.Errorf("%d entries, %d were allowed", n, allowed)
+			t.Errorf("%d entries, but %d charges were allowed", n, allowed)
 		}
 		s.denied(t, int64(101-allowed), hundred)
 	})
 }
 
-// TestEmptyFileIsNoLedger: a file that exists and is empty is no ledger.
+// TestEmptyFileIsNoLedger: an existing file that is empty, or holds something else, is not opened
+// as a ledger.
 func TestEmptyFileIsNoLedger(t *testing.T) {
 	for _, content := range []string{"", "S"} {
 		path := filepath.Join(t.TempDir(), "ledger.db")
@@ -397,7 +403,7 @@ func TestEmptyFileIsNoLedger(t *testing.T) {
 	}
 }
 
-// TestRepairEnds: a repair whose mark is lost again and again ends with an error.
+// TestRepairEnds: a repair that loses its mark again and again ends with an error.
 func TestRepairEnds(t *testing.T) {
 	s := onSQLite(t)
 	s.spend(t, 1, hundred)
@@ -413,8 +419,8 @@ func TestRepairEnds(t *testing.T) {
 	s.sound(t)
 }
 
-// TestRepairInSteps: a repair changes at most 10,000 entries in one transaction. One that ends
-// before it is done leaves the bucket denied, and the next completes it.
+// TestRepairInSteps: a repair changes at most 10,000 entries in one transaction. If it stops early,
+// charges of the bucket stay denied until another repair completes the work.
 func TestRepairInSteps(t *testing.T) {
 	s := onSQLite(t)
 	const entries, limit = 12_000, 15_000
@@ -431,10 +437,10 @@ func TestRepairInSteps(t *testing.T) {
 	must(t, s.file.QueryRowContext(t.Context(), `SELECT count(*) FROM entries
 		WHERE total = at + 1 - (SELECT min(at) FROM entries)`).Scan(&right))
 	if right < 8000 || right > 10_001 {
-		t.Errorf("%d entries were repaired before it was stopped", right)
+		t.Errorf("%d entries were repaired before the repair was stopped", right)
 	}
 	if d, err := s.ask(1, dayOf(limit)); d.Allowed || !errors.Is(err, quota.ErrLedgerUnusable) {
-		t.Errorf("in the middle of a repair: %+v, %v", d, err)
+		t.Errorf("charge in the middle of a repair: %+v, %v", d, err)
 	}
 	s.exec(t, "DROP TRIGGER stop")
 	if found := s.check(t, true); !strings.Contains(found, "a repair of it was interrupted") {

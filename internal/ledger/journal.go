@@ -181,7 +181,7 @@ func (j *Journal) left(ctx context.Context, tx *sql.Tx, costs []quota.Cost, atMo
 		return left, nil
 	}
 	for _, c := range costs {
-		var spent int64 // by lines that passed without the ledger
+		var spent int64 // units of lines that were allowed without the ledger
 		err := tx.QueryRowContext(ctx, `SELECT coalesce(sum(units), 0) FROM spent
 			JOIN lines USING (id) WHERE account = ? AND bucket = ?`,
 			j.account(), c.Bucket).Scan(&spent)

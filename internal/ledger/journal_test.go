@@ -119,8 +119,8 @@ func (e *env) used(d quota.Decision, units int64) quota.Booking {
 		Costs: []quota.Cost{{Bucket: "default", Units: units}}}, quota.LapseCharge)
 }
 
-// TestOutage: without the ledger exactly at_most can be spent, and the ledger has all of it
-// afterwards, once.
+// TestOutage: without the ledger exactly at_most can be spent. Afterwards the ledger has each of
+// these charges once.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	e := open(t)
@@ -341,7 +341,7 @@ func TestSettledBehindAPage(t *testing.T) {
 	e.standing(5+others, 0)
 }
 
-// onHost, with the path of a journal, is a mix of calls while the ledger is away.
+// onHost begins the name of a mix of calls while the ledger is away; the path of a journal follows.
 const onHost = "journal "
 
 // spendOnHost is a process of TestHostsTimesAtMost: it opens the ledger, waits for the end of its

@@ -39,13 +39,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Mixes that nothing uses up: by a few callers, and by one.
+// Mixes that no process can use up.
 const (
 	endless = "endless"
 	alone   = "endless, one caller"
 )
 
-// late is a mix of holds that are settled in time or late, or lapse.
+// late is a mix of holds that are settled in time, settled late, or never settled.
 const late = "late"
 
 // mix is what every process charges, over and over, until nothing of it fits.
@@ -176,8 +176,8 @@ func (m mix) spend(l *ledger.Ledger) error {
 	return nil
 }
 
-// settleLate holds units in two buckets 32 times. It settles less, settles more, settles late,
-// leaves it at that, and so on, and prints what that comes to in each bucket.
+// settleLate holds units in two buckets 32 times. In turn, it settles less than it held, settles
+// more, settles late, or does not settle. It prints the units that each bucket must then have used.
 func (m mix) settleLate(l *ledger.Ledger) error {
 	ctx := context.Background()
 	for i := range 32 {
@@ -195,7 +195,7 @@ func (m mix) settleLate(l *ledger.Ledger) error {
 		if d, err := l.Reserve(ctx, r); err != nil || !d.Allowed {
 			return fmt.Errorf("%+v, %w", d, err)
 		}
-		if i%4 == 3 { // nobody settles it
+		if i%4 == 3 { // the hold lapses into a charge
 			truth = r.Costs
 		} else if _, err := l.Settle(ctx, quota.Settle{Credential: "key1", Reservation: r.ID,
 			ID: id + "s", Costs: truth, Limits: m.limits}); err != nil {

@@ -27,10 +27,10 @@ func TestI2_TwentyProcessesAreAllowedExactlyTheLimit(t *testing.T) {
 			judge = settledExactly
 		}
 		t.Run("SQLite/"+name, func(t *testing.T) {
-			twenty(t, fileURL(t), name, m, judge)
+			testTwenty(t, fileURL(t), name, m, judge)
 		})
 		t.Run("Redis/"+name, func(t *testing.T) {
-			twenty(t, redistest.Start(t, redistest.Options{}).URL(), name, m, judge)
+			testTwenty(t, redistest.Start(t, redistest.Options{}).URL(), name, m, judge)
 		})
 	}
 }
@@ -72,8 +72,8 @@ func TestKilledProcessLosesNoAllowedCharge(t *testing.T) {
 	}
 }
 
-// twenty runs twenty processes, and judges the ledger by the lines that they print.
-func twenty(t *testing.T, ledgerURL, name string, m mix,
+// testTwenty runs twenty processes, and lets judge compare the ledger with the lines they print.
+func testTwenty(t *testing.T, ledgerURL, name string, m mix,
 	judge func(t *testing.T, l *ledger.Ledger, m mix, lines []string)) {
 	const processes = 20
 	var children []*process
@@ -98,7 +98,7 @@ func twenty(t *testing.T, ledgerURL, name string, m mix,
 	judge(t, l, m, lines)
 }
 
-// settledExactly requires that what the processes report is used, to the unit.
+// settledExactly requires that the ledger has used exactly the units that the processes print.
 func settledExactly(t *testing.T, l *ledger.Ledger, m mix, lines []string) {
 	want := make([]int64, 2)
 	for _, line := range lines {
@@ -110,7 +110,7 @@ func settledExactly(t *testing.T, l *ledger.Ledger, m mix, lines []string) {
 	}
 	u, err := l.Usage(t.Context(), "key1", m.limits)
 	for deadline := time.Now().Add(time.Minute); err == nil && u.Buckets[0].Held > 0 &&
-		time.Now().Before(deadline); { // the last lapse in a millisecond
+		time.Now().Before(deadline); { // the last holds lapse within a millisecond
 		u, err = l.Usage(t.Context(), "key1", m.limits)
 	}
 	must(t, err)
@@ -122,10 +122,10 @@ func settledExactly(t *testing.T, l *ledger.Ledger, m mix, lines []string) {
 	}
 }
 
-// spentExactly requires that each charge that was allowed is in the log, and that they come to
-// exactly the limit.
+// spentExactly requires that the log has each allowed charge, and that they add up to exactly the
+// limit.
 func spentExactly(t *testing.T, l *ledger.Ledger, m mix, lines []string) {
-	answers := make(map[string]string) // what was allowed, by ID
+	answers := make(map[string]string) // units of each allowed charge, by ID
 	for _, line := range lines {
 		id, units, _ := strings.Cut(line, " ")
 		if answers[id] != "" {
@@ -190,11 +190,11 @@ func logged(t *testing.T, l *ledger.Ledger, bucket string, answers map[string]st
 	return sum
 }
 
-// busyTime is for how long the processes of BenchmarkProcesses charge.
+// busyTime is how long the processes of BenchmarkProcesses make charges.
 const busyTime = 2 * time.Second
 
-// BenchmarkProcesses is what processes on one file get together, by how many they are, against what
-// one gets right before; and what the unluckiest of them gets, against an equal share.
+// BenchmarkProcesses measures the charges that several processes make on one file, compared with
+// one process just before, and the charges of the unluckiest process, compared with an equal share.
 func BenchmarkProcesses(b *testing.B) {
 	for _, processes := range []int{1, 4, 16} {
 		b.Run(fmt.Sprintf("processes=%d", processes), func(b *testing.B) {
@@ -215,7 +215,7 @@ func BenchmarkProcesses(b *testing.B) {
 	}
 }
 
-// race runs busy processes on a new file, and returns how often each has charged.
+// race runs busy processes on a new file, and returns the number of charges of each.
 func race(b *testing.B, processes int) []int {
 	url, counts := fileURL(b), make([]int, processes)
 	var all []*process

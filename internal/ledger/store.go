@@ -228,7 +228,7 @@ func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) (
 	op := Operation{Name: "cancel", Credential: c.Credential, Labels: c.Labels}
 	defer l.done(op, time.Now(), &d, &err)
 	scope := c.Scope()
-	scope.Limits = nil // it looks at no window
+	scope.Limits = nil // a cancellation reads no window
 	_, err = step(ctx, l, scope, only(func(a *quota.Account) error {
 		return a.Cancel(c, d.At.UnixMicro())
 	}))
@@ -291,8 +291,9 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 	return q.Entries(stored)
 }
 
-// Takings lists what Adjust took off the entries of one bucket, oldest first: units above 0, at the
-// end of the span or, if that was earlier, when it was noted. Totals are 0.
+// Takings lists the units that Adjust took off the entries of one bucket, oldest first. Units are
+// positive, and Total is 0. At is the end of the corrected span, or the time of the correction if
+// that was earlier.
 func (l *Ledger) Takings(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
 	q.Notes = true
 	stored, err := l.Store.Entries(ctx, q)

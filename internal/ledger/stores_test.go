@@ -19,7 +19,8 @@ import (
 
 var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// store is a ledger with a clock that the test sets, and what any program can do to its data.
+// store is a ledger with a clock that the test sets, and with direct access to its data, as any
+// program has.
 type store struct {
 	*ledger.Ledger
 	set   func(time.Time)
@@ -29,19 +30,20 @@ type store struct {
 	file  *sql.DB               // nil on Redis
 }
 
+// pass moves the clock by d, which may be negative.
 func (s *store) pass(d time.Duration) {
 	s.now = s.now.Add(d)
 	s.set(s.now)
 }
 
-// fresh returns another handle on the store, which has read nothing before.
+// fresh returns a new handle on the store, without cached state.
 func (s *store) fresh() *store {
 	other := *s
 	other.Ledger = s.open()
 	return &other
 }
 
-// onBoth runs a test on each ledger.
+// onBoth runs a test on SQLite and on Redis.
 func onBoth(t *testing.T, test func(t *testing.T, s *store)) {
 	for name, start := range map[string]func(*testing.T) *store{
 		"sqlite": onSQLite, "redis": onRedis,
@@ -68,7 +70,7 @@ func onSQLite(t *testing.T) *store {
 	options := "?_pragma=busy_timeout(10000)&_pragma=synchronous(off)"
 	s.file, err = sql.Open("sqlite", "file:"+path+options)
 	must(t, err)
-	s.file.SetMaxOpenConns(1) // see version
+	s.file.SetMaxOpenConns(1) // PRAGMA data_version counts the writes of other connections
 	t.Cleanup(func() { s.file.Close() })
 	return s
 }
@@ -94,7 +96,7 @@ func (s *store) begin(t *testing.T) {
 	t.Cleanup(func() { s.Close() })
 }
 
-// exec changes the data of SQLite.
+// exec runs statements on the file of SQLite.
 func (s *store) exec(t testing.TB, statements ...string) {
 	t.Helper()
 	for _, text := range statements {
@@ -116,7 +118,7 @@ func (s *store) version(t testing.TB) (n string) {
 	return n
 }
 
-// clear removes all data.
+// clear removes all data of the ledger.
 func (s *store) clear(t testing.TB) {
 	t.Helper()
 	if s.redis != nil {
@@ -150,20 +152,20 @@ func (s *store) charge(t rapid.TB, credential string, units int64, buckets ...st
 	return c, d
 }
 
-// hundred are limits of 100 units in 24 hours.
+// hundred allows 100 units in 24 hours.
 var hundred = dayOf(100)
 
 func dayOf(units int64) []quota.Limit {
 	return []quota.Limit{{Bucket: "default", Units: units, Window: quota.Sliding(24 * time.Hour)}}
 }
 
-// ask makes a charge of the bucket "default" of "k", which may be denied.
+// ask charges the bucket "default" of "k" and returns the decision.
 func (s *store) ask(units int64, limits []quota.Limit) (quota.Decision, error) {
 	return s.Charge(context.Background(), quota.Charge{Credential: "k",
 		ID: quota.NewID(time.Now()), Costs: costs(units, "default"), Limits: limits})
 }
 
-// spend makes a charge that is allowed.
+// spend makes a charge, which must be allowed.
 func (s *store) spend(t testing.TB, units int64, limits []quota.Limit) {
 	t.Helper()
 	if d, err := s.ask(units, limits); err != nil || !d.Allowed {
@@ -171,7 +173,7 @@ func (s *store) spend(t testing.TB, units int64, limits []quota.Limit) {
 	}
 }
 
-// denied requires that a charge is denied.
+// denied makes a charge, which must be denied.
 func (s *store) denied(t testing.TB, units int64, limits []quota.Limit) quota.Decision {
 	t.Helper()
 	d, err := s.ask(units, limits)
@@ -181,7 +183,7 @@ func (s *store) denied(t testing.TB, units int64, limits []quota.Limit) quota.De
 	return d
 }
 
-// hold makes a reservation that is allowed.
+// hold makes a reservation, which must be allowed.
 func (s *store) hold(t testing.TB, id string, units int64, ttl time.Duration, lapse quota.Lapse,
 	limits []quota.Limit) {
 	t.Helper()
@@ -192,7 +194,7 @@ func (s *store) hold(t testing.TB, id string, units int64, ttl time.Duration, la
 	}
 }
 
-// standing requires that so many units are used and held.
+// standing requires the given numbers of used and held units.
 func (s *store) standing(t testing.TB, used, held int64, limits []quota.Limit) {
 	t.Helper()
 	u, err := s.Usage(t.Context(), "k", limits)
@@ -201,7 +203,8 @@ func (s *store) standing(t testing.TB, used, held int64, limits []quota.Limit) {
 	}
 }
 
-// stored returns how many entries are written, without those of lapses that are not.
+// stored returns the number of entries in the data, without those of lapsed holds that are not
+// written yet.
 func (s *store) stored(t testing.TB) int {
 	t.Helper()
 	entries, err := s.Store.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default"})
@@ -209,7 +212,7 @@ func (s *store) stored(t testing.TB) int {
 	return len(entries)
 }
 
-// check returns what a check of the bucket "default" of "k" finds.
+// check returns the findings of a check of the bucket "default" of "k", one per line.
 func (s *store) check(t testing.TB, repair bool) (text string) {
 	t.Helper()
 	found, err := s.Check(t.Context(), "k", "default", repair)
@@ -220,6 +223,7 @@ func (s *store) check(t testing.TB, repair bool) (text string) {
 	return text
 }
 
+// sound requires that a check finds nothing.
 func (s *store) sound(t testing.TB) {
 	t.Helper()
 	if found := s.check(t, false); found != "" {

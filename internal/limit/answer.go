@@ -73,7 +73,7 @@ func unavailable(h http.Header) Problem {
 // Write sends the problem.
 func (p Problem) Write(w http.ResponseWriter) { WriteProblem(w, p.Status, p) }
 
-// WriteProblem sends a problem with other fields.
+// WriteProblem sends a problem that has more fields than Problem.
 func WriteProblem(w http.ResponseWriter, status int, problem any) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")

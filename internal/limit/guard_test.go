@@ -62,7 +62,7 @@ func (s *serve) get(path, address, key string) *httptest.ResponseRecorder {
 	return w
 }
 
-// fields checks header fields of a response; "" for none.
+// fields checks header fields of a response. The value "" stands for a missing field.
 func (s *serve) fields(w *httptest.ResponseRecorder, want map[string]string) {
 	s.t.Helper()
 	for field, value := range want {
@@ -119,7 +119,7 @@ func TestAnswers(t *testing.T) {
 			"RateLimit":         `"se\"arch";r=3;t=60, "all";r=99;t=60`,
 			"X-RateLimit-Limit": "5", "X-RateLimit-Remaining": "3", "Retry-After": ""})
 		time.Sleep(10*time.Second + time.Millisecond)
-		// t is when the first two units are free, not all
+		// t counts the seconds until the first two units are free, not until all are
 		s.fields(s.get("/", "a", ""), map[string]string{
 			"RateLimit":         `"se\"arch";r=1;t=50, "all";r=98;t=50`,
 			"X-RateLimit-Reset": "60"})

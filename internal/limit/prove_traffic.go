@@ -26,7 +26,7 @@ type Admitted struct {
 	DeniedWithRoom  int   `json:"denied_with_room"`   // denied calls that would have fitted
 	AllowedOverfull int   `json:"allowed_over_limit"` // allowed calls that did not fit
 
-	inside      []int64 // the moments, in µs, of the allowed calls that are still in the window
+	inside      []int64 // times, in Unix µs, of the allowed calls still in the window
 	over, under int64   // as in Traffic
 }
 
@@ -76,7 +76,7 @@ func playTraffic(ctx context.Context, s Stage, seed uint64) (all []Traffic, err 
 	return all, nil
 }
 
-// play makes a call at each moment under each of the algorithms, and returns what each admits.
+// play makes a call at each moment under each algorithm, and returns what each algorithm admits.
 func (s Stage) play(ctx context.Context, scene string, moments []time.Duration,
 	algorithms ...Algorithm) ([]Admitted, error) {
 	begin, err := s.Begin(ctx)
@@ -112,7 +112,7 @@ func (a *Admitted) used(now int64, window time.Duration) int64 {
 	return int64(len(a.inside))
 }
 
-// compare compares the units that a look reports as used with the true number.
+// compare compares the used units that a look reports with the true number.
 func (a *Admitted) compare(look Decision, window time.Duration) {
 	off := callLimit - look.Remaining - a.used(look.At, window)
 	a.over, a.under = max(a.over, off), max(a.under, -off)

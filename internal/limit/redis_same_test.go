@@ -87,9 +87,9 @@ func TestSameAsMemory(t *testing.T) {
 	}
 }
 
-// TestClockSetBack sets the clock back between charges, which frees nothing and brings back
-// nothing, and fills a fixed window that would be too long for a counter with as many units. Redis
-// and memory agree.
+// TestClockSetBack sets the clock back between charges, which must neither free units nor charge
+// them again. It also fills a fixed window that would be too long for a counter with as many units.
+// Redis and memory must agree.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	type step struct {

@@ -88,7 +88,7 @@ func (m *metered) document(t testing.TB, r *http.Request) (doc map[string]any) {
 	return doc
 }
 
-// create posts a document and returns the ID of what it began.
+// create posts a document and returns the ID of the job it starts.
 func (m *metered) create(t testing.TB, path, format string, args ...any) string {
 	t.Helper()
 	return m.document(t, m.post(t.Context(), path, fmt.Sprintf(format, args...)))["id"].(string)
@@ -178,7 +178,7 @@ func TestWorkThatEndsLater(t *testing.T) {
 		held := m.held(t, "money")
 		m.get(t, w.get()+id)
 		m.get(t, w.get()+"none")
-		m.has(t, "money", held, 0)
+		m.expectUnits(t, "money", held, 0)
 		m.advance(t, "25h")
 		next := m.restarted(t)
 		next.get(t, w.get()+id)
@@ -188,7 +188,7 @@ func TestWorkThatEndsLater(t *testing.T) {
 		m.Poll(t.Context(), later())
 		m.get(t, w.get()+id)
 		m.agrees(t, strings.Fields(w.buckets)...)
-		if billed := m.standin.Counts().Units["money"]; billed == 0 || billed > held { // so some were held
+		if billed := m.standin.Counts().Units["money"]; billed == 0 || billed > held {
 			t.Errorf("the stand-in billed %d, %d were held", billed, held)
 		}
 		if log := m.log.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, "level=ERROR") {
@@ -197,7 +197,8 @@ func TestWorkThatEndsLater(t *testing.T) {
 	})
 }
 
-// TestPoll: only the gate polls for the end. The work before a cancellation is booked, too.
+// TestPoll: the gate alone polls for the end of the work. Work done before a cancellation is booked
+// too.
 func TestPoll(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		for _, end := range []func(id string){
@@ -208,7 +209,7 @@ func TestPoll(t *testing.T) {
 			id := w.begin(t, m)
 			m.Poll(t.Context(), later())
 			if m.held(t, "money") == 0 {
-				t.Error("nothing is held before the end")
+				t.Error("no units are held before the end")
 			}
 			end(id)
 			m.Poll(t.Context(), later().Add(time.Hour))
@@ -266,7 +267,7 @@ func TestResultsOfABatch(t *testing.T) {
 		if lines {
 			m.agrees(t, "money", "batch_tokens")
 		} else {
-			m.has(t, "money", 0, held)
+			m.expectUnits(t, "money", 0, held)
 		}
 	}
 }
@@ -282,7 +283,7 @@ func TestResponsesThatAreNoEnd(t *testing.T) {
 			m.faults(t, fault)
 			_, _, _ = m.send(m.request(t.Context(), "GET", w.get()+id, nil))
 			m.settled(t)
-			m.has(t, "money", held, 0)
+			m.expectUnits(t, "money", held, 0)
 			for _, bucket := range m.Table.BucketNames() {
 				_ = m.Budget.Resume(t.Context(), bucket)
 			}
@@ -312,7 +313,7 @@ func TestWorkOnALostLedger(t *testing.T) {
 	})
 }
 
-// batch returns a request of a batch.
+// batch returns a request that creates a batch from a file.
 func (m *metered) batch(t testing.TB, file string) *http.Request {
 	return m.post(t.Context(), "/v1/batches", fmt.Sprintf(`{"input_file_id":%q}`, file))
 }

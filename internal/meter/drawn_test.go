@@ -27,7 +27,7 @@ func TestDrawsMost(t *testing.T) {
 	}
 }
 
-// drawing reserves units of a bucket, and returns a context whose calls draw on them.
+// drawing reserves units of a bucket, and returns a context whose calls draw on the reservation.
 func (m *metered) drawing(t testing.TB, bucket string, units int64) (context.Context, string) {
 	t.Helper()
 	d, err := m.Budget.Reserve(t.Context(), quota.ReserveRequest{TTL: time.Hour,
@@ -43,22 +43,22 @@ func testDrawsMost(t *testing.T, m *metered) {
 		t.Fatalf("all is set aside, but a call that does not draw: %v", err)
 	}
 	for i := range 3 {
-		m.answers(t, 200, m.chat(ctx, 20+i, i%2 == 0))
+		m.expectStatus(t, 200, m.chat(ctx, 20+i, i%2 == 0))
 	}
 	took := m.booked(t, "tokens")
 	if billed := m.standin.Counts().Units[bucket]; took != billed || took == 0 {
 		t.Errorf("%d are booked, %d were billed", took, billed)
 	}
-	m.has(t, "tokens", 4000-took, took)
+	m.expectUnits(t, "tokens", 4000-took, took)
 	base := m.Endpoint.Host
-	m.Endpoint.Host = "127.0.0.1:1" // a closed port
+	m.Endpoint.Host = "127.0.0.1:1" // no process listens on this port
 	r := m.chat(ctx, 5, false)
 	r.URL.Host = m.Endpoint.Host
 	if _, _, err := m.send(r); err == nil {
 		t.Error("got a response from a closed port")
 	}
 	m.settled(t)
-	m.has(t, "tokens", 4000-took, took)
+	m.expectUnits(t, "tokens", 4000-took, took)
 	m.Endpoint.Host = base
 	// What is left is enough for one more call, but not for its truth beside what it draws.
 	r = m.chat(ctx, 20, false)
@@ -106,7 +106,7 @@ func TestDrawsBesideConcurrent(t *testing.T) {
 		return err
 	}
 	for range 3 {
-		m.answers(t, 200, get())
+		m.expectStatus(t, 200, get())
 	}
 	if held := m.held(t, "concurrent"); held != 0 || m.booked(t, "core") != 3 {
 		t.Errorf("%d are under way, %d booked", held, m.booked(t, "core"))

@@ -77,8 +77,8 @@ func TestAnswersThatDoNotTell(t *testing.T) {
 					t.Errorf("got %v", err)
 				}
 				m.settled(t)
-				m.has(t, "output", 0, c.output*(i+1))
-				m.has(t, "requests", 0, i+1)
+				m.expectUnits(t, "output", 0, c.output*(i+1))
+				m.expectUnits(t, "requests", 0, i+1)
 			}
 			if told := m.others(t, "output"); told != 0 {
 				t.Errorf("%d units were learned from the upstream", told)
@@ -110,7 +110,7 @@ func TestWithoutEnd(t *testing.T) {
 		io.ReadFull(resp.Body, make([]byte, 100))
 		resp.Body.Close()
 		m.settled(t)
-		m.has(t, "output", 200, 0)
+		m.expectUnits(t, "output", 200, 0)
 		holds, err := m.Budget.Ledger.Reservations(t.Context(), "key1", "output/sonnet-4")
 		if err != nil || len(holds) != 1 || holds[0].Lapse != quota.LapseCharge {
 			t.Errorf("%s: %+v, %v", fault, holds, err)
@@ -141,7 +141,7 @@ func TestHeldBeforeSent(t *testing.T) {
 	refused(t, err, quota.ErrExhausted)
 	close(release)
 	open.Wait()
-	m.answers(t, 200, m.message(t.Context(), 10, false)) // after they are settled
+	m.expectStatus(t, 200, m.message(t.Context(), 10, false)) // after the others settle
 	m.agrees(t, "requests", "output")
 }
 
@@ -217,8 +217,8 @@ func TestPlaceIsFree(t *testing.T) {
 		if _, denied := errors.AsType[*quota.DeniedError](err); denied {
 			t.Errorf("%s: %v", fault, err)
 		}
-		m.has(t, "core", 0, int64(i+1))
-		m.has(t, "concurrent", 0, 0)
+		m.expectUnits(t, "core", 0, int64(i+1))
+		m.expectUnits(t, "concurrent", 0, 0)
 	}
 }
 
@@ -231,7 +231,7 @@ func TestPlaceAndWindow(t *testing.T) {
 		t.Error("it is answered")
 	}
 	m.settled(t)
-	m.has(t, "requests", 0, 1)
+	m.expectUnits(t, "requests", 0, 1)
 }
 
 // TestUnmeteredHold: without the ledger, only methods that may pass unmetered pass.
@@ -245,7 +245,7 @@ func TestUnmeteredHold(t *testing.T) {
 	}
 	m.Budget.Open = []string{"anthropic.messages.create"}
 	var tally meter.Tally
-	m.answers(t, 200, m.message(meter.WithTally(t.Context(), &tally), 10, true))
+	m.expectStatus(t, 200, m.message(meter.WithTally(t.Context(), &tally), 10, true))
 	if c := m.standin.Counts(); c.Requests != 1 || tally.Sum() != 0 {
 		t.Errorf("the upstream saw %+v, tally %v", c, tally.Units())
 	}

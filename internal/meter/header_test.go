@@ -15,7 +15,7 @@ import (
 // a chat that used 17 tokens
 const chatted = `{"usage":{"prompt_tokens":8,"completion_tokens":9,"total_tokens":17},"error":{}}`
 
-// reply makes the upstream answer with a status, a body, and headers as names and values.
+// reply sets the upstream's response; headers alternates names and values.
 func (m *metered) reply(status int, body string, headers ...string) {
 	m.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -72,11 +72,11 @@ func TestHeaderCorrectsOneLimit(t *testing.T) {
 		ledger.Now = func() time.Time { return now }
 		m := onLedger(t, "openai", ledger, c.minute, day)
 		m.reply(200, chatted, limitOf, c.limit, left, c.left)
-		m.answers(t, 200, m.chat(t.Context(), 5, false))
+		m.expectStatus(t, 200, m.chat(t.Context(), 5, false))
 		if got := m.standing(t); got != c.want {
 			t.Errorf("%s of %s: %s, want %s", c.left, c.limit, got, c.want)
 		}
-		m.answers(t, 200, m.chat(t.Context(), 5, false))
+		m.expectStatus(t, 200, m.chat(t.Context(), 5, false))
 		text := "the account allows 30,000 tokens in " + c.minute.Window.Text() +
 			", the limit in force is 200,000 tokens"
 		if n := strings.Count(m.log.String(), text); n > 1 || (n == 1) != c.lower {
@@ -91,7 +91,7 @@ func TestRefusedCallLeavesNoRoom(t *testing.T) {
 	m := openMetered(t, "openai", limitOn("tokens", 20_000))
 	m.reply(429, chatted, "X-Ratelimit-Limit-Tokens", "20000",
 		"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "40s")
-	m.answers(t, 429, m.chat(t.Context(), 5, false))
+	m.expectStatus(t, 429, m.chat(t.Context(), 5, false))
 	if got := m.standing(t); got != "1m 20000 20000" {
 		t.Errorf("%s", got)
 	}

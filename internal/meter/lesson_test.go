@@ -19,10 +19,10 @@ func TestLessons(t *testing.T) {
 	m := openMetered(t, "anthropic", limitOn("output", 2000))
 	m.standin.Limits["output"] = []standin.Limit{{Units: 2000, Window: time.Minute}}
 	for range 4 {
-		elsewhere(t, m.message(t.Context(), 150, false), "X-Api-Key", canary)
+		sendElsewhere(t, m.message(t.Context(), 150, false), "X-Api-Key", canary)
 	}
 	for range 3 {
-		m.answers(t, 200, m.message(t.Context(), 50, false))
+		m.expectStatus(t, 200, m.message(t.Context(), 50, false))
 	}
 	// What the bucket regains meanwhile is less than the 600 that were spent.
 	foreign := m.others(t, "output")
@@ -36,7 +36,7 @@ func TestLessons(t *testing.T) {
 		t.Errorf("log: %s", log)
 	}
 	m.faults(t, "stale") // now all is left, it says
-	m.answers(t, 200, m.message(t.Context(), 50, false))
+	m.expectStatus(t, 200, m.message(t.Context(), 50, false))
 	if after := m.others(t, "output"); after < foreign {
 		t.Errorf("%d units were used by others, then %d", foreign, after)
 	}
@@ -54,7 +54,7 @@ func TestLessonsInFlight(t *testing.T) {
 		m.standin.Pace = time.Millisecond
 		spent := int64(0)
 		for range others {
-			elsewhere(t, m.chat(t.Context(), 900, false), "Authorization", "Bearer "+canary)
+			sendElsewhere(t, m.chat(t.Context(), 900, false), "Authorization", "Bearer "+canary)
 			spent = m.standin.Counts().Units["tokens/"+gpt]
 		}
 		var open []*http.Response
@@ -71,7 +71,7 @@ func TestLessonsInFlight(t *testing.T) {
 					foreign, spent)
 			}
 		}
-		m.answers(t, 200, m.chat(t.Context(), 5, false))
+		m.expectStatus(t, 200, m.chat(t.Context(), 5, false))
 		if foreign := m.others(t, "tokens"); foreign < spent/2 {
 			t.Errorf("%d units were used by others, %d were spent elsewhere",
 				foreign, spent)
@@ -95,8 +95,8 @@ learn:
 	must(t, err)
 	m.gate(t, table, m.Budget.Ledger, []quota.Limit{limitOn("requests", 100)})
 	m.reply(200, "", "X-Left", "40")
-	m.answers(t, 200, m.request(t.Context(), "GET", "/a", nil))
-	m.has(t, "requests", 0, 1)
+	m.expectStatus(t, 200, m.request(t.Context(), "GET", "/a", nil))
+	m.expectUnits(t, "requests", 0, 1)
 	if foreign := m.others(t, "requests"); foreign != 59 {
 		t.Errorf("%d requests were used by others", foreign)
 	}
@@ -141,7 +141,7 @@ func TestResetFarAway(t *testing.T) {
 	m.reply(http.StatusForbidden, `{"message":"API rate limit exceeded"}`,
 		"X-Ratelimit-Resource", "core", "X-Ratelimit-Remaining", "0",
 		"X-Ratelimit-Reset", strconv.FormatInt(reset, 10))
-	m.answers(t, http.StatusForbidden, m.request(t.Context(), "GET", "/repos/a/b", nil))
+	m.expectStatus(t, http.StatusForbidden, m.request(t.Context(), "GET", "/repos/a/b", nil))
 	_, _, err := m.send(m.request(t.Context(), "GET", "/repos/a/b", nil))
 	d := denialOf(t, err)
 	if wait := time.Until(d.RetryAt); wait < time.Hour || wait > 60*time.Hour {
@@ -171,7 +171,7 @@ func TestThrottleHoldsBack(t *testing.T) {
 		w.WriteHeader(529)
 		io.WriteString(w, `{"type":"error","error":{"type":"overloaded_error"}}`)
 	})
-	m.answers(t, 529, m.message(t.Context(), 7, false))
+	m.expectStatus(t, 529, m.message(t.Context(), 7, false))
 	_, _, err := m.send(m.message(t.Context(), 1, false))
 	if d := denialOf(t, err); d.Limit != quota.Suspended || !d.RetryAt.Equal(far) {
 		t.Errorf("%s until %s, want %s", d.Limit, d.RetryAt, far)
@@ -188,5 +188,5 @@ func TestThrottleHoldsBack(t *testing.T) {
 		t.Errorf("a bucket without limits is suspended until %s", until)
 	}
 	other := m.post(t.Context(), "/v1/messages", `{"model":"claude-haiku-4-5","max_tokens":9}`)
-	m.answers(t, 200, other)
+	m.expectStatus(t, 200, other)
 }

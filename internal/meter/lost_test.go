@@ -13,47 +13,47 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// away is a ledger that does one thing, of which the answer is lost.
-type away struct {
+// lossy is a ledger that executes each operation but can lose its answer.
+type lossy struct {
 	*ledger.Ledger
-	settled, held, charged atomic.Bool // whose answer is lost next
+	settled, held, charged atomic.Bool // lose the next answer to this operation
 }
 
-// unless returns the answer of the ledger, unless it is lost.
-func unless(lost *atomic.Bool, d quota.Decision, err error) (quota.Decision, error) {
+// loseIf returns the ledger's answer, or ErrUnreachable once if lost is set.
+func loseIf(lost *atomic.Bool, d quota.Decision, err error) (quota.Decision, error) {
 	if lost.Swap(false) {
 		return quota.Decision{}, quota.ErrUnreachable
 	}
 	return d, err
 }
 
-func (l *away) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
+func (l *lossy) Charge(ctx context.Context, c quota.Charge) (quota.Decision, error) {
 	d, err := l.Ledger.Charge(ctx, c)
-	return unless(&l.charged, d, err)
+	return loseIf(&l.charged, d, err)
 }
 
-func (l *away) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
+func (l *lossy) Reserve(ctx context.Context, r quota.Reserve) (quota.Decision, error) {
 	d, err := l.Ledger.Reserve(ctx, r)
-	return unless(&l.held, d, err)
+	return loseIf(&l.held, d, err)
 }
 
-func (l *away) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
+func (l *lossy) Settle(ctx context.Context, s quota.Settle) (quota.Decision, error) {
 	d, err := l.Ledger.Settle(ctx, s)
-	return unless(&l.settled, d, err)
+	return loseIf(&l.settled, d, err)
 }
 
 // TestHoldInDoubt: a request is not sent if the response to its hold was lost. The hold, if made,
 // lapses into a charge.
 func TestHoldInDoubt(t *testing.T) {
 	t.Parallel()
-	l := &away{Ledger: metertest.File(t)}
+	l := &lossy{Ledger: metertest.File(t)}
 	m := onLedger(t, "anthropic", l, limitOn("output", 100_000))
 	l.held.Store(true)
 	var tally meter.Tally
 	_, _, err := m.send(m.message(meter.WithTally(t.Context(), &tally), 50, false))
 	refused(t, err, quota.ErrUnreachable)
 	m.settled(t)
-	m.has(t, "output", 200, 0)
+	m.expectUnits(t, "output", 200, 0)
 	if tally.Open() || m.standin.Counts().Requests != 0 {
 		t.Errorf("open: %t, the stand-in counted %+v", tally.Open(), m.standin.Counts())
 	}
@@ -63,7 +63,7 @@ func TestHoldInDoubt(t *testing.T) {
 // then unreachable for a while.
 func TestLostHold(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		l := &away{Ledger: metertest.File(t)}
+		l := &lossy{Ledger: metertest.File(t)}
 		m := onLedger(t, "anthropic", l, limitOn("output", 100_000), limitOn("requests", 100),
 			quota.Limit{Bucket: "requests", Units: 5, Window: quota.Window{Concurrent: true}})
 		resp, err := m.RoundTrip(m.message(t.Context(), 50, true))
@@ -78,8 +78,8 @@ func TestLostHold(t *testing.T) {
 		l.charged.Store(again)
 		must(t, discard(resp))
 		m.settled(t)
-		m.has(t, "output", 0, 50)
-		m.has(t, "requests", 0, 1)
+		m.expectUnits(t, "output", 0, 50)
+		m.expectUnits(t, "requests", 0, 1)
 		if !strings.Contains(m.log.String(), "is booked all the same") {
 			t.Error(m.log)
 		}
@@ -91,18 +91,18 @@ func TestLostHold(t *testing.T) {
 func TestTallyAfterLostAnswer(t *testing.T) {
 	units, booked := map[bool]map[string]int64{}, map[bool]map[string]int64{}
 	for _, lost := range []bool{false, true} {
-		l := &away{Ledger: metertest.File(t)}
+		l := &lossy{Ledger: metertest.File(t)}
 		l.settled.Store(lost)
 		across := limitOn("output", 100_000)
 		across.Across = true
 		under := quota.Limit{Bucket: "requests", Units: 5, Window: quota.Window{Concurrent: true}}
 		m := onLedger(t, "anthropic", l, across, under, limitOn("input", 100_000))
-		told := make(chan map[string]int64, 1)
+		reports := make(chan map[string]int64, 1)
 		var tally meter.Tally
-		tally.Booked = func(u map[string]int64) { told <- maps.Clone(u) }
+		tally.Booked = func(u map[string]int64) { reports <- maps.Clone(u) }
 		_, _, err := m.send(m.message(meter.WithTally(t.Context(), &tally), 50, false))
 		must(t, err)
-		booked[lost] = <-told
+		booked[lost] = <-reports
 		units[lost] = tally.Units()
 		if tally.Open() {
 			t.Errorf("after a lost answer (%t) it is open", lost)

@@ -127,8 +127,9 @@ func (m *metered) send(r *http.Request) (int, string, error) {
 	return read((&http.Client{Transport: m}).Do(r))
 }
 
-// answers sends a request, which must get that status, and waits until the call is settled.
-func (m *metered) answers(t testing.TB, want int, r *http.Request) {
+// expectStatus sends a request, compares the response's status, and waits until the call is
+// settled.
+func (m *metered) expectStatus(t testing.TB, want int, r *http.Request) {
 	t.Helper()
 	if status, body, err := m.send(r); status != want || err != nil {
 		t.Fatalf("%s %s: %d %s %v, want %d", r.Method, r.URL.Path, status, body, err, want)
@@ -136,8 +137,8 @@ func (m *metered) answers(t testing.TB, want int, r *http.Request) {
 	m.settled(t)
 }
 
-// elsewhere sends a request to the stand-in with the same key, as another program.
-func elsewhere(t testing.TB, r *http.Request, header, value string) {
+// sendElsewhere sends a request to the stand-in with the same key, as another program would.
+func sendElsewhere(t testing.TB, r *http.Request, header, value string) {
 	t.Helper()
 	r.Header.Set(header, value)
 	resp, err := http.DefaultClient.Do(r)
@@ -145,7 +146,7 @@ func elsewhere(t testing.TB, r *http.Request, header, value string) {
 	must(t, discard(resp))
 }
 
-// booked returns the units of a bucket and its parts that the ledger has entries of.
+// booked returns the units in the ledger's entries of a bucket and its parts.
 func (m *metered) booked(t testing.TB, bucket string) int64 {
 	t.Helper()
 	units, _ := metertest.Booked(t, m.Budget.Ledger, "key1")
@@ -159,11 +160,11 @@ func (m *metered) held(t testing.TB, bucket string) int64 {
 	return whole(held, bucket)
 }
 
-// has checks the units that are held, and booked, in a bucket and its parts.
-func (m *metered) has(t testing.TB, bucket string, held, booked int64) {
+// expectUnits compares the held and the booked units of a bucket and its parts.
+func (m *metered) expectUnits(t testing.TB, bucket string, held, booked int64) {
 	t.Helper()
 	if h, b := m.held(t, bucket), m.booked(t, bucket); h != held || b != booked {
-		t.Errorf("%s: %d are held and %d booked, want %d and %d", bucket, h, b, held, booked)
+		t.Errorf("%s: %d units held and %d booked, want %d and %d", bucket, h, b, held, booked)
 	}
 }
 

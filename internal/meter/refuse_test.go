@@ -114,14 +114,14 @@ func TestKeyShowsNowhere(t *testing.T) {
 	}
 }
 
-// TestRawAnswers: the key is not in transport errors, informational responses or trailers. A
-// response with an excessive header is not read into memory.
+// TestRawAnswers: the key does not appear in transport errors, informational responses or trailers.
+// The gate does not read an excessive header into memory.
 func TestRawAnswers(t *testing.T) {
 	const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
 	const empty = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 	for name, test := range map[string]struct {
 		answer string
-		ok     bool // it is one
+		ok     bool // the answer is a valid response
 	}{
 		"no answer":     {"KEY KEY\r\n\r\n", false},
 		"a header":      {"HTTP/1.1 200 OK\r\nfoo KEY\r\n\r\n", false},
@@ -165,8 +165,8 @@ func TestRawAnswers(t *testing.T) {
 	}
 }
 
-// TestKeyIsHiddenEscaped: an error body and a header that repeat the key, as it is or as a URL
-// writes it, come without it.
+// TestKeyIsHiddenEscaped: the gate removes the key from error bodies and headers that repeat it,
+// whether it is plain or escaped for a URL.
 func TestKeyIsHiddenEscaped(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(1000))
 	const key = "SECRET+ab/cd==long"
@@ -188,8 +188,8 @@ func TestKeyIsHiddenEscaped(t *testing.T) {
 	}
 }
 
-// TestHintsWithoutEnd: an upstream that keeps sending hints counts as not responding, even if the
-// caller has a trace that accepts them.
+// TestHintsWithoutEnd: an upstream that sends hints without end counts as not responding, even if
+// the caller has a trace that accepts the hints.
 func TestHintsWithoutEnd(t *testing.T) {
 	s := open(t, &standin.YouTube{}, units(100))
 	ended := make(chan bool)

@@ -39,7 +39,7 @@ type Transport struct {
 	Base   http.RoundTripper // sends: NewBase
 	Budget *quota.Budget
 	Table  *costs.Table // the upstream's price list
-	// Endpoint has the only scheme and host to send requests and the credential to.
+	// Endpoint has the only scheme and host to which requests and the credential are sent.
 	Endpoint  *url.URL
 	Key       func() (string, error) // returns the credential, for each request
 	Estimates Estimates              // of calls whose price is known only after them
@@ -197,8 +197,8 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 	return resp, nil
 }
 
-// untraced hides the caller's trace. What that returns for a hint would count in place of our error,
-// and httputil.ReverseProxy has a trace that accepts every hint and passes it on.
+// untraced hides the caller's trace. The trace's result for a hint would replace our error, and
+// httputil.ReverseProxy has a trace that accepts every hint and passes it on.
 type untraced struct{ context.Context }
 
 func (u untraced) Value(key any) any {

@@ -31,15 +31,15 @@ func TestHoldOfNothing(t *testing.T) {
 	must(t, err)
 	m.gate(t, table, m.Budget.Ledger, []quota.Limit{empty, limitOn("words", 1)})
 	for i, output := range []int{30, 5} {
-		m.answers(t, 200, m.chat(t.Context(), output, false))
-		m.has(t, "words", 0, []int64{30, 35}[i])
+		m.expectStatus(t, 200, m.chat(t.Context(), output, false))
+		m.expectUnits(t, "words", 0, []int64{30, 35}[i])
 	}
-	m.has(t, "requests", 0, 2)
+	m.expectUnits(t, "requests", 0, 2)
 	// a call that draws on a reservation books all of it in its own way, once
 	drawing, _ := m.drawing(t, "requests", 5)
-	m.answers(t, 200, m.chat(drawing, 7, false))
-	m.has(t, "words", 0, 42)
-	m.has(t, "requests", 4, 3)
+	m.expectStatus(t, 200, m.chat(drawing, 7, false))
+	m.expectUnits(t, "words", 0, 42)
+	m.expectUnits(t, "requests", 4, 3)
 	if strings.Contains(m.log.String(), "cannot book") {
 		t.Error(m.log)
 	}

@@ -124,7 +124,7 @@ func TestNeverSentTwice(t *testing.T) {
 		send := func(s *env) error {
 			var body io.Reader
 			if c.body != "none" {
-				body = strings.NewReader(c.body) // which net/http can send again
+				body = strings.NewReader(c.body) // net/http can send this body again
 			}
 			r := s.request(t.Context(), c.verb, c.path, body)
 			if c.header != "" {

@@ -30,8 +30,8 @@ import (
 //	10:01:00  the lease lapses; b leases the claim, sends, and marks it done until the reset
 //
 // A process killed between sending and marking also leaves the lease, so the notification is sent
-// again, with the same ID. If sending fails, the lease lapses, and a later look retries. If only the
-// marking fails, the later looks of the process renew the lease and mark.
+// again, with the same ID. If sending fails, the lease lapses, and a later look retries. If only
+// the marking fails, later looks of the process renew the lease and mark the claim.
 type Notifier struct {
 	Source  func() report.Source // returns the configuration in force
 	Environ []string             // environment of commands
@@ -42,8 +42,8 @@ type Notifier struct {
 	mu     sync.Mutex
 	pauses map[string]*pause   // by target that failed
 	missed map[string][]missed // by credential; those of the last hour
-	// unmarked has the claims of events that were sent and could not be marked, and until when the
-	// events must not be sent again.
+	// unmarked maps the claims of events that were sent but could not be marked to the time until
+	// which the events must not be sent again.
 	unmarked map[sentClaim]time.Time
 }
 
@@ -167,7 +167,7 @@ func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	return backoff.Retry(ctx, do, backoff.WithBackOff(waits), backoff.WithMaxTries(tries))
 }
 
-// sent reports whether the notifier has sent an event and could not mark it.
+// sent reports whether the notifier has sent the event of a claim but could not mark the claim.
 func (n *Notifier) sent(c quota.Claim) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

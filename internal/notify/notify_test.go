@@ -236,8 +236,8 @@ func TestReceiverFails(t *testing.T) {
 	}
 }
 
-// A host that cannot mark an event as sent, because the ledger is away by then, does not send it
-// again, and marks it at a later look.
+// TestMarkFails: a host that sends an event and then cannot reach the ledger to mark it does not
+// send it again, and marks it at a later look.
 func TestMarkFails(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false, "  at: [80%]")

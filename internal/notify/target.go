@@ -47,7 +47,7 @@ func targets(cfg *config.Config, environ []string) (all []target) {
 			return run(ctx, []string{sendmail(), "-i", n.Mail}, nil, e.mail(n.Mail))
 		}})
 	}
-	if len(n.Command) > 0 { // it reads the event as JSON from its input
+	if len(n.Command) > 0 { // the command reads the event as JSON from its input
 		all = append(all, target{"command", n.Command[0],
 			func(ctx context.Context, e Event) (string, error) {
 				return run(ctx, n.Command, cfg.WithoutKeys(environ), append(e.json(), '\n'))
@@ -184,7 +184,7 @@ func sendmail() string {
 	return "sendmail"
 }
 
-// mail returns the event as a mail to an address.
+// mail returns an email to address with the event.
 func (e Event) mail(address string) []byte {
 	text := words.Plain(e.Text)
 	subject, _, _ := strings.Cut(text, ";")

@@ -13,8 +13,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// BenchmarkYear: 365 days of 8 and of 110 regions every 10 minutes, 4 pages each, with enough units
-// and with too few.
+// BenchmarkYear plays 365 days of 8 and of 110 regions every 10 minutes, 4 pages each, with enough
+// units and with too few.
 func BenchmarkYear(b *testing.B) {
 	var all []string
 	for i := range 110 {
@@ -113,7 +113,7 @@ func replayed(t testing.TB, kinds []string, limits []quota.Limit) []prediction {
 
 const regions = " US GB DE FR IN BR AU CA"
 
-// dayAnd24h returns the limit of the upstream's day, and the same in any 24 hours.
+// dayAnd24h returns a limit for the upstream's day, and the same limit for any 24 hours.
 func dayAnd24h(t testing.TB) []quota.Limit {
 	both := []quota.Limit{limit(t, 10000, "day"), limit(t, 10000, "24h")}
 	both[0].Headroom, both[1].Headroom = 500, 500

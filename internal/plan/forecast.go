@@ -32,8 +32,8 @@ import (
 
 // Bucket is the known state of one bucket at one moment.
 type Bucket struct {
-	Standing           // Spent reaches back over Memory(Limits)
-	At       time.Time // by the ledger's clock
+	Standing           // its Spent reaches back over Memory(Limits)
+	At       time.Time // the ledger's time
 	Limits   []quota.Limit
 	Paces    []quota.Limit // hold back scheduled runs
 	// the upstream's day, at whose end the forecast ends; zero for none
@@ -86,8 +86,8 @@ type Forecast struct {
 	Remaining      int64  // units left now for scheduled charges
 	Rate           Rate   // of unscheduled spending
 	Scheduled      Work   // runs until ResetAt
-	Lost           Work   // of Scheduled, with the likely spending
-	LeftOut        Work   // of Lost, runs left out by their shares
+	Lost           Work   // part of Scheduled that is lost with the likely spending
+	LeftOut        Work   // part of Lost: runs left out by their shares
 	LostRuns       []Run  // in order of time
 	Missing        int64  // units lacking for Scheduled and the likely Rate
 

@@ -319,7 +319,7 @@ func belowFloor(p Plan, lane share.Lane, before []Run, at time.Time) bool {
 	return left > 0
 }
 
-// settling is a ledger in which settle runs between two reads.
+// settling is a ledger that runs settle between two reads.
 type settling struct {
 	*ledger.Ledger
 	settle func()
@@ -338,7 +338,7 @@ func (l *settling) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, err
 	return sums, err
 }
 
-// TestRecall_Settled: a hold that is settled while its bucket is read is not missed.
+// TestRecall_Settled: Recall does not miss a hold that is settled while it reads the bucket.
 func TestRecall_Settled(t *testing.T) {
 	now := clock(t, "2026-06-01 12:00:00")
 	l := ledger.New(&memstore.Store{Now: func() time.Time { return now }})

@@ -45,7 +45,7 @@ type Run struct {
 // Lost reports whether the run gets less than it wants.
 func (r Run) Lost() bool { return r.Outcome != Complete }
 
-// Missing returns the pages that the run wants and does not get.
+// Missing returns the number of pages that the run wants but does not get.
 func (r Run) Missing() int64 { return r.Wanted - r.Pages }
 
 // freshness is the maximum age of an interrupted chart that a run resumes, as in package ingest.

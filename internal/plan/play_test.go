@@ -14,8 +14,8 @@ import (
 
 var begin = time.Date(2026, time.June, 1, 0, 0, 0, 0, time.UTC)
 
-// parsed returns the regions of one job, in order: "US 4" wants 4 pages, and "US 4 1m" a minute
-// after the tick.
+// parsed returns the lanes of one job, in order: "US 4" wants 4 pages at the tick, and "US 4 1m" a
+// minute after it.
 func parsed(t *testing.T, spec, regions string) (all []share.Lane) {
 	for text := range strings.SplitSeq(regions, ", ") {
 		l, offset := lanes(t, spec, 0, 0, "")[0], ""
@@ -28,8 +28,8 @@ func parsed(t *testing.T, spec, regions string) (all []share.Lane) {
 	return all
 }
 
-// outcomes plays a plan, with other charges at the given minutes, if there is room for them. It
-// returns the pages that the runs want, too.
+// outcomes plays a plan, with other charges at the given minutes if they fit. It returns a line for
+// each run and charge, and the number of pages that the runs want.
 func outcomes(plan Plan, charges map[int]int64) (lines []string, wanted int64) {
 	p := plan.Play()
 	clock := func(at time.Time) string { return at.Format("15:04") }
@@ -61,7 +61,8 @@ func outcomes(plan Plan, charges map[int]int64) (lines []string, wanted int64) {
 	return lines, wanted
 }
 
-// TestPlay: days computed by hand. A line is a run, with the pages it gets of those it wants.
+// TestPlay compares plans with days computed by hand. A line has a run, and the pages it gets of
+// the pages it wants.
 func TestPlay(t *testing.T) {
 	four := 4 * time.Minute
 	for name, c := range map[string]struct {
@@ -85,7 +86,7 @@ func TestPlay(t *testing.T) {
 				"00:40 others 1 false, then 0 by default 1h30m, more at 01:30",
 				"01:00 US denied 0/4 default 1h30m 01:30",
 				"01:00 BR denied 0/4 default 1h30m 01:30"}},
-		"several windows: the one that makes it wait longest is named": {"*/10 0 * * *", "US 3",
+		"several windows: the one with the longest wait is named": {"*/10 0 * * *", "US 3",
 			[]quota.Limit{sliding(2, 5*time.Minute), sliding(6, 25*time.Minute)}, nil, 0, []string{
 				"00:00 US partial 2/3 default 5m 00:05", "00:10 US complete 1/1",
 				"00:20 US partial 2/3 default 5m 00:25", "00:30 US complete 1/1",

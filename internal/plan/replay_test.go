@@ -293,8 +293,8 @@ func coverage(all []prediction) (sum float64) {
 	return sum
 }
 
-// expectCoverage makes the predictions of each kind in parallel. Their interval must hold in seven
-// to nine of ten cases over all kinds, and for each kind in eight of ten, up to off more or less.
+// expectCoverage makes the predictions of each kind in parallel. Over all kinds, the interval must
+// hold in 70 to 90 % of the cases; for each kind, in 80 %, give or take off.
 func expectCoverage(t *testing.T, off float64, kinds map[string]func() []prediction) {
 	var all []prediction
 	var lock sync.Mutex
@@ -323,8 +323,8 @@ func expectCoverage(t *testing.T, off float64, kinds map[string]func() []predict
 	}
 }
 
-// TestCoverage: the eight-in-ten interval holds on seven to nine of ten days over all kinds, and on
-// about as many of each kind. BenchmarkForecast covers more months.
+// TestCoverage: the 80 % interval holds on 70 to 90 % of all days, and on about as many of each
+// kind of day. BenchmarkForecast covers more months.
 func TestCoverage(t *testing.T) {
 	both, rows := dayAnd24h(t), make(map[string]func() []prediction)
 	for i := range 2 * len(kinds) {

@@ -17,7 +17,7 @@ type Standing struct {
 	ResetAt        time.Time // the last known end of an anchored window; zero for none
 }
 
-// Ledger is what plans and forecasts read.
+// Ledger is the part of a ledger that plans and forecasts read.
 type Ledger interface {
 	quota.SumReader
 	Usage(ctx context.Context, credential string, limits []quota.Limit) (quota.Usage, error)
@@ -46,7 +46,7 @@ func (p *Plan) Recall(ctx context.Context, l Ledger, credential string) error {
 	return nil
 }
 
-// read reads the state of a bucket that has this usage. The query names the bucket and its limits.
+// read returns the state of the bucket that q names. usage is the credential's usage.
 func read(ctx context.Context, l Ledger, usage quota.Usage, q quota.SpentQuery) (s Standing,
 	err error) {
 	s.Name = q.Bucket

@@ -27,7 +27,7 @@ type playResult struct {
 	scheduled  Work
 	lost       Work
 	leftOut    Work   // lost runs that their shares left out
-	runs       []Run  // that lose pages
+	runs       []Run  // runs that lose pages
 	limit      string // limit that was short when the units were used up
 	tightest   string // the tightest limit now
 	opens      int64  // when units came free after dry; 0 if never

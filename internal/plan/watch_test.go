@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestWatch: a verdict is reported when it changes, and a return to Lasts once the bucket also
-// lasts with the high load. Lost runs are reported once a day, however the verdict changes.
+// TestWatch: a verdict is reported when it changes. A return from RunsDry to Lasts is reported once
+// the bucket also lasts with the high load. Lost runs are reported once a day, whatever the
+// verdict.
 func TestWatch(t *testing.T) {
 	type step struct {
 		after   int // hours after noon

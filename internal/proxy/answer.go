@@ -204,7 +204,7 @@ func refusalOf(err error) *refusal {
 	if f, ok := errors.AsType[*refusal](err); ok {
 		return f
 	}
-	if errors.Is(err, context.Canceled) { // may be the cause of a PriceError
+	if errors.Is(err, context.Canceled) { // a PriceError can wrap it
 		return refusef(statusGone, "callerGone", "caller disconnected", "%v", err)
 	}
 	if denied, ok := errors.AsType[*quota.DeniedError](err); ok {
@@ -241,8 +241,8 @@ func ambiguous(format string, args ...any) *refusal {
 		args...)
 }
 
-// gateErrors maps errors of the gate to refusals, with a hint for the message. The first match
-// counts.
+// gateErrors maps the gate's errors to refusals, with a hint for the message. The first match
+// applies.
 var gateErrors = []struct {
 	err                 error
 	status              int

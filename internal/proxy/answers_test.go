@@ -32,7 +32,7 @@ func TestUpstreamThatStops(t *testing.T) {
 	if err == nil || !strings.Contains(string(text), "choices") {
 		t.Errorf("the caller reads %q, %v", text, err)
 	}
-	m.settled(t)
+	m.awaitSettled(t)
 	holds, err := m.ledger.Reservations(t.Context(), "openai", "tokens/gpt-4.1")
 	must(t, err)
 	if len(holds) != 1 || holds[0].Lapse != quota.LapseCharge ||
@@ -45,8 +45,8 @@ func TestUpstreamThatStops(t *testing.T) {
 }
 
 // TestPackedAnswers: the proxy requests an encoding that it can read, whatever the caller accepts.
-// If the response has another encoding anyway, the caller gets it unchanged, the most that the call
-// can take is booked, and the log says why.
+// If the response has another encoding anyway, the caller gets it unchanged. The proxy then books
+// the most that the call can use, and logs why.
 func TestPackedAnswers(t *testing.T) {
 	for _, encoding := range []string{"br", "zstd", "deflate"} {
 		t.Run(encoding, func(t *testing.T) {
@@ -64,19 +64,19 @@ func TestPackedAnswers(t *testing.T) {
 					t.Errorf("asked for %s, answered %q of %s", how, a.body, a.header)
 				}
 			}
-			m.settled(t)
+			m.awaitSettled(t)
 			if booked, held := m.openai.booked(t); booked["tokens/gpt-4.1"] < 2*400 || held != 0 {
 				t.Errorf("booked %v, %d held", booked, held)
 			}
 			if n := strings.Count(m.log.String(), "a body that can be read"); n != 1 {
-				t.Errorf("said %d times: %s", n, &m.log)
+				t.Errorf("logged %d times: %s", n, &m.log)
 			}
 		})
 	}
 }
 
-// TestDroppedHeaders: the credential replaces the caller's, wherever the upstream takes it. A
-// response that reports the price is requested without a Range.
+// TestDroppedHeaders: the upstream's credential replaces the caller's in every place where the
+// upstream accepts one. If only the response reports the usage, the request has no Range.
 func TestDroppedHeaders(t *testing.T) {
 	t.Parallel()
 	m := openMetered(t)
@@ -92,5 +92,5 @@ func TestDroppedHeaders(t *testing.T) {
 			t.Errorf("%s: sent %v", name, sent)
 		}
 	}
-	m.agree(t, m.openai)
+	m.expectBilled(t, m.openai)
 }

@@ -34,7 +34,8 @@ func BenchmarkProxy(b *testing.B) {
 	bare := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
-			// from memory: else an answer that begins at once may find its request's body still read
+			// from memory: else an answer that begins at once may find its request's body still
+			// read
 			body, _ := io.ReadAll(r.In.Body)
 			r.Out.Body = io.NopCloser(bytes.NewReader(body))
 		},
@@ -63,7 +64,7 @@ func BenchmarkProxy(b *testing.B) {
 			"stream":   {"/v1/chat/completions", stream, 100, 8, 0}} {
 			b.Run(name+"/"+kind, func(b *testing.B) { c.compare(b, bare.URL, m.URL+"/openai") })
 		}
-		m.settled(b)
+		m.awaitSettled(b)
 	}
 }
 

@@ -16,15 +16,15 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// upstream is a stand-in with a gate before it. Its name is also the credential's.
+// upstream is a stand-in with a gate in front of it. Its credential has the same name.
 type upstream struct {
 	*proxy.Upstream
 	standin *standin.Server
 	answer  http.Handler       // the stand-in, unless a test replaces it before the first request
-	asked   chan *http.Request // that came to it, while there is room
+	asked   chan *http.Request // requests received, while the channel has room
 }
 
-// start starts an upstream.
+// start starts a stand-in and returns it with its gate.
 func start(t testing.TB, name, key string, l *ledger.Ledger, limits []quota.Limit,
 	log *slog.Logger) *upstream {
 	t.Helper()
@@ -40,7 +40,7 @@ func start(t testing.TB, name, key string, l *ledger.Ledger, limits []quota.Limi
 		u.answer.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {
-		server.CloseClientConnections() // or endless responses would be read for two minutes
+		server.CloseClientConnections() // otherwise Close waits for endless responses
 		server.Close()
 	})
 	table, err := costs.Shipped().Upstream(name)
@@ -52,8 +52,8 @@ func start(t testing.TB, name, key string, l *ledger.Ledger, limits []quota.Limi
 	return u
 }
 
-// booked returns the units in the ledger by bucket, without use by other programs, and the units
-// still held.
+// booked returns the units in the ledger by bucket, without use by other programs, and the sum of
+// the units still held.
 func (u *upstream) booked(t testing.TB) (units map[string]int64, sum int64) {
 	t.Helper()
 	units, held := metertest.Booked(t, u.Budget.Ledger, u.Name)
@@ -70,7 +70,7 @@ func (u *upstream) used(t testing.TB, bucket string) int64 {
 	return units[bucket]
 }
 
-// metered is a proxy in front of several upstreams, with one ledger.
+// metered is a proxy in front of several upstreams that share one ledger.
 type metered struct {
 	front
 	ledger                     *ledger.Ledger
@@ -79,8 +79,8 @@ type metered struct {
 	log                        metertest.Log
 }
 
-// meteredOn starts upstreams and a proxy, with limits of openai; change sets them up before the
-// first request.
+// meteredOn starts the upstreams and the proxy. limits apply to openai. change prepares them before
+// the proxy starts.
 func meteredOn(t testing.TB, l *ledger.Ledger, limits []quota.Limit,
 	change ...func(*metered)) *metered {
 	t.Helper()
@@ -103,19 +103,19 @@ func meteredOn(t testing.TB, l *ledger.Ledger, limits []quota.Limit,
 	return m
 }
 
-// openMetered starts them on a ledger in SQLite, with the prices and limits of quiet.
+// openMetered is meteredOn with a ledger in SQLite and the prices and limits of quiet.
 func openMetered(t testing.TB, change ...func(*metered)) *metered {
 	t.Helper()
 	return meteredOn(t, metertest.File(t), nil, append([]func(*metered){quiet}, change...)...)
 }
 
-// answering makes a handler take the place of the stand-in of openai.
+// answering replaces the stand-in of openai with a handler.
 func answering(answer http.HandlerFunc) func(*metered) {
 	return func(m *metered) { m.openai.answer = answer }
 }
 
-// settled waits until nothing is open.
-func (m *metered) settled(t testing.TB) {
+// awaitSettled waits until no request is under way and no call is open.
+func (m *metered) awaitSettled(t testing.TB) {
 	t.Helper()
 	await(t, func() bool { return m.proxy.UnderWay() == 0 })
 	for _, u := range m.proxy.Upstreams {
@@ -123,23 +123,23 @@ func (m *metered) settled(t testing.TB) {
 	}
 }
 
-// agree checks that the ledger has exactly what the stand-in billed, and no holds.
-func (m *metered) agree(t testing.TB, u *upstream) {
+// expectBilled checks that the ledger has exactly the units that the stand-in billed, and no holds.
+func (m *metered) expectBilled(t testing.TB, u *upstream) {
 	t.Helper()
-	m.settled(t)
+	m.awaitSettled(t)
 	booked, held := u.booked(t)
 	billed := u.standin.Counts().Units
 	for bucket, units := range billed {
 		if booked[bucket] != units {
-			t.Errorf("%s: %d of %s are booked, %d were billed", u.Name, booked[bucket], bucket, units)
+			t.Errorf("%s: %d of %s booked, but %d billed", u.Name, booked[bucket], bucket, units)
 		}
 	}
 	for bucket, units := range booked {
 		if _, known := billed[bucket]; !known && units > 0 {
-			t.Errorf("%s: %d of %s are booked, none were billed", u.Name, units, bucket)
+			t.Errorf("%s: %d of %s booked, but none billed", u.Name, units, bucket)
 		}
 	}
 	if held != 0 || len(billed) == 0 {
-		t.Errorf("%s: %d are held, billed: %v", u.Name, held, billed)
+		t.Errorf("%s: %d units are still held; billed: %v", u.Name, held, billed)
 	}
 }

@@ -145,8 +145,8 @@ func withCallers(t testing.TB) func(*env) {
 	return func(s *env) { s.proxy.Callers = known }
 }
 
-// TestCallers: a caller with a token in any place is served, and the ledger has its name and the
-// trace of its request. Any other caller is refused for free.
+// TestCallers: the proxy serves a caller whose token is in any of the accepted places, and the
+// ledger has its name and the trace of its request. Refusing any other caller costs no units.
 func TestCallers(t *testing.T) {
 	s := open(t, units(100), withCallers(t))
 	for _, header := range [][]string{
@@ -233,8 +233,8 @@ func TestManualCallers(t *testing.T) {
 	s.Counted(t, 10, 10)
 }
 
-// TestOAuth: a user's token is forwarded if the method takes one, and the key is not sent. Its
-// refusal suspends no bucket, because it may be about another project's quota.
+// TestOAuth: if the method accepts a user's token, the proxy forwards the token and sends no key. A
+// refusal then suspends no bucket, because it may concern another project's quota.
 func TestOAuth(t *testing.T) {
 	s := open(t, units(1000), withCallers(t), func(s *env) {
 		s.Standin.Keys, s.Standin.Faults = nil, []string{"403-quota@1"}

@@ -111,8 +111,8 @@ func (u *Upstream) withoutKeys(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// dropHeaders removes headers that are for the proxy, or that describe the caller's browser. The
-// transport replaces the headers of the upstream's credential.
+// dropHeaders removes headers that are meant for the proxy or that describe the caller's browser.
+// The transport replaces the headers of the upstream's credential.
 func (x *exchange) dropHeaders(h http.Header) {
 	drop(h, "Sec-", "Access-Control-", "Origin", "Referer", "Cookie", "Expect", TokenHeader,
 		"X-Api-Key", "Api-Key") // a caller's key is never the upstream's
@@ -124,8 +124,8 @@ func (x *exchange) dropHeaders(h http.Header) {
 	}
 }
 
-// drop removes headers by their canonical names; a name that ends in "-" stands for all that begin
-// with it.
+// drop removes headers by their canonical names. A name that ends in "-" matches all names that
+// begin with it.
 func drop(h http.Header, names ...string) {
 	for name := range h {
 		if slices.ContainsFunc(names, func(n string) bool {
@@ -136,8 +136,9 @@ func drop(h http.Header, names ...string) {
 	}
 }
 
-// keepPrivate removes the upstream's permissions for web pages from a response, because the proxy
-// has its own list, and headers by which browsers remember things about the upstream's address.
+// keepPrivate removes two kinds of headers from a response: the upstream's permissions for web
+// pages, because the proxy has its own list, and headers that browsers store for the upstream's
+// address.
 func keepPrivate(h http.Header) {
 	drop(h, "Access-Control-", "Set-Cookie", "Alt-Svc", "Strict-Transport-Security",
 		"Clear-Site-Data")

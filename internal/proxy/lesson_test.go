@@ -38,7 +38,7 @@ func TestLearned(t *testing.T) {
 		for i := range 25 {
 			m.ask(t, c.path, c.body(i, 20))
 		}
-		m.agree(t, c.of(m))
+		m.expectBilled(t, c.of(m))
 		for name, m := range map[string]*metered{"the same": m,
 			"another": meteredOn(t, l, nil, quiet)} {
 			u := c.of(m)
@@ -58,7 +58,7 @@ func TestLearned(t *testing.T) {
 				}
 				io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
-				m.settled(t)
+				m.awaitSettled(t)
 			}
 		}
 	}

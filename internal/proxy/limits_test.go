@@ -30,7 +30,7 @@ func (s *env) stall(t testing.TB, path, sent string, said int) net.Conn {
 	return conn
 }
 
-// status returns the status of the next response, or 0.
+// status returns the status of the next response; 0 if there is none.
 func status(conn net.Conn) int {
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {

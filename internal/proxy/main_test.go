@@ -51,10 +51,10 @@ func open(t testing.TB, limits []quota.Limit, change ...func(*env)) *env {
 	return s
 }
 
-// front is where the proxy listens.
+// front is the address of a proxy, and the client to call it with.
 type front struct {
 	URL    string
-	local  string       // host and port
+	local  string       // host and port that it listens on
 	client *http.Client // http.DefaultClient by default
 }
 
@@ -127,7 +127,7 @@ type answer struct {
 	body   string
 }
 
-// read returns a function that reads a response to its end.
+// read returns a function that reads a response to its end. An error ends the test.
 func read(t testing.TB) func(*http.Response, error) answer {
 	t.Helper()
 	return func(resp *http.Response, err error) answer {

@@ -20,8 +20,8 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestNamedOnly: only one name is removed from a path; the rest is the upstream's path. Without a
-// default, a path that names no upstream is refused.
+// TestNamedOnly: the proxy removes only one name from a path; the rest is the upstream's path.
+// Without a default upstream, it refuses a path that names none.
 func TestNamedOnly(t *testing.T) {
 	open := func(change func(*metered)) *metered {
 		return meteredOn(t, metertest.File(t), nil, change)
@@ -114,9 +114,9 @@ func TestStreams(t *testing.T) {
 	}
 	all.Wait()
 	for _, u := range both {
-		m.agree(t, u)
+		m.expectBilled(t, u)
 		if c := u.standin.Counts(); c.Cut != 0 || c.Requests != 25 {
-			t.Errorf("%s counted %+v: every answer is read to its end", u.Name, c)
+			t.Errorf("%s counted %+v: the proxy did not read every answer to its end", u.Name, c)
 		}
 	}
 	billed := m.openai.standin.Counts().Units["tokens/gpt-4.1"]
@@ -128,8 +128,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// stream requests a stream. Once begun has read its first part, it reads the rest, or hangs up if
-// begun returns false.
+// stream requests a stream and calls begun to read its first part. If begun returns true, stream
+// reads the rest; otherwise it disconnects.
 func (m *metered) stream(t testing.TB, path, body string, begun func(*bufio.Reader) bool) {
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()
@@ -184,12 +184,12 @@ func TestStreamsWithoutRedis(t *testing.T) {
 			}
 			begun.Wait()
 			c.end(server)
-			all.Wait() // the callers have their answers, whatever the ledger does
+			all.Wait() // the callers get their answers even without the ledger
 			if a := m.ask(t, chatPath, chat(99, 30)); a.status != http.StatusServiceUnavailable {
-				t.Errorf("a call without a ledger is answered %d", a.status)
+				t.Errorf("got status %d for a call without a ledger", a.status)
 			}
 			c.back(server)
-			m.agree(t, m.openai)
+			m.expectBilled(t, m.openai)
 		})
 	}
 }

@@ -18,7 +18,7 @@ func TestMissing(t *testing.T) {
 		body := strings.Replace(chat(i, 30), `"include_usage":true`, `"include_usage":false`, 1)
 		m.ask(t, chatPath, body)
 	}
-	m.settled(t)
+	m.awaitSettled(t)
 	booked, held := m.openai.booked(t)
 	if booked["tokens/gpt-4.1"] < 3*400 || booked["requests/gpt-4.1"] != 3 || held != 0 {
 		t.Errorf("booked %v, %d held", booked, held)
@@ -46,7 +46,7 @@ func TestUnlistedModel(t *testing.T) {
 		before := len(m.log.String())
 		body := strings.Replace(chat(1, 3), "gpt-4.1", c.model, 1)
 		m.ask(t, chatPath, body)
-		m.settled(t)
+		m.awaitSettled(t)
 		told := m.log.String()[before:]
 		if strings.Contains(told, "has no row for") != (c.says != "") ||
 			!strings.Contains(told, c.says) {
@@ -56,7 +56,7 @@ func TestUnlistedModel(t *testing.T) {
 	for i := range 200 {
 		m.ask(t, chatPath, strings.Replace(chat(1, 3), "gpt-4.1", fmt.Sprintf("made-up-%d", i), 1))
 	}
-	m.settled(t)
+	m.awaitSettled(t)
 	if n := strings.Count(m.log.String(), "has no row for"); n != 100 {
 		t.Errorf("logged %d times", n)
 	}

@@ -121,7 +121,7 @@ func overshoot(t *testing.T, random *rand.Rand) int64 {
 		api.mu.Unlock()
 	}
 	calls.Wait()
-	m.settled(t)
+	m.awaitSettled(t)
 	booked, held := m.openai.booked(t)
 	if booked["tokens/gpt-4.1"] != api.billed || held != 0 {
 		t.Errorf("%d booked, %d held, %d billed", booked["tokens/gpt-4.1"], held, api.billed)

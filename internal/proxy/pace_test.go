@@ -30,13 +30,13 @@ func TestPace(t *testing.T) {
 	m := meteredOn(t, metertest.File(t), []quota.Limit{day}, quiet)
 	line := day
 	line.Pace = &quota.Pace{Slack: 1600, Curve: make([]int64, 24)}
-	line.Pace.Curve[20] = 1 // before the evening, only the slack
+	line.Pace.Curve[20] = 1 // before the evening, the pace allows only its slack
 	m.openai.Budget.Paces = []quota.Limit{line}
-	if a := m.ask(t, chatPath, chat(1, 150)); a.status != 200 { // it may take over 1,400
+	if a := m.ask(t, chatPath, chat(1, 150)); a.status != 200 { // may use more than 1,400 units
 		t.Fatal(a)
 	}
-	m.settled(t)
-	a := m.ask(t, chatPath, chat(1, 150)) // with what it took, more than 1,600
+	m.awaitSettled(t)
+	a := m.ask(t, chatPath, chat(1, 150)) // with the first call, more than 1,600 units
 	var said struct {
 		Limit string
 		Error struct{ Code string }
@@ -45,5 +45,5 @@ func TestPace(t *testing.T) {
 	if a.status != 429 || said.Limit != quota.PaceName || said.Error.Code != "held_back_by_pace" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	m.agree(t, m.openai)
+	m.expectBilled(t, m.openai)
 }

@@ -15,7 +15,7 @@ import (
 // Upstream is an upstream that the proxy serves. Its Transport adds the credential.
 type Upstream struct {
 	*meter.Transport
-	Name string // its requests come to /NAME/…, or with one of its hosts in Host
+	Name string // callers use /NAME/… or one of its hosts in Host
 }
 
 // named reports whether the upstream's own paths begin with /NAME/. They are not changed.

@@ -53,7 +53,7 @@ func TestSlotOfCallerGone(t *testing.T) {
 	}
 	await(t, func() bool { return gone.Load() == 1+4-reads })
 	close(answer)
-	m.settled(t)
+	m.awaitSettled(t)
 	booked, held := m.openai.booked(t)
 	if booked["tokens/gpt-4.1"] != 3*reads || held < (4-reads)*400 {
 		t.Errorf("%v are booked, %d held", booked, held)

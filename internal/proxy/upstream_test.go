@@ -25,9 +25,9 @@ const (
 		`[{"role":"user","content":"hello [[output:%d]]"}]}`
 )
 
-// another makes the proxy serve a second upstream, with the limits of its list or these, and stores
-// it in u.
-func another(t testing.TB, u **upstream, name string, limits ...quota.Limit) func(*env) {
+// withUpstream adds a second upstream to the proxy and stores it in u. Without limits, it has the
+// default limits of its price list.
+func withUpstream(t testing.TB, u **upstream, name string, limits ...quota.Limit) func(*env) {
 	t.Helper()
 	return func(s *env) {
 		if len(limits) == 0 {
@@ -44,7 +44,7 @@ func another(t testing.TB, u **upstream, name string, limits ...quota.Limit) fun
 func withClaude(t testing.TB, change ...func(*env)) (s *env, c *upstream) {
 	t.Helper()
 	hour := quota.Limit{Bucket: "output", Units: 1000, Window: quota.Sliding(time.Hour)}
-	s = open(t, units(10), append(change, another(t, &c, "anthropic", hour))...)
+	s = open(t, units(10), append(change, withUpstream(t, &c, "anthropic", hour))...)
 	return s, c
 }
 
@@ -106,7 +106,7 @@ func TestBodies(t *testing.T) {
 		{"generic", "PATCH", "/generic/a", text, `{"a":1}`, 200},
 	} {
 		var u *upstream
-		s := open(t, units(10), another(t, &u, c.upstream))
+		s := open(t, units(10), withUpstream(t, &u, c.upstream))
 		if a := s.do(t, c.verb, c.path, c.body, "Content-Type", c.kind); a.status != c.want {
 			t.Errorf("%s %s: %d, want %d: %s", c.path, c.kind, a.status, c.want, a.body)
 		}

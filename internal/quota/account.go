@@ -76,8 +76,8 @@ func (c Claim) Scope() Scope {
 	return Scope{Credential: c.Credential, Answer: claimScope(c.Name)}
 }
 
-// Account is the part of a credential that one decision reads, all of one moment. Its methods decide,
-// and keep what the store must write (Change).
+// Account is the part of a credential that one decision reads, all of one moment. Its methods
+// decide, and keep what the store must write (Change).
 type Account struct {
 	Credential string
 	Now        int64     // the store's clock
@@ -220,7 +220,7 @@ func (a *Account) lapse() error {
 // write adds the change of the next bucket.
 func (a *Account) write(ch BucketChange) { a.change.Buckets = append(a.change.Buckets, ch) }
 
-// micros converts a time to Unix µs; a zero time becomes the other value.
+// micros converts t to Unix µs. It returns zero if t is the zero time.
 func micros(t time.Time, zero int64) int64 {
 	if t.IsZero() {
 		return zero

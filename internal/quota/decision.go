@@ -62,7 +62,8 @@ type BucketTotal struct {
 	LastAt time.Time // of the newest entry or hold
 }
 
-// Total returns all that was ever taken from the bucket, by its newest entry.
+// Total returns all units ever taken from the bucket: the total of its newest entry and the units
+// still held.
 func (b *Bucket) Total(newest LogEntry) BucketTotal {
 	t := BucketTotal{Bucket: b.Name, Units: newest.Total,
 		Noted: b.State.SuspendedUntil != 0 || len(b.State.Others) > 0}
@@ -149,10 +150,10 @@ type Query struct {
 	Until      time.Time // inclusive; zero for the end of the log
 	Limit      int       // at most so many, the newest; 0 for all
 	First      int       // at most so many, the oldest; 0 for all. Not together with Limit
-	Notes      bool      // in place of entries: the notes of units that were taken off them
+	Notes      bool      // read the notes of corrections instead of the entries
 }
 
-// Span returns the stamps that the query picks: after the first, up to the second.
+// Span returns the stamps of the query's period: later than after, and at most until.
 func (q Query) Span() (after, until int64) {
 	return micros(q.Since, -Never), micros(q.Until, Never)
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// refuses requires that a sound request passes its check, and that each change of it does not.
+// refuses requires that a sound request passes its check, and that each change makes the check
+// fail.
 func refuses[R Request](t *testing.T, sound func() R, changes map[string]func(*R)) {
 	t.Helper()
 	if err := sound().Check(); err != nil {

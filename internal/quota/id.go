@@ -15,7 +15,7 @@ import (
 // 2054.
 var idEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// idLetters writes five bits of an ID as one letter.
+// idLetters encodes five bits of an ID as one letter.
 var idLetters = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").
 	WithPadding(base32.NoPadding)
 
@@ -27,7 +27,7 @@ func NewID(now time.Time) string {
 	var id [9]byte
 	ms := max(0, now.Sub(idEpoch).Milliseconds())
 	binary.BigEndian.PutUint64(id[:], uint64(ms)<<24) // 40 bits
-	// It never fails: crypto/rand ends the process instead.
+	// Read never fails: on an error, crypto/rand ends the process.
 	rand.Read(id[5:])
 	return idLetters.EncodeToString(id[:])[:idLength]
 }

@@ -87,9 +87,9 @@ func (b *Budget) correct(ctx context.Context, passed Decision, used Call) error 
 	return b.bookTruth(ctx, used, beyond, new(Decision))
 }
 
-// Pause waits for d, if it is positive. It returns false if ctx ends first.
+// Pause waits for d if d is positive. It returns false if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 { // Go 1.26 crashes in the race detector at a timer that is due at once in synctest
+	if d <= 0 { // in synctest, the race detector of Go 1.26 crashes on a timer that is due
 		return ctx.Err() == nil
 	}
 	timer := time.NewTimer(d)

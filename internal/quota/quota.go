@@ -47,7 +47,7 @@ type Cost struct {
 	Bounded bool
 }
 
-// indexOf returns the index of the cost of a bucket; -1 for none.
+// indexOf returns the index of the bucket's cost, or -1 if there is none.
 func indexOf(costs []Cost, bucket string) int {
 	return slices.IndexFunc(costs, func(c Cost) bool { return c.Bucket == bucket })
 }

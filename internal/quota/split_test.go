@@ -53,7 +53,8 @@ func wantStandings(t *testing.T, b *quota.Budget, want string) {
 	}
 }
 
-// chargePart charges a part of output, and other buckets. limit is the one that denies it.
+// chargePart charges a part of output, and other buckets. limit is the name of the limit that must
+// deny the charge; "" if it must be allowed.
 func chargePart(t *testing.T, b *quota.Budget, part string, units int64, limit string,
 	more ...quota.Cost) {
 	t.Helper()

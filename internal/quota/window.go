@@ -312,8 +312,8 @@ func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	return firstSecond(lo, hi, func(t time.Time) bool { return civil(t) >= want })
 }
 
-// firstSecond returns the full second after lo, and not after hi, from which on matches returns
-// true. It returns false at lo and true at hi.
+// firstSecond returns the first full second after lo at which matches returns true. matches must be
+// false at lo and true at hi, and must change only once between them.
 func firstSecond(lo, hi time.Time, matches func(time.Time) bool) time.Time {
 	second := func(i int) time.Time { return time.Unix(lo.Unix()+1+int64(i), 0).In(lo.Location()) }
 	between := int(hi.Unix()-lo.Unix()) - 1

@@ -145,19 +145,19 @@ func NewChanges(older catalog.Chart, before []catalog.Ranked, newer catalog.Char
 	return out
 }
 
-// Place is a video in a chart, and its rank in the chart before; 0 for none.
+// Place is a video in a chart, with its rank in the previous chart; 0 for none.
 type Place struct {
 	catalog.Ranked
 	Was int
 }
 
-// Up returns the number of places gained since the chart before; negative for a loss.
+// Up returns the number of places gained since the previous chart; negative for a loss.
 func (p Place) Up() int { return p.Was - p.Rank }
 
 // Down returns the opposite of Up.
 func (p Place) Down() int { return -p.Up() }
 
-// Compare returns the places of a chart, and the videos that only the chart before has.
+// Compare returns the places of the later chart, and the videos that only the earlier chart has.
 func Compare(before, after []catalog.Ranked) (places []Place, left []catalog.Ranked) {
 	was := make(map[string]int, len(before))
 	for _, v := range before {

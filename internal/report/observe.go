@@ -156,7 +156,8 @@ func (r *Replay) Finding() Finding {
 	return f
 }
 
-// sorted returns the values of a map in an order; not nil, which would be null in JSON.
+// sorted returns the values of a map in the given order. The result is never nil, which would be
+// null in JSON.
 func sorted[K comparable, V any](all map[K]V, order func(a, b V) int) []V {
 	return append([]V{}, slices.SortedFunc(maps.Values(all), order)...)
 }

@@ -41,8 +41,8 @@ func configured(t *testing.T, text string, now *time.Time) (Source, *quota.Budge
 	return src, src.budget(cfg.Credentials[0])
 }
 
-// TestPlanBeginsWithTheLedger: a plan begins at the ledger's time and usage. 8 of 20 units are
-// spent, so the eight runs until the reset, which want 32 pages, get 12.
+// TestPlanBeginsWithTheLedger: a plan begins at the ledger's time, with its usage. 8 of 20 units
+// are spent, so the eight runs until the reset get 12 of the 32 pages that they want.
 func TestPlanBeginsWithTheLedger(t *testing.T) {
 	now := time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC) // an hour after the reset
 	src, budget := configured(t, planned, &now)

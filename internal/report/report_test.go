@@ -126,12 +126,12 @@ func TestCompareCharts(t *testing.T) {
 		want   Freshness
 	}{
 		{[]ReadChart{{at, 9, all},
-			{at.Add(time.Hour), 1, []string{"x", "a", "b", "c"}}, // all four moved, one new
-			// two of four moved, one new
+			{at.Add(time.Hour), 1, []string{"x", "a", "b", "c"}}, // all four changed; x is new
+			// two of four changed; y is new
 			{at.Add(3 * time.Hour), 2, []string{"x", "a", "", "y", "c", "b"}},
 			{at.Add(4 * time.Hour), 2, nil}},
 			Freshness{2, 90 * time.Minute, 0.75, 0.25, 3, 2.0 / 3}},
-		// a chart that is read to another depth has not changed
+		// reading a chart to another depth does not change it
 		{[]ReadChart{{at, 4, all}, {at.Add(time.Hour), 4, all[:1]}, {at.Add(2 * time.Hour), 4, all},
 			{at.Add(3 * time.Hour), 4, nil}}, Freshness{2, time.Hour, 0, 0, 8, 0}},
 	} {
@@ -155,7 +155,7 @@ var windows = []quota.Window{
 	window("week", "UTC"),
 }
 
-// TestReplayIsWhatEnforcingDoes: replaying the log of an observed limit refuses the same charges
+// TestReplayIsWhatEnforcingDoes: a replay of the log of an observed limit denies the same charges
 // as a ledger that enforces the limit.
 func TestReplayIsWhatEnforcingDoes(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ type LaneID struct {
 	Job, Region string // Region is "" for a job without regions
 }
 
-// Name returns the lane's name for messages and claims: "trending/BR", or "backfill" for a job
+// Name returns the lane's name in messages and claims: "trending/BR", or "backfill" for a job
 // without regions.
 func (l LaneID) Name() string {
 	if l.Region == "" {
@@ -36,7 +36,7 @@ type Lane struct {
 // Tick is one moment at which a lane runs.
 type Tick struct {
 	LaneID
-	Scheduled time.Time // the schedule's moment
+	Scheduled time.Time // time in the schedule
 	At        time.Time // when the lane runs: Scheduled plus the offset
 }
 
@@ -73,7 +73,7 @@ func (l Lane) Count(from, to time.Time) int64 {
 	return l.Schedule.Count(from.Add(-l.Offset), to.Add(-l.Offset))
 }
 
-// Tick returns the tick of a moment of the schedule.
+// Tick returns the lane's tick for a time in the schedule.
 func (l Lane) Tick(scheduled time.Time) Tick {
 	return Tick{l.LaneID, scheduled, scheduled.Add(l.Offset)}
 }

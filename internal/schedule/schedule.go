@@ -41,8 +41,8 @@ func (s *Schedule) Next(t time.Time) time.Time {
 // LookBack is how far back Prev looks.
 const LookBack = 366 * 24 * time.Hour
 
-// Prev returns the last tick at or before t. It is false if there is none in the LookBack before
-// t. It searches spans that end at t, each twice as long as the one before.
+// Prev returns the last tick at or before t. ok is false if there is none in the LookBack
+// before t. It searches spans that end at t, each twice as long as the one before.
 func (s *Schedule) Prev(t time.Time) (last time.Time, ok bool) {
 	for span := time.Minute; !ok; span *= 2 {
 		for tick := range s.Ticks(t.Add(-min(span, LookBack)), t) {

@@ -81,15 +81,15 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 	return api
 }
 
-// option changes the document of an operation, or what is in front of it.
+// option changes the documentation of an operation, or its middleware.
 type option = func(*huma.Operation)
 
-// errorsOf documents the statuses of an operation's errors.
+// errorsOf documents the error statuses of an operation.
 func errorsOf(statuses ...int) option {
 	return func(o *huma.Operation) { o.Errors = statuses }
 }
 
-// shortBody bounds the body of a request.
+// shortBody limits the request body to 4 KiB.
 func shortBody(o *huma.Operation) { o.MaxBodyBytes = 4096 }
 
 func creates(o *huma.Operation) { o.DefaultStatus = http.StatusCreated }
@@ -109,7 +109,7 @@ func route[I, O any](s *Server, api huma.API, route, summary string,
 	huma.Register(api, o, answering(s, answer))
 }
 
-// problems returns the document of a response whose body is a problem of one of the types.
+// problems documents a response whose body is a problem of one of the types.
 func problems(api huma.API, description string, types ...reflect.Type) *huma.Response {
 	schema := &huma.Schema{}
 	for _, t := range types {
@@ -122,8 +122,8 @@ func problems(api huma.API, description string, types ...reflect.Type) *huma.Res
 		Content: map[string]*huma.MediaType{problemJSON: {Schema: schema}}}
 }
 
-// amend corrects what the library documents: it does not infer from a pointer to an object that the
-// object may be null, and it has a 422 of its own.
+// amend corrects the documentation that the library generates. The library does not infer from a
+// pointer that an object may be null, and it adds its own 422.
 func amend(api huma.API) {
 	schemas := api.OpenAPI().Components.Schemas.Map()
 	for name, properties := range map[string][]string{"Plan": {"first_lost", "suggestion"},

@@ -111,7 +111,7 @@ func (a *account) leftAt(at time.Time) float64 {
 		return float64(a.Main.Remaining)
 	case a.Calendar():
 		since = a.from
-	case window.Anchored && at.Before(a.ResetAt): // in the window that ended then
+	case window.Anchored && at.Before(a.ResetAt): // at is in the window that ended at ResetAt
 		since = a.ResetAt.Add(-window.Length)
 	case window.Anchored && since.Before(a.ResetAt):
 		since = a.ResetAt

@@ -47,7 +47,8 @@ func TestBurn(t *testing.T) {
 	}
 }
 
-// A window whose end the upstream reported is empty at that end, and slides a length later.
+// TestBurn_Anchored: a window whose end the upstream reported is empty at that end. One window
+// length later, it slides.
 func TestBurn_Anchored(t *testing.T) {
 	anchored, err := quota.ParseWindow("anchored 5h", "")
 	must(t, err)

@@ -50,7 +50,7 @@ func (in CostInput) call(key string) (quota.Call, error) {
 	return call, nil
 }
 
-// costsOf returns costs in the order of their buckets.
+// costsOf returns units by bucket as costs, sorted by bucket.
 func costsOf(units map[string]int64) (costs []quota.Cost) {
 	for _, bucket := range slices.Sorted(maps.Keys(units)) {
 		costs = append(costs, quota.Cost{Bucket: bucket, Units: units[bucket]})

@@ -52,7 +52,7 @@ func (s *Server) chart(ctx context.Context, in *chartInput) (*output[report.Char
 	return dated(chart.CompletedAt, report.NewChart(chart, videos)), nil
 }
 
-// dated returns a response with data of a moment.
+// dated returns a response whose data was last modified at a time.
 func dated[T any](at time.Time, body T) *output[T] {
 	return &output[T]{CacheControl: maxAge(time.Since(at)),
 		LastModified: at.UTC().Format(http.TimeFormat), Body: body}

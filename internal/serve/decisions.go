@@ -29,10 +29,10 @@ type decision struct {
 
 type decisionOutput struct{ Body decision }
 
-// decide asks a policy. A denial is a normal response, too: 200.
+// decide returns a policy's decision. A denial is a normal response too: 200.
 func (s *Server) decide(ctx context.Context, in *decisionInput) (*decisionOutput, error) {
 	cost := int64(1)
-	if in.Body.Cost != nil { // 0 differs from no cost
+	if in.Body.Cost != nil { // a cost of 0 differs from no cost
 		cost = *in.Body.Cost
 	}
 	d, err := s.Guard.Decide(ctx, in.Body.Policy, in.Body.Key, cost)

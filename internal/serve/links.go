@@ -27,7 +27,7 @@ type linkOutput struct {
 	}
 }
 
-// link returns the short link to a page, which has one for all callers.
+// link returns the short link to a page. All callers get the same link.
 func (s *Server) link(ctx context.Context, in *linkInput) (*linkOutput, error) {
 	to, err := url.Parse(in.Body.To)
 	if err != nil || to.IsAbs() || to.Host != "" || to.Fragment != "" ||

@@ -31,7 +31,7 @@ func (p Paging) start() (int64, error) {
 	return n, nil
 }
 
-// newList returns a list of the items, which caches may keep for some seconds.
+// newList returns a list of the items, which caches may keep for the given seconds.
 func newList[T, U any](seconds int, items []T, show func(T) U) *output[list[U]] {
 	out := &output[list[U]]{Body: list[U]{Items: []U{}}}
 	if seconds > 0 {
@@ -43,7 +43,7 @@ func newList[T, U any](seconds int, items []T, show func(T) U) *output[list[U]] 
 	return out
 }
 
-// newPage returns a page of the items, of which there is one more than limit if another page
+// newPage returns a page of at most limit items. The caller passes one item more if another page
 // follows. after computes the cursor of that page from the last item shown.
 func newPage[T, U any](seconds int, items []T, limit int, show func(T) U,
 	after func(T) int64) *output[list[U]] {

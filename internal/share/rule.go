@@ -82,7 +82,7 @@ func (l Lane) Spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }
 // Rule is how lanes share a bucket. Its fields are not changed after Begin.
 type Rule struct {
 	Lanes  []Lane
-	Price  []quota.Cost  // of a page of a lane without a price
+	Price  []quota.Cost  // price of a page of a lane that has no price of its own
 	Limits []quota.Limit // limits of that bucket; see Shared for which are shared
 	Reset  quota.Window  // the upstream's day
 }

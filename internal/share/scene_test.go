@@ -86,7 +86,7 @@ func (l *log) left(limit quota.Limit, at int64, soon time.Duration) int64 {
 	return left
 }
 
-// price is what a page costs.
+// price is the price of a page.
 var price = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 1}}
 
 func (s scene) rule() Rule { return Rule{s.lanes, price, s.limits, utc} }

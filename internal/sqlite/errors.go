@@ -122,8 +122,8 @@ func FolderAdvice(err error) string {
 	return `sudo install -d -o "$USER" -m 700 ` + e.Path
 }
 
-// is reports whether err is of SQLite or this package, and of that kind.
-func is(err, kind error) bool {
+// isKind reports whether err comes from SQLite or this package and has that kind.
+func isKind(err, kind error) bool {
 	got, _ := classify(err)
 	return got == kind
 }

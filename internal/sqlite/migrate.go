@@ -58,7 +58,7 @@ func (db *DB) prepare(ctx context.Context, schema Schema, migrations []string) e
 func (db *DB) tryWriting(ctx context.Context, schema Schema, version int) error {
 	tx, err := db.Write.BeginTx(ctx, nil)
 	if err != nil {
-		if is(err, ErrBusy) {
+		if isKind(err, ErrBusy) {
 			return nil
 		}
 		return err

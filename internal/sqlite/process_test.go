@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// TestMain turns the test binary into another process of the program if NOTEBOOK is set: see visit.
+// TestMain runs visit instead of the tests if NOTEBOOK is set, so that tests can start processes.
 func TestMain(m *testing.M) {
 	path := os.Getenv("NOTEBOOK")
 	if path == "" {
@@ -35,16 +35,16 @@ const (
 	openReadOnly
 )
 
-// visit opens a file. Then it writes one note, or, if what is "read", prints the number of notes,
-// if it is "hold", reports a transaction that does not end, and otherwise writes notes of that text
-// until it is killed.
+// visit opens a file and does what the text says: "" writes one note, "read" prints the number of
+// notes, and "hold" stays in a transaction until its input ends. Any other text is written as a
+// note again and again until the process is killed.
 func visit(path, what string) int {
 	ctx, open := context.Background(), Open
 	switch what {
 	case "read":
 		open = OpenReading
 	case "":
-		io.Copy(io.Discard, os.Stdin) // the start signal is the end of the input
+		io.Copy(io.Discard, os.Stdin) // the end of the input is the start signal
 	}
 	db, err := open(ctx, path, notes())
 	if err != nil {
@@ -80,7 +80,7 @@ func visit(path, what string) int {
 	return 0
 }
 
-// process returns another process that visits path.
+// process returns a process that runs visit on path.
 func process(t *testing.T, path, what string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "NOTEBOOK="+path, "NOTEBOOK_DO="+what)
@@ -265,11 +265,11 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 	must(t, os.Chmod(path, mode))
 }
 
-// runUnprivileged visits path as the user nobody if this process is root, and as the same user
+// runUnprivileged runs visit as the user nobody if this process is root, and as the same user
 // otherwise.
 func runUnprivileged(t *testing.T, dir, path, what string) (output string, code int) {
 	t.Helper()
-	cmd := as(t, dir, path, syscall.Credential{Uid: 65534, Gid: 65534}, what)
+	cmd := processAs(t, dir, path, syscall.Credential{Uid: 65534, Gid: 65534}, what)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -278,9 +278,9 @@ func runUnprivileged(t *testing.T, dir, path, what string) (output string, code 
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// as returns a process that visits path: as another user if this process is root, otherwise as the
-// same one. By its umask, only its user can access the files it creates.
-func as(t *testing.T, dir, path string, user syscall.Credential, what string) *exec.Cmd {
+// processAs returns a process that runs visit: as another user if this process is root, otherwise
+// as the same one. By its umask, only its user can access the files it creates.
+func processAs(t *testing.T, dir, path string, user syscall.Credential, what string) *exec.Cmd {
 	t.Helper()
 	binary, err := os.ReadFile(os.Args[0])
 	must(t, err)
@@ -311,7 +311,7 @@ func TestTwoUsers(t *testing.T) {
 	alice := syscall.Credential{Uid: 60322, Gid: 60322, Groups: []uint32{group}}
 	bob := syscall.Credential{Uid: 60323, Gid: 60323, Groups: []uint32{group}}
 
-	killed := as(t, top, path, alice, "hold")
+	killed := processAs(t, top, path, alice, "hold")
 	startHolder(t, killed)
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(name)
@@ -320,13 +320,13 @@ func TestTwoUsers(t *testing.T) {
 			t.Errorf("%s has mode %o, want 660", name, got)
 		}
 	}
-	if out, err := as(t, top, path, bob, "read").Output(); string(out) != "1 notes\n" {
+	if out, err := processAs(t, top, path, bob, "read").Output(); string(out) != "1 notes\n" {
 		t.Errorf("a reader beside a writer: %s%v", out, err)
 	}
 	must(t, killed.Process.Kill())
 	killed.Wait()
 	for _, user := range []syscall.Credential{bob, alice} {
-		if out, err := as(t, top, path, user, "").CombinedOutput(); err != nil {
+		if out, err := processAs(t, top, path, user, "").CombinedOutput(); err != nil {
 			t.Errorf("user %d: %v: %s", user.Uid, err, out)
 		}
 	}

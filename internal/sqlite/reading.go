@@ -30,7 +30,7 @@ func OpenReading(ctx context.Context, path string, schema Schema) (*DB, error) {
 		return nil, explain(path, fmt.Errorf("not a regular file: %w", ErrNotDatabase))
 	}
 	read, version, err := openReader(ctx, readDSN(path), schema, len(migrations))
-	if is(err, ErrReadOnly) && !hasLog(path) {
+	if isKind(err, ErrReadOnly) && !hasLog(path) {
 		read, version, err = openReader(ctx, immutableDSN(path), schema, len(migrations))
 	}
 	if err != nil {

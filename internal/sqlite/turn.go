@@ -18,7 +18,7 @@ func (db *DB) Lock(ctx context.Context, try func() error) (end func(), err error
 		end = db.turn.take(ctx, db.patience/4)
 		err := try()
 		if err != nil {
-			end() // a writer without a turn has the lock; the next try needs a new turn
+			end() // a writer without a turn has the lock: the next attempt takes a new turn
 		}
 		return err
 	})

@@ -71,8 +71,8 @@ func TestTurnDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestTurnWhileLocked: while a writer without a turn has the lock, a waiting writer leaves the turn
-// to others; afterwards it writes in its turn again, not whenever the lock is free.
+// TestTurnWhileLocked: while a writer without a turn has the lock, a waiting writer lets others
+// take the turn. Afterwards it writes in its turn again, not as soon as the lock is free.
 func TestTurnWhileLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "n.db")
 	db, intruder := mustOpen(t, path), mustOpen(t, path)
@@ -80,12 +80,12 @@ func TestTurnWhileLocked(t *testing.T) {
 	must(t, err)
 	done := make(chan error, 1)
 	go func() { done <- db.Update(t.Context(), insert("x")) }()
-	time.Sleep(50 * time.Millisecond) // it has found the lock taken
+	time.Sleep(50 * time.Millisecond) // the waiting writer finds the lock taken
 	end := (&turn{log: db.turn.log}).take(t.Context(), time.Hour)
 	must(t, tx.Rollback())
 	select {
 	case err := <-done:
-		t.Errorf("it wrote while another writer had the turn: %v", err)
+		t.Errorf("the writer wrote while another writer had the turn: %v", err)
 	case <-time.After(100 * time.Millisecond):
 		end()
 		must(t, <-done)

@@ -19,7 +19,7 @@ func wait(ctx context.Context, patience time.Duration, try func() error) error {
 	for pause := firstWait; ; pause = min(2*pause, longestWait) {
 		err := try()
 		switch {
-		case err == nil || !is(err, ErrBusy):
+		case err == nil || !isKind(err, ErrBusy):
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err()

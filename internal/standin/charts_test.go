@@ -288,8 +288,8 @@ func oddities() map[string]func(*Video) bool {
 	}
 }
 
-// TestTextIsKept: texts are on the wire byte for byte, and disabled counters are missing. The client
-// is compared with generated charts in internal/youtube.
+// TestTextIsKept: the stand-in sends texts byte for byte, and omits disabled counters. Tests in
+// internal/youtube compare the client's result with generated charts.
 func TestTextIsKept(t *testing.T) {
 	one := int64(1)
 	want := &Video{ID: "-_-_-_-_-_-", Title: "e\u0301\r\u202b\u200f<&>\u2028", Region: "FR",

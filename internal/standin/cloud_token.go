@@ -97,7 +97,8 @@ type claims struct {
 	jwt.RegisteredClaims
 }
 
-// checkGrant returns the scope of a token request signed with the key of an account, or refuses it.
+// checkGrant returns the scope of a token request, or refuses the request if no account's key has
+// signed it.
 func (s *YouTube) checkGrant(c *call) (scope string) {
 	c.r.Body = http.MaxBytesReader(nil, c.r.Body, maxForm)
 	if c.r.Method != http.MethodPost ||

@@ -53,7 +53,7 @@
 // multiples of 256 KiB with a Content-Range, the 308 with a Range, and the question with bytes */N.
 // From the Google client: the 200 in place of that 308 where X-GUploader-No-308 asks for it. From
 // other services on the same protocol: the 499 of a cancelled session, and the texts of its errors.
-// That requests of a session take no units is inferred. A session does not expire.
+// We infer that the requests of a session take no units. A session does not expire.
 //
 // Methods that are priced but not served return an empty resource or an empty list after
 // metering. Uploaded media are not kept, but their resource has a digest of the bytes as its ID.

@@ -22,8 +22,8 @@ type fault struct {
 	strikes  int64  // how often it has struck
 }
 
-// faultKinds and youTubeFaultKinds list the faults, sorted. docs/standins.md describes the first.
-// Those of YouTube are errors by name in its spec, a page of HTML, an error whose message is null
+// faultKinds and youTubeFaultKinds list the faults, sorted. docs/standins.md describes faultKinds.
+// YouTube's faults are errors that its spec names, a page of HTML, an error whose message is null
 // (500-null), no response until the client disconnects (hang), a dropped connection before the
 // response (drop) or in the middle of it (cut), half the JSON with status 200 (truncated), and the
 // first ID of a page again as its last (repeat).

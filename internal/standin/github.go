@@ -65,7 +65,7 @@ func (c *call) githubREST() {
 	}
 }
 
-// admitGitHub bills units of the route's resource, and what the limits against bursts count.
+// admitGitHub bills units of the route's resource, and charges the limits against bursts.
 func (c *call) admitGitHub(units int64, points string, write bool) {
 	costs := []cost{one(c.route.part, units), under("concurrent")}
 	if write {

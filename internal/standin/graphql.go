@@ -32,7 +32,7 @@ type graphRequest struct {
 }
 
 const (
-	maxFields = 5_000 // of a query, which bounds its depth, too
+	maxFields = 5_000 // fields in a query; this limits its depth too
 	maxTokens = 50_000
 )
 

@@ -55,7 +55,7 @@ func (c *call) job(id string) *job {
 	return lookUp(c, c.s.jobs, id, "no object", object{"object": id})
 }
 
-// lookUp returns a value that the server keeps, or sends the problem and ends the handler.
+// lookUp returns the value with an ID. If there is none, it sends the problem and ends the handler.
 func lookUp[T any](c *call, all map[string]*T, id, problem string, values object) *T {
 	unlock := c.s.locked()
 	found := all[id]

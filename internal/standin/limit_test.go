@@ -21,7 +21,7 @@ func TestRate(t *testing.T) {
 		{"10/10s", false, "", "2026-03-04T12:00:00Z", "0s:10 9.999s:1 1ms:10 10s:11", "+-+-"},
 		{"10/10s", false, "", "2026-03-04T12:00:00.7Z", "0s:10 9.2s:1 100ms:10", "+-+"},
 		{"10/minute", false, "", "2026-03-04T12:00:59Z", "0s:10 1s:10 59s:1 1s:1", "++-+"},
-		// a clock that jumps back frees nothing
+		// a clock that is set back frees no units
 		{"10/minute", false, "", "2026-03-04T12:00:59Z", "0s:10 1s:10 -1s:1", "++-"},
 		{"10/day", false, "America/Los_Angeles", "2026-03-08T07:59:59Z",
 			"0s:10 1s:10 22h:1 59m59s:1 1s:10", "++--+"}, // 23 hours: the clocks go forward

@@ -151,7 +151,7 @@ func (c *call) computeRouteMatrix() {
 	c.ok(all)
 }
 
-// readRoute reads a request with a field mask.
+// readRoute reads a route request, which must have a field mask.
 func (c *call) readRoute() (q routeRequest) {
 	c.parse(&q)
 	c.readMask()

@@ -106,8 +106,8 @@ const (
 	search = `POST /v1/places:searchText {"textQuery":"bakery"}`
 )
 
-// TestBills is what a request takes, by bucket. TestStandinsAgree in internal/costs compares all
-// kinds of requests with the price lists.
+// TestBills checks the units that a request takes, by bucket. TestStandinsAgree in internal/costs
+// compares all kinds of requests with the price lists.
 func TestBills(t *testing.T) {
 	for _, test := range []struct {
 		api, request, header string
@@ -183,9 +183,9 @@ func TestBills(t *testing.T) {
 	}
 }
 
-// TestRefusals: a limit admits what fits, refuses the next as the API does and bills nothing for
-// it, and admits again when it says. TestStandinsRefuse in internal/costs reads the refusals of
-// all limits.
+// TestRefusals: a limit admits the requests that fit. It refuses the next one as the API does,
+// bills nothing for it, and admits requests again at the time that the refusal gives.
+// TestStandinsRefuse in internal/costs reads the refusals of all limits.
 func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
 		api, limit, request string

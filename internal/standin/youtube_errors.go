@@ -20,7 +20,8 @@ func (c *call) failRate(bucket, per string, limit int64) {
 		"quota_limit": quotaLimit, "unit": unit, "limit": decimal(limit)})
 }
 
-// failIf sends the error of the request's fault, if it has a name, and adds to a counter.
+// failIf sends the error with that name and adds one to counter, unless it is nil. It does nothing
+// if name is "".
 func (c *call) failIf(name string, m method, counter *int64) {
 	if name == "" {
 		return

@@ -28,7 +28,7 @@ func metadata(t *testing.T, e *googleapi.Error) map[string]any {
 	return nil
 }
 
-// errorOf returns the error that the Google client makes of a response.
+// errorOf returns the Google client's error for the response of a URL.
 func errorOf(t *testing.T, url string) error {
 	t.Helper()
 	status, body := status(t, url)

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// TestYouTubeLimits: of many requests at once a limit admits exactly its units, and the others get
-// the error of that limit and take none.
+// TestYouTubeLimits: of many concurrent requests, a limit admits exactly its units. The other
+// requests get the limit's error and take no units.
 func TestYouTubeLimits(t *testing.T) {
 	const search = "/youtube/v3/search?part=snippet"
 	for _, test := range []struct {

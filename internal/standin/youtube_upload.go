@@ -116,7 +116,8 @@ func (u *media) readMetadata(c *call, body io.Reader) {
 	}
 }
 
-// granule is the number of bytes of which the server keeps multiples from all chunks but the last.
+// granule is the unit in bytes of an upload: the server keeps a multiple of it from every chunk but
+// the last.
 const granule = 256 << 10
 
 // begin starts a session and returns its URL in Location.

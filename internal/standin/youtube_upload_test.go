@@ -29,8 +29,8 @@ func idOf(media []byte) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:11]
 }
 
-// TestUploadOnce: the Google client uploads in several requests, through an error, and is billed
-// once. internal/proxy has uploads of other sizes.
+// TestUploadOnce: the Google client uploads in several requests, one of which fails, and is billed
+// once. Tests in internal/proxy upload other sizes.
 func TestUploadOnce(t *testing.T) {
 	s := &YouTube{Faults: []string{"503@3"}}
 	c := client(t, start(t, s))

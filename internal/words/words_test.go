@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A time is written in UTC, and survives its JSON to the microsecond, whatever its zone.
+// TestTime: a time in any zone is written in UTC, and its JSON keeps it to the microsecond.
 func TestTime(t *testing.T) {
 	for want, at := range map[string]time.Time{
 		`null`:                          {},

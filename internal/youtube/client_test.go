@@ -24,7 +24,7 @@ import (
 // canary is a key that no error may contain.
 const canary = "canary-2f6b1c"
 
-// gate is an http.RoundTripper.
+// gate is a function that serves as an http.RoundTripper.
 type gate func(*http.Request) (*http.Response, error)
 
 func (g gate) RoundTrip(r *http.Request) (*http.Response, error) { return g(r) }
@@ -171,8 +171,8 @@ func TestMissingIsNotZero(t *testing.T) {
 	}
 }
 
-// TestFaults: the client has a kind for each fault of the stand-in, which bills the requests that it
-// does not refuse.
+// TestFaults: the client has an error kind for each fault of the stand-in. The stand-in bills the
+// requests that it does not refuse.
 func TestFaults(t *testing.T) {
 	unbilled := []youtube.Kind{youtube.BadCredential, youtube.Exhausted, youtube.Throttled}
 	for want, names := range map[youtube.Kind]string{
@@ -244,7 +244,7 @@ func TestGateErrorsPass(t *testing.T) {
 			t.Errorf("%v came as %v", refusal, err)
 		}
 		if _, ours := youtube.KindOf(err); ours {
-			t.Errorf("%v was taken for an answer of the upstream", refusal)
+			t.Errorf("the client took %v for an answer of the upstream", refusal)
 		}
 		got, ok := errors.AsType[*quota.DeniedError](err)
 		if ok != errors.Is(refusal, denied) || ok && got.Decision.Limit != "default 24h" {

@@ -152,8 +152,8 @@ func TestMessagesAreShortAndPlain(t *testing.T) {
 	}
 }
 
-// TestRecordedErrors: the table has the kind of each recorded error. The rest of a file's name
-// describes it.
+// TestRecordedErrors: the client classifies each recorded error as the table says. A file's name
+// begins with the status and describes the error.
 func TestRecordedErrors(t *testing.T) {
 	dir := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded", "errors")
 	if dir == "" {

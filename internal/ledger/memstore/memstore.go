@@ -119,7 +119,7 @@ func (s *Store) Entries(_ context.Context, q quota.Query) ([]quota.LogEntry, err
 // Sums implements ledger.Store.
 func (s *Store) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error) {
 	all := quota.Query{Credential: q.Credential, Bucket: q.Bucket}
-	stored, _ := s.Entries(ctx, all) // what is in memory can be read
+	stored, _ := s.Entries(ctx, all) // an entry in memory is always readable
 	entries, err := all.Entries(stored)
 	before := func(s quota.Sum) bool { return s.At.Before(q.Since) }
 	return slices.DeleteFunc(quota.AddUp(entries), before), err
@@ -131,7 +131,7 @@ func (s *Store) BucketsOf(_ context.Context, credential string) (all []quota.Buc
 	defer s.mu.Unlock()
 	buckets := s.account(credential).buckets
 	for _, name := range slices.Sorted(maps.Keys(buckets)) {
-		newest, _, _ := buckets[name].Newest() // what is in memory can be read
+		newest, _, _ := buckets[name].Newest() // an entry in memory is always readable
 		all = append(all, buckets[name].Total(newest))
 	}
 	return all, nil

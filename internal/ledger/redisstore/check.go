@@ -70,7 +70,7 @@ const (
 	repairPage  = 250              // entries or holds that one script of a repair writes
 )
 
-// check checks a bucket, and with repair writes what is wrong with it.
+// check checks a bucket. With repair, it also corrects what it finds.
 func (s *Store) check(ctx context.Context, credential, bucket string, repair bool) *checked {
 	snap, err := s.snapshot(ctx, credential, []quota.Scope{{Buckets: []string{bucket}}})
 	c := &checked{Audit: new(quota.Audit), s: s, ctx: ctx, repair: repair, result: done, err: err}

@@ -129,7 +129,7 @@ func adjustOf(credential string, units int64) quota.Adjust {
 		Units: units, Limits: hundred}
 }
 
-// addEntries adds entries of one unit after the first one, of which each is 1 µs later.
+// addEntries adds n entries of one unit, 1 µs apart, after the entry at the given time.
 func addEntries(t testing.TB, l *env, n int64, after time.Time) {
 	t.Helper()
 	pipe := l.client.Pipeline()

@@ -104,7 +104,7 @@ func inspect(ctx context.Context, client redis.UniversalClient, a *address) erro
 	switch {
 	case notNumber == nil && number < 5:
 		flaw = " " + info["redis_version"] + " is too old: 5 or newer is needed"
-	case cmp.Or(info["redis_mode"], info["server_mode"]) == "sentinel": // the latter of Valkey
+	case cmp.Or(info["redis_mode"], info["server_mode"]) == "sentinel": // Valkey has server_mode
 		flaw = ": it is a Sentinel: write redis+sentinel://host:26379/master"
 	case info["role"] == "slave" && a.kind != "cluster":
 		flaw = ": " + unusable["READONLY"]

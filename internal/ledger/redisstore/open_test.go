@@ -18,12 +18,11 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// opening is a URL, and what an error says about it: nothing if the ledger opens and charges. kind
-// is nil for either kind of error that policies know.
+// opening is an attempt to open a ledger and to charge it.
 type opening struct {
 	url  string
-	kind error
-	says string
+	kind error  // of the error; nil for ErrUnreachable or ErrLedgerUnusable
+	says string // text in the error; "" if the charge must be allowed
 }
 
 func testOpen(t *testing.T, openings map[string]opening) {
@@ -34,7 +33,7 @@ func testOpen(t *testing.T, openings map[string]opening) {
 			if err == nil {
 				defer s.Close()
 				if n := allowedOf(t, newEnv(t, s), 1); n != 1 {
-					t.Error("the charge was denied")
+					t.Errorf("%d charges were allowed, want 1", n)
 				}
 			}
 			kind := test.kind
@@ -50,8 +49,8 @@ func testOpen(t *testing.T, openings map[string]opening) {
 	}
 }
 
-// TestOpenRefuses what a ledger would not be exact on, and never repeats a password. A URL of
-// another server, or of a database that it lacks, gets advice.
+// TestOpenRefuses: Open refuses a server on which a ledger would not be exact, and never repeats a
+// password. For the URL of another kind of server, or of a missing database, the error has advice.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	serve := func(args ...string) string {
@@ -81,8 +80,8 @@ func TestOpenRefuses(t *testing.T) {
 	})
 }
 
-// oldServer answers INFO as Redis 4 does, which cannot be installed any more, and any other command
-// with an error.
+// oldServer answers INFO as Redis 4 does, which can no longer be installed, and refuses the
+// commands that begin a connection.
 func oldServer(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -111,8 +110,8 @@ func oldServer(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// TestSentinelsInTrouble: errors of Sentinels, or of the URL that names them, differ from those of
-// a master that is away.
+// TestSentinelsInTrouble: an error about a Sentinel, or about a URL of Sentinels, differs from the
+// error about an unreachable master.
 func TestSentinelsInTrouble(t *testing.T) {
 	t.Parallel()
 	args := []string{"--requirepass", "canary-server"}
@@ -132,25 +131,25 @@ func TestSentinelsInTrouble(t *testing.T) {
 		"all passwords":           {sentinel + "/main" + own, nil, ""},
 		"a server among them":     {sentinel + "," + server + "/main" + own, nil, ""},
 		"a user of the Sentinels": {sentinel + "/main" + watcher, nil, ""},
-		"no password of theirs":   {sentinel + "/main", nil, ask},
-		"a wrong one":             {sentinel + "/main?sentinel_password=canary-x", nil, ask},
+		"no Sentinel password":    {sentinel + "/main", nil, ask},
+		"a wrong password":        {sentinel + "/main?sentinel_password=canary-x", nil, ask},
 		"another master":          {sentinel + "/other" + own, nil, "no Sentinel has the master"},
-		"nobody there": {user + "127.0.0.1:1,127.0.0.1:2/main", nil,
+		"no server there": {user + "127.0.0.1:1,127.0.0.1:2/main", nil,
 			"no Sentinel answers: dial"},
 		"a server": {user + server + "/main?sentinel_password=canary-server", nil,
 			"it is a server and no Sentinel"},
-		"no password of the server": {"redis+sentinel://" + at + "/main" + own, nil,
+		"no password for the server": {"redis+sentinel://" + at + "/main" + own, nil,
 			"asks for a password"},
-		"a wrong one of the server": {"redis+sentinel://:canary-x@" + at + "/main" + own, nil,
+		"a wrong password for the server": {"redis+sentinel://:canary-x@" + at + "/main" + own, nil,
 			"refused the user or the password"},
 		"named as a server": {"redis://:canary-own@" + at, nil, "it is a Sentinel: write"},
 		"no cluster":        {"redis+cluster://:canary-server@" + server, nil, "it is no cluster"},
 	})
 }
 
-// TestTLS: of a server with a private authority, and one whose clients need a certificate as well,
-// each error says what is wrong and what to do. Whether a server says that it refuses a
-// client, or hangs up at once, is a matter of luck.
+// TestTLS opens servers with a private authority, some of which require client certificates. Each
+// error says what is wrong and what to do. A server that refuses a client either reports it or
+// closes the connection at once.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	hour := time.Now().Add(time.Hour)
@@ -186,8 +185,8 @@ func TestTLS(t *testing.T) {
 	})
 }
 
-// With Sentinel and in a cluster, the servers are named by their addresses; their certificates bear
-// the name in the URL.
+// TestTLSOfManyServers: Sentinels and clusters name their servers by address, but the certificates
+// have the host name of the URL.
 func TestTLSOfManyServers(t *testing.T) {
 	t.Parallel()
 	hour := time.Now().Add(time.Hour)
@@ -203,7 +202,7 @@ func TestTLSOfManyServers(t *testing.T) {
 			TLS: options, Sentinel: fmt.Sprintf("sentinel monitor main %s %s 1\n", host, port),
 		})
 		if n := allowedOf(t, openEnv(t, "rediss+sentinel://"+local(s.Addr)+"/main"+files), 5); n != 5 {
-			t.Errorf("allowed %d", n)
+			t.Errorf("%d charges were allowed, want 5", n)
 		}
 	})
 	t.Run("cluster", func(t *testing.T) {
@@ -215,7 +214,7 @@ func TestTLSOfManyServers(t *testing.T) {
 		defer admin.Close()
 		serveAll(t, admin)
 		if n := allowedOf(t, openEnv(t, "rediss+cluster://"+local(s.Addr)+files), 5); n != 5 {
-			t.Errorf("allowed %d", n)
+			t.Errorf("%d charges were allowed, want 5", n)
 		}
 	})
 }

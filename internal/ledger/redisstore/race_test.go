@@ -9,8 +9,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// meanwhile runs a function between the first snapshot and its commit. It returns the number of
-// decisions that were to be written so far.
+// meanwhile runs a function between the first snapshot and its commit. decided counts the decisions
+// that reached their commit.
 func (l *env) meanwhile(run func()) (decided *int) {
 	decided = new(int)
 	l.store.BeforeCommit(func() {
@@ -131,8 +131,8 @@ func TestClaimRaced(t *testing.T) {
 	}
 }
 
-// TestLapsesRaced: a process that finds a hold lapsed, while another process writes its entry first,
-// makes its own decision once.
+// TestLapsesRaced: a process that finds a hold lapsed, while another process writes its entry
+// first, makes its own decision once.
 func TestLapsesRaced(t *testing.T) {
 	t.Parallel()
 	for name, decide := range map[string]func(*env) error{

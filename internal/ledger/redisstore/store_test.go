@@ -141,8 +141,9 @@ func TestStoppedProcess(t *testing.T) {
 	}
 }
 
-// TestCallerLeaves: a caller whose time is up leaves while its decision may still be made. No error
-// of a charge says that it was not executed: the server may execute it once it goes on.
+// TestCallerLeaves: a caller whose context ends gets an error while the server may still decide.
+// The error of a charge never says that it was not executed, because a stopped server may execute
+// it later.
 func TestCallerLeaves(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{})
@@ -161,7 +162,7 @@ func TestCallerLeaves(t *testing.T) {
 				_, err = l.Reserve(ctx, reserveOf(fmt.Sprintf("default.r%d", n), 1, time.Hour))
 			}
 			if err == nil || n%2 == 0 && errors.Is(err, quota.ErrNotExecuted) {
-				t.Errorf("of a server that stands still: %v", err)
+				t.Errorf("call to a stopped server: %v", err)
 			}
 		})
 	}

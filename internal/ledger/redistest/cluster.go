@@ -89,7 +89,7 @@ func (c *Cluster) ID(t testing.TB, s *Server) string {
 	return id
 }
 
-// Replication returns a node's part of INFO about its replication.
+// Replication returns the replication section of a node's INFO.
 func (c *Cluster) Replication(t testing.TB, s *Server) string {
 	return c.admin[s].Info(t.Context(), "replication").Val()
 }

@@ -204,9 +204,9 @@ func (s *Server) listens() bool {
 	return err == nil
 }
 
-// freePort finds a port that nobody listens on. It is below those that the system gives to clients
-// and to other listeners, so nobody takes the port of a killed server. The nodes of a cluster talk
-// to each other on the port 10,000 above theirs.
+// freePort finds a port on which no process listens. It is below the ports that the system assigns
+// to clients and listeners, so no other process takes the port of a killed server. The nodes of a
+// cluster connect to each other on the port 10,000 above their own.
 func freePort(node bool) int {
 	for {
 		port := 12000 + rand.IntN(10000)

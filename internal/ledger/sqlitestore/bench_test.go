@@ -80,10 +80,10 @@ func perSecond(b *testing.B) float64 {
 	return rate
 }
 
-// BenchmarkDecide is a denial, which waits for no disk: what deciding itself costs, by how much is
-// logged, and by how many reservations are open.
+// BenchmarkDecide measures a denial, which waits for no disk, by the number of logged entries and
+// of open reservations.
 func BenchmarkDecide(b *testing.B) {
-	var base float64 // seconds, of the first
+	var base float64 // seconds per decision of the first case
 	for i, c := range []struct {
 		logged, open int
 		lapse        quota.Lapse

@@ -15,12 +15,12 @@ func TestContract(t *testing.T) {
 	watch, err := sql.Open("sqlite", "file:"+path)
 	must(t, err)
 	defer watch.Close()
-	watch.SetMaxOpenConns(1) // each connection has a version of its own
+	watch.SetMaxOpenConns(1) // each connection counts its own versions
 	quotatest.Run(t, quotatest.Harness{
 		Forgets: true,
 		Open: func(t testing.TB) *ledger.Ledger {
 			l := openEnv(t, path)
-			exec(t, l, "PRAGMA synchronous = off") // the contract is not about a loss of power
+			exec(t, l, "PRAGMA synchronous = off") // the contract does not cover a loss of power
 			l.Now = clock.Now
 			return l.Ledger
 		},

@@ -70,7 +70,7 @@ func aCharge(units int64, limits []quota.Limit) quota.Charge {
 	}
 }
 
-// charge charges a unit of ten.
+// charge charges one unit; the limit is ten.
 func (l *env) charge(ctx context.Context) error {
 	_, err := l.Charge(ctx, aCharge(1, day(10)))
 	return err

@@ -27,7 +27,7 @@ const applicationID = 0x514c4447
 // Store is a ledger.Store in one SQLite file. Open makes it; its methods may be called from many
 // goroutines.
 type Store struct {
-	// Now is the clock. It may be changed before the first use.
+	// Now returns the current time. The caller may replace it before the first use of the store.
 	Now func() time.Time
 
 	db      *sqlite.DB

@@ -21,7 +21,7 @@ type tx struct {
 	broken  error // the first error
 }
 
-// now returns the time of the clock in Unix µs.
+// now returns the store's time in Unix µs.
 func (t *tx) now() int64 { return t.s.Now().UnixMicro() }
 
 // name names a bucket.
@@ -98,9 +98,9 @@ type bucket struct {
 	last     windowTotal
 }
 
-// windowTotal is the total before all windows that start after one time and not after another.
-// TotalAt keeps the last: where thousands of holds lapse, it is asked for the window at each lapse,
-// and most of these windows have one total.
+// windowTotal is the total before every window that starts later than after and not later than
+// until. TotalAt keeps the last one: if thousands of holds lapse, the rule reads the window at each
+// lapse, and most of these windows share a total.
 type windowTotal struct{ after, until, total int64 }
 
 // account returns what the scope names. Errors: quota.DamagedError.

@@ -76,7 +76,7 @@ func OpenOnRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *
 	return s.wire(t, limits)
 }
 
-// Redis opens a ledger in Redis, with a function that sets its clock.
+// Redis opens a ledger in Redis, and returns it with a function that sets the server's clock.
 func Redis(t testing.TB) (*ledger.Ledger, func(time.Time)) {
 	t.Helper()
 	server := redistest.Start(t, redistest.Options{Clock: true})
@@ -197,7 +197,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// Must ends a test that cannot go on after an error.
+// Must ends the test if err is not nil.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 	each    = 24
 )
 
-// crowd makes charges from several goroutines on each of several handles; change prepares each
-// charge. It calls outcome with one answer at a time.
+// crowd makes charges from several goroutines on each of several handles. change prepares each
+// charge. crowd calls outcome with one answer at a time.
 func (s *subject) crowd(change func(c *quota.Charge),
 	outcome func(op porcupine.Operation, c quota.Charge, d quota.Decision, err error)) {
 	var all sync.WaitGroup

@@ -110,7 +110,7 @@ func (s *story) compareBucket(b string) {
 	}
 	s.same("entries of "+b, without(all, since), entries)
 	got, err := s.ledger.Takings(ctx, quota.Query{Credential: s.credential, Bucket: b, Since: since})
-	for _, list := range [][]quota.Entry{got, takings} { // in any order at one time
+	for _, list := range [][]quota.Entry{got, takings} { // any order at the same time
 		slices.SortFunc(list, func(x, y quota.Entry) int {
 			return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID))
 		})
