@@ -22,7 +22,7 @@ func TestEveryFlagIsDocumented(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/commands.md")
 	items := jsonItem.FindAllString(page, -1)
-	for name, help := range learned(t) {
+	for name, help := range fullManual(t) {
 		own, global, _ := strings.Cut(help, "\nGlobal Flags:")
 		_, own, _ = strings.Cut(own, "\nFlags:")
 		named := regexp.MustCompile("^- (?:`[^`]*`, )?`" + name + "[\\s`]")
@@ -82,7 +82,7 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 // flag has help, and that the help fits a terminal of 80 columns.
 func TestManualHasNoGaps(t *testing.T) {
 	t.Parallel()
-	all := learned(t)
+	all := fullManual(t)
 	for _, program := range []string{"quotactl", "ingestor"} {
 		var pages map[string]any
 		must(t, yaml.Unmarshal([]byte(read(t, "cmd/"+program+"/manual.yaml")), &pages))
@@ -110,7 +110,7 @@ func TestManualHasNoGaps(t *testing.T) {
 func TestOtherProgram(t *testing.T) {
 	t.Parallel()
 	programs := map[string]string{"quotactl": "ingestor", "ingestor": "quotactl"}
-	all := learned(t)
+	all := fullManual(t)
 	for name := range all {
 		words := strings.Fields(name)
 		if len(words) != 2 {

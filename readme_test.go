@@ -17,7 +17,8 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// documents are what people read: the README, the pages of the manual, and what contributors read.
+// documents returns the paths of the README, the pages of the manual and the contributors'
+// documents.
 func documents(t *testing.T) []string {
 	t.Helper()
 	return append([]string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"},
@@ -27,8 +28,8 @@ func documents(t *testing.T) []string {
 // manual is the help of each command, by its words ("quotactl config check").
 type manual map[string]string
 
-// learned is the manual of both programs: each is asked for help, and then each of its commands.
-func learned(t *testing.T) manual {
+// fullManual returns the manual of both programs: the help of each program and of all its commands.
+func fullManual(t *testing.T) manual {
 	t.Helper()
 	dir := filepath.Dir(program(t, "quotactl"))
 	pages.once.Do(func() {
@@ -111,7 +112,7 @@ func commands(text string) []string {
 // Every command and flag that the documents name exists.
 func TestDocumentsNameRealCommands(t *testing.T) {
 	t.Parallel()
-	m := learned(t)
+	m := fullManual(t)
 	checked := make(map[string]bool)
 	for _, path := range documents(t) {
 		for _, call := range commands(read(t, path)) {

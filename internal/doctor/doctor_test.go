@@ -149,7 +149,7 @@ ingest: {credential: a, regions: [US], schedule: '0 0 1 1 *'}
 `, one, two))
 }
 
-// faults are setups with at most one fault each, and the check that must find it.
+// faults lists setups with at most one fault each, and the check that must find the fault.
 var faults = []struct {
 	check string
 	level doctor.Level

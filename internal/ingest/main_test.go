@@ -79,7 +79,7 @@ func (s *env) onFile(t testing.TB, dir string, limits []quota.Limit) *env {
 	ledger, err := ledger.OpenFile(t.Context(), filepath.Join(dir, "ledger.db"))
 	must(t, err)
 	ledger.Now = s.Now
-	return s.wire(t, dir, ledger, limits)
+	return s.setUp(t, dir, ledger, limits)
 }
 
 // onRedis returns an env with a Redis ledger.
@@ -89,7 +89,7 @@ func onRedis(t testing.TB, standin *standin.YouTube, limits []quota.Limit) *env 
 	ledger, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)
 	s := &env{standin: standin, setNow: func(now time.Time) { server.SetNow(t, now) }}
-	return s.wire(t, t.TempDir(), ledger, limits)
+	return s.setUp(t, t.TempDir(), ledger, limits)
 }
 
 type openFunc func(testing.TB, *standin.YouTube, []quota.Limit) *env
@@ -100,8 +100,8 @@ func onLedgers(t *testing.T, test func(*testing.T, openFunc)) {
 	t.Run("redis", func(t *testing.T) { test(t, onRedis) })
 }
 
-// wire fills in the env with the given ledger, and creates the catalogue in dir.
-func (s *env) wire(t testing.TB, dir string, ledger *ledger.Ledger, limits []quota.Limit) *env {
+// setUp fills in the env with the given ledger, and creates the catalogue in dir.
+func (s *env) setUp(t testing.TB, dir string, ledger *ledger.Ledger, limits []quota.Limit) *env {
 	t.Helper()
 	t.Cleanup(func() { ledger.Close() })
 	s.SetNow(nine)
@@ -281,17 +281,17 @@ func (s *env) execute(ctx context.Context, t testing.TB, sweep *ingest.Sweep,
 	return sum, err
 }
 
-// sideBySide returns a sweep with the given number of readers.
-func (s *env) sideBySide(t testing.TB, list string, pages, readers int) *ingest.Sweep {
+// withReaders returns a sweep with the given number of readers.
+func (s *env) withReaders(t testing.TB, list string, pages, readers int) *ingest.Sweep {
 	t.Helper()
 	sweep := s.sweep(t, list, pages)
 	sweep.Parallel = readers
 	return sweep
 }
 
-// together runs a sweep with several readers, which must succeed, and compares the summary. It does
+// runMany runs a sweep with several readers, which must succeed, and compares the summary. It does
 // not compare the requests, because their order varies.
-func (s *env) together(t testing.TB, sweep *ingest.Sweep, readers int, want string) ingest.Summary {
+func (s *env) runMany(t testing.TB, sweep *ingest.Sweep, readers int, want string) ingest.Summary {
 	t.Helper()
 	sweep.Parallel = readers
 	sum, err := sweep.Execute(t.Context())

@@ -69,7 +69,7 @@ func TestHowLongItTakes(t *testing.T) {
 		inBubble(t, standin, int64(c.units), func(t *testing.T, s *env) {
 			s.onRequest(func(*http.Request) { time.Sleep(answer) })
 			began := time.Now()
-			sum, err := s.sideBySide(t, eight, 4, c.readers).Execute(t.Context())
+			sum, err := s.withReaders(t, eight, 4, c.readers).Execute(t.Context())
 			took := time.Since(began)
 			if err != nil || sum.Outcome != ingest.Complete || took != c.want {
 				t.Errorf("%+v: %v; %s, %v", c, took, written(sum), err)
@@ -84,7 +84,7 @@ func TestDownMeanwhile(t *testing.T) {
 	standin := &standin.YouTube{Faults: []string{"503@2-"}}
 	inBubble(t, standin, 1000, func(t *testing.T, s *env) {
 		s.onRequest(func(*http.Request) { time.Sleep(time.Second) })
-		sum, err := s.sideBySide(t, eight, 4, 4).Execute(t.Context())
+		sum, err := s.withReaders(t, eight, 4, 4).Execute(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "3 regions in a row") ||
 			sum.Units["default"] != 1+(4+1+1)*4 {
 			t.Errorf("swept %s, %v", written(sum), err)
@@ -119,7 +119,7 @@ func TestDownTogether(t *testing.T) {
 			}
 		}
 	})
-	s.together(t, sweep, 4, "partial US:2/100:2 GB:failed:0/0:4 DE:failed:0/0:4 FR:failed:0/0:4 "+
+	s.runMany(t, sweep, 4, "partial US:2/100:2 GB:failed:0/0:4 DE:failed:0/0:4 FR:failed:0/0:4 "+
 		"IN:2/100:2 BR:2/100:2")
 	s.balanced(t)
 }
@@ -129,7 +129,7 @@ func TestDownTogether(t *testing.T) {
 func TestShortUnitsCompleteCharts(t *testing.T) {
 	onLedgers(t, func(t *testing.T, open openFunc) {
 		s := open(t, &standin.YouTube{}, units(9))
-		sum := s.together(t, s.sweep(t, "US,GB,DE,FR", 4), 4,
+		sum := s.runMany(t, s.sweep(t, "US,GB,DE,FR", 4), 4,
 			"exhausted US:4/200:4 GB:4/200:4 DE:partial:1/50:1 FR:skipped:0/0:0")
 		if asked := s.sorted(); asked != "DE1 GB1 GB2 GB3 GB4 US1 US2 US3 US4" {
 			t.Errorf("asked %s", asked)
@@ -153,7 +153,7 @@ func TestDeniedInTheMiddle(t *testing.T) {
 			}
 		}
 	}))
-	sum, err := s.sideBySide(t, "US,GB,DE,FR,IN", 4, 3).Execute(t.Context())
+	sum, err := s.withReaders(t, "US,GB,DE,FR,IN", 4, 3).Execute(t.Context())
 	if err != nil || sum.Outcome != ingest.Exhausted || sum.Units["default"] != 4 ||
 		s.sorted() != "DE1 GB1 US1 US2" {
 		t.Errorf("swept %s, %v", written(sum), err)
@@ -166,7 +166,7 @@ func TestDeniedInTheMiddle(t *testing.T) {
 	}
 	s.onRequest(nil)
 	s.budget.Limits = units(1000)
-	s.together(t, s.sweep(t, "US,GB,DE,FR,IN", 4), 3,
+	s.runMany(t, s.sweep(t, "US,GB,DE,FR,IN", 4), 3,
 		"complete US:4/200:2 GB:4/200:3 DE:4/200:3 FR:4/200:4 IN:4/171:4")
 }
 
@@ -174,7 +174,7 @@ func TestDeniedInTheMiddle(t *testing.T) {
 func TestTakenTooLate(t *testing.T) {
 	standin := &standin.YouTube{Faults: []string{"403-blocked@2-"}}
 	inBubble(t, standin, 1000, func(t *testing.T, s *env) {
-		sweep := s.sideBySide(t, "US,GB,DE", 4, 2)
+		sweep := s.withReaders(t, "US,GB,DE", 4, 2)
 		sweep.Unpaced = func(region string) bool {
 			if region == "GB" {
 				time.Sleep(time.Hour) // by then the upstream has refused US
@@ -193,7 +193,7 @@ func TestTakenTooLate(t *testing.T) {
 // TestReaderPanics: Execute panics with a reader's panic, and the other readers stop.
 func TestReaderPanics(t *testing.T) {
 	s := plenty(t)
-	sweep := s.sideBySide(t, eight, 4, 4)
+	sweep := s.withReaders(t, eight, 4, 4)
 	sweep.Unpaced = func(region string) bool { return region == "DE" && len([]int{}[:1]) > 0 }
 	defer func() {
 		if value := recover(); value == nil || !strings.Contains(value.(string), "out of range") {

@@ -112,13 +112,13 @@ func (st story) play(t *testing.T, readers int) (got result) {
 				time.Sleep(st.slow[(int(c)+i)%len(st.slow)])
 			}
 		})
-		got.first, got.err = s.sideBySide(t, st.list, pagesWanted, readers).Execute(ctx)
+		got.first, got.err = s.withReaders(t, st.list, pagesWanted, readers).Execute(ctx)
 		got.asked, got.answered = strings.Fields(s.requests()), s.pages
 		s.standin.SetFaults()
 		s.budget.Limits = units(100_000)
 		time.Sleep(time.Minute)
 		var err error
-		got.then, err = s.sideBySide(t, st.list, pagesWanted, readers).Execute(t.Context())
+		got.then, err = s.withReaders(t, st.list, pagesWanted, readers).Execute(t.Context())
 		must(t, err)
 		s.balanced(t)
 		got.charts = make(map[string][]string)

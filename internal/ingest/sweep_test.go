@@ -22,7 +22,7 @@ func TestEveryRegionIsComplete(t *testing.T) {
 			if readers > 1 {
 				s.onRequest(gather(1, readers, func() {})) // US2 GB1 DE1 FR1, or the sweep hangs
 			}
-			sum, err := s.sideBySide(t, eight, 4, readers).Execute(t.Context())
+			sum, err := s.withReaders(t, eight, 4, readers).Execute(t.Context())
 			want := "complete US:4/200:4 GB:4/200:4 DE:4/200:4 FR:4/200:4 " +
 				"IN:4/171:4 BR:4/200:4 AU:3/137:3 CA:4/200:4"
 			asked := "US1 US2 US3 US4 GB1 GB2 GB3 GB4 DE1 DE2 DE3 DE4 FR1 FR2 FR3 FR4 " +

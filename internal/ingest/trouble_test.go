@@ -57,8 +57,8 @@ func TestFaultsOfTheUpstream(t *testing.T) {
 		pages       int
 		readers     int
 		want, asked string
-		kind        youtube.Kind // of the error; "" for none
-		text        string       // of the error
+		kind        youtube.Kind // kind of the error; "" for no error
+		text        string       // text in the error
 	}{
 		"retries": {&standin.YouTube{Faults: []string{"503:US#2*2", "429:GB*1", "drop:GB*1"}},
 			"US,GB", 2, 1, "complete US:2/100:4 GB:2/100:4",
@@ -92,7 +92,7 @@ func TestFaultsOfTheUpstream(t *testing.T) {
 			"US1 US2 US3 US4", "", ""},
 	} {
 		s := open(t, c.standin, units(1000))
-		sum, err := s.execute(t.Context(), t, s.sideBySide(t, c.list, c.pages, c.readers), c.want,
+		sum, err := s.execute(t.Context(), t, s.withReaders(t, c.list, c.pages, c.readers), c.want,
 			c.asked)
 		if (err != nil) != (c.kind != "") || err != nil &&
 			(!isKind(err, c.kind) || !strings.Contains(err.Error(), c.text)) {

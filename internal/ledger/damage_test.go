@@ -146,7 +146,7 @@ func testDamage(t *testing.T, first *store, test damage, charges int64, noticed 
 		first.spend(t, 10, hundred)
 	}
 	used := 10 * charges
-	first.sound(t)
+	first.expectSound(t)
 	test.do()
 	s := first.fresh()
 	defer s.Close()
@@ -169,11 +169,11 @@ func testDamage(t *testing.T, first *store, test damage, charges int64, noticed 
 	if again := s.check(t, true); again != said {
 		t.Errorf("the repair found %q, the check %q", again, said)
 	}
-	s.sound(t)
-	s.standing(t, used, 20, hundred)
+	s.expectSound(t)
+	s.expectUsage(t, used, 20, hundred)
 	if used > 0 {
 		s.pass(23 * time.Hour) // a repair holds the units of a doubtful hold for a day
-		s.denied(t, 101-used, hundred)
+		s.expectDenied(t, 101-used, hundred)
 		s.pass(-23 * time.Hour)
 	}
 	s.spend(t, 80-used, hundred)
@@ -192,7 +192,7 @@ func TestFlippedBitsMakeNoRoom(t *testing.T) {
 		s.hold(t, "w", 5, time.Hour, quota.LapseCharge, hundred)
 		s.spend(t, 60, limits)
 		s.pass(time.Minute)
-		still := func(format string, args ...any) {
+		expectDenied := func(format string, args ...any) {
 			t.Helper()
 			fresh := s.fresh()
 			defer fresh.Close()
@@ -202,16 +202,16 @@ func TestFlippedBitsMakeNoRoom(t *testing.T) {
 				t.Fatalf("16 units were allowed, with 60 used and 25 held of 100, "+format, args...)
 			}
 		}
-		still("without damage")
+		expectDenied("without damage")
 		if s.redis != nil {
-			flipTexts(t, s, still)
+			flipTexts(t, s, expectDenied)
 		} else {
-			flipColumns(t, s, still)
+			flipColumns(t, s, expectDenied)
 		}
 	})
 }
 
-func flipTexts(t *testing.T, s *store, still func(format string, args ...any)) {
+func flipTexts(t *testing.T, s *store, expectDenied func(format string, args ...any)) {
 	ctx, c := t.Context(), s.redis
 	flips := func(text string, set func(string)) {
 		t.Helper()
@@ -220,7 +220,7 @@ func flipTexts(t *testing.T, s *store, still func(format string, args ...any)) {
 				changed := []byte(text)
 				changed[i] ^= 1 << bit
 				set(string(changed))
-				still("with bit %d of byte %d of %q flipped", bit, i, text)
+				expectDenied("with bit %d of byte %d of %q flipped", bit, i, text)
 			}
 		}
 		set(text)
@@ -239,12 +239,12 @@ func flipTexts(t *testing.T, s *store, still func(format string, args ...any)) {
 	}
 }
 
-func flipColumns(t *testing.T, s *store, still func(format string, args ...any)) {
+func flipColumns(t *testing.T, s *store, expectDenied func(format string, args ...any)) {
 	s.exec(t, "CREATE TABLE h AS SELECT * FROM holds", "CREATE TABLE b AS SELECT * FROM buckets")
 	flip := func(change string) {
 		t.Helper()
 		s.exec(t, change)
-		still("after %s", change)
+		expectDenied("after %s", change)
 		s.exec(t, "DELETE FROM holds", "INSERT INTO holds SELECT * FROM h", "DELETE FROM buckets",
 			"INSERT INTO buckets SELECT * FROM b")
 	}
@@ -280,7 +280,7 @@ func TestClockJumpsFarAhead(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *store) {
 		s.hold(t, "r", 30, time.Hour, quota.LapseRelease, hundred)
 		s.spend(t, 70, hundred)
-		s.denied(t, 1, hundred)
+		s.expectDenied(t, 1, hundred)
 		years := epoch.AddDate(2, 0, 0).Sub(epoch)
 		s.pass(years)
 		_, err := s.Release(t.Context(), quota.Release{Credential: "k", Reservation: "default.r"})
@@ -296,8 +296,8 @@ func TestClockJumpsFarAhead(t *testing.T) {
 		if found := s.check(t, true); !strings.Contains(found, "its newest time is 2028") {
 			t.Errorf("found %s", found)
 		}
-		s.sound(t)
-		d := s.denied(t, 41, hundred)
+		s.expectSound(t)
+		d := s.expectDenied(t, 41, hundred)
 		if after := d.RetryAt.Sub(s.now); after.Truncate(time.Second) != 24*time.Hour {
 			t.Errorf("41 units, with 60 just used of 100, fit after %s, want 24h", after)
 		}
@@ -323,8 +323,8 @@ func TestManyLapseTogether(t *testing.T) {
 		}
 		all.Wait()
 		s.pass(time.Hour)
-		s.standing(t, holds, 0, limits)
-		s.denied(t, 10_001-holds, limits)
+		s.expectUsage(t, holds, 0, limits)
+		s.expectDenied(t, 10_001-holds, limits)
 		if n := s.stored(t); n != 0 {
 			t.Errorf("reading the usage and denying a charge wrote %d entries", n)
 		}
@@ -337,7 +337,7 @@ func TestManyLapseTogether(t *testing.T) {
 				t.Errorf("the lapsed reservations expire in %v", left)
 			}
 		}
-		s.sound(t)
+		s.expectSound(t)
 	})
 }
 
@@ -382,11 +382,11 @@ func TestRepairWhileCharged(t *testing.T) {
 			allowed += <-results
 		}
 		s.check(t, true)
-		s.sound(t)
+		s.expectSound(t)
 		if n := s.stored(t); n != allowed {
 			t.Errorf("%d entries, but %d charges were allowed", n, allowed)
 		}
-		s.denied(t, int64(101-allowed), hundred)
+		s.expectDenied(t, int64(101-allowed), hundred)
 	})
 }
 
@@ -416,7 +416,7 @@ func TestRepairEnds(t *testing.T) {
 	}
 	s.exec(t, "DROP TRIGGER unmark")
 	s.check(t, true)
-	s.sound(t)
+	s.expectSound(t)
 }
 
 // TestRepairInSteps: a repair changes at most 10,000 entries in one transaction. If it stops early,
@@ -446,7 +446,7 @@ func TestRepairInSteps(t *testing.T) {
 	if found := s.check(t, true); !strings.Contains(found, "a repair of it was interrupted") {
 		t.Error(found)
 	}
-	s.sound(t)
-	s.denied(t, limit-entries+1, dayOf(limit))
+	s.expectSound(t)
+	s.expectDenied(t, limit-entries+1, dayOf(limit))
 	s.spend(t, limit-entries, dayOf(limit))
 }

@@ -81,10 +81,10 @@ func (e *env) post() {
 		err = e.Post(e.Context())
 	}
 	e.must(err)
-	e.lines(0)
+	e.expectLines(0)
 }
 
-func (e *env) lines(want int) {
+func (e *env) expectLines(want int) {
 	e.Helper()
 	lines, err := e.Budget.Journal.Lines(e.Context())
 	if err != nil || len(lines) != want {
@@ -92,8 +92,8 @@ func (e *env) lines(want int) {
 	}
 }
 
-// standing checks the units used and held in the ledger.
-func (e *env) standing(used, held int64) {
+// expectUsage checks the units used and held in the ledger.
+func (e *env) expectUsage(used, held int64) {
 	e.Helper()
 	u, err := e.Usage(e.Context())
 	e.must(err)
@@ -137,11 +137,11 @@ func TestOutage(t *testing.T) {
 		if _, err := e.Charge(t.Context(), quota.Call{Bucket: "default", Units: 1}); !quota.IsAway(err) {
 			t.Errorf("another call: %v", err)
 		}
-		e.lines(10)
+		e.expectLines(10)
 	})
 	e.Labels = quota.Labels{quota.LabelJob: "another"} // of the process that posts
 	e.post()
-	e.standing(11, 0)
+	e.expectUsage(11, 0)
 	entries, err := e.Ledger.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: "default"})
 	e.must(err)
 	if last := entries[10]; last.Labels[quota.LabelSource] != "journal" ||
@@ -153,7 +153,7 @@ func TestOutage(t *testing.T) {
 		e.must(err)
 	})
 	e.post()
-	e.standing(21, 0)
+	e.expectUsage(21, 0)
 }
 
 // TestWithoutLedger has one story a row: what happens while the ledger is away, and what it has
@@ -209,11 +209,11 @@ func TestWithoutLedger(t *testing.T) {
 			e.away(func() {
 				story.away(e)
 				if story.lines != oneOrNone {
-					e.lines(story.lines)
+					e.expectLines(story.lines)
 				}
 			})
 			e.post()
-			e.standing(story.used, 0)
+			e.expectUsage(story.used, 0)
 			if d, err := e.spend("a", 2); story.lines == 2 && (err != nil || !d.Replayed) {
 				t.Errorf("a key of the journal pays again: %+v, %v", d, err)
 			}
@@ -234,8 +234,8 @@ func TestPostedByTheNextCall(t *testing.T) {
 	e.away(spend)
 	e.answers()
 	spend()
-	e.lines(0)
-	e.standing(3, 0)
+	e.expectLines(0)
+	e.expectUsage(3, 0)
 }
 
 // TestUsedBeyondAPostedLine: usage beyond a line that was posted meanwhile is booked in addition,
@@ -250,7 +250,7 @@ func TestUsedBeyondAPostedLine(t *testing.T) {
 		_, err := e.Book(t.Context(), e.used(d, 13))
 		e.must(err)
 	}
-	e.standing(13, 0)
+	e.expectUsage(13, 0)
 }
 
 // TestPostedByMany: several processes that post the same lines record each once.
@@ -279,7 +279,7 @@ func TestPostedByMany(t *testing.T) {
 		})
 	}
 	posters.Wait()
-	e.standing(10, 0)
+	e.expectUsage(10, 0)
 }
 
 // TestBookedOnce has one fault a row on the way of a settlement. However often it is tried, by this
@@ -310,13 +310,13 @@ func TestBookedOnce(t *testing.T) {
 			if lost := name == "the answer is lost"; (err != nil) != lost {
 				t.Errorf("the first attempt: %v", err)
 			} else if lost {
-				e.lines(1)
+				e.expectLines(1)
 			} else {
-				e.lines(0)
+				e.expectLines(0)
 			}
 			e.must(e.Budget.Journal.Keep(t.Context(), line)) // as if it had died before it removed it
 			e.post()
-			e.standing(truth, 0)
+			e.expectUsage(truth, 0)
 		})
 	}
 }
@@ -338,7 +338,7 @@ func TestSettledBehindAPage(t *testing.T) {
 		t.Error("the answer was not lost")
 	}
 	e.post()
-	e.standing(5+others, 0)
+	e.expectUsage(5+others, 0)
 }
 
 // onHost begins the name of a mix of calls while the ledger is away; the path of a journal follows.
@@ -395,5 +395,5 @@ func TestHostsTimesAtMost(t *testing.T) {
 			Credential: "key1"}
 		e.post()
 	}
-	e.standing(30, 0)
+	e.expectUsage(30, 0)
 }

@@ -24,7 +24,7 @@ func TestLostAnswers(t *testing.T) {
 		t.Fatal(d)
 	}
 	e.post()
-	e.standing(9, 0)
+	e.expectUsage(9, 0)
 }
 
 // TestLostAnswerOfAHold: a call whose hold the ledger made although its answer was lost is booked
@@ -68,7 +68,7 @@ func TestLostAnswerOfAHold(t *testing.T) {
 					e.must(err)
 				}
 				e.post()
-				e.standing(max(c.used, 0), 0)
+				e.expectUsage(max(c.used, 0), 0)
 				search, err := e.BucketUsage(t.Context(), "search")
 				e.must(err)
 				if search.Limits[0].Used != c.unheld {
@@ -91,7 +91,7 @@ func TestLostAnswerOfACancelledCharge(t *testing.T) {
 	e.must(err)
 	e.must(cancel(t.Context()))
 	e.post()
-	e.standing(1, 0)
+	e.expectUsage(1, 0)
 	if d, err := e.spend("a", 4); err != nil || d.Replayed {
 		t.Errorf("the key of a cancelled call: %+v, %v", d, err)
 	}
@@ -113,7 +113,7 @@ func TestGiveBackLate(t *testing.T) {
 		for range 2 {
 			e.must(e.GiveBack(t.Context(), d, quota.Call{}))
 		}
-		e.standing(want, 0)
+		e.expectUsage(want, 0)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestBookingOfALostHoldIsLost(t *testing.T) {
 	}
 	e.must(e.Budget.Journal.Keep(t.Context(), second))
 	e.post()
-	e.standing(10, 0)
+	e.expectUsage(10, 0)
 }
 
 // gone waits until nothing is held: a hold of a short time to live has lapsed.
@@ -180,7 +180,7 @@ func TestDrawnCallOutlivesItsHold(t *testing.T) {
 			d, err := e.Hold(t.Context(), quota.ReserveRequest{TTL: time.Hour,
 				Lapse: quota.LapseCharge, Call: call})
 			e.must(err)
-			e.standing(8, 12)
+			e.expectUsage(8, 12)
 			switch c.end {
 			case "given back":
 				_, err := e.Release(t.Context(), of.Reservation)
@@ -194,7 +194,7 @@ func TestDrawnCallOutlivesItsHold(t *testing.T) {
 				_, err = e.Book(t.Context(), line)
 				e.must(err)
 			}
-			e.standing(c.used, c.held)
+			e.expectUsage(c.used, c.held)
 		})
 	}
 }

@@ -173,8 +173,8 @@ func (s *store) spend(t testing.TB, units int64, limits []quota.Limit) {
 	}
 }
 
-// denied makes a charge, which must be denied.
-func (s *store) denied(t testing.TB, units int64, limits []quota.Limit) quota.Decision {
+// expectDenied makes a charge, which must be denied.
+func (s *store) expectDenied(t testing.TB, units int64, limits []quota.Limit) quota.Decision {
 	t.Helper()
 	d, err := s.ask(units, limits)
 	if err != nil || d.Allowed {
@@ -194,8 +194,8 @@ func (s *store) hold(t testing.TB, id string, units int64, ttl time.Duration, la
 	}
 }
 
-// standing requires the given numbers of used and held units.
-func (s *store) standing(t testing.TB, used, held int64, limits []quota.Limit) {
+// expectUsage requires the given numbers of used and held units.
+func (s *store) expectUsage(t testing.TB, used, held int64, limits []quota.Limit) {
 	t.Helper()
 	u, err := s.Usage(t.Context(), "k", limits)
 	if err != nil || u.Buckets[0].Limits[0].Used != used || u.Buckets[0].Held != held {
@@ -223,8 +223,8 @@ func (s *store) check(t testing.TB, repair bool) (text string) {
 	return text
 }
 
-// sound requires that a check finds nothing.
-func (s *store) sound(t testing.TB) {
+// expectSound requires that a check finds nothing.
+func (s *store) expectSound(t testing.TB) {
 	t.Helper()
 	if found := s.check(t, false); found != "" {
 		t.Errorf("found %s", found)

@@ -204,7 +204,7 @@ func TestErrorBodies(t *testing.T) {
 				if err == nil || resp != nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, %v", resp, err)
 				}
-				s.Counted(t, 0, 1) // it was sent, though not to the stand-in
+				s.Counted(t, 0, 1) // the request was sent, though not to the stand-in
 				return
 			}
 			must(t, err)

@@ -84,7 +84,7 @@ type Forecast struct {
 	Limit          string // limit that runs out, or that denies the first lost run; "" if none
 	Advice         string // how to avoid every loss; "" if nothing is lost or nothing helps
 	Remaining      int64  // units left now for scheduled charges
-	Rate           Rate   // of unscheduled spending
+	Rate           Rate   // rate of unscheduled spending
 	Scheduled      Work   // runs until ResetAt
 	Lost           Work   // part of Scheduled that is lost with the likely spending
 	LeftOut        Work   // part of Lost: runs left out by their shares

@@ -38,7 +38,7 @@ func TestWatch(t *testing.T) {
 			{2, Lasts, false, 0, Lasts, false},
 			{3, Lasts, false, 4, Lasts, false},
 			{4, Exhausted, false, 4, Lasts, true},
-			{5, Lasts, false, 4, Exhausted, false}, // for a moment
+			{5, Lasts, false, 4, Exhausted, false}, // lasts again for a moment
 			{6, Exhausted, false, 4, Exhausted, false},
 			{20, Lasts, false, 4, Exhausted, true}, // the next day
 			{21, Lasts, false, 4, Lasts, false},

@@ -34,8 +34,7 @@ func BenchmarkProxy(b *testing.B) {
 	bare := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
-			// from memory: else an answer that begins at once may find its request's body still
-			// read
+			// Read the whole body first: the upstream may answer before it has read the request.
 			body, _ := io.ReadAll(r.In.Body)
 			r.Out.Body = io.NopCloser(bytes.NewReader(body))
 		},

@@ -155,9 +155,9 @@ var windows = []quota.Window{
 	window("week", "UTC"),
 }
 
-// TestReplayIsWhatEnforcingDoes: a replay of the log of an observed limit denies the same charges
+// TestReplayDeniesAsEnforcing: a replay of the log of an observed limit denies the same charges
 // as a ledger that enforces the limit.
-func TestReplayIsWhatEnforcingDoes(t *testing.T) {
+func TestReplayDeniesAsEnforcing(t *testing.T) {
 	t.Parallel()
 	l, err := ledger.OpenFile(t.Context(), filepath.Join(t.TempDir(), "ledger.db"))
 	must(t, err)

@@ -35,7 +35,7 @@ const (
 	openReadOnly
 )
 
-// visit opens a file and does what the text says: "" writes one note, "read" prints the number of
+// visit opens a file and does one of these: "" writes one note, "read" prints the number of
 // notes, and "hold" stays in a transaction until its input ends. Any other text is written as a
 // note again and again until the process is killed.
 func visit(path, what string) int {

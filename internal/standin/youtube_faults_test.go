@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhenFaultsStrike(t *testing.T) {
+func TestWhenFaultsApply(t *testing.T) {
 	for _, test := range []struct {
 		faults string
 		calls  string // region and page of each

@@ -98,7 +98,7 @@ func TestLatency(t *testing.T) {
 }
 
 func TestControl(t *testing.T) {
-	// in Los Angeles, half an hour before midnight
+	// half an hour before midnight in Los Angeles
 	s := &YouTube{Now: func() time.Time { return time.Date(2026, 7, 2, 6, 30, 0, 0, time.UTC) }}
 	url := start(t, s)
 	const change, chart = "POST /standin/settings ", "GET " + chartQuery + "US"

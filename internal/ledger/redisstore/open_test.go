@@ -21,7 +21,7 @@ import (
 // opening is an attempt to open a ledger and to charge it.
 type opening struct {
 	url  string
-	kind error  // of the error; nil for ErrUnreachable or ErrLedgerUnusable
+	kind error  // kind of the error; nil for ErrUnreachable or ErrLedgerUnusable
 	says string // text in the error; "" if the charge must be allowed
 }
 

@@ -18,7 +18,7 @@ import (
 // server has run it, and the client gets no answer.
 type Breaker struct {
 	Addr  string
-	Delay time.Duration // of each answer; set before Forward
+	Delay time.Duration // delay of each answer; set before Forward
 
 	server atomic.Pointer[string]
 	lose   atomic.Bool
