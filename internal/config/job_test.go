@@ -137,6 +137,11 @@ func TestJobProblems(t *testing.T) {
 		{"jobs: [{name: a}]", "1: jobs: cost is missing"},
 		{"jobs: [{name: a}]", "1: jobs: command is missing (or url, for a request)"},
 		{job("comand: [a]"), `2: jobs: unknown key "comand" (did you mean command?)`},
+		// the first job has no command
+		{"jobs:\n  - {name: a, schedule: '@daily', cost: {bucket: default, units: 1}}\n" +
+			"  - {name: b, command: [sh], schedule: '@daily', cost: {bucket: default, units: 1}, " +
+			"credential: b}\n",
+			`3: jobs.credential: no credential "b"; configured: default`},
 		{job("url: 'https://h/'"), "2: jobs.url: the job has a command already: write one of them"},
 		{job("body: a"), "2: jobs.body: needs url, which is missing"},
 		{job("settle: reports"), "2: jobs.settle: must be all, exit, report or proxy (did you mean"},

@@ -161,7 +161,11 @@ func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
 		at.blank(k.Want)
 	case *kind.OneOf, *kind.AnyOf:
 		at.refuse("%s", rule.message("is not valid"))
-		at.blank(nil)
+		var empty []string
+		if at.node.Kind == yaml.MappingNode { // decoding a list skips null, and later items would move up
+			empty = []string{"object"}
+		}
+		at.blank(empty)
 	default:
 		at.refuse("%s", rule.broken(k))
 	}
