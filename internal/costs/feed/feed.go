@@ -195,6 +195,9 @@ func (d *document) genAI(feed any) {
 		}
 		for _, item := range valueAs[[]any](d, provider["models"]) {
 			m := valueAs[object](d, item)
+			if m["prices"] == nil {
+				continue
+			}
 			dated, several := m["prices"].([]any)
 			if !several {
 				dated = []any{object{"prices": m["prices"]}}

@@ -193,6 +193,27 @@ func TestRealForms(t *testing.T) {
 	}
 }
 
+// TestWithoutPrices: a model without prices counts as one that the feed does not have; the others
+// are compared.
+func TestWithoutPrices(t *testing.T) {
+	for _, prices := range []string{``, `,"prices":null`} {
+		data := `[{"id":"maker","models":[{"id":"small"` + prices + `},` +
+			`{"id":"timed","prices":{"input_mtok":3,"output_mtok":8}}]}]`
+		models, _, err := feed.Parse([]byte(data), "", "maker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		refusals := map[string]string{}
+		for _, d := range compare(t, list, models, "genai-prices") {
+			refusals[d.Row] = d.Refused
+		}
+		timed, differs := refusals["timed"]
+		if refusals["small"] != "the feed does not have it" || !differs || timed != "" {
+			t.Errorf("%q: %v", prices, refusals)
+		}
+	}
+}
+
 // TestRefused checks which changes a person must accept.
 func TestRefused(t *testing.T) {
 	for change, want := range map[string]string{
