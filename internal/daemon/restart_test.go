@@ -72,6 +72,29 @@ func TestRestart_Crash(t *testing.T) {
 	})
 }
 
+// TestRestart_Starved: a tick that was lost in a crash runs although another daemon always has a
+// later tick waiting, because a sweep takes longer than the interval.
+func TestRestart_Starved(t *testing.T) {
+	at(t, noon.Add(-time.Second), 1e7, func(w *env) {
+		open := func() *proc {
+			p := w.open(lanes(t, "@every 3s", "UTC", "US", 0)...)
+			p.config.Lease = 3 * time.Second
+			return p
+		}
+		w.set(func(_ *proc, r *http.Request) { slow(r, time.Hour) })
+		killed := open().start()
+		time.Sleep(13200 * time.Millisecond)
+		killed.crash() // at 19:00:12.2, so its lease ends at 19:00:15
+		w.set(func(_ *proc, r *http.Request) { slow(r, 2*time.Second) })
+		time.Sleep(2700 * time.Millisecond)
+		open().start() // at 19:00:14.9; later, 19:00:00 is too old to be noticed
+		time.Sleep(400 * time.Millisecond)
+		open().start()
+		time.Sleep(time.Minute)
+		w.expectRun("US", 0)
+	})
+}
+
 // TestRestart_Waiting: a tick that waits for its jitter or a turn when its daemon dies is not
 // lost.
 func TestRestart_Waiting(t *testing.T) {

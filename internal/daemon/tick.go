@@ -30,6 +30,7 @@ func (c *Config) retryAfter() time.Duration { return min(c.Lease/3, 10*time.Seco
 
 // runTick returns true when any daemon has done the tick, and false if ticks ended first.
 func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
+	defer l.leaveLine(ctx)
 	for waited := false; ; {
 		l.refresh()
 		switch l.attempt(ticks, ctx, tick, missed, waited) {
@@ -38,7 +39,11 @@ func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bo
 		case held:
 			waited = true
 		}
-		if !quota.Pause(ticks, l.cfg.retryAfter()) {
+		wait := l.cfg.retryAfter()
+		if l.inLine { // the others keep away meanwhile
+			wait = min(wait, time.Second)
+		}
+		if !quota.Pause(ticks, wait) {
 			return false
 		}
 	}
@@ -58,12 +63,20 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	}
 	var state quota.ClaimState
 	var err error
-	if waited { // after a wait the tick is probably done, which shows without a lease
+	late := time.Since(tick.At)-l.policy().Jitter > l.cfg.retryAfter()
+	if waited || late { // the tick is probably done, which shows without a lease
 		state, err = l.mark(ctx, tick)
 	}
-	if err != nil || state != quota.ClaimDone {
+	if late && err == nil && state != quota.ClaimDone {
+		if l.inLine, err = l.standInLine(ctx); err == nil && !l.inLine {
+			l.d.Log.Debug("another daemon is to have the lane next", "tick", tick.ID())
+			return retry
+		}
+	}
+	if err == nil && state != quota.ClaimDone {
 		if state, err = l.lease(ctx); err == nil && state == quota.ClaimWon {
-			defer l.release(ctx)
+			l.leaveLine(ctx)
+			defer l.release(ctx, l.leaseClaim())
 			state, err = l.mark(ctx, tick)
 		}
 	}
@@ -190,12 +203,33 @@ func (l *lane) whileLeased(guard func(context.Context, func() error) error) func
 	}
 }
 
-// release releases the lane. If that fails, the lane is free when the lease lapses.
-func (l *lane) release(ctx context.Context) {
+// release ends a claim of this daemon. If that fails, the claim lapses.
+func (l *lane) release(ctx context.Context, claim quota.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	if err := l.cfg.Claims.Finish(ctx, l.leaseClaim(), false); err != nil {
-		l.d.Log.Debug("lane was not released: its lease lapses", "lane", l.Name(), "error", err)
+	if err := l.cfg.Claims.Finish(ctx, claim, false); err != nil {
+		l.d.Log.Debug("claim was not released: it lapses", "claim", claim.Name, "error", err)
+	}
+}
+
+// lineClaim returns the claim of the daemon that is to have the lane next.
+func (l *lane) lineClaim() quota.Claim {
+	return l.claim(l.Name()+"/next", l.d.Holder, 3*l.cfg.retryAfter())
+}
+
+// standInLine reports whether this daemon is to have the lane next. A daemon with a late tick leases
+// the lane only then. Otherwise, while runs take longer than the interval, a daemon that has just
+// released the lane would lease it again for its next tick, and the others would never find it free.
+func (l *lane) standInLine(ctx context.Context) (bool, error) {
+	state, err := l.cfg.Claims.Claim(ctx, l.lineClaim())
+	return state == quota.ClaimWon, err
+}
+
+// leaveLine lets another daemon have the lane next.
+func (l *lane) leaveLine(ctx context.Context) {
+	if l.inLine {
+		l.release(ctx, l.lineClaim())
+		l.inLine = false
 	}
 }
 
