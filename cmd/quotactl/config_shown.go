@@ -148,10 +148,10 @@ func shownIngest(cfg *config.Config) object {
 	o := object{"credential", words.OrNull(in.Credential), "regions", list(in.Regions),
 		"pages", in.Pages, "parallel", in.Parallel, "schedule", in.Schedule,
 		"timezone", in.Timezone.String()}
-	if d.StaggerAuto {
+	if in.Stagger.Auto {
 		o = append(o, "stagger", "auto", "stagger_seconds", nil)
 	} else {
-		o = o.duration("stagger", in.Stagger)
+		o = o.duration("stagger", in.Stagger.Step)
 	}
 	o = append(o.duration("jitter", d.Jitter), "catch_up", d.CatchUp, "weights", orEmpty(d.Weights),
 		"priorities", orEmpty(d.Priorities), "floors", orEmpty(d.Floors),

@@ -178,7 +178,7 @@ func (a *app) account(g *gate) (*bill.Account, error) {
 		return nil, broken(errors.New("service account: file "+at.File+" "+err.Error()),
 			"make a new key: gcloud iam service-accounts keys create FILE --iam-account EMAIL")
 	}
-	at.Secret(a.Getenv).WarnExposed(a.Logger())
+	config.FileSecret(at.File, a.Getenv).WarnExposed(a.Logger())
 	return account, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
+	"quotabudget/internal/schedule"
 	"quotabudget/internal/words"
 )
 
@@ -61,7 +62,7 @@ func (c Credential) Mode() string {
 	if c.Observe {
 		return modeObserve
 	}
-	return modeEnforce
+	return "enforce"
 }
 
 // Budget returns the gate in front of the credential's quota, on an open ledger.
@@ -100,22 +101,8 @@ type Ingest struct {
 	Parallel   int              // regions that ingestor once reads in parallel; at least 1
 	Schedule   string           // cron spec, as robfig/cron reads it
 	Timezone   *time.Location   `yaml:"-"` // of the schedule
-	Stagger    time.Duration    `yaml:"-"` // between the starts of regions; 0 for none
+	Stagger    schedule.Stagger `yaml:"-"` // between the starts of regions
 	Scheduled  bool             `yaml:"-"` // the file has ingest:, or a daemon reads it
-}
-
-// The defaults of Ingest and YouTube.
-const (
-	DefaultEndpoint = "https://youtube.googleapis.com/"
-	DefaultPages    = 4
-	DefaultParallel = 4
-	DefaultSchedule = "0 */3 * * *"
-	DefaultStagger  = 5 * time.Minute
-)
-
-// DefaultRegions are the regions of a sweep if none are configured.
-func DefaultRegions() []regions.Region {
-	return []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"}
 }
 
 // DefaultCredential is the name of the credential if none is configured.
@@ -159,13 +146,15 @@ func (s Search) Load(ctx context.Context) (*Config, error) {
 
 func newReader(getenv func(string) string) *reader {
 	return &reader{getenv: getenv, cfg: &Config{
-		YouTube: YouTube{Endpoint: DefaultEndpoint},
+		YouTube: YouTube{Endpoint: "https://youtube.googleapis.com/"},
 		Ingest: Ingest{
-			Regions: DefaultRegions(), Pages: DefaultPages, Parallel: DefaultParallel,
-			Schedule: DefaultSchedule, Timezone: time.UTC, Stagger: DefaultStagger,
+			Regions: []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"},
+			Pages:   4, Parallel: 4, Schedule: "0 */3 * * *", Timezone: time.UTC,
+			Stagger: schedule.Stagger{Step: 5 * time.Minute},
 		},
-		Daemon: defaultDaemon(),
-		Serve:  Serve{Listen: DefaultServe},
+		Daemon: Daemon{CatchUp: true, Lease: 2 * time.Minute, Grace: 20 * time.Second,
+			Listen: DefaultListen},
+		Serve: Serve{Listen: DefaultServe},
 	}, credentials: make(map[string]bool),
 		jobNames: make(map[string]bool), jobOf: make(map[regions.Region]string)}
 }
@@ -188,21 +177,35 @@ func (r *reader) read(ctx context.Context) (*Config, error) {
 	return r.cfg, nil
 }
 
+// defaults fills the gaps of the credentials. Only DefaultCredential has a default place of its key.
+// The only credential of the default upstream pays for the sweep.
 func (r *reader) defaults() {
 	c := r.cfg
 	if len(c.Credentials) == 0 {
 		c.Credentials = []Credential{{Name: DefaultCredential}}
 	}
+	var usual []string
 	for i := range c.Credentials {
-		c.Credentials[i].APIKey = r.keyOf(c.Credentials[i])
+		cred := &c.Credentials[i]
+		switch {
+		case cred.APIKey.Placed():
+		case cred.Name == DefaultCredential:
+			cred.APIKey = Secret{Env: KeyVariable, getenv: r.getenv}
+		default:
+			cred.APIKey = Secret{owner: cred.Name}
+		}
 		if c.Prices == nil {
 			continue
 		}
-		table := c.Table(c.Credentials[i])
-		c.Credentials[i].Upstream = table.Upstream
-		c.Credentials[i].Limits = limitsOf(c.Credentials[i], table)
+		table := c.Table(*cred)
+		cred.Upstream, cred.Limits = table.Upstream, limitsOf(*cred, table)
+		if cred.Upstream == c.Costs.Upstream {
+			usual = append(usual, cred.Name)
+		}
 	}
-	r.usualCredential()
+	if c.Ingest.Credential == "" && len(usual) == 1 {
+		c.Ingest.Credential = usual[0]
+	}
 }
 
 // limitsOf returns a credential's limits: the configured ones, otherwise the price list's. A bucket
@@ -219,32 +222,4 @@ func limitsOf(c Credential, table *costs.Table) []quota.Limit {
 		}
 	}
 	return limits
-}
-
-// usualCredential returns the only credential of the default upstream if none is chosen.
-func (r *reader) usualCredential() {
-	c := r.cfg
-	if c.Ingest.Credential != "" || c.Costs == nil {
-		return
-	}
-	var usual []string
-	for _, cred := range c.Credentials {
-		if cred.Upstream == c.Costs.Upstream {
-			usual = append(usual, cred.Name)
-		}
-	}
-	if len(usual) == 1 {
-		c.Ingest.Credential = usual[0]
-	}
-}
-
-// keyOf returns the place of the credential's key; only DefaultCredential has a default.
-func (r *reader) keyOf(c Credential) Secret {
-	switch {
-	case c.APIKey.Placed():
-		return c.APIKey
-	case c.Name == DefaultCredential:
-		return EnvSecret(KeyVariable, r.getenv)
-	}
-	return Secret{owner: c.Name}
 }

@@ -12,6 +12,7 @@ import (
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
+	"quotabudget/internal/schedule"
 )
 
 // env is an environment of its own.
@@ -51,7 +52,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("ledger %s, catalog %s", cfg.Ledger, cfg.Catalog)
 	}
 	want := Ingest{"default", []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"},
-		4, 4, "0 */3 * * *", time.UTC, 5 * time.Minute, false}
+		4, 4, "0 */3 * * *", time.UTC, schedule.Stagger{Step: 5 * time.Minute}, false}
 	if !reflect.DeepEqual(cfg.Ingest, want) {
 		t.Errorf("ingest %+v", cfg.Ingest)
 	}
@@ -142,8 +143,8 @@ func TestEverything(t *testing.T) {
 		t.Errorf("a credential without limits has %d", len(two.Limits))
 	}
 	berlin, _ := time.LoadLocation("Europe/Berlin")
-	in := Ingest{"key2", []regions.Region{"NO", "US"}, 2, 8, "@every 3h", berlin, 90 * time.Second,
-		true}
+	in := Ingest{"key2", []regions.Region{"NO", "US"}, 2, 8, "@every 3h", berlin,
+		schedule.Stagger{Step: 90 * time.Second}, true}
 	if !reflect.DeepEqual(cfg.Ingest, in) {
 		t.Errorf("ingest %+v", cfg.Ingest)
 	}

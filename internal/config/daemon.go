@@ -5,20 +5,21 @@ import (
 	"time"
 
 	"quotabudget/internal/regions"
+	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 // Daemon configures how a daemon runs the sweeps. Its keys are under ingest, too.
 type Daemon struct {
-	Jobs        []Job `yaml:"-"` // configured sweeps; AllJobs returns all
-	StaggerAuto bool  `yaml:"-"` // offsets are derived from the names; Ingest.Stagger is 0 then
-	Jitter      time.Duration
-	CatchUp     bool                     `yaml:"catch_up"` // run missed ticks once at start
-	Weights     map[regions.Region]int64 `yaml:"-"`
-	Priorities  map[regions.Region]int64 `yaml:"-"`
-	Floors      map[regions.Region]int64 `yaml:"-"` // units per day
-	Lease       time.Duration            // of the claim on a tick
-	Grace       time.Duration            // from the signal to the forced end
-	Listen      string                   // of health checks and metrics; "" for none
+	Jobs       []Job `yaml:"-"` // configured sweeps; AllJobs returns all
+	Jitter     time.Duration
+	CatchUp    bool                     `yaml:"catch_up"` // run missed ticks once at start
+	Weights    map[regions.Region]int64 `yaml:"-"`
+	Priorities map[regions.Region]int64 `yaml:"-"`
+	Floors     map[regions.Region]int64 `yaml:"-"` // units per day
+	Lease      time.Duration            // of the claim on a tick
+	Grace      time.Duration            // from the signal to the forced end
+	Listen     string                   // of health checks and metrics; "" for none
 }
 
 // Job is a set of regions with its own schedule.
@@ -33,14 +34,8 @@ type Job struct {
 // Defaults of Daemon.
 const (
 	DefaultJob    = "trending"
-	DefaultLease  = 2 * time.Minute
-	DefaultGrace  = 20 * time.Second
 	DefaultListen = "127.0.0.1:9310"
 )
-
-func defaultDaemon() Daemon {
-	return Daemon{CatchUp: true, Lease: DefaultLease, Grace: DefaultGrace, Listen: DefaultListen}
-}
 
 // AllJobs returns the sweeps of the schedule: DefaultJob with the regions that are in no other
 // sweep, unless another program runs a job of that name, then the configured ones.
@@ -68,4 +63,33 @@ func (d Daemon) Weight(region regions.Region) int64 {
 		return w
 	}
 	return 1
+}
+
+// Lanes returns the lanes of all jobs, in the order of the jobs and their regions. An error is
+// about a schedule.
+func (c *Config) Lanes() ([]share.Lane, error) {
+	var lanes []share.Lane
+	for _, job := range c.AllJobs() {
+		s, err := schedule.Parse(job.Schedule, job.Timezone)
+		if err != nil {
+			return nil, fail("schedule", "%v", err)
+		}
+		names := make([]string, len(job.Regions))
+		for i, region := range job.Regions {
+			names[i] = string(region)
+		}
+		offsets := c.Ingest.Stagger.Offsets(names, s)
+		for i, region := range job.Regions {
+			lanes = append(lanes, share.Lane{
+				Lane: schedule.Lane{LaneID: schedule.LaneID{Job: job.Name, Region: names[i]},
+					Schedule: s, Offset: offsets[i]},
+				Zone:     job.Timezone,
+				Pages:    int64(job.Pages),
+				Weight:   c.Daemon.Weight(region),
+				Priority: c.Daemon.Priorities[region],
+				Floor:    c.Daemon.Floors[region],
+			})
+		}
+	}
+	return lanes, nil
 }

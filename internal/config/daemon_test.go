@@ -33,14 +33,14 @@ ingest:
   listen: ""
 `)
 	d := cfg.Daemon
-	if cfg.Ingest.Stagger != 0 || d.Weight("US") != 3 || d.Weight("KR") != 2 ||
+	if !cfg.Ingest.Stagger.Auto || d.Weight("US") != 3 || d.Weight("KR") != 2 ||
 		d.Weight("BR") != 1 {
-		t.Errorf("stagger %s, weights %v", cfg.Ingest.Stagger, d.Weights)
+		t.Errorf("stagger %v, weights %v", cfg.Ingest.Stagger, d.Weights)
 	}
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	must(t, err)
 	want := []Job{
-		{"trending", []regions.Region{"US", "BR"}, DefaultSchedule, time.UTC, 3},
+		{"trending", []regions.Region{"US", "BR"}, "0 */3 * * *", time.UTC, 3},
 		{"asia", []regions.Region{"JP", "KR", "IN"}, "30 * * * *", tokyo, 2},
 	}
 	if got := cfg.AllJobs(); !reflect.DeepEqual(got, want) {
@@ -50,7 +50,7 @@ ingest:
 	if !reflect.DeepEqual(cfg.Ingest.Regions, all) {
 		t.Errorf("regions %v", cfg.Ingest.Regions)
 	}
-	if !reflect.DeepEqual(d, Daemon{Jobs: want[1:], StaggerAuto: true, Jitter: 5 * time.Second,
+	if !reflect.DeepEqual(d, Daemon{Jobs: want[1:], Jitter: 5 * time.Second,
 		Weights:    map[regions.Region]int64{"US": 3, "KR": 2},
 		Priorities: map[regions.Region]int64{"IN": 7}, Floors: map[regions.Region]int64{"BR": 4},
 		Lease: time.Minute, Grace: 30 * time.Second}) {

@@ -3,6 +3,7 @@ package config
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -105,7 +106,7 @@ type fileJob struct {
 // UnmarshalYAML reads a job over the defaults.
 func (j *fileJob) UnmarshalYAML(n *yaml.Node) error {
 	type plain fileJob
-	p := plain{OwnJob: OwnJob{Request: Request{Method: "GET"}, Timeout: DefaultTimeout,
+	p := plain{OwnJob: OwnJob{Request: Request{Method: "GET"}, Timeout: time.Hour,
 		Settle: Settlements()[0], Weight: 1}}
 	err := n.Decode(&p)
 	*j = fileJob(p)
@@ -145,6 +146,3 @@ type fileRequestLimit struct {
 	Observe         bool
 	WhenUnreachable string `yaml:"when_unreachable"`
 }
-
-// cost returns the units in the bucket.
-func (c fileCost) cost() quota.Cost { return quota.Cost{Bucket: c.Bucket, Units: c.Units} }

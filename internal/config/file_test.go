@@ -62,5 +62,5 @@ func TestExposedKey(t *testing.T) {
 			t.Errorf("%o in %s: %s", c.mode, c.dir, got)
 		}
 	}
-	EnvSecret("K", env()).WarnExposed(nil)
+	Secret{Env: "K", getenv: env()}.WarnExposed(nil)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -25,24 +26,30 @@ import (
 // schema returns the JSON Schema of quota.yaml.
 var schema = sync.OnceValue(func() *grammar.Schema {
 	return grammar.NewSchema(quotabudget.Schema, "", grammar.Formats{
-		"ledger":                   ledger.CheckURL,
-		"catalog":                  checkCatalog,
-		"endpoint":                 checkEndpoint,
-		"request":                  checkRequest,
-		"name":                     quota.CheckName,
-		"no key itself":            refuseKey,
-		"key variable":             checkKeyVariable,
-		"key file":                 checkKeyFile,
-		"no key":                   checkNoKey,
-		"project":                  checkProject,
-		"mail":                     checkMail,
-		"region":                   discard(regions.Parse),
-		"timezone":                 discard(parseZone),
-		"schedule":                 checkSchedule,
-		"window":                   checkWindow,
+		"ledger":        ledger.CheckURL,
+		"catalog":       checkCatalog,
+		"endpoint":      checkEndpoint,
+		"request":       require(isRequest, "write http:// or https:// and a host, without a password"),
+		"name":          quota.CheckName,
+		"no key itself": require(func(string) bool { return false }, pastedKey),
+		"key variable":  checkKeyVariable,
+		"key file":      require(isNoKey, pastedKey),
+		"no key": require(isNoKey, "this file contains a key (not repeated here), and others can "+
+			"read arguments: let the job read it from a file of its own"),
+		"project": require(projectForm.MatchString,
+			"must be the ID of the project, such as my-project-1234, or its number"),
+		"mail":     require(isMail, "write an address alone, such as ops@example.org"),
+		"region":   discard(regions.Parse),
+		"timezone": discard(parseZone),
+		"schedule": discard(func(text string) (*schedule.Schedule, error) {
+			return schedule.Parse(text, nil)
+		}),
+		"window": discard(func(text string) (quota.Window, error) {
+			return quota.ParseWindow(text, "") // the zone has a key of its own
+		}),
 		"address":                  checkAddress,
 		"network":                  discard(parseNetwork),
-		"stagger":                  checkStagger,
+		"stagger":                  discard(parseStagger),
 		"duration":                 grammar.Duration(time.Microsecond, maxWindow),
 		"duration from 0s to 24h":  grammar.Duration(0, maxOffset),
 		"duration from 1s to 1h":   grammar.Duration(time.Second, time.Hour),
@@ -50,11 +57,28 @@ var schema = sync.OnceValue(func() *grammar.Schema {
 	})
 })
 
+const (
+	maxOffset = 24 * time.Hour
+	maxWindow = 366 * 24 * time.Hour
+
+	pastedKey = "this file contains a key (not repeated here): " + rotate
+)
+
 // discard turns a parser into a check.
 func discard[T any](parse func(string) (T, error)) func(string) error {
 	return func(text string) error {
 		_, err := parse(text)
 		return err
+	}
+}
+
+// require turns a condition into a check, whose error never repeats the text.
+func require(holds func(string) bool, rule string) func(string) error {
+	return func(text string) error {
+		if !holds(text) {
+			return errors.New(rule)
+		}
+		return nil
 	}
 }
 
@@ -71,17 +95,23 @@ func checkEndpoint(text string) error {
 	return err
 }
 
-var errNoRequest = errors.New("write http:// or https:// and a host, without a password")
-
-func checkRequest(text string) error {
+func isRequest(text string) bool {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return errNoRequest
-	}
-	return nil
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
 }
 
-var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+func isMail(text string) bool {
+	address, err := mail.ParseAddress(text)
+	return err == nil && address.Address == text && !strings.HasPrefix(text, "-")
+}
+
+func isNoKey(text string) bool { return !quota.LooksSecret(text) }
+
+var (
+	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	// projectForm matches a project's ID or number.
+	projectForm = regexp.MustCompile(`^(?:[a-z0-9.-]+:)?[A-Za-z0-9_-]{1,63}$`)
+)
 
 // checkKeyVariable never repeats the text, which may be the key.
 func checkKeyVariable(text string) error {
@@ -95,52 +125,12 @@ func checkKeyVariable(text string) error {
 	return nil
 }
 
-func checkKeyFile(text string) error {
-	if quota.LooksSecret(text) {
-		return refuseKey(text)
-	}
-	return nil
-}
-
-func refuseKey(string) error {
-	return errors.New("this file contains a key (not repeated here): " + rotate)
-}
-
-func checkNoKey(text string) error {
-	if quota.LooksSecret(text) {
-		return errors.New("this file contains a key (not repeated here), and others can read " +
-			"arguments: let the job read it from a file of its own")
-	}
-	return nil
-}
-
-// projectForm matches a project's ID or number.
-var projectForm = regexp.MustCompile(`^(?:[a-z0-9.-]+:)?[A-Za-z0-9_-]{1,63}$`)
-
-func checkProject(text string) error {
-	if !projectForm.MatchString(text) {
-		return errors.New("must be the ID of the project, such as my-project-1234, or its number")
-	}
-	return nil
-}
-
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" || name == "" {
 		err = fmt.Errorf("%q is not an IANA time zone such as Europe/Berlin", words.Clip(name))
 	}
 	return zone, err
-}
-
-func checkSchedule(text string) error {
-	_, err := schedule.Parse(text, nil)
-	return err
-}
-
-// checkWindow ignores the zone, which has a key of its own.
-func checkWindow(text string) error {
-	_, err := quota.ParseWindow(text, "")
-	return err
 }
 
 // checkAddress accepts "", which means no address.
@@ -175,15 +165,12 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	return prefix.Masked(), nil
 }
 
-const (
-	maxOffset = 24 * time.Hour
-	maxWindow = 366 * 24 * time.Hour
-)
+const staggerAuto = "auto"
 
-func checkStagger(text string) error {
+func parseStagger(text string) (schedule.Stagger, error) {
 	if text == staggerAuto {
-		return nil
+		return schedule.Stagger{Auto: true}, nil
 	}
-	_, err := grammar.ParseDuration(text, 0, maxOffset)
-	return err
+	step, err := grammar.ParseDuration(text, 0, maxOffset)
+	return schedule.Stagger{Step: step}, err
 }

@@ -2,33 +2,27 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/regions"
+	"quotabudget/internal/schedule"
 	"quotabudget/internal/words"
 )
-
-const staggerAuto = "auto"
 
 // ingest sets the sweep and the daemon.
 func (r *reader) ingest(f *fileIngest, at grammar.Place) {
 	in, d := &r.cfg.Ingest, &r.cfg.Daemon
-	defaults := in.Regions
-	zone, stagger := in.Timezone, in.Stagger
 	*in, *d = f.Ingest, f.Daemon
-	in.Scheduled, in.Timezone, in.Stagger = true, zone, stagger
-	if in.Regions = defaults; f.Regions != nil {
+	in.Scheduled = true
+	if f.Regions != nil {
 		in.Regions = r.regions(f.Regions, at.Key("regions"))
 	}
-	if f.Timezone != "" {
-		in.Timezone, _ = parseZone(f.Timezone)
-	}
-	if d.StaggerAuto = f.Stagger == staggerAuto; d.StaggerAuto {
-		in.Stagger = 0
-	} else if f.Stagger != "" {
-		in.Stagger, _ = grammar.ParseDuration(f.Stagger, 0, maxOffset)
+	in.Timezone, _ = parseZone(f.Timezone)
+	if f.Stagger != "" {
+		in.Stagger, _ = parseStagger(f.Stagger)
 	}
 	names := slices.Collect(maps.Keys(r.credentials))
 	if len(names) == 0 {
@@ -52,11 +46,9 @@ func (r *reader) ingest(f *fileIngest, at grammar.Place) {
 // sweep sets regions with their own schedule. Its defaults are the keys of ingest.
 func (r *reader) sweep(f fileSweep, at grammar.Place) {
 	in := &r.cfg.Ingest
-	j := Job{Name: f.Name, Schedule: cmp.Or(f.Schedule, in.Schedule), Timezone: in.Timezone,
+	j := Job{Name: f.Name, Schedule: cmp.Or(f.Schedule, in.Schedule),
 		Pages: cmp.Or(f.Pages, in.Pages)}
-	if f.Timezone != "" {
-		j.Timezone, _ = parseZone(f.Timezone)
-	}
+	j.Timezone, _ = parseZone(cmp.Or(f.Timezone, in.Timezone.String()))
 	r.jobName(f.Name, at.Key("name"))
 	r.refuseDefaultJob(f.Name, at.Key("name"))
 	j.Regions = r.regions(f.Regions, at.Key("regions"))
@@ -122,4 +114,56 @@ func (r *reader) refuseDefaultJob(name string, at grammar.Place) {
 	if name == DefaultJob {
 		at.Add("%s is the job of the regions that are in no other: choose another name", DefaultJob)
 	}
+}
+
+// Overrides are settings to try instead of those of all jobs. A zero field changes nothing.
+type Overrides struct {
+	Schedule string
+	Timezone string   // IANA name
+	Stagger  string   // auto, or a duration
+	Regions  []string // a region of a job stays in it; others go to DefaultJob
+}
+
+// Apply changes cfg. An error starts with the name of the setting.
+func (o Overrides) Apply(cfg *Config) (err error) {
+	in, jobs := &cfg.Ingest, cfg.Daemon.Jobs
+	in.Scheduled = in.Scheduled || o.Schedule != "" || o.Timezone != "" || o.Stagger != "" ||
+		o.Regions != nil
+	if o.Timezone != "" {
+		if in.Timezone, err = parseZone(o.Timezone); err != nil {
+			return fmt.Errorf("timezone: %w", err)
+		}
+		for i := range jobs {
+			jobs[i].Timezone = in.Timezone
+		}
+	}
+	if o.Schedule != "" {
+		if _, err := schedule.Parse(o.Schedule, nil); err != nil {
+			return fmt.Errorf("schedule: %w", err)
+		}
+		in.Schedule = o.Schedule
+		for i := range jobs {
+			jobs[i].Schedule = o.Schedule
+		}
+	}
+	if o.Stagger != "" {
+		if in.Stagger, err = parseStagger(o.Stagger); err != nil {
+			return fmt.Errorf("stagger: %w, or auto", err)
+		}
+	}
+	if o.Regions == nil {
+		return nil
+	}
+	if in.Regions, err = regions.ParseList(o.Regions); err != nil {
+		return fmt.Errorf("regions: %w", err)
+	}
+	other := func(r regions.Region) bool { return !slices.Contains(in.Regions, r) }
+	cfg.Daemon.Jobs = nil
+	for _, j := range jobs {
+		j.Regions = slices.DeleteFunc(slices.Clone(j.Regions), other)
+		if len(j.Regions) > 0 {
+			cfg.Daemon.Jobs = append(cfg.Daemon.Jobs, j)
+		}
+	}
+	return nil
 }

@@ -56,35 +56,29 @@ func (s Search) LoadLive(ctx context.Context) (*Live, error) {
 // Config returns the current configuration.
 func (l *Live) Config() *Config { return l.now.Load().cfg }
 
-// Reload reads the current files again. The new configuration becomes current if use accepts it.
+// Reload reads the same files as before, or searches for one if there was none. The new
+// configuration becomes current if use accepts it. Searching again after the file was moved, or
+// accepting an empty file, would apply the default limits without warning.
 func (l *Live) Reload(ctx context.Context, use func(*Config) error) error {
 	was := l.Config()
 	l.now.Store(look(was))
-	next, err := l.loadAgain(ctx, was)
-	if err != nil {
+	for _, file := range []string{was.File, was.CostsFile} {
+		if IsPipe(file) {
+			return fmt.Errorf("%s: a pipe cannot be read again: restart the daemon", file)
+		}
+	}
+	next, err := l.load(ctx, was.File)
+	switch {
+	case err != nil:
 		return err
+	case next.cfg.Empty && !was.Empty:
+		return fmt.Errorf("%s: the file is empty", next.cfg.File)
 	}
 	if err := use(next.cfg); err != nil {
 		return err
 	}
 	l.now.Store(next)
 	return nil
-}
-
-// loadAgain reads the same file as before, or searches for one if there was none. Searching again
-// after the file was moved, or accepting an empty file, would apply the default limits without
-// warning.
-func (l *Live) loadAgain(ctx context.Context, now *Config) (*loaded, error) {
-	for _, file := range []string{now.File, now.CostsFile} {
-		if IsPipe(file) {
-			return nil, fmt.Errorf("%s: a pipe cannot be read again: restart the daemon", file)
-		}
-	}
-	next, err := l.load(ctx, now.File)
-	if err == nil && next.cfg.Empty && !now.Empty {
-		err = fmt.Errorf("%s: the file is empty", next.cfg.File)
-	}
-	return next, err
 }
 
 // load reads the configuration, and returns the stamp its files had before that, so that a change

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"errors"
-	"net/mail"
 	"net/url"
 	"slices"
 	"strconv"
@@ -61,12 +59,4 @@ func (r *reader) notify(f fileNotify, at grammar.Place) {
 		n.On = []string{OnForecast, OnSuspended, OnUnpriced, OnStalePrices, OnMissedTicks}
 	}
 	r.cfg.Notify = n
-}
-
-func checkMail(text string) error {
-	address, err := mail.ParseAddress(text)
-	if err != nil || address.Address != text || strings.HasPrefix(text, "-") {
-		return errors.New("write an address alone, such as ops@example.org")
-	}
-	return nil
 }

@@ -1,12 +1,15 @@
 package config
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/grammar"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/regions"
 	"quotabudget/internal/sqlite"
@@ -24,6 +27,16 @@ type reader struct {
 	credentials map[string]bool // names
 	jobNames    map[string]bool
 	jobOf       map[regions.Region]string
+}
+
+// Error lists all problems of a configuration.
+type Error = grammar.Error
+
+// Problem is one problem and its place.
+type Problem = grammar.Problem
+
+func fail(where, format string, args ...any) *Error {
+	return &Error{Problems: []Problem{{Where: where, Text: fmt.Sprintf(format, args...)}}}
 }
 
 const rotate = "delete it here, make a new key to replace it, and name the variable or file that " +
@@ -55,9 +68,7 @@ func (r *reader) configure(ctx context.Context) []fileJob {
 	c.Catalog = r.fileURL(f.Catalog, top.Key("catalog"))
 	r.setPrices(costs.Shipped())
 	r.prices(ctx, f.Costs, top.Key("costs"))
-	if f.YouTube.Endpoint != "" {
-		c.YouTube.Endpoint = withSlash(f.YouTube.Endpoint)
-	}
+	c.YouTube.Endpoint = cmp.Or(f.YouTube.Endpoint, c.YouTube.Endpoint)
 	r.upstreams(f.Upstreams, top.Key("upstreams"))
 	for i, cred := range f.Credentials {
 		if r.file.Full() {
@@ -79,6 +90,31 @@ func (r *reader) configure(ctx context.Context) []fileJob {
 		r.notify(*f.Notify, top.Key("notify"))
 	}
 	return f.Jobs
+}
+
+// environment applies the variables that override the file. The variable of a key is read when the
+// key is needed.
+func (r *reader) environment() {
+	for _, v := range []struct {
+		name  string
+		field *string
+		check func(string) error
+	}{
+		{"QUOTA_LEDGER", &r.cfg.Ledger, ledger.CheckURL},
+		{"QUOTA_CATALOG", &r.cfg.Catalog, checkCatalog},
+		{"YOUTUBE_ENDPOINT", &r.cfg.YouTube.Endpoint, checkEndpoint},
+	} {
+		text := r.getenv(v.name)
+		if text == "" {
+			continue
+		}
+		if err := v.check(text); err != nil {
+			r.outside = append(r.outside, Problem{Where: v.name, Text: err.Error()})
+		}
+		*v.field = text
+		r.cfg.Environment = append(r.cfg.Environment, v.name)
+	}
+	r.cfg.YouTube.Endpoint = withSlash(r.cfg.YouTube.Endpoint)
 }
 
 // fileURL makes the path of a SQLite file absolute. It is relative to the configuration, so that a

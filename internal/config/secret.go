@@ -33,47 +33,42 @@ func FileSecret(path string, getenv func(string) string) Secret {
 	return Secret{File: path, getenv: getenv}
 }
 
-// EnvSecret returns the secret in an environment variable.
-func EnvSecret(name string, getenv func(string) string) Secret {
-	return Secret{Env: name, getenv: getenv}
-}
-
 // maxKeyBytes is far longer than any API key: a longer file is the wrong one.
 const maxKeyBytes = 4096
 
 // Key reads the key. Errors name the variable or the file, never its content.
 func (s Secret) Key() (string, error) {
+	kind := cmp.Or(map[string]string{adminKey: "admin key", notifySecret: "secret of notify"}[s.name],
+		"api key")
+	var where, key, empty string
 	switch {
 	case s.Env != "":
-		where := "environment variable " + s.Env
-		if strings.TrimSpace(s.getenv(s.Env)) == "" {
-			return "", fmt.Errorf("%s: %s is not set or empty", s.words(), where)
-		}
-		return s.check(where, s.getenv(s.Env))
+		where, key, empty = "environment variable "+s.Env, s.getenv(s.Env), "not set or empty"
 	case s.File != "":
+		where, empty = "file "+s.File, "empty"
 		text, err := ReadFile(s.File, maxKeyBytes)
 		if err != nil {
-			return "", fmt.Errorf("%s: file %s: %w", s.words(), s.File, reason(err))
+			return "", fmt.Errorf("%s: %s: %w", kind, where, reason(err))
 		}
-		return s.check("file "+s.File, string(text))
+		key = string(text)
+	default:
+		name, variable := cmp.Or(s.name, "api_key"), KeyVariable
+		if s.name != "" {
+			variable = "VARIABLE"
+		}
+		return "", fmt.Errorf("credential %s has no %s: write %[2]s: {env: %s} or {file: path}",
+			s.owner, name, variable)
 	}
-	if s.name == adminKey {
-		return "", fmt.Errorf("credential %s has no admin_key: write admin_key: {env: VARIABLE} or "+
-			"{file: path}", s.owner)
+	if key = strings.TrimSpace(key); key == "" {
+		return "", fmt.Errorf("%s: %s is %s", kind, where, empty)
 	}
-	return "", fmt.Errorf("credential %s has no api_key: write api_key: {env: %s} or {file: path}",
-		s.owner, KeyVariable)
-}
-
-// words returns the kind of the secret, for messages.
-func (s Secret) words() string {
-	switch s.name {
-	case adminKey:
-		return "admin key"
-	case notifySecret:
-		return "secret of notify"
+	for _, r := range key {
+		if r <= ' ' || r > '~' {
+			return "", fmt.Errorf("%s: %s contains more than a key: put the key alone on one line",
+				kind, where)
+		}
 	}
-	return "api key"
+	return key, nil
 }
 
 // Advice returns what to do if there is no key.
@@ -90,11 +85,14 @@ func (s Secret) Advice() string {
 
 // Exposed reports whether other users can read the secret's file, and its mode.
 func (s Secret) Exposed() (fs.FileMode, bool) {
-	if s.File == "" || s.underSystemd() {
+	if s.File == "" {
 		return 0, false
 	}
+	// An access control list lets the one reader of systemd's credentials in, which looks like a mode
+	// that lets the group in.
+	dir := s.getenv("CREDENTIALS_DIRECTORY")
 	info, err := os.Stat(s.File)
-	if err != nil {
+	if err != nil || dir != "" && filepath.Dir(s.File) == filepath.Clean(dir) {
 		return 0, false
 	}
 	return info.Mode().Perm(), info.Mode().Perm()&0o077 != 0
@@ -108,29 +106,8 @@ func (s Secret) WarnExposed(log *slog.Logger) {
 	}
 }
 
-// underSystemd reports whether the file is a systemd credential. An access control list lets its
-// one reader in, which looks like a mode that lets the group in.
-func (s Secret) underSystemd() bool {
-	dir := s.getenv("CREDENTIALS_DIRECTORY")
-	return dir != "" && filepath.Dir(s.File) == filepath.Clean(dir)
-}
-
 // Placed reports whether the secret names a place.
 func (s Secret) Placed() bool { return s.Env != "" || s.File != "" }
-
-func (s Secret) check(where, text string) (string, error) {
-	key := strings.TrimSpace(text)
-	if key == "" {
-		return "", fmt.Errorf("%s: %s is empty", s.words(), where)
-	}
-	for _, r := range key {
-		if r <= ' ' || r > '~' {
-			return "", fmt.Errorf("%s: %s contains more than a key: put the key alone on one line",
-				s.words(), where)
-		}
-	}
-	return key, nil
-}
 
 // String returns the place of the key.
 func (s Secret) String() string {
@@ -160,11 +137,6 @@ func (s ServiceAccount) Key(most int64) ([]byte, error) {
 		return nil, fmt.Errorf("service account: file %s: %w", s.File, reason(err))
 	}
 	return text, nil
-}
-
-// Secret returns the file as a secret, which other users should not be able to read.
-func (s ServiceAccount) Secret(getenv func(string) string) Secret {
-	return FileSecret(s.File, getenv)
 }
 
 // WithoutKeys removes from NAME=VALUE pairs each variable that is the place of a credential's key,

@@ -66,9 +66,9 @@ func TestKeyErrors(t *testing.T) {
 	}{
 		{Secret{owner: "key1"}, "credential key1 has no api_key: write api_key: " +
 			"{env: YOUTUBE_API_KEY} or {file: path}"},
-		{EnvSecret("NO_KEY", env()), "environment variable NO_KEY is not set or empty"},
-		{EnvSecret("K", env("K", " \n")), "environment variable K is not set or empty"},
-		{EnvSecret("K", env("K", canary+"\nx")), "environment variable K contains more than a key"},
+		{Secret{Env: "NO_KEY", getenv: env()}, "environment variable NO_KEY is not set or empty"},
+		{Secret{Env: "K", getenv: env("K", " \n")}, "environment variable K is not set or empty"},
+		{Secret{Env: "K", getenv: env("K", canary+"\nx")}, "environment variable K contains more than a key"},
 		{file("empty", "\n"), "empty is empty"},
 		{file("two", canary+" "+canary), "two contains more than a key"},
 		{file("big", strings.Repeat(canary, 200)), "big: longer than 4096 bytes"},

@@ -2,12 +2,16 @@ package config
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/limit"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
 
@@ -72,7 +76,7 @@ func keys(f *fileServe, limits []limit.Rule, at grammar.Place) map[limit.Digest]
 	byDigest, keyNames := map[limit.Digest]limit.APIKey{}, map[string]bool{}
 	var tiers []string
 	for _, l := range limits {
-		tiers = append(tiers, names(l.Tiers)...)
+		tiers = slices.AppendSeq(tiers, maps.Keys(l.Tiers))
 	}
 	for i, k := range f.Keys {
 		at := at.Item(i)
@@ -151,4 +155,32 @@ func check(p limit.Policy, cost int64, at grammar.Place) {
 	if part := limit.Part(p.Units, max(p.Shards, 1), max(p.Shards, 1)-1); cost > part {
 		at.Add("%s: cost %d never fits into %d units", p.Name, cost, part)
 	}
+}
+
+// ReadTokens returns the callers in the token file at path. Each problem begins with where and
+// path. See limit.ParseTokens for named.
+func (c *Config) ReadTokens(where, path string, named bool) (*limit.Tokens, error) {
+	text, err := ReadFile(path, maxFileBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", where, path, err)
+	}
+	where += " " + path
+	tokens, err := limit.ParseTokens(where, string(text), named)
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	for _, cred := range c.Credentials {
+		known = append(known, c.Table(cred).BucketNames()...)
+		for _, l := range cred.Limits {
+			known = append(known, l.Bucket)
+		}
+	}
+	for _, name := range tokens.Buckets() {
+		if !slices.Contains(known, name) && !slices.Contains(known, quota.WholeOf(name)) {
+			err = errors.Join(err, fmt.Errorf("%s: no credential has the bucket %q%s", where, name,
+				words.DidYouMean(name, known)))
+		}
+	}
+	return tokens, err
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,29 +18,22 @@ func (r *reader) stateDefaults() {
 			dir = filepath.Join(dir, "quota")
 		}
 	}
-	if dir != "" {
-		var err error
-		if dir, err = filepath.Abs(dir); err != nil {
-			r.outside = append(r.outside, Problem{Where: "QUOTA_STATE_DIR", Text: err.Error()})
-			return
+	if dir == "" {
+		if c.Ledger == "" || c.Catalog == "" {
+			r.outside = append(r.outside, Problem{Where: "environment",
+				Text: "neither QUOTA_STATE_DIR nor HOME names a folder for the ledger and the " +
+					"catalogue"})
 		}
+		return
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		r.outside = append(r.outside, Problem{Where: "QUOTA_STATE_DIR", Text: err.Error()})
+		return
 	}
 	c.StateDir = dir
-	if c.Ledger != "" && c.Catalog != "" {
-		return
-	}
-	if dir == "" {
-		r.outside = append(r.outside, Problem{Where: "environment",
-			Text: "neither QUOTA_STATE_DIR nor HOME names a folder for the ledger and the " +
-				"catalogue"})
-		return
-	}
-	if c.Ledger == "" {
-		c.Ledger = sqliteURL(filepath.Join(dir, "ledger.db"))
-	}
-	if c.Catalog == "" {
-		c.Catalog = sqliteURL(filepath.Join(dir, "catalog.db"))
-	}
+	c.Ledger = cmp.Or(c.Ledger, sqliteURL(filepath.Join(dir, "ledger.db")))
+	c.Catalog = cmp.Or(c.Catalog, sqliteURL(filepath.Join(dir, "catalog.db")))
 }
 
 // sqliteURL returns the URL of an absolute path, for sqlite.ParseURL.

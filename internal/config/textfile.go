@@ -30,8 +30,9 @@ func ReadFile(path string, max int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	null, failed := os.Stat(os.DevNull)
 	switch mode := info.Mode(); {
-	case mode.IsRegular(), isNull(info):
+	case mode.IsRegular(), failed == nil && os.SameFile(info, null):
 		return readAll(f, max)
 	case mode.IsDir():
 		return nil, &os.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
@@ -49,7 +50,25 @@ func ReadPipe(ctx context.Context, path string, max int64) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
 	defer cancel()
-	return readPipe(ctx, path, max)
+	var data []byte
+	var err error
+	done := make(chan struct{})
+	// If ctx ends first, the goroutine stays behind until the pipe's writer or the process ends,
+	// because opening a pipe cannot be interrupted.
+	go func() {
+		defer close(done)
+		var f *os.File
+		if f, err = os.Open(path); err == nil {
+			defer f.Close()
+			data, err = readAll(f, max)
+		}
+	}()
+	select {
+	case <-done:
+		return data, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // IsPipe reports whether the path names a pipe.
@@ -58,42 +77,10 @@ func IsPipe(path string) bool {
 	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }
 
-// readPipe leaves a goroutine behind if ctx ends first, because opening a pipe cannot be
-// interrupted. The goroutine ends with the pipe's writer, or with the process.
-func readPipe(ctx context.Context, path string, max int64) ([]byte, error) {
-	type content struct {
-		data []byte
-		err  error
-	}
-	done := make(chan content, 1)
-	go func() {
-		f, err := os.Open(path)
-		if err != nil {
-			done <- content{err: err}
-			return
-		}
-		defer f.Close()
-		data, err := readAll(f, max)
-		done <- content{data, err}
-	}()
-	select {
-	case c := <-done:
-		return c.data, c.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
 func readAll(f *os.File, max int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, max+1))
 	if err == nil && int64(len(data)) > max {
 		return nil, fmt.Errorf("longer than %d bytes", max)
 	}
 	return data, err
-}
-
-// isNull reports whether a file is the null device.
-func isNull(info os.FileInfo) bool {
-	null, err := os.Stat(os.DevNull)
-	return err == nil && os.SameFile(info, null)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,10 +52,9 @@ func (r *reader) upstreams(all map[string]Upstream, at grammar.Place) {
 	r.cfg.Upstreams = map[string]Upstream{}
 	for _, name := range at.Keys() {
 		r.knownUpstream(name, at.Key(name))
-		endpoint := withSlash(all[name].Endpoint)
-		r.cfg.Upstreams[name] = Upstream{endpoint}
+		r.cfg.Upstreams[name] = Upstream{withSlash(all[name].Endpoint)}
 		if name == usualUpstream {
-			r.cfg.YouTube.Endpoint = endpoint
+			r.cfg.YouTube.Endpoint = all[name].Endpoint
 		}
 	}
 }
@@ -144,6 +142,3 @@ func readPrices(ctx context.Context, path string) (*costs.List, error) {
 	}
 	return costs.ParseList(filepath.Base(path), data, files)
 }
-
-// names returns the sorted keys.
-func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -53,7 +53,7 @@ func TestUpstreams(t *testing.T) {
 		t.Errorf("a fixed price is %v", got)
 	}
 	for upstream, want := range map[string]string{"anthropic": "http://127.0.0.1:9000/",
-		"youtube": DefaultEndpoint, "github": "https://api.github.com/", "none": ""} {
+		"youtube": "https://youtube.googleapis.com/", "github": "https://api.github.com/", "none": ""} {
 		if got := cfg.Endpoint(upstream); got != want {
 			t.Errorf("%s is at %q, want %q", upstream, got, want)
 		}

@@ -70,9 +70,12 @@ func Examine(ctx context.Context, cfg *config.Config, o Options) (Result, error)
 		e.schedule(ctx)
 	}
 	e.keys()
-	e.tokens()
-	e.notify()
-	e.files()
+	e.server()
+	for _, path := range []string{cfg.File, cfg.CostsFile} {
+		if path != "" {
+			e.rights(path, "can raise limits, and change the commands that jobs run")
+		}
+	}
 	e.endpoints()
 	e.limits(ctx)
 	e.unmetered(ctx)

@@ -9,7 +9,6 @@ import (
 	"quotabudget/internal/bill"
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
-	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 )
 
@@ -28,22 +27,20 @@ func (e *exam) limits(ctx context.Context) {
 		t := e.Config.Table(c)
 		compared := e.google(ctx, c, t)
 		for _, l := range c.Limits {
-			e.limit(c, l, t, compared)
+			b, ok := t.Bucket(l.Bucket)
+			aboveDefault := ok && b.Daily > 0 && l.Units > b.Daily &&
+				l.Window.Longest() <= 25*time.Hour
+			e.judge(fmt.Sprintf("limit %s of %s", l.Name(), c.Name), []check{
+				{!compared && aboveDefault, Warning, "limit-default", fmt.Sprintf(
+					"it allows %d units, and a new account is given %d a day", l.Units, b.Daily),
+					tooMuch,
+					"look up your account's quota; if it is less, lower units in quota.yaml"},
+				{l.Units > 0 && l.Headroom >= l.Units, Warning, "limit-headroom",
+					"its headroom is all of it", "scheduled work gets nothing",
+					"lower headroom in quota.yaml"},
+			})
 		}
 	}
-}
-
-func (e *exam) limit(c config.Credential, l quota.Limit, t *costs.Table, compared bool) {
-	b, ok := t.Bucket(l.Bucket)
-	aboveDefault := ok && b.Daily > 0 && l.Units > b.Daily && l.Window.Longest() <= 25*time.Hour
-	e.judge(fmt.Sprintf("limit %s of %s", l.Name(), c.Name), []check{
-		{!compared && aboveDefault, Warning, "limit-default", fmt.Sprintf(
-			"it allows %d units, and a new account is given %d a day", l.Units, b.Daily), tooMuch,
-			"look up your account's quota; if it is less, lower units in quota.yaml"},
-		{l.Units > 0 && l.Headroom >= l.Units, Warning, "limit-headroom",
-			"its headroom is all of it", "scheduled work gets nothing",
-			"lower headroom in quota.yaml"},
-	})
 }
 
 const tooMuch = "the upstream refuses calls over its quota, and bills them"
@@ -55,7 +52,7 @@ func (e *exam) google(ctx context.Context, c config.Credential, t *costs.Table) 
 		return false
 	}
 	about := "credential " + c.Name
-	e.exposed(about, c.Account.Secret(nobody),
+	e.exposed(about, config.FileSecret(c.Account.File, nobody),
 		"a user with the key can read all that its account can")
 	limits, err := googleLimits(ctx, c, t)
 	if err != nil {

@@ -17,7 +17,18 @@ const (
 
 // redis adds the faults of a server.
 func (e *exam) redis(f redisstore.Facts) {
-	e.Facts = append(e.Facts, redisFact(f))
+	fact := fmt.Sprintf("ledger: Redis %s on %s answers in %s", f.Version, f.Address,
+		f.Trip.Round(10*time.Microsecond))
+	switch {
+	case f.AOF && f.Fsync == "always":
+		fact += "; a crash loses no charges"
+	case f.AOF && f.Fsync == "everysec":
+		fact += "; a crash of the machine forgets up to two seconds of charges"
+	}
+	if len(f.Hidden) > 0 {
+		fact += "; not checked, because the user lacks the rights: " + strings.Join(f.Hidden, ", ")
+	}
+	e.Facts = append(e.Facts, fact)
 	major, _, _ := strings.Cut(f.Version, ".")
 	n, err := strconv.Atoi(major)
 	host, _, _ := net.SplitHostPort(f.Address)
@@ -100,19 +111,4 @@ func (e *exam) redisNode(f redisstore.Facts) {
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-func redisFact(f redisstore.Facts) string {
-	fact := fmt.Sprintf("ledger: Redis %s on %s answers in %s", f.Version, f.Address,
-		f.Trip.Round(10*time.Microsecond))
-	switch {
-	case f.AOF && f.Fsync == "always":
-		fact += "; a crash loses no charges"
-	case f.AOF && f.Fsync == "everysec":
-		fact += "; a crash of the machine forgets up to two seconds of charges"
-	}
-	if len(f.Hidden) > 0 {
-		fact += "; not checked, because the user lacks the rights: " + strings.Join(f.Hidden, ", ")
-	}
-	return fact
 }

@@ -15,12 +15,6 @@ import (
 	"quotabudget/internal/report"
 )
 
-// tokens checks the rights of the token file of a public server.
-func (e *exam) tokens() {
-	e.exposed("token_file of serve:", config.FileSecret(e.Config.Serve.TokenFile, nobody),
-		"a token opens budgets, plan and log of a public server")
-}
-
 // exposed reports a file of secrets that other users can read.
 func (e *exam) exposed(about string, s config.Secret, why string) {
 	if mode, exposed := s.Exposed(); exposed {
@@ -30,8 +24,10 @@ func (e *exam) exposed(about string, s config.Secret, why string) {
 	}
 }
 
-// notify checks the secret that signs notifications.
-func (e *exam) notify() {
+// server checks the token file of a public server, and the secret that signs notifications.
+func (e *exam) server() {
+	e.exposed("token_file of serve:", config.FileSecret(e.Config.Serve.TokenFile, nobody),
+		"a token opens budgets, plan and log of a public server")
 	secret := e.Config.Notify.Secret
 	if _, err := secret.Key(); secret.Placed() && err != nil {
 		e.add(Finding{Warning, "notify-secret", "url of notify:", err.Error(),
@@ -48,15 +44,14 @@ func (e *exam) keys() {
 		about := "credential " + c.Name
 		e.exposed(about, c.APIKey, "a user with the key can spend its quota")
 		key, err := c.APIKey.Key()
-		owner := account{c.Upstream, key}
-		switch {
-		case err != nil:
+		if err != nil {
 			e.add(Finding{Error, "key-missing", about, err.Error(),
 				"its calls are refused without a key",
 				"put the key there, or name its place: api_key: {file: path}"})
-		default:
-			owners[owner] = append(owners[owner], c)
+			continue
 		}
+		owner := account{c.Upstream, key}
+		owners[owner] = append(owners[owner], c)
 	}
 	for _, c := range e.Config.Credentials {
 		key, _ := c.APIKey.Key()

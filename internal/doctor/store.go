@@ -91,7 +91,15 @@ func (e *exam) bucket(ctx context.Context, credential, bucket string, now time.T
 			"the clock was set back; until it catches up, charges get that time, and " +
 				"spent units stay in the windows", "set the clock of the ledger's host by NTP"})
 	}
-	e.suspension(ctx, credential, bucket, now)
+	u, err := e.Ledger.Usage(ctx, credential, []quota.Limit{{Bucket: bucket, Units: 1,
+		Window: quota.Sliding(time.Hour)}})
+	if err == nil && len(u.Buckets) > 0 && u.Buckets[0].SuspendedUntil.After(now) {
+		e.add(Finding{Warning, "suspension", about,
+			"it is suspended until " + u.Buckets[0].SuspendedUntil.UTC().Format(time.RFC3339),
+			"nothing is allowed until then",
+			fmt.Sprintf("if that is wrong: quotactl resume --credential %s --bucket %s", credential,
+				bucket)})
+	}
 }
 
 // exhausted reports limits with no units left for scheduled charges.
@@ -113,17 +121,4 @@ func (e *exam) exhausted(ctx context.Context, c config.Credential) {
 					c.Name, b.Bucket)})
 		}
 	}
-}
-
-func (e *exam) suspension(ctx context.Context, credential, bucket string, now time.Time) {
-	u, err := e.Ledger.Usage(ctx, credential, []quota.Limit{{Bucket: bucket, Units: 1,
-		Window: quota.Sliding(time.Hour)}})
-	if err != nil || len(u.Buckets) == 0 || !u.Buckets[0].SuspendedUntil.After(now) {
-		return
-	}
-	e.add(Finding{Warning, "suspension", "bucket " + bucket + " of " + credential,
-		"it is suspended until " + u.Buckets[0].SuspendedUntil.UTC().Format(time.RFC3339),
-		"nothing is allowed until then",
-		fmt.Sprintf("if that is wrong: quotactl resume --credential %s --bucket %s", credential,
-			bucket)})
 }

@@ -58,13 +58,6 @@ type stopped struct{ error }
 
 func (s stopped) Unwrap() error { return s.error }
 
-func newQueue(ctx context.Context, order []*visit, pages int) *queue {
-	q := &queue{stop: ctx, pending: slices.Clone(order), pages: max(int64(pages), 1),
-		units: make(map[string]int64)}
-	q.changed.L = &q.mu
-	return q
-}
-
 // take returns the next visit, or nil if none is left or the sweep has ended.
 func (q *queue) take(ctx context.Context) *visit {
 	q.mu.Lock()
@@ -163,7 +156,14 @@ func (q *queue) done(ctx context.Context, v *visit) {
 	switch {
 	case q.cause != nil, q.broken != nil:
 	case upstream && (kind == youtube.Transient || kind == youtube.Throttled):
-		q.noAnswer(v, err)
+		if v.signals != q.signals {
+			return // another request succeeded or failed since
+		}
+		q.signals++
+		q.fit = 0
+		if q.silent++; q.silent == maxSilent {
+			q.cause = fmt.Errorf("no answer for %d regions in a row: %w", maxSilent, err)
+		}
 		return
 	case errors.Is(err, quota.ErrExhausted),
 		upstream && (kind == youtube.Exhausted || kind == youtube.BadCredential):
@@ -174,17 +174,6 @@ func (q *queue) done(ctx context.Context, v *visit) {
 		q.cause = err
 	}
 	q.noteAnswer(v)
-}
-
-func (q *queue) noAnswer(v *visit, err error) {
-	if v.signals != q.signals {
-		return // another request succeeded or failed since
-	}
-	q.signals++
-	q.fit = 0
-	if q.silent++; q.silent == maxSilent {
-		q.cause = fmt.Errorf("no answer for %d regions in a row: %w", maxSilent, err)
-	}
 }
 
 // catch records a panic for Execute, and stops the other readers.

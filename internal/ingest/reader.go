@@ -122,9 +122,9 @@ var errLoop = errors.New("a page token leads back to an earlier page")
 // pages reads and stores the chart, starting at token. It returns nil once the chart is complete.
 func (r *reader) pages(ctx context.Context, token string) error {
 	c := r.chart
+	paid := context.WithoutCancel(ctx)                     // a page that is paid for is stored even after ctx has ended
 	if c.pages > 0 && (token == "" || r.enough(c.pages)) { // interrupted just before Complete
-		ctx = context.WithoutCancel(ctx)
-		return r.queue.abort(ctx, r.Catalog.Complete(ctx, c.id, r.Now()))
+		return r.queue.abort(paid, r.Catalog.Complete(paid, c.id, r.Now()))
 	}
 	tokens := make(map[string]bool)
 	for read := c.pages + 1; ; read++ {
@@ -135,15 +135,15 @@ func (r *reader) pages(ctx context.Context, token string) error {
 		if err := r.queue.ask(r.visit); err != nil {
 			return err
 		}
-		request := youtube.ChartRequest{Region: c.region, PageToken: token}
-		got, err := r.Client.Chart(ctx, request)
+		got, err := r.Client.Chart(ctx, youtube.ChartRequest{Region: c.region, PageToken: token})
 		if err != nil {
 			return err
 		}
 		r.queue.answered(r.visit)
 		page := catalog.Page{Token: token, Next: got.Next, Videos: got.Videos,
 			FetchedAt: r.Now(), Last: got.Next == "" || r.enough(read)}
-		if err := r.store(ctx, page); err != nil || c.overtaken || page.Last {
+		err = r.queue.abort(paid, r.put(paid, page))
+		if err != nil || c.overtaken || page.Last {
 			return err
 		}
 		token = got.Next

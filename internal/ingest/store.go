@@ -9,12 +9,6 @@ import (
 	"quotabudget/internal/youtube"
 )
 
-// store stores a page, whether ctx has ended or not, because the page is paid for.
-func (r *reader) store(ctx context.Context, page catalog.Page) error {
-	ctx = context.WithoutCancel(ctx)
-	return r.queue.abort(ctx, r.put(ctx, page))
-}
-
 // put stores a page. With the last one the chart becomes its region's current chart.
 func (r *reader) put(ctx context.Context, page catalog.Page) (err error) {
 	c := r.chart

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,8 +73,9 @@ func (s *Sweep) Execute(ctx context.Context) (Summary, error) {
 	}
 	work, end := s.graceful(ctx)
 	defer end(nil)
-	q := newQueue(ctx, order, s.Pages)
-	q.end = end
+	q := &queue{stop: ctx, end: end, pending: slices.Clone(order), pages: max(int64(s.Pages), 1),
+		units: make(map[string]int64)}
+	q.changed.L = &q.mu
 	var readers sync.WaitGroup
 	for range min(max(s.Parallel, 1), len(order)) {
 		r := &reader{Sweep: s, queue: q}

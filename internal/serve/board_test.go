@@ -37,7 +37,7 @@ func TestBoard(t *testing.T) {
 func TestBoard_Short(t *testing.T) {
 	s, b := newBudget(t, 560)
 	ingest := &s.server.Source().Config.Ingest // so frequent that some runs are lost at any time of day
-	ingest.Schedule, ingest.Stagger = "@every 20s", time.Second
+	ingest.Schedule, ingest.Stagger.Step = "@every 20s", time.Second
 	b.charge(time.Now().Add(-time.Second), "youtube.videos.list", 60, "job=backfill")
 	s.shows("/", 200, "default is exhausted", "Left out until the reset", "0 of 60 units left",
 		"backfill 60")
