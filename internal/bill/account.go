@@ -87,12 +87,7 @@ func (a *Account) client(ctx context.Context, tokenURL string) *http.Client {
 	return c
 }
 
-// tokenError converts an error of the token request.
-func tokenError(err error) error {
-	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
-	if !ok {
-		return nil
-	}
+func tokenError(refused *oauth2.RetrieveError) error {
 	var said struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`

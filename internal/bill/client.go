@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/oauth2"
+
 	"quotabudget/internal/costs"
 	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
@@ -93,6 +95,10 @@ func (c *Client) ask(ctx context.Context, m costs.Meter, from, until time.Time) 
 		return pages, nil
 	}
 	var pages []any
+	separator := "?"
+	if strings.Contains(address, "?") {
+		separator = "&"
+	}
 	for next, last := address, ""; ; {
 		page, err := c.page(ctx, m, next)
 		if err = cmp.Or(err, c.booked(ctx)); err != nil {
@@ -114,15 +120,8 @@ func (c *Client) ask(ctx context.Context, m costs.Meter, from, until time.Time) 
 			return nil, unusable(m, fmt.Sprintf("more than %d pages", maxPages))
 		}
 		last = token
-		next = address + separator(address) + url.Values{m.Next.Parameter: {token}}.Encode()
+		next = address + separator + url.Values{m.Next.Parameter: {token}}.Encode()
 	}
-}
-
-func separator(address string) string {
-	if strings.Contains(address, "?") {
-		return "&"
-	}
-	return "?"
 }
 
 // address returns the URL of a request.
@@ -199,13 +198,13 @@ func (c *Client) client(ctx context.Context, m costs.Meter, r *http.Request) htt
 
 // away returns the error of a request that got no response.
 func (c *Client) away(ctx context.Context, m costs.Meter, err error) error {
-	if ctx.Err() != nil {
+	refused, noToken := errors.AsType[*oauth2.RetrieveError](err)
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
-	}
-	if e := tokenError(err); e != nil {
-		return e
-	}
-	if errors.Is(err, quota.ErrNotSent) { // by the gate, which denied it or has no ledger
+	case noToken:
+		return tokenError(refused)
+	case errors.Is(err, quota.ErrNotSent): // by the gate, which denied it or has no ledger
 		return err
 	}
 	text := c.hide(strings.TrimPrefix(err.Error(), "oauth2: "))

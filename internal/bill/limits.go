@@ -56,15 +56,9 @@ func (c *Client) Limits(ctx context.Context) (all []Limit, err error) {
 
 // can reports whether the client has what a request needs.
 func (c *Client) can(m costs.Meter) bool {
-	switch {
-	case strings.Contains(m.URL, "{project}") && c.ProjectName() == "":
-		return false
-	case m.Key == "service_account":
-		return c.Account != nil
-	case m.Key == "api_key":
-		return c.Gate != nil
-	}
-	return c.AdminKey != ""
+	has := map[string]bool{"service_account": c.Account != nil, "api_key": c.Gate != nil,
+		"admin_key": c.AdminKey != ""}
+	return has[m.Key] && (c.ProjectName() != "" || !strings.Contains(m.URL, "{project}"))
 }
 
 // limit reads a limit in a row. It returns false if there is none that the price list knows.

@@ -354,15 +354,6 @@ func (t *Table) Unlimited() bool {
 	return slices.ContainsFunc(t.Buckets(), func(b Bucket) bool { return !b.Required })
 }
 
-// dailyLimits returns the limits of a bucket with daily units.
-func (b Bucket) dailyLimits() (limits []quota.Limit) {
-	for _, w := range []quota.Window{quota.Sliding(24 * time.Hour), b.Reset} {
-		limits = append(limits, quota.Limit{Bucket: b.Name, Units: b.Daily,
-			Headroom: b.Daily * defaultHeadroom / 100, Window: w})
-	}
-	return limits
-}
-
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // didYouMean returns a hint at the known word that was probably meant, or "".

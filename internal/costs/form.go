@@ -103,29 +103,23 @@ func ParseMoment(text string, as Form) (at time.Time, after time.Duration, ok bo
 	case FormMillis:
 		return until(last(text), time.Millisecond)
 	case FormDate:
-		at, ok := dateIn(text)
-		return at, 0, ok
+		m := dateForm.FindStringSubmatch(text)
+		if m == nil {
+			return at, 0, false
+		}
+		zone := m[4]
+		if zone == "" || zone == "UTC" || zone == "GMT" {
+			zone = "Z"
+		}
+		at, err := time.Parse(time.RFC3339, m[1]+"T"+cmp.Or(m[2], "00:00")+cmp.Or(m[3], ":00")+zone)
+		return at.UTC(), 0, err == nil
 	}
 	return at, 0, false
 }
 
-// dateForm matches a day, with or without a time of day: 2026-12-01 at 00:00 UTC.
+// dateForm matches a day, with or without the time that follows it: 2026-12-01 at 00:00 UTC.
 var dateForm = regexp.MustCompile(`(\d{4}-\d\d-\d\d)(?:(?:T|,? (?:at )?)` +
 	`(\d\d:\d\d)(:\d\d)?(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?)?`)
-
-// dateIn reads the first date in a text with the time that follows it, by default 00:00 UTC.
-func dateIn(text string) (at time.Time, ok bool) {
-	m := dateForm.FindStringSubmatch(text)
-	if m == nil {
-		return at, false
-	}
-	zone := m[4]
-	if zone == "" || zone == "UTC" || zone == "GMT" {
-		zone = "Z"
-	}
-	at, err := time.Parse(time.RFC3339, m[1]+"T"+cmp.Or(m[2], "00:00")+cmp.Or(m[3], ":00")+zone)
-	return at.UTC(), err == nil
-}
 
 // last returns the last item of a list, such as a repeated header.
 func last(text string) string { return strings.TrimSpace(text[strings.LastIndex(text, ",")+1:]) }
@@ -137,4 +131,53 @@ func until(text string, unit time.Duration) (at time.Time, after time.Duration, 
 		return at, 0, false
 	}
 	return at, time.Duration(n * float64(unit)), true
+}
+
+// fieldParam returns the first of the named parameters of an item in a text of structured fields,
+// such as r of `"daily";r=50;t=30` (RateLimit) or limit of `limit=100, remaining=50`. Of several
+// items it reads the item of that name. It returns false if there is no such text, item or
+// parameter, or if there are several items and no name is given.
+func fieldParam(text, item string, names ...string) (string, bool) {
+	var found []string
+	for _, member := range splitOutside(text, ',') {
+		parts := splitOutside(member, ';')
+		name := strings.Trim(strings.TrimSpace(parts[0]), `"`)
+		if item != "" && name != item {
+			continue
+		}
+		if value, ok := valueOf(parts, names); ok {
+			found = append(found, value)
+		}
+	}
+	if len(found) != 1 {
+		return "", false
+	}
+	return found[0], true
+}
+
+// valueOf returns the value of the first of the names that the parts define as name=value.
+func valueOf(parts, names []string) (string, bool) {
+	for _, name := range names {
+		for _, part := range parts {
+			key, value, ok := strings.Cut(strings.TrimSpace(part), "=")
+			if ok && key == name {
+				return strings.Trim(value, `"`), true
+			}
+		}
+	}
+	return "", false
+}
+
+// splitOutside splits a text at marks outside quotes.
+func splitOutside(text string, mark byte) (parts []string) {
+	quoted, begin := false, 0
+	for i := range len(text) {
+		switch {
+		case text[i] == '"':
+			quoted = !quoted
+		case text[i] == mark && !quoted:
+			parts, begin = append(parts, text[begin:i]), i+1
+		}
+	}
+	return append(parts, text[begin:])
 }

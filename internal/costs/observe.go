@@ -334,16 +334,14 @@ func (o *Observation) truth(held quota.Cost, env formula.Env) (int64, error) {
 		return 0, err
 	case reads && o.size > 0 && env["answer"] == nil && o.sums == nil:
 		return 0, errNoJSON
-	case o.cut && units < max(held.Units, held.Most) && readsEnd(f):
+	case o.cut && units < max(held.Units, held.Most) &&
+		f.Uses("usage", "answer", "count", "answer_bytes"):
 		return 0, errNoEnd
 	case units > quota.MaxUnits:
 		return 0, fmt.Errorf("%d units: %d at most", units, int64(quota.MaxUnits))
 	}
 	return units, nil
 }
-
-// readsEnd reports whether a price depends on the body of the response, and so on its end.
-func readsEnd(f *formula.Formula) bool { return f.Uses("usage", "answer", "count", "answer_bytes") }
 
 // missing returns why the usage is not known.
 func (o *Observation) missing(err error) []string {

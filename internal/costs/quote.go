@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"quotabudget/internal/costs/formula"
@@ -164,22 +163,13 @@ func (q *Quote) price(m Method, learned Learned) (bucket string, err error) {
 		}
 		q.Costs = append(q.Costs, cost)
 	}
-	q.holdSomething()
+	settled := slices.IndexFunc(q.Costs, func(c quota.Cost) bool {
+		return q.rules.settles[quota.WholeOf(c.Bucket)] != nil
+	})
+	if settled >= 0 && len(q.Held()) == 0 {
+		q.Costs[settled].Units = 1 // only a hold can be settled
+	}
 	return "", nil
-}
-
-// holdSomething holds 1 unit for a call with a settlement and no hold, because only a hold can be
-// settled.
-func (q *Quote) holdSomething() {
-	if len(q.Held()) > 0 {
-		return
-	}
-	for i, c := range q.Costs {
-		if q.rules.settles[quota.WholeOf(c.Bucket)] != nil {
-			q.Costs[i].Units = 1
-			return
-		}
-	}
 }
 
 // Held returns the costs above 0, which a ledger charges or holds.
@@ -246,8 +236,7 @@ func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) 
 func (q *Quote) keep() {
 	held := map[string]float64{}
 	for _, c := range q.Costs {
-		whole, _, _ := strings.Cut(c.Bucket, "/")
-		held[whole] = float64(c.Units)
+		held[quota.WholeOf(c.Bucket)] = float64(c.Units)
 	}
 	for name := range formula.Quantiles() {
 		delete(q.env, name)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -81,38 +82,29 @@ func (r *reader) bucket(name string, f fileBucket, at grammar.Place) {
 				words.Clip(fact), methodFact, words.DidYouMean(fact, r.splits))
 		}
 	}
-	if f.Timezone != "" {
-		b.Reset = reset(f, at)
+	if word := cmp.Or(f.Reset, "day"); f.Timezone != "" && !quota.IsCalendarWord(word) {
+		at.Key("reset").Add("%q is not a calendar window such as day", words.Clip(word))
+	} else if f.Timezone != "" {
+		b.Reset = window(word, f.Timezone, at.Key("timezone"))
 	}
 	for i, l := range f.Limits {
-		b.Limits = append(b.Limits, limit(l, b, at.Key("limits").Item(i)))
+		at := at.Key("limits").Item(i)
+		if l.Headroom > l.Units {
+			at.Key("headroom").Add("%d is more than the %d units of the limit", l.Headroom, l.Units)
+		}
+		b.Limits = append(b.Limits, quota.Limit{Bucket: name, Units: l.Units, Headroom: l.Headroom,
+			Window: window(l.Window, l.Timezone, at.Key("window"))})
 	}
 	if f.Daily != nil {
-		b.Daily = *f.Daily
-		b.Limits = b.dailyLimits()
+		b.Daily, b.Limits = *f.Daily, nil
+		for _, w := range []quota.Window{quota.Sliding(24 * time.Hour), b.Reset} {
+			b.Limits = append(b.Limits, quota.Limit{Bucket: name, Units: b.Daily,
+				Headroom: b.Daily * defaultHeadroom / 100, Window: w})
+		}
 	}
 	if other, ok := r.metrics[b.Metric]; ok && b.Metric != "" {
 		at.Key("metric").Add("bucket %s has the metric of %s", b.Name, other)
 	}
 	r.metrics[b.Metric], r.places[b.Name] = b.Name, len(r.table.buckets)
 	r.table.buckets = append(r.table.buckets, b)
-}
-
-// limit checks a limit of a new account.
-func limit(f fileLimit, b Bucket, at grammar.Place) quota.Limit {
-	if f.Headroom > f.Units {
-		at.Key("headroom").Add("%d is more than the %d units of the limit", f.Headroom, f.Units)
-	}
-	return quota.Limit{Bucket: b.Name, Units: f.Units, Headroom: f.Headroom,
-		Window: window(f.Window, f.Timezone, at.Key("window"))}
-}
-
-// reset returns the calendar window in which the upstream counts a bucket, by default a day.
-func reset(f fileBucket, at grammar.Place) quota.Window {
-	word := cmp.Or(f.Reset, "day")
-	if !quota.IsCalendarWord(word) {
-		at.Key("reset").Add("%q is not a calendar window such as day", words.Clip(word))
-		return quota.Window{}
-	}
-	return window(word, f.Timezone, at.Key("timezone"))
 }

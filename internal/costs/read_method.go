@@ -183,11 +183,12 @@ func (r *reader) addRoutes(m *Method, at grammar.Place) {
 		}
 	}
 	for _, route := range m.routes {
-		if other, ok := r.shapes[route.shape()]; ok {
+		shape := route.verb + " " + nameForm.ReplaceAllString(strings.Join(route.words, "/"), "{")
+		if other, ok := r.shapes[shape]; ok {
 			at.Add("methods %s and %s share the route %s /%s", other, m.ID, route.verb,
 				strings.Join(route.words, "/"))
 		}
-		r.shapes[route.shape()] = m.ID
+		r.shapes[shape] = m.ID
 	}
 	r.table.routes = append(r.table.routes, m.routes...)
 }

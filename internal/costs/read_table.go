@@ -55,21 +55,17 @@ func (t *tableReader) check(at grammar.Place) {
 	for i, column := range t.Prompt {
 		require(column, at.Key("prompt").Item(i))
 	}
-	word := func(row formula.Row) bool { return row.Word != "" }
-	t.Words = slices.ContainsFunc(t.Rows, word)
+	t.Words = slices.ContainsFunc(t.Rows, func(row formula.Row) bool { return row.Word != "" })
+	number := func(row formula.Row) bool { return row.Word == "" }
 	always := func(row formula.Row) bool { return row.Since+row.Until == "" }
 	switch {
 	case t.Dearest && !slices.ContainsFunc(t.Rows, always):
 		at.Key("unknown").Add("dearest needs a row without since and until")
-	case t.Words && !all(t.Rows, word):
+	case t.Words && slices.ContainsFunc(t.Rows, number):
 		at.Key("rows").Add("rows must be all numbers or all words")
 	case t.Words && t.Dearest:
 		at.Key("unknown").Add("must be refuse in a table of words")
 	}
-}
-
-func all[T any](list []T, holds func(T) bool) bool {
-	return !slices.ContainsFunc(list, func(v T) bool { return !holds(v) })
 }
 
 // rows reads the row of a key, or its rows by date.

@@ -19,17 +19,12 @@ import (
 // Refusal classifies a response by the first rule of the list that applies. It returns nil for a
 // status below 300 without a rule. Conditions on the request are false here.
 func (t *Table) Refusal(status int, h http.Header, body []byte) *Refusal {
-	return t.refusal(status, h, body, t.blank())
-}
-
-// blank returns the variables for a response to an unknown request.
-func (t *Table) blank() formula.Env {
 	env := formula.Env{formula.Day: t.Day(), methodFact: "", "query": map[string]string{},
 		"path": map[string]string{}, "held": map[string]float64{}, "usage": nil}
 	for _, f := range t.facts {
 		env[f.name] = ""
 	}
-	return env
+	return t.refusal(status, h, body, env)
 }
 
 func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env) *Refusal {
@@ -40,23 +35,17 @@ func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env)
 			return t.refused(rule, said, env, h)
 		}
 	}
-	if status < 300 {
-		return nil
-	}
-	return said.refusal(usualKind(status))
-}
-
-// usualKind returns the kind of a status to which no rule applies.
-func usualKind(status int) Kind {
 	switch {
+	case status < 300:
+		return nil
 	case status == http.StatusTooManyRequests:
-		return Throttled
+		return said.refusal(Throttled)
 	case status == http.StatusUnauthorized:
-		return BadCredential
+		return said.refusal(BadCredential)
 	case status >= 500:
-		return Transient
+		return said.refusal(Transient)
 	}
-	return Permanent
+	return said.refusal(Permanent)
 }
 
 // holds reports whether the rule applies to the response.
@@ -79,14 +68,11 @@ func (t *Table) refusesSuccess() bool { return slices.ContainsFunc(t.Refusals, r
 
 // readsAnswers reports whether responses to calls of a known price are read, too.
 func (t *Table) readsAnswers() bool {
-	return t.refusesSuccess() || slices.ContainsFunc(t.Learn, learning.readsBody)
-}
-
-// readsBody reports whether the rule reads the body of a response.
-func (l learning) readsBody() bool {
-	inBody := func(f *formula.Formula) bool { return f != nil && f.Uses("answer", "count", "usage") }
-	return l.Limit.Path+l.Used.Path+l.Remaining.Path+l.Reset.Path != "" || inBody(l.Where) ||
-		inBody(l.Limit.units) || inBody(l.Used.units) || inBody(l.Remaining.units)
+	return t.refusesSuccess() || slices.ContainsFunc(t.Learn, func(l learning) bool {
+		formulas := []*formula.Formula{l.Where, l.Limit.units, l.Used.units, l.Remaining.units}
+		return l.Limit.Path+l.Used.Path+l.Remaining.Path+l.Reset.Path != "" ||
+			anyUses(formulas, "answer", "count", "usage")
+	})
 }
 
 // refused returns the refusal that the rule makes of the response.
@@ -157,23 +143,20 @@ func (s said) fill(env formula.Env, status int, h http.Header, size int) {
 func answerNames(env formula.Env, status int, h http.Header, doc any, size int) {
 	env["status"], env["answer"], env["answer_bytes"] = status, doc, size
 	env["header"] = lineOf(h)
-	env["count"] = func(path string) any { return counted(doc, path) }
+	env["count"] = func(path string) any {
+		if before, ok := formula.Counted(path); ok {
+			if _, found := formula.Find(doc, before); !found {
+				return nil // the list of resources does not exist
+			}
+		}
+		return float64(formula.Count(doc, path))
+	}
 }
 
 // lineOf returns the function header of expressions. It joins the values of a repeated header (RFC
 // 9110, section 5.3), so that none hides behind the first.
 func lineOf(h http.Header) func(name string) string {
 	return func(name string) string { return strings.Join(h.Values(name), ", ") }
-}
-
-// counted returns the number of resources at the path, or nil if their list does not exist.
-func counted(doc any, path string) any {
-	if before, ok := formula.Counted(path); ok {
-		if _, found := formula.Find(doc, before); !found {
-			return nil
-		}
-	}
-	return float64(formula.Count(doc, path))
 }
 
 // read reads the reason in an error body by the rules of the list. A message may repeat the

@@ -167,9 +167,73 @@ func (at route) match(parts []string) (values map[string]string, rank string, ok
 	return values, rank, len(rest) == 0 || len(rest) == 1 && rest[0] == ""
 }
 
+// nameForm matches the name in {name}.
 var nameForm = regexp.MustCompile(`\{\w+`)
 
-// shape returns the verb and the path without the {names}.
-func (at route) shape() string {
-	return at.verb + " " + nameForm.ReplaceAllString(strings.Join(at.words, "/"), "{")
+// Session reports whether a request continues a resumable upload, and returns the upload's method:
+// the dearest one that uploads to the path. Such a request is a PUT, POST or DELETE below an upload
+// path with an upload_id, whatever verb started the upload.
+func (t *Table) Session(r *http.Request) (method string, ok bool) {
+	verbs := []string{http.MethodPut, http.MethodPost, http.MethodDelete}
+	path := r.URL.EscapedPath()
+	below := func(prefix string) bool { return strings.HasPrefix(path, prefix+"/") }
+	if !slices.Contains(verbs, r.Method) || r.URL.Query().Get("upload_id") == "" ||
+		!slices.ContainsFunc(t.Uploads, below) {
+		return "", false
+	}
+	byVerb := t.routesAt(path)
+	for _, verb := range sorted(byVerb) {
+		if other := byVerb[verb]; method == "" || t.units(other) > t.units(method) {
+			method = other
+		}
+	}
+	return method, method != ""
+}
+
+// Resumable reports whether a request says that its upload is resumable.
+func Resumable(r *http.Request) bool {
+	query := r.URL.Query()
+	return query.Has("uploadType") || query.Has("upload_protocol")
+}
+
+func (t *Table) units(id string) (sum int64) {
+	for _, c := range t.methods[id].Costs {
+		sum += c.Units
+	}
+	return sum
+}
+
+// route is a verb and the segments of a path.
+type route struct {
+	verb   string
+	words  []string
+	method string
+}
+
+func newRoute(verb, path, method string) route {
+	return route{verb, strings.Split(path[1:], "/"), method}
+}
+
+// pathForm matches a path of words, {name} for one segment, {name}:word for a segment that ends in
+// :word, and {name...} for the rest.
+var (
+	pathForm = regexp.MustCompile(`^(/[A-Za-z0-9_.:-]+|/\{[A-Za-z0-9_]+\}(:[A-Za-z0-9_.-]+)?)*` +
+		`(/\{[A-Za-z0-9_]+\.\.\.\})?$`)
+	verbs = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+)
+
+// checkRoute checks the text of a route.
+func checkRoute(text string) error {
+	verb, path, _ := strings.Cut(text, " ")
+	form := strings.TrimSuffix(path, "/")
+	if !slices.Contains(verbs[:], verb) || form == "" || !pathForm.MatchString(form) {
+		return fmt.Errorf("%q: write a verb and a path, such as GET /v1/things/{id}",
+			words.Clip(text))
+	}
+	for part := range strings.SplitSeq(form[1:], "/") {
+		if strings.Trim(part, ".") == "" {
+			return fmt.Errorf("%q can never match: a part of dots is refused", words.Clip(text))
+		}
+	}
+	return nil
 }

@@ -67,3 +67,91 @@ func (h holding) estimates() bool {
 const defaultTTL = 10 * time.Minute
 
 var idForm = regexp.MustCompile(`^[a-zA-Z0-9_-]+(\.[a-zA-Z0-9_-]+)+$`)
+
+// needs records which parts of a request must be read to price a call of the method.
+func (t *Table) needs(m *Method) {
+	request, response := m.formulas()
+	for _, n := range slices.Backward(t.numbers) {
+		if anyUses(request, n.key) {
+			request, m.numbers = append(request, n.value), slices.Insert(m.numbers, 0, n)
+		}
+	}
+	var facts []string
+	for _, term := range m.Terms {
+		facts = append(facts, t.bucketNamed(term.Bucket).Split...)
+	}
+	m.parted = slices.ContainsFunc(facts, func(name string) bool { return name != methodFact })
+	for _, f := range t.facts {
+		if anyUses(request, f.name) || anyUses(response, f.name) {
+			facts = append(facts, f.name)
+		}
+	}
+	m.facts = t.withUsed(facts)
+	for _, f := range t.facts {
+		if slices.Contains(m.facts, f.name) {
+			request = append(request, f.Request)
+		}
+	}
+	m.needsJSON = m.lines != nil && m.lines.List != "" || anyUses(request, "body", "count")
+	m.needsBody = m.needsJSON || anyUses(request, "body_bytes")
+}
+
+// formulas returns the expressions of a method's price that are evaluated on the request and on the
+// response. Some are nil.
+func (m *Method) formulas() (request, response []*formula.Formula) {
+	if m.lines != nil {
+		request = append(request, m.lines.Sent)
+	}
+	p := m.rules
+	if p == nil {
+		return request, nil
+	}
+	for _, a := range p.takes {
+		request = append(request, a.value)
+	}
+	for _, h := range p.holds {
+		request = append(request, h.Estimate, h.Most, h.Certain)
+	}
+	response = slices.AppendSeq([]*formula.Formula{p.free}, maps.Values(p.settles))
+	if p.async != nil {
+		response = append(response, p.async.Poll, p.async.Done, p.async.Results)
+	}
+	return request, slices.AppendSeq(response, maps.Values(p.failed))
+}
+
+// factsOfAnswers returns the facts that any method needs to read or report its responses.
+func (t *Table) factsOfAnswers() (facts []string) {
+	used := []*formula.Formula{t.Errors.Metric, t.Errors.Since}
+	for _, l := range t.Learn {
+		used = append(used, l.Where, l.Limit.units, l.Used.units, l.Remaining.units)
+	}
+	for _, f := range t.Refusals {
+		used = append(used, f.Where)
+	}
+	for _, f := range t.facts {
+		warns := func(p PriceTable) bool { return p.warn == f.name }
+		if anyUses(used, f.name) || slices.ContainsFunc(t.tables, warns) {
+			facts = append(facts, f.name)
+		}
+	}
+	return t.withUsed(facts)
+}
+
+// anyUses reports whether one of the expressions refers to one of the names.
+func anyUses(all []*formula.Formula, names ...string) bool {
+	return slices.ContainsFunc(all, func(f *formula.Formula) bool {
+		return f != nil && f.Uses(names...)
+	})
+}
+
+// withUsed adds the facts that facts use, in front of them.
+func (t *Table) withUsed(facts []string) []string {
+	for _, f := range slices.Backward(t.facts) {
+		for _, before := range t.facts {
+			if slices.Contains(facts, f.name) && f.Request.Uses(before.name) {
+				facts = append(facts, before.name)
+			}
+		}
+	}
+	return facts
+}

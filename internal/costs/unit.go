@@ -16,8 +16,6 @@ type Unit struct {
 	Scale int64  // 1, or 1,000,000 of usd
 }
 
-const dollar = "usd"
-
 // unitOf parses the unit in a list, such as tokens or usd/1000000; "" is units.
 func unitOf(text string) Unit {
 	name, scale, _ := strings.Cut(cmp.Or(text, "units"), "/")
@@ -39,16 +37,9 @@ func (u Unit) String() string {
 // Text returns an amount for people: "$12.40" or "1,240 tokens". Fractions of a cent are rounded
 // up, except below a dollar: "$0.003092".
 func (u Unit) Text(units int64) string {
-	if u.IsMoney() {
-		return u.money(units)
+	if !u.IsMoney() {
+		return words.Plural(units, strings.TrimSuffix(u.Name, "s"))
 	}
-	return words.Plural(units, strings.TrimSuffix(u.Name, "s"))
-}
-
-// IsMoney reports whether amounts have a currency sign.
-func (u Unit) IsMoney() bool { return u.Name == dollar }
-
-func (u Unit) money(units int64) string {
 	sign := ""
 	if units < 0 {
 		sign, units = "-", -units
@@ -60,3 +51,6 @@ func (u Unit) money(units int64) string {
 	cents := (units + cent - 1) / cent
 	return fmt.Sprintf("%s$%s.%02d", sign, words.Count(cents/100), cents%100)
 }
+
+// IsMoney reports whether amounts have a currency sign.
+func (u Unit) IsMoney() bool { return u.Name == "usd" }

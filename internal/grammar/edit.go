@@ -80,10 +80,7 @@ func Child(n *yaml.Node, key string) *yaml.Node {
 
 // Pair returns a key in a mapping and its value, without regard to case, or nil.
 func Pair(n *yaml.Node, name string) (key, value *yaml.Node) {
-	if n == nil || n.Kind != yaml.MappingNode {
-		return nil, nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; n != nil && n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if strings.EqualFold(n.Content[i].Value, name) {
 			return n.Content[i], n.Content[i+1]
 		}

@@ -3,9 +3,13 @@
 package grammar
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -52,7 +56,10 @@ type File struct {
 	root     *yaml.Node
 	problems []Problem
 	reported map[spot]bool
-	tree     tree
+
+	items  int                 // in the part that value has converted
+	open   map[*yaml.Node]bool // lists and mappings around the node that value converts
+	broken bool                // the nodes must not be walked again
 }
 
 // spot identifies a value, or a missing key of a mapping.
@@ -63,12 +70,20 @@ type spot struct {
 
 // Parse parses a file of one YAML document. Name is the place of its problems.
 func Parse(name string, data []byte) (*File, *Problem) {
-	root, problem := document(data)
-	if problem != nil {
-		problem.Where = name
-		return nil, problem
+	f := &File{name: name, reported: map[spot]bool{}, open: map[*yaml.Node]bool{}}
+	in := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, more yaml.Node
+	err := in.Decode(&doc)
+	if err == nil {
+		f.root = doc.Content[0]
+		if err = in.Decode(&more); err == nil {
+			return nil, &Problem{name, more.Line, "a second YAML document: write one"}
+		}
 	}
-	return &File{name: name, root: root, reported: map[spot]bool{}}, nil
+	if !errors.Is(err, io.EOF) {
+		return nil, syntaxProblem(name, data, err)
+	}
+	return f, nil
 }
 
 // Empty reports whether the file has no content besides comments.
@@ -82,9 +97,8 @@ func (f *File) Decode(schema *Schema, into any) bool {
 		return true
 	}
 	if schema != nil {
-		f.tree.open = map[*yaml.Node]bool{}
 		value := f.value(f.root, "")
-		if f.tree.broken {
+		if f.broken {
 			return false
 		}
 		schema.check(f, value)
@@ -115,4 +129,35 @@ func (f *File) Problems() []Problem {
 		sorted = append(sorted[:MaxProblems], Problem{Text: more})
 	}
 	return sorted
+}
+
+// syntaxProblem returns the parser's message with the probable cause. It rewords the message
+// about anchors, which repeats text of the file that may be a key.
+func syntaxProblem(name string, data []byte, err error) *Problem {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 0
+	if rest, ok := strings.CutPrefix(text, "line "); ok {
+		digits, after, _ := strings.Cut(rest, ": ")
+		line, _ = strconv.Atoi(digits)
+		text = after
+		if strings.HasPrefix(text, "did not find expected") {
+			line++ // the parser counts from 0 here, and from 1 elsewhere
+		}
+	}
+	for i, l := range bytes.Split(data, []byte("\n")) {
+		if indent := l[:len(l)-len(bytes.TrimLeft(l, " \t"))]; bytes.ContainsRune(indent, '\t') {
+			return &Problem{name, i + 1, "a tab: YAML is indented with spaces"}
+		}
+	}
+	switch {
+	case strings.Contains(text, "anchor"):
+		text = "an alias (*) of nothing: put the text into quotes"
+	case strings.HasPrefix(text, "mapping values"):
+		text += ": is the indentation right?"
+	case strings.Contains(text, "did not find expected ',' or"),
+		strings.Contains(text, "end of stream"),
+		strings.HasPrefix(text, "could not find expected ':'"):
+		text += ": is a bracket or a quote not closed, or the file cut short?"
+	}
+	return &Problem{name, line, text}
 }

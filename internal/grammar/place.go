@@ -1,7 +1,9 @@
 package grammar
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -21,16 +23,10 @@ func (p Place) Key(name string) Place {
 	if p.missing != "" || p.node == nil {
 		return p
 	}
-	path := below(p.name, name)
-	if p.node.Kind == yaml.MappingNode {
-		for i := 0; i+1 < len(p.node.Content); i += 2 {
-			if p.node.Content[i].Value == name {
-				return Place{file: p.file, node: p.node.Content[i+1], key: p.node.Content[i],
-					name: path}
-			}
-		}
+	if i := slices.Index(p.Keys(), name); i >= 0 {
+		return p.Pair(i)
 	}
-	return Place{file: p.file, node: p.node, name: path, missing: name}
+	return Place{file: p.file, node: p.node, name: below(p.name, name), missing: name}
 }
 
 // below returns the last key of a path and a key below it.
@@ -92,11 +88,8 @@ func (p Place) refuse(format string, args ...any) {
 func (p Place) Refused() bool { return p.file.reported[spot{p.node, p.missing}] }
 
 func (p Place) line() int {
-	switch {
-	case p.key != nil:
-		return p.key.Line
-	case p.node != nil:
-		return p.node.Line
+	if at := cmp.Or(p.key, p.node); at != nil {
+		return at.Line
 	}
 	return 0
 }

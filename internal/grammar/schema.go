@@ -33,9 +33,6 @@ type Formats map[string]func(string) error
 // panics if the schema is invalid, because schemas are embedded.
 func NewSchema(data []byte, pointer string, formats Formats) *Schema {
 	source, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		panic(err)
-	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
 	for name, check := range formats {
@@ -48,7 +45,7 @@ func NewSchema(data []byte, pointer string, formats Formats) *Schema {
 		}})
 	}
 	const name = "schema.json"
-	if err := c.AddResource(name, source); err != nil {
+	if err = cmp.Or(err, c.AddResource(name, source)); err != nil {
 		panic(err)
 	}
 	return &Schema{c.MustCompile(name + pointer), source}
@@ -69,7 +66,11 @@ func (s *Schema) check(f *File, value any) {
 	for _, e := range all {
 		at := f.Top()
 		for _, step := range e.InstanceLocation {
-			at = at.step(step)
+			if at.node.Kind != yaml.SequenceNode {
+				at = at.Key(step)
+			} else if i, err := strconv.Atoi(step); err == nil {
+				at = at.Item(i)
+			}
 		}
 		s.report(at, e)
 	}
@@ -81,15 +82,6 @@ func formatLast(e *jsonschema.ValidationError) int {
 		return 1
 	}
 	return 0
-}
-
-// step returns the place of a key, or of the item with that index.
-func (p Place) step(name string) Place {
-	if p.node.Kind != yaml.SequenceNode {
-		return p.Key(name)
-	}
-	i, _ := strconv.Atoi(name)
-	return p.Item(i)
 }
 
 // leaves returns the innermost errors. Among alternatives it follows the one that matches the
@@ -147,12 +139,12 @@ func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
 	case *kind.Required:
 		for _, name := range k.Missing {
 			missing := Place{file: at.file, node: at.node, name: at.name, missing: name}
+			text := name + " is missing"
 			property, _ := rule.object("properties")[name].(map[string]any)
 			if must := property["errorMessage"]; must != nil {
-				missing.refuse("%s is missing: %v", name, must)
-				continue
+				text = fmt.Sprintf("%s: %v", text, must)
 			}
-			missing.refuse("%s is missing", name)
+			missing.refuse("%s", text)
 		}
 	case *kind.DependentRequired:
 		at.Key(k.Prop).refuse("needs %s, which is missing", strings.Join(k.Missing, " and "))
@@ -256,8 +248,7 @@ func (r rule) broken(k jsonschema.ErrorKind) string {
 		for i, word := range k.Want {
 			known[i] = fmt.Sprint(word)
 		}
-		must := "must be " + either(known) + words.DidYouMean(fmt.Sprint(k.Got), known)
-		return r.message(must)
+		return r.message("must be " + either(known) + words.DidYouMean(fmt.Sprint(k.Got), known))
 	case *kind.Const:
 		return r.message(fmt.Sprintf("must be %v", k.Want))
 	case *kind.Format:
@@ -283,9 +274,8 @@ func (r rule) broken(k jsonschema.ErrorKind) string {
 
 // either joins names: a, b or c.
 func either(names []string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " or " + names[last]
 	}
-	return strings.Join(names[:last], ", ") + " or " + names[last]
+	return strings.Join(names, "")
 }

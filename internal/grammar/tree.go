@@ -16,32 +16,25 @@ import (
 // maxItems bounds all lists and mappings together, because aliases can make a small file long.
 const maxItems = 200_000
 
-// tree is the state of a walk over the nodes of a file.
-type tree struct {
-	items  int
-	open   map[*yaml.Node]bool // lists and mappings around the current node
-	broken bool                // the nodes must not be walked again
-}
-
 // value converts a node to what a JSON parser returns. It resolves aliases, and drops pairs that a
 // JSON object cannot hold. Name is the path for messages.
 func (f *File) value(n *yaml.Node, name string) any {
-	if f.tree.items++; f.tree.items >= maxItems && !f.tree.broken {
-		f.tree.broken = true
+	if f.items++; f.items >= maxItems && !f.broken {
+		f.broken = true
 		f.at(n, name).refuse("more than %d items in all lists together", maxItems)
 	}
 	switch {
-	case f.tree.broken:
+	case f.broken:
 		return nil
 	case n.Kind == yaml.ScalarNode:
 		return f.scalar(n, name)
-	case f.tree.open[n]:
-		f.tree.broken = true
+	case f.open[n]:
+		f.broken = true
 		f.at(n, name).refuse("an alias (*) of a list or mapping that contains it")
 		return nil
 	}
-	f.tree.open[n] = true
-	defer delete(f.tree.open, n)
+	f.open[n] = true
+	defer delete(f.open, n)
 	if !slices.Contains([]string{"!!map", "!!seq"}, n.ShortTag()) {
 		f.at(n, name).refuse("the tag %s cannot be used", words.Clip(n.Tag))
 	}
@@ -59,7 +52,7 @@ func (f *File) value(n *yaml.Node, name string) any {
 func (f *File) mapping(n *yaml.Node, name string) any {
 	values, lines := map[string]any{}, map[string]int{}
 	var nodes []*yaml.Node
-	for i := 0; i+1 < len(n.Content) && !f.tree.broken; i += 2 {
+	for i := 0; i+1 < len(n.Content) && !f.broken; i += 2 {
 		key, value := n.Content[i], target(n.Content[i+1])
 		line, again := lines[key.Value]
 		switch {

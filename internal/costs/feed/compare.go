@@ -64,8 +64,11 @@ func Compare(list *costs.Table, table costs.PriceTable, models []Model, source, 
 			}
 		}
 	}
+	slices.SortFunc(all, func(a, b Difference) int { // additions come last
+		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), strings.Compare(a.Row, b.Row))
+	})
 	dropped := c.dropped(inFeed)
-	return append(c.sorted(all), slices.DeleteFunc(dropped, func(d Difference) bool {
+	return append(all, slices.DeleteFunc(dropped, func(d Difference) bool {
 		return c.has(d.Row, newer)
 	})...)
 }
@@ -156,7 +159,11 @@ func (c comparison) compare(key string, row formula.Row, listed bool, p Price) (
 	}
 	d.measure(c.table, d.Before, d.After)
 	for above, prices := range d.Bands {
-		d.measure(c.table, orElse(before[above], d.Before), prices)
+		than, ok := before[above]
+		if !ok {
+			than = d.Before
+		}
+		d.measure(c.table, than, prices)
 	}
 	same := maps.Equal(d.Before, d.After) && (len(d.Bands) == 0 ||
 		maps.EqualFunc(before, d.Bands, maps.Equal[figures, figures]))
@@ -183,13 +190,6 @@ func (d Difference) row(before formula.Row) formula.Row {
 		before.Bands = append(before.Bands, formula.Band{Above: above, Figures: d.Bands[above]})
 	}
 	return before
-}
-
-func orElse(a, b figures) figures {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // merged returns the figures of a row with the feed's. A price that the feed lacks changes in
@@ -241,8 +241,9 @@ func (c comparison) newRow(p Price) figures {
 				usual = max(usual, r.Figures[column])
 			}
 		}
-		switch {
-		case c.usual(column, after):
+		switch figure, ok := c.table.Usual(column, after); {
+		case ok:
+			after[column] = figure
 		case name == "max_output":
 			after[column] = after["context"]
 		default:
@@ -252,20 +253,9 @@ func (c comparison) newRow(p Price) figures {
 	return after
 }
 
-// usual sets a column to its default, if it has one.
-func (c comparison) usual(column string, row figures) bool {
-	figure, ok := c.table.Usual(column, row)
-	if ok {
-		row[column] = figure
-	}
-	return ok
-}
-
-func (c comparison) bands(p Price, row figures) (all map[float64]figures) {
+func (c comparison) bands(p Price, row figures) map[float64]figures {
+	all := map[float64]figures{}
 	for above, prices := range p.Bands {
-		if all == nil {
-			all = map[float64]figures{}
-		}
 		all[above] = c.merged(row, prices)
 	}
 	return all
@@ -285,14 +275,6 @@ func (d *Difference) measure(table costs.PriceTable, before, after figures) {
 			d.Ratio = max(d.Ratio, a/b, b/a)
 		}
 	}
-}
-
-// sorted orders changes by size, then by name; additions come last.
-func (c comparison) sorted(all []Difference) []Difference {
-	slices.SortFunc(all, func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), strings.Compare(a.Row, b.Row))
-	})
-	return all
 }
 
 // dropped returns the rows that the feed lacks: among those that it wrote before, or else among

@@ -63,16 +63,12 @@ func Parse(data []byte, format string, providers ...string) (models []Model, det
 		format = detect(value)
 	}
 	d := document{providers: providers}
-	switch format {
-	case "genai-prices":
-		d.genAI(value)
-	case "models.dev":
-		d.modelsDev(value)
-	case "litellm":
-		d.liteLLM(value)
-	default:
+	read := map[string]func(any){"genai-prices": d.genAI, "models.dev": d.modelsDev,
+		"litellm": d.liteLLM}[format]
+	if read == nil {
 		return nil, format, fmt.Errorf("its format is not one of %s", strings.Join(Formats, ", "))
 	}
+	read(value)
 	switch models = d.models; {
 	case d.mistyped:
 		return nil, format, errors.New("it is not a feed of the format " + format)

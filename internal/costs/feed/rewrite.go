@@ -102,9 +102,9 @@ func keyText(key string) string {
 // text writes the figures of a row as a flow mapping. Of the columns with defaults it has those that
 // the row had, or that differ from the default.
 func (d Difference) text(table costs.PriceTable, before *yaml.Node) string {
-	has := func(column string, figures map[string]float64) bool {
-		usual, ok := table.Usual(column, figures)
-		return grammar.Child(before, column) != nil || !ok || usual != figures[column]
+	has := func(column string) bool {
+		usual, ok := table.Usual(column, d.After)
+		return grammar.Child(before, column) != nil || !ok || usual != d.After[column]
 	}
 	parts := columns(table, d.After, has)
 	for _, key := range []string{"since", "until"} {
@@ -117,9 +117,7 @@ func (d Difference) text(table costs.PriceTable, before *yaml.Node) string {
 	parts = append(parts, "source: "+keyText(d.Source))
 	var bands []string
 	for _, above := range slices.Sorted(maps.Keys(d.Bands)) {
-		differs := func(column string, figures map[string]float64) bool {
-			return figures[column] != d.After[column]
-		}
+		differs := func(column string) bool { return d.Bands[above][column] != d.After[column] }
 		bands = append(bands, number(above)+": {"+
 			strings.Join(columns(table, d.Bands[above], differs), ", ")+"}")
 	}
@@ -129,10 +127,9 @@ func (d Difference) text(table costs.PriceTable, before *yaml.Node) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-func columns(table costs.PriceTable, figures map[string]float64,
-	has func(string, map[string]float64) bool) (parts []string) {
+func columns(table costs.PriceTable, figures figures, has func(string) bool) (parts []string) {
 	for _, column := range table.Columns {
-		if has(column, figures) {
+		if has(column) {
 			parts = append(parts, column+": "+number(figures[column]))
 		}
 	}

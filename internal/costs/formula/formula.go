@@ -90,9 +90,16 @@ func compile(text string, scope Scope, result Result) (*program, error) {
 	}
 	check := &checker{scope: scope, names: map[string]bool{}, paths: map[string]bool{},
 		reads: map[string]bool{}}
-	options := append(scope.functions(), expr.Env(scope.types()), expr.MaxNodes(maxNodes),
-		expr.DisableAllBuiltins(), expr.Patch(check),
-		[]expr.Option{Number: expr.AsFloat64(), Condition: expr.AsBool(), Text: expr.AsAny()}[result])
+	options := []expr.Option{expr.Function("distinct", distinct, new(func(any) float64)),
+		expr.Env(scope.types()), expr.MaxNodes(maxNodes), expr.DisableAllBuiltins(), expr.Patch(check),
+		[]expr.Option{Number: expr.AsFloat64(), Condition: expr.AsBool(), Text: expr.AsAny()}[result]}
+	for name, table := range scope.Tables {
+		options = append(options, table.function(name))
+	}
+	if scope.Kind == Request || scope.Kind == Hold {
+		options = append(options, queryFunction("graphql_points", points),
+			queryFunction("graphql_operation", operation))
+	}
 	for _, name := range builtins() {
 		options = append(options, expr.EnableBuiltin(name))
 	}

@@ -85,35 +85,52 @@ func (c *counter) selections(set ast.SelectionSet, parents int64, depth int) err
 		if c.fields++; c.fields > maxQueryFields {
 			return fmt.Errorf("the GraphQL query has more than %d fields", maxQueryFields)
 		}
-		if err := c.selection(selection, parents, depth+1); err != nil {
+		var err error
+		switch s := selection.(type) {
+		case *ast.InlineFragment:
+			err = c.selections(s.SelectionSet, parents, depth+1)
+		case *ast.FragmentSpread:
+			err = c.spread(s.Name, parents, depth+1)
+		case *ast.Field:
+			err = c.field(s, parents, depth+1)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *counter) selection(selection ast.Selection, parents int64, depth int) error {
-	switch s := selection.(type) {
-	case *ast.InlineFragment:
-		return c.selections(s.SelectionSet, parents, depth)
-	case *ast.FragmentSpread:
-		return c.spread(s.Name, parents, depth)
-	case *ast.Field:
-		size, connection, err := c.size(s)
+// field counts a field, which is a connection if it has an argument first or last: the larger one
+// is its size.
+func (c *counter) field(f *ast.Field, parents int64, depth int) error {
+	size, connection := int64(0), false
+	for _, argument := range f.Arguments {
+		if argument.Name != "first" && argument.Name != "last" {
+			continue
+		}
+		value, err := c.value(argument.Value)
 		if err != nil {
 			return err
 		}
-		if connection {
-			c.requests += parents
-			parents *= size
-			c.nodes += parents
+		if value == nil { // null is not given
+			continue
 		}
-		if c.nodes > maxQueryNodes {
-			return fmt.Errorf("the GraphQL query may return more than %d nodes", maxQueryNodes)
+		n, ok := value.(float64)
+		if !ok || n < 0 || n != math.Trunc(n) {
+			return fmt.Errorf("the argument %s of the GraphQL query is not a whole number", argument.Name)
 		}
-		return c.selections(s.SelectionSet, parents, depth)
+		size, connection = max(size, int64(min(n, maxQueryNodes+1))), true
 	}
-	return nil
+	if connection {
+		c.requests += parents
+		parents *= size
+		c.nodes += parents
+	}
+	if c.nodes > maxQueryNodes {
+		return fmt.Errorf("the GraphQL query may return more than %d nodes", maxQueryNodes)
+	}
+	return c.selections(f.SelectionSet, parents, depth)
 }
 
 func (c *counter) spread(name string, parents int64, depth int) error {
@@ -127,36 +144,6 @@ func (c *counter) spread(name string, parents int64, depth int) error {
 	c.open[name] = true
 	defer delete(c.open, name)
 	return c.selections(fragment.SelectionSet, parents, depth)
-}
-
-// size returns the larger of a field's arguments first and last, if it has one of them.
-func (c *counter) size(f *ast.Field) (size int64, connection bool, err error) {
-	for _, argument := range f.Arguments {
-		if argument.Name != "first" && argument.Name != "last" {
-			continue
-		}
-		value, given, err := c.number(argument)
-		if err != nil {
-			return 0, false, err
-		}
-		connection = connection || given
-		size = max(size, value)
-	}
-	return size, connection, nil
-}
-
-// number returns the value of first or last, a literal or a variable. A null value is not given.
-func (c *counter) number(a *ast.Argument) (value int64, given bool, err error) {
-	raw, err := c.value(a.Value)
-	if err != nil || raw == nil {
-		return 0, false, err
-	}
-	n, ok := raw.(float64)
-	if !ok || n < 0 || n != math.Trunc(n) {
-		return 0, false, fmt.Errorf("the argument %s of the GraphQL query is not a whole number",
-			a.Name)
-	}
-	return int64(min(n, maxQueryNodes+1)), true, nil
 }
 
 // value returns nil for null and for a variable without a value, which is an absent argument, a

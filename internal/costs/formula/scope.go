@@ -110,19 +110,6 @@ type Reason struct {
 	Domain string `expr:"domain"`
 }
 
-// functions returns the functions that do not depend on the request.
-func (s Scope) functions() (options []expr.Option) {
-	for name, table := range s.Tables {
-		options = append(options, table.function(name))
-	}
-	options = append(options, expr.Function("distinct", distinct, new(func(any) float64)))
-	if s.Kind != Request && s.Kind != Hold {
-		return options
-	}
-	return append(options, queryFunction("graphql_points", points),
-		queryFunction("graphql_operation", operation))
-}
-
 // queryFunction makes a function of expressions that reads the GraphQL request in a body.
 func queryFunction[T any](name string, read func(graphQL) (T, error)) expr.Option {
 	return expr.Function(name, func(params ...any) (any, error) {

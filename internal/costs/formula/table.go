@@ -73,7 +73,17 @@ func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 	if ok || !t.Dearest {
 		return row, listed, ok
 	}
-	dearer := func(r, than *Row) bool { return than == nil || t.compare(r, than) >= 0 }
+	dearer := func(r, than *Row) bool { // by its figures, column by column
+		if than == nil {
+			return true
+		}
+		for _, column := range t.Columns {
+			if order := cmp.Compare(r.Figures[column], than.Figures[column]); order != 0 {
+				return order > 0
+			}
+		}
+		return r.Number >= than.Number
+	}
 	return *t.best(day, dearer), false, true
 }
 
@@ -98,27 +108,6 @@ var dateForm = regexp.MustCompile(
 // Undated returns a name without the date or "latest" at its end.
 func Undated(name string) string { return dateForm.ReplaceAllString(name, "") }
 
-// compare orders rows by their figures, column by column.
-func (t Table) compare(a, b *Row) int {
-	for _, column := range t.Columns {
-		if order := cmp.Compare(a.Figures[column], b.Figures[column]); order != 0 {
-			return order
-		}
-	}
-	return cmp.Compare(a.Number, b.Number)
-}
-
-// figures returns the figures of a row for a prompt of that length.
-func (r Row) figures(prompt float64) map[string]float64 {
-	figures := r.Figures
-	for _, band := range r.Bands {
-		if prompt > band.Above {
-			figures = band.Figures
-		}
-	}
-	return figures
-}
-
 // cost returns the sum of amounts by column, each at its figure.
 func (t Table) cost(row Row, amounts map[string]any) (sum float64, err error) {
 	prompt, counts := 0.0, map[string]float64{}
@@ -138,7 +127,12 @@ func (t Table) cost(row Row, amounts map[string]any) (sum float64, err error) {
 			prompt += counts[column]
 		}
 	}
-	figures := row.figures(prompt)
+	figures := row.Figures
+	for _, band := range row.Bands {
+		if prompt > band.Above {
+			figures = band.Figures
+		}
+	}
 	for _, column := range t.Columns {
 		sum += counts[column] * figures[column]
 	}
