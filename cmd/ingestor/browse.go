@@ -57,7 +57,7 @@ func chartCommand(a *app) *cobra.Command {
 		return a.chart(c.Context(), args[0], top)
 	})
 	c.ValidArgsFunction = a.completeRegions
-	cli.Flag(c.Flags(), &top, "top")
+	cli.Flags(c.Flags(), "top", &top)
 	cli.Limit(c.Flags(), 0, math.MaxInt64, "top")
 	return c
 }
@@ -145,7 +145,7 @@ func age(at time.Time) string {
 }
 
 func searchCommand(a *app) *cobra.Command {
-	var limit int
+	limit := 20
 	c := a.Command("search", func(c *cobra.Command, args []string) error {
 		words := strings.TrimSpace(strings.Join(args, " "))
 		if words == "" {
@@ -172,7 +172,7 @@ func searchCommand(a *app) *cobra.Command {
 		})
 	})
 	c.Args = cobra.ArbitraryArgs
-	cli.Flag(c.Flags(), &limit, "limit", 20)
+	cli.Flags(c.Flags(), "limit", &limit)
 	cli.Limit(c.Flags(), 0, math.MaxInt64, "limit")
 	return c
 }
@@ -221,7 +221,7 @@ func purgeCommand(a *app) *cobra.Command {
 			return a.Print(out, func(s cli.Screen) { s.Say("%d videos deleted\n", n) })
 		}, catalog.Open)
 	})
-	cli.Flag(c.Flags(), &older, "older-than")
+	cli.Flags(c.Flags(), "older-than", &older)
 	return c
 }
 

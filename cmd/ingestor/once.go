@@ -34,11 +34,10 @@ func onceCommand(a *app) *cobra.Command {
 		}
 		return a.once(c.Context(), o)
 	})
-	cli.Flag(c.Flags(), &o.demo, "demo")
+	cli.Flags(c.Flags(), "demo", &o.demo)
 	c.Flags().StringSliceVar(&o.codes, "region", nil, "")
 	cli.Bound(c.RegisterFlagCompletionFunc("region", a.completeRegions))
-	cli.Flag(c.Flags(), &o.metrics, "metrics-file")
-	cli.Flag(c.Flags(), &o.pages, "pages")
+	cli.Flags(c.Flags(), "metrics-file", &o.metrics, "pages", &o.pages)
 	cli.Limit(c.Flags(), 1, maxPages, "pages")
 	return c
 }

@@ -37,7 +37,7 @@ type planFlags struct {
 }
 
 func planCommand(a *app) *cobra.Command {
-	var f planFlags
+	f := planFlags{days: 7}
 	c := a.Command("plan", func(c *cobra.Command, _ []string) error {
 		if err := nothingEmpty(c.LocalNonPersistentFlags()); err != nil {
 			return err
@@ -45,16 +45,11 @@ func planCommand(a *app) *cobra.Command {
 		return a.plan(c.Context(), f)
 	})
 	flags := c.Flags()
-	cli.Flag(flags, &f.from, "from")
-	cli.Flag(flags, &f.days, "days", 7)
-	cli.Flag(flags, &f.suggest, "suggest")
-	cli.Flag(flags, &f.failOver, "fail-over")
-	cli.Flag(flags, &f.svg, "svg")
-	cli.Flag(flags, &f.try.Schedule, "schedule")
-	cli.Flag(flags, &f.try.Timezone, "timezone")
-	cli.Flag(flags, &f.try.Stagger, "stagger")
+	cli.Flags(flags, "from", &f.from, "days", &f.days, "suggest", &f.suggest,
+		"fail-over", &f.failOver, "svg", &f.svg, "schedule", &f.try.Schedule,
+		"timezone", &f.try.Timezone, "stagger", &f.try.Stagger)
 	flags.StringSliceVar(&f.try.Regions, "regions", nil, "")
-	cli.Flag(flags, &f.pages, "pages")
+	cli.Flags(flags, "pages", &f.pages)
 	cli.Limit(flags, 1, maxPlanDays, "days")
 	cli.Limit(flags, 1, maxPages, "pages")
 	return c

@@ -21,11 +21,11 @@ const mostCharts = 1000
 const halfCharts = 50
 
 func freshnessCommand(a *app) *cobra.Command {
-	var last int
+	last := 20
 	c := a.Command("report freshness", func(c *cobra.Command, _ []string) error {
 		return a.freshness(c.Context(), last)
 	})
-	cli.Flag(c.Flags(), &last, "last", 20)
+	cli.Flags(c.Flags(), "last", &last)
 	cli.Limit(c.Flags(), 2, mostCharts, "last")
 	return c
 }

@@ -19,8 +19,7 @@ func serveCommand(a *app) *cobra.Command {
 	c := a.Command("serve", func(c *cobra.Command, _ []string) error {
 		return a.serve(c.Context(), address, demo)
 	})
-	cli.Flag(c.Flags(), &address, "listen")
-	cli.Flag(c.Flags(), &demo, "demo")
+	cli.Flags(c.Flags(), "listen", &address, "demo", &demo)
 	return c
 }
 

@@ -26,7 +26,7 @@ type standinFlags struct {
 }
 
 func standinCommand(a *app) *cobra.Command {
-	var f standinFlags
+	f := standinFlags{units: 10_000}
 	api := new(standin.YouTube)
 	a.Manual.Fill("standin", "{faults}", strings.Join(standin.FaultKinds("youtube"), ", "),
 		"{meter-faults}", strings.Join(standin.CloudFaults(), ", "))
@@ -42,19 +42,11 @@ func standinCommand(a *app) *cobra.Command {
 }
 
 func (f *standinFlags) bind(flags *pflag.FlagSet, api *standin.YouTube) {
-	cli.Flag(flags, &f.listen, "listen")
-	cli.Flag(flags, &f.data, "data")
-	cli.Flag(flags, &f.units, "units", 10_000)
-	cli.Flag(flags, &api.MinuteLimit, "minute-units")
-	cli.Flag(flags, &api.Latency, "latency")
-	cli.Flag(flags, &api.PageMove, "page-move")
-	cli.Flag(flags, &api.Faults, "fault")
-	cli.Flag(flags, &api.Keys, "key")
-	cli.Flag(flags, &f.account, "service-account")
-	cli.Flag(flags, &api.Cloud.Lag, "meter-lag")
-	cli.Flag(flags, &f.used, "used")
-	cli.Flag(flags, &api.Cloud.Fault, "meter-fault")
-	cli.Flag(flags, &api.Tokens, "token")
+	cli.Flags(flags, "listen", &f.listen, "data", &f.data, "units", &f.units,
+		"minute-units", &api.MinuteLimit, "latency", &api.Latency, "page-move", &api.PageMove,
+		"fault", &api.Faults, "key", &api.Keys, "service-account", &f.account,
+		"meter-lag", &api.Cloud.Lag, "used", &f.used, "meter-fault", &api.Cloud.Fault,
+		"token", &api.Tokens)
 	cli.Limit(flags, 0, math.MaxInt64, "units", "minute-units", "page-move")
 }
 

@@ -39,13 +39,8 @@ func (a *app) adjust() *cobra.Command {
 		})
 	})
 	flags := c.Flags()
-	cli.Flag(flags, &q.bucket, "bucket")
-	cli.Flag(flags, &q.units, "units")
-	cli.Flag(flags, &q.reason, "reason")
-	cli.Flag(flags, &q.at, "at")
-	cli.Flag(flags, &q.by, "by")
-	cli.Flag(flags, &q.key, "id")
-	cli.Flag(flags, &q.dryRun, "dry-run")
+	cli.Flags(flags, "bucket", &q.bucket, "units", &q.units, "reason", &q.reason, "at", &q.at,
+		"by", &q.by, "id", &q.key, "dry-run", &q.dryRun)
 	return c
 }
 

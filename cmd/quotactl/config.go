@@ -40,7 +40,12 @@ func (a *app) config() *cobra.Command {
 		_, err := a.Stdout.Write(quotabudget.Schema)
 		return err
 	})
-	return a.Command("config", nil, check, schema, a.configInit())
+	key := keyFile
+	initial := a.Command("config init", func(*cobra.Command, []string) error {
+		return a.initialise(key)
+	})
+	cli.Flags(initial.Flags(), "key-file", &key)
+	return a.Command("config", nil, check, schema, initial)
 }
 
 // warn logs valid settings that are probably not intended.
@@ -69,13 +74,6 @@ const (
 	initialFile = "quota.yaml"
 	keyFile     = "/etc/quota/key"
 )
-
-func (a *app) configInit() *cobra.Command {
-	var key string
-	c := a.Command("config init", func(*cobra.Command, []string) error { return a.initialise(key) })
-	cli.Flag(c.Flags(), &key, "key-file", keyFile)
-	return c
-}
 
 func (a *app) initialise(key string) error {
 	switch {

@@ -111,12 +111,10 @@ func shownCredential(c config.Credential) object {
 	o = o.with("admin_key", shownKey(c.AdminKey), c.AdminKey.Placed())
 	account := object{"file", c.Account.File}.nonEmpty("endpoint", c.Account.Endpoint)
 	o = o.with("service_account", account, c.Account.File != "")
-	return o.nonEmpty("project", c.Project, "allow", each(c.Allow, shownAllowed))
-}
-
-func shownAllowed(a quota.LabelAllowance) object {
-	return object{"label", a.Label + "=" + a.Value}.nonEmpty("methods", a.Methods, "models", a.Models,
-		"most", a.Most)
+	return o.nonEmpty("project", c.Project, "allow", each(c.Allow, func(a quota.LabelAllowance) object {
+		return object{"label", a.Label + "=" + a.Value}.nonEmpty("methods", a.Methods,
+			"models", a.Models, "most", a.Most)
+	}))
 }
 
 // shownKey returns the place of a key, and whether there is one; never the key.
@@ -164,7 +162,11 @@ func shownIngest(cfg *config.Config) object {
 
 // shownJob omits possible secrets: the values of variables, and the content of a request.
 func shownJob(cfg *config.Config, j config.OwnJob) object {
-	o := object{"name", j.Name}.nonEmpty("command", j.Command, "url", withoutQuery(j.Request.URL),
+	url, _, cut := strings.Cut(j.Request.URL, "?")
+	if cut { // the query may contain a token
+		url += "?…"
+	}
+	o := object{"name", j.Name}.nonEmpty("command", j.Command, "url", url,
 		"elsewhere", j.Elsewhere, "method", j.Request.Method, "success", j.Request.Success)
 	o = append(o, "schedule", j.Schedule, "timezone", j.Timezone.String())
 	o = append(o.duration("jitter", j.Jitter).duration("timeout", j.Timeout),
@@ -188,14 +190,6 @@ func choose(condition bool, yes, no string) string {
 		return yes
 	}
 	return no
-}
-
-// withoutQuery removes the part of a URL that may contain a token.
-func withoutQuery(url string) string {
-	if before, _, cut := strings.Cut(url, "?"); cut {
-		return before + "?…"
-	}
-	return url
 }
 
 // shownServe omits the hashes of keys.

@@ -58,8 +58,7 @@ func (a *app) costs() *cobra.Command {
 			}
 		})
 	})
-	cli.Flag(c.Flags(), &upstream, "upstream")
-	cli.Flag(c.Flags(), &at, "at")
+	cli.Flags(c.Flags(), "upstream", &upstream, "at", &at)
 	c.AddCommand(a.costsCheck(), a.costsTest(), a.costsImport(), a.costsUpdate())
 	return c
 }
@@ -245,18 +244,16 @@ func (a *app) costsCheck() *cobra.Command {
 			}
 			out.Upstreams = append(out.Upstreams, checked)
 		}
-		err = a.Print(out, out.draw)
+		err = a.Print(out, func(s cli.Screen) {
+			t := s.Table("upstream", "methods", "unverified", "buckets")
+			for _, u := range out.Upstreams {
+				t.Row(u.Upstream, u.Methods, u.Unverified, u.Buckets)
+			}
+			s.Draw(t)
+		})
 		if err == nil && a.Output == "table" {
 			fmt.Fprintf(a.Stderr, "%s has no mistakes\n", words.Plain(out.File))
 		}
 		return err
 	})
-}
-
-func (list checkedList) draw(s cli.Screen) {
-	t := s.Table("upstream", "methods", "unverified", "buckets")
-	for _, u := range list.Upstreams {
-		t.Row(u.Upstream, u.Methods, u.Unverified, u.Buckets)
-	}
-	s.Draw(t)
 }

@@ -57,11 +57,8 @@ type importFlags struct {
 }
 
 func (f *importFlags) add(c *cobra.Command) {
-	cli.Flag(c.Flags(), &f.upstream, "upstream")
-	cli.Flag(c.Flags(), &f.into, "into")
-	cli.Flag(c.Flags(), &f.write, "write")
-	cli.Flag(c.Flags(), &f.yes, "yes")
-	cli.Flag(c.Flags(), &f.check, "check")
+	cli.Flags(c.Flags(), "upstream", &f.upstream, "into", &f.into, "write", &f.write,
+		"yes", &f.yes, "check", &f.check)
 }
 
 func (a *app) costsImport() *cobra.Command {
@@ -82,7 +79,7 @@ func (a *app) costsImport() *cobra.Command {
 		return a.importFeeds(f, []*listFile{list})
 	})
 	f.add(c)
-	cli.Flag(c.Flags(), &f.format, "format")
+	cli.Flags(c.Flags(), "format", &f.format)
 	return c
 }
 

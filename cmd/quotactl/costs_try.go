@@ -47,11 +47,8 @@ func (a *app) costsTest() *cobra.Command {
 		}
 		return a.Print(out.shown(), out.draw)
 	})
-	cli.Flag(c.Flags(), &f.request, "request")
-	cli.Flag(c.Flags(), &f.response, "response")
-	cli.Flag(c.Flags(), &f.lines, "lines")
-	cli.Flag(c.Flags(), &f.upstream, "upstream")
-	cli.Flag(c.Flags(), &f.method, "method")
+	cli.Flags(c.Flags(), "request", &f.request, "response", &f.response, "lines", &f.lines,
+		"upstream", &f.upstream, "method", &f.method)
 	return c
 }
 

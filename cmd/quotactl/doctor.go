@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -19,40 +18,25 @@ const (
 )
 
 func (a *app) doctor() *cobra.Command {
-	var o doctor.Options
-	var free int64
+	o, free := doctor.Options{Days: 2}, int64(256)
 	c := a.Command("doctor", func(c *cobra.Command, _ []string) error {
 		o.MinFree = free << 20
-		r, err := a.examine(c.Context(), o)
+		cfg, err := a.loadChosen(c.Context())
+		var r doctor.Result
+		if invalid, ok := errors.AsType[*config.Error](err); ok { // findings, too
+			r, err = doctor.Unreadable(invalid), nil
+		} else if err == nil {
+			r, err = doctor.Examine(c.Context(), cfg, o)
+		}
 		if err != nil {
 			return err
 		}
 		return a.diagnosed(r)
 	})
-	cli.Flag(c.Flags(), &free, "min-free", 256)
-	cli.Flag(c.Flags(), &o.Days, "days", 2)
+	cli.Flags(c.Flags(), "min-free", &free, "days", &o.Days)
 	cli.Limit(c.Flags(), 0, cli.ManyMiB, "min-free")
 	cli.Limit(c.Flags(), 1, 31, "days")
 	return c
-}
-
-// examine reports a configuration that cannot be read as findings, too.
-func (a *app) examine(ctx context.Context, o doctor.Options) (doctor.Result, error) {
-	cfg, err := a.Load(ctx)
-	if invalid, ok := errors.AsType[*config.Error](err); ok {
-		return doctor.Unreadable(invalid), nil
-	}
-	if err != nil {
-		return doctor.Result{}, err
-	}
-	if a.Credential != "" {
-		chosen, err := a.Chosen(cfg)
-		if err != nil {
-			return doctor.Result{}, err
-		}
-		cfg.Credentials = []config.Credential{chosen}
-	}
-	return doctor.Examine(ctx, cfg, o)
 }
 
 func (a *app) diagnosed(r doctor.Result) error {

@@ -24,7 +24,8 @@ import (
 const exitOwn = 125
 
 func (a *app) exec() *cobra.Command {
-	var f execFlags
+	f := execFlags{job: job.Job{TTL: 10 * time.Minute, Settle: job.SettleAll,
+		Lapse: quota.LapseCharge}}
 	c := a.Command("exec", func(c *cobra.Command, args []string) error {
 		f.methods, f.buckets = c.Flags().Changed("method"), c.Flags().Changed("bucket")
 		if err := f.check(c.Flags().Changed); err != nil {
@@ -55,16 +56,11 @@ func (a *app) exec() *cobra.Command {
 	})
 	flags := c.Flags()
 	bindCall(flags, &f.job.Call)
-	cli.Flag(flags, &f.learned, "learned")
-	spanVar(flags, &f.job.TTL, "ttl", 10*time.Minute)
-	cli.Flag(flags, (*string)(&f.job.Settle), "settle", string(job.SettleAll))
-	cli.Flag(flags, (*string)(&f.job.Lapse), "lapse", string(quota.LapseCharge))
-	spanVar(flags, &f.job.Wait, "wait", 0)
-	cli.Flag(flags, &f.job.Key, "id")
-	cli.Flag(flags, &f.job.Lock, "lock")
-	cli.Flag(flags, &f.job.Max.Units, "max")
+	cli.Flags(flags, "learned", &f.learned, "ttl", spanFlag{&f.job.TTL},
+		"settle", (*string)(&f.job.Settle), "lapse", (*string)(&f.job.Lapse),
+		"wait", spanFlag{&f.job.Wait}, "id", &f.job.Key, "lock", &f.job.Lock,
+		"max", &f.job.Max.Units, "quiet,q", &f.quiet)
 	cli.Limit(flags, 1, math.MaxInt64, "max")
-	cli.Flag(flags, &f.quiet, "quiet,q")
 	flags.SetInterspersed(false) // flags after the command belong to the command
 	return c
 }
@@ -217,7 +213,12 @@ func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, 
 			if err != nil {
 				return call, err
 			}
-			buckets = bucketsOf(limits)
+			buckets = nil
+			for _, l := range limits {
+				if !slices.Contains(buckets, l.Bucket) && !quota.IsLabelBucket(l.Bucket) {
+					buckets = append(buckets, l.Bucket)
+				}
+			}
 		}
 		learned, err := job.Learned(ctx, g.Budget, name, buckets)
 		if err == nil {
@@ -234,15 +235,6 @@ func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, 
 	}
 	call.Bucket = cmp.Or(call.Bucket, quota.DefaultBucket)
 	return call, g.knows(call)
-}
-
-func bucketsOf(limits []quota.Limit) (buckets []string) {
-	for _, l := range limits {
-		if !slices.Contains(buckets, l.Bucket) && !quota.IsLabelBucket(l.Bucket) {
-			buckets = append(buckets, l.Bucket)
-		}
-	}
-	return buckets
 }
 
 // environment returns this process's variables for a command that draws on the reservation: with

@@ -24,17 +24,15 @@ type explanation struct {
 }
 
 func (a *app) explain() *cobra.Command {
-	var call quota.Call
+	call := quota.Call{Bucket: quota.DefaultBucket, Units: 1}
 	c := a.Command("explain", func(c *cobra.Command, _ []string) error {
 		return a.with(c.Context(), func(g *gate) error {
 			return a.explainCall(c.Context(), g, call)
 		})
 	})
-	cli.Flag(c.Flags(), &call.Bucket, "bucket", quota.DefaultBucket)
-	cli.Flag(c.Flags(), &call.Units, "units", 1)
+	cli.Flags(c.Flags(), "bucket", &call.Bucket, "units", &call.Units, "manual", &call.Manual,
+		"label", newLabels(&call.Labels))
 	cli.Limit(c.Flags(), 1, math.MaxInt64, "units")
-	cli.Flag(c.Flags(), &call.Manual, "manual")
-	bindLabels(c.Flags(), &call.Labels)
 	return c
 }
 
@@ -48,7 +46,15 @@ func (a *app) explainCall(ctx context.Context, g *gate, call quota.Call) error {
 	if d.Limit != quota.Suspended {
 		p.hint = "" // the hint would name this command
 	}
-	return a.explained(d, err, spent, p)
+	out := explanation{report.NewDecision(d, true), spent.by}
+	return a.answer(d, err, out, func(s cli.Screen) {
+		if d.Allowed && !d.Observed {
+			s.Say("it fits: %s; it would leave %s\n", p.inWords(d.Units), p.inWords(d.Remaining))
+			return
+		}
+		s.Say("%s\n\n", sentence(s, "it would pass:", d, p))
+		spent.draw(s)
+	})
 }
 
 // outcome returns the decision on a call, and the spenders of the units it lacks. If the call never
@@ -118,18 +124,6 @@ func (g *gate) spending(ctx context.Context, call quota.Call, d quota.Decision) 
 }
 
 const mostSpenders = 10
-
-func (a *app) explained(d quota.Decision, err error, spent spending, p phrasing) error {
-	out := explanation{report.NewDecision(d, true), spent.by}
-	return a.answer(d, err, out, func(s cli.Screen) {
-		if d.Allowed && !d.Observed {
-			s.Say("it fits: %s; it would leave %s\n", p.inWords(d.Units), p.inWords(d.Remaining))
-			return
-		}
-		s.Say("%s\n\n", sentence(s, "it would pass:", d, p))
-		spent.draw(s)
-	})
-}
 
 // noun returns the unit after a figure; money has a sign instead.
 func (t spending) noun() string {

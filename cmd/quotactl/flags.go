@@ -26,12 +26,10 @@ func usagef(c *cobra.Command, format string, args ...any) error {
 
 // bindCall adds the flags that describe a charge.
 func bindCall(flags *pflag.FlagSet, call *quota.Call) {
-	cli.Flag(flags, &call.Method, "method")
-	cli.Flag(flags, &call.Count, "count", 1)
-	cli.Flag(flags, &call.Units, "units")
-	cli.Flag(flags, &call.Bucket, "bucket")
+	call.Count = 1
+	cli.Flags(flags, "method", &call.Method, "count", &call.Count, "units", &call.Units,
+		"bucket", &call.Bucket, "label", newLabels(&call.Labels))
 	cli.Limit(flags, 1, math.MaxInt64, "count", "units")
-	bindLabels(flags, &call.Labels)
 }
 
 // checkCall validates the flags of bindCall and the key of --id. given reports whether a flag was
@@ -70,9 +68,9 @@ func (f onceFlag) Set(text string) error {
 	return nil
 }
 
-func bindLabels(flags *pflag.FlagSet, labels *quota.Labels) {
+func newLabels(labels *quota.Labels) labelFlag {
 	*labels = quota.Labels{}
-	flags.Var(labelFlag{*labels}, "label", "")
+	return labelFlag{*labels}
 }
 
 func (l labelFlag) String() string { return "" } // no default to show
@@ -105,11 +103,6 @@ func labelText(labels quota.Labels) string {
 
 // spanFlag is a duration in which days are allowed.
 type spanFlag struct{ value *time.Duration }
-
-func spanVar(flags *pflag.FlagSet, value *time.Duration, name string, initial time.Duration) {
-	*value = initial
-	flags.Var(spanFlag{value}, name, "")
-}
 
 func (s spanFlag) String() string {
 	if s.value == nil || *s.value == 0 {

@@ -32,8 +32,7 @@ func (a *app) forecast() *cobra.Command {
 			return err
 		})
 	})
-	cli.Flag(c.Flags(), &bucket, "bucket")
-	cli.Flag(c.Flags(), &fail, "fail")
+	cli.Flags(c.Flags(), "bucket", &bucket, "fail", &fail)
 	return c
 }
 
@@ -69,12 +68,8 @@ func drawForecasts(s cli.Screen, results []report.Forecast) {
 		cli.Cut("bucket", 12), cli.Cut("credential", 10))
 	s.Draw(t, steps...)
 	for _, f := range results {
-		s.Say("%s\n", forecastSentence(s, f))
+		s.Say("%s: %s\n", f.Credential, f.TextIn(s.Zone))
 	}
-}
-
-func forecastSentence(s cli.Screen, f report.Forecast) string {
-	return f.Credential + ": " + f.TextIn(s.Zone)
 }
 
 func colorOf(f report.Forecast) cli.Color {
@@ -85,11 +80,6 @@ func colorOf(f report.Forecast) cli.Color {
 		return cli.Yellow
 	}
 	return ""
-}
-
-// fine reports whether status has no sentence about the bucket.
-func fine(f report.Forecast) bool {
-	return (f.Verdict == plan.Lasts || f.Verdict == plan.Unused) && !f.Short()
 }
 
 // sayOutlook prints the forecast for status: a sentence for each short bucket, and one for all
@@ -106,11 +96,11 @@ func sayOutlook(s cli.Screen, results []report.Forecast, err error) {
 			order = append(order, f.Credential)
 		}
 		switch {
-		case fine(f):
+		case (f.Verdict == plan.Lasts || f.Verdict == plan.Unused) && !f.Short():
 			lasts[f.Credential] = lasts[f.Credential] || f.Verdict == plan.Lasts
 			continue
 		case f.Verdict != plan.Suspended:
-			s.Say("%s\n", forecastSentence(s, f))
+			s.Say("%s: %s\n", f.Credential, f.TextIn(s.Zone))
 		}
 		short[f.Credential] = true
 	}

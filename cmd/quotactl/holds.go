@@ -18,7 +18,8 @@ import (
 
 func (a *app) reserve() *cobra.Command {
 	var request quota.ReserveRequest
-	var ttl, lapse string
+	request.Bucket, request.Lapse = quota.DefaultBucket, quota.LapseRelease
+	var ttl string
 	var quiet bool
 	c := a.Command("reserve", func(c *cobra.Command, args []string) error {
 		var err error
@@ -32,9 +33,8 @@ func (a *app) reserve() *cobra.Command {
 		if request.TTL, err = words.ParseSpan(ttl); err != nil {
 			return cli.Usagef("--ttl %s: not a duration such as 90s, 1h or 2d", ttl)
 		}
-		request.Lapse = quota.Lapse(lapse)
 		if request.Lapse != quota.LapseRelease && request.Lapse != quota.LapseCharge {
-			return cli.Usagef("--lapse %s: write release or charge", lapse)
+			return cli.Usagef("--lapse %s: write release or charge", request.Lapse)
 		}
 		return a.with(c.Context(), func(g *gate) error {
 			if err := g.charged(request.Bucket); err != nil {
@@ -47,14 +47,9 @@ func (a *app) reserve() *cobra.Command {
 		})
 	})
 	flags := c.Flags()
-	cli.Flag(flags, &request.Bucket, "bucket", quota.DefaultBucket)
-	cli.Flag(flags, &ttl, "ttl")
-	cli.Flag(flags, &lapse, "lapse", string(quota.LapseRelease))
-	cli.Flag(flags, &request.Note, "note")
-	cli.Flag(flags, &request.Key, "id")
-	cli.Flag(flags, &request.Manual, "manual")
-	bindLabels(flags, &request.Labels)
-	cli.Flag(flags, &quiet, "quiet,q")
+	cli.Flags(flags, "bucket", &request.Bucket, "ttl", &ttl,
+		"lapse", (*string)(&request.Lapse), "note", &request.Note, "id", &request.Key, "manual", &request.Manual,
+		"label", newLabels(&request.Labels), "quiet,q", &quiet)
 	return c
 }
 
@@ -90,23 +85,18 @@ func (a *app) draw() *cobra.Command {
 		return a.with(c.Context(), func(g *gate) error {
 			d, err := g.Draw(c.Context(), args[0], units, labels)
 			if errors.Is(err, quota.ErrReservationShort) && a.Getenv(job.EnvMax) != "" {
-				d, err = ceilingDenies(args[0], units), nil
+				// a run never holds more than its ceiling, exec --max
+				_, buckets, _ := quota.ParseReservation(args[0])
+				d = quota.Decision{Units: map[string]int64{buckets[0]: units}, Limit: quota.RunMax}
+				err = nil
 			}
 			p := g.phrasing(c.Context(), false, d)
 			p.quiet = quiet
 			return a.decided("drew", d, err, p)
 		})
 	})
-	bindLabels(c.Flags(), &labels)
-	cli.Flag(c.Flags(), &quiet, "quiet,q")
+	cli.Flags(c.Flags(), "label", newLabels(&labels), "quiet,q", &quiet)
 	return c
-}
-
-// ceilingDenies returns the denial of a draw beyond exec --max: a run never holds more than its
-// ceiling.
-func ceilingDenies(reservation string, units int64) quota.Decision {
-	_, buckets, _ := quota.ParseReservation(reservation)
-	return quota.Decision{Units: map[string]int64{buckets[0]: units}, Limit: quota.RunMax}
 }
 
 func (a *app) commit() *cobra.Command {
@@ -122,9 +112,8 @@ func (a *app) commit() *cobra.Command {
 			return a.settled("committed", g.phrasing(c.Context(), false, d), d, err)
 		})
 	})
-	cli.Flag(c.Flags(), &units, "units")
+	cli.Flags(c.Flags(), "units", &units, "label", newLabels(&labels))
 	cli.Limit(c.Flags(), 0, math.MaxInt64, "units")
-	bindLabels(c.Flags(), &labels)
 	return c
 }
 
@@ -147,7 +136,7 @@ func (a *app) settle() *cobra.Command {
 		}
 		return nil
 	}
-	bindLabels(c.Flags(), &labels)
+	cli.Flags(c.Flags(), "label", newLabels(&labels))
 	return c
 }
 
@@ -197,7 +186,7 @@ func (a *app) reservations() *cobra.Command {
 			return a.Print(out, func(s cli.Screen) { drawReservations(s, g.prices(), list) })
 		})
 	})
-	cli.Flag(c.Flags(), &bucket, "bucket")
+	cli.Flags(c.Flags(), "bucket", &bucket)
 	return c
 }
 

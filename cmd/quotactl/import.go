@@ -39,9 +39,7 @@ func (a *app) importCrontab() *cobra.Command {
 	})
 	c.Args = cobra.MaximumNArgs(1)
 	flags := c.Flags()
-	cli.Flag(flags, &f.system, "system")
-	cli.Flag(flags, &f.source, "source")
-	cli.Flag(flags, &f.timezone, "timezone")
+	cli.Flags(flags, "system", &f.system, "source", &f.source, "timezone", &f.timezone)
 	return c
 }
 
@@ -151,21 +149,17 @@ func (im *importer) callsOf(l schedule.CronLine) ([]invocation, error) {
 	if !strings.Contains(l.Command, "quotactl") && !strings.Contains(l.Command, "ingestor") {
 		return nil, nil
 	}
-	s := shellReader{env: map[string]string{"HOME": im.homeOf(l.User), "LOGNAME": l.User}}
+	home := im.Getenv("HOME")
+	if account, err := user.Lookup(l.User); l.User != "" && err == nil {
+		home = account.HomeDir
+	}
+	s := shellReader{env: map[string]string{"HOME": home, "LOGNAME": l.User}}
 	maps.Copy(s.env, l.Env)
 	err := s.read(l.Command, l.Env["SHELL"])
 	if err != nil && !strings.Contains(l.Command, "exec") && !strings.Contains(l.Command, "once") {
 		return nil, nil
 	}
 	return s.calls, err
-}
-
-// homeOf returns the home folder of a crontab's user; "" is the current user.
-func (im *importer) homeOf(name string) string {
-	if account, err := user.Lookup(name); name != "" && err == nil {
-		return account.HomeDir
-	}
-	return im.Getenv("HOME")
 }
 
 // shellReader finds calls in commands.

@@ -145,7 +145,7 @@ func (im *importer) job(ctx context.Context, l schedule.CronLine,
 func (im *importer) exec(ctx context.Context, j *importedJob, call invocation) error {
 	sub := &app{cli.Common{Stdout: io.Discard, Stderr: io.Discard,
 		Getenv: func(name string) string { return call.env[name] }}}
-	root := sub.root()
+	root := sub.root(call.words)
 	root.SetFlagErrorFunc(cli.FlagError)
 	c, args, err := root.Find(call.words)
 	if err != nil || c.Name() != "exec" {
@@ -190,12 +190,11 @@ func (im *importer) sweep(ctx context.Context, j *importedJob, call invocation) 
 	in := im.src.Config.Ingest
 	var sub cli.Common
 	var regions []string
-	pages, demo := 0, false
+	pages, demo := in.Pages, false
 	c := &cobra.Command{FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}}
 	sub.Bind(c)
 	c.Flags().StringSliceVar(&regions, "region", nil, "")
-	cli.Flag(c.Flags(), &pages, "pages", in.Pages)
-	cli.Flag(c.Flags(), &demo, "demo")
+	cli.Flags(c.Flags(), "pages", &pages, "demo", &demo)
 	if err := c.ParseFlags(call.words); err != nil {
 		return cli.FlagError(c, err)
 	}

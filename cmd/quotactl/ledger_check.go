@@ -68,8 +68,7 @@ func (a *app) ledgerCheck() *cobra.Command {
 			return a.repaired(done, after, err)
 		})
 	})
-	cli.Flag(c.Flags(), &repair, "repair")
-	cli.Flag(c.Flags(), &yes, "yes")
+	cli.Flags(c.Flags(), "repair", &repair, "yes", &yes)
 	return c
 }
 

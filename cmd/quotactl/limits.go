@@ -29,7 +29,7 @@ func (a *app) limitsImport() *cobra.Command {
 			return a.importLimits(c.Context(), g, write)
 		})
 	})
-	cli.Flag(c.Flags(), &write, "write")
+	cli.Flags(c.Flags(), "write", &write)
 	return c
 }
 
@@ -236,7 +236,11 @@ func item(l quota.Limit) string {
 func merged(ours []quota.Limit, changes []importedLimit) []quota.Limit {
 	all := slices.Clone(ours)
 	for _, change := range changes {
-		i := slices.IndexFunc(all, func(l quota.Limit) bool { return sameLimit(l, change.limit) })
+		i := slices.IndexFunc(all, func(l quota.Limit) bool {
+			a, b := l.Window, change.limit.Window
+			return l.Bucket == change.limit.Bucket && !l.Across && !change.limit.Across &&
+				(a.Text() == b.Text() || a.IsRestoring() && b.IsRestoring())
+		})
 		if i < 0 {
 			all = append(all, change.limit)
 		} else {
@@ -244,11 +248,6 @@ func merged(ours []quota.Limit, changes []importedLimit) []quota.Limit {
 		}
 	}
 	return all
-}
-
-func sameLimit(a, b quota.Limit) bool {
-	return a.Bucket == b.Bucket && !a.Across && !b.Across && (a.Window.Text() == b.Window.Text() ||
-		a.Window.IsRestoring() && b.Window.IsRestoring())
 }
 
 // credentialNode returns the mapping of a credential, or nil.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,14 +54,9 @@ func (a *app) log() *cobra.Command {
 			return a.printEntries(g.prices(), entries)
 		})
 	})
-	cli.Flag(c.Flags(), &q.since, "since")
-	cli.Flag(c.Flags(), &q.until, "until")
-	cli.Flag(c.Flags(), &q.bucket, "bucket")
-	c.Flags().Var(onceFlag{&q.by}, "by", "")
-	cli.Flag(c.Flags(), &q.limit, "limit")
+	cli.Flags(c.Flags(), "since", &q.since, "until", &q.until, "bucket", &q.bucket,
+		"by", onceFlag{&q.by}, "limit", &q.limit, "denied", &q.denied, "follow,f", &q.follow)
 	cli.Limit(c.Flags(), 0, math.MaxInt64, "limit")
-	cli.Flag(c.Flags(), &q.denied, "denied")
-	cli.Flag(c.Flags(), &q.follow, "follow,f")
 	a.PrintsLines(c, focus)
 	return c
 }
@@ -194,10 +188,9 @@ func (a *app) printGroups(ctx context.Context, g *gate, q question) error {
 	if a.InLines() {
 		out := a.Lines("key", "units", "entries", "bucket")
 		for _, row := range list.Rows {
-			err = cmp.Or(err, out.Add(row, row.Key, strconv.FormatInt(row.Units, 10),
-				strconv.FormatInt(row.Entries, 10), row.Bucket))
+			out.Add(row, row.Key, row.Units, row.Entries, row.Bucket)
 		}
-		return cmp.Or(err, out.Flush())
+		return out.Flush()
 	}
 	return a.Print(list, func(s cli.Screen) {
 		t := s.Table(list.By, "bucket", ">units", ">entries")
@@ -235,11 +228,10 @@ func (a *app) printDenials(ctx context.Context, g *gate, q question) error {
 	if a.InLines() {
 		out := a.Lines("key", "bucket", "denials", "units", "limit", "last_at")
 		for _, row := range list.Rows {
-			err = cmp.Or(err, out.Add(row, row.Key, row.Bucket,
-				strconv.FormatInt(row.Denials, 10), strconv.FormatInt(row.Units, 10), row.Limit,
-				time.Time(row.LastAt).Format(time.RFC3339)))
+			out.Add(row, row.Key, row.Bucket, row.Denials, row.Units, row.Limit,
+				time.Time(row.LastAt).Format(time.RFC3339))
 		}
-		return cmp.Or(err, out.Flush())
+		return out.Flush()
 	}
 	return a.Print(list, func(s cli.Screen) {
 		if len(list.Rows) == 0 {

@@ -108,16 +108,15 @@ func (a *app) entryLines() entryLines {
 	return entryLines{a.Lines(columns...)}
 }
 
-func (l entryLines) print(entries []report.Entry) (err error) {
+func (l entryLines) print(entries []report.Entry) error {
 	for _, e := range entries {
-		cells := []string{e.At.String(), e.ID, e.Bucket, strconv.FormatInt(e.Units, 10),
-			strconv.FormatInt(e.Total, 10)}
+		cells := []any{e.At, e.ID, e.Bucket, e.Units, e.Total}
 		for _, name := range columned {
 			cells = append(cells, e.Labels[name])
 		}
-		err = cmp.Or(err, l.Add(e, append(cells, without(e.Labels, columned...).Encode())...))
+		l.Add(e, append(cells, without(e.Labels, columned...).Encode())...)
 	}
-	return cmp.Or(err, l.Flush())
+	return l.Flush()
 }
 
 // labelTakenOff labels, in the printed log, a correction that took units off earlier entries. Those
@@ -146,7 +145,7 @@ ServiceProviderName ServiceCategory ServiceName ServiceSubcategory SkuId SkuMete
 SubAccountId SubAccountName Tags x_Bucket x_EntryId`)
 
 // printFocus writes entries as charges of a FOCUS dataset in CSV.
-func (a *app) printFocus(g *gate, entries []quota.Entry) (err error) {
+func (a *app) printFocus(g *gate, entries []quota.Entry) error {
 	a.Output = "csv"
 	out := a.Lines(focusColumns...)
 	for _, e := range entries {
@@ -154,13 +153,13 @@ func (a *app) printFocus(g *gate, entries []quota.Entry) (err error) {
 			continue
 		}
 		row := g.focusRow(e)
-		cells := make([]string, len(focusColumns))
+		cells := make([]any, len(focusColumns))
 		for i, column := range focusColumns {
 			cells[i] = row[column]
 		}
-		err = cmp.Or(err, out.Add(nil, cells...))
+		out.Add(nil, cells...)
 	}
-	return cmp.Or(err, out.Flush())
+	return out.Flush()
 }
 
 // focusRow returns an entry by column; a missing column is null. An entry of money is the cost of

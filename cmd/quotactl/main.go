@@ -41,7 +41,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 	getenv func(string) string) int {
 	a := &app{cli.Common{Stdout: stdout, Stderr: stderr, Getenv: getenv}}
-	return a.Execute(ctx, a.root(), args)
+	return a.Execute(ctx, a.root(args), args)
 }
 
 // manual is the help of the commands.
@@ -54,35 +54,63 @@ type app struct{ cli.Common }
 // settings is the group of commands that includes version.
 const settings = "Settings:"
 
-// root returns the command tree.
-func (a *app) root() *cobra.Command {
+// command is the name of a command, and a function that returns it with its flags and subcommands.
+type command struct {
+	name  string
+	build func() *cobra.Command
+}
+
+// root returns the command tree. Only the commands that args name are complete: help and completion
+// need no more than the names of the others.
+func (a *app) root(args []string) *cobra.Command {
 	a.Manual = cli.ReadManual(manual)
 	root := a.Command("quotactl", nil)
 	a.Bind(root)
 	cli.Elsewhere(root, "ingestor", "once", "run", "plan", "jobs", "chart", "search", "video",
 		"purge")
-	add := func(title string, commands ...*cobra.Command) {
-		root.AddGroup(&cobra.Group{ID: title, Title: title})
-		for _, c := range commands {
-			c.GroupID = title
-		}
-		root.AddCommand(commands...)
-	}
-	add("Look:", a.status(), a.top(), a.forecast(), a.log(), a.explain(),
-		a.Command("report", nil, a.reportObserve(), a.reportChargeback()), a.reservations(), a.costs(),
-		a.prove())
-	add("Spend:", a.spend(), a.exec(), a.reserve(), a.draw(), a.commit(), a.settle(), a.release(),
-		a.adjust(), a.reconcile(), a.suspend(), a.resume(), a.proxy(), a.serve(), a.mcp(), a.standin())
 	help := func(c *cobra.Command, _ []string) error { return c.Help() }
-	add(settings, a.config(), a.Command("import", help, a.importCrontab()),
-		a.Command("limits", help, a.limitsImport()), a.Command("ledger", nil, a.ledgerCheck()),
-		a.Command("notify", nil, a.Command("notify test", a.notifyTest)), a.doctor())
+	add := func(title string, commands ...command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title})
+		for _, listed := range commands {
+			c := a.Command(listed.name, help)
+			if slices.Contains(args, listed.name) {
+				c = listed.build()
+			}
+			c.GroupID = title
+			root.AddCommand(c)
+		}
+	}
+	group := func(name string, run func(*cobra.Command, []string) error,
+		below ...func() *cobra.Command) command {
+		return command{name, func() *cobra.Command {
+			c := a.Command(name, run)
+			for _, build := range below {
+				c.AddCommand(build())
+			}
+			return c
+		}}
+	}
+	add("Look:", command{"status", a.status}, command{"top", a.top},
+		command{"forecast", a.forecast}, command{"log", a.log}, command{"explain", a.explain},
+		group("report", nil, a.reportObserve, a.reportChargeback),
+		command{"reservations", a.reservations}, command{"costs", a.costs}, command{"prove", a.prove})
+	add("Spend:", command{"spend", a.spend}, command{"exec", a.exec}, command{"reserve", a.reserve},
+		command{"draw", a.draw}, command{"commit", a.commit}, command{"settle", a.settle},
+		command{"release", a.release}, command{"adjust", a.adjust},
+		command{"reconcile", a.reconcile}, command{"suspend", a.suspend},
+		command{"resume", a.resume}, command{"proxy", a.proxy}, command{"serve", a.serve},
+		command{"mcp", a.mcp}, command{"standin", a.standin})
+	add(settings, command{"config", a.config}, group("import", help, a.importCrontab),
+		group("limits", help, a.limitsImport), group("ledger", nil, a.ledgerCheck),
+		group("notify", nil, a.notifyTest), command{"doctor", a.doctor})
 	for _, c := range root.Commands() {
 		if c.GroupID == "" { // version
 			c.GroupID = settings
 		}
 	}
-	a.complete(root)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		a.complete(root)
+	}
 	return root
 }
 
@@ -94,39 +122,29 @@ type gate struct {
 	cred   config.Credential
 }
 
-// open reads the configuration and opens the ledger. Close the gate's Ledger.
-func (a *app) open(ctx context.Context) (*gate, error) {
-	cfg, err := a.Load(ctx)
-	if err != nil {
-		return nil, err
-	}
-	chosen, err := a.Chosen(cfg)
-	if err != nil {
-		return nil, err
-	}
-	log := a.Logger()
-	log.Debug("configuration read", "file", cfg.File,
-		"ledger", config.HidePassword(cfg.Ledger), "credential", chosen.Name)
-	l, err := cli.OpenLedger(ctx, cfg.Ledger)
-	if err != nil {
-		return nil, err
-	}
-	return a.gate(cfg, l, chosen), nil
-}
-
 func (a *app) gate(cfg *config.Config, l *ledger.Ledger, cred config.Credential) *gate {
 	budget := cred.Budget(l, cfg.Table(cred), a.Logger())
 	return &gate{report.Journaled(budget, cfg, cred), l, cfg, cred}
 }
 
-// with runs work on the open gate, and closes it.
+// with reads the configuration, and runs work on the open gate.
 func (a *app) with(ctx context.Context, work func(*gate) error) error {
-	g, err := a.open(ctx)
+	cfg, err := a.Load(ctx)
 	if err != nil {
 		return err
 	}
-	defer g.Ledger.Close()
-	return work(g)
+	chosen, err := a.Chosen(cfg)
+	if err != nil {
+		return err
+	}
+	a.Logger().Debug("configuration read", "file", cfg.File,
+		"ledger", config.HidePassword(cfg.Ledger), "credential", chosen.Name)
+	l, err := cli.OpenLedger(ctx, cfg.Ledger)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return work(a.gate(cfg, l, chosen))
 }
 
 // withBucket runs work on the open gate, if the bucket of --bucket has a limit or needs none.

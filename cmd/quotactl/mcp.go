@@ -26,7 +26,7 @@ func (a *app) mcp() *cobra.Command {
 	c := a.Command("mcp", func(c *cobra.Command, _ []string) error {
 		return a.serveAgent(c.Context(), c.InOrStdin(), allowSpend)
 	})
-	cli.Flag(c.Flags(), &allowSpend, "allow-spend")
+	cli.Flags(c.Flags(), "allow-spend", &allowSpend)
 	return c
 }
 

@@ -16,7 +16,9 @@ import (
 	"quotabudget/internal/words"
 )
 
-func (a *app) notifyTest(c *cobra.Command, _ []string) error {
+func (a *app) notifyTest() *cobra.Command { return a.Command("notify test", a.testNotify) }
+
+func (a *app) testNotify(c *cobra.Command, _ []string) error {
 	cfg, err := a.Load(c.Context())
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ type proof struct {
 }
 
 func (a *app) prove() *cobra.Command {
-	p := proof{scene: "all"}
+	p := proof{scene: "all", on: "memory"}
 	c := a.Command("prove", func(c *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			p.scene = args[0]
@@ -47,8 +47,7 @@ func (a *app) prove() *cobra.Command {
 		}
 		return nil
 	}
-	cli.Flag(c.Flags(), &p.on, "on", "memory")
-	cli.Flag(c.Flags(), &p.seed, "seed")
+	cli.Flags(c.Flags(), "on", &p.on, "seed", &p.seed)
 	return c
 }
 

@@ -40,7 +40,9 @@ type proxyFlags struct {
 }
 
 func (a *app) proxy() *cobra.Command {
-	var f proxyFlags
+	limits := proxy.DefaultLimits()
+	f := proxyFlags{requests: limits.Requests, drain: meter.Drain{Time: 2 * time.Minute},
+		drainMiB: 64, uploadMiB: limits.Upload >> 20, bodiesMiB: limits.Bodies >> 20}
 	c := a.Command("proxy", func(c *cobra.Command, _ []string) error {
 		if err := f.check(); err != nil {
 			return err
@@ -53,19 +55,10 @@ func (a *app) proxy() *cobra.Command {
 		return a.serveProxy(c.Context(), f)
 	})
 	flags := c.Flags()
-	limits := proxy.DefaultLimits()
-	cli.Flag(flags, &f.listen, "listen")
-	cli.Flag(flags, &f.names, "credential")
-	cli.Flag(flags, &f.hosts, "host")
-	cli.Flag(flags, &f.origins, "allow-origin")
-	cli.Flag(flags, &f.tokens, "token-file")
-	cli.Flag(flags, &f.admin, "admin")
-	cli.Flag(flags, &f.requests, "max-requests", limits.Requests)
-	cli.Flag(flags, &f.estimates, "estimate")
-	cli.Flag(flags, &f.drain.Time, "drain-time", 2*time.Minute)
-	cli.Flag(flags, &f.drainMiB, "drain-size", 64)
-	cli.Flag(flags, &f.uploadMiB, "max-upload", limits.Upload>>20)
-	cli.Flag(flags, &f.bodiesMiB, "max-bodies", limits.Bodies>>20)
+	cli.Flags(flags, "listen", &f.listen, "credential", &f.names, "host", &f.hosts,
+		"allow-origin", &f.origins, "token-file", &f.tokens, "admin", &f.admin,
+		"max-requests", &f.requests, "estimate", &f.estimates, "drain-time", &f.drain.Time,
+		"drain-size", &f.drainMiB, "max-upload", &f.uploadMiB, "max-bodies", &f.bodiesMiB)
 	cli.Limit(flags, 1, cli.ManyMiB, "max-requests", "max-upload", "drain-size")
 	cli.Limit(flags, meter.MaxBody>>20, cli.ManyMiB, "max-bodies") // so that any body can fit
 	cli.Bound(c.MarkFlagFilename("token-file"))

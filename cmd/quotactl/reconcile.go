@@ -28,7 +28,7 @@ type reconcileFlags struct {
 }
 
 func (a *app) reconcile() *cobra.Command {
-	var f reconcileFlags
+	f := reconcileFlags{days: 3}
 	c := a.Command("reconcile", func(c *cobra.Command, _ []string) error {
 		switch {
 		case f.lag < 0 || f.lag > 72*time.Hour:
@@ -40,9 +40,7 @@ func (a *app) reconcile() *cobra.Command {
 			return a.reconciled(c.Context(), g, f)
 		})
 	})
-	cli.Flag(c.Flags(), &f.apply, "apply")
-	cli.Flag(c.Flags(), &f.days, "days", 3)
-	cli.Flag(c.Flags(), &f.lag, "lag")
+	cli.Flags(c.Flags(), "apply", &f.apply, "days", &f.days, "lag", &f.lag)
 	return c
 }
 
@@ -73,7 +71,7 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 		return err
 	}
 	r.out = reconciliation{Credential: g.Credential, Project: client.ProjectName(),
-		Service: r.service(), At: words.Time(now), SharedWith: r.shares[1:],
+		Service: cmp.Or(g.prices().Service, g.prices().Upstream), At: words.Time(now), SharedWith: r.shares[1:],
 		Rows: []reconciledRow{}, Limits: []limitRow{}, upstream: upstreamWord(g.prices())}
 	if err := r.compare(ctx, now); err != nil {
 		return inBillWords(g, client, err)
@@ -94,11 +92,6 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 		return &cli.Coded{Code: cli.ExitFailed}
 	}
 	return failed
-}
-
-// service returns the upstream's name for itself.
-func (r *reconciling) service() string {
-	return cmp.Or(r.prices().Service, r.prices().Upstream)
 }
 
 // upstreamWord returns what messages call the upstream.

@@ -28,7 +28,9 @@ func (r *reconciling) correct(ctx context.Context) error {
 			Units: row.Correction, After: after, Until: until, Was: &row.own,
 			Limits: r.LimitsOn(row.Bucket),
 			Labels: quota.Labels{quota.LabelSource: "reconcile", quota.LabelBy: userName(),
-				quota.LabelReason: r.out.reason(row)},
+				quota.LabelReason: fmt.Sprintf("%s counted %d units and the ledger %d, from %s to %s",
+					r.out.upstream, *row.Theirs, row.Ours, words.Moment(row.day.Begin),
+					words.Moment(row.day.Until))},
 		})
 		if err != nil {
 			failed = errors.Join(failed, r.uncorrected(*row, err))
@@ -37,11 +39,6 @@ func (r *reconciling) correct(ctx context.Context) error {
 		row.Applied = true
 	}
 	return failed
-}
-
-func (r reconciliation) reason(row *reconciledRow) string {
-	return fmt.Sprintf("%s counted %d units and the ledger %d, from %s to %s", r.upstream,
-		*row.Theirs, row.Ours, words.Moment(row.day.Begin), words.Moment(row.day.Until))
 }
 
 // uncorrected adds the difference that was not booked, and a hint, to an error.

@@ -29,7 +29,7 @@ type observation struct {
 }
 
 func (a *app) reportObserve() *cobra.Command {
-	var q observeQuestion
+	q := observeQuestion{since: "7d"}
 	c := a.Command("report observe", func(c *cobra.Command, _ []string) error {
 		return a.withLedger(c.Context(), func(src report.Source) error {
 			now, err := src.Ledger.Time(c.Context())
@@ -50,9 +50,7 @@ func (a *app) reportObserve() *cobra.Command {
 			return a.printObserved(src.Config, list, in)
 		})
 	})
-	cli.Flag(c.Flags(), &q.since, "since", "7d")
-	cli.Flag(c.Flags(), &q.until, "until")
-	cli.Flag(c.Flags(), &q.bucket, "bucket")
+	cli.Flags(c.Flags(), "since", &q.since, "until", &q.until, "bucket", &q.bucket)
 	return c
 }
 
@@ -247,13 +245,12 @@ func (a *app) reportChargeback() *cobra.Command {
 			return a.printChargeback(out)
 		})
 	})
-	cli.Flag(c.Flags(), &month, "month")
-	c.Flags().Var(onceFlag{&by}, "by", "")
+	cli.Flags(c.Flags(), "month", &month, "by", onceFlag{&by})
 	a.PrintsLines(c)
 	return c
 }
 
-func (a *app) printChargeback(out report.Chargeback) (err error) {
+func (a *app) printChargeback(out report.Chargeback) error {
 	if a.InLines() {
 		lines := a.Lines("credential", "bucket", "key", "units", "entries", "share", "usd", "complete")
 		for _, r := range out.Rows {
@@ -261,11 +258,10 @@ func (a *app) printChargeback(out report.Chargeback) (err error) {
 			if r.USD != nil {
 				usd = strconv.FormatFloat(*r.USD, 'f', -1, 64)
 			}
-			err = cmp.Or(err, lines.Add(r, r.Credential, r.Bucket, r.Key,
-				strconv.FormatInt(r.Units, 10), strconv.FormatInt(r.Entries, 10),
-				strconv.FormatFloat(r.Share, 'f', 4, 64), usd, strconv.FormatBool(r.Complete)))
+			lines.Add(r, r.Credential, r.Bucket, r.Key, r.Units, r.Entries,
+				fmt.Sprintf("%.4f", r.Share), usd, r.Complete)
 		}
-		return cmp.Or(err, lines.Flush())
+		return lines.Flush()
 	}
 	return a.Print(out, func(s cli.Screen) {
 		if len(out.Rows) == 0 {

@@ -22,6 +22,6 @@ func (a *app) serve() *cobra.Command {
 		cfg.Serve.Listen = cmp.Or(address, cfg.Serve.Listen)
 		return a.ServeLedger(c.Context(), cfg, nil, os.Environ())
 	})
-	cli.Flag(c.Flags(), &address, "listen")
+	cli.Flags(c.Flags(), "listen", &address)
 	return c
 }

@@ -41,10 +41,8 @@ func (a *app) spend() *cobra.Command {
 	})
 	flags := c.Flags()
 	bindCall(flags, &call)
-	cli.Flag(flags, &call.Key, "id")
-	cli.Flag(flags, &call.DryRun, "dry-run")
-	cli.Flag(flags, &call.Manual, "manual")
-	cli.Flag(flags, &quiet, "quiet,q")
+	cli.Flags(flags, "id", &call.Key, "dry-run", &call.DryRun, "manual", &call.Manual,
+		"quiet,q", &quiet)
 	return c
 }
 

@@ -29,7 +29,7 @@ type standinFlags struct {
 }
 
 func (a *app) standin() *cobra.Command {
-	var f standinFlags
+	f := standinFlags{rows: defaultRows}
 	names := append(standin.Names(), youtubeName)
 	a.Manual.Fill("standin", "{apis}", strings.Join(names, ", "),
 		"{faults}", strings.Join(standin.FaultKinds("generic"), ", "))
@@ -42,23 +42,14 @@ func (a *app) standin() *cobra.Command {
 	})
 	c.ValidArgs = names
 	flags := c.Flags()
-	cli.Flag(flags, &f.listen, "listen")
-	cli.Flag(flags, &f.limits, "limit")
-	cli.Flag(flags, &f.prices, "price")
-	cli.Flag(flags, &f.latency, "latency")
-	cli.Flag(flags, &f.pace, "pace")
-	cli.Flag(flags, &f.rows, "rows", defaultRows)
-	cli.Limit(flags, 1, maxRows, "rows")
-	cli.Flag(flags, &f.faults, "fault")
-	cli.Flag(flags, &f.keys, "key")
-	cli.Flag(flags, &f.adminKey, "admin-key")
+	cli.Flags(flags, "listen", &f.listen, "limit", &f.limits, "price", &f.prices,
+		"latency", &f.latency, "pace", &f.pace, "rows", &f.rows,
+		"fault", &f.faults, "key", &f.keys, "admin-key", &f.adminKey)
+	cli.Limit(flags, 1, 1000, "rows")
 	return c
 }
 
-const (
-	defaultRows = 3
-	maxRows     = 1000
-)
+const defaultRows = 3
 
 // server returns the stand-in of that name, and a function that returns its counts.
 func (f standinFlags) server(name string) (http.Handler, func() any, error) {

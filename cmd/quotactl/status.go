@@ -142,7 +142,7 @@ func drawStatus(s cli.Screen, list report.Status) {
 		}
 	}
 	steps := []cli.Step{cli.Shorten("next free")}
-	if alone(list) {
+	if len(list.Credentials) == 1 && list.Credentials[0].Mode == "enforce" {
 		steps = append(steps, cli.Drop("credential"))
 	}
 	steps = append(steps, cli.Drop(""), cli.Shorten("window"))
@@ -159,11 +159,6 @@ func named(c report.CredentialStatus) string {
 		return c.Credential
 	}
 	return c.Credential + " (" + c.Mode + ")"
-}
-
-// alone reports whether a single credential needs no name in the output.
-func alone(l report.Status) bool {
-	return len(l.Credentials) == 1 && l.Credentials[0].Mode == "enforce"
 }
 
 func holds(l report.Status) bool {

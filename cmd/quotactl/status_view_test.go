@@ -89,7 +89,7 @@ func TestSystemLedger(t *testing.T) {
 	getenv := func(name string) string { return map[string]string{"HOME": dir + "/home"}[name] }
 	for _, args := range [][]string{{"exec", "--units", "8", "--", "true"}, {"status"}} {
 		a := &app{cli.Common{Stdout: &out, Stderr: &errs, Getenv: getenv, System: file}}
-		if code := a.Execute(t.Context(), a.root(), args); code != 0 {
+		if code := a.Execute(t.Context(), a.root(args), args); code != 0 {
 			t.Fatalf("%v: %d %s", args, code, errs.String())
 		}
 	}

@@ -39,10 +39,8 @@ func (a *app) suspend() *cobra.Command {
 			})
 		})
 	})
-	cli.Flag(c.Flags(), &order.Bucket, "bucket")
-	cli.Flag(c.Flags(), &until, "until")
-	cli.Flag(c.Flags(), &order.Reason, "reason")
-	cli.Flag(c.Flags(), &order.By, "by")
+	cli.Flags(c.Flags(), "bucket", &order.Bucket, "until", &until, "reason", &order.Reason,
+		"by", &order.By)
 	return c
 }
 
@@ -73,10 +71,22 @@ func (a *app) resume() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.resumed(bucket, lifted)
+			out := struct {
+				suspension
+				Lifted []suspension `json:"lifted"`
+			}{suspension{Bucket: bucket}, lifted}
+			return a.Print(out, func(s cli.Screen) {
+				if len(lifted) == 0 {
+					s.Say("%s is not suspended\n", bucket)
+				}
+				for _, was := range lifted {
+					s.Say("%s is no longer suspended; it was suspended %s\n", was.Bucket,
+						was.Text(s.Moment(time.Time(was.SuspendedUntil)), s.Moment))
+				}
+			})
 		})
 	})
-	cli.Flag(c.Flags(), &bucket, "bucket")
+	cli.Flags(c.Flags(), "bucket", &bucket)
 	return c
 }
 
@@ -106,20 +116,4 @@ func (g *gate) lift(ctx context.Context, bucket string) ([]suspension, error) {
 		}
 	}
 	return lifted, nil
-}
-
-func (a *app) resumed(bucket string, lifted []suspension) error {
-	out := struct {
-		suspension
-		Lifted []suspension `json:"lifted"`
-	}{suspension{Bucket: bucket}, lifted}
-	return a.Print(out, func(s cli.Screen) {
-		if len(lifted) == 0 {
-			s.Say("%s is not suspended\n", bucket)
-		}
-		for _, was := range lifted {
-			s.Say("%s is no longer suspended; it was suspended %s\n", was.Bucket,
-				was.Text(s.Moment(time.Time(was.SuspendedUntil)), s.Moment))
-		}
-	})
 }

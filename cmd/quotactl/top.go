@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) top() *cobra.Command {
-	var every time.Duration
+	every := time.Second
 	c := a.Command("top", func(c *cobra.Command, _ []string) error {
 		switch {
 		case a.Output != "table":
@@ -47,7 +47,7 @@ func (a *app) top() *cobra.Command {
 			})
 		})
 	})
-	cli.Flag(c.Flags(), &every, "interval", time.Second)
+	cli.Flags(c.Flags(), "interval", &every)
 	return c
 }
 

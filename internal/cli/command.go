@@ -29,7 +29,8 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 	groups(root)
 	c.Manual.helpFlags(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	root.SetUsageTemplate(usageTemplate(root))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ",
+		fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns)))
 	root.SetHelpFunc(printHelp)
 	err := run(ctx, root, args)
 	if c.LogFormat == "json" {
@@ -175,12 +176,14 @@ func FlagError(c *cobra.Command, err error) error {
 		return Hint(Usagef("unknown flag %s%s", name, words.DidYouMean(name, names)),
 			"%s --help lists the flags", c.CommandPath())
 	case isMissing:
-		return Usagef("--%s needs a value", missing.GetFlag().Name)
+		err = Usagef("--%s needs a value", missing.GetFlag().Name)
 	case isInvalid:
-		return Usagef("--%s %s: %s", invalid.GetFlag().Name, invalid.GetValue(),
+		err = Usagef("--%s %s: %s", invalid.GetFlag().Name, invalid.GetValue(),
 			invalidValue(invalid))
+	default:
+		err = &UsageError{err}
 	}
-	return &UsageError{err}
+	return Hint(err, "usage: %s", c.UseLine())
 }
 
 func invalidValue(e *pflag.InvalidValueError) string {
@@ -197,11 +200,6 @@ func invalidValue(e *pflag.InvalidValueError) string {
 }
 
 const helpColumns = 80 // width of help
-
-func usageTemplate(root *cobra.Command) string {
-	return strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ",
-		fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns))
-}
 
 // printHelp prints the help of a command. It breaks lines that cobra's template and wrap leave too
 // long, such as list items, within their column.

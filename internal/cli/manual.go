@@ -57,7 +57,7 @@ func (c *Common) Command(path string, run func(*cobra.Command, []string) error,
 // helpFlags sets the help of the flags of a command and of those below it.
 func (m Manual) helpFlags(c *cobra.Command) {
 	path := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
-	if page := m[path]; page != nil {
+	if page := m[path]; page != nil && c.Flags().HasFlags() { // a command that is not run has none
 		for name, help := range page.Flags {
 			c.Flags().Lookup(name).Usage = help
 		}
@@ -67,28 +67,28 @@ func (m Manual) helpFlags(c *cobra.Command) {
 	}
 }
 
-// Flag adds a flag, with a shorthand after a comma if it has one. Its default is the initial value.
-// The manual has its help.
-func Flag[T string | bool | int | int64 | uint64 | time.Duration | []string](flags *pflag.FlagSet,
-	field *T, name string, initial ...T) {
-	name, short, _ := strings.Cut(name, ",")
-	if len(initial) > 0 {
-		*field = initial[0]
-	}
-	switch field := any(field).(type) {
-	case *string:
-		flags.StringVarP(field, name, short, *field, "")
-	case *bool:
-		flags.BoolVarP(field, name, short, *field, "")
-	case *int:
-		flags.IntVarP(field, name, short, *field, "")
-	case *int64:
-		flags.Int64VarP(field, name, short, *field, "")
-	case *uint64:
-		flags.Uint64VarP(field, name, short, *field, "")
-	case *time.Duration:
-		flags.DurationVarP(field, name, short, *field, "")
-	case *[]string:
-		flags.StringArrayVarP(field, name, short, *field, "")
+// Flags adds flags: pairs of a name, with a shorthand after a comma if the flag has one, and a
+// field, whose value is the default. The manual has their help.
+func Flags(flags *pflag.FlagSet, pairs ...any) {
+	for i := 0; i < len(pairs); i += 2 {
+		name, short, _ := strings.Cut(pairs[i].(string), ",")
+		switch field := pairs[i+1].(type) {
+		case *string:
+			flags.StringVarP(field, name, short, *field, "")
+		case *bool:
+			flags.BoolVarP(field, name, short, *field, "")
+		case *int:
+			flags.IntVarP(field, name, short, *field, "")
+		case *int64:
+			flags.Int64VarP(field, name, short, *field, "")
+		case *uint64:
+			flags.Uint64VarP(field, name, short, *field, "")
+		case *time.Duration:
+			flags.DurationVarP(field, name, short, *field, "")
+		case *[]string:
+			flags.StringArrayVarP(field, name, short, *field, "")
+		default:
+			flags.VarP(field.(pflag.Value), name, short, "")
+		}
 	}
 }

@@ -130,42 +130,43 @@ func (e escaper) Write(data []byte) (int, error) {
 // InLines reports whether the output format is one of lines.
 func (c *Common) InLines() bool { return c.Output == "jsonl" || c.Output == "csv" }
 
-// Lines prints a result in lines.
+// Lines prints a result in lines. Flush returns the first error.
 type Lines struct {
 	form string
 	out  *bufio.Writer
 	csv  *csv.Writer
+	err  error
 }
 
 // Lines begins a result, in CSV with the names of the columns.
 func (c *Common) Lines(columns ...string) *Lines {
 	out := bufio.NewWriter(c.Stdout)
-	l := &Lines{c.Output, out, csv.NewWriter(out)}
+	l := &Lines{form: c.Output, out: out, csv: csv.NewWriter(out)}
 	if l.form == "csv" {
-		l.csv.Write(columns) // Flush returns the error
+		l.csv.Write(columns)
 	}
 	return l
 }
 
 // Add writes a line: item as JSON, or the cells of its row.
-func (l *Lines) Add(item any, cells ...string) error {
+func (l *Lines) Add(item any, cells ...any) {
 	if l.form == "csv" {
-		for i, text := range cells {
-			cells[i] = inSheet(text)
+		row := make([]string, len(cells))
+		for i, value := range cells {
+			row[i] = inSheet(fmt.Sprint(value))
 		}
-		return l.csv.Write(cells)
+		l.csv.Write(row)
+		return
 	}
 	data, err := toJSON(item)
-	if err == nil {
-		_, err = l.out.Write(escaped(data, inJSON))
-	}
-	return err
+	l.out.Write(escaped(data, inJSON))
+	l.err = errors.Join(l.err, err)
 }
 
 // Flush writes the buffered lines.
 func (l *Lines) Flush() error {
 	l.csv.Flush()
-	return errors.Join(l.csv.Error(), l.out.Flush())
+	return errors.Join(l.err, l.csv.Error(), l.out.Flush())
 }
 
 // inSheet makes text safe for CSV: without terminal sequences, and with an apostrophe before
