@@ -231,11 +231,6 @@ func limitOrAll(limit int) int {
 	return limit
 }
 
-// nullable returns NULL for the zero time.
-func nullable(at time.Time) sql.NullInt64 {
-	return sql.NullInt64{Int64: at.UnixMicro(), Valid: !at.IsZero()}
-}
-
 // PagesWanted returns how many of at most most pages a sweep of a region will request: those of
 // its last complete chart. The chart may have more pages now if it was not read to its end, and
 // any number if none was ever complete.

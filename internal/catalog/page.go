@@ -100,22 +100,18 @@ func (s *txn) putVideo(v Video, at time.Time) (number int64, err error) {
 	case at.UnixMicro() < before.FetchedAt.UnixMicro():
 		return number, nil
 	}
-	if number, err = s.writeVideo(v, at); err != nil {
-		return 0, err
-	}
-	return number, s.writeChanges(number, before.Video, v, at)
-}
-
-// writeVideo inserts or updates the row and returns its ID.
-func (s *txn) writeVideo(v Video, at time.Time) (number int64, err error) {
 	tags, err := json.Marshal(append([]string{}, v.Tags...)) // never null
 	if err != nil {
 		return 0, err
 	}
+	published := sql.NullInt64{Int64: v.PublishedAt.UnixMicro(), Valid: !v.PublishedAt.IsZero()}
 	err = s.row("put_video", v.ID, at.UnixMicro(), v.Title, v.ChannelID, v.ChannelTitle,
-		v.Category, v.Views, v.Likes, v.Comments, nullable(v.PublishedAt), v.Duration,
-		string(tags), v.Description).Scan(&number)
-	return number, err
+		v.Category, v.Views, v.Likes, v.Comments, published, v.Duration, string(tags),
+		v.Description).Scan(&number)
+	if err != nil {
+		return 0, err
+	}
+	return number, s.writeChanges(number, before.Video, v, at)
 }
 
 // writeChanges writes history and index only if something changed, because most videos of a chart

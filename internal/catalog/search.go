@@ -29,13 +29,19 @@ func (c *Catalog) Search(ctx context.Context, query string, skip,
 		if err != nil {
 			return err
 		}
-		videos, err = s.numbered(numbers[min(skip, len(numbers)):])
+		wanted, err := json.Marshal(numbers[min(skip, len(numbers)):])
+		if err != nil {
+			return err
+		}
+		videos, err = list(s, "numbered", func(row scanner) (Seen, error) {
+			return scanSeen(row, new(int64))
+		}, string(wanted))
 		return err
 	})
 	return videos, err
 }
 
-// search returns the row IDs of skip+limit videos.
+// search returns the row IDs of skip+limit videos, best first.
 func (s *txn) search(words []searchWord, skip, limit int) (numbers []int64, err error) {
 	total, newest := -1, -1
 	if limit > 0 {
@@ -67,16 +73,4 @@ func (s *txn) ranked(expression string, newest, limit int) (numbers []int64, err
 		err = row.Scan(&n)
 		return n, err
 	}, expression, newest, limit)
-}
-
-// numbered returns the videos with these row IDs, in this order.
-func (s *txn) numbered(numbers []int64) (videos []Seen, err error) {
-	wanted, err := json.Marshal(numbers)
-	if err != nil {
-		return nil, err
-	}
-	return list(s, "numbered", func(row scanner) (Seen, error) {
-		var number int64
-		return scanSeen(row, &number)
-	}, string(wanted))
 }

@@ -59,30 +59,23 @@ func (c *Catalog) Video(ctx context.Context, id string) (h History, err error) {
 		if h.Seen, err = scanSeen(s.row("video", id), &number); err != nil {
 			return err
 		}
-		if h.Names, err = s.names(number); err != nil {
+		h.Names, err = list(s, "names", func(row scanner) (n Names, err error) {
+			err = row.Scan(stamp{&n.At}, &n.Title, &n.ChannelID, &n.ChannelTitle, &n.Category)
+			return n, err
+		}, number)
+		if err != nil {
 			return err
 		}
-		h.Counters, err = s.counters(number)
+		h.Counters, err = list(s, "counters", func(row scanner) (k Counters, err error) {
+			err = row.Scan(stamp{&k.At}, &k.Views, &k.Likes, &k.Comments)
+			return k, err
+		}, number)
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = fmt.Errorf("video %q: %w", id, ErrNotFound)
 	}
 	return h, err
-}
-
-func (s *txn) names(number int64) ([]Names, error) {
-	return list(s, "names", func(row scanner) (n Names, err error) {
-		err = row.Scan(stamp{&n.At}, &n.Title, &n.ChannelID, &n.ChannelTitle, &n.Category)
-		return n, err
-	}, number)
-}
-
-func (s *txn) counters(number int64) ([]Counters, error) {
-	return list(s, "counters", func(row scanner) (k Counters, err error) {
-		err = row.Scan(stamp{&k.At}, &k.Views, &k.Likes, &k.Comments)
-		return k, err
-	}, number)
 }
 
 // scanSeen scans the first column into first and a video from the columns after it.

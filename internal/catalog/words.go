@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // segment splits text for the index, which takes everything between spaces and punctuation for a
@@ -22,7 +23,8 @@ func segment(text string) string {
 		case r < 0x80:
 			out.WriteByte(byte(r))
 		case !standsAlone(r):
-			out.WriteRune(unaccented(r))
+			r = unicode.ToLower(r)
+			out.WriteRune(cmp.Or(unaccentedLetters[r], r))
 		case r > 0xffff || unicode.Is(unicode.So, r): // not letters to the index, or unknown to it
 			fmt.Fprintf(&out, " u%x ", r)
 		default:
@@ -38,11 +40,6 @@ func segment(text string) string {
 // itself removes accents only from Latin letters.
 var unaccentedLetters = map[rune]rune{'ά': 'α', 'έ': 'ε', 'ή': 'η', 'ί': 'ι', 'ϊ': 'ι', 'ΐ': 'ι',
 	'ό': 'ο', 'ύ': 'υ', 'ϋ': 'υ', 'ΰ': 'υ', 'ώ': 'ω', 'ς': 'σ', 'ё': 'е'}
-
-func unaccented(r rune) rune {
-	r = unicode.ToLower(r)
-	return cmp.Or(unaccentedLetters[r], r)
-}
 
 func standsAlone(r rune) bool {
 	// used in Katakana, but Unicode assigns them no script
@@ -63,23 +60,15 @@ type searchWord struct {
 func searchWords(typed string) (words []searchWord) {
 	for _, word := range strings.FieldsFunc(typed,
 		func(r rune) bool { return unicode.IsSpace(r) || r == 0 }) {
-		last, ok := lastSearchable(word)
-		if !ok {
-			continue
+		stored := strings.TrimRightFunc(word, func(r rune) bool { // what the index stores of it
+			return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !standsAlone(r)
+		})
+		if stored != "" {
+			last, _ := utf8.DecodeLastRuneInString(stored)
+			words = append(words, searchWord{segment(word), !standsAlone(last)})
 		}
-		words = append(words, searchWord{segment(word), !standsAlone(last)})
 	}
 	return words
-}
-
-// lastSearchable returns the last character of word that the index stores.
-func lastSearchable(word string) (last rune, ok bool) {
-	for _, r := range word {
-		if unicode.IsLetter(r) || unicode.IsNumber(r) || standsAlone(r) {
-			last, ok = r, true
-		}
-	}
-	return last, ok
 }
 
 // whole returns the index's phrase for the word. It contains no operators.
@@ -89,10 +78,10 @@ func (w searchWord) whole() string {
 
 // beginning matches every word with this prefix.
 func (w searchWord) beginning() string {
-	if !w.open {
-		return w.whole()
+	if w.open {
+		return w.whole() + "*"
 	}
-	return w.whole() + "*"
+	return w.whole()
 }
 
 // all returns an index query with a phrase for each word.

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -138,5 +140,24 @@ func TestServeProblems(t *testing.T) {
 	} {
 		text := strings.ReplaceAll("\n"+c.text, "\n", "\n ")
 		expectProblem(t, "serve:"+text, c.want)
+	}
+}
+
+// TestBucketsOfTokens: a line of a token file names buckets that a credential has.
+func TestBucketsOfTokens(t *testing.T) {
+	t.Parallel()
+	cfg, err := Load(t.Context(), "", env("QUOTA_STATE_DIR", t.TempDir()))
+	must(t, err)
+	for line, want := range map[string]string{
+		"bucket=default": "", "most=search_list=5": "", "bucket=default/part": "",
+		"bucket=defualt":  `no credential has the bucket "defualt" (did you mean default?)`,
+		"most=moneys=500": `no credential has the bucket "moneys"`,
+	} {
+		path := filepath.Join(t.TempDir(), "tokens")
+		must(t, os.WriteFile(path, []byte("ci ci-token-0123456789ab "+line), 0o600))
+		_, err := cfg.ReadTokens("token_file:", path, false)
+		if err != nil && !strings.Contains(err.Error(), want) || (want == "") != (err == nil) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
 	}
 }

@@ -203,11 +203,18 @@ func CompareCharts(charts []ReadChart) (f Freshness) {
 		if depth == 0 || !after.At.After(before.At) {
 			continue
 		}
-		m, n := differ(before.Places[:depth], after.Places[:depth])
+		for place, v := range after.Places[:depth] {
+			if before.Places[place] != v {
+				moved++
+			}
+			if v != "" && !slices.Contains(before.Places[:depth], v) {
+				fresh++
+			}
+		}
 		f.Pairs++
 		f.Units += after.Units
 		f.Gap += after.At.Sub(before.At)
-		moved, fresh, places = moved+m, fresh+n, places+float64(depth)
+		places += float64(depth)
 	}
 	if f.Pairs == 0 {
 		return f
@@ -216,18 +223,4 @@ func CompareCharts(charts []ReadChart) (f Freshness) {
 	f.PerUnit = fresh / max(1, float64(f.Units))
 	f.Gap /= time.Duration(f.Pairs)
 	return f
-}
-
-// differ counts the places that hold another video than before, and the videos that are new. Both
-// charts have the same number of places.
-func differ(before, after []string) (moved, fresh float64) {
-	for i, v := range after {
-		if before[i] != v {
-			moved++
-		}
-		if v != "" && !slices.Contains(before, v) {
-			fresh++
-		}
-	}
-	return moved, fresh
 }

@@ -104,9 +104,21 @@ func (r *Replay) Add(e quota.Entry) error {
 		return err
 	}
 	f.Charged.add(e.Units)
-	if !fits {
-		r.refuse(e)
+	if fits {
+		return nil
 	}
+	f.Refused.add(e.Units)
+	labels := e.Labels.WithoutRun()
+	delete(labels, quota.LabelDenied)
+	sum := r.by[labels.Encode()]
+	sum.Labels = labels.With(nil)
+	sum.add(e.Units)
+	r.by[labels.Encode()] = sum
+	hour := words.Time(e.At.UTC().Truncate(time.Hour))
+	if n := len(f.Hours); n == 0 || f.Hours[n-1].At != hour {
+		f.Hours = append(f.Hours, RefusedHour{At: hour})
+	}
+	f.Hours[len(f.Hours)-1].add(e.Units)
 	return nil
 }
 
@@ -128,22 +140,6 @@ func (r *Replay) charge(e quota.Entry) (fits bool, err error) {
 		return false, nil
 	}
 	return d.Allowed, err
-}
-
-func (r *Replay) refuse(e quota.Entry) {
-	f := &r.finding
-	f.Refused.add(e.Units)
-	labels := e.Labels.WithoutRun()
-	delete(labels, quota.LabelDenied)
-	sum := r.by[labels.Encode()]
-	sum.Labels = labels.With(nil)
-	sum.add(e.Units)
-	r.by[labels.Encode()] = sum
-	hour := words.Time(e.At.UTC().Truncate(time.Hour))
-	if n := len(f.Hours); n == 0 || f.Hours[n-1].At != hour {
-		f.Hours = append(f.Hours, RefusedHour{At: hour})
-	}
-	f.Hours[len(f.Hours)-1].add(e.Units)
 }
 
 // Finding returns the result.

@@ -9,7 +9,6 @@ import (
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/plan"
-	"quotabudget/internal/share"
 	"quotabudget/internal/words"
 )
 
@@ -65,21 +64,15 @@ func newLimitUses(table *costs.Table, uses []plan.Use) []LimitUse {
 		j := LimitUse{l.Name(), l.Bucket, w.Text(), words.OrNull(w.ZoneName()), l.Units, l.Headroom,
 			u.Cap, u.Peak, words.Time(u.At), nil, u.Margin, UnitOf(table, l.Bucket).String()}
 		if u.Cap > 0 {
-			j.Percent = new(percentOf(u))
+			percent := 100 * float64(u.Peak) / float64(u.Cap)
+			for PartOf(percent) < u.Share() { // --fail-over with it accepts exactly that peak
+				percent = math.Nextafter(percent, math.Inf(1))
+			}
+			j.Percent = &percent
 		}
 		out = append(out, j)
 	}
 	return out
-}
-
-// percentOf returns the peak in per cent of the limit's cap. Passed to --fail-over, it accepts
-// exactly that peak.
-func percentOf(u plan.Use) float64 {
-	percent := 100 * float64(u.Peak) / float64(u.Cap)
-	for PartOf(percent) < u.Share() {
-		percent = math.Nextafter(percent, math.Inf(1))
-	}
-	return percent
 }
 
 // LostTick is a run that gets fewer pages than it wants.
@@ -110,7 +103,7 @@ type LanePlan struct {
 	Each   int64  `json:"pages_per_run,omitempty"`
 	// Learned is the number of earlier runs whose mean units are the cost of a run.
 	Learned int64              `json:"learned_runs,omitempty"`
-	Took    map[string]float64 `json:"units_per_run,omitempty"`
+	Took    map[string]float64 `json:"units_per_run,omitempty"` // mean, by bucket
 	plan.Counts
 }
 
@@ -193,8 +186,15 @@ func NewPlan(o Planned) Plan {
 	}
 	for i, l := range r.Lanes {
 		lane := &o.Plan.Lanes[i]
-		out.Regions = append(out.Regions, LanePlan{l.Job, l.Region, lane.Pages, lane.Runs,
-			meanOf(lane), l.Counts})
+		var mean map[string]float64
+		if lane.Runs > 0 {
+			mean = make(map[string]float64)
+			for _, c := range lane.Took {
+				mean[c.Bucket] = math.Round(100*float64(c.Units)/float64(lane.Runs)) / 100
+			}
+		}
+		out.Regions = append(out.Regions, LanePlan{l.Job, l.Region, lane.Pages, lane.Runs, mean,
+			l.Counts})
 	}
 	for i := range o.Lost {
 		out.Lost = append(out.Lost, *newLostTick(&o.Lost[i]))
@@ -211,18 +211,6 @@ func NewPlan(o Planned) Plan {
 		}
 	}
 	return out
-}
-
-// meanOf returns the mean units of a lane's earlier runs by bucket; nil if there are none.
-func meanOf(l *share.Lane) map[string]float64 {
-	if l.Runs == 0 {
-		return nil
-	}
-	mean := make(map[string]float64)
-	for _, c := range l.Took {
-		mean[c.Bucket] = math.Round(100*float64(c.Units)/float64(l.Runs)) / 100
-	}
-	return mean
 }
 
 // PartOf converts per cent to the closest float64 fraction, to compare with plan.Use: 2.9 gives

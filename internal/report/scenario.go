@@ -40,18 +40,6 @@ func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (p
 	return p, nil
 }
 
-// until sets the end of a plan to that of its days-th upstream day.
-func until(p *plan.Plan, days int) {
-	p.To = p.From
-	for range days {
-		_, p.To = p.Reset.Bounds(p.To)
-	}
-	p.Step = max(time.Hour, p.To.Sub(p.From)/10000).Truncate(time.Second)
-	if p.To.Sub(p.From) <= 3*24*time.Hour {
-		p.Step = 10 * time.Minute
-	}
-}
-
 // PlanQuery selects what a plan plays.
 type PlanQuery struct {
 	Days  int
@@ -64,27 +52,23 @@ type PlanQuery struct {
 	Choose func(*config.Config) (*config.Config, config.Credential, error)
 }
 
-// usualPlan chooses the credential of the sweep or, without regions, that of the first job.
-func usualPlan(cfg *config.Config) (*config.Config, config.Credential, error) {
-	name := cfg.Ingest.Credential
-	if len(cfg.Ingest.Regions) == 0 && len(cfg.Jobs) > 0 {
-		name = cfg.Jobs[0].Credential
-	}
-	cred, err := cfg.Credential(name)
-	return cfg, cred, err
-}
-
 // Plan plays the configured schedule.
 func (s Source) Plan(ctx context.Context, q PlanQuery) (out Planned, err error) {
 	out.Days, out.Share, out.Costs = q.Days, math.Inf(1), s.Config.Costs
 	if s, out.Assumed, err = s.Assumed(ctx); err != nil {
 		return out, err
 	}
-	if q.Choose == nil {
-		q.Choose = usualPlan
-	}
 	var cred config.Credential
-	if s.Config, cred, err = q.Choose(s.Config); err != nil {
+	if q.Choose != nil {
+		s.Config, cred, err = q.Choose(s.Config)
+	} else {
+		name := s.Config.Ingest.Credential
+		if len(s.Config.Ingest.Regions) == 0 && len(s.Config.Jobs) > 0 {
+			name = s.Config.Jobs[0].Credential
+		}
+		cred, err = s.Config.Credential(name)
+	}
+	if err != nil {
 		return out, err
 	}
 	lanes, err := s.Lanes(ctx, cred)
@@ -109,7 +93,14 @@ func (s Source) Plan(ctx context.Context, q PlanQuery) (out Planned, err error) 
 	if err != nil {
 		return out, err
 	}
-	until(&p, q.Days)
+	p.To = p.From
+	for range q.Days { // upstream days
+		_, p.To = p.Reset.Bounds(p.To)
+	}
+	p.Step = max(time.Hour, p.To.Sub(p.From)/10000).Truncate(time.Second)
+	if p.To.Sub(p.From) <= 3*24*time.Hour {
+		p.Step = 10 * time.Minute
+	}
 	p.Watch = func(r plan.Run) bool {
 		if r.Lost() {
 			out.Lose(r)

@@ -46,8 +46,10 @@ func (s Source) Scheduled(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if slices.ContainsFunc(entries, ofDaemon) {
-			return true, nil
+		for _, e := range entries { // the run of a daemon's sweep is named after the tick
+			if strings.HasPrefix(e.Labels[quota.LabelRun], config.DefaultJob+"/") {
+				return true, nil
+			}
 		}
 	}
 	return false, nil
@@ -55,11 +57,6 @@ func (s Source) Scheduled(ctx context.Context) (bool, error) {
 
 // newestEntries is the number of entries searched for a daemon's run.
 const newestEntries = 1000
-
-// ofDaemon reports whether the entry is a daemon's sweep: its run is named after the tick.
-func ofDaemon(e quota.Entry) bool {
-	return strings.HasPrefix(e.Labels[quota.LabelRun], config.DefaultJob+"/")
-}
 
 // Assumed returns the source for a plan, and whether it assumes the default schedule, which it does
 // only if nothing is scheduled.

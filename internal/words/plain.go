@@ -24,7 +24,7 @@ func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		last := before
 		before = r
-		flag = r == blackFlag || flag && isTag(r)
+		flag = r == blackFlag || flag && r >= 0xe0020 && r <= 0xe007f
 		switch {
 		case r < utf8.RuneSelf && r >= ' ' && r != '\u007f':
 			return r
@@ -48,8 +48,6 @@ func Plain(text string) string {
 // need.
 func Joins(r rune) bool { return r == joiner || r == nonJoiner }
 
-func isTag(r rune) bool { return r >= 0xe0020 && r <= 0xe007f }
-
 // Hidden reports whether a character is invisible and may be obeyed: a formatting character or a
 // line separator.
 func Hidden(r rune) bool {
@@ -61,26 +59,9 @@ func Hidden(r rune) bool {
 // maxWord is longer than any name: a longer word is not a typo.
 const maxWord = 100
 
-// DidYouMean returns " (did you mean …?)" with the known name closest to word, or "" if none is
-// close.
+// DidYouMean returns " (did you mean …?)" with the known name that ends in word (videos.list of
+// youtube.videos.list), otherwise the one with the fewest typos; "" if none is close.
 func DidYouMean(word string, names []string) string {
-	if name := nearest(word, names); name != "" {
-		return fmt.Sprintf(" (did you mean %s?)", name)
-	}
-	return ""
-}
-
-// Clip shortens text from outside for a message.
-func Clip(text string) string {
-	if len(text) > maxWord {
-		return strings.ToValidUTF8(text[:maxWord], "") + "…"
-	}
-	return text
-}
-
-// nearest returns the name that ends in word (videos.list of youtube.videos.list), otherwise the
-// name with the fewest typos.
-func nearest(word string, names []string) string {
 	if word == "" || len(word) > maxWord {
 		return ""
 	}
@@ -90,13 +71,25 @@ func nearest(word string, names []string) string {
 	}
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		if strings.HasSuffix(name, "."+word) {
-			return name
+			best = name
+			break
 		}
 		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least && d < len(name) {
 			best, least = name, d
 		}
 	}
-	return best
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s?)", best)
+}
+
+// Clip shortens text from outside for a message.
+func Clip(text string) string {
+	if len(text) > maxWord {
+		return strings.ToValidUTF8(text[:maxWord], "") + "…"
+	}
+	return text
 }
 
 // distance returns how many bytes must be inserted, deleted or replaced to turn a into b.

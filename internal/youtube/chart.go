@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	api "google.golang.org/api/youtube/v3"
-
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/untrusted"
 )
@@ -32,7 +30,12 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 	err = c.call(ctx, func(ctx context.Context) error {
 		page = Page{}
 		var body []byte
-		res, err := c.list(r).Context(context.WithValue(ctx, bodyKey{}, &body)).Do()
+		call := c.service.Videos.List([]string{"snippet", "contentDetails", "statistics"}).
+			Chart("mostPopular").RegionCode(r.Region).MaxResults(MaxPage)
+		if r.PageToken != "" {
+			call.PageToken(r.PageToken)
+		}
+		res, err := call.Context(context.WithValue(ctx, bodyKey{}, &body)).Do()
 		if err != nil {
 			return err
 		}
@@ -51,14 +54,4 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 		return nil
 	})
 	return page, err
-}
-
-// list returns the official client's call.
-func (c *Client) list(r ChartRequest) *api.VideosListCall {
-	call := c.service.Videos.List([]string{"snippet", "contentDetails", "statistics"}).
-		Chart("mostPopular").RegionCode(r.Region).MaxResults(MaxPage)
-	if r.PageToken != "" {
-		call.PageToken(r.PageToken)
-	}
-	return call
 }

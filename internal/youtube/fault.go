@@ -50,7 +50,12 @@ type Fault struct {
 // price list.
 func Classify(status int, body []byte) Fault {
 	said := prices().Refusal(status, http.Header{}, body)
-	return Fault{Kind: kindOf(said), Status: status, Reason: said.Reason, Message: said.Message,
+	kind := cmp.Or(Kind(said.As), said.Kind)
+	if !slices.Contains([]Kind{Transient, Throttled, Exhausted, BadCredential, BadRegion, NoChart,
+		BadPageToken}, kind) {
+		kind = Permanent
+	}
+	return Fault{Kind: kind, Status: status, Reason: said.Reason, Message: said.Message,
 		Metric: said.Metric, WindowStart: said.Since}
 }
 
@@ -62,15 +67,6 @@ var prices = sync.OnceValue(func() *costs.Table {
 	}
 	return t
 })
-
-// kindOf returns the price list's word for a refusal as a kind.
-func kindOf(said *costs.Refusal) Kind {
-	kinds := []Kind{Transient, Throttled, Exhausted, BadCredential, BadRegion, NoChart, BadPageToken}
-	if kind := cmp.Or(Kind(said.As), said.Kind); slices.Contains(kinds, kind) {
-		return kind
-	}
-	return Permanent
-}
 
 // Error is a call that the upstream refused, answered badly, or did not answer. It contains no
 // key, because URLs contain none.
@@ -134,14 +130,6 @@ func translate(err error) error {
 		answer.Status, answer.Cause = http.StatusOK, fmt.Errorf("the answer is garbled: %w", err)
 	}
 	return answer
-}
-
-// ended returns why ctx ended: context.Canceled or context.DeadlineExceeded, with its cause.
-func ended(ctx context.Context) error {
-	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
-		return fmt.Errorf("%w: %w", ctx.Err(), cause)
-	}
-	return ctx.Err()
 }
 
 // garbled reports whether a 2xx response lacked the expected JSON.

@@ -2,6 +2,8 @@ package youtube
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -30,7 +32,19 @@ func DefaultRetry() Retry {
 // do calls attempt until it succeeds, fails permanently or has used its retries. The end of ctx
 // cuts a wait short.
 func (r Retry) do(ctx context.Context, attempt func() error) error {
-	waits := r.waits()
+	const maxDoublings = 1 << 10
+	// halfway between ThrottledWait and half as much again
+	middle := r.ThrottledWait + r.ThrottledWait/4
+	waits := &waits{
+		retry: r,
+		transient: backoff.ExponentialBackOff{
+			InitialInterval: r.TransientWait, RandomizationFactor: 0.5, Multiplier: 2,
+			MaxInterval: r.TransientWait * maxDoublings,
+		},
+		throttled: backoff.ExponentialBackOff{
+			InitialInterval: middle, RandomizationFactor: 0.2, Multiplier: 1, MaxInterval: middle,
+		},
+	}
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := attempt()
 		waits.failed, _ = KindOf(err)
@@ -41,10 +55,14 @@ func (r Retry) do(ctx context.Context, attempt func() error) error {
 				r.Tell(err, wait)
 			}
 		}))
-	if err != nil && ctx.Err() != nil {
-		return ended(ctx) // however the last attempt failed
+	if err == nil || ctx.Err() == nil {
+		return err
 	}
-	return err
+	// ctx ended, however the last attempt failed
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
 }
 
 // waits is a backoff.BackOff whose next wait depends on the last failure.
@@ -53,22 +71,6 @@ type waits struct {
 	failed    Kind
 	transient backoff.ExponentialBackOff
 	throttled backoff.ExponentialBackOff
-}
-
-func (r Retry) waits() *waits {
-	const maxDoublings = 1 << 10
-	// halfway between ThrottledWait and half as much again
-	middle := r.ThrottledWait + r.ThrottledWait/4
-	return &waits{
-		retry: r,
-		transient: backoff.ExponentialBackOff{
-			InitialInterval: r.TransientWait, RandomizationFactor: 0.5, Multiplier: 2,
-			MaxInterval: r.TransientWait * maxDoublings,
-		},
-		throttled: backoff.ExponentialBackOff{
-			InitialInterval: middle, RandomizationFactor: 0.2, Multiplier: 1, MaxInterval: middle,
-		},
-	}
 }
 
 // Reset does nothing, because a waits serves one call.
