@@ -3,17 +3,20 @@
 -- matter, and when the bucket has no entry of this hour, because Go renews the keys' expiry hourly.
 --
 -- KEYS   log, state, lock, sums of the day
--- ARGV   one string of numbers, as doubles of 8 bytes, because reading each from text takes longer
---        than deciding: the start of the day in µs; for how many µs entries must be kept; the numbers
---        of limits, of charges and of lines of labels; for each limit its length in µs (0 for a
---        calendar window), its start, its end, units for schedules, units for people; for each charge
---        its units, 1 if it may use the headroom, else 0, and the number of its line;
+-- ARGV   a format and one string of numbers in it, as doubles of 8 bytes, because reading each from
+--        text takes longer than deciding: the start of the day in µs; for how many µs entries must be
+--        kept; the numbers of limits and of charges; for each limit its length in µs (0 for a calendar
+--        window), its start, its end, units for schedules, units for people; for each charge its
+--        units, 1 if it may use the headroom, else 0, and the number of its line;
 --        then <units>:<id>:<labels> of each charge; then the lines: labels without the run
--- Reply  the server's time in µs, then 'locked', or 'stale' (the day or a window has ended), or four
---        numbers for each charge:
+-- Reply  the server's time in µs, then 'locked', 'stale' (the day or a window has ended) or 'left'
+--        (all charges, to Go), or four numbers for each charge:
 --        1 allowed, units remaining (-1 without a limit), its stamp, 0
 --        0 denied, units remaining, when to retry, the number of the limit
 --        2 left to Go, 0, 0, 0
+--
+-- A lone charge allocates little: the functions use no local of the script, and the tables that each
+-- charge fills begin with room for one.
 local call, format, match, floor = redis.call, string.format, string.match, math.floor
 local log, HOUR, GRAIN = KEYS[1], 3600000000, 600000000 -- µs
 local time = call('TIME')
@@ -21,69 +24,47 @@ local now = time[1] * 1000000 + time[2]
 local strings = call('MGET', KEYS[2], KEYS[3])
 if strings[2] then return {now, 'locked'} end
 local newest = call('ZREVRANGE', log, '0', '1', 'WITHSCORES') -- with the entry before it
-local numbers = {struct.unpack('<' .. string.rep('d', #ARGV[1] / 8), ARGV[1])}
+if not strings[1] or not newest[1] then return {now, 'left'} end
+local numbers = {struct.unpack(ARGV[1], ARGV[2])}
 local day, limits, charges = numbers[1], numbers[3], numbers[4]
 
-local function leave()
-  local reply = {now}
-  for n = 2, 4 * charges, 4 do reply[n], reply[n + 1], reply[n + 2], reply[n + 3] = 2, 0, 0, 0 end
-  return reply
-end
-
-if not strings[1] or not newest[1] then return leave() end
 local words, held, from, to, keep = match(strings[1], '^((%d+) (%d+) (%d+) (%d+) %x+) %1 ')
 local total, units = match(newest[1], '^(%d+):(%d+):')
 local stamp = newest[2] + 1
-if not words or keep + 0 < numbers[2] or not total or
+total, held = tonumber(total), tonumber(held)
+if not held or keep + 0 < numbers[2] or not total or
     newest[3] and total - units ~= tonumber(match(newest[3], '^%d+')) or
     stamp > now + 24 * HOUR or stamp <= now - now % HOUR then
-  return leave()
+  return {now, 'left'}
 end
-total, held = tonumber(total), tonumber(held)
 if stamp < now then stamp = now end
 local logged, last = total, stamp + charges - 1
 if stamp < day or last >= day + 24 * HOUR then return {now, 'stale'} end
 local grain = floor((stamp - day) / GRAIN)
-if stamp < from + 0 or last >= to + 0 or last >= day + (grain + 1) * GRAIN then return leave() end
-
--- total_at returns the running total before a window that starts at a time; nil for a damaged entry.
-local function total_at(start)
-  local inside = call('ZRANGEBYSCORE', log, start, '+inf', 'LIMIT', '0', '2')
-  if not inside[1] then return logged end
-  local sum, units = match(inside[1], '^(%d+):(%d+):')
-  if inside[2] then
-    local next, of = match(inside[2], '^(%d+):(%d+):')
-    if not next or next - of ~= tonumber(sum) then return nil end
-  end
-  return sum and sum - units
+if stamp < from + 0 or last >= to + 0 or last >= day + (grain + 1) * GRAIN then
+  return {now, 'left'}
 end
 
-local before, moves = {}, {}
-for n = 1, limits do
-  local limit = 5 * n
-  local length, start = numbers[limit], numbers[limit + 1]
-  if length > 0 then
-    start = stamp - length + 1
-  elseif stamp < start or last >= numbers[limit + 2] then
-    return {now, 'stale'}
+-- total_at returns the running total before a window that starts at a time; nil for a damaged entry.
+local function total_at(log, start, logged)
+  local inside = redis.call('ZRANGEBYSCORE', log, string.format('%d', start), '+inf', 'LIMIT', '0', '2')
+  if not inside[1] then return logged end
+  local sum, units = string.match(inside[1], '^(%d+):(%d+):')
+  sum = tonumber(sum)
+  if inside[2] then
+    local next, of = string.match(inside[2], '^(%d+):(%d+):')
+    if not next or next - of ~= sum then return nil end
   end
-  start = format('%d', start)
-  before[n] = total_at(start)
-  if not before[n] or before[n] > total then return leave() end
-  -- entries may leave the window between the first stamp and the last
-  moves[n] = length > 0 and last > stamp and
-    call('ZRANGEBYSCORE', log, start, format('%d', last - length), 'LIMIT', '0', '1')[1]
+  return sum and sum <= logged and sum - units or nil
 end
 
 -- reached returns the stamp of the stored entry at which the running total reached a sum; nil for a
 -- damaged entry. It guesses the rank from the totals at both ends, a little too low and a little too
 -- high, and then halves the ranks that remain: a search by halves alone takes twice as long.
-local function reached(sum)
+local function reached(log, sum, logged)
+  local call, match, floor = redis.call, string.match, math.floor
   local low, high = 0, call('ZCARD', log) - 1
   local below, above = nil, logged
-  local function at(rank)
-    return tonumber(match(call('ZRANGE', log, rank, rank)[1], '^(%d+):'))
-  end
   local step = 0
   while low < high do
     local middle = floor((low + high) / 2)
@@ -96,7 +77,7 @@ local function reached(sum)
       middle = 0
     end
     step = below and step + 1 or 0
-    local total = at(middle)
+    local total = tonumber(match(call('ZRANGE', log, middle, middle)[1], '^(%d+):'))
     if not total then return nil end
     if total >= sum then
       high, above = middle, total
@@ -108,16 +89,33 @@ local function reached(sum)
   return tonumber(call('ZRANGE', log, high, high, 'WITHSCORES')[2])
 end
 
-local reply, entries, units_of, calls_of = {now}, {}, {}, {}
+local moves = {}
+for limit = 5, 5 * limits, 5 do -- the total before each window takes the place of its start
+  local length, start = numbers[limit], numbers[limit + 1]
+  if length > 0 then
+    start = stamp - length + 1
+  elseif stamp < start or last >= numbers[limit + 2] then
+    return {now, 'stale'}
+  end
+  numbers[limit + 1] = total_at(log, start, logged)
+  if not numbers[limit + 1] then return {now, 'left'} end
+  if length > 0 and last > stamp then -- entries may leave the window between the two stamps
+    moves[limit] = call('ZRANGEBYSCORE', log, format('%d', start), format('%d', last - length), 'LIMIT',
+      '0', '1')[1]
+  end
+end
+
+local reply, entries, added = {now, 2, 0, 0, 0}, {'', ''}, 0
+local calls_of, beyond_of = {}, {} -- by the number of the line
 for c = 1, charges do
   local at = 2 + 5 * limits + 3 * c
   local units, cap, line = numbers[at], 3 + numbers[at + 1], numbers[at + 2]
   local least, retry, denies = -1, 0, 0
-  for n = 1, limits do
-    local limit = 5 * n
-    local length, most = numbers[limit], numbers[limit + cap]
-    if moves[n] then before[n] = total_at(format('%d', stamp - length + 1)) end
-    local left = most - held - total + before[n]
+  for limit = 5, 5 * limits, 5 do
+    local length, most, before = numbers[limit], numbers[limit + cap], numbers[limit + 1]
+    if moves[limit] then before = total_at(log, stamp - length + 1, logged) end
+    if not before then return {now, 'left'} end
+    local left = most - held - total + before
     if least < 0 or left < least then least = left < 0 and 0 or left end
     if left < units then
       local sum = total + units - most
@@ -125,9 +123,9 @@ for c = 1, charges do
         denies = -1 -- a hold or an entry of this group may make room first
       elseif denies >= 0 then
         local free = numbers[limit + 2]
-        if length > 0 then free = reached(sum) end
-        if not free then return leave() end
-        if free + length > retry then retry, denies = free + length, n end
+        if length > 0 then free = reached(log, sum, logged) end
+        if not free then return {now, 'left'} end
+        if free + length > retry then retry, denies = free + length, limit / 5 end
       end
     end
   end
@@ -138,22 +136,22 @@ for c = 1, charges do
     reply[r], reply[r + 1], reply[r + 2], reply[r + 3] = 0, least, retry, denies
   else
     total = total + units
-    entries[#entries + 1] = format('%d', stamp)
-    entries[#entries + 1] = format('%d:', total) .. ARGV[1 + c]
+    entries[added + 1], entries[added + 2] = format('%d', stamp), format('%d:', total) .. ARGV[2 + c]
+    added = added + 2
     if limits > 0 then least = least - units end
     reply[r], reply[r + 1], reply[r + 2], reply[r + 3] = 1, least, stamp, 0
-    units_of[line] = (units_of[line] or 0) + units
     calls_of[line] = (calls_of[line] or 0) + 1
+    if units > 1 then beyond_of[line] = (beyond_of[line] or 0) + units - 1 end
     stamp = stamp + 1
   end
 end
-if not entries[1] then return reply end
+if added == 0 then return reply end
 
 grain = format('%02d:%02d', floor(grain / 6), grain % 6 * 10)
 for line, calls in pairs(calls_of) do
-  local labels, beyond = ARGV[1 + charges + line], units_of[line] - calls
-  call('HINCRBY', KEYS[4], grain .. ' calls ' .. labels, calls)
-  if beyond > 0 then call('HINCRBY', KEYS[4], grain .. ' beyond ' .. labels, beyond) end
+  local labels, beyond = ARGV[2 + charges + line], beyond_of[line]
+  call('HINCRBY', KEYS[4], grain .. ' calls ' .. labels, format('%d', calls))
+  if beyond then call('HINCRBY', KEYS[4], grain .. ' beyond ' .. labels, format('%d', beyond)) end
 end
 call('ZADD', log, unpack(entries))
 return reply

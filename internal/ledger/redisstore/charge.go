@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -103,7 +104,7 @@ func (s *Store) chargeAll(ctx context.Context, group []*queue.Op[charge]) {
 				s.trim(ctx, credential, bucket, at)
 			}
 			return
-		case list[1] == locked && !quota.Pause(ctx, time.Millisecond):
+		case list[1] == "left", list[1] == locked && !quota.Pause(ctx, time.Millisecond):
 			return
 		}
 	}
@@ -134,7 +135,7 @@ func chargeArgs(group []*queue.Op[charge], now time.Time) []any {
 		numbers = append(numbers, l.Window.Length.Microseconds(), start, end, l.Cap(false),
 			l.Cap(true))
 	}
-	args := make([]any, 1, 2+len(group))
+	args := make([]any, 2, 3+len(group))
 	var lines []any
 	for _, o := range group {
 		c, labels := o.Work.request, o.Work.request.Labels.Encode()
@@ -154,7 +155,7 @@ func chargeArgs(group []*queue.Op[charge], now time.Time) []any {
 	for _, n := range numbers {
 		packed = binary.LittleEndian.AppendUint64(packed, math.Float64bits(float64(n)))
 	}
-	args[0] = packed
+	args[0], args[1] = "<"+strings.Repeat("d", len(numbers)), packed
 	return append(args, lines...)
 }
 
