@@ -48,10 +48,11 @@ const unreadable = "one of its entries cannot be read"
 
 // parse reads the part of read.lua's reply about the bucket.
 func (b *bucket) parse(r *reply) {
-	if len(r.list) > 0 {
-		b.member, _ = r.list[0].(string)
+	newest := r.members()
+	if len(newest) > 0 {
+		b.member, _ = newest[0].(string)
 	}
-	two, err := r.entries()
+	two, err := entriesOf(newest)
 	switch b.state = r.text(); {
 	case err != nil:
 		b.damage = b.unread()
@@ -65,10 +66,9 @@ func (b *bucket) parse(r *reply) {
 		b.State, b.Holds = b.memory.state, slices.Clone(b.memory.holds) // a lost race discards changes
 		return
 	}
-	if holds := r.integer(); holds >= 0 {
-		b.complete(r.take(2 * int(holds)))
-	} else {
-		b.apart = true
+	holds, is := r.next().([]any)
+	if b.apart = !is; is {
+		b.complete(holds)
 	}
 }
 
@@ -162,7 +162,7 @@ func (b *bucket) addedFrom(at int64) int {
 func (b *bucket) parseWindow(r *reply) {
 	start, err := strconv.ParseInt(r.text(), 10, 64)
 	r.wrong = r.wrong || err != nil
-	entries, unread := r.entries()
+	entries, unread := entriesOf(r.members())
 	t, err := b.totalBefore(start, entries)
 	if unread != nil {
 		err = b.unread()

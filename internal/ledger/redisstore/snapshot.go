@@ -188,21 +188,11 @@ type reply struct {
 	wrong bool // a value is of another type, or missing
 }
 
-// take returns the next n values.
-func (r *reply) take(n int) []any {
-	if r.wrong = r.wrong || n < 0 || n > len(r.list); r.wrong {
-		return nil
+func (r *reply) next() (v any) {
+	if r.wrong = r.wrong || len(r.list) == 0; !r.wrong {
+		v, r.list = r.list[0], r.list[1:]
 	}
-	values := r.list[:n]
-	r.list = r.list[n:]
-	return values
-}
-
-func (r *reply) next() any {
-	for _, v := range r.take(1) {
-		return v
-	}
-	return nil
+	return v
 }
 
 func (r *reply) integer() int64 {
@@ -219,11 +209,9 @@ func (r *reply) text() string {
 	return s
 }
 
-// entries reads two members with their stamps, up to the first that is missing or cannot be read.
-func (r *reply) entries() ([]quota.LogEntry, error) {
-	pairs := r.take(4)
-	for len(pairs) > 0 && pairs[len(pairs)-1] == nil {
-		pairs = pairs[:len(pairs)-2]
-	}
-	return entriesOf(pairs)
+// members returns members with their stamps.
+func (r *reply) members() []any {
+	list, is := r.next().([]any)
+	r.wrong = r.wrong || !is
+	return list
 }
