@@ -67,7 +67,6 @@ const (
 	// accepts such a state.
 	underRepair = "repair "
 	repairTime  = 10 * time.Second // of the lock, for one page
-	repairPage  = 250              // entries or holds that one script of a repair writes
 )
 
 // check checks a bucket. With repair, it also corrects what it finds.
@@ -197,24 +196,22 @@ func (c *checked) checkEntries(newest string) {
 			after = fmt.Sprint("(", page[len(page)-1])
 		}
 		full = len(page) == 2*maxPage
-		for some := range slices.Chunk(page, 2*repairPage) {
-			var removals, members []any
-			for pair := range slices.Chunk(some, 2) {
-				e, err := entryOf(pair)
-				if err != nil {
-					e = quota.LogEntry{}
-				}
-				now, is := c.CheckEntry(e, fmt.Sprintf("%v: %.64q", pair[1], pair[0]))
-				if is && c.repair && now != e {
-					removals, members = append(removals, pair[0]), append(members, now.At, memberText(now))
-				}
+		var removals, members []any
+		for pair := range slices.Chunk(page, 2) {
+			e, err := entryOf(pair)
+			if err != nil {
+				e = quota.LogEntry{}
 			}
-			if len(removals) > 0 {
-				c.step(func(cmds *commands) {
-					cmds.add("ZREM", log, removals...)
-					cmds.add("ZADD", log, members...)
-				})
+			now, is := c.CheckEntry(e, fmt.Sprintf("%v: %.64q", pair[1], pair[0]))
+			if is && c.repair && now != e {
+				removals, members = append(removals, pair[0]), append(members, now.At, memberText(now))
 			}
+		}
+		if len(removals) > 0 {
+			c.step(func(cmds *commands) {
+				cmds.add("ZREM", log, removals...)
+				cmds.add("ZADD", log, members...)
+			})
 		}
 	}
 }
@@ -238,7 +235,7 @@ func (c *checked) finish() {
 	b, holds := c.bucket, c.key("holds")
 	if c.ChangedHolds {
 		c.step(func(cmds *commands) { cmds.add("DEL", holds) })
-		for some := range slices.Chunk(c.Holds, repairPage) {
+		for some := range slices.Chunk(c.Holds, maxPage) {
 			c.step(func(cmds *commands) {
 				for _, h := range some {
 					cmds.add("HSET", holds, h.ID, holdText(h))

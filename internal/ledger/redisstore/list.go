@@ -12,8 +12,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// maxPage is how many entries are read at once.
-const maxPage = 1000
+// maxPage is how many entries or buckets one command reads, or a step of a repair writes, so that
+// none occupies the server for long.
+const maxPage = 250
 
 // span picks entries of a sorted set by their stamps.
 type span struct {
