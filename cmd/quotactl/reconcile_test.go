@@ -273,7 +273,7 @@ func TestReconcileEveryHour(t *testing.T) {
 			after, until := d.Span()
 			ours, err := l.Between(t.Context(), "key1", "default", after, until)
 			must(t, err)
-			if theirs := m.Shown("default", d.Begin, d.Until); ours < theirs {
+			if theirs := m.Shown(d.Begin, d.Until)["default"]; ours < theirs {
 				t.Fatalf("at %s: %d units since %s, and Google has counted %d",
 					now, ours, d.Begin, theirs)
 			} else if d.Settled && ours != billed[day(d.Begin)] {

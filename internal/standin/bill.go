@@ -3,10 +3,8 @@ package standin
 import (
 	"cmp"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -22,11 +20,6 @@ var tokenFigures = []string{"uncached_input_tokens", "ephemeral_5m_input_tokens"
 func (s *Server) Use(day, model, name string, amount float64) {
 	defer s.locked()()
 	s.bills[figure{day, model, name}] += amount
-}
-
-// isBill reports whether a request asks for what was billed, or for limits, with an admin key.
-func isBill(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, "/v1/organization")
 }
 
 // billedOn returns what was billed on a day, by model and name.

@@ -2,12 +2,15 @@ package standin
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -81,13 +84,6 @@ func (c *call) take(costs []cost) *denial {
 	return d
 }
 
-// settle returns what is held and not billed before the response ends.
-func (c *call) settle() {
-	defer c.s.locked()()
-	c.s.meter.settle(c.now, c.held)
-	c.held = nil
-}
-
 // dropResponse ends the handler without a response if the fault is drop or hang.
 func (c *call) dropResponse() {
 	switch c.fault {
@@ -99,25 +95,65 @@ func (c *call) dropResponse() {
 	}
 }
 
-// deny refuses the request for a limit, and ends its handler.
+// deny sends the refusal of a limit, and ends the handler.
 func (c *call) deny(d denial) {
 	c.count(&c.s.counts.Denied)
 	if c.s.api.Every {
 		c.countRequest()
 	}
-	c.refuse(d)
+	whole, _, _ := strings.Cut(d.bucket, "/")
+	names := []string{whole, d.limit.Calendar, "other"}
+	if d.requested > d.limit.Units {
+		names = append([]string{whole + " too large", "other too large"}, names...)
+	}
+	i := slices.IndexFunc(names, func(name string) bool {
+		_, ok := c.s.api.Denied[name]
+		return ok
+	})
+	r := c.s.api.Denied[names[i]]
+	if r.Report {
+		c.report()
+	}
+	wait := max(time.Millisecond, d.until.Sub(c.now))
+	status := cmp.Or(r.Status, http.StatusTooManyRequests)
+	values := object{"bucket": d.bucket, "limit": d.limit, "units": d.limit.Units, "used": d.used,
+		"requested": d.requested, "wait": inWords(wait),
+		"wait_ms": wait.Milliseconds(), "retry_after": seconds(wait), "status": status}
+	for header, value := range r.Headers {
+		c.header(header, c.expand(value, values))
+	}
+	c.json(status, c.fill(r.Document, values))
 	panic(errEnded)
 }
 
 // fail sends an error that is not about limits, and ends the handler. name is its status, or its
-// name in the spec.
+// name in the spec. The document's values are the given ones and the spec's for this error, for its
+// status and for other errors.
 func (c *call) fail(name string, values object) {
 	c.count(&c.s.counts.Failed)
 	if c.s.api.Every && name != "401" && c.fault == "" {
 		c.countRequest()
 	}
-	failure := c.failure(name, values)
-	c.json(failure["status"].(int), c.fill(c.s.api.Fail, failure))
+	known := c.s.api.Errors
+	all := object{"code": nil, "kind": nil}
+	maps.Copy(all, values)
+	maps.Copy(all, commonErrors[name])
+	maps.Copy(all, known[name])
+	if _, ok := all["status"]; !ok {
+		all["status"], _ = strconv.Atoi(name)
+	}
+	for _, usual := range []object{known[fmt.Sprint(all["status"])], known["other"]} {
+		for key, value := range usual {
+			if all[key] == nil {
+				all[key] = value
+			}
+		}
+	}
+	all["reason"], _, _ = strings.Cut(name, " ")
+	for _, key := range []string{"message", "details"} {
+		all[key] = c.fill(all[key], all)
+	}
+	c.json(all["status"].(int), c.fill(c.s.api.Fail, all))
 	panic(errEnded)
 }
 

@@ -160,7 +160,7 @@ func (s *YouTube) timeSeries(c *call) object {
 	if field != "" {
 		c.fail("badRequest meter", object{"field": field})
 	}
-	sums := s.usageOf(start, end)
+	sums := s.Shown(start, end)
 	buckets := slices.Sorted(maps.Keys(sums))
 	// One series a page, so that clients must follow the page tokens.
 	n, _ := strconv.Atoi(q.Get("pageToken"))
@@ -176,8 +176,9 @@ func (s *YouTube) timeSeries(c *call) object {
 	return body
 }
 
-// usageOf sums the minutes of an interval that ended at least Lag ago, by bucket.
-func (s *YouTube) usageOf(start, end time.Time) map[string]int64 {
+// Shown returns the units that the metric shows by now, by bucket: those of the interval's minutes
+// that ended at least Lag ago.
+func (s *YouTube) Shown(start, end time.Time) map[string]int64 {
 	defer s.locked()()
 	sums, shown := map[string]int64{}, s.engine.now().Add(-s.Cloud.Lag)
 	for u, units := range s.usage {
@@ -188,12 +189,6 @@ func (s *YouTube) usageOf(start, end time.Time) map[string]int64 {
 		}
 	}
 	return sums
-}
-
-// Shown returns the units of a bucket, used after start and up to end, that the metric shows by
-// now.
-func (s *YouTube) Shown(bucket string, start, end time.Time) (units int64) {
-	return s.usageOf(start, end)[bucket]
 }
 
 // quotaMetrics serves consumerQuotaMetrics.list: the daily limits, and the limit per minute if

@@ -90,20 +90,17 @@ func (g Generator) ranking(region, language string, day int) []uint64 {
 	slices.SortFunc(all, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.n, b.n))
 	})
+	total, ok := g.Totals[region]
+	if !ok {
+		usual := map[string]int{"US": 200, "GB": 200, "DE": 200, "FR": 200, "BR": 200, "CA": 200,
+			"IN": 171, "AU": 137}
+		total = cmp.Or(usual[region], 16+int(dice(place, 5)%185))
+	}
 	var chart []uint64
-	for _, s := range all[:g.total(region, place)] {
+	for _, s := range all[:min(max(total, 0), 200)] {
 		chart = append(chart, s.n)
 	}
 	return chart
-}
-
-func (g Generator) total(region string, place uint64) int {
-	if n, ok := g.Totals[region]; ok {
-		return min(max(n, 0), 200)
-	}
-	usual := map[string]int{"US": 200, "GB": 200, "DE": 200, "FR": 200, "BR": 200, "CA": 200,
-		"IN": 171, "AU": 137}
-	return cmp.Or(usual[region], 16+int(dice(place, 5)%185))
 }
 
 // video returns a video by its number, as of that day.
@@ -112,10 +109,12 @@ func video(n uint64, day int) *Video {
 	w := languages()[language]
 	channel := dice(n, 6) % uint64(len(w.Channels))
 	owner := firstOf(language) + channel
+	channelID := binary.BigEndian.AppendUint64(nil, dice(owner, 8))
+	channelID = binary.BigEndian.AppendUint64(channelID, dice(owner, 9))
 	age := time.Duration(dice(n, 11) % (12 * 24 * 3600))
 	v := &Video{
 		ID:           videoID(n, dice(n, 7)),
-		ChannelID:    channelID(dice(owner, 8), dice(owner, 9)),
+		ChannelID:    "UC" + base64.RawURLEncoding.EncodeToString(channelID),
 		ChannelTitle: w.Channels[channel],
 		CategoryID:   pick(strings.Fields("10 20 1 24 10 20 17 22 23"), dice(n, 10)),
 		PublishedAt:  firstDay.Add(-age * time.Second).Format(time.RFC3339),
@@ -241,9 +240,4 @@ func videoID(n, random uint64) string {
 		b[0] = 0xfc | b[0]&3
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
-}
-
-func channelID(high, low uint64) string {
-	b := binary.BigEndian.AppendUint64(nil, high)
-	return "UC" + base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(b, low))
 }

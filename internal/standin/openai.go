@@ -70,7 +70,17 @@ func (c *call) embeddings() {
 func (c *call) responses() {
 	g := c.readRequest("input", 0)
 	c.admitGeneration(g)
-	values := c.responseValues(g)
+	values := c.generationValues(g)
+	values["end"], values["incomplete"] = "completed", nil
+	if g.stopped {
+		values["end"], values["incomplete"] = "incomplete", object{"reason": "max_output_tokens"}
+	}
+	values["status"] = values["end"]
+	items := []any{}
+	for i := range g.searches {
+		items = append(items, c.doc("web_search", object{"index": i}))
+	}
+	values["items"] = append(items, c.doc("message", values))
 	switch {
 	case c.request().Background:
 		values["status"] = "queued"
@@ -91,22 +101,6 @@ func (c *call) responses() {
 	default:
 		c.ok(c.doc("response", values))
 	}
-}
-
-// responseValues returns the values of a response that has ended.
-func (c *call) responseValues(g generation) object {
-	values := c.generationValues(g)
-	values["end"], values["incomplete"] = "completed", nil
-	if g.stopped {
-		values["end"], values["incomplete"] = "incomplete", object{"reason": "max_output_tokens"}
-	}
-	values["status"] = values["end"]
-	items := []any{}
-	for i := range g.searches {
-		items = append(items, c.doc("web_search", object{"index": i}))
-	}
-	values["items"] = append(items, c.doc("message", values))
-	return values
 }
 
 // rateLimits lists the limits of the models that have some of their own, one a page, so that

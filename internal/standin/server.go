@@ -166,9 +166,7 @@ func (s *Server) Check() error {
 func (s *Server) start() {
 	limits, prices := maps.Clone(s.api.Limits), maps.Clone(s.api.Prices)
 	maps.Copy(limits, s.Limits)
-	for name, price := range s.Prices {
-		prices[name] = price
-	}
+	maps.Copy(prices, s.Prices)
 	s.Prices = prices
 	s.meter = meter{limits, s.api.Refills, map[string][]*rate{}, map[string]int64{}}
 	s.bills = map[figure]float64{}
@@ -244,7 +242,7 @@ func (c *call) answer() {
 		c.fail("413", nil)
 	case err != nil:
 		return // the client has disconnected
-	case !c.s.knows(c.s.api.key(c.r), isBill(c.r)):
+	case !c.s.knows(c.r):
 		c.fail("401", nil)
 	}
 	c.failEarly()
@@ -257,8 +255,11 @@ func (c *call) answer() {
 	c.route.serve(c)
 }
 
-func (s *Server) knows(key string, admin bool) bool {
-	if admin && s.AdminKey != "" {
+// knows reports whether a request has a valid key: the admin key, if it asks for what was billed or
+// for limits.
+func (s *Server) knows(r *http.Request) bool {
+	key := s.api.key(r)
+	if s.AdminKey != "" && strings.HasPrefix(r.URL.Path, "/v1/organization") {
 		return key == s.AdminKey
 	}
 	return key != "" && (len(s.Keys) == 0 || slices.Contains(s.Keys, key))

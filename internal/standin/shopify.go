@@ -18,7 +18,10 @@ func (c *call) shopifyGraph() {
 		c.failGraph(c.doc("too_large", object{"requested": requested}))
 	}
 	c.admit(cost{bucket: "points", billed: actual, held: requested})
-	c.settle() // so that the response can report what is left
+	unlock := c.s.locked()
+	c.s.meter.settle(c.now, c.held) // so that the response can report what is left
+	c.held = nil
+	unlock()
 	c.ok(c.doc("reply", object{"data": c.graphData(op.fields, nil), "requested": requested,
 		"actual": actual}))
 }

@@ -2,15 +2,13 @@ package standin
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
+	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,23 +68,15 @@ type refusal struct {
 var specs = sync.OnceValue(func() map[string]spec {
 	all := map[string]spec{}
 	for _, name := range []string{"models", "requests", "youtube"} {
-		readSpec("apis/"+name+".yaml", &all)
+		text, err := apiFiles.ReadFile("apis/" + name + ".yaml")
+		in := yaml.NewDecoder(bytes.NewReader(text))
+		in.KnownFields(true)
+		if err = errors.Join(err, in.Decode(&all)); err != nil {
+			panic(fmt.Errorf("%s: %w", name, err)) // the file is embedded
+		}
 	}
 	return all
 })
-
-// readSpec reads one of apiFiles. It panics if that has an unknown key, because it is embedded.
-func readSpec(name string, into any) {
-	text, err := apiFiles.ReadFile(name)
-	if err == nil {
-		in := yaml.NewDecoder(bytes.NewReader(text))
-		in.KnownFields(true)
-		err = in.Decode(into)
-	}
-	if err != nil {
-		panic(fmt.Errorf("%s: %w", name, err))
-	}
-}
 
 // key returns the credential of a request, or "".
 func (s spec) key(r *http.Request) (key string) {
@@ -259,57 +249,6 @@ var commonErrors = map[string]object{
 	"529":       {"message": "the server is out of order"},
 	"not JSON":  {"status": 400, "message": "cannot parse the body as JSON: $problem"},
 	"no object": {"status": 404, "message": "No such object: $object"},
-}
-
-// failure returns the values for an error: its status and message, and the spec's values for the
-// error, for its status and for other errors. name is a status, or an error's name in the spec.
-func (c *call) failure(name string, values object) object {
-	errors := c.s.api.Errors
-	all := object{"code": nil, "kind": nil}
-	maps.Copy(all, values)
-	maps.Copy(all, commonErrors[name])
-	maps.Copy(all, errors[name])
-	if _, ok := all["status"]; !ok {
-		all["status"], _ = strconv.Atoi(name)
-	}
-	for _, usual := range []object{errors[fmt.Sprint(all["status"])], errors["other"]} {
-		for key, value := range usual {
-			if all[key] == nil {
-				all[key] = value
-			}
-		}
-	}
-	all["reason"], _, _ = strings.Cut(name, " ")
-	for _, key := range []string{"message", "details"} {
-		all[key] = c.fill(all[key], all)
-	}
-	return all
-}
-
-// refuse sends the refusal of a limit.
-func (c *call) refuse(d denial) {
-	whole, _, _ := strings.Cut(d.bucket, "/")
-	names := []string{whole, d.limit.Calendar, "other"}
-	if d.requested > d.limit.Units {
-		names = append([]string{whole + " too large", "other too large"}, names...)
-	}
-	i := slices.IndexFunc(names, func(name string) bool {
-		_, ok := c.s.api.Denied[name]
-		return ok
-	})
-	r := c.s.api.Denied[names[i]]
-	if r.Report {
-		c.report()
-	}
-	wait := max(time.Millisecond, d.until.Sub(c.now))
-	status := cmp.Or(r.Status, http.StatusTooManyRequests)
-	values := object{"bucket": d.bucket, "limit": d.limit, "units": d.limit.Units, "used": d.used,
-		"requested": d.requested, "wait": inWords(wait),
-		"wait_ms": wait.Milliseconds(), "retry_after": seconds(wait), "status": status}
-	for header, value := range r.Headers {
-		c.header(header, c.expand(value, values))
-	}
-	c.json(status, c.fill(r.Document, values))
 }
 
 // inWords formats a duration as the headers of OpenAI do: 12ms, 7.66s, 6m0s.

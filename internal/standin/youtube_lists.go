@@ -136,17 +136,31 @@ func (s *YouTube) served() map[string]servedMethod {
 	}
 }
 
-// list returns the response of a method.
+// list returns the response of a method: the requested page, or all items if it has no pages.
 func (m servedMethod) list(q *query) *list {
 	q.checkParts(m.parts)
 	found := m.find(q)
-	page := q.page(len(found))
+	from, to := 0, len(found)
+	if q.paged {
+		token := q.Get("pageToken")
+		start, ok := parsePageToken(token, q.perPage)
+		if token != "" && !ok {
+			q.call.fail("invalidPageToken", nil)
+		}
+		from = min(start, to)
+		to = min(from+q.perPage, to)
+	}
 	var items []object
-	for _, each := range found[page.from:page.to] {
+	for _, each := range found[from:to] {
 		items = append(items, q.item(m.item, each.values()))
 	}
 	l := newList(m.kind, items)
-	l.NextPageToken, l.PrevPageToken = page.next, page.prev
+	if to < len(found) {
+		l.NextPageToken = pageToken(to, false)
+	}
+	if from > 0 {
+		l.PrevPageToken = pageToken(from, true)
+	}
 	switch {
 	case q.paged:
 		l.PageInfo = &pageInfo{len(found), q.perPage}
@@ -185,17 +199,13 @@ func (s *YouTube) chart(q *query) (found []valued) {
 	if len(found) == 0 {
 		q.call.fail("videoChartNotFound", nil)
 	} else if s.PageMove > 0 {
-		down := s.readsOf(region+"/"+category) * s.PageMove % len(found)
+		unlock := s.locked()
+		down := s.reads[region+"/"+category] * s.PageMove % len(found)
+		s.reads[region+"/"+category]++
+		unlock()
 		found = slices.Concat(found[len(found)-down:], found[:len(found)-down])
 	}
 	return found
-}
-
-// readsOf counts a page read of the chart, and returns the number of earlier reads.
-func (s *YouTube) readsOf(chart string) int {
-	defer s.locked()()
-	s.reads[chart]++
-	return s.reads[chart] - 1
 }
 
 // videosByID finds the known videos, each once, in the order requested.

@@ -108,32 +108,6 @@ func (q *query) pageNumber() int64 {
 	return int64(offset/n + 1)
 }
 
-// span is a page of a list: its range, and the tokens around it.
-type span struct {
-	from, to   int
-	next, prev string
-}
-
-// page returns the requested page of a list of total items: all of it unless it has pages.
-func (q *query) page(total int) span {
-	token := q.Get("pageToken")
-	if !q.paged {
-		return span{to: total}
-	}
-	from, ok := parsePageToken(token, q.perPage)
-	if token != "" && !ok {
-		q.call.fail("invalidPageToken", nil)
-	}
-	p := span{from: min(from, total)}
-	if p.to = min(p.from+q.perPage, total); p.to < total {
-		p.next = pageToken(p.to, false)
-	}
-	if p.from > 0 {
-		p.prev = pageToken(p.from, true)
-	}
-	return p
-}
-
 // A page token is base64url of a protobuf with two fields: field 1 is an offset in the list,
 // field 2 is 0 for the page that begins there and 1 for the page that ends there. CDIQAA begins
 // at 50, CDIQAQ ends at 50.
